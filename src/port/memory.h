@@ -1,0 +1,163 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "brant/base/buffer.h"
+#include "brant/base/result.h"
+#include "brant/base/status.h"
+
+/// Memory kinds, streams and kernels: what brant needs of a device. Adapters: memory/host (host, and pinned where no GPU is
+/// present), memory/cuda (driver API by dlopen), memory/emulated (threads as a device).
+///
+/// A `Device` is one device of one process. Thread rule: calls may come from any thread, but one stream is used by one
+/// thread at a time. All calls are noexcept and return at once unless their name says synchronize. Adapters make their own
+/// context current where they need one.
+namespace brant::port {
+
+struct DeviceCapabilities {
+  std::string name;          ///< "host", "NVIDIA H200", "emulated".
+  std::string id;            ///< UUID or another name unique on the host.
+  std::string driver;        ///< "CUDA 13.0 (driver 580.159)", empty for host.
+  int ordinal = -1;
+  std::size_t memory_bytes = 0;
+  std::uint32_t kinds = 0;   ///< Bit (1 << MemoryKind): what `allocate` offers and `query` recognises.
+  bool streams = false;      ///< `Device::streams()` is not null.
+  bool kernels = false;      ///< `Device::kernels()` is not null.
+  bool exports = false;      ///< `export_allocation` works for the device kind.
+  bool stream_writes = false;  ///< `Streams::write_value` works.
+
+  [[nodiscard]] bool offers(MemoryKind kind) const noexcept { return (kinds >> static_cast<unsigned>(kind)) & 1u; }
+};
+
+/// What a pointer points to.
+struct PointerInfo {
+  MemoryKind kind = MemoryKind::host;
+  int device = -1;
+  void* base = nullptr;         ///< Start of the allocation; null for memory the device does not know.
+  std::size_t bytes = 0;        ///< Size of the allocation.
+  std::uint64_t buffer_id = 0;  ///< Never used twice in a process: notices a freed and re-allocated address.
+};
+
+/// What another process on this host needs to map an allocation.
+struct ExportRecord {
+  std::uint64_t buffer_id = 0;
+  std::size_t bytes = 0;   ///< Of the whole allocation.
+  std::size_t offset = 0;  ///< Of the exported pointer inside it.
+  std::byte handle[128] = {};
+};
+
+struct Stream;
+struct Event;
+struct Module;
+struct Kernel;
+
+class Streams;
+class Kernels;
+
+class Device {
+ public:
+  Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  virtual ~Device() = default;
+
+  [[nodiscard]] virtual const DeviceCapabilities& capabilities() const noexcept = 0;
+
+  /// At least 256-byte aligned. 0 bytes is invalid_argument. Contents undefined.
+  virtual Result<void*> allocate(MemoryKind kind, std::size_t bytes) noexcept = 0;
+  /// `pointer` as returned by allocate. Work in flight that uses it must have completed.
+  virtual Status free(void* pointer) noexcept = 0;
+  /// not_found if the device knows nothing about the pointer (then it is ordinary host memory, or freed).
+  virtual Result<PointerInfo> query(const void* pointer) noexcept = 0;
+
+  virtual Result<ExportRecord> export_allocation(const void* pointer) noexcept = 0;
+  /// Maps another process's allocation; the result points at the exported pointer. Close with close_import.
+  virtual Result<void*> import_allocation(const ExportRecord& record) noexcept = 0;
+  virtual Status close_import(void* imported) noexcept = 0;
+
+  virtual Streams* streams() noexcept = 0;
+  virtual Kernels* kernels() noexcept = 0;
+};
+
+/// In-order queues of device work.
+class Streams {
+ public:
+  Streams() = default;
+  Streams(const Streams&) = delete;
+  Streams& operator=(const Streams&) = delete;
+  virtual ~Streams() = default;
+
+  /// Does not synchronise with any other stream, the legacy default stream included.
+  virtual Result<Stream*> create_stream() noexcept = 0;
+  virtual void destroy_stream(Stream* stream) noexcept = 0;  ///< Waits for the work queued on it.
+
+  /// Any kind to any kind of this device, and host memory. Pageable host memory may make the call wait for the copy.
+  virtual Status copy(void* destination, const void* source, std::size_t bytes, Stream* stream) noexcept = 0;
+  virtual Status fill(void* destination, std::byte value, std::size_t bytes, Stream* stream) noexcept = 0;
+  /// Writes a 64-bit value to device memory, pinned memory or a registered flag, after the work before it, visible system-wide.
+  virtual Status write_value(std::uint64_t* destination, std::uint64_t value, Stream* stream) noexcept = 0;
+  /// Makes host memory that this device did not allocate reachable for it (page-locks and maps it). Undo before the memory goes.
+  virtual Status register_host(void* base, std::size_t bytes) noexcept = 0;
+  virtual Status unregister_host(void* base) noexcept = 0;
+
+  virtual Result<Event*> create_event(bool timing) noexcept = 0;
+  virtual void destroy_event(Event* event) noexcept = 0;
+  virtual Status record(Event* event, Stream* stream) noexcept = 0;
+  virtual Status wait_event(Stream* stream, Event* event) noexcept = 0;  ///< The stream waits, not the caller.
+  virtual Status poll(Event* event) noexcept = 0;                        ///< ok, in_progress, or the device's error.
+  virtual Status poll(Stream* stream) noexcept = 0;
+  virtual Result<double> elapsed_us(Event* from, Event* to) noexcept = 0;  ///< Both completed, both created with timing.
+  virtual Status synchronize(Stream* stream) noexcept = 0;                 ///< Blocks until the stream is drained.
+};
+
+struct LaunchShape {
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+};
+
+/// How a kernel's host version sees its arguments on the emulated device.
+struct HostLaunch {
+  LaunchShape shape;
+  void** arguments = nullptr;               ///< As in cuLaunchKernel: addresses of the argument values.
+  void* (*engine_address)(void* device_pointer) noexcept = nullptr;  ///< Turns a device pointer into one the engine may dereference.
+
+  template <typename T>
+  [[nodiscard]] T value(std::size_t index) const noexcept {
+    return *static_cast<const T*>(arguments[index]);
+  }
+  /// The argument must be a device pointer (or null).
+  template <typename T>
+  [[nodiscard]] T* pointer(std::size_t index) const noexcept {
+    void* raw = const_cast<void*>(static_cast<const void*>(*static_cast<T* const*>(arguments[index])));
+    return raw == nullptr ? nullptr : static_cast<T*>(engine_address(raw));
+  }
+};
+using HostKernel = void (*)(const HostLaunch&) noexcept;
+
+/// One kernel in all the forms it exists in: a symbol of a GPU image, and a host version for the emulated device.
+struct KernelSource {
+  std::span<const std::byte> image;  ///< fatbin; empty where nvcc was missing at build time.
+  const char* symbol = nullptr;      ///< extern "C" name in the image.
+  HostKernel on_host = nullptr;
+  /// Size in bytes of each argument, so that an asynchronous engine can copy the values at launch.
+  std::span<const std::size_t> argument_bytes;
+};
+
+class Kernels {
+ public:
+  Kernels() = default;
+  Kernels(const Kernels&) = delete;
+  Kernels& operator=(const Kernels&) = delete;
+  virtual ~Kernels() = default;
+
+  /// Loads eagerly (a lazy load at first launch would wait for running kernels). Lives as long as the device.
+  virtual Result<Kernel*> load(const KernelSource& source) noexcept = 0;
+  /// Argument values are copied before return.
+  virtual Status launch(Kernel* kernel, const LaunchShape& shape, void** arguments, Stream* stream) noexcept = 0;
+};
+
+}  // namespace brant::port
