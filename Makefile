@@ -1,0 +1,24 @@
+# The daily commands; `make help` lists them. Everything happens inside this folder, without root.
+PYTHON ?= python3
+VENV   := $(CURDIR)/.venv
+JOBS   ?= $(shell nproc)
+export PATH := $(VENV)/bin:$(PATH)
+
+.DEFAULT_GOAL := build
+.PHONY: help setup setup-dev build test demo format tidy clean dist
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
+
+setup:  ## fetch pinned tools and libraries into .venv and .deps (quick when done)
+	@$(PYTHON) tools/setup.py
+
+setup-dev:  ## as setup, with clang-tidy
+	@$(PYTHON) tools/setup.py --dev
+
+build: setup  ## optimised build; programs land in build/bin
+	@mkdir -p build && { cmake --preset release > build/configure.log 2>&1 || { cat build/configure.log; exit 1; }; }
+	@cmake --build --preset release -j $(JOBS)
+
+clean:  ## remove what was built (keeps .venv and .deps)
+	rm -rf build

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Sets up everything a build needs inside the source tree, without root.
+
+    .venv/   pinned Python packages: cmake, ninja, ccache, UCX, nvcc, pytest, ... (requirements.txt)
+    .deps/   C++ libraries from the distribution's packages, unpacked, not installed (Debian, Ubuntu)
+
+Safe to run again: a stamp of the inputs makes the second run take no time. Needs Python 3.10 and nothing else: where
+Python comes without pip (Debian without python3-venv) a pip is borrowed from the distribution's packages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+DEPS = ROOT / ".deps"
+CACHE = ROOT / ".cache"
+
+# Development files of the C++ libraries; CMake falls back to FetchContent where these packages do not exist.
+DEB_PACKAGES = ["libcli11-dev", "libfmt-dev", "nlohmann-json3-dev", "libgtest-dev", "libgmock-dev", "libbenchmark-dev"]
+# Their dependencies that must be unpacked beside them; the rest (libc, libstdc++) is the system's.
+DEB_FOLLOW = re.compile(r"^(googletest|lib(fmt|benchmark|pfm)[0-9].*)$")
+
+
+class SetupError(Exception):
+    """Something only the user can cure; the text says how."""
+
+
+def say(text: str) -> None:
+    print(f"setup: {text}", flush=True)
+
+
+def run(command: list[str], *, env: dict[str, str] | None = None, cwd: pathlib.Path | None = None) -> None:
+    """Runs a command quietly; on failure shows what it printed."""
+    done = subprocess.run(command, env=env, cwd=cwd, stdin=subprocess.DEVNULL, text=True, capture_output=True)
+    if done.returncode != 0:
+        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-25:])
+        raise SetupError(f"'{' '.join(map(str, command[:6]))} ...' failed with exit status {done.returncode}:\n{tail}")
+
+
+def digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def stamp_is(path: pathlib.Path, value: str) -> bool:
+    return path.is_file() and path.read_text().strip() == value
+
+
+# --- Debian packages without root --------------------------------------------------------------------------------
+
+
+def apt_options(private_lists: bool) -> list[str]:
+    apt = CACHE / "apt"
+    (apt / "archives" / "partial").mkdir(parents=True, exist_ok=True)
+    options = ["-q", "-o", f"Dir::Cache={apt}"]
+    if os.geteuid() == 0:
+        options += ["-o", "APT::Sandbox::User=root"]  # the _apt user cannot write into this tree
+    if private_lists:
+        (apt / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+        options += ["-o", f"Dir::State::Lists={apt / 'lists'}"]
+    return options
+
+
+def download_debs(packages: list[str], into: pathlib.Path) -> None:
+    """Downloads packages with the system's package lists, or with lists of our own when those are absent or stale."""
+    into.mkdir(parents=True, exist_ok=True)
+    try:
+        run(["apt-get", *apt_options(False), "download", *packages], cwd=into)
+    except SetupError:
+        with contextlib.suppress(SetupError):  # update's exit status counts unrelated sources; the download decides
+            run(["apt-get", *apt_options(True), "update"])
+        run(["apt-get", *apt_options(True), "download", *packages], cwd=into)
+
+
+def deb_dependencies(deb: pathlib.Path) -> set[str]:
+    text = subprocess.run(["dpkg-deb", "-f", str(deb), "Depends"], text=True, capture_output=True, check=True).stdout
+    return {re.split(r"[ (:|]", item.strip())[0] for item in text.split(",") if item.strip()}
+
+
+def fetch_debs(packages: list[str], target: pathlib.Path) -> None:
+    """Unpacks packages, and those of their dependencies that DEB_FOLLOW names, below `target`."""
+    downloads = CACHE / "debs" / digest(*packages)[:12]
+    shutil.rmtree(downloads, ignore_errors=True)
+    wanted, seen = set(packages), set()
+    while wanted:
+        download_debs(sorted(wanted), downloads)
+        seen |= wanted
+        wanted = set()
+        for deb in downloads.glob("*.deb"):
+            wanted |= {name for name in deb_dependencies(deb) if DEB_FOLLOW.match(name)} - seen
+    for deb in sorted(downloads.glob("*.deb")):
+        run(["dpkg", "-x", str(deb), str(target)])
+    shutil.rmtree(downloads)
+
+
+def have_apt() -> bool:
+    return all(shutil.which(tool) for tool in ("apt-get", "dpkg", "dpkg-deb"))
+
+
+def setup_deps() -> None:
+    want = digest(*DEB_PACKAGES, DEB_FOLLOW.pattern)
+    stamp = DEPS / ".stamp"
+    if stamp_is(stamp, want):
+        return
+    if not have_apt():
+        say("no apt here: CMake takes installed C++ libraries, or fetches them from their upstream repositories")
+        return
+    say("unpacking the C++ libraries into .deps")
+    fresh = ROOT / ".deps.new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        fetch_debs(DEB_PACKAGES, fresh)
+    except SetupError as error:
+        shutil.rmtree(fresh, ignore_errors=True)
+        say(f"{error}\nsetup: going on without .deps: CMake takes installed C++ libraries, or fetches them upstream")
+        return
+    (fresh / ".stamp").write_text(want)
+    shutil.rmtree(DEPS, ignore_errors=True)
+    fresh.rename(DEPS)
+
+
+# --- Python packages ---------------------------------------------------------------------------------------------
+
+
+def pip_command(python: pathlib.Path) -> tuple[list[str], dict[str, str]]:
+    """How to run pip for the virtual environment, and the environment to run it in."""
+    env = dict(os.environ, PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_NO_INPUT="1")
+    env.pop("PYTHONPATH", None)  # must not leak other packages in
+    command = [str(python), "-m", "pip"]
+
+    def works(environment: dict[str, str]) -> bool:
+        return subprocess.run([*command, "--version"], env=environment, capture_output=True).returncode == 0
+
+    if works(env):
+        return command, env
+    subprocess.run([str(python), "-m", "ensurepip"], env=env, capture_output=True)
+    if works(env):
+        return command, env
+    wheels = sorted(pathlib.Path("/usr/share/python-wheels").glob("pip-*.whl"))
+    if not wheels and have_apt():
+        say("this Python has no pip: borrowing one from the distribution's packages")
+        with contextlib.suppress(SetupError):
+            fetch_debs(["python3-pip-whl"], CACHE / "pip-whl")
+        wheels = sorted((CACHE / "pip-whl").glob("usr/share/python-wheels/pip-*.whl"))
+    for wheel in reversed(wheels):
+        borrowed = dict(env, PYTHONPATH=str(wheel))
+        if works(borrowed):
+            return command, borrowed
+    raise SetupError(
+        f"{sys.executable} has no pip, and none could be borrowed.\n"
+        "Cure: install pip for this Python (Debian: 'apt install python3-venv'), or run make with PYTHON=/path/to/another/python3"
+    )
+
+
+def setup_venv(requirements: list[pathlib.Path]) -> None:
+    want = digest(sys.version, str(ROOT), *(path.read_text() for path in requirements))
+    stamp = VENV / f".stamp-{len(requirements)}"
+    python = VENV / "bin" / "python"
+    if python.exists() and stamp_is(stamp, want):
+        return
+    current = subprocess.run([str(python), "-c", "import sys; print(sys.version)"], text=True, capture_output=True) if python.exists() else None
+    if current is None or current.returncode != 0 or current.stdout.strip() != sys.version.strip():
+        say(f"creating .venv with Python {sys.version.split()[0]}")
+        shutil.rmtree(VENV, ignore_errors=True)
+        run([sys.executable, "-m", "venv", "--without-pip", str(VENV)])
+    pip, env = pip_command(python)
+    say("installing pinned packages into .venv (about 210 MB to download the first time)")
+    arguments = [item for path in requirements for item in ("-r", str(path))]
+    run([*pip, "install", "--quiet", *arguments], env=env)
+    stamp.write_text(want)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dev", action="store_true", help="also install the large tools of requirements-dev.txt")
+    options = parser.parse_args()
+    if sys.version_info < (3, 10):
+        print(f"setup: needs Python 3.10 or newer, this is {sys.version.split()[0]}; run make with PYTHON=/path/to/python3", file=sys.stderr)
+        return 1
+    CACHE.mkdir(exist_ok=True)
+    requirements = [ROOT / "requirements.txt"]
+    try:
+        with open(CACHE / "setup.lock", "w") as lock:  # two makes in one tree must not install over each other
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            setup_venv(requirements)
+            if options.dev:
+                setup_venv([*requirements, ROOT / "requirements-dev.txt"])
+            setup_deps()
+    except SetupError as error:
+        print(f"setup: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
