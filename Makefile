@@ -8,7 +8,7 @@ export PATH := $(VENV)/bin:$(PATH)
 .PHONY: help setup setup-dev build test demo format tidy clean dist
 
 help:  ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 setup:  ## fetch pinned tools and libraries into .venv and .deps (quick when done)
 	@$(PYTHON) tools/setup.py
@@ -17,8 +17,24 @@ setup-dev:  ## as setup, with clang-tidy
 	@$(PYTHON) tools/setup.py --dev
 
 build: setup  ## optimised build; programs land in build/bin
-	@mkdir -p build && { cmake --preset release > build/configure.log 2>&1 || { cat build/configure.log; exit 1; }; }
+	@mkdir -p build
+	@cmake --preset release > build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 	@cmake --build --preset release -j $(JOBS)
+
+test: setup  ## everything CI checks: format, layers, asan, tsan, release, python
+	@python tools/run_tests.py
+
+demo: build  ## a 3D heat solver on two processes
+	build/bin/brant run -n 2 -- build/bin/jacobi3d --demo
+
+format: setup  ## format C++ and Python in place
+	@python tools/run_tests.py --apply-format
+
+tidy: setup-dev  ## clang-tidy over our sources
+	@python tools/run_tests.py tidy
+
+dist: build  ## a relocatable folder and tar.gz in build/dist, for machines where nothing can be installed
+	@python tools/bundle.py
 
 clean:  ## remove what was built (keeps .venv and .deps)
 	rm -rf build

@@ -158,7 +158,7 @@ def pip_command(python: pathlib.Path) -> tuple[list[str], dict[str, str]]:
             return command, borrowed
     raise SetupError(
         f"{sys.executable} has no pip, and none could be borrowed.\n"
-        "Cure: install pip for this Python (Debian: 'apt install python3-venv'), or run make with PYTHON=/path/to/another/python3"
+        "Cure: install pip for this Python (Debian: 'apt install python3-venv'), or run make with PYTHON=/other/python3"
     )
 
 
@@ -168,7 +168,11 @@ def setup_venv(requirements: list[pathlib.Path]) -> None:
     python = VENV / "bin" / "python"
     if python.exists() and stamp_is(stamp, want):
         return
-    current = subprocess.run([str(python), "-c", "import sys; print(sys.version)"], text=True, capture_output=True) if python.exists() else None
+    current = (
+        subprocess.run([str(python), "-c", "import sys; print(sys.version)"], text=True, capture_output=True)
+        if python.exists()
+        else None
+    )
     if current is None or current.returncode != 0 or current.stdout.strip() != sys.version.strip():
         say(f"creating .venv with Python {sys.version.split()[0]}")
         shutil.rmtree(VENV, ignore_errors=True)
@@ -184,8 +188,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dev", action="store_true", help="also install the large tools of requirements-dev.txt")
     options = parser.parse_args()
-    if sys.version_info < (3, 10):
-        print(f"setup: needs Python 3.10 or newer, this is {sys.version.split()[0]}; run make with PYTHON=/path/to/python3", file=sys.stderr)
+    if sys.version_info < (3, 10):  # noqa: UP036  (this file runs under the system's Python, whatever it is)
+        version = sys.version.split()[0]
+        print(
+            f"setup: needs Python 3.10 or newer, this is {version}; run make with PYTHON=/other/python3",
+            file=sys.stderr,
+        )
         return 1
     CACHE.mkdir(exist_ok=True)
     requirements = [ROOT / "requirements.txt"]

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Checks the #include lines of the tree against layers.toml. Exit status 1 and one line per fault when they disagree.
+
+tools/check_layers.py [ROOT]
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os.path
+import pathlib
+import re
+import sys
+
+try:
+    import tomllib
+except ImportError:  # Python 3.10
+    import tomli as tomllib
+
+SUFFIXES = {".h", ".hpp", ".cuh", ".inl", ".cc", ".cpp", ".cu"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+# The C and POSIX libraries and the kernel; the C++ standard library's headers have no suffix.
+SYSTEM = ["*.h", "sys/*", "linux/*", "net/*", "netinet/*", "arpa/*", "asm/*", "sanitizer/*"]
+
+
+class Layers:
+    """layers.toml, and the questions asked of it."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.root = root
+        config = tomllib.loads((root / "layers.toml").read_text())
+        self.storey = {name: level for level, names in enumerate(config["storeys"]) for name in names}
+        self.split, self.edges, self.outside = config["split"], config["edges"], config["outside"]
+        self.public_names, self.public_only = config["public"], config["public_only"]
+        self.private_headers = config["private"]["headers"]
+
+    def unit(self, path: str) -> str | None:
+        """The unit of a file: 'base', 'port' (its interface), 'port/wire/ucx', 'models/pgas', ...; None if unknown."""
+        parts = path.split("/")[:-1]
+        if parts[:2] == ["include", "brant"]:
+            parts = parts[2:]
+            if not parts:
+                return "include"  # an umbrella header: any public header may be in it
+            parts = self.public_names.get(parts[0], parts[0]).split("/") + parts[1:]
+        elif parts[:1] == ["src"]:
+            parts = parts[1:]
+        if not parts or parts[0] not in self.storey:
+            return None
+        depth = self.split.get(parts[0], 1)
+        return "/".join(parts[:depth]) if len(parts) >= depth else parts[0]
+
+    def level(self, unit: str) -> float:
+        """Umbrella headers stand just below the top storey: programs include them, libraries do not."""
+        return max(self.storey.values()) - 0.5 if unit == "include" else self.storey[unit.split("/")[0]]
+
+    def resolve(self, path: str, name: str) -> str | None:
+        """The file of this tree that an include names, as the compiler would find it."""
+        for folder in (os.path.dirname(path), "src", "include", "tests"):
+            candidate = os.path.normpath(os.path.join(folder, name))
+            if (self.root / candidate).is_file():
+                return candidate
+        return None
+
+    def fault_inside(self, path: str, unit: str, target: str) -> str | None:
+        """Why `path` of `unit` may not include the file `target` of this tree."""
+        other = self.unit(target)
+        if path.startswith("include/") and not target.startswith("include/"):
+            return "public headers include only public headers (src/ is not installed). Move what it needs to include/"
+        if unit in self.public_only and not target.startswith(("include/", unit + "/")):
+            return f"{unit}/ is written as a user would, on public headers only. Make that header public, or do without"
+        if other is None or other == unit or unit == "include":
+            return None
+        if self.level(other) > self.level(unit):
+            return f"{other} is a storey above {unit}. Move the shared part down, or let the upper storey pass it in"
+        top = unit.split("/")[0]
+        if self.level(other) < self.level(unit) or other in self.edges.get(unit, []):
+            return None
+        if other == top and top in self.split:
+            return None  # the interface or common part of the storey
+        if unit == top and top in self.split:
+            return f"the interface of {top} knows none of its parts ({other}). Choose the part in a storey above"
+        return f"{unit} and {other} are siblings. Use the storeys below, or argue for an edge in layers.toml"
+
+    def fault_outside(self, path: str, unit: str, name: str) -> str | None:
+        """Why `path` of `unit` may not include the outside header `name`."""
+        if path.startswith("include/") and any(fnmatch.fnmatch(name, pattern) for pattern in self.private_headers):
+            return "public headers name no outside library. Hide it behind a declaration of ours"
+        for pattern, allowed in self.outside.items():
+            if not fnmatch.fnmatch(name, pattern):
+                continue
+            if any(self.is_in(path, unit, where) for where in allowed):
+                return None
+            return f"only {', '.join(allowed)} may. Ask through an interface of {allowed[0].split('/')[0]}"
+        if "." not in os.path.basename(name) and "/" not in name:
+            return None
+        if any(fnmatch.fnmatch(name, pattern) for pattern in SYSTEM if "/" in pattern or "/" not in name):
+            return None
+        return "it is no file of this tree, and layers.toml knows no such outside library. Name it under [outside]"
+
+    @staticmethod
+    def is_in(path: str, unit: str, where: str) -> bool:
+        if where.startswith("."):
+            return path.endswith(where)
+        if where == "device":
+            return path.startswith("include/brant/device/")
+        return unit == where or unit.startswith(where + "/")
+
+
+def faults_of(layers: Layers, path: str) -> list[str]:
+    unit = layers.unit(path)
+    if unit is None:
+        return [f"{path}: this folder belongs to no storey. Name it in layers.toml"]
+    faults = []
+    for number, line in enumerate((layers.root / path).read_text(errors="replace").splitlines(), start=1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        name = match.group(2)
+        target = layers.resolve(path, name)
+        fault = layers.fault_inside(path, unit, target) if target else layers.fault_outside(path, unit, name)
+        if fault:
+            shown = f"<{name}>" if match.group(1) == "<" else f'"{name}"'
+            faults.append(f"{path}:{number}: {unit} may not include {shown}: {fault}")
+    return faults
+
+
+def source_files(root: pathlib.Path, tops: list[str]) -> list[str]:
+    found = []
+    for top in tops:
+        found += [
+            str(path.relative_to(root))
+            for path in (root / top).rglob("*")
+            if path.suffix in SUFFIXES and path.is_file()
+        ]
+    return sorted(found)
+
+
+def main(arguments: list[str]) -> int:
+    root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).resolve().parent.parent)
+    layers = Layers(root)
+    files = source_files(root, ["include", "src", "apps", "bench", "examples", "tests"])
+    # Files that must not compile are no part of the house.
+    files = [path for path in files if not path.startswith("tests/compile_fail/")]
+    faults = [fault for path in files for fault in faults_of(layers, path)]
+    for fault in faults:
+        print(fault)
+    print(f"check_layers: {len(files)} files, {len(faults)} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
