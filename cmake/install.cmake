@@ -33,3 +33,10 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/brant-config.cmake.in 
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/brant-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/brant-config.cmake ${PROJECT_BINARY_DIR}/brant-config-version.cmake
         DESTINATION ${brant_package_folder})
+
+# What tools/bundle.py packs: the programs, and the tests as "name<TAB>ranks<TAB>seconds<TAB>labels".
+get_property(brant_tests GLOBAL PROPERTY BRANT_TESTS)
+list(JOIN brant_executables "\n" brant_executables_text)
+list(JOIN brant_tests "\n" brant_tests_text)
+file(WRITE ${PROJECT_BINARY_DIR}/programs.txt "${brant_executables_text}\n")
+file(WRITE ${PROJECT_BINARY_DIR}/tests.tsv "${brant_tests_text}\n")
