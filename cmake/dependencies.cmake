@@ -27,6 +27,11 @@ if(BRANT_BUILD_TESTS)
 endif()
 
 # --- UCX: headers only. libucp is opened at run time (see the loading policy in wire/ucx), never linked. -----------
+foreach(found IN ITEMS BRANT_UCX_INCLUDE BRANT_CUDA_INCLUDE BRANT_NVCC)
+  if(${found} AND NOT EXISTS ${${found}})
+    unset(${found} CACHE)  # make setup has since used another Python: look again
+  endif()
+endforeach()
 file(GLOB brant_site_folders ${BRANT_VENV}/lib/python3*/site-packages)
 set(brant_ucx_roots ${brant_site_folders})
 list(TRANSFORM brant_ucx_roots APPEND /libucx)

@@ -204,6 +204,7 @@ def main() -> int:
             if options.dev:
                 setup_venv([*requirements, ROOT / "requirements-dev.txt"])
             setup_deps()
+            shutil.rmtree(CACHE / "apt", ignore_errors=True)  # private package lists are large, and soon stale
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)
         return 1
