@@ -1,0 +1,14 @@
+#pragma once
+
+/// Everything a program with channels needs.
+#include "brant/base/buffer.h"
+#include "brant/base/ids.h"
+#include "brant/base/result.h"
+#include "brant/base/status.h"
+#include "brant/core/future.h"
+#include "brant/core/operation.h"
+#include "brant/core/path.h"
+#include "brant/core/runtime.h"
+#include "brant/core/sinks.h"
+#include "brant/core/task.h"
+#include "brant/ops/channel.h"

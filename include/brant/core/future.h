@@ -1,0 +1,107 @@
+#pragma once
+
+#include <coroutine>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "brant/base/status.h"
+#include "brant/core/op.h"
+
+namespace brant {
+
+template <typename T>
+class Promise;
+
+namespace detail {
+
+/// A void future carries this.
+struct Unit {};
+
+template <typename T>
+struct FutureState {
+  using Value = std::conditional_t<std::is_void_v<T>, Unit, T>;
+  std::optional<Value> value;
+  std::exception_ptr error;
+  std::coroutine_handle<> waiter;
+  Completion sink;
+  bool promised = true;
+
+  [[nodiscard]] bool ready() const noexcept { return value.has_value() || error != nullptr; }
+  void wake() noexcept {
+    if (waiter) std::exchange(waiter, {}).resume();
+    if (sink.fire != nullptr) {
+      const Completion due = std::exchange(sink, {});
+      due.fire(due.self, {error ? Status::internal : Status::ok, 0});
+    }
+  }
+};
+
+}  // namespace detail
+
+/// A value that somebody will deliver. One owner, one waiter, the worker's thread; making the pair allocates once.
+/// `co_await std::move(future)` gives the value, or throws what the promise was failed with.
+template <typename T = void>
+class [[nodiscard]] Future {
+ public:
+  Future(Future&&) noexcept = default;
+  Future& operator=(Future&&) noexcept = default;
+
+  [[nodiscard]] bool ready() const noexcept { return state_->ready(); }
+
+  /// The value of a ready future; throws what it was failed with.
+  T get() {
+    if (state_->error) std::rethrow_exception(state_->error);
+    if constexpr (!std::is_void_v<T>) return std::move(*state_->value);
+  }
+
+  /// Tells a sink instead of a coroutine. At once if ready.
+  void notify(Completion sink) noexcept {
+    state_->sink = sink;
+    if (ready()) state_->wake();
+  }
+
+  bool await_ready() const noexcept { return ready(); }
+  void await_suspend(std::coroutine_handle<> waiter) noexcept { state_->waiter = waiter; }
+  T await_resume() { return get(); }
+
+ private:
+  friend class Promise<T>;
+  explicit Future(std::shared_ptr<detail::FutureState<T>> state) noexcept : state_(std::move(state)) {}
+
+  std::shared_ptr<detail::FutureState<T>> state_;
+};
+
+/// The delivering side. A promise destroyed without delivering fails its future with `canceled`.
+template <typename T = void>
+class Promise {
+ public:
+  Promise() : state_(std::make_shared<detail::FutureState<T>>()) {}
+  Promise(Promise&&) noexcept = default;
+  Promise& operator=(Promise&&) noexcept = default;
+  ~Promise() {
+    if (state_ && !state_->ready()) fail(std::make_exception_ptr(Error(Status::canceled, "the promise was given up")));
+  }
+
+  /// Once.
+  Future<T> future() { return Future<T>(state_); }
+
+  template <typename... Args>
+  void deliver(Args&&... args) {
+    if (state_->ready()) throw Error(Status::invalid_argument, "a promise delivers once");
+    state_->value.emplace(std::forward<Args>(args)...);
+    state_->wake();
+  }
+  void fail(std::exception_ptr error) noexcept {
+    if (state_->ready()) return;
+    state_->error = std::move(error);
+    state_->wake();
+  }
+
+ private:
+  std::shared_ptr<detail::FutureState<T>> state_;
+};
+
+}  // namespace brant

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "brant/base/intrusive_list.h"
+#include "brant/base/status.h"
+
+namespace brant {
+
+class Engine;
+class OpOwner;
+
+/// What became of an operation. Trivially copyable.
+struct OpResult {
+  Status status = Status::ok;
+  std::uint64_t bytes = 0;  ///< Bytes moved; for a receive, the size of the message (its full size when truncated, if known).
+
+  [[nodiscard]] bool ok() const noexcept { return status == Status::ok; }
+};
+
+/// The two moments an operation reports, each at most once.
+enum class Moment : std::uint8_t {
+  source_free = 0,  ///< The source buffer may be reused.
+  delivered = 1,    ///< The bytes are visible at the destination.
+};
+
+/// Whom to tell. The only type-erased form in brant: every sink (flag, counter, future, coroutine, mailbox, doorbell) is one of these.
+/// `fire` runs on the worker's thread, from `Worker::progress`, never inside a post and never inside the network engine. It may post,
+/// it must not block and cannot throw.
+struct Completion {
+  void (*fire)(void* self, const OpResult& result) noexcept = nullptr;
+  void* self = nullptr;
+};
+
+/// The record of one operation. The caller owns it and keeps it in place until every moment it asked for was reported.
+///
+/// Set the sinks, then hand it to a post. A post that returns `in_progress` reports each moment that has a sink exactly once, also on
+/// cancel, peer loss and shutdown; any other return value is the outcome itself, and nothing will be reported.
+/// One thread: the worker's. No allocation.
+class Op {
+ public:
+  Op() noexcept = default;
+  Op(const Op&) = delete;
+  Op& operator=(const Op&) = delete;
+
+  /// Sinks are used up: a record that is posted again needs them set again.
+  Completion source_free;  ///< For sends and puts.
+  Completion delivered;    ///< For receives and gets; for sends it costs an acknowledgement by the peer.
+
+  /// The outcome: of the post if it did not return `in_progress`, otherwise of the latest moment reported.
+  OpResult result;
+
+  [[nodiscard]] bool pending() const noexcept { return engine_ != nullptr; }
+
+  /// Withdraws a pending operation: it completes with `canceled`, unless it matched first. A send that the network already works on
+  /// cannot be withdrawn; then nothing happens.
+  void cancel() noexcept;
+
+  /// Withdraws it as far as possible and takes the record back at once: nothing will be fired. A send that cannot be withdrawn goes on
+  /// unobserved, and its source must stay valid until the channel closes.
+  void detach() noexcept;
+
+ private:
+  friend class Engine;
+  friend class OpOwner;
+
+  ListHook<Op> ready_hook_;       ///< In the engine's list of operations to be fired.
+  Engine* engine_ = nullptr;      ///< Set while pending.
+  OpOwner* owner_ = nullptr;      ///< The layer that works on it; null once only the firing is left.
+  std::uint8_t due_ = 0;          ///< Moments that happened and wait to be fired; bit (1 << Moment).
+};
+
+}  // namespace brant

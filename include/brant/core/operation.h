@@ -1,0 +1,56 @@
+#pragma once
+
+#include <coroutine>
+#include <utility>
+
+#include "brant/core/op.h"
+
+namespace brant {
+
+/// An operation that was started where the object was made, and can be awaited. Stays where it is (not movable), lives in the coroutine
+/// frame, allocates nothing:
+///
+///     Operation incoming = channel.recv(ghost);   // both are under way
+///     Operation outgoing = channel.send(face);
+///     OpResult got = co_await incoming;
+///     co_await outgoing;
+///
+/// Destroying it while pending withdraws a receive; a send goes on unobserved, and its source must stay valid until the channel closes.
+class [[nodiscard]] Operation {
+ public:
+  /// `post(Op&)` starts the operation and returns its Status. `moment` is the one awaited.
+  template <typename Post>
+  Operation(Moment moment, Post&& post) noexcept {
+    (moment == Moment::source_free ? op_.source_free : op_.delivered) = {&Operation::fired, this};
+    const Status posted = post(op_);
+    done_ = posted != Status::in_progress;
+    if (done_) op_.result.status = posted;
+  }
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  ~Operation() {
+    if (!done_) op_.detach();
+  }
+
+  [[nodiscard]] bool done() const noexcept { return done_; }
+  /// Valid once done.
+  [[nodiscard]] const OpResult& result() const noexcept { return op_.result; }
+  [[nodiscard]] Op& op() noexcept { return op_; }
+
+  bool await_ready() const noexcept { return done_; }
+  void await_suspend(std::coroutine_handle<> waiter) noexcept { waiter_ = waiter; }
+  OpResult await_resume() const noexcept { return op_.result; }
+
+ private:
+  static void fired(void* self, const OpResult&) noexcept {
+    auto& operation = *static_cast<Operation*>(self);
+    operation.done_ = true;
+    if (operation.waiter_) std::exchange(operation.waiter_, {}).resume();
+  }
+
+  Op op_;
+  bool done_ = false;
+  std::coroutine_handle<> waiter_;
+};
+
+}  // namespace brant

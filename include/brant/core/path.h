@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "brant/base/buffer.h"
+
+namespace brant {
+
+/// The way one transfer goes. The names are the same in code, options, JSON rows, tests and prose.
+enum class Path : std::uint8_t {
+  automatic = 0,  ///< Let brant choose; never reported as the path taken.
+  ucx = 1,        ///< The network library moves the bytes from where they are to where they shall be.
+  shm = 2,        ///< Copied by the CPUs through memory that both processes of one host map.
+  staged = 3,     ///< Device to pinned host memory, host send, host to device: what a program does without GPU-awareness.
+};
+
+inline constexpr int kPathCount = 4;
+
+/// "auto", "ucx", "shm", "staged".
+std::string_view path_name(Path path) noexcept;
+bool path_from_name(std::string_view name, Path& path) noexcept;
+
+}  // namespace brant

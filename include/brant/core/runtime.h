@@ -1,0 +1,133 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "brant/base/buffer.h"
+#include "brant/base/ids.h"
+#include "brant/core/path.h"
+#include "brant/core/task.h"
+#include "brant/core/worker.h"
+
+namespace brant {
+
+namespace port {
+struct Adapters;
+class Device;
+}  // namespace port
+
+/// Which device a process works with.
+enum class GpuChoice : std::uint8_t {
+  automatic,  ///< The CUDA GPU of its local rank if there is one, else none.
+  none,
+  emulated,  ///< A device made of threads: everything but the speed.
+  cuda,      ///< A CUDA GPU or an error.
+};
+
+struct RuntimeOptions {
+  GpuChoice gpu = GpuChoice::automatic;
+  bool share_gpu = false;                       ///< Let several processes use one GPU: about 150 us an operation.
+  Path path = Path::automatic;                  ///< Forced for all transfers.
+  bool sleep = true;                            ///< An idle worker sleeps; false spins for ever.
+  std::chrono::milliseconds boot_timeout{60'000};
+
+  /// BRANT_GPU=auto|none|emulated|cuda, BRANT_SHARE_GPU, BRANT_PATH, BRANT_SLEEP, BRANT_BOOT_TIMEOUT_MS. Throws on a value that is
+  /// none of these.
+  static RuntimeOptions from_environment();
+};
+
+/// Memory that a runtime allocated. Freed when it goes; the transfers that use it must have completed.
+class Memory {
+ public:
+  Memory() noexcept = default;
+  Memory(Memory&& other) noexcept : device_(other.device_), view_(std::exchange(other.view_, {})) {}
+  Memory& operator=(Memory&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(view_, other.view_);
+    return *this;
+  }
+  ~Memory();
+
+  [[nodiscard]] void* data() const noexcept { return view_.data; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return view_.bytes; }
+  [[nodiscard]] MemoryKind kind() const noexcept { return view_.kind; }
+  operator Buffer() const noexcept { return view_; }            // NOLINT(google-explicit-constructor)
+  operator ConstBuffer() const noexcept { return view_; }       // NOLINT(google-explicit-constructor)
+  /// A part of it. Throws invalid_argument past the end.
+  [[nodiscard]] Buffer part(std::size_t offset, std::size_t bytes) const;
+  template <typename T>
+  [[nodiscard]] T* as() const noexcept {
+    return static_cast<T*>(view_.data);
+  }
+
+ private:
+  friend class Runtime;
+  Memory(port::Device& device, Buffer view) noexcept : device_(&device), view_(view) {}
+
+  port::Device* device_ = nullptr;
+  Buffer view_;
+};
+
+/// One process's part in the job: its rank, its device, its connections and the worker that moves them. Made by the thread that will call
+/// progress. Making and destroying it are collective over the job.
+class Runtime {
+ public:
+  /// Finds out who started this process, opens device and network, and exchanges addresses. Throws Error.
+  explicit Runtime(const RuntimeOptions& options = RuntimeOptions::from_environment());
+  /// With given adapters; `connect` must follow. For tests and embedders.
+  Runtime(port::Adapters adapters, const RuntimeOptions& options);
+  /// Waits for the other processes (bounded), unless an exception is under way.
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  /// The exchange of addresses. Collective. Done by the first constructor.
+  void connect();
+
+  [[nodiscard]] Rank rank() const noexcept;
+  [[nodiscard]] int size() const noexcept;
+  [[nodiscard]] int local_rank() const noexcept;
+  [[nodiscard]] int local_size() const noexcept;
+  [[nodiscard]] Worker& worker() noexcept { return *worker_; }
+  /// The device this process works with; "host" without one.
+  [[nodiscard]] port::Device& device() noexcept;
+  /// The kind `device` allocates for kernels: cuda, emulated, or host.
+  [[nodiscard]] MemoryKind device_kind() noexcept;
+
+  /// At least 256-byte aligned, contents undefined. Throws no_memory, not_supported (this process has no such device).
+  Memory allocate(MemoryKind kind, std::size_t bytes);
+
+  /// Copies between any two memories of this process and waits for it. For set-up and checks, not for the message path. Throws.
+  void copy(Buffer destination, ConstBuffer source);
+
+  /// Runs a coroutine to its end on the worker. Throws what it threw.
+  template <typename T>
+  T run(Task<T> task) {
+    struct Finished {
+      struct promise_type {
+        Finished get_return_object() noexcept { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+        std::suspend_always initial_suspend() const noexcept { return {}; }
+        std::suspend_always final_suspend() const noexcept { return {}; }
+        void return_void() const noexcept {}
+        void unhandled_exception() const noexcept { std::terminate(); }
+      };
+      std::coroutine_handle<promise_type> handle;
+    };
+    const Finished finished = []() -> Finished { co_return; }();
+    task.start(finished.handle);
+    static_cast<void>(worker().wait_until([&] { return finished.handle.done(); }));
+    finished.handle.destroy();
+    return task.take();
+  }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Worker> worker_;
+  int exceptions_at_start_ = 0;
+};
+
+}  // namespace brant

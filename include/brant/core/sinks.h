@@ -1,0 +1,65 @@
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <utility>
+
+#include "brant/core/op.h"
+
+namespace brant {
+
+/// Remembers one outcome: for waiting in plain code, `worker.wait_until([&] { return flag.done; })`.
+struct Flag {
+  bool done = false;
+  OpResult result;
+
+  [[nodiscard]] Completion sink() noexcept {
+    return {[](void* self, const OpResult& outcome) noexcept {
+              auto& flag = *static_cast<Flag*>(self);
+              flag.result = outcome;
+              flag.done = true;
+            },
+            this};
+  }
+};
+
+/// Waits for several operations: pass `sink()` to each and report what every post returned to `track`. `co_await counter` resumes when all
+/// tracked operations have ended and gives the first failure, or ok with the sum of the bytes. Reusable after that.
+class Counter {
+ public:
+  [[nodiscard]] Completion sink() noexcept {
+    return {[](void* self, const OpResult& outcome) noexcept { static_cast<Counter*>(self)->ended(outcome); }, this};
+  }
+
+  /// `posted` is what the post returned, `op` the record it was given.
+  void track(Status posted, const Op& op) noexcept {
+    if (posted == Status::in_progress) {
+      ++pending_;
+    } else {
+      add({posted, op.result.bytes});
+    }
+  }
+
+  [[nodiscard]] std::size_t pending() const noexcept { return pending_; }
+  [[nodiscard]] const OpResult& result() const noexcept { return total_; }
+
+  bool await_ready() const noexcept { return pending_ == 0; }
+  void await_suspend(std::coroutine_handle<> waiter) noexcept { waiter_ = waiter; }
+  OpResult await_resume() noexcept { return std::exchange(total_, {}); }
+
+ private:
+  void add(const OpResult& outcome) noexcept {
+    total_.bytes += outcome.bytes;
+    if (total_.status == Status::ok) total_.status = outcome.status;
+  }
+  void ended(const OpResult& outcome) noexcept {
+    add(outcome);
+    if (--pending_ == 0 && waiter_) std::exchange(waiter_, {}).resume();
+  }
+
+  std::size_t pending_ = 0;
+  OpResult total_;
+  std::coroutine_handle<> waiter_;
+};
+
+}  // namespace brant

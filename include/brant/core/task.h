@@ -1,0 +1,184 @@
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace brant {
+
+template <typename T = void>
+class Task;
+
+namespace detail {
+
+/// Where a finished coroutine goes next. `resume` of a plain continuation, or a counter that waits for several.
+struct TaskPromiseBase {
+  std::coroutine_handle<> continuation = std::noop_coroutine();
+  std::exception_ptr exception;
+
+  struct FinalAwaiter {
+    bool await_ready() const noexcept { return false; }
+    template <typename Promise>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> finished) const noexcept {
+      return finished.promise().continuation;
+    }
+    void await_resume() const noexcept {}
+  };
+
+  std::suspend_always initial_suspend() const noexcept { return {}; }
+  FinalAwaiter final_suspend() const noexcept { return {}; }
+  void unhandled_exception() noexcept { exception = std::current_exception(); }
+  void rethrow() const {
+    if (exception) std::rethrow_exception(exception);
+  }
+};
+
+template <typename T>
+struct TaskPromise : TaskPromiseBase {
+  std::optional<T> value;
+
+  Task<T> get_return_object() noexcept;
+  template <typename U>
+  void return_value(U&& result) {
+    value.emplace(std::forward<U>(result));
+  }
+  T take() {
+    rethrow();
+    return std::move(*value);
+  }
+};
+
+template <>
+struct TaskPromise<void> : TaskPromiseBase {
+  Task<void> get_return_object() noexcept;
+  void return_void() const noexcept {}
+  void take() const { rethrow(); }
+};
+
+}  // namespace detail
+
+/// A coroutine that starts when it is awaited (or run by `Runtime::run`) and resumes who awaits it when it ends. Exceptions travel to
+/// the awaiter. Owns its frame: destroying an unfinished task ends it, and operations of its frame are detached.
+template <typename T>
+class [[nodiscard]] Task {
+ public:
+  using promise_type = detail::TaskPromise<T>;
+  using Handle = std::coroutine_handle<promise_type>;
+
+  explicit Task(Handle handle) noexcept : handle_(handle) {}
+  Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
+  Task& operator=(Task&& other) noexcept {
+    if (this != &other) {
+      destroy();
+      handle_ = std::exchange(other.handle_, {});
+    }
+    return *this;
+  }
+  ~Task() { destroy(); }
+
+  auto operator co_await() && noexcept {
+    struct Awaiter {
+      Handle handle;
+      bool await_ready() const noexcept { return false; }
+      std::coroutine_handle<> await_suspend(std::coroutine_handle<> waiter) const noexcept {
+        handle.promise().continuation = waiter;
+        return handle;
+      }
+      T await_resume() const { return handle.promise().take(); }
+    };
+    return Awaiter{handle_};
+  }
+
+  /// Runs the coroutine until its first suspension; `continuation` is resumed when it has finished.
+  void start(std::coroutine_handle<> continuation) noexcept {
+    handle_.promise().continuation = continuation;
+    handle_.resume();
+  }
+  [[nodiscard]] bool finished() const noexcept { return handle_.done(); }
+  /// The result of a finished task; throws what it threw.
+  T take() { return handle_.promise().take(); }
+
+ private:
+  void destroy() noexcept {
+    if (handle_) handle_.destroy();
+  }
+
+  Handle handle_;
+};
+
+namespace detail {
+
+template <typename T>
+Task<T> TaskPromise<T>::get_return_object() noexcept {
+  return Task<T>(std::coroutine_handle<TaskPromise<T>>::from_promise(*this));
+}
+inline Task<void> TaskPromise<void>::get_return_object() noexcept {
+  return Task<void>(std::coroutine_handle<TaskPromise<void>>::from_promise(*this));
+}
+
+/// Resumes `waiter` when `remaining` tasks have ended. Each task's continuation is a tiny coroutine that counts down.
+struct JoinCounter {
+  std::size_t remaining;
+  std::coroutine_handle<> waiter = std::noop_coroutine();
+};
+
+struct JoinStep {
+  struct promise_type {
+    JoinStep get_return_object() noexcept {
+      return JoinStep{std::coroutine_handle<promise_type>::from_promise(*this)};
+    }
+    std::suspend_always initial_suspend() const noexcept { return {}; }
+    std::suspend_never final_suspend() const noexcept { return {}; }
+    void return_void() const noexcept {}
+    void unhandled_exception() const noexcept { std::terminate(); }
+  };
+  std::coroutine_handle<> handle;
+};
+
+inline JoinStep join_step(JoinCounter& counter) {
+  if (--counter.remaining == 0) counter.waiter.resume();
+  co_return;
+}
+
+/// Suspends until every task has ended. `start_all` starts them; one of them may end at once.
+template <typename StartAll>
+struct JoinAwaiter {
+  JoinCounter counter;
+  StartAll start_all;
+
+  bool await_ready() const noexcept { return false; }
+  bool await_suspend(std::coroutine_handle<> waiter) {
+    ++counter.remaining;  // held by this function, so that no early end resumes the waiter before it is suspended
+    counter.waiter = waiter;
+    start_all(counter);
+    return --counter.remaining != 0;
+  }
+  void await_resume() const noexcept {}
+};
+template <typename StartAll>
+JoinAwaiter(JoinCounter, StartAll) -> JoinAwaiter<StartAll>;
+
+}  // namespace detail
+
+/// Runs the tasks together; ends when all have ended. The first exception (in argument order) is rethrown then.
+template <typename... Ts>
+Task<void> when_all(Task<Ts>... tasks) {
+  co_await detail::JoinAwaiter{detail::JoinCounter{sizeof...(tasks)}, [&](detail::JoinCounter& counter) {
+                                 (tasks.start(detail::join_step(counter).handle), ...);
+                               }};
+  (static_cast<void>(tasks.take()), ...);
+}
+
+/// The same for a number of tasks known at run time.
+inline Task<void> when_all(std::vector<Task<void>> tasks) {
+  co_await detail::JoinAwaiter{detail::JoinCounter{tasks.size()}, [&](detail::JoinCounter& counter) {
+                                 for (Task<void>& task : tasks) task.start(detail::join_step(counter).handle);
+                               }};
+  for (Task<void>& task : tasks) task.take();
+}
+
+}  // namespace brant

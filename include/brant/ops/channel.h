@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "brant/base/buffer.h"
+#include "brant/base/ids.h"
+#include "brant/core/operation.h"
+#include "brant/core/path.h"
+
+namespace brant {
+
+class ChannelEndpoint;
+class Runtime;
+
+struct ChannelOptions {
+  /// Forces the path of every transfer of this end. `automatic` follows BRANT_PATH, then the measured choice.
+  Path path = Path::automatic;
+};
+
+/// What went over one end of a channel so far.
+struct ChannelCounts {
+  std::uint64_t sent = 0;       ///< Messages handed to the network.
+  std::uint64_t received = 0;   ///< Messages landed.
+  std::uint64_t truncated = 0;  ///< Sent messages that were longer than the peer's receive buffer.
+  std::uint64_t waiting = 0;    ///< Sends held back now because the peer is behind.
+};
+
+/// One end of an ordered two-sided connection between two named endpoints: message n sent meets receive n posted, from any kind of memory
+/// to any kind. No message of metadata travels on the fast path: both sides know the tag.
+///
+/// An end belongs to the worker's thread of its runtime and is movable. Closing (or destroying) it completes pending receives with
+/// `canceled`; sends already with the network go on.
+///
+/// Back-pressure: at most 256 messages and 64 MiB (or one larger message) travel ahead of the receiver; later sends stay pending.
+/// GPU memory: the work that produces a buffer must be finished before `send`; the network is not ordered with streams.
+///
+/// Source: Channel API, section 3.2 of "Accelerating communication for parallel programming models on GPU systems" (2022).
+class Channel {
+ public:
+  Channel() noexcept = default;
+  Channel(Channel&& other) noexcept : endpoint_(std::exchange(other.endpoint_, nullptr)) {}
+  Channel& operator=(Channel&& other) noexcept {
+    if (this != &other) {
+      close();
+      endpoint_ = std::exchange(other.endpoint_, nullptr);
+    }
+    return *this;
+  }
+  ~Channel() { close(); }
+
+  /// Opens this process's end of channel `id` with `peer`. Does not wait for the peer to open its end. With `peer` = own rank the first
+  /// open is one end and the second the other. Throws Error: invalid_argument (id above 28 bits, unknown rank, id in use),
+  /// peer_lost.
+  static Channel open(Runtime& runtime, Rank peer, ChannelId id, const ChannelOptions& options = {});
+
+  void close() noexcept;
+  [[nodiscard]] bool is_open() const noexcept { return endpoint_ != nullptr; }
+  [[nodiscard]] Rank peer() const noexcept;
+  [[nodiscard]] ChannelId id() const noexcept;
+  [[nodiscard]] ChannelCounts counts() const noexcept;
+
+  /// Sends the next message. `op.source_free`: the source may be reused; `op.delivered`: it is in the receiver's buffer (costs an
+  /// acknowledgement by the peer). A message longer than its receive completes with `truncated`; a small one may have completed
+  /// `source_free` before that is known, then it is logged, counted, and told to `delivered`.
+  /// Errors: wrong_kind, invalid_argument (past the end of an allocation), not_supported (forced path), peer_lost, limit_reached.
+  /// No allocation in steady state.
+  Status post_send(ConstBuffer source, Op& op) noexcept;
+
+  /// Receives the next message, of at most `landing.bytes`; `op.result.bytes` is its size. Only `op.delivered` applies.
+  /// A longer message completes with `truncated`; it is consumed, and how much of the landing was written is undefined.
+  Status post_recv(Buffer landing, Op& op) noexcept;
+
+  /// The same as objects to await.
+  Operation send(ConstBuffer source, Moment until = Moment::source_free) noexcept {
+    return Operation(until, [&](Op& op) noexcept { return post_send(source, op); });
+  }
+  Operation recv(Buffer landing) noexcept {
+    return Operation(Moment::delivered, [&](Op& op) noexcept { return post_recv(landing, op); });
+  }
+
+ private:
+  explicit Channel(ChannelEndpoint* endpoint) noexcept : endpoint_(endpoint) {}
+
+  ChannelEndpoint* endpoint_ = nullptr;
+};
+
+}  // namespace brant

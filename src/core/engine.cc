@@ -1,0 +1,319 @@
+#include "core/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "base/log.h"
+
+namespace brant {
+namespace {
+
+constexpr unsigned kDeliverLimit = 256;            // handlers and network completions in one progress call
+constexpr unsigned kFireLimit = 256;               // user completions in one progress call
+constexpr unsigned kPeerCheckInterval = 1024;      // progress calls between looks at the clock
+constexpr auto kPeerCheckPeriod = std::chrono::milliseconds(2);
+constexpr auto kSleepLimit = std::chrono::milliseconds(100);
+constexpr unsigned kSpinWithRoom = 20'000;         // idle progress calls before sleeping when every process has a core
+constexpr unsigned kSpinCrowded = 200;             // more processes than cores: a spinning loser keeps the winner off the core
+
+}  // namespace
+
+Engine::Engine(port::Adapters adapters, const Options& options) : adapters_(std::move(adapters)), options_(options) {
+  const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  spin_limit_ = job().local_size > cores ? kSpinCrowded : kSpinWithRoom;
+  for (unsigned id = 0; id < kAmIds; ++id) {
+    am_slots_[id] = {this, id};
+    wire().set_am_handler(id, &Engine::hold_message, &am_slots_[id]);
+  }
+  if (wire().capabilities().can_sleep) waiter_.add(wire().event_fd());
+  waiter_.add(detector_.event_fd());
+  const std::vector<std::byte> record = pack(make_peer_record(adapters_));
+  const Status status = boot().put("brant.peer", record);
+  if (status != Status::ok) {
+    throw Error(status, fmt::format("rank {}: the address could not be published: {}. {}", job().rank, status_text(status),
+                                    boot().last_error()));
+  }
+}
+
+Engine::~Engine() {
+  // The network must let go of every record before the layers that own the records go.
+  for (Peer& peer : peers_) {
+    if (peer.endpoint != nullptr) wire().disconnect(peer.endpoint);
+  }
+  while (wire().deliver(kDeliverLimit) != 0) {
+  }
+  services_.clear();
+}
+
+void Engine::exchange() {
+  Status status = boot().fence(options_.boot_timeout);
+  std::vector<PeerRecord> records;
+  for (int rank = 0; status == Status::ok && rank < job().size; ++rank) {
+    const Result<std::vector<std::byte>> packed = boot().get(rank, "brant.peer");
+    status = packed.status();
+    if (packed.ok()) records.push_back(unpack_peer_record(rank, packed.value()));
+  }
+  if (status != Status::ok) {
+    throw Error(status, fmt::format("rank {} of {}: the exchange of addresses failed: {}. {}", job().rank, job().size,
+                                    status_text(status), boot().last_error()));
+  }
+  require_one_wire_version(records, job().rank);
+  const auto self = static_cast<std::size_t>(job().rank);
+  for (std::size_t rank = 0; rank < records.size(); ++rank) {
+    Peer& peer = peers_.emplace_back();
+    peer.rank = Rank{static_cast<std::int32_t>(rank)};
+    peer.same_host = records[rank].host_id == records[self].host_id;
+    peer.same_process = rank == self;
+    peer.record = records[rank];
+  }
+}
+
+void Engine::shut_down() noexcept {
+  // Whoever is ahead keeps the network moving: a peer may still be reading from this process.
+  if (job().size > 1) {
+    bool alive = std::none_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.lost; });
+    for (int round = 0; alive && round < 1000; ++round) {
+      const Status status = boot().fence(std::chrono::milliseconds(round < 10 ? 1 : 20));
+      if (status != Status::timed_out) break;
+      progress();
+    }
+  }
+  boot().finalize();
+}
+
+Peer& Engine::peer(Rank rank) {
+  if (rank.value < 0 || static_cast<std::size_t>(rank.value) >= peers_.size()) {
+    throw Error(Status::invalid_argument,
+                fmt::format("there is no rank {}: the job has ranks 0 to {}", rank.value, job().size - 1));
+  }
+  Peer& peer = peers_[static_cast<std::size_t>(rank.value)];
+  if (peer.lost) throw Error(Status::peer_lost, fmt::format("rank {} (pid {}) is gone", rank.value, peer.record.pid));
+  if (peer.endpoint != nullptr) return peer;
+  const PeerRecord& mine = peers_[static_cast<std::size_t>(job().rank)].record;
+  const bool watchable = peer.same_host && !peer.same_process && peer.record.pid_namespace == mine.pid_namespace &&
+                         peer.record.pid != mine.pid;
+  if (watchable && !detector_.watch(rank.value, peer.record.pid)) {
+    peer.lost = true;
+    throw Error(Status::peer_lost, fmt::format("rank {} (pid {}) is gone", rank.value, peer.record.pid));
+  }
+  Result<port::WireEndpoint*> endpoint = wire().connect(peer.record.wire_address);
+  if (!endpoint) {
+    throw Error(endpoint.status(), fmt::format("rank {} could not connect to rank {} (pid {}) over {}: {}", job().rank, rank.value,
+                                               peer.record.pid, wire().capabilities().version, status_text(endpoint.status())));
+  }
+  peer.endpoint = *endpoint;
+  return peer;
+}
+
+void Engine::report(OpOwner& owner, Moment moment, const OpResult& result) noexcept {
+  Op* op = owner.op_;
+  if (op == nullptr) return;
+  const Completion& sink = moment == Moment::source_free ? op->source_free : op->delivered;
+  if (sink.fire == nullptr) return;
+  op->result = result;
+  op->due_ = static_cast<std::uint8_t>(op->due_ | (1u << static_cast<unsigned>(moment)));
+  if (!IntrusiveList<Op, &Op::ready_hook_>::linked(*op)) ready_.push_back(*op);
+}
+
+void Engine::finish(OpOwner& owner, const OpResult& result) noexcept {
+  Op* op = owner.op_;
+  if (op == nullptr) return;
+  op->result = result;
+  op->owner_ = nullptr;
+  owner.op_ = nullptr;
+  if (op->source_free.fire != nullptr) op->due_ |= 1u << static_cast<unsigned>(Moment::source_free);
+  if (op->delivered.fire != nullptr) op->due_ |= 1u << static_cast<unsigned>(Moment::delivered);
+  if (op->due_ == 0) {
+    op->engine_ = nullptr;
+  } else if (!IntrusiveList<Op, &Op::ready_hook_>::linked(*op)) {
+    ready_.push_back(*op);
+  }
+}
+
+void Engine::detach(Op& op) noexcept {
+  if (IntrusiveList<Op, &Op::ready_hook_>::linked(op)) ready_.remove(op);
+  OpOwner* owner = op.owner_;
+  op.owner_ = nullptr;
+  op.engine_ = nullptr;
+  if (owner == nullptr) return;
+  owner->op_ = nullptr;
+  owner->cancel(*owner);
+}
+
+void Op::detach() noexcept {
+  if (engine_ != nullptr) engine_->detach(*this);
+}
+
+void Op::cancel() noexcept {
+  if (owner_ != nullptr) owner_->cancel(*owner_);
+}
+
+unsigned Engine::fire_ready(unsigned limit) noexcept {
+  unsigned fired = 0;
+  while (fired < limit) {
+    Op* op = ready_.pop_front();
+    if (op == nullptr) break;
+    const unsigned due = std::exchange(op->due_, std::uint8_t{0});
+    // A sink fired once is taken off: neither moment is reported twice, and the record may be posted again by the last sink.
+    Completion sinks[2];
+    if ((due & 1u) != 0) sinks[0] = std::exchange(op->source_free, {});
+    if ((due & 2u) != 0) sinks[1] = std::exchange(op->delivered, {});
+    if (op->owner_ == nullptr) op->engine_ = nullptr;
+    const OpResult result = op->result;
+    for (const Completion& sink : sinks) {
+      if (sink.fire == nullptr) continue;
+      sink.fire(sink.self, result);
+      ++fired;
+    }
+  }
+  return fired;
+}
+
+void Engine::hold_message(void* slot, port::AmMessage& message) noexcept {
+  auto& [engine, id] = *static_cast<AmSlot*>(slot);
+  const bool complete = message.bytes == 0 || message.data != nullptr;
+  if (!complete || engine->held_.size() >= kHeldMessagesMax) {
+    log::error("an active message {} came that nobody claims (held {}, bound {}): dropped", id, engine->held_.size(), kHeldMessagesMax);
+    if (!complete) engine->wire().am_discard(message);
+    return;
+  }
+  HeldMessage held{id, {message.header.begin(), message.header.end()}, {}};
+  if (message.bytes != 0) held.data.assign(message.data, message.data + message.bytes);
+  engine->held_.push_back(std::move(held));
+}
+
+void Engine::claim_am(unsigned id, port::AmHandler handler, void* context) {
+  wire().set_am_handler(id, handler, context);
+  std::vector<HeldMessage> earlier;
+  std::erase_if(held_, [&](HeldMessage& held) {
+    if (held.id != id) return false;
+    earlier.push_back(std::move(held));
+    return true;
+  });
+  for (const HeldMessage& held : earlier) {
+    port::AmMessage message{held.header, held.data.empty() ? nullptr : held.data.data(), held.data.size(), nullptr};
+    handler(context, message);
+  }
+}
+
+Status Engine::resolve_kind(const void* data, std::size_t bytes, MemoryKind& kind) noexcept {
+  if (kind == MemoryKind::host || kind == MemoryKind::pinned) return Status::ok;
+  if (kind == MemoryKind::detect && (bytes == 0 || !device().capabilities().streams)) {
+    kind = MemoryKind::host;
+    return Status::ok;
+  }
+  if (bytes == 0) return Status::ok;
+  const Result<port::PointerInfo> info = device().query(data);
+  if (kind == MemoryKind::detect) {
+    if (!info.ok() && info.status() != Status::not_found) return info.status();
+    kind = info.ok() ? info->kind : MemoryKind::host;
+    if (!info.ok()) return Status::ok;
+  }
+  const bool known = info.ok() && info->kind == kind;
+  if (!known) {
+    log::error("{} bytes at {} were declared as {} memory, but the device {}: pass a live allocation of that kind, or declare what it is",
+               bytes, data, memory_kind_name(kind),
+               info.ok() ? fmt::format("says {}", memory_kind_name(info->kind)) : "does not know the address (freed, or host memory)");
+    return Status::wrong_kind;
+  }
+  const auto begin = reinterpret_cast<std::uintptr_t>(data);
+  const auto base = reinterpret_cast<std::uintptr_t>(info->base);
+  if (begin - base > info->bytes || bytes > info->bytes - (begin - base)) {
+    log::error("{} bytes at {} reach past the end of their {} allocation of {} bytes", bytes, data, memory_kind_name(kind), info->bytes);
+    return Status::invalid_argument;
+  }
+  return Status::ok;
+}
+
+void Engine::check_peers() noexcept {
+  if (!detector_.watching()) return;
+  for (const int rank : detector_.poll()) lose(peers_[static_cast<std::size_t>(rank)]);
+}
+
+void Engine::lose(Peer& peer) noexcept {
+  if (peer.lost) return;
+  // What it sent before it died already lies in our memory: let it arrive first.
+  for (int round = 0; round < 64; ++round) {
+    if (wire().progress() + wire().deliver(kDeliverLimit) == 0 && round > 3) break;
+  }
+  log::info("rank {} (pid {}) is gone", peer.rank.value, peer.record.pid);
+  peer.lost = true;
+  wire().disconnect(peer.endpoint);
+  peer.endpoint = nullptr;
+  while (PeerOp* op = peer.outstanding.pop_front()) op->lost(*op);
+}
+
+unsigned Engine::run_commands() noexcept {
+  if (commands_waiting_.load(std::memory_order_acquire) == 0) return 0;
+  unsigned count = 0;
+  for (Command command; count < kDeliverLimit && commands_.pop(command); ++count) {
+    commands_waiting_.fetch_sub(1, std::memory_order_relaxed);
+    command.function(command.context);
+  }
+  return count;
+}
+
+Status Engine::post(void (*function)(void*) noexcept, void* context) noexcept {
+  if (!commands_.push({function, context})) return Status::limit_reached;
+  commands_waiting_.fetch_add(1, std::memory_order_release);
+  waiter_.wake();
+  return Status::ok;
+}
+
+unsigned Engine::progress() noexcept {
+  unsigned events = wire().progress();
+  events += wire().deliver(kDeliverLimit);
+  for (Poller* poller = pollers_.front(); poller != nullptr;) {
+    Poller* following = PollerList::next(*poller);  // it may detach itself
+    events += poller->poll();
+    poller = following;
+  }
+  events += run_commands();
+  ++counters_.progress_calls;
+  const bool look_at_clock = counters_.progress_calls % kPeerCheckInterval == 0;
+  if (look_at_clock || !timers_.empty()) {
+    const TimePoint now = Clock::now();
+    if (!timers_.empty()) events += timers_.run(now);
+    if (look_at_clock && now >= next_peer_check_) {
+      next_peer_check_ = now + kPeerCheckPeriod;
+      check_peers();
+    }
+  }
+  return events + fire_ready(kFireLimit);
+}
+
+bool Engine::may_sleep() noexcept {
+  if (!options_.sleep || !pollers_.empty() || !ready_.empty()) return false;
+  return !wire().capabilities().can_sleep || wire().arm();
+}
+
+Status Engine::wait(bool (*done)(void*) noexcept, void* context, std::chrono::nanoseconds timeout) noexcept {
+  const TimePoint deadline = timeout == std::chrono::nanoseconds::max() ? kNever : deadline_after(timeout);
+  unsigned idle = 0;
+  while (!done(context)) {
+    if (progress() != 0) {
+      idle = 0;
+      continue;
+    }
+    if (++idle < spin_limit_) {
+      if (deadline != kNever && idle % 64 == 0 && Clock::now() >= deadline) return Status::timed_out;
+      continue;
+    }
+    if (deadline != kNever && Clock::now() >= deadline) return Status::timed_out;
+    if (may_sleep()) {
+      // A wire that cannot wake us is looked at every millisecond.
+      const auto limit = wire().capabilities().can_sleep ? kSleepLimit : std::chrono::milliseconds(1);
+      ++counters_.sleeps;
+      waiter_.sleep(std::min(deadline, timers_.next()), limit);
+      check_peers();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  return Status::ok;
+}
+
+}  // namespace brant

@@ -1,0 +1,204 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mpsc_ring.h"
+#include "brant/base/ids.h"
+#include "brant/base/intrusive_list.h"
+#include "brant/core/op.h"
+#include "brant/core/path.h"
+#include "core/failure_detector.h"
+#include "core/peer_record.h"
+#include "core/timer_queue.h"
+#include "core/waiter.h"
+#include "port/adapters.h"
+
+namespace brant {
+
+/// A record of something under way with a peer. When the peer dies, `lost` is called once, after the record left the list.
+class PeerOp {
+ public:
+  ListHook<PeerOp> peer_hook;
+  void (*lost)(PeerOp& self) noexcept = nullptr;
+};
+
+/// Another process of the job, or this one.
+struct Peer {
+  Rank rank;
+  PeerRecord record;
+  port::WireEndpoint* endpoint = nullptr;  ///< Null until the first use.
+  bool same_host = false;
+  bool same_process = false;
+  bool lost = false;
+  IntrusiveList<PeerOp, &PeerOp::peer_hook> outstanding;
+};
+
+/// What a layer keeps for each operation it works on; the way back from an `Op`.
+class OpOwner {
+ public:
+  OpOwner() = default;
+  OpOwner(const OpOwner&) = delete;
+  OpOwner& operator=(const OpOwner&) = delete;
+
+  /// Withdraws the operation if that is possible; the outcome comes as a completion.
+  void (*cancel)(OpOwner& self) noexcept = nullptr;
+
+  void own(Engine& engine, Op& op) noexcept {
+    op_ = &op;
+    op.engine_ = &engine;
+    op.owner_ = this;
+    op.due_ = 0;
+  }
+
+ private:
+  friend class Engine;
+  Op* op_ = nullptr;  ///< Null once detached or fully reported.
+};
+
+/// Something to be looked at in every progress call while it is attached: device events, rings in shared memory, doorbells.
+class Poller {
+ public:
+  ListHook<Poller> poller_hook;
+  /// Returns the number of events seen.
+  virtual unsigned poll() noexcept = 0;
+
+ protected:
+  ~Poller() = default;
+};
+
+/// State of a layer above, one per engine and kind, created on first use and destroyed before the adapters.
+class Service {
+ public:
+  virtual ~Service() = default;
+};
+
+struct Counters {
+  std::array<std::uint64_t, kPathCount> sends{};
+  std::array<std::uint64_t, kPathCount> bytes_sent{};
+  std::array<std::uint64_t, kPathCount> receives{};
+  std::uint64_t progress_calls = 0;
+  std::uint64_t sleeps = 0;
+};
+
+/// The inner side of a Runtime: adapters, peers, and the progress of one worker. Belongs to the worker's thread, except `post`.
+class Engine {
+ public:
+  struct Options {
+    Path path = Path::automatic;             ///< Forced for every transfer that can use it.
+    bool sleep = true;                       ///< May the worker sleep when idle?
+    std::chrono::milliseconds boot_timeout{60'000};
+  };
+
+  static constexpr unsigned kAmIds = 64;
+  static constexpr std::size_t kHeldMessagesMax = 4096;
+
+  Engine(port::Adapters adapters, const Options& options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Exchanges addresses with all other processes. Collective. Throws.
+  void exchange();
+  /// Waits (bounded) for the peers to end too, so that nobody leaves while others still read its memory.
+  void shut_down() noexcept;
+
+  [[nodiscard]] port::Wire& wire() noexcept { return *adapters_.wire; }
+  [[nodiscard]] port::Device& device() noexcept { return *adapters_.device; }
+  [[nodiscard]] port::Boot& boot() noexcept { return *adapters_.boot; }
+  [[nodiscard]] const port::JobInfo& job() const noexcept { return adapters_.boot->job(); }
+  [[nodiscard]] const Options& options() const noexcept { return options_; }
+  [[nodiscard]] Counters& counters() noexcept { return counters_; }
+
+  /// Connects on first use. Throws invalid_argument for a rank outside the job, peer_lost if the process is gone.
+  Peer& peer(Rank rank);
+  void add_outstanding(Peer& peer, PeerOp& op) noexcept { peer.outstanding.push_back(op); }
+  void remove_outstanding(Peer& peer, PeerOp& op) noexcept {
+    if (IntrusiveList<PeerOp, &PeerOp::peer_hook>::linked(op)) peer.outstanding.remove(op);
+  }
+
+  /// Reports a moment of an operation: its sink is fired from `progress`, after the network engine has run.
+  void report(OpOwner& owner, Moment moment, const OpResult& result) noexcept;
+  /// Reports every wanted moment that was not reported yet, and lets the operation go.
+  void finish(OpOwner& owner, const OpResult& result) noexcept;
+  void detach(Op& op) noexcept;
+
+  /// Takes over active messages of this id; those that came before are handed over now. The handler sees complete headers;
+  /// payloads of held messages are refused above `am_eager_bytes_max`.
+  void claim_am(unsigned id, port::AmHandler handler, void* context);
+
+  /// Both may be repeated, and called from `Poller::poll`.
+  void attach(Poller& poller) noexcept {
+    if (!PollerList::linked(poller)) pollers_.push_back(poller);
+  }
+  void detach(Poller& poller) noexcept {
+    if (PollerList::linked(poller)) pollers_.remove(poller);
+  }
+  [[nodiscard]] TimerQueue& timers() noexcept { return timers_; }
+
+  /// The service of a type, made by `Make()` on first use.
+  template <typename T>
+  T& service() {
+    static const char key = 0;
+    for (auto& [known, service] : services_) {
+      if (known == &key) return static_cast<T&>(*service);
+    }
+    services_.emplace_back(&key, std::make_unique<T>(*this));
+    return static_cast<T&>(*services_.back().second);
+  }
+
+  /// Kind of the memory behind a pointer that was not declared, and a check of a device declaration. See `Device::query`.
+  Status resolve_kind(const void* data, std::size_t bytes, MemoryKind& kind) noexcept;
+
+  unsigned progress() noexcept;
+  Status wait(bool (*done)(void*) noexcept, void* context, std::chrono::nanoseconds timeout) noexcept;
+  Status post(void (*function)(void*) noexcept, void* context) noexcept;
+
+ private:
+  using PollerList = IntrusiveList<Poller, &Poller::poller_hook>;
+  struct Command {
+    void (*function)(void*) noexcept = nullptr;
+    void* context = nullptr;
+  };
+  struct HeldMessage {
+    unsigned id;
+    std::vector<std::byte> header;
+    std::vector<std::byte> data;
+  };
+  struct AmSlot {
+    Engine* engine = nullptr;
+    unsigned id = 0;
+  };
+
+  static void hold_message(void* slot, port::AmMessage& message) noexcept;
+  void check_peers() noexcept;
+  void lose(Peer& peer) noexcept;
+  unsigned fire_ready(unsigned limit) noexcept;
+  unsigned run_commands() noexcept;
+  bool may_sleep() noexcept;
+
+  port::Adapters adapters_;
+  const Options options_;
+  Counters counters_;
+  std::deque<Peer> peers_;  // a deque: records stay in place
+  FailureDetector detector_;
+  Waiter waiter_;
+  TimerQueue timers_;
+  IntrusiveList<Op, &Op::ready_hook_> ready_;
+  PollerList pollers_;
+  MpscRing<Command> commands_{1024};
+  std::atomic<std::uint32_t> commands_waiting_{0};
+  std::array<AmSlot, kAmIds> am_slots_;
+  std::vector<HeldMessage> held_;
+  std::vector<std::pair<const char*, std::unique_ptr<Service>>> services_;
+  unsigned spin_limit_;
+  TimePoint next_peer_check_{};
+};
+
+}  // namespace brant

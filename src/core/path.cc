@@ -1,0 +1,26 @@
+#include "brant/core/path.h"
+
+#include <array>
+
+namespace brant {
+namespace {
+
+constexpr std::array<std::string_view, kPathCount> kNames = {"auto", "ucx", "shm", "staged"};
+
+}  // namespace
+
+std::string_view path_name(Path path) noexcept {
+  const auto index = static_cast<std::size_t>(path);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+bool path_from_name(std::string_view name, Path& path) noexcept {
+  for (std::size_t index = 0; index < kNames.size(); ++index) {
+    if (kNames[index] != name) continue;
+    path = static_cast<Path>(index);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace brant

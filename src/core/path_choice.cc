@@ -1,0 +1,32 @@
+#include "core/path_choice.h"
+
+namespace brant {
+namespace {
+
+PathChoice refuse(Path path, const char* reason) noexcept { return {path, Status::not_supported, reason}; }
+
+PathChoice forced_choice(const PathQuery& query) noexcept {
+  switch (query.forced) {
+    case Path::ucx:
+      if (!query.wire_takes_kind) return refuse(Path::ucx, "the network library does not take this kind of memory");
+      return {Path::ucx, Status::ok, "forced"};
+    case Path::staged: return {Path::staged, Status::ok, "forced"};
+    case Path::shm:
+      if (!host_accessible(query.kind)) return refuse(Path::shm, "the CPU cannot reach this kind of memory");
+      if (!query.shm_open) return refuse(Path::shm, "the two ends share no memory (other host, or the link could not be opened)");
+      return {Path::shm, Status::ok, "forced"};
+    case Path::automatic: break;
+  }
+  return refuse(query.forced, "not a path");
+}
+
+}  // namespace
+
+PathChoice choose_path(const PathQuery& query) noexcept {
+  if (query.forced != Path::automatic) return forced_choice(query);
+  if (query.shm_open && host_accessible(query.kind)) return {Path::shm, Status::ok, "host memory within one host"};
+  if (query.wire_takes_kind) return {Path::ucx, Status::ok, "the network library moves this kind directly"};
+  return {Path::staged, Status::ok, "the network library does not take this kind: through pinned host memory"};
+}
+
+}  // namespace brant

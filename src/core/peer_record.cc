@@ -1,0 +1,91 @@
+#include "core/peer_record.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+
+#include "base/bytes.h"
+#include "base/env.h"
+
+namespace brant {
+namespace {
+
+constexpr std::uint32_t kRecordMagic = 0x62726e01;  // "brn", layout 1
+
+std::string link_text(const char* path) {
+  std::array<char, 256> text{};
+  const ssize_t length = ::readlink(path, text.data(), text.size());
+  return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "unknown";
+}
+
+std::string boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+}  // namespace
+
+PeerRecord make_peer_record(const port::Adapters& adapters) {
+  PeerRecord record;
+  record.wire_version = adapters.wire->capabilities().version;
+  // UCX decides "same host" by the IPC namespace, so we do too.
+  record.host_id = fmt::format("{}/{}", boot_id(), link_text("/proc/self/ns/ipc"));
+  record.pid_namespace = link_text("/proc/self/ns/pid");
+  record.device_id = adapters.device->capabilities().streams ? adapters.device->capabilities().id : "";
+  record.pid = ::getpid();
+  const auto address = adapters.wire->address();
+  record.wire_address.assign(address.begin(), address.end());
+  return record;
+}
+
+std::vector<std::byte> pack(const PeerRecord& record) {
+  ByteWriter writer;
+  writer.number(kRecordMagic);
+  writer.text(record.wire_version);
+  writer.text(record.host_id);
+  writer.text(record.pid_namespace);
+  writer.text(record.device_id);
+  writer.number(static_cast<std::int64_t>(record.pid));
+  writer.run(record.wire_address);
+  return writer.bytes();
+}
+
+PeerRecord unpack_peer_record(int rank, std::span<const std::byte> packed) {
+  ByteReader reader(packed);
+  const auto magic = reader.number<std::uint32_t>();
+  PeerRecord record;
+  record.wire_version = reader.text();
+  record.host_id = reader.text();
+  record.pid_namespace = reader.text();
+  record.device_id = reader.text();
+  record.pid = static_cast<pid_t>(reader.number<std::int64_t>());
+  const auto address = reader.run();
+  record.wire_address.assign(address.begin(), address.end());
+  if (magic != kRecordMagic || reader.failed()) {
+    throw Error(Status::version_mismatch,
+                fmt::format("rank {} runs another version of brant: start all processes with one installation", rank));
+  }
+  return record;
+}
+
+void require_one_wire_version(const std::vector<PeerRecord>& records, int mine) {
+  // The version string also says where the library lies; only what precedes the path must agree.
+  const auto version_of = [&](std::size_t rank) {
+    return records[rank].wire_version.substr(0, records[rank].wire_version.find(" ("));
+  };
+  if (env_bool("BRANT_ALLOW_MIXED_UCX", false)) return;
+  const std::string ours = version_of(static_cast<std::size_t>(mine));
+  for (std::size_t rank = 0; rank < records.size(); ++rank) {
+    if (version_of(rank) == ours) continue;
+    throw Error(Status::version_mismatch,
+                fmt::format("rank {} uses {} but rank {} uses {}: mixed versions abort inside the library. Give all processes the "
+                            "same one (BRANT_UCX=wheel|system|PATH), or set BRANT_ALLOW_MIXED_UCX=1 to try",
+                            mine, records[static_cast<std::size_t>(mine)].wire_version, rank, records[rank].wire_version));
+  }
+}
+
+}  // namespace brant

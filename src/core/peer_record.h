@@ -1,0 +1,33 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "port/adapters.h"
+
+namespace brant {
+
+/// What every process tells all others, once, at start.
+struct PeerRecord {
+  std::string wire_version;   ///< A mix is refused: it aborts inside the network library.
+  std::string host_id;        ///< Boot id and IPC namespace: who shares memory with whom.
+  std::string pid_namespace;  ///< Where `pid` means something; CUDA IPC and pidfd need a shared one.
+  std::string device_id;      ///< UUID of the GPU, empty without one.
+  pid_t pid = 0;
+  std::vector<std::byte> wire_address;
+};
+
+PeerRecord make_peer_record(const port::Adapters& adapters);
+std::vector<std::byte> pack(const PeerRecord& record);
+/// Throws version_mismatch if the record is of another brant.
+PeerRecord unpack_peer_record(int rank, std::span<const std::byte> packed);
+
+/// Throws version_mismatch, naming both versions, if some process uses another network library than `mine`.
+void require_one_wire_version(const std::vector<PeerRecord>& records, int mine);
+
+}  // namespace brant

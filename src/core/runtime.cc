@@ -1,0 +1,143 @@
+#include "brant/core/runtime.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <exception>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "core/engine.h"
+
+namespace brant {
+namespace {
+
+port::Gpu adapter_gpu(GpuChoice gpu) noexcept {
+  switch (gpu) {
+    case GpuChoice::automatic: return port::Gpu::automatic;
+    case GpuChoice::none: return port::Gpu::none;
+    case GpuChoice::emulated: return port::Gpu::emulated;
+    case GpuChoice::cuda: return port::Gpu::cuda;
+  }
+  return port::Gpu::automatic;
+}
+
+port::Adapters open_for(const RuntimeOptions& options) {
+  return port::open_adapters({adapter_gpu(options.gpu), options.share_gpu, options.sleep});
+}
+
+Engine::Options engine_options(const RuntimeOptions& options) noexcept {
+  return {options.path, options.sleep, options.boot_timeout};
+}
+
+}  // namespace
+
+RuntimeOptions RuntimeOptions::from_environment() {
+  RuntimeOptions options;
+  const std::string_view gpu = env("BRANT_GPU");
+  if (gpu == "none") {
+    options.gpu = GpuChoice::none;
+  } else if (gpu == "emulated") {
+    options.gpu = GpuChoice::emulated;
+  } else if (gpu == "cuda") {
+    options.gpu = GpuChoice::cuda;
+  } else if (!gpu.empty() && gpu != "auto") {
+    throw Error(Status::invalid_argument, fmt::format("BRANT_GPU={}: use auto, none, emulated or cuda", gpu));
+  }
+  const std::string_view path = env("BRANT_PATH");
+  if (!path.empty() && !path_from_name(path, options.path)) {
+    throw Error(Status::invalid_argument, fmt::format("BRANT_PATH={}: use auto, ucx, shm or staged", path));
+  }
+  options.share_gpu = env_bool("BRANT_SHARE_GPU", false);
+  options.sleep = env_bool("BRANT_SLEEP", true);
+  if (const auto timeout = env_int("BRANT_BOOT_TIMEOUT_MS")) options.boot_timeout = std::chrono::milliseconds(*timeout);
+  return options;
+}
+
+Memory::~Memory() {
+  if (view_.data == nullptr) return;
+  const Status status = device_->free(view_.data);
+  if (status != Status::ok) log::warn("{} bytes of {} memory could not be freed: {}", view_.bytes, memory_kind_name(view_.kind), status_text(status));
+}
+
+Buffer Memory::part(std::size_t offset, std::size_t bytes) const {
+  if (offset > view_.bytes || bytes > view_.bytes - offset) {
+    throw Error(Status::invalid_argument,
+                fmt::format("bytes {} to {} of an allocation of {} bytes", offset, offset + bytes, view_.bytes));
+  }
+  return {static_cast<std::byte*>(view_.data) + offset, bytes, view_.kind};
+}
+
+Runtime::Runtime(const RuntimeOptions& options) : Runtime(open_for(options), options) { connect(); }
+
+Runtime::Runtime(port::Adapters adapters, const RuntimeOptions& options)
+    : engine_(std::make_unique<Engine>(std::move(adapters), engine_options(options))),
+      worker_(std::make_unique<Worker>(*engine_)),
+      exceptions_at_start_(std::uncaught_exceptions()) {
+  log::set_rank(engine_->job().rank);
+}
+
+Runtime::~Runtime() {
+  // While an exception unwinds, the others cannot be waited for: the launcher ends them.
+  if (std::uncaught_exceptions() == exceptions_at_start_) engine_->shut_down();
+}
+
+void Runtime::connect() { engine_->exchange(); }
+
+Rank Runtime::rank() const noexcept { return Rank{engine_->job().rank}; }
+int Runtime::size() const noexcept { return engine_->job().size; }
+int Runtime::local_rank() const noexcept { return engine_->job().local_rank; }
+int Runtime::local_size() const noexcept { return engine_->job().local_size; }
+port::Device& Runtime::device() noexcept { return engine_->device(); }
+
+MemoryKind Runtime::device_kind() noexcept {
+  const port::DeviceCapabilities& device = engine_->device().capabilities();
+  if (device.offers(MemoryKind::cuda)) return MemoryKind::cuda;
+  if (device.offers(MemoryKind::emulated)) return MemoryKind::emulated;
+  return MemoryKind::host;
+}
+
+Memory Runtime::allocate(MemoryKind kind, std::size_t bytes) {
+  port::Device& device = engine_->device();
+  if (kind == MemoryKind::detect || !device.capabilities().offers(kind)) {
+    throw Error(Status::not_supported, fmt::format("rank {} cannot allocate {} memory: its device is '{}'. Set BRANT_GPU=cuda on a machine "
+                                                   "with a GPU, or BRANT_GPU=emulated for a device made of threads",
+                                                   rank().value, memory_kind_name(kind), device.capabilities().name));
+  }
+  const Result<void*> data = device.allocate(kind, bytes);
+  if (!data) {
+    throw Error(data.status(), fmt::format("rank {}: {} bytes of {} memory on '{}': {}", rank().value, bytes, memory_kind_name(kind),
+                                           device.capabilities().name, status_text(data.status())));
+  }
+  return Memory(device, Buffer(*data, bytes, kind));
+}
+
+void Runtime::copy(Buffer destination, ConstBuffer source) {
+  if (source.bytes > destination.bytes) {
+    throw Error(Status::invalid_argument, fmt::format("{} bytes do not fit into {}", source.bytes, destination.bytes));
+  }
+  if (source.bytes == 0) return;
+  Status status = engine_->resolve_kind(destination.data, destination.bytes, destination.kind);
+  if (status == Status::ok) status = engine_->resolve_kind(source.data, source.bytes, source.kind);
+  port::Streams* streams = engine_->device().streams();
+  if (status == Status::ok && host_accessible(destination.kind) && host_accessible(source.kind)) {
+    std::memcpy(destination.data, source.data, source.bytes);
+    return;
+  }
+  if (status == Status::ok && streams == nullptr) status = Status::not_supported;
+  if (status == Status::ok) {
+    const Result<port::Stream*> stream = streams->create_stream();
+    status = stream.status();
+    if (stream.ok()) {
+      status = streams->copy(destination.data, source.data, source.bytes, *stream);
+      if (status == Status::ok) status = streams->synchronize(*stream);
+      streams->destroy_stream(*stream);
+    }
+  }
+  if (status != Status::ok) {
+    throw Error(status, fmt::format("copy of {} bytes from {} to {} memory: {}", source.bytes, memory_kind_name(source.kind),
+                                    memory_kind_name(destination.kind), status_text(status)));
+  }
+}
+
+}  // namespace brant

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace brant {
+
+/// Runs `fire` at or after `when`. Lies in the record it serves.
+struct Timer {
+  TimePoint when = kNever;
+  void (*fire)(Timer& self) noexcept = nullptr;
+  std::size_t place = kIdle;  ///< In the queue's heap.
+
+  static constexpr std::size_t kIdle = ~std::size_t{0};
+};
+
+/// A binary heap of timers. Allocates only when more timers than ever before are set at once.
+class TimerQueue {
+ public:
+  void set(Timer& timer, TimePoint when);
+  void clear(Timer& timer) noexcept;
+  [[nodiscard]] TimePoint next() const noexcept { return heap_.empty() ? kNever : heap_.front()->when; }
+  [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
+  /// Fires what is due; a fired timer is idle and may be set again. Returns how many.
+  unsigned run(TimePoint now) noexcept;
+
+ private:
+  void put(std::size_t place, Timer* timer) noexcept {
+    heap_[place] = timer;
+    timer->place = place;
+  }
+  void sift_up(std::size_t place) noexcept;
+  void sift_down(std::size_t place) noexcept;
+
+  std::vector<Timer*> heap_;
+};
+
+}  // namespace brant

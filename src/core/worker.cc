@@ -1,0 +1,15 @@
+#include "brant/core/worker.h"
+
+#include "core/engine.h"
+
+namespace brant {
+
+unsigned Worker::progress() noexcept { return engine_.progress(); }
+
+Status Worker::wait(bool (*done)(void*) noexcept, void* context, std::chrono::nanoseconds timeout) noexcept {
+  return engine_.wait(done, context, timeout);
+}
+
+Status Worker::post(void (*function)(void*) noexcept, void* context) noexcept { return engine_.post(function, context); }
+
+}  // namespace brant

@@ -1,0 +1,29 @@
+#include "brant/ops/channel.h"
+
+#include "brant/core/runtime.h"
+#include "ops/channel/table.h"
+
+namespace brant {
+
+Channel Channel::open(Runtime& runtime, Rank peer, ChannelId id, const ChannelOptions& options) {
+  auto& table = runtime.worker().engine().service<ChannelTable>();
+  return Channel(&table.open(peer, id, options.path));
+}
+
+void Channel::close() noexcept {
+  if (endpoint_ != nullptr) std::exchange(endpoint_, nullptr)->close();
+}
+
+Rank Channel::peer() const noexcept { return endpoint_ == nullptr ? Rank{} : endpoint_->peer().rank; }
+ChannelId Channel::id() const noexcept { return endpoint_ == nullptr ? ChannelId{} : endpoint_->id(); }
+ChannelCounts Channel::counts() const noexcept { return endpoint_ == nullptr ? ChannelCounts{} : endpoint_->counts(); }
+
+Status Channel::post_send(ConstBuffer source, Op& op) noexcept {
+  return endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_send(source, op);
+}
+
+Status Channel::post_recv(Buffer landing, Op& op) noexcept {
+  return endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_recv(landing, op);
+}
+
+}  // namespace brant

@@ -1,0 +1,393 @@
+#include "ops/channel/endpoint.h"
+
+#include "base/log.h"
+#include "core/path_choice.h"
+#include "ops/channel/table.h"
+#include "ops/channel/tag.h"
+
+namespace brant {
+namespace {
+
+// An acknowledgement is a message of its own, so it goes out a few times per window only.
+constexpr std::uint64_t kTellEveryMessages = kWindowMessages / 4;
+constexpr std::uint64_t kTellEveryBytes = kWindowBytes / 8;
+
+Transfer& owner_of(port::WireOp& wire) noexcept { return *static_cast<Transfer::WireStep&>(wire).owner; }
+
+}  // namespace
+
+ChannelEndpoint::ChannelEndpoint(ChannelTable& table, Peer& peer, ChannelId id, unsigned side, Path forced) noexcept
+    : table_(table), peer_(peer), id_(id), side_(side), forced_(forced) {}
+
+Engine& ChannelEndpoint::engine() noexcept { return table_.engine(); }
+
+ChannelCounts ChannelEndpoint::counts() const noexcept {
+  ChannelCounts counts = counts_;
+  for (const Transfer* waiting = waiting_.front(); waiting != nullptr; waiting = waiting_.next(*waiting)) ++counts.waiting;
+  return counts;
+}
+
+Status ChannelEndpoint::choose(MemoryKind kind, std::size_t bytes, Path& path) noexcept {
+  PathQuery query;
+  query.kind = kind;
+  query.bytes = bytes;
+  query.locality = peer_.same_process ? Locality::same_process : peer_.same_host ? Locality::same_host : Locality::other_host;
+  query.wire_takes_kind = engine().wire().capabilities().takes(kind);
+  query.forced = forced_;
+  const PathChoice choice = choose_path(query);
+  path = choice.path;
+  if (choice.status != Status::ok) {
+    log::error("channel {} to rank {}: path {} cannot carry {} bytes of {} memory: {}. Use BRANT_PATH=auto or another path", id_.value,
+               peer_.rank.value, path_name(choice.path), bytes, memory_kind_name(kind), choice.reason);
+  }
+  return choice.status;
+}
+
+Transfer* ChannelEndpoint::take_transfer(bool is_send) noexcept {
+  Transfer* transfer = table_.transfers().take(*this, is_send);
+  if (transfer == nullptr) return nullptr;
+  ++live_transfers_;
+  transfer->wire.on_complete = &ChannelEndpoint::on_wire_done;
+  transfer->copy.done = &ChannelEndpoint::on_copied;
+  transfer->lost = &ChannelEndpoint::on_lost;
+  transfer->cancel = [](OpOwner& owner) noexcept {
+    auto& canceled = static_cast<Transfer&>(owner);
+    canceled.endpoint.withdraw(canceled, Status::canceled);
+  };
+  return transfer;
+}
+
+void ChannelEndpoint::release(Transfer& transfer) noexcept {
+  engine().remove_outstanding(peer_, transfer);
+  table_.stager().buffers().give_back(transfer.lease);
+  table_.transfers().give_back(&transfer);
+  --live_transfers_;
+}
+
+void ChannelEndpoint::attach(Transfer& transfer, Op& op) noexcept {
+  transfer.own(engine(), op);
+  engine().add_outstanding(peer_, transfer);
+}
+
+Status ChannelEndpoint::final_status(const Transfer& transfer, Status status) const noexcept {
+  if (status == Status::ok || status == Status::truncated) return status;
+  if (peer_.lost) return Status::peer_lost;
+  return transfer.outcome != Status::ok ? transfer.outcome : status;
+}
+
+// Sends ------------------------------------------------------------------------------------------------------------------------
+
+Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
+  op.result = {Status::ok, 0};
+  if (refused_ != Status::ok) return refused_;
+  if (peer_.lost) return Status::peer_lost;
+  Path path = Path::automatic;
+  Status status = engine().resolve_kind(source.data, source.bytes, source.kind);
+  if (status == Status::ok) status = choose(source.kind, source.bytes, path);
+  if (status != Status::ok) return status;
+  Transfer* transfer = take_transfer(true);
+  if (transfer == nullptr) return Status::limit_reached;
+  transfer->source = source;
+  transfer->path = path;
+  transfer->acknowledged = op.delivered.fire != nullptr;
+  if (!waiting_.empty() || !window_.has_room(source.bytes)) {
+    waiting_.push_back(*transfer);
+    attach(*transfer, op);
+    return Status::in_progress;
+  }
+  status = begin_send(*transfer);
+  if (status == Status::in_progress) {
+    attach(*transfer, op);
+    return status;
+  }
+  if (status == Status::ok) {
+    op.result.bytes = source.bytes;
+    if (transfer->acknowledged) {
+      attach(*transfer, op);
+      transfer->stage = TransferStage::awaiting_ack;
+      engine().report(*transfer, Moment::source_free, {Status::ok, source.bytes});
+      return Status::in_progress;
+    }
+    under_way_.remove(*transfer);
+  }
+  release(*transfer);
+  return status;
+}
+
+Status ChannelEndpoint::begin_send(Transfer& transfer) noexcept {
+  transfer.number = window_.take(transfer.source.bytes);
+  under_way_.push_back(transfer);
+  Counters& counters = engine().counters();
+  Status status = Status::ok;
+  const bool through_stage = transfer.path == Path::staged && !host_accessible(transfer.source.kind) && transfer.source.bytes != 0;
+  if (through_stage) {
+    transfer.stage = TransferStage::copying;
+    const Result<StagePool::Lease> lease = table_.stager().buffers().take(transfer.source.bytes);
+    status = lease.status();
+    if (lease.ok()) {
+      transfer.lease = *lease;
+      status = table_.stager().start(Stager::Direction::out, lease->data, transfer.source.data, transfer.source.bytes, transfer.copy);
+    }
+    if (status == Status::ok) status = Status::in_progress;
+  } else {
+    status = put_on_wire(transfer, transfer.source);
+  }
+  if (status != Status::ok && status != Status::in_progress) {
+    window_.give_back_last();
+    under_way_.remove(transfer);
+    return status;
+  }
+  const auto path = static_cast<std::size_t>(transfer.path);
+  ++counters.sends[path];
+  counters.bytes_sent[path] += transfer.source.bytes;
+  ++counts_.sent;
+  return status;
+}
+
+Status ChannelEndpoint::put_on_wire(Transfer& transfer, ConstBuffer bytes) noexcept {
+  transfer.stage = TransferStage::on_wire;
+  const tag::Type type = transfer.acknowledged ? tag::Type::channel_acknowledged : tag::Type::channel;
+  const std::uint64_t tag = tag::channel(type, id_, side_, static_cast<std::uint32_t>(transfer.number));
+  return engine().wire().tag_send(peer_.endpoint, tag, bytes, transfer.wire);
+}
+
+bool ChannelEndpoint::source_freed(Transfer& transfer) noexcept {
+  const bool waits = transfer.acknowledged && transfer.number >= window_.acknowledged();
+  if (!waits) {
+    end_send(transfer, Status::ok);
+    return true;
+  }
+  transfer.stage = TransferStage::awaiting_ack;
+  engine().report(transfer, Moment::source_free, {Status::ok, transfer.source.bytes});
+  return false;
+}
+
+void ChannelEndpoint::end_send(Transfer& transfer, Status status) noexcept {
+  under_way_.remove(transfer);
+  engine().finish(transfer, {status, transfer.source.bytes});
+  release(transfer);
+}
+
+void ChannelEndpoint::start_waiting() noexcept {
+  while (Transfer* transfer = waiting_.front()) {
+    if (!window_.has_room(transfer->source.bytes)) return;
+    waiting_.remove(*transfer);
+    const Status status = peer_.lost ? Status::peer_lost : begin_send(*transfer);
+    if (status == Status::in_progress) continue;
+    if (status == Status::ok) {
+      source_freed(*transfer);
+      continue;
+    }
+    engine().finish(*transfer, {status, 0});
+    release(*transfer);
+  }
+}
+
+void ChannelEndpoint::acknowledge_sends(std::uint64_t prefix) noexcept {
+  window_.acknowledge(prefix);
+  for (Transfer* transfer = under_way_.front(); transfer != nullptr && transfer->number < prefix;) {
+    Transfer* following = under_way_.next(*transfer);
+    // Still on the wire: its completion is on the way and finds the acknowledgement in the window.
+    if (transfer->stage == TransferStage::awaiting_ack) end_send(*transfer, Status::ok);
+    transfer = following;
+  }
+  start_waiting();
+}
+
+void ChannelEndpoint::on_control(const ChannelControl& control) noexcept {
+  if (control.kind == ChannelControl::Kind::truncated) {
+    ++counts_.truncated;
+    Transfer* found = under_way_.front();
+    while (found != nullptr && found->number != control.number) found = under_way_.next(*found);
+    log::warn("channel {} to rank {}: message {} was longer than the receive buffer there and was truncated", id_.value, peer_.rank.value,
+              control.number);
+    if (found != nullptr && found->stage == TransferStage::awaiting_ack) {
+      end_send(*found, Status::truncated);
+    } else if (found != nullptr) {
+      found->outcome = Status::truncated;
+    }
+  }
+  acknowledge_sends(control.prefix);
+}
+
+// Receives ---------------------------------------------------------------------------------------------------------------------
+
+Status ChannelEndpoint::post_recv(Buffer landing, Op& op) noexcept {
+  op.result = {Status::ok, 0};
+  if (refused_ != Status::ok) return refused_;
+  Path path = Path::automatic;
+  Status status = engine().resolve_kind(landing.data, landing.bytes, landing.kind);
+  if (status == Status::ok) status = choose(landing.kind, landing.bytes, path);
+  if (status != Status::ok) return status;
+  Transfer* transfer = take_transfer(false);
+  if (transfer == nullptr) return Status::limit_reached;
+  transfer->landing = landing;
+  transfer->path = path;
+  if (returned_numbers_.empty()) {
+    transfer->number = next_receive_++;
+  } else {
+    transfer->number = returned_numbers_.front();
+    returned_numbers_.erase(returned_numbers_.begin());
+  }
+  status = begin_receive(*transfer);
+  if (status == Status::in_progress) {
+    if (peer_.lost) {
+      // Only what had arrived before the death can still be received; it would have matched at once.
+      transfer->outcome = Status::peer_lost;
+      engine().wire().cancel(transfer->wire);
+    }
+    transfer->own(engine(), op);
+    if (!peer_.lost) engine().add_outstanding(peer_, *transfer);
+    return status;
+  }
+  op.result.bytes = transfer->wire.bytes;
+  if (status != Status::ok && status != Status::truncated) returned_numbers_.push_back(transfer->number);
+  release(*transfer);
+  return status;
+}
+
+Status ChannelEndpoint::begin_receive(Transfer& transfer) noexcept {
+  Buffer target = transfer.landing;
+  if (transfer.path == Path::staged && !host_accessible(transfer.landing.kind) && transfer.landing.bytes != 0) {
+    const Result<StagePool::Lease> lease = table_.stager().buffers().take(transfer.landing.bytes);
+    if (!lease) return lease.status();
+    transfer.lease = *lease;
+    target = Buffer(lease->data, transfer.landing.bytes, MemoryKind::pinned);
+  }
+  transfer.stage = TransferStage::on_wire;
+  const std::uint64_t tag = tag::channel(tag::Type::channel, id_, 1 - side_, static_cast<std::uint32_t>(transfer.number));
+  const Status status = engine().wire().tag_recv(tag, tag::kChannelReceiveMask, target, transfer.wire);
+  if (status == Status::in_progress) return status;
+  transfer.wire.status = status;
+  return landed_on_wire(transfer);
+}
+
+Status ChannelEndpoint::landed_on_wire(Transfer& transfer) noexcept {
+  const Status status = transfer.wire.status;
+  if (status == Status::ok && transfer.lease.data != nullptr && transfer.wire.bytes != 0) {
+    transfer.stage = TransferStage::copying;
+    const Status copying = table_.stager().start(Stager::Direction::in, transfer.landing.data, transfer.lease.data,
+                                                 static_cast<std::size_t>(transfer.wire.bytes), transfer.copy);
+    if (copying == Status::ok) return Status::in_progress;
+    consumed(transfer, copying);
+    return copying;
+  }
+  if (status == Status::ok || status == Status::truncated) consumed(transfer, status);
+  return status;
+}
+
+void ChannelEndpoint::end_receive(Transfer& transfer, Status status) noexcept {
+  engine().finish(transfer, {status, transfer.wire.bytes});
+  release(transfer);
+}
+
+void ChannelEndpoint::consumed(Transfer& transfer, Status status) noexcept {
+  landed_.landed(transfer.number);
+  bytes_since_told_ += transfer.wire.bytes;
+  const auto path = static_cast<std::size_t>(transfer.path);
+  ++engine().counters().receives[path];
+  ++counts_.received;
+  if (status == Status::truncated) {
+    send_control(ChannelControl::Kind::truncated, transfer.number);
+    return;
+  }
+  if (tag::type_of(transfer.wire.tag) == tag::Type::channel_acknowledged) {
+    wanted_prefix_ = std::max(wanted_prefix_, transfer.number + 1);
+  }
+  const std::uint64_t prefix = landed_.prefix();
+  const bool wanted = wanted_prefix_ > told_prefix_ && prefix > told_prefix_;
+  if (wanted || prefix - told_prefix_ >= kTellEveryMessages || bytes_since_told_ >= kTellEveryBytes) {
+    send_control(ChannelControl::Kind::acknowledge, 0);
+  }
+}
+
+void ChannelEndpoint::send_control(ChannelControl::Kind kind, std::uint64_t number) noexcept {
+  told_prefix_ = landed_.prefix();
+  bytes_since_told_ = 0;
+  table_.send_control(peer_, {kind, id_.value, side_, engine().job().rank, told_prefix_, number});
+}
+
+// Steps that complete later ----------------------------------------------------------------------------------------------------
+
+void ChannelEndpoint::on_wire_done(port::WireOp& wire) noexcept {
+  Transfer& transfer = owner_of(wire);
+  ChannelEndpoint& self = transfer.endpoint;
+  if (!transfer.is_send) {
+    const Status status = self.landed_on_wire(transfer);
+    if (status == Status::in_progress) return;
+    if (status != Status::ok && status != Status::truncated) self.returned_numbers_.push_back(transfer.number);
+    self.end_receive(transfer, self.final_status(transfer, status));
+    return;
+  }
+  if (wire.status == Status::ok && transfer.outcome == Status::ok) {
+    self.source_freed(transfer);
+  } else {
+    self.end_send(transfer, self.final_status(transfer, wire.status == Status::ok ? transfer.outcome : wire.status));
+  }
+  self.start_waiting();
+}
+
+void ChannelEndpoint::on_copied(StageCopy& copy, Status status) noexcept {
+  Transfer& transfer = *static_cast<Transfer::CopyStep&>(copy).owner;
+  ChannelEndpoint& self = transfer.endpoint;
+  if (!transfer.is_send) {
+    self.consumed(transfer, status);
+    self.end_receive(transfer, status);
+    return;
+  }
+  if (status == Status::ok && self.peer_.lost) status = Status::peer_lost;
+  if (status == Status::ok) {
+    status = self.put_on_wire(transfer, ConstBuffer(transfer.lease.data, transfer.source.bytes, MemoryKind::pinned));
+    if (status == Status::in_progress) return;
+  }
+  if (status == Status::ok) {
+    self.source_freed(transfer);
+  } else {
+    self.end_send(transfer, self.final_status(transfer, status));
+  }
+}
+
+void ChannelEndpoint::on_lost(PeerOp& op) noexcept {
+  auto& transfer = static_cast<Transfer&>(op);
+  transfer.endpoint.withdraw(transfer, Status::peer_lost);
+}
+
+void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
+  switch (transfer.stage) {
+    case TransferStage::queued:
+      waiting_.remove(transfer);
+      engine().finish(transfer, {why, 0});
+      release(transfer);
+      return;
+    case TransferStage::awaiting_ack:
+      if (why == Status::peer_lost) end_send(transfer, why);
+      return;
+    case TransferStage::copying: return;  // ends by itself, and sees then that the peer is gone
+    case TransferStage::on_wire:
+      if (transfer.is_send) return;  // a lost peer's sends are ended by the wire's disconnect
+      transfer.outcome = why;
+      engine().wire().cancel(transfer.wire);
+      return;
+  }
+}
+
+void ChannelEndpoint::close() noexcept {
+  closed_ = true;
+  while (Transfer* transfer = waiting_.front()) withdraw(*transfer, Status::canceled);
+  for (PeerOp* op = peer_.outstanding.front(); op != nullptr;) {
+    PeerOp* following = IntrusiveList<PeerOp, &PeerOp::peer_hook>::next(*op);
+    if (op->lost == &ChannelEndpoint::on_lost) {
+      auto& transfer = static_cast<Transfer&>(*op);
+      if (&transfer.endpoint == this && !transfer.is_send) withdraw(transfer, Status::canceled);
+    }
+    op = following;
+  }
+}
+
+void ChannelEndpoint::reopen(Path forced) noexcept {
+  closed_ = false;
+  refused_ = Status::ok;
+  forced_ = forced;
+}
+
+}  // namespace brant

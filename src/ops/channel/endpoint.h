@@ -1,0 +1,100 @@
+#pragma once
+
+#include <vector>
+
+#include "brant/ops/channel.h"
+#include "ops/channel/delivery_window.h"
+#include "ops/channel/transfer.h"
+
+namespace brant {
+
+class ChannelTable;
+
+/// What one end tells the other apart from data: an active message, a few times per window.
+struct ChannelControl {
+  enum class Kind : std::uint32_t { opened, acknowledge, truncated };
+
+  Kind kind = Kind::acknowledge;
+  std::uint32_t channel = 0;
+  std::uint32_t sender_side = 0;   ///< Side of the end that sends this control message.
+  std::int32_t sender_rank = -1;
+  std::uint64_t prefix = 0;        ///< acknowledge, truncated: all messages before this number have landed.
+  std::uint64_t number = 0;        ///< truncated: which message.
+};
+
+/// One end of a channel. See `Channel` for the rules it keeps.
+class ChannelEndpoint {
+ public:
+  ChannelEndpoint(ChannelTable& table, Peer& peer, ChannelId id, unsigned side, Path forced) noexcept;
+
+  [[nodiscard]] Peer& peer() noexcept { return peer_; }
+  [[nodiscard]] ChannelId id() const noexcept { return id_; }
+  [[nodiscard]] unsigned side() const noexcept { return side_; }
+  [[nodiscard]] ChannelTable& table() noexcept { return table_; }
+  [[nodiscard]] ChannelCounts counts() const noexcept;
+  [[nodiscard]] bool idle() const noexcept { return live_transfers_ == 0; }
+  [[nodiscard]] bool closed() const noexcept { return closed_; }
+
+  Status post_send(ConstBuffer source, Op& op) noexcept;
+  Status post_recv(Buffer landing, Op& op) noexcept;
+  void on_control(const ChannelControl& control) noexcept;
+  /// Refuses everything from now on: the two ends do not fit together.
+  void refuse(Status status) noexcept { refused_ = status; }
+  void close() noexcept;
+  /// A closed end is opened again; the numbering goes on.
+  void reopen(Path forced) noexcept;
+
+ private:
+  Engine& engine() noexcept;
+  Status choose(MemoryKind kind, std::size_t bytes, Path& path) noexcept;
+  Transfer* take_transfer(bool is_send) noexcept;
+  void release(Transfer& transfer) noexcept;
+  void attach(Transfer& transfer, Op& op) noexcept;
+
+  // Sends.
+  Status begin_send(Transfer& transfer) noexcept;
+  Status put_on_wire(Transfer& transfer, ConstBuffer bytes) noexcept;
+  void start_waiting() noexcept;
+  /// The source is free: reports it and waits for the acknowledgement if that is wanted. Returns true if the transfer ended.
+  bool source_freed(Transfer& transfer) noexcept;
+  void end_send(Transfer& transfer, Status status) noexcept;
+  void acknowledge_sends(std::uint64_t prefix) noexcept;
+
+  // Receives.
+  Status begin_receive(Transfer& transfer) noexcept;
+  /// The wire is done with it: ok and truncated count as consumed. Returns in_progress while the copy to the device runs.
+  Status landed_on_wire(Transfer& transfer) noexcept;
+  void end_receive(Transfer& transfer, Status status) noexcept;
+  void consumed(Transfer& transfer, Status status) noexcept;
+  void send_control(ChannelControl::Kind kind, std::uint64_t number) noexcept;
+
+  // Steps that complete later.
+  static void on_wire_done(port::WireOp& wire) noexcept;
+  static void on_copied(StageCopy& copy, Status status) noexcept;
+  static void on_lost(PeerOp& op) noexcept;
+  void withdraw(Transfer& transfer, Status why) noexcept;
+  Status final_status(const Transfer& transfer, Status status) const noexcept;
+
+  ChannelTable& table_;
+  Peer& peer_;
+  const ChannelId id_;
+  const unsigned side_;
+  Path forced_;
+  Status refused_ = Status::ok;
+  bool closed_ = false;
+  std::size_t live_transfers_ = 0;
+  ChannelCounts counts_;
+
+  SendWindow window_;
+  IntrusiveList<Transfer, &Transfer::endpoint_hook> waiting_;    ///< Sends that the window holds back, oldest first.
+  IntrusiveList<Transfer, &Transfer::endpoint_hook> under_way_;  ///< Sends with the network or awaiting an acknowledgement.
+
+  LandedPrefix landed_;
+  std::uint64_t next_receive_ = 0;
+  std::vector<std::uint64_t> returned_numbers_;  ///< Of withdrawn receives: the next receives take them first.
+  std::uint64_t told_prefix_ = 0;                ///< Last prefix acknowledged to the peer.
+  std::uint64_t bytes_since_told_ = 0;
+  std::uint64_t wanted_prefix_ = 0;              ///< The sender waits for an acknowledgement up to here.
+};
+
+}  // namespace brant

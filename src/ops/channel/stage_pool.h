@@ -1,0 +1,37 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "brant/base/result.h"
+#include "port/memory.h"
+
+namespace brant {
+
+/// Pinned host buffers for the staged path, kept for reuse: page-locking costs far more than any copy.
+class StagePool {
+ public:
+  struct Lease {
+    void* data = nullptr;
+    std::size_t bytes = 0;  ///< Capacity: a power of two.
+  };
+
+  explicit StagePool(port::Device& device) noexcept : device_(device) {}
+  StagePool(const StagePool&) = delete;
+  StagePool& operator=(const StagePool&) = delete;
+  ~StagePool();
+
+  Result<Lease> take(std::size_t bytes) noexcept;
+  void give_back(Lease lease) noexcept;
+
+ private:
+  static constexpr std::size_t kSmallest = 4096;
+  static constexpr std::size_t kKeptBytesMax = std::size_t{2} << 30;  ///< Beyond it a returned buffer is freed.
+
+  port::Device& device_;
+  std::array<std::vector<void*>, 64> kept_;  ///< By the logarithm of the capacity.
+  std::size_t kept_bytes_ = 0;
+};
+
+}  // namespace brant

@@ -1,0 +1,119 @@
+#include "ops/channel/table.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/log.h"
+#include "core/am_ids.h"
+
+namespace brant {
+
+ChannelTable::ChannelTable(Engine& engine) : engine_(engine), stager_(engine) {
+  engine.claim_am(am_id::kChannelControl, &ChannelTable::on_control, this);
+}
+
+ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced) {
+  if (id.value > kChannelIdMax) {
+    throw Error(Status::invalid_argument, fmt::format("channel id {} does not fit in 28 bits: use 0 to {}", id.value, kChannelIdMax));
+  }
+  Peer& peer = engine_.peer(peer_rank);
+  const int self = engine_.job().rank;
+  unsigned side = self < peer_rank.value ? 0u : 1u;
+  if (peer.same_process) {
+    const auto first = endpoints_.find(key(id, 0));
+    side = first == endpoints_.end() || first->second->closed() ? 0u : 1u;
+  }
+  const auto known = endpoints_.find(key(id, side));
+  const auto other = endpoints_.find(key(id, 1 - side));
+  const bool other_elsewhere = other != endpoints_.end() && !other->second->closed() && !peer.same_process;
+  if ((known != endpoints_.end() && !known->second->closed()) || other_elsewhere) {
+    ChannelEndpoint& holder = other_elsewhere ? *other->second : *known->second;
+    throw Error(Status::invalid_argument,
+                fmt::format("channel {} is open already (rank {} with rank {}): close it first, or use another id", id.value, self,
+                            holder.peer().rank.value));
+  }
+  if (forced == Path::automatic) forced = engine_.options().path;
+  ChannelEndpoint* endpoint = nullptr;
+  if (known != endpoints_.end() && known->second->peer().rank == peer_rank) {
+    endpoint = known->second.get();
+    endpoint->reopen(forced);
+  } else {
+    auto& slot = endpoints_[key(id, side)];
+    if (slot && !slot->idle()) {
+      throw Error(Status::invalid_argument,
+                  fmt::format("channel {} still has transfers with rank {} under way: wait for them before it goes to rank {}", id.value,
+                              slot->peer().rank.value, peer_rank.value));
+    }
+    slot = std::make_unique<ChannelEndpoint>(*this, peer, id, side, forced);
+    endpoint = slot.get();
+  }
+  const auto announced = opened_by_.find(key(id, 1 - side));
+  if (announced != opened_by_.end() && announced->second != peer_rank.value) {
+    const int who = announced->second;
+    endpoint->close();
+    throw Error(Status::invalid_argument, fmt::format("channel {}: rank {} opens it with rank {}, but its other end is at rank {}", id.value,
+                                                      self, peer_rank.value, who));
+  }
+  send_control(peer, {ChannelControl::Kind::opened, id.value, side, self, 0, 0});
+  return *endpoint;
+}
+
+void ChannelTable::send_control(Peer& peer, const ChannelControl& control) noexcept {
+  if (peer.lost) return;
+  ControlSend* send = control_sends_.take();
+  if (send == nullptr) {
+    log::error("channel {}: no record left for a control message to rank {}", control.channel, peer.rank.value);
+    return;
+  }
+  send->table = this;
+  send->control = control;
+  send->on_complete = [](port::WireOp& op) noexcept {
+    auto& done = static_cast<ControlSend&>(op);
+    done.table->control_sends_.give_back(&done);
+  };
+  const auto bytes = std::as_bytes(std::span(&send->control, 1));
+  const Status status = engine_.wire().am_send(peer.endpoint, am_id::kChannelControl, bytes, {}, *send);
+  if (status == Status::in_progress) return;
+  control_sends_.give_back(send);
+  if (status != Status::ok) {
+    log::error("channel {}: a control message to rank {} failed: {}", control.channel, peer.rank.value, status_text(status));
+  }
+}
+
+void ChannelTable::on_control(void* self, port::AmMessage& message) noexcept {
+  auto& table = *static_cast<ChannelTable*>(self);
+  ChannelControl control;
+  if (message.header.size() != sizeof(control)) {
+    log::error("a channel control message of {} bytes, expected {}: dropped", message.header.size(), sizeof(control));
+    return;
+  }
+  std::memcpy(&control, message.header.data(), sizeof(control));
+  if (control.kind == ChannelControl::Kind::opened) {
+    table.check_opened(control);
+    return;
+  }
+  const auto found = table.endpoints_.find(key(ChannelId{control.channel}, 1 - (control.sender_side & 1u)));
+  if (found != table.endpoints_.end()) found->second->on_control(control);
+}
+
+void ChannelTable::check_opened(const ChannelControl& control) noexcept {
+  const ChannelId id{control.channel};
+  try {
+    opened_by_[key(id, control.sender_side & 1u)] = control.sender_rank;
+  } catch (...) {
+    return;  // only a diagnosis is lost
+  }
+  for (const unsigned side : {0u, 1u}) {
+    const auto mine = endpoints_.find(key(id, side));
+    if (mine == endpoints_.end() || mine->second->closed()) continue;
+    const bool fits = mine->second->peer().rank.value == control.sender_rank &&
+                      (side != (control.sender_side & 1u) || mine->second->peer().same_process);
+    if (fits) continue;
+    log::error("channel {}: rank {} opened it with rank {}, but rank {} opens it too: a channel has two ends, use another id", id.value,
+               engine_.job().rank, mine->second->peer().rank.value, control.sender_rank);
+    mine->second->refuse(Status::invalid_argument);
+  }
+}
+
+}  // namespace brant

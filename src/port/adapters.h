@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "port/boot.h"
+#include "port/memory.h"
+#include "port/wire.h"
+
+namespace brant::port {
+
+/// The outside world of one runtime.
+struct Adapters {
+  std::unique_ptr<Boot> boot;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Wire> wire;
+};
+
+enum class Gpu { automatic, none, emulated, cuda };
+
+struct AdapterRequest {
+  Gpu gpu = Gpu::automatic;
+  bool share_gpu = false;  ///< Several processes may use one GPU (about 150 us an operation: time slicing).
+  bool sleep = true;       ///< The wire shall be able to wake a sleeping worker.
+};
+
+/// Opens what this process was started for: the bootstrap its launcher offers, its GPU, and the network. The order matters: the device's
+/// context comes before the network looks for it. Throws Error.
+Adapters open_adapters(const AdapterRequest& request);
+
+}  // namespace brant::port
