@@ -1,0 +1,106 @@
+#include "port/memory/emulated/emulated_device.h"
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+
+namespace brant::port::memory {
+namespace {
+
+std::size_t half_of_machine_memory() noexcept {
+  return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) / 2 * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+DeviceCapabilities describe(const EmulatedOptions& options) {
+  DeviceCapabilities capabilities;
+  capabilities.name = "emulated";
+  capabilities.id = fmt::format("emulated-{}-{}", ::getpid(), options.ordinal);
+  capabilities.driver = "threads of this process";
+  capabilities.ordinal = options.ordinal;
+  capabilities.memory_bytes = options.memory_bytes != 0 ? options.memory_bytes : half_of_machine_memory();
+  capabilities.kinds = kHostKinds | (1u << static_cast<unsigned>(MemoryKind::emulated));
+  capabilities.streams = true;
+  capabilities.kernels = true;
+  capabilities.exports = true;
+  capabilities.stream_writes = true;
+  return capabilities;
+}
+
+}  // namespace
+
+EmulatedDevice::EmulatedDevice(const EmulatedOptions& options)
+    : capabilities_(describe(options)), streams_(options), kernels_(streams_) {}
+
+EmulatedDevice::~EmulatedDevice() {
+  streams_.close();  // kernels use memory that nothing else keeps alive
+  if (const std::size_t pieces = memory_.release_all(owner()); pieces > 0) {
+    log::debug("emulated device {}: {} allocations or imports were still open", capabilities_.ordinal, pieces);
+  }
+  for (const PointerInfo& range : host_memory_.allocations()) {
+    if (range.kind == MemoryKind::pinned && !memory_.reachable_host().remove(range.base)) continue;
+  }
+}
+
+Result<void*> EmulatedDevice::allocate(MemoryKind kind, std::size_t bytes) noexcept {
+  if (kind == MemoryKind::emulated) return allocate_emulated(bytes);
+  if (kind == MemoryKind::pinned) return allocate_pinned(bytes);
+  return host_memory_.allocate(kind, bytes);
+}
+
+Result<void*> EmulatedDevice::allocate_pinned(std::size_t bytes) noexcept {
+  const Result<void*> pointer = host_memory_.allocate(MemoryKind::pinned, bytes);
+  if (!pointer) return pointer;
+  const Result<PointerInfo> info = host_memory_.query(*pointer);
+  const Status status = info ? memory_.reachable_host().insert(*info) : info.status();
+  if (status == Status::ok) return pointer;
+  if (host_memory_.free(*pointer) != Status::ok) return Status::internal;
+  return status;
+}
+
+Result<void*> EmulatedDevice::allocate_emulated(std::size_t bytes) noexcept {
+  if (bytes == 0) return Status::invalid_argument;
+  const std::size_t before = bytes_in_use_.fetch_add(bytes, std::memory_order_relaxed);
+  Result<PointerInfo> info = Status::no_memory;
+  if (before <= capabilities_.memory_bytes && bytes <= capabilities_.memory_bytes - before) {
+    info = memory_.allocate(owner(), bytes);
+  }
+  if (!info) {
+    bytes_in_use_.fetch_sub(bytes, std::memory_order_relaxed);
+    return info.status();
+  }
+  return info->base;
+}
+
+Status EmulatedDevice::free(void* pointer) noexcept {
+  const Result<PointerInfo> info = memory_.free(owner(), pointer);
+  if (info) {
+    bytes_in_use_.fetch_sub(info->bytes, std::memory_order_relaxed);
+    return Status::ok;
+  }
+  if (info.status() != Status::not_found) return info.status();
+  const Result<PointerInfo> host = host_memory_.query(pointer);
+  if (!host) return Status::not_found;
+  if (host->base != pointer) return Status::invalid_argument;
+  // Forgotten first: freed host addresses are handed out again at once.
+  if (host->kind == MemoryKind::pinned && !memory_.reachable_host().remove(pointer)) return Status::not_found;
+  return host_memory_.free(pointer);
+}
+
+Result<PointerInfo> EmulatedDevice::query(const void* pointer) noexcept {
+  Result<PointerInfo> info = memory_.query(pointer);
+  return info ? info : host_memory_.query(pointer);
+}
+
+Result<ExportRecord> EmulatedDevice::export_allocation(const void* pointer) noexcept {
+  Result<ExportRecord> record = memory_.export_allocation(pointer);
+  if (record || record.status() != Status::not_found) return record;
+  return query(pointer).ok() ? Status::wrong_kind : Status::not_found;
+}
+
+Result<void*> EmulatedDevice::import_allocation(const ExportRecord& record) noexcept {
+  return memory_.import_allocation(owner(), record);
+}
+
+}  // namespace brant::port::memory

@@ -1,0 +1,162 @@
+#include "port/memory/emulated/stream_core.h"
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace brant::port::memory {
+namespace {
+
+using Clock = EventState::Clock;
+using namespace std::chrono_literals;
+
+/// How often waits on another stream look whether their own stream is being stopped.
+constexpr auto kStopCheck = 20ms;
+
+void* engine_address(void* pointer) noexcept { return EmulatedMemory::of_process().engine_address(pointer); }
+
+}  // namespace
+
+void EventState::set_latest(StreamPoint point) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::swap(latest_, point);
+}
+
+StreamPoint EventState::latest() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return latest_;
+}
+
+void EventState::stamp(std::uint64_t ticket) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (ticket <= stamped_ticket_) return;
+  stamped_ticket_ = ticket;
+  stamped_time_ = Clock::now();
+}
+
+bool EventState::time_of_latest(Clock::time_point& time) const noexcept {
+  const std::lock_guard lock(mutex_);
+  if (latest_.ticket == 0 || latest_.ticket != stamped_ticket_) return false;
+  time = stamped_time_;
+  return true;
+}
+
+StreamCore::StreamCore(const EmulatedOptions& options) : options_(options), queue_(options.queue_depth) {}
+
+Status StreamCore::post(StreamWork work, std::uint64_t* sequence) noexcept {
+  std::unique_lock lock(mutex_);
+  const auto has_room = [this] { return !queue_.full() || stopping_.load(std::memory_order_relaxed); };
+  if (!changed_.wait_for(lock, std::chrono::milliseconds(options_.full_wait_ms), has_room))
+    return Status::limit_reached;
+  if (stopping_.load(std::memory_order_relaxed)) return Status::shutting_down;
+  queue_.push(std::move(work));
+  const std::uint64_t number = posted_.load(std::memory_order_relaxed) + 1;
+  posted_.store(number, std::memory_order_release);
+  if (sequence != nullptr) *sequence = number;
+  lock.unlock();
+  changed_.notify_all();
+  return Status::ok;
+}
+
+Status StreamCore::poll(std::uint64_t sequence) const noexcept {
+  if (!reached(sequence)) return Status::in_progress;
+  return discarded_.load(std::memory_order_acquire) ? Status::shutting_down : Status::ok;
+}
+
+Status StreamCore::poll() const noexcept { return poll(posted_.load(std::memory_order_acquire)); }
+
+Status StreamCore::drain() noexcept {
+  const std::uint64_t target = posted_.load(std::memory_order_acquire);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return reached(target); });
+  return poll(target);
+}
+
+bool StreamCore::drain_for(std::chrono::milliseconds limit) noexcept {
+  const std::uint64_t target = posted_.load(std::memory_order_acquire);
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, limit, [&] { return reached(target); });
+}
+
+void StreamCore::stop() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_.store(true, std::memory_order_relaxed);
+  }
+  changed_.notify_all();
+}
+
+bool StreamCore::wait_ended(std::chrono::milliseconds limit) noexcept {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, limit, [this] { return ended_; });
+}
+
+void StreamCore::run() noexcept {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return !queue_.empty() || stopping_.load(std::memory_order_relaxed); });
+    if (stopping_.load(std::memory_order_relaxed)) break;
+    StreamWork work = queue_.pop();
+    lock.unlock();
+    execute(work);
+    work = StreamWork{};  // lets go of mappings and events before the command counts as done
+    lock.lock();
+    completed_.store(completed_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    changed_.notify_all();
+  }
+  if (!queue_.empty()) discarded_.store(true, std::memory_order_release);
+  while (!queue_.empty()) queue_.pop();
+  completed_.store(posted_.load(std::memory_order_relaxed), std::memory_order_release);
+  ended_ = true;
+  changed_.notify_all();
+}
+
+void StreamCore::execute(StreamWork& work) noexcept {
+  if (auto* copy = std::get_if<CopyWork>(&work)) {
+    spend(copy->bytes);
+    std::memmove(copy->destination.address, copy->source.address, copy->bytes);
+  } else if (auto* fill = std::get_if<FillWork>(&work)) {
+    spend(fill->bytes);
+    std::memset(fill->destination.address, std::to_integer<int>(fill->value), fill->bytes);
+  } else if (auto* write = std::get_if<WriteWork>(&work)) {
+    spend(0);
+    // Release: whoever sees the value, in this process or another, sees all the work before it.
+    auto& word = *reinterpret_cast<std::uint64_t*>(write->destination.address);
+    std::atomic_ref<std::uint64_t>(word).store(write->value, std::memory_order_release);
+  } else if (auto* record = std::get_if<RecordWork>(&work)) {
+    record->event->stamp(record->ticket);
+  } else if (auto* wait = std::get_if<WaitWork>(&work)) {
+    wait_for_point(wait->point);
+  } else if (auto* kernel = std::get_if<KernelWork>(&work)) {
+    spend(0);
+    run_kernel(*kernel);
+  }
+}
+
+void StreamCore::wait_for_point(const StreamPoint& point) noexcept {
+  if (point.stream == nullptr) return;
+  StreamCore& other = *point.stream;
+  std::unique_lock lock(other.mutex_);
+  while (!other.reached(point.sequence) && !stopping_.load(std::memory_order_relaxed)) {
+    other.changed_.wait_for(lock, kStopCheck);
+  }
+}
+
+void StreamCore::spend(std::size_t bytes) noexcept {
+  double us = options_.command_us;
+  if (options_.gigabytes_per_s > 0) us += static_cast<double>(bytes) / (options_.gigabytes_per_s * 1e3);
+  if (us <= 0) return;
+  const auto until =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::micro>(us));
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, until, [&] { return stopping_.load(std::memory_order_relaxed) || Clock::now() >= until; });
+}
+
+void StreamCore::run_kernel(KernelWork& work) noexcept {
+  std::array<void*, kKernelArgumentsMax> arguments{};
+  for (std::size_t i = 0; i < work.offsets.size(); ++i) arguments[i] = work.values.data() + work.offsets[i];
+  const HostLaunch launch{.shape = work.shape, .arguments = arguments.data(), .engine_address = &engine_address};
+  work.kernel(launch);
+}
+
+}  // namespace brant::port::memory

@@ -1,0 +1,79 @@
+#include "port/memory/host/allocation_map.h"
+
+#include <atomic>
+#include <iterator>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace brant::port::memory {
+namespace {
+
+std::uintptr_t address(const void* pointer) noexcept { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+}  // namespace
+
+std::uint64_t next_buffer_id() noexcept {
+  static std::atomic<std::uint64_t> counter{1};
+  return (std::uint64_t{1} << 63) | counter.fetch_add(1, std::memory_order_relaxed);
+}
+
+Status AllocationMap::insert(const PointerInfo& allocation) noexcept {
+  const std::uintptr_t base = address(allocation.base);
+  if (base == 0 || allocation.bytes == 0 || base + allocation.bytes < base) return Status::invalid_argument;
+  try {
+    const std::unique_lock lock(mutex_);
+    const auto after = by_base_.lower_bound(base);
+    if (after != by_base_.end() && after->first < base + allocation.bytes) return Status::invalid_argument;
+    if (after != by_base_.begin()) {
+      const auto& [before_base, before] = *std::prev(after);
+      if (before_base + before.bytes > base) return Status::invalid_argument;
+    }
+    by_base_.emplace_hint(after, base, allocation);
+    return Status::ok;
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
+}
+
+Result<PointerInfo> AllocationMap::find(const void* pointer) const noexcept {
+  const std::shared_lock lock(mutex_);
+  const auto after = by_base_.upper_bound(address(pointer));
+  if (after == by_base_.begin()) return Status::not_found;
+  const auto& [base, allocation] = *std::prev(after);
+  if (address(pointer) - base >= allocation.bytes) return Status::not_found;
+  return allocation;
+}
+
+Result<PointerInfo> AllocationMap::remove(const void* base) noexcept {
+  const std::unique_lock lock(mutex_);
+  const auto after = by_base_.upper_bound(address(base));
+  if (after == by_base_.begin()) return Status::not_found;
+  const auto found = std::prev(after);
+  if (address(base) - found->first >= found->second.bytes) return Status::not_found;
+  if (found->first != address(base)) return Status::invalid_argument;
+  const PointerInfo allocation = found->second;
+  by_base_.erase(found);
+  return allocation;
+}
+
+std::vector<PointerInfo> AllocationMap::all() const noexcept {
+  std::vector<PointerInfo> found;
+  try {
+    const std::shared_lock lock(mutex_);
+    found.reserve(by_base_.size());
+    for (const auto& [base, allocation] : by_base_) found.push_back(allocation);
+  } catch (const std::bad_alloc&) {
+    found.clear();
+  }
+  return found;
+}
+
+std::vector<PointerInfo> AllocationMap::take_all() noexcept {
+  std::vector<PointerInfo> found = all();
+  const std::unique_lock lock(mutex_);
+  by_base_.clear();
+  return found;
+}
+
+}  // namespace brant::port::memory

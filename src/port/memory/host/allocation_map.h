@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <shared_mutex>
+#include <vector>
+
+#include "brant/base/result.h"
+#include "port/memory.h"
+
+namespace brant::port::memory {
+
+/// A number that no other allocation of this process gets, whatever its kind. The top bit is set, so that it never
+/// equals an id that a GPU driver counts up from one. Any thread.
+std::uint64_t next_buffer_id() noexcept;
+
+/// Which address belongs to which allocation: lookups of interior pointers, in O(log n), under a shared lock.
+/// Owns no memory. Any thread.
+class AllocationMap {
+ public:
+  /// invalid_argument if the range is empty or overlaps one that is known; no_memory.
+  Status insert(const PointerInfo& allocation) noexcept;
+
+  /// The allocation that contains `pointer`; not_found.
+  [[nodiscard]] Result<PointerInfo> find(const void* pointer) const noexcept;
+
+  /// Forgets the allocation that starts at `base` and returns what it was. not_found; invalid_argument for a pointer
+  /// into the middle of an allocation.
+  Result<PointerInfo> remove(const void* base) noexcept;
+
+  /// Everything known; empty if there is no memory for the list.
+  [[nodiscard]] std::vector<PointerInfo> all() const noexcept;
+  /// The same, and the map is empty afterwards. For destructors.
+  std::vector<PointerInfo> take_all() noexcept;
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::map<std::uintptr_t, PointerInfo> by_base_;  ///< Protected by mutex_.
+};
+
+}  // namespace brant::port::memory

@@ -1,0 +1,69 @@
+#include "port/memory/host/host_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <limits>
+
+namespace brant::port::memory {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+
+/// Bytes rounded up to whole pages; 0 if that does not fit.
+std::size_t whole_pages(std::size_t bytes) noexcept {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  if (bytes > std::numeric_limits<std::size_t>::max() - page) return 0;
+  return (bytes + page - 1) / page * page;
+}
+
+void* acquire(MemoryKind kind, std::size_t bytes) noexcept {
+  if (kind == MemoryKind::host) {
+    void* pointer = nullptr;
+    return ::posix_memalign(&pointer, kAlignment, bytes) == 0 ? pointer : nullptr;
+  }
+  const std::size_t mapped = whole_pages(bytes);
+  if (mapped == 0) return nullptr;
+  void* pointer = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return pointer == MAP_FAILED ? nullptr : pointer;
+}
+
+void give_back(const PointerInfo& allocation) noexcept {
+  if (allocation.kind == MemoryKind::host) {
+    std::free(allocation.base);
+  } else {
+    ::munmap(allocation.base, whole_pages(allocation.bytes));
+  }
+}
+
+}  // namespace
+
+HostMemory::~HostMemory() {
+  for (const PointerInfo& allocation : allocations_.take_all()) give_back(allocation);
+}
+
+Result<void*> HostMemory::allocate(MemoryKind kind, std::size_t bytes) noexcept {
+  if (kind != MemoryKind::host && kind != MemoryKind::pinned) return Status::not_supported;
+  if (bytes == 0) return Status::invalid_argument;
+  if (bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) return Status::no_memory;
+  void* pointer = acquire(kind, bytes);
+  if (pointer == nullptr) return Status::no_memory;
+  const PointerInfo allocation{
+      .kind = kind, .device = -1, .base = pointer, .bytes = bytes, .buffer_id = next_buffer_id()};
+  if (const Status status = allocations_.insert(allocation); status != Status::ok) {
+    give_back(allocation);
+    return status;
+  }
+  return pointer;
+}
+
+Status HostMemory::free(void* pointer) noexcept {
+  const Result<PointerInfo> allocation =
+      allocations_.remove(pointer);  // first: another thread may get the address next
+  if (!allocation) return allocation.status();
+  give_back(*allocation);
+  return Status::ok;
+}
+
+}  // namespace brant::port::memory
