@@ -1,0 +1,26 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "cli/commands.h"
+
+int main(int argc, char** argv) {
+  constexpr int kUsageError = 2;
+  int exit_code = 0;
+  CLI::App app("GPU-direct communication under every programming model: start programs, look at the machine, measure.", "brant");
+  app.set_version_flag("--version", std::string("brant " BRANT_VERSION));
+  app.require_subcommand(1);
+  try {
+    brant::cli::add_run(app, exit_code);
+    app.parse(argc, argv);
+    return exit_code;
+  } catch (const CLI::ParseError& fault) {
+    // --help and --version arrive here too, with code 0.
+    return app.exit(fault) == 0 ? 0 : kUsageError;
+  } catch (const std::exception& fault) {
+    fmt::print(stderr, "brant: {}\n", fault.what());
+    return 1;
+  }
+}

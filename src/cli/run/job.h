@@ -1,0 +1,27 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/run/program.h"
+
+namespace brant::run {
+
+struct JobOptions {
+  int ranks = 1;
+  bool bind_cores = false;               ///< Rank i may only use the i-th core that this process may use.
+  bool prefix = true;                    ///< "[rank] " before every line, if there is more than one rank.
+  bool keep_going = false;               ///< One rank's failure does not end the others.
+  std::chrono::milliseconds timeout{0};  ///< 0: none.
+  std::map<std::string, std::string> env;
+  std::vector<std::string> command;  ///< The program and its arguments; not empty.
+};
+
+/// Starts the ranks and returns once all have ended and their output is written. The result is the exit code for `brant
+/// run`: 0 if all ranks ended with 0, the code of the first failure (128 + signal for a signal), 124 after the timeout, 128
+/// + signal if `brant run` was told to end. Nothing of the job is left running. Throws StartError if it could not start.
+int run_job(const JobOptions& options);
+
+}  // namespace brant::run

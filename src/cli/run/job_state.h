@@ -1,0 +1,100 @@
+#pragma once
+
+#include <poll.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/run/guardian.h"
+#include "cli/run/input.h"
+#include "cli/run/job.h"
+#include "cli/run/output.h"
+#include "cli/run/rank.h"
+#include "cli/run/signals.h"
+#include "port/boot/launcher/server.h"
+
+namespace brant::run {
+
+/// The supervisor: one thread, one poll loop over signals, process ends, bootstrap sockets, output, and the terminal.
+class Job {
+ public:
+  explicit Job(const JobOptions& options);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  int run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Rank {
+    RankProcess process;
+    RankStream output;
+    RankStream errors;
+    bool ended = false;
+  };
+  enum class Kind { signal, end, boot, output, errors, sink, input_source, input_target };
+  struct Source {
+    Kind kind;
+    int rank;  // of the sink: 0 standard output, 1 standard error
+  };
+  /// Why and how far the job is being ended from outside.
+  struct Stop {
+    Clock::time_point kill_at;
+    Clock::time_point give_up_at;
+    bool killed = false;
+  };
+
+  void start(int rank);
+  std::vector<std::string> environment(int rank, int boot_socket) const;
+
+  void watch(int fd, short events, Kind kind, int rank);
+  void collect_sources();
+  [[nodiscard]] int poll_timeout_ms() const;
+  void dispatch(const pollfd& entry, const Source& source);
+  void step();
+
+  void on_signal(int number);
+  void on_end(int rank);
+  void on_failure(const std::string& what, int exit_code);
+  void on_bootstrap_news();
+  void on_time(Clock::time_point now);
+
+  /// Asks all living ranks to end and sees to it that they do. The first reason decides the exit code.
+  void stop(int signal, int exit_code);
+  void signal_living(int number) const noexcept;
+  [[nodiscard]] std::vector<int> living() const;
+  [[nodiscard]] bool finished() const;
+  void say(std::string_view text);
+  OutputSink& sink_for_errors() { return one_sink_ ? stdout_ : stderr_; }
+
+  const JobOptions& options_;
+  std::string program_;
+  std::string job_id_;
+  std::vector<int> cores_;
+  rlimit files_{};
+  Signals signals_;
+  Guardian guardian_;
+  port::launcher::Server server_;
+  OutputSink stdout_;
+  OutputSink stderr_;
+  bool one_sink_ = false;
+  InputForwarder input_;
+  std::vector<Rank> ranks_;
+  int alive_ = 0;
+
+  std::vector<pollfd> entries_;
+  std::vector<Source> sources_;
+  std::optional<int> exit_code_;
+  std::optional<Stop> stop_;
+  std::optional<Clock::time_point> timeout_at_;
+  std::optional<Clock::time_point> all_ended_at_;
+  bool abandoned_ = false;
+};
+
+}  // namespace brant::run

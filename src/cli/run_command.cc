@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/run/job.h"
+#include "cli/run/program.h"
+#include "port/boot/launcher/frame.h"
+
+namespace brant::cli {
+namespace {
+
+struct RunArguments {
+  run::JobOptions job;
+  std::string bind = "none";
+  std::vector<std::string> env;
+  std::string path;
+  bool no_prefix = false;
+  bool share_gpu = false;
+  double timeout_s = 0;
+};
+
+void add_variable(run::JobOptions& job, const std::string& pair) {
+  const std::size_t equals = pair.find('=');
+  if (equals == 0 || equals == std::string::npos) {
+    throw CLI::ValidationError("--env", fmt::format("'{}' is not of the form NAME=VALUE", pair));
+  }
+  const std::string name = pair.substr(0, equals);
+  for (const char* ours : {"BRANT_BOOT_FD", "BRANT_RANK", "BRANT_SIZE", "BRANT_LOCAL_RANK", "BRANT_LOCAL_SIZE", "BRANT_JOB_ID"}) {
+    if (name == ours) throw CLI::ValidationError("--env", fmt::format("{} is set by `brant run` itself", name));
+  }
+  job.env[name] = pair.substr(equals + 1);
+}
+
+int run(const RunArguments& arguments) {
+  run::JobOptions job = arguments.job;
+  job.prefix = !arguments.no_prefix;
+  job.bind_cores = arguments.bind == "core";
+  job.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(arguments.timeout_s * 1000));
+  for (const std::string& pair : arguments.env) add_variable(job, pair);
+  if (!arguments.path.empty()) job.env["BRANT_PATH"] = arguments.path;
+  if (arguments.share_gpu) job.env["BRANT_SHARE_GPU"] = "1";
+  try {
+    return run::run_job(job);
+  } catch (const run::StartError& fault) {
+    fmt::print(stderr, "brant run: {}\n", fault.what());
+    return fault.exit_code();
+  }
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<RunArguments>();
+  CLI::App* command = app.add_subcommand("run", "Start a program as N ranks on this host and stay until all have ended: brant run -n N [OPTIONS] [--] PROGRAM [ARGUMENTS]");
+  command->add_option("-n,--ranks", arguments->job.ranks, "How many processes")
+      ->check(CLI::Range(1, port::launcher::kMaxRanks))
+      ->capture_default_str();
+  command->add_option("--bind", arguments->bind, "none, or core: rank i on the i-th core this process may use")
+      ->check(CLI::IsMember({"none", "core"}))
+      ->capture_default_str();
+  command->add_flag("--no-prefix", arguments->no_prefix, "Do not start the lines of output with [rank]");
+  command->add_flag("--keep-going", arguments->job.keep_going, "Do not end the others when one fails (for tests of faults)");
+  command->add_option("--timeout", arguments->timeout_s, "End the job after this many seconds, with exit code 124")
+      ->check(CLI::Range(0.001, 1e8));
+  command->add_option("--env", arguments->env, "NAME=VALUE for the processes; may be repeated")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--path", arguments->path, "Force the path of transfers (sets BRANT_PATH)");
+  command->add_flag("--share-gpu", arguments->share_gpu, "Let several ranks use one GPU (sets BRANT_SHARE_GPU=1)");
+  command->add_option("program", arguments->job.command, "The program and its arguments")->required();
+  // From the program's name on, everything belongs to the program, with or without `--`.
+  command->positionals_at_end();
+  command->callback([arguments, &exit_code] { exit_code = run(*arguments); });
+}
+
+}  // namespace brant::cli
