@@ -78,7 +78,9 @@ class Layers:
         if other == top and top in self.split:
             return None  # the interface or common part of the storey
         if unit == top and top in self.split:
-            return f"the interface of {top} knows none of its parts ({other}). Choose the part in a storey above"
+            if path.endswith(".cc"):
+                return None  # where the parts are chosen
+            return f"the interface of {top} knows none of its parts ({other}). Choose the part in a .cc file"
         return f"{unit} and {other} are siblings. Use the storeys below, or argue for an edge in layers.toml"
 
     def fault_outside(self, path: str, unit: str, name: str) -> str | None:
