@@ -1,0 +1,72 @@
+"""The packed folder runs from another place, with nothing of this tree and no environment."""
+
+import pathlib
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import bundle  # noqa: E402  (tools/ is no package)
+
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "build" / "bin" / "brant").exists(), reason="needs the release build: run 'make build'"
+)
+
+
+@pytest.fixture(scope="module")
+def moved(tmp_path_factory):
+    """The bundle, unpacked elsewhere."""
+    subprocess.run([sys.executable, ROOT / "tools" / "bundle.py"], check=True, capture_output=True)
+    archive = ROOT / "build" / "dist" / f"brant-{bundle.version()}-linux-x86_64.tar.gz"
+    where = tmp_path_factory.mktemp("elsewhere")
+    with tarfile.open(archive) as tar:
+        tar.extractall(where)
+    return where / archive.name.removesuffix(".tar.gz")
+
+
+def run_bare(*command) -> subprocess.CompletedProcess[str]:
+    bare = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
+    return subprocess.run(command, env=bare, text=True, capture_output=True, timeout=60)
+
+
+def test_is_small_enough_to_carry(moved):
+    archive = next((ROOT / "build" / "dist").glob("*.tar.gz"))
+    assert archive.stat().st_size < 40e6
+
+
+def test_command_line_tool_starts(moved):
+    done = run_bare(moved / "bin" / "brant", "--version")
+    assert done.returncode == 0, done.stderr
+    assert bundle.version() in done.stdout
+
+
+def test_ucx_is_the_packed_one(moved):
+    done = run_bare(moved / "bin" / "ucx_info", "-v")
+    assert done.returncode == 0, done.stderr
+    assert f"Library path: {moved}/lib/libucx/lib/" in done.stdout
+
+
+def test_ucx_finds_its_modules(moved):
+    done = run_bare(moved / "bin" / "ucx_info", "-d")
+    assert done.returncode == 0, done.stderr
+    assert "Transport: cma" in done.stdout  # cma comes from a module, tcp and posix do not
+
+
+def test_programs_need_only_what_every_host_has(moved):
+    for program in sorted((moved / "bin").iterdir()):
+        if program.read_bytes()[:4] == b"\x7fELF":
+            assert [name for name in bundle.needed(program) if not bundle.HOST_LIBRARIES.match(name)] == []
+
+
+def test_holds_one_copy_of_each_library(moved):
+    stems = [path.name.split(".so")[0] for path in (moved / "lib").rglob("*.so*")]
+    assert len(stems) == len(set(stems)) == len(list((moved / "lib").rglob("*.so*")))
+    assert not [path for path in moved.rglob("*") if path.is_symlink()]
+
+
+def test_names_no_folder_of_the_build_machine(moved):
+    named = [path for path in (moved / "bin").iterdir() if str(ROOT).encode() + b"/" in path.read_bytes()]
+    assert named == []
