@@ -72,7 +72,7 @@ def stage_tidy() -> None:
     ours = [str(ROOT / path) for path in cxx_sources() if path.endswith(".cc") and "compile_fail" not in path]
     commands = json.loads((ROOT / "build" / "dev" / "compile_commands.json").read_text())
     compiled = {entry["file"] for entry in commands}
-    run("run-clang-tidy", "-quiet", "-j", JOBS, "-p", "build/dev", *(path for path in ours if path in compiled))
+    run("run-clang-tidy.py", "-quiet", "-j", JOBS, "-p", "build/dev", *(path for path in ours if path in compiled))
 
 
 def stage_layers() -> None:
