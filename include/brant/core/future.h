@@ -47,7 +47,12 @@ template <typename T = void>
 class [[nodiscard]] Future {
  public:
   Future(Future&&) noexcept = default;
-  Future& operator=(Future&&) noexcept = default;
+  Future& operator=(Future&& other) noexcept {
+    abandon();
+    state_ = std::move(other.state_);
+    return *this;
+  }
+  ~Future() { abandon(); }
 
   [[nodiscard]] bool ready() const noexcept { return state_->ready(); }
 
@@ -70,6 +75,13 @@ class [[nodiscard]] Future {
  private:
   friend class Promise<T>;
   explicit Future(std::shared_ptr<detail::FutureState<T>> state) noexcept : state_(std::move(state)) {}
+
+  /// A future that goes away is no longer waited for: a late delivery must not resume a coroutine that is gone.
+  void abandon() noexcept {
+    if (!state_) return;
+    state_->waiter = {};
+    state_->sink = {};
+  }
 
   std::shared_ptr<detail::FutureState<T>> state_;
 };

@@ -107,20 +107,8 @@ class Runtime {
   /// Runs a coroutine to its end on the worker. Throws what it threw.
   template <typename T>
   T run(Task<T> task) {
-    struct Finished {
-      struct promise_type {
-        Finished get_return_object() noexcept { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
-        std::suspend_always initial_suspend() const noexcept { return {}; }
-        std::suspend_always final_suspend() const noexcept { return {}; }
-        void return_void() const noexcept {}
-        void unhandled_exception() const noexcept { std::terminate(); }
-      };
-      std::coroutine_handle<promise_type> handle;
-    };
-    const Finished finished = []() -> Finished { co_return; }();
-    task.start(finished.handle);
-    static_cast<void>(worker().wait_until([&] { return finished.handle.done(); }));
-    finished.handle.destroy();
+    task.start();
+    static_cast<void>(worker().wait_until([&] { return task.finished(); }));
     return task.take();
   }
 

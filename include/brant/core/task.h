@@ -15,16 +15,29 @@ class Task;
 
 namespace detail {
 
-/// Where a finished coroutine goes next. `resume` of a plain continuation, or a counter that waits for several.
+/// Counts tasks that run together; the last one to end resumes the waiter.
+struct JoinCounter {
+  std::size_t remaining = 0;
+  std::coroutine_handle<> waiter;
+};
+
 struct TaskPromiseBase {
-  std::coroutine_handle<> continuation = std::noop_coroutine();
+  std::coroutine_handle<> continuation;  ///< Who resumes when this task has ended; null while it still runs inside its awaiter,
+  JoinCounter* join = nullptr;           ///< or whom to count down instead.
   std::exception_ptr exception;
 
+  /// Resumes by plain calls, not by symmetric transfer: compilers turn the latter into a jump only when they optimise, and a loop over
+  /// tasks that end at once would grow the stack of a debug build.
   struct FinalAwaiter {
     bool await_ready() const noexcept { return false; }
     template <typename Promise>
-    std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> finished) const noexcept {
-      return finished.promise().continuation;
+    void await_suspend(std::coroutine_handle<Promise> finished) const noexcept {
+      TaskPromiseBase& promise = finished.promise();
+      if (promise.join != nullptr) {
+        if (--promise.join->remaining == 0) promise.join->waiter.resume();
+      } else if (promise.continuation) {
+        promise.continuation.resume();  // may destroy this frame
+      }
     }
     void await_resume() const noexcept {}
   };
@@ -84,18 +97,22 @@ class [[nodiscard]] Task {
     struct Awaiter {
       Handle handle;
       bool await_ready() const noexcept { return false; }
-      std::coroutine_handle<> await_suspend(std::coroutine_handle<> waiter) const noexcept {
+      bool await_suspend(std::coroutine_handle<> waiter) const noexcept {
+        handle.resume();
+        if (handle.done()) return false;
         handle.promise().continuation = waiter;
-        return handle;
+        return true;
       }
       T await_resume() const { return handle.promise().take(); }
     };
     return Awaiter{handle_};
   }
 
-  /// Runs the coroutine until its first suspension; `continuation` is resumed when it has finished.
-  void start(std::coroutine_handle<> continuation) noexcept {
-    handle_.promise().continuation = continuation;
+  /// Runs the coroutine until its first suspension; nobody is resumed at its end: ask `finished`.
+  void start() noexcept { handle_.resume(); }
+  /// The same, counting `join` down at the end.
+  void start(detail::JoinCounter& join) noexcept {
+    handle_.promise().join = &join;
     handle_.resume();
   }
   [[nodiscard]] bool finished() const noexcept { return handle_.done(); }
@@ -118,30 +135,6 @@ Task<T> TaskPromise<T>::get_return_object() noexcept {
 }
 inline Task<void> TaskPromise<void>::get_return_object() noexcept {
   return Task<void>(std::coroutine_handle<TaskPromise<void>>::from_promise(*this));
-}
-
-/// Resumes `waiter` when `remaining` tasks have ended. Each task's continuation is a tiny coroutine that counts down.
-struct JoinCounter {
-  std::size_t remaining;
-  std::coroutine_handle<> waiter = std::noop_coroutine();
-};
-
-struct JoinStep {
-  struct promise_type {
-    JoinStep get_return_object() noexcept {
-      return JoinStep{std::coroutine_handle<promise_type>::from_promise(*this)};
-    }
-    std::suspend_always initial_suspend() const noexcept { return {}; }
-    std::suspend_never final_suspend() const noexcept { return {}; }
-    void return_void() const noexcept {}
-    void unhandled_exception() const noexcept { std::terminate(); }
-  };
-  std::coroutine_handle<> handle;
-};
-
-inline JoinStep join_step(JoinCounter& counter) {
-  if (--counter.remaining == 0) counter.waiter.resume();
-  co_return;
 }
 
 /// Suspends until every task has ended. `start_all` starts them; one of them may end at once.
@@ -167,16 +160,16 @@ JoinAwaiter(JoinCounter, StartAll) -> JoinAwaiter<StartAll>;
 /// Runs the tasks together; ends when all have ended. The first exception (in argument order) is rethrown then.
 template <typename... Ts>
 Task<void> when_all(Task<Ts>... tasks) {
-  co_await detail::JoinAwaiter{detail::JoinCounter{sizeof...(tasks)}, [&](detail::JoinCounter& counter) {
-                                 (tasks.start(detail::join_step(counter).handle), ...);
+  co_await detail::JoinAwaiter{detail::JoinCounter{sizeof...(tasks), {}}, [&](detail::JoinCounter& counter) {
+                                 (tasks.start(counter), ...);
                                }};
   (static_cast<void>(tasks.take()), ...);
 }
 
 /// The same for a number of tasks known at run time.
 inline Task<void> when_all(std::vector<Task<void>> tasks) {
-  co_await detail::JoinAwaiter{detail::JoinCounter{tasks.size()}, [&](detail::JoinCounter& counter) {
-                                 for (Task<void>& task : tasks) task.start(detail::join_step(counter).handle);
+  co_await detail::JoinAwaiter{detail::JoinCounter{tasks.size(), {}}, [&](detail::JoinCounter& counter) {
+                                 for (Task<void>& task : tasks) task.start(counter);
                                }};
   for (Task<void>& task : tasks) task.take();
 }

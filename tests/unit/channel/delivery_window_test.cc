@@ -1,0 +1,83 @@
+#include "ops/channel/delivery_window.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "ops/channel/tag.h"
+
+namespace brant {
+namespace {
+
+TEST(LandedPrefix, grows_when_the_gap_closes_in_any_order) {
+  LandedPrefix landed;
+  std::mt19937 random(3);
+  std::uint64_t first = 0;
+  for (int round = 0; round < 50; ++round) {
+    std::vector<std::uint64_t> window(kWindowMessages);
+    std::iota(window.begin(), window.end(), first);
+    std::shuffle(window.begin(), window.end(), random);
+    std::vector<bool> seen(kWindowMessages);
+    for (const std::uint64_t number : window) {
+      landed.landed(number);
+      seen[number - first] = true;
+      const auto gap = std::find(seen.begin(), seen.end(), false);
+      EXPECT_EQ(landed.prefix(), first + static_cast<std::uint64_t>(gap - seen.begin()));
+    }
+    first += kWindowMessages;
+  }
+}
+
+TEST(SendWindow, bounds_messages_and_bytes_but_lets_one_large_message_through) {
+  SendWindow window;
+  EXPECT_TRUE(window.has_room(kWindowBytes * 100));
+  window.take(kWindowBytes * 100);
+  EXPECT_FALSE(window.has_room(0));
+  window.acknowledge(1);
+  for (std::uint32_t i = 0; i < kWindowMessages; ++i) {
+    ASSERT_TRUE(window.has_room(8)) << i;
+    window.take(8);
+  }
+  EXPECT_FALSE(window.has_room(8));
+  window.acknowledge(2);
+  EXPECT_TRUE(window.has_room(8));
+  EXPECT_FALSE(window.has_room(kWindowBytes));
+}
+
+TEST(SendWindow, a_refused_message_leaves_no_trace) {
+  SendWindow window;
+  window.take(100);
+  const std::uint64_t number = window.take(kWindowBytes - 100);
+  EXPECT_FALSE(window.has_room(1));
+  window.give_back_last();
+  EXPECT_TRUE(window.has_room(1));
+  EXPECT_EQ(window.take(1), number);
+}
+
+TEST(SendWindow, an_acknowledgement_beyond_what_was_sent_is_cut) {
+  SendWindow window;
+  window.take(10);
+  window.acknowledge(1000);
+  EXPECT_EQ(window.acknowledged(), 1u);
+}
+
+TEST(Tag, fields_do_not_overlap_and_only_the_acknowledge_bit_is_ignored) {
+  const std::uint64_t plain = tag::channel(tag::Type::channel, ChannelId{kChannelIdMax}, 0, tag::kCounterMask);
+  const std::uint64_t acknowledged = tag::channel(tag::Type::channel_acknowledged, ChannelId{kChannelIdMax}, 0, tag::kCounterMask);
+  EXPECT_NE(plain, acknowledged);
+  EXPECT_EQ(plain & tag::kChannelReceiveMask, acknowledged & tag::kChannelReceiveMask);
+  EXPECT_EQ(tag::type_of(plain), tag::Type::channel);
+  EXPECT_EQ(tag::type_of(acknowledged), tag::Type::channel_acknowledged);
+  const std::uint64_t other_side = tag::channel(tag::Type::channel, ChannelId{kChannelIdMax}, 1, tag::kCounterMask);
+  const std::uint64_t other_id = tag::channel(tag::Type::channel, ChannelId{kChannelIdMax - 1}, 0, tag::kCounterMask);
+  const std::uint64_t other_counter = tag::channel(tag::Type::channel, ChannelId{kChannelIdMax}, 0, 0);
+  for (const std::uint64_t other : {other_side, other_id, other_counter}) {
+    EXPECT_NE(plain & tag::kChannelReceiveMask, other & tag::kChannelReceiveMask);
+  }
+}
+
+}  // namespace
+}  // namespace brant

@@ -1,0 +1,54 @@
+#include "core/path_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace brant {
+namespace {
+
+struct Case {
+  const char* what;
+  PathQuery query;
+  Path path;
+  Status status;
+};
+
+TEST(PathChoice, table) {
+  const auto query = [](MemoryKind kind, bool wire, bool shm, Path forced) {
+    return PathQuery{kind, 4096, Locality::same_host, wire, shm, forced};
+  };
+  const std::vector<Case> cases = {
+      {"host over the network", query(MemoryKind::host, true, false, Path::automatic), Path::ucx, Status::ok},
+      {"host through shared memory", query(MemoryKind::host, true, true, Path::automatic), Path::shm, Status::ok},
+      {"cuda over the network", query(MemoryKind::cuda, true, true, Path::automatic), Path::ucx, Status::ok},
+      {"cuda that the network does not take", query(MemoryKind::cuda, false, true, Path::automatic), Path::staged, Status::ok},
+      {"emulated", query(MemoryKind::emulated, false, false, Path::automatic), Path::staged, Status::ok},
+      {"staged on demand", query(MemoryKind::cuda, true, false, Path::staged), Path::staged, Status::ok},
+      {"ucx on demand", query(MemoryKind::host, true, true, Path::ucx), Path::ucx, Status::ok},
+      {"ucx with memory it does not take", query(MemoryKind::emulated, false, false, Path::ucx), Path::ucx, Status::not_supported},
+      {"shm with device memory", query(MemoryKind::cuda, true, true, Path::shm), Path::shm, Status::not_supported},
+      {"shm between hosts", query(MemoryKind::host, true, false, Path::shm), Path::shm, Status::not_supported},
+  };
+  for (const Case& one : cases) {
+    const PathChoice choice = choose_path(one.query);
+    EXPECT_EQ(choice.path, one.path) << one.what;
+    EXPECT_EQ(choice.status, one.status) << one.what;
+    EXPECT_NE(std::string(choice.reason), "") << one.what;
+  }
+}
+
+TEST(Path, names_read_back) {
+  for (int index = 0; index < kPathCount; ++index) {
+    Path read = Path::automatic;
+    ASSERT_TRUE(path_from_name(path_name(static_cast<Path>(index)), read));
+    EXPECT_EQ(static_cast<int>(read), index);
+  }
+  Path untouched = Path::ucx;
+  EXPECT_FALSE(path_from_name("rdma", untouched));
+  EXPECT_EQ(untouched, Path::ucx);
+}
+
+}  // namespace
+}  // namespace brant
