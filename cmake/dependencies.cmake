@@ -23,7 +23,10 @@ FetchContent_Declare(benchmark SYSTEM GIT_REPOSITORY https://github.com/google/b
                      GIT_SHALLOW ON FIND_PACKAGE_ARGS)
 FetchContent_MakeAvailable(fmt CLI11 nlohmann_json)
 if(BRANT_BUILD_TESTS)
-  FetchContent_MakeAvailable(googletest benchmark)
+  FetchContent_MakeAvailable(googletest)
+endif()
+if(EXISTS ${PROJECT_SOURCE_DIR}/bench/CMakeLists.txt)
+  FetchContent_MakeAvailable(benchmark)
 endif()
 
 # --- UCX: headers only. libucp is opened at run time (see the loading policy in wire/ucx), never linked. -----------
