@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "port/memory/adapters.h"
 
 namespace brant::port::memory {
 namespace {
@@ -101,6 +102,10 @@ Result<ExportRecord> EmulatedDevice::export_allocation(const void* pointer) noex
 
 Result<void*> EmulatedDevice::import_allocation(const ExportRecord& record) noexcept {
   return memory_.import_allocation(owner(), record);
+}
+
+std::unique_ptr<Device> open_emulated_device(const EmulatedOptions& options) {
+  return std::make_unique<EmulatedDevice>(options);
 }
 
 }  // namespace brant::port::memory

@@ -6,9 +6,9 @@
 #include "port/memory.h"
 #include "port/memory/emulated/emulated_kernels.h"
 #include "port/memory/emulated/emulated_memory.h"
-#include "port/memory/emulated/emulated_options.h"
 #include "port/memory/emulated/emulated_streams.h"
-#include "port/memory/host/host_memory.h"
+#include "port/memory/emulated_options.h"
+#include "port/memory/host_memory.h"
 
 namespace brant::port::memory {
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "port/memory.h"
+#include "port/memory/allocation_map.h"
 #include "port/memory/emulated/address_window.h"
 #include "port/memory/emulated/memory_file.h"
-#include "port/memory/host/allocation_map.h"
 
 namespace brant::port::memory {
 

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "port/memory.h"
+#include "port/memory/allocation_map.h"
 #include "port/memory/emulated/stream_core.h"
-#include "port/memory/host/allocation_map.h"
 
 namespace brant::port::memory {
 

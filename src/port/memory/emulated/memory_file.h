@@ -6,7 +6,7 @@
 
 #include "base/unique_fd.h"
 #include "brant/base/result.h"
-#include "port/memory/host/process_mark.h"
+#include "port/memory/process_mark.h"
 
 namespace brant::port::memory {
 

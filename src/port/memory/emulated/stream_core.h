@@ -14,7 +14,7 @@
 #include "port/memory.h"
 #include "port/memory/emulated/bounded_ring.h"
 #include "port/memory/emulated/emulated_memory.h"
-#include "port/memory/emulated/emulated_options.h"
+#include "port/memory/emulated_options.h"
 
 namespace brant::port::memory {
 

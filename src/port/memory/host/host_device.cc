@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include "port/memory/adapters.h"
+
 namespace brant::port::memory {
 
 HostDevice::HostDevice() {
@@ -11,5 +13,7 @@ HostDevice::HostDevice() {
       static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   capabilities_.kinds = kHostKinds;
 }
+
+std::unique_ptr<Device> open_host_device() { return std::make_unique<HostDevice>(); }
 
 }  // namespace brant::port::memory

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "port/memory/host/host_memory.h"
+#include "port/memory/host_memory.h"
 
 namespace brant::port::memory {
 

@@ -1,4 +1,4 @@
-#include "port/memory/host/allocation_map.h"
+#include "port/memory/allocation_map.h"
 
 #include <atomic>
 #include <iterator>

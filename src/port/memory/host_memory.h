@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "port/memory.h"
-#include "port/memory/host/allocation_map.h"
+#include "port/memory/allocation_map.h"
 
 namespace brant::port::memory {
 

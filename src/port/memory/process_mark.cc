@@ -1,4 +1,4 @@
-#include "port/memory/host/process_mark.h"
+#include "port/memory/process_mark.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

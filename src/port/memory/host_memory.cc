@@ -1,4 +1,4 @@
-#include "port/memory/host/host_memory.h"
+#include "port/memory/host_memory.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

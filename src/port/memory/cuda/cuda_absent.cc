@@ -1,0 +1,15 @@
+// The adapter of a build for which cuda.h was not found.
+#include "port/memory/adapters.h"
+
+namespace brant::port::memory {
+namespace {
+
+constexpr const char* kReason = "brant was built without the CUDA headers; build it again after 'make setup'";
+
+}  // namespace
+
+CudaProbe probe_cuda() { return {.devices = {}, .reason = kReason, .driver = {}}; }
+
+std::unique_ptr<Device> open_cuda_device(int) { throw Error(Status::not_supported, std::string("no GPU: ") + kReason); }
+
+}  // namespace brant::port::memory

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "port/memory.h"
+#include "port/memory/adapters.h"
+#include "port/memory/allocation_map.h"
+#include "port/memory/cuda/cuda_context.h"
+#include "port/memory/cuda/cuda_imports.h"
+#include "port/memory/cuda/cuda_kernels.h"
+#include "port/memory/cuda/cuda_streams.h"
+#include "port/memory/cuda/pointer_cache.h"
+#include "port/memory/host_memory.h"
+
+namespace brant::port::memory {
+
+/// One NVIDIA GPU through the driver API. Kinds cuda, cuda_managed (where the system can), pinned and host.
+///
+/// Works on the device's primary context, so that memory and streams of the CUDA runtime and of frameworks are taken as
+/// they are. Freeing GPU memory waits for the whole GPU (a property of the driver): not while a kernel runs that waits
+/// for the CPU.
+class CudaDevice final : public Device {
+ public:
+  /// Throws Error.
+  CudaDevice(const CudaDriver& driver, const CudaDeviceSummary& summary, const std::string& driver_version);
+  /// Frees what is still allocated and closes imports. Silent when the driver was closed before (process exit).
+  ~CudaDevice() override;
+
+  [[nodiscard]] const DeviceCapabilities& capabilities() const noexcept override { return capabilities_; }
+
+  Result<void*> allocate(MemoryKind kind, std::size_t bytes) noexcept override;
+  Status free(void* pointer) noexcept override;
+  /// Own memory is looked up here; for other memory the driver is asked for the buffer id (some ten nanoseconds), and
+  /// for the rest only the first time. A buffer id of 0 means that the driver has none: do not cache by it.
+  Result<PointerInfo> query(const void* pointer) noexcept override;
+
+  Result<ExportRecord> export_allocation(const void* pointer) noexcept override;
+  Result<void*> import_allocation(const ExportRecord& record) noexcept override;
+  Status close_import(void* imported) noexcept override { return imports_.close_import(imported); }
+
+  Streams* streams() noexcept override { return &streams_; }
+  Kernels* kernels() noexcept override { return &kernels_; }
+
+ private:
+  CUresult acquire(MemoryKind kind, std::size_t bytes, void*& pointer) noexcept;
+  CUresult give_back(const PointerInfo& allocation) noexcept;
+  [[nodiscard]] std::uint64_t buffer_id_at(const void* pointer) const noexcept;
+  Result<PointerInfo> ask_driver(const void* pointer) noexcept;
+
+  CudaContext context_;              ///< First made and last released.
+  DeviceCapabilities capabilities_;  ///< Constant after construction.
+  HostMemory host_memory_;           ///< Kind host.
+  AllocationMap allocations_;        ///< Kinds cuda, cuda_managed, pinned.
+  PointerCache foreign_;
+  CudaImports imports_;
+  CudaStreams streams_;
+  CudaKernels kernels_;
+};
+
+}  // namespace brant::port::memory

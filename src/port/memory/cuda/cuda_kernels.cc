@@ -1,0 +1,89 @@
+#include "port/memory/cuda/cuda_kernels.h"
+
+#include <new>
+
+#include "base/log.h"
+
+namespace brant::port::memory {
+
+CudaKernels::~CudaKernels() {
+  if (!context_.own_process()) return;
+  const ContextScope scope(context_);
+  for (const auto& [image, module] : modules_) context_.driver().module_unload(module);
+}
+
+Result<CUmodule> CudaKernels::module_of(const KernelSource& source) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = modules_.find(source.image.data()); known != modules_.end()) return known->second;
+  CUmodule module = nullptr;
+  const Status status = in_context(context_, "cuModuleLoadData",
+                                   [&] { return context_.driver().module_load_data(&module, source.image.data()); });
+  if (status != Status::ok) {
+    log::error(
+        "the image of kernel {} cannot be loaded on this GPU; if it holds no code for it, build brant with its "
+        "architecture in "
+        "BRANT_CUDA_SASS",
+        source.symbol);
+    return status;
+  }
+  try {
+    modules_.emplace(source.image.data(), module);
+    return module;
+  } catch (const std::bad_alloc&) {
+    const ContextScope scope(context_);
+    context_.driver().module_unload(module);
+    return Status::no_memory;
+  }
+}
+
+Status CudaKernels::check_arguments(CUfunction function, const KernelSource& source) const noexcept {
+  const auto info = context_.driver().func_get_param_info;
+  if (info == nullptr) return Status::ok;
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < source.argument_bytes.size(); ++i) {
+    const CUresult result = info(function, i, &offset, &bytes);
+    if (result == CUDA_SUCCESS && bytes == source.argument_bytes[i]) continue;
+    log::error("kernel {}: argument {} is {} bytes in its source record but {} in the GPU's code", source.symbol, i,
+               source.argument_bytes[i], result == CUDA_SUCCESS ? bytes : 0);
+    return Status::invalid_argument;
+  }
+  if (info(function, source.argument_bytes.size(), &offset, &bytes) == CUDA_SUCCESS) {
+    log::error("kernel {} has more arguments than the {} its source record names", source.symbol,
+               source.argument_bytes.size());
+    return Status::invalid_argument;
+  }
+  return Status::ok;
+}
+
+Result<Kernel*> CudaKernels::load(const KernelSource& source) noexcept {
+  if (source.symbol == nullptr) return Status::invalid_argument;
+  if (source.image.empty()) {
+    log::error("kernel {} has no image for a GPU: brant was built without nvcc", source.symbol);
+    return Status::not_supported;
+  }
+  const Result<CUmodule> module = module_of(source);
+  if (!module) return module.status();
+  CUfunction function = nullptr;
+  const Status found = in_context(context_, "cuModuleGetFunction", [&] {
+    const CUresult result = context_.driver().module_get_function(&function, *module, source.symbol);
+    // Loading lazily at the first launch would wait for the kernels that run then: a deadlock if one of them waits for
+    // us.
+    if (result != CUDA_SUCCESS || context_.driver().func_load == nullptr) return result;
+    return context_.driver().func_load(function);
+  });
+  if (found != Status::ok) return found;
+  if (const Status same = check_arguments(function, source); same != Status::ok) return same;
+  return reinterpret_cast<Kernel*>(function);
+}
+
+Status CudaKernels::launch(Kernel* kernel, const LaunchShape& shape, void** arguments, Stream* stream) noexcept {
+  if (kernel == nullptr || stream == nullptr) return Status::invalid_argument;
+  return in_context(context_, "cuLaunchKernel", [&] {
+    return context_.driver().launch_kernel(reinterpret_cast<CUfunction>(kernel), shape.grid[0], shape.grid[1],
+                                           shape.grid[2], shape.block[0], shape.block[1], shape.block[2],
+                                           shape.shared_bytes, reinterpret_cast<CUstream>(stream), arguments, nullptr);
+  });
+}
+
+}  // namespace brant::port::memory

@@ -1,0 +1,139 @@
+#include "port/memory/cuda/cuda_streams.h"
+
+#include <cstdint>
+
+namespace brant::port::memory {
+namespace {
+
+CUstream stream_of(Stream* stream) noexcept { return reinterpret_cast<CUstream>(stream); }
+CUevent event_of(Event* event) noexcept { return reinterpret_cast<CUevent>(event); }
+CUdeviceptr address(const void* pointer) noexcept { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+}  // namespace
+
+CudaStreams::~CudaStreams() {
+  if (!context_.own_process()) return;
+  const ContextScope scope(context_);
+  for (const PointerInfo& range : registered_.take_all()) context_.driver().mem_host_unregister(range.base);
+}
+
+Result<Stream*> CudaStreams::create_stream() noexcept {
+  CUstream stream = nullptr;
+  const Status status = in_context(context_, "cuStreamCreate",
+                                   [&] { return context_.driver().stream_create(&stream, CU_STREAM_NON_BLOCKING); });
+  if (status != Status::ok) return status;
+  return reinterpret_cast<Stream*>(stream);
+}
+
+void CudaStreams::destroy_stream(Stream* stream) noexcept {
+  if (stream == nullptr || !context_.own_process()) return;
+  const ContextScope scope(context_);
+  // The driver would destroy it behind the work; callers free the buffers of that work next. Errors were or will be
+  // told elsewhere.
+  context_.driver().stream_synchronize(stream_of(stream));
+  context_.driver().stream_destroy(stream_of(stream));
+}
+
+Status CudaStreams::copy(void* destination, const void* source, std::size_t bytes, Stream* stream) noexcept {
+  if (stream == nullptr) return Status::invalid_argument;
+  if (bytes == 0) return Status::ok;
+  if (destination == nullptr || source == nullptr) return Status::invalid_argument;
+  return in_context(context_, "cuMemcpyAsync", [&] {
+    return context_.driver().memcpy_async(address(destination), address(source), bytes, stream_of(stream));
+  });
+}
+
+Status CudaStreams::fill(void* destination, std::byte value, std::size_t bytes, Stream* stream) noexcept {
+  if (stream == nullptr) return Status::invalid_argument;
+  if (bytes == 0) return Status::ok;
+  if (destination == nullptr) return Status::invalid_argument;
+  return in_context(context_, "cuMemsetD8Async", [&] {
+    return context_.driver().memset_d8_async(address(destination), std::to_integer<unsigned char>(value), bytes,
+                                             stream_of(stream));
+  });
+}
+
+Status CudaStreams::write_value(std::uint64_t* destination, std::uint64_t value, Stream* stream) noexcept {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(destination) % sizeof(std::uint64_t) == 0;
+  if (stream == nullptr || destination == nullptr || !aligned) return Status::invalid_argument;
+  // The default flag fences: what the stream did before is visible system-wide when the value is.
+  return in_context(context_, "cuStreamWriteValue64", [&] {
+    return context_.driver().stream_write_value64(stream_of(stream), address(destination), value,
+                                                  CU_STREAM_WRITE_VALUE_DEFAULT);
+  });
+}
+
+Status CudaStreams::register_host(void* base, std::size_t bytes) noexcept {
+  if (base == nullptr || bytes == 0) return Status::invalid_argument;
+  constexpr unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+  const Status status = in_context(context_, "cuMemHostRegister",
+                                   [&] { return context_.driver().mem_host_register(base, bytes, flags); });
+  if (status != Status::ok) return status;
+  const PointerInfo range{
+      .kind = MemoryKind::pinned, .device = -1, .base = base, .bytes = bytes, .buffer_id = next_buffer_id()};
+  const Status known = registered_.insert(range);
+  if (known == Status::ok) return Status::ok;
+  const ContextScope scope(context_);
+  context_.driver().mem_host_unregister(base);
+  return known;
+}
+
+Status CudaStreams::unregister_host(void* base) noexcept {
+  if (const auto range = registered_.remove(base); !range) return range.status();
+  return in_context(context_, "cuMemHostUnregister", [&] { return context_.driver().mem_host_unregister(base); });
+}
+
+Result<Event*> CudaStreams::create_event(bool timing) noexcept {
+  CUevent event = nullptr;
+  const unsigned flags = timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
+  const Status status =
+      in_context(context_, "cuEventCreate", [&] { return context_.driver().event_create(&event, flags); });
+  if (status != Status::ok) return status;
+  return reinterpret_cast<Event*>(event);
+}
+
+void CudaStreams::destroy_event(Event* event) noexcept {
+  if (event == nullptr || !context_.own_process()) return;
+  const ContextScope scope(context_);
+  context_.driver().event_destroy(event_of(event));
+}
+
+Status CudaStreams::record(Event* event, Stream* stream) noexcept {
+  if (event == nullptr || stream == nullptr) return Status::invalid_argument;
+  return in_context(context_, "cuEventRecord",
+                    [&] { return context_.driver().event_record(event_of(event), stream_of(stream)); });
+}
+
+Status CudaStreams::wait_event(Stream* stream, Event* event) noexcept {
+  if (event == nullptr || stream == nullptr) return Status::invalid_argument;
+  return in_context(context_, "cuStreamWaitEvent",
+                    [&] { return context_.driver().stream_wait_event(stream_of(stream), event_of(event), 0); });
+}
+
+Status CudaStreams::poll(Event* event) noexcept {
+  if (event == nullptr) return Status::invalid_argument;
+  return in_context(context_, "cuEventQuery", [&] { return context_.driver().event_query(event_of(event)); });
+}
+
+Status CudaStreams::poll(Stream* stream) noexcept {
+  if (stream == nullptr) return Status::invalid_argument;
+  return in_context(context_, "cuStreamQuery", [&] { return context_.driver().stream_query(stream_of(stream)); });
+}
+
+Result<double> CudaStreams::elapsed_us(Event* from, Event* to) noexcept {
+  if (from == nullptr || to == nullptr) return Status::invalid_argument;
+  float milliseconds = 0;
+  const Status status = in_context(context_, "cuEventElapsedTime", [&] {
+    return context_.driver().event_elapsed_time(&milliseconds, event_of(from), event_of(to));
+  });
+  if (status != Status::ok) return status;
+  return static_cast<double>(milliseconds) * 1e3;
+}
+
+Status CudaStreams::synchronize(Stream* stream) noexcept {
+  if (stream == nullptr) return Status::invalid_argument;
+  return in_context(context_, "cuStreamSynchronize",
+                    [&] { return context_.driver().stream_synchronize(stream_of(stream)); });
+}
+
+}  // namespace brant::port::memory
