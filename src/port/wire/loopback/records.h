@@ -1,0 +1,87 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "port/wire.h"
+#include "port/wire/loopback/list.h"
+
+/// What is under way: messages, posted receives, one-sided operations. All are pooled and linked intrusively.
+namespace brant::port::loopback {
+
+class LoopbackWire;
+struct Endpoint;
+
+enum class RecordKind : std::uint8_t { message, receive, one_sided };
+
+/// WireOp::request points to one of these while the operation is pending.
+struct Record {
+  RecordKind kind = RecordKind::message;
+  WireOp* op = nullptr;
+};
+
+enum class MessageKind : std::uint8_t { tagged, active };
+
+/// Which list of its receiver a message is in.
+enum class Place : std::uint8_t { none, arriving, unexpected, inbox, waiting };
+
+/// A message between its send and its end at the receiver. An eager one owns a copy of its bytes; the other points to the sender's memory.
+struct Message : Record {
+  static constexpr std::size_t kInlineBytes = 256;
+
+  Link<Message> place;    ///< Free list, or one of the receiver's lists (`where`).
+  Link<Message> sibling;  ///< The sending endpoint's list of pending messages; only when `op` is set.
+  LoopbackWire* from = nullptr;
+  LoopbackWire* to = nullptr;  ///< Null when the receiver is dead or closed.
+  Endpoint* endpoint = nullptr;
+  MessageKind type = MessageKind::tagged;
+  bool eager = false;
+  bool source_gone = false;      ///< The sender gave up or died: a waiting payload will never come.
+  Place where = Place::none;
+  std::uint64_t tag = 0;         ///< Or the active-message id.
+  std::uint64_t due = 0;         ///< In progress calls of the receiver.
+  ConstBuffer source;            ///< The sender's memory, or our copy.
+  std::size_t header_bytes = 0;
+  std::byte* storage = nullptr;  ///< Header, padding, payload: `inline_storage` or a pooled buffer.
+  alignas(16) std::array<std::byte, kInlineBytes> inline_storage{};
+};
+using Messages = List<Message, &Message::place>;
+
+struct Receive : Record {
+  LoopbackWire* wire = nullptr;
+  Link<Receive> place;
+  std::uint64_t tag = 0;
+  std::uint64_t mask = 0;
+  Buffer landing;
+};
+using Receives = List<Receive, &Receive::place>;
+
+enum class OneSidedKind : std::uint8_t { put, get, fetch_add, swap, compare_swap, flush };
+
+struct Segment;
+
+/// A one-sided operation; performed at once, or after a delay in the initiator's progress.
+struct OneSided : Record {
+  Link<OneSided> place;
+  Endpoint* endpoint = nullptr;
+  OneSidedKind type = OneSidedKind::flush;
+  std::uint64_t due = 0;
+  Segment* segment = nullptr;  ///< Of the remote bytes; checked again when a delayed operation is performed.
+  Buffer remote;
+  Buffer local;
+  std::uint64_t operand = 0;
+  std::uint64_t compare = 0;
+  std::uint64_t* result = nullptr;
+};
+using OneSideds = List<OneSided, &OneSided::place>;
+
+/// What a WireEndpoint of this adapter is. Lives as long as its wire.
+struct Endpoint {
+  LoopbackWire* wire = nullptr;
+  std::size_t peer = 0;
+  bool closed = false;
+  List<Message, &Message::sibling> pending;
+};
+
+}  // namespace brant::port::loopback

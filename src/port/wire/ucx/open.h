@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "port/wire.h"
+
+/// Opens the UCX adapter. This header needs no UCX header, so that storeys above stay free of them.
+///
+/// UCX is loaded at run time, never linked. BRANT_UCX says which one: `system` (libucp.so.0 by the loader's rules) or a path (the file, its
+/// folder, or a prefix). Otherwise: the one this process has mapped already, the one shipped with brant, the system's.
+namespace brant::port {
+
+struct UcxOptions {
+  /// Asks UCX for wake-up file descriptors (`arm`, `event_fd`). Costs nothing measurable on shared memory.
+  bool sleep = true;
+  /// Endpoints report a dead peer and give up its transfers at once. Without it `disconnect` cannot withdraw what UCX has started.
+  bool peer_errors = true;
+  /// Accept peers that run another UCX version. UCX may abort the process then; for experiments only.
+  bool mixed_versions = false;
+  std::size_t endpoints_expected = 1;       ///< How many peers there will be; UCX sizes its choices by it.
+  std::size_t requests_max = 65536;         ///< Operations in flight; more return limit_reached.
+  std::size_t messages_max = 16384;         ///< Arrived active messages waiting for `deliver`; then `progress` pauses.
+  std::size_t am_eager_bytes_max = 8192;    ///< Larger payloads wait at the sender for `am_receive`.
+  /// UCX settings, without the UCX_ prefix, that go before brant's defaults. The user's environment goes before both.
+  std::vector<std::pair<std::string, std::string>> settings;
+};
+
+/// Opens a wire of its own UCX context and worker. 10 to 30 ms. The calling thread owns it.
+/// Throws Error: not_found (no usable UCX; the text lists what was tried), version_mismatch (too old), invalid_argument (options), no_memory,
+/// io_error (UCX could not open its transports).
+std::unique_ptr<Wire> open_ucx_wire(const UcxOptions& options);
+
+/// The version of the UCX that is or would be loaded, for the boot record, for example "1.22.0". Loads it. Throws like open_ucx_wire.
+std::string ucx_version();
+
+/// The file it came from. Throws like open_ucx_wire.
+std::string ucx_library_path();
+
+}  // namespace brant::port

@@ -1,0 +1,232 @@
+#include "port/wire/ucx/ucx_remote_memory.h"
+
+#include <algorithm>
+#include <new>
+
+#include "base/log.h"
+#include "port/wire/ucx/ucx_envelope.h"
+#include "port/wire/ucx/ucx_status.h"
+#include "port/wire/ucx/ucx_wire.h"
+
+namespace brant::port::ucx {
+namespace {
+
+const UcxSegment* segment_of(const WireSegment* segment) noexcept { return reinterpret_cast<const UcxSegment*>(segment); }
+UcxKey* key_of(WireKey* key) noexcept { return reinterpret_cast<UcxKey*>(key); }
+const UcxKey* key_of(const WireKey* key) noexcept { return reinterpret_cast<const UcxKey*>(key); }
+
+template <typename T>
+std::unique_ptr<T> remove_from(std::vector<std::unique_ptr<T>>& owned, const T* item) noexcept {
+  const auto found = std::find_if(owned.begin(), owned.end(), [item](const auto& one) { return one.get() == item; });
+  if (found == owned.end()) return nullptr;
+  std::unique_ptr<T> taken = std::move(*found);
+  *found = std::move(owned.back());
+  owned.pop_back();
+  return taken;
+}
+
+ucp_atomic_op_t opcode_of(AtomicOp operation) noexcept {
+  switch (operation) {
+    case AtomicOp::fetch_add: return UCP_ATOMIC_OP_ADD;
+    case AtomicOp::swap: return UCP_ATOMIC_OP_SWAP;
+    default: return UCP_ATOMIC_OP_CSWAP;
+  }
+}
+
+}  // namespace
+
+UcxRemoteMemory::~UcxRemoteMemory() {
+  for (const auto& key : keys_) wire_.library().rkey_destroy(key->handle);
+  for (const auto& segment : segments_) wire_.library().mem_unmap(wire_.context(), segment->handle);
+}
+
+Result<WireSegment*> UcxRemoteMemory::map(const ucp_mem_map_params_t& params, MemoryKind kind) noexcept {
+  try {
+    auto segment = std::make_unique<UcxSegment>();
+    segments_.reserve(segments_.size() + 1);
+    ucs_status_t status = wire_.library().mem_map(wire_.context(), &params, &segment->handle);
+    if (status != UCS_OK) {
+      log::error("wire ucx: UCX does not register {} bytes of {} memory: {}", params.length, memory_kind_name(kind), wire_.library().status_string(status));
+      return status_of(status);
+    }
+    ucp_mem_attr_t attributes{};
+    attributes.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_LENGTH;
+    status = wire_.library().mem_query(segment->handle, &attributes);
+    if (status != UCS_OK) {
+      wire_.library().mem_unmap(wire_.context(), segment->handle);
+      return status_of(status);
+    }
+    // UCX rounds an allocation up; what the caller asked for is what peers may touch.
+    void* base = params.address != nullptr ? params.address : attributes.address;
+    segment->memory = Buffer{base, params.length, kind};
+    segments_.push_back(std::move(segment));
+    return reinterpret_cast<WireSegment*>(segments_.back().get());
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
+}
+
+Result<WireSegment*> UcxRemoteMemory::register_memory(Buffer memory) noexcept {
+  if (memory.data == nullptr || memory.bytes == 0) return Status::invalid_argument;
+  if (!wire_.capabilities().takes(memory.kind)) return Status::wrong_kind;
+  ucp_mem_map_params_t params{};
+  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+  params.address = memory.data;
+  params.length = memory.bytes;
+  params.memory_type = memory_type_of(memory.kind);
+  return map(params, memory.kind);
+}
+
+Result<WireSegment*> UcxRemoteMemory::allocate_shared(std::size_t bytes) noexcept {
+  if (bytes == 0) return Status::invalid_argument;
+  ucp_mem_map_params_t params{};
+  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+  params.length = bytes;
+  params.flags = UCP_MEM_MAP_ALLOCATE;
+  params.memory_type = UCS_MEMORY_TYPE_HOST;
+  return map(params, MemoryKind::host);
+}
+
+Buffer UcxRemoteMemory::memory_of(const WireSegment* segment) const noexcept { return segment != nullptr ? segment_of(segment)->memory : Buffer{}; }
+
+Result<std::vector<std::byte>> UcxRemoteMemory::pack_key(const WireSegment* segment) noexcept {
+  if (segment == nullptr) return Status::invalid_argument;
+  const UcxSegment& mine = *segment_of(segment);
+  void* packed = nullptr;
+  std::size_t bytes = 0;
+  const ucs_status_t status = wire_.library().rkey_pack(wire_.context(), mine.handle, &packed, &bytes);
+  if (status != UCS_OK) return status_of(status);
+  Envelope envelope;
+  envelope.kind = EnvelopeKind::key;
+  envelope.version_code = wire_.library().version_code;
+  envelope.memory_kind = static_cast<std::uint32_t>(mine.memory.kind);
+  envelope.owner = wire_.owner();
+  envelope.base = reinterpret_cast<std::uintptr_t>(mine.memory.data);
+  envelope.bytes = mine.memory.bytes;
+  try {
+    std::vector<std::byte> whole = pack_envelope(envelope, {static_cast<const std::byte*>(packed), bytes});
+    wire_.library().rkey_buffer_release(packed);
+    return whole;
+  } catch (const std::bad_alloc&) {
+    wire_.library().rkey_buffer_release(packed);
+    return Status::no_memory;
+  }
+}
+
+void UcxRemoteMemory::release_segment(WireSegment* segment) noexcept {
+  if (const auto mine = remove_from(segments_, segment_of(segment))) wire_.library().mem_unmap(wire_.context(), mine->handle);
+}
+
+Result<WireKey*> UcxRemoteMemory::import_key(WireEndpoint* endpoint, std::span<const std::byte> packed) noexcept {
+  Status why = Status::ok;
+  UcxEndpoint* to = wire_.checked(endpoint, why);
+  if (to == nullptr) return why;
+  const auto envelope = open_envelope(packed, EnvelopeKind::key);
+  if (!envelope || envelope->owner != to->owner) {
+    log::error("wire ucx: import_key: {} bytes that are no key of this peer, or a damaged one", packed.size());
+    return Status::invalid_argument;
+  }
+  try {
+    const std::vector<std::byte> body(packed.begin() + sizeof(Envelope), packed.end());
+    auto key = std::make_unique<UcxKey>();
+    keys_.reserve(keys_.size() + 1);
+    const ucs_status_t status = wire_.library().ep_rkey_unpack(to->handle, body.data(), &key->handle);
+    if (status != UCS_OK) return status_of(status);
+    key->endpoint = to;
+    key->base = envelope->base;
+    key->bytes = envelope->bytes;
+    key->kind = static_cast<MemoryKind>(envelope->memory_kind);
+    keys_.push_back(std::move(key));
+    return reinterpret_cast<WireKey*>(keys_.back().get());
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
+}
+
+void UcxRemoteMemory::release_key(WireKey* key) noexcept {
+  if (const auto mine = remove_from(keys_, key_of(key))) wire_.library().rkey_destroy(mine->handle);
+}
+
+Result<void*> UcxRemoteMemory::map_remote(WireKey* key, std::uint64_t remote_address) noexcept {
+  if (key == nullptr) return Status::invalid_argument;
+  const UcxKey& mine = *key_of(key);
+  if (remote_address < mine.base || remote_address - mine.base >= mine.bytes) return Status::invalid_argument;
+  if (!host_accessible(mine.kind)) return Status::not_supported;
+  void* local = nullptr;
+  const ucs_status_t status = wire_.library().rkey_ptr(mine.handle, remote_address, &local);
+  if (status != UCS_OK) return Status::not_supported;  // memory that was not made by allocate_shared, or a peer on another host
+  return local;
+}
+
+UcxEndpoint* UcxRemoteMemory::checked(WireEndpoint* endpoint, const WireKey* key, std::uint64_t remote_address, std::size_t bytes, Status& why) const noexcept {
+  UcxEndpoint* to = wire_.checked(endpoint, why);
+  if (to == nullptr) return nullptr;
+  const UcxKey* mine = key_of(key);
+  const bool inside = mine != nullptr && mine->endpoint == to && remote_address >= mine->base && remote_address - mine->base <= mine->bytes &&
+                      bytes <= mine->bytes - (remote_address - mine->base);
+  if (inside) return to;
+  why = Status::invalid_argument;
+  return nullptr;
+}
+
+Status UcxRemoteMemory::put(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, ConstBuffer source, WireOp& op) noexcept {
+  Status why = wire_.check_memory(source.data, source.bytes, source.kind, op);
+  if (why != Status::ok) return why;
+  UcxEndpoint* to = checked(endpoint, key, remote_address, source.bytes, why);
+  if (to == nullptr) return why;
+  UcxRequest* request = wire_.start(RequestKind::send, to, op);
+  if (request == nullptr) return Status::limit_reached;
+  op.bytes = source.bytes;
+  return wire_.posted(wire_.library().put_nbx(to->handle, source.data, source.bytes, remote_address, key_of(key)->handle,
+                                              &wire_.one_sided_params(*request, source.kind)), *request, op);
+}
+
+Status UcxRemoteMemory::get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing, WireOp& op) noexcept {
+  Status why = wire_.check_memory(landing.data, landing.bytes, landing.kind, op);
+  if (why != Status::ok) return why;
+  UcxEndpoint* to = checked(endpoint, key, remote_address, landing.bytes, why);
+  if (to == nullptr) return why;
+  UcxRequest* request = wire_.start(RequestKind::send, to, op);
+  if (request == nullptr) return Status::limit_reached;
+  op.bytes = landing.bytes;
+  return wire_.posted(wire_.library().get_nbx(to->handle, landing.data, landing.bytes, remote_address, key_of(key)->handle,
+                                              &wire_.one_sided_params(*request, landing.kind)), *request, op);
+}
+
+Status UcxRemoteMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation, std::uint64_t operand,
+                               std::uint64_t compare, std::uint64_t* result, WireOp& op) noexcept {
+  constexpr std::size_t kBytes = sizeof(std::uint64_t);
+  if (result == nullptr || remote_address % kBytes != 0 || op.request != nullptr) return Status::invalid_argument;
+  Status why = Status::ok;
+  UcxEndpoint* to = checked(endpoint, key, remote_address, kBytes, why);
+  if (to == nullptr) return why;
+  if (!host_accessible(key_of(key)->kind)) return Status::not_supported;
+  UcxRequest* request = wire_.start(RequestKind::atomic, to, op);
+  if (request == nullptr) return Status::limit_reached;
+  request->result = result;
+  // compare_swap: UCX takes the expected value as the operand and the new one from the reply buffer.
+  request->operand = operation == AtomicOp::compare_swap ? compare : operand;
+  request->reply = operand;
+  op.bytes = kBytes;
+  ucp_request_param_t& params = wire_.one_sided_params(*request, MemoryKind::host);
+  params.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
+  params.datatype = ucp_dt_make_contig(kBytes);
+  params.reply_buffer = &request->reply;
+  const ucs_status_ptr_t answer =
+      wire_.library().atomic_op_nbx(to->handle, opcode_of(operation), &request->operand, 1, remote_address, key_of(key)->handle, &params);
+  if (answer == nullptr) *result = request->reply;
+  return wire_.posted(answer, *request, op);
+}
+
+Status UcxRemoteMemory::flush(WireEndpoint* endpoint, WireOp& op) noexcept {
+  if (op.request != nullptr) return Status::invalid_argument;
+  Status why = Status::ok;
+  UcxEndpoint* to = wire_.checked(endpoint, why);
+  if (to == nullptr) return why;
+  UcxRequest* request = wire_.start(RequestKind::send, to, op);
+  if (request == nullptr) return Status::limit_reached;
+  op.bytes = 0;
+  return wire_.posted(wire_.library().ep_flush_nbx(to->handle, &wire_.one_sided_params(*request, MemoryKind::host)), *request, op);
+}
+
+}  // namespace brant::port::ucx

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "port/wire.h"
+
+namespace brant::port::ucx {
+
+class UcxWire;
+struct UcxEndpoint;
+
+/// What a WireSegment of this adapter is.
+struct UcxSegment {
+  ucp_mem_h handle = nullptr;
+  Buffer memory;
+};
+
+/// What a WireKey of this adapter is. The range is checked here: UCX would write wherever it is told.
+struct UcxKey {
+  ucp_rkey_h handle = nullptr;
+  UcxEndpoint* endpoint = nullptr;
+  std::uint64_t base = 0;
+  std::uint64_t bytes = 0;
+  MemoryKind kind = MemoryKind::host;
+};
+
+/// One-sided operations over UCX. Every address is checked against the segment's range, which travels with the key.
+class UcxRemoteMemory final : public RemoteMemory {
+ public:
+  explicit UcxRemoteMemory(UcxWire& wire) noexcept : wire_(wire) {}
+  ~UcxRemoteMemory() override;
+
+  Result<WireSegment*> register_memory(Buffer memory) noexcept override;
+  Result<WireSegment*> allocate_shared(std::size_t bytes) noexcept override;
+  [[nodiscard]] Buffer memory_of(const WireSegment* segment) const noexcept override;
+  Result<std::vector<std::byte>> pack_key(const WireSegment* segment) noexcept override;
+  void release_segment(WireSegment* segment) noexcept override;
+  Result<WireKey*> import_key(WireEndpoint* endpoint, std::span<const std::byte> packed) noexcept override;
+  void release_key(WireKey* key) noexcept override;
+  Result<void*> map_remote(WireKey* key, std::uint64_t remote_address) noexcept override;
+  Status put(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, ConstBuffer source, WireOp& op) noexcept override;
+  Status get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing, WireOp& op) noexcept override;
+  Status atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation, std::uint64_t operand, std::uint64_t compare,
+                std::uint64_t* result, WireOp& op) noexcept override;
+  Status flush(WireEndpoint* endpoint, WireOp& op) noexcept override;
+
+ private:
+  Result<WireSegment*> map(const ucp_mem_map_params_t& params, MemoryKind kind) noexcept;
+  /// The endpoint if the access is one UCX may be given, else null and `why`.
+  UcxEndpoint* checked(WireEndpoint* endpoint, const WireKey* key, std::uint64_t remote_address, std::size_t bytes, Status& why) const noexcept;
+
+  UcxWire& wire_;
+  std::vector<std::unique_ptr<UcxSegment>> segments_;
+  std::vector<std::unique_ptr<UcxKey>> keys_;
+};
+
+}  // namespace brant::port::ucx

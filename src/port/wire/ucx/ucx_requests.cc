@@ -1,0 +1,49 @@
+#include "port/wire/ucx/ucx_requests.h"
+
+#include <algorithm>
+#include <new>
+
+#include "base/log.h"
+
+namespace brant::port::ucx {
+namespace {
+
+constexpr std::size_t kAlign = alignof(UcxRequest);
+constexpr std::size_t kBlockFirst = 128;
+constexpr std::size_t kBlockMost = 4096;
+
+constexpr std::size_t round_up(std::size_t value, std::size_t to) noexcept { return (value + to - 1) / to * to; }
+
+}  // namespace
+
+UcxRequestPool::UcxRequestPool(UcxWire& wire, std::size_t ucx_bytes, std::size_t requests_max) noexcept
+    : wire_(wire), front_bytes_(round_up(ucx_bytes, kAlign)), requests_max_(requests_max) {}
+
+void UcxRequestPool::FreeBlock::operator()(std::byte* memory) const noexcept { ::operator delete[](memory, std::align_val_t{kAlign}); }
+
+UcxRequest& UcxRequestPool::at(const Block& block, std::size_t index) const noexcept {
+  std::byte* place = block.memory.get() + index * (front_bytes_ + sizeof(UcxRequest)) + front_bytes_;
+  return *std::launder(reinterpret_cast<UcxRequest*>(place));
+}
+
+bool UcxRequestPool::grow() noexcept {
+  const std::size_t count = std::min(std::clamp(requests_, kBlockFirst, kBlockMost), requests_max_ - requests_);
+  if (count == 0) return false;
+  try {
+    const std::size_t stride = front_bytes_ + sizeof(UcxRequest);
+    Block block{std::unique_ptr<std::byte, FreeBlock>(static_cast<std::byte*>(::operator new[](count* stride, std::align_val_t{kAlign}))), count};
+    for (std::size_t i = 0; i < count; ++i) {
+      auto* request = new (block.memory.get() + i * stride + front_bytes_) UcxRequest{};
+      request->wire = &wire_;
+      give(*request);
+    }
+    blocks_.push_back(std::move(block));
+  } catch (const std::bad_alloc&) {
+    log::warn("wire ucx: no memory for more than {} operations in flight", requests_);
+    return free_ != nullptr;
+  }
+  requests_ += count;
+  return true;
+}
+
+}  // namespace brant::port::ucx

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "port/wire.h"
+
+namespace brant::port::ucx {
+
+class UcxWire;
+struct UcxEndpoint;
+
+enum class RequestKind : std::uint8_t { send, receive, atomic, close };
+
+/// Our part of one UCX request. UCX's own part lies directly in front of it, in the same block (UCP_OP_ATTR_FIELD_REQUEST), so an operation
+/// costs no allocation. While the operation is pending, `op` is the caller's record, or null once it was given up: a late callback
+/// of UCX then finds nothing of the caller's.
+struct alignas(64) UcxRequest {
+  WireOp* op = nullptr;
+  UcxWire* wire = nullptr;
+  UcxEndpoint* endpoint = nullptr;     ///< Null for receives: nobody knows yet whose message it will be.
+  UcxRequest* next = nullptr;          ///< Free list, or the endpoint's list of pending requests.
+  UcxRequest** link = nullptr;         ///< Where `next` of the predecessor lies, when in an endpoint's list.
+  std::uint64_t* result = nullptr;     ///< Atomics: where the caller wants the old value.
+  std::uint64_t operand = 0;           ///< Atomics: read by UCX, not by the caller's lifetime.
+  std::uint64_t reply = 0;             ///< Atomics: UCX writes here, so that a late reply cannot touch the caller's memory.
+  RequestKind kind = RequestKind::send;
+  bool pending = false;
+};
+
+/// The pending requests of an endpoint. Links lie in the requests.
+struct UcxRequestList {
+  UcxRequest* first = nullptr;
+
+  void add(UcxRequest& request) noexcept {
+    request.next = first;
+    request.link = &first;
+    if (first != nullptr) first->link = &request.next;
+    first = &request;
+  }
+  static void remove(UcxRequest& request) noexcept {
+    if (request.link == nullptr) return;
+    *request.link = request.next;
+    if (request.next != nullptr) request.next->link = request.link;
+    request.link = nullptr;
+  }
+};
+
+/// Lends requests; grows by blocks up to a bound and never shrinks. No locks: one thread owns the wire.
+class UcxRequestPool {
+ public:
+  UcxRequestPool(UcxWire& wire, std::size_t ucx_bytes, std::size_t requests_max) noexcept;
+
+  /// Null when the bound or the memory is reached.
+  UcxRequest* take() noexcept {
+    if (free_ == nullptr && !grow()) return nullptr;
+    UcxRequest* request = free_;
+    free_ = request->next;
+    return request;
+  }
+  void give(UcxRequest& request) noexcept {
+    request.op = nullptr;
+    request.next = free_;
+    free_ = &request;
+  }
+
+  /// Calls `visit` for every pending request.
+  template <typename Visit>
+  void for_each_pending(Visit&& visit) noexcept {
+    for (const Block& block : blocks_) {
+      for (std::size_t i = 0; i < block.count; ++i) {
+        UcxRequest& request = at(block, i);
+        if (request.pending) visit(request);
+      }
+    }
+  }
+
+ private:
+  struct FreeBlock {
+    void operator()(std::byte* memory) const noexcept;
+  };
+  struct Block {
+    std::unique_ptr<std::byte, FreeBlock> memory;
+    std::size_t count = 0;
+  };
+
+  bool grow() noexcept;
+  [[nodiscard]] UcxRequest& at(const Block& block, std::size_t index) const noexcept;
+
+  UcxRequest* free_ = nullptr;
+  UcxWire& wire_;
+  std::size_t front_bytes_;  ///< UCX's part, rounded up so that ours stays aligned.
+  std::size_t requests_max_;
+  std::size_t requests_ = 0;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace brant::port::ucx

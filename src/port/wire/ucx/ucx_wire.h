@@ -1,0 +1,136 @@
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "port/wire.h"
+#include "port/wire/ucx/open.h"
+#include "port/wire/ucx/ucx_inbox.h"
+#include "port/wire/ucx/ucx_library.h"
+#include "port/wire/ucx/ucx_requests.h"
+
+namespace brant::port::ucx {
+
+class UcxRemoteMemory;
+
+/// What a WireEndpoint of this adapter is. Lives until the wire closes, so that misuse after `disconnect` is an error and not a crash.
+struct UcxEndpoint {
+  ucp_ep_h handle = nullptr;
+  UcxWire* wire = nullptr;
+  std::uint64_t owner = 0;    ///< Names the peer's wire; keys carry the same number.
+  bool to_self = false;
+  bool peer_errors = false;   ///< Made in UCX's error mode PEER.
+  bool failed = false;        ///< UCX reported the peer lost.
+  bool closed = false;
+  UcxRequestList pending;
+};
+
+/// The wire over UCX: one context and one worker. UCX callbacks only link what happened into lists; the caller's code runs in `deliver`.
+class UcxWire final : public Wire {
+ public:
+  explicit UcxWire(const UcxOptions& options);
+  ~UcxWire() override;
+
+  [[nodiscard]] const WireCapabilities& capabilities() const noexcept override { return capabilities_; }
+  [[nodiscard]] std::span<const std::byte> address() const noexcept override { return address_; }
+  Result<WireEndpoint*> connect(std::span<const std::byte> address) noexcept override;
+  void disconnect(WireEndpoint* endpoint) noexcept override;
+  Status tag_send(WireEndpoint* endpoint, std::uint64_t tag, ConstBuffer source, WireOp& op) noexcept override;
+  Status tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer landing, WireOp& op) noexcept override;
+  void cancel(WireOp& op) noexcept override;
+  Status am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload, WireOp& op) noexcept override;
+  void set_am_handler(unsigned id, AmHandler handler, void* context) noexcept override;
+  Status am_receive(AmMessage& message, Buffer landing, WireOp& op) noexcept override;
+  void am_discard(AmMessage& message) noexcept override;
+  unsigned progress() noexcept override;
+  unsigned deliver(unsigned limit) noexcept override;
+  [[nodiscard]] int event_fd() const noexcept override { return event_fd_; }
+  bool arm() noexcept override;
+  RemoteMemory* remote_memory() noexcept override;
+
+  // For UcxRemoteMemory.
+  [[nodiscard]] const UcxLibrary& library() const noexcept { return library_; }
+  [[nodiscard]] ucp_context_h context() const noexcept { return context_; }
+  [[nodiscard]] std::uint64_t owner() const noexcept { return owner_; }
+  /// Null unless the endpoint is of this wire and in use; then `why` says what to return.
+  UcxEndpoint* checked(WireEndpoint* endpoint, Status& why) const noexcept;
+  [[nodiscard]] Status check_memory(const void* data, std::size_t bytes, MemoryKind kind, const WireOp& op) const noexcept;
+  UcxRequest* start(RequestKind kind, UcxEndpoint* endpoint, WireOp& op) noexcept;
+  /// What UCX answered to a post becomes what the wire answers.
+  Status posted(ucs_status_ptr_t answer, UcxRequest& request, WireOp& op) noexcept;
+  ucp_request_param_t& one_sided_params(UcxRequest& request, MemoryKind kind) noexcept;
+
+ private:
+  struct AmSlot {
+    UcxWire* wire = nullptr;
+    unsigned id = 0;
+    AmHandler handler = nullptr;
+    void* context = nullptr;
+  };
+
+  void open_worker(const UcxOptions& options);
+  void read_capabilities();
+  void pack_address();
+  void register_am_slots();
+  void prepare_params() noexcept;
+  Result<ucp_ep_h> create_endpoint(const ucp_address_t* address, UcxEndpoint& endpoint) noexcept;
+  ucs_status_ptr_t start_close(UcxEndpoint& endpoint, bool force) noexcept;
+  void close_endpoints() noexcept;
+  void release_ucx() noexcept;
+
+  void complete(UcxRequest& request, ucs_status_t status) noexcept;
+  void give_up(UcxRequest& request) noexcept;
+  void complete_later(WireOp& op, Status status) noexcept;
+  ucs_status_t arrived(AmSlot& slot, std::span<const std::byte> header, void* data, std::size_t bytes, std::uint64_t attributes) noexcept;
+  void hand_over(InboxMessage& message) noexcept;
+
+  static void on_sent(void* request, ucs_status_t status, void* context) noexcept;
+  static void on_tag_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* context) noexcept;
+  static void on_am_landed(void* request, ucs_status_t status, std::size_t bytes, void* context) noexcept;
+  static ucs_status_t on_am_arrived(void* slot, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
+                                    const ucp_am_recv_param_t* param) noexcept;
+  static void on_endpoint_failed(void* endpoint, ucp_ep_h handle, ucs_status_t status) noexcept;
+
+  const UcxLibrary& library_;
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  int event_fd_ = -1;
+  std::uint64_t owner_ = 0;
+  std::size_t messages_max_;
+  bool peer_errors_;
+  bool mixed_versions_;
+  bool unhandled_reported_ = false;
+  WireCapabilities capabilities_;
+  std::vector<std::byte> address_;
+
+  // Filled once; a post changes two or three members. Safe because one thread owns the wire and UCX callbacks never post.
+  ucp_request_param_t send_params_{};
+  ucp_request_param_t recv_params_{};
+  ucp_request_param_t am_params_{};
+  ucp_request_param_t am_recv_params_{};
+  ucp_request_param_t one_sided_params_{};
+  ucp_tag_recv_info_t recv_info_{};
+  std::size_t am_landed_bytes_ = 0;
+
+  std::unique_ptr<UcxRequestPool> requests_;
+  WireOpList completed_;
+  UcxInbox inbox_;
+  std::array<AmSlot, 64> am_slots_{};
+  std::vector<std::unique_ptr<UcxEndpoint>> endpoints_;
+  std::unique_ptr<UcxRemoteMemory> remote_memory_;
+};
+
+/// UCX's name for a kind. The kind must be one of the capabilities.
+constexpr ucs_memory_type_t memory_type_of(MemoryKind kind) noexcept {
+  switch (kind) {
+    case MemoryKind::cuda: return UCS_MEMORY_TYPE_CUDA;
+    case MemoryKind::cuda_managed: return UCS_MEMORY_TYPE_CUDA_MANAGED;
+    default: return UCS_MEMORY_TYPE_HOST;
+  }
+}
+
+}  // namespace brant::port::ucx

@@ -1,0 +1,56 @@
+#include "conformance/wire/subject.h"
+
+#include "port/wire/loopback/loopback.h"
+#include "port/wire/ucx/open.h"
+
+namespace brant::port::test {
+namespace {
+
+WirePair connected(WirePair pair) {
+  const auto link = [](Wire& from, Wire& to) {
+    const Result<WireEndpoint*> endpoint = from.connect(to.address());
+    if (!endpoint) throw Error(endpoint.status(), "test set-up: connect failed");
+    return *endpoint;
+  };
+  pair.to_right = link(*pair.left, *pair.right);
+  pair.to_left = link(*pair.right, *pair.left);
+  pair.to_self = link(*pair.left, *pair.left);
+  return pair;
+}
+
+WirePair open_loopback(const LoopbackOptions& options) {
+  WirePair pair;
+  auto network = std::make_shared<LoopbackNetwork>(options);
+  pair.left = network->open_wire();
+  pair.right = network->open_wire();
+  pair.network = network;
+  return connected(std::move(pair));
+}
+
+WirePair open_ucx(const UcxOptions& options) {
+  WirePair pair;
+  pair.left = open_ucx_wire(options);
+  pair.right = open_ucx_wire(options);
+  return connected(std::move(pair));
+}
+
+}  // namespace
+
+std::vector<WireSubject> subjects() {
+  LoopbackOptions shuffled;
+  shuffled.seed = 20;
+  shuffled.delay_max = 7;
+  shuffled.shuffle_pairs = true;
+  shuffled.shuffle_tags = true;
+  UcxOptions plain;
+  plain.sleep = false;
+  plain.peer_errors = false;
+  return {
+      {"loopback", [] { return open_loopback({}); }},
+      {"loopback_shuffled", [shuffled] { return open_loopback(shuffled); }},
+      {"ucx", [] { return open_ucx({}); }},
+      {"ucx_without_peer_errors", [plain] { return open_ucx(plain); }},
+  };
+}
+
+}  // namespace brant::port::test
