@@ -29,6 +29,23 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/bench/CMakeLists.txt)
   FetchContent_MakeAvailable(benchmark)
 endif()
 
+# brant_fmt stands for fmt in every DEPS list. Fetched sources are compiled anyway; with an installed fmt 9 its compiled
+# half is built from the headers (see fmt_9.cc); with any other installed version the header-only form serves.
+get_target_property(brant_fmt_is_installed fmt::fmt-header-only IMPORTED)
+if(NOT brant_fmt_is_installed)
+  add_library(brant_fmt INTERFACE)
+  target_link_libraries(brant_fmt INTERFACE $<BUILD_INTERFACE:fmt::fmt>)
+elseif(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
+  add_library(brant_fmt STATIC ${PROJECT_SOURCE_DIR}/cmake/fmt_9.cc)
+  get_target_property(brant_fmt_include fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
+  target_include_directories(brant_fmt SYSTEM PUBLIC $<BUILD_INTERFACE:${brant_fmt_include}>)
+else()
+  add_library(brant_fmt INTERFACE)
+  target_link_libraries(brant_fmt INTERFACE $<BUILD_INTERFACE:fmt::fmt-header-only>)
+endif()
+set_target_properties(brant_fmt PROPERTIES EXPORT_NAME fmt)
+set_property(GLOBAL APPEND PROPERTY BRANT_LIBRARIES brant_fmt)
+
 # --- UCX: headers only. libucp is opened at run time (see the loading policy in wire/ucx), never linked. -----------
 foreach(found IN ITEMS BRANT_UCX_INCLUDE BRANT_CUDA_INCLUDE BRANT_NVCC)
   if(${found} AND NOT EXISTS ${${found}})
