@@ -1,8 +1,8 @@
-#include <fmt/format.h>
-
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "cli/commands.h"
 #include "cli/run/job.h"
@@ -28,7 +28,8 @@ void add_variable(run::JobOptions& job, const std::string& pair) {
     throw CLI::ValidationError("--env", fmt::format("'{}' is not of the form NAME=VALUE", pair));
   }
   const std::string name = pair.substr(0, equals);
-  for (const char* ours : {"BRANT_BOOT_FD", "BRANT_RANK", "BRANT_SIZE", "BRANT_LOCAL_RANK", "BRANT_LOCAL_SIZE", "BRANT_JOB_ID"}) {
+  for (const char* ours :
+       {"BRANT_BOOT_FD", "BRANT_RANK", "BRANT_SIZE", "BRANT_LOCAL_RANK", "BRANT_LOCAL_SIZE", "BRANT_JOB_ID"}) {
     if (name == ours) throw CLI::ValidationError("--env", fmt::format("{} is set by `brant run` itself", name));
   }
   job.env[name] = pair.substr(equals + 1);
@@ -54,7 +55,9 @@ int run(const RunArguments& arguments) {
 
 void add_run(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<RunArguments>();
-  CLI::App* command = app.add_subcommand("run", "Start a program as N ranks on this host and stay until all have ended: brant run -n N [OPTIONS] [--] PROGRAM [ARGUMENTS]");
+  CLI::App* command = app.add_subcommand("run",
+                                         "Start a program as N ranks on this host and stay until all have ended: brant "
+                                         "run -n N [OPTIONS] [--] PROGRAM [ARGUMENTS]");
   command->add_option("-n,--ranks", arguments->job.ranks, "How many processes")
       ->check(CLI::Range(1, port::launcher::kMaxRanks))
       ->capture_default_str();
@@ -62,10 +65,13 @@ void add_run(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"none", "core"}))
       ->capture_default_str();
   command->add_flag("--no-prefix", arguments->no_prefix, "Do not start the lines of output with [rank]");
-  command->add_flag("--keep-going", arguments->job.keep_going, "Do not end the others when one fails (for tests of faults)");
+  command->add_flag("--keep-going", arguments->job.keep_going,
+                    "Do not end the others when one fails (for tests of faults)");
   command->add_option("--timeout", arguments->timeout_s, "End the job after this many seconds, with exit code 124")
       ->check(CLI::Range(0.001, 1e8));
-  command->add_option("--env", arguments->env, "NAME=VALUE for the processes; may be repeated")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--env", arguments->env, "NAME=VALUE for the processes; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--path", arguments->path, "Force the path of transfers (sets BRANT_PATH)");
   command->add_flag("--share-gpu", arguments->share_gpu, "Let several ranks use one GPU (sets BRANT_SHARE_GPU=1)");
   command->add_option("program", arguments->job.command, "The program and its arguments")->required();

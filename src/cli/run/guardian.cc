@@ -1,7 +1,6 @@
 #include "cli/run/guardian.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +9,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "cli/run/program.h"
 #include "port/boot/launcher/frame.h"

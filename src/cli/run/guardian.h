@@ -6,9 +6,9 @@
 
 namespace brant::run {
 
-/// A small process that outlives a `brant run` that was killed with -9, just long enough to end the process groups of its
-/// ranks. (PR_SET_PDEATHSIG reaches only the ranks themselves, not what they started.) It learns the groups over a pipe
-/// and acts when the pipe closes without a farewell.
+/// A small process that outlives a `brant run` that was killed with -9, just long enough to end the process groups of
+/// its ranks. (PR_SET_PDEATHSIG reaches only the ranks themselves, not what they started.) It learns the groups over a
+/// pipe and acts when the pipe closes without a farewell.
 class Guardian {
  public:
   /// Forks; call it before any rank exists. Throws StartError.

@@ -1,12 +1,13 @@
 #include "cli/run/input.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "cli/run/program.h"
 

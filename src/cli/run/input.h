@@ -7,8 +7,8 @@
 
 namespace brant::run {
 
-/// Carries what is typed at a terminal to rank 0. The ranks are in process groups of their own, and the terminal lets only
-/// the foreground group read it: that is `brant run`. (A file or pipe is handed to rank 0 as it is, without this.)
+/// Carries what is typed at a terminal to rank 0. The ranks are in process groups of their own, and the terminal lets
+/// only the foreground group read it: that is `brant run`. (A file or pipe is handed to rank 0 as it is, without this.)
 class InputForwarder {
  public:
   InputForwarder() noexcept = default;

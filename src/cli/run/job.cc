@@ -1,7 +1,6 @@
 #include "cli/run/job.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +11,8 @@
 #include <csignal>
 #include <cstring>
 #include <limits>
+
+#include <fmt/format.h>
 
 #include "cli/run/job_state.h"
 
@@ -29,13 +30,15 @@ constexpr std::chrono::milliseconds kLateOutput{500};
 
 std::string new_job_id() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return fmt::format("{}-{:x}", ::getpid(), static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count()));
+  return fmt::format("{}-{:x}", ::getpid(),
+                     static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count()));
 }
 
 /// A closed standard descriptor would be taken by one of our sockets, and ranks would write their output into it.
 void open_standard_descriptors() {
   for (int fd = 0; fd <= STDERR_FILENO; ++fd) {
-    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != fd) throw StartError(1, "/dev/null cannot be opened");
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != fd)
+      throw StartError(1, "/dev/null cannot be opened");
   }
 }
 
@@ -50,7 +53,9 @@ rlimit raise_file_limit(int ranks) {
     ::setrlimit(RLIMIT_NOFILE, &wanted);
   }
   if (wanted.rlim_cur < needed) {
-    throw StartError(1, fmt::format("{} ranks need {} open files, but only {} are allowed: raise the hard limit (ulimit -Hn)", ranks, needed, wanted.rlim_cur));
+    throw StartError(
+        1, fmt::format("{} ranks need {} open files, but only {} are allowed: raise the hard limit (ulimit -Hn)", ranks,
+                       needed, wanted.rlim_cur));
   }
   return old;
 }
@@ -60,20 +65,24 @@ std::vector<int> cores_to_bind(const JobOptions& options) {
   if (!options.bind_cores) return cores;
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) throw StartError(1, fmt::format("--bind core: {}", std::strerror(errno)));
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    throw StartError(1, fmt::format("--bind core: {}", std::strerror(errno)));
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (CPU_ISSET(static_cast<std::size_t>(core), &allowed)) cores.push_back(core);
   }
   if (cores.size() < static_cast<std::size_t>(options.ranks)) {
-    throw StartError(1, fmt::format("--bind core: {} ranks do not fit on {} cores; ranks that share a core must be able to yield it, so use "
-                                    "--bind none", options.ranks, cores.size()));
+    throw StartError(
+        1, fmt::format(
+               "--bind core: {} ranks do not fit on {} cores; ranks that share a core must be able to yield it, so use "
+               "--bind none",
+               options.ranks, cores.size()));
   }
   return cores;
 }
 
 bool same_file(int left, int right) {
-  struct stat a {};
-  struct stat b {};
+  struct stat a{};
+  struct stat b{};
   return ::fstat(left, &a) == 0 && ::fstat(right, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
@@ -127,7 +136,11 @@ std::vector<std::string> Job::environment(int rank, int boot_socket) const {
 void Job::start(int rank) {
   auto [ours, theirs] = port::launcher::Server::make_pair();
   const std::vector<std::string> variables = environment(rank, theirs.get());
-  RankStart how{.program = program_, .arguments = options_.command, .environment = variables, .signals = signals_, .files = files_};
+  RankStart how{.program = program_,
+                .arguments = options_.command,
+                .environment = variables,
+                .signals = signals_,
+                .files = files_};
   how.boot_socket = theirs.get();
   if (!cores_.empty()) how.core = cores_[static_cast<std::size_t>(rank)];
 
@@ -259,7 +272,8 @@ void Job::on_signal(int number) {
     if (!exit_code_) exit_code_ = 128 + number;
     return;
   }
-  say(fmt::format("got signal {} ({}); ending {}", number, ::strsignal(number), port::launcher::format_ranks(living())));
+  say(fmt::format("got signal {} ({}); ending {}", number, ::strsignal(number),
+                  port::launcher::format_ranks(living())));
   stop(number, 128 + number);
 }
 
@@ -294,7 +308,8 @@ void Job::on_bootstrap_news() {
   for (const auto& request : server_.take_aborts()) {
     if (stop_) continue;
     const pid_t pid = ranks_[static_cast<std::size_t>(request.rank)].process.pid;
-    say(fmt::format("rank {} (pid {}) aborted the job with exit code {}: {}", request.rank, pid, request.exit_code, request.text));
+    say(fmt::format("rank {} (pid {}) aborted the job with exit code {}: {}", request.rank, pid, request.exit_code,
+                    request.text));
     if (!exit_code_) exit_code_ = request.exit_code;
     stop(SIGTERM, request.exit_code);
   }
@@ -305,14 +320,16 @@ void Job::on_time(Clock::time_point now) {
   if (timeout_at_ && now >= *timeout_at_) {
     timeout_at_.reset();
     if (alive_ > 0 && !stop_) {
-      say(fmt::format("the job took longer than {} s (--timeout); ending {}", static_cast<double>(options_.timeout.count()) / 1000,
-                      port::launcher::format_ranks(living())));
+      say(fmt::format("the job took longer than {} s (--timeout); ending {}",
+                      static_cast<double>(options_.timeout.count()) / 1000, port::launcher::format_ranks(living())));
       stop(SIGTERM, kTimeoutExitCode);
     }
   }
   if (stop_ && !stop_->killed && now >= stop_->kill_at) {
     stop_->killed = true;
-    if (alive_ > 0) say(fmt::format("{} did not end within {} s of being asked and will be killed", port::launcher::format_ranks(living()), kGrace.count()));
+    if (alive_ > 0)
+      say(fmt::format("{} did not end within {} s of being asked and will be killed",
+                      port::launcher::format_ranks(living()), kGrace.count()));
     signal_living(SIGKILL);
   }
   if (stop_ && stop_->killed && now >= stop_->give_up_at) abandoned_ = true;

@@ -20,8 +20,10 @@ struct JobOptions {
 };
 
 /// Starts the ranks and returns once all have ended and their output is written. The result is the exit code for `brant
-/// run`: 0 if all ranks ended with 0, the code of the first failure (128 + signal for a signal), 124 after the timeout, 128
-/// + signal if `brant run` was told to end. Nothing of the job is left running. Throws StartError if it could not start.
+/// run`: 0 if all ranks ended with 0, the code of the first failure (128 + signal for a signal), 124 after the timeout,
+/// 128
+/// + signal if `brant run` was told to end. Nothing of the job is left running. Throws StartError if it could not
+/// start.
 int run_job(const JobOptions& options);
 
 }  // namespace brant::run

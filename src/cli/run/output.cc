@@ -20,7 +20,7 @@ constexpr int kDrainReads = 64;
 }  // namespace
 
 OutputSink::OutputSink(int fd) noexcept : fd_(fd), piece_(PIPE_BUF) {
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) piece_ = kFilePiece;
 }
 

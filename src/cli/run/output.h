@@ -11,9 +11,9 @@
 
 namespace brant::run {
 
-/// Where lines of all ranks go: a descriptor that is never made non-blocking (others share it) and never blocks us. Bytes
-/// wait in a queue; once it is full() the ranks' pipes are left alone until the reader has caught up. Does not own the
-/// descriptor.
+/// Where lines of all ranks go: a descriptor that is never made non-blocking (others share it) and never blocks us.
+/// Bytes wait in a queue; once it is full() the ranks' pipes are left alone until the reader has caught up. Does not
+/// own the descriptor.
 class OutputSink {
  public:
   explicit OutputSink(int fd) noexcept;
@@ -36,8 +36,8 @@ class OutputSink {
   bool broken_ = false;
 };
 
-/// Cuts one stream of one rank into lines and hands them on whole. Any bytes are fine. A line longer than kMaxLine goes on
-/// in pieces, each a line of its own, because it would otherwise hold back memory without bound.
+/// Cuts one stream of one rank into lines and hands them on whole. Any bytes are fine. A line longer than kMaxLine goes
+/// on in pieces, each a line of its own, because it would otherwise hold back memory without bound.
 class LineSplitter {
  public:
   static constexpr std::size_t kMaxLine = std::size_t{64} << 10;

@@ -1,10 +1,11 @@
 #include "cli/run/program.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "base/env.h"
 
@@ -14,7 +15,7 @@ namespace {
 enum class Kind { missing, not_executable, good };
 
 Kind kind_of(const std::string& file) {
-  struct stat info {};
+  struct stat info{};
   if (::stat(file.c_str(), &info) != 0) return Kind::missing;
   return S_ISREG(info.st_mode) && ::access(file.c_str(), X_OK) == 0 ? Kind::good : Kind::not_executable;
 }
@@ -41,9 +42,11 @@ std::string find_program(const std::string& name) {
     if (kind == Kind::good) return file;
     if (kind == Kind::not_executable && not_executable.empty()) not_executable = file;
   }
-  if (!not_executable.empty()) throw StartError(kNotExecutable, fmt::format("'{}' is not an executable file", not_executable));
+  if (!not_executable.empty())
+    throw StartError(kNotExecutable, fmt::format("'{}' is not an executable file", not_executable));
   const bool here = !name.empty() && kind_of("./" + name) == Kind::good;
-  throw StartError(kNotFound, fmt::format("program '{}' was not found in PATH{}", name, here ? fmt::format("; did you mean ./{}?", name) : ""));
+  throw StartError(kNotFound, fmt::format("program '{}' was not found in PATH{}", name,
+                                          here ? fmt::format("; did you mean ./{}?", name) : ""));
 }
 
 }  // namespace brant::run

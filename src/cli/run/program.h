@@ -5,8 +5,8 @@
 
 namespace brant::run {
 
-/// The job could not be started; nothing of it is left running. The exit code follows the shell: 127 not found, 126 found
-/// but not to be executed, 1 for anything else.
+/// The job could not be started; nothing of it is left running. The exit code follows the shell: 127 not found, 126
+/// found but not to be executed, 1 for anything else.
 class StartError : public std::runtime_error {
  public:
   StartError(int exit_code, const std::string& what) : std::runtime_error(what), exit_code_(exit_code) {}
@@ -16,7 +16,8 @@ class StartError : public std::runtime_error {
   int exit_code_;
 };
 
-/// The file that a shell would execute for `name`: itself if it has a slash, otherwise looked for in PATH. Throws StartError.
+/// The file that a shell would execute for `name`: itself if it has a slash, otherwise looked for in PATH. Throws
+/// StartError.
 std::string find_program(const std::string& name);
 
 }  // namespace brant::run

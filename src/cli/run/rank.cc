@@ -1,7 +1,6 @@
 #include "cli/run/rank.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -12,6 +11,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "cli/run/program.h"
 
@@ -31,7 +32,8 @@ void redirect(int from, int to) noexcept {
 }
 
 /// Between fork and execve: only async-signal-safe calls.
-[[noreturn]] void become(const RankStart& start, char* const* argv, char* const* envp, pid_t launcher, int report) noexcept {
+[[noreturn]] void become(const RankStart& start, char* const* argv, char* const* envp, pid_t launcher,
+                         int report) noexcept {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(1);  // it died before the kernel was asked to tell us
@@ -55,10 +57,13 @@ void redirect(int from, int to) noexcept {
 
 [[noreturn]] void throw_exec_error(const RankStart& start, int error) {
   if (error == ENOEXEC) {
-    throw StartError(126, fmt::format("'{}' is no program this system can execute (a script needs a first line like #!/bin/sh)", start.program));
+    throw StartError(
+        126, fmt::format("'{}' is no program this system can execute (a script needs a first line like #!/bin/sh)",
+                         start.program));
   }
   if (error == ENOENT) {
-    throw StartError(127, fmt::format("'{}' cannot be executed: the interpreter it names does not exist", start.program));
+    throw StartError(127,
+                     fmt::format("'{}' cannot be executed: the interpreter it names does not exist", start.program));
   }
   throw StartError(126, fmt::format("'{}' cannot be executed: {}", start.program, std::strerror(error)));
 }
@@ -91,7 +96,8 @@ RankProcess start_rank(const RankStart& start) {
   ::kill(process.pid, SIGKILL);
   ::waitpid(process.pid, nullptr, 0);
   if (got != 0) throw_exec_error(start, error);
-  throw StartError(1, fmt::format("a process cannot be watched (pidfd_open: {}): Linux 5.3 or later is needed", std::strerror(pidfd_error)));
+  throw StartError(1, fmt::format("a process cannot be watched (pidfd_open: {}): Linux 5.3 or later is needed",
+                                  std::strerror(pidfd_error)));
 }
 
 std::string Ending::text() const {
@@ -101,11 +107,13 @@ std::string Ending::text() const {
 
 std::optional<Ending> reap(pid_t pid) noexcept {
   siginfo_t info{};
-  if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid) return std::nullopt;
+  if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid)
+    return std::nullopt;
   // While the leader is unreaped, its id cannot be reused: nobody else is hit.
   ::kill(-pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
-  return Ending{.by_signal = info.si_code != CLD_EXITED, .number = info.si_status, .dumped = info.si_code == CLD_DUMPED};
+  return Ending{
+      .by_signal = info.si_code != CLD_EXITED, .number = info.si_status, .dumped = info.si_code == CLD_DUMPED};
 }
 
 }  // namespace brant::run

@@ -18,7 +18,7 @@ struct RankStart {
   const std::vector<std::string>& arguments;  ///< The first is the name the program sees.
   const std::vector<std::string>& environment;
   const Signals& signals;
-  rlimit files{};      ///< The limit of open files that `brant run` itself was given.
+  rlimit files{};  ///< The limit of open files that `brant run` itself was given.
   int boot_socket = -1;
   int input = -1;
   int output = -1;

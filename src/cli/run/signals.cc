@@ -1,11 +1,12 @@
 #include "cli/run/signals.h"
 
-#include <fmt/format.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "cli/run/program.h"
 
@@ -18,7 +19,7 @@ Signals::Signals() {
   fd_.reset(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd_) throw StartError(1, fmt::format("signals cannot be read: {}", std::strerror(errno)));
   sigprocmask(SIG_BLOCK, &mask, &old_mask_);
-  struct sigaction ignore {};
+  struct sigaction ignore{};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignore, &old_pipe_);     // a reader that left is a return value of write
   sigaction(SIGTTIN, &ignore, &old_tty_in_);   // in the background, reading the terminal fails instead of stopping us

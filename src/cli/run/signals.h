@@ -7,8 +7,8 @@
 
 namespace brant::run {
 
-/// Turns the signals a supervisor cares about into a descriptor, and ignores those that would stop it. A signal that was
-/// ignored when `brant run` started (nohup) stays ignored. Restores everything at the end. One per process.
+/// Turns the signals a supervisor cares about into a descriptor, and ignores those that would stop it. A signal that
+/// was ignored when `brant run` started (nohup) stays ignored. Restores everything at the end. One per process.
 class Signals {
  public:
   Signals();
@@ -25,9 +25,9 @@ class Signals {
  private:
   UniqueFd fd_;
   sigset_t old_mask_{};
-  struct sigaction old_pipe_ {};
-  struct sigaction old_tty_in_ {};
-  struct sigaction old_tty_out_ {};
+  struct sigaction old_pipe_{};
+  struct sigaction old_tty_in_{};
+  struct sigaction old_tty_out_{};
 };
 
 }  // namespace brant::run

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <string>
 #include <string_view>
+
+#include <fmt/format.h>
 
 /// The bounds that all bootstrap adapters share, so that a program that runs under one runs under all.
 namespace brant::port {

@@ -1,6 +1,5 @@
 #include "port/boot/launcher/channel.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -10,6 +9,8 @@
 #include <cstring>
 #include <limits>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace brant::port::launcher {
 
@@ -24,9 +25,11 @@ Status Channel::wait(short events, Clock::time_point deadline) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     pollfd entry{.fd = fd_, .events = events, .revents = 0};
-    const int ready = ::poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max())));
+    const int ready =
+        ::poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max())));
     if (ready > 0) return Status::ok;
-    if (ready < 0 && errno != EINTR) return fail(Status::io_error, fmt::format("waiting for `brant run`: {}", std::strerror(errno)));
+    if (ready < 0 && errno != EINTR)
+      return fail(Status::io_error, fmt::format("waiting for `brant run`: {}", std::strerror(errno)));
     if (Clock::now() >= deadline) return fail(Status::timed_out, "no answer from `brant run` in time: is it stopped?");
   }
 }
@@ -43,7 +46,8 @@ Status Channel::send(std::span<const std::byte> frame, Clock::time_point deadlin
       if (status == Status::timed_out && frame.size() != all) broken_ = status;
       if (status != Status::ok) return status;
     } else if (errno != EINTR) {
-      return fail(Status::peer_lost, fmt::format("the launcher `brant run` is gone or closed the connection ({})", std::strerror(errno)));
+      return fail(Status::peer_lost,
+                  fmt::format("the launcher `brant run` is gone or closed the connection ({})", std::strerror(errno)));
     }
   }
   return Status::ok;

@@ -9,8 +9,8 @@
 
 namespace brant::port::launcher {
 
-/// The process's side of the socket: one question, one answer, each with a deadline. Does not own the descriptor. After a
-/// failure other than timed_out the stream is out of step and every later call fails. One thread.
+/// The process's side of the socket: one question, one answer, each with a deadline. Does not own the descriptor. After
+/// a failure other than timed_out the stream is out of step and every later call fails. One thread.
 class Channel {
  public:
   using Clock = std::chrono::steady_clock;

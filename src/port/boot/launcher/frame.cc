@@ -81,14 +81,22 @@ class Reader {
 }  // namespace
 
 std::vector<std::byte> encode(const Hello& hello) {
-  return Writer(Type::hello).number(kMagic).number(hello.version).number(hello.rank).number(hello.size).text(hello.job_id).done();
+  return Writer(Type::hello)
+      .number(kMagic)
+      .number(hello.version)
+      .number(hello.rank)
+      .number(hello.size)
+      .text(hello.job_id)
+      .done();
 }
 std::vector<std::byte> encode(const Put& put) { return Writer(Type::put).text(put.key).raw(put.value).done(); }
 std::vector<std::byte> encode(const Fence& fence) { return Writer(Type::fence).number(fence.id).done(); }
 std::vector<std::byte> encode_cancel(const Fence& fence) { return Writer(Type::cancel_fence).number(fence.id).done(); }
 std::vector<std::byte> encode(const Get& get) { return Writer(Type::get).text(get.key).number(get.rank).done(); }
 std::vector<std::byte> encode(const Finalize&) { return Writer(Type::finalize).done(); }
-std::vector<std::byte> encode(const Abort& abort) { return Writer(Type::abort).number(abort.exit_code).text(abort.text).done(); }
+std::vector<std::byte> encode(const Abort& abort) {
+  return Writer(Type::abort).number(abort.exit_code).text(abort.text).done();
+}
 std::vector<std::byte> encode(const Reply& reply) {
   return Writer(Type::reply)
       .number(static_cast<std::uint16_t>(reply.to))

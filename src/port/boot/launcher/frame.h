@@ -11,8 +11,8 @@
 #include "port/boot/key_value.h"
 
 /// What travels on the socket between `brant run` and one of its processes. Both ends are on one host, so numbers are
-/// in the machine's order. A frame is {bytes of the body: u32, type: u16, zero: u16} and the body. The process asks, one
-/// question at a time; the launcher answers every hello, put, fence and get with one `reply`.
+/// in the machine's order. A frame is {bytes of the body: u32, type: u16, zero: u16} and the body. The process asks,
+/// one question at a time; the launcher answers every hello, put, fence and get with one `reply`.
 namespace brant::port::launcher {
 
 inline constexpr std::uint32_t kMagic = 0x42524e54;  // "BRNT": tells our socket from any other

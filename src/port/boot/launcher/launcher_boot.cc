@@ -1,7 +1,6 @@
 #include "port/boot/launcher/launcher_boot.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +10,8 @@
 #include <cstdlib>
 #include <optional>
 #include <thread>
+
+#include <fmt/format.h>
 
 #include "base/env.h"
 #include "base/log.h"
@@ -42,15 +43,18 @@ std::optional<int> inherited_socket() noexcept {
   if (!fd || *fd < 0 || *fd > 1 << 20) return std::nullopt;
   int domain = 0;
   socklen_t bytes = sizeof domain;
-  if (::getsockopt(static_cast<int>(*fd), SOL_SOCKET, SO_DOMAIN, &domain, &bytes) != 0 || domain != AF_UNIX) return std::nullopt;
+  if (::getsockopt(static_cast<int>(*fd), SOL_SOCKET, SO_DOMAIN, &domain, &bytes) != 0 || domain != AF_UNIX)
+    return std::nullopt;
   return static_cast<int>(*fd);
 }
 
 int number_from_env(const char* name, int least, int most) {
   const std::optional<std::int64_t> value = env_int(name);
   if (!value || *value < least || *value > most) {
-    throw Error(Status::invalid_argument, fmt::format("{}='{}' should be a number from {} to {}: `brant run` sets it and a "
-                                                      "program must not change it", name, env(name), least, most));
+    throw Error(Status::invalid_argument,
+                fmt::format("{}='{}' should be a number from {} to {}: `brant run` sets it and a "
+                            "program must not change it",
+                            name, env(name), least, most));
   }
   return static_cast<int>(*value);
 }
@@ -71,10 +75,12 @@ class LauncherBoot final : public Boot {
   explicit LauncherBoot(int fd) : job_(job_from_env()), channel_(fd) {
     // Children of this process must not hold the socket: the launcher would not see it close.
     ::fcntl(fd, F_SETFD, FD_CLOEXEC);
-    const std::vector<std::byte> hello = encode(launcher::Hello{.rank = job_.rank, .size = job_.size, .job_id = job_.job_id});
+    const std::vector<std::byte> hello =
+        encode(launcher::Hello{.rank = job_.rank, .size = job_.size, .job_id = job_.job_id});
     Reply reply;
     const Status status = ask(hello, Type::hello, reply);
-    if (status != Status::ok) throw Error(status, fmt::format("bootstrap with `brant run` (rank {} of {}): {}", job_.rank, job_.size, error_));
+    if (status != Status::ok)
+      throw Error(status, fmt::format("bootstrap with `brant run` (rank {} of {}): {}", job_.rank, job_.size, error_));
   }
 
   ~LauncherBoot() override { socket_in_use.store(false, std::memory_order_release); }
@@ -161,13 +167,14 @@ Status LauncherBoot::fence_or_throw(std::chrono::milliseconds timeout) {
   if (status == Status::ok) {
     status = receive(Type::fence, question.id, reply, start + timeout);
     if (status != Status::timed_out) return status;
-    // Either the launcher takes us out of the fence and says who is missing, or the fence was complete after all. Without
-    // this question one process could believe in a fence that another has given up.
+    // Either the launcher takes us out of the fence and says who is missing, or the fence was complete after all.
+    // Without this question one process could believe in a fence that another has given up.
     status = channel_.send(encode_cancel(question), Clock::now() + kCancelTime);
   }
   if (status == Status::ok) {
     status = receive(Type::fence, question.id, reply, Clock::now() + kCancelTime);
-    if (status == Status::timed_out) error_ = fmt::format("the fence took longer than {} ms: {}", timeout.count(), error_);
+    if (status == Status::timed_out)
+      error_ = fmt::format("the fence took longer than {} ms: {}", timeout.count(), error_);
     return status;
   }
   error_ = channel_.error();
@@ -184,7 +191,8 @@ Result<std::vector<std::byte>> LauncherBoot::get(int rank, const std::string& ke
 
 Result<std::vector<std::byte>> LauncherBoot::get_or_throw(int rank, const std::string& key) {
   const auto in_batch = [&] {
-    return batch_.key == key && rank >= batch_.first_rank && rank - batch_.first_rank < static_cast<int>(batch_.values.size());
+    return batch_.key == key && rank >= batch_.first_rank &&
+           rank - batch_.first_rank < static_cast<int>(batch_.values.size());
   };
   if (!in_batch()) {
     const Status status = fetch(rank, key);
@@ -221,7 +229,8 @@ void LauncherBoot::finalize() noexcept {
   try {
     batch_ = {};
     // No answer is needed: a socket keeps what was sent even if this process ends right now.
-    if (channel_.send(encode(launcher::Finalize{}), Clock::now() + kAnswerTime) != Status::ok) error_ = channel_.error();
+    if (channel_.send(encode(launcher::Finalize{}), Clock::now() + kAnswerTime) != Status::ok)
+      error_ = channel_.error();
   } catch (...) {
     log::warn("bootstrap could not be finalised for lack of memory");
   }
@@ -229,7 +238,8 @@ void LauncherBoot::finalize() noexcept {
 
 void LauncherBoot::abort(int exit_code, const std::string& message) noexcept {
   try {
-    const Status status = channel_.send(encode(launcher::Abort{.exit_code = exit_code, .text = message}), Clock::now() + kAbortTime);
+    const Status status =
+        channel_.send(encode(launcher::Abort{.exit_code = exit_code, .text = message}), Clock::now() + kAbortTime);
     if (status == Status::ok) std::this_thread::sleep_for(kAbortTime);
   } catch (...) {
     log::error("the launcher could not be asked to end the job: {}", message);
@@ -245,7 +255,8 @@ std::unique_ptr<Boot> open_launcher_boot() {
   const std::optional<int> fd = inherited_socket();
   if (!fd) {
     throw Error(Status::not_found,
-                fmt::format("BRANT_BOOT_FD='{}' is no open socket of `brant run`: start the program with `brant run -n N -- PROGRAM`. A "
+                fmt::format("BRANT_BOOT_FD='{}' is no open socket of `brant run`: start the program with `brant run -n "
+                            "N -- PROGRAM`. A "
                             "program that a rank starts is no rank itself; it runs alone with BRANT_BOOTSTRAP=single",
                             env("BRANT_BOOT_FD")));
   }

@@ -6,8 +6,8 @@
 
 namespace brant::port {
 
-/// True if this process holds the socket that `brant run` gave it. A child of such a process inherits the environment but
-/// not the socket, so the variable alone proves nothing.
+/// True if this process holds the socket that `brant run` gave it. A child of such a process inherits the environment
+/// but not the socket, so the variable alone proves nothing.
 bool launcher_present() noexcept;
 
 /// Bootstrap through the `brant run` that started this process. May be opened again after finalize(), one at a time.

@@ -1,6 +1,5 @@
 #include "port/boot/launcher/server.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -9,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace brant::port::launcher {
 namespace {
@@ -78,7 +79,8 @@ bool Server::handle_frames(int rank) {
 
 bool Server::handle(int rank, Type type, std::span<const std::byte> body) {
   const auto malformed = [&] {
-    refuse(rank, fmt::format("sent a malformed bootstrap message (type {}, {} bytes)", static_cast<int>(type), body.size()));
+    refuse(rank,
+           fmt::format("sent a malformed bootstrap message (type {}, {} bytes)", static_cast<int>(type), body.size()));
     return false;
   };
   if (type == Type::hello) return handle_hello(rank, body);
@@ -128,12 +130,16 @@ bool Server::handle_hello(int rank, std::span<const std::byte> body) {
   Reply answer{.to = Type::hello, .text = {}, .payload = {}};
   if (hello.version != kProtocolVersion) {
     answer.status = Status::version_mismatch;
-    answer.text = fmt::format("the launcher speaks bootstrap version {}, the program version {}: use the `brant` of the "
-                              "same release as the program", kProtocolVersion, hello.version);
+    answer.text = fmt::format(
+        "the launcher speaks bootstrap version {}, the program version {}: use the `brant` of the "
+        "same release as the program",
+        kProtocolVersion, hello.version);
   } else if (hello.rank != rank || hello.size != static_cast<int>(connections_.size()) || hello.job_id != job_id_) {
     answer.status = Status::peer_rejected;
-    answer.text = fmt::format("the socket belongs to rank {} of {} in job {}, but BRANT_RANK, BRANT_SIZE and BRANT_JOB_ID "
-                              "say rank {} of {} in job {}", rank, connections_.size(), job_id_, hello.rank, hello.size, hello.job_id);
+    answer.text = fmt::format(
+        "the socket belongs to rank {} of {} in job {}, but BRANT_RANK, BRANT_SIZE and BRANT_JOB_ID "
+        "say rank {} of {} in job {}",
+        rank, connections_.size(), job_id_, hello.rank, hello.size, hello.job_id);
   } else {
     at(rank).greeted = true;
     store_.open(rank);
@@ -145,7 +151,8 @@ bool Server::handle_hello(int rank, std::span<const std::byte> body) {
 void Server::reply(int rank, const Reply& reply) {
   Connection& connection = at(rank);
   if (!connection.socket) return;
-  if (connection.out.size() - connection.sent > kMaxUnread) return refuse(rank, "does not read the replies to what it asks");
+  if (connection.out.size() - connection.sent > kMaxUnread)
+    return refuse(rank, "does not read the replies to what it asks");
   const std::vector<std::byte> frame = encode(reply);
   connection.out.insert(connection.out.end(), frame.begin(), frame.end());
   flush(rank);
@@ -206,7 +213,8 @@ std::optional<Server::Clock::time_point> Server::deadline() const noexcept {
 
 void Server::send_fence_answers() {
   for (const Store::FenceAnswer& each : store_.take_answers()) {
-    reply(each.rank, {.to = Type::fence, .id = each.id, .status = each.answer.status, .text = each.answer.text, .payload = {}});
+    reply(each.rank,
+          {.to = Type::fence, .id = each.id, .status = each.answer.status, .text = each.answer.text, .payload = {}});
   }
 }
 

@@ -13,8 +13,8 @@
 
 namespace brant::port::launcher {
 
-/// The launcher's side of the bootstrap: one socket per process, driven by the launcher's own poll loop. Never blocks and
-/// keeps at most one frame in and a few replies out per process. One thread.
+/// The launcher's side of the bootstrap: one socket per process, driven by the launcher's own poll loop. Never blocks
+/// and keeps at most one frame in and a few replies out per process. One thread.
 class Server {
  public:
   using Clock = std::chrono::steady_clock;

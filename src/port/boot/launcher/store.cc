@@ -1,8 +1,8 @@
 #include "port/boot/launcher/store.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace brant::port::launcher {
 namespace {
@@ -66,7 +66,8 @@ void Store::cancel_fence(int rank, std::uint64_t id) {
   Member& self = member(rank);
   if (self.fence != id) return;
   const std::vector<int> absent = missing();
-  answers_.push_back({rank, id, {Status::timed_out, fmt::format("{} of {} not there", format_ranks(absent), members_.size())}});
+  answers_.push_back(
+      {rank, id, {Status::timed_out, fmt::format("{} of {} not there", format_ranks(absent), members_.size())}});
   self.fence.reset();
   --waiting_;
 }
@@ -82,7 +83,8 @@ void Store::leave(int rank, const std::string& reason) {
 }
 
 Store::Answer Store::get(const Get& get, std::vector<std::byte>& payload) const {
-  if (std::string fault = key_value_fault(get.key, 0); !fault.empty()) return {Status::invalid_argument, std::move(fault)};
+  if (std::string fault = key_value_fault(get.key, 0); !fault.empty())
+    return {Status::invalid_argument, std::move(fault)};
   if (get.rank < 0 || static_cast<std::size_t>(get.rank) >= members_.size()) {
     return {Status::invalid_argument, fmt::format("there is no rank {} in a job of {}", get.rank, members_.size())};
   }
@@ -91,7 +93,9 @@ Store::Answer Store::get(const Get& get, std::vector<std::byte>& payload) const 
     const bool present = found != members_[rank].visible.end();
     // The first one always fits: a value is never larger than what the frame was made for.
     if (present && !payload.empty() && payload.size() + found->second.size() > kReplyBytes) break;
-    append_record(payload, {.present = present, .value = present ? std::span<const std::byte>(found->second) : std::span<const std::byte>()});
+    append_record(payload,
+                  {.present = present,
+                   .value = present ? std::span<const std::byte>(found->second) : std::span<const std::byte>()});
   }
   return {};
 }

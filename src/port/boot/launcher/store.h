@@ -16,8 +16,8 @@ namespace brant::port::launcher {
 /// Writes ranks for people: "ranks 0, 2-5"; long lists are cut. One rank: "rank 3". None: "no rank".
 std::string format_ranks(std::span<const int> ranks);
 
-/// What the launcher remembers for its job: the values, who waits in a fence, who is gone. No sockets, no clock, so that
-/// every interleaving can be tested by calling it. One thread.
+/// What the launcher remembers for its job: the values, who waits in a fence, who is gone. No sockets, no clock, so
+/// that every interleaving can be tested by calling it. One thread.
 class Store {
  public:
   /// One process may put this much in all; reaching it is limit_reached.
@@ -41,7 +41,8 @@ class Store {
   Answer put(int rank, const Put& put);
   /// The answers come from take_answers(), now or later.
   void enter_fence(int rank, std::uint64_t id);
-  /// The process no longer waits. Its fence is answered timed_out, naming who is missing; nothing if it was answered before.
+  /// The process no longer waits. Its fence is answered timed_out, naming who is missing; nothing if it was answered
+  /// before.
   void cancel_fence(int rank, std::uint64_t id);
   /// `rank` cannot take part in any fence again; fences that wait or will wait are answered peer_lost with `reason`.
   void leave(int rank, const std::string& reason);

@@ -1,11 +1,12 @@
 #include "port/boot/single/single_boot.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <map>
+
+#include <fmt/format.h>
 
 #include "base/log.h"
 #include "port/boot/key_value.h"
@@ -20,7 +21,8 @@ std::string unique_job_id() {
 
 class SingleBoot final : public Boot {
  public:
-  SingleBoot() : job_{.rank = 0, .size = 1, .local_rank = 0, .local_size = 1, .job_id = unique_job_id(), .launcher = "single"} {}
+  SingleBoot()
+      : job_{.rank = 0, .size = 1, .local_rank = 0, .local_size = 1, .job_id = unique_job_id(), .launcher = "single"} {}
 
   const JobInfo& job() const noexcept override { return job_; }
 
