@@ -45,6 +45,7 @@ std::vector<WireSubject> subjects() {
   UcxOptions plain;
   plain.sleep = false;
   plain.peer_errors = false;
+  plain.settings = {{"TLS", "self,posix,cma"}};
   return {
       {"loopback", [] { return open_loopback({}); }},
       {"loopback_shuffled", [shuffled] { return open_loopback(shuffled); }},

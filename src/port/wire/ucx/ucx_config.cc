@@ -58,7 +58,7 @@ ucp_context_h open_context(const UcxLibrary& library, const UcxOptions& options)
 
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
-  params.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_AMO64;
+  params.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_RMA;
   if (options.sleep) params.features |= UCP_FEATURE_WAKEUP;
   params.estimated_num_eps = options.endpoints_expected;
   params.name = "brant";

@@ -177,7 +177,6 @@ void bind_all(void* handle, UcxLibrary& lib) {
   get(lib.rkey_ptr, "ucp_rkey_ptr");
   get(lib.put_nbx, "ucp_put_nbx");
   get(lib.get_nbx, "ucp_get_nbx");
-  get(lib.atomic_op_nbx, "ucp_atomic_op_nbx");
   get(lib.status_string, "ucs_status_string");
 }
 

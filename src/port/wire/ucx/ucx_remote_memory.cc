@@ -1,9 +1,12 @@
 #include "port/wire/ucx/ucx_remote_memory.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <new>
 
 #include "base/log.h"
+#include "port/wire/ucx/ucx_atomics.h"
 #include "port/wire/ucx/ucx_envelope.h"
 #include "port/wire/ucx/ucx_status.h"
 #include "port/wire/ucx/ucx_wire.h"
@@ -25,12 +28,9 @@ std::unique_ptr<T> remove_from(std::vector<std::unique_ptr<T>>& owned, const T* 
   return taken;
 }
 
-ucp_atomic_op_t opcode_of(AtomicOp operation) noexcept {
-  switch (operation) {
-    case AtomicOp::fetch_add: return UCP_ATOMIC_OP_ADD;
-    case AtomicOp::swap: return UCP_ATOMIC_OP_SWAP;
-    default: return UCP_ATOMIC_OP_CSWAP;
-  }
+std::uint64_t physical_bytes() noexcept {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page_bytes = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && page_bytes > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_bytes) : SIZE_MAX;
 }
 
 }  // namespace
@@ -79,6 +79,8 @@ Result<WireSegment*> UcxRemoteMemory::register_memory(Buffer memory) noexcept {
 
 Result<WireSegment*> UcxRemoteMemory::allocate_shared(std::size_t bytes) noexcept {
   if (bytes == 0) return Status::invalid_argument;
+  // UCX goes on where the allocation cannot succeed, and the system then kills the process.
+  if (bytes > physical_bytes()) return Status::no_memory;
   ucp_mem_map_params_t params{};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
   params.length = bytes;
@@ -136,6 +138,8 @@ Result<WireKey*> UcxRemoteMemory::import_key(WireEndpoint* endpoint, std::span<c
     key->base = envelope->base;
     key->bytes = envelope->bytes;
     key->kind = static_cast<MemoryKind>(envelope->memory_kind);
+    void* local = nullptr;
+    if (host_accessible(key->kind) && wire_.library().rkey_ptr(key->handle, key->base, &local) == UCS_OK) key->mapped = static_cast<std::byte*>(local);
     keys_.push_back(std::move(key));
     return reinterpret_cast<WireKey*>(keys_.back().get());
   } catch (const std::bad_alloc&) {
@@ -151,11 +155,9 @@ Result<void*> UcxRemoteMemory::map_remote(WireKey* key, std::uint64_t remote_add
   if (key == nullptr) return Status::invalid_argument;
   const UcxKey& mine = *key_of(key);
   if (remote_address < mine.base || remote_address - mine.base >= mine.bytes) return Status::invalid_argument;
-  if (!host_accessible(mine.kind)) return Status::not_supported;
-  void* local = nullptr;
-  const ucs_status_t status = wire_.library().rkey_ptr(mine.handle, remote_address, &local);
-  if (status != UCS_OK) return Status::not_supported;  // memory that was not made by allocate_shared, or a peer on another host
-  return local;
+  // Null: memory that was not made by allocate_shared, or a peer on another host.
+  if (mine.mapped == nullptr) return Status::not_supported;
+  return static_cast<void*>(mine.mapped + (remote_address - mine.base));
 }
 
 UcxEndpoint* UcxRemoteMemory::checked(WireEndpoint* endpoint, const WireKey* key, std::uint64_t remote_address, std::size_t bytes, Status& why) const noexcept {
@@ -201,21 +203,15 @@ Status UcxRemoteMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64
   UcxEndpoint* to = checked(endpoint, key, remote_address, kBytes, why);
   if (to == nullptr) return why;
   if (!host_accessible(key_of(key)->kind)) return Status::not_supported;
+  op.bytes = kBytes;
+  if (key_of(key)->mapped != nullptr) {
+    *result = perform_atomic(reinterpret_cast<std::uint64_t*>(key_of(key)->mapped + (remote_address - key_of(key)->base)), operation, operand, compare);
+    return op.status = Status::ok;
+  }
   UcxRequest* request = wire_.start(RequestKind::atomic, to, op);
   if (request == nullptr) return Status::limit_reached;
   request->result = result;
-  // compare_swap: UCX takes the expected value as the operand and the new one from the reply buffer.
-  request->operand = operation == AtomicOp::compare_swap ? compare : operand;
-  request->reply = operand;
-  op.bytes = kBytes;
-  ucp_request_param_t& params = wire_.one_sided_params(*request, MemoryKind::host);
-  params.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
-  params.datatype = ucp_dt_make_contig(kBytes);
-  params.reply_buffer = &request->reply;
-  const ucs_status_ptr_t answer =
-      wire_.library().atomic_op_nbx(to->handle, opcode_of(operation), &request->operand, 1, remote_address, key_of(key)->handle, &params);
-  if (answer == nullptr) *result = request->reply;
-  return wire_.posted(answer, *request, op);
+  return wire_.atomics().send(*request, {remote_address, operand, compare, operation});
 }
 
 Status UcxRemoteMemory::flush(WireEndpoint* endpoint, WireOp& op) noexcept {
@@ -223,10 +219,25 @@ Status UcxRemoteMemory::flush(WireEndpoint* endpoint, WireOp& op) noexcept {
   Status why = Status::ok;
   UcxEndpoint* to = wire_.checked(endpoint, why);
   if (to == nullptr) return why;
-  UcxRequest* request = wire_.start(RequestKind::send, to, op);
+  UcxRequest* request = wire_.start(RequestKind::flush, to, op);
   if (request == nullptr) return Status::limit_reached;
+  request->sequence = ++to->sequence;
   op.bytes = 0;
-  return wire_.posted(wire_.library().ep_flush_nbx(to->handle, &wire_.one_sided_params(*request, MemoryKind::host)), *request, op);
+  const ucs_status_ptr_t answer = wire_.library().ep_flush_nbx(to->handle, &wire_.one_sided_params(*request, MemoryKind::host));
+  // UCX knows nothing of our atomics: a flush that is over for UCX may still have to wait for their replies.
+  const bool over = answer == nullptr || (!UCS_PTR_IS_ERR(answer) && request->state == RequestState::ended && request->ended_status == Status::ok);
+  if (over && wire_.atomics().pending_before(*request)) return wire_.wait_without_ucx(*request);
+  return wire_.posted(answer, *request, op);
+}
+
+std::uint64_t* UcxRemoteMemory::local_word(std::uint64_t address) const noexcept {
+  constexpr std::size_t kBytes = sizeof(std::uint64_t);
+  for (const auto& segment : segments_) {
+    const std::uint64_t base = reinterpret_cast<std::uintptr_t>(segment->memory.data);
+    const bool inside = address >= base && segment->memory.bytes >= kBytes && address - base <= segment->memory.bytes - kBytes;
+    if (inside) return host_accessible(segment->memory.kind) && address % kBytes == 0 ? reinterpret_cast<std::uint64_t*>(address) : nullptr;
+  }
+  return nullptr;
 }
 
 }  // namespace brant::port::ucx

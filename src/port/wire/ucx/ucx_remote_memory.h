@@ -25,6 +25,7 @@ struct UcxKey {
   UcxEndpoint* endpoint = nullptr;
   std::uint64_t base = 0;
   std::uint64_t bytes = 0;
+  std::byte* mapped = nullptr;  ///< Where this process sees `base`, if it can.
   MemoryKind kind = MemoryKind::host;
 };
 
@@ -47,6 +48,9 @@ class UcxRemoteMemory final : public RemoteMemory {
   Status atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation, std::uint64_t operand, std::uint64_t compare,
                 std::uint64_t* result, WireOp& op) noexcept override;
   Status flush(WireEndpoint* endpoint, WireOp& op) noexcept override;
+
+  /// The word at an address a peer names, or null unless it lies, aligned, in host memory of one of our segments.
+  [[nodiscard]] std::uint64_t* local_word(std::uint64_t address) const noexcept;
 
  private:
   Result<WireSegment*> map(const ucp_mem_map_params_t& params, MemoryKind kind) noexcept;

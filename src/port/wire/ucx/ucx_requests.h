@@ -12,7 +12,14 @@ namespace brant::port::ucx {
 class UcxWire;
 struct UcxEndpoint;
 
-enum class RequestKind : std::uint8_t { send, receive, atomic, close };
+enum class RequestKind : std::uint8_t { send, receive, atomic, flush };
+
+enum class RequestState : std::uint8_t {
+  idle,
+  posting,  ///< Inside the UCX call that starts it. UCX may already report the end here and yet return the request.
+  pending,
+  ended,    ///< UCX reported the end while posting.
+};
 
 /// Our part of one UCX request. UCX's own part lies directly in front of it, in the same block (UCP_OP_ATTR_FIELD_REQUEST), so an operation
 /// costs no allocation. While the operation is pending, `op` is the caller's record, or null once it was given up: a late callback
@@ -24,10 +31,12 @@ struct alignas(64) UcxRequest {
   UcxRequest* next = nullptr;          ///< Free list, or the endpoint's list of pending requests.
   UcxRequest** link = nullptr;         ///< Where `next` of the predecessor lies, when in an endpoint's list.
   std::uint64_t* result = nullptr;     ///< Atomics: where the caller wants the old value.
-  std::uint64_t operand = 0;           ///< Atomics: read by UCX, not by the caller's lifetime.
-  std::uint64_t reply = 0;             ///< Atomics: UCX writes here, so that a late reply cannot touch the caller's memory.
+  std::uint64_t sequence = 0;          ///< Atomics and flushes: their order on the endpoint.
+  std::uint32_t generation = 0;        ///< Atomics: tells a reply to this use of the record from one to an earlier use.
+  Status ended_status = Status::ok;
   RequestKind kind = RequestKind::send;
-  bool pending = false;
+  RequestState state = RequestState::idle;
+  bool ucx_holds = false;              ///< UCX will still call back, so the record may not be reused.
 };
 
 /// The pending requests of an endpoint. Links lie in the requests.
@@ -62,6 +71,9 @@ class UcxRequestPool {
   }
   void give(UcxRequest& request) noexcept {
     request.op = nullptr;
+    request.state = RequestState::idle;
+    request.ucx_holds = false;
+    ++request.generation;
     request.next = free_;
     free_ = &request;
   }
@@ -72,7 +84,7 @@ class UcxRequestPool {
     for (const Block& block : blocks_) {
       for (std::size_t i = 0; i < block.count; ++i) {
         UcxRequest& request = at(block, i);
-        if (request.pending) visit(request);
+        if (request.state == RequestState::pending) visit(request);
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "port/wire/ucx/ucx_atomics.h"
 #include "port/wire/ucx/ucx_remote_memory.h"
 #include "port/wire/ucx/ucx_status.h"
 
@@ -45,6 +46,7 @@ UcxRequest* UcxWire::start(RequestKind kind, UcxEndpoint* endpoint, WireOp& op) 
   request->op = &op;
   request->endpoint = endpoint;
   request->kind = kind;
+  request->state = RequestState::posting;
   return request;
 }
 
@@ -59,10 +61,20 @@ Status UcxWire::posted(ucs_status_ptr_t answer, UcxRequest& request, WireOp& op)
     requests_->give(request);
     return status;
   }
-  request.pending = true;
+  if (request.state == RequestState::ended) {
+    complete_later(op, request.ended_status);
+    requests_->give(request);
+    return Status::in_progress;
+  }
+  request.ucx_holds = true;
+  return wait_without_ucx(request);
+}
+
+Status UcxWire::wait_without_ucx(UcxRequest& request) noexcept {
+  request.state = RequestState::pending;
   if (request.endpoint != nullptr) request.endpoint->pending.add(request);
-  op.request = &request;
-  op.status = Status::in_progress;
+  request.op->request = &request;
+  request.op->status = Status::in_progress;
   return Status::in_progress;
 }
 
@@ -72,21 +84,31 @@ void UcxWire::complete_later(WireOp& op, Status status) noexcept {
   completed_.push(op);
 }
 
-void UcxWire::complete(UcxRequest& request, ucs_status_t status) noexcept {
-  request.pending = false;
-  UcxRequestList::remove(request);
-  if (WireOp* op = request.op; op != nullptr) {
-    if (request.kind == RequestKind::atomic && status == UCS_OK) *request.result = request.reply;
-    const bool gave_up = status != UCS_OK && request.endpoint != nullptr && request.endpoint->closed;
-    complete_later(*op, gave_up ? Status::canceled : status_of(status));
+/// UCX's callback: it has done with the request.
+void UcxWire::ended(UcxRequest& request, ucs_status_t ucx_status) noexcept {
+  Status status = status_of(ucx_status);
+  if (request.state == RequestState::posting) {
+    request.state = RequestState::ended;
+    request.ended_status = status;
+    return;
   }
+  request.ucx_holds = false;
+  if (status != Status::ok && request.endpoint != nullptr && request.endpoint->closed) status = Status::canceled;
+  if (request.kind == RequestKind::flush && status == Status::ok && request.op != nullptr && atomics_->pending_before(request)) return;
+  finish(request, status);
+}
+
+void UcxWire::finish(UcxRequest& request, Status status) noexcept {
+  UcxRequestList::remove(request);
+  if (request.op != nullptr) complete_later(*request.op, status);
   requests_->give(request);
 }
 
-/// The caller gets his op back; UCX's late callback will find only our own record.
+/// The caller gets his op back; a late callback of UCX will find only our own record.
 void UcxWire::give_up(UcxRequest& request) noexcept {
   UcxRequestList::remove(request);
   if (WireOp* op = std::exchange(request.op, nullptr); op != nullptr) complete_later(*op, Status::canceled);
+  if (!request.ucx_holds) requests_->give(request);
 }
 
 Status UcxWire::tag_send(WireEndpoint* endpoint, std::uint64_t tag, ConstBuffer source, WireOp& op) noexcept {
@@ -160,15 +182,21 @@ Status UcxWire::am_receive(AmMessage& message, Buffer landing, WireOp& op) noexc
   const Status why = check_memory(landing.data, landing.bytes, landing.kind, op);
   if (why != Status::ok) return why;
   if (message.data != nullptr || message.descriptor == nullptr) return Status::invalid_argument;
+  op.tag = 0;
+  op.bytes = message.bytes;
+  if (message.bytes > landing.bytes) {
+    // UCX does not check the length here and would write past the end.
+    am_discard(message);
+    complete_later(op, Status::truncated);
+    return Status::in_progress;
+  }
   UcxRequest* request = start(RequestKind::receive, nullptr, op);
   if (request == nullptr) return Status::limit_reached;
   void* descriptor = std::exchange(message.descriptor, nullptr);
   am_recv_params_.request = request;
   am_recv_params_.memory_type = memory_type_of(landing.kind);
   am_landed_bytes_ = 0;
-  op.tag = 0;
   const ucs_status_ptr_t answer = library_.am_recv_data_nbx(worker_, descriptor, landing.data, landing.bytes, &am_recv_params_);
-  op.bytes = message.bytes;
   if (UCS_PTR_IS_ERR(answer)) {
     // UCX took the descriptor in any case: the message is gone, so this is a completion.
     requests_->give(*request);
@@ -258,7 +286,7 @@ ucs_status_t UcxWire::arrived(AmSlot& slot, std::span<const std::byte> header, v
 
 void UcxWire::on_sent(void* request, ucs_status_t status, void*) noexcept {
   auto& mine = *static_cast<UcxRequest*>(request);
-  mine.wire->complete(mine, status);
+  mine.wire->ended(mine, status);
 }
 
 void UcxWire::on_tag_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void*) noexcept {
@@ -267,13 +295,13 @@ void UcxWire::on_tag_received(void* request, ucs_status_t status, const ucp_tag_
     mine.op->bytes = info->length;
     mine.op->tag = info->sender_tag;
   }
-  mine.wire->complete(mine, status);
+  mine.wire->ended(mine, status);
 }
 
 void UcxWire::on_am_landed(void* request, ucs_status_t status, std::size_t bytes, void*) noexcept {
   auto& mine = *static_cast<UcxRequest*>(request);
   if (mine.op != nullptr && status == UCS_OK) mine.op->bytes = bytes;
-  mine.wire->complete(mine, status);
+  mine.wire->ended(mine, status);
 }
 
 ucs_status_t UcxWire::on_am_arrived(void* slot, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,

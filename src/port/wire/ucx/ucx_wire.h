@@ -15,6 +15,7 @@
 
 namespace brant::port::ucx {
 
+class UcxAtomics;
 class UcxRemoteMemory;
 
 /// What a WireEndpoint of this adapter is. Lives until the wire closes, so that misuse after `disconnect` is an error and not a crash.
@@ -26,6 +27,7 @@ struct UcxEndpoint {
   bool peer_errors = false;   ///< Made in UCX's error mode PEER.
   bool failed = false;        ///< UCX reported the peer lost.
   bool closed = false;
+  std::uint64_t sequence = 0;  ///< Of the last atomic operation or flush.
   UcxRequestList pending;
 };
 
@@ -63,6 +65,14 @@ class UcxWire final : public Wire {
   /// What UCX answered to a post becomes what the wire answers.
   Status posted(ucs_status_ptr_t answer, UcxRequest& request, WireOp& op) noexcept;
   ucp_request_param_t& one_sided_params(UcxRequest& request, MemoryKind kind) noexcept;
+  /// Ends a request of which UCX knows nothing (any more).
+  void finish(UcxRequest& request, Status status) noexcept;
+  /// Puts a request that UCX does not hold among the pending ones of its endpoint.
+  Status wait_without_ucx(UcxRequest& request) noexcept;
+  void give(UcxRequest& request) noexcept { requests_->give(request); }
+  [[nodiscard]] ucp_worker_h worker() const noexcept { return worker_; }
+  [[nodiscard]] UcxAtomics& atomics() noexcept { return *atomics_; }
+  [[nodiscard]] UcxRemoteMemory& segments() noexcept { return *remote_memory_; }
 
  private:
   struct AmSlot {
@@ -82,7 +92,7 @@ class UcxWire final : public Wire {
   void close_endpoints() noexcept;
   void release_ucx() noexcept;
 
-  void complete(UcxRequest& request, ucs_status_t status) noexcept;
+  void ended(UcxRequest& request, ucs_status_t status) noexcept;
   void give_up(UcxRequest& request) noexcept;
   void complete_later(WireOp& op, Status status) noexcept;
   ucs_status_t arrived(AmSlot& slot, std::span<const std::byte> header, void* data, std::size_t bytes, std::uint64_t attributes) noexcept;
@@ -122,6 +132,7 @@ class UcxWire final : public Wire {
   std::array<AmSlot, 64> am_slots_{};
   std::vector<std::unique_ptr<UcxEndpoint>> endpoints_;
   std::unique_ptr<UcxRemoteMemory> remote_memory_;
+  std::unique_ptr<UcxAtomics> atomics_;
 };
 
 /// UCX's name for a kind. The kind must be one of the capabilities.

@@ -6,8 +6,10 @@
 #include <cstring>
 #include <new>
 #include <random>
+#include <utility>
 
 #include "base/log.h"
+#include "port/wire/ucx/ucx_atomics.h"
 #include "port/wire/ucx/ucx_config.h"
 #include "port/wire/ucx/ucx_envelope.h"
 #include "port/wire/ucx/ucx_remote_memory.h"
@@ -51,6 +53,7 @@ UcxWire::UcxWire(const UcxOptions& options)
     register_am_slots();
     prepare_params();
     remote_memory_ = std::make_unique<UcxRemoteMemory>(*this);
+    atomics_ = std::make_unique<UcxAtomics>(*this);
   } catch (...) {
     release_ucx();
     throw;
@@ -183,6 +186,7 @@ bool UcxWire::arm() noexcept {
 void UcxWire::on_endpoint_failed(void* endpoint, ucp_ep_h, ucs_status_t status) noexcept {
   auto& mine = *static_cast<UcxEndpoint*>(endpoint);
   mine.failed = true;
+  mine.wire->atomics_->lose(mine);
   log::info("wire ucx: UCX lost the peer {:016x}: {}", mine.owner, mine.wire->library_.status_string(status));
 }
 

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstdint>
+
+#include "port/wire.h"
+#include "port/wire/ucx/ucx_requests.h"
+
+namespace brant::port::ucx {
+
+/// One 64-bit operation on memory of a peer.
+struct AtomicCall {
+  std::uint64_t address = 0;
+  std::uint64_t operand = 0;
+  std::uint64_t compare = 0;
+  AtomicOp operation = AtomicOp::fetch_add;
+};
+
+/// Performs it on memory of this process. Returns the previous value.
+std::uint64_t perform_atomic(std::uint64_t* word, AtomicOp operation, std::uint64_t operand, std::uint64_t compare) noexcept;
+
+/// Atomics on memory this process cannot map: a small active message to the owner, whose CPU performs them in its progress and answers.
+/// UCX's own ones are not used: its software form refuses endpoints that report failures, and hardware forms are not atomic towards the CPU,
+/// while mapped segments are worked on by CPUs. So all parties use the same instruction and agree.
+class UcxAtomics {
+ public:
+  /// Takes two active-message ids behind those of the caller. Throws Error.
+  explicit UcxAtomics(UcxWire& wire);
+
+  /// Sends the call; `request` ends with the reply, or when the peer is lost.
+  Status send(UcxRequest& request, const AtomicCall& call) noexcept;
+
+  /// Is an atomic operation pending that was posted before this flush on its endpoint?
+  [[nodiscard]] bool pending_before(const UcxRequest& flush) const noexcept;
+
+  /// The peer is gone: no reply will come.
+  void lose(UcxEndpoint& endpoint) noexcept;
+
+ private:
+  void serve(const void* header, std::size_t bytes, ucp_ep_h reply_to) noexcept;
+  void answered(const void* header, std::size_t bytes) noexcept;
+  void settle_flushes(UcxEndpoint& endpoint) noexcept;
+  [[nodiscard]] ucs_status_ptr_t post(ucp_ep_h to, unsigned id, const void* header, std::size_t bytes, bool with_reply) const noexcept;
+
+  static ucs_status_t on_call(void* self, const void* header, std::size_t header_bytes, void* data, std::size_t bytes, const ucp_am_recv_param_t* param) noexcept;
+  static ucs_status_t on_reply(void* self, const void* header, std::size_t header_bytes, void* data, std::size_t bytes, const ucp_am_recv_param_t* param) noexcept;
+
+  UcxWire& wire_;
+};
+
+}  // namespace brant::port::ucx
