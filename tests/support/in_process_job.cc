@@ -1,0 +1,45 @@
+#include "support/in_process_job.h"
+
+#include "port/memory/devices.h"
+
+namespace brant::test {
+namespace {
+
+std::unique_ptr<port::Device> make_device(GpuChoice gpu) {
+  port::DeviceRequest request;
+  request.gpu = gpu == GpuChoice::emulated ? port::DeviceRequest::Gpu::emulated : port::DeviceRequest::Gpu::none;
+  return port::open_device(request);
+}
+
+}  // namespace
+
+InProcessJob::InProcessJob(const JobOptions& options) : network_(options.network) {
+  auto values = std::make_shared<SharedBoot::Values>();
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    port::Adapters adapters;
+    adapters.boot = std::make_unique<SharedBoot>(values, rank, options.ranks);
+    adapters.device = make_device(options.gpu);
+    adapters.wire = network_.open_wire();
+    if (options.wrap) adapters.wire = options.wrap(rank, std::move(adapters.wire));
+    runtimes_.push_back(std::make_unique<Runtime>(std::move(adapters), options.runtime));
+  }
+  for (auto& runtime : runtimes_) runtime->connect();
+}
+
+InProcessJob::~InProcessJob() = default;
+
+bool InProcessJob::run_until(const std::function<bool()>& done, int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    if (done()) return true;
+    run(1);
+  }
+  return done();
+}
+
+void InProcessJob::run(int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    for (auto& runtime : runtimes_) runtime->worker().progress();
+  }
+}
+
+}  // namespace brant::test

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "brant/core/runtime.h"
+#include "port/adapters.h"
+#include "port/wire/loopback/loopback.h"
+
+namespace brant::test {
+
+/// The bootstrap of several runtimes that live in one thread: a shared map, and fences that never wait.
+class SharedBoot final : public port::Boot {
+ public:
+  using Values = std::map<std::pair<int, std::string>, std::vector<std::byte>>;
+
+  SharedBoot(std::shared_ptr<Values> values, int rank, int size) : values_(std::move(values)) {
+    job_.rank = job_.local_rank = rank;
+    job_.size = job_.local_size = size;
+    job_.job_id = "in-process";
+    job_.launcher = "test";
+  }
+  const port::JobInfo& job() const noexcept override { return job_; }
+  Status put(const std::string& key, std::span<const std::byte> value) noexcept override {
+    (*values_)[{job_.rank, key}].assign(value.begin(), value.end());
+    return Status::ok;
+  }
+  Status fence(std::chrono::milliseconds) noexcept override { return Status::ok; }
+  Result<std::vector<std::byte>> get(int rank, const std::string& key) noexcept override {
+    const auto found = values_->find({rank, key});
+    if (found == values_->end()) return Status::not_found;
+    return found->second;
+  }
+  std::string last_error() const override { return {}; }
+  void finalize() noexcept override {}
+  void abort(int, const std::string&) noexcept override {}
+
+ private:
+  std::shared_ptr<Values> values_;
+  port::JobInfo job_;
+};
+
+struct JobOptions {
+  int ranks = 2;
+  GpuChoice gpu = GpuChoice::none;  ///< none or emulated.
+  port::LoopbackOptions network;
+  RuntimeOptions runtime;
+  /// Wraps a rank's wire, for faults.
+  std::function<std::unique_ptr<port::Wire>(int rank, std::unique_ptr<port::Wire>)> wrap;
+};
+
+/// Several ranks in one thread over a loopback network: every interleaving is the test's own choice.
+class InProcessJob {
+ public:
+  explicit InProcessJob(const JobOptions& options = {});
+  ~InProcessJob();
+
+  [[nodiscard]] Runtime& rank(int rank) { return *runtimes_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] port::LoopbackNetwork& network() { return network_; }
+
+  /// Lets every rank make progress until `done` holds. False after `rounds` rounds.
+  bool run_until(const std::function<bool()>& done, int rounds = 200'000);
+  /// Lets every rank make progress `rounds` times.
+  void run(int rounds);
+
+ private:
+  port::LoopbackNetwork network_;
+  std::vector<std::unique_ptr<Runtime>> runtimes_;
+};
+
+}  // namespace brant::test

@@ -1,0 +1,386 @@
+#include "brant/ops/channel.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "brant/core/sinks.h"
+#include "support/in_process_job.h"
+
+namespace brant {
+namespace {
+
+using test::InProcessJob;
+using test::JobOptions;
+
+std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
+  std::vector<std::byte> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>((i * 31 + seed * 17 + (i >> 8)) & 0xff);
+  return data;
+}
+
+/// Two ranks and a channel between them.
+struct Pair {
+  explicit Pair(const JobOptions& options = {}, const ChannelOptions& channel = {})
+      : job(options),
+        left(Channel::open(job.rank(0), Rank{1}, ChannelId{7}, channel)),
+        right(Channel::open(job.rank(1), Rank{0}, ChannelId{7}, channel)) {}
+
+  /// Waits for an operation and gives its outcome.
+  OpResult outcome(const Operation& operation) {
+    EXPECT_TRUE(job.run_until([&] { return operation.done(); })) << "never completed";
+    return operation.done() ? operation.result() : OpResult{Status::timed_out, 0};
+  }
+
+  InProcessJob job;
+  Channel left;
+  Channel right;
+};
+
+JobOptions ranks(int count) {
+  JobOptions options;
+  options.ranks = count;
+  return options;
+}
+
+JobOptions reordering(std::uint64_t seed) {
+  JobOptions options;
+  options.network.seed = seed;
+  options.network.delay_max = 5;
+  options.network.shuffle_pairs = true;
+  options.network.shuffle_tags = true;
+  return options;
+}
+
+class ChannelSizes : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(ChannelSizes, a_message_arrives_whole_whichever_side_comes_first) {
+  Pair pair;
+  const auto sent = pattern(GetParam(), 1);
+  for (const bool receive_first : {true, false}) {
+    std::vector<std::byte> landed(sent.size() + 16, std::byte{0xee});
+    const Buffer landing(landed.data(), landed.size());
+    std::unique_ptr<Operation> receive;
+    if (receive_first) receive.reset(new Operation(pair.right.recv(landing)));
+    Operation send = pair.left.send(std::span(sent));
+    if (!receive_first) pair.job.run(3);
+    if (!receive_first) receive.reset(new Operation(pair.right.recv(landing)));
+    const OpResult received = pair.outcome(*receive);
+    EXPECT_TRUE(received.ok()) << status_name(received.status);
+    EXPECT_EQ(received.bytes, sent.size());
+    EXPECT_TRUE(pair.outcome(send).ok());
+    EXPECT_TRUE(std::equal(sent.begin(), sent.end(), landed.begin()));
+    EXPECT_EQ(landed[sent.size()], std::byte{0xee});
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Bytes, ChannelSizes, testing::Values(0, 1, 8, 8191, 8192, 8193, 100'000, 3'000'000));
+
+TEST(Channel, messages_match_in_order_under_any_delivery_order) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    Pair pair(reordering(seed));
+    constexpr std::size_t kMessages = 120;
+    std::vector<std::vector<std::byte>> sent;
+    std::vector<std::vector<std::byte>> landed;
+    std::vector<Op> sends(kMessages);
+    std::vector<Op> receives(kMessages);
+    Counter both;
+    for (std::size_t i = 0; i < kMessages; ++i) {
+      sent.push_back(pattern((i * 7919) % 20'000, static_cast<unsigned>(i)));
+      landed.emplace_back(20'000);
+      sends[i].source_free = both.sink();
+      receives[i].delivered = both.sink();
+    }
+    for (std::size_t i = 0; i < kMessages; ++i) {
+      both.track(pair.left.post_send(std::span(sent[i]), sends[i]), sends[i]);
+      if (i % 3 == seed % 3) pair.job.run(1);
+      both.track(pair.right.post_recv(std::span(landed[i]), receives[i]), receives[i]);
+    }
+    ASSERT_TRUE(pair.job.run_until([&] { return both.pending() == 0; })) << "seed " << seed;
+    EXPECT_TRUE(both.result().ok());
+    for (std::size_t i = 0; i < kMessages; ++i) {
+      EXPECT_EQ(receives[i].result.bytes, sent[i].size());
+      EXPECT_TRUE(std::equal(sent[i].begin(), sent[i].end(), landed[i].begin())) << "message " << i << " seed " << seed;
+    }
+  }
+}
+
+TEST(Channel, both_directions_at_once_within_one_process) {
+  InProcessJob job(ranks(1));
+  Channel one = Channel::open(job.rank(0), Rank{0}, ChannelId{3});
+  Channel other = Channel::open(job.rank(0), Rank{0}, ChannelId{3});
+  int from_one = 1, from_other = 2, at_one = 0, at_other = 0;
+  Operation receive_at_one = one.recv(Buffer(&at_one, sizeof(int)));
+  Operation receive_at_other = other.recv(Buffer(&at_other, sizeof(int)));
+  Operation send_one = one.send(ConstBuffer(&from_one, sizeof(int)));
+  Operation send_other = other.send(ConstBuffer(&from_other, sizeof(int)));
+  ASSERT_TRUE(job.run_until([&] { return receive_at_one.done() && receive_at_other.done() && send_one.done() && send_other.done(); }));
+  EXPECT_EQ(at_one, 2);
+  EXPECT_EQ(at_other, 1);
+}
+
+TEST(Channel, many_channels_between_two_ranks_do_not_mix) {
+  InProcessJob job(reordering(11));
+  std::vector<Channel> left, right;
+  std::vector<int> values(50), landed(50, -1);
+  std::iota(values.begin(), values.end(), 1000);
+  std::vector<Op> ops(100);
+  Counter all;
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    left.push_back(Channel::open(job.rank(0), Rank{1}, ChannelId{i}));
+    right.push_back(Channel::open(job.rank(1), Rank{0}, ChannelId{i}));
+  }
+  for (std::size_t i = 50; i-- > 0;) {
+    ops[i].source_free = all.sink();
+    all.track(left[i].post_send(ConstBuffer(&values[i], sizeof(int)), ops[i]), ops[i]);
+  }
+  for (std::size_t i = 0; i < 50; ++i) {
+    ops[50 + i].delivered = all.sink();
+    all.track(right[i].post_recv(Buffer(&landed[i], sizeof(int)), ops[50 + i]), ops[50 + i]);
+  }
+  ASSERT_TRUE(job.run_until([&] { return all.pending() == 0; }));
+  EXPECT_EQ(landed, values);
+}
+
+TEST(Channel, a_longer_message_completes_both_sides_with_truncated) {
+  for (const std::size_t bytes : {std::size_t{100}, std::size_t{100'000}}) {
+    Pair pair;
+    const auto sent = pattern(bytes, 5);
+    std::vector<std::byte> landed(50);
+    Operation send = pair.left.send(std::span(sent), Moment::delivered);
+    Operation receive = pair.right.recv(std::span(landed));
+    EXPECT_EQ(pair.outcome(receive).status, Status::truncated) << bytes;
+    EXPECT_EQ(pair.outcome(send).status, Status::truncated) << bytes;
+    pair.job.run(20);
+    EXPECT_EQ(pair.left.counts().truncated, 1u);
+    // The channel goes on: the message was consumed.
+    int value = 9, got = 0;
+    Operation next_receive = pair.right.recv(Buffer(&got, sizeof(int)));
+    Operation next_send = pair.left.send(ConstBuffer(&value, sizeof(int)));
+    EXPECT_TRUE(pair.outcome(next_receive).ok());
+    EXPECT_EQ(got, 9);
+    EXPECT_TRUE(pair.outcome(next_send).ok());
+  }
+}
+
+TEST(Channel, delivered_comes_only_after_the_receive) {
+  Pair pair;
+  int value = 4, got = 0;
+  Operation send = pair.left.send(ConstBuffer(&value, sizeof(int)), Moment::delivered);
+  pair.job.run(200);
+  EXPECT_FALSE(send.done());
+  Operation receive = pair.right.recv(Buffer(&got, sizeof(int)));
+  EXPECT_TRUE(pair.outcome(send).ok());
+  EXPECT_TRUE(receive.done());
+  EXPECT_EQ(got, 4);
+}
+
+TEST(Channel, source_free_and_delivered_are_both_reported_once) {
+  Pair pair;
+  int value = 4, got = 0;
+  Op op;
+  int source_free = 0, delivered = 0;
+  const auto count = [](void* self, const OpResult& result) noexcept {
+    if (result.ok()) ++*static_cast<int*>(self);
+  };
+  op.source_free = {count, &source_free};
+  op.delivered = {count, &delivered};
+  ASSERT_EQ(pair.left.post_send(ConstBuffer(&value, sizeof(int)), op), Status::in_progress);
+  pair.job.run(100);
+  EXPECT_EQ(source_free, 1);
+  EXPECT_EQ(delivered, 0);
+  EXPECT_TRUE(op.pending());
+  Operation receive = pair.right.recv(Buffer(&got, sizeof(int)));
+  ASSERT_TRUE(pair.job.run_until([&] { return delivered == 1; }));
+  pair.job.run(100);
+  EXPECT_EQ(source_free, 1);
+  EXPECT_EQ(delivered, 1);
+  EXPECT_FALSE(op.pending());
+}
+
+TEST(Channel, a_sender_that_runs_ahead_is_held_back_and_loses_nothing) {
+  Pair pair;
+  constexpr std::size_t kMessages = 1000;
+  std::vector<std::size_t> values(kMessages), landed(kMessages);
+  std::iota(values.begin(), values.end(), 0u);
+  std::vector<Op> sends(kMessages), receives(kMessages);
+  Counter sent, received;
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    sends[i].source_free = sent.sink();
+    sent.track(pair.left.post_send(ConstBuffer(&values[i], sizeof(values[i])), sends[i]), sends[i]);
+  }
+  pair.job.run(1000);
+  EXPECT_EQ(pair.left.counts().sent, 256u);
+  EXPECT_EQ(pair.left.counts().waiting, kMessages - 256);
+  EXPECT_EQ(sent.pending(), kMessages - 256);
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    receives[i].delivered = received.sink();
+    received.track(pair.right.post_recv(Buffer(&landed[i], sizeof(landed[i])), receives[i]), receives[i]);
+    if (i % 10 == 0) pair.job.run(1);
+  }
+  ASSERT_TRUE(pair.job.run_until([&] { return sent.pending() + received.pending() == 0; }));
+  EXPECT_EQ(landed, values);
+}
+
+TEST(Channel, a_withdrawn_receive_gives_its_turn_to_the_next) {
+  Pair pair;
+  int value = 6, wrong = 0, right = 0;
+  Operation first = pair.right.recv(Buffer(&wrong, sizeof(int)));
+  first.op().cancel();
+  EXPECT_EQ(pair.outcome(first).status, Status::canceled);
+  Operation send = pair.left.send(ConstBuffer(&value, sizeof(int)));
+  Operation second = pair.right.recv(Buffer(&right, sizeof(int)));
+  EXPECT_TRUE(pair.outcome(second).ok());
+  EXPECT_EQ(right, 6);
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Channel, closing_completes_pending_receives_and_held_back_sends) {
+  Pair pair;
+  int got = 0;
+  Operation receive = pair.right.recv(Buffer(&got, sizeof(int)));
+  pair.right.close();
+  EXPECT_EQ(pair.outcome(receive).status, Status::canceled);
+  Op op;
+  EXPECT_EQ(pair.right.post_recv(Buffer(&got, sizeof(int)), op), Status::invalid_argument);
+  EXPECT_FALSE(pair.right.is_open());
+}
+
+TEST(Channel, reopened_under_the_same_id_goes_on) {
+  Pair pair;
+  for (int round = 0; round < 3; ++round) {
+    int value = 10 + round, got = 0;
+    Operation receive = pair.right.recv(Buffer(&got, sizeof(int)));
+    Operation send = pair.left.send(ConstBuffer(&value, sizeof(int)));
+    EXPECT_TRUE(pair.outcome(receive).ok());
+    EXPECT_TRUE(pair.outcome(send).ok());
+    EXPECT_EQ(got, value);
+    pair.left.close();
+    pair.right.close();
+    pair.left = Channel::open(pair.job.rank(0), Rank{1}, ChannelId{7});
+    pair.right = Channel::open(pair.job.rank(1), Rank{0}, ChannelId{7});
+  }
+}
+
+TEST(Channel, an_operation_destroyed_while_pending_is_withdrawn) {
+  Pair pair;
+  int value = 3, got = 0;
+  {
+    int gone = 0;
+    Operation forgotten = pair.right.recv(Buffer(&gone, sizeof(int)));
+  }
+  pair.job.run(10);
+  Operation receive = pair.right.recv(Buffer(&got, sizeof(int)));
+  Operation send = pair.left.send(ConstBuffer(&value, sizeof(int)));
+  EXPECT_TRUE(pair.outcome(receive).ok());
+  EXPECT_EQ(got, 3);
+}
+
+Status open_status(const std::function<void()>& open) {
+  try {
+    open();
+  } catch (const Error& error) {
+    return error.status();
+  }
+  return Status::ok;
+}
+
+TEST(Channel, open_refuses_what_cannot_be) {
+  InProcessJob job(ranks(3));
+  Runtime& runtime = job.rank(0);
+  EXPECT_EQ(open_status([&] { Channel::open(runtime, Rank{1}, ChannelId{kChannelIdMax + 1}); }), Status::invalid_argument);
+  EXPECT_EQ(open_status([&] { Channel::open(runtime, Rank{3}, ChannelId{1}); }), Status::invalid_argument);
+  EXPECT_EQ(open_status([&] { Channel::open(runtime, Rank{-1}, ChannelId{1}); }), Status::invalid_argument);
+  Channel held = Channel::open(runtime, Rank{1}, ChannelId{1});
+  EXPECT_EQ(open_status([&] { Channel::open(runtime, Rank{1}, ChannelId{1}); }), Status::invalid_argument);
+  EXPECT_EQ(open_status([&] { Channel::open(runtime, Rank{2}, ChannelId{1}); }), Status::invalid_argument);
+  Channel one = Channel::open(runtime, Rank{0}, ChannelId{2});
+  Channel two = Channel::open(runtime, Rank{0}, ChannelId{2});
+  EXPECT_EQ(open_status([&] { Channel::open(runtime, Rank{0}, ChannelId{2}); }), Status::invalid_argument);
+}
+
+TEST(Channel, a_third_end_is_refused_at_both_who_could_tell) {
+  InProcessJob job(ranks(3));
+  Channel zero = Channel::open(job.rank(0), Rank{1}, ChannelId{1});
+  Channel one = Channel::open(job.rank(1), Rank{0}, ChannelId{1});
+  Channel intruder = Channel::open(job.rank(2), Rank{1}, ChannelId{1});
+  job.run(50);
+  int value = 0;
+  Op op;
+  EXPECT_EQ(one.post_recv(Buffer(&value, sizeof(int)), op), Status::invalid_argument);
+}
+
+// Memory that the host may not touch -------------------------------------------------------------------------------------------
+
+struct DevicePair : Pair {
+  DevicePair() : Pair(options()) {}
+  static JobOptions options() {
+    JobOptions options;
+    options.gpu = GpuChoice::emulated;
+    return options;
+  }
+};
+
+TEST(ChannelWithDevice, every_kind_meets_every_kind) {
+  DevicePair pair;
+  for (const MemoryKind from : {MemoryKind::host, MemoryKind::pinned, MemoryKind::emulated}) {
+    for (const MemoryKind to : {MemoryKind::host, MemoryKind::pinned, MemoryKind::emulated}) {
+      for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{5000}, std::size_t{1'000'000}}) {
+        const auto sent = pattern(bytes, static_cast<unsigned>(bytes) + 3);
+        std::vector<std::byte> got(bytes);
+        Memory source = pair.job.rank(0).allocate(from, bytes + 1);
+        Memory landing = pair.job.rank(1).allocate(to, bytes + 1);
+        pair.job.rank(0).copy(source.part(0, bytes), ConstBuffer(sent.data(), bytes));
+        Operation receive = pair.right.recv(landing.part(0, bytes));
+        Operation send = pair.left.send(source.part(0, bytes));
+        ASSERT_TRUE(pair.outcome(receive).ok()) << memory_kind_name(from) << " to " << memory_kind_name(to) << ", " << bytes;
+        ASSERT_TRUE(pair.outcome(send).ok());
+        pair.job.rank(1).copy(Buffer(got.data(), bytes), landing.part(0, bytes));
+        EXPECT_EQ(got, sent);
+      }
+    }
+  }
+}
+
+TEST(ChannelWithDevice, kinds_are_detected_when_not_declared) {
+  DevicePair pair;
+  Memory source = pair.job.rank(0).allocate(MemoryKind::emulated, 64);
+  std::vector<std::byte> got(64);
+  const auto sent = pattern(64, 8);
+  pair.job.rank(0).copy(source, std::span(sent));
+  Operation receive = pair.right.recv(Buffer(got.data(), 64));
+  Operation send = pair.left.send(ConstBuffer(source.data(), 64));
+  EXPECT_TRUE(pair.outcome(receive).ok());
+  EXPECT_TRUE(pair.outcome(send).ok());
+  EXPECT_EQ(got, sent);
+}
+
+TEST(ChannelWithDevice, wrong_declarations_and_freed_memory_are_refused_before_anything_moves) {
+  DevicePair pair;
+  std::vector<std::byte> host(64);
+  Op op;
+  EXPECT_EQ(pair.left.post_send(ConstBuffer(host.data(), 64, MemoryKind::emulated), op), Status::wrong_kind);
+  EXPECT_EQ(pair.left.post_recv(Buffer(host.data(), 64, MemoryKind::emulated), op), Status::wrong_kind);
+  void* freed = nullptr;
+  {
+    Memory memory = pair.job.rank(0).allocate(MemoryKind::emulated, 64);
+    freed = memory.data();
+    EXPECT_EQ(pair.left.post_send(ConstBuffer(freed, 100'000, MemoryKind::emulated), op), Status::invalid_argument);
+  }
+  EXPECT_EQ(pair.left.post_send(ConstBuffer(freed, 64, MemoryKind::emulated), op), Status::wrong_kind);
+  EXPECT_EQ(pair.left.counts().sent, 0u);
+}
+
+TEST(ChannelWithDevice, a_forced_path_that_cannot_serve_is_an_error_not_a_detour) {
+  JobOptions options = DevicePair::options();
+  options.runtime.path = Path::ucx;
+  Pair pair(options);
+  Memory source = pair.job.rank(0).allocate(MemoryKind::emulated, 64);
+  Op op;
+  EXPECT_EQ(pair.left.post_send(source, op), Status::not_supported);
+}
+
+}  // namespace
+}  // namespace brant
