@@ -50,8 +50,8 @@ class Layers:
         return "/".join(parts[:depth]) if len(parts) >= depth else parts[0]
 
     def level(self, unit: str) -> float:
-        """Umbrella headers stand just below the top storey: programs include them, libraries do not."""
-        return max(self.storey.values()) - 0.5 if unit == "include" else self.storey[unit.split("/")[0]]
+        """Umbrella headers stand just above the models: bindings and programs include them, libraries do not."""
+        return self.storey["models"] + 0.5 if unit == "include" else self.storey[unit.split("/")[0]]
 
     def resolve(self, path: str, name: str) -> str | None:
         """The file of this tree that an include names, as the compiler would find it."""
@@ -66,6 +66,8 @@ class Layers:
         other = self.unit(target)
         if path.startswith("include/") and not target.startswith("include/"):
             return "public headers include only public headers (src/ is not installed). Move what it needs to include/"
+        if other in self.edges.get(unit, []):
+            return None
         if unit in self.public_only and not target.startswith(("include/", unit + "/")):
             return f"{unit}/ is written as a user would, on public headers only. Make that header public, or do without"
         if other is None or other == unit or unit == "include":
@@ -73,7 +75,7 @@ class Layers:
         if self.level(other) > self.level(unit):
             return f"{other} is a storey above {unit}. Move the shared part down, or let the upper storey pass it in"
         top = unit.split("/")[0]
-        if self.level(other) < self.level(unit) or other in self.edges.get(unit, []):
+        if self.level(other) < self.level(unit):
             return None
         if other == top and top in self.split:
             return None  # the interface or common part of the storey
