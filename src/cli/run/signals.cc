@@ -15,7 +15,12 @@ namespace brant::run {
 Signals::Signals() {
   sigset_t mask;
   sigemptyset(&mask);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT}) sigaddset(&mask, number);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT}) {
+    struct sigaction current{};
+    sigaction(number, nullptr, &current);
+    // A blocked signal is queued even if it is ignored, so one that is ignored must stay out.
+    if (current.sa_handler != SIG_IGN) sigaddset(&mask, number);
+  }
   fd_.reset(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd_) throw StartError(1, fmt::format("signals cannot be read: {}", std::strerror(errno)));
   sigprocmask(SIG_BLOCK, &mask, &old_mask_);

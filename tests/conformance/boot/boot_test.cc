@@ -124,7 +124,9 @@ TEST_P(BootDeathTest, a_process_that_quits_fails_the_fence_of_the_others) {
   const Outcome outcome = run("quits", "--keep-going");
   EXPECT_EQ(outcome.output.find("last error"), std::string::npos) << outcome.output;
   // mpirun takes an end without finalize for a failure.
-  if (GetParam().way == Way::launcher) EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  if (GetParam().way == Way::launcher) {
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  }
 }
 
 TEST_P(BootDeathTest, a_fence_cannot_succeed_without_a_process_that_ended_well) {
