@@ -1,7 +1,10 @@
 #include "port/wire/loopback/loopback_memory.h"
 
+#include <sys/mman.h>
+
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "port/wire/loopback/loopback_wire.h"
 
@@ -40,18 +43,16 @@ Result<WireSegment*> LoopbackMemory::register_memory(Buffer memory) noexcept {
   return reinterpret_cast<WireSegment*>(segments_.back().get());
 }
 
+void UnmapPages::operator()(std::byte* pages) const noexcept { ::munmap(pages, bytes); }
+
 Result<WireSegment*> LoopbackMemory::allocate_shared(std::size_t bytes) noexcept {
-  constexpr std::size_t kLine = 64;
-  if (bytes == 0 || bytes > SIZE_MAX - kLine) return Status::invalid_argument;
-  try {
-    auto memory = std::make_unique<std::byte[]>(bytes + kLine);
-    const std::uintptr_t start = (reinterpret_cast<std::uintptr_t>(memory.get()) + kLine - 1) / kLine * kLine;
-    Result<WireSegment*> segment = register_memory({reinterpret_cast<void*>(start), bytes, MemoryKind::host});
-    if (segment) segments_.back()->owned = std::move(memory);
-    return segment;
-  } catch (const std::bad_alloc&) {
-    return Status::no_memory;
-  }
+  if (bytes == 0) return Status::invalid_argument;
+  void* pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return Status::no_memory;
+  std::unique_ptr<std::byte, UnmapPages> owned(static_cast<std::byte*>(pages), UnmapPages{bytes});
+  Result<WireSegment*> segment = register_memory({pages, bytes, MemoryKind::host});
+  if (segment) segments_.back()->owned = std::move(owned);
+  return segment;
 }
 
 Buffer LoopbackMemory::memory_of(const WireSegment* segment) const noexcept { return segment != nullptr ? segment_cast(segment)->memory : Buffer{}; }

@@ -10,10 +10,16 @@ namespace brant::port::loopback {
 
 class LoopbackWire;
 
+/// Pages from the system: aligned, zeroed, and refused where a heap would try.
+struct UnmapPages {
+  std::size_t bytes = 0;
+  void operator()(std::byte* pages) const noexcept;
+};
+
 /// What a WireSegment is. A released one stays as a mark, so that a key to it is refused and not followed.
 struct Segment {
   Buffer memory;
-  std::unique_ptr<std::byte[]> owned;
+  std::unique_ptr<std::byte, UnmapPages> owned;  ///< Of allocate_shared.
   bool alive = true;
 };
 
