@@ -1,6 +1,7 @@
 #include "port/memory/host_memory.h"
 
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -16,6 +17,14 @@ std::size_t whole_pages(std::size_t bytes) noexcept {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   if (bytes > std::numeric_limits<std::size_t>::max() - page) return 0;
   return (bytes + page - 1) / page * page;
+}
+
+/// Memory and swap of this machine. More than that is refused at once: the system would grant addresses for it and end
+/// the process at some later write.
+std::size_t machine_memory() noexcept {
+  struct sysinfo info = {};
+  if (::sysinfo(&info) != 0) return static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
+  return (static_cast<std::size_t>(info.totalram) + static_cast<std::size_t>(info.totalswap)) * info.mem_unit;
 }
 
 void* acquire(MemoryKind kind, std::size_t bytes) noexcept {
@@ -46,7 +55,7 @@ HostMemory::~HostMemory() {
 Result<void*> HostMemory::allocate(MemoryKind kind, std::size_t bytes) noexcept {
   if (kind != MemoryKind::host && kind != MemoryKind::pinned) return Status::not_supported;
   if (bytes == 0) return Status::invalid_argument;
-  if (bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) return Status::no_memory;
+  if (bytes > machine_memory()) return Status::no_memory;
   void* pointer = acquire(kind, bytes);
   if (pointer == nullptr) return Status::no_memory;
   const PointerInfo allocation{

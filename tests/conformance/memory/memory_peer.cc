@@ -134,8 +134,10 @@ MemoryPeer::MemoryPeer(const std::string& device) {
   environment.push_back(nullptr);
   std::string arguments[] = {"memory_peer", "--gtest_filter=MemoryPeerProcess.serves", "--gtest_brief=1"};
   char* argv[] = {arguments[0].data(), arguments[1].data(), arguments[2].data(), nullptr};
+  const UniqueFd quiet(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   pid_ = ::fork();
   if (pid_ == 0) {
+    ::dup2(quiet.get(), STDOUT_FILENO);  // its test report would look like ours
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::fcntl(theirs.get(), F_SETFD, 0);
     ::execve("/proc/self/exe", argv, environment.data());
