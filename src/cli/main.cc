@@ -1,18 +1,22 @@
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <exception>
 #include <string>
+
+#include <fmt/format.h>
 
 #include "cli/commands.h"
 
 int main(int argc, char** argv) {
   constexpr int kUsageError = 2;
   int exit_code = 0;
-  CLI::App app("GPU-direct communication under every programming model: start programs, look at the machine, measure.", "brant");
+  CLI::App app("GPU-direct communication under every programming model: start programs, look at the machine, measure.",
+               "brant");
   app.set_version_flag("--version", std::string("brant " BRANT_VERSION));
   app.require_subcommand(1);
   try {
+    brant::cli::add_bench(app, exit_code);
+    brant::cli::add_doctor(app, exit_code);
+    brant::cli::add_info(app, exit_code);
     brant::cli::add_run(app, exit_code);
     app.parse(argc, argv);
     return exit_code;

@@ -82,7 +82,8 @@ class RawUcx final : public UcxBaseline {
  private:
   void check(ucs_status_t status, const char* call) const {
     if (status == UCS_OK) return;
-    throw Error(Status::io_error, fmt::format("raw UCX {} ({}): {} failed: {}", ucx_.version, ucx_.path, call, ucx_.status_string(status)));
+    throw Error(Status::io_error, fmt::format("raw UCX {} ({}): {} failed: {}", ucx_.version, ucx_.path, call,
+                                              ucx_.status_string(status)));
   }
 
   void open() {
@@ -139,7 +140,8 @@ class RawUcx final : public UcxBaseline {
       const Clock::time_point now = Clock::now();
       if (give_up == Clock::time_point{}) give_up = now + kPatience;
       // The request is left to UCX: a transfer that is under way cannot be taken back.
-      if (now > give_up) throw Error(Status::timed_out, "raw UCX: nothing has moved for 30 s; is the other process alive?");
+      if (now > give_up)
+        throw Error(Status::timed_out, "raw UCX: nothing has moved for 30 s; is the other process alive?");
     }
     ucx_.request_free(request);
     check(status, "a transfer");

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-/// Raw UCX as a program without brant would use it: the rival named "ucx" in benchmark rows. A context and a worker of its own with
-/// UCX's stock settings, blocking tag send and receive, and a loop that spins on progress. Nothing here is shared with brant's wire
-/// except the loaded library, so that a comparison in one process pair is fair to both.
+/// Raw UCX as a program without brant would use it: the rival named "ucx" in benchmark rows. A context and a worker of
+/// its own with UCX's stock settings, blocking tag send and receive, and a loop that spins on progress. Nothing here is
+/// shared with brant's wire except the loaded library, so that a comparison in one process pair is fair to both.
 namespace brant::port {
 
 class UcxBaseline {
@@ -22,12 +22,14 @@ class UcxBaseline {
   [[nodiscard]] virtual std::span<const std::byte> address() const noexcept = 0;
   virtual void connect(std::span<const std::byte> peer_address) = 0;
 
-  /// One round trip for each entry of `round_trip_us`: the side that begins sends `bytes` and waits for as many, the other answers.
-  /// Memory of any kind that UCX takes. Blocks, spinning; throws Error timed_out when nothing moves for half a minute.
-  virtual void ping_pong(bool begins, const void* source, void* landing, std::size_t bytes, std::span<double> round_trip_us) = 0;
+  /// One round trip for each entry of `round_trip_us`: the side that begins sends `bytes` and waits for as many, the
+  /// other answers. Memory of any kind that UCX takes. Blocks, spinning; throws Error timed_out when nothing moves for
+  /// half a minute.
+  virtual void ping_pong(bool begins, const void* source, void* landing, std::size_t bytes,
+                         std::span<double> round_trip_us) = 0;
 
-  /// For each entry of `window_us`: the sender posts `window` messages of `bytes` back to back and waits for a reply of 4 bytes.
-  /// All messages of a window use the same buffer. Blocks like ping_pong.
+  /// For each entry of `window_us`: the sender posts `window` messages of `bytes` back to back and waits for a reply of
+  /// 4 bytes. All messages of a window use the same buffer. Blocks like ping_pong.
   virtual void windows(bool sends, void* data, std::size_t bytes, std::size_t window, std::span<double> window_us) = 0;
 
   /// Lets UCX finish what the other side may still need. For waits on something else meanwhile.

@@ -35,15 +35,17 @@ struct UctLibrary {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
       return function != nullptr;
     };
-    return bind(query_components, "uct_query_components") && bind(release_component_list, "uct_release_component_list") &&
-           bind(component_query, "uct_component_query") && bind(md_config_read, "uct_md_config_read") &&
-           bind(config_release, "uct_config_release") && bind(md_open, "uct_md_open") && bind(md_close, "uct_md_close") &&
+    return bind(query_components, "uct_query_components") &&
+           bind(release_component_list, "uct_release_component_list") && bind(component_query, "uct_component_query") &&
+           bind(md_config_read, "uct_md_config_read") && bind(config_release, "uct_config_release") &&
+           bind(md_open, "uct_md_open") && bind(md_close, "uct_md_close") &&
            bind(md_query_tl_resources, "uct_md_query_tl_resources") &&
            bind(release_tl_resource_list, "uct_release_tl_resource_list");
   }
 };
 
-void list_domain(const UctLibrary& uct, uct_component_h component, const char* name, std::vector<UcxTransports::Entry>& entries) {
+void list_domain(const UctLibrary& uct, uct_component_h component, const char* name,
+                 std::vector<UcxTransports::Entry>& entries) {
   uct_md_config_t* config = nullptr;
   if (uct.md_config_read(component, nullptr, nullptr, &config) != UCS_OK) return;
   uct_md_h domain = nullptr;
@@ -78,8 +80,9 @@ UcxTransports list_ucx_transports() {
   // Unlike libucp's, libuct's interface changes between versions.
   const unsigned compiled = UCT_VERNO_MAJOR << 8 | UCT_VERNO_MINOR;
   if (ucp.version_code >> 8 != compiled) {
-    result.reason = fmt::format("brant was built with the headers of UCX {}.{}, so it cannot ask UCX {} (`ucx_info -d` can)", UCT_VERNO_MAJOR,
-                                UCT_VERNO_MINOR, ucp.version);
+    result.reason =
+        fmt::format("brant was built with the headers of UCX {}.{}, so it cannot ask UCX {} (`ucx_info -d` can)",
+                    UCT_VERNO_MAJOR, UCT_VERNO_MINOR, ucp.version);
     return result;
   }
   UctLibrary uct;

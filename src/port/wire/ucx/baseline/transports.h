@@ -15,7 +15,8 @@ struct UcxTransports {
   std::string reason;  ///< Why `entries` is empty, in words.
 };
 
-/// Asks libuct, the part of UCX that holds the transports. Some milliseconds. Throws Error like open_ucx_wire when there is no UCX.
+/// Asks libuct, the part of UCX that holds the transports. Some milliseconds. Throws Error like open_ucx_wire when
+/// there is no UCX.
 UcxTransports list_ucx_transports();
 
 }  // namespace brant::port

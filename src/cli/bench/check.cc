@@ -1,0 +1,105 @@
+#include "cli/bench/check.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/bench/pattern.h"
+
+namespace brant::cli::bench {
+namespace {
+
+constexpr std::size_t kWindowBytesMax = std::size_t{64} << 20;  // every message of a window needs a place of its own
+constexpr std::size_t kReplyBytes = 4;
+
+/// One side of the pass: memory with room for a window, and the messages by number.
+class Checker {
+ public:
+  Checker(Session& session, const Options& options, std::size_t bytes, std::size_t places)
+      : session_(session),
+        kind_(options.memory),
+        bytes_(bytes),
+        ops_(std::make_unique<Op[]>(places)),
+        memory_(session.runtime().allocate(options.memory,
+                                           std::max<std::size_t>(std::max(bytes, kReplyBytes) * places, 1))) {}
+
+  /// Both sides count the same messages in the same order.
+  void send(std::size_t count, std::size_t bytes) { transfer(true, count, bytes); }
+  void receive(std::size_t count, std::size_t bytes) { transfer(false, count, bytes); }
+
+ private:
+  [[nodiscard]] Buffer place(std::size_t index, std::size_t bytes) const {
+    return memory_.part(index * std::max(bytes_, kReplyBytes), bytes);
+  }
+  [[nodiscard]] std::uint64_t message(std::size_t index) const noexcept {
+    return (static_cast<std::uint64_t>(session_.pair()) << 40) + first_ + index;
+  }
+
+  void transfer(bool sends, std::size_t count, std::size_t bytes) {
+    Channel& channel = session_.channel();
+    std::vector<std::byte> image(bytes);
+    for (std::size_t i = 0; i < count; ++i) {
+      sends ? fill_pattern(image, message(i)) : fill_poison(image, message(i));
+      session_.runtime().copy(place(i, bytes), ConstBuffer(image.data(), bytes, MemoryKind::host));
+    }
+    Counter counter;
+    for (std::size_t i = 0; i < count; ++i) {
+      Op& op = ops_[i];
+      op.source_free =
+          sends ? counter.sink() : Completion{};  // a post that completed at once has left its sink in place
+      op.delivered = sends ? Completion{} : counter.sink();
+      counter.track(sends ? channel.post_send(place(i, bytes), op) : channel.post_recv(place(i, bytes), op), op);
+    }
+    static_cast<void>(session_.runtime().worker().wait_until([&]() noexcept { return counter.pending() == 0; }));
+    const OpResult total = counter.result();
+    if (!total.ok() || total.bytes != bytes * count) {
+      throw Error(total.ok() ? Status::internal : total.status,
+                  fmt::format("check: rank {} {} {} messages of {} bytes of {} memory: {} ({} bytes moved)",
+                              session_.runtime().rank().value, sends ? "sent" : "received", count, bytes,
+                              memory_kind_name(kind_), status_text(total.status), total.bytes));
+    }
+    for (std::size_t i = 0; !sends && i < count; ++i) verify(i, image);
+    first_ += count;
+  }
+
+  void verify(std::size_t index, std::vector<std::byte>& image) const {
+    session_.runtime().copy(Buffer(image.data(), image.size(), MemoryKind::host), place(index, image.size()));
+    const std::optional<std::size_t> wrong = first_wrong_byte(image, message(index));
+    if (!wrong) return;
+    throw Error(
+        Status::internal,
+        fmt::format(
+            "check: message {} of {} bytes of {} memory is wrong at rank {}: byte {} is {:#04x}, expected {:#04x}",
+            message(index), image.size(), memory_kind_name(kind_), session_.runtime().rank().value, *wrong,
+            std::to_integer<unsigned>(image[*wrong]), std::to_integer<unsigned>(pattern_byte(message(index), *wrong))));
+  }
+
+  Session& session_;
+  const MemoryKind kind_;
+  const std::size_t bytes_;
+  std::unique_ptr<Op[]> ops_;
+  Memory memory_;
+  std::uint64_t first_ = 0;
+};
+
+}  // namespace
+
+void check_transfers(Session& session, const Options& options, std::size_t bytes, std::size_t times) {
+  const bool latency = options.kind == Kind::latency;
+  const std::size_t window =
+      latency ? 1 : std::clamp<std::size_t>(kWindowBytesMax / std::max<std::size_t>(bytes, 1), 1, options.window);
+  Checker checker(session, options, bytes, window);
+  for (std::size_t time = 0; time < times; ++time) {
+    if (session.leads()) {
+      checker.send(window, bytes);
+      checker.receive(1, latency ? bytes : kReplyBytes);
+    } else {
+      checker.receive(window, bytes);
+      checker.send(1, latency ? bytes : kReplyBytes);
+    }
+  }
+}
+
+}  // namespace brant::cli::bench

@@ -1,0 +1,124 @@
+#include "cli/bench/measure.h"
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/bench/channel_contender.h"
+#include "cli/bench/check.h"
+#include "cli/bench/plan.h"
+#include "cli/bench/raw_contender.h"
+#include "cli/bench/row.h"
+#include "cli/bench/session.h"
+#include "cli/bench/statistics.h"
+#include "cli/bench/table.h"
+
+namespace brant::cli::bench {
+namespace {
+
+class Benchmark {
+ public:
+  explicit Benchmark(const Options& options)
+      : options_(options),
+        session_(options),
+        machine_(describe_machine(session_.runtime())),
+        rows_(session_.reports() ? options.json : std::string()),
+        table_(options.kind, options.raw_ucx) {
+    contenders_.push_back(std::make_unique<ChannelContender>(session_, options));
+    if (options.raw_ucx && rival_takes_memory()) contenders_.push_back(std::make_unique<RawContender>(session_));
+  }
+
+  void run() {
+    print_title();
+    for (const std::size_t bytes : options_.sizes) run_size(bytes);
+    session_.barrier();
+  }
+
+ private:
+  /// What the loaded UCX takes; the emulated device is ours alone.
+  [[nodiscard]] bool rival_takes_memory() { return options_.memory != MemoryKind::emulated; }
+
+  void print_title() {
+    if (!session_.reports()) return;
+    const bool latency = options_.kind == Kind::latency;
+    fmt::print("# brant bench {}: {} ranks, {} memory, path {}; {}\n", kind_name(options_.kind), session_.ranks(),
+               memory_kind_name(options_.memory), path_name(options_.path),
+               latency ? std::string("one way = round trip / 2")
+                       : fmt::format("{} messages a window, then a reply of 4 bytes; GB = 1e9 bytes", options_.window));
+    fmt::print("# brant {}, UCX {}, {}{}{}\n", machine_.brant, machine_.ucx.empty() ? "none" : machine_.ucx,
+               machine_.cpu, machine_.gpu.empty() ? "" : ", ", machine_.gpu);
+    if (options_.raw_ucx && contenders_.size() < 2)
+      fmt::print("# raw UCX does not take {} memory: not measured\n", memory_kind_name(options_.memory));
+    fmt::print("{}\n", table_.header());
+    std::fflush(stdout);
+  }
+
+  void run_size(std::size_t bytes) {
+    const Plan plan = plan_for(options_, bytes);
+    session_.barrier();
+    if (options_.check) check_transfers(session_, options_, bytes, plan.checked);
+    std::vector<std::vector<double>> samples(contenders_.size());
+    for (const std::unique_ptr<Contender>& contender : contenders_) {
+      session_.barrier();
+      std::vector<double> ignored(plan.warmup);
+      measure(*contender, bytes, ignored);
+    }
+    for (std::size_t round = 0; round < plan.rounds; ++round) {
+      const std::size_t part = plan.iterations * (round + 1) / plan.rounds - plan.iterations * round / plan.rounds;
+      for (std::size_t i = 0; i < contenders_.size(); ++i) {
+        std::vector<double> batch(part);
+        session_.barrier();
+        measure(*contenders_[i], bytes, batch);
+        samples[i].insert(samples[i].end(), batch.begin(), batch.end());
+      }
+    }
+    report(bytes, samples);
+  }
+
+  void measure(Contender& contender, std::size_t bytes, std::vector<double>& samples) {
+    if (options_.kind == Kind::bandwidth) {
+      contender.windows(bytes, options_.window, samples);
+      return;
+    }
+    contender.ping_pong(bytes, samples);
+    for (double& sample : samples) sample /= 2;
+  }
+
+  void report(std::size_t bytes, const std::vector<std::vector<double>>& samples) {
+    std::optional<Row> ours, rival;
+    for (std::size_t i = 0; i < contenders_.size(); ++i) {
+      std::vector<double> all = session_.gather(samples[i]);
+      if (!session_.reports()) continue;
+      Row row;
+      row.kind = options_.kind;
+      row.memory = options_.memory;
+      row.path = contenders_[i]->path();
+      row.peer = contenders_[i]->peer();
+      row.bytes = bytes;
+      row.window = options_.kind == Kind::latency ? 1 : options_.window;
+      row.ranks = session_.ranks();
+      row.us = summarize(all);
+      rows_.append(to_json(row, machine_));
+      (row.peer.empty() ? ours : rival) = row;
+    }
+    if (!ours) return;
+    fmt::print("{}\n", table_.line(*ours, rival));
+    std::fflush(stdout);
+  }
+
+  const Options& options_;
+  Session session_;
+  const Machine machine_;
+  RowFile rows_;
+  const Table table_;
+  std::vector<std::unique_ptr<Contender>> contenders_;
+};
+
+}  // namespace
+
+void run_benchmark(const Options& options) { Benchmark(options).run(); }
+
+}  // namespace brant::cli::bench

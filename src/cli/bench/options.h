@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "brant/base/buffer.h"
+#include "brant/core/path.h"
+
+namespace brant::cli::bench {
+
+enum class Kind { latency, bandwidth };
+
+/// What the user asked for.
+struct Options {
+  Kind kind = Kind::latency;
+  std::vector<std::size_t> sizes;  ///< Bytes, ascending, each once.
+  MemoryKind memory = MemoryKind::host;
+  Path path = Path::automatic;
+  std::size_t window = 64;     ///< Bandwidth: messages before a reply.
+  std::size_t iterations = 0;  ///< Timed ones per size; 0: by size.
+  long warmup = -1;            ///< Not timed ones before them; -1: by size.
+  bool pairs = false;          ///< More than 2 ranks: rank i with rank i + n/2, all at once.
+  bool check = false;          ///< Every byte of every message, in a pass that is not timed.
+  bool raw_ucx = false;        ///< Also measure UCX without brant.
+  bool coroutines = false;     ///< co_await instead of posts: what the comfort costs.
+  bool spin = false;           ///< Never sleep while waiting.
+  std::string json;            ///< File to append rows to.
+};
+
+[[nodiscard]] constexpr const char* kind_name(Kind kind) noexcept {
+  return kind == Kind::latency ? "latency" : "bandwidth";
+}
+
+/// "8", "64K", "1M", "2G" (binary multiples; "64KiB" too). Throws Error invalid_argument naming the text.
+std::size_t parse_size(const std::string& text);
+/// "8,64K,1M": ascending, each once. Throws Error.
+std::vector<std::size_t> parse_sizes(const std::string& list);
+/// The powers of two from `min` to `max`, with both ends. Throws Error if min > max.
+std::vector<std::size_t> sizes_between(std::size_t min, std::size_t max);
+
+/// "8", "64K", "1M": as parse_size reads it.
+std::string format_size(std::size_t bytes);
+
+}  // namespace brant::cli::bench

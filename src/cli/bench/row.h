@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+
+#include "cli/bench/machine.h"
+#include "cli/bench/options.h"
+#include "cli/bench/statistics.h"
+
+namespace brant::cli::bench {
+
+/// One measured size of one contender.
+struct Row {
+  Kind kind = Kind::latency;
+  MemoryKind memory = MemoryKind::host;
+  std::string path;
+  std::string peer;  ///< Empty for brant.
+  std::size_t bytes = 0;
+  std::size_t window = 1;
+  int ranks = 2;
+  Summary us;  ///< Latency: one way. Bandwidth: per window.
+
+  /// 1e9 bytes a second, from the median.
+  [[nodiscard]] double gb_s() const noexcept;
+};
+
+/// The row as one line of JSON, with the fields every benchmark of brant has.
+std::string to_json(const Row& row, const Machine& machine);
+
+/// Appends lines to a file; each goes out whole, so that several programs may append to one file.
+class RowFile {
+ public:
+  RowFile() = default;
+  /// Throws Error naming the file and the reason.
+  explicit RowFile(const std::string& path);
+  RowFile(const RowFile&) = delete;
+  RowFile& operator=(const RowFile&) = delete;
+  ~RowFile();
+
+  /// Nothing happens without a file. Throws Error.
+  void append(const std::string& line);
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+};
+
+}  // namespace brant::cli::bench

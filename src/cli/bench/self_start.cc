@@ -1,0 +1,54 @@
+#include "cli/bench/self_start.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/env.h"
+#include "brant/base/status.h"
+#include "port/boot/launcher/launcher_boot.h"
+#include "port/boot/pmix/pmix_boot.h"
+#include "port/boot/select.h"
+
+namespace brant::cli {
+namespace {
+
+std::vector<std::string> own_arguments() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  if (arguments.size() < 2)
+    throw Error(Status::io_error,
+                "/proc/self/cmdline cannot be read: start it with `brant run -n 2 -- brant bench ...`");
+  return arguments;
+}
+
+}  // namespace
+
+bool started_alone() {
+  if (!env("BRANT_BOOTSTRAP").empty() || port::launcher_present() || port::pmix_server_present()) return false;
+  return port::make_boot()->job().size == 1;  // what is left: nobody, or a launcher to complain about
+}
+
+void restart_as_job(int ranks) {
+  std::error_code error;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (error) throw Error(Status::io_error, "/proc/self/exe cannot be read: " + error.message());
+  std::vector<std::string> command = {self, "run", "-n", std::to_string(ranks), "--no-prefix", "--", self};
+  const std::vector<std::string> mine = own_arguments();
+  command.insert(command.end(), mine.begin() + 1, mine.end());
+  std::vector<char*> argv;
+  for (std::string& argument : command) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  ::execv(self.c_str(), argv.data());
+  throw Error(Status::io_error, fmt::format("{} could not be started again: {}", self, std::strerror(errno)));
+}
+
+}  // namespace brant::cli

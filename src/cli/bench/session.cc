@@ -1,0 +1,110 @@
+#include "cli/bench/session.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace brant::cli::bench {
+namespace {
+
+constexpr std::size_t kReplyBytes = 4;
+
+// Three families of channels, each with an id per pair or rank.
+ChannelId data_channel(int pair) noexcept { return {static_cast<std::uint32_t>(pair)}; }
+ChannelId partner_channel(int pair) noexcept { return {0x1000000u + static_cast<std::uint32_t>(pair)}; }
+ChannelId star_channel(int rank) noexcept { return {0x2000000u + static_cast<std::uint32_t>(rank)}; }
+
+RuntimeOptions runtime_options(const Options& options) {
+  RuntimeOptions wanted = RuntimeOptions::from_environment();
+  switch (options.memory) {
+    case MemoryKind::cuda:
+    case MemoryKind::cuda_managed: wanted.gpu = GpuChoice::cuda; break;
+    case MemoryKind::emulated: wanted.gpu = GpuChoice::emulated; break;
+    case MemoryKind::host:
+      // Host memory needs no GPU: there may be more processes than GPUs.
+      if (wanted.gpu == GpuChoice::automatic) wanted.gpu = GpuChoice::none;
+      break;
+    case MemoryKind::pinned:
+    case MemoryKind::detect: break;
+  }
+  return wanted;
+}
+
+void require_pairs(const Options& options, int ranks) {
+  const char* const name = kind_name(options.kind);
+  if (ranks < 2) {
+    throw Error(
+        Status::invalid_argument,
+        fmt::format(
+            "brant bench {}: this is a job of {} process, but messages need two: brant run -n 2 -- brant bench {}",
+            name, ranks, name));
+  }
+  if (ranks % 2 != 0) {
+    throw Error(Status::invalid_argument,
+                fmt::format("brant bench {}: {} processes do not make pairs: use an even number", name, ranks));
+  }
+}
+
+}  // namespace
+
+Session::Session(const Options& options) : runtime_(runtime_options(options)) {
+  require_pairs(options, ranks());
+  const int half = ranks() / 2;
+  const int self = runtime_.rank().value;
+  leads_ = self < half;
+  pair_ = self % half;
+  const Rank other{leads_ ? self + half : self - half};
+  if (self == 0) {
+    for (int rank = 1; rank < ranks(); ++rank) star_.emplace_back(runtime_, Rank{rank}, star_channel(rank));
+  } else {
+    star_.emplace_back(runtime_, Rank{0}, star_channel(self));
+  }
+  partner_.emplace(runtime_, other, partner_channel(pair_));
+  channel_ = Channel::open(runtime_, other, data_channel(pair_), {.path = options.path});
+  const std::size_t largest = std::max(options.sizes.back(), kReplyBytes);
+  source_ = runtime_.allocate(options.memory, largest);
+  landing_ = runtime_.allocate(options.memory, largest);
+  // Touched once, so that no page is made during a measurement.
+  const std::vector<std::byte> zeros(largest);
+  runtime_.copy(source_, ConstBuffer(zeros.data(), largest, MemoryKind::host));
+  runtime_.copy(landing_, ConstBuffer(zeros.data(), largest, MemoryKind::host));
+}
+
+port::UcxBaseline& Session::open_rival() {
+  rival_ = port::open_ucx_baseline();
+  partner_->send_block(rival_->address());
+  rival_->connect(partner_->receive_block());
+  partner_->keep_moving(rival_.get());
+  for (Link& link : star_) link.keep_moving(rival_.get());
+  return *rival_;
+}
+
+void Session::barrier() {
+  std::array<std::byte, 1> token{};
+  if (reports()) {
+    for (Link& link : star_) link.receive(token);
+    for (Link& link : star_) link.send(token);
+  } else {
+    star_.front().send(token);
+    star_.front().receive(token);
+  }
+}
+
+std::vector<double> Session::gather(const std::vector<double>& samples) {
+  if (!reports()) {
+    if (leads_) star_.front().send_block(std::as_bytes(std::span(samples)));
+    return {};
+  }
+  std::vector<double> all = samples;
+  for (int rank = 1; rank < ranks() / 2; ++rank) {
+    const std::vector<std::byte> block = star_[static_cast<std::size_t>(rank - 1)].receive_block();
+    const std::size_t known = all.size();
+    all.resize(known + block.size() / sizeof(double));
+    std::memcpy(all.data() + known, block.data(), (all.size() - known) * sizeof(double));
+  }
+  return all;
+}
+
+}  // namespace brant::cli::bench

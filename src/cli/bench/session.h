@@ -1,0 +1,53 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "brant/brant.h"
+#include "cli/bench/link.h"
+#include "cli/bench/options.h"
+
+namespace brant::cli::bench {
+
+/// The processes of one benchmark: who exchanges with whom, in what memory, and how they meet. Making one is
+/// collective.
+class Session {
+ public:
+  /// Throws Error: a number of processes that does not fit, memory this machine does not have, no network.
+  explicit Session(const Options& options);
+
+  [[nodiscard]] Runtime& runtime() noexcept { return runtime_; }
+  [[nodiscard]] Channel& channel() noexcept { return channel_; }
+  [[nodiscard]] int ranks() const noexcept { return runtime_.size(); }
+  [[nodiscard]] int pair() const noexcept { return pair_; }
+  /// This process begins round trips and sends the windows; its partner answers.
+  [[nodiscard]] bool leads() const noexcept { return leads_; }
+  /// This process prints.
+  [[nodiscard]] bool reports() const noexcept { return runtime_.rank().value == 0; }
+  [[nodiscard]] Buffer source(std::size_t bytes) const { return source_.part(0, bytes); }
+  [[nodiscard]] Buffer landing(std::size_t bytes) const { return landing_.part(0, bytes); }
+  [[nodiscard]] Link& partner() noexcept { return *partner_; }
+
+  /// Opens the rival and connects it to the partner's. Collective.
+  port::UcxBaseline& open_rival();
+
+  /// Returns when all processes have called it.
+  void barrier();
+  /// The samples of all leading processes at rank 0, nothing elsewhere. Collective.
+  std::vector<double> gather(const std::vector<double>& samples);
+
+ private:
+  Runtime runtime_;
+  int pair_ = 0;
+  bool leads_ = false;
+  Memory source_;
+  Memory landing_;
+  std::deque<Link> star_;  ///< At rank 0 one to each other rank in order, elsewhere one to rank 0.
+  std::optional<Link> partner_;
+  Channel channel_;
+  std::unique_ptr<port::UcxBaseline> rival_;
+};
+
+}  // namespace brant::cli::bench

@@ -1,0 +1,108 @@
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "cli/bench/measure.h"
+#include "cli/bench/options.h"
+#include "cli/bench/row.h"
+#include "cli/bench/self_start.h"
+#include "cli/commands.h"
+
+namespace brant::cli {
+namespace {
+
+constexpr std::size_t kWindowMax = 1024;
+
+struct BenchArguments {
+  bench::Options options;
+  std::string sizes;
+  std::string min = "1";
+  std::string max = "16M";
+  std::string memory = "host";
+  std::string path = "auto";
+  std::string peer;
+  std::string api = "post";
+};
+
+bench::Options checked_options(const BenchArguments& arguments) {
+  bench::Options options = arguments.options;
+  options.sizes = arguments.sizes.empty()
+                      ? bench::sizes_between(bench::parse_size(arguments.min), bench::parse_size(arguments.max))
+                      : bench::parse_sizes(arguments.sizes);
+  // CLI11 has checked that these are among the known names.
+  static_cast<void>(memory_kind_from_name(arguments.memory, options.memory));
+  static_cast<void>(path_from_name(arguments.path, options.path));
+  options.raw_ucx = arguments.peer == "ucx";
+  options.coroutines = arguments.api == "await";
+  return options;
+}
+
+int run_bench(const BenchArguments& arguments) {
+  try {
+    const bench::Options options = checked_options(arguments);
+    const bench::RowFile probe(options.json);  // a file that cannot be written is found before anything starts
+    if (started_alone()) restart_as_job(2);
+    bench::run_benchmark(options);
+    return 0;
+  } catch (const Error& fault) {
+    fmt::print(stderr, "brant bench: {}\n", fault.what());
+    return fault.status() == Status::invalid_argument ? 2 : 1;
+  }
+}
+
+CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit_code) {
+  auto arguments = std::make_shared<BenchArguments>();
+  arguments->options.kind = kind;
+  bench::Options& options = arguments->options;
+  CLI::App* command = bench.add_subcommand(bench::kind_name(kind), text);
+  CLI::Option* sizes = command->add_option("--sizes", arguments->sizes, "Message sizes, for example 8,64K,1M");
+  command->add_option("--min", arguments->min, "Smallest size; powers of two from here")
+      ->capture_default_str()
+      ->excludes(sizes);
+  command->add_option("--max", arguments->max, "Largest size")->capture_default_str()->excludes(sizes);
+  command->add_option("--memory", arguments->memory, "Where the buffers are")
+      ->check(CLI::IsMember({"host", "pinned", "cuda", "cuda-managed", "emulated"}))
+      ->capture_default_str();
+  command->add_option("--path", arguments->path, "Force the way the bytes go")
+      ->check(CLI::IsMember({"auto", "ucx", "shm", "staged"}))
+      ->capture_default_str();
+  command
+      ->add_option("--iterations", options.iterations,
+                   kind == bench::Kind::latency ? "Timed round trips per size (default: by size)"
+                                                : "Timed windows per size (default: by size)")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}));
+  command->add_option("--warmup", options.warmup, "Not timed ones before them (default: a tenth)")
+      ->check(CLI::Range(0L, 10'000'000L));
+  command->add_option("--peer", arguments->peer, "Also measure a rival in the same processes, in turns: ucx")
+      ->check(CLI::IsMember({"ucx"}));
+  command->add_flag("--check", options.check, "Look at every byte of every message, in a pass that is not timed");
+  command->add_option("--json", options.json, "Append one JSON object per row to this file");
+  command->add_flag("--pairs", options.pairs,
+                    "Rank i with rank i + n/2, all at once (what more than 2 ranks do anyway)");
+  command->add_flag("--spin", options.spin, "Never sleep while waiting");
+  if (kind == bench::Kind::latency) {
+    command->add_option("--api", arguments->api, "post: plain posts; await: coroutines")
+        ->check(CLI::IsMember({"post", "await"}))
+        ->capture_default_str();
+  } else {
+    command->add_option("--window", options.window, "Messages back to back before a reply")
+        ->check(CLI::Range(std::size_t{1}, kWindowMax))
+        ->capture_default_str();
+  }
+  command->callback([arguments, &exit_code] { exit_code = run_bench(*arguments); });
+  return command;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit_code) {
+  CLI::App* bench = app.add_subcommand(
+      "bench", "Measure: brant bench latency|bandwidth [OPTIONS]. Starts itself on 2 processes when nobody else did");
+  bench->require_subcommand(1);
+  add_one(*bench, bench::Kind::latency, "Ping-pong of one message over a channel; one way = round trip / 2", exit_code);
+  add_one(*bench, bench::Kind::bandwidth, "Windows of messages back to back, each answered by 4 bytes", exit_code);
+}
+
+}  // namespace brant::cli

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace brant::cli::doctor {
+
+/// Every BRANT_* variable that something of brant reads or sets. A test compares it with the sources.
+const std::vector<std::string_view>& known_variables();
+
+/// The known variable that `name` is most likely a misspelling of, empty if none is near.
+std::string nearest_variable(std::string_view name);
+
+}  // namespace brant::cli::doctor

@@ -1,0 +1,126 @@
+#include "cli/info/report.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/env.h"
+#include "brant/base/buffer.h"
+#include "brant/base/status.h"
+#include "cli/info/host.h"
+#include "cli/info/version.h"
+#include "core/path_choice.h"
+#include "port/boot/launcher/launcher_boot.h"
+#include "port/boot/pmix/pmix_boot.h"
+#include "port/boot/select.h"
+#include "port/wire/ucx/baseline/transports.h"
+#include "port/wire/ucx/open.h"
+
+namespace brant::cli::info {
+namespace {
+
+std::vector<std::string> kind_names(std::uint32_t kinds) {
+  std::vector<std::string> names;
+  for (int kind = 1; kind < kMemoryKindCount; ++kind) {
+    if ((kinds >> kind) & 1u) names.emplace_back(memory_kind_name(static_cast<MemoryKind>(kind)));
+  }
+  return names;
+}
+
+constexpr std::uint32_t bit(MemoryKind kind) noexcept { return 1u << static_cast<unsigned>(kind); }
+
+/// Transports by name, with the devices of those that have several: "tcp(eth0 lo)".
+std::vector<std::string> transport_names(const std::vector<port::UcxTransports::Entry>& entries) {
+  std::vector<std::string> order;
+  std::vector<std::string> devices;
+  for (const port::UcxTransports::Entry& entry : entries) {
+    const auto known = std::find(order.begin(), order.end(), entry.transport);
+    if (known == order.end()) {
+      order.push_back(entry.transport);
+      devices.push_back(entry.device);
+    } else {
+      devices[static_cast<std::size_t>(known - order.begin())] += " " + entry.device;
+    }
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (devices[i] != "memory" && devices[i] != "cuda") order[i] += "(" + devices[i] + ")";
+  }
+  return order;
+}
+
+/// The kinds UCX takes.
+std::uint32_t describe_ucx(Report& report) {
+  try {
+    report.ucx_version = port::ucx_version();
+    report.ucx_path = port::ucx_library_path();
+    const port::UcxTransports transports = port::list_ucx_transports();
+    report.ucx_transports = transport_names(transports.entries);
+    report.ucx_transports_reason = transports.reason;
+    const std::uint32_t kinds = port::open_ucx_wire({})->capabilities().kinds;
+    report.ucx_kinds = kind_names(kinds);
+    return kinds;
+  } catch (const Error& error) {
+    report.ucx_reason = error.what();
+    return 0;
+  }
+}
+
+PathReport describe_path(Path path, std::uint32_t offered, std::uint32_t wire_kinds, bool have_wire) {
+  PathReport report{std::string(path_name(path)), {}, {}};
+  if (!have_wire) {
+    report.reason = "processes cannot reach each other without UCX";
+    return report;
+  }
+  for (int kind = 1; kind < kMemoryKindCount; ++kind) {
+    if (((offered >> kind) & 1u) == 0) continue;
+    PathQuery query;
+    query.kind = static_cast<MemoryKind>(kind);
+    query.wire_takes_kind = (wire_kinds >> kind) & 1u;
+    query.forced = path;
+    const PathChoice choice = choose_path(query);
+    if (choice.status == Status::ok) {
+      report.kinds.emplace_back(memory_kind_name(query.kind));
+    } else {
+      const std::string why = fmt::format("{}: {}", memory_kind_name(query.kind), choice.reason);
+      report.reason += report.reason.empty() ? why : "; " + why;
+    }
+  }
+  return report;
+}
+
+}  // namespace
+
+std::string detect_launcher() {
+  if (const std::string_view forced = env("BRANT_BOOTSTRAP"); !forced.empty())
+    return fmt::format("{} (BRANT_BOOTSTRAP)", forced);
+  if (port::launcher_present()) return "brant run";
+  if (port::pmix_server_present()) return "PMIx";
+  try {
+    static_cast<void>(port::make_boot());
+    return "nobody (a job of one process)";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+Report make_report() {
+  Report report;
+  report.version = build_version();
+  report.host = host_name();
+  report.cpu = cpu_name();
+  report.cores = usable_cores();
+  report.launcher = detect_launcher();
+  report.cuda = port::memory::probe_cuda();
+  const std::uint32_t wire_kinds = describe_ucx(report);
+  std::uint32_t offered = bit(MemoryKind::host) | bit(MemoryKind::pinned) | bit(MemoryKind::emulated);
+  if (!report.cuda.devices.empty()) offered |= bit(MemoryKind::cuda) | bit(MemoryKind::cuda_managed);
+  report.kinds = kind_names(offered);
+  for (const Path path : {Path::ucx, Path::shm, Path::staged}) {
+    report.paths.push_back(describe_path(path, offered, wire_kinds, report.ucx_reason.empty()));
+  }
+  return report;
+}
+
+}  // namespace brant::cli::info
