@@ -1,0 +1,102 @@
+#include "block.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace jacobi {
+namespace {
+
+constexpr std::int64_t kFaceAlignment = 32;  // doubles: 256 bytes
+
+std::array<bool, kSides> neighbours_of(const Decomposition& decomposition, int rank) noexcept {
+  std::array<bool, kSides> has{};
+  for (int side = 0; side < kSides; ++side) {
+    has[static_cast<std::size_t>(side)] = decomposition.neighbour(rank, side).has_value();
+  }
+  return has;
+}
+
+/// An x or y face at layer `layer` of its axis.
+PackedFace face_at(const Layout& layout, int side, std::int64_t layer) noexcept {
+  if (axis_of(side) == 0) return {layout.at(layer, 0, 0), layout.row, layout.plane, layout.cells.y, layout.cells.z, 0};
+  return {layout.at(0, layer, 0), 1, layout.plane, layout.cells.x, layout.cells.z, 0};
+}
+
+std::size_t bytes_of(std::int64_t doubles) noexcept { return static_cast<std::size_t>(doubles) * sizeof(double); }
+
+}  // namespace
+
+double Block::bytes_needed(const Decomposition& decomposition, int rank) noexcept {
+  const Extent cells = extent_of(decomposition.block(rank));
+  const double fields =
+      2.0 * static_cast<double>(cells.x + 16) * static_cast<double>(cells.y + 2) * static_cast<double>(cells.z + 2);
+  double faces = 0.0;
+  for (int side = 0; side < z_low; ++side) {
+    if (!decomposition.neighbour(rank, side)) continue;
+    faces += 2.0 * static_cast<double>(axis_of(side) == 0 ? cells.y : cells.x) * static_cast<double>(cells.z);
+  }
+  return (fields + faces) * sizeof(double);
+}
+
+Block::Block(brant::Runtime& runtime, const Decomposition& decomposition, int rank, brant::MemoryKind kind)
+    : runtime_(runtime), kind_(kind), has_neighbour_(neighbours_of(decomposition, rank)) {
+  const Box box = decomposition.block(rank);
+  layout_ = make_layout(extent_of(box));
+  place_ = {box.low, decomposition.global};
+  split_ = split_block(layout_.cells, has_neighbour_);
+  std::int64_t offset = 0;
+  for (int side = 0; side < z_low; ++side) {
+    if (!has_neighbour(side)) continue;
+    const std::int64_t last = axis_of(side) == 0 ? layout_.cells.x - 1 : layout_.cells.y - 1;
+    PackedFace out = face_at(layout_, side, is_high(side) ? last : 0);
+    PackedFace in = face_at(layout_, side, is_high(side) ? last + 1 : -1);
+    out.offset = in.offset = offset;
+    offset += (out.count_a * out.count_b + kFaceAlignment - 1) / kFaceAlignment * kFaceAlignment;
+    face_index_[static_cast<std::size_t>(side)] = outgoing_.count;
+    outgoing_.face[outgoing_.count++] = out;
+    incoming_.face[incoming_.count++] = in;
+  }
+  for (brant::Memory& field : fields_) field = runtime.allocate(kind, bytes_of(layout_.doubles));
+  if (offset > 0) {
+    send_buffer_ = runtime.allocate(kind, bytes_of(offset));
+    receive_buffer_ = runtime.allocate(kind, bytes_of(offset));
+  }
+}
+
+brant::Buffer Block::piece(const brant::Memory& memory, std::int64_t first, std::int64_t doubles) const {
+  return memory.part(bytes_of(first), bytes_of(doubles));
+}
+
+const PackedFace& Block::face(const PackedFaces& faces, int side) const noexcept {
+  return faces.face[face_index_[static_cast<std::size_t>(side)]];
+}
+
+brant::ConstBuffer Block::message_out(int side) const {
+  if (side >= z_low) {
+    const std::int64_t z = is_high(side) ? layout_.cells.z - 1 : 0;
+    return piece(fields_[0], layout_.at(0, 0, z), layout_.plane_span());
+  }
+  const PackedFace& packed = face(outgoing_, side);
+  return piece(send_buffer_, packed.offset, packed.count_a * packed.count_b);
+}
+
+brant::Buffer Block::message_in(int side) const {
+  if (side >= z_low) {
+    const std::int64_t z = is_high(side) ? layout_.cells.z : -1;
+    return piece(fields_[0], layout_.at(0, 0, z), layout_.plane_span());
+  }
+  const PackedFace& packed = face(incoming_, side);
+  return piece(receive_buffer_, packed.offset, packed.count_a * packed.count_b);
+}
+
+void Block::read_plane(std::int64_t z, std::span<double> plane) const {
+  runtime_.copy(brant::Buffer(plane, brant::MemoryKind::host),
+                piece(fields_[0], layout_.at(0, 0, z), layout_.plane_span()));
+}
+
+void Block::write_plane(std::int64_t z, std::span<const double> plane) {
+  runtime_.copy(piece(fields_[0], layout_.at(0, 0, z), layout_.plane_span()),
+                brant::ConstBuffer(plane, brant::MemoryKind::host));
+}
+
+}  // namespace jacobi

@@ -1,0 +1,53 @@
+// Jacobi3D: the mean of a cell and its six neighbours, again and again, on as many processes as wanted. Each process
+// owns a block of the grid (block.h), computes on it (stencil.h), and exchanges faces with its neighbours over channels
+// (halo.h); solver.h is the loop.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "job.h"
+
+namespace {
+
+using namespace jacobi;
+
+void tell(const char* what) {
+  fmt::print(stderr, "error: {}\n", what);
+  std::fflush(stderr);
+}
+
+/// Runs the job. What all processes found out together is told once, and they end in peace. Anything else leaves the
+/// runtime as an exception: the launcher then ends the others.
+int run_job(const Options& options) {
+  brant::Runtime runtime(runtime_options(options));
+  try {
+    Job job(runtime);
+    options.demo ? job.demo(options) : job.run(options);
+    return 0;
+  } catch (const AgreedError& error) {
+    if (runtime.rank().value == 0) tell(error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int exit_code = 0;
+  try {
+    const std::optional<Options> options = parse_options(argc, argv, exit_code);
+    return options ? run_job(*options) : exit_code;
+  } catch (const brant::Error& error) {
+    // A lost peer is the echo of its own error, which was told already: the launcher has a moment to end us before we
+    // tell ours.
+    if (error.status() == brant::Status::peer_lost) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    tell(error.what());
+  } catch (const std::exception& error) {
+    tell(error.what());
+  }
+  return 1;
+}

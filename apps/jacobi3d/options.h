@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "brant/brant.h"
+#include "grid.h"
+#include "stencil.h"
+
+namespace jacobi {
+
+/// What the command line said, checked as far as it can be without knowing the job.
+struct Options {
+  std::optional<Extent> size;  ///< Global.
+  std::optional<Extent> size_per_process;
+  std::int64_t iterations = 100;
+  std::int64_t warmup = 10;
+  std::int64_t residual_every = 0;
+  brant::Path path = brant::Path::automatic;
+  std::optional<brant::MemoryKind> memory;  ///< Nothing: the device's kind, or host.
+  SweepKernel kernel = SweepKernel::pairs;
+  bool overlap = false;
+  bool check = false;
+  bool compare = false;
+  bool demo = false;
+  std::string input;
+  std::string output;
+  std::string json;
+};
+
+/// Parses. Nothing: the program has done what was asked (--help) or said what is wrong, and ends with `exit_code`.
+/// Only the first process of a job prints.
+std::optional<Options> parse_options(int argc, char** argv, int& exit_code);
+
+/// The device that these options need. Follows BRANT_GPU where they leave it open.
+brant::RuntimeOptions runtime_options(const Options& options);
+
+/// Whether this is the first process of its job, as its launcher says; for messages of before there is a Runtime.
+bool is_first_process();
+
+}  // namespace jacobi

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "brant/brant.h"
+#include "decomposition.h"
+#include "solver.h"
+
+namespace jacobi {
+
+/// One measured run.
+struct RunReport {
+  std::string path;
+  brant::MemoryKind memory = brant::MemoryKind::host;
+  Decomposition decomposition;
+  bool overlap = false;
+  std::int64_t iterations = 0;
+  Timing timing;
+  double residual = 0.0;
+  double halo_bytes = 0.0;       ///< Sent per iteration by the process that sends most.
+  double copy_bandwidth = 0.0;   ///< Bytes per second of a plain copy in the same memory, read plus written.
+  double sweep_bandwidth = 0.0;  ///< The same of the sweep, counting 16 bytes a cell: one read, one written.
+
+  [[nodiscard]] double bandwidth_fraction() const noexcept {
+    return copy_bandwidth > 0 ? sweep_bandwidth / copy_bandwidth : 0.0;
+  }
+};
+
+/// What the rows say about the machine.
+struct Machine {
+  std::string gpu;   ///< Empty without.
+  std::string cuda;  ///< Driver, empty without.
+  std::string cpu;
+  std::string host;
+
+  static Machine of(brant::Runtime& runtime);
+};
+
+/// The aligned table of one or two runs; `staged`, if given, is the run the others are compared with.
+std::string table(const std::vector<RunReport>& runs, const RunReport* staged);
+
+/// One line of JSON.
+std::string json_row(const RunReport& run, const RunReport* staged, const Machine& machine);
+
+/// Appends a line to a file, whole. Throws io_error.
+void append_line(const std::string& file, const std::string& line);
+
+}  // namespace jacobi
