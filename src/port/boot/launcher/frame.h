@@ -28,30 +28,30 @@ struct Hello {
   std::uint32_t version = kProtocolVersion;
   std::int32_t rank = 0;
   std::int32_t size = 0;
-  std::string job_id;
+  std::string job_id{};
 };
 struct Put {
-  std::string key;
-  std::span<const std::byte> value;  ///< Of the frame it was decoded from.
+  std::string key{};
+  std::span<const std::byte> value{};  ///< Of the frame it was decoded from.
 };
 struct Fence {  ///< Also the body of cancel_fence.
   std::uint64_t id = 0;
 };
 struct Get {
-  std::string key;
+  std::string key{};
   std::int32_t rank = 0;
 };
 struct Finalize {};
 struct Abort {
   std::int32_t exit_code = 1;
-  std::string text;
+  std::string text{};
 };
 struct Reply {
   Type to = Type::hello;
   std::uint64_t id = 0;  ///< The fence's id; 0 for the others.
   Status status = Status::ok;
-  std::string text;                    ///< Why, if the status is not ok.
-  std::span<const std::byte> payload;  ///< Of the frame it was decoded from. For `get`: a row of ValueRecords.
+  std::string text{};                    ///< Why, if the status is not ok.
+  std::span<const std::byte> payload{};  ///< Of the frame it was decoded from. For `get`: a row of ValueRecords.
 };
 
 /// One frame as it goes over the socket, header included.
@@ -83,7 +83,7 @@ bool decode_header(std::span<const std::byte> bytes, Header& header);
 /// as fit, because bootstrap reads everybody's record in rank order.
 struct ValueRecord {
   bool present = false;
-  std::span<const std::byte> value;
+  std::span<const std::byte> value{};
 };
 void append_record(std::vector<std::byte>& payload, const ValueRecord& record);
 /// Takes the first record off `payload`; false at the end or if it is malformed.

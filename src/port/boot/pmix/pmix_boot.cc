@@ -5,7 +5,6 @@
 #include <charconv>
 #include <condition_variable>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -207,12 +206,10 @@ Status PmixBoot::put(const std::string& key, std::span<const std::byte> value) n
 }
 
 Code PmixBoot::publish(const std::string& pmix_key, std::span<const std::byte> value) {
-  // PMIx takes no empty object, so every value travels with one byte in front.
-  std::vector<char> bytes(value.size() + 1);
-  if (!value.empty()) std::memcpy(bytes.data() + 1, value.data(), value.size());
   pmix::Value object{};
   object.type = pmix::kTypeByteObject;
-  object.data.bytes = {.bytes = bytes.data(), .size = bytes.size()};
+  // PMIx copies it and does not write to it; its interface only lacks the const.
+  object.data.bytes = {.bytes = const_cast<char*>(reinterpret_cast<const char*>(value.data())), .size = value.size()};
   return library_.put(pmix::kScopeGlobal, pmix_key.c_str(), &object);
 }
 
@@ -322,14 +319,14 @@ Result<std::vector<std::byte>> PmixBoot::fetch(int rank, const std::string& pmix
   const Code code = library_.get(&owner, pmix_key.c_str(), &immediate, 1, &value);
   if (code != pmix::kSuccess) return failed("PMIx_Get", code);
   const std::unique_ptr<pmix::Value, decltype(&std::free)> owned(value, &std::free);
-  if (value->type != pmix::kTypeByteObject || value->data.bytes.size == 0) {
+  if (value->type != pmix::kTypeByteObject) {
     error_ = fmt::format("the PMIx value '{}' of rank {} has the type {}, not the bytes that brant puts", pmix_key,
                          rank, value->type);
     return Status::peer_rejected;
   }
   const std::unique_ptr<char, decltype(&std::free)> bytes(value->data.bytes.bytes, &std::free);
   const auto* first = reinterpret_cast<const std::byte*>(bytes.get());
-  return std::vector<std::byte>(first + 1, first + value->data.bytes.size);
+  return std::vector<std::byte>(first, first + value->data.bytes.size);
 }
 
 Result<std::vector<std::byte>> PmixBoot::get_or_throw(int rank, const std::string& key) {
