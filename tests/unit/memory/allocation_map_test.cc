@@ -1,0 +1,81 @@
+#include "port/memory/allocation_map.h"
+
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace brant::port::memory {
+namespace {
+
+void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+PointerInfo range(std::uintptr_t base, std::size_t bytes) {
+  return {.kind = MemoryKind::pinned, .device = -1, .base = at(base), .bytes = bytes, .buffer_id = next_buffer_id()};
+}
+
+TEST(AllocationMap, finds_every_byte_of_a_range_and_none_beside_it) {
+  AllocationMap map;
+  ASSERT_EQ(map.insert(range(1000, 50)), Status::ok);
+  ASSERT_EQ(map.insert(range(1050, 10)), Status::ok);
+  EXPECT_EQ(map.find(at(999)).status(), Status::not_found);
+  EXPECT_EQ(map.find(at(1000))->base, at(1000));
+  EXPECT_EQ(map.find(at(1049))->base, at(1000));
+  EXPECT_EQ(map.find(at(1050))->base, at(1050));
+  EXPECT_EQ(map.find(at(1060)).status(), Status::not_found);
+  EXPECT_EQ(map.find(nullptr).status(), Status::not_found);
+}
+
+TEST(AllocationMap, refuses_ranges_that_overlap_or_are_none) {
+  AllocationMap map;
+  ASSERT_EQ(map.insert(range(1000, 100)), Status::ok);
+  for (const auto& [base, bytes] : std::vector<std::pair<std::uintptr_t, std::size_t>>{{1000, 100},
+                                                                                       {1050, 10},
+                                                                                       {900, 101},
+                                                                                       {1099, 1},
+                                                                                       {900, 1000},
+                                                                                       {0, 10},
+                                                                                       {2000, 0},
+                                                                                       {~std::uintptr_t{0} - 5, 10}}) {
+    EXPECT_EQ(map.insert(range(base, bytes)), Status::invalid_argument) << base << " " << bytes;
+  }
+  EXPECT_EQ(map.insert(range(900, 100)), Status::ok);
+  EXPECT_EQ(map.insert(range(1100, 1)), Status::ok);
+}
+
+TEST(AllocationMap, removes_only_at_the_base) {
+  AllocationMap map;
+  ASSERT_EQ(map.insert(range(1000, 100)), Status::ok);
+  EXPECT_EQ(map.remove(at(1001)).status(), Status::invalid_argument);
+  EXPECT_EQ(map.remove(at(1100)).status(), Status::not_found);
+  EXPECT_EQ(map.remove(at(1000))->bytes, 100u);
+  EXPECT_EQ(map.remove(at(1000)).status(), Status::not_found);
+  EXPECT_EQ(map.find(at(1050)).status(), Status::not_found);
+}
+
+TEST(AllocationMap, take_all_leaves_nothing) {
+  AllocationMap map;
+  for (std::uintptr_t i = 1; i <= 10; ++i) ASSERT_EQ(map.insert(range(i * 100, 10)), Status::ok);
+  EXPECT_EQ(map.all().size(), 10u);
+  EXPECT_EQ(map.take_all().size(), 10u);
+  EXPECT_TRUE(map.all().empty());
+}
+
+TEST(AllocationMap, ids_are_never_given_twice_by_any_thread) {
+  std::vector<std::vector<std::uint64_t>> drawn(4);
+  std::vector<std::thread> threads;
+  for (auto& mine : drawn) {
+    threads.emplace_back([&mine] {
+      for (int i = 0; i < 1000; ++i) mine.push_back(next_buffer_id());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<std::uint64_t> all;
+  for (const auto& mine : drawn) all.insert(mine.begin(), mine.end());
+  EXPECT_EQ(all.size(), 4000u);
+  EXPECT_FALSE(all.contains(0));
+}
+
+}  // namespace
+}  // namespace brant::port::memory
