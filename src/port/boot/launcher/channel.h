@@ -22,6 +22,9 @@ class Channel {
   /// Waits for the next reply. It stays valid until the next call.
   Status receive(Reply& reply, Clock::time_point deadline);
 
+  /// An answer is outstanding that nobody waits for any more; it must not be taken for the answer to a later question.
+  void give_up() noexcept { broken_ = Status::timed_out; }
+
   [[nodiscard]] const std::string& error() const noexcept { return error_; }
 
  private:

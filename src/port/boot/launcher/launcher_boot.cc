@@ -119,9 +119,11 @@ Status LauncherBoot::receive(Type type, std::uint64_t id, Reply& reply, Clock::t
     const Status status = channel_.receive(reply, deadline);
     if (status != Status::ok) {
       error_ = channel_.error();
+      // Fences have numbers; the other questions do not.
+      if (id == 0) channel_.give_up();
       return status;
     }
-    // Answers to questions this process gave up waiting for are dropped here.
+    // Answers to fences that this process gave up waiting for are dropped here.
     if (reply.to != type || reply.id != id) continue;
     error_ = reply.text;
     return reply.status;
@@ -131,11 +133,9 @@ Status LauncherBoot::receive(Type type, std::uint64_t id, Reply& reply, Clock::t
 Status LauncherBoot::ask(std::span<const std::byte> frame, Type type, Reply& reply) {
   const Clock::time_point deadline = Clock::now() + kAnswerTime;
   const Status status = channel_.send(frame, deadline);
-  if (status != Status::ok) {
-    error_ = channel_.error();
-    return status;
-  }
-  return receive(type, 0, reply, deadline);
+  if (status == Status::ok) return receive(type, 0, reply, deadline);
+  error_ = channel_.error();
+  return status;
 }
 
 Status LauncherBoot::put(const std::string& key, std::span<const std::byte> value) noexcept {
