@@ -78,7 +78,8 @@ void Engine::shut_down() noexcept {
     for (int round = 0; alive && round < 1000; ++round) {
       const Status status = boot().fence(std::chrono::milliseconds(round < 10 ? 1 : 20));
       if (status != Status::timed_out) break;
-      progress();
+      while (progress() != 0) {
+      }
     }
   }
   boot().finalize();

@@ -42,7 +42,7 @@ struct FutureState {
 }  // namespace detail
 
 /// A value that somebody will deliver. One owner, one waiter, the worker's thread; making the pair allocates once.
-/// `co_await std::move(future)` gives the value, or throws what the promise was failed with.
+/// `co_await future` gives the value, or throws what the promise was failed with.
 template <typename T = void>
 class [[nodiscard]] Future {
  public:
@@ -68,11 +68,17 @@ class [[nodiscard]] Future {
     if (ready()) state_->wake();
   }
 
-  bool await_ready() const noexcept { return ready(); }
-  void await_suspend(std::coroutine_handle<> waiter) noexcept { state_->waiter = waiter; }
-  T await_resume() { return get(); }
+  auto operator co_await() noexcept { return Awaiter{*this}; }
 
  private:
+  // An object of its own: g++ 12 awaits a *copy* of an awaiter that a lambda captured by reference.
+  struct Awaiter {
+    Future& future;
+    bool await_ready() const noexcept { return future.ready(); }
+    void await_suspend(std::coroutine_handle<> waiter) const noexcept { future.state_->waiter = waiter; }
+    T await_resume() const { return future.get(); }
+  };
+
   friend class Promise<T>;
   explicit Future(std::shared_ptr<detail::FutureState<T>> state) noexcept : state_(std::move(state)) {}
 

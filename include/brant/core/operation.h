@@ -37,11 +37,17 @@ class [[nodiscard]] Operation {
   [[nodiscard]] const OpResult& result() const noexcept { return op_.result; }
   [[nodiscard]] Op& op() noexcept { return op_; }
 
-  bool await_ready() const noexcept { return done_; }
-  void await_suspend(std::coroutine_handle<> waiter) noexcept { waiter_ = waiter; }
-  OpResult await_resume() const noexcept { return op_.result; }
+  auto operator co_await() noexcept { return Awaiter{*this}; }
 
  private:
+  // An object of its own: g++ 12 awaits a *copy* of an awaiter that a lambda captured by reference.
+  struct Awaiter {
+    Operation& operation;
+    bool await_ready() const noexcept { return operation.done_; }
+    void await_suspend(std::coroutine_handle<> waiter) const noexcept { operation.waiter_ = waiter; }
+    OpResult await_resume() const noexcept { return operation.op_.result; }
+  };
+
   static void fired(void* self, const OpResult&) noexcept {
     auto& operation = *static_cast<Operation*>(self);
     operation.done_ = true;

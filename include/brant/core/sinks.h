@@ -27,6 +27,11 @@ struct Flag {
 /// tracked operations have ended and gives the first failure, or ok with the sum of the bytes. Reusable after that.
 class Counter {
  public:
+  Counter() = default;
+  // The sinks hold its address.
+  Counter(const Counter&) = delete;
+  Counter& operator=(const Counter&) = delete;
+
   [[nodiscard]] Completion sink() noexcept {
     return {[](void* self, const OpResult& outcome) noexcept { static_cast<Counter*>(self)->ended(outcome); }, this};
   }
@@ -43,11 +48,17 @@ class Counter {
   [[nodiscard]] std::size_t pending() const noexcept { return pending_; }
   [[nodiscard]] const OpResult& result() const noexcept { return total_; }
 
-  bool await_ready() const noexcept { return pending_ == 0; }
-  void await_suspend(std::coroutine_handle<> waiter) noexcept { waiter_ = waiter; }
-  OpResult await_resume() noexcept { return std::exchange(total_, {}); }
+  auto operator co_await() noexcept { return Awaiter{*this}; }
 
  private:
+  // An object of its own: g++ 12 awaits a *copy* of an awaiter that a lambda captured by reference.
+  struct Awaiter {
+    Counter& counter;
+    bool await_ready() const noexcept { return counter.pending_ == 0; }
+    void await_suspend(std::coroutine_handle<> waiter) const noexcept { counter.waiter_ = waiter; }
+    OpResult await_resume() const noexcept { return std::exchange(counter.total_, {}); }
+  };
+
   void add(const OpResult& outcome) noexcept {
     total_.bytes += outcome.bytes;
     if (total_.status == Status::ok) total_.status = outcome.status;

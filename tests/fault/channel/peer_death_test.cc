@@ -1,0 +1,204 @@
+// Kills real processes at every stage of a transfer. The test starts itself under `brant run --keep-going`; rank 1 dies by SIGKILL, and
+// the others must get `peer_lost` for everything they have with it, within a second, and go on talking to each other.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "brant/brant.h"
+
+namespace brant {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kPatience = std::chrono::seconds(1);
+
+/// What the survivors have under way with rank 1 when it dies.
+enum class Scene { idle_receive, eager_flood, rendezvous_pending, mid_transfer, awaiting_ack };
+
+struct SceneName {
+  Scene scene;
+  const char* name;
+};
+constexpr SceneName kScenes[] = {{Scene::idle_receive, "idle_receive"},
+                                 {Scene::eager_flood, "eager_flood"},
+                                 {Scene::rendezvous_pending, "rendezvous_pending"},
+                                 {Scene::mid_transfer, "mid_transfer"},
+                                 {Scene::awaiting_ack, "awaiting_ack"}};
+
+[[noreturn]] void fail(int rank, const char* what) {
+  std::fprintf(stderr, "rank %d: %s\n", rank, what);
+  std::_Exit(3);
+}
+
+/// Posts what the scene asks for; every status that comes back now or later must be ok or peer_lost.
+struct Outstanding {
+  std::vector<Op> ops;
+  std::vector<std::vector<std::byte>> buffers;
+  std::size_t pending = 0;
+  std::size_t lost = 0;
+  std::size_t other = 0;
+
+  Completion sink() {
+    return {[](void* self, const OpResult& result) noexcept {
+              auto& all = *static_cast<Outstanding*>(self);
+              --all.pending;
+              all.count(result.status);
+            },
+            this};
+  }
+  void count(Status status) {
+    if (status == Status::peer_lost) ++lost;
+    if (status != Status::ok && status != Status::peer_lost) {
+      std::fprintf(stderr, "unexpected %s\n", std::string(status_name(status)).c_str());
+      ++other;
+    }
+  }
+  void track(Status posted) { posted == Status::in_progress ? static_cast<void>(++pending) : count(posted); }
+};
+
+void post(Scene scene, Channel& channel, Outstanding& out) {
+  const std::size_t count = scene == Scene::eager_flood ? 600 : 4;
+  const std::size_t bytes = scene == Scene::rendezvous_pending ? 4'000'000 : scene == Scene::mid_transfer ? 50'000'000 : 64;
+  out.ops = std::vector<Op>(count);
+  out.buffers.assign(count, std::vector<std::byte>(bytes));
+  for (std::size_t i = 0; i < count; ++i) {
+    Op& op = out.ops[i];
+    const bool receives = scene == Scene::idle_receive || (scene == Scene::mid_transfer && i % 2 == 0);
+    if (receives) {
+      op.delivered = out.sink();
+      out.track(channel.post_recv(std::span(out.buffers[i]), op));
+    } else {
+      (scene == Scene::awaiting_ack ? op.delivered : op.source_free) = out.sink();
+      out.track(channel.post_send(std::span(out.buffers[i]), op));
+    }
+  }
+}
+
+void die_in(Scene scene, Runtime& runtime, std::vector<Channel>& channels) {
+  Outstanding out;
+  if (scene == Scene::mid_transfer) {
+    // Matches the survivors' transfers and dies while they run.
+    out.ops = std::vector<Op>(8);
+    out.buffers.assign(8, std::vector<std::byte>(50'000'000));
+    for (std::size_t i = 0; i < 8; ++i) {
+      Op& op = out.ops[i];
+      Channel& channel = channels[i / 4];
+      (i % 2 == 0 ? op.source_free : op.delivered) = out.sink();
+      out.track(i % 2 == 0 ? channel.post_send(std::span(out.buffers[i]), op) : channel.post_recv(std::span(out.buffers[i]), op));
+    }
+    const auto until = Clock::now() + std::chrono::milliseconds(15);
+    while (Clock::now() < until) runtime.worker().progress();
+  } else {
+    static_cast<void>(runtime.worker().wait_until([] { return false; }, std::chrono::milliseconds(100)));
+  }
+  ::kill(::getpid(), SIGKILL);
+}
+
+void survive(Scene scene, Runtime& runtime, Channel& to_dying, Channel& to_friend) {
+  const int self = runtime.rank().value;
+  Outstanding out;
+  post(scene, to_dying, out);
+  int token = self, got = -1;
+  Op late;
+  // The death itself is noticed by an operation that cannot complete otherwise.
+  Operation sentinel = to_dying.recv(Buffer(&got, sizeof(int)));
+  const auto started = Clock::now();
+  const Status status = runtime.worker().wait_until([&] { return out.pending == 0 && sentinel.done(); }, std::chrono::seconds(5));
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started);
+  if (status != Status::ok) {
+    std::fprintf(stderr, "rank %d: %zu operations still pending after %lld ms\n", self, out.pending, static_cast<long long>(took.count()));
+    fail(self, "something hangs");
+  }
+  if (took > std::chrono::milliseconds(150) + kPatience) fail(self, "peer_lost came late");
+  if (out.other != 0) fail(self, "a status that is neither ok nor peer_lost");
+  if (sentinel.result().status != Status::peer_lost) fail(self, "the sentinel receive did not end with peer_lost");
+  if (to_dying.post_send(ConstBuffer(&token, sizeof(int)), late) != Status::peer_lost) fail(self, "a later send was accepted");
+  // Life goes on with the other survivor.
+  for (int round = 0; round < 100; ++round) {
+    got = -1;
+    Operation receive = to_friend.recv(Buffer(&got, sizeof(int)));
+    Operation send = to_friend.send(ConstBuffer(&token, sizeof(int)));
+    const Status talked = runtime.worker().wait_until([&] { return receive.done() && send.done(); }, std::chrono::seconds(5));
+    if (talked != Status::ok || !receive.result().ok() || got != 2 - self) fail(self, "the survivors cannot talk any more");
+  }
+}
+
+int play(const std::string& name) {
+  for (const SceneName& known : kScenes) {
+    if (name != known.name) continue;
+    Runtime runtime;
+    const int self = runtime.rank().value;
+    if (self == 1) {
+      std::vector<Channel> channels;
+      channels.push_back(Channel::open(runtime, Rank{0}, ChannelId{1}));
+      channels.push_back(Channel::open(runtime, Rank{2}, ChannelId{2}));
+      die_in(known.scene, runtime, channels);
+    }
+    Channel to_dying = Channel::open(runtime, Rank{1}, ChannelId{self == 0 ? 1u : 2u});
+    Channel to_friend = Channel::open(runtime, Rank{2 - self}, ChannelId{3});
+    survive(known.scene, runtime, to_dying, to_friend);
+    std::printf("survived\n");
+    return 0;
+  }
+  return 2;
+}
+
+/// Runs a command and gives its output and exit code.
+std::pair<std::string, int> output_of(const std::string& command) {
+  std::string text;
+  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return {"popen failed", -1};
+  char line[512];
+  while (std::fgets(line, sizeof(line), pipe) != nullptr) text += line;
+  const int status = ::pclose(pipe);
+  return {text, WIFEXITED(status) ? WEXITSTATUS(status) : -1};
+}
+
+std::string own_path() {
+  char path[4096] = {};
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path) - 1);
+  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "";
+}
+
+class PeerDeath : public testing::TestWithParam<SceneName> {};
+
+TEST_P(PeerDeath, survivors_get_peer_lost_within_a_second_and_go_on) {
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const std::string command =
+        std::string(BRANT_COMMAND) + " run -n 3 --keep-going --timeout 30 --env BRANT_TEST_SCENE=" + GetParam().name + " -- " + own_path();
+    const auto [text, code] = output_of(command);
+    EXPECT_NE(text.find("[0] survived"), std::string::npos) << text;
+    EXPECT_NE(text.find("[2] survived"), std::string::npos) << text;
+    EXPECT_EQ(code, 128 + SIGKILL) << text;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Scenes, PeerDeath, testing::ValuesIn(kScenes), [](const auto& scene) { return std::string(scene.param.name); });
+
+/// The child processes of the test play their scene before any test runs.
+class SceneEnvironment final : public testing::Environment {
+ public:
+  void SetUp() override {
+    const char* scene = std::getenv("BRANT_TEST_SCENE");
+    if (scene == nullptr) return;
+    int code = 1;
+    try {
+      code = play(scene);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "error: %s\n", error.what());
+    }
+    std::fflush(nullptr);
+    std::_Exit(code);
+  }
+};
+const testing::Environment* const g_environment = testing::AddGlobalTestEnvironment(new SceneEnvironment);
+
+}  // namespace
+}  // namespace brant

@@ -1,0 +1,204 @@
+// Runs as every rank of a job (`brant run -n N`): the channel between real processes over the real network. The same program serves
+// host memory, the emulated device and CUDA: BRANT_GPU decides.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "brant/brant.h"
+
+namespace brant {
+namespace {
+
+std::unique_ptr<Runtime> g_runtime;
+
+/// One runtime for all tests: ranks run the same tests in the same order.
+class JobEnvironment final : public testing::Environment {
+ public:
+  void SetUp() override { g_runtime = std::make_unique<Runtime>(); }
+  void TearDown() override { g_runtime.reset(); }
+};
+const testing::Environment* const g_environment = testing::AddGlobalTestEnvironment(new JobEnvironment);
+
+std::byte expected(std::size_t index, unsigned seed) {
+  return static_cast<std::byte>((index * 131 + (index >> 9) * 7 + seed * 29) & 0xff);
+}
+
+/// A buffer of a kind, filled and compared through host memory.
+class Block {
+ public:
+  Block(MemoryKind kind, std::size_t bytes) : memory_(g_runtime->allocate(kind, bytes + 1)), bytes_(bytes), host_(bytes) {}
+
+  void fill(unsigned seed) {
+    for (std::size_t i = 0; i < bytes_; ++i) host_[i] = expected(i, seed);
+    g_runtime->copy(view(), ConstBuffer(host_.data(), bytes_, MemoryKind::host));
+  }
+  [[nodiscard]] bool holds(unsigned seed, std::size_t bytes) {
+    g_runtime->copy(Buffer(host_.data(), bytes_, MemoryKind::host), view());
+    for (std::size_t i = 0; i < bytes; ++i) {
+      if (host_[i] != expected(i, seed)) return false;
+    }
+    return true;
+  }
+  [[nodiscard]] Buffer view() const { return memory_.part(0, bytes_); }
+
+ private:
+  Memory memory_;
+  std::size_t bytes_;
+  std::vector<std::byte> host_;
+};
+
+/// The channel to the other rank of a pair (0-1, 2-3, ...).
+Channel pair_channel(std::uint32_t number) {
+  const int self = g_runtime->rank().value;
+  const int partner = self ^ 1;
+  return Channel::open(*g_runtime, Rank{partner}, ChannelId{number * 100 + static_cast<std::uint32_t>(self / 2)});
+}
+
+std::vector<MemoryKind> kinds() {
+  std::vector<MemoryKind> all = {MemoryKind::host, MemoryKind::pinned};
+  if (g_runtime->device_kind() != MemoryKind::host) all.push_back(g_runtime->device_kind());
+  return all;
+}
+
+TEST(ChannelRanks, every_size_and_kind_arrives_whole_in_both_directions) {
+  Channel channel = pair_channel(1);
+  const auto self = static_cast<unsigned>(g_runtime->rank().value);
+  unsigned seed = 0;
+  for (const MemoryKind from : kinds()) {
+    for (const MemoryKind to : kinds()) {
+      for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{4095}, std::size_t{8192}, std::size_t{65'536},
+                                      std::size_t{1'000'003}, std::size_t{9'000'000}}) {
+        ++seed;
+        Block source(from, bytes);
+        Block landing(to, bytes + 5);
+        source.fill(seed * 2 + self);
+        const auto exchange = [&]() -> Task<void> {
+          Operation receive = channel.recv(landing.view());
+          Operation send = channel.send(source.view());
+          const OpResult got = co_await receive;
+          EXPECT_TRUE(got.ok()) << status_name(got.status);
+          EXPECT_EQ(got.bytes, bytes);
+          EXPECT_TRUE((co_await send).ok());
+        };
+        g_runtime->run(exchange());
+        EXPECT_TRUE(landing.holds(seed * 2 + (self ^ 1u), bytes)) << memory_kind_name(from) << " to " << memory_kind_name(to) << " " << bytes;
+      }
+    }
+  }
+}
+
+TEST(ChannelRanks, a_window_of_messages_keeps_its_order) {
+  Channel channel = pair_channel(2);
+  constexpr std::size_t kMessages = 2000;
+  std::vector<std::uint64_t> sent(kMessages), landed(kMessages);
+  std::vector<Op> ops(2 * kMessages);
+  Counter all;
+  const auto exchange = [&]() -> Task<void> {
+    for (std::size_t i = 0; i < kMessages; ++i) {
+      sent[i] = i * 3 + static_cast<std::uint64_t>(g_runtime->rank().value % 2);
+      ops[i].delivered = all.sink();
+      all.track(channel.post_recv(Buffer(&landed[i], 8), ops[i]), ops[i]);
+      ops[kMessages + i].source_free = all.sink();
+      all.track(channel.post_send(ConstBuffer(&sent[i], 8), ops[kMessages + i]), ops[kMessages + i]);
+    }
+    EXPECT_TRUE((co_await all).ok());
+  };
+  g_runtime->run(exchange());
+  for (std::size_t i = 0; i < kMessages; ++i) ASSERT_EQ(landed[i], i * 3 + static_cast<std::uint64_t>(1 - g_runtime->rank().value % 2));
+}
+
+TEST(ChannelRanks, truncation_is_told_to_both_sides) {
+  Channel channel = pair_channel(3);
+  const bool sends = g_runtime->rank().value % 2 == 0;
+  for (const std::size_t bytes : {std::size_t{100}, std::size_t{500'000}}) {
+    std::vector<std::byte> source(bytes), landing(60);
+    const auto exchange = [&]() -> Task<void> {
+      if (sends) {
+        const OpResult result = co_await channel.send(std::span(source), Moment::delivered);
+        EXPECT_EQ(result.status, Status::truncated) << bytes;
+      } else {
+        const OpResult result = co_await channel.recv(std::span(landing));
+        EXPECT_EQ(result.status, Status::truncated) << bytes;
+      }
+    };
+    g_runtime->run(exchange());
+  }
+}
+
+TEST(ChannelRanks, delivered_waits_for_the_receiver) {
+  Channel channel = pair_channel(4);
+  const bool sends = g_runtime->rank().value % 2 == 0;
+  int value = 41, got = 0;
+  bool receiver_started = false;
+  const auto exchange = [&]() -> Task<void> {
+    if (sends) {
+      Operation send = channel.send(ConstBuffer(&value, sizeof(int)), Moment::delivered);
+      Operation started = channel.recv(Buffer(&receiver_started, sizeof(bool)));
+      EXPECT_TRUE((co_await started).ok());
+      EXPECT_TRUE(receiver_started);
+      EXPECT_TRUE((co_await send).ok());
+    } else {
+      receiver_started = true;
+      EXPECT_TRUE((co_await channel.send(ConstBuffer(&receiver_started, sizeof(bool)))).ok());
+      EXPECT_TRUE((co_await channel.recv(Buffer(&got, sizeof(int)))).ok());
+      EXPECT_EQ(got, 41);
+    }
+  };
+  g_runtime->run(exchange());
+}
+
+TEST(ChannelRanks, a_ring_of_all_ranks_and_a_sleeping_receiver) {
+  const int self = g_runtime->rank().value;
+  const int size = g_runtime->size();
+  const auto id = [&](int from) { return ChannelId{5000 + static_cast<std::uint32_t>(from)}; };
+  Channel next = Channel::open(*g_runtime, Rank{(self + 1) % size}, id(self));
+  Channel previous = Channel::open(*g_runtime, Rank{(self + size - 1) % size}, id((self + size - 1) % size));
+  int token = 0;
+  const auto pass = [&]() -> Task<void> {
+    for (int round = 0; round < 20; ++round) {
+      if (self == 0) {
+        // Long enough for the others to fall asleep.
+        if (round % 10 == 0) {
+          const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+          static_cast<void>(g_runtime->worker().wait_until([] { return false; }, until - std::chrono::steady_clock::now()));
+        }
+        ++token;
+        EXPECT_TRUE((co_await next.send(ConstBuffer(&token, sizeof(int)))).ok());
+      }
+      EXPECT_TRUE((co_await previous.recv(Buffer(&token, sizeof(int)))).ok());
+      if (self != 0) {
+        ++token;
+        EXPECT_TRUE((co_await next.send(ConstBuffer(&token, sizeof(int)))).ok());
+      }
+    }
+  };
+  if (size > 2) {
+    g_runtime->run(pass());
+    EXPECT_EQ(token, self == 0 ? 20 * size : 19 * size + self + 1);
+  }
+}
+
+TEST(ChannelRanks, a_message_of_more_than_four_gigabytes) {
+  if (std::getenv("BRANT_TEST_HUGE") == nullptr) GTEST_SKIP() << "needs 9 GB of memory per process: set BRANT_TEST_HUGE=1";
+  Channel channel = pair_channel(6);
+  const std::size_t bytes = (std::size_t{4} << 30) + 4097;
+  Memory memory = g_runtime->allocate(g_runtime->device_kind(), bytes);
+  const bool sends = g_runtime->rank().value % 2 == 0;
+  const std::uint64_t mark = 0x0123456789abcdefu;
+  std::uint64_t last = 0;
+  if (sends) g_runtime->copy(memory.part(bytes - 8, 8), ConstBuffer(&mark, 8, MemoryKind::host));
+  const auto exchange = [&]() -> Task<void> {
+    const OpResult result = sends ? co_await channel.send(memory) : co_await channel.recv(memory);
+    EXPECT_TRUE(result.ok());
+    EXPECT_EQ(result.bytes, bytes);
+  };
+  g_runtime->run(exchange());
+  g_runtime->copy(Buffer(&last, 8, MemoryKind::host), memory.part(bytes - 8, 8));
+  EXPECT_EQ(last, mark);
+}
+
+}  // namespace
+}  // namespace brant
