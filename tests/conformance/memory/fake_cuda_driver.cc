@@ -1,0 +1,494 @@
+// A stand-in for NVIDIA's driver, built as libcuda.so.1: the functions the CUDA adapter calls, over host memory, done
+// at once. It lets a machine without a GPU check the adapter's own work: lookups, contexts, records, error codes,
+// clean-up. It says nothing about a GPU's timing or order, and it runs no kernels.
+//
+// Read at start: FAKE_CUDA_DEVICES (2), FAKE_CUDA_INIT (the answer of cuInit), FAKE_CUDA_OLD (no cuGetProcAddress_v2
+// behind the name), FAKE_CUDA_WITHOUT (a function the driver does not have), FAKE_CUDA_NAME (of the devices).
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+namespace {
+
+using Result = int;  // CUresult
+using DevicePointer = unsigned long long;
+constexpr Result kSuccess = 0;
+constexpr Result kInvalidValue = 1;
+constexpr Result kOutOfMemory = 2;
+constexpr Result kInvalidDevice = 101;
+constexpr Result kInvalidContext = 201;
+constexpr Result kNoBinary = 209;
+constexpr Result kInvalidHandle = 400;
+constexpr Result kNotFound = 500;
+constexpr Result kAlreadyRegistered = 712;
+constexpr Result kNotRegistered = 713;
+
+constexpr std::size_t kDeviceBytes = std::size_t{1} << 34;
+
+struct Memory {
+  std::size_t bytes = 0;
+  unsigned type = 0;  // 1 host, 2 device
+  bool managed = false;
+  bool registered = false;
+  bool pool = false;
+  bool imported = false;
+  int fd = -1;
+  int device = -1;
+  unsigned long long id = 0;
+};
+
+struct Context {
+  int device = 0;
+  int retained = 0;
+};
+
+struct Event {
+  bool timing = false;
+  bool recorded = false;
+  std::chrono::steady_clock::time_point time;
+};
+
+struct Handle {  // a CUipcMemHandle
+  std::int32_t pid;
+  std::int32_t fd;
+  std::uint64_t bytes;
+  std::uint64_t inode;
+  char rest[40];
+};
+static_assert(sizeof(Handle) == 64);
+
+std::recursive_mutex g_mutex;  // protects what follows
+std::map<std::uintptr_t, Memory> g_memory;
+std::map<std::string, int> g_failures;
+std::map<std::string, std::uint64_t> g_calls;
+std::set<void*> g_streams;
+std::set<void*> g_events;
+unsigned long long g_last_id = 0;
+Context g_contexts[8];
+thread_local void* t_current = nullptr;
+
+const char* variable(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : value;
+}
+int device_count() { return std::atoi(variable("FAKE_CUDA_DEVICES", "2")); }
+
+/// Counts the call and says whether it shall fail. `needs_context` is what the real driver demands.
+Result enter(const char* name, bool needs_context = true) {
+  const std::lock_guard lock(g_mutex);
+  ++g_calls[name];
+  const auto failure = g_failures.find(name);
+  if (failure != g_failures.end()) return failure->second;
+  return needs_context && t_current == nullptr ? kInvalidContext : kSuccess;
+}
+
+std::map<std::uintptr_t, Memory>::iterator memory_at(DevicePointer pointer) {
+  auto after = g_memory.upper_bound(pointer);
+  if (after == g_memory.begin()) return g_memory.end();
+  const auto found = std::prev(after);
+  return pointer - found->first < found->second.bytes ? found : g_memory.end();
+}
+
+std::size_t mapped_bytes(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+
+Result take(DevicePointer* pointer, std::size_t bytes, Memory memory) {
+  const std::lock_guard lock(g_mutex);
+  if (bytes == 0) return kInvalidValue;
+  if (bytes > kDeviceBytes) return kOutOfMemory;
+  memory.fd = ::memfd_create("fake-cuda", MFD_CLOEXEC);
+  if (memory.fd < 0 || ::ftruncate(memory.fd, static_cast<off_t>(mapped_bytes(bytes))) != 0) return kOutOfMemory;
+  void* base = ::mmap(nullptr, mapped_bytes(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, 0);
+  if (base == MAP_FAILED) return kOutOfMemory;
+  memory.bytes = bytes;
+  memory.id = ++g_last_id;
+  *pointer = reinterpret_cast<DevicePointer>(base);
+  g_memory[reinterpret_cast<std::uintptr_t>(base)] = memory;
+  return kSuccess;
+}
+
+Result give_back(DevicePointer pointer) {
+  const std::lock_guard lock(g_mutex);
+  const auto found = g_memory.find(pointer);
+  if (found == g_memory.end() || found->second.registered) return kInvalidValue;
+  ::munmap(reinterpret_cast<void*>(pointer), mapped_bytes(found->second.bytes));
+  ::close(found->second.fd);
+  g_memory.erase(found);
+  return kSuccess;
+}
+
+bool known_stream(void* stream) {
+  const std::lock_guard lock(g_mutex);
+  return g_streams.contains(stream);
+}
+bool known_event(void* event) {
+  const std::lock_guard lock(g_mutex);
+  return g_events.contains(event);
+}
+
+// --- The driver's functions, in the order of the adapter's table
+// ------------------------------------------------------
+
+Result init(unsigned) { return std::atoi(variable("FAKE_CUDA_INIT", "0")); }
+Result driver_version(int* version) { return *version = 13000, kSuccess; }
+Result error_name(Result code, const char** text) {
+  if (code == kOutOfMemory) return *text = "CUDA_ERROR_OUT_OF_MEMORY", kSuccess;
+  if (code == 100) return *text = "CUDA_ERROR_NO_DEVICE", kSuccess;
+  if (code == 719) return *text = "CUDA_ERROR_LAUNCH_FAILED", kSuccess;
+  if (code > 999) return kInvalidValue;
+  return *text = "CUDA_ERROR_OF_THE_FAKE", kSuccess;
+}
+Result error_string(Result code, const char** text) {
+  return *text = code == 2 ? "out of memory" : "as told", kSuccess;
+}
+
+Result device_get_count(int* count) { return *count = device_count(), enter("cuDeviceGetCount", false); }
+Result device_get(int* device, int ordinal) {
+  if (ordinal < 0 || ordinal >= device_count()) return kInvalidDevice;
+  return *device = ordinal, enter("cuDeviceGet", false);
+}
+Result device_get_name(char* name, int length, int device) {
+  std::snprintf(name, static_cast<std::size_t>(length), "%s %d", variable("FAKE_CUDA_NAME", "Fake GPU"), device);
+  return enter("cuDeviceGetName", false);
+}
+Result device_get_uuid(void* uuid, int device) {
+  for (int i = 0; i < 16; ++i) static_cast<unsigned char*>(uuid)[i] = static_cast<unsigned char>(i * 17);
+  static_cast<unsigned char*>(uuid)[15] = static_cast<unsigned char>(device);
+  return kSuccess;
+}
+Result device_total_mem(std::size_t* bytes, int) { return *bytes = kDeviceBytes, kSuccess; }
+Result device_get_attribute(int* value, int which, int) {
+  *value = which == 75 ? 9 : which == 76 ? 0 : 1;  // compute capability 9.0; every other ability is there
+  return kSuccess;
+}
+Result device_get_pci_bus_id(char* text, int length, int device) {
+  std::snprintf(text, static_cast<std::size_t>(length), "0000:%02x:00.0", 0x1b + device);
+  return kSuccess;
+}
+
+Result context_retain(void** context, int device) {
+  if (const Result result = enter("cuDevicePrimaryCtxRetain", false); result != kSuccess) return result;
+  const std::lock_guard lock(g_mutex);
+  g_contexts[device].device = device;
+  ++g_contexts[device].retained;
+  return *context = &g_contexts[device], kSuccess;
+}
+Result context_release(int device) {
+  if (const Result result = enter("cuDevicePrimaryCtxRelease", false); result != kSuccess) return result;
+  const std::lock_guard lock(g_mutex);
+  return g_contexts[device].retained-- > 0 ? kSuccess : kInvalidContext;
+}
+Result context_get_current(void** context) { return *context = t_current, enter("cuCtxGetCurrent", false); }
+Result context_set_current(void* context) { return t_current = context, enter("cuCtxSetCurrent", false); }
+thread_local void* t_below = nullptr;  // one level of the stack is all the adapter may use
+Result context_push(void* context) {
+  t_below = t_current;
+  return t_current = context, enter("cuCtxPushCurrent", false);
+}
+Result context_pop(void** context) {
+  *context = t_current;
+  return t_current = t_below, enter("cuCtxPopCurrent", false);
+}
+
+Result mem_alloc(DevicePointer* pointer, std::size_t bytes) {
+  const Result result = enter("cuMemAlloc");
+  if (result != kSuccess) return result;
+  return take(pointer, bytes, {.type = 2, .device = static_cast<Context*>(t_current)->device});
+}
+Result mem_free(DevicePointer pointer) {
+  const Result result = enter("cuMemFree");
+  return result != kSuccess ? result : give_back(pointer);
+}
+Result mem_alloc_managed(DevicePointer* pointer, std::size_t bytes, unsigned) {
+  const Result result = enter("cuMemAllocManaged");
+  return result != kSuccess ? result : take(pointer, bytes, {.type = 2, .managed = true, .device = 0});
+}
+Result mem_host_alloc(void** pointer, std::size_t bytes, unsigned) {
+  const Result result = enter("cuMemHostAlloc");
+  return result != kSuccess ? result : take(reinterpret_cast<DevicePointer*>(pointer), bytes, {.type = 1, .device = 0});
+}
+Result mem_free_host(void* pointer) {
+  const Result result = enter("cuMemFreeHost");
+  return result != kSuccess ? result : give_back(reinterpret_cast<DevicePointer>(pointer));
+}
+Result mem_host_register(void* pointer, std::size_t bytes, unsigned) {
+  if (const Result result = enter("cuMemHostRegister"); result != kSuccess) return result;
+  const std::lock_guard lock(g_mutex);
+  if (bytes == 0) return kInvalidValue;
+  if (memory_at(reinterpret_cast<DevicePointer>(pointer)) != g_memory.end()) return kAlreadyRegistered;
+  g_memory[reinterpret_cast<std::uintptr_t>(pointer)] = {.bytes = bytes, .type = 1, .registered = true, .device = 0};
+  return kSuccess;
+}
+Result mem_host_unregister(void* pointer) {
+  if (const Result result = enter("cuMemHostUnregister"); result != kSuccess) return result;
+  const std::lock_guard lock(g_mutex);
+  const auto found = g_memory.find(reinterpret_cast<std::uintptr_t>(pointer));
+  if (found == g_memory.end() || !found->second.registered) return kNotRegistered;
+  g_memory.erase(found);
+  return kSuccess;
+}
+
+void store_attribute(void* data, int attribute, std::uintptr_t base, const Memory& memory) {
+  switch (attribute) {
+    case 2: *static_cast<unsigned*>(data) = memory.type; break;
+    case 7: *static_cast<unsigned long long*>(data) = memory.id; break;
+    case 8: *static_cast<unsigned char*>(data) = memory.managed ? 1 : 0; break;
+    case 9: *static_cast<int*>(data) = memory.device; break;
+    case 10: *static_cast<unsigned char*>(data) = memory.type == 2 && !memory.pool && !memory.managed ? 1 : 0; break;
+    case 11: *static_cast<DevicePointer*>(data) = base; break;
+    case 12: *static_cast<std::size_t*>(data) = memory.bytes; break;
+    default: std::abort();  // the fake must be taught it first
+  }
+}
+Result pointer_get_attribute(void* data, int attribute, DevicePointer pointer) {
+  if (const Result result = enter("cuPointerGetAttribute", false); result != kSuccess) return result;
+  const std::lock_guard lock(g_mutex);
+  const auto found = memory_at(pointer);
+  if (found == g_memory.end() || (attribute == 7 && found->second.registered)) return kInvalidValue;
+  store_attribute(data, attribute, found->first, found->second);
+  return kSuccess;
+}
+Result pointer_get_attributes(unsigned count, int* attributes, void** data, DevicePointer pointer) {
+  if (const Result result = enter("cuPointerGetAttributes", false); result != kSuccess) return result;
+  const std::lock_guard lock(g_mutex);
+  const auto found = memory_at(pointer);
+  for (unsigned i = 0; i < count; ++i) {
+    const bool known = found != g_memory.end();
+    store_attribute(data[i], attributes[i], known ? found->first : 0, known ? found->second : Memory{.device = -2});
+  }
+  return kSuccess;
+}
+
+Result ipc_get(Handle* handle, DevicePointer pointer) {
+  if (const Result result = enter("cuIpcGetMemHandle"); result != kSuccess) return result;
+  const std::lock_guard lock(g_mutex);
+  const auto found = g_memory.find(pointer);
+  if (found == g_memory.end() || found->second.type != 2 || found->second.pool) return kInvalidValue;
+  struct stat info = {};
+  ::fstat(found->second.fd, &info);
+  *handle = {.pid = ::getpid(), .fd = found->second.fd, .bytes = found->second.bytes, .inode = info.st_ino, .rest = {}};
+  return kSuccess;
+}
+Result ipc_open(DevicePointer* pointer, Handle handle, unsigned flags) {
+  if (const Result result = enter("cuIpcOpenMemHandle"); result != kSuccess) return result;
+  if (flags != 1) return kInvalidValue;
+  if (handle.pid == ::getpid()) return kInvalidContext;  // as the real one
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%d/fd/%d", handle.pid, handle.fd);
+  const int fd = ::open(path, O_RDWR | O_CLOEXEC);
+  struct stat info = {};
+  if (fd < 0) return kInvalidValue;
+  if (::fstat(fd, &info) != 0 || info.st_ino != handle.inode) return ::close(fd), kInvalidValue;
+  void* base = ::mmap(nullptr, mapped_bytes(handle.bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED) return ::close(fd), kOutOfMemory;
+  const std::lock_guard lock(g_mutex);
+  g_memory[reinterpret_cast<std::uintptr_t>(base)] = {
+      .bytes = handle.bytes, .type = 2, .imported = true, .fd = fd, .device = 0, .id = ++g_last_id};
+  return *pointer = reinterpret_cast<DevicePointer>(base), kSuccess;
+}
+Result ipc_close(DevicePointer pointer) {
+  if (const Result result = enter("cuIpcCloseMemHandle"); result != kSuccess) return result;
+  return give_back(pointer);
+}
+
+Result stream_create(void** stream, unsigned flags) {
+  if (const Result result = enter("cuStreamCreate"); result != kSuccess) return result;
+  if (flags != 1) return kInvalidValue;  // CU_STREAM_NON_BLOCKING is what the interface promises
+  const std::lock_guard lock(g_mutex);
+  *stream = std::malloc(16);
+  g_streams.insert(*stream);
+  return kSuccess;
+}
+Result stream_destroy(void* stream) {
+  const std::lock_guard lock(g_mutex);
+  if (g_streams.erase(stream) == 0) return kInvalidHandle;
+  std::free(stream);
+  return enter("cuStreamDestroy");
+}
+Result on_stream(const char* name, void* stream) {
+  const Result result = enter(name);
+  return result != kSuccess ? result : known_stream(stream) ? kSuccess : kInvalidHandle;
+}
+Result stream_query(void* stream) { return on_stream("cuStreamQuery", stream); }
+Result stream_synchronize(void* stream) { return on_stream("cuStreamSynchronize", stream); }
+Result stream_wait_event(void* stream, void* event, unsigned) {
+  return known_event(event) ? on_stream("cuStreamWaitEvent", stream) : kInvalidHandle;
+}
+Result stream_write_value64(void* stream, DevicePointer address, std::uint64_t value, unsigned flags) {
+  if (const Result result = on_stream("cuStreamWriteValue64", stream); result != kSuccess) return result;
+  const std::lock_guard lock(g_mutex);
+  if (flags != 0 || memory_at(address) == g_memory.end()) return kInvalidValue;
+  __atomic_store_n(reinterpret_cast<std::uint64_t*>(address), value, __ATOMIC_RELEASE);
+  return kSuccess;
+}
+Result memcpy_async(DevicePointer destination, DevicePointer source, std::size_t bytes, void* stream) {
+  if (const Result result = on_stream("cuMemcpyAsync", stream); result != kSuccess) return result;
+  std::memmove(reinterpret_cast<void*>(destination), reinterpret_cast<const void*>(source), bytes);
+  return kSuccess;
+}
+Result memset_d8_async(DevicePointer destination, unsigned char value, std::size_t bytes, void* stream) {
+  if (const Result result = on_stream("cuMemsetD8Async", stream); result != kSuccess) return result;
+  std::memset(reinterpret_cast<void*>(destination), value, bytes);
+  return kSuccess;
+}
+
+Result event_create(void** event, unsigned flags) {
+  if (const Result result = enter("cuEventCreate"); result != kSuccess) return result;
+  const std::lock_guard lock(g_mutex);
+  auto* made = new Event;
+  made->timing = (flags & 2u) == 0;
+  g_events.insert(*event = made);
+  return kSuccess;
+}
+Result event_destroy(void* event) {
+  const std::lock_guard lock(g_mutex);
+  if (g_events.erase(event) == 0) return kInvalidHandle;
+  delete static_cast<Event*>(event);
+  return enter("cuEventDestroy");
+}
+Result event_record(void* event, void* stream) {
+  if (!known_event(event)) return kInvalidHandle;
+  const std::lock_guard lock(g_mutex);
+  static_cast<Event*>(event)->recorded = true;
+  static_cast<Event*>(event)->time = std::chrono::steady_clock::now();
+  return on_stream("cuEventRecord", stream);
+}
+Result event_query(void* event) { return known_event(event) ? enter("cuEventQuery") : kInvalidHandle; }
+Result event_elapsed_time(float* milliseconds, void* from, void* to) {
+  if (!known_event(from) || !known_event(to)) return kInvalidHandle;
+  const auto& [start, end] = std::pair{*static_cast<Event*>(from), *static_cast<Event*>(to)};
+  if (!start.timing || !end.timing || !start.recorded || !end.recorded) return kInvalidHandle;
+  *milliseconds = std::chrono::duration<float, std::milli>(end.time - start.time).count();
+  return enter("cuEventElapsedTime");
+}
+
+Result module_load_data(void**, const void*) {
+  const Result result = enter("cuModuleLoadData");
+  return result != kSuccess ? result : kNoBinary;
+}
+Result module_unload(void*) { return enter("cuModuleUnload"); }
+Result module_get_function(void**, void*, const char*) { return kNotFound; }
+Result launch_kernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+                     void**) {
+  return kInvalidHandle;
+}
+Result func_load(void*) { return kSuccess; }
+Result func_get_param_info(void*, std::size_t, std::size_t*, std::size_t*) { return kInvalidValue; }
+
+/// By name and the version in which the function got its signature: asking for an older one must not find it.
+struct Symbol {
+  const char* name;
+  void* function;
+  int version;
+};
+
+template <typename Function>
+Symbol symbol(const char* name, Function* function, int version) {
+  return {name, reinterpret_cast<void*>(function), version};
+}
+
+const Symbol kSymbols[] = {
+    symbol("cuInit", init, 2000),
+    symbol("cuDriverGetVersion", driver_version, 2020),
+    symbol("cuGetErrorName", error_name, 6000),
+    symbol("cuGetErrorString", error_string, 6000),
+    symbol("cuDeviceGetCount", device_get_count, 2000),
+    symbol("cuDeviceGet", device_get, 2000),
+    symbol("cuDeviceGetName", device_get_name, 2000),
+    symbol("cuDeviceGetUuid", device_get_uuid, 11040),
+    symbol("cuDeviceTotalMem", device_total_mem, 3020),
+    symbol("cuDeviceGetAttribute", device_get_attribute, 2000),
+    symbol("cuDeviceGetPCIBusId", device_get_pci_bus_id, 4010),
+    symbol("cuDevicePrimaryCtxRetain", context_retain, 7000),
+    symbol("cuDevicePrimaryCtxRelease", context_release, 11000),
+    symbol("cuCtxGetCurrent", context_get_current, 4000),
+    symbol("cuCtxSetCurrent", context_set_current, 4000),
+    symbol("cuCtxPushCurrent", context_push, 4000),
+    symbol("cuCtxPopCurrent", context_pop, 4000),
+    symbol("cuMemAlloc", mem_alloc, 3020),
+    symbol("cuMemFree", mem_free, 3020),
+    symbol("cuMemAllocManaged", mem_alloc_managed, 6000),
+    symbol("cuMemHostAlloc", mem_host_alloc, 2020),
+    symbol("cuMemFreeHost", mem_free_host, 2000),
+    symbol("cuMemHostRegister", mem_host_register, 6050),
+    symbol("cuMemHostUnregister", mem_host_unregister, 4000),
+    symbol("cuPointerGetAttribute", pointer_get_attribute, 4000),
+    symbol("cuPointerGetAttributes", pointer_get_attributes, 7000),
+    symbol("cuIpcGetMemHandle", ipc_get, 4010),
+    symbol("cuIpcOpenMemHandle", ipc_open, 11000),
+    symbol("cuIpcCloseMemHandle", ipc_close, 4010),
+    symbol("cuStreamCreate", stream_create, 2000),
+    symbol("cuStreamDestroy", stream_destroy, 4000),
+    symbol("cuStreamQuery", stream_query, 2000),
+    symbol("cuStreamSynchronize", stream_synchronize, 2000),
+    symbol("cuStreamWaitEvent", stream_wait_event, 3020),
+    symbol("cuStreamWriteValue64", stream_write_value64, 11070),
+    symbol("cuMemcpyAsync", memcpy_async, 4000),
+    symbol("cuMemsetD8Async", memset_d8_async, 3020),
+    symbol("cuEventCreate", event_create, 2000),
+    symbol("cuEventDestroy", event_destroy, 4000),
+    symbol("cuEventRecord", event_record, 2000),
+    symbol("cuEventQuery", event_query, 2000),
+    symbol("cuEventElapsedTime", event_elapsed_time, 2000),
+    symbol("cuModuleLoadData", module_load_data, 2000),
+    symbol("cuModuleUnload", module_unload, 2000),
+    symbol("cuModuleGetFunction", module_get_function, 2000),
+    symbol("cuLaunchKernel", launch_kernel, 4000),
+    symbol("cuFuncLoad", func_load, 12040),
+    symbol("cuFuncGetParamInfo", func_get_param_info, 12040),
+};
+
+}  // namespace
+
+extern "C" {
+
+[[gnu::visibility("default")]] Result cuGetProcAddress_v2(const char* name, void** function, int version,
+                                                          std::uint64_t flags, int* outcome) {
+  *function = nullptr;
+  *outcome = 1;  // not found
+  if (flags != 1 || std::strcmp(name, variable("FAKE_CUDA_WITHOUT", "")) == 0) return kNotFound;
+  const Symbol* found = std::find_if(std::begin(kSymbols), std::end(kSymbols),
+                                     [&](const Symbol& symbol) { return std::strcmp(symbol.name, name) == 0; });
+  if (found == std::end(kSymbols)) return kNotFound;
+  if (version < found->version) return *outcome = 2, kNotFound;  // the version is not sufficient
+  *function = found->function;
+  return *outcome = 0, kSuccess;
+}
+
+[[gnu::visibility("default")]] void fake_cuda_set_failure(const char* function, int code) {
+  const std::lock_guard lock(g_mutex);
+  g_failures.erase(function);
+  if (code != 0) g_failures[function] = code;
+}
+[[gnu::visibility("default")]] std::uint64_t fake_cuda_calls(const char* function) {
+  const std::lock_guard lock(g_mutex);
+  return g_calls[function];
+}
+[[gnu::visibility("default")]] int fake_cuda_retained(int device) {
+  const std::lock_guard lock(g_mutex);
+  return g_contexts[device].retained;
+}
+[[gnu::visibility("default")]] void* fake_cuda_foreign_alloc(std::uint64_t bytes, bool pool) {
+  DevicePointer pointer = 0;
+  return take(&pointer, bytes, {.type = 2, .pool = pool, .device = 0}) == kSuccess ? reinterpret_cast<void*>(pointer)
+                                                                                   : nullptr;
+}
+[[gnu::visibility("default")]] void fake_cuda_foreign_free(void* pointer) {
+  give_back(reinterpret_cast<DevicePointer>(pointer));
+}
+[[gnu::visibility("default")]] void fake_cuda_set_current(void* context) { t_current = context; }
+[[gnu::visibility("default")]] void* fake_cuda_get_current() { return t_current; }
+
+}  // extern "C"

@@ -1,0 +1,275 @@
+// The CUDA adapter's own work, checked with a stand-in for the driver (fake_cuda_driver.cc). With the real driver, or
+// none, these skip.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "conformance/memory/fake_cuda_driver.h"
+#include "conformance/memory/memory_fixture.h"
+#include "port/memory/devices.h"
+
+namespace brant::test {
+namespace {
+
+constexpr int kLaunchFailed = 719;
+constexpr int kDeinitialized = 4;
+constexpr int kNotReady = 600;
+constexpr int kOutOfMemory = 2;
+
+using Gpu = port::DeviceRequest::Gpu;
+
+/// True where the stand-in is what the name libcuda.so.1 finds. Loads it, but calls nothing.
+void* fake_library() {
+  static void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  return library != nullptr && ::dlsym(library, fake_cuda::kCalls) != nullptr ? library : nullptr;
+}
+
+template <typename Function>
+Function fake(const char* name) {
+  return reinterpret_cast<Function>(::dlsym(fake_library(), name));
+}
+
+class FakeDriver : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (fake_library() == nullptr) GTEST_SKIP() << "runs with the stand-in for the driver only";
+  }
+  void TearDown() override {
+    if (fake_library() == nullptr) return;
+    for (const char* name :
+         {"cuMemAlloc", "cuMemcpyAsync", "cuEventQuery", "cuMemFree", "cuDevicePrimaryCtxRelease", "cuCtxGetCurrent",
+          "cuDevicePrimaryCtxRetain", "cuIpcOpenMemHandle", "cuPointerGetAttributes"}) {
+      fail(name, 0);
+    }
+    fake<fake_cuda::SetCurrent>(fake_cuda::kSetCurrent)(nullptr);
+  }
+  static void fail(const char* function, int code) {
+    fake<fake_cuda::SetFailure>(fake_cuda::kSetFailure)(function, code);
+  }
+  static std::uint64_t calls(const char* function) { return fake<fake_cuda::Calls>(fake_cuda::kCalls)(function); }
+  static int retained(int device) { return fake<fake_cuda::Retained>(fake_cuda::kRetained)(device); }
+  static void* current() { return fake<fake_cuda::GetCurrent>(fake_cuda::kGetCurrent)(); }
+  static void set_current(void* context) { fake<fake_cuda::SetCurrent>(fake_cuda::kSetCurrent)(context); }
+  static std::unique_ptr<port::Device> open(int ordinal = -1) {
+    return port::open_device({.gpu = Gpu::cuda, .ordinal = ordinal});
+  }
+};
+
+TEST_F(FakeDriver, listing_gpus_makes_no_context) {
+  std::string reason;
+  const std::vector<port::GpuSummary> gpus = port::list_gpus(&reason);
+  ASSERT_EQ(gpus.size(), 2u) << reason;
+  EXPECT_EQ(gpus[1].ordinal, 1);
+  EXPECT_EQ(gpus[1].name, "Fake GPU 1");
+  EXPECT_EQ(gpus[1].uuid, "GPU-00112233-4455-6677-8899-aabbccddee01");
+  EXPECT_EQ(gpus[1].pci_bus_id, "0000:1c:00.0");
+  EXPECT_EQ(gpus[1].compute_major, 9);
+  EXPECT_FALSE(gpus[1].mig);
+  EXPECT_EQ(retained(0), 0);
+  EXPECT_EQ(retained(1), 0);
+  EXPECT_EQ(current(), nullptr);
+}
+
+TEST_F(FakeDriver, opening_one_gpu_touches_no_other_and_closing_lets_go) {
+  {
+    const auto device = open(1);
+    EXPECT_EQ(device->capabilities().ordinal, 1);
+    EXPECT_EQ(retained(0), 0);
+    EXPECT_EQ(retained(1), 1);
+    const Piece piece(*device, MemoryKind::cuda, 64);
+    EXPECT_EQ(device->query(piece.at())->device, 1);
+  }
+  EXPECT_EQ(retained(1), 0);
+}
+
+TEST_F(FakeDriver, the_local_rank_chooses_the_gpu) {
+  EXPECT_EQ(port::open_device({.local_rank = 1, .local_size = 2})->capabilities().ordinal, 1);
+  EXPECT_THROW(port::open_device({.local_rank = 2, .local_size = 3}), Error);
+  EXPECT_EQ(port::open_device({.local_rank = 2, .local_size = 3, .share_gpu = true})->capabilities().ordinal, 0);
+}
+
+TEST_F(FakeDriver, the_host_device_asks_the_driver_nothing) {
+  const auto host = port::open_device({.gpu = Gpu::none});
+  const std::uint64_t before = calls("cuPointerGetAttribute") + calls("cuPointerGetAttributes");
+  int on_stack = 0;
+  EXPECT_EQ(host->query(&on_stack).status(), Status::not_found);
+  EXPECT_EQ(calls("cuPointerGetAttribute") + calls("cuPointerGetAttributes"), before);
+}
+
+TEST_F(FakeDriver, a_thread_with_a_context_of_its_own_gets_it_back) {
+  const auto device = open(0);
+  int something = 0;
+  set_current(&something);
+  const Piece piece(*device, MemoryKind::cuda, 64);
+  EXPECT_EQ(current(), &something);
+  const StreamScope stream(*device);
+  EXPECT_EQ(device->streams()->fill(piece.at(), std::byte{1}, 64, stream), Status::ok);
+  EXPECT_EQ(current(), &something);
+}
+
+TEST_F(FakeDriver, a_thread_without_a_context_is_given_one_once) {
+  const auto device = open(0);
+  std::thread([&] {
+    EXPECT_EQ(current(), nullptr);
+    const StreamScope stream(*device);
+    EXPECT_NE(current(), nullptr);
+    const std::uint64_t before = calls("cuCtxSetCurrent") + calls("cuCtxPushCurrent");
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(device->streams()->poll(stream), Status::ok);
+    EXPECT_EQ(calls("cuCtxSetCurrent") + calls("cuCtxPushCurrent"), before);
+  }).join();
+}
+
+TEST_F(FakeDriver, a_foreign_pointer_is_asked_about_once_and_its_id_each_time) {
+  const auto device = open(0);
+  auto* foreign = static_cast<std::byte*>(fake<fake_cuda::ForeignAlloc>(fake_cuda::kForeignAlloc)(10000, false));
+  const Result<port::PointerInfo> first = device->query(foreign + 10);
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(first->kind, MemoryKind::cuda);
+  EXPECT_EQ(first->base, foreign);
+  EXPECT_EQ(first->bytes, 10000u);
+  const std::uint64_t full = calls("cuPointerGetAttributes");
+  const std::uint64_t id = calls("cuPointerGetAttribute");
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(device->query(foreign + i)->buffer_id, first->buffer_id);
+  EXPECT_EQ(calls("cuPointerGetAttributes"), full);
+  EXPECT_EQ(calls("cuPointerGetAttribute"), id + 10);
+  fake<fake_cuda::ForeignFree>(fake_cuda::kForeignFree)(foreign);
+  EXPECT_EQ(device->query(foreign).status(), Status::not_found);
+  auto* next = static_cast<std::byte*>(fake<fake_cuda::ForeignAlloc>(fake_cuda::kForeignAlloc)(9000, false));
+  EXPECT_EQ(next, foreign) << "the test needs the address to come back";
+  EXPECT_EQ(device->query(next)->bytes, 9000u);
+  EXPECT_NE(device->query(next)->buffer_id, first->buffer_id);
+  fake<fake_cuda::ForeignFree>(fake_cuda::kForeignFree)(next);
+}
+
+TEST_F(FakeDriver, own_memory_is_known_without_asking) {
+  const auto device = open(0);
+  const Piece piece(*device, MemoryKind::cuda, 64);
+  const std::uint64_t before = calls("cuPointerGetAttribute") + calls("cuPointerGetAttributes");
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(device->query(piece.at(5)).ok());
+  EXPECT_EQ(calls("cuPointerGetAttribute") + calls("cuPointerGetAttributes"), before);
+}
+
+TEST_F(FakeDriver, pool_memory_cannot_be_exported_and_says_so) {
+  const auto device = open(0);
+  void* pool = fake<fake_cuda::ForeignAlloc>(fake_cuda::kForeignAlloc)(4096, true);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(device->export_allocation(pool).status(), Status::not_supported);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("cudaMalloc"), std::string::npos);
+  fake<fake_cuda::ForeignFree>(fake_cuda::kForeignFree)(pool);
+}
+
+TEST_F(FakeDriver, a_foreign_pointer_is_exported_with_its_base) {
+  const auto device = open(0);
+  auto* foreign = static_cast<std::byte*>(fake<fake_cuda::ForeignAlloc>(fake_cuda::kForeignAlloc)(4096, false));
+  const Result<port::ExportRecord> record = device->export_allocation(foreign + 100);
+  ASSERT_TRUE(record.ok());
+  EXPECT_EQ(record->offset, 100u);
+  EXPECT_EQ(record->bytes, 4096u);
+  fake<fake_cuda::ForeignFree>(fake_cuda::kForeignFree)(foreign);
+}
+
+TEST_F(FakeDriver, errors_of_the_driver_keep_their_meaning) {
+  const auto device = open(0);
+  const StreamScope stream(*device);
+  const EventScope event(*device);
+  const Piece piece(*device, MemoryKind::cuda, 64);
+  fail("cuMemAlloc", kOutOfMemory);
+  EXPECT_EQ(device->allocate(MemoryKind::cuda, 64).status(), Status::no_memory);
+  fail("cuEventQuery", kNotReady);
+  EXPECT_EQ(device->streams()->poll(event), Status::in_progress);
+  fail("cuMemcpyAsync", kLaunchFailed);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(device->streams()->copy(piece.at(), piece.at(32), 8, stream), Status::device_failed);
+  EXPECT_EQ(device->streams()->copy(piece.at(), piece.at(32), 8, stream), Status::device_failed);
+  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string name = "cuMemcpyAsync failed: CUDA_ERROR_LAUNCH_FAILED";
+  EXPECT_NE(log.find(name), std::string::npos) << log;
+  EXPECT_EQ(log.find(name), log.rfind(name)) << "logged once";
+  fail("cuMemcpyAsync", 0);
+  EXPECT_EQ(device->streams()->copy(piece.at(), piece.at(32), 8, stream), Status::ok);
+}
+
+TEST_F(FakeDriver, closing_after_the_driver_has_gone_is_silent) {
+  auto device = open(0);
+  ASSERT_TRUE(device->allocate(MemoryKind::cuda, 64).ok());
+  for (const char* name : {"cuMemFree", "cuDevicePrimaryCtxRelease", "cuCtxGetCurrent"}) fail(name, kDeinitialized);
+  testing::internal::CaptureStderr();
+  device.reset();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(FakeDriver, a_context_that_cannot_be_had_is_an_error_in_words) {
+  fail("cuDevicePrimaryCtxRetain", kOutOfMemory);
+  try {
+    open(0);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::no_memory);
+    EXPECT_NE(std::string(error.what()).find("CUDA_ERROR_OUT_OF_MEMORY (out of memory)"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST_F(FakeDriver, managed_memory_beyond_the_gpus_is_refused) {
+  const auto device = open(0);
+  EXPECT_EQ(device->allocate(MemoryKind::cuda_managed, device->capabilities().memory_bytes + 1).status(),
+            Status::no_memory);
+}
+
+/// The reason that a fresh process gives, with one variable set: the driver is opened only once in a process.
+void expect_reason(const char* variable, const char* value, const char* words) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";  // starts this program again
+  ::setenv(variable, value, 1);
+  EXPECT_EXIT(
+      {
+        std::string reason;
+        const bool empty = port::list_gpus(&reason).empty();
+        std::fprintf(stderr, "reason: %s\n", reason.c_str());
+        ::_exit(empty ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), words)
+      << variable << "=" << value;
+  ::unsetenv(variable);
+}
+
+TEST_F(FakeDriver, whatever_is_broken_is_told_in_words) {
+  expect_reason("FAKE_CUDA_INIT", "100", "reason: the driver sees no GPU: CUDA_ERROR_NO_DEVICE");
+  expect_reason("FAKE_CUDA_INIT", "999", "reason: cuInit failed: CUDA_ERROR_OF_THE_FAKE");
+  expect_reason("FAKE_CUDA_INIT", "803", "different versions");
+  expect_reason("FAKE_CUDA_DEVICES", "0", "shows no GPU");
+  expect_reason("FAKE_CUDA_WITHOUT", "cuStreamWriteValue64", "lacks cuStreamWriteValue64.*525");
+}
+
+TEST_F(FakeDriver, a_slice_of_a_gpu_works_but_shares_nothing) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  ::setenv("FAKE_CUDA_NAME", "NVIDIA A100-SXM4-40GB MIG 1g.5gb", 1);
+  EXPECT_EXIT(
+      {
+        const auto device = open(0);
+        const Result<void*> pointer = device->allocate(MemoryKind::cuda, 64);
+        const bool right = port::list_gpus()[0].mig && !device->capabilities().exports && pointer.ok() &&
+                           device->export_allocation(*pointer).status() == Status::not_supported;
+        ::_exit(right ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "slice of a GPU");
+  ::unsetenv("FAKE_CUDA_NAME");
+}
+
+TEST_F(FakeDriver, one_gpu_assigned_by_the_environment_is_taken_by_any_rank) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  ::setenv("FAKE_CUDA_DEVICES", "1", 1);
+  ::setenv("CUDA_VISIBLE_DEVICES", "3", 1);
+  EXPECT_EXIT(::_exit(port::open_device({.local_rank = 3, .local_size = 4})->capabilities().ordinal),
+              testing::ExitedWithCode(0), "");
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  ::unsetenv("FAKE_CUDA_DEVICES");
+}
+
+}  // namespace
+}  // namespace brant::test
