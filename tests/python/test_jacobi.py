@@ -1,0 +1,226 @@
+"""Jacobi3D as users run it: under `brant run`, checked against a serial run and against NumPy, and given bad input."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("BRANT_BIN", ROOT / "build" / "bin"))
+
+pytestmark = pytest.mark.skipif(
+    not ((BIN / "brant").exists() and (BIN / "jacobi3d").exists()), reason="needs the release build: run 'make build'"
+)
+
+
+def command(*arguments, ranks=1) -> list[str]:
+    return [str(BIN / "brant"), "run", "-n", str(ranks), "--", str(BIN / "jacobi3d"), *map(str, arguments)]
+
+
+def jacobi(*arguments, ranks=1, gpu="none") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "BRANT_GPU": gpu}
+    return subprocess.run(command(*arguments, ranks=ranks), env=environment, text=True, capture_output=True, timeout=60)
+
+
+def sweep(field: np.ndarray) -> np.ndarray:
+    """One iteration in NumPy, with the additions in the program's order."""
+    padded = np.pad(field, 1)
+    padded[:, :, 0] = 1.0  # below; the corners and edges are not looked at
+    total = padded[1:-1, 1:-1, 1:-1].copy()
+    for axis in range(3):
+        for shift in (0, 2):
+            window = [slice(1, -1)] * 3
+            window[axis] = slice(shift, shift + field.shape[axis])
+            total += padded[tuple(window)]
+    return total * (1.0 / 7.0)
+
+
+def errors_of(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """The lines that begin with `error:`, whether or not the launcher put the rank before them."""
+    return [line for line in (done.stdout + done.stderr).splitlines() if re.match(r"(\[\d+\] )?error: ", line)]
+
+
+# --- Right answers -----------------------------------------------------------------------------------------------
+
+RUNS = [
+    # ranks, size, gpu, more arguments
+    (1, (17, 9, 5), "none", []),
+    (1, (16, 16, 16), "emulated", []),
+    (2, (32, 32, 32), "none", ["--path", "ucx"]),
+    (2, (33, 31, 29), "none", ["--path", "staged", "--overlap"]),
+    (2, (70, 3, 2), "none", ["--memory", "pinned"]),
+    (2, (31, 18, 27), "emulated", ["--path", "staged"]),
+    (3, (41, 30, 7), "none", ["--overlap"]),
+    (3, (7, 41, 30), "emulated", ["--overlap", "--residual-every", "3"]),
+    (4, (25, 26, 27), "none", ["--overlap", "--residual-every", "1"]),
+    (4, (5, 4, 2), "emulated", ["--compare"]),
+    (4, (40, 41, 6), "emulated", ["--path", "staged", "--overlap"]),
+]
+
+
+@pytest.mark.parametrize(("ranks", "size", "gpu", "more"), RUNS)
+def test_agrees_with_a_serial_run_to_the_last_bit(ranks, size, gpu, more):
+    done = jacobi("--size", *size, "--iterations", 9, "--warmup", 2, "--check", *more, ranks=ranks, gpu=gpu)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("to the last bit after 11 iterations") == (2 if "--compare" in more else 1)
+    assert ("emulated memory" in done.stdout) == (gpu == "emulated")
+
+
+@pytest.mark.parametrize(("ranks", "order"), [(1, "C"), (2, "F"), (3, "C"), (4, "F")])
+def test_input_becomes_the_output_numpy_computes(tmp_path, ranks, order):
+    field = np.asarray(np.random.default_rng(ranks).random((13, 11, 18)), order=order)
+    np.save(tmp_path / "in.npy", field)
+    files = ["--input", tmp_path / "in.npy", "--output", tmp_path / "out.npy"]
+    done = jacobi(*files, "--iterations", 4, "--warmup", 1, "--check", ranks=ranks)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for _ in range(5):
+        field = sweep(field)
+    result = np.load(tmp_path / "out.npy")
+    assert result.shape == (13, 11, 18)
+    np.testing.assert_array_equal(result, field)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.npy", "out.npy"]
+
+
+def test_output_of_device_memory_is_the_same(tmp_path):
+    results = []
+    for gpu in ("none", "emulated"):
+        done = jacobi("--size", 12, "--iterations", 3, "--output", tmp_path / gpu, ranks=2, gpu=gpu)
+        assert done.returncode == 0, done.stdout + done.stderr
+        results.append((tmp_path / gpu).read_bytes())
+    assert results[0] == results[1]
+
+
+def test_field_goes_to_the_solution_of_the_laplace_equation(tmp_path):
+    """Far along, a box that is as high as wide holds 1/6 in its middle: the one warm side of six."""
+    done = jacobi("--size", 9, "--iterations", 600, "--output", tmp_path / "out.npy", ranks=2)
+    assert done.returncode == 0, done.stderr
+    assert np.load(tmp_path / "out.npy")[4, 4, 4] == pytest.approx(1 / 6, abs=1e-9)
+
+
+# --- What it tells -----------------------------------------------------------------------------------------------
+
+
+def test_rows_say_what_was_measured(tmp_path):
+    rows_file = tmp_path / "rows.jsonl"
+    for _ in range(2):  # appended, not overwritten
+        arguments = ["--size-per-process", 8, 8, 8, "--iterations", 5, "--compare", "--json", rows_file]
+        done = jacobi(*arguments, ranks=2, gpu="emulated")
+        assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in rows_file.read_text().splitlines()]
+    assert [row["path"] for row in rows[1::2]] == ["staged", "staged"]
+    for row in rows:
+        assert row["bench"] == "jacobi3d"
+        assert row["model"] == "channel"
+        assert row["memory"] == "emulated"
+        assert row["cells"] == [8, 8, 16]
+        assert row["grid"] == [1, 1, 2]
+        assert row["n"] == 5
+        assert row["halo_bytes"] >= 8 * 8 * 8
+        assert 0 < row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"]
+        assert row["per_iteration_us"] == pytest.approx(row["compute_us"] + row["communication_us"], rel=0.01)
+        assert row["memory_bandwidth_fraction"] > 0
+        assert row["speedup_vs_staged"]["communication"] > 0
+
+
+def test_demo_checks_then_compares():
+    done = jacobi("--demo", "--size-per-process", 24, ranks=2)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "to the last bit" in done.stdout
+    assert "nothing to stage" in done.stdout
+
+
+def test_help_names_every_option_once():
+    done = jacobi("--help", ranks=2)
+    assert done.returncode == 0
+    assert len(re.findall(r"--residual-every", done.stdout)) == 1
+
+
+# --- Bad input ---------------------------------------------------------------------------------------------------
+
+BAD = [
+    (["--sise", 8], "sise"),
+    (["--size", 0], "0 x 0 x 0"),
+    (["--size", -4], "size"),
+    (["--size", 8, 8], "three"),
+    (["--size", "huge"], "size"),
+    (["--size", 8, "--size-per-process", 8], "size"),
+    (["--size", 400000], "GB of host memory"),
+    (["--size", 1, 1, 1], "1 x 1 x 1"),
+    (["--size", 8, "--iterations", 0], "iterations"),
+    (["--size", 8, "--path", "pigeon"], "pigeon"),
+    (["--size", 8, "--memory", "punched-cards"], "punched-cards"),
+    (["--size", 8, "--memory", "emulated", "--path", "shm"], "shm"),
+    (["--size", 512, "--check", "--iterations", 100000], "--check"),
+    (["--size", 8, "--output", "/nonexistent/out.npy"], "/nonexistent/out.npy"),
+    (["--size", 8, "--json", "/nonexistent/rows.jsonl"], "/nonexistent/rows.jsonl"),
+    (["--input", "/nonexistent/in.npy"], "/nonexistent/in.npy"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "named"), BAD)
+def test_bad_input_gets_one_error_that_names_it(arguments, named):
+    done = jacobi(*arguments, ranks=2)
+    assert done.returncode != 0
+    errors = errors_of(done)
+    assert len(errors) == 1, done.stdout + done.stderr
+    assert named in errors[0]
+
+
+@pytest.mark.parametrize(
+    ("array", "named"),
+    [
+        (np.zeros((4, 4, 4), dtype="<f4"), "<f4"),
+        (np.zeros((4, 4)), "(4, 4)"),
+        (np.zeros((4, 4, 4), dtype=">f8"), ">f8"),
+        (np.zeros((5, 4, 4)), "5 x 4 x 4"),
+    ],
+)
+def test_arrays_of_a_wrong_kind_are_refused(tmp_path, array, named):
+    np.save(tmp_path / "in.npy", array)
+    done = jacobi("--size", 4, "--input", tmp_path / "in.npy", ranks=2)
+    assert done.returncode != 0
+    assert len(errors_of(done)) == 1, done.stdout + done.stderr
+    assert named in errors_of(done)[0]
+    assert "in.npy" in errors_of(done)[0]
+
+
+def test_a_failed_run_leaves_the_old_output_alone(tmp_path):
+    (tmp_path / "out.npy").write_text("precious")
+    done = jacobi("--size", 1, "--output", tmp_path / "out.npy", ranks=2)
+    assert done.returncode != 0
+    assert (tmp_path / "out.npy").read_text() == "precious"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.skipif(any(pathlib.Path("/dev").glob("nvidia[0-9]")), reason="this machine has a GPU")
+def test_device_memory_without_a_device_is_refused():
+    done = jacobi("--size", 8, "--memory", "cuda", ranks=2)
+    assert done.returncode != 0
+    assert "GPU" in "".join(errors_of(done)), done.stdout + done.stderr
+
+
+def test_a_killed_process_ends_the_job():
+    """Whatever the others are at, they end within seconds."""
+    job = subprocess.Popen(
+        command("--size", 48, "--iterations", 1_000_000_000, ranks=3),
+        env={**os.environ, "BRANT_GPU": "none"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        assert b"Jacobi3D" in job.stdout.readline()
+        children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
+        ranks = [int(child) for child in children if b"jacobi3d" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes()]
+        os.kill(ranks[-1], signal.SIGKILL)
+        begin = time.monotonic()
+        assert job.wait(timeout=20) != 0
+        assert time.monotonic() - begin < 20
+    finally:
+        job.kill()
+        job.stdout.close()
