@@ -1,9 +1,13 @@
+#include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 
 #include <fmt/format.h>
 
+#include "base/env.h"
 #include "cli/bench/measure.h"
 #include "cli/bench/options.h"
 #include "cli/bench/row.h"
@@ -17,7 +21,7 @@ constexpr std::size_t kWindowMax = 1024;
 
 struct BenchArguments {
   bench::Options options;
-  std::string sizes;
+  std::optional<std::string> sizes;
   std::string min = "1";
   std::string max = "16M";
   std::string memory = "host";
@@ -28,15 +32,20 @@ struct BenchArguments {
 
 bench::Options checked_options(const BenchArguments& arguments) {
   bench::Options options = arguments.options;
-  options.sizes = arguments.sizes.empty()
+  options.sizes = !arguments.sizes
                       ? bench::sizes_between(bench::parse_size(arguments.min), bench::parse_size(arguments.max))
-                      : bench::parse_sizes(arguments.sizes);
+                      : bench::parse_sizes(*arguments.sizes);
   // CLI11 has checked that these are among the known names.
   static_cast<void>(memory_kind_from_name(arguments.memory, options.memory));
   static_cast<void>(path_from_name(arguments.path, options.path));
   options.raw_ucx = arguments.peer == "ucx";
   options.coroutines = arguments.api == "await";
   return options;
+}
+
+/// Most faults hit all ranks alike, and one report is enough: rank 0 speaks at once, and the launcher ends the others.
+void wait_to_be_ended() {
+  if (env_int("BRANT_RANK").value_or(0) > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
 }
 
 int run_bench(const BenchArguments& arguments) {
@@ -47,6 +56,7 @@ int run_bench(const BenchArguments& arguments) {
     bench::run_benchmark(options);
     return 0;
   } catch (const Error& fault) {
+    wait_to_be_ended();
     fmt::print(stderr, "brant bench: {}\n", fault.what());
     return fault.status() == Status::invalid_argument ? 2 : 1;
   }

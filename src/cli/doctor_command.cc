@@ -22,9 +22,19 @@ struct DoctorArguments {
   bool json = false;
 };
 
+/// Further lines stand below the first.
+std::string indented(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    result += c;
+    if (c == '\n') result.append(31, ' ');
+  }
+  return result;
+}
+
 void print_text(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
-    fmt::print("{:<8} {:<21} {}\n", doctor::level_name(finding.level), finding.name, finding.what);
+    fmt::print("{:<8} {:<21} {}\n", doctor::level_name(finding.level), finding.name, indented(finding.what));
     if (!finding.cure.empty()) fmt::print("{:<8} {:<21} cure: {}\n", "", "", finding.cure);
   }
 }

@@ -26,6 +26,36 @@ class Stopwatch {
   Clock::time_point last_ = Clock::now();
 };
 
+/// One message and its record, used again and again.
+class Transfer {
+ public:
+  Transfer() = default;
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+  ~Transfer() { op_.detach(); }
+
+  void post_send(Channel& channel, ConstBuffer source) noexcept {
+    flag_.done = false;
+    op_.source_free = flag_.sink();
+    note(channel.post_send(source, op_));
+  }
+  void post_recv(Channel& channel, Buffer landing) noexcept {
+    flag_.done = false;
+    op_.delivered = flag_.sink();
+    note(channel.post_recv(landing, op_));
+  }
+  [[nodiscard]] bool done() const noexcept { return flag_.done; }
+  [[nodiscard]] const OpResult& result() const noexcept { return flag_.result; }
+
+ private:
+  void note(Status posted) noexcept {
+    if (posted != Status::in_progress) flag_ = {true, {posted, op_.result.bytes}};
+  }
+
+  Op op_;
+  Flag flag_;
+};
+
 }  // namespace
 
 ChannelContender::ChannelContender(Session& session, const Options& options)
@@ -45,11 +75,10 @@ void ChannelContender::wait(Predicate&& done) noexcept {
 }
 
 void ChannelContender::fail(const OpResult& result, bool sends, std::size_t bytes) const {
-  throw Error(result.status,
-              fmt::format("brant bench: rank {} could not {} a message of {} bytes of {} memory {} rank {}: {}",
-                          session_.runtime().rank().value, sends ? "send" : "receive", bytes,
-                          memory_kind_name(session_.source(0).kind), sends ? "to" : "from",
-                          session_.channel().peer().value, status_text(result.status)));
+  throw Error(result.status, fmt::format("rank {} could not {} a message of {} bytes of {} memory {} rank {}: {}",
+                                         session_.runtime().rank().value, sends ? "send" : "receive", bytes,
+                                         memory_kind_name(session_.source(0).kind), sends ? "to" : "from",
+                                         session_.channel().peer().value, status_text(result.status)));
 }
 
 void ChannelContender::ping_pong(std::size_t bytes, std::span<double> round_trip_us) {
@@ -63,37 +92,24 @@ void ChannelContender::ping_pong(std::size_t bytes, std::span<double> round_trip
 }
 
 void ChannelContender::post_ping_pong(std::size_t bytes, std::span<double> round_trip_us) {
-  Channel& channel = session_.channel();
-  const Buffer source = session_.source(bytes);
-  const Buffer landing = session_.landing(bytes);
-  Op outgoing, incoming;
-  Flag sent, received;
-  const auto send = [&]() noexcept {
-    sent.done = false;
-    outgoing.source_free = sent.sink();
-    const Status posted = channel.post_send(source, outgoing);
-    if (posted != Status::in_progress) sent = {true, {posted, outgoing.result.bytes}};
-  };
-  const auto receive = [&]() noexcept {
-    received.done = false;
-    incoming.delivered = received.sink();
-    const Status posted = channel.post_recv(landing, incoming);
-    if (posted != Status::in_progress) received = {true, {posted, incoming.result.bytes}};
-  };
+  Transfer outgoing, incoming;
+  const auto send = [&]() noexcept { outgoing.post_send(session_.channel(), session_.source(bytes)); };
+  const auto receive = [&]() noexcept { incoming.post_recv(session_.channel(), session_.landing(bytes)); };
   Stopwatch watch;
   for (double& sample : round_trip_us) {
     if (session_.leads()) {
       send();
       receive();
-      wait([&]() noexcept { return received.done && sent.done; });
+      // After a failed send no answer comes.
+      wait([&]() noexcept { return outgoing.done() && (incoming.done() || !outgoing.result().ok()); });
     } else {
       receive();
-      wait([&]() noexcept { return received.done; });
+      wait([&]() noexcept { return incoming.done(); });
       send();
-      wait([&]() noexcept { return sent.done; });
+      wait([&]() noexcept { return outgoing.done(); });
     }
-    if (!sent.result.ok()) fail(sent.result, true, bytes);
-    if (!received.result.ok() || received.result.bytes != bytes) fail(received.result, false, bytes);
+    if (!outgoing.result().ok()) fail(outgoing.result(), true, bytes);
+    if (!incoming.result().ok() || incoming.result().bytes != bytes) fail(incoming.result(), false, bytes);
     sample = watch.lap_us();
   }
 }
@@ -107,6 +123,7 @@ Task<void> ChannelContender::await_ping_pong(std::size_t bytes, std::span<double
     OpResult sent, received;
     if (session_.leads()) {
       Operation outgoing = channel.send(source);
+      if (outgoing.done() && !outgoing.result().ok()) fail(outgoing.result(), true, bytes);  // no answer would come
       Operation incoming = channel.recv(landing);
       received = co_await incoming;
       sent = co_await outgoing;
@@ -128,9 +145,13 @@ void ChannelContender::transfer_window(bool sends, Buffer memory, std::size_t wi
     op.source_free = sends ? counter.sink() : Completion{};  // a post that completed at once has left its sink in place
     op.delivered = sends ? Completion{} : counter.sink();
     counter.track(sends ? channel.post_send(memory, op) : channel.post_recv(memory, op), op);
+    if (!counter.result().ok()) break;
   }
-  wait([&]() noexcept { return counter.pending() == 0; });
-  if (!counter.result().ok()) fail(counter.result(), sends, memory.bytes);
+  wait([&]() noexcept { return counter.pending() == 0 || !counter.result().ok(); });
+  if (counter.result().ok()) return;
+  const OpResult fault = counter.result();
+  for (std::size_t i = 0; i < window; ++i) ops_[i].detach();
+  fail(fault, sends, memory.bytes);
 }
 
 void ChannelContender::windows(std::size_t bytes, std::size_t window, std::span<double> window_us) {

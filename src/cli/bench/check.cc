@@ -52,8 +52,10 @@ class Checker {
       op.delivered = sends ? Completion{} : counter.sink();
       counter.track(sends ? channel.post_send(place(i, bytes), op) : channel.post_recv(place(i, bytes), op), op);
     }
-    static_cast<void>(session_.runtime().worker().wait_until([&]() noexcept { return counter.pending() == 0; }));
+    static_cast<void>(session_.runtime().worker().wait_until(
+        [&]() noexcept { return counter.pending() == 0 || !counter.result().ok(); }));
     const OpResult total = counter.result();
+    for (std::size_t i = 0; i < count; ++i) ops_[i].detach();
     if (!total.ok() || total.bytes != bytes * count) {
       throw Error(total.ok() ? Status::internal : total.status,
                   fmt::format("check: rank {} {} {} messages of {} bytes of {} memory: {} ({} bytes moved)",

@@ -21,8 +21,7 @@ void Link::finish(Status posted, Op& op, Flag& flag, std::size_t bytes, const ch
   }
   if (posted != Status::ok || op.result.bytes != bytes) {
     throw Error(posted == Status::ok ? Status::internal : posted,
-                fmt::format("brant bench: {} {} bytes with rank {}: {}", what, bytes, channel_.peer().value,
-                            status_text(posted)));
+                fmt::format("{} {} bytes with rank {}: {}", what, bytes, channel_.peer().value, status_text(posted)));
   }
 }
 
@@ -52,8 +51,7 @@ std::vector<std::byte> Link::receive_block() {
   std::uint64_t length = 0;
   receive(std::as_writable_bytes(std::span(&length, 1)));
   if (length > kBlockBytesMax)
-    throw Error(Status::internal,
-                fmt::format("brant bench: rank {} announced {} bytes", channel_.peer().value, length));
+    throw Error(Status::internal, fmt::format("rank {} announced {} bytes", channel_.peer().value, length));
   std::vector<std::byte> block(static_cast<std::size_t>(length));
   if (length != 0) receive(block);
   return block;

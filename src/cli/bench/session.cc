@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "core/engine.h"
+#include "core/path_choice.h"
+
 namespace brant::cli::bench {
 namespace {
 
@@ -35,16 +38,27 @@ RuntimeOptions runtime_options(const Options& options) {
 void require_pairs(const Options& options, int ranks) {
   const char* const name = kind_name(options.kind);
   if (ranks < 2) {
-    throw Error(
-        Status::invalid_argument,
-        fmt::format(
-            "brant bench {}: this is a job of {} process, but messages need two: brant run -n 2 -- brant bench {}",
-            name, ranks, name));
+    throw Error(Status::invalid_argument,
+                fmt::format("{}: this is a job of {} process, but messages need two: brant run -n 2 -- brant bench {}",
+                            name, ranks, name));
   }
   if (ranks % 2 != 0) {
     throw Error(Status::invalid_argument,
-                fmt::format("brant bench {}: {} processes do not make pairs: use an even number", name, ranks));
+                fmt::format("{}: {} processes do not make pairs: use an even number", name, ranks));
   }
+}
+
+/// A forced path that cannot carry this memory at all; whether two processes share memory is seen when they try.
+void require_path(const Options& options, Runtime& runtime) {
+  PathQuery query;
+  query.kind = options.memory;
+  query.wire_takes_kind = runtime.worker().engine().wire().capabilities().takes(options.memory);
+  query.shm_open = true;
+  query.forced = options.path;
+  const PathChoice choice = choose_path(query);
+  if (choice.status == Status::ok) return;
+  throw Error(choice.status, fmt::format("--path {} cannot carry {} memory: {}", path_name(options.path),
+                                         memory_kind_name(options.memory), choice.reason));
 }
 
 }  // namespace
@@ -56,6 +70,7 @@ Session::Session(const Options& options) : runtime_(runtime_options(options)) {
   leads_ = self < half;
   pair_ = self % half;
   const Rank other{leads_ ? self + half : self - half};
+  require_path(options, runtime_);
   if (self == 0) {
     for (int rank = 1; rank < ranks(); ++rank) star_.emplace_back(runtime_, Rank{rank}, star_channel(rank));
   } else {

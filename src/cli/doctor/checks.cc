@@ -58,9 +58,13 @@ const char* level_name(Level level) noexcept {
 Finding check_ucx(const Facts& facts) {
   if (!facts.ucx_version.empty() && facts.ucx_error.empty())
     return ok("UCX", fmt::format("{} from {}", facts.ucx_version, facts.ucx_path));
+  const std::size_t cure = facts.ucx_error.find("Cure: ");
+  const std::string what = facts.ucx_error.substr(0, cure);
   return problem(
-      "UCX", facts.ucx_error.empty() ? "no UCX library was found" : facts.ucx_error,
-      "without UCX only jobs of one process run: `make setup`, or install a system UCX and set BRANT_UCX=system");
+      "UCX", (what.empty() ? "no UCX library was found" : what.substr(0, what.find_last_not_of(" \n") + 1)),
+      cure != std::string::npos
+          ? facts.ucx_error.substr(cure + 6)
+          : "without UCX only jobs of one process run: `make setup`, or install a system UCX and set BRANT_UCX=system");
 }
 
 Finding check_one_ucx(const Facts& facts) {

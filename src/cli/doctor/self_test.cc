@@ -79,8 +79,11 @@ Outcome run_command(std::vector<std::string> command) {
   return outcome;
 }
 
-/// The last line that says something, without trailing space.
-std::string last_line(const std::string& text) {
+/// The benchmark's own complaint, else the last line that says something.
+std::string complaint(const std::string& text) {
+  if (const std::size_t own = text.find("brant bench: "); own != std::string::npos) {
+    return text.substr(own, std::min(text.find('\n', own), text.size()) - own);
+  }
   const std::size_t end = text.find_last_not_of(" \n");
   if (end == std::string::npos) return "no output";
   const std::size_t begin = text.rfind('\n', end);
@@ -111,7 +114,7 @@ Finding exchange_messages(const std::string& self, const std::string& memory) {
     return {
         Level::problem, name,
         fmt::format("two processes could not exchange 8 B and 1 MiB of {} memory (exit code {}): {}", memory,
-                    outcome.exit_code, last_line(outcome.output)),
+                    outcome.exit_code, complaint(outcome.output)),
         fmt::format("see the lines above; to repeat it: brant bench latency --sizes 8,1M --check --memory {}", memory)};
   }
   return {Level::ok,
@@ -128,6 +131,7 @@ std::vector<Finding> run_self_tests(const Facts& facts) {
     return {{Level::warning, "exchange", "not tried: this process was started by `brant run`",
              "start `brant doctor` by itself"}};
   }
+  if (!facts.ucx_error.empty()) return {{Level::warning, "exchange", "not tried: there is no UCX", ""}};
   std::error_code error;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) return {{Level::warning, "exchange", "not tried: /proc is not mounted", "mount /proc"}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -73,6 +74,7 @@ PathReport describe_path(Path path, std::uint32_t offered, std::uint32_t wire_ki
     report.reason = "processes cannot reach each other without UCX";
     return report;
   }
+  std::vector<std::pair<std::string, std::string>> refusals;  // reason, kinds
   for (int kind = 1; kind < kMemoryKindCount; ++kind) {
     if (((offered >> kind) & 1u) == 0) continue;
     PathQuery query;
@@ -80,13 +82,21 @@ PathReport describe_path(Path path, std::uint32_t offered, std::uint32_t wire_ki
     query.wire_takes_kind = (wire_kinds >> kind) & 1u;
     query.forced = path;
     const PathChoice choice = choose_path(query);
+    const std::string name(memory_kind_name(query.kind));
     if (choice.status == Status::ok) {
-      report.kinds.emplace_back(memory_kind_name(query.kind));
+      report.kinds.push_back(name);
+      continue;
+    }
+    const auto known =
+        std::find_if(refusals.begin(), refusals.end(), [&](const auto& each) { return each.first == choice.reason; });
+    if (known == refusals.end()) {
+      refusals.emplace_back(choice.reason, name);
     } else {
-      const std::string why = fmt::format("{}: {}", memory_kind_name(query.kind), choice.reason);
-      report.reason += report.reason.empty() ? why : "; " + why;
+      known->second += " " + name;
     }
   }
+  for (const auto& [reason, kinds] : refusals)
+    report.reason += fmt::format("{}{}: {}", report.reason.empty() ? "" : "; ", kinds, reason);
   return report;
 }
 

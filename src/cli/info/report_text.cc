@@ -17,7 +17,15 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-std::string line(std::string_view name, std::string_view text) { return fmt::format("{:<12} {}\n", name, text); }
+/// Further lines of `text` stand below its first.
+std::string line(std::string_view name, std::string_view text) {
+  std::string result = fmt::format("{:<12} ", name);
+  for (const char c : text) {
+    result += c;
+    if (c == '\n') result.append(13, ' ');
+  }
+  return result + "\n";
+}
 
 std::string gpu_text(const CudaDeviceSummary& gpu) {
   return fmt::format("{}  {:.0f} GiB, compute {}.{}, pci {}, {}{}", gpu.name,
