@@ -230,6 +230,11 @@ Status Engine::resolve_kind(const void* data, std::size_t bytes, MemoryKind& kin
 }
 
 void Engine::check_peers() noexcept {
+  if (std::exchange(suspects_, false)) {
+    for (Peer& peer : peers_) {
+      if (peer.suspected) lose(peer);
+    }
+  }
   if (!detector_.watching()) return;
   for (const int rank : detector_.poll()) lose(peers_[static_cast<std::size_t>(rank)]);
 }
@@ -273,6 +278,7 @@ unsigned Engine::progress() noexcept {
     poller = following;
   }
   events += run_commands();
+  if (suspects_) check_peers();
   ++counters_.progress_calls;
   const bool look_at_clock = counters_.progress_calls % kPeerCheckInterval == 0;
   if (look_at_clock || !timers_.empty()) {

@@ -37,6 +37,7 @@ struct Peer {
   bool same_host = false;
   bool same_process = false;
   bool lost = false;
+  bool suspected = false;
   IntrusiveList<PeerOp, &PeerOp::peer_hook> outstanding;
 };
 
@@ -119,6 +120,11 @@ class Engine {
   /// Connects on first use. Throws invalid_argument for a rank outside the job, peer_lost if the process is gone.
   Peer& peer(Rank rank);
   void add_outstanding(Peer& peer, PeerOp& op) noexcept { peer.outstanding.push_back(op); }
+  /// The network failed towards this peer: it is given up in the next progress, as if its process had died.
+  void suspect(Peer& peer) noexcept {
+    peer.suspected = true;
+    suspects_ = true;
+  }
   void remove_outstanding(Peer& peer, PeerOp& op) noexcept {
     if (IntrusiveList<PeerOp, &PeerOp::peer_hook>::linked(op)) peer.outstanding.remove(op);
   }
@@ -199,6 +205,7 @@ class Engine {
   std::vector<std::pair<const char*, std::unique_ptr<Service>>> services_;
   unsigned spin_limit_;
   TimePoint next_peer_check_{};
+  bool suspects_ = false;
 };
 
 }  // namespace brant

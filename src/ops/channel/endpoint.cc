@@ -69,9 +69,14 @@ void ChannelEndpoint::attach(Transfer& transfer, Op& op) noexcept {
   engine().add_outstanding(peer_, transfer);
 }
 
-Status ChannelEndpoint::final_status(const Transfer& transfer, Status status) const noexcept {
+Status ChannelEndpoint::final_status(const Transfer& transfer, Status status) noexcept {
   if (status == Status::ok || status == Status::truncated) return status;
   if (peer_.lost) return Status::peer_lost;
+  if (status == Status::io_error || status == Status::peer_lost) {
+    // The network may notice a death before the process table shows it, and cannot use the connection any more either way.
+    engine().suspect(peer_);
+    return Status::peer_lost;
+  }
   return transfer.outcome != Status::ok ? transfer.outcome : status;
 }
 
@@ -366,7 +371,11 @@ void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
     case TransferStage::on_wire:
       if (transfer.is_send) return;  // a lost peer's sends are ended by the wire's disconnect
       transfer.outcome = why;
-      engine().wire().cancel(transfer.wire);
+      if (why == Status::peer_lost) {
+        engine().wire().abandon(transfer.wire);
+      } else {
+        engine().wire().cancel(transfer.wire);
+      }
       return;
   }
 }

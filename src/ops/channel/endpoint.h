@@ -73,7 +73,7 @@ class ChannelEndpoint {
   static void on_copied(StageCopy& copy, Status status) noexcept;
   static void on_lost(PeerOp& op) noexcept;
   void withdraw(Transfer& transfer, Status why) noexcept;
-  Status final_status(const Transfer& transfer, Status status) const noexcept;
+  Status final_status(const Transfer& transfer, Status status) noexcept;
 
   ChannelTable& table_;
   Peer& peer_;
