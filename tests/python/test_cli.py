@@ -1,0 +1,219 @@
+"""`brant bench`, `brant info` and `brant doctor` as their users see them. Figures are read, never judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GIVEN = pathlib.Path(os.environ.get("BRANT_BIN", ROOT / "build" / "bin"))
+BRANT = GIVEN / "brant" if GIVEN.is_dir() else GIVEN
+LIMIT_S = 60
+FEW = ["--iterations", "5", "--warmup", "1"]
+FIELDS = [
+    "bench", "model", "memory", "trigger", "path", "bytes", "window", "ranks", "n", "us", "gb_s", "peer",
+    "brant", "ucx", "cuda", "gpu", "cpu", "host",
+]  # fmt: skip
+
+pytestmark = pytest.mark.skipif(not os.access(BRANT, os.X_OK), reason=f"{BRANT} is not built (BRANT_BIN names another)")
+
+
+def brant(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("BRANT_", "UCX_"))}
+    return subprocess.run(
+        [str(BRANT), *arguments],
+        text=True,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=LIMIT_S,
+        env={**env, **environment},
+    )
+
+
+def bench(*arguments: str, **environment: str) -> str:
+    done = brant("bench", *arguments, **environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def rows_of(path: pathlib.Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("kind", ["latency", "bandwidth"])
+def test_rows_are_complete_and_in_order(kind: str, tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    bench(kind, "--sizes", "1M,0,8,64K", "--peer", "ucx", "--json", str(file), *FEW)
+    rows = rows_of(file)
+    assert [row["bytes"] for row in rows] == [0, 0, 8, 8, 65536, 65536, 1048576, 1048576]
+    assert [row["peer"] for row in rows] == [None, "ucx"] * 4
+    for row in rows:
+        assert list(row) == FIELDS
+        assert (row["bench"], row["model"], row["memory"], row["trigger"]) == (kind, "channel", "host", "host")
+        assert (row["ranks"], row["n"], row["window"]) == (2, 5, 1 if kind == "latency" else 64)
+        assert row["path"] in ("ucx", "shm")
+        assert 0 < row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"]
+        assert (row["gb_s"] > 0) == (row["bytes"] >= 65536) or row["bytes"] == 8
+        assert re.fullmatch(r"\d+\.\d+\.\d+(\+\S+)?", row["brant"]) and re.fullmatch(r"\d+\.\d+\.\d+", row["ucx"])
+        assert row["gpu"] is None and row["cpu"] and row["host"]
+    again = len(rows)
+    bench(kind, "--sizes", "8", "--json", str(file), *FEW)
+    assert len(rows_of(file)) == again + 1, "rows are appended"
+
+
+def test_the_table_has_a_line_per_size() -> None:
+    lines = [line for line in bench("latency", "--min", "2", "--max", "9", *FEW).splitlines() if line[0] != "#"]
+    assert [line.split()[0] for line in lines] == ["bytes", "2", "4", "8", "9"]
+    assert len({len(line) for line in lines}) == 1, "columns are aligned"
+
+
+@pytest.mark.parametrize(
+    ("memory", "path", "taken"),
+    [
+        ("host", "auto", "ucx|shm"),
+        ("host", "ucx", "ucx"),
+        ("host", "staged", "staged"),
+        ("pinned", "auto", "ucx|shm"),
+        ("emulated", "auto", "staged"),
+        ("emulated", "staged", "staged"),
+    ],
+)
+def test_every_byte_is_right(memory: str, path: str, taken: str, tmp_path: pathlib.Path) -> None:
+    for kind in ("latency", "bandwidth"):
+        file = tmp_path / f"{kind}.jsonl"
+        more = ["--window", "8"] if kind == "bandwidth" else []
+        options = ["--memory", memory, "--path", path, "--sizes", "1,4097,300K", "--check", "--json", str(file)]
+        bench(kind, *options, *more, "--iterations", "3", "--warmup", "0")
+        for row in rows_of(file):
+            assert re.fullmatch(taken, row["path"]) and row["memory"] == memory
+
+
+def test_shared_memory_works_or_says_why_not(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    done = brant("bench", "latency", "--path", "shm", "--sizes", "8,64K", "--check", "--json", str(file), *FEW)
+    if done.returncode == 0:
+        assert {row["path"] for row in rows_of(file)} == {"shm"}
+    else:
+        assert "path shm cannot carry 8 bytes of host memory" in done.stderr
+        assert rows_of(file) == [], "nothing half-measured"
+
+
+def test_coroutines_and_spinning_give_the_same_rows(tmp_path: pathlib.Path) -> None:
+    for option in (["--api", "await"], ["--spin"]):
+        assert " 5\n" in bench("latency", "--sizes", "8,256K", "--check", *FEW, *option)
+
+
+def test_four_processes_make_two_pairs(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    done = brant("run", "-n", "4", "--no-prefix", "--", str(BRANT), "bench", "latency", "--pairs", "--sizes", "8,64K",
+                 "--check", "--json", str(file), *FEW)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [(row["ranks"], row["n"]) for row in rows_of(file)] == [(4, 10), (4, 10)]
+
+
+def test_a_path_from_the_environment_is_seen_in_the_rows(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    bench("latency", "--sizes", "8", "--json", str(file), *FEW, BRANT_PATH="staged")
+    assert rows_of(file)[0]["path"] == "staged"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["latency", "--sizes", "12Q"], "'12Q' is not a size"),
+        (["latency", "--sizes", ""], "'' is not a size"),
+        (["latency", "--sizes", "8,,9"], "'' is not a size"),
+        (["latency", "--min", "8", "--max", "4"], "smallest size 8 is above the largest 4"),
+        (["latency", "--sizes", "8", "--max", "4"], "--sizes"),
+        (["latency", "--window", "4"], "--window"),
+        (["bandwidth", "--window", "0"], "--window"),
+        (["bandwidth", "--window", "1025"], "--window"),
+        (["latency", "--iterations", "0"], "--iterations"),
+        (["latency", "--memory", "vram"], "--memory"),
+        (["latency", "--path", "pigeon"], "--path"),
+        (["latency", "--peer", "mpi"], "--peer"),
+        (["latency", "--json", "/nonexistent/rows"], "/nonexistent/rows"),
+        (
+            ["latency", "--path", "ucx", "--memory", "emulated", "--sizes", "8"],
+            "--path ucx cannot carry emulated memory",
+        ),
+        (["throughput"], "throughput"),
+        ([], "subcommand"),
+    ],
+)
+def test_wrong_options_are_named(arguments: list[str], text: str) -> None:
+    done = brant("bench", *arguments)
+    assert done.returncode != 0
+    assert text in done.stderr
+    assert len([line for line in done.stderr.splitlines() if line.startswith("brant bench:")]) <= 1, "one clear error"
+
+
+@pytest.mark.parametrize(("ranks", "text"), [("1", "messages need two"), ("3", "do not make pairs")])
+def test_odd_numbers_of_processes_are_refused(ranks: str, text: str) -> None:
+    done = brant("run", "-n", ranks, "--no-prefix", "--", str(BRANT), "bench", "latency", "--sizes", "8")
+    assert done.returncode != 0 and text in done.stderr
+    assert done.stderr.count("brant bench:") == 1
+
+
+def test_memory_of_a_gpu_that_is_not_there_is_refused() -> None:
+    if json.loads(brant("info", "--json").stdout)["cuda"]["gpus"]:
+        pytest.skip("this machine has a GPU")
+    done = brant("bench", "latency", "--memory", "cuda", "--sizes", "8")
+    assert done.returncode != 0
+    assert "a GPU was asked for, but there is none" in done.stderr
+
+
+def test_info_tells_versions_kinds_and_paths() -> None:
+    info = json.loads(brant("info", "--json").stdout)
+    assert list(info) == ["brant", "host", "cpu", "cores", "launcher", "ucx", "cuda", "kinds", "paths"]
+    assert info["cores"] >= 1 and {"host", "pinned", "emulated"} <= set(info["kinds"])
+    assert {path["name"] for path in info["paths"]} == {"ucx", "shm", "staged"}
+    assert info["ucx"]["version"] and "host" in info["ucx"]["kinds"]
+    assert any(name.startswith("tcp") for name in info["ucx"]["transports"]) or info["ucx"]["transports_reason"]
+    assert info["cuda"]["gpus"] or info["cuda"]["reason"], "no GPU comes with the reason"
+    text = brant("info").stdout
+    assert info["ucx"]["version"] in text and "path staged" in text
+
+
+def test_info_works_without_ucx_and_says_so() -> None:
+    done = brant("info", "--json", BRANT_UCX="/nonexistent")
+    info = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert info["ucx"]["version"] is None and "/nonexistent" in info["ucx"]["reason"]
+    assert all(path["kinds"] == [] for path in info["paths"])
+
+
+def test_info_names_the_launcher() -> None:
+    done = brant("run", "-n", "1", "--", str(BRANT), "info", "--json")
+    assert json.loads(done.stdout)["launcher"] == "brant run"
+
+
+def test_doctor_finds_nothing_wrong_here_or_says_what() -> None:
+    done = brant("doctor", "--json")
+    findings = json.loads(done.stdout)
+    assert {finding["level"] for finding in findings} <= {"ok", "warning", "problem"}
+    assert done.returncode == (1 if any(finding["level"] == "problem" for finding in findings) else 0)
+    assert all(finding["cure"] for finding in findings if finding["level"] == "problem")
+    assert next(finding for finding in findings if finding["name"] == "exchange, host")["level"] == "ok"
+
+
+def test_doctor_finds_a_missing_ucx_and_a_misspelt_variable() -> None:
+    done = brant("doctor", "--quick", BRANT_UCX="/nonexistent", BRANT_PAHT="ucx")
+    assert done.returncode == 1
+    assert re.search(r"^problem +UCX ", done.stdout, re.MULTILINE)
+    assert "BRANT_PATH instead of BRANT_PAHT" in done.stdout
+
+
+def test_doctor_knows_every_variable_that_is_read() -> None:
+    listed = (ROOT / "src/cli/doctor/variables.cc").read_text()
+    known = set(re.findall(r'"(BRANT_[A-Z_]+)"', listed))
+    read = set()
+    for file in [*(ROOT / "src").rglob("*.cc"), *(ROOT / "apps").rglob("*.cc")]:
+        if file.name != "variables.cc":
+            read |= set(re.findall(r'\b(?:env|env_int|env_bool|getenv)\(\s*"(BRANT_[A-Z_]+)"', file.read_text()))
+    assert read - known == set(), "add them to src/cli/doctor/variables.cc"
