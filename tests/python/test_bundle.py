@@ -19,7 +19,8 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def moved(tmp_path_factory):
     """The bundle, unpacked elsewhere."""
-    subprocess.run([sys.executable, ROOT / "tools" / "bundle.py"], check=True, capture_output=True)
+    packed = subprocess.run([sys.executable, ROOT / "tools" / "bundle.py"], text=True, capture_output=True)
+    assert packed.returncode == 0, packed.stderr
     archive = ROOT / "build" / "dist" / f"brant-{bundle.version()}-linux-x86_64.tar.gz"
     where = tmp_path_factory.mktemp("elsewhere")
     with tarfile.open(archive) as tar:
