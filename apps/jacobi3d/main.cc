@@ -20,6 +20,10 @@ void tell(const char* what) {
   std::fflush(stderr);
 }
 
+/// Leaves the word to another process: our end would make the launcher end it, perhaps before it has spoken. Bounded,
+/// since there may be no such process.
+void let_others_speak() { std::this_thread::sleep_for(std::chrono::milliseconds(500)); }
+
 /// Runs the job. What all processes found out together is told once, and they end in peace. Anything else leaves the
 /// runtime as an exception: the launcher then ends the others.
 int run_job(const Options& options) {
@@ -40,7 +44,9 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   try {
     const std::optional<Options> options = parse_options(argc, argv, exit_code);
-    return options ? run_job(*options) : exit_code;
+    if (options) return run_job(*options);
+    if (exit_code != 0 && !is_first_process()) let_others_speak();
+    return exit_code;
   } catch (const brant::Error& error) {
     // A lost peer is the echo of its own error, which was told already: the launcher has a moment to end us before we
     // tell ours.

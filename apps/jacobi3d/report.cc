@@ -25,7 +25,12 @@ using Row = std::array<std::string, kColumns>;
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-double rounded(double value) noexcept { return std::round(value * 1e4) / 1e4; }
+/// Rows are read by people too: six significant digits.
+double rounded(double value) noexcept {
+  if (value == 0.0 || !std::isfinite(value)) return 0.0;
+  const double unit = std::pow(10.0, 5.0 - std::floor(std::log10(std::fabs(value))));
+  return std::round(value * unit) / unit;
+}
 
 /// Host memory has nothing to stage: the path is then the plain send, and a ratio would mean nothing.
 bool comparable(const RunReport& run, const RunReport* staged) noexcept {
