@@ -29,7 +29,10 @@ struct DeviceCapabilities {
   bool exports = false;      ///< `export_allocation` works for the device kind.
   bool stream_writes = false;  ///< `Streams::write_value` works.
 
-  [[nodiscard]] bool offers(MemoryKind kind) const noexcept { return (kinds >> static_cast<unsigned>(kind)) & 1u; }
+  [[nodiscard]] bool offers(MemoryKind kind) const noexcept {
+    const auto bit = static_cast<unsigned>(kind);
+    return bit < static_cast<unsigned>(kMemoryKindCount) && ((kinds >> bit) & 1u) != 0;
+  }
 };
 
 /// What a pointer points to.
