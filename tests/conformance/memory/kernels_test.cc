@@ -183,7 +183,7 @@ TEST_P(KernelConformance, a_running_kernel_sees_what_the_cpu_writes) {
   ASSERT_EQ(kernels().launch(kernel, {}, arguments.data(), stream), Status::ok);
   ASSERT_EQ(streams().record(event, stream), Status::ok);
   // Work behind the kernel, and work of another stream behind the event, wait with it.
-  ASSERT_EQ(streams().fill(piece.at(), std::byte{1}, 64, stream), Status::ok);
+  ASSERT_EQ(streams().fill(piece.at(), std::byte{1}, 32, stream), Status::ok);
   ASSERT_EQ(streams().wait_event(other, event), Status::ok);
   ASSERT_EQ(streams().fill(piece.at(32), std::byte{2}, 32, other), Status::ok);
   for (int i = 0; i < 50; ++i) {
