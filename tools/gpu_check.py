@@ -1,0 +1,522 @@
+#!/usr/bin/env python3
+"""Tries brant on a GPU machine where nothing can be installed, and measures it.
+
+    tools/gpu_check.py [--bundle FILE|FOLDER] [--out FOLDER] [--only GROUP,...] [--quick]
+
+Takes the bundle of `make dist` (`tools/bundle.py --with-tests` for the conformance programs), or build/bin. Every
+program runs under a time limit; its output goes to OUT/logs, rows to OUT/rows.jsonl, the verdicts to OUT/summary.json.
+A failure does not stop the rest. Needs Python 3.9, and two GPUs for everything that moves bytes between GPUs; with
+fewer it runs what it can and says what it left out. Under 9 minutes. Exit status 1 if something failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUDGET_S = 520
+GRACE_S = 6
+MIB = 1 << 20
+PERFTEST_SIZES = {8: 10000, 65536: 5000, MIB: 2000, 16 * MIB: 400}
+TARGETS = "8,64K,1M,16M"
+GROUPS = ["info", "doctor", "check", "latency", "bandwidth", "perftest", "jacobi", "memory", "wire", "channel", "host"]
+HELPERS = {"wire_ucx_test": "wire_peer"}  # what a test starts and looks for beside itself
+
+
+@dataclasses.dataclass
+class Step:
+    """One program with its arguments, or `act` for steps that need more than one."""
+
+    name: str
+    group: str
+    command: list[str]
+    timeout_s: int = 60
+    gpus: int = 0
+    environment: dict[str, str] = dataclasses.field(default_factory=dict)
+    rows: bool = False  # it takes --json FILE
+    figure: Callable[[str, list[dict]], str] = lambda log, rows: ""
+    act: Callable[[Check, Step], tuple[int | None, str]] | None = None
+
+
+@dataclasses.dataclass
+class Verdict:
+    name: str
+    result: str  # ok, failed (N), timed out, skipped
+    seconds: float = 0
+    figure: str = ""
+
+
+class Check:
+    """The programs, where the results go, and the time that is left."""
+
+    def __init__(self, bin_folder: pathlib.Path, out: pathlib.Path, quick: bool) -> None:
+        self.bin, self.out, self.quick = bin_folder, out, quick
+        self.deadline = time.monotonic() + BUDGET_S
+        self.verdicts: list[Verdict] = []
+        self.rows: list[dict] = []
+        (out / "logs").mkdir(parents=True, exist_ok=True)
+        self.gpus = self.count_gpus()
+
+    def program(self, name: str) -> str:
+        return str(self.bin / name)
+
+    def count_gpus(self) -> int:
+        try:
+            done = subprocess.run([self.program("brant"), "info", "--json"], capture_output=True, text=True, timeout=60)
+            return len(json.loads(done.stdout)["cuda"]["gpus"])
+        except (OSError, ValueError, KeyError, subprocess.TimeoutExpired) as fault:
+            print(f"gpu_check: brant info does not answer ({fault}): no GPU steps", flush=True)
+            return 0
+
+    def why_not(self, step: Step) -> str | None:
+        if step.gpus > self.gpus:
+            return f"needs {step.gpus} GPU{'s' if step.gpus > 1 else ''}, found {self.gpus}"
+        if step.command and not os.access(step.command[0], os.X_OK):
+            return f"{pathlib.Path(step.command[0]).name} is not in the bundle"
+        if self.deadline - time.monotonic() < 5:
+            return "no time left"
+        return None
+
+    def start(self, command: list[str], log, environment: dict[str, str]) -> subprocess.Popen:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
+
+    def wait(self, process: subprocess.Popen, timeout_s: float) -> int | None:
+        """The exit status, or None after the limit: then it was ended, with everything it started."""
+        try:
+            return process.wait(max(1.0, min(timeout_s, self.deadline - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            end(process)
+            return None
+
+    def run(self, step: Step) -> None:
+        reason = self.why_not(step)
+        if reason:
+            self.note(Verdict(step.name, "skipped", 0, reason))
+            return
+        log_path = self.out / "logs" / f"{step.name}.log"
+        rows_path = self.out / "logs" / f"{step.name}.jsonl"
+        rows_path.unlink(missing_ok=True)
+        command = [*step.command, "--json", str(rows_path)] if step.rows else step.command
+        begin = time.monotonic()
+        if step.act:
+            status, text = step.act(self, step)
+        else:
+            with open(log_path, "w") as log:
+                log.write(f"$ {' '.join(command)}\n")
+                log.flush()
+                status = self.wait(self.start(command, log, step.environment), step.timeout_s)
+            text = log_path.read_text(errors="replace")
+        rows = read_rows(rows_path)
+        self.rows += rows
+        result = "timed out" if status is None else "ok" if status == 0 else f"failed ({status})"
+        figure = ""
+        with contextlib.suppress(LookupError, ValueError, TypeError, ZeroDivisionError):
+            figure = step.figure(text, rows)
+        if status != 0 and not figure:
+            figure = last_line(text)
+        self.note(Verdict(step.name, result, time.monotonic() - begin, figure))
+
+    def note(self, verdict: Verdict) -> None:
+        self.verdicts.append(verdict)
+        print(line_of(verdict), flush=True)
+
+
+def end(process: subprocess.Popen) -> None:
+    """SIGTERM lets `brant run` end its ranks, which are in groups of their own."""
+    for which in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, which)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_S)
+            return
+
+
+def read_rows(path: pathlib.Path) -> list[dict]:
+    rows = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        with contextlib.suppress(ValueError):
+            rows.append(json.loads(line))
+    return rows
+
+
+def last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1][:100] if lines else "no output"
+
+
+def line_of(verdict: Verdict) -> str:
+    return f"{verdict.name:<34} {verdict.result:<12} {verdict.seconds:6.1f} s  {verdict.figure}"
+
+
+def short(size: int) -> str:
+    for unit, name in ((MIB, "M"), (1024, "K")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit}{name}"
+    return str(size)
+
+
+# --- Key figures --------------------------------------------------------------------------------------------------
+
+
+def find(rows: list[dict], size: int, peer: str | None) -> dict:
+    return next(row for row in rows if row["bytes"] == size and row["peer"] == peer)
+
+
+def sizes_in(rows: list[dict]) -> list[int]:
+    return [size for size in PERFTEST_SIZES if any(row["bytes"] == size for row in rows)]
+
+
+def latency_figure(_: str, rows: list[dict]) -> str:
+    parts = []
+    for size in sizes_in(rows):
+        ours = find(rows, size, None)["us"]["p50"]
+        text = f"{short(size)} {ours:.4g} us"
+        if any(row["peer"] == "ucx" for row in rows):
+            text += f" ({ours / find(rows, size, 'ucx')['us']['p50']:.2f}x ucx)"
+        parts.append(text)
+    return ", ".join(parts)
+
+
+def bandwidth_figure(_: str, rows: list[dict]) -> str:
+    parts = []
+    for size in sizes_in(rows):
+        ours = find(rows, size, None)["gb_s"]
+        text = f"{short(size)} {ours:.4g} GB/s"
+        if any(row["peer"] == "ucx" for row in rows):
+            text += f" ({ours / find(rows, size, 'ucx')['gb_s']:.2f}x ucx)"
+        parts.append(text)
+    return ", ".join(parts)
+
+
+def test_figure(log: str, _: list[dict]) -> str:
+    counts = {}
+    for word in ("PASSED", "SKIPPED", "FAILED"):
+        numbers = re.findall(rf"\[  {word}  ?\] (\d+) test", log)
+        if numbers:
+            counts[word.lower()] = max(map(int, numbers))
+    return ", ".join(f"{count} {word}" for word, count in counts.items())
+
+
+def doctor_figure(log: str, _: list[dict]) -> str:
+    return next(line for line in reversed(log.splitlines()) if " problems" in line)
+
+
+def info_figure(log: str, _: list[dict]) -> str:
+    lines = [line.split(None, 1) for line in log.splitlines() if line]
+    return ", ".join(f"{word[0]} {word[1].split(' from ')[0]}" for word in lines if word[0] in ("brant", "UCX", "CUDA"))
+
+
+def jacobi_figure(_: str, rows: list[dict]) -> str:
+    parts = []
+    for row in rows:
+        text = (
+            f"{row['path']}: {row['per_iteration_us']:.0f} us/iteration, communication {row['communication_us']:.0f} us"
+        )
+        if row.get("speedup_vs_staged"):
+            text += f" ({row['speedup_vs_staged']['communication']:.1f}x staged)"
+        if row.get("memory_bandwidth_fraction"):
+            text += f", {100 * row['memory_bandwidth_fraction']:.0f} % of copy bandwidth"
+        parts.append(text)
+    return "; ".join(parts)
+
+
+# --- Steps --------------------------------------------------------------------------------------------------------
+
+
+def perftest(check: Check, step: Step) -> tuple[int | None, str]:
+    """ucx_perftest of the bundled UCX: two processes, each with its own GPU. Rows have the peer 'ucx_perftest'."""
+    kind, memory = step.command[1], step.command[2]
+    log_path = check.out / "logs" / f"{step.name}.log"
+    environment = perftest_environment(check.bin)
+    text, status = "", 0
+    with open(log_path, "w") as log:
+        for index, (size, count) in enumerate(PERFTEST_SIZES.items()):
+            port = str(13700 + index + (10 if kind == "tag_bw" else 0) + os.getpid() % 1000)
+            server = check.start([step.command[0], "-p", port], log, {**environment, "CUDA_VISIBLE_DEVICES": "0"})
+            time.sleep(0.7)
+            options = [
+                "-t",
+                kind,
+                "-m",
+                f"{memory},{memory}",
+                "-s",
+                str(size),
+                "-n",
+                str(count),
+                "-w",
+                str(count // 10),
+            ]
+            client = check.start(
+                [step.command[0], "127.0.0.1", "-p", port, *options], log, {**environment, "CUDA_VISIBLE_DEVICES": "1"}
+            )
+            code = check.wait(client, 40)
+            end(server) if code != 0 else check.wait(server, 5)
+            text = log_path.read_text(errors="replace")
+            if code != 0:
+                status = code
+                break
+            write_perftest_row(check, step, kind, memory, size, count, text)
+    return status, text
+
+
+def perftest_environment(bin_folder: pathlib.Path) -> dict[str, str]:
+    lib = bin_folder.parent / "lib"
+    ucx = (lib / "libucx").resolve()
+    extra = [str(ucx / "lib"), *map(str, ucx.parent.glob("libucx_cu*.libs")), *map(str, lib.glob("libucx_cu*.libs"))]
+    return {"LD_LIBRARY_PATH": ":".join([*extra, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])}
+
+
+def write_perftest_row(check: Check, step: Step, kind: str, memory: str, size: int, count: int, text: str) -> None:
+    numbers = re.findall(r"^Final:\s+(.*)$", text, re.MULTILINE)[-1].split()
+    row = {
+        "bench": "latency" if kind == "tag_lat" else "bandwidth",
+        "model": "channel",
+        "memory": memory,
+        "trigger": "host",
+        "path": "ucx",
+        "bytes": size,
+        "window": 1 if kind == "tag_lat" else 32,
+        "ranks": 2,
+        "n": count,
+        "us": {"min": None, "p50": float(numbers[1]), "p99": None},
+        "gb_s": round(float(numbers[5]) * MIB / 1e9, 4),
+        "peer": "ucx_perftest",
+    }
+    known = next((known for known in check.rows if known.get("peer") is None and known.get("memory") == memory), {})
+    row.update({name: known.get(name) for name in ("brant", "ucx", "cuda", "gpu", "cpu", "host")})
+    with open(check.out / "logs" / f"{step.name}.jsonl", "a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def perftest_figure(_: str, rows: list[dict]) -> str:
+    if rows[0]["bench"] == "latency":
+        return ", ".join(f"{short(row['bytes'])} {row['us']['p50']:.4g} us" for row in rows)
+    return ", ".join(f"{short(row['bytes'])} {row['gb_s']:.4g} GB/s" for row in rows)
+
+
+def test_steps(check: Check) -> list[Step]:
+    """The packed tests that GPUs matter to. What needs two processes gets two GPUs."""
+    table = next((path for path in (check.bin / "tests.tsv", ROOT / "build/release/tests.tsv") if path.exists()), None)
+    steps = []
+    for line in table.read_text().splitlines() if table else []:
+        name, ranks, seconds, labels = line.split("\t")
+        wanted = {"gpu", "conformance", "multi"} & set(labels.split(","))
+        if not wanted or "emulated" in labels or name.startswith("boot"):
+            continue
+        group = "memory" if name.startswith("memory") else "wire" if name.startswith("wire") else "channel"
+        command = [check.program(name)]
+        environment = {"CUDA_VISIBLE_DEVICES": "0"} if ranks == "0" and group == "memory" else {}
+        if ranks != "0":
+            command = [check.program("brant"), "run", "-n", ranks, "--timeout", seconds, "--", *command]
+        if group != "memory":
+            environment["BRANT_GPU"] = "cuda"
+        gpus = int(ranks) if ranks != "0" else 0
+        step = Step(f"test {name}", group, command, min(int(seconds), 100), gpus, environment, figure=test_figure)
+        missing = [
+            program for program in (name, HELPERS.get(name, name)) if not os.access(check.program(program), os.X_OK)
+        ]
+        steps.append(dataclasses.replace(step, command=[check.program(missing[0])]) if missing else step)
+    return steps or [Step("tests", "memory", [check.program("tests.tsv")])]
+
+
+def bench(check: Check, name: str, group: str, kind: str, *options: str, **more) -> Step:
+    figure = latency_figure if kind == "latency" else bandwidth_figure
+    command = [check.program("brant"), "run", "-n", "2", "--no-prefix", "--", check.program("brant"), "bench", kind]
+    return Step(name, group, [*command, *options], rows=True, figure=figure, **more)
+
+
+def check_steps(check: Check) -> list[Step]:
+    steps = []
+    some = ["--check", "--iterations", "10", "--warmup", "1", "--sizes", "1,8,4097,64K,1M,16M"]
+    for kind in ("latency", "bandwidth"):
+        for memory, path in (("cuda", "ucx"), ("cuda", "staged"), ("cuda-managed", "auto"), ("pinned", "auto")):
+            name = f"check {kind} {memory} {path}"
+            steps.append(
+                bench(check, name, "check", kind, "--memory", memory, "--path", path, *some, gpus=2, timeout_s=50)
+            )
+    return steps
+
+
+def bench_steps(check: Check) -> list[Step]:
+    sizes = ["--sizes", TARGETS] if check.quick else ["--max", "16M"]
+    steps = []
+    for kind in ("latency", "bandwidth"):
+        for path, more in (("ucx", ["--peer", "ucx"]), ("staged", []), ("auto", [])):
+            options = ["--memory", "cuda", "--path", path, *more, *sizes]
+            steps.append(bench(check, f"{kind} cuda {path}", kind, kind, *options, gpus=2, timeout_s=80))
+        tool = [check.program("ucx_perftest"), "tag_lat" if kind == "latency" else "tag_bw", "cuda"]
+        steps.append(
+            Step(f"ucx_perftest {tool[1]} cuda", "perftest", tool, gpus=2, figure=perftest_figure, act=perftest)
+        )
+    options = ["--memory", "cuda", "--path", "ucx", "--sizes", TARGETS, "--api", "await"]
+    steps.append(bench(check, "latency cuda coroutines", "latency", "latency", *options, gpus=2))
+    return steps
+
+
+def host_steps(check: Check) -> list[Step]:
+    sizes = ["--sizes", TARGETS] if check.quick else ["--max", "16M"]
+    return [
+        bench(check, "latency host", "host", "latency", "--peer", "ucx", *sizes, timeout_s=60),
+        bench(check, "bandwidth host", "host", "bandwidth", "--peer", "ucx", *sizes, timeout_s=60),
+        bench(check, "latency pinned", "host", "latency", "--memory", "pinned", "--sizes", TARGETS, gpus=2),
+    ]
+
+
+def jacobi_steps(check: Check) -> list[Step]:
+    run = [check.program("brant"), "run", "-n", "2", "--no-prefix", "--", check.program("jacobi3d"), "--memory", "cuda"]
+    small = ["--size", "96", "65", "48", "--iterations", "30", "--check"]
+    steps = [
+        Step("jacobi3d check ucx", "jacobi", [*run, *small, "--path", "ucx"], gpus=2),
+        Step("jacobi3d check staged", "jacobi", [*run, *small, "--path", "staged"], gpus=2),
+        Step("jacobi3d check overlap", "jacobi", [*run, *small, "--overlap"], gpus=2),
+    ]
+    cells = "256" if check.quick else "1536"
+    for overlap in ([], ["--overlap"]):
+        options = [
+            "--size-per-process",
+            cells,
+            cells,
+            cells,
+            "--iterations",
+            "50",
+            "--warmup",
+            "5",
+            "--compare",
+            *overlap,
+        ]
+        name = f"jacobi3d {cells}^3 per GPU{' overlap' if overlap else ''}"
+        steps.append(Step(name, "jacobi", [*run, *options], 100, 2, rows=True, figure=jacobi_figure))
+    return steps
+
+
+def all_steps(check: Check) -> list[Step]:
+    brant = check.program("brant")
+    return [
+        Step("info", "info", [brant, "info"], figure=info_figure),
+        Step("doctor", "doctor", [brant, "doctor"], figure=doctor_figure),
+        *check_steps(check),
+        *bench_steps(check),
+        *jacobi_steps(check),
+        *test_steps(check),
+        *host_steps(check),
+    ]  # fmt: skip
+
+
+# --- What it must reach -------------------------------------------------------------------------------------------
+
+
+def ratio_lines(rows: list[dict]) -> list[str]:
+    """The figures the project promises, from this run. Told, not judged: a figure is no test."""
+
+    def value(kind: str, path: str, size: int, peer: str | None, field: str) -> float | None:
+        for row in rows:
+            same = (row.get("bench"), row.get("memory"), row.get("bytes"), row.get("peer")) == (
+                kind,
+                "cuda",
+                size,
+                peer,
+            )
+            if same and row.get("path") == path:
+                return row["gb_s"] if field == "gb_s" else row["us"]["p50"]
+        return None
+
+    lines = []
+    for size, wanted in ((8, 1.3), (MIB, 8), (16 * MIB, 20)):
+        staged, direct = (value("latency", path, size, None, "us") for path in ("staged", "ucx"))
+        if staged and direct:
+            lines.append(f"latency {short(size)}: staged / ucx = {staged / direct:.2f} (wanted {wanted})")
+    for size in (65536, MIB, 16 * MIB):
+        staged, direct = (value("bandwidth", path, size, None, "gb_s") for path in ("staged", "ucx"))
+        if staged and direct:
+            lines.append(f"bandwidth {short(size)}: ucx / staged = {direct / staged:.2f} (wanted 10)")
+    for size in (8, 65536, MIB):
+        ours, perf = value("latency", "ucx", size, None, "us"), value("latency", "ucx", size, "ucx_perftest", "us")
+        if ours and perf:
+            lines.append(f"latency {short(size)}: ours / ucx_perftest = {ours / perf:.2f} (wanted at most 1.15)")
+    ours, perf = (value("bandwidth", "ucx", 16 * MIB, peer, "gb_s") for peer in (None, "ucx_perftest"))
+    if ours and perf:
+        lines.append(f"bandwidth 16M: ours / ucx_perftest = {ours / perf:.2f} (wanted at least 0.87)")
+    return lines
+
+
+def report(check: Check) -> int:
+    (check.out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in check.rows))
+    (check.out / "summary.json").write_text(json.dumps([dataclasses.asdict(each) for each in check.verdicts], indent=1))
+    print("\n=== gpu_check: summary", f"({check.gpus} GPUs)")
+    for verdict in check.verdicts:
+        print(line_of(verdict))
+    for line in ratio_lines(check.rows):
+        print(line)
+    bad = [each.name for each in check.verdicts if each.result not in ("ok", "skipped")]
+    done = sum(each.result == "ok" for each in check.verdicts)
+    print(f"{done} ok, {len(bad)} failed, {len(check.verdicts) - done - len(bad)} skipped; results in {check.out}")
+    return 1 if bad else 0
+
+
+# --- Where the programs are ---------------------------------------------------------------------------------------
+
+
+def programs_in(bundle: pathlib.Path | None, scratch: pathlib.Path) -> pathlib.Path:
+    """The bin folder of a bundle, unpacked if need be; else that of the build."""
+    packed = [ROOT, ROOT / "build" / "dist", pathlib.Path.cwd()]
+    if bundle is None:
+        found = sorted({path for folder in packed for path in folder.glob("brant-*.tar.gz")})
+        bundle = found[-1] if found else ROOT / "build"
+    if bundle.is_file():
+        with tarfile.open(bundle) as tar:
+            tar.extractall(scratch, filter="data") if hasattr(tarfile, "data_filter") else tar.extractall(scratch)
+        bundle = next(scratch.iterdir())
+    for folder in (bundle / "bin", bundle):
+        if os.access(folder / "brant", os.X_OK):
+            return folder.resolve()
+    raise SystemExit(f"gpu_check: no program 'brant' in {bundle}: run `make dist` and carry the file, or `make build`")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bundle", type=pathlib.Path, help="a bundle, its folder, or a folder with the programs")
+    parser.add_argument("--out", type=pathlib.Path, help="where logs and rows go (default $OUT, else ./gpu_check_out)")
+    parser.add_argument("--only", default="", help=f"groups with commas: {' '.join(GROUPS)}")
+    parser.add_argument("--quick", action="store_true", help="few sizes, small problems")
+    parser.add_argument("--list", action="store_true", help="only say what would run")
+    options = parser.parse_args()
+    out = (options.out or pathlib.Path(os.environ.get("OUT") or "gpu_check_out")).resolve()
+    with tempfile.TemporaryDirectory(prefix="gpu_check.") as scratch:
+        check = Check(programs_in(options.bundle, pathlib.Path(scratch)), out, options.quick)
+        steps = all_steps(check)
+        wanted = [name for name in options.only.split(",") if name] or GROUPS
+        unknown = [name for name in wanted if name not in GROUPS]
+        if unknown:
+            parser.error(f"unknown group {', '.join(unknown)}; there are {', '.join(GROUPS)}")
+        for step in steps:
+            if step.group not in wanted:
+                continue
+            if options.list:
+                print(f"{step.group:<10} {step.name:<34} {' '.join(step.command)}")
+            else:
+                check.run(step)
+        return 0 if options.list else report(check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
