@@ -41,6 +41,7 @@ void HaloExchange::post_receives() {
     const brant::Buffer landing = block_.message_in(link->side);
     link->incoming.emplace(brant::Moment::delivered,
                            [&](brant::Op& op) noexcept { return link->channel.post_recv(landing, op); });
+    if (link->incoming->done()) require(*link, link->incoming->result(), "receive from", landing.bytes);
   }
 }
 
@@ -50,6 +51,7 @@ void HaloExchange::post_sends() {
     const brant::ConstBuffer face = block_.message_out(link->side);
     link->outgoing.emplace(brant::Moment::source_free,
                            [&](brant::Op& op) noexcept { return link->channel.post_send(face, op); });
+    if (link->outgoing->done()) require(*link, link->outgoing->result(), "send to", face.bytes);
   }
 }
 

@@ -11,7 +11,7 @@ namespace jacobi {
 
 /// Exchanges the faces of a block with its neighbours: one channel for each, open for the life of this object.
 ///
-/// An iteration: post_receives, pack (the stencil's), post_sends, until finished, complete, unpack.
+/// An iteration: post_receives, pack (the stencil's), post_sends, wait until finished, complete, unpack.
 /// The block outlives it: what is in flight uses the block's memory. Thread rule: the worker's thread.
 class HaloExchange {
  public:
@@ -20,7 +20,8 @@ class HaloExchange {
   HaloExchange(brant::Runtime& runtime, const Block& block, const Decomposition& decomposition, int rank,
                brant::Path path, std::uint32_t generation);
 
-  /// Receives into ghost planes and the receive buffer. Before the sends, so that nothing arrives unexpected.
+  /// Receives into ghost planes and the receive buffer. Before the sends, so that nothing arrives unexpected. Throws
+  /// what the path refused.
   void post_receives();
   /// Packing must have finished: the network is not ordered with streams. Throws what a send refused.
   void post_sends();

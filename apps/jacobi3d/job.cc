@@ -52,6 +52,20 @@ void require_memory(brant::Runtime& runtime, const Decomposition& decomposition,
                                                     to_text(extent_of(decomposition.block(rank))), available / 1e9));
 }
 
+/// The cut of the grid that the options ask for. Throws what is impossible.
+Decomposition checked_cut(const Options& options, const NpyReader* input, int processes) {
+  const Decomposition decomposition = cut(options, input, processes);
+  const Extent block = extent_of(decomposition.block(0));  // no other is larger
+  if (std::max({block.x, block.y, block.z}) > kAxisMax) {
+    throw brant::Error(
+        Status::limit_reached,
+        fmt::format(
+            "a block of {} cells: an axis of a process's block may have {} cells, use more processes or another shape",
+            to_text(block), kAxisMax));
+  }
+  return decomposition;
+}
+
 /// Sizes for the demo: some seconds of work.
 std::int64_t demo_size(brant::Runtime& runtime, MemoryKind kind) {
   if (kind == MemoryKind::cuda) {
@@ -95,7 +109,7 @@ std::unique_ptr<Job::Problem> Job::prepare(const Options& options) {
   problem->options = options;
   star_.agree([&] {
     if (!options.input.empty()) problem->input = std::make_unique<NpyReader>(options.input);
-    problem->decomposition = cut(options, problem->input.get(), runtime_.size());
+    problem->decomposition = checked_cut(options, problem->input.get(), runtime_.size());
     problem->kind = options.memory.value_or(runtime_.device_kind());
     require_memory(runtime_, problem->decomposition, problem->kind);
     if (options.check) SerialRun::require_feasible(problem->decomposition.global, problem->iterations());

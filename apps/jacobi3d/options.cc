@@ -12,7 +12,6 @@
 namespace jacobi {
 namespace {
 
-constexpr std::int64_t kAxisMax = 500'000;  // keeps every kernel's grid within bounds
 constexpr std::int64_t kIterationsMax = 1'000'000'000'000;
 
 using brant::MemoryKind;

@@ -11,6 +11,9 @@
 
 namespace jacobi {
 
+/// Cells that one axis may have: keeps every kernel's grid within bounds, and products within 64 bits.
+inline constexpr std::int64_t kAxisMax = 500'000;
+
 /// What the command line said, checked as far as it can be without knowing the job.
 struct Options {
   std::optional<Extent> size;  ///< Global.

@@ -13,7 +13,7 @@ namespace jacobi {
 struct SolverOptions {
   std::int64_t iterations = 100;
   std::int64_t warmup = 10;         ///< Iterations before the clock starts; they count for the field.
-  std::int64_t residual_every = 0;  ///< 0: only after the last iteration.
+  std::int64_t residual_every = 0;  ///< 0: only after the last iteration. Its time is not measured.
   bool overlap = false;             ///< Compute the interior while the faces travel.
   std::function<void(std::int64_t done)>
       on_iteration;  ///< Called after each iteration, may be empty. Its time is not measured.
@@ -23,7 +23,7 @@ struct SolverOptions {
 struct Timing {
   double iteration = 0.0;
   double compute = 0.0;        ///< The sweep. With overlap, from its start to its end, beside the exchange.
-  double communication = 0.0;  ///< From posting the receives to the end of unpacking.
+  double communication = 0.0;  ///< Posting the receives, and from packing to the end of unpacking.
   std::vector<float> samples;  ///< This process's iterations, at most kSamplesMax.
 };
 inline constexpr std::size_t kSamplesMax = 1'000'000;
@@ -48,7 +48,8 @@ class Solver {
     double communication = 0.0;
   };
 
-  Iteration iterate(bool overlap);
+  /// The receives of this iteration are posted; those of the next will be unless it is the last.
+  Iteration iterate(bool overlap, bool is_last);
   void exchange(bool overlap);
   void finish(Step step);
 

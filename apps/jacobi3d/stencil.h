@@ -11,7 +11,7 @@ namespace jacobi {
 enum class Step { pack, unpack, whole, interior, shell };
 inline constexpr int kSteps = 5;
 
-/// Who sets what the device computes with.
+/// Which form of the sweep a GPU runs; there are two to measure against each other.
 enum class SweepKernel { pairs, plain };
 
 /// Computes on a block: on the CPU, or with kernels on a device.

@@ -224,3 +224,10 @@ def test_a_killed_process_ends_the_job():
     finally:
         job.kill()
         job.stdout.close()
+
+
+def test_a_path_that_cannot_carry_the_memory_is_refused():
+    done = jacobi("--size", 8, "--path", "ucx", ranks=3, gpu="emulated")
+    assert done.returncode != 0
+    assert len(errors_of(done)) == 1, done.stdout + done.stderr
+    assert "emulated memory" in errors_of(done)[0]
