@@ -4,9 +4,10 @@
     tools/gpu_check.py [--bundle FILE|FOLDER] [--out FOLDER] [--only GROUP,...] [--quick]
 
 Takes the bundle of `make dist` (`tools/bundle.py --with-tests` for the conformance programs), or build/bin. Every
-program runs under a time limit; its output goes to OUT/logs, rows to OUT/rows.jsonl, the verdicts to OUT/summary.json.
-A failure does not stop the rest. Needs Python 3.9, and two GPUs for everything that moves bytes between GPUs; with
-fewer it runs what it can and says what it left out. Under 9 minutes. Exit status 1 if something failed.
+program runs under a time limit. What it prints goes to OUT/log.txt, its rows to OUT/rows.jsonl, the verdicts to
+OUT/summary.json, all up to date while the rest runs. A failure does not stop the rest. Needs Python 3.9, and two GPUs
+for everything that moves bytes between GPUs; with fewer it runs what it can and says what it left out. Under 9 minutes.
+Exit status 1 if something failed.
 """
 
 from __future__ import annotations
@@ -62,12 +63,13 @@ class Verdict:
 class Check:
     """The programs, where the results go, and the time that is left."""
 
-    def __init__(self, bin_folder: pathlib.Path, out: pathlib.Path, quick: bool) -> None:
-        self.bin, self.out, self.quick = bin_folder, out, quick
+    def __init__(self, bin_folder: pathlib.Path, out: pathlib.Path, scratch: pathlib.Path, quick: bool) -> None:
+        self.bin, self.out, self.scratch, self.quick = bin_folder, out, scratch, quick
         self.deadline = time.monotonic() + BUDGET_S
         self.verdicts: list[Verdict] = []
         self.rows: list[dict] = []
-        (out / "logs").mkdir(parents=True, exist_ok=True)
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "log.txt").write_text("")
         self.gpus = self.count_gpus()
 
     def program(self, name: str) -> str:
@@ -113,8 +115,7 @@ class Check:
         if reason:
             self.note(Verdict(step.name, "skipped", 0, reason))
             return
-        log_path = self.out / "logs" / f"{step.name}.log"
-        rows_path = self.out / "logs" / f"{step.name}.jsonl"
+        log_path, rows_path = self.scratch / "log.txt", self.scratch / "rows.jsonl"
         rows_path.unlink(missing_ok=True)
         command = [*step.command, "--json", str(rows_path)] if step.rows else step.command
         begin = time.monotonic()
@@ -128,6 +129,8 @@ class Check:
             text = log_path.read_text(errors="replace")
         rows = read_rows(rows_path)
         self.rows += rows
+        with open(self.out / "log.txt", "a") as log:
+            log.write(f"=== {step.name}\n{text}\n")
         result = "timed out" if status is None else "ok" if status == 0 else f"failed ({status})"
         figure = ""
         with contextlib.suppress(LookupError, ValueError, TypeError, ZeroDivisionError):
@@ -139,6 +142,10 @@ class Check:
     def note(self, verdict: Verdict) -> None:
         self.verdicts.append(verdict)
         print(line_of(verdict), flush=True)
+        (self.out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in self.rows))
+        (self.out / "summary.json").write_text(
+            json.dumps([dataclasses.asdict(each) for each in self.verdicts], indent=1)
+        )
 
 
 def end(process: subprocess.Popen) -> None:
@@ -246,7 +253,7 @@ def jacobi_figure(_: str, rows: list[dict]) -> str:
 def perftest(check: Check, step: Step) -> tuple[int | None, str]:
     """ucx_perftest of the bundled UCX: two processes, each with its own GPU. Rows have the peer 'ucx_perftest'."""
     kind, memory = step.command[1], step.command[2]
-    log_path = check.out / "logs" / f"{step.name}.log"
+    log_path = check.scratch / "log.txt"
     environment = perftest_environment(check.bin)
     text, status = "", 0
     with open(log_path, "w") as log:
@@ -275,7 +282,7 @@ def perftest(check: Check, step: Step) -> tuple[int | None, str]:
             if code != 0:
                 status = code
                 break
-            write_perftest_row(check, step, kind, memory, size, count, text)
+            write_perftest_row(check, kind, memory, size, count, text)
     return status, text
 
 
@@ -286,7 +293,7 @@ def perftest_environment(bin_folder: pathlib.Path) -> dict[str, str]:
     return {"LD_LIBRARY_PATH": ":".join([*extra, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])}
 
 
-def write_perftest_row(check: Check, step: Step, kind: str, memory: str, size: int, count: int, text: str) -> None:
+def write_perftest_row(check: Check, kind: str, memory: str, size: int, count: int, text: str) -> None:
     numbers = re.findall(r"^Final:\s+(.*)$", text, re.MULTILINE)[-1].split()
     row = {
         "bench": "latency" if kind == "tag_lat" else "bandwidth",
@@ -304,7 +311,7 @@ def write_perftest_row(check: Check, step: Step, kind: str, memory: str, size: i
     }
     known = next((known for known in check.rows if known.get("peer") is None and known.get("memory") == memory), {})
     row.update({name: known.get(name) for name in ("brant", "ucx", "cuda", "gpu", "cpu", "host")})
-    with open(check.out / "logs" / f"{step.name}.jsonl", "a") as file:
+    with open(check.scratch / "rows.jsonl", "a") as file:
         file.write(json.dumps(row) + "\n")
 
 
@@ -460,8 +467,6 @@ def ratio_lines(rows: list[dict]) -> list[str]:
 
 
 def report(check: Check) -> int:
-    (check.out / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in check.rows))
-    (check.out / "summary.json").write_text(json.dumps([dataclasses.asdict(each) for each in check.verdicts], indent=1))
     print("\n=== gpu_check: summary", f"({check.gpus} GPUs)")
     for verdict in check.verdicts:
         print(line_of(verdict))
@@ -502,7 +507,10 @@ def main() -> int:
     options = parser.parse_args()
     out = (options.out or pathlib.Path(os.environ.get("OUT") or "gpu_check_out")).resolve()
     with tempfile.TemporaryDirectory(prefix="gpu_check.") as scratch:
-        check = Check(programs_in(options.bundle, pathlib.Path(scratch)), out, options.quick)
+        unpacked, work = pathlib.Path(scratch, "bundle"), pathlib.Path(scratch, "work")
+        unpacked.mkdir()
+        work.mkdir()
+        check = Check(programs_in(options.bundle, unpacked), out, work, options.quick)
         steps = all_steps(check)
         wanted = [name for name in options.only.split(",") if name] or GROUPS
         unknown = [name for name in wanted if name not in GROUPS]

@@ -52,7 +52,7 @@ def test_failures_are_told_and_the_rest_goes_on(bundle: pathlib.Path, tmp_path: 
     assert verdicts["latency cuda ucx"]["result"] == "skipped"
     assert verdicts["latency cuda ucx"]["figure"] == "needs 2 GPUs, found 1"
     assert verdicts["latency host"]["result"] == "failed (3)" and verdicts["latency host"]["figure"] == "broken"
-    assert "broken" in (out / "logs" / "latency host.log").read_text()
+    assert "=== latency host\n$ " in (out / "log.txt").read_text() and "\nbroken\n" in (out / "log.txt").read_text()
     assert "1 ok, 3 failed" in done.stdout.splitlines()[-1]
 
 
@@ -69,7 +69,7 @@ def test_a_folder_without_programs_is_refused(tmp_path: pathlib.Path) -> None:
 
 
 def test_what_hangs_is_ended(bundle: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    check = gpu_check.Check(bundle, tmp_path / "out", quick=True)
+    check = gpu_check.Check(bundle, tmp_path / "out", tmp_path, quick=True)
     hanging = write_program(bundle, "hanging", "echo $$ > $1; sleep 60 & wait")
     check.run(gpu_check.Step("hang", "test", [hanging, str(tmp_path / "pid")], timeout_s=1))
     assert check.verdicts[-1].result == "timed out"
@@ -78,7 +78,7 @@ def test_what_hangs_is_ended(bundle: pathlib.Path, tmp_path: pathlib.Path) -> No
 
 
 def test_rows_are_collected(bundle: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    check = gpu_check.Check(bundle, tmp_path / "out", quick=True)
+    check = gpu_check.Check(bundle, tmp_path / "out", tmp_path, quick=True)
     program = write_program(bundle, "rows", f"""echo '{json.dumps(ROW)}' > "$2"; echo 'cut of' >> "$2" """)
     check.run(gpu_check.Step("rows", "test", [program], rows=True, figure=gpu_check.latency_figure))
     assert check.verdicts[-1].result == "ok" and check.verdicts[-1].figure == "8 2 us"
