@@ -13,7 +13,8 @@ namespace {
 
 constexpr unsigned kDeliverLimit = 256;            // handlers and network completions in one progress call
 constexpr unsigned kFireLimit = 256;               // user completions in one progress call
-constexpr unsigned kPeerCheckInterval = 1024;      // progress calls between looks at the clock
+constexpr unsigned kPeerCheckInterval = 1024;      // idle progress calls between looks at the clock
+constexpr unsigned kBusyWeight = 64;               // a call that moved something may have copied megabytes: it counts as many idle ones
 constexpr auto kPeerCheckPeriod = std::chrono::milliseconds(2);
 constexpr auto kSleepLimit = std::chrono::milliseconds(100);
 constexpr unsigned kSpinWithRoom = 20'000;         // idle progress calls before sleeping when every process has a core
@@ -280,9 +281,11 @@ unsigned Engine::progress() noexcept {
   events += run_commands();
   if (suspects_) check_peers();
   ++counters_.progress_calls;
-  const bool look_at_clock = counters_.progress_calls % kPeerCheckInterval == 0;
+  calls_since_check_ += events == 0 ? 1 : kBusyWeight;
+  const bool look_at_clock = calls_since_check_ >= kPeerCheckInterval;
   if (look_at_clock || !timers_.empty()) {
     const TimePoint now = Clock::now();
+    if (look_at_clock) calls_since_check_ = 0;
     if (!timers_.empty()) events += timers_.run(now);
     if (look_at_clock && now >= next_peer_check_) {
       next_peer_check_ = now + kPeerCheckPeriod;

@@ -204,6 +204,7 @@ class Engine {
   std::vector<HeldMessage> held_;
   std::vector<std::pair<const char*, std::unique_ptr<Service>>> services_;
   unsigned spin_limit_;
+  unsigned calls_since_check_ = 0;
   TimePoint next_peer_check_{};
   bool suspects_ = false;
 };
