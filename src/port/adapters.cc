@@ -35,8 +35,6 @@ std::unique_ptr<Wire> open_wire(const AdapterRequest& request, const JobInfo& jo
   UcxOptions options;
   options.sleep = request.sleep;
   options.endpoints_expected = static_cast<std::size_t>(job.size);
-  // UCX's own failure mode costs it the single-copy transports (1.7 x at 64 KB and 1 MB); the engine watches processes itself.
-  options.peer_errors = false;
   try {
     return open_ucx_wire(options);
   } catch (const Error& error) {
