@@ -50,7 +50,8 @@ int main(int argc, char** argv) {
   } catch (const brant::Error& error) {
     // A lost peer is the echo of its own error, which was told already: the launcher has a moment to end us before we
     // tell ours.
-    if (error.status() == brant::Status::peer_lost) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    // What every process finds is told by the first; a lost peer is the echo of an error told elsewhere.
+    if (error.status() == brant::Status::peer_lost || !is_first_process()) let_others_speak();
     tell(error.what());
   } catch (const std::exception& error) {
     tell(error.what());

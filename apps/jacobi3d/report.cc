@@ -32,18 +32,24 @@ double rounded(double value) noexcept {
   return std::round(value * unit) / unit;
 }
 
-/// Host memory has nothing to stage: the path is then the plain send, and a ratio would mean nothing.
-bool comparable(const RunReport& run, const RunReport* staged) noexcept {
-  return staged != nullptr && !brant::host_accessible(run.memory) && staged->timing.communication > 0 &&
-         run.timing.communication > 0;
+/// Why `run` has no speed-up over `staged`; empty if it has one.
+std::string incomparable(const RunReport& run, const RunReport* staged) {
+  if (staged == nullptr) return "there is no run to compare with";
+  if (run.halo_bytes == 0) return "One process exchanges nothing: no speed-up is given.";
+  if (!brant::host_accessible(run.memory)) return {};
+  return fmt::format("In {} memory there is nothing to stage: 'staged' is the plain send, so no speed-up is given.",
+                     brant::memory_kind_name(run.memory));
 }
+
+/// How many times longer `staged` took; communication of a run that exchanges takes some time.
+double speedup(double staged, double run) noexcept { return staged / std::max(run, 1e-3); }
 
 Row row_of(const RunReport& run, const RunReport* staged) {
   std::string communication = "-";
   std::string iteration = "-";
-  if (comparable(run, staged)) {
-    communication = fmt::format("{:.2f} x", staged->timing.communication / run.timing.communication);
-    iteration = fmt::format("{:.2f} x", staged->timing.iteration / run.timing.iteration);
+  if (incomparable(run, staged).empty()) {
+    communication = fmt::format("{:.2f} x", speedup(staged->timing.communication, run.timing.communication));
+    iteration = fmt::format("{:.2f} x", speedup(staged->timing.iteration, run.timing.iteration));
   }
   const std::string fraction =
       run.overlap ? std::string("-")
@@ -106,12 +112,11 @@ std::string table(const std::vector<RunReport>& runs, const RunReport* staged) {
     text += '\n';
   }
   if (staged == nullptr) return text;
-  if (brant::host_accessible(staged->memory)) {
-    return text +
-           fmt::format("In {} memory there is nothing to stage: 'staged' is the plain send, so no speed-up is given.\n",
-                       brant::memory_kind_name(staged->memory));
-  }
-  return text + "The last two columns are speed-ups over 'staged' (device to host, send, host to device).\n";
+  const std::string why = incomparable(runs.front(), staged);
+  return text +
+         (why.empty() ? "The last two columns are speed-ups over 'staged' (device to host, send, host to device)."
+                      : why) +
+         '\n';
 }
 
 std::string json_row(const RunReport& run, const RunReport* staged, const Machine& machine) {
@@ -150,11 +155,12 @@ std::string json_row(const RunReport& run, const RunReport* staged, const Machin
   json["copy_gb_s"] = rounded(run.copy_bandwidth / 1e9);
   json["memory_bandwidth_fraction"] = run.overlap ? Json(nullptr) : Json(rounded(run.bandwidth_fraction()));
   json["residual"] = run.residual;
-  const bool has_ratio = comparable(run, staged);
-  json["speedup_vs_staged"] =
-      has_ratio ? Json{{"communication", rounded(staged->timing.communication / run.timing.communication)},
-                       {"iteration", rounded(staged->timing.iteration / run.timing.iteration)}}
-                : Json(nullptr);
+  json["speedup_vs_staged"] = nullptr;
+  if (incomparable(run, staged).empty()) {
+    json["speedup_vs_staged"] = {
+        {"communication", rounded(speedup(staged->timing.communication, run.timing.communication))},
+        {"iteration", rounded(speedup(staged->timing.iteration, run.timing.iteration))}};
+  }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

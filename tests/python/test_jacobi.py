@@ -202,7 +202,8 @@ def test_a_failed_run_leaves_the_old_output_alone(tmp_path):
 def test_device_memory_without_a_device_is_refused():
     done = jacobi("--size", 8, "--memory", "cuda", ranks=2)
     assert done.returncode != 0
-    assert "GPU" in "".join(errors_of(done)), done.stdout + done.stderr
+    assert len(errors_of(done)) == 1, done.stdout + done.stderr
+    assert "GPU" in errors_of(done)[0]
 
 
 def test_a_killed_process_ends_the_job():

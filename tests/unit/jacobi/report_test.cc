@@ -40,6 +40,14 @@ TEST(Report, host_memory_gets_an_explanation_instead_of_a_speed_up) {
   EXPECT_TRUE(nlohmann::json::parse(json_row(runs[0], &runs[1], {}))["speedup_vs_staged"].is_null());
 }
 
+TEST(Report, one_process_alone_gets_no_speed_up) {
+  std::vector<RunReport> runs = {report_of("auto", brant::MemoryKind::cuda, 9),
+                                 report_of("staged", brant::MemoryKind::cuda, 8)};
+  for (RunReport& run : runs) run.halo_bytes = 0;
+  EXPECT_NE(table(runs, &runs[1]).find("exchanges nothing"), std::string::npos);
+  EXPECT_TRUE(nlohmann::json::parse(json_row(runs[0], &runs[1], {}))["speedup_vs_staged"].is_null());
+}
+
 TEST(Report, rows_have_the_fields_that_all_benchmarks_have) {
   const auto row = nlohmann::json::parse(json_row(report_of("ucx", brant::MemoryKind::emulated, 10), nullptr, {}));
   for (const char* field : {"bench", "model", "memory", "trigger", "path", "bytes", "window", "ranks", "n", "us",
