@@ -109,12 +109,15 @@ class Wire {
   virtual Status tag_send(WireEndpoint* endpoint, std::uint64_t tag, ConstBuffer source, WireOp& op) noexcept = 0;
 
   /// Receives the first message whose tag agrees with `tag` in the bits of `mask`; op.bytes and op.tag say what came.
-  /// A message longer than the buffer completes with `truncated`.
+  /// A message longer than the buffer completes with `truncated`; what the buffer then holds is undefined, but nothing behind it is touched.
   virtual Status tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer landing, WireOp& op) noexcept = 0;
 
   /// Withdraws a pending tag_recv or am_receive: it completes with `canceled` unless it matched first. Sends cannot be
   /// withdrawn (see disconnect).
   virtual void cancel(WireOp& op) noexcept = 0;
+  /// As cancel, for a tag_recv or am_receive whose sender is known to be dead and disconnected: it completes with `canceled` (unless it is done)
+  /// in the next `deliver` even if it had matched, since a network that announced a long message cannot be told that the rest will never come.
+  virtual void abandon(WireOp& op) noexcept { cancel(op); }
 
   /// Sends an active message: `header` is copied before return; `payload` (host-accessible or any kind of the capabilities) is
   /// free at completion. `id` is 0 to 63.

@@ -42,15 +42,14 @@ std::vector<WireSubject> subjects() {
   shuffled.delay_max = 7;
   shuffled.shuffle_pairs = true;
   shuffled.shuffle_tags = true;
-  UcxOptions plain;
-  plain.sleep = false;
-  plain.peer_errors = false;
-  plain.settings = {{"TLS", "self,posix,cma"}};
+  UcxOptions reporting;
+  reporting.sleep = false;
+  reporting.peer_errors_on_same_host = true;
   return {
       {"loopback", [] { return open_loopback({}); }},
       {"loopback_shuffled", [shuffled] { return open_loopback(shuffled); }},
       {"ucx", [] { return open_ucx({}); }},
-      {"ucx_without_peer_errors", [plain] { return open_ucx(plain); }},
+      {"ucx_reporting", [reporting] { return open_ucx(reporting); }},
   };
 }
 

@@ -17,8 +17,10 @@ namespace brant::port {
 struct UcxOptions {
   /// Asks UCX for wake-up file descriptors (`arm`, `event_fd`). Costs nothing measurable on shared memory.
   bool sleep = true;
-  /// Endpoints report a dead peer and give up its transfers at once. Without it `disconnect` cannot withdraw what UCX has started.
-  bool peer_errors = true;
+  /// Which endpoints use UCX's own failure reports. With peers of other hosts they are needed (a broken TCP connection would otherwise end the process) and
+  /// always used. On one host they cost the zero-copy path (cma), so that bulk data passes through the receiver's queue; the core watches same-host peers
+  /// itself. Must be the same in all processes; docs/gotchas/ucx.md has the measurements.
+  bool peer_errors_on_same_host = false;
   /// Accept peers that run another UCX version. UCX may abort the process then; for experiments only.
   bool mixed_versions = false;
   std::size_t endpoints_expected = 1;       ///< How many peers there will be; UCX sizes its choices by it.

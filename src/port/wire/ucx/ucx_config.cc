@@ -20,12 +20,17 @@ struct Setting {
 
 /// Why these values: docs/gotchas/ucx.md, with the measurements.
 constexpr std::array kDefaults = {
-    Setting{"TLS", "^cma,sysv"},                       // cma cannot report failures; without it and with the next line shared memory can
-    Setting{"MM_ERROR_HANDLING", "y"},                 // else endpoints that report failures leave shared memory for TCP
-    Setting{"RNDV_PIPELINE_ERROR_HANDLING", "y"},      // the same for staged GPU transfers
+    Setting{"TLS", "^sysv"},                           // posix does the same; two kinds of shared memory only cost start-up time
+    Setting{"RNDV_PIPELINE_ERROR_HANDLING", "y"},      // endpoints that report failures may stage GPU transfers
     Setting{"MAX_RNDV_RAILS", "1"},                    // a second rail of another speed only adds variance
     Setting{"CUDA_COPY_DMABUF", "no"},                 // UCX 1.22.0 crashes in the probe for managed pools
     Setting{"CUDA_COPY_RETAIN_PRIMARY_CTX", "y"},      // progress may run on a thread without a current context
+};
+
+/// For failure reports on one host: without these, endpoints that report failures leave shared memory for TCP.
+constexpr std::array kReporting = {
+    Setting{"TLS", "^cma,sysv"},
+    Setting{"MM_ERROR_HANDLING", "y"},
 };
 
 struct ConfigRelease {
@@ -54,6 +59,9 @@ ucp_context_h open_context(const UcxLibrary& library, const UcxOptions& options)
   }
   const ConfigRelease release{library, config};
   for (const Setting& setting : kDefaults) modify(library, config, setting.key, setting.value);
+  if (options.peer_errors_on_same_host) {
+    for (const Setting& setting : kReporting) modify(library, config, setting.key, setting.value);
+  }
   for (const auto& [key, value] : options.settings) modify(library, config, key, value);
 
   ucp_params_t params{};

@@ -19,9 +19,9 @@ struct Envelope {
   std::uint32_t total_bytes = 0;
   EnvelopeKind kind = EnvelopeKind::address;
   std::uint32_t version_code = 0;  ///< The UCX version of the sender.
-  std::uint32_t memory_kind = 0;   ///< Keys: MemoryKind.
+  std::uint32_t detail = 0;        ///< Keys: MemoryKind. Addresses: peer_errors_on_same_host, on which both sides must agree.
   std::uint64_t owner = 0;         ///< A number that names the wire it belongs to.
-  std::uint64_t base = 0;          ///< Keys: where the segment begins in the owner's process.
+  std::uint64_t base = 0;          ///< Keys: where the segment begins in the owner's process. Addresses: names the host.
   std::uint64_t bytes = 0;         ///< Keys: its length.
 };
 static_assert(sizeof(Envelope) == 56, "packed by memcpy: no holes");

@@ -101,7 +101,7 @@ Result<std::vector<std::byte>> UcxRemoteMemory::pack_key(const WireSegment* segm
   Envelope envelope;
   envelope.kind = EnvelopeKind::key;
   envelope.version_code = wire_.library().version_code;
-  envelope.memory_kind = static_cast<std::uint32_t>(mine.memory.kind);
+  envelope.detail = static_cast<std::uint32_t>(mine.memory.kind);
   envelope.owner = wire_.owner();
   envelope.base = reinterpret_cast<std::uintptr_t>(mine.memory.data);
   envelope.bytes = mine.memory.bytes;
@@ -137,7 +137,7 @@ Result<WireKey*> UcxRemoteMemory::import_key(WireEndpoint* endpoint, std::span<c
     key->endpoint = to;
     key->base = envelope->base;
     key->bytes = envelope->bytes;
-    key->kind = static_cast<MemoryKind>(envelope->memory_kind);
+    key->kind = static_cast<MemoryKind>(envelope->detail);
     void* local = nullptr;
     if (host_accessible(key->kind) && wire_.library().rkey_ptr(key->handle, key->base, &local) == UCS_OK) key->mapped = static_cast<std::byte*>(local);
     keys_.push_back(std::move(key));

@@ -15,6 +15,9 @@ namespace {
 char g_done_marker = 0;
 void* const kDone = &g_done_marker;
 
+/// Bound of the progress that abandon makes.
+constexpr int kAbandonProgressMost = 1024;
+
 /// Where the payload of an empty message lies: `data` is null only for payloads that wait.
 constexpr std::byte kNothing{};
 
@@ -145,11 +148,24 @@ Status UcxWire::tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer landing, 
   return posted(answer, *request, op);
 }
 
+UcxRequest* UcxWire::pending_receive(const WireOp& op) noexcept {
+  if (op.request == nullptr || op.request == kDone) return nullptr;
+  auto* request = static_cast<UcxRequest*>(op.request);
+  return request->op == &op && request->kind == RequestKind::receive ? request : nullptr;
+}
+
 void UcxWire::cancel(WireOp& op) noexcept {
-  if (op.request == nullptr || op.request == kDone) return;
-  auto& request = *static_cast<UcxRequest*>(op.request);
-  if (request.op != &op || request.kind != RequestKind::receive) return;
-  library_.request_cancel(worker_, &request);
+  if (UcxRequest* request = pending_receive(op)) library_.request_cancel(worker_, request);
+}
+
+/// UCX does not end a receive that matched a rendezvous announcement, whatever became of the sender. First everything that the dead had still sent is
+/// taken in; what is left then has nobody who could write.
+void UcxWire::abandon(WireOp& op) noexcept {
+  cancel(op);
+  for (int i = 0; i < kAbandonProgressMost && pending_receive(op) != nullptr; ++i) {
+    if (library_.worker_progress(worker_) == 0) break;
+  }
+  if (UcxRequest* request = pending_receive(op)) give_up(*request);
 }
 
 Status UcxWire::am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload, WireOp& op) noexcept {

@@ -44,6 +44,7 @@ class UcxWire final : public Wire {
   Status tag_send(WireEndpoint* endpoint, std::uint64_t tag, ConstBuffer source, WireOp& op) noexcept override;
   Status tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer landing, WireOp& op) noexcept override;
   void cancel(WireOp& op) noexcept override;
+  void abandon(WireOp& op) noexcept override;
   Status am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload, WireOp& op) noexcept override;
   void set_am_handler(unsigned id, AmHandler handler, void* context) noexcept override;
   Status am_receive(AmMessage& message, Buffer landing, WireOp& op) noexcept override;
@@ -94,6 +95,7 @@ class UcxWire final : public Wire {
 
   void ended(UcxRequest& request, ucs_status_t status) noexcept;
   void give_up(UcxRequest& request) noexcept;
+  [[nodiscard]] static UcxRequest* pending_receive(const WireOp& op) noexcept;
   void complete_later(WireOp& op, Status status) noexcept;
   ucs_status_t arrived(AmSlot& slot, std::span<const std::byte> header, void* data, std::size_t bytes, std::uint64_t attributes) noexcept;
   void hand_over(InboxMessage& message) noexcept;
@@ -111,7 +113,8 @@ class UcxWire final : public Wire {
   int event_fd_ = -1;
   std::uint64_t owner_ = 0;
   std::size_t messages_max_;
-  bool peer_errors_;
+  bool peer_errors_on_same_host_;
+  std::uint64_t host_ = 0;
   bool mixed_versions_;
   bool unhandled_reported_ = false;
   WireCapabilities capabilities_;

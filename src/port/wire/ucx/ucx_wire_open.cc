@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <new>
 #include <random>
 #include <utility>
@@ -31,6 +33,15 @@ std::uint64_t random_owner() {
   return (std::uint64_t{device()} << 32 | device()) ^ static_cast<std::uint64_t>(::getpid());
 }
 
+/// Processes with the same number share memory in UCX's eyes: one boot of one machine and one IPC namespace.
+std::uint64_t host_number() {
+  std::string name;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> name;
+  std::error_code error;
+  name += std::filesystem::read_symlink("/proc/self/ns/ipc", error).string();
+  return checksum_of(std::as_bytes(std::span(name)));
+}
+
 void check_options(const UcxOptions& options) {
   const auto refuse = [](std::string_view what) { throw Error(Status::invalid_argument, fmt::format("wire ucx: {}", what)); };
   if (options.requests_max == 0) refuse("requests_max is 0; at least 1 operation must fit");
@@ -41,10 +52,11 @@ void check_options(const UcxOptions& options) {
 }  // namespace
 
 UcxWire::UcxWire(const UcxOptions& options)
-    : library_(ucx_library()), messages_max_(options.messages_max), peer_errors_(options.peer_errors), mixed_versions_(options.mixed_versions) {
+    : library_(ucx_library()), messages_max_(options.messages_max), peer_errors_on_same_host_(options.peer_errors_on_same_host), mixed_versions_(options.mixed_versions) {
   check_options(options);
   try {
     owner_ = random_owner();
+    host_ = host_number();
     context_ = open_context(library_, options);
     open_worker(options);
     read_capabilities();
@@ -127,6 +139,8 @@ void UcxWire::pack_address() {
   Envelope envelope;
   envelope.kind = EnvelopeKind::address;
   envelope.version_code = library_.version_code;
+  envelope.detail = peer_errors_on_same_host_ ? 1 : 0;
+  envelope.base = host_;
   envelope.owner = owner_;
   try {
     address_ = pack_envelope(envelope, {reinterpret_cast<const std::byte*>(address), bytes});
@@ -198,7 +212,7 @@ Result<ucp_ep_h> UcxWire::create_endpoint(const ucp_address_t* address, UcxEndpo
   params.err_handler.arg = &endpoint;
   ucp_ep_h handle = nullptr;
   ucs_status_t status = UCS_ERR_UNREACHABLE;
-  if (peer_errors_) {
+  if (endpoint.peer_errors) {
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     status = library_.ep_create(worker_, &params, &handle);
     endpoint.peer_errors = status == UCS_OK;
@@ -225,11 +239,17 @@ Result<WireEndpoint*> UcxWire::connect(std::span<const std::byte> address) noexc
                envelope->version_code >> 16, envelope->version_code >> 8 & 0xff, envelope->version_code & 0xff, library_.version);
     return Status::version_mismatch;
   }
+  if ((envelope->detail != 0) != peer_errors_on_same_host_) {
+    log::error("wire ucx: the peer {:016x} was opened with peer_errors_on_same_host={}, this wire with {}: UCX aborts on such pairs. Cure: use one setting "
+               "everywhere.", envelope->owner, envelope->detail != 0, peer_errors_on_same_host_);
+    return Status::version_mismatch;
+  }
   try {
     auto endpoint = std::make_unique<UcxEndpoint>();
     endpoint->wire = this;
     endpoint->owner = envelope->owner;
     endpoint->to_self = envelope->owner == owner_;
+    endpoint->peer_errors = peer_errors_on_same_host_ || envelope->base != host_;
     endpoints_.reserve(endpoints_.size() + 1);
     // A copy: UCX wants its address aligned.
     const std::vector<std::byte> body(address.begin() + sizeof(Envelope), address.end());
