@@ -173,6 +173,15 @@ TEST_P(KernelConformance, a_running_kernel_sees_what_the_cpu_writes) {
   port::Kernel* kernel = load(waiting());
   const Piece pinned(device(), MemoryKind::pinned, 128);
   const Piece piece(device(), device_kind(), 64);
+  // Made and used once before the kernel runs: allocating, and the driver's first fill, may wait for it.
+  const StreamScope third(device());
+  const Piece aside(device(), MemoryKind::pinned, 64);
+  const std::array<port::Stream*, 3> all = {stream, other, third};
+  for (port::Stream* warm : all) {
+    ASSERT_EQ(streams().fill(aside.at(), std::byte{0}, 64, warm), Status::ok);
+    ASSERT_EQ(streams().fill(piece.at(), std::byte{0}, 64, warm), Status::ok);
+    ASSERT_EQ(streams().synchronize(warm), Status::ok);
+  }
   auto* flag = pinned.as<unsigned long long>();
   auto* outcome = pinned.as<unsigned long long>(64);
   *flag = 0;
@@ -193,8 +202,6 @@ TEST_P(KernelConformance, a_running_kernel_sees_what_the_cpu_writes) {
     std::this_thread::sleep_for(1ms);
   }
   // A third stream is not held up: streams are independent.
-  const StreamScope third(device());
-  const Piece aside(device(), MemoryKind::pinned, 64);
   ASSERT_EQ(streams().fill(aside.at(), std::byte{3}, 64, third), Status::ok);
   ASSERT_EQ(streams().synchronize(third), Status::ok);
   EXPECT_EQ(*aside.at(), std::byte{3});
