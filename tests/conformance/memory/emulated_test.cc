@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "conformance/memory/memory_fixture.h"
+#include "conformance/memory/memory_peer.h"
 #include "port/memory/adapters.h"
 #include "port/memory/emulated/emulated_device.h"
 
@@ -174,6 +175,18 @@ TEST(EmulatedDevice, more_allocations_than_open_files_allowed_raise_the_limit) {
   EXPECT_TRUE(device.query(pieces.back()->at()).ok());
   pieces.clear();
   ::setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST(EmulatedDevice, memory_freed_by_its_owner_cannot_be_imported) {
+  EmulatedDevice device;
+  MemoryPeer peer("emulated");
+  const Result<port::ExportRecord> record = peer.allocate(1 << 20, 1);
+  ASSERT_TRUE(record.ok());
+  ASSERT_EQ(peer.free(0), Status::ok);
+  EXPECT_EQ(device.import_allocation(*record).status(), Status::not_found);
+  // The address comes back with another allocation: still not the one that was exported.
+  ASSERT_TRUE(peer.allocate(1 << 20, 2).ok());
+  EXPECT_EQ(device.import_allocation(*record).status(), Status::not_found);
 }
 
 /// Allocates until there are no more files; 0 if the end of it was an orderly one.

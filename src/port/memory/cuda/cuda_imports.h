@@ -25,8 +25,10 @@ class CudaImports {
   /// that legacy handles cannot name (pools, cuMemCreate).
   Result<ExportRecord> export_allocation(const PointerInfo& info, const void* pointer) noexcept;
 
-  /// peer_lost: the exporter is gone. not_supported: another pid namespace. A record of this very process gives its own
-  /// pointer, if `live_id`, the buffer id now at that address, says that it is the same allocation; else not_found.
+  /// The record must be current: the driver opens handles of memory that the exporter has freed, and nobody here can
+  /// tell. peer_lost: the exporter is gone. not_supported: another pid namespace. A record of this very process gives
+  /// its own pointer, if `live_id`, the buffer id now at that address, says that it is the same allocation; else
+  /// not_found.
   Result<void*> import_allocation(const ExportRecord& record,
                                   std::uint64_t (*live_id)(const void* context, const void* pointer) noexcept,
                                   const void* live_context) noexcept;
