@@ -71,15 +71,17 @@ class OwnedEvent {
 
 brant::port::Streams& streams_of(brant::Runtime& runtime) {
   brant::port::Streams* streams = runtime.device().streams();
-  if (streams == nullptr)
+  if (streams == nullptr) {
     throw brant::Error(Status::not_supported, "this process's device has no streams: use --memory host");
+  }
   return *streams;
 }
 
 brant::port::Kernels& kernels_of(brant::Runtime& runtime) {
   brant::port::Kernels* kernels = runtime.device().kernels();
-  if (kernels == nullptr)
+  if (kernels == nullptr) {
     throw brant::Error(Status::not_supported, "this process's device runs no kernels: use --memory host");
+  }
   return *kernels;
 }
 

@@ -15,8 +15,8 @@ brant::ChannelId channel_between(int processes, int lower, int axis, std::uint32
   const std::uint64_t id =
       (std::uint64_t{generation} * static_cast<std::uint64_t>(processes) + static_cast<std::uint64_t>(lower)) * 3 +
       static_cast<std::uint64_t>(axis);
-  return {
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(id, UINT32_MAX))};  // open refuses what has more than 28 bits
+  // Channel::open refuses what has more than 28 bits.
+  return {static_cast<std::uint32_t>(std::min<std::uint64_t>(id, UINT32_MAX))};
 }
 
 }  // namespace

@@ -96,8 +96,6 @@ struct Job::Problem {
   }
 };
 
-Job::Job(brant::Runtime& runtime) : runtime_(runtime), star_(runtime) {}
-
 void Job::say(const std::string& text) const {
   if (!star_.is_root()) return;
   fmt::print("{}", text);

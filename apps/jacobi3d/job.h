@@ -15,7 +15,8 @@ namespace jacobi {
 /// exceptions for what happened to this process alone (a lost peer, a failed device).
 class Job {
  public:
-  explicit Job(brant::Runtime& runtime);
+  /// One job for each runtime: a second one would use the channels of the first again.
+  Job(brant::Runtime& runtime, Star& star) noexcept : runtime_(runtime), star_(star) {}
 
   void run(const Options& options);
   /// A checked run of a small problem, then a comparison of a large one.
@@ -30,7 +31,7 @@ class Job {
   void say(const std::string& text) const;
 
   brant::Runtime& runtime_;
-  Star star_;
+  Star& star_;
   std::uint32_t generation_ = 0;  ///< Of halo exchanges: each gets channels of its own.
 };
 

@@ -1,8 +1,6 @@
 // Jacobi3D: the mean of a cell and its six neighbours, again and again, on as many processes as wanted. Each process
 // owns a block of the grid (block.h), computes on it (stencil.h), and exchanges faces with its neighbours over channels
 // (halo.h); solver.h is the loop.
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -29,7 +27,8 @@ void let_others_speak() { std::this_thread::sleep_for(std::chrono::milliseconds(
 int run_job(const Options& options) {
   brant::Runtime runtime(runtime_options(options));
   try {
-    Job job(runtime);
+    Star star(runtime);
+    Job job(runtime, star);
     options.demo ? job.demo(options) : job.run(options);
     return 0;
   } catch (const AgreedError& error) {
@@ -48,8 +47,6 @@ int main(int argc, char** argv) {
     if (exit_code != 0 && !is_first_process()) let_others_speak();
     return exit_code;
   } catch (const brant::Error& error) {
-    // A lost peer is the echo of its own error, which was told already: the launcher has a moment to end us before we
-    // tell ours.
     // What every process finds is told by the first; a lost peer is the echo of an error told elsewhere.
     if (error.status() == brant::Status::peer_lost || !is_first_process()) let_others_speak();
     tell(error.what());
