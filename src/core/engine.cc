@@ -62,6 +62,7 @@ void Engine::exchange() {
                                     status_text(status), boot().last_error()));
   }
   require_one_wire_version(records, job().rank);
+  if (!options_.share_gpu) require_own_gpu(records, job().rank);
   const auto self = static_cast<std::size_t>(job().rank);
   for (std::size_t rank = 0; rank < records.size(); ++rank) {
     Peer& peer = peers_.emplace_back();

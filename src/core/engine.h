@@ -93,6 +93,7 @@ class Engine {
  public:
   struct Options {
     Path path = Path::automatic;             ///< Forced for every transfer that can use it.
+    bool share_gpu = false;                  ///< Several processes may use one GPU.
     bool sleep = true;                       ///< May the worker sleep when idle?
     std::chrono::milliseconds boot_timeout{60'000};
   };

@@ -35,7 +35,7 @@ PeerRecord make_peer_record(const port::Adapters& adapters) {
   // UCX decides "same host" by the IPC namespace, so we do too.
   record.host_id = fmt::format("{}/{}", boot_id(), link_text("/proc/self/ns/ipc"));
   record.pid_namespace = link_text("/proc/self/ns/pid");
-  record.device_id = adapters.device->capabilities().streams ? adapters.device->capabilities().id : "";
+  record.device_id = adapters.device->capabilities().offers(MemoryKind::cuda) ? adapters.device->capabilities().id : "";
   record.pid = ::getpid();
   const auto address = adapters.wire->address();
   record.wire_address.assign(address.begin(), address.end());
@@ -85,6 +85,19 @@ void require_one_wire_version(const std::vector<PeerRecord>& records, int mine) 
                 fmt::format("rank {} uses {} but rank {} uses {}: mixed versions abort inside the library. Give all processes the "
                             "same one (BRANT_UCX=wheel|system|PATH), or set BRANT_ALLOW_MIXED_UCX=1 to try",
                             mine, records[static_cast<std::size_t>(mine)].wire_version, rank, records[rank].wire_version));
+  }
+}
+
+void require_own_gpu(const std::vector<PeerRecord>& records, int mine) {
+  const PeerRecord& own = records[static_cast<std::size_t>(mine)];
+  if (own.device_id.empty()) return;
+  for (std::size_t rank = 0; rank < records.size(); ++rank) {
+    const PeerRecord& other = records[rank];
+    if (static_cast<int>(rank) == mine || other.host_id != own.host_id || other.device_id != own.device_id) continue;
+    throw Error(Status::invalid_argument,
+                fmt::format("ranks {} and {} use one GPU ({}): time slicing costs about 150 us per operation. Start one process per GPU, or set "
+                            "BRANT_SHARE_GPU=1 to share it",
+                            mine, rank, own.device_id));
   }
 }
 

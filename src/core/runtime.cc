@@ -27,7 +27,7 @@ port::Adapters open_for(const RuntimeOptions& options) {
 }
 
 Engine::Options engine_options(const RuntimeOptions& options) noexcept {
-  return {options.path, options.sleep, options.boot_timeout};
+  return {options.path, options.share_gpu, options.sleep, options.boot_timeout};
 }
 
 }  // namespace

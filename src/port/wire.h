@@ -80,7 +80,10 @@ struct WireCapabilities {
   std::size_t am_header_bytes_max = 0;
   std::size_t am_eager_bytes_max = 0;
 
-  [[nodiscard]] bool takes(MemoryKind kind) const noexcept { return (kinds >> static_cast<unsigned>(kind)) & 1u; }
+  [[nodiscard]] bool takes(MemoryKind kind) const noexcept {
+    const auto index = static_cast<unsigned>(kind);
+    return index < static_cast<unsigned>(kMemoryKindCount) && ((kinds >> index) & 1u) != 0;
+  }
 };
 
 class RemoteMemory;
