@@ -11,4 +11,5 @@
 #include "brant/core/runtime.h"
 #include "brant/core/sinks.h"
 #include "brant/core/task.h"
+#include "brant/core/timer.h"
 #include "brant/ops/channel.h"

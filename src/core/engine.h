@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "brant/base/clock.h"
 #include "base/mpsc_ring.h"
 #include "brant/base/ids.h"
 #include "brant/base/intrusive_list.h"

@@ -3,18 +3,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "base/clock.h"
+#include "brant/core/timer.h"
 
 namespace brant {
-
-/// Runs `fire` at or after `when`. Lies in the record it serves.
-struct Timer {
-  TimePoint when = kNever;
-  void (*fire)(Timer& self) noexcept = nullptr;
-  std::size_t place = kIdle;  ///< In the queue's heap.
-
-  static constexpr std::size_t kIdle = ~std::size_t{0};
-};
 
 /// A binary heap of timers. Allocates only when more timers than ever before are set at once.
 class TimerQueue {

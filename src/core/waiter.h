@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/clock.h"
+#include "brant/base/clock.h"
 #include "base/unique_fd.h"
 
 namespace brant {

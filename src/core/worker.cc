@@ -12,4 +12,8 @@ Status Worker::wait(bool (*done)(void*) noexcept, void* context, std::chrono::na
 
 Status Worker::post(void (*function)(void*) noexcept, void* context) noexcept { return engine_.post(function, context); }
 
+void Worker::set_timer(Timer& timer, TimePoint when) { engine_.timers().set(timer, when); }
+
+void Worker::clear_timer(Timer& timer) noexcept { engine_.timers().clear(timer); }
+
 }  // namespace brant

@@ -39,6 +39,17 @@ class [[nodiscard]] Operation {
 
   auto operator co_await() noexcept { return Awaiter{*this}; }
 
+  /// Resumes `waiter` once it is done. One waiter; for awaiters like `within`.
+  void resume_when_done(std::coroutine_handle<> waiter) noexcept { waiter_ = waiter; }
+
+  /// Ends a pending operation here and now with `status`: withdrawn as far as possible (see `Op::detach`), and the waiter resumes.
+  void give_up(Status status) noexcept {
+    if (done_) return;
+    op_.detach();
+    op_.result = {status, 0};
+    finish();
+  }
+
  private:
   // An object of its own: g++ 12 awaits a *copy* of an awaiter that a lambda captured by reference.
   struct Awaiter {
@@ -48,10 +59,10 @@ class [[nodiscard]] Operation {
     OpResult await_resume() const noexcept { return operation.op_.result; }
   };
 
-  static void fired(void* self, const OpResult&) noexcept {
-    auto& operation = *static_cast<Operation*>(self);
-    operation.done_ = true;
-    if (operation.waiter_) std::exchange(operation.waiter_, {}).resume();
+  static void fired(void* self, const OpResult&) noexcept { static_cast<Operation*>(self)->finish(); }
+  void finish() noexcept {
+    done_ = true;
+    if (waiter_) std::exchange(waiter_, {}).resume();
   }
 
   Op op_;

@@ -4,11 +4,13 @@
 #include <memory>
 #include <type_traits>
 
+#include "brant/base/clock.h"
 #include "brant/base/status.h"
 
 namespace brant {
 
 class Engine;
+struct Timer;
 
 /// The progress engine of one thread. Everything that completes, completes inside `progress` of the thread that owns the worker.
 /// All calls belong to that thread, except `post`.
@@ -36,6 +38,11 @@ class Worker {
   /// From any thread: runs `function(context)` on the worker's thread, inside a later progress. limit_reached when
   /// 1024 such calls wait already. Never blocks; wakes a sleeping worker.
   Status post(void (*function)(void*) noexcept, void* context) noexcept;
+
+  /// Fires `timer` at or after `when`; a timer that was set is moved. Allocates only when more timers than ever before are set at once.
+  void set_timer(Timer& timer, TimePoint when);
+  /// Does nothing to an idle timer.
+  void clear_timer(Timer& timer) noexcept;
 
   /// The runtime's inner side, for the layers above core.
   [[nodiscard]] Engine& engine() noexcept { return engine_; }

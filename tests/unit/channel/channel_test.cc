@@ -5,9 +5,11 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "brant/core/sinks.h"
+#include "brant/core/timer.h"
 #include "support/in_process_job.h"
 
 namespace brant {
@@ -276,6 +278,47 @@ TEST(Channel, an_operation_destroyed_while_pending_is_withdrawn) {
   Operation send = pair.left.send(ConstBuffer(&value, sizeof(int)));
   EXPECT_TRUE(pair.outcome(receive).ok());
   EXPECT_EQ(got, 3);
+}
+
+TEST(Channel, an_operation_can_be_given_a_time) {
+  Pair pair;
+  Worker& worker = pair.job.rank(1).worker();
+  int got = 0, value = 8;
+  bool done = false;
+  const auto receive_twice = [&]() -> Task<void> {
+    Operation late = pair.right.recv(Buffer(&got, sizeof(int)));
+    const OpResult first = co_await within(worker, late, std::chrono::milliseconds(2));
+    EXPECT_EQ(first.status, Status::timed_out);
+    co_await sleep_for(worker, std::chrono::milliseconds(1));
+    EXPECT_TRUE((co_await pair.left.send(ConstBuffer(&value, sizeof(int)))).ok());
+    Operation in_time = pair.right.recv(Buffer(&got, sizeof(int)));
+    EXPECT_TRUE((co_await within(worker, in_time, std::chrono::seconds(30))).ok());
+    done = true;
+  };
+  Task<void> task = receive_twice();
+  task.start();
+  ASSERT_TRUE(pair.job.run_until([&] { return done; }, 100'000'000));
+  EXPECT_EQ(got, 8);
+}
+
+TEST(Channel, a_task_given_up_while_it_waits_leaves_nothing_behind) {
+  Pair pair;
+  int got = 0, value = 5, other = 0;
+  {
+    const auto waits = [&]() -> Task<void> {
+      Operation receive = pair.right.recv(Buffer(&got, sizeof(int)));
+      co_await within(pair.job.rank(1).worker(), receive, std::chrono::milliseconds(1));
+    };
+    Task<void> task = waits();
+    task.start();
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  pair.job.run(10);
+  Operation receive = pair.right.recv(Buffer(&other, sizeof(int)));
+  Operation send = pair.left.send(ConstBuffer(&value, sizeof(int)));
+  EXPECT_TRUE(pair.outcome(receive).ok());
+  EXPECT_EQ(other, 5);
+  EXPECT_EQ(got, 0);
 }
 
 Status open_status(const std::function<void()>& open) {
