@@ -1,5 +1,6 @@
 #include "conformance/wire/subject.h"
 
+#include "port/wire/faulty/faulty.h"
 #include "port/wire/loopback/loopback.h"
 #include "port/wire/ucx/open.h"
 
@@ -27,6 +28,15 @@ WirePair open_loopback(const LoopbackOptions& options) {
   return connected(std::move(pair));
 }
 
+WirePair open_faulty(const FaultPolicy& policy) {
+  WirePair pair;
+  auto network = std::make_shared<LoopbackNetwork>();
+  pair.left = std::make_unique<FaultyWire>(network->open_wire(), policy);
+  pair.right = std::make_unique<FaultyWire>(network->open_wire(), policy);
+  pair.network = network;
+  return connected(std::move(pair));
+}
+
 WirePair open_ucx(const UcxOptions& options) {
   WirePair pair;
   pair.left = open_ucx_wire(options);
@@ -42,12 +52,16 @@ std::vector<WireSubject> subjects() {
   shuffled.delay_max = 7;
   shuffled.shuffle_pairs = true;
   shuffled.shuffle_tags = true;
+  FaultPolicy slow;
+  slow.completion_delay = 5;
   UcxOptions reporting;
   reporting.sleep = false;
   reporting.peer_errors_on_same_host = true;
   return {
       {"loopback", [] { return open_loopback({}); }},
       {"loopback_shuffled", [shuffled] { return open_loopback(shuffled); }},
+      {"faulty_without_faults", [] { return open_faulty({}); }},
+      {"faulty_slow", [slow] { return open_faulty(slow); }},
       {"ucx", [] { return open_ucx({}); }},
       {"ucx_reporting", [reporting] { return open_ucx(reporting); }},
   };
