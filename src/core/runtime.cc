@@ -88,6 +88,7 @@ Rank Runtime::rank() const noexcept { return Rank{engine_->job().rank}; }
 int Runtime::size() const noexcept { return engine_->job().size; }
 int Runtime::local_rank() const noexcept { return engine_->job().local_rank; }
 int Runtime::local_size() const noexcept { return engine_->job().local_size; }
+const std::string& Runtime::network() const noexcept { return engine_->wire().capabilities().version; }
 port::Device& Runtime::device() noexcept { return engine_->device(); }
 
 MemoryKind Runtime::device_kind() noexcept {

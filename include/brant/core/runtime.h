@@ -93,6 +93,8 @@ class Runtime {
   [[nodiscard]] int local_rank() const noexcept;
   [[nodiscard]] int local_size() const noexcept;
   [[nodiscard]] Worker& worker() noexcept { return *worker_; }
+  /// The network library, its version and where it was loaded from: "UCX 1.22.0 (/path)".
+  [[nodiscard]] const std::string& network() const noexcept;
   /// The device this process works with; "host" without one.
   [[nodiscard]] port::Device& device() noexcept;
   /// The kind `device` allocates for kernels: cuda, emulated, or host.

@@ -5,6 +5,7 @@
 
 #include "brant/base/buffer.h"
 #include "brant/base/ids.h"
+#include "brant/base/result.h"
 #include "brant/core/operation.h"
 #include "brant/core/path.h"
 
@@ -59,6 +60,8 @@ class Channel {
   [[nodiscard]] Rank peer() const noexcept;
   [[nodiscard]] ChannelId id() const noexcept;
   [[nodiscard]] ChannelCounts counts() const noexcept;
+  /// The path that a buffer of this kind (not `detect`) and size takes from or to this end. not_supported if a forced path cannot carry it.
+  [[nodiscard]] Result<Path> path_of(MemoryKind kind, std::size_t bytes) const noexcept;
 
   /// Sends the next message. `op.source_free`: the source may be reused; `op.delivered`: it is in the receiver's buffer (costs an
   /// acknowledgement by the peer). A message longer than its receive completes with `truncated`; a small one may have completed

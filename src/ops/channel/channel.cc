@@ -18,6 +18,14 @@ Rank Channel::peer() const noexcept { return endpoint_ == nullptr ? Rank{} : end
 ChannelId Channel::id() const noexcept { return endpoint_ == nullptr ? ChannelId{} : endpoint_->id(); }
 ChannelCounts Channel::counts() const noexcept { return endpoint_ == nullptr ? ChannelCounts{} : endpoint_->counts(); }
 
+Result<Path> Channel::path_of(MemoryKind kind, std::size_t bytes) const noexcept {
+  if (endpoint_ == nullptr || kind == MemoryKind::detect) return Status::invalid_argument;
+  Path path = Path::automatic;
+  const Status status = endpoint_->choose(kind, bytes, path);
+  if (status != Status::ok) return status;
+  return path;
+}
+
 Status Channel::post_send(ConstBuffer source, Op& op) noexcept {
   return endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_send(source, op);
 }

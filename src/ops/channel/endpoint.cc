@@ -382,6 +382,7 @@ void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
 
 void ChannelEndpoint::close() noexcept {
   closed_ = true;
+  table_.send_control(peer_, {ChannelControl::Kind::closed, id_.value, side_, engine().job().rank, 0, 0});
   while (Transfer* transfer = waiting_.front()) withdraw(*transfer, Status::canceled);
   for (PeerOp* op = peer_.outstanding.front(); op != nullptr;) {
     PeerOp* following = IntrusiveList<PeerOp, &PeerOp::peer_hook>::next(*op);

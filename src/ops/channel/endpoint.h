@@ -12,7 +12,7 @@ class ChannelTable;
 
 /// What one end tells the other apart from data: an active message, a few times per window.
 struct ChannelControl {
-  enum class Kind : std::uint32_t { opened, acknowledge, truncated };
+  enum class Kind : std::uint32_t { opened, closed, acknowledge, truncated };
 
   Kind kind = Kind::acknowledge;
   std::uint32_t channel = 0;
@@ -35,6 +35,8 @@ class ChannelEndpoint {
   [[nodiscard]] bool idle() const noexcept { return live_transfers_ == 0; }
   [[nodiscard]] bool closed() const noexcept { return closed_; }
 
+  /// The path that a buffer would take; not_supported as in the posts.
+  Status choose(MemoryKind kind, std::size_t bytes, Path& path) noexcept;
   Status post_send(ConstBuffer source, Op& op) noexcept;
   Status post_recv(Buffer landing, Op& op) noexcept;
   void on_control(const ChannelControl& control) noexcept;
@@ -46,7 +48,6 @@ class ChannelEndpoint {
 
  private:
   Engine& engine() noexcept;
-  Status choose(MemoryKind kind, std::size_t bytes, Path& path) noexcept;
   Transfer* take_transfer(bool is_send) noexcept;
   void release(Transfer& transfer) noexcept;
   void attach(Transfer& transfer, Op& op) noexcept;

@@ -93,6 +93,11 @@ void ChannelTable::on_control(void* self, port::AmMessage& message) noexcept {
     table.check_opened(control);
     return;
   }
+  if (control.kind == ChannelControl::Kind::closed) {
+    // From now on that end may lie elsewhere.
+    table.opened_by_.erase(key(ChannelId{control.channel}, control.sender_side & 1u));
+    return;
+  }
   const auto found = table.endpoints_.find(key(ChannelId{control.channel}, 1 - (control.sender_side & 1u)));
   if (found != table.endpoints_.end()) found->second->on_control(control);
 }

@@ -42,6 +42,15 @@ struct Pair {
   Channel right;
 };
 
+struct DevicePair : Pair {
+  DevicePair() : Pair(options()) {}
+  static JobOptions options() {
+    JobOptions options;
+    options.gpu = GpuChoice::emulated;
+    return options;
+  }
+};
+
 JobOptions ranks(int count) {
   JobOptions options;
   options.ranks = count;
@@ -266,6 +275,30 @@ TEST(Channel, reopened_under_the_same_id_goes_on) {
   }
 }
 
+TEST(Channel, a_closed_id_may_go_to_another_rank) {
+  InProcessJob job(ranks(3));
+  {
+    Channel one = Channel::open(job.rank(0), Rank{1}, ChannelId{4});
+    Channel other = Channel::open(job.rank(1), Rank{0}, ChannelId{4});
+    job.run(20);
+  }
+  job.run(20);
+  Channel one = Channel::open(job.rank(0), Rank{2}, ChannelId{4});
+  Channel other = Channel::open(job.rank(2), Rank{0}, ChannelId{4});
+  int value = 2, got = 0;
+  Operation receive = other.recv(Buffer(&got, sizeof(int)));
+  Operation send = one.send(ConstBuffer(&value, sizeof(int)));
+  ASSERT_TRUE(job.run_until([&] { return receive.done(); }));
+  EXPECT_EQ(got, 2);
+}
+
+TEST(Channel, tells_the_path_a_buffer_takes) {
+  DevicePair pair;
+  EXPECT_EQ(*pair.left.path_of(MemoryKind::host, 8), Path::ucx);
+  EXPECT_EQ(*pair.left.path_of(MemoryKind::emulated, 8), Path::staged);
+  EXPECT_EQ(pair.left.path_of(MemoryKind::detect, 8).status(), Status::invalid_argument);
+}
+
 TEST(Channel, an_operation_destroyed_while_pending_is_withdrawn) {
   Pair pair;
   int value = 3, got = 0;
@@ -356,15 +389,6 @@ TEST(Channel, a_third_end_is_refused_at_both_who_could_tell) {
 }
 
 // Memory that the host may not touch -------------------------------------------------------------------------------------------
-
-struct DevicePair : Pair {
-  DevicePair() : Pair(options()) {}
-  static JobOptions options() {
-    JobOptions options;
-    options.gpu = GpuChoice::emulated;
-    return options;
-  }
-};
 
 TEST(ChannelWithDevice, every_kind_meets_every_kind) {
   DevicePair pair;
