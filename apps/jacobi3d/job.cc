@@ -135,7 +135,7 @@ RunReport Job::measure(Problem& problem, brant::Path path) {
                                   .overlap = options.overlap,
                                   .on_iteration = [&](std::int64_t done) { bar.update(done); }});
   RunReport report;
-  report.path = brant::path_name(path);
+  report.path = brant::path_name(halo.path_taken(problem.kind, path));
   report.memory = problem.kind;
   report.decomposition = problem.decomposition;
   report.overlap = options.overlap;

@@ -85,6 +85,8 @@ Machine Machine::of(brant::Runtime& runtime) {
   const brant::port::DeviceCapabilities& device = runtime.device().capabilities();
   if (runtime.device_kind() != brant::MemoryKind::host) machine.gpu = device.name;
   if (runtime.device_kind() == brant::MemoryKind::cuda) machine.cuda = device.driver;
+  const std::string& network = runtime.network();  // "UCX 1.22.0 (path)"
+  if (network.starts_with("UCX ")) machine.ucx = network.substr(4, network.find(" (") - 4);
   machine.cpu = cpu_name();
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) == 0) machine.host = name.data();
@@ -140,7 +142,7 @@ std::string json_row(const RunReport& run, const RunReport* staged, const Machin
   json["gb_s"] = run.timing.communication > 0 ? rounded(run.halo_bytes / run.timing.communication / 1e3) : 0.0;
   json["peer"] = nullptr;
   json["brant"] = BRANT_VERSION;
-  json["ucx"] = nullptr;
+  json["ucx"] = text_or_null(machine.ucx);
   json["cuda"] = text_or_null(machine.cuda);
   json["gpu"] = text_or_null(machine.gpu);
   json["cpu"] = machine.cpu;
