@@ -35,9 +35,9 @@ class ChannelTable final : public Service {
   void check_opened(const ChannelControl& control) noexcept;
 
   Engine& engine_;
-  Stager stager_;
   ObjectPool<Transfer> transfers_{kTransfersMax};
   ObjectPool<ControlSend> control_sends_{kTransfersMax};
+  Stager stager_;  // after the records: its last copies lie in them
   std::unordered_map<std::uint64_t, std::unique_ptr<ChannelEndpoint>> endpoints_;
   std::unordered_map<std::uint64_t, std::int32_t> opened_by_;  ///< Which rank announced that end, before ours was opened.
 };

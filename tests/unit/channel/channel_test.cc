@@ -411,6 +411,21 @@ TEST(ChannelWithDevice, every_kind_meets_every_kind) {
   }
 }
 
+TEST(ChannelWithDevice, a_job_may_end_in_the_middle_of_everything) {
+  std::vector<std::byte> host(3'000'000);
+  Op send, receive;
+  int fired = 0;
+  const auto count = [](void* self, const OpResult&) noexcept { ++*static_cast<int*>(self); };
+  send.source_free = receive.delivered = {count, &fired};
+  DevicePair pair;
+  Memory source = pair.job.rank(0).allocate(MemoryKind::emulated, host.size());
+  EXPECT_EQ(pair.left.post_send(source, send), Status::in_progress);
+  EXPECT_EQ(pair.right.post_recv(std::span(host), receive), Status::in_progress);
+  send.detach();
+  receive.detach();
+  EXPECT_EQ(fired, 0);
+}
+
 TEST(ChannelWithDevice, kinds_are_detected_when_not_declared) {
   DevicePair pair;
   Memory source = pair.job.rank(0).allocate(MemoryKind::emulated, 64);
