@@ -34,7 +34,7 @@ struct Machine {
   std::string cuda;  ///< Driver, empty without.
   std::string cpu;
   std::string host;
-  std::string ucx;   ///< Version, empty without.
+  std::string ucx;  ///< Version, empty without.
 
   static Machine of(brant::Runtime& runtime);
 };

@@ -1,5 +1,6 @@
 // The program of the README: two processes swap a megabyte, in GPU memory where there are GPUs.
 #include <cstdio>
+
 #include "brant/brant.h"
 using namespace brant;
 
@@ -12,7 +13,7 @@ Task<void> swap_with_partner(Runtime& runtime, Channel& channel, Memory& mine, M
 }
 
 int main() {
-  Runtime runtime;  // brant run, mpirun, srun --mpi=pmix, or alone
+  Runtime runtime;                                // brant run, mpirun, srun --mpi=pmix, or alone
   const MemoryKind kind = runtime.device_kind();  // the GPU of this process, or host memory
   Memory mine = runtime.allocate(kind, 1 << 20), theirs = runtime.allocate(kind, 1 << 20);
   Channel channel = Channel::open(runtime, Rank{runtime.rank().value ^ 1}, ChannelId{7});

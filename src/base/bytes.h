@@ -11,7 +11,8 @@
 
 namespace brant {
 
-/// Packs a record for another process of the same architecture: numbers as they are, strings and byte runs with a length.
+/// Packs a record for another process of the same architecture: numbers as they are, strings and byte runs with a
+/// length.
 class ByteWriter {
  public:
   template <typename T>

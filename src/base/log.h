@@ -1,11 +1,12 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <string_view>
 
-/// Lines for people, on standard error: `brant[rank] warning: text`. BRANT_LOG=error|warn|info|debug selects; default warn.
-/// The place that decides an error logs it once, with the exact cause; others pass the status on. Not for the data path.
+#include <fmt/format.h>
+
+/// Lines for people, on standard error: `brant[rank] warning: text`. BRANT_LOG=error|warn|info|debug selects; default
+/// warn. The place that decides an error logs it once, with the exact cause; others pass the status on. Not for the
+/// data path.
 namespace brant::log {
 
 enum class Level { error, warn, info, debug };

@@ -1,24 +1,25 @@
 #include "core/engine.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <thread>
+
+#include <fmt/format.h>
 
 #include "base/log.h"
 
 namespace brant {
 namespace {
 
-constexpr unsigned kDeliverLimit = 256;            // handlers and network completions in one progress call
-constexpr unsigned kFireLimit = 256;               // user completions in one progress call
-constexpr unsigned kPeerCheckInterval = 1024;      // idle progress calls between looks at the clock
-constexpr unsigned kBusyWeight = 64;               // a call that moved something may have copied megabytes: it counts as many idle ones
+constexpr unsigned kDeliverLimit = 256;        // handlers and network completions in one progress call
+constexpr unsigned kFireLimit = 256;           // user completions in one progress call
+constexpr unsigned kPeerCheckInterval = 1024;  // idle progress calls between looks at the clock
+constexpr unsigned kBusyWeight =
+    64;  // a call that moved something may have copied megabytes: it counts as many idle ones
 constexpr auto kPeerCheckPeriod = std::chrono::milliseconds(2);
 constexpr auto kSleepLimit = std::chrono::milliseconds(100);
-constexpr unsigned kSpinWithRoom = 20'000;         // idle progress calls before sleeping when every process has a core
-constexpr unsigned kSpinCrowded = 200;             // more processes than cores: a spinning loser keeps the winner off the core
+constexpr unsigned kSpinWithRoom = 20'000;  // idle progress calls before sleeping when every process has a core
+constexpr unsigned kSpinCrowded = 200;      // more processes than cores: a spinning loser keeps the winner off the core
 
 }  // namespace
 
@@ -34,8 +35,8 @@ Engine::Engine(port::Adapters adapters, const Options& options) : adapters_(std:
   const std::vector<std::byte> record = pack(make_peer_record(adapters_));
   const Status status = boot().put("brant.peer", record);
   if (status != Status::ok) {
-    throw Error(status, fmt::format("rank {}: the address could not be published: {}. {}", job().rank, status_text(status),
-                                    boot().last_error()));
+    throw Error(status, fmt::format("rank {}: the address could not be published: {}. {}", job().rank,
+                                    status_text(status), boot().last_error()));
   }
 }
 
@@ -104,8 +105,9 @@ Peer& Engine::peer(Rank rank) {
   }
   Result<port::WireEndpoint*> endpoint = wire().connect(peer.record.wire_address);
   if (!endpoint) {
-    throw Error(endpoint.status(), fmt::format("rank {} could not connect to rank {} (pid {}) over {}: {}", job().rank, rank.value,
-                                               peer.record.pid, wire().capabilities().version, status_text(endpoint.status())));
+    throw Error(endpoint.status(),
+                fmt::format("rank {} could not connect to rank {} (pid {}) over {}: {}", job().rank, rank.value,
+                            peer.record.pid, wire().capabilities().version, status_text(endpoint.status())));
   }
   peer.endpoint = *endpoint;
   return peer;
@@ -160,7 +162,8 @@ unsigned Engine::fire_ready(unsigned limit) noexcept {
     Op* op = ready_.pop_front();
     if (op == nullptr) break;
     const unsigned due = std::exchange(op->due_, std::uint8_t{0});
-    // A sink fired once is taken off: neither moment is reported twice, and the record may be posted again by the last sink.
+    // A sink fired once is taken off: neither moment is reported twice, and the record may be posted again by the last
+    // sink.
     Completion sinks[2];
     if ((due & 1u) != 0) sinks[0] = std::exchange(op->source_free, {});
     if ((due & 2u) != 0) sinks[1] = std::exchange(op->delivered, {});
@@ -179,7 +182,8 @@ void Engine::hold_message(void* slot, port::AmMessage& message) noexcept {
   auto& [engine, id] = *static_cast<AmSlot*>(slot);
   const bool complete = message.bytes == 0 || message.data != nullptr;
   if (!complete || engine->held_.size() >= kHeldMessagesMax) {
-    log::error("an active message {} came that nobody claims (held {}, bound {}): dropped", id, engine->held_.size(), kHeldMessagesMax);
+    log::error("an active message {} came that nobody claims (held {}, bound {}): dropped", id, engine->held_.size(),
+               kHeldMessagesMax);
     if (!complete) engine->wire().am_discard(message);
     return;
   }
@@ -217,15 +221,19 @@ Status Engine::resolve_kind(const void* data, std::size_t bytes, MemoryKind& kin
   }
   const bool known = info.ok() && info->kind == kind;
   if (!known) {
-    log::error("{} bytes at {} were declared as {} memory, but the device {}: pass a live allocation of that kind, or declare what it is",
-               bytes, data, memory_kind_name(kind),
-               info.ok() ? fmt::format("says {}", memory_kind_name(info->kind)) : "does not know the address (freed, or host memory)");
+    log::error(
+        "{} bytes at {} were declared as {} memory, but the device {}: pass a live allocation of that kind, or declare "
+        "what it is",
+        bytes, data, memory_kind_name(kind),
+        info.ok() ? fmt::format("says {}", memory_kind_name(info->kind))
+                  : "does not know the address (freed, or host memory)");
     return Status::wrong_kind;
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   const auto base = reinterpret_cast<std::uintptr_t>(info->base);
   if (begin - base > info->bytes || bytes > info->bytes - (begin - base)) {
-    log::error("{} bytes at {} reach past the end of their {} allocation of {} bytes", bytes, data, memory_kind_name(kind), info->bytes);
+    log::error("{} bytes at {} reach past the end of their {} allocation of {} bytes", bytes, data,
+               memory_kind_name(kind), info->bytes);
     return Status::invalid_argument;
   }
   return Status::ok;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "brant/base/clock.h"
 #include "base/mpsc_ring.h"
+#include "brant/base/clock.h"
 #include "brant/base/ids.h"
 #include "brant/base/intrusive_list.h"
 #include "brant/core/op.h"
@@ -22,7 +22,8 @@
 
 namespace brant {
 
-/// A record of something under way with a peer. When the peer dies, `lost` is called once, after the record left the list.
+/// A record of something under way with a peer. When the peer dies, `lost` is called once, after the record left the
+/// list.
 class PeerOp {
  public:
   ListHook<PeerOp> peer_hook;
@@ -63,7 +64,8 @@ class OpOwner {
   Op* op_ = nullptr;  ///< Null once detached or fully reported.
 };
 
-/// Something to be looked at in every progress call while it is attached: device events, rings in shared memory, doorbells.
+/// Something to be looked at in every progress call while it is attached: device events, rings in shared memory,
+/// doorbells.
 class Poller {
  public:
   ListHook<Poller> poller_hook;
@@ -88,13 +90,14 @@ struct Counters {
   std::uint64_t sleeps = 0;
 };
 
-/// The inner side of a Runtime: adapters, peers, and the progress of one worker. Belongs to the worker's thread, except `post`.
+/// The inner side of a Runtime: adapters, peers, and the progress of one worker. Belongs to the worker's thread, except
+/// `post`.
 class Engine {
  public:
   struct Options {
-    Path path = Path::automatic;             ///< Forced for every transfer that can use it.
-    bool share_gpu = false;                  ///< Several processes may use one GPU.
-    bool sleep = true;                       ///< May the worker sleep when idle?
+    Path path = Path::automatic;  ///< Forced for every transfer that can use it.
+    bool share_gpu = false;       ///< Several processes may use one GPU.
+    bool sleep = true;            ///< May the worker sleep when idle?
     std::chrono::milliseconds boot_timeout{60'000};
   };
 
@@ -136,8 +139,8 @@ class Engine {
   void finish(OpOwner& owner, const OpResult& result) noexcept;
   void detach(Op& op) noexcept;
 
-  /// Takes over active messages of this id; those that came before are handed over now. The handler sees complete headers;
-  /// payloads of held messages are refused above `am_eager_bytes_max`.
+  /// Takes over active messages of this id; those that came before are handed over now. The handler sees complete
+  /// headers; payloads of held messages are refused above `am_eager_bytes_max`.
   void claim_am(unsigned id, port::AmHandler handler, void* context);
 
   /// Both may be repeated, and called from `Poller::poll`.
@@ -160,7 +163,8 @@ class Engine {
     return static_cast<T&>(*services_.back().second);
   }
 
-  /// Kind of the memory behind a pointer that was not declared, and a check of a device declaration. See `Device::query`.
+  /// Kind of the memory behind a pointer that was not declared, and a check of a device declaration. See
+  /// `Device::query`.
   Status resolve_kind(const void* data, std::size_t bytes, MemoryKind& kind) noexcept;
 
   unsigned progress() noexcept;

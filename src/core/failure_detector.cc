@@ -15,7 +15,8 @@
 namespace brant {
 
 FailureDetector::FailureDetector() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  if (!epoll_) throw Error(Status::io_error, fmt::format("epoll_create1 for the failure detector: {}", std::strerror(errno)));
+  if (!epoll_)
+    throw Error(Status::io_error, fmt::format("epoll_create1 for the failure detector: {}", std::strerror(errno)));
 }
 
 bool FailureDetector::watch(int rank, pid_t pid) {

@@ -13,7 +13,8 @@ PathChoice forced_choice(const PathQuery& query) noexcept {
     case Path::staged: return {Path::staged, Status::ok, "forced"};
     case Path::shm:
       if (!host_accessible(query.kind)) return refuse(Path::shm, "the CPU cannot reach this kind of memory");
-      if (!query.shm_open) return refuse(Path::shm, "the two ends share no memory (other host, or the link could not be opened)");
+      if (!query.shm_open)
+        return refuse(Path::shm, "the two ends share no memory (other host, or the link could not be opened)");
       return {Path::shm, Status::ok, "forced"};
     case Path::automatic: break;
   }

@@ -22,8 +22,8 @@ struct PathQuery {
 
 struct PathChoice {
   Path path = Path::automatic;
-  Status status = Status::ok;   ///< not_supported when the forced path cannot serve the query.
-  const char* reason = "";      ///< For people: why this path, or why not.
+  Status status = Status::ok;  ///< not_supported when the forced path cannot serve the query.
+  const char* reason = "";     ///< For people: why this path, or why not.
 };
 
 /// The path of one transfer. A pure function: the same query gives the same answer.

@@ -1,10 +1,11 @@
 #include "core/peer_record.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
 #include <fstream>
+
+#include <fmt/format.h>
 
 #include "base/bytes.h"
 #include "base/env.h"
@@ -81,10 +82,12 @@ void require_one_wire_version(const std::vector<PeerRecord>& records, int mine) 
   const std::string ours = version_of(static_cast<std::size_t>(mine));
   for (std::size_t rank = 0; rank < records.size(); ++rank) {
     if (version_of(rank) == ours) continue;
-    throw Error(Status::version_mismatch,
-                fmt::format("rank {} uses {} but rank {} uses {}: mixed versions abort inside the library. Give all processes the "
-                            "same one (BRANT_UCX=wheel|system|PATH), or set BRANT_ALLOW_MIXED_UCX=1 to try",
-                            mine, records[static_cast<std::size_t>(mine)].wire_version, rank, records[rank].wire_version));
+    throw Error(
+        Status::version_mismatch,
+        fmt::format(
+            "rank {} uses {} but rank {} uses {}: mixed versions abort inside the library. Give all processes the "
+            "same one (BRANT_UCX=wheel|system|PATH), or set BRANT_ALLOW_MIXED_UCX=1 to try",
+            mine, records[static_cast<std::size_t>(mine)].wire_version, rank, records[rank].wire_version));
   }
 }
 
@@ -94,10 +97,10 @@ void require_own_gpu(const std::vector<PeerRecord>& records, int mine) {
   for (std::size_t rank = 0; rank < records.size(); ++rank) {
     const PeerRecord& other = records[rank];
     if (static_cast<int>(rank) == mine || other.host_id != own.host_id || other.device_id != own.device_id) continue;
-    throw Error(Status::invalid_argument,
-                fmt::format("ranks {} and {} use one GPU ({}): time slicing costs about 150 us per operation. Start one process per GPU, or set "
-                            "BRANT_SHARE_GPU=1 to share it",
-                            mine, rank, own.device_id));
+    throw Error(Status::invalid_argument, fmt::format("ranks {} and {} use one GPU ({}): time slicing costs about 150 "
+                                                      "us per operation. Start one process per GPU, or set "
+                                                      "BRANT_SHARE_GPU=1 to share it",
+                                                      mine, rank, own.device_id));
   }
 }
 

@@ -30,8 +30,8 @@ PeerRecord unpack_peer_record(int rank, std::span<const std::byte> packed);
 /// Throws version_mismatch, naming both versions, if some process uses another network library than `mine`.
 void require_one_wire_version(const std::vector<PeerRecord>& records, int mine);
 
-/// Throws invalid_argument, naming both ranks, if another process of this host uses the GPU of `mine`. The device adapter sees only its own
-/// process: with CUDA_VISIBLE_DEVICES=0 for all, each believes it has a GPU to itself.
+/// Throws invalid_argument, naming both ranks, if another process of this host uses the GPU of `mine`. The device
+/// adapter sees only its own process: with CUDA_VISIBLE_DEVICES=0 for all, each believes it has a GPU to itself.
 void require_own_gpu(const std::vector<PeerRecord>& records, int mine);
 
 }  // namespace brant

@@ -1,9 +1,9 @@
 #include "brant/core/runtime.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <exception>
+
+#include <fmt/format.h>
 
 #include "base/env.h"
 #include "base/log.h"
@@ -57,7 +57,9 @@ RuntimeOptions RuntimeOptions::from_environment() {
 Memory::~Memory() {
   if (view_.data == nullptr) return;
   const Status status = device_->free(view_.data);
-  if (status != Status::ok) log::warn("{} bytes of {} memory could not be freed: {}", view_.bytes, memory_kind_name(view_.kind), status_text(status));
+  if (status != Status::ok)
+    log::warn("{} bytes of {} memory could not be freed: {}", view_.bytes, memory_kind_name(view_.kind),
+              status_text(status));
 }
 
 Buffer Memory::part(std::size_t offset, std::size_t bytes) const {
@@ -101,14 +103,16 @@ MemoryKind Runtime::device_kind() noexcept {
 Memory Runtime::allocate(MemoryKind kind, std::size_t bytes) {
   port::Device& device = engine_->device();
   if (kind == MemoryKind::detect || !device.capabilities().offers(kind)) {
-    throw Error(Status::not_supported, fmt::format("rank {} cannot allocate {} memory: its device is '{}'. Set BRANT_GPU=cuda on a machine "
-                                                   "with a GPU, or BRANT_GPU=emulated for a device made of threads",
-                                                   rank().value, memory_kind_name(kind), device.capabilities().name));
+    throw Error(Status::not_supported,
+                fmt::format("rank {} cannot allocate {} memory: its device is '{}'. Set BRANT_GPU=cuda on a machine "
+                            "with a GPU, or BRANT_GPU=emulated for a device made of threads",
+                            rank().value, memory_kind_name(kind), device.capabilities().name));
   }
   const Result<void*> data = device.allocate(kind, bytes);
   if (!data) {
-    throw Error(data.status(), fmt::format("rank {}: {} bytes of {} memory on '{}': {}", rank().value, bytes, memory_kind_name(kind),
-                                           device.capabilities().name, status_text(data.status())));
+    throw Error(data.status(),
+                fmt::format("rank {}: {} bytes of {} memory on '{}': {}", rank().value, bytes, memory_kind_name(kind),
+                            device.capabilities().name, status_text(data.status())));
   }
   return Memory(device, Buffer(*data, bytes, kind));
 }
@@ -136,8 +140,9 @@ void Runtime::copy(Buffer destination, ConstBuffer source) {
     }
   }
   if (status != Status::ok) {
-    throw Error(status, fmt::format("copy of {} bytes from {} to {} memory: {}", source.bytes, memory_kind_name(source.kind),
-                                    memory_kind_name(destination.kind), status_text(status)));
+    throw Error(status,
+                fmt::format("copy of {} bytes from {} to {} memory: {}", source.bytes, memory_kind_name(source.kind),
+                            memory_kind_name(destination.kind), status_text(status)));
   }
 }
 

@@ -1,6 +1,5 @@
 #include "core/waiter.h"
 
-#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -11,12 +10,15 @@
 #include <cstdint>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "brant/base/status.h"
 
 namespace brant {
 
 Waiter::Waiter() : epoll_(::epoll_create1(EPOLL_CLOEXEC)), alarm_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!epoll_ || !alarm_) throw Error(Status::io_error, fmt::format("descriptors to sleep on: {}", std::strerror(errno)));
+  if (!epoll_ || !alarm_)
+    throw Error(Status::io_error, fmt::format("descriptors to sleep on: {}", std::strerror(errno)));
   add(alarm_.get());
 }
 
@@ -34,7 +36,8 @@ void Waiter::sleep(TimePoint deadline, std::chrono::milliseconds limit) noexcept
   if (deadline <= now) return;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(std::min<Clock::duration>(deadline - now, limit));
   std::array<epoll_event, 8> events{};
-  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), static_cast<int>(left.count()));
+  const int count =
+      ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), static_cast<int>(left.count()));
   for (int i = 0; i < count; ++i) {
     if (events[static_cast<std::size_t>(i)].data.fd != alarm_.get()) continue;
     std::uint64_t rings = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "brant/base/clock.h"
 #include "base/unique_fd.h"
+#include "brant/base/clock.h"
 
 namespace brant {
 

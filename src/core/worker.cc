@@ -10,7 +10,9 @@ Status Worker::wait(bool (*done)(void*) noexcept, void* context, std::chrono::na
   return engine_.wait(done, context, timeout);
 }
 
-Status Worker::post(void (*function)(void*) noexcept, void* context) noexcept { return engine_.post(function, context); }
+Status Worker::post(void (*function)(void*) noexcept, void* context) noexcept {
+  return engine_.post(function, context);
+}
 
 void Worker::set_timer(Timer& timer, TimePoint when) { engine_.timers().set(timer, when); }
 

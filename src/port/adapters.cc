@@ -27,7 +27,8 @@ std::unique_ptr<Wire> open_wire(const AdapterRequest& request, const JobInfo& jo
   if (wanted == "loopback") {
     if (job.size == 1) return open_loopback_wire();
     throw Error(Status::invalid_argument,
-                fmt::format("BRANT_WIRE=loopback reaches only the own process, but the job has {} processes: unset it", job.size));
+                fmt::format("BRANT_WIRE=loopback reaches only the own process, but the job has {} processes: unset it",
+                            job.size));
   }
   if (!wanted.empty() && wanted != "ucx") {
     throw Error(Status::invalid_argument, fmt::format("BRANT_WIRE={}: use ucx or loopback", wanted));

@@ -24,8 +24,8 @@ struct AdapterRequest {
   bool sleep = true;       ///< The wire shall be able to wake a sleeping worker.
 };
 
-/// Opens what this process was started for: the bootstrap its launcher offers, its GPU, and the network. The order matters: the device's
-/// context comes before the network looks for it. Throws Error.
+/// Opens what this process was started for: the bootstrap its launcher offers, its GPU, and the network. The order
+/// matters: the device's context comes before the network looks for it. Throws Error.
 Adapters open_adapters(const AdapterRequest& request);
 
 }  // namespace brant::port

@@ -17,10 +17,10 @@ namespace brant::port {
 struct JobInfo {
   int rank = 0;
   int size = 1;
-  int local_rank = 0;   ///< Among the processes of this host.
+  int local_rank = 0;  ///< Among the processes of this host.
   int local_size = 1;
-  std::string job_id;   ///< The same in all processes of the job, different between jobs on one host.
-  std::string launcher; ///< "brant run", "pmix", "single".
+  std::string job_id;    ///< The same in all processes of the job, different between jobs on one host.
+  std::string launcher;  ///< "brant run", "pmix", "single".
 };
 
 class Boot {

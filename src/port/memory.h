@@ -9,24 +9,24 @@
 #include "brant/base/result.h"
 #include "brant/base/status.h"
 
-/// Memory kinds, streams and kernels: what brant needs of a device. Adapters: memory/host (host, and pinned where no GPU is
-/// present), memory/cuda (driver API by dlopen), memory/emulated (threads as a device).
+/// Memory kinds, streams and kernels: what brant needs of a device. Adapters: memory/host (host, and pinned where no
+/// GPU is present), memory/cuda (driver API by dlopen), memory/emulated (threads as a device).
 ///
 /// A `Device` is one device of one process. Thread rule: calls may come from any thread, but one stream is used by one
-/// thread at a time. All calls are noexcept and return at once unless their name says synchronize. Adapters make their own
-/// context current where they need one.
+/// thread at a time. All calls are noexcept and return at once unless their name says synchronize. Adapters make their
+/// own context current where they need one.
 namespace brant::port {
 
 struct DeviceCapabilities {
-  std::string name;          ///< "host", "NVIDIA H200", "emulated".
-  std::string id;            ///< UUID or another name unique on the host.
-  std::string driver;        ///< "CUDA 13.0 (driver 580.159)", empty for host.
+  std::string name;    ///< "host", "NVIDIA H200", "emulated".
+  std::string id;      ///< UUID or another name unique on the host.
+  std::string driver;  ///< "CUDA 13.0 (driver 580.159)", empty for host.
   int ordinal = -1;
   std::size_t memory_bytes = 0;
-  std::uint32_t kinds = 0;   ///< Bit (1 << MemoryKind): what `allocate` offers and `query` recognises.
-  bool streams = false;      ///< `Device::streams()` is not null.
-  bool kernels = false;      ///< `Device::kernels()` is not null.
-  bool exports = false;      ///< `export_allocation` works for the device kind.
+  std::uint32_t kinds = 0;     ///< Bit (1 << MemoryKind): what `allocate` offers and `query` recognises.
+  bool streams = false;        ///< `Device::streams()` is not null.
+  bool kernels = false;        ///< `Device::kernels()` is not null.
+  bool exports = false;        ///< `export_allocation` works for the device kind.
   bool stream_writes = false;  ///< `Streams::write_value` works.
 
   [[nodiscard]] bool offers(MemoryKind kind) const noexcept {
@@ -100,9 +100,11 @@ class Streams {
   /// Any kind to any kind of this device, and host memory. Pageable host memory may make the call wait for the copy.
   virtual Status copy(void* destination, const void* source, std::size_t bytes, Stream* stream) noexcept = 0;
   virtual Status fill(void* destination, std::byte value, std::size_t bytes, Stream* stream) noexcept = 0;
-  /// Writes a 64-bit value to device memory, pinned memory or a registered flag, after the work before it, visible system-wide.
+  /// Writes a 64-bit value to device memory, pinned memory or a registered flag, after the work before it, visible
+  /// system-wide.
   virtual Status write_value(std::uint64_t* destination, std::uint64_t value, Stream* stream) noexcept = 0;
-  /// Makes host memory that this device did not allocate reachable for it (page-locks and maps it). Undo before the memory goes.
+  /// Makes host memory that this device did not allocate reachable for it (page-locks and maps it). Undo before the
+  /// memory goes.
   virtual Status register_host(void* base, std::size_t bytes) noexcept = 0;
   virtual Status unregister_host(void* base) noexcept = 0;
 
@@ -112,8 +114,9 @@ class Streams {
   virtual Status wait_event(Stream* stream, Event* event) noexcept = 0;  ///< The stream waits, not the caller.
   virtual Status poll(Event* event) noexcept = 0;                        ///< ok, in_progress, or the device's error.
   virtual Status poll(Stream* stream) noexcept = 0;
-  virtual Result<double> elapsed_us(Event* from, Event* to) noexcept = 0;  ///< Both completed, both created with timing.
-  virtual Status synchronize(Stream* stream) noexcept = 0;                 ///< Blocks until the stream is drained.
+  virtual Result<double> elapsed_us(Event* from,
+                                    Event* to) noexcept = 0;  ///< Both completed, both created with timing.
+  virtual Status synchronize(Stream* stream) noexcept = 0;    ///< Blocks until the stream is drained.
 };
 
 struct LaunchShape {
@@ -125,8 +128,9 @@ struct LaunchShape {
 /// How a kernel's host version sees its arguments on the emulated device.
 struct HostLaunch {
   LaunchShape shape;
-  void** arguments = nullptr;               ///< As in cuLaunchKernel: addresses of the argument values.
-  void* (*engine_address)(void* device_pointer) noexcept = nullptr;  ///< Turns a device pointer into one the engine may dereference.
+  void** arguments = nullptr;  ///< As in cuLaunchKernel: addresses of the argument values.
+  void* (*engine_address)(void* device_pointer) noexcept =
+      nullptr;  ///< Turns a device pointer into one the engine may dereference.
 
   template <typename T>
   [[nodiscard]] T value(std::size_t index) const noexcept {

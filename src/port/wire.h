@@ -15,8 +15,8 @@
 /// for a single rank), wire/faulty (a decorator that breaks things on purpose).
 ///
 /// Thread rule: one thread owns a wire and makes all calls on it. No call blocks, none throws, except where noted.
-/// Every post returns `ok` (done: the op is not reported again), `in_progress` (its `on_complete` runs later, exactly once,
-/// from `Wire::deliver`, never from inside `progress`), or an error (nothing was started).
+/// Every post returns `ok` (done: the op is not reported again), `in_progress` (its `on_complete` runs later, exactly
+/// once, from `Wire::deliver`, never from inside `progress`), or an error (nothing was started).
 namespace brant::port {
 
 /// One operation in flight. The caller owns it; it must stay in place until it completed.
@@ -27,8 +27,8 @@ struct WireOp {
   WireOp* next = nullptr;            ///< Link of the adapter's list of completed operations.
   void* request = nullptr;           ///< The adapter's own record while the operation is pending.
   Status status = Status::ok;        ///< Valid at completion.
-  std::uint64_t bytes = 0;           ///< Bytes received or sent. On `truncated`: the message's full length where known, else 0.
-  std::uint64_t tag = 0;             ///< Tag of the message received.
+  std::uint64_t bytes = 0;  ///< Bytes received or sent. On `truncated`: the message's full length where known, else 0.
+  std::uint64_t tag = 0;    ///< Tag of the message received.
 };
 
 /// A first-in-first-out list of completed operations; the link is in the operation, so nothing is allocated.
@@ -63,20 +63,20 @@ struct AmMessage {
   void* descriptor = nullptr;  ///< The adapter's own.
 };
 
-/// Called from `Wire::deliver`. The message is valid during the call; to keep a waiting payload, copy the AmMessage struct and
-/// call `am_receive` or `am_discard` on the copy later (header and data do not survive the call).
+/// Called from `Wire::deliver`. The message is valid during the call; to keep a waiting payload, copy the AmMessage
+/// struct and call `am_receive` or `am_discard` on the copy later (header and data do not survive the call).
 using AmHandler = void (*)(void* context, AmMessage& message) noexcept;
 
 /// What an adapter can do. Data, asked at run time; tests and path choice read it.
 struct WireCapabilities {
-  std::string name;                   ///< "ucx", "loopback", "faulty(ucx)".
-  std::string version;                ///< "UCX 1.22.0 (path of the library)".
+  std::string name;     ///< "ucx", "loopback", "faulty(ucx)".
+  std::string version;  ///< "UCX 1.22.0 (path of the library)".
   bool active_messages = false;
-  bool remote_memory = false;         ///< `Wire::remote_memory()` is not null.
+  bool remote_memory = false;  ///< `Wire::remote_memory()` is not null.
   bool between_processes = false;
-  bool can_sleep = false;             ///< `event_fd` and `arm` work.
+  bool can_sleep = false;                     ///< `event_fd` and `arm` work.
   bool reports_truncation_to_sender = false;  ///< A pending send completes `truncated` when the receive was too short.
-  std::uint32_t kinds = 0;            ///< Bit (1 << MemoryKind) is set where tag_send/tag_recv take the memory directly.
+  std::uint32_t kinds = 0;  ///< Bit (1 << MemoryKind) is set where tag_send/tag_recv take the memory directly.
   std::size_t am_header_bytes_max = 0;
   std::size_t am_eager_bytes_max = 0;
 
@@ -103,8 +103,9 @@ class Wire {
   /// Connects to the wire that has this address. May be one's own. The endpoint belongs to the wire.
   virtual Result<WireEndpoint*> connect(std::span<const std::byte> address) noexcept = 0;
 
-  /// Gives an endpoint up because its peer is dead or because the job ends. Operations pending on it complete with `canceled`
-  /// in the next `deliver`; their buffers are no longer touched from then on. Afterwards the endpoint must not be used.
+  /// Gives an endpoint up because its peer is dead or because the job ends. Operations pending on it complete with
+  /// `canceled` in the next `deliver`; their buffers are no longer touched from then on. Afterwards the endpoint must
+  /// not be used.
   virtual void disconnect(WireEndpoint* endpoint) noexcept = 0;
 
   /// Sends `source` to whoever receives `tag`. Done or completed means: the source buffer is free.
@@ -112,18 +113,20 @@ class Wire {
   virtual Status tag_send(WireEndpoint* endpoint, std::uint64_t tag, ConstBuffer source, WireOp& op) noexcept = 0;
 
   /// Receives the first message whose tag agrees with `tag` in the bits of `mask`; op.bytes and op.tag say what came.
-  /// A message longer than the buffer completes with `truncated`; what the buffer then holds is undefined, but nothing behind it is touched.
+  /// A message longer than the buffer completes with `truncated`; what the buffer then holds is undefined, but nothing
+  /// behind it is touched.
   virtual Status tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer landing, WireOp& op) noexcept = 0;
 
   /// Withdraws a pending tag_recv or am_receive: it completes with `canceled` unless it matched first. Sends cannot be
   /// withdrawn (see disconnect).
   virtual void cancel(WireOp& op) noexcept = 0;
-  /// As cancel, for a tag_recv or am_receive whose sender is known to be dead and disconnected: it completes with `canceled` (unless it is done)
-  /// in the next `deliver` even if it had matched, since a network that announced a long message cannot be told that the rest will never come.
+  /// As cancel, for a tag_recv or am_receive whose sender is known to be dead and disconnected: it completes with
+  /// `canceled` (unless it is done) in the next `deliver` even if it had matched, since a network that announced a long
+  /// message cannot be told that the rest will never come.
   virtual void abandon(WireOp& op) noexcept { cancel(op); }
 
-  /// Sends an active message: `header` is copied before return; `payload` (host-accessible or any kind of the capabilities) is
-  /// free at completion. `id` is 0 to 63.
+  /// Sends an active message: `header` is copied before return; `payload` (host-accessible or any kind of the
+  /// capabilities) is free at completion. `id` is 0 to 63.
   virtual Status am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload,
                          WireOp& op) noexcept = 0;
   virtual void set_am_handler(unsigned id, AmHandler handler, void* context) noexcept = 0;
@@ -133,11 +136,12 @@ class Wire {
 
   /// Moves the network; calls nobody. Returns the number of events seen, 0 when idle.
   virtual unsigned progress() noexcept = 0;
-  /// Runs the handlers of arrived active messages and `on_complete` of completed operations, at most `limit` of them together.
-  /// Returns how many. Both may post again.
+  /// Runs the handlers of arrived active messages and `on_complete` of completed operations, at most `limit` of them
+  /// together. Returns how many. Both may post again.
   virtual unsigned deliver(unsigned limit) noexcept = 0;
 
-  /// A file descriptor that becomes readable when there is something to do, after `arm` returned true. -1 if !can_sleep.
+  /// A file descriptor that becomes readable when there is something to do, after `arm` returned true. -1 if
+  /// !can_sleep.
   [[nodiscard]] virtual int event_fd() const noexcept = 0;
   /// True: nothing is pending and event_fd will wake the caller. False: call progress again first.
   virtual bool arm() noexcept = 0;
@@ -180,7 +184,8 @@ class RemoteMemory {
   /// Completion means: the bytes are in `landing`.
   virtual Status get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing,
                      WireOp& op) noexcept = 0;
-  /// 64-bit, naturally aligned. `result` (may not be null) receives the previous value. compare_swap: stores `operand` if the value is `compare`.
+  /// 64-bit, naturally aligned. `result` (may not be null) receives the previous value. compare_swap: stores `operand`
+  /// if the value is `compare`.
   virtual Status atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation,
                         std::uint64_t operand, std::uint64_t compare, std::uint64_t* result, WireOp& op) noexcept = 0;
   /// Completes when all earlier puts and atomics on the endpoint are visible at the target.

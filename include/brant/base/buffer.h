@@ -12,12 +12,12 @@ namespace brant {
 
 /// Where bytes live.
 enum class MemoryKind : std::uint8_t {
-  detect = 0,        ///< Not declared: brant asks the drivers (tens of nanoseconds where there is a GPU, nothing elsewhere).
-  host = 1,          ///< Ordinary pageable memory.
-  pinned = 2,        ///< Page-locked host memory that devices can reach.
-  cuda = 3,          ///< Memory of a CUDA device.
+  detect = 0,  ///< Not declared: brant asks the drivers (tens of nanoseconds where there is a GPU, nothing elsewhere).
+  host = 1,    ///< Ordinary pageable memory.
+  pinned = 2,  ///< Page-locked host memory that devices can reach.
+  cuda = 3,    ///< Memory of a CUDA device.
   cuda_managed = 4,  ///< CUDA managed memory.
-  emulated = 5,      ///< Memory of the emulated device (threads of this process), for tests and for machines without a GPU.
+  emulated = 5,  ///< Memory of the emulated device (threads of this process), for tests and for machines without a GPU.
 };
 
 inline constexpr int kMemoryKindCount = 6;

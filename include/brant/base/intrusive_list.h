@@ -13,7 +13,7 @@ struct ListHook {
 };
 
 /// A doubly linked list whose links lie in the records: no allocation, removal in constant time.
-template <typename T, ListHook<T> T::*Hook>
+template <typename T, ListHook<T> T::* Hook>
 class IntrusiveList {
  public:
   IntrusiveList() = default;

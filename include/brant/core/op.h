@@ -14,7 +14,8 @@ class OpOwner;
 /// What became of an operation. Trivially copyable.
 struct OpResult {
   Status status = Status::ok;
-  std::uint64_t bytes = 0;  ///< Bytes moved; for a receive, the size of the message (its full size when truncated, if known).
+  std::uint64_t bytes =
+      0;  ///< Bytes moved; for a receive, the size of the message (its full size when truncated, if known).
 
   [[nodiscard]] bool ok() const noexcept { return status == Status::ok; }
 };
@@ -25,9 +26,9 @@ enum class Moment : std::uint8_t {
   delivered = 1,    ///< The bytes are visible at the destination.
 };
 
-/// Whom to tell. The only type-erased form in brant: every sink (flag, counter, future, coroutine, mailbox, doorbell) is one of these.
-/// `fire` runs on the worker's thread, from `Worker::progress`, never inside a post and never inside the network engine. It may post,
-/// it must not block and cannot throw.
+/// Whom to tell. The only type-erased form in brant: every sink (flag, counter, future, coroutine, mailbox, doorbell)
+/// is one of these. `fire` runs on the worker's thread, from `Worker::progress`, never inside a post and never inside
+/// the network engine. It may post, it must not block and cannot throw.
 struct Completion {
   void (*fire)(void* self, const OpResult& result) noexcept = nullptr;
   void* self = nullptr;
@@ -35,9 +36,9 @@ struct Completion {
 
 /// The record of one operation. The caller owns it and keeps it in place until every moment it asked for was reported.
 ///
-/// Set the sinks, then hand it to a post. A post that returns `in_progress` reports each moment that has a sink exactly once, also on
-/// cancel, peer loss and shutdown; any other return value is the outcome itself, and nothing will be reported.
-/// One thread: the worker's. No allocation.
+/// Set the sinks, then hand it to a post. A post that returns `in_progress` reports each moment that has a sink exactly
+/// once, also on cancel, peer loss and shutdown; any other return value is the outcome itself, and nothing will be
+/// reported. One thread: the worker's. No allocation.
 class Op {
  public:
   Op() noexcept = default;
@@ -53,22 +54,22 @@ class Op {
 
   [[nodiscard]] bool pending() const noexcept { return engine_ != nullptr; }
 
-  /// Withdraws a pending operation: it completes with `canceled`, unless it matched first. A send that the network already works on
-  /// cannot be withdrawn; then nothing happens.
+  /// Withdraws a pending operation: it completes with `canceled`, unless it matched first. A send that the network
+  /// already works on cannot be withdrawn; then nothing happens.
   void cancel() noexcept;
 
-  /// Withdraws it as far as possible and takes the record back at once: nothing will be fired. A send that cannot be withdrawn goes on
-  /// unobserved, and its source must stay valid until the channel closes.
+  /// Withdraws it as far as possible and takes the record back at once: nothing will be fired. A send that cannot be
+  /// withdrawn goes on unobserved, and its source must stay valid until the channel closes.
   void detach() noexcept;
 
  private:
   friend class Engine;
   friend class OpOwner;
 
-  ListHook<Op> ready_hook_;       ///< In the engine's list of operations to be fired.
-  Engine* engine_ = nullptr;      ///< Set while pending.
-  OpOwner* owner_ = nullptr;      ///< The layer that works on it; null once only the firing is left.
-  std::uint8_t due_ = 0;          ///< Moments that happened and wait to be fired; bit (1 << Moment).
+  ListHook<Op> ready_hook_;   ///< In the engine's list of operations to be fired.
+  Engine* engine_ = nullptr;  ///< Set while pending.
+  OpOwner* owner_ = nullptr;  ///< The layer that works on it; null once only the firing is left.
+  std::uint8_t due_ = 0;      ///< Moments that happened and wait to be fired; bit (1 << Moment).
 };
 
 }  // namespace brant

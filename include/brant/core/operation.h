@@ -7,15 +7,16 @@
 
 namespace brant {
 
-/// An operation that was started where the object was made, and can be awaited. Stays where it is (not movable), lives in the coroutine
-/// frame, allocates nothing:
+/// An operation that was started where the object was made, and can be awaited. Stays where it is (not movable), lives
+/// in the coroutine frame, allocates nothing:
 ///
 ///     Operation incoming = channel.recv(ghost);   // both are under way
 ///     Operation outgoing = channel.send(face);
 ///     OpResult got = co_await incoming;
 ///     co_await outgoing;
 ///
-/// Destroying it while pending withdraws a receive; a send goes on unobserved, and its source must stay valid until the channel closes.
+/// Destroying it while pending withdraws a receive; a send goes on unobserved, and its source must stay valid until the
+/// channel closes.
 class [[nodiscard]] Operation {
  public:
   /// `post(Op&)` starts the operation and returns its Status. `moment` is the one awaited.
@@ -42,7 +43,8 @@ class [[nodiscard]] Operation {
   /// Resumes `waiter` once it is done. One waiter; for awaiters like `within`.
   void resume_when_done(std::coroutine_handle<> waiter) noexcept { waiter_ = waiter; }
 
-  /// Ends a pending operation here and now with `status`: withdrawn as far as possible (see `Op::detach`), and the waiter resumes.
+  /// Ends a pending operation here and now with `status`: withdrawn as far as possible (see `Op::detach`), and the
+  /// waiter resumes.
   void give_up(Status status) noexcept {
     if (done_) return;
     op_.detach();

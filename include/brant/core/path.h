@@ -13,7 +13,7 @@ enum class Path : std::uint8_t {
   automatic = 0,  ///< Let brant choose; never reported as the path taken.
   ucx = 1,        ///< The network library moves the bytes from where they are to where they shall be.
   shm = 2,        ///< Copied by the CPUs through memory that both processes of one host map.
-  staged = 3,     ///< Device to pinned host memory, host send, host to device: what a program does without GPU-awareness.
+  staged = 3,  ///< Device to pinned host memory, host send, host to device: what a program does without GPU-awareness.
 };
 
 inline constexpr int kPathCount = 4;

@@ -30,13 +30,13 @@ enum class GpuChoice : std::uint8_t {
 
 struct RuntimeOptions {
   GpuChoice gpu = GpuChoice::automatic;
-  bool share_gpu = false;                       ///< Let several processes use one GPU: about 150 us an operation.
-  Path path = Path::automatic;                  ///< Forced for all transfers.
-  bool sleep = true;                            ///< An idle worker sleeps; false spins for ever.
+  bool share_gpu = false;       ///< Let several processes use one GPU: about 150 us an operation.
+  Path path = Path::automatic;  ///< Forced for all transfers.
+  bool sleep = true;            ///< An idle worker sleeps; false spins for ever.
   std::chrono::milliseconds boot_timeout{60'000};
 
-  /// BRANT_GPU=auto|none|emulated|cuda, BRANT_SHARE_GPU, BRANT_PATH, BRANT_SLEEP, BRANT_BOOT_TIMEOUT_MS. Throws on a value that is
-  /// none of these.
+  /// BRANT_GPU=auto|none|emulated|cuda, BRANT_SHARE_GPU, BRANT_PATH, BRANT_SLEEP, BRANT_BOOT_TIMEOUT_MS. Throws on a
+  /// value that is none of these.
   static RuntimeOptions from_environment();
 };
 
@@ -55,8 +55,8 @@ class Memory {
   [[nodiscard]] void* data() const noexcept { return view_.data; }
   [[nodiscard]] std::size_t bytes() const noexcept { return view_.bytes; }
   [[nodiscard]] MemoryKind kind() const noexcept { return view_.kind; }
-  operator Buffer() const noexcept { return view_; }            // NOLINT(google-explicit-constructor)
-  operator ConstBuffer() const noexcept { return view_; }       // NOLINT(google-explicit-constructor)
+  operator Buffer() const noexcept { return view_; }       // NOLINT(google-explicit-constructor)
+  operator ConstBuffer() const noexcept { return view_; }  // NOLINT(google-explicit-constructor)
   /// A part of it. Throws invalid_argument past the end.
   [[nodiscard]] Buffer part(std::size_t offset, std::size_t bytes) const;
   template <typename T>
@@ -72,8 +72,8 @@ class Memory {
   Buffer view_;
 };
 
-/// One process's part in the job: its rank, its device, its connections and the worker that moves them. Made by the thread that will call
-/// progress. Making and destroying it are collective over the job.
+/// One process's part in the job: its rank, its device, its connections and the worker that moves them. Made by the
+/// thread that will call progress. Making and destroying it are collective over the job.
 class Runtime {
  public:
   /// Finds out who started this process, opens device and network, and exchanges addresses. Throws Error.
@@ -103,7 +103,8 @@ class Runtime {
   /// At least 256-byte aligned, contents undefined. Throws no_memory, not_supported (this process has no such device).
   Memory allocate(MemoryKind kind, std::size_t bytes);
 
-  /// Copies between any two memories of this process and waits for it. For set-up and checks, not for the message path. Throws.
+  /// Copies between any two memories of this process and waits for it. For set-up and checks, not for the message path.
+  /// Throws.
   void copy(Buffer destination, ConstBuffer source);
 
   /// Runs a coroutine to its end on the worker. Throws what it threw.

@@ -23,8 +23,9 @@ struct Flag {
   }
 };
 
-/// Waits for several operations: pass `sink()` to each and report what every post returned to `track`. `co_await counter` resumes when all
-/// tracked operations have ended and gives the first failure, or ok with the sum of the bytes. Reusable after that.
+/// Waits for several operations: pass `sink()` to each and report what every post returned to `track`. `co_await
+/// counter` resumes when all tracked operations have ended and gives the first failure, or ok with the sum of the
+/// bytes. Reusable after that.
 class Counter {
  public:
   Counter() = default;

@@ -22,12 +22,13 @@ struct JoinCounter {
 };
 
 struct TaskPromiseBase {
-  std::coroutine_handle<> continuation;  ///< Who resumes when this task has ended; null while it still runs inside its awaiter,
-  JoinCounter* join = nullptr;           ///< or whom to count down instead.
+  std::coroutine_handle<>
+      continuation;             ///< Who resumes when this task has ended; null while it still runs inside its awaiter,
+  JoinCounter* join = nullptr;  ///< or whom to count down instead.
   std::exception_ptr exception;
 
-  /// Resumes by plain calls, not by symmetric transfer: compilers turn the latter into a jump only when they optimise, and a loop over
-  /// tasks that end at once would grow the stack of a debug build.
+  /// Resumes by plain calls, not by symmetric transfer: compilers turn the latter into a jump only when they optimise,
+  /// and a loop over tasks that end at once would grow the stack of a debug build.
   struct FinalAwaiter {
     bool await_ready() const noexcept { return false; }
     template <typename Promise>
@@ -74,8 +75,9 @@ struct TaskPromise<void> : TaskPromiseBase {
 
 }  // namespace detail
 
-/// A coroutine that starts when it is awaited (or run by `Runtime::run`) and resumes who awaits it when it ends. Exceptions travel to
-/// the awaiter. Owns its frame: destroying an unfinished task ends it, and operations of its frame are detached.
+/// A coroutine that starts when it is awaited (or run by `Runtime::run`) and resumes who awaits it when it ends.
+/// Exceptions travel to the awaiter. Owns its frame: destroying an unfinished task ends it, and operations of its frame
+/// are detached.
 template <typename T>
 class [[nodiscard]] Task {
  public:
@@ -160,9 +162,8 @@ JoinAwaiter(JoinCounter, StartAll) -> JoinAwaiter<StartAll>;
 /// Runs the tasks together; ends when all have ended. The first exception (in argument order) is rethrown then.
 template <typename... Ts>
 Task<void> when_all(Task<Ts>... tasks) {
-  co_await detail::JoinAwaiter{detail::JoinCounter{sizeof...(tasks), {}}, [&](detail::JoinCounter& counter) {
-                                 (tasks.start(counter), ...);
-                               }};
+  co_await detail::JoinAwaiter{detail::JoinCounter{sizeof...(tasks), {}},
+                               [&](detail::JoinCounter& counter) { (tasks.start(counter), ...); }};
   (static_cast<void>(tasks.take()), ...);
 }
 

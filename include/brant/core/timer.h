@@ -11,7 +11,8 @@
 
 namespace brant {
 
-/// Runs `fire` from `Worker::progress` at or after `when`. Lies in the record it serves and must be idle or cleared before that goes.
+/// Runs `fire` from `Worker::progress` at or after `when`. Lies in the record it serves and must be idle or cleared
+/// before that goes.
 struct Timer {
   TimePoint when = kNever;
   void (*fire)(Timer& self) noexcept = nullptr;
@@ -42,8 +43,9 @@ class [[nodiscard]] sleep_for final : private Timer {
   std::coroutine_handle<> waiter_;
 };
 
-/// `co_await within(worker, operation, 5ms)`: the operation's outcome, or `timed_out`. A receive that timed out is withdrawn and gives its turn
-/// to the next; a send that the network already works on goes on unobserved, so its source must stay valid until the channel closes.
+/// `co_await within(worker, operation, 5ms)`: the operation's outcome, or `timed_out`. A receive that timed out is
+/// withdrawn and gives its turn to the next; a send that the network already works on goes on unobserved, so its source
+/// must stay valid until the channel closes.
 class [[nodiscard]] within final : private Timer {
  public:
   within(Worker& worker, Operation& operation, std::chrono::nanoseconds duration) noexcept

@@ -12,8 +12,8 @@ namespace brant {
 class Engine;
 struct Timer;
 
-/// The progress engine of one thread. Everything that completes, completes inside `progress` of the thread that owns the worker.
-/// All calls belong to that thread, except `post`.
+/// The progress engine of one thread. Everything that completes, completes inside `progress` of the thread that owns
+/// the worker. All calls belong to that thread, except `post`.
 class Worker {
  public:
   static constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
@@ -22,24 +22,25 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// Moves the network, then fires the completions that are due (a bounded number). Returns how many events it saw, 0 when idle.
-  /// Costs some ten nanoseconds when idle. Not to be called from a completion.
+  /// Moves the network, then fires the completions that are due (a bounded number). Returns how many events it saw, 0
+  /// when idle. Costs some ten nanoseconds when idle. Not to be called from a completion.
   unsigned progress() noexcept;
 
-  /// Calls progress until `done()` holds. Waits adaptively: spins a little, then sleeps until the network wakes it, so that more
-  /// processes than cores still run well. Returns ok, or timed_out.
+  /// Calls progress until `done()` holds. Waits adaptively: spins a little, then sleeps until the network wakes it, so
+  /// that more processes than cores still run well. Returns ok, or timed_out.
   template <typename Predicate>
   Status wait_until(Predicate&& done, std::chrono::nanoseconds timeout = kForever) noexcept {
     using Held = std::remove_reference_t<Predicate>;
-    return wait([](void* self) noexcept { return static_cast<bool>((*static_cast<Held*>(self))()); }, std::addressof(done),
-                timeout);
+    return wait([](void* self) noexcept { return static_cast<bool>((*static_cast<Held*>(self))()); },
+                std::addressof(done), timeout);
   }
 
   /// From any thread: runs `function(context)` on the worker's thread, inside a later progress. limit_reached when
   /// 1024 such calls wait already. Never blocks; wakes a sleeping worker.
   Status post(void (*function)(void*) noexcept, void* context) noexcept;
 
-  /// Fires `timer` at or after `when`; a timer that was set is moved. Allocates only when more timers than ever before are set at once.
+  /// Fires `timer` at or after `when`; a timer that was set is moved. Allocates only when more timers than ever before
+  /// are set at once.
   void set_timer(Timer& timer, TimePoint when);
   /// Does nothing to an idle timer.
   void clear_timer(Timer& timer) noexcept;

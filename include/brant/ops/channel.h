@@ -27,16 +27,18 @@ struct ChannelCounts {
   std::uint64_t waiting = 0;    ///< Sends held back now because the peer is behind.
 };
 
-/// One end of an ordered two-sided connection between two named endpoints: message n sent meets receive n posted, from any kind of memory
-/// to any kind. No message of metadata travels on the fast path: both sides know the tag.
+/// One end of an ordered two-sided connection between two named endpoints: message n sent meets receive n posted, from
+/// any kind of memory to any kind. No message of metadata travels on the fast path: both sides know the tag.
 ///
-/// An end belongs to the worker's thread of its runtime and is movable. Closing (or destroying) it completes pending receives with
-/// `canceled`; sends already with the network go on.
+/// An end belongs to the worker's thread of its runtime and is movable. Closing (or destroying) it completes pending
+/// receives with `canceled`; sends already with the network go on.
 ///
-/// Back-pressure: at most 256 messages and 64 MiB (or one larger message) travel ahead of the receiver; later sends stay pending.
-/// GPU memory: the work that produces a buffer must be finished before `send`; the network is not ordered with streams.
+/// Back-pressure: at most 256 messages and 64 MiB (or one larger message) travel ahead of the receiver; later sends
+/// stay pending. GPU memory: the work that produces a buffer must be finished before `send`; the network is not ordered
+/// with streams.
 ///
-/// Source: Channel API, section 3.2 of "Accelerating communication for parallel programming models on GPU systems" (2022).
+/// Source: Channel API, section 3.2 of "Accelerating communication for parallel programming models on GPU systems"
+/// (2022).
 class Channel {
  public:
   Channel() noexcept = default;
@@ -50,9 +52,9 @@ class Channel {
   }
   ~Channel() { close(); }
 
-  /// Opens this process's end of channel `id` with `peer`. Does not wait for the peer to open its end. With `peer` = own rank the first
-  /// open is one end and the second the other. Throws Error: invalid_argument (id above 28 bits, unknown rank, id in use),
-  /// peer_lost.
+  /// Opens this process's end of channel `id` with `peer`. Does not wait for the peer to open its end. With `peer` =
+  /// own rank the first open is one end and the second the other. Throws Error: invalid_argument (id above 28 bits,
+  /// unknown rank, id in use), peer_lost.
   static Channel open(Runtime& runtime, Rank peer, ChannelId id, const ChannelOptions& options = {});
 
   void close() noexcept;
@@ -60,14 +62,15 @@ class Channel {
   [[nodiscard]] Rank peer() const noexcept;
   [[nodiscard]] ChannelId id() const noexcept;
   [[nodiscard]] ChannelCounts counts() const noexcept;
-  /// The path that a buffer of this kind (not `detect`) and size takes from or to this end. not_supported if a forced path cannot carry it.
+  /// The path that a buffer of this kind (not `detect`) and size takes from or to this end. not_supported if a forced
+  /// path cannot carry it.
   [[nodiscard]] Result<Path> path_of(MemoryKind kind, std::size_t bytes) const noexcept;
 
-  /// Sends the next message. `op.source_free`: the source may be reused; `op.delivered`: it is in the receiver's buffer (costs an
-  /// acknowledgement by the peer). A message longer than its receive completes with `truncated`; a small one may have completed
-  /// `source_free` before that is known, then it is logged, counted, and told to `delivered`.
-  /// Errors: wrong_kind, invalid_argument (past the end of an allocation), not_supported (forced path), peer_lost, limit_reached.
-  /// No allocation in steady state.
+  /// Sends the next message. `op.source_free`: the source may be reused; `op.delivered`: it is in the receiver's buffer
+  /// (costs an acknowledgement by the peer). A message longer than its receive completes with `truncated`; a small one
+  /// may have completed `source_free` before that is known, then it is logged, counted, and told to `delivered`.
+  /// Errors: wrong_kind, invalid_argument (past the end of an allocation), not_supported (forced path), peer_lost,
+  /// limit_reached. No allocation in steady state.
   Status post_send(ConstBuffer source, Op& op) noexcept;
 
   /// Receives the next message, of at most `landing.bytes`; `op.result.bytes` is its size. Only `op.delivered` applies.

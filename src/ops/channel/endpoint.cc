@@ -23,7 +23,8 @@ Engine& ChannelEndpoint::engine() noexcept { return table_.engine(); }
 
 ChannelCounts ChannelEndpoint::counts() const noexcept {
   ChannelCounts counts = counts_;
-  for (const Transfer* waiting = waiting_.front(); waiting != nullptr; waiting = waiting_.next(*waiting)) ++counts.waiting;
+  for (const Transfer* waiting = waiting_.front(); waiting != nullptr; waiting = waiting_.next(*waiting))
+    ++counts.waiting;
   return counts;
 }
 
@@ -31,14 +32,17 @@ Status ChannelEndpoint::choose(MemoryKind kind, std::size_t bytes, Path& path) n
   PathQuery query;
   query.kind = kind;
   query.bytes = bytes;
-  query.locality = peer_.same_process ? Locality::same_process : peer_.same_host ? Locality::same_host : Locality::other_host;
+  query.locality = peer_.same_process ? Locality::same_process
+                   : peer_.same_host  ? Locality::same_host
+                                      : Locality::other_host;
   query.wire_takes_kind = engine().wire().capabilities().takes(kind);
   query.forced = forced_;
   const PathChoice choice = choose_path(query);
   path = choice.path;
   if (choice.status != Status::ok) {
-    log::error("channel {} to rank {}: path {} cannot carry {} bytes of {} memory: {}. Use BRANT_PATH=auto or another path", id_.value,
-               peer_.rank.value, path_name(choice.path), bytes, memory_kind_name(kind), choice.reason);
+    log::error(
+        "channel {} to rank {}: path {} cannot carry {} bytes of {} memory: {}. Use BRANT_PATH=auto or another path",
+        id_.value, peer_.rank.value, path_name(choice.path), bytes, memory_kind_name(kind), choice.reason);
   }
   return choice.status;
 }
@@ -73,14 +77,16 @@ Status ChannelEndpoint::final_status(const Transfer& transfer, Status status) no
   if (status == Status::ok || status == Status::truncated) return status;
   if (peer_.lost) return Status::peer_lost;
   if (status == Status::io_error || status == Status::peer_lost) {
-    // The network may notice a death before the process table shows it, and cannot use the connection any more either way.
+    // The network may notice a death before the process table shows it, and cannot use the connection any more either
+    // way.
     engine().suspect(peer_);
     return Status::peer_lost;
   }
   return transfer.outcome != Status::ok ? transfer.outcome : status;
 }
 
-// Sends ------------------------------------------------------------------------------------------------------------------------
+// Sends
+// ------------------------------------------------------------------------------------------------------------------------
 
 Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
   op.result = {Status::ok, 0};
@@ -124,14 +130,16 @@ Status ChannelEndpoint::begin_send(Transfer& transfer) noexcept {
   under_way_.push_back(transfer);
   Counters& counters = engine().counters();
   Status status = Status::ok;
-  const bool through_stage = transfer.path == Path::staged && !host_accessible(transfer.source.kind) && transfer.source.bytes != 0;
+  const bool through_stage =
+      transfer.path == Path::staged && !host_accessible(transfer.source.kind) && transfer.source.bytes != 0;
   if (through_stage) {
     transfer.stage = TransferStage::copying;
     const Result<StagePool::Lease> lease = table_.stager().buffers().take(transfer.source.bytes);
     status = lease.status();
     if (lease.ok()) {
       transfer.lease = *lease;
-      status = table_.stager().start(Stager::Direction::out, lease->data, transfer.source.data, transfer.source.bytes, transfer.copy);
+      status = table_.stager().start(Stager::Direction::out, lease->data, transfer.source.data, transfer.source.bytes,
+                                     transfer.copy);
     }
     if (status == Status::ok) status = Status::in_progress;
   } else {
@@ -204,8 +212,8 @@ void ChannelEndpoint::on_control(const ChannelControl& control) noexcept {
     ++counts_.truncated;
     Transfer* found = under_way_.front();
     while (found != nullptr && found->number != control.number) found = under_way_.next(*found);
-    log::warn("channel {} to rank {}: message {} was longer than the receive buffer there and was truncated", id_.value, peer_.rank.value,
-              control.number);
+    log::warn("channel {} to rank {}: message {} was longer than the receive buffer there and was truncated", id_.value,
+              peer_.rank.value, control.number);
     if (found != nullptr && found->stage == TransferStage::awaiting_ack) {
       end_send(*found, Status::truncated);
     } else if (found != nullptr) {
@@ -215,7 +223,8 @@ void ChannelEndpoint::on_control(const ChannelControl& control) noexcept {
   acknowledge_sends(control.prefix);
 }
 
-// Receives ---------------------------------------------------------------------------------------------------------------------
+// Receives
+// ---------------------------------------------------------------------------------------------------------------------
 
 Status ChannelEndpoint::post_recv(Buffer landing, Op& op) noexcept {
   op.result = {Status::ok, 0};
@@ -260,7 +269,8 @@ Status ChannelEndpoint::begin_receive(Transfer& transfer) noexcept {
     target = Buffer(lease->data, transfer.landing.bytes, MemoryKind::pinned);
   }
   transfer.stage = TransferStage::on_wire;
-  const std::uint64_t tag = tag::channel(tag::Type::channel, id_, 1 - side_, static_cast<std::uint32_t>(transfer.number));
+  const std::uint64_t tag =
+      tag::channel(tag::Type::channel, id_, 1 - side_, static_cast<std::uint32_t>(transfer.number));
   const Status status = engine().wire().tag_recv(tag, tag::kChannelReceiveMask, target, transfer.wire);
   if (status == Status::in_progress) return status;
   transfer.wire.status = status;
@@ -312,7 +322,8 @@ void ChannelEndpoint::send_control(ChannelControl::Kind kind, std::uint64_t numb
   table_.send_control(peer_, {kind, id_.value, side_, engine().job().rank, told_prefix_, number});
 }
 
-// Steps that complete later ----------------------------------------------------------------------------------------------------
+// Steps that complete later
+// ----------------------------------------------------------------------------------------------------
 
 void ChannelEndpoint::on_wire_done(port::WireOp& wire) noexcept {
   Transfer& transfer = owner_of(wire);

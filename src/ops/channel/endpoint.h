@@ -16,10 +16,10 @@ struct ChannelControl {
 
   Kind kind = Kind::acknowledge;
   std::uint32_t channel = 0;
-  std::uint32_t sender_side = 0;   ///< Side of the end that sends this control message.
+  std::uint32_t sender_side = 0;  ///< Side of the end that sends this control message.
   std::int32_t sender_rank = -1;
-  std::uint64_t prefix = 0;        ///< acknowledge, truncated: all messages before this number have landed.
-  std::uint64_t number = 0;        ///< truncated: which message.
+  std::uint64_t prefix = 0;  ///< acknowledge, truncated: all messages before this number have landed.
+  std::uint64_t number = 0;  ///< truncated: which message.
 };
 
 /// One end of a channel. See `Channel` for the rules it keeps.
@@ -56,14 +56,16 @@ class ChannelEndpoint {
   Status begin_send(Transfer& transfer) noexcept;
   Status put_on_wire(Transfer& transfer, ConstBuffer bytes) noexcept;
   void start_waiting() noexcept;
-  /// The source is free: reports it and waits for the acknowledgement if that is wanted. Returns true if the transfer ended.
+  /// The source is free: reports it and waits for the acknowledgement if that is wanted. Returns true if the transfer
+  /// ended.
   bool source_freed(Transfer& transfer) noexcept;
   void end_send(Transfer& transfer, Status status) noexcept;
   void acknowledge_sends(std::uint64_t prefix) noexcept;
 
   // Receives.
   Status begin_receive(Transfer& transfer) noexcept;
-  /// The wire is done with it: ok and truncated count as consumed. Returns in_progress while the copy to the device runs.
+  /// The wire is done with it: ok and truncated count as consumed. Returns in_progress while the copy to the device
+  /// runs.
   Status landed_on_wire(Transfer& transfer) noexcept;
   void end_receive(Transfer& transfer, Status status) noexcept;
   void consumed(Transfer& transfer, Status status) noexcept;
@@ -87,15 +89,16 @@ class ChannelEndpoint {
   ChannelCounts counts_;
 
   SendWindow window_;
-  IntrusiveList<Transfer, &Transfer::endpoint_hook> waiting_;    ///< Sends that the window holds back, oldest first.
-  IntrusiveList<Transfer, &Transfer::endpoint_hook> under_way_;  ///< Sends with the network or awaiting an acknowledgement.
+  IntrusiveList<Transfer, &Transfer::endpoint_hook> waiting_;  ///< Sends that the window holds back, oldest first.
+  IntrusiveList<Transfer, &Transfer::endpoint_hook>
+      under_way_;  ///< Sends with the network or awaiting an acknowledgement.
 
   LandedPrefix landed_;
   std::uint64_t next_receive_ = 0;
   std::vector<std::uint64_t> returned_numbers_;  ///< Of withdrawn receives: the next receives take them first.
   std::uint64_t told_prefix_ = 0;                ///< Last prefix acknowledged to the peer.
   std::uint64_t bytes_since_told_ = 0;
-  std::uint64_t wanted_prefix_ = 0;              ///< The sender waits for an acknowledgement up to here.
+  std::uint64_t wanted_prefix_ = 0;  ///< The sender waits for an acknowledgement up to here.
 };
 
 }  // namespace brant

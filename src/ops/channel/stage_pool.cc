@@ -26,8 +26,9 @@ Result<StagePool::Lease> StagePool::take(std::size_t bytes) noexcept {
   }
   const Result<void*> data = device_.allocate(MemoryKind::pinned, capacity);
   if (!data) {
-    log::error("no pinned host buffer of {} bytes for the staged path: {}. Use fewer or smaller messages, or another path", capacity,
-               status_text(data.status()));
+    log::error(
+        "no pinned host buffer of {} bytes for the staged path: {}. Use fewer or smaller messages, or another path",
+        capacity, status_text(data.status()));
     return data.status();
   }
   return Lease{*data, capacity};

@@ -19,7 +19,8 @@ Result<port::Event*> Stager::take_event() noexcept {
   return event;
 }
 
-Status Stager::start(Direction direction, void* destination, const void* source, std::size_t bytes, StageCopy& copy) noexcept {
+Status Stager::start(Direction direction, void* destination, const void* source, std::size_t bytes,
+                     StageCopy& copy) noexcept {
   port::Streams* streams = engine_.device().streams();
   if (streams == nullptr) return Status::not_supported;
   Lane& lane = lanes_[direction == Direction::out ? 0 : 1];

@@ -1,8 +1,8 @@
 #include "ops/channel/table.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "base/log.h"
 #include "core/am_ids.h"
@@ -15,7 +15,8 @@ ChannelTable::ChannelTable(Engine& engine) : engine_(engine), stager_(engine) {
 
 ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced) {
   if (id.value > kChannelIdMax) {
-    throw Error(Status::invalid_argument, fmt::format("channel id {} does not fit in 28 bits: use 0 to {}", id.value, kChannelIdMax));
+    throw Error(Status::invalid_argument,
+                fmt::format("channel id {} does not fit in 28 bits: use 0 to {}", id.value, kChannelIdMax));
   }
   Peer& peer = engine_.peer(peer_rank);
   const int self = engine_.job().rank;
@@ -30,8 +31,8 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced) {
   if ((known != endpoints_.end() && !known->second->closed()) || other_elsewhere) {
     ChannelEndpoint& holder = other_elsewhere ? *other->second : *known->second;
     throw Error(Status::invalid_argument,
-                fmt::format("channel {} is open already (rank {} with rank {}): close it first, or use another id", id.value, self,
-                            holder.peer().rank.value));
+                fmt::format("channel {} is open already (rank {} with rank {}): close it first, or use another id",
+                            id.value, self, holder.peer().rank.value));
   }
   if (forced == Path::automatic) forced = engine_.options().path;
   ChannelEndpoint* endpoint = nullptr;
@@ -41,9 +42,10 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced) {
   } else {
     auto& slot = endpoints_[key(id, side)];
     if (slot && !slot->idle()) {
-      throw Error(Status::invalid_argument,
-                  fmt::format("channel {} still has transfers with rank {} under way: wait for them before it goes to rank {}", id.value,
-                              slot->peer().rank.value, peer_rank.value));
+      throw Error(
+          Status::invalid_argument,
+          fmt::format("channel {} still has transfers with rank {} under way: wait for them before it goes to rank {}",
+                      id.value, slot->peer().rank.value, peer_rank.value));
     }
     slot = std::make_unique<ChannelEndpoint>(*this, peer, id, side, forced);
     endpoint = slot.get();
@@ -52,8 +54,9 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced) {
   if (announced != opened_by_.end() && announced->second != peer_rank.value) {
     const int who = announced->second;
     endpoint->close();
-    throw Error(Status::invalid_argument, fmt::format("channel {}: rank {} opens it with rank {}, but its other end is at rank {}", id.value,
-                                                      self, peer_rank.value, who));
+    throw Error(Status::invalid_argument,
+                fmt::format("channel {}: rank {} opens it with rank {}, but its other end is at rank {}", id.value,
+                            self, peer_rank.value, who));
   }
   send_control(peer, {ChannelControl::Kind::opened, id.value, side, self, 0, 0});
   return *endpoint;
@@ -77,7 +80,8 @@ void ChannelTable::send_control(Peer& peer, const ChannelControl& control) noexc
   if (status == Status::in_progress) return;
   control_sends_.give_back(send);
   if (status != Status::ok) {
-    log::error("channel {}: a control message to rank {} failed: {}", control.channel, peer.rank.value, status_text(status));
+    log::error("channel {}: a control message to rank {} failed: {}", control.channel, peer.rank.value,
+               status_text(status));
   }
 }
 
@@ -115,8 +119,9 @@ void ChannelTable::check_opened(const ChannelControl& control) noexcept {
     const bool fits = mine->second->peer().rank.value == control.sender_rank &&
                       (side != (control.sender_side & 1u) || mine->second->peer().same_process);
     if (fits) continue;
-    log::error("channel {}: rank {} opened it with rank {}, but rank {} opens it too: a channel has two ends, use another id", id.value,
-               engine_.job().rank, mine->second->peer().rank.value, control.sender_rank);
+    log::error(
+        "channel {}: rank {} opened it with rank {}, but rank {} opens it too: a channel has two ends, use another id",
+        id.value, engine_.job().rank, mine->second->peer().rank.value, control.sender_rank);
     mine->second->refuse(Status::invalid_argument);
   }
 }

@@ -39,7 +39,8 @@ class ChannelTable final : public Service {
   ObjectPool<ControlSend> control_sends_{kTransfersMax};
   Stager stager_;  // after the records: its last copies lie in them
   std::unordered_map<std::uint64_t, std::unique_ptr<ChannelEndpoint>> endpoints_;
-  std::unordered_map<std::uint64_t, std::int32_t> opened_by_;  ///< Which rank announced that end, before ours was opened.
+  std::unordered_map<std::uint64_t, std::int32_t>
+      opened_by_;  ///< Which rank announced that end, before ours was opened.
 };
 
 }  // namespace brant

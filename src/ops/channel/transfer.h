@@ -31,11 +31,11 @@ struct Transfer final : OpOwner, PeerOp {
 
   ChannelEndpoint& endpoint;
   const bool is_send;
-  bool acknowledged = false;        ///< Send: the sender wants `delivered`.
+  bool acknowledged = false;  ///< Send: the sender wants `delivered`.
   TransferStage stage = TransferStage::queued;
   Path path = Path::automatic;
-  Status outcome = Status::ok;      ///< Why it is being withdrawn; replaces the wire's `canceled`.
-  std::uint64_t number = 0;         ///< Of the message in its direction.
+  Status outcome = Status::ok;  ///< Why it is being withdrawn; replaces the wire's `canceled`.
+  std::uint64_t number = 0;     ///< Of the message in its direction.
   ConstBuffer source;
   Buffer landing;
   StagePool::Lease lease;

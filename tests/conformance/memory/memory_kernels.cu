@@ -1,7 +1,8 @@
 // Kernels of the memory conformance suite. Their host versions are in kernels_test.cc: keep the two alike.
 
 extern "C" __global__ void brant_test_axpy(float factor, const float* x, float* y, unsigned count) {
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) y[i] += factor * x[i];
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+    y[i] += factor * x[i];
 }
 
 // Arguments of sizes and alignments that a careless copy would mix up.

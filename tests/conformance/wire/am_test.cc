@@ -58,7 +58,8 @@ class Am : public WireTest {
   [[nodiscard]] bool caught(std::size_t count) {
     return pump(pair, [&] {
       return catcher.messages.size() >= count &&
-             std::all_of(catcher.messages.begin(), catcher.messages.end(), [](const Catcher::Message& m) { return m.landing.done(); });
+             std::all_of(catcher.messages.begin(), catcher.messages.end(),
+                         [](const Catcher::Message& m) { return m.landing.done(); });
     });
   }
 
@@ -68,8 +69,10 @@ class Am : public WireTest {
 TEST_P(Am, header_and_payload_of_every_size_arrive) {
   const std::size_t eager = caps().am_eager_bytes_max, header_max = caps().am_header_bytes_max;
   std::size_t expected = 0;
-  for (const std::size_t header_bytes : {std::size_t{0}, std::size_t{1}, std::size_t{40}, std::size_t{1000}, header_max}) {
-    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{300}, std::size_t{600}, eager, eager + 1, std::size_t{1000000}}) {
+  for (const std::size_t header_bytes :
+       {std::size_t{0}, std::size_t{1}, std::size_t{40}, std::size_t{1000}, header_max}) {
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{300}, std::size_t{600},
+                                    eager, eager + 1, std::size_t{1000000}}) {
       const auto header = pattern(header_bytes, 1), payload = pattern(bytes, 2);
       Tracked sent;
       send(sent, 7, header, host(payload));
@@ -147,7 +150,8 @@ TEST_P(Am, a_waiting_payload_in_a_short_buffer_is_truncated) {
   Tracked sent, landing;
   send(sent, 7, {}, host(payload));
   ASSERT_TRUE(pump(pair, [&] { return !catcher.messages.empty(); }));
-  landing.posted = pair.right->am_receive(catcher.messages.front().kept, Buffer{in.data(), 1000, MemoryKind::host}, landing);
+  landing.posted =
+      pair.right->am_receive(catcher.messages.front().kept, Buffer{in.data(), 1000, MemoryKind::host}, landing);
   ASSERT_TRUE(pump(pair, [&] { return landing.done() && sent.done(); }));
   EXPECT_EQ(landing.outcome(), Status::truncated);
   EXPECT_TRUE(landing.bytes == payload.size() || landing.bytes == 0) << landing.bytes;
@@ -165,7 +169,8 @@ TEST_P(Am, am_receive_refuses_what_is_not_waiting) {
   send(sent, 7, {}, host(payload));
   ASSERT_TRUE(pump(pair, [&] { return !catcher.messages.empty(); }));
   catcher.land(catcher.messages.front());
-  EXPECT_EQ(pair.right->am_receive(catcher.messages.front().kept, host(in), op), Status::invalid_argument) << "received already";
+  EXPECT_EQ(pair.right->am_receive(catcher.messages.front().kept, host(in), op), Status::invalid_argument)
+      << "received already";
   pair.right->am_discard(catcher.messages.front().kept);
   ASSERT_TRUE(caught(1));
   EXPECT_EQ(catcher.messages.front().payload, payload);
@@ -182,7 +187,9 @@ TEST_P(Am, ids_reach_their_own_handlers) {
   send(sent[0], 0, {}, host(payload));
   send(sent[1], 63, {}, host(payload));
   send(sent[2], 7, {}, host(payload));
-  ASSERT_TRUE(pump(pair, [&] { return others[0].messages.size() == 1 && others[1].messages.size() == 1 && catcher.messages.size() == 1; }));
+  ASSERT_TRUE(pump(pair, [&] {
+    return others[0].messages.size() == 1 && others[1].messages.size() == 1 && catcher.messages.size() == 1;
+  }));
 }
 
 TEST_P(Am, a_message_without_a_handler_is_dropped_and_frees_its_sender) {
@@ -227,7 +234,8 @@ TEST_P(Am, thousands_in_flight_all_arrive_once) {
   for (std::size_t i = 0; i < kCount; ++i) {
     const std::uint64_t number = i;
     send(sent[i], 7, std::as_bytes(std::span(&number, 1)), ConstBuffer{});
-    ASSERT_TRUE(sent[i].posted == Status::ok || sent[i].posted == Status::in_progress) << i << status_name(sent[i].posted);
+    ASSERT_TRUE(sent[i].posted == Status::ok || sent[i].posted == Status::in_progress)
+        << i << status_name(sent[i].posted);
   }
   ASSERT_TRUE(caught(kCount));
   pump_for(pair);
@@ -251,7 +259,8 @@ TEST_P(Am, handlers_can_send_replies) {
   const auto reply = [](void* context, AmMessage& message) noexcept {
     auto& me = *static_cast<Echo*>(context);
     Tracked& op = me.sent.emplace_back();
-    op.posted = me.pair->right->am_send(me.pair->to_left, 1, message.header, ConstBuffer{message.data, message.bytes, MemoryKind::host}, op);
+    op.posted = me.pair->right->am_send(me.pair->to_left, 1, message.header,
+                                        ConstBuffer{message.data, message.bytes, MemoryKind::host}, op);
   };
   Catcher back;
   back.wire = pair.left.get();
@@ -269,11 +278,14 @@ TEST_P(Am, bad_arguments_are_refused) {
   const auto header = pattern(caps().am_header_bytes_max + 1, 1);
   const auto bytes = pattern(8, 1);
   Tracked op;
-  EXPECT_EQ(pair.left->am_send(pair.to_right, 7, header, host(bytes), op), Status::invalid_argument) << "header too long";
+  EXPECT_EQ(pair.left->am_send(pair.to_right, 7, header, host(bytes), op), Status::invalid_argument)
+      << "header too long";
   EXPECT_EQ(pair.left->am_send(pair.to_right, 64, {}, host(bytes), op), Status::invalid_argument) << "id";
   EXPECT_EQ(pair.left->am_send(nullptr, 7, {}, host(bytes), op), Status::invalid_argument);
-  EXPECT_EQ(pair.left->am_send(pair.to_right, 7, {}, ConstBuffer{nullptr, 8, MemoryKind::host}, op), Status::invalid_argument);
-  EXPECT_EQ(pair.left->am_send(pair.to_right, 7, {}, ConstBuffer{bytes.data(), 8, MemoryKind::detect}, op), Status::wrong_kind);
+  EXPECT_EQ(pair.left->am_send(pair.to_right, 7, {}, ConstBuffer{nullptr, 8, MemoryKind::host}, op),
+            Status::invalid_argument);
+  EXPECT_EQ(pair.left->am_send(pair.to_right, 7, {}, ConstBuffer{bytes.data(), 8, MemoryKind::detect}, op),
+            Status::wrong_kind);
   pair.left->set_am_handler(64, &Catcher::handle, nullptr);
   pump_for(pair);
   EXPECT_TRUE(catcher.messages.empty());

@@ -26,8 +26,12 @@ class WireTest : public testing::TestWithParam<WireSubject> {
 
   [[nodiscard]] const WireCapabilities& caps() const { return pair.left->capabilities(); }
 
-  void send(Tracked& op, std::uint64_t tag, ConstBuffer source) { op.posted = pair.left->tag_send(pair.to_right, tag, source, op); }
-  void recv(Tracked& op, std::uint64_t tag, Buffer landing, std::uint64_t mask = kWholeTag) { op.posted = pair.right->tag_recv(tag, mask, landing, op); }
+  void send(Tracked& op, std::uint64_t tag, ConstBuffer source) {
+    op.posted = pair.left->tag_send(pair.to_right, tag, source, op);
+  }
+  void recv(Tracked& op, std::uint64_t tag, Buffer landing, std::uint64_t mask = kWholeTag) {
+    op.posted = pair.right->tag_recv(tag, mask, landing, op);
+  }
   /// Both done, each reported at most once.
   [[nodiscard]] bool finish(Tracked& a, Tracked& b) {
     return pump(pair, [&] { return a.done() && b.done(); }) && a.completions <= 1 && b.completions <= 1;

@@ -25,7 +25,9 @@ class OneSided : public WireTest {
     const Result<WireKey*> key = remote->import_key(pair.to_right, *packed);
     return key ? *key : nullptr;
   }
-  Status wait(Tracked& op) { return pump(pair, [&] { return op.done(); }) ? op.outcome() : Status::timed_out; }
+  Status wait(Tracked& op) {
+    return pump(pair, [&] { return op.done(); }) ? op.outcome() : Status::timed_out;
+  }
   Status put(WireKey* key, std::uint64_t address, ConstBuffer source) {
     Tracked op;
     op.posted = remote->put(pair.to_right, key, address, source, op);
@@ -41,7 +43,8 @@ class OneSided : public WireTest {
     op.posted = remote->flush(pair.to_right, op);
     return wait(op);
   }
-  Status atomic(WireKey* key, std::uint64_t address, AtomicOp operation, std::uint64_t operand, std::uint64_t compare, std::uint64_t& result) {
+  Status atomic(WireKey* key, std::uint64_t address, AtomicOp operation, std::uint64_t operand, std::uint64_t compare,
+                std::uint64_t& result) {
     Tracked op;
     op.posted = remote->atomic(pair.to_right, key, address, operation, operand, compare, &result, op);
     return wait(op);
@@ -64,7 +67,8 @@ TEST_P(OneSided, put_and_get_move_every_size) {
     WireKey* key = import(segment);
     ASSERT_NE(key, nullptr);
     auto* base = static_cast<std::byte*>(target.data);
-    for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{2000}, std::size_t{8192}, std::size_t{100000}, kMost}) {
+    for (const std::size_t bytes :
+         {std::size_t{1}, std::size_t{8}, std::size_t{2000}, std::size_t{8192}, std::size_t{100000}, kMost}) {
       const auto out = pattern(bytes, bytes);
       std::vector<std::byte> in(bytes);
       base[16 + bytes] = std::byte{0x44};
@@ -97,12 +101,14 @@ TEST_P(OneSided, flush_completes_after_many_puts) {
   std::deque<Tracked> puts(4000);
   for (std::size_t i = 0; i < puts.size(); ++i) {
     values[i] = i * 3 + 1;
-    puts[i].posted = remote->put(pair.to_right, key, address_of(&memory[i]), ConstBuffer{&values[i], 8, MemoryKind::host}, puts[i]);
+    puts[i].posted =
+        remote->put(pair.to_right, key, address_of(&memory[i]), ConstBuffer{&values[i], 8, MemoryKind::host}, puts[i]);
     ASSERT_TRUE(puts[i].posted == Status::ok || puts[i].posted == Status::in_progress) << status_name(puts[i].posted);
   }
   ASSERT_EQ(flush(), Status::ok);
   EXPECT_EQ(memory, values);
-  EXPECT_TRUE(pump(pair, [&] { return std::all_of(puts.begin(), puts.end(), [](const Tracked& op) { return op.done(); }); }));
+  EXPECT_TRUE(
+      pump(pair, [&] { return std::all_of(puts.begin(), puts.end(), [](const Tracked& op) { return op.done(); }); }));
 }
 
 TEST_P(OneSided, flush_without_anything_to_flush_completes) { EXPECT_EQ(flush(), Status::ok); }
@@ -143,9 +149,11 @@ TEST_P(OneSided, many_fetch_adds_lose_none) {
   std::deque<Tracked> ops(kCount);
   std::vector<std::uint64_t> results(kCount);
   for (std::size_t i = 0; i < kCount; ++i) {
-    ops[i].posted = remote->atomic(pair.to_right, key, address_of(word), AtomicOp::fetch_add, 1, 0, &results[i], ops[i]);
+    ops[i].posted =
+        remote->atomic(pair.to_right, key, address_of(word), AtomicOp::fetch_add, 1, 0, &results[i], ops[i]);
   }
-  ASSERT_TRUE(pump(pair, [&] { return std::all_of(ops.begin(), ops.end(), [](const Tracked& op) { return op.done(); }); }));
+  ASSERT_TRUE(
+      pump(pair, [&] { return std::all_of(ops.begin(), ops.end(), [](const Tracked& op) { return op.done(); }); }));
   ASSERT_EQ(flush(), Status::ok);
   EXPECT_EQ(*word, kCount);
   std::sort(results.begin(), results.end());
@@ -184,12 +192,17 @@ TEST_P(OneSided, accesses_outside_the_segment_are_refused) {
   const std::uint64_t base = address_of(memory.data());
   std::uint64_t word = 0;
   Tracked op;
-  EXPECT_EQ(remote->put(pair.to_right, key, base - 1, ConstBuffer{bytes.data(), 1, MemoryKind::host}, op), Status::invalid_argument);
+  EXPECT_EQ(remote->put(pair.to_right, key, base - 1, ConstBuffer{bytes.data(), 1, MemoryKind::host}, op),
+            Status::invalid_argument);
   EXPECT_EQ(remote->put(pair.to_right, key, base, host(bytes), op), Status::invalid_argument);
-  EXPECT_EQ(remote->put(pair.to_right, key, base + 60, ConstBuffer{bytes.data(), 8, MemoryKind::host}, op), Status::invalid_argument);
-  EXPECT_EQ(remote->put(pair.to_right, key, ~std::uint64_t{0}, ConstBuffer{bytes.data(), 8, MemoryKind::host}, op), Status::invalid_argument);
-  EXPECT_EQ(remote->get(pair.to_right, key, base + 64, Buffer{bytes.data(), 1, MemoryKind::host}, op), Status::invalid_argument);
-  EXPECT_EQ(remote->atomic(pair.to_right, key, base + 4, AtomicOp::swap, 1, 0, &word, op), Status::invalid_argument) << "not aligned";
+  EXPECT_EQ(remote->put(pair.to_right, key, base + 60, ConstBuffer{bytes.data(), 8, MemoryKind::host}, op),
+            Status::invalid_argument);
+  EXPECT_EQ(remote->put(pair.to_right, key, ~std::uint64_t{0}, ConstBuffer{bytes.data(), 8, MemoryKind::host}, op),
+            Status::invalid_argument);
+  EXPECT_EQ(remote->get(pair.to_right, key, base + 64, Buffer{bytes.data(), 1, MemoryKind::host}, op),
+            Status::invalid_argument);
+  EXPECT_EQ(remote->atomic(pair.to_right, key, base + 4, AtomicOp::swap, 1, 0, &word, op), Status::invalid_argument)
+      << "not aligned";
   EXPECT_EQ(remote->atomic(pair.to_right, key, base + 64, AtomicOp::swap, 1, 0, &word, op), Status::invalid_argument);
   EXPECT_EQ(remote->atomic(pair.to_right, key, base, AtomicOp::swap, 1, 0, nullptr, op), Status::invalid_argument);
   EXPECT_EQ(remote->map_remote(key, base + 64).status(), Status::invalid_argument);
@@ -205,7 +218,8 @@ TEST_P(OneSided, bad_keys_and_endpoints_are_refused) {
   Tracked op;
   EXPECT_EQ(remote->put(pair.to_right, nullptr, base, host(bytes), op), Status::invalid_argument);
   EXPECT_EQ(remote->put(nullptr, key, base, host(bytes), op), Status::invalid_argument);
-  EXPECT_EQ(remote->put(pair.to_self, key, base, host(bytes), op), Status::invalid_argument) << "the key of another peer";
+  EXPECT_EQ(remote->put(pair.to_self, key, base, host(bytes), op), Status::invalid_argument)
+      << "the key of another peer";
   EXPECT_EQ(remote->flush(nullptr, op), Status::invalid_argument);
   EXPECT_EQ(remote->map_remote(nullptr, base).status(), Status::invalid_argument);
   EXPECT_EQ(owner->pack_key(nullptr).status(), Status::invalid_argument);
@@ -226,10 +240,12 @@ TEST_P(OneSided, damaged_keys_are_refused) {
     EXPECT_EQ(remote->import_key(pair.to_right, damaged).status(), Status::invalid_argument) << "byte " << i;
   }
   for (std::size_t bytes = 0; bytes < packed->size(); ++bytes) {
-    EXPECT_EQ(remote->import_key(pair.to_right, std::span(*packed).first(bytes)).status(), Status::invalid_argument) << bytes;
+    EXPECT_EQ(remote->import_key(pair.to_right, std::span(*packed).first(bytes)).status(), Status::invalid_argument)
+        << bytes;
   }
   EXPECT_EQ(remote->import_key(pair.to_self, *packed).status(), Status::invalid_argument) << "the key of another peer";
-  EXPECT_EQ(remote->import_key(pair.to_right, pair.right->address()).status(), Status::invalid_argument) << "an address";
+  EXPECT_EQ(remote->import_key(pair.to_right, pair.right->address()).status(), Status::invalid_argument)
+      << "an address";
 }
 
 TEST_P(OneSided, memory_that_cannot_be_registered_is_refused) {

@@ -11,7 +11,8 @@
 
 #include "port/wire.h"
 
-/// What the wire conformance tests run on: two connected wires in one thread. A new adapter adds one maker to subjects().
+/// What the wire conformance tests run on: two connected wires in one thread. A new adapter adds one maker to
+/// subjects().
 namespace brant::port::test {
 
 /// Two wires and the endpoints between them.
@@ -45,7 +46,9 @@ struct Tracked : WireOp {
   /// Done in the post or reported since.
   [[nodiscard]] bool done() const { return posted != Status::in_progress || completions > 0; }
   /// The outcome, whichever way it came.
-  [[nodiscard]] Status outcome() const { return posted == Status::in_progress ? (completions > 0 ? status : Status::in_progress) : posted; }
+  [[nodiscard]] Status outcome() const {
+    return posted == Status::in_progress ? (completions > 0 ? status : Status::in_progress) : posted;
+  }
 };
 
 /// Moves both wires until `done` holds; false after `limit`, so that no test hangs.

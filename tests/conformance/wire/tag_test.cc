@@ -41,7 +41,8 @@ TEST_P(Tag, recv_before_send_arrives) {
 }
 
 TEST_P(Tag, every_size_arrives_unchanged_in_both_orders) {
-  for (const std::size_t bytes : {1u, 7u, 8u, 92u, 93u, 1024u, 8191u, 8192u, 8193u, 65536u, 262144u, 1048576u, 16777216u}) {
+  for (const std::size_t bytes :
+       {1u, 7u, 8u, 92u, 93u, 1024u, 8191u, 8192u, 8193u, 65536u, 262144u, 1048576u, 16777216u}) {
     for (const bool recv_first : {true, false}) {
       const auto out = pattern(bytes, bytes);
       std::vector<std::byte> in(bytes + 1, std::byte{0xee});
@@ -162,9 +163,11 @@ TEST_P(Tag, a_longer_message_completes_truncated) {
       ASSERT_TRUE(finish(sent, received)) << bytes;
       EXPECT_EQ(received.outcome(), Status::truncated) << bytes << (recv_first ? " posted" : " unexpected");
       EXPECT_EQ(received.posted, Status::in_progress) << "a consumed message is a completion, not a refused post";
-      EXPECT_TRUE(received.bytes == bytes || received.bytes == 0) << "the full length or unknown, not " << received.bytes;
+      EXPECT_TRUE(received.bytes == bytes || received.bytes == 0)
+          << "the full length or unknown, not " << received.bytes;
       EXPECT_EQ(in[bytes / 2], std::byte{0x11}) << "wrote behind the landing buffer, " << bytes;
-      const bool may_know = bytes == 1048576 && sent.posted == Status::in_progress && caps().reports_truncation_to_sender;
+      const bool may_know =
+          bytes == 1048576 && sent.posted == Status::in_progress && caps().reports_truncation_to_sender;
       EXPECT_EQ(sent.outcome(), may_know ? Status::truncated : Status::ok) << bytes;
     }
   }
@@ -252,7 +255,9 @@ TEST_P(Tag, many_operations_in_flight_all_complete) {
     send(sent[i], i, ConstBuffer{&out[i], 8, MemoryKind::host});
     ASSERT_TRUE(sent[i].posted == Status::ok || sent[i].posted == Status::in_progress) << status_name(sent[i].posted);
   }
-  ASSERT_TRUE(pump(pair, [&] { return std::all_of(received.begin(), received.end(), [](const Tracked& op) { return op.done(); }); }));
+  ASSERT_TRUE(pump(pair, [&] {
+    return std::all_of(received.begin(), received.end(), [](const Tracked& op) { return op.done(); });
+  }));
   EXPECT_EQ(in, out);
   EXPECT_TRUE(std::all_of(received.begin(), received.end(), [](const Tracked& op) { return op.completions == 1; }));
 }
@@ -268,7 +273,8 @@ TEST_P(Tag, large_messages_in_both_directions_at_once) {
     ops[4 * i + 2].posted = pair.right->tag_recv(i, kWholeTag, host(in[2 * i]), ops[4 * i + 2]);
     ops[4 * i + 3].posted = pair.left->tag_recv(i, kWholeTag, host(in[2 * i + 1]), ops[4 * i + 3]);
   }
-  ASSERT_TRUE(pump(pair, [&] { return std::all_of(ops.begin(), ops.end(), [](const Tracked& op) { return op.done(); }); }));
+  ASSERT_TRUE(
+      pump(pair, [&] { return std::all_of(ops.begin(), ops.end(), [](const Tracked& op) { return op.done(); }); }));
   for (std::size_t i = 0; i < 2 * kCount; ++i) EXPECT_EQ(in[i], out[i]) << i;
 }
 
@@ -303,7 +309,9 @@ TEST_P(Tag, deliver_keeps_to_its_limit) {
   std::vector<std::uint64_t> in(kCount);
   for (std::size_t i = 0; i < kCount; ++i) recv(received[i], 1, Buffer{&in[i], 8, MemoryKind::host});
   for (Tracked& op : sent) send(op, 1, ConstBuffer{&out, 8, MemoryKind::host});
-  const auto fired = [&] { return std::count_if(received.begin(), received.end(), [](const Tracked& op) { return op.completions > 0; }); };
+  const auto fired = [&] {
+    return std::count_if(received.begin(), received.end(), [](const Tracked& op) { return op.completions > 0; });
+  };
   bool reached = false;
   for (int i = 0; i < 100000 && fired() < 10; ++i) {
     pair.left->progress();
@@ -329,10 +337,13 @@ TEST_P(Tag, bad_arguments_are_refused_and_start_nothing) {
     return status;
   };
   EXPECT_EQ(refused(pair.left->tag_send(nullptr, 1, host(bytes), op)), Status::invalid_argument);
-  EXPECT_EQ(refused(pair.left->tag_send(pair.to_right, 1, ConstBuffer{nullptr, 8, MemoryKind::host}, op)), Status::invalid_argument);
-  EXPECT_EQ(refused(pair.left->tag_send(pair.to_left, 1, host(bytes), op)), Status::invalid_argument) << "the endpoint of another wire";
+  EXPECT_EQ(refused(pair.left->tag_send(pair.to_right, 1, ConstBuffer{nullptr, 8, MemoryKind::host}, op)),
+            Status::invalid_argument);
+  EXPECT_EQ(refused(pair.left->tag_send(pair.to_left, 1, host(bytes), op)), Status::invalid_argument)
+      << "the endpoint of another wire";
   EXPECT_EQ(refused(pair.left->tag_recv(1, 1, Buffer{nullptr, 8, MemoryKind::host}, op)), Status::invalid_argument);
-  EXPECT_EQ(refused(pair.left->tag_send(pair.to_right, 1, ConstBuffer{bytes.data(), SIZE_MAX, MemoryKind::host}, op)), Status::invalid_argument);
+  EXPECT_EQ(refused(pair.left->tag_send(pair.to_right, 1, ConstBuffer{bytes.data(), SIZE_MAX, MemoryKind::host}, op)),
+            Status::invalid_argument);
   pump_for(pair);
   EXPECT_EQ(op.completions, 0);
 }
@@ -356,7 +367,8 @@ TEST_P(Tag, an_op_cannot_be_posted_twice) {
   recv(received, 1, host(in));
   EXPECT_EQ(pair.right->tag_recv(2, kWholeTag, host(in), received), Status::invalid_argument);
   pair.right->cancel(received);
-  EXPECT_EQ(pair.right->tag_recv(2, kWholeTag, host(in), received), Status::invalid_argument) << "completed, but not delivered";
+  EXPECT_EQ(pair.right->tag_recv(2, kWholeTag, host(in), received), Status::invalid_argument)
+      << "completed, but not delivered";
   ASSERT_TRUE(pump(pair, [&] { return received.completions > 0; }));
 }
 

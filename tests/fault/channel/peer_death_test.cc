@@ -1,6 +1,6 @@
-// Kills real processes at every stage of a transfer. The test starts itself under `brant run --keep-going`; rank 1 dies by SIGKILL, and
-// the others must get `peer_lost` for everything they have with it, within a second, and go on talking to each other.
-#include <gtest/gtest.h>
+// Kills real processes at every stage of a transfer. The test starts itself under `brant run --keep-going`; rank 1 dies
+// by SIGKILL, and the others must get `peer_lost` for everything they have with it, within a second, and go on talking
+// to each other.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +11,8 @@
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "brant/brant.h"
 
@@ -70,7 +72,9 @@ struct Outstanding {
 
 void post(Scene scene, Channel& channel, Outstanding& out) {
   const std::size_t count = scene == Scene::eager_flood ? 600 : 4;
-  const std::size_t bytes = scene == Scene::rendezvous_pending ? 4'000'000 : scene == Scene::mid_transfer ? 20'000'000 : 64;
+  const std::size_t bytes = scene == Scene::rendezvous_pending ? 4'000'000
+                            : scene == Scene::mid_transfer     ? 20'000'000
+                                                               : 64;
   out.ops = std::vector<Op>(count);
   out.buffers.assign(count, std::vector<std::byte>(bytes));
   for (std::size_t i = 0; i < count; ++i) {
@@ -96,14 +100,16 @@ void die_in(Scene scene, Runtime& runtime, std::vector<Channel>& channels) {
       Op& op = out.ops[i];
       Channel& channel = channels[i / 4];
       (i % 2 == 0 ? op.source_free : op.delivered) = out.sink();
-      out.track(i % 2 == 0 ? channel.post_send(std::span(out.buffers[i]), op) : channel.post_recv(std::span(out.buffers[i]), op));
+      out.track(i % 2 == 0 ? channel.post_send(std::span(out.buffers[i]), op)
+                           : channel.post_recv(std::span(out.buffers[i]), op));
     }
     const auto until = Clock::now() + std::chrono::milliseconds(15);
     while (Clock::now() < until) runtime.worker().progress();
   } else {
     static_cast<void>(runtime.worker().wait_until([] { return false; }, std::chrono::milliseconds(100)));
   }
-  // steady_clock is the same for all processes of a host: the survivors read from the file when the clock began to run for them.
+  // steady_clock is the same for all processes of a host: the survivors read from the file when the clock began to run
+  // for them.
   if (FILE* file = std::fopen(std::getenv("BRANT_TEST_DEATH_FILE"), "w"); file != nullptr) {
     std::fprintf(file, "%lld\n", static_cast<long long>(Clock::now().time_since_epoch().count()));
     std::fclose(file);
@@ -128,10 +134,12 @@ void survive(Scene scene, Runtime& runtime, Channel& to_dying, Channel& to_frien
   Op late;
   // The death itself is noticed by an operation that cannot complete otherwise.
   Operation sentinel = to_dying.recv(Buffer(&got, sizeof(int)));
-  const Status status = runtime.worker().wait_until([&] { return out.pending == 0 && sentinel.done(); }, std::chrono::seconds(20));
+  const Status status =
+      runtime.worker().wait_until([&] { return out.pending == 0 && sentinel.done(); }, std::chrono::seconds(20));
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(since_death());
   if (status != Status::ok) {
-    std::fprintf(stderr, "rank %d: %zu operations still pending after %lld ms\n", self, out.pending, static_cast<long long>(took.count()));
+    std::fprintf(stderr, "rank %d: %zu operations still pending after %lld ms\n", self, out.pending,
+                 static_cast<long long>(took.count()));
     fail(self, "something hangs");
   }
   if (took > kPatience) {
@@ -140,14 +148,17 @@ void survive(Scene scene, Runtime& runtime, Channel& to_dying, Channel& to_frien
   }
   if (out.other != 0) fail(self, "a status that is neither ok nor peer_lost");
   if (sentinel.result().status != Status::peer_lost) fail(self, "the sentinel receive did not end with peer_lost");
-  if (to_dying.post_send(ConstBuffer(&token, sizeof(int)), late) != Status::peer_lost) fail(self, "a later send was accepted");
+  if (to_dying.post_send(ConstBuffer(&token, sizeof(int)), late) != Status::peer_lost)
+    fail(self, "a later send was accepted");
   // Life goes on with the other survivor.
   for (int round = 0; round < 100; ++round) {
     got = -1;
     Operation receive = to_friend.recv(Buffer(&got, sizeof(int)));
     Operation send = to_friend.send(ConstBuffer(&token, sizeof(int)));
-    const Status talked = runtime.worker().wait_until([&] { return receive.done() && send.done(); }, std::chrono::seconds(5));
-    if (talked != Status::ok || !receive.result().ok() || got != 2 - self) fail(self, "the survivors cannot talk any more");
+    const Status talked =
+        runtime.worker().wait_until([&] { return receive.done() && send.done(); }, std::chrono::seconds(5));
+    if (talked != Status::ok || !receive.result().ok() || got != 2 - self)
+      fail(self, "the survivors cannot talk any more");
   }
 }
 
@@ -193,7 +204,8 @@ class PeerDeath : public testing::TestWithParam<SceneName> {};
 TEST_P(PeerDeath, survivors_get_peer_lost_within_a_second_and_go_on) {
   for (int repeat = 0; repeat < 3; ++repeat) {
     const std::string death_file = testing::TempDir() + "brant_death_" + std::to_string(::getpid());
-    const std::string command = std::string(BRANT_COMMAND) + " run -n 3 --keep-going --timeout 40 --env BRANT_TEST_SCENE=" + GetParam().name +
+    const std::string command = std::string(BRANT_COMMAND) +
+                                " run -n 3 --keep-going --timeout 40 --env BRANT_TEST_SCENE=" + GetParam().name +
                                 " --env BRANT_TEST_DEATH_FILE=" + death_file + " -- " + own_path();
     const auto [text, code] = output_of(command);
     EXPECT_NE(text.find("[0] survived"), std::string::npos) << text;
@@ -202,7 +214,8 @@ TEST_P(PeerDeath, survivors_get_peer_lost_within_a_second_and_go_on) {
     std::remove(death_file.c_str());
   }
 }
-INSTANTIATE_TEST_SUITE_P(Scenes, PeerDeath, testing::ValuesIn(kScenes), [](const auto& scene) { return std::string(scene.param.name); });
+INSTANTIATE_TEST_SUITE_P(Scenes, PeerDeath, testing::ValuesIn(kScenes),
+                         [](const auto& scene) { return std::string(scene.param.name); });
 
 /// The child processes of the test play their scene before any test runs.
 class SceneEnvironment final : public testing::Environment {

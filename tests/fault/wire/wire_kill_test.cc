@@ -1,11 +1,12 @@
-// kill -9 of a peer process in every phase of a transfer. What must hold each time: no abort and no hang in this process, every pending operation
-// ends after disconnect (and abandon, for receives), traffic with another peer goes on, and the wire can be closed.
-#include <gtest/gtest.h>
-
+// kill -9 of a peer process in every phase of a transfer. What must hold each time: no abort and no hang in this
+// process, every pending operation ends after disconnect (and abandon, for receives), traffic with another peer goes
+// on, and the wire can be closed.
 #include <algorithm>
 #include <deque>
 #include <random>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "conformance/wire/subject.h"
 #include "multi/wire/peer_process.h"
@@ -45,8 +46,12 @@ class WireKill : public testing::TestWithParam<bool> {
     EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(3)) << "closing took too long";
   }
 
-  void send(Tracked& op, std::uint64_t tag, ConstBuffer source) { op.posted = pair.left->tag_send(victim->endpoint(), tag, source, op); }
-  void recv(Tracked& op, std::uint64_t tag, Buffer landing) { op.posted = pair.left->tag_recv(tag, kWholeTag, landing, op); }
+  void send(Tracked& op, std::uint64_t tag, ConstBuffer source) {
+    op.posted = pair.left->tag_send(victim->endpoint(), tag, source, op);
+  }
+  void recv(Tracked& op, std::uint64_t tag, Buffer landing) {
+    op.posted = pair.left->tag_recv(tag, kWholeTag, landing, op);
+  }
 
   /// What the core does on a verdict of its failure detector.
   void bury(std::initializer_list<Tracked*> receives = {}) {
@@ -290,7 +295,8 @@ TEST_P(WireKill, at_random_moments_around_the_first_large_message) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ucx, WireKill, testing::Bool(), [](const auto& mode) { return mode.param ? "peer_errors" : "without_peer_errors"; });
+INSTANTIATE_TEST_SUITE_P(Ucx, WireKill, testing::Bool(),
+                         [](const auto& mode) { return mode.param ? "peer_errors" : "without_peer_errors"; });
 
 }  // namespace
 }  // namespace brant::port::test

@@ -1,11 +1,11 @@
-// Runs as every rank of a job (`brant run -n N`): the channel between real processes over the real network. The same program serves
-// host memory, the emulated device and CUDA: BRANT_GPU decides.
-#include <gtest/gtest.h>
-
+// Runs as every rank of a job (`brant run -n N`): the channel between real processes over the real network. The same
+// program serves host memory, the emulated device and CUDA: BRANT_GPU decides.
 #include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "brant/brant.h"
 
@@ -29,7 +29,8 @@ std::byte expected(std::size_t index, unsigned seed) {
 /// A buffer of a kind, filled and compared through host memory.
 class Block {
  public:
-  Block(MemoryKind kind, std::size_t bytes) : memory_(g_runtime->allocate(kind, bytes + 1)), bytes_(bytes), host_(bytes) {}
+  Block(MemoryKind kind, std::size_t bytes)
+      : memory_(g_runtime->allocate(kind, bytes + 1)), bytes_(bytes), host_(bytes) {}
 
   void fill(unsigned seed) {
     for (std::size_t i = 0; i < bytes_; ++i) host_[i] = expected(i, seed);
@@ -69,8 +70,9 @@ TEST(ChannelRanks, every_size_and_kind_arrives_whole_in_both_directions) {
   unsigned seed = 0;
   for (const MemoryKind from : kinds()) {
     for (const MemoryKind to : kinds()) {
-      for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{4095}, std::size_t{8192}, std::size_t{65'536},
-                                      std::size_t{1'000'003}, std::size_t{9'000'000}}) {
+      for (const std::size_t bytes :
+           {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{4095}, std::size_t{8192}, std::size_t{65'536},
+            std::size_t{1'000'003}, std::size_t{9'000'000}}) {
         ++seed;
         Block source(from, bytes);
         Block landing(to, bytes + 5);
@@ -84,7 +86,8 @@ TEST(ChannelRanks, every_size_and_kind_arrives_whole_in_both_directions) {
           EXPECT_TRUE((co_await send).ok());
         };
         g_runtime->run(exchange());
-        EXPECT_TRUE(landing.holds(seed * 2 + (self ^ 1u), bytes)) << memory_kind_name(from) << " to " << memory_kind_name(to) << " " << bytes;
+        EXPECT_TRUE(landing.holds(seed * 2 + (self ^ 1u), bytes))
+            << memory_kind_name(from) << " to " << memory_kind_name(to) << " " << bytes;
       }
     }
   }
@@ -107,7 +110,8 @@ TEST(ChannelRanks, a_window_of_messages_keeps_its_order) {
     EXPECT_TRUE((co_await all).ok());
   };
   g_runtime->run(exchange());
-  for (std::size_t i = 0; i < kMessages; ++i) ASSERT_EQ(landed[i], i * 3 + static_cast<std::uint64_t>(1 - g_runtime->rank().value % 2));
+  for (std::size_t i = 0; i < kMessages; ++i)
+    ASSERT_EQ(landed[i], i * 3 + static_cast<std::uint64_t>(1 - g_runtime->rank().value % 2));
 }
 
 TEST(ChannelRanks, truncation_is_told_to_both_sides) {
@@ -163,7 +167,8 @@ TEST(ChannelRanks, a_ring_of_all_ranks_and_a_sleeping_receiver) {
         // Long enough for the others to fall asleep.
         if (round % 10 == 0) {
           const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
-          static_cast<void>(g_runtime->worker().wait_until([] { return false; }, until - std::chrono::steady_clock::now()));
+          static_cast<void>(
+              g_runtime->worker().wait_until([] { return false; }, until - std::chrono::steady_clock::now()));
         }
         ++token;
         EXPECT_TRUE((co_await next.send(ConstBuffer(&token, sizeof(int)))).ok());
@@ -182,7 +187,8 @@ TEST(ChannelRanks, a_ring_of_all_ranks_and_a_sleeping_receiver) {
 }
 
 TEST(ChannelRanks, a_message_of_more_than_four_gigabytes) {
-  if (std::getenv("BRANT_TEST_HUGE") == nullptr) GTEST_SKIP() << "needs 9 GB of memory per process: set BRANT_TEST_HUGE=1";
+  if (std::getenv("BRANT_TEST_HUGE") == nullptr)
+    GTEST_SKIP() << "needs 9 GB of memory per process: set BRANT_TEST_HUGE=1";
   Channel channel = pair_channel(6);
   const std::size_t bytes = (std::size_t{4} << 30) + 4097;
   Memory memory = g_runtime->allocate(g_runtime->device_kind(), bytes);

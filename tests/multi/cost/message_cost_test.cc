@@ -1,13 +1,15 @@
-// What a message costs in steady state, counted and not timed: allocations and locks, in this process as a whole, the network library
-// included. The memory is declared: asking the CUDA driver for an undeclared kind takes the driver's locks. The counters sit in front of the C library's functions.
+// What a message costs in steady state, counted and not timed: allocations and locks, in this process as a whole, the
+// network library included. The memory is declared: asking the CUDA driver for an undeclared kind takes the driver's
+// locks. The counters sit in front of the C library's functions.
 #include <dlfcn.h>
-#include <gtest/gtest.h>
 #include <pthread.h>
 
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "brant/brant.h"
 
@@ -96,7 +98,8 @@ TEST(MessageCost, no_allocation_and_no_lock_in_steady_state) {
   Runtime runtime;
   ASSERT_EQ(runtime.size(), 2);
   for (const std::size_t bytes : {std::size_t{8}, std::size_t{1024}}) {
-    Channel channel = Channel::open(runtime, Rank{1 - runtime.rank().value}, ChannelId{static_cast<std::uint32_t>(bytes)});
+    Channel channel =
+        Channel::open(runtime, Rank{1 - runtime.rank().value}, ChannelId{static_cast<std::uint32_t>(bytes)});
     ping_pong(runtime, channel, bytes, 2000);
     constexpr int kRounds = 10'000;
     const Cost cost = cost_of([&] { ping_pong(runtime, channel, bytes, kRounds); });

@@ -17,13 +17,16 @@ namespace brant::port::test {
 namespace {
 
 /// The program lies beside the test.
-std::string peer_program() { return std::filesystem::read_symlink("/proc/self/exe").replace_filename("wire_peer").string(); }
+std::string peer_program() {
+  return std::filesystem::read_symlink("/proc/self/exe").replace_filename("wire_peer").string();
+}
 
 }  // namespace
 
 PeerProcess::PeerProcess(Wire& wire, bool peer_errors) : wire_(wire) {
   int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw Error(Status::io_error, "socketpair failed");
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw Error(Status::io_error, "socketpair failed");
   socket_.reset(ends[0]);
   const std::string program = peer_program();
   pid_ = ::fork();
@@ -35,7 +38,8 @@ PeerProcess::PeerProcess(Wire& wire, bool peer_errors) : wire_(wire) {
   }
   ::close(ends[1]);
   const std::vector<std::byte> mine(wire.address().begin(), wire.address().end());
-  if (pid_ < 0 || !read_blob(socket_.get(), address_) || !write_blob(socket_.get(), mine)) throw Error(Status::io_error, program + " did not start");
+  if (pid_ < 0 || !read_blob(socket_.get(), address_) || !write_blob(socket_.get(), mine))
+    throw Error(Status::io_error, program + " did not start");
   const Result<WireEndpoint*> endpoint = wire.connect(address_);
   if (!endpoint) throw Error(endpoint.status(), "connect to the peer process failed");
   endpoint_ = *endpoint;

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-/// What a test says to its peer process over the socket, and what the peer answers. Plain structs: both ends are one build.
+/// What a test says to its peer process over the socket, and what the peer answers. Plain structs: both ends are one
+/// build.
 namespace brant::port::test {
 
 enum class Verb : std::uint32_t {
@@ -12,14 +13,15 @@ enum class Verb : std::uint32_t {
   send,     ///< Post `count` sends of `bytes` with `tag`.
   receive,  ///< Post `count` receives of `bytes` with `tag`.
   send_am,  ///< Send `count` active messages of `bytes` with id 2.
-  segment,  ///< Allocate a shared segment of `bytes`; answers address, key length and then the key. `tag` 1: ordinary memory.
+  segment,  ///< Allocate a shared segment of `bytes`; answers address, key length and then the key. `tag` 1: ordinary
+            ///< memory.
   stop,     ///< Make no progress any more.
   sleep,    ///< From now on wait with arm and poll, not by spinning.
   quit,     ///< Close the wire and end with code 0.
 };
 
 inline constexpr std::uint64_t kBackTag = std::uint64_t{1} << 63;
-inline constexpr unsigned kEchoId = 1;   ///< Active messages that the peer sends back.
+inline constexpr unsigned kEchoId = 1;  ///< Active messages that the peer sends back.
 inline constexpr unsigned kNewsId = 2;
 
 struct Command {

@@ -108,8 +108,9 @@ class Peer {
 
   void post(Transfer& transfer, bool is_send, std::uint64_t tag, std::size_t bytes) noexcept {
     const Status status =
-        is_send ? wire_->tag_send(test_, tag, ConstBuffer{transfer.bytes.data(), bytes, MemoryKind::host}, transfer)
-                : wire_->tag_recv(tag, ~std::uint64_t{0}, Buffer{transfer.bytes.data(), bytes, MemoryKind::host}, transfer);
+        is_send
+            ? wire_->tag_send(test_, tag, ConstBuffer{transfer.bytes.data(), bytes, MemoryKind::host}, transfer)
+            : wire_->tag_recv(tag, ~std::uint64_t{0}, Buffer{transfer.bytes.data(), bytes, MemoryKind::host}, transfer);
     if (status == Status::in_progress) return;
     transfer.status = status;
     on_done(transfer);
@@ -136,7 +137,9 @@ class Peer {
     for (std::uint64_t i = 0; i < command.count; ++i) {
       AmSend& am = am_sends_.emplace_back();
       am.payload.assign(command.bytes, static_cast<std::byte>(i));
-      if (wire_->am_send(test_, kNewsId, {}, ConstBuffer{am.payload.data(), am.payload.size(), MemoryKind::host}, am) != Status::in_progress) continue;
+      if (wire_->am_send(test_, kNewsId, {}, ConstBuffer{am.payload.data(), am.payload.size(), MemoryKind::host}, am) !=
+          Status::in_progress)
+        continue;
     }
   }
 
@@ -162,15 +165,18 @@ class Peer {
       landed->peer->send_back(*landed->am);
       delete landed;
     };
-    const Status status = peer.wire_->am_receive(message, Buffer{am.payload.data(), am.payload.size(), MemoryKind::host}, *landing);
+    const Status status =
+        peer.wire_->am_receive(message, Buffer{am.payload.data(), am.payload.size(), MemoryKind::host}, *landing);
     if (status == Status::in_progress) return;
     landing->on_complete(*landing);
   }
 
   void send_back(AmSend& am) noexcept {
     am.on_complete = [](WireOp&) noexcept {};
-    const Status status = wire_->am_send(test_, kEchoId, am.header, ConstBuffer{am.payload.data(), am.payload.size(), MemoryKind::host}, am);
-    if (status != Status::ok && status != Status::in_progress) std::fprintf(stderr, "wire_peer: echo failed: %s\n", status_name(status).data());
+    const Status status = wire_->am_send(test_, kEchoId, am.header,
+                                         ConstBuffer{am.payload.data(), am.payload.size(), MemoryKind::host}, am);
+    if (status != Status::ok && status != Status::in_progress)
+      std::fprintf(stderr, "wire_peer: echo failed: %s\n", status_name(status).data());
   }
 
   static void on_news(void*, AmMessage&) noexcept {}
@@ -178,9 +184,9 @@ class Peer {
   void make_segment(const Command& command) {
     RemoteMemory& memory = *wire_->remote_memory();
     ordinary_.emplace_back(command.bytes);
-    const Result<WireSegment*> segment = command.tag == 1
-                                             ? memory.register_memory(Buffer{ordinary_.back().data(), command.bytes, MemoryKind::host})
-                                             : memory.allocate_shared(command.bytes);
+    const Result<WireSegment*> segment =
+        command.tag == 1 ? memory.register_memory(Buffer{ordinary_.back().data(), command.bytes, MemoryKind::host})
+                         : memory.allocate_shared(command.bytes);
     Answer answer;
     answer.verb = static_cast<std::uint32_t>(Verb::segment);
     if (!segment) return void(write_all(fd_, &answer, sizeof answer));

@@ -1,8 +1,8 @@
 // The UCX wire between two processes.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <deque>
+
+#include <gtest/gtest.h>
 
 #include "conformance/wire/subject.h"
 #include "multi/wire/peer_process.h"
@@ -48,8 +48,9 @@ class WireBetweenProcesses : public testing::Test {
 
 TEST_F(WireBetweenProcesses, every_size_comes_back_unchanged) {
   std::uint64_t tag = 100;
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{93}, std::size_t{8192}, std::size_t{8249}, std::size_t{240000},
-                                  std::size_t{1} << 20, std::size_t{16} << 20}) {
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{93}, std::size_t{8192}, std::size_t{8249},
+        std::size_t{240000}, std::size_t{1} << 20, std::size_t{16} << 20}) {
     for (const bool recv_first : {true, false}) {
       ASSERT_TRUE(peer->tell({Verb::echo, 0, ++tag, bytes, 1}));
       expect_echo(tag, bytes, recv_first);
@@ -68,7 +69,9 @@ TEST_F(WireBetweenProcesses, order_of_equal_tags_is_kept) {
     received[i].posted = pair.left->tag_recv(5 | kBackTag, kWholeTag, Buffer{&in[i], 8, MemoryKind::host}, received[i]);
     sent[i].posted = pair.left->tag_send(peer->endpoint(), 5, ConstBuffer{&out[i], 8, MemoryKind::host}, sent[i]);
   }
-  ASSERT_TRUE(pump(pair, [&] { return std::all_of(received.begin(), received.end(), [](const Tracked& op) { return op.done(); }); }));
+  ASSERT_TRUE(pump(pair, [&] {
+    return std::all_of(received.begin(), received.end(), [](const Tracked& op) { return op.done(); });
+  }));
   EXPECT_EQ(in, out);
 }
 
@@ -95,7 +98,8 @@ TEST_F(WireBetweenProcesses, active_messages_come_back_small_and_large) {
         me.arrived = true;
       },
       &caught);
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{64}, std::size_t{8192}, std::size_t{8193}, std::size_t{2000000}}) {
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{64}, std::size_t{8192}, std::size_t{8193}, std::size_t{2000000}}) {
     const auto header = pattern(200, bytes), payload = pattern(bytes, 3);
     caught.arrived = false;
     caught.landing.completions = 0;
@@ -114,7 +118,8 @@ TEST_F(WireBetweenProcesses, memory_of_the_peer_is_written_read_and_counted) {
     RemoteMemory& memory = *pair.left->remote_memory();
     const Result<WireKey*> key = memory.import_key(peer->endpoint(), segment->key);
     ASSERT_TRUE(key);
-    EXPECT_EQ(memory.map_remote(*key, segment->address).ok(), !ordinary) << "allocated segments can be mapped, ordinary memory cannot";
+    EXPECT_EQ(memory.map_remote(*key, segment->address).ok(), !ordinary)
+        << "allocated segments can be mapped, ordinary memory cannot";
     for (const std::size_t bytes : {std::size_t{8}, std::size_t{4096}, std::size_t{1} << 20}) {
       const auto out = pattern(bytes, 9);
       std::vector<std::byte> in(bytes);
@@ -151,14 +156,16 @@ TEST_F(WireBetweenProcesses, a_flush_waits_for_atomics_on_memory_that_is_not_map
   std::deque<Tracked> adds(100);
   std::vector<std::uint64_t> before(adds.size());
   for (std::size_t i = 0; i < adds.size(); ++i) {
-    adds[i].posted = memory.atomic(peer->endpoint(), *key, segment->address, AtomicOp::fetch_add, 1, 0, &before[i], adds[i]);
+    adds[i].posted =
+        memory.atomic(peer->endpoint(), *key, segment->address, AtomicOp::fetch_add, 1, 0, &before[i], adds[i]);
     ASSERT_EQ(adds[i].posted, Status::in_progress);
   }
   Tracked flush;
   flush.posted = memory.flush(peer->endpoint(), flush);
   ASSERT_TRUE(pump(pair, [&] { return flush.done(); }));
   EXPECT_EQ(flush.outcome(), Status::ok);
-  EXPECT_TRUE(std::all_of(adds.begin(), adds.end(), [](const Tracked& op) { return op.done(); })) << "the flush overtook an atomic";
+  EXPECT_TRUE(std::all_of(adds.begin(), adds.end(), [](const Tracked& op) { return op.done(); }))
+      << "the flush overtook an atomic";
 }
 
 TEST_F(WireBetweenProcesses, a_sleeping_peer_is_woken_by_a_message) {

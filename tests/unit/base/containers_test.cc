@@ -1,7 +1,7 @@
-#include <gtest/gtest.h>
-
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "base/bytes.h"
 #include "base/mpsc_ring.h"

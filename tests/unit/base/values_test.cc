@@ -1,9 +1,9 @@
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <set>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "base/env.h"
 #include "brant/base/buffer.h"
@@ -13,11 +13,24 @@
 namespace brant {
 namespace {
 
-const std::vector<Status> kAll = {Status::ok,           Status::in_progress,   Status::invalid_argument, Status::wrong_kind,
-                                  Status::truncated,    Status::limit_reached, Status::not_supported,    Status::not_found,
-                                  Status::peer_lost,    Status::peer_rejected, Status::version_mismatch, Status::no_memory,
-                                  Status::device_failed, Status::canceled,     Status::timed_out,        Status::shutting_down,
-                                  Status::io_error,     Status::internal};
+const std::vector<Status> kAll = {Status::ok,
+                                  Status::in_progress,
+                                  Status::invalid_argument,
+                                  Status::wrong_kind,
+                                  Status::truncated,
+                                  Status::limit_reached,
+                                  Status::not_supported,
+                                  Status::not_found,
+                                  Status::peer_lost,
+                                  Status::peer_rejected,
+                                  Status::version_mismatch,
+                                  Status::no_memory,
+                                  Status::device_failed,
+                                  Status::canceled,
+                                  Status::timed_out,
+                                  Status::shutting_down,
+                                  Status::io_error,
+                                  Status::internal};
 
 TEST(Status, every_value_has_a_name_and_a_text_of_its_own) {
   std::set<std::string_view> names;

@@ -1,12 +1,12 @@
 #include "brant/ops/channel.h"
 
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <memory>
 #include <numeric>
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "brant/core/sinks.h"
 #include "brant/core/timer.h"
@@ -127,7 +127,8 @@ TEST(Channel, both_directions_at_once_within_one_process) {
   Operation receive_at_other = other.recv(Buffer(&at_other, sizeof(int)));
   Operation send_one = one.send(ConstBuffer(&from_one, sizeof(int)));
   Operation send_other = other.send(ConstBuffer(&from_other, sizeof(int)));
-  ASSERT_TRUE(job.run_until([&] { return receive_at_one.done() && receive_at_other.done() && send_one.done() && send_other.done(); }));
+  ASSERT_TRUE(job.run_until(
+      [&] { return receive_at_one.done() && receive_at_other.done() && send_one.done() && send_other.done(); }));
   EXPECT_EQ(at_one, 2);
   EXPECT_EQ(at_other, 1);
 }
@@ -366,7 +367,8 @@ Status open_status(const std::function<void()>& open) {
 TEST(Channel, open_refuses_what_cannot_be) {
   InProcessJob job(ranks(3));
   Runtime& runtime = job.rank(0);
-  EXPECT_EQ(open_status([&] { Channel::open(runtime, Rank{1}, ChannelId{kChannelIdMax + 1}); }), Status::invalid_argument);
+  EXPECT_EQ(open_status([&] { Channel::open(runtime, Rank{1}, ChannelId{kChannelIdMax + 1}); }),
+            Status::invalid_argument);
   EXPECT_EQ(open_status([&] { Channel::open(runtime, Rank{3}, ChannelId{1}); }), Status::invalid_argument);
   EXPECT_EQ(open_status([&] { Channel::open(runtime, Rank{-1}, ChannelId{1}); }), Status::invalid_argument);
   Channel held = Channel::open(runtime, Rank{1}, ChannelId{1});
@@ -388,7 +390,8 @@ TEST(Channel, a_third_end_is_refused_at_both_who_could_tell) {
   EXPECT_EQ(one.post_recv(Buffer(&value, sizeof(int)), op), Status::invalid_argument);
 }
 
-// Memory that the host may not touch -------------------------------------------------------------------------------------------
+// Memory that the host may not touch
+// -------------------------------------------------------------------------------------------
 
 TEST(ChannelWithDevice, every_kind_meets_every_kind) {
   DevicePair pair;
@@ -402,7 +405,8 @@ TEST(ChannelWithDevice, every_kind_meets_every_kind) {
         pair.job.rank(0).copy(source.part(0, bytes), ConstBuffer(sent.data(), bytes));
         Operation receive = pair.right.recv(landing.part(0, bytes));
         Operation send = pair.left.send(source.part(0, bytes));
-        ASSERT_TRUE(pair.outcome(receive).ok()) << memory_kind_name(from) << " to " << memory_kind_name(to) << ", " << bytes;
+        ASSERT_TRUE(pair.outcome(receive).ok())
+            << memory_kind_name(from) << " to " << memory_kind_name(to) << ", " << bytes;
         ASSERT_TRUE(pair.outcome(send).ok());
         pair.job.rank(1).copy(Buffer(got.data(), bytes), landing.part(0, bytes));
         EXPECT_EQ(got, sent);

@@ -1,11 +1,11 @@
 #include "ops/channel/delivery_window.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <numeric>
 #include <random>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "ops/channel/tag.h"
 
@@ -66,7 +66,8 @@ TEST(SendWindow, an_acknowledgement_beyond_what_was_sent_is_cut) {
 
 TEST(Tag, fields_do_not_overlap_and_only_the_acknowledge_bit_is_ignored) {
   const std::uint64_t plain = tag::channel(tag::Type::channel, ChannelId{kChannelIdMax}, 0, tag::kCounterMask);
-  const std::uint64_t acknowledged = tag::channel(tag::Type::channel_acknowledged, ChannelId{kChannelIdMax}, 0, tag::kCounterMask);
+  const std::uint64_t acknowledged =
+      tag::channel(tag::Type::channel_acknowledged, ChannelId{kChannelIdMax}, 0, tag::kCounterMask);
   EXPECT_NE(plain, acknowledged);
   EXPECT_EQ(plain & tag::kChannelReceiveMask, acknowledged & tag::kChannelReceiveMask);
   EXPECT_EQ(tag::type_of(plain), tag::Type::channel);

@@ -1,8 +1,8 @@
-#include <gtest/gtest.h>
-
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "brant/core/future.h"
 #include "brant/core/task.h"

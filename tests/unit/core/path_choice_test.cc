@@ -1,9 +1,9 @@
 #include "core/path_choice.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace brant {
 namespace {
@@ -23,11 +23,13 @@ TEST(PathChoice, table) {
       {"host over the network", query(MemoryKind::host, true, false, Path::automatic), Path::ucx, Status::ok},
       {"host through shared memory", query(MemoryKind::host, true, true, Path::automatic), Path::shm, Status::ok},
       {"cuda over the network", query(MemoryKind::cuda, true, true, Path::automatic), Path::ucx, Status::ok},
-      {"cuda that the network does not take", query(MemoryKind::cuda, false, true, Path::automatic), Path::staged, Status::ok},
+      {"cuda that the network does not take", query(MemoryKind::cuda, false, true, Path::automatic), Path::staged,
+       Status::ok},
       {"emulated", query(MemoryKind::emulated, false, false, Path::automatic), Path::staged, Status::ok},
       {"staged on demand", query(MemoryKind::cuda, true, false, Path::staged), Path::staged, Status::ok},
       {"ucx on demand", query(MemoryKind::host, true, true, Path::ucx), Path::ucx, Status::ok},
-      {"ucx with memory it does not take", query(MemoryKind::emulated, false, false, Path::ucx), Path::ucx, Status::not_supported},
+      {"ucx with memory it does not take", query(MemoryKind::emulated, false, false, Path::ucx), Path::ucx,
+       Status::not_supported},
       {"shm with device memory", query(MemoryKind::cuda, true, true, Path::shm), Path::shm, Status::not_supported},
       {"shm between hosts", query(MemoryKind::host, true, false, Path::shm), Path::shm, Status::not_supported},
   };

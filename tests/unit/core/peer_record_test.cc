@@ -1,9 +1,9 @@
 #include "core/peer_record.h"
 
-#include <gtest/gtest.h>
-
 #include <functional>
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace brant {
 namespace {
@@ -59,7 +59,8 @@ TEST(PeerRecord, mixed_network_versions_are_refused_naming_both) {
 TEST(PeerRecord, two_processes_on_one_gpu_are_refused_within_a_host_only) {
   const std::vector<PeerRecord> shared = {record("U", "h", "GPU-1"), record("U", "h", "GPU-1")};
   EXPECT_NE(refusal([&] { require_own_gpu(shared, 0); }).find("BRANT_SHARE_GPU"), std::string::npos);
-  const std::vector<PeerRecord> apart = {record("U", "h", "GPU-1"), record("U", "h", "GPU-2"), record("U", "other", "GPU-1"), record("U", "h", "")};
+  const std::vector<PeerRecord> apart = {record("U", "h", "GPU-1"), record("U", "h", "GPU-2"),
+                                         record("U", "other", "GPU-1"), record("U", "h", "")};
   for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(refusal([&] { require_own_gpu(apart, rank); }), "") << rank;
 }
 

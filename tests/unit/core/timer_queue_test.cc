@@ -1,10 +1,10 @@
 #include "core/timer_queue.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <random>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace brant {
 namespace {

@@ -1,9 +1,10 @@
-// In the steady state a message must not allocate in our code. Every operator new of this program is counted; UCX itself allocates with malloc, which is not.
-#include <gtest/gtest.h>
-
+// In the steady state a message must not allocate in our code. Every operator new of this program is counted; UCX
+// itself allocates with malloc, which is not.
 #include <atomic>
 #include <cstdlib>
 #include <new>
+
+#include <gtest/gtest.h>
 
 #include "brant/base/status.h"
 #include "conformance/wire/subject.h"
@@ -13,7 +14,8 @@ std::atomic<std::uint64_t> g_allocations{0};
 
 void* counted(std::size_t bytes, std::size_t align) {
   g_allocations.fetch_add(1, std::memory_order_relaxed);
-  void* memory = align > alignof(std::max_align_t) ? std::aligned_alloc(align, (bytes + align - 1) / align * align) : std::malloc(bytes);
+  void* memory = align > alignof(std::max_align_t) ? std::aligned_alloc(align, (bytes + align - 1) / align * align)
+                                                   : std::malloc(bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
@@ -21,8 +23,12 @@ void* counted(std::size_t bytes, std::size_t align) {
 
 void* operator new(std::size_t bytes) { return counted(bytes, 0); }
 void* operator new[](std::size_t bytes) { return counted(bytes, 0); }
-void* operator new(std::size_t bytes, std::align_val_t align) { return counted(bytes, static_cast<std::size_t>(align)); }
-void* operator new[](std::size_t bytes, std::align_val_t align) { return counted(bytes, static_cast<std::size_t>(align)); }
+void* operator new(std::size_t bytes, std::align_val_t align) {
+  return counted(bytes, static_cast<std::size_t>(align));
+}
+void* operator new[](std::size_t bytes, std::align_val_t align) {
+  return counted(bytes, static_cast<std::size_t>(align));
+}
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   g_allocations.fetch_add(1, std::memory_order_relaxed);
   return std::malloc(bytes);
@@ -76,7 +82,8 @@ class Allocation : public testing::TestWithParam<WireSubject> {
   bool exchange_am(std::size_t bytes) {
     const int before = handled;
     Tracked sent;
-    sent.posted = pair.left->am_send(pair.to_right, 1, std::span(out).first(24), ConstBuffer{out, bytes, MemoryKind::host}, sent);
+    sent.posted =
+        pair.left->am_send(pair.to_right, 1, std::span(out).first(24), ConstBuffer{out, bytes, MemoryKind::host}, sent);
     return pump(pair, [&] { return sent.done() && handled > before; });
   }
 
@@ -103,7 +110,8 @@ TEST_P(Allocation, active_messages_allocate_nothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Wire, Allocation, testing::ValuesIn(subjects()), [](const auto& subject) { return subject.param.name; });
+INSTANTIATE_TEST_SUITE_P(Wire, Allocation, testing::ValuesIn(subjects()),
+                         [](const auto& subject) { return subject.param.name; });
 
 }  // namespace
 }  // namespace brant::port::test

@@ -1,8 +1,8 @@
 #include "port/wire/faulty/faulty.h"
 
-#include <gtest/gtest.h>
-
 #include <deque>
+
+#include <gtest/gtest.h>
 
 #include "brant/base/status.h"
 #include "conformance/wire/subject.h"
@@ -24,7 +24,9 @@ struct Rig {
     pair.to_left = *pair.right->connect(pair.left->address());
   }
   FaultyWire& left() { return static_cast<FaultyWire&>(*pair.left); }
-  void send(Tracked& op) { op.posted = pair.left->tag_send(pair.to_right, 1, ConstBuffer{&value, 8, MemoryKind::host}, op); }
+  void send(Tracked& op) {
+    op.posted = pair.left->tag_send(pair.to_right, 1, ConstBuffer{&value, 8, MemoryKind::host}, op);
+  }
   void recv(Tracked& op) { op.posted = pair.left->tag_recv(1, kWholeTag, Buffer{&landed, 8, MemoryKind::host}, op); }
   bool done(Tracked& op) {
     return pump(pair, [&] { return op.done(); }, std::chrono::milliseconds(200));

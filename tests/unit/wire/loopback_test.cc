@@ -1,11 +1,11 @@
 #include "port/wire/loopback/loopback.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstring>
 #include <deque>
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "brant/base/status.h"
 #include "conformance/wire/subject.h"
@@ -96,7 +96,8 @@ TEST(Loopback, without_tag_shuffling_each_pair_keeps_its_order) {
     const auto order = arrival_order(options);
     for (const std::uint64_t parity : {0u, 1u}) {
       std::vector<std::uint64_t> of_one;
-      std::copy_if(order.begin(), order.end(), std::back_inserter(of_one), [&](std::uint64_t v) { return v % 2 == parity; });
+      std::copy_if(order.begin(), order.end(), std::back_inserter(of_one),
+                   [&](std::uint64_t v) { return v % 2 == parity; });
       EXPECT_TRUE(std::is_sorted(of_one.begin(), of_one.end())) << "seed " << options.seed;
     }
   }
@@ -136,7 +137,8 @@ TEST(Loopback, a_full_receiver_makes_small_sends_wait) {
   EXPECT_EQ(sends[2].posted, Status::ok);
   EXPECT_EQ(sends[3].posted, Status::in_progress);
   Tracked am;
-  EXPECT_EQ(net.wires[0]->am_send(net.to[0][1], 1, {}, ConstBuffer{&value, 8, MemoryKind::host}, am), Status::limit_reached);
+  EXPECT_EQ(net.wires[0]->am_send(net.to[0][1], 1, {}, ConstBuffer{&value, 8, MemoryKind::host}, am),
+            Status::limit_reached);
   std::uint64_t in = 0;
   for (int i = 0; i < 5; ++i) {
     Tracked received;
@@ -191,7 +193,12 @@ TEST(Loopback, a_killed_wire_is_silent) {
 TEST(Loopback, a_waiting_payload_of_the_dead_ends_with_peer_lost) {
   Net net({});
   std::vector<AmMessage> kept;
-  net.wires[0]->set_am_handler(1, [](void* context, AmMessage& message) noexcept { static_cast<std::vector<AmMessage>*>(context)->push_back(message); }, &kept);
+  net.wires[0]->set_am_handler(
+      1,
+      [](void* context, AmMessage& message) noexcept {
+        static_cast<std::vector<AmMessage>*>(context)->push_back(message);
+      },
+      &kept);
   const auto large = pattern(100000, 1);
   std::vector<std::byte> in(100000);
   Tracked sent, landed;
@@ -252,7 +259,8 @@ TEST(Loopback, other_kinds_of_memory_go_through_the_copy_hook) {
   device.broken = true;
   std::uint64_t value = 1;
   Tracked sent, received;
-  received.posted = net.wires[1]->tag_recv(1, kWholeTag, Buffer{device.memory.data(), 8, MemoryKind::emulated}, received);
+  received.posted =
+      net.wires[1]->tag_recv(1, kWholeTag, Buffer{device.memory.data(), 8, MemoryKind::emulated}, received);
   net.send(0, 1, 1, value, sent);
   ASSERT_TRUE(net.run([&] { return received.done(); }));
   EXPECT_EQ(received.outcome(), Status::device_failed);
@@ -294,7 +302,8 @@ TEST(Loopback, a_key_to_a_released_segment_is_refused) {
   owner.release_segment(*segment);
   std::uint64_t value = 1;
   Tracked op;
-  EXPECT_EQ(user.put(net.to[0][1], *key, address, ConstBuffer{&value, 8, MemoryKind::host}, op), Status::invalid_argument);
+  EXPECT_EQ(user.put(net.to[0][1], *key, address, ConstBuffer{&value, 8, MemoryKind::host}, op),
+            Status::invalid_argument);
   EXPECT_EQ(user.map_remote(*key, address).status(), Status::invalid_argument);
 }
 

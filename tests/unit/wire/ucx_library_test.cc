@@ -1,11 +1,13 @@
-// Which UCX is loaded, and what is said when there is none. Each case runs in a process of its own, since UCX is loaded once per process.
-#include <gtest/gtest.h>
+// Which UCX is loaded, and what is said when there is none. Each case runs in a process of its own, since UCX is loaded
+// once per process.
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include <gtest/gtest.h>
 
 #include "brant/base/status.h"
 #include "port/wire/ucx/open.h"
@@ -91,13 +93,16 @@ TEST_F(UcxLibrary, operations_in_flight_are_bounded_and_the_bound_is_an_answer) 
   std::vector<WireOp> ops(301);
   std::vector<std::uint64_t> in(301);
   for (std::size_t i = 0; i < 300; ++i) {
-    ASSERT_EQ(wire->tag_recv(i, ~std::uint64_t{0}, Buffer{&in[i], 8, MemoryKind::host}, ops[i]), Status::in_progress) << i;
+    ASSERT_EQ(wire->tag_recv(i, ~std::uint64_t{0}, Buffer{&in[i], 8, MemoryKind::host}, ops[i]), Status::in_progress)
+        << i;
   }
-  EXPECT_EQ(wire->tag_recv(300, ~std::uint64_t{0}, Buffer{&in[300], 8, MemoryKind::host}, ops[300]), Status::limit_reached);
+  EXPECT_EQ(wire->tag_recv(300, ~std::uint64_t{0}, Buffer{&in[300], 8, MemoryKind::host}, ops[300]),
+            Status::limit_reached);
   wire->cancel(ops[7]);
   while (wire->deliver(16) > 0) {
   }
-  EXPECT_EQ(wire->tag_recv(300, ~std::uint64_t{0}, Buffer{&in[300], 8, MemoryKind::host}, ops[300]), Status::in_progress);
+  EXPECT_EQ(wire->tag_recv(300, ~std::uint64_t{0}, Buffer{&in[300], 8, MemoryKind::host}, ops[300]),
+            Status::in_progress);
 }
 
 TEST_F(UcxLibrary, a_full_inbox_pauses_the_intake_and_loses_nothing) {

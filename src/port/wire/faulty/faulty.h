@@ -8,12 +8,13 @@
 
 #include "port/wire.h"
 
-/// A wire that breaks things on purpose: it decorates another wire and, by a policy, refuses posts, fails operations, loses, delays or repeats what the other reports.
-/// For tests of the layers above. With an empty policy it behaves like the wire inside.
+/// A wire that breaks things on purpose: it decorates another wire and, by a policy, refuses posts, fails operations,
+/// loses, delays or repeats what the other reports. For tests of the layers above. With an empty policy it behaves like
+/// the wire inside.
 ///
 ///     FaultPolicy policy;
-///     policy.rules = {{.point = FaultPoint::tag_send, .effect = FaultEffect::fail, .nth = 3, .status = Status::peer_lost}};
-///     auto wire = std::make_unique<FaultyWire>(network.open_wire(), policy);
+///     policy.rules = {{.point = FaultPoint::tag_send, .effect = FaultEffect::fail, .nth = 3, .status =
+///     Status::peer_lost}}; auto wire = std::make_unique<FaultyWire>(network.open_wire(), policy);
 namespace brant::port {
 
 enum class FaultPoint : std::uint8_t { tag_send, tag_recv, am_send, am_receive, put, get, atomic, flush };
@@ -22,7 +23,8 @@ inline constexpr std::size_t kFaultPointCount = 8;
 enum class FaultEffect : std::uint8_t {
   refuse,  ///< The post returns `status`; nothing is started.
   fail,    ///< The post is taken, nothing is started, and the operation completes with `status`.
-  lose,    ///< The operation is performed, but its completion is only reported (`canceled`) after cancel, abandon or disconnect.
+  lose,    ///< The operation is performed, but its completion is only reported (`canceled`) after cancel, abandon or
+           ///< disconnect.
 };
 
 /// Applies to the `nth` post of its kind, counted from 1, or, where nth is 0, to each with probability `rate`.
@@ -36,10 +38,10 @@ struct FaultRule {
 
 struct FaultPolicy {
   std::uint64_t seed = 1;
-  std::vector<FaultRule> rules;      ///< The first that applies is taken.
-  unsigned completion_delay = 0;     ///< Completions are held back for this many progress calls.
-  double repeat_rate = 0;            ///< How often an active message (of those whose payload came along) is handed over twice.
-  std::uint64_t corrupt_nth_key = 0; ///< This key, counted from 1, is packed with one bit wrong.
+  std::vector<FaultRule> rules;   ///< The first that applies is taken.
+  unsigned completion_delay = 0;  ///< Completions are held back for this many progress calls.
+  double repeat_rate = 0;  ///< How often an active message (of those whose payload came along) is handed over twice.
+  std::uint64_t corrupt_nth_key = 0;  ///< This key, counted from 1, is packed with one bit wrong.
 };
 
 struct FaultCounts {
@@ -62,13 +64,16 @@ class FaultyWire final : public Wire {
 
   [[nodiscard]] const WireCapabilities& capabilities() const noexcept override { return capabilities_; }
   [[nodiscard]] std::span<const std::byte> address() const noexcept override { return inside_->address(); }
-  Result<WireEndpoint*> connect(std::span<const std::byte> address) noexcept override { return inside_->connect(address); }
+  Result<WireEndpoint*> connect(std::span<const std::byte> address) noexcept override {
+    return inside_->connect(address);
+  }
   void disconnect(WireEndpoint* endpoint) noexcept override;
   Status tag_send(WireEndpoint* endpoint, std::uint64_t tag, ConstBuffer source, WireOp& op) noexcept override;
   Status tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer landing, WireOp& op) noexcept override;
   void cancel(WireOp& op) noexcept override;
   void abandon(WireOp& op) noexcept override;
-  Status am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload, WireOp& op) noexcept override;
+  Status am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload,
+                 WireOp& op) noexcept override;
   void set_am_handler(unsigned id, AmHandler handler, void* context) noexcept override;
   Status am_receive(AmMessage& message, Buffer landing, WireOp& op) noexcept override;
   void am_discard(AmMessage& message) noexcept override { inside_->am_discard(message); }
@@ -88,9 +93,9 @@ class FaultyWire final : public Wire {
     Shadow* following = nullptr;  ///< Free list.
     WireEndpoint* endpoint = nullptr;
     std::uint64_t due = 0;
-    bool losing = false;          ///< Its completion is not to be reported.
-    bool lost = false;            ///< It came, and was not.
-    bool started = false;         ///< Pending in the wire inside.
+    bool losing = false;   ///< Its completion is not to be reported.
+    bool lost = false;     ///< It came, and was not.
+    bool started = false;  ///< Pending in the wire inside.
   };
   struct AmSlot {
     FaultyWire* wire = nullptr;
@@ -131,7 +136,7 @@ class FaultyWire final : public Wire {
   std::deque<Repeat> repeats_;
   std::deque<Shadow> shadows_;  ///< All there ever were; a deque does not move them.
   Shadow* free_ = nullptr;
-  WireOpList ready_;            ///< Shadows whose completion waits for its time or for `deliver`.
+  WireOpList ready_;  ///< Shadows whose completion waits for its time or for `deliver`.
   std::size_t ready_count_ = 0;
   std::unique_ptr<FaultyMemory> memory_;
   std::unique_ptr<Wire> inside_;  ///< Last: it ends first, while its shadows still exist.

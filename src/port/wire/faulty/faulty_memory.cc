@@ -12,18 +12,23 @@ Result<std::vector<std::byte>> FaultyMemory::pack_key(const WireSegment* segment
   return key;
 }
 
-Status FaultyMemory::put(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, ConstBuffer source, WireOp& op) noexcept {
-  return wire_.post(FaultPoint::put, endpoint, op, [&](WireOp& shadow) { return inside_.put(endpoint, key, remote_address, source, shadow); });
+Status FaultyMemory::put(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, ConstBuffer source,
+                         WireOp& op) noexcept {
+  return wire_.post(FaultPoint::put, endpoint, op,
+                    [&](WireOp& shadow) { return inside_.put(endpoint, key, remote_address, source, shadow); });
 }
 
-Status FaultyMemory::get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing, WireOp& op) noexcept {
-  return wire_.post(FaultPoint::get, endpoint, op, [&](WireOp& shadow) { return inside_.get(endpoint, key, remote_address, landing, shadow); });
+Status FaultyMemory::get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing,
+                         WireOp& op) noexcept {
+  return wire_.post(FaultPoint::get, endpoint, op,
+                    [&](WireOp& shadow) { return inside_.get(endpoint, key, remote_address, landing, shadow); });
 }
 
-Status FaultyMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation, std::uint64_t operand,
-                            std::uint64_t compare, std::uint64_t* result, WireOp& op) noexcept {
-  return wire_.post(FaultPoint::atomic, endpoint, op,
-                    [&](WireOp& shadow) { return inside_.atomic(endpoint, key, remote_address, operation, operand, compare, result, shadow); });
+Status FaultyMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation,
+                            std::uint64_t operand, std::uint64_t compare, std::uint64_t* result, WireOp& op) noexcept {
+  return wire_.post(FaultPoint::atomic, endpoint, op, [&](WireOp& shadow) {
+    return inside_.atomic(endpoint, key, remote_address, operation, operand, compare, result, shadow);
+  });
 }
 
 Status FaultyMemory::flush(WireEndpoint* endpoint, WireOp& op) noexcept {

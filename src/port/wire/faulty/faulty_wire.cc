@@ -1,6 +1,6 @@
-#include <fmt/format.h>
-
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "brant/base/status.h"
 #include "port/wire/faulty/faulty.h"
@@ -12,10 +12,13 @@ namespace {
 
 void check(const FaultPolicy& policy) {
   for (const FaultRule& rule : policy.rules) {
-    const bool sensible = (rule.nth > 0 || (rule.rate > 0 && rule.rate <= 1)) && rule.status != Status::ok && rule.status != Status::in_progress;
+    const bool sensible = (rule.nth > 0 || (rule.rate > 0 && rule.rate <= 1)) && rule.status != Status::ok &&
+                          rule.status != Status::in_progress;
     if (sensible) continue;
-    throw Error(Status::invalid_argument, fmt::format("wire faulty: a rule with nth {}, rate {} and status {} can never apply or would be no fault", rule.nth,
-                                                      rule.rate, status_name(rule.status)));
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("wire faulty: a rule with nth {}, rate {} and status {} can never apply or would be no fault",
+                    rule.nth, rule.rate, status_name(rule.status)));
   }
 }
 
@@ -130,19 +133,24 @@ void FaultyWire::abandon(WireOp& op) noexcept {
 }
 
 Status FaultyWire::tag_send(WireEndpoint* endpoint, std::uint64_t tag, ConstBuffer source, WireOp& op) noexcept {
-  return post(FaultPoint::tag_send, endpoint, op, [&](Shadow& shadow) { return inside_->tag_send(endpoint, tag, source, shadow); });
+  return post(FaultPoint::tag_send, endpoint, op,
+              [&](Shadow& shadow) { return inside_->tag_send(endpoint, tag, source, shadow); });
 }
 
 Status FaultyWire::tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer landing, WireOp& op) noexcept {
-  return post(FaultPoint::tag_recv, nullptr, op, [&](Shadow& shadow) { return inside_->tag_recv(tag, mask, landing, shadow); });
+  return post(FaultPoint::tag_recv, nullptr, op,
+              [&](Shadow& shadow) { return inside_->tag_recv(tag, mask, landing, shadow); });
 }
 
-Status FaultyWire::am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload, WireOp& op) noexcept {
-  return post(FaultPoint::am_send, endpoint, op, [&](Shadow& shadow) { return inside_->am_send(endpoint, id, header, payload, shadow); });
+Status FaultyWire::am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload,
+                           WireOp& op) noexcept {
+  return post(FaultPoint::am_send, endpoint, op,
+              [&](Shadow& shadow) { return inside_->am_send(endpoint, id, header, payload, shadow); });
 }
 
 Status FaultyWire::am_receive(AmMessage& message, Buffer landing, WireOp& op) noexcept {
-  return post(FaultPoint::am_receive, nullptr, op, [&](Shadow& shadow) { return inside_->am_receive(message, landing, shadow); });
+  return post(FaultPoint::am_receive, nullptr, op,
+              [&](Shadow& shadow) { return inside_->am_receive(message, landing, shadow); });
 }
 
 void FaultyWire::set_am_handler(unsigned id, AmHandler handler, void* context) noexcept {
@@ -157,7 +165,8 @@ void FaultyWire::on_message(void* slot, AmMessage& message) noexcept {
   ++wire.handled_;
   if (message.data != nullptr && wire.chance(wire.policy_.repeat_rate)) {
     try {
-      wire.repeats_.push_back({mine.id, {message.header.begin(), message.header.end()}, {message.data, message.data + message.bytes}});
+      wire.repeats_.push_back(
+          {mine.id, {message.header.begin(), message.header.end()}, {message.data, message.data + message.bytes}});
       ++wire.counts_.repeated;
     } catch (const std::bad_alloc&) {
       // Then it is not repeated; the counter tells.

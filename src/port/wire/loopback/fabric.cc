@@ -1,18 +1,19 @@
 #include "port/wire/loopback/fabric.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <new>
+
+#include <fmt/format.h>
 
 #include "brant/base/status.h"
 
 namespace brant::port::loopback {
 namespace {
 
-constexpr std::uint32_t kHostKinds = 1u << static_cast<unsigned>(MemoryKind::host) | 1u << static_cast<unsigned>(MemoryKind::pinned) |
+constexpr std::uint32_t kHostKinds = 1u << static_cast<unsigned>(MemoryKind::host) |
+                                     1u << static_cast<unsigned>(MemoryKind::pinned) |
                                      1u << static_cast<unsigned>(MemoryKind::cuda_managed);
 
 std::uint64_t next_id() noexcept {
@@ -21,11 +22,15 @@ std::uint64_t next_id() noexcept {
 }
 
 void check(const LoopbackOptions& options) {
-  const auto refuse = [](std::string_view what) { throw Error(Status::invalid_argument, fmt::format("wire loopback: {}", what)); };
-  if (options.delay_min > options.delay_max) refuse(fmt::format("delay_min {} is above delay_max {}", options.delay_min, options.delay_max));
+  const auto refuse = [](std::string_view what) {
+    throw Error(Status::invalid_argument, fmt::format("wire loopback: {}", what));
+  };
+  if (options.delay_min > options.delay_max)
+    refuse(fmt::format("delay_min {} is above delay_max {}", options.delay_min, options.delay_max));
   if (options.requests_max == 0) refuse("requests_max is 0; at least 1 operation must fit");
   if (options.messages_max == 0) refuse("messages_max is 0; at least 1 message must fit");
-  if ((options.extra_kinds & ~kHostKinds) != 0 && options.copy == nullptr) refuse("extra_kinds names memory the CPU may not touch, and `copy` is not set");
+  if ((options.extra_kinds & ~kHostKinds) != 0 && options.copy == nullptr)
+    refuse("extra_kinds names memory the CPU may not touch, and `copy` is not set");
 }
 
 }  // namespace
@@ -57,7 +62,9 @@ std::uint64_t Fabric::random() noexcept {
   return z ^ (z >> 31);
 }
 
-std::uint64_t Fabric::random_delay() noexcept { return options_.delay_min + random() % (options_.delay_max - options_.delay_min + std::uint64_t{1}); }
+std::uint64_t Fabric::random_delay() noexcept {
+  return options_.delay_min + random() % (options_.delay_max - options_.delay_min + std::uint64_t{1});
+}
 
 bool Fabric::give_storage(Message& message, std::size_t bytes) noexcept {
   if (bytes <= Message::kInlineBytes) {

@@ -31,7 +31,9 @@ class Fabric {
   std::size_t add(LoopbackWire& wire);
   void remove(std::size_t index) noexcept;
   /// Null when the wire is closed, or there never was one.
-  [[nodiscard]] LoopbackWire* wire(std::size_t index) const noexcept { return index < wires_.size() ? wires_[index] : nullptr; }
+  [[nodiscard]] LoopbackWire* wire(std::size_t index) const noexcept {
+    return index < wires_.size() ? wires_[index] : nullptr;
+  }
   [[nodiscard]] std::span<LoopbackWire* const> wires() const noexcept { return wires_; }
 
   std::uint64_t random() noexcept;

@@ -12,8 +12,9 @@ struct Link {
   bool linked = false;
 };
 
-/// A doubly linked list of items that carry their own links: adding and removing allocate nothing and take constant time.
-template <typename T, Link<T> T::*kLink>
+/// A doubly linked list of items that carry their own links: adding and removing allocate nothing and take constant
+/// time.
+template <typename T, Link<T> T::* kLink>
 class List {
  public:
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
@@ -51,7 +52,7 @@ class List {
 };
 
 /// Lends items; grows by blocks, up to a bound of items lent at once, and never shrinks.
-template <typename T, Link<T> T::*kLink, std::size_t kPerBlock>
+template <typename T, Link<T> T::* kLink, std::size_t kPerBlock>
 class Pool {
  public:
   explicit Pool(std::size_t items_max) noexcept : items_max_(items_max) {}

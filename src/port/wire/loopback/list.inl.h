@@ -6,7 +6,7 @@
 
 namespace brant::port::loopback {
 
-template <typename T, Link<T> T::*kLink, std::size_t kPerBlock>
+template <typename T, Link<T> T::* kLink, std::size_t kPerBlock>
 bool Pool<T, kLink, kPerBlock>::grow() noexcept {
   auto* block = new (std::nothrow) Block;
   if (block == nullptr) return false;

@@ -6,9 +6,10 @@
 
 #include "port/wire.h"
 
-/// A network inside one process: several wires ("ranks") share a LoopbackNetwork and one thread drives them all. With the default options a message
-/// arrives when it is sent, in order, and costs no allocation: good enough for a job of one rank. With delays and shuffling a
-/// seed decides what arrives when, so that a test can search for orders that break a protocol, and repeat them.
+/// A network inside one process: several wires ("ranks") share a LoopbackNetwork and one thread drives them all. With
+/// the default options a message arrives when it is sent, in order, and costs no allocation: good enough for a job of
+/// one rank. With delays and shuffling a seed decides what arrives when, so that a test can search for orders that
+/// break a protocol, and repeat them.
 ///
 ///     LoopbackNetwork network({.seed = 7, .delay_max = 3, .shuffle_tags = true});
 ///     auto left = network.open_wire();
@@ -21,19 +22,22 @@ using LoopbackCopy = bool (*)(void* context, Buffer to, ConstBuffer from) noexce
 
 struct LoopbackOptions {
   std::uint64_t seed = 1;
-  /// A message arrives after this many `progress` calls of its receiver, drawn between the two. One-sided operations: of their initiator.
+  /// A message arrives after this many `progress` calls of its receiver, drawn between the two. One-sided operations:
+  /// of their initiator.
   unsigned delay_min = 0;
   unsigned delay_max = 0;
   bool shuffle_pairs = false;  ///< Messages of different senders to one receiver overtake each other.
-  bool shuffle_tags = false;   ///< So do messages of one sender that differ in tag (or active-message id). Equal tags never do.
-  std::size_t eager_bytes_max = 8192;     ///< Longer tagged messages complete at the sender when the receive has matched.
+  bool shuffle_tags =
+      false;  ///< So do messages of one sender that differ in tag (or active-message id). Equal tags never do.
+  std::size_t eager_bytes_max = 8192;  ///< Longer tagged messages complete at the sender when the receive has matched.
   std::size_t am_eager_bytes_max = 8192;  ///< Longer payloads wait for am_receive.
   std::size_t am_header_bytes_max = 4096;
-  std::size_t requests_max = 65536;       ///< Per wire: operations in flight; more return limit_reached.
-  std::size_t messages_max = 16384;       ///< Per wire: arrived and unreceived messages that were sent eagerly; then tagged ones wait at
-                                          ///< the sender and am_send returns limit_reached.
+  std::size_t requests_max = 65536;  ///< Per wire: operations in flight; more return limit_reached.
+  std::size_t messages_max = 16384;  ///< Per wire: arrived and unreceived messages that were sent eagerly; then tagged
+                                     ///< ones wait at the sender and am_send returns limit_reached.
   bool reports_truncation_to_sender = true;
-  std::uint32_t extra_kinds = 0;          ///< Bits (1 << MemoryKind) that `copy` can move, besides host, pinned and cuda_managed.
+  std::uint32_t extra_kinds =
+      0;  ///< Bits (1 << MemoryKind) that `copy` can move, besides host, pinned and cuda_managed.
   LoopbackCopy copy = nullptr;
   void* copy_context = nullptr;
 };
@@ -52,8 +56,8 @@ class LoopbackNetwork {
   /// A new wire; wires are numbered 0, 1, 2 ... in the order of opening. Throws std::bad_alloc.
   std::unique_ptr<Wire> open_wire();
 
-  /// Makes the wire fall silent as a process does that is killed: nothing reaches it and nothing leaves it any more, what was under way is
-  /// lost, and nobody is told. Its own calls do nothing.
+  /// Makes the wire fall silent as a process does that is killed: nothing reaches it and nothing leaves it any more,
+  /// what was under way is lost, and nobody is told. Its own calls do nothing.
   void kill(std::size_t wire_index) noexcept;
 
  private:

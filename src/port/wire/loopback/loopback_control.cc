@@ -27,7 +27,10 @@ struct Address {
 }  // namespace
 
 LoopbackWire::LoopbackWire(Fabric& fabric, std::unique_ptr<Fabric> owned)
-    : owned_(std::move(owned)), fabric_(fabric), receives_(fabric.options().requests_max), memory_(std::make_unique<LoopbackMemory>(*this)) {
+    : owned_(std::move(owned)),
+      fabric_(fabric),
+      receives_(fabric.options().requests_max),
+      memory_(std::make_unique<LoopbackMemory>(*this)) {
   const LoopbackOptions& options = fabric.options();
   const auto bit = [](MemoryKind kind) { return 1u << static_cast<unsigned>(kind); };
   event_fd_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -37,7 +40,8 @@ LoopbackWire::LoopbackWire(Fabric& fabric, std::unique_ptr<Fabric> owned)
   capabilities_.remote_memory = true;
   capabilities_.can_sleep = event_fd_ >= 0;
   capabilities_.reports_truncation_to_sender = options.reports_truncation_to_sender;
-  capabilities_.kinds = bit(MemoryKind::host) | bit(MemoryKind::pinned) | bit(MemoryKind::cuda_managed) | options.extra_kinds;
+  capabilities_.kinds =
+      bit(MemoryKind::host) | bit(MemoryKind::pinned) | bit(MemoryKind::cuda_managed) | options.extra_kinds;
   capabilities_.am_header_bytes_max = options.am_header_bytes_max;
   capabilities_.am_eager_bytes_max = options.am_eager_bytes_max;
   index_ = fabric.add(*this);
@@ -65,7 +69,8 @@ Result<WireEndpoint*> LoopbackWire::connect(std::span<const std::byte> address) 
   Address parsed;
   if (address.size() != sizeof(Address)) return Status::invalid_argument;
   std::memcpy(&parsed, address.data(), sizeof(Address));
-  if (parsed.magic != kMagic || parsed.check != parsed.sum() || parsed.fabric != fabric_.id()) return Status::invalid_argument;
+  if (parsed.magic != kMagic || parsed.check != parsed.sum() || parsed.fabric != fabric_.id())
+    return Status::invalid_argument;
   if (fabric_.wire(parsed.index) == nullptr) return Status::peer_lost;
   try {
     endpoints_.push_back(std::make_unique<Endpoint>());
@@ -165,10 +170,13 @@ RemoteMemory* LoopbackWire::remote_memory() noexcept { return memory_.get(); }
 
 }  // namespace loopback
 
-LoopbackNetwork::LoopbackNetwork(const LoopbackOptions& options) : fabric_(std::make_unique<loopback::Fabric>(options)) {}
+LoopbackNetwork::LoopbackNetwork(const LoopbackOptions& options)
+    : fabric_(std::make_unique<loopback::Fabric>(options)) {}
 LoopbackNetwork::~LoopbackNetwork() = default;
 
-std::unique_ptr<Wire> LoopbackNetwork::open_wire() { return std::make_unique<loopback::LoopbackWire>(*fabric_, nullptr); }
+std::unique_ptr<Wire> LoopbackNetwork::open_wire() {
+  return std::make_unique<loopback::LoopbackWire>(*fabric_, nullptr);
+}
 
 void LoopbackNetwork::kill(std::size_t wire_index) noexcept {
   if (loopback::LoopbackWire* wire = fabric_->wire(wire_index)) wire->kill();

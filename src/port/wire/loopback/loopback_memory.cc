@@ -20,7 +20,9 @@ struct PackedKey {
   std::uint64_t segment = 0;
   std::uint64_t check = 0;
 
-  [[nodiscard]] std::uint64_t sum() const noexcept { return (magic ^ fabric * 31 ^ owner * 131 ^ segment * 8191) * 0x9e3779b97f4a7c15u; }
+  [[nodiscard]] std::uint64_t sum() const noexcept {
+    return (magic ^ fabric * 31 ^ owner * 131 ^ segment * 8191) * 0x9e3779b97f4a7c15u;
+  }
 };
 
 const Segment* segment_cast(const WireSegment* segment) noexcept { return reinterpret_cast<const Segment*>(segment); }
@@ -29,7 +31,8 @@ const Key* key_cast(const WireKey* key) noexcept { return reinterpret_cast<const
 
 }  // namespace
 
-LoopbackMemory::LoopbackMemory(LoopbackWire& wire) noexcept : wire_(wire), records_(wire.fabric().options().requests_max) {}
+LoopbackMemory::LoopbackMemory(LoopbackWire& wire) noexcept
+    : wire_(wire), records_(wire.fabric().options().requests_max) {}
 
 Result<WireSegment*> LoopbackMemory::register_memory(Buffer memory) noexcept {
   if (memory.data == nullptr || memory.bytes == 0) return Status::invalid_argument;
@@ -55,7 +58,9 @@ Result<WireSegment*> LoopbackMemory::allocate_shared(std::size_t bytes) noexcept
   return segment;
 }
 
-Buffer LoopbackMemory::memory_of(const WireSegment* segment) const noexcept { return segment != nullptr ? segment_cast(segment)->memory : Buffer{}; }
+Buffer LoopbackMemory::memory_of(const WireSegment* segment) const noexcept {
+  return segment != nullptr ? segment_cast(segment)->memory : Buffer{};
+}
 
 Result<std::vector<std::byte>> LoopbackMemory::pack_key(const WireSegment* segment) noexcept {
   for (std::size_t i = 0; i < segments_.size(); ++i) {
@@ -90,7 +95,8 @@ Result<WireKey*> LoopbackMemory::import_key(WireEndpoint* endpoint, std::span<co
   PackedKey parsed;
   if (to == nullptr || packed.size() != sizeof parsed) return Status::invalid_argument;
   std::memcpy(&parsed, packed.data(), sizeof parsed);
-  const bool sound = parsed.magic == kMagic && parsed.check == parsed.sum() && parsed.fabric == wire_.fabric().id() && parsed.owner == to->peer;
+  const bool sound = parsed.magic == kMagic && parsed.check == parsed.sum() && parsed.fabric == wire_.fabric().id() &&
+                     parsed.owner == to->peer;
   if (!sound) return Status::invalid_argument;
   try {
     keys_.push_back(std::make_unique<Key>());
@@ -122,13 +128,15 @@ Result<void*> LoopbackMemory::map_remote(WireKey* key, std::uint64_t remote_addr
   return reinterpret_cast<void*>(remote_address);
 }
 
-Result<Buffer> LoopbackMemory::resolve(WireEndpoint* endpoint, const WireKey* key, std::uint64_t remote_address, std::size_t bytes) noexcept {
+Result<Buffer> LoopbackMemory::resolve(WireEndpoint* endpoint, const WireKey* key, std::uint64_t remote_address,
+                                       std::size_t bytes) noexcept {
   const Endpoint* to = wire_.checked(endpoint);
   if (to == nullptr || key == nullptr || key_cast(key)->endpoint != to) return Status::invalid_argument;
   const Segment* segment = segment_of(*key_cast(key));
   if (segment == nullptr) return wire_.peer_of(*to) != nullptr ? Status::invalid_argument : Status::peer_lost;
   const std::uint64_t base = reinterpret_cast<std::uintptr_t>(segment->memory.data);
-  const bool inside = remote_address >= base && remote_address - base <= segment->memory.bytes && bytes <= segment->memory.bytes - (remote_address - base);
+  const bool inside = remote_address >= base && remote_address - base <= segment->memory.bytes &&
+                      bytes <= segment->memory.bytes - (remote_address - base);
   if (!inside) return Status::invalid_argument;
   return Buffer{reinterpret_cast<void*>(remote_address), bytes, segment->memory.kind};
 }
@@ -172,7 +180,8 @@ Status LoopbackMemory::post(const OneSided& what, WireOp& op) noexcept {
   return op.status = Status::in_progress;
 }
 
-Status LoopbackMemory::put(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, ConstBuffer source, WireOp& op) noexcept {
+Status LoopbackMemory::put(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, ConstBuffer source,
+                           WireOp& op) noexcept {
   if (const Status why = wire_.check_memory(source.data, source.bytes, source.kind, op); why != Status::ok) return why;
   const Result<Buffer> remote = resolve(endpoint, key, remote_address, source.bytes);
   if (!remote) return remote.status();
@@ -185,8 +194,10 @@ Status LoopbackMemory::put(WireEndpoint* endpoint, WireKey* key, std::uint64_t r
   return post(what, op);
 }
 
-Status LoopbackMemory::get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing, WireOp& op) noexcept {
-  if (const Status why = wire_.check_memory(landing.data, landing.bytes, landing.kind, op); why != Status::ok) return why;
+Status LoopbackMemory::get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing,
+                           WireOp& op) noexcept {
+  if (const Status why = wire_.check_memory(landing.data, landing.bytes, landing.kind, op); why != Status::ok)
+    return why;
   const Result<Buffer> remote = resolve(endpoint, key, remote_address, landing.bytes);
   if (!remote) return remote.status();
   OneSided what;
@@ -198,15 +209,18 @@ Status LoopbackMemory::get(WireEndpoint* endpoint, WireKey* key, std::uint64_t r
   return post(what, op);
 }
 
-Status LoopbackMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation, std::uint64_t operand,
-                              std::uint64_t compare, std::uint64_t* result, WireOp& op) noexcept {
+Status LoopbackMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation,
+                              std::uint64_t operand, std::uint64_t compare, std::uint64_t* result,
+                              WireOp& op) noexcept {
   if (result == nullptr || remote_address % sizeof(std::uint64_t) != 0) return Status::invalid_argument;
   if (const Status why = wire_.check_memory(nullptr, 0, MemoryKind::host, op); why != Status::ok) return why;
   const Result<Buffer> remote = resolve(endpoint, key, remote_address, sizeof(std::uint64_t));
   if (!remote) return remote.status();
   if (!host_accessible((*remote).kind)) return Status::not_supported;
   OneSided what;
-  what.type = operation == AtomicOp::fetch_add ? OneSidedKind::fetch_add : operation == AtomicOp::swap ? OneSidedKind::swap : OneSidedKind::compare_swap;
+  what.type = operation == AtomicOp::fetch_add ? OneSidedKind::fetch_add
+              : operation == AtomicOp::swap    ? OneSidedKind::swap
+                                               : OneSidedKind::compare_swap;
   what.endpoint = key_cast(key)->endpoint;
   what.segment = segment_of(*key_cast(key));
   what.remote = *remote;
@@ -225,7 +239,8 @@ Status LoopbackMemory::flush(WireEndpoint* endpoint, WireOp& op) noexcept {
   return post(what, op);
 }
 
-/// In the order of posting, so that a flush comes after what it covers. Operations towards the dead stay until `cancel`.
+/// In the order of posting, so that a flush comes after what it covers. Operations towards the dead stay until
+/// `cancel`.
 unsigned LoopbackMemory::progress() noexcept {
   unsigned events = 0;
   OneSided* following = nullptr;

@@ -43,10 +43,12 @@ class LoopbackMemory final : public RemoteMemory {
   Result<WireKey*> import_key(WireEndpoint* endpoint, std::span<const std::byte> packed) noexcept override;
   void release_key(WireKey* key) noexcept override;
   Result<void*> map_remote(WireKey* key, std::uint64_t remote_address) noexcept override;
-  Status put(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, ConstBuffer source, WireOp& op) noexcept override;
-  Status get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing, WireOp& op) noexcept override;
-  Status atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation, std::uint64_t operand, std::uint64_t compare,
-                std::uint64_t* result, WireOp& op) noexcept override;
+  Status put(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, ConstBuffer source,
+             WireOp& op) noexcept override;
+  Status get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing,
+             WireOp& op) noexcept override;
+  Status atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation,
+                std::uint64_t operand, std::uint64_t compare, std::uint64_t* result, WireOp& op) noexcept override;
   Status flush(WireEndpoint* endpoint, WireOp& op) noexcept override;
 
   /// Performs what is due. Returns how many.
@@ -56,7 +58,8 @@ class LoopbackMemory final : public RemoteMemory {
 
  private:
   /// The bytes behind an address of a peer. Not ok when the key does not cover them.
-  Result<Buffer> resolve(WireEndpoint* endpoint, const WireKey* key, std::uint64_t remote_address, std::size_t bytes) noexcept;
+  Result<Buffer> resolve(WireEndpoint* endpoint, const WireKey* key, std::uint64_t remote_address,
+                         std::size_t bytes) noexcept;
   /// The live segment a key names, or null.
   Segment* segment_of(const Key& key) noexcept;
   Status post(const OneSided& what, WireOp& op) noexcept;

@@ -28,7 +28,8 @@ void LoopbackWire::complete(WireOp& op, Status status) noexcept {
   wake();
 }
 
-Status LoopbackWire::check_memory(const void* data, std::size_t bytes, MemoryKind kind, const WireOp& op) const noexcept {
+Status LoopbackWire::check_memory(const void* data, std::size_t bytes, MemoryKind kind,
+                                  const WireOp& op) const noexcept {
   if (dead_) return Status::shutting_down;
   if (op.request != nullptr) return Status::invalid_argument;  // still pending, or not delivered yet
   if (bytes == 0) return Status::ok;
@@ -48,8 +49,9 @@ LoopbackWire* LoopbackWire::peer_of(const Endpoint& endpoint) const noexcept {
 
 // --- sending ---------------------------------------------------------------------------------------------------------
 
-Message* LoopbackWire::make_message(Endpoint& endpoint, MessageKind type, std::uint64_t tag, std::span<const std::byte> header, ConstBuffer payload,
-                                    bool eager, Status& why) noexcept {
+Message* LoopbackWire::make_message(Endpoint& endpoint, MessageKind type, std::uint64_t tag,
+                                    std::span<const std::byte> header, ConstBuffer payload, bool eager,
+                                    Status& why) noexcept {
   why = Status::limit_reached;
   if (!eager && !take_slot()) return nullptr;
   const std::size_t payload_at = (header.size() + 15) / 16 * 16;
@@ -122,7 +124,8 @@ Status LoopbackWire::send_to_match(Receive& receive, std::uint64_t tag, ConstBuf
   peer.complete(landed, !copied ? Status::device_failed : fits ? Status::ok : Status::truncated);
   op.bytes = source.bytes;
   op.status = Status::ok;
-  if (fits || source.bytes <= fabric_.options().eager_bytes_max || !capabilities_.reports_truncation_to_sender) return Status::ok;
+  if (fits || source.bytes <= fabric_.options().eager_bytes_max || !capabilities_.reports_truncation_to_sender)
+    return Status::ok;
   complete(op, Status::truncated);
   return Status::in_progress;
 }
@@ -143,11 +146,13 @@ Status LoopbackWire::tag_send(WireEndpoint* endpoint, std::uint64_t tag, ConstBu
   return message != nullptr ? dispatch(*message, op) : why;
 }
 
-Status LoopbackWire::am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload, WireOp& op) noexcept {
+Status LoopbackWire::am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header,
+                             ConstBuffer payload, WireOp& op) noexcept {
   Status why = check_memory(payload.data, payload.bytes, payload.kind, op);
   if (why != Status::ok) return why;
   Endpoint* to = checked(endpoint);
-  if (to == nullptr || id >= am_slots_.size() || header.size() > capabilities_.am_header_bytes_max || (header.data() == nullptr && !header.empty())) {
+  if (to == nullptr || id >= am_slots_.size() || header.size() > capabilities_.am_header_bytes_max ||
+      (header.data() == nullptr && !header.empty())) {
     return Status::invalid_argument;
   }
   const LoopbackWire* peer = peer_of(*to);
@@ -279,7 +284,8 @@ Status LoopbackWire::am_receive(AmMessage& message, Buffer landing, WireOp& op) 
   const Status why = check_memory(landing.data, landing.bytes, landing.kind, op);
   if (why != Status::ok) return why;
   auto* waiting = static_cast<Message*>(message.descriptor);
-  if (message.data != nullptr || waiting == nullptr || waiting->where != Place::waiting || waiting->to != this) return Status::invalid_argument;
+  if (message.data != nullptr || waiting == nullptr || waiting->where != Place::waiting || waiting->to != this)
+    return Status::invalid_argument;
   message.descriptor = nullptr;
   if (waiting->source_gone) {
     release(*waiting);
@@ -293,7 +299,8 @@ Status LoopbackWire::am_receive(AmMessage& message, Buffer landing, WireOp& op) 
 
 void LoopbackWire::am_discard(AmMessage& message) noexcept {
   auto* waiting = static_cast<Message*>(message.descriptor);
-  if (dead_ || message.data != nullptr || waiting == nullptr || waiting->where != Place::waiting || waiting->to != this) return;
+  if (dead_ || message.data != nullptr || waiting == nullptr || waiting->where != Place::waiting || waiting->to != this)
+    return;
   message.descriptor = nullptr;
   end_at_sender(*waiting, Status::ok);
   release(*waiting);
@@ -319,7 +326,8 @@ unsigned LoopbackWire::accept_due() noexcept {
     Message* chosen = nullptr;
     std::uint64_t ready = 0;
     std::size_t seen = 0;
-    for (Message* message = arriving_.first(); message != nullptr && seen < kWindow; message = Messages::next(*message), ++seen) {
+    for (Message* message = arriving_.first(); message != nullptr && seen < kWindow;
+         message = Messages::next(*message), ++seen) {
       if (message->due > tick_ || !overtakes_nobody(*message)) continue;
       if (fabric_.random() % ++ready == 0) chosen = message;
     }
@@ -373,7 +381,8 @@ void LoopbackWire::hand_over(Message& message) noexcept {
     put_into(message, Place::waiting);
   }
   if (slot.handler == nullptr) {
-    if (!std::exchange(unhandled_reported_, true)) log::warn("wire loopback: dropped an active message of id {}: it has no handler (said once)", message.tag);
+    if (!std::exchange(unhandled_reported_, true))
+      log::warn("wire loopback: dropped an active message of id {}: it has no handler (said once)", message.tag);
     am_discard(view);
     if (view.data != nullptr) release(message);
     return;

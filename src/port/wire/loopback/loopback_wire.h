@@ -26,7 +26,8 @@ class LoopbackWire final : public Wire {
   Status tag_send(WireEndpoint* endpoint, std::uint64_t tag, ConstBuffer source, WireOp& op) noexcept override;
   Status tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer landing, WireOp& op) noexcept override;
   void cancel(WireOp& op) noexcept override;
-  Status am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload, WireOp& op) noexcept override;
+  Status am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload,
+                 WireOp& op) noexcept override;
   void set_am_handler(unsigned id, AmHandler handler, void* context) noexcept override;
   Status am_receive(AmMessage& message, Buffer landing, WireOp& op) noexcept override;
   void am_discard(AmMessage& message) noexcept override;
@@ -42,7 +43,8 @@ class LoopbackWire final : public Wire {
   [[nodiscard]] Fabric& fabric() noexcept { return fabric_; }
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   Endpoint* checked(WireEndpoint* endpoint) const noexcept;
-  [[nodiscard]] Status check_memory(const void* data, std::size_t bytes, MemoryKind kind, const WireOp& op) const noexcept;
+  [[nodiscard]] Status check_memory(const void* data, std::size_t bytes, MemoryKind kind,
+                                    const WireOp& op) const noexcept;
   void complete(WireOp& op, Status status) noexcept;
   /// Null when the peer is dead or closed: what is sent there vanishes.
   [[nodiscard]] LoopbackWire* peer_of(const Endpoint& endpoint) const noexcept;
@@ -56,8 +58,8 @@ class LoopbackWire final : public Wire {
     void* context = nullptr;
   };
 
-  Message* make_message(Endpoint& endpoint, MessageKind type, std::uint64_t tag, std::span<const std::byte> header, ConstBuffer payload, bool eager,
-                        Status& why) noexcept;
+  Message* make_message(Endpoint& endpoint, MessageKind type, std::uint64_t tag, std::span<const std::byte> header,
+                        ConstBuffer payload, bool eager, Status& why) noexcept;
   Status dispatch(Message& message, WireOp& op) noexcept;
   Status send_to_match(Receive& receive, std::uint64_t tag, ConstBuffer source, WireOp& op) noexcept;
 
@@ -89,7 +91,7 @@ class LoopbackWire final : public Wire {
   int event_fd_ = -1;
   std::uint64_t tick_ = 0;
   std::size_t in_flight_ = 0;
-  std::size_t eager_held_ = 0;    ///< Eager messages that have been sent here and are not yet received.
+  std::size_t eager_held_ = 0;     ///< Eager messages that have been sent here and are not yet received.
   Message* in_handler_ = nullptr;  ///< Its record must outlive the handler's call.
   bool released_in_handler_ = false;
   WireCapabilities capabilities_;

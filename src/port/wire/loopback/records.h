@@ -26,7 +26,8 @@ enum class MessageKind : std::uint8_t { tagged, active };
 /// Which list of its receiver a message is in.
 enum class Place : std::uint8_t { none, arriving, unexpected, inbox, waiting };
 
-/// A message between its send and its end at the receiver. An eager one owns a copy of its bytes; the other points to the sender's memory.
+/// A message between its send and its end at the receiver. An eager one owns a copy of its bytes; the other points to
+/// the sender's memory.
 struct Message : Record {
   static constexpr std::size_t kInlineBytes = 256;
 
@@ -37,11 +38,11 @@ struct Message : Record {
   Endpoint* endpoint = nullptr;
   MessageKind type = MessageKind::tagged;
   bool eager = false;
-  bool source_gone = false;      ///< The sender gave up or died: a waiting payload will never come.
+  bool source_gone = false;  ///< The sender gave up or died: a waiting payload will never come.
   Place where = Place::none;
-  std::uint64_t tag = 0;         ///< Or the active-message id.
-  std::uint64_t due = 0;         ///< In progress calls of the receiver.
-  ConstBuffer source;            ///< The sender's memory, or our copy.
+  std::uint64_t tag = 0;  ///< Or the active-message id.
+  std::uint64_t due = 0;  ///< In progress calls of the receiver.
+  ConstBuffer source;     ///< The sender's memory, or our copy.
   std::size_t header_bytes = 0;
   std::byte* storage = nullptr;  ///< Header, padding, payload: `inline_storage` or a pooled buffer.
   alignas(16) std::array<std::byte, kInlineBytes> inline_storage{};

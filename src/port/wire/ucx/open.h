@@ -10,33 +10,36 @@
 
 /// Opens the UCX adapter. This header needs no UCX header, so that storeys above stay free of them.
 ///
-/// UCX is loaded at run time, never linked. BRANT_UCX says which one: `system` (libucp.so.0 by the loader's rules) or a path (the file, its
-/// folder, or a prefix). Otherwise: the one this process has mapped already, the one shipped with brant, the system's.
+/// UCX is loaded at run time, never linked. BRANT_UCX says which one: `system` (libucp.so.0 by the loader's rules) or a
+/// path (the file, its folder, or a prefix). Otherwise: the one this process has mapped already, the one shipped with
+/// brant, the system's.
 namespace brant::port {
 
 struct UcxOptions {
   /// Asks UCX for wake-up file descriptors (`arm`, `event_fd`). Costs nothing measurable on shared memory.
   bool sleep = true;
-  /// Which endpoints use UCX's own failure reports. With peers of other hosts they are needed (a broken TCP connection would otherwise end the process) and
-  /// always used. On one host they cost the zero-copy path (cma), so that bulk data passes through the receiver's queue; the core watches same-host peers
-  /// itself. Must be the same in all processes; docs/gotchas/ucx.md has the measurements.
+  /// Which endpoints use UCX's own failure reports. With peers of other hosts they are needed (a broken TCP connection
+  /// would otherwise end the process) and always used. On one host they cost the zero-copy path (cma), so that bulk
+  /// data passes through the receiver's queue; the core watches same-host peers itself. Must be the same in all
+  /// processes; docs/gotchas/ucx.md has the measurements.
   bool peer_errors_on_same_host = false;
   /// Accept peers that run another UCX version. UCX may abort the process then; for experiments only.
   bool mixed_versions = false;
-  std::size_t endpoints_expected = 1;       ///< How many peers there will be; UCX sizes its choices by it.
-  std::size_t requests_max = 65536;         ///< Operations in flight; more return limit_reached.
-  std::size_t messages_max = 16384;         ///< Arrived active messages waiting for `deliver`; then `progress` pauses.
-  std::size_t am_eager_bytes_max = 8192;    ///< Larger payloads wait at the sender for `am_receive`.
+  std::size_t endpoints_expected = 1;     ///< How many peers there will be; UCX sizes its choices by it.
+  std::size_t requests_max = 65536;       ///< Operations in flight; more return limit_reached.
+  std::size_t messages_max = 16384;       ///< Arrived active messages waiting for `deliver`; then `progress` pauses.
+  std::size_t am_eager_bytes_max = 8192;  ///< Larger payloads wait at the sender for `am_receive`.
   /// UCX settings, without the UCX_ prefix, that go before brant's defaults. The user's environment goes before both.
   std::vector<std::pair<std::string, std::string>> settings;
 };
 
 /// Opens a wire of its own UCX context and worker. 10 to 30 ms. The calling thread owns it.
-/// Throws Error: not_found (no usable UCX; the text lists what was tried), version_mismatch (too old), invalid_argument (options), no_memory,
-/// io_error (UCX could not open its transports).
+/// Throws Error: not_found (no usable UCX; the text lists what was tried), version_mismatch (too old), invalid_argument
+/// (options), no_memory, io_error (UCX could not open its transports).
 std::unique_ptr<Wire> open_ucx_wire(const UcxOptions& options);
 
-/// The version of the UCX that is or would be loaded, for the boot record, for example "1.22.0". Loads it. Throws like open_ucx_wire.
+/// The version of the UCX that is or would be loaded, for the boot record, for example "1.22.0". Loads it. Throws like
+/// open_ucx_wire.
 std::string ucx_version();
 
 /// The file it came from. Throws like open_ucx_wire.

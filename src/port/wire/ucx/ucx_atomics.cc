@@ -1,9 +1,9 @@
 #include "port/wire/ucx/ucx_atomics.h"
 
-#include <fmt/format.h>
-
 #include <atomic>
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "base/log.h"
 #include "brant/base/status.h"
@@ -37,7 +37,8 @@ void free_request(const UcxLibrary& library, void* request) noexcept { library.r
 
 }  // namespace
 
-std::uint64_t perform_atomic(std::uint64_t* word, AtomicOp operation, std::uint64_t operand, std::uint64_t compare) noexcept {
+std::uint64_t perform_atomic(std::uint64_t* word, AtomicOp operation, std::uint64_t operand,
+                             std::uint64_t compare) noexcept {
   const std::atomic_ref<std::uint64_t> value(*word);
   switch (operation) {
     case AtomicOp::fetch_add: return value.fetch_add(operand);
@@ -54,20 +55,25 @@ UcxAtomics::UcxAtomics(UcxWire& wire) : wire_(wire) {
     param.cb = callback;
     param.arg = this;
     const ucs_status_t status = wire_.library().worker_set_am_recv_handler(wire_.worker(), &param);
-    if (status != UCS_OK) throw Error(status_of(status), fmt::format("wire ucx: UCX refuses active message id {}: {}", id, wire_.library().status_string(status)));
+    if (status != UCS_OK)
+      throw Error(status_of(status), fmt::format("wire ucx: UCX refuses active message id {}: {}", id,
+                                                 wire_.library().status_string(status)));
   };
   set(kCallId, &UcxAtomics::on_call);
   set(kReplyId, &UcxAtomics::on_reply);
 }
 
 /// The header is everything, and UCX keeps its own record of the send: ours ends with the reply.
-ucs_status_ptr_t UcxAtomics::post(ucp_ep_h to, unsigned id, const void* header, std::size_t bytes, bool with_reply) const noexcept {
+ucs_status_ptr_t UcxAtomics::post(ucp_ep_h to, unsigned id, const void* header, std::size_t bytes,
+                                  bool with_reply) const noexcept {
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   params.flags = UCP_AM_SEND_FLAG_COPY_HEADER | UCP_AM_SEND_FLAG_EAGER;
   if (with_reply) params.flags |= UCP_AM_SEND_FLAG_REPLY;
   params.user_data = const_cast<UcxLibrary*>(&wire_.library());
-  params.cb.send = [](void* request, ucs_status_t, void* library) { free_request(*static_cast<const UcxLibrary*>(library), request); };
+  params.cb.send = [](void* request, ucs_status_t, void* library) {
+    free_request(*static_cast<const UcxLibrary*>(library), request);
+  };
   return wire_.library().am_send_nbx(to, id, header, bytes, nullptr, 0, &params);
 }
 
@@ -97,23 +103,30 @@ void UcxAtomics::serve(const void* header, std::size_t bytes, ucp_ep_h reply_to)
   ReplyHeader reply;
   reply.request = call.request;
   reply.generation = call.generation;
-  std::uint64_t* word = call.operation <= static_cast<std::uint32_t>(AtomicOp::compare_swap) ? wire_.segments().local_word(call.address) : nullptr;
+  std::uint64_t* word = call.operation <= static_cast<std::uint32_t>(AtomicOp::compare_swap)
+                            ? wire_.segments().local_word(call.address)
+                            : nullptr;
   if (word != nullptr) {
     reply.value = perform_atomic(word, static_cast<AtomicOp>(call.operation), call.operand, call.compare);
   } else {
     reply.status = static_cast<std::int32_t>(Status::peer_rejected);  // the segment was released meanwhile
   }
   const ucs_status_ptr_t answer = post(reply_to, kReplyId, &reply, sizeof reply, false);
-  if (UCS_PTR_IS_ERR(answer)) log::debug("wire ucx: an atomic operation could not be answered: {}", wire_.library().status_string(UCS_PTR_STATUS(answer)));
+  if (UCS_PTR_IS_ERR(answer))
+    log::debug("wire ucx: an atomic operation could not be answered: {}",
+               wire_.library().status_string(UCS_PTR_STATUS(answer)));
 }
 
 void UcxAtomics::answered(const void* header, std::size_t bytes) noexcept {
   ReplyHeader reply;
   if (bytes != sizeof reply) return;
   std::memcpy(&reply, header, sizeof reply);
-  // Records are never unmapped while the wire lives, so an old reply finds memory; the generation tells that it is too late.
+  // Records are never unmapped while the wire lives, so an old reply finds memory; the generation tells that it is too
+  // late.
   auto& request = *reinterpret_cast<UcxRequest*>(reply.request);
-  if (request.generation != reply.generation || request.state != RequestState::pending || request.kind != RequestKind::atomic) return;
+  if (request.generation != reply.generation || request.state != RequestState::pending ||
+      request.kind != RequestKind::atomic)
+    return;
   if (reply.status == 0) *request.result = reply.value;
   UcxEndpoint& endpoint = *request.endpoint;
   wire_.finish(request, static_cast<Status>(reply.status));
@@ -131,7 +144,8 @@ void UcxAtomics::settle_flushes(UcxEndpoint& endpoint) noexcept {
   UcxRequest* following = nullptr;
   for (UcxRequest* request = endpoint.pending.first; request != nullptr; request = following) {
     following = request->next;
-    if (request->kind == RequestKind::flush && !request->ucx_holds && !pending_before(*request)) wire_.finish(*request, Status::ok);
+    if (request->kind == RequestKind::flush && !request->ucx_holds && !pending_before(*request))
+      wire_.finish(*request, Status::ok);
   }
 }
 
@@ -143,13 +157,15 @@ void UcxAtomics::lose(UcxEndpoint& endpoint) noexcept {
   }
 }
 
-ucs_status_t UcxAtomics::on_call(void* self, const void* header, std::size_t header_bytes, void*, std::size_t, const ucp_am_recv_param_t* param) noexcept {
+ucs_status_t UcxAtomics::on_call(void* self, const void* header, std::size_t header_bytes, void*, std::size_t,
+                                 const ucp_am_recv_param_t* param) noexcept {
   const bool can_reply = (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0;
   static_cast<UcxAtomics*>(self)->serve(header, header_bytes, can_reply ? param->reply_ep : nullptr);
   return UCS_OK;
 }
 
-ucs_status_t UcxAtomics::on_reply(void* self, const void* header, std::size_t header_bytes, void*, std::size_t, const ucp_am_recv_param_t*) noexcept {
+ucs_status_t UcxAtomics::on_reply(void* self, const void* header, std::size_t header_bytes, void*, std::size_t,
+                                  const ucp_am_recv_param_t*) noexcept {
   static_cast<UcxAtomics*>(self)->answered(header, header_bytes);
   return UCS_OK;
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <ucp/api/ucp.h>
-
 #include <cstdint>
+
+#include <ucp/api/ucp.h>
 
 #include "port/wire.h"
 #include "port/wire/ucx/ucx_requests.h"
@@ -18,11 +18,13 @@ struct AtomicCall {
 };
 
 /// Performs it on memory of this process. Returns the previous value.
-std::uint64_t perform_atomic(std::uint64_t* word, AtomicOp operation, std::uint64_t operand, std::uint64_t compare) noexcept;
+std::uint64_t perform_atomic(std::uint64_t* word, AtomicOp operation, std::uint64_t operand,
+                             std::uint64_t compare) noexcept;
 
-/// Atomics on memory this process cannot map: a small active message to the owner, whose CPU performs them in its progress and answers.
-/// UCX's own ones are not used: its software form refuses endpoints that report failures, and hardware forms are not atomic towards the CPU,
-/// while mapped segments are worked on by CPUs. So all parties use the same instruction and agree.
+/// Atomics on memory this process cannot map: a small active message to the owner, whose CPU performs them in its
+/// progress and answers. UCX's own ones are not used: its software form refuses endpoints that report failures, and
+/// hardware forms are not atomic towards the CPU, while mapped segments are worked on by CPUs. So all parties use the
+/// same instruction and agree.
 class UcxAtomics {
  public:
   /// Takes two active-message ids behind those of the caller. Throws Error.
@@ -41,10 +43,13 @@ class UcxAtomics {
   void serve(const void* header, std::size_t bytes, ucp_ep_h reply_to) noexcept;
   void answered(const void* header, std::size_t bytes) noexcept;
   void settle_flushes(UcxEndpoint& endpoint) noexcept;
-  [[nodiscard]] ucs_status_ptr_t post(ucp_ep_h to, unsigned id, const void* header, std::size_t bytes, bool with_reply) const noexcept;
+  [[nodiscard]] ucs_status_ptr_t post(ucp_ep_h to, unsigned id, const void* header, std::size_t bytes,
+                                      bool with_reply) const noexcept;
 
-  static ucs_status_t on_call(void* self, const void* header, std::size_t header_bytes, void* data, std::size_t bytes, const ucp_am_recv_param_t* param) noexcept;
-  static ucs_status_t on_reply(void* self, const void* header, std::size_t header_bytes, void* data, std::size_t bytes, const ucp_am_recv_param_t* param) noexcept;
+  static ucs_status_t on_call(void* self, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
+                              const ucp_am_recv_param_t* param) noexcept;
+  static ucs_status_t on_reply(void* self, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
+                               const ucp_am_recv_param_t* param) noexcept;
 
   UcxWire& wire_;
 };

@@ -1,10 +1,10 @@
 #include "port/wire/ucx/ucx_config.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <string>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "base/env.h"
 #include "base/log.h"
@@ -20,11 +20,11 @@ struct Setting {
 
 /// Why these values: docs/gotchas/ucx.md, with the measurements.
 constexpr std::array kDefaults = {
-    Setting{"TLS", "^sysv"},                           // posix does the same; two kinds of shared memory only cost start-up time
-    Setting{"RNDV_PIPELINE_ERROR_HANDLING", "y"},      // endpoints that report failures may stage GPU transfers
-    Setting{"MAX_RNDV_RAILS", "1"},                    // a second rail of another speed only adds variance
-    Setting{"CUDA_COPY_DMABUF", "no"},                 // UCX 1.22.0 crashes in the probe for managed pools
-    Setting{"CUDA_COPY_RETAIN_PRIMARY_CTX", "y"},      // progress may run on a thread without a current context
+    Setting{"TLS", "^sysv"},  // posix does the same; two kinds of shared memory only cost start-up time
+    Setting{"RNDV_PIPELINE_ERROR_HANDLING", "y"},  // endpoints that report failures may stage GPU transfers
+    Setting{"MAX_RNDV_RAILS", "1"},                // a second rail of another speed only adds variance
+    Setting{"CUDA_COPY_DMABUF", "no"},             // UCX 1.22.0 crashes in the probe for managed pools
+    Setting{"CUDA_COPY_RETAIN_PRIMARY_CTX", "y"},  // progress may run on a thread without a current context
 };
 
 /// For failure reports on one host: without these, endpoints that report failures leave shared memory for TCP.
@@ -45,7 +45,8 @@ bool user_has_set(const std::string& key) { return !env(("UCX_" + key).c_str()).
 void modify(const UcxLibrary& library, ucp_config_t* config, const std::string& key, const std::string& value) {
   if (user_has_set(key)) return;
   const ucs_status_t status = library.config_modify(config, key.c_str(), value.c_str());
-  if (status != UCS_OK) log::debug("wire ucx: UCX {} does not take {}={}: {}", library.version, key, value, library.status_string(status));
+  if (status != UCS_OK)
+    log::debug("wire ucx: UCX {} does not take {}={}: {}", library.version, key, value, library.status_string(status));
 }
 
 }  // namespace
@@ -54,8 +55,11 @@ ucp_context_h open_context(const UcxLibrary& library, const UcxOptions& options)
   ucp_config_t* config = nullptr;
   ucs_status_t status = library.config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) {
-    throw Error(Status::invalid_argument, fmt::format("wire ucx: UCX {} could not read its configuration: {}. Cure: check the UCX_* environment variables.",
-                                                      library.version, library.status_string(status)));
+    throw Error(
+        Status::invalid_argument,
+        fmt::format(
+            "wire ucx: UCX {} could not read its configuration: {}. Cure: check the UCX_* environment variables.",
+            library.version, library.status_string(status)));
   }
   const ConfigRelease release{library, config};
   for (const Setting& setting : kDefaults) modify(library, config, setting.key, setting.value);
@@ -74,8 +78,10 @@ ucp_context_h open_context(const UcxLibrary& library, const UcxOptions& options)
   // The oldest interface we use, not that of the headers: UCX warns when it is older than what it is asked for.
   status = library.init_version(1, 16, &params, config, &context);
   if (status != UCS_OK) {
-    throw Error(Status::io_error, fmt::format("wire ucx: UCX {} ({}) could not start: {}. Cure: check UCX_TLS ({}) and `brant doctor`.", library.version,
-                                              library.path, library.status_string(status), user_has_set("TLS") ? env("UCX_TLS") : "not set"));
+    throw Error(Status::io_error,
+                fmt::format("wire ucx: UCX {} ({}) could not start: {}. Cure: check UCX_TLS ({}) and `brant doctor`.",
+                            library.version, library.path, library.status_string(status),
+                            user_has_set("TLS") ? env("UCX_TLS") : "not set"));
   }
   return context;
 }

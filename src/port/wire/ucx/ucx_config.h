@@ -7,8 +7,8 @@
 
 namespace brant::port::ucx {
 
-/// Opens a UCX context with the caller's settings, brant's defaults below them and the user's UCX_* environment above both.
-/// Throws Error when UCX refuses. The caller owns the context (ucp_cleanup).
+/// Opens a UCX context with the caller's settings, brant's defaults below them and the user's UCX_* environment above
+/// both. Throws Error when UCX refuses. The caller owns the context (ucp_cleanup).
 ucp_context_h open_context(const UcxLibrary& library, const UcxOptions& options);
 
 }  // namespace brant::port::ucx

@@ -15,18 +15,19 @@ enum class EnvelopeKind : std::uint32_t { address = 1, key = 2 };
 
 struct Envelope {
   std::uint64_t magic = 0;
-  std::uint64_t checksum = 0;      ///< Of everything after this member.
+  std::uint64_t checksum = 0;  ///< Of everything after this member.
   std::uint32_t total_bytes = 0;
   EnvelopeKind kind = EnvelopeKind::address;
   std::uint32_t version_code = 0;  ///< The UCX version of the sender.
-  std::uint32_t detail = 0;        ///< Keys: MemoryKind. Addresses: peer_errors_on_same_host, on which both sides must agree.
-  std::uint64_t owner = 0;         ///< A number that names the wire it belongs to.
-  std::uint64_t base = 0;          ///< Keys: where the segment begins in the owner's process. Addresses: names the host.
-  std::uint64_t bytes = 0;         ///< Keys: its length.
+  std::uint32_t detail = 0;  ///< Keys: MemoryKind. Addresses: peer_errors_on_same_host, on which both sides must agree.
+  std::uint64_t owner = 0;   ///< A number that names the wire it belongs to.
+  std::uint64_t base = 0;    ///< Keys: where the segment begins in the owner's process. Addresses: names the host.
+  std::uint64_t bytes = 0;   ///< Keys: its length.
 };
 static_assert(sizeof(Envelope) == 56, "packed by memcpy: no holes");
 
-inline constexpr std::uint64_t kEnvelopeMagic = 0x31'78'63'75'74'6e'72'62;  // "brntucx1"; wrong on a machine of the other byte order
+inline constexpr std::uint64_t kEnvelopeMagic =
+    0x31'78'63'75'74'6e'72'62;  // "brntucx1"; wrong on a machine of the other byte order
 
 /// FNV-1a. Against damage, not against malice.
 inline std::uint64_t checksum_of(std::span<const std::byte> bytes) noexcept {
@@ -54,7 +55,8 @@ inline std::optional<Envelope> open_envelope(std::span<const std::byte> packed, 
   Envelope envelope;
   if (packed.size() <= sizeof(Envelope)) return std::nullopt;
   std::memcpy(&envelope, packed.data(), sizeof(Envelope));
-  if (envelope.magic != kEnvelopeMagic || envelope.kind != kind || envelope.total_bytes != packed.size()) return std::nullopt;
+  if (envelope.magic != kEnvelopeMagic || envelope.kind != kind || envelope.total_bytes != packed.size())
+    return std::nullopt;
   if (envelope.checksum != checksum_of(packed.subspan(kSummedFrom))) return std::nullopt;
   return envelope;
 }

@@ -21,8 +21,8 @@ struct InboxMessage {
   std::byte* storage() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
-/// Queue of arrived messages. Records come from two pools (small and large) and return to them, so that nothing is allocated per message in
-/// the steady state; a message beyond the large size gets a record of its own.
+/// Queue of arrived messages. Records come from two pools (small and large) and return to them, so that nothing is
+/// allocated per message in the steady state; a message beyond the large size gets a record of its own.
 class UcxInbox {
  public:
   static constexpr std::size_t kSmallBytes = 448;

@@ -1,12 +1,13 @@
 #include "port/wire/ucx/ucx_library.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/env.h"
 #include "base/log.h"
@@ -69,7 +70,8 @@ std::vector<std::string> shipped_candidates() {
 
 std::vector<std::string> candidates_of(std::string_view wanted) {
   const fs::path base{wanted};
-  return {base.string(), (base / kSoname).string(), (base / "lib" / kSoname).string(), (base / "libucx" / "lib" / kSoname).string()};
+  return {base.string(), (base / kSoname).string(), (base / "lib" / kSoname).string(),
+          (base / "libucx" / "lib" / kSoname).string()};
 }
 
 bool is_file(const std::string& path) {
@@ -105,7 +107,8 @@ Loaded open_wanted(std::string_view wanted, void* mapped, std::vector<std::strin
       if (is_file(candidate) && fs::equivalent(candidate, have, error)) return {mapped, true};
     }
     throw Error(Status::version_mismatch,
-                fmt::format("wire ucx: BRANT_UCX={} was asked for, but this process has mapped {} already, and two UCX sets in one process crash. "
+                fmt::format("wire ucx: BRANT_UCX={} was asked for, but this process has mapped {} already, and two UCX "
+                            "sets in one process crash. "
                             "Cure: load brant before the other library (often MPI), or unset BRANT_UCX.",
                             wanted, have));
   }
@@ -122,8 +125,10 @@ Loaded open_default(void* mapped, std::vector<std::string>& tried) {
       ours = ours || (is_file(candidate) && fs::equivalent(candidate, have, error));
     }
     if (!ours) {
-      log::warn("wire ucx: using {}, which another library of this process loaded first; it may lack GPU support. "
-                "Load brant before it to get brant's own UCX.", have);
+      log::warn(
+          "wire ucx: using {}, which another library of this process loaded first; it may lack GPU support. "
+          "Load brant before it to get brant's own UCX.",
+          have);
     }
     return {mapped, true};
   }
@@ -184,8 +189,10 @@ void bind_all(void* handle, UcxLibrary& lib) {
 void check_one_set(const UcxLibrary& lib) {
   const fs::path other = file_of(reinterpret_cast<const void*>(lib.status_string));
   if (other.empty() || other.parent_path() == fs::path(lib.path).parent_path()) return;
-  throw Error(Status::version_mismatch, fmt::format("wire ucx: a mixed UCX set: {} with {}. Cure: fix LD_LIBRARY_PATH, or load brant before the "
-                                                    "library that brought the second one.", lib.path, other.string()));
+  throw Error(Status::version_mismatch,
+              fmt::format("wire ucx: a mixed UCX set: {} with {}. Cure: fix LD_LIBRARY_PATH, or load brant before the "
+                          "library that brought the second one.",
+                          lib.path, other.string()));
 }
 
 UcxLibrary load() {
@@ -207,8 +214,10 @@ UcxLibrary load() {
   lib.version = fmt::format("{}.{}.{}", major, minor, release);
   lib.version_code = major << 16 | minor << 8 | release;
   if (major < kOldestMajor || (major == kOldestMajor && minor < kOldestMinor)) {
-    throw Error(Status::version_mismatch, fmt::format("wire ucx: {} is UCX {}, brant needs {}.{} or newer{}. {}", lib.path, lib.version, kOldestMajor,
-                                                      kOldestMinor, loaded.was_mapped ? " (another library of this process loaded it first)" : "", kCure));
+    throw Error(Status::version_mismatch,
+                fmt::format("wire ucx: {} is UCX {}, brant needs {}.{} or newer{}. {}", lib.path, lib.version,
+                            kOldestMajor, kOldestMinor,
+                            loaded.was_mapped ? " (another library of this process loaded it first)" : "", kCure));
   }
   bind_all(loaded.handle, lib);
   check_one_set(lib);

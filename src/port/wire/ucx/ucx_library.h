@@ -1,13 +1,13 @@
 #pragma once
 
-#include <ucp/api/ucp.h>
-
 #include <string>
+
+#include <ucp/api/ucp.h>
 
 namespace brant::port::ucx {
 
-/// The UCX functions brant uses, found with dlsym. One set per process, loaded on first use and never unloaded (UCX keeps a
-/// thread and hooks of its own).
+/// The UCX functions brant uses, found with dlsym. One set per process, loaded on first use and never unloaded (UCX
+/// keeps a thread and hooks of its own).
 struct UcxLibrary {
   decltype(&ucp_get_version) get_version = nullptr;
   decltype(&ucp_get_version_string) get_version_string = nullptr;
@@ -49,9 +49,9 @@ struct UcxLibrary {
   decltype(&ucp_get_nbx) get_nbx = nullptr;
   decltype(&ucs_status_string) status_string = nullptr;
 
-  std::string path;            ///< The file libucp was loaded from.
-  std::string version;         ///< "1.22.0"
-  unsigned version_code = 0;   ///< major << 16 | minor << 8 | release
+  std::string path;           ///< The file libucp was loaded from.
+  std::string version;        ///< "1.22.0"
+  unsigned version_code = 0;  ///< major << 16 | minor << 8 | release
 };
 
 /// Loads on the first call. Thread-safe. Throws Error (see open.h).

@@ -14,7 +14,9 @@
 namespace brant::port::ucx {
 namespace {
 
-const UcxSegment* segment_of(const WireSegment* segment) noexcept { return reinterpret_cast<const UcxSegment*>(segment); }
+const UcxSegment* segment_of(const WireSegment* segment) noexcept {
+  return reinterpret_cast<const UcxSegment*>(segment);
+}
 UcxKey* key_of(WireKey* key) noexcept { return reinterpret_cast<UcxKey*>(key); }
 const UcxKey* key_of(const WireKey* key) noexcept { return reinterpret_cast<const UcxKey*>(key); }
 
@@ -30,7 +32,8 @@ std::unique_ptr<T> remove_from(std::vector<std::unique_ptr<T>>& owned, const T* 
 
 std::uint64_t physical_bytes() noexcept {
   const long pages = ::sysconf(_SC_PHYS_PAGES), page_bytes = ::sysconf(_SC_PAGESIZE);
-  return pages > 0 && page_bytes > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_bytes) : SIZE_MAX;
+  return pages > 0 && page_bytes > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_bytes)
+                                     : SIZE_MAX;
 }
 
 }  // namespace
@@ -46,7 +49,8 @@ Result<WireSegment*> UcxRemoteMemory::map(const ucp_mem_map_params_t& params, Me
     segments_.reserve(segments_.size() + 1);
     ucs_status_t status = wire_.library().mem_map(wire_.context(), &params, &segment->handle);
     if (status != UCS_OK) {
-      log::error("wire ucx: UCX does not register {} bytes of {} memory: {}", params.length, memory_kind_name(kind), wire_.library().status_string(status));
+      log::error("wire ucx: UCX does not register {} bytes of {} memory: {}", params.length, memory_kind_name(kind),
+                 wire_.library().status_string(status));
       return status_of(status);
     }
     ucp_mem_attr_t attributes{};
@@ -70,7 +74,8 @@ Result<WireSegment*> UcxRemoteMemory::register_memory(Buffer memory) noexcept {
   if (memory.data == nullptr || memory.bytes == 0) return Status::invalid_argument;
   if (!wire_.capabilities().takes(memory.kind)) return Status::wrong_kind;
   ucp_mem_map_params_t params{};
-  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+  params.field_mask =
+      UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
   params.address = memory.data;
   params.length = memory.bytes;
   params.memory_type = memory_type_of(memory.kind);
@@ -82,14 +87,17 @@ Result<WireSegment*> UcxRemoteMemory::allocate_shared(std::size_t bytes) noexcep
   // UCX goes on where the allocation cannot succeed, and the system then kills the process.
   if (bytes > physical_bytes()) return Status::no_memory;
   ucp_mem_map_params_t params{};
-  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+  params.field_mask =
+      UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
   params.length = bytes;
   params.flags = UCP_MEM_MAP_ALLOCATE;
   params.memory_type = UCS_MEMORY_TYPE_HOST;
   return map(params, MemoryKind::host);
 }
 
-Buffer UcxRemoteMemory::memory_of(const WireSegment* segment) const noexcept { return segment != nullptr ? segment_of(segment)->memory : Buffer{}; }
+Buffer UcxRemoteMemory::memory_of(const WireSegment* segment) const noexcept {
+  return segment != nullptr ? segment_of(segment)->memory : Buffer{};
+}
 
 Result<std::vector<std::byte>> UcxRemoteMemory::pack_key(const WireSegment* segment) noexcept {
   if (segment == nullptr) return Status::invalid_argument;
@@ -116,7 +124,8 @@ Result<std::vector<std::byte>> UcxRemoteMemory::pack_key(const WireSegment* segm
 }
 
 void UcxRemoteMemory::release_segment(WireSegment* segment) noexcept {
-  if (const auto mine = remove_from(segments_, segment_of(segment))) wire_.library().mem_unmap(wire_.context(), mine->handle);
+  if (const auto mine = remove_from(segments_, segment_of(segment)))
+    wire_.library().mem_unmap(wire_.context(), mine->handle);
 }
 
 Result<WireKey*> UcxRemoteMemory::import_key(WireEndpoint* endpoint, std::span<const std::byte> packed) noexcept {
@@ -139,7 +148,8 @@ Result<WireKey*> UcxRemoteMemory::import_key(WireEndpoint* endpoint, std::span<c
     key->bytes = envelope->bytes;
     key->kind = static_cast<MemoryKind>(envelope->detail);
     void* local = nullptr;
-    if (host_accessible(key->kind) && wire_.library().rkey_ptr(key->handle, key->base, &local) == UCS_OK) key->mapped = static_cast<std::byte*>(local);
+    if (host_accessible(key->kind) && wire_.library().rkey_ptr(key->handle, key->base, &local) == UCS_OK)
+      key->mapped = static_cast<std::byte*>(local);
     keys_.push_back(std::move(key));
     return reinterpret_cast<WireKey*>(keys_.back().get());
   } catch (const std::bad_alloc&) {
@@ -160,18 +170,21 @@ Result<void*> UcxRemoteMemory::map_remote(WireKey* key, std::uint64_t remote_add
   return static_cast<void*>(mine.mapped + (remote_address - mine.base));
 }
 
-UcxEndpoint* UcxRemoteMemory::checked(WireEndpoint* endpoint, const WireKey* key, std::uint64_t remote_address, std::size_t bytes, Status& why) const noexcept {
+UcxEndpoint* UcxRemoteMemory::checked(WireEndpoint* endpoint, const WireKey* key, std::uint64_t remote_address,
+                                      std::size_t bytes, Status& why) const noexcept {
   UcxEndpoint* to = wire_.checked(endpoint, why);
   if (to == nullptr) return nullptr;
   const UcxKey* mine = key_of(key);
-  const bool inside = mine != nullptr && mine->endpoint == to && remote_address >= mine->base && remote_address - mine->base <= mine->bytes &&
+  const bool inside = mine != nullptr && mine->endpoint == to && remote_address >= mine->base &&
+                      remote_address - mine->base <= mine->bytes &&
                       bytes <= mine->bytes - (remote_address - mine->base);
   if (inside) return to;
   why = Status::invalid_argument;
   return nullptr;
 }
 
-Status UcxRemoteMemory::put(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, ConstBuffer source, WireOp& op) noexcept {
+Status UcxRemoteMemory::put(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, ConstBuffer source,
+                            WireOp& op) noexcept {
   Status why = wire_.check_memory(source.data, source.bytes, source.kind, op);
   if (why != Status::ok) return why;
   UcxEndpoint* to = checked(endpoint, key, remote_address, source.bytes, why);
@@ -179,11 +192,13 @@ Status UcxRemoteMemory::put(WireEndpoint* endpoint, WireKey* key, std::uint64_t 
   UcxRequest* request = wire_.start(RequestKind::send, to, op);
   if (request == nullptr) return Status::limit_reached;
   op.bytes = source.bytes;
-  return wire_.posted(wire_.library().put_nbx(to->handle, source.data, source.bytes, remote_address, key_of(key)->handle,
-                                              &wire_.one_sided_params(*request, source.kind)), *request, op);
+  return wire_.posted(wire_.library().put_nbx(to->handle, source.data, source.bytes, remote_address,
+                                              key_of(key)->handle, &wire_.one_sided_params(*request, source.kind)),
+                      *request, op);
 }
 
-Status UcxRemoteMemory::get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing, WireOp& op) noexcept {
+Status UcxRemoteMemory::get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing,
+                            WireOp& op) noexcept {
   Status why = wire_.check_memory(landing.data, landing.bytes, landing.kind, op);
   if (why != Status::ok) return why;
   UcxEndpoint* to = checked(endpoint, key, remote_address, landing.bytes, why);
@@ -191,12 +206,14 @@ Status UcxRemoteMemory::get(WireEndpoint* endpoint, WireKey* key, std::uint64_t 
   UcxRequest* request = wire_.start(RequestKind::send, to, op);
   if (request == nullptr) return Status::limit_reached;
   op.bytes = landing.bytes;
-  return wire_.posted(wire_.library().get_nbx(to->handle, landing.data, landing.bytes, remote_address, key_of(key)->handle,
-                                              &wire_.one_sided_params(*request, landing.kind)), *request, op);
+  return wire_.posted(wire_.library().get_nbx(to->handle, landing.data, landing.bytes, remote_address,
+                                              key_of(key)->handle, &wire_.one_sided_params(*request, landing.kind)),
+                      *request, op);
 }
 
-Status UcxRemoteMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation, std::uint64_t operand,
-                               std::uint64_t compare, std::uint64_t* result, WireOp& op) noexcept {
+Status UcxRemoteMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation,
+                               std::uint64_t operand, std::uint64_t compare, std::uint64_t* result,
+                               WireOp& op) noexcept {
   constexpr std::size_t kBytes = sizeof(std::uint64_t);
   if (result == nullptr || remote_address % kBytes != 0 || op.request != nullptr) return Status::invalid_argument;
   Status why = Status::ok;
@@ -205,7 +222,9 @@ Status UcxRemoteMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64
   if (!host_accessible(key_of(key)->kind)) return Status::not_supported;
   op.bytes = kBytes;
   if (key_of(key)->mapped != nullptr) {
-    *result = perform_atomic(reinterpret_cast<std::uint64_t*>(key_of(key)->mapped + (remote_address - key_of(key)->base)), operation, operand, compare);
+    *result =
+        perform_atomic(reinterpret_cast<std::uint64_t*>(key_of(key)->mapped + (remote_address - key_of(key)->base)),
+                       operation, operand, compare);
     return op.status = Status::ok;
   }
   UcxRequest* request = wire_.start(RequestKind::atomic, to, op);
@@ -223,9 +242,11 @@ Status UcxRemoteMemory::flush(WireEndpoint* endpoint, WireOp& op) noexcept {
   if (request == nullptr) return Status::limit_reached;
   request->sequence = ++to->sequence;
   op.bytes = 0;
-  const ucs_status_ptr_t answer = wire_.library().ep_flush_nbx(to->handle, &wire_.one_sided_params(*request, MemoryKind::host));
+  const ucs_status_ptr_t answer =
+      wire_.library().ep_flush_nbx(to->handle, &wire_.one_sided_params(*request, MemoryKind::host));
   // UCX knows nothing of our atomics: a flush that is over for UCX may still have to wait for their replies.
-  const bool over = answer == nullptr || (!UCS_PTR_IS_ERR(answer) && request->state == RequestState::ended && request->ended_status == Status::ok);
+  const bool over = answer == nullptr || (!UCS_PTR_IS_ERR(answer) && request->state == RequestState::ended &&
+                                          request->ended_status == Status::ok);
   if (over && wire_.atomics().pending_before(*request)) return wire_.wait_without_ucx(*request);
   return wire_.posted(answer, *request, op);
 }
@@ -234,8 +255,11 @@ std::uint64_t* UcxRemoteMemory::local_word(std::uint64_t address) const noexcept
   constexpr std::size_t kBytes = sizeof(std::uint64_t);
   for (const auto& segment : segments_) {
     const std::uint64_t base = reinterpret_cast<std::uintptr_t>(segment->memory.data);
-    const bool inside = address >= base && segment->memory.bytes >= kBytes && address - base <= segment->memory.bytes - kBytes;
-    if (inside) return host_accessible(segment->memory.kind) && address % kBytes == 0 ? reinterpret_cast<std::uint64_t*>(address) : nullptr;
+    const bool inside =
+        address >= base && segment->memory.bytes >= kBytes && address - base <= segment->memory.bytes - kBytes;
+    if (inside)
+      return host_accessible(segment->memory.kind) && address % kBytes == 0 ? reinterpret_cast<std::uint64_t*>(address)
+                                                                            : nullptr;
   }
   return nullptr;
 }

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <ucp/api/ucp.h>
-
 #include <cstdint>
 #include <memory>
 #include <vector>
+
+#include <ucp/api/ucp.h>
 
 #include "port/wire.h"
 
@@ -43,10 +43,12 @@ class UcxRemoteMemory final : public RemoteMemory {
   Result<WireKey*> import_key(WireEndpoint* endpoint, std::span<const std::byte> packed) noexcept override;
   void release_key(WireKey* key) noexcept override;
   Result<void*> map_remote(WireKey* key, std::uint64_t remote_address) noexcept override;
-  Status put(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, ConstBuffer source, WireOp& op) noexcept override;
-  Status get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing, WireOp& op) noexcept override;
-  Status atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation, std::uint64_t operand, std::uint64_t compare,
-                std::uint64_t* result, WireOp& op) noexcept override;
+  Status put(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, ConstBuffer source,
+             WireOp& op) noexcept override;
+  Status get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing,
+             WireOp& op) noexcept override;
+  Status atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation,
+                std::uint64_t operand, std::uint64_t compare, std::uint64_t* result, WireOp& op) noexcept override;
   Status flush(WireEndpoint* endpoint, WireOp& op) noexcept override;
 
   /// The word at an address a peer names, or null unless it lies, aligned, in host memory of one of our segments.
@@ -55,7 +57,8 @@ class UcxRemoteMemory final : public RemoteMemory {
  private:
   Result<WireSegment*> map(const ucp_mem_map_params_t& params, MemoryKind kind) noexcept;
   /// The endpoint if the access is one UCX may be given, else null and `why`.
-  UcxEndpoint* checked(WireEndpoint* endpoint, const WireKey* key, std::uint64_t remote_address, std::size_t bytes, Status& why) const noexcept;
+  UcxEndpoint* checked(WireEndpoint* endpoint, const WireKey* key, std::uint64_t remote_address, std::size_t bytes,
+                       Status& why) const noexcept;
 
   UcxWire& wire_;
   std::vector<std::unique_ptr<UcxSegment>> segments_;

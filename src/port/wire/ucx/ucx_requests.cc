@@ -19,7 +19,9 @@ constexpr std::size_t round_up(std::size_t value, std::size_t to) noexcept { ret
 UcxRequestPool::UcxRequestPool(UcxWire& wire, std::size_t ucx_bytes, std::size_t requests_max) noexcept
     : wire_(wire), front_bytes_(round_up(ucx_bytes, kAlign)), requests_max_(requests_max) {}
 
-void UcxRequestPool::FreeBlock::operator()(std::byte* memory) const noexcept { ::operator delete[](memory, std::align_val_t{kAlign}); }
+void UcxRequestPool::FreeBlock::operator()(std::byte* memory) const noexcept {
+  ::operator delete[](memory, std::align_val_t{kAlign});
+}
 
 UcxRequest& UcxRequestPool::at(const Block& block, std::size_t index) const noexcept {
   std::byte* place = block.memory.get() + index * (front_bytes_ + sizeof(UcxRequest)) + front_bytes_;
@@ -31,7 +33,9 @@ bool UcxRequestPool::grow() noexcept {
   if (count == 0) return false;
   try {
     const std::size_t stride = front_bytes_ + sizeof(UcxRequest);
-    Block block{std::unique_ptr<std::byte, FreeBlock>(static_cast<std::byte*>(::operator new[](count* stride, std::align_val_t{kAlign}))), count};
+    Block block{std::unique_ptr<std::byte, FreeBlock>(
+                    static_cast<std::byte*>(::operator new[](count * stride, std::align_val_t{kAlign}))),
+                count};
     for (std::size_t i = 0; i < count; ++i) {
       auto* request = new (block.memory.get() + i * stride + front_bytes_) UcxRequest{};
       request->wire = &wire_;

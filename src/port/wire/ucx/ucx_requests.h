@@ -18,25 +18,25 @@ enum class RequestState : std::uint8_t {
   idle,
   posting,  ///< Inside the UCX call that starts it. UCX may already report the end here and yet return the request.
   pending,
-  ended,    ///< UCX reported the end while posting.
+  ended,  ///< UCX reported the end while posting.
 };
 
-/// Our part of one UCX request. UCX's own part lies directly in front of it, in the same block (UCP_OP_ATTR_FIELD_REQUEST), so an operation
-/// costs no allocation. While the operation is pending, `op` is the caller's record, or null once it was given up: a late callback
-/// of UCX then finds nothing of the caller's.
+/// Our part of one UCX request. UCX's own part lies directly in front of it, in the same block
+/// (UCP_OP_ATTR_FIELD_REQUEST), so an operation costs no allocation. While the operation is pending, `op` is the
+/// caller's record, or null once it was given up: a late callback of UCX then finds nothing of the caller's.
 struct alignas(64) UcxRequest {
   WireOp* op = nullptr;
   UcxWire* wire = nullptr;
-  UcxEndpoint* endpoint = nullptr;     ///< Null for receives: nobody knows yet whose message it will be.
-  UcxRequest* next = nullptr;          ///< Free list, or the endpoint's list of pending requests.
-  UcxRequest** link = nullptr;         ///< Where `next` of the predecessor lies, when in an endpoint's list.
-  std::uint64_t* result = nullptr;     ///< Atomics: where the caller wants the old value.
-  std::uint64_t sequence = 0;          ///< Atomics and flushes: their order on the endpoint.
-  std::uint32_t generation = 0;        ///< Atomics: tells a reply to this use of the record from one to an earlier use.
+  UcxEndpoint* endpoint = nullptr;  ///< Null for receives: nobody knows yet whose message it will be.
+  UcxRequest* next = nullptr;       ///< Free list, or the endpoint's list of pending requests.
+  UcxRequest** link = nullptr;      ///< Where `next` of the predecessor lies, when in an endpoint's list.
+  std::uint64_t* result = nullptr;  ///< Atomics: where the caller wants the old value.
+  std::uint64_t sequence = 0;       ///< Atomics and flushes: their order on the endpoint.
+  std::uint32_t generation = 0;     ///< Atomics: tells a reply to this use of the record from one to an earlier use.
   Status ended_status = Status::ok;
   RequestKind kind = RequestKind::send;
   RequestState state = RequestState::idle;
-  bool ucx_holds = false;              ///< UCX will still call back, so the record may not be reused.
+  bool ucx_holds = false;  ///< UCX will still call back, so the record may not be reused.
 };
 
 /// The pending requests of an endpoint. Links lie in the requests.

@@ -97,7 +97,9 @@ void UcxWire::ended(UcxRequest& request, ucs_status_t ucx_status) noexcept {
   }
   request.ucx_holds = false;
   if (status != Status::ok && request.endpoint != nullptr && request.endpoint->closed) status = Status::canceled;
-  if (request.kind == RequestKind::flush && status == Status::ok && request.op != nullptr && atomics_->pending_before(request)) return;
+  if (request.kind == RequestKind::flush && status == Status::ok && request.op != nullptr &&
+      atomics_->pending_before(request))
+    return;
   finish(request, status);
 }
 
@@ -158,8 +160,8 @@ void UcxWire::cancel(WireOp& op) noexcept {
   if (UcxRequest* request = pending_receive(op)) library_.request_cancel(worker_, request);
 }
 
-/// UCX does not end a receive that matched a rendezvous announcement, whatever became of the sender. First everything that the dead had still sent is
-/// taken in; what is left then has nobody who could write.
+/// UCX does not end a receive that matched a rendezvous announcement, whatever became of the sender. First everything
+/// that the dead had still sent is taken in; what is left then has nobody who could write.
 void UcxWire::abandon(WireOp& op) noexcept {
   cancel(op);
   for (int i = 0; i < kAbandonProgressMost && pending_receive(op) != nullptr; ++i) {
@@ -168,10 +170,12 @@ void UcxWire::abandon(WireOp& op) noexcept {
   if (UcxRequest* request = pending_receive(op)) give_up(*request);
 }
 
-Status UcxWire::am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload, WireOp& op) noexcept {
+Status UcxWire::am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload,
+                        WireOp& op) noexcept {
   Status why = check_memory(payload.data, payload.bytes, payload.kind, op);
   if (why != Status::ok) return why;
-  if (id >= am_slots_.size() || header.size() > capabilities_.am_header_bytes_max || (header.data() == nullptr && !header.empty())) {
+  if (id >= am_slots_.size() || header.size() > capabilities_.am_header_bytes_max ||
+      (header.data() == nullptr && !header.empty())) {
     return Status::invalid_argument;
   }
   UcxEndpoint* to = checked(endpoint, why);
@@ -183,9 +187,12 @@ Status UcxWire::am_send(WireEndpoint* endpoint, unsigned id, std::span<const std
   op.bytes = payload.bytes;
   am_params_.request = request;
   am_params_.memory_type = memory_type_of(payload.kind);
-  am_params_.flags = UCP_AM_SEND_FLAG_COPY_HEADER |
-                     (payload.bytes <= capabilities_.am_eager_bytes_max ? UCP_AM_SEND_FLAG_EAGER : UCP_AM_SEND_FLAG_RNDV);
-  return posted(library_.am_send_nbx(to->handle, id, header.data(), header.size(), payload.data, payload.bytes, &am_params_), *request, op);
+  am_params_.flags =
+      UCP_AM_SEND_FLAG_COPY_HEADER |
+      (payload.bytes <= capabilities_.am_eager_bytes_max ? UCP_AM_SEND_FLAG_EAGER : UCP_AM_SEND_FLAG_RNDV);
+  return posted(
+      library_.am_send_nbx(to->handle, id, header.data(), header.size(), payload.data, payload.bytes, &am_params_),
+      *request, op);
 }
 
 void UcxWire::set_am_handler(unsigned id, AmHandler handler, void* context) noexcept {
@@ -212,7 +219,8 @@ Status UcxWire::am_receive(AmMessage& message, Buffer landing, WireOp& op) noexc
   am_recv_params_.request = request;
   am_recv_params_.memory_type = memory_type_of(landing.kind);
   am_landed_bytes_ = 0;
-  const ucs_status_ptr_t answer = library_.am_recv_data_nbx(worker_, descriptor, landing.data, landing.bytes, &am_recv_params_);
+  const ucs_status_ptr_t answer =
+      library_.am_recv_data_nbx(worker_, descriptor, landing.data, landing.bytes, &am_recv_params_);
   if (UCS_PTR_IS_ERR(answer)) {
     // UCX took the descriptor in any case: the message is gone, so this is a completion.
     requests_->give(*request);
@@ -263,22 +271,26 @@ void UcxWire::hand_over(InboxMessage& message) noexcept {
   if (slot.handler != nullptr) {
     slot.handler(slot.context, view);
   } else {
-    if (!std::exchange(unhandled_reported_, true)) log::warn("wire ucx: dropped an active message of id {}: it has no handler (said once)", message.id);
+    if (!std::exchange(unhandled_reported_, true))
+      log::warn("wire ucx: dropped an active message of id {}: it has no handler (said once)", message.id);
     am_discard(view);
   }
   if (message.data != nullptr && message.descriptor != nullptr) library_.am_data_release(worker_, message.descriptor);
   inbox_.give(message);
 }
 
-ucs_status_t UcxWire::arrived(AmSlot& slot, std::span<const std::byte> header, void* data, std::size_t bytes, std::uint64_t attributes) noexcept {
+ucs_status_t UcxWire::arrived(AmSlot& slot, std::span<const std::byte> header, void* data, std::size_t bytes,
+                              std::uint64_t attributes) noexcept {
   const bool waiting = (attributes & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
   const bool may_keep = (attributes & UCP_AM_RECV_ATTR_FLAG_DATA) != 0;
-  // The payload starts at a multiple of 16 behind the header. Small ones are copied: cheaper than to keep UCX's buffer, of which it has few.
+  // The payload starts at a multiple of 16 behind the header. Small ones are copied: cheaper than to keep UCX's buffer,
+  // of which it has few.
   const std::size_t data_at = (header.size() + 15) / 16 * 16;
   const bool keep = waiting || (may_keep && data_at + bytes > UcxInbox::kSmallBytes);
   InboxMessage* message = inbox_.take(keep ? header.size() : data_at + bytes);
   if (message == nullptr) {
-    log::error("wire ucx: no memory for an active message of {} bytes (id {}): it is lost", header.size() + bytes, slot.id);
+    log::error("wire ucx: no memory for an active message of {} bytes (id {}): it is lost", header.size() + bytes,
+               slot.id);
     return UCS_OK;
   }
   message->id = slot.id;
@@ -320,8 +332,8 @@ void UcxWire::on_am_landed(void* request, ucs_status_t status, std::size_t bytes
   mine.wire->ended(mine, status);
 }
 
-ucs_status_t UcxWire::on_am_arrived(void* slot, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
-                                    const ucp_am_recv_param_t* param) noexcept {
+ucs_status_t UcxWire::on_am_arrived(void* slot, const void* header, std::size_t header_bytes, void* data,
+                                    std::size_t bytes, const ucp_am_recv_param_t* param) noexcept {
   auto& mine = *static_cast<AmSlot*>(slot);
   return mine.wire->arrived(mine, {static_cast<const std::byte*>(header), header_bytes}, data, bytes, param->recv_attr);
 }

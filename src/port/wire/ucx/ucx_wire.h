@@ -1,11 +1,11 @@
 #pragma once
 
-#include <ucp/api/ucp.h>
-
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
+
+#include <ucp/api/ucp.h>
 
 #include "port/wire.h"
 #include "port/wire/ucx/open.h"
@@ -18,20 +18,22 @@ namespace brant::port::ucx {
 class UcxAtomics;
 class UcxRemoteMemory;
 
-/// What a WireEndpoint of this adapter is. Lives until the wire closes, so that misuse after `disconnect` is an error and not a crash.
+/// What a WireEndpoint of this adapter is. Lives until the wire closes, so that misuse after `disconnect` is an error
+/// and not a crash.
 struct UcxEndpoint {
   ucp_ep_h handle = nullptr;
   UcxWire* wire = nullptr;
-  std::uint64_t owner = 0;    ///< Names the peer's wire; keys carry the same number.
+  std::uint64_t owner = 0;  ///< Names the peer's wire; keys carry the same number.
   bool to_self = false;
-  bool peer_errors = false;   ///< Made in UCX's error mode PEER.
-  bool failed = false;        ///< UCX reported the peer lost.
+  bool peer_errors = false;  ///< Made in UCX's error mode PEER.
+  bool failed = false;       ///< UCX reported the peer lost.
   bool closed = false;
   std::uint64_t sequence = 0;  ///< Of the last atomic operation or flush.
   UcxRequestList pending;
 };
 
-/// The wire over UCX: one context and one worker. UCX callbacks only link what happened into lists; the caller's code runs in `deliver`.
+/// The wire over UCX: one context and one worker. UCX callbacks only link what happened into lists; the caller's code
+/// runs in `deliver`.
 class UcxWire final : public Wire {
  public:
   explicit UcxWire(const UcxOptions& options);
@@ -45,7 +47,8 @@ class UcxWire final : public Wire {
   Status tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer landing, WireOp& op) noexcept override;
   void cancel(WireOp& op) noexcept override;
   void abandon(WireOp& op) noexcept override;
-  Status am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload, WireOp& op) noexcept override;
+  Status am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload,
+                 WireOp& op) noexcept override;
   void set_am_handler(unsigned id, AmHandler handler, void* context) noexcept override;
   Status am_receive(AmMessage& message, Buffer landing, WireOp& op) noexcept override;
   void am_discard(AmMessage& message) noexcept override;
@@ -61,7 +64,8 @@ class UcxWire final : public Wire {
   [[nodiscard]] std::uint64_t owner() const noexcept { return owner_; }
   /// Null unless the endpoint is of this wire and in use; then `why` says what to return.
   UcxEndpoint* checked(WireEndpoint* endpoint, Status& why) const noexcept;
-  [[nodiscard]] Status check_memory(const void* data, std::size_t bytes, MemoryKind kind, const WireOp& op) const noexcept;
+  [[nodiscard]] Status check_memory(const void* data, std::size_t bytes, MemoryKind kind,
+                                    const WireOp& op) const noexcept;
   UcxRequest* start(RequestKind kind, UcxEndpoint* endpoint, WireOp& op) noexcept;
   /// What UCX answered to a post becomes what the wire answers.
   Status posted(ucs_status_ptr_t answer, UcxRequest& request, WireOp& op) noexcept;
@@ -97,14 +101,16 @@ class UcxWire final : public Wire {
   void give_up(UcxRequest& request) noexcept;
   [[nodiscard]] static UcxRequest* pending_receive(const WireOp& op) noexcept;
   void complete_later(WireOp& op, Status status) noexcept;
-  ucs_status_t arrived(AmSlot& slot, std::span<const std::byte> header, void* data, std::size_t bytes, std::uint64_t attributes) noexcept;
+  ucs_status_t arrived(AmSlot& slot, std::span<const std::byte> header, void* data, std::size_t bytes,
+                       std::uint64_t attributes) noexcept;
   void hand_over(InboxMessage& message) noexcept;
 
   static void on_sent(void* request, ucs_status_t status, void* context) noexcept;
-  static void on_tag_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* context) noexcept;
+  static void on_tag_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info,
+                              void* context) noexcept;
   static void on_am_landed(void* request, ucs_status_t status, std::size_t bytes, void* context) noexcept;
-  static ucs_status_t on_am_arrived(void* slot, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
-                                    const ucp_am_recv_param_t* param) noexcept;
+  static ucs_status_t on_am_arrived(void* slot, const void* header, std::size_t header_bytes, void* data,
+                                    std::size_t bytes, const ucp_am_recv_param_t* param) noexcept;
   static void on_endpoint_failed(void* endpoint, ucp_ep_h handle, ucs_status_t status) noexcept;
 
   const UcxLibrary& library_;
@@ -120,7 +126,8 @@ class UcxWire final : public Wire {
   WireCapabilities capabilities_;
   std::vector<std::byte> address_;
 
-  // Filled once; a post changes two or three members. Safe because one thread owns the wire and UCX callbacks never post.
+  // Filled once; a post changes two or three members. Safe because one thread owns the wire and UCX callbacks never
+  // post.
   ucp_request_param_t send_params_{};
   ucp_request_param_t recv_params_{};
   ucp_request_param_t am_params_{};

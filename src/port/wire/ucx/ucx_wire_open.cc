@@ -1,5 +1,4 @@
 // Opening, connecting, disconnecting and closing: the control half of UcxWire. The data half is in ucx_wire.cc.
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,6 +8,8 @@
 #include <new>
 #include <random>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/log.h"
 #include "port/wire/ucx/ucx_atomics.h"
@@ -43,16 +44,22 @@ std::uint64_t host_number() {
 }
 
 void check_options(const UcxOptions& options) {
-  const auto refuse = [](std::string_view what) { throw Error(Status::invalid_argument, fmt::format("wire ucx: {}", what)); };
+  const auto refuse = [](std::string_view what) {
+    throw Error(Status::invalid_argument, fmt::format("wire ucx: {}", what));
+  };
   if (options.requests_max == 0) refuse("requests_max is 0; at least 1 operation must fit");
   if (options.messages_max == 0) refuse("messages_max is 0; at least 1 message must fit");
-  if (options.am_eager_bytes_max > kAmEagerBytesMost) refuse(fmt::format("am_eager_bytes_max is {}; at most {}", options.am_eager_bytes_max, kAmEagerBytesMost));
+  if (options.am_eager_bytes_max > kAmEagerBytesMost)
+    refuse(fmt::format("am_eager_bytes_max is {}; at most {}", options.am_eager_bytes_max, kAmEagerBytesMost));
 }
 
 }  // namespace
 
 UcxWire::UcxWire(const UcxOptions& options)
-    : library_(ucx_library()), messages_max_(options.messages_max), peer_errors_on_same_host_(options.peer_errors_on_same_host), mixed_versions_(options.mixed_versions) {
+    : library_(ucx_library()),
+      messages_max_(options.messages_max),
+      peer_errors_on_same_host_(options.peer_errors_on_same_host),
+      mixed_versions_(options.mixed_versions) {
   check_options(options);
   try {
     owner_ = random_owner();
@@ -106,8 +113,10 @@ void UcxWire::open_worker(const UcxOptions& options) {
   if (status == UCS_OK) status = library_.worker_create(context_, &params, &worker_);
   if (status == UCS_OK && options.sleep) status = library_.worker_get_efd(worker_, &event_fd_);
   if (status != UCS_OK) {
-    throw Error(status_of(status), fmt::format("wire ucx: UCX {} could not open a worker: {}. Cure: check UCX_TLS, the free space of /dev/shm and the limit of "
-                                               "open files, or `brant doctor`.", library_.version, library_.status_string(status)));
+    throw Error(status_of(status), fmt::format("wire ucx: UCX {} could not open a worker: {}. Cure: check UCX_TLS, the "
+                                               "free space of /dev/shm and the limit of "
+                                               "open files, or `brant doctor`.",
+                                               library_.version, library_.status_string(status)));
   }
   requests_ = std::make_unique<UcxRequestPool>(*this, attributes.request_size, options.requests_max);
   const auto has = [&](ucs_memory_type_t type) { return (attributes.memory_types >> type & 1u) != 0; };
@@ -120,7 +129,8 @@ void UcxWire::open_worker(const UcxOptions& options) {
 void UcxWire::read_capabilities() {
   ucp_worker_attr_t attributes{};
   attributes.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
-  if (library_.worker_query(worker_, &attributes) != UCS_OK) throw Error(Status::internal, "wire ucx: UCX does not tell its largest active-message header");
+  if (library_.worker_query(worker_, &attributes) != UCS_OK)
+    throw Error(Status::internal, "wire ucx: UCX does not tell its largest active-message header");
   capabilities_.name = "ucx";
   capabilities_.version = fmt::format("UCX {} ({})", library_.version, library_.path);
   capabilities_.active_messages = true;
@@ -135,7 +145,8 @@ void UcxWire::pack_address() {
   ucp_address_t* address = nullptr;
   std::size_t bytes = 0;
   const ucs_status_t status = library_.worker_get_address(worker_, &address, &bytes);
-  if (status != UCS_OK) throw Error(status_of(status), fmt::format("wire ucx: UCX gives no address: {}", library_.status_string(status)));
+  if (status != UCS_OK)
+    throw Error(status_of(status), fmt::format("wire ucx: UCX gives no address: {}", library_.status_string(status)));
   Envelope envelope;
   envelope.kind = EnvelopeKind::address;
   envelope.version_code = library_.version_code;
@@ -151,24 +162,29 @@ void UcxWire::pack_address() {
   library_.worker_release_address(worker_, address);
 }
 
-/// UCX gets all ids at once: a message that comes before its handler was set then waits in the inbox instead of being dropped by UCX.
+/// UCX gets all ids at once: a message that comes before its handler was set then waits in the inbox instead of being
+/// dropped by UCX.
 void UcxWire::register_am_slots() {
   for (unsigned id = 0; id < am_slots_.size(); ++id) {
     am_slots_[id].wire = this;
     am_slots_[id].id = id;
     ucp_am_handler_param_t param{};
-    param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG | UCP_AM_HANDLER_PARAM_FIELD_FLAGS;
+    param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG |
+                       UCP_AM_HANDLER_PARAM_FIELD_FLAGS;
     param.id = id;
     param.cb = &UcxWire::on_am_arrived;
     param.arg = &am_slots_[id];
     param.flags = UCP_AM_FLAG_WHOLE_MSG;
     const ucs_status_t status = library_.worker_set_am_recv_handler(worker_, &param);
-    if (status != UCS_OK) throw Error(status_of(status), fmt::format("wire ucx: UCX refuses active message id {}: {}", id, library_.status_string(status)));
+    if (status != UCS_OK)
+      throw Error(status_of(status),
+                  fmt::format("wire ucx: UCX refuses active message id {}: {}", id, library_.status_string(status)));
   }
 }
 
 void UcxWire::prepare_params() noexcept {
-  constexpr std::uint32_t kCommon = UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  constexpr std::uint32_t kCommon =
+      UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   send_params_.op_attr_mask = kCommon;
   send_params_.cb.send = &UcxWire::on_sent;
   recv_params_.op_attr_mask = kCommon | UCP_OP_ATTR_FIELD_RECV_INFO;
@@ -184,7 +200,8 @@ void UcxWire::prepare_params() noexcept {
 }
 
 ucp_request_param_t& UcxWire::one_sided_params(UcxRequest& request, MemoryKind kind) noexcept {
-  one_sided_params_.op_attr_mask = UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  one_sided_params_.op_attr_mask =
+      UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   one_sided_params_.request = &request;
   one_sided_params_.memory_type = memory_type_of(kind);
   return one_sided_params_;
@@ -206,7 +223,8 @@ void UcxWire::on_endpoint_failed(void* endpoint, ucp_ep_h, ucs_status_t status) 
 
 Result<ucp_ep_h> UcxWire::create_endpoint(const ucp_address_t* address, UcxEndpoint& endpoint) noexcept {
   ucp_ep_params_t params{};
-  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.field_mask =
+      UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = address;
   params.err_handler.cb = &UcxWire::on_endpoint_failed;
   params.err_handler.arg = &endpoint;
@@ -216,7 +234,8 @@ Result<ucp_ep_h> UcxWire::create_endpoint(const ucp_address_t* address, UcxEndpo
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     status = library_.ep_create(worker_, &params, &handle);
     endpoint.peer_errors = status == UCS_OK;
-    if (status == UCS_ERR_UNREACHABLE) log::info("wire ucx: no transport to {:016x} reports failures; trying without", endpoint.owner);
+    if (status == UCS_ERR_UNREACHABLE)
+      log::info("wire ucx: no transport to {:016x} reports failures; trying without", endpoint.owner);
   }
   if (status == UCS_ERR_UNREACHABLE) {
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
@@ -224,7 +243,8 @@ Result<ucp_ep_h> UcxWire::create_endpoint(const ucp_address_t* address, UcxEndpo
     status = library_.ep_create(worker_, &params, &handle);
   }
   if (status == UCS_OK) return handle;
-  log::error("wire ucx: no endpoint to {:016x}: {}. Cure: check UCX_TLS and that the peer lives.", endpoint.owner, library_.status_string(status));
+  log::error("wire ucx: no endpoint to {:016x}: {}. Cure: check UCX_TLS and that the peer lives.", endpoint.owner,
+             library_.status_string(status));
   return status_of(status) == Status::in_progress ? Status::internal : status_of(status);
 }
 
@@ -235,13 +255,19 @@ Result<WireEndpoint*> UcxWire::connect(std::span<const std::byte> address) noexc
     return Status::invalid_argument;
   }
   if (envelope->version_code != library_.version_code && !mixed_versions_) {
-    log::error("wire ucx: the peer {:016x} runs UCX {}.{}.{}, this process {}: mixed versions abort inside UCX. Cure: use one version everywhere.", envelope->owner,
-               envelope->version_code >> 16, envelope->version_code >> 8 & 0xff, envelope->version_code & 0xff, library_.version);
+    log::error(
+        "wire ucx: the peer {:016x} runs UCX {}.{}.{}, this process {}: mixed versions abort inside UCX. Cure: use one "
+        "version everywhere.",
+        envelope->owner, envelope->version_code >> 16, envelope->version_code >> 8 & 0xff,
+        envelope->version_code & 0xff, library_.version);
     return Status::version_mismatch;
   }
   if ((envelope->detail != 0) != peer_errors_on_same_host_) {
-    log::error("wire ucx: the peer {:016x} was opened with peer_errors_on_same_host={}, this wire with {}: UCX aborts on such pairs. Cure: use one setting "
-               "everywhere.", envelope->owner, envelope->detail != 0, peer_errors_on_same_host_);
+    log::error(
+        "wire ucx: the peer {:016x} was opened with peer_errors_on_same_host={}, this wire with {}: UCX aborts on such "
+        "pairs. Cure: use one setting "
+        "everywhere.",
+        envelope->owner, envelope->detail != 0, peer_errors_on_same_host_);
     return Status::version_mismatch;
   }
   try {
@@ -284,7 +310,8 @@ void UcxWire::disconnect(WireEndpoint* endpoint) noexcept {
   } else if (mine->pending.first == nullptr) {
     closing = start_close(*mine, false);
   } else {
-    mine->closed = true;  // UCX cannot withdraw sends in this mode: they are given up below, the endpoint is left to the worker's end
+    mine->closed = true;  // UCX cannot withdraw sends in this mode: they are given up below, the endpoint is left to
+                          // the worker's end
   }
   // Also takes in what a dead peer had put into shared memory before it died, so that nothing of it can land later.
   for (int i = 0; i < kDisconnectProgressMost; ++i) {
@@ -313,7 +340,8 @@ void UcxWire::close_endpoints() noexcept {
   }
   const auto until = std::chrono::steady_clock::now() + kCloseMost;
   for (ucs_status_ptr_t answer : closing) {
-    while (library_.request_check_status(answer) == UCS_INPROGRESS && std::chrono::steady_clock::now() < until) library_.worker_progress(worker_);
+    while (library_.request_check_status(answer) == UCS_INPROGRESS && std::chrono::steady_clock::now() < until)
+      library_.worker_progress(worker_);
     library_.request_free(answer);
   }
 }
