@@ -45,7 +45,8 @@ class Op {
   Op(const Op&) = delete;
   Op& operator=(const Op&) = delete;
 
-  /// Sinks are used up: a record that is posted again needs them set again.
+  /// Sinks are used up, by the firing or by an outcome that the post returned: a record that is posted again needs them
+  /// set again.
   Completion source_free;  ///< For sends and puts.
   Completion delivered;    ///< For receives and gets; for sends it costs an acknowledgement by the peer.
 

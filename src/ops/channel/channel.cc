@@ -26,12 +26,25 @@ Result<Path> Channel::path_of(MemoryKind kind, std::size_t bytes) const noexcept
   return path;
 }
 
+namespace {
+
+/// An outcome that is known at once is not reported again: a record that is posted next must not fire the sinks of this
+/// post.
+Status told_at_once(Status status, Op& op) noexcept {
+  if (status == Status::in_progress) return status;
+  op.source_free = {};
+  op.delivered = {};
+  return status;
+}
+
+}  // namespace
+
 Status Channel::post_send(ConstBuffer source, Op& op) noexcept {
-  return endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_send(source, op);
+  return told_at_once(endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_send(source, op), op);
 }
 
 Status Channel::post_recv(Buffer landing, Op& op) noexcept {
-  return endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_recv(landing, op);
+  return told_at_once(endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_recv(landing, op), op);
 }
 
 }  // namespace brant

@@ -212,6 +212,19 @@ TEST(Channel, source_free_and_delivered_are_both_reported_once) {
   EXPECT_FALSE(op.pending());
 }
 
+TEST(Channel, a_record_can_be_posted_again_after_an_outcome_at_once) {
+  Pair pair;
+  int value = 4, got = 0, fired = 0;
+  Op op;
+  op.source_free = {[](void* self, const OpResult&) noexcept { ++*static_cast<int*>(self); }, &fired};
+  ASSERT_EQ(pair.left.post_send(ConstBuffer(&value, sizeof(int)), op), Status::ok);
+  ASSERT_EQ(pair.left.post_recv(Buffer(&got, sizeof(int)), op), Status::in_progress);
+  op.cancel();
+  pair.job.run(20);
+  EXPECT_EQ(fired, 0);
+  EXPECT_FALSE(op.pending());
+}
+
 TEST(Channel, a_sender_that_runs_ahead_is_held_back_and_loses_nothing) {
   Pair pair;
   constexpr std::size_t kMessages = 1000;
