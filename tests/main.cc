@@ -7,11 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#ifdef __SANITIZE_ADDRESS__
-// UCX 1.22 keeps what an endpoint had allocated for its peer when the peer was killed before the connection stood.
-extern "C" const char* __lsan_default_suppressions() { return "leak:ucs_posix_memalign\n"; }
-#endif
-
 namespace {
 
 // The rank as the starter of this process announced it; null in a test of one process.
