@@ -13,7 +13,9 @@
 #include "port/wire/ucx/open.h"
 
 /// UCX keeps its own records of transfers that will never end; they are not ours to free.
-extern "C" [[gnu::visibility("default")]] const char* __lsan_default_suppressions() { return "leak:libucp\nleak:libucs\nleak:libuct\n"; }
+extern "C" [[gnu::visibility("default")]] const char* __lsan_default_suppressions() {
+  return "leak:libucp\nleak:libucs\nleak:libuct\n";
+}
 
 namespace brant::port::test {
 namespace {
@@ -81,8 +83,9 @@ class WireKill : public testing::TestWithParam<bool> {
       EXPECT_EQ(other->finished(), 0u);
     }
   }
-  /// A process that dies while it writes into a slot of our shared receive queue blocks that queue for good: a property of UCX (docs/gotchas/ucx.md). With
-  /// failure reports all bulk data goes that way, so it does happen, and this adapter can only say so.
+  /// A process that dies while it writes into a slot of our shared receive queue blocks that queue for good: a property
+  /// of UCX (docs/gotchas/ucx.md). With failure reports all bulk data goes that way, so it does happen, and this
+  /// adapter can only say so.
   void note_whether_we_are_blocked() {
     std::vector<std::byte> out(64), in(64);
     Tracked sent, received;

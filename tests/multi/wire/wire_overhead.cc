@@ -1,6 +1,8 @@
-// What the adapter adds to UCX: 8-byte tagged messages within one thread, first on raw UCX, then on the Wire interface, by turns.
+// What the adapter adds to UCX: 8-byte tagged messages within one thread, first on raw UCX, then on the Wire interface,
+// by turns.
 //   wire_overhead [ROUNDS]
-// Both run the same pattern (post the receive, send, progress until both are done) on two workers of one process with the same UCX settings.
+// Both run the same pattern (post the receive, send, progress until both are done) on two workers of one process with
+// the same UCX settings.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -98,7 +100,8 @@ class OnWire {
       sent.on_complete = received.on_complete = [](WireOp&) noexcept {};
       Status receiving = right_->tag_recv(1, ~std::uint64_t{0}, Buffer{&in_, 8, MemoryKind::host}, received);
       Status sending = left_->tag_send(to_right_, 1, ConstBuffer{&out_, 8, MemoryKind::host}, sent);
-      while ((receiving == Status::in_progress && received.request != nullptr) || (sending == Status::in_progress && sent.request != nullptr)) {
+      while ((receiving == Status::in_progress && received.request != nullptr) ||
+             (sending == Status::in_progress && sent.request != nullptr)) {
         right_->progress();
         right_->deliver(8);
         left_->progress();
