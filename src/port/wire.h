@@ -104,8 +104,9 @@ class Wire {
   virtual Result<WireEndpoint*> connect(std::span<const std::byte> address) noexcept = 0;
 
   /// Gives an endpoint up because its peer is dead or because the job ends. Operations pending on it complete with
-  /// `canceled` in the next `deliver`; their buffers are no longer touched from then on. Afterwards the endpoint must
-  /// not be used.
+  /// `canceled` in the next `deliver`. Towards a dead peer their buffers are no longer touched from then on; towards
+  /// one that lives an adapter may still read the sources (the gotchas page of the adapter says), so agree with it
+  /// first or keep them until the wire is closed. Afterwards the endpoint must not be used.
   virtual void disconnect(WireEndpoint* endpoint) noexcept = 0;
 
   /// Sends `source` to whoever receives `tag`. Done or completed means: the source buffer is free.

@@ -18,10 +18,9 @@ namespace brant::port {
 struct UcxOptions {
   /// Asks UCX for wake-up file descriptors (`arm`, `event_fd`). Costs nothing measurable on shared memory.
   bool sleep = true;
-  /// Which endpoints use UCX's own failure reports. With peers of other hosts they are needed (a broken TCP connection
-  /// would otherwise end the process) and always used. On one host they cost the zero-copy path (cma), so that bulk
-  /// data passes through the receiver's queue; the core watches same-host peers itself. Must be the same in all
-  /// processes; docs/gotchas/ucx.md has the measurements.
+  /// Use UCX's own failure reports on this host too (endpoints to other hosts always do). They cost the zero-copy path
+  /// (cma): bulk data then passes through the receiver's shared queue, which a process that dies in the act blocks for
+  /// good. The core watches same-host peers itself. Must be the same in all processes; see docs/gotchas/ucx.md.
   bool peer_errors_on_same_host = false;
   /// Accept peers that run another UCX version. UCX may abort the process then; for experiments only.
   bool mixed_versions = false;
