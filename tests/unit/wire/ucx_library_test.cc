@@ -38,6 +38,22 @@ TEST_F(UcxLibrary, a_wrong_path_says_what_was_tried_and_the_cure) {
   EXPECT_EXIT(load("/nowhere/at/all"), testing::ExitedWithCode(kNotFound), "/nowhere/at/all/lib/libucp.so.0.*Cure:");
 }
 
+TEST_F(UcxLibrary, a_second_attempt_gives_the_same_reason) {
+  const auto twice = [] {
+    ::setenv("BRANT_UCX", "/nowhere/at/all", 1);
+    std::string reasons[2];
+    for (std::string& reason : reasons) {
+      try {
+        ucx_version();
+      } catch (const Error& error) {
+        reason = error.what();
+      }
+    }
+    std::_Exit(!reasons[0].empty() && reasons[0] == reasons[1] ? 0 : 1);
+  };
+  EXPECT_EXIT(twice(), testing::ExitedWithCode(0), "");
+}
+
 TEST_F(UcxLibrary, a_file_that_is_no_library_is_refused) {
   const auto file = std::filesystem::temp_directory_path() / ("brant_no_ucx_" + std::to_string(::getpid()));
   std::ofstream(file) << "not a library";

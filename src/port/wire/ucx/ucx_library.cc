@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -227,8 +228,21 @@ UcxLibrary load() {
 }  // namespace
 
 const UcxLibrary& ucx_library() {
-  static const UcxLibrary library = load();
-  return library;
+  // A failure is remembered too: what a second attempt finds mapped is what the first one left behind, and its text
+  // would mislead.
+  struct Outcome {
+    std::optional<UcxLibrary> library;
+    std::optional<Error> error;
+  };
+  static const Outcome outcome = [] {
+    try {
+      return Outcome{load(), std::nullopt};
+    } catch (const Error& error) {
+      return Outcome{std::nullopt, error};
+    }
+  }();
+  if (outcome.error) throw *outcome.error;
+  return *outcome.library;
 }
 
 }  // namespace brant::port::ucx

@@ -45,26 +45,27 @@ UcxRemoteMemory::~UcxRemoteMemory() {
 
 Result<WireSegment*> UcxRemoteMemory::map(const ucp_mem_map_params_t& params, MemoryKind kind) noexcept {
   try {
-    auto segment = std::make_unique<UcxSegment>();
-    segments_.reserve(segments_.size() + 1);
-    ucs_status_t status = wire_.library().mem_map(wire_.context(), &params, &segment->handle);
+    segments_.push_back(std::make_unique<UcxSegment>());
+    UcxSegment& segment = *segments_.back();
+    ucs_status_t status = wire_.library().mem_map(wire_.context(), &params, &segment.handle);
     if (status != UCS_OK) {
       log::error("wire ucx: UCX does not register {} bytes of {} memory: {}", params.length, memory_kind_name(kind),
                  wire_.library().status_string(status));
+      segments_.pop_back();
       return status_of(status);
     }
     ucp_mem_attr_t attributes{};
     attributes.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_LENGTH;
-    status = wire_.library().mem_query(segment->handle, &attributes);
+    status = wire_.library().mem_query(segment.handle, &attributes);
     if (status != UCS_OK) {
-      wire_.library().mem_unmap(wire_.context(), segment->handle);
+      wire_.library().mem_unmap(wire_.context(), segment.handle);
+      segments_.pop_back();
       return status_of(status);
     }
     // UCX rounds an allocation up; what the caller asked for is what peers may touch.
     void* base = params.address != nullptr ? params.address : attributes.address;
-    segment->memory = Buffer{base, params.length, kind};
-    segments_.push_back(std::move(segment));
-    return reinterpret_cast<WireSegment*>(segments_.back().get());
+    segment.memory = Buffer{base, params.length, kind};
+    return reinterpret_cast<WireSegment*>(&segment);
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }
@@ -139,19 +140,22 @@ Result<WireKey*> UcxRemoteMemory::import_key(WireEndpoint* endpoint, std::span<c
   }
   try {
     const std::vector<std::byte> body(packed.begin() + sizeof(Envelope), packed.end());
-    auto key = std::make_unique<UcxKey>();
-    keys_.reserve(keys_.size() + 1);
-    const ucs_status_t status = wire_.library().ep_rkey_unpack(to->handle, body.data(), &key->handle);
-    if (status != UCS_OK) return status_of(status);
-    key->endpoint = to;
-    key->base = envelope->base;
-    key->bytes = envelope->bytes;
-    key->kind = static_cast<MemoryKind>(envelope->detail);
+    keys_.push_back(std::make_unique<UcxKey>());
+    UcxKey& key = *keys_.back();
+    const ucs_status_t status = wire_.library().ep_rkey_unpack(to->handle, body.data(), &key.handle);
+    if (status != UCS_OK) {
+      keys_.pop_back();
+      return status_of(status);
+    }
+    key.endpoint = to;
+    key.base = envelope->base;
+    key.bytes = envelope->bytes;
+    key.kind = static_cast<MemoryKind>(envelope->detail);
     void* local = nullptr;
-    if (host_accessible(key->kind) && wire_.library().rkey_ptr(key->handle, key->base, &local) == UCS_OK)
-      key->mapped = static_cast<std::byte*>(local);
-    keys_.push_back(std::move(key));
-    return reinterpret_cast<WireKey*>(keys_.back().get());
+    if (host_accessible(key.kind) && wire_.library().rkey_ptr(key.handle, key.base, &local) == UCS_OK) {
+      key.mapped = static_cast<std::byte*>(local);
+    }
+    return reinterpret_cast<WireKey*>(&key);
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }

@@ -36,12 +36,12 @@ bool UcxRequestPool::grow() noexcept {
     Block block{std::unique_ptr<std::byte, FreeBlock>(
                     static_cast<std::byte*>(::operator new[](count * stride, std::align_val_t{kAlign}))),
                 count};
+    blocks_.push_back(std::move(block));  // before the first request is lent: this may throw
     for (std::size_t i = 0; i < count; ++i) {
-      auto* request = new (block.memory.get() + i * stride + front_bytes_) UcxRequest{};
+      auto* request = new (blocks_.back().memory.get() + i * stride + front_bytes_) UcxRequest{};
       request->wire = &wire_;
       give(*request);
     }
-    blocks_.push_back(std::move(block));
   } catch (const std::bad_alloc&) {
     log::warn("wire ucx: no memory for more than {} operations in flight", requests_);
     return free_ != nullptr;

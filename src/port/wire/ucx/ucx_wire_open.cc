@@ -271,19 +271,21 @@ Result<WireEndpoint*> UcxWire::connect(std::span<const std::byte> address) noexc
     return Status::version_mismatch;
   }
   try {
-    auto endpoint = std::make_unique<UcxEndpoint>();
-    endpoint->wire = this;
-    endpoint->owner = envelope->owner;
-    endpoint->to_self = envelope->owner == owner_;
-    endpoint->peer_errors = peer_errors_on_same_host_ || envelope->base != host_;
-    endpoints_.reserve(endpoints_.size() + 1);
     // A copy: UCX wants its address aligned.
     const std::vector<std::byte> body(address.begin() + sizeof(Envelope), address.end());
-    const Result<ucp_ep_h> handle = create_endpoint(reinterpret_cast<const ucp_address_t*>(body.data()), *endpoint);
-    if (!handle) return handle.status();
-    endpoint->handle = *handle;
-    endpoints_.push_back(std::move(endpoint));
-    return reinterpret_cast<WireEndpoint*>(endpoints_.back().get());
+    endpoints_.push_back(std::make_unique<UcxEndpoint>());
+    UcxEndpoint& endpoint = *endpoints_.back();
+    endpoint.wire = this;
+    endpoint.owner = envelope->owner;
+    endpoint.to_self = envelope->owner == owner_;
+    endpoint.peer_errors = peer_errors_on_same_host_ || envelope->base != host_;
+    const Result<ucp_ep_h> handle = create_endpoint(reinterpret_cast<const ucp_address_t*>(body.data()), endpoint);
+    if (!handle) {
+      endpoints_.pop_back();
+      return handle.status();
+    }
+    endpoint.handle = *handle;
+    return reinterpret_cast<WireEndpoint*>(&endpoint);
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }
