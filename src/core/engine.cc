@@ -11,7 +11,9 @@
 namespace brant {
 namespace {
 
-constexpr unsigned kDeliverLimit = 256;        // handlers and network completions in one progress call
+constexpr unsigned kDeliverLimit = 256;  // handlers and network completions in one progress call
+// A look at the links costs some nanoseconds, one at the network library ten times that: looks and records between.
+constexpr unsigned kWireTurn = 8;
 constexpr unsigned kFireLimit = 256;           // user completions in one progress call
 constexpr unsigned kPeerCheckInterval = 1024;  // idle progress calls between looks at the clock
 constexpr unsigned kBusyWeight =
@@ -31,6 +33,7 @@ Engine::Engine(port::Adapters adapters, const Options& options) : adapters_(std:
     wire().set_am_handler(id, &Engine::hold_message, &am_slots_[id]);
   }
   if (wire().capabilities().can_sleep) waiter_.add(wire().event_fd());
+  if (adapters_.links) waiter_.add(adapters_.links->event_fd());
   waiter_.add(detector_.event_fd());
   const std::vector<std::byte> record = pack(make_peer_record(adapters_));
   const Status status = boot().put("brant.peer", record);
@@ -47,6 +50,7 @@ Engine::~Engine() {
   }
   while (wire().deliver(kDeliverLimit) != 0) {
   }
+  for (unsigned service = 0; service < port::Links::kServices; ++service) claim_link(service, nullptr, nullptr);
   services_.clear();
 }
 
@@ -71,6 +75,29 @@ void Engine::exchange() {
     peer.same_host = records[rank].host_id == records[self].host_id;
     peer.same_process = rank == self;
     peer.record = records[rank];
+  }
+  attach_links();
+  // Once all have attached, the two ends of every pair see alike whether they have a link.
+  status = boot().fence(options_.boot_timeout);
+  if (status != Status::ok) {
+    throw Error(status, fmt::format("rank {} of {}: a process was lost during start: {}. {}", job().rank, job().size,
+                                    status_text(status), boot().last_error()));
+  }
+}
+
+void Engine::attach_links() noexcept {
+  if (!adapters_.links) return;
+  const Peer& self = peers_[static_cast<std::size_t>(job().rank)];
+  const auto here = [&](const Peer& peer) { return peer.same_host && !peer.record.link_address.empty(); };
+  const auto own_place = std::count_if(peers_.begin(), peers_.begin() + job().rank, here);
+  unsigned place = 0;
+  for (const Peer& peer : peers_) {
+    if (!here(peer)) continue;
+    if (&peer != &self) {
+      static_cast<void>(
+          adapters_.links->attach(peer.rank.value, static_cast<unsigned>(own_place), place, peer.record.link_address));
+    }
+    ++place;
   }
 }
 
@@ -110,6 +137,13 @@ Peer& Engine::peer(Rank rank) {
                             peer.record.pid, wire().capabilities().version, status_text(endpoint.status())));
   }
   peer.endpoint = *endpoint;
+  if (adapters_.links && !peer.same_process) peer.link = adapters_.links->link(rank.value);
+  return peer;
+}
+
+Peer& Engine::linked_peer(int rank) noexcept {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  if (peer.link == nullptr) peer.link = adapters_.links->link(rank);
   return peer;
 }
 
@@ -253,12 +287,15 @@ void Engine::lose(Peer& peer) noexcept {
   if (peer.lost) return;
   // What it sent before it died already lies in our memory: let it arrive first.
   for (int round = 0; round < 64; ++round) {
-    if (wire().progress() + wire().deliver(kDeliverLimit) == 0 && round > 3) break;
+    unsigned events = wire().progress() + wire().deliver(kDeliverLimit);
+    if (adapters_.links) events += adapters_.links->poll();
+    if (events == 0 && round > 3) break;
   }
   log::info("rank {} (pid {}) is gone", peer.rank.value, peer.record.pid);
   peer.lost = true;
   wire().disconnect(peer.endpoint);
   peer.endpoint = nullptr;
+  if (adapters_.links) adapters_.links->drop(peer.rank.value);
   while (PeerOp* op = peer.outstanding.pop_front()) op->lost(*op);
 }
 
@@ -280,8 +317,14 @@ Status Engine::post(void (*function)(void*) noexcept, void* context) noexcept {
 }
 
 unsigned Engine::progress() noexcept {
-  unsigned events = wire().progress();
-  events += wire().deliver(kDeliverLimit);
+  unsigned events = 0;
+  if (adapters_.links) events = adapters_.links->poll();
+  wire_turn_ += 1 + events;
+  if (!adapters_.links || wire_turn_ >= kWireTurn) {
+    wire_turn_ = 0;
+    events += wire().progress();
+    events += wire().deliver(kDeliverLimit);
+  }
   for (Poller* poller = pollers_.front(); poller != nullptr;) {
     Poller* following = PollerList::next(*poller);  // it may detach itself
     events += poller->poll();
@@ -306,7 +349,10 @@ unsigned Engine::progress() noexcept {
 
 bool Engine::may_sleep() noexcept {
   if (!options_.sleep || !pollers_.empty() || !ready_.empty()) return false;
-  return !wire().capabilities().can_sleep || wire().arm();
+  if (adapters_.links && !adapters_.links->arm()) return false;
+  if (!wire().capabilities().can_sleep || wire().arm()) return true;
+  wire_turn_ = kWireTurn;  // it has something to do: the next progress looks at it
+  return false;
 }
 
 Status Engine::wait(bool (*done)(void*) noexcept, void* context, std::chrono::nanoseconds timeout) noexcept {

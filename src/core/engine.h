@@ -35,6 +35,7 @@ struct Peer {
   Rank rank;
   PeerRecord record;
   port::WireEndpoint* endpoint = nullptr;  ///< Null until the first use.
+  port::Link* link = nullptr;              ///< From the first use on; null if the two share no memory.
   bool same_host = false;
   bool same_process = false;
   bool lost = false;
@@ -58,6 +59,8 @@ class OpOwner {
     op.owner_ = this;
     op.due_ = 0;
   }
+  /// False once the caller took its record back (`Op::detach`): its buffers may be gone.
+  [[nodiscard]] bool observed() const noexcept { return op_ != nullptr; }
 
  private:
   friend class Engine;
@@ -123,6 +126,8 @@ class Engine {
 
   /// Connects on first use. Throws invalid_argument for a rank outside the job, peer_lost if the process is gone.
   Peer& peer(Rank rank);
+  /// The peer that a link record came from. Does not connect.
+  Peer& linked_peer(int rank) noexcept;
   void add_outstanding(Peer& peer, PeerOp& op) noexcept { peer.outstanding.push_back(op); }
   /// The network failed towards this peer: it is given up in the next progress, as if its process had died.
   void suspect(Peer& peer) noexcept {
@@ -142,6 +147,11 @@ class Engine {
   /// Takes over active messages of this id; those that came before are handed over now. The handler sees complete
   /// headers; payloads of held messages are refused above `am_eager_bytes_max`.
   void claim_am(unsigned id, port::AmHandler handler, void* context);
+
+  /// Takes over the link records of this service. Nothing happens where no memory is shared.
+  void claim_link(unsigned service, port::LinkHandler handler, void* context) noexcept {
+    if (adapters_.links) adapters_.links->set_handler(service, handler, context);
+  }
 
   /// Both may be repeated, and called from `Poller::poll`.
   void attach(Poller& poller) noexcept {
@@ -187,6 +197,7 @@ class Engine {
     unsigned id = 0;
   };
 
+  void attach_links() noexcept;
   static void hold_message(void* slot, port::AmMessage& message) noexcept;
   void check_peers() noexcept;
   void lose(Peer& peer) noexcept;
@@ -210,6 +221,7 @@ class Engine {
   std::vector<std::pair<const char*, std::unique_ptr<Service>>> services_;
   unsigned spin_limit_;
   unsigned calls_since_check_ = 0;
+  unsigned wire_turn_ = 0;
   TimePoint next_peer_check_{};
   bool suspects_ = false;
 };

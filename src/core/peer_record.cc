@@ -13,7 +13,7 @@
 namespace brant {
 namespace {
 
-constexpr std::uint32_t kRecordMagic = 0x62726e01;  // "brn", layout 1
+constexpr std::uint32_t kRecordMagic = 0x62726e02;  // "brn", layout 2
 
 std::string link_text(const char* path) {
   std::array<char, 256> text{};
@@ -40,6 +40,10 @@ PeerRecord make_peer_record(const port::Adapters& adapters) {
   record.pid = ::getpid();
   const auto address = adapters.wire->address();
   record.wire_address.assign(address.begin(), address.end());
+  if (adapters.links) {
+    const auto link = adapters.links->address();
+    record.link_address.assign(link.begin(), link.end());
+  }
   return record;
 }
 
@@ -52,6 +56,7 @@ std::vector<std::byte> pack(const PeerRecord& record) {
   writer.text(record.device_id);
   writer.number(static_cast<std::int64_t>(record.pid));
   writer.run(record.wire_address);
+  writer.run(record.link_address);
   return writer.bytes();
 }
 
@@ -66,6 +71,8 @@ PeerRecord unpack_peer_record(int rank, std::span<const std::byte> packed) {
   record.pid = static_cast<pid_t>(reader.number<std::int64_t>());
   const auto address = reader.run();
   record.wire_address.assign(address.begin(), address.end());
+  const auto link = reader.run();
+  record.link_address.assign(link.begin(), link.end());
   if (magic != kRecordMagic || reader.failed()) {
     throw Error(Status::version_mismatch,
                 fmt::format("rank {} runs another version of brant: start all processes with one installation", rank));

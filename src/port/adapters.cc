@@ -7,6 +7,7 @@
 #include "port/boot/select.h"
 #include "port/memory/devices.h"
 #include "port/wire/loopback/loopback.h"
+#include "port/wire/peer/open.h"
 #include "port/wire/ucx/open.h"
 
 namespace brant::port {
@@ -59,6 +60,7 @@ Adapters open_adapters(const AdapterRequest& request) {
   device.share_gpu = request.share_gpu;
   adapters.device = open_device(device);
   adapters.wire = open_wire(request, job);
+  if (job.local_size > 1) adapters.links = open_peer_links(static_cast<std::uint32_t>(job.local_size));
   return adapters;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "port/boot.h"
+#include "port/link.h"
 #include "port/memory.h"
 #include "port/wire.h"
 
@@ -14,6 +15,7 @@ struct Adapters {
   std::unique_ptr<Boot> boot;
   std::unique_ptr<Device> device;
   std::unique_ptr<Wire> wire;
+  std::unique_ptr<Links> links;  ///< Null where no memory can be shared, and with a single process.
 };
 
 enum class Gpu { automatic, none, emulated, cuda };

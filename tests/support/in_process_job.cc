@@ -1,6 +1,7 @@
 #include "support/in_process_job.h"
 
 #include "port/memory/devices.h"
+#include "port/wire/peer/open.h"
 
 namespace brant::test {
 namespace {
@@ -20,6 +21,7 @@ InProcessJob::InProcessJob(const JobOptions& options) : network_(options.network
     adapters.boot = std::make_unique<SharedBoot>(values, rank, options.ranks);
     adapters.device = make_device(options.gpu);
     adapters.wire = network_.open_wire();
+    if (options.links) adapters.links = port::open_peer_links(static_cast<std::uint32_t>(options.ranks));
     if (options.wrap) adapters.wire = options.wrap(rank, std::move(adapters.wire));
     runtimes_.push_back(std::make_unique<Runtime>(std::move(adapters), options.runtime));
   }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/env.h"
 #include "brant/core/runtime.h"
 #include "port/adapters.h"
 #include "port/wire/loopback/loopback.h"
@@ -50,6 +51,9 @@ struct JobOptions {
   GpuChoice gpu = GpuChoice::none;  ///< none or emulated.
   port::LoopbackOptions network;
   RuntimeOptions runtime;
+  /// The ranks share memory, as the processes of one host do. By default as the test program was told: the same tests
+  /// run with and without (BRANT_TEST_LINKS=1).
+  bool links = env_bool("BRANT_TEST_LINKS", false);
   /// Wraps a rank's wire, for faults.
   std::function<std::unique_ptr<port::Wire>(int rank, std::unique_ptr<port::Wire>)> wrap;
 };

@@ -12,12 +12,21 @@ namespace {
 constexpr std::uint64_t kTellEveryMessages = kWindowMessages / 4;
 constexpr std::uint64_t kTellEveryBytes = kWindowBytes / 8;
 
-Transfer& owner_of(port::WireOp& wire) noexcept { return *static_cast<Transfer::WireStep&>(wire).owner; }
-
 }  // namespace
 
 ChannelEndpoint::ChannelEndpoint(ChannelTable& table, Peer& peer, ChannelId id, unsigned side, Path forced) noexcept
-    : table_(table), peer_(peer), id_(id), side_(side), forced_(forced) {}
+    : table_(table), peer_(peer), id_(id), side_(side), forced_(forced) {
+  use_link();
+}
+
+void ChannelEndpoint::use_link() noexcept {
+  if (peer_.link != nullptr && link_sender_ == nullptr) {
+    LinkPump& pump = table_.pump(peer_);
+    link_sender_ = std::make_unique<LinkSender>(*this, pump);
+    link_receiver_ = std::make_unique<LinkReceiver>(*this, pump, table_.arrivals());
+  }
+  linked_ = link_sender_ != nullptr && forced_ != Path::ucx;
+}
 
 Engine& ChannelEndpoint::engine() noexcept { return table_.engine(); }
 
@@ -35,6 +44,7 @@ Status ChannelEndpoint::choose(MemoryKind kind, std::size_t bytes, Path& path) n
   query.locality = peer_.same_process ? Locality::same_process
                    : peer_.same_host  ? Locality::same_host
                                       : Locality::other_host;
+  query.shm_open = linked_;
   query.wire_takes_kind = engine().wire().capabilities().takes(kind);
   query.forced = forced_;
   const PathChoice choice = choose_path(query);
@@ -111,9 +121,9 @@ Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
     attach(*transfer, op);
     return status;
   }
-  if (status == Status::ok) {
+  if (status == Status::ok || status == Status::truncated) {
     op.result.bytes = source.bytes;
-    if (transfer->acknowledged) {
+    if (status == Status::ok && transfer->acknowledged) {
       attach(*transfer, op);
       transfer->stage = TransferStage::awaiting_ack;
       engine().report(*transfer, Moment::source_free, {Status::ok, source.bytes});
@@ -128,7 +138,7 @@ Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
 Status ChannelEndpoint::begin_send(Transfer& transfer) noexcept {
   transfer.number = window_.take(transfer.source.bytes);
   under_way_.push_back(transfer);
-  Counters& counters = engine().counters();
+  count_send(transfer, 1);
   Status status = Status::ok;
   const bool through_stage =
       transfer.path == Path::staged && !host_accessible(transfer.source.kind) && transfer.source.bytes != 0;
@@ -143,25 +153,23 @@ Status ChannelEndpoint::begin_send(Transfer& transfer) noexcept {
     }
     if (status == Status::ok) status = Status::in_progress;
   } else {
-    status = put_on_wire(transfer, transfer.source);
+    status = carry(transfer, transfer.source);
   }
-  if (status != Status::ok && status != Status::in_progress) {
+  if (status != Status::ok && status != Status::in_progress && status != Status::truncated) {
+    count_send(transfer, -1);
     window_.give_back_last();
     under_way_.remove(transfer);
     return status;
   }
-  const auto path = static_cast<std::size_t>(transfer.path);
-  ++counters.sends[path];
-  counters.bytes_sent[path] += transfer.source.bytes;
   ++counts_.sent;
   return status;
 }
 
-Status ChannelEndpoint::put_on_wire(Transfer& transfer, ConstBuffer bytes) noexcept {
-  transfer.stage = TransferStage::on_wire;
-  const tag::Type type = transfer.acknowledged ? tag::Type::channel_acknowledged : tag::Type::channel;
-  const std::uint64_t tag = tag::channel(type, id_, side_, static_cast<std::uint32_t>(transfer.number));
-  return engine().wire().tag_send(peer_.endpoint, tag, bytes, transfer.wire);
+void ChannelEndpoint::count_send(const Transfer& transfer, int sign) noexcept {
+  const auto path = static_cast<std::size_t>(transfer.path);
+  const auto once = static_cast<std::uint64_t>(sign);  // -1 wraps, and so does the sum
+  engine().counters().sends[path] += once;
+  engine().counters().bytes_sent[path] += once * transfer.source.bytes;
 }
 
 bool ChannelEndpoint::source_freed(Transfer& transfer) noexcept {
@@ -191,6 +199,10 @@ void ChannelEndpoint::start_waiting() noexcept {
       source_freed(*transfer);
       continue;
     }
+    if (status == Status::truncated) {
+      end_send(*transfer, status);
+      continue;
+    }
     engine().finish(*transfer, {status, 0});
     release(*transfer);
   }
@@ -207,13 +219,17 @@ void ChannelEndpoint::acknowledge_sends(std::uint64_t prefix) noexcept {
   start_waiting();
 }
 
+void ChannelEndpoint::note_truncated(std::uint64_t number) noexcept {
+  ++counts_.truncated;
+  log::warn("channel {} to rank {}: message {} was longer than the receive buffer there and was truncated", id_.value,
+            peer_.rank.value, number);
+}
+
 void ChannelEndpoint::on_control(const ChannelControl& control) noexcept {
   if (control.kind == ChannelControl::Kind::truncated) {
-    ++counts_.truncated;
+    note_truncated(control.number);
     Transfer* found = under_way_.front();
     while (found != nullptr && found->number != control.number) found = under_way_.next(*found);
-    log::warn("channel {} to rank {}: message {} was longer than the receive buffer there and was truncated", id_.value,
-              peer_.rank.value, control.number);
     if (found != nullptr && found->stage == TransferStage::awaiting_ack) {
       end_send(*found, Status::truncated);
     } else if (found != nullptr) {
@@ -245,13 +261,9 @@ Status ChannelEndpoint::post_recv(Buffer landing, Op& op) noexcept {
   }
   status = begin_receive(*transfer);
   if (status == Status::in_progress) {
-    if (peer_.lost) {
-      // Only what had arrived before the death can still be received; it would have matched at once.
-      transfer->outcome = Status::peer_lost;
-      engine().wire().cancel(transfer->wire);
-    }
-    transfer->own(engine(), op);
-    if (!peer_.lost) engine().add_outstanding(peer_, *transfer);
+    attach(*transfer, op);
+    // Only what had arrived before the death can still be received; it would have matched at once.
+    if (peer_.lost) withdraw(*transfer, Status::peer_lost);
     return status;
   }
   op.result.bytes = transfer->wire.bytes;
@@ -269,9 +281,7 @@ Status ChannelEndpoint::begin_receive(Transfer& transfer) noexcept {
     target = Buffer(lease->data, transfer.landing.bytes, MemoryKind::pinned);
   }
   transfer.stage = TransferStage::on_wire;
-  const std::uint64_t tag =
-      tag::channel(tag::Type::channel, id_, 1 - side_, static_cast<std::uint32_t>(transfer.number));
-  const Status status = engine().wire().tag_recv(tag, tag::kChannelReceiveMask, target, transfer.wire);
+  const Status status = linked_ ? link_receiver_->receive(transfer, target) : tag_recv(transfer, target);
   if (status == Status::in_progress) return status;
   transfer.wire.status = status;
   return landed_on_wire(transfer);
@@ -303,10 +313,10 @@ void ChannelEndpoint::consumed(Transfer& transfer, Status status) noexcept {
   ++engine().counters().receives[path];
   ++counts_.received;
   if (status == Status::truncated) {
-    send_control(ChannelControl::Kind::truncated, transfer.number);
+    if (!transfer.link.sender_knows) send_control(ChannelControl::Kind::truncated, transfer.number);
     return;
   }
-  if (tag::type_of(transfer.wire.tag) == tag::Type::channel_acknowledged) {
+  if (transfer.acknowledged || tag::type_of(transfer.wire.tag) == tag::Type::channel_acknowledged) {
     wanted_prefix_ = std::max(wanted_prefix_, transfer.number + 1);
   }
   const std::uint64_t prefix = landed_.prefix();
@@ -319,28 +329,35 @@ void ChannelEndpoint::consumed(Transfer& transfer, Status status) noexcept {
 void ChannelEndpoint::send_control(ChannelControl::Kind kind, std::uint64_t number) noexcept {
   told_prefix_ = landed_.prefix();
   bytes_since_told_ = 0;
-  table_.send_control(peer_, {kind, id_.value, side_, engine().job().rank, told_prefix_, number});
+  table_.send_control(peer_, {kind, id_.value, side_, engine().job().rank, 0, told_prefix_, number});
 }
 
 // Steps that complete later
 // ----------------------------------------------------------------------------------------------------
 
 void ChannelEndpoint::on_wire_done(port::WireOp& wire) noexcept {
-  Transfer& transfer = owner_of(wire);
-  ChannelEndpoint& self = transfer.endpoint;
+  Transfer& transfer = *static_cast<Transfer::WireStep&>(wire).owner;
+  transfer.endpoint.carried(transfer);
+}
+
+void ChannelEndpoint::carried(Transfer& transfer) noexcept {
   if (!transfer.is_send) {
-    const Status status = self.landed_on_wire(transfer);
+    const Status status = landed_on_wire(transfer);
     if (status == Status::in_progress) return;
-    if (status != Status::ok && status != Status::truncated) self.returned_numbers_.push_back(transfer.number);
-    self.end_receive(transfer, self.final_status(transfer, status));
+    if (status != Status::ok && status != Status::truncated) {
+      returned_numbers_.push_back(transfer.number);
+      if (linked_) link_receiver_->on_withdrawn_elsewhere(transfer);
+    }
+    end_receive(transfer, final_status(transfer, status));
     return;
   }
-  if (wire.status == Status::ok && transfer.outcome == Status::ok) {
-    self.source_freed(transfer);
+  const Status carried = transfer.wire.status;
+  if (carried == Status::ok && transfer.outcome == Status::ok) {
+    source_freed(transfer);
   } else {
-    self.end_send(transfer, self.final_status(transfer, wire.status == Status::ok ? transfer.outcome : wire.status));
+    end_send(transfer, final_status(transfer, carried == Status::ok ? transfer.outcome : carried));
   }
-  self.start_waiting();
+  start_waiting();
 }
 
 void ChannelEndpoint::on_copied(StageCopy& copy, Status status) noexcept {
@@ -353,7 +370,7 @@ void ChannelEndpoint::on_copied(StageCopy& copy, Status status) noexcept {
   }
   if (status == Status::ok && self.peer_.lost) status = Status::peer_lost;
   if (status == Status::ok) {
-    status = self.put_on_wire(transfer, ConstBuffer(transfer.lease.data, transfer.source.bytes, MemoryKind::pinned));
+    status = self.carry(transfer, ConstBuffer(transfer.lease.data, transfer.source.bytes, MemoryKind::pinned));
     if (status == Status::in_progress) return;
   }
   if (status == Status::ok) {
@@ -376,12 +393,17 @@ void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
       release(transfer);
       return;
     case TransferStage::awaiting_ack:
-      if (why == Status::peer_lost) end_send(transfer, why);
+      if (why != Status::canceled) end_send(transfer, why);
       return;
     case TransferStage::copying: return;  // ends by itself, and sees then that the peer is gone
     case TransferStage::on_wire:
-      if (transfer.is_send) return;  // a lost peer's sends are ended by the wire's disconnect
+      if (transfer.is_send) {
+        // A lost peer's sends over the network are ended by the wire's disconnect.
+        if (why != Status::canceled && linked_ && link_sender_->withdraw(transfer)) end_send(transfer, why);
+        return;
+      }
       transfer.outcome = why;
+      if (linked_ && link_receiver_->withdraw(transfer, why != Status::canceled)) return;
       if (why == Status::peer_lost) {
         engine().wire().abandon(transfer.wire);
       } else {
@@ -393,13 +415,23 @@ void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
 
 void ChannelEndpoint::close() noexcept {
   closed_ = true;
-  table_.send_control(peer_, {ChannelControl::Kind::closed, id_.value, side_, engine().job().rank, 0, 0});
-  while (Transfer* transfer = waiting_.front()) withdraw(*transfer, Status::canceled);
+  table_.send_control(peer_, {ChannelControl::Kind::closed, id_.value, side_, engine().job().rank, 0, 0, 0});
+  end_pending(Status::canceled);
+}
+
+void ChannelEndpoint::refuse(Status status) noexcept {
+  if (refused_ != Status::ok) return;
+  refused_ = status;
+  end_pending(status);
+}
+
+void ChannelEndpoint::end_pending(Status why) noexcept {
+  while (Transfer* transfer = waiting_.front()) withdraw(*transfer, why);
   for (PeerOp* op = peer_.outstanding.front(); op != nullptr;) {
     PeerOp* following = IntrusiveList<PeerOp, &PeerOp::peer_hook>::next(*op);
     if (op->lost == &ChannelEndpoint::on_lost) {
       auto& transfer = static_cast<Transfer&>(*op);
-      if (&transfer.endpoint == this && !transfer.is_send) withdraw(transfer, Status::canceled);
+      if (&transfer.endpoint == this) withdraw(transfer, why);
     }
     op = following;
   }
@@ -409,6 +441,7 @@ void ChannelEndpoint::reopen(Path forced) noexcept {
   closed_ = false;
   refused_ = Status::ok;
   forced_ = forced;
+  use_link();
 }
 
 }  // namespace brant

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "brant/ops/channel.h"
 #include "ops/channel/delivery_window.h"
+#include "ops/channel/link_receiver.h"
+#include "ops/channel/link_sender.h"
 #include "ops/channel/transfer.h"
 
 namespace brant {
@@ -18,6 +21,7 @@ struct ChannelControl {
   std::uint32_t channel = 0;
   std::uint32_t sender_side = 0;  ///< Side of the end that sends this control message.
   std::int32_t sender_rank = -1;
+  std::uint32_t linked = 0;  ///< opened: that end uses the shared-memory link.
   std::uint64_t prefix = 0;  ///< acknowledge, truncated: all messages before this number have landed.
   std::uint64_t number = 0;  ///< truncated: which message.
 };
@@ -40,21 +44,40 @@ class ChannelEndpoint {
   Status post_send(ConstBuffer source, Op& op) noexcept;
   Status post_recv(Buffer landing, Op& op) noexcept;
   void on_control(const ChannelControl& control) noexcept;
-  /// Refuses everything from now on: the two ends do not fit together.
-  void refuse(Status status) noexcept { refused_ = status; }
+  /// Refuses everything from now on, and ends what is pending: the two ends do not fit together, or a message was lost.
+  void refuse(Status status) noexcept;
   void close() noexcept;
+  /// Made by what came before it was opened: it keeps messages, and nothing was promised to the other end.
+  void await_open() noexcept { closed_ = true; }
   /// A closed end is opened again; the numbering goes on.
   void reopen(Path forced) noexcept;
+  /// The messages are agreed upon over the link of the two processes; else by tags of the network alone.
+  [[nodiscard]] bool linked() const noexcept { return linked_; }
+
+  // For the link's halves.
+  void on_link(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
+  [[nodiscard]] LinkMessage link_message(LinkMessage::Kind kind, const Transfer& transfer) const noexcept;
+  Status tag_send(Transfer& transfer, ConstBuffer bytes) noexcept;
+  Status tag_recv(Transfer& transfer, Buffer target) noexcept;
+  /// The bytes have gone or come, or never will: `transfer.wire` says what became of it.
+  void carried(Transfer& transfer) noexcept;
+  /// A send goes another way than was chosen before the receive was known.
+  void rerouted(Transfer& transfer, Path path) noexcept;
+  [[nodiscard]] bool has_sent(std::uint64_t number) const noexcept { return number < window_.next(); }
+  void note_truncated(std::uint64_t number) noexcept;
 
  private:
   Engine& engine() noexcept;
+  void use_link() noexcept;
+  void end_pending(Status why) noexcept;
   Transfer* take_transfer(bool is_send) noexcept;
   void release(Transfer& transfer) noexcept;
   void attach(Transfer& transfer, Op& op) noexcept;
 
   // Sends.
   Status begin_send(Transfer& transfer) noexcept;
-  Status put_on_wire(Transfer& transfer, ConstBuffer bytes) noexcept;
+  void count_send(const Transfer& transfer, int sign) noexcept;
+  Status carry(Transfer& transfer, ConstBuffer bytes) noexcept;
   void start_waiting() noexcept;
   /// The source is free: reports it and waits for the acknowledgement if that is wanted. Returns true if the transfer
   /// ended.
@@ -85,6 +108,7 @@ class ChannelEndpoint {
   Path forced_;
   Status refused_ = Status::ok;
   bool closed_ = false;
+  bool linked_ = false;
   std::size_t live_transfers_ = 0;
   ChannelCounts counts_;
 
@@ -92,6 +116,9 @@ class ChannelEndpoint {
   IntrusiveList<Transfer, &Transfer::endpoint_hook> waiting_;  ///< Sends that the window holds back, oldest first.
   IntrusiveList<Transfer, &Transfer::endpoint_hook>
       under_way_;  ///< Sends with the network or awaiting an acknowledgement.
+
+  std::unique_ptr<LinkSender> link_sender_;  ///< Both halves are null if the processes share no memory.
+  std::unique_ptr<LinkReceiver> link_receiver_;
 
   LandedPrefix landed_;
   std::uint64_t next_receive_ = 0;

@@ -6,11 +6,19 @@
 
 #include "base/log.h"
 #include "core/am_ids.h"
+#include "core/link_services.h"
 
 namespace brant {
 
 ChannelTable::ChannelTable(Engine& engine) : engine_(engine), stager_(engine) {
   engine.claim_am(am_id::kChannelControl, &ChannelTable::on_control, this);
+  engine.claim_link(link_service::kChannel, &ChannelTable::on_record, this);
+}
+
+LinkPump& ChannelTable::pump(Peer& peer) {
+  auto& pump = pumps_[peer.rank.value];
+  if (!pump) pump = std::make_unique<LinkPump>(engine_, peer);
+  return *pump;
 }
 
 ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced) {
@@ -47,18 +55,20 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced) {
           fmt::format("channel {} still has transfers with rank {} under way: wait for them before it goes to rank {}",
                       id.value, slot->peer().rank.value, peer_rank.value));
     }
+    last_end_ = nullptr;
     slot = std::make_unique<ChannelEndpoint>(*this, peer, id, side, forced);
     endpoint = slot.get();
   }
-  const auto announced = opened_by_.find(key(id, 1 - side));
-  if (announced != opened_by_.end() && announced->second != peer_rank.value) {
-    const int who = announced->second;
+  const auto announced = announced_.find(key(id, 1 - side));
+  if (announced != announced_.end() && announced->second.rank != peer_rank.value) {
+    const int who = announced->second.rank;
     endpoint->close();
     throw Error(Status::invalid_argument,
                 fmt::format("channel {}: rank {} opens it with rank {}, but its other end is at rank {}", id.value,
                             self, peer_rank.value, who));
   }
-  send_control(peer, {ChannelControl::Kind::opened, id.value, side, self, 0, 0});
+  send_control(peer, {ChannelControl::Kind::opened, id.value, side, self, endpoint->linked() ? 1u : 0u, 0, 0});
+  if (announced != announced_.end()) refuse_unlike(*endpoint, announced->second);
   return *endpoint;
 }
 
@@ -99,17 +109,59 @@ void ChannelTable::on_control(void* self, port::AmMessage& message) noexcept {
   }
   if (control.kind == ChannelControl::Kind::closed) {
     // From now on that end may lie elsewhere.
-    table.opened_by_.erase(key(ChannelId{control.channel}, control.sender_side & 1u));
+    table.announced_.erase(key(ChannelId{control.channel}, control.sender_side & 1u));
     return;
   }
   const auto found = table.endpoints_.find(key(ChannelId{control.channel}, 1 - (control.sender_side & 1u)));
   if (found != table.endpoints_.end()) found->second->on_control(control);
 }
 
+ChannelEndpoint& ChannelTable::end_for(const LinkMessage& message, int rank) {
+  const ChannelId id{message.channel};
+  const unsigned side = 1 - (message.from_side & 1u);
+  if (last_end_ != nullptr && last_key_ == key(id, side)) return *last_end_;
+  auto& slot = endpoints_[key(id, side)];
+  if (!slot) {
+    slot = std::make_unique<ChannelEndpoint>(*this, engine_.linked_peer(rank), id, side, engine_.options().path);
+    slot->await_open();
+  }
+  last_key_ = key(id, side);
+  last_end_ = slot.get();
+  return *slot;
+}
+
+void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcept {
+  auto& table = *static_cast<ChannelTable*>(self);
+  LinkMessage message;
+  std::memcpy(&message, record.header, sizeof(message));
+  try {
+    ChannelEndpoint& endpoint = table.end_for(message, record.rank);
+    if (endpoint.peer().rank.value == record.rank) {
+      endpoint.on_link(message, record.payload);
+    } else {
+      log::error("channel {}: rank {} sends to this end, which belongs to a channel with rank {}: dropped",
+                 message.channel, record.rank, endpoint.peer().rank.value);
+    }
+  } catch (const std::bad_alloc&) {
+    log::error("channel {}: no memory for the end that a message from rank {} is for: dropped", message.channel,
+               record.rank);
+  }
+}
+
+/// Both ends see this, and both refuse: one of them waits for tags, the other for records.
+void ChannelTable::refuse_unlike(ChannelEndpoint& endpoint, const Announced& other) noexcept {
+  if (endpoint.linked() == other.linked) return;
+  log::error(
+      "channel {} between ranks {} and {}: one end is forced to path ucx, the other is not. Force the path of both "
+      "ends, or of neither (BRANT_PATH for all)",
+      endpoint.id().value, engine_.job().rank, other.rank);
+  endpoint.refuse(Status::invalid_argument);
+}
+
 void ChannelTable::check_opened(const ChannelControl& control) noexcept {
   const ChannelId id{control.channel};
   try {
-    opened_by_[key(id, control.sender_side & 1u)] = control.sender_rank;
+    announced_[key(id, control.sender_side & 1u)] = {control.sender_rank, control.linked != 0};
   } catch (...) {
     return;  // only a diagnosis is lost
   }
@@ -118,7 +170,10 @@ void ChannelTable::check_opened(const ChannelControl& control) noexcept {
     if (mine == endpoints_.end() || mine->second->closed()) continue;
     const bool fits = mine->second->peer().rank.value == control.sender_rank &&
                       (side != (control.sender_side & 1u) || mine->second->peer().same_process);
-    if (fits) continue;
+    if (fits) {
+      refuse_unlike(*mine->second, {control.sender_rank, control.linked != 0});
+      continue;
+    }
     log::error(
         "channel {}: rank {} opened it with rank {}, but rank {} opens it too: a channel has two ends, use another id",
         id.value, engine_.job().rank, mine->second->peer().rank.value, control.sender_rank);

@@ -18,6 +18,9 @@ class ChannelTable final : public Service {
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] Stager& stager() noexcept { return stager_; }
   [[nodiscard]] ObjectPool<Transfer>& transfers() noexcept { return transfers_; }
+  [[nodiscard]] ObjectPool<Arrival>& arrivals() noexcept { return arrivals_; }
+  /// What waits for room on the link to a peer, which must have one. Throws only if memory is exhausted.
+  LinkPump& pump(Peer& peer);
 
   /// Throws invalid_argument, peer_lost.
   ChannelEndpoint& open(Rank peer, ChannelId id, Path forced);
@@ -30,17 +33,30 @@ class ChannelTable final : public Service {
     ChannelControl control;
   };
 
+  /// What is known of an end that was announced.
+  struct Announced {
+    std::int32_t rank = -1;
+    bool linked = false;
+  };
+
   static std::uint64_t key(ChannelId id, unsigned side) noexcept { return std::uint64_t{id.value} << 1 | side; }
   static void on_control(void* table, port::AmMessage& message) noexcept;
+  static void on_record(void* table, const port::LinkRecord& record) noexcept;
+  /// The end that a record is for; made, closed, if it was not opened yet.
+  ChannelEndpoint& end_for(const LinkMessage& message, int rank);
+  void refuse_unlike(ChannelEndpoint& endpoint, const Announced& other) noexcept;
   void check_opened(const ChannelControl& control) noexcept;
 
   Engine& engine_;
+  std::uint64_t last_key_ = 0;
+  ChannelEndpoint* last_end_ = nullptr;  ///< For that key: messages of one channel come in bursts.
   ObjectPool<Transfer> transfers_{kTransfersMax};
+  ObjectPool<Arrival> arrivals_{LinkReceiver::kArrivalsMax};
   ObjectPool<ControlSend> control_sends_{kTransfersMax};
-  Stager stager_;  // after the records: its last copies lie in them
+  Stager stager_;                                                      // after the records: its last copies lie in them
+  std::unordered_map<std::int32_t, std::unique_ptr<LinkPump>> pumps_;  ///< By rank.
   std::unordered_map<std::uint64_t, std::unique_ptr<ChannelEndpoint>> endpoints_;
-  std::unordered_map<std::uint64_t, std::int32_t>
-      opened_by_;  ///< Which rank announced that end, before ours was opened.
+  std::unordered_map<std::uint64_t, Announced> announced_;  ///< Ends of others, before or after ours was opened.
 };
 
 }  // namespace brant

@@ -5,6 +5,7 @@
 #include "brant/base/buffer.h"
 #include "brant/core/path.h"
 #include "core/engine.h"
+#include "ops/channel/link_message.h"
 #include "ops/channel/stager.h"
 
 namespace brant {
@@ -14,6 +15,18 @@ class ChannelEndpoint;
 /// Where a transfer stands. Sends go queued, copying (staged only), on_wire, awaiting_ack (if `delivered` is wanted);
 /// receives go on_wire, copying (staged only).
 enum class TransferStage : std::uint8_t { queued, copying, on_wire, awaiting_ack };
+
+/// Where a transfer stands with the link, while it is `on_wire`; `none`: with the network instead.
+enum class LinkStage : std::uint8_t {
+  none,
+  sending_eager,   ///< Waits for room.
+  sending_pieces,  ///< Has a landing.
+  asking,          ///< Waits for a landing.
+  posted,          ///< A receive that the sender need not know of.
+  announced,       ///< A receive that the sender knows of.
+  retracting,      ///< The sender was asked to forget it.
+  landing,         ///< Pieces come in.
+};
 
 /// The runtime's record of one send or receive of a channel: lent by the table's pool from post to completion.
 struct Transfer final : OpOwner, PeerOp {
@@ -28,10 +41,19 @@ struct Transfer final : OpOwner, PeerOp {
   struct CopyStep : StageCopy {
     Transfer* owner = nullptr;
   };
+  struct LinkStep {
+    LinkStage stage = LinkStage::none;
+    bool diverted = false;      ///< Receive: taken back in mid-message; what comes is kept for the next one.
+    bool sender_knows = false;  ///< Receive: the truncation need not be told.
+    std::uint64_t moved = 0;
+    ConstBuffer bytes;        ///< Send: what goes, host-accessible unless it goes elsewhere.
+    Buffer target;            ///< Receive: where it lands first.
+    LinkMessage elsewhere{};  ///< Receive: word of a message that comes over the network.
+  };
 
   ChannelEndpoint& endpoint;
   const bool is_send;
-  bool acknowledged = false;  ///< Send: the sender wants `delivered`.
+  bool acknowledged = false;  ///< The sender wants `delivered`; of a receive, known once its message is there.
   TransferStage stage = TransferStage::queued;
   Path path = Path::automatic;
   Status outcome = Status::ok;  ///< Why it is being withdrawn; replaces the wire's `canceled`.
@@ -41,7 +63,9 @@ struct Transfer final : OpOwner, PeerOp {
   StagePool::Lease lease;
   WireStep wire;
   CopyStep copy;
+  LinkStep link;
   ListHook<Transfer> endpoint_hook;  ///< In the endpoint's queue (stage queued) or list of sends under way.
+  ListHook<Transfer> link_hook;      ///< In the link halves' lists.
 };
 
 }  // namespace brant

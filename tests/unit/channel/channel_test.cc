@@ -308,7 +308,7 @@ TEST(Channel, a_closed_id_may_go_to_another_rank) {
 
 TEST(Channel, tells_the_path_a_buffer_takes) {
   DevicePair pair;
-  EXPECT_EQ(*pair.left.path_of(MemoryKind::host, 8), Path::ucx);
+  EXPECT_EQ(*pair.left.path_of(MemoryKind::host, 8), JobOptions{}.links ? Path::shm : Path::ucx);
   EXPECT_EQ(*pair.left.path_of(MemoryKind::emulated, 8), Path::staged);
   EXPECT_EQ(pair.left.path_of(MemoryKind::detect, 8).status(), Status::invalid_argument);
 }

@@ -5,9 +5,9 @@
 #include <map>
 #include <mutex>
 
+#include "base/process_mark.h"
 #include "port/memory.h"
 #include "port/memory/cuda/cuda_context.h"
-#include "port/memory/process_mark.h"
 
 namespace brant::port::memory {
 

@@ -77,7 +77,7 @@ Result<PointerInfo> EmulatedMemory::insert(Entry entry) noexcept {
 Result<PointerInfo> EmulatedMemory::allocate(Owner owner, std::size_t bytes) noexcept {
   if (bytes == 0) return Status::invalid_argument;
   if (bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max() / 2)) return Status::no_memory;
-  Result<MemoryFile> file = MemoryFile::create(whole_pages(bytes));
+  Result<MemoryFile> file = MemoryFile::create("brant-emulated", whole_pages(bytes));
   if (!file) return file.status();
   Result<std::shared_ptr<EmulatedMapping>> mapping = EmulatedMapping::create(window_, std::move(*file));
   if (!mapping) return mapping.status();

@@ -7,10 +7,10 @@
 #include <shared_mutex>
 #include <utility>
 
+#include "base/memory_file.h"
 #include "port/memory.h"
 #include "port/memory/allocation_map.h"
 #include "port/memory/emulated/address_window.h"
-#include "port/memory/emulated/memory_file.h"
 
 namespace brant::port::memory {
 

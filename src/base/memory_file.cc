@@ -1,4 +1,4 @@
-#include "port/memory/emulated/memory_file.h"
+#include "base/memory_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 
-namespace brant::port::memory {
+namespace brant {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x6272616e74656d31;  // "brantem1"
@@ -29,10 +29,10 @@ bool raise_open_file_limit() noexcept {
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-UniqueFd create_sealable() noexcept {
+UniqueFd create_sealable(const char* name) noexcept {
   constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  UniqueFd fd(::memfd_create("brant-emulated", flags));
-  if (!fd && errno == EMFILE && raise_open_file_limit()) fd.reset(::memfd_create("brant-emulated", flags));
+  UniqueFd fd(::memfd_create(name, flags));
+  if (!fd && errno == EMFILE && raise_open_file_limit()) fd.reset(::memfd_create(name, flags));
   return fd;
 }
 
@@ -51,13 +51,12 @@ Status open_error(const MemoryFileRecord& record, int error) noexcept {
 
 }  // namespace
 
-Result<MemoryFile> MemoryFile::create(std::size_t bytes) noexcept {
-  UniqueFd fd = create_sealable();
+Result<MemoryFile> MemoryFile::create(const char* name, std::size_t bytes) noexcept {
+  UniqueFd fd = create_sealable(name);
   if (!fd) {
     const int error = errno;
-    log::error(
-        "emulated memory: memfd_create failed: {}{}", std::strerror(error),
-        error == EMFILE ? " (one file per allocation: raise ulimit -n, or allocate fewer and larger pieces)" : "");
+    log::error("{}: memfd_create of {} bytes failed: {}{}", name, bytes, std::strerror(error),
+               error == EMFILE ? " (one open file each: raise ulimit -n, or allocate fewer and larger pieces)" : "");
     return error == EMFILE || error == ENFILE ? Status::limit_reached : Status::no_memory;
   }
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return Status::no_memory;
@@ -97,4 +96,4 @@ Result<MemoryFile> MemoryFile::open(const MemoryFileRecord& record) noexcept {
   return MemoryFile(std::move(fd), static_cast<std::size_t>(record.bytes));
 }
 
-}  // namespace brant::port::memory
+}  // namespace brant

@@ -1,4 +1,4 @@
-#include "port/memory/process_mark.h"
+#include "base/process_mark.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace brant::port::memory {
+namespace brant {
 namespace {
 
 /// A child that does nothing until it is killed.
@@ -73,4 +73,4 @@ TEST(ProcessMark, refuses_pids_that_are_none) {
 }
 
 }  // namespace
-}  // namespace brant::port::memory
+}  // namespace brant

@@ -1,4 +1,4 @@
-#include "port/memory/emulated/memory_file.h"
+#include "base/memory_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -10,13 +10,13 @@
 
 #include <gtest/gtest.h>
 
-namespace brant::port::memory {
+namespace brant {
 namespace {
 
 constexpr std::size_t kBytes = 8192;
 
 TEST(MemoryFile, opened_again_it_is_the_same_memory) {
-  const Result<MemoryFile> file = MemoryFile::create(kBytes);
+  const Result<MemoryFile> file = MemoryFile::create("test", kBytes);
   ASSERT_TRUE(file.ok());
   const Result<MemoryFileRecord> record = file->record();
   ASSERT_TRUE(record.ok());
@@ -31,7 +31,7 @@ TEST(MemoryFile, opened_again_it_is_the_same_memory) {
 }
 
 TEST(MemoryFile, nobody_can_cut_it_short) {
-  const Result<MemoryFile> file = MemoryFile::create(kBytes);
+  const Result<MemoryFile> file = MemoryFile::create("test", kBytes);
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(::ftruncate(file->fd(), 0), -1);
   EXPECT_EQ(errno, EPERM);
@@ -41,7 +41,7 @@ TEST(MemoryFile, nobody_can_cut_it_short) {
 TEST(MemoryFile, a_closed_file_is_not_found) {
   MemoryFileRecord record;
   {
-    const Result<MemoryFile> file = MemoryFile::create(kBytes);
+    const Result<MemoryFile> file = MemoryFile::create("test", kBytes);
     record = *file->record();
   }
   EXPECT_EQ(MemoryFile::open(record).status(), Status::not_found);
@@ -50,10 +50,10 @@ TEST(MemoryFile, a_closed_file_is_not_found) {
 TEST(MemoryFile, a_file_number_used_again_is_not_mistaken) {
   MemoryFileRecord record;
   {
-    const Result<MemoryFile> file = MemoryFile::create(kBytes);
+    const Result<MemoryFile> file = MemoryFile::create("test", kBytes);
     record = *file->record();
   }
-  const Result<MemoryFile> next = MemoryFile::create(kBytes);
+  const Result<MemoryFile> next = MemoryFile::create("test", kBytes);
   ASSERT_EQ(next->fd(), record.fd) << "the test needs the number to be used again";
   EXPECT_EQ(MemoryFile::open(record).status(), Status::not_found);
   // The same for something else than a memory file.
@@ -68,7 +68,7 @@ TEST(MemoryFile, a_file_number_used_again_is_not_mistaken) {
 }
 
 TEST(MemoryFile, refuses_records_that_are_none) {
-  const Result<MemoryFile> file = MemoryFile::create(kBytes);
+  const Result<MemoryFile> file = MemoryFile::create("test", kBytes);
   const MemoryFileRecord good = *file->record();
   MemoryFileRecord bad = good;
   bad.magic = 1;
@@ -89,7 +89,7 @@ TEST(MemoryFile, a_file_that_may_shrink_is_refused) {
   const int fd = ::memfd_create("unsealed", MFD_CLOEXEC);
   ASSERT_GE(fd, 0);
   ASSERT_EQ(::ftruncate(fd, kBytes), 0);
-  const Result<MemoryFile> file = MemoryFile::create(kBytes);
+  const Result<MemoryFile> file = MemoryFile::create("test", kBytes);
   MemoryFileRecord record = *file->record();
   struct stat info = {};
   ASSERT_EQ(::fstat(fd, &info), 0);
@@ -100,4 +100,4 @@ TEST(MemoryFile, a_file_that_may_shrink_is_refused) {
 }
 
 }  // namespace
-}  // namespace brant::port::memory
+}  // namespace brant

@@ -1,4 +1,4 @@
-#include "port/memory/process_mark.h"
+#include "base/process_mark.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/unique_fd.h"
 
-namespace brant::port::memory {
+namespace brant {
 namespace {
 
 /// Field 22 of /proc/<pid>/stat, or nothing if the process is gone or a zombie. Fields are counted from the last ')',
@@ -74,4 +74,4 @@ Status check_process(const ProcessMark& mark) noexcept {
   return *start == mark.start_time ? Status::ok : Status::peer_lost;
 }
 
-}  // namespace brant::port::memory
+}  // namespace brant

@@ -4,7 +4,7 @@
 
 #include "brant/base/result.h"
 
-namespace brant::port::memory {
+namespace brant {
 
 /// Who a process is. The start time tells it from a later process that was given the same pid; the namespace says
 /// whether the pid means anything here. Trivially copyable: travels in export records.
@@ -24,4 +24,4 @@ Result<ProcessMark> own_process_mark() noexcept;
 /// not_supported if it lives in another pid namespace, which is logged with the cure.
 Status check_process(const ProcessMark& mark) noexcept;
 
-}  // namespace brant::port::memory
+}  // namespace brant

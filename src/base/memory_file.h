@@ -4,14 +4,13 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/process_mark.h"
 #include "base/unique_fd.h"
 #include "brant/base/result.h"
-#include "port/memory/process_mark.h"
 
-namespace brant::port::memory {
+namespace brant {
 
-/// What a process of this host needs to open another process's memory file. Trivially copyable; travels in an
-/// ExportRecord.
+/// What a process of this host needs to open another process's memory file. Trivially copyable: travels as bytes.
 struct MemoryFileRecord {
   std::uint64_t magic = 0;
   ProcessMark owner;
@@ -22,12 +21,13 @@ struct MemoryFileRecord {
   std::int32_t reserved = 0;
 };
 
-/// An anonymous file whose pages are the memory of one emulated allocation. Its size is sealed: a mapping of it cannot
-/// be cut short by anybody (no SIGBUS). Set-up only; every call costs a few system calls.
+/// An anonymous file whose pages other processes of this host can map: they open it through /proc. Its size is sealed:
+/// a mapping of it cannot be cut short by anybody (no SIGBUS). Set-up only; every call costs a few system calls.
 class MemoryFile {
  public:
-  /// `bytes` is a multiple of the page size. no_memory, or limit_reached when the process may open no more files.
-  static Result<MemoryFile> create(std::size_t bytes) noexcept;
+  /// `bytes` is a multiple of the page size; `name` is for people (/proc/PID/maps). no_memory, or limit_reached when
+  /// the process may open no more files.
+  static Result<MemoryFile> create(const char* name, std::size_t bytes) noexcept;
 
   /// Opens what `record` describes. peer_lost: the owner is gone. not_found: the owner freed the memory. not_supported:
   /// it cannot be reached (other pid namespace, other user). invalid_argument: no such record.
@@ -44,4 +44,4 @@ class MemoryFile {
   std::size_t bytes_ = 0;
 };
 
-}  // namespace brant::port::memory
+}  // namespace brant

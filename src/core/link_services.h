@@ -1,0 +1,8 @@
+#pragma once
+
+/// Who owns which service number of the links.
+namespace brant::link_service {
+
+inline constexpr unsigned kChannel = 0;
+
+}  // namespace brant::link_service

@@ -1,0 +1,53 @@
+// How an endpoint's bytes leave and come: by tags of the network, or agreed upon over the link of the two processes.
+
+#include "ops/channel/endpoint.h"
+#include "ops/channel/table.h"
+#include "ops/channel/tag.h"
+
+namespace brant {
+
+Status ChannelEndpoint::carry(Transfer& transfer, ConstBuffer bytes) noexcept {
+  transfer.stage = TransferStage::on_wire;
+  return linked_ ? link_sender_->send(transfer, bytes) : tag_send(transfer, bytes);
+}
+
+Status ChannelEndpoint::tag_send(Transfer& transfer, ConstBuffer bytes) noexcept {
+  const tag::Type type = transfer.acknowledged ? tag::Type::channel_acknowledged : tag::Type::channel;
+  const std::uint64_t tag = tag::channel(type, id_, side_, static_cast<std::uint32_t>(transfer.number));
+  return engine().wire().tag_send(peer_.endpoint, tag, bytes, transfer.wire);
+}
+
+Status ChannelEndpoint::tag_recv(Transfer& transfer, Buffer target) noexcept {
+  const std::uint64_t tag =
+      tag::channel(tag::Type::channel, id_, 1 - side_, static_cast<std::uint32_t>(transfer.number));
+  return engine().wire().tag_recv(tag, tag::kChannelReceiveMask, target, transfer.wire);
+}
+
+LinkMessage ChannelEndpoint::link_message(LinkMessage::Kind kind, const Transfer& transfer) const noexcept {
+  LinkMessage message;
+  message.kind = kind;
+  message.from_side = static_cast<std::uint8_t>(side_);
+  message.acknowledged = transfer.acknowledged;
+  message.channel = id_.value;
+  message.number = transfer.number;
+  message.bytes = transfer.link.bytes.bytes;
+  return message;
+}
+
+void ChannelEndpoint::on_link(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
+  if (message.kind == LinkMessage::Kind::landing) {
+    link_sender_->on_landing(message);
+  } else if (message.kind == LinkMessage::Kind::retract) {
+    link_sender_->on_retract(message);
+  } else {
+    link_receiver_->on_message(message, payload);
+  }
+}
+
+void ChannelEndpoint::rerouted(Transfer& transfer, Path path) noexcept {
+  count_send(transfer, -1);
+  transfer.path = path;
+  count_send(transfer, 1);
+}
+
+}  // namespace brant

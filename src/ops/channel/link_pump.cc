@@ -1,0 +1,83 @@
+#include "ops/channel/link_pump.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "core/link_services.h"
+#include "ops/channel/endpoint.h"
+
+namespace brant {
+namespace {
+
+constexpr unsigned kTurnPieces = 16;  // of one large message before the next one gets its turn
+constexpr unsigned kPollPieces = 16;  // in one poll: copying must not keep the rest of the engine waiting
+
+std::span<const std::byte> header_of(const LinkMessage& message) noexcept {
+  return std::as_bytes(std::span(&message, 1));
+}
+
+}  // namespace
+
+void LinkPump::control(const LinkMessage& message) noexcept {
+  if (peer_.lost || link().post_control(link_service::kChannel, header_of(message))) return;
+  log::error("channel {} to rank {}: no memory for a control record; the peer is given up", message.channel,
+             peer_.rank.value);
+  engine_.suspect(peer_);
+}
+
+LinkPump::Pushed LinkPump::push(Transfer& transfer) noexcept {
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(
+      static_cast<const std::byte*>(transfer.link.bytes.data), static_cast<std::size_t>(transfer.link.bytes.bytes)));
+  const bool eager = transfer.link.stage == LinkStage::sending_eager;
+  LinkMessage message =
+      transfer.endpoint.link_message(eager ? LinkMessage::Kind::eager : LinkMessage::Kind::data, transfer);
+  for (unsigned piece = 0; piece < kTurnPieces; ++piece) {
+    message.offset = transfer.link.moved;
+    const std::size_t size = std::min<std::size_t>(bytes.size() - transfer.link.moved, port::kLinkPayloadMax);
+    if (!link().post(link_service::kChannel, header_of(message), bytes.subspan(transfer.link.moved, size))) {
+      return piece == 0 ? Pushed::no_room : Pushed::some;
+    }
+    transfer.link.moved += size;
+    if (transfer.link.moved == bytes.size()) return Pushed::all;
+  }
+  return Pushed::some;
+}
+
+bool LinkPump::send(Transfer& transfer) noexcept {
+  if (push(transfer) == Pushed::all) {
+    transfer.link.stage = LinkStage::none;
+    return true;
+  }
+  waiting_.push_back(transfer);
+  engine_.attach(static_cast<Poller&>(*this));
+  return false;
+}
+
+void LinkPump::withdraw(Transfer& transfer) noexcept {
+  waiting_.remove(transfer);
+  transfer.link.stage = LinkStage::none;
+  if (waiting_.empty()) engine_.detach(static_cast<Poller&>(*this));
+}
+
+unsigned LinkPump::poll() noexcept {
+  unsigned pieces = 0;
+  while (pieces < kPollPieces) {
+    Transfer* transfer = waiting_.front();
+    if (transfer == nullptr) break;
+    const Pushed pushed = push(*transfer);
+    if (pushed == Pushed::no_room) break;
+    pieces += pushed == Pushed::all ? 1 : kTurnPieces;
+    waiting_.remove(*transfer);
+    if (pushed == Pushed::some) {
+      waiting_.push_back(*transfer);
+      continue;
+    }
+    transfer->link.stage = LinkStage::none;
+    transfer->wire.status = Status::ok;
+    transfer->endpoint.carried(*transfer);
+  }
+  if (waiting_.empty()) engine_.detach(static_cast<Poller&>(*this));
+  return pieces;
+}
+
+}  // namespace brant

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "core/engine.h"
+#include "ops/channel/transfer.h"
+
+namespace brant {
+
+/// Sends to one peer that wait for room in its ring: small messages, and large ones piece by piece, each getting its
+/// turn. One per peer, shared by all channels to it.
+class LinkPump final : private Poller {
+ public:
+  LinkPump(Engine& engine, Peer& peer) noexcept : engine_(engine), peer_(peer) {}
+  ~LinkPump() { engine_.detach(static_cast<Poller&>(*this)); }
+
+  [[nodiscard]] port::Link& link() noexcept { return *peer_.link; }
+
+  /// Sends `transfer.link.bytes` as far as there is room now. True: all of it went. False: the rest follows, and the
+  /// endpoint is told at the end (`ChannelEndpoint::carried`).
+  bool send(Transfer& transfer) noexcept;
+  void withdraw(Transfer& transfer) noexcept;
+
+  /// A record without payload. Its loss would leave the other end waiting, so running out of memory gives the peer up.
+  void control(const LinkMessage& message) noexcept;
+
+ private:
+  enum class Pushed : std::uint8_t { all, some, no_room };
+
+  unsigned poll() noexcept override;
+  Pushed push(Transfer& transfer) noexcept;
+
+  Engine& engine_;
+  Peer& peer_;
+  IntrusiveList<Transfer, &Transfer::link_hook> waiting_;
+};
+
+}  // namespace brant

@@ -1,0 +1,309 @@
+#include "ops/channel/link_receiver.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+#include "ops/channel/endpoint.h"
+#include "ops/channel/table.h"
+
+namespace brant {
+
+using Kind = LinkMessage::Kind;
+
+LinkReceiver::~LinkReceiver() {
+  while (Arrival* arrival = arrivals_.front()) give_back(*arrival);
+}
+
+Transfer* LinkReceiver::find_posted(std::uint64_t number) noexcept {
+  Transfer* transfer = posted_.front();
+  while (transfer != nullptr && transfer->number != number) transfer = posted_.next(*transfer);
+  return transfer;
+}
+
+Arrival* LinkReceiver::find_arrival(std::uint64_t number) noexcept {
+  Arrival* arrival = arrivals_.front();
+  while (arrival != nullptr && arrival->message.number != number) arrival = arrivals_.next(*arrival);
+  return arrival;
+}
+
+void LinkReceiver::give_back(Arrival& arrival) noexcept {
+  arrivals_.remove(arrival);
+  endpoint_.table().stager().buffers().give_back(arrival.lease);
+  arrival_pool_.give_back(&arrival);
+}
+
+// Receives come and go
+// ----------------------------------------------------------------------------------------------------
+
+Status LinkReceiver::receive(Transfer& transfer, Buffer target) noexcept {
+  transfer.link.target = target;
+  transfer.link.moved = 0;
+  transfer.link.diverted = false;
+  if (Arrival* arrival = find_arrival(transfer.number)) return take(transfer, *arrival);
+  posted_.push_back(transfer);
+  transfer.link.stage = LinkStage::posted;
+  const bool may_be_large = target.bytes > kEagerBytes && host_accessible(target.kind);
+  if (may_be_large && announced_ < kAnnouncedMax) announce(transfer);
+  return Status::in_progress;
+}
+
+Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
+  const LinkMessage message = arrival.message;
+  Status status = Status::in_progress;
+  switch (message.kind) {
+    case Kind::eager:
+      if (arrival.lease.data != nullptr && !host_accessible(transfer.link.target.kind) &&
+          message.bytes <= transfer.link.target.bytes) {
+        transfer.lease = std::exchange(arrival.lease, {});  // the copy to the device starts where the bytes are
+        transfer.wire.bytes = message.bytes;
+        transfer.acknowledged = message.acknowledged;
+        status = Status::ok;
+      } else {
+        const void* data = arrival.lease.data != nullptr ? arrival.lease.data : arrival.small.data();
+        status =
+            land(transfer, message, {static_cast<const std::byte*>(data), static_cast<std::size_t>(message.bytes)});
+      }
+      break;
+    case Kind::ask:
+      posted_.push_back(transfer);
+      announce(transfer);
+      break;
+    default: status = receive_elsewhere(transfer, message); break;
+  }
+  give_back(arrival);
+  return status;
+}
+
+void LinkReceiver::announce(Transfer& transfer) noexcept {
+  transfer.link.stage = LinkStage::announced;
+  ++announced_;
+  tell_landing(transfer);
+}
+
+void LinkReceiver::tell_landing(const Transfer& transfer) noexcept {
+  LinkMessage message = endpoint_.link_message(Kind::landing, transfer);
+  message.bytes = transfer.link.target.bytes;
+  message.host_landing = host_accessible(transfer.link.target.kind);
+  pump_.control(message);
+}
+
+void LinkReceiver::leave(Transfer& transfer) noexcept {
+  posted_.remove(transfer);
+  if (transfer.link.stage != LinkStage::posted) --announced_;
+  transfer.link.stage = LinkStage::none;
+}
+
+void LinkReceiver::end(Transfer& transfer, Status status) noexcept {
+  leave(transfer);
+  transfer.wire.status = status;
+  endpoint_.carried(transfer);
+}
+
+bool LinkReceiver::withdraw(Transfer& transfer, bool peer_lost) noexcept {
+  switch (transfer.link.stage) {
+    case LinkStage::posted: end(transfer, Status::canceled); return true;
+    case LinkStage::announced:
+      if (peer_lost) {
+        end(transfer, Status::canceled);
+      } else {
+        transfer.link.stage = LinkStage::retracting;
+        pump_.control(endpoint_.link_message(Kind::retract, transfer));
+      }
+      return true;
+    case LinkStage::retracting:
+    case LinkStage::landing:
+      if (peer_lost) {
+        end(transfer, Status::canceled);
+      } else if (transfer.link.stage == LinkStage::landing && !transfer.observed()) {
+        divert(transfer, transfer.wire.bytes);
+      }
+      return true;
+    default: return false;
+  }
+}
+
+// Records come
+// ------------------------------------------------------------------------------------------------------------
+
+void LinkReceiver::on_message(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
+  switch (message.kind) {
+    case Kind::eager: on_whole(message, payload); return;
+    case Kind::ask: on_ask(message); return;
+    case Kind::data: on_piece(message, payload); return;
+    case Kind::elsewhere: on_elsewhere(message); return;
+    case Kind::truncated: on_truncated(message); return;
+    case Kind::retracted: on_retracted(message); return;
+    case Kind::landing:
+    case Kind::retract: return;  // the sender's half
+  }
+}
+
+void LinkReceiver::on_whole(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
+  Transfer* transfer = find_posted(message.number);
+  if (transfer == nullptr) {
+    keep(message, payload);
+  } else if (!transfer->observed()) {
+    keep(message, payload);  // its receive was taken back: the next one gets it
+    end(*transfer, Status::canceled);
+  } else {
+    const Status status = land(*transfer, message, payload);
+    end(*transfer, status);
+  }
+}
+
+void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
+  Transfer* transfer = find_posted(message.number);
+  if (transfer == nullptr) {
+    keep(message, {});
+  } else if (transfer->link.stage == LinkStage::posted) {
+    announce(*transfer);
+  } else {
+    // Told already, but then its message was still on its way to the link, and the sender did not keep it.
+    tell_landing(*transfer);
+  }
+}
+
+void LinkReceiver::on_elsewhere(const LinkMessage& message) noexcept {
+  Transfer* transfer = find_posted(message.number);
+  if (transfer == nullptr || !transfer->observed()) {
+    keep(message, {});
+    if (transfer != nullptr) end(*transfer, Status::canceled);
+    return;
+  }
+  leave(*transfer);
+  const Status status = receive_elsewhere(*transfer, message);
+  if (status == Status::in_progress) return;
+  transfer->wire.status = status;
+  endpoint_.carried(*transfer);
+}
+
+Status LinkReceiver::receive_elsewhere(Transfer& transfer, const LinkMessage& message) noexcept {
+  transfer.link.elsewhere = message;
+  return endpoint_.tag_recv(transfer, transfer.link.target);
+}
+
+void LinkReceiver::on_withdrawn_elsewhere(Transfer& transfer) noexcept {
+  if (transfer.link.elsewhere.kind == Kind::elsewhere) keep(transfer.link.elsewhere, {});
+}
+
+void LinkReceiver::on_truncated(const LinkMessage& message) noexcept {
+  Transfer* transfer = find_posted(message.number);
+  if (transfer == nullptr) return;
+  transfer->wire.bytes = message.bytes;
+  transfer->link.sender_knows = true;
+  end(*transfer, Status::truncated);
+}
+
+void LinkReceiver::on_retracted(const LinkMessage& message) noexcept {
+  Transfer* transfer = find_posted(message.number);
+  if (transfer != nullptr && transfer->link.stage == LinkStage::retracting) end(*transfer, Status::canceled);
+}
+
+void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
+  Transfer* transfer = find_posted(message.number);
+  if (transfer == nullptr) {
+    log::error("channel {} from rank {}: a piece of message {} came without a receive", endpoint_.id().value,
+               endpoint_.peer().rank.value, message.number);
+    return;
+  }
+  transfer->link.stage = LinkStage::landing;
+  transfer->wire.bytes = message.bytes;
+  if (!transfer->observed() && !transfer->link.diverted) divert(*transfer, message.bytes);
+  const Buffer& target = transfer->link.target;
+  if (target.data != nullptr) {
+    std::memcpy(static_cast<std::byte*>(target.data) + message.offset, payload.data(), payload.size());
+  }
+  transfer->link.moved += payload.size();
+  if (transfer->link.moved < message.bytes) return;
+  transfer->acknowledged = message.acknowledged;
+  if (transfer->link.diverted) {
+    keep_diverted(*transfer, message);
+    end(*transfer, Status::canceled);
+  } else {
+    end(*transfer, Status::ok);
+  }
+}
+
+Status LinkReceiver::land(Transfer& transfer, const LinkMessage& message, std::span<const std::byte> payload) noexcept {
+  transfer.wire.bytes = message.bytes;
+  transfer.acknowledged = message.acknowledged;
+  const Buffer& target = transfer.link.target;
+  if (payload.size() > target.bytes) return Status::truncated;
+  if (payload.empty()) return Status::ok;
+  if (host_accessible(target.kind)) {
+    std::memcpy(target.data, payload.data(), payload.size());
+    return Status::ok;
+  }
+  const Result<StagePool::Lease> lease = endpoint_.table().stager().buffers().take(payload.size());
+  if (!lease) {
+    endpoint_.refuse(lease.status());  // the message is lost, and with it the order
+    return lease.status();
+  }
+  std::memcpy(lease->data, payload.data(), payload.size());
+  transfer.lease = *lease;  // the endpoint copies it to the device
+  return Status::ok;
+}
+
+// Messages without a receive
+// ----------------------------------------------------------------------------------------------
+
+void LinkReceiver::keep(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
+  Arrival* arrival = arrival_pool_.take();
+  Status status = arrival == nullptr ? Status::limit_reached : Status::ok;
+  if (status == Status::ok && payload.size() > Arrival::kSmallBytes) {
+    const Result<StagePool::Lease> lease = endpoint_.table().stager().buffers().take(payload.size());
+    status = lease.status();
+    if (lease.ok()) arrival->lease = *lease;
+  }
+  if (status != Status::ok) {
+    log::error(
+        "channel {} from rank {}: message {} of {} bytes came before its receive and cannot be kept: {}. Post "
+        "receives earlier",
+        endpoint_.id().value, endpoint_.peer().rank.value, message.number, message.bytes, status_text(status));
+    if (arrival != nullptr) arrival_pool_.give_back(arrival);
+    endpoint_.refuse(status);
+    return;
+  }
+  arrival->message = message;
+  if (!payload.empty()) {
+    std::memcpy(arrival->lease.data != nullptr ? arrival->lease.data : arrival->small.data(), payload.data(),
+                payload.size());
+  }
+  arrivals_.push_back(*arrival);
+}
+
+/// The receive was taken back while its message comes in: its buffer may go any moment, the message must not.
+void LinkReceiver::divert(Transfer& transfer, std::uint64_t message_bytes) noexcept {
+  transfer.link.diverted = true;
+  if (transfer.lease.data != nullptr) return;  // it comes into a buffer of ours anyway
+  const Result<StagePool::Lease> lease =
+      endpoint_.table().stager().buffers().take(static_cast<std::size_t>(message_bytes));
+  if (!lease) {
+    transfer.link.target = {};
+    return;  // keep_diverted says so
+  }
+  if (transfer.link.moved != 0) {
+    std::memcpy(lease->data, transfer.link.target.data, static_cast<std::size_t>(transfer.link.moved));
+  }
+  transfer.lease = *lease;
+  transfer.link.target = Buffer(lease->data, static_cast<std::size_t>(message_bytes), MemoryKind::pinned);
+}
+
+void LinkReceiver::keep_diverted(Transfer& transfer, const LinkMessage& message) noexcept {
+  Arrival* arrival = transfer.lease.data == nullptr ? nullptr : arrival_pool_.take();
+  if (arrival == nullptr) {
+    log::error(
+        "channel {} from rank {}: message {} of {} bytes is lost: its receive was withdrawn, and there is no "
+        "memory to keep it",
+        endpoint_.id().value, endpoint_.peer().rank.value, message.number, message.bytes);
+    endpoint_.refuse(Status::no_memory);
+    return;
+  }
+  arrival->message = message;
+  arrival->message.kind = Kind::eager;
+  arrival->lease = std::exchange(transfer.lease, {});
+  arrivals_.push_back(*arrival);
+}
+
+}  // namespace brant

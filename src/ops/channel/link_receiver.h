@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "base/object_pool.h"
+#include "ops/channel/link_pump.h"
+
+namespace brant {
+
+/// A message (or word of one) that came before its receive.
+struct Arrival {
+  static constexpr std::size_t kSmallBytes = 128;
+
+  ListHook<Arrival> hook;
+  LinkMessage message;
+  StagePool::Lease lease;  ///< Of a payload that does not fit into `small`.
+  std::array<std::byte, kSmallBytes> small;
+};
+
+/// The receiving half of a channel's end whose peer shares memory with this process: matches messages and receives by
+/// number. See LinkMessage for the protocol.
+class LinkReceiver {
+ public:
+  /// Landings made known to the sender before it asks.
+  static constexpr unsigned kAnnouncedMax = 64;
+  static constexpr std::size_t kArrivalsMax = std::size_t{1} << 20;  ///< Of all channels of a process.
+
+  LinkReceiver(ChannelEndpoint& endpoint, LinkPump& pump, ObjectPool<Arrival>& arrivals) noexcept
+      : endpoint_(endpoint), pump_(pump), arrival_pool_(arrivals) {}
+  LinkReceiver(const LinkReceiver&) = delete;
+  LinkReceiver& operator=(const LinkReceiver&) = delete;
+  ~LinkReceiver();
+
+  /// ok, truncated: it was there already. in_progress: `ChannelEndpoint::carried` will be called.
+  Status receive(Transfer& transfer, Buffer target) noexcept;
+  /// A record for this half. `payload` is valid during the call.
+  void on_message(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
+  /// A receive of a message that comes over the network was withdrawn: the next receive must find word of it.
+  void on_withdrawn_elsewhere(Transfer& transfer) noexcept;
+  /// Withdraws a pending receive; the outcome comes by `carried`, now or later. False if it is with the network.
+  bool withdraw(Transfer& transfer, bool peer_lost) noexcept;
+
+ private:
+  Transfer* find_posted(std::uint64_t number) noexcept;
+  Arrival* find_arrival(std::uint64_t number) noexcept;
+  void announce(Transfer& transfer) noexcept;
+  void tell_landing(const Transfer& transfer) noexcept;
+  void leave(Transfer& transfer) noexcept;
+  void end(Transfer& transfer, Status status) noexcept;
+
+  void on_whole(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
+  void on_ask(const LinkMessage& message) noexcept;
+  void on_piece(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
+  void on_elsewhere(const LinkMessage& message) noexcept;
+  void on_truncated(const LinkMessage& message) noexcept;
+  void on_retracted(const LinkMessage& message) noexcept;
+
+  Status receive_elsewhere(Transfer& transfer, const LinkMessage& message) noexcept;
+  Status take(Transfer& transfer, Arrival& arrival) noexcept;
+  Status land(Transfer& transfer, const LinkMessage& message, std::span<const std::byte> payload) noexcept;
+  void keep(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
+  void divert(Transfer& transfer, std::uint64_t message_bytes) noexcept;
+  void keep_diverted(Transfer& transfer, const LinkMessage& message) noexcept;
+  void give_back(Arrival& arrival) noexcept;
+
+  ChannelEndpoint& endpoint_;
+  LinkPump& pump_;
+  ObjectPool<Arrival>& arrival_pool_;
+  IntrusiveList<Transfer, &Transfer::link_hook> posted_;  ///< Oldest first; messages nearly always match the first.
+  IntrusiveList<Arrival, &Arrival::hook> arrivals_;
+  unsigned announced_ = 0;
+};
+
+}  // namespace brant

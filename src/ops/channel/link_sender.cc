@@ -1,0 +1,99 @@
+#include "ops/channel/link_sender.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "ops/channel/endpoint.h"
+
+namespace brant {
+
+using Kind = LinkMessage::Kind;
+
+Status LinkSender::send(Transfer& transfer, ConstBuffer bytes) noexcept {
+  transfer.link.bytes = bytes;
+  transfer.link.moved = 0;
+  const std::optional<Landing> landing = take_landing(transfer.number);
+  if (transfer.path == Path::ucx) return send_elsewhere(transfer);
+  if (bytes.bytes <= kEagerBytes) {
+    transfer.link.stage = LinkStage::sending_eager;
+    return pump_.send(transfer) ? Status::ok : Status::in_progress;
+  }
+  if (landing) return start(transfer, *landing);
+  transfer.link.stage = LinkStage::asking;
+  asking_.push_back(transfer);
+  pump_.control(endpoint_.link_message(Kind::ask, transfer));
+  return Status::in_progress;
+}
+
+std::optional<LinkSender::Landing> LinkSender::take_landing(std::uint64_t number) noexcept {
+  const auto found = std::find_if(landings_.begin(), landings_.end(),
+                                  [&](const Landing& landing) { return landing.number == number; });
+  if (found == landings_.end()) return std::nullopt;
+  const Landing landing = *found;
+  landings_.erase(found);
+  return landing;
+}
+
+Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
+  if (transfer.link.bytes.bytes > landing.bytes) {
+    transfer.link.stage = LinkStage::none;
+    pump_.control(endpoint_.link_message(Kind::truncated, transfer));
+    endpoint_.note_truncated(transfer.number);
+    return Status::truncated;
+  }
+  if (!landing.host) return send_elsewhere(transfer);
+  transfer.link.stage = LinkStage::sending_pieces;
+  return pump_.send(transfer) ? Status::ok : Status::in_progress;
+}
+
+Status LinkSender::send_elsewhere(Transfer& transfer) noexcept {
+  transfer.link.stage = LinkStage::none;
+  endpoint_.rerouted(transfer, Path::ucx);
+  const Status status = endpoint_.tag_send(transfer, transfer.link.bytes);
+  // Announced only now: a message that the network refused must not be waited for.
+  if (status == Status::ok || status == Status::in_progress) {
+    pump_.control(endpoint_.link_message(Kind::elsewhere, transfer));
+  }
+  return status;
+}
+
+void LinkSender::on_landing(const LinkMessage& message) noexcept {
+  const Landing landing{message.number, message.bytes, message.host_landing};
+  for (Transfer* transfer = asking_.front(); transfer != nullptr; transfer = asking_.next(*transfer)) {
+    if (transfer->number != landing.number) continue;
+    asking_.remove(*transfer);
+    const Status status = start(*transfer, landing);
+    if (status == Status::in_progress) return;
+    transfer->wire.status = status;
+    endpoint_.carried(*transfer);
+    return;
+  }
+  if (endpoint_.has_sent(landing.number)) return;  // it went without waiting
+  try {
+    landings_.push_back(landing);
+  } catch (const std::bad_alloc&) {
+    log::debug("channel {}: no memory to remember a landing: its message will ask", endpoint_.id().value);
+  }
+}
+
+void LinkSender::on_retract(const LinkMessage& message) noexcept {
+  const bool known = take_landing(message.number).has_value();
+  if (!known && endpoint_.has_sent(message.number)) return;  // too late: the message is on its way
+  LinkMessage answer = message;
+  answer.kind = Kind::retracted;
+  answer.from_side = static_cast<std::uint8_t>(endpoint_.side());
+  pump_.control(answer);
+}
+
+bool LinkSender::withdraw(Transfer& transfer) noexcept {
+  switch (transfer.link.stage) {
+    case LinkStage::asking: asking_.remove(transfer); break;
+    case LinkStage::sending_eager:
+    case LinkStage::sending_pieces: pump_.withdraw(transfer); break;
+    default: return false;
+  }
+  transfer.link.stage = LinkStage::none;
+  return true;
+}
+
+}  // namespace brant

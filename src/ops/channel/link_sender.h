@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ops/channel/link_pump.h"
+
+namespace brant {
+
+/// The sending half of a channel's end whose peer shares memory with this process: decides how each message goes and
+/// agrees with the receiver on it. See LinkMessage for the protocol.
+class LinkSender {
+ public:
+  LinkSender(ChannelEndpoint& endpoint, LinkPump& pump) noexcept : endpoint_(endpoint), pump_(pump) {}
+
+  /// ok: all of it went. in_progress: `ChannelEndpoint::carried` will be called.
+  Status send(Transfer& transfer, ConstBuffer bytes) noexcept;
+  void on_landing(const LinkMessage& message) noexcept;
+  void on_retract(const LinkMessage& message) noexcept;
+  /// Gives a pending send up because the peer is lost or refused. False if it is with the network, not here.
+  bool withdraw(Transfer& transfer) noexcept;
+
+ private:
+  /// A receive over there that has room for a large message, known before the message is sent.
+  struct Landing {
+    std::uint64_t number = 0;
+    std::uint64_t bytes = 0;
+    bool host = true;
+  };
+
+  std::optional<Landing> take_landing(std::uint64_t number) noexcept;
+  Status start(Transfer& transfer, const Landing& landing) noexcept;
+  Status send_elsewhere(Transfer& transfer) noexcept;
+
+  ChannelEndpoint& endpoint_;
+  LinkPump& pump_;
+  std::vector<Landing> landings_;  ///< Bounded by what a receiver announces ahead (kAnnouncedMax).
+  IntrusiveList<Transfer, &Transfer::link_hook> asking_;
+};
+
+}  // namespace brant

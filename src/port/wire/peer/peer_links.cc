@@ -1,0 +1,177 @@
+#include "port/wire/peer/peer_links.h"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/log.h"
+#include "port/wire/peer/open.h"
+
+namespace brant::port::peer {
+namespace {
+
+// Room that the producer is not told of yet: it copies the next piece while this process copies the one before.
+constexpr std::size_t kOwedBytesMax = std::size_t{16} << 10;
+constexpr unsigned kDrainLimit = 64;  // records of one peer in one poll: the others get their turn
+
+const char* attach_cure(Status status) noexcept {
+  switch (status) {
+    case Status::not_supported:
+      return "the processes must share a pid namespace and a user (docker: --pid=host or --pid=container:NAME)";
+    case Status::limit_reached: return "raise ulimit -n";
+    case Status::version_mismatch: return "start all processes with one installation of brant";
+    default: return "see /proc/PID/fd of the two processes";
+  }
+}
+
+}  // namespace
+
+PeerLink::PeerLink(int rank, Inbox inbox, std::uint32_t own_place, RingMemory& incoming) noexcept
+    : rank_(rank),
+      inbox_(std::move(inbox)),
+      incoming_memory_(incoming),
+      outgoing_(inbox_.ring(own_place)),
+      incoming_(incoming) {
+  inbox_.ring(own_place).attached.yes.store(1, std::memory_order_release);
+}
+
+bool PeerLink::post(unsigned service, std::span<const std::byte> header, std::span<const std::byte> payload) noexcept {
+  if (!kept_.empty() || !outgoing_.push(service, header, payload)) return false;
+  inbox_.ring_if_asleep();
+  return true;
+}
+
+bool PeerLink::post_control(unsigned service, std::span<const std::byte> header) noexcept {
+  if (post(service, header, {})) return true;
+  Kept kept{service, static_cast<std::uint32_t>(header.size()), {}};
+  std::memcpy(kept.header.data(), header.data(), header.size());
+  try {
+    kept_.push_back(kept);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
+unsigned PeerLink::post_kept() noexcept {
+  unsigned posted = 0;
+  while (!kept_.empty()) {
+    const Kept& kept = kept_.front();
+    if (!outgoing_.push(kept.service, std::span(kept.header).first(kept.bytes), {})) break;
+    kept_.pop_front();
+    ++posted;
+  }
+  if (posted != 0) inbox_.ring_if_asleep();
+  return posted;
+}
+
+PeerLinks::PeerLinks(Inbox own, const InboxAddress& address) noexcept : own_(std::move(own)), address_(address) {}
+
+std::span<const std::byte> PeerLinks::address() const noexcept { return std::as_bytes(std::span(&address_, 1)); }
+
+PeerLink* PeerLinks::find(int rank) noexcept {
+  for (const auto& link : links_) {
+    if (link->rank() == rank && !link->dropped) return link.get();
+  }
+  return nullptr;
+}
+
+Status PeerLinks::attach(int rank, unsigned own_place, unsigned its_place,
+                         std::span<const std::byte> address) noexcept {
+  Status status = Status::no_memory;
+  try {
+    status = attach_checked(rank, own_place, its_place, address);
+  } catch (const std::bad_alloc&) {
+  }
+  if (status != Status::ok) {
+    log::info("no shared memory with rank {}: {}; messages go through the network library. Cure: {}", rank,
+              status_text(status), attach_cure(status));
+  }
+  return status;
+}
+
+Status PeerLinks::attach_checked(int rank, unsigned own_place, unsigned its_place, std::span<const std::byte> packed) {
+  InboxAddress address;
+  if (packed.size() != sizeof(address)) return Status::version_mismatch;
+  std::memcpy(&address, packed.data(), sizeof(address));
+  if (its_place >= own_.places() || own_place >= address.places) return Status::not_supported;
+  Result<Inbox> inbox = Inbox::open(address);
+  if (!inbox) return inbox.status();
+  links_.push_back(std::make_unique<PeerLink>(rank, std::move(*inbox), own_place, own_.ring(its_place)));
+  return Status::ok;
+}
+
+Link* PeerLinks::link(int rank) noexcept {
+  PeerLink* link = find(rank);
+  return link != nullptr && link->both_attached() ? link : nullptr;
+}
+
+void PeerLinks::drop(int rank) noexcept {
+  if (PeerLink* link = find(rank)) link->dropped = true;
+}
+
+void PeerLinks::set_handler(unsigned service, LinkHandler handler, void* context) noexcept {
+  services_[service % kServices] = {handler, context};
+}
+
+unsigned PeerLinks::drain(PeerLink& link) noexcept {
+  unsigned seen = 0;
+  RingConsumer& incoming = link.incoming();
+  while (seen < kDrainLimit) {
+    const Slot* slot = incoming.front();
+    if (slot == nullptr) break;
+    const Service& service = services_[slot->service % kServices];
+    link.stalled = service.handler == nullptr;
+    if (link.stalled) break;
+    service.handler(service.context, {link.rank(), slot->header, incoming.payload(*slot)});
+    incoming.pop(*slot);
+    if (incoming.owes() >= kOwedBytesMax) incoming.publish();
+    ++seen;
+  }
+  if (seen != 0) incoming.publish();
+  return seen;
+}
+
+unsigned PeerLinks::poll() noexcept {
+  if (armed_) {
+    armed_ = false;
+    own_.wake_up();
+  }
+  unsigned events = 0;
+  for (const auto& link : links_) {
+    if (link->dropped) continue;
+    events += drain(*link);
+    if (link->has_kept()) events += link->post_kept();
+  }
+  return events;
+}
+
+bool PeerLinks::arm() noexcept {
+  own_.fall_asleep();
+  armed_ = true;
+  for (const auto& link : links_) {
+    if (link->dropped) continue;
+    if (link->has_kept() || (!link->stalled && !link->incoming().empty_for_sure())) return false;
+  }
+  return true;
+}
+
+}  // namespace brant::port::peer
+
+namespace brant::port {
+
+std::unique_ptr<Links> open_peer_links(std::uint32_t places) noexcept {
+  Result<peer::Inbox> own = peer::Inbox::create(places);
+  if (!own) {
+    log::info("no shared memory for the processes of this host: {}", status_text(own.status()));
+    return nullptr;
+  }
+  const Result<peer::InboxAddress> address = own->address();
+  if (!address) {
+    log::info("no shared memory for the processes of this host: {} (is /proc mounted?)", status_text(address.status()));
+    return nullptr;
+  }
+  return std::make_unique<peer::PeerLinks>(std::move(*own), *address);
+}
+
+}  // namespace brant::port

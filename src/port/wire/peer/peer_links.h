@@ -1,0 +1,79 @@
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "port/link.h"
+#include "port/wire/peer/inbox.h"
+
+namespace brant::port::peer {
+
+/// The link with one process: its inbox, into which this process writes, and the ring of this one's that it writes to.
+class PeerLink final : public Link {
+ public:
+  PeerLink(int rank, Inbox inbox, std::uint32_t own_place, RingMemory& incoming) noexcept;
+
+  bool post(unsigned service, std::span<const std::byte> header, std::span<const std::byte> payload) noexcept override;
+  bool post_control(unsigned service, std::span<const std::byte> header) noexcept override;
+
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  /// The peer has mapped this process's inbox too.
+  [[nodiscard]] bool both_attached() const noexcept {
+    return incoming_memory_.attached.yes.load(std::memory_order_acquire) != 0;
+  }
+  [[nodiscard]] RingConsumer& incoming() noexcept { return incoming_; }
+  [[nodiscard]] bool has_kept() const noexcept { return !kept_.empty(); }
+  /// Posts what was kept for want of room. Returns how many.
+  unsigned post_kept() noexcept;
+
+  bool dropped = false;
+  bool stalled = false;  ///< Its oldest record is for a service that nobody has claimed yet.
+
+ private:
+  struct Kept {
+    unsigned service = 0;
+    std::uint32_t bytes = 0;
+    std::array<std::byte, kLinkHeaderBytes> header{};
+  };
+
+  const int rank_;
+  Inbox inbox_;
+  RingMemory& incoming_memory_;
+  RingProducer outgoing_;
+  RingConsumer incoming_;
+  std::deque<Kept> kept_;
+};
+
+class PeerLinks final : public Links {
+ public:
+  PeerLinks(Inbox own, const InboxAddress& address) noexcept;
+
+  [[nodiscard]] std::span<const std::byte> address() const noexcept override;
+  Status attach(int rank, unsigned own_place, unsigned its_place, std::span<const std::byte> address) noexcept override;
+  [[nodiscard]] Link* link(int rank) noexcept override;
+  void drop(int rank) noexcept override;
+  void set_handler(unsigned service, LinkHandler handler, void* context) noexcept override;
+  unsigned poll() noexcept override;
+  [[nodiscard]] int event_fd() const noexcept override { return own_.event_fd(); }
+  bool arm() noexcept override;
+
+ private:
+  struct Service {
+    LinkHandler handler = nullptr;
+    void* context = nullptr;
+  };
+
+  PeerLink* find(int rank) noexcept;
+  unsigned drain(PeerLink& link) noexcept;
+  Status attach_checked(int rank, unsigned own_place, unsigned its_place, std::span<const std::byte> address);
+
+  Inbox own_;
+  const InboxAddress address_;
+  std::vector<std::unique_ptr<PeerLink>> links_;
+  std::array<Service, kServices> services_{};
+  bool armed_ = false;
+};
+
+}  // namespace brant::port::peer
