@@ -2,6 +2,7 @@
 
 #include "port/memory/devices.h"
 #include "port/wire/peer/open.h"
+#include "support/emulated_taking_wire.h"
 
 namespace brant::test {
 namespace {
@@ -21,6 +22,9 @@ InProcessJob::InProcessJob(const JobOptions& options) : network_(options.network
     adapters.boot = std::make_unique<SharedBoot>(values, rank, options.ranks);
     adapters.device = make_device(options.gpu);
     adapters.wire = network_.open_wire();
+    if (options.network_takes_device) {
+      adapters.wire = make_emulated_taking(std::move(adapters.wire), *adapters.device);
+    }
     if (options.links) adapters.links = port::open_peer_links(static_cast<std::uint32_t>(options.ranks));
     if (options.wrap) adapters.wire = options.wrap(rank, std::move(adapters.wire));
     runtimes_.push_back(std::make_unique<Runtime>(std::move(adapters), options.runtime));

@@ -54,6 +54,7 @@ struct JobOptions {
   /// The ranks share memory, as the processes of one host do. By default as the test program was told: the same tests
   /// run with and without (BRANT_TEST_LINKS=1).
   bool links = env_bool("BRANT_TEST_LINKS", false);
+  bool network_takes_device = false;  ///< As UCX takes GPU memory; for the emulated device.
   /// Wraps a rank's wire, for faults.
   std::function<std::unique_ptr<port::Wire>(int rank, std::unique_ptr<port::Wire>)> wrap;
 };

@@ -16,6 +16,7 @@
 #include "port/boot/launcher/launcher_boot.h"
 #include "port/boot/pmix/pmix_boot.h"
 #include "port/boot/select.h"
+#include "port/wire/peer/open.h"
 #include "port/wire/ucx/baseline/transports.h"
 #include "port/wire/ucx/open.h"
 
@@ -68,7 +69,8 @@ std::uint32_t describe_ucx(Report& report) {
   }
 }
 
-PathReport describe_path(Path path, std::uint32_t offered, std::uint32_t wire_kinds, bool have_wire) {
+PathReport describe_path(Path path, std::uint32_t offered, std::uint32_t wire_kinds, bool have_wire,
+                         bool shares_memory) {
   PathReport report{std::string(path_name(path)), {}, {}};
   if (!have_wire) {
     report.reason = "processes cannot reach each other without UCX";
@@ -80,6 +82,7 @@ PathReport describe_path(Path path, std::uint32_t offered, std::uint32_t wire_ki
     PathQuery query;
     query.kind = static_cast<MemoryKind>(kind);
     query.wire_takes_kind = (wire_kinds >> kind) & 1u;
+    query.shm_open = shares_memory;
     query.forced = path;
     const PathChoice choice = choose_path(query);
     const std::string name(memory_kind_name(query.kind));
@@ -127,8 +130,9 @@ Report make_report() {
   std::uint32_t offered = bit(MemoryKind::host) | bit(MemoryKind::pinned) | bit(MemoryKind::emulated);
   if (!report.cuda.devices.empty()) offered |= bit(MemoryKind::cuda) | bit(MemoryKind::cuda_managed);
   report.kinds = kind_names(offered);
+  const bool shares_memory = port::open_peer_links(1) != nullptr;
   for (const Path path : {Path::ucx, Path::shm, Path::staged}) {
-    report.paths.push_back(describe_path(path, offered, wire_kinds, report.ucx_reason.empty()));
+    report.paths.push_back(describe_path(path, offered, wire_kinds, report.ucx_reason.empty(), shares_memory));
   }
   return report;
 }

@@ -64,6 +64,10 @@ class ChannelEndpoint {
   /// A send goes another way than was chosen before the receive was known.
   void rerouted(Transfer& transfer, Path path) noexcept;
   [[nodiscard]] bool has_sent(std::uint64_t number) const noexcept { return number < window_.next(); }
+  /// A receive was taken back: the next one gets its turn.
+  void return_number(std::uint64_t number) noexcept { returned_numbers_.push_back(number); }
+  /// Lets the record of a receive go that nobody observes and whose turn was given to another.
+  void dismiss(Transfer& transfer) noexcept;
   void note_truncated(std::uint64_t number) noexcept;
 
  private:

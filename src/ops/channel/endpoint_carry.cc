@@ -44,6 +44,11 @@ void ChannelEndpoint::on_link(const LinkMessage& message, std::span<const std::b
   }
 }
 
+void ChannelEndpoint::dismiss(Transfer& transfer) noexcept {
+  engine().finish(transfer, {Status::canceled, 0});
+  release(transfer);
+}
+
 void ChannelEndpoint::rerouted(Transfer& transfer, Path path) noexcept {
   count_send(transfer, -1);
   transfer.path = path;

@@ -15,9 +15,9 @@ LinkReceiver::~LinkReceiver() {
   while (Arrival* arrival = arrivals_.front()) give_back(*arrival);
 }
 
-Transfer* LinkReceiver::find_posted(std::uint64_t number) noexcept {
-  Transfer* transfer = posted_.front();
-  while (transfer != nullptr && transfer->number != number) transfer = posted_.next(*transfer);
+Transfer* LinkReceiver::find(const Receives& receives, std::uint64_t number) noexcept {
+  Transfer* transfer = receives.front();
+  while (transfer != nullptr && transfer->number != number) transfer = Receives::next(*transfer);
   return transfer;
 }
 
@@ -39,7 +39,6 @@ void LinkReceiver::give_back(Arrival& arrival) noexcept {
 Status LinkReceiver::receive(Transfer& transfer, Buffer target) noexcept {
   transfer.link.target = target;
   transfer.link.moved = 0;
-  transfer.link.diverted = false;
   if (Arrival* arrival = find_arrival(transfer.number)) return take(transfer, *arrival);
   posted_.push_back(transfer);
   transfer.link.stage = LinkStage::posted;
@@ -68,6 +67,11 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
     case Kind::ask:
       posted_.push_back(transfer);
       announce(transfer);
+      break;
+    case Kind::truncated:
+      transfer.wire.bytes = message.bytes;
+      transfer.link.sender_knows = true;
+      status = Status::truncated;
       break;
     default: status = receive_elsewhere(transfer, message); break;
   }
@@ -100,27 +104,38 @@ void LinkReceiver::end(Transfer& transfer, Status status) noexcept {
   endpoint_.carried(transfer);
 }
 
-bool LinkReceiver::withdraw(Transfer& transfer, bool peer_lost) noexcept {
-  switch (transfer.link.stage) {
-    case LinkStage::posted: end(transfer, Status::canceled); return true;
-    case LinkStage::announced:
-      if (peer_lost) {
-        end(transfer, Status::canceled);
-      } else {
-        transfer.link.stage = LinkStage::retracting;
-        pump_.control(endpoint_.link_message(Kind::retract, transfer));
-      }
-      return true;
-    case LinkStage::retracting:
-    case LinkStage::landing:
-      if (peer_lost) {
-        end(transfer, Status::canceled);
-      } else if (transfer.link.stage == LinkStage::landing && !transfer.observed()) {
-        divert(transfer, transfer.wire.bytes);
-      }
-      return true;
-    default: return false;
+bool LinkReceiver::withdraw(Transfer& transfer, bool for_good) noexcept {
+  const LinkStage stage = transfer.link.stage;
+  if (stage == LinkStage::none) return false;
+  if (transfer.link.ghost) {
+    if (for_good) end_ghost(transfer.number);
+  } else if (for_good || stage == LinkStage::posted) {
+    end(transfer, Status::canceled);
+  } else {
+    if (stage == LinkStage::announced) {
+      transfer.link.stage = LinkStage::retracting;
+      pump_.control(endpoint_.link_message(Kind::retract, transfer));
+    }
+    if (!transfer.observed()) become_ghost(transfer);
   }
+  return true;
+}
+
+void LinkReceiver::become_ghost(Transfer& transfer) noexcept {
+  transfer.link.ghost = true;
+  posted_.remove(transfer);
+  ghosts_.push_back(transfer);
+  endpoint_.return_number(transfer.number);
+  if (transfer.link.stage == LinkStage::landing) divert(transfer, transfer.wire.bytes);
+}
+
+void LinkReceiver::end_ghost(std::uint64_t number) noexcept {
+  Transfer* ghost = find(ghosts_, number);
+  if (ghost == nullptr) return;
+  ghosts_.remove(*ghost);
+  --announced_;
+  ghost->link.stage = LinkStage::none;
+  endpoint_.dismiss(*ghost);
 }
 
 // Records come
@@ -140,20 +155,18 @@ void LinkReceiver::on_message(const LinkMessage& message, std::span<const std::b
 }
 
 void LinkReceiver::on_whole(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
-  Transfer* transfer = find_posted(message.number);
-  if (transfer == nullptr) {
-    keep(message, payload);
-  } else if (!transfer->observed()) {
-    keep(message, payload);  // its receive was taken back: the next one gets it
-    end(*transfer, Status::canceled);
-  } else {
+  end_ghost(message.number);
+  if (Transfer* transfer = find(posted_, message.number)) {
     const Status status = land(*transfer, message, payload);
     end(*transfer, status);
+  } else {
+    keep(message, payload);
   }
 }
 
 void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
-  Transfer* transfer = find_posted(message.number);
+  Transfer* told = find(ghosts_, message.number);
+  Transfer* transfer = told != nullptr ? told : find(posted_, message.number);
   if (transfer == nullptr) {
     keep(message, {});
   } else if (transfer->link.stage == LinkStage::posted) {
@@ -165,10 +178,10 @@ void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
 }
 
 void LinkReceiver::on_elsewhere(const LinkMessage& message) noexcept {
-  Transfer* transfer = find_posted(message.number);
-  if (transfer == nullptr || !transfer->observed()) {
+  end_ghost(message.number);
+  Transfer* transfer = find(posted_, message.number);
+  if (transfer == nullptr) {
     keep(message, {});
-    if (transfer != nullptr) end(*transfer, Status::canceled);
     return;
   }
   leave(*transfer);
@@ -188,41 +201,46 @@ void LinkReceiver::on_withdrawn_elsewhere(Transfer& transfer) noexcept {
 }
 
 void LinkReceiver::on_truncated(const LinkMessage& message) noexcept {
-  Transfer* transfer = find_posted(message.number);
-  if (transfer == nullptr) return;
+  end_ghost(message.number);
+  Transfer* transfer = find(posted_, message.number);
+  if (transfer == nullptr) {
+    keep(message, {});
+    return;
+  }
   transfer->wire.bytes = message.bytes;
   transfer->link.sender_knows = true;
   end(*transfer, Status::truncated);
 }
 
 void LinkReceiver::on_retracted(const LinkMessage& message) noexcept {
-  Transfer* transfer = find_posted(message.number);
+  end_ghost(message.number);
+  Transfer* transfer = find(posted_, message.number);
   if (transfer != nullptr && transfer->link.stage == LinkStage::retracting) end(*transfer, Status::canceled);
 }
 
 void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
-  Transfer* transfer = find_posted(message.number);
+  Transfer* ghost = find(ghosts_, message.number);
+  Transfer* transfer = ghost != nullptr ? ghost : find(posted_, message.number);
   if (transfer == nullptr) {
     log::error("channel {} from rank {}: a piece of message {} came without a receive", endpoint_.id().value,
                endpoint_.peer().rank.value, message.number);
     return;
   }
+  if (ghost != nullptr && transfer->link.stage != LinkStage::landing) divert(*ghost, message.bytes);
   transfer->link.stage = LinkStage::landing;
   transfer->wire.bytes = message.bytes;
-  if (!transfer->observed() && !transfer->link.diverted) divert(*transfer, message.bytes);
   const Buffer& target = transfer->link.target;
   if (target.data != nullptr) {
     std::memcpy(static_cast<std::byte*>(target.data) + message.offset, payload.data(), payload.size());
   }
   transfer->link.moved += payload.size();
   if (transfer->link.moved < message.bytes) return;
-  transfer->acknowledged = message.acknowledged;
-  if (transfer->link.diverted) {
-    keep_diverted(*transfer, message);
-    end(*transfer, Status::canceled);
-  } else {
-    end(*transfer, Status::ok);
+  if (ghost != nullptr) {
+    hand_over(*ghost, message);
+    return;
   }
+  transfer->acknowledged = message.acknowledged;
+  end(*transfer, Status::ok);
 }
 
 Status LinkReceiver::land(Transfer& transfer, const LinkMessage& message, std::span<const std::byte> payload) noexcept {
@@ -273,26 +291,27 @@ void LinkReceiver::keep(const LinkMessage& message, std::span<const std::byte> p
   arrivals_.push_back(*arrival);
 }
 
-/// The receive was taken back while its message comes in: its buffer may go any moment, the message must not.
-void LinkReceiver::divert(Transfer& transfer, std::uint64_t message_bytes) noexcept {
-  transfer.link.diverted = true;
-  if (transfer.lease.data != nullptr) return;  // it comes into a buffer of ours anyway
+/// The owner of a ghost may free its buffer any moment; the message must not be lost.
+void LinkReceiver::divert(Transfer& ghost, std::uint64_t message_bytes) noexcept {
+  if (ghost.lease.data != nullptr) return;  // it comes into a buffer of ours anyway
   const Result<StagePool::Lease> lease =
       endpoint_.table().stager().buffers().take(static_cast<std::size_t>(message_bytes));
-  if (!lease) {
-    transfer.link.target = {};
-    return;  // keep_diverted says so
+  if (lease.ok() && ghost.link.moved != 0) {
+    std::memcpy(lease->data, ghost.link.target.data, static_cast<std::size_t>(ghost.link.moved));
   }
-  if (transfer.link.moved != 0) {
-    std::memcpy(lease->data, transfer.link.target.data, static_cast<std::size_t>(transfer.link.moved));
-  }
-  transfer.lease = *lease;
-  transfer.link.target = Buffer(lease->data, static_cast<std::size_t>(message_bytes), MemoryKind::pinned);
+  if (lease.ok()) ghost.lease = *lease;  // if not, `hand_over` says so
+  ghost.link.target = Buffer(ghost.lease.data, static_cast<std::size_t>(message_bytes), MemoryKind::pinned);
 }
 
-void LinkReceiver::keep_diverted(Transfer& transfer, const LinkMessage& message) noexcept {
-  Arrival* arrival = transfer.lease.data == nullptr ? nullptr : arrival_pool_.take();
+/// The message of a ghost is complete: it is for the receive that got the turn.
+void LinkReceiver::hand_over(Transfer& ghost, const LinkMessage& message) noexcept {
+  const StagePool::Lease lease = std::exchange(ghost.lease, {});
+  LinkMessage whole = message;
+  whole.kind = Kind::eager;
+  end_ghost(message.number);
+  Arrival* arrival = lease.data == nullptr ? nullptr : arrival_pool_.take();
   if (arrival == nullptr) {
+    endpoint_.table().stager().buffers().give_back(lease);
     log::error(
         "channel {} from rank {}: message {} of {} bytes is lost: its receive was withdrawn, and there is no "
         "memory to keep it",
@@ -300,10 +319,14 @@ void LinkReceiver::keep_diverted(Transfer& transfer, const LinkMessage& message)
     endpoint_.refuse(Status::no_memory);
     return;
   }
-  arrival->message = message;
-  arrival->message.kind = Kind::eager;
-  arrival->lease = std::exchange(transfer.lease, {});
+  arrival->message = whole;
+  arrival->lease = lease;
   arrivals_.push_back(*arrival);
+  Transfer* next = find(posted_, message.number);
+  if (next == nullptr) return;
+  leave(*next);
+  next->wire.status = take(*next, *arrival);
+  endpoint_.carried(*next);
 }
 
 }  // namespace brant

@@ -39,15 +39,19 @@ class LinkReceiver {
   /// A receive of a message that comes over the network was withdrawn: the next receive must find word of it.
   void on_withdrawn_elsewhere(Transfer& transfer) noexcept;
   /// Withdraws a pending receive; the outcome comes by `carried`, now or later. False if it is with the network.
-  bool withdraw(Transfer& transfer, bool peer_lost) noexcept;
+  bool withdraw(Transfer& transfer, bool for_good) noexcept;
 
  private:
-  Transfer* find_posted(std::uint64_t number) noexcept;
+  using Receives = IntrusiveList<Transfer, &Transfer::link_hook>;
+
+  static Transfer* find(const Receives& receives, std::uint64_t number) noexcept;
   Arrival* find_arrival(std::uint64_t number) noexcept;
   void announce(Transfer& transfer) noexcept;
   void tell_landing(const Transfer& transfer) noexcept;
   void leave(Transfer& transfer) noexcept;
   void end(Transfer& transfer, Status status) noexcept;
+  void become_ghost(Transfer& transfer) noexcept;
+  void end_ghost(std::uint64_t number) noexcept;
 
   void on_whole(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   void on_ask(const LinkMessage& message) noexcept;
@@ -60,14 +64,17 @@ class LinkReceiver {
   Status take(Transfer& transfer, Arrival& arrival) noexcept;
   Status land(Transfer& transfer, const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   void keep(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
-  void divert(Transfer& transfer, std::uint64_t message_bytes) noexcept;
-  void keep_diverted(Transfer& transfer, const LinkMessage& message) noexcept;
+  void divert(Transfer& ghost, std::uint64_t message_bytes) noexcept;
+  void hand_over(Transfer& ghost, const LinkMessage& message) noexcept;
   void give_back(Arrival& arrival) noexcept;
 
   ChannelEndpoint& endpoint_;
   LinkPump& pump_;
   ObjectPool<Arrival>& arrival_pool_;
-  IntrusiveList<Transfer, &Transfer::link_hook> posted_;  ///< Oldest first; messages nearly always match the first.
+  Receives posted_;  ///< Oldest first; messages nearly always match the first.
+  /// Receives whose owners took them back after the sender had been told: its answer is still to come, or its message.
+  /// Their turn was given to the next receive, so a number may be here and in `posted_`.
+  Receives ghosts_;
   IntrusiveList<Arrival, &Arrival::hook> arrivals_;
   unsigned announced_ = 0;
 };

@@ -43,7 +43,7 @@ struct Transfer final : OpOwner, PeerOp {
   };
   struct LinkStep {
     LinkStage stage = LinkStage::none;
-    bool diverted = false;      ///< Receive: taken back in mid-message; what comes is kept for the next one.
+    bool ghost = false;         ///< Receive: taken back by its owner, but its message may be on the way.
     bool sender_knows = false;  ///< Receive: the truncation need not be told.
     std::uint64_t moved = 0;
     ConstBuffer bytes;        ///< Send: what goes, host-accessible unless it goes elsewhere.

@@ -43,10 +43,11 @@ struct Pair {
 };
 
 struct DevicePair : Pair {
-  DevicePair() : Pair(options()) {}
-  static JobOptions options() {
+  explicit DevicePair(bool network_takes_device = false) : Pair(options(network_takes_device)) {}
+  static JobOptions options(bool network_takes_device) {
     JobOptions options;
     options.gpu = GpuChoice::emulated;
+    options.network_takes_device = network_takes_device;
     return options;
   }
 };
@@ -406,8 +407,7 @@ TEST(Channel, a_third_end_is_refused_at_both_who_could_tell) {
 // Memory that the host may not touch
 // -------------------------------------------------------------------------------------------
 
-TEST(ChannelWithDevice, every_kind_meets_every_kind) {
-  DevicePair pair;
+void expect_every_kind_to_meet_every_kind(DevicePair& pair) {
   for (const MemoryKind from : {MemoryKind::host, MemoryKind::pinned, MemoryKind::emulated}) {
     for (const MemoryKind to : {MemoryKind::host, MemoryKind::pinned, MemoryKind::emulated}) {
       for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{5000}, std::size_t{1'000'000}}) {
@@ -426,6 +426,17 @@ TEST(ChannelWithDevice, every_kind_meets_every_kind) {
       }
     }
   }
+}
+
+TEST(ChannelWithDevice, every_kind_meets_every_kind) {
+  DevicePair pair;
+  expect_every_kind_to_meet_every_kind(pair);
+}
+
+TEST(ChannelWithDevice, every_kind_meets_every_kind_over_a_network_that_takes_device_memory) {
+  DevicePair pair(true);
+  EXPECT_EQ(*pair.left.path_of(MemoryKind::emulated, 8), Path::ucx);
+  expect_every_kind_to_meet_every_kind(pair);
 }
 
 TEST(ChannelWithDevice, a_job_may_end_in_the_middle_of_everything) {
@@ -473,7 +484,7 @@ TEST(ChannelWithDevice, wrong_declarations_and_freed_memory_are_refused_before_a
 }
 
 TEST(ChannelWithDevice, a_forced_path_that_cannot_serve_is_an_error_not_a_detour) {
-  JobOptions options = DevicePair::options();
+  JobOptions options = DevicePair::options(false);
   options.runtime.path = Path::ucx;
   Pair pair(options);
   Memory source = pair.job.rank(0).allocate(MemoryKind::emulated, 64);

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "port/memory.h"
+#include "port/wire.h"
+
+namespace brant::test {
+
+/// A network that takes the emulated device's memory, as UCX takes that of a GPU: what goes over it is copied to the
+/// host and back behind the scenes. `device` must outlive it.
+std::unique_ptr<port::Wire> make_emulated_taking(std::unique_ptr<port::Wire> inner, port::Device& device);
+
+}  // namespace brant::test

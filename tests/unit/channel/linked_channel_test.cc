@@ -1,0 +1,328 @@
+// What is particular to channels between processes that share memory: what their ends agree upon over the link.
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "brant/core/sinks.h"
+#include "brant/ops/channel.h"
+#include "ops/channel/link_message.h"
+#include "support/in_process_job.h"
+
+namespace brant {
+namespace {
+
+using test::InProcessJob;
+using test::JobOptions;
+
+constexpr std::size_t kLarge = 1'000'000;  // more than the ring holds
+
+std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
+  std::vector<std::byte> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>((i * 31 + seed * 17 + (i >> 8)) & 0xff);
+  return data;
+}
+
+JobOptions linked(GpuChoice gpu = GpuChoice::none) {
+  JobOptions options;
+  options.links = true;
+  options.gpu = gpu;
+  return options;
+}
+
+struct Pair {
+  explicit Pair(const JobOptions& options = linked())
+      : job(options),
+        left(Channel::open(job.rank(0), Rank{1}, ChannelId{7})),
+        right(Channel::open(job.rank(1), Rank{0}, ChannelId{7})) {}
+
+  OpResult outcome(const Operation& operation) {
+    EXPECT_TRUE(job.run_until([&] { return operation.done(); })) << "never completed";
+    return operation.done() ? operation.result() : OpResult{Status::timed_out, 0};
+  }
+  /// Lets one rank alone make progress.
+  void run(int rank, int rounds) {
+    for (int round = 0; round < rounds; ++round) job.rank(rank).worker().progress();
+  }
+
+  InProcessJob job;
+  Channel left;
+  Channel right;
+};
+
+TEST(LinkedChannel, host_memory_takes_path_shm) {
+  Pair pair;
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{8}, kLarge}) {
+    EXPECT_EQ(*pair.left.path_of(MemoryKind::host, bytes), Path::shm) << bytes;
+  }
+}
+
+TEST(LinkedChannel, a_large_message_waits_at_its_sender_until_its_receive_is_there) {
+  Pair pair;
+  const auto sent = pattern(kLarge, 1);
+  Operation send = pair.left.send(std::span(sent));
+  pair.job.run(100);
+  EXPECT_FALSE(send.done());
+  std::vector<std::byte> landed(kLarge);
+  Operation receive = pair.right.recv(std::span(landed));
+  EXPECT_TRUE(pair.outcome(receive).ok());
+  EXPECT_TRUE(pair.outcome(send).ok());
+  EXPECT_EQ(landed, sent);
+}
+
+TEST(LinkedChannel, small_messages_that_come_early_free_their_source_at_once) {
+  Pair pair;
+  std::vector<std::vector<std::byte>> sent;
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{100}, std::size_t{129}, kEagerBytes}) {
+    sent.push_back(pattern(bytes, 3));
+    std::vector<std::byte> source = sent.back();
+    Operation send = pair.left.send(std::span(source));
+    EXPECT_TRUE(send.done());
+    std::fill(source.begin(), source.end(), std::byte{0xee});
+  }
+  pair.job.run(20);
+  for (const auto& wanted : sent) {
+    std::vector<std::byte> landed(kEagerBytes);
+    Operation receive = pair.right.recv(std::span(landed));
+    ASSERT_TRUE(receive.done()) << "it lies here already";
+    EXPECT_EQ(receive.result().bytes, wanted.size());
+    landed.resize(wanted.size());
+    EXPECT_EQ(landed, wanted);
+  }
+}
+
+TEST(LinkedChannel, a_long_message_is_truncated_and_both_ends_know_it) {
+  Pair pair;
+  const auto sent = pattern(kLarge, 1);
+  for (const bool receive_first : {true, false}) {
+    // The receive may itself be large (announced) or small (asked for).
+    for (const std::size_t room : {kLarge - 1, std::size_t{100}}) {
+      std::vector<std::byte> landed(room + 1, std::byte{0xee});
+      std::unique_ptr<Operation> receive;
+      if (receive_first) receive.reset(new Operation(pair.right.recv(Buffer(landed.data(), room))));
+      pair.job.run(5);
+      Operation send = pair.left.send(std::span(sent), Moment::delivered);
+      if (!receive_first) receive.reset(new Operation(pair.right.recv(Buffer(landed.data(), room))));
+      EXPECT_EQ(pair.outcome(*receive).status, Status::truncated);
+      EXPECT_EQ(receive->result().bytes, kLarge);
+      EXPECT_EQ(pair.outcome(send).status, Status::truncated);
+      EXPECT_EQ(landed[room], std::byte{0xee});
+    }
+  }
+  EXPECT_EQ(pair.left.counts().truncated, 4u);
+  // The order goes on.
+  int value = 5, got = 0;
+  Operation receive = pair.right.recv(Buffer(&got, sizeof(got)));
+  Operation send = pair.left.send(ConstBuffer(&value, sizeof(value)));
+  EXPECT_TRUE(pair.outcome(receive).ok());
+  EXPECT_EQ(got, 5);
+}
+
+TEST(LinkedChannel, a_withdrawn_receive_gives_its_turn_to_the_next) {
+  Pair pair;
+  std::vector<std::byte> first(kLarge), second(kLarge);
+  Operation withdrawn = pair.right.recv(std::span(first));
+  pair.job.run(5);  // the sender knows of it
+  withdrawn.op().cancel();
+  EXPECT_EQ(pair.outcome(withdrawn).status, Status::canceled);
+  const auto sent = pattern(kLarge, 2);
+  Operation receive = pair.right.recv(std::span(second));
+  Operation send = pair.left.send(std::span(sent));
+  EXPECT_TRUE(pair.outcome(receive).ok());
+  EXPECT_TRUE(pair.outcome(send).ok());
+  EXPECT_EQ(second, sent);
+  EXPECT_EQ(first, std::vector<std::byte>(kLarge));
+}
+
+TEST(LinkedChannel, a_cancel_that_crosses_its_message_comes_too_late) {
+  Pair pair;
+  const auto sent = pattern(kLarge, 2);
+  std::vector<std::byte> landed(kLarge);
+  Operation receive = pair.right.recv(std::span(landed));
+  pair.run(0, 3);
+  Operation send = pair.left.send(std::span(sent));  // pieces are under way
+  receive.op().cancel();
+  EXPECT_TRUE(pair.outcome(receive).ok());
+  EXPECT_TRUE(pair.outcome(send).ok());
+  EXPECT_EQ(landed, sent);
+}
+
+TEST(LinkedChannel, a_receive_taken_back_in_mid_message_loses_nothing) {
+  Pair pair;
+  const auto sent = pattern(kLarge, 4);
+  auto gone = std::make_unique<std::vector<std::byte>>(kLarge);
+  auto receive = std::unique_ptr<Operation>(new Operation(pair.right.recv(std::span(*gone))));
+  pair.run(0, 3);
+  Operation send = pair.left.send(std::span(sent));
+  pair.run(1, 1);  // some pieces land
+  ASSERT_FALSE(receive->done());
+  receive.reset();
+  gone.reset();  // from here on the sanitizer watches
+  std::vector<std::byte> landed(kLarge);
+  Operation next = pair.right.recv(std::span(landed));
+  EXPECT_TRUE(pair.outcome(send).ok());
+  EXPECT_TRUE(pair.outcome(next).ok());
+  EXPECT_EQ(landed, sent);
+}
+
+TEST(LinkedChannel, a_receive_taken_back_before_its_message_loses_nothing) {
+  for (const std::size_t bytes : {std::size_t{64}, kLarge}) {
+    Pair pair;
+    const auto sent = pattern(bytes, 4);
+    {
+      std::vector<std::byte> gone(kLarge);
+      Operation receive = pair.right.recv(std::span(gone));
+      pair.run(0, 3);
+    }
+    Operation send = pair.left.send(std::span(sent));  // crosses the retraction
+    std::vector<std::byte> landed(kLarge);
+    Operation next = pair.right.recv(std::span(landed));
+    EXPECT_TRUE(pair.outcome(next).ok());
+    EXPECT_EQ(next.result().bytes, bytes);
+    landed.resize(bytes);
+    EXPECT_EQ(landed, sent);
+  }
+}
+
+TEST(LinkedChannel, a_sender_that_nobody_listens_to_is_held_back) {
+  Pair pair;
+  constexpr int kMessages = 5000;
+  std::vector<int> values(kMessages);
+  Counter sent;
+  std::vector<Op> ops(kMessages);
+  for (int i = 0; i < kMessages; ++i) {
+    values[static_cast<std::size_t>(i)] = i;
+    Op& op = ops[static_cast<std::size_t>(i)];
+    op.source_free = sent.sink();
+    sent.track(pair.left.post_send(ConstBuffer(&values[static_cast<std::size_t>(i)], sizeof(int)), op), op);
+  }
+  pair.run(0, 1000);
+  EXPECT_GT(sent.pending(), 4000u);
+  for (int i = 0; i < kMessages; ++i) {
+    int got = -1;
+    Operation receive = pair.right.recv(Buffer(&got, sizeof(got)));
+    ASSERT_TRUE(pair.outcome(receive).ok());
+    ASSERT_EQ(got, i);
+  }
+  EXPECT_TRUE(pair.job.run_until([&] { return sent.pending() == 0; }));
+}
+
+TEST(LinkedChannel, many_large_messages_of_many_channels_share_the_ring) {
+  InProcessJob job(linked());
+  constexpr std::uint32_t kChannels = 5;
+  constexpr unsigned kMessages = 6;
+  std::vector<Channel> left, right;
+  for (std::uint32_t id = 0; id < kChannels; ++id) {
+    left.push_back(Channel::open(job.rank(0), Rank{1}, ChannelId{id}));
+    right.push_back(Channel::open(job.rank(1), Rank{0}, ChannelId{id}));
+  }
+  std::vector<std::vector<std::byte>> sent, landed(kChannels * kMessages);
+  std::vector<std::unique_ptr<Operation>> operations;
+  for (unsigned i = 0; i < kChannels * kMessages; ++i) {
+    sent.push_back(pattern(i % 3 == 0 ? 1000 : 300'000 + i, i));
+    landed[i].resize(sent[i].size());
+    operations.emplace_back(new Operation(right[i % kChannels].recv(std::span(landed[i]))));
+  }
+  for (unsigned i = 0; i < kChannels * kMessages; ++i) {
+    operations.emplace_back(new Operation(left[i % kChannels].send(std::span(sent[i]))));
+  }
+  for (const auto& operation : operations) {
+    ASSERT_TRUE(job.run_until([&] { return operation->done(); }));
+    EXPECT_TRUE(operation->result().ok());
+  }
+  EXPECT_EQ(landed, sent);
+}
+
+TEST(LinkedChannel, messages_find_an_end_that_is_opened_after_them) {
+  InProcessJob job(linked());
+  Channel left = Channel::open(job.rank(0), Rank{1}, ChannelId{3});
+  // Rank 1 knows of no channel yet: nobody has claimed the service.
+  const auto sent = pattern(5000, 9);
+  Operation send = left.send(std::span(sent));
+  job.run(50);
+  Channel unrelated = Channel::open(job.rank(1), Rank{0}, ChannelId{4});
+  job.run(50);
+  Channel right = Channel::open(job.rank(1), Rank{0}, ChannelId{3});
+  std::vector<std::byte> landed(5000);
+  Operation receive = right.recv(std::span(landed));
+  ASSERT_TRUE(job.run_until([&] { return receive.done(); }));
+  EXPECT_EQ(landed, sent);
+}
+
+TEST(LinkedChannel, ends_that_do_not_agree_on_the_path_are_refused_at_both) {
+  InProcessJob job(linked());
+  Channel left = Channel::open(job.rank(0), Rank{1}, ChannelId{3}, {.path = Path::ucx});
+  Channel right = Channel::open(job.rank(1), Rank{0}, ChannelId{3});
+  int value = 1, got = 0;
+  Operation receive = right.recv(Buffer(&got, sizeof(got)));
+  Operation answer = left.recv(Buffer(&value, sizeof(value)));
+  ASSERT_TRUE(job.run_until([&] { return receive.done() && answer.done(); })) << "it must not hang";
+  EXPECT_EQ(receive.result().status, Status::invalid_argument);
+  EXPECT_EQ(answer.result().status, Status::invalid_argument);
+  Op op;
+  EXPECT_EQ(left.post_send(ConstBuffer(&value, sizeof(value)), op), Status::invalid_argument);
+  EXPECT_EQ(right.post_send(ConstBuffer(&value, sizeof(value)), op), Status::invalid_argument);
+}
+
+TEST(LinkedChannel, path_ucx_forced_at_both_ends_uses_no_link) {
+  JobOptions options = linked();
+  options.runtime.path = Path::ucx;
+  Pair pair(options);
+  EXPECT_EQ(*pair.left.path_of(MemoryKind::host, 8), Path::ucx);
+  const auto sent = pattern(kLarge, 1);
+  std::vector<std::byte> landed(kLarge);
+  Operation receive = pair.right.recv(std::span(landed));
+  Operation send = pair.left.send(std::span(sent));
+  EXPECT_TRUE(pair.outcome(receive).ok());
+  EXPECT_EQ(landed, sent);
+}
+
+TEST(LinkedChannel, small_host_messages_reach_device_memory_whichever_comes_first) {
+  Pair pair(linked(GpuChoice::emulated));
+  for (const bool receive_first : {true, false}) {
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{4000}, kLarge}) {
+      const auto sent = pattern(bytes, 6);
+      Memory landing = pair.job.rank(1).allocate(MemoryKind::emulated, bytes);
+      std::unique_ptr<Operation> receive;
+      if (receive_first) receive.reset(new Operation(pair.right.recv(landing)));
+      pair.job.run(5);
+      Operation send = pair.left.send(std::span(sent));
+      pair.job.run(5);
+      if (!receive_first) receive.reset(new Operation(pair.right.recv(landing)));
+      ASSERT_TRUE(pair.outcome(*receive).ok());
+      std::vector<std::byte> got(bytes);
+      pair.job.rank(1).copy(Buffer(got.data(), bytes), landing);
+      EXPECT_EQ(got, sent);
+      EXPECT_TRUE(pair.outcome(send).ok());
+    }
+  }
+}
+
+TEST(LinkedChannel, a_withdrawn_receive_of_a_message_over_the_network_gives_its_turn_to_the_next) {
+  JobOptions options = linked(GpuChoice::emulated);
+  options.network_takes_device = true;
+  options.network.delay_max = 50;
+  Pair pair(options);
+  const auto sent = pattern(5000, 8);
+  Memory source = pair.job.rank(0).allocate(MemoryKind::emulated, sent.size());
+  Memory landing = pair.job.rank(1).allocate(MemoryKind::emulated, sent.size());
+  pair.job.rank(0).copy(source, std::span(sent));
+  Operation withdrawn = pair.right.recv(landing);
+  Operation send = pair.left.send(source);
+  pair.run(1, 1);  // word of it is here, the message is not
+  withdrawn.op().cancel();
+  const OpResult first = pair.outcome(withdrawn);
+  if (first.status == Status::canceled) {
+    Operation next = pair.right.recv(landing);
+    ASSERT_TRUE(pair.outcome(next).ok());
+  }
+  std::vector<std::byte> got(sent.size());
+  pair.job.rank(1).copy(std::span(got), landing);
+  EXPECT_EQ(got, sent);
+  EXPECT_EQ(first.status, Status::canceled) << "the case was not met";
+}
+
+}  // namespace
+}  // namespace brant
