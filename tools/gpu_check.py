@@ -383,9 +383,12 @@ def bench_steps(check: Check) -> list[Step]:
 
 def host_steps(check: Check) -> list[Step]:
     sizes = ["--sizes", TARGETS] if check.quick else ["--max", "16M"]
+    kinds = [(kind, path) for kind in ("latency", "bandwidth") for path in ("auto", "shm", "ucx")]
     return [
-        bench(check, "latency host", "host", "latency", "--peer", "ucx", *sizes, timeout_s=60),
-        bench(check, "bandwidth host", "host", "bandwidth", "--peer", "ucx", *sizes, timeout_s=60),
+        *(
+            bench(check, f"{kind} host {path}", "host", kind, "--path", path, "--peer", "ucx", *sizes, timeout_s=60)
+            for kind, path in kinds
+        ),
         bench(check, "latency pinned", "host", "latency", "--memory", "pinned", "--sizes", TARGETS, gpus=2),
     ]
 

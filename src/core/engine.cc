@@ -373,6 +373,7 @@ Status Engine::wait(bool (*done)(void*) noexcept, void* context, std::chrono::na
       const auto limit = wire().capabilities().can_sleep ? kSleepLimit : std::chrono::milliseconds(1);
       ++counters_.sleeps;
       waiter_.sleep(std::min(deadline, timers_.next()), limit);
+      wire_turn_ = kWireTurn;  // it may be what woke us
       check_peers();
     } else {
       std::this_thread::yield();

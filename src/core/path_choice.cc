@@ -25,7 +25,11 @@ PathChoice forced_choice(const PathQuery& query) noexcept {
 
 PathChoice choose_path(const PathQuery& query) noexcept {
   if (query.forced != Path::automatic) return forced_choice(query);
-  if (query.shm_open && host_accessible(query.kind)) return {Path::shm, Status::ok, "host memory within one host"};
+  const bool shm_possible = query.shm_open && host_accessible(query.kind);
+  if (shm_possible && shm_is_faster(query.bytes)) {
+    return {Path::shm, Status::ok, "host memory within one host, of a size where two copies by the CPUs are faster"};
+  }
+  if (shm_possible && !query.wire_takes_kind) return {Path::shm, Status::ok, "host memory within one host"};
   if (query.wire_takes_kind) return {Path::ucx, Status::ok, "the network library moves this kind directly"};
   return {Path::staged, Status::ok, "the network library does not take this kind: through pinned host memory"};
 }

@@ -26,6 +26,14 @@ struct PathChoice {
   const char* reason = "";     ///< For people: why this path, or why not.
 };
 
+/// Copying through shared memory beats a network library that lets the kernel copy (CMA) for messages that are small
+/// (no system call) or large (two processes copy, page by page in cache); between the two the single copy wins on most
+/// machines. Measured in docs/numbers; see docs/decisions/0005.
+inline constexpr std::size_t kShmSmallBytes = std::size_t{8} << 10;
+inline constexpr std::size_t kShmLargeBytes = std::size_t{4} << 20;
+
+constexpr bool shm_is_faster(std::size_t bytes) noexcept { return bytes <= kShmSmallBytes || bytes >= kShmLargeBytes; }
+
 /// The path of one transfer. A pure function: the same query gives the same answer.
 PathChoice choose_path(const PathQuery& query) noexcept;
 

@@ -33,8 +33,8 @@ struct ChannelCounts {
 /// An end belongs to the worker's thread of its runtime and is movable. Closing (or destroying) it completes pending
 /// receives with `canceled`; sends already with the network go on.
 ///
-/// Back-pressure: at most 256 messages and 64 MiB (or one larger message) travel ahead of the receiver; later sends
-/// stay pending. GPU memory: the work that produces a buffer must be finished before `send`; the network is not ordered
+/// Back-pressure: at most 256 messages and 64 MiB (a larger message: little else) travel ahead of the receiver; later
+/// sends stay pending. GPU memory: the work that produces a buffer must be finished before `send`; the network is not ordered
 /// with streams.
 ///
 /// Source: Channel API, section 3.2 of "Accelerating communication for parallel programming models on GPU systems"

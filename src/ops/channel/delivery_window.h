@@ -8,25 +8,45 @@ namespace brant {
 
 /// Messages that a sender may be ahead of the receiver. A power of two.
 inline constexpr std::uint32_t kWindowMessages = 256;
-/// Bytes that a sender may be ahead; one larger message may travel alone.
+/// Bytes that a sender may be ahead; a larger message travels with little ahead of it.
 inline constexpr std::uint64_t kWindowBytes = std::uint64_t{64} << 20;
 
-/// The receiver's account: which messages have landed, and up to where all have. Messages may land out of order.
+/// An acknowledgement is a message of its own, so it goes out a few times per window only: fewer messages and fewer
+/// bytes than these may have landed without the sender's knowing.
+inline constexpr std::uint64_t kTellEveryMessages = kWindowMessages / 4;
+inline constexpr std::uint64_t kTellEveryBytes = kWindowBytes / 8;
+
+/// The receiver's account: which messages have landed, up to where all have, and what the sender was told. Messages may
+/// land out of order: what lies behind a gap counts only once the gap is closed.
 class LandedPrefix {
  public:
-  void landed(std::uint64_t number) noexcept {
+  void landed(std::uint64_t number, std::uint64_t bytes) noexcept {
     done_.set(number % kWindowMessages);
+    sizes_[number % kWindowMessages] = bytes;
     while (done_.test(prefix_ % kWindowMessages)) {
       done_.reset(prefix_ % kWindowMessages);
+      untold_bytes_ += sizes_[prefix_ % kWindowMessages];
       ++prefix_;
     }
   }
   /// All messages before this number have landed.
   [[nodiscard]] std::uint64_t prefix() const noexcept { return prefix_; }
+  [[nodiscard]] std::uint64_t told() const noexcept { return told_; }
+  [[nodiscard]] bool should_tell() const noexcept {
+    return prefix_ - told_ >= kTellEveryMessages || untold_bytes_ >= kTellEveryBytes;
+  }
+  /// The sender is told of the prefix.
+  void tell() noexcept {
+    told_ = prefix_;
+    untold_bytes_ = 0;
+  }
 
  private:
   std::bitset<kWindowMessages> done_;
+  std::uint64_t sizes_[kWindowMessages] = {};
   std::uint64_t prefix_ = 0;
+  std::uint64_t told_ = 0;
+  std::uint64_t untold_bytes_ = 0;
 };
 
 /// The sender's account: what is under way and not yet acknowledged.
@@ -34,7 +54,8 @@ class SendWindow {
  public:
   [[nodiscard]] bool has_room(std::uint64_t bytes) const noexcept {
     if (next_ - acknowledged_ >= kWindowMessages) return false;
-    return next_ == acknowledged_ || bytes_ahead_ + bytes <= kWindowBytes;
+    // What the receiver may keep to itself must never hold a large message back: nobody would end the wait.
+    return bytes_ahead_ < kTellEveryBytes || bytes_ahead_ + bytes <= kWindowBytes;
   }
   /// Takes the next number.
   std::uint64_t take(std::uint64_t bytes) noexcept {

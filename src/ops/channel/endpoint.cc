@@ -6,14 +6,6 @@
 #include "ops/channel/tag.h"
 
 namespace brant {
-namespace {
-
-// An acknowledgement is a message of its own, so it goes out a few times per window only.
-constexpr std::uint64_t kTellEveryMessages = kWindowMessages / 4;
-constexpr std::uint64_t kTellEveryBytes = kWindowBytes / 8;
-
-}  // namespace
-
 ChannelEndpoint::ChannelEndpoint(ChannelTable& table, Peer& peer, ChannelId id, unsigned side, Path forced) noexcept
     : table_(table), peer_(peer), id_(id), side_(side), forced_(forced) {
   use_link();
@@ -307,8 +299,7 @@ void ChannelEndpoint::end_receive(Transfer& transfer, Status status) noexcept {
 }
 
 void ChannelEndpoint::consumed(Transfer& transfer, Status status) noexcept {
-  landed_.landed(transfer.number);
-  bytes_since_told_ += transfer.wire.bytes;
+  landed_.landed(transfer.number, transfer.wire.bytes);
   const auto path = static_cast<std::size_t>(transfer.path);
   ++engine().counters().receives[path];
   ++counts_.received;
@@ -319,17 +310,13 @@ void ChannelEndpoint::consumed(Transfer& transfer, Status status) noexcept {
   if (transfer.acknowledged || tag::type_of(transfer.wire.tag) == tag::Type::channel_acknowledged) {
     wanted_prefix_ = std::max(wanted_prefix_, transfer.number + 1);
   }
-  const std::uint64_t prefix = landed_.prefix();
-  const bool wanted = wanted_prefix_ > told_prefix_ && prefix > told_prefix_;
-  if (wanted || prefix - told_prefix_ >= kTellEveryMessages || bytes_since_told_ >= kTellEveryBytes) {
-    send_control(ChannelControl::Kind::acknowledge, 0);
-  }
+  const bool wanted = wanted_prefix_ > landed_.told() && landed_.prefix() > landed_.told();
+  if (wanted || landed_.should_tell()) send_control(ChannelControl::Kind::acknowledge, 0);
 }
 
 void ChannelEndpoint::send_control(ChannelControl::Kind kind, std::uint64_t number) noexcept {
-  told_prefix_ = landed_.prefix();
-  bytes_since_told_ = 0;
-  table_.send_control(peer_, {kind, id_.value, side_, engine().job().rank, 0, told_prefix_, number});
+  landed_.tell();
+  table_.send_control(peer_, {kind, id_.value, side_, engine().job().rank, 0, landed_.told(), number});
 }
 
 // Steps that complete later

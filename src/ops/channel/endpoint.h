@@ -127,9 +127,7 @@ class ChannelEndpoint {
   LandedPrefix landed_;
   std::uint64_t next_receive_ = 0;
   std::vector<std::uint64_t> returned_numbers_;  ///< Of withdrawn receives: the next receives take them first.
-  std::uint64_t told_prefix_ = 0;                ///< Last prefix acknowledged to the peer.
-  std::uint64_t bytes_since_told_ = 0;
-  std::uint64_t wanted_prefix_ = 0;  ///< The sender waits for an acknowledgement up to here.
+  std::uint64_t wanted_prefix_ = 0;              ///< The sender waits for an acknowledgement up to here.
 };
 
 }  // namespace brant

@@ -2,12 +2,13 @@
 
 #include <cstdint>
 
+#include "core/path_choice.h"
 #include "port/link.h"
 
 namespace brant {
 
 /// Sends of at most this many bytes carry their bytes in the record, whether or not the receive is there yet.
-inline constexpr std::size_t kEagerBytes = std::size_t{8} << 10;
+inline constexpr std::size_t kEagerBytes = kShmSmallBytes;
 static_assert(kEagerBytes <= port::kLinkPayloadMax);
 
 /// The header of a channel's records on a link. What the two ends must agree on (which way the bytes go, how many fit,

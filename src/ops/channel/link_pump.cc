@@ -12,6 +12,11 @@ namespace {
 constexpr unsigned kTurnPieces = 16;  // of one large message before the next one gets its turn
 constexpr unsigned kPollPieces = 16;  // in one poll: copying must not keep the rest of the engine waiting
 
+/// Both ends copy, one piece behind the other: many small pieces overlap better, few large ones cost fewer records.
+constexpr std::size_t piece_bytes(std::size_t message_bytes) noexcept {
+  return std::clamp((message_bytes / 8 + 4095) / 4096 * 4096, std::size_t{4096}, port::kLinkPayloadMax);
+}
+
 std::span<const std::byte> header_of(const LinkMessage& message) noexcept {
   return std::as_bytes(std::span(&message, 1));
 }
@@ -31,9 +36,10 @@ LinkPump::Pushed LinkPump::push(Transfer& transfer) noexcept {
   const bool eager = transfer.link.stage == LinkStage::sending_eager;
   LinkMessage message =
       transfer.endpoint.link_message(eager ? LinkMessage::Kind::eager : LinkMessage::Kind::data, transfer);
+  const std::size_t whole_piece = eager ? bytes.size() : piece_bytes(bytes.size());
   for (unsigned piece = 0; piece < kTurnPieces; ++piece) {
     message.offset = transfer.link.moved;
-    const std::size_t size = std::min<std::size_t>(bytes.size() - transfer.link.moved, port::kLinkPayloadMax);
+    const std::size_t size = std::min<std::size_t>(bytes.size() - transfer.link.moved, whole_piece);
     if (!link().post(link_service::kChannel, header_of(message), bytes.subspan(transfer.link.moved, size))) {
       return piece == 0 ? Pushed::no_room : Pushed::some;
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "core/path_choice.h"
 #include "ops/channel/endpoint.h"
 
 namespace brant {
@@ -13,7 +14,9 @@ Status LinkSender::send(Transfer& transfer, ConstBuffer bytes) noexcept {
   transfer.link.bytes = bytes;
   transfer.link.moved = 0;
   const std::optional<Landing> landing = take_landing(transfer.number);
-  if (transfer.path == Path::ucx) return send_elsewhere(transfer);
+  // A staged message takes the way that its pinned copy would take by itself.
+  const bool staged = transfer.path == Path::staged && !shm_is_faster(bytes.bytes);
+  if (transfer.path == Path::ucx || staged) return send_elsewhere(transfer);
   if (bytes.bytes <= kEagerBytes) {
     transfer.link.stage = LinkStage::sending_eager;
     return pump_.send(transfer) ? Status::ok : Status::in_progress;
@@ -41,14 +44,16 @@ Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
     endpoint_.note_truncated(transfer.number);
     return Status::truncated;
   }
-  if (!landing.host) return send_elsewhere(transfer);
+  if (!landing.host) {
+    if (transfer.path == Path::shm) endpoint_.rerouted(transfer, Path::ucx);
+    return send_elsewhere(transfer);
+  }
   transfer.link.stage = LinkStage::sending_pieces;
   return pump_.send(transfer) ? Status::ok : Status::in_progress;
 }
 
 Status LinkSender::send_elsewhere(Transfer& transfer) noexcept {
   transfer.link.stage = LinkStage::none;
-  endpoint_.rerouted(transfer, Path::ucx);
   const Status status = endpoint_.tag_send(transfer, transfer.link.bytes);
   // Announced only now: a message that the network refused must not be waited for.
   if (status == Status::ok || status == Status::in_progress) {

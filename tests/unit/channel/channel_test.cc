@@ -307,6 +307,20 @@ TEST(Channel, a_closed_id_may_go_to_another_rank) {
   EXPECT_EQ(got, 2);
 }
 
+TEST(Channel, a_message_larger_than_the_window_follows_small_ones) {
+  Pair pair;
+  int value = 1, got = 0;
+  Operation small_receive = pair.right.recv(Buffer(&got, sizeof(int)));
+  Operation small_send = pair.left.send(ConstBuffer(&value, sizeof(int)));
+  ASSERT_TRUE(pair.outcome(small_receive).ok());
+  std::vector<std::byte> sent(65u << 20, std::byte{3}), landed(65u << 20);
+  Operation receive = pair.right.recv(std::span(landed));
+  Operation send = pair.left.send(std::span(sent));
+  EXPECT_TRUE(pair.outcome(receive).ok());
+  EXPECT_TRUE(pair.outcome(send).ok());
+  EXPECT_TRUE(landed == sent);
+}
+
 TEST(Channel, tells_the_path_a_buffer_takes) {
   DevicePair pair;
   EXPECT_EQ(*pair.left.path_of(MemoryKind::host, 8), JobOptions{}.links ? Path::shm : Path::ucx);

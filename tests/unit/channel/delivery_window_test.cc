@@ -22,7 +22,7 @@ TEST(LandedPrefix, grows_when_the_gap_closes_in_any_order) {
     std::shuffle(window.begin(), window.end(), random);
     std::vector<bool> seen(kWindowMessages);
     for (const std::uint64_t number : window) {
-      landed.landed(number);
+      landed.landed(number, 1);
       seen[number - first] = true;
       const auto gap = std::find(seen.begin(), seen.end(), false);
       EXPECT_EQ(landed.prefix(), first + static_cast<std::uint64_t>(gap - seen.begin()));
@@ -44,7 +44,36 @@ TEST(SendWindow, bounds_messages_and_bytes_but_lets_one_large_message_through) {
   EXPECT_FALSE(window.has_room(8));
   window.acknowledge(2);
   EXPECT_TRUE(window.has_room(8));
+  window.take(kTellEveryBytes);
   EXPECT_FALSE(window.has_room(kWindowBytes));
+}
+
+TEST(SendWindow, never_waits_for_a_receiver_that_has_everything) {
+  // Whatever the sizes and the order of landing: when all that was sent has landed, the next message may go.
+  const std::uint64_t sizes[] = {1,
+                                 2 << 20,
+                                 kTellEveryBytes - 1,
+                                 kTellEveryBytes,
+                                 kWindowBytes - kTellEveryBytes + 1,
+                                 kWindowBytes,
+                                 3 * kWindowBytes};
+  std::mt19937 random(11);
+  SendWindow window;
+  LandedPrefix landed;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> under_way;  // number, bytes
+  for (int step = 0; step < 20'000; ++step) {
+    const std::uint64_t bytes = sizes[random() % std::size(sizes)];
+    while (!window.has_room(bytes)) {
+      ASSERT_FALSE(under_way.empty()) << "deadlock at message " << window.next() << " of " << bytes << " bytes";
+      const std::size_t which = random() % under_way.size();
+      landed.landed(under_way[which].first, under_way[which].second);
+      under_way.erase(under_way.begin() + static_cast<std::ptrdiff_t>(which));
+      if (!landed.should_tell()) continue;
+      landed.tell();
+      window.acknowledge(landed.told());
+    }
+    under_way.emplace_back(window.take(bytes), bytes);
+  }
 }
 
 TEST(SendWindow, a_refused_message_leaves_no_trace) {

@@ -16,12 +16,20 @@ struct Case {
 };
 
 TEST(PathChoice, table) {
-  const auto query = [](MemoryKind kind, bool wire, bool shm, Path forced) {
-    return PathQuery{kind, 4096, Locality::same_host, wire, shm, forced};
+  const auto query = [](MemoryKind kind, bool wire, bool shm, Path forced, std::size_t bytes = 4096) {
+    return PathQuery{kind, bytes, Locality::same_host, wire, shm, forced};
   };
   const std::vector<Case> cases = {
       {"host over the network", query(MemoryKind::host, true, false, Path::automatic), Path::ucx, Status::ok},
       {"host through shared memory", query(MemoryKind::host, true, true, Path::automatic), Path::shm, Status::ok},
+      {"small host", query(MemoryKind::host, true, true, Path::automatic, kShmSmallBytes), Path::shm, Status::ok},
+      {"medium host", query(MemoryKind::host, true, true, Path::automatic, kShmSmallBytes + 1), Path::ucx, Status::ok},
+      {"nearly large host", query(MemoryKind::host, true, true, Path::automatic, kShmLargeBytes - 1), Path::ucx,
+       Status::ok},
+      {"large host", query(MemoryKind::host, true, true, Path::automatic, kShmLargeBytes), Path::shm, Status::ok},
+      {"medium host, a network without it", query(MemoryKind::host, false, true, Path::automatic, 65536), Path::shm,
+       Status::ok},
+      {"medium host, forced", query(MemoryKind::host, true, true, Path::shm, 65536), Path::shm, Status::ok},
       {"cuda over the network", query(MemoryKind::cuda, true, true, Path::automatic), Path::ucx, Status::ok},
       {"cuda that the network does not take", query(MemoryKind::cuda, false, true, Path::automatic), Path::staged,
        Status::ok},
