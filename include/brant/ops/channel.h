@@ -15,7 +15,8 @@ class ChannelEndpoint;
 class Runtime;
 
 struct ChannelOptions {
-  /// Forces the path of every transfer of this end. `automatic` follows BRANT_PATH, then the measured choice.
+  /// Forces the path of every transfer of this end, for measuring; `ucx` at both ends or at neither. `automatic`
+  /// follows BRANT_PATH, then the choice of `core/path_choice.h`.
   Path path = Path::automatic;
 };
 
@@ -28,14 +29,15 @@ struct ChannelCounts {
 };
 
 /// One end of an ordered two-sided connection between two named endpoints: message n sent meets receive n posted, from
-/// any kind of memory to any kind. No message of metadata travels on the fast path: both sides know the tag.
+/// any kind of memory to any kind. Between hosts no message of metadata travels on the fast path,
+/// since both sides know the tag; on one host the two ends agree in records of shared memory how each message goes.
 ///
 /// An end belongs to the worker's thread of its runtime and is movable. Closing (or destroying) it completes pending
 /// receives with `canceled`; sends already with the network go on.
 ///
 /// Back-pressure: at most 256 messages and 64 MiB (a larger message: little else) travel ahead of the receiver; later
-/// sends stay pending. GPU memory: the work that produces a buffer must be finished before `send`; the network is not ordered
-/// with streams.
+/// sends stay pending. GPU memory: the work that produces a buffer must be finished before `send`; the network is not
+/// ordered with streams.
 ///
 /// Source: Channel API, section 3.2 of "Accelerating communication for parallel programming models on GPU systems"
 /// (2022).
