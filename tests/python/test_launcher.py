@@ -61,6 +61,8 @@ class RunningJob:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # CI itself may run under nohup, and an ignored signal stays ignored in every child.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         )
         names = [f"{kind}.{rank}" for rank in range(ranks) for kind in ("child", "rank")]
         wait_until(
