@@ -56,7 +56,7 @@ LoopbackWire::LoopbackWire(Fabric& fabric, std::unique_ptr<Fabric> owned)
 LoopbackWire::~LoopbackWire() {
   kill();
   for (const auto& endpoint : endpoints_) {
-    while (Message* message = endpoint->pending.pop()) {
+    while (Message* message = endpoint->pending.pop_front()) {
       message->op = nullptr;
       fabric_.give(*message);
     }
@@ -96,7 +96,7 @@ void LoopbackWire::disconnect(WireEndpoint* endpoint) noexcept {
   Endpoint* mine = checked(endpoint);
   if (mine == nullptr) return;
   mine->closed = true;
-  while (Message* message = mine->pending.first()) {
+  while (Message* message = mine->pending.front()) {
     end_at_sender(*message, Status::canceled);
     if (message->to != nullptr) {
       message->to->sender_gone(*message);
@@ -111,12 +111,12 @@ void LoopbackWire::disconnect(WireEndpoint* endpoint) noexcept {
 void LoopbackWire::forget_messages_from(const LoopbackWire& sender) noexcept {
   for (const Place place : {Place::arriving, Place::unexpected, Place::inbox, Place::waiting}) {
     Message* following = nullptr;
-    for (Message* message = list_of(place).first(); message != nullptr; message = following) {
+    for (Message* message = list_of(place).front(); message != nullptr; message = following) {
       following = Messages::next(*message);
       const bool lost = message->from == &sender && (!message->eager || place == Place::arriving);
       if (!lost) continue;
       if (message->eager) --eager_held_;
-      if (message->op != nullptr) message->endpoint->pending.remove(*message);
+      if (message->op != nullptr) unpend(*message);
       message->op = nullptr;
       sender_gone(*message);
     }
@@ -126,7 +126,7 @@ void LoopbackWire::forget_messages_from(const LoopbackWire& sender) noexcept {
 /// For the dead: senders that wait for it go on waiting, until they disconnect.
 void LoopbackWire::drop_what_came() noexcept {
   for (const Place place : {Place::arriving, Place::unexpected, Place::inbox, Place::waiting}) {
-    while (Message* message = list_of(place).first()) {
+    while (Message* message = list_of(place).front()) {
       unlink(*message);
       message->to = nullptr;
       if (message == in_handler_) {
@@ -145,7 +145,7 @@ void LoopbackWire::kill() noexcept {
     if (wire != nullptr) wire->forget_messages_from(*this);
   }
   drop_what_came();
-  while (Receive* receive = posted_.pop()) receives_.give(*receive);
+  while (Receive* receive = posted_.pop_front()) receives_.give(*receive);
   while (completed_.pop() != nullptr) {
   }
 }

@@ -176,7 +176,7 @@ Status LoopbackMemory::post(const OneSided& what, WireOp& op) noexcept {
   record->op = &op;
   record->due = wire_.tick() + wire_.fabric().random_delay();
   op.request = static_cast<Record*>(record);
-  under_way_.push(*record);
+  under_way_.push_back(*record);
   return op.status = Status::in_progress;
 }
 
@@ -244,7 +244,7 @@ Status LoopbackMemory::flush(WireEndpoint* endpoint, WireOp& op) noexcept {
 unsigned LoopbackMemory::progress() noexcept {
   unsigned events = 0;
   OneSided* following = nullptr;
-  for (OneSided* record = under_way_.first(); record != nullptr; record = following) {
+  for (OneSided* record = under_way_.front(); record != nullptr; record = following) {
     following = OneSideds::next(*record);
     if (wire_.peer_of(*record->endpoint) == nullptr) continue;
     if (record->due > wire_.tick()) break;
@@ -261,7 +261,7 @@ unsigned LoopbackMemory::progress() noexcept {
 
 void LoopbackMemory::cancel(Endpoint& endpoint) noexcept {
   OneSided* following = nullptr;
-  for (OneSided* record = under_way_.first(); record != nullptr; record = following) {
+  for (OneSided* record = under_way_.front(); record != nullptr; record = following) {
     following = OneSideds::next(*record);
     if (record->endpoint != &endpoint) continue;
     WireOp& op = *record->op;

@@ -92,7 +92,7 @@ Status LoopbackWire::dispatch(Message& message, WireOp& op) noexcept {
   if (!eager) {
     message.op = &op;
     op.request = static_cast<Record*>(&message);
-    message.endpoint->pending.push(message);
+    message.endpoint->pending.push_back(message);
   }
   if (message.to == nullptr) {
     if (eager) fabric_.give(message);  // lost on the way to the dead, as in a real network
@@ -175,16 +175,18 @@ Messages& LoopbackWire::list_of(Place place) noexcept {
 
 void LoopbackWire::put_into(Message& message, Place place) noexcept {
   message.where = place;
-  list_of(place).push(message);
+  if (place == Place::inbox) ++in_inbox_;
+  list_of(place).push_back(message);
 }
 
 void LoopbackWire::unlink(Message& message) noexcept {
   if (message.where != Place::none) list_of(message.where).remove(message);
+  if (message.where == Place::inbox) --in_inbox_;
   message.where = Place::none;
 }
 
 Receive* LoopbackWire::take_match(std::uint64_t tag) noexcept {
-  for (Receive* receive = posted_.first(); receive != nullptr; receive = Receives::next(*receive)) {
+  for (Receive* receive = posted_.front(); receive != nullptr; receive = Receives::next(*receive)) {
     if (((receive->tag ^ tag) & receive->mask) != 0) continue;
     posted_.remove(*receive);
     return receive;
@@ -192,10 +194,15 @@ Receive* LoopbackWire::take_match(std::uint64_t tag) noexcept {
   return nullptr;
 }
 
+void LoopbackWire::unpend(Message& message) noexcept {
+  auto& pending = message.endpoint->pending;
+  if (pending.linked(message)) pending.remove(message);
+}
+
 void LoopbackWire::end_at_sender(Message& message, Status status) noexcept {
   WireOp* op = std::exchange(message.op, nullptr);
   if (op == nullptr) return;
-  message.endpoint->pending.remove(message);
+  unpend(message);
   message.from->give_slot();
   const bool tells = status != Status::truncated || message.from->capabilities_.reports_truncation_to_sender;
   message.from->complete(*op, tells ? status : Status::ok);
@@ -243,7 +250,7 @@ void LoopbackWire::accept(Message& message) noexcept {
 Status LoopbackWire::tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer landing, WireOp& op) noexcept {
   const Status why = check_memory(landing.data, landing.bytes, landing.kind, op);
   if (why != Status::ok) return why;
-  for (Message* message = unexpected_.first(); message != nullptr; message = Messages::next(*message)) {
+  for (Message* message = unexpected_.front(); message != nullptr; message = Messages::next(*message)) {
     if (((message->tag ^ tag) & mask) != 0) continue;
     land(*message, landing, op);
     return Status::in_progress;
@@ -262,7 +269,7 @@ Status LoopbackWire::tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer land
   receive->landing = landing;
   op.request = static_cast<Record*>(receive);
   op.status = Status::in_progress;
-  posted_.push(*receive);
+  posted_.push_back(*receive);
   return Status::in_progress;
 }
 
@@ -311,7 +318,7 @@ void LoopbackWire::am_discard(AmMessage& message) noexcept {
 /// An earlier message that this one must not overtake would be found in front of it.
 bool LoopbackWire::overtakes_nobody(const Message& message) const noexcept {
   const LoopbackOptions& options = fabric_.options();
-  for (const Message* earlier = arriving_.first(); earlier != &message; earlier = Messages::next(*earlier)) {
+  for (const Message* earlier = arriving_.front(); earlier != &message; earlier = Messages::next(*earlier)) {
     const bool same_pair = earlier->from == message.from;
     const bool same_lane = !options.shuffle_tags || (earlier->type == message.type && earlier->tag == message.tag);
     if (same_pair ? same_lane : !options.shuffle_pairs) return false;
@@ -321,12 +328,12 @@ bool LoopbackWire::overtakes_nobody(const Message& message) const noexcept {
 
 unsigned LoopbackWire::accept_due() noexcept {
   unsigned accepted = 0;
-  while (accepted < kAcceptMost && inbox_.size() < fabric_.options().messages_max) {
+  while (accepted < kAcceptMost && in_inbox_ < fabric_.options().messages_max) {
     // Draws one of those that may come next, each with the same chance, in one pass.
     Message* chosen = nullptr;
     std::uint64_t ready = 0;
     std::size_t seen = 0;
-    for (Message* message = arriving_.first(); message != nullptr && seen < kWindow;
+    for (Message* message = arriving_.front(); message != nullptr && seen < kWindow;
          message = Messages::next(*message), ++seen) {
       if (message->due > tick_ || !overtakes_nobody(*message)) continue;
       if (fabric_.random() % ++ready == 0) chosen = message;
@@ -358,7 +365,7 @@ unsigned LoopbackWire::deliver(unsigned limit) noexcept {
       op->request = nullptr;
       if (op->on_complete != nullptr) op->on_complete(*op);
     }
-    Message* message = done < limit ? inbox_.first() : nullptr;
+    Message* message = done < limit ? inbox_.front() : nullptr;
     if (message != nullptr) {
       ++done;
       hand_over(*message);

@@ -66,6 +66,8 @@ class LoopbackWire final : public Wire {
   // The receiving side.
   Messages& list_of(Place place) noexcept;
   void put_into(Message& message, Place place) noexcept;
+  /// Off its sender's list of pending messages, if it is there.
+  static void unpend(Message& message) noexcept;
   void unlink(Message& message) noexcept;
   void accept(Message& message) noexcept;
   unsigned accept_due() noexcept;
@@ -101,8 +103,9 @@ class LoopbackWire final : public Wire {
   WireOpList completed_;
   Messages arriving_;    ///< Sent, not yet seen by this wire's progress.
   Messages unexpected_;  ///< Tagged messages that no receive matches.
-  Messages inbox_;       ///< Active messages whose handler has not run.
-  Messages waiting_;     ///< Active messages whose payload waits for am_receive.
+  std::size_t in_inbox_ = 0;
+  Messages inbox_;    ///< Active messages whose handler has not run.
+  Messages waiting_;  ///< Active messages whose payload waits for am_receive.
   Receives posted_;
   Pool<Receive, &Receive::place, 64> receives_;
   std::unique_ptr<LoopbackMemory> memory_;

@@ -4,8 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "brant/base/intrusive_list.h"
 #include "port/wire.h"
-#include "port/wire/loopback/list.h"
+#include "port/wire/loopback/pool.h"
 
 /// What is under way: messages, posted receives, one-sided operations. All are pooled and linked intrusively.
 namespace brant::port::loopback {
@@ -31,8 +32,8 @@ enum class Place : std::uint8_t { none, arriving, unexpected, inbox, waiting };
 struct Message : Record {
   static constexpr std::size_t kInlineBytes = 256;
 
-  Link<Message> place;    ///< Free list, or one of the receiver's lists (`where`).
-  Link<Message> sibling;  ///< The sending endpoint's list of pending messages; only when `op` is set.
+  ListHook<Message> place;    ///< Free list, or one of the receiver's lists (`where`).
+  ListHook<Message> sibling;  ///< The sending endpoint's list of pending messages; only when `op` is set.
   LoopbackWire* from = nullptr;
   LoopbackWire* to = nullptr;  ///< Null when the receiver is dead or closed.
   Endpoint* endpoint = nullptr;
@@ -47,16 +48,16 @@ struct Message : Record {
   std::byte* storage = nullptr;  ///< Header, padding, payload: `inline_storage` or a pooled buffer.
   alignas(16) std::array<std::byte, kInlineBytes> inline_storage{};
 };
-using Messages = List<Message, &Message::place>;
+using Messages = IntrusiveList<Message, &Message::place>;
 
 struct Receive : Record {
   LoopbackWire* wire = nullptr;
-  Link<Receive> place;
+  ListHook<Receive> place;
   std::uint64_t tag = 0;
   std::uint64_t mask = 0;
   Buffer landing;
 };
-using Receives = List<Receive, &Receive::place>;
+using Receives = IntrusiveList<Receive, &Receive::place>;
 
 enum class OneSidedKind : std::uint8_t { put, get, fetch_add, swap, compare_swap, flush };
 
@@ -64,7 +65,7 @@ struct Segment;
 
 /// A one-sided operation; performed at once, or after a delay in the initiator's progress.
 struct OneSided : Record {
-  Link<OneSided> place;
+  ListHook<OneSided> place;
   Endpoint* endpoint = nullptr;
   OneSidedKind type = OneSidedKind::flush;
   std::uint64_t due = 0;
@@ -75,14 +76,14 @@ struct OneSided : Record {
   std::uint64_t compare = 0;
   std::uint64_t* result = nullptr;
 };
-using OneSideds = List<OneSided, &OneSided::place>;
+using OneSideds = IntrusiveList<OneSided, &OneSided::place>;
 
 /// What a WireEndpoint of this adapter is. Lives as long as its wire.
 struct Endpoint {
   LoopbackWire* wire = nullptr;
   std::size_t peer = 0;
   bool closed = false;
-  List<Message, &Message::sibling> pending;
+  IntrusiveList<Message, &Message::sibling> pending;
 };
 
 }  // namespace brant::port::loopback
