@@ -43,7 +43,7 @@ struct Message : port::WireOp {
   Completion sent;              ///< Optional; fired once when the source is free (only useful with a foreign payload).
   std::uint64_t scratch[2]{};   ///< The present owner's.
   std::int32_t peer = -1;       ///< Sending: the destination. Received: the source.
-  std::uint32_t units = 0;      ///< What it costs of the window; 0 for a message of this process.
+  std::uint32_t units = 0;      ///< Received: what it cost of its sender's window; 0 for a message of this process.
   std::uint8_t size_class = 0;  ///< The pool's.
   bool landed = true;           ///< Receiving: the payload is here.
   WireHeader wire;

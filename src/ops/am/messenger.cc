@@ -76,11 +76,10 @@ Status Messenger::send(Rank to, ServiceId service, Message& message, Flow flow) 
     ++counts_.refused;
     return Status::limit_reached;
   }
-  message.units = units_of(message.bytes);
   message.wire.sequence = link->next_sequence;
   message.wire.consumed = link->consumed;
   // Entered before the post: the wire of a single process may answer inside it.
-  const std::uint32_t units = message.units;
+  const std::uint32_t units = units_of(message.bytes);
   link->sent_units += units;
   ++link->next_sequence;
   const Status status = carry(*link, message);
