@@ -145,9 +145,13 @@ void serialize_container(Archive& archive, T& value) {
       serialize_plain_run(archive, value.data(), value.size());
     } else {
       for (auto&& item : value) {
-        auto& plain = const_cast<std::remove_cvref_t<decltype(item)>&>(
-            static_cast<const std::remove_cvref_t<decltype(item)>&>(item));
-        serialize_value(archive, plain);
+        using Kept = std::remove_cvref_t<decltype(*value.begin())>;
+        if constexpr (std::is_same_v<Kept, typename T::value_type>) {
+          serialize_value(archive, const_cast<Kept&>(static_cast<const Kept&>(item)));
+        } else {  // std::vector<bool> gives no references
+          Item plain = item;
+          serialize_value(archive, plain);
+        }
       }
     }
   } else if constexpr (bulk) {
@@ -212,7 +216,12 @@ void serialize_value(Archive& archive, T& value) {
   } else if constexpr (kIsSpan<T> || std::is_same_v<T, std::string_view>) {
     serialize_view(archive, value);
   } else if constexpr (kIsTuple<T>) {
-    std::apply([&](auto&... parts) { (serialize_value(archive, parts), ...); }, value);
+    // The key of a map is const only while the map holds it.
+    std::apply(
+        [&](auto&... parts) {
+          (serialize_value(archive, const_cast<std::remove_cvref_t<decltype(parts)>&>(parts)), ...);
+        },
+        value);
   } else if constexpr (kIsOptional<T>) {
     serialize_optional(archive, value);
   } else if constexpr (kIsVariant<T>) {
