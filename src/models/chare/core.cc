@@ -25,6 +25,12 @@ void for_each_child(std::int32_t self, std::int32_t root, std::int32_t ranks, Vi
   }
 }
 
+/// Numbers the programs of one runtime: all ranks make theirs in the same order.
+struct Sessions final : Service {
+  explicit Sessions(Engine&) noexcept {}
+  std::uint16_t made = 0;
+};
+
 }  // namespace
 
 Core::Core(Chares& chares, Engine& engine, const ChareOptions& options)
@@ -35,6 +41,7 @@ Core::Core(Chares& chares, Engine& engine, const ChareOptions& options)
       registry_(Registry::of_program()),
       rank_(engine.job().rank),
       ranks_(engine.job().size),
+      session_(++engine.service<Sessions>().made),
       outboxes_(static_cast<std::size_t>(engine.job().size)) {
   const std::string fingerprint = fmt::format("{:016x} {}", registry_.fingerprint(), registry_.size());
   const Status status = engine.boot().put("brant.chares", std::as_bytes(std::span(fingerprint)));
@@ -97,6 +104,7 @@ am::Message& Core::make(const Envelope& envelope, std::size_t bytes) {
     throw Error(Status::no_memory, fmt::format("rank {}: no memory for a message of {} bytes", rank_, bytes));
   }
   message->set_header(envelope);
+  message->wire.session = session_;
   return *message;
 }
 
@@ -222,6 +230,10 @@ void Core::forward_by_tree(const am::Message& message, const Envelope& envelope)
 
 void Core::on_message(void* self, am::Message& message) noexcept {
   auto& core = *static_cast<Core*>(self);
+  if (message.wire.session != core.session_) {  // of an earlier program, which has ended
+    core.messenger_.release(message);
+    return;
+  }
   try {
     const auto envelope = message.header<Envelope>();
     if (envelope.by_tree()) core.forward_by_tree(message, envelope);

@@ -140,6 +140,7 @@ class Core {
   const Registry& registry_;
   const std::int32_t rank_;
   const std::int32_t ranks_;
+  const std::uint16_t session_;
 
   ReadyQueue queue_;
   std::unordered_map<std::uint32_t, std::unique_ptr<Collection>> collections_;

@@ -26,7 +26,7 @@ struct WireHeader {
   std::int32_t source = -1;    ///< Rank of the sender.
   ServiceId service{};
   std::uint8_t header_bytes = 0;
-  std::uint16_t spare = 0;
+  std::uint16_t session = 0;  ///< The service's own: tells its messages from those of its earlier lives.
   std::byte user[kHeaderBytesMax] = {};
 };
 static_assert(sizeof(WireHeader) == 40 && std::is_trivially_copyable_v<WireHeader>);

@@ -6,6 +6,7 @@
 namespace brant {
 namespace {
 
+using test::JobOptions;
 using test::Program;
 
 class Fragile : public Chare<Fragile, Index<2>> {
@@ -167,6 +168,37 @@ TEST(Errors, an_exception_of_main_ends_the_job) {
   Program program(test::ranks(2));
   EXPECT_EQ(program.run(main_throws), 1);
   EXPECT_TRUE(contains(program.failure(), {"main task", "nothing to do"})) << program.failure();
+}
+
+Task<void> lose_a_rank(Chares& chares, int* told) {
+  const auto fragile = make(chares);
+  try {
+    for (;;) co_await fragile[{0, 1}].ask<&Fragile::nothing>();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::peer_lost);
+    EXPECT_TRUE(contains(error.what(), {"rank 0 lost rank 1"})) << error.what();
+    ++*told;
+  }
+}
+TEST(Errors, a_lost_rank_fails_the_futures_that_wait_for_it_and_ends_the_job) {
+  JobOptions options = test::ranks(2);
+  options.wrap = [](int rank, std::unique_ptr<port::Wire> wire) -> std::unique_ptr<port::Wire> {
+    port::FaultPolicy policy;
+    if (rank == 0) {
+      policy.rules = {{.point = port::FaultPoint::am_send,
+                       .effect = port::FaultEffect::fail,
+                       .nth = 10,
+                       .status = Status::peer_lost}};
+    }
+    return std::make_unique<port::FaultyWire>(std::move(wire), policy);
+  };
+  Program program(options);
+  int told = 0;
+  program.rank(0).start(lose_a_rank(program.rank(0), &told));
+  program.run_on(1000);
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(program.rank(0).exit_code(), 1);
+  EXPECT_TRUE(contains(program.rank(0).failure(), {"rank 0 lost rank 1", "peer_lost"})) << program.failure();
 }
 
 class Lonely : public Chare<Lonely, Single> {};
