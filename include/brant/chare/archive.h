@@ -104,6 +104,12 @@ struct Readable<std::pair<const A, B>> {
 [[noreturn]] void throw_short_message(std::size_t wanted, std::size_t left);
 [[noreturn]] void throw_damaged_message(const char* what);
 
+/// May be copied as bytes by this archive: plain, and without a member that knows better.
+template <typename Archive, typename T>
+inline constexpr bool kCopies = PlainBytes<T> && !HasSerialize<T, Archive> && !kIsArray<T>;
+template <typename Archive, typename T, std::size_t N>
+inline constexpr bool kCopies<Archive, std::array<T, N>> = kCopies<Archive, T>;
+
 template <typename Archive, typename T>
 void serialize_value(Archive& archive, T& value);
 
@@ -120,7 +126,7 @@ void serialize_view(Archive& archive, T& view) {
     static_assert(std::is_const_v<typename T::element_type>,
                   "brant: an argument std::span<T> must be std::span<const T>: it looks into the message");
     static_assert(T::extent == std::dynamic_extent, "brant: use std::span<const T> without a fixed extent");
-    static_assert(PlainBytes<Item>,
+    static_assert(kCopies<Archive, Item>,
                   "brant: the elements of a std::span argument must be trivially copyable and no pointers; "
                   "use std::vector for others");
   }
@@ -139,7 +145,7 @@ void serialize_container(Archive& archive, T& value) {
   using Item = typename Readable<typename T::value_type>::type;
   auto count = static_cast<std::uint64_t>(value.size());
   serialize_value(archive, count);
-  constexpr bool bulk = ContiguousContainer<T> && PlainBytes<typename T::value_type>;
+  constexpr bool bulk = ContiguousContainer<T> && kCopies<Archive, typename T::value_type>;
   if constexpr (!Archive::reading) {
     if constexpr (bulk) {
       serialize_plain_run(archive, value.data(), value.size());
@@ -226,7 +232,7 @@ void serialize_value(Archive& archive, T& value) {
     serialize_optional(archive, value);
   } else if constexpr (kIsVariant<T>) {
     serialize_variant(archive, value);
-  } else if constexpr (PlainBytes<T>) {
+  } else if constexpr (kCopies<Archive, T>) {
     if constexpr (Archive::reading) {
       std::memcpy(static_cast<void*>(&value), archive.take(sizeof(T)), sizeof(T));
     } else {

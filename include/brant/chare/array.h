@@ -11,7 +11,7 @@ namespace brant {
 
 /// All elements of a collection. A value: copy it, keep it, send it as an argument.
 template <typename C>
-class Array {
+class Array : private detail::NotBytes {
  public:
   using IndexType = typename C::IndexType;
 

@@ -11,6 +11,18 @@
 
 namespace brant {
 
+namespace detail {
+
+/// Base of proxies. They hold an address of this process, so they must never be copied as bytes, nor a struct with one
+/// inside: this makes the compiler say that it is not trivially copyable, and `serialize` is asked for.
+struct NotBytes {
+  NotBytes() noexcept = default;
+  NotBytes(const NotBytes&) noexcept {}
+  NotBytes& operator=(const NotBytes&) noexcept { return *this; }
+};
+
+}  // namespace detail
+
 /// One chare, wherever it lives. A value: copy it, keep it, send it as an argument. Costs nothing to make.
 ///
 ///     blocks[{x, y, z}].call<&Block::halo>(step, face);                     // asynchronous, nothing comes back
@@ -20,7 +32,7 @@ namespace brant {
 /// Arguments are packed inside the call: the caller's buffers are free when it returns. No allocation up to 16 KiB of
 /// arguments. Worker's thread.
 template <typename C>
-class Element {
+class Element : private detail::NotBytes {
  public:
   Element() noexcept = default;
   Element(detail::Core& core, const detail::Target& target) noexcept : core_(&core), target_(target) {}

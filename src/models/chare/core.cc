@@ -60,7 +60,10 @@ Core::~Core() {
       nullptr, &messenger_);
   stopping_ = true;
   main_.reset();
-  for (auto& [id, collection] : collections_) {
+  const auto dying = std::move(collections_);  // a destructor that looks for another collection finds none
+  collections_.clear();
+  last_found_ = nullptr;
+  for (const auto& [id, collection] : dying) {
     collection->destroy_all();
     for (auto& [key, list] : collection->waiting) {
       while (am::Message* message = list.pop_front()) messenger_.release(*message);

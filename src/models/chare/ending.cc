@@ -104,6 +104,9 @@ std::string Core::first_undelivered() {
       if (list.front() != nullptr) return describe(*list.front(), ", which was never inserted");
     }
   }
+  for (const auto& [id, list] : unknown_) {
+    if (list.front() != nullptr && is_call(*list.front())) return describe(*list.front(), ", which was never made");
+  }
   for (const am::MessageList& outbox : outboxes_) {
     if (outbox.front() != nullptr && is_call(*outbox.front())) return describe(*outbox.front(), ", not sent yet");
   }

@@ -109,6 +109,44 @@ TEST(Call, broadcasts_reach_every_element_once_and_in_order_through_the_tree) {
   EXPECT_EQ(program.run(deep_broadcast), 0) << program.failure();
 }
 
+struct Pair {
+  Element<Cell> left, right;
+  int value = 0;
+  void serialize(auto& archive) { archive(left, right, value); }
+};
+class Broker : public Chare<Broker> {
+ public:
+  void add_to_all(const std::vector<Element<Cell>>& cells, const std::array<Element<Cell>, 2>& more, Pair pair) {
+    for (const auto& cell : cells) cell.call<&Cell::add>(1);
+    for (const auto& cell : more) cell.call<&Cell::add>(10);
+    pair.left.call<&Cell::add>(pair.value);
+    pair.right.call<&Cell::add>(pair.value);
+  }
+};
+Task<void> send_proxies(Chares& chares) {
+  const Array<Cell> cells = create_array<Cell>(chares, {1, 4}, Placement::round_robin(), 0);
+  const Array<Broker> brokers = create_array<Broker>(chares, 2, Placement::round_robin());
+  std::vector<Element<Cell>> list;
+  std::array<Element<Cell>, 2> more;
+  for (int i = 0; i < 4; ++i) list.push_back(cells[{0, i}]);
+  for (int i = 0; i < 2; ++i) more[static_cast<std::size_t>(i)] = cells[{0, 2 + i}];
+  co_await brokers[1].ask<&Broker::add_to_all>(list, more, Pair{cells[{0, 0}], cells[{0, 3}], 100});
+  for (int i = 0; i < 4; ++i) {
+    const int expected = 1 + (i >= 2 ? 10 : 0) + (i == 0 || i == 3 ? 100 : 0);
+    int sum = 0;
+    while (sum != expected) {
+      sum = co_await cells[{0, i}].ask<&Cell::sum>();
+      if (sum > expected) break;
+    }
+    EXPECT_EQ(sum, expected);
+  }
+}
+TEST(Call, proxies_travel_in_containers_and_structs) {
+  static_assert(!std::is_trivially_copyable_v<Element<Cell>> && !std::is_trivially_copyable_v<Array<Cell>>);
+  Program program(test::reordering(5, 2));
+  EXPECT_EQ(program.run(send_proxies), 0) << program.failure();
+}
+
 Task<void> by_priority(Chares& chares) {
   const Array<Cell> cells = create_array<Cell>(chares, {1, 1}, Placement::block(), 0);
   const Element<Cell> cell = cells[{0, 0}];

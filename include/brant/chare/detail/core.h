@@ -22,7 +22,7 @@ class Placement;
 struct CallOptions {
   int priority = 0;                ///< Higher runs first; equal ones in the order of arrival.
   bool expedited = false;          ///< Before everything that has a priority.
-  bool inline_when_local = false;  ///< If the target is here and idle, the method runs inside the call.
+  bool inline_when_local = false;  ///< `call` of one element that is here and idle: the method runs inside the call.
 };
 
 namespace detail {
