@@ -52,8 +52,8 @@ struct ChareCounts {
 /// One process is one PE: one worker, one thread, one queue. Entry methods run from the queue, one after another, never
 /// inside a call and never inside the network.
 ///
-/// Order: messages of one sender to one chare arrive in the order sent; run in that order if their priorities are
-/// equal.
+/// Order: calls of one sender to one chare run in the order sent if their priorities are equal; so do the broadcasts of
+/// one sender. A call and a broadcast may overtake each other: the broadcast goes by other ranks.
 ///
 /// Bounds: to each peer a window of 16 MiB travels ahead of what it has run. A call beyond that is kept here; when
 /// `undelivered_max` messages wait here, the call makes progress and runs entries of *other* chares (never of one whose

@@ -47,7 +47,8 @@ class Placement {
   /// By a hash of the index: the default of sparse arrays.
   static Placement hashed() noexcept { return Placement(Kind::hashed); }
   /// By the user: `int my_map(const Index<2>& index, int ranks)`, a free function that gives a rank from 0 to ranks-1
-  /// and depends on nothing else. `Placement::by<my_map>()`.
+  /// and depends on nothing else. `Placement::by<my_map>()`. Making a dense array asks it for every index on every
+  /// rank.
   template <auto Function>
   static Placement by() noexcept {
     using I = typename detail::PlacementSignature<decltype(Function)>::IndexType;

@@ -82,7 +82,14 @@ Core::~Core() {
 
 void Core::connect() {
   port::Boot& boot = engine_.boot();
-  Status status = boot.fence(engine_.options().boot_timeout);
+  // Others may still wait for what this process has sent in an earlier program: the network goes on meanwhile.
+  const TimePoint deadline = deadline_after(engine_.options().boot_timeout);
+  Status status = Status::timed_out;
+  for (int round = 0; status == Status::timed_out && Clock::now() < deadline; ++round) {
+    status = boot.fence(std::chrono::milliseconds(round < 10 ? 1 : 20));
+    while (status == Status::timed_out && engine_.progress() != 0) {
+    }
+  }
   const std::string mine = fmt::format("{:016x} {}", registry_.fingerprint(), registry_.size());
   for (int other = 0; status == Status::ok && other < ranks_; ++other) {
     const auto published = boot.get(other, "brant.chares");
@@ -324,9 +331,7 @@ void Core::hold_back() {
     std::this_thread::yield();
   }
   // What was skipped goes back to the front, in its order.
-  am::MessageList reversed;
-  while (am::Message* message = set_aside.pop_front()) reversed.push_front(*message);
-  while (am::Message* message = reversed.pop_front()) queue_.push_front(*message);
+  run_next(set_aside);
   --hold_depth_;
   if (why != nullptr) refuse(why);
 }
@@ -381,6 +386,31 @@ void Core::run_until_ended() {
     in_progress_ = true;
     static_cast<void>(chares_.runtime().worker().wait_until(something, patience));
     in_progress_ = false;
+  }
+  drain_urgent();
+}
+
+/// The news of the ending that found no room must go out before this process stops moving the network.
+void Core::drain_urgent() {
+  for (am::MessageList& outbox : outboxes_) {
+    am::MessageList urgent;
+    while (am::Message* message = outbox.pop_front()) {
+      --in_outboxes_;
+      if (message->header<Envelope>().urgent()) {
+        urgent.push_back(*message);
+      } else {
+        drop(*message);
+      }
+    }
+    while (am::Message* message = urgent.pop_front()) {
+      outbox.push_back(*message);
+      ++in_outboxes_;
+    }
+  }
+  const TimePoint deadline = deadline_after(options_.held_back_max);
+  while (in_outboxes_ != 0 && Clock::now() < deadline) {
+    engine_.progress();
+    flush_outboxes();
   }
 }
 

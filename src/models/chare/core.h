@@ -98,6 +98,7 @@ class Core {
   void send_to(std::int32_t rank, am::Message& message, const Envelope& envelope);
   void forward_by_tree(const am::Message& message, const Envelope& envelope);
   bool flush_outboxes();
+  void drain_urgent();
   void enqueue(am::Message& message, const Envelope& envelope) { queue_.push(message, envelope); }
   void count_in(am::Message& message) noexcept;
   void count_out(am::Message& message) noexcept;
@@ -117,6 +118,7 @@ class Core {
   void invoke(ChareBase& chare, const EntryInfo& entry, am::Message& message, const Envelope& envelope,
               ReadArchive arguments) noexcept;
   void missing(Collection& collection, am::Message& message, const Envelope& envelope, const ElementKey& key);
+  void run_next(am::MessageList& list) noexcept;
   void await_creation(am::Message& message, const Envelope& envelope) {
     unknown_[envelope.collection].push_back(message);
   }

@@ -164,16 +164,25 @@ void Core::run_create(am::Message& message, const Envelope& envelope) {
   drop(message);
   const auto early = unknown_.find(envelope.collection);
   if (early == unknown_.end()) return;
-  am::MessageList list = early->second;
+  am::MessageList list = early->second, here;
   unknown_.erase(early);
   while (am::Message* next = list.pop_front()) {
     const auto inner = next->header<Envelope>();
-    if (inner.by_tree()) {
-      enqueue(*next, inner);  // it was passed on when it came
+    // What goes by a tree was passed on when it came.
+    if (inner.by_tree() || collection.rank_of(key_of(*next, inner)) == rank_) {
+      here.push_back(*next);
     } else {
       route(*next);
     }
   }
+  run_next(here);
+}
+
+/// Puts what had to wait in front of the queue: messages sent later may stand in it already.
+void Core::run_next(am::MessageList& list) noexcept {
+  am::MessageList reversed;
+  while (am::Message* message = list.pop_front()) reversed.push_front(*message);
+  while (am::Message* message = reversed.pop_front()) queue_.push_front(*message);
 }
 
 void Core::run_insert(am::Message& message, const Envelope& envelope) {
@@ -196,7 +205,7 @@ void Core::run_insert(am::Message& message, const Envelope& envelope) {
   if (early == collection->waiting.end()) return;
   am::MessageList list = early->second;
   collection->waiting.erase(early);
-  while (am::Message* next = list.pop_front()) enqueue(*next, next->header<Envelope>());
+  run_next(list);
 }
 
 void Core::run_destroy(am::Message& message, const Envelope& envelope) {

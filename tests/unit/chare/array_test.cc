@@ -126,6 +126,50 @@ TEST(Array, of_a_user_index_grows_and_shrinks) {
   }
 }
 
+class Log : public Chare<Log> {
+ public:
+  void note(int number) { notes_.push_back(number); }
+  std::vector<int> notes() { return notes_; }
+
+ private:
+  std::vector<int> notes_;
+};
+class Writer : public Chare<Writer> {
+ public:
+  void write(Array<Log> logs, int at) {
+    for (int i = 0; i < 8; ++i) logs[at].call<&Log::note>(i);
+  }
+};
+/// Others write to a log while it is made: what came early must stay in front.
+Task<void> write_while_inserting(Chares& chares) {
+  const Group<Writer> writers = create_group<Writer>(chares);
+  for (int at = 0; at < 12; ++at) {
+    const Array<Log> logs = create_sparse<Log>(chares, Placement::round_robin());
+    auto first = writers[1].ask<&Writer::write>(logs, at);
+    auto second = writers[2].ask<&Writer::write>(logs, at);
+    logs.insert(at);
+    co_await first;
+    co_await second;
+    std::vector<int> notes;
+    while (notes.size() < 16) notes = co_await logs[at].ask<&Log::notes>();
+    int from_one = 0, from_other = 0;  // two runs 0 to 7, mixed
+    for (const int note : notes) {
+      if (note == from_one) {
+        ++from_one;
+      } else {
+        EXPECT_EQ(note, from_other);
+        ++from_other;
+      }
+    }
+  }
+}
+TEST(Array, calls_that_come_before_their_element_keep_their_order) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    Program program(test::reordering(seed, 3));
+    EXPECT_EQ(program.run(write_while_inserting), 0) << program.failure();
+  }
+}
+
 class Local : public Chare<Local> {
  public:
   explicit Local(int base) : base_(base) {}
