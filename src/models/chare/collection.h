@@ -72,6 +72,9 @@ class Collection {
   [[nodiscard]] std::string name_of(const ElementKey& key) const;
   static bool busy(const ChareBase& element) noexcept { return element.busy_; }
 
+  /// False on the rank that makes it, from the call until its message is run: it places elements, but has none.
+  bool ready = false;
+
   /// Messages to elements that were not inserted yet.
   std::unordered_map<ElementKey, am::MessageList, KeyHash> waiting;
 

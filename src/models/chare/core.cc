@@ -161,6 +161,7 @@ void Core::route(am::Message& message) {
   const auto envelope = message.header<Envelope>();
   if (envelope.by_tree()) {
     forward_by_tree(message, envelope);
+    if (envelope.kind == MessageKind::create) make_collection(message, envelope);  // calls that follow know where to go
     return enqueue(message, envelope);
   }
   std::int32_t destination = message.peer;  // of a reply
@@ -274,7 +275,20 @@ Collection* Core::find_collection(std::uint32_t id) {
       registry_.find<ClassInfo>(static_cast<std::uint16_t>(id & 0xffff), RegisteredKind::chare_class);
   if (chare_class == nullptr) return nullptr;
   auto made = std::make_unique<Collection>(*this, id, *chare_class, PlacementRule{}, nullptr);
+  made->ready = true;
   return last_found_ = collections_.emplace(id, std::move(made)).first->second.get();
+}
+
+Collection& Core::make_collection(const am::Message& message, const Envelope& envelope) {
+  PlacementRule rule;
+  std::uint16_t number = 0;
+  std::memcpy(&rule, message.data, sizeof(rule));
+  std::memcpy(&number, message.data + sizeof(rule), sizeof(number));
+  const auto* chare_class = registry_.find<ClassInfo>(number, RegisteredKind::chare_class);
+  if (chare_class == nullptr) throw Error(Status::internal, "a collection of a class that is none");
+  const auto* function = registry_.find<PlacementInfo>(rule.function, RegisteredKind::placement);
+  auto made = std::make_unique<Collection>(*this, envelope.collection, *chare_class, rule, function);
+  return *collections_.insert_or_assign(envelope.collection, std::move(made)).first->second;
 }
 
 std::uint32_t Core::new_collection_id() {
@@ -340,7 +354,7 @@ bool Core::may_run_nested(am::Message& message) {
   const auto envelope = message.header<Envelope>();
   if (envelope.kind == MessageKind::broadcast || envelope.kind == MessageKind::destroy) return false;
   if (envelope.kind != MessageKind::call) return true;
-  const Collection* collection = find_collection(envelope.collection);
+  const Collection* collection = ready_collection(envelope.collection);
   if (collection == nullptr) return true;
   const ChareBase* chare = collection->find(key_of(message, envelope));
   return chare == nullptr || !Collection::busy(*chare);

@@ -62,6 +62,11 @@ class Core {
   // --- collections
   /// Null if its creation has not arrived yet. Those of single chares always exist.
   Collection* find_collection(std::uint32_t id);
+  /// The same once its elements are made.
+  Collection* ready_collection(std::uint32_t id) {
+    Collection* collection = find_collection(id);
+    return collection != nullptr && collection->ready ? collection : nullptr;
+  }
   std::uint32_t new_collection_id();
   std::uint64_t new_single() noexcept { return singles_made_++; }
   [[nodiscard]] std::string name_of(const Target& target);
@@ -96,6 +101,7 @@ class Core {
   // core.cc: routing
   void route(am::Message& message);
   void send_to(std::int32_t rank, am::Message& message, const Envelope& envelope);
+  Collection& make_collection(const am::Message& message, const Envelope& envelope);
   void forward_by_tree(const am::Message& message, const Envelope& envelope);
   bool flush_outboxes();
   void drain_urgent();

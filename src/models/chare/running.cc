@@ -101,7 +101,7 @@ void Core::invoke(ChareBase& chare, const EntryInfo& entry, am::Message& message
 }
 
 void Core::run_call(am::Message& message, const Envelope& envelope) {
-  Collection* collection = find_collection(envelope.collection);
+  Collection* collection = ready_collection(envelope.collection);
   if (collection == nullptr) [[unlikely]]
     return await_creation(message, envelope);
   const ElementKey key = key_of(message, envelope);
@@ -118,7 +118,7 @@ void Core::run_call(am::Message& message, const Envelope& envelope) {
 }
 
 void Core::run_broadcast(am::Message& message, const Envelope& envelope) {
-  Collection* collection = find_collection(envelope.collection);
+  Collection* collection = ready_collection(envelope.collection);
   if (collection == nullptr) return await_creation(message, envelope);
   const auto* entry = registry_.find<EntryInfo>(envelope.number, RegisteredKind::entry);
   if (entry == nullptr) throw Error(Status::internal, "a broadcast names an entry that is none");
@@ -142,18 +142,13 @@ void Core::run_broadcast(am::Message& message, const Envelope& envelope) {
 }
 
 void Core::run_create(am::Message& message, const Envelope& envelope) {
-  PlacementRule rule;
-  std::uint16_t numbers[2];
-  std::memcpy(&rule, message.data, sizeof(rule));
-  std::memcpy(numbers, message.data + sizeof(rule), sizeof(numbers));
-  const auto* chare_class = registry_.find<ClassInfo>(numbers[0], RegisteredKind::chare_class);
-  const auto* constructor = registry_.find<ConstructorInfo>(numbers[1], RegisteredKind::constructor);
-  const auto* function = registry_.find<PlacementInfo>(rule.function, RegisteredKind::placement);
-  if (chare_class == nullptr) throw Error(Status::internal, "a collection of a class that is none");
-  auto made = std::make_unique<Collection>(*this, envelope.collection, *chare_class, rule, function);
-  Collection& collection = *collections_.insert_or_assign(envelope.collection, std::move(made)).first->second;
+  Collection* known = find_collection(envelope.collection);  // where it was asked for
+  Collection& collection = known != nullptr ? *known : make_collection(message, envelope);
+  std::uint16_t number = 0;
+  std::memcpy(&number, message.data + sizeof(PlacementRule) + sizeof(number), sizeof(number));
+  const auto* constructor = registry_.find<ConstructorInfo>(number, RegisteredKind::constructor);
   try {
-    if (rule.dense != 0 && constructor != nullptr) {
+    if (collection.dense() && constructor != nullptr) {
       collection.construct_all(*constructor, chares_, message, kCreateBytes);
     }
   } catch (const ConstructionFailed& failed) {
@@ -161,6 +156,7 @@ void Core::run_create(am::Message& message, const Envelope& envelope) {
     return fail_job(fmt::format("the constructor of {} on rank {} threw: {}", collection.name_of(failed.key), rank_,
                                 text_of(failed.cause, status)));
   }
+  collection.ready = true;
   drop(message);
   const auto early = unknown_.find(envelope.collection);
   if (early == unknown_.end()) return;
@@ -186,7 +182,7 @@ void Core::run_next(am::MessageList& list) noexcept {
 }
 
 void Core::run_insert(am::Message& message, const Envelope& envelope) {
-  Collection* collection = find_collection(envelope.collection);
+  Collection* collection = ready_collection(envelope.collection);
   if (collection == nullptr) return await_creation(message, envelope);
   const auto* constructor = registry_.find<ConstructorInfo>(envelope.number, RegisteredKind::constructor);
   if (constructor == nullptr) throw Error(Status::internal, "an insertion names a constructor that is none");
@@ -209,7 +205,7 @@ void Core::run_insert(am::Message& message, const Envelope& envelope) {
 }
 
 void Core::run_destroy(am::Message& message, const Envelope& envelope) {
-  Collection* collection = find_collection(envelope.collection);
+  Collection* collection = ready_collection(envelope.collection);
   if (collection == nullptr) return await_creation(message, envelope);
   const ElementKey key = key_of(message, envelope);
   ChareBase* chare = collection->find(key);

@@ -97,7 +97,8 @@ Task<void> creation(Chares& chares) {
   const auto before = ::mallinfo2();
   const auto begin = Clock::now();
   static_cast<void>(create_array<Idle>(chares, kChares, Placement::block()));
-  while (chares.counts().elements < kChares) co_await sleep_for(chares.runtime().worker(), std::chrono::milliseconds(1));
+  while (chares.counts().elements < kChares)
+    co_await sleep_for(chares.runtime().worker(), std::chrono::milliseconds(1));
   const double seconds = ns_since(begin) / 1e9;
   const auto after = ::mallinfo2();
   const auto bytes = static_cast<double>(after.uordblks + after.hblkhd - before.uordblks - before.hblkhd);

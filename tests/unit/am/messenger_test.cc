@@ -25,8 +25,7 @@ class End {
  public:
   explicit End(Runtime& runtime) : messenger_(runtime.worker().engine().service<Messenger>()) {
     messenger_.claim(
-        ServiceId::test,
-        [](void* self, Message& message) noexcept { static_cast<End*>(self)->take(message); },
+        ServiceId::test, [](void* self, Message& message) noexcept { static_cast<End*>(self)->take(message); },
         [](void* self, Rank peer, Status status) noexcept {
           static_cast<End*>(self)->troubles.emplace_back(peer, status);
         },

@@ -94,6 +94,27 @@ TEST(Call, everything_works_over_a_wire_that_repeats_refuses_and_delays) {
   }
 }
 
+/// All of it is sent before the array has elements.
+Task<void> mixed(Chares& chares) {
+  const Array<Cell> cells = create_array<Cell>(chares, {1, 4}, Placement::round_robin(), 0);
+  for (int i = 0; i < 10; ++i) {
+    cells.call<&Cell::append>(2 * i);
+    for (int y = 0; y < 4; ++y) cells[{0, y}].call<&Cell::append>(2 * i + 1);
+  }
+  std::vector<Future<std::vector<int>>> orders;
+  for (int y = 0; y < 4; ++y) orders.push_back(cells[{0, y}].ask<&Cell::order>());
+  for (auto& future : orders) {
+    const std::vector<int> order = co_await future;
+    EXPECT_EQ(order, run_of(0, 19));
+  }
+}
+TEST(Call, on_few_ranks_calls_and_broadcasts_of_the_maker_keep_their_order) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    Program program(test::reordering(seed, 1 + static_cast<int>(seed % 4)));
+    EXPECT_EQ(program.run(mixed), 0) << "seed " << seed << ": " << program.failure();
+  }
+}
+
 Task<void> deep_broadcast(Chares& chares) {
   const Array<Cell> cells = create_array<Cell>(chares, {7, 9}, Placement::block(), 0);
   for (int i = 1; i <= 10; ++i) cells.call<&Cell::append>(i);
