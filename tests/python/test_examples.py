@@ -25,3 +25,21 @@ def test_the_example_runs(device):
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert {"[0] rank 0 has 1048576 bytes", "[1] rank 1 has 1048576 bytes"} <= set(done.stdout.splitlines())
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_the_ring_of_chares_runs(ranks):
+    command = [BIN / "brant", "run", "-n", str(ranks), "--timeout", "30", "--", BIN / "ring", "8", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    lines = {line.split("] ")[-1] for line in done.stdout.splitlines()}  # one process has no rank in front
+    assert f"the token made 40 hops over 8 members on {ranks} ranks" in lines
+    assert {f"member {i} on rank {i % ranks}: hello from the main task" for i in range(8)} <= lines
+
+
+def test_ranks_of_different_programs_are_refused():
+    script = f'if [ "$BRANT_RANK" = 1 ]; then exec {BIN}/chare_cost; else exec {BIN}/ring; fi'
+    command = [BIN / "brant", "run", "-n", "2", "--timeout", "30", "--", "/bin/sh", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert "runs another program than rank" in done.stderr, done.stderr

@@ -1,0 +1,11 @@
+#pragma once
+
+/// Everything a program of message-driven objects needs.
+#include "brant/brant.h"
+#include "brant/chare/archive.h"
+#include "brant/chare/array.h"
+#include "brant/chare/chare.h"
+#include "brant/chare/chares.h"
+#include "brant/chare/element.h"
+#include "brant/chare/index.h"
+#include "brant/chare/placement.h"

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "brant/base/ids.h"
+#include "brant/core/future.h"
+#include "brant/core/runtime.h"
+#include "brant/core/task.h"
+
+namespace brant {
+
+namespace detail {
+class Core;
+}
+
+struct ChareOptions {
+  /// Messages sent here and not delivered yet (to chares of this process, or held back because their receiver is
+  /// behind), at most. Beyond, a call lets others run first; see `Chares`.
+  std::size_t undelivered_max = 100'000;
+  std::size_t undelivered_bytes_max = std::size_t{256} << 20;
+  /// How long a call that is held back waits before it throws limit_reached.
+  std::chrono::milliseconds held_back_max{30'000};
+  /// False: `connect` must follow, on every rank. For tests and embedders that make several ranks in one thread.
+  bool connect = true;
+};
+
+/// What a process's scheduler has done.
+struct ChareCounts {
+  std::uint64_t calls_sent = 0;  ///< Entry invocations asked for here, one per process for a broadcast.
+  std::uint64_t calls_run = 0;   ///< Entry invocations run here.
+  std::uint64_t held_back = 0;   ///< Calls that had to let others run first.
+  std::size_t waiting = 0;       ///< Messages in this process's queue.
+  std::size_t elements = 0;      ///< Chares alive in this process.
+};
+
+/// The chares of one process, and the scheduler that runs them. Every process makes one, from the same program:
+///
+///     brant::Task<void> hello(brant::Chares& chares) {
+///       auto ring = brant::create_array<Ring>(chares, {8}, brant::Placement::round_robin());
+///       std::printf("%d\n", co_await ring[0].ask<&Ring::pass>(0));
+///     }
+///     int main() {
+///       brant::Runtime runtime;
+///       brant::Chares chares(runtime);
+///       return chares.run(hello(chares));
+///     }
+///
+/// One process is one PE: one worker, one thread, one queue. Entry methods run from the queue, one after another, never
+/// inside a call and never inside the network.
+///
+/// Order: calls of one sender to one chare run in the order sent if their priorities are equal; so do the broadcasts of
+/// one sender. A call and a broadcast may overtake each other: the broadcast goes by other ranks.
+///
+/// Bounds: to each peer a window of 16 MiB travels ahead of what it has run. A call beyond that is kept here; when
+/// `undelivered_max` messages wait here, the call makes progress and runs entries of *other* chares (never of one whose
+/// method is on the stack) until there is room. When nothing of that can help, it throws limit_reached.
+///
+/// Errors: an exception that leaves an entry travels to the caller's future; without one it ends the job: it is
+/// reported once, on the rank where it happened, with chare, index and method, and `run` returns 1 everywhere.
+class Chares {
+ public:
+  /// Collective. Throws Error: version_mismatch if another rank runs another binary, invalid_argument if two classes
+  /// have one name.
+  explicit Chares(Runtime& runtime, const ChareOptions& options = {});
+  /// Destroys the chares of this process.
+  ~Chares();
+  Chares(const Chares&) = delete;
+  Chares& operator=(const Chares&) = delete;
+
+  /// Compares programs with all ranks. Done by the constructor unless `ChareOptions::connect` is false.
+  void connect();
+
+  /// Starts `main` on rank 0 (the others drop it unstarted) and runs messages until the program ends: when `main` ends,
+  /// or when somebody calls `exit`. Returns the exit code on all ranks: what `main` returned (0 for Task<void>), the
+  /// argument of `exit`, or 1 after an error (which is in the log, and in `failure()`).
+  ///
+  /// Ending with code 0 while entry invocations are under way is an error: await their replies first.
+  int run(Task<int> main);
+  int run(Task<void> main);
+
+  /// Ends the program, from any rank; returns at once. The first call decides.
+  void exit(int code = 0);
+  /// Awaited by a `main` that leaves the ending to `exit`: never ready.
+  Future<> until_exit();
+
+  /// For programs and tests that own their loop: `start`, then `progress` until `ended`.
+  void start(Task<int> main);
+  void start(Task<void> main);
+  /// One round of the network and of the queue. Returns the number of events; 0 when idle. Not from an entry.
+  unsigned progress();
+  [[nodiscard]] bool ended() const noexcept;
+  [[nodiscard]] int exit_code() const noexcept;
+  /// The text of the error that ended the job, on the rank where it happened; empty elsewhere.
+  [[nodiscard]] const std::string& failure() const noexcept;
+
+  [[nodiscard]] Runtime& runtime() noexcept { return runtime_; }
+  [[nodiscard]] Rank rank() const noexcept { return runtime_.rank(); }
+  [[nodiscard]] int size() const noexcept { return runtime_.size(); }
+  [[nodiscard]] ChareCounts counts() const noexcept;
+
+  /// For the templates of this folder.
+  [[nodiscard]] detail::Core& core() noexcept { return *core_; }
+
+ private:
+  Runtime& runtime_;
+  std::unique_ptr<detail::Core> core_;
+};
+
+}  // namespace brant

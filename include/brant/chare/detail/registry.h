@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "brant/chare/archive.h"
+#include "brant/chare/detail/names.h"
+#include "brant/chare/index.h"
+
+/// What a program can be asked to do by a message. Every template below that a program instantiates enters itself in a
+/// list before main; `Chares` sorts the list, checks it, and gives every entry its number. All processes run the same
+/// binary, so that the numbers agree; a fingerprint is compared to be sure.
+namespace brant {
+
+class ChareBase;
+
+namespace detail {
+
+struct Invocation;
+
+enum class RegisteredKind : std::uint8_t { chare_class, constructor, entry, placement };
+
+/// One line of the list. Static storage; never removed.
+struct Registered {
+  RegisteredKind kind;
+  std::uint64_t hash;
+  std::string_view owner;   ///< The chare class ("heat::Block"), or the placement function.
+  std::string_view name;    ///< The method ("halo").
+  std::string_view detail;  ///< The signature.
+  Registered* following = nullptr;
+  std::uint16_t number = 0;  ///< Given at start.
+};
+
+struct PlacementScope;
+
+struct ClassInfo : Registered {
+  int dimensions;  ///< Of `Index<N>`; 0 for other index types.
+  std::size_t index_bytes;
+  std::size_t object_bytes;
+  void (*destroy)(ChareBase& object) noexcept;
+};
+struct ConstructorInfo : Registered {
+  ChareBase* (*construct)(ReadArchive& arguments);
+};
+struct EntryInfo : Registered {
+  /// Unpacks the arguments, calls the method, answers. Throws what the method throws.
+  void (*invoke)(ChareBase& target, ReadArchive& arguments, Invocation& invocation);
+};
+struct PlacementInfo : Registered {
+  std::int32_t (*rank_of)(const ElementKey& index, const PlacementScope& scope);
+};
+
+/// Puts a line into the list; used to initialise a static.
+bool enroll(Registered& line) noexcept;
+
+}  // namespace detail
+}  // namespace brant

@@ -1,0 +1,43 @@
+#include "brant/chare/chares.h"
+
+#include "core/engine.h"
+#include "models/chare/core.h"
+
+namespace brant {
+namespace {
+
+Task<int> with_code_0(Task<void> main) {
+  co_await std::move(main);
+  co_return 0;
+}
+
+}  // namespace
+
+Chares::Chares(Runtime& runtime, const ChareOptions& options)
+    : runtime_(runtime), core_(std::make_unique<detail::Core>(*this, runtime.worker().engine(), options)) {
+  if (options.connect) connect();
+}
+
+Chares::~Chares() = default;
+
+void Chares::connect() { core_->connect(); }
+
+int Chares::run(Task<int> main) {
+  start(std::move(main));
+  core_->run_until_ended();
+  return exit_code();
+}
+int Chares::run(Task<void> main) { return run(with_code_0(std::move(main))); }
+
+void Chares::start(Task<int> main) { core_->start(std::move(main)); }
+void Chares::start(Task<void> main) { start(with_code_0(std::move(main))); }
+
+void Chares::exit(int code) { core_->exit(code); }
+Future<> Chares::until_exit() { return core_->never().future(); }
+unsigned Chares::progress() { return core_->step(); }
+bool Chares::ended() const noexcept { return core_->ended(); }
+int Chares::exit_code() const noexcept { return core_->exit_code(); }
+const std::string& Chares::failure() const noexcept { return core_->failure(); }
+ChareCounts Chares::counts() const noexcept { return core_->counts(); }
+
+}  // namespace brant

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "brant/chare/chare.h"
+#include "brant/chare/detail/core.h"
+#include "brant/chare/placement.h"
+#include "models/chare/envelope.h"
+#include "ops/am/message.h"
+
+namespace brant::detail {
+
+struct KeyHash {
+  std::size_t operator()(const ElementKey& key) const noexcept { return static_cast<std::size_t>(key.hash()); }
+};
+
+/// Says where elements live. Travels in the message that creates a collection.
+struct PlacementRule {
+  Placement::Kind kind = Placement::Kind::hashed;
+  std::uint8_t dense = 0;
+  std::uint16_t function = 0;
+  std::int32_t dimensions = 0;
+  ElementKey extent;
+
+  /// Number of elements of a dense array.
+  [[nodiscard]] std::uint64_t total() const noexcept;
+  /// Row-major.
+  [[nodiscard]] std::uint64_t linear(const ElementKey& key) const noexcept;
+  [[nodiscard]] ElementKey key_at(std::uint64_t number) const noexcept;
+};
+
+static_assert(sizeof(PlacementRule) + 2 * sizeof(std::uint16_t) <= kCreateBytes);
+
+/// One array, or the single chares of one class, as one process sees it: the rule that places all elements, and those
+/// that live here.
+class Collection {
+ public:
+  Collection(Core& core, std::uint32_t id, const ClassInfo& chare_class, const PlacementRule& rule,
+             const PlacementInfo* function);
+  ~Collection();
+  Collection(const Collection&) = delete;
+  Collection& operator=(const Collection&) = delete;
+
+  [[nodiscard]] Core& core() const noexcept { return core_; }
+  [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  [[nodiscard]] const ClassInfo& chare_class() const noexcept { return class_; }
+  [[nodiscard]] const PlacementRule& rule() const noexcept { return rule_; }
+  [[nodiscard]] bool dense() const noexcept { return rule_.dense != 0; }
+
+  /// Where an element lives, or would. Throws invalid_argument if the user's placement function says nonsense.
+  [[nodiscard]] std::int32_t rank_of(const ElementKey& key) const;
+  [[nodiscard]] ChareBase* find(const ElementKey& key) const noexcept;
+
+  /// Constructs an element here. Throws what the constructor throws; invalid_argument if it exists.
+  void construct(const ElementKey& key, const ConstructorInfo& constructor, ReadArchive& arguments);
+  /// The elements of a dense array that live here.
+  void construct_all(const ConstructorInfo& constructor, Chares& chares, const am::Message& message,
+                     std::size_t arguments_at);
+  void destroy(ChareBase& element) noexcept;
+  void destroy_all() noexcept;
+  [[nodiscard]] bool was_deleted(const ElementKey& key) const noexcept { return dense() || deleted_.contains(key); }
+
+  /// Local elements by slot, with holes.
+  [[nodiscard]] const std::vector<ChareBase*>& slots() const noexcept { return slots_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// "heat::Block[1,2]".
+  [[nodiscard]] std::string name_of(const ElementKey& key) const;
+  static bool busy(const ChareBase& element) noexcept { return element.busy_; }
+
+  /// False on the rank that makes it, from the call until its message is run: it places elements, but has none.
+  bool ready = false;
+
+  /// Messages to elements that were not inserted yet.
+  std::unordered_map<ElementKey, am::MessageList, KeyHash> waiting;
+
+ private:
+  void grow();
+  void enter(ChareBase& element);
+
+  Core& core_;
+  const std::uint32_t id_;
+  const ClassInfo& class_;
+  const PlacementRule rule_;
+  const PlacementInfo* function_;
+  PlacementScope scope_;
+  std::int32_t self_;
+  std::uint64_t total_;
+  std::vector<ChareBase*> table_;  ///< Open addressing by hash of the key; the size is a power of two.
+  std::vector<ChareBase*> slots_;
+  std::vector<std::uint32_t> holes_;
+  std::size_t size_ = 0;
+  std::unordered_set<ElementKey, KeyHash> deleted_;  ///< Of a sparse array: to tell "gone" from "not yet".
+};
+
+}  // namespace brant::detail

@@ -1,0 +1,437 @@
+#include "models/chare/core.h"
+
+#include <cstring>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+
+namespace brant::detail {
+namespace {
+
+constexpr unsigned kBatch = 64;         // messages between looks at the network
+constexpr unsigned kTreeArity = 4;      // children of a rank in a broadcast
+constexpr unsigned kHoldDepthMax = 32;  // calls held back inside calls held back: each costs stack
+constexpr std::uint32_t kCollectionsPerRank = 4096;
+
+/// Ranks to which `self` passes on what `root` spreads.
+template <typename Visit>
+void for_each_child(std::int32_t self, std::int32_t root, std::int32_t ranks, Visit&& visit) {
+  const std::int32_t place = (self - root + ranks) % ranks;
+  for (unsigned i = 1; i <= kTreeArity; ++i) {
+    const std::int64_t child = std::int64_t{place} * kTreeArity + i;
+    if (child < ranks) visit(static_cast<std::int32_t>((child + root) % ranks));
+  }
+}
+
+/// Numbers the programs of one runtime: all ranks make theirs in the same order.
+struct Sessions final : Service {
+  explicit Sessions(Engine&) noexcept {}
+  std::uint16_t made = 0;
+};
+
+}  // namespace
+
+Core::Core(Chares& chares, Engine& engine, const ChareOptions& options)
+    : chares_(chares),
+      engine_(engine),
+      messenger_(engine.service<am::Messenger>()),
+      options_(options),
+      registry_(Registry::of_program()),
+      rank_(engine.job().rank),
+      ranks_(engine.job().size),
+      session_(++engine.service<Sessions>().made),
+      outboxes_(static_cast<std::size_t>(engine.job().size)) {
+  const std::string fingerprint = fmt::format("{:016x} {}", registry_.fingerprint(), registry_.size());
+  const Status status = engine.boot().put("brant.chares", std::as_bytes(std::span(fingerprint)));
+  if (status != Status::ok) {
+    throw Error(status, fmt::format("rank {}: the list of chare classes could not be published: {}. {}", rank_,
+                                    status_text(status), engine.boot().last_error()));
+  }
+  messenger_.claim(am::ServiceId::chare, &Core::on_message, &Core::on_trouble, this);
+}
+
+Core::~Core() {
+  // What still comes is for nobody.
+  messenger_.claim(
+      am::ServiceId::chare,
+      [](void* messenger, am::Message& message) noexcept { static_cast<am::Messenger*>(messenger)->release(message); },
+      nullptr, &messenger_);
+  stopping_ = true;
+  main_.reset();
+  const auto dying = std::move(collections_);  // a destructor that looks for another collection finds none
+  collections_.clear();
+  last_found_ = nullptr;
+  for (const auto& [id, collection] : dying) {
+    collection->destroy_all();
+    for (auto& [key, list] : collection->waiting) {
+      while (am::Message* message = list.pop_front()) messenger_.release(*message);
+    }
+  }
+  const auto over = std::make_exception_ptr(Error(Status::shutting_down, "the program ended before the reply came"));
+  for (const std::uint32_t number : replies_.numbers(0, true)) fail_waiting(number, over);
+  while (am::Message* message = queue_.pop()) messenger_.release(*message);
+  for (am::MessageList& outbox : outboxes_) {
+    while (am::Message* message = outbox.pop_front()) messenger_.release(*message);
+  }
+  for (auto& [id, list] : unknown_) {
+    while (am::Message* message = list.pop_front()) messenger_.release(*message);
+  }
+}
+
+void Core::connect() {
+  port::Boot& boot = engine_.boot();
+  // Others may still wait for what this process has sent in an earlier program: the network goes on meanwhile.
+  const TimePoint deadline = deadline_after(engine_.options().boot_timeout);
+  Status status = Status::timed_out;
+  for (int round = 0; status == Status::timed_out && Clock::now() < deadline; ++round) {
+    status = boot.fence(std::chrono::milliseconds(round < 10 ? 1 : 20));
+    while (status == Status::timed_out && engine_.progress() != 0) {
+    }
+  }
+  const std::string mine = fmt::format("{:016x} {}", registry_.fingerprint(), registry_.size());
+  for (int other = 0; status == Status::ok && other < ranks_; ++other) {
+    const auto published = boot.get(other, "brant.chares");
+    status = published.status();
+    if (!published.ok()) break;
+    const std::string theirs(reinterpret_cast<const char*>(published.value().data()), published.value().size());
+    if (theirs == mine) continue;
+    throw Error(Status::version_mismatch,
+                fmt::format("rank {} runs another program than rank {}: their chare classes and entry methods differ "
+                            "({} against {}). Start the same binary on all ranks",
+                            other, rank_, theirs, mine));
+  }
+  if (status != Status::ok) {
+    throw Error(status, fmt::format("rank {}: the lists of chare classes could not be compared: {}. {}", rank_,
+                                    status_text(status), boot.last_error()));
+  }
+}
+
+am::Message& Core::make(const Envelope& envelope, std::size_t bytes) {
+  am::Message* message = messenger_.make(bytes);
+  if (message == nullptr) {
+    throw Error(Status::no_memory, fmt::format("rank {}: no memory for a message of {} bytes", rank_, bytes));
+  }
+  message->set_header(envelope);
+  message->wire.session = session_;
+  return *message;
+}
+
+void Core::count_in(am::Message& message) noexcept {
+  Notes notes = notes_of(message);
+  notes.flags |= Notes::kUndelivered;
+  set_notes(message, notes);
+  ++undelivered_;
+  undelivered_bytes_ += message.bytes;
+}
+
+void Core::count_out(am::Message& message) noexcept {
+  Notes notes = notes_of(message);
+  if ((notes.flags & Notes::kUndelivered) == 0) return;
+  notes.flags &= ~Notes::kUndelivered;
+  set_notes(message, notes);
+  --undelivered_;
+  undelivered_bytes_ -= message.bytes;
+}
+
+void Core::drop(am::Message& message) noexcept {
+  Notes notes = notes_of(message);
+  if (notes.holders != 0) {
+    --notes.holders;
+    set_notes(message, notes);
+    return;
+  }
+  count_out(message);
+  messenger_.release(message);
+}
+
+void Core::post(am::Message& message) {
+  const auto envelope = message.header<Envelope>();
+  if ((stopping_ || ended_) && !envelope.urgent()) {  // nobody would run it
+    messenger_.release(message);
+    return;
+  }
+  count_in(message);
+  if (envelope.counted()) ++calls_sent_;
+  route(message);
+}
+
+void Core::route(am::Message& message) {
+  const auto envelope = message.header<Envelope>();
+  if (envelope.by_tree()) {
+    forward_by_tree(message, envelope);
+    if (envelope.kind == MessageKind::create) make_collection(message, envelope);  // calls that follow know where to go
+    return enqueue(message, envelope);
+  }
+  std::int32_t destination = message.peer;  // of a reply
+  if (envelope.kind != MessageKind::reply) {
+    const Collection* collection = find_collection(envelope.collection);
+    if (collection == nullptr) return await_creation(message, envelope);
+    try {
+      destination = collection->rank_of(key_of(message, envelope));
+    } catch (...) {
+      drop(message);
+      throw;
+    }
+  }
+  if (envelope.reply != 0 && envelope.kind == MessageKind::call && message.wire.source < 0) {
+    if (ReplyTable::Entry* waiting = replies_.find(envelope.reply)) waiting->rank = destination;
+  }
+  if (destination == rank_) return enqueue(message, envelope);
+  send_to(destination, message, envelope);
+}
+
+void Core::send_to(std::int32_t destination, am::Message& message, const Envelope& envelope) {
+  am::MessageList& outbox = outboxes_[static_cast<std::size_t>(destination)];
+  if (outbox.empty() || envelope.urgent()) {
+    count_out(message);  // the messenger takes the notes over
+    const am::Flow flow = envelope.urgent() ? am::Flow::urgent : am::Flow::credit;
+    const Status status = messenger_.send(Rank{destination}, am::ServiceId::chare, message, flow);
+    if (status == Status::ok) return;
+    if (status != Status::limit_reached) {
+      messenger_.release(message);
+      troubles_.emplace_back(Rank{destination}, status);
+      return;
+    }
+    count_in(message);
+  }
+  message.peer = destination;
+  outbox.push_back(message);
+  ++in_outboxes_;
+}
+
+/// False: nothing could go.
+bool Core::flush_outboxes() {
+  bool moved = false;
+  for (std::size_t destination = 0; destination < outboxes_.size(); ++destination) {
+    am::MessageList& outbox = outboxes_[destination];
+    while (am::Message* message = outbox.front()) {
+      outbox.pop_front();
+      count_out(*message);
+      const auto to = static_cast<std::int32_t>(destination);
+      const auto envelope = message->header<Envelope>();
+      const am::Flow flow = envelope.urgent() ? am::Flow::urgent : am::Flow::credit;
+      const Status status = messenger_.send(Rank{to}, am::ServiceId::chare, *message, flow);
+      if (status == Status::limit_reached) {
+        count_in(*message);
+        outbox.push_front(*message);
+        break;
+      }
+      --in_outboxes_;
+      moved = true;
+      if (status != Status::ok) {
+        messenger_.release(*message);
+        troubles_.emplace_back(Rank{to}, status);
+      }
+    }
+  }
+  return moved;
+}
+
+void Core::forward_by_tree(const am::Message& message, const Envelope& envelope) {
+  for_each_child(rank_, static_cast<std::int32_t>(envelope.reply), ranks_, [&](std::int32_t child) {
+    am::Message& copy = make(envelope, message.bytes);
+    if (message.bytes != 0) std::memcpy(copy.data, message.data, message.bytes);
+    if (!envelope.urgent()) count_in(copy);
+    if (envelope.counted()) ++calls_sent_;
+    send_to(child, copy, envelope);
+  });
+}
+
+void Core::on_message(void* self, am::Message& message) noexcept {
+  auto& core = *static_cast<Core*>(self);
+  if (message.wire.session != core.session_) {  // of an earlier program, which has ended
+    core.messenger_.release(message);
+    return;
+  }
+  try {
+    const auto envelope = message.header<Envelope>();
+    if (envelope.by_tree()) core.forward_by_tree(message, envelope);
+    if (envelope.urgent() && envelope.kind != MessageKind::stop) {
+      core.on_control(message, envelope);
+      core.messenger_.release(message);
+    } else {
+      set_notes(message, {});
+      core.enqueue(message, envelope);
+    }
+  } catch (const std::exception& error) {
+    core.fail_job(fmt::format("rank {}: a message from rank {} could not be taken in: {}", core.rank_,
+                              message.wire.source, error.what()));
+  }
+}
+
+void Core::on_trouble(void* self, Rank peer, Status status) noexcept {
+  static_cast<Core*>(self)->troubles_.emplace_back(peer, status);
+}
+
+Collection* Core::find_collection(std::uint32_t id) {
+  if (last_found_ != nullptr && last_found_->id() == id) [[likely]]
+    return last_found_;
+  const auto found = collections_.find(id);
+  if (found != collections_.end()) return last_found_ = found->second.get();
+  if ((id & kSinglesBit) == 0) return nullptr;
+  const auto* chare_class =
+      registry_.find<ClassInfo>(static_cast<std::uint16_t>(id & 0xffff), RegisteredKind::chare_class);
+  if (chare_class == nullptr) return nullptr;
+  auto made = std::make_unique<Collection>(*this, id, *chare_class, PlacementRule{}, nullptr);
+  made->ready = true;
+  return last_found_ = collections_.emplace(id, std::move(made)).first->second.get();
+}
+
+Collection& Core::make_collection(const am::Message& message, const Envelope& envelope) {
+  PlacementRule rule;
+  std::uint16_t number = 0;
+  std::memcpy(&rule, message.data, sizeof(rule));
+  std::memcpy(&number, message.data + sizeof(rule), sizeof(number));
+  const auto* chare_class = registry_.find<ClassInfo>(number, RegisteredKind::chare_class);
+  if (chare_class == nullptr) throw Error(Status::internal, "a collection of a class that is none");
+  const auto* function = registry_.find<PlacementInfo>(rule.function, RegisteredKind::placement);
+  auto made = std::make_unique<Collection>(*this, envelope.collection, *chare_class, rule, function);
+  return *collections_.insert_or_assign(envelope.collection, std::move(made)).first->second;
+}
+
+std::uint32_t Core::new_collection_id() {
+  if (collections_made_ + 1 >= kCollectionsPerRank) {
+    throw Error(Status::limit_reached,
+                fmt::format("rank {} made {} collections of chares already: at most that many; make one array instead "
+                            "of many",
+                            rank_, collections_made_));
+  }
+  return static_cast<std::uint32_t>(rank_) * kCollectionsPerRank + ++collections_made_;
+}
+
+std::string Core::name_of(const Target& target) {
+  const Collection* collection = find_collection(target.collection);
+  return collection != nullptr ? collection->name_of(target.key) : fmt::format("array {}", target.collection);
+}
+
+/// Too much is undelivered: lets others run until there is room. Runs no chare whose method is on the stack.
+void Core::hold_back() {
+  const auto too_much = [this](std::size_t per_mille) {
+    return undelivered_ >= options_.undelivered_max / 1000 * per_mille ||
+           undelivered_bytes_ >= options_.undelivered_bytes_max / 1000 * per_mille;
+  };
+  const auto refuse = [this](const char* why) {
+    throw Error(Status::limit_reached,
+                fmt::format("rank {}: {} messages ({} bytes) that were sent here are undelivered (first: {}), and {}. "
+                            "Send less at once, await replies in between, or raise ChareOptions::undelivered_max",
+                            rank_, undelivered_, undelivered_bytes_, first_undelivered(), why));
+  };
+  ++held_back_;
+  if (in_progress_ || hold_depth_ >= kHoldDepthMax) {
+    // Here nothing can be run: some more is let through, not without end.
+    if (undelivered_ < 2 * options_.undelivered_max && undelivered_bytes_ < 2 * options_.undelivered_bytes_max) return;
+    refuse(in_progress_ ? "the caller is a coroutine that a network completion resumed"
+                        : "calls are held back inside calls too deeply");
+  }
+  ++hold_depth_;
+  am::MessageList set_aside;
+  const TimePoint deadline = deadline_after(options_.held_back_max);
+  const char* why = nullptr;
+  while (too_much(900) && !ended_ && !stopping_) {
+    const unsigned events = std::exchange(in_progress_, true) ? 0 : engine_.progress();
+    in_progress_ = false;
+    const bool sent = in_outboxes_ != 0 && flush_outboxes();
+    if (run_others(set_aside) || sent || events != 0) continue;
+    if (in_outboxes_ == 0) {
+      why = "all of them are for chares whose methods have not returned";
+      break;
+    }
+    if (Clock::now() > deadline) {
+      why = "their receivers took none for too long (a cycle of methods that wait for one another?)";
+      break;
+    }
+    std::this_thread::yield();
+  }
+  // What was skipped goes back to the front, in its order.
+  run_next(set_aside);
+  --hold_depth_;
+  if (why != nullptr) refuse(why);
+}
+
+bool Core::may_run_nested(am::Message& message) {
+  const auto envelope = message.header<Envelope>();
+  if (envelope.kind == MessageKind::broadcast || envelope.kind == MessageKind::destroy) return false;
+  if (envelope.kind != MessageKind::call) return true;
+  const Collection* collection = ready_collection(envelope.collection);
+  if (collection == nullptr) return true;
+  const ChareBase* chare = collection->find(key_of(message, envelope));
+  return chare == nullptr || !Collection::busy(*chare);
+}
+
+bool Core::run_others(am::MessageList& set_aside) {
+  unsigned done = 0;
+  while (done < kBatch && !ended_ && !stopping_) {
+    am::Message* message = queue_.pop();
+    if (message == nullptr) break;
+    if (!may_run_nested(*message)) {
+      set_aside.push_back(*message);
+      continue;
+    }
+    run(*message);
+    ++done;
+  }
+  return done != 0;
+}
+
+unsigned Core::step() {
+  in_progress_ = true;
+  unsigned events = engine_.progress();
+  in_progress_ = false;
+  if (!troubles_.empty()) [[unlikely]]
+    look_at_troubles();
+  if (in_outboxes_ != 0 && flush_outboxes()) ++events;
+  if (!stopping_ && !ended_) events += run_ready(kBatch);
+  if (main_.has_value()) look_at_main();
+  return events;
+}
+
+void Core::run_until_ended() {
+  while (!ended_) {
+    if (step() != 0 || ended_) continue;
+    auto something = [this] {
+      return ended_ || !troubles_.empty() || (!queue_.empty() && !stopping_) ||
+             (main_.has_value() && main_->finished());
+    };
+    // With messages held back for want of credit, the network alone cannot say when to go on.
+    const auto patience =
+        in_outboxes_ != 0 ? std::chrono::nanoseconds(std::chrono::microseconds(50)) : Worker::kForever;
+    in_progress_ = true;
+    static_cast<void>(chares_.runtime().worker().wait_until(something, patience));
+    in_progress_ = false;
+  }
+  drain_urgent();
+}
+
+/// The news of the ending that found no room must go out before this process stops moving the network.
+void Core::drain_urgent() {
+  for (am::MessageList& outbox : outboxes_) {
+    am::MessageList urgent;
+    while (am::Message* message = outbox.pop_front()) {
+      --in_outboxes_;
+      if (message->header<Envelope>().urgent()) {
+        urgent.push_back(*message);
+      } else {
+        drop(*message);
+      }
+    }
+    while (am::Message* message = urgent.pop_front()) {
+      outbox.push_back(*message);
+      ++in_outboxes_;
+    }
+  }
+  const TimePoint deadline = deadline_after(options_.held_back_max);
+  while (in_outboxes_ != 0 && Clock::now() < deadline) {
+    engine_.progress();
+    flush_outboxes();
+  }
+}
+
+ChareCounts Core::counts() const noexcept {
+  ChareCounts counts{calls_sent_, calls_run_, held_back_, queue_.size(), 0};
+  for (const auto& [id, collection] : collections_) counts.elements += collection->size();
+  return counts;
+}
+
+}  // namespace brant::detail

@@ -1,0 +1,182 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "brant/chare/chares.h"
+#include "brant/chare/detail/core.h"
+#include "models/chare/collection.h"
+#include "models/chare/envelope.h"
+#include "models/chare/queue.h"
+#include "models/chare/registry.h"
+#include "models/chare/replies.h"
+#include "ops/am/messenger.h"
+
+namespace brant::detail {
+
+/// Collections with this bit hold the single chares of the class whose number the other bits are.
+inline constexpr std::uint32_t kSinglesBit = 0x8000'0000u;
+
+/// Thrown by `Collection::construct_all`: which element it was.
+struct ConstructionFailed {
+  ElementKey key;
+  std::exception_ptr cause;
+};
+
+/// The chares of one process: where they are, what waits for them, and how messages reach them.
+///
+/// A message's way: `open` gives a block, the templates pack the arguments into it, `post` routes it: into the queue,
+/// to another rank, or, when that rank is behind, into its outbox. `step` moves the network, empties outboxes and runs
+/// messages from the queue.
+class Core {
+ public:
+  Core(Chares& chares, Engine& engine, const ChareOptions& options);
+  ~Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  [[nodiscard]] Chares& chares() const noexcept { return chares_; }
+  [[nodiscard]] std::int32_t rank() const noexcept { return rank_; }
+  [[nodiscard]] std::int32_t ranks() const noexcept { return ranks_; }
+  [[nodiscard]] const Registry& registry() const noexcept { return registry_; }
+
+  /// Compares the programs of all ranks. Throws version_mismatch.
+  void connect();
+
+  // --- packing and sending
+  am::Message& make(const Envelope& envelope, std::size_t bytes);
+  /// Before a call is packed: holds the caller back while too much is undelivered. Throws limit_reached.
+  void make_room() {
+    if (undelivered_ >= options_.undelivered_max || undelivered_bytes_ >= options_.undelivered_bytes_max) [[unlikely]] {
+      hold_back();
+    }
+  }
+  void post(am::Message& message);
+  void drop(am::Message& message) noexcept;
+
+  // --- collections
+  /// Null if its creation has not arrived yet. Those of single chares always exist.
+  Collection* find_collection(std::uint32_t id);
+  /// The same once its elements are made.
+  Collection* ready_collection(std::uint32_t id) {
+    Collection* collection = find_collection(id);
+    return collection != nullptr && collection->ready ? collection : nullptr;
+  }
+  std::uint32_t new_collection_id();
+  std::uint64_t new_single() noexcept { return singles_made_++; }
+  [[nodiscard]] std::string name_of(const Target& target);
+
+  // --- running
+  unsigned step();
+  void run_until_ended();
+  void run_guarded(ChareBase& chare, const EntryInfo& entry, void (*call)(void*), void* context);
+  void fail_invocation(const Invocation& invocation, std::exception_ptr error) noexcept;
+  ReplyTable& replies() noexcept { return replies_; }
+
+  // --- beginning and ending
+  void start(Task<int> main);
+  void exit(std::int64_t code);
+  void fail_job(const std::string& text) noexcept;
+  [[nodiscard]] bool ended() const noexcept { return ended_; }
+  [[nodiscard]] int exit_code() const noexcept { return exit_code_; }
+  [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
+  [[nodiscard]] ChareCounts counts() const noexcept;
+  Promise<>& never() noexcept { return never_; }
+
+ private:
+  struct Tally {
+    std::uint64_t sent = 0, run = 0;
+    int answers = 0;
+    std::string example;
+  };
+
+  static void on_message(void* self, am::Message& message) noexcept;
+  static void on_trouble(void* self, Rank peer, Status status) noexcept;
+
+  // core.cc: routing
+  void route(am::Message& message);
+  void send_to(std::int32_t rank, am::Message& message, const Envelope& envelope);
+  Collection& make_collection(const am::Message& message, const Envelope& envelope);
+  void forward_by_tree(const am::Message& message, const Envelope& envelope);
+  bool flush_outboxes();
+  void drain_urgent();
+  void enqueue(am::Message& message, const Envelope& envelope) { queue_.push(message, envelope); }
+  void count_in(am::Message& message) noexcept;
+  void count_out(am::Message& message) noexcept;
+  void hold_back();
+  bool run_others(am::MessageList& set_aside);
+  bool may_run_nested(am::Message& message);
+
+  // running.cc: one message
+  unsigned run_ready(unsigned limit);
+  void run(am::Message& message) noexcept;
+  void run_call(am::Message& message, const Envelope& envelope);
+  void run_broadcast(am::Message& message, const Envelope& envelope);
+  void run_create(am::Message& message, const Envelope& envelope);
+  void run_insert(am::Message& message, const Envelope& envelope);
+  void run_destroy(am::Message& message, const Envelope& envelope);
+  void run_reply(am::Message& message, const Envelope& envelope);
+  void invoke(ChareBase& chare, const EntryInfo& entry, am::Message& message, const Envelope& envelope,
+              ReadArchive arguments) noexcept;
+  void missing(Collection& collection, am::Message& message, const Envelope& envelope, const ElementKey& key);
+  void run_next(am::MessageList& list) noexcept;
+  void await_creation(am::Message& message, const Envelope& envelope) {
+    unknown_[envelope.collection].push_back(message);
+  }
+  void fail_waiting(std::uint32_t number, const std::exception_ptr& error);
+
+  // ending.cc
+  void on_control(const am::Message& message, const Envelope& envelope);
+  void send_control(std::int32_t rank, MessageKind kind, std::int64_t code, const std::string& text,
+                    const Tally& tally);
+  void spread_control(MessageKind kind, std::int64_t code);
+  void stop();
+  void add_tally(const Tally& tally);
+  void look_at_main();
+  void look_at_troubles();
+  [[nodiscard]] std::string first_undelivered();
+
+  Chares& chares_;
+  Engine& engine_;
+  am::Messenger& messenger_;
+  const ChareOptions options_;
+  const Registry& registry_;
+  const std::int32_t rank_;
+  const std::int32_t ranks_;
+  const std::uint16_t session_;
+
+  ReadyQueue queue_;
+  std::unordered_map<std::uint32_t, std::unique_ptr<Collection>> collections_;
+  Collection* last_found_ = nullptr;  ///< Most messages go to the collection of the one before.
+  std::unordered_map<std::uint32_t, am::MessageList> unknown_;  ///< For collections whose creation is under way.
+  std::vector<am::MessageList> outboxes_;                       ///< Per rank: what its window does not take yet.
+  std::size_t in_outboxes_ = 0;
+  ReplyTable replies_;
+  std::uint32_t collections_made_ = 0;
+  std::uint64_t singles_made_ = 0;
+
+  std::size_t undelivered_ = 0;
+  std::size_t undelivered_bytes_ = 0;
+  std::uint64_t calls_sent_ = 0;
+  std::uint64_t calls_run_ = 0;
+  std::uint64_t held_back_ = 0;
+  unsigned hold_depth_ = 0;
+  bool in_progress_ = false;  ///< The network is being moved: a coroutine that resumes there must not move it again.
+
+  std::optional<Task<int>> main_;
+  Promise<> never_;
+  Tally tally_;  ///< Rank 0: what the others answered.
+  std::vector<std::pair<Rank, Status>> troubles_;
+  bool exiting_ = false;   ///< Rank 0: exit was called.
+  bool stopping_ = false;  ///< No entry runs any more.
+  bool ended_ = false;
+  int exit_code_ = 0;
+  std::string failure_;
+};
+
+}  // namespace brant::detail

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "brant/chare/archive.h"
+#include "brant/chare/index.h"
+#include "ops/am/message.h"
+
+namespace brant::detail {
+
+enum class MessageKind : std::uint8_t {
+  call = 1,    ///< Invoke an entry of one element.
+  broadcast,   ///< Invoke an entry of all elements; goes by a tree.
+  create,      ///< Make a collection; goes by a tree.
+  insert,      ///< Make an element.
+  destroy,     ///< Delete an element.
+  reply,       ///< The result of a call, or its error.
+  exit_asked,  ///< To rank 0: somebody called exit.
+  stop,        ///< By a tree: run what waits, then no more, and say how many were sent and run.
+  stopped,     ///< To rank 0: the answer.
+  ended,       ///< By a tree: leave with a code.
+  failed,      ///< By a tree: leave, an error was reported.
+};
+
+/// In front of every chare message.
+struct Envelope {
+  static constexpr std::uint8_t kWide = 1;       ///< The payload begins with the rest of the element's key.
+  static constexpr std::uint8_t kExpedited = 2;  ///< Runs before all priorities.
+
+  std::uint32_t collection = 0;
+  std::uint16_t number = 0;  ///< Of the entry or constructor.
+  MessageKind kind{};
+  std::uint8_t flags = 0;
+  std::int32_t priority = 0;
+  std::uint32_t reply = 0;  ///< Which future waits at the source (0: none); for messages that go by a tree, its root.
+  std::uint64_t key = 0;    ///< First word of the element's key; a code for the control messages.
+
+  [[nodiscard]] bool by_tree() const noexcept {
+    return kind == MessageKind::broadcast || kind == MessageKind::create || kind == MessageKind::stop ||
+           kind == MessageKind::ended || kind == MessageKind::failed;
+  }
+  /// Messages of the ending: they wait for no credit.
+  [[nodiscard]] bool urgent() const noexcept { return kind >= MessageKind::exit_asked; }
+  /// Those that `exit` waits for.
+  [[nodiscard]] bool counted() const noexcept { return kind == MessageKind::call || kind == MessageKind::broadcast; }
+};
+static_assert(sizeof(Envelope) == am::kHeaderBytesMax);
+
+inline constexpr std::size_t kWideBytes = 16;    // two more words of a key
+inline constexpr std::size_t kReplyPrefix = 16;  // the status, padded so that results are aligned
+inline constexpr std::size_t kCreateBytes = 48;  // what describes a collection, in front of its constructor's arguments
+
+inline ElementKey key_of(const am::Message& message, const Envelope& envelope) noexcept {
+  ElementKey key;
+  key.word[0] = envelope.key;
+  if ((envelope.flags & Envelope::kWide) != 0 && message.bytes >= kWideBytes) {
+    std::memcpy(&key.word[1], message.data, kWideBytes);
+  }
+  return key;
+}
+
+inline ReadArchive arguments_of(Chares& chares, const am::Message& message, const Envelope& envelope) noexcept {
+  const std::size_t prefix = (envelope.flags & Envelope::kWide) != 0 && message.bytes >= kWideBytes ? kWideBytes : 0;
+  return {&chares, message.data + prefix, message.bytes - prefix};
+}
+
+/// What the scheduler notes on a message while it owns it (in `Message::scratch`).
+struct Notes {
+  std::uint32_t holders = 0;    ///< Coroutines that read their arguments in the message.
+  std::uint32_t next_slot = 0;  ///< A broadcast that is partly run goes on there,
+  std::uint32_t end_slot = 0;   ///< and ends here.
+  std::uint32_t flags = 0;
+
+  static constexpr std::uint32_t kUndelivered = 1;  ///< Counts as sent here and not delivered.
+  static constexpr std::uint32_t kStarted = 2;      ///< A broadcast whose end is known.
+};
+static_assert(sizeof(Notes) == sizeof(am::Message::scratch));
+
+inline Notes notes_of(const am::Message& message) noexcept {
+  Notes notes;
+  std::memcpy(&notes, message.scratch, sizeof(notes));
+  return notes;
+}
+inline void set_notes(am::Message& message, const Notes& notes) noexcept {
+  std::memcpy(message.scratch, &notes, sizeof(notes));
+}
+
+}  // namespace brant::detail

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "brant/chare/detail/core.h"
+
+namespace brant::detail {
+
+/// Who waits for which reply. A number is 20 bits of place and 12 bits of turn, so that a late second answer meets
+/// nobody.
+class ReplyTable {
+ public:
+  static constexpr std::size_t kRepliesMax = (1u << 20) - 1;
+
+  /// Who was asked, for errors; `rank` is -1 while unknown.
+  struct Entry {
+    Waiting waiting;
+    Target target;
+    const EntryInfo* entry = nullptr;
+    std::int32_t rank = -1;
+    std::uint32_t turn = 1;
+    bool used = false;
+  };
+
+  /// 0 when a million replies are waited for already.
+  std::uint32_t add(const Waiting& waiting, const Target& target, const EntryInfo& entry) {
+    std::uint32_t place = 0;
+    if (!free_.empty()) {
+      place = free_.back();
+      free_.pop_back();
+    } else {
+      if (entries_.size() >= kRepliesMax) return 0;
+      place = static_cast<std::uint32_t>(entries_.size());
+      entries_.emplace_back();
+    }
+    Entry& line = entries_[place];
+    line.waiting = waiting;
+    line.target = target;
+    line.entry = &entry;
+    line.rank = -1;
+    line.used = true;
+    return line.turn << 20 | (place + 1);
+  }
+  /// Null if nobody waits under that number.
+  Entry* find(std::uint32_t number) noexcept {
+    const std::uint32_t place = (number & 0xfffff) - 1;
+    if (place >= entries_.size()) return nullptr;
+    Entry& line = entries_[place];
+    return line.used && (line.turn & 0xfff) == number >> 20 ? &line : nullptr;
+  }
+  /// Takes the waiting one out.
+  Waiting take(Entry& line) {
+    line.used = false;
+    line.turn = line.turn % 0xfff + 1;
+    free_.push_back(static_cast<std::uint32_t>(&line - entries_.data()));
+    return line.waiting;
+  }
+  /// All numbers in use; for a peer that died, and for the end.
+  [[nodiscard]] std::vector<std::uint32_t> numbers(std::int32_t rank, bool any) const {
+    std::vector<std::uint32_t> result;
+    for (std::uint32_t place = 0; place < entries_.size(); ++place) {
+      const Entry& line = entries_[place];
+      if (line.used && (any || line.rank == rank)) result.push_back(line.turn << 20 | (place + 1));
+    }
+    return result;
+  }
+
+ private:
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace brant::detail

@@ -1,0 +1,300 @@
+#include "brant/chare/detail/running.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "models/chare/core.h"
+
+namespace brant {
+
+ChareBase::~ChareBase() {
+  while (tasks_ != nullptr) tasks_->frame.destroy();  // its promise leaves the list
+}
+
+namespace detail {
+namespace {
+
+constexpr unsigned kBroadcastBatch = 256;  // elements between looks at the network
+
+std::string text_of(const std::exception_ptr& error, Status& status) {
+  status = Status::internal;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& thrown) {
+    status = thrown.status();
+    return thrown.what();
+  } catch (const std::exception& thrown) {
+    return thrown.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+/// Marks a chare while one of its methods is on the stack.
+class BusyMark {
+ public:
+  explicit BusyMark(bool& mark) noexcept : mark_(mark), before_(std::exchange(mark, true)) {}
+  ~BusyMark() { mark_ = before_; }
+  BusyMark(const BusyMark&) = delete;
+  BusyMark& operator=(const BusyMark&) = delete;
+
+ private:
+  bool& mark_;
+  bool before_;
+};
+
+}  // namespace
+
+RunningTask::RunningTask(const Invocation& of) noexcept : invocation(of), next(of.chare->tasks_) {
+  if (next != nullptr) next->previous = this;
+  of.chare->tasks_ = this;
+  retain_message(of);
+}
+
+RunningTask::~RunningTask() {
+  (previous != nullptr ? previous->next : invocation.chare->tasks_) = next;
+  if (next != nullptr) next->previous = previous;
+  drop_message(invocation);
+}
+
+unsigned Core::run_ready(unsigned limit) {
+  unsigned done = 0;
+  while (done < limit && !ended_ && !stopping_) {
+    am::Message* message = queue_.pop();
+    if (message == nullptr) break;
+    run(*message);
+    ++done;
+  }
+  return done;
+}
+
+void Core::run(am::Message& message) noexcept {
+  const auto envelope = message.header<Envelope>();
+  try {
+    switch (envelope.kind) {
+      case MessageKind::call: return run_call(message, envelope);
+      case MessageKind::broadcast: return run_broadcast(message, envelope);
+      case MessageKind::create: return run_create(message, envelope);
+      case MessageKind::insert: return run_insert(message, envelope);
+      case MessageKind::destroy: return run_destroy(message, envelope);
+      case MessageKind::reply: return run_reply(message, envelope);
+      default: on_control(message, envelope); return drop(message);
+    }
+  } catch (...) {
+    Status status;
+    fail_job(fmt::format("rank {}: {}", rank_, text_of(std::current_exception(), status)));
+  }
+}
+
+void Core::invoke(ChareBase& chare, const EntryInfo& entry, am::Message& message, const Envelope& envelope,
+                  ReadArchive arguments) noexcept {
+  const std::int32_t source = message.wire.source < 0 ? rank_ : message.wire.source;
+  const bool answers = envelope.kind == MessageKind::call;
+  Invocation invocation{this, &chare, &entry, &message, source, answers ? envelope.reply : 0};
+  const BusyMark mark(chare.busy_);
+  try {
+    entry.invoke(chare, arguments, invocation);
+  } catch (...) {
+    fail_invocation(invocation, std::current_exception());
+  }
+}
+
+void Core::run_call(am::Message& message, const Envelope& envelope) {
+  Collection* collection = ready_collection(envelope.collection);
+  if (collection == nullptr) [[unlikely]]
+    return await_creation(message, envelope);
+  const ElementKey key = key_of(message, envelope);
+  ChareBase* chare = collection->find(key);
+  if (chare == nullptr) [[unlikely]]
+    return missing(*collection, message, envelope, key);
+  const auto* entry = registry_.find<EntryInfo>(envelope.number, RegisteredKind::entry);
+  if (entry == nullptr) [[unlikely]]
+    throw Error(Status::internal, "a message names an entry that is none");
+  count_out(message);
+  ++calls_run_;
+  invoke(*chare, *entry, message, envelope, arguments_of(chares_, message, envelope));
+  drop(message);
+}
+
+void Core::run_broadcast(am::Message& message, const Envelope& envelope) {
+  Collection* collection = ready_collection(envelope.collection);
+  if (collection == nullptr) return await_creation(message, envelope);
+  const auto* entry = registry_.find<EntryInfo>(envelope.number, RegisteredKind::entry);
+  if (entry == nullptr) throw Error(Status::internal, "a broadcast names an entry that is none");
+  Notes notes = notes_of(message);
+  if ((notes.flags & Notes::kStarted) == 0) {
+    notes.flags |= Notes::kStarted;
+    notes.end_slot = static_cast<std::uint32_t>(collection->slots().size());  // later ones are not meant
+  }
+  const std::uint32_t batch_end = std::min(notes.end_slot, notes.next_slot + kBroadcastBatch);
+  std::uint32_t slot = notes.next_slot;
+  notes.next_slot = batch_end;
+  set_notes(message, notes);
+  for (; slot < batch_end; ++slot) {
+    ChareBase* chare = collection->slots()[slot];
+    if (chare != nullptr) invoke(*chare, *entry, message, envelope, arguments_of(chares_, message, envelope));
+  }
+  if (batch_end < notes.end_slot) return queue_.push_front(message);
+  count_out(message);
+  ++calls_run_;
+  drop(message);
+}
+
+void Core::run_create(am::Message& message, const Envelope& envelope) {
+  Collection* known = find_collection(envelope.collection);  // where it was asked for
+  Collection& collection = known != nullptr ? *known : make_collection(message, envelope);
+  std::uint16_t number = 0;
+  std::memcpy(&number, message.data + sizeof(PlacementRule) + sizeof(number), sizeof(number));
+  const auto* constructor = registry_.find<ConstructorInfo>(number, RegisteredKind::constructor);
+  try {
+    if (collection.dense() && constructor != nullptr) {
+      collection.construct_all(*constructor, chares_, message, kCreateBytes);
+    }
+  } catch (const ConstructionFailed& failed) {
+    Status status;
+    return fail_job(fmt::format("the constructor of {} on rank {} threw: {}", collection.name_of(failed.key), rank_,
+                                text_of(failed.cause, status)));
+  }
+  collection.ready = true;
+  drop(message);
+  const auto early = unknown_.find(envelope.collection);
+  if (early == unknown_.end()) return;
+  am::MessageList list = early->second, here;
+  unknown_.erase(early);
+  while (am::Message* next = list.pop_front()) {
+    const auto inner = next->header<Envelope>();
+    // What goes by a tree was passed on when it came.
+    if (inner.by_tree() || collection.rank_of(key_of(*next, inner)) == rank_) {
+      here.push_back(*next);
+    } else {
+      route(*next);
+    }
+  }
+  run_next(here);
+}
+
+/// Puts what had to wait in front of the queue: messages sent later may stand in it already.
+void Core::run_next(am::MessageList& list) noexcept {
+  am::MessageList reversed;
+  while (am::Message* message = list.pop_front()) reversed.push_front(*message);
+  while (am::Message* message = reversed.pop_front()) queue_.push_front(*message);
+}
+
+void Core::run_insert(am::Message& message, const Envelope& envelope) {
+  Collection* collection = ready_collection(envelope.collection);
+  if (collection == nullptr) return await_creation(message, envelope);
+  const auto* constructor = registry_.find<ConstructorInfo>(envelope.number, RegisteredKind::constructor);
+  if (constructor == nullptr) throw Error(Status::internal, "an insertion names a constructor that is none");
+  const ElementKey key = key_of(message, envelope);
+  ReadArchive arguments = arguments_of(chares_, message, envelope);
+  try {
+    collection->construct(key, *constructor, arguments);
+  } catch (...) {
+    Status status;
+    const std::string text = text_of(std::current_exception(), status);
+    drop(message);
+    return fail_job(fmt::format("the constructor of {} on rank {} threw: {}", collection->name_of(key), rank_, text));
+  }
+  drop(message);
+  const auto early = collection->waiting.find(key);
+  if (early == collection->waiting.end()) return;
+  am::MessageList list = early->second;
+  collection->waiting.erase(early);
+  run_next(list);
+}
+
+void Core::run_destroy(am::Message& message, const Envelope& envelope) {
+  Collection* collection = ready_collection(envelope.collection);
+  if (collection == nullptr) return await_creation(message, envelope);
+  const ElementKey key = key_of(message, envelope);
+  ChareBase* chare = collection->find(key);
+  if (chare == nullptr) return missing(*collection, message, envelope, key);
+  drop(message);
+  collection->destroy(*chare);
+}
+
+void Core::missing(Collection& collection, am::Message& message, const Envelope& envelope, const ElementKey& key) {
+  if (!collection.was_deleted(key)) {  // not inserted yet
+    collection.waiting[key].push_back(message);
+    return;
+  }
+  const auto* entry = registry_.find<EntryInfo>(envelope.number, RegisteredKind::entry);
+  const bool call = envelope.kind == MessageKind::call && entry != nullptr;
+  const std::int32_t source = message.wire.source < 0 ? rank_ : message.wire.source;
+  const std::string text = fmt::format(
+      "{} of {} on rank {} came from rank {} after the chare was deleted: let its last callers finish "
+      "before destroy, or insert it again",
+      call ? fmt::format("a call of {}", entry->name) : std::string("a destroy"), collection.name_of(key), rank_,
+      source);
+  if (call) ++calls_run_;
+  const Invocation invocation{this, nullptr, entry, &message, source, call ? envelope.reply : 0};
+  if (invocation.reply != 0) {
+    fail_invocation(invocation, std::make_exception_ptr(Error(Status::not_found, text)));
+  } else {
+    fail_job(text);
+  }
+  drop(message);
+}
+
+void Core::fail_invocation(const Invocation& invocation, std::exception_ptr error) noexcept {
+  try {
+    Status status;
+    std::string text = text_of(error, status);
+    if (invocation.chare != nullptr) {
+      text = fmt::format("{}::{} on rank {} threw: {}", invocation.chare->collection_->name_of(invocation.chare->key_),
+                         invocation.entry->name, rank_, text);
+    }
+    if (invocation.reply == 0) return fail_job(text);
+    SizeArchive size;
+    size(text);
+    Outgoing outgoing = open_reply(invocation, size.size());
+    auto& message = *static_cast<am::Message*>(outgoing.message);
+    std::memcpy(message.data, &status, sizeof(status));
+    WriteArchive write(outgoing.args);
+    write(text);
+    post(message);
+  } catch (...) {
+    fail_job("an exception of an entry method could not be reported: memory is exhausted");
+  }
+}
+
+void Core::fail_waiting(std::uint32_t number, const std::exception_ptr& error) {
+  ReplyTable::Entry* line = replies_.find(number);
+  if (line == nullptr) return;
+  Waiting waiting = replies_.take(*line);
+  waiting.deliver(waiting.storage, nullptr, error);
+}
+
+void Core::run_reply(am::Message& message, const Envelope& envelope) {
+  ReplyTable::Entry* line = replies_.find(envelope.reply);
+  if (line == nullptr) return drop(message);
+  Waiting waiting = replies_.take(*line);
+  Status status = Status::ok;
+  std::memcpy(&status, message.data, sizeof(status));
+  ReadArchive result(&chares_, message.data + kReplyPrefix, message.bytes - kReplyPrefix);
+  count_out(message);
+  if (status == Status::ok) {
+    waiting.deliver(waiting.storage, &result, nullptr);
+  } else {
+    std::string text;
+    result(text);
+    waiting.deliver(waiting.storage, nullptr, std::make_exception_ptr(Error(status, text)));
+  }
+  drop(message);
+}
+
+void Core::run_guarded(ChareBase& chare, const EntryInfo& entry, void (*call)(void*), void* context) {
+  ++calls_sent_;
+  ++calls_run_;
+  const Invocation invocation{this, &chare, &entry, nullptr, rank_, 0};
+  const BusyMark mark(chare.busy_);
+  try {
+    call(context);
+  } catch (...) {
+    fail_invocation(invocation, std::current_exception());
+  }
+}
+
+}  // namespace detail
+}  // namespace brant

@@ -1,0 +1,200 @@
+// The plain functions through which the templates of include/brant/chare reach the core.
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "brant/chare/array.h"
+#include "models/chare/core.h"
+
+namespace brant {
+
+Chares& ChareBase::chares() const noexcept { return collection_->core().chares(); }
+std::uint32_t ChareBase::collection_id() const noexcept { return collection_->id(); }
+
+namespace detail {
+namespace {
+
+Outgoing open_element(Core& core, Envelope& envelope, const Target& target, std::size_t bytes) {
+  envelope.collection = target.collection;
+  envelope.key = target.key.word[0];
+  const bool wide = target.key.wide();
+  if (wide) envelope.flags |= Envelope::kWide;
+  am::Message& message = core.make(envelope, bytes + (wide ? kWideBytes : 0));
+  if (wide) std::memcpy(message.data, &target.key.word[1], kWideBytes);
+  return {&message, message.data + (wide ? kWideBytes : 0)};
+}
+
+void set_options(Envelope& envelope, const CallOptions& options) noexcept {
+  envelope.priority = options.priority;
+  if (options.expedited) envelope.flags |= Envelope::kExpedited;
+}
+
+}  // namespace
+
+Core& core_of(Chares& chares) noexcept { return chares.core(); }
+Chares& chares_of(Core& core) noexcept { return core.chares(); }
+
+Outgoing open_call(Core& core, const Target& target, const EntryInfo& entry, const CallOptions& options,
+                   std::uint32_t reply, std::size_t bytes) {
+  core.make_room();
+  Envelope envelope;
+  envelope.kind = MessageKind::call;
+  envelope.number = entry.number;
+  envelope.reply = reply;
+  set_options(envelope, options);
+  return open_element(core, envelope, target, bytes);
+}
+
+Outgoing open_broadcast(Core& core, std::uint32_t collection, const EntryInfo& entry, const CallOptions& options,
+                        std::size_t bytes) {
+  core.make_room();
+  Envelope envelope;
+  envelope.collection = collection;
+  envelope.kind = MessageKind::broadcast;
+  envelope.number = entry.number;
+  envelope.reply = static_cast<std::uint32_t>(core.rank());
+  set_options(envelope, options);
+  am::Message& message = core.make(envelope, bytes);
+  return {&message, message.data};
+}
+
+void post(Core& core, Outgoing& outgoing) { core.post(*static_cast<am::Message*>(outgoing.message)); }
+
+ChareBase* local(Core& core, const Target& target) noexcept {
+  const Collection* collection = core.find_collection(target.collection);
+  return collection == nullptr ? nullptr : collection->find(target.key);
+}
+
+ChareBase* idle_local(Core& core, const Target& target) noexcept {
+  ChareBase* chare = local(core, target);
+  return chare == nullptr || Collection::busy(*chare) ? nullptr : chare;
+}
+
+void run_inline(Core& core, ChareBase& chare, const EntryInfo& entry, void (*call)(void*), void* context) {
+  core.run_guarded(chare, entry, call, context);
+}
+
+Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes, std::uint32_t& collection) {
+  PlacementRule rule;
+  rule.kind = shape.placement->kind();
+  rule.dimensions = shape.chare_class->dimensions;
+  rule.dense = shape.dense ? 1 : 0;
+  rule.extent = shape.extent;
+  rule.function = shape.placement->function() != nullptr ? shape.placement->function()->number : std::uint16_t{0xffff};
+  if (rule.kind == Placement::Kind::like) {
+    const Collection* other = core.find_collection(shape.placement->like_collection());
+    if (other == nullptr || other->chare_class().dimensions != rule.dimensions ||
+        (rule.dense != 0 && !(other->rule().extent == rule.extent))) {
+      throw Error(
+          Status::invalid_argument,
+          fmt::format("rank {}: an array of {} cannot be placed like {}: {}", core.rank(), shape.chare_class->owner,
+                      other != nullptr ? other->chare_class().owner : "the other",
+                      other == nullptr ? "that array is not known here yet; await a reply of one of its elements"
+                                       : "both need the same dimensions and extent"));
+    }
+    rule.kind = other->rule().kind;
+    rule.function = other->rule().function;
+  }
+  for (int i = 0; i < rule.dimensions && shape.dense; ++i) {
+    if (shape.extent.coordinate(i) > 0 && rule.total() < (std::uint64_t{1} << 32)) continue;
+    throw Error(Status::invalid_argument,
+                fmt::format("an array of {} with extent {}: every dimension needs 1 or more, and at most 2^32 elements "
+                            "in all",
+                            shape.chare_class->owner, index_text(shape.extent, rule.dimensions, 0)));
+  }
+  if (!shape.dense && rule.kind == Placement::Kind::block) rule.kind = Placement::Kind::hashed;
+  collection = core.new_collection_id();
+  Envelope envelope;
+  envelope.kind = MessageKind::create;
+  envelope.collection = collection;
+  envelope.reply = static_cast<std::uint32_t>(core.rank());
+  am::Message& message = core.make(envelope, kCreateBytes + bytes);
+  const std::uint16_t numbers[2]{shape.chare_class->number, shape.dense && shape.constructor != nullptr
+                                                                ? shape.constructor->number
+                                                                : std::uint16_t{0xffff}};
+  std::memcpy(message.data, &rule, sizeof(rule));
+  std::memcpy(message.data + sizeof(rule), numbers, sizeof(numbers));
+  return {&message, message.data + kCreateBytes};
+}
+
+Outgoing open_insert(Core& core, const Target& target, const ConstructorInfo& constructor, std::size_t bytes) {
+  core.make_room();
+  Envelope envelope;
+  envelope.kind = MessageKind::insert;
+  envelope.number = constructor.number;
+  return open_element(core, envelope, target, bytes);
+}
+
+Target single_target(Core& core, const ClassInfo& chare_class, std::int32_t rank) {
+  if (rank < 0 || rank >= core.ranks()) {
+    throw Error(Status::invalid_argument, fmt::format("a chare {} on rank {}: the job has ranks 0 to {}",
+                                                      chare_class.owner, rank, core.ranks() - 1));
+  }
+  // Unique: where it lives, who made it (16 bits), and a count.
+  const std::uint64_t id = static_cast<std::uint64_t>(rank) << 40 |
+                           (static_cast<std::uint64_t>(core.rank()) & 0xffff) << 24 | (core.new_single() & 0xff'ffff);
+  return {kSinglesBit | chare_class.number, ElementKey::of(Single{id})};
+}
+
+void post_destroy(Core& core, const Target& target) {
+  Envelope envelope;
+  envelope.kind = MessageKind::destroy;
+  Outgoing outgoing = open_element(core, envelope, target, 0);
+  post(core, outgoing);
+}
+
+void throw_outside(Core& core, const ClassInfo& chare_class, const ElementKey& index, const ElementKey& extent) {
+  throw Error(Status::invalid_argument,
+              fmt::format("{}{} (asked for on rank {}) is outside the array, whose extent is {}: each coordinate is 0 "
+                          "or more and below the extent",
+                          chare_class.owner, index_text(index, chare_class.dimensions, chare_class.index_bytes),
+                          core.rank(), index_text(extent, chare_class.dimensions, chare_class.index_bytes)));
+}
+
+std::uint32_t expect_reply(Core& core, const Waiting& waiting, const Target& target, const EntryInfo& entry) {
+  core.make_room();
+  const std::uint32_t number = core.replies().add(waiting, target, entry);
+  if (number == 0) {
+    Waiting refused = waiting;
+    refused.deliver(refused.storage, nullptr,
+                    std::make_exception_ptr(Error(Status::limit_reached, "a million replies are waited for already")));
+    throw Error(
+        Status::limit_reached,
+        fmt::format("rank {} waits for a million replies already: await some before asking for more", core.rank()));
+  }
+  return number;
+}
+
+Outgoing open_reply(const Invocation& invocation, std::size_t bytes) {
+  Envelope envelope;
+  envelope.kind = MessageKind::reply;
+  envelope.reply = invocation.reply;
+  am::Message& message = invocation.core->make(envelope, kReplyPrefix + bytes);
+  message.peer = invocation.source;
+  std::memset(message.data, 0, kReplyPrefix);  // Status::ok
+  return {&message, message.data + kReplyPrefix};
+}
+
+void fail_invocation(const Invocation& invocation, std::exception_ptr error) noexcept {
+  invocation.core->fail_invocation(invocation, std::move(error));
+}
+
+void retain_message(const Invocation& invocation) noexcept {
+  auto& message = *static_cast<am::Message*>(invocation.message);
+  Notes notes = notes_of(message);
+  ++notes.holders;
+  set_notes(message, notes);
+}
+
+void drop_message(const Invocation& invocation) noexcept {
+  invocation.core->drop(*static_cast<am::Message*>(invocation.message));
+}
+
+CollectionView view_of(const Collection& collection) noexcept {
+  return {collection.id(), collection.dense(), collection.rule().extent};
+}
+
+const Collection& collection_of(Core& core, std::uint32_t id) { return *core.find_collection(id); }
+
+}  // namespace detail
+}  // namespace brant

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "ops/am/message.h"
+
+namespace brant::am {
+
+/// Lends blocks for messages in a few sizes and keeps them: no allocation in steady state up to 16 KiB. Larger blocks
+/// come from the heap and go back to it. What bounds the number lent is the credit of those who send.
+class MessagePool {
+ public:
+  static constexpr std::array<std::size_t, 4> kBlockBytes{256, 1024, 4096, 16384};
+
+  MessagePool() = default;
+  MessagePool(const MessagePool&) = delete;
+  MessagePool& operator=(const MessagePool&) = delete;
+
+  /// A message with room for `payload_bytes` behind it, contents undefined; null when memory is exhausted.
+  Message* take(std::size_t payload_bytes) noexcept;
+  void give(Message& message) noexcept;
+  [[nodiscard]] std::size_t lent() const noexcept { return lent_; }
+
+ private:
+  struct Free {
+    Free* next;
+  };
+  struct Slab {
+    void operator()(std::byte* bytes) const noexcept { ::operator delete(bytes, std::align_val_t{64}); }
+  };
+
+  bool grow(std::size_t size_class) noexcept;
+
+  std::array<Free*, kBlockBytes.size()> free_{};
+  std::vector<std::unique_ptr<std::byte, Slab>> slabs_;
+  std::size_t lent_ = 0;
+};
+
+}  // namespace brant::am

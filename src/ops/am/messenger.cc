@@ -1,0 +1,291 @@
+#include "ops/am/messenger.h"
+
+#include <cstring>
+
+#include "base/log.h"
+#include "core/am_ids.h"
+
+namespace brant::am {
+namespace {
+
+std::uint32_t units_of(std::size_t payload_bytes) noexcept {
+  const std::size_t bytes = payload_bytes + sizeof(Message);
+  return static_cast<std::uint32_t>((bytes + Messenger::kUnitBytes - 1) / Messenger::kUnitBytes);
+}
+
+}  // namespace
+
+Messenger::Messenger(Engine& engine) : engine_(engine), links_(static_cast<std::size_t>(engine.job().size)) {
+  engine.claim_am(am_id::kMessage, &Messenger::on_message, this);
+  engine.claim_am(am_id::kMessageCredit, &Messenger::on_credit, this);
+}
+
+Messenger::~Messenger() {
+  engine_.detach(static_cast<Poller&>(*this));
+  for (const auto& link : links_) {
+    if (link == nullptr) continue;
+    engine_.remove_outstanding(*link->peer, *link);
+    while (Message* message = link->arrivals.pop_front()) pool_.give(*message);
+  }
+}
+
+void Messenger::claim(ServiceId service, Handler handler, TroubleHandler trouble, void* context) noexcept {
+  claims_[static_cast<std::size_t>(service)] = {handler, trouble, context};
+}
+
+Messenger::Link* Messenger::link_to(Rank rank, Status& why) noexcept {
+  const auto place = static_cast<std::size_t>(rank.value);
+  if (rank.value < 0 || place >= links_.size()) {
+    why = Status::invalid_argument;
+    return nullptr;
+  }
+  if (Link* known = links_[place].get(); known != nullptr) {
+    why = known->trouble;
+    return known;
+  }
+  try {
+    auto link = std::make_unique<Link>();
+    link->messenger = this;
+    link->peer = &engine_.peer(rank);
+    link->lost = &Messenger::on_lost;
+    engine_.add_outstanding(*link->peer, *link);
+    links_[place] = std::move(link);
+    why = Status::ok;
+  } catch (const Error& error) {
+    log::error("{}", error.what());
+    why = error.status();
+  } catch (const std::bad_alloc&) {
+    why = Status::no_memory;
+  }
+  return links_[place].get();
+}
+
+Status Messenger::send(Rank to, ServiceId service, Message& message, Flow flow) noexcept {
+  message.wire.service = service;
+  message.wire.source = engine_.job().rank;
+  message.peer = to.value;
+  if (to.value == engine_.job().rank) {  // the short cut: the block itself changes hands
+    message.units = 0;
+    hand_over(message);
+    return Status::ok;
+  }
+  Status why = Status::ok;
+  Link* link = link_to(to, why);
+  if (why != Status::ok) return why;
+  if (flow == Flow::credit && link->sent_units - link->acknowledged >= kWindowUnits) {
+    ++counts_.refused;
+    return Status::limit_reached;
+  }
+  message.wire.sequence = link->next_sequence;
+  message.wire.consumed = link->consumed;
+  // Entered before the post: the wire of a single process may answer inside it.
+  const std::uint32_t units = units_of(message.bytes);
+  link->sent_units += units;
+  ++link->next_sequence;
+  const Status status = carry(*link, message);
+  if (status == Status::ok) {
+    link->reported = link->consumed;
+    ++counts_.sent;
+    return status;
+  }
+  link->sent_units -= units;
+  --link->next_sequence;
+  if (status == Status::limit_reached) ++counts_.refused;
+  return status;
+}
+
+/// The one place that picks who carries a message to another process. ok: the carrier has it (and gives it back to the
+/// pool when the source is free). Whatever comes beside the wire may deliver out of order: the receiver sorts.
+Status Messenger::carry(Link& link, Message& message) noexcept {
+  message.on_complete = &Messenger::on_sent;
+  const ConstBuffer payload(message.data, message.bytes, MemoryKind::host);
+  message.scratch[1] = reinterpret_cast<std::uintptr_t>(this);
+  const Status status =
+      engine_.wire().am_send(link.peer->endpoint, am_id::kMessage, message.wire_header(), payload, message);
+  if (status == Status::ok) on_sent(message);
+  return status == Status::in_progress ? Status::ok : status;
+}
+
+void Messenger::on_sent(port::WireOp& op) noexcept {
+  auto& message = static_cast<Message&>(op);
+  auto& self = *reinterpret_cast<Messenger*>(static_cast<std::uintptr_t>(message.scratch[1]));
+  const Completion sent = message.sent;
+  const OpResult outcome{op.status, message.bytes};
+  if (op.status != Status::ok && op.status != Status::canceled) {
+    log::error("rank {}: a message of {} bytes to rank {} failed: {}", self.engine_.job().rank, message.bytes,
+               message.peer, status_text(op.status));
+    self.give_up(*self.links_[static_cast<std::size_t>(message.peer)], op.status);
+  }
+  self.pool_.give(message);
+  if (sent.fire != nullptr) sent.fire(sent.self, outcome);
+}
+
+void Messenger::release(Message& message) noexcept {
+  const std::uint32_t units = message.units;
+  const std::int32_t source = message.wire.source;
+  const Completion sent = message.sent;  // within a process the receiver read the source itself
+  pool_.give(message);
+  if (sent.fire != nullptr) sent.fire(sent.self, {});
+  if (units == 0) return;
+  Link& link = *links_[static_cast<std::size_t>(source)];
+  link.consumed += units;
+  if (link.consumed - link.reported >= kWindowUnits / 4) report_consumption(link);
+}
+
+void Messenger::report_consumption(Link& link) noexcept {
+  if (link.trouble != Status::ok) return;
+  if (!link.credit.busy) {
+    const WireHeader header{
+        .consumed = link.consumed, .source = engine_.job().rank, .service = ServiceId{}, .user = {}};
+    link.credit.on_complete = [](port::WireOp& op) noexcept { static_cast<Credit&>(op).busy = false; };
+    const auto bytes = std::span(reinterpret_cast<const std::byte*>(&header), kOwnHeaderBytes);
+    const Status status = engine_.wire().am_send(link.peer->endpoint, am_id::kMessageCredit, bytes, {}, link.credit);
+    link.credit.busy = status == Status::in_progress;
+    if (status == Status::ok || status == Status::in_progress) {
+      link.reported = link.consumed;
+      link.credit.owed = false;
+      ++counts_.credits;
+      return;
+    }
+  }
+  link.credit.owed = true;  // again from progress: the sender may be waiting for nothing else
+  engine_.attach(static_cast<Poller&>(*this));
+}
+
+unsigned Messenger::poll() noexcept {
+  unsigned owed = 0;
+  for (const auto& link : links_) {
+    if (link == nullptr || !link->credit.owed) continue;
+    report_consumption(*link);
+    if (link->credit.owed && link->trouble == Status::ok) ++owed;
+  }
+  if (owed == 0) engine_.detach(static_cast<Poller&>(*this));
+  return 0;
+}
+
+void Messenger::on_credit(void* context, port::AmMessage& incoming) noexcept {
+  auto& self = *static_cast<Messenger*>(context);
+  WireHeader header;
+  if (incoming.header.size() != kOwnHeaderBytes) return;
+  std::memcpy(static_cast<void*>(&header), incoming.header.data(), kOwnHeaderBytes);
+  Status why = Status::ok;
+  Link* link = self.link_to(Rank{header.source}, why);
+  if (link == nullptr) return;
+  // Credits may overtake each other on their way: the later one counts.
+  if (static_cast<std::int32_t>(header.consumed - link->acknowledged) > 0) link->acknowledged = header.consumed;
+}
+
+void Messenger::on_message(void* context, port::AmMessage& incoming) noexcept {
+  auto& self = *static_cast<Messenger*>(context);
+  WireHeader header;
+  const std::size_t bytes = incoming.header.size();
+  Link* link = nullptr;
+  Status why = Status::ok;
+  if (bytes >= kOwnHeaderBytes && bytes <= sizeof(header)) {
+    std::memcpy(static_cast<void*>(&header), incoming.header.data(), bytes);
+    if (header.header_bytes == bytes - kOwnHeaderBytes) link = self.link_to(Rank{header.source}, why);
+  }
+  if (link == nullptr) {
+    log::error("rank {}: a message with a damaged header of {} bytes: dropped", self.engine_.job().rank, bytes);
+    self.engine_.wire().am_discard(incoming);
+    return;
+  }
+  self.arrive(*link, header, incoming);
+}
+
+void Messenger::arrive(Link& link, const WireHeader& header, port::AmMessage& incoming) noexcept {
+  if (static_cast<std::int32_t>(header.consumed - link.acknowledged) > 0) link.acknowledged = header.consumed;
+  if (static_cast<std::int32_t>(header.sequence - link.expected_sequence) < 0) {
+    ++counts_.duplicates;
+    engine_.wire().am_discard(incoming);
+    return;
+  }
+  Message* message = pool_.take(incoming.bytes);
+  if (message == nullptr) {
+    log::error("rank {}: no memory for a message of {} bytes from rank {}", engine_.job().rank, incoming.bytes,
+               header.source);
+    engine_.wire().am_discard(incoming);
+    give_up(link, Status::no_memory);
+    return;
+  }
+  message->wire = header;
+  message->peer = header.source;
+  message->units = units_of(incoming.bytes);
+  const bool here = incoming.data != nullptr || incoming.bytes == 0;
+  if (here && incoming.bytes != 0) std::memcpy(message->data, incoming.data, incoming.bytes);
+  if (here && header.sequence == link.expected_sequence) {
+    ++link.expected_sequence;
+    ++counts_.received;
+    hand_over(*message);
+    if (!link.arrivals.empty()) hand_over_in_order(link);
+    return;
+  }
+  message->landed = here;
+  if (!link.arrivals.insert_by_sequence(*message)) {
+    ++counts_.duplicates;
+    engine_.wire().am_discard(incoming);
+    pool_.give(*message);
+    return;
+  }
+  if (!here && land(link, *message, incoming)) hand_over_in_order(link);
+}
+
+/// Fetches a large payload. True: it is here already.
+bool Messenger::land(Link& link, Message& message, port::AmMessage& incoming) noexcept {
+  message.on_complete = &Messenger::on_landed;
+  message.scratch[0] = reinterpret_cast<std::uintptr_t>(&link);
+  const Buffer landing(message.data, message.bytes, MemoryKind::host);
+  const Status status = engine_.wire().am_receive(incoming, landing, message);
+  if (status == Status::in_progress) return false;
+  message.landed = true;
+  if (status != Status::ok) give_up(link, status);
+  return status == Status::ok;
+}
+
+void Messenger::on_landed(port::WireOp& op) noexcept {
+  auto& message = static_cast<Message&>(op);
+  auto& link = *reinterpret_cast<Link*>(static_cast<std::uintptr_t>(message.scratch[0]));
+  message.landed = true;
+  if (op.status != Status::ok) {
+    link.messenger->give_up(link, op.status);
+    return;
+  }
+  link.messenger->hand_over_in_order(link);
+}
+
+void Messenger::hand_over_in_order(Link& link) noexcept {
+  for (;;) {
+    Message* message = link.arrivals.front();
+    if (message == nullptr || !message->landed || message->wire.sequence != link.expected_sequence) return;
+    link.arrivals.pop_front();
+    ++link.expected_sequence;
+    ++counts_.received;
+    hand_over(*message);
+  }
+}
+
+void Messenger::hand_over(Message& message) noexcept {
+  const auto service = static_cast<std::size_t>(message.wire.service);
+  if (service < claims_.size() && claims_[service].handler != nullptr) {
+    claims_[service].handler(claims_[service].context, message);
+    return;
+  }
+  log::warn("rank {}: a message of {} bytes from rank {} for service {}, which nobody runs here: dropped",
+            engine_.job().rank, message.bytes, message.wire.source, service);
+  release(message);
+}
+
+void Messenger::on_lost(PeerOp& op) noexcept {
+  auto& link = static_cast<Link&>(op);
+  link.messenger->give_up(link, Status::peer_lost);
+}
+
+void Messenger::give_up(Link& link, Status status) noexcept {
+  if (link.trouble != Status::ok) return;
+  link.trouble = status;
+  for (const Claim& claim : claims_) {
+    if (claim.trouble != nullptr) claim.trouble(claim.context, link.peer->rank, status);
+  }
+}
+
+}  // namespace brant::am

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/engine.h"
+#include "ops/am/message.h"
+#include "ops/am/message_pool.h"
+
+namespace brant::am {
+
+/// Takes a message over; it is given back with `Messenger::release`. Called from inside progress (or inside `send`, for
+/// a message to this process): no user code, no waiting; it may send.
+using Handler = void (*)(void* context, Message& message) noexcept;
+
+/// Something went wrong with a peer for good: it died (`peer_lost`), or a message of its was lost here (`no_memory`).
+using TroubleHandler = void (*)(void* context, Rank peer, Status status) noexcept;
+
+/// How a message deals with a full window.
+enum class Flow : std::uint8_t {
+  credit,  ///< limit_reached when the window is full.
+  urgent,  ///< Goes all the same: for the few control messages of a protocol, which must not wait for user messages.
+};
+
+struct MessengerCounts {
+  std::uint64_t sent = 0;        ///< To other processes.
+  std::uint64_t received = 0;    ///< From other processes.
+  std::uint64_t credits = 0;     ///< Credit messages sent: those that no message could carry.
+  std::uint64_t refused = 0;     ///< Sends that found no room.
+  std::uint64_t duplicates = 0;  ///< Messages that came twice and were dropped.
+};
+
+/// Host-side messages between the ranks of a job, for the models above. The messages of one pair arrive in the order
+/// in which they were sent, whatever their size and whoever carries them.
+///
+/// Bounded: at most 16 MiB (counted in units of 256 bytes, so at most 65536 small messages), plus one larger message,
+/// travel to or wait at one peer; a message counts until the receiving service releases it. Then `send` answers
+/// `limit_reached` and the caller keeps the message. Small messages allocate nothing in steady state.
+///
+/// One per runtime; the worker's thread.
+class Messenger final : public Service, private Poller {
+ public:
+  static constexpr std::uint32_t kUnitBytes = 256;
+  static constexpr std::uint32_t kWindowUnits = 65536;
+
+  explicit Messenger(Engine& engine);
+  ~Messenger() override;
+
+  /// Takes over the messages of a service. Null handler: they are dropped from now on.
+  void claim(ServiceId service, Handler handler, TroubleHandler trouble, void* context) noexcept;
+
+  /// A message with room for a payload; null when memory is exhausted. Who makes it and does not send it releases it.
+  Message* make(std::size_t payload_bytes) noexcept { return pool_.take(payload_bytes); }
+
+  /// ok: taken over. Otherwise the caller keeps it: limit_reached (no room now: try again after progress), peer_lost,
+  /// invalid_argument (no such rank), or what the wire says.
+  Status send(Rank to, ServiceId service, Message& message, Flow flow = Flow::credit) noexcept;
+
+  /// Gives a message back, and its room to the sender.
+  void release(Message& message) noexcept;
+
+  [[nodiscard]] const MessengerCounts& counts() const noexcept { return counts_; }
+  /// Messages lent now, in all states. For tests.
+  [[nodiscard]] std::size_t lent() const noexcept { return pool_.lent(); }
+
+ private:
+  /// The credit message to one peer; there is never more than one under way.
+  struct Credit final : port::WireOp {
+    bool busy = false;
+    bool owed = false;
+  };
+  /// What is known of one peer: both directions.
+  struct Link final : PeerOp {
+    Messenger* messenger = nullptr;
+    Peer* peer = nullptr;
+    Status trouble = Status::ok;
+    std::uint32_t next_sequence = 0;      ///< Of the next message to it.
+    std::uint32_t sent_units = 0;         ///< To it so far (modulo 2^32).
+    std::uint32_t acknowledged = 0;       ///< Of these, released there.
+    std::uint32_t expected_sequence = 0;  ///< Of the next message from it.
+    std::uint32_t consumed = 0;           ///< Units from it that were released here.
+    std::uint32_t reported = 0;           ///< What it knows of that.
+    MessageList arrivals;                 ///< Came early, or wait for their payload. Sorted.
+    Credit credit;
+  };
+  struct Claim {
+    Handler handler = nullptr;
+    TroubleHandler trouble = nullptr;
+    void* context = nullptr;
+  };
+
+  Link* link_to(Rank rank, Status& why) noexcept;
+  Status carry(Link& link, Message& message) noexcept;
+  static void on_sent(port::WireOp& op) noexcept;
+  static void on_message(void* self, port::AmMessage& incoming) noexcept;
+  static void on_credit(void* self, port::AmMessage& incoming) noexcept;
+  static void on_landed(port::WireOp& op) noexcept;
+  static void on_lost(PeerOp& op) noexcept;
+  void arrive(Link& link, const WireHeader& header, port::AmMessage& incoming) noexcept;
+  bool land(Link& link, Message& message, port::AmMessage& incoming) noexcept;
+  void hand_over_in_order(Link& link) noexcept;
+  void hand_over(Message& message) noexcept;
+  void report_consumption(Link& link) noexcept;
+  void give_up(Link& link, Status status) noexcept;
+  unsigned poll() noexcept override;
+
+  Engine& engine_;
+  MessagePool pool_;
+  std::vector<std::unique_ptr<Link>> links_;
+  std::array<Claim, kServices> claims_{};
+  MessengerCounts counts_;
+};
+
+}  // namespace brant::am

@@ -1,0 +1,130 @@
+// What chares cost, in figures: one line each. Alone: creation, memory, invocations in one process. With two ranks
+// (`brant run -n 2 -- chare_cost`): a ping-pong between processes.
+#include <malloc.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <vector>
+
+#include "brant/chare.h"
+
+namespace brant {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ns_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+}
+
+/// Holds nothing: what it costs is the runtime's.
+class Idle : public Chare<Idle> {};
+
+class Ball : public Chare<Ball> {
+ public:
+  /// Sends the ball to and fro `left` times.
+  void hit(std::uint64_t left) {
+    if (left == 0) {
+      done_.deliver();
+      return;
+    }
+    partner_.call<&Ball::hit>(left - 1);
+  }
+  Task<void> serve(std::uint64_t hits) {
+    partner_.call<&Ball::hit>(hits);
+    co_await done_.future();
+    done_ = {};
+  }
+  void meet(Element<Ball> partner) { partner_ = partner; }
+  void nothing(std::uint64_t) { ++count; }
+  void flood(Element<Ball> target, int calls) {
+    for (int i = 0; i < calls; ++i) target.call<&Ball::nothing>(static_cast<std::uint64_t>(i));
+  }
+  std::uint64_t counted() { return count; }
+
+  std::uint64_t count = 0;
+
+ private:
+  Element<Ball> partner_;
+  Promise<> done_;
+};
+
+double best(std::vector<double> values) { return *std::min_element(values.begin(), values.end()); }
+
+Task<double> ping_pong(Array<Ball> balls, int first, int second) {
+  constexpr std::uint64_t kHits = 20'000;
+  balls[first].call<&Ball::meet>(balls[second]);
+  balls[second].call<&Ball::meet>(balls[first]);
+  std::vector<double> rounds;
+  for (int round = 0; round < 10; ++round) {
+    const auto begin = Clock::now();
+    // An even number of hits ends where it began... with the partner of the server: odd, so that the server is told.
+    co_await balls[first].ask<&Ball::serve>(kHits + 1);
+    rounds.push_back(ns_since(begin) / (kHits + 2));
+  }
+  co_return best(rounds);
+}
+
+Task<double> invocations(Array<Ball> balls, CallOptions options) {
+  constexpr int kCalls = 50'000;
+  std::vector<double> rounds;
+  for (int round = 0; round < 10; ++round) {
+    const auto begin = Clock::now();
+    for (int i = 0; i < kCalls; ++i) balls[1].with(options).call<&Ball::nothing>(std::uint64_t{1});
+    static_cast<void>(co_await balls[1].ask<&Ball::counted>());
+    rounds.push_back(ns_since(begin) / kCalls);
+  }
+  co_return best(rounds);
+}
+
+Task<double> flood(Array<Ball> balls) {
+  constexpr int kCalls = 100'000;
+  std::vector<double> rounds;
+  for (int round = 0; round < 5; ++round) {
+    const std::uint64_t before = co_await balls[1].ask<&Ball::counted>();
+    const auto begin = Clock::now();
+    for (int i = 0; i < kCalls; ++i) balls[1].call<&Ball::nothing>(std::uint64_t{1});
+    while (co_await balls[1].ask<&Ball::counted>() < before + kCalls) {
+    }
+    rounds.push_back(ns_since(begin) / kCalls);
+  }
+  co_return best(rounds);
+}
+
+Task<void> creation(Chares& chares) {
+  constexpr int kChares = 1'000'000;
+  const auto before = ::mallinfo2();
+  const auto begin = Clock::now();
+  static_cast<void>(create_array<Idle>(chares, kChares, Placement::block()));
+  while (chares.counts().elements < kChares)
+    co_await sleep_for(chares.runtime().worker(), std::chrono::milliseconds(1));
+  const double seconds = ns_since(begin) / 1e9;
+  const auto after = ::mallinfo2();
+  const auto bytes = static_cast<double>(after.uordblks + after.hblkhd - before.uordblks - before.hblkhd);
+  std::printf("create 1,000,000 chares: %.3f s; %.0f bytes each (budget 2 s, 256 bytes)\n", seconds, bytes / kChares);
+}
+
+Task<void> measure(Chares& chares) {
+  Array<Ball> balls = create_array<Ball>(chares, 2, Placement::round_robin());
+  if (chares.size() == 1) {
+    co_await creation(chares);
+    std::printf("invocation in one process, queued:  %.0f ns (budget 150 ns)\n", co_await invocations(balls, {}));
+    std::printf("invocation in one process, inline:  %.0f ns\n",
+                co_await invocations(balls, {.inline_when_local = true}));
+    std::printf("ping-pong of two chares, 8 B:       %.0f ns a hit\n", co_await ping_pong(balls, 0, 1));
+  } else {
+    std::printf("ping-pong between processes, 8 B:   %.3f us one way (budget 1.0 us)\n",
+                co_await ping_pong(balls, 0, 1) / 1000);
+    std::printf("stream of calls between processes:  %.0f ns a call\n", co_await flood(balls));
+  }
+}
+
+}  // namespace
+}  // namespace brant
+
+int main() {
+  brant::Runtime runtime;
+  brant::Chares chares(runtime);
+  return chares.run(brant::measure(chares));
+}

@@ -1,0 +1,229 @@
+#include "ops/am/messenger.h"
+
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "port/wire/faulty/faulty.h"
+#include "support/in_process_job.h"
+
+namespace brant::am {
+namespace {
+
+using test::InProcessJob;
+using test::JobOptions;
+
+struct Header {
+  std::uint32_t number = 0;
+  std::uint32_t check = 0;
+};
+
+/// One rank's end: what came, in order; released at once or kept.
+class End {
+ public:
+  explicit End(Runtime& runtime) : messenger_(runtime.worker().engine().service<Messenger>()) {
+    messenger_.claim(
+        ServiceId::test, [](void* self, Message& message) noexcept { static_cast<End*>(self)->take(message); },
+        [](void* self, Rank peer, Status status) noexcept {
+          static_cast<End*>(self)->troubles.emplace_back(peer, status);
+        },
+        this);
+  }
+  ~End() {
+    messenger_.claim(ServiceId::test, nullptr, nullptr, nullptr);
+    release_all();
+  }
+
+  Status send(int to, std::uint32_t number, std::size_t bytes, Flow flow = Flow::credit) {
+    Message* message = messenger_.make(bytes);
+    message->set_header(Header{number, ~number});
+    std::memset(message->data, static_cast<int>(number & 0xff), bytes);
+    const Status status = messenger_.send(Rank{to}, ServiceId::test, *message, flow);
+    if (status != Status::ok) messenger_.release(*message);
+    return status;
+  }
+  void release_all() {
+    while (Message* message = kept_.pop_front()) messenger_.release(*message);
+  }
+  [[nodiscard]] Messenger& messenger() { return messenger_; }
+
+  bool keep = false;
+  std::vector<std::uint32_t> numbers;
+  std::vector<int> sources;
+  bool intact = true;
+  std::vector<std::pair<Rank, Status>> troubles;
+
+ private:
+  void take(Message& message) noexcept {
+    const auto header = message.header<Header>();
+    numbers.push_back(header.number);
+    sources.push_back(message.wire.source);
+    intact = intact && header.check == ~header.number;
+    for (const std::byte value : message.payload()) {
+      intact = intact && value == static_cast<std::byte>(header.number & 0xff);
+    }
+    if (keep) return kept_.push_back(message);
+    messenger_.release(message);
+  }
+
+  Messenger& messenger_;
+  MessageList kept_;
+};
+
+std::vector<std::uint32_t> count_to(std::uint32_t end) {
+  std::vector<std::uint32_t> numbers(end);
+  std::iota(numbers.begin(), numbers.end(), 0u);
+  return numbers;
+}
+
+JobOptions reordering(std::uint64_t seed) {
+  JobOptions options;
+  options.ranks = 3;
+  options.network.seed = seed;
+  options.network.delay_max = 5;
+  options.network.shuffle_pairs = true;
+  options.network.shuffle_tags = true;
+  return options;
+}
+
+TEST(Messenger, messages_of_one_pair_arrive_in_order_whatever_their_size) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    InProcessJob job(reordering(seed));
+    End left(job.rank(0)), right(job.rank(1)), third(job.rank(2));
+    for (std::uint32_t i = 0; i < 60; ++i) {
+      // Every seventh is large: its payload is fetched later than those behind it come.
+      ASSERT_EQ(left.send(1, i, i % 7 == 3 ? 100'000 : i * 10), Status::ok);
+      ASSERT_EQ(third.send(1, i, 8), Status::ok);
+    }
+    ASSERT_TRUE(job.run_until([&] { return right.numbers.size() == 120; })) << "seed " << seed;
+    std::vector<std::uint32_t> from_left, from_third;
+    for (std::size_t i = 0; i < right.numbers.size(); ++i) {
+      (right.sources[i] == 0 ? from_left : from_third).push_back(right.numbers[i]);
+    }
+    EXPECT_EQ(from_left, count_to(60)) << "seed " << seed;
+    EXPECT_EQ(from_third, count_to(60)) << "seed " << seed;
+    EXPECT_TRUE(right.intact);
+    job.run(50);
+    EXPECT_EQ(left.messenger().lent(), 0u);
+    EXPECT_EQ(right.messenger().lent(), 0u);
+  }
+}
+
+TEST(Messenger, a_message_to_this_process_is_the_same_block) {
+  InProcessJob job;
+  End end(job.rank(0));
+  end.keep = true;
+  ASSERT_EQ(end.send(0, 5, 100), Status::ok);
+  EXPECT_EQ(end.numbers, std::vector<std::uint32_t>{5});
+  EXPECT_EQ(end.messenger().lent(), 1u);
+  EXPECT_EQ(end.messenger().counts().sent, 0u);
+}
+
+TEST(Messenger, a_receiver_that_releases_nothing_holds_its_sender_back) {
+  InProcessJob job;
+  End left(job.rank(0)), right(job.rank(1));
+  right.keep = true;
+  std::uint32_t sent = 0;
+  for (; sent < 4 * Messenger::kWindowUnits; ++sent) {
+    const Status status = left.send(1, sent, 8);
+    if (status == Status::limit_reached) {
+      const std::size_t came = right.numbers.size();
+      job.run(50);
+      if (right.numbers.size() == came) break;  // not the wire: the window
+      --sent;
+      continue;
+    }
+    ASSERT_EQ(status, Status::ok);
+  }
+  EXPECT_EQ(sent, Messenger::kWindowUnits);
+  EXPECT_EQ(left.send(1, sent, 8, Flow::urgent), Status::ok) << "control messages pass";
+  right.keep = false;
+  right.release_all();
+  ASSERT_TRUE(job.run_until([&] { return left.send(1, sent + 1, 8) == Status::ok; }, 100));
+  EXPECT_GE(right.messenger().counts().credits, 1u);
+}
+
+TEST(Messenger, a_message_larger_than_the_window_passes) {
+  InProcessJob job;
+  End left(job.rank(0)), right(job.rank(1));
+  ASSERT_EQ(left.send(1, 0, std::size_t{40} << 20), Status::ok);
+  EXPECT_EQ(left.send(1, 1, 8), Status::limit_reached);
+  ASSERT_TRUE(job.run_until([&] { return right.numbers.size() == 1; }));
+  ASSERT_TRUE(job.run_until([&] { return left.send(1, 1, 8) == Status::ok; }, 100));
+  EXPECT_TRUE(right.intact);
+}
+
+TEST(Messenger, repeated_messages_are_dropped_and_late_completions_do_no_harm) {
+  JobOptions options;
+  options.wrap = [](int, std::unique_ptr<port::Wire> wire) -> std::unique_ptr<port::Wire> {
+    port::FaultPolicy policy;
+    policy.repeat_rate = 0.5;
+    policy.completion_delay = 7;
+    return std::make_unique<port::FaultyWire>(std::move(wire), policy);
+  };
+  InProcessJob job(options);
+  End left(job.rank(0)), right(job.rank(1));
+  for (std::uint32_t i = 0; i < 200; ++i) ASSERT_EQ(left.send(1, i, 64), Status::ok);
+  ASSERT_TRUE(job.run_until([&] { return right.numbers.size() >= 200; }));
+  job.run(100);
+  EXPECT_EQ(right.numbers, count_to(200));
+  EXPECT_GT(right.messenger().counts().duplicates, 0u);
+  EXPECT_EQ(left.messenger().lent(), 0u);
+}
+
+TEST(Messenger, a_refused_post_leaves_the_message_with_its_sender_and_the_order_whole) {
+  JobOptions options;
+  options.wrap = [](int rank, std::unique_ptr<port::Wire> wire) -> std::unique_ptr<port::Wire> {
+    port::FaultPolicy policy;
+    if (rank == 0) {
+      policy.rules = {{.point = port::FaultPoint::am_send,
+                       .effect = port::FaultEffect::refuse,
+                       .rate = 0.3,
+                       .status = Status::limit_reached}};
+    }
+    return std::make_unique<port::FaultyWire>(std::move(wire), policy);
+  };
+  InProcessJob job(options);
+  End left(job.rank(0)), right(job.rank(1));
+  for (std::uint32_t i = 0; i < 100;) {
+    const Status status = left.send(1, i, 16);
+    if (status == Status::ok) ++i;
+    job.run(1);
+  }
+  ASSERT_TRUE(job.run_until([&] { return right.numbers.size() == 100; }));
+  EXPECT_EQ(right.numbers, count_to(100));
+}
+
+TEST(Messenger, a_failed_send_is_told_as_trouble_with_the_peer) {
+  JobOptions options;
+  options.wrap = [](int rank, std::unique_ptr<port::Wire> wire) -> std::unique_ptr<port::Wire> {
+    port::FaultPolicy policy;
+    if (rank == 0) {
+      policy.rules = {{.point = port::FaultPoint::am_send,
+                       .effect = port::FaultEffect::fail,
+                       .nth = 2,
+                       .status = Status::io_error}};
+    }
+    return std::make_unique<port::FaultyWire>(std::move(wire), policy);
+  };
+  InProcessJob job(options);
+  End left(job.rank(0)), right(job.rank(1));
+  for (std::uint32_t i = 0; i < 3; ++i) ASSERT_EQ(left.send(1, i, 16), Status::ok);
+  ASSERT_TRUE(job.run_until([&] { return !left.troubles.empty(); }));
+  EXPECT_EQ(left.troubles[0].first, Rank{1});
+  EXPECT_EQ(left.troubles[0].second, Status::io_error);
+  EXPECT_EQ(left.send(1, 9, 16), Status::io_error) << "and stays so";
+}
+
+TEST(Messenger, a_rank_outside_the_job_is_refused) {
+  InProcessJob job;
+  End end(job.rank(0));
+  EXPECT_EQ(end.send(2, 0, 8), Status::invalid_argument);
+  EXPECT_EQ(end.send(-1, 0, 8), Status::invalid_argument);
+  EXPECT_EQ(end.messenger().lent(), 0u);
+}
+
+}  // namespace
+}  // namespace brant::am

@@ -1,0 +1,220 @@
+// What goes wrong is said once, with the name of the chare, its index, the method and the rank.
+#include <stdexcept>
+
+#include "unit/chare/program.h"
+
+namespace brant {
+namespace {
+
+using test::JobOptions;
+using test::Program;
+
+class Fragile : public Chare<Fragile, Index<2>> {
+ public:
+  explicit Fragile(int bad_column) {
+    if (index()[1] == bad_column) throw std::runtime_error("no room for this column");
+  }
+  int fail(int code) { throw std::runtime_error("code " + std::to_string(code)); }
+  Task<int> fail_late(int code) {
+    co_await this_element().ask<&Fragile::nothing>();
+    throw Error(Status::device_failed, "late " + std::to_string(code));
+  }
+  void nothing() {}
+  void reach_outside() { this_array()[{0, 99}].call<&Fragile::nothing>(); }
+  void leave(int code) { chares().exit(code); }
+};
+
+bool contains(const std::string& text, std::initializer_list<std::string_view> parts) {
+  for (const std::string_view part : parts) {
+    if (text.find(part) == std::string::npos) return false;
+  }
+  return true;
+}
+
+Array<Fragile> make(Chares& chares, int bad_column = -1) {
+  return create_array<Fragile>(chares, {2, 3}, Placement::round_robin(), bad_column);
+}
+
+Task<void> failing_futures(Chares& chares) {
+  const auto fragile = make(chares);
+  for (int y = 0; y < 3; ++y) {
+    try {
+      co_await fragile[{1, y}].ask<&Fragile::fail>(7);
+      ADD_FAILURE() << "no exception";
+    } catch (const Error& error) {
+      EXPECT_TRUE(contains(error.what(), {"Fragile[1," + std::to_string(y) + "]", "fail", "rank", "code 7"}))
+          << error.what();
+    }
+    try {
+      co_await fragile[{1, y}].ask<&Fragile::fail_late>(8);
+      ADD_FAILURE() << "no exception";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::device_failed);
+      EXPECT_TRUE(contains(error.what(), {"Fragile", "fail_late", "late 8"})) << error.what();
+    }
+  }
+}
+TEST(Errors, an_exception_travels_to_the_future_of_the_caller) {
+  Program program(test::reordering(1));
+  EXPECT_EQ(program.run(failing_futures), 0) << program.failure();
+}
+
+Task<void> fail_unasked(Chares& chares) {
+  make(chares)[{1, 1}].call<&Fragile::fail>(7);
+  co_await chares.until_exit();
+}
+TEST(Errors, without_a_future_it_ends_the_job_with_one_text) {
+  Program program(test::ranks(3));
+  EXPECT_EQ(program.run(fail_unasked), 1);
+  EXPECT_TRUE(contains(program.failure(), {"Fragile[1,1]", "fail", "rank 1", "code 7"})) << program.failure();
+  EXPECT_EQ(program.rank(2).exit_code(), 1);
+}
+
+Task<void> fail_unasked_late(Chares& chares) {
+  make(chares)[{1, 1}].call<&Fragile::fail_late>(7);
+  co_await chares.until_exit();
+}
+TEST(Errors, an_unasked_coroutine_ends_the_job_too) {
+  Program program(test::ranks(3));
+  EXPECT_EQ(program.run(fail_unasked_late), 1);
+  EXPECT_TRUE(contains(program.failure(), {"Fragile[1,1]", "fail_late", "rank 1", "late 7"})) << program.failure();
+}
+
+Task<void> fail_in_constructor(Chares& chares) {
+  static_cast<void>(make(chares, 2));
+  co_await chares.until_exit();
+}
+TEST(Errors, an_exception_in_a_constructor_names_the_element) {
+  Program program(test::ranks(1));
+  EXPECT_EQ(program.run(fail_in_constructor), 1);
+  EXPECT_TRUE(contains(program.failure(), {"constructor", "Fragile[0,2]", "rank 0", "no room for this column"}))
+      << program.failure();
+}
+
+Task<void> index_outside(Chares& chares) {
+  const auto fragile = make(chares);
+  for (const Index<2> index : {Index<2>(2, 0), Index<2>(0, 3), Index<2>(-1, 0)}) {
+    try {
+      fragile[index].call<&Fragile::nothing>();
+      ADD_FAILURE() << "no exception";
+    } catch (const Error& error) {
+      EXPECT_TRUE(contains(error.what(), {"Fragile[", "outside", "[2,3]", "rank 0"})) << error.what();
+    }
+  }
+  fragile[{1, 0}].call<&Fragile::reach_outside>();
+  co_await chares.until_exit();
+}
+TEST(Errors, an_index_outside_is_refused_where_it_is_used) {
+  Program program(test::ranks(2));
+  EXPECT_EQ(program.run(index_outside), 1);
+  EXPECT_TRUE(contains(program.failure(), {"Fragile[1,0]", "reach_outside", "Fragile[0,99]", "outside"}))
+      << program.failure();
+}
+
+Task<void> call_the_deleted(Chares& chares) {
+  const auto fragile = make(chares);
+  fragile[{0, 1}].destroy();
+  fragile[{0, 1}].call<&Fragile::nothing>();
+  co_await chares.until_exit();
+}
+TEST(Errors, a_message_to_a_deleted_element_names_it) {
+  Program program(test::ranks(2));
+  EXPECT_EQ(program.run(call_the_deleted), 1);
+  EXPECT_TRUE(contains(program.failure(), {"nothing", "Fragile[0,1]", "rank 1", "from rank 0", "deleted"}))
+      << program.failure();
+}
+
+class Never : public Chare<Never, Index<1>> {
+ public:
+  void nothing() {}
+};
+Task<void> leave_early(Chares& chares) {
+  create_sparse<Never>(chares)[5].call<&Never::nothing>();
+  co_return;
+}
+TEST(Errors, exit_while_messages_are_under_way_names_one) {
+  Program program(test::ranks(3));
+  EXPECT_EQ(program.run(leave_early), 1);
+  EXPECT_TRUE(contains(program.failure(), {"exit while 1 entry", "Never[5]", "nothing", "never inserted"}))
+      << program.failure();
+}
+
+Task<void> leave_with_code(Chares& chares) {
+  create_sparse<Never>(chares)[5].call<&Never::nothing>();
+  make(chares)[{1, 1}].call<&Fragile::leave>(42);
+  co_await chares.until_exit();
+}
+TEST(Errors, exit_with_a_code_drops_what_is_under_way) {
+  Program program(test::ranks(3));
+  EXPECT_EQ(program.run(leave_with_code), 42) << program.failure();
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(program.rank(rank).exit_code(), 42);
+}
+
+Task<int> main_code(Chares& chares) {
+  co_await make(chares)[{1, 1}].ask<&Fragile::nothing>();
+  co_return 3;
+}
+TEST(Errors, the_code_of_main_is_the_code_of_all) {
+  Program program(test::ranks(3));
+  EXPECT_EQ(program.run(main_code), 3);
+  EXPECT_EQ(program.rank(2).exit_code(), 3);
+}
+
+Task<void> main_throws(Chares&) {
+  throw std::runtime_error("nothing to do");
+  co_return;
+}
+TEST(Errors, an_exception_of_main_ends_the_job) {
+  Program program(test::ranks(2));
+  EXPECT_EQ(program.run(main_throws), 1);
+  EXPECT_TRUE(contains(program.failure(), {"main task", "nothing to do"})) << program.failure();
+}
+
+Task<void> lose_a_rank(Chares& chares, int* told) {
+  const auto fragile = make(chares);
+  try {
+    for (;;) co_await fragile[{0, 1}].ask<&Fragile::nothing>();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::peer_lost);
+    EXPECT_TRUE(contains(error.what(), {"rank 0 lost rank 1"})) << error.what();
+    ++*told;
+  }
+}
+TEST(Errors, a_lost_rank_fails_the_futures_that_wait_for_it_and_ends_the_job) {
+  JobOptions options = test::ranks(2);
+  options.wrap = [](int rank, std::unique_ptr<port::Wire> wire) -> std::unique_ptr<port::Wire> {
+    port::FaultPolicy policy;
+    if (rank == 0) {
+      policy.rules = {{.point = port::FaultPoint::am_send,
+                       .effect = port::FaultEffect::fail,
+                       .nth = 10,
+                       .status = Status::peer_lost}};
+    }
+    return std::make_unique<port::FaultyWire>(std::move(wire), policy);
+  };
+  Program program(options);
+  int told = 0;
+  program.rank(0).start(lose_a_rank(program.rank(0), &told));
+  program.run_on(1000);
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(program.rank(0).exit_code(), 1);
+  EXPECT_TRUE(contains(program.rank(0).failure(), {"rank 0 lost rank 1", "peer_lost"})) << program.failure();
+}
+
+class Lonely : public Chare<Lonely, Single> {};
+
+Task<void> bad_arrays(Chares& chares) {
+  EXPECT_THROW(static_cast<void>(create_array<Fragile>(chares, {2, 0}, Placement::block(), 0)), Error);
+  EXPECT_THROW(static_cast<void>(create_array<Fragile>(chares, {2, -5}, Placement::block(), 0)), Error);
+  EXPECT_THROW(make(chares).insert({0, 0}, 1), Error);
+  EXPECT_THROW(Element<Fragile>().call<&Fragile::nothing>(), Error);
+  EXPECT_THROW(static_cast<void>(create_chare<Lonely>(chares, Rank{9})), Error);
+  co_return;
+}
+TEST(Errors, arrays_without_elements_and_proxies_of_nothing_are_refused) {
+  Program program(test::ranks(2));
+  EXPECT_EQ(program.run(bad_arrays), 0) << program.failure();
+}
+
+}  // namespace
+}  // namespace brant

@@ -1,0 +1,79 @@
+// Floods: more messages than may wait, to this process and to another.
+#include "unit/chare/program.h"
+
+namespace brant {
+namespace {
+
+using test::Program;
+
+class Source;
+
+class Sink : public Chare<Sink> {
+ public:
+  void take(int number) {
+    in_order_ = in_order_ && number == count_;
+    ++count_;
+  }
+  int count() { return in_order_ ? count_ : -1; }
+  /// Sends itself more than may wait: nothing can run while it does.
+  void flood_self(int calls) {
+    for (int i = 0; i < calls; ++i) this_element().call<&Sink::take>(i);
+  }
+
+ private:
+  int count_ = 0;
+  bool in_order_ = true;
+};
+
+class Source : public Chare<Source> {
+ public:
+  void flood(Element<Sink> sink, int calls) {
+    for (int i = 0; i < calls; ++i) {
+      sink.call<&Sink::take>(i);
+      most_ = std::max(most_, chares().counts().waiting);
+    }
+  }
+  std::uint64_t most() { return most_; }
+
+ private:
+  std::size_t most_ = 0;
+};
+
+constexpr int kCalls = 300'000;
+
+Task<void> flood(Chares& chares, int rank) {
+  const Group<Source> sources = create_group<Source>(chares);
+  const Group<Sink> sinks = create_group<Sink>(chares);
+  co_await sources[0].ask<&Source::flood>(sinks[rank], kCalls);
+  int count = 0;
+  while (count >= 0 && count < kCalls) count = co_await sinks[rank].ask<&Sink::count>();
+  EXPECT_EQ(count, kCalls) << "-1: out of order";
+  const std::uint64_t most = co_await sources[0].ask<&Source::most>();
+  EXPECT_LE(most, 100'001u);
+  EXPECT_GT(chares.counts().held_back + (rank == 0 ? 0u : 1u), 0u);
+}
+
+TEST(Flow, a_flood_in_one_process_is_held_back_and_loses_nothing) {
+  Program program(test::ranks(1));
+  EXPECT_EQ(program.run(flood, 0), 0) << program.failure();
+}
+
+Task<void> flood_self(Chares& chares) {
+  const Group<Sink> sinks = create_group<Sink>(chares);
+  try {
+    co_await sinks[0].ask<&Sink::flood_self>(kCalls);
+    ADD_FAILURE() << "no exception";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::limit_reached);
+    EXPECT_NE(std::string(error.what()).find("Sink[0]::take"), std::string::npos) << error.what();
+  }
+  const int count = co_await sinks[0].ask<&Sink::count>();
+  EXPECT_EQ(count, 100'000) << "what was taken is delivered, in order";
+}
+TEST(Flow, a_chare_that_floods_itself_gets_an_error_that_says_so) {
+  Program program(test::ranks(1));
+  EXPECT_EQ(program.run(flood_self), 0) << program.failure();
+}
+
+}  // namespace
+}  // namespace brant
