@@ -4,5 +4,6 @@
 namespace brant::link_service {
 
 inline constexpr unsigned kChannel = 0;
+inline constexpr unsigned kMessage = 1;
 
 }  // namespace brant::link_service

@@ -25,7 +25,8 @@ InProcessJob::InProcessJob(const JobOptions& options) : network_(options.network
     if (options.network_takes_device) {
       adapters.wire = make_emulated_taking(std::move(adapters.wire), *adapters.device);
     }
-    if (options.links) adapters.links = port::open_peer_links(static_cast<std::uint32_t>(options.ranks));
+    if (options.links && !options.wrap)
+      adapters.links = port::open_peer_links(static_cast<std::uint32_t>(options.ranks));
     if (options.wrap) adapters.wire = options.wrap(rank, std::move(adapters.wire));
     runtimes_.push_back(std::make_unique<Runtime>(std::move(adapters), options.runtime));
   }

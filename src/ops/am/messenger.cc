@@ -4,6 +4,8 @@
 
 #include "base/log.h"
 #include "core/am_ids.h"
+#include "core/link_services.h"
+#include "core/path_choice.h"
 
 namespace brant::am {
 namespace {
@@ -18,6 +20,7 @@ std::uint32_t units_of(std::size_t payload_bytes) noexcept {
 Messenger::Messenger(Engine& engine) : engine_(engine), links_(static_cast<std::size_t>(engine.job().size)) {
   engine.claim_am(am_id::kMessage, &Messenger::on_message, this);
   engine.claim_am(am_id::kMessageCredit, &Messenger::on_credit, this);
+  engine.claim_link(link_service::kMessage, &Messenger::on_record, this);
 }
 
 Messenger::~Messenger() {
@@ -82,7 +85,7 @@ Status Messenger::send(Rank to, ServiceId service, Message& message, Flow flow) 
   const std::uint32_t units = units_of(message.bytes);
   link->sent_units += units;
   ++link->next_sequence;
-  const Status status = carry(*link, message);
+  const Status status = carry(*link, message, flow);
   if (status == Status::ok) {
     link->reported = link->consumed;
     ++counts_.sent;
@@ -95,11 +98,21 @@ Status Messenger::send(Rank to, ServiceId service, Message& message, Flow flow) 
 }
 
 /// The one place that picks who carries a message to another process. ok: the carrier has it (and gives it back to the
-/// pool when the source is free). Whatever comes beside the wire may deliver out of order: the receiver sorts.
-Status Messenger::carry(Link& link, Message& message) noexcept {
+/// pool when the source is free). The two carriers may overtake each other: the receiver sorts.
+Status Messenger::carry(Link& link, Message& message, Flow flow) noexcept {
   message.on_complete = &Messenger::on_sent;
-  const ConstBuffer payload(message.data, message.bytes, MemoryKind::host);
   message.scratch[1] = reinterpret_cast<std::uintptr_t>(this);
+  port::Link* shared = link.peer->link;
+  if (shared != nullptr && message.bytes <= kShmSmallBytes) {
+    if (shared->post(link_service::kMessage, message.wire_header(), message.payload())) {
+      message.status = Status::ok;
+      on_sent(message);
+      return Status::ok;
+    }
+    // A full ring is back-pressure like a full window; what must not wait takes the wire.
+    if (flow == Flow::credit) return Status::limit_reached;
+  }
+  const ConstBuffer payload(message.data, message.bytes, MemoryKind::host);
   const Status status =
       engine_.wire().am_send(link.peer->endpoint, am_id::kMessage, message.wire_header(), payload, message);
   if (status == Status::ok) on_sent(message);
@@ -191,6 +204,15 @@ void Messenger::on_message(void* context, port::AmMessage& incoming) noexcept {
     return;
   }
   self.arrive(*link, header, incoming);
+}
+
+void Messenger::on_record(void* context, const port::LinkRecord& record) noexcept {
+  port::AmMessage incoming{{record.header, kOwnHeaderBytes}, record.payload.data(), record.payload.size(), nullptr};
+  WireHeader header;
+  std::memcpy(static_cast<void*>(&header), record.header, sizeof(header));
+  Status why = Status::ok;
+  auto& self = *static_cast<Messenger*>(context);
+  if (Link* link = self.link_to(Rank{header.source}, why); link != nullptr) self.arrive(*link, header, incoming);
 }
 
 void Messenger::arrive(Link& link, const WireHeader& header, port::AmMessage& incoming) noexcept {

@@ -92,9 +92,10 @@ class Messenger final : public Service, private Poller {
   };
 
   Link* link_to(Rank rank, Status& why) noexcept;
-  Status carry(Link& link, Message& message) noexcept;
+  Status carry(Link& link, Message& message, Flow flow) noexcept;
   static void on_sent(port::WireOp& op) noexcept;
   static void on_message(void* self, port::AmMessage& incoming) noexcept;
+  static void on_record(void* self, const port::LinkRecord& record) noexcept;
   static void on_credit(void* self, port::AmMessage& incoming) noexcept;
   static void on_landed(port::WireOp& op) noexcept;
   static void on_lost(PeerOp& op) noexcept;
