@@ -28,6 +28,7 @@ struct BenchArguments {
   std::string path = "auto";
   std::string peer;
   std::string api = "post";
+  std::string model = "channel";
 };
 
 bench::Options checked_options(const BenchArguments& arguments) {
@@ -39,6 +40,7 @@ bench::Options checked_options(const BenchArguments& arguments) {
   static_cast<void>(memory_kind_from_name(arguments.memory, options.memory));
   static_cast<void>(path_from_name(arguments.path, options.path));
   options.raw_ucx = arguments.peer == "ucx";
+  options.model = arguments.model == "message" ? bench::Model::message : bench::Model::channel;
   options.coroutines = arguments.api == "await";
   return options;
 }
@@ -77,6 +79,11 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
       ->capture_default_str();
   command->add_option("--path", arguments->path, "Force the way the bytes go")
       ->check(CLI::IsMember({"auto", "ucx", "shm", "staged"}))
+      ->capture_default_str();
+  command
+      ->add_option("--model", arguments->model,
+                   "channel: sends and receives; message: entry methods of chares that invoke each other")
+      ->check(CLI::IsMember({"channel", "message"}))
       ->capture_default_str();
   command
       ->add_option("--iterations", options.iterations,

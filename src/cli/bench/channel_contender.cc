@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "core/engine.h"
+#include "cli/bench/check.h"
 
 namespace brant::cli::bench {
 namespace {
@@ -60,6 +60,8 @@ class Transfer {
 
 ChannelContender::ChannelContender(Session& session, const Options& options)
     : session_(session),
+      options_(options),
+      counts_(session.runtime()),
       coroutines_(options.coroutines),
       spin_(options.spin),
       ops_(std::make_unique<Op[]>(options.window)) {}
@@ -81,14 +83,18 @@ void ChannelContender::fail(const OpResult& result, bool sends, std::size_t byte
                                          session_.channel().peer().value, status_text(result.status)));
 }
 
+void ChannelContender::check(std::size_t bytes, std::size_t times) {
+  check_transfers(session_, options_, bytes, times);
+}
+
 void ChannelContender::ping_pong(std::size_t bytes, std::span<double> round_trip_us) {
-  const SendCounts before = session_.runtime().worker().engine().counters().sends;
+  const PathCounts::Sends before = counts_.now();
   if (coroutines_) {
     session_.runtime().run(await_ping_pong(bytes, round_trip_us));
   } else {
     post_ping_pong(bytes, round_trip_us);
   }
-  note_path(before);
+  path_ = counts_.since(before);
 }
 
 void ChannelContender::post_ping_pong(std::size_t bytes, std::span<double> round_trip_us) {
@@ -155,7 +161,7 @@ void ChannelContender::transfer_window(bool sends, Buffer memory, std::size_t wi
 }
 
 void ChannelContender::windows(std::size_t bytes, std::size_t window, std::span<double> window_us) {
-  const SendCounts before = session_.runtime().worker().engine().counters().sends;
+  const PathCounts::Sends before = counts_.now();
   const bool sends = session_.leads();
   const Buffer memory = sends ? session_.source(bytes) : session_.landing(bytes);
   const Buffer reply = sends ? session_.landing(kReplyBytes) : session_.source(kReplyBytes);
@@ -165,16 +171,7 @@ void ChannelContender::windows(std::size_t bytes, std::size_t window, std::span<
     transfer_window(!sends, reply, 1);
     sample = watch.lap_us();
   }
-  note_path(before);
-}
-
-void ChannelContender::note_path(const SendCounts& before) {
-  const SendCounts& after = session_.runtime().worker().engine().counters().sends;
-  std::size_t most = 0;
-  for (std::size_t path = 1; path < after.size(); ++path) {
-    if (after[path] - before[path] > after[most] - before[most]) most = path;
-  }
-  path_ = path_name(static_cast<Path>(most));
+  path_ = counts_.since(before);
 }
 
 }  // namespace brant::cli::bench

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 
 #include "brant/brant.h"
 #include "cli/bench/contender.h"
+#include "cli/bench/path_counts.h"
 #include "cli/bench/session.h"
 
 namespace brant::cli::bench {
@@ -17,22 +17,22 @@ class ChannelContender final : public Contender {
 
   [[nodiscard]] std::string peer() const override { return {}; }
   [[nodiscard]] std::string path() const override { return path_; }
+  void check(std::size_t bytes, std::size_t times) override;
   void ping_pong(std::size_t bytes, std::span<double> round_trip_us) override;
   void windows(std::size_t bytes, std::size_t window, std::span<double> window_us) override;
 
  private:
-  using SendCounts = std::array<std::uint64_t, kPathCount>;
-
   /// Waits for `done` as the options ask, asleep in between or not.
   template <typename Predicate>
   void wait(Predicate&& done) noexcept;
   void post_ping_pong(std::size_t bytes, std::span<double> round_trip_us);
   Task<void> await_ping_pong(std::size_t bytes, std::span<double> round_trip_us);
   void transfer_window(bool sends, Buffer memory, std::size_t window);
-  void note_path(const SendCounts& before);
   [[noreturn]] void fail(const OpResult& result, bool sends, std::size_t bytes) const;
 
   Session& session_;
+  const Options& options_;
+  const PathCounts counts_;
   const bool coroutines_;
   const bool spin_;
   std::unique_ptr<Op[]> ops_;  ///< One per message of a window, and one more.

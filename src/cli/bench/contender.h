@@ -20,6 +20,12 @@ class Contender {
   /// The path that the latest batch took.
   [[nodiscard]] virtual std::string path() const = 0;
 
+  /// `times` round trips or windows as they are measured, every byte looked at. Rivals have nothing to prove here.
+  /// Throws Error naming the first wrong byte.
+  virtual void check(std::size_t bytes, std::size_t times) {
+    static_cast<void>(bytes);
+    static_cast<void>(times);
+  }
   /// One round trip per entry. The entries are meaningful at the side that leads. Throws Error.
   virtual void ping_pong(std::size_t bytes, std::span<double> round_trip_us) = 0;
   /// One window per entry: `window` messages, then a reply of 4 bytes. Throws Error.

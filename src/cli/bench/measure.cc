@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "cli/bench/channel_contender.h"
-#include "cli/bench/check.h"
+#include "cli/bench/message_contender.h"
 #include "cli/bench/plan.h"
 #include "cli/bench/raw_contender.h"
 #include "cli/bench/row.h"
@@ -27,7 +27,11 @@ class Benchmark {
         machine_(describe_machine(session_.runtime())),
         rows_(session_.reports() ? options.json : std::string()),
         table_(options.kind, options.raw_ucx) {
-    contenders_.push_back(std::make_unique<ChannelContender>(session_, options));
+    if (options.model == Model::message) {
+      contenders_.push_back(std::make_unique<MessageContender>(session_, options));
+    } else {
+      contenders_.push_back(std::make_unique<ChannelContender>(session_, options));
+    }
     if (options.raw_ucx && rival_takes_memory()) contenders_.push_back(std::make_unique<RawContender>(session_));
   }
 
@@ -44,8 +48,8 @@ class Benchmark {
   void print_title() {
     if (!session_.reports()) return;
     const bool latency = options_.kind == Kind::latency;
-    fmt::print("# brant bench {}: {} ranks, {} memory, path {}; {}\n", kind_name(options_.kind), session_.ranks(),
-               memory_kind_name(options_.memory), path_name(options_.path),
+    fmt::print("# brant bench {}: {} ranks, {} memory, path {}, model {}; {}\n", kind_name(options_.kind), session_.ranks(),
+               memory_kind_name(options_.memory), path_name(options_.path), model_name(options_.model),
                latency ? std::string("one way = round trip / 2")
                        : fmt::format("{} messages a window, then a reply of 4 bytes; GB = 1e9 bytes", options_.window));
     fmt::print("# brant {}, UCX {}, {}{}{}\n", machine_.brant, machine_.ucx.empty() ? "none" : machine_.ucx,
@@ -59,7 +63,9 @@ class Benchmark {
   void run_size(std::size_t bytes) {
     const Plan plan = plan_for(options_, bytes);
     session_.barrier();
-    if (options_.check) check_transfers(session_, options_, bytes, plan.checked);
+    for (const std::unique_ptr<Contender>& contender : contenders_) {
+      if (options_.check) contender->check(bytes, plan.checked);
+    }
     std::vector<std::vector<double>> samples(contenders_.size());
     for (const std::unique_ptr<Contender>& contender : contenders_) {
       session_.barrier();
@@ -94,6 +100,7 @@ class Benchmark {
       if (!session_.reports()) continue;
       Row row;
       row.kind = options_.kind;
+      row.model = options_.model;
       row.memory = options_.memory;
       row.path = contenders_[i]->path();
       row.peer = contenders_[i]->peer();

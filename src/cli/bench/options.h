@@ -11,9 +11,13 @@ namespace brant::cli::bench {
 
 enum class Kind { latency, bandwidth };
 
+/// What the messages are: of a channel, or invocations of chares.
+enum class Model { channel, message };
+
 /// What the user asked for.
 struct Options {
   Kind kind = Kind::latency;
+  Model model = Model::channel;
   std::vector<std::size_t> sizes;  ///< Bytes, ascending, each once.
   MemoryKind memory = MemoryKind::host;
   Path path = Path::automatic;
@@ -30,6 +34,10 @@ struct Options {
 
 [[nodiscard]] constexpr const char* kind_name(Kind kind) noexcept {
   return kind == Kind::latency ? "latency" : "bandwidth";
+}
+
+[[nodiscard]] constexpr const char* model_name(Model model) noexcept {
+  return model == Model::channel ? "channel" : "message";
 }
 
 /// "8", "64K", "1M", "2G" (binary multiples; "64KiB" too). Throws Error invalid_argument naming the text.

@@ -31,7 +31,7 @@ double Row::gb_s() const noexcept {
 std::string to_json(const Row& row, const Machine& machine) {
   Json json;
   json["bench"] = kind_name(row.kind);
-  json["model"] = "channel";
+  json["model"] = model_name(row.model);
   json["memory"] = memory_kind_name(row.memory);
   json["trigger"] = "host";
   json["path"] = row.path;

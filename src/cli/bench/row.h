@@ -11,6 +11,7 @@ namespace brant::cli::bench {
 /// One measured size of one contender.
 struct Row {
   Kind kind = Kind::latency;
+  Model model = Model::channel;
   MemoryKind memory = MemoryKind::host;
   std::string path;
   std::string peer;  ///< Empty for brant.

@@ -106,6 +106,7 @@ Status Messenger::carry(Link& link, Message& message, Flow flow) noexcept {
   if (shared != nullptr && message.bytes <= kShmSmallBytes) {
     if (shared->post(link_service::kMessage, message.wire_header(), message.payload())) {
       message.status = Status::ok;
+      count(Path::shm, message);
       on_sent(message);
       return Status::ok;
     }
@@ -115,8 +116,14 @@ Status Messenger::carry(Link& link, Message& message, Flow flow) noexcept {
   const ConstBuffer payload(message.data, message.bytes, MemoryKind::host);
   const Status status =
       engine_.wire().am_send(link.peer->endpoint, am_id::kMessage, message.wire_header(), payload, message);
+  if (status == Status::ok || status == Status::in_progress) count(Path::ucx, message);
   if (status == Status::ok) on_sent(message);
   return status == Status::in_progress ? Status::ok : status;
+}
+
+void Messenger::count(Path path, const Message& message) noexcept {
+  ++engine_.counters().sends[static_cast<std::size_t>(path)];
+  engine_.counters().bytes_sent[static_cast<std::size_t>(path)] += message.bytes;
 }
 
 void Messenger::on_sent(port::WireOp& op) noexcept {

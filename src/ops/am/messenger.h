@@ -93,6 +93,7 @@ class Messenger final : public Service, private Poller {
 
   Link* link_to(Rank rank, Status& why) noexcept;
   Status carry(Link& link, Message& message, Flow flow) noexcept;
+  void count(Path path, const Message& message) noexcept;
   static void on_sent(port::WireOp& op) noexcept;
   static void on_message(void* self, port::AmMessage& incoming) noexcept;
   static void on_record(void* self, const port::LinkRecord& record) noexcept;

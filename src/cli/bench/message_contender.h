@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "brant/chare.h"
+#include "cli/bench/contender.h"
+#include "cli/bench/path_counts.h"
+#include "cli/bench/session.h"
+
+namespace brant::cli::bench {
+
+class MessageContender;
+
+/// One per process: what the messages of the benchmark invoke.
+class Pinger final : public Chare<Pinger, Index<1>> {
+ public:
+  Pinger() noexcept;
+
+  /// A message that is answered, or the answer.
+  void bounce(std::span<const std::byte> payload);
+  /// One of a window, of which only the last is answered.
+  void take(std::span<const std::byte> payload);
+};
+
+/// brant's chares: entry methods that invoke each other, the payload as an argument.
+class MessageContender final : public Contender {
+ public:
+  /// Collective. Throws Error: memory that is not the host's.
+  MessageContender(Session& session, const Options& options);
+  ~MessageContender() override;
+
+  [[nodiscard]] std::string peer() const override { return {}; }
+  [[nodiscard]] std::string path() const override { return path_; }
+  void check(std::size_t bytes, std::size_t times) override;
+  void ping_pong(std::size_t bytes, std::span<double> round_trip_us) override;
+  void windows(std::size_t bytes, std::size_t window, std::span<double> window_us) override;
+
+  // For the chare of this process.
+  void born(Pinger& pinger) noexcept { pinger_ = &pinger; }
+  void on_bounce(std::span<const std::byte> payload);
+  void on_take(std::span<const std::byte> payload);
+
+ private:
+  void run_until_none_left();
+  void send_bounce();
+  void look_at(std::span<const std::byte> payload);
+
+  Session& session_;
+  const PathCounts counts_;
+  Chares chares_;
+  Pinger* pinger_ = nullptr;
+  Element<Pinger> partner_;
+  std::string path_ = "auto";
+
+  // The batch that runs.
+  std::span<const std::byte> source_;
+  std::vector<std::byte> image_;  ///< What is sent in a pass that checks.
+  bool checks_ = false;
+  std::uint64_t number_ = 0;  ///< Of the message, for its pattern.
+  std::size_t left_ = 0;      ///< Round trips or windows still to come.
+  std::size_t window_ = 0;    ///< 0: ping-pong.
+  std::size_t taken_ = 0;     ///< Of the present window.
+  bool answered_ = false;
+};
+
+}  // namespace brant::cli::bench

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "core/engine.h"
+
+namespace brant::cli::bench {
+
+/// Which path most messages of a batch took: the counters of the runtime before and after it.
+class PathCounts {
+ public:
+  explicit PathCounts(Runtime& runtime) noexcept : counters_(&runtime.worker().engine().counters()) {}
+
+  using Sends = std::array<std::uint64_t, kPathCount>;
+  [[nodiscard]] const Sends& now() const noexcept { return counters_->sends; }
+  [[nodiscard]] std::string since(const Sends& before) const {
+    std::size_t most = 0;
+    for (std::size_t path = 1; path < before.size(); ++path) {
+      if (now()[path] - before[path] > now()[most] - before[most]) most = path;
+    }
+    return std::string(path_name(static_cast<Path>(most)));
+  }
+
+ private:
+  const Counters* counters_;
+};
+
+}  // namespace brant::cli::bench
