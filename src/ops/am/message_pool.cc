@@ -1,14 +1,18 @@
 #include "ops/am/message_pool.h"
 
 #include <algorithm>
+#include <bit>
 #include <new>
+#include <utility>
 
 namespace brant::am {
 namespace {
 
 constexpr std::size_t kRecordBytes = (sizeof(Message) + 15) / 16 * 16;
 constexpr std::size_t kSlabBytes = 64 * 1024;
-constexpr auto kHeapClass = static_cast<std::uint8_t>(MessagePool::kBlockBytes.size());
+constexpr std::size_t kLargeClasses = 64;  // from here on: plus the logarithm of the size
+constexpr std::align_val_t kBlockAlign{64};
+static_assert(MessagePool::kBlockBytes.size() < kLargeClasses);
 
 std::size_t class_for(std::size_t bytes) noexcept {
   std::size_t size_class = 0;
@@ -18,12 +22,36 @@ std::size_t class_for(std::size_t bytes) noexcept {
 
 }  // namespace
 
+MessagePool::~MessagePool() {
+  for (Free* block : large_free_) {
+    while (block != nullptr) ::operator delete(std::exchange(block, block->next), kBlockAlign);
+  }
+}
+
+void* MessagePool::take_large(std::size_t bytes, std::size_t& size_class) noexcept {
+  const std::size_t capacity = std::bit_ceil(bytes);
+  const auto logarithm = static_cast<std::size_t>(std::countr_zero(capacity));
+  size_class = kLargeClasses + logarithm;
+  Free*& kept = large_free_[logarithm];
+  if (kept == nullptr) return ::operator new(capacity, kBlockAlign, std::nothrow);
+  kept_large_bytes_ -= capacity;
+  return std::exchange(kept, kept->next);
+}
+
+void MessagePool::give_large(void* block, std::size_t size_class) noexcept {
+  const std::size_t logarithm = size_class - kLargeClasses;
+  const std::size_t capacity = std::size_t{1} << logarithm;
+  if (kept_large_bytes_ + capacity > kKeptLargeBytes) return ::operator delete(block, kBlockAlign);
+  kept_large_bytes_ += capacity;
+  large_free_[logarithm] = ::new (block) Free{large_free_[logarithm]};
+}
+
 Message* MessagePool::take(std::size_t payload_bytes) noexcept {
   const std::size_t bytes = kRecordBytes + payload_bytes;
-  const std::size_t size_class = class_for(bytes);
+  std::size_t size_class = class_for(bytes);
   void* block = nullptr;
-  if (size_class == kHeapClass) {
-    block = ::operator new(bytes, std::align_val_t{64}, std::nothrow);
+  if (size_class == kBlockBytes.size()) {
+    block = take_large(bytes, size_class);
   } else if (free_[size_class] != nullptr || grow(size_class)) {
     block = free_[size_class];
     free_[size_class] = free_[size_class]->next;
@@ -41,10 +69,7 @@ void MessagePool::give(Message& message) noexcept {
   --lent_;
   const std::uint8_t size_class = message.size_class;
   message.~Message();
-  if (size_class == kHeapClass) {
-    ::operator delete(&message, std::align_val_t{64});
-    return;
-  }
+  if (size_class >= kLargeClasses) return give_large(&message, size_class);
   free_[size_class] = ::new (&message) Free{free_[size_class]};
 }
 
