@@ -10,5 +10,6 @@ void add_bench(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_info(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
+void add_trace(CLI::App& app, int& exit_code);
 
 }  // namespace brant::cli

@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
     brant::cli::add_doctor(app, exit_code);
     brant::cli::add_info(app, exit_code);
     brant::cli::add_run(app, exit_code);
+    brant::cli::add_trace(app, exit_code);
     app.parse(argc, argv);
     return exit_code;
   } catch (const CLI::ParseError& fault) {

@@ -25,7 +25,8 @@ constexpr unsigned kSpinCrowded = 200;      // more processes than cores: a spin
 
 }  // namespace
 
-Engine::Engine(port::Adapters adapters, const Options& options) : adapters_(std::move(adapters)), options_(options) {
+Engine::Engine(port::Adapters adapters, const Options& options)
+    : adapters_(std::move(adapters)), options_(options), trace_(Trace::from_environment(job().rank)) {
   const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   spin_limit_ = job().local_size > cores ? kSpinCrowded : kSpinWithRoom;
   for (unsigned id = 0; id < kAmIds; ++id) {
@@ -102,6 +103,7 @@ void Engine::attach_links() noexcept {
 }
 
 void Engine::shut_down() noexcept {
+  if (trace_) trace_->write();
   // Whoever is ahead keeps the network moving: a peer may still be reading from this process.
   if (job().size > 1) {
     bool alive = std::none_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.lost; });
@@ -112,6 +114,7 @@ void Engine::shut_down() noexcept {
       }
     }
   }
+  if (trace_ && job().rank == 0) trace_->close();
   boot().finalize();
 }
 
@@ -356,14 +359,31 @@ bool Engine::may_sleep() noexcept {
 }
 
 Status Engine::wait(bool (*done)(void*) noexcept, void* context, std::chrono::nanoseconds timeout) noexcept {
-  const TimePoint deadline = timeout == std::chrono::nanoseconds::max() ? kNever : deadline_after(timeout);
+  const Status status =
+      wait_until_done(done, context, timeout == std::chrono::nanoseconds::max() ? kNever : deadline_after(timeout));
+  if (trace_) note_idle(0);
+  return status;
+}
+
+/// Traces the time since the first of a row of progress calls that saw nothing.
+void Engine::note_idle(unsigned idle) noexcept {
+  if (idle == 1) idle_since_ = Clock::now();
+  if (idle != 0 || idle_since_ == TimePoint{}) return;
+  Trace::Event event;
+  event.kind = Trace::Kind::idle;
+  event.name = "idle";
+  event.begin = std::exchange(idle_since_, TimePoint{});
+  event.end = Clock::now();
+  if (event.end - event.begin > std::chrono::microseconds(1)) trace_->add(event);
+}
+
+Status Engine::wait_until_done(bool (*done)(void*) noexcept, void* context, TimePoint deadline) noexcept {
   unsigned idle = 0;
   while (!done(context)) {
-    if (progress() != 0) {
-      idle = 0;
-      continue;
-    }
-    if (++idle < spin_limit_) {
+    idle = progress() != 0 ? 0 : idle + 1;
+    if (trace_ && idle <= 1) note_idle(idle);
+    if (idle == 0) continue;
+    if (idle < spin_limit_) {
       if (deadline != kNever && idle % 64 == 0 && Clock::now() >= deadline) return Status::timed_out;
       continue;
     }

@@ -17,6 +17,7 @@
 #include "core/failure_detector.h"
 #include "core/peer_record.h"
 #include "core/timer_queue.h"
+#include "core/trace.h"
 #include "core/waiter.h"
 #include "port/adapters.h"
 
@@ -123,6 +124,8 @@ class Engine {
   [[nodiscard]] const port::JobInfo& job() const noexcept { return adapters_.boot->job(); }
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] Counters& counters() noexcept { return counters_; }
+  /// Null unless BRANT_TRACE is set.
+  [[nodiscard]] Trace* trace() noexcept { return trace_.get(); }
 
   /// Connects on first use. Throws invalid_argument for a rank outside the job, peer_lost if the process is gone.
   Peer& peer(Rank rank);
@@ -204,10 +207,13 @@ class Engine {
   unsigned fire_ready(unsigned limit) noexcept;
   unsigned run_commands() noexcept;
   bool may_sleep() noexcept;
+  Status wait_until_done(bool (*done)(void*) noexcept, void* context, TimePoint deadline) noexcept;
+  void note_idle(unsigned idle) noexcept;
 
   port::Adapters adapters_;
   const Options options_;
   Counters counters_;
+  std::unique_ptr<Trace> trace_;
   std::deque<Peer> peers_;  // a deque: records stay in place
   FailureDetector detector_;
   Waiter waiter_;
@@ -224,6 +230,7 @@ class Engine {
   unsigned wire_turn_ = 0;
   TimePoint next_peer_check_{};
   bool suspects_ = false;
+  TimePoint idle_since_{};  ///< Only with a trace.
 };
 
 }  // namespace brant

@@ -48,8 +48,9 @@ class Benchmark {
   void print_title() {
     if (!session_.reports()) return;
     const bool latency = options_.kind == Kind::latency;
-    fmt::print("# brant bench {}: {} ranks, {} memory, path {}, model {}; {}\n", kind_name(options_.kind), session_.ranks(),
-               memory_kind_name(options_.memory), path_name(options_.path), model_name(options_.model),
+    fmt::print("# brant bench {}: {} ranks, {} memory, path {}, model {}; {}\n", kind_name(options_.kind),
+               session_.ranks(), memory_kind_name(options_.memory), path_name(options_.path),
+               model_name(options_.model),
                latency ? std::string("one way = round trip / 2")
                        : fmt::format("{} messages a window, then a reply of 4 bytes; GB = 1e9 bytes", options_.window));
     fmt::print("# brant {}, UCX {}, {}{}{}\n", machine_.brant, machine_.ucx.empty() ? "none" : machine_.ucx,

@@ -28,12 +28,12 @@ const std::vector<std::string_view>& known_variables() {
   static const std::vector<std::string_view> names = {
       // Set by users.
       "BRANT_ALLOW_MIXED_UCX", "BRANT_BOOT_TIMEOUT_MS", "BRANT_BOOTSTRAP", "BRANT_EMULATED_GB_S", "BRANT_EMULATED_US",
-      "BRANT_GPU", "BRANT_LOG", "BRANT_PATH", "BRANT_PMIX_LIBRARY", "BRANT_SHARE_GPU", "BRANT_SLEEP", "BRANT_UCX",
-      "BRANT_WIRE",
+      "BRANT_GPU", "BRANT_LOG", "BRANT_PATH", "BRANT_PMIX_LIBRARY", "BRANT_SHARE_GPU", "BRANT_SLEEP", "BRANT_TRACE",
+      "BRANT_TRACE_EVENTS", "BRANT_UCX", "BRANT_WIRE",
       // Set by `brant run`.
       "BRANT_BOOT_FD", "BRANT_JOB_ID", "BRANT_LOCAL_RANK", "BRANT_LOCAL_SIZE", "BRANT_RANK", "BRANT_SIZE",
       // Read by tests and tools.
-      "BRANT_BIN", "BRANT_TEST_HUGE"};
+      "BRANT_BIN", "BRANT_TEST_HUGE", "BRANT_TEST_LINKS"};
   return names;
 }
 

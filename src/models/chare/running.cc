@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/chare/core.h"
+#include "models/chare/entry_trace.h"
 
 namespace brant {
 
@@ -93,6 +94,7 @@ void Core::invoke(ChareBase& chare, const EntryInfo& entry, am::Message& message
   const bool answers = envelope.kind == MessageKind::call;
   Invocation invocation{this, &chare, &entry, &message, source, answers ? envelope.reply : 0};
   const BusyMark mark(chare.busy_);
+  const EntryTrace traced(engine_.trace(), entry, Trace::flow_of(source, rank_, message.wire.sequence));
   try {
     entry.invoke(chare, arguments, invocation);
   } catch (...) {

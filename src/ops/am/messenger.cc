@@ -69,6 +69,10 @@ Status Messenger::send(Rank to, ServiceId service, Message& message, Flow flow) 
   message.peer = to.value;
   if (to.value == engine_.job().rank) {  // the short cut: the block itself changes hands
     message.units = 0;
+    if (engine_.trace() != nullptr) {
+      message.wire.sequence = traced_locally_++;
+      trace(Path::automatic, message);
+    }
     hand_over(message);
     return Status::ok;
   }
@@ -124,6 +128,19 @@ Status Messenger::carry(Link& link, Message& message, Flow flow) noexcept {
 void Messenger::count(Path path, const Message& message) noexcept {
   ++engine_.counters().sends[static_cast<std::size_t>(path)];
   engine_.counters().bytes_sent[static_cast<std::size_t>(path)] += message.bytes;
+  if (engine_.trace() != nullptr) trace(path, message);
+}
+
+void Messenger::trace(Path path, const Message& message) noexcept {
+  Trace::Event event;
+  event.kind = Trace::Kind::send;
+  event.path = path;
+  event.peer = message.peer;
+  event.begin = event.end = Clock::now();
+  event.name = "send";
+  event.flow = Trace::flow_of(engine_.job().rank, message.peer, message.wire.sequence);
+  event.bytes = message.bytes;
+  engine_.trace()->add(event);
 }
 
 void Messenger::on_sent(port::WireOp& op) noexcept {

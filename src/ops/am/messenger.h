@@ -94,6 +94,7 @@ class Messenger final : public Service, private Poller {
   Link* link_to(Rank rank, Status& why) noexcept;
   Status carry(Link& link, Message& message, Flow flow) noexcept;
   void count(Path path, const Message& message) noexcept;
+  void trace(Path path, const Message& message) noexcept;
   static void on_sent(port::WireOp& op) noexcept;
   static void on_message(void* self, port::AmMessage& incoming) noexcept;
   static void on_record(void* self, const port::LinkRecord& record) noexcept;
@@ -113,6 +114,7 @@ class Messenger final : public Service, private Poller {
   std::vector<std::unique_ptr<Link>> links_;
   std::array<Claim, kServices> claims_{};
   MessengerCounts counts_;
+  std::uint32_t traced_locally_ = 0;  ///< Numbers for messages within the process, only with a trace.
 };
 
 }  // namespace brant::am

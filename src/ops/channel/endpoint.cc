@@ -53,6 +53,7 @@ Transfer* ChannelEndpoint::take_transfer(bool is_send) noexcept {
   Transfer* transfer = table_.transfers().take(*this, is_send);
   if (transfer == nullptr) return nullptr;
   ++live_transfers_;
+  if (engine().trace() != nullptr) transfer->posted_at = Clock::now();
   transfer->wire.on_complete = &ChannelEndpoint::on_wire_done;
   transfer->copy.done = &ChannelEndpoint::on_copied;
   transfer->lost = &ChannelEndpoint::on_lost;
@@ -63,7 +64,20 @@ Transfer* ChannelEndpoint::take_transfer(bool is_send) noexcept {
   return transfer;
 }
 
+void ChannelEndpoint::trace(const Transfer& transfer) noexcept {
+  Trace::Event event;
+  event.kind = Trace::Kind::transfer;
+  event.path = transfer.path;
+  event.peer = peer_.rank.value;
+  event.begin = transfer.posted_at;
+  event.end = Clock::now();
+  event.name = transfer.is_send ? "channel send" : "channel receive";
+  event.bytes = transfer.is_send ? transfer.source.bytes : transfer.wire.bytes;
+  engine().trace()->add(event);
+}
+
 void ChannelEndpoint::release(Transfer& transfer) noexcept {
+  if (engine().trace() != nullptr) trace(transfer);
   engine().remove_outstanding(peer_, transfer);
   table_.stager().buffers().give_back(transfer.lease);
   table_.transfers().give_back(&transfer);

@@ -75,6 +75,7 @@ class ChannelEndpoint {
   void use_link() noexcept;
   void end_pending(Status why) noexcept;
   Transfer* take_transfer(bool is_send) noexcept;
+  void trace(const Transfer& transfer) noexcept;
   void release(Transfer& transfer) noexcept;
   void attach(Transfer& transfer, Op& op) noexcept;
 

@@ -61,6 +61,7 @@ struct Transfer final : OpOwner, PeerOp {
   ConstBuffer source;
   Buffer landing;
   StagePool::Lease lease;
+  TimePoint posted_at{};  ///< Only with a trace.
   WireStep wire;
   CopyStep copy;
   LinkStep link;
