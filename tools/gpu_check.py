@@ -357,7 +357,7 @@ def check_steps(check: Check) -> list[Step]:
     steps = []
     some = ["--check", "--iterations", "10", "--warmup", "1", "--sizes", "1,8,4097,64K,1M,16M"]
     for kind in ("latency", "bandwidth"):
-        for memory, path in (("cuda", "ucx"), ("cuda", "staged"), ("cuda-managed", "auto"), ("pinned", "auto")):
+        for memory, path in (("cuda", "copy_engine"), ("cuda", "ucx"), ("cuda", "staged"), ("cuda-managed", "auto"), ("pinned", "auto")):
             name = f"check {kind} {memory} {path}"
             steps.append(
                 bench(check, name, "check", kind, "--memory", memory, "--path", path, *some, gpus=2, timeout_s=50)
@@ -369,7 +369,7 @@ def bench_steps(check: Check) -> list[Step]:
     sizes = ["--sizes", TARGETS] if check.quick else ["--max", "16M"]
     steps = []
     for kind in ("latency", "bandwidth"):
-        for path, more in (("ucx", ["--peer", "ucx"]), ("staged", []), ("auto", [])):
+        for path, more in (("copy_engine", ["--peer", "ucx"]), ("ucx", ["--peer", "ucx"]), ("staged", []), ("auto", [])):
             options = ["--memory", "cuda", "--path", path, *more, *sizes]
             steps.append(bench(check, f"{kind} cuda {path}", kind, kind, *options, gpus=2, timeout_s=80))
         tool = [check.program("ucx_perftest"), "tag_lat" if kind == "latency" else "tag_bw", "cuda"]

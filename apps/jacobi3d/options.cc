@@ -81,7 +81,8 @@ void declare_problem(CLI::App& app, Options& options, Raw& raw) {
 void declare_way(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--memory", raw.memory, "Where the field lives (auto: the GPU if there is one, else host)")
       ->check(CLI::IsMember({"auto", "host", "pinned", "cuda", "emulated"}));
-  app.add_option("--path", raw.path, "How faces travel")->check(CLI::IsMember({"auto", "ucx", "shm", "staged"}));
+  app.add_option("--path", raw.path, "How faces travel")
+      ->check(CLI::IsMember({"auto", "ucx", "shm", "staged", "copy_engine"}));
   app.add_flag("--overlap", options.overlap, "Compute the interior while the faces travel");
   app.add_flag("--compare", options.compare, "Run again with the path 'staged' and print the speed-up");
   app.add_flag("--check", options.check, "Compare every bit of the result with a serial run on rank 0");

@@ -144,6 +144,12 @@ Peer& Engine::peer(Rank rank) {
   return peer;
 }
 
+MemoryKind Engine::mutual_kind(const Peer& peer) const noexcept {
+  const PeerRecord& mine = peers_[static_cast<std::size_t>(job().rank)].record;
+  const bool mappable = peer.link != nullptr && mine.mappable_kind == peer.record.mappable_kind;
+  return mappable ? mine.mappable_kind : MemoryKind::detect;
+}
+
 Peer& Engine::linked_peer(int rank) noexcept {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.link == nullptr) peer.link = adapters_.links->link(rank);

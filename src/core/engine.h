@@ -129,6 +129,8 @@ class Engine {
 
   /// Connects on first use. Throws invalid_argument for a rank outside the job, peer_lost if the process is gone.
   Peer& peer(Rank rank);
+  /// Kind of device memory that this process and a peer can map of each other; detect: none.
+  [[nodiscard]] MemoryKind mutual_kind(const Peer& peer) const noexcept;
   /// The peer that a link record came from. Does not connect.
   Peer& linked_peer(int rank) noexcept;
   void add_outstanding(Peer& peer, PeerOp& op) noexcept { peer.outstanding.push_back(op); }

@@ -16,6 +16,13 @@ PathChoice forced_choice(const PathQuery& query) noexcept {
       if (!query.shm_open)
         return refuse(Path::shm, "the two ends share no memory (other host, or the link could not be opened)");
       return {Path::shm, Status::ok, "forced"};
+    case Path::copy_engine:
+      if (host_accessible(query.kind)) return refuse(Path::copy_engine, "only device memory is mapped by the peer");
+      if (!query.peer_maps)
+        return refuse(Path::copy_engine,
+                      "the two ends cannot map each other's device memory (other host, other pid "
+                      "namespace, or not the same kind of device)");
+      return {Path::copy_engine, Status::ok, "forced"};
     case Path::automatic: break;
   }
   return refuse(query.forced, "not a path");
@@ -30,6 +37,9 @@ PathChoice choose_path(const PathQuery& query) noexcept {
     return {Path::shm, Status::ok, "host memory within one host, of a size where two copies by the CPUs are faster"};
   }
   if (shm_possible && !query.wire_takes_kind) return {Path::shm, Status::ok, "host memory within one host"};
+  if (query.peer_maps && !host_accessible(query.kind)) {
+    return {Path::copy_engine, Status::ok, "the sender's device writes into the mapped memory of the receiver's"};
+  }
   if (query.wire_takes_kind) return {Path::ucx, Status::ok, "the network library moves this kind directly"};
   return {Path::staged, Status::ok, "the network library does not take this kind: through pinned host memory"};
 }

@@ -17,6 +17,7 @@ struct PathQuery {
   Locality locality = Locality::same_host;
   bool wire_takes_kind = true;  ///< The network moves this kind directly.
   bool shm_open = false;        ///< Both ends have agreed on a shared-memory link.
+  bool peer_maps = false;       ///< Each end can map the other's device memory (and they have a link).
   Path forced = Path::automatic;
 };
 

@@ -13,7 +13,7 @@
 namespace brant {
 namespace {
 
-constexpr std::uint32_t kRecordMagic = 0x62726e02;  // "brn", layout 2
+constexpr std::uint32_t kRecordMagic = 0x62726e03;  // "brn", layout 3
 
 std::string link_text(const char* path) {
   std::array<char, 256> text{};
@@ -28,6 +28,12 @@ std::string boot_id() {
   return id;
 }
 
+MemoryKind mappable_kind(const port::DeviceCapabilities& device) noexcept {
+  if (!device.exports || !device.streams) return MemoryKind::detect;
+  if (device.offers(MemoryKind::cuda)) return MemoryKind::cuda;
+  return device.offers(MemoryKind::emulated) ? MemoryKind::emulated : MemoryKind::detect;
+}
+
 }  // namespace
 
 PeerRecord make_peer_record(const port::Adapters& adapters) {
@@ -40,6 +46,7 @@ PeerRecord make_peer_record(const port::Adapters& adapters) {
   record.pid = ::getpid();
   const auto address = adapters.wire->address();
   record.wire_address.assign(address.begin(), address.end());
+  record.mappable_kind = mappable_kind(adapters.device->capabilities());
   if (adapters.links) {
     const auto link = adapters.links->address();
     record.link_address.assign(link.begin(), link.end());
@@ -56,6 +63,7 @@ std::vector<std::byte> pack(const PeerRecord& record) {
   writer.text(record.device_id);
   writer.number(static_cast<std::int64_t>(record.pid));
   writer.run(record.wire_address);
+  writer.number(static_cast<std::uint32_t>(record.mappable_kind));
   writer.run(record.link_address);
   return writer.bytes();
 }
@@ -71,6 +79,7 @@ PeerRecord unpack_peer_record(int rank, std::span<const std::byte> packed) {
   record.pid = static_cast<pid_t>(reader.number<std::int64_t>());
   const auto address = reader.run();
   record.wire_address.assign(address.begin(), address.end());
+  record.mappable_kind = static_cast<MemoryKind>(reader.number<std::uint32_t>());
   const auto link = reader.run();
   record.link_address.assign(link.begin(), link.end());
   if (magic != kRecordMagic || reader.failed()) {

@@ -20,7 +20,8 @@ struct PeerRecord {
   std::string device_id;      ///< UUID of the GPU, empty without one.
   pid_t pid = 0;
   std::vector<std::byte> wire_address;
-  std::vector<std::byte> link_address;  ///< Empty if this process shares no memory.
+  MemoryKind mappable_kind = MemoryKind::detect;  ///< Of device memory that peers may map; detect: none.
+  std::vector<std::byte> link_address;            ///< Empty if this process shares no memory.
 };
 
 PeerRecord make_peer_record(const port::Adapters& adapters);

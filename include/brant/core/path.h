@@ -14,11 +14,12 @@ enum class Path : std::uint8_t {
   ucx = 1,        ///< The network library moves the bytes from where they are to where they shall be.
   shm = 2,        ///< Copied by the CPUs through memory that both processes of one host map.
   staged = 3,  ///< Device to pinned host memory, host send, host to device: what a program does without GPU-awareness.
+  copy_engine = 4,  ///< The sender's device copies into the receiver's device memory, which it has mapped.
 };
 
-inline constexpr int kPathCount = 4;
+inline constexpr int kPathCount = 5;
 
-/// "auto", "ucx", "shm", "staged".
+/// "auto", "ucx", "shm", "staged", "copy_engine".
 std::string_view path_name(Path path) noexcept;
 bool path_from_name(std::string_view name, Path& path) noexcept;
 

@@ -83,6 +83,7 @@ PathReport describe_path(Path path, std::uint32_t offered, std::uint32_t wire_ki
     query.kind = static_cast<MemoryKind>(kind);
     query.wire_takes_kind = (wire_kinds >> kind) & 1u;
     query.shm_open = shares_memory;
+    query.peer_maps = shares_memory && (query.kind == MemoryKind::cuda || query.kind == MemoryKind::emulated);
     query.forced = path;
     const PathChoice choice = choose_path(query);
     const std::string name(memory_kind_name(query.kind));
@@ -131,7 +132,7 @@ Report make_report() {
   if (!report.cuda.devices.empty()) offered |= bit(MemoryKind::cuda) | bit(MemoryKind::cuda_managed);
   report.kinds = kind_names(offered);
   const bool shares_memory = port::open_peer_links(1) != nullptr;
-  for (const Path path : {Path::ucx, Path::shm, Path::staged}) {
+  for (const Path path : {Path::ucx, Path::shm, Path::copy_engine, Path::staged}) {
     report.paths.push_back(describe_path(path, offered, wire_kinds, report.ucx_reason.empty(), shares_memory));
   }
   return report;

@@ -37,6 +37,7 @@ Status ChannelEndpoint::choose(MemoryKind kind, std::size_t bytes, Path& path) n
                    : peer_.same_host  ? Locality::same_host
                                       : Locality::other_host;
   query.shm_open = linked_;
+  query.peer_maps = linked_ && kind == engine().mutual_kind(peer_);
   query.wire_takes_kind = engine().wire().capabilities().takes(kind);
   query.forced = forced_;
   const PathChoice choice = choose_path(query);
@@ -149,15 +150,7 @@ Status ChannelEndpoint::begin_send(Transfer& transfer) noexcept {
   const bool through_stage =
       transfer.path == Path::staged && !host_accessible(transfer.source.kind) && transfer.source.bytes != 0;
   if (through_stage) {
-    transfer.stage = TransferStage::copying;
-    const Result<StagePool::Lease> lease = table_.stager().buffers().take(transfer.source.bytes);
-    status = lease.status();
-    if (lease.ok()) {
-      transfer.lease = *lease;
-      status = table_.stager().start(Stager::Direction::out, lease->data, transfer.source.data, transfer.source.bytes,
-                                     transfer.copy);
-    }
-    if (status == Status::ok) status = Status::in_progress;
+    status = stage_out(transfer);
   } else {
     status = carry(transfer, transfer.source);
   }
@@ -367,6 +360,10 @@ void ChannelEndpoint::on_copied(StageCopy& copy, Status status) noexcept {
   if (!transfer.is_send) {
     self.consumed(transfer, status);
     self.end_receive(transfer, status);
+    return;
+  }
+  if (transfer.link.stage == LinkStage::copying) {
+    self.link_sender_->copied(transfer, self.peer_.lost ? Status::peer_lost : status);
     return;
   }
   if (status == Status::ok && self.peer_.lost) status = Status::peer_lost;

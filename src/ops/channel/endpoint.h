@@ -61,6 +61,11 @@ class ChannelEndpoint {
   Status tag_recv(Transfer& transfer, Buffer target) noexcept;
   /// The bytes have gone or come, or never will: `transfer.wire` says what became of it.
   void carried(Transfer& transfer) noexcept;
+  [[nodiscard]] bool network_takes(MemoryKind kind) noexcept;
+  /// The same for device memory of the kind that both ends have.
+  [[nodiscard]] bool network_takes_device_of_peer() noexcept;
+  /// Copies the source into a pinned buffer first; the send goes on from there.
+  Status stage_out(Transfer& transfer) noexcept;
   /// A send goes another way than was chosen before the receive was known.
   void rerouted(Transfer& transfer, Path path) noexcept;
   [[nodiscard]] bool has_sent(std::uint64_t number) const noexcept { return number < window_.next(); }

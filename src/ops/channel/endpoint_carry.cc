@@ -44,6 +44,20 @@ void ChannelEndpoint::on_link(const LinkMessage& message, std::span<const std::b
   }
 }
 
+bool ChannelEndpoint::network_takes(MemoryKind kind) noexcept { return engine().wire().capabilities().takes(kind); }
+
+bool ChannelEndpoint::network_takes_device_of_peer() noexcept { return network_takes(engine().mutual_kind(peer_)); }
+
+Status ChannelEndpoint::stage_out(Transfer& transfer) noexcept {
+  transfer.stage = TransferStage::copying;
+  const Result<StagePool::Lease> lease = table_.stager().buffers().take(transfer.source.bytes);
+  if (!lease) return lease.status();
+  transfer.lease = *lease;
+  const Status status = table_.stager().start(Stager::Direction::out, lease->data, transfer.source.data,
+                                              transfer.source.bytes, transfer.copy);
+  return status == Status::ok ? Status::in_progress : status;
+}
+
 void ChannelEndpoint::dismiss(Transfer& transfer) noexcept {
   engine().finish(transfer, {Status::canceled, 0});
   release(transfer);

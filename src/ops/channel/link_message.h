@@ -16,24 +16,45 @@ static_assert(kEagerBytes <= port::kLinkPayloadMax);
 ///
 ///     sender                         receiver
 ///     eager [bytes]          ->                        a small message, complete
+///                            <-      exported [record] how to map an allocation of device memory, once for each
 ///                            <-      landing           a receive is there and takes so many bytes
 ///     ask                    ->                        a large message whose landing is not known yet
 ///     data [bytes] ...       ->                        a piece of a large message that has a landing
-///     elsewhere              ->                        the message comes over the network, under its tag
-///     truncated              ->                        the message is longer than the landing: both ends know
+///     landed, failed         ->                        the sender's device has written it into the mapped landing, or
+///     not elsewhere              ->                        the message comes over the network, under its tag truncated
+///     ->                        the message is longer than the landing: both ends know
 ///                            <-      retract           that receive is withdrawn, unless its message is on its way
 ///     retracted              ->                        it was not
 struct LinkMessage {
-  enum class Kind : std::uint8_t { eager, ask, landing, data, elsewhere, truncated, retract, retracted };
+  enum class Kind : std::uint8_t {
+    eager,
+    exported,
+    landing,
+    ask,
+    data,
+    landed,
+    failed,
+    elsewhere,
+    truncated,
+    retract,
+    retracted
+  };
+  /// Where a landing is, as the sender sees it.
+  enum class Place : std::uint8_t {
+    host,    ///< The receiver's CPU reaches it.
+    mapped,  ///< Device memory in the allocation `buffer_id`, which was exported.
+    other,   ///< Device memory that cannot be mapped: over the network.
+  };
 
   Kind kind = Kind::eager;
   std::uint8_t from_side = 0;  ///< Side of the end that posts this record.
   bool acknowledged = false;   ///< From the sender: it waits for an acknowledgement.
-  bool host_landing = true;    ///< landing: the CPU reaches it.
+  Place place = Place::host;   ///< landing.
   std::uint32_t channel = 0;
-  std::uint64_t number = 0;  ///< Of the message in its direction.
-  std::uint64_t bytes = 0;   ///< Of the whole message; landing: what fits.
-  std::uint64_t offset = 0;  ///< data: of this piece.
+  std::uint64_t number = 0;     ///< Of the message in its direction.
+  std::uint64_t bytes = 0;      ///< Of the whole message; landing: what fits.
+  std::uint64_t offset = 0;     ///< data: of this piece. landing: in its allocation.
+  std::uint64_t buffer_id = 0;  ///< landing: of its allocation.
 };
 static_assert(sizeof(LinkMessage) <= port::kLinkHeaderBytes);
 

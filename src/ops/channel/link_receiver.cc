@@ -42,8 +42,8 @@ Status LinkReceiver::receive(Transfer& transfer, Buffer target) noexcept {
   if (Arrival* arrival = find_arrival(transfer.number)) return take(transfer, *arrival);
   posted_.push_back(transfer);
   transfer.link.stage = LinkStage::posted;
-  const bool may_be_large = target.bytes > kEagerBytes && host_accessible(target.kind);
-  if (may_be_large && announced_ < kAnnouncedMax) announce(transfer);
+  const bool wanted = host_accessible(target.kind) ? target.bytes > kEagerBytes : transfer.path == Path::copy_engine;
+  if (wanted && announced_ < kAnnouncedMax) announce(transfer);
   return Status::in_progress;
 }
 
@@ -88,7 +88,8 @@ void LinkReceiver::announce(Transfer& transfer) noexcept {
 void LinkReceiver::tell_landing(const Transfer& transfer) noexcept {
   LinkMessage message = endpoint_.link_message(Kind::landing, transfer);
   message.bytes = transfer.link.target.bytes;
-  message.host_landing = host_accessible(transfer.link.target.kind);
+  const Buffer& target = transfer.link.target;
+  if (!host_accessible(target.kind)) pump_.mappings().describe(target, message);
   pump_.control(message);
 }
 
@@ -146,9 +147,12 @@ void LinkReceiver::on_message(const LinkMessage& message, std::span<const std::b
     case Kind::eager: on_whole(message, payload); return;
     case Kind::ask: on_ask(message); return;
     case Kind::data: on_piece(message, payload); return;
+    case Kind::landed:
+    case Kind::failed: on_landed(message); return;
     case Kind::elsewhere: on_elsewhere(message); return;
     case Kind::truncated: on_truncated(message); return;
     case Kind::retracted: on_retracted(message); return;
+    case Kind::exported:
     case Kind::landing:
     case Kind::retract: return;  // the sender's half
   }
@@ -193,7 +197,14 @@ void LinkReceiver::on_elsewhere(const LinkMessage& message) noexcept {
 
 Status LinkReceiver::receive_elsewhere(Transfer& transfer, const LinkMessage& message) noexcept {
   transfer.link.elsewhere = message;
-  return endpoint_.tag_recv(transfer, transfer.link.target);
+  Buffer target = transfer.link.target;
+  if (!endpoint_.network_takes(target.kind) && target.bytes != 0) {
+    const Result<StagePool::Lease> lease = endpoint_.table().stager().buffers().take(target.bytes);
+    if (!lease) return lease.status();
+    transfer.lease = *lease;  // the endpoint copies it to the device
+    target = Buffer(lease->data, target.bytes, MemoryKind::pinned);
+  }
+  return endpoint_.tag_recv(transfer, target);
 }
 
 void LinkReceiver::on_withdrawn_elsewhere(Transfer& transfer) noexcept {
@@ -241,6 +252,24 @@ void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byt
   }
   transfer->acknowledged = message.acknowledged;
   end(*transfer, Status::ok);
+}
+
+void LinkReceiver::on_landed(const LinkMessage& message) noexcept {
+  if (find(ghosts_, message.number) != nullptr) {
+    // Written into memory that its owner took back: it cannot be handed on.
+    log::error(
+        "channel {} from rank {}: message {} of {} bytes landed in device memory whose receive had been withdrawn. "
+        "Cancel such receives and wait for the outcome instead",
+        endpoint_.id().value, endpoint_.peer().rank.value, message.number, message.bytes);
+    end_ghost(message.number);
+    endpoint_.refuse(Status::canceled);
+    return;
+  }
+  Transfer* transfer = find(posted_, message.number);
+  if (transfer == nullptr) return;
+  transfer->wire.bytes = message.bytes;
+  transfer->acknowledged = message.acknowledged;
+  end(*transfer, message.kind == Kind::failed ? Status::internal : Status::ok);
 }
 
 Status LinkReceiver::land(Transfer& transfer, const LinkMessage& message, std::span<const std::byte> payload) noexcept {

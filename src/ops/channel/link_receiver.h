@@ -57,6 +57,7 @@ class LinkReceiver {
   void on_ask(const LinkMessage& message) noexcept;
   void on_piece(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   void on_elsewhere(const LinkMessage& message) noexcept;
+  void on_landed(const LinkMessage& message) noexcept;
   void on_truncated(const LinkMessage& message) noexcept;
   void on_retracted(const LinkMessage& message) noexcept;
 

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "core/path_choice.h"
 #include "ops/channel/endpoint.h"
+#include "ops/channel/table.h"
 
 namespace brant {
 
@@ -17,7 +18,7 @@ Status LinkSender::send(Transfer& transfer, ConstBuffer bytes) noexcept {
   // A staged message takes the way that its pinned copy would take by itself.
   const bool staged = transfer.path == Path::staged && !shm_is_faster(bytes.bytes);
   if (transfer.path == Path::ucx || staged) return send_elsewhere(transfer);
-  if (bytes.bytes <= kEagerBytes) {
+  if (bytes.bytes == 0 || (bytes.bytes <= kEagerBytes && host_accessible(bytes.kind))) {
     transfer.link.stage = LinkStage::sending_eager;
     return pump_.send(transfer) ? Status::ok : Status::in_progress;
   }
@@ -44,12 +45,51 @@ Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
     endpoint_.note_truncated(transfer.number);
     return Status::truncated;
   }
-  if (!landing.host) {
-    if (transfer.path == Path::shm) endpoint_.rerouted(transfer, Path::ucx);
+  if (landing.place == LinkMessage::Place::host) return start_to_host(transfer, landing);
+  void* target = landing.place == LinkMessage::Place::mapped
+                     ? pump_.mappings().mapped(landing.buffer_id, landing.offset)
+                     : nullptr;
+  // From pageable host memory the device's copy would make the caller wait: the network is asked first.
+  const bool by_device =
+      target != nullptr && (!host_accessible(transfer.link.bytes.kind) || !endpoint_.network_takes_device_of_peer());
+  if (by_device) return start_copy(transfer, target);
+  endpoint_.rerouted(transfer, Path::ucx);
+  return send_elsewhere(transfer);
+}
+
+/// The receiver's memory is the host's: pieces of a host source, and of device memory what the network takes.
+Status LinkSender::start_to_host(Transfer& transfer, const Landing& landing) noexcept {
+  if (host_accessible(transfer.link.bytes.kind)) {
+    transfer.link.stage = LinkStage::sending_pieces;
+    return pump_.send(transfer) ? Status::ok : Status::in_progress;
+  }
+  if (endpoint_.network_takes_device_of_peer()) {
+    endpoint_.rerouted(transfer, Path::ucx);
     return send_elsewhere(transfer);
   }
-  transfer.link.stage = LinkStage::sending_pieces;
-  return pump_.send(transfer) ? Status::ok : Status::in_progress;
+  remember(landing);  // for the copy in host memory, which comes here again
+  transfer.link.stage = LinkStage::none;
+  endpoint_.rerouted(transfer, Path::staged);
+  return endpoint_.stage_out(transfer);
+}
+
+Status LinkSender::start_copy(Transfer& transfer, void* target) noexcept {
+  endpoint_.rerouted(transfer, Path::copy_engine);
+  transfer.link.stage = LinkStage::copying;
+  const Status status =
+      endpoint_.table().stager().start(Stager::Direction::peer, target, transfer.link.bytes.data,
+                                       static_cast<std::size_t>(transfer.link.bytes.bytes), transfer.copy);
+  if (status == Status::ok) return Status::in_progress;
+  transfer.link.stage = LinkStage::none;
+  pump_.control(endpoint_.link_message(Kind::failed, transfer));
+  return status;
+}
+
+void LinkSender::copied(Transfer& transfer, Status status) noexcept {
+  transfer.link.stage = LinkStage::none;
+  pump_.control(endpoint_.link_message(status == Status::ok ? Kind::landed : Kind::failed, transfer));
+  transfer.wire.status = status;
+  endpoint_.carried(transfer);
 }
 
 Status LinkSender::send_elsewhere(Transfer& transfer) noexcept {
@@ -63,7 +103,7 @@ Status LinkSender::send_elsewhere(Transfer& transfer) noexcept {
 }
 
 void LinkSender::on_landing(const LinkMessage& message) noexcept {
-  const Landing landing{message.number, message.bytes, message.host_landing};
+  const Landing landing{message.number, message.bytes, message.place, message.buffer_id, message.offset};
   for (Transfer* transfer = asking_.front(); transfer != nullptr; transfer = asking_.next(*transfer)) {
     if (transfer->number != landing.number) continue;
     asking_.remove(*transfer);
@@ -74,6 +114,10 @@ void LinkSender::on_landing(const LinkMessage& message) noexcept {
     return;
   }
   if (endpoint_.has_sent(landing.number)) return;  // it went without waiting
+  remember(landing);
+}
+
+void LinkSender::remember(const Landing& landing) noexcept {
   try {
     landings_.push_back(landing);
   } catch (const std::bad_alloc&) {

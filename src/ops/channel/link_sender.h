@@ -17,6 +17,8 @@ class LinkSender {
   Status send(Transfer& transfer, ConstBuffer bytes) noexcept;
   void on_landing(const LinkMessage& message) noexcept;
   void on_retract(const LinkMessage& message) noexcept;
+  /// The device has written a message into its mapped landing, or failed to.
+  void copied(Transfer& transfer, Status status) noexcept;
   /// Gives a pending send up because the peer is lost or refused. False if it is with the network, not here.
   bool withdraw(Transfer& transfer) noexcept;
 
@@ -25,11 +27,16 @@ class LinkSender {
   struct Landing {
     std::uint64_t number = 0;
     std::uint64_t bytes = 0;
-    bool host = true;
+    LinkMessage::Place place = LinkMessage::Place::host;
+    std::uint64_t buffer_id = 0;
+    std::uint64_t offset = 0;
   };
 
   std::optional<Landing> take_landing(std::uint64_t number) noexcept;
   Status start(Transfer& transfer, const Landing& landing) noexcept;
+  Status start_to_host(Transfer& transfer, const Landing& landing) noexcept;
+  Status start_copy(Transfer& transfer, void* target) noexcept;
+  void remember(const Landing& landing) noexcept;
   Status send_elsewhere(Transfer& transfer) noexcept;
 
   ChannelEndpoint& endpoint_;

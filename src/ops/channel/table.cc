@@ -135,6 +135,10 @@ void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcep
   LinkMessage message;
   std::memcpy(&message, record.header, sizeof(message));
   try {
+    if (message.kind == LinkMessage::Kind::exported) {
+      table.pump(table.engine_.linked_peer(record.rank)).mappings().on_exported(record.payload);
+      return;
+    }
     ChannelEndpoint& endpoint = table.end_for(message, record.rank);
     if (endpoint.peer().rank.value == record.rank) {
       endpoint.on_link(message, record.payload);

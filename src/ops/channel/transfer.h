@@ -22,6 +22,7 @@ enum class LinkStage : std::uint8_t {
   sending_eager,   ///< Waits for room.
   sending_pieces,  ///< Has a landing.
   asking,          ///< Waits for a landing.
+  copying,         ///< The device writes into the mapped landing.
   posted,          ///< A receive that the sender need not know of.
   announced,       ///< A receive that the sender knows of.
   retracting,      ///< The sender was asked to forget it.

@@ -305,27 +305,135 @@ TEST(LinkedChannel, small_host_messages_reach_device_memory_whichever_comes_firs
 }
 
 TEST(LinkedChannel, a_withdrawn_receive_of_a_message_over_the_network_gives_its_turn_to_the_next) {
-  JobOptions options = linked(GpuChoice::emulated);
-  options.network_takes_device = true;
+  JobOptions options = linked();
+  options.runtime.path = Path::automatic;
   options.network.delay_max = 50;
   Pair pair(options);
-  const auto sent = pattern(5000, 8);
-  Memory source = pair.job.rank(0).allocate(MemoryKind::emulated, sent.size());
-  Memory landing = pair.job.rank(1).allocate(MemoryKind::emulated, sent.size());
-  pair.job.rank(0).copy(source, std::span(sent));
-  Operation withdrawn = pair.right.recv(landing);
-  Operation send = pair.left.send(source);
+  const auto sent = pattern(100'000, 8);
+  ASSERT_EQ(*pair.left.path_of(MemoryKind::host, sent.size()), Path::ucx);
+  std::vector<std::byte> landing(sent.size());
+  Operation withdrawn = pair.right.recv(std::span(landing));
+  Operation send = pair.left.send(std::span(sent));
   pair.run(1, 1);  // word of it is here, the message is not
   withdrawn.op().cancel();
-  const OpResult first = pair.outcome(withdrawn);
-  if (first.status == Status::canceled) {
-    Operation next = pair.right.recv(landing);
-    ASSERT_TRUE(pair.outcome(next).ok());
+  EXPECT_EQ(pair.outcome(withdrawn).status, Status::canceled) << "the case was not met";
+  Operation next = pair.right.recv(std::span(landing));
+  ASSERT_TRUE(pair.outcome(next).ok());
+  EXPECT_EQ(landing, sent);
+}
+
+// Device memory that the peer has mapped
+// ---------------------------------------------------------------------------------------------------
+
+struct MappedPair : Pair {
+  MappedPair() : Pair(linked(GpuChoice::emulated)) {}
+  Memory filled(int rank, const std::vector<std::byte>& bytes) {
+    Memory memory = job.rank(rank).allocate(MemoryKind::emulated, bytes.size());
+    job.rank(rank).copy(memory, std::span(bytes));
+    return memory;
   }
-  std::vector<std::byte> got(sent.size());
+  std::vector<std::byte> contents(int rank, const Memory& memory) {
+    std::vector<std::byte> bytes(memory.bytes());
+    job.rank(rank).copy(std::span(bytes), memory);
+    return bytes;
+  }
+};
+
+TEST(MappedChannel, device_memory_goes_by_the_copy_engine_whichever_side_comes_first) {
+  MappedPair pair;
+  ASSERT_EQ(*pair.left.path_of(MemoryKind::emulated, 8), Path::copy_engine);
+  for (const bool receive_first : {true, false}) {
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{9000}, kLarge}) {
+      const auto sent = pattern(bytes, 6);
+      Memory source = pair.filled(0, sent);
+      Memory landing = pair.job.rank(1).allocate(MemoryKind::emulated, bytes);
+      std::unique_ptr<Operation> receive;
+      if (receive_first) receive.reset(new Operation(pair.right.recv(landing)));
+      pair.job.run(5);
+      Operation send = pair.left.send(source, Moment::delivered);
+      pair.job.run(5);
+      if (!receive_first) receive.reset(new Operation(pair.right.recv(landing)));
+      ASSERT_TRUE(pair.outcome(*receive).ok());
+      EXPECT_EQ(receive->result().bytes, bytes);
+      EXPECT_TRUE(pair.outcome(send).ok());
+      EXPECT_EQ(pair.contents(1, landing), sent);
+    }
+  }
+}
+
+TEST(MappedChannel, parts_of_one_allocation_land_where_they_belong) {
+  MappedPair pair;
+  constexpr std::size_t kParts = 100;
+  const auto sent = pattern(kParts * 1000, 7);
+  Memory source = pair.filled(0, sent);
+  Memory landing = pair.job.rank(1).allocate(MemoryKind::emulated, sent.size());
+  std::vector<std::unique_ptr<Operation>> operations;
+  for (std::size_t part = 0; part < kParts; ++part) {
+    operations.emplace_back(new Operation(pair.right.recv(landing.part(part * 1000, 1000))));
+  }
+  for (std::size_t part = 0; part < kParts; ++part) {
+    operations.emplace_back(new Operation(pair.left.send(source.part(part * 1000, 1000))));
+  }
+  for (const auto& operation : operations) ASSERT_TRUE(pair.outcome(*operation).ok());
+  EXPECT_EQ(pair.contents(1, landing), sent);
+}
+
+TEST(MappedChannel, memory_allocated_again_at_the_same_address_is_mapped_again) {
+  MappedPair pair;
+  for (unsigned round = 0; round < 20; ++round) {
+    const auto sent = pattern(5000 + round, round);
+    Memory source = pair.filled(0, sent);
+    Memory landing = pair.job.rank(1).allocate(MemoryKind::emulated, sent.size());
+    Operation receive = pair.right.recv(landing);
+    Operation send = pair.left.send(source);
+    ASSERT_TRUE(pair.outcome(receive).ok());
+    ASSERT_TRUE(pair.outcome(send).ok());
+    EXPECT_EQ(pair.contents(1, landing), sent) << round;
+  }
+}
+
+TEST(MappedChannel, a_long_message_is_truncated_and_both_ends_know_it) {
+  MappedPair pair;
+  Memory source = pair.filled(0, pattern(5000, 1));
+  Memory landing = pair.job.rank(1).allocate(MemoryKind::emulated, 4999);
+  Operation receive = pair.right.recv(landing);
+  pair.job.run(5);
+  Operation send = pair.left.send(source);
+  EXPECT_EQ(pair.outcome(receive).status, Status::truncated);
+  EXPECT_EQ(pair.outcome(send).status, Status::truncated);
+}
+
+TEST(MappedChannel, a_cancelled_receive_gives_its_turn_to_the_next) {
+  MappedPair pair;
+  const auto sent = pattern(5000, 3);
+  Memory source = pair.filled(0, sent);
+  Memory first = pair.job.rank(1).allocate(MemoryKind::emulated, 5000);
+  Memory second = pair.job.rank(1).allocate(MemoryKind::emulated, 5000);
+  Operation withdrawn = pair.right.recv(first);
+  pair.job.run(5);
+  withdrawn.op().cancel();
+  EXPECT_EQ(pair.outcome(withdrawn).status, Status::canceled);
+  Operation receive = pair.right.recv(second);
+  Operation send = pair.left.send(source);
+  EXPECT_TRUE(pair.outcome(receive).ok());
+  EXPECT_EQ(pair.contents(1, second), sent);
+}
+
+TEST(MappedChannel, path_staged_forced_goes_through_the_host) {
+  JobOptions options = linked(GpuChoice::emulated);
+  options.runtime.path = Path::staged;
+  Pair pair(options);
+  EXPECT_EQ(*pair.left.path_of(MemoryKind::emulated, 8), Path::staged);
+  const auto sent = pattern(kLarge, 3);
+  Memory source = pair.job.rank(0).allocate(MemoryKind::emulated, kLarge);
+  Memory landing = pair.job.rank(1).allocate(MemoryKind::emulated, kLarge);
+  pair.job.rank(0).copy(source, std::span(sent));
+  Operation receive = pair.right.recv(landing);
+  Operation send = pair.left.send(source);
+  ASSERT_TRUE(pair.outcome(receive).ok());
+  std::vector<std::byte> got(kLarge);
   pair.job.rank(1).copy(std::span(got), landing);
   EXPECT_EQ(got, sent);
-  EXPECT_EQ(first.status, Status::canceled) << "the case was not met";
 }
 
 }  // namespace

@@ -16,8 +16,9 @@ struct Case {
 };
 
 TEST(PathChoice, table) {
-  const auto query = [](MemoryKind kind, bool wire, bool shm, Path forced, std::size_t bytes = 4096) {
-    return PathQuery{kind, bytes, Locality::same_host, wire, shm, forced};
+  const auto query = [](MemoryKind kind, bool wire, bool shm, Path forced, std::size_t bytes = 4096,
+                        bool maps = false) {
+    return PathQuery{kind, bytes, Locality::same_host, wire, shm, maps, forced};
   };
   const std::vector<Case> cases = {
       {"host over the network", query(MemoryKind::host, true, false, Path::automatic), Path::ucx, Status::ok},
@@ -32,6 +33,18 @@ TEST(PathChoice, table) {
       {"medium host, forced", query(MemoryKind::host, true, true, Path::shm, 65536), Path::shm, Status::ok},
       {"cuda over the network", query(MemoryKind::cuda, true, true, Path::automatic), Path::ucx, Status::ok},
       {"cuda that the network does not take", query(MemoryKind::cuda, false, true, Path::automatic), Path::staged,
+       Status::ok},
+      {"cuda that the peer maps", query(MemoryKind::cuda, true, true, Path::automatic, 4096, true), Path::copy_engine,
+       Status::ok},
+      {"host beside a device that the peer maps", query(MemoryKind::host, true, true, Path::automatic, 4096, true),
+       Path::shm, Status::ok},
+      {"mapped memory on demand", query(MemoryKind::cuda, true, true, Path::copy_engine, 4096, true), Path::copy_engine,
+       Status::ok},
+      {"copy engine without a mapping", query(MemoryKind::cuda, true, true, Path::copy_engine), Path::copy_engine,
+       Status::not_supported},
+      {"copy engine for host memory", query(MemoryKind::host, true, true, Path::copy_engine, 4096, true),
+       Path::copy_engine, Status::not_supported},
+      {"ucx on demand although mapped", query(MemoryKind::cuda, true, true, Path::ucx, 4096, true), Path::ucx,
        Status::ok},
       {"emulated", query(MemoryKind::emulated, false, false, Path::automatic), Path::staged, Status::ok},
       {"staged on demand", query(MemoryKind::cuda, true, false, Path::staged), Path::staged, Status::ok},

@@ -1,0 +1,74 @@
+#include "ops/channel/link_mappings.h"
+
+#include <cstring>
+#include <new>
+
+#include "base/log.h"
+#include "core/link_services.h"
+
+namespace brant {
+
+LinkMappings::~LinkMappings() {
+  for (const auto& [id, base] : imported_) {
+    if (base != nullptr) static_cast<void>(engine_.device().close_import(base));
+  }
+}
+
+void LinkMappings::describe(const Buffer& landing, LinkMessage& message) noexcept {
+  message.place = LinkMessage::Place::other;
+  const Result<port::PointerInfo> info = engine_.device().query(landing.data);
+  if (!info || !export_once(*info)) return;
+  message.place = LinkMessage::Place::mapped;
+  message.buffer_id = info->buffer_id;
+  message.offset =
+      static_cast<std::uint64_t>(static_cast<const std::byte*>(landing.data) - static_cast<std::byte*>(info->base));
+}
+
+bool LinkMappings::export_once(const port::PointerInfo& info) noexcept {
+  if (exported_.contains(info.buffer_id)) return true;
+  if (exported_.size() >= kMappingsMax) return false;
+  const Result<port::ExportRecord> record = engine_.device().export_allocation(info.base);
+  if (!record) return false;
+  try {
+    exported_.insert(info.buffer_id);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  LinkMessage message;
+  message.kind = LinkMessage::Kind::exported;
+  // No room now: this landing goes over the network, and a later one tries again.
+  const bool told = peer_.link->post(link_service::kChannel, std::as_bytes(std::span(&message, 1)),
+                                     std::as_bytes(std::span(&*record, 1)));
+  if (!told) exported_.erase(info.buffer_id);
+  if (exported_.size() == kMappingsMax) {
+    log::warn(
+        "rank {} has mapped {} allocations of this process: further ones go over the network. Use fewer and larger "
+        "allocations",
+        peer_.rank.value, kMappingsMax);
+  }
+  return told;
+}
+
+void LinkMappings::on_exported(std::span<const std::byte> packed) noexcept {
+  port::ExportRecord record;
+  if (packed.size() != sizeof(record) || imported_.size() >= kMappingsMax) return;
+  std::memcpy(static_cast<void*>(&record), packed.data(), sizeof(record));
+  const Result<void*> base = engine_.device().import_allocation(record);
+  if (!base) {
+    log::info("{} bytes of device memory of rank {} cannot be mapped: {}; they go over the network", record.bytes,
+              peer_.rank.value, status_text(base.status()));
+  }
+  try {
+    imported_[record.buffer_id] = base.ok() ? *base : nullptr;
+  } catch (const std::bad_alloc&) {
+    if (base.ok()) static_cast<void>(engine_.device().close_import(*base));
+  }
+}
+
+void* LinkMappings::mapped(std::uint64_t buffer_id, std::uint64_t offset) const noexcept {
+  const auto found = imported_.find(buffer_id);
+  if (found == imported_.end() || found->second == nullptr) return nullptr;
+  return static_cast<std::byte*>(found->second) + offset;
+}
+
+}  // namespace brant

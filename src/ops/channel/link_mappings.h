@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/engine.h"
+#include "ops/channel/link_message.h"
+
+namespace brant {
+
+/// Device memory that this process and one peer have mapped of each other: each allocation is exported and mapped once,
+/// and known by the driver's buffer id, so that memory freed and allocated again at the same address is another one.
+///
+/// Bounded: kMappingsMax allocations in each direction, the others go over the network. Mappings are closed when this
+/// goes; the driver keeps freed memory alive until then.
+class LinkMappings {
+ public:
+  static constexpr std::size_t kMappingsMax = 1024;
+
+  LinkMappings(Engine& engine, Peer& peer) noexcept : engine_(engine), peer_(peer) {}
+  LinkMappings(const LinkMappings&) = delete;
+  LinkMappings& operator=(const LinkMappings&) = delete;
+  ~LinkMappings();
+
+  /// Fills in where a landing is, after having told the peer how to map its allocation.
+  void describe(const Buffer& landing, LinkMessage& message) noexcept;
+  /// The peer told how to map an allocation.
+  void on_exported(std::span<const std::byte> record) noexcept;
+  /// This process's address of a landing of the peer, or null if it could not be mapped.
+  [[nodiscard]] void* mapped(std::uint64_t buffer_id, std::uint64_t offset) const noexcept;
+
+ private:
+  bool export_once(const port::PointerInfo& info) noexcept;
+
+  Engine& engine_;
+  Peer& peer_;
+  std::unordered_set<std::uint64_t> exported_;
+  std::unordered_map<std::uint64_t, void*> imported_;  ///< Start of the allocation; null: cannot be mapped.
+};
+
+}  // namespace brant
