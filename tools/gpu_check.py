@@ -356,8 +356,9 @@ def bench(check: Check, name: str, group: str, kind: str, *options: str, **more)
 def check_steps(check: Check) -> list[Step]:
     steps = []
     some = ["--check", "--iterations", "10", "--warmup", "1", "--sizes", "1,8,4097,64K,1M,16M"]
+    cuda = [("cuda", path) for path in ("copy_engine", "ucx", "staged")]
     for kind in ("latency", "bandwidth"):
-        for memory, path in (("cuda", "copy_engine"), ("cuda", "ucx"), ("cuda", "staged"), ("cuda-managed", "auto"), ("pinned", "auto")):
+        for memory, path in (*cuda, ("cuda-managed", "auto"), ("pinned", "auto")):
             name = f"check {kind} {memory} {path}"
             steps.append(
                 bench(check, name, "check", kind, "--memory", memory, "--path", path, *some, gpus=2, timeout_s=50)
@@ -368,8 +369,9 @@ def check_steps(check: Check) -> list[Step]:
 def bench_steps(check: Check) -> list[Step]:
     sizes = ["--sizes", TARGETS] if check.quick else ["--max", "16M"]
     steps = []
+    rival = ["--peer", "ucx"]
     for kind in ("latency", "bandwidth"):
-        for path, more in (("copy_engine", ["--peer", "ucx"]), ("ucx", ["--peer", "ucx"]), ("staged", []), ("auto", [])):
+        for path, more in (("copy_engine", rival), ("ucx", rival), ("staged", []), ("auto", [])):
             options = ["--memory", "cuda", "--path", path, *more, *sizes]
             steps.append(bench(check, f"{kind} cuda {path}", kind, kind, *options, gpus=2, timeout_s=80))
         tool = [check.program("ucx_perftest"), "tag_lat" if kind == "latency" else "tag_bw", "cuda"]
@@ -451,14 +453,15 @@ def ratio_lines(rows: list[dict]) -> list[str]:
         return row["gb_s"] if field == "gb_s" else row["us"]["p50"]
 
     lines = []
-    for size, wanted in ((8, 1.3), (MIB, 8), (16 * MIB, 20)):
-        staged, direct = (value("latency", path, size, None, "us") for path in ("staged", "ucx"))
-        if staged and direct:
-            lines.append(f"latency {short(size)}: staged / ucx = {staged / direct:.2f} (wanted {wanted})")
-    for size in (65536, MIB, 16 * MIB):
-        staged, direct = (value("bandwidth", path, size, None, "gb_s") for path in ("staged", "ucx"))
-        if staged and direct:
-            lines.append(f"bandwidth {short(size)}: ucx / staged = {direct / staged:.2f} (wanted 10)")
+    for path in ("copy_engine", "ucx"):
+        for size, wanted in ((8, 1.3), (MIB, 8), (16 * MIB, 20)):
+            staged, direct = (value("latency", each, size, None, "us") for each in ("staged", path))
+            if staged and direct:
+                lines.append(f"latency {short(size)}: staged / {path} = {staged / direct:.2f} (wanted {wanted})")
+        for size in (65536, MIB, 16 * MIB):
+            staged, direct = (value("bandwidth", each, size, None, "gb_s") for each in ("staged", path))
+            if staged and direct:
+                lines.append(f"bandwidth {short(size)}: {path} / staged = {direct / staged:.2f} (wanted 10)")
     for size in (8, 65536, MIB):
         ours, perf = value("latency", "ucx", size, None, "us"), value("latency", "ucx", size, "ucx_perftest", "us")
         if ours and perf:

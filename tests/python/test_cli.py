@@ -79,7 +79,8 @@ def test_the_table_has_a_line_per_size() -> None:
         ("host", "ucx", "ucx"),
         ("host", "staged", "staged"),
         ("pinned", "auto", "ucx|shm"),
-        ("emulated", "auto", "staged"),
+        ("emulated", "auto", "copy_engine"),
+        ("emulated", "copy_engine", "copy_engine"),
         ("emulated", "staged", "staged"),
     ],
 )
@@ -172,7 +173,7 @@ def test_info_tells_versions_kinds_and_paths() -> None:
     info = json.loads(brant("info", "--json").stdout)
     assert list(info) == ["brant", "host", "cpu", "cores", "launcher", "ucx", "cuda", "kinds", "paths"]
     assert info["cores"] >= 1 and {"host", "pinned", "emulated"} <= set(info["kinds"])
-    assert {path["name"] for path in info["paths"]} == {"ucx", "shm", "staged"}
+    assert {path["name"] for path in info["paths"]} == {"ucx", "shm", "copy_engine", "staged"}
     assert info["ucx"]["version"] and "host" in info["ucx"]["kinds"]
     assert any(name.startswith("tcp") for name in info["ucx"]["transports"]) or info["ucx"]["transports_reason"]
     assert info["cuda"]["gpus"] or info["cuda"]["reason"], "no GPU comes with the reason"

@@ -51,8 +51,9 @@ def test_failures_are_told_and_the_rest_goes_on(bundle: pathlib.Path, tmp_path: 
     assert verdicts["doctor"]["result"] == "failed (1)"
     assert verdicts["latency cuda ucx"]["result"] == "skipped"
     assert verdicts["latency cuda ucx"]["figure"] == "needs 2 GPUs, found 1"
-    assert verdicts["latency host auto"]["result"] == "failed (3)" and verdicts["latency host auto"]["figure"] == "broken"
-    assert "=== latency host\n$ " in (out / "log.txt").read_text() and "\nbroken\n" in (out / "log.txt").read_text()
+    host = verdicts["latency host auto"]
+    assert host["result"] == "failed (3)" and host["figure"] == "broken"
+    assert "=== latency host auto\n$ " in (out / "log.txt").read_text() and "\nbroken\n" in (out / "log.txt").read_text()
     assert "1 ok, 3 failed" in done.stdout.splitlines()[-1]
 
 

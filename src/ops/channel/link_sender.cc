@@ -76,13 +76,9 @@ Status LinkSender::start_to_host(Transfer& transfer, const Landing& landing) noe
 Status LinkSender::start_copy(Transfer& transfer, void* target) noexcept {
   endpoint_.rerouted(transfer, Path::copy_engine);
   transfer.link.stage = LinkStage::copying;
-  const Status status =
-      endpoint_.table().stager().start(Stager::Direction::peer, target, transfer.link.bytes.data,
-                                       static_cast<std::size_t>(transfer.link.bytes.bytes), transfer.copy);
-  if (status == Status::ok) return Status::in_progress;
-  transfer.link.stage = LinkStage::none;
-  pump_.control(endpoint_.link_message(Kind::failed, transfer));
-  return status;
+  const ConstBuffer& bytes = transfer.link.bytes;
+  endpoint_.table().peer_copier().start(target, bytes.data, static_cast<std::size_t>(bytes.bytes), transfer.copy);
+  return Status::in_progress;
 }
 
 void LinkSender::copied(Transfer& transfer, Status status) noexcept {

@@ -19,16 +19,11 @@ Result<port::Event*> Stager::take_event() noexcept {
   return event;
 }
 
-Stager::Lane& Stager::lane_for(Direction direction) noexcept {
-  if (direction != Direction::peer) return lanes_[static_cast<unsigned>(direction)];
-  return lanes_[2 + next_peer_lane_++ % kPeerLanes];
-}
-
 Status Stager::start(Direction direction, void* destination, const void* source, std::size_t bytes,
                      StageCopy& copy) noexcept {
   port::Streams* streams = engine_.device().streams();
   if (streams == nullptr) return Status::not_supported;
-  Lane& lane = lane_for(direction);
+  Lane& lane = lanes_[direction == Direction::out ? 0 : 1];
   if (lane.stream == nullptr) {
     const Result<port::Stream*> stream = streams->create_stream();
     if (!stream) return stream.status();
@@ -65,8 +60,7 @@ unsigned Stager::poll_lane(Lane& lane) noexcept {
 }
 
 unsigned Stager::poll() noexcept {
-  unsigned ended = 0;
-  for (Lane& lane : lanes_) ended += lane.copies.empty() ? 0 : poll_lane(lane);
+  const unsigned ended = poll_lane(lanes_[0]) + poll_lane(lanes_[1]);
   if (under_way_ == 0) engine_.detach(static_cast<Poller&>(*this));
   return ended;
 }

@@ -11,22 +11,23 @@ namespace brant {
 struct StageCopy {
   ListHook<StageCopy> hook;
   port::Event* event = nullptr;
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::size_t bytes = 0;
   void (*done)(StageCopy& self, Status status) noexcept = nullptr;
 };
 
-/// Copies by the device that nobody waits for. Out and in have a stream each, so that neither waits behind the other;
-/// copies into the memory of peers have several, which work side by side.
+/// The two copy directions of the staged path: one stream each, so that a copy out never waits behind a copy in.
 class Stager final : private Poller {
  public:
   explicit Stager(Engine& engine) noexcept : engine_(engine), buffers_(engine.device()) {}
   ~Stager();
 
-  enum class Direction : std::uint8_t { out, in, peer };
+  enum class Direction { out, in };
 
   [[nodiscard]] StagePool& buffers() noexcept { return buffers_; }
 
-  /// Starts a copy; `copy.done` runs from a later progress. Never waits. Copies of direction `peer` may overtake one
-  /// another.
+  /// Starts a copy; `copy.done` runs from a later progress. Never waits.
   Status start(Direction direction, void* destination, const void* source, std::size_t bytes, StageCopy& copy) noexcept;
 
  private:
@@ -37,15 +38,11 @@ class Stager final : private Poller {
 
   unsigned poll() noexcept override;
   unsigned poll_lane(Lane& lane) noexcept;
-  Lane& lane_for(Direction direction) noexcept;
   Result<port::Event*> take_event() noexcept;
 
   Engine& engine_;
   StagePool buffers_;
-  static constexpr unsigned kPeerLanes = 4;
-
-  Lane lanes_[2 + kPeerLanes];
-  unsigned next_peer_lane_ = 0;
+  Lane lanes_[2];
   unsigned under_way_ = 0;
   std::vector<port::Event*> events_;
 };

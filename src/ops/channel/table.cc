@@ -10,7 +10,7 @@
 
 namespace brant {
 
-ChannelTable::ChannelTable(Engine& engine) : engine_(engine), stager_(engine) {
+ChannelTable::ChannelTable(Engine& engine) : engine_(engine), peer_copier_(engine), stager_(engine) {
   engine.claim_am(am_id::kChannelControl, &ChannelTable::on_control, this);
   engine.claim_link(link_service::kChannel, &ChannelTable::on_record, this);
 }

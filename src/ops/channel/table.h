@@ -5,6 +5,7 @@
 
 #include "base/object_pool.h"
 #include "ops/channel/endpoint.h"
+#include "ops/channel/peer_copier.h"
 
 namespace brant {
 
@@ -17,6 +18,7 @@ class ChannelTable final : public Service {
 
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] Stager& stager() noexcept { return stager_; }
+  [[nodiscard]] PeerCopier& peer_copier() noexcept { return peer_copier_; }
   [[nodiscard]] ObjectPool<Transfer>& transfers() noexcept { return transfers_; }
   [[nodiscard]] ObjectPool<Arrival>& arrivals() noexcept { return arrivals_; }
   /// What waits for room on the link to a peer, which must have one. Throws only if memory is exhausted.
@@ -53,6 +55,7 @@ class ChannelTable final : public Service {
   ObjectPool<Transfer> transfers_{kTransfersMax};
   ObjectPool<Arrival> arrivals_{LinkReceiver::kArrivalsMax};
   ObjectPool<ControlSend> control_sends_{kTransfersMax};
+  PeerCopier peer_copier_;                                             // the same
   Stager stager_;                                                      // after the records: its last copies lie in them
   std::unordered_map<std::int32_t, std::unique_ptr<LinkPump>> pumps_;  ///< By rank.
   std::unordered_map<std::uint64_t, std::unique_ptr<ChannelEndpoint>> endpoints_;
