@@ -7,6 +7,28 @@
 namespace brant::test {
 namespace {
 
+/// A device whose exports no peer can map.
+class UnmappableDevice final : public port::Device {
+ public:
+  explicit UnmappableDevice(std::unique_ptr<port::Device> inner) : inner_(std::move(inner)) {}
+  [[nodiscard]] const port::DeviceCapabilities& capabilities() const noexcept override {
+    return inner_->capabilities();
+  }
+  Result<void*> allocate(MemoryKind kind, std::size_t bytes) noexcept override { return inner_->allocate(kind, bytes); }
+  Status free(void* pointer) noexcept override { return inner_->free(pointer); }
+  Result<port::PointerInfo> query(const void* pointer) noexcept override { return inner_->query(pointer); }
+  Result<port::ExportRecord> export_allocation(const void* pointer) noexcept override {
+    return inner_->export_allocation(pointer);
+  }
+  Result<void*> import_allocation(const port::ExportRecord&) noexcept override { return Status::not_supported; }
+  Status close_import(void*) noexcept override { return Status::not_found; }
+  port::Streams* streams() noexcept override { return inner_->streams(); }
+  port::Kernels* kernels() noexcept override { return inner_->kernels(); }
+
+ private:
+  std::unique_ptr<port::Device> inner_;
+};
+
 std::unique_ptr<port::Device> make_device(GpuChoice gpu) {
   port::DeviceRequest request;
   request.gpu = gpu == GpuChoice::emulated ? port::DeviceRequest::Gpu::emulated : port::DeviceRequest::Gpu::none;
@@ -21,6 +43,7 @@ InProcessJob::InProcessJob(const JobOptions& options) : network_(options.network
     port::Adapters adapters;
     adapters.boot = std::make_unique<SharedBoot>(values, rank, options.ranks);
     adapters.device = make_device(options.gpu);
+    if (options.mapping_fails) adapters.device = std::make_unique<UnmappableDevice>(std::move(adapters.device));
     adapters.wire = network_.open_wire();
     if (options.network_takes_device) {
       adapters.wire = make_emulated_taking(std::move(adapters.wire), *adapters.device);

@@ -55,6 +55,7 @@ struct JobOptions {
   /// run with and without (BRANT_TEST_LINKS=1).
   bool links = env_bool("BRANT_TEST_LINKS", false);
   bool network_takes_device = false;  ///< As UCX takes GPU memory; for the emulated device.
+  bool mapping_fails = false;         ///< Exported device memory cannot be mapped, as without a path between two GPUs.
   /// Wraps a rank's wire, for faults; then there are no links, past which the faults would go unnoticed.
   std::function<std::unique_ptr<port::Wire>(int rank, std::unique_ptr<port::Wire>)> wrap;
 };

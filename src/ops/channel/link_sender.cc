@@ -53,8 +53,19 @@ Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
   const bool by_device =
       target != nullptr && (!host_accessible(transfer.link.bytes.kind) || !endpoint_.network_takes_device_of_peer());
   if (by_device) return start_copy(transfer, target);
-  endpoint_.rerouted(transfer, Path::ucx);
-  return send_elsewhere(transfer);
+  return send_over_network(transfer, landing);
+}
+
+/// Memory that the network does not take is copied to the host first.
+Status LinkSender::send_over_network(Transfer& transfer, const Landing& landing) noexcept {
+  if (endpoint_.network_takes(transfer.link.bytes.kind)) {
+    if (transfer.path != Path::staged) endpoint_.rerouted(transfer, Path::ucx);
+    return send_elsewhere(transfer);
+  }
+  remember(landing);  // for the copy, which comes here again
+  transfer.link.stage = LinkStage::none;
+  endpoint_.rerouted(transfer, Path::staged);
+  return endpoint_.stage_out(transfer);
 }
 
 /// The receiver's memory is the host's: pieces of a host source, and of device memory what the network takes.
@@ -63,14 +74,7 @@ Status LinkSender::start_to_host(Transfer& transfer, const Landing& landing) noe
     transfer.link.stage = LinkStage::sending_pieces;
     return pump_.send(transfer) ? Status::ok : Status::in_progress;
   }
-  if (endpoint_.network_takes_device_of_peer()) {
-    endpoint_.rerouted(transfer, Path::ucx);
-    return send_elsewhere(transfer);
-  }
-  remember(landing);  // for the copy in host memory, which comes here again
-  transfer.link.stage = LinkStage::none;
-  endpoint_.rerouted(transfer, Path::staged);
-  return endpoint_.stage_out(transfer);
+  return send_over_network(transfer, landing);
 }
 
 Status LinkSender::start_copy(Transfer& transfer, void* target) noexcept {

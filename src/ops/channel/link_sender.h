@@ -35,6 +35,7 @@ class LinkSender {
   std::optional<Landing> take_landing(std::uint64_t number) noexcept;
   Status start(Transfer& transfer, const Landing& landing) noexcept;
   Status start_to_host(Transfer& transfer, const Landing& landing) noexcept;
+  Status send_over_network(Transfer& transfer, const Landing& landing) noexcept;
   Status start_copy(Transfer& transfer, void* target) noexcept;
   void remember(const Landing& landing) noexcept;
   Status send_elsewhere(Transfer& transfer) noexcept;

@@ -419,6 +419,34 @@ TEST(MappedChannel, a_cancelled_receive_gives_its_turn_to_the_next) {
   EXPECT_EQ(pair.contents(1, second), sent);
 }
 
+TEST(MappedChannel, what_cannot_be_mapped_goes_over_the_network_or_through_the_host) {
+  for (const bool network_takes : {true, false}) {
+    JobOptions options = linked(GpuChoice::emulated);
+    options.mapping_fails = true;
+    options.network_takes_device = network_takes;
+    Pair pair(options);
+    for (const bool receive_first : {true, false}) {
+      for (const std::size_t bytes : {std::size_t{100}, kLarge}) {
+        const auto sent = pattern(bytes, 3);
+        Memory source = pair.job.rank(0).allocate(MemoryKind::emulated, bytes);
+        Memory landing = pair.job.rank(1).allocate(MemoryKind::emulated, bytes);
+        pair.job.rank(0).copy(source, std::span(sent));
+        std::unique_ptr<Operation> receive;
+        if (receive_first) receive.reset(new Operation(pair.right.recv(landing)));
+        pair.job.run(5);
+        Operation send = pair.left.send(source);
+        pair.job.run(5);
+        if (!receive_first) receive.reset(new Operation(pair.right.recv(landing)));
+        ASSERT_TRUE(pair.outcome(*receive).ok()) << network_takes << bytes;
+        EXPECT_TRUE(pair.outcome(send).ok());
+        std::vector<std::byte> got(bytes);
+        pair.job.rank(1).copy(std::span(got), landing);
+        EXPECT_EQ(got, sent);
+      }
+    }
+  }
+}
+
 TEST(MappedChannel, path_staged_forced_goes_through_the_host) {
   JobOptions options = linked(GpuChoice::emulated);
   options.runtime.path = Path::staged;
