@@ -92,50 +92,41 @@ void MessageContender::on_take(std::span<const std::byte>) {
   --left_;
 }
 
-void MessageContender::ping_pong(std::size_t bytes, std::span<double> round_trip_us) {
+/// One batch of either kind: the leader begins every exchange with `begin` and waits for its answer, the other side
+/// answers from its entry methods.
+template <typename Begin>
+void MessageContender::run_batch(std::size_t bytes, std::span<double> samples, Begin&& begin) {
   const PathCounts::Sends before = counts_.now();
   const Buffer source = session_.source(bytes);
   source_ = {static_cast<const std::byte*>(source.data), source.bytes};
-  window_ = 0;
-  left_ = round_trip_us.size();
-  if (!session_.leads()) {
-    run_until_none_left();
-  } else {
+  left_ = samples.size();
+  if (session_.leads()) {
     Clock::time_point last = Clock::now();
-    for (double& sample : round_trip_us) {
+    for (double& sample : samples) {
       answered_ = false;
-      send_bounce();
+      begin();
       while (!answered_ && !chares_.ended()) chares_.progress();
       if (chares_.ended()) throw Error(Status::internal, chares_.failure());
       const Clock::time_point now = Clock::now();
       sample = std::chrono::duration<double, std::micro>(now - std::exchange(last, now)).count();
     }
     left_ = 0;
+  } else {
+    run_until_none_left();
   }
   path_ = counts_.since(before);
 }
 
+void MessageContender::ping_pong(std::size_t bytes, std::span<double> round_trip_us) {
+  window_ = 0;
+  run_batch(bytes, round_trip_us, [&] { send_bounce(); });
+}
+
 void MessageContender::windows(std::size_t bytes, std::size_t window, std::span<double> window_us) {
-  const PathCounts::Sends before = counts_.now();
-  const Buffer source = session_.source(std::max(bytes, kReplyBytes));
-  source_ = {static_cast<const std::byte*>(source.data), source.bytes};
   window_ = window;
-  left_ = window_us.size();
-  if (!session_.leads()) {
-    run_until_none_left();
-  } else {
-    Clock::time_point last = Clock::now();
-    for (double& sample : window_us) {
-      answered_ = false;
-      for (std::size_t i = 0; i < window; ++i) partner_.call<&Pinger::take>(source_.first(bytes));
-      while (!answered_ && !chares_.ended()) chares_.progress();
-      if (chares_.ended()) throw Error(Status::internal, chares_.failure());
-      const Clock::time_point now = Clock::now();
-      sample = std::chrono::duration<double, std::micro>(now - std::exchange(last, now)).count();
-    }
-    left_ = 0;
-  }
-  path_ = counts_.since(before);
+  run_batch(std::max(bytes, kReplyBytes), window_us, [&] {
+    for (std::size_t i = 0; i < window; ++i) partner_.call<&Pinger::take>(source_.first(bytes));
+  });
 }
 
 void MessageContender::check(std::size_t bytes, std::size_t times) {

@@ -42,6 +42,8 @@ class MessageContender final : public Contender {
   void on_take(std::span<const std::byte> payload);
 
  private:
+  template <typename Begin>
+  void run_batch(std::size_t bytes, std::span<double> samples, Begin&& begin);
   void run_until_none_left();
   void send_bounce();
   void look_at(std::span<const std::byte> payload);
