@@ -53,7 +53,7 @@ class Element : private detail::NotBytes {
   void call(As&&... arguments) const {
     using Entry = detail::EntryOf<C, Method>;
     Entry::template check_arguments<As...>();
-    if constexpr (!detail::kIsTask<typename Entry::Traits::Result>) {
+    if constexpr (!detail::kIsTask<typename Entry::Traits::Result> && Entry::Traits::kData == 0) {
       if (options_.inline_when_local && call_inline<Method>(arguments...)) return;
     }
     send<Method>(0, std::forward<As>(arguments)...);
@@ -108,9 +108,7 @@ class Element : private detail::NotBytes {
     const auto open = [&](std::size_t bytes) {
       return detail::open_call(core, target_, Entry::get(), options_, reply, bytes);
     };
-    detail::Outgoing outgoing =
-        detail::PackAs<typename Entry::Traits::Arguments>::pack(open, std::forward<As>(arguments)...);
-    detail::post(core, outgoing);
+    detail::post_call<Entry>(core, open, std::forward<As>(arguments)...);
   }
 
   /// Without packing: the method runs now, on the caller's own arguments (copied where it takes them by value).
