@@ -9,4 +9,5 @@
 #include "brant/chare/device.h"
 #include "brant/chare/element.h"
 #include "brant/chare/index.h"
+#include "brant/chare/open_channel.h"
 #include "brant/chare/placement.h"

@@ -87,6 +87,9 @@ class Element : private detail::NotBytes {
     return target_.collection == other.target_.collection && target_.key == other.target_.key;
   }
 
+  /// For the templates of this folder.
+  [[nodiscard]] const detail::Target& target() const noexcept { return target_; }
+
   void serialize(auto& archive) {
     archive(target_.collection, target_.key);
     if constexpr (std::remove_reference_t<decltype(archive)>::reading) core_ = &archive.chares()->core();

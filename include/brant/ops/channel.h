@@ -59,6 +59,9 @@ class Channel {
   /// kChannelIdMax, unknown rank, id in use), peer_lost.
   static Channel open(Runtime& runtime, Rank peer, ChannelId id, const ChannelOptions& options = {});
 
+  /// The same for the ids above kChannelIdMax: for the layers of brant above this one.
+  static Channel open_reserved(Runtime& runtime, Rank peer, ChannelId id, const ChannelOptions& options = {});
+
   void close() noexcept;
   [[nodiscard]] bool is_open() const noexcept { return endpoint_ != nullptr; }
   [[nodiscard]] Rank peer() const noexcept;

@@ -10,6 +10,7 @@
 
 #include "brant/chare/chares.h"
 #include "brant/chare/detail/core.h"
+#include "models/chare/channel_desk.h"
 #include "models/chare/collection.h"
 #include "models/chare/data_call.h"
 #include "models/chare/envelope.h"
@@ -59,6 +60,8 @@ class Core {
   }
   void post(am::Message& message);
   void drop(am::Message& message) noexcept;
+
+  [[nodiscard]] ChannelDesk& channel_desk() noexcept { return channel_desk_; }
 
   // --- data arguments (running_data.cc)
   [[nodiscard]] DataLanes& data_lanes() noexcept { return lanes_; }
@@ -202,6 +205,7 @@ class Core {
   std::vector<am::MessageList> outboxes_;                       ///< Per rank: what its window does not take yet.
   std::size_t in_outboxes_ = 0;
   ReplyTable replies_;
+  ChannelDesk channel_desk_{*this, engine_};
   ObjectPool<DataCall> data_call_pool_{std::size_t{1} << 20};
   IntrusiveList<DataCall, &DataCall::hook> data_calls_;  ///< Whose data is coming, or waits for its method.
   std::uint32_t collections_made_ = 0;

@@ -16,6 +16,7 @@ enum class MessageKind : std::uint8_t {
   insert,      ///< Make an element.
   destroy,     ///< Delete an element.
   reply,       ///< The result of a call, or its error.
+  hello,       ///< To the other end of a channel between chares.
   exit_asked,  ///< To rank 0: somebody called exit.
   stop,        ///< By a tree: run what waits, then no more, and say how many were sent and run.
   stopped,     ///< To rank 0: the answer.

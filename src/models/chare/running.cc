@@ -67,6 +67,7 @@ void Core::run(am::Message& message) noexcept {
       case MessageKind::insert: return run_insert(message, envelope);
       case MessageKind::destroy: return run_destroy(message, envelope);
       case MessageKind::reply: return run_reply(message, envelope);
+      case MessageKind::hello: channel_desk_.on_hello(message, envelope); return drop(message);
       default: on_control(message, envelope); return drop(message);
     }
   } catch (...) {

@@ -16,6 +16,10 @@ Channel Channel::open(Runtime& runtime, Rank peer, ChannelId id, const ChannelOp
                     "0 to {}",
                     id.value, kChannelIdMax + 1, kChannelIdMax));
   }
+  return open_reserved(runtime, peer, id, options);
+}
+
+Channel Channel::open_reserved(Runtime& runtime, Rank peer, ChannelId id, const ChannelOptions& options) {
   auto& table = runtime.worker().engine().service<ChannelTable>();
   return Channel(&table.open(peer, id, options.path));
 }
