@@ -6,6 +6,8 @@
 #include "brant/chare/array.h"
 #include "brant/chare/chare.h"
 #include "brant/chare/chares.h"
+#include "brant/chare/device.h"
 #include "brant/chare/element.h"
 #include "brant/chare/index.h"
+#include "brant/chare/open_channel.h"
 #include "brant/chare/placement.h"

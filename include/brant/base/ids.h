@@ -11,12 +11,14 @@ struct Rank {
   constexpr auto operator<=>(const Rank&) const noexcept = default;
 };
 
-/// The name of a channel, the same at its two ends and used by no other channel of the job. 28 bits.
+/// The name of a channel, the same at its two ends and used by no other channel of the job. 0 to kChannelIdMax.
 struct ChannelId {
   std::uint32_t value = 0;
   constexpr auto operator<=>(const ChannelId&) const noexcept = default;
 };
 
-inline constexpr std::uint32_t kChannelIdMax = (1u << 28) - 1;
+/// The largest id of a program's own channels. An id has 28 bits; the sixteenth at the top is brant's, for the channels
+/// it opens itself (`ops/channel/reserved_ids.h`).
+inline constexpr std::uint32_t kChannelIdMax = 0xf00'0000 - 1;
 
 }  // namespace brant

@@ -50,9 +50,7 @@ class Array : private detail::NotBytes {
     const auto open = [&](std::size_t bytes) {
       return detail::open_broadcast(core, collection_, Entry::get(), options_, bytes);
     };
-    detail::Outgoing outgoing =
-        detail::PackAs<typename Entry::Traits::Arguments>::pack(open, std::forward<As>(arguments)...);
-    detail::post(core, outgoing);
+    detail::post_call<Entry>(core, open, std::forward<As>(arguments)...);
   }
 
   /// Adds an element to a sparse array, where its placement says. Asynchronous. Throws invalid_argument on a dense one;

@@ -54,6 +54,7 @@ class ChareBase {
   detail::RunningTask* tasks_ = nullptr;  ///< Coroutines of this chare that have not ended.
   std::uint32_t slot_ = 0;                ///< In its collection's list of local elements.
   bool busy_ = false;                     ///< One of its entry methods is on the stack.
+  bool leaving_ = false;                  ///< Its destroy waits until no data comes into its memory any more.
 };
 
 /// Base of every class whose public methods are invoked by messages:

@@ -35,6 +35,7 @@ struct ChareCounts {
   std::uint64_t held_back = 0;   ///< Calls that had to let others run first.
   std::size_t waiting = 0;       ///< Messages in this process's queue.
   std::size_t elements = 0;      ///< Chares alive in this process.
+  std::size_t data_coming = 0;   ///< Calls here whose data arguments are under way.
 };
 
 /// The chares of one process, and the scheduler that runs them. Every process makes one, from the same program:

@@ -53,7 +53,7 @@ class Element : private detail::NotBytes {
   void call(As&&... arguments) const {
     using Entry = detail::EntryOf<C, Method>;
     Entry::template check_arguments<As...>();
-    if constexpr (!detail::kIsTask<typename Entry::Traits::Result>) {
+    if constexpr (!detail::kIsTask<typename Entry::Traits::Result> && Entry::Traits::kData == 0) {
       if (options_.inline_when_local && call_inline<Method>(arguments...)) return;
     }
     send<Method>(0, std::forward<As>(arguments)...);
@@ -87,6 +87,9 @@ class Element : private detail::NotBytes {
     return target_.collection == other.target_.collection && target_.key == other.target_.key;
   }
 
+  /// For the templates of this folder.
+  [[nodiscard]] const detail::Target& target() const noexcept { return target_; }
+
   void serialize(auto& archive) {
     archive(target_.collection, target_.key);
     if constexpr (std::remove_reference_t<decltype(archive)>::reading) core_ = &archive.chares()->core();
@@ -108,9 +111,7 @@ class Element : private detail::NotBytes {
     const auto open = [&](std::size_t bytes) {
       return detail::open_call(core, target_, Entry::get(), options_, reply, bytes);
     };
-    detail::Outgoing outgoing =
-        detail::PackAs<typename Entry::Traits::Arguments>::pack(open, std::forward<As>(arguments)...);
-    detail::post(core, outgoing);
+    detail::post_call<Entry>(core, open, std::forward<As>(arguments)...);
   }
 
   /// Without packing: the method runs now, on the caller's own arguments (copied where it takes them by value).

@@ -55,9 +55,12 @@ class Channel {
   ~Channel() { close(); }
 
   /// Opens this process's end of channel `id` with `peer`. Does not wait for the peer to open its end. With `peer` =
-  /// own rank the first open is one end and the second the other. Throws Error: invalid_argument (id above 28 bits,
-  /// unknown rank, id in use), peer_lost.
+  /// own rank the first open is one end and the second the other. Throws Error: invalid_argument (id above
+  /// kChannelIdMax, unknown rank, id in use), peer_lost.
   static Channel open(Runtime& runtime, Rank peer, ChannelId id, const ChannelOptions& options = {});
+
+  /// The same for the ids above kChannelIdMax: for the layers of brant above this one.
+  static Channel open_reserved(Runtime& runtime, Rank peer, ChannelId id, const ChannelOptions& options = {});
 
   void close() noexcept;
   [[nodiscard]] bool is_open() const noexcept { return endpoint_ != nullptr; }

@@ -37,6 +37,7 @@ Core::Core(Chares& chares, Engine& engine, const ChareOptions& options)
     : chares_(chares),
       engine_(engine),
       messenger_(engine.service<am::Messenger>()),
+      lanes_(engine.service<DataLanes>()),
       options_(options),
       registry_(Registry::of_program()),
       rank_(engine.job().rank),
@@ -54,29 +55,27 @@ Core::Core(Chares& chares, Engine& engine, const ChareOptions& options)
 
 Core::~Core() {
   // What still comes is for nobody.
-  messenger_.claim(
-      am::ServiceId::chare,
-      [](void* messenger, am::Message& message) noexcept { static_cast<am::Messenger*>(messenger)->release(message); },
-      nullptr, &messenger_);
+  messenger_.claim(am::ServiceId::chare, &Core::receive_late, nullptr, &engine_);
   stopping_ = true;
   main_.reset();
+  abandon_data();
   const auto dying = std::move(collections_);  // a destructor that looks for another collection finds none
   collections_.clear();
   last_found_ = nullptr;
   for (const auto& [id, collection] : dying) {
     collection->destroy_all();
     for (auto& [key, list] : collection->waiting) {
-      while (am::Message* message = list.pop_front()) messenger_.release(*message);
+      while (am::Message* message = list.pop_front()) let_go(*message);
     }
   }
   const auto over = std::make_exception_ptr(Error(Status::shutting_down, "the program ended before the reply came"));
   for (const std::uint32_t number : replies_.numbers(0, true)) fail_waiting(number, over);
-  while (am::Message* message = queue_.pop()) messenger_.release(*message);
+  while (am::Message* message = queue_.pop()) let_go(*message);
   for (am::MessageList& outbox : outboxes_) {
-    while (am::Message* message = outbox.pop_front()) messenger_.release(*message);
+    while (am::Message* message = outbox.pop_front()) let_go(*message);
   }
   for (auto& [id, list] : unknown_) {
-    while (am::Message* message = list.pop_front()) messenger_.release(*message);
+    while (am::Message* message = list.pop_front()) let_go(*message);
   }
 }
 
@@ -143,13 +142,13 @@ void Core::drop(am::Message& message) noexcept {
     return;
   }
   count_out(message);
-  messenger_.release(message);
+  let_go(message);
 }
 
 void Core::post(am::Message& message) {
   const auto envelope = message.header<Envelope>();
   if ((stopping_ || ended_) && !envelope.urgent()) {  // nobody would run it
-    messenger_.release(message);
+    let_go(message);
     return;
   }
   count_in(message);
@@ -162,6 +161,7 @@ void Core::route(am::Message& message) {
   if (envelope.by_tree()) {
     forward_by_tree(message, envelope);
     if (envelope.kind == MessageKind::create) make_collection(message, envelope);  // calls that follow know where to go
+    if (envelope.has_data()) return stage(message, envelope, true);
     return enqueue(message, envelope);
   }
   std::int32_t destination = message.peer;  // of a reply
@@ -187,10 +187,10 @@ void Core::send_to(std::int32_t destination, am::Message& message, const Envelop
   if (outbox.empty() || envelope.urgent()) {
     count_out(message);  // the messenger takes the notes over
     const am::Flow flow = envelope.urgent() ? am::Flow::urgent : am::Flow::credit;
-    const Status status = messenger_.send(Rank{destination}, am::ServiceId::chare, message, flow);
+    const Status status = send(destination, message, envelope, flow);
     if (status == Status::ok) return;
     if (status != Status::limit_reached) {
-      messenger_.release(message);
+      let_go(message);
       troubles_.emplace_back(Rank{destination}, status);
       return;
     }
@@ -212,7 +212,7 @@ bool Core::flush_outboxes() {
       const auto to = static_cast<std::int32_t>(destination);
       const auto envelope = message->header<Envelope>();
       const am::Flow flow = envelope.urgent() ? am::Flow::urgent : am::Flow::credit;
-      const Status status = messenger_.send(Rank{to}, am::ServiceId::chare, *message, flow);
+      const Status status = send(to, *message, envelope, flow);
       if (status == Status::limit_reached) {
         count_in(*message);
         outbox.push_front(*message);
@@ -221,7 +221,7 @@ bool Core::flush_outboxes() {
       --in_outboxes_;
       moved = true;
       if (status != Status::ok) {
-        messenger_.release(*message);
+        let_go(*message);
         troubles_.emplace_back(Rank{to}, status);
       }
     }
@@ -233,6 +233,7 @@ void Core::forward_by_tree(const am::Message& message, const Envelope& envelope)
   for_each_child(rank_, static_cast<std::int32_t>(envelope.reply), ranks_, [&](std::int32_t child) {
     am::Message& copy = make(envelope, message.bytes);
     if (message.bytes != 0) std::memcpy(copy.data, message.data, message.bytes);
+    share_data(copy, envelope);
     if (!envelope.urgent()) count_in(copy);
     if (envelope.counted()) ++calls_sent_;
     send_to(child, copy, envelope);
@@ -241,12 +242,13 @@ void Core::forward_by_tree(const am::Message& message, const Envelope& envelope)
 
 void Core::on_message(void* self, am::Message& message) noexcept {
   auto& core = *static_cast<Core*>(self);
-  if (message.wire.session != core.session_) {  // of an earlier program, which has ended
-    core.messenger_.release(message);
-    return;
-  }
+  if (message.wire.session != core.session_) return receive_late(&core.engine_, message);  // of an earlier program
   try {
     const auto envelope = message.header<Envelope>();
+    if (envelope.has_data() && envelope.by_tree()) {  // it goes on when its data is here
+      set_notes(message, {});
+      return core.stage(message, envelope, true);
+    }
     if (envelope.by_tree()) core.forward_by_tree(message, envelope);
     if (envelope.urgent() && envelope.kind != MessageKind::stop) {
       core.on_control(message, envelope);
@@ -381,6 +383,8 @@ unsigned Core::step() {
   in_progress_ = false;
   if (!troubles_.empty()) [[unlikely]]
     look_at_troubles();
+  if (lanes_.broken() != Status::ok && !ended_) [[unlikely]]
+    look_at_lanes();
   if (in_outboxes_ != 0 && flush_outboxes()) ++events;
   if (!stopping_ && !ended_) events += run_ready(kBatch);
   if (main_.has_value()) look_at_main();
@@ -391,7 +395,7 @@ void Core::run_until_ended() {
   while (!ended_) {
     if (step() != 0 || ended_) continue;
     auto something = [this] {
-      return ended_ || !troubles_.empty() || (!queue_.empty() && !stopping_) ||
+      return ended_ || !troubles_.empty() || lanes_.broken() != Status::ok || (!queue_.empty() && !stopping_) ||
              (main_.has_value() && main_->finished());
     };
     // With messages held back for want of credit, the network alone cannot say when to go on.
@@ -431,6 +435,9 @@ void Core::drain_urgent() {
 ChareCounts Core::counts() const noexcept {
   ChareCounts counts{calls_sent_, calls_run_, held_back_, queue_.size(), 0};
   for (const auto& [id, collection] : collections_) counts.elements += collection->size();
+  for (const DataCall* call = data_calls_.front(); call != nullptr; call = data_calls_.next(*call)) {
+    counts.data_coming += call->remaining != 0 ? 1 : 0;
+  }
   return counts;
 }
 

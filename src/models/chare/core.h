@@ -10,7 +10,9 @@
 
 #include "brant/chare/chares.h"
 #include "brant/chare/detail/core.h"
+#include "models/chare/channel_desk.h"
 #include "models/chare/collection.h"
+#include "models/chare/data_call.h"
 #include "models/chare/envelope.h"
 #include "models/chare/queue.h"
 #include "models/chare/registry.h"
@@ -58,6 +60,12 @@ class Core {
   }
   void post(am::Message& message);
   void drop(am::Message& message) noexcept;
+
+  [[nodiscard]] ChannelDesk& channel_desk() noexcept { return channel_desk_; }
+
+  // --- data arguments (running_data.cc)
+  [[nodiscard]] DataLanes& data_lanes() noexcept { return lanes_; }
+  static void settle_part(Core& core, DataPart& part, Status status) noexcept;
 
   // --- collections
   /// Null if its creation has not arrived yet. Those of single chares always exist.
@@ -126,9 +134,48 @@ class Core {
   void missing(Collection& collection, am::Message& message, const Envelope& envelope, const ElementKey& key);
   void run_next(am::MessageList& list) noexcept;
   void await_creation(am::Message& message, const Envelope& envelope) {
+    if (envelope.has_data()) stage(message, envelope, false);
     unknown_[envelope.collection].push_back(message);
   }
   void fail_waiting(std::uint32_t number, const std::exception_ptr& error);
+
+  // running_data.cc: calls with data arguments
+  [[nodiscard]] std::int32_t source_of(const am::Message& message) const noexcept {
+    return detail::source_of(message, rank_);
+  }
+  Status send(std::int32_t to, am::Message& message, const Envelope& envelope, am::Flow flow) {
+    return envelope.has_data() ? send_with_data(to, message, envelope, flow)
+                               : messenger_.send(Rank{to}, am::ServiceId::chare, message, flow);
+  }
+  Status send_with_data(std::int32_t to, am::Message& message, const Envelope& envelope, am::Flow flow);
+  static void share_data(const am::Message& message, const Envelope& envelope) noexcept;
+  DataCall& new_data_call(am::Message& message, std::size_t count);
+  void end_data_call(DataCall& call) noexcept;
+  static void drop_swallowed(DataCall& call) noexcept;
+  void lend_landing(DataPart& part, const DataMeta& meta, const DataOrigin* origin);
+  Buffer checked_landing(Buffer landing, const DataMeta& meta, std::size_t index, std::int32_t source, bool local);
+  DataCall& prepare_landing(ChareBase& chare, const EntryInfo& entry, am::Message& message, const Envelope& envelope);
+  void fill_landings(DataCall& call, am::Message& message, const Envelope& envelope, DataState filling) noexcept;
+  void settle(DataPart& part, Status status) noexcept;
+  void data_complete(DataCall& call) noexcept;
+  bool data_ready(ChareBase& chare, const EntryInfo& entry, am::Message& message, const Envelope& envelope);
+  void require_landed(const am::Message& message, const Envelope& envelope) const;
+  void fail_data(ChareBase& chare, const EntryInfo& entry, am::Message& message, const Envelope& envelope,
+                 std::exception_ptr error) noexcept;
+  void stage(am::Message& message, const Envelope& envelope, bool wanted);
+  void data_staged(DataCall& call, am::Message& message, const Envelope& envelope);
+  void fan_out(Collection& collection, am::Message& message, const Envelope& envelope);
+  void discard_data(am::Message& message) noexcept;
+  /// Gives a message back that will not run.
+  void let_go(am::Message& message) noexcept {
+    if (message.header<Envelope>().has_data()) discard_data(message);
+    messenger_.release(message);
+  }
+  /// A destroy, and what comes after it, waits until no data comes into the chare's memory any more. True: it does.
+  bool put_behind_data(const ChareBase& chare, am::Message& message, const Envelope& envelope) noexcept;
+  void abandon_data() noexcept;
+  static void receive_late(void* engine, am::Message& message) noexcept;
+  void look_at_lanes();
 
   // ending.cc
   void on_control(const am::Message& message, const Envelope& envelope);
@@ -144,6 +191,7 @@ class Core {
   Chares& chares_;
   Engine& engine_;
   am::Messenger& messenger_;
+  DataLanes& lanes_;
   const ChareOptions options_;
   const Registry& registry_;
   const std::int32_t rank_;
@@ -157,6 +205,9 @@ class Core {
   std::vector<am::MessageList> outboxes_;                       ///< Per rank: what its window does not take yet.
   std::size_t in_outboxes_ = 0;
   ReplyTable replies_;
+  ChannelDesk channel_desk_{*this, engine_};
+  ObjectPool<DataCall> data_call_pool_{std::size_t{1} << 20};
+  IntrusiveList<DataCall, &DataCall::hook> data_calls_;  ///< Whose data is coming, or waits for its method.
   std::uint32_t collections_made_ = 0;
   std::uint64_t singles_made_ = 0;
 

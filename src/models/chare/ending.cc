@@ -68,8 +68,8 @@ void Core::on_control(const am::Message& message, const Envelope& envelope) {
 
 void Core::stop() {
   stopping_ = true;
-  Tally mine{calls_sent_, calls_run_, 0, {}};
-  if (calls_sent_ != calls_run_ || !queue_.empty()) mine.example = first_undelivered();
+  // What was sent from elsewhere may wait here, so this rank's own sums say nothing.
+  const Tally mine{calls_sent_, calls_run_, 0, first_undelivered()};
   if (rank_ == 0) return add_tally(mine);
   send_control(0, MessageKind::stopped, 0, mine.example, mine);
 }
@@ -103,6 +103,9 @@ std::string Core::first_undelivered() {
     for (const auto& [key, list] : collection->waiting) {
       if (list.front() != nullptr) return describe(*list.front(), ", which was never inserted");
     }
+  }
+  for (const DataCall* call = data_calls_.front(); call != nullptr; call = data_calls_.next(*call)) {
+    if (call->remaining != 0) return describe(*call->message, ", whose data is still coming");
   }
   for (const auto& [id, list] : unknown_) {
     if (list.front() != nullptr && is_call(*list.front())) return describe(*list.front(), ", which was never made");

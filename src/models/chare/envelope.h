@@ -16,6 +16,7 @@ enum class MessageKind : std::uint8_t {
   insert,      ///< Make an element.
   destroy,     ///< Delete an element.
   reply,       ///< The result of a call, or its error.
+  hello,       ///< To the other end of a channel between chares.
   exit_asked,  ///< To rank 0: somebody called exit.
   stop,        ///< By a tree: run what waits, then no more, and say how many were sent and run.
   stopped,     ///< To rank 0: the answer.
@@ -27,6 +28,7 @@ enum class MessageKind : std::uint8_t {
 struct Envelope {
   static constexpr std::uint8_t kWide = 1;       ///< The payload begins with the rest of the element's key.
   static constexpr std::uint8_t kExpedited = 2;  ///< Runs before all priorities.
+  static constexpr std::uint8_t kData = 4;       ///< A DataBlock stands in front of the arguments.
 
   std::uint32_t collection = 0;
   std::uint16_t number = 0;  ///< Of the entry or constructor.
@@ -40,6 +42,7 @@ struct Envelope {
     return kind == MessageKind::broadcast || kind == MessageKind::create || kind == MessageKind::stop ||
            kind == MessageKind::ended || kind == MessageKind::failed;
   }
+  [[nodiscard]] bool has_data() const noexcept { return (flags & kData) != 0; }
   /// Messages of the ending: they wait for no credit.
   [[nodiscard]] bool urgent() const noexcept { return kind >= MessageKind::exit_asked; }
   /// Those that `exit` waits for.
@@ -63,6 +66,11 @@ inline ElementKey key_of(const am::Message& message, const Envelope& envelope) n
 inline ReadArchive arguments_of(Chares& chares, const am::Message& message, const Envelope& envelope) noexcept {
   const std::size_t prefix = (envelope.flags & Envelope::kWide) != 0 && message.bytes >= kWideBytes ? kWideBytes : 0;
   return {&chares, message.data + prefix, message.bytes - prefix};
+}
+
+/// Who sent it; messages of this process do not say.
+inline std::int32_t source_of(const am::Message& message, std::int32_t self) noexcept {
+  return message.wire.source < 0 ? self : message.wire.source;
 }
 
 /// What the scheduler notes on a message while it owns it (in `Message::scratch`).

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "models/chare/busy_mark.h"
 #include "models/chare/core.h"
 #include "models/chare/entry_trace.h"
 
@@ -31,19 +32,6 @@ std::string text_of(const std::exception_ptr& error, Status& status) {
     return "an exception that is no std::exception";
   }
 }
-
-/// Marks a chare while one of its methods is on the stack.
-class BusyMark {
- public:
-  explicit BusyMark(bool& mark) noexcept : mark_(mark), before_(std::exchange(mark, true)) {}
-  ~BusyMark() { mark_ = before_; }
-  BusyMark(const BusyMark&) = delete;
-  BusyMark& operator=(const BusyMark&) = delete;
-
- private:
-  bool& mark_;
-  bool before_;
-};
 
 }  // namespace
 
@@ -80,6 +68,7 @@ void Core::run(am::Message& message) noexcept {
       case MessageKind::insert: return run_insert(message, envelope);
       case MessageKind::destroy: return run_destroy(message, envelope);
       case MessageKind::reply: return run_reply(message, envelope);
+      case MessageKind::hello: channel_desk_.on_hello(message, envelope); return drop(message);
       default: on_control(message, envelope); return drop(message);
     }
   } catch (...) {
@@ -113,6 +102,9 @@ void Core::run_call(am::Message& message, const Envelope& envelope) {
   const auto* entry = registry_.find<EntryInfo>(envelope.number, RegisteredKind::entry);
   if (entry == nullptr) [[unlikely]]
     throw Error(Status::internal, "a message names an entry that is none");
+  if (chare->leaving_ && put_behind_data(*chare, message, envelope)) [[unlikely]]
+    return;
+  if (envelope.has_data() && !data_ready(*chare, *entry, message, envelope)) return;
   count_out(message);
   ++calls_run_;
   invoke(*chare, *entry, message, envelope, arguments_of(chares_, message, envelope));
@@ -124,6 +116,7 @@ void Core::run_broadcast(am::Message& message, const Envelope& envelope) {
   if (collection == nullptr) return await_creation(message, envelope);
   const auto* entry = registry_.find<EntryInfo>(envelope.number, RegisteredKind::entry);
   if (entry == nullptr) throw Error(Status::internal, "a broadcast names an entry that is none");
+  if (envelope.has_data()) return fan_out(*collection, message, envelope);
   Notes notes = notes_of(message);
   if ((notes.flags & Notes::kStarted) == 0) {
     notes.flags |= Notes::kStarted;
@@ -189,6 +182,8 @@ void Core::run_insert(am::Message& message, const Envelope& envelope) {
   const auto* constructor = registry_.find<ConstructorInfo>(envelope.number, RegisteredKind::constructor);
   if (constructor == nullptr) throw Error(Status::internal, "an insertion names a constructor that is none");
   const ElementKey key = key_of(message, envelope);
+  const ChareBase* leaving = collection->find(key);
+  if (leaving != nullptr && leaving->leaving_ && put_behind_data(*leaving, message, envelope)) return;
   ReadArchive arguments = arguments_of(chares_, message, envelope);
   try {
     collection->construct(key, *constructor, arguments);
@@ -212,12 +207,17 @@ void Core::run_destroy(am::Message& message, const Envelope& envelope) {
   const ElementKey key = key_of(message, envelope);
   ChareBase* chare = collection->find(key);
   if (chare == nullptr) return missing(*collection, message, envelope, key);
+  if (put_behind_data(*chare, message, envelope)) {
+    chare->leaving_ = true;
+    return;
+  }
   drop(message);
   collection->destroy(*chare);
 }
 
 void Core::missing(Collection& collection, am::Message& message, const Envelope& envelope, const ElementKey& key) {
   if (!collection.was_deleted(key)) {  // not inserted yet
+    if (envelope.has_data()) stage(message, envelope, false);
     collection.waiting[key].push_back(message);
     return;
   }

@@ -143,6 +143,12 @@ void post_destroy(Core& core, const Target& target) {
   post(core, outgoing);
 }
 
+Outgoing open_hello(Core& core, const Target& target, std::size_t bytes) {
+  Envelope envelope;
+  envelope.kind = MessageKind::hello;
+  return open_element(core, envelope, target, bytes);
+}
+
 void throw_outside(Core& core, const ClassInfo& chare_class, const ElementKey& index, const ElementKey& extent) {
   throw Error(Status::invalid_argument,
               fmt::format("{}{} (asked for on rank {}) is outside the array, whose extent is {}: each coordinate is 0 "

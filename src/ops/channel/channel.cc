@@ -1,11 +1,25 @@
 #include "brant/ops/channel.h"
 
+#include <fmt/format.h>
+
 #include "brant/core/runtime.h"
+#include "ops/channel/reserved_ids.h"
 #include "ops/channel/table.h"
 
 namespace brant {
 
 Channel Channel::open(Runtime& runtime, Rank peer, ChannelId id, const ChannelOptions& options) {
+  if (id.value > kChannelIdMax && id.value <= reserved_id::kLast) {
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("channel id {} is one of those that brant keeps for channels of its own ({} and above): use "
+                    "0 to {}",
+                    id.value, kChannelIdMax + 1, kChannelIdMax));
+  }
+  return open_reserved(runtime, peer, id, options);
+}
+
+Channel Channel::open_reserved(Runtime& runtime, Rank peer, ChannelId id, const ChannelOptions& options) {
   auto& table = runtime.worker().engine().service<ChannelTable>();
   return Channel(&table.open(peer, id, options.path));
 }

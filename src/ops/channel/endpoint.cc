@@ -24,8 +24,7 @@ Engine& ChannelEndpoint::engine() noexcept { return table_.engine(); }
 
 ChannelCounts ChannelEndpoint::counts() const noexcept {
   ChannelCounts counts = counts_;
-  for (const Transfer* waiting = waiting_.front(); waiting != nullptr; waiting = waiting_.next(*waiting))
-    ++counts.waiting;
+  counts.waiting = waiting_count_;
   return counts;
 }
 
@@ -120,6 +119,7 @@ Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
   transfer->acknowledged = op.delivered.fire != nullptr;
   if (!waiting_.empty() || !window_.has_room(source.bytes)) {
     waiting_.push_back(*transfer);
+    ++waiting_count_;
     attach(*transfer, op);
     return Status::in_progress;
   }
@@ -192,6 +192,7 @@ void ChannelEndpoint::start_waiting() noexcept {
   while (Transfer* transfer = waiting_.front()) {
     if (!window_.has_room(transfer->source.bytes)) return;
     waiting_.remove(*transfer);
+    --waiting_count_;
     const Status status = peer_.lost ? Status::peer_lost : begin_send(*transfer);
     if (status == Status::in_progress) continue;
     if (status == Status::ok) {
@@ -241,7 +242,21 @@ void ChannelEndpoint::on_control(const ChannelControl& control) noexcept {
 // Receives
 // ---------------------------------------------------------------------------------------------------------------------
 
-Status ChannelEndpoint::post_recv(Buffer landing, Op& op) noexcept {
+Status ChannelEndpoint::post_recv(Buffer landing, Op& op) noexcept { return receive(landing, op, nullptr); }
+
+Status ChannelEndpoint::post_recv_at(std::uint64_t number, Buffer landing, Op& op) noexcept {
+  return receive(landing, op, &number);
+}
+
+std::uint64_t ChannelEndpoint::take_receive_number() noexcept {
+  if (returned_numbers_.empty()) return next_receive_++;
+  const std::uint64_t number = returned_numbers_.front();
+  returned_numbers_.erase(returned_numbers_.begin());
+  return number;
+}
+
+/// `number`: of which message; null for the next.
+Status ChannelEndpoint::receive(Buffer landing, Op& op, const std::uint64_t* number) noexcept {
   op.result = {Status::ok, 0};
   if (refused_ != Status::ok) return refused_;
   Path path = Path::automatic;
@@ -252,12 +267,8 @@ Status ChannelEndpoint::post_recv(Buffer landing, Op& op) noexcept {
   if (transfer == nullptr) return Status::limit_reached;
   transfer->landing = landing;
   transfer->path = path;
-  if (returned_numbers_.empty()) {
-    transfer->number = next_receive_++;
-  } else {
-    transfer->number = returned_numbers_.front();
-    returned_numbers_.erase(returned_numbers_.begin());
-  }
+  transfer->numbered = number != nullptr;
+  transfer->number = number != nullptr ? *number : take_receive_number();
   status = begin_receive(*transfer);
   if (status == Status::in_progress) {
     attach(*transfer, op);
@@ -266,7 +277,7 @@ Status ChannelEndpoint::post_recv(Buffer landing, Op& op) noexcept {
     return status;
   }
   op.result.bytes = transfer->wire.bytes;
-  if (status != Status::ok && status != Status::truncated) returned_numbers_.push_back(transfer->number);
+  if (status != Status::ok && status != Status::truncated) return_number(*transfer);
   release(*transfer);
   return status;
 }
@@ -339,7 +350,7 @@ void ChannelEndpoint::carried(Transfer& transfer) noexcept {
     const Status status = landed_on_wire(transfer);
     if (status == Status::in_progress) return;
     if (status != Status::ok && status != Status::truncated) {
-      returned_numbers_.push_back(transfer.number);
+      return_number(transfer);
       if (linked_) link_receiver_->on_withdrawn_elsewhere(transfer);
     }
     end_receive(transfer, final_status(transfer, status));
@@ -387,6 +398,7 @@ void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
   switch (transfer.stage) {
     case TransferStage::queued:
       waiting_.remove(transfer);
+      --waiting_count_;
       engine().finish(transfer, {why, 0});
       release(transfer);
       return;

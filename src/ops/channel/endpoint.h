@@ -43,6 +43,13 @@ class ChannelEndpoint {
   Status choose(MemoryKind kind, std::size_t bytes, Path& path) noexcept;
   Status post_send(ConstBuffer source, Op& op) noexcept;
   Status post_recv(Buffer landing, Op& op) noexcept;
+  /// Receives message `number` of the other end, which is told by other means; the receives may be posted in any order.
+  /// Once for each number, and below (the first not received) + kWindowMessages, which the sender's window ensures: so
+  /// every message must be received in finite time, whatever becomes of those before it. An end uses either this or
+  /// `post_recv`. Outcomes as there.
+  Status post_recv_at(std::uint64_t number, Buffer landing, Op& op) noexcept;
+  /// The number that the next send gets: those that wait go first.
+  [[nodiscard]] std::uint64_t next_send_number() const noexcept { return window_.next() + waiting_count_; }
   void on_control(const ChannelControl& control) noexcept;
   /// Refuses everything from now on, and ends what is pending: the two ends do not fit together, or a message was lost.
   void refuse(Status status) noexcept;
@@ -70,7 +77,9 @@ class ChannelEndpoint {
   void rerouted(Transfer& transfer, Path path) noexcept;
   [[nodiscard]] bool has_sent(std::uint64_t number) const noexcept { return number < window_.next(); }
   /// A receive was taken back: the next one gets its turn.
-  void return_number(std::uint64_t number) noexcept { returned_numbers_.push_back(number); }
+  void return_number(const Transfer& transfer) noexcept {
+    if (!transfer.numbered) returned_numbers_.push_back(transfer.number);
+  }
   /// Lets the record of a receive go that nobody observes and whose turn was given to another.
   void dismiss(Transfer& transfer) noexcept;
   void note_truncated(std::uint64_t number) noexcept;
@@ -96,6 +105,8 @@ class ChannelEndpoint {
   void acknowledge_sends(std::uint64_t prefix) noexcept;
 
   // Receives.
+  Status receive(Buffer landing, Op& op, const std::uint64_t* number) noexcept;
+  [[nodiscard]] std::uint64_t take_receive_number() noexcept;
   Status begin_receive(Transfer& transfer) noexcept;
   /// The wire is done with it: ok and truncated count as consumed. Returns in_progress while the copy to the device
   /// runs.
@@ -124,6 +135,7 @@ class ChannelEndpoint {
 
   SendWindow window_;
   IntrusiveList<Transfer, &Transfer::endpoint_hook> waiting_;  ///< Sends that the window holds back, oldest first.
+  std::uint64_t waiting_count_ = 0;
   IntrusiveList<Transfer, &Transfer::endpoint_hook>
       under_way_;  ///< Sends with the network or awaiting an acknowledgement.
 

@@ -126,7 +126,7 @@ void LinkReceiver::become_ghost(Transfer& transfer) noexcept {
   transfer.link.ghost = true;
   posted_.remove(transfer);
   ghosts_.push_back(transfer);
-  endpoint_.return_number(transfer.number);
+  endpoint_.return_number(transfer);
   if (transfer.link.stage == LinkStage::landing) divert(transfer, transfer.wire.bytes);
 }
 
@@ -208,7 +208,9 @@ Status LinkReceiver::receive_elsewhere(Transfer& transfer, const LinkMessage& me
 }
 
 void LinkReceiver::on_withdrawn_elsewhere(Transfer& transfer) noexcept {
-  if (transfer.link.elsewhere.kind == Kind::elsewhere) keep(transfer.link.elsewhere, {});
+  if (transfer.link.elsewhere.kind != Kind::elsewhere) return;
+  // A numbered receive may have been posted for it already.
+  find(posted_, transfer.number) != nullptr ? on_elsewhere(transfer.link.elsewhere) : keep(transfer.link.elsewhere, {});
 }
 
 void LinkReceiver::on_truncated(const LinkMessage& message) noexcept {

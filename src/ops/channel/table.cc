@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "core/am_ids.h"
 #include "core/link_services.h"
+#include "ops/channel/reserved_ids.h"
 
 namespace brant {
 
@@ -22,7 +23,7 @@ LinkPump& ChannelTable::pump(Peer& peer) {
 }
 
 ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced) {
-  if (id.value > kChannelIdMax) {
+  if (id.value > reserved_id::kLast) {
     throw Error(Status::invalid_argument,
                 fmt::format("channel id {} does not fit in 28 bits: use 0 to {}", id.value, kChannelIdMax));
   }
@@ -80,19 +81,46 @@ void ChannelTable::send_control(Peer& peer, const ChannelControl& control) noexc
     return;
   }
   send->table = this;
+  send->peer = &peer;
   send->control = control;
   send->on_complete = [](port::WireOp& op) noexcept {
     auto& done = static_cast<ControlSend&>(op);
     done.table->control_sends_.give_back(&done);
   };
-  const auto bytes = std::as_bytes(std::span(&send->control, 1));
-  const Status status = engine_.wire().am_send(peer.endpoint, am_id::kChannelControl, bytes, {}, *send);
-  if (status == Status::in_progress) return;
-  control_sends_.give_back(send);
-  if (status != Status::ok) {
-    log::error("channel {}: a control message to rank {} failed: {}", control.channel, peer.rank.value,
+  // A lost acknowledgement would hold the other end back for ever: what found no room is sent later.
+  const Status status = refused_controls_.empty() ? post(*send) : Status::limit_reached;
+  if (status != Status::limit_reached) return;
+  refused_controls_.push_back(*send);
+  engine_.attach(static_cast<Poller&>(*this));
+}
+
+/// limit_reached: it is still the caller's.
+Status ChannelTable::post(ControlSend& send) noexcept {
+  const auto bytes = std::as_bytes(std::span(&send.control, 1));
+  const Status status = send.peer->lost
+                            ? Status::peer_lost
+                            : engine_.wire().am_send(send.peer->endpoint, am_id::kChannelControl, bytes, {}, send);
+  if (status == Status::in_progress || status == Status::limit_reached) return status;
+  if (status != Status::ok && status != Status::peer_lost) {
+    log::error("channel {}: a control message to rank {} failed: {}", send.control.channel, send.peer->rank.value,
                status_text(status));
   }
+  control_sends_.give_back(&send);
+  return status;
+}
+
+unsigned ChannelTable::poll() noexcept {
+  unsigned events = 0;
+  while (ControlSend* send = refused_controls_.front()) {
+    refused_controls_.remove(*send);
+    if (post(*send) == Status::limit_reached) {
+      refused_controls_.push_back(*send);  // its turn comes again: one peer's want of room must not stop the others
+      break;
+    }
+    ++events;
+  }
+  if (refused_controls_.empty()) engine_.detach(static_cast<Poller&>(*this));
+  return events;
 }
 
 void ChannelTable::on_control(void* self, port::AmMessage& message) noexcept {

@@ -10,11 +10,12 @@
 namespace brant {
 
 /// All channel ends of one runtime, and what they share: records, stage buffers, the control message handler.
-class ChannelTable final : public Service {
+class ChannelTable final : public Service, private Poller {
  public:
   static constexpr std::size_t kTransfersMax = 65536;
 
   explicit ChannelTable(Engine& engine);
+  ~ChannelTable() override { engine_.detach(static_cast<Poller&>(*this)); }
 
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] Stager& stager() noexcept { return stager_; }
@@ -32,7 +33,9 @@ class ChannelTable final : public Service {
  private:
   struct ControlSend : port::WireOp {
     ChannelTable* table = nullptr;
+    Peer* peer = nullptr;
     ChannelControl control;
+    ListHook<ControlSend> hook;
   };
 
   /// What is known of an end that was announced.
@@ -42,6 +45,9 @@ class ChannelTable final : public Service {
   };
 
   static std::uint64_t key(ChannelId id, unsigned side) noexcept { return std::uint64_t{id.value} << 1 | side; }
+  Status post(ControlSend& send) noexcept;
+  /// Control messages that the network had no room for.
+  unsigned poll() noexcept override;
   static void on_control(void* table, port::AmMessage& message) noexcept;
   static void on_record(void* table, const port::LinkRecord& record) noexcept;
   /// The end that a record is for; made, closed, if it was not opened yet.
@@ -55,8 +61,9 @@ class ChannelTable final : public Service {
   ObjectPool<Transfer> transfers_{kTransfersMax};
   ObjectPool<Arrival> arrivals_{LinkReceiver::kArrivalsMax};
   ObjectPool<ControlSend> control_sends_{kTransfersMax};
-  PeerCopier peer_copier_;                                             // the same
-  Stager stager_;                                                      // after the records: its last copies lie in them
+  IntrusiveList<ControlSend, &ControlSend::hook> refused_controls_;    ///< Oldest first.
+  PeerCopier peer_copier_;                                             // after the records: its last copies lie in them
+  Stager stager_;                                                      // the same
   std::unordered_map<std::int32_t, std::unique_ptr<LinkPump>> pumps_;  ///< By rank.
   std::unordered_map<std::uint64_t, std::unique_ptr<ChannelEndpoint>> endpoints_;
   std::unordered_map<std::uint64_t, Announced> announced_;  ///< Ends of others, before or after ours was opened.

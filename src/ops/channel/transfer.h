@@ -54,6 +54,7 @@ struct Transfer final : OpOwner, PeerOp {
 
   ChannelEndpoint& endpoint;
   const bool is_send;
+  bool numbered = false;      ///< A receive whose number the caller named.
   bool acknowledged = false;  ///< The sender wants `delivered`; of a receive, known once its message is there.
   TransferStage stage = TransferStage::queued;
   Path path = Path::automatic;

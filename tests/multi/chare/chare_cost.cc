@@ -105,6 +105,75 @@ Task<void> creation(Chares& chares) {
   std::printf("create 1,000,000 chares: %.3f s; %.0f bytes each (budget 2 s, 256 bytes)\n", seconds, bytes / kChares);
 }
 
+/// A ball that is data: a buffer goes to and fro, and lands in the partner's own.
+class DataBall : public Chare<DataBall> {
+ public:
+  void hit(DeviceData ball, std::uint64_t left) {
+    if (left == 0) return done_.deliver();
+    partner_.call<&DataBall::hit>(device(ball), left - 1);
+  }
+  Buffer post(Post<&DataBall::hit>, const DeviceMeta& ball, std::uint64_t) {
+    if (room_.bytes() < ball.bytes) room_ = chares().runtime().allocate(chares().runtime().device_kind(), ball.bytes);
+    return {room_.data(), ball.bytes, room_.kind()};
+  }
+  Task<double> serve(std::uint64_t hits, std::uint64_t bytes) {
+    Memory ball = chares().runtime().allocate(chares().runtime().device_kind(), bytes);
+    const auto begin = Clock::now();
+    partner_.call<&DataBall::hit>(device(ball), hits);
+    co_await done_.future();
+    done_ = {};
+    co_return ns_since(begin) / static_cast<double>(hits + 1);
+  }
+  void meet(Element<DataBall> partner) { partner_ = partner; }
+
+ private:
+  Element<DataBall> partner_;
+  Memory room_;
+  Promise<> done_;
+};
+
+/// The same over a channel: what the data alone costs.
+class Echo : public Chare<Echo> {
+ public:
+  void open() { channel_ = Channel::open(chares().runtime(), Rank{1 - chares().rank().value}, ChannelId{1}); }
+  Task<double> play(bool begins, std::uint64_t hits, std::uint64_t bytes) {
+    Runtime& runtime = chares().runtime();
+    Memory out = runtime.allocate(runtime.device_kind(), bytes), in = runtime.allocate(runtime.device_kind(), bytes);
+    const auto begin = Clock::now();
+    for (std::uint64_t i = 0; i < hits; i += 2) {
+      Operation incoming = channel_.recv(in);
+      if (!begins) co_await incoming;
+      co_await channel_.send(out);
+      if (begins) co_await incoming;
+    }
+    co_return ns_since(begin) / static_cast<double>(hits);
+  }
+
+ private:
+  Channel channel_;
+};
+
+Task<void> data_costs(Chares& chares) {
+  const Group<DataBall> balls = create_group<DataBall>(chares);
+  const Group<Echo> echoes = create_group<Echo>(chares);
+  co_await balls[0].ask<&DataBall::meet>(balls[1]);
+  co_await balls[1].ask<&DataBall::meet>(balls[0]);
+  for (int i = 0; i < 2; ++i) co_await echoes[i].ask<&Echo::open>();
+  for (std::uint64_t bytes = 8; bytes <= std::uint64_t{16} << 20; bytes = bytes == 8 ? 1 << 20 : bytes * 4) {
+    const std::uint64_t hits = bytes == 8 ? 20'000 : (std::uint64_t{1} << 30) / bytes;
+    std::vector<double> by_channel, by_call;
+    for (int round = 0; round < 7; ++round) {
+      auto first = echoes[0].ask<&Echo::play>(true, hits, bytes);
+      static_cast<void>(co_await echoes[1].ask<&Echo::play>(false, hits, bytes));
+      by_channel.push_back(co_await first);
+      by_call.push_back(co_await balls[0].ask<&DataBall::serve>(hits + 1, bytes));
+    }
+    std::printf("data argument of %8llu B:           %.3f us one way, the channel alone %.3f us: %+.3f us, %+.1f %%\n",
+                static_cast<unsigned long long>(bytes), best(by_call) / 1000, best(by_channel) / 1000,
+                (best(by_call) - best(by_channel)) / 1000, (best(by_call) / best(by_channel) - 1) * 100);
+  }
+}
+
 Task<void> measure(Chares& chares) {
   Array<Ball> balls = create_array<Ball>(chares, 2, Placement::round_robin());
   if (chares.size() == 1) {
@@ -114,6 +183,7 @@ Task<void> measure(Chares& chares) {
                 co_await invocations(balls, {.inline_when_local = true}));
     std::printf("ping-pong of two chares, 8 B:       %.0f ns a hit\n", co_await ping_pong(balls, 0, 1));
   } else {
+    co_await data_costs(chares);
     std::printf("ping-pong between processes, 8 B:   %.3f us one way (budget 1.0 us)\n",
                 co_await ping_pong(balls, 0, 1) / 1000);
     std::printf("stream of calls between processes:  %.0f ns a call\n", co_await flood(balls));

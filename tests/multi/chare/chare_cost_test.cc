@@ -69,14 +69,69 @@ Task<void> count(Chares& chares, Placement placement, std::size_t doubles) {
   const std::uint64_t there = co_await second;
   EXPECT_EQ(there, 0u) << doubles << " doubles";
 }
+/// The same with a data argument and a post entry.
+class DataBall : public Chare<DataBall> {
+ public:
+  void meet(Element<DataBall> partner) { partner_ = partner; }
+  void hit(DeviceData load, std::uint64_t left) {
+    if (left == 20'000) {
+      g_allocations = 0;
+      t_counting = true;
+    }
+    if (left <= 1) t_counting = false;
+    if (left != 0) partner_.call<&DataBall::hit>(device(load), left - 1);
+    if (left <= 1) done_.deliver();
+  }
+  Buffer post(Post<&DataBall::hit>, const DeviceMeta& load, std::uint64_t left) {
+    return Buffer(room_[left / 2 % 2].data(), load.bytes, MemoryKind::host);
+  }
+  Task<std::uint64_t> allocations() {
+    co_await done_.future();
+    co_return g_allocations.load();
+  }
+
+ private:
+  Element<DataBall> partner_;
+  std::array<std::array<std::byte, 65536>, 2> room_{};
+  Promise<> done_;
+};
+
+Task<void> count_data(Chares& chares, Placement placement, std::size_t bytes) {
+  const auto balls = create_array<DataBall>(chares, 2, placement);
+  balls[0].call<&DataBall::meet>(balls[1]);
+  balls[1].call<&DataBall::meet>(balls[0]);
+  auto first = balls[0].ask<&DataBall::allocations>();
+  auto second = balls[1].ask<&DataBall::allocations>();
+  const std::vector<std::byte> load(bytes);
+  balls[0].call<&DataBall::hit>(device(std::span(load)), std::uint64_t{40'000});
+  const std::uint64_t here = co_await first;
+  EXPECT_EQ(here, 0u) << bytes << " bytes";
+  const std::uint64_t there = co_await second;
+  EXPECT_EQ(there, 0u) << bytes << " bytes";
+}
+
 int on_rank_0(const Index<1>&, int) { return 0; }
 
+/// One for all tests: a process has one part in its job.
+Runtime& runtime() {
+  static Runtime made;
+  return made;
+}
+
 TEST(ChareCost, a_call_allocates_nothing_in_steady_state) {
-  Runtime runtime;
   for (const std::size_t doubles : {std::size_t{1}, std::size_t{100}}) {
     for (const Placement& placement : {Placement::round_robin(), Placement::by<on_rank_0>()}) {
-      Chares chares(runtime);
+      Chares chares(runtime());
       EXPECT_EQ(chares.run(count(chares, placement, doubles)), 0) << chares.failure();
+    }
+  }
+}
+
+TEST(ChareCost, a_data_argument_with_a_post_entry_allocates_nothing_in_steady_state) {
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{5000}, std::size_t{60'000}}) {
+    for (const Placement& placement : {Placement::round_robin(), Placement::by<on_rank_0>()}) {
+      Chares chares(runtime());
+      EXPECT_EQ(chares.run(count_data(chares, placement, bytes)), 0) << chares.failure();
     }
   }
 }

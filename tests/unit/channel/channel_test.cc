@@ -395,8 +395,16 @@ Status open_status(const std::function<void()>& open) {
 TEST(Channel, open_refuses_what_cannot_be) {
   InProcessJob job(ranks(3));
   Runtime& runtime = job.rank(0);
-  EXPECT_EQ(open_status([&] { Channel::open(runtime, Rank{1}, ChannelId{kChannelIdMax + 1}); }),
-            Status::invalid_argument);
+  for (const std::uint32_t id : {kChannelIdMax + 1, (1u << 28) - 1, 1u << 28}) {
+    EXPECT_EQ(open_status([&] { Channel::open(runtime, Rank{1}, ChannelId{id}); }), Status::invalid_argument);
+  }
+  try {
+    Channel::open(runtime, Rank{1}, ChannelId{(1u << 28) - 1});
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "channel id 268435455 is one of those that brant keeps for channels of its own (251658240 and above): "
+                 "use 0 to 251658239");
+  }
   EXPECT_EQ(open_status([&] { Channel::open(runtime, Rank{3}, ChannelId{1}); }), Status::invalid_argument);
   EXPECT_EQ(open_status([&] { Channel::open(runtime, Rank{-1}, ChannelId{1}); }), Status::invalid_argument);
   Channel held = Channel::open(runtime, Rank{1}, ChannelId{1});

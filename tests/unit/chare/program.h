@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,14 +32,16 @@ class Program {
     ranks_[0]->start(main(*ranks_[0], std::move(args)...));
     return run_on();
   }
-  int run_on(int rounds = 200'000) {
+  int run_on(int rounds = 1'000'000) {
     for (int round = 0; round < rounds; ++round) {
       bool all = true;
+      unsigned events = 0;
       for (auto& rank : ranks_) {
-        rank->progress();
+        events += rank->progress();
         all = all && rank->ended();
       }
       if (all) return ranks_[0]->exit_code();
+      if (events == 0) std::this_thread::yield();  // the emulated device has threads of its own
     }
     return -1;
   }

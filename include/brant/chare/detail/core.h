@@ -80,6 +80,8 @@ Outgoing open_insert(Core& core, const Target& target, const ConstructorInfo& co
 /// A new single chare on `rank`.
 Target single_target(Core& core, const ClassInfo& chare_class, std::int32_t rank);
 void post_destroy(Core& core, const Target& target);
+/// From one end of a channel that is to be, to the other.
+Outgoing open_hello(Core& core, const Target& target, std::size_t bytes);
 [[noreturn]] void throw_outside(Core& core, const ClassInfo& chare_class, const ElementKey& index,
                                 const ElementKey& extent);
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <tuple>
 #include <type_traits>
@@ -8,6 +10,7 @@
 #include "brant/chare/chare.h"
 #include "brant/chare/detail/core.h"
 #include "brant/chare/detail/running.h"
+#include "brant/chare/device.h"
 #include "brant/core/task.h"
 
 namespace brant::detail {
@@ -32,7 +35,12 @@ struct MethodShape {
   using Result = R;
   using Reply = typename ReplyOf<R>::type;
   using Arguments = std::tuple<std::remove_cvref_t<Ps>...>;
+  using Sent = std::tuple<typename DataParameter<std::remove_cvref_t<Ps>>::Sent...>;
+  using PostArguments = std::tuple<typename DataParameter<std::remove_cvref_t<Ps>>::Meta...>;
   static constexpr std::size_t kCount = sizeof...(Ps);
+  static constexpr std::size_t kData =
+      (std::size_t{0} + ... + (DataParameter<std::remove_cvref_t<Ps>>::is_data ? 1 : 0));
+  static_assert(kData <= kDataMax, "brant: an entry method has at most 8 parameters DeviceData and HostData");
   static constexpr bool kNoMutableReference =
       ((!std::is_lvalue_reference_v<Ps> || std::is_const_v<std::remove_reference_t<Ps>>) && ...);
   static constexpr bool kByValue = (!std::is_reference_v<Ps> && ...);
@@ -40,7 +48,7 @@ struct MethodShape {
   template <typename... As>
   static constexpr bool kTakes = [] {
     if constexpr (sizeof...(As) == sizeof...(Ps)) {
-      return (std::is_convertible_v<As, std::remove_cvref_t<Ps>> && ...);
+      return (std::is_convertible_v<As, typename DataParameter<std::remove_cvref_t<Ps>>::Sent> && ...);
     } else {
       return false;
     }
@@ -127,6 +135,75 @@ using Stored =
     std::conditional_t<std::is_same_v<std::decay_t<T>, const char*> || std::is_same_v<std::decay_t<T>, char*>,
                        std::string, std::decay_t<T>>;
 
+template <typename T>
+void read_or_land(ReadArchive& archive, T& value, const Invocation& invocation, std::size_t& index) {
+  if constexpr (DataParameter<T>::is_data) {
+    value.land(invocation, index++);
+  } else {
+    archive(value);
+  }
+}
+
+/// The post entry of a method, if its class has one.
+template <typename C, auto Method, typename Arguments>
+struct PostEntryOf;
+template <typename C, auto Method, typename... Ts>
+struct PostEntryOf<C, Method, std::tuple<Ts...>> {
+  static constexpr std::size_t kData = (std::size_t{0} + ... + (std::is_same_v<Ts, DeviceMeta> ? 1 : 0));
+  using Landings = std::array<Buffer, kData>;
+
+  template <typename... As>
+  static constexpr bool kTakes = requires(C& object, As&... values) { object.post(Post<Method>{}, values...); };
+  template <std::size_t... I>
+  static constexpr bool takes_count(std::index_sequence<I...>) noexcept {
+    return kTakes<std::conditional_t<I + 1 != 0, const Anything, void>...>;
+  }
+  template <std::size_t... Counts>
+  static constexpr bool takes_something(std::index_sequence<Counts...>) noexcept {
+    return (takes_count(std::make_index_sequence<Counts>{}) || ...);
+  }
+
+  static void call(ChareBase& target, ReadArchive& archive, const DeviceMeta* metas, Buffer* landings) {
+    std::tuple<Ts...> arguments{};
+    archive.take(sizeof(DataBlock<kData>));
+    std::size_t index = 0;
+    const auto fill = [&](auto& value) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, DeviceMeta>) {
+        value = metas[index++];
+      } else {
+        archive(value);
+      }
+    };
+    auto& object = static_cast<C&>(target);
+    std::apply(
+        [&](auto&... values) {
+          (fill(values), ...);
+          using Result = decltype(object.post(Post<Method>{}, std::as_const(values)...));
+          if constexpr (kData == 1 && std::is_convertible_v<Result, Buffer>) {
+            landings[0] = object.post(Post<Method>{}, std::as_const(values)...);
+          } else {
+            static_assert(std::is_convertible_v<Result, Landings>,
+                          "brant: a post entry returns a brant::Buffer, or std::array<brant::Buffer, N> for N data "
+                          "parameters");
+            const Landings all = object.post(Post<Method>{}, std::as_const(values)...);
+            std::copy(all.begin(), all.end(), landings);
+          }
+        },
+        arguments);
+  }
+
+  static constexpr auto find() noexcept -> decltype(&call) {
+    if constexpr (kTakes<const Ts...>) {
+      return &call;
+    } else {
+      static_assert(!takes_something(std::make_index_sequence<sizeof...(Ts) + 3>{}),
+                    "brant: the post entry takes other parameters than its method: post(Post<&Class::method>, ...) has "
+                    "the method's parameters, with const DeviceMeta& in place of each DeviceData or HostData");
+      return nullptr;
+    }
+  }
+};
+
 /// One entry method of one class.
 template <typename C, auto Method>
 struct EntryOf {
@@ -153,7 +230,13 @@ struct EntryOf {
 
   static void invoke(ChareBase& target, ReadArchive& archive, Invocation& invocation) {
     typename Traits::Arguments arguments{};
-    std::apply([&](auto&... values) { archive(values...); }, arguments);
+    if constexpr (Traits::kData == 0) {
+      std::apply([&](auto&... values) { archive(values...); }, arguments);
+    } else {
+      archive.take(sizeof(DataBlock<Traits::kData>));
+      std::size_t index = 0;
+      std::apply([&](auto&... values) { (read_or_land(archive, values, invocation, index), ...); }, arguments);
+    }
     auto& object = static_cast<C&>(target);
     if constexpr (kIsTask<typename Traits::Result>) {
       drive(invocation, Traits::call(object, Method, arguments));
@@ -167,10 +250,19 @@ struct EntryOf {
     }
   }
 
+  static constexpr auto post() noexcept {
+    if constexpr (Traits::kData == 0) {
+      return nullptr;
+    } else {
+      return PostEntryOf<C, Method, typename Traits::PostArguments>::find();
+    }
+  }
+
   static inline EntryInfo info{
       {RegisteredKind::entry, name_hash("entry", type_name<C>(), value_name<Method>(), type_name<decltype(Method)>()),
        type_name<C>(), last_name(value_name<Method>()), type_name<decltype(Method)>()},
-      &invoke};
+      &invoke,
+      post()};
   static inline const bool enrolled = enroll(info);
   static const EntryInfo& get() noexcept {
     [[maybe_unused]] const bool* keep = &enrolled;
@@ -189,5 +281,62 @@ struct PackAs<std::tuple<Ts...>> {
     return detail::pack(std::forward<Open>(open), values...);
   }
 };
+
+/// Packs a call whose arguments travel in part as data apart from it, and posts it.
+template <typename Parameters, typename Sent>
+struct PostWithData;
+template <typename... Ps, typename... Ts>
+struct PostWithData<std::tuple<Ps...>, std::tuple<Ts...>> {
+  template <typename P, typename T>
+  using Given = std::conditional_t<DataParameter<P>::is_data, T, const T&>;
+  static constexpr std::size_t kData = (std::size_t{0} + ... + (DataParameter<Ps>::is_data ? 1 : 0));
+
+  template <typename Open>
+  static void post(Core& core, const EntryInfo& entry, Open&& open, Given<Ps, Ts>... values) {
+    DataSource found[kData];
+    DataBlock<kData> block;
+    std::size_t index = 0;
+    (collect<Ps>(values, found, block, index), ...);
+    DataSources sources(core, entry, found, block.meta, kData);
+    block.header.place = sources.place();
+    block.header.count = kData;
+    SizeArchive size;
+    size(block);
+    (write_unless_data<Ps>(size, values), ...);
+    Outgoing outgoing = open(size.size());
+    WriteArchive write(outgoing.args);
+    write(block);
+    (write_unless_data<Ps>(write, values), ...);
+    sources.hand_over(outgoing);
+    detail::post(core, outgoing);
+  }
+
+ private:
+  template <typename P, typename T>
+  static void collect(T& value, DataSource* found, DataBlock<kData>& block, std::size_t& index) {
+    if constexpr (DataParameter<P>::is_data) {
+      block.meta[index].host_only = DataParameter<P>::host_only;
+      found[index++] = std::move(value.source());
+    }
+  }
+  template <typename P, typename Archive, typename T>
+  static void write_unless_data(Archive& archive, const T& value) {
+    if constexpr (!DataParameter<P>::is_data) archive(value);
+  }
+};
+
+/// Packs and posts a call of an entry; `open(bytes)` makes its message.
+template <typename Entry, typename Open, typename... As>
+void post_call(Core& core, Open&& open, As&&... arguments) {
+  using Traits = typename Entry::Traits;
+  if constexpr (Traits::kData == 0) {
+    Outgoing outgoing =
+        PackAs<typename Traits::Arguments>::pack(std::forward<Open>(open), std::forward<As>(arguments)...);
+    post(core, outgoing);
+  } else {
+    PostWithData<typename Traits::Arguments, typename Traits::Sent>::post(core, Entry::get(), std::forward<Open>(open),
+                                                                          std::forward<As>(arguments)...);
+  }
+}
 
 }  // namespace brant::detail

@@ -16,6 +16,8 @@
 namespace brant {
 
 class ChareBase;
+struct Buffer;
+struct DeviceMeta;
 
 namespace detail {
 
@@ -48,6 +50,8 @@ struct ConstructorInfo : Registered {
 struct EntryInfo : Registered {
   /// Unpacks the arguments, calls the method, answers. Throws what the method throws.
   void (*invoke)(ChareBase& target, ReadArchive& arguments, Invocation& invocation);
+  /// Asks the post entry where data lands; null if the method has none. Throws what it throws.
+  void (*post)(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas, Buffer* landings) = nullptr;
 };
 struct PlacementInfo : Registered {
   std::int32_t (*rank_of)(const ElementKey& index, const PlacementScope& scope);

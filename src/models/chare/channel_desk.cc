@@ -1,0 +1,101 @@
+#include "models/chare/channel_desk.h"
+
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "models/chare/core.h"
+#include "ops/channel/reserved_ids.h"
+
+namespace brant::detail {
+namespace {
+
+/// Counts the ids that this rank gave out, over all programs of a runtime: an id that was closed may still have
+/// messages under way.
+struct ChareChannelIds final : Service {
+  explicit ChareChannelIds(Engine&) noexcept {}
+  std::uint32_t given = 0;
+};
+
+}  // namespace
+
+bool ChannelDesk::Key::operator<(const Key& other) const noexcept {
+  return std::tie(my_collection, my_key.word, their_collection, their_key.word, number) <
+         std::tie(other.my_collection, other.my_key.word, other.their_collection, other.their_key.word, other.number);
+}
+
+bool ChannelDesk::Key::brings_id() const noexcept {
+  return std::tie(my_collection, my_key.word) < std::tie(their_collection, their_key.word);
+}
+
+std::uint32_t ChannelDesk::new_id() {
+  constexpr std::uint32_t ids = reserved_id::kDataLanes - reserved_id::kChareChannels;
+  const std::uint32_t share = ids / static_cast<std::uint32_t>(core_.ranks());
+  std::uint32_t& given = engine_.service<ChareChannelIds>().given;
+  if (given >= share) {
+    throw Error(Status::limit_reached,
+                fmt::format("rank {} has opened {} channels between chares: no id is left in its "
+                            "share. Keep channels open instead of opening new ones",
+                            core_.rank(), given));
+  }
+  return reserved_id::kChareChannels + static_cast<std::uint32_t>(core_.rank()) * share + given++;
+}
+
+Future<Channel> ChannelDesk::open(const Target& mine, const Target& theirs, const ChareChannelOptions& options) {
+  if (mine.collection == theirs.collection && mine.key == theirs.key) {
+    throw Error(Status::invalid_argument, fmt::format("{} opens a channel to itself: a channel has two ends, name "
+                                                      "another chare",
+                                                      core_.name_of(mine)));
+  }
+  const Key key{mine.collection, mine.key, theirs.collection, theirs.key, options.number};
+  Meeting& meeting = meetings_[key];
+  meeting.asked.emplace();  // an earlier one, of a chare that is gone, is given up
+  meeting.path = options.path;
+  Future<Channel> future = meeting.asked->future();
+  if (!std::exchange(meeting.greeted, true)) {
+    if (key.brings_id()) meeting.id = new_id();
+    greet(key, meeting.id);
+  }
+  open_if_met(key);
+  return future;
+}
+
+void ChannelDesk::greet(const Key& key, std::uint32_t id) {
+  const Hello hello{key.my_collection, key.number, key.my_key, core_.rank(), id};
+  Outgoing outgoing = open_hello(core_, {key.their_collection, key.their_key}, sizeof(hello));
+  std::memcpy(outgoing.args, &hello, sizeof(hello));
+  post(core_, outgoing);
+}
+
+void ChannelDesk::on_hello(const am::Message& message, const Envelope& envelope) {
+  Hello hello;
+  ReadArchive arguments = arguments_of(core_.chares(), message, envelope);
+  std::memcpy(&hello, arguments.take(sizeof(hello)), sizeof(hello));
+  const Key key{envelope.collection, key_of(message, envelope), hello.collection, hello.key, hello.number};
+  Meeting& meeting = meetings_[key];
+  meeting.rank = hello.rank;
+  if (hello.id != 0) meeting.id = hello.id;
+  open_if_met(key);
+}
+
+void ChannelDesk::open_if_met(const Key& key) {
+  const auto found = meetings_.find(key);
+  Meeting& meeting = found->second;
+  if (!meeting.asked || meeting.rank < 0) return;
+  Promise<Channel> promise = std::move(*meeting.asked);
+  const Rank peer{meeting.rank};
+  const ChannelId id{meeting.id};
+  const Path path = meeting.path;
+  meetings_.erase(found);  // before anybody is told, who may ask again
+  try {
+    promise.deliver(Channel::open_reserved(core_.chares().runtime(), peer, id, {path}));
+  } catch (...) {
+    promise.fail(std::current_exception());
+  }
+}
+
+Future<Channel> open_channel(Core& core, const Target& mine, const Target& theirs, const ChareChannelOptions& options) {
+  return core.channel_desk().open(mine, theirs, options);
+}
+
+}  // namespace brant::detail

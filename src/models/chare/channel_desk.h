@@ -1,0 +1,59 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "brant/chare/open_channel.h"
+#include "models/chare/envelope.h"
+
+namespace brant::detail {
+
+/// Where the chares of one process ask for channels to others. Each of the two ends sends the other a *hello* with its
+/// rank; that of the end with the smaller name brings the id. Who has asked and has the other's hello, opens.
+class ChannelDesk {
+ public:
+  explicit ChannelDesk(Core& core, Engine& engine) noexcept : core_(core), engine_(engine) {}
+
+  Future<Channel> open(const Target& mine, const Target& theirs, const ChareChannelOptions& options);
+  /// A hello to a chare of this process.
+  void on_hello(const am::Message& message, const Envelope& envelope);
+
+ private:
+  /// One end's view.
+  struct Key {
+    std::uint32_t my_collection = 0;
+    ElementKey my_key;
+    std::uint32_t their_collection = 0;
+    ElementKey their_key;
+    std::uint32_t number = 0;
+    bool operator<(const Key& other) const noexcept;
+    /// This end brings the id.
+    [[nodiscard]] bool brings_id() const noexcept;
+  };
+  struct Hello {
+    std::uint32_t collection = 0;  ///< Of the end that sends it.
+    std::uint32_t number = 0;
+    ElementKey key;
+    std::int32_t rank = -1;
+    std::uint32_t id = 0;
+  };
+  struct Meeting {
+    std::optional<Promise<Channel>> asked;
+    Path path = Path::automatic;
+    std::int32_t rank = -1;  ///< Of the other; -1 until its hello came.
+    std::uint32_t id = 0;
+    bool greeted = false;  ///< Our hello is on its way.
+  };
+
+  void greet(const Key& key, std::uint32_t id);
+  std::uint32_t new_id();
+  void open_if_met(const Key& key);
+
+  Core& core_;
+  Engine& engine_;
+  std::map<Key, Meeting> meetings_;
+};
+
+}  // namespace brant::detail

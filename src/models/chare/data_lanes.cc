@@ -1,0 +1,211 @@
+#include "models/chare/data_lanes.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "models/chare/data_call.h"
+#include "ops/channel/reserved_ids.h"
+#include "ops/channel/table.h"
+
+namespace brant::detail {
+
+// The table of channels is made first, so that it goes first: its last transfers use the records here.
+DataLanes::DataLanes(Engine& engine)
+    : engine_(engine),
+      table_(engine.service<ChannelTable>()),
+      landings_(engine.device()),
+      lanes_(static_cast<std::size_t>(engine.job().size)) {}
+
+DataLanes::~DataLanes() { engine_.detach(static_cast<Poller&>(*this)); }
+
+DataLanes::Lane& DataLanes::lane(std::int32_t rank) {
+  std::unique_ptr<Lane>& known = lanes_[static_cast<std::size_t>(rank)];
+  if (known == nullptr) {
+    auto made = std::make_unique<Lane>();
+    made->lanes = this;
+    made->rank = rank;
+    const ChannelId id = reserved_id::data_lane(engine_.job().rank, rank, engine_.job().size);
+    made->end = &table_.open(Rank{rank}, id, Path::automatic);
+    known = std::move(made);
+  }
+  return *known;
+}
+
+// Sources
+// -------------------------------------------------------------------------------------------------------------------
+
+void DataLanes::release_one(DataOrigin& origin, Status status) noexcept {
+  if (origin.status == Status::ok) origin.status = status;
+  if (--origin.users != 0) return;
+  if (origin.block != nullptr) LandingPool::drop(*std::exchange(origin.block, nullptr));
+  if (origin.free.fire == nullptr && !origin.promise) return origins_.give_back(&origin);
+  to_tell_.push_back(origin);  // not here: this may be inside the very call that passed the buffer
+  engine_.attach(static_cast<Poller&>(*this));
+}
+
+void DataLanes::release(DataOrigin* first, Status status) noexcept {
+  while (first != nullptr) {
+    DataOrigin* following = first->following;
+    release_one(*first, status);
+    first = following;
+  }
+}
+
+void DataLanes::tell(DataOrigin& origin) noexcept {
+  const ConstBuffer buffer = origin.buffer;
+  const Status status = origin.status;
+  const Completion sink = origin.free;
+  std::optional<Promise<ConstBuffer>> promise = std::move(origin.promise);
+  origins_.give_back(&origin);
+  if (sink.fire != nullptr) sink.fire(sink.self, {status, buffer.bytes});
+  if (!promise) return;
+  if (status == Status::ok) {
+    promise->deliver(buffer);
+  } else {
+    promise->fail(std::make_exception_ptr(
+        Error(status, fmt::format("a device argument of {} bytes of {} memory was not delivered: {}", buffer.bytes,
+                                  memory_kind_name(buffer.kind), status_text(status)))));
+  }
+}
+
+unsigned DataLanes::poll() noexcept {
+  unsigned events = 0;
+  for (const auto& lane : lanes_) {
+    if (unposted_ == 0) break;
+    while (lane != nullptr && !lane->unposted.empty()) {
+      Send& send = *lane->unposted.front();
+      const Status status = post(send);
+      if (status == Status::limit_reached || status == Status::no_memory) break;
+      lane->unposted.pop_front();
+      --unposted_;
+      ++events;
+      if (status != Status::in_progress) sent(send, status);
+    }
+  }
+  while (DataOrigin* origin = to_tell_.pop_front()) {
+    tell(*origin);
+    ++events;
+  }
+  if (unposted_ == 0 && to_tell_.empty()) engine_.detach(static_cast<Poller&>(*this));
+  return events;
+}
+
+// Sending
+// -------------------------------------------------------------------------------------------------------------------
+
+std::uint64_t DataLanes::next_number(std::int32_t to) {
+  const Lane& way = lane(to);
+  return way.end->next_send_number() + way.unposted.size();
+}
+
+Status DataLanes::post(Send& send) noexcept {
+  send.op.source_free = {[](void* self, const OpResult& result) noexcept {
+                           auto& ended = *static_cast<Send*>(self);
+                           ended.lane->lanes->sent(ended, result.status);
+                         },
+                         &send};
+  return send.lane->end->post_send(send.origin->buffer, send.op);
+}
+
+void DataLanes::send(std::int32_t to, DataOrigin* first) noexcept {
+  Lane& way = *lanes_[static_cast<std::size_t>(to)];  // `next_number` opened it
+  while (first != nullptr) {
+    DataOrigin& origin = *std::exchange(first, first->following);
+    Send* send = sends_.take();
+    if (send == nullptr) {  // a million are under way
+      broken_ = Status::limit_reached;
+      broken_to_ = to;
+      release_one(origin, broken_);
+      continue;
+    }
+    send->lane = &way;
+    send->origin = &origin;
+    Status status = way.unposted.empty() ? post(*send) : Status::limit_reached;
+    if (status == Status::in_progress) continue;
+    if (status == Status::limit_reached || status == Status::no_memory) {
+      way.unposted.push_back(send);
+      ++unposted_;
+      engine_.attach(static_cast<Poller&>(*this));
+    } else {
+      sent(*send, status);
+    }
+  }
+}
+
+/// A message that was longer than its landing is the receiver's fault, and its to report; the buffer is free.
+void DataLanes::sent(Send& send, Status status) noexcept {
+  if (status != Status::ok && status != Status::truncated && broken_ == Status::ok) {
+    broken_ = status;
+    broken_to_ = send.lane->rank;
+  }
+  release_one(*send.origin, status);
+  sends_.give_back(&send);
+}
+
+// Receiving
+// -------------------------------------------------------------------------------------------------------------------
+
+void DataLanes::give_back(DataPart& part) noexcept {
+  if (part.block != nullptr) LandingPool::drop(*part.block);
+  if (part.origin != nullptr) release_one(*part.origin, Status::ok);
+  parts_.give_back(&part);
+}
+
+Status DataLanes::receive(DataPart& part, std::int32_t from, std::uint64_t number) noexcept {
+  part.op.delivered = {[](void* self, const OpResult& result) noexcept {
+                         auto& ended = *static_cast<DataPart*>(self);
+                         const bool whole = result.bytes == ended.landing.bytes;
+                         part_ended(ended, result.ok() && !whole ? Status::truncated : result.status);
+                       },
+                       &part};
+  Status status = Status::ok;
+  try {
+    status = lane(from).end->post_recv_at(number, part.landing, part.op);
+  } catch (const Error& error) {
+    status = error.status();
+  } catch (const std::bad_alloc&) {
+    status = Status::no_memory;
+  }
+  if (status == Status::in_progress) return status;
+  part.op.delivered = {};
+  return status == Status::ok && part.op.result.bytes != part.landing.bytes ? Status::truncated : status;
+}
+
+Status DataLanes::copy(DataPart& part) noexcept {
+  const ConstBuffer& from = part.origin->buffer;
+  if (from.bytes == 0) return Status::ok;
+  if (host_accessible(from.kind) && host_accessible(part.landing.kind)) {
+    std::memmove(part.landing.data, from.data, from.bytes);
+    return Status::ok;
+  }
+  part.copy.part = &part;
+  part.copy.done = [](StageCopy& step, Status status) noexcept {
+    part_ended(*static_cast<DataPart::Copy&>(step).part, status);
+  };
+  const Status status =
+      table_.stager().start(Stager::Direction::out, part.landing.data, from.data, from.bytes, part.copy);
+  return status == Status::ok ? Status::in_progress : status;
+}
+
+void DataLanes::swallow(std::int32_t from, std::uint64_t number, const DataMeta* metas, std::size_t count) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    DataPart* part = take_part();
+    const auto bytes = static_cast<std::size_t>(metas[i].bytes);
+    const Result<LandingBlock*> block =
+        landings_.take(landings_.landing_kind(metas[i].kind, metas[i].host_only), bytes);
+    if (part == nullptr || !block) {
+      log::error("{} bytes of data from rank {} that nobody wants cannot be received: {}", bytes, from,
+                 status_text(block ? Status::limit_reached : block.status()));
+      if (part != nullptr) give_back(*part);
+      if (block) LandingPool::drop(**block);
+      continue;
+    }
+    part->block = *block;
+    part->landing = part->block->view(bytes);
+    if (receive(*part, from, number + i) != Status::in_progress) give_back(*part);
+  }
+}
+
+}  // namespace brant::detail

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/object_pool.h"
+#include "brant/chare/detail/data.h"
+#include "models/chare/landing_pool.h"
+#include "ops/channel/endpoint.h"
+#include "ops/channel/stager.h"
+
+namespace brant::detail {
+
+struct DataCall;
+class DataLanes;
+
+/// The source of one data argument: whoever still needs it counts (messages, sends, copies). When the last one lets go,
+/// the sender is told that the buffer is free.
+struct DataOrigin {
+  ConstBuffer buffer;
+  Completion free;
+  std::optional<Promise<ConstBuffer>> promise;
+  LandingBlock* block = nullptr;    ///< Memory of the runtime: data of a broadcast, or for an element that came late.
+  DataOrigin* following = nullptr;  ///< The next argument of its call.
+  Status status = Status::ok;
+  std::uint32_t users = 1;
+  ListHook<DataOrigin> hook;
+};
+
+/// One argument on its way into this process or within it.
+struct DataPart {
+  static constexpr std::uint64_t kNoNumber = ~std::uint64_t{0};
+  struct Copy : StageCopy {
+    DataPart* part = nullptr;
+  };
+
+  explicit DataPart(DataLanes& of) noexcept : lanes(of) {}
+
+  DataLanes& lanes;
+  Op op;
+  Copy copy;
+  DataCall* call = nullptr;      ///< Null: nobody wants it any more.
+  DataOrigin* origin = nullptr;  ///< Within this process: where from.
+  LandingBlock* block = nullptr;
+  Buffer landing;  ///< Of exactly the size that was announced.
+  DataPart* following = nullptr;
+  bool under_way = false;
+  Status status = Status::ok;
+  std::int32_t from = -1;
+  std::uint64_t number = kNoNumber;  ///< In the channel from there.
+};
+
+/// What carries data arguments between the ranks: one hidden channel per pair, opened on first use, and kept from one
+/// program to the next, so that its numbering goes on. The host-side message of a call carries the number of its first
+/// argument in that channel; those of one call are numbered in a row.
+///
+/// The rule that keeps the channel from locking up: every number that a message announces is received in finite time,
+/// whatever happens to the call. Who knows the landing receives there; where it is not known (the element or its array
+/// does not exist yet, a broadcast), the data comes into memory of the runtime at once; what nobody wants any more is
+/// received and dropped (`swallow`). Else the channel's window (256 messages, 64 MiB) would fill with data for an
+/// element that is inserted only after something behind that data has been received.
+///
+/// The worker's thread. Nothing here calls users except `Completion`s and promises of sources, from `poll`.
+class DataLanes final : public Service, private Poller {
+ public:
+  explicit DataLanes(Engine& engine);
+  ~DataLanes() override;
+
+  [[nodiscard]] LandingPool& landings() noexcept { return landings_; }
+  [[nodiscard]] Engine& engine() noexcept { return engine_; }
+
+  // --- sources
+  DataOrigin* take_origin() noexcept { return origins_.take(); }
+  static void share(DataOrigin* first) noexcept {
+    for (; first != nullptr; first = first->following) ++first->users;
+  }
+  /// One user less of each.
+  void release(DataOrigin* first, Status status) noexcept;
+  void release_one(DataOrigin& origin, Status status) noexcept;
+
+  // --- sending
+  /// The number that the first of the arguments sent next to `to` will have. Throws what opening the lane throws.
+  std::uint64_t next_number(std::int32_t to);
+  /// Sends the arguments of a call whose message has left. Takes over one use of each origin.
+  void send(std::int32_t to, DataOrigin* first) noexcept;
+  /// The first send that failed, if one did: its number will never arrive, so the job cannot go on.
+  [[nodiscard]] Status broken() const noexcept { return broken_; }
+  [[nodiscard]] std::int32_t broken_to() const noexcept { return broken_to_; }
+  /// Sends not ended yet.
+  [[nodiscard]] std::size_t sending() const noexcept { return sends_.lent(); }
+
+  // --- receiving
+  DataPart* take_part() noexcept { return parts_.take(*this); }
+  void give_back(DataPart& part) noexcept;
+  /// Starts to fill `part.landing`; `part.op` or `part.copy` tells when it is filled. ok: it is already.
+  Status receive(DataPart& part, std::int32_t from, std::uint64_t number) noexcept;
+  Status copy(DataPart& part) noexcept;
+  /// Receives what nobody wants.
+  void swallow(std::int32_t from, std::uint64_t number, const DataMeta* metas, std::size_t count) noexcept;
+
+ private:
+  struct Lane;
+  struct Send {
+    Op op;
+    Lane* lane = nullptr;
+    DataOrigin* origin = nullptr;
+  };
+  struct Lane {
+    DataLanes* lanes = nullptr;
+    std::int32_t rank = -1;
+    ChannelEndpoint* end = nullptr;
+    std::deque<Send*> unposted;  ///< The network took no more: tried again in the next progress.
+  };
+
+  Lane& lane(std::int32_t rank);
+  Status post(Send& send) noexcept;
+  void sent(Send& send, Status status) noexcept;
+  void tell(DataOrigin& origin) noexcept;
+  unsigned poll() noexcept override;
+
+  Engine& engine_;
+  ChannelTable& table_;
+  LandingPool landings_;
+  ObjectPool<DataOrigin> origins_{std::size_t{1} << 20};
+  ObjectPool<Send> sends_{std::size_t{1} << 20};
+  ObjectPool<DataPart> parts_{std::size_t{1} << 20};
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  IntrusiveList<DataOrigin, &DataOrigin::hook> to_tell_;
+  std::size_t unposted_ = 0;
+  Status broken_ = Status::ok;
+  std::int32_t broken_to_ = -1;
+};
+
+}  // namespace brant::detail

@@ -1,0 +1,139 @@
+// Runs as every rank of a job (`brant run -n N`): data arguments between real processes over the real network, in host
+// memory, or in that of the emulated device or the GPU if BRANT_GPU says so.
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "brant/chare.h"
+
+namespace brant {
+namespace {
+
+std::unique_ptr<Runtime> g_runtime;
+
+class JobEnvironment final : public testing::Environment {
+ public:
+  void SetUp() override { g_runtime = std::make_unique<Runtime>(); }
+  void TearDown() override { g_runtime.reset(); }
+};
+const testing::Environment* const g_environment = testing::AddGlobalTestEnvironment(new JobEnvironment);
+
+std::vector<int> ramp(std::size_t count, int start) {
+  std::vector<int> values(count);
+  std::iota(values.begin(), values.end(), start);
+  return values;
+}
+Memory filled(MemoryKind kind, const std::vector<int>& values) {
+  Memory memory = g_runtime->allocate(kind, values.size() * sizeof(int));
+  g_runtime->copy(memory, std::span(values));
+  return memory;
+}
+/// Counts what differs from a ramp.
+int differences(ConstBuffer buffer, int start) {
+  std::vector<int> values(buffer.bytes / sizeof(int));
+  g_runtime->copy(std::span(values), buffer);
+  int different = 0;
+  for (const int value : values) different += value != start++ ? 1 : 0;
+  return different;
+}
+
+class Block : public Chare<Block> {
+ public:
+  void halo(DeviceData face, int start) { faults_ += face.owned() ? 1 : differences(face, start); }
+  Buffer post(Post<&Block::halo>, const DeviceMeta& face, int) {
+    if (ghost_.bytes() < face.bytes) ghost_ = chares().runtime().allocate(chares().runtime().device_kind(), face.bytes);
+    return ghost_;
+  }
+  void give(const DeviceData& data, int start) { faults_ += differences(data, start); }
+  void table(HostData<int> items, int start) {
+    for (const int item : items.items()) faults_ += item != start++ ? 1 : 0;
+  }
+  /// Passes a buffer on to the next element, from memory it was given.
+  Task<int> around(DeviceData data, int left) {
+    if (left == 0) co_return differences(data, 5);
+    const int next = (index()[0] + 1) % this_array().extent()[0];
+    co_return co_await this_array()[next].ask<&Block::around>(device(data), left - 1);
+  }
+  int faults() { return faults_; }
+
+ private:
+  Memory ghost_;
+  int faults_ = 0;
+};
+
+Task<void> sizes(Chares& chares) {
+  const auto blocks = create_array<Block>(chares, 2 * chares.size(), Placement::round_robin());
+  for (std::size_t count = 1; count <= 3'000'000; count = count * 6 + 1) {
+    Memory device_source = filled(g_runtime->device_kind(), ramp(count, 3));
+    const std::vector<int> host_source = ramp(count, 4);
+    const std::span<const int> host_view(host_source);
+    for (int i = 0; i < 2 * chares.size(); ++i) {
+      co_await blocks[i].ask<&Block::halo>(device(device_source), 3);
+      co_await blocks[i].ask<&Block::give>(device(device_source), 3);
+      co_await blocks[i].ask<&Block::table>(no_copy(host_view), 4);
+    }
+  }
+  for (int i = 0; i < 2 * chares.size(); ++i) {
+    const int faults = co_await blocks[i].ask<&Block::faults>();
+    EXPECT_EQ(faults, 0) << i;
+  }
+}
+TEST(ChareData, of_all_sizes_lands_where_it_should) {
+  Chares chares(*g_runtime);
+  EXPECT_EQ(chares.run(sizes(chares)), 0) << chares.failure();
+}
+
+Task<void> stream(Chares& chares) {
+  constexpr int kCalls = 1500;
+  const auto blocks = create_array<Block>(chares, chares.size(), Placement::round_robin());
+  Memory source = filled(g_runtime->device_kind(), ramp(2000, 3));
+  for (int rank = 0; rank < chares.size(); ++rank) {
+    std::vector<Future<void>> done;
+    for (int i = 0; i < kCalls; ++i) done.push_back(blocks[rank].ask<&Block::give>(device(source), 3));
+    for (Future<void>& one : done) co_await one;
+    const int faults = co_await blocks[rank].ask<&Block::faults>();
+    EXPECT_EQ(faults, 0);
+  }
+}
+TEST(ChareData, many_at_once_are_held_back_and_arrive) {
+  Chares chares(*g_runtime);
+  EXPECT_EQ(chares.run(stream(chares)), 0) << chares.failure();
+}
+
+Task<void> ring(Chares& chares) {
+  const auto blocks = create_array<Block>(chares, 2 * chares.size(), Placement::round_robin());
+  Memory source = filled(g_runtime->device_kind(), ramp(30'000, 5));
+  const int different = co_await blocks[0].ask<&Block::around>(device(source), 20);
+  EXPECT_EQ(different, 0);
+}
+TEST(ChareData, that_was_given_may_be_passed_on) {
+  Chares chares(*g_runtime);
+  EXPECT_EQ(chares.run(ring(chares)), 0) << chares.failure();
+}
+
+Task<void> to_all(Chares& chares) {
+  const auto blocks = create_array<Block>(chares, 3 * chares.size(), Placement::block());
+  Memory source = filled(g_runtime->device_kind(), ramp(50'000, 3));
+  for (int i = 0; i < 10; ++i) {
+    Promise<ConstBuffer> first, second;
+    Future<ConstBuffer> halo_free = first.future(), give_free = second.future();
+    blocks.call<&Block::halo>(device(source, std::move(first)), 3);
+    blocks.call<&Block::give>(device(source, std::move(second)), 3);
+    static_cast<void>(co_await halo_free);
+    static_cast<void>(co_await give_free);
+  }
+  for (int i = 0; i < 3 * chares.size(); ++i) {
+    const int faults = co_await blocks[i].ask<&Block::faults>();
+    EXPECT_EQ(faults, 0) << i;
+  }
+  co_await sleep_for(g_runtime->worker(), std::chrono::milliseconds(200));  // calls may be overtaken by these questions
+}
+TEST(ChareData, of_a_broadcast_reaches_all) {
+  Chares chares(*g_runtime);
+  EXPECT_EQ(chares.run(to_all(chares)), 0) << chares.failure();
+}
+
+}  // namespace
+}  // namespace brant
