@@ -9,3 +9,4 @@
 #include "brant/chare/element.h"
 #include "brant/chare/index.h"
 #include "brant/chare/placement.h"
+#include "brant/chare/when.h"

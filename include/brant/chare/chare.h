@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "brant/chare/detail/core.h"
 #include "brant/chare/index.h"
@@ -12,11 +13,15 @@ template <typename C>
 class Element;
 template <typename C>
 class Array;
+template <typename C, auto Method, typename... Match>
+class When;
 
 namespace detail {
 
 class Collection;
 struct RunningTask;
+struct Mail;
+struct WhenWaiter;
 
 /// What a chare is born with; set around its constructor.
 struct Birth {
@@ -27,7 +32,7 @@ const Birth& present_birth() noexcept;
 
 }  // namespace detail
 
-/// The untyped part of every chare: 56 bytes. Do not name it: derive from `Chare`.
+/// The untyped part of every chare: 64 bytes. Do not name it: derive from `Chare`.
 class ChareBase {
  public:
   ChareBase(const ChareBase&) = delete;
@@ -38,7 +43,7 @@ class ChareBase {
 
  protected:
   ChareBase() noexcept : collection_(detail::present_birth().collection), key_(detail::present_birth().key) {}
-  /// Coroutines of this chare that still wait end here.
+  /// Coroutines of this chare that still wait end here. Calls that it kept and never awaited are an error.
   ~ChareBase();
 
   [[nodiscard]] const detail::ElementKey& key() const noexcept { return key_; }
@@ -48,10 +53,12 @@ class ChareBase {
   friend class detail::Collection;
   friend class detail::Core;
   friend struct detail::RunningTask;
+  friend struct detail::Mail;
 
   detail::Collection* collection_;
   detail::ElementKey key_;
   detail::RunningTask* tasks_ = nullptr;  ///< Coroutines of this chare that have not ended.
+  detail::Mail* mail_ = nullptr;          ///< Whens that wait, and calls that wait for one; made when needed.
   std::uint32_t slot_ = 0;                ///< In its collection's list of local elements.
   bool busy_ = false;                     ///< One of its entry methods is on the stack.
 };
@@ -84,7 +91,24 @@ class Chare : public ChareBase {
   /// The collection it belongs to. Not for single chares.
   [[nodiscard]] Array<Derived> this_array() const noexcept;
 
- protected:
+  /// In an entry that is a coroutine: waits for a call of another entry of this chare.
+  ///
+  ///     auto [step, face] = co_await when<&Block::halo>(step);   // the call whose first argument equals `step`
+  ///     co_await when<&Block::halo>();                           // the next one
+  ///     co_await when<&Block::halo>([&](int step, const Face& face) { return step >= now; });
+  ///
+  /// Reference values are compared with the leading arguments; a predicate gets all of them. An entry that is named
+  /// in a `when` anywhere in the program is *awaited*: its calls do not run on arrival, they are kept until a `when`
+  /// takes them, in the order of arrival, each taken once, whens served in the order in which they began to wait. The
+  /// body runs then, with the arguments, before the waiter resumes (so it may store a span's data, or be empty), and
+  /// what it returns or throws goes to a caller who asked. Several at once: `when_all`.
+  ///
+  /// Kept calls count in the window of their sender (see Chares, bounds); 65,536 in one chare are an error. Those that
+  /// are still kept when the chare is destroyed, or when the program ends, are errors that name them. A `when`
+  /// allocates nothing; keeping a call does, the first times.
+  template <auto Method, typename... Match>
+  When<Derived, Method, std::decay_t<Match>...> when(Match&&... match);
+
   Chare() = default;
   ~Chare() = default;
 };

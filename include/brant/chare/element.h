@@ -54,7 +54,7 @@ class Element : private detail::NotBytes {
     using Entry = detail::EntryOf<C, Method>;
     Entry::template check_arguments<As...>();
     if constexpr (!detail::kIsTask<typename Entry::Traits::Result>) {
-      if (options_.inline_when_local && call_inline<Method>(arguments...)) return;
+      if (options_.inline_when_local && !Entry::get().awaited && call_inline<Method>(arguments...)) return;
     }
     send<Method>(0, std::forward<As>(arguments)...);
   }

@@ -77,12 +77,16 @@ class Core {
   void run_guarded(ChareBase& chare, const EntryInfo& entry, void (*call)(void*), void* context);
   void fail_invocation(const Invocation& invocation, std::exception_ptr error) noexcept;
   ReplyTable& replies() noexcept { return replies_; }
+  /// Calls that arrived and wait for a `when`: they count as run, but the program cannot end with them.
+  void note_kept(int change) noexcept { kept_ += change; }
 
   // --- beginning and ending
   void start(Task<int> main);
   void exit(std::int64_t code);
   void fail_job(const std::string& text) noexcept;
   [[nodiscard]] bool ended() const noexcept { return ended_; }
+  /// No entry runs any more.
+  [[nodiscard]] bool leaving() const noexcept { return ended_ || stopping_; }
   [[nodiscard]] int exit_code() const noexcept { return exit_code_; }
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
   [[nodiscard]] ChareCounts counts() const noexcept;
@@ -165,6 +169,7 @@ class Core {
   std::uint64_t calls_sent_ = 0;
   std::uint64_t calls_run_ = 0;
   std::uint64_t held_back_ = 0;
+  std::int64_t kept_ = 0;
   unsigned hold_depth_ = 0;
   bool in_progress_ = false;  ///< The network is being moved: a coroutine that resumes there must not move it again.
 

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "models/chare/core.h"
+#include "models/chare/mail.h"
 
 namespace brant::detail {
 
@@ -68,8 +69,8 @@ void Core::on_control(const am::Message& message, const Envelope& envelope) {
 
 void Core::stop() {
   stopping_ = true;
-  Tally mine{calls_sent_, calls_run_, 0, {}};
-  if (calls_sent_ != calls_run_ || !queue_.empty()) mine.example = first_undelivered();
+  Tally mine{calls_sent_ + static_cast<std::uint64_t>(kept_), calls_run_, 0, {}};
+  if (calls_sent_ != calls_run_ || kept_ != 0 || !queue_.empty()) mine.example = first_undelivered();
   if (rank_ == 0) return add_tally(mine);
   send_control(0, MessageKind::stopped, 0, mine.example, mine);
 }
@@ -99,6 +100,7 @@ std::string Core::first_undelivered() {
                        state);
   };
   if (const am::Message* message = queue_.find(is_call)) return describe(*message, "");
+  if (kept_ != 0) return first_kept(collections_);
   for (const auto& [id, collection] : collections_) {
     for (const auto& [key, list] : collection->waiting) {
       if (list.front() != nullptr) return describe(*list.front(), ", which was never inserted");

@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include "models/chare/core.h"
+#include "models/chare/mail.h"
 
 namespace brant {
 
 ChareBase::~ChareBase() {
   while (tasks_ != nullptr) tasks_->frame.destroy();  // its promise leaves the list
+  if (mail_ != nullptr) detail::Mail::close(*this);
 }
 
 namespace detail {
@@ -94,7 +96,11 @@ void Core::invoke(ChareBase& chare, const EntryInfo& entry, am::Message& message
   Invocation invocation{this, &chare, &entry, &message, source, answers ? envelope.reply : 0};
   const BusyMark mark(chare.busy_);
   try {
-    entry.invoke(chare, arguments, invocation);
+    if (entry.awaited) {
+      offer_to_whens(invocation, arguments);
+    } else {
+      entry.invoke(chare, arguments, invocation);
+    }
   } catch (...) {
     fail_invocation(invocation, std::current_exception());
   }

@@ -48,6 +48,7 @@ struct ConstructorInfo : Registered {
 struct EntryInfo : Registered {
   /// Unpacks the arguments, calls the method, answers. Throws what the method throws.
   void (*invoke)(ChareBase& target, ReadArchive& arguments, Invocation& invocation);
+  bool awaited = false;  ///< Some `when` names it: its calls wait for one.
 };
 struct PlacementInfo : Registered {
   std::int32_t (*rank_of)(const ElementKey& index, const PlacementScope& scope);
