@@ -49,6 +49,7 @@ Core::Core(Chares& chares, Engine& engine, const ChareOptions& options)
     throw Error(status, fmt::format("rank {}: the list of chare classes could not be published: {}. {}", rank_,
                                     status_text(status), engine.boot().last_error()));
   }
+  make_teams();
   messenger_.claim(am::ServiceId::chare, &Core::on_message, &Core::on_trouble, this);
 }
 
@@ -60,9 +61,10 @@ Core::~Core() {
       nullptr, &messenger_);
   stopping_ = true;
   main_.reset();
-  const auto dying = std::move(collections_);  // a destructor that looks for another collection finds none
+  auto dying = std::move(collections_);  // a destructor that looks for another collection finds none
   collections_.clear();
   last_found_ = nullptr;
+  const auto teams = dying.extract(Teams::target_on(*this, rank_).collection);  // goes last: others wait for it
   for (const auto& [id, collection] : dying) {
     collection->destroy_all();
     for (auto& [key, list] : collection->waiting) {
@@ -78,6 +80,14 @@ Core::~Core() {
   for (auto& [id, list] : unknown_) {
     while (am::Message* message = list.pop_front()) messenger_.release(*message);
   }
+}
+
+void Core::make_teams() {
+  const Target target = Teams::target_on(*this, rank_);
+  Collection& own = *find_collection(target.collection);
+  ReadArchive nothing(&chares_, nullptr, 0);
+  own.construct(target.key, ConstructorOf<Teams>::get(), nothing);
+  teams_ = static_cast<Teams*>(own.find(target.key));
 }
 
 void Core::connect() {
@@ -306,6 +316,12 @@ std::string Core::name_of(const Target& target) {
   return collection != nullptr ? collection->name_of(target.key) : fmt::format("array {}", target.collection);
 }
 
+std::string Core::name_of_array(std::uint32_t id) {
+  const Collection* collection = find_collection(id);
+  return collection != nullptr ? fmt::format("{} (array {})", collection->chare_class().owner, id)
+                               : fmt::format("array {}", id);
+}
+
 /// Too much is undelivered: lets others run until there is room. Runs no chare whose method is on the stack.
 void Core::hold_back() {
   const auto too_much = [this](std::size_t per_mille) {
@@ -319,11 +335,12 @@ void Core::hold_back() {
                             rank_, undelivered_, undelivered_bytes_, first_undelivered(), why));
   };
   ++held_back_;
-  if (in_progress_ || hold_depth_ >= kHoldDepthMax) {
+  if (in_progress_ || hold_depth_ >= kHoldDepthMax || teams_->at_work()) {
     // Here nothing can be run: some more is let through, not without end.
     if (undelivered_ < 2 * options_.undelivered_max && undelivered_bytes_ < 2 * options_.undelivered_bytes_max) return;
-    refuse(in_progress_ ? "the caller is a coroutine that a network completion resumed"
-                        : "calls are held back inside calls too deeply");
+    refuse(in_progress_ || hold_depth_ < kHoldDepthMax
+               ? "the caller is a coroutine that a network completion or a reduction resumed"
+               : "calls are held back inside calls too deeply");
   }
   ++hold_depth_;
   am::MessageList set_aside;
@@ -431,6 +448,7 @@ void Core::drain_urgent() {
 ChareCounts Core::counts() const noexcept {
   ChareCounts counts{calls_sent_, calls_run_, held_back_, queue_.size(), 0};
   for (const auto& [id, collection] : collections_) counts.elements += collection->size();
+  --counts.elements;  // our own
   return counts;
 }
 

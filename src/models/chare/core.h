@@ -15,6 +15,7 @@
 #include "models/chare/queue.h"
 #include "models/chare/registry.h"
 #include "models/chare/replies.h"
+#include "models/chare/teams.h"
 #include "ops/am/messenger.h"
 
 namespace brant::detail {
@@ -70,6 +71,17 @@ class Core {
   std::uint32_t new_collection_id();
   std::uint64_t new_single() noexcept { return singles_made_++; }
   [[nodiscard]] std::string name_of(const Target& target);
+  /// "heat::Block (array 3)".
+  [[nodiscard]] std::string name_of_array(std::uint32_t id);
+  [[nodiscard]] Teams& teams() noexcept { return *teams_; }
+  // The first element of all is the teams themselves.
+  std::uint32_t first_round(std::uint32_t id) noexcept { return teams_ != nullptr ? teams_->first_round(id) : 0; }
+  void element_made(const Collection& collection, std::uint32_t first_round) {
+    if (teams_ != nullptr) teams_->born(collection, first_round);
+  }
+  void element_gone(const Collection& collection, const ChareBase& element) noexcept {
+    teams_->gone(collection, element);
+  }
 
   // --- running
   unsigned step();
@@ -116,6 +128,8 @@ class Core {
   bool run_others(am::MessageList& set_aside);
   bool may_run_nested(am::Message& message);
 
+  void make_teams();
+
   // running.cc: one message
   unsigned run_ready(unsigned limit);
   void run(am::Message& message) noexcept;
@@ -156,6 +170,7 @@ class Core {
 
   ReadyQueue queue_;
   std::unordered_map<std::uint32_t, std::unique_ptr<Collection>> collections_;
+  Teams* teams_ = nullptr;            ///< A single chare of ours.
   Collection* last_found_ = nullptr;  ///< Most messages go to the collection of the one before.
   std::unordered_map<std::uint32_t, am::MessageList> unknown_;  ///< For collections whose creation is under way.
   std::vector<am::MessageList> outboxes_;                       ///< Per rank: what its window does not take yet.

@@ -164,6 +164,7 @@ void Core::run_create(am::Message& message, const Envelope& envelope) {
   }
   collection.ready = true;
   drop(message);
+  teams_->collection_ready(collection.id());
   const auto early = unknown_.find(envelope.collection);
   if (early == unknown_.end()) return;
   am::MessageList list = early->second, here;

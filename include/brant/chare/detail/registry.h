@@ -21,7 +21,7 @@ namespace detail {
 
 struct Invocation;
 
-enum class RegisteredKind : std::uint8_t { chare_class, constructor, entry, placement };
+enum class RegisteredKind : std::uint8_t { chare_class, constructor, entry, placement, reducer };
 
 /// One line of the list. Static storage; never removed.
 struct Registered {
