@@ -1,5 +1,6 @@
 #include "models/chare/core.h"
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -42,7 +43,8 @@ Core::Core(Chares& chares, Engine& engine, const ChareOptions& options)
       rank_(engine.job().rank),
       ranks_(engine.job().size),
       session_(++engine.service<Sessions>().made),
-      outboxes_(static_cast<std::size_t>(engine.job().size)) {
+      outboxes_(static_cast<std::size_t>(engine.job().size)),
+      quiet_(*this, options.deadlock_after) {
   const std::string fingerprint = fmt::format("{:016x} {}", registry_.fingerprint(), registry_.size());
   const Status status = engine.boot().put("brant.chares", std::as_bytes(std::span(fingerprint)));
   if (status != Status::ok) {
@@ -194,6 +196,7 @@ void Core::route(am::Message& message) {
 
 void Core::send_to(std::int32_t destination, am::Message& message, const Envelope& envelope) {
   am::MessageList& outbox = outboxes_[static_cast<std::size_t>(destination)];
+  if (!envelope.urgent()) ++wire_sent_;
   if (outbox.empty() || envelope.urgent()) {
     count_out(message);  // the messenger takes the notes over
     const am::Flow flow = envelope.urgent() ? am::Flow::urgent : am::Flow::credit;
@@ -257,6 +260,7 @@ void Core::on_message(void* self, am::Message& message) noexcept {
   }
   try {
     const auto envelope = message.header<Envelope>();
+    if (!envelope.urgent()) ++core.wire_taken_;
     if (envelope.by_tree()) core.forward_by_tree(message, envelope);
     if (envelope.urgent() && envelope.kind != MessageKind::stop) {
       core.on_control(message, envelope);
@@ -401,7 +405,15 @@ unsigned Core::step() {
   if (in_outboxes_ != 0 && flush_outboxes()) ++events;
   if (!stopping_ && !ended_) events += run_ready(kBatch);
   if (main_.has_value()) look_at_main();
+  if (events == 0 && rank_ == 0 && !leaving()) quiet_.look();
   return events;
+}
+
+Stillness Core::stillness() const noexcept {
+  Stillness here{wire_sent_, wire_taken_, ran_, data_started_, data_ended_, false, false};
+  here.idle = queue_.empty() && in_outboxes_ == 0 && running_ == 0 && hold_depth_ == 0 && !leaving();
+  here.stuck = here.idle && !engine_.anything_under_way();
+  return here;
 }
 
 void Core::run_until_ended() {
@@ -412,8 +424,8 @@ void Core::run_until_ended() {
              (main_.has_value() && main_->finished());
     };
     // With messages held back for want of credit, the network alone cannot say when to go on.
-    const auto patience =
-        in_outboxes_ != 0 ? std::chrono::nanoseconds(std::chrono::microseconds(50)) : Worker::kForever;
+    auto patience = in_outboxes_ != 0 ? std::chrono::nanoseconds(std::chrono::microseconds(50)) : Worker::kForever;
+    if (rank_ == 0) patience = std::min(patience, quiet_.patience());
     in_progress_ = true;
     static_cast<void>(chares_.runtime().worker().wait_until(something, patience));
     in_progress_ = false;

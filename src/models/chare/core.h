@@ -13,6 +13,7 @@
 #include "models/chare/collection.h"
 #include "models/chare/envelope.h"
 #include "models/chare/queue.h"
+#include "models/chare/quiet.h"
 #include "models/chare/registry.h"
 #include "models/chare/replies.h"
 #include "models/chare/teams.h"
@@ -104,6 +105,29 @@ class Core {
   [[nodiscard]] ChareCounts counts() const noexcept;
   Promise<>& never() noexcept { return never_; }
 
+  // --- quiescence and deadlock (quiet.cc, waits.cc)
+  static constexpr std::size_t kReportLinesMax = 64;
+  Quiet& quiet() noexcept { return quiet_; }
+  /// For whoever moves data outside messages: quiescence waits until all that started has ended, on whatever rank.
+  void note_data_started() noexcept { ++data_started_; }
+  void note_data_ended() noexcept { ++data_ended_; }
+  [[nodiscard]] Stillness stillness() const noexcept;
+  [[nodiscard]] bool main_waits() const noexcept { return main_.has_value() && !exiting_; }
+  std::vector<std::string> describe_waits();
+  void spread_control(MessageKind kind, std::int64_t code);
+  template <typename T>
+  void send_quiet(MessageKind kind, std::uint64_t code, const T& value) {
+    Envelope envelope;
+    envelope.kind = kind;
+    envelope.key = code;
+    SizeArchive size;
+    size(value);
+    am::Message& message = make(envelope, size.size());
+    WriteArchive write(message.data);
+    write(value);
+    send_to(0, message, envelope);
+  }
+
  private:
   struct Tally {
     std::uint64_t sent = 0, run = 0;
@@ -152,12 +176,12 @@ class Core {
   void on_control(const am::Message& message, const Envelope& envelope);
   void send_control(std::int32_t rank, MessageKind kind, std::int64_t code, const std::string& text,
                     const Tally& tally);
-  void spread_control(MessageKind kind, std::int64_t code);
   void stop();
   void add_tally(const Tally& tally);
   void look_at_main();
   void look_at_troubles();
   [[nodiscard]] std::string first_undelivered();
+  void describe_chare(const Collection& collection, const ChareBase& chare, std::vector<std::string>& lines) const;
 
   Chares& chares_;
   Engine& engine_;
@@ -185,6 +209,13 @@ class Core {
   std::uint64_t calls_run_ = 0;
   std::uint64_t held_back_ = 0;
   std::int64_t kept_ = 0;
+  std::uint64_t wire_sent_ = 0;  ///< Messages to other ranks, without those of the ending.
+  std::uint64_t wire_taken_ = 0;
+  std::uint64_t ran_ = 0;
+  std::uint64_t data_started_ = 0;
+  std::uint64_t data_ended_ = 0;
+  unsigned running_ = 0;  ///< Messages whose entry is on the stack.
+  Quiet quiet_;
   unsigned hold_depth_ = 0;
   bool in_progress_ = false;  ///< The network is being moved: a coroutine that resumes there must not move it again.
 

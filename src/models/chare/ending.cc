@@ -56,6 +56,20 @@ void Core::on_control(const am::Message& message, const Envelope& envelope) {
       read(theirs.sent, theirs.run, theirs.example);
       return add_tally(theirs);
     }
+    case MessageKind::wave: return quiet_.answer(envelope.key);
+    case MessageKind::wave_answer: {
+      Stillness theirs;
+      ReadArchive read(&chares_, message.data, message.bytes);
+      read(theirs);
+      return quiet_.take_answer(envelope.key, theirs);
+    }
+    case MessageKind::report_asked: return quiet_.answer_report();
+    case MessageKind::report: {
+      std::vector<std::string> lines;
+      ReadArchive read(&chares_, message.data, message.bytes);
+      read(lines);
+      return quiet_.take_report(lines);
+    }
     case MessageKind::ended:
       if (!ended_) exit_code_ = static_cast<int>(code);
       ended_ = true;

@@ -46,9 +46,20 @@ class BusyMark {
   bool before_;
 };
 
+class CountMark {
+ public:
+  explicit CountMark(unsigned& count) noexcept : count_(count) { ++count_; }
+  ~CountMark() { --count_; }
+  CountMark(const CountMark&) = delete;
+  CountMark& operator=(const CountMark&) = delete;
+
+ private:
+  unsigned& count_;
+};
+
 }  // namespace
 
-RunningTask::RunningTask(const Invocation& of) noexcept : invocation(of), next(of.chare->tasks_) {
+RunningTask::RunningTask(const Invocation& of) noexcept : invocation(of), next(of.chare->tasks_), since(coarse_now()) {
   if (next != nullptr) next->previous = this;
   of.chare->tasks_ = this;
   retain_message(of);
@@ -72,6 +83,8 @@ unsigned Core::run_ready(unsigned limit) {
 }
 
 void Core::run(am::Message& message) noexcept {
+  ++ran_;
+  const CountMark mark(running_);
   const auto envelope = message.header<Envelope>();
   try {
     switch (envelope.kind) {

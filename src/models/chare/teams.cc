@@ -175,6 +175,8 @@ void Teams::run_function(std::uint32_t number, Blob values) {
   function(archive);
 }
 
+void Teams::await_quiescence(const Callback<>& to) { core().quiet().await(to); }
+
 // --- the seam
 
 std::int32_t rank_of(Core& core) noexcept { return core.rank(); }
@@ -220,7 +222,7 @@ Outgoing open_callback(Core& core, const CallbackTarget& target, std::size_t byt
 }
 
 std::uint32_t expect_callback(Core& core, const Waiting& waiting) {
-  static constinit EntryInfo callback_entry{{RegisteredKind::entry, 0, "brant::Callback", "callback", ""}, nullptr};
+  static constinit EntryInfo callback_entry{{RegisteredKind::entry, 0, kCallbackOwner, "callback", ""}, nullptr};
   return expect_reply(core, waiting, Target{}, callback_entry);
 }
 

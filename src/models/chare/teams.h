@@ -5,16 +5,20 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "brant/chare/array.h"
+#include "brant/chare/callback.h"
 #include "brant/chare/detail/team.h"
 #include "models/chare/collection.h"
 
 namespace brant::detail {
 
 class Core;
+
+inline constexpr std::string_view kCallbackOwner = "brant::Callback";
 
 /// Who contributed first, for errors.
 struct Contributor {
@@ -52,6 +56,8 @@ class Teams : public Chare<Teams, Single> {
   void became_lazy(TeamId team, std::int32_t child);
   void result(TeamId team, std::uint32_t round, Blob value);
   void run_function(std::uint32_t number, Blob values);
+  /// On rank 0.
+  void await_quiescence(const Callback<>& to);
 
   // --- called by the core
   static Target target_on(Core& core, std::int32_t rank);

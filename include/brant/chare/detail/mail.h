@@ -32,9 +32,6 @@ struct WhenWaiter {
   std::int64_t since = 0;  ///< `coarse_now`.
 };
 
-/// Nanoseconds of a clock that costs next to nothing and steps every few milliseconds.
-std::int64_t coarse_now() noexcept;
-
 /// Takes the first kept call that matches. False: none does.
 bool take_kept(WhenWaiter& waiter);
 /// From now on `waiter` takes the next call that matches.
