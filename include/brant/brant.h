@@ -10,6 +10,7 @@
 #include "brant/core/path.h"
 #include "brant/core/runtime.h"
 #include "brant/core/sinks.h"
+#include "brant/core/stream_done.h"
 #include "brant/core/task.h"
 #include "brant/core/timer.h"
 #include "brant/ops/channel.h"

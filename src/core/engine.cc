@@ -169,6 +169,7 @@ void Engine::report(OpOwner& owner, Moment moment, const OpResult& result) noexc
 void Engine::finish(OpOwner& owner, const OpResult& result) noexcept {
   Op* op = owner.op_;
   if (op == nullptr) return;
+  --pending_ops_;
   op->result = result;
   op->owner_ = nullptr;
   owner.op_ = nullptr;
@@ -187,6 +188,7 @@ void Engine::detach(Op& op) noexcept {
   op.owner_ = nullptr;
   op.engine_ = nullptr;
   if (owner == nullptr) return;
+  --pending_ops_;
   owner->op_ = nullptr;
   owner->cancel(*owner);
 }

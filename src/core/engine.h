@@ -54,12 +54,7 @@ class OpOwner {
   /// Withdraws the operation if that is possible; the outcome comes as a completion.
   void (*cancel)(OpOwner& self) noexcept = nullptr;
 
-  void own(Engine& engine, Op& op) noexcept {
-    op_ = &op;
-    op.engine_ = &engine;
-    op.owner_ = this;
-    op.due_ = 0;
-  }
+  void own(Engine& engine, Op& op) noexcept;
   /// False once the caller took its record back (`Op::detach`): its buffers may be gone.
   [[nodiscard]] bool observed() const noexcept { return op_ != nullptr; }
 
@@ -178,6 +173,12 @@ class Engine {
     return static_cast<T&>(*services_.back().second);
   }
 
+  /// A timer, an operation or something polled is pending: this process may go on without another message.
+  [[nodiscard]] bool anything_under_way() const noexcept {
+    return pending_ops_ != 0 || !timers_.empty() || !pollers_.empty() || !ready_.empty() ||
+           commands_waiting_.load(std::memory_order_relaxed) != 0;
+  }
+
   /// Kind of the memory behind a pointer that was not declared, and a check of a device declaration. See
   /// `Device::query`.
   Status resolve_kind(const void* data, std::size_t bytes, MemoryKind& kind) noexcept;
@@ -187,6 +188,7 @@ class Engine {
   Status post(void (*function)(void*) noexcept, void* context) noexcept;
 
  private:
+  friend class OpOwner;
   using PollerList = IntrusiveList<Poller, &Poller::poller_hook>;
   struct Command {
     void (*function)(void*) noexcept = nullptr;
@@ -222,6 +224,7 @@ class Engine {
   TimerQueue timers_;
   IntrusiveList<Op, &Op::ready_hook_> ready_;
   PollerList pollers_;
+  std::size_t pending_ops_ = 0;  ///< Owned by a layer.
   MpscRing<Command> commands_{1024};
   std::atomic<std::uint32_t> commands_waiting_{0};
   std::array<AmSlot, kAmIds> am_slots_;
@@ -234,5 +237,13 @@ class Engine {
   bool suspects_ = false;
   TimePoint idle_since_{};  ///< Only with a trace.
 };
+
+inline void OpOwner::own(Engine& engine, Op& op) noexcept {
+  op_ = &op;
+  op.engine_ = &engine;
+  op.owner_ = this;
+  op.due_ = 0;
+  ++engine.pending_ops_;
+}
 
 }  // namespace brant

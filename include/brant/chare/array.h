@@ -76,6 +76,7 @@ class Array : private detail::NotBytes {
   [[nodiscard]] IndexType extent() const noexcept { return extent_.template as<IndexType>(); }
   /// Its number: the same on all ranks.
   [[nodiscard]] std::uint32_t collection() const noexcept { return collection_; }
+  [[nodiscard]] detail::Core& core() const { return require_core(); }
 
   void serialize(auto& archive) {
     archive(collection_, dense_, extent_);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,9 @@
 
 namespace brant {
 
+template <typename... Args>
+class Callback;
+
 namespace detail {
 class Core;
 }
@@ -24,6 +28,9 @@ struct ChareOptions {
   std::size_t undelivered_bytes_max = std::size_t{256} << 20;
   /// How long a call that is held back waits before it throws limit_reached.
   std::chrono::milliseconds held_back_max{30'000};
+  /// When nothing can run any more on any rank for so long and `main` still waits, the job ends with an error that says
+  /// who waits for what (see `Chares`, deadlock). 0: it waits for ever.
+  std::chrono::milliseconds deadlock_after{1000};
   /// False: `connect` must follow, on every rank. For tests and embedders that make several ranks in one thread.
   bool connect = true;
 };
@@ -62,6 +69,11 @@ struct ChareCounts {
 ///
 /// Errors: an exception that leaves an entry travels to the caller's future; without one it ends the job: it is
 /// reported once, on the rank where it happened, with chare, index and method, and `run` returns 1 everywhere.
+///
+/// Deadlock: when every rank is idle, no message is anywhere, no timer, network operation or device event is pending,
+/// and `main` has not ended, nothing can ever happen: after `deadlock_after` the job ends with an error as above, which
+/// lists (bounded) the coroutines, whens, futures and reductions that wait, with chare, index, rank and since when. A
+/// program that waits for something else (another thread that will call `Worker::post`) switches this off.
 class Chares {
  public:
   /// Collective. Throws Error: version_mismatch if another rank runs another binary, invalid_argument if two classes
@@ -87,6 +99,14 @@ class Chares {
   void exit(int code = 0);
   /// Awaited by a `main` that leaves the ending to `exit`: never ready.
   Future<> until_exit();
+
+  /// Ready when nothing is under way: no message in flight or in a queue on any rank, no entry running, no device data
+  /// in flight. Calls that wait for a `when` or for an element that was never inserted, timers and coroutines that wait
+  /// are no obstacle. From any rank. Costs some messages per rank; while others work they are asked every millisecond
+  /// at most.
+  Future<> quiescence();
+  /// The same, told to a callback once.
+  void on_quiescence(const Callback<>& to);
 
   /// For programs and tests that own their loop: `start`, then `progress` until `ended`.
   void start(Task<int> main);

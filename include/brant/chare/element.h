@@ -7,6 +7,7 @@
 #include "brant/base/status.h"
 #include "brant/chare/chares.h"
 #include "brant/chare/detail/entry.h"
+#include "brant/chare/detail/waiting.h"
 #include "brant/core/future.h"
 
 namespace brant {
@@ -54,7 +55,7 @@ class Element : private detail::NotBytes {
     using Entry = detail::EntryOf<C, Method>;
     Entry::template check_arguments<As...>();
     if constexpr (!detail::kIsTask<typename Entry::Traits::Result> && Entry::Traits::kData == 0) {
-      if (options_.inline_when_local && call_inline<Method>(arguments...)) return;
+      if (options_.inline_when_local && !Entry::get().awaited && call_inline<Method>(arguments...)) return;
     }
     send<Method>(0, std::forward<As>(arguments)...);
   }
@@ -69,7 +70,7 @@ class Element : private detail::NotBytes {
     Promise<R> promise;
     Future<R> future = promise.future();
     const std::uint32_t reply =
-        detail::expect_reply(require_core(), waiting(std::move(promise)), target_, Entry::get());
+        detail::expect_reply(require_core(), detail::waiting_for(std::move(promise)), target_, Entry::get());
     send<Method>(reply, std::forward<As>(arguments)...);
     return future;
   }
@@ -89,6 +90,7 @@ class Element : private detail::NotBytes {
 
   /// For the templates of this folder.
   [[nodiscard]] const detail::Target& target() const noexcept { return target_; }
+  [[nodiscard]] detail::Core& core() const { return require_core(); }
 
   void serialize(auto& archive) {
     archive(target_.collection, target_.key);
@@ -127,31 +129,6 @@ class Element : private detail::NotBytes {
     detail::run_inline(
         *core_, *chare, Entry::get(), [](void* body) { (*static_cast<decltype(method)*>(body))(); }, &method);
     return true;
-  }
-
-  template <typename R>
-  static detail::Waiting waiting(Promise<R> promise) {
-    static_assert(sizeof(Promise<R>) <= sizeof(detail::Waiting::storage));
-    detail::Waiting waiting;
-    ::new (static_cast<void*>(waiting.storage)) Promise<R>(std::move(promise));
-    waiting.deliver = [](void* storage, ReadArchive* result, std::exception_ptr error) noexcept {
-      auto* stored = static_cast<Promise<R>*>(storage);
-      Promise<R> due = std::move(*stored);
-      stored->~Promise<R>();
-      if (error) return due.fail(std::move(error));
-      try {
-        if constexpr (std::is_void_v<R>) {
-          due.deliver();
-        } else {
-          R value{};
-          (*result)(value);
-          due.deliver(std::move(value));
-        }
-      } catch (...) {
-        due.fail(std::current_exception());
-      }
-    };
-    return waiting;
   }
 
   detail::Core* core_ = nullptr;

@@ -33,6 +33,14 @@ void Chares::start(Task<int> main) { core_->start(std::move(main)); }
 void Chares::start(Task<void> main) { start(with_code_0(std::move(main))); }
 
 void Chares::exit(int code) { core_->exit(code); }
+void Chares::on_quiescence(const Callback<>& to) {
+  Element<detail::Teams>(*core_, detail::Teams::target_on(*core_, 0)).call<&detail::Teams::await_quiescence>(to);
+}
+Future<> Chares::quiescence() {
+  auto [to, future] = future_callback<>(*this);
+  on_quiescence(to);
+  return std::move(future);
+}
 Future<> Chares::until_exit() { return core_->never().future(); }
 unsigned Chares::progress() { return core_->step(); }
 bool Chares::ended() const noexcept { return core_->ended(); }

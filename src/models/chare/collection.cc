@@ -139,13 +139,16 @@ void Collection::construct(const ElementKey& key, const ConstructorInfo& constru
     throw Error(Status::invalid_argument, "the element exists already: destroy it first, or use another index");
   }
   grow();
+  // What exists from the start takes part from the start, even if others have begun already.
+  const std::uint32_t first_round = ready ? core_.first_round(id_) : 0;
   ChareBase* element = nullptr;
   {
-    const BirthScope scope({this, key});
+    const BirthScope scope({this, key, first_round});
     element = constructor.construct(arguments);
   }
   enter(*element);
   if (!deleted_.empty()) deleted_.erase(key);
+  core_.element_made(*this, first_round);
 }
 
 void Collection::construct_all(const ConstructorInfo& constructor, Chares& chares, const am::Message& message,
@@ -193,6 +196,7 @@ void Collection::destroy(ChareBase& element) noexcept {
   } catch (const std::bad_alloc&) {  // a slot is lost, and a diagnosis
   }
   --size_;
+  core_.element_gone(*this, element);
   class_.destroy(element);
 }
 

@@ -71,6 +71,8 @@ class Collection {
   /// "heat::Block[1,2]".
   [[nodiscard]] std::string name_of(const ElementKey& key) const;
   static bool busy(const ChareBase& element) noexcept { return element.busy_; }
+  static const RunningTask* first_task(const ChareBase& element) noexcept { return element.tasks_; }
+  static const ElementKey& key_of(const ChareBase& element) noexcept { return element.key_; }
 
   /// False on the rank that makes it, from the call until its message is run: it places elements, but has none.
   bool ready = false;

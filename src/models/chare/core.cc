@@ -1,5 +1,6 @@
 #include "models/chare/core.h"
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -43,13 +44,15 @@ Core::Core(Chares& chares, Engine& engine, const ChareOptions& options)
       rank_(engine.job().rank),
       ranks_(engine.job().size),
       session_(++engine.service<Sessions>().made),
-      outboxes_(static_cast<std::size_t>(engine.job().size)) {
+      outboxes_(static_cast<std::size_t>(engine.job().size)),
+      quiet_(*this, options.deadlock_after) {
   const std::string fingerprint = fmt::format("{:016x} {}", registry_.fingerprint(), registry_.size());
   const Status status = engine.boot().put("brant.chares", std::as_bytes(std::span(fingerprint)));
   if (status != Status::ok) {
     throw Error(status, fmt::format("rank {}: the list of chare classes could not be published: {}. {}", rank_,
                                     status_text(status), engine.boot().last_error()));
   }
+  make_teams();
   messenger_.claim(am::ServiceId::chare, &Core::on_message, &Core::on_trouble, this);
 }
 
@@ -59,9 +62,10 @@ Core::~Core() {
   stopping_ = true;
   main_.reset();
   abandon_data();
-  const auto dying = std::move(collections_);  // a destructor that looks for another collection finds none
+  auto dying = std::move(collections_);  // a destructor that looks for another collection finds none
   collections_.clear();
   last_found_ = nullptr;
+  const auto teams = dying.extract(Teams::target_on(*this, rank_).collection);  // goes last: others wait for it
   for (const auto& [id, collection] : dying) {
     collection->destroy_all();
     for (auto& [key, list] : collection->waiting) {
@@ -77,6 +81,14 @@ Core::~Core() {
   for (auto& [id, list] : unknown_) {
     while (am::Message* message = list.pop_front()) let_go(*message);
   }
+}
+
+void Core::make_teams() {
+  const Target target = Teams::target_on(*this, rank_);
+  Collection& own = *find_collection(target.collection);
+  ReadArchive nothing(&chares_, nullptr, 0);
+  own.construct(target.key, ConstructorOf<Teams>::get(), nothing);
+  teams_ = static_cast<Teams*>(own.find(target.key));
 }
 
 void Core::connect() {
@@ -184,6 +196,7 @@ void Core::route(am::Message& message) {
 
 void Core::send_to(std::int32_t destination, am::Message& message, const Envelope& envelope) {
   am::MessageList& outbox = outboxes_[static_cast<std::size_t>(destination)];
+  if (!envelope.urgent()) ++wire_sent_;
   if (outbox.empty() || envelope.urgent()) {
     count_out(message);  // the messenger takes the notes over
     const am::Flow flow = envelope.urgent() ? am::Flow::urgent : am::Flow::credit;
@@ -245,6 +258,7 @@ void Core::on_message(void* self, am::Message& message) noexcept {
   if (message.wire.session != core.session_) return receive_late(&core.engine_, message);  // of an earlier program
   try {
     const auto envelope = message.header<Envelope>();
+    if (!envelope.urgent()) ++core.wire_taken_;
     if (envelope.has_data() && envelope.by_tree()) {  // it goes on when its data is here
       set_notes(message, {});
       return core.stage(message, envelope, true);
@@ -308,6 +322,12 @@ std::string Core::name_of(const Target& target) {
   return collection != nullptr ? collection->name_of(target.key) : fmt::format("array {}", target.collection);
 }
 
+std::string Core::name_of_array(std::uint32_t id) {
+  const Collection* collection = find_collection(id);
+  return collection != nullptr ? fmt::format("{} (array {})", collection->chare_class().owner, id)
+                               : fmt::format("array {}", id);
+}
+
 /// Too much is undelivered: lets others run until there is room. Runs no chare whose method is on the stack.
 void Core::hold_back() {
   const auto too_much = [this](std::size_t per_mille) {
@@ -321,11 +341,12 @@ void Core::hold_back() {
                             rank_, undelivered_, undelivered_bytes_, first_undelivered(), why));
   };
   ++held_back_;
-  if (in_progress_ || hold_depth_ >= kHoldDepthMax) {
+  if (in_progress_ || hold_depth_ >= kHoldDepthMax || teams_->at_work()) {
     // Here nothing can be run: some more is let through, not without end.
     if (undelivered_ < 2 * options_.undelivered_max && undelivered_bytes_ < 2 * options_.undelivered_bytes_max) return;
-    refuse(in_progress_ ? "the caller is a coroutine that a network completion resumed"
-                        : "calls are held back inside calls too deeply");
+    refuse(in_progress_ || hold_depth_ < kHoldDepthMax
+               ? "the caller is a coroutine that a network completion or a reduction resumed"
+               : "calls are held back inside calls too deeply");
   }
   ++hold_depth_;
   am::MessageList set_aside;
@@ -388,7 +409,15 @@ unsigned Core::step() {
   if (in_outboxes_ != 0 && flush_outboxes()) ++events;
   if (!stopping_ && !ended_) events += run_ready(kBatch);
   if (main_.has_value()) look_at_main();
+  if (events == 0 && rank_ == 0 && !leaving()) quiet_.look();
   return events;
+}
+
+Stillness Core::stillness() const noexcept {
+  Stillness here{wire_sent_, wire_taken_, ran_, data_started_, data_ended_, false, false};
+  here.idle = queue_.empty() && in_outboxes_ == 0 && running_ == 0 && hold_depth_ == 0 && !leaving();
+  here.stuck = here.idle && !engine_.anything_under_way();
+  return here;
 }
 
 void Core::run_until_ended() {
@@ -399,8 +428,8 @@ void Core::run_until_ended() {
              (main_.has_value() && main_->finished());
     };
     // With messages held back for want of credit, the network alone cannot say when to go on.
-    const auto patience =
-        in_outboxes_ != 0 ? std::chrono::nanoseconds(std::chrono::microseconds(50)) : Worker::kForever;
+    auto patience = in_outboxes_ != 0 ? std::chrono::nanoseconds(std::chrono::microseconds(50)) : Worker::kForever;
+    if (rank_ == 0) patience = std::min(patience, quiet_.patience());
     in_progress_ = true;
     static_cast<void>(chares_.runtime().worker().wait_until(something, patience));
     in_progress_ = false;
@@ -438,6 +467,7 @@ ChareCounts Core::counts() const noexcept {
   for (const DataCall* call = data_calls_.front(); call != nullptr; call = data_calls_.next(*call)) {
     counts.data_coming += call->remaining != 0 ? 1 : 0;
   }
+  --counts.elements;  // our own
   return counts;
 }
 

@@ -15,8 +15,10 @@
 #include "models/chare/data_call.h"
 #include "models/chare/envelope.h"
 #include "models/chare/queue.h"
+#include "models/chare/quiet.h"
 #include "models/chare/registry.h"
 #include "models/chare/replies.h"
+#include "models/chare/teams.h"
 #include "ops/am/messenger.h"
 
 namespace brant::detail {
@@ -78,6 +80,17 @@ class Core {
   std::uint32_t new_collection_id();
   std::uint64_t new_single() noexcept { return singles_made_++; }
   [[nodiscard]] std::string name_of(const Target& target);
+  /// "heat::Block (array 3)".
+  [[nodiscard]] std::string name_of_array(std::uint32_t id);
+  [[nodiscard]] Teams& teams() noexcept { return *teams_; }
+  // The first element of all is the teams themselves.
+  std::uint32_t first_round(std::uint32_t id) noexcept { return teams_ != nullptr ? teams_->first_round(id) : 0; }
+  void element_made(const Collection& collection, std::uint32_t first_round) {
+    if (teams_ != nullptr) teams_->born(collection, first_round);
+  }
+  void element_gone(const Collection& collection, const ChareBase& element) noexcept {
+    teams_->gone(collection, element);
+  }
 
   // --- running
   unsigned step();
@@ -85,16 +98,43 @@ class Core {
   void run_guarded(ChareBase& chare, const EntryInfo& entry, void (*call)(void*), void* context);
   void fail_invocation(const Invocation& invocation, std::exception_ptr error) noexcept;
   ReplyTable& replies() noexcept { return replies_; }
+  /// Calls that arrived and wait for a `when`: they count as run, but the program cannot end with them.
+  void note_kept(int change) noexcept { kept_ += change; }
 
   // --- beginning and ending
   void start(Task<int> main);
   void exit(std::int64_t code);
   void fail_job(const std::string& text) noexcept;
   [[nodiscard]] bool ended() const noexcept { return ended_; }
+  /// No entry runs any more.
+  [[nodiscard]] bool leaving() const noexcept { return ended_ || stopping_; }
   [[nodiscard]] int exit_code() const noexcept { return exit_code_; }
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
   [[nodiscard]] ChareCounts counts() const noexcept;
   Promise<>& never() noexcept { return never_; }
+
+  // --- quiescence and deadlock (quiet.cc, waits.cc)
+  static constexpr std::size_t kReportLinesMax = 64;
+  Quiet& quiet() noexcept { return quiet_; }
+  /// For whoever moves data outside messages: quiescence waits until all that started has ended, on whatever rank.
+  void note_data_started() noexcept { ++data_started_; }
+  void note_data_ended() noexcept { ++data_ended_; }
+  [[nodiscard]] Stillness stillness() const noexcept;
+  [[nodiscard]] bool main_waits() const noexcept { return main_.has_value() && !exiting_; }
+  std::vector<std::string> describe_waits();
+  void spread_control(MessageKind kind, std::int64_t code);
+  template <typename T>
+  void send_quiet(MessageKind kind, std::uint64_t code, const T& value) {
+    Envelope envelope;
+    envelope.kind = kind;
+    envelope.key = code;
+    SizeArchive size;
+    size(value);
+    am::Message& message = make(envelope, size.size());
+    WriteArchive write(message.data);
+    write(value);
+    send_to(0, message, envelope);
+  }
 
  private:
   struct Tally {
@@ -119,6 +159,8 @@ class Core {
   void hold_back();
   bool run_others(am::MessageList& set_aside);
   bool may_run_nested(am::Message& message);
+
+  void make_teams();
 
   // running.cc: one message
   unsigned run_ready(unsigned limit);
@@ -181,12 +223,12 @@ class Core {
   void on_control(const am::Message& message, const Envelope& envelope);
   void send_control(std::int32_t rank, MessageKind kind, std::int64_t code, const std::string& text,
                     const Tally& tally);
-  void spread_control(MessageKind kind, std::int64_t code);
   void stop();
   void add_tally(const Tally& tally);
   void look_at_main();
   void look_at_troubles();
   [[nodiscard]] std::string first_undelivered();
+  void describe_chare(const Collection& collection, const ChareBase& chare, std::vector<std::string>& lines) const;
 
   Chares& chares_;
   Engine& engine_;
@@ -200,6 +242,7 @@ class Core {
 
   ReadyQueue queue_;
   std::unordered_map<std::uint32_t, std::unique_ptr<Collection>> collections_;
+  Teams* teams_ = nullptr;            ///< A single chare of ours.
   Collection* last_found_ = nullptr;  ///< Most messages go to the collection of the one before.
   std::unordered_map<std::uint32_t, am::MessageList> unknown_;  ///< For collections whose creation is under way.
   std::vector<am::MessageList> outboxes_;                       ///< Per rank: what its window does not take yet.
@@ -216,6 +259,14 @@ class Core {
   std::uint64_t calls_sent_ = 0;
   std::uint64_t calls_run_ = 0;
   std::uint64_t held_back_ = 0;
+  std::int64_t kept_ = 0;
+  std::uint64_t wire_sent_ = 0;  ///< Messages to other ranks, without those of the ending.
+  std::uint64_t wire_taken_ = 0;
+  std::uint64_t ran_ = 0;
+  std::uint64_t data_started_ = 0;
+  std::uint64_t data_ended_ = 0;
+  unsigned running_ = 0;  ///< Messages whose entry is on the stack.
+  Quiet quiet_;
   unsigned hold_depth_ = 0;
   bool in_progress_ = false;  ///< The network is being moved: a coroutine that resumes there must not move it again.
 

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "models/chare/core.h"
+#include "models/chare/mail.h"
 
 namespace brant::detail {
 
@@ -55,6 +56,20 @@ void Core::on_control(const am::Message& message, const Envelope& envelope) {
       read(theirs.sent, theirs.run, theirs.example);
       return add_tally(theirs);
     }
+    case MessageKind::wave: return quiet_.answer(envelope.key);
+    case MessageKind::wave_answer: {
+      Stillness theirs;
+      ReadArchive read(&chares_, message.data, message.bytes);
+      read(theirs);
+      return quiet_.take_answer(envelope.key, theirs);
+    }
+    case MessageKind::report_asked: return quiet_.answer_report();
+    case MessageKind::report: {
+      std::vector<std::string> lines;
+      ReadArchive read(&chares_, message.data, message.bytes);
+      read(lines);
+      return quiet_.take_report(lines);
+    }
     case MessageKind::ended:
       if (!ended_) exit_code_ = static_cast<int>(code);
       ended_ = true;
@@ -69,7 +84,7 @@ void Core::on_control(const am::Message& message, const Envelope& envelope) {
 void Core::stop() {
   stopping_ = true;
   // What was sent from elsewhere may wait here, so this rank's own sums say nothing.
-  const Tally mine{calls_sent_, calls_run_, 0, first_undelivered()};
+  const Tally mine{calls_sent_ + static_cast<std::uint64_t>(kept_), calls_run_, 0, first_undelivered()};
   if (rank_ == 0) return add_tally(mine);
   send_control(0, MessageKind::stopped, 0, mine.example, mine);
 }
@@ -99,6 +114,7 @@ std::string Core::first_undelivered() {
                        state);
   };
   if (const am::Message* message = queue_.find(is_call)) return describe(*message, "");
+  if (kept_ != 0) return first_kept(collections_);
   for (const auto& [id, collection] : collections_) {
     for (const auto& [key, list] : collection->waiting) {
       if (list.front() != nullptr) return describe(*list.front(), ", which was never inserted");

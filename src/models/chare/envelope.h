@@ -10,18 +10,22 @@
 namespace brant::detail {
 
 enum class MessageKind : std::uint8_t {
-  call = 1,    ///< Invoke an entry of one element.
-  broadcast,   ///< Invoke an entry of all elements; goes by a tree.
-  create,      ///< Make a collection; goes by a tree.
-  insert,      ///< Make an element.
-  destroy,     ///< Delete an element.
-  reply,       ///< The result of a call, or its error.
-  hello,       ///< To the other end of a channel between chares.
-  exit_asked,  ///< To rank 0: somebody called exit.
-  stop,        ///< By a tree: run what waits, then no more, and say how many were sent and run.
-  stopped,     ///< To rank 0: the answer.
-  ended,       ///< By a tree: leave with a code.
-  failed,      ///< By a tree: leave, an error was reported.
+  call = 1,      ///< Invoke an entry of one element.
+  broadcast,     ///< Invoke an entry of all elements; goes by a tree.
+  create,        ///< Make a collection; goes by a tree.
+  insert,        ///< Make an element.
+  destroy,       ///< Delete an element.
+  reply,         ///< The result of a call, or its error.
+  hello,         ///< To the other end of a channel between chares.
+  exit_asked,    ///< To rank 0: somebody called exit.
+  stop,          ///< By a tree: run what waits, then no more, and say how many were sent and run.
+  stopped,       ///< To rank 0: the answer.
+  ended,         ///< By a tree: leave with a code.
+  failed,        ///< By a tree: leave, an error was reported.
+  wave,          ///< By a tree: are you idle? See quiet.h.
+  wave_answer,   ///< To rank 0.
+  report_asked,  ///< By a tree: who waits for what?
+  report,        ///< To rank 0.
 };
 
 /// In front of every chare message.
@@ -40,7 +44,8 @@ struct Envelope {
 
   [[nodiscard]] bool by_tree() const noexcept {
     return kind == MessageKind::broadcast || kind == MessageKind::create || kind == MessageKind::stop ||
-           kind == MessageKind::ended || kind == MessageKind::failed;
+           kind == MessageKind::ended || kind == MessageKind::failed || kind == MessageKind::wave ||
+           kind == MessageKind::report_asked;
   }
   [[nodiscard]] bool has_data() const noexcept { return (flags & kData) != 0; }
   /// Messages of the ending: they wait for no credit.

@@ -19,6 +19,7 @@ class ReplyTable {
     Target target;
     const EntryInfo* entry = nullptr;
     std::int32_t rank = -1;
+    std::int64_t since = 0;  ///< `coarse_now`.
     std::uint32_t turn = 1;
     bool used = false;
   };
@@ -39,6 +40,7 @@ class ReplyTable {
     line.target = target;
     line.entry = &entry;
     line.rank = -1;
+    line.since = coarse_now();
     line.used = true;
     return line.turn << 20 | (place + 1);
   }
@@ -55,6 +57,12 @@ class ReplyTable {
     line.turn = line.turn % 0xfff + 1;
     free_.push_back(static_cast<std::uint32_t>(&line - entries_.data()));
     return line.waiting;
+  }
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    for (const Entry& line : entries_) {
+      if (line.used) visit(line);
+    }
   }
   /// All numbers in use; for a peer that died, and for the end.
   [[nodiscard]] std::vector<std::uint32_t> numbers(std::int32_t rank, bool any) const {

@@ -7,11 +7,13 @@
 #include "models/chare/busy_mark.h"
 #include "models/chare/core.h"
 #include "models/chare/entry_trace.h"
+#include "models/chare/mail.h"
 
 namespace brant {
 
 ChareBase::~ChareBase() {
   while (tasks_ != nullptr) tasks_->frame.destroy();  // its promise leaves the list
+  if (mail_ != nullptr) detail::Mail::close(*this);
 }
 
 namespace detail {
@@ -33,9 +35,20 @@ std::string text_of(const std::exception_ptr& error, Status& status) {
   }
 }
 
+class CountMark {
+ public:
+  explicit CountMark(unsigned& count) noexcept : count_(count) { ++count_; }
+  ~CountMark() { --count_; }
+  CountMark(const CountMark&) = delete;
+  CountMark& operator=(const CountMark&) = delete;
+
+ private:
+  unsigned& count_;
+};
+
 }  // namespace
 
-RunningTask::RunningTask(const Invocation& of) noexcept : invocation(of), next(of.chare->tasks_) {
+RunningTask::RunningTask(const Invocation& of) noexcept : invocation(of), next(of.chare->tasks_), since(coarse_now()) {
   if (next != nullptr) next->previous = this;
   of.chare->tasks_ = this;
   retain_message(of);
@@ -59,6 +72,8 @@ unsigned Core::run_ready(unsigned limit) {
 }
 
 void Core::run(am::Message& message) noexcept {
+  ++ran_;
+  const CountMark mark(running_);
   const auto envelope = message.header<Envelope>();
   try {
     switch (envelope.kind) {
@@ -85,7 +100,11 @@ void Core::invoke(ChareBase& chare, const EntryInfo& entry, am::Message& message
   const BusyMark mark(chare.busy_);
   const EntryTrace traced(engine_.trace(), entry, Trace::flow_of(source, rank_, message.wire.sequence));
   try {
-    entry.invoke(chare, arguments, invocation);
+    if (entry.awaited) {
+      offer_to_whens(invocation, arguments);
+    } else {
+      entry.invoke(chare, arguments, invocation);
+    }
   } catch (...) {
     fail_invocation(invocation, std::current_exception());
   }
@@ -153,6 +172,7 @@ void Core::run_create(am::Message& message, const Envelope& envelope) {
   }
   collection.ready = true;
   drop(message);
+  teams_->collection_ready(collection.id());
   const auto early = unknown_.find(envelope.collection);
   if (early == unknown_.end()) return;
   am::MessageList list = early->second, here;

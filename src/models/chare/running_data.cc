@@ -238,6 +238,7 @@ void Core::fill_landings(DataCall& call, am::Message& message, const Envelope& e
     if (status == Status::in_progress) {
       part->under_way = true;
       ++call.remaining;
+      note_data_started();
     } else {
       settle(*part, status);
     }
@@ -264,6 +265,7 @@ void part_ended(DataPart& part, Status status) noexcept {
 void Core::settle_part(Core& core, DataPart& part, Status status) noexcept {
   DataCall& call = *part.call;
   core.settle(part, status);
+  core.note_data_ended();
   if (--call.remaining == 0) core.data_complete(call);
 }
 

@@ -30,9 +30,9 @@ std::vector<int> contents(Runtime& runtime, ConstBuffer buffer) {
 }
 
 /// Sum of what landed, plus what was said with it.
-class Block : public Chare<Block> {
+class Receiver : public Chare<Receiver> {
  public:
-  explicit Block(int landing_kind) : kind_(static_cast<MemoryKind>(landing_kind)) {}
+  explicit Receiver(int landing_kind) : kind_(static_cast<MemoryKind>(landing_kind)) {}
 
   // With a post entry: into one of two ghosts.
   void halo(DeviceData face, int step) {
@@ -40,7 +40,7 @@ class Block : public Chare<Block> {
     EXPECT_EQ(face.data(), ghosts_[static_cast<std::size_t>(step % 2)].data());
     note(face, step);
   }
-  Buffer post(Post<&Block::halo>, const DeviceMeta& face, int step) {
+  Buffer post(Post<&Receiver::halo>, const DeviceMeta& face, int step) {
     EXPECT_EQ(face.argument, 0);
     Memory& ghost = ghosts_[static_cast<std::size_t>(step % 2)];
     if (ghost.bytes() < face.bytes) ghost = chares().runtime().allocate(kind_, std::max<std::size_t>(face.bytes, 4));
@@ -70,8 +70,8 @@ class Block : public Chare<Block> {
     for (const double factor : factors) sum += static_cast<int>(factor);
     co_return sum* scale;
   }
-  std::array<Buffer, 3> post(Post<&Block::mix>, std::string_view name, const DeviceMeta& first, const DeviceMeta& table,
-                             int scale, const DeviceMeta& second) {
+  std::array<Buffer, 3> post(Post<&Receiver::mix>, std::string_view name, const DeviceMeta& first,
+                             const DeviceMeta& table, int scale, const DeviceMeta& second) {
     EXPECT_EQ(name.size(), 44u);
     EXPECT_EQ(first.argument + 10 * table.argument + 100 * second.argument, 210);
     EXPECT_EQ(table.kind, MemoryKind::host);
@@ -106,9 +106,9 @@ class Block : public Chare<Block> {
   int posts_ = 0;
 };
 
-Task<int> runs_of(Element<Block> block, int wanted) {
+Task<int> runs_of(Element<Receiver> block, int wanted) {
   int runs = 0;
-  while (runs < wanted) runs = co_await block.ask<&Block::runs>();
+  while (runs < wanted) runs = co_await block.ask<&Receiver::runs>();
   co_return runs;
 }
 
@@ -116,7 +116,8 @@ Task<int> runs_of(Element<Block> block, int wanted) {
 Task<void> everything(Chares& chares) {
   Runtime& runtime = chares.runtime();
   const MemoryKind kind = runtime.device_kind();
-  const auto blocks = create_array<Block>(chares, 2 * chares.size(), Placement::round_robin(), static_cast<int>(kind));
+  const auto blocks =
+      create_array<Receiver>(chares, 2 * chares.size(), Placement::round_robin(), static_cast<int>(kind));
   std::vector<std::int64_t> expected(static_cast<std::size_t>(2 * chares.size()));
   std::vector<int> rounds(expected.size());
   int step = 0;
@@ -127,8 +128,8 @@ Task<void> everything(Chares& chares) {
       Memory other = filled(runtime, MemoryKind::host, values);
       Promise<ConstBuffer> first, second;
       Future<ConstBuffer> first_free = first.future(), second_free = second.future();
-      blocks[i].call<&Block::halo>(device(source, std::move(first)), step);
-      blocks[i].call<&Block::give>(device(other, std::move(second)), step);
+      blocks[i].call<&Receiver::halo>(device(source, std::move(first)), step);
+      blocks[i].call<&Receiver::give>(device(other, std::move(second)), step);
       const ConstBuffer free = co_await first_free;
       EXPECT_EQ(free.data, source.data());
       EXPECT_EQ(free.bytes, source.bytes());
@@ -144,15 +145,15 @@ Task<void> everything(Chares& chares) {
   for (int i = 0; i < 2 * chares.size(); ++i) {
     const int runs = co_await runs_of(blocks[i], 8);
     EXPECT_EQ(runs, 8);
-    const std::int64_t sum = co_await blocks[i].ask<&Block::sum>();
+    const std::int64_t sum = co_await blocks[i].ask<&Receiver::sum>();
     EXPECT_EQ(sum, expected[static_cast<std::size_t>(i)]) << i;
   }
   const std::vector<double> table(10'000, 1.0);
   const std::span<const double> view(table);
   Memory left = filled(runtime, kind, ramp(5, 1)), right = filled(runtime, kind, ramp(7, 1));
   for (int i = 0; i < 2 * chares.size(); ++i) {
-    const int mixed = co_await blocks[i].ask<&Block::mix>("a name that does not fit into a small string", device(left),
-                                                          no_copy(view), 3, device(right));
+    const int mixed = co_await blocks[i].ask<&Receiver::mix>("a name that does not fit into a small string",
+                                                             device(left), no_copy(view), 3, device(right));
     EXPECT_EQ(mixed, 3 * (15 + 28 + 10'000));
   }
   EXPECT_EQ(chares.counts().data_coming, 0u);
@@ -204,23 +205,23 @@ TEST(Data, reaches_every_chare_over_a_wire_that_repeats_refuses_and_delays) {
 Task<void> late(Chares& chares, int rank) {
   constexpr int kCalls = 1200;
   Runtime& runtime = chares.runtime();
-  const auto sparse = create_sparse<Block>(chares, Placement::round_robin());
+  const auto sparse = create_sparse<Receiver>(chares, Placement::round_robin());
   Memory source = filled(runtime, runtime.device_kind(), ramp(100, 0));
   for (int i = 0; i < kCalls / 2; ++i) {
-    sparse[rank].call<&Block::halo>(device(source), 0);
-    sparse[rank].call<&Block::give>(device(source), 0);
+    sparse[rank].call<&Receiver::halo>(device(source), 0);
+    sparse[rank].call<&Receiver::give>(device(source), 0);
   }
   sparse.insert(rank + chares.size(), static_cast<int>(runtime.device_kind()));
   Promise<ConstBuffer> sent;
   Future<ConstBuffer> free = sent.future();
-  sparse[rank + chares.size()].call<&Block::give>(device(source, std::move(sent)), 7);
+  sparse[rank + chares.size()].call<&Receiver::give>(device(source, std::move(sent)), 7);
   const int here = co_await runs_of(sparse[rank + chares.size()], 1);
   EXPECT_EQ(here, 1);
   static_cast<void>(co_await free);
   sparse.insert(rank, static_cast<int>(runtime.device_kind()));
   const int runs = co_await runs_of(sparse[rank], kCalls);
   EXPECT_EQ(runs, kCalls);
-  const std::int64_t sum = co_await sparse[rank].ask<&Block::sum>();
+  const std::int64_t sum = co_await sparse[rank].ask<&Receiver::sum>();
   EXPECT_EQ(sum, kCalls * 4950LL);
 }
 TEST(Data, for_an_element_that_comes_late_does_not_fill_the_window) {
@@ -236,14 +237,14 @@ Task<void> broadcast(Chares& chares) {
   Runtime& runtime = chares.runtime();
   const MemoryKind kind = runtime.device_kind();
   const int elements = 3 * chares.size() + 1;
-  const auto blocks = create_array<Block>(chares, elements, Placement::block(), static_cast<int>(kind));
+  const auto blocks = create_array<Receiver>(chares, elements, Placement::block(), static_cast<int>(kind));
   Memory source = filled(runtime, kind, ramp(3000, 0));
   constexpr std::int64_t kSum = 2999LL * 3000 / 2;
   for (int step = 0; step < 4; ++step) {
     Promise<ConstBuffer> first, second;
     Future<ConstBuffer> first_free = first.future(), second_free = second.future();
-    blocks.call<&Block::halo>(device(source, std::move(first)), step);
-    blocks.call<&Block::give_const>(device(source, std::move(second)), step);
+    blocks.call<&Receiver::halo>(device(source, std::move(first)), step);
+    blocks.call<&Receiver::give_const>(device(source, std::move(second)), step);
     static_cast<void>(co_await first_free);
     static_cast<void>(co_await second_free);
   }
@@ -251,9 +252,9 @@ Task<void> broadcast(Chares& chares) {
   runtime.copy(source, std::span(other_values));
   for (int i = 0; i < elements; ++i) {
     static_cast<void>(co_await runs_of(blocks[i], 8));
-    const std::int64_t sum = co_await blocks[i].ask<&Block::sum>();
+    const std::int64_t sum = co_await blocks[i].ask<&Receiver::sum>();
     EXPECT_EQ(sum, 8 * kSum + 12);
-    const int posts = co_await blocks[i].ask<&Block::posts>();
+    const int posts = co_await blocks[i].ask<&Receiver::posts>();
     EXPECT_EQ(posts, 4);
   }
 }
@@ -269,19 +270,19 @@ TEST(Data, of_a_broadcast_reaches_all_elements_through_the_tree) {
 /// The chare is destroyed by a message that comes while its data is under way.
 Task<void> destroy_early(Chares& chares, int rank) {
   Runtime& runtime = chares.runtime();
-  const auto sparse = create_sparse<Block>(chares, Placement::round_robin());
+  const auto sparse = create_sparse<Receiver>(chares, Placement::round_robin());
   sparse.insert(rank, static_cast<int>(runtime.device_kind()));
   Memory source = filled(runtime, runtime.device_kind(), ramp(50'000, 0));
-  auto runs = sparse[rank].ask<&Block::runs>();
+  auto runs = sparse[rank].ask<&Receiver::runs>();
   static_cast<void>(co_await runs);
   for (int i = 0; i < 5; ++i) {
     Promise<ConstBuffer> sent;
     Future<ConstBuffer> free = sent.future();
-    sparse[rank].call<&Block::halo>(device(source, std::move(sent)), i);
+    sparse[rank].call<&Receiver::halo>(device(source, std::move(sent)), i);
     sparse[rank].destroy();
     sparse.insert(rank, static_cast<int>(runtime.device_kind()));
     static_cast<void>(co_await free);
-    static_cast<void>(co_await sparse[rank].ask<&Block::runs>());
+    static_cast<void>(co_await sparse[rank].ask<&Receiver::runs>());
   }
 }
 TEST(Data, a_destroy_waits_until_nothing_comes_into_the_chare_any_more) {
@@ -295,10 +296,10 @@ TEST(Data, a_destroy_waits_until_nothing_comes_into_the_chare_any_more) {
 
 /// Programs that end with data under way leave the channel in order for the next one.
 Task<int> leave_early(Chares& chares, const Memory& source, int rank) {
-  const auto sparse = create_sparse<Block>(chares, Placement::round_robin());
+  const auto sparse = create_sparse<Receiver>(chares, Placement::round_robin());
   sparse.insert(rank + chares.size(), static_cast<int>(chares.runtime().device_kind()));
-  for (int i = 0; i < 300; ++i) sparse[rank].call<&Block::halo>(device(source), 0);
-  for (int i = 0; i < 30; ++i) sparse[rank + chares.size()].call<&Block::halo>(device(source), 0);
+  for (int i = 0; i < 300; ++i) sparse[rank].call<&Receiver::halo>(device(source), 0);
+  for (int i = 0; i < 30; ++i) sparse[rank + chares.size()].call<&Receiver::halo>(device(source), 0);
   co_return 5;
 }
 TEST(Data, under_way_at_the_end_of_a_program_does_not_disturb_the_next) {
@@ -326,17 +327,17 @@ TEST(Data, under_way_at_the_end_of_a_program_does_not_disturb_the_next) {
 }
 
 Task<void> leave_with_data(Chares& chares) {
-  const auto sparse = create_sparse<Block>(chares, Placement::round_robin());
+  const auto sparse = create_sparse<Receiver>(chares, Placement::round_robin());
   Memory source = filled(chares.runtime(), MemoryKind::host, ramp(10, 0));
   Promise<ConstBuffer> sent;
   Future<ConstBuffer> free = sent.future();
-  sparse[1].call<&Block::halo>(device(source, std::move(sent)), 0);
+  sparse[1].call<&Receiver::halo>(device(source, std::move(sent)), 0);
   static_cast<void>(co_await free);
 }
 TEST(Data, exit_with_a_call_that_has_its_data_but_no_chare_is_an_error) {
   Program program(test::ranks(2));
   EXPECT_EQ(program.run(leave_with_data), 1);
-  EXPECT_NE(program.failure().find("Block[1]::halo on rank 1, which was never inserted"), std::string::npos)
+  EXPECT_NE(program.failure().find("Receiver[1]::halo on rank 1, which was never inserted"), std::string::npos)
       << program.failure();
 }
 
@@ -435,13 +436,13 @@ struct Freed {
 Task<void> sinks(Chares& chares) {
   Runtime& runtime = chares.runtime();
   const auto blocks =
-      create_array<Block>(chares, chares.size(), Placement::round_robin(), static_cast<int>(MemoryKind::host));
+      create_array<Receiver>(chares, chares.size(), Placement::round_robin(), static_cast<int>(MemoryKind::host));
   int order = 0;
   Memory source = filled(runtime, MemoryKind::host, ramp(10, 0));
   std::deque<Freed> freed;
   for (int i = 0; i < chares.size(); ++i) {
     freed.push_back({&order, 0});
-    blocks[i].call<&Block::halo>(device(source, freed.back().sink()), i);
+    blocks[i].call<&Receiver::halo>(device(source, freed.back().sink()), i);
     EXPECT_EQ(freed.back().number, 0) << "never inside the call";
   }
   for (int i = 0; i < chares.size(); ++i) {

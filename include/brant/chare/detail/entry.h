@@ -258,7 +258,8 @@ struct EntryOf {
     }
   }
 
-  static inline EntryInfo info{
+  static inline constinit EntryInfo info{
+      // constant: `AwaitedEntry` marks it while other statics are made
       {RegisteredKind::entry, name_hash("entry", type_name<C>(), value_name<Method>(), type_name<decltype(Method)>()),
        type_name<C>(), last_name(value_name<Method>()), type_name<decltype(Method)>()},
       &invoke,

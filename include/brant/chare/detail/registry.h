@@ -23,7 +23,7 @@ namespace detail {
 
 struct Invocation;
 
-enum class RegisteredKind : std::uint8_t { chare_class, constructor, entry, placement };
+enum class RegisteredKind : std::uint8_t { chare_class, constructor, entry, placement, reducer };
 
 /// One line of the list. Static storage; never removed.
 struct Registered {
@@ -52,6 +52,7 @@ struct EntryInfo : Registered {
   void (*invoke)(ChareBase& target, ReadArchive& arguments, Invocation& invocation);
   /// Asks the post entry where data lands; null if the method has none. Throws what it throws.
   void (*post)(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas, Buffer* landings) = nullptr;
+  bool awaited = false;  ///< Some `when` names it: its calls wait for one.
 };
 struct PlacementInfo : Registered {
   std::int32_t (*rank_of)(const ElementKey& index, const PlacementScope& scope);

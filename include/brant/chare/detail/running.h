@@ -23,6 +23,7 @@ struct RunningTask {
   std::coroutine_handle<> frame;
   RunningTask* next = nullptr;
   RunningTask* previous = nullptr;
+  std::int64_t since = 0;  ///< `coarse_now`.
 };
 
 /// The coroutine type of `drive`: runs at once, and frees its frame when it ends.

@@ -1,0 +1,277 @@
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "brant/chare/detail/entry.h"
+#include "brant/chare/detail/mail.h"
+
+namespace brant {
+
+/// The arguments of a call that a `when` took: `auto [step, face] = co_await when<&Block::halo>(step);`. Spans and
+/// string views look into the message, which this object holds. Movable; must not outlive the chare's program.
+template <typename... Ts>
+class Received {
+ public:
+  Received() = default;
+
+  template <std::size_t I>
+  auto& get() & noexcept {
+    return std::get<I>(values_);
+  }
+  template <std::size_t I>
+  const auto& get() const& noexcept {
+    return std::get<I>(values_);
+  }
+  template <std::size_t I>
+  auto&& get() && noexcept {
+    return std::get<I>(std::move(values_));
+  }
+
+ private:
+  template <typename C, auto Method, typename... Match>
+  friend class When;
+
+  std::tuple<Ts...> values_{};
+  detail::MessageHold hold_;
+};
+
+namespace detail {
+
+template <typename Arguments>
+struct ReceivedOf;
+template <typename... Ts>
+struct ReceivedOf<std::tuple<Ts...>> {
+  using type = Received<Ts...>;
+};
+
+/// How a reference value is kept while the coroutine waits: views own their text.
+template <typename T>
+using KeptReference = std::conditional_t<std::is_same_v<T, std::string_view>, std::string, T>;
+
+template <typename Arguments, typename... Match>
+inline constexpr bool kIsPredicate = false;
+template <typename... Ts, typename Match>
+inline constexpr bool kIsPredicate<std::tuple<Ts...>, Match> = std::is_invocable_r_v<bool, const Match&, const Ts&...>;
+
+template <typename Arguments, typename Places>
+struct LeadingArguments;
+template <typename... Ts, std::size_t... I>
+struct LeadingArguments<std::tuple<Ts...>, std::index_sequence<I...>> {
+  using type = std::tuple<KeptReference<std::tuple_element_t<I, std::tuple<Ts...>>>...>;
+};
+
+/// Naming an entry in a `when` anywhere in the program makes it one whose calls are kept until they are awaited.
+template <typename C, auto Method>
+struct AwaitedEntry {
+  static bool mark() noexcept { return EntryOf<C, Method>::info.awaited = true; }
+  static inline const bool marked = mark();
+};
+
+template <typename T>
+std::string reference_text(const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value ? "true" : "false";
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    return std::to_string(value);
+  } else if constexpr (std::is_convertible_v<const T&, std::string>) {
+    return '"' + std::string(value).substr(0, 40) + '"';
+  } else {
+    return "...";
+  }
+}
+
+}  // namespace detail
+
+/// What `Chare::when` gives: awaited once, on the chare's worker. Destroying it while it waits withdraws it.
+template <typename C, auto Method, typename... Match>
+class [[nodiscard]] When : private detail::WhenWaiter {
+  using Entry = detail::EntryOf<C, Method>;
+  using Arguments = typename Entry::Traits::Arguments;
+  static_assert(!detail::kIsTask<typename Entry::Traits::Result>,
+                "brant: an awaited entry is no coroutine: its body runs to its end before the waiter resumes");
+  static constexpr bool kPredicate = detail::kIsPredicate<Arguments, Match...>;
+  static_assert(kPredicate || sizeof...(Match) <= std::tuple_size_v<Arguments>,
+                "brant: more reference values than the entry has arguments");
+
+ public:
+  using Result = typename detail::ReceivedOf<Arguments>::type;
+
+  template <typename... Ms>
+  explicit When(ChareBase& chare_, Ms&&... match) : match_(convert(std::forward<Ms>(match)...)) {
+    static_cast<void>(&detail::AwaitedEntry<C, Method>::marked);
+    chare = &chare_;
+    entry = &Entry::get();
+    detail::WhenWaiter::take = &When::take_call;
+    detail::WhenWaiter::describe = &When::text;
+  }
+  /// Only before it waits.
+  When(When&& other) noexcept : match_(std::move(other.match_)) {
+    chare = other.chare;
+    entry = other.entry;
+    detail::WhenWaiter::take = &When::take_call;
+    detail::WhenWaiter::describe = &When::text;
+  }
+  When& operator=(When&&) = delete;
+  ~When() { detail::leave(*this); }
+
+  auto operator co_await() noexcept { return Awaiter{*this, {}}; }
+
+  // --- for when_all
+  bool start(detail::WhenJoin& with) {
+    if (detail::take_kept(*this)) return true;
+    join = &with;
+    detail::enlist(*this);
+    return false;
+  }
+  Result result() noexcept { return std::move(result_); }
+
+ private:
+  using Kept = typename std::conditional_t<
+      kPredicate, std::type_identity<std::tuple<Match...>>,
+      detail::LeadingArguments<Arguments, std::make_index_sequence<kPredicate ? 0 : sizeof...(Match)>>>::type;
+
+  // An object of its own: g++ 12 awaits a *copy* of an awaiter that was captured by reference.
+  struct Awaiter {
+    When& when;
+    detail::WhenJoin join;
+    bool await_ready() const { return detail::take_kept(when); }
+    void await_suspend(std::coroutine_handle<> waiter) {
+      join = {1, waiter};
+      when.join = &join;
+      detail::enlist(when);
+    }
+    Result await_resume() const noexcept { return when.result(); }
+  };
+
+  template <typename... Ms>
+  static Kept convert(Ms&&... match) {
+    if constexpr (kPredicate) {
+      return Kept(std::forward<Ms>(match)...);
+    } else {
+      return convert_places(std::make_index_sequence<sizeof...(Ms)>{}, std::forward<Ms>(match)...);
+    }
+  }
+  template <std::size_t... I, typename... Ms>
+  static Kept convert_places(std::index_sequence<I...>, Ms&&... match) {
+    return Kept(static_cast<std::tuple_element_t<I, Kept>>(std::forward<Ms>(match))...);
+  }
+
+  /// The leading arguments are read and compared first: most calls that do not match cost no more.
+  template <std::size_t... I>
+  bool matches(ReadArchive& archive, std::index_sequence<I...>) {
+    auto& values = result_.values_;
+    return ((archive(std::get<I>(values)), std::get<I>(values) == std::get<I>(match_)) && ...);
+  }
+  template <std::size_t... I>
+  void read_rest(ReadArchive& archive, std::index_sequence<I...>) {
+    (archive(std::get<std::tuple_size_v<Kept>*(kPredicate ? 0 : 1) + I>(result_.values_)), ...);
+  }
+
+  static bool take_call(detail::WhenWaiter& waiter, ReadArchive archive, const detail::Invocation& invocation) {
+    auto& self = static_cast<When&>(waiter);
+    constexpr std::size_t count = std::tuple_size_v<Arguments>;
+    if constexpr (kPredicate) {
+      self.read_rest(archive, std::make_index_sequence<count>{});
+      if (!std::apply(std::get<0>(self.match_), std::as_const(self.result_.values_))) return false;
+    } else {
+      if (!self.matches(archive, std::make_index_sequence<sizeof...(Match)>{})) return false;
+      self.read_rest(archive, std::make_index_sequence<count - sizeof...(Match)>{});
+    }
+    self.run_body(invocation);
+    self.result_.hold_ = detail::MessageHold(invocation);
+    return true;
+  }
+
+  /// The waiter keeps the arguments, so the body gets them as const: by-value parameters are copies.
+  void run_body(const detail::Invocation& invocation) {
+    auto& object = static_cast<C&>(*chare);
+    const auto body = [&]() -> typename Entry::Traits::Result {
+      return std::apply([&](const auto&... values) { return (object.*Method)(values...); }, result_.values_);
+    };
+    if constexpr (std::is_void_v<typename Entry::Reply>) {
+      body();
+      if (invocation.reply != 0) detail::answer(invocation);
+    } else if (invocation.reply != 0) {
+      detail::answer(invocation, body());
+    } else {
+      static_cast<void>(body());
+    }
+  }
+
+  static std::string text(const detail::WhenWaiter& waiter) {
+    const auto& self = static_cast<const When&>(waiter);
+    std::string text(waiter.entry->name);
+    text += '(';
+    if constexpr (kPredicate) {
+      text += "a predicate";
+    } else {
+      const auto add = [&text](const auto& value) {
+        if (text.back() != '(') text += ", ";
+        text += detail::reference_text(value);
+      };
+      std::apply([&](const auto&... values) { (add(values), ...); }, self.match_);
+    }
+    return text + ')';
+  }
+
+  Kept match_;
+  Result result_;
+};
+
+template <typename Derived, ElementIndex I>
+template <auto Method, typename... Match>
+When<Derived, Method, std::decay_t<Match>...> Chare<Derived, I>::when(Match&&... match) {
+  return When<Derived, Method, std::decay_t<Match>...>(*this, std::forward<Match>(match)...);
+}
+
+namespace detail {
+
+template <typename... Whens>
+class [[nodiscard]] AllWhens {
+ public:
+  explicit AllWhens(Whens&&... whens) : whens_(std::move(whens)...) {}
+  auto operator co_await() noexcept { return Awaiter{*this, {}}; }
+
+ private:
+  struct Awaiter {
+    AllWhens& all;
+    WhenJoin join;
+    bool await_ready() const noexcept { return false; }
+    bool await_suspend(std::coroutine_handle<> waiter) {
+      join = {sizeof...(Whens) + 1, waiter};  // one is held by this function: none may resume it before it is suspended
+      std::apply([this](auto&... when) { ((join.remaining -= when.start(join) ? 1 : 0), ...); }, all.whens_);
+      return --join.remaining != 0;
+    }
+    auto await_resume() const noexcept {
+      return std::apply([](auto&... when) { return std::make_tuple(when.result()...); }, all.whens_);
+    }
+  };
+
+  std::tuple<Whens...> whens_;
+};
+
+}  // namespace detail
+
+/// Awaits several whens at once: `auto [north, south] = co_await when_all(when<&B::north>(step),
+/// when<&B::south>(step))` gives their arguments in this order when all have come, in whatever order. Each call is
+/// taken (its body runs) as it comes.
+template <typename... Whens>
+  requires(sizeof...(Whens) > 0 && (requires { typename Whens::Result; } && ...))
+auto when_all(Whens... whens) {
+  return detail::AllWhens<Whens...>(std::move(whens)...);
+}
+
+}  // namespace brant
+
+template <typename... Ts>
+struct std::tuple_size<brant::Received<Ts...>> : std::integral_constant<std::size_t, sizeof...(Ts)> {};
+template <std::size_t I, typename... Ts>
+struct std::tuple_element<I, brant::Received<Ts...>> {
+  using type = std::tuple_element_t<I, std::tuple<Ts...>>;
+};

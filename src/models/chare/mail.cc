@@ -1,0 +1,143 @@
+#include "models/chare/mail.h"
+
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "models/chare/core.h"
+
+namespace brant::detail {
+
+std::int64_t coarse_now() noexcept {
+  std::timespec now{};
+  static_cast<void>(::clock_gettime(CLOCK_MONOTONIC_COARSE, &now));
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+void Mail::Box::take_out(std::size_t place) noexcept {
+  if (place != front) {
+    calls.erase(calls.begin() + static_cast<std::ptrdiff_t>(place));
+  } else if (++front == calls.size()) {
+    calls.clear();
+    front = 0;
+  } else if (front * 2 > calls.size() && front > 16) {  // moved once for every time that it was taken from
+    calls.erase(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(front));
+    front = 0;
+  }
+}
+
+Mail& Mail::of(ChareBase& chare) {
+  if (chare.mail_ == nullptr) chare.mail_ = new Mail;
+  return *chare.mail_;
+}
+
+Mail::Box& Mail::box_of(const EntryInfo& entry) {
+  for (Box& box : boxes) {
+    if (box.entry == &entry) return box;
+  }
+  boxes.emplace_back().entry = &entry;
+  return boxes.back();
+}
+
+void Mail::close(ChareBase& chare) noexcept {
+  const std::unique_ptr<Mail> mail(std::exchange(chare.mail_, nullptr));
+  // Left are those that wait in coroutines which are not the chare's: they wait for ever.
+  while (WhenWaiter* waiter = mail->waiters.pop_front()) waiter->chare = nullptr;
+  Core& core = core_of(chare);
+  for (Box& box : mail->boxes) {
+    for (std::size_t i = box.front; i < box.calls.size(); ++i) {
+      Invocation& invocation = box.calls[i].invocation;
+      core.note_kept(-1);
+      if (!core.leaving()) {
+        try {
+          const std::string text = fmt::format(
+              "{} on rank {} was destroyed while it kept {} calls of {} (one from rank {}) that no when had "
+              "taken: await them first, or let its callers finish before destroy",
+              name_of(chare), core.rank(), box.size(), box.entry->name, invocation.source);
+          invocation.chare = nullptr;
+          core.fail_invocation(invocation, std::make_exception_ptr(Error(Status::not_found, text)));
+        } catch (...) {
+          core.fail_job("a call that nobody awaited could not be reported: memory is exhausted");
+        }
+      }
+      drop_message(invocation);
+    }
+  }
+}
+
+void offer_to_whens(const Invocation& invocation, const ReadArchive& arguments) {
+  Mail& mail = Mail::of(*invocation.chare);
+  for (WhenWaiter* waiter = mail.waiters.front(); waiter != nullptr; waiter = mail.waiters.next(*waiter)) {
+    if (waiter->entry != invocation.entry || !waiter->take(*waiter, arguments, invocation)) continue;
+    mail.waiters.remove(*waiter);
+    WhenJoin& join = *waiter->join;
+    if (--join.remaining == 0) join.waiter.resume();
+    return;
+  }
+  Mail::Box& box = mail.box_of(*invocation.entry);
+  if (box.size() >= Mail::kKeptMax) {
+    throw Error(Status::limit_reached,
+                fmt::format("it keeps {} calls of this entry already that no when has taken: await them, or let their "
+                            "senders wait for answers",
+                            box.size()));
+  }
+  box.calls.push_back({arguments, invocation});
+  retain_message(invocation);
+  invocation.core->note_kept(1);
+}
+
+bool take_kept(WhenWaiter& waiter) {
+  Mail* mail = waiter.chare != nullptr ? Mail::find(*waiter.chare) : nullptr;
+  if (mail == nullptr) return false;
+  Mail::Box& box = mail->box_of(*waiter.entry);
+  for (std::size_t i = box.front; i < box.calls.size();) {
+    const Mail::Kept kept = box.calls[i];
+    std::exception_ptr error;
+    bool taken = false;
+    try {
+      taken = waiter.take(waiter, kept.arguments, kept.invocation);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    if (!taken && !error) {
+      ++i;
+      continue;
+    }
+    box.take_out(i);
+    kept.invocation.core->note_kept(-1);
+    if (error) kept.invocation.core->fail_invocation(kept.invocation, error);
+    drop_message(kept.invocation);
+    if (taken) return true;
+    i = std::max(i, box.front);
+    if (box.front == 0) i = 0;  // what stood before was looked at, but the places have moved
+  }
+  return false;
+}
+
+void enlist(WhenWaiter& waiter) {
+  if (waiter.chare == nullptr) return;
+  waiter.since = coarse_now();
+  Mail::of(*waiter.chare).waiters.push_back(waiter);
+}
+
+void leave(WhenWaiter& waiter) noexcept {
+  if (waiter.chare == nullptr || !waiter.hook.linked) return;
+  Mail::find(*waiter.chare)->waiters.remove(waiter);
+}
+
+std::string first_kept(const std::unordered_map<std::uint32_t, std::unique_ptr<Collection>>& collections) {
+  for (const auto& [id, collection] : collections) {
+    for (const ChareBase* chare : collection->slots()) {
+      const Mail* mail = chare != nullptr ? Mail::find(*chare) : nullptr;
+      if (mail == nullptr) continue;
+      for (const Mail::Box& box : mail->boxes) {
+        if (box.size() == 0) continue;
+        return fmt::format("{}::{} on rank {}, which no when has taken", Mail::name_of(*chare), box.entry->name,
+                           collection->core().rank());
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace brant::detail

@@ -1,0 +1,109 @@
+#include "models/chare/quiet.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/chare/core.h"
+
+namespace brant::detail {
+
+std::chrono::nanoseconds Quiet::patience() const noexcept {
+  if (!waiting_.empty()) return pause_;
+  return deadlock_after_ > std::chrono::nanoseconds::zero() ? std::max(deadlock_after_ / 4, kShortestPause)
+                                                            : Worker::kForever;
+}
+
+void Quiet::look() {
+  if (missing_ != 0 || (waiting_.empty() && deadlock_after_ <= std::chrono::nanoseconds::zero())) return;
+  const TimePoint now = Clock::now();
+  const Stillness here = core_.stillness();
+  const std::uint64_t activity = here.sent + here.taken + here.ran;
+  if (activity != last_activity_ || idle_since_ == TimePoint{}) {
+    last_activity_ = activity;
+    idle_since_ = now;
+    if (waiting_.empty()) {
+      pause_ = deadlock_after_;
+      next_wave_ = {};
+    }
+  }
+  if (now < next_wave_) return;
+  if (waiting_.empty() && now - idle_since_ < deadlock_after_) return;
+  had_previous_ = false;
+  start_wave();
+}
+
+void Quiet::start_wave() {
+  sum_ = {};
+  missing_ = core_.ranks();
+  core_.spread_control(MessageKind::wave, static_cast<std::int64_t>(++wave_));
+}
+
+void Quiet::answer(std::uint64_t wave) {
+  const Stillness here = core_.stillness();
+  if (core_.rank() == 0) return take_answer(wave, here);
+  core_.send_quiet(MessageKind::wave_answer, wave, here);
+}
+
+void Quiet::take_answer(std::uint64_t wave, const Stillness& theirs) {
+  if (wave != wave_ || core_.leaving()) return;
+  sum_.add(theirs);
+  if (--missing_ == 0) judge();
+}
+
+void Quiet::judge() {
+  const bool proven = had_previous_ && sum_.balanced() && sum_.same_counts(previous_);
+  if (!proven && sum_.balanced()) {
+    previous_ = sum_;
+    had_previous_ = true;
+    return start_wave();
+  }
+  if (proven && !waiting_.empty()) return tell();
+  if (proven && sum_.stuck && core_.main_waits()) {
+    reporting_ = true;
+    lines_.clear();
+    missing_ = core_.ranks();
+    return core_.spread_control(MessageKind::report_asked, 0);
+  }
+  // Some rank is at work, or waits for a timer or the network: the longer it does, the less it is asked.
+  next_wave_ = Clock::now() + pause_;
+  pause_ = std::min(pause_ * 2, waiting_.empty() ? deadlock_after_ * kDeadlockPauseMax : kLongestPause);
+}
+
+void Quiet::tell() {
+  const std::vector<Callback<>> due = std::move(waiting_);
+  waiting_.clear();
+  idle_since_ = {};
+  for (const Callback<>& to : due) to();
+}
+
+void Quiet::answer_report() {
+  std::vector<std::string> lines = core_.describe_waits();
+  if (core_.rank() == 0) return take_report(lines);
+  core_.send_quiet(MessageKind::report, 0, lines);
+}
+
+void Quiet::take_report(const std::vector<std::string>& lines) {
+  if (!reporting_ || core_.leaving()) return;
+  for (const std::string& line : lines) {
+    if (lines_.size() < Core::kReportLinesMax) {
+      lines_.push_back(line);
+    } else {
+      ++left_out_;
+    }
+  }
+  if (--missing_ != 0) return;
+  reporting_ = false;
+  std::string text = fmt::format(
+      "deadlock: nothing can run any more on any of the {} ranks, for {:.1f} s, and the program has not ended. Who "
+      "waits:",
+      core_.ranks(), std::chrono::duration<double>(Clock::now() - idle_since_).count());
+  for (const std::string& line : lines_) text += "\n  " + line;
+  if (left_out_ != 0) text += fmt::format("\n  and {} lines of other ranks", left_out_);
+  text +=
+      "\nEither a call, a contribution or an exit is missing, or what is awaited comes from outside the program's "
+      "messages: then set ChareOptions::deadlock_after to 0.";
+  core_.fail_job(text);
+}
+
+}  // namespace brant::detail

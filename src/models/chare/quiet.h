@@ -1,0 +1,92 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "brant/base/clock.h"
+#include "brant/chare/callback.h"
+
+namespace brant::detail {
+
+class Core;
+
+/// What one rank says of itself, or all together.
+struct Stillness {
+  std::uint64_t sent = 0;   ///< Messages to other ranks, those of the ending not counted,
+  std::uint64_t taken = 0;  ///< and those that came from them.
+  std::uint64_t ran = 0;    ///< Messages run.
+  std::uint64_t data_started = 0, data_ended = 0;
+  bool idle = true;   ///< Nothing is queued, held back or on the stack.
+  bool stuck = true;  ///< And no timer, network operation or device event is pending.
+
+  void add(const Stillness& other) noexcept {
+    sent += other.sent;
+    taken += other.taken;
+    ran += other.ran;
+    data_started += other.data_started;
+    data_ended += other.data_ended;
+    idle = idle && other.idle;
+    stuck = stuck && other.stuck;
+  }
+  /// Nothing is under way, if the ranks had answered at one moment.
+  [[nodiscard]] bool balanced() const noexcept { return idle && sent == taken && data_started == data_ended; }
+  [[nodiscard]] bool same_counts(const Stillness& other) const noexcept {
+    return sent == other.sent && taken == other.taken && ran == other.ran && data_started == other.data_started;
+  }
+  void serialize(auto& archive) { archive(sent, taken, ran, data_started, data_ended, idle, stuck); }
+};
+
+/// Finds out when nothing is under way on any rank: for `quiescence`, and for the report when a program cannot go on.
+/// Rank 0 asks all ranks (a wave) while it is idle itself; two waves in a row that are balanced and find the same
+/// counts prove that nothing ran or flew in between. Ranks answer from inside progress; one whose entry is on the stack
+/// answers that it is not idle. Waves start only while somebody waits for quiescence, or when rank 0 has been idle for
+/// `ChareOptions::deadlock_after`; a wave that finds others busy makes the pause before the next one longer.
+class Quiet {
+ public:
+  Quiet(Core& core, std::chrono::nanoseconds deadlock_after) noexcept : core_(core), deadlock_after_(deadlock_after) {}
+
+  /// Rank 0: fired once, when all is quiet.
+  void await(const Callback<>& to) {
+    waiting_.push_back(to);
+    next_wave_ = {};
+    pause_ = kShortestPause;
+  }
+  /// Rank 0, in an idle step.
+  void look();
+  /// How long rank 0 may sleep before the next look.
+  [[nodiscard]] std::chrono::nanoseconds patience() const noexcept;
+
+  // --- control messages
+  void answer(std::uint64_t wave);
+  void take_answer(std::uint64_t wave, const Stillness& theirs);
+  void answer_report();
+  void take_report(const std::vector<std::string>& lines);
+
+ private:
+  static constexpr std::chrono::nanoseconds kShortestPause = std::chrono::microseconds(20);
+  static constexpr std::chrono::nanoseconds kLongestPause = std::chrono::milliseconds(1);
+  static constexpr int kDeadlockPauseMax = 16;  ///< Times `deadlock_after`.
+
+  void start_wave();
+  void judge();
+  void tell();
+
+  Core& core_;
+  const std::chrono::nanoseconds deadlock_after_;
+  std::vector<Callback<>> waiting_;
+  std::uint64_t wave_ = 0;
+  int missing_ = 0;  ///< Answers to the wave, or to the question for a report, that is under way.
+  bool reporting_ = false;
+  bool had_previous_ = false;
+  Stillness sum_, previous_;
+  std::vector<std::string> lines_;
+  std::size_t left_out_ = 0;
+  std::uint64_t last_activity_ = 0;
+  TimePoint idle_since_{};
+  TimePoint next_wave_{};
+  std::chrono::nanoseconds pause_ = kShortestPause;
+};
+
+}  // namespace brant::detail

@@ -1,0 +1,235 @@
+// Sections, multicasts, callbacks. Reductions are in teams_reduce.cc.
+#include "models/chare/teams.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "models/chare/core.h"
+
+namespace brant::detail {
+namespace {
+
+constexpr unsigned kArity = 4;
+constexpr std::size_t kFunctionsMax = 1'000'000;
+
+/// A call of an entry of `Teams` whose last argument is a blob that the caller fills: `Outgoing::args` is its begin.
+template <auto Method, typename... Header>
+Outgoing open_blob(Core& core, std::int32_t rank, const CallOptions& options, std::size_t bytes,
+                   const Header&... header) {
+  const auto count = static_cast<std::uint64_t>(bytes);
+  SizeArchive size;
+  size(header..., count);
+  size.align(16);
+  const auto& entry = EntryOf<Teams, Method>::get();
+  Outgoing outgoing = open_call(core, Teams::target_on(core, rank), entry, options, 0, size.size() + bytes);
+  WriteArchive write(outgoing.args);
+  write(header..., count);
+  write.align(16);
+  outgoing.args += size.size();
+  return outgoing;
+}
+
+}  // namespace
+
+Core& Teams::core() const noexcept { return chares().core(); }
+
+Target Teams::target_on(Core& core, std::int32_t rank) {
+  static_cast<void>(core);
+  // A number that no other single chare has: made by nobody (see `single_target`).
+  const std::uint64_t id = static_cast<std::uint64_t>(rank) << 40 | 0xff'ffff'ffffu;
+  return {kSinglesBit | ClassOf<Teams>::get().number, ElementKey::of(Single{id})};
+}
+
+Teams::Team& Teams::team_of(const TeamId& id) {
+  Team& team = teams_[id];
+  if (id.section == 0) team.known = true;
+  return team;
+}
+
+/// Which of the team's ranks is above and which are below this one, once that can be known.
+void Teams::place(Team& team, const TeamId& id) {
+  if (team.placed || !team.known) return;
+  team.placed = true;
+  const bool everywhere = id.section == 0;
+  const auto size = everywhere ? static_cast<std::size_t>(core().ranks()) : team.ranks.size();
+  const auto rank_at = [&](std::size_t at) { return everywhere ? static_cast<std::int32_t>(at) : team.ranks[at]; };
+  const auto self =
+      everywhere ? static_cast<std::size_t>(core().rank())
+                 : static_cast<std::size_t>(std::lower_bound(team.ranks.begin(), team.ranks.end(), core().rank()) -
+                                            team.ranks.begin());
+  if (self >= size || rank_at(self) != core().rank()) return;  // no member here
+  if (self != 0) team.parent = rank_at((self - 1) / kArity);
+  for (std::size_t child = self * kArity + 1; child <= self * kArity + kArity && child < size; ++child) {
+    team.children.push_back({rank_at(child), true});
+  }
+}
+
+std::uint64_t Teams::new_section() noexcept {
+  return static_cast<std::uint64_t>(core().rank()) << 32 | ++sections_made_;
+}
+
+void Teams::define(TeamId id, std::int32_t root, const std::vector<ElementKey>& members) {
+  const Work work(at_work_);
+  const std::int32_t ranks = core().ranks(), place = (core().rank() - root + ranks) % ranks;
+  for (unsigned i = 1; i <= kArity; ++i) {
+    const std::int64_t child = std::int64_t{place} * kArity + i;
+    if (child >= ranks) break;
+    const Target target = target_on(core(), static_cast<std::int32_t>((child + root) % ranks));
+    Element<Teams>(core(), target).call<&Teams::define>(id, root, members);
+  }
+  const Collection* collection = core().find_collection(id.collection);
+  if (collection == nullptr) {
+    early_definitions_.push_back({id, members});
+  } else {
+    install(team_of(id), id, members, *collection);
+  }
+}
+
+void Teams::install(Team& team, const TeamId& id, const std::vector<ElementKey>& members,
+                    const Collection& collection) {
+  const auto early = std::move(team.counts);
+  team.counts.clear();
+  for (const ElementKey& key : members) {
+    const std::int32_t rank = collection.rank_of(key);
+    team.ranks.push_back(rank);
+    if (rank != core().rank()) continue;
+    const auto contributed = early.find(key);
+    team.counts.emplace(key, contributed != early.end() ? contributed->second : 0);
+  }
+  for (const auto& [key, count] : early) {
+    if (team.counts.contains(key)) continue;
+    return core().fail_job(fmt::format("{} on rank {} contributed to a reduction of a section that it is no member of",
+                                       collection.name_of(key), core().rank()));
+  }
+  std::sort(team.ranks.begin(), team.ranks.end());
+  team.ranks.erase(std::unique(team.ranks.begin(), team.ranks.end()), team.ranks.end());
+  team.known = true;
+  const auto waiting = std::move(team.early);
+  team.early.clear();
+  for (const EarlyMulticast& call : waiting) {
+    deliver_multicast(team, id, call.root, call.entry, call.options, call.arguments);
+  }
+  // Rounds that elements began before: now their children can be poked.
+  place(team, id);
+  for (std::uint32_t round = team.first; round != team.next(); ++round) {
+    for (const Child& child : team.children) {
+      Element<Teams>(core(), target_on(core(), child.rank)).call<&Teams::poke>(id, round);
+    }
+  }
+  close_rounds(team, id);
+}
+
+void Teams::multicast(TeamId id, std::int32_t root, std::uint16_t entry, std::int32_t priority, bool expedited,
+                      Blob arguments) {
+  const Work work(at_work_);
+  Team& team = team_of(id);
+  CallOptions options;
+  options.priority = priority;
+  options.expedited = expedited;
+  if (!team.known) {
+    team.early.push_back({root, entry, options, {arguments.bytes.begin(), arguments.bytes.end()}});
+    return;
+  }
+  deliver_multicast(team, id, root, entry, options, arguments.bytes);
+}
+
+void Teams::deliver_multicast(Team& team, const TeamId& id, std::int32_t root, std::uint16_t entry,
+                              const CallOptions& options, std::span<const std::byte> arguments) {
+  // Places in the tree: the root, then the ranks with members but without the root.
+  std::vector<std::int32_t> order{root};
+  for (const std::int32_t rank : team.ranks) {
+    if (rank != root) order.push_back(rank);
+  }
+  const auto self = static_cast<std::size_t>(std::find(order.begin(), order.end(), core().rank()) - order.begin());
+  for (std::size_t child = self * kArity + 1; child <= self * kArity + kArity && child < order.size(); ++child) {
+    Outgoing outgoing = open_blob<&Teams::multicast>(core(), order[child], options, arguments.size(), id, root, entry,
+                                                     static_cast<std::int32_t>(options.priority), options.expedited);
+    if (!arguments.empty()) std::memcpy(outgoing.args, arguments.data(), arguments.size());
+    post(core(), outgoing);
+  }
+  const auto* info = core().registry().find<EntryInfo>(entry, RegisteredKind::entry);
+  if (info == nullptr) throw Error(Status::internal, "a multicast names an entry that is none");
+  for (const auto& [key, count] : team.counts) {
+    Outgoing outgoing = open_call(core(), {id.collection, key}, *info, options, 0, arguments.size());
+    if (!arguments.empty()) std::memcpy(outgoing.args, arguments.data(), arguments.size());
+    post(core(), outgoing);
+  }
+}
+
+std::uint32_t Teams::keep(std::function<void(ReadArchive&)> function) {
+  if (functions_.size() >= kFunctionsMax) {
+    throw Error(Status::limit_reached,
+                fmt::format("rank {} made {} function callbacks already: make one and call it often", core().rank(),
+                            functions_.size()));
+  }
+  functions_.push_back(std::move(function));
+  return static_cast<std::uint32_t>(functions_.size() - 1);
+}
+
+void Teams::run_function(std::uint32_t number, Blob values) {
+  if (number >= functions_.size()) throw Error(Status::internal, "a callback names a function that is none");
+  ReadArchive archive(&chares(), values.bytes.data(), values.bytes.size());
+  const auto function = functions_[number];  // it may make another callback
+  function(archive);
+}
+
+void Teams::await_quiescence(const Callback<>& to) { core().quiet().await(to); }
+
+// --- the seam
+
+std::int32_t rank_of(Core& core) noexcept { return core.rank(); }
+
+std::uint64_t define_section(Core& core, std::uint32_t collection, const std::vector<ElementKey>& members) {
+  if (members.empty()) {
+    throw Error(Status::invalid_argument,
+                fmt::format("rank {}: a section of {} without members: name at least one element", core.rank(),
+                            core.name_of_array(collection)));
+  }
+  const std::uint64_t section = core.teams().new_section();
+  Element<Teams>(core, Teams::target_on(core, core.rank()))
+      .call<&Teams::define>(TeamId{section, collection, 0}, core.rank(), members);
+  return section;
+}
+
+Outgoing open_multicast(Core& core, const TeamId& team, std::uint16_t entry, const CallOptions& options,
+                        std::size_t bytes) {
+  return open_blob<&Teams::multicast>(core, core.rank(), options, bytes, team, core.rank(), entry,
+                                      static_cast<std::int32_t>(options.priority), options.expedited);
+}
+
+Outgoing open_callback(Core& core, const CallbackTarget& target, std::size_t bytes) {
+  switch (target.kind) {
+    case CallbackKind::exit: core.exit(static_cast<std::int32_t>(target.number)); return {};
+    case CallbackKind::element:
+    case CallbackKind::array: {
+      const auto* entry = core.registry().find<EntryInfo>(target.entry, RegisteredKind::entry);
+      if (entry == nullptr) throw Error(Status::internal, "a callback names an entry that is none");
+      if (target.kind == CallbackKind::array) return open_broadcast(core, target.collection, *entry, {}, bytes);
+      return open_call(core, {target.collection, target.key}, *entry, {}, 0, bytes);
+    }
+    case CallbackKind::section:
+      return open_multicast(core, {target.section, target.collection, 0}, target.entry, {}, bytes);
+    case CallbackKind::future: {
+      core.make_room();
+      Invocation answered{&core, nullptr, nullptr, nullptr, target.rank, target.number};
+      return open_reply(answered, bytes);
+    }
+    case CallbackKind::function: return open_blob<&Teams::run_function>(core, target.rank, {}, bytes, target.number);
+    default: return {};
+  }
+}
+
+std::uint32_t expect_callback(Core& core, const Waiting& waiting) {
+  static constinit EntryInfo callback_entry{{RegisteredKind::entry, 0, kCallbackOwner, "callback", ""}, nullptr};
+  return expect_reply(core, waiting, Target{}, callback_entry);
+}
+
+std::uint32_t keep_function(Core& core, std::function<void(ReadArchive&)> function) {
+  return core.teams().keep(std::move(function));
+}
+
+void contribute(Core& core, const Contribution& contribution) { core.teams().contribute_here(contribution); }
+
+}  // namespace brant::detail

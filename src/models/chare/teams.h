@@ -1,0 +1,162 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "brant/chare/array.h"
+#include "brant/chare/callback.h"
+#include "brant/chare/detail/team.h"
+#include "models/chare/collection.h"
+
+namespace brant::detail {
+
+class Core;
+
+inline constexpr std::string_view kCallbackOwner = "brant::Callback";
+
+/// Who contributed first, for errors.
+struct Contributor {
+  ElementKey key;
+  std::int32_t rank = -1;
+};
+
+/// The state of one reduction, without what it combines.
+struct PartialHeader {
+  TeamId team;
+  std::uint32_t round = 0;
+  std::uint16_t reducer = 0xffff;  ///< 0xffff: nobody contributed below.
+  std::uint8_t lazy = 0;
+  std::int32_t from = -1;
+  Contributor example;
+  CallbackTarget target;
+  void serialize(auto& archive) { archive(team, round, reducer, lazy, from, example, target); }
+};
+
+/// Everything that elements do together, for one rank: sections and their multicasts, reductions, and the functions
+/// that callbacks run. It is itself a chare, one on every rank, made by the `Core`: its messages are ordinary calls,
+/// ordered, bounded and counted as those are.
+///
+/// A reduction climbs a tree over the ranks of its team. A rank closes a round when all its elements have contributed
+/// and all children have reported; then it tells its parent, once. A rank without elements cannot know that a round has
+/// begun: it is *lazy*, says so with each report, and its parent pokes it.
+class Teams : public Chare<Teams, Single> {
+ public:
+  // --- entries
+  void define(TeamId team, std::int32_t root, const std::vector<ElementKey>& members);
+  void multicast(TeamId team, std::int32_t root, std::uint16_t entry, std::int32_t priority, bool expedited,
+                 Blob arguments);
+  void partial(const PartialHeader& header, Blob values);
+  void poke(TeamId team, std::uint32_t round);
+  void became_lazy(TeamId team, std::int32_t child);
+  void result(TeamId team, std::uint32_t round, Blob value);
+  void run_function(std::uint32_t number, Blob values);
+  /// On rank 0.
+  void await_quiescence(const Callback<>& to);
+
+  // --- called by the core
+  static Target target_on(Core& core, std::int32_t rank);
+  void contribute_here(const Contribution& contribution);
+  std::uint32_t keep(std::function<void(ReadArchive&)> function);
+  std::uint64_t new_section() noexcept;
+  /// The first reduction that an element made now takes part in.
+  [[nodiscard]] std::uint32_t first_round(std::uint32_t collection) noexcept;
+  /// An element was made that takes part from `first_round` on.
+  void born(const Collection& collection, std::uint32_t first_round);
+  void gone(const Collection& collection, const ChareBase& element) noexcept;
+  /// Its elements exist now.
+  void collection_ready(std::uint32_t collection);
+  /// Messages are made now that cannot wait for others to run.
+  [[nodiscard]] bool at_work() const noexcept { return at_work_ != 0; }
+  /// What waits for contributions, one line each, at most `limit`.
+  void describe(std::vector<std::string>& lines, std::size_t limit);
+
+ private:
+  class Work {
+   public:
+    explicit Work(unsigned& depth) noexcept : depth_(depth) { ++depth_; }
+    ~Work() { --depth_; }
+    Work(const Work&) = delete;
+    Work& operator=(const Work&) = delete;
+
+   private:
+    unsigned& depth_;
+  };
+  struct Child {
+    std::int32_t rank = -1;
+    bool lazy = true;
+  };
+  struct Round {
+    const ReducerInfo* reducer = nullptr;
+    std::unique_ptr<Partial> partial;
+    CallbackTarget target;
+    Contributor example;
+    std::size_t passed = 0;  ///< Local elements that exist and owe nothing.
+    std::vector<std::int32_t> reported;
+    std::int64_t since = 0;
+  };
+  struct EarlyMulticast {
+    std::int32_t root;
+    std::uint16_t entry;
+    CallOptions options;
+    std::vector<std::byte> arguments;
+  };
+  struct Team {
+    bool known = false;  ///< A section's definition has come, or it is no section.
+    bool told_lazy = true;
+    std::vector<std::int32_t> ranks;  ///< Of a section: those with members, sorted.
+    std::unordered_map<ElementKey, std::uint32_t, KeyHash>
+        counts;                ///< Of a section: its members here; their next round.
+    std::uint32_t first = 0;   ///< Number of `rounds.front()`.
+    std::deque<Round> rounds;  ///< Begun and not closed.
+    bool placed = false;
+    std::int32_t parent = -1;
+    std::vector<Child> children;
+    std::unordered_map<std::uint32_t, std::vector<Waiting>> waiting;  ///< For results that go to everyone.
+    std::vector<EarlyMulticast> early;
+
+    [[nodiscard]] std::uint32_t next() const noexcept { return first + static_cast<std::uint32_t>(rounds.size()); }
+  };
+  struct TeamHash {
+    std::size_t operator()(const TeamId& id) const noexcept {
+      return std::size_t{id.section * 0x9e3779b97f4a7c15u} ^ (std::size_t{id.collection} << 17);
+    }
+  };
+  struct Definition {
+    TeamId team;
+    std::vector<ElementKey> members;
+  };
+
+  [[nodiscard]] Core& core() const noexcept;
+  Team& team_of(const TeamId& id);
+  void install(Team& team, const TeamId& id, const std::vector<ElementKey>& members, const Collection& collection);
+  void place(Team& team, const TeamId& id);
+  [[nodiscard]] std::size_t alive(const Team& team, const TeamId& id) const;
+  [[nodiscard]] bool settled(const Team& team, const TeamId& id) const;
+  Round& open_round(Team& team, const TeamId& id, std::uint32_t number);
+  void fit(Round& round, const TeamId& id, std::uint32_t number, const ReducerInfo& reducer,
+           const CallbackTarget& target, const Contributor& from) const;
+  [[nodiscard]] std::string lengths_text(const LengthsDiffer& lengths, const Round& round, const TeamId& id,
+                                         std::uint32_t number, const Contributor& from) const;
+  void close_rounds(Team& team, const TeamId& id);
+  void report(Team& team, const TeamId& id, std::uint32_t number, Round& round);
+  void deliver(const TeamId& id, std::uint32_t number, Round& round);
+  void tell_if_lazy(Team& team, const TeamId& id);
+  void deliver_multicast(Team& team, const TeamId& id, std::int32_t root, std::uint16_t entry,
+                         const CallOptions& options, std::span<const std::byte> arguments);
+  [[nodiscard]] std::string name_of(const Contributor& who, const TeamId& id) const;
+  [[nodiscard]] std::string round_text(const TeamId& id, std::uint32_t number) const;
+
+  std::unordered_map<TeamId, Team, TeamHash> teams_;
+  std::vector<Definition> early_definitions_;  ///< Of arrays whose creation has not come yet.
+  std::vector<std::function<void(ReadArchive&)>> functions_;
+  std::uint32_t sections_made_ = 0;
+  unsigned at_work_ = 0;
+};
+
+}  // namespace brant::detail

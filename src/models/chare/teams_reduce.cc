@@ -1,0 +1,330 @@
+// Reductions: contributions of this rank's elements, reports of the ranks below, the result.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "brant/chare/callback.h"
+#include "brant/chare/detail/mail.h"
+#include "models/chare/core.h"
+#include "models/chare/teams.h"
+
+namespace brant::detail {
+
+std::string Teams::name_of(const Contributor& who, const TeamId& id) const {
+  return fmt::format("{} on rank {}", core().name_of({id.collection, who.key}), who.rank);
+}
+
+std::string Teams::round_text(const TeamId& id, std::uint32_t number) const {
+  return fmt::format("reduction {} of {}{}", number, id.section != 0 ? "a section of " : "",
+                     core().name_of_array(id.collection));
+}
+
+std::size_t Teams::alive(const Team& team, const TeamId& id) const {
+  if (id.section != 0) return team.counts.size();
+  const Collection* collection = core().ready_collection(id.collection);
+  return collection != nullptr ? collection->size() : 0;
+}
+
+/// Nothing is closed while elements are being made.
+bool Teams::settled(const Team& team, const TeamId& id) const {
+  if (!team.known) return false;
+  if (id.section != 0) return true;
+  return core().ready_collection(id.collection) != nullptr && present_birth().collection == nullptr;
+}
+
+Teams::Round& Teams::open_round(Team& team, const TeamId& id, std::uint32_t number) {
+  place(team, id);
+  while (static_cast<std::int32_t>(number - team.next()) >= 0) {
+    const std::uint32_t opened = team.next();
+    team.rounds.emplace_back().since = coarse_now();
+    for (const Child& child : team.children) {
+      if (child.lazy) Element<Teams>(core(), target_on(core(), child.rank)).call<&Teams::poke>(id, opened);
+    }
+  }
+  return team.rounds[number - team.first];
+}
+
+/// The first contribution says what the reduction is; the others must agree.
+void Teams::fit(Round& round, const TeamId& id, std::uint32_t number, const ReducerInfo& reducer,
+                const CallbackTarget& target, const Contributor& from) const {
+  if (round.reducer == nullptr) {
+    round.reducer = &reducer;
+    round.partial = reducer.make();
+    round.target = target;
+    round.example = from;
+    return;
+  }
+  const auto refuse = [&](const std::string& one, const std::string& other) {
+    throw Error(Status::invalid_argument,
+                fmt::format("{} does not fit together: {} contributed {}, {} contributed {}. The n-th contributions of "
+                            "all elements belong to one reduction",
+                            round_text(id, number), name_of(round.example, id), one, name_of(from, id), other));
+  };
+  const auto text = [](const ReducerInfo& info) { return fmt::format("{} of {}", info.owner, info.detail); };
+  if (round.reducer != &reducer) refuse(text(*round.reducer), text(reducer));
+  if (round.target == target) return;
+  const auto where = [&](const CallbackTarget& to) {
+    switch (to.kind) {
+      case CallbackKind::everyone: return std::string("with the result to everyone");
+      case CallbackKind::element: return fmt::format("with the result to {}", core().name_of({to.collection, to.key}));
+      case CallbackKind::future: return fmt::format("with the result to a future of rank {}", to.rank);
+      default: return fmt::format("with the result to callback kind {}", static_cast<int>(to.kind));
+    }
+  };
+  refuse(where(round.target), "with another target: " + where(target));
+}
+
+std::string Teams::lengths_text(const LengthsDiffer& lengths, const Round& round, const TeamId& id,
+                                std::uint32_t number, const Contributor& from) const {
+  return fmt::format(
+      "{} ({} of {}) does not fit together: {} contributed {} values, {} contributed {}: all contributions have one "
+      "length",
+      round_text(id, number), round.reducer->owner, round.reducer->detail, name_of(round.example, id), lengths.first,
+      name_of(from, id), lengths.second);
+}
+
+void Teams::contribute_here(const Contribution& contribution) {
+  const Work work(at_work_);
+  const TeamId& id = contribution.team;
+  Team& team = team_of(id);
+  ChareBase& chare = *contribution.chare;
+  const Contributor self{chare.key_, core().rank()};
+  std::uint32_t* counter = &chare.reductions_;
+  if (id.section != 0) {
+    const auto found = team.counts.find(chare.key_);
+    if (chare.collection_id() != id.collection || (team.known && found == team.counts.end())) {
+      throw Error(Status::invalid_argument,
+                  fmt::format("{} contributes to a section of {} that it is no member of",
+                              name_of(self, {0, chare.collection_id(), 0}), core().name_of_array(id.collection)));
+    }
+    counter = found != team.counts.end() ? &found->second : &team.counts[chare.key_];
+  }
+  const std::uint32_t number = *counter;
+  Round& round = open_round(team, id, number);
+  fit(round, id, number, *contribution.reducer, *contribution.target, self);
+  try {
+    round.partial->add(contribution.value, chare.key_);
+  } catch (const LengthsDiffer& lengths) {
+    throw Error(Status::invalid_argument, lengths_text(lengths, round, id, number, self));
+  }
+  ++*counter;
+  ++round.passed;
+  if (contribution.waiting != nullptr) team.waiting[number].push_back(*contribution.waiting);
+  close_rounds(team, id);
+}
+
+void Teams::close_rounds(Team& team, const TeamId& id) {
+  if (!settled(team, id)) return;
+  place(team, id);
+  while (!team.rounds.empty()) {
+    Round& round = team.rounds.front();
+    if (round.passed != alive(team, id) || round.reported.size() != team.children.size()) return;
+    const std::uint32_t number = team.first++;
+    Round closed = std::move(round);
+    team.rounds.pop_front();
+    if (team.parent >= 0) {
+      report(team, id, number, closed);
+    } else {
+      deliver(id, number, closed);
+    }
+  }
+}
+
+void Teams::report(Team& team, const TeamId& id, std::uint32_t number, Round& round) {
+  PartialHeader header;
+  header.team = id;
+  header.round = number;
+  header.from = core().rank();
+  team.told_lazy = alive(team, id) == 0 || std::any_of(team.children.begin(), team.children.end(),
+                                                       [](const Child& child) { return child.lazy; });
+  header.lazy = team.told_lazy ? 1 : 0;
+  std::vector<std::byte> bytes;
+  if (round.reducer != nullptr) {
+    header.reducer = round.reducer->number;
+    header.example = round.example;
+    header.target = round.target;
+    SizeArchive size;
+    round.partial->measure(size, false);
+    bytes.resize(size.size());
+    WriteArchive write(bytes.data());
+    round.partial->write(write, false);
+  }
+  Element<Teams>(core(), target_on(core(), team.parent)).call<&Teams::partial>(header, Blob{bytes});
+}
+
+void Teams::partial(const PartialHeader& header, Blob values) {
+  const Work work(at_work_);
+  Team& team = team_of(header.team);
+  Round& round = open_round(team, header.team, header.round);
+  for (Child& child : team.children) {
+    if (child.rank == header.from) child.lazy = header.lazy != 0;
+  }
+  round.reported.push_back(header.from);
+  try {
+    if (header.reducer != 0xffff) {
+      const auto* reducer = core().registry().find<ReducerInfo>(header.reducer, RegisteredKind::reducer);
+      if (reducer == nullptr) throw Error(Status::internal, "a reduction names an operation that is none");
+      fit(round, header.team, header.round, *reducer, header.target, header.example);
+      ReadArchive read(&chares(), values.bytes.data(), values.bytes.size());
+      round.partial->merge(read);
+    }
+  } catch (const LengthsDiffer& lengths) {
+    return core().fail_job(lengths_text(lengths, round, header.team, header.round, header.example));
+  } catch (const Error& error) {
+    return core().fail_job(error.what());
+  }
+  close_rounds(team, header.team);
+}
+
+void Teams::poke(TeamId id, std::uint32_t number) {
+  const Work work(at_work_);
+  Team& team = team_of(id);
+  if (static_cast<std::int32_t>(number - team.first) < 0) return;  // answered already
+  open_round(team, id, number);
+  close_rounds(team, id);
+}
+
+void Teams::deliver(const TeamId& id, std::uint32_t number, Round& round) {
+  if (round.reducer == nullptr || round.target.kind == CallbackKind::ignore) return;
+  SizeArchive size;
+  round.partial->measure(size, true);
+  if (round.target.kind == CallbackKind::everyone) {
+    std::vector<std::byte> bytes(size.size());
+    WriteArchive write(bytes.data());
+    round.partial->write(write, true);
+    // By message, to this rank too: no coroutine resumes inside another's call.
+    Element<Teams>(core(), target_on(core(), core().rank())).call<&Teams::result>(id, number, Blob{bytes});
+    return;
+  }
+  Outgoing outgoing = open_callback(core(), round.target, size.size());
+  if (outgoing.message == nullptr) return;
+  WriteArchive write(outgoing.args);
+  round.partial->write(write, true);
+  post(core(), outgoing);
+}
+
+void Teams::result(TeamId id, std::uint32_t number, Blob value) {
+  const Work work(at_work_);
+  Team& team = team_of(id);
+  for (const Child& child : team.children) {
+    Element<Teams>(core(), target_on(core(), child.rank)).call<&Teams::result>(id, number, value);
+  }
+  const auto found = team.waiting.find(number);
+  if (found == team.waiting.end()) return;
+  std::vector<Waiting> due = std::move(found->second);
+  team.waiting.erase(found);
+  for (Waiting& waiting : due) {
+    ReadArchive read(&chares(), value.bytes.data(), value.bytes.size());
+    waiting.deliver(waiting.storage, &read, nullptr);
+  }
+}
+
+std::uint32_t Teams::first_round(std::uint32_t collection) noexcept {
+  if (teams_.empty()) return 0;
+  const auto found = teams_.find({0, collection, 0});
+  return found == teams_.end() ? 0 : found->second.next();
+}
+
+/// An element takes no part in what had begun here before it. (What it contributed in its constructor is counted.)
+void Teams::born(const Collection& collection, std::uint32_t first_round) {
+  if (teams_.empty()) return;
+  const Work work(at_work_);
+  const TeamId id{0, collection.id(), 0};
+  const auto found = teams_.find(id);
+  if (found == teams_.end()) return;
+  Team& team = found->second;
+  for (std::uint32_t number = team.first; number != team.next(); ++number) {
+    if (static_cast<std::int32_t>(first_round - number) > 0) ++team.rounds[number - team.first].passed;
+  }
+  close_rounds(team, id);
+}
+
+void Teams::gone(const Collection& collection, const ChareBase& element) noexcept {
+  const Work work(at_work_);
+  for (auto& [id, team] : teams_) {
+    if (id.collection != collection.id()) continue;
+    std::uint32_t next = element.reductions_;
+    if (id.section != 0) {
+      const auto member = team.counts.find(element.key_);
+      if (member == team.counts.end()) continue;
+      next = member->second;
+      team.counts.erase(member);
+    }
+    for (std::uint32_t number = team.first; number != team.next(); ++number) {
+      if (static_cast<std::int32_t>(next - number) > 0) --team.rounds[number - team.first].passed;
+    }
+    try {
+      close_rounds(team, id);
+      tell_if_lazy(team, id);
+    } catch (const std::exception& error) {
+      core().fail_job(
+          fmt::format("{} could not go on after a chare was destroyed: {}", round_text(id, team.first), error.what()));
+    }
+  }
+}
+
+/// A rank whose last element has gone hears of reductions from its parent only, which must know.
+void Teams::tell_if_lazy(Team& team, const TeamId& id) {
+  if (team.told_lazy || team.parent < 0) return;
+  const bool lazy = alive(team, id) == 0 || std::any_of(team.children.begin(), team.children.end(),
+                                                        [](const Child& child) { return child.lazy; });
+  if (!lazy) return;
+  team.told_lazy = true;
+  Element<Teams>(core(), target_on(core(), team.parent)).call<&Teams::became_lazy>(id, core().rank());
+}
+
+void Teams::became_lazy(TeamId id, std::int32_t rank) {
+  const Work work(at_work_);
+  Team& team = team_of(id);
+  for (Child& child : team.children) {
+    if (child.rank == rank) child.lazy = true;
+  }
+  for (std::uint32_t number = team.first; number != team.next(); ++number) {
+    Element<Teams>(core(), target_on(core(), rank)).call<&Teams::poke>(id, number);
+  }
+  tell_if_lazy(team, id);
+}
+
+void Teams::collection_ready(std::uint32_t collection) {
+  const Work work(at_work_);
+  for (std::size_t i = 0; i < early_definitions_.size();) {
+    if (early_definitions_[i].team.collection != collection) {
+      ++i;
+      continue;
+    }
+    const Definition definition = std::move(early_definitions_[i]);
+    early_definitions_.erase(early_definitions_.begin() + static_cast<std::ptrdiff_t>(i));
+    install(team_of(definition.team), definition.team, definition.members, *core().find_collection(collection));
+  }
+  const TeamId id{0, collection, 0};
+  if (const auto found = teams_.find(id); found != teams_.end()) close_rounds(found->second, id);
+}
+
+void Teams::describe(std::vector<std::string>& lines, std::size_t limit) {
+  for (auto& [id, team] : teams_) {
+    for (std::uint32_t number = team.first; number != team.next() && lines.size() < limit; ++number) {
+      const Round& round = team.rounds[number - team.first];
+      std::string missing;
+      std::size_t count = 0;
+      const auto lacks = [&](const ElementKey& key, std::uint32_t next) {
+        if (static_cast<std::int32_t>(next - number) > 0) return;
+        if (++count == 1) missing = core().name_of({id.collection, key});
+      };
+      if (id.section != 0) {
+        for (const auto& [key, next] : team.counts) lacks(key, next);
+      } else if (const Collection* collection = core().ready_collection(id.collection)) {
+        for (const ChareBase* chare : collection->slots()) {
+          if (chare != nullptr) lacks(chare->key_, chare->reductions_);
+        }
+      }
+      if (count == 0) continue;  // others are awaited, on other ranks
+      lines.push_back(fmt::format(
+          "{}{} on rank {} waits for {}{} to contribute, since {:.1f} s", round_text(id, number),
+          round.reducer != nullptr ? fmt::format(" ({} of {})", round.reducer->owner, round.reducer->detail) : "",
+          core().rank(), missing, count > 1 ? fmt::format(" and {} more", count - 1) : "",
+          static_cast<double>(coarse_now() - round.since) / 1e9));
+    }
+  }
+}
+
+}  // namespace brant::detail
