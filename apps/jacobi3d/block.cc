@@ -33,7 +33,7 @@ double Block::bytes_needed(const Decomposition& decomposition, int rank) noexcep
   double faces = 0.0;
   for (int side = 0; side < z_low; ++side) {
     if (!decomposition.neighbour(rank, side)) continue;
-    faces += 2.0 * static_cast<double>(axis_of(side) == 0 ? cells.y : cells.x) * static_cast<double>(cells.z);
+    faces += 3.0 * static_cast<double>(axis_of(side) == 0 ? cells.y : cells.x) * static_cast<double>(cells.z);
   }
   return (fields + faces) * sizeof(double);
 }
@@ -59,7 +59,7 @@ Block::Block(brant::Runtime& runtime, const Decomposition& decomposition, int ra
   for (brant::Memory& field : fields_) field = runtime.allocate(kind, bytes_of(layout_.doubles));
   if (offset > 0) {
     send_buffer_ = runtime.allocate(kind, bytes_of(offset));
-    receive_buffer_ = runtime.allocate(kind, bytes_of(offset));
+    for (brant::Memory& buffer : receive_buffers_) buffer = runtime.allocate(kind, bytes_of(offset));
   }
 }
 
@@ -80,13 +80,13 @@ brant::ConstBuffer Block::message_out(int side) const {
   return piece(send_buffer_, packed.offset, packed.count_a * packed.count_b);
 }
 
-brant::Buffer Block::message_in(int side) const {
+brant::Buffer Block::landing(int side, std::size_t ahead) const {
   if (side >= z_low) {
     const std::int64_t z = is_high(side) ? layout_.cells.z : -1;
-    return piece(fields_[0], layout_.at(0, 0, z), layout_.plane_span());
+    return piece(fields_[ahead], layout_.at(0, 0, z), layout_.plane_span());
   }
   const PackedFace& packed = face(incoming_, side);
-  return piece(receive_buffer_, packed.offset, packed.count_a * packed.count_b);
+  return piece(receive_buffers_[ahead], packed.offset, packed.count_a * packed.count_b);
 }
 
 void Block::read_plane(std::int64_t z, std::span<double> plane) const {

@@ -30,18 +30,23 @@ class Block {
 
   [[nodiscard]] double* current() const noexcept { return fields_[0].as<double>(); }
   [[nodiscard]] double* next() const noexcept { return fields_[1].as<double>(); }
-  void swap() noexcept { std::swap(fields_[0], fields_[1]); }
+  void swap() noexcept {
+    std::swap(fields_[0], fields_[1]);
+    std::swap(receive_buffers_[0], receive_buffers_[1]);
+  }
 
   /// What packing gathers from the field, and where unpacking puts what arrived. Empty without x and y neighbours.
   [[nodiscard]] const PackedFaces& outgoing() const noexcept { return outgoing_; }
   [[nodiscard]] const PackedFaces& incoming() const noexcept { return incoming_; }
   [[nodiscard]] double* send_buffer() const noexcept { return send_buffer_.as<double>(); }
-  [[nodiscard]] double* receive_buffer() const noexcept { return receive_buffer_.as<double>(); }
+  [[nodiscard]] double* receive_buffer() const noexcept { return receive_buffers_[0].as<double>(); }
 
   /// The bytes that go to the neighbour of a side once packed, and the place for those that come. Views of the current
   /// field or of the buffers; valid until the next swap.
   [[nodiscard]] brant::ConstBuffer message_out(int side) const;
-  [[nodiscard]] brant::Buffer message_in(int side) const;
+  [[nodiscard]] brant::Buffer message_in(int side) const { return landing(side, 0); }
+  /// What `message_in` will be after the next swap: for faces of a neighbour that is ahead.
+  [[nodiscard]] brant::Buffer next_message_in(int side) const { return landing(side, 1); }
 
   /// Copies plane z of the current field (layout().plane_span() doubles, rows `layout().row` apart) to or from host
   /// memory. Waits.
@@ -50,6 +55,7 @@ class Block {
 
  private:
   [[nodiscard]] brant::Buffer piece(const brant::Memory& memory, std::int64_t first, std::int64_t doubles) const;
+  [[nodiscard]] brant::Buffer landing(int side, std::size_t ahead) const;
   [[nodiscard]] const PackedFace& face(const PackedFaces& faces, int side) const noexcept;
 
   brant::Runtime& runtime_;
@@ -63,7 +69,7 @@ class Block {
   std::array<int, kSides> face_index_{};  ///< Which packed face belongs to a side.
   std::array<brant::Memory, 2> fields_;
   brant::Memory send_buffer_;
-  brant::Memory receive_buffer_;
+  std::array<brant::Memory, 2> receive_buffers_;  ///< Of this iteration, and of the next.
 };
 
 }  // namespace jacobi

@@ -26,16 +26,18 @@ void load_block(Block& block, const NpyReader& file) {
   }
 }
 
-void gather(const Block& block, const Decomposition& decomposition, Star& star,
+void gather(const Blocks& blocks, const Decomposition& decomposition, Star& star,
             const std::function<void(const PlaneView&)>& visit) {
-  for (int rank = 0; rank < star.size(); ++rank) {
+  const int each = static_cast<int>(blocks.block.size());
+  for (int number = 0; number < decomposition.processes(); ++number) {
+    const int rank = number / each;
     const bool mine = rank == star.rank();
     if (!mine && !star.is_root()) continue;
-    const Box box = decomposition.block(rank);
+    const Box box = decomposition.block(number);
     const Layout layout = make_layout(extent_of(box));
     std::vector<double> plane = plane_buffer(layout);
     for (std::int64_t z = 0; z < layout.cells.z; ++z) {
-      if (mine) block.read_plane(z, plane);
+      if (mine) blocks.block[static_cast<std::size_t>(number % each)]->read_plane(z, plane);
       if (!star.is_root()) {
         star.send_to_root({plane.data(), plane.size() * sizeof(double), brant::MemoryKind::host});
         continue;
@@ -46,12 +48,12 @@ void gather(const Block& block, const Decomposition& decomposition, Star& star,
   }
 }
 
-void write_field(const Block& block, const Decomposition& decomposition, Star& star, const std::string& name) {
+void write_field(const Blocks& blocks, const Decomposition& decomposition, Star& star, const std::string& name) {
   std::unique_ptr<NpyWriter> file;
   star.agree([&] {
     if (star.is_root()) file = std::make_unique<NpyWriter>(name, decomposition.global);
   });
-  gather(block, decomposition, star, [&](const PlaneView& plane) {
+  gather(blocks, decomposition, star, [&](const PlaneView& plane) {
     for (std::int64_t y = 0; y < plane.count_y; ++y)
       file->write_row(plane.first.x, plane.first.y + y, plane.first.z, plane.line(y));
   });

@@ -6,6 +6,7 @@
 
 #include "block.h"
 #include "npy.h"
+#include "patch.h"
 #include "star.h"
 
 /// The field of all processes as a whole: read from a file, written to one, compared with a serial run. A plane of a
@@ -29,13 +30,13 @@ struct PlaneView {
   }
 };
 
-/// Brings the current field to the root, plane by plane in rank order. Collective. An exception of `visit` leaves this
-/// function at once and ends the job.
-void gather(const Block& block, const Decomposition& decomposition, Star& star,
+/// Brings the current field to the root, plane by plane in the order of the blocks. Collective. An exception of `visit`
+/// leaves this function at once and ends the job.
+void gather(const Blocks& blocks, const Decomposition& decomposition, Star& star,
             const std::function<void(const PlaneView&)>& visit);
 
 /// Writes the field as .npy: beside its final name first, so that there is never half a file. Collective; throws on all
 /// processes.
-void write_field(const Block& block, const Decomposition& decomposition, Star& star, const std::string& name);
+void write_field(const Blocks& blocks, const Decomposition& decomposition, Star& star, const std::string& name);
 
 }  // namespace jacobi

@@ -29,27 +29,33 @@ double memory_of(brant::Runtime& runtime, MemoryKind kind) {
 }
 
 Decomposition cut(const Options& options, const NpyReader* input, int processes) {
-  if (options.size_per_process) return decompose_per_process(*options.size_per_process, processes);
+  const int blocks = processes * options.chares_per_process;
+  if (options.size_per_process) {
+    const Decomposition by_process = decompose_per_process(*options.size_per_process, processes);
+    return options.chares_per_process == 1 ? by_process : decompose(by_process.global, blocks);
+  }
   if (input != nullptr && options.size && !(*options.size == input->shape())) {
     throw brant::Error(Status::invalid_argument,
                        fmt::format("{} has shape {}, but --size says {}: leave --size out, or give another file",
                                    options.input, to_text(input->shape()), to_text(*options.size)));
   }
   const Extent fallback{kDefaultSize, kDefaultSize, kDefaultSize};
-  return decompose(input != nullptr ? input->shape() : options.size.value_or(fallback), processes);
+  return decompose(input != nullptr ? input->shape() : options.size.value_or(fallback), blocks);
 }
 
 void require_memory(brant::Runtime& runtime, const Decomposition& decomposition, MemoryKind kind) {
-  const int rank = runtime.rank().value;
-  const double needed = Block::bytes_needed(decomposition, rank);
+  const int each = decomposition.processes() / runtime.size();
+  const int first = runtime.rank().value * each;
+  double needed = 0.0;
+  for (int number = first; number < first + each; ++number) needed += Block::bytes_needed(decomposition, number);
   const double available = memory_of(runtime, kind);
   if (available <= 0 || needed <= available) return;
   throw brant::Error(Status::no_memory, fmt::format("{} cells on {} processes need {:.1f} GB of {} memory per process "
                                                     "(two fields of {} cells), and there are {:.1f}: "
                                                     "use a smaller --size or more processes",
-                                                    to_text(decomposition.global), decomposition.processes(),
-                                                    needed / 1e9, brant::memory_kind_name(kind),
-                                                    to_text(extent_of(decomposition.block(rank))), available / 1e9));
+                                                    to_text(decomposition.global), runtime.size(), needed / 1e9,
+                                                    brant::memory_kind_name(kind),
+                                                    to_text(extent_of(decomposition.block(first))), available / 1e9));
 }
 
 /// The cut of the grid that the options ask for. Throws what is impossible.
@@ -85,14 +91,15 @@ struct Job::Problem {
   std::unique_ptr<NpyReader> input;
   Decomposition decomposition;
   MemoryKind kind = MemoryKind::host;
-  std::unique_ptr<Block> block;
-  std::unique_ptr<Stencil> stencil;
+  Blocks blocks;
   double copy_bandwidth = 0.0;
 
   [[nodiscard]] std::int64_t iterations() const noexcept { return options.warmup + options.iterations; }
   void start_over() const {
-    stencil->fill();
-    if (input) load_block(*block, *input);
+    for (const auto& stencil : blocks.stencil) stencil->fill();
+    for (const auto& block : blocks.block) {
+      if (input) load_block(*block, *input);
+    }
   }
 };
 
@@ -113,12 +120,16 @@ std::unique_ptr<Job::Problem> Job::prepare(const Options& options) {
     if (options.check) SerialRun::require_feasible(problem->decomposition.global, problem->iterations());
   });
   star_.agree([&] {
-    problem->block = std::make_unique<Block>(runtime_, problem->decomposition, runtime_.rank().value, problem->kind);
-    problem->stencil = make_stencil(runtime_, *problem->block, options.kernel);
+    const int first = runtime_.rank().value * options.chares_per_process;
+    for (int number = first; number < first + options.chares_per_process; ++number) {
+      auto& block = problem->blocks.block.emplace_back(
+          std::make_unique<Block>(runtime_, problem->decomposition, number, problem->kind));
+      problem->blocks.stencil.push_back(make_stencil(runtime_, *block, options.kernel));
+    }
     problem->start_over();
   });
   star_.barrier();  // all copy at the same time, as all sweep at the same time
-  problem->copy_bandwidth = star_.sum(problem->stencil->copy_bandwidth()) / star_.size();
+  problem->copy_bandwidth = star_.sum(problem->blocks.stencil[0]->copy_bandwidth()) / star_.size();
   return problem;
 }
 
@@ -126,23 +137,55 @@ RunReport Job::measure(Problem& problem, brant::Path path) {
   const Options& options = problem.options;
   problem.start_over();
   const int rank = runtime_.rank().value;
-  HaloExchange halo(runtime_, *problem.block, problem.decomposition, rank, path, generation_++);
+  HaloExchange halo(runtime_, *problem.blocks.block[0], problem.decomposition, rank, path, generation_++);
   ProgressBar bar(problem.iterations(), star_.is_root());
-  Solver solver(runtime_, star_, *problem.block, *problem.stencil, halo);
+  Solver solver(runtime_, star_, *problem.blocks.block[0], *problem.blocks.stencil[0], halo);
   Solution solution = solver.run({.iterations = options.iterations,
                                   .warmup = options.warmup,
                                   .residual_every = options.residual_every,
                                   .overlap = options.overlap,
                                   .on_iteration = [&](std::int64_t done) { bar.update(done); }});
+  return report_of(problem, halo.path_taken(problem.kind, path), std::move(solution.timing), solution.residual,
+                   static_cast<double>(halo.bytes()));
+}
+
+/// The same with every block a chare.
+RunReport Job::measure_chares(Problem& problem, brant::Path path) {
+  const Options& options = problem.options;
+  problem.start_over();
+  PatchOrder order;
+  order.iterations = options.iterations;
+  order.warmup = options.warmup;
+  order.residual_every = options.residual_every;
+  order.overlap = options.overlap;
+  order.model = options.model;
+  order.path = path;
+  PatchRun run = run_patches(runtime_, star_, problem.blocks, problem.decomposition, order);
+  double bytes = 0.0;
+  const int first = problem.blocks.first(runtime_.rank().value);
+  for (std::size_t i = 0; i < problem.blocks.block.size(); ++i) {
+    for (int side = 0; side < kSides; ++side) {
+      if (!problem.decomposition.neighbour(first + static_cast<int>(i), side)) continue;
+      bytes += static_cast<double>(problem.blocks.block[i]->message_out(side).bytes);
+    }
+  }
+  const brant::Path taken = star_.path_of(problem.kind, static_cast<std::size_t>(bytes), path);
+  return report_of(problem, taken, std::move(run.timing), run.residual, bytes);
+}
+
+RunReport Job::report_of(const Problem& problem, brant::Path path, Timing timing, double residual, double halo_bytes) {
+  const Options& options = problem.options;
   RunReport report;
-  report.path = brant::path_name(halo.path_taken(problem.kind, path));
+  report.path = brant::path_name(path);
   report.memory = problem.kind;
   report.decomposition = problem.decomposition;
   report.overlap = options.overlap;
+  report.model = options.model;
+  report.chares = options.chares_per_process;
   report.iterations = options.iterations;
-  report.timing = std::move(solution.timing);
-  report.residual = solution.residual;
-  report.halo_bytes = star_.largest(static_cast<double>(halo.bytes()));
+  report.timing = std::move(timing);
+  report.residual = residual;
+  report.halo_bytes = star_.largest(halo_bytes);
   report.copy_bandwidth = problem.copy_bandwidth;
   const double cells = static_cast<double>(volume(problem.decomposition.global)) / star_.size();
   report.sweep_bandwidth = cells * 2 * sizeof(double) / std::max(report.timing.compute, 1e-3) * 1e6;
@@ -155,7 +198,7 @@ void Job::check(Problem& problem, const RunReport& report, const std::string& na
     if (star_.is_root())
       serial = std::make_unique<SerialRun>(problem.decomposition.global, problem.iterations(), problem.input.get());
   });
-  gather(*problem.block, problem.decomposition, star_, [&](const PlaneView& plane) { serial->compare(plane); });
+  gather(problem.blocks, problem.decomposition, star_, [&](const PlaneView& plane) { serial->compare(plane); });
   star_.agree([&] {
     if (!serial) return;
     if (serial->differences() != 0) {
@@ -186,9 +229,10 @@ void Job::run(const Options& options) {
   const bool twice = options.compare && options.path != brant::Path::staged;
   for (const brant::Path path : {options.path, brant::Path::staged}) {
     if (!runs.empty() && !twice) break;
-    runs.push_back(measure(*problem, path));
+    const bool as_chares = options.model == Model::message || options.chares_per_process > 1;
+    runs.push_back(as_chares ? measure_chares(*problem, path) : measure(*problem, path));
     if (options.check) check(*problem, runs.back(), runs.back().path);
-    if (runs.size() == 1 && !options.output.empty()) write_field(*problem->block, decomposition, star_, options.output);
+    if (runs.size() == 1 && !options.output.empty()) write_field(problem->blocks, decomposition, star_, options.output);
   }
   const RunReport* staged = options.compare ? &runs.back() : nullptr;
   say(table(runs, staged));

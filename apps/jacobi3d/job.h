@@ -27,6 +27,8 @@ class Job {
 
   std::unique_ptr<Problem> prepare(const Options& options);
   RunReport measure(Problem& problem, brant::Path path);
+  RunReport measure_chares(Problem& problem, brant::Path path);
+  RunReport report_of(const Problem& problem, brant::Path path, Timing timing, double residual, double halo_bytes);
   void check(Problem& problem, const RunReport& report, const std::string& name);
   void say(const std::string& text) const;
 

@@ -58,6 +58,7 @@ struct Raw {
   std::string path = "auto";
   std::string memory = "auto";
   std::string kernel = "pairs";
+  std::string model = "channel";
 };
 
 void declare_problem(CLI::App& app, Options& options, Raw& raw) {
@@ -83,6 +84,12 @@ void declare_way(CLI::App& app, Options& options, Raw& raw) {
       ->check(CLI::IsMember({"auto", "host", "pinned", "cuda", "emulated"}));
   app.add_option("--path", raw.path, "How faces travel")
       ->check(CLI::IsMember({"auto", "ucx", "shm", "staged", "copy_engine"}));
+  app.add_option("--model", raw.model,
+                 "What the program is written in: channels between blocks, or messages between chares")
+      ->check(CLI::IsMember({"channel", "message"}));
+  app.add_option("--chares-per-process", options.chares_per_process,
+                 "Cut every process's share into so many blocks, each a chare")
+      ->check(CLI::Range(1, 4096));
   app.add_flag("--overlap", options.overlap, "Compute the interior while the faces travel");
   app.add_flag("--compare", options.compare, "Run again with the path 'staged' and print the speed-up");
   app.add_flag("--check", options.check, "Compare every bit of the result with a serial run on rank 0");
@@ -104,6 +111,11 @@ void take(Options& options, const Raw& raw) {
   if (options.path == Path::shm && kind != MemoryKind::detect && !brant::host_accessible(kind)) {
     throw CLI::ValidationError("--path",
                                fmt::format("shm is a path between host memories, not for --memory {}", raw.memory));
+  }
+  options.model = raw.model == "message" ? Model::message : Model::channel;
+  if (options.model == Model::message && options.compare) {
+    throw CLI::ValidationError("--compare",
+                               "messages of one run take one path: compare two runs, one with --path staged");
   }
   options.kernel = raw.kernel == "plain" ? SweepKernel::plain : SweepKernel::pairs;
   if (options.demo && !options.memory && visible_gpus() < processes_on_this_host()) options.memory = MemoryKind::host;
@@ -145,6 +157,7 @@ brant::RuntimeOptions runtime_options(const Options& options) {
   if (options.memory == MemoryKind::host) runtime.gpu = brant::GpuChoice::none;
   if (options.memory == MemoryKind::cuda) runtime.gpu = brant::GpuChoice::cuda;
   if (options.memory == MemoryKind::emulated) runtime.gpu = brant::GpuChoice::emulated;
+  if (options.model == Model::message) runtime.path = options.path;  // the faces' channels are the runtime's own
   return runtime;
 }
 

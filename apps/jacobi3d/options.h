@@ -7,6 +7,7 @@
 
 #include "brant/brant.h"
 #include "grid.h"
+#include "patch.h"
 #include "stencil.h"
 
 namespace jacobi {
@@ -25,6 +26,8 @@ struct Options {
   std::optional<brant::MemoryKind> memory;  ///< Nothing: the device's kind, or host.
   SweepKernel kernel = SweepKernel::pairs;
   bool overlap = false;
+  Model model = Model::channel;
+  int chares_per_process = 1;
   bool check = false;
   bool compare = false;
   bool demo = false;

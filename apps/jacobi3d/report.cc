@@ -52,8 +52,9 @@ Row row_of(const RunReport& run, const RunReport* staged) {
     iteration = fmt::format("{:.2f} x", speedup(staged->timing.iteration, run.timing.iteration));
   }
   const std::string fraction =
-      run.overlap ? std::string("-")
-                  : fmt::format("{:.1f} % of {:.1f}", run.bandwidth_fraction() * 100, run.copy_bandwidth / 1e9);
+      run.overlap || run.chares > 1
+          ? std::string("-")
+          : fmt::format("{:.1f} % of {:.1f}", run.bandwidth_fraction() * 100, run.copy_bandwidth / 1e9);
   return {run.path,
           fmt::format("{:.1f}", run.timing.iteration),
           fmt::format("{:.1f}", run.timing.compute),
@@ -128,13 +129,13 @@ std::string json_row(const RunReport& run, const RunReport* staged, const Machin
   const Extent& global = run.decomposition.global;
   Json json;
   json["bench"] = "jacobi3d";
-  json["model"] = "channel";
+  json["model"] = run.model == Model::message ? "message" : "channel";
   json["memory"] = brant::memory_kind_name(run.memory);
   json["trigger"] = "host";
   json["path"] = run.path;
   json["bytes"] = static_cast<std::int64_t>(run.halo_bytes);
   json["window"] = 1;
-  json["ranks"] = run.decomposition.processes();
+  json["ranks"] = run.decomposition.processes() / run.chares;
   json["n"] = run.iterations;
   json["us"] = {{"min", rounded(at_share(sorted, 0.0))},
                 {"p50", rounded(at_share(sorted, 0.5))},
@@ -150,12 +151,14 @@ std::string json_row(const RunReport& run, const RunReport* staged, const Machin
   json["cells"] = {global.x, global.y, global.z};
   json["grid"] = {blocks.x, blocks.y, blocks.z};
   json["overlap"] = run.overlap;
+  json["chares"] = run.chares;
   json["per_iteration_us"] = rounded(run.timing.iteration);
   json["compute_us"] = rounded(run.timing.compute);
   json["communication_us"] = rounded(run.timing.communication);
   json["halo_bytes"] = static_cast<std::int64_t>(run.halo_bytes);
   json["copy_gb_s"] = rounded(run.copy_bandwidth / 1e9);
-  json["memory_bandwidth_fraction"] = run.overlap ? Json(nullptr) : Json(rounded(run.bandwidth_fraction()));
+  json["memory_bandwidth_fraction"] =
+      run.overlap || run.chares > 1 ? Json(nullptr) : Json(rounded(run.bandwidth_fraction()));
   json["residual"] = run.residual;
   json["speedup_vs_staged"] = nullptr;
   if (incomparable(run, staged).empty()) {

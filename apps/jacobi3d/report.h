@@ -6,6 +6,7 @@
 
 #include "brant/brant.h"
 #include "decomposition.h"
+#include "patch.h"
 #include "solver.h"
 
 namespace jacobi {
@@ -16,6 +17,8 @@ struct RunReport {
   brant::MemoryKind memory = brant::MemoryKind::host;
   Decomposition decomposition;
   bool overlap = false;
+  Model model = Model::channel;
+  int chares = 1;  ///< Per process.
   std::int64_t iterations = 0;
   Timing timing;
   double residual = 0.0;

@@ -61,6 +61,15 @@ RUNS = [
     (4, (25, 26, 27), "none", ["--overlap", "--residual-every", "1"]),
     (4, (5, 4, 2), "emulated", ["--compare"]),
     (4, (40, 41, 6), "emulated", ["--path", "staged", "--overlap"]),
+    # as chares: by messages with device arguments, and by channels
+    (1, (17, 9, 5), "none", ["--model", "message"]),
+    (1, (17, 9, 12), "emulated", ["--model", "message", "--chares-per-process", "4", "--overlap"]),
+    (2, (32, 31, 30), "none", ["--model", "message", "--chares-per-process", "4", "--residual-every", "2"]),
+    (2, (33, 31, 29), "none", ["--chares-per-process", "6", "--overlap"]),
+    (2, (31, 18, 27), "emulated", ["--model", "message", "--chares-per-process", "2", "--path", "staged"]),
+    (3, (41, 30, 7), "none", ["--model", "message", "--overlap", "--path", "ucx"]),
+    (4, (25, 26, 27), "emulated", ["--chares-per-process", "2", "--overlap"]),
+    (4, (70, 52, 46), "none", ["--model", "message", "--chares-per-process", "16", "--overlap"]),
 ]
 
 

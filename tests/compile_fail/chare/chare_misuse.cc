@@ -19,6 +19,14 @@ class Block : public brant::Chare<Block, brant::Index<2>> {
   void takes_strings(std::span<const std::string>) {}
   brant::Task<void> dangling(const std::vector<int>&) { co_return; }
   int not_a_method = 0;
+
+  void halo(brant::DeviceData, int) {}
+  brant::Buffer post(brant::Post<&Block::halo>, const brant::DeviceMeta&, int) { return {}; }
+  void bad_post(brant::DeviceData, int) {}
+  brant::Buffer post(brant::Post<&Block::bad_post>, const brant::DeviceMeta&, std::string) { return {}; }
+  void two(brant::DeviceData, brant::HostData<int>) {}
+  brant::Buffer post(brant::Post<&Block::two>, const brant::DeviceMeta&, const brant::DeviceMeta&) { return {}; }
+  void nested(const std::vector<brant::DeviceData>&) {}
 };
 class Stranger : public brant::Chare<Stranger> {
  public:
@@ -36,6 +44,7 @@ void use(brant::Chares& chares, brant::Array<Block> blocks, NoWay& no_way, int& 
   static_cast<void>(span);
 #if CASE == 0
   blocks[{1, 2}].call<&Block::fine>(1, span);
+  blocks[{1, 2}].call<&Block::halo>(brant::device(span), 1);
 #elif CASE == 1
   blocks[{1, 2}].call<&Block::takes_thread>(std::move(no_way));
 #elif CASE == 2
@@ -58,6 +67,14 @@ void use(brant::Chares& chares, brant::Array<Block> blocks, NoWay& no_way, int& 
   static_cast<void>(brant::create_array<Block>(chares, {2, 2}, brant::Placement::block(), 1, 2));
 #elif CASE == 11
   static_cast<void>(brant::create_group<Block>(chares));
+#elif CASE == 13
+  blocks[{1, 2}].call<&Block::halo>(span, 1);
+#elif CASE == 14
+  blocks[{1, 2}].call<&Block::bad_post>(brant::device(span), 1);
+#elif CASE == 15
+  blocks[{1, 2}].call<&Block::two>(brant::device(span), brant::no_copy(std::span<const int>()));
+#elif CASE == 16
+  blocks[{1, 2}].call<&Block::nested>(std::vector<brant::DeviceData>());
 #elif CASE == 12
   static_cast<void>(brant::create_array<Plain>(chares, 4, brant::Placement::block()));
 #endif

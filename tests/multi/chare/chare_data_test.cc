@@ -135,5 +135,47 @@ TEST(ChareData, of_a_broadcast_reaches_all) {
   EXPECT_EQ(chares.run(to_all(chares)), 0) << chares.failure();
 }
 
+/// A ring of chares, several in every process, each with a channel to its right and to its left.
+class Member : public Chare<Member> {
+ public:
+  Task<int> exchange(int rounds, std::size_t count) {
+    const int members = this_array().extent()[0];
+    const int right = (index()[0] + 1) % members, left = (index()[0] + members - 1) % members;
+    Future<Channel> right_opening = open_channel(*this, this_array()[right]);
+    Future<Channel> left_opening = open_channel(*this, this_array()[left]);
+    Channel to_right = co_await right_opening, to_left = co_await left_opening;
+    const MemoryKind kind = g_runtime->device_kind();
+    Memory mine = filled(kind, ramp(count, index()[0])), from_left = g_runtime->allocate(kind, count * sizeof(int));
+    Memory from_right = g_runtime->allocate(kind, count * sizeof(int));
+    int faults = 0;
+    for (int round = 0; round < rounds; ++round) {
+      Operation coming_left = to_left.recv(from_left), coming_right = to_right.recv(from_right);
+      Operation going_left = to_left.send(mine), going_right = to_right.send(mine);
+      const OpResult from_there = co_await coming_left, from_here = co_await coming_right;
+      faults += from_there.ok() && from_here.ok() ? 0 : 1;
+      faults += differences(from_left, left) + differences(from_right, right);
+      co_await going_left;
+      co_await going_right;
+    }
+    co_return faults;
+  }
+};
+
+Task<void> ring_of_channels(Chares& chares) {
+  const auto members = create_array<Member>(chares, 3 * chares.size(), Placement::block());
+  for (const std::size_t count : std::array<std::size_t, 4>{2, 3000, 100'000, 500'000}) {
+    std::vector<Future<int>> done;
+    for (int i = 0; i < 3 * chares.size(); ++i) done.push_back(members[i].ask<&Member::exchange>(5, count));
+    for (Future<int>& one : done) {
+      const int faults = co_await one;
+      EXPECT_EQ(faults, 0) << count;
+    }
+  }
+}
+TEST(ChareChannels, within_and_between_processes_carry_both_directions_at_once) {
+  Chares chares(*g_runtime);
+  EXPECT_EQ(chares.run(ring_of_channels(chares)), 0) << chares.failure();
+}
+
 }  // namespace
 }  // namespace brant
