@@ -131,7 +131,7 @@ void Core::run_call(am::Message& message, const Envelope& envelope) {
   if (entry == nullptr) [[unlikely]]
     throw Error(Status::internal, "a message names an entry that is none");
   count_out(message);
-  ++calls_run_;
+  if (envelope.counted()) ++calls_run_;
   invoke(*chare, *entry, message, envelope, arguments_of(chares_, message, envelope));
   drop(message);
 }

@@ -18,11 +18,15 @@ class Block : public brant::Chare<Block, brant::Index<2>> {
   void takes_mutable_span(std::span<double>) {}
   void takes_strings(std::span<const std::string>) {}
   brant::Task<void> dangling(const std::vector<int>&) { co_return; }
+  brant::Task<void> coroutine(int) { co_return; }
   int not_a_method = 0;
 };
 class Stranger : public brant::Chare<Stranger> {
  public:
   void method() {}
+};
+struct Pod {
+  int value = 0;
 };
 struct Plain {
   using IndexType = brant::Index<1>;
@@ -36,6 +40,8 @@ void use(brant::Chares& chares, brant::Array<Block> blocks, NoWay& no_way, int& 
   static_cast<void>(span);
 #if CASE == 0
   blocks[{1, 2}].call<&Block::fine>(1, span);
+  static_cast<void>(blocks[{1, 2}].local()->when<&Block::fine>(1));
+  blocks[{1, 2}].local()->contribute<brant::reduce::Sum>(1, brant::Callback<int>());
 #elif CASE == 1
   blocks[{1, 2}].call<&Block::takes_thread>(std::move(no_way));
 #elif CASE == 2
@@ -60,5 +66,13 @@ void use(brant::Chares& chares, brant::Array<Block> blocks, NoWay& no_way, int& 
   static_cast<void>(brant::create_group<Block>(chares));
 #elif CASE == 12
   static_cast<void>(brant::create_array<Plain>(chares, 4, brant::Placement::block()));
+#elif CASE == 13
+  static_cast<void>(blocks[{1, 2}].local()->when<&Block::coroutine>(1));
+#elif CASE == 14
+  static_cast<void>(blocks[{1, 2}].local()->when<&Block::fine>(1, 2, 3));
+#elif CASE == 15
+  blocks[{1, 2}].local()->contribute<brant::reduce::Sum>(Pod{}, brant::Callback<Pod>());
+#elif CASE == 16
+  blocks[{1, 2}].local()->all_reduce<brant::reduce::Each<brant::reduce::Sum>>(std::pair(1, 2));
 #endif
 }
