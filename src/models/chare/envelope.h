@@ -30,9 +30,10 @@ enum class MessageKind : std::uint8_t {
 
 /// In front of every chare message.
 struct Envelope {
-  static constexpr std::uint8_t kWide = 1;       ///< The payload begins with the rest of the element's key.
-  static constexpr std::uint8_t kExpedited = 2;  ///< Runs before all priorities.
-  static constexpr std::uint8_t kData = 4;       ///< A DataBlock stands in front of the arguments.
+  static constexpr std::uint8_t kWide = 1;        ///< The payload begins with the rest of the element's key.
+  static constexpr std::uint8_t kExpedited = 2;   ///< Runs before all priorities.
+  static constexpr std::uint8_t kData = 4;        ///< A DataBlock stands in front of the arguments.
+  static constexpr std::uint8_t kInternal = 128;  ///< A step of a protocol of ours, which nobody can await.
 
   std::uint32_t collection = 0;
   std::uint16_t number = 0;  ///< Of the entry or constructor.
@@ -51,7 +52,9 @@ struct Envelope {
   /// Messages of the ending: they wait for no credit.
   [[nodiscard]] bool urgent() const noexcept { return kind >= MessageKind::exit_asked; }
   /// Those that `exit` waits for.
-  [[nodiscard]] bool counted() const noexcept { return kind == MessageKind::call || kind == MessageKind::broadcast; }
+  [[nodiscard]] bool counted() const noexcept {
+    return (kind == MessageKind::call || kind == MessageKind::broadcast) && (flags & kInternal) == 0;
+  }
 };
 static_assert(sizeof(Envelope) == am::kHeaderBytesMax);
 

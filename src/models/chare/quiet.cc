@@ -16,7 +16,8 @@ std::chrono::nanoseconds Quiet::patience() const noexcept {
 
 void Quiet::look() {
   if (missing_ != 0 || (waiting_.empty() && deadlock_after_ <= std::chrono::nanoseconds::zero())) return;
-  const TimePoint now = Clock::now();
+  // Every idle step comes here: while nobody waits for quiescence, a clock of milliseconds will do.
+  const TimePoint now = waiting_.empty() ? TimePoint(std::chrono::nanoseconds(coarse_now())) : Clock::now();
   const Stillness here = core_.stillness();
   const std::uint64_t activity = here.sent + here.taken + here.ran;
   if (activity != last_activity_ || idle_since_ == TimePoint{}) {

@@ -125,7 +125,7 @@ void Core::run_call(am::Message& message, const Envelope& envelope) {
     return;
   if (envelope.has_data() && !data_ready(*chare, *entry, message, envelope)) return;
   count_out(message);
-  ++calls_run_;
+  if (envelope.counted()) ++calls_run_;
   invoke(*chare, *entry, message, envelope, arguments_of(chares_, message, envelope));
   drop(message);
 }

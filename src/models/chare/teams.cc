@@ -76,8 +76,7 @@ void Teams::define(TeamId id, std::int32_t root, const std::vector<ElementKey>& 
   for (unsigned i = 1; i <= kArity; ++i) {
     const std::int64_t child = std::int64_t{place} * kArity + i;
     if (child >= ranks) break;
-    const Target target = target_on(core(), static_cast<std::int32_t>((child + root) % ranks));
-    Element<Teams>(core(), target).call<&Teams::define>(id, root, members);
+    tell<&Teams::define>(core(), static_cast<std::int32_t>((child + root) % ranks), id, root, members);
   }
   const Collection* collection = core().find_collection(id.collection);
   if (collection == nullptr) {
@@ -115,7 +114,7 @@ void Teams::install(Team& team, const TeamId& id, const std::vector<ElementKey>&
   place(team, id);
   for (std::uint32_t round = team.first; round != team.next(); ++round) {
     for (const Child& child : team.children) {
-      Element<Teams>(core(), target_on(core(), child.rank)).call<&Teams::poke>(id, round);
+      tell<&Teams::poke>(core(), child.rank, id, round);
     }
   }
   close_rounds(team, id);
@@ -188,8 +187,7 @@ std::uint64_t define_section(Core& core, std::uint32_t collection, const std::ve
                             core.name_of_array(collection)));
   }
   const std::uint64_t section = core.teams().new_section();
-  Element<Teams>(core, Teams::target_on(core, core.rank()))
-      .call<&Teams::define>(TeamId{section, collection, 0}, core.rank(), members);
+  tell<&Teams::define>(core, core.rank(), TeamId{section, collection, 0}, core.rank(), members);
   return section;
 }
 

@@ -159,4 +159,19 @@ class Teams : public Chare<Teams, Single> {
   unsigned at_work_ = 0;
 };
 
+/// A call of the teams of another rank (or of this one) that the ending does not count.
+template <auto Method, typename... As>
+void tell(Core& core, std::int32_t rank, const As&... arguments) {
+  using Entry = EntryOf<Teams, Method>;
+  const auto open = [&](std::size_t bytes) {
+    return open_call(core, Teams::target_on(core, rank), Entry::get(), {}, 0, bytes);
+  };
+  Outgoing outgoing = PackAs<typename Entry::Traits::Arguments>::pack(open, arguments...);
+  auto& message = *static_cast<am::Message*>(outgoing.message);
+  auto envelope = message.header<Envelope>();
+  envelope.flags |= Envelope::kInternal;
+  message.set_header(envelope);
+  post(core, outgoing);
+}
+
 }  // namespace brant::detail

@@ -38,7 +38,7 @@ Teams::Round& Teams::open_round(Team& team, const TeamId& id, std::uint32_t numb
     const std::uint32_t opened = team.next();
     team.rounds.emplace_back().since = coarse_now();
     for (const Child& child : team.children) {
-      if (child.lazy) Element<Teams>(core(), target_on(core(), child.rank)).call<&Teams::poke>(id, opened);
+      if (child.lazy) tell<&Teams::poke>(core(), child.rank, id, opened);
     }
   }
   return team.rounds[number - team.first];
@@ -149,7 +149,7 @@ void Teams::report(Team& team, const TeamId& id, std::uint32_t number, Round& ro
     WriteArchive write(bytes.data());
     round.partial->write(write, false);
   }
-  Element<Teams>(core(), target_on(core(), team.parent)).call<&Teams::partial>(header, Blob{bytes});
+  tell<&Teams::partial>(core(), team.parent, header, Blob{bytes});
 }
 
 void Teams::partial(const PartialHeader& header, Blob values) {
@@ -193,7 +193,7 @@ void Teams::deliver(const TeamId& id, std::uint32_t number, Round& round) {
     WriteArchive write(bytes.data());
     round.partial->write(write, true);
     // By message, to this rank too: no coroutine resumes inside another's call.
-    Element<Teams>(core(), target_on(core(), core().rank())).call<&Teams::result>(id, number, Blob{bytes});
+    tell<&Teams::result>(core(), core().rank(), id, number, Blob{bytes});
     return;
   }
   Outgoing outgoing = open_callback(core(), round.target, size.size());
@@ -207,7 +207,7 @@ void Teams::result(TeamId id, std::uint32_t number, Blob value) {
   const Work work(at_work_);
   Team& team = team_of(id);
   for (const Child& child : team.children) {
-    Element<Teams>(core(), target_on(core(), child.rank)).call<&Teams::result>(id, number, value);
+    tell<&Teams::result>(core(), child.rank, id, number, value);
   }
   const auto found = team.waiting.find(number);
   if (found == team.waiting.end()) return;
@@ -270,7 +270,7 @@ void Teams::tell_if_lazy(Team& team, const TeamId& id) {
                                                         [](const Child& child) { return child.lazy; });
   if (!lazy) return;
   team.told_lazy = true;
-  Element<Teams>(core(), target_on(core(), team.parent)).call<&Teams::became_lazy>(id, core().rank());
+  tell<&Teams::became_lazy>(core(), team.parent, id, core().rank());
 }
 
 void Teams::became_lazy(TeamId id, std::int32_t rank) {
@@ -280,7 +280,7 @@ void Teams::became_lazy(TeamId id, std::int32_t rank) {
     if (child.rank == rank) child.lazy = true;
   }
   for (std::uint32_t number = team.first; number != team.next(); ++number) {
-    Element<Teams>(core(), target_on(core(), rank)).call<&Teams::poke>(id, number);
+    tell<&Teams::poke>(core(), rank, id, number);
   }
   tell_if_lazy(team, id);
 }

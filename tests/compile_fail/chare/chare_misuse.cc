@@ -18,6 +18,7 @@ class Block : public brant::Chare<Block, brant::Index<2>> {
   void takes_mutable_span(std::span<double>) {}
   void takes_strings(std::span<const std::string>) {}
   brant::Task<void> dangling(const std::vector<int>&) { co_return; }
+  brant::Task<void> coroutine(int) { co_return; }
   int not_a_method = 0;
 
   void halo(brant::DeviceData, int) {}
@@ -32,6 +33,9 @@ class Stranger : public brant::Chare<Stranger> {
  public:
   void method() {}
 };
+struct Pod {
+  int value = 0;
+};
 struct Plain {
   using IndexType = brant::Index<1>;
   void method() {}
@@ -45,6 +49,8 @@ void use(brant::Chares& chares, brant::Array<Block> blocks, NoWay& no_way, int& 
 #if CASE == 0
   blocks[{1, 2}].call<&Block::fine>(1, span);
   blocks[{1, 2}].call<&Block::halo>(brant::device(span), 1);
+  static_cast<void>(blocks[{1, 2}].local()->when<&Block::fine>(1));
+  blocks[{1, 2}].local()->contribute<brant::reduce::Sum>(1, brant::Callback<int>());
 #elif CASE == 1
   blocks[{1, 2}].call<&Block::takes_thread>(std::move(no_way));
 #elif CASE == 2
@@ -77,5 +83,13 @@ void use(brant::Chares& chares, brant::Array<Block> blocks, NoWay& no_way, int& 
   blocks[{1, 2}].call<&Block::nested>(std::vector<brant::DeviceData>());
 #elif CASE == 12
   static_cast<void>(brant::create_array<Plain>(chares, 4, brant::Placement::block()));
+#elif CASE == 17
+  static_cast<void>(blocks[{1, 2}].local()->when<&Block::coroutine>(1));
+#elif CASE == 18
+  static_cast<void>(blocks[{1, 2}].local()->when<&Block::fine>(1, 2, 3));
+#elif CASE == 19
+  blocks[{1, 2}].local()->contribute<brant::reduce::Sum>(Pod{}, brant::Callback<Pod>());
+#elif CASE == 20
+  blocks[{1, 2}].local()->all_reduce<brant::reduce::Each<brant::reduce::Sum>>(std::pair(1, 2));
 #endif
 }

@@ -43,6 +43,19 @@ class Ball : public Chare<Ball> {
   }
   std::uint64_t counted() { return count; }
 
+  /// As `hit`, but a coroutine on each side takes the ball.
+  void ball(std::uint64_t) {}
+  Task<void> play(std::uint64_t hits, bool serves) {
+    for (std::uint64_t hit = 0; hit < hits; ++hit) {
+      if (serves) partner_.call<&Ball::ball>(hit);
+      co_await when<&Ball::ball>(hit);
+      if (!serves) partner_.call<&Ball::ball>(hit);
+    }
+  }
+  Task<void> reduce(int rounds) {
+    for (int round = 0; round < rounds; ++round) static_cast<void>(co_await all_reduce<reduce::Sum>(1.0));
+  }
+
   std::uint64_t count = 0;
 
  private:
@@ -74,6 +87,34 @@ Task<double> invocations(Array<Ball> balls, CallOptions options) {
     for (int i = 0; i < kCalls; ++i) balls[1].with(options).call<&Ball::nothing>(std::uint64_t{1});
     static_cast<void>(co_await balls[1].ask<&Ball::counted>());
     rounds.push_back(ns_since(begin) / kCalls);
+  }
+  co_return best(rounds);
+}
+
+Task<double> when_ping_pong(Array<Ball> balls) {
+  constexpr std::uint64_t kHits = 10'000;
+  std::vector<double> rounds;
+  for (int round = 0; round < 10; ++round) {
+    const auto begin = Clock::now();
+    auto second = balls[1].ask<&Ball::play>(kHits, false);
+    co_await balls[0].ask<&Ball::play>(kHits, true);
+    co_await second;
+    rounds.push_back(ns_since(begin) / (2 * kHits));
+  }
+  co_return best(rounds);
+}
+
+/// Of `elements` elements, each of which waits for the result.
+Task<double> reductions(Chares& chares, int elements) {
+  constexpr int kRounds = 500;
+  const Array<Ball> many = create_array<Ball>(chares, elements, Placement::block());
+  std::vector<double> rounds;
+  for (int round = 0; round < 10; ++round) {
+    const auto begin = Clock::now();
+    std::vector<Future<void>> done;
+    for (int i = 0; i < elements; ++i) done.push_back(many[i].ask<&Ball::reduce>(kRounds));
+    for (Future<void>& each : done) co_await each;
+    rounds.push_back(ns_since(begin) / kRounds);
   }
   co_return best(rounds);
 }
@@ -182,10 +223,18 @@ Task<void> measure(Chares& chares) {
     std::printf("invocation in one process, inline:  %.0f ns\n",
                 co_await invocations(balls, {.inline_when_local = true}));
     std::printf("ping-pong of two chares, 8 B:       %.0f ns a hit\n", co_await ping_pong(balls, 0, 1));
+    balls[0].call<&Ball::meet>(balls[1]);
+    balls[1].call<&Ball::meet>(balls[0]);
+    std::printf("the same with when:                 %.0f ns a hit\n", co_await when_ping_pong(balls));
+    std::printf("all_reduce of 64 elements:          %.0f ns an element\n", co_await reductions(chares, 64) / 64);
   } else {
     co_await data_costs(chares);
     std::printf("ping-pong between processes, 8 B:   %.3f us one way (budget 1.0 us)\n",
                 co_await ping_pong(balls, 0, 1) / 1000);
+    std::printf("the same with when, 8 B:            %.3f us one way\n", co_await when_ping_pong(balls) / 1000);
+    std::printf("all_reduce, one element per rank:   %.2f us\n", co_await reductions(chares, chares.size()) / 1000);
+    std::printf("all_reduce, 16 elements per rank:   %.2f us\n",
+                co_await reductions(chares, 16 * chares.size()) / 1000);
     std::printf("stream of calls between processes:  %.0f ns a call\n", co_await flood(balls));
   }
 }
