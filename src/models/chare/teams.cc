@@ -33,6 +33,15 @@ Outgoing open_blob(Core& core, std::int32_t rank, const CallOptions& options, st
 
 }  // namespace
 
+Teams::~Teams() {
+  const auto over = std::make_exception_ptr(Error(Status::shutting_down, "the program ended before the reduction did"));
+  for (auto& [id, team] : teams_) {
+    for (auto& [number, list] : team.waiting) {
+      for (Waiting& waiting : list) waiting.deliver(waiting.storage, nullptr, over);
+    }
+  }
+}
+
 Core& Teams::core() const noexcept { return chares().core(); }
 
 Target Teams::target_on(Core& core, std::int32_t rank) {

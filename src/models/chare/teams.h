@@ -47,6 +47,10 @@ struct PartialHeader {
 /// begun: it is *lazy*, says so with each report, and its parent pokes it.
 class Teams : public Chare<Teams, Single> {
  public:
+  Teams() = default;
+  /// Fails the futures whose results never came: their coroutines are gone.
+  ~Teams();
+
   // --- entries
   void define(TeamId team, std::int32_t root, const std::vector<ElementKey>& members);
   void multicast(TeamId team, std::int32_t root, std::uint16_t entry, std::int32_t priority, bool expedited,

@@ -109,8 +109,9 @@ void Teams::contribute_here(const Contribution& contribution) {
   }
   ++*counter;
   ++round.passed;
-  if (contribution.waiting != nullptr) team.waiting[number].push_back(*contribution.waiting);
   close_rounds(team, id);
+  // The result comes by message, so it is not here yet. Only now, so that an error above leaves it to the caller.
+  if (contribution.waiting != nullptr) team.waiting[number].push_back(*contribution.waiting);
 }
 
 void Teams::close_rounds(Team& team, const TeamId& id) {
