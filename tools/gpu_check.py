@@ -33,7 +33,7 @@ GRACE_S = 6
 MIB = 1 << 20
 PERFTEST_SIZES = {8: 10000, 65536: 5000, MIB: 2000, 16 * MIB: 400}
 TARGETS = "8,64K,1M,16M"
-GROUPS = ["info", "doctor", "check", "latency", "bandwidth", "perftest", "jacobi", "memory", "wire", "channel", "host"]
+GROUPS = ["info", "doctor", "check", "latency", "bandwidth", "perftest", "jacobi", "chare", "memory", "wire", "channel", "host"]
 HELPERS = {"wire_ucx_test": "wire_peer"}  # what a test starts and looks for beside itself
 
 
@@ -422,6 +422,28 @@ def jacobi_steps(check: Check) -> list[Step]:
     return steps
 
 
+def chare_steps(check: Check) -> list[Step]:
+    """Message-driven objects: device arguments against the channel on the same path, and overdecomposition."""
+    sizes = ["--sizes", TARGETS]
+    steps = []
+    for memory in ("cuda", "host"):
+        options = ["--model", "message", "--memory", memory, "--peer", "ucx", *sizes]
+        gpus = 2 if memory == "cuda" else 0
+        steps.append(bench(check, f"latency {memory} message", "chare", "latency", *options, "--check", gpus=gpus))
+        steps.append(bench(check, f"bandwidth {memory} message", "chare", "bandwidth", *options, gpus=gpus))
+    run = [check.program("brant"), "run", "-n", "2", "--no-prefix", "--", check.program("jacobi3d"), "--memory", "cuda"]
+    small = ["--size", "96", "65", "48", "--iterations", "30", "--check"]
+    cells = ["256"] * 3 if check.quick else ["768"] * 3
+    large = ["--size-per-process", *cells, "--iterations", "50", "--warmup", "5", "--overlap"]
+    for chares in ("1", "4", "16"):
+        way = ["--model", "message", "--chares-per-process", chares]
+        name = f"jacobi3d message {chares} chares"
+        steps.append(Step(f"{name} check", "chare", [*run, *way, *small], gpus=2))
+        steps.append(Step(name, "chare", [*run, *way, *large], 60, 2, rows=True, figure=jacobi_figure))
+    steps.append(Step("jacobi3d channel", "chare", [*run, *large], 60, 2, rows=True, figure=jacobi_figure))
+    return steps
+
+
 def all_steps(check: Check) -> list[Step]:
     brant = check.program("brant")
     return [
@@ -430,6 +452,7 @@ def all_steps(check: Check) -> list[Step]:
         *check_steps(check),
         *bench_steps(check),
         *jacobi_steps(check),
+        *chare_steps(check),
         *test_steps(check),
         *host_steps(check),
     ]  # fmt: skip

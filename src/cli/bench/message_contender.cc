@@ -1,5 +1,6 @@
 #include "cli/bench/message_contender.h"
 
+#include <array>
 #include <chrono>
 #include <thread>
 
@@ -26,15 +27,14 @@ Task<void> make_pingers(Chares& chares) {
 
 Pinger::Pinger() noexcept { g_contender->born(*this); }
 void Pinger::bounce(std::span<const std::byte> payload) { g_contender->on_bounce(payload); }
-void Pinger::take(std::span<const std::byte> payload) { g_contender->on_take(payload); }
+void Pinger::take(std::span<const std::byte>) { g_contender->on_take(); }
+void Pinger::bounce_data(DeviceData data) { g_contender->on_bounce_data(data); }
+void Pinger::take_data(DeviceData) { g_contender->on_take(); }
+Buffer Pinger::post(Post<&Pinger::bounce_data>, const DeviceMeta& meta) { return g_contender->landing(meta.bytes); }
+Buffer Pinger::post(Post<&Pinger::take_data>, const DeviceMeta& meta) { return g_contender->landing(meta.bytes); }
 
 MessageContender::MessageContender(Session& session, const Options& options)
-    : session_(session), counts_(session.runtime()), chares_(session.runtime()) {
-  if (options.memory != MemoryKind::host) {
-    throw Error(Status::not_supported,
-                fmt::format("--model message measures arguments in host memory, not {}: use --model channel",
-                            memory_kind_name(options.memory)));
-  }
+    : session_(session), memory_(options.memory), counts_(session.runtime()), chares_(session.runtime()) {
   g_contender = this;
   chares_.start(make_pingers(chares_));
   while (pinger_ == nullptr && !chares_.ended()) chares_.progress();
@@ -69,27 +69,45 @@ void MessageContender::look_at(std::span<const std::byte> payload) {
 }
 
 void MessageContender::send_bounce() {
-  std::span<const std::byte> payload = window_ != 0 ? source_.first(kReplyBytes) : source_;
   if (checks_) {
     fill_pattern(image_, number_++);
-    payload = image_;
+    session_.runtime().copy(source_, ConstBuffer(image_.data(), image_.size(), MemoryKind::host));
   }
-  partner_.call<&Pinger::bounce>(payload);
+  if (memory_ != MemoryKind::host) {
+    partner_.call<&Pinger::bounce_data>(device(source_));
+  } else {
+    partner_.call<&Pinger::bounce>(std::span(static_cast<const std::byte*>(source_.data), source_.bytes));
+  }
+}
+
+/// The end of an exchange: the leader has its answer, the other side gives it.
+void MessageContender::answer() {
+  answered_ = true;
+  if (session_.leads()) return;
+  --left_;
+  if (window_ == 0) return send_bounce();
+  static constexpr std::array<std::byte, kReplyBytes> kReply{};
+  partner_.call<&Pinger::bounce>(std::span(kReply));
 }
 
 void MessageContender::on_bounce(std::span<const std::byte> payload) {
-  look_at(payload);
-  answered_ = true;
-  if (session_.leads()) return;
-  send_bounce();
-  --left_;
+  if (window_ == 0) look_at(payload);
+  answer();
 }
 
-void MessageContender::on_take(std::span<const std::byte>) {
+void MessageContender::on_bounce_data(Buffer landed) {
+  if (checks_) {
+    std::vector<std::byte> image(landed.bytes);
+    session_.runtime().copy(Buffer(image.data(), image.size(), MemoryKind::host), landed);
+    look_at(image);
+  }
+  answer();
+}
+
+void MessageContender::on_take() {
   if (++taken_ < window_) return;
   taken_ = 0;
-  send_bounce();
-  --left_;
+  answer();
 }
 
 /// One batch of either kind: the leader begins every exchange with `begin` and waits for its answer, the other side
@@ -97,8 +115,7 @@ void MessageContender::on_take(std::span<const std::byte>) {
 template <typename Begin>
 void MessageContender::run_batch(std::size_t bytes, std::span<double> samples, Begin&& begin) {
   const PathCounts::Sends before = counts_.now();
-  const Buffer source = session_.source(bytes);
-  source_ = {static_cast<const std::byte*>(source.data), source.bytes};
+  source_ = session_.source(bytes);
   left_ = samples.size();
   if (session_.leads()) {
     Clock::time_point last = Clock::now();
@@ -114,7 +131,9 @@ void MessageContender::run_batch(std::size_t bytes, std::span<double> samples, B
   } else {
     run_until_none_left();
   }
-  path_ = counts_.since(before);
+  // A call with data counts twice, as a message and as data: the data is what is measured.
+  const Result<Path> path = session_.channel().path_of(memory_, bytes);
+  path_ = memory_ == MemoryKind::host || !path.ok() ? counts_.since(before) : std::string(path_name(*path));
 }
 
 void MessageContender::ping_pong(std::size_t bytes, std::span<double> round_trip_us) {
@@ -124,8 +143,14 @@ void MessageContender::ping_pong(std::size_t bytes, std::span<double> round_trip
 
 void MessageContender::windows(std::size_t bytes, std::size_t window, std::span<double> window_us) {
   window_ = window;
-  run_batch(std::max(bytes, kReplyBytes), window_us, [&] {
-    for (std::size_t i = 0; i < window; ++i) partner_.call<&Pinger::take>(source_.first(bytes));
+  run_batch(bytes, window_us, [&] {
+    for (std::size_t i = 0; i < window; ++i) {
+      if (memory_ != MemoryKind::host) {
+        partner_.call<&Pinger::take_data>(device(source_));
+      } else {
+        partner_.call<&Pinger::take>(std::span(static_cast<const std::byte*>(source_.data), source_.bytes));
+      }
+    }
   });
 }
 

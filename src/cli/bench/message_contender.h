@@ -21,12 +21,19 @@ class Pinger final : public Chare<Pinger, Index<1>> {
   void bounce(std::span<const std::byte> payload);
   /// One of a window, of which only the last is answered.
   void take(std::span<const std::byte> payload);
+
+  /// The same with data apart from the message, which lands where the session says.
+  void bounce_data(DeviceData data);
+  void take_data(DeviceData data);
+  Buffer post(Post<&Pinger::bounce_data>, const DeviceMeta& meta);
+  Buffer post(Post<&Pinger::take_data>, const DeviceMeta& meta);
 };
 
-/// brant's chares: entry methods that invoke each other, the payload as an argument.
+/// brant's chares: entry methods that invoke each other. A payload in host memory is an ordinary argument; one in any
+/// other memory travels as data with a post entry.
 class MessageContender final : public Contender {
  public:
-  /// Collective. Throws Error: memory that is not the host's.
+  /// Collective. Throws Error.
   MessageContender(Session& session, const Options& options);
   ~MessageContender() override;
 
@@ -39,16 +46,20 @@ class MessageContender final : public Contender {
   // For the chare of this process.
   void born(Pinger& pinger) noexcept { pinger_ = &pinger; }
   void on_bounce(std::span<const std::byte> payload);
-  void on_take(std::span<const std::byte> payload);
+  void on_take();
+  void on_bounce_data(Buffer landed);
+  [[nodiscard]] Buffer landing(std::size_t bytes) const { return session_.landing(bytes); }
 
  private:
   template <typename Begin>
   void run_batch(std::size_t bytes, std::span<double> samples, Begin&& begin);
   void run_until_none_left();
   void send_bounce();
+  void answer();
   void look_at(std::span<const std::byte> payload);
 
   Session& session_;
+  const MemoryKind memory_;
   const PathCounts counts_;
   Chares chares_;
   Pinger* pinger_ = nullptr;
@@ -56,7 +67,7 @@ class MessageContender final : public Contender {
   std::string path_ = "auto";
 
   // The batch that runs.
-  std::span<const std::byte> source_;
+  Buffer source_;
   std::vector<std::byte> image_;  ///< What is sent in a pass that checks.
   bool checks_ = false;
   std::uint64_t number_ = 0;  ///< Of the message, for its pattern.
