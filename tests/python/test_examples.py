@@ -41,7 +41,9 @@ def test_the_ring_of_chares_runs(ranks):
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_the_stencil_with_post_entries_runs(ranks, device):
     command = [BIN / "brant", "run", "-n", str(ranks), "--timeout", "50", "--env", f"BRANT_GPU={device}"]
-    done = subprocess.run([*command, "--", BIN / "stencil", "4", "3", "500"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [*command, "--", BIN / "stencil", "4", "3", "500"], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     degrees = "15.38 38.46 61.54 84.62 degrees along the rod after 500 steps"  # a straight line: 100 * cell / 13
     assert degrees in done.stdout, done.stdout
