@@ -98,6 +98,9 @@ def pack_programs(names: list[str], into: pathlib.Path) -> None:
             print(f"bundle: leaving out {name}: it needs {', '.join(foreign)}, which other machines may not have")
             continue
         copy(program, into / name)
+        strip = shutil.which("strip")
+        if strip is not None:  # names of functions stay, for backtraces; line numbers triple the size
+            subprocess.run([strip, "--strip-debug", str(into / name)], check=True)
 
 
 def pack_ucx(root: pathlib.Path) -> None:
