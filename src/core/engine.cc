@@ -331,7 +331,7 @@ unsigned Engine::progress() noexcept {
   unsigned events = 0;
   if (adapters_.links) events = adapters_.links->poll();
   wire_turn_ += 1 + events;
-  if (!adapters_.links || wire_turn_ >= kWireTurn) {
+  if (!adapters_.links || wire_ops_ > 0 || wire_turn_ >= kWireTurn) {
     wire_turn_ = 0;
     events += wire().progress();
     events += wire().deliver(kDeliverLimit);

@@ -129,6 +129,9 @@ class Engine {
   /// The peer that a link record came from. Does not connect.
   Peer& linked_peer(int rank) noexcept;
   void add_outstanding(Peer& peer, PeerOp& op) noexcept { peer.outstanding.push_back(op); }
+  /// Operations that the network works on, as far as the layers above say so: while there are any, every progress looks
+  /// at it, and not at the links alone.
+  void note_wire_op(int change) noexcept { wire_ops_ += change; }
   /// The network failed towards this peer: it is given up in the next progress, as if its process had died.
   void suspect(Peer& peer) noexcept {
     peer.suspected = true;
@@ -233,6 +236,7 @@ class Engine {
   unsigned spin_limit_;
   unsigned calls_since_check_ = 0;
   unsigned wire_turn_ = 0;
+  std::int64_t wire_ops_ = 0;
   TimePoint next_peer_check_{};
   bool suspects_ = false;
   TimePoint idle_since_{};  ///< Only with a trace.

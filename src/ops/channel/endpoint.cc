@@ -342,6 +342,7 @@ void ChannelEndpoint::send_control(ChannelControl::Kind kind, std::uint64_t numb
 
 void ChannelEndpoint::on_wire_done(port::WireOp& wire) noexcept {
   Transfer& transfer = *static_cast<Transfer::WireStep&>(wire).owner;
+  transfer.endpoint.engine().note_wire_op(-1);
   transfer.endpoint.carried(transfer);
 }
 

@@ -95,6 +95,8 @@ class ChannelEndpoint {
 
   // Sends.
   Status begin_send(Transfer& transfer) noexcept;
+  /// Tells the engine that the network works for us.
+  Status noted(Status posted) noexcept;
   void count_send(const Transfer& transfer, int sign) noexcept;
   Status carry(Transfer& transfer, ConstBuffer bytes) noexcept;
   void start_waiting() noexcept;

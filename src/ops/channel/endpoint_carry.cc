@@ -14,13 +14,18 @@ Status ChannelEndpoint::carry(Transfer& transfer, ConstBuffer bytes) noexcept {
 Status ChannelEndpoint::tag_send(Transfer& transfer, ConstBuffer bytes) noexcept {
   const tag::Type type = transfer.acknowledged ? tag::Type::channel_acknowledged : tag::Type::channel;
   const std::uint64_t tag = tag::channel(type, id_, side_, static_cast<std::uint32_t>(transfer.number));
-  return engine().wire().tag_send(peer_.endpoint, tag, bytes, transfer.wire);
+  return noted(engine().wire().tag_send(peer_.endpoint, tag, bytes, transfer.wire));
 }
 
 Status ChannelEndpoint::tag_recv(Transfer& transfer, Buffer target) noexcept {
   const std::uint64_t tag =
       tag::channel(tag::Type::channel, id_, 1 - side_, static_cast<std::uint32_t>(transfer.number));
-  return engine().wire().tag_recv(tag, tag::kChannelReceiveMask, target, transfer.wire);
+  return noted(engine().wire().tag_recv(tag, tag::kChannelReceiveMask, target, transfer.wire));
+}
+
+Status ChannelEndpoint::noted(Status posted) noexcept {
+  if (posted == Status::in_progress) engine().note_wire_op(+1);
+  return posted;
 }
 
 LinkMessage ChannelEndpoint::link_message(LinkMessage::Kind kind, const Transfer& transfer) const noexcept {

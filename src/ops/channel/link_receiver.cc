@@ -42,7 +42,8 @@ Status LinkReceiver::receive(Transfer& transfer, Buffer target) noexcept {
   if (Arrival* arrival = find_arrival(transfer.number)) return take(transfer, *arrival);
   posted_.push_back(transfer);
   transfer.link.stage = LinkStage::posted;
-  const bool wanted = host_accessible(target.kind) ? target.bytes > kEagerBytes : transfer.path == Path::copy_engine;
+  // Where this end would take the network, the other one most likely does too, and asks if not.
+  const bool wanted = transfer.path != Path::ucx && (target.bytes > kEagerBytes || !host_accessible(target.kind));
   if (wanted && announced_ < kAnnouncedMax) announce(transfer);
   return Status::in_progress;
 }
