@@ -2,46 +2,37 @@
 
 #include <cstring>
 #include <string>
-#include <vector>
 
 #include "core/engine.h"
+#include "core/event_pool.h"
 
 namespace brant::detail {
 
 /// The marks of one engine. Events are polled by progress while there are any.
 class StreamWatch final : public Service, private Poller {
  public:
-  explicit StreamWatch(Engine& engine) noexcept : engine_(engine) {}
+  explicit StreamWatch(Engine& engine) noexcept : engine_(engine), events_(engine.device()) {}
   ~StreamWatch() override {
     engine_.detach(static_cast<Poller&>(*this));
-    while (StreamMark* mark = marks_.pop_front()) events_.push_back(std::exchange(mark->event, nullptr));
+    while (StreamMark* mark = marks_.pop_front()) events_.give_back(std::exchange(mark->event, nullptr));
     while (due_.pop_front() != nullptr) {
     }
-    if (engine_.device().streams() == nullptr) return;
     if (stream_ != nullptr) engine_.device().streams()->destroy_stream(stream_);
-    for (port::Event* event : events_) engine_.device().streams()->destroy_event(event);
   }
 
   /// Status of what was started; in_progress: `mark` waits.
   Status mark_end(port::Stream* stream, StreamMark& mark) {
     port::Streams* streams = engine_.device().streams();
     if (streams == nullptr) return Status::not_supported;
-    port::Event* event = nullptr;
-    if (events_.empty()) {
-      const Result<port::Event*> made = streams->create_event(false);
-      if (!made) return made.status();
-      event = *made;
-    } else {
-      event = events_.back();
-      events_.pop_back();
-    }
-    const Status recorded = streams->record(event, stream);
+    const Result<port::Event*> event = events_.take();
+    if (!event) return event.status();
+    const Status recorded = streams->record(*event, stream);
     if (recorded != Status::ok) {
-      events_.push_back(event);
+      events_.give_back(*event);
       return recorded;
     }
     mark.watch = this;
-    mark.event = event;
+    mark.event = *event;
     marks_.push_back(mark);
     engine_.attach(static_cast<Poller&>(*this));
     return Status::in_progress;
@@ -78,7 +69,7 @@ class StreamWatch final : public Service, private Poller {
   using List = IntrusiveList<StreamMark, &StreamMark::hook>;
 
   void end(StreamMark& mark) noexcept {
-    events_.push_back(std::exchange(mark.event, nullptr));
+    events_.give_back(std::exchange(mark.event, nullptr));
     if (marks_.empty()) engine_.detach(static_cast<Poller&>(*this));
   }
 
@@ -103,7 +94,7 @@ class StreamWatch final : public Service, private Poller {
   Engine& engine_;
   List marks_;
   List due_;  ///< Done, to be resumed.
-  std::vector<port::Event*> events_;
+  EventPool events_;
   port::Stream* stream_ = nullptr;
 };
 

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <array>
-#include <vector>
 
 #include "core/engine.h"
-#include "ops/channel/copy_orders.h"
-#include "ops/channel/stager.h"
+#include "ops/channel/copy_lane.h"
 
 namespace brant {
 
@@ -15,7 +13,7 @@ namespace brant {
 class PeerCopier final : private Poller {
  public:
   explicit PeerCopier(Engine& engine) noexcept;
-  ~PeerCopier();
+  ~PeerCopier() { engine_.detach(static_cast<Poller&>(*this)); }
   PeerCopier(const PeerCopier&) = delete;
   PeerCopier& operator=(const PeerCopier&) = delete;
 
@@ -24,30 +22,22 @@ class PeerCopier final : private Poller {
 
  private:
   static constexpr unsigned kLanes = 4;  ///< Streams, which the copy engines work on side by side.
-  using Copies = IntrusiveList<StageCopy, &StageCopy::hook>;
-  struct Lane {
-    port::Stream* stream = nullptr;
-    Copies copies;  ///< In order; an event stands behind the last one of each batch.
-  };
 
   unsigned poll() noexcept override;
   void issue() noexcept;
-  void issue_together(const std::array<StageCopy*, CopyOrders::kMax>& batch, unsigned count) noexcept;
   void issue_alone(StageCopy& copy) noexcept;
-  Lane* next_lane() noexcept;
-  port::Event* take_event() noexcept;
-  /// Puts an event behind what the lane got, and hands the copies to it; without one they end with `status`.
-  void close_batch(Lane& lane, Copies& batch, Status status) noexcept;
-  unsigned poll_lane(Lane& lane) noexcept;
-  void end(StageCopy& copy, Status status) noexcept;
+  void issue_together(StageCopies& batch) noexcept;
+  CopyLane& next_lane() noexcept { return lanes_[next_lane_++ % kLanes]; }
+  /// Hands the copies to the lane, or ends them if `issued` or the lane failed.
+  static void close(CopyLane& lane, StageCopies& batch, Status issued) noexcept;
+  [[nodiscard]] bool idle() const noexcept;
 
   Engine& engine_;
   port::Kernel* kernel_ = nullptr;  ///< Null where there is none: then every copy goes alone.
-  std::array<Lane, kLanes> lanes_;
+  EventPool events_;
+  std::array<CopyLane, kLanes> lanes_;
   unsigned next_lane_ = 0;
-  Copies asked_;
-  std::vector<port::Event*> events_;
-  unsigned under_way_ = 0;
+  StageCopies asked_;
 };
 
 }  // namespace brant

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+
+#include "brant/base/intrusive_list.h"
+#include "core/event_pool.h"
+
+namespace brant {
+
+/// A copy by the device that somebody waits for.
+struct StageCopy {
+  ListHook<StageCopy> hook;
+  port::Event* event = nullptr;
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::size_t bytes = 0;
+  void (*done)(StageCopy& self, Status status) noexcept = nullptr;
+};
+using StageCopies = IntrusiveList<StageCopy, &StageCopy::hook>;
+
+/// A stream and the copies on it, in order, in batches with one event behind each. When it goes it waits for them, and
+/// tells nobody. `device` and `events` outlive it.
+class CopyLane {
+ public:
+  CopyLane(port::Device& device, EventPool& events) noexcept : device_(device), events_(events) {}
+  CopyLane(const CopyLane&) = delete;
+  CopyLane& operator=(const CopyLane&) = delete;
+  ~CopyLane();
+
+  /// Made on first use; the device must have streams.
+  Result<port::Stream*> stream() noexcept;
+  /// The work of `batch` was put on the stream: puts an event behind it and takes the copies over. On failure it waits
+  /// for the work, so that no buffer is touched any more, and the copies stay in `batch`.
+  Status close(StageCopies& batch) noexcept;
+  [[nodiscard]] bool empty() const noexcept { return copies_.empty(); }
+  /// Tells those that are done. Returns how many.
+  unsigned poll() noexcept;
+
+ private:
+  port::Device& device_;
+  EventPool& events_;
+  port::Stream* stream_ = nullptr;
+  StageCopies copies_;
+};
+
+}  // namespace brant
