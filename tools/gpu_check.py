@@ -396,8 +396,13 @@ def host_steps(check: Check) -> list[Step]:
     ]
 
 
+def jacobi(check: Check) -> list[str]:
+    brant = check.program("brant")
+    return [brant, "run", "-n", "2", "--no-prefix", "--", check.program("jacobi3d"), "--memory", "cuda"]
+
+
 def jacobi_steps(check: Check) -> list[Step]:
-    run = [check.program("brant"), "run", "-n", "2", "--no-prefix", "--", check.program("jacobi3d"), "--memory", "cuda"]
+    run = jacobi(check)
     small = ["--size", "96", "65", "48", "--iterations", "30", "--check"]
     steps = [
         Step("jacobi3d check ucx", "jacobi", [*run, *small, "--path", "ucx"], gpus=2),
@@ -432,7 +437,7 @@ def chare_steps(check: Check) -> list[Step]:
         gpus = 2 if memory == "cuda" else 0
         steps.append(bench(check, f"latency {memory} message", "chare", "latency", *options, "--check", gpus=gpus))
         steps.append(bench(check, f"bandwidth {memory} message", "chare", "bandwidth", *options, gpus=gpus))
-    run = [check.program("brant"), "run", "-n", "2", "--no-prefix", "--", check.program("jacobi3d"), "--memory", "cuda"]
+    run = jacobi(check)
     small = ["--size", "96", "65", "48", "--iterations", "30", "--check"]
     cells = ["256"] * 3 if check.quick else ["768"] * 3
     large = ["--size-per-process", *cells, "--iterations", "50", "--warmup", "5", "--overlap"]

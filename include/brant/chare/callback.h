@@ -143,39 +143,41 @@ template <typename... Ts>
 struct CallbackFor<std::tuple<Ts...>> {
   using type = Callback<Ts...>;
 };
+
+/// `target` says which chares; the method, what of them and with which arguments.
+template <auto Method, typename C>
+auto entry_callback(Core& core, CallbackTarget target) {
+  using Entry = EntryOf<C, Method>;
+  target.entry = Entry::get().number;
+  return typename CallbackFor<typename Entry::Traits::Arguments>::type(&core, target);
+}
 }  // namespace detail
 
 /// An entry of one element as a callback of its arguments.
 template <auto Method, typename C>
 auto callback(const Element<C>& element) {
-  using Entry = detail::EntryOf<C, Method>;
   detail::CallbackTarget target;
   target.kind = detail::CallbackKind::element;
   target.collection = element.target().collection;
   target.key = element.target().key;
-  target.entry = Entry::get().number;
-  return typename detail::CallbackFor<typename Entry::Traits::Arguments>::type(&element.core(), target);
+  return detail::entry_callback<Method, C>(element.core(), target);
 }
 /// An entry of all elements.
 template <auto Method, typename C>
 auto callback(const Array<C>& array) {
-  using Entry = detail::EntryOf<C, Method>;
   detail::CallbackTarget target;
   target.kind = detail::CallbackKind::array;
   target.collection = array.collection();
-  target.entry = Entry::get().number;
-  return typename detail::CallbackFor<typename Entry::Traits::Arguments>::type(&array.core(), target);
+  return detail::entry_callback<Method, C>(array.core(), target);
 }
 /// An entry of the members of a section.
 template <auto Method, typename C>
 auto callback(const Section<C>& section) {
-  using Entry = detail::EntryOf<C, Method>;
   detail::CallbackTarget target;
   target.kind = detail::CallbackKind::section;
   target.collection = section.team().collection;
   target.section = section.team().section;
-  target.entry = Entry::get().number;
-  return typename detail::CallbackFor<typename Entry::Traits::Arguments>::type(&section.core(), target);
+  return detail::entry_callback<Method, C>(section.core(), target);
 }
 
 /// A callback, and the future on this rank that gets its values (void for none, a tuple for several). Of several calls

@@ -33,12 +33,24 @@ void Pinger::take_data(DeviceData) { g_contender->on_take(); }
 Buffer Pinger::post(Post<&Pinger::bounce_data>, const DeviceMeta& meta) { return g_contender->landing(meta.bytes); }
 Buffer Pinger::post(Post<&Pinger::take_data>, const DeviceMeta& meta) { return g_contender->landing(meta.bytes); }
 
+/// Runs messages until `done` holds; a program that ends before is an error.
+template <typename Done>
+void MessageContender::run_until(Done&& done) {
+  for (unsigned idle = 0; !done() && !chares_.ended();) {
+    if (chares_.progress() != 0) {
+      idle = 0;
+    } else if (++idle >= kIdleBeforeYield) {
+      std::this_thread::yield();
+    }
+  }
+  if (!done()) throw Error(Status::internal, chares_.failure());
+}
+
 MessageContender::MessageContender(Session& session, const Options& options)
     : session_(session), memory_(options.memory), counts_(session.runtime()), chares_(session.runtime()) {
   g_contender = this;
   chares_.start(make_pingers(chares_));
-  while (pinger_ == nullptr && !chares_.ended()) chares_.progress();
-  if (chares_.ended()) throw Error(Status::internal, chares_.failure());
+  run_until([this] { return pinger_ != nullptr; });
   partner_ = pinger_->this_array()[session.channel().peer().value];
 }
 
@@ -46,18 +58,6 @@ MessageContender::~MessageContender() {
   if (chares_.rank().value == 0) chares_.exit();
   while (!chares_.ended()) chares_.progress();
   g_contender = nullptr;
-}
-
-void MessageContender::run_until_none_left() {
-  unsigned idle = 0;
-  while (left_ != 0 && !chares_.ended()) {
-    if (chares_.progress() != 0) {
-      idle = 0;
-    } else if (++idle >= kIdleBeforeYield) {
-      std::this_thread::yield();
-    }
-  }
-  if (chares_.ended()) throw Error(Status::internal, chares_.failure());
 }
 
 void MessageContender::look_at(std::span<const std::byte> payload) {
@@ -122,14 +122,13 @@ void MessageContender::run_batch(std::size_t bytes, std::span<double> samples, B
     for (double& sample : samples) {
       answered_ = false;
       begin();
-      while (!answered_ && !chares_.ended()) chares_.progress();
-      if (chares_.ended()) throw Error(Status::internal, chares_.failure());
+      run_until([this] { return answered_; });
       const Clock::time_point now = Clock::now();
       sample = std::chrono::duration<double, std::micro>(now - std::exchange(last, now)).count();
     }
     left_ = 0;
   } else {
-    run_until_none_left();
+    run_until([this] { return left_ == 0; });
   }
   // A call with data counts twice, as a message and as data: the data is what is measured.
   const Result<Path> path = session_.channel().path_of(memory_, bytes);

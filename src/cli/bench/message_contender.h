@@ -53,7 +53,8 @@ class MessageContender final : public Contender {
  private:
   template <typename Begin>
   void run_batch(std::size_t bytes, std::span<double> samples, Begin&& begin);
-  void run_until_none_left();
+  template <typename Done>
+  void run_until(Done&& done);
   void send_bounce();
   void answer();
   void look_at(std::span<const std::byte> payload);

@@ -17,4 +17,16 @@ class BusyMark {
   bool before_;
 };
 
+/// Counts how deep something is on the stack.
+class CountMark {
+ public:
+  explicit CountMark(unsigned& count) noexcept : count_(count) { ++count_; }
+  ~CountMark() { --count_; }
+  CountMark(const CountMark&) = delete;
+  CountMark& operator=(const CountMark&) = delete;
+
+ private:
+  unsigned& count_;
+};
+
 }  // namespace brant::detail

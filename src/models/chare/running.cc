@@ -35,17 +35,6 @@ std::string text_of(const std::exception_ptr& error, Status& status) {
   }
 }
 
-class CountMark {
- public:
-  explicit CountMark(unsigned& count) noexcept : count_(count) { ++count_; }
-  ~CountMark() { --count_; }
-  CountMark(const CountMark&) = delete;
-  CountMark& operator=(const CountMark&) = delete;
-
- private:
-  unsigned& count_;
-};
-
 }  // namespace
 
 RunningTask::RunningTask(const Invocation& of) noexcept : invocation(of), next(of.chare->tasks_), since(coarse_now()) {
@@ -94,7 +83,7 @@ void Core::run(am::Message& message) noexcept {
 
 void Core::invoke(ChareBase& chare, const EntryInfo& entry, am::Message& message, const Envelope& envelope,
                   ReadArchive arguments) noexcept {
-  const std::int32_t source = message.wire.source < 0 ? rank_ : message.wire.source;
+  const std::int32_t source = source_of(message);
   const bool answers = envelope.kind == MessageKind::call;
   Invocation invocation{this, &chare, &entry, &message, source, answers ? envelope.reply : 0};
   const BusyMark mark(chare.busy_);
@@ -243,7 +232,7 @@ void Core::missing(Collection& collection, am::Message& message, const Envelope&
   }
   const auto* entry = registry_.find<EntryInfo>(envelope.number, RegisteredKind::entry);
   const bool call = envelope.kind == MessageKind::call && entry != nullptr;
-  const std::int32_t source = message.wire.source < 0 ? rank_ : message.wire.source;
+  const std::int32_t source = source_of(message);
   const std::string text = fmt::format(
       "{} of {} on rank {} came from rank {} after the chare was deleted: let its last callers finish "
       "before destroy, or insert it again",

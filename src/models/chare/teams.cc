@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "models/chare/busy_mark.h"
 #include "models/chare/core.h"
 
 namespace brant::detail {
@@ -80,7 +81,7 @@ std::uint64_t Teams::new_section() noexcept {
 }
 
 void Teams::define(TeamId id, std::int32_t root, const std::vector<ElementKey>& members) {
-  const Work work(at_work_);
+  const CountMark work(at_work_);
   const std::int32_t ranks = core().ranks(), place = (core().rank() - root + ranks) % ranks;
   for (unsigned i = 1; i <= kArity; ++i) {
     const std::int64_t child = std::int64_t{place} * kArity + i;
@@ -131,7 +132,7 @@ void Teams::install(Team& team, const TeamId& id, const std::vector<ElementKey>&
 
 void Teams::multicast(TeamId id, std::int32_t root, std::uint16_t entry, std::int32_t priority, bool expedited,
                       Blob arguments) {
-  const Work work(at_work_);
+  const CountMark work(at_work_);
   Team& team = team_of(id);
   CallOptions options;
   options.priority = priority;

@@ -81,16 +81,6 @@ class Teams : public Chare<Teams, Single> {
   void describe(std::vector<std::string>& lines, std::size_t limit);
 
  private:
-  class Work {
-   public:
-    explicit Work(unsigned& depth) noexcept : depth_(depth) { ++depth_; }
-    ~Work() { --depth_; }
-    Work(const Work&) = delete;
-    Work& operator=(const Work&) = delete;
-
-   private:
-    unsigned& depth_;
-  };
   struct Child {
     std::int32_t rank = -1;
     bool lazy = true;

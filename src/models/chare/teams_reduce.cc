@@ -5,6 +5,7 @@
 
 #include "brant/chare/callback.h"
 #include "brant/chare/detail/mail.h"
+#include "models/chare/busy_mark.h"
 #include "models/chare/core.h"
 #include "models/chare/teams.h"
 
@@ -84,7 +85,7 @@ std::string Teams::lengths_text(const LengthsDiffer& lengths, const Round& round
 }
 
 void Teams::contribute_here(const Contribution& contribution) {
-  const Work work(at_work_);
+  const CountMark work(at_work_);
   const TeamId& id = contribution.team;
   Team& team = team_of(id);
   ChareBase& chare = *contribution.chare;
@@ -154,7 +155,7 @@ void Teams::report(Team& team, const TeamId& id, std::uint32_t number, Round& ro
 }
 
 void Teams::partial(const PartialHeader& header, Blob values) {
-  const Work work(at_work_);
+  const CountMark work(at_work_);
   Team& team = team_of(header.team);
   Round& round = open_round(team, header.team, header.round);
   for (Child& child : team.children) {
@@ -178,7 +179,7 @@ void Teams::partial(const PartialHeader& header, Blob values) {
 }
 
 void Teams::poke(TeamId id, std::uint32_t number) {
-  const Work work(at_work_);
+  const CountMark work(at_work_);
   Team& team = team_of(id);
   if (static_cast<std::int32_t>(number - team.first) < 0) return;  // answered already
   open_round(team, id, number);
@@ -205,7 +206,7 @@ void Teams::deliver(const TeamId& id, std::uint32_t number, Round& round) {
 }
 
 void Teams::result(TeamId id, std::uint32_t number, Blob value) {
-  const Work work(at_work_);
+  const CountMark work(at_work_);
   Team& team = team_of(id);
   for (const Child& child : team.children) {
     tell<&Teams::result>(core(), child.rank, id, number, value);
@@ -229,7 +230,7 @@ std::uint32_t Teams::first_round(std::uint32_t collection) noexcept {
 /// An element takes no part in what had begun here before it. (What it contributed in its constructor is counted.)
 void Teams::born(const Collection& collection, std::uint32_t first_round) {
   if (teams_.empty()) return;
-  const Work work(at_work_);
+  const CountMark work(at_work_);
   const TeamId id{0, collection.id(), 0};
   const auto found = teams_.find(id);
   if (found == teams_.end()) return;
@@ -241,7 +242,7 @@ void Teams::born(const Collection& collection, std::uint32_t first_round) {
 }
 
 void Teams::gone(const Collection& collection, const ChareBase& element) noexcept {
-  const Work work(at_work_);
+  const CountMark work(at_work_);
   for (auto& [id, team] : teams_) {
     if (id.collection != collection.id()) continue;
     std::uint32_t next = element.reductions_;
@@ -275,7 +276,7 @@ void Teams::tell_if_lazy(Team& team, const TeamId& id) {
 }
 
 void Teams::became_lazy(TeamId id, std::int32_t rank) {
-  const Work work(at_work_);
+  const CountMark work(at_work_);
   Team& team = team_of(id);
   for (Child& child : team.children) {
     if (child.rank == rank) child.lazy = true;
@@ -287,7 +288,7 @@ void Teams::became_lazy(TeamId id, std::int32_t rank) {
 }
 
 void Teams::collection_ready(std::uint32_t collection) {
-  const Work work(at_work_);
+  const CountMark work(at_work_);
   for (std::size_t i = 0; i < early_definitions_.size();) {
     if (early_definitions_[i].team.collection != collection) {
       ++i;

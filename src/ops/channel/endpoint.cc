@@ -16,6 +16,7 @@ void ChannelEndpoint::use_link() noexcept {
     LinkPump& pump = table_.pump(peer_);
     link_sender_ = std::make_unique<LinkSender>(*this, pump);
     link_receiver_ = std::make_unique<LinkReceiver>(*this, pump, table_.arrivals());
+    mutual_kind_ = engine().mutual_kind(peer_);
   }
   linked_ = link_sender_ != nullptr && forced_ != Path::ucx;
 }
@@ -36,7 +37,7 @@ Status ChannelEndpoint::choose(MemoryKind kind, std::size_t bytes, Path& path) n
                    : peer_.same_host  ? Locality::same_host
                                       : Locality::other_host;
   query.shm_open = linked_;
-  query.peer_maps = linked_ && kind == engine().mutual_kind(peer_);
+  query.peer_maps = linked_ && kind == mutual_kind_;
   query.wire_takes_kind = engine().wire().capabilities().takes(kind);
   query.forced = forced_;
   const PathChoice choice = choose_path(query);

@@ -132,6 +132,7 @@ class ChannelEndpoint {
   Status refused_ = Status::ok;
   bool closed_ = false;
   bool linked_ = false;
+  MemoryKind mutual_kind_ = MemoryKind::detect;  ///< See Engine::mutual_kind; known with the link.
   std::size_t live_transfers_ = 0;
   ChannelCounts counts_;
 

@@ -51,7 +51,7 @@ void ChannelEndpoint::on_link(const LinkMessage& message, std::span<const std::b
 
 bool ChannelEndpoint::network_takes(MemoryKind kind) noexcept { return engine().wire().capabilities().takes(kind); }
 
-bool ChannelEndpoint::network_takes_device_of_peer() noexcept { return network_takes(engine().mutual_kind(peer_)); }
+bool ChannelEndpoint::network_takes_device_of_peer() noexcept { return network_takes(mutual_kind_); }
 
 Status ChannelEndpoint::stage_out(Transfer& transfer) noexcept {
   transfer.stage = TransferStage::copying;

@@ -11,7 +11,7 @@
 
 namespace brant {
 
-ChannelTable::ChannelTable(Engine& engine) : engine_(engine), peer_copier_(engine), stager_(engine) {
+ChannelTable::ChannelTable(Engine& engine) : engine_(engine), stager_(engine) {
   engine.claim_am(am_id::kChannelControl, &ChannelTable::on_control, this);
   engine.claim_link(link_service::kChannel, &ChannelTable::on_record, this);
 }
@@ -19,6 +19,7 @@ ChannelTable::ChannelTable(Engine& engine) : engine_(engine), peer_copier_(engin
 LinkPump& ChannelTable::pump(Peer& peer) {
   auto& pump = pumps_[peer.rank.value];
   if (!pump) pump = std::make_unique<LinkPump>(engine_, peer);
+  if (!peer_copier_) peer_copier_.emplace(engine_);
   return *pump;
 }
 

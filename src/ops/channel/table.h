@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "base/object_pool.h"
@@ -19,7 +20,8 @@ class ChannelTable final : public Service, private Poller {
 
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] Stager& stager() noexcept { return stager_; }
-  [[nodiscard]] PeerCopier& peer_copier() noexcept { return peer_copier_; }
+  /// There is one as soon as a peer has a link.
+  [[nodiscard]] PeerCopier& peer_copier() noexcept { return *peer_copier_; }
   [[nodiscard]] ObjectPool<Transfer>& transfers() noexcept { return transfers_; }
   [[nodiscard]] ObjectPool<Arrival>& arrivals() noexcept { return arrivals_; }
   /// What waits for room on the link to a peer, which must have one. Throws only if memory is exhausted.
@@ -62,7 +64,7 @@ class ChannelTable final : public Service, private Poller {
   ObjectPool<Arrival> arrivals_{LinkReceiver::kArrivalsMax};
   ObjectPool<ControlSend> control_sends_{kTransfersMax};
   IntrusiveList<ControlSend, &ControlSend::hook> refused_controls_;    ///< Oldest first.
-  PeerCopier peer_copier_;                                             // after the records: its last copies lie in them
+  std::optional<PeerCopier> peer_copier_;                              // after the records: its last copies lie in them
   Stager stager_;                                                      // the same
   std::unordered_map<std::int32_t, std::unique_ptr<LinkPump>> pumps_;  ///< By rank.
   std::unordered_map<std::uint64_t, std::unique_ptr<ChannelEndpoint>> endpoints_;
