@@ -43,8 +43,8 @@ T require(brant::Result<T> result, const char* what) {
 /// A stream that goes with its owner.
 class OwnedStream {
  public:
-  explicit OwnedStream(brant::port::Streams& streams)
-      : streams_(streams), stream_(require(streams.create_stream(), "create a stream")) {}
+  OwnedStream(brant::port::Streams& streams, brant::port::StreamPriority priority)
+      : streams_(streams), stream_(require(streams.create_stream(priority), "create a stream")) {}
   OwnedStream(const OwnedStream&) = delete;
   OwnedStream& operator=(const OwnedStream&) = delete;
   ~OwnedStream() { streams_.destroy_stream(stream_); }
@@ -110,7 +110,8 @@ LaunchShape shell_shape(const Shell& shell) noexcept {
           {kThreads, 1, 1}};
 }
 
-/// Two streams: pack, unpack and the sweeps that follow them are one sequence; the interior runs beside it.
+/// Two streams: pack, unpack and the sweeps that follow them are one sequence; the interior runs beside it, and lets it
+/// pass: others wait for the faces.
 class DeviceStencil final : public Stencil {
  public:
   DeviceStencil(brant::Runtime& runtime, Block& block, SweepKernel kernel)
@@ -118,8 +119,8 @@ class DeviceStencil final : public Stencil {
         streams_(streams_of(runtime)),
         kernels_(kernels_of(runtime)),
         sweep_kernel_(kernel),
-        sequence_(streams_),
-        beside_(streams_),
+        sequence_(streams_, brant::port::StreamPriority::high),
+        beside_(streams_, brant::port::StreamPriority::normal),
         done_{{{streams_, false}, {streams_, false}, {streams_, false}, {streams_, false}, {streams_, false}}},
         begin_(streams_, true),
         end_(streams_, true),

@@ -132,7 +132,7 @@ void Runtime::copy(Buffer destination, ConstBuffer source) {
   }
   if (status == Status::ok && streams == nullptr) status = Status::not_supported;
   if (status == Status::ok) {
-    const Result<port::Stream*> stream = streams->create_stream();
+    const Result<port::Stream*> stream = streams->create_stream(port::StreamPriority::normal);
     status = stream.status();
     if (stream.ok()) {
       status = streams->copy(destination.data, source.data, source.bytes, *stream);

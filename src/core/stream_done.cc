@@ -45,7 +45,7 @@ class StreamWatch final : public Service, private Poller {
       return Status::ok;
     }
     if (stream_ == nullptr) {
-      const Result<port::Stream*> made = streams->create_stream();
+      const Result<port::Stream*> made = streams->create_stream(port::StreamPriority::normal);
       if (!made) return made.status();
       stream_ = *made;
     }

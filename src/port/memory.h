@@ -52,6 +52,9 @@ struct ExportRecord {
   std::byte handle[128] = {};
 };
 
+/// Whose work a busy device takes up first; work that runs is not interrupted.
+enum class StreamPriority { normal, high };
+
 struct Stream;
 struct Event;
 struct Module;
@@ -94,7 +97,7 @@ class Streams {
   virtual ~Streams() = default;
 
   /// Does not synchronise with any other stream, the legacy default stream included.
-  virtual Result<Stream*> create_stream() noexcept = 0;
+  virtual Result<Stream*> create_stream(StreamPriority priority) noexcept = 0;
   virtual void destroy_stream(Stream* stream) noexcept = 0;  ///< Waits for the work queued on it.
 
   /// Any kind to any kind of this device, and host memory. Pageable host memory may make the call wait for the copy.

@@ -100,7 +100,7 @@ class EmulatedTakingWire final : public port::Wire {
   void copy(void* destination, const void* source, std::size_t bytes) noexcept {
     if (bytes == 0) return;
     port::Streams& streams = *device_.streams();
-    port::Stream* stream = *streams.create_stream();
+    port::Stream* stream = *streams.create_stream(port::StreamPriority::normal);
     static_cast<void>(streams.copy(destination, source, bytes, stream));
     static_cast<void>(streams.synchronize(stream));
     streams.destroy_stream(stream);

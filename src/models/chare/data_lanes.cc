@@ -16,7 +16,9 @@ DataLanes::DataLanes(Engine& engine)
     : engine_(engine),
       table_(engine.service<ChannelTable>()),
       landings_(engine.device()),
-      lanes_(static_cast<std::size_t>(engine.job().size)) {}
+      lanes_(static_cast<std::size_t>(engine.job().size)) {
+  static_cast<void>(table_.device_copier());  // loads its kernel
+}
 
 DataLanes::~DataLanes() { engine_.detach(static_cast<Poller&>(*this)); }
 
@@ -184,6 +186,10 @@ Status DataLanes::copy(DataPart& part) noexcept {
   part.copy.done = [](StageCopy& step, Status status) noexcept {
     part_ended(*static_cast<DataPart::Copy&>(step).part, status);
   };
+  if (!host_accessible(from.kind) && !host_accessible(part.landing.kind)) {
+    table_.device_copier().start(part.landing.data, from.data, from.bytes, part.copy);
+    return Status::in_progress;
+  }
   const Status status =
       table_.stager().start(Stager::Direction::out, part.landing.data, from.data, from.bytes, part.copy);
   return status == Status::ok ? Status::in_progress : status;

@@ -13,7 +13,7 @@ CopyLane::~CopyLane() {
 
 Result<port::Stream*> CopyLane::stream() noexcept {
   if (stream_ == nullptr) {
-    const Result<port::Stream*> made = device_.streams()->create_stream();
+    const Result<port::Stream*> made = device_.streams()->create_stream(port::StreamPriority::high);
     if (!made) return made.status();
     stream_ = *made;
   }

@@ -18,8 +18,9 @@ struct StageCopy {
 };
 using StageCopies = IntrusiveList<StageCopy, &StageCopy::hook>;
 
-/// A stream and the copies on it, in order, in batches with one event behind each. When it goes it waits for them, and
-/// tells nobody. `device` and `events` outlive it.
+/// A stream and the copies on it, in order, in batches with one event behind each. They pass the kernels of users,
+/// which may fill the device for long. When it goes it waits for them, and tells nobody. `device` and `events` outlive
+/// it.
 class CopyLane {
  public:
   CopyLane(port::Device& device, EventPool& events) noexcept : device_(device), events_(events) {}

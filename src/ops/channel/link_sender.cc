@@ -81,7 +81,7 @@ Status LinkSender::start_copy(Transfer& transfer, void* target) noexcept {
   endpoint_.rerouted(transfer, Path::copy_engine);
   transfer.link.stage = LinkStage::copying;
   const ConstBuffer& bytes = transfer.link.bytes;
-  endpoint_.table().peer_copier().start(target, bytes.data, static_cast<std::size_t>(bytes.bytes), transfer.copy);
+  endpoint_.table().device_copier().start(target, bytes.data, static_cast<std::size_t>(bytes.bytes), transfer.copy);
   return Status::in_progress;
 }
 

@@ -19,7 +19,7 @@ ChannelTable::ChannelTable(Engine& engine) : engine_(engine), stager_(engine) {
 LinkPump& ChannelTable::pump(Peer& peer) {
   auto& pump = pumps_[peer.rank.value];
   if (!pump) pump = std::make_unique<LinkPump>(engine_, peer);
-  if (!peer_copier_) peer_copier_.emplace(engine_);
+  static_cast<void>(device_copier());  // loads its kernel
   return *pump;
 }
 

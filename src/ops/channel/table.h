@@ -5,8 +5,8 @@
 #include <unordered_map>
 
 #include "base/object_pool.h"
+#include "ops/channel/device_copier.h"
 #include "ops/channel/endpoint.h"
-#include "ops/channel/peer_copier.h"
 
 namespace brant {
 
@@ -20,8 +20,10 @@ class ChannelTable final : public Service, private Poller {
 
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] Stager& stager() noexcept { return stager_; }
-  /// There is one as soon as a peer has a link.
-  [[nodiscard]] PeerCopier& peer_copier() noexcept { return *peer_copier_; }
+  /// Made on first use, which loads a kernel: ask for it before kernels run that end late.
+  [[nodiscard]] DeviceCopier& device_copier() noexcept {
+    return device_copier_ ? *device_copier_ : device_copier_.emplace(engine_);
+  }
   [[nodiscard]] ObjectPool<Transfer>& transfers() noexcept { return transfers_; }
   [[nodiscard]] ObjectPool<Arrival>& arrivals() noexcept { return arrivals_; }
   /// What waits for room on the link to a peer, which must have one. Throws only if memory is exhausted.
@@ -64,7 +66,7 @@ class ChannelTable final : public Service, private Poller {
   ObjectPool<Arrival> arrivals_{LinkReceiver::kArrivalsMax};
   ObjectPool<ControlSend> control_sends_{kTransfersMax};
   IntrusiveList<ControlSend, &ControlSend::hook> refused_controls_;    ///< Oldest first.
-  std::optional<PeerCopier> peer_copier_;                              // after the records: its last copies lie in them
+  std::optional<DeviceCopier> device_copier_;                          // after the records: its last copies lie in them
   Stager stager_;                                                      // the same
   std::unordered_map<std::int32_t, std::unique_ptr<LinkPump>> pumps_;  ///< By rank.
   std::unordered_map<std::uint64_t, std::unique_ptr<ChannelEndpoint>> endpoints_;

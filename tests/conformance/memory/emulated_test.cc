@@ -267,8 +267,8 @@ TEST(EmulatedDevice, back_pressure_slows_the_caller_but_loses_nothing) {
 
 TEST(EmulatedDevice, closing_discards_queued_work_and_does_not_hang) {
   auto device = std::make_unique<EmulatedDevice>(EmulatedOptions{.close_wait_ms = 5000, .command_us = 20000});
-  const Result<port::Stream*> stream = device->streams()->create_stream();
-  const Result<port::Stream*> second = device->streams()->create_stream();
+  const Result<port::Stream*> stream = device->streams()->create_stream(port::StreamPriority::normal);
+  const Result<port::Stream*> second = device->streams()->create_stream(port::StreamPriority::normal);
   const Result<port::Event*> event = device->streams()->create_event(false);
   ASSERT_TRUE(stream.ok() && second.ok() && event.ok());
   const Result<void*> piece = device->allocate(kKind, 64);
@@ -291,7 +291,7 @@ TEST(EmulatedDevice, closing_with_a_stuck_kernel_is_bounded) {
     ended.store(true, std::memory_order_release);
   };
   const auto kernel = device->kernels()->load({.image = {}, .symbol = "stuck", .on_host = stuck, .argument_bytes = {}});
-  const auto stream = device->streams()->create_stream();
+  const auto stream = device->streams()->create_stream(port::StreamPriority::normal);
   ASSERT_TRUE(kernel.ok() && stream.ok());
   ASSERT_EQ(device->kernels()->launch(*kernel, {}, nullptr, *stream), Status::ok);
   std::this_thread::sleep_for(20ms);

@@ -303,9 +303,19 @@ Result ipc_close(DevicePointer pointer) {
   return give_back(pointer);
 }
 
-Result stream_create(void** stream, unsigned flags) {
-  if (const Result result = enter("cuStreamCreate"); result != kSuccess) return result;
+constexpr int kLowestPriority = 0, kHighestPriority = -5;
+
+Result stream_priority_range(int* lowest, int* highest) {
+  if (const Result result = enter("cuCtxGetStreamPriorityRange"); result != kSuccess) return result;
+  *lowest = kLowestPriority;
+  *highest = kHighestPriority;
+  return kSuccess;
+}
+
+Result stream_create(void** stream, unsigned flags, int priority) {
+  if (const Result result = enter("cuStreamCreateWithPriority"); result != kSuccess) return result;
   if (flags != 1) return kInvalidValue;  // CU_STREAM_NON_BLOCKING is what the interface promises
+  if (priority > kLowestPriority || priority < kHighestPriority) return kInvalidValue;
   const std::lock_guard lock(g_mutex);
   *stream = std::malloc(16);
   g_streams.insert(*stream);
@@ -429,7 +439,8 @@ const Symbol kSymbols[] = {
     symbol("cuIpcGetMemHandle", ipc_get, 4010),
     symbol("cuIpcOpenMemHandle", ipc_open, 11000),
     symbol("cuIpcCloseMemHandle", ipc_close, 4010),
-    symbol("cuStreamCreate", stream_create, 2000),
+    symbol("cuCtxGetStreamPriorityRange", stream_priority_range, 5050),
+    symbol("cuStreamCreateWithPriority", stream_create, 5050),
     symbol("cuStreamDestroy", stream_destroy, 4000),
     symbol("cuStreamQuery", stream_query, 2000),
     symbol("cuStreamSynchronize", stream_synchronize, 2000),

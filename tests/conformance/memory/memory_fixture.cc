@@ -37,7 +37,7 @@ void Piece::free_now() {
 }
 
 StreamScope::StreamScope(port::Device& device) : streams_(*device.streams()) {
-  const Result<port::Stream*> stream = streams_.create_stream();
+  const Result<port::Stream*> stream = streams_.create_stream(port::StreamPriority::normal);
   EXPECT_TRUE(stream.ok()) << status_name(stream.status());
   if (stream.ok()) stream_ = *stream;
 }

@@ -223,7 +223,7 @@ class Filler : public Chare<Filler> {
   Task<int> fill(int value) {
     Runtime& runtime = chares().runtime();
     port::Streams* streams = runtime.device().streams();
-    port::Stream* stream = streams->create_stream().value();
+    port::Stream* stream = streams->create_stream(port::StreamPriority::normal).value();
     Memory memory = runtime.allocate(runtime.device_kind(), 4096);
     EXPECT_EQ(streams->fill(memory.data(), static_cast<std::byte>(value), 4096, stream), Status::ok);
     co_await stream_done(runtime, stream);

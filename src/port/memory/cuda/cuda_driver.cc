@@ -81,7 +81,9 @@ void resolve_memory(Symbols& symbols, CudaDriver& driver) noexcept {
 }
 
 void resolve_work(Symbols& symbols, CudaDriver& driver) noexcept {
-  symbols.need<PFN_cuStreamCreate_v2000>(driver.stream_create, "cuStreamCreate", 2000);
+  symbols.need<PFN_cuCtxGetStreamPriorityRange_v5050>(driver.stream_priority_range, "cuCtxGetStreamPriorityRange",
+                                                      5050);
+  symbols.need<PFN_cuStreamCreateWithPriority_v5050>(driver.stream_create, "cuStreamCreateWithPriority", 5050);
   symbols.need<PFN_cuStreamDestroy_v4000>(driver.stream_destroy, "cuStreamDestroy", 4000);
   symbols.need<PFN_cuStreamQuery_v2000>(driver.stream_query, "cuStreamQuery", 2000);
   symbols.need<PFN_cuStreamSynchronize_v2000>(driver.stream_synchronize, "cuStreamSynchronize", 2000);

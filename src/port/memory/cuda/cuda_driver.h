@@ -47,7 +47,8 @@ struct CudaDriver {
   decltype(&::cuIpcOpenMemHandle) ipc_open_mem_handle = nullptr;
   decltype(&::cuIpcCloseMemHandle) ipc_close_mem_handle = nullptr;
 
-  decltype(&::cuStreamCreate) stream_create = nullptr;
+  decltype(&::cuCtxGetStreamPriorityRange) stream_priority_range = nullptr;
+  decltype(&::cuStreamCreateWithPriority) stream_create = nullptr;
   decltype(&::cuStreamDestroy) stream_destroy = nullptr;
   decltype(&::cuStreamQuery) stream_query = nullptr;
   decltype(&::cuStreamSynchronize) stream_synchronize = nullptr;

@@ -17,10 +17,15 @@ CudaStreams::~CudaStreams() {
   for (const PointerInfo& range : registered_.take_all()) context_.driver().mem_host_unregister(range.base);
 }
 
-Result<Stream*> CudaStreams::create_stream() noexcept {
+Result<Stream*> CudaStreams::create_stream(StreamPriority priority) noexcept {
   CUstream stream = nullptr;
-  const Status status = in_context(context_, "cuStreamCreate",
-                                   [&] { return context_.driver().stream_create(&stream, CU_STREAM_NON_BLOCKING); });
+  const Status status = in_context(context_, "cuStreamCreateWithPriority", [&] {
+    int lowest = 0, highest = 0;  // smaller numbers go first
+    const CUresult known = context_.driver().stream_priority_range(&lowest, &highest);
+    if (known != CUDA_SUCCESS) return known;
+    return context_.driver().stream_create(&stream, CU_STREAM_NON_BLOCKING,
+                                           priority == StreamPriority::high ? highest : lowest);
+  });
   if (status != Status::ok) return status;
   return reinterpret_cast<Stream*>(stream);
 }

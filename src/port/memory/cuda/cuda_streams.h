@@ -13,7 +13,7 @@ class CudaStreams final : public Streams {
   explicit CudaStreams(const CudaContext& context) noexcept : context_(context) {}
   ~CudaStreams() override;
 
-  Result<Stream*> create_stream() noexcept override;
+  Result<Stream*> create_stream(StreamPriority priority) noexcept override;
   void destroy_stream(Stream* stream) noexcept override;
 
   Status copy(void* destination, const void* source, std::size_t bytes, Stream* stream) noexcept override;

@@ -51,7 +51,7 @@ void EmulatedStreams::close() noexcept {
   }
 }
 
-Result<Stream*> EmulatedStreams::create_stream() noexcept {
+Result<Stream*> EmulatedStreams::create_stream(StreamPriority) noexcept {
   try {
     auto core = std::make_shared<StreamCore>(options_);
     const std::lock_guard lock(mutex_);

@@ -21,7 +21,7 @@ class EmulatedStreams final : public Streams {
   /// Discards what is queued, waits up to close_wait_ms for what runs, and ends all streams. Before the memory goes.
   void close() noexcept;
 
-  Result<Stream*> create_stream() noexcept override;
+  Result<Stream*> create_stream(StreamPriority priority) noexcept override;
   void destroy_stream(Stream* stream) noexcept override;
 
   Status copy(void* destination, const void* source, std::size_t bytes, Stream* stream) noexcept override;

@@ -1,4 +1,4 @@
-#include "ops/channel/peer_copier.h"
+#include "ops/channel/device_copier.h"
 
 #include <algorithm>
 #include <cstring>
@@ -31,7 +31,7 @@ void copy_orders_on_host(const port::HostLaunch& launch) noexcept {
 
 }  // namespace
 
-PeerCopier::PeerCopier(Engine& engine) noexcept
+DeviceCopier::DeviceCopier(Engine& engine) noexcept
     : engine_(engine),
       events_(engine.device()),
       lanes_{CopyLane(engine.device(), events_), CopyLane(engine.device(), events_), CopyLane(engine.device(), events_),
@@ -49,7 +49,7 @@ PeerCopier::PeerCopier(Engine& engine) noexcept
   }
 }
 
-void PeerCopier::start(void* to, const void* from, std::size_t bytes, StageCopy& copy) noexcept {
+void DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCopy& copy) noexcept {
   copy.to = to;
   copy.from = from;
   copy.bytes = bytes;
@@ -57,7 +57,7 @@ void PeerCopier::start(void* to, const void* from, std::size_t bytes, StageCopy&
   engine_.attach(static_cast<Poller&>(*this));
 }
 
-void PeerCopier::issue() noexcept {
+void DeviceCopier::issue() noexcept {
   StageCopies batch;
   unsigned count = 0;
   const auto flush = [&] {
@@ -79,7 +79,7 @@ void PeerCopier::issue() noexcept {
   flush();
 }
 
-void PeerCopier::issue_alone(StageCopy& copy) noexcept {
+void DeviceCopier::issue_alone(StageCopy& copy) noexcept {
   CopyLane& lane = next_lane();
   StageCopies batch;
   batch.push_back(copy);
@@ -88,7 +88,7 @@ void PeerCopier::issue_alone(StageCopy& copy) noexcept {
         stream.ok() ? engine_.device().streams()->copy(copy.to, copy.from, copy.bytes, *stream) : stream.status());
 }
 
-void PeerCopier::issue_together(StageCopies& batch) noexcept {
+void DeviceCopier::issue_together(StageCopies& batch) noexcept {
   CopyOrders orders{};
   unsigned count = 0;
   std::size_t largest = 0;
@@ -108,16 +108,16 @@ void PeerCopier::issue_together(StageCopies& batch) noexcept {
         stream.ok() ? engine_.device().kernels()->launch(kernel_, shape, arguments, *stream) : stream.status());
 }
 
-void PeerCopier::close(CopyLane& lane, StageCopies& batch, Status issued) noexcept {
+void DeviceCopier::close(CopyLane& lane, StageCopies& batch, Status issued) noexcept {
   const Status status = issued == Status::ok ? lane.close(batch) : issued;
   while (StageCopy* copy = batch.pop_front()) copy->done(*copy, status);
 }
 
-bool PeerCopier::idle() const noexcept {
+bool DeviceCopier::idle() const noexcept {
   return asked_.empty() && std::all_of(lanes_.begin(), lanes_.end(), [](const CopyLane& lane) { return lane.empty(); });
 }
 
-unsigned PeerCopier::poll() noexcept {
+unsigned DeviceCopier::poll() noexcept {
   unsigned ended = 0;
   for (CopyLane& lane : lanes_) ended += lane.poll();
   issue();

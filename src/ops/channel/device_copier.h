@@ -7,15 +7,15 @@
 
 namespace brant {
 
-/// Writes into the mapped device memory of peers. What was asked for since the last progress goes together: a single
-/// copy and large ones by the copy engine, several small ones by one kernel, since every call of the driver costs some
-/// microseconds. Copies may overtake one another.
-class PeerCopier final : private Poller {
+/// Copies between device memory of this process and what it has mapped of its peers. What was asked for since the last
+/// progress goes together: a single copy and large ones by the copy engine, several small ones by one kernel, since
+/// every call of the driver costs some microseconds. Copies may overtake one another.
+class DeviceCopier final : private Poller {
  public:
-  explicit PeerCopier(Engine& engine) noexcept;
-  ~PeerCopier() { engine_.detach(static_cast<Poller&>(*this)); }
-  PeerCopier(const PeerCopier&) = delete;
-  PeerCopier& operator=(const PeerCopier&) = delete;
+  explicit DeviceCopier(Engine& engine) noexcept;
+  ~DeviceCopier() { engine_.detach(static_cast<Poller&>(*this)); }
+  DeviceCopier(const DeviceCopier&) = delete;
+  DeviceCopier& operator=(const DeviceCopier&) = delete;
 
   /// Begins in the next progress; `copy.done` runs from a later one, with the outcome. Never waits.
   void start(void* to, const void* from, std::size_t bytes, StageCopy& copy) noexcept;
