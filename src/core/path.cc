@@ -5,7 +5,7 @@
 namespace brant {
 namespace {
 
-constexpr std::array<std::string_view, kPathCount> kNames = {"auto", "ucx", "shm", "staged", "copy_engine"};
+constexpr std::array<std::string_view, kPathCount> kNames = {"auto", "ucx", "shm", "staged", "copy_engine", "kernel"};
 
 }  // namespace
 

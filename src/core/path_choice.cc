@@ -23,6 +23,7 @@ PathChoice forced_choice(const PathQuery& query) noexcept {
                       "the two ends cannot map each other's device memory (other host, other pid "
                       "namespace, or not the same kind of device)");
       return {Path::copy_engine, Status::ok, "forced"};
+    case Path::kernel: return refuse(Path::kernel, "only transfers that a stream triggers take it");
     case Path::automatic: break;
   }
   return refuse(query.forced, "not a path");

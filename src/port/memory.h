@@ -57,6 +57,7 @@ enum class StreamPriority { normal, high };
 
 struct Stream;
 struct Event;
+struct Graph;
 struct Module;
 struct Kernel;
 
@@ -120,6 +121,14 @@ class Streams {
   virtual Result<double> elapsed_us(Event* from,
                                     Event* to) noexcept = 0;  ///< Both completed, both created with timing.
   virtual Status synchronize(Stream* stream) noexcept = 0;    ///< Blocks until the stream is drained.
+
+  /// Copies, fills and kernels queued from here on are recorded and do not run; events cannot be polled meanwhile.
+  virtual Status begin_capture(Stream* stream) noexcept = 0;
+  /// Ends it, and makes what was recorded ready to run. Also on failure the stream works as before.
+  virtual Result<Graph*> end_capture(Stream* stream) noexcept = 0;
+  /// Queues all that was recorded, in one call. As often as wanted.
+  virtual Status launch(Graph* graph, Stream* stream) noexcept = 0;
+  virtual void destroy_graph(Graph* graph) noexcept = 0;  ///< Its runs must have ended.
 };
 
 struct LaunchShape {

@@ -57,6 +57,45 @@ Status Channel::post_send(ConstBuffer source, Op& op) noexcept {
   return told_at_once(endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_send(source, op), op);
 }
 
+namespace {
+
+/// `start` gets the lane.
+template <typename Start>
+Status on_lane(ChannelEndpoint* endpoint, const OnStream& on, Start&& start) noexcept {
+  if (endpoint == nullptr || on.stream == nullptr) return Status::invalid_argument;
+  if (on.op != nullptr) on.op->result = {Status::ok, 0};
+  const Result<StreamLane*> lane = endpoint->stream_lane();
+  const Status status = lane ? start(**lane) : lane.status();
+  return on.op == nullptr ? status : told_at_once(status, *on.op);
+}
+
+}  // namespace
+
+Status Channel::post_prepare_streams(std::chrono::nanoseconds patience, Op& op) noexcept {
+  return told_at_once(endpoint_ == nullptr ? Status::invalid_argument : endpoint_->prepare_streams(patience, op), op);
+}
+
+Status Channel::send(ConstBuffer source, const OnStream& on) noexcept {
+  return on_lane(endpoint_, on, [&](StreamLane& lane) noexcept {
+    const Status status = lane.send(source, on);
+    if (status == Status::ok || status == Status::in_progress) endpoint_->count_stream_send(source.bytes);
+    return status;
+  });
+}
+
+Status Channel::recv(Buffer landing, const OnStream& on) noexcept {
+  return on_lane(endpoint_, on, [&](StreamLane& lane) noexcept { return lane.recv(landing, on); });
+}
+
+Status Channel::recv_start(Buffer landing, const OnStream& on) noexcept {
+  if (on.op != nullptr) return Status::invalid_argument;  // there is nothing to wait for yet
+  return on_lane(endpoint_, on, [&](StreamLane& lane) noexcept { return lane.recv_start(landing, on.stream); });
+}
+
+Status Channel::recv_finish(const OnStream& on) noexcept {
+  return on_lane(endpoint_, on, [&](StreamLane& lane) noexcept { return lane.recv_finish(on); });
+}
+
 Status Channel::post_recv(Buffer landing, Op& op) noexcept {
   return told_at_once(endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_recv(landing, op), op);
 }

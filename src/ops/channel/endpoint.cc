@@ -429,6 +429,7 @@ void ChannelEndpoint::close() noexcept {
   closed_ = true;
   table_.send_control(peer_, {ChannelControl::Kind::closed, id_.value, side_, engine().job().rank, 0, 0, 0});
   end_pending(Status::canceled);
+  if (stream_lane_) stream_lane_->close();
 }
 
 void ChannelEndpoint::refuse(Status status) noexcept {

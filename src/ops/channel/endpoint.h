@@ -7,6 +7,7 @@
 #include "ops/channel/delivery_window.h"
 #include "ops/channel/link_receiver.h"
 #include "ops/channel/link_sender.h"
+#include "ops/channel/stream_lane.h"
 #include "ops/channel/transfer.h"
 
 namespace brant {
@@ -56,6 +57,11 @@ class ChannelEndpoint {
   void close() noexcept;
   /// Made by what came before it was opened: it keeps messages, and nothing was promised to the other end.
   void await_open() noexcept { closed_ = true; }
+  /// See `Channel`.
+  Status prepare_streams(std::chrono::nanoseconds patience, Op& op) noexcept;
+  /// The lane of transfers triggered by streams, or why none can go.
+  Result<StreamLane*> stream_lane() noexcept;
+  void count_stream_send(std::size_t bytes) noexcept;
   /// A closed end is opened again; the numbering goes on.
   void reopen(Path forced) noexcept;
   /// The messages are agreed upon over the link of the two processes; else by tags of the network alone.
@@ -63,6 +69,7 @@ class ChannelEndpoint {
 
   // For the link's halves.
   void on_link(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
+  [[nodiscard]] LinkMessage link_message(LinkMessage::Kind kind) const noexcept;
   [[nodiscard]] LinkMessage link_message(LinkMessage::Kind kind, const Transfer& transfer) const noexcept;
   Status tag_send(Transfer& transfer, ConstBuffer bytes) noexcept;
   Status tag_recv(Transfer& transfer, Buffer target) noexcept;
@@ -117,6 +124,8 @@ class ChannelEndpoint {
   void consumed(Transfer& transfer, Status status) noexcept;
   void send_control(ChannelControl::Kind kind, std::uint64_t number) noexcept;
 
+  void on_stream_record(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
+
   // Steps that complete later.
   static void on_wire_done(port::WireOp& wire) noexcept;
   static void on_copied(StageCopy& copy, Status status) noexcept;
@@ -144,6 +153,10 @@ class ChannelEndpoint {
 
   std::unique_ptr<LinkSender> link_sender_;  ///< Both halves are null if the processes share no memory.
   std::unique_ptr<LinkReceiver> link_receiver_;
+
+  std::unique_ptr<StreamLane> stream_lane_;           ///< From `prepare_streams` on.
+  std::optional<port::ExportRecord> stream_mailbox_;  ///< Of the other end, if it came before.
+  bool streams_refused_ = false;                      ///< By the other end.
 
   LandedPrefix landed_;
   std::uint64_t next_receive_ = 0;

@@ -28,24 +28,30 @@ Status ChannelEndpoint::noted(Status posted) noexcept {
   return posted;
 }
 
-LinkMessage ChannelEndpoint::link_message(LinkMessage::Kind kind, const Transfer& transfer) const noexcept {
+LinkMessage ChannelEndpoint::link_message(LinkMessage::Kind kind) const noexcept {
   LinkMessage message;
   message.kind = kind;
   message.from_side = static_cast<std::uint8_t>(side_);
-  message.acknowledged = transfer.acknowledged;
   message.channel = id_.value;
+  return message;
+}
+
+LinkMessage ChannelEndpoint::link_message(LinkMessage::Kind kind, const Transfer& transfer) const noexcept {
+  LinkMessage message = link_message(kind);
+  message.acknowledged = transfer.acknowledged;
   message.number = transfer.number;
   message.bytes = transfer.link.bytes.bytes;
   return message;
 }
 
 void ChannelEndpoint::on_link(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
-  if (message.kind == LinkMessage::Kind::landing) {
-    link_sender_->on_landing(message);
-  } else if (message.kind == LinkMessage::Kind::retract) {
-    link_sender_->on_retract(message);
-  } else {
-    link_receiver_->on_message(message, payload);
+  switch (message.kind) {
+    case LinkMessage::Kind::landing: return link_sender_->on_landing(message);
+    case LinkMessage::Kind::retract: return link_sender_->on_retract(message);
+    case LinkMessage::Kind::stream_mailbox:
+    case LinkMessage::Kind::stream_base:
+    case LinkMessage::Kind::stream_refused: return on_stream_record(message, payload);
+    default: return link_receiver_->on_message(message, payload);
   }
 }
 

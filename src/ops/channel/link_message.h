@@ -25,6 +25,9 @@ static_assert(kEagerBytes <= port::kLinkPayloadMax);
 ///     ->                        the message is longer than the landing: both ends know
 ///                            <-      retract           that receive is withdrawn, unless its message is on its way
 ///     retracted              ->                        it was not
+///
+/// Either end, for transfers triggered by streams (see StreamLane): `stream_mailbox [record]` its mailbox,
+/// `stream_base` the number of an exported allocation, `stream_refused` nothing comes from there (any more).
 struct LinkMessage {
   enum class Kind : std::uint8_t {
     eager,
@@ -37,7 +40,10 @@ struct LinkMessage {
     elsewhere,
     truncated,
     retract,
-    retracted
+    retracted,
+    stream_mailbox,
+    stream_base,
+    stream_refused
   };
   /// Where a landing is, as the sender sees it.
   enum class Place : std::uint8_t {
@@ -54,7 +60,7 @@ struct LinkMessage {
   std::uint64_t number = 0;     ///< Of the message in its direction.
   std::uint64_t bytes = 0;      ///< Of the whole message; landing: what fits.
   std::uint64_t offset = 0;     ///< data: of this piece. landing: in its allocation.
-  std::uint64_t buffer_id = 0;  ///< landing: of its allocation.
+  std::uint64_t buffer_id = 0;  ///< landing, stream_base: of its allocation.
 };
 static_assert(sizeof(LinkMessage) <= port::kLinkHeaderBytes);
 

@@ -153,9 +153,7 @@ void LinkReceiver::on_message(const LinkMessage& message, std::span<const std::b
     case Kind::elsewhere: on_elsewhere(message); return;
     case Kind::truncated: on_truncated(message); return;
     case Kind::retracted: on_retracted(message); return;
-    case Kind::exported:
-    case Kind::landing:
-    case Kind::retract: return;  // the sender's half
+    default: return;  // for others
   }
 }
 

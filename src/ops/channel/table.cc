@@ -23,6 +23,15 @@ LinkPump& ChannelTable::pump(Peer& peer) {
   return *pump;
 }
 
+Result<const StreamKernels*> ChannelTable::stream_kernels() noexcept {
+  if (!stream_kernels_) {
+    StreamKernels kernels;
+    if (const Status status = kernels.load(engine_.device()); status != Status::ok) return status;
+    stream_kernels_ = kernels;
+  }
+  return &*stream_kernels_;
+}
+
 ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced) {
   if (id.value > reserved_id::kLast) {
     throw Error(Status::invalid_argument,

@@ -24,6 +24,10 @@ class ChannelTable final : public Service, private Poller {
   [[nodiscard]] DeviceCopier& device_copier() noexcept {
     return device_copier_ ? *device_copier_ : device_copier_.emplace(engine_);
   }
+  /// Loaded on first use: ask for them before kernels run that end late.
+  Result<const StreamKernels*> stream_kernels() noexcept;
+  /// A closed end's, which kernels of the other end may still write to.
+  void retire(std::unique_ptr<StreamLane> lane) { retired_lanes_.push_back(std::move(lane)); }
   [[nodiscard]] ObjectPool<Transfer>& transfers() noexcept { return transfers_; }
   [[nodiscard]] ObjectPool<Arrival>& arrivals() noexcept { return arrivals_; }
   /// What waits for room on the link to a peer, which must have one. Throws only if memory is exhausted.
@@ -69,6 +73,8 @@ class ChannelTable final : public Service, private Poller {
   std::optional<DeviceCopier> device_copier_;                          // after the records: its last copies lie in them
   Stager stager_;                                                      // the same
   std::unordered_map<std::int32_t, std::unique_ptr<LinkPump>> pumps_;  ///< By rank.
+  std::optional<StreamKernels> stream_kernels_;
+  std::vector<std::unique_ptr<StreamLane>> retired_lanes_;
   std::unordered_map<std::uint64_t, std::unique_ptr<ChannelEndpoint>> endpoints_;
   std::unordered_map<std::uint64_t, Announced> announced_;  ///< Ends of others, before or after ours was opened.
 };

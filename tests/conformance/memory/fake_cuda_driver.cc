@@ -312,6 +312,13 @@ Result stream_priority_range(int* lowest, int* highest) {
   return kSuccess;
 }
 
+// Graphs are not faked: nothing here captures.
+Result stream_begin_capture(void*, int) { return kInvalidValue; }
+Result stream_end_capture(void*, void**) { return kInvalidValue; }
+Result graph_instantiate(void**, void*, unsigned long long) { return kInvalidValue; }
+Result graph_launch(void*, void*) { return kInvalidValue; }
+Result graph_destroy(void*) { return kInvalidValue; }
+
 Result stream_create(void** stream, unsigned flags, int priority) {
   if (const Result result = enter("cuStreamCreateWithPriority"); result != kSuccess) return result;
   if (flags != 1) return kInvalidValue;  // CU_STREAM_NON_BLOCKING is what the interface promises
@@ -441,6 +448,12 @@ const Symbol kSymbols[] = {
     symbol("cuIpcCloseMemHandle", ipc_close, 4010),
     symbol("cuCtxGetStreamPriorityRange", stream_priority_range, 5050),
     symbol("cuStreamCreateWithPriority", stream_create, 5050),
+    symbol("cuStreamBeginCapture", stream_begin_capture, 10010),
+    symbol("cuStreamEndCapture", stream_end_capture, 10000),
+    symbol("cuGraphInstantiateWithFlags", graph_instantiate, 11040),
+    symbol("cuGraphLaunch", graph_launch, 10000),
+    symbol("cuGraphDestroy", graph_destroy, 10000),
+    symbol("cuGraphExecDestroy", graph_destroy, 10000),
     symbol("cuStreamDestroy", stream_destroy, 4000),
     symbol("cuStreamQuery", stream_query, 2000),
     symbol("cuStreamSynchronize", stream_synchronize, 2000),

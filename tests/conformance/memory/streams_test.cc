@@ -50,6 +50,30 @@ TEST_P(StreamConformance, copies_any_kind_to_any_kind) {
   }
 }
 
+TEST_P(StreamConformance, captured_work_runs_when_launched_and_as_often) {
+  const StreamScope stream(device());
+  const Piece source(device(), device_kind(), 4096), middle(device(), device_kind(), 4096);
+  const Piece destination(device(), device_kind(), 4096);
+  write(destination.at(), Bytes(4096, std::byte{1}));
+  ASSERT_EQ(streams().synchronize(stream), Status::ok);
+  ASSERT_EQ(streams().begin_capture(stream), Status::ok);
+  EXPECT_EQ(streams().copy(middle.at(), source.at(), 4096, stream), Status::ok);
+  EXPECT_EQ(streams().copy(destination.at(), middle.at(), 4096, stream), Status::ok);
+  const Result<port::Graph*> graph = streams().end_capture(stream);
+  ASSERT_TRUE(graph.ok());
+  EXPECT_EQ(streams().synchronize(stream), Status::ok);
+  EXPECT_EQ(read(destination.at(), 4096), Bytes(4096, std::byte{1})) << "it was recorded, not run";
+  for (unsigned round = 2; round < 5; ++round) {
+    write(source.at(), Bytes(4096, static_cast<std::byte>(round)));
+    ASSERT_EQ(streams().launch(*graph, stream), Status::ok);
+    ASSERT_EQ(streams().synchronize(stream), Status::ok);
+    EXPECT_EQ(read(destination.at(), 4096), Bytes(4096, static_cast<std::byte>(round)));
+  }
+  streams().destroy_graph(*graph);
+  EXPECT_FALSE(streams().end_capture(stream).ok()) << "nothing was begun";
+  EXPECT_EQ(streams().launch(nullptr, stream), Status::invalid_argument);
+}
+
 TEST_P(StreamConformance, copies_memory_that_the_device_does_not_know) {
   const StreamScope stream(device());
   const Bytes sent = pattern(300007, 5);

@@ -84,6 +84,12 @@ void resolve_work(Symbols& symbols, CudaDriver& driver) noexcept {
   symbols.need<PFN_cuCtxGetStreamPriorityRange_v5050>(driver.stream_priority_range, "cuCtxGetStreamPriorityRange",
                                                       5050);
   symbols.need<PFN_cuStreamCreateWithPriority_v5050>(driver.stream_create, "cuStreamCreateWithPriority", 5050);
+  symbols.need<PFN_cuStreamBeginCapture_v10010>(driver.stream_begin_capture, "cuStreamBeginCapture", 10010);
+  symbols.need<PFN_cuStreamEndCapture_v10000>(driver.stream_end_capture, "cuStreamEndCapture", 10000);
+  symbols.need<PFN_cuGraphInstantiateWithFlags_v11040>(driver.graph_instantiate, "cuGraphInstantiateWithFlags", 11040);
+  symbols.need<PFN_cuGraphLaunch_v10000>(driver.graph_launch, "cuGraphLaunch", 10000);
+  symbols.need<PFN_cuGraphDestroy_v10000>(driver.graph_destroy, "cuGraphDestroy", 10000);
+  symbols.need<PFN_cuGraphExecDestroy_v10000>(driver.graph_exec_destroy, "cuGraphExecDestroy", 10000);
   symbols.need<PFN_cuStreamDestroy_v4000>(driver.stream_destroy, "cuStreamDestroy", 4000);
   symbols.need<PFN_cuStreamQuery_v2000>(driver.stream_query, "cuStreamQuery", 2000);
   symbols.need<PFN_cuStreamSynchronize_v2000>(driver.stream_synchronize, "cuStreamSynchronize", 2000);

@@ -49,6 +49,12 @@ struct CudaDriver {
 
   decltype(&::cuCtxGetStreamPriorityRange) stream_priority_range = nullptr;
   decltype(&::cuStreamCreateWithPriority) stream_create = nullptr;
+  decltype(&::cuStreamBeginCapture) stream_begin_capture = nullptr;
+  decltype(&::cuStreamEndCapture) stream_end_capture = nullptr;
+  decltype(&::cuGraphInstantiateWithFlags) graph_instantiate = nullptr;
+  decltype(&::cuGraphLaunch) graph_launch = nullptr;
+  decltype(&::cuGraphDestroy) graph_destroy = nullptr;
+  decltype(&::cuGraphExecDestroy) graph_exec_destroy = nullptr;
   decltype(&::cuStreamDestroy) stream_destroy = nullptr;
   decltype(&::cuStreamQuery) stream_query = nullptr;
   decltype(&::cuStreamSynchronize) stream_synchronize = nullptr;

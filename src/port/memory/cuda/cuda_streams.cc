@@ -141,4 +141,39 @@ Status CudaStreams::synchronize(Stream* stream) noexcept {
                     [&] { return context_.driver().stream_synchronize(stream_of(stream)); });
 }
 
+Status CudaStreams::begin_capture(Stream* stream) noexcept {
+  if (stream == nullptr) return Status::invalid_argument;
+  return in_context(context_, "cuStreamBeginCapture", [&] {
+    return context_.driver().stream_begin_capture(stream_of(stream), CU_STREAM_CAPTURE_MODE_RELAXED);
+  });
+}
+
+Result<Graph*> CudaStreams::end_capture(Stream* stream) noexcept {
+  if (stream == nullptr) return Status::invalid_argument;
+  CUgraph recorded = nullptr;
+  Status status = in_context(context_, "cuStreamEndCapture",
+                             [&] { return context_.driver().stream_end_capture(stream_of(stream), &recorded); });
+  if (status != Status::ok) return status;
+  CUgraphExec ready = nullptr;
+  status = in_context(context_, "cuGraphInstantiateWithFlags",
+                      [&] { return context_.driver().graph_instantiate(&ready, recorded, 0); });
+  const ContextScope scope(context_);
+  context_.driver().graph_destroy(recorded);
+  if (status != Status::ok) return status;
+  return reinterpret_cast<Graph*>(ready);
+}
+
+Status CudaStreams::launch(Graph* graph, Stream* stream) noexcept {
+  if (graph == nullptr || stream == nullptr) return Status::invalid_argument;
+  return in_context(context_, "cuGraphLaunch", [&] {
+    return context_.driver().graph_launch(reinterpret_cast<CUgraphExec>(graph), stream_of(stream));
+  });
+}
+
+void CudaStreams::destroy_graph(Graph* graph) noexcept {
+  if (graph == nullptr || !context_.own_process()) return;
+  const ContextScope scope(context_);
+  context_.driver().graph_exec_destroy(reinterpret_cast<CUgraphExec>(graph));
+}
+
 }  // namespace brant::port::memory

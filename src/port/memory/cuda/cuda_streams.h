@@ -30,6 +30,10 @@ class CudaStreams final : public Streams {
   Status poll(Stream* stream) noexcept override;
   Result<double> elapsed_us(Event* from, Event* to) noexcept override;
   Status synchronize(Stream* stream) noexcept override;
+  Status begin_capture(Stream* stream) noexcept override;
+  Result<Graph*> end_capture(Stream* stream) noexcept override;
+  Status launch(Graph* graph, Stream* stream) noexcept override;
+  void destroy_graph(Graph* graph) noexcept override;
 
   /// Registered ranges, as kind `pinned`: the driver has no buffer id for them.
   [[nodiscard]] Result<PointerInfo> query_registered(const void* pointer) const noexcept {

@@ -215,6 +215,41 @@ Status EmulatedStreams::synchronize(Stream* stream) noexcept {
   return stream == nullptr ? Status::invalid_argument : core_of(stream)->drain();
 }
 
+Status EmulatedStreams::begin_capture(Stream* stream) noexcept {
+  return stream == nullptr ? Status::invalid_argument : core_of(stream)->begin_capture();
+}
+
+Result<Graph*> EmulatedStreams::end_capture(Stream* stream) noexcept {
+  if (stream == nullptr) return Status::invalid_argument;
+  Result<std::vector<StreamWork>> captured = core_of(stream)->end_capture();
+  if (!captured) return captured.status();
+  try {
+    auto graph = std::make_unique<EmulatedGraph>(EmulatedGraph{std::move(*captured)});
+    const std::lock_guard lock(mutex_);
+    graphs_.push_back(std::move(graph));
+    return reinterpret_cast<Graph*>(graphs_.back().get());
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
+}
+
+Status EmulatedStreams::launch(Graph* graph, Stream* stream) noexcept {
+  if (graph == nullptr || stream == nullptr) return Status::invalid_argument;
+  try {
+    for (const StreamWork& work : reinterpret_cast<const EmulatedGraph*>(graph)->work) {
+      if (const Status status = core_of(stream)->post(work); status != Status::ok) return status;
+    }
+    return Status::ok;
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
+}
+
+void EmulatedStreams::destroy_graph(Graph* graph) noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(graphs_, [&](const auto& known) { return known.get() == reinterpret_cast<EmulatedGraph*>(graph); });
+}
+
 Status EmulatedStreams::launch(KernelWork work, Stream* stream) noexcept {
   return stream == nullptr ? Status::invalid_argument : core_of(stream)->post(std::move(work));
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "port/memory.h"
 #include "port/memory/allocation_map.h"
@@ -38,6 +39,10 @@ class EmulatedStreams final : public Streams {
   Status poll(Stream* stream) noexcept override;
   Result<double> elapsed_us(Event* from, Event* to) noexcept override;
   Status synchronize(Stream* stream) noexcept override;
+  Status begin_capture(Stream* stream) noexcept override;
+  Result<Graph*> end_capture(Stream* stream) noexcept override;
+  Status launch(Graph* graph, Stream* stream) noexcept override;
+  void destroy_graph(Graph* graph) noexcept override;
 
   /// Queues a kernel with its argument values already copied.
   Status launch(KernelWork work, Stream* stream) noexcept;
@@ -47,6 +52,9 @@ class EmulatedStreams final : public Streams {
     std::shared_ptr<StreamCore> core;
     std::thread thread;
   };
+  struct EmulatedGraph {
+    std::vector<StreamWork> work;
+  };
   void end(Worker& worker) noexcept;
 
   const EmulatedOptions options_;
@@ -55,6 +63,7 @@ class EmulatedStreams final : public Streams {
   std::mutex mutex_;
   std::map<StreamCore*, Worker> workers_;                      ///< Protected by mutex_.
   std::map<EventState*, std::shared_ptr<EventState>> events_;  ///< Protected by mutex_.
+  std::vector<std::unique_ptr<EmulatedGraph>> graphs_;         ///< Protected by mutex_.
 };
 
 }  // namespace brant::port::memory

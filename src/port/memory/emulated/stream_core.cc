@@ -45,6 +45,7 @@ StreamCore::StreamCore(const EmulatedOptions& options) : options_(options), queu
 
 Status StreamCore::post(StreamWork work, std::uint64_t* sequence) noexcept {
   std::unique_lock lock(mutex_);
+  if (captured_) return capture(std::move(work));
   const auto has_room = [this] { return !queue_.full() || stopping_.load(std::memory_order_relaxed); };
   if (!changed_.wait_for(lock, std::chrono::milliseconds(options_.full_wait_ms), has_room))
     return Status::limit_reached;
@@ -56,6 +57,31 @@ Status StreamCore::post(StreamWork work, std::uint64_t* sequence) noexcept {
   lock.unlock();
   changed_.notify_all();
   return Status::ok;
+}
+
+Status StreamCore::capture(StreamWork work) noexcept {
+  if (std::holds_alternative<RecordWork>(work) || std::holds_alternative<WaitWork>(work)) return Status::not_supported;
+  try {
+    captured_->push_back(std::move(work));
+    return Status::ok;
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
+}
+
+Status StreamCore::begin_capture() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (captured_) return Status::invalid_argument;
+  captured_.emplace();
+  return Status::ok;
+}
+
+Result<std::vector<StreamWork>> StreamCore::end_capture() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!captured_) return Status::invalid_argument;
+  std::vector<StreamWork> work = std::move(*captured_);
+  captured_.reset();
+  return work;
 }
 
 Status StreamCore::poll(std::uint64_t sequence) const noexcept {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <variant>
 #include <vector>
@@ -98,6 +99,10 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
   /// the number this work has.
   Status post(StreamWork work, std::uint64_t* sequence = nullptr) noexcept;
 
+  /// From here on `post` keeps the work, records and waits excepted, until `end_capture` hands it over.
+  Status begin_capture() noexcept;
+  Result<std::vector<StreamWork>> end_capture() noexcept;
+
   [[nodiscard]] bool reached(std::uint64_t sequence) const noexcept {
     return completed_.load(std::memory_order_acquire) >= sequence;
   }
@@ -117,6 +122,7 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
   bool wait_ended(std::chrono::milliseconds limit) noexcept;
 
  private:
+  Status capture(StreamWork work) noexcept;  ///< Under mutex_.
   void execute(StreamWork& work) noexcept;
   void wait_for_point(const StreamPoint& point) noexcept;
   void spend(std::size_t bytes) noexcept;
@@ -124,8 +130,9 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
 
   const EmulatedOptions options_;
   std::mutex mutex_;
-  std::condition_variable changed_;  ///< Work queued, work done, stopping, ended.
-  BoundedRing<StreamWork> queue_;    ///< Protected by mutex_, like ended_.
+  std::condition_variable changed_;                  ///< Work queued, work done, stopping, ended.
+  BoundedRing<StreamWork> queue_;                    ///< Protected by mutex_, like ended_.
+  std::optional<std::vector<StreamWork>> captured_;  ///< Protected by mutex_.
   bool ended_ = false;
   std::atomic<bool> stopping_{false};  ///< Written under mutex_.
   std::atomic<bool> discarded_{false};

@@ -1,0 +1,265 @@
+#include "ops/channel/stream_lane.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <new>
+
+#include "base/log.h"
+#include "core/link_services.h"
+#include "ops/channel/endpoint.h"
+
+namespace brant {
+namespace {
+
+std::uint64_t word(Status status) noexcept { return static_cast<std::uint64_t>(status); }
+
+}  // namespace
+
+StreamLane::StreamLane(ChannelEndpoint& endpoint, Engine& engine, Peer& peer, LinkPump& pump) noexcept
+    : endpoint_(endpoint), engine_(engine), peer_(peer), pump_(pump), events_(engine.device()) {
+  lost = [](PeerOp& self) noexcept { static_cast<StreamLane&>(self).abandon(Status::peer_lost); };
+  opening_.cancel = [](OpOwner&) noexcept {};  // ends with the other end's answer, or its death
+  for (Notice& notice : notices_) notice.cancel = [](OpOwner&) noexcept {};  // a stream cannot take back what it got
+  engine_.add_outstanding(peer_, *this);
+}
+
+StreamLane::~StreamLane() {
+  abandon(Status::canceled);
+  engine_.remove_outstanding(peer_, *this);
+  engine_.detach(static_cast<Poller&>(*this));
+  while (Notice* notice = noticed_.pop_front()) events_.give_back(notice->event);
+  port::Device& device = engine_.device();
+  if (stream_ != nullptr) device.streams()->destroy_stream(stream_);
+  if (ends_.peer != nullptr) static_cast<void>(device.close_import(ends_.peer));
+  for (void* memory : {static_cast<void*>(ends_.own), static_cast<void*>(ends_.control)}) {
+    if (memory != nullptr) static_cast<void>(device.free(memory));
+  }
+}
+
+// The two ends meet
+// -------------------------------------------------------------------------------------------------------------------
+
+Status StreamLane::open(const StreamKernels& kernels, std::chrono::nanoseconds patience, Op& op) noexcept {
+  kernels_ = &kernels;
+  const Status made = make_memory(patience);
+  if (made != Status::ok) {
+    log::error("channel {} to rank {}: no memory for transfers triggered by streams ({} bytes of device memory): {}",
+               endpoint_.id().value, peer_.rank.value, sizeof(StreamMailbox), status_text(made));
+    refuse_peer();
+    abandon(made);
+    return made;
+  }
+  opening_.own(engine_, op);
+  tell_mailbox();
+  return Status::in_progress;
+}
+
+Status StreamLane::make_memory(std::chrono::nanoseconds patience) noexcept {
+  port::Device& device = engine_.device();
+  const Result<void*> mailbox = device.allocate(engine_.mutual_kind(peer_), sizeof(StreamMailbox));
+  if (!mailbox) return mailbox.status();
+  ends_.own = static_cast<StreamMailbox*>(*mailbox);
+  const Result<void*> control = device.allocate(MemoryKind::pinned, sizeof(StreamControl));
+  if (!control) return control.status();
+  ends_.control = new (*control) StreamControl{};
+  ends_.control->patience_ns = static_cast<std::uint64_t>(patience.count());
+  const Result<port::Stream*> stream = device.streams()->create_stream(port::StreamPriority::high);
+  if (!stream) return stream.status();
+  stream_ = *stream;
+  Status status = device.streams()->fill(ends_.own, std::byte{0}, sizeof(StreamMailbox), stream_);
+  if (status == Status::ok) status = device.streams()->synchronize(stream_);
+  if (status != Status::ok) return status;
+  const Result<port::ExportRecord> record = device.export_allocation(ends_.own);
+  if (record) mailbox_ = *record;
+  return record.status();
+}
+
+void StreamLane::tell_mailbox() noexcept {
+  const LinkMessage message = endpoint_.link_message(LinkMessage::Kind::stream_mailbox);
+  told_ = pump_.link().post(link_service::kChannel, std::as_bytes(std::span(&message, 1)),
+                            std::as_bytes(std::span(&mailbox_, 1)));
+  if (!told_) engine_.attach(static_cast<Poller&>(*this));  // no room now
+}
+
+void StreamLane::connect(const port::ExportRecord& mailbox) noexcept {
+  const Result<void*> mapped = engine_.device().import_allocation(mailbox);
+  if (mapped) {
+    ends_.peer = static_cast<StreamMailbox*>(*mapped);
+    engine_.finish(opening_, {Status::ok, 0});
+    return;
+  }
+  log::error("channel {}: the device memory of rank {} cannot be mapped for transfers triggered by streams: {}",
+             endpoint_.id().value, peer_.rank.value, status_text(mapped.status()));
+  refuse_peer();
+  abandon(Status::not_supported);
+}
+
+void StreamLane::refuse_peer() noexcept { pump_.control(endpoint_.link_message(LinkMessage::Kind::stream_refused)); }
+
+void StreamLane::give_up(Status why) noexcept {
+  if (ends_.control != nullptr) {
+    std::atomic_ref<std::uint64_t>(ends_.control->abort).store(word(why), std::memory_order_release);
+  }
+  engine_.finish(opening_, {why, 0});
+}
+
+void StreamLane::abandon(Status why) noexcept {
+  if (fault_ == Status::ok) fault_ = why;
+  give_up(fault_);
+}
+
+void StreamLane::close() noexcept {
+  if (fault_ == Status::ok) refuse_peer();
+  abandon(Status::canceled);
+}
+
+Status StreamLane::state() const noexcept {
+  if (fault_ != Status::ok) return fault_;
+  if (!connected()) return Status::invalid_argument;
+  return static_cast<Status>(std::atomic_ref<std::uint64_t>(ends_.control->fault).load(std::memory_order_acquire));
+}
+
+// Transfers
+// -------------------------------------------------------------------------------------------------------------------
+
+Status StreamLane::send(ConstBuffer source, const OnStream& on) noexcept {
+  Status status = engine_.resolve_kind(source.data, source.bytes, source.kind);
+  const bool reached = source.kind == engine_.mutual_kind(peer_) || source.kind == MemoryKind::pinned;
+  if (status == Status::ok && !reached && source.bytes != 0) status = Status::wrong_kind;
+  if (status != Status::ok) return status;
+  const Result<Notice*> notice = take_notice(on);
+  if (!notice) return notice.status();
+  status =
+      kernels_->send(ends_, static_cast<const std::byte*>(source.data), source.bytes, report_of(*notice), on.stream);
+  return launched(status, *notice, on);
+}
+
+Status StreamLane::recv(Buffer landing, const OnStream& on) noexcept {
+  const Result<stream_steps::Receive> receive = describe(landing);
+  if (!receive) return receive.status();
+  const Result<Notice*> notice = take_notice(on);
+  if (!notice) return notice.status();
+  return launched(kernels_->receive(ends_, *receive, report_of(*notice), on.stream), *notice, on);
+}
+
+Status StreamLane::recv_start(Buffer landing, port::Stream* stream) noexcept {
+  const Result<stream_steps::Receive> receive = describe(landing);
+  return receive ? kernels_->start(ends_, *receive, stream) : receive.status();
+}
+
+Status StreamLane::recv_finish(const OnStream& on) noexcept {
+  const Result<Notice*> notice = take_notice(on);
+  if (!notice) return notice.status();
+  return launched(kernels_->finish(ends_, report_of(*notice), on.stream), *notice, on);
+}
+
+Result<stream_steps::Receive> StreamLane::describe(Buffer landing) noexcept {
+  const Status status = engine_.resolve_kind(landing.data, landing.bytes, landing.kind);
+  if (status != Status::ok) return status;
+  if (landing.kind != engine_.mutual_kind(peer_)) return Status::wrong_kind;
+  LinkMessage place = endpoint_.link_message(LinkMessage::Kind::stream_base);
+  pump_.mappings().describe(landing, place);
+  if (place.place != LinkMessage::Place::mapped) return Status::limit_reached;
+  const Result<std::uint64_t> base = base_of(place.buffer_id);
+  if (!base) return base.status();
+  return stream_steps::Receive{static_cast<std::byte*>(landing.data), landing.bytes, *base, place.offset};
+}
+
+/// The number of an allocation, told to the other end on first use.
+Result<std::uint64_t> StreamLane::base_of(std::uint64_t buffer_id) noexcept {
+  const auto known = std::find(bases_.begin(), bases_.end(), buffer_id);
+  if (known != bases_.end()) return static_cast<std::uint64_t>(known - bases_.begin());
+  if (bases_.size() == StreamMailbox::kBases) {
+    log::error("channel {} to rank {}: receives on streams land in more than {} allocations: use fewer, larger ones",
+               endpoint_.id().value, peer_.rank.value, StreamMailbox::kBases);
+    return Status::limit_reached;
+  }
+  try {
+    bases_.push_back(buffer_id);
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
+  LinkMessage message = endpoint_.link_message(LinkMessage::Kind::stream_base);
+  message.number = bases_.size() - 1;
+  message.buffer_id = buffer_id;
+  pump_.control(message);
+  return message.number;
+}
+
+void StreamLane::on_base(const LinkMessage& message) noexcept {
+  if (ends_.control == nullptr || message.number >= StreamMailbox::kBases) return;
+  void* base = pump_.mappings().mapped(message.buffer_id, 0);
+  if (base == nullptr) {
+    log::error("channel {}: an allocation of rank {} cannot be mapped: nothing can be sent there on streams",
+               endpoint_.id().value, peer_.rank.value);
+    refuse_peer();
+    abandon(Status::not_supported);
+    return;
+  }
+  std::byte*& told = ends_.control->bases[message.number];
+  told = static_cast<std::byte*>(base);
+  const Status status =
+      engine_.device().streams()->copy(&ends_.own->bases[message.number], &told, sizeof(told), stream_);
+  if (status != Status::ok) abandon(status);
+}
+
+// Who waits for them
+// -------------------------------------------------------------------------------------------------------------------
+
+/// Null: nobody waits.
+Result<StreamLane::Notice*> StreamLane::take_notice(const OnStream& on) noexcept {
+  if (on.op == nullptr) return nullptr;
+  const auto free = std::find_if(notices_.begin(), notices_.end(), [](const Notice& notice) { return !notice.used; });
+  if (free == notices_.end()) return Status::limit_reached;
+  const Result<port::Event*> event = events_.take();
+  if (!event) return event.status();
+  free->event = *event;
+  free->used = true;
+  return &*free;
+}
+
+StreamControl::Report* StreamLane::report_of(const Notice* notice) noexcept {
+  return notice == nullptr ? nullptr : &ends_.control->reports[notice - notices_.data()];
+}
+
+Status StreamLane::launched(Status status, Notice* notice, const OnStream& on) noexcept {
+  if (notice == nullptr) return status;
+  if (status == Status::ok) status = engine_.device().streams()->record(notice->event, on.stream);
+  if (status != Status::ok) {
+    events_.give_back(notice->event);
+    notice->used = false;
+    return status;
+  }
+  notice->own(engine_, *on.op);
+  noticed_.push_back(*notice);
+  engine_.attach(static_cast<Poller&>(*this));
+  return Status::in_progress;
+}
+
+unsigned StreamLane::poll() noexcept {
+  if (!told_) tell_mailbox();
+  unsigned ended = 0;
+  for (Notice* notice = noticed_.front(); notice != nullptr;) {
+    Notice* following = noticed_.next(*notice);
+    Status status = engine_.device().streams()->poll(notice->event);
+    if (status != Status::in_progress) {
+      const StreamControl::Report report = *report_of(notice);
+      if (status == Status::ok) status = static_cast<Status>(report.status);
+      end(*notice, {status, report.bytes});
+      ++ended;
+    }
+    notice = following;
+  }
+  if (idle()) engine_.detach(static_cast<Poller&>(*this));
+  return ended;
+}
+
+void StreamLane::end(Notice& notice, OpResult result) noexcept {
+  noticed_.remove(notice);
+  events_.give_back(notice.event);
+  notice.used = false;
+  engine_.finish(notice, result);
+}
+
+}  // namespace brant

@@ -1,0 +1,361 @@
+// Transfers that streams trigger, on emulated devices: the kernels run on the streams' threads, side by side.
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "brant/core/runtime.h"
+#include "brant/ops/channel.h"
+#include "ops/channel/stream_mailbox.h"
+#include "port/memory.h"
+#include "support/in_process_job.h"
+
+namespace brant {
+namespace {
+
+using test::InProcessJob;
+using test::JobOptions;
+
+constexpr std::size_t kEager = StreamMailbox::kEagerBytes;
+constexpr std::size_t kLarge = 1'000'000;
+
+std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
+  std::vector<std::byte> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>((i * 31 + seed * 17 + (i >> 8)) & 0xff);
+  return data;
+}
+
+JobOptions with_devices() {
+  JobOptions options;
+  options.links = true;
+  options.gpu = GpuChoice::emulated;
+  return options;
+}
+
+/// One end: a rank, its channel, and a stream of its device.
+struct End {
+  End(Runtime& of, Rank peer) : runtime(of), channel(Channel::open(of, peer, ChannelId{7})) {
+    if (of.device().streams() != nullptr) {
+      stream = of.device().streams()->create_stream(port::StreamPriority::normal).value();
+    }
+  }
+  ~End() {
+    channel.close();
+    if (stream != nullptr) runtime.device().streams()->destroy_stream(stream);
+  }
+  Memory device(std::span<const std::byte> bytes) {
+    Memory memory = runtime.allocate(MemoryKind::emulated, std::max<std::size_t>(bytes.size(), 1));
+    if (!bytes.empty()) runtime.copy(memory, bytes);
+    return memory;
+  }
+  Memory device(std::size_t bytes) { return runtime.allocate(MemoryKind::emulated, std::max<std::size_t>(bytes, 1)); }
+  std::vector<std::byte> bytes_of(const Memory& memory, std::size_t bytes) {
+    std::vector<std::byte> host(bytes);
+    if (bytes != 0) runtime.copy(std::span(host), memory.part(0, bytes));
+    return host;
+  }
+  Status send(ConstBuffer source) { return channel.send(source, {.stream = stream}); }
+  Status recv(Buffer landing) { return channel.recv(landing, {.stream = stream}); }
+  Operation observed_send(ConstBuffer source) {
+    return Operation(Moment::source_free,
+                     [&](Op& op) noexcept { return channel.send(source, {.stream = stream, .op = &op}); });
+  }
+  Operation observed_recv(Buffer landing) {
+    return Operation(Moment::delivered,
+                     [&](Op& op) noexcept { return channel.recv(landing, {.stream = stream, .op = &op}); });
+  }
+
+  Runtime& runtime;
+  Channel channel;
+  port::Stream* stream = nullptr;
+};
+
+struct Pair {
+  explicit Pair(const JobOptions& options = with_devices(),
+                std::chrono::nanoseconds patience = std::chrono::seconds(20))
+      : job(options), left(job.rank(0), Rank{1}), right(job.rank(1), Rank{0}) {
+    Operation first = left.channel.prepare_streams(patience);
+    job.run(50);
+    Operation second = right.channel.prepare_streams(patience);
+    prepared = {outcome(first).status, outcome(second).status};
+  }
+  OpResult outcome(const Operation& operation) {
+    // Kernels run beside this thread: rounds are no measure of time.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!operation.done() && std::chrono::steady_clock::now() < deadline) job.run(10);
+    EXPECT_TRUE(operation.done()) << "never completed";
+    return operation.done() ? operation.result() : OpResult{Status::timed_out, 0};
+  }
+
+  InProcessJob job;
+  End left;
+  End right;
+  std::pair<Status, Status> prepared;
+};
+
+TEST(StreamChannel, messages_of_all_sizes_land_without_the_host_whichever_side_comes_first) {
+  Pair pair;
+  ASSERT_EQ(pair.prepared, std::pair(Status::ok, Status::ok));
+  unsigned seed = 0;
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{8}, std::size_t{4097}, kEager, kEager + 1, kLarge}) {
+    for (const bool send_first : {true, false}) {
+      const auto sent = pattern(bytes, ++seed);
+      Memory source = pair.left.device(sent);
+      Memory landing = pair.right.device(bytes);
+      if (send_first) {
+        EXPECT_EQ(pair.left.send(source.part(0, bytes)), Status::ok);
+      }
+      Operation received = pair.right.observed_recv(landing.part(0, bytes));
+      if (!send_first) {
+        pair.job.run(20);
+        EXPECT_FALSE(received.done());
+        EXPECT_EQ(pair.left.send(source.part(0, bytes)), Status::ok);
+      }
+      const OpResult result = pair.outcome(received);
+      EXPECT_TRUE(result.ok());
+      EXPECT_EQ(result.bytes, bytes);
+      EXPECT_EQ(pair.right.bytes_of(landing, bytes), sent) << bytes << (send_first ? " sent first" : " received first");
+    }
+  }
+  EXPECT_EQ(pair.left.channel.counts().sent, 12u);
+}
+
+TEST(StreamChannel, a_transfer_waits_for_the_work_before_it_and_the_work_behind_waits_for_it) {
+  Pair pair;
+  port::Streams& streams = *pair.left.runtime.device().streams();
+  Memory source = pair.left.device(kLarge);
+  Memory landing = pair.right.device(kLarge);
+  Memory copy = pair.right.device(kLarge);
+  for (const unsigned value : {7u, 9u}) {
+    EXPECT_EQ(streams.fill(source.data(), static_cast<std::byte>(value), kLarge, pair.left.stream), Status::ok);
+    EXPECT_EQ(pair.left.send(source), Status::ok);
+    EXPECT_EQ(streams.fill(source.data(), std::byte{0}, kLarge, pair.left.stream), Status::ok);
+    EXPECT_EQ(pair.right.recv(landing), Status::ok);
+    port::Streams& there = *pair.right.runtime.device().streams();
+    EXPECT_EQ(there.copy(copy.data(), landing.data(), kLarge, pair.right.stream), Status::ok);
+    Operation end = pair.right.observed_send(landing.part(0, 8));  // behind the copy
+    EXPECT_TRUE(pair.outcome(end).ok());
+    Memory back = pair.left.device(8);
+    Operation got = pair.left.observed_recv(back);
+    EXPECT_TRUE(pair.outcome(got).ok());
+    EXPECT_EQ(pair.right.bytes_of(copy, kLarge), std::vector<std::byte>(kLarge, static_cast<std::byte>(value)));
+  }
+}
+
+TEST(StreamChannel, two_ends_that_begin_their_receives_exchange_large_messages_on_one_stream_each) {
+  Pair pair;
+  const auto from_left = pattern(kLarge, 1), from_right = pattern(kLarge, 2);
+  Memory sources[] = {pair.left.device(from_left), pair.right.device(from_right)};
+  Memory landings[] = {pair.left.device(kLarge), pair.right.device(kLarge)};
+  End* ends[] = {&pair.left, &pair.right};
+  for (int i = 0; i < 2; ++i) {
+    End& end = *ends[i];
+    EXPECT_EQ(end.channel.recv_start(landings[i], {.stream = end.stream}), Status::ok);
+    EXPECT_EQ(end.send(sources[i]), Status::ok);
+  }
+  for (int i = 0; i < 2; ++i) {
+    End& end = *ends[i];
+    Operation finished(Moment::delivered,
+                       [&](Op& op) noexcept { return end.channel.recv_finish({.stream = end.stream, .op = &op}); });
+    EXPECT_TRUE(pair.outcome(finished).ok());
+    EXPECT_EQ(end.bytes_of(landings[i], kLarge), i == 0 ? from_right : from_left);
+  }
+}
+
+TEST(StreamChannel, small_messages_leave_before_their_receives_as_far_as_there_is_room) {
+  Pair pair;
+  constexpr unsigned count = StreamMailbox::kEagerSlots + 3;
+  std::vector<std::unique_ptr<Operation>> sends;
+  std::vector<Memory> sources;
+  for (unsigned i = 0; i < count; ++i) {
+    sources.push_back(pair.left.device(pattern(kEager, i)));
+    sends.push_back(std::make_unique<Operation>(Moment::source_free, [&](Op& op) noexcept {
+      return pair.left.channel.send(sources.back(), {.stream = pair.left.stream, .op = &op});
+    }));
+  }
+  for (unsigned i = 0; i < StreamMailbox::kEagerSlots; ++i) EXPECT_TRUE(pair.outcome(*sends[i]).ok());
+  pair.job.run(2000);
+  EXPECT_FALSE(sends[StreamMailbox::kEagerSlots]->done()) << "the other end keeps no more than its memory holds";
+  for (unsigned i = 0; i < count; ++i) {
+    Memory landing = pair.right.device(kEager);
+    Operation received = pair.right.observed_recv(landing);
+    EXPECT_TRUE(pair.outcome(received).ok());
+    EXPECT_EQ(pair.right.bytes_of(landing, kEager), pattern(kEager, i));
+  }
+  for (const auto& send : sends) EXPECT_TRUE(pair.outcome(*send).ok());
+}
+
+TEST(StreamChannel, many_messages_keep_their_order_and_none_is_lost) {
+  Pair pair;
+  constexpr unsigned count = 500;
+  const std::size_t each = 12'000;  // some larger than what leaves by itself, some smaller
+  Memory source = pair.left.device(pattern(each * 8, 3));
+  Memory landing = pair.right.device(each * 8);
+  const auto bytes_of_turn = [](unsigned i) { return std::size_t{1} + i * 7919 % 12'000; };
+  for (unsigned i = 0; i < count; ++i) {
+    const std::size_t bytes = bytes_of_turn(i);
+    ASSERT_EQ(pair.right.recv(landing.part(i % 8 * each, bytes)), Status::ok);
+    ASSERT_EQ(pair.left.send(source.part(i % 8 * each, bytes)), Status::ok);
+    pair.job.run(1);
+  }
+  Memory end = pair.right.device(8);
+  Operation last = pair.right.observed_recv(end);
+  EXPECT_EQ(pair.left.send(source.part(0, 8)), Status::ok);
+  EXPECT_TRUE(pair.outcome(last).ok());
+  const auto expected = pattern(each * 8, 3);
+  const auto landed = pair.right.bytes_of(landing, each * 8);
+  for (unsigned i = count - 8; i < count; ++i) {
+    const auto first = static_cast<std::ptrdiff_t>(i % 8 * each);
+    EXPECT_TRUE(std::equal(landed.begin() + first,
+                           landed.begin() + first + static_cast<std::ptrdiff_t>(bytes_of_turn(i)),
+                           expected.begin() + first))
+        << i;
+  }
+}
+
+TEST(StreamChannel, a_captured_exchange_can_be_replayed) {
+  Pair pair;
+  Memory sources[] = {pair.left.device(kLarge), pair.right.device(kLarge)};
+  Memory landings[] = {pair.left.device(kLarge), pair.right.device(kLarge)};
+  End* ends[] = {&pair.left, &pair.right};
+  port::Graph* graphs[2];
+  for (int i = 0; i < 2; ++i) {
+    End& end = *ends[i];
+    port::Streams& streams = *end.runtime.device().streams();
+    ASSERT_EQ(streams.begin_capture(end.stream), Status::ok);
+    EXPECT_EQ(end.channel.recv_start(landings[i], {.stream = end.stream}), Status::ok);
+    EXPECT_EQ(end.send(sources[i]), Status::ok);
+    EXPECT_EQ(end.channel.recv_finish({.stream = end.stream}), Status::ok);
+    EXPECT_EQ(end.send(sources[i].part(0, 100)), Status::ok);
+    EXPECT_EQ(end.recv(landings[i].part(0, 100)), Status::ok);
+    graphs[i] = streams.end_capture(end.stream).value();
+  }
+  for (unsigned round = 0; round < 100; ++round) {
+    for (int i = 0; i < 2; ++i) {
+      const auto sent = pattern(kLarge, round + static_cast<unsigned>(i));
+      if (round % 33 == 0) ends[i]->runtime.copy(sources[i], std::span(sent));
+      ASSERT_EQ(ends[i]->runtime.device().streams()->launch(graphs[i], ends[i]->stream), Status::ok);
+    }
+    pair.job.run(1);  // where the landings lie is told once
+    if (round % 33 != 0) continue;
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_EQ(ends[i]->runtime.device().streams()->synchronize(ends[i]->stream), Status::ok);
+      EXPECT_EQ(ends[i]->bytes_of(landings[i], kLarge), pattern(kLarge, round + 1 - static_cast<unsigned>(i)));
+    }
+  }
+  for (int i = 0; i < 2; ++i) {
+    port::Streams& streams = *ends[i]->runtime.device().streams();
+    EXPECT_EQ(streams.synchronize(ends[i]->stream), Status::ok);
+    streams.destroy_graph(graphs[i]);
+  }
+}
+
+TEST(StreamChannel, pinned_memory_can_be_sent_and_host_memory_is_refused) {
+  Pair pair;
+  Memory pinned = pair.left.runtime.allocate(MemoryKind::pinned, 100);
+  std::memset(pinned.data(), 5, 100);
+  Memory landing = pair.right.device(100);
+  EXPECT_EQ(pair.left.send(pinned), Status::ok);
+  Operation received = pair.right.observed_recv(landing);
+  EXPECT_TRUE(pair.outcome(received).ok());
+  EXPECT_EQ(pair.right.bytes_of(landing, 100), std::vector<std::byte>(100, std::byte{5}));
+  std::vector<std::byte> host(100);
+  EXPECT_EQ(pair.left.send(std::span(host)), Status::wrong_kind);
+  EXPECT_EQ(pair.right.recv(std::span(host)), Status::wrong_kind);
+}
+
+TEST(StreamChannel, a_message_longer_than_its_receive_is_told_and_does_not_disturb_the_next) {
+  for (const std::size_t bytes : {std::size_t{100}, kLarge}) {
+    Pair pair;
+    Memory source = pair.left.device(pattern(bytes, 1));
+    Memory landing = pair.right.device(bytes);
+    EXPECT_EQ(pair.left.send(source), Status::ok);
+    Operation first = pair.right.observed_recv(landing.part(0, bytes - 1));
+    const OpResult result = pair.outcome(first);
+    EXPECT_EQ(result.status, Status::truncated);
+    EXPECT_EQ(result.bytes, bytes);
+    EXPECT_EQ(pair.left.send(source), Status::ok);
+    Operation second = pair.right.observed_recv(landing);
+    EXPECT_TRUE(pair.outcome(second).ok());
+    EXPECT_EQ(pair.right.bytes_of(landing, bytes), pattern(bytes, 1));
+  }
+}
+
+TEST(StreamChannel, a_receive_that_is_finished_without_having_begun_is_an_error_not_a_wait) {
+  Pair pair;
+  Operation finished(Moment::delivered, [&](Op& op) noexcept {
+    return pair.right.channel.recv_finish({.stream = pair.right.stream, .op = &op});
+  });
+  EXPECT_EQ(pair.outcome(finished).status, Status::invalid_argument);
+}
+
+TEST(StreamChannel, a_wait_ends_when_the_other_end_closes_but_what_has_come_can_be_received) {
+  Pair pair;
+  Memory source = pair.left.device(pattern(100, 1));
+  Operation sent = pair.left.observed_send(source);
+  EXPECT_TRUE(pair.outcome(sent).ok());
+  pair.left.channel.close();
+  pair.job.run(100);
+  Memory landing = pair.right.device(100);
+  Operation received = pair.right.observed_recv(landing);
+  EXPECT_TRUE(pair.outcome(received).ok());
+  Operation never = pair.right.observed_recv(landing);
+  EXPECT_EQ(pair.outcome(never).status, Status::canceled);
+  EXPECT_EQ(pair.right.recv(landing), Status::canceled) << "and so from then on";
+}
+
+TEST(StreamChannel, a_wait_ends_when_patience_does) {
+  Pair pair(with_devices(), std::chrono::milliseconds(50));
+  Memory landing = pair.right.device(100);
+  Operation never = pair.right.observed_recv(landing);
+  EXPECT_EQ(pair.outcome(never).status, Status::timed_out);
+  EXPECT_EQ(pair.right.recv(landing), Status::timed_out);
+}
+
+TEST(StreamChannel, closed_ends_can_be_opened_and_prepared_again) {
+  Pair pair;
+  for (unsigned round = 0; round < 3; ++round) {
+    Memory source = pair.left.device(pattern(kLarge, round));
+    Memory landing = pair.right.device(kLarge);
+    Operation received = pair.right.observed_recv(landing);
+    EXPECT_EQ(pair.left.send(source), Status::ok);
+    EXPECT_TRUE(pair.outcome(received).ok());
+    EXPECT_EQ(pair.right.bytes_of(landing, kLarge), pattern(kLarge, round));
+    pair.left.channel.close();
+    pair.right.channel.close();
+    pair.job.run(100);
+    pair.left.channel = Channel::open(pair.left.runtime, Rank{1}, ChannelId{7});
+    pair.right.channel = Channel::open(pair.right.runtime, Rank{0}, ChannelId{7});
+    Operation first = pair.left.channel.prepare_streams();
+    Operation second = pair.right.channel.prepare_streams();
+    EXPECT_TRUE(pair.outcome(first).ok());
+    EXPECT_TRUE(pair.outcome(second).ok());
+  }
+}
+
+TEST(StreamChannel, without_preparation_or_a_common_device_it_says_so) {
+  JobOptions options = with_devices();
+  InProcessJob job(options);
+  End end(job.rank(0), Rank{1});
+  Memory memory = end.device(8);
+  EXPECT_EQ(end.send(memory), Status::invalid_argument);
+  EXPECT_EQ(end.channel.send(memory, {.stream = nullptr}), Status::invalid_argument);
+  options.links = false;
+  EXPECT_EQ(Pair(options).prepared, std::pair(Status::not_supported, Status::not_supported));
+  options.links = true;
+  options.gpu = GpuChoice::none;
+  EXPECT_EQ(Pair(options).prepared, std::pair(Status::not_supported, Status::not_supported));
+}
+
+TEST(StreamChannel, an_end_that_cannot_map_the_other_refuses_both) {
+  JobOptions options = with_devices();
+  options.mapping_fails = true;
+  EXPECT_EQ(Pair(options).prepared, std::pair(Status::not_supported, Status::not_supported));
+}
+
+}  // namespace
+}  // namespace brant
