@@ -33,7 +33,7 @@ GRACE_S = 6
 MIB = 1 << 20
 PERFTEST_SIZES = {8: 10000, 65536: 5000, MIB: 2000, 16 * MIB: 400}
 TARGETS = "8,64K,1M,16M"
-GROUPS = ["info", "doctor", "check", "latency", "bandwidth", "perftest", "jacobi", "chare", "memory", "wire"]
+GROUPS = ["info", "doctor", "check", "latency", "bandwidth", "perftest", "jacobi", "chare", "stream", "memory", "wire"]
 GROUPS += ["channel", "host"]
 HELPERS = {"wire_ucx_test": "wire_peer"}  # what a test starts and looks for beside itself
 
@@ -384,6 +384,18 @@ def bench_steps(check: Check) -> list[Step]:
     return steps
 
 
+def stream_steps(check: Check) -> list[Step]:
+    """Transfers that streams trigger, in captured graphs."""
+    sizes = ["--sizes", TARGETS] if check.quick else ["--max", "16M"]
+    stream = ["--memory", "cuda", "--trigger", "stream"]
+    some = ["--check", "--iterations", "10", "--warmup", "1", "--sizes", "0,1,8,4097,8K,8193,64K,1M,16M"]
+    steps = []
+    for kind in ("latency", "bandwidth"):
+        steps.append(bench(check, f"check {kind} stream", "stream", kind, *stream, *some, gpus=2, timeout_s=50))
+        steps.append(bench(check, f"{kind} cuda stream", "stream", kind, *stream, "--peer", "ucx", *sizes, gpus=2))
+    return steps
+
+
 def host_steps(check: Check) -> list[Step]:
     sizes = ["--sizes", TARGETS] if check.quick else ["--max", "16M"]
     kinds = [(kind, path) for kind in ("latency", "bandwidth") for path in ("auto", "shm", "ucx")]
@@ -459,6 +471,7 @@ def all_steps(check: Check) -> list[Step]:
         *bench_steps(check),
         *jacobi_steps(check),
         *chare_steps(check),
+        *stream_steps(check),
         *test_steps(check),
         *host_steps(check),
     ]  # fmt: skip

@@ -29,6 +29,7 @@ struct BenchArguments {
   std::string peer;
   std::string api = "post";
   std::string model = "channel";
+  std::string trigger = "host";
 };
 
 bench::Options checked_options(const BenchArguments& arguments) {
@@ -41,6 +42,11 @@ bench::Options checked_options(const BenchArguments& arguments) {
   static_cast<void>(path_from_name(arguments.path, options.path));
   options.raw_ucx = arguments.peer == "ucx";
   options.model = arguments.model == "message" ? bench::Model::message : bench::Model::channel;
+  options.trigger = arguments.trigger == "stream" ? bench::Trigger::stream : bench::Trigger::host;
+  if (options.trigger == bench::Trigger::stream && options.model == bench::Model::message) {
+    throw Error(Status::invalid_argument,
+                "--trigger stream: entry methods are invoked by the host; use --model channel");
+  }
   options.coroutines = arguments.api == "await";
   return options;
 }
@@ -84,6 +90,11 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
       ->add_option("--model", arguments->model,
                    "channel: sends and receives; message: entry methods of chares that invoke each other")
       ->check(CLI::IsMember({"channel", "message"}))
+      ->capture_default_str();
+  command
+      ->add_option("--trigger", arguments->trigger,
+                   "host: posts by the CPU; stream: kernels in a captured graph of the device, no CPU between")
+      ->check(CLI::IsMember({"host", "stream"}))
       ->capture_default_str();
   command
       ->add_option("--iterations", options.iterations,

@@ -84,7 +84,10 @@ void ChannelContender::fail(const OpResult& result, bool sends, std::size_t byte
 }
 
 void ChannelContender::check(std::size_t bytes, std::size_t times) {
-  check_transfers(session_, options_, bytes, times);
+  Channel& channel = session_.channel();
+  const CheckedPosts posts{[&](ConstBuffer source, Op& op) noexcept { return channel.post_send(source, op); },
+                           [&](Buffer landing, Op& op) noexcept { return channel.post_recv(landing, op); }};
+  check_transfers(session_, options_, bytes, times, posts);
 }
 
 void ChannelContender::ping_pong(std::size_t bytes, std::span<double> round_trip_us) {

@@ -17,8 +17,9 @@ constexpr std::size_t kReplyBytes = 4;
 /// One side of the pass: memory with room for a window, and the messages by number.
 class Checker {
  public:
-  Checker(Session& session, const Options& options, std::size_t bytes, std::size_t places)
+  Checker(Session& session, const Options& options, std::size_t bytes, std::size_t places, const CheckedPosts& posts)
       : session_(session),
+        posts_(posts),
         kind_(options.memory),
         bytes_(bytes),
         ops_(std::make_unique<Op[]>(places)),
@@ -38,7 +39,6 @@ class Checker {
   }
 
   void transfer(bool sends, std::size_t count, std::size_t bytes) {
-    Channel& channel = session_.channel();
     std::vector<std::byte> image(bytes);
     for (std::size_t i = 0; i < count; ++i) {
       sends ? fill_pattern(image, message(i)) : fill_poison(image, message(i));
@@ -50,7 +50,7 @@ class Checker {
       op.source_free =
           sends ? counter.sink() : Completion{};  // a post that completed at once has left its sink in place
       op.delivered = sends ? Completion{} : counter.sink();
-      counter.track(sends ? channel.post_send(place(i, bytes), op) : channel.post_recv(place(i, bytes), op), op);
+      counter.track(sends ? posts_.send(place(i, bytes), op) : posts_.recv(place(i, bytes), op), op);
     }
     static_cast<void>(session_.runtime().worker().wait_until(
         [&]() noexcept { return counter.pending() == 0 || !counter.result().ok(); }));
@@ -79,6 +79,7 @@ class Checker {
   }
 
   Session& session_;
+  const CheckedPosts& posts_;
   const MemoryKind kind_;
   const std::size_t bytes_;
   std::unique_ptr<Op[]> ops_;
@@ -88,11 +89,12 @@ class Checker {
 
 }  // namespace
 
-void check_transfers(Session& session, const Options& options, std::size_t bytes, std::size_t times) {
+void check_transfers(Session& session, const Options& options, std::size_t bytes, std::size_t times,
+                     const CheckedPosts& posts) {
   const bool latency = options.kind == Kind::latency;
   const std::size_t window =
       latency ? 1 : std::clamp<std::size_t>(kWindowBytesMax / std::max<std::size_t>(bytes, 1), 1, options.window);
-  Checker checker(session, options, bytes, window);
+  Checker checker(session, options, bytes, window, posts);
   for (std::size_t time = 0; time < times; ++time) {
     if (session.leads()) {
       checker.send(window, bytes);

@@ -14,6 +14,7 @@
 #include "cli/bench/row.h"
 #include "cli/bench/session.h"
 #include "cli/bench/statistics.h"
+#include "cli/bench/stream_contender.h"
 #include "cli/bench/table.h"
 
 namespace brant::cli::bench {
@@ -27,7 +28,9 @@ class Benchmark {
         machine_(describe_machine(session_.runtime())),
         rows_(session_.reports() ? options.json : std::string()),
         table_(options.kind, options.raw_ucx) {
-    if (options.model == Model::message) {
+    if (options.trigger == Trigger::stream) {
+      contenders_.push_back(std::make_unique<StreamContender>(session_, options));
+    } else if (options.model == Model::message) {
       contenders_.push_back(std::make_unique<MessageContender>(session_, options));
     } else {
       contenders_.push_back(std::make_unique<ChannelContender>(session_, options));
@@ -48,9 +51,9 @@ class Benchmark {
   void print_title() {
     if (!session_.reports()) return;
     const bool latency = options_.kind == Kind::latency;
-    fmt::print("# brant bench {}: {} ranks, {} memory, path {}, model {}; {}\n", kind_name(options_.kind),
+    fmt::print("# brant bench {}: {} ranks, {} memory, path {}, model {}, trigger {}; {}\n", kind_name(options_.kind),
                session_.ranks(), memory_kind_name(options_.memory), path_name(options_.path),
-               model_name(options_.model),
+               model_name(options_.model), trigger_name(options_.trigger),
                latency ? std::string("one way = round trip / 2")
                        : fmt::format("{} messages a window, then a reply of 4 bytes; GB = 1e9 bytes", options_.window));
     fmt::print("# brant {}, UCX {}, {}{}{}\n", machine_.brant, machine_.ucx.empty() ? "none" : machine_.ucx,
@@ -101,10 +104,12 @@ class Benchmark {
       if (!session_.reports()) continue;
       Row row;
       row.kind = options_.kind;
+      row.peer = contenders_[i]->peer();
       row.model = options_.model;
+      // A rival's messages are triggered by the host in any case.
+      row.trigger = row.peer.empty() ? options_.trigger : Trigger::host;
       row.memory = options_.memory;
       row.path = contenders_[i]->path();
-      row.peer = contenders_[i]->peer();
       row.bytes = bytes;
       row.window = options_.kind == Kind::latency ? 1 : options_.window;
       row.ranks = session_.ranks();

@@ -14,10 +14,14 @@ enum class Kind { latency, bandwidth };
 /// What the messages are: of a channel, or invocations of chares.
 enum class Model { channel, message };
 
+/// Who starts a transfer.
+enum class Trigger { host, stream };
+
 /// What the user asked for.
 struct Options {
   Kind kind = Kind::latency;
   Model model = Model::channel;
+  Trigger trigger = Trigger::host;
   std::vector<std::size_t> sizes;  ///< Bytes, ascending, each once.
   MemoryKind memory = MemoryKind::host;
   Path path = Path::automatic;
@@ -38,6 +42,10 @@ struct Options {
 
 [[nodiscard]] constexpr const char* model_name(Model model) noexcept {
   return model == Model::channel ? "channel" : "message";
+}
+
+[[nodiscard]] constexpr const char* trigger_name(Trigger trigger) noexcept {
+  return trigger == Trigger::host ? "host" : "stream";
 }
 
 /// "8", "64K", "1M", "2G" (binary multiples; "64KiB" too). Throws Error invalid_argument naming the text.

@@ -12,6 +12,7 @@ namespace brant::cli::bench {
 struct Row {
   Kind kind = Kind::latency;
   Model model = Model::channel;
+  Trigger trigger = Trigger::host;
   MemoryKind memory = MemoryKind::host;
   std::string path;
   std::string peer;  ///< Empty for brant.

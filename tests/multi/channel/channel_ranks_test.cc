@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "brant/brant.h"
+#include "port/memory.h"
 
 namespace brant {
 namespace {
@@ -204,6 +205,33 @@ TEST(ChannelRanks, a_message_of_more_than_four_gigabytes) {
   g_runtime->run(exchange());
   g_runtime->copy(Buffer(&last, 8, MemoryKind::host), memory.part(bytes - 8, 8));
   EXPECT_EQ(last, mark);
+}
+
+/// Both exchange on one stream each; without devices that map each other it says so.
+TEST(ChannelRanks, streams_exchange_messages_by_themselves) {
+  Channel channel = pair_channel(9);
+  Operation prepared = channel.prepare_streams();
+  if (prepared.done()) {
+    EXPECT_EQ(prepared.result().status, Status::not_supported);
+    return;
+  }
+  ASSERT_EQ(g_runtime->worker().wait_until([&]() noexcept { return prepared.done(); }), Status::ok);
+  ASSERT_TRUE(prepared.result().ok());
+  const auto self = static_cast<unsigned>(g_runtime->rank().value);
+  port::Streams& streams = *g_runtime->device().streams();
+  port::Stream* stream = streams.create_stream(port::StreamPriority::normal).value();
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{8192}, std::size_t{100'003}, std::size_t{5'000'000}}) {
+    Block source(g_runtime->device_kind(), bytes), landing(g_runtime->device_kind(), bytes);
+    source.fill(self);
+    EXPECT_EQ(channel.recv_start(landing.view(), {.stream = stream}), Status::ok);
+    EXPECT_EQ(channel.send(source.view(), {.stream = stream}), Status::ok);
+    Operation finished(Moment::delivered,
+                       [&](Op& op) noexcept { return channel.recv_finish({.stream = stream, .op = &op}); });
+    EXPECT_EQ(g_runtime->worker().wait_until([&]() noexcept { return finished.done(); }), Status::ok);
+    EXPECT_TRUE(finished.result().ok());
+    EXPECT_TRUE(landing.holds(self ^ 1u, bytes)) << bytes;
+  }
+  streams.destroy_stream(stream);
 }
 
 }  // namespace
