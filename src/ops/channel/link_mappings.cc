@@ -8,6 +8,16 @@
 
 namespace brant {
 
+namespace {
+
+bool overlap(const port::PointerInfo& a, const port::PointerInfo& b) noexcept {
+  const auto* first = static_cast<const std::byte*>(a.base);
+  const auto* second = static_cast<const std::byte*>(b.base);
+  return first < second + b.bytes && second < first + a.bytes;
+}
+
+}  // namespace
+
 LinkMappings::~LinkMappings() {
   for (const auto& [id, base] : imported_) {
     if (base != nullptr) static_cast<void>(engine_.device().close_import(base));
@@ -26,11 +36,18 @@ void LinkMappings::describe(const Buffer& landing, LinkMessage& message) noexcep
 
 bool LinkMappings::export_once(const port::PointerInfo& info) noexcept {
   if (exported_.contains(info.buffer_id)) return true;
+  withdraw_if([&](const port::PointerInfo& known) { return overlap(known, info); });
+  if (exported_.size() >= kMappingsMax) {
+    withdraw_if([&](const port::PointerInfo& known) {
+      const Result<port::PointerInfo> now = engine_.device().query(known.base);
+      return !now || now->buffer_id != known.buffer_id;
+    });
+  }
   if (exported_.size() >= kMappingsMax) return false;
   const Result<port::ExportRecord> record = engine_.device().export_allocation(info.base);
   if (!record) return false;
   try {
-    exported_.insert(info.buffer_id);
+    exported_.emplace(info.buffer_id, info);
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -47,6 +64,30 @@ bool LinkMappings::export_once(const port::PointerInfo& info) noexcept {
         peer_.rank.value, kMappingsMax);
   }
   return told;
+}
+
+/// Tells the peer of exported allocations that are no more.
+template <typename Freed>
+void LinkMappings::withdraw_if(Freed&& freed) noexcept {
+  for (auto known = exported_.begin(); known != exported_.end();) {
+    if (!freed(known->second)) {
+      ++known;
+      continue;
+    }
+    LinkMessage message;
+    message.kind = LinkMessage::Kind::withdrawn;
+    message.buffer_id = known->first;
+    const bool told = peer_.link->post_control(link_service::kChannel, std::as_bytes(std::span(&message, 1)));
+    if (!told) return;  // memory is exhausted: another time
+    known = exported_.erase(known);
+  }
+}
+
+void LinkMappings::on_withdrawn(std::uint64_t buffer_id) noexcept {
+  const auto found = imported_.find(buffer_id);
+  if (found == imported_.end()) return;
+  if (found->second != nullptr) static_cast<void>(engine_.device().close_import(found->second));
+  imported_.erase(found);
 }
 
 void LinkMappings::on_exported(std::span<const std::byte> packed) noexcept {

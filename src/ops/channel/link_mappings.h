@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "core/engine.h"
 #include "ops/channel/link_message.h"
@@ -12,8 +11,9 @@ namespace brant {
 /// Device memory that this process and one peer have mapped of each other: each allocation is exported and mapped once,
 /// and known by the driver's buffer id, so that memory freed and allocated again at the same address is another one.
 ///
-/// Bounded: kMappingsMax allocations in each direction, the others go over the network. Mappings are closed when this
-/// goes; the driver keeps freed memory alive until then.
+/// Bounded: kMappingsMax allocations in each direction, the others go over the network. The driver keeps freed memory
+/// alive while it is mapped, so the mapping is closed as soon as it is known: when its addresses are used again, when
+/// the bound is reached, and at the latest when this goes.
 class LinkMappings {
  public:
   static constexpr std::size_t kMappingsMax = 1024;
@@ -27,15 +27,21 @@ class LinkMappings {
   void describe(const Buffer& landing, LinkMessage& message) noexcept;
   /// The peer told how to map an allocation.
   void on_exported(std::span<const std::byte> record) noexcept;
+  /// The peer has freed an allocation.
+  void on_withdrawn(std::uint64_t buffer_id) noexcept;
   /// This process's address of a landing of the peer, or null if it could not be mapped.
   [[nodiscard]] void* mapped(std::uint64_t buffer_id, std::uint64_t offset) const noexcept;
 
  private:
+  using Exported = std::unordered_map<std::uint64_t, port::PointerInfo>;
+
   bool export_once(const port::PointerInfo& info) noexcept;
+  template <typename Freed>
+  void withdraw_if(Freed&& freed) noexcept;
 
   Engine& engine_;
   Peer& peer_;
-  std::unordered_set<std::uint64_t> exported_;
+  Exported exported_;                                  ///< By buffer id.
   std::unordered_map<std::uint64_t, void*> imported_;  ///< Start of the allocation; null: cannot be mapped.
 };
 

@@ -17,6 +17,7 @@ static_assert(kEagerBytes <= port::kLinkPayloadMax);
 ///     sender                         receiver
 ///     eager [bytes]          ->                        a small message, complete
 ///                            <-      exported [record] how to map an allocation of device memory, once for each
+///                            <-      withdrawn         that allocation was freed
 ///                            <-      landing           a receive is there and takes so many bytes
 ///     ask                    ->                        a large message whose landing is not known yet
 ///     data [bytes] ...       ->                        a piece of a large message that has a landing
@@ -32,6 +33,7 @@ struct LinkMessage {
   enum class Kind : std::uint8_t {
     eager,
     exported,
+    withdrawn,
     landing,
     ask,
     data,
@@ -60,7 +62,7 @@ struct LinkMessage {
   std::uint64_t number = 0;     ///< Of the message in its direction.
   std::uint64_t bytes = 0;      ///< Of the whole message; landing: what fits.
   std::uint64_t offset = 0;     ///< data: of this piece. landing: in its allocation.
-  std::uint64_t buffer_id = 0;  ///< landing, stream_base: of its allocation.
+  std::uint64_t buffer_id = 0;  ///< landing, withdrawn, stream_base: of its allocation.
 };
 static_assert(sizeof(LinkMessage) <= port::kLinkHeaderBytes);
 

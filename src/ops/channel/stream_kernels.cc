@@ -18,7 +18,7 @@ using stream_steps::Decision;
 using stream_steps::Receive;
 
 constexpr unsigned kThreads = 512;
-constexpr std::uint64_t kBytesPerBlock = std::uint64_t{32} << 10;
+constexpr std::uint64_t kBytesPerBlock = kThreads * 16;
 constexpr unsigned kBlocksMax = 32;  // 347 GB/s of NVLink's 363; the others are for the user's kernels
 
 /// The thread of an emulated stream: a block by itself.
@@ -26,6 +26,7 @@ struct HostThread {
   static inline thread_local void* (*engine_address)(void*) noexcept = nullptr;
 
   static unsigned thread() noexcept { return 0; }
+  static unsigned threads() noexcept { return 1; }
   static unsigned blocks() noexcept { return 1; }
   static void join_block() noexcept {}
   static void pause() noexcept { std::this_thread::yield(); }
@@ -36,6 +37,12 @@ struct HostThread {
   }
   static void store_release(std::uint64_t& word, std::uint64_t value) noexcept {
     std::atomic_ref<std::uint64_t>(word).store(value, std::memory_order_release);
+  }
+  static std::uint64_t load_relaxed(const std::uint64_t& word) noexcept {
+    return std::atomic_ref<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_relaxed);
+  }
+  static void store_relaxed(std::uint64_t& word, std::uint64_t value) noexcept {
+    std::atomic_ref<std::uint64_t>(word).store(value, std::memory_order_relaxed);
   }
   static std::uint64_t now_ns() noexcept {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();

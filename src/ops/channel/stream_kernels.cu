@@ -9,6 +9,7 @@ namespace stream_steps = brant::stream_steps;
 /// A thread of a GPU.
 struct GpuThread {
   __device__ static unsigned thread() { return threadIdx.x; }
+  __device__ static unsigned threads() { return blockDim.x; }
   __device__ static unsigned blocks() { return gridDim.x; }
   __device__ static void join_block() { __syncthreads(); }
   __device__ static void pause() {}
@@ -23,6 +24,14 @@ struct GpuThread {
   }
   __device__ static void store_release(std::uint64_t& word, std::uint64_t value) {
     asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(&word), "l"(value) : "memory");
+  }
+  __device__ static std::uint64_t load_relaxed(const std::uint64_t& word) {
+    std::uint64_t value;
+    asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(value) : "l"(&word) : "memory");
+    return value;
+  }
+  __device__ static void store_relaxed(std::uint64_t& word, std::uint64_t value) {
+    asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(&word), "l"(value) : "memory");
   }
   __device__ static std::uint64_t now_ns() {
     std::uint64_t value;

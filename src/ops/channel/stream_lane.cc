@@ -127,6 +127,7 @@ Status StreamLane::send(ConstBuffer source, const OnStream& on) noexcept {
   Status status = engine_.resolve_kind(source.data, source.bytes, source.kind);
   const bool reached = source.kind == engine_.mutual_kind(peer_) || source.kind == MemoryKind::pinned;
   if (status == Status::ok && !reached && source.bytes != 0) status = Status::wrong_kind;
+  if (status == Status::ok && source.bytes > stream_steps::StreamArrival::kBytesMax) status = Status::limit_reached;
   if (status != Status::ok) return status;
   const Result<Notice*> notice = take_notice(on);
   if (!notice) return notice.status();

@@ -15,17 +15,15 @@ struct StreamMailbox {
   static constexpr unsigned kBases = 64;  ///< Allocations of the other end that messages land in.
   static constexpr unsigned kEagerSlots = 16;
   static constexpr std::size_t kEagerBytes = std::size_t{8} << 10;  ///< Messages up to here need no receive to leave.
+  /// Messages up to here go as words of 4 bytes and the turn: each tells by itself that it has arrived, so no fence is
+  /// needed between bytes and word of them, which costs 0.9 us.
+  static constexpr std::size_t kLineBytes = std::size_t{4} << 10;
 
   struct Landing {  ///< Of a receive of the other end.
     std::uint64_t turn;
     std::uint64_t bytes;
     std::uint64_t offset;
     std::uint64_t base;
-  };
-  struct Arrival {  ///< Of a message of the other end.
-    std::uint64_t turn;
-    std::uint64_t bytes;
-    std::uint64_t outcome;  ///< StreamOutcome.
   };
   struct Target {  ///< A receive of this end.
     std::byte* address;
@@ -34,8 +32,8 @@ struct StreamMailbox {
 
   // Written by the other end.
   Landing landings[kSlots];
-  Arrival arrivals[kSlots];
-  std::uint64_t consumed;  ///< The other end is done with messages up to this turn.
+  std::uint64_t arrivals[kSlots];  ///< StreamArrival::word.
+  std::uint64_t consumed;          ///< The other end is done with messages up to this turn.
   // Written by this end alone: its kernels and, of `bases`, its CPU.
   std::uint64_t sent;
   std::uint64_t started;
@@ -46,9 +44,16 @@ struct StreamMailbox {
   std::byte* bases[kBases];  ///< Where this end has mapped allocations of the other; null: not yet.
   // Written by the other end: messages that came before their receive.
   alignas(128) std::byte eager[kEagerSlots][kEagerBytes];
+  std::uint64_t lines[kEagerSlots][kLineBytes / 4];  ///< The low half of a word: bytes; the high half: its turn.
 };
 
-enum class StreamOutcome : std::uint64_t { direct = 1, eager = 2, truncated = 3 };
+/// What became of a message on its way.
+enum class StreamOutcome : std::uint64_t {
+  direct = 1,    ///< It lies in the landing.
+  eager = 2,     ///< It lies in the receiver's `eager`.
+  line = 3,      ///< It comes into the receiver's `lines`.
+  truncated = 4  ///< It is longer than the landing, and was not sent.
+};
 
 /// Pinned memory of one end, through which its kernels and its CPU talk.
 struct StreamControl {

@@ -13,10 +13,29 @@
 /// block: its place, its way to words that others write, and the clock. All threads of a block call a step.
 ///
 /// Order: bytes are written, every block fences and counts itself done, and the last one publishes the turn; whoever
-/// has seen a turn sees the bytes.
+/// has seen a turn sees the bytes. Lines need no order.
 namespace brant::stream_steps {
 
 inline constexpr unsigned kSpinsPerLook = 2048;  ///< The CPU's words lie behind PCIe: a look takes a microsecond.
+
+/// What one end tells the other of a message, in one word, so that it takes one look.
+struct StreamArrival {
+  static constexpr unsigned kTurnBits = 24, kOutcomeBits = 3;
+  static constexpr std::uint64_t kTurnMask =
+      (std::uint64_t{1} << kTurnBits) - 1;  ///< Slots are used again long before.
+  static constexpr std::uint64_t kBytesMax = (std::uint64_t{1} << (64 - kTurnBits - kOutcomeBits)) - 1;  // 137 GB
+
+  BRANT_STEP static std::uint64_t word(std::uint64_t turn, StreamOutcome outcome, std::uint64_t bytes) {
+    return (turn & kTurnMask) | static_cast<std::uint64_t>(outcome) << kTurnBits | bytes << (kTurnBits + kOutcomeBits);
+  }
+  BRANT_STEP static bool is_of(std::uint64_t word, std::uint64_t turn) {
+    return (word & kTurnMask) == (turn & kTurnMask);
+  }
+  BRANT_STEP static StreamOutcome outcome(std::uint64_t word) {
+    return static_cast<StreamOutcome>(word >> kTurnBits & ((1u << kOutcomeBits) - 1));
+  }
+  BRANT_STEP static std::uint64_t bytes(std::uint64_t word) { return word >> (kTurnBits + kOutcomeBits); }
+};
 
 /// What thread 0 has found out, for its block. Lies in the block's shared memory.
 struct Decision {
@@ -30,11 +49,11 @@ struct Decision {
 
 template <typename Machine>
 BRANT_STEP void give_up(StreamMailbox& own, StreamControl& control, Status why) {
-  own.fault = static_cast<std::uint64_t>(why);
+  Machine::store_release(own.fault, static_cast<std::uint64_t>(why));
   Machine::store_release(control.fault, static_cast<std::uint64_t>(why));
 }
 
-/// Waits in bounded time until `look()` holds. Thread 0.
+/// Waits in bounded time until `look()` holds.
 template <typename Machine, typename Look>
 BRANT_STEP bool wait(StreamMailbox& own, StreamControl& control, Look&& look) {
   std::uint64_t begin = 0;
@@ -59,32 +78,77 @@ BRANT_STEP void report(StreamControl::Report* to, const StreamMailbox& own, cons
   to->status = !decision.go ? own.fault : static_cast<std::uint64_t>(late ? Status::truncated : Status::ok);
 }
 
-/// Where the message goes: into the landing of its receive, or, while that is not known, into the other end's memory
-/// for small messages.
+// Lines
+// -------------------------------------------------------------------------------------------------------------------
+
+BRANT_STEP unsigned bytes_of_word(std::uint64_t word, std::uint64_t bytes) {
+  const std::uint64_t left = bytes - word * 4;
+  return left < 4 ? static_cast<unsigned>(left) : 4u;
+}
+
+/// Sends bytes as words that carry their turn. All threads of the block.
+template <typename Machine>
+BRANT_STEP void put_line(std::uint64_t* line, const std::byte* from, std::uint64_t bytes, std::uint64_t turn) {
+  for (std::uint64_t i = Machine::thread(); i * 4 < bytes; i += Machine::threads()) {
+    std::uint64_t word = turn << 32;
+    for (unsigned k = 0; k < bytes_of_word(i, bytes); ++k) {
+      word |= static_cast<std::uint64_t>(from[i * 4 + k]) << (8 * k);
+    }
+    Machine::store_relaxed(line[i], word);
+  }
+}
+
+/// Receives them: each thread waits for its own words.
+template <typename Machine>
+BRANT_STEP void take_line(StreamMailbox& own, StreamControl& control, const std::uint64_t* line, std::byte* to,
+                          std::uint64_t bytes, std::uint64_t turn) {
+  for (std::uint64_t i = Machine::thread(); i * 4 < bytes; i += Machine::threads()) {
+    std::uint64_t word = 0;
+    const bool came = wait<Machine>(own, control, [&] {
+      word = Machine::load_relaxed(line[i]);
+      return word >> 32 == (turn & 0xffffffffu);
+    });
+    if (!came) return;
+    for (unsigned k = 0; k < bytes_of_word(i, bytes); ++k) to[i * 4 + k] = static_cast<std::byte>(word >> (8 * k));
+  }
+}
+
+// Sends
+// -------------------------------------------------------------------------------------------------------------------
+
+/// The landing of the message's receive, if it is known by now.
+template <typename Machine>
+BRANT_STEP bool find_landing(StreamMailbox& own, Decision& decision) {
+  const StreamMailbox::Landing& landing = own.landings[(decision.turn - 1) % StreamMailbox::kSlots];
+  if (Machine::load_acquire(landing.turn) != decision.turn) return false;
+  if (decision.bytes > landing.bytes) {
+    decision.outcome = StreamOutcome::truncated;
+    return true;
+  }
+  std::byte* base = Machine::load_acquire(own.bases[landing.base]);
+  if (base == nullptr) return false;
+  decision.outcome = StreamOutcome::direct;
+  decision.to = Machine::reach(base) + landing.offset;
+  return true;
+}
+
+/// Where the message goes: into the landing of its receive, or into the other end's memory if it is small and the
+/// landing not known. The smallest do not even look for it: that would take longer than the way around.
 template <typename Machine>
 BRANT_STEP void decide_send(StreamMailbox& own, StreamMailbox& peer, StreamControl& control, Decision& decision) {
   const std::uint64_t index = own.sent;
-  const StreamMailbox::Landing& landing = own.landings[index % StreamMailbox::kSlots];
   decision.turn = index + 1;
   decision.to = nullptr;
+  const bool line = decision.bytes <= StreamMailbox::kLineBytes;
+  const bool small = decision.bytes <= StreamMailbox::kEagerBytes && Machine::blocks() == 1;
   decision.go = own.fault == 0 && wait<Machine>(own, control, [&] {
-                  if (Machine::load_acquire(landing.turn) == decision.turn) {
-                    if (decision.bytes > landing.bytes) {
-                      decision.outcome = StreamOutcome::truncated;
-                      return true;
-                    }
-                    std::byte* base = Machine::load_acquire(own.bases[landing.base]);
-                    if (base != nullptr) {
-                      decision.outcome = StreamOutcome::direct;
-                      decision.to = Machine::reach(base) + landing.offset;
-                      return true;
-                    }
+                  if (!line && find_landing<Machine>(own, decision)) return true;
+                  if (small && index - Machine::load_acquire(own.consumed) < StreamMailbox::kEagerSlots) {
+                    decision.outcome = line ? StreamOutcome::line : StreamOutcome::eager;
+                    if (!line) decision.to = peer.eager[index % StreamMailbox::kEagerSlots];
+                    return true;
                   }
-                  const bool small = decision.bytes <= StreamMailbox::kEagerBytes && Machine::blocks() == 1;
-                  if (!small || index - Machine::load_acquire(own.consumed) >= StreamMailbox::kEagerSlots) return false;
-                  decision.outcome = StreamOutcome::eager;
-                  decision.to = peer.eager[index % StreamMailbox::kEagerSlots];
-                  return true;
+                  return line && find_landing<Machine>(own, decision);
                 });
 }
 
@@ -97,19 +161,26 @@ BRANT_STEP void send(StreamMailbox& own, StreamMailbox& peer, StreamControl& con
     decide_send<Machine>(own, peer, control, decision);
   }
   Machine::join_block();
-  if (decision.go && decision.to != nullptr) Machine::copy(decision.to, from, bytes);
+  const std::uint64_t index = decision.turn - 1;
+  std::uint64_t& arrival = peer.arrivals[index % StreamMailbox::kSlots];
+  const std::uint64_t word = StreamArrival::word(decision.turn, decision.outcome, bytes);
+  if (decision.go && decision.outcome == StreamOutcome::line) {
+    if (Machine::thread() == 0) Machine::store_relaxed(arrival, word);  // first: the words behind it are waited for
+    put_line<Machine>(peer.lines[index % StreamMailbox::kEagerSlots], from, bytes, decision.turn);
+  } else if (decision.go && decision.to != nullptr) {
+    Machine::copy(decision.to, from, bytes);
+  }
   Machine::join_block();
-  if (Machine::thread() != 0) return;
-  if (!Machine::last_block_done(own.blocks_done)) return;
+  if (Machine::thread() != 0 || !Machine::last_block_done(own.blocks_done)) return;
   if (decision.go && own.fault == 0) {
-    StreamMailbox::Arrival& arrival = peer.arrivals[(decision.turn - 1) % StreamMailbox::kSlots];
-    arrival.bytes = bytes;
-    arrival.outcome = static_cast<std::uint64_t>(decision.outcome);
-    Machine::store_release(arrival.turn, decision.turn);
+    if (decision.outcome != StreamOutcome::line) Machine::store_release(arrival, word);
     own.sent = decision.turn;
   }
   report<Machine>(to_tell, own, decision);
 }
+
+// Receives
+// -------------------------------------------------------------------------------------------------------------------
 
 /// A receive as its first half tells the sender of it.
 struct Receive {
@@ -119,7 +190,7 @@ struct Receive {
   std::uint64_t offset;
 };
 
-/// Tells the sender where its next message lands. One thread.
+/// Tells the sender where its next message lands, and which are consumed. One thread.
 template <typename Machine>
 BRANT_STEP void start_receive(StreamMailbox& own, StreamMailbox& peer, StreamControl& control, const Receive& receive) {
   if (own.fault != 0) return;
@@ -134,48 +205,56 @@ BRANT_STEP void start_receive(StreamMailbox& own, StreamMailbox& peer, StreamCon
   landing.offset = receive.offset;
   landing.base = receive.base;
   Machine::store_release(landing.turn, index + 1);
+  Machine::store_release(peer.consumed, own.received);  // here and not at the end of a receive, which others wait for
   own.started = index + 1;
 }
 
-/// Waits for the message of the oldest receive that was started. One block.
+/// Waits for word of the message of the oldest receive that was started. Thread 0.
+template <typename Machine>
+BRANT_STEP void await_arrival(StreamMailbox& own, StreamControl& control, Decision& decision) {
+  const std::uint64_t index = own.received;
+  const StreamMailbox::Target target = own.targets[index % StreamMailbox::kSlots];
+  decision.turn = index + 1;
+  decision.to = nullptr;
+  decision.bytes = 0;
+  decision.go = own.fault == 0;
+  if (decision.go && own.started == index) {  // none was started
+    give_up<Machine>(own, control, Status::invalid_argument);
+    decision.go = false;
+  }
+  std::uint64_t word = 0;
+  decision.go = decision.go && wait<Machine>(own, control, [&] {
+                  word = Machine::load_acquire(own.arrivals[index % StreamMailbox::kSlots]);
+                  return word != 0 && StreamArrival::is_of(word, decision.turn);
+                });
+  if (!decision.go) return;
+  decision.bytes = StreamArrival::bytes(word);
+  decision.outcome = StreamArrival::outcome(word);
+  if (decision.outcome == StreamOutcome::direct || decision.outcome == StreamOutcome::truncated) return;
+  if (decision.bytes > target.bytes) {
+    decision.outcome = StreamOutcome::truncated;
+  } else {
+    decision.to = Machine::reach(target.address);
+    decision.from = own.eager[index % StreamMailbox::kEagerSlots];
+  }
+}
+
+/// Ends the oldest receive that was started. One block.
 template <typename Machine>
 BRANT_STEP void finish_receive(StreamMailbox& own, StreamMailbox& peer, StreamControl& control,
                                StreamControl::Report* to_tell, Decision& decision) {
-  const std::uint64_t index = own.received;
-  if (Machine::thread() == 0) {
-    const StreamMailbox::Arrival& arrival = own.arrivals[index % StreamMailbox::kSlots];
-    decision.turn = index + 1;
-    decision.to = nullptr;
-    decision.bytes = 0;
-    decision.go = own.fault == 0;
-    if (decision.go && own.started == index) {  // none was started
-      give_up<Machine>(own, control, Status::invalid_argument);
-      decision.go = false;
-    }
-    decision.go = decision.go &&
-                  wait<Machine>(own, control, [&] { return Machine::load_acquire(arrival.turn) == decision.turn; });
-    if (decision.go) {
-      const StreamMailbox::Target& target = own.targets[index % StreamMailbox::kSlots];
-      decision.bytes = arrival.bytes;
-      decision.outcome = static_cast<StreamOutcome>(arrival.outcome);
-      if (decision.outcome == StreamOutcome::eager) {
-        if (decision.bytes > target.bytes) {
-          decision.outcome = StreamOutcome::truncated;
-        } else {
-          decision.to = Machine::reach(target.address);
-          decision.from = own.eager[index % StreamMailbox::kEagerSlots];
-        }
-      }
-    }
-  }
+  if (Machine::thread() == 0) await_arrival<Machine>(own, control, decision);
   Machine::join_block();
-  if (decision.go && decision.to != nullptr) Machine::copy(decision.to, decision.from, decision.bytes);
+  if (decision.go && decision.outcome == StreamOutcome::line) {
+    const std::uint64_t* line = own.lines[(decision.turn - 1) % StreamMailbox::kEagerSlots];
+    take_line<Machine>(own, control, line, decision.to, decision.bytes, decision.turn);
+  } else if (decision.go && decision.to != nullptr) {
+    Machine::copy(decision.to, decision.from, decision.bytes);
+  }
   Machine::join_block();
   if (Machine::thread() != 0) return;
-  if (decision.go) {
-    own.received = decision.turn;
-    Machine::store_release(peer.consumed, decision.turn);
-  }
+  decision.go = decision.go && own.fault == 0;
+  if (decision.go) own.received = decision.turn;
   report<Machine>(to_tell, own, decision);
 }
 

@@ -177,6 +177,10 @@ void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcep
       table.pump(table.engine_.linked_peer(record.rank)).mappings().on_exported(record.payload);
       return;
     }
+    if (message.kind == LinkMessage::Kind::withdrawn) {
+      table.pump(table.engine_.linked_peer(record.rank)).mappings().on_withdrawn(message.buffer_id);
+      return;
+    }
     ChannelEndpoint& endpoint = table.end_for(message, record.rank);
     if (endpoint.peer().rank.value == record.rank) {
       endpoint.on_link(message, record.payload);

@@ -20,6 +20,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -76,6 +77,12 @@ std::map<std::string, int> g_failures;
 std::map<std::string, std::uint64_t> g_calls;
 std::set<void*> g_streams;
 std::set<void*> g_events;
+struct Copy {
+  DevicePointer destination;
+  DevicePointer source;
+  std::size_t bytes;
+};
+std::map<void*, std::vector<Copy>> g_captures;  // streams that record
 unsigned long long g_last_id = 0;
 Context g_contexts[8];
 thread_local void* t_current = nullptr;
@@ -312,13 +319,6 @@ Result stream_priority_range(int* lowest, int* highest) {
   return kSuccess;
 }
 
-// Graphs are not faked: nothing here captures.
-Result stream_begin_capture(void*, int) { return kInvalidValue; }
-Result stream_end_capture(void*, void**) { return kInvalidValue; }
-Result graph_instantiate(void**, void*, unsigned long long) { return kInvalidValue; }
-Result graph_launch(void*, void*) { return kInvalidValue; }
-Result graph_destroy(void*) { return kInvalidValue; }
-
 Result stream_create(void** stream, unsigned flags, int priority) {
   if (const Result result = enter("cuStreamCreateWithPriority"); result != kSuccess) return result;
   if (flags != 1) return kInvalidValue;  // CU_STREAM_NON_BLOCKING is what the interface promises
@@ -352,7 +352,44 @@ Result stream_write_value64(void* stream, DevicePointer address, std::uint64_t v
 }
 Result memcpy_async(DevicePointer destination, DevicePointer source, std::size_t bytes, void* stream) {
   if (const Result result = on_stream("cuMemcpyAsync", stream); result != kSuccess) return result;
+  {
+    const std::lock_guard lock(g_mutex);
+    if (const auto found = g_captures.find(stream); found != g_captures.end()) {
+      found->second.push_back({destination, source, bytes});
+      return kSuccess;
+    }
+  }
   std::memmove(reinterpret_cast<void*>(destination), reinterpret_cast<const void*>(source), bytes);
+  return kSuccess;
+}
+// Graphs hold copies alone. The recorded one and the one made ready are the same object.
+Result stream_begin_capture(void* stream, int) {
+  if (const Result result = on_stream("cuStreamBeginCapture", stream); result != kSuccess) return result;
+  const std::lock_guard lock(g_mutex);
+  return g_captures.try_emplace(stream).second ? kSuccess : kInvalidValue;
+}
+Result stream_end_capture(void* stream, void** graph) {
+  if (const Result result = on_stream("cuStreamEndCapture", stream); result != kSuccess) return result;
+  const std::lock_guard lock(g_mutex);
+  const auto found = g_captures.find(stream);
+  if (found == g_captures.end()) return kInvalidValue;
+  *graph = new std::vector<Copy>(std::move(found->second));
+  g_captures.erase(found);
+  return kSuccess;
+}
+Result graph_instantiate(void** ready, void* graph, unsigned long long) {
+  *ready = new std::vector<Copy>(*static_cast<std::vector<Copy>*>(graph));
+  return enter("cuGraphInstantiateWithFlags");
+}
+Result graph_launch(void* graph, void* stream) {
+  for (const Copy& copy : *static_cast<std::vector<Copy>*>(graph)) {
+    const Result result = memcpy_async(copy.destination, copy.source, copy.bytes, stream);
+    if (result != kSuccess) return result;
+  }
+  return on_stream("cuGraphLaunch", stream);
+}
+Result graph_destroy(void* graph) {
+  delete static_cast<std::vector<Copy>*>(graph);
   return kSuccess;
 }
 Result memset_d8_async(DevicePointer destination, unsigned char value, std::size_t bytes, void* stream) {

@@ -8,6 +8,7 @@
 
 #include "brant/core/sinks.h"
 #include "brant/ops/channel.h"
+#include "core/engine.h"
 #include "ops/channel/link_message.h"
 #include "support/in_process_job.h"
 
@@ -401,6 +402,25 @@ TEST(MappedChannel, a_long_message_is_truncated_and_both_ends_know_it) {
   Operation send = pair.left.send(source);
   EXPECT_EQ(pair.outcome(receive).status, Status::truncated);
   EXPECT_EQ(pair.outcome(send).status, Status::truncated);
+}
+
+TEST(MappedChannel, memory_that_is_freed_and_allocated_again_stays_on_the_copy_engine) {
+  MappedPair pair;
+  const auto sent = pattern(5000, 3);
+  Memory source = pair.filled(0, sent);
+  constexpr int kRounds = 1100;  // more than can be mapped at a time
+  for (int round = 0; round < kRounds; ++round) {
+    Memory landing = pair.job.rank(1).allocate(MemoryKind::emulated, 5000);
+    Operation receive = pair.right.recv(landing);
+    Operation send = pair.left.send(source);
+    ASSERT_TRUE(pair.outcome(receive).ok());
+    ASSERT_TRUE(pair.outcome(send).ok());
+    if (round % 100 == 0) {
+      ASSERT_EQ(pair.contents(1, landing), sent);
+    }
+  }
+  const auto& counters = pair.job.rank(0).worker().engine().counters();
+  EXPECT_EQ(counters.sends[static_cast<std::size_t>(Path::copy_engine)], static_cast<std::uint64_t>(kRounds));
 }
 
 TEST(MappedChannel, a_cancelled_receive_gives_its_turn_to_the_next) {
