@@ -83,16 +83,14 @@ void start_on_host(const port::HostLaunch& launch) noexcept {
 void finish_on_host(const port::HostLaunch& launch) noexcept {
   const HostEnds ends(launch);
   Decision decision;
-  stream_steps::finish_receive<HostThread>(ends.own, ends.peer, ends.control, launch.pointer<StreamControl::Report>(3),
-                                           decision);
+  stream_steps::finish_receive<HostThread>(ends.own, ends.control, launch.pointer<StreamControl::Report>(3), decision);
 }
 
 void receive_on_host(const port::HostLaunch& launch) noexcept {
   const HostEnds ends(launch);
   stream_steps::start_receive<HostThread>(ends.own, ends.peer, ends.control, launch.value<Receive>(3));
   Decision decision;
-  stream_steps::finish_receive<HostThread>(ends.own, ends.peer, ends.control, launch.pointer<StreamControl::Report>(4),
-                                           decision);
+  stream_steps::finish_receive<HostThread>(ends.own, ends.control, launch.pointer<StreamControl::Report>(4), decision);
 }
 
 template <typename... Args>

@@ -79,10 +79,10 @@ extern "C" __global__ void brant_stream_start(StreamMailbox* own, StreamMailbox*
   stream_steps::start_receive<GpuThread>(*own, *peer, *control, receive);
 }
 
-extern "C" __global__ void brant_stream_finish(StreamMailbox* own, StreamMailbox* peer, StreamControl* control,
+extern "C" __global__ void brant_stream_finish(StreamMailbox* own, StreamMailbox*, StreamControl* control,
                                                StreamControl::Report* report) {
   __shared__ stream_steps::Decision decision;
-  stream_steps::finish_receive<GpuThread>(*own, *peer, *control, report, decision);
+  stream_steps::finish_receive<GpuThread>(*own, *control, report, decision);
 }
 
 /// Both halves.
@@ -91,5 +91,5 @@ extern "C" __global__ void brant_stream_receive(StreamMailbox* own, StreamMailbo
   __shared__ stream_steps::Decision decision;
   if (threadIdx.x == 0) stream_steps::start_receive<GpuThread>(*own, *peer, *control, receive);
   __syncthreads();
-  stream_steps::finish_receive<GpuThread>(*own, *peer, *control, report, decision);
+  stream_steps::finish_receive<GpuThread>(*own, *control, report, decision);
 }

@@ -241,8 +241,8 @@ BRANT_STEP void await_arrival(StreamMailbox& own, StreamControl& control, Decisi
 
 /// Ends the oldest receive that was started. One block.
 template <typename Machine>
-BRANT_STEP void finish_receive(StreamMailbox& own, StreamMailbox& peer, StreamControl& control,
-                               StreamControl::Report* to_tell, Decision& decision) {
+BRANT_STEP void finish_receive(StreamMailbox& own, StreamControl& control, StreamControl::Report* to_tell,
+                               Decision& decision) {
   if (Machine::thread() == 0) await_arrival<Machine>(own, control, decision);
   Machine::join_block();
   if (decision.go && decision.outcome == StreamOutcome::line) {
