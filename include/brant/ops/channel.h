@@ -112,8 +112,9 @@ class Channel {
   /// A message of at most 8 KiB leaves without its receive (16 such are kept by the other end); a larger send waits for
   /// the receive to begin, and holds its stream meanwhile. So where two ends send to each other, both begin their
   /// receives before they send: recv_start, send, recv_finish. Sources: device or pinned memory; landings: device
-  /// memory, in at most 64 allocations; the first receive into an allocation takes progress at both ends, later ones
-  /// none.
+  /// memory, in at most 64 allocations. The first receive into an allocation takes progress at both ends, later ones
+  /// none: allocate and use landings once before kernels of the other end wait, since closing a mapping of memory that
+  /// was freed, which a new one at its addresses takes, waits for all kernels of the device.
   ///
   /// Returns ok when queued without `op`, in_progress with. Errors: wrong_kind, limit_reached (64 receives begun, 64
   /// pending `op`s; try again after progress), invalid_argument (not prepared), and once a wait was given up its

@@ -14,6 +14,21 @@ namespace {
 constexpr std::size_t kWindowBytesMax = std::size_t{64} << 20;  // every message of a window needs a place of its own
 constexpr std::size_t kReplyBytes = 4;
 
+/// Messages of a window that are looked at.
+std::size_t places_for(const Options& options, std::size_t bytes) noexcept {
+  if (options.kind == Kind::latency) return 1;
+  return std::clamp<std::size_t>(kWindowBytesMax / std::max<std::size_t>(bytes, 1), 1, options.window);
+}
+
+/// What the largest window of all sizes takes: memory that is freed between sizes would have to be mapped anew.
+std::size_t scratch_bytes(const Options& options) noexcept {
+  std::size_t most = 1;
+  for (const std::size_t bytes : options.sizes) {
+    most = std::max(most, std::max(bytes, kReplyBytes) * places_for(options, bytes));
+  }
+  return most;
+}
+
 /// One side of the pass: memory with room for a window, and the messages by number.
 class Checker {
  public:
@@ -23,8 +38,7 @@ class Checker {
         kind_(options.memory),
         bytes_(bytes),
         ops_(std::make_unique<Op[]>(places)),
-        memory_(session.runtime().allocate(options.memory,
-                                           std::max<std::size_t>(std::max(bytes, kReplyBytes) * places, 1))) {}
+        memory_(session.scratch(scratch_bytes(options))) {}
 
   /// Both sides count the same messages in the same order.
   void send(std::size_t count, std::size_t bytes) { transfer(true, count, bytes); }
@@ -83,7 +97,7 @@ class Checker {
   const MemoryKind kind_;
   const std::size_t bytes_;
   std::unique_ptr<Op[]> ops_;
-  Memory memory_;
+  const Memory& memory_;
   std::uint64_t first_ = 0;
 };
 
@@ -92,8 +106,7 @@ class Checker {
 void check_transfers(Session& session, const Options& options, std::size_t bytes, std::size_t times,
                      const CheckedPosts& posts) {
   const bool latency = options.kind == Kind::latency;
-  const std::size_t window =
-      latency ? 1 : std::clamp<std::size_t>(kWindowBytesMax / std::max<std::size_t>(bytes, 1), 1, options.window);
+  const std::size_t window = places_for(options, bytes);
   Checker checker(session, options, bytes, window, posts);
   for (std::size_t time = 0; time < times; ++time) {
     if (session.leads()) {

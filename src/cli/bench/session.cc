@@ -87,6 +87,11 @@ Session::Session(const Options& options) : runtime_(runtime_options(options)) {
   runtime_.copy(landing_, ConstBuffer(zeros.data(), largest, MemoryKind::host));
 }
 
+const Memory& Session::scratch(std::size_t bytes) {
+  if (scratch_.bytes() < bytes) scratch_ = runtime_.allocate(source_.kind(), bytes);
+  return scratch_;
+}
+
 port::UcxBaseline& Session::open_rival() {
   rival_ = port::open_ucx_baseline();
   partner_->send_block(rival_->address());

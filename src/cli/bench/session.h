@@ -28,6 +28,8 @@ class Session {
   [[nodiscard]] bool reports() const noexcept { return runtime_.rank().value == 0; }
   [[nodiscard]] Buffer source(std::size_t bytes) const { return source_.part(0, bytes); }
   [[nodiscard]] Buffer landing(std::size_t bytes) const { return landing_.part(0, bytes); }
+  /// Memory of the same kind for passes that are not timed, of at least `bytes`; allocated once if `bytes` stays.
+  const Memory& scratch(std::size_t bytes);
   [[nodiscard]] Link& partner() noexcept { return *partner_; }
 
   /// Opens the rival and connects it to the partner's. Collective.
@@ -44,6 +46,7 @@ class Session {
   bool leads_ = false;
   Memory source_;
   Memory landing_;
+  Memory scratch_;
   std::deque<Link> star_;  ///< At rank 0 one to each other rank in order, elsewhere one to rank 0.
   std::optional<Link> partner_;
   Channel channel_;
