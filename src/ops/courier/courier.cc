@@ -33,7 +33,7 @@ std::uint32_t order_bytes(std::size_t bytes) noexcept {
 
 CourierOptions sane(CourierOptions options) noexcept {
   options.blocks = std::clamp(options.blocks, 1u, courier::kGroupsMax);
-  options.warps = std::clamp(options.warps, 1u, 31u);
+  options.warps = std::clamp(options.warps, 1u, courier::kWarpsMax);
   options.bytes_max = std::min(options.bytes_max, courier::kOrderBytesMax);
   options.look_idle = std::clamp(options.look_idle, 1u, courier::kOrdersPerLook);
   options.look_busy = std::clamp(options.look_busy, 1u, courier::kOrdersPerLook);

@@ -9,7 +9,7 @@ using namespace brant::courier;
 }  // namespace
 
 /// Warp 0 of block 0 is the dispatcher; warps 1 and on of every block are a group.
-extern "C" __global__ void __launch_bounds__(1024) brant_courier(const Launch launch) {
+extern "C" __global__ void __launch_bounds__(kThreadsMax) brant_courier(const Launch launch) {
   __shared__ BlockDesk block;
   __shared__ GroupDesk group;
   const unsigned warp = threadIdx.x / 32;

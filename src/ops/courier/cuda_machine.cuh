@@ -99,35 +99,47 @@ class CudaMachine {
   static constexpr std::uint32_t kPiece = 32 * 16 * kAtOnce;
 
   __device__ __forceinline__ void copy(std::uint64_t to, std::uint64_t from, std::uint32_t bytes) {
+    const std::uint32_t done = (to | from) % 16 == 0 ? copy_as<uint4, kAtOnce>(lane_, to, from, bytes) : 0;
+    if (done < bytes) copy_slowly(lane_, to + done, from + done, bytes - done);
+  }
+
+  /// What does not go in 16 bytes. Apart, so that the loop above keeps its registers.
+  static __device__ __noinline__ void copy_slowly(unsigned lane, std::uint64_t to, std::uint64_t from,
+                                                  std::uint32_t bytes) {
     const std::uint64_t both = to | from;
     std::uint32_t done = 0;
-    if (both % 16 == 0) {
-      done = copy_as<uint4>(to, from, bytes);
-    } else if (both % 8 == 0) {
-      done = copy_as<std::uint64_t>(to, from, bytes);
+    if (both % 8 == 0) {
+      done = copy_as<std::uint64_t, 4>(lane, to, from, bytes);
     } else if (both % 4 == 0) {
-      done = copy_as<std::uint32_t>(to, from, bytes);
+      done = copy_as<std::uint32_t, 4>(lane, to, from, bytes);
     }
-    if (done < bytes) copy_as<std::uint8_t>(to + done, from + done, bytes - done);
+    if (done < bytes) copy_as<std::uint8_t, 4>(lane, to + done, from + done, bytes - done);
   }
 
   /// Past the first cache (`cg`): it is not kept coherent, and a resident kernel reads one address again and again.
   /// All loads of a round go out before the first store waits for one.
-  template <typename T>
-  __device__ __forceinline__ std::uint32_t copy_as(std::uint64_t to, std::uint64_t from, std::uint32_t bytes) {
+  template <typename T, unsigned kRound>
+  static __device__ __forceinline__ std::uint32_t copy_as(unsigned lane, std::uint64_t to, std::uint64_t from,
+                                                          std::uint32_t bytes) {
     T* const target = reinterpret_cast<T*>(to);
     const T* const source = reinterpret_cast<const T*>(from);
     const std::uint32_t count = bytes / sizeof(T);
-    for (std::uint32_t first = lane_; first < count; first += 32 * kAtOnce) {
-      T values[kAtOnce];
+    std::uint32_t first = lane;
+    for (; first + 32 * (kRound - 1) < count; first += 32 * kRound) {
+      T values[kRound];
 #pragma unroll
-      for (unsigned i = 0; i < kAtOnce; ++i) {
-        if (first + i * 32 < count) values[i] = __ldcg(source + first + i * 32);
-      }
+      for (unsigned i = 0; i < kRound; ++i) values[i] = __ldcg(source + first + i * 32);
 #pragma unroll
-      for (unsigned i = 0; i < kAtOnce; ++i) {
-        if (first + i * 32 < count) target[first + i * 32] = values[i];
-      }
+      for (unsigned i = 0; i < kRound; ++i) target[first + i * 32] = values[i];
+    }
+    T values[kRound];
+#pragma unroll
+    for (unsigned i = 0; i < kRound; ++i) {
+      if (first + i * 32 < count) values[i] = __ldcg(source + first + i * 32);
+    }
+#pragma unroll
+    for (unsigned i = 0; i < kRound; ++i) {
+      if (first + i * 32 < count) target[first + i * 32] = values[i];
     }
     return count * static_cast<std::uint32_t>(sizeof(T));
   }

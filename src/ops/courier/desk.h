@@ -16,6 +16,9 @@ using PartRing = TaggedRing<6, 64>;
 inline constexpr unsigned kOrdersPerLook = 16;
 inline constexpr unsigned kPartsPerLook = 10;
 inline constexpr unsigned kGroupsMax = 32;  ///< A lane each.
+/// Of a block. More would halve the registers that each may use, and the copying loop would spill its own.
+inline constexpr unsigned kWarpsMax = 16;
+inline constexpr unsigned kThreadsMax = 32 * (kWarpsMax + 1);
 
 inline constexpr std::uint64_t kBytesMask = (std::uint64_t{1} << 24) - 1;
 /// Flags are aligned to 8 bytes, which leaves their low bits for what kind of order it is.
