@@ -1,0 +1,30 @@
+#include "ops/courier/courier_options.h"
+
+#include <cstdint>
+
+#include "base/env.h"
+#include "base/log.h"
+
+namespace brant {
+namespace {
+
+double number(const char* name, double fallback, std::int64_t least, std::int64_t most) noexcept {
+  if (env(name).empty()) return fallback;
+  const auto value = env_int(name);
+  if (value && *value >= least && *value <= most) return static_cast<double>(*value);
+  log::warn("{}={} is ignored: it takes a whole number from {} to {}", name, env(name), least, most);
+  return fallback;
+}
+
+}  // namespace
+
+CourierOptions CourierOptions::from_environment() noexcept {
+  CourierOptions options;
+  options.enabled = env_bool("BRANT_COURIER", options.enabled);
+  options.blocks = static_cast<unsigned>(number("BRANT_COURIER_BLOCKS", options.blocks, 1, 32));
+  options.idle_us = number("BRANT_COURIER_IDLE_US", options.idle_us, 1, 1'000'000);
+  options.lease_us = number("BRANT_COURIER_LEASE_US", options.lease_us, 1, 1'000'000);
+  return options;
+}
+
+}  // namespace brant

@@ -1,0 +1,152 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ops/courier/desk.h"
+
+namespace brant::courier {
+
+/// How the courier's code does things on a GPU. Every thread of a warp runs it; `each`, `leading` and `any` give a lane
+/// an item of its own, everything else is the same in all lanes.
+class CudaMachine {
+ public:
+  struct Pair {
+    std::uint64_t first;
+    std::uint64_t second;
+  };
+
+  /// `group_threads` and `warp_in_group` say nothing to the dispatcher.
+  __device__ CudaMachine(unsigned warp_in_group, unsigned group_warps)
+      : lane_(threadIdx.x % 32), warp_(warp_in_group), warps_(group_warps) {}
+
+  __device__ __forceinline__ void store(std::uint64_t* to, std::uint64_t value) {
+    asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+  }
+  __device__ __forceinline__ std::uint64_t load(const std::uint64_t* from) {
+    std::uint64_t value;
+    asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
+    return value;
+  }
+  __device__ __forceinline__ Pair load_pair(const std::uint64_t* from) {
+    Pair pair;
+    asm volatile("ld.acquire.sys.v2.u64 {%0, %1}, [%2];" : "=l"(pair.first), "=l"(pair.second) : "l"(from) : "memory");
+    return pair;
+  }
+  __device__ __forceinline__ std::uint64_t add(std::uint64_t* to, std::uint64_t value) {
+    std::uint64_t before;
+    asm volatile("atom.relaxed.gpu.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(to), "l"(value) : "memory");
+    return before;
+  }
+  __device__ __forceinline__ void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+  __device__ __forceinline__ void fence_device() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
+  template <typename Each>
+  __device__ __forceinline__ void each(unsigned count, Each&& item) {
+    for (unsigned i = lane_; i < count; i += 32) item(i);
+  }
+  template <typename Test>
+  __device__ __forceinline__ unsigned leading(unsigned count, Test&& test) {
+    const bool good = lane_ < count && test(lane_);
+    const unsigned bad = ~__ballot_sync(~0u, good);
+    return bad == 0 ? 32 : static_cast<unsigned>(__ffs(static_cast<int>(bad))) - 1;
+  }
+  template <typename Test>
+  __device__ __forceinline__ bool any(unsigned count, Test&& test) {
+    const bool found = lane_ < count && test(lane_);
+    return __any_sync(~0u, found) != 0;
+  }
+  __device__ __forceinline__ void sync_warp() { __syncwarp(); }
+  __device__ __forceinline__ std::uint64_t uniform(std::uint64_t value) { return __shfl_sync(~0u, value, 0); }
+
+  __device__ __forceinline__ bool leads() const { return warp_ == 0; }
+  __device__ __forceinline__ void group_sync() { asm volatile("bar.sync 1, %0;" ::"r"(warps_ * 32) : "memory"); }
+
+  __device__ __forceinline__ std::uint64_t now_ns() {
+    std::uint64_t now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return uniform(now);
+  }
+  __device__ __forceinline__ void pause() { __nanosleep(20); }
+
+  __device__ __forceinline__ std::uint64_t* word_at(std::uint64_t address) {
+    return reinterpret_cast<std::uint64_t*>(address);
+  }
+  __device__ __forceinline__ bool faulted() const { return false; }
+
+  __device__ __forceinline__ void copy_by_warp(std::uint64_t to, std::uint64_t from, std::uint32_t bytes) {
+    copy(to, from, bytes);
+    __syncwarp();
+  }
+
+  /// Pieces of one pass of a warp each, dealt out in turn.
+  __device__ __forceinline__ void copy_by_group(const PartRing::Entry* parts, unsigned count) {
+    unsigned turn = warp_;
+    for (unsigned i = 0; i < count; ++i) {
+      const std::uint64_t to = parts[i].words[OrderWords::to];
+      const std::uint64_t from = parts[i].words[OrderWords::from];
+      const std::uint32_t bytes = bytes_of(parts[i]);
+      const unsigned pieces = (bytes + kPiece - 1) / kPiece;
+      for (; turn < pieces; turn += warps_) {
+        const std::uint32_t begin = turn * kPiece;
+        copy(to + begin, from + begin, bytes - begin < kPiece ? bytes - begin : kPiece);
+      }
+      turn -= pieces;
+    }
+  }
+
+ private:
+  static constexpr unsigned kAtOnce = 8;  ///< Loads a lane has under way.
+  static constexpr std::uint32_t kPiece = 32 * 16 * kAtOnce;
+
+  __device__ __forceinline__ void copy(std::uint64_t to, std::uint64_t from, std::uint32_t bytes) {
+    const std::uint32_t done = (to | from) % 16 == 0 ? copy_as<uint4, kAtOnce>(lane_, to, from, bytes) : 0;
+    if (done < bytes) copy_slowly(lane_, to + done, from + done, bytes - done);
+  }
+
+  /// What does not go in 16 bytes. Apart, so that the loop above keeps its registers.
+  static __device__ __noinline__ void copy_slowly(unsigned lane, std::uint64_t to, std::uint64_t from,
+                                                  std::uint32_t bytes) {
+    const std::uint64_t both = to | from;
+    std::uint32_t done = 0;
+    if (both % 8 == 0) {
+      done = copy_as<std::uint64_t, 4>(lane, to, from, bytes);
+    } else if (both % 4 == 0) {
+      done = copy_as<std::uint32_t, 4>(lane, to, from, bytes);
+    }
+    if (done < bytes) copy_as<std::uint8_t, 4>(lane, to + done, from + done, bytes - done);
+  }
+
+  /// Past the first cache (`cg`): it is not kept coherent, and a resident kernel reads one address again and again.
+  /// All loads of a round go out before the first store waits for one.
+  template <typename T, unsigned kRound>
+  static __device__ __forceinline__ std::uint32_t copy_as(unsigned lane, std::uint64_t to, std::uint64_t from,
+                                                          std::uint32_t bytes) {
+    T* const target = reinterpret_cast<T*>(to);
+    const T* const source = reinterpret_cast<const T*>(from);
+    const std::uint32_t count = bytes / sizeof(T);
+    std::uint32_t first = lane;
+    for (; first + 32 * (kRound - 1) < count; first += 32 * kRound) {
+      T values[kRound];
+#pragma unroll
+      for (unsigned i = 0; i < kRound; ++i) values[i] = __ldcg(source + first + i * 32);
+#pragma unroll
+      for (unsigned i = 0; i < kRound; ++i) target[first + i * 32] = values[i];
+    }
+    T values[kRound];
+#pragma unroll
+    for (unsigned i = 0; i < kRound; ++i) {
+      if (first + i * 32 < count) values[i] = __ldcg(source + first + i * 32);
+    }
+#pragma unroll
+    for (unsigned i = 0; i < kRound; ++i) {
+      if (first + i * 32 < count) target[first + i * 32] = values[i];
+    }
+    return count * static_cast<std::uint32_t>(sizeof(T));
+  }
+
+  const unsigned lane_;
+  const unsigned warp_;
+  const unsigned warps_;
+};
+
+}  // namespace brant::courier

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+
+#include "ops/courier/desk.h"
+
+namespace brant::courier {
+
+/// How the courier's code does things on a CPU: a warp is one thread that does the items of all lanes in turn, a group
+/// is one warp. Stores release and loads acquire, which is all that the fences are for; the thread sanitizer does not
+/// know fences, and watches this instead. (That the fences stand where they must is the model checker's part.)
+class ThreadMachine {
+ public:
+  struct Pair {
+    std::uint64_t first;
+    std::uint64_t second;
+  };
+  /// Null for what the device does not reach.
+  using Reach = void* (*)(void* device_pointer) noexcept;
+
+  /// `fault` becomes 1 when an order names memory out of reach.
+  ThreadMachine(Reach reach, std::uint64_t* fault) noexcept : reach_(reach), fault_(fault) {}
+
+  void store(std::uint64_t* to, std::uint64_t value) noexcept {
+    std::atomic_ref(*to).store(value, std::memory_order_release);
+  }
+  std::uint64_t load(const std::uint64_t* from) const noexcept {
+    return std::atomic_ref(*const_cast<std::uint64_t*>(from)).load(std::memory_order_acquire);
+  }
+  Pair load_pair(const std::uint64_t* from) const noexcept { return {load(from), load(from + 1)}; }
+  std::uint64_t add(std::uint64_t* to, std::uint64_t value) noexcept {
+    return std::atomic_ref(*to).fetch_add(value, std::memory_order_acq_rel);
+  }
+  void fence_system() noexcept {}
+  void fence_device() noexcept {}
+
+  template <typename Each>
+  void each(unsigned count, Each&& item) {
+    for (unsigned i = 0; i < count; ++i) item(i);
+  }
+  template <typename Test>
+  unsigned leading(unsigned count, Test&& test) {
+    unsigned i = 0;
+    while (i < count && test(i)) ++i;
+    return i;
+  }
+  template <typename Test>
+  bool any(unsigned count, Test&& test) {
+    bool found = false;
+    for (unsigned i = 0; i < count; ++i) found = test(i) || found;
+    return found;
+  }
+  void sync_warp() noexcept {}
+  std::uint64_t uniform(std::uint64_t value) const noexcept { return value; }
+  [[nodiscard]] bool leads() const noexcept { return true; }
+  void group_sync() noexcept {}
+
+  [[nodiscard]] std::uint64_t now_ns() const noexcept {
+    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
+                                      std::chrono::nanoseconds(1));
+  }
+  void pause() noexcept { std::this_thread::yield(); }
+
+  [[nodiscard]] std::uint64_t* word_at(std::uint64_t address) noexcept {
+    return static_cast<std::uint64_t*>(reached(address));
+  }
+  [[nodiscard]] bool faulted() const noexcept { return load(fault_) != 0; }
+
+  void copy_by_warp(std::uint64_t to, std::uint64_t from, std::uint32_t bytes) noexcept {
+    if (bytes == 0) return;
+    void* target = reached(to);
+    const void* source = reached(from);
+    if (target != nullptr && source != nullptr) std::memmove(target, source, bytes);
+  }
+  void copy_by_group(const PartRing::Entry* parts, unsigned count) noexcept {
+    for (unsigned i = 0; i < count; ++i) {
+      copy_by_warp(parts[i].words[OrderWords::to], parts[i].words[OrderWords::from], bytes_of(parts[i]));
+    }
+  }
+
+ private:
+  void* reached(std::uint64_t address) noexcept {
+    void* place = reach_(reinterpret_cast<void*>(address));
+    if (place == nullptr) store(fault_, 1);
+    return place;
+  }
+
+  const Reach reach_;
+  std::uint64_t* const fault_;
+};
+
+}  // namespace brant::courier

@@ -1,0 +1,108 @@
+#pragma once
+
+#include "ops/courier/desk.h"
+#include "ops/courier/signal.h"
+
+namespace brant::courier {
+
+/// Warps that copy together: they take what stands in their ring, up to ten parts at a time, copy all of it, and pay
+/// one fence for all of it. The first warp leads; the others sleep at a barrier in between.
+template <typename Machine>
+class WorkerGroup {
+ public:
+  BRANT_COURIER_CODE WorkerGroup(Machine& machine, const Launch& launch, GroupDesk& desk)
+      : machine_(machine), launch_(launch), desk_(desk) {}
+
+  /// The group beside the dispatcher, whose desk is ready.
+  BRANT_COURIER_CODE void run_beside(BlockDesk& block) {
+    parts_ = &block.parts;
+    finished_ = &block.finished;
+    next_ = PartRing::kFirst;
+    work();
+  }
+
+  /// A group of another block. Rings are given out in the order of arrival, so that the groups that run are the first
+  /// ones. One that comes when the dispatcher has left finds that in its ring.
+  BRANT_COURIER_CODE void run_apart() {
+    if (machine_.leads()) {
+      DeviceDesk& device = *launch_.device;
+      std::uint64_t arrival = 0;
+      machine_.each(1, [&](unsigned) { arrival = machine_.add(&device.groups_started, 1); });
+      const auto group = static_cast<unsigned>(machine_.uniform(arrival) - launch_.groups_before) + 1;
+      parts_ = &device.parts[group];
+      finished_ = &device.finished[group][0];
+      next_ = machine_.uniform(machine_.load(&device.begin[launch_.number % 2][group]));
+      if (next_ == 0) next_ = PartRing::kFirst;
+    }
+    work();
+  }
+
+ private:
+  BRANT_COURIER_CODE void work() {
+    bool last = false;
+    while (!last) {
+      if (machine_.leads()) take();
+      machine_.group_sync();
+      const unsigned count = desk_.count;
+      last = desk_.last != 0;
+      machine_.copy_by_group(desk_.parts, count);
+      machine_.group_sync();
+      if (machine_.leads()) finish(count);
+    }
+  }
+
+  BRANT_COURIER_CODE void take() {
+    unsigned count = 0;
+    while ((count = take_entries(machine_, *parts_, next_, kPartsPerLook, desk_.parts)) == 0) machine_.pause();
+    next_ += count;
+    const bool last = is_stop(desk_.parts[count - 1]);  // nothing comes behind it
+    machine_.sync_warp();
+    machine_.each(1, [&](unsigned) {
+      desk_.count = count - (last ? 1 : 0);
+      desk_.last = last ? 1 : 0;
+    });
+  }
+
+  /// One fence for the whole batch; a second one only for orders that other groups worked on too, which the last of
+  /// them reports.
+  BRANT_COURIER_CODE void finish(unsigned count) {
+    if (count > 0) {
+      machine_.fence_system();
+      const bool shared = machine_.any(count, [&](unsigned i) { return report(i); });
+      if (shared) {
+        machine_.fence_system();
+        machine_.each(count, [&](unsigned i) {
+          const auto& part = desk_.parts[i];
+          if (desk_.whole[i]) signal(machine_, *launch_.host, part, part.words[OrderWords::number]);
+        });
+      }
+    }
+    machine_.each(1, [&](unsigned) { machine_.store(finished_, next_); });
+    machine_.sync_warp();
+  }
+
+  /// True where a shared order is now complete and has still to be signalled.
+  BRANT_COURIER_CODE bool report(unsigned i) {
+    const auto& part = desk_.parts[i];
+    const std::uint64_t number = part.words[OrderWords::number];
+    desk_.whole[i] = false;
+    if (part.words[OrderWords::parts] == 1) {
+      signal(machine_, *launch_.host, part, number);
+      return false;
+    }
+    std::uint64_t* arrived = &launch_.device->arrived[number % OrderRing::kSlots];
+    if (machine_.add(arrived, 1) + 1 != part.words[OrderWords::parts]) return false;
+    machine_.store(arrived, 0);
+    desk_.whole[i] = true;
+    return true;
+  }
+
+  Machine& machine_;
+  const Launch& launch_;
+  GroupDesk& desk_;
+  PartRing* parts_ = nullptr;  ///< The leader's, like the next two.
+  std::uint64_t* finished_ = nullptr;
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace brant::courier
