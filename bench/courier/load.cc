@@ -43,7 +43,7 @@ Load::Load(port::Device& device, MemoryKind kind) : device_(device) {
   stream_kernel_ =
       need(device.kernels()->load({image, "brant_bench_stream", &nothing_on_host, kStreamArguments}), "a kernel");
   hold_kernel_ = need(device.kernels()->load({image, "brant_bench_hold", &hold_on_host, kHoldArguments}), "a kernel");
-  stream_ = need(device.streams()->create_stream(), "a stream");
+  stream_ = need(device.streams()->create_stream(port::StreamPriority::normal), "a stream");
   begin_ = need(device.streams()->create_event(true), "an event");
   end_ = need(device.streams()->create_event(true), "an event");
   const std::size_t bytes = kind == MemoryKind::emulated ? 4096 : kBytes;

@@ -57,7 +57,7 @@ Buffers::Buffers(Pair& pair, port::Device& device, MemoryKind kind) : pair_(pair
   };
   source = take(device.allocate(kind, kBytes));
   landing = take(device.allocate(kind, kBytes));
-  const auto stream = device.streams()->create_stream();
+  const auto stream = device.streams()->create_stream(port::StreamPriority::normal);
   need(stream.status(), "a stream");
   stream_ = *stream;
   std::vector<std::byte> image(kBytes);
@@ -165,7 +165,8 @@ Samples stream_of(Pair& pair, Courier& courier, Buffers& buffers, std::size_t by
   }
   pair.meet();
   for (std::size_t slot = 0; slot < slots; ++slot) {
-    if (value_of(pair.shared().flags[1][slot % Shared::kFlags]) != 1) throw Error(Status::internal, "a flag is missing");
+    if (value_of(pair.shared().flags[1][slot % Shared::kFlags]) != 1)
+      throw Error(Status::internal, "a flag is missing");
   }
   if (bytes == step) buffers.check(slots * step);
   pair.meet();

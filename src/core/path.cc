@@ -5,7 +5,8 @@
 namespace brant {
 namespace {
 
-constexpr std::array<std::string_view, kPathCount> kNames = {"auto", "ucx", "shm", "staged", "copy_engine", "kernel"};
+constexpr std::array<std::string_view, kPathCount> kNames = {"auto",        "ucx",     "shm",   "staged",
+                                                             "copy_engine", "courier", "kernel"};
 
 }  // namespace
 

@@ -17,12 +17,15 @@ PathChoice forced_choice(const PathQuery& query) noexcept {
         return refuse(Path::shm, "the two ends share no memory (other host, or the link could not be opened)");
       return {Path::shm, Status::ok, "forced"};
     case Path::copy_engine:
-      if (host_accessible(query.kind)) return refuse(Path::copy_engine, "only device memory is mapped by the peer");
+    case Path::courier:
+      if (host_accessible(query.kind)) return refuse(query.forced, "only device memory is mapped by the peer");
       if (!query.peer_maps)
-        return refuse(Path::copy_engine,
+        return refuse(query.forced,
                       "the two ends cannot map each other's device memory (other host, other pid "
                       "namespace, or not the same kind of device)");
-      return {Path::copy_engine, Status::ok, "forced"};
+      if (query.forced == Path::courier && query.courier_bytes == 0)
+        return refuse(Path::courier, "this device has no courier (BRANT_COURIER=0, or its kernel could not be loaded)");
+      return {query.forced, Status::ok, "forced"};
     case Path::kernel: return refuse(Path::kernel, "only transfers that a stream triggers take it");
     case Path::automatic: break;
   }
@@ -38,6 +41,10 @@ PathChoice choose_path(const PathQuery& query) noexcept {
     return {Path::shm, Status::ok, "host memory within one host, of a size where two copies by the CPUs are faster"};
   }
   if (shm_possible && !query.wire_takes_kind) return {Path::shm, Status::ok, "host memory within one host"};
+  if (query.peer_maps && !host_accessible(query.kind) && query.bytes <= query.courier_bytes) {
+    return {Path::courier, Status::ok,
+            "a kernel of the sender's device writes into the mapped memory of the receiver's"};
+  }
   if (query.peer_maps && !host_accessible(query.kind)) {
     return {Path::copy_engine, Status::ok, "the sender's device writes into the mapped memory of the receiver's"};
   }

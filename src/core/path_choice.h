@@ -15,9 +15,10 @@ struct PathQuery {
   MemoryKind kind = MemoryKind::host;  ///< Of this end's buffer, resolved.
   std::size_t bytes = 0;
   Locality locality = Locality::same_host;
-  bool wire_takes_kind = true;  ///< The network moves this kind directly.
-  bool shm_open = false;        ///< Both ends have agreed on a shared-memory link.
-  bool peer_maps = false;       ///< Each end can map the other's device memory (and they have a link).
+  bool wire_takes_kind = true;    ///< The network moves this kind directly.
+  bool shm_open = false;          ///< Both ends have agreed on a shared-memory link.
+  bool peer_maps = false;         ///< Each end can map the other's device memory (and they have a link).
+  std::size_t courier_bytes = 0;  ///< The sender's device has a courier for messages up to here.
   Path forced = Path::automatic;
 };
 

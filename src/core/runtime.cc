@@ -47,7 +47,7 @@ RuntimeOptions RuntimeOptions::from_environment() {
   const std::string_view path = env("BRANT_PATH");
   if (!path.empty() && !path_from_name(path, options.path)) {
     throw Error(Status::invalid_argument,
-                fmt::format("BRANT_PATH={}: use auto, ucx, shm, staged or copy_engine", path));
+                fmt::format("BRANT_PATH={}: use auto, ucx, shm, staged, copy_engine or courier", path));
   }
   options.share_gpu = env_bool("BRANT_SHARE_GPU", false);
   options.sleep = env_bool("BRANT_SLEEP", true);

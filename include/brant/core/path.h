@@ -15,12 +15,13 @@ enum class Path : std::uint8_t {
   shm = 2,        ///< Copied by the CPUs through memory that both processes of one host map.
   staged = 3,  ///< Device to pinned host memory, host send, host to device: what a program does without GPU-awareness.
   copy_engine = 4,  ///< The sender's device copies into the receiver's device memory, which it has mapped.
-  kernel = 5,       ///< The same by a kernel on the user's stream, which agrees with the receiver's by itself.
+  courier = 5,      ///< The same by a kernel that stays on the sender's device while there is work.
+  kernel = 6,       ///< The same by a kernel on the user's stream, which agrees with the receiver's by itself.
 };
 
-inline constexpr int kPathCount = 6;
+inline constexpr int kPathCount = 7;
 
-/// "auto", "ucx", "shm", "staged", "copy_engine", "kernel".
+/// "auto", "ucx", "shm", "staged", "copy_engine", "courier", "kernel".
 std::string_view path_name(Path path) noexcept;
 bool path_from_name(std::string_view name, Path& path) noexcept;
 

@@ -54,6 +54,7 @@ void require_path(const Options& options, Runtime& runtime) {
   query.kind = options.memory;
   query.wire_takes_kind = runtime.worker().engine().wire().capabilities().takes(options.memory);
   query.shm_open = query.peer_maps = true;
+  query.courier_bytes = 1;
   query.forced = options.path;
   const PathChoice choice = choose_path(query);
   if (choice.status == Status::ok) return;

@@ -132,7 +132,7 @@ Report make_report() {
   if (!report.cuda.devices.empty()) offered |= bit(MemoryKind::cuda) | bit(MemoryKind::cuda_managed);
   report.kinds = kind_names(offered);
   const bool shares_memory = port::open_peer_links(1) != nullptr;
-  for (const Path path : {Path::ucx, Path::shm, Path::copy_engine, Path::staged}) {
+  for (const Path path : {Path::ucx, Path::shm, Path::copy_engine, Path::courier, Path::staged}) {
     report.paths.push_back(describe_path(path, offered, wire_kinds, report.ucx_reason.empty(), shares_memory));
   }
   return report;

@@ -187,7 +187,7 @@ Status DataLanes::copy(DataPart& part) noexcept {
     part_ended(*static_cast<DataPart::Copy&>(step).part, status);
   };
   if (!host_accessible(from.kind) && !host_accessible(part.landing.kind)) {
-    table_.device_copier().start(part.landing.data, from.data, from.bytes, part.copy);
+    table_.device_copier().start(part.landing.data, from.data, from.bytes, part.copy, Path::copy_engine);
     return Status::in_progress;
   }
   const Status status =

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/env.h"
 #include "base/log.h"
 #include "ops/channel/copy_orders.h"
 
@@ -20,6 +21,13 @@ constexpr unsigned kBlocksMax = 16;  // of one order: with many orders the devic
 
 constexpr std::array<std::size_t, 1> kArgumentBytes{sizeof(CopyOrders)};
 
+/// The emulated device's would take a CPU from the program: there only on demand.
+CourierOptions courier_options(port::Device& device) noexcept {
+  CourierOptions options = CourierOptions::from_environment();
+  if (!device.capabilities().offers(MemoryKind::cuda)) options.enabled = env_bool("BRANT_COURIER", false);
+  return options;
+}
+
 void copy_orders_on_host(const port::HostLaunch& launch) noexcept {
   const auto orders = launch.value<CopyOrders>(0);
   for (unsigned i = 0; i < launch.shape.grid[1]; ++i) {
@@ -35,7 +43,8 @@ DeviceCopier::DeviceCopier(Engine& engine) noexcept
     : engine_(engine),
       events_(engine.device()),
       lanes_{CopyLane(engine.device(), events_), CopyLane(engine.device(), events_), CopyLane(engine.device(), events_),
-             CopyLane(engine.device(), events_)} {
+             CopyLane(engine.device(), events_)},
+      courier_(engine.device(), courier_options(engine.device())) {
   // Loaded here and not at the first copy: loading waits for running kernels.
   port::Kernels* kernels = engine.device().kernels();
   if (kernels == nullptr) return;
@@ -49,12 +58,56 @@ DeviceCopier::DeviceCopier(Engine& engine) noexcept
   }
 }
 
-void DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCopy& copy) noexcept {
+Path DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted) noexcept {
   copy.to = to;
   copy.from = from;
   copy.bytes = bytes;
-  asked_.push_back(copy);
   engine_.attach(static_cast<Poller&>(*this));
+  if (wanted == Path::courier && give_to_courier(copy)) return Path::courier;
+  asked_.push_back(copy);
+  return Path::copy_engine;
+}
+
+bool DeviceCopier::give_to_courier(StageCopy& copy) noexcept {
+  if (!courier_.takes(copy.bytes)) return false;
+  static_cast<void>(courier_.poll());  // it may have left
+  if (!courier_.resident()) {
+    const TimePoint now = Clock::now();
+    call_courier_ = now - std::exchange(last_small_, now) < kBurst;
+    return false;
+  }
+  if (courier_.post({copy.to, copy.from, static_cast<std::uint32_t>(copy.bytes), 1, nullptr}) != Status::ok)
+    return false;
+  carried_.push_back(copy);
+  return true;
+}
+
+unsigned DeviceCopier::poll_courier() noexcept {
+  if (carried_.empty() && courier_.settled()) return 0;
+  static_cast<void>(courier_.poll());
+  unsigned ended = 0;
+  const Status status = courier_.usable() ? Status::ok : Status::device_failed;
+  while (!carried_.empty() && (status != Status::ok || carried_ended_ < courier_.done())) {
+    ++carried_ended_;
+    StageCopy* copy = carried_.pop_front();
+    copy->done(*copy, status);
+    ++ended;
+  }
+  if (courier_.resident()) unclaimed_since_ = {};
+  if (!carried_.empty() && !courier_.resident()) take_back();
+  return ended;
+}
+
+void DeviceCopier::take_back() noexcept {
+  const TimePoint now = Clock::now();
+  if (unclaimed_since_ == TimePoint{}) unclaimed_since_ = now;
+  if (now - unclaimed_since_ < kCourierPatience) return;
+  unclaimed_since_ = {};
+  CourierOrder order;
+  while (!carried_.empty() && carried_ended_ == courier_.done() && courier_.take_back(order)) {
+    ++carried_ended_;
+    asked_.push_back(*carried_.pop_front());
+  }
 }
 
 void DeviceCopier::issue() noexcept {
@@ -114,13 +167,16 @@ void DeviceCopier::close(CopyLane& lane, StageCopies& batch, Status issued) noex
 }
 
 bool DeviceCopier::idle() const noexcept {
-  return asked_.empty() && std::all_of(lanes_.begin(), lanes_.end(), [](const CopyLane& lane) { return lane.empty(); });
+  return asked_.empty() && carried_.empty() && courier_.settled() &&
+         std::all_of(lanes_.begin(), lanes_.end(), [](const CopyLane& lane) { return lane.empty(); });
 }
 
 unsigned DeviceCopier::poll() noexcept {
   unsigned ended = 0;
   for (CopyLane& lane : lanes_) ended += lane.poll();
+  ended += poll_courier();
   issue();
+  if (std::exchange(call_courier_, false)) courier_.start();  // behind the copy that called for it
   if (idle()) engine_.detach(static_cast<Poller&>(*this));
   return ended;
 }

@@ -4,12 +4,16 @@
 
 #include "core/engine.h"
 #include "ops/channel/copy_lane.h"
+#include "ops/courier/courier.h"
 
 namespace brant {
 
-/// Copies between device memory of this process and what it has mapped of its peers. What was asked for since the last
-/// progress goes together: a single copy and large ones by the copy engine, several small ones by one kernel, since
-/// every call of the driver costs some microseconds. Copies may overtake one another.
+/// Copies between device memory of this process and what it has mapped of its peers. Copies may overtake one another.
+///
+/// Small ones go to the courier while it is there; it is called once such copies follow each other closely, and leaves
+/// by itself. The others wait for the next progress, and what was asked for until then goes together: a single copy and
+/// large ones by the copy engine, several small ones by one kernel, since every call of the driver costs some
+/// microseconds.
 class DeviceCopier final : private Poller {
  public:
   explicit DeviceCopier(Engine& engine) noexcept;
@@ -17,13 +21,24 @@ class DeviceCopier final : private Poller {
   DeviceCopier(const DeviceCopier&) = delete;
   DeviceCopier& operator=(const DeviceCopier&) = delete;
 
-  /// Begins in the next progress; `copy.done` runs from a later one, with the outcome. Never waits.
-  void start(void* to, const void* from, std::size_t bytes, StageCopy& copy) noexcept;
+  /// `copy.done` runs from a later progress, with the outcome. Never waits. Returns the path: `courier` if that was
+  /// wanted and it is there.
+  Path start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted) noexcept;
+  /// Largest copy that the courier takes; 0 without one.
+  [[nodiscard]] std::size_t courier_bytes() const noexcept { return courier_.bytes_max(); }
 
  private:
   static constexpr unsigned kLanes = 4;  ///< Streams, which the copy engines work on side by side.
 
+  /// Orders that no courier has taken for so long go another way: a kernel of the user may fill the device.
+  static constexpr auto kCourierPatience = std::chrono::microseconds(100);
+  /// It is called when small copies follow each other within this time.
+  static constexpr auto kBurst = std::chrono::microseconds(500);
+
   unsigned poll() noexcept override;
+  bool give_to_courier(StageCopy& copy) noexcept;
+  unsigned poll_courier() noexcept;
+  void take_back() noexcept;
   void issue() noexcept;
   void issue_alone(StageCopy& copy) noexcept;
   void issue_together(StageCopies& batch) noexcept;
@@ -38,6 +53,12 @@ class DeviceCopier final : private Poller {
   std::array<CopyLane, kLanes> lanes_;
   unsigned next_lane_ = 0;
   StageCopies asked_;
+  Courier courier_;
+  StageCopies carried_;  ///< By the courier, oldest first.
+  std::uint64_t carried_ended_ = 0;
+  TimePoint last_small_{};
+  TimePoint unclaimed_since_{};  ///< Orders wait for a courier that is not there; else zero.
+  bool call_courier_ = false;
 };
 
 }  // namespace brant

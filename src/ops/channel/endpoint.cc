@@ -38,6 +38,7 @@ Status ChannelEndpoint::choose(MemoryKind kind, std::size_t bytes, Path& path) n
                                       : Locality::other_host;
   query.shm_open = linked_;
   query.peer_maps = linked_ && kind == mutual_kind_;
+  if (query.peer_maps) query.courier_bytes = table_.device_copier().courier_bytes();
   query.wire_takes_kind = engine().wire().capabilities().takes(kind);
   query.forced = forced_;
   const PathChoice choice = choose_path(query);

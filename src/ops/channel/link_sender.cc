@@ -78,10 +78,11 @@ Status LinkSender::start_to_host(Transfer& transfer, const Landing& landing) noe
 }
 
 Status LinkSender::start_copy(Transfer& transfer, void* target) noexcept {
-  endpoint_.rerouted(transfer, Path::copy_engine);
   transfer.link.stage = LinkStage::copying;
   const ConstBuffer& bytes = transfer.link.bytes;
-  endpoint_.table().device_copier().start(target, bytes.data, static_cast<std::size_t>(bytes.bytes), transfer.copy);
+  const Path path = endpoint_.table().device_copier().start(target, bytes.data, static_cast<std::size_t>(bytes.bytes),
+                                                            transfer.copy, transfer.path);
+  if (path != transfer.path) endpoint_.rerouted(transfer, path);
   return Status::in_progress;
 }
 

@@ -63,7 +63,7 @@ Status Courier::open() noexcept {
   const Result<port::Kernel*> kernel =
       kernels->load({image, "brant_courier", &courier::courier_on_host, kArgumentBytes});
   if (!kernel) return kernel.status();
-  const Result<port::Stream*> stream = streams->create_stream();
+  const Result<port::Stream*> stream = streams->create_stream(port::StreamPriority::high);
   if (!stream) return stream.status();
   stream_ = *stream;
   const Result<void*> host = device_.allocate(MemoryKind::pinned, sizeof(courier::HostDesk));

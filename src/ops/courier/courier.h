@@ -41,6 +41,11 @@ class Courier {
   /// A kernel runs and takes orders, as far as the CPU knows by now.
   [[nodiscard]] bool resident() const noexcept { return book_ && book_->courier() == Book::Courier::resident; }
 
+  /// Largest copy that is its business; 0 if there is none.
+  [[nodiscard]] std::size_t bytes_max() const noexcept { return usable() ? options_.bytes_max : 0; }
+  /// It is not about to start: without orders under way it need not be polled.
+  [[nodiscard]] bool settled() const noexcept { return !usable() || book_->courier() != Book::Courier::starting; }
+
   /// limit_reached: it is away or 256 orders are under way; start or poll it, or copy otherwise. invalid_argument: an
   /// order larger than `bytes_max`, a null or misaligned address. not_supported: it is off. device_failed: the kernel
   /// died; nothing that was under way will be reported. Four stores of 8 bytes; no driver call.

@@ -16,9 +16,9 @@ struct Case {
 };
 
 TEST(PathChoice, table) {
-  const auto query = [](MemoryKind kind, bool wire, bool shm, Path forced, std::size_t bytes = 4096,
-                        bool maps = false) {
-    return PathQuery{kind, bytes, Locality::same_host, wire, shm, maps, forced};
+  const auto query = [](MemoryKind kind, bool wire, bool shm, Path forced, std::size_t bytes = 4096, bool maps = false,
+                        std::size_t courier = 0) {
+    return PathQuery{kind, bytes, Locality::same_host, wire, shm, maps, courier, forced};
   };
   const std::vector<Case> cases = {
       {"host over the network", query(MemoryKind::host, true, false, Path::automatic), Path::ucx, Status::ok},
@@ -44,6 +44,20 @@ TEST(PathChoice, table) {
        Status::not_supported},
       {"copy engine for host memory", query(MemoryKind::host, true, true, Path::copy_engine, 4096, true),
        Path::copy_engine, Status::not_supported},
+      {"small and mapped, with a courier", query(MemoryKind::cuda, true, true, Path::automatic, 4096, true, 4096),
+       Path::courier, Status::ok},
+      {"larger than the courier takes", query(MemoryKind::cuda, true, true, Path::automatic, 4097, true, 4096),
+       Path::copy_engine, Status::ok},
+      {"copy engine on demand beside a courier", query(MemoryKind::cuda, true, true, Path::copy_engine, 8, true, 4096),
+       Path::copy_engine, Status::ok},
+      {"courier on demand", query(MemoryKind::cuda, true, true, Path::courier, 1 << 20, true, 4096), Path::courier,
+       Status::ok},
+      {"courier on demand without one", query(MemoryKind::cuda, true, true, Path::courier, 8, true), Path::courier,
+       Status::not_supported},
+      {"courier for host memory", query(MemoryKind::host, true, true, Path::courier, 8, true, 4096), Path::courier,
+       Status::not_supported},
+      {"kernel without a stream", query(MemoryKind::cuda, true, true, Path::kernel, 8, true, 4096), Path::kernel,
+       Status::not_supported},
       {"ucx on demand although mapped", query(MemoryKind::cuda, true, true, Path::ucx, 4096, true), Path::ucx,
        Status::ok},
       {"emulated", query(MemoryKind::emulated, false, false, Path::automatic), Path::staged, Status::ok},

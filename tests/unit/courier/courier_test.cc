@@ -34,7 +34,7 @@ class CourierTest : public testing::Test {
 
   void SetUp() override {
     device_ = port::memory::open_emulated_device();
-    stream_ = device_->streams()->create_stream().value();
+    stream_ = device_->streams()->create_stream(port::StreamPriority::normal).value();
     from_ = allocate(MemoryKind::emulated);
     to_ = allocate(MemoryKind::emulated);
     flags_ = reinterpret_cast<std::uint64_t*>(allocate(MemoryKind::pinned));
