@@ -16,7 +16,8 @@ struct Shared {
 
   alignas(128) std::atomic<unsigned> arrived[2];
   alignas(128) port::ExportRecord exports[2];
-  alignas(4096) std::uint64_t flags[2][kFlags];  ///< flags[rank] is polled by `rank` and written by the other's courier.
+  alignas(
+      4096) std::uint64_t flags[2][kFlags];  ///< flags[rank] is polled by `rank` and written by the other's courier.
 };
 
 /// Two processes, each with a GPU of its own and no context on any other. Made by fork before the driver wakes up.

@@ -31,9 +31,7 @@ std::string cpu_name() {
   return "";
 }
 
-Json us_of(const Samples& us) {
-  return {{"min", rounded(us.min)}, {"p50", rounded(us.p50)}, {"p99", rounded(us.p99)}};
-}
+Json us_of(const Samples& us) { return {{"min", rounded(us.min)}, {"p50", rounded(us.p50)}, {"p99", rounded(us.p99)}}; }
 
 Json row_of(const std::string& bench, const std::string& memory, std::size_t bytes, std::size_t window,
             const Samples& us) {

@@ -31,7 +31,7 @@ std::uint64_t value_of(const std::uint64_t& flag) {
 
 void wait_for(Courier& courier, const std::uint64_t& flag, std::uint64_t value) {
   for (unsigned spins = 0; value_of(flag) != value; ++spins) {
-    if (spins % 64 == 63) courier.poll();
+    if (spins % 256 == 255) courier.poll();
     relax();
   }
 }
@@ -165,7 +165,8 @@ Samples stream_of(Pair& pair, Courier& courier, Buffers& buffers, std::size_t by
   }
   pair.meet();
   for (std::size_t slot = 0; slot < slots; ++slot) {
-    if (value_of(pair.shared().flags[1][slot % Shared::kFlags]) != 1) throw Error(Status::internal, "a flag is missing");
+    if (value_of(pair.shared().flags[1][slot % Shared::kFlags]) != 1)
+      throw Error(Status::internal, "a flag is missing");
   }
   if (bytes == step) buffers.check(slots * step);
   pair.meet();
