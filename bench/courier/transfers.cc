@@ -31,7 +31,7 @@ std::uint64_t value_of(const std::uint64_t& flag) {
 
 void wait_for(Courier& courier, const std::uint64_t& flag, std::uint64_t value) {
   for (unsigned spins = 0; value_of(flag) != value; ++spins) {
-    if (spins % 64 == 63) courier.poll();
+    if (spins % 256 == 255) courier.poll();
     relax();
   }
 }

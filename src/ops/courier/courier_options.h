@@ -9,7 +9,7 @@ struct CourierOptions {
   bool enabled = true;
   /// Most blocks, so most SMs, it holds while it is resident. With 1 it is one dispatcher and one group of copying
   /// warps; more of them carry windows of 8 KB and up.
-  unsigned blocks = 8;
+  unsigned blocks = 4;
   unsigned warps = 16;  ///< Copying warps of a block, 1 to 16; the dispatcher's comes on top.
   /// It leaves so long after its last order,
   double idle_us = 50;

@@ -49,7 +49,7 @@ class Dispatcher {
         width = launch_.look_idle;
         machine_.pause();
       }
-      if (looks % kLooksPerClock != 0) continue;  // the clock costs more than it says within so few looks
+      if (looks % Machine::kLooksPerClock != 0) continue;
       const std::uint64_t now = machine_.now_ns();
       if (busy) busy_at = now;
       busy = false;
@@ -61,7 +61,7 @@ class Dispatcher {
   }
 
  private:
-  static constexpr unsigned kLooksPerClock = 8;
+  static constexpr unsigned kDealsPerCount = 8;
 
   /// True when the last of them says stop.
   BRANT_COURIER_CODE bool take(unsigned count) {
@@ -99,7 +99,7 @@ class Dispatcher {
       machine_.each(1, [&](unsigned) { signal(machine_, *launch_.host, order, next_); });
       return;
     }
-    count_groups();
+    if (deals_++ % kDealsPerCount == 0) count_groups();
     const unsigned shift = split_shift(count);
     const unsigned total = count << shift;
     const unsigned mask = groups_ - 1;
@@ -135,7 +135,8 @@ class Dispatcher {
     const unsigned group = (start + part) & (groups_ - 1);
     const std::uint32_t bytes = bytes_of(order);
     // Whole pages, so that parts are as aligned as the order is.
-    const std::uint32_t share = shift == 0 ? bytes : ((bytes >> shift) + 4096) & ~std::uint32_t{4095};
+    const std::uint32_t share =
+        shift == 0 ? bytes : (((bytes + (1u << shift) - 1) >> shift) + 4095) & ~std::uint32_t{4095};
     const std::uint32_t begin = smaller((part - (index << shift)) * share, bytes);
     const std::uint32_t end = smaller(begin + share, bytes);
     PartRing::Entry entry;
@@ -185,6 +186,7 @@ class Dispatcher {
   unsigned groups_ = 1;  ///< Those used, 2^groups_shift_.
   unsigned groups_shift_ = 0;
   unsigned turn_ = 0;
+  unsigned deals_ = 0;
 };
 
 }  // namespace brant::courier

@@ -19,6 +19,7 @@ class ThreadMachine {
     std::uint64_t first;
     std::uint64_t second;
   };
+  static constexpr unsigned kLooksPerClock = 8;
   /// Null for what the device does not reach.
   using Reach = void* (*)(void* device_pointer) noexcept;
 

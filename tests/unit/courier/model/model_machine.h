@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ops/courier/desk.h"
+#include "unit/courier/model/scheduler.h"
+
+namespace brant::test::model {
+
+/// Faults put in on purpose, to see that they are found.
+struct Faults {
+  bool no_fence = false;          ///< The release fence in front of flags is missing.
+  bool half_an_entry = false;     ///< Only the first word of each pair is looked at for its tag.
+  bool look_after_leave = false;  ///< The dispatcher looks once more after it has written what it did not take.
+  bool count_once = false;        ///< A split order is reported by the first group that is done with its part.
+};
+
+/// The courier's code as a thread of the model: every access is a step of the scheduler. A copy moves
+/// the first word of each page.
+class ModelMachine {
+ public:
+  struct Pair {
+    std::uint64_t first;
+    std::uint64_t second;
+  };
+  static constexpr unsigned kLooksPerClock = 1;
+  static constexpr std::uint32_t kPage = 4096;
+
+  ModelMachine(Scheduler& scheduler, const Faults& faults, std::uint64_t& clock_ns, unsigned& copies)
+      : scheduler_(scheduler), faults_(faults), clock_ns_(clock_ns), copies_(copies) {}
+
+  /// Accesses are no steps while nobody else is there.
+  bool alone = false;
+  /// Not subject to count_once.
+  const std::uint64_t* exact = nullptr;
+
+  void store(std::uint64_t* to, std::uint64_t value) { alone ? void(*to = value) : scheduler_.store(to, value); }
+  std::uint64_t load(const std::uint64_t* from) const { return alone ? *from : scheduler_.load(from); }
+  Pair load_pair(const std::uint64_t* from) const {
+    Pair pair{};
+    pair.first = load(from);
+    // Nothing of this entry is there: the second half changes nothing, and half the schedules less.
+    pair.second = load(from + 1);
+    if (faults_.half_an_entry) {
+      pair.second = (pair.second & courier::kPayloadMask) | (pair.first & ~courier::kPayloadMask);
+    }
+    return pair;
+  }
+  std::uint64_t add(std::uint64_t* to, std::uint64_t value) {
+    const std::uint64_t before = scheduler_.add(to, value);
+    return faults_.count_once && to != exact ? before + 1 : before;
+  }
+  void fence_system() {
+    if (!faults_.no_fence) scheduler_.fence();
+  }
+  void fence_device() { scheduler_.fence(); }
+
+  template <typename Each>
+  void each(unsigned count, Each&& item) {
+    for (unsigned i = 0; i < count; ++i) item(i);
+  }
+  template <typename Test>
+  unsigned leading(unsigned count, Test&& test) {
+    unsigned i = 0;
+    while (i < count && test(i)) ++i;
+    return i;
+  }
+  template <typename Test>
+  bool any(unsigned count, Test&& test) {
+    bool found = false;
+    for (unsigned i = 0; i < count; ++i) found = test(i) || found;
+    return found;
+  }
+  void sync_warp() {}
+  std::uint64_t uniform(std::uint64_t value) const { return value; }
+  bool leads() const { return true; }
+  void group_sync() {}
+
+  /// Any time may have passed.
+  std::uint64_t now_ns() {
+    if (scheduler_.choose(2) == 1) clock_ns_ += 1000;
+    return clock_ns_;
+  }
+  void pause() { scheduler_.pause(); }
+
+  std::uint64_t* word_at(std::uint64_t address) { return reinterpret_cast<std::uint64_t*>(address); }
+  bool faulted() const { return false; }
+
+  void copy_by_warp(std::uint64_t to, std::uint64_t from, std::uint32_t bytes) {
+    if (bytes == 0) return;
+    scheduler_.expect(to != 0 && from != 0, "half an order was taken");
+    ++copies_;
+    for (std::uint32_t at = 0; at < bytes; at += kPage) store(word_at(to + at), load(word_at(from + at)));
+  }
+  void copy_by_group(const courier::PartRing::Entry* parts, unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
+      copy_by_warp(parts[i].words[courier::OrderWords::to], parts[i].words[courier::OrderWords::from],
+                   courier::bytes_of(parts[i]));
+    }
+  }
+
+ private:
+  Scheduler& scheduler_;
+  const Faults& faults_;
+  std::uint64_t& clock_ns_;
+  unsigned& copies_;
+};
+
+}  // namespace brant::test::model
