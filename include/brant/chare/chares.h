@@ -61,7 +61,12 @@ struct ChareCounts {
 /// inside a call and never inside the network.
 ///
 /// Order: calls of one sender to one chare run in the order sent if their priorities are equal; so do the broadcasts of
-/// one sender. A call and a broadcast may overtake each other: the broadcast goes by other ranks.
+/// one sender, and its calls of one section. Two things go other ways, and are *not* ordered with the rest:
+///
+/// - A call with data arguments (`device`, `no_copy`) runs when its data has landed. A later call without data, or with
+///   less, can overtake it. What must come after it: `co_await` the first call (`ask`) before the second is made, or
+///   let the receiver choose with `when<&Block::halo>(step)`.
+/// - A broadcast, or a call of a section, goes by other ranks: it and a call of one element may overtake each other.
 ///
 /// Bounds: to each peer a window of 16 MiB travels ahead of what it has run. A call beyond that is kept here; when
 /// `undelivered_max` messages wait here, the call makes progress and runs entries of *other* chares (never of one whose

@@ -81,6 +81,9 @@ Core::~Core() {
   for (auto& [id, list] : unknown_) {
     while (am::Message* message = list.pop_front()) let_go(*message);
   }
+  for (auto& [id, list] : unknown_sections_) {
+    while (am::Message* message = list.pop_front()) let_go(*message);
+  }
 }
 
 void Core::make_teams() {
@@ -176,6 +179,7 @@ void Core::route(am::Message& message) {
     if (envelope.has_data()) return stage(message, envelope, true);
     return enqueue(message, envelope);
   }
+  if (envelope.kind == MessageKind::multicast) return enqueue(message, envelope);
   std::int32_t destination = message.peer;  // of a reply
   if (envelope.kind != MessageKind::reply) {
     const Collection* collection = find_collection(envelope.collection);
@@ -243,14 +247,17 @@ bool Core::flush_outboxes() {
 }
 
 void Core::forward_by_tree(const am::Message& message, const Envelope& envelope) {
-  for_each_child(rank_, static_cast<std::int32_t>(envelope.reply), ranks_, [&](std::int32_t child) {
-    am::Message& copy = make(envelope, message.bytes);
-    if (message.bytes != 0) std::memcpy(copy.data, message.data, message.bytes);
-    share_data(copy, envelope);
-    if (!envelope.urgent()) count_in(copy);
-    if (envelope.counted()) ++calls_sent_;
-    send_to(child, copy, envelope);
-  });
+  for_each_child(rank_, static_cast<std::int32_t>(envelope.reply), ranks_,
+                 [&](std::int32_t child) { send_copy(child, message, envelope); });
+}
+
+void Core::send_copy(std::int32_t destination, const am::Message& message, const Envelope& envelope) {
+  am::Message& copy = make(envelope, message.bytes);
+  if (message.bytes != 0) std::memcpy(copy.data, message.data, message.bytes);
+  share_data(copy, envelope);
+  if (!envelope.urgent()) count_in(copy);
+  if (envelope.counted()) ++calls_sent_;
+  send_to(destination, copy, envelope);
 }
 
 void Core::on_message(void* self, am::Message& message) noexcept {

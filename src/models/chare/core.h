@@ -83,6 +83,8 @@ class Core {
   /// "heat::Block (array 3)".
   [[nodiscard]] std::string name_of_array(std::uint32_t id);
   [[nodiscard]] Teams& teams() noexcept { return *teams_; }
+  /// What was called of a section before its definition came goes on.
+  void section_known(std::uint64_t section);
   // The first element of all is the teams themselves.
   std::uint32_t first_round(std::uint32_t id) noexcept { return teams_ != nullptr ? teams_->first_round(id) : 0; }
   void element_made(const Collection& collection, std::uint32_t first_round) {
@@ -167,6 +169,11 @@ class Core {
   void run(am::Message& message) noexcept;
   void run_call(am::Message& message, const Envelope& envelope);
   void run_broadcast(am::Message& message, const Envelope& envelope);
+  void run_multicast(am::Message& message, const Envelope& envelope);
+  /// A broadcast or multicast becomes a call of one element here.
+  void call_member(const ElementKey& key, const am::Message& message, const Envelope& envelope);
+  /// The same message for another rank.
+  void send_copy(std::int32_t rank, const am::Message& message, const Envelope& envelope);
   void run_create(am::Message& message, const Envelope& envelope);
   void run_insert(am::Message& message, const Envelope& envelope);
   void run_destroy(am::Message& message, const Envelope& envelope);
@@ -245,7 +252,8 @@ class Core {
   Teams* teams_ = nullptr;            ///< A single chare of ours.
   Collection* last_found_ = nullptr;  ///< Most messages go to the collection of the one before.
   std::unordered_map<std::uint32_t, am::MessageList> unknown_;  ///< For collections whose creation is under way.
-  std::vector<am::MessageList> outboxes_;                       ///< Per rank: what its window does not take yet.
+  std::unordered_map<std::uint64_t, am::MessageList> unknown_sections_;  ///< The same for sections.
+  std::vector<am::MessageList> outboxes_;  ///< Per rank: what its window does not take yet.
   std::size_t in_outboxes_ = 0;
   ReplyTable replies_;
   ChannelDesk channel_desk_{*this, engine_};
