@@ -75,10 +75,11 @@ struct ChareCounts {
 /// Errors: an exception that leaves an entry travels to the caller's future; without one it ends the job: it is
 /// reported once, on the rank where it happened, with chare, index and method, and `run` returns 1 everywhere.
 ///
-/// Deadlock: when every rank is idle, no message is anywhere, no timer, network operation or device event is pending,
-/// and `main` has not ended, nothing can ever happen: after `deadlock_after` the job ends with an error as above, which
-/// lists (bounded) the coroutines, whens, futures and reductions that wait, with chare, index, rank and since when. A
-/// program that waits for something else (another thread that will call `Worker::post`) switches this off.
+/// Deadlock: when every rank is idle, no message is anywhere, no timer or device event is pending, no channel has
+/// anything on its way to a receive, and `main` has not ended, nothing can ever happen: after `deadlock_after` (twice
+/// that where messages of channels lie unread) the job ends with an error as above, which lists (bounded) the
+/// coroutines, whens, futures, reductions and channels that wait, with chare, index, rank and since when. A program
+/// that waits for something else (another thread that will call `Worker::post`) switches this off.
 class Chares {
  public:
   /// Collective. Throws Error: version_mismatch if another rank runs another binary, invalid_argument if two classes
@@ -106,9 +107,10 @@ class Chares {
   Future<> until_exit();
 
   /// Ready when nothing is under way: no message in flight or in a queue on any rank, no entry running, no device data
-  /// in flight. Calls that wait for a `when` or for an element that was never inserted, timers and coroutines that wait
-  /// are no obstacle. From any rank. Costs some messages per rank; while others work they are asked every millisecond
-  /// at most.
+  /// in flight, by channels neither. Calls that wait for a `when` or for an element that was never inserted, timers,
+  /// coroutines and receives that wait are no obstacle; messages of channels that nobody receives are none either, but
+  /// it takes `deadlock_after` to find that out. From any rank. Costs some messages per rank; while others work they
+  /// are asked every millisecond at most.
   Future<> quiescence();
   /// The same, told to a callback once.
   void on_quiescence(const Callback<>& to);

@@ -39,6 +39,7 @@ Core::Core(Chares& chares, Engine& engine, const ChareOptions& options)
       engine_(engine),
       messenger_(engine.service<am::Messenger>()),
       lanes_(engine.service<DataLanes>()),
+      channels_(engine.service<ChannelTable>()),
       options_(options),
       registry_(Registry::of_program()),
       rank_(engine.job().rank),
@@ -420,10 +421,18 @@ unsigned Core::step() {
   return events;
 }
 
-Stillness Core::stillness() const noexcept {
-  Stillness here{wire_sent_, wire_taken_, ran_, data_started_, data_ended_, false, false};
-  here.idle = queue_.empty() && in_outboxes_ == 0 && running_ == 0 && hold_depth_ == 0 && !leaving();
-  here.stuck = here.idle && !engine_.anything_under_way();
+Stillness Core::stillness() noexcept {
+  Stillness here{wire_sent_, wire_taken_, ran_, data_started_, data_ended_, channels_.traffic(), false, false, false};
+  if (here.channels.moves != channel_moves_ || channels_still_since_ == 0) {
+    channel_moves_ = here.channels.moves;
+    channels_still_since_ = coarse_now();
+  }
+  const auto settle_time = options_.deadlock_after.count() > 0 ? options_.deadlock_after : std::chrono::seconds(1);
+  here.settled = coarse_now() - channels_still_since_ >= std::chrono::nanoseconds(settle_time).count();
+  here.idle = queue_.empty() && in_outboxes_ == 0 && running_ == 0 && hold_depth_ == 0 && !leaving() &&
+              lanes_.sources_idle() && !engine_.completions_due();
+  // An operation that is no channel's may end by itself.
+  here.stuck = here.idle && !engine_.goes_on() && engine_.pending_ops() <= channels_.live();
   return here;
 }
 

@@ -20,6 +20,7 @@
 #include "models/chare/replies.h"
 #include "models/chare/teams.h"
 #include "ops/am/messenger.h"
+#include "ops/channel/table.h"
 
 namespace brant::detail {
 
@@ -121,7 +122,8 @@ class Core {
   /// For whoever moves data outside messages: quiescence waits until all that started has ended, on whatever rank.
   void note_data_started() noexcept { ++data_started_; }
   void note_data_ended() noexcept { ++data_ended_; }
-  [[nodiscard]] Stillness stillness() const noexcept;
+  [[nodiscard]] Stillness stillness() noexcept;
+  [[nodiscard]] std::vector<ChannelEnd> channel_ends() const { return channels_.ends(); }
   [[nodiscard]] bool main_waits() const noexcept { return main_.has_value() && !exiting_; }
   std::vector<std::string> describe_waits();
   void spread_control(MessageKind kind, std::int64_t code);
@@ -235,12 +237,22 @@ class Core {
   void look_at_main();
   void look_at_troubles();
   [[nodiscard]] std::string first_undelivered();
-  void describe_chare(const Collection& collection, const ChareBase& chare, std::vector<std::string>& lines) const;
+  /// What chares wait for outside calls; by chare.
+  struct ChannelWaits {
+    std::string text;
+    std::int64_t since = 0;
+    int count = 0;
+  };
+  using ChannelWaitsOf = std::unordered_map<const ChareBase*, ChannelWaits>;
+  ChannelWaitsOf channel_waits(std::vector<std::string>& others);
+  void describe_chare(const Collection& collection, const ChareBase& chare, const ChannelWaitsOf& channels,
+                      std::vector<std::string>& lines) const;
 
   Chares& chares_;
   Engine& engine_;
   am::Messenger& messenger_;
   DataLanes& lanes_;
+  ChannelTable& channels_;
   const ChareOptions options_;
   const Registry& registry_;
   const std::int32_t rank_;
@@ -273,7 +285,9 @@ class Core {
   std::uint64_t ran_ = 0;
   std::uint64_t data_started_ = 0;
   std::uint64_t data_ended_ = 0;
-  unsigned running_ = 0;  ///< Messages whose entry is on the stack.
+  unsigned running_ = 0;                   ///< Messages whose entry is on the stack.
+  std::uint64_t channel_moves_ = 0;        ///< When `stillness` last looked,
+  std::int64_t channels_still_since_ = 0;  ///< and since when that is so.
   Quiet quiet_;
   unsigned hold_depth_ = 0;
   bool in_progress_ = false;  ///< The network is being moved: a coroutine that resumes there must not move it again.

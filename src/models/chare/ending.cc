@@ -58,7 +58,7 @@ void Core::on_control(const am::Message& message, const Envelope& envelope) {
     }
     case MessageKind::wave: return quiet_.answer(envelope.key);
     case MessageKind::wave_answer: {
-      Stillness theirs;
+      WaveAnswer theirs;
       ReadArchive read(&chares_, message.data, message.bytes);
       read(theirs);
       return quiet_.take_answer(envelope.key, theirs);
