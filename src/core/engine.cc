@@ -347,7 +347,7 @@ unsigned Engine::progress() noexcept {
   calls_since_check_ += events == 0 ? 1 : kBusyWeight;
   const bool look_at_clock = calls_since_check_ >= kPeerCheckInterval;
   if (look_at_clock || !timers_.empty()) {
-    const TimePoint now = Clock::now();
+    const TimePoint now = recently_ = Clock::now();
     if (look_at_clock) calls_since_check_ = 0;
     if (!timers_.empty()) events += timers_.run(now);
     if (look_at_clock && now >= next_peer_check_) {
@@ -402,6 +402,7 @@ Status Engine::wait_until_done(bool (*done)(void*) noexcept, void* context, Time
       ++counters_.sleeps;
       waiter_.sleep(std::min(deadline, timers_.next()), limit);
       wire_turn_ = kWireTurn;  // it may be what woke us
+      recently_ = Clock::now();
       check_peers();
     } else {
       std::this_thread::yield();

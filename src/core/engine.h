@@ -176,11 +176,17 @@ class Engine {
     return static_cast<T&>(*services_.back().second);
   }
 
-  /// A timer, an operation or something polled is pending: this process may go on without another message.
-  [[nodiscard]] bool anything_under_way() const noexcept {
-    return pending_ops_ != 0 || !timers_.empty() || !pollers_.empty() || !ready_.empty() ||
+  /// A timer or something polled is pending, or news that nobody was told yet: this process goes on by itself. Of
+  /// operations that wait only the layers that work on them know what for.
+  [[nodiscard]] bool goes_on() const noexcept {
+    return !timers_.empty() || !pollers_.empty() || !ready_.empty() ||
            commands_waiting_.load(std::memory_order_relaxed) != 0;
   }
+  [[nodiscard]] std::size_t pending_ops() const noexcept { return pending_ops_; }
+  /// Completions that were not told yet.
+  [[nodiscard]] bool completions_due() const noexcept { return !ready_.empty(); }
+  /// The time when progress last looked at the clock: costs nothing, and is some milliseconds old at most.
+  [[nodiscard]] TimePoint recently() const noexcept { return recently_; }
 
   /// Kind of the memory behind a pointer that was not declared, and a check of a device declaration. See
   /// `Device::query`.
@@ -238,6 +244,7 @@ class Engine {
   unsigned wire_turn_ = 0;
   std::int64_t wire_ops_ = 0;
   TimePoint next_peer_check_{};
+  TimePoint recently_ = Clock::now();
   bool suspects_ = false;
   TimePoint idle_since_{};  ///< Only with a trace.
 };

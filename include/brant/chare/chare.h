@@ -89,6 +89,9 @@ class ChareBase {
 ///       brant::Task<void> solve(int steps);                 // and this, a coroutine
 ///     };
 ///
+/// Calls of one sender run in the order sent if they have equal priorities and no data arguments; a call with data runs
+/// when the data has landed, so that a later call without data overtakes it (see Chares, order).
+///
 /// A chare belongs to one process at a time, its methods run one after another, from the scheduler, on the worker's
 /// thread. A method that is a coroutine lets others run while it waits; when the chare is destroyed its waiting
 /// coroutines are destroyed too. Made by `create_array`, `create_sparse`, `create_group` and `create_chare`, never by

@@ -61,7 +61,12 @@ struct ChareCounts {
 /// inside a call and never inside the network.
 ///
 /// Order: calls of one sender to one chare run in the order sent if their priorities are equal; so do the broadcasts of
-/// one sender. A call and a broadcast may overtake each other: the broadcast goes by other ranks.
+/// one sender, and its calls of one section. Two things go other ways, and are *not* ordered with the rest:
+///
+/// - A call with data arguments (`device`, `no_copy`) runs when its data has landed. A later call without data, or with
+///   less, can overtake it. What must come after it: `co_await` the first call (`ask`) before the second is made, or
+///   let the receiver choose with `when<&Block::halo>(step)`.
+/// - A broadcast, or a call of a section, goes by other ranks: it and a call of one element may overtake each other.
 ///
 /// Bounds: to each peer a window of 16 MiB travels ahead of what it has run. A call beyond that is kept here; when
 /// `undelivered_max` messages wait here, the call makes progress and runs entries of *other* chares (never of one whose
@@ -70,10 +75,11 @@ struct ChareCounts {
 /// Errors: an exception that leaves an entry travels to the caller's future; without one it ends the job: it is
 /// reported once, on the rank where it happened, with chare, index and method, and `run` returns 1 everywhere.
 ///
-/// Deadlock: when every rank is idle, no message is anywhere, no timer, network operation or device event is pending,
-/// and `main` has not ended, nothing can ever happen: after `deadlock_after` the job ends with an error as above, which
-/// lists (bounded) the coroutines, whens, futures and reductions that wait, with chare, index, rank and since when. A
-/// program that waits for something else (another thread that will call `Worker::post`) switches this off.
+/// Deadlock: when every rank is idle, no message is anywhere, no timer or device event is pending, no channel has
+/// anything on its way to a receive, and `main` has not ended, nothing can ever happen: after `deadlock_after` (twice
+/// that where messages of channels lie unread) the job ends with an error as above, which lists (bounded) the
+/// coroutines, whens, futures, reductions and channels that wait, with chare, index, rank and since when. A program
+/// that waits for something else (another thread that will call `Worker::post`) switches this off.
 class Chares {
  public:
   /// Collective. Throws Error: version_mismatch if another rank runs another binary, invalid_argument if two classes
@@ -101,9 +107,10 @@ class Chares {
   Future<> until_exit();
 
   /// Ready when nothing is under way: no message in flight or in a queue on any rank, no entry running, no device data
-  /// in flight. Calls that wait for a `when` or for an element that was never inserted, timers and coroutines that wait
-  /// are no obstacle. From any rank. Costs some messages per rank; while others work they are asked every millisecond
-  /// at most.
+  /// in flight, by channels neither. Calls that wait for a `when` or for an element that was never inserted, timers,
+  /// coroutines and receives that wait are no obstacle; messages of channels that nobody receives are none either, but
+  /// it takes `deadlock_after` to find that out. From any rank. Costs some messages per rank; while others work they
+  /// are asked every millisecond at most.
   Future<> quiescence();
   /// The same, told to a callback once.
   void on_quiescence(const Callback<>& to);

@@ -51,8 +51,8 @@ struct Post {};
 ///
 /// With a post entry it views the landing named there. Without, it owns memory of the runtime, on this process's device
 /// for data that came from a device (host memory otherwise), which returns to a pool when the owner drops it: move it
-/// to keep it. Data of a broadcast is shared by the elements of a process: read it only. Worker's thread; must not
-/// outlive the Runtime.
+/// to keep it. Data of a broadcast or of a call of a section is shared by the elements of a process: read it only.
+/// Worker's thread; must not outlive the Runtime.
 class DeviceData {
  public:
   DeviceData() noexcept = default;

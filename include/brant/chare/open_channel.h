@@ -35,7 +35,7 @@ Future<Channel> open_channel(Core& core, const Target& mine, const Target& their
 ///
 /// The future throws limit_reached (that share is used up), peer_lost; canceled when the program ends, or when the same
 /// chare asks again for the same pair and number before it is ready. An element that never calls back is waited for
-/// without end. Worker's thread.
+/// without end, and named when the program can do nothing else (see Chares, deadlock). Worker's thread.
 ///
 /// Source: Channel API, section 3.2 of "Accelerating communication for parallel programming models on GPU systems"
 /// (2022), where the ids were the user's to choose, and both ends of one process shared a tag space.

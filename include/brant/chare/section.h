@@ -18,8 +18,8 @@ namespace brant {
 ///     top.call<&Block::radiate>(flux);                      // every member, by a tree over the ranks that have some
 ///     double sum = co_await all_reduce<reduce::Sum>(top, local);   // in a coroutine of each member
 ///
-/// Members are fixed: an element that is destroyed leaves, others cannot join. Multicasts of one sender to one member
-/// run in the order sent.
+/// Members are fixed: an element that is destroyed leaves, others cannot join. Calls of one section by one sender run
+/// at each member in the order sent, but for those with data arguments (see Chares, order).
 template <typename C>
 class Section : private detail::NotBytes {
  public:
@@ -33,7 +33,9 @@ class Section : private detail::NotBytes {
   }
 
   /// Invokes a method of every member. Throws as `Element::call` does. A member that was destroyed before the message
-  /// arrives ends the job with an error that names it.
+  /// arrives ends the job with an error that names it. A data argument (`device`, `no_copy`) reaches each member
+  /// through its own post entry; without one the members of a process share the landing: read it only. The source is
+  /// free when it has left for the ranks next in the tree and was copied for the members here.
   template <auto Method, typename... As>
   void call(As&&... arguments) const {
     using Entry = detail::EntryOf<C, Method>;
@@ -41,9 +43,7 @@ class Section : private detail::NotBytes {
     const auto open = [&](std::size_t bytes) {
       return detail::open_multicast(core(), team_, Entry::get().number, options_, bytes);
     };
-    detail::Outgoing outgoing =
-        detail::PackAs<typename Entry::Traits::Arguments>::pack(open, std::forward<As>(arguments)...);
-    detail::post(core(), outgoing);
+    detail::post_call<Entry>(core(), open, std::forward<As>(arguments)...);
   }
 
   [[nodiscard]] const detail::TeamId& team() const noexcept { return team_; }

@@ -72,13 +72,16 @@ class Channel {
   /// kChannelIdMax, unknown rank, id in use), peer_lost.
   static Channel open(Runtime& runtime, Rank peer, ChannelId id, const ChannelOptions& options = {});
 
-  /// The same for the ids above kChannelIdMax: for the layers of brant above this one.
-  static Channel open_reserved(Runtime& runtime, Rank peer, ChannelId id, const ChannelOptions& options = {});
+  /// The same for the ids above kChannelIdMax: for the layers of brant above this one. Between two ends of one process
+  /// `side` says which end this is, whoever comes first.
+  static Channel open_reserved(Runtime& runtime, Rank peer, ChannelId id, const ChannelOptions& options, unsigned side);
 
   void close() noexcept;
   [[nodiscard]] bool is_open() const noexcept { return endpoint_ != nullptr; }
   [[nodiscard]] Rank peer() const noexcept;
   [[nodiscard]] ChannelId id() const noexcept;
+  /// 0 or 1, the other end's is the other: which end of the two this is.
+  [[nodiscard]] unsigned side() const noexcept;
   [[nodiscard]] ChannelCounts counts() const noexcept;
   /// The path that a buffer of this kind (not `detect`) and size takes from or to this end. not_supported if a forced
   /// path cannot carry it.

@@ -17,6 +17,10 @@ struct ChareChannelIds final : Service {
   std::uint32_t given = 0;
 };
 
+std::uint64_t name_key(std::uint32_t channel, std::uint32_t side) noexcept {
+  return std::uint64_t{channel} << 1 | side;
+}
+
 }  // namespace
 
 bool ChannelDesk::Key::operator<(const Key& other) const noexcept {
@@ -51,6 +55,7 @@ Future<Channel> ChannelDesk::open(const Target& mine, const Target& theirs, cons
   Meeting& meeting = meetings_[key];
   meeting.asked.emplace();  // an earlier one, of a chare that is gone, is given up
   meeting.path = options.path;
+  meeting.since = coarse_now();
   Future<Channel> future = meeting.asked->future();
   if (!std::exchange(meeting.greeted, true)) {
     if (key.brings_id()) meeting.id = new_id();
@@ -88,10 +93,30 @@ void ChannelDesk::open_if_met(const Key& key) {
   const Path path = meeting.path;
   meetings_.erase(found);  // before anybody is told, who may ask again
   try {
-    promise.deliver(Channel::open_reserved(core_.chares().runtime(), peer, id, {path}));
+    // One end may have done its work and closed before the other opens: within a process the names say which is which.
+    const unsigned side = key.brings_id() ? 0 : 1;
+    Channel channel = Channel::open_reserved(core_.chares().runtime(), peer, id, {path}, side);
+    names_.insert_or_assign(name_key(id.value, channel.side()),
+                            Names{{key.my_collection, key.my_key}, {key.their_collection, key.their_key}});
+    promise.deliver(std::move(channel));
   } catch (...) {
     promise.fail(std::current_exception());
   }
+}
+
+const ChannelDesk::Names* ChannelDesk::names(std::uint32_t channel, std::uint32_t side) const noexcept {
+  const auto found = names_.find(name_key(channel, side));
+  return found != names_.end() ? &found->second : nullptr;
+}
+
+std::vector<ChannelDesk::Unmet> ChannelDesk::unmet() const {
+  std::vector<Unmet> unmet;
+  for (const auto& [key, meeting] : meetings_) {
+    if (!meeting.asked) continue;
+    const Names names{{key.my_collection, key.my_key}, {key.their_collection, key.their_key}};
+    unmet.push_back({names, key.number, meeting.since});
+  }
+  return unmet;
 }
 
 Future<Channel> open_channel(Core& core, const Target& mine, const Target& theirs, const ChareChannelOptions& options) {

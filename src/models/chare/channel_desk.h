@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <unordered_map>
+#include <vector>
 
 #include "brant/chare/open_channel.h"
 #include "models/chare/envelope.h"
@@ -19,6 +21,20 @@ class ChannelDesk {
   Future<Channel> open(const Target& mine, const Target& theirs, const ChareChannelOptions& options);
   /// A hello to a chare of this process.
   void on_hello(const am::Message& message, const Envelope& envelope);
+
+  /// Who holds an end, and who the other.
+  struct Names {
+    Target mine, theirs;
+  };
+  /// Null if the channel was not opened here.
+  [[nodiscard]] const Names* names(std::uint32_t channel, std::uint32_t side) const noexcept;
+  /// Chares here that asked and have not been met.
+  struct Unmet {
+    Names names;
+    std::uint32_t number = 0;
+    std::int64_t since = 0;
+  };
+  [[nodiscard]] std::vector<Unmet> unmet() const;
 
  private:
   /// One end's view.
@@ -44,6 +60,7 @@ class ChannelDesk {
     Path path = Path::automatic;
     std::int32_t rank = -1;  ///< Of the other; -1 until its hello came.
     std::uint32_t id = 0;
+    std::int64_t since = 0;
     bool greeted = false;  ///< Our hello is on its way.
   };
 
@@ -54,6 +71,7 @@ class ChannelDesk {
   Core& core_;
   Engine& engine_;
   std::map<Key, Meeting> meetings_;
+  std::unordered_map<std::uint64_t, Names> names_;  ///< By channel and side: for reports.
 };
 
 }  // namespace brant::detail

@@ -39,6 +39,7 @@ Core::Core(Chares& chares, Engine& engine, const ChareOptions& options)
       engine_(engine),
       messenger_(engine.service<am::Messenger>()),
       lanes_(engine.service<DataLanes>()),
+      channels_(engine.service<ChannelTable>()),
       options_(options),
       registry_(Registry::of_program()),
       rank_(engine.job().rank),
@@ -79,6 +80,9 @@ Core::~Core() {
     while (am::Message* message = outbox.pop_front()) let_go(*message);
   }
   for (auto& [id, list] : unknown_) {
+    while (am::Message* message = list.pop_front()) let_go(*message);
+  }
+  for (auto& [id, list] : unknown_sections_) {
     while (am::Message* message = list.pop_front()) let_go(*message);
   }
 }
@@ -176,6 +180,7 @@ void Core::route(am::Message& message) {
     if (envelope.has_data()) return stage(message, envelope, true);
     return enqueue(message, envelope);
   }
+  if (envelope.kind == MessageKind::multicast) return enqueue(message, envelope);
   std::int32_t destination = message.peer;  // of a reply
   if (envelope.kind != MessageKind::reply) {
     const Collection* collection = find_collection(envelope.collection);
@@ -243,14 +248,17 @@ bool Core::flush_outboxes() {
 }
 
 void Core::forward_by_tree(const am::Message& message, const Envelope& envelope) {
-  for_each_child(rank_, static_cast<std::int32_t>(envelope.reply), ranks_, [&](std::int32_t child) {
-    am::Message& copy = make(envelope, message.bytes);
-    if (message.bytes != 0) std::memcpy(copy.data, message.data, message.bytes);
-    share_data(copy, envelope);
-    if (!envelope.urgent()) count_in(copy);
-    if (envelope.counted()) ++calls_sent_;
-    send_to(child, copy, envelope);
-  });
+  for_each_child(rank_, static_cast<std::int32_t>(envelope.reply), ranks_,
+                 [&](std::int32_t child) { send_copy(child, message, envelope); });
+}
+
+void Core::send_copy(std::int32_t destination, const am::Message& message, const Envelope& envelope) {
+  am::Message& copy = make(envelope, message.bytes);
+  if (message.bytes != 0) std::memcpy(copy.data, message.data, message.bytes);
+  share_data(copy, envelope);
+  if (!envelope.urgent()) count_in(copy);
+  if (envelope.counted()) ++calls_sent_;
+  send_to(destination, copy, envelope);
 }
 
 void Core::on_message(void* self, am::Message& message) noexcept {
@@ -413,10 +421,18 @@ unsigned Core::step() {
   return events;
 }
 
-Stillness Core::stillness() const noexcept {
-  Stillness here{wire_sent_, wire_taken_, ran_, data_started_, data_ended_, false, false};
-  here.idle = queue_.empty() && in_outboxes_ == 0 && running_ == 0 && hold_depth_ == 0 && !leaving();
-  here.stuck = here.idle && !engine_.anything_under_way();
+Stillness Core::stillness() noexcept {
+  Stillness here{wire_sent_, wire_taken_, ran_, data_started_, data_ended_, channels_.traffic(), false, false, false};
+  if (here.channels.moves != channel_moves_ || channels_still_since_ == 0) {
+    channel_moves_ = here.channels.moves;
+    channels_still_since_ = coarse_now();
+  }
+  const auto settle_time = options_.deadlock_after.count() > 0 ? options_.deadlock_after : std::chrono::seconds(1);
+  here.settled = coarse_now() - channels_still_since_ >= std::chrono::nanoseconds(settle_time).count();
+  here.idle = queue_.empty() && in_outboxes_ == 0 && running_ == 0 && hold_depth_ == 0 && !leaving() &&
+              lanes_.sources_idle() && !engine_.completions_due();
+  // An operation that is no channel's may end by itself.
+  here.stuck = here.idle && !engine_.goes_on() && engine_.pending_ops() <= channels_.live();
   return here;
 }
 

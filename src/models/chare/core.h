@@ -20,6 +20,7 @@
 #include "models/chare/replies.h"
 #include "models/chare/teams.h"
 #include "ops/am/messenger.h"
+#include "ops/channel/table.h"
 
 namespace brant::detail {
 
@@ -83,6 +84,8 @@ class Core {
   /// "heat::Block (array 3)".
   [[nodiscard]] std::string name_of_array(std::uint32_t id);
   [[nodiscard]] Teams& teams() noexcept { return *teams_; }
+  /// What was called of a section before its definition came goes on.
+  void section_known(std::uint64_t section);
   // The first element of all is the teams themselves.
   std::uint32_t first_round(std::uint32_t id) noexcept { return teams_ != nullptr ? teams_->first_round(id) : 0; }
   void element_made(const Collection& collection, std::uint32_t first_round) {
@@ -119,7 +122,8 @@ class Core {
   /// For whoever moves data outside messages: quiescence waits until all that started has ended, on whatever rank.
   void note_data_started() noexcept { ++data_started_; }
   void note_data_ended() noexcept { ++data_ended_; }
-  [[nodiscard]] Stillness stillness() const noexcept;
+  [[nodiscard]] Stillness stillness() noexcept;
+  [[nodiscard]] std::vector<ChannelEnd> channel_ends() const { return channels_.ends(); }
   [[nodiscard]] bool main_waits() const noexcept { return main_.has_value() && !exiting_; }
   std::vector<std::string> describe_waits();
   void spread_control(MessageKind kind, std::int64_t code);
@@ -167,6 +171,11 @@ class Core {
   void run(am::Message& message) noexcept;
   void run_call(am::Message& message, const Envelope& envelope);
   void run_broadcast(am::Message& message, const Envelope& envelope);
+  void run_multicast(am::Message& message, const Envelope& envelope);
+  /// A broadcast or multicast becomes a call of one element here.
+  void call_member(const ElementKey& key, const am::Message& message, const Envelope& envelope);
+  /// The same message for another rank.
+  void send_copy(std::int32_t rank, const am::Message& message, const Envelope& envelope);
   void run_create(am::Message& message, const Envelope& envelope);
   void run_insert(am::Message& message, const Envelope& envelope);
   void run_destroy(am::Message& message, const Envelope& envelope);
@@ -228,12 +237,22 @@ class Core {
   void look_at_main();
   void look_at_troubles();
   [[nodiscard]] std::string first_undelivered();
-  void describe_chare(const Collection& collection, const ChareBase& chare, std::vector<std::string>& lines) const;
+  /// What chares wait for outside calls; by chare.
+  struct ChannelWaits {
+    std::string text;
+    std::int64_t since = 0;
+    int count = 0;
+  };
+  using ChannelWaitsOf = std::unordered_map<const ChareBase*, ChannelWaits>;
+  ChannelWaitsOf channel_waits(std::vector<std::string>& others);
+  void describe_chare(const Collection& collection, const ChareBase& chare, const ChannelWaitsOf& channels,
+                      std::vector<std::string>& lines) const;
 
   Chares& chares_;
   Engine& engine_;
   am::Messenger& messenger_;
   DataLanes& lanes_;
+  ChannelTable& channels_;
   const ChareOptions options_;
   const Registry& registry_;
   const std::int32_t rank_;
@@ -245,7 +264,8 @@ class Core {
   Teams* teams_ = nullptr;            ///< A single chare of ours.
   Collection* last_found_ = nullptr;  ///< Most messages go to the collection of the one before.
   std::unordered_map<std::uint32_t, am::MessageList> unknown_;  ///< For collections whose creation is under way.
-  std::vector<am::MessageList> outboxes_;                       ///< Per rank: what its window does not take yet.
+  std::unordered_map<std::uint64_t, am::MessageList> unknown_sections_;  ///< The same for sections.
+  std::vector<am::MessageList> outboxes_;  ///< Per rank: what its window does not take yet.
   std::size_t in_outboxes_ = 0;
   ReplyTable replies_;
   ChannelDesk channel_desk_{*this, engine_};
@@ -265,7 +285,9 @@ class Core {
   std::uint64_t ran_ = 0;
   std::uint64_t data_started_ = 0;
   std::uint64_t data_ended_ = 0;
-  unsigned running_ = 0;  ///< Messages whose entry is on the stack.
+  unsigned running_ = 0;                   ///< Messages whose entry is on the stack.
+  std::uint64_t channel_moves_ = 0;        ///< When `stillness` last looked,
+  std::int64_t channels_still_since_ = 0;  ///< and since when that is so.
   Quiet quiet_;
   unsigned hold_depth_ = 0;
   bool in_progress_ = false;  ///< The network is being moved: a coroutine that resumes there must not move it again.

@@ -89,6 +89,8 @@ class DataLanes final : public Service, private Poller {
   [[nodiscard]] std::int32_t broken_to() const noexcept { return broken_to_; }
   /// Sends not ended yet.
   [[nodiscard]] std::size_t sending() const noexcept { return sends_.lent(); }
+  /// No source is in use by a send, nor free without its owner's knowing.
+  [[nodiscard]] bool sources_idle() const noexcept { return sending() == 0 && to_tell_.empty(); }
 
   // --- receiving
   DataPart* take_part() noexcept { return parts_.take(*this); }

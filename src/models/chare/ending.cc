@@ -58,7 +58,7 @@ void Core::on_control(const am::Message& message, const Envelope& envelope) {
     }
     case MessageKind::wave: return quiet_.answer(envelope.key);
     case MessageKind::wave_answer: {
-      Stillness theirs;
+      WaveAnswer theirs;
       ReadArchive read(&chares_, message.data, message.bytes);
       read(theirs);
       return quiet_.take_answer(envelope.key, theirs);
@@ -107,8 +107,10 @@ std::string Core::first_undelivered() {
     const auto envelope = message.header<Envelope>();
     const auto* entry = registry_.find<EntryInfo>(envelope.number, RegisteredKind::entry);
     const std::string method = entry != nullptr ? std::string(entry->name) : "?";
-    if (envelope.kind == MessageKind::broadcast) {
-      return fmt::format("a broadcast of {} on rank {}{}", method, rank_, state);
+    if (envelope.kind == MessageKind::broadcast || envelope.kind == MessageKind::multicast) {
+      return fmt::format("a {} of {} on rank {}{}",
+                         envelope.kind == MessageKind::broadcast ? "broadcast" : "call of a section,", method, rank_,
+                         state);
     }
     return fmt::format("{}::{} on rank {}{}", name_of({envelope.collection, key_of(message, envelope)}), method, rank_,
                        state);
@@ -125,6 +127,9 @@ std::string Core::first_undelivered() {
   }
   for (const auto& [id, list] : unknown_) {
     if (list.front() != nullptr && is_call(*list.front())) return describe(*list.front(), ", which was never made");
+  }
+  for (const auto& [id, list] : unknown_sections_) {
+    if (list.front() != nullptr) return describe(*list.front(), ", whose section was never made");
   }
   for (const am::MessageList& outbox : outboxes_) {
     if (outbox.front() != nullptr && is_call(*outbox.front())) return describe(*outbox.front(), ", not sent yet");

@@ -12,6 +12,7 @@ namespace brant::detail {
 enum class MessageKind : std::uint8_t {
   call = 1,      ///< Invoke an entry of one element.
   broadcast,     ///< Invoke an entry of all elements; goes by a tree.
+  multicast,     ///< Invoke an entry of the members of a section; goes by a tree over the ranks that have some.
   create,        ///< Make a collection; goes by a tree.
   insert,        ///< Make an element.
   destroy,       ///< Delete an element.
@@ -41,8 +42,9 @@ struct Envelope {
   std::uint8_t flags = 0;
   std::int32_t priority = 0;
   std::uint32_t reply = 0;  ///< Which future waits at the source (0: none); for messages that go by a tree, its root.
-  std::uint64_t key = 0;    ///< First word of the element's key; a code for the control messages.
+  std::uint64_t key = 0;    ///< First word of the element's key; the section; a code for the control messages.
 
+  /// By the tree over all ranks.
   [[nodiscard]] bool by_tree() const noexcept {
     return kind == MessageKind::broadcast || kind == MessageKind::create || kind == MessageKind::stop ||
            kind == MessageKind::ended || kind == MessageKind::failed || kind == MessageKind::wave ||
@@ -53,7 +55,7 @@ struct Envelope {
   [[nodiscard]] bool urgent() const noexcept { return kind >= MessageKind::exit_asked; }
   /// Those that `exit` waits for.
   [[nodiscard]] bool counted() const noexcept {
-    return (kind == MessageKind::call || kind == MessageKind::broadcast) && (flags & kInternal) == 0;
+    return kind >= MessageKind::call && kind <= MessageKind::multicast && (flags & kInternal) == 0;
   }
 };
 static_assert(sizeof(Envelope) == am::kHeaderBytesMax);
@@ -89,7 +91,7 @@ struct Notes {
   std::uint32_t flags = 0;
 
   static constexpr std::uint32_t kUndelivered = 1;  ///< Counts as sent here and not delivered.
-  static constexpr std::uint32_t kStarted = 2;      ///< A broadcast whose end is known.
+  static constexpr std::uint32_t kStarted = 2;      ///< A broadcast whose end is known, a multicast that was passed on.
 };
 static_assert(sizeof(Notes) == sizeof(am::Message::scratch));
 

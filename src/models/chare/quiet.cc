@@ -19,7 +19,7 @@ void Quiet::look() {
   // Every idle step comes here: while nobody waits for quiescence, a clock of milliseconds will do.
   const TimePoint now = waiting_.empty() ? TimePoint(std::chrono::nanoseconds(coarse_now())) : Clock::now();
   const Stillness here = core_.stillness();
-  const std::uint64_t activity = here.sent + here.taken + here.ran;
+  const std::uint64_t activity = here.sent + here.taken + here.ran + here.channels.moves;
   if (activity != last_activity_ || idle_since_ == TimePoint{}) {
     last_activity_ = activity;
     idle_since_ = now;
@@ -31,33 +31,42 @@ void Quiet::look() {
   if (now < next_wave_) return;
   if (waiting_.empty() && now - idle_since_ < deadlock_after_) return;
   had_previous_ = false;
-  start_wave();
+  start_wave(false);
 }
 
-void Quiet::start_wave() {
+void Quiet::start_wave(bool detailed) {
   sum_ = {};
+  ends_.clear();
+  detailed_ = detailed;
   missing_ = core_.ranks();
-  core_.spread_control(MessageKind::wave, static_cast<std::int64_t>(++wave_));
+  core_.spread_control(MessageKind::wave, static_cast<std::int64_t>(++wave_ << 1 | (detailed ? 1 : 0)));
 }
 
-void Quiet::answer(std::uint64_t wave) {
-  const Stillness here = core_.stillness();
-  if (core_.rank() == 0) return take_answer(wave, here);
-  core_.send_quiet(MessageKind::wave_answer, wave, here);
+void Quiet::answer(std::uint64_t code) {
+  WaveAnswer answer{core_.stillness(), {}};
+  if ((code & 1) != 0) answer.ends = core_.channel_ends();
+  if (core_.rank() == 0) return take_answer(code, answer);
+  core_.send_quiet(MessageKind::wave_answer, code, answer);
 }
 
-void Quiet::take_answer(std::uint64_t wave, const Stillness& theirs) {
-  if (wave != wave_ || core_.leaving()) return;
-  sum_.add(theirs);
+void Quiet::take_answer(std::uint64_t code, const WaveAnswer& theirs) {
+  if (code >> 1 != wave_ || core_.leaving()) return;
+  sum_.add(theirs.stillness);
+  ends_.insert(ends_.end(), theirs.ends.begin(), theirs.ends.end());
   if (--missing_ == 0) judge();
 }
 
 void Quiet::judge() {
-  const bool proven = had_previous_ && sum_.balanced() && sum_.same_counts(previous_);
-  if (!proven && sum_.balanced()) {
+  const bool unchanged = had_previous_ && sum_.balanced() && sum_.same_counts(previous_);
+  if (!unchanged && sum_.balanced() && !detailed_) {
     previous_ = sum_;
     had_previous_ = true;
-    return start_wave();
+    return start_wave(false);
+  }
+  bool proven = unchanged && sum_.channels_clear();
+  if (unchanged && !proven && sum_.settled && sum_.channels.withdrawing == 0) {
+    if (!detailed_) return start_wave(true);
+    proven = nothing_comes(std::move(ends_));
   }
   if (proven && !waiting_.empty()) return tell();
   if (proven && sum_.stuck && core_.main_waits()) {

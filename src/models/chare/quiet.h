@@ -7,6 +7,7 @@
 
 #include "brant/base/clock.h"
 #include "brant/chare/callback.h"
+#include "ops/channel/traffic.h"
 
 namespace brant::detail {
 
@@ -18,8 +19,10 @@ struct Stillness {
   std::uint64_t taken = 0;  ///< and those that came from them.
   std::uint64_t ran = 0;    ///< Messages run.
   std::uint64_t data_started = 0, data_ended = 0;
-  bool idle = true;   ///< Nothing is queued, held back or on the stack.
-  bool stuck = true;  ///< And no timer, network operation or device event is pending.
+  ChannelTraffic channels;
+  bool idle = true;     ///< Nothing is queued, held back or on the stack.
+  bool stuck = true;    ///< And no timer or device event is pending.
+  bool settled = true;  ///< For `deadlock_after` no channel has moved.
 
   void add(const Stillness& other) noexcept {
     sent += other.sent;
@@ -27,15 +30,32 @@ struct Stillness {
     ran += other.ran;
     data_started += other.data_started;
     data_ended += other.data_ended;
+    channels.sent += other.channels.sent;
+    channels.received += other.channels.received;
+    channels.moves += other.channels.moves;
+    channels.sending += other.channels.sending;
+    channels.withdrawing += other.channels.withdrawing;
     idle = idle && other.idle;
     stuck = stuck && other.stuck;
+    settled = settled && other.settled;
   }
-  /// Nothing is under way, if the ranks had answered at one moment.
+  /// No message of chares is under way, if the ranks had answered at one moment.
   [[nodiscard]] bool balanced() const noexcept { return idle && sent == taken && data_started == data_ended; }
-  [[nodiscard]] bool same_counts(const Stillness& other) const noexcept {
-    return sent == other.sent && taken == other.taken && ran == other.ran && data_started == other.data_started;
+  /// Nor one of a channel. False does not say that one is: it may have no receive.
+  [[nodiscard]] bool channels_clear() const noexcept {
+    return channels.sent == channels.received && channels.sending == 0 && channels.withdrawing == 0;
   }
-  void serialize(auto& archive) { archive(sent, taken, ran, data_started, data_ended, idle, stuck); }
+  [[nodiscard]] bool same_counts(const Stillness& other) const noexcept {
+    return sent == other.sent && taken == other.taken && ran == other.ran && data_started == other.data_started &&
+           channels.moves == other.channels.moves;
+  }
+};
+
+/// A rank's answer to a wave.
+struct WaveAnswer {
+  Stillness stillness;
+  std::vector<ChannelEnd> ends;  ///< If the wave asked for them.
+  void serialize(auto& archive) { archive(stillness, ends); }
 };
 
 /// Finds out when nothing is under way on any rank: for `quiescence`, and for the report when a program cannot go on.
@@ -43,6 +63,14 @@ struct Stillness {
 /// counts prove that nothing ran or flew in between. Ranks answer from inside progress; one whose entry is on the stack
 /// answers that it is not idle. Waves start only while somebody waits for quiescence, or when rank 0 has been idle for
 /// `ChareOptions::deadlock_after`; a wave that finds others busy makes the pause before the next one longer.
+///
+/// Channels: a receive that waits keeps nothing alive, a message does that somebody receives or will. The rule, for
+/// quiescence and deadlock alike: as many messages have been received as were sent, over all channels and ranks, and no
+/// send or withdrawal is unfinished; then whatever receives are posted, nothing comes. If that fails, messages are on
+/// their way, or they have no receive (then their sends do not count, nor those that wait for them). Only when no rank
+/// has seen a channel move for `deadlock_after` is this found out: a *detailed* wave collects the accounts of all ends,
+/// and `nothing_comes` compares the two ends of each. The pause is for what has no number: acknowledgements under way,
+/// and sends without a receive that the network ends by itself.
 class Quiet {
  public:
   Quiet(Core& core, std::chrono::nanoseconds deadlock_after) noexcept : core_(core), deadlock_after_(deadlock_after) {}
@@ -59,8 +87,8 @@ class Quiet {
   [[nodiscard]] std::chrono::nanoseconds patience() const noexcept;
 
   // --- control messages
-  void answer(std::uint64_t wave);
-  void take_answer(std::uint64_t wave, const Stillness& theirs);
+  void answer(std::uint64_t code);
+  void take_answer(std::uint64_t wave, const WaveAnswer& theirs);
   void answer_report();
   void take_report(const std::vector<std::string>& lines);
 
@@ -69,7 +97,7 @@ class Quiet {
   static constexpr std::chrono::nanoseconds kLongestPause = std::chrono::milliseconds(1);
   static constexpr int kDeadlockPauseMax = 16;  ///< Times `deadlock_after`.
 
-  void start_wave();
+  void start_wave(bool detailed);
   void judge();
   void tell();
 
@@ -80,7 +108,9 @@ class Quiet {
   int missing_ = 0;  ///< Answers to the wave, or to the question for a report, that is under way.
   bool reporting_ = false;
   bool had_previous_ = false;
+  bool detailed_ = false;  ///< The wave under way.
   Stillness sum_, previous_;
+  std::vector<ChannelEnd> ends_;
   std::vector<std::string> lines_;
   std::size_t left_out_ = 0;
   std::uint64_t last_activity_ = 0;

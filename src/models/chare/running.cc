@@ -68,6 +68,7 @@ void Core::run(am::Message& message) noexcept {
     switch (envelope.kind) {
       case MessageKind::call: return run_call(message, envelope);
       case MessageKind::broadcast: return run_broadcast(message, envelope);
+      case MessageKind::multicast: return run_multicast(message, envelope);
       case MessageKind::create: return run_create(message, envelope);
       case MessageKind::insert: return run_insert(message, envelope);
       case MessageKind::destroy: return run_destroy(message, envelope);

@@ -398,23 +398,7 @@ void Core::data_staged(DataCall& call, am::Message& message, const Envelope& env
 void Core::fan_out(Collection& collection, am::Message& message, const Envelope& envelope) {
   const std::size_t slots = collection.slots().size();
   for (std::size_t slot = 0; slot < slots; ++slot) {
-    const ChareBase* chare = collection.slots()[slot];
-    if (chare == nullptr) continue;
-    Envelope call = envelope;
-    call.kind = MessageKind::call;
-    call.reply = 0;
-    call.key = chare->key_.word[0];
-    const std::size_t prefix = chare->key_.wide() ? kWideBytes : 0;
-    if (prefix != 0) call.flags |= Envelope::kWide;
-    am::Message& copy = make(call, message.bytes + prefix);
-    if (prefix != 0) std::memcpy(copy.data, &chare->key_.word[1], kWideBytes);
-    std::memcpy(copy.data + prefix, message.data, message.bytes);
-    copy.wire.source = message.wire.source;
-    share_data(copy, call);
-    set_notes(copy, {});
-    count_in(copy);
-    ++calls_sent_;
-    enqueue(copy, call);
+    if (const ChareBase* chare = collection.slots()[slot]) call_member(chare->key_, message, envelope);
   }
   count_out(message);
   ++calls_run_;

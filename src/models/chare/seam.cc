@@ -58,6 +58,20 @@ Outgoing open_broadcast(Core& core, std::uint32_t collection, const EntryInfo& e
   return {&message, message.data};
 }
 
+Outgoing open_multicast(Core& core, const TeamId& team, std::uint16_t entry, const CallOptions& options,
+                        std::size_t bytes) {
+  core.make_room();
+  Envelope envelope;
+  envelope.collection = team.collection;
+  envelope.kind = MessageKind::multicast;
+  envelope.number = entry;
+  envelope.reply = static_cast<std::uint32_t>(core.rank());
+  envelope.key = team.section;
+  set_options(envelope, options);
+  am::Message& message = core.make(envelope, bytes);
+  return {&message, message.data};
+}
+
 void post(Core& core, Outgoing& outgoing) { core.post(*static_cast<am::Message*>(outgoing.message)); }
 
 ChareBase* local(Core& core, const Target& target) noexcept {

@@ -1,4 +1,4 @@
-// Sections, multicasts, callbacks. Reductions are in teams_reduce.cc.
+// Sections and callbacks. Reductions are in teams_reduce.cc, the calls of a section in multicast.cc.
 #include "models/chare/teams.h"
 
 #include <algorithm>
@@ -12,7 +12,6 @@
 namespace brant::detail {
 namespace {
 
-constexpr unsigned kArity = 4;
 constexpr std::size_t kFunctionsMax = 1'000'000;
 
 /// A call of an entry of `Teams` whose last argument is a blob that the caller fills: `Outgoing::args` is its begin.
@@ -115,11 +114,7 @@ void Teams::install(Team& team, const TeamId& id, const std::vector<ElementKey>&
   std::sort(team.ranks.begin(), team.ranks.end());
   team.ranks.erase(std::unique(team.ranks.begin(), team.ranks.end()), team.ranks.end());
   team.known = true;
-  const auto waiting = std::move(team.early);
-  team.early.clear();
-  for (const EarlyMulticast& call : waiting) {
-    deliver_multicast(team, id, call.root, call.entry, call.options, call.arguments);
-  }
+  core().section_known(id.section);
   // Rounds that elements began before: now their children can be poked.
   place(team, id);
   for (std::uint32_t round = team.first; round != team.next(); ++round) {
@@ -130,41 +125,27 @@ void Teams::install(Team& team, const TeamId& id, const std::vector<ElementKey>&
   close_rounds(team, id);
 }
 
-void Teams::multicast(TeamId id, std::int32_t root, std::uint16_t entry, std::int32_t priority, bool expedited,
-                      Blob arguments) {
-  const CountMark work(at_work_);
-  Team& team = team_of(id);
-  CallOptions options;
-  options.priority = priority;
-  options.expedited = expedited;
-  if (!team.known) {
-    team.early.push_back({root, entry, options, {arguments.bytes.begin(), arguments.bytes.end()}});
-    return;
-  }
-  deliver_multicast(team, id, root, entry, options, arguments.bytes);
+const Teams::Members* Teams::members(const TeamId& section) const noexcept {
+  const auto found = teams_.find(section);
+  return found != teams_.end() && found->second.known ? &found->second.counts : nullptr;
 }
 
-void Teams::deliver_multicast(Team& team, const TeamId& id, std::int32_t root, std::uint16_t entry,
-                              const CallOptions& options, std::span<const std::byte> arguments) {
+Teams::Branches Teams::branches(const TeamId& section, std::int32_t root) const {
   // Places in the tree: the root, then the ranks with members but without the root.
-  std::vector<std::int32_t> order{root};
-  for (const std::int32_t rank : team.ranks) {
-    if (rank != root) order.push_back(rank);
+  const std::vector<std::int32_t>& ranks = teams_.at(section).ranks;
+  const auto find = [&](std::int32_t rank) {
+    return static_cast<std::size_t>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  };
+  const std::size_t gap = find(root);
+  const bool among = gap < ranks.size() && ranks[gap] == root;
+  const std::size_t places = ranks.size() + (among ? 0 : 1);
+  const std::size_t self = find(core().rank());
+  const std::size_t own = core().rank() == root ? 0 : self + (among && self > gap ? 0 : 1);
+  Branches branches;
+  for (std::size_t child = own * kArity + 1; child <= own * kArity + kArity && child < places; ++child) {
+    branches.rank[branches.count++] = ranks[among && child > gap ? child : child - 1];
   }
-  const auto self = static_cast<std::size_t>(std::find(order.begin(), order.end(), core().rank()) - order.begin());
-  for (std::size_t child = self * kArity + 1; child <= self * kArity + kArity && child < order.size(); ++child) {
-    Outgoing outgoing = open_blob<&Teams::multicast>(core(), order[child], options, arguments.size(), id, root, entry,
-                                                     static_cast<std::int32_t>(options.priority), options.expedited);
-    if (!arguments.empty()) std::memcpy(outgoing.args, arguments.data(), arguments.size());
-    post(core(), outgoing);
-  }
-  const auto* info = core().registry().find<EntryInfo>(entry, RegisteredKind::entry);
-  if (info == nullptr) throw Error(Status::internal, "a multicast names an entry that is none");
-  for (const auto& [key, count] : team.counts) {
-    Outgoing outgoing = open_call(core(), {id.collection, key}, *info, options, 0, arguments.size());
-    if (!arguments.empty()) std::memcpy(outgoing.args, arguments.data(), arguments.size());
-    post(core(), outgoing);
-  }
+  return branches;
 }
 
 std::uint32_t Teams::keep(std::function<void(ReadArchive&)> function) {
@@ -199,12 +180,6 @@ std::uint64_t define_section(Core& core, std::uint32_t collection, const std::ve
   const std::uint64_t section = core.teams().new_section();
   tell<&Teams::define>(core, core.rank(), TeamId{section, collection, 0}, core.rank(), members);
   return section;
-}
-
-Outgoing open_multicast(Core& core, const TeamId& team, std::uint16_t entry, const CallOptions& options,
-                        std::size_t bytes) {
-  return open_blob<&Teams::multicast>(core, core.rank(), options, bytes, team, core.rank(), entry,
-                                      static_cast<std::int32_t>(options.priority), options.expedited);
 }
 
 Outgoing open_callback(Core& core, const CallbackTarget& target, std::size_t bytes) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -47,14 +48,20 @@ struct PartialHeader {
 /// begun: it is *lazy*, says so with each report, and its parent pokes it.
 class Teams : public Chare<Teams, Single> {
  public:
+  /// A section's members on this rank, and their next round.
+  using Members = std::unordered_map<ElementKey, std::uint32_t, KeyHash>;
+  static constexpr unsigned kArity = 4;  ///< Children of a rank in a tree.
+  struct Branches {
+    std::array<std::int32_t, kArity> rank;
+    std::size_t count = 0;
+  };
+
   Teams() = default;
   /// Fails the futures whose results never came: their coroutines are gone.
   ~Teams();
 
   // --- entries
   void define(TeamId team, std::int32_t root, const std::vector<ElementKey>& members);
-  void multicast(TeamId team, std::int32_t root, std::uint16_t entry, std::int32_t priority, bool expedited,
-                 Blob arguments);
   void partial(const PartialHeader& header, Blob values);
   void poke(TeamId team, std::uint32_t round);
   void became_lazy(TeamId team, std::int32_t child);
@@ -68,6 +75,10 @@ class Teams : public Chare<Teams, Single> {
   void contribute_here(const Contribution& contribution);
   std::uint32_t keep(std::function<void(ReadArchive&)> function);
   std::uint64_t new_section() noexcept;
+  /// Null while the section's definition is under way.
+  [[nodiscard]] const Members* members(const TeamId& section) const noexcept;
+  /// The ranks to which this one passes on what `root` sends to a section whose definition is known.
+  [[nodiscard]] Branches branches(const TeamId& section, std::int32_t root) const;
   /// The first reduction that an element made now takes part in.
   [[nodiscard]] std::uint32_t first_round(std::uint32_t collection) noexcept;
   /// An element was made that takes part from `first_round` on.
@@ -94,25 +105,17 @@ class Teams : public Chare<Teams, Single> {
     std::vector<std::int32_t> reported;
     std::int64_t since = 0;
   };
-  struct EarlyMulticast {
-    std::int32_t root;
-    std::uint16_t entry;
-    CallOptions options;
-    std::vector<std::byte> arguments;
-  };
   struct Team {
     bool known = false;  ///< A section's definition has come, or it is no section.
     bool told_lazy = true;
     std::vector<std::int32_t> ranks;  ///< Of a section: those with members, sorted.
-    std::unordered_map<ElementKey, std::uint32_t, KeyHash>
-        counts;                ///< Of a section: its members here; their next round.
-    std::uint32_t first = 0;   ///< Number of `rounds.front()`.
-    std::deque<Round> rounds;  ///< Begun and not closed.
+    Members counts;                   ///< Of a section.
+    std::uint32_t first = 0;          ///< Number of `rounds.front()`.
+    std::deque<Round> rounds;         ///< Begun and not closed.
     bool placed = false;
     std::int32_t parent = -1;
     std::vector<Child> children;
     std::unordered_map<std::uint32_t, std::vector<Waiting>> waiting;  ///< For results that go to everyone.
-    std::vector<EarlyMulticast> early;
 
     [[nodiscard]] std::uint32_t next() const noexcept { return first + static_cast<std::uint32_t>(rounds.size()); }
   };
@@ -141,8 +144,6 @@ class Teams : public Chare<Teams, Single> {
   void report(Team& team, const TeamId& id, std::uint32_t number, Round& round);
   void deliver(const TeamId& id, std::uint32_t number, Round& round);
   void tell_if_lazy(Team& team, const TeamId& id);
-  void deliver_multicast(Team& team, const TeamId& id, std::int32_t root, std::uint16_t entry,
-                         const CallOptions& options, std::span<const std::byte> arguments);
   [[nodiscard]] std::string name_of(const Contributor& who, const TeamId& id) const;
   [[nodiscard]] std::string round_text(const TeamId& id, std::uint32_t number) const;
 

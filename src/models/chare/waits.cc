@@ -43,17 +43,69 @@ std::string kept_by(const ChareBase& chare) {
   return text;
 }
 
+std::string message_of(const ChannelWait& wait) {
+  if (!wait.is_send) return fmt::format("message {}", wait.number);
+  if (wait.held_back) return fmt::format("room for a message of {} bytes", wait.bytes);
+  return fmt::format("a receive of its message {} ({} bytes)", wait.number, wait.bytes);
+}
+
 }  // namespace
 
-void Core::describe_chare(const Collection& collection, const ChareBase& chare, std::vector<std::string>& lines) const {
+/// Of channels that are no chares' the lines go to `others`.
+Core::ChannelWaitsOf Core::channel_waits(std::vector<std::string>& others) {
+  constexpr int kNamedMax = 3;
+  ChannelWaitsOf waits;
+  const auto add = [&](const Target& who, std::string text, std::int64_t since) {
+    const ChareBase* chare = local(*this, who);
+    if (chare == nullptr) return;
+    ChannelWaits& of = waits[chare];
+    of.since = of.count == 0 ? since : std::min(of.since, since);
+    if (++of.count > kNamedMax + 1) return;
+    if (of.count > kNamedMax) text = "...";
+    of.text += (of.text.empty() ? "" : ", ") + text;
+  };
+  for (const ChannelWait& wait : channels_.waits()) {
+    const std::string message = message_of(wait);
+    const std::int64_t since = wait.since.time_since_epoch().count();
+    if (const ChannelDesk::Names* names = channel_desk_.names(wait.channel, wait.side)) {
+      add(names->mine,
+          fmt::format("{} on its channel with {} (channel {} to rank {})", message, name_of(names->theirs),
+                      wait.channel, wait.peer),
+          since);
+    } else {
+      others.push_back(fmt::format("{} on rank {} waits for {} on channel {} with rank {}, since {:.1f} s",
+                                   wait.is_send ? "a send" : "a receive", rank_, message, wait.channel, wait.peer,
+                                   seconds_since(since)));
+    }
+  }
+  for (const ChannelDesk::Unmet& unmet : channel_desk_.unmet()) {
+    add(unmet.names.mine,
+        fmt::format("{} to open a channel with it (number {})", name_of(unmet.names.theirs), unmet.number),
+        unmet.since);
+  }
+  return waits;
+}
+
+void Core::describe_chare(const Collection& collection, const ChareBase& chare, const ChannelWaitsOf& channels,
+                          std::vector<std::string>& lines) const {
   const RunningTask* task = Collection::first_task(chare);
   const std::string kept = kept_by(chare);
-  if (task == nullptr && kept.empty()) return;
+  const auto channel = channels.find(&chare);
+  if (task == nullptr && kept.empty() && channel == channels.end()) return;
   const std::string name = collection.name_of(Collection::key_of(chare));
   std::int64_t since = coarse_now();
-  const std::string whens = whens_of(chare, since);
+  std::string whens = whens_of(chare, since);
+  if (!whens.empty()) whens = "when " + whens;
+  if (channel != channels.end()) {
+    whens += (whens.empty() ? "" : " and for ") + channel->second.text;
+    since = std::min(since, channel->second.since);
+  }
+  if (task == nullptr && channel != channels.end()) {
+    lines.push_back(
+        fmt::format("{} on rank {} waits for {}, since {:.1f} s", name, rank_, whens, seconds_since(since)));
+  }
   if (task == nullptr) {
-    lines.push_back(fmt::format("{} on rank {} keeps {} that no when has taken", name, rank_, kept));
+    if (!kept.empty()) lines.push_back(fmt::format("{} on rank {} keeps {} that no when has taken", name, rank_, kept));
     return;
   }
   if (whens.empty()) since = task->since;
@@ -61,7 +113,7 @@ void Core::describe_chare(const Collection& collection, const ChareBase& chare, 
   for (const RunningTask* next = task->next; next != nullptr; next = next->next) ++others;
   std::string line =
       fmt::format("{}::{} on rank {} waits for {}, since {:.1f} s", name, task->invocation.entry->name, rank_,
-                  whens.empty() ? "a reply, a reduction or a future" : "when " + whens, seconds_since(since));
+                  whens.empty() ? "a reply, a reduction or a future" : whens, seconds_since(since));
   if (others != 0) line += fmt::format(" ({} more coroutines of it wait)", others);
   if (!kept.empty()) line += fmt::format("; it keeps {} that do not match", kept);
   lines.push_back(line);
@@ -75,18 +127,24 @@ std::vector<std::string> Core::describe_waits() {
   if (main_.has_value()) lines.push_back("the main task on rank 0");
   teams_->describe(lines, limit);
   std::size_t more = 0;
+  const auto put = [&](const std::vector<std::string>& found) {
+    if (lines.size() >= limit) {
+      more += found.size();
+    } else {
+      lines.insert(lines.end(), found.begin(), found.end());
+    }
+  };
+  std::vector<std::string> others;
+  const ChannelWaitsOf channels = channel_waits(others);
   for (const auto& [id, collection] : collections_) {
     for (const ChareBase* chare : collection->slots()) {
       if (chare == nullptr || chare == teams_) continue;
       std::vector<std::string> found;
-      describe_chare(*collection, *chare, found);
-      if (lines.size() >= limit) {
-        more += found.size();
-      } else {
-        lines.insert(lines.end(), found.begin(), found.end());
-      }
+      describe_chare(*collection, *chare, channels, found);
+      put(found);
     }
   }
+  for (const std::string& other : others) put({other});
   std::size_t shown = 0;
   replies_.for_each([&](const ReplyTable::Entry& waiting) {
     if (++shown > 4) {

@@ -16,12 +16,14 @@ Channel Channel::open(Runtime& runtime, Rank peer, ChannelId id, const ChannelOp
                     "0 to {}",
                     id.value, kChannelIdMax + 1, kChannelIdMax));
   }
-  return open_reserved(runtime, peer, id, options);
-}
-
-Channel Channel::open_reserved(Runtime& runtime, Rank peer, ChannelId id, const ChannelOptions& options) {
   auto& table = runtime.worker().engine().service<ChannelTable>();
   return Channel(&table.open(peer, id, options.path));
+}
+
+Channel Channel::open_reserved(Runtime& runtime, Rank peer, ChannelId id, const ChannelOptions& options,
+                               unsigned side) {
+  auto& table = runtime.worker().engine().service<ChannelTable>();
+  return Channel(&table.open(peer, id, options.path, side));
 }
 
 void Channel::close() noexcept {
@@ -30,6 +32,7 @@ void Channel::close() noexcept {
 
 Rank Channel::peer() const noexcept { return endpoint_ == nullptr ? Rank{} : endpoint_->peer().rank; }
 ChannelId Channel::id() const noexcept { return endpoint_ == nullptr ? ChannelId{} : endpoint_->id(); }
+unsigned Channel::side() const noexcept { return endpoint_ == nullptr ? 0 : endpoint_->side(); }
 ChannelCounts Channel::counts() const noexcept { return endpoint_ == nullptr ? ChannelCounts{} : endpoint_->counts(); }
 
 Result<Path> Channel::path_of(MemoryKind kind, std::size_t bytes) const noexcept {

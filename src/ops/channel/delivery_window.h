@@ -29,6 +29,9 @@ class LandedPrefix {
       ++prefix_;
     }
   }
+  [[nodiscard]] bool has(std::uint64_t number) const noexcept {
+    return number < prefix_ || (number - prefix_ < kWindowMessages && done_.test(number % kWindowMessages));
+  }
   /// All messages before this number have landed.
   [[nodiscard]] std::uint64_t prefix() const noexcept { return prefix_; }
   [[nodiscard]] std::uint64_t told() const noexcept { return told_; }

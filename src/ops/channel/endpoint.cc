@@ -2,12 +2,13 @@
 
 #include "base/log.h"
 #include "core/path_choice.h"
+#include "ops/channel/reserved_ids.h"
 #include "ops/channel/table.h"
 #include "ops/channel/tag.h"
 
 namespace brant {
 ChannelEndpoint::ChannelEndpoint(ChannelTable& table, Peer& peer, ChannelId id, unsigned side, Path forced) noexcept
-    : table_(table), peer_(peer), id_(id), side_(side), forced_(forced) {
+    : table_(table), peer_(peer), id_(id), side_(side), hidden_(id.value >= reserved_id::kDataLanes), forced_(forced) {
   use_link();
 }
 
@@ -55,7 +56,9 @@ Transfer* ChannelEndpoint::take_transfer(bool is_send) noexcept {
   Transfer* transfer = table_.transfers().take(*this, is_send);
   if (transfer == nullptr) return nullptr;
   ++live_transfers_;
-  if (engine().trace() != nullptr) transfer->posted_at = Clock::now();
+  ++table_.traffic().moves;
+  if (is_send && !hidden_) ++table_.traffic().sending;
+  transfer->posted_at = engine().trace() != nullptr ? Clock::now() : engine().recently();
   transfer->wire.on_complete = &ChannelEndpoint::on_wire_done;
   transfer->copy.done = &ChannelEndpoint::on_copied;
   transfer->lost = &ChannelEndpoint::on_lost;
@@ -80,6 +83,15 @@ void ChannelEndpoint::trace(const Transfer& transfer) noexcept {
 
 void ChannelEndpoint::release(Transfer& transfer) noexcept {
   if (engine().trace() != nullptr) trace(transfer);
+  ChannelTraffic& traffic = table_.traffic();
+  ++traffic.moves;
+  if (!hidden_) {
+    if (transfer.is_send) {
+      --traffic.sending;
+    } else if (transfer.outcome != Status::ok) {
+      --traffic.withdrawing;
+    }
+  }
   engine().remove_outstanding(peer_, transfer);
   table_.stager().buffers().give_back(transfer.lease);
   table_.transfers().give_back(&transfer);
@@ -119,6 +131,7 @@ Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
   transfer->source = source;
   transfer->path = path;
   transfer->acknowledged = op.delivered.fire != nullptr;
+  count_posted(1);
   if (!waiting_.empty() || !window_.has_room(source.bytes)) {
     waiting_.push_back(*transfer);
     ++waiting_count_;
@@ -139,6 +152,8 @@ Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
       return Status::in_progress;
     }
     under_way_.remove(*transfer);
+  } else {
+    count_posted(-1);
   }
   release(*transfer);
   return status;
@@ -173,6 +188,10 @@ void ChannelEndpoint::count_send(const Transfer& transfer, int sign) noexcept {
   engine().counters().bytes_sent[path] += once * transfer.source.bytes;
 }
 
+void ChannelEndpoint::count_posted(int sign) noexcept {
+  if (!hidden_) table_.traffic().sent += static_cast<std::uint64_t>(sign);
+}
+
 bool ChannelEndpoint::source_freed(Transfer& transfer) noexcept {
   const bool waits = transfer.acknowledged && transfer.number >= window_.acknowledged();
   if (!waits) {
@@ -205,6 +224,7 @@ void ChannelEndpoint::start_waiting() noexcept {
       end_send(*transfer, status);
       continue;
     }
+    count_posted(-1);
     engine().finish(*transfer, {status, 0});
     release(*transfer);
   }
@@ -323,6 +343,7 @@ void ChannelEndpoint::consumed(Transfer& transfer, Status status) noexcept {
   const auto path = static_cast<std::size_t>(transfer.path);
   ++engine().counters().receives[path];
   ++counts_.received;
+  if (!hidden_) ++table_.traffic().received;
   if (status == Status::truncated) {
     if (!transfer.link.sender_knows) send_control(ChannelControl::Kind::truncated, transfer.number);
     return;
@@ -402,6 +423,7 @@ void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
     case TransferStage::queued:
       waiting_.remove(transfer);
       --waiting_count_;
+      count_posted(-1);
       engine().finish(transfer, {why, 0});
       release(transfer);
       return;
@@ -415,6 +437,7 @@ void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
         if (why != Status::canceled && linked_ && link_sender_->withdraw(transfer)) end_send(transfer, why);
         return;
       }
+      if (transfer.outcome == Status::ok && !hidden_) ++table_.traffic().withdrawing;
       transfer.outcome = why;
       if (linked_ && link_receiver_->withdraw(transfer, why != Status::canceled)) return;
       if (why == Status::peer_lost) {

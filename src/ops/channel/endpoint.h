@@ -8,6 +8,7 @@
 #include "ops/channel/link_receiver.h"
 #include "ops/channel/link_sender.h"
 #include "ops/channel/stream_lane.h"
+#include "ops/channel/traffic.h"
 #include "ops/channel/transfer.h"
 
 namespace brant {
@@ -39,6 +40,13 @@ class ChannelEndpoint {
   [[nodiscard]] ChannelCounts counts() const noexcept;
   [[nodiscard]] bool idle() const noexcept { return live_transfers_ == 0; }
   [[nodiscard]] bool closed() const noexcept { return closed_; }
+  /// Carries arguments of chares, which count what is under way themselves.
+  [[nodiscard]] bool hidden() const noexcept { return hidden_; }
+  [[nodiscard]] ChannelEnd account() const noexcept;
+  /// Null if it is another layer's.
+  static const Transfer* transfer_of(const PeerOp& op) noexcept {
+    return op.lost == &ChannelEndpoint::on_lost ? static_cast<const Transfer*>(&op) : nullptr;
+  }
 
   /// The path that a buffer would take; not_supported as in the posts.
   Status choose(MemoryKind kind, std::size_t bytes, Path& path) noexcept;
@@ -105,6 +113,7 @@ class ChannelEndpoint {
   /// Tells the engine that the network works for us.
   Status noted(Status posted) noexcept;
   void count_send(const Transfer& transfer, int sign) noexcept;
+  void count_posted(int sign) noexcept;
   Status carry(Transfer& transfer, ConstBuffer bytes) noexcept;
   void start_waiting() noexcept;
   /// The source is free: reports it and waits for the acknowledgement if that is wanted. Returns true if the transfer
@@ -137,6 +146,7 @@ class ChannelEndpoint {
   Peer& peer_;
   const ChannelId id_;
   const unsigned side_;
+  const bool hidden_;
   Path forced_;
   Status refused_ = Status::ok;
   bool closed_ = false;

@@ -32,7 +32,7 @@ Result<const StreamKernels*> ChannelTable::stream_kernels() noexcept {
   return &*stream_kernels_;
 }
 
-ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced) {
+ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, std::optional<unsigned> own_side) {
   if (id.value > reserved_id::kLast) {
     throw Error(Status::invalid_argument,
                 fmt::format("channel id {} does not fit in 28 bits: use 0 to {}", id.value, kChannelIdMax));
@@ -42,7 +42,7 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced) {
   unsigned side = self < peer_rank.value ? 0u : 1u;
   if (peer.same_process) {
     const auto first = endpoints_.find(key(id, 0));
-    side = first == endpoints_.end() || first->second->closed() ? 0u : 1u;
+    side = own_side.value_or(first == endpoints_.end() || first->second->closed() ? 0u : 1u);
   }
   const auto known = endpoints_.find(key(id, side));
   const auto other = endpoints_.find(key(id, 1 - side));

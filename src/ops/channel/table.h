@@ -7,6 +7,7 @@
 #include "base/object_pool.h"
 #include "ops/channel/device_copier.h"
 #include "ops/channel/endpoint.h"
+#include "ops/channel/traffic.h"
 
 namespace brant {
 
@@ -19,6 +20,7 @@ class ChannelTable final : public Service, private Poller {
   ~ChannelTable() override { engine_.detach(static_cast<Poller&>(*this)); }
 
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
+  [[nodiscard]] const Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] Stager& stager() noexcept { return stager_; }
   /// Made on first use, which loads a kernel: ask for it before kernels run that end late.
   [[nodiscard]] DeviceCopier& device_copier() noexcept {
@@ -33,10 +35,20 @@ class ChannelTable final : public Service, private Poller {
   /// What waits for room on the link to a peer, which must have one. Throws only if memory is exhausted.
   LinkPump& pump(Peer& peer);
 
-  /// Throws invalid_argument, peer_lost.
-  ChannelEndpoint& open(Rank peer, ChannelId id, Path forced);
+  /// Throws invalid_argument, peer_lost. Within a process `side` is the caller's choice; without one whoever comes
+  /// first has side 0. Else the ranks decide.
+  ChannelEndpoint& open(Rank peer, ChannelId id, Path forced, std::optional<unsigned> own_side = std::nullopt);
 
   void send_control(Peer& peer, const ChannelControl& control) noexcept;
+
+  // What is under way, for whoever wants to know whether a job can go on (traffic.cc).
+  [[nodiscard]] ChannelTraffic& traffic() noexcept { return traffic_; }
+  [[nodiscard]] const ChannelTraffic& traffic() const noexcept { return traffic_; }
+  /// Sends and receives that have not ended, of hidden channels too.
+  [[nodiscard]] std::size_t live() const noexcept { return transfers_.lent(); }
+  /// Of all channels that were used, but the hidden ones.
+  [[nodiscard]] std::vector<ChannelEnd> ends() const;
+  [[nodiscard]] std::vector<ChannelWait> waits() const;
 
  private:
   struct ControlSend : port::WireOp {
@@ -64,6 +76,7 @@ class ChannelTable final : public Service, private Poller {
   void check_opened(const ChannelControl& control) noexcept;
 
   Engine& engine_;
+  ChannelTraffic traffic_;
   std::uint64_t last_key_ = 0;
   ChannelEndpoint* last_end_ = nullptr;  ///< For that key: messages of one channel come in bursts.
   ObjectPool<Transfer> transfers_{kTransfersMax};

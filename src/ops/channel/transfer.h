@@ -63,7 +63,7 @@ struct Transfer final : OpOwner, PeerOp {
   ConstBuffer source;
   Buffer landing;
   StagePool::Lease lease;
-  TimePoint posted_at{};  ///< Only with a trace.
+  TimePoint posted_at{};  ///< Exact only with a trace.
   WireStep wire;
   CopyStep copy;
   LinkStep link;

@@ -41,12 +41,18 @@ int differences(ConstBuffer buffer, int start) {
 
 class Block : public Chare<Block> {
  public:
-  void halo(DeviceData face, int start) { faults_ += face.owned() ? 1 : differences(face, start); }
+  void halo(DeviceData face, int start) {
+    faults_ += face.owned() ? 1 : differences(face, start);
+    ++calls_;
+  }
   Buffer post(Post<&Block::halo>, const DeviceMeta& face, int) {
     if (ghost_.bytes() < face.bytes) ghost_ = chares().runtime().allocate(chares().runtime().device_kind(), face.bytes);
     return ghost_;
   }
-  void give(const DeviceData& data, int start) { faults_ += differences(data, start); }
+  void give(const DeviceData& data, int start) {
+    faults_ += differences(data, start);
+    ++calls_;
+  }
   void table(HostData<int> items, int start) {
     for (const int item : items.items()) faults_ += item != start++ ? 1 : 0;
   }
@@ -57,10 +63,12 @@ class Block : public Chare<Block> {
     co_return co_await this_array()[next].ask<&Block::around>(device(data), left - 1);
   }
   int faults() { return faults_; }
+  int calls() { return calls_; }
 
  private:
   Memory ghost_;
   int faults_ = 0;
+  int calls_ = 0;
 };
 
 Task<void> sizes(Chares& chares) {
@@ -133,6 +141,41 @@ Task<void> to_all(Chares& chares) {
 TEST(ChareData, of_a_broadcast_reaches_all) {
   Chares chares(*g_runtime);
   EXPECT_EQ(chares.run(to_all(chares)), 0) << chares.failure();
+}
+
+/// Sections whose tree has the caller's rank in it and not, several members in a process and one.
+Task<void> to_sections(Chares& chares) {
+  const auto blocks = create_array<Block>(chares, 3 * chares.size(), Placement::round_robin());
+  const int last = 3 * chares.size() - 1;
+  const std::vector<Section<Block>> sections{
+      make_section(chares, blocks, [](const Index<1>&) { return true; }),
+      make_section(chares, blocks, std::vector<Index<1>>{{last}}),
+      make_section(chares, blocks, [&](const Index<1>& at) { return at[0] % chares.size() != 0; }),
+  };
+  for (std::size_t count = 10; count <= 2'000'000; count = count * 50) {
+    Memory source = filled(g_runtime->device_kind(), ramp(count, 3));
+    for (const Section<Block>& section : sections) {
+      Promise<ConstBuffer> first, second;
+      Future<ConstBuffer> halo_free = first.future(), give_free = second.future();
+      section.call<&Block::halo>(device(source, std::move(first)), 3);
+      section.call<&Block::give>(device(source, std::move(second)), 3);
+      const ConstBuffer free = co_await halo_free;
+      EXPECT_EQ(free.data, source.data());
+      static_cast<void>(co_await give_free);
+    }
+    co_await chares.quiescence();
+  }
+  int calls = 0;
+  for (int i = 0; i <= last; ++i) {
+    const int faults = co_await blocks[i].ask<&Block::faults>();
+    EXPECT_EQ(faults, 0) << i;
+    calls += co_await blocks[i].ask<&Block::calls>();
+  }
+  EXPECT_EQ(calls, 2 * 4 * (3 * chares.size() + 1 + 3 * (chares.size() - 1)));
+}
+TEST(ChareData, of_a_call_of_a_section_reaches_its_members) {
+  Chares chares(*g_runtime);
+  EXPECT_EQ(chares.run(to_sections(chares)), 0) << chares.failure();
 }
 
 /// A ring of chares, several in every process, each with a channel to its right and to its left.

@@ -60,6 +60,10 @@ class Member : public Chare<Member, Index<2>> {
     Channel channel = co_await open_channel(*this, peer);
     co_return co_await channel.send(ConstBuffer(&value, sizeof(value)), Moment::delivered);
   }
+  Task<void> whisper(Element<Member> peer, int value) {
+    Channel channel = co_await open_channel(*this, peer);
+    co_await channel.send(ConstBuffer(&value, sizeof(value)));
+  }
   int nothing() { return 1; }
 
  private:
@@ -121,6 +125,26 @@ Task<void> refuse_itself(Chares& chares) {
 TEST(ChareChannel, to_itself_is_refused) {
   Program program(test::ranks(1));
   EXPECT_EQ(program.run(refuse_itself), 0) << program.failure();
+}
+
+/// Its end is closed when the coroutine ends, which may be before the other chare has opened its own.
+Task<void> greet_and_leave(Chares& chares) {
+  const auto members = create_array<Member>(chares, {2, 2}, Placement::round_robin());
+  for (const auto& [from, to] : {std::pair(Index<2>(0, 0), Index<2>(1, 1)), std::pair(Index<2>(1, 1), Index<2>(0, 0)),
+                                 std::pair(Index<2>(0, 1), Index<2>(0, 0))}) {
+    auto got = members[to].ask<&Member::wait_for>(members[from]);
+    members[from].call<&Member::whisper>(members[to], 17);
+    const int value = co_await got;
+    EXPECT_EQ(value, 17);
+  }
+}
+TEST(ChareChannel, what_was_sent_by_an_end_that_closed_at_once_is_received) {
+  for (const int ranks : {1, 2, 3}) {
+    for (const JobOptions& options : variants(test::reordering(5, ranks))) {
+      Program program(options);
+      EXPECT_EQ(program.run(greet_and_leave), 0) << program.failure();
+    }
+  }
 }
 
 /// A chare that is destroyed while it waits, and made again: the newcomer meets the other end.

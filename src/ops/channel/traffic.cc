@@ -1,0 +1,92 @@
+#include "ops/channel/traffic.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "ops/channel/table.h"
+
+namespace brant {
+namespace {
+
+auto pair_of(const ChannelEnd& end) noexcept {
+  return std::tuple(end.channel, std::min(end.rank, end.peer), std::max(end.rank, end.peer));
+}
+
+/// `other` has nothing for the receives of `end`, and no receives for its sends.
+bool still(const ChannelEnd& end, const ChannelEnd& other) noexcept {
+  const bool comes = end.first_receiving != ChannelEnd::kNone && other.next_send > end.first_receiving;
+  const bool goes = end.first_sending != ChannelEnd::kNone && other.next_receive > end.first_sending;
+  return !comes && !goes;
+}
+
+}  // namespace
+
+bool nothing_comes(std::vector<ChannelEnd> ends) {
+  std::sort(ends.begin(), ends.end(), [](const ChannelEnd& left, const ChannelEnd& right) {
+    return std::tuple(pair_of(left), left.side) < std::tuple(pair_of(right), right.side);
+  });
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const bool has_other = i + 1 < ends.size() && pair_of(ends[i]) == pair_of(ends[i + 1]);
+    const ChannelEnd nobody;
+    const ChannelEnd& other = has_other ? ends[i + 1] : nobody;
+    if (!still(ends[i], other) || !still(other, ends[i])) return false;
+    if (has_other) ++i;
+  }
+  return true;
+}
+
+std::vector<ChannelEnd> ChannelTable::ends() const {
+  std::vector<ChannelEnd> ends;
+  for (const auto& [key, endpoint] : endpoints_) {
+    const ChannelEnd end = endpoint->account();
+    if (!endpoint->hidden() && (end.next_send != 0 || end.next_receive != 0)) ends.push_back(end);
+  }
+  return ends;
+}
+
+ChannelEnd ChannelEndpoint::account() const noexcept {
+  ChannelEnd end;
+  end.channel = id_.value;
+  end.side = side_;
+  end.rank = table_.engine().job().rank;
+  end.peer = peer_.rank.value;
+  end.next_send = next_send_number();
+  if (const Transfer* first = under_way_.front()) {
+    end.first_sending = first->number;
+  } else if (!waiting_.empty()) {
+    end.first_sending = window_.next();
+  }
+  const auto returned = [this](std::uint64_t number) {
+    return std::find(returned_numbers_.begin(), returned_numbers_.end(), number) != returned_numbers_.end();
+  };
+  end.next_receive = next_receive_;
+  for (const std::uint64_t number : returned_numbers_) end.next_receive = std::min(end.next_receive, number);
+  for (std::uint64_t number = landed_.prefix(); number < next_receive_; ++number) {
+    if (landed_.has(number) || returned(number)) continue;
+    end.first_receiving = number;
+    break;
+  }
+  return end;
+}
+
+std::vector<ChannelWait> ChannelTable::waits() const {
+  std::vector<ChannelWait> waits;
+  std::vector<const Peer*> seen;
+  for (const auto& [key, endpoint] : endpoints_) {
+    const Peer& peer = endpoint->peer();
+    if (std::find(seen.begin(), seen.end(), &peer) != seen.end()) continue;
+    seen.push_back(&peer);
+    for (const PeerOp* op = peer.outstanding.front(); op != nullptr; op = peer.outstanding.next(*op)) {
+      if (const Transfer* transfer = ChannelEndpoint::transfer_of(*op)) {
+        const ChannelEndpoint& end = transfer->endpoint;
+        if (end.hidden() || !transfer->observed()) continue;
+        waits.push_back({end.id().value, end.side(), peer.rank.value, transfer->is_send,
+                         transfer->stage == TransferStage::queued, transfer->number,
+                         transfer->is_send ? transfer->source.bytes : transfer->landing.bytes, transfer->posted_at});
+      }
+    }
+  }
+  return waits;
+}
+
+}  // namespace brant
