@@ -34,7 +34,7 @@ MIB = 1 << 20
 PERFTEST_SIZES = {8: 10000, 65536: 5000, MIB: 2000, 16 * MIB: 400}
 TARGETS = "8,64K,1M,16M"
 GROUPS = ["info", "doctor", "check", "latency", "bandwidth", "perftest", "jacobi", "chare", "stream", "memory", "wire"]
-GROUPS += ["channel", "host"]
+GROUPS += ["channel", "host", "courier"]
 HELPERS = {"wire_ucx_test": "wire_peer"}  # what a test starts and looks for beside itself
 
 
@@ -462,6 +462,21 @@ def chare_steps(check: Check) -> list[Step]:
     return steps
 
 
+def courier_figure(_: str, rows: list[dict]) -> str:
+    parts = []
+    for bench, size in (("latency", 8), ("latency", 65536), ("bandwidth", 8192), ("bandwidth", 65536)):
+        row = next(row for row in rows if row["bench"] == bench and row["bytes"] == size)
+        value = f"{row['us']['p50']:.3g} us" if bench == "latency" else f"{row['gb_s']:.3g} GB/s"
+        parts.append(f"{bench} {short(size)} {value}")
+    return ", ".join(parts)
+
+
+def courier_steps(check: Check) -> list[Step]:
+    """The resident kernel by itself: messages, windows, and what the program beside it notices."""
+    command = [check.program("courier_bench"), "--limit", "60"]
+    return [Step("courier", "courier", command, 70, 2, rows=True, figure=courier_figure)]
+
+
 def all_steps(check: Check) -> list[Step]:
     brant = check.program("brant")
     return [
@@ -474,6 +489,7 @@ def all_steps(check: Check) -> list[Step]:
         *stream_steps(check),
         *test_steps(check),
         *host_steps(check),
+        *courier_steps(check),
     ]  # fmt: skip
 
 

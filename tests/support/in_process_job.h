@@ -46,6 +46,10 @@ class SharedBoot final : public port::Boot {
   port::JobInfo job_;
 };
 
+/// Small messages between emulated devices that map each other: the devices copy, or their couriers, which they have on
+/// demand.
+inline Path small_mapped_path() { return env_bool("BRANT_COURIER", false) ? Path::courier : Path::copy_engine; }
+
 struct JobOptions {
   int ranks = 2;
   GpuChoice gpu = GpuChoice::none;  ///< none or emulated.

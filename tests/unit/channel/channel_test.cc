@@ -324,7 +324,7 @@ TEST(Channel, a_message_larger_than_the_window_follows_small_ones) {
 TEST(Channel, tells_the_path_a_buffer_takes) {
   DevicePair pair;
   EXPECT_EQ(*pair.left.path_of(MemoryKind::host, 8), JobOptions{}.links ? Path::shm : Path::ucx);
-  EXPECT_EQ(*pair.left.path_of(MemoryKind::emulated, 8), JobOptions{}.links ? Path::copy_engine : Path::staged);
+  EXPECT_EQ(*pair.left.path_of(MemoryKind::emulated, 8), JobOptions{}.links ? test::small_mapped_path() : Path::staged);
   EXPECT_EQ(pair.left.path_of(MemoryKind::detect, 8).status(), Status::invalid_argument);
 }
 
@@ -457,7 +457,7 @@ TEST(ChannelWithDevice, every_kind_meets_every_kind) {
 
 TEST(ChannelWithDevice, every_kind_meets_every_kind_over_a_network_that_takes_device_memory) {
   DevicePair pair(true);
-  EXPECT_EQ(*pair.left.path_of(MemoryKind::emulated, 8), JobOptions{}.links ? Path::copy_engine : Path::ucx);
+  EXPECT_EQ(*pair.left.path_of(MemoryKind::emulated, 8), JobOptions{}.links ? test::small_mapped_path() : Path::ucx);
   expect_every_kind_to_meet_every_kind(pair);
 }
 

@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/env.h"
 #include "brant/core/sinks.h"
 #include "brant/ops/channel.h"
 #include "core/engine.h"
@@ -341,12 +340,9 @@ struct MappedPair : Pair {
   }
 };
 
-/// The device does the small copies too, unless it has a courier.
-Path small_mapped_path() { return env_bool("BRANT_COURIER", false) ? Path::courier : Path::copy_engine; }
-
 TEST(MappedChannel, device_memory_goes_by_the_copy_engine_whichever_side_comes_first) {
   MappedPair pair;
-  ASSERT_EQ(*pair.left.path_of(MemoryKind::emulated, 8), small_mapped_path());
+  ASSERT_EQ(*pair.left.path_of(MemoryKind::emulated, 8), test::small_mapped_path());
   for (const bool receive_first : {true, false}) {
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{9000}, kLarge}) {
       const auto sent = pattern(bytes, 6);
@@ -426,7 +422,7 @@ TEST(MappedChannel, memory_that_is_freed_and_allocated_again_is_mapped_again_and
   const auto& counters = pair.job.rank(0).worker().engine().counters();
   const auto sends = [&](Path path) { return counters.sends[static_cast<std::size_t>(path)]; };
   EXPECT_EQ(sends(Path::copy_engine) + sends(Path::courier), static_cast<std::uint64_t>(kRounds));
-  EXPECT_EQ(sends(Path::courier) != 0, small_mapped_path() == Path::courier);
+  EXPECT_EQ(sends(Path::courier) != 0, test::small_mapped_path() == Path::courier);
 }
 
 TEST(MappedChannel, a_cancelled_receive_gives_its_turn_to_the_next) {

@@ -133,8 +133,11 @@ TEST_F(CourierTest, carries_many_orders_at_once) {
   }
 }
 
-TEST_F(CourierTest, loses_nothing_however_often_it_leaves) {
-  CourierOptions made = options();
+class CourierLeaving : public CourierTest, public testing::WithParamInterface<unsigned> {};
+
+TEST_P(CourierLeaving, loses_nothing_however_often_it_leaves) {
+  CourierOptions made = options(GetParam());
+  made.alone_bytes = GetParam() == 1 ? made.alone_bytes : 0;  // all through the groups
   made.idle_us = 1;
   made.lease_us = 5;
   Courier courier(*device_, made);
@@ -145,6 +148,8 @@ TEST_F(CourierTest, loses_nothing_however_often_it_leaves) {
   for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(flag(i), 1) << i;
   expect_copied(0, count * bytes);
 }
+
+INSTANTIATE_TEST_SUITE_P(Blocks, CourierLeaving, testing::Values(1u, 2u, 5u));
 
 TEST_F(CourierTest, leaves_by_itself_so_that_the_stream_drains) {
   CourierOptions made = options();
