@@ -358,8 +358,14 @@ unsigned Engine::progress() noexcept {
   return events + fire_ready(kFireLimit);
 }
 
+bool Engine::must_poll() const noexcept {
+  const Poller* poller = pollers_.front();
+  while (poller != nullptr && poller->lets_sleep()) poller = PollerList::next(*poller);
+  return poller != nullptr;
+}
+
 bool Engine::may_sleep() noexcept {
-  if (!options_.sleep || !pollers_.empty() || !ready_.empty()) return false;
+  if (!options_.sleep || must_poll() || !ready_.empty()) return false;
   if (adapters_.links && !adapters_.links->arm()) return false;
   if (!wire().capabilities().can_sleep || wire().arm()) return true;
   wire_turn_ = kWireTurn;  // it has something to do: the next progress looks at it

@@ -70,6 +70,8 @@ class Poller {
   ListHook<Poller> poller_hook;
   /// Returns the number of events seen.
   virtual unsigned poll() noexcept = 0;
+  /// True: what it waits for also wakes the process by other means, and may never come.
+  [[nodiscard]] virtual bool lets_sleep() const noexcept { return false; }
 
  protected:
   ~Poller() = default;
@@ -179,8 +181,7 @@ class Engine {
   /// A timer or something polled is pending, or news that nobody was told yet: this process goes on by itself. Of
   /// operations that wait only the layers that work on them know what for.
   [[nodiscard]] bool goes_on() const noexcept {
-    return !timers_.empty() || !pollers_.empty() || !ready_.empty() ||
-           commands_waiting_.load(std::memory_order_relaxed) != 0;
+    return !timers_.empty() || must_poll() || !ready_.empty() || commands_waiting_.load(std::memory_order_relaxed) != 0;
   }
   [[nodiscard]] std::size_t pending_ops() const noexcept { return pending_ops_; }
   /// Completions that were not told yet.
@@ -220,6 +221,7 @@ class Engine {
   unsigned fire_ready(unsigned limit) noexcept;
   unsigned run_commands() noexcept;
   bool may_sleep() noexcept;
+  [[nodiscard]] bool must_poll() const noexcept;
   Status wait_until_done(bool (*done)(void*) noexcept, void* context, TimePoint deadline) noexcept;
   void note_idle(unsigned idle) noexcept;
 

@@ -58,17 +58,18 @@ DeviceCopier::DeviceCopier(Engine& engine) noexcept
   }
 }
 
-Path DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted) noexcept {
+Path DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted,
+                         CopySignal signal) noexcept {
   copy.to = to;
   copy.from = from;
   copy.bytes = bytes;
   engine_.attach(static_cast<Poller&>(*this));
-  if (wanted == Path::courier && give_to_courier(copy)) return Path::courier;
+  if (wanted == Path::courier && give_to_courier(copy, signal)) return Path::courier;
   asked_.push_back(copy);
   return Path::copy_engine;
 }
 
-bool DeviceCopier::give_to_courier(StageCopy& copy) noexcept {
+bool DeviceCopier::give_to_courier(StageCopy& copy, CopySignal signal) noexcept {
   if (!courier_.takes(copy.bytes)) return false;
   static_cast<void>(courier_.poll());  // it may have left
   if (!courier_.resident()) {
@@ -76,7 +77,8 @@ bool DeviceCopier::give_to_courier(StageCopy& copy) noexcept {
     call_courier_ = now - std::exchange(last_small_, now) < kBurst;
     return false;
   }
-  if (courier_.post({copy.to, copy.from, static_cast<std::uint32_t>(copy.bytes), 1, nullptr}) != Status::ok)
+  if (courier_.post({copy.to, copy.from, static_cast<std::uint32_t>(copy.bytes), signal.value, signal.flag}) !=
+      Status::ok)
     return false;
   carried_.push_back(copy);
   return true;

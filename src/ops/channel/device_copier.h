@@ -8,6 +8,12 @@
 
 namespace brant {
 
+/// A word that a courier sets behind the bytes; others leave it alone.
+struct CopySignal {
+  std::uint64_t* flag = nullptr;
+  std::uint32_t value = 0;
+};
+
 /// Copies between device memory of this process and what it has mapped of its peers. Copies may overtake one another.
 ///
 /// Small ones go to the courier while it is there; it is called once such copies follow each other closely, and leaves
@@ -23,7 +29,8 @@ class DeviceCopier final : private Poller {
 
   /// `copy.done` runs from a later progress, with the outcome. Never waits. Returns the path: `courier` if that was
   /// wanted and it is there.
-  Path start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted) noexcept;
+  Path start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted,
+             CopySignal signal = {}) noexcept;
   /// Largest copy that the courier takes; 0 without one.
   [[nodiscard]] std::size_t courier_bytes() const noexcept { return courier_.bytes_max(); }
 
@@ -36,7 +43,7 @@ class DeviceCopier final : private Poller {
   static constexpr auto kBurst = std::chrono::microseconds(500);
 
   unsigned poll() noexcept override;
-  bool give_to_courier(StageCopy& copy) noexcept;
+  bool give_to_courier(StageCopy& copy, CopySignal signal) noexcept;
   unsigned poll_courier() noexcept;
   void take_back() noexcept;
   void issue() noexcept;

@@ -74,6 +74,10 @@ void ChannelEndpoint::dismiss(Transfer& transfer) noexcept {
   release(transfer);
 }
 
+void ChannelEndpoint::landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept {
+  link_receiver_->on_landed_early(transfer, bytes, acknowledged);
+}
+
 void ChannelEndpoint::rerouted(Transfer& transfer, Path path) noexcept {
   count_send(transfer, -1);
   transfer.path = path;

@@ -30,8 +30,8 @@ void LinkMappings::describe(const Buffer& landing, LinkMessage& message) noexcep
   if (!info || !export_once(*info)) return;
   message.place = LinkMessage::Place::mapped;
   message.buffer_id = info->buffer_id;
-  message.offset =
-      static_cast<std::uint64_t>(static_cast<const std::byte*>(landing.data) - static_cast<std::byte*>(info->base));
+  const auto offset = static_cast<const std::byte*>(landing.data) - static_cast<std::byte*>(info->base);
+  message.offset = static_cast<std::uint64_t>(offset) & LinkMessage::kOffsetMask;
 }
 
 bool LinkMappings::export_once(const port::PointerInfo& info) noexcept {

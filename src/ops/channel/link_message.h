@@ -54,15 +54,18 @@ struct LinkMessage {
     other,   ///< Device memory that cannot be mapped: over the network.
   };
 
+  static constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << 48) - 1;
+
   Kind kind = Kind::eager;
   std::uint8_t from_side = 0;  ///< Side of the end that posts this record.
   bool acknowledged = false;   ///< From the sender: it waits for an acknowledgement.
   Place place = Place::host;   ///< landing.
   std::uint32_t channel = 0;
-  std::uint64_t number = 0;     ///< Of the message in its direction.
-  std::uint64_t bytes = 0;      ///< Of the whole message; landing: what fits.
-  std::uint64_t offset = 0;     ///< data: of this piece. landing: in its allocation.
-  std::uint64_t buffer_id = 0;  ///< landing, withdrawn, stream_base: of its allocation.
+  std::uint64_t number = 0;       ///< Of the message in its direction.
+  std::uint64_t bytes = 0;        ///< Of the whole message; landing: what fits.
+  std::uint64_t offset : 48 = 0;  ///< data: of this piece. landing: in its allocation.
+  std::uint64_t flag : 16 = 0;    ///< landing: the sender's device may set it; landed, failed: it will not any more.
+  std::uint64_t buffer_id = 0;    ///< landing, withdrawn, stream_base: of its allocation.
 };
 static_assert(sizeof(LinkMessage) <= port::kLinkHeaderBytes);
 

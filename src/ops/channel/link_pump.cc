@@ -38,7 +38,7 @@ LinkPump::Pushed LinkPump::push(Transfer& transfer) noexcept {
       transfer.endpoint.link_message(eager ? LinkMessage::Kind::eager : LinkMessage::Kind::data, transfer);
   const std::size_t whole_piece = eager ? bytes.size() : piece_bytes(bytes.size());
   for (unsigned piece = 0; piece < kTurnPieces; ++piece) {
-    message.offset = transfer.link.moved;
+    message.offset = transfer.link.moved & LinkMessage::kOffsetMask;
     const std::size_t size = std::min<std::size_t>(bytes.size() - transfer.link.moved, whole_piece);
     if (!link().post(link_service::kChannel, header_of(message), bytes.subspan(transfer.link.moved, size))) {
       return piece == 0 ? Pushed::no_room : Pushed::some;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/engine.h"
+#include "ops/channel/landing_flags.h"
 #include "ops/channel/link_mappings.h"
 #include "ops/channel/transfer.h"
 
@@ -10,11 +11,13 @@ namespace brant {
 /// turn. One per peer, shared by all channels to it.
 class LinkPump final : private Poller {
  public:
-  LinkPump(Engine& engine, Peer& peer) noexcept : engine_(engine), peer_(peer), mappings_(engine, peer) {}
+  LinkPump(Engine& engine, Peer& peer) noexcept
+      : engine_(engine), peer_(peer), mappings_(engine, peer), flags_(engine, peer) {}
   ~LinkPump() { engine_.detach(static_cast<Poller&>(*this)); }
 
   [[nodiscard]] port::Link& link() noexcept { return *peer_.link; }
   [[nodiscard]] LinkMappings& mappings() noexcept { return mappings_; }
+  [[nodiscard]] LandingFlags& flags() noexcept { return flags_; }
 
   /// Sends `transfer.link.bytes` as far as there is room now. True: all of it went. False: the rest follows, and the
   /// endpoint is told at the end (`ChannelEndpoint::carried`).
@@ -33,6 +36,7 @@ class LinkPump final : private Poller {
   Engine& engine_;
   Peer& peer_;
   LinkMappings mappings_;
+  LandingFlags flags_;
   IntrusiveList<Transfer, &Transfer::link_hook> waiting_;
 };
 

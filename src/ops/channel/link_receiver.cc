@@ -86,16 +86,28 @@ void LinkReceiver::announce(Transfer& transfer) noexcept {
   tell_landing(transfer);
 }
 
-void LinkReceiver::tell_landing(const Transfer& transfer) noexcept {
+void LinkReceiver::tell_landing(Transfer& transfer) noexcept {
   LinkMessage message = endpoint_.link_message(Kind::landing, transfer);
   message.bytes = transfer.link.target.bytes;
   const Buffer& target = transfer.link.target;
   if (!host_accessible(target.kind)) pump_.mappings().describe(target, message);
+  if (message.place == LinkMessage::Place::mapped && transfer.link.flag == LandingFlags::kNone &&
+      !transfer.link.ghost) {
+    pump_.flags().watch(transfer);
+  }
+  message.flag = transfer.link.flag;
   pump_.control(message);
+}
+
+void LinkReceiver::let_flag_go(Transfer& transfer, bool sender_is_done) noexcept {
+  pump_.flags().unwatch(transfer);
+  const std::uint16_t flag = std::exchange(transfer.link.flag, LandingFlags::kNone);
+  if (sender_is_done) pump_.flags().give_back(flag);  // else its last record gives it back
 }
 
 void LinkReceiver::leave(Transfer& transfer) noexcept {
   posted_.remove(transfer);
+  let_flag_go(transfer, true);
   if (transfer.link.stage != LinkStage::posted) --announced_;
   transfer.link.stage = LinkStage::none;
 }
@@ -109,6 +121,7 @@ void LinkReceiver::end(Transfer& transfer, Status status) noexcept {
 bool LinkReceiver::withdraw(Transfer& transfer, bool for_good) noexcept {
   const LinkStage stage = transfer.link.stage;
   if (stage == LinkStage::none) return false;
+  if (for_good) let_flag_go(transfer, false);
   if (transfer.link.ghost) {
     if (for_good) end_ghost(transfer.number);
   } else if (for_good || stage == LinkStage::posted) {
@@ -125,6 +138,7 @@ bool LinkReceiver::withdraw(Transfer& transfer, bool for_good) noexcept {
 
 void LinkReceiver::become_ghost(Transfer& transfer) noexcept {
   transfer.link.ghost = true;
+  pump_.flags().unwatch(transfer);
   posted_.remove(transfer);
   ghosts_.push_back(transfer);
   endpoint_.return_number(transfer);
@@ -135,6 +149,7 @@ void LinkReceiver::end_ghost(std::uint64_t number) noexcept {
   Transfer* ghost = find(ghosts_, number);
   if (ghost == nullptr) return;
   ghosts_.remove(*ghost);
+  let_flag_go(*ghost, true);
   --announced_;
   ghost->link.stage = LinkStage::none;
   endpoint_.dismiss(*ghost);
@@ -267,10 +282,20 @@ void LinkReceiver::on_landed(const LinkMessage& message) noexcept {
     return;
   }
   Transfer* transfer = find(posted_, message.number);
-  if (transfer == nullptr) return;
+  if (transfer == nullptr) {  // told by its flag already
+    pump_.flags().give_back(static_cast<std::uint16_t>(message.flag));
+    return;
+  }
   transfer->wire.bytes = message.bytes;
   transfer->acknowledged = message.acknowledged;
   end(*transfer, message.kind == Kind::failed ? Status::internal : Status::ok);
+}
+
+void LinkReceiver::on_landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept {
+  transfer.wire.bytes = bytes;
+  transfer.acknowledged = acknowledged;
+  let_flag_go(transfer, false);
+  end(transfer, Status::ok);
 }
 
 Status LinkReceiver::land(Transfer& transfer, const LinkMessage& message, std::span<const std::byte> payload) noexcept {

@@ -36,6 +36,8 @@ class LinkReceiver {
   Status receive(Transfer& transfer, Buffer target) noexcept;
   /// A record for this half. `payload` is valid during the call.
   void on_message(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
+  /// The sender's device says what its CPU will say too: a message lies in its landing.
+  void on_landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept;
   /// A receive of a message that comes over the network was withdrawn: the next receive must find word of it.
   void on_withdrawn_elsewhere(Transfer& transfer) noexcept;
   /// Withdraws a pending receive; the outcome comes by `carried`, now or later. False if it is with the network.
@@ -47,8 +49,9 @@ class LinkReceiver {
   static Transfer* find(const Receives& receives, std::uint64_t number) noexcept;
   Arrival* find_arrival(std::uint64_t number) noexcept;
   void announce(Transfer& transfer) noexcept;
-  void tell_landing(const Transfer& transfer) noexcept;
+  void tell_landing(Transfer& transfer) noexcept;
   void leave(Transfer& transfer) noexcept;
+  void let_flag_go(Transfer& transfer, bool sender_is_done) noexcept;
   void end(Transfer& transfer, Status status) noexcept;
   void become_ghost(Transfer& transfer) noexcept;
   void end_ghost(std::uint64_t number) noexcept;

@@ -52,7 +52,7 @@ Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
   // From pageable host memory the device's copy would make the caller wait: the network is asked first.
   const bool by_device =
       target != nullptr && (!host_accessible(transfer.link.bytes.kind) || !endpoint_.network_takes_device_of_peer());
-  if (by_device) return start_copy(transfer, target);
+  if (by_device) return start_copy(transfer, target, landing.flag);
   return send_over_network(transfer, landing);
 }
 
@@ -77,18 +77,26 @@ Status LinkSender::start_to_host(Transfer& transfer, const Landing& landing) noe
   return send_over_network(transfer, landing);
 }
 
-Status LinkSender::start_copy(Transfer& transfer, void* target) noexcept {
+Status LinkSender::start_copy(Transfer& transfer, void* target, std::uint16_t flag) noexcept {
+  transfer.link.flag = flag;
   transfer.link.stage = LinkStage::copying;
   const ConstBuffer& bytes = transfer.link.bytes;
-  const Path path = endpoint_.table().device_copier().start(target, bytes.data, static_cast<std::size_t>(bytes.bytes),
-                                                            transfer.copy, transfer.path);
+  const auto size = static_cast<std::size_t>(bytes.bytes);
+  CopySignal signal;
+  if (transfer.path == Path::courier && size <= LandingFlags::Word::kBytesMax) {
+    signal = {pump_.flags().there(flag), LandingFlags::Word::pack(size, transfer.acknowledged)};
+  }
+  const Path path =
+      endpoint_.table().device_copier().start(target, bytes.data, size, transfer.copy, transfer.path, signal);
   if (path != transfer.path) endpoint_.rerouted(transfer, path);
   return Status::in_progress;
 }
 
 void LinkSender::copied(Transfer& transfer, Status status) noexcept {
   transfer.link.stage = LinkStage::none;
-  pump_.control(endpoint_.link_message(status == Status::ok ? Kind::landed : Kind::failed, transfer));
+  LinkMessage message = endpoint_.link_message(status == Status::ok ? Kind::landed : Kind::failed, transfer);
+  message.flag = transfer.link.flag;
+  pump_.control(message);
   transfer.wire.status = status;
   endpoint_.carried(transfer);
 }
@@ -104,7 +112,8 @@ Status LinkSender::send_elsewhere(Transfer& transfer) noexcept {
 }
 
 void LinkSender::on_landing(const LinkMessage& message) noexcept {
-  const Landing landing{message.number, message.bytes, message.place, message.buffer_id, message.offset};
+  const Landing landing{message.number,    message.bytes,  message.place,
+                        message.buffer_id, message.offset, static_cast<std::uint16_t>(message.flag)};
   for (Transfer* transfer = asking_.front(); transfer != nullptr; transfer = asking_.next(*transfer)) {
     if (transfer->number != landing.number) continue;
     asking_.remove(*transfer);

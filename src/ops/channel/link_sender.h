@@ -30,13 +30,14 @@ class LinkSender {
     LinkMessage::Place place = LinkMessage::Place::host;
     std::uint64_t buffer_id = 0;
     std::uint64_t offset = 0;
+    std::uint16_t flag = 0;
   };
 
   std::optional<Landing> take_landing(std::uint64_t number) noexcept;
   Status start(Transfer& transfer, const Landing& landing) noexcept;
   Status start_to_host(Transfer& transfer, const Landing& landing) noexcept;
   Status send_over_network(Transfer& transfer, const Landing& landing) noexcept;
-  Status start_copy(Transfer& transfer, void* target) noexcept;
+  Status start_copy(Transfer& transfer, void* target, std::uint16_t flag) noexcept;
   void remember(const Landing& landing) noexcept;
   Status send_elsewhere(Transfer& transfer) noexcept;
 

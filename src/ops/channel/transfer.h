@@ -46,6 +46,7 @@ struct Transfer final : OpOwner, PeerOp {
     LinkStage stage = LinkStage::none;
     bool ghost = false;         ///< Receive: taken back by its owner, but its message may be on the way.
     bool sender_knows = false;  ///< Receive: the truncation need not be told.
+    std::uint16_t flag = 0;     ///< See LandingFlags.
     std::uint64_t moved = 0;
     ConstBuffer bytes;        ///< Send: what goes, host-accessible unless it goes elsewhere.
     Buffer target;            ///< Receive: where it lands first.
@@ -68,6 +69,7 @@ struct Transfer final : OpOwner, PeerOp {
   CopyStep copy;
   LinkStep link;
   ListHook<Transfer> endpoint_hook;  ///< In the endpoint's queue (stage queued) or list of sends under way.
+  ListHook<Transfer> flag_hook;      ///< In the list of receives whose flags are watched.
   ListHook<Transfer> link_hook;      ///< In the link halves' lists.
 };
 

@@ -1,5 +1,6 @@
 // What is particular to channels between processes that share memory: what their ends agree upon over the link.
 
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -423,6 +424,33 @@ TEST(MappedChannel, memory_that_is_freed_and_allocated_again_is_mapped_again_and
   const auto sends = [&](Path path) { return counters.sends[static_cast<std::size_t>(path)]; };
   EXPECT_EQ(sends(Path::copy_engine) + sends(Path::courier), static_cast<std::uint64_t>(kRounds));
   EXPECT_EQ(sends(Path::courier) != 0, test::small_mapped_path() == Path::courier);
+}
+
+TEST(MappedChannel, a_courier_tells_the_receiver_before_the_sender_looks) {
+  if (test::small_mapped_path() != Path::courier) GTEST_SKIP() << "needs couriers: BRANT_COURIER=1";
+  MappedPair pair;
+  const auto sent = pattern(500, 3);
+  Memory source = pair.filled(0, sent);
+  Memory landing = pair.job.rank(1).allocate(MemoryKind::emulated, sent.size());
+  const auto& by_courier = pair.job.rank(0).worker().engine().counters().sends[static_cast<std::size_t>(Path::courier)];
+  bool told = false;
+  for (int round = 0; round < 2000 && !told; ++round) {  // it comes when small copies follow each other
+    const std::uint64_t before = by_courier;
+    Operation receive = pair.right.recv(landing);
+    pair.job.run(3);
+    Operation send = pair.left.send(source);
+    if (by_courier != before) {
+      const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+      while (!receive.done() && std::chrono::steady_clock::now() < limit) pair.run(1, 1);
+      told = receive.done();
+      EXPECT_FALSE(send.done()) << "its side has not looked";
+      EXPECT_EQ(receive.result().bytes, sent.size());
+      EXPECT_EQ(pair.contents(1, landing), sent);
+    }
+    EXPECT_TRUE(pair.outcome(receive).ok());
+    EXPECT_TRUE(pair.outcome(send).ok());
+  }
+  EXPECT_TRUE(told);
 }
 
 TEST(MappedChannel, a_cancelled_receive_gives_its_turn_to_the_next) {

@@ -29,8 +29,9 @@ const char* attach_cure(Status status) noexcept {
 PeerLink::PeerLink(int rank, Inbox inbox, std::uint32_t own_place, RingMemory& incoming) noexcept
     : rank_(rank),
       inbox_(std::move(inbox)),
+      outgoing_memory_(inbox_.ring(own_place)),
       incoming_memory_(incoming),
-      outgoing_(inbox_.ring(own_place)),
+      outgoing_(outgoing_memory_),
       incoming_(incoming) {
   inbox_.ring(own_place).attached.yes.store(1, std::memory_order_release);
 }

@@ -18,6 +18,9 @@ class PeerLink final : public Link {
   bool post(unsigned service, std::span<const std::byte> header, std::span<const std::byte> payload) noexcept override;
   bool post_control(unsigned service, std::span<const std::byte> header) noexcept override;
 
+  [[nodiscard]] std::span<std::uint64_t> flags_there() noexcept override { return outgoing_memory_.flags; }
+  [[nodiscard]] std::span<std::uint64_t> flags_here() noexcept override { return incoming_memory_.flags; }
+
   [[nodiscard]] int rank() const noexcept { return rank_; }
   /// The peer has mapped this process's inbox too.
   [[nodiscard]] bool both_attached() const noexcept {
@@ -40,6 +43,7 @@ class PeerLink final : public Link {
 
   const int rank_;
   Inbox inbox_;
+  RingMemory& outgoing_memory_;
   RingMemory& incoming_memory_;
   RingProducer outgoing_;
   RingConsumer incoming_;

@@ -47,6 +47,7 @@ struct RingMemory {
   Attached attached;
   Slot slots[kSlots];
   alignas(4096) std::byte bulk[kBulkBytes];
+  alignas(4096) std::uint64_t flags[512];  ///< See Link::flags_here: beside the ring, written by the producer.
 };
 
 /// The writing end. Zeroed memory is an empty ring.

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/engine.h"
+#include "ops/channel/transfer.h"
+
+namespace brant {
+
+/// Words in the memory of the link to a peer by which the sender's courier itself tells the receiver that a message has
+/// landed, before the sender's CPU has seen it. A hint: the record that says the same follows in any case, wakes a
+/// receiver that sleeps, and returns the word, which is not used again before.
+class LandingFlags final : private Poller {
+ public:
+  /// What a flag says: a message's bytes, and whether its sender waits for an acknowledgement.
+  struct Word {
+    static constexpr std::size_t kBytesMax = (std::size_t{1} << 30) - 1;
+    static constexpr std::uint32_t pack(std::size_t bytes, bool acknowledged) noexcept {
+      return 1u | (acknowledged ? 2u : 0u) | static_cast<std::uint32_t>(bytes) << 2;
+    }
+    static constexpr std::size_t bytes(std::uint64_t word) noexcept { return static_cast<std::size_t>(word >> 2); }
+    static constexpr bool acknowledged(std::uint64_t word) noexcept { return (word & 2u) != 0; }
+  };
+  /// Flags are numbered from 1; 0: none.
+  static constexpr std::uint16_t kNone = 0;
+
+  LandingFlags(Engine& engine, Peer& peer) noexcept : engine_(engine), peer_(peer) {}
+  LandingFlags(const LandingFlags&) = delete;
+  LandingFlags& operator=(const LandingFlags&) = delete;
+  ~LandingFlags();
+
+  // The receiver's side.
+  /// Watches a flag for a receive, if one is free: `transfer.link.flag`. Never more than kWatched at a time.
+  void watch(Transfer& transfer) noexcept;
+  /// The receive ended or was taken back; its flag is still the sender's.
+  void unwatch(Transfer& transfer) noexcept;
+  /// The sender is done with a flag.
+  void give_back(std::uint16_t flag) noexcept;
+
+  // The sender's side.
+  /// The flag as this device reaches it, or null if it cannot.
+  [[nodiscard]] std::uint64_t* there(std::uint16_t flag) noexcept;
+
+ private:
+  static constexpr std::size_t kWatched = 64;
+  static constexpr unsigned kLooks = 4;  ///< Messages come in order, nearly always.
+
+  unsigned poll() noexcept override;
+  [[nodiscard]] bool lets_sleep() const noexcept override { return true; }
+
+  Engine& engine_;
+  Peer& peer_;
+  std::vector<std::uint16_t> free_;
+  std::uint16_t made_ = 0;
+  IntrusiveList<Transfer, &Transfer::flag_hook> watched_;
+  std::size_t watched_count_ = 0;
+  enum class There : std::uint8_t { unknown, reached, out_of_reach } there_ = There::unknown;
+};
+
+}  // namespace brant
