@@ -48,6 +48,7 @@ Engine::~Engine() {
   // The network must let go of every record before the layers that own the records go.
   for (Peer& peer : peers_) {
     if (peer.endpoint != nullptr) wire().disconnect(peer.endpoint);
+    peer.lost = true;  // what still arrives must not be answered
   }
   while (wire().deliver(kDeliverLimit) != 0) {
   }

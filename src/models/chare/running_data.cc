@@ -371,6 +371,8 @@ void Core::data_staged(DataCall& call, am::Message& message, const Envelope& env
   DataHeader staged{0, DataState::origins, header.count};
   const bool wanted = call.wanted;
   const Status status = call.status;
+  std::size_t lost = 0;  // which argument
+  for (const DataPart* part = call.parts; part != nullptr && part->status == Status::ok; part = part->following) ++lost;
   DataOrigin* first = nullptr;
   DataOrigin* last = nullptr;
   for (DataPart* part = call.parts; part != nullptr && status == Status::ok; part = part->following) {
@@ -386,8 +388,12 @@ void Core::data_staged(DataCall& call, am::Message& message, const Envelope& env
   set_data_header(message, envelope, staged);
   if (status != Status::ok) {
     set_data_header(message, envelope, {0, DataState::none, header.count});
-    return fail_job(fmt::format("rank {}: data that came before its chare from rank {} was lost: {}", rank_,
-                                source_of(message), status_text(status)));
+    const auto* entry = registry_.find<EntryInfo>(envelope.number, RegisteredKind::entry);
+    const std::string what = describe(data_metas(message, envelope)[lost], lost, source_of(message));
+    fail_job(fmt::format("{} for {} on rank {} was lost: {} ({})", what, entry != nullptr ? entry->name : "?", rank_,
+                         status_text(status), status_name(status)));
+    if (wanted) drop(message);
+    return;
   }
   if (!wanted) return;
   if (envelope.by_tree() && message.wire.source >= 0) forward_by_tree(message, envelope);

@@ -55,7 +55,8 @@ Messenger::Link* Messenger::link_to(Rank rank, Status& why) noexcept {
     links_[place] = std::move(link);
     why = Status::ok;
   } catch (const Error& error) {
-    log::error("{}", error.what());
+    // A loss is told to whoever sends, who knows what it means; every message would log it again.
+    error.status() == Status::peer_lost ? log::info("{}", error.what()) : log::error("{}", error.what());
     why = error.status();
   } catch (const std::bad_alloc&) {
     why = Status::no_memory;

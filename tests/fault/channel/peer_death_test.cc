@@ -1,10 +1,6 @@
 // Kills real processes at every stage of a transfer. The test starts itself under `brant run --keep-going`; rank 1 dies
 // by SIGKILL, and the others must get `peer_lost` for everything they have with it, within a second, and go on talking
 // to each other.
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -15,16 +11,12 @@
 #include <gtest/gtest.h>
 
 #include "brant/brant.h"
+#include "support/killed_process.h"
 
 namespace brant {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-#ifdef __SANITIZE_ADDRESS__
-constexpr auto kPatience = std::chrono::seconds(5);  // the instrumented memory of the dead takes long to tear down
-#else
-constexpr auto kPatience = std::chrono::seconds(1);
-#endif
 
 /// What the survivors have under way with rank 1 when it dies.
 enum class Scene { idle_receive, eager_flood, rendezvous_pending, mid_transfer, awaiting_ack };
@@ -108,22 +100,7 @@ void die_in(Scene scene, Runtime& runtime, std::vector<Channel>& channels) {
   } else {
     static_cast<void>(runtime.worker().wait_until([] { return false; }, std::chrono::milliseconds(100)));
   }
-  // steady_clock is the same for all processes of a host: the survivors read from the file when the clock began to run
-  // for them.
-  if (FILE* file = std::fopen(std::getenv("BRANT_TEST_DEATH_FILE"), "w"); file != nullptr) {
-    std::fprintf(file, "%lld\n", static_cast<long long>(Clock::now().time_since_epoch().count()));
-    std::fclose(file);
-  }
-  ::kill(::getpid(), SIGKILL);
-}
-
-Clock::duration since_death() {
-  long long ticks = 0;
-  FILE* file = std::fopen(std::getenv("BRANT_TEST_DEATH_FILE"), "r");
-  if (file == nullptr) return Clock::duration::max();
-  const int read = std::fscanf(file, "%lld", &ticks);
-  std::fclose(file);
-  return read == 1 ? Clock::now().time_since_epoch() - Clock::duration(ticks) : Clock::duration::max();
+  test::die();
 }
 
 void survive(Scene scene, Runtime& runtime, Channel& to_dying, Channel& to_friend) {
@@ -136,13 +113,13 @@ void survive(Scene scene, Runtime& runtime, Channel& to_dying, Channel& to_frien
   Operation sentinel = to_dying.recv(Buffer(&got, sizeof(int)));
   const Status status =
       runtime.worker().wait_until([&] { return out.pending == 0 && sentinel.done(); }, std::chrono::seconds(20));
-  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(since_death());
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(test::since_death());
   if (status != Status::ok) {
     std::fprintf(stderr, "rank %d: %zu operations still pending after %lld ms\n", self, out.pending,
                  static_cast<long long>(took.count()));
     fail(self, "something hangs");
   }
-  if (took > kPatience) {
+  if (took > test::kDeathPatience) {
     std::fprintf(stderr, "rank %d: peer_lost took %lld ms\n", self, static_cast<long long>(took.count()));
     fail(self, "peer_lost came late");
   }
@@ -182,36 +159,14 @@ int play(const std::string& name) {
   return 2;
 }
 
-/// Runs a command and gives its output and exit code.
-std::pair<std::string, int> output_of(const std::string& command) {
-  std::string text;
-  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return {"popen failed", -1};
-  char line[512];
-  while (std::fgets(line, sizeof(line), pipe) != nullptr) text += line;
-  const int status = ::pclose(pipe);
-  return {text, WIFEXITED(status) ? WEXITSTATUS(status) : -1};
-}
-
-std::string own_path() {
-  char path[4096] = {};
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path) - 1);
-  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "";
-}
-
 class PeerDeath : public testing::TestWithParam<SceneName> {};
 
 TEST_P(PeerDeath, survivors_get_peer_lost_within_a_second_and_go_on) {
   for (int repeat = 0; repeat < 3; ++repeat) {
-    const std::string death_file = testing::TempDir() + "brant_death_" + std::to_string(::getpid());
-    const std::string command = std::string(BRANT_COMMAND) +
-                                " run -n 3 --keep-going --timeout 40 --env BRANT_TEST_SCENE=" + GetParam().name +
-                                " --env BRANT_TEST_DEATH_FILE=" + death_file + " -- " + own_path();
-    const auto [text, code] = output_of(command);
+    const auto [text, code] = test::play_scene(BRANT_COMMAND, GetParam().name, 3);
     EXPECT_NE(text.find("[0] survived"), std::string::npos) << text;
     EXPECT_NE(text.find("[2] survived"), std::string::npos) << text;
     EXPECT_EQ(code, 128 + SIGKILL) << text;
-    std::remove(death_file.c_str());
   }
 }
 INSTANTIATE_TEST_SUITE_P(Scenes, PeerDeath, testing::ValuesIn(kScenes),

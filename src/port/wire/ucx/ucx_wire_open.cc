@@ -243,8 +243,8 @@ Result<ucp_ep_h> UcxWire::create_endpoint(const ucp_address_t* address, UcxEndpo
     status = library_.ep_create(worker_, &params, &handle);
   }
   if (status == UCS_OK) return handle;
-  log::error("wire ucx: no endpoint to {:016x}: {}. Cure: check UCX_TLS and that the peer lives.", endpoint.owner,
-             library_.status_string(status));
+  log::warn("wire ucx: no endpoint to {:016x}: {}. Cure: check UCX_TLS and that the peer lives.", endpoint.owner,
+            library_.status_string(status));
   return status_of(status) == Status::in_progress ? Status::internal : status_of(status);
 }
 

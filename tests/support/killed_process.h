@@ -1,0 +1,73 @@
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+/// For tests that start themselves as a job (`brant run --keep-going`) in which a process dies by SIGKILL.
+namespace brant::test {
+
+/// How soon survivors must know.
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr auto kDeathPatience = std::chrono::seconds(5);  // instrumented memory takes long to tear down
+#else
+inline constexpr auto kDeathPatience = std::chrono::seconds(1);
+#endif
+
+/// Dies, after writing down when. steady_clock is the same for all processes of a host.
+[[noreturn]] inline void die() {
+  if (FILE* file = std::fopen(std::getenv("BRANT_TEST_DEATH_FILE"), "w"); file != nullptr) {
+    std::fprintf(file, "%lld\n", static_cast<long long>(std::chrono::steady_clock::now().time_since_epoch().count()));
+    std::fclose(file);
+  }
+  ::kill(::getpid(), SIGKILL);
+  for (;;) ::pause();
+}
+
+/// In a survivor.
+inline std::chrono::steady_clock::duration since_death() {
+  using Clock = std::chrono::steady_clock;
+  long long ticks = 0;
+  FILE* file = std::fopen(std::getenv("BRANT_TEST_DEATH_FILE"), "r");
+  if (file == nullptr) return Clock::duration::max();
+  const int read = std::fscanf(file, "%lld", &ticks);
+  std::fclose(file);
+  return read == 1 ? Clock::now().time_since_epoch() - Clock::duration(ticks) : Clock::duration::max();
+}
+
+/// Runs a command and gives its output and exit code.
+inline std::pair<std::string, int> output_of(const std::string& command) {
+  std::string text;
+  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return {"popen failed", -1};
+  char line[512];
+  while (std::fgets(line, sizeof(line), pipe) != nullptr) text += line;
+  const int status = ::pclose(pipe);
+  return {text, WIFEXITED(status) ? WEXITSTATUS(status) : -1};
+}
+
+inline std::string own_path() {
+  char path[4096] = {};
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path) - 1);
+  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "";
+}
+
+/// Plays a scene (the environment variable BRANT_TEST_SCENE) in `ranks` processes of this very program.
+inline std::pair<std::string, int> play_scene(const char* command, const std::string& scene, int ranks) {
+  const char* folder = std::getenv("TMPDIR");
+  const std::string death_file =
+      std::string(folder != nullptr ? folder : "/tmp") + "/brant_death_" + std::to_string(::getpid());
+  auto result = output_of(std::string(command) + " run -n " + std::to_string(ranks) +
+                          " --keep-going --timeout 40 --env BRANT_TEST_SCENE=" + scene +
+                          " --env BRANT_TEST_DEATH_FILE=" + death_file + " -- " + own_path());
+  std::remove(death_file.c_str());
+  return result;
+}
+
+}  // namespace brant::test
