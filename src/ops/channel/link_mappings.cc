@@ -10,10 +10,14 @@ namespace brant {
 
 namespace {
 
-bool overlap(const port::PointerInfo& a, const port::PointerInfo& b) noexcept {
-  const auto* first = static_cast<const std::byte*>(a.base);
-  const auto* second = static_cast<const std::byte*>(b.base);
-  return first < second + b.bytes && second < first + a.bytes;
+/// The CUDA driver carves small allocations from blocks of this size and shares whole blocks: a block that was freed
+/// and made anew cannot be mapped while a piece of the old one is.
+constexpr std::uintptr_t kBlockBytes = std::uintptr_t{2} << 20;
+
+bool share_a_block(const port::PointerInfo& a, const port::PointerInfo& b) noexcept {
+  const auto first = reinterpret_cast<std::uintptr_t>(a.base), second = reinterpret_cast<std::uintptr_t>(b.base);
+  return first / kBlockBytes <= (second + b.bytes - 1) / kBlockBytes &&
+         second / kBlockBytes <= (first + a.bytes - 1) / kBlockBytes;
 }
 
 }  // namespace
@@ -36,13 +40,8 @@ void LinkMappings::describe(const Buffer& landing, LinkMessage& message) noexcep
 
 bool LinkMappings::export_once(const port::PointerInfo& info) noexcept {
   if (exported_.contains(info.buffer_id)) return true;
-  withdraw_if([&](const port::PointerInfo& known) { return overlap(known, info); });
-  if (exported_.size() >= kMappingsMax) {
-    withdraw_if([&](const port::PointerInfo& known) {
-      const Result<port::PointerInfo> now = engine_.device().query(known.base);
-      return !now || now->buffer_id != known.buffer_id;
-    });
-  }
+  make_way(info);
+  if (exported_.size() >= kMappingsMax) withdraw_if([&](const port::PointerInfo& known) { return gone(known); });
   if (exported_.size() >= kMappingsMax) return false;
   const Result<port::ExportRecord> record = engine_.device().export_allocation(info.base);
   if (!record) return false;
@@ -64,6 +63,15 @@ bool LinkMappings::export_once(const port::PointerInfo& info) noexcept {
         peer_.rank.value, kMappingsMax);
   }
   return told;
+}
+
+bool LinkMappings::gone(const port::PointerInfo& known) noexcept {
+  const Result<port::PointerInfo> now = engine_.device().query(known.base);
+  return !now || now->buffer_id != known.buffer_id;
+}
+
+void LinkMappings::make_way(const port::PointerInfo& info) noexcept {
+  withdraw_if([&](const port::PointerInfo& known) { return share_a_block(known, info) && gone(known); });
 }
 
 /// Tells the peer of exported allocations that are no more.

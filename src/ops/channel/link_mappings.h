@@ -27,6 +27,8 @@ class LinkMappings {
   void describe(const Buffer& landing, LinkMessage& message) noexcept;
   /// The peer told how to map an allocation.
   void on_exported(std::span<const std::byte> record) noexcept;
+  /// An allocation will be exported: the peer first closes its mappings of freed memory that shared a block with it.
+  void make_way(const port::PointerInfo& info) noexcept;
   /// The peer has freed an allocation.
   void on_withdrawn(std::uint64_t buffer_id) noexcept;
   /// This process's address of a landing of the peer, or null if it could not be mapped.
@@ -36,6 +38,7 @@ class LinkMappings {
   using Exported = std::unordered_map<std::uint64_t, port::PointerInfo>;
 
   bool export_once(const port::PointerInfo& info) noexcept;
+  [[nodiscard]] bool gone(const port::PointerInfo& known) noexcept;
   template <typename Freed>
   void withdraw_if(Freed&& freed) noexcept;
 

@@ -70,6 +70,7 @@ Status StreamLane::make_memory(std::chrono::nanoseconds patience) noexcept {
   Status status = device.streams()->fill(ends_.own, std::byte{0}, sizeof(StreamMailbox), stream_);
   if (status == Status::ok) status = device.streams()->synchronize(stream_);
   if (status != Status::ok) return status;
+  if (const Result<port::PointerInfo> info = device.query(ends_.own)) pump_.mappings().make_way(*info);
   const Result<port::ExportRecord> record = device.export_allocation(ends_.own);
   if (record) mailbox_ = *record;
   return record.status();
