@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   try {
     brant::cli::add_bench(app, exit_code);
     brant::cli::add_doctor(app, exit_code);
+    brant::cli::add_explain(app, exit_code);
     brant::cli::add_info(app, exit_code);
     brant::cli::add_run(app, exit_code);
     brant::cli::add_trace(app, exit_code);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "core/calibration_store.h"
 
 namespace brant {
 namespace {
@@ -23,10 +24,21 @@ constexpr auto kSleepLimit = std::chrono::milliseconds(100);
 constexpr unsigned kSpinWithRoom = 20'000;  // idle progress calls before sleeping when every process has a core
 constexpr unsigned kSpinCrowded = 200;      // more processes than cores: a spinning loser keeps the winner off the core
 
+PathOrder open_path_order(const port::Adapters& adapters, const std::string& wanted) {
+  const CalibrationInUse found = find_calibration(wanted, machine_of(adapters));
+  // All processes of a host read one file: one of them speaks.
+  if (!found.refused.empty() && adapters.boot->job().local_rank == 0)
+    log::warn("{}. Paths are chosen by the built-in numbers", found.refused);
+  return found.measured ? PathOrder(found.calibration) : PathOrder::defaults();
+}
+
 }  // namespace
 
 Engine::Engine(port::Adapters adapters, const Options& options)
-    : adapters_(std::move(adapters)), options_(options), trace_(Trace::from_environment(job().rank)) {
+    : adapters_(std::move(adapters)),
+      options_(options),
+      path_order_(open_path_order(adapters_, options_.calibration)),
+      trace_(Trace::from_environment(job().rank)) {
   const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   spin_limit_ = job().local_size > cores ? kSpinCrowded : kSpinWithRoom;
   for (unsigned id = 0; id < kAmIds; ++id) {

@@ -15,6 +15,7 @@
 #include "brant/core/op.h"
 #include "brant/core/path.h"
 #include "core/failure_detector.h"
+#include "core/path_order.h"
 #include "core/peer_record.h"
 #include "core/timer_queue.h"
 #include "core/trace.h"
@@ -100,6 +101,7 @@ class Engine {
     bool share_gpu = false;       ///< Several processes may use one GPU.
     bool sleep = true;            ///< May the worker sleep when idle?
     std::chrono::milliseconds boot_timeout{60'000};
+    std::string calibration;  ///< As find_calibration takes it.
   };
 
   static constexpr unsigned kAmIds = 64;
@@ -121,6 +123,10 @@ class Engine {
   [[nodiscard]] const port::JobInfo& job() const noexcept { return adapters_.boot->job(); }
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] Counters& counters() noexcept { return counters_; }
+  /// Which path goes first: by what this machine was measured to cost, or the built-in thresholds.
+  [[nodiscard]] const PathOrder& path_order() const noexcept { return path_order_; }
+  /// For measuring: from the next message on. All processes that exchange messages should do it alike.
+  void set_path_order(PathOrder order) noexcept { path_order_ = std::move(order); }
   /// Null unless BRANT_TRACE is set.
   [[nodiscard]] Trace* trace() noexcept { return trace_.get(); }
 
@@ -227,6 +233,7 @@ class Engine {
 
   port::Adapters adapters_;
   const Options options_;
+  PathOrder path_order_;
   Counters counters_;
   std::unique_ptr<Trace> trace_;
   std::deque<Peer> peers_;  // a deque: records stay in place

@@ -1,55 +1,92 @@
 #include "core/path_choice.h"
 
+#include <algorithm>
+
 namespace brant {
 namespace {
 
-PathChoice refuse(Path path, const char* reason) noexcept { return {path, Status::not_supported, reason}; }
+constexpr const char* kNoLink = "the two ends share no memory (other host, or the link could not be opened)";
 
-PathChoice forced_choice(const PathQuery& query) noexcept {
-  switch (query.forced) {
-    case Path::ucx:
-      if (!query.wire_takes_kind) return refuse(Path::ucx, "the network library does not take this kind of memory");
-      return {Path::ucx, Status::ok, "forced"};
-    case Path::staged: return {Path::staged, Status::ok, "forced"};
+/// Why a path cannot serve at all; null if it can, whether or not it should.
+const char* refusal(Path path, const PathQuery& query) noexcept {
+  const EndPair ends = EndPair::of(query.kind, query.other_kind);
+  switch (path) {
+    case Path::ucx: return query.wire_takes_kind ? nullptr : "the network library does not take this kind of memory";
+    case Path::staged: return nullptr;
     case Path::shm:
-      if (!host_accessible(query.kind)) return refuse(Path::shm, "the CPU cannot reach this kind of memory");
-      if (!query.shm_open)
-        return refuse(Path::shm, "the two ends share no memory (other host, or the link could not be opened)");
-      return {Path::shm, Status::ok, "forced"};
+      if (ends.from_device) return "the CPU cannot reach this kind of memory";
+      if (!query.shm_open) return kNoLink;
+      // Small messages come to the receiver as they are, and it copies them to its device.
+      if (ends.to_device && query.bytes > kShmSmallBytes) return "the CPU cannot reach the memory of the other end";
+      return nullptr;
     case Path::copy_engine:
     case Path::courier:
-      if (host_accessible(query.kind)) return refuse(query.forced, "only device memory is mapped by the peer");
+      if (!ends.from_device && !ends.to_device) return "only device memory is mapped by the peer";
+      if (ends.from_device && !ends.to_device) return "the memory of the other end is the host's";
+      // From pageable memory the device's copy would make the caller wait.
+      if (!ends.from_device && query.wire_takes_kind) return "from host memory the network goes first";
       if (!query.peer_maps)
-        return refuse(query.forced,
-                      "the two ends cannot map each other's device memory (other host, other pid "
-                      "namespace, or not the same kind of device)");
-      if (query.forced == Path::courier && query.courier_bytes == 0)
-        return refuse(Path::courier, "this device has no courier (BRANT_COURIER=0, or its kernel could not be loaded)");
-      return {query.forced, Status::ok, "forced"};
-    case Path::kernel: return refuse(Path::kernel, "only transfers that a stream triggers take it");
+        return "the two ends cannot map each other's device memory (other host, other pid namespace, or not the same "
+               "kind of device)";
+      if (path == Path::courier && query.courier_bytes == 0)
+        return "this device has no courier (BRANT_COURIER=0, or its kernel could not be loaded)";
+      return nullptr;
+    case Path::kernel: return "only transfers that a stream triggers take it";
     case Path::automatic: break;
   }
-  return refuse(query.forced, "not a path");
+  return "not a path";
+}
+
+/// The same for a path that nobody demanded: an order for a courier may be too large for it to be worth while.
+const char* refusal_unforced(Path path, const PathQuery& query) noexcept {
+  const char* reason = refusal(path, query);
+  if (reason == nullptr && path == Path::courier && query.bytes > query.courier_bytes)
+    return "the message is larger than what the courier takes";
+  return reason;
+}
+
+const char* praise(Path path) noexcept {
+  switch (path) {
+    case Path::shm: return "the CPUs copy through memory that both processes map";
+    case Path::courier: return "a kernel of the sender's device writes into the mapped memory of the receiver's";
+    case Path::copy_engine: return "the sender's device writes into the mapped memory of the receiver's";
+    case Path::ucx: return "the network library moves this kind directly";
+    default: return "through pinned host memory";
+  }
+}
+
+const PathOrder& order_for(const PathQuery& query, const PathOrder& order) noexcept {
+  return query.locality == Locality::same_host ? order : PathOrder::defaults();
 }
 
 }  // namespace
 
-PathChoice choose_path(const PathQuery& query) noexcept {
-  if (query.forced != Path::automatic) return forced_choice(query);
-  const bool shm_possible = query.shm_open && host_accessible(query.kind);
-  if (shm_possible && shm_is_faster(query.bytes)) {
-    return {Path::shm, Status::ok, "host memory within one host, of a size where two copies by the CPUs are faster"};
+PathChoice choose_path(const PathQuery& query, const PathOrder& order) noexcept {
+  if (query.forced != Path::automatic) {
+    const char* const reason = refusal(query.forced, query);
+    if (reason != nullptr) return {query.forced, Status::not_supported, reason};
+    return {query.forced, Status::ok, "forced"};
   }
-  if (shm_possible && !query.wire_takes_kind) return {Path::shm, Status::ok, "host memory within one host"};
-  if (query.peer_maps && !host_accessible(query.kind) && query.bytes <= query.courier_bytes) {
-    return {Path::courier, Status::ok,
-            "a kernel of the sender's device writes into the mapped memory of the receiver's"};
+  for (const Path path : order_for(query, order).at(EndPair::of(query.kind, query.other_kind), query.bytes)) {
+    if (refusal_unforced(path, query) == nullptr) return {path, Status::ok, praise(path)};
   }
-  if (query.peer_maps && !host_accessible(query.kind)) {
-    return {Path::copy_engine, Status::ok, "the sender's device writes into the mapped memory of the receiver's"};
+  return {Path::staged, Status::ok, praise(Path::staged)};  // it never refuses, so this is not reached
+}
+
+std::vector<PathVerdict> judge_paths(const PathQuery& query, const PathOrder& order, const Calibration& calibration) {
+  const EndPair ends = EndPair::of(query.kind, query.other_kind);
+  std::vector<PathVerdict> verdicts;
+  for (const Path path : order_for(query, order).at(ends, query.bytes)) {
+    PathVerdict verdict{path, refusal_unforced(path, query), {}};
+    // What was measured holds between two processes of one host.
+    if (verdict.refusal == nullptr && query.locality == Locality::same_host)
+      verdict.us = calibration.predict(path, ends, query.bytes);
+    verdicts.push_back(verdict);
   }
-  if (query.wire_takes_kind) return {Path::ucx, Status::ok, "the network library moves this kind directly"};
-  return {Path::staged, Status::ok, "the network library does not take this kind: through pinned host memory"};
+  verdicts.push_back({Path::kernel, refusal(Path::kernel, query), {}});
+  std::stable_partition(verdicts.begin(), verdicts.end(),
+                        [](const PathVerdict& verdict) { return verdict.refusal == nullptr; });
+  return verdicts;
 }
 
 }  // namespace brant

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <vector>
 
 #include "brant/base/status.h"
 #include "brant/core/path.h"
+#include "core/path_order.h"
 
 namespace brant {
 
@@ -20,6 +23,8 @@ struct PathQuery {
   bool peer_maps = false;         ///< Each end can map the other's device memory (and they have a link).
   std::size_t courier_bytes = 0;  ///< The sender's device has a courier for messages up to here.
   Path forced = Path::automatic;
+  /// Of the other end's buffer. A channel cannot know it before the other end answers: detect, taken as the same kind.
+  MemoryKind other_kind = MemoryKind::detect;
 };
 
 struct PathChoice {
@@ -28,15 +33,19 @@ struct PathChoice {
   const char* reason = "";     ///< For people: why this path, or why not.
 };
 
-/// Copying through shared memory beats a network library that lets the kernel copy (CMA) for messages that are small
-/// (no system call) or large (two processes copy, page by page in cache); between the two the single copy wins on most
-/// machines. Measured in docs/numbers; see docs/decisions/0005.
-inline constexpr std::size_t kShmSmallBytes = std::size_t{8} << 10;
-inline constexpr std::size_t kShmLargeBytes = std::size_t{4} << 20;
+/// The path of one transfer: the forced one, or the first of `order` that can serve. A pure function: the same query
+/// gives the same answer. The order holds for two processes of one host; others get the defaults.
+PathChoice choose_path(const PathQuery& query, const PathOrder& order = PathOrder::defaults()) noexcept;
 
-constexpr bool shm_is_faster(std::size_t bytes) noexcept { return bytes <= kShmSmallBytes || bytes >= kShmLargeBytes; }
+/// What is to say about one path for one transfer.
+struct PathVerdict {
+  Path path = Path::automatic;
+  const char* refusal = nullptr;  ///< Why it cannot serve; null if it can.
+  std::optional<double> us;       ///< Predicted, one way. Never for a path that is refused.
+};
 
-/// The path of one transfer. A pure function: the same query gives the same answer.
-PathChoice choose_path(const PathQuery& query) noexcept;
+/// All paths as `choose_path` would go through them: those that can serve in order, then the refused ones. The forced
+/// path does not count.
+std::vector<PathVerdict> judge_paths(const PathQuery& query, const PathOrder& order, const Calibration& calibration);
 
 }  // namespace brant

@@ -26,8 +26,8 @@ port::Adapters open_for(const RuntimeOptions& options) {
   return port::open_adapters({adapter_gpu(options.gpu), options.share_gpu, options.sleep});
 }
 
-Engine::Options engine_options(const RuntimeOptions& options) noexcept {
-  return {options.path, options.share_gpu, options.sleep, options.boot_timeout};
+Engine::Options engine_options(const RuntimeOptions& options) {
+  return {options.path, options.share_gpu, options.sleep, options.boot_timeout, options.calibration};
 }
 
 }  // namespace
@@ -52,6 +52,8 @@ RuntimeOptions RuntimeOptions::from_environment() {
   options.share_gpu = env_bool("BRANT_SHARE_GPU", false);
   options.sleep = env_bool("BRANT_SLEEP", true);
   if (const auto timeout = env_int("BRANT_BOOT_TIMEOUT_MS")) options.boot_timeout = std::chrono::milliseconds(*timeout);
+  const std::string_view calibration = env("BRANT_CALIBRATION");
+  options.calibration = calibration.empty() ? "auto" : calibration;
   return options;
 }
 

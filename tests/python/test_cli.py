@@ -31,7 +31,7 @@ def brant(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
         capture_output=True,
         stdin=subprocess.DEVNULL,
         timeout=LIMIT_S,
-        env={**env, **environment},
+        env={**env, "BRANT_CALIBRATION": "off", **environment},
     )
 
 
@@ -173,7 +173,7 @@ def test_info_tells_versions_kinds_and_paths() -> None:
     info = json.loads(brant("info", "--json").stdout)
     assert list(info) == ["brant", "host", "cpu", "cores", "launcher", "ucx", "cuda", "kinds", "paths"]
     assert info["cores"] >= 1 and {"host", "pinned", "emulated"} <= set(info["kinds"])
-    assert {path["name"] for path in info["paths"]} == {"ucx", "shm", "copy_engine", "staged"}
+    assert {path["name"] for path in info["paths"]} == {"ucx", "shm", "copy_engine", "courier", "staged"}
     assert info["ucx"]["version"] and "host" in info["ucx"]["kinds"]
     assert any(name.startswith("tcp") for name in info["ucx"]["transports"]) or info["ucx"]["transports_reason"]
     assert info["cuda"]["gpus"] or info["cuda"]["reason"], "no GPU comes with the reason"

@@ -34,9 +34,13 @@ struct RuntimeOptions {
   Path path = Path::automatic;  ///< Forced for all transfers.
   bool sleep = true;            ///< An idle worker sleeps; false spins for ever.
   std::chrono::milliseconds boot_timeout{60'000};
+  /// What the paths of this machine cost: a file of `brant calibrate`; "auto": the one in the user's cache folder, if
+  /// it fits; empty or "off": the numbers built into brant. A file that is broken or of another machine is named in the
+  /// log and not used.
+  std::string calibration;
 
-  /// BRANT_GPU=auto|none|emulated|cuda, BRANT_SHARE_GPU, BRANT_PATH, BRANT_SLEEP, BRANT_BOOT_TIMEOUT_MS. Throws on a
-  /// value that is none of these.
+  /// BRANT_GPU=auto|none|emulated|cuda, BRANT_SHARE_GPU, BRANT_PATH, BRANT_SLEEP, BRANT_BOOT_TIMEOUT_MS,
+  /// BRANT_CALIBRATION=FILE|auto|off (default auto). Throws on a value that is none of these.
   static RuntimeOptions from_environment();
 };
 

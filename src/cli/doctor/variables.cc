@@ -27,10 +27,10 @@ std::size_t edit_distance(std::string_view left, std::string_view right) {
 const std::vector<std::string_view>& known_variables() {
   static const std::vector<std::string_view> names = {
       // Set by users.
-      "BRANT_ALLOW_MIXED_UCX", "BRANT_BOOT_TIMEOUT_MS", "BRANT_BOOTSTRAP", "BRANT_COURIER", "BRANT_COURIER_BLOCKS",
-      "BRANT_COURIER_IDLE_US", "BRANT_COURIER_LEASE_US", "BRANT_EMULATED_GB_S", "BRANT_EMULATED_US", "BRANT_GPU",
-      "BRANT_LOG", "BRANT_PATH", "BRANT_PMIX_LIBRARY", "BRANT_SHARE_GPU", "BRANT_SLEEP", "BRANT_TRACE",
-      "BRANT_TRACE_EVENTS", "BRANT_UCX", "BRANT_WIRE",
+      "BRANT_ALLOW_MIXED_UCX", "BRANT_BOOT_TIMEOUT_MS", "BRANT_BOOTSTRAP", "BRANT_CALIBRATION", "BRANT_COURIER",
+      "BRANT_COURIER_BLOCKS", "BRANT_COURIER_IDLE_US", "BRANT_COURIER_LEASE_US", "BRANT_EMULATED_GB_S",
+      "BRANT_EMULATED_US", "BRANT_GPU", "BRANT_LOG", "BRANT_PATH", "BRANT_PMIX_LIBRARY", "BRANT_SHARE_GPU",
+      "BRANT_SLEEP", "BRANT_TRACE", "BRANT_TRACE_EVENTS", "BRANT_UCX", "BRANT_WIRE",
       // Set by `brant run`.
       "BRANT_BOOT_FD", "BRANT_JOB_ID", "BRANT_LOCAL_RANK", "BRANT_LOCAL_SIZE", "BRANT_RANK", "BRANT_SIZE",
       // Read by tests and tools.

@@ -42,7 +42,7 @@ Status ChannelEndpoint::choose(MemoryKind kind, std::size_t bytes, Path& path) n
   if (query.peer_maps) query.courier_bytes = table_.device_copier().courier_bytes();
   query.wire_takes_kind = engine().wire().capabilities().takes(kind);
   query.forced = forced_;
-  const PathChoice choice = choose_path(query);
+  const PathChoice choice = choose_path(query, engine().path_order());
   path = choice.path;
   if (choice.status != Status::ok) {
     log::error(

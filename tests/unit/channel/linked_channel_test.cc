@@ -1,8 +1,14 @@
 // What is particular to channels between processes that share memory: what their ends agree upon over the link.
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -63,6 +69,52 @@ TEST(LinkedChannel, host_memory_takes_path_shm_where_it_is_faster) {
     EXPECT_EQ(*pair.left.path_of(MemoryKind::host, bytes), Path::shm) << bytes;
   }
   EXPECT_EQ(*pair.left.path_of(MemoryKind::host, 65536), Path::ucx);
+}
+
+/// A file as a user may write it by hand, gone with the object.
+struct CalibrationFile {
+  explicit CalibrationFile(const std::string& lines)
+      : path(std::filesystem::temp_directory_path() / ("brant-channel-" + std::to_string(::getpid()))) {
+    std::ofstream(path) << "brant-calibration 1\n" << lines;
+  }
+  CalibrationFile(const CalibrationFile&) = delete;
+  CalibrationFile& operator=(const CalibrationFile&) = delete;
+  ~CalibrationFile() { std::filesystem::remove(path); }
+  const std::filesystem::path path;
+};
+
+TEST(LinkedChannel, a_calibration_changes_the_path_that_messages_take) {
+  const CalibrationFile file(
+      "point shm host host 8 50\npoint shm host host 65536 60\npoint ucx host host 8 1\npoint ucx host host 65536 "
+      "600\n");
+  JobOptions options = linked();
+  options.runtime.path = Path::automatic;
+  options.runtime.calibration = file.path.string();
+  Pair pair(options);
+  for (const auto& [bytes, path] : {std::pair{std::size_t{8}, Path::ucx}, std::pair{std::size_t{65536}, Path::shm}}) {
+    EXPECT_EQ(*pair.left.path_of(MemoryKind::host, bytes), path) << "without the file the other one";
+    const Counters& counters = pair.job.rank(0).worker().engine().counters();
+    const std::uint64_t before = counters.sends[static_cast<std::size_t>(path)];
+    const auto sent = pattern(bytes, 4);
+    std::vector<std::byte> landed(bytes);
+    Operation receive = pair.right.recv(std::span(landed));
+    Operation send = pair.left.send(std::span(sent));
+    EXPECT_TRUE(pair.outcome(receive).ok());
+    EXPECT_TRUE(pair.outcome(send).ok());
+    EXPECT_EQ(landed, sent);
+    EXPECT_EQ(counters.sends[static_cast<std::size_t>(path)], before + 1);
+  }
+}
+
+TEST(LinkedChannel, a_calibration_that_cannot_be_used_leaves_the_built_in_choice) {
+  for (const char* lines : {"point shm\n", "gpu GPU-of-another-machine\npoint ucx host host 8 1\n", "ucx 0.1\n"}) {
+    const CalibrationFile file(lines);
+    JobOptions options = linked(GpuChoice::emulated);
+    options.runtime.path = Path::automatic;
+    options.runtime.calibration = file.path.string();
+    Pair pair(options);
+    EXPECT_EQ(*pair.left.path_of(MemoryKind::host, 8), Path::shm) << lines;
+  }
 }
 
 TEST(LinkedChannel, a_large_message_waits_at_its_sender_until_its_receive_is_there) {

@@ -1,0 +1,26 @@
+#include "base/env.h"
+#include "cli/explain/facts.h"
+#include "ops/courier/courier_options.h"
+#include "port/memory/adapters.h"
+#include "port/wire/peer/open.h"
+#include "port/wire/ucx/open.h"
+
+namespace brant::cli::explain {
+
+Facts gather_facts() {
+  Facts facts;
+  facts.ucx_version = port::ucx_version();
+  facts.wire_kinds = port::open_ucx_wire({})->capabilities().kinds;
+  facts.shares_memory = port::open_peer_links(1) != nullptr;
+  const port::memory::CudaProbe probe = port::memory::probe_cuda();
+  for (const port::memory::CudaDeviceSummary& device : probe.devices) facts.gpus.push_back(device.uuid);
+  facts.gpu_reason = probe.reason;
+  facts.cuda_driver = probe.devices.empty() ? "" : probe.driver;
+  const CourierOptions courier = CourierOptions::from_environment();
+  if (courier.enabled) facts.courier_bytes = courier.bytes_max;
+  // The emulated device's takes a CPU from the program: there only on demand.
+  if (env_bool("BRANT_COURIER", false)) facts.emulated_courier_bytes = courier.bytes_max;
+  return facts;
+}
+
+}  // namespace brant::cli::explain

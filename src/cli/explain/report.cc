@@ -1,0 +1,99 @@
+#include "cli/explain/report.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "brant/base/status.h"
+
+namespace brant::cli::explain {
+namespace {
+
+void require_device(const Place& place, const Facts& facts) {
+  const auto count = static_cast<int>(facts.gpus.size());
+  if (place.kind != MemoryKind::cuda || count == 0 || place.ordinal < count) return;
+  throw Error(Status::invalid_argument,
+              fmt::format("there is no {}: this machine has cuda:0{}", place_name(place),
+                          count == 1 ? std::string() : fmt::format(" to cuda:{}", count - 1)));
+}
+
+PathQuery query_for(const Question& question, const Facts& facts, bool imagined_gpus) {
+  const MemoryKind from = question.from.kind;
+  const MemoryKind to = question.to.kind;
+  const auto takes = [&](MemoryKind kind) {
+    const bool imagined = imagined_gpus && (kind == MemoryKind::cuda || kind == MemoryKind::cuda_managed);
+    return imagined || facts.takes(kind);
+  };
+  PathQuery query;
+  query.kind = from;
+  query.other_kind = to;
+  query.bytes = question.bytes;
+  query.locality = question.other_host ? Locality::other_host : Locality::same_host;
+  query.wire_takes_kind = takes(from) && takes(to);
+  query.shm_open = facts.shares_memory && !question.other_host;
+  const MemoryKind device = host_accessible(from) ? to : from;
+  query.peer_maps = query.shm_open && (host_accessible(from) || host_accessible(to) || from == to) &&
+                    (device == MemoryKind::cuda || device == MemoryKind::emulated);
+  if (query.peer_maps)
+    query.courier_bytes = device == MemoryKind::cuda ? facts.courier_bytes : facts.emulated_courier_bytes;
+  query.forced = question.forced;
+  return query;
+}
+
+}  // namespace
+
+std::optional<double> Report::predicted_us() const noexcept {
+  const auto chosen =
+      std::find_if(paths.begin(), paths.end(), [&](const PathVerdict& each) { return each.path == choice.path; });
+  return chosen == paths.end() || choice.status != Status::ok ? std::nullopt : chosen->us;
+}
+
+void check_devices(const Question& question, const Facts& facts) {
+  for (const Place& place : {question.from, question.to}) require_device(place, facts);
+}
+
+CalibratedMachine machine_for(const Question& question, const Facts& facts) {
+  CalibratedMachine machine;
+  machine.brant = brant_release();
+  machine.ucx = facts.ucx_version;
+  machine.cuda = facts.cuda_driver;
+  for (const Place& place : {question.from, question.to}) {
+    if (place.kind == MemoryKind::emulated) machine.gpus.emplace_back("emulated");
+    if (place.kind != MemoryKind::cuda || facts.gpus.empty()) continue;
+    machine.gpus.push_back(facts.gpus.at(static_cast<std::size_t>(std::max(place.ordinal, 0))));
+  }
+  return machine;
+}
+
+Report make_report(const Question& question, const Facts& facts, CalibrationInUse numbers) {
+  Report report;
+  report.question = question;
+  const auto is = [&](MemoryKind kind) { return question.from.kind == kind || question.to.kind == kind; };
+  const bool imagined_gpus = facts.gpus.empty() && (is(MemoryKind::cuda) || is(MemoryKind::cuda_managed));
+  if (imagined_gpus) {
+    report.notes.push_back(fmt::format(
+        "this machine has no GPU ({}): answered for GPUs that map each other and that UCX takes", facts.gpu_reason));
+  } else if (is(MemoryKind::cuda) && !question.other_host && facts.shares_memory) {
+    report.notes.emplace_back("that the two GPUs map each other is seen when two processes try; assumed here");
+  }
+  // The built-in numbers are those of GPUs.
+  const bool unlike = !numbers.measured && is(MemoryKind::emulated);
+  const PathOrder order = numbers.measured ? PathOrder(numbers.calibration) : PathOrder::defaults();
+  const PathQuery query = query_for(question, facts, imagined_gpus);
+  report.choice = choose_path(query, order);
+  report.paths = judge_paths(query, order, unlike ? Calibration{} : numbers.calibration);
+  if (question.other_host) report.notes.emplace_back("nothing was measured between hosts: no times");
+  if (unlike) report.notes.emplace_back("the built-in numbers say nothing about emulated memory: no times");
+  // A forced path may carry more than it would be asked for, as a courier does: then it has a time all the same.
+  for (PathVerdict& verdict : report.paths) {
+    if (verdict.path != report.choice.path || report.choice.status != Status::ok || verdict.refusal == nullptr)
+      continue;
+    verdict.refusal = nullptr;
+    if (!question.other_host && !unlike)
+      verdict.us = numbers.calibration.predict(verdict.path, EndPair::of(query.kind, query.other_kind), query.bytes);
+  }
+  report.numbers = std::move(numbers);
+  return report;
+}
+
+}  // namespace brant::cli::explain

@@ -1,0 +1,68 @@
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "brant/base/status.h"
+#include "brant/core/runtime.h"
+#include "cli/bench/options.h"
+#include "cli/commands.h"
+#include "cli/explain/report.h"
+
+namespace brant::cli {
+namespace {
+
+struct ExplainArguments {
+  std::string from;
+  std::string to;
+  std::string bytes;
+  std::string path;
+  bool other_host = false;
+  bool json = false;
+};
+
+int run_explain(const ExplainArguments& arguments) {
+  try {
+    const RuntimeOptions environment = RuntimeOptions::from_environment();
+    explain::Question question;
+    question.from = explain::parse_place(arguments.from);
+    question.to = explain::parse_place(arguments.to);
+    question.bytes = bench::parse_size(arguments.bytes);
+    question.forced = environment.path;
+    // CLI11 has checked that it is among the known names.
+    if (!arguments.path.empty()) static_cast<void>(path_from_name(arguments.path, question.forced));
+    question.other_host = arguments.other_host;
+    const explain::Facts facts = explain::gather_facts();
+    explain::check_devices(question, facts);
+    const explain::Report report = explain::make_report(
+        question, facts, find_calibration(environment.calibration, explain::machine_for(question, facts)));
+    fmt::print("{}", arguments.json ? explain::to_json(report) + "\n" : explain::to_text(report));
+    return report.choice.status == Status::ok ? 0 : 1;
+  } catch (const Error& fault) {
+    fmt::print(stderr, "brant explain: {}\n", fault.what());
+    return fault.status() == Status::invalid_argument ? 2 : 1;
+  }
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "explain",
+      "Which path a transfer would take on this machine, why, and what the others would cost. Ends with 1 "
+      "if a forced path cannot serve");
+  auto arguments = std::make_shared<ExplainArguments>();
+  command
+      ->add_option("--from", arguments->from, "Where the bytes are: host, pinned, cuda, cuda:1, cuda-managed, emulated")
+      ->required();
+  command->add_option("--to", arguments->to, "Where they shall be")->required();
+  command->add_option("--bytes", arguments->bytes, "Size of the message, for example 8, 64K or 1M")->required();
+  command->add_option("--path", arguments->path, "As if this path were forced (default: BRANT_PATH)")
+      ->check(CLI::IsMember({"auto", "ucx", "shm", "staged", "copy_engine", "courier"}));
+  command->add_flag("--other-host", arguments->other_host, "The two processes are on different hosts");
+  command->add_flag("--json", arguments->json, "As one JSON object");
+  command->callback([arguments, &exit_code] { exit_code = run_explain(*arguments); });
+}
+
+}  // namespace brant::cli

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/calibration.h"
+
+namespace brant {
+
+/// The text of a calibration file. One line per fact, `#` begins a comment line, blank lines are skipped:
+///
+///     brant-calibration 1
+///     brant 0.1.0
+///     ucx 1.22.0
+///     cuda CUDA 13.0 (driver 580.159)
+///     host node7
+///     gpu GPU-0e6c...
+///     point copy_engine device device 65536 8.85      path, from, to, bytes, microseconds one way
+std::string calibration_text(const Calibration& calibration);
+
+/// Throws Error invalid_argument: `name`, the number of the line, what is wrong with it, and the cure.
+Calibration parse_calibration(std::string_view text, std::string_view name);
+
+/// "host" or "device".
+constexpr std::string_view end_name(bool device) noexcept { return device ? "device" : "host"; }
+
+}  // namespace brant

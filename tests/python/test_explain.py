@@ -1,0 +1,136 @@
+"""`brant explain` as its users see it: which path, why, and by which numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GIVEN = pathlib.Path(os.environ.get("BRANT_BIN", ROOT / "build" / "bin"))
+BRANT = GIVEN / "brant" if GIVEN.is_dir() else GIVEN
+LIMIT_S = 60
+
+pytestmark = pytest.mark.skipif(not os.access(BRANT, os.X_OK), reason=f"{BRANT} is not built (BRANT_BIN names another)")
+
+
+def explain(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("BRANT_", "UCX_"))}
+    return subprocess.run(
+        [str(BRANT), "explain", *arguments],
+        text=True,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=LIMIT_S,
+        env={**env, "BRANT_CALIBRATION": "off", **environment},
+    )
+
+
+def answer(source: str, target: str, size: str, *more: str, **environment: str) -> dict:
+    done = explain("--from", source, "--to", target, "--bytes", size, "--json", *more, **environment)
+    assert done.returncode in (0, 1), done.stderr
+    report = json.loads(done.stdout)
+    assert (done.returncode == 0) == report["serves"]
+    return report
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "size", "more", "path"),
+    [
+        ("host", "host", "8K", [], "shm"),
+        ("host", "pinned", "64K", [], "ucx"),
+        ("host", "host", "4M", [], "shm"),
+        ("host", "host", "8", ["--other-host"], "ucx"),
+        ("cuda:0", "cuda:1", "64K", [], "courier"),
+        ("cuda:0", "cuda:1", "1M", [], "copy_engine"),
+        ("cuda:0", "cuda:1", "1M", ["--other-host"], "ucx"),
+        ("cuda:0", "host", "1M", [], "ucx"),
+        ("emulated", "emulated", "64K", [], "copy_engine"),
+        ("emulated", "emulated", "64K", ["--other-host"], "staged"),
+        ("cuda", "cuda", "8", ["--path", "staged"], "staged"),
+        ("cuda", "cuda", "16M", ["--path", "courier"], "courier"),
+    ],
+)
+def test_the_built_in_choice(source: str, target: str, size: str, more: list[str], path: str) -> None:
+    if source == "cuda:0" and target == "cuda:1" and pathlib.Path("/dev/nvidia0").exists():
+        pytest.skip("what cuda:1 is depends on the GPUs here")
+    report = answer(source, target, size, *more)
+    assert (report["path"], report["serves"], report["numbers"]["measured"]) == (path, True, False)
+    assert {each["path"] for each in report["paths"]} == {"ucx", "shm", "staged", "copy_engine", "courier", "kernel"}
+    serving = [each for each in report["paths"] if each["refusal"] is None]
+    assert path in [each["path"] for each in serving]
+    if "--path" not in more:
+        assert serving[0]["path"] == path and report["paths"][: len(serving)] == serving, "best first"
+    if "--other-host" in more:
+        assert all(each["us"] is None for each in report["paths"])
+
+
+def test_a_forced_path_that_cannot_serve_ends_with_1_and_a_reason() -> None:
+    report = answer("host", "host", "8", BRANT_PATH="courier")
+    assert (report["forced"], report["serves"]) == ("courier", False)
+    assert "device memory" in report["reason"]
+
+
+def write(file: pathlib.Path, *lines: str) -> str:
+    file.write_text("\n".join(["brant-calibration 1", *lines, ""]))
+    return str(file)
+
+
+def test_a_calibration_decides_and_is_named(tmp_path: pathlib.Path) -> None:
+    lines = ["host elsewhere", "point shm host host 8 50", "point ucx host host 8 1", "point ucx host host 800 10"]
+    file = write(tmp_path / "mine", *lines)
+    report = answer("host", "host", "8", BRANT_CALIBRATION=file)
+    assert (report["path"], report["us"]) == ("ucx", 1.0)
+    assert (report["numbers"]["file"], report["numbers"]["host"]) == (file, "elsewhere")
+    assert answer("host", "host", "80", BRANT_CALIBRATION=file)["us"] == pytest.approx(3.162, rel=1e-3)
+    text = explain("--from", "host", "--to", "host", "--bytes", "8", BRANT_CALIBRATION=file).stdout
+    assert file in text and "50.00x the time" in text
+
+
+def test_the_file_in_the_cache_folder_is_found(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "brant"
+    folder.mkdir()
+    write(folder / f"{os.uname().nodename}.calibration", "point ucx host host 8 0.001")
+    for environment in ({"XDG_CACHE_HOME": str(tmp_path)}, {"XDG_CACHE_HOME": "", "HOME": str(tmp_path)}):
+        if "HOME" in environment:
+            (tmp_path / ".cache").symlink_to(tmp_path)
+        report = answer("host", "host", "8", BRANT_CALIBRATION="auto", **environment)
+        assert (report["path"], report["numbers"]["measured"]) == ("ucx", True), environment
+    assert answer("host", "host", "8", XDG_CACHE_HOME=str(tmp_path))["path"] == "shm", "off is off"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["point shm host host 8"], ":2: '' is no time"),
+        (["ucx 0.0.1", "point ucx host host 8 0.001"], "measured with UCX 0.0.1"),
+        (["brant 9.0.0", "point ucx host host 8 0.001"], "measured with brant 9.0.0"),
+    ],
+)
+def test_a_file_that_is_not_used_is_said(lines: list[str], said: str, tmp_path: pathlib.Path) -> None:
+    file = write(tmp_path / "mine", *lines)
+    report = answer("host", "host", "8", BRANT_CALIBRATION=file)
+    assert (report["path"], report["numbers"]["measured"]) == ("shm", False)
+    assert said in report["numbers"]["refused"] and "brant calibrate" in report["numbers"]["refused"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--from", "hst", "--to", "host", "--bytes", "8"], "'hst' is no place"),
+        (["--from", "host:0", "--to", "host", "--bytes", "8"], "'host:0' is no place"),
+        (["--from", "cuda:", "--to", "host", "--bytes", "8"], "'cuda:' is no place"),
+        (["--from", "cuda:-1", "--to", "host", "--bytes", "8"], "'cuda:-1' is no place"),
+        (["--from", "detect", "--to", "host", "--bytes", "8"], "'detect' is no place"),
+        (["--from", "host", "--to", "host", "--bytes", "8x"], "'8x' is not a size"),
+        (["--from", "host", "--to", "host"], "--bytes is required"),
+        (["--from", "host", "--to", "host", "--bytes", "8", "--path", "rdma"], "--path"),
+    ],
+)
+def test_wrong_questions_are_named(arguments: list[str], text: str) -> None:
+    done = explain(*arguments)
+    assert done.returncode == 2
+    assert text in done.stderr + done.stdout
