@@ -1,13 +1,10 @@
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include <fmt/format.h>
 
-#include "base/env.h"
 #include "cli/bench/measure.h"
 #include "cli/bench/options.h"
 #include "cli/bench/row.h"
@@ -49,11 +46,6 @@ bench::Options checked_options(const BenchArguments& arguments) {
   }
   options.coroutines = arguments.api == "await";
   return options;
-}
-
-/// Most faults hit all ranks alike, and one report is enough: rank 0 speaks at once, and the launcher ends the others.
-void wait_to_be_ended() {
-  if (env_int("BRANT_RANK").value_or(0) > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
 }
 
 int run_bench(const BenchArguments& arguments) {

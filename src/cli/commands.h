@@ -7,6 +7,7 @@
 namespace brant::cli {
 
 void add_bench(CLI::App& app, int& exit_code);
+void add_calibrate(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_info(CLI::App& app, int& exit_code);

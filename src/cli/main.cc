@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   try {
     brant::cli::add_bench(app, exit_code);
+    brant::cli::add_calibrate(app, exit_code);
     brant::cli::add_doctor(app, exit_code);
     brant::cli::add_explain(app, exit_code);
     brant::cli::add_info(app, exit_code);

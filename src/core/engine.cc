@@ -68,6 +68,8 @@ Engine::~Engine() {
   services_.clear();
 }
 
+CalibratedMachine Engine::machine() const { return machine_of(adapters_); }
+
 void Engine::exchange() {
   Status status = boot().fence(options_.boot_timeout);
   std::vector<PeerRecord> records;

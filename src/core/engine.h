@@ -127,6 +127,8 @@ class Engine {
   [[nodiscard]] const PathOrder& path_order() const noexcept { return path_order_; }
   /// For measuring: from the next message on. All processes that exchange messages should do it alike.
   void set_path_order(PathOrder order) noexcept { path_order_ = std::move(order); }
+  /// As calibrations name this process's machine.
+  [[nodiscard]] CalibratedMachine machine() const;
   /// Null unless BRANT_TRACE is set.
   [[nodiscard]] Trace* trace() noexcept { return trace_.get(); }
 

@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -25,8 +27,7 @@ std::vector<std::string> own_arguments() {
   std::vector<std::string> arguments;
   for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
   if (arguments.size() < 2)
-    throw Error(Status::io_error,
-                "/proc/self/cmdline cannot be read: start it with `brant run -n 2 -- brant bench ...`");
+    throw Error(Status::io_error, "/proc/self/cmdline cannot be read: start it with `brant run -n 2 -- brant ...`");
   return arguments;
 }
 
@@ -49,6 +50,10 @@ void restart_as_job(int ranks) {
   argv.push_back(nullptr);
   ::execv(self.c_str(), argv.data());
   throw Error(Status::io_error, fmt::format("{} could not be started again: {}", self, std::strerror(errno)));
+}
+
+void wait_to_be_ended() {
+  if (env_int("BRANT_RANK").value_or(0) > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
 }
 
 }  // namespace brant::cli

@@ -14,8 +14,11 @@ namespace {
 
 constexpr std::size_t kReplyBytes = 4;
 
-// Three families of channels, each with an id per pair or rank.
-ChannelId data_channel(int pair) noexcept { return {static_cast<std::uint32_t>(pair)}; }
+// Three families of channels, each with an id per pair or rank; of the first one several in turn.
+constexpr std::uint32_t kPairsMax = 0x10000;
+ChannelId data_channel(int pair, unsigned turn) noexcept {
+  return {static_cast<std::uint32_t>(pair) + turn * kPairsMax};
+}
 ChannelId partner_channel(int pair) noexcept { return {0x1000000u + static_cast<std::uint32_t>(pair)}; }
 ChannelId star_channel(int rank) noexcept { return {0x2000000u + static_cast<std::uint32_t>(rank)}; }
 
@@ -35,12 +38,11 @@ RuntimeOptions runtime_options(const Options& options) {
   return wanted;
 }
 
-void require_pairs(const Options& options, int ranks) {
-  const char* const name = kind_name(options.kind);
+void require_pairs(const char* name, int ranks) {
   if (ranks < 2) {
     throw Error(Status::invalid_argument,
-                fmt::format("{}: this is a job of {} process, but messages need two: brant run -n 2 -- brant bench {}",
-                            name, ranks, name));
+                fmt::format("{}: this is a job of {} process, but messages need two: brant run -n 2 -- brant {}", name,
+                            ranks, name));
   }
   if (ranks % 2 != 0) {
     throw Error(Status::invalid_argument,
@@ -64,24 +66,31 @@ void require_path(const Options& options, Runtime& runtime) {
 
 }  // namespace
 
-Session::Session(const Options& options) : runtime_(runtime_options(options)) {
-  require_pairs(options, ranks());
+Session::Session(const Options& options)
+    : Session(runtime_options(options), options.kind == Kind::latency ? "bench latency" : "bench bandwidth") {
+  require_path(options, runtime_);
+  use(options.memory, options.path, options.sizes.back());
+}
+
+Session::Session(const RuntimeOptions& options, const char* name) : runtime_(options) {
+  require_pairs(name, ranks());
   const int half = ranks() / 2;
   const int self = runtime_.rank().value;
   leads_ = self < half;
   pair_ = self % half;
-  const Rank other{leads_ ? self + half : self - half};
-  require_path(options, runtime_);
   if (self == 0) {
     for (int rank = 1; rank < ranks(); ++rank) star_.emplace_back(runtime_, Rank{rank}, star_channel(rank));
   } else {
     star_.emplace_back(runtime_, Rank{0}, star_channel(self));
   }
-  partner_.emplace(runtime_, other, partner_channel(pair_));
-  channel_ = Channel::open(runtime_, other, data_channel(pair_), {.path = options.path});
-  const std::size_t largest = std::max(options.sizes.back(), kReplyBytes);
-  source_ = runtime_.allocate(options.memory, largest);
-  landing_ = runtime_.allocate(options.memory, largest);
+  partner_.emplace(runtime_, channel_partner(), partner_channel(pair_));
+}
+
+void Session::use(MemoryKind memory, Path path, std::size_t largest) {
+  channel_ = Channel::open(runtime_, channel_partner(), data_channel(pair_, channels_used_++), {.path = path});
+  largest = std::max(largest, kReplyBytes);
+  source_ = runtime_.allocate(memory, largest);
+  landing_ = runtime_.allocate(memory, largest);
   // Touched once, so that no page is made during a measurement.
   const std::vector<std::byte> zeros(largest);
   runtime_.copy(source_, ConstBuffer(zeros.data(), largest, MemoryKind::host));

@@ -17,11 +17,22 @@ class Session {
  public:
   /// Throws Error: a number of processes that does not fit, memory this machine does not have, no network.
   explicit Session(const Options& options);
+  /// Without memory and channel yet: `use` gives them. `name` is the command's, for the same errors.
+  Session(const RuntimeOptions& options, const char* name);
+
+  /// Exchanges in memory of this kind over a new channel from now on, in messages up to `largest` bytes. Collective.
+  /// Throws Error: memory this process does not have.
+  void use(MemoryKind memory, Path path, std::size_t largest);
 
   [[nodiscard]] Runtime& runtime() noexcept { return runtime_; }
   [[nodiscard]] Channel& channel() noexcept { return channel_; }
   [[nodiscard]] int ranks() const noexcept { return runtime_.size(); }
   [[nodiscard]] int pair() const noexcept { return pair_; }
+  /// The process at the other end.
+  [[nodiscard]] Rank channel_partner() const noexcept {
+    const int half = runtime_.size() / 2;
+    return Rank{runtime_.rank().value + (leads_ ? half : -half)};
+  }
   /// This process begins round trips and sends the windows; its partner answers.
   [[nodiscard]] bool leads() const noexcept { return leads_; }
   /// This process prints.
@@ -43,6 +54,7 @@ class Session {
  private:
   Runtime runtime_;
   int pair_ = 0;
+  unsigned channels_used_ = 0;
   bool leads_ = false;
   Memory source_;
   Memory landing_;

@@ -1,0 +1,187 @@
+#include "cli/calibrate/measure.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "cli/bench/channel_contender.h"
+#include "cli/bench/statistics.h"
+#include "cli/info/host.h"
+#include "core/calibration_store.h"
+#include "core/engine.h"
+#include "core/path_choice.h"
+#include "ops/channel/table.h"
+#include "port/memory/adapters.h"
+
+namespace brant::cli::calibrate {
+namespace {
+
+constexpr std::size_t kKb = 1024;
+constexpr std::size_t kMb = 1024 * kKb;
+constexpr std::array<std::size_t, 8> kSizes = {8, kKb, 8 * kKb, 32 * kKb, 128 * kKb, kMb, 4 * kMb, 16 * kMb};
+
+/// All paths take turns so often, and the best median counts: a slow moment of the machine hits one turn of each.
+constexpr int kTurns = 3;
+constexpr std::size_t kTrialRounds = 4;  ///< Warm-up, and how long one takes.
+constexpr double kBudgetUs = 20'000;     ///< Of one path and size in one turn.
+constexpr double kBusyLoad = 0.75;       ///< Of the cores.
+constexpr double kRoundsMin = 6;
+constexpr double kRoundsMax = 2'000;
+
+class Measurement {
+ public:
+  explicit Measurement(bench::Session& session)
+      : session_(session),
+        engine_(session.runtime().worker().engine()),
+        peer_(engine_.peer(session.channel_partner())) {}
+
+  Findings run() {
+    note_load();
+    measure_kind(MemoryKind::host, {Path::shm, Path::ucx});
+    const MemoryKind device = session_.runtime().device_kind();
+    if (device == MemoryKind::host) {
+      note("no device memory: this process has no GPU to itself");
+    } else {
+      findings_.courier_bytes = courier_bytes(device);
+      measure_kind(device, {Path::courier, Path::copy_engine, Path::ucx, Path::staged});
+    }
+    describe_machine();
+    return session_.reports() ? std::move(findings_) : Findings{};
+  }
+
+ private:
+  void note(const std::string& missing) { findings_.notes.push_back("not measured: " + missing); }
+
+  void note_load() {
+    double load = 0;
+    const int cores = info::usable_cores();
+    if (::getloadavg(&load, 1) != 1 || load < cores * kBusyLoad) return;
+    findings_.notes.push_back(
+        fmt::format("this machine is busy (load {:.1f} on {} cores): these may be its neighbours' numbers, measure "
+                    "again in a quiet "
+                    "moment",
+                    load, cores));
+  }
+
+  std::size_t courier_bytes(MemoryKind device) {
+    if (engine_.mutual_kind(peer_) != device) return 0;
+    return engine_.service<ChannelTable>().device_copier().courier_bytes();
+  }
+
+  PathQuery query(MemoryKind kind, Path forced) {
+    PathQuery query;
+    query.kind = kind;
+    query.shm_open = peer_.link != nullptr;
+    query.peer_maps = query.shm_open && engine_.mutual_kind(peer_) == kind;
+    query.courier_bytes = findings_.courier_bytes;
+    query.wire_takes_kind = engine_.wire().capabilities().takes(kind);
+    query.forced = forced;
+    return query;
+  }
+
+  /// Both processes see the same, so both leave out the same.
+  void measure_kind(MemoryKind kind, std::initializer_list<Path> paths) {
+    for (int turn = 0; turn < kTurns; ++turn) {
+      for (const Path path : paths) {
+        if (choose_path(query(kind, path)).status == Status::ok) measure_path(kind, path);
+      }
+    }
+    engine_.set_path_order(PathOrder::defaults());
+    for (const Path path : paths) {
+      const PathChoice choice = choose_path(query(kind, path));
+      if (choice.status != Status::ok) {
+        note(fmt::format("{} memory, {}: {}", memory_kind_name(kind), path_name(path), choice.reason));
+      } else if (findings_.calibration.points(path, EndPair::of(kind, kind)).empty()) {
+        note(fmt::format("{} memory, {}: its messages went by other paths", memory_kind_name(kind), path_name(path)));
+      }
+    }
+  }
+
+  void measure_path(MemoryKind kind, Path path) {
+    // An end that is told to use the network has no link, and is faster by the record that announces a message: what
+    // the automatic choice would pay for the network is measured on an end that has one.
+    const bool by_choice = path == Path::ucx;
+    engine_.set_path_order(PathOrder::preferring(path));
+    session_.use(kind, by_choice ? Path::automatic : path, kSizes.back());
+    const bench::Options options;
+    bench::ChannelContender contender(session_, options);
+    for (const std::size_t bytes : kSizes) {
+      if (path == Path::courier && bytes > findings_.courier_bytes) break;
+      measure_size(contender, kind, path, bytes);
+    }
+  }
+
+  void measure_size(bench::ChannelContender& contender, MemoryKind kind, Path path, std::size_t bytes) {
+    session_.barrier();
+    std::vector<double> samples(kTrialRounds);
+    contender.ping_pong(bytes, samples);
+    samples.resize(rounds_after(samples));
+    session_.barrier();
+    contender.ping_pong(bytes, samples);
+    for (double& sample : samples) sample /= 2;
+    const double us = bench::summarize(samples).p50;
+    // A courier that is not there lets others go first, for one.
+    if (contender.path() == path_name(path)) keep_least(path, EndPair::of(kind, kind), {bytes, us});
+  }
+
+  void keep_least(Path path, EndPair ends, CostPoint point) {
+    const auto known = findings_.calibration.points(path, ends);
+    const auto earlier =
+        std::find_if(known.begin(), known.end(), [&](const CostPoint& each) { return each.bytes == point.bytes; });
+    if (earlier != known.end()) point.us = std::min(point.us, earlier->us);
+    findings_.calibration.add(path, ends, point);
+  }
+
+  /// The side that leads has the times; both need the number.
+  std::size_t rounds_after(const std::vector<double>& trial) {
+    std::array<std::byte, sizeof(std::uint64_t)> packed{};
+    std::uint64_t rounds = 0;
+    if (session_.leads()) {
+      const double round_us = std::max(*std::min_element(trial.begin(), trial.end()), 0.01);
+      rounds = static_cast<std::uint64_t>(std::clamp(kBudgetUs / round_us, kRoundsMin, kRoundsMax));
+      std::memcpy(packed.data(), &rounds, sizeof(rounds));
+      session_.partner().send(packed);
+    } else {
+      session_.partner().receive(packed);
+      std::memcpy(&rounds, packed.data(), sizeof(rounds));
+    }
+    return static_cast<std::size_t>(rounds);
+  }
+
+  void describe_machine() {
+    CalibratedMachine& machine = findings_.calibration.machine;
+    machine = engine_.machine();
+    // Processes on the other GPUs of this machine shall find it fitting too.
+    if (session_.runtime().device_kind() != MemoryKind::cuda) return;
+    std::vector<std::string> gpus = {peer_.record.device_id};
+    for (const port::memory::CudaDeviceSummary& device : port::memory::probe_cuda().devices)
+      gpus.push_back(device.uuid);
+    for (const std::string& gpu : gpus) {
+      const bool known = std::find(machine.gpus.begin(), machine.gpus.end(), gpu) != machine.gpus.end();
+      if (!known && !gpu.empty()) machine.gpus.push_back(gpu);
+    }
+  }
+
+  bench::Session& session_;
+  Engine& engine_;
+  Peer& peer_;
+  Findings findings_;
+};
+
+}  // namespace
+
+Findings measure_paths(bench::Session& session) {
+  if (session.ranks() != 2) {
+    throw Error(Status::invalid_argument,
+                fmt::format("a calibration takes 2 processes, these are {}", session.ranks()));
+  }
+  if (!session.runtime().worker().engine().peer(session.channel_partner()).same_host) {
+    throw Error(Status::not_supported, "the two processes are on different hosts: a calibration is of one");
+  }
+  return Measurement(session).run();
+}
+
+}  // namespace brant::cli::calibrate

@@ -1,0 +1,111 @@
+"""`brant calibrate` as its users see it. Figures are read, never judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GIVEN = pathlib.Path(os.environ.get("BRANT_BIN", ROOT / "build" / "bin"))
+BRANT = GIVEN / "brant" if GIVEN.is_dir() else GIVEN
+LIMIT_S = 120
+
+pytestmark = pytest.mark.skipif(not os.access(BRANT, os.X_OK), reason=f"{BRANT} is not built (BRANT_BIN names another)")
+
+
+def brant(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("BRANT_", "UCX_"))}
+    return subprocess.run(
+        [str(BRANT), *arguments],
+        text=True,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=LIMIT_S,
+        env={**env, "BRANT_GPU": "none", **environment},
+    )
+
+
+def points(file: pathlib.Path) -> dict[tuple[str, str, str], list[tuple[int, float]]]:
+    tables: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
+    for line in file.read_text().splitlines():
+        if line.startswith("point "):
+            _, path, source, target, size, us = line.split()
+            tables.setdefault((path, source, target), []).append((int(size), float(us)))
+    return tables
+
+
+def test_it_is_kept_in_the_cache_folder_and_decides_from_then_on(tmp_path: pathlib.Path) -> None:
+    # A broken one is what one calibrates again for.
+    file = tmp_path / "brant" / f"{os.uname().nodename}.calibration"
+    file.parent.mkdir()
+    file.write_text("rubbish")
+    done = brant("calibrate", XDG_CACHE_HOME=str(tmp_path), BRANT_PATH="staged")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "" and f"kept in {file}: programs go by it from their next start" in done.stdout
+    tables = points(file)
+    assert ("ucx", "host", "host") in tables
+    for table in tables.values():
+        sizes = [size for size, _ in table]
+        assert sizes == sorted(sizes) and (sizes[0], sizes[-1], len(sizes)) == (8, 16 << 20, 8)
+        assert all(us > 0 for _, us in table)
+    asked = ["explain", "--from", "host", "--to", "host", "--bytes", "128K", "--json"]
+    answer = json.loads(brant(*asked, XDG_CACHE_HOME=str(tmp_path)).stdout)
+    assert answer["numbers"]["file"] == str(file) and answer["numbers"]["measured"]
+    assert answer["us"] == dict(tables[(answer["path"], "host", "host")])[128 << 10]
+    # And the programs do as explain says.
+    rows = tmp_path / "rows"
+    few = ["--sizes", "128K", "--iterations", "5", "--warmup", "1", "--json", str(rows)]
+    assert brant("bench", "latency", *few, XDG_CACHE_HOME=str(tmp_path)).returncode == 0
+    assert json.loads(rows.read_text())["path"] == answer["path"]
+
+
+def test_the_table_is_aligned_and_a_dry_run_keeps_nothing(tmp_path: pathlib.Path) -> None:
+    done = brant("calibrate", "--dry-run", XDG_CACHE_HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.iterdir()) == []
+    lines = done.stdout.splitlines()
+    assert lines[0] == "host to host, microseconds one way"
+    assert [line.split()[0] for line in lines[2:10]] == ["8", "1K", "8K", "32K", "128K", "1M", "4M", "16M"]
+    columns = lines[1].index("taken")
+    assert {line[columns - 2 : columns] for line in lines[2:10]} == {"  "}, "columns are aligned"
+    taken = {line[columns:] for line in lines[2:10]}
+    assert taken <= {"shm", "ucx"}
+    assert re.match(r"host to host: ((shm|ucx) up to [0-9.]+[KM]?, )*(then )?(shm|ucx)$", lines[10])
+
+
+def test_an_emulated_device_is_measured_and_said(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "mine"
+    done = brant("calibrate", "--output", str(file), BRANT_GPU="emulated")
+    assert done.returncode == 0, done.stderr
+    assert f"with BRANT_CALIBRATION={file}" in done.stdout
+    assert "not measured: emulated memory, ucx: " in done.stdout
+    assert "gpu emulated" in file.read_text().splitlines()
+    assert len(points(file)[("staged", "device", "device")]) == 8
+    asked = ["explain", "--from", "emulated", "--to", "emulated", "--bytes", "1M", "--json"]
+    assert json.loads(brant(*asked, BRANT_CALIBRATION=str(file)).stdout)["numbers"]["measured"]
+    asked = ["explain", "--from", "host", "--to", "host", "--bytes", "1M", "--json"]
+    assert json.loads(brant(*asked, BRANT_CALIBRATION=str(file)).stdout)["numbers"]["measured"]
+
+
+def test_a_place_that_cannot_be_written_is_named() -> None:
+    done = brant("calibrate", "--output", "/proc/brant/x")
+    assert done.returncode == 1
+    assert "/proc/brant/x cannot be written" in done.stderr and "--output" in done.stderr
+
+
+def test_without_a_cache_folder_it_asks_for_a_file() -> None:
+    done = brant("calibrate", HOME="", XDG_CACHE_HOME="")
+    assert done.returncode == 2
+    assert "--output FILE" in done.stderr
+
+
+@pytest.mark.parametrize(("ranks", "text"), [("1", "messages need two"), ("4", "takes 2 processes, these are 4")])
+def test_other_numbers_of_processes_are_refused(ranks: str, text: str) -> None:
+    done = brant("run", "-n", ranks, "--", str(BRANT), "calibrate", "--dry-run")
+    assert done.returncode == 2
+    assert text in done.stderr
