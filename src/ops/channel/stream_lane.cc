@@ -192,12 +192,10 @@ Result<std::uint64_t> StreamLane::base_of(std::uint64_t buffer_id) noexcept {
 void StreamLane::on_base(const LinkMessage& message) noexcept {
   if (ends_.control == nullptr || message.number >= StreamMailbox::kBases) return;
   void* base = pump_.mappings().mapped(message.buffer_id, 0);
-  if (base == nullptr) {
-    log::error("channel {}: an allocation of rank {} cannot be mapped: nothing can be sent there on streams",
-               endpoint_.id().value, peer_.rank.value);
-    refuse_peer();
-    abandon(Status::not_supported);
-    return;
+  if (base == nullptr) {  // freed by now, perhaps: small messages do without
+    log::info("channel {}: an allocation of rank {} cannot be mapped: large messages cannot go there on streams",
+              endpoint_.id().value, peer_.rank.value);
+    base = reinterpret_cast<void*>(StreamMailbox::kUnmapped);
   }
   std::byte*& told = ends_.control->bases[message.number];
   told = static_cast<std::byte*>(base);

@@ -11,8 +11,9 @@ namespace brant {
 /// A *turn* is the number of a message in its direction, from 1 on; a word that has reached a turn is what others wait
 /// for, and is written last.
 struct StreamMailbox {
-  static constexpr unsigned kSlots = 64;  ///< Receives that may be started and not finished.
-  static constexpr unsigned kBases = 64;  ///< Allocations of the other end that messages land in.
+  static constexpr unsigned kSlots = 64;         ///< Receives that may be started and not finished.
+  static constexpr unsigned kBases = 64;         ///< Allocations of the other end that messages land in.
+  static constexpr std::uint64_t kUnmapped = 1;  ///< Of an allocation that cannot be mapped, or is gone already.
   static constexpr unsigned kEagerSlots = 16;
   static constexpr std::size_t kEagerBytes = std::size_t{8} << 10;  ///< Messages up to here need no receive to leave.
   /// Messages up to here go as words of 4 bytes and the turn: each tells by itself that it has arrived, so no fence is
@@ -41,7 +42,7 @@ struct StreamMailbox {
   std::uint64_t fault;  ///< A Status: nothing goes any more.
   std::uint64_t blocks_done;
   Target targets[kSlots];
-  std::byte* bases[kBases];  ///< Where this end has mapped allocations of the other; null: not yet.
+  std::byte* bases[kBases];  ///< Where this end has mapped allocations of the other; null: not yet; or kUnmapped.
   // Written by the other end: messages that came before their receive.
   alignas(128) std::byte eager[kEagerSlots][kEagerBytes];
   std::uint64_t lines[kEagerSlots][kLineBytes / 4];  ///< The low half of a word: bytes; the high half: its turn.

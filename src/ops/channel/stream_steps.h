@@ -118,7 +118,7 @@ BRANT_STEP void take_line(StreamMailbox& own, StreamControl& control, const std:
 
 /// The landing of the message's receive, if it is known by now.
 template <typename Machine>
-BRANT_STEP bool find_landing(StreamMailbox& own, Decision& decision) {
+BRANT_STEP bool find_landing(StreamMailbox& own, StreamControl& control, bool small, Decision& decision) {
   const StreamMailbox::Landing& landing = own.landings[(decision.turn - 1) % StreamMailbox::kSlots];
   if (Machine::load_acquire(landing.turn) != decision.turn) return false;
   if (decision.bytes > landing.bytes) {
@@ -127,6 +127,11 @@ BRANT_STEP bool find_landing(StreamMailbox& own, Decision& decision) {
   }
   std::byte* base = Machine::load_acquire(own.bases[landing.base]);
   if (base == nullptr) return false;
+  if (reinterpret_cast<std::uint64_t>(base) == StreamMailbox::kUnmapped) {
+    if (small) return false;
+    give_up<Machine>(own, control, Status::not_supported);
+    return true;
+  }
   decision.outcome = StreamOutcome::direct;
   decision.to = Machine::reach(base) + landing.offset;
   return true;
@@ -139,17 +144,19 @@ BRANT_STEP void decide_send(StreamMailbox& own, StreamMailbox& peer, StreamContr
   const std::uint64_t index = own.sent;
   decision.turn = index + 1;
   decision.to = nullptr;
+  decision.outcome = StreamOutcome::direct;
   const bool line = decision.bytes <= StreamMailbox::kLineBytes;
   const bool small = decision.bytes <= StreamMailbox::kEagerBytes && Machine::blocks() == 1;
-  decision.go = own.fault == 0 && wait<Machine>(own, control, [&] {
-                  if (!line && find_landing<Machine>(own, decision)) return true;
-                  if (small && index - Machine::load_acquire(own.consumed) < StreamMailbox::kEagerSlots) {
-                    decision.outcome = line ? StreamOutcome::line : StreamOutcome::eager;
-                    if (!line) decision.to = peer.eager[index % StreamMailbox::kEagerSlots];
-                    return true;
-                  }
-                  return line && find_landing<Machine>(own, decision);
-                });
+  const auto found = [&] {
+    if (!line && find_landing<Machine>(own, control, small, decision)) return true;
+    if (small && index - Machine::load_acquire(own.consumed) < StreamMailbox::kEagerSlots) {
+      decision.outcome = line ? StreamOutcome::line : StreamOutcome::eager;
+      if (!line) decision.to = peer.eager[index % StreamMailbox::kEagerSlots];
+      return true;
+    }
+    return line && find_landing<Machine>(own, control, small, decision);
+  };
+  decision.go = own.fault == 0 && wait<Machine>(own, control, found) && own.fault == 0;
 }
 
 /// Sends the next message of this end.
