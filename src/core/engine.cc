@@ -150,7 +150,10 @@ Peer& Engine::peer(Rank rank) {
   }
   Result<port::WireEndpoint*> endpoint = wire().connect(peer.record.wire_address);
   if (!endpoint) {
-    throw Error(endpoint.status(),
+    // A process that dies takes its memory along before its end can be seen.
+    const bool dying = watchable && endpoint.status() == Status::io_error;
+    if (dying) suspect(peer);
+    throw Error(dying ? Status::peer_lost : endpoint.status(),
                 fmt::format("rank {} could not connect to rank {} (pid {}) over {}: {}", job().rank, rank.value,
                             peer.record.pid, wire().capabilities().version, status_text(endpoint.status())));
   }
@@ -319,7 +322,7 @@ void Engine::lose(Peer& peer) noexcept {
   }
   log::info("rank {} (pid {}) is gone", peer.rank.value, peer.record.pid);
   peer.lost = true;
-  wire().disconnect(peer.endpoint);
+  if (peer.endpoint != nullptr) wire().disconnect(peer.endpoint);
   peer.endpoint = nullptr;
   if (adapters_.links) adapters_.links->drop(peer.rank.value);
   while (PeerOp* op = peer.outstanding.pop_front()) op->lost(*op);

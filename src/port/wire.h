@@ -125,6 +125,9 @@ class Wire {
   /// `canceled` (unless it is done) in the next `deliver` even if it had matched, since a network that announced a long
   /// message cannot be told that the rest will never come.
   virtual void abandon(WireOp& op) noexcept { cancel(op); }
+  /// As cancel, for a receive whose buffer is about to be freed: on return nothing is written into it any more, even if
+  /// it had matched a long message. Works on the network for as long as that takes (bounded; beyond, it says so).
+  virtual void take_back(WireOp& op) noexcept { cancel(op); }
 
   /// Sends an active message: `header` is copied before return; `payload` (host-accessible or any kind of the
   /// capabilities) is free at completion. `id` is 0 to 63.

@@ -39,6 +39,7 @@ class EmulatedTakingWire final : public port::Wire {
   }
   void cancel(port::WireOp& op) noexcept override { inner_->cancel(inner_of(op)); }
   void abandon(port::WireOp& op) noexcept override { inner_->abandon(inner_of(op)); }
+  void take_back(port::WireOp& op) noexcept override { inner_->take_back(inner_of(op)); }
 
   Status am_send(port::WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload,
                  port::WireOp& op) noexcept override {

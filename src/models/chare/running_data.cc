@@ -440,17 +440,26 @@ bool Core::put_behind_data(const ChareBase& chare, am::Message& message, const E
 
 /// Before the chares of an ending program are destroyed: nothing may write into their memory any more.
 void Core::abandon_data() noexcept {
+  // A copy within the process ends soon, and with it perhaps its call: none may end below.
+  const auto copying = [this] {
+    for (const DataCall* call = data_calls_.front(); call != nullptr; call = data_calls_.next(*call)) {
+      for (const DataPart* part = call->parts; part != nullptr; part = part->following) {
+        if (part->under_way && part->number == DataPart::kNoNumber) return true;
+      }
+    }
+    return false;
+  };
+  const TimePoint deadline = deadline_after(options_.held_back_max);
+  while (copying() && Clock::now() < deadline) engine_.progress();
   for (DataCall* call = data_calls_.front(); call != nullptr;) {
     DataCall* following = data_calls_.next(*call);
     const auto envelope = call->message->header<Envelope>();
     const DataHeader header = data_header(*call->message, envelope);
     const DataMeta* metas = data_metas(*call->message, envelope);
     if (header.state != DataState::landed) {
-      const TimePoint deadline = deadline_after(options_.held_back_max);
       std::size_t i = 0;
       for (DataPart* part = call->parts; part != nullptr; part = part->following, ++i) {
-        // A copy within the process ends soon; a receive is taken back, and its number received by nobody.
-        while (part->under_way && part->number == DataPart::kNoNumber && Clock::now() < deadline) engine_.progress();
+        // A receive is taken back, and its number received by nobody.
         if (!part->under_way || part->number == DataPart::kNoNumber) continue;
         if (part->block == nullptr) {  // it must not come into memory of a chare any more
           part->op.detach();

@@ -442,6 +442,8 @@ void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
       if (linked_ && link_receiver_->withdraw(transfer, why != Status::canceled)) return;
       if (why == Status::peer_lost) {
         engine().wire().abandon(transfer.wire);
+      } else if (!transfer.observed()) {
+        engine().wire().take_back(transfer.wire);  // its owner may free the landing the next moment
       } else {
         engine().wire().cancel(transfer.wire);
       }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <deque>
+#include <thread>
 
 #include "base/env.h"
 #include "conformance/wire/fixture.h"
@@ -227,6 +228,36 @@ TEST_P(Tag, cancel_after_the_match_does_not_undo_it) {
   pump_for(pair);
   EXPECT_EQ(received.outcome(), Status::ok);
   EXPECT_EQ(in, out);
+}
+
+TEST_P(Tag, what_was_taken_back_is_not_written_any_more) {
+  for (const int head_start : {0, 1, 2, 3, 5, 8}) {  // before the match, and at several places of the message
+    const auto out = pattern(20'000'000, 1);
+    std::vector<std::byte> in(out.size());
+    Tracked sent, received;
+    recv(received, 1, host(in));
+    send(sent, 1, host(out));
+    for (int i = 0; i < head_start; ++i) {
+      pair.left->progress();
+      pair.right->progress();
+    }
+    {  // a sender that writes must move meanwhile, as another process does
+      const bool helps = pair.left->capabilities().name == "ucx";
+      std::jthread sender([&](const std::stop_token& stop) {
+        while (helps && !stop.stop_requested()) pair.left->progress();
+      });
+      pair.right->take_back(received);
+    }
+    std::fill(in.begin(), in.end(), std::byte{0x33});  // as if somebody else had the memory now
+    pump_for(pair);
+    EXPECT_EQ(received.completions, 1) << head_start;
+    EXPECT_EQ(std::count(in.begin(), in.end(), std::byte{0x33}), static_cast<std::ptrdiff_t>(in.size())) << head_start;
+    if (received.outcome() == Status::ok) continue;
+    Tracked again;  // it was canceled: the message is there for the next receive
+    recv(again, 1, host(in));
+    ASSERT_TRUE(finish(sent, again)) << head_start;
+    EXPECT_EQ(in, out);
+  }
 }
 
 TEST_P(Tag, a_wire_can_send_to_itself) {

@@ -13,6 +13,9 @@
 #include "brant/core/timer.h"
 #include "support/killed_process.h"
 
+/// UCX leaks 100 bytes when it connects to a process whose memory is gone already; nothing of ours may leak.
+extern "C" const char* __lsan_default_suppressions() { return "leak:uct_mm_ep_attach_remote_seg"; }
+
 namespace brant {
 namespace {
 
@@ -160,7 +163,7 @@ TEST_P(ChareDeath, ends_the_program_with_one_error_that_names_the_rank) {
       ++told;
     }
     EXPECT_GE(told, 1u) << text;
-    EXPECT_EQ(text.find("Sanitizer"), std::string::npos) << text;
+    EXPECT_EQ(text.find("Sanitizer: "), std::string::npos) << text;
   }
 }
 INSTANTIATE_TEST_SUITE_P(Scenes, ChareDeath, testing::ValuesIn(kScenes),

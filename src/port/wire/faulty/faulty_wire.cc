@@ -124,6 +124,11 @@ void FaultyWire::cancel(WireOp& op) noexcept {
   if (shadow->lost && shadow->endpoint == nullptr) end_lost(*shadow);
 }
 
+void FaultyWire::take_back(WireOp& op) noexcept {
+  if (Shadow* shadow = shadow_of(op); shadow != nullptr && shadow->started) inside_->take_back(*shadow);
+  cancel(op);
+}
+
 void FaultyWire::abandon(WireOp& op) noexcept {
   Shadow* shadow = shadow_of(op);
   if (shadow == nullptr) return;

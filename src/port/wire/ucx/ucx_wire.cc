@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "brant/base/clock.h"
 #include "port/wire/ucx/ucx_atomics.h"
 #include "port/wire/ucx/ucx_remote_memory.h"
 #include "port/wire/ucx/ucx_status.h"
@@ -17,6 +18,7 @@ void* const kDone = &g_done_marker;
 
 /// Bound of the progress that abandon makes.
 constexpr int kAbandonProgressMost = 1024;
+constexpr auto kTakeBackMost = std::chrono::seconds(2);
 
 /// Where the payload of an empty message lies: `data` is null only for payloads that wait.
 constexpr std::byte kNothing{};
@@ -168,6 +170,20 @@ void UcxWire::abandon(WireOp& op) noexcept {
     if (library_.worker_progress(worker_) == 0) break;
   }
   if (UcxRequest* request = pending_receive(op)) give_up(*request);
+}
+
+/// Where the receiver fetches a long message, it does so in progress: what has matched ends here.
+void UcxWire::take_back(WireOp& op) noexcept {
+  cancel(op);
+  const TimePoint deadline = deadline_after(kTakeBackMost);
+  while (pending_receive(op) != nullptr) {
+    library_.worker_progress(worker_);
+    if (Clock::now() < deadline) continue;
+    log::error(
+        "wire ucx: a receive was taken back, but its message still comes after {} s: its buffer may be written to",
+        kTakeBackMost.count());
+    return;
+  }
 }
 
 Status UcxWire::am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload,

@@ -47,6 +47,7 @@ class UcxWire final : public Wire {
   Status tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer landing, WireOp& op) noexcept override;
   void cancel(WireOp& op) noexcept override;
   void abandon(WireOp& op) noexcept override;
+  void take_back(WireOp& op) noexcept override;
   Status am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload,
                  WireOp& op) noexcept override;
   void set_am_handler(unsigned id, AmHandler handler, void* context) noexcept override;
