@@ -14,7 +14,8 @@ class FailureDetector {
  public:
   FailureDetector();
 
-  /// False if the process is gone already. A process that cannot be watched (another pid namespace) counts as alive.
+  /// False if the process is gone already, or on its way out. A process that cannot be watched (another pid namespace)
+  /// counts as alive.
   bool watch(int rank, pid_t pid);
   void forget(int rank) noexcept;
 
