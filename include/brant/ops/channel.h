@@ -99,7 +99,7 @@ class Channel {
   Status post_recv(Buffer landing, Op& op) noexcept;
 
   /// Makes this end ready for transfers that streams trigger. Both ends must ask; done when the other end's device
-  /// memory (about 140 KB) is mapped. `patience` bounds every wait of a kernel for the other end. Errors: not_supported
+  /// memory (2 MB) is mapped. `patience` bounds every wait of a kernel for the other end. Errors: not_supported
   /// (the ends are not on one host with devices that map each other's memory, or a path is forced), no_memory,
   /// peer_lost.
   Status post_prepare_streams(std::chrono::nanoseconds patience, Op& op) noexcept;
@@ -115,9 +115,10 @@ class Channel {
   /// A message of at most 8 KiB leaves without its receive (16 such are kept by the other end); a larger send waits for
   /// the receive to begin, and holds its stream meanwhile. So where two ends send to each other, both begin their
   /// receives before they send: recv_start, send, recv_finish. Sources: device or pinned memory; landings: device
-  /// memory, in at most 64 allocations. The first receive into an allocation takes progress at both ends, later ones
-  /// none: allocate and use landings once before kernels of the other end wait, since closing a mapping of memory that
-  /// was freed, which a new one at its addresses takes, waits for all kernels of the device.
+  /// memory, in at most 64 allocations, best of 2 MB or more (a GPU's driver may refuse to share smaller ones). The
+  /// first receive into an allocation takes progress at both ends, later ones none: allocate and use landings once
+  /// before kernels of the other end wait, since closing a mapping of memory that was freed, which a new one at its
+  /// addresses takes, waits for all kernels of the device.
   ///
   /// Returns ok when queued without `op`, in_progress with. Errors: wrong_kind, limit_reached (64 receives begun, 64
   /// pending `op`s; try again after progress), invalid_argument (not prepared), and once a wait was given up its

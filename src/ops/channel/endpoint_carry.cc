@@ -50,6 +50,7 @@ void ChannelEndpoint::on_link(const LinkMessage& message, std::span<const std::b
     case LinkMessage::Kind::retract: return link_sender_->on_retract(message);
     case LinkMessage::Kind::stream_mailbox:
     case LinkMessage::Kind::stream_base:
+    case LinkMessage::Kind::stream_unmapped:
     case LinkMessage::Kind::stream_refused: return on_stream_record(message, payload);
     default: return link_receiver_->on_message(message, payload);
   }

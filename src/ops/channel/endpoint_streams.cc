@@ -73,6 +73,9 @@ void ChannelEndpoint::on_stream_record(const LinkMessage& message, std::span<con
     case LinkMessage::Kind::stream_base:
       if (stream_lane_) stream_lane_->on_base(message);
       return;
+    case LinkMessage::Kind::stream_unmapped:
+      if (stream_lane_) stream_lane_->on_unmapped(message);
+      return;
     default:
       stream_mailbox_.reset();
       if (stream_lane_ && (waits || stream_lane_->connected())) {

@@ -28,7 +28,8 @@ static_assert(kEagerBytes <= port::kLinkPayloadMax);
 ///     retracted              ->                        it was not
 ///
 /// Either end, for transfers triggered by streams (see StreamLane): `stream_mailbox [record]` its mailbox,
-/// `stream_base` the number of an exported allocation, `stream_refused` nothing comes from there (any more).
+/// `stream_base` the number of an exported allocation, `stream_unmapped` that it cannot be mapped, `stream_refused`
+/// nothing comes from there (any more).
 struct LinkMessage {
   enum class Kind : std::uint8_t {
     eager,
@@ -45,6 +46,7 @@ struct LinkMessage {
     retracted,
     stream_mailbox,
     stream_base,
+    stream_unmapped,
     stream_refused
   };
   /// Where a landing is, as the sender sees it.

@@ -12,6 +12,11 @@
 namespace brant {
 namespace {
 
+/// A block of its own for the CUDA driver, which cannot map pieces of a block while somebody (UCX's cache, say) has one
+/// mapped that was freed: docs/gotchas/shared-memory-and-copies.md.
+constexpr std::size_t kMailboxBytes = std::size_t{2} << 20;
+static_assert(sizeof(StreamMailbox) <= kMailboxBytes);
+
 std::uint64_t word(Status status) noexcept { return static_cast<std::uint64_t>(status); }
 
 }  // namespace
@@ -45,7 +50,7 @@ Status StreamLane::open(const StreamKernels& kernels, std::chrono::nanoseconds p
   const Status made = make_memory(patience);
   if (made != Status::ok) {
     log::error("channel {} to rank {}: no memory for transfers triggered by streams ({} bytes of device memory): {}",
-               endpoint_.id().value, peer_.rank.value, sizeof(StreamMailbox), status_text(made));
+               endpoint_.id().value, peer_.rank.value, kMailboxBytes, status_text(made));
     refuse_peer();
     abandon(made);
     return made;
@@ -57,7 +62,7 @@ Status StreamLane::open(const StreamKernels& kernels, std::chrono::nanoseconds p
 
 Status StreamLane::make_memory(std::chrono::nanoseconds patience) noexcept {
   port::Device& device = engine_.device();
-  const Result<void*> mailbox = device.allocate(engine_.mutual_kind(peer_), sizeof(StreamMailbox));
+  const Result<void*> mailbox = device.allocate(engine_.mutual_kind(peer_), kMailboxBytes);
   if (!mailbox) return mailbox.status();
   ends_.own = static_cast<StreamMailbox*>(*mailbox);
   const Result<void*> control = device.allocate(MemoryKind::pinned, sizeof(StreamControl));
@@ -163,14 +168,15 @@ Result<stream_steps::Receive> StreamLane::describe(Buffer landing) noexcept {
   LinkMessage place = endpoint_.link_message(LinkMessage::Kind::stream_base);
   pump_.mappings().describe(landing, place);
   if (place.place != LinkMessage::Place::mapped) return Status::limit_reached;
-  const Result<std::uint64_t> base = base_of(place.buffer_id);
+  const Result<std::uint64_t> base = base_of(place.buffer_id, landing.data);
   if (!base) return base.status();
   return stream_steps::Receive{static_cast<std::byte*>(landing.data), landing.bytes, *base, place.offset};
 }
 
 /// The number of an allocation, told to the other end on first use.
-Result<std::uint64_t> StreamLane::base_of(std::uint64_t buffer_id) noexcept {
-  const auto known = std::find(bases_.begin(), bases_.end(), buffer_id);
+Result<std::uint64_t> StreamLane::base_of(std::uint64_t buffer_id, const void* place) noexcept {
+  const auto known =
+      std::find_if(bases_.begin(), bases_.end(), [&](const Base& base) { return base.buffer_id == buffer_id; });
   if (known != bases_.end()) return static_cast<std::uint64_t>(known - bases_.begin());
   if (bases_.size() == StreamMailbox::kBases) {
     log::error("channel {} to rank {}: receives on streams land in more than {} allocations: use fewer, larger ones",
@@ -178,7 +184,7 @@ Result<std::uint64_t> StreamLane::base_of(std::uint64_t buffer_id) noexcept {
     return Status::limit_reached;
   }
   try {
-    bases_.push_back(buffer_id);
+    bases_.push_back({buffer_id, place});
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }
@@ -193,8 +199,9 @@ void StreamLane::on_base(const LinkMessage& message) noexcept {
   if (ends_.control == nullptr || message.number >= StreamMailbox::kBases) return;
   void* base = pump_.mappings().mapped(message.buffer_id, 0);
   if (base == nullptr) {  // freed by now, perhaps: small messages do without
-    log::info("channel {}: an allocation of rank {} cannot be mapped: large messages cannot go there on streams",
-              endpoint_.id().value, peer_.rank.value);
+    LinkMessage answer = endpoint_.link_message(LinkMessage::Kind::stream_unmapped);
+    answer.number = message.number;
+    pump_.control(answer);
     base = reinterpret_cast<void*>(StreamMailbox::kUnmapped);
   }
   std::byte*& told = ends_.control->bases[message.number];
@@ -202,6 +209,19 @@ void StreamLane::on_base(const LinkMessage& message) noexcept {
   const Status status =
       engine_.device().streams()->copy(&ends_.own->bases[message.number], &told, sizeof(told), stream_);
   if (status != Status::ok) abandon(status);
+}
+
+void StreamLane::on_unmapped(const LinkMessage& message) noexcept {
+  if (message.number >= bases_.size()) return;
+  const Base& base = bases_[message.number];
+  const Result<port::PointerInfo> now = engine_.device().query(base.place);
+  if (!now || now->buffer_id != base.buffer_id) return;  // freed: nobody waits for it
+  log::error(
+      "channel {}: rank {} cannot map an allocation of {} bytes that receives on streams land in: allocate 2 MB or "
+      "more, of which the driver makes a block of its own",
+      endpoint_.id().value, peer_.rank.value, now->bytes);
+  refuse_peer();
+  abandon(Status::not_supported);
 }
 
 // Who waits for them

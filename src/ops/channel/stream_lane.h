@@ -30,6 +30,9 @@ class StreamLane final : private Poller, private PeerOp {
   [[nodiscard]] bool connected() const noexcept { return ends_.peer != nullptr; }
   /// Where the other end has its landings.
   void on_base(const LinkMessage& message) noexcept;
+  /// The other end cannot map an allocation of this one. If that is still in use, large messages would be waited for in
+  /// vain.
+  void on_unmapped(const LinkMessage& message) noexcept;
   /// The other end sends and receives no more: what waits for it gives up, what has come can still be received.
   void give_up(Status why) noexcept;
   /// Ends everything, at both ends.
@@ -55,7 +58,7 @@ class StreamLane final : private Poller, private PeerOp {
   void refuse_peer() noexcept;
   void abandon(Status why) noexcept;
   Result<stream_steps::Receive> describe(Buffer landing) noexcept;
-  Result<std::uint64_t> base_of(std::uint64_t buffer_id) noexcept;
+  Result<std::uint64_t> base_of(std::uint64_t buffer_id, const void* place) noexcept;
   Result<Notice*> take_notice(const OnStream& on) noexcept;
   [[nodiscard]] StreamControl::Report* report_of(const Notice* notice) noexcept;
   /// The kernel was launched, or not.
@@ -75,7 +78,11 @@ class StreamLane final : private Poller, private PeerOp {
   port::ExportRecord mailbox_;
   bool told_ = true;  ///< The mailbox's record has left.
   Status fault_ = Status::ok;
-  std::vector<std::uint64_t> bases_;  ///< Allocations of this end whose place the other end was told, by number.
+  struct Base {
+    std::uint64_t buffer_id = 0;
+    const void* place = nullptr;
+  };
+  std::vector<Base> bases_;  ///< Allocations of this end whose place the other end was told, by number.
   EventPool events_;
   std::array<Notice, StreamControl::kReports> notices_;
   IntrusiveList<Notice, &Notice::hook> noticed_;

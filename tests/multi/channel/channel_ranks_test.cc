@@ -220,16 +220,17 @@ TEST(ChannelRanks, streams_exchange_messages_by_themselves) {
   const auto self = static_cast<unsigned>(g_runtime->rank().value);
   port::Streams& streams = *g_runtime->device().streams();
   port::Stream* stream = streams.create_stream(port::StreamPriority::normal).value();
+  Block source(g_runtime->device_kind(), 5'000'000), landing(g_runtime->device_kind(), 5'000'000);
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{8192}, std::size_t{100'003}, std::size_t{5'000'000}}) {
-    Block source(g_runtime->device_kind(), bytes), landing(g_runtime->device_kind(), bytes);
-    source.fill(self);
-    EXPECT_EQ(channel.recv_start(landing.view(), {.stream = stream}), Status::ok);
-    EXPECT_EQ(channel.send(source.view(), {.stream = stream}), Status::ok);
+    source.fill(self + 2 * static_cast<unsigned>(bytes));
+    EXPECT_EQ(channel.recv_start(Buffer(landing.view().data, bytes, landing.view().kind), {.stream = stream}),
+              Status::ok);
+    EXPECT_EQ(channel.send(ConstBuffer(source.view().data, bytes, source.view().kind), {.stream = stream}), Status::ok);
     Operation finished(Moment::delivered,
                        [&](Op& op) noexcept { return channel.recv_finish({.stream = stream, .op = &op}); });
     EXPECT_EQ(g_runtime->worker().wait_until([&]() noexcept { return finished.done(); }), Status::ok);
     EXPECT_TRUE(finished.result().ok());
-    EXPECT_TRUE(landing.holds(self ^ 1u, bytes)) << bytes;
+    EXPECT_TRUE(landing.holds((self ^ 1u) + 2 * static_cast<unsigned>(bytes), bytes)) << bytes;
   }
   streams.destroy_stream(stream);
 }
