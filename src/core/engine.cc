@@ -65,6 +65,11 @@ Engine::~Engine() {
   while (wire().deliver(kDeliverLimit) != 0) {
   }
   for (unsigned service = 0; service < port::Links::kServices; ++service) claim_link(service, nullptr, nullptr);
+  // One layer's records must not be found beside another's once the first has gone.
+  for (Peer& peer : peers_) {
+    while (peer.outstanding.pop_front() != nullptr) {
+    }
+  }
   services_.clear();
 }
 
