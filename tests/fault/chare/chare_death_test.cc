@@ -14,7 +14,9 @@
 #include "support/killed_process.h"
 
 /// UCX leaks 100 bytes when it connects to a process whose memory is gone already; nothing of ours may leak.
-extern "C" const char* __lsan_default_suppressions() { return "leak:uct_mm_ep_attach_remote_seg"; }
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:uct_mm_ep_attach_remote_seg\nleak:ucs_posix_memalign";
+}
 
 namespace brant {
 namespace {
