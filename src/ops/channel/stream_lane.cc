@@ -204,10 +204,8 @@ void StreamLane::on_base(const LinkMessage& message) noexcept {
     pump_.control(answer);
     base = reinterpret_cast<void*>(StreamMailbox::kUnmapped);
   }
-  std::byte*& told = ends_.control->bases[message.number];
-  told = static_cast<std::byte*>(base);
-  const Status status =
-      engine_.device().streams()->copy(&ends_.own->bases[message.number], &told, sizeof(told), stream_);
+  auto* place = reinterpret_cast<std::uint64_t*>(&ends_.own->bases[message.number]);
+  const Status status = engine_.device().streams()->write_value(place, reinterpret_cast<std::uint64_t>(base), stream_);
   if (status != Status::ok) abandon(status);
 }
 

@@ -69,7 +69,6 @@ struct StreamControl {
   std::uint64_t patience_ns;  ///< How long they wait at most.
   std::uint64_t fault;        ///< Copy of the mailbox's, for the CPU.
   Report reports[kReports];
-  std::byte* bases[StreamMailbox::kBases];  ///< From here they are copied into the mailbox.
 };
 
 }  // namespace brant
