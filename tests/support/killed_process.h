@@ -7,8 +7,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <string>
 #include <utility>
+
+#include <gtest/gtest.h>
 
 /// For tests that start themselves as a job (`brant run --keep-going`) in which a process dies by SIGKILL.
 namespace brant::test {
@@ -69,5 +72,27 @@ inline std::pair<std::string, int> play_scene(const char* command, const std::st
   std::remove(death_file.c_str());
   return result;
 }
+
+/// In the processes of the job: plays their scene before any test runs, and ends as programs do (with the leak check
+/// of a sanitized build).
+class SceneEnvironment final : public testing::Environment {
+ public:
+  using Play = int (*)(const std::string& scene);
+  explicit SceneEnvironment(Play play) : play_(play) {}
+  void SetUp() override {
+    const char* scene = std::getenv("BRANT_TEST_SCENE");
+    if (scene == nullptr) return;
+    int code = 1;
+    try {
+      code = play_(scene);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "threw: %s\n", error.what());
+    }
+    std::exit(code);
+  }
+
+ private:
+  Play play_;
+};
 
 }  // namespace brant::test

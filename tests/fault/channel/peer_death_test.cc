@@ -173,22 +173,7 @@ INSTANTIATE_TEST_SUITE_P(Scenes, PeerDeath, testing::ValuesIn(kScenes),
                          [](const auto& scene) { return std::string(scene.param.name); });
 
 /// The child processes of the test play their scene before any test runs.
-class SceneEnvironment final : public testing::Environment {
- public:
-  void SetUp() override {
-    const char* scene = std::getenv("BRANT_TEST_SCENE");
-    if (scene == nullptr) return;
-    int code = 1;
-    try {
-      code = play(scene);
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "error: %s\n", error.what());
-    }
-    std::fflush(nullptr);
-    std::_Exit(code);
-  }
-};
-const testing::Environment* const g_environment = testing::AddGlobalTestEnvironment(new SceneEnvironment);
+const testing::Environment* const g_environment = testing::AddGlobalTestEnvironment(new test::SceneEnvironment(play));
 
 }  // namespace
 }  // namespace brant

@@ -13,11 +13,6 @@
 #include "brant/core/timer.h"
 #include "support/killed_process.h"
 
-/// UCX leaks 100 bytes when it connects to a process whose memory is gone already; nothing of ours may leak.
-extern "C" const char* __lsan_default_suppressions() {
-  return "leak:uct_mm_ep_attach_remote_seg\nleak:ucs_posix_memalign";
-}
-
 namespace brant {
 namespace {
 
@@ -187,22 +182,7 @@ TEST_P(ChareDeath, ends_the_program_with_one_error_that_names_the_rank) {
 INSTANTIATE_TEST_SUITE_P(Scenes, ChareDeath, testing::ValuesIn(kScenes),
                          [](const auto& scene) { return std::string(scene.param.name); });
 
-/// The processes of the job play their scene before any test runs, and end as programs do.
-class SceneEnvironment final : public testing::Environment {
- public:
-  void SetUp() override {
-    const char* name = std::getenv("BRANT_TEST_SCENE");
-    if (name == nullptr) return;
-    int code = 1;
-    try {
-      code = play(name);
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "threw: %s\n", error.what());
-    }
-    std::exit(code);
-  }
-};
-const testing::Environment* const g_environment = testing::AddGlobalTestEnvironment(new SceneEnvironment);
+const testing::Environment* const g_environment = testing::AddGlobalTestEnvironment(new test::SceneEnvironment(play));
 
 }  // namespace
 }  // namespace brant

@@ -12,11 +12,6 @@
 #include "multi/wire/peer_process.h"
 #include "port/wire/ucx/open.h"
 
-/// UCX keeps its own records of transfers that will never end; they are not ours to free.
-extern "C" [[gnu::visibility("default")]] const char* __lsan_default_suppressions() {
-  return "leak:libucp\nleak:libucs\nleak:libuct\n";
-}
-
 namespace brant::port::test {
 namespace {
 
