@@ -35,7 +35,7 @@ int measure(Pair& pair, const Arguments& arguments) {
   const bool cuda = arguments.memory == "cuda";
   const MemoryKind kind = cuda ? MemoryKind::cuda : MemoryKind::emulated;
   const auto device = cuda ? port::memory::open_cuda_device(0) : port::memory::open_emulated_device();
-  Rows rows(arguments.json, device->capabilities(), arguments.memory, pair.rank() != 0);
+  Rows rows(arguments.json, *device, arguments.memory, pair.rank() != 0);
   Buffers buffers(pair, *device, kind);
   const auto wanted = [&](const char* what) { return arguments.only.find(what) != std::string::npos; };
   const auto& set = arguments.courier;

@@ -4,37 +4,28 @@
 #include <string>
 #include <vector>
 
-#include "port/memory.h"
+#include "cli/bench/row.h"
 
 namespace brant::bench {
 
-/// Microseconds of one thing done many times.
-struct Samples {
-  double min = 0;
-  double p50 = 0;
-  double p99 = 0;
-  double max = 0;
-  std::size_t n = 0;
-
-  static Samples of(std::vector<double> us);
-};
+using cli::bench::Summary;
 
 /// The table on standard output and, with a file, one JSON object per row in it.
 class Rows {
  public:
-  Rows(std::string path, const port::DeviceCapabilities& device, std::string memory, bool silent)
-      : path_(std::move(path)), device_(device), memory_(std::move(memory)), silent_(silent) {}
+  Rows(const std::string& path, const port::Device& device, std::string memory, bool silent)
+      : file_(path), machine_(cli::bench::describe_machine(device)), memory_(std::move(memory)), silent_(silent) {}
 
-  void transfer(const std::string& bench, std::size_t bytes, std::size_t window, const Samples& us);
+  void transfer(const std::string& bench, std::size_t bytes, std::size_t window, const Summary& us);
   /// Anything that is no transfer: `figure` in its unit.
-  void figure(const std::string& bench, double figure, const std::string& unit, const Samples& us);
+  void figure(const std::string& bench, double figure, const std::string& unit, const Summary& us);
   void say(const std::string& line) const;
 
  private:
-  void append(const std::string& line) const;
+  void append(const nlohmann::ordered_json& row);
 
-  const std::string path_;
-  const port::DeviceCapabilities& device_;
+  cli::bench::RowFile file_;
+  const cli::bench::Machine machine_;
   const std::string memory_;
   const bool silent_;
 };

@@ -99,7 +99,7 @@ void Buffers::check(std::size_t span) {
   }
 }
 
-Samples one_way(Pair& pair, Courier& courier, Buffers& buffers, std::size_t bytes, std::size_t times) {
+Summary one_way(Pair& pair, Courier& courier, Buffers& buffers, std::size_t bytes, std::size_t times) {
   const int rank = pair.rank();
   std::uint64_t* to_other = &pair.shared().flags[1 - rank][0];
   const std::uint64_t& to_us = pair.shared().flags[rank][0];
@@ -122,10 +122,10 @@ Samples one_way(Pair& pair, Courier& courier, Buffers& buffers, std::size_t byte
   pair.meet();
   buffers.check(bytes);
   pair.meet();
-  return Samples::of(std::move(us));
+  return cli::bench::summarize(us);
 }
 
-Samples stream_of(Pair& pair, Courier& courier, Buffers& buffers, std::size_t bytes, std::size_t window,
+Summary stream_of(Pair& pair, Courier& courier, Buffers& buffers, std::size_t bytes, std::size_t window,
                   std::size_t times) {
   const std::size_t step = (bytes + 255) / 256 * 256;
   const std::size_t slots = std::min(Buffers::kBytes / step, std::max<std::size_t>(window, 1));
@@ -157,7 +157,7 @@ Samples stream_of(Pair& pair, Courier& courier, Buffers& buffers, std::size_t by
     double sum = 0;
     for (const double each : us) sum += each;
     const double mean = sum / static_cast<double>(us.size());
-    Samples samples = Samples::of(us);
+    Summary samples = cli::bench::summarize(us);
     samples.p50 = mean;
     pair.meet();
     pair.meet();

@@ -35,10 +35,10 @@ class Buffers {
 };
 
 /// From `post` in one process until the other sees the flag: half a round trip. Collective.
-Samples one_way(Pair& pair, Courier& courier, Buffers& buffers, std::size_t bytes, std::size_t times);
+Summary one_way(Pair& pair, Courier& courier, Buffers& buffers, std::size_t bytes, std::size_t times);
 
 /// Rank 0 keeps `window` orders under way; microseconds per window, and the bytes are looked at. Collective.
-Samples stream_of(Pair& pair, Courier& courier, Buffers& buffers, std::size_t bytes, std::size_t window,
+Summary stream_of(Pair& pair, Courier& courier, Buffers& buffers, std::size_t bytes, std::size_t window,
                   std::size_t times);
 
 /// Starts it if it is away, and posts. Throws Error if that lasts.

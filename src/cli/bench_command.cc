@@ -76,7 +76,7 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
       ->check(CLI::IsMember({"host", "pinned", "cuda", "cuda-managed", "emulated"}))
       ->capture_default_str();
   command->add_option("--path", arguments->path, "Force the way the bytes go")
-      ->check(CLI::IsMember({"auto", "ucx", "shm", "staged", "copy_engine", "courier"}))
+      ->check(CLI::IsMember(requestable_paths()))
       ->capture_default_str();
   command
       ->add_option("--model", arguments->model,

@@ -59,7 +59,7 @@ void add_explain(CLI::App& app, int& exit_code) {
   command->add_option("--to", arguments->to, "Where they shall be")->required();
   command->add_option("--bytes", arguments->bytes, "Size of the message, for example 8, 64K or 1M")->required();
   command->add_option("--path", arguments->path, "As if this path were forced (default: BRANT_PATH)")
-      ->check(CLI::IsMember({"auto", "ucx", "shm", "staged", "copy_engine", "courier"}));
+      ->check(CLI::IsMember(requestable_paths()));
   command->add_flag("--other-host", arguments->other_host, "The two processes are on different hosts");
   command->add_flag("--json", arguments->json, "As one JSON object");
   command->callback([arguments, &exit_code] { exit_code = run_explain(*arguments); });

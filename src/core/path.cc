@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include <fmt/ranges.h>
+
 namespace brant {
 namespace {
 
@@ -22,6 +24,19 @@ bool path_from_name(std::string_view name, Path& path) noexcept {
     return true;
   }
   return false;
+}
+
+std::vector<std::string> requestable_paths() {
+  std::vector<std::string> names;
+  for (const std::string_view name : kNames) {
+    if (name != path_name(Path::kernel)) names.emplace_back(name);
+  }
+  return names;
+}
+
+std::string requestable_path_list() {
+  const std::vector<std::string> names = requestable_paths();
+  return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
 }
 
 }  // namespace brant

@@ -45,9 +45,8 @@ RuntimeOptions RuntimeOptions::from_environment() {
     throw Error(Status::invalid_argument, fmt::format("BRANT_GPU={}: use auto, none, emulated or cuda", gpu));
   }
   const std::string_view path = env("BRANT_PATH");
-  if (!path.empty() && !path_from_name(path, options.path)) {
-    throw Error(Status::invalid_argument,
-                fmt::format("BRANT_PATH={}: use auto, ucx, shm, staged, copy_engine or courier", path));
+  if (!path.empty() && (!path_from_name(path, options.path) || options.path == Path::kernel)) {
+    throw Error(Status::invalid_argument, fmt::format("BRANT_PATH={}: use {}", path, requestable_path_list()));
   }
   options.share_gpu = env_bool("BRANT_SHARE_GPU", false);
   options.sleep = env_bool("BRANT_SLEEP", true);

@@ -23,10 +23,13 @@ struct DeviceCapabilities {
   std::string driver;  ///< "CUDA 13.0 (driver 580.159)", empty for host.
   int ordinal = -1;
   std::size_t memory_bytes = 0;
-  std::uint32_t kinds = 0;     ///< Bit (1 << MemoryKind): what `allocate` offers and `query` recognises.
-  bool streams = false;        ///< `Device::streams()` is not null.
-  bool kernels = false;        ///< `Device::kernels()` is not null.
-  bool exports = false;        ///< `export_allocation` works for the device kind.
+  std::uint32_t kinds = 0;  ///< Bit (1 << MemoryKind): what `allocate` offers and `query` recognises.
+  bool streams = false;     ///< `Device::streams()` is not null.
+  bool kernels = false;     ///< `Device::kernels()` is not null.
+  bool exports = false;     ///< `export_allocation` works for the device kind.
+  /// What `export_allocation` really shares: all of the blocks of this size that an allocation lies in. A block that
+  /// was freed and made anew cannot be mapped while anybody has a piece of the old one.
+  std::size_t export_block_bytes = 1;
   bool stream_writes = false;  ///< `Streams::write_value` works.
 
   [[nodiscard]] bool offers(MemoryKind kind) const noexcept {

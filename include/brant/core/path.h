@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "brant/base/buffer.h"
 
@@ -24,5 +26,11 @@ inline constexpr int kPathCount = 7;
 /// "auto", "ucx", "shm", "staged", "copy_engine", "courier", "kernel".
 std::string_view path_name(Path path) noexcept;
 bool path_from_name(std::string_view name, Path& path) noexcept;
+
+/// The names one may ask for, with BRANT_PATH or an option: all but "kernel", which transfers of streams take by
+/// themselves.
+std::vector<std::string> requestable_paths();
+/// The same for an error message: "auto, ucx, ... or courier".
+std::string requestable_path_list();
 
 }  // namespace brant

@@ -7,18 +7,23 @@
 
 namespace brant::cli::bench {
 
-Machine describe_machine(Runtime& runtime) {
-  Engine& engine = runtime.worker().engine();
+Machine describe_machine(const port::Device& device) {
   Machine machine;
   machine.brant = info::build_version();
-  if (engine.wire().capabilities().name == "ucx") machine.ucx = port::ucx_version();
-  const port::DeviceCapabilities& device = engine.device().capabilities();
-  if (device.offers(MemoryKind::cuda)) {
-    machine.gpu = device.name;
-    machine.cuda = device.driver;
+  const port::DeviceCapabilities& capabilities = device.capabilities();
+  if (capabilities.offers(MemoryKind::cuda)) {
+    machine.gpu = capabilities.name;
+    machine.cuda = capabilities.driver;
   }
   machine.cpu = info::cpu_name();
   machine.host = info::host_name();
+  return machine;
+}
+
+Machine describe_machine(Runtime& runtime) {
+  Engine& engine = runtime.worker().engine();
+  Machine machine = describe_machine(engine.device());
+  if (engine.wire().capabilities().name == "ucx") machine.ucx = port::ucx_version();
   return machine;
 }
 

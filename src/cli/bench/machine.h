@@ -16,7 +16,9 @@ struct Machine {
   std::string host;
 };
 
-/// Of this process and its device.
+/// Of this process and a device, without UCX.
+Machine describe_machine(const port::Device& device);
+/// Of this process, its device and its network.
 Machine describe_machine(Runtime& runtime);
 
 }  // namespace brant::cli::bench

@@ -17,15 +17,28 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Rows are read by people too: a tenth of a nanosecond is enough.
-double rounded(double value) { return std::round(value * 1e4) / 1e4; }
-
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 }  // namespace
 
 double Row::gb_s() const noexcept {
   return us.p50 > 0 ? static_cast<double>(bytes) * static_cast<double>(window) / us.p50 / 1e3 : 0;
+}
+
+double rounded(double value) { return std::round(value * 1e4) / 1e4; }
+
+Json to_json(const Summary& us) {
+  return {{"min", rounded(us.min)}, {"p50", rounded(us.p50)}, {"p99", rounded(us.p99)}};
+}
+
+void add_machine(Json& row, const std::string& peer, const Machine& machine) {
+  row["peer"] = text_or_null(peer);
+  row["brant"] = machine.brant;
+  row["ucx"] = text_or_null(machine.ucx);
+  row["cuda"] = text_or_null(machine.cuda);
+  row["gpu"] = text_or_null(machine.gpu);
+  row["cpu"] = machine.cpu;
+  row["host"] = machine.host;
 }
 
 std::string to_json(const Row& row, const Machine& machine) {
@@ -39,15 +52,9 @@ std::string to_json(const Row& row, const Machine& machine) {
   json["window"] = row.window;
   json["ranks"] = row.ranks;
   json["n"] = row.us.n;
-  json["us"] = {{"min", rounded(row.us.min)}, {"p50", rounded(row.us.p50)}, {"p99", rounded(row.us.p99)}};
+  json["us"] = to_json(row.us);
   json["gb_s"] = rounded(row.gb_s());
-  json["peer"] = text_or_null(row.peer);
-  json["brant"] = machine.brant;
-  json["ucx"] = text_or_null(machine.ucx);
-  json["cuda"] = text_or_null(machine.cuda);
-  json["gpu"] = text_or_null(machine.gpu);
-  json["cpu"] = machine.cpu;
-  json["host"] = machine.host;
+  add_machine(json, row.peer, machine);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "cli/bench/machine.h"
 #include "cli/bench/options.h"
 #include "cli/bench/statistics.h"
@@ -25,6 +27,12 @@ struct Row {
   [[nodiscard]] double gb_s() const noexcept;
 };
 
+/// Rows are read by people too: a tenth of a nanosecond is enough.
+double rounded(double value);
+/// "min", "p50", "p99".
+nlohmann::ordered_json to_json(const Summary& us);
+/// The fields "peer" to "host".
+void add_machine(nlohmann::ordered_json& row, const std::string& peer, const Machine& machine);
 /// The row as one line of JSON, with the fields every benchmark of brant has.
 std::string to_json(const Row& row, const Machine& machine);
 

@@ -12,7 +12,7 @@ Summary summarize(std::vector<double>& samples) {
     const double rank = std::ceil(part * static_cast<double>(samples.size()));
     return samples[std::max<std::size_t>(static_cast<std::size_t>(rank), 1) - 1];
   };
-  return {samples.size(), samples.front(), percentile(0.50), percentile(0.99)};
+  return {samples.size(), samples.front(), percentile(0.50), percentile(0.99), samples.back()};
 }
 
 }  // namespace brant::cli::bench

@@ -11,6 +11,7 @@ struct Summary {
   double min = 0;
   double p50 = 0;
   double p99 = 0;
+  double max = 0;
 };
 
 /// Percentiles by nearest rank: each is one of the samples. Reorders them. All zero for none.

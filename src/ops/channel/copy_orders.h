@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace brant {
@@ -8,8 +9,8 @@ namespace brant {
 struct CopyOrders {
   static constexpr unsigned kMax = 64;
   struct Order {
-    char* to;
-    const char* from;
+    std::byte* to;
+    const std::byte* from;
     std::uint64_t bytes;
   };
   Order orders[kMax];

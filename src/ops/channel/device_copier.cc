@@ -32,7 +32,7 @@ void copy_orders_on_host(const port::HostLaunch& launch) noexcept {
   const auto orders = launch.value<CopyOrders>(0);
   for (unsigned i = 0; i < launch.shape.grid[1]; ++i) {
     const CopyOrders::Order& order = orders.orders[i];
-    std::memcpy(launch.engine_address(order.to), launch.engine_address(const_cast<char*>(order.from)),
+    std::memcpy(launch.engine_address(order.to), launch.engine_address(const_cast<std::byte*>(order.from)),
                 static_cast<std::size_t>(order.bytes));
   }
 }
@@ -148,7 +148,8 @@ void DeviceCopier::issue_together(StageCopies& batch) noexcept {
   unsigned count = 0;
   std::size_t largest = 0;
   for (const StageCopy* copy = batch.front(); copy != nullptr; copy = StageCopies::next(*copy)) {
-    orders.orders[count++] = {static_cast<char*>(copy->to), static_cast<const char*>(copy->from), copy->bytes};
+    orders.orders[count++] = {static_cast<std::byte*>(copy->to), static_cast<const std::byte*>(copy->from),
+                              copy->bytes};
     largest = std::max(largest, copy->bytes);
   }
   port::LaunchShape shape;

@@ -10,14 +10,9 @@ namespace brant {
 
 namespace {
 
-/// The CUDA driver carves small allocations from blocks of this size and shares whole blocks: a block that was freed
-/// and made anew cannot be mapped while a piece of the old one is.
-constexpr std::uintptr_t kBlockBytes = std::uintptr_t{2} << 20;
-
-bool share_a_block(const port::PointerInfo& a, const port::PointerInfo& b) noexcept {
+bool share_a_block(std::size_t block, const port::PointerInfo& a, const port::PointerInfo& b) noexcept {
   const auto first = reinterpret_cast<std::uintptr_t>(a.base), second = reinterpret_cast<std::uintptr_t>(b.base);
-  return first / kBlockBytes <= (second + b.bytes - 1) / kBlockBytes &&
-         second / kBlockBytes <= (first + a.bytes - 1) / kBlockBytes;
+  return first / block <= (second + b.bytes - 1) / block && second / block <= (first + a.bytes - 1) / block;
 }
 
 }  // namespace
@@ -71,7 +66,8 @@ bool LinkMappings::gone(const port::PointerInfo& known) noexcept {
 }
 
 void LinkMappings::make_way(const port::PointerInfo& info) noexcept {
-  withdraw_if([&](const port::PointerInfo& known) { return share_a_block(known, info) && gone(known); });
+  const std::size_t block = engine_.device().capabilities().export_block_bytes;
+  withdraw_if([&](const port::PointerInfo& known) { return share_a_block(block, known, info) && gone(known); });
 }
 
 /// Tells the peer of exported allocations that are no more.

@@ -12,10 +12,12 @@
 namespace brant {
 namespace {
 
-/// A block of its own for the CUDA driver, which cannot map pieces of a block while somebody (UCX's cache, say) has one
-/// mapped that was freed: docs/gotchas/shared-memory-and-copies.md.
-constexpr std::size_t kMailboxBytes = std::size_t{2} << 20;
-static_assert(sizeof(StreamMailbox) <= kMailboxBytes);
+/// Blocks of its own: a shared one could not be mapped while somebody (UCX's cache, say) has a piece mapped that was
+/// freed (docs/gotchas/shared-memory-and-copies.md).
+std::size_t mailbox_bytes(const port::Device& device) noexcept {
+  const std::size_t block = device.capabilities().export_block_bytes;
+  return (sizeof(StreamMailbox) + block - 1) / block * block;
+}
 
 std::uint64_t word(Status status) noexcept { return static_cast<std::uint64_t>(status); }
 
@@ -50,7 +52,7 @@ Status StreamLane::open(const StreamKernels& kernels, std::chrono::nanoseconds p
   const Status made = make_memory(patience);
   if (made != Status::ok) {
     log::error("channel {} to rank {}: no memory for transfers triggered by streams ({} bytes of device memory): {}",
-               endpoint_.id().value, peer_.rank.value, kMailboxBytes, status_text(made));
+               endpoint_.id().value, peer_.rank.value, mailbox_bytes(engine_.device()), status_text(made));
     refuse_peer();
     abandon(made);
     return made;
@@ -62,7 +64,7 @@ Status StreamLane::open(const StreamKernels& kernels, std::chrono::nanoseconds p
 
 Status StreamLane::make_memory(std::chrono::nanoseconds patience) noexcept {
   port::Device& device = engine_.device();
-  const Result<void*> mailbox = device.allocate(engine_.mutual_kind(peer_), kMailboxBytes);
+  const Result<void*> mailbox = device.allocate(engine_.mutual_kind(peer_), mailbox_bytes(device));
   if (!mailbox) return mailbox.status();
   ends_.own = static_cast<StreamMailbox*>(*mailbox);
   const Result<void*> control = device.allocate(MemoryKind::pinned, sizeof(StreamControl));

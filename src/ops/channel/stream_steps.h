@@ -2,12 +2,7 @@
 
 #include "brant/base/status.h"
 #include "ops/channel/stream_mailbox.h"
-
-#ifdef __CUDACC__
-#define BRANT_STEP __device__ inline
-#else
-#define BRANT_STEP inline
-#endif
+#include "port/device_code.h"
 
 /// What the kernels of stream-triggered transfers do, once for GPUs and CPU threads. `Machine` is one thread of one
 /// block: its place, its way to words that others write, and the clock. All threads of a block call a step.
@@ -25,16 +20,16 @@ struct StreamArrival {
       (std::uint64_t{1} << kTurnBits) - 1;  ///< Slots are used again long before.
   static constexpr std::uint64_t kBytesMax = (std::uint64_t{1} << (64 - kTurnBits - kOutcomeBits)) - 1;  // 137 GB
 
-  BRANT_STEP static std::uint64_t word(std::uint64_t turn, StreamOutcome outcome, std::uint64_t bytes) {
+  BRANT_DEVICE_CODE static std::uint64_t word(std::uint64_t turn, StreamOutcome outcome, std::uint64_t bytes) {
     return (turn & kTurnMask) | static_cast<std::uint64_t>(outcome) << kTurnBits | bytes << (kTurnBits + kOutcomeBits);
   }
-  BRANT_STEP static bool is_of(std::uint64_t word, std::uint64_t turn) {
+  BRANT_DEVICE_CODE static bool is_of(std::uint64_t word, std::uint64_t turn) {
     return (word & kTurnMask) == (turn & kTurnMask);
   }
-  BRANT_STEP static StreamOutcome outcome(std::uint64_t word) {
+  BRANT_DEVICE_CODE static StreamOutcome outcome(std::uint64_t word) {
     return static_cast<StreamOutcome>(word >> kTurnBits & ((1u << kOutcomeBits) - 1));
   }
-  BRANT_STEP static std::uint64_t bytes(std::uint64_t word) { return word >> (kTurnBits + kOutcomeBits); }
+  BRANT_DEVICE_CODE static std::uint64_t bytes(std::uint64_t word) { return word >> (kTurnBits + kOutcomeBits); }
 };
 
 /// What thread 0 has found out, for its block. Lies in the block's shared memory.
@@ -48,14 +43,14 @@ struct Decision {
 };
 
 template <typename Machine>
-BRANT_STEP void give_up(StreamMailbox& own, StreamControl& control, Status why) {
+BRANT_DEVICE_CODE void give_up(StreamMailbox& own, StreamControl& control, Status why) {
   Machine::store_release(own.fault, static_cast<std::uint64_t>(why));
   Machine::store_release(control.fault, static_cast<std::uint64_t>(why));
 }
 
 /// Waits in bounded time until `look()` holds.
 template <typename Machine, typename Look>
-BRANT_STEP bool wait(StreamMailbox& own, StreamControl& control, Look&& look) {
+BRANT_DEVICE_CODE bool wait(StreamMailbox& own, StreamControl& control, Look&& look) {
   std::uint64_t begin = 0;
   for (unsigned spins = 0; !look(); Machine::pause()) {
     if (++spins % kSpinsPerLook != 0) continue;
@@ -71,7 +66,7 @@ BRANT_STEP bool wait(StreamMailbox& own, StreamControl& control, Look&& look) {
 }
 
 template <typename Machine>
-BRANT_STEP void report(StreamControl::Report* to, const StreamMailbox& own, const Decision& decision) {
+BRANT_DEVICE_CODE void report(StreamControl::Report* to, const StreamMailbox& own, const Decision& decision) {
   if (to == nullptr) return;
   to->bytes = decision.bytes;
   const bool late = decision.outcome == StreamOutcome::truncated;
@@ -81,14 +76,14 @@ BRANT_STEP void report(StreamControl::Report* to, const StreamMailbox& own, cons
 // Lines
 // -------------------------------------------------------------------------------------------------------------------
 
-BRANT_STEP unsigned bytes_of_word(std::uint64_t word, std::uint64_t bytes) {
+BRANT_DEVICE_CODE unsigned bytes_of_word(std::uint64_t word, std::uint64_t bytes) {
   const std::uint64_t left = bytes - word * 4;
   return left < 4 ? static_cast<unsigned>(left) : 4u;
 }
 
 /// Sends bytes as words that carry their turn. All threads of the block.
 template <typename Machine>
-BRANT_STEP void put_line(std::uint64_t* line, const std::byte* from, std::uint64_t bytes, std::uint64_t turn) {
+BRANT_DEVICE_CODE void put_line(std::uint64_t* line, const std::byte* from, std::uint64_t bytes, std::uint64_t turn) {
   for (std::uint64_t i = Machine::thread(); i * 4 < bytes; i += Machine::threads()) {
     std::uint64_t word = turn << 32;
     for (unsigned k = 0; k < bytes_of_word(i, bytes); ++k) {
@@ -100,8 +95,8 @@ BRANT_STEP void put_line(std::uint64_t* line, const std::byte* from, std::uint64
 
 /// Receives them: each thread waits for its own words.
 template <typename Machine>
-BRANT_STEP void take_line(StreamMailbox& own, StreamControl& control, const std::uint64_t* line, std::byte* to,
-                          std::uint64_t bytes, std::uint64_t turn) {
+BRANT_DEVICE_CODE void take_line(StreamMailbox& own, StreamControl& control, const std::uint64_t* line, std::byte* to,
+                                 std::uint64_t bytes, std::uint64_t turn) {
   for (std::uint64_t i = Machine::thread(); i * 4 < bytes; i += Machine::threads()) {
     std::uint64_t word = 0;
     const bool came = wait<Machine>(own, control, [&] {
@@ -118,7 +113,7 @@ BRANT_STEP void take_line(StreamMailbox& own, StreamControl& control, const std:
 
 /// The landing of the message's receive, if it is known by now.
 template <typename Machine>
-BRANT_STEP bool find_landing(StreamMailbox& own, StreamControl& control, bool small, Decision& decision) {
+BRANT_DEVICE_CODE bool find_landing(StreamMailbox& own, StreamControl& control, bool small, Decision& decision) {
   const StreamMailbox::Landing& landing = own.landings[(decision.turn - 1) % StreamMailbox::kSlots];
   if (Machine::load_acquire(landing.turn) != decision.turn) return false;
   if (decision.bytes > landing.bytes) {
@@ -140,7 +135,8 @@ BRANT_STEP bool find_landing(StreamMailbox& own, StreamControl& control, bool sm
 /// Where the message goes: into the landing of its receive, or into the other end's memory if it is small and the
 /// landing not known. The smallest do not even look for it: that would take longer than the way around.
 template <typename Machine>
-BRANT_STEP void decide_send(StreamMailbox& own, StreamMailbox& peer, StreamControl& control, Decision& decision) {
+BRANT_DEVICE_CODE void decide_send(StreamMailbox& own, StreamMailbox& peer, StreamControl& control,
+                                   Decision& decision) {
   const std::uint64_t index = own.sent;
   decision.turn = index + 1;
   decision.to = nullptr;
@@ -161,8 +157,8 @@ BRANT_STEP void decide_send(StreamMailbox& own, StreamMailbox& peer, StreamContr
 
 /// Sends the next message of this end.
 template <typename Machine>
-BRANT_STEP void send(StreamMailbox& own, StreamMailbox& peer, StreamControl& control, const std::byte* from,
-                     std::uint64_t bytes, StreamControl::Report* to_tell, Decision& decision) {
+BRANT_DEVICE_CODE void send(StreamMailbox& own, StreamMailbox& peer, StreamControl& control, const std::byte* from,
+                            std::uint64_t bytes, StreamControl::Report* to_tell, Decision& decision) {
   if (Machine::thread() == 0) {
     decision.bytes = bytes;
     decide_send<Machine>(own, peer, control, decision);
@@ -199,7 +195,8 @@ struct Receive {
 
 /// Tells the sender where its next message lands, and which are consumed. One thread.
 template <typename Machine>
-BRANT_STEP void start_receive(StreamMailbox& own, StreamMailbox& peer, StreamControl& control, const Receive& receive) {
+BRANT_DEVICE_CODE void start_receive(StreamMailbox& own, StreamMailbox& peer, StreamControl& control,
+                                     const Receive& receive) {
   if (own.fault != 0) return;
   const std::uint64_t index = own.started;
   if (index - own.received >= StreamMailbox::kSlots) {
@@ -218,7 +215,7 @@ BRANT_STEP void start_receive(StreamMailbox& own, StreamMailbox& peer, StreamCon
 
 /// Waits for word of the message of the oldest receive that was started. Thread 0.
 template <typename Machine>
-BRANT_STEP void await_arrival(StreamMailbox& own, StreamControl& control, Decision& decision) {
+BRANT_DEVICE_CODE void await_arrival(StreamMailbox& own, StreamControl& control, Decision& decision) {
   const std::uint64_t index = own.received;
   const StreamMailbox::Target target = own.targets[index % StreamMailbox::kSlots];
   decision.turn = index + 1;
@@ -248,8 +245,8 @@ BRANT_STEP void await_arrival(StreamMailbox& own, StreamControl& control, Decisi
 
 /// Ends the oldest receive that was started. One block.
 template <typename Machine>
-BRANT_STEP void finish_receive(StreamMailbox& own, StreamControl& control, StreamControl::Report* to_tell,
-                               Decision& decision) {
+BRANT_DEVICE_CODE void finish_receive(StreamMailbox& own, StreamControl& control, StreamControl::Report* to_tell,
+                                      Decision& decision) {
   if (Machine::thread() == 0) await_arrival<Machine>(own, control, decision);
   Machine::join_block();
   if (decision.go && decision.outcome == StreamOutcome::line) {

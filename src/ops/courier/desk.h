@@ -29,19 +29,19 @@ struct OrderWords {
 };
 
 template <typename Entry>
-BRANT_COURIER_CODE std::uint32_t bytes_of(const Entry& entry) {
+BRANT_DEVICE_CODE std::uint32_t bytes_of(const Entry& entry) {
   return static_cast<std::uint32_t>(entry.words[OrderWords::size] & kBytesMask);
 }
 template <typename Entry>
-BRANT_COURIER_CODE std::uint64_t value_of(const Entry& entry) {
+BRANT_DEVICE_CODE std::uint64_t value_of(const Entry& entry) {
   return entry.words[OrderWords::size] >> 24;
 }
 template <typename Entry>
-BRANT_COURIER_CODE bool is_stop(const Entry& entry) {
+BRANT_DEVICE_CODE bool is_stop(const Entry& entry) {
   return (entry.words[OrderWords::flag] & kStopBit) != 0;
 }
 /// Who left, and the number of the first order it did not take: one word, so that nobody sees half of it.
-BRANT_COURIER_CODE std::uint64_t leave_word(std::uint64_t launch, std::uint64_t next) {
+BRANT_DEVICE_CODE std::uint64_t leave_word(std::uint64_t launch, std::uint64_t next) {
   return (launch << 48) | (next & ((std::uint64_t{1} << 48) - 1));
 }
 

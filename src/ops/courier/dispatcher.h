@@ -14,11 +14,11 @@ namespace brant::courier {
 template <typename Machine>
 class Dispatcher {
  public:
-  BRANT_COURIER_CODE Dispatcher(Machine& machine, const Launch& launch, BlockDesk& desk)
+  BRANT_DEVICE_CODE Dispatcher(Machine& machine, const Launch& launch, BlockDesk& desk)
       : machine_(machine), launch_(launch), desk_(desk), next_(launch.first) {}
 
   /// Makes the desk of this block ready; its group may begin after that.
-  BRANT_COURIER_CODE void prepare() {
+  BRANT_DEVICE_CODE void prepare() {
     const auto& begin = launch_.device->begin[launch_.number % 2];
     machine_.each(kGroupsMax, [&](unsigned group) {
       const std::uint64_t number = group == 0 ? 0 : machine_.load(&begin[group]);
@@ -32,7 +32,7 @@ class Dispatcher {
     machine_.sync_warp();
   }
 
-  BRANT_COURIER_CODE void run() {
+  BRANT_DEVICE_CODE void run() {
     machine_.each(1, [&](unsigned) { machine_.store(&launch_.host->started, launch_.number); });
     const std::uint64_t born = machine_.now_ns();
     std::uint64_t busy_at = born;
@@ -64,7 +64,7 @@ class Dispatcher {
   static constexpr unsigned kDealsPerCount = 8;
 
   /// True when the last of them says stop.
-  BRANT_COURIER_CODE bool take(unsigned count) {
+  BRANT_DEVICE_CODE bool take(unsigned count) {
     unsigned work = 0;
     while (work < count && !is_stop(desk_.orders[work])) ++work;
     if (work > 0) hand_out(work);
@@ -73,15 +73,15 @@ class Dispatcher {
     machine_.sync_warp();  // all lanes have read the desk before the next look writes it
     return stop;
   }
-  BRANT_COURIER_CODE PartRing& parts_of(unsigned group) {
+  BRANT_DEVICE_CODE PartRing& parts_of(unsigned group) {
     return group == 0 ? desk_.parts : launch_.device->parts[group];
   }
-  BRANT_COURIER_CODE std::uint64_t finished(unsigned group) {
+  BRANT_DEVICE_CODE std::uint64_t finished(unsigned group) {
     return machine_.load(group == 0 ? &desk_.finished : &launch_.device->finished[group][0]);
   }
   /// Blocks that found no place on the GPU get no work: somebody's kernel may keep them out for as long as it likes.
   /// Of those that run, a power of two is used: dealing out needs no division then.
-  BRANT_COURIER_CODE void count_groups() {
+  BRANT_DEVICE_CODE void count_groups() {
     if (found_ == launch_.groups) return;
     const std::uint64_t started = machine_.uniform(machine_.load(&launch_.device->groups_started));
     found_ = static_cast<unsigned>(started - launch_.groups_before) + 1;
@@ -91,7 +91,7 @@ class Dispatcher {
     }
   }
 
-  BRANT_COURIER_CODE void hand_out(unsigned count) {
+  BRANT_DEVICE_CODE void hand_out(unsigned count) {
     if (count == 1 && bytes_of(desk_.orders[0]) <= launch_.alone_bytes) {
       const auto& order = desk_.orders[0];
       machine_.copy_by_warp(order.words[OrderWords::to], order.words[OrderWords::from], bytes_of(order));
@@ -118,7 +118,7 @@ class Dispatcher {
   }
 
   /// Few orders and many groups: 2^n groups share an order.
-  BRANT_COURIER_CODE unsigned split_shift(unsigned count) {
+  BRANT_DEVICE_CODE unsigned split_shift(unsigned count) {
     if (groups_ < 2 * count) return 0;
     std::uint32_t largest = 0;
     for (unsigned i = 0; i < count; ++i) {
@@ -129,7 +129,7 @@ class Dispatcher {
     return shift;
   }
 
-  BRANT_COURIER_CODE void put_part(unsigned part, unsigned shift, unsigned start) {
+  BRANT_DEVICE_CODE void put_part(unsigned part, unsigned shift, unsigned start) {
     const unsigned index = part >> shift;
     const auto& order = desk_.orders[index];
     const unsigned group = (start + part) & (groups_ - 1);
@@ -148,10 +148,10 @@ class Dispatcher {
     entry.words[OrderWords::parts] = std::uint64_t{1} << shift;
     put_entry(machine_, parts_of(group), desk_.posted[group] + (part >> groups_shift_), entry);
   }
-  static BRANT_COURIER_CODE std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
+  static BRANT_DEVICE_CODE std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
 
   /// Groups always come on, so this ends. Parts go round, so no group gets more than this.
-  BRANT_COURIER_CODE void wait_for_room(unsigned total) {
+  BRANT_DEVICE_CODE void wait_for_room(unsigned total) {
     const unsigned each = ((total - 1) >> groups_shift_) + 1;
     while (machine_.leading(groups_, [&](unsigned group) {
       return desk_.posted[group] + each - known_finished(group, each) <= PartRing::kSlots;
@@ -160,7 +160,7 @@ class Dispatcher {
     }
   }
   /// Asks only when what is known does not suffice.
-  BRANT_COURIER_CODE std::uint64_t known_finished(unsigned group, unsigned each) {
+  BRANT_DEVICE_CODE std::uint64_t known_finished(unsigned group, unsigned each) {
     std::uint64_t& known = desk_.known_finished[group];
     if (desk_.posted[group] + each - known > PartRing::kSlots) known = finished(group);
     return known;
@@ -168,7 +168,7 @@ class Dispatcher {
 
   /// Those that have not started yet too: they will find it. Where each ring goes on is for the next launch, in the
   /// other half: a late group of this launch still reads this half.
-  BRANT_COURIER_CODE void dismiss_groups() {
+  BRANT_DEVICE_CODE void dismiss_groups() {
     wait_for_room(groups_);
     machine_.each(launch_.groups, [&](unsigned group) {
       PartRing::Entry stop{};

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "ops/courier/device_code.h"
+#include "port/device_code.h"
 
 namespace brant::courier {
 
@@ -37,14 +37,14 @@ inline constexpr unsigned kTagShift = 56;
 inline constexpr std::uint64_t kPayloadMask = (std::uint64_t{1} << kTagShift) - 1;
 
 template <typename Ring>
-BRANT_COURIER_CODE std::uint64_t tag_of(std::uint64_t number) {
+BRANT_DEVICE_CODE std::uint64_t tag_of(std::uint64_t number) {
   return (number / Ring::kSlots) << kTagShift;  // the upper bits of the lap fall off
 }
 
 /// Writes entry `number`. The slot must be free; what the entry speaks of must have been fenced before.
 template <typename Machine, typename Ring>
-BRANT_COURIER_CODE void put_entry(Machine& machine, Ring& ring, std::uint64_t number,
-                                  const typename Ring::Entry& entry) {
+BRANT_DEVICE_CODE void put_entry(Machine& machine, Ring& ring, std::uint64_t number,
+                                 const typename Ring::Entry& entry) {
   std::uint64_t* slot = ring.words[number % Ring::kSlots];
   const std::uint64_t tag = tag_of<Ring>(number);
   for (unsigned i = 0; i < Ring::kWords; ++i) machine.store(&slot[i], (entry.words[i] & kPayloadMask) | tag);
@@ -53,8 +53,8 @@ BRANT_COURIER_CODE void put_entry(Machine& machine, Ring& ring, std::uint64_t nu
 /// Looks once, with one coalesced load, how many of the entries `next`, `next + 1`, ... (at most `most`) are there, and
 /// puts them on the desk. All lanes of the warp call it.
 template <typename Machine, typename Ring>
-BRANT_COURIER_CODE unsigned take_entries(Machine& machine, const Ring& ring, std::uint64_t next, unsigned most,
-                                         typename Ring::Entry* desk) {
+BRANT_DEVICE_CODE unsigned take_entries(Machine& machine, const Ring& ring, std::uint64_t next, unsigned most,
+                                        typename Ring::Entry* desk) {
   const unsigned pairs = machine.leading(most * Ring::kPairs, [&](unsigned lane) {
     const unsigned entry = lane / Ring::kPairs;
     const unsigned word = lane % Ring::kPairs * 2;

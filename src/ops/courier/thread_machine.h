@@ -7,18 +7,15 @@
 #include <thread>
 
 #include "ops/courier/desk.h"
+#include "ops/courier/one_thread_warp.h"
 
 namespace brant::courier {
 
-/// How the courier's code does things on a CPU: a warp is one thread that does the items of all lanes in turn, a group
-/// is one warp. Stores release and loads acquire, which is all that the fences are for; the thread sanitizer does not
-/// know fences, and watches this instead. (That the fences stand where they must is the model checker's part.)
-class ThreadMachine {
+/// How the courier's code does things on a CPU: a warp is one thread. Stores release and loads acquire, which is all
+/// that the fences are for; the thread sanitizer does not know fences, and watches this instead. (That the fences stand
+/// where they must is the model checker's part.)
+class ThreadMachine : public OneThreadWarp {
  public:
-  struct Pair {
-    std::uint64_t first;
-    std::uint64_t second;
-  };
   static constexpr unsigned kLooksPerClock = 8;
   /// Null for what the device does not reach.
   using Reach = void* (*)(void* device_pointer) noexcept;
@@ -38,27 +35,6 @@ class ThreadMachine {
   }
   void fence_system() noexcept {}
   void fence_device() noexcept {}
-
-  template <typename Each>
-  void each(unsigned count, Each&& item) {
-    for (unsigned i = 0; i < count; ++i) item(i);
-  }
-  template <typename Test>
-  unsigned leading(unsigned count, Test&& test) {
-    unsigned i = 0;
-    while (i < count && test(i)) ++i;
-    return i;
-  }
-  template <typename Test>
-  bool any(unsigned count, Test&& test) {
-    bool found = false;
-    for (unsigned i = 0; i < count; ++i) found = test(i) || found;
-    return found;
-  }
-  void sync_warp() noexcept {}
-  std::uint64_t uniform(std::uint64_t value) const noexcept { return value; }
-  [[nodiscard]] bool leads() const noexcept { return true; }
-  void group_sync() noexcept {}
 
   [[nodiscard]] std::uint64_t now_ns() const noexcept {
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /

@@ -10,11 +10,11 @@ namespace brant::courier {
 template <typename Machine>
 class WorkerGroup {
  public:
-  BRANT_COURIER_CODE WorkerGroup(Machine& machine, const Launch& launch, GroupDesk& desk)
+  BRANT_DEVICE_CODE WorkerGroup(Machine& machine, const Launch& launch, GroupDesk& desk)
       : machine_(machine), launch_(launch), desk_(desk) {}
 
   /// The group beside the dispatcher, whose desk is ready.
-  BRANT_COURIER_CODE void run_beside(BlockDesk& block) {
+  BRANT_DEVICE_CODE void run_beside(BlockDesk& block) {
     parts_ = &block.parts;
     finished_ = &block.finished;
     next_ = PartRing::kFirst;
@@ -23,7 +23,7 @@ class WorkerGroup {
 
   /// A group of another block. Rings are given out in the order of arrival, so that the groups that run are the first
   /// ones. One that comes when the dispatcher has left finds that in its ring.
-  BRANT_COURIER_CODE void run_apart() {
+  BRANT_DEVICE_CODE void run_apart() {
     if (machine_.leads()) {
       DeviceDesk& device = *launch_.device;
       std::uint64_t arrival = 0;
@@ -38,7 +38,7 @@ class WorkerGroup {
   }
 
  private:
-  BRANT_COURIER_CODE void work() {
+  BRANT_DEVICE_CODE void work() {
     bool last = false;
     while (!last) {
       if (machine_.leads()) take();
@@ -51,7 +51,7 @@ class WorkerGroup {
     }
   }
 
-  BRANT_COURIER_CODE void take() {
+  BRANT_DEVICE_CODE void take() {
     unsigned count = 0;
     while ((count = take_entries(machine_, *parts_, next_, kPartsPerLook, desk_.parts)) == 0) machine_.pause();
     next_ += count;
@@ -65,7 +65,7 @@ class WorkerGroup {
 
   /// One fence for the whole batch; a second one only for orders that other groups worked on too, which the last of
   /// them reports.
-  BRANT_COURIER_CODE void finish(unsigned count) {
+  BRANT_DEVICE_CODE void finish(unsigned count) {
     if (count > 0) {
       machine_.fence_system();
       const bool shared = machine_.any(count, [&](unsigned i) { return report(i); });
@@ -82,7 +82,7 @@ class WorkerGroup {
   }
 
   /// True where a shared order is now complete and has still to be signalled.
-  BRANT_COURIER_CODE bool report(unsigned i) {
+  BRANT_DEVICE_CODE bool report(unsigned i) {
     const auto& part = desk_.parts[i];
     const std::uint64_t number = part.words[OrderWords::number];
     desk_.whole[i] = false;

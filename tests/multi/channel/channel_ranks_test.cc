@@ -2,26 +2,18 @@
 // program serves host memory, the emulated device and CUDA: BRANT_GPU decides.
 #include <chrono>
 #include <cstdlib>
-#include <memory>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "brant/brant.h"
 #include "port/memory.h"
+#include "support/job_runtime.h"
 
 namespace brant {
 namespace {
 
-std::unique_ptr<Runtime> g_runtime;
-
-/// One runtime for all tests: ranks run the same tests in the same order.
-class JobEnvironment final : public testing::Environment {
- public:
-  void SetUp() override { g_runtime = std::make_unique<Runtime>(); }
-  void TearDown() override { g_runtime.reset(); }
-};
-const testing::Environment* const g_environment = testing::AddGlobalTestEnvironment(new JobEnvironment);
+using test::job;
 
 std::byte expected(std::size_t index, unsigned seed) {
   return static_cast<std::byte>((index * 131 + (index >> 9) * 7 + seed * 29) & 0xff);
@@ -30,15 +22,14 @@ std::byte expected(std::size_t index, unsigned seed) {
 /// A buffer of a kind, filled and compared through host memory.
 class Block {
  public:
-  Block(MemoryKind kind, std::size_t bytes)
-      : memory_(g_runtime->allocate(kind, bytes + 1)), bytes_(bytes), host_(bytes) {}
+  Block(MemoryKind kind, std::size_t bytes) : memory_(job().allocate(kind, bytes + 1)), bytes_(bytes), host_(bytes) {}
 
   void fill(unsigned seed) {
     for (std::size_t i = 0; i < bytes_; ++i) host_[i] = expected(i, seed);
-    g_runtime->copy(view(), ConstBuffer(host_.data(), bytes_, MemoryKind::host));
+    job().copy(view(), ConstBuffer(host_.data(), bytes_, MemoryKind::host));
   }
   [[nodiscard]] bool holds(unsigned seed, std::size_t bytes) {
-    g_runtime->copy(Buffer(host_.data(), bytes_, MemoryKind::host), view());
+    job().copy(Buffer(host_.data(), bytes_, MemoryKind::host), view());
     for (std::size_t i = 0; i < bytes; ++i) {
       if (host_[i] != expected(i, seed)) return false;
     }
@@ -54,20 +45,20 @@ class Block {
 
 /// The channel to the other rank of a pair (0-1, 2-3, ...).
 Channel pair_channel(std::uint32_t number) {
-  const int self = g_runtime->rank().value;
+  const int self = job().rank().value;
   const int partner = self ^ 1;
-  return Channel::open(*g_runtime, Rank{partner}, ChannelId{number * 100 + static_cast<std::uint32_t>(self / 2)});
+  return Channel::open(job(), Rank{partner}, ChannelId{number * 100 + static_cast<std::uint32_t>(self / 2)});
 }
 
 std::vector<MemoryKind> kinds() {
   std::vector<MemoryKind> all = {MemoryKind::host, MemoryKind::pinned};
-  if (g_runtime->device_kind() != MemoryKind::host) all.push_back(g_runtime->device_kind());
+  if (job().device_kind() != MemoryKind::host) all.push_back(job().device_kind());
   return all;
 }
 
 TEST(ChannelRanks, every_size_and_kind_arrives_whole_in_both_directions) {
   Channel channel = pair_channel(1);
-  const auto self = static_cast<unsigned>(g_runtime->rank().value);
+  const auto self = static_cast<unsigned>(job().rank().value);
   unsigned seed = 0;
   for (const MemoryKind from : kinds()) {
     for (const MemoryKind to : kinds()) {
@@ -86,7 +77,7 @@ TEST(ChannelRanks, every_size_and_kind_arrives_whole_in_both_directions) {
           EXPECT_EQ(got.bytes, bytes);
           EXPECT_TRUE((co_await send).ok());
         };
-        g_runtime->run(exchange());
+        job().run(exchange());
         EXPECT_TRUE(landing.holds(seed * 2 + (self ^ 1u), bytes))
             << memory_kind_name(from) << " to " << memory_kind_name(to) << " " << bytes;
       }
@@ -102,7 +93,7 @@ TEST(ChannelRanks, a_window_of_messages_keeps_its_order) {
   Counter all;
   const auto exchange = [&]() -> Task<void> {
     for (std::size_t i = 0; i < kMessages; ++i) {
-      sent[i] = i * 3 + static_cast<std::uint64_t>(g_runtime->rank().value % 2);
+      sent[i] = i * 3 + static_cast<std::uint64_t>(job().rank().value % 2);
       ops[i].delivered = all.sink();
       all.track(channel.post_recv(Buffer(&landed[i], 8), ops[i]), ops[i]);
       ops[kMessages + i].source_free = all.sink();
@@ -110,14 +101,14 @@ TEST(ChannelRanks, a_window_of_messages_keeps_its_order) {
     }
     EXPECT_TRUE((co_await all).ok());
   };
-  g_runtime->run(exchange());
+  job().run(exchange());
   for (std::size_t i = 0; i < kMessages; ++i)
-    ASSERT_EQ(landed[i], i * 3 + static_cast<std::uint64_t>(1 - g_runtime->rank().value % 2));
+    ASSERT_EQ(landed[i], i * 3 + static_cast<std::uint64_t>(1 - job().rank().value % 2));
 }
 
 TEST(ChannelRanks, truncation_is_told_to_both_sides) {
   Channel channel = pair_channel(3);
-  const bool sends = g_runtime->rank().value % 2 == 0;
+  const bool sends = job().rank().value % 2 == 0;
   for (const std::size_t bytes : {std::size_t{100}, std::size_t{500'000}}) {
     std::vector<std::byte> source(bytes), landing(60);
     const auto exchange = [&]() -> Task<void> {
@@ -129,13 +120,13 @@ TEST(ChannelRanks, truncation_is_told_to_both_sides) {
         EXPECT_EQ(result.status, Status::truncated) << bytes;
       }
     };
-    g_runtime->run(exchange());
+    job().run(exchange());
   }
 }
 
 TEST(ChannelRanks, delivered_waits_for_the_receiver) {
   Channel channel = pair_channel(4);
-  const bool sends = g_runtime->rank().value % 2 == 0;
+  const bool sends = job().rank().value % 2 == 0;
   int value = 41, got = 0;
   bool receiver_started = false;
   const auto exchange = [&]() -> Task<void> {
@@ -152,15 +143,15 @@ TEST(ChannelRanks, delivered_waits_for_the_receiver) {
       EXPECT_EQ(got, 41);
     }
   };
-  g_runtime->run(exchange());
+  job().run(exchange());
 }
 
 TEST(ChannelRanks, a_ring_of_all_ranks_and_a_sleeping_receiver) {
-  const int self = g_runtime->rank().value;
-  const int size = g_runtime->size();
+  const int self = job().rank().value;
+  const int size = job().size();
   const auto id = [&](int from) { return ChannelId{5000 + static_cast<std::uint32_t>(from)}; };
-  Channel next = Channel::open(*g_runtime, Rank{(self + 1) % size}, id(self));
-  Channel previous = Channel::open(*g_runtime, Rank{(self + size - 1) % size}, id((self + size - 1) % size));
+  Channel next = Channel::open(job(), Rank{(self + 1) % size}, id(self));
+  Channel previous = Channel::open(job(), Rank{(self + size - 1) % size}, id((self + size - 1) % size));
   int token = 0;
   const auto pass = [&]() -> Task<void> {
     for (int round = 0; round < 20; ++round) {
@@ -168,8 +159,7 @@ TEST(ChannelRanks, a_ring_of_all_ranks_and_a_sleeping_receiver) {
         // Long enough for the others to fall asleep.
         if (round % 10 == 0) {
           const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
-          static_cast<void>(
-              g_runtime->worker().wait_until([] { return false; }, until - std::chrono::steady_clock::now()));
+          static_cast<void>(job().worker().wait_until([] { return false; }, until - std::chrono::steady_clock::now()));
         }
         ++token;
         EXPECT_TRUE((co_await next.send(ConstBuffer(&token, sizeof(int)))).ok());
@@ -182,7 +172,7 @@ TEST(ChannelRanks, a_ring_of_all_ranks_and_a_sleeping_receiver) {
     }
   };
   if (size > 2) {
-    g_runtime->run(pass());
+    job().run(pass());
     EXPECT_EQ(token, self == 0 ? 20 * size : 19 * size + self + 1);
   }
 }
@@ -192,18 +182,18 @@ TEST(ChannelRanks, a_message_of_more_than_four_gigabytes) {
     GTEST_SKIP() << "needs 9 GB of memory per process: set BRANT_TEST_HUGE=1";
   Channel channel = pair_channel(6);
   const std::size_t bytes = (std::size_t{4} << 30) + 4097;
-  Memory memory = g_runtime->allocate(g_runtime->device_kind(), bytes);
-  const bool sends = g_runtime->rank().value % 2 == 0;
+  Memory memory = job().allocate(job().device_kind(), bytes);
+  const bool sends = job().rank().value % 2 == 0;
   const std::uint64_t mark = 0x0123456789abcdefu;
   std::uint64_t last = 0;
-  if (sends) g_runtime->copy(memory.part(bytes - 8, 8), ConstBuffer(&mark, 8, MemoryKind::host));
+  if (sends) job().copy(memory.part(bytes - 8, 8), ConstBuffer(&mark, 8, MemoryKind::host));
   const auto exchange = [&]() -> Task<void> {
     const OpResult result = sends ? co_await channel.send(memory) : co_await channel.recv(memory);
     EXPECT_TRUE(result.ok());
     EXPECT_EQ(result.bytes, bytes);
   };
-  g_runtime->run(exchange());
-  g_runtime->copy(Buffer(&last, 8, MemoryKind::host), memory.part(bytes - 8, 8));
+  job().run(exchange());
+  job().copy(Buffer(&last, 8, MemoryKind::host), memory.part(bytes - 8, 8));
   EXPECT_EQ(last, mark);
 }
 
@@ -215,12 +205,12 @@ TEST(ChannelRanks, streams_exchange_messages_by_themselves) {
     EXPECT_EQ(prepared.result().status, Status::not_supported);
     return;
   }
-  ASSERT_EQ(g_runtime->worker().wait_until([&]() noexcept { return prepared.done(); }), Status::ok);
+  ASSERT_EQ(job().worker().wait_until([&]() noexcept { return prepared.done(); }), Status::ok);
   ASSERT_TRUE(prepared.result().ok());
-  const auto self = static_cast<unsigned>(g_runtime->rank().value);
-  port::Streams& streams = *g_runtime->device().streams();
+  const auto self = static_cast<unsigned>(job().rank().value);
+  port::Streams& streams = *job().device().streams();
   port::Stream* stream = streams.create_stream(port::StreamPriority::normal).value();
-  Block source(g_runtime->device_kind(), 5'000'000), landing(g_runtime->device_kind(), 5'000'000);
+  Block source(job().device_kind(), 5'000'000), landing(job().device_kind(), 5'000'000);
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{8192}, std::size_t{100'003}, std::size_t{5'000'000}}) {
     source.fill(self + 2 * static_cast<unsigned>(bytes));
     EXPECT_EQ(channel.recv_start(Buffer(landing.view().data, bytes, landing.view().kind), {.stream = stream}),
@@ -228,7 +218,7 @@ TEST(ChannelRanks, streams_exchange_messages_by_themselves) {
     EXPECT_EQ(channel.send(ConstBuffer(source.view().data, bytes, source.view().kind), {.stream = stream}), Status::ok);
     Operation finished(Moment::delivered,
                        [&](Op& op) noexcept { return channel.recv_finish({.stream = stream, .op = &op}); });
-    EXPECT_EQ(g_runtime->worker().wait_until([&]() noexcept { return finished.done(); }), Status::ok);
+    EXPECT_EQ(job().worker().wait_until([&]() noexcept { return finished.done(); }), Status::ok);
     EXPECT_TRUE(finished.result().ok());
     EXPECT_TRUE(landing.holds((self ^ 1u) + 2 * static_cast<unsigned>(bytes), bytes)) << bytes;
   }

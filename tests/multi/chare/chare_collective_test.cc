@@ -2,25 +2,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <memory>
 #include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "brant/chare.h"
+#include "support/job_runtime.h"
 
 namespace brant {
 namespace {
 
-std::unique_ptr<Runtime> g_runtime;
-
-class JobEnvironment final : public testing::Environment {
- public:
-  void SetUp() override { g_runtime = std::make_unique<Runtime>(); }
-  void TearDown() override { g_runtime.reset(); }
-};
-const testing::Environment* const g_environment = testing::AddGlobalTestEnvironment(new JobEnvironment);
+using test::job;
 
 class Tile : public Chare<Tile, Index<2>> {
  public:
@@ -84,7 +77,7 @@ Task<void> relax(Chares& chares) {
   }
 }
 TEST(Collective, a_stencil_of_whens_and_reductions) {
-  Chares chares(*g_runtime);
+  Chares chares(job());
   EXPECT_EQ(chares.run(relax(chares)), 0) << chares.failure();
 }
 
@@ -108,7 +101,7 @@ Task<void> gather_and_sections(Chares& chares) {
   EXPECT_EQ(sums, std::vector<double>(200'000, 63));
 }
 TEST(Collective, gathers_sections_and_large_arrays) {
-  Chares chares(*g_runtime);
+  Chares chares(job());
   EXPECT_EQ(chares.run(gather_and_sections(chares)), 0) << chares.failure();
 }
 
@@ -125,7 +118,7 @@ Task<void> settle(Chares& chares) {
   }
 }
 TEST(Collective, quiescence_comes_after_the_last_message) {
-  Chares chares(*g_runtime);
+  Chares chares(job());
   EXPECT_EQ(chares.run(settle(chares)), 0) << chares.failure();
 }
 
@@ -135,9 +128,9 @@ Task<void> hang(Chares& chares) {
   co_await tiles[{0, 1}].ask<&Tile::wait_for_never>(4);
 }
 TEST(Collective, a_deadlock_is_reported_and_ends_all_ranks) {
-  Chares chares(*g_runtime, {.deadlock_after = std::chrono::milliseconds(100)});
+  Chares chares(job(), {.deadlock_after = std::chrono::milliseconds(100)});
   EXPECT_EQ(chares.run(hang(chares)), 1);
-  if (g_runtime->rank().value != 0) return;
+  if (job().rank().value != 0) return;
   const std::string& text = chares.failure();
   for (const char* part :
        {"deadlock: nothing can run any more", "the main task on rank 0",
@@ -162,7 +155,7 @@ Task<void> busy(Chares& chares) {
   EXPECT_EQ(result, 7);
 }
 TEST(Collective, a_rank_that_computes_is_no_deadlock) {
-  Chares chares(*g_runtime, {.deadlock_after = std::chrono::milliseconds(20)});
+  Chares chares(job(), {.deadlock_after = std::chrono::milliseconds(20)});
   EXPECT_EQ(chares.run(busy(chares)), 0) << chares.failure();
 }
 

@@ -1,35 +1,14 @@
 // A call in steady state allocates nothing: neither between processes nor within one. Counted in this process as a
 // whole, the network library included.
-#include <atomic>
+#include <array>
 #include <cstdint>
-#include <cstdlib>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "brant/chare.h"
-
-namespace {
-
-std::atomic<std::uint64_t> g_allocations{0};
-thread_local bool t_counting = false;  // the network library's own threads do not count
-
-}  // namespace
-
-extern "C" {
-
-void* __libc_malloc(std::size_t bytes);
-void* __libc_memalign(std::size_t alignment, std::size_t bytes);
-
-__attribute__((visibility("default"))) void* malloc(std::size_t bytes) {
-  if (t_counting) g_allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_malloc(bytes);
-}
-__attribute__((visibility("default"))) void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  if (t_counting) g_allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_memalign(alignment, bytes);
-}
-
-}  // extern "C"
+#include "support/counted_calls.h"
+#include "support/job_runtime.h"
 
 namespace brant {
 namespace {
@@ -38,22 +17,20 @@ class Ball : public Chare<Ball> {
  public:
   void meet(Element<Ball> partner) { partner_ = partner; }
   void hit(std::uint64_t left, std::span<const double> load) {
-    if (left == 20'000) {
-      g_allocations = 0;
-      t_counting = true;  // both ends are warm
-    }
-    if (left <= 1) t_counting = false;
+    if (left == 20'000) test::start_counting();  // both ends are warm
+    if (left <= 1) counts_ = test::stop_counting();
     if (left != 0) partner_.call<&Ball::hit>(left - 1, load);
     if (left <= 1) done_.deliver();
   }
   Task<std::uint64_t> allocations() {
     co_await done_.future();
-    co_return g_allocations.load();
+    co_return counts_.allocations;
   }
 
  private:
   Element<Ball> partner_;
   Promise<> done_;
+  test::CallCounts counts_;
 };
 
 Task<void> count(Chares& chares, Placement placement, std::size_t doubles) {
@@ -74,11 +51,8 @@ class DataBall : public Chare<DataBall> {
  public:
   void meet(Element<DataBall> partner) { partner_ = partner; }
   void hit(DeviceData load, std::uint64_t left) {
-    if (left == 20'000) {
-      g_allocations = 0;
-      t_counting = true;
-    }
-    if (left <= 1) t_counting = false;
+    if (left == 20'000) test::start_counting();
+    if (left <= 1) counts_ = test::stop_counting();
     if (left != 0) partner_.call<&DataBall::hit>(device(load), left - 1);
     if (left <= 1) done_.deliver();
   }
@@ -87,13 +61,14 @@ class DataBall : public Chare<DataBall> {
   }
   Task<std::uint64_t> allocations() {
     co_await done_.future();
-    co_return g_allocations.load();
+    co_return counts_.allocations;
   }
 
  private:
   Element<DataBall> partner_;
   std::array<std::array<std::byte, 65536>, 2> room_{};
   Promise<> done_;
+  test::CallCounts counts_;
 };
 
 Task<void> count_data(Chares& chares, Placement placement, std::size_t bytes) {
@@ -112,16 +87,10 @@ Task<void> count_data(Chares& chares, Placement placement, std::size_t bytes) {
 
 int on_rank_0(const Index<1>&, int) { return 0; }
 
-/// One for all tests: a process has one part in its job.
-Runtime& runtime() {
-  static Runtime made;
-  return made;
-}
-
 TEST(ChareCost, a_call_allocates_nothing_in_steady_state) {
   for (const std::size_t doubles : {std::size_t{1}, std::size_t{100}}) {
     for (const Placement& placement : {Placement::round_robin(), Placement::by<on_rank_0>()}) {
-      Chares chares(runtime());
+      Chares chares(test::job());
       EXPECT_EQ(chares.run(count(chares, placement, doubles)), 0) << chares.failure();
     }
   }
@@ -130,7 +99,7 @@ TEST(ChareCost, a_call_allocates_nothing_in_steady_state) {
 TEST(ChareCost, a_data_argument_with_a_post_entry_allocates_nothing_in_steady_state) {
   for (const std::size_t bytes : {std::size_t{8}, std::size_t{5000}, std::size_t{60'000}}) {
     for (const Placement& placement : {Placement::round_robin(), Placement::by<on_rank_0>()}) {
-      Chares chares(runtime());
+      Chares chares(test::job());
       EXPECT_EQ(chares.run(count_data(chares, placement, bytes)), 0) << chares.failure();
     }
   }

@@ -1,24 +1,17 @@
 // Runs as every rank of a job (`brant run -n N`): data arguments between real processes over the real network, in host
 // memory, or in that of the emulated device or the GPU if BRANT_GPU says so.
-#include <memory>
 #include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "brant/chare.h"
+#include "support/job_runtime.h"
 
 namespace brant {
 namespace {
 
-std::unique_ptr<Runtime> g_runtime;
-
-class JobEnvironment final : public testing::Environment {
- public:
-  void SetUp() override { g_runtime = std::make_unique<Runtime>(); }
-  void TearDown() override { g_runtime.reset(); }
-};
-const testing::Environment* const g_environment = testing::AddGlobalTestEnvironment(new JobEnvironment);
+using test::job;
 
 std::vector<int> ramp(std::size_t count, int start) {
   std::vector<int> values(count);
@@ -26,14 +19,14 @@ std::vector<int> ramp(std::size_t count, int start) {
   return values;
 }
 Memory filled(MemoryKind kind, const std::vector<int>& values) {
-  Memory memory = g_runtime->allocate(kind, values.size() * sizeof(int));
-  g_runtime->copy(memory, std::span(values));
+  Memory memory = job().allocate(kind, values.size() * sizeof(int));
+  job().copy(memory, std::span(values));
   return memory;
 }
 /// Counts what differs from a ramp.
 int differences(ConstBuffer buffer, int start) {
   std::vector<int> values(buffer.bytes / sizeof(int));
-  g_runtime->copy(std::span(values), buffer);
+  job().copy(std::span(values), buffer);
   int different = 0;
   for (const int value : values) different += value != start++ ? 1 : 0;
   return different;
@@ -74,7 +67,7 @@ class Block : public Chare<Block> {
 Task<void> sizes(Chares& chares) {
   const auto blocks = create_array<Block>(chares, 2 * chares.size(), Placement::round_robin());
   for (std::size_t count = 1; count <= 3'000'000; count = count * 6 + 1) {
-    Memory device_source = filled(g_runtime->device_kind(), ramp(count, 3));
+    Memory device_source = filled(job().device_kind(), ramp(count, 3));
     const std::vector<int> host_source = ramp(count, 4);
     const std::span<const int> host_view(host_source);
     for (int i = 0; i < 2 * chares.size(); ++i) {
@@ -89,14 +82,14 @@ Task<void> sizes(Chares& chares) {
   }
 }
 TEST(ChareData, of_all_sizes_lands_where_it_should) {
-  Chares chares(*g_runtime);
+  Chares chares(job());
   EXPECT_EQ(chares.run(sizes(chares)), 0) << chares.failure();
 }
 
 Task<void> stream(Chares& chares) {
   constexpr int kCalls = 1500;
   const auto blocks = create_array<Block>(chares, chares.size(), Placement::round_robin());
-  Memory source = filled(g_runtime->device_kind(), ramp(2000, 3));
+  Memory source = filled(job().device_kind(), ramp(2000, 3));
   for (int rank = 0; rank < chares.size(); ++rank) {
     std::vector<Future<void>> done;
     for (int i = 0; i < kCalls; ++i) done.push_back(blocks[rank].ask<&Block::give>(device(source), 3));
@@ -106,24 +99,24 @@ Task<void> stream(Chares& chares) {
   }
 }
 TEST(ChareData, many_at_once_are_held_back_and_arrive) {
-  Chares chares(*g_runtime);
+  Chares chares(job());
   EXPECT_EQ(chares.run(stream(chares)), 0) << chares.failure();
 }
 
 Task<void> ring(Chares& chares) {
   const auto blocks = create_array<Block>(chares, 2 * chares.size(), Placement::round_robin());
-  Memory source = filled(g_runtime->device_kind(), ramp(30'000, 5));
+  Memory source = filled(job().device_kind(), ramp(30'000, 5));
   const int different = co_await blocks[0].ask<&Block::around>(device(source), 20);
   EXPECT_EQ(different, 0);
 }
 TEST(ChareData, that_was_given_may_be_passed_on) {
-  Chares chares(*g_runtime);
+  Chares chares(job());
   EXPECT_EQ(chares.run(ring(chares)), 0) << chares.failure();
 }
 
 Task<void> to_all(Chares& chares) {
   const auto blocks = create_array<Block>(chares, 3 * chares.size(), Placement::block());
-  Memory source = filled(g_runtime->device_kind(), ramp(50'000, 3));
+  Memory source = filled(job().device_kind(), ramp(50'000, 3));
   for (int i = 0; i < 10; ++i) {
     Promise<ConstBuffer> first, second;
     Future<ConstBuffer> halo_free = first.future(), give_free = second.future();
@@ -136,10 +129,10 @@ Task<void> to_all(Chares& chares) {
     const int faults = co_await blocks[i].ask<&Block::faults>();
     EXPECT_EQ(faults, 0) << i;
   }
-  co_await sleep_for(g_runtime->worker(), std::chrono::milliseconds(200));  // calls may be overtaken by these questions
+  co_await sleep_for(job().worker(), std::chrono::milliseconds(200));  // calls may be overtaken by these questions
 }
 TEST(ChareData, of_a_broadcast_reaches_all) {
-  Chares chares(*g_runtime);
+  Chares chares(job());
   EXPECT_EQ(chares.run(to_all(chares)), 0) << chares.failure();
 }
 
@@ -153,7 +146,7 @@ Task<void> to_sections(Chares& chares) {
       make_section(chares, blocks, [&](const Index<1>& at) { return at[0] % chares.size() != 0; }),
   };
   for (std::size_t count = 10; count <= 2'000'000; count = count * 50) {
-    Memory source = filled(g_runtime->device_kind(), ramp(count, 3));
+    Memory source = filled(job().device_kind(), ramp(count, 3));
     for (const Section<Block>& section : sections) {
       Promise<ConstBuffer> first, second;
       Future<ConstBuffer> halo_free = first.future(), give_free = second.future();
@@ -174,7 +167,7 @@ Task<void> to_sections(Chares& chares) {
   EXPECT_EQ(calls, 2 * 4 * (3 * chares.size() + 1 + 3 * (chares.size() - 1)));
 }
 TEST(ChareData, of_a_call_of_a_section_reaches_its_members) {
-  Chares chares(*g_runtime);
+  Chares chares(job());
   EXPECT_EQ(chares.run(to_sections(chares)), 0) << chares.failure();
 }
 
@@ -187,9 +180,9 @@ class Member : public Chare<Member> {
     Future<Channel> right_opening = open_channel(*this, this_array()[right]);
     Future<Channel> left_opening = open_channel(*this, this_array()[left]);
     Channel to_right = co_await right_opening, to_left = co_await left_opening;
-    const MemoryKind kind = g_runtime->device_kind();
-    Memory mine = filled(kind, ramp(count, index()[0])), from_left = g_runtime->allocate(kind, count * sizeof(int));
-    Memory from_right = g_runtime->allocate(kind, count * sizeof(int));
+    const MemoryKind kind = job().device_kind();
+    Memory mine = filled(kind, ramp(count, index()[0])), from_left = job().allocate(kind, count * sizeof(int));
+    Memory from_right = job().allocate(kind, count * sizeof(int));
     int faults = 0;
     for (int round = 0; round < rounds; ++round) {
       Operation coming_left = to_left.recv(from_left), coming_right = to_right.recv(from_right);
@@ -216,7 +209,7 @@ Task<void> ring_of_channels(Chares& chares) {
   }
 }
 TEST(ChareChannels, within_and_between_processes_carry_both_directions_at_once) {
-  Chares chares(*g_runtime);
+  Chares chares(job());
   EXPECT_EQ(chares.run(ring_of_channels(chares)), 0) << chares.failure();
 }
 

@@ -1,24 +1,16 @@
 // Runs as every rank of a job (`brant run -n N`): chares in real processes over the real network.
-#include <memory>
 #include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "brant/chare.h"
+#include "support/job_runtime.h"
 
 namespace brant {
 namespace {
 
-std::unique_ptr<Runtime> g_runtime;
-
-/// One runtime for all tests: ranks run the same tests in the same order.
-class JobEnvironment final : public testing::Environment {
- public:
-  void SetUp() override { g_runtime = std::make_unique<Runtime>(); }
-  void TearDown() override { g_runtime.reset(); }
-};
-const testing::Environment* const g_environment = testing::AddGlobalTestEnvironment(new JobEnvironment);
+using test::job;
 
 class Block : public Chare<Block, Index<3>> {
  public:
@@ -78,7 +70,7 @@ Task<void> exchange(Chares& chares) {
   EXPECT_EQ(hops, 50);
 }
 TEST(ChareRanks, calls_and_broadcasts_arrive_in_order) {
-  Chares chares(*g_runtime);
+  Chares chares(job());
   EXPECT_EQ(chares.run(exchange(chares)), 0) << chares.failure();
 }
 
@@ -93,7 +85,7 @@ Task<void> sizes(Chares& chares) {
   }
 }
 TEST(ChareRanks, arguments_and_results_of_all_sizes_come_back) {
-  Chares chares(*g_runtime);
+  Chares chares(job());
   EXPECT_EQ(chares.run(sizes(chares)), 0) << chares.failure();
 }
 
@@ -130,7 +122,7 @@ Task<void> flood(Chares& chares) {
   }
 }
 TEST(ChareRanks, a_flood_in_a_circle_is_held_back_and_loses_nothing) {
-  Chares chares(*g_runtime);
+  Chares chares(job());
   EXPECT_EQ(chares.run(flood(chares)), 0) << chares.failure();
 }
 
@@ -153,7 +145,7 @@ Task<void> flood_in_embrace(Chares& chares) {
   chares.exit(7);  // what was taken is still under way
 }
 TEST(ChareRanks, a_flood_in_embrace_ends_with_an_error_and_not_in_a_hang) {
-  Chares chares(*g_runtime, {.undelivered_max = 1000, .held_back_max = std::chrono::milliseconds(300)});
+  Chares chares(job(), {.undelivered_max = 1000, .held_back_max = std::chrono::milliseconds(300)});
   EXPECT_EQ(chares.run(flood_in_embrace(chares)), 7) << chares.failure();
 }
 
@@ -162,10 +154,10 @@ Task<void> fails(Chares& chares) {
   co_await chares.until_exit();
 }
 TEST(ChareRanks, an_error_ends_all_ranks_and_is_told_by_one) {
-  Chares chares(*g_runtime);
+  Chares chares(job());
   EXPECT_EQ(chares.run(fails(chares)), 1);
-  EXPECT_EQ(chares.failure().empty(), g_runtime->rank().value != 1) << chares.failure();
-  if (g_runtime->rank().value == 1) {
+  EXPECT_EQ(chares.failure().empty(), job().rank().value != 1) << chares.failure();
+  if (job().rank().value == 1) {
     EXPECT_NE(chares.failure().find("Block[0,0,1]::fail on rank 1 threw: on purpose"), std::string::npos)
         << chares.failure();
   }
@@ -174,7 +166,7 @@ TEST(ChareRanks, an_error_ends_all_ranks_and_is_told_by_one) {
 Task<void> nothing(Chares&) { co_return; }
 TEST(ChareRanks, the_next_program_starts_clean) {
   for (int i = 0; i < 20; ++i) {
-    Chares chares(*g_runtime);
+    Chares chares(job());
     ASSERT_EQ(chares.run(nothing(chares)), 0) << chares.failure();
   }
 }

@@ -1,70 +1,24 @@
 // What a message costs in steady state, counted and not timed: allocations and locks, in this process as a whole, the
 // network library included. The memory is declared: asking the CUDA driver for an undeclared kind takes the driver's
-// locks. The counters sit in front of the C library's functions.
-#include <dlfcn.h>
+// locks.
 #include <pthread.h>
 
-#include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "brant/brant.h"
-
-namespace {
-
-std::atomic<std::uint64_t> g_allocations{0};
-std::atomic<std::uint64_t> g_locks{0};
-thread_local bool t_counting = false;  // the network library's own threads do not count
-
-}  // namespace
-
-extern "C" {
-
-void* __libc_malloc(std::size_t bytes);
-void* __libc_calloc(std::size_t count, std::size_t bytes);
-void* __libc_realloc(void* old, std::size_t bytes);
-
-__attribute__((visibility("default"))) void* malloc(std::size_t bytes) {
-  if (t_counting) g_allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_malloc(bytes);
-}
-__attribute__((visibility("default"))) void* calloc(std::size_t count, std::size_t bytes) {
-  if (t_counting) g_allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_calloc(count, bytes);
-}
-__attribute__((visibility("default"))) void* realloc(void* old, std::size_t bytes) {
-  if (t_counting) g_allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_realloc(old, bytes);
-}
-
-__attribute__((visibility("default"))) int pthread_mutex_lock(pthread_mutex_t* mutex) {
-  using Lock = int (*)(pthread_mutex_t*);
-  static const auto real = reinterpret_cast<Lock>(::dlsym(RTLD_NEXT, "pthread_mutex_lock"));
-  if (t_counting) g_locks.fetch_add(1, std::memory_order_relaxed);
-  return real(mutex);
-}
-
-}  // extern "C"
+#include "support/counted_calls.h"
 
 namespace brant {
 namespace {
 
-struct Cost {
-  std::uint64_t allocations;
-  std::uint64_t locks;
-};
-
 template <typename Body>
-Cost cost_of(Body&& body) {
-  g_allocations = 0;
-  g_locks = 0;
-  t_counting = true;
+test::CallCounts cost_of(Body&& body) {
+  test::start_counting();
   body();
-  t_counting = false;
-  return {g_allocations.load(), g_locks.load()};
+  return test::stop_counting();
 }
 
 void ping_pong(Runtime& runtime, Channel& channel, std::size_t bytes, int rounds) {
@@ -83,7 +37,7 @@ void ping_pong(Runtime& runtime, Channel& channel, std::size_t bytes, int rounds
 }
 
 TEST(MessageCost, the_counters_count) {
-  const Cost cost = cost_of([] {
+  const test::CallCounts cost = cost_of([] {
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&mutex);
     pthread_mutex_unlock(&mutex);
@@ -102,7 +56,7 @@ TEST(MessageCost, no_allocation_and_no_lock_in_steady_state) {
         Channel::open(runtime, Rank{1 - runtime.rank().value}, ChannelId{static_cast<std::uint32_t>(bytes)});
     ping_pong(runtime, channel, bytes, 2000);
     constexpr int kRounds = 10'000;
-    const Cost cost = cost_of([&] { ping_pong(runtime, channel, bytes, kRounds); });
+    const test::CallCounts cost = cost_of([&] { ping_pong(runtime, channel, bytes, kRounds); });
     // The two buffers of ping_pong itself are the only allocations.
     EXPECT_LE(cost.allocations, 2u) << bytes << " bytes";
     EXPECT_EQ(cost.locks, 0u) << bytes << " bytes";

@@ -84,18 +84,6 @@ ChareOptions impatient(int milliseconds = 20) {
   options.deadlock_after = std::chrono::milliseconds(milliseconds);
   return options;
 }
-std::vector<JobOptions> variants(const JobOptions& base) {
-  std::vector<JobOptions> all;
-  for (const bool links : {false, true}) {
-    for (const GpuChoice gpu : {GpuChoice::none, GpuChoice::emulated}) {
-      JobOptions options = base;
-      options.links = links;
-      options.gpu = gpu;
-      all.push_back(options);
-    }
-  }
-  return all;
-}
 /// Rounds without work are short: some milliseconds are many.
 template <typename Main, typename... Args>
 int run_long(Program& program, Main main, Args... args) {
@@ -111,7 +99,7 @@ Task<void> one_message_too_few(Chares& chares) {
 }
 TEST(ChannelDeadlock, a_receive_that_nobody_serves_is_named_with_its_chare_and_channel) {
   for (const int ranks : {1, 2, 3}) {
-    for (const JobOptions& options : variants(test::reordering(3, ranks))) {
+    for (const JobOptions& options : test::variants(test::reordering(3, ranks))) {
       Program program(options, impatient());
       EXPECT_EQ(run_long(program, one_message_too_few), 1);
       EXPECT_TRUE(contains(program.failure(),
@@ -134,7 +122,7 @@ Task<void> both_send(Chares& chares) {
 }
 TEST(ChannelDeadlock, sends_that_nobody_receives_are_named) {
   for (const int ranks : {1, 2}) {
-    for (const JobOptions& options : variants(test::reordering(5, ranks))) {
+    for (const JobOptions& options : test::variants(test::reordering(5, ranks))) {
       Program program(options, impatient());
       EXPECT_EQ(run_long(program, both_send), 1);
       for (const int i : {0, 1}) {
@@ -157,7 +145,7 @@ Task<void> nobody_reads(Chares& chares) {
   co_await spoken;
 }
 TEST(ChannelDeadlock, sends_that_the_window_holds_back_are_named) {
-  for (const JobOptions& options : variants(test::reordering(5, 2))) {
+  for (const JobOptions& options : test::variants(test::reordering(5, 2))) {
     Program program(options, impatient());
     EXPECT_EQ(run_long(program, nobody_reads), 1);
     EXPECT_TRUE(contains(program.failure(),
@@ -177,7 +165,7 @@ Task<void> wrong_channel(Chares& chares) {
 }
 TEST(ChannelDeadlock, an_unread_message_elsewhere_hides_nothing) {
   for (const int ranks : {1, 3}) {
-    for (const JobOptions& options : variants(test::reordering(6, ranks))) {
+    for (const JobOptions& options : test::variants(test::reordering(6, ranks))) {
       Program program(options, impatient());
       EXPECT_EQ(run_long(program, wrong_channel), 1);
       EXPECT_TRUE(contains(program.failure(), {"LineCaller[1]::listen on rank ",
@@ -208,7 +196,7 @@ Task<void> plain_channel(Chares& chares) {
   co_await channel.recv(Buffer(&in, sizeof(in)));
 }
 TEST(ChannelDeadlock, channels_that_are_no_chares_are_named_too) {
-  for (const JobOptions& options : variants(test::ranks(2))) {
+  for (const JobOptions& options : test::variants(test::ranks(2))) {
     Program program(options, impatient());
     EXPECT_EQ(run_long(program, plain_channel), 1);
     EXPECT_TRUE(contains(program.failure(), {"a receive on rank 0 waits for message 0 on channel 9 with rank 1, since",
@@ -236,7 +224,7 @@ Task<void> rallies(Chares& chares, int rounds) {
 }
 TEST(ChannelDeadlock, messages_on_their_way_are_none_however_slow) {
   for (const int ranks : {2, 3}) {
-    for (JobOptions& options : variants(test::reordering(8, ranks))) {
+    for (JobOptions& options : test::variants(test::reordering(8, ranks))) {
       options.network.delay_min = 1'000;
       options.network.delay_max = 20'000;
       Program program(options, impatient(1));
@@ -269,7 +257,7 @@ Task<void> settle(Chares& chares) {
 TEST(ChannelQuiescence, waits_for_messages_and_not_for_receives) {
   for (const int ranks : {1, 2, 3}) {
     for (const bool slow : {false, true}) {
-      for (JobOptions& options : variants(test::reordering(9, ranks))) {
+      for (JobOptions& options : test::variants(test::reordering(9, ranks))) {
         if (slow) options.network.delay_max = 20'000;
         Program program(options, impatient(5000));
         EXPECT_EQ(run_long(program, settle), 3) << program.failure();
@@ -289,7 +277,7 @@ Task<void> settle_unread(Chares& chares, int count) {
 }
 TEST(ChannelQuiescence, comes_though_a_message_is_never_received) {
   for (const int count : {1, 100'000}) {
-    for (const JobOptions& options : variants(test::reordering(9, 2))) {
+    for (const JobOptions& options : test::variants(test::reordering(9, 2))) {
       Program program(options, impatient());
       EXPECT_EQ(run_long(program, settle_unread, count), 3) << program.failure();
     }

@@ -87,22 +87,9 @@ Task<void> exchange_in_rings(Chares& chares, int members) {
   }
 }
 
-std::vector<JobOptions> variants(const JobOptions& base) {
-  std::vector<JobOptions> all;
-  for (const bool links : {false, true}) {
-    for (const GpuChoice gpu : {GpuChoice::none, GpuChoice::emulated}) {
-      JobOptions options = base;
-      options.links = links;
-      options.gpu = gpu;
-      all.push_back(options);
-    }
-  }
-  return all;
-}
-
 TEST(ChareChannel, members_of_rings_exchange_within_and_between_processes) {
   for (const int ranks : {1, 2, 3}) {
-    for (const JobOptions& options : variants(test::reordering(7, ranks))) {
+    for (const JobOptions& options : test::variants(test::reordering(7, ranks))) {
       for (const int members : {2, 4}) {
         Program program(options);
         EXPECT_EQ(program.run(exchange_in_rings, members), 0) << program.failure();
@@ -140,7 +127,7 @@ Task<void> greet_and_leave(Chares& chares) {
 }
 TEST(ChareChannel, what_was_sent_by_an_end_that_closed_at_once_is_received) {
   for (const int ranks : {1, 2, 3}) {
-    for (const JobOptions& options : variants(test::reordering(5, ranks))) {
+    for (const JobOptions& options : test::variants(test::reordering(5, ranks))) {
       Program program(options);
       EXPECT_EQ(program.run(greet_and_leave), 0) << program.failure();
     }

@@ -74,7 +74,21 @@ inline JobOptions reordering(std::uint64_t seed, int count = 3) {
   return options;
 }
 
-/// The same over a wire that repeats messages, refuses some posts and reports late.
+/// With and without shared memory, with and without a device.
+inline std::vector<JobOptions> variants(const JobOptions& base) {
+  std::vector<JobOptions> all;
+  for (const bool links : {false, true}) {
+    for (const GpuChoice gpu : {GpuChoice::none, GpuChoice::emulated}) {
+      JobOptions options = base;
+      options.links = links;
+      options.gpu = gpu;
+      all.push_back(options);
+    }
+  }
+  return all;
+}
+
+/// Reordering, over a wire that repeats messages, refuses some posts and reports late.
 inline JobOptions faulty(std::uint64_t seed, int count = 3) {
   JobOptions options = reordering(seed, count);
   options.wrap = [seed](int rank, std::unique_ptr<port::Wire> wire) -> std::unique_ptr<port::Wire> {

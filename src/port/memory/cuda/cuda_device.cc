@@ -30,6 +30,7 @@ DeviceCapabilities describe(const CudaContext& context, const CudaDeviceSummary&
   capabilities.streams = true;
   capabilities.kernels = true;
   capabilities.exports = !summary.mig;
+  capabilities.export_block_bytes = std::size_t{2} << 20;
   capabilities.stream_writes = attribute(context, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) != 0;
   return capabilities;
 }

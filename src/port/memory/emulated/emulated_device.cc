@@ -25,6 +25,7 @@ DeviceCapabilities describe(const EmulatedOptions& options) {
   capabilities.streams = true;
   capabilities.kernels = true;
   capabilities.exports = true;
+  capabilities.export_block_bytes = std::size_t{2} << 20;  // as CUDA's
   capabilities.stream_writes = true;
   return capabilities;
 }

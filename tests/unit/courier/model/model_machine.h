@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "ops/courier/desk.h"
+#include "ops/courier/one_thread_warp.h"
 #include "unit/courier/model/scheduler.h"
 
 namespace brant::test::model {
@@ -17,12 +18,8 @@ struct Faults {
 
 /// The courier's code as a thread of the model: every access is a step of the scheduler. A copy moves
 /// the first word of each page.
-class ModelMachine {
+class ModelMachine : public courier::OneThreadWarp {
  public:
-  struct Pair {
-    std::uint64_t first;
-    std::uint64_t second;
-  };
   static constexpr unsigned kLooksPerClock = 1;
   static constexpr std::uint32_t kPage = 4096;
 
@@ -54,27 +51,6 @@ class ModelMachine {
     if (!faults_.no_fence) scheduler_.fence();
   }
   void fence_device() { scheduler_.fence(); }
-
-  template <typename Each>
-  void each(unsigned count, Each&& item) {
-    for (unsigned i = 0; i < count; ++i) item(i);
-  }
-  template <typename Test>
-  unsigned leading(unsigned count, Test&& test) {
-    unsigned i = 0;
-    while (i < count && test(i)) ++i;
-    return i;
-  }
-  template <typename Test>
-  bool any(unsigned count, Test&& test) {
-    bool found = false;
-    for (unsigned i = 0; i < count; ++i) found = test(i) || found;
-    return found;
-  }
-  void sync_warp() {}
-  std::uint64_t uniform(std::uint64_t value) const { return value; }
-  bool leads() const { return true; }
-  void group_sync() {}
 
   /// Any time may have passed.
   std::uint64_t now_ns() {
