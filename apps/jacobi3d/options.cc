@@ -82,7 +82,7 @@ void declare_problem(CLI::App& app, Options& options, Raw& raw) {
 void declare_way(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--memory", raw.memory, "Where the field lives (auto: the GPU if there is one, else host)")
       ->check(CLI::IsMember({"auto", "host", "pinned", "cuda", "emulated"}));
-  app.add_option("--path", raw.path, "How faces travel")->check(CLI::IsMember(requestable_paths()));
+  app.add_option("--path", raw.path, "How faces travel")->check(CLI::IsMember(brant::requestable_paths()));
   app.add_option("--model", raw.model,
                  "What the program is written in: channels between blocks, or messages between chares")
       ->check(CLI::IsMember({"channel", "message"}));

@@ -49,6 +49,7 @@ struct PointerInfo {
 
 /// What another process on this host needs to map an allocation.
 struct ExportRecord {
+  MemoryKind kind = MemoryKind::detect;
   std::uint64_t buffer_id = 0;
   std::size_t bytes = 0;   ///< Of the whole allocation.
   std::size_t offset = 0;  ///< Of the exported pointer inside it.
@@ -83,6 +84,8 @@ class Device {
   /// not_found if the device knows nothing about the pointer (then it is ordinary host memory, or freed).
   virtual Result<PointerInfo> query(const void* pointer) noexcept = 0;
 
+  /// For another process of this host. Device memory where `exports` says so, and host memory of this device that it
+  /// made to be shared (large allocations; not a GPU driver's pinned memory). wrong_kind: other memory; not_found.
   virtual Result<ExportRecord> export_allocation(const void* pointer) noexcept = 0;
   /// Maps another process's allocation; the result points at the exported pointer. Close with close_import.
   virtual Result<void*> import_allocation(const ExportRecord& record) noexcept = 0;

@@ -86,19 +86,30 @@ Session::Session(const RuntimeOptions& options, const char* name) : runtime_(opt
   partner_.emplace(runtime_, channel_partner(), partner_channel(pair_));
 }
 
-void Session::use(MemoryKind memory, Path path, std::size_t largest) {
+Session::Space Session::make_space(MemoryKind kind, std::size_t bytes, bool shareable) {
+  Space space;
+  if (shareable || kind != MemoryKind::host) {
+    space.memory = runtime_.allocate(kind, bytes);
+    space.whole = space.memory;
+  } else {
+    space.heap.resize(bytes);
+    space.whole = Buffer(space.heap.data(), bytes, kind);
+  }
+  // Touched once, so that no page is made during a measurement.
+  const std::vector<std::byte> zeros(bytes);
+  runtime_.copy(space.whole, ConstBuffer(zeros.data(), bytes, MemoryKind::host));
+  return space;
+}
+
+void Session::use(MemoryKind memory, Path path, std::size_t largest, bool shareable) {
   channel_ = Channel::open(runtime_, channel_partner(), data_channel(pair_, channels_used_++), {.path = path});
   largest = std::max(largest, kReplyBytes);
-  source_ = runtime_.allocate(memory, largest);
-  landing_ = runtime_.allocate(memory, largest);
-  // Touched once, so that no page is made during a measurement.
-  const std::vector<std::byte> zeros(largest);
-  runtime_.copy(source_, ConstBuffer(zeros.data(), largest, MemoryKind::host));
-  runtime_.copy(landing_, ConstBuffer(zeros.data(), largest, MemoryKind::host));
+  source_ = make_space(memory, largest, shareable);
+  landing_ = make_space(memory, largest, shareable);
 }
 
 const Memory& Session::scratch(std::size_t bytes) {
-  if (scratch_.bytes() < bytes) scratch_ = runtime_.allocate(source_.kind(), bytes);
+  if (scratch_.bytes() < bytes) scratch_ = runtime_.allocate(source_.whole.kind, bytes);
   return scratch_;
 }
 

@@ -105,7 +105,8 @@ class Measurement {
     // the automatic choice would pay for the network is measured on an end that has one.
     const bool by_choice = path == Path::ucx;
     engine_.set_path_order(PathOrder::preferring(path));
-    session_.use(kind, by_choice ? Path::automatic : path, kSizes.back());
+    // Messages in memory that the peer can map are always copied from there: what is chosen is for the others.
+    session_.use(kind, by_choice ? Path::automatic : path, kSizes.back(), false);
     const bench::Options options;
     bench::ChannelContender contender(session_, options);
     for (const std::size_t bytes : kSizes) {

@@ -373,7 +373,9 @@ void ChannelEndpoint::carried(Transfer& transfer) noexcept {
   if (!transfer.is_send) {
     const Status status = landed_on_wire(transfer);
     if (status == Status::in_progress) return;
-    if (status != Status::ok && status != Status::truncated) {
+    if (transfer.link.lost) {
+      consumed(transfer, status);
+    } else if (status != Status::ok && status != Status::truncated) {
       return_number(transfer);
       if (linked_) link_receiver_->on_withdrawn_elsewhere(transfer);
     }

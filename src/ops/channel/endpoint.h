@@ -88,6 +88,8 @@ class ChannelEndpoint {
   [[nodiscard]] bool network_takes_device_of_peer() noexcept;
   /// The sender's device says that a message lies in its landing.
   void landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept;
+  /// A message was copied from the sender's memory.
+  void pulled(Transfer& transfer) noexcept;
   /// Copies the source into a pinned buffer first; the send goes on from there.
   Status stage_out(Transfer& transfer) noexcept;
   /// A send goes another way than was chosen before the receive was known.

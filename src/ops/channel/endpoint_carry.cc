@@ -46,8 +46,10 @@ LinkMessage ChannelEndpoint::link_message(LinkMessage::Kind kind, const Transfer
 
 void ChannelEndpoint::on_link(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
   switch (message.kind) {
-    case LinkMessage::Kind::landing: return link_sender_->on_landing(message);
+    case LinkMessage::Kind::landing:
+    case LinkMessage::Kind::declined: return link_sender_->on_landing(message);
     case LinkMessage::Kind::retract: return link_sender_->on_retract(message);
+    case LinkMessage::Kind::taken: return link_sender_->on_taken(message);
     case LinkMessage::Kind::stream_mailbox:
     case LinkMessage::Kind::stream_base:
     case LinkMessage::Kind::stream_unmapped:
@@ -78,6 +80,8 @@ void ChannelEndpoint::dismiss(Transfer& transfer) noexcept {
 void ChannelEndpoint::landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept {
   link_receiver_->on_landed_early(transfer, bytes, acknowledged);
 }
+
+void ChannelEndpoint::pulled(Transfer& transfer) noexcept { link_receiver_->on_pulled(transfer); }
 
 void ChannelEndpoint::rerouted(Transfer& transfer, Path path) noexcept {
   count_send(transfer, -1);

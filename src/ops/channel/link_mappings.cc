@@ -23,14 +23,14 @@ LinkMappings::~LinkMappings() {
   }
 }
 
-void LinkMappings::describe(const Buffer& landing, LinkMessage& message) noexcept {
-  message.place = LinkMessage::Place::other;
-  const Result<port::PointerInfo> info = engine_.device().query(landing.data);
-  if (!info || !export_once(*info)) return;
+bool LinkMappings::describe(const void* data, LinkMessage& message) noexcept {
+  const Result<port::PointerInfo> info = engine_.device().query(data);
+  if (!info || !export_once(*info)) return false;
   message.place = LinkMessage::Place::mapped;
   message.buffer_id = info->buffer_id;
-  const auto offset = static_cast<const std::byte*>(landing.data) - static_cast<std::byte*>(info->base);
+  const auto offset = static_cast<const std::byte*>(data) - static_cast<std::byte*>(info->base);
   message.offset = static_cast<std::uint64_t>(offset) & LinkMessage::kOffsetMask;
+  return true;
 }
 
 bool LinkMappings::export_once(const port::PointerInfo& info) noexcept {
@@ -53,7 +53,7 @@ bool LinkMappings::export_once(const port::PointerInfo& info) noexcept {
   if (!told) exported_.erase(info.buffer_id);
   if (exported_.size() == kMappingsMax) {
     log::warn(
-        "rank {} has mapped {} allocations of this process: further ones go over the network. Use fewer and larger "
+        "rank {} has mapped {} allocations of this process: further ones go other ways. Use fewer and larger "
         "allocations",
         peer_.rank.value, kMappingsMax);
   }
@@ -100,8 +100,8 @@ void LinkMappings::on_exported(std::span<const std::byte> packed) noexcept {
   std::memcpy(static_cast<void*>(&record), packed.data(), sizeof(record));
   const Result<void*> base = engine_.device().import_allocation(record);
   if (!base) {
-    log::info("{} bytes of device memory of rank {} cannot be mapped: {}; they go over the network", record.bytes,
-              peer_.rank.value, status_text(base.status()));
+    log::info("{} bytes of {} memory of rank {} cannot be mapped: {}; they go other ways", record.bytes,
+              memory_kind_name(record.kind), peer_.rank.value, status_text(base.status()));
   }
   try {
     imported_[record.buffer_id] = base.ok() ? *base : nullptr;

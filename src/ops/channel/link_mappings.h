@@ -8,10 +8,10 @@
 
 namespace brant {
 
-/// Device memory that this process and one peer have mapped of each other: each allocation is exported and mapped once,
+/// Memory that this process and one peer have mapped of each other: each allocation is exported and mapped once,
 /// and known by the driver's buffer id, so that memory freed and allocated again at the same address is another one.
 ///
-/// Bounded: kMappingsMax allocations in each direction, the others go over the network. The driver keeps freed memory
+/// Bounded: kMappingsMax allocations in each direction, the others go other ways. The driver keeps freed memory
 /// alive while it is mapped, so the mapping is closed as soon as it is known: when its addresses are used again, when
 /// the bound is reached, and at the latest when this goes.
 class LinkMappings {
@@ -23,15 +23,16 @@ class LinkMappings {
   LinkMappings& operator=(const LinkMappings&) = delete;
   ~LinkMappings();
 
-  /// Fills in where a landing is, after having told the peer how to map its allocation.
-  void describe(const Buffer& landing, LinkMessage& message) noexcept;
+  /// Fills in where memory of this process is, after having told the peer how to map its allocation. False: it cannot
+  /// be mapped, or not now.
+  bool describe(const void* data, LinkMessage& message) noexcept;
   /// The peer told how to map an allocation.
   void on_exported(std::span<const std::byte> record) noexcept;
   /// An allocation will be exported: the peer first closes its mappings of freed memory that shared a block with it.
   void make_way(const port::PointerInfo& info) noexcept;
   /// The peer has freed an allocation.
   void on_withdrawn(std::uint64_t buffer_id) noexcept;
-  /// This process's address of a landing of the peer, or null if it could not be mapped.
+  /// This process's address of memory of the peer, or null if it could not be mapped.
   [[nodiscard]] void* mapped(std::uint64_t buffer_id, std::uint64_t offset) const noexcept;
 
  private:

@@ -16,10 +16,13 @@ static_assert(kEagerBytes <= port::kLinkPayloadMax);
 ///
 ///     sender                         receiver
 ///     eager [bytes]          ->                        a small message, complete
-///                            <-      exported [record] how to map an allocation of device memory, once for each
-///                            <-      withdrawn         that allocation was freed
+///     exported [record]     <->                        how to map an allocation, once for each
+///     withdrawn             <->                        that allocation was freed
 ///                            <-      landing           a receive is there and takes so many bytes
-///     ask                    ->                        a large message whose landing is not known yet
+///     ask                    ->                        a large message whose landing is not known yet, or that the
+///                                                      receiver may copy from where it is
+///                            <-      taken             it has
+///                            <-      declined          it cannot: as landing
 ///     data [bytes] ...       ->                        a piece of a large message that has a landing
 ///     landed, failed         ->                        the sender's device has written it into the mapped landing, or
 ///     not elsewhere              ->                        the message comes over the network, under its tag truncated
@@ -37,6 +40,8 @@ struct LinkMessage {
     withdrawn,
     landing,
     ask,
+    taken,
+    declined,
     data,
     landed,
     failed,
@@ -49,10 +54,10 @@ struct LinkMessage {
     stream_unmapped,
     stream_refused
   };
-  /// Where a landing is, as the sender sees it.
+  /// Where a landing is, as the sender sees it; ask: where the message is, as the receiver sees it.
   enum class Place : std::uint8_t {
-    host,    ///< The receiver's CPU reaches it.
-    mapped,  ///< Device memory in the allocation `buffer_id`, which was exported.
+    host,    ///< The CPU of its own process reaches it.
+    mapped,  ///< In the allocation `buffer_id`, which was exported.
     other,   ///< Device memory that cannot be mapped: over the network.
   };
 
@@ -61,13 +66,13 @@ struct LinkMessage {
   Kind kind = Kind::eager;
   std::uint8_t from_side = 0;  ///< Side of the end that posts this record.
   bool acknowledged = false;   ///< From the sender: it waits for an acknowledgement.
-  Place place = Place::host;   ///< landing.
+  Place place = Place::host;   ///< landing, ask.
   std::uint32_t channel = 0;
   std::uint64_t number = 0;       ///< Of the message in its direction.
   std::uint64_t bytes = 0;        ///< Of the whole message; landing: what fits.
-  std::uint64_t offset : 48 = 0;  ///< data: of this piece. landing: in its allocation.
+  std::uint64_t offset : 48 = 0;  ///< data: of this piece. landing, ask: in its allocation.
   std::uint64_t flag : 16 = 0;    ///< landing: the sender's device may set it; landed, failed: it will not any more.
-  std::uint64_t buffer_id = 0;    ///< landing, withdrawn, stream_base: of its allocation.
+  std::uint64_t buffer_id = 0;    ///< landing, ask, withdrawn, stream_base: of its allocation.
 };
 static_assert(sizeof(LinkMessage) <= port::kLinkHeaderBytes);
 

@@ -3,6 +3,7 @@
 #include "core/engine.h"
 #include "ops/channel/landing_flags.h"
 #include "ops/channel/link_mappings.h"
+#include "ops/channel/link_puller.h"
 #include "ops/channel/transfer.h"
 
 namespace brant {
@@ -12,12 +13,13 @@ namespace brant {
 class LinkPump final : private Poller {
  public:
   LinkPump(Engine& engine, Peer& peer) noexcept
-      : engine_(engine), peer_(peer), mappings_(engine, peer), flags_(engine, peer) {}
+      : engine_(engine), peer_(peer), mappings_(engine, peer), flags_(engine, peer), puller_(engine) {}
   ~LinkPump() { engine_.detach(static_cast<Poller&>(*this)); }
 
   [[nodiscard]] port::Link& link() noexcept { return *peer_.link; }
   [[nodiscard]] LinkMappings& mappings() noexcept { return mappings_; }
   [[nodiscard]] LandingFlags& flags() noexcept { return flags_; }
+  [[nodiscard]] LinkPuller& puller() noexcept { return puller_; }
 
   /// Sends `transfer.link.bytes` as far as there is room now. True: all of it went. False: the rest follows, and the
   /// endpoint is told at the end (`ChannelEndpoint::carried`).
@@ -37,6 +39,7 @@ class LinkPump final : private Poller {
   Peer& peer_;
   LinkMappings mappings_;
   LandingFlags flags_;
+  LinkPuller puller_;
   IntrusiveList<Transfer, &Transfer::link_hook> waiting_;
 };
 

@@ -11,6 +11,15 @@ namespace brant {
 
 using Kind = LinkMessage::Kind;
 
+namespace {
+
+/// How a sender is told of a landing: one that made an offer goes on only when that was declined.
+Kind answer_to(const LinkMessage& ask) noexcept {
+  return ask.place == LinkMessage::Place::mapped ? Kind::declined : Kind::landing;
+}
+
+}  // namespace
+
 LinkReceiver::~LinkReceiver() {
   while (Arrival* arrival = arrivals_.front()) give_back(*arrival);
 }
@@ -67,7 +76,15 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
       break;
     case Kind::ask:
       posted_.push_back(transfer);
-      announce(transfer);
+      transfer.link.stage = LinkStage::posted;
+      status = pull(transfer, message);
+      if (status == Status::ok) {
+        tell_taken(transfer);
+        leave(transfer);
+      } else if (status == Status::not_supported) {
+        status = Status::in_progress;
+        announce(transfer, answer_to(message));
+      }
       break;
     case Kind::truncated:
       transfer.wire.bytes = message.bytes;
@@ -80,17 +97,19 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
   return status;
 }
 
-void LinkReceiver::announce(Transfer& transfer) noexcept {
+void LinkReceiver::announce(Transfer& transfer, Kind as) noexcept {
   transfer.link.stage = LinkStage::announced;
   ++announced_;
-  tell_landing(transfer);
+  tell_landing(transfer, as);
 }
 
-void LinkReceiver::tell_landing(Transfer& transfer) noexcept {
-  LinkMessage message = endpoint_.link_message(Kind::landing, transfer);
+void LinkReceiver::tell_landing(Transfer& transfer, Kind as) noexcept {
+  LinkMessage message = endpoint_.link_message(as, transfer);
   message.bytes = transfer.link.target.bytes;
   const Buffer& target = transfer.link.target;
-  if (!host_accessible(target.kind)) pump_.mappings().describe(target, message);
+  if (!host_accessible(target.kind) && !pump_.mappings().describe(target.data, message)) {
+    message.place = LinkMessage::Place::other;
+  }
   if (message.place == LinkMessage::Place::mapped && transfer.link.flag == LandingFlags::kNone &&
       !transfer.link.ghost) {
     pump_.flags().watch(transfer);
@@ -109,6 +128,7 @@ void LinkReceiver::leave(Transfer& transfer) noexcept {
   posted_.remove(transfer);
   let_flag_go(transfer, true);
   if (transfer.link.stage != LinkStage::posted) --announced_;
+  pump_.puller().withdraw(transfer);
   transfer.link.stage = LinkStage::none;
 }
 
@@ -142,7 +162,8 @@ void LinkReceiver::become_ghost(Transfer& transfer) noexcept {
   posted_.remove(transfer);
   ghosts_.push_back(transfer);
   endpoint_.return_number(transfer);
-  if (transfer.link.stage == LinkStage::landing) divert(transfer, transfer.wire.bytes);
+  const bool under_way = transfer.link.stage == LinkStage::landing || transfer.link.stage == LinkStage::pulling;
+  if (under_way) divert(transfer, transfer.wire.bytes);
 }
 
 void LinkReceiver::end_ghost(std::uint64_t number) noexcept {
@@ -151,6 +172,7 @@ void LinkReceiver::end_ghost(std::uint64_t number) noexcept {
   ghosts_.remove(*ghost);
   let_flag_go(*ghost, true);
   --announced_;
+  pump_.puller().withdraw(*ghost);
   ghost->link.stage = LinkStage::none;
   endpoint_.dismiss(*ghost);
 }
@@ -185,14 +207,45 @@ void LinkReceiver::on_whole(const LinkMessage& message, std::span<const std::byt
 void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
   Transfer* told = find(ghosts_, message.number);
   Transfer* transfer = told != nullptr ? told : find(posted_, message.number);
-  if (transfer == nullptr) {
-    keep(message, {});
-  } else if (transfer->link.stage == LinkStage::posted) {
-    announce(*transfer);
+  if (transfer == nullptr) return keep(message, {});
+  const Status pulling = pull(*transfer, message);
+  if (pulling == Status::ok) return on_pulled(*transfer);
+  if (pulling == Status::in_progress) return;
+  if (transfer->link.stage == LinkStage::posted) {
+    announce(*transfer, answer_to(message));
   } else {
     // Told already, but then its message was still on its way to the link, and the sender did not keep it.
-    tell_landing(*transfer);
+    tell_landing(*transfer, answer_to(message));
   }
+}
+
+/// Copies the message from where the sender has it. in_progress: `on_pulled` follows. not_supported: it must come
+/// otherwise.
+Status LinkReceiver::pull(Transfer& transfer, const LinkMessage& message) noexcept {
+  if (message.place != LinkMessage::Place::mapped || !host_accessible(transfer.link.target.kind))
+    return Status::not_supported;
+  const void* source = pump_.mappings().mapped(message.buffer_id, message.offset);
+  if (source == nullptr) return Status::not_supported;
+  if (transfer.link.ghost) divert(transfer, message.bytes);
+  if (message.bytes > transfer.link.target.bytes) return Status::not_supported;  // the sender is to know
+  if (transfer.link.stage == LinkStage::posted) ++announced_;
+  transfer.link.stage = LinkStage::pulling;
+  transfer.link.told = message;
+  transfer.link.bytes = ConstBuffer(source, static_cast<std::size_t>(message.bytes), MemoryKind::host);
+  transfer.wire.bytes = message.bytes;
+  if (transfer.path == Path::ucx) transfer.path = Path::shm;
+  transfer.acknowledged = message.acknowledged;
+  return pump_.puller().start(transfer) ? Status::ok : Status::in_progress;
+}
+
+void LinkReceiver::tell_taken(Transfer& transfer) noexcept {
+  pump_.control(endpoint_.link_message(Kind::taken, transfer));
+}
+
+void LinkReceiver::on_pulled(Transfer& transfer) noexcept {
+  tell_taken(transfer);
+  const LinkMessage message = transfer.link.told;  // outlives the ghost
+  transfer.link.ghost ? hand_over(transfer, message) : end(transfer, Status::ok);
 }
 
 void LinkReceiver::on_elsewhere(const LinkMessage& message) noexcept {
@@ -210,7 +263,7 @@ void LinkReceiver::on_elsewhere(const LinkMessage& message) noexcept {
 }
 
 Status LinkReceiver::receive_elsewhere(Transfer& transfer, const LinkMessage& message) noexcept {
-  transfer.link.elsewhere = message;
+  transfer.link.told = message;
   Buffer target = transfer.link.target;
   if (!endpoint_.network_takes(target.kind) && target.bytes != 0) {
     const Result<StagePool::Lease> lease = endpoint_.table().stager().buffers().take(target.bytes);
@@ -222,9 +275,9 @@ Status LinkReceiver::receive_elsewhere(Transfer& transfer, const LinkMessage& me
 }
 
 void LinkReceiver::on_withdrawn_elsewhere(Transfer& transfer) noexcept {
-  if (transfer.link.elsewhere.kind != Kind::elsewhere) return;
+  if (transfer.link.told.kind != Kind::elsewhere) return;
   // A numbered receive may have been posted for it already.
-  find(posted_, transfer.number) != nullptr ? on_elsewhere(transfer.link.elsewhere) : keep(transfer.link.elsewhere, {});
+  find(posted_, transfer.number) != nullptr ? on_elsewhere(transfer.link.told) : keep(transfer.link.told, {});
 }
 
 void LinkReceiver::on_truncated(const LinkMessage& message) noexcept {
@@ -285,6 +338,11 @@ void LinkReceiver::on_landed(const LinkMessage& message) noexcept {
   if (transfer == nullptr) {  // told by its flag already
     pump_.flags().give_back(static_cast<std::uint16_t>(message.flag));
     return;
+  }
+  if (message.kind == Kind::failed) {
+    log::error("channel {} from rank {}: message {} of {} bytes could not be read there; its rank says why",
+               endpoint_.id().value, endpoint_.peer().rank.value, message.number, message.bytes);
+    transfer->link.lost = true;
   }
   transfer->wire.bytes = message.bytes;
   transfer->acknowledged = message.acknowledged;

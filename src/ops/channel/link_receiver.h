@@ -38,6 +38,8 @@ class LinkReceiver {
   void on_message(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   /// The sender's device says what its CPU will say too: a message lies in its landing.
   void on_landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept;
+  /// A message was copied from the sender's memory.
+  void on_pulled(Transfer& transfer) noexcept;
   /// A receive of a message that comes over the network was withdrawn: the next receive must find word of it.
   void on_withdrawn_elsewhere(Transfer& transfer) noexcept;
   /// Withdraws a pending receive; the outcome comes by `carried`, now or later. False if it is with the network.
@@ -48,8 +50,8 @@ class LinkReceiver {
 
   static Transfer* find(const Receives& receives, std::uint64_t number) noexcept;
   Arrival* find_arrival(std::uint64_t number) noexcept;
-  void announce(Transfer& transfer) noexcept;
-  void tell_landing(Transfer& transfer) noexcept;
+  void announce(Transfer& transfer, LinkMessage::Kind as = LinkMessage::Kind::landing) noexcept;
+  void tell_landing(Transfer& transfer, LinkMessage::Kind as) noexcept;
   void leave(Transfer& transfer) noexcept;
   void let_flag_go(Transfer& transfer, bool sender_is_done) noexcept;
   void end(Transfer& transfer, Status status) noexcept;
@@ -58,6 +60,8 @@ class LinkReceiver {
 
   void on_whole(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   void on_ask(const LinkMessage& message) noexcept;
+  Status pull(Transfer& transfer, const LinkMessage& message) noexcept;
+  void tell_taken(Transfer& transfer) noexcept;
   void on_piece(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   void on_elsewhere(const LinkMessage& message) noexcept;
   void on_landed(const LinkMessage& message) noexcept;

@@ -15,6 +15,7 @@ Status LinkSender::send(Transfer& transfer, ConstBuffer bytes) noexcept {
   transfer.link.bytes = bytes;
   transfer.link.moved = 0;
   const std::optional<Landing> landing = take_landing(transfer.number);
+  if (offer(transfer, landing)) return Status::in_progress;
   // A staged message takes the way that its pinned copy would take by itself.
   const bool staged = transfer.path == Path::staged && !shm_is_faster(bytes.bytes);
   if (transfer.path == Path::ucx || staged) return send_elsewhere(transfer);
@@ -23,10 +24,40 @@ Status LinkSender::send(Transfer& transfer, ConstBuffer bytes) noexcept {
     return pump_.send(transfer) ? Status::ok : Status::in_progress;
   }
   if (landing) return start(transfer, *landing);
+  ask(transfer, endpoint_.link_message(Kind::ask, transfer));
+  return Status::in_progress;
+}
+
+/// A large message in host memory that the receiver can map: one copy by its CPU, which beats two, and the network.
+bool LinkSender::offer(Transfer& transfer, const std::optional<Landing>& landing) noexcept {
+  const ConstBuffer& bytes = transfer.link.bytes;
+  if (bytes.bytes <= kEagerBytes || !host_accessible(bytes.kind) || transfer.path == Path::staged) return false;
+  if (landing && landing->place != LinkMessage::Place::host) return false;
+  LinkMessage message = endpoint_.link_message(Kind::ask, transfer);
+  if (!pump_.mappings().describe(bytes.data, message)) return false;
+  ask(transfer, message);
+  return true;
+}
+
+/// Which allocation a source in device memory lies in; 0: none, or host memory.
+std::uint64_t LinkSender::source_id(const Transfer& transfer) const noexcept {
+  if (host_accessible(transfer.link.bytes.kind)) return 0;
+  const Result<port::PointerInfo> info = endpoint_.table().engine().device().query(transfer.link.bytes.data);
+  return info ? info->buffer_id : 0;
+}
+
+void LinkSender::ask(Transfer& transfer, const LinkMessage& message) noexcept {
+  transfer.link.source_id = source_id(transfer);
+  transfer.link.offered = message.place == LinkMessage::Place::mapped;
   transfer.link.stage = LinkStage::asking;
   asking_.push_back(transfer);
-  pump_.control(endpoint_.link_message(Kind::ask, transfer));
-  return Status::in_progress;
+  pump_.control(message);
+}
+
+Transfer* LinkSender::find_asking(std::uint64_t number) noexcept {
+  Transfer* transfer = asking_.front();
+  while (transfer != nullptr && transfer->number != number) transfer = asking_.next(*transfer);
+  return transfer;
 }
 
 std::optional<LinkSender::Landing> LinkSender::take_landing(std::uint64_t number) noexcept {
@@ -70,7 +101,7 @@ Status LinkSender::send_over_network(Transfer& transfer, const Landing& landing)
 
 /// The receiver's memory is the host's: pieces of a host source, and of device memory what the network takes.
 Status LinkSender::start_to_host(Transfer& transfer, const Landing& landing) noexcept {
-  if (host_accessible(transfer.link.bytes.kind)) {
+  if (host_accessible(transfer.link.bytes.kind) && transfer.path != Path::ucx) {
     transfer.link.stage = LinkStage::sending_pieces;
     return pump_.send(transfer) ? Status::ok : Status::in_progress;
   }
@@ -114,16 +145,19 @@ Status LinkSender::send_elsewhere(Transfer& transfer) noexcept {
 void LinkSender::on_landing(const LinkMessage& message) noexcept {
   const Landing landing{message.number,    message.bytes,  message.place,
                         message.buffer_id, message.offset, static_cast<std::uint16_t>(message.flag)};
-  for (Transfer* transfer = asking_.front(); transfer != nullptr; transfer = asking_.next(*transfer)) {
-    if (transfer->number != landing.number) continue;
+  Transfer* transfer = find_asking(landing.number);
+  if (transfer != nullptr && (message.kind == Kind::declined || !transfer->link.offered)) {
     asking_.remove(*transfer);
+    // A kernel that reads freed memory would end all work of the device.
+    const bool gone = source_id(*transfer) != transfer->link.source_id;
+    if (gone) return source_gone(*transfer);
     const Status status = start(*transfer, landing);
     if (status == Status::in_progress) return;
     transfer->wire.status = status;
     endpoint_.carried(*transfer);
     return;
   }
-  if (endpoint_.has_sent(landing.number)) return;  // it went without waiting
+  if (endpoint_.has_sent(landing.number)) return;  // it went without waiting, or was offered and will be answered
   remember(landing);
 }
 
@@ -133,6 +167,28 @@ void LinkSender::remember(const Landing& landing) noexcept {
   } catch (const std::bad_alloc&) {
     log::debug("channel {}: no memory to remember a landing: its message will ask", endpoint_.id().value);
   }
+}
+
+void LinkSender::source_gone(Transfer& transfer) noexcept {
+  log::error(
+      "channel {} to rank {}: message {}, {} bytes of {} memory at {}, was freed before it was sent. Keep the source "
+      "until source_free",
+      endpoint_.id().value, endpoint_.peer().rank.value, transfer.number, transfer.link.bytes.bytes,
+      memory_kind_name(transfer.link.bytes.kind), transfer.link.bytes.data);
+  transfer.link.stage = LinkStage::none;
+  pump_.control(endpoint_.link_message(Kind::failed, transfer));
+  transfer.wire.status = Status::invalid_argument;
+  endpoint_.carried(transfer);
+}
+
+void LinkSender::on_taken(const LinkMessage& message) noexcept {
+  Transfer* transfer = find_asking(message.number);
+  if (transfer == nullptr) return;  // given up meanwhile
+  asking_.remove(*transfer);
+  transfer->link.stage = LinkStage::none;
+  endpoint_.rerouted(*transfer, Path::shm);
+  transfer->wire.status = Status::ok;
+  endpoint_.carried(*transfer);
 }
 
 void LinkSender::on_retract(const LinkMessage& message) noexcept {

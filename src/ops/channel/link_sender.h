@@ -17,6 +17,8 @@ class LinkSender {
   Status send(Transfer& transfer, ConstBuffer bytes) noexcept;
   void on_landing(const LinkMessage& message) noexcept;
   void on_retract(const LinkMessage& message) noexcept;
+  /// The receiver has copied a message from where it was.
+  void on_taken(const LinkMessage& message) noexcept;
   /// The device has written a message into its mapped landing, or failed to.
   void copied(Transfer& transfer, Status status) noexcept;
   /// Gives a pending send up because the peer is lost or refused. False if it is with the network, not here.
@@ -34,6 +36,11 @@ class LinkSender {
   };
 
   std::optional<Landing> take_landing(std::uint64_t number) noexcept;
+  bool offer(Transfer& transfer, const std::optional<Landing>& landing) noexcept;
+  void ask(Transfer& transfer, const LinkMessage& message) noexcept;
+  Transfer* find_asking(std::uint64_t number) noexcept;
+  void source_gone(Transfer& transfer) noexcept;
+  [[nodiscard]] std::uint64_t source_id(const Transfer& transfer) const noexcept;
   Status start(Transfer& transfer, const Landing& landing) noexcept;
   Status start_to_host(Transfer& transfer, const Landing& landing) noexcept;
   Status send_over_network(Transfer& transfer, const Landing& landing) noexcept;

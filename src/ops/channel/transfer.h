@@ -21,12 +21,13 @@ enum class LinkStage : std::uint8_t {
   none,
   sending_eager,   ///< Waits for room.
   sending_pieces,  ///< Has a landing.
-  asking,          ///< Waits for a landing.
+  asking,          ///< Waits for a landing, or to be taken.
   copying,         ///< The device writes into the mapped landing.
   posted,          ///< A receive that the sender need not know of.
   announced,       ///< A receive that the sender knows of.
   retracting,      ///< The sender was asked to forget it.
   landing,         ///< Pieces come in.
+  pulling,         ///< Copied from the sender's memory.
 };
 
 /// The runtime's record of one send or receive of a channel: lent by the table's pool from post to completion.
@@ -46,11 +47,14 @@ struct Transfer final : OpOwner, PeerOp {
     LinkStage stage = LinkStage::none;
     bool ghost = false;         ///< Receive: taken back by its owner, but its message may be on the way.
     bool sender_knows = false;  ///< Receive: the truncation need not be told.
+    bool offered = false;       ///< Send that asks: the receiver may copy it from where it is, and answers.
+    bool lost = false;          ///< Receive: its message will never come; the next receive is for the next one.
     std::uint16_t flag = 0;     ///< See LandingFlags.
     std::uint64_t moved = 0;
-    ConstBuffer bytes;        ///< Send: what goes, host-accessible unless it goes elsewhere.
-    Buffer target;            ///< Receive: where it lands first.
-    LinkMessage elsewhere{};  ///< Receive: word of a message that comes over the network.
+    std::uint64_t source_id = 0;  ///< Send that asks: the allocation of its device memory.
+    ConstBuffer bytes;            ///< Send: what goes, host-accessible unless it goes elsewhere. Pulling: where it is.
+    Buffer target;                ///< Receive: where it lands first.
+    LinkMessage told{};           ///< Receive: word of a message that comes over the network, or is being pulled.
   };
 
   ChannelEndpoint& endpoint;
@@ -69,6 +73,7 @@ struct Transfer final : OpOwner, PeerOp {
   CopyStep copy;
   LinkStep link;
   ListHook<Transfer> endpoint_hook;  ///< In the endpoint's queue (stage queued) or list of sends under way.
+  ListHook<Transfer> pull_hook;      ///< In the list of receives that are being pulled.
   ListHook<Transfer> flag_hook;      ///< In the list of receives whose flags are watched.
   ListHook<Transfer> link_hook;      ///< In the link halves' lists.
 };

@@ -27,7 +27,12 @@ std::size_t machine_memory() noexcept {
   return (static_cast<std::size_t>(info.totalram) + static_cast<std::size_t>(info.totalswap)) * info.mem_unit;
 }
 
-void* acquire(MemoryKind kind, std::size_t bytes) noexcept {
+}  // namespace
+
+void* HostMemory::acquire(MemoryKind kind, std::size_t bytes) noexcept {
+  if (bytes >= kSharedBytes) {
+    if (const Result<void*> shared = shares_.allocate(bytes); shared) return *shared;
+  }
   if (kind == MemoryKind::host) {
     void* pointer = nullptr;
     return ::posix_memalign(&pointer, kAlignment, bytes) == 0 ? pointer : nullptr;
@@ -38,15 +43,14 @@ void* acquire(MemoryKind kind, std::size_t bytes) noexcept {
   return pointer == MAP_FAILED ? nullptr : pointer;
 }
 
-void give_back(const PointerInfo& allocation) noexcept {
+void HostMemory::give_back(const PointerInfo& allocation) noexcept {
+  if (shares_.free(allocation.base) == Status::ok) return;
   if (allocation.kind == MemoryKind::host) {
     std::free(allocation.base);
   } else {
     ::munmap(allocation.base, whole_pages(allocation.bytes));
   }
 }
-
-}  // namespace
 
 HostMemory::~HostMemory() {
   for (const PointerInfo& allocation : allocations_.take_all()) give_back(allocation);
@@ -73,6 +77,12 @@ Status HostMemory::free(void* pointer) noexcept {
   if (!allocation) return allocation.status();
   give_back(*allocation);
   return Status::ok;
+}
+
+Result<ExportRecord> HostMemory::export_allocation(const void* pointer) noexcept {
+  const Result<PointerInfo> allocation = query(pointer);
+  if (!allocation) return allocation.status();
+  return shares_.export_allocation(*allocation, pointer);
 }
 
 }  // namespace brant::port::memory

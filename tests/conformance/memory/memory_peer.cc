@@ -21,7 +21,7 @@ struct MemoryPeer::Request {
   enum class Kind : std::uint32_t { allocate, free, holds, import_and_write } kind = Kind::allocate;
   std::uint32_t number = 0;
   std::uint32_t seed = 0;
-  std::uint32_t reserved = 0;
+  MemoryKind memory = MemoryKind::detect;  ///< detect: the device's own.
   std::uint64_t bytes = 0;
   std::uint64_t offset = 0;
   port::ExportRecord record;
@@ -66,12 +66,17 @@ class Servant {
   };
 
   Status transfer(void* destination, const void* source, std::size_t bytes) {
+    if (device_.streams() == nullptr) {
+      std::memcpy(destination, source, bytes);
+      return Status::ok;
+    }
     const StreamScope stream(device_);
     const Status copied = device_.streams()->copy(destination, source, bytes, stream);
     return copied == Status::ok ? device_.streams()->synchronize(stream) : copied;
   }
   Status allocate(const MemoryPeer::Request& request, port::ExportRecord& record) {
-    const Result<void*> pointer = device_.allocate(kind_, request.bytes);
+    const Result<void*> pointer =
+        device_.allocate(request.memory == MemoryKind::detect ? kind_ : request.memory, request.bytes);
     if (!pointer) return pointer.status();
     pieces_.push_back({*pointer, request.bytes});
     const Bytes content = pattern(request.bytes, request.seed);
@@ -120,7 +125,7 @@ TEST(MemoryPeerProcess, serves) {
 
 }  // namespace
 
-MemoryPeer::MemoryPeer(const std::string& device) {
+MemoryPeer::MemoryPeer(const std::string& device, MemoryKind memory) : memory_(memory) {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
   socket_.reset(ends[0]);
@@ -170,8 +175,12 @@ MemoryPeer::Answer MemoryPeer::ask(const Request& request) {
 }
 
 Result<port::ExportRecord> MemoryPeer::allocate(std::size_t bytes, unsigned seed, std::size_t offset) {
-  const Answer answer =
-      ask({.kind = Request::Kind::allocate, .seed = seed, .bytes = bytes, .offset = offset, .record = {}});
+  const Answer answer = ask({.kind = Request::Kind::allocate,
+                             .seed = seed,
+                             .memory = memory_,
+                             .bytes = bytes,
+                             .offset = offset,
+                             .record = {}});
   if (answer.status != Status::ok) return answer.status;
   return answer.record;
 }

@@ -15,13 +15,13 @@ namespace brant::test {
 /// state along). It allocates, fills, checks and frees on demand. Every answer is waited for at most 20 seconds.
 class MemoryPeer {
  public:
-  /// `device` is a subject's name.
-  explicit MemoryPeer(const std::string& device);
+  /// `device` is a subject's name; `memory` what it allocates, by default the device's own.
+  explicit MemoryPeer(const std::string& device, MemoryKind memory = MemoryKind::detect);
   MemoryPeer(const MemoryPeer&) = delete;
   MemoryPeer& operator=(const MemoryPeer&) = delete;
   ~MemoryPeer();
 
-  /// The peer allocates device memory and fills it with pattern(bytes, seed); returns its record for the byte at
+  /// The peer allocates memory and fills it with pattern(bytes, seed); returns its record for the byte at
   /// `offset`.
   Result<port::ExportRecord> allocate(std::size_t bytes, unsigned seed, std::size_t offset = 0);
   /// The peer frees allocation `number` (0: its first).
@@ -39,6 +39,7 @@ class MemoryPeer {
  private:
   Answer ask(const Request& request);
 
+  MemoryKind memory_;
   pid_t pid_ = -1;
   UniqueFd socket_;
 };

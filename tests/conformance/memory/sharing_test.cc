@@ -1,4 +1,8 @@
-// Device memory between two processes of one host.
+// Memory between two processes of one host.
+#include <cstring>
+#include <memory>
+#include <vector>
+
 #include "conformance/memory/memory_fixture.h"
 #include "conformance/memory/memory_peer.h"
 
@@ -103,10 +107,12 @@ TEST_P(SharingConformance, a_record_that_comes_home_works_too) {
   EXPECT_EQ(read(piece.at(), 4096), all);
 }
 
-TEST_P(SharingConformance, only_device_memory_is_exported) {
+TEST_P(SharingConformance, small_host_memory_is_not_exported) {
   int on_stack = 0;
   const Piece pinned(device(), MemoryKind::pinned, 4096);
+  const Piece host(device(), MemoryKind::host, 4096);
   EXPECT_EQ(device().export_allocation(pinned.at()).status(), Status::wrong_kind);
+  EXPECT_EQ(device().export_allocation(host.at()).status(), Status::wrong_kind);
   EXPECT_EQ(device().export_allocation(&on_stack).status(), Status::not_found);
   EXPECT_EQ(device().export_allocation(nullptr).status(), Status::not_found);
 }
@@ -165,6 +171,79 @@ TEST_P(SharingConformance, imports_end_with_the_device) {
   ASSERT_TRUE(again.ok()) << status_name(again.status());
   EXPECT_EQ(read(*again, 4096), pattern(4096, 6));
   EXPECT_EQ(device().close_import(*again), Status::ok);
+}
+
+/// Of every device, one without streams included.
+class HostSharing : public MemoryConformance {};
+
+INSTANTIATE_TEST_SUITE_P(Device, HostSharing, testing::Values("host", "emulated", "cuda"), subject_name);
+
+TEST_P(HostSharing, an_import_is_the_exporters_memory) {
+  MemoryPeer peer(GetParam(), MemoryKind::host);
+  const Result<ExportRecord> record = peer.allocate(100'001, 11, 5000);
+  ASSERT_TRUE(record.ok()) << status_name(record.status());
+  EXPECT_EQ(record->kind, MemoryKind::host);
+  EXPECT_EQ(record->bytes, 100'001u);
+  EXPECT_NE(record->buffer_id, 0u);
+  const Result<void*> imported = device().import_allocation(*record);
+  ASSERT_TRUE(imported.ok()) << status_name(imported.status());
+  const Bytes all = pattern(100'001, 11);
+  EXPECT_EQ(std::memcmp(*imported, all.data() + 5000, all.size() - 5000), 0);
+  // Again: another mapping, closed by itself.
+  const Result<void*> again = device().import_allocation(*record);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(device().close_import(*imported), Status::ok);
+  EXPECT_EQ(device().close_import(*imported), Status::not_found);
+  const Bytes changed = pattern(100'001, 12);
+  std::memcpy(static_cast<std::byte*>(*again) - 5000, changed.data(), changed.size());
+  EXPECT_TRUE(peer.holds(0, 12));
+  // It outlives its owner.
+  peer.kill();
+  EXPECT_EQ(std::memcmp(static_cast<std::byte*>(*again) - 5000, changed.data(), changed.size()), 0);
+  EXPECT_EQ(device().close_import(*again), Status::ok);
+  EXPECT_EQ(device().import_allocation(*record).status(), Status::peer_lost);
+}
+
+TEST_P(HostSharing, freed_memory_is_not_found) {
+  MemoryPeer peer(GetParam(), MemoryKind::host);
+  const Result<ExportRecord> record = peer.allocate(100'000, 1);
+  ASSERT_TRUE(record.ok());
+  ASSERT_EQ(peer.free(0), Status::ok);
+  EXPECT_EQ(device().import_allocation(*record).status(), Status::not_found);
+}
+
+TEST_P(HostSharing, refuses_records_that_are_none) {
+  ExportRecord garbage;
+  garbage.kind = MemoryKind::host;
+  EXPECT_EQ(device().import_allocation(garbage).status(), Status::invalid_argument);
+  garbage.bytes = 4096;
+  std::memset(garbage.handle, 0x5a, sizeof(garbage.handle));
+  EXPECT_EQ(device().import_allocation(garbage).status(), Status::invalid_argument);
+  const Piece piece(device(), MemoryKind::host, 100'000);
+  Result<ExportRecord> record = device().export_allocation(piece.at(10));
+  ASSERT_TRUE(record.ok());
+  record->offset = record->bytes;
+  EXPECT_EQ(device().import_allocation(*record).status(), Status::invalid_argument);
+  record->offset = 0;
+  record->bytes = std::size_t{1} << 40;  // more than the file has
+  EXPECT_EQ(device().import_allocation(*record).status(), Status::invalid_argument);
+  int on_stack = 0;
+  EXPECT_EQ(device().close_import(&on_stack), Status::not_found);
+}
+
+TEST_P(HostSharing, only_so_many_allocations_are_shared) {
+  std::vector<std::unique_ptr<Piece>> pieces;
+  Status last = Status::ok;
+  for (int i = 0; i < 300; ++i) {
+    pieces.push_back(std::make_unique<Piece>(device(), MemoryKind::host, 16384));
+    std::memset(pieces.back()->at(), i, 16384);
+    last = device().export_allocation(pieces.back()->at()).status();
+  }
+  EXPECT_EQ(last, Status::wrong_kind);
+  EXPECT_EQ(device().export_allocation(pieces.front()->at()).status(), Status::ok);
+  pieces.erase(pieces.begin());  // room again
+  pieces.push_back(std::make_unique<Piece>(device(), MemoryKind::host, 16384));
+  EXPECT_EQ(device().export_allocation(pieces.back()->at()).status(), Status::ok);
 }
 
 }  // namespace

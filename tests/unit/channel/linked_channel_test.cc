@@ -17,49 +17,17 @@
 #include "brant/ops/channel.h"
 #include "core/engine.h"
 #include "ops/channel/link_message.h"
-#include "support/in_process_job.h"
+#include "unit/channel/linked_pair.h"
 
 namespace brant {
 namespace {
 
 using test::InProcessJob;
 using test::JobOptions;
-
-constexpr std::size_t kLarge = 1'000'000;  // more than the ring holds; with path shm forced, as in these tests
-
-std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
-  std::vector<std::byte> data(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>((i * 31 + seed * 17 + (i >> 8)) & 0xff);
-  return data;
-}
-
-JobOptions linked(GpuChoice gpu = GpuChoice::none) {
-  JobOptions options;
-  options.links = true;
-  options.gpu = gpu;
-  if (gpu == GpuChoice::none) options.runtime.path = Path::shm;
-  return options;
-}
-
-struct Pair {
-  explicit Pair(const JobOptions& options = linked())
-      : job(options),
-        left(Channel::open(job.rank(0), Rank{1}, ChannelId{7})),
-        right(Channel::open(job.rank(1), Rank{0}, ChannelId{7})) {}
-
-  OpResult outcome(const Operation& operation) {
-    EXPECT_TRUE(job.run_until([&] { return operation.done(); })) << "never completed";
-    return operation.done() ? operation.result() : OpResult{Status::timed_out, 0};
-  }
-  /// Lets one rank alone make progress.
-  void run(int rank, int rounds) {
-    for (int round = 0; round < rounds; ++round) job.rank(rank).worker().progress();
-  }
-
-  InProcessJob job;
-  Channel left;
-  Channel right;
-};
+using test::kLarge;
+using test::linked;
+using test::Pair;
+using test::pattern;
 
 TEST(LinkedChannel, host_memory_takes_path_shm_where_it_is_faster) {
   JobOptions options = linked();
@@ -503,6 +471,23 @@ TEST(MappedChannel, a_courier_tells_the_receiver_before_the_sender_looks) {
     EXPECT_TRUE(pair.outcome(send).ok());
   }
   EXPECT_TRUE(told);
+}
+
+TEST(MappedChannel, memory_freed_while_its_message_waits_is_an_error_at_both_ends) {
+  MappedPair pair;
+  for (const bool allocated_again : {true, false}) {
+    Memory landing = pair.job.rank(1).allocate(MemoryKind::emulated, 5000);
+    auto source = std::make_unique<Memory>(pair.filled(0, pattern(5000, 3)));
+    Operation send = pair.left.send(*source);
+    pair.job.run(5);
+    ASSERT_FALSE(send.done());
+    source.reset();
+    Memory other;
+    if (allocated_again) other = pair.job.rank(0).allocate(MemoryKind::emulated, 5000);
+    Operation receive = pair.right.recv(landing);
+    EXPECT_EQ(pair.outcome(send).status, Status::invalid_argument);
+    EXPECT_EQ(pair.outcome(receive).status, Status::internal);
+  }
 }
 
 TEST(MappedChannel, a_cancelled_receive_gives_its_turn_to_the_next) {

@@ -74,16 +74,20 @@ inline JobOptions reordering(std::uint64_t seed, int count = 3) {
   return options;
 }
 
-/// With and without shared memory, with and without a device.
+inline JobOptions with(JobOptions options, bool links, GpuChoice gpu, bool network_takes_device) {
+  options.links = links;
+  options.gpu = gpu;
+  options.network_takes_device = network_takes_device;
+  return options;
+}
+
+/// Links on and off; host memory, a device that the network takes, and one that it does not.
 inline std::vector<JobOptions> variants(const JobOptions& base) {
   std::vector<JobOptions> all;
   for (const bool links : {false, true}) {
-    for (const GpuChoice gpu : {GpuChoice::none, GpuChoice::emulated}) {
-      JobOptions options = base;
-      options.links = links;
-      options.gpu = gpu;
-      all.push_back(options);
-    }
+    all.push_back(with(base, links, GpuChoice::none, false));
+    all.push_back(with(base, links, GpuChoice::emulated, false));
+    all.push_back(with(base, links, GpuChoice::emulated, true));
   }
   return all;
 }

@@ -119,26 +119,9 @@ Task<void> to_sections(Chares& chares) {
   EXPECT_EQ(chares.counts().data_coming, 0u);
 }
 
-std::vector<JobOptions> variants(const JobOptions& base) {
-  std::vector<JobOptions> all;
-  for (const bool links : {false, true}) {
-    for (const bool emulated : {false, true}) {
-      for (const bool taken : {false, true}) {
-        if (taken && !emulated) continue;
-        JobOptions options = base;
-        options.links = links;
-        options.gpu = emulated ? GpuChoice::emulated : GpuChoice::none;
-        options.network_takes_device = taken;
-        all.push_back(options);
-      }
-    }
-  }
-  return all;
-}
-
 TEST(SectionData, reaches_every_member_and_frees_the_source) {
   for (const int ranks : {1, 2, 7}) {
-    for (const JobOptions& options : variants(test::reordering(4, ranks))) {
+    for (const JobOptions& options : test::variants(test::reordering(4, ranks))) {
       Program program(options);
       EXPECT_EQ(program.run(to_sections), 0) << ranks << " ranks: " << program.failure();
     }
@@ -146,7 +129,7 @@ TEST(SectionData, reaches_every_member_and_frees_the_source) {
 }
 TEST(SectionData, reaches_every_member_over_a_wire_that_repeats_refuses_and_delays) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    for (const JobOptions& options : variants(test::faulty(seed, 3))) {
+    for (const JobOptions& options : test::variants(test::faulty(seed, 3))) {
       Program program(options);
       EXPECT_EQ(program.run(to_sections), 0) << "seed " << seed << ": " << program.failure();
     }
@@ -165,7 +148,7 @@ Task<void> known_late(Chares& chares, int members) {
 }
 TEST(SectionData, called_before_its_definition_came_waits_for_it) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
-    for (const JobOptions& options : variants(test::reordering(seed, 6))) {
+    for (const JobOptions& options : test::variants(test::reordering(seed, 6))) {
       Program program(options);
       EXPECT_EQ(program.run(known_late, 12), 0) << "seed " << seed << ": " << program.failure();
     }
@@ -189,7 +172,7 @@ Task<void> member_comes_late(Chares& chares, int rank) {
   co_await until_runs(sparse[late], kCalls);
 }
 TEST(SectionData, for_a_member_that_is_inserted_late_does_not_fill_the_window) {
-  for (const JobOptions& options : variants(test::reordering(2, 2))) {
+  for (const JobOptions& options : test::variants(test::reordering(2, 2))) {
     for (const int rank : {0, 1}) {
       Program program(options);
       EXPECT_EQ(program.run(member_comes_late, rank), 0) << program.failure();

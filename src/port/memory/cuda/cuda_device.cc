@@ -159,12 +159,14 @@ Result<PointerInfo> CudaDevice::ask_driver(const void* pointer) noexcept {
 Result<ExportRecord> CudaDevice::export_allocation(const void* pointer) noexcept {
   const Result<PointerInfo> info = query(pointer);
   if (!info) return info.status();
+  if (info->kind == MemoryKind::host) return host_memory_.export_allocation(pointer);
   if (info->kind != MemoryKind::cuda) return Status::wrong_kind;
   if (!capabilities_.exports) return Status::not_supported;
   return imports_.export_allocation(*info, pointer);
 }
 
 Result<void*> CudaDevice::import_allocation(const ExportRecord& record) noexcept {
+  if (HostShares::made(record)) return host_memory_.import_allocation(record);
   if (!capabilities_.exports) return Status::not_supported;
   const auto live_id = [](const void* self, const void* pointer) noexcept {
     return static_cast<const CudaDevice*>(self)->buffer_id_at(pointer);

@@ -59,6 +59,7 @@ Result<ExportRecord> CudaImports::export_allocation(const PointerInfo& info, con
     return Status::not_supported;
   }
   ExportRecord record;
+  record.kind = MemoryKind::cuda;
   record.buffer_id = info.buffer_id;
   record.bytes = info.bytes;
   record.offset = address(pointer) - handle.base;

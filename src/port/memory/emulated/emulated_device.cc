@@ -98,11 +98,13 @@ Result<PointerInfo> EmulatedDevice::query(const void* pointer) noexcept {
 Result<ExportRecord> EmulatedDevice::export_allocation(const void* pointer) noexcept {
   Result<ExportRecord> record = memory_.export_allocation(pointer);
   if (record || record.status() != Status::not_found) return record;
+  record = host_memory_.export_allocation(pointer);
+  if (record || record.status() != Status::not_found) return record;
   return query(pointer).ok() ? Status::wrong_kind : Status::not_found;
 }
 
 Result<void*> EmulatedDevice::import_allocation(const ExportRecord& record) noexcept {
-  return memory_.import_allocation(owner(), record);
+  return HostShares::made(record) ? host_memory_.import_allocation(record) : memory_.import_allocation(owner(), record);
 }
 
 std::unique_ptr<Device> open_emulated_device(const EmulatedOptions& options) {

@@ -137,6 +137,7 @@ Result<ExportRecord> EmulatedMemory::export_allocation(const void* pointer) noex
     if (found == entries_.end()) return Status::not_found;
     const Entry& entry = found->second;
     if (entry.imports != 0) return Status::not_supported;  // only the owner can say when the memory is freed
+    record.kind = MemoryKind::emulated;
     record.buffer_id = entry.info.buffer_id;
     record.bytes = entry.info.bytes;
     record.offset = address(pointer) - found->first;

@@ -18,10 +18,13 @@ class HostDevice final : public Device {
   Status free(void* pointer) noexcept override { return memory_.free(pointer); }
   Result<PointerInfo> query(const void* pointer) noexcept override { return memory_.query(pointer); }
 
-  /// Host memory is shared through the wire's segments (`RemoteMemory::allocate_shared`): not_supported here.
-  Result<ExportRecord> export_allocation(const void*) noexcept override { return Status::not_supported; }
-  Result<void*> import_allocation(const ExportRecord&) noexcept override { return Status::not_supported; }
-  Status close_import(void*) noexcept override { return Status::not_found; }
+  Result<ExportRecord> export_allocation(const void* pointer) noexcept override {
+    return memory_.export_allocation(pointer);
+  }
+  Result<void*> import_allocation(const ExportRecord& record) noexcept override {
+    return memory_.import_allocation(record);
+  }
+  Status close_import(void* imported) noexcept override { return memory_.close_import(imported); }
 
   Streams* streams() noexcept override { return nullptr; }
   Kernels* kernels() noexcept override { return nullptr; }
