@@ -32,6 +32,7 @@ UCX_LIBRARIES = ["libucp.so.0", "libuct.so.0", "libucs.so.0", "libucm.so.0"]
 # UCX opens its modules with the suffix it was itself loaded with, hence ".so.0".
 UCX_MODULES = ["libuct_cma.so.0", "libuct_cuda.so.0", "libucm_cuda.so.0", "libucx_perftest_cuda.so.0"]
 UCX_PROGRAMS = ["ucx_info", "ucx_perftest"]
+TEST_HELPERS = ["boot_probe", "wire_peer"]  # what tests start and look for beside themselves
 
 UCX_WRAPPER = """#!/bin/sh
 # Starts UCX's own program with the libraries of this folder.
@@ -150,7 +151,7 @@ def bundle(with_tests: bool) -> pathlib.Path:
     pack_programs((TREE / "programs.txt").read_text().split(), folder / "bin")
     if with_tests:
         lines = (TREE / "tests.tsv").read_text().splitlines()
-        pack_programs([line.split("\t")[0] for line in lines if line], folder / "bin")
+        pack_programs([*(line.split("\t")[0] for line in lines if line), *TEST_HELPERS], folder / "bin")
         copy(TREE / "tests.tsv", folder / "bin" / "tests.tsv")
         write_script(folder / "bin" / "run_tests", RUN_TESTS)
     pack_ucx(folder)

@@ -5,9 +5,9 @@
 
 Takes the bundle of `make dist` (`tools/bundle.py --with-tests` for the conformance programs), or build/bin. Every
 program runs under a time limit. What it prints goes to OUT/log.txt, its rows to OUT/rows.jsonl, the verdicts to
-OUT/summary.json, all up to date while the rest runs. A failure does not stop the rest. Needs Python 3.9, and two GPUs
-for everything that moves bytes between GPUs; with fewer it runs what it can and says what it left out. Under 9 minutes.
-Exit status 1 if something failed.
+OUT/summary.json, all up to date while the rest runs; what `brant calibrate` measured to OUT/calibration.txt. A failure
+does not stop the rest. Needs Python 3.9, and two GPUs for everything that moves bytes between GPUs; with fewer it runs
+what it can and says what it left out. Under 9 minutes. Exit status 1 if something failed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -34,8 +35,9 @@ MIB = 1 << 20
 PERFTEST_SIZES = {8: 10000, 65536: 5000, MIB: 2000, 16 * MIB: 400}
 TARGETS = "8,64K,1M,16M"
 GROUPS = ["info", "doctor", "check", "latency", "bandwidth", "perftest", "jacobi", "chare", "stream", "memory", "wire"]
-GROUPS += ["channel", "host", "courier"]
+GROUPS += ["channel", "host", "courier", "calibrate", "sanitizer"]
 HELPERS = {"wire_ucx_test": "wire_peer"}  # what a test starts and looks for beside itself
+SANITIZER = "compute-sanitizer"
 
 
 @dataclasses.dataclass
@@ -49,7 +51,10 @@ class Step:
     gpus: int = 0
     environment: dict[str, str] = dataclasses.field(default_factory=dict)
     rows: bool = False  # it takes --json FILE
+    tool: str = ""  # must be on PATH
+    whole: bool = False  # not begun with less time left than its limit
     figure: Callable[[str, list[dict]], str] = lambda log, rows: ""
+    excuse: Callable[[str], str] = lambda log: ""  # of a failure that says nothing about brant: why it was skipped
     act: Callable[[Check, Step], tuple[int | None, str]] | None = None
 
 
@@ -87,10 +92,17 @@ class Check:
     def why_not(self, step: Step) -> str | None:
         if step.gpus > self.gpus:
             return f"needs {step.gpus} GPU{'s' if step.gpus > 1 else ''}, found {self.gpus}"
-        if step.command and not os.access(step.command[0], os.X_OK):
-            return f"{pathlib.Path(step.command[0]).name} is not in the bundle"
-        if self.deadline - time.monotonic() < 5:
+        if step.tool and not shutil.which(step.tool):
+            return f"{step.tool} is not on PATH"
+        ours = [each for each in step.command if each.startswith(f"{self.bin}/")]
+        missing = next((each for each in ours if not os.access(each, os.X_OK)), None)
+        if missing:
+            return f"{pathlib.Path(missing).name} is not in the bundle"
+        left = self.deadline - time.monotonic()
+        if left < 5:
             return "no time left"
+        if step.whole and left < step.timeout_s:
+            return f"no time left, it may take {step.timeout_s} s: --only {step.group}"
         return None
 
     def start(self, command: list[str], log, environment: dict[str, str]) -> subprocess.Popen:
@@ -129,7 +141,7 @@ class Check:
                 status = self.wait(self.start(command, log, step.environment), step.timeout_s)
             text = log_path.read_text(errors="replace")
         rows = read_rows(rows_path)
-        if step.group != "check":  # ten samples are no measurement
+        if not step.name.startswith("check "):  # ten samples are no measurement
             self.rows += rows
         with open(self.out / "log.txt", "a") as log:
             log.write(f"=== {step.name}\n{text}\n")
@@ -139,6 +151,9 @@ class Check:
             figure = step.figure(text, rows)
         if status != 0 and not figure:
             figure = last_line(text)
+        excuse = step.excuse(text) if status else ""
+        if excuse:
+            result, figure = "skipped", excuse
         self.note(Verdict(step.name, result, time.monotonic() - begin, figure))
 
     def note(self, verdict: Verdict) -> None:
@@ -247,6 +262,20 @@ def jacobi_figure(_: str, rows: list[dict]) -> str:
             text += f", {100 * row['memory_bandwidth_fraction']:.0f} % of copy bandwidth"
         parts.append(text)
     return "; ".join(parts)
+
+
+def calibrate_figure(log: str, _: list[dict]) -> str:
+    return ", ".join(re.findall(r"^explain: (.* us)$", log, re.MULTILINE))
+
+
+def sanitizer_figure(log: str, _: list[dict]) -> str:
+    """Every process tells its own."""
+    counts = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)", log)
+    return f"errors: {' + '.join(counts)}" if counts else ""
+
+
+def sanitizer_excuse(log: str) -> str:
+    return f"{SANITIZER} does not support this device" if "Device not supported" in log else ""
 
 
 # --- Steps --------------------------------------------------------------------------------------------------------
@@ -477,6 +506,76 @@ def courier_steps(check: Check) -> list[Step]:
     return [Step("courier", "courier", command, 70, 2, rows=True, figure=courier_figure)]
 
 
+def calibrate(check: Check, step: Step) -> tuple[int | None, str]:
+    """Measures the paths into a file of this run, and asks `brant explain` whether it goes by that. The user's own
+    calibration is neither read nor written."""
+    log_path, file = check.scratch / "log.txt", check.scratch / "calibration"
+    environment = {**step.environment, "BRANT_CALIBRATION": str(file)}
+    with open(log_path, "w") as log:
+        status = check.wait(check.start([*step.command, "--output", str(file)], log, environment), step.timeout_s)
+    text = log_path.read_text(errors="replace")
+    if status != 0:
+        return status, text
+    shutil.copy(file, check.out / "calibration.txt")
+    faults = []
+    for size in TARGETS.split(","):
+        try:
+            line = explained(check, size, environment, file)
+            text += f"explain: {line}\n"
+        except (OSError, ValueError, LookupError, TypeError, subprocess.TimeoutExpired) as fault:
+            faults.append(f"explain {size}: {fault}\n")
+    return (1 if faults else 0), text + "".join(faults)
+
+
+def explained(check: Check, size: str, environment: dict[str, str], file: pathlib.Path) -> str:
+    """What `brant explain` says of one size. ValueError if it does not go by the numbers of the file."""
+    command = [check.program("brant"), "explain", "--from", "cuda:0", "--to", "cuda:1", "--bytes", size, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, env={**os.environ, **environment})
+    if done.returncode != 0:
+        raise ValueError(f"exit status {done.returncode}: {last_line(done.stdout + done.stderr)}")
+    answer = json.loads(done.stdout)
+    numbers = answer["numbers"]
+    if not numbers["measured"] or numbers["file"] != str(file):
+        raise ValueError(f"it does not go by the numbers just measured: {numbers['refused'] or numbers['file']}")
+    if answer["us"] is None:
+        raise ValueError(f"path {answer['path']} has no measured time")
+    return f"{size} {answer['path']} {answer['us']:.4g} us"
+
+
+def calibrate_steps(check: Check) -> list[Step]:
+    command = [check.program("brant"), "calibrate"]
+    return [Step("calibrate", "calibrate", command, 90, 2, figure=calibrate_figure, act=calibrate)]
+
+
+def sanitizer_steps(check: Check) -> list[Step]:
+    """Bad accesses of all our kernels, and races in the shared memory of those that meet at barriers. Not of the
+    courier's: its warps poll each other's words on purpose, which a race checker must report."""
+
+    def watched(tool: str, program: str, *arguments: str) -> list[str]:
+        # The tests ask the driver for what it must refuse: that is no error of theirs.
+        options = ["--error-exitcode", "86", "--target-processes", "all", "--print-limit", "20"]
+        options += ["--report-api-errors", "no"] if tool == "memcheck" else []
+        return [SANITIZER, "--tool", tool, *options, check.program(program), *arguments]
+
+    def step(name: str, gpus: int, command: list[str], timeout_s: int = 60) -> Step:
+        ranks = [check.program("brant"), "run", "-n", "2", "--timeout", str(timeout_s - 5), "--"] if gpus == 2 else []
+        environment = {"CUDA_VISIBLE_DEVICES": "0"} if gpus == 1 else {"BRANT_GPU": "cuda"}
+        how = {"tool": SANITIZER, "whole": True, "figure": sanitizer_figure, "excuse": sanitizer_excuse}
+        return Step(name, "sanitizer", [*ranks, *command], timeout_s, gpus, environment, **how)
+
+    some = ["--memory", "cuda", "--check", "--iterations", "10", "--warmup", "1", "--sizes", "8,4097,64K,1M"]
+    latency, bandwidth = ["bench", "latency", *some], ["bench", "bandwidth", *some]
+    stencil = ["--memory", "cuda", "--size", "33", "31", "29", "--iterations", "5", "--check"]
+    return [
+        step("memcheck memory_test", 1, watched("memcheck", "memory_test", "--gtest_filter=*/cuda"), 90),
+        step("memcheck jacobi3d", 1, watched("memcheck", "jacobi3d", *stencil)),
+        step("memcheck channel_2_ranks_test", 2, watched("memcheck", "channel_2_ranks_test"), 90),
+        step("memcheck courier", 2, watched("memcheck", "brant", *latency, "--path", "courier")),
+        step("memcheck copy_engine", 2, watched("memcheck", "brant", *bandwidth, "--path", "copy_engine")),
+        step("racecheck stream", 2, watched("racecheck", "brant", *latency, "--trigger", "stream")),
+    ]
+
+
 def all_steps(check: Check) -> list[Step]:
     brant = check.program("brant")
     return [
@@ -490,6 +589,8 @@ def all_steps(check: Check) -> list[Step]:
         *test_steps(check),
         *host_steps(check),
         *courier_steps(check),
+        *calibrate_steps(check),
+        *sanitizer_steps(check),
     ]  # fmt: skip
 
 

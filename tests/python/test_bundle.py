@@ -1,6 +1,8 @@
 """The packed folder runs from another place, with nothing of this tree and no environment."""
 
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -71,3 +73,28 @@ def test_holds_one_copy_of_each_library(moved):
 def test_names_no_folder_of_the_build_machine(moved):
     named = [path for path in (moved / "bin").iterdir() if str(ROOT).encode() + b"/" in path.read_bytes()]
     assert named == []
+
+
+def test_tests_come_with_the_programs_that_they_start(tmp_path, monkeypatch):
+    # The packing is that of any program: small ones of the system stand in for ours, which take a minute.
+    tree, programs = tmp_path / "build" / "release", tmp_path / "build" / "bin"
+    tree.mkdir(parents=True)
+    programs.mkdir()
+    (tmp_path / "LICENSE").write_text("")
+    (tree / "CMakeCache.txt").write_text("CMAKE_PROJECT_VERSION:STATIC=1.2.3\n")
+    (tree / "programs.txt").write_text("brant\n")
+    (tree / "tests.tsv").write_text("wire_ucx_test\t0\t120\tmulti\n")
+    for name in ("brant", "wire_ucx_test", "wire_peer", "boot_probe"):
+        shutil.copy("/bin/true", programs / name)
+    for name, value in (("ROOT", tmp_path), ("TREE", tree), ("BIN", programs), ("pack_ucx", lambda root: None)):
+        monkeypatch.setattr(bundle, name, value)
+    with tarfile.open(bundle.bundle(with_tests=True)) as tar:
+        packed = {pathlib.Path(name).name for name in tar.getnames() if "/bin/" in name}
+    assert packed == {"brant", "wire_ucx_test", "wire_peer", "boot_probe", "run_tests", "tests.tsv"}
+
+
+def test_a_program_that_a_test_looks_for_is_packed_with_it():
+    # Tests name it beside themselves: replace_filename("wire_peer"), beside_this_test("boot_probe").
+    beside = r'(?:replace_filename|beside_this_test)\("(\w+)"\)'
+    named = {name for file in (ROOT / "tests").rglob("*.cc") for name in re.findall(beside, file.read_text())}
+    assert named - {"brant"} == set(bundle.TEST_HELPERS)

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pathlib
 import re
-import subprocess
 
+import brant_command
 import pytest
+from brant_command import BRANT
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-GIVEN = pathlib.Path(os.environ.get("BRANT_BIN", ROOT / "build" / "bin"))
-BRANT = GIVEN / "brant" if GIVEN.is_dir() else GIVEN
-LIMIT_S = 120
-
-pytestmark = pytest.mark.skipif(not os.access(BRANT, os.X_OK), reason=f"{BRANT} is not built (BRANT_BIN names another)")
-
-
-def brant(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("BRANT_", "UCX_"))}
-    return subprocess.run(
-        [str(BRANT), *arguments],
-        text=True,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        timeout=LIMIT_S,
-        env={**env, "BRANT_GPU": "none", **environment},
-    )
+brant = functools.partial(brant_command.brant, limit_s=120, BRANT_GPU="none")
+pytestmark = brant_command.needs_brant
 
 
 def points(file: pathlib.Path) -> dict[tuple[str, str, str], list[tuple[int, float]]]:

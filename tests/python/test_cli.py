@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import os
 import pathlib
 import re
-import subprocess
 
+import brant_command
 import pytest
+from brant_command import BRANT, ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-GIVEN = pathlib.Path(os.environ.get("BRANT_BIN", ROOT / "build" / "bin"))
-BRANT = GIVEN / "brant" if GIVEN.is_dir() else GIVEN
-LIMIT_S = 60
 FEW = ["--iterations", "5", "--warmup", "1"]
 FIELDS = [
     "bench", "model", "memory", "trigger", "path", "bytes", "window", "ranks", "n", "us", "gb_s", "peer",
     "brant", "ucx", "cuda", "gpu", "cpu", "host",
 ]  # fmt: skip
 
-pytestmark = pytest.mark.skipif(not os.access(BRANT, os.X_OK), reason=f"{BRANT} is not built (BRANT_BIN names another)")
-
-
-def brant(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("BRANT_", "UCX_"))}
-    return subprocess.run(
-        [str(BRANT), *arguments],
-        text=True,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        timeout=LIMIT_S,
-        env={**env, "BRANT_CALIBRATION": "off", **environment},
-    )
+brant = functools.partial(brant_command.brant, BRANT_CALIBRATION="off")
+pytestmark = brant_command.needs_brant
 
 
 def bench(*arguments: str, **environment: str) -> str:

@@ -1,16 +1,10 @@
 """The README's program is the example, and the example runs."""
 
-import os
-import pathlib
 import re
 import subprocess
 
 import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path(os.environ.get("BRANT_BIN", ROOT / "build/bin"))
-if BIN.name == "brant" and BIN.is_file():
-    BIN = BIN.parent
+from brant_command import BIN, BRANT, ROOT
 
 
 def test_the_program_of_the_readme_is_the_example():
@@ -21,7 +15,7 @@ def test_the_program_of_the_readme_is_the_example():
 
 @pytest.mark.parametrize("device", ["none", "emulated"])
 def test_the_example_runs(device):
-    command = [BIN / "brant", "run", "-n", "2", "--timeout", "30", "--env", f"BRANT_GPU={device}", "--", BIN / "swap"]
+    command = [BRANT, "run", "-n", "2", "--timeout", "30", "--env", f"BRANT_GPU={device}", "--", BIN / "swap"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert {"[0] rank 0 has 1048576 bytes", "[1] rank 1 has 1048576 bytes"} <= set(done.stdout.splitlines())
@@ -29,7 +23,7 @@ def test_the_example_runs(device):
 
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_the_ring_of_chares_runs(ranks):
-    command = [BIN / "brant", "run", "-n", str(ranks), "--timeout", "30", "--", BIN / "ring", "8", "5"]
+    command = [BRANT, "run", "-n", str(ranks), "--timeout", "30", "--", BIN / "ring", "8", "5"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     lines = {line.split("] ")[-1] for line in done.stdout.splitlines()}  # one process has no rank in front
@@ -40,7 +34,7 @@ def test_the_ring_of_chares_runs(ranks):
 @pytest.mark.parametrize("device", ["none", "emulated"])
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_the_stencil_with_post_entries_runs(ranks, device):
-    command = [BIN / "brant", "run", "-n", str(ranks), "--timeout", "50", "--env", f"BRANT_GPU={device}"]
+    command = [BRANT, "run", "-n", str(ranks), "--timeout", "50", "--env", f"BRANT_GPU={device}"]
     done = subprocess.run(
         [*command, "--", BIN / "stencil", "4", "3", "500"], capture_output=True, text=True, timeout=60
     )
@@ -51,7 +45,7 @@ def test_the_stencil_with_post_entries_runs(ranks, device):
 
 def test_ranks_of_different_programs_are_refused():
     script = f'if [ "$BRANT_RANK" = 1 ]; then exec {BIN}/chare_cost; else exec {BIN}/ring; fi'
-    command = [BIN / "brant", "run", "-n", "2", "--timeout", "30", "--", "/bin/sh", "-c", script]
+    command = [BRANT, "run", "-n", "2", "--timeout", "30", "--", "/bin/sh", "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
     assert "runs another program than rank" in done.stderr, done.stderr

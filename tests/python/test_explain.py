@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pathlib
-import subprocess
 
+import brant_command
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-GIVEN = pathlib.Path(os.environ.get("BRANT_BIN", ROOT / "build" / "bin"))
-BRANT = GIVEN / "brant" if GIVEN.is_dir() else GIVEN
-LIMIT_S = 60
-
-pytestmark = pytest.mark.skipif(not os.access(BRANT, os.X_OK), reason=f"{BRANT} is not built (BRANT_BIN names another)")
-
-
-def explain(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("BRANT_", "UCX_"))}
-    return subprocess.run(
-        [str(BRANT), "explain", *arguments],
-        text=True,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        timeout=LIMIT_S,
-        env={**env, "BRANT_CALIBRATION": "off", **environment},
-    )
+explain = functools.partial(brant_command.brant, "explain", BRANT_CALIBRATION="off")
+pytestmark = brant_command.needs_brant
 
 
 def answer(source: str, target: str, size: str, *more: str, **environment: str) -> dict:

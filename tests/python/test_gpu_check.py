@@ -87,6 +87,126 @@ def test_rows_are_collected(bundle: pathlib.Path, tmp_path: pathlib.Path) -> Non
     assert check.rows == [ROW]
 
 
+def test_rows_of_a_check_of_the_bytes_are_no_measurement(bundle: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    check = gpu_check.Check(bundle, tmp_path / "out", tmp_path, quick=True)
+    program = write_program(bundle, "rows", f"""echo '{json.dumps(ROW)}' > "$2" """)
+    for name in ("check latency stream", "latency cuda stream"):
+        check.run(gpu_check.Step(name, "stream", [program], rows=True))
+    assert [each.result for each in check.verdicts] == ["ok", "ok"] and check.rows == [ROW]
+
+
+# --- Calibration --------------------------------------------------------------------------------------------------
+
+ANSWER = {"path": "courier", "us": 4.5, "numbers": {"measured": True, "file": "$BRANT_CALIBRATION", "refused": None}}
+
+
+def calibrated(bundle: pathlib.Path, tmp_path: pathlib.Path, answer: dict, calibrate: str) -> gpu_check.Check:
+    """Runs the step with a command that answers so."""
+    text = json.dumps(answer).replace('"', '\\"')
+    write_program(bundle, "brant", f"""case "$*" in
+        "info --json") echo '{{"cuda": {{"gpus": [1, 2]}}}}' ;;
+        "calibrate --output "*) {calibrate} ;;
+        explain*--json) echo "{text}" ;;
+        *) exit 3 ;;
+    esac""")  # fmt: skip
+    check = gpu_check.Check(bundle, tmp_path / "out", tmp_path, quick=True)
+    check.run(gpu_check.calibrate_steps(check)[0])
+    return check
+
+
+def test_a_calibration_is_kept_and_explain_goes_by_it(bundle: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    check = calibrated(bundle, tmp_path, ANSWER, 'echo "point courier device device 8 4.5" > "$3"')
+    verdict = check.verdicts[-1]
+    assert (verdict.name, verdict.result) == ("calibrate", "ok")
+    assert verdict.figure == "8 courier 4.5 us, 64K courier 4.5 us, 1M courier 4.5 us, 16M courier 4.5 us"
+    assert (tmp_path / "out" / "calibration.txt").read_text() == "point courier device device 8 4.5\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ({**ANSWER, "us": None}, "path courier has no measured time"),
+        ({**ANSWER, "numbers": {**ANSWER["numbers"], "measured": False, "refused": "other GPUs"}}, "other GPUs"),
+        ({**ANSWER, "numbers": {**ANSWER["numbers"], "file": "/elsewhere"}}, "/elsewhere"),
+        ({"path": "courier"}, "explain 8: 'numbers'"),
+    ],
+)
+def test_an_explain_that_does_not_go_by_the_calibration_fails(
+    answer: dict, text: str, bundle: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    check = calibrated(bundle, tmp_path, answer, 'touch "$3"')
+    assert check.verdicts[-1].result == "failed (1)" and text in (tmp_path / "out" / "log.txt").read_text()
+
+
+def test_a_calibration_that_fails_keeps_nothing(bundle: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    check = calibrated(bundle, tmp_path, ANSWER, "echo no GPU; exit 1")
+    assert (check.verdicts[-1].result, check.verdicts[-1].figure) == ("failed (1)", "no GPU")
+    assert not (tmp_path / "out" / "calibration.txt").exists()
+
+
+# --- The sanitizer ------------------------------------------------------------------------------------------------
+
+
+def sanitized(bundle: pathlib.Path, tmp_path: pathlib.Path, monkeypatch, sanitizer: str | None) -> list:
+    """The verdicts of the group with two GPUs and a sanitizer that does this, or none."""
+    write_program(bundle, "brant", """[ "$1" = info ] && echo '{"cuda": {"gpus": [1, 2]}}' && exit
+        while [ "$1" != -- ]; do shift; done; shift; exec "$@" """)  # fmt: skip
+    for name in ("memory_test", "channel_2_ranks_test"):  # jacobi3d is left out
+        write_program(bundle, name, "exit 0")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    if sanitizer is not None:
+        write_program(tools, "compute-sanitizer", sanitizer)
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    check = gpu_check.Check(bundle, tmp_path / "out", tmp_path, quick=True)
+    for step in gpu_check.sanitizer_steps(check):
+        check.run(step)
+    return check.verdicts
+
+
+def test_without_a_sanitizer_its_group_is_skipped(bundle: pathlib.Path, tmp_path: pathlib.Path, monkeypatch) -> None:
+    verdicts = sanitized(bundle, tmp_path, monkeypatch, None)
+    assert {(each.result, each.figure) for each in verdicts} == {("skipped", "compute-sanitizer is not on PATH")}
+
+
+def test_the_sanitizer_gets_the_programs(bundle: pathlib.Path, tmp_path: pathlib.Path, monkeypatch) -> None:
+    verdicts = sanitized(bundle, tmp_path, monkeypatch, 'echo "ran $*"; echo "[0] ========= ERROR SUMMARY: 0 errors"')
+    results = {each.name: (each.result, each.figure) for each in verdicts}
+    assert results.pop("memcheck jacobi3d") == ("skipped", "jacobi3d is not in the bundle")
+    assert set(results.values()) == {("ok", "errors: 0")}
+    log = (tmp_path / "out" / "log.txt").read_text()
+    assert "ran --tool memcheck --error-exitcode 86 " in log and f"{bundle}/memory_test --gtest_filter=*/cuda" in log
+    assert "ran --tool racecheck" in log and "--trigger stream" in log
+
+
+@pytest.mark.parametrize(
+    ("sanitizer", "verdict"),
+    [
+        ('echo "========= ERROR SUMMARY: 3 errors"; exit 86', ("failed (86)", "errors: 3")),
+        (
+            'for rank in 0 1; do echo "[$rank] = RACECHECK SUMMARY: 1 hazard"; done; exit 86',
+            ("failed (86)", "errors: 1 + 1"),
+        ),
+        ('echo "Device not supported"; exit 1', ("skipped", "compute-sanitizer does not support this device")),
+    ],
+)
+def test_what_the_sanitizer_finds_is_told(
+    sanitizer: str, verdict: tuple[str, str], bundle: pathlib.Path, tmp_path: pathlib.Path, monkeypatch
+) -> None:
+    verdicts = sanitized(bundle, tmp_path, monkeypatch, sanitizer)
+    assert {(each.result, each.figure) for each in verdicts if each.name != "memcheck jacobi3d"} == {verdict}
+
+
+def test_what_takes_long_is_not_begun_shortly_before_the_end(bundle: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    check = gpu_check.Check(bundle, tmp_path / "out", tmp_path, quick=True)
+    check.deadline = gpu_check.time.monotonic() + 30
+    quick = gpu_check.Step("quick", "sanitizer", [write_program(bundle, "quick", "exit 0")], timeout_s=60)
+    check.run(quick)
+    check.run(gpu_check.dataclasses.replace(quick, name="whole", whole=True))
+    assert [each.result for each in check.verdicts] == ["ok", "skipped"]
+    assert check.verdicts[-1].figure == "no time left, it may take 60 s: --only sanitizer"
+
+
 def test_promised_ratios_come_from_the_rows() -> None:
     staged = {**ROW, "path": "staged", "us": {"p50": 5.0}}
     perftest = {**ROW, "peer": "ucx_perftest", "us": {"p50": 1.6}}

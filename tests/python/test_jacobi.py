@@ -10,17 +10,15 @@ import time
 
 import numpy as np
 import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path(os.environ.get("BRANT_BIN", ROOT / "build" / "bin"))
+from brant_command import BIN, BRANT
 
 pytestmark = pytest.mark.skipif(
-    not ((BIN / "brant").exists() and (BIN / "jacobi3d").exists()), reason="needs the release build: run 'make build'"
+    not (BRANT.exists() and (BIN / "jacobi3d").exists()), reason="needs the release build: run 'make build'"
 )
 
 
 def command(*arguments, ranks=1) -> list[str]:
-    return [str(BIN / "brant"), "run", "-n", str(ranks), "--", str(BIN / "jacobi3d"), *map(str, arguments)]
+    return [str(BRANT), "run", "-n", str(ranks), "--", str(BIN / "jacobi3d"), *map(str, arguments)]
 
 
 def jacobi(*arguments, ranks=1, gpu="none") -> subprocess.CompletedProcess[str]:

@@ -15,12 +15,11 @@ import sys
 import time
 
 import pytest
+from brant_command import BRANT, needs_brant
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BRANT = os.environ.get("BRANT_BIN", str(ROOT / "build" / "bin" / "brant"))
 LIMIT_S = 40
 
-pytestmark = pytest.mark.skipif(not os.access(BRANT, os.X_OK), reason=f"{BRANT} is not built (BRANT_BIN names another)")
+pytestmark = needs_brant
 
 
 def brant_run(*arguments: str, **options) -> subprocess.CompletedProcess:

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import os
 import pathlib
 import subprocess
 
-import pytest
+import brant_command
+from brant_command import BRANT
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path(os.environ.get("BRANT_BIN", ROOT / "build" / "bin"))
-
-pytestmark = pytest.mark.skipif(not os.access(BIN / "brant", os.X_OK), reason=f"{BIN / 'brant'} is not built")
+brant = functools.partial(brant_command.brant, BRANT_CALIBRATION="off")  # which path is taken is looked at
+pytestmark = brant_command.needs_brant
 
 
-def traced(tmp_path: pathlib.Path, *command: str, **variables: str) -> tuple[pathlib.Path, list[dict]]:
+def traced(tmp_path: pathlib.Path, *options: str, **variables: str) -> tuple[pathlib.Path, list[dict]]:
+    """The trace of `brant bench latency` with these options."""
     file = tmp_path / "trace.json"
-    subprocess.run(
-        [BIN / "brant", "run", "-n", "2", "--", *map(str, command)],
-        env={**os.environ, "BRANT_TRACE": str(file), **variables},
-        check=True,
-        timeout=60,
-        capture_output=True,
-    )
+    done = brant("run", "-n", "2", "--", BRANT, "bench", "latency", *options, BRANT_TRACE=str(file), **variables)
+    assert done.returncode == 0, done.stderr
     return file, json.loads(file.read_text())
 
 
 def summary(file: pathlib.Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([BIN / "brant", "trace", "summary", file], capture_output=True, text=True, timeout=30)
+    return brant("trace", "summary", file)
 
 
 def test_entries_and_messages_are_joined_by_arrows(tmp_path: pathlib.Path) -> None:
     sizes = ["--sizes", "8,100K", "--iterations", "20"]
-    file, events = traced(tmp_path, BIN / "brant", "bench", "latency", "--model", "message", *sizes)
+    file, events = traced(tmp_path, "--model", "message", *sizes)
     entries = [event for event in events if event.get("cat") == "entry"]
     assert {event["name"].split("::")[-1] for event in entries} == {"bounce"}
     assert {event["pid"] for event in entries} == {0, 1}
@@ -51,7 +46,7 @@ def test_entries_and_messages_are_joined_by_arrows(tmp_path: pathlib.Path) -> No
 
 
 def test_transfers_say_their_path_and_idle_time_is_seen(tmp_path: pathlib.Path) -> None:
-    file, events = traced(tmp_path, BIN / "brant", "bench", "latency", "--sizes", "64K", "--iterations", "20")
+    file, events = traced(tmp_path, "--sizes", "64K", "--iterations", "20")
     transfers = [event for event in events if event.get("cat") == "transfer" and event["args"]["bytes"] == 65536]
     assert len(transfers) >= 2 * 2 * 20
     assert {event["args"]["path"] for event in transfers} == {"ucx"}
@@ -60,14 +55,13 @@ def test_transfers_say_their_path_and_idle_time_is_seen(tmp_path: pathlib.Path) 
 
 
 def test_the_trace_is_bounded_and_says_what_it_dropped(tmp_path: pathlib.Path) -> None:
-    command = [BIN / "brant", "bench", "latency", "--sizes", "8", "--iterations", "500"]
-    file, events = traced(tmp_path, *command, BRANT_TRACE_EVENTS="100")
+    file, events = traced(tmp_path, "--sizes", "8", "--iterations", "500", BRANT_TRACE_EVENTS="100")
     assert sum(1 for event in events if event["ph"] == "X") == 200
     assert "older events were not kept" in summary(file).stdout
 
 
 def test_a_file_cut_short_is_read_and_others_are_refused(tmp_path: pathlib.Path) -> None:
-    file, events = traced(tmp_path, BIN / "brant", "bench", "latency", "--sizes", "8", "--iterations", "20")
+    file, events = traced(tmp_path, "--sizes", "8", "--iterations", "20")
     file.write_text(file.read_text()[:-100])
     assert "PE" in summary(file).stdout
     other = tmp_path / "other"
@@ -79,11 +73,5 @@ def test_a_file_cut_short_is_read_and_others_are_refused(tmp_path: pathlib.Path)
 
 
 def test_a_file_that_cannot_be_written_is_an_error_at_the_start() -> None:
-    done = subprocess.run(
-        [BIN / "brant", "bench", "latency", "--sizes", "8", "--iterations", "2"],
-        env={**os.environ, "BRANT_TRACE": "/nonexistent/trace.json"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = brant("bench", "latency", "--sizes", "8", "--iterations", "2", BRANT_TRACE="/nonexistent/trace.json")
     assert done.returncode != 0 and "BRANT_TRACE=/nonexistent/trace.json" in done.stderr

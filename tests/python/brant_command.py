@@ -1,0 +1,33 @@
+"""The programs that the tests of this folder start: those of build/bin, or of the folder that BRANT_BIN names. It may
+also name the program `brant` in that folder."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GIVEN = pathlib.Path(os.environ.get("BRANT_BIN", ROOT / "build" / "bin"))
+BRANT = GIVEN if GIVEN.is_file() else GIVEN / "brant"
+BIN = BRANT.parent
+
+needs_brant = pytest.mark.skipif(
+    not os.access(BRANT, os.X_OK), reason=f"{BRANT} is not built (BRANT_BIN names another)"
+)
+
+
+def brant(*arguments: str | os.PathLike, limit_s: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command as a new user has it: of the variables of brant and UCX it sees only those given here. What
+    somebody measured on this machine counts unless BRANT_CALIBRATION=off is among them."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("BRANT_", "UCX_"))}
+    return subprocess.run(
+        [BRANT, *arguments],
+        text=True,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=limit_s,
+        env={**env, **environment},
+    )
