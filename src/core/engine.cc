@@ -32,10 +32,16 @@ PathOrder open_path_order(const port::Adapters& adapters, const std::string& wan
   return found.measured ? PathOrder(found.calibration) : PathOrder::defaults();
 }
 
+std::unique_ptr<Statistics> make_statistics(bool published, const port::JobInfo& job) {
+  return published ? std::make_unique<Statistics>(job) : std::make_unique<Statistics>();
+}
+
 }  // namespace
 
 Engine::Engine(port::Adapters adapters, const Options& options)
-    : adapters_(std::move(adapters)),
+    : statistics_(make_statistics(options.statistics, adapters.boot->job())),
+      counters_(statistics_->counters()),
+      adapters_(std::move(adapters)),
       options_(options),
       path_order_(open_path_order(adapters_, options_.calibration)),
       trace_(Trace::from_environment(job().rank)) {
@@ -193,6 +199,7 @@ void Engine::finish(OpOwner& owner, const OpResult& result) noexcept {
   Op* op = owner.op_;
   if (op == nullptr) return;
   --pending_ops_;
+  count_outcome(result.status);
   op->result = result;
   op->owner_ = nullptr;
   owner.op_ = nullptr;
@@ -326,6 +333,7 @@ void Engine::lose(Peer& peer) noexcept {
     if (events == 0 && round > 3) break;
   }
   log::info("rank {} (pid {}) is gone", peer.rank.value, peer.record.pid);
+  counters_.peers_lost.add();
   peer.lost = true;
   if (peer.endpoint != nullptr) wire().disconnect(peer.endpoint);
   peer.endpoint = nullptr;
@@ -366,7 +374,7 @@ unsigned Engine::progress() noexcept {
   }
   events += run_commands();
   if (suspects_) check_peers();
-  ++counters_.progress_calls;
+  counters_.progress_calls.add();
   calls_since_check_ += events == 0 ? 1 : kBusyWeight;
   const bool look_at_clock = calls_since_check_ >= kPeerCheckInterval;
   if (look_at_clock || !timers_.empty()) {
@@ -428,7 +436,7 @@ Status Engine::wait_until_done(bool (*done)(void*) noexcept, void* context, Time
     if (may_sleep()) {
       // A wire that cannot wake us is looked at every millisecond.
       const auto limit = wire().capabilities().can_sleep ? kSleepLimit : std::chrono::milliseconds(1);
-      ++counters_.sleeps;
+      counters_.sleeps.add();
       waiter_.sleep(std::min(deadline, timers_.next()), limit);
       wire_turn_ = kWireTurn;  // it may be what woke us
       recently_ = Clock::now();

@@ -17,6 +17,7 @@
 #include "core/failure_detector.h"
 #include "core/path_order.h"
 #include "core/peer_record.h"
+#include "core/statistics.h"
 #include "core/timer_queue.h"
 #include "core/trace.h"
 #include "core/waiter.h"
@@ -84,14 +85,6 @@ class Service {
   virtual ~Service() = default;
 };
 
-struct Counters {
-  std::array<std::uint64_t, kPathCount> sends{};
-  std::array<std::uint64_t, kPathCount> bytes_sent{};
-  std::array<std::uint64_t, kPathCount> receives{};
-  std::uint64_t progress_calls = 0;
-  std::uint64_t sleeps = 0;
-};
-
 /// The inner side of a Runtime: adapters, peers, and the progress of one worker. Belongs to the worker's thread, except
 /// `post`.
 class Engine {
@@ -102,6 +95,7 @@ class Engine {
     bool sleep = true;            ///< May the worker sleep when idle?
     std::chrono::milliseconds boot_timeout{60'000};
     std::string calibration;  ///< As find_calibration takes it.
+    bool statistics = false;  ///< Publish the counters for `brant info --jobs`.
   };
 
   static constexpr unsigned kAmIds = 64;
@@ -123,6 +117,11 @@ class Engine {
   [[nodiscard]] const port::JobInfo& job() const noexcept { return adapters_.boot->job(); }
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] Counters& counters() noexcept { return counters_; }
+  /// Of an operation or a message. Back-pressure and what was cancelled are no failures.
+  void count_outcome(Status status) noexcept {
+    if (status == Status::ok || status == Status::canceled || status == Status::limit_reached) return;
+    counters_.failures.add();
+  }
   /// Which path goes first: by what this machine was measured to cost, or the built-in thresholds.
   [[nodiscard]] const PathOrder& path_order() const noexcept { return path_order_; }
   /// For measuring: from the next message on. All processes that exchange messages should do it alike.
@@ -233,10 +232,11 @@ class Engine {
   Status wait_until_done(bool (*done)(void*) noexcept, void* context, TimePoint deadline) noexcept;
   void note_idle(unsigned idle) noexcept;
 
+  std::unique_ptr<Statistics> statistics_;  ///< Outlives whatever may still count.
+  Counters& counters_;                      ///< Of `statistics_`.
   port::Adapters adapters_;
   const Options options_;
   PathOrder path_order_;
-  Counters counters_;
   std::unique_ptr<Trace> trace_;
   std::deque<Peer> peers_;  // a deque: records stay in place
   FailureDetector detector_;

@@ -27,7 +27,8 @@ port::Adapters open_for(const RuntimeOptions& options) {
 }
 
 Engine::Options engine_options(const RuntimeOptions& options) {
-  return {options.path, options.share_gpu, options.sleep, options.boot_timeout, options.calibration};
+  return {options.path,         options.share_gpu,   options.sleep,
+          options.boot_timeout, options.calibration, options.statistics};
 }
 
 }  // namespace
@@ -53,6 +54,7 @@ RuntimeOptions RuntimeOptions::from_environment() {
   if (const auto timeout = env_int("BRANT_BOOT_TIMEOUT_MS")) options.boot_timeout = std::chrono::milliseconds(*timeout);
   const std::string_view calibration = env("BRANT_CALIBRATION");
   options.calibration = calibration.empty() ? "auto" : calibration;
+  options.statistics = env_bool("BRANT_STATISTICS", true);
   return options;
 }
 

@@ -38,9 +38,13 @@ struct RuntimeOptions {
   /// it fits; empty or "off": the numbers built into brant. A file that is broken or of another machine is named in the
   /// log and not used.
   std::string calibration;
+  /// Publish what this process has sent and received, per path: `brant info --jobs` reads it from outside while the
+  /// process runs. A file of one page in a folder of this user alone; costs the message path nothing.
+  bool statistics = false;
 
   /// BRANT_GPU=auto|none|emulated|cuda, BRANT_SHARE_GPU, BRANT_PATH, BRANT_SLEEP, BRANT_BOOT_TIMEOUT_MS,
-  /// BRANT_CALIBRATION=FILE|auto|off (default auto). Throws on a value that is none of these.
+  /// BRANT_CALIBRATION=FILE|auto|off (default auto), BRANT_STATISTICS=on|off (default on). Throws on a value that is
+  /// none of these.
   static RuntimeOptions from_environment();
 };
 

@@ -14,11 +14,16 @@ class PathCounts {
   explicit PathCounts(Runtime& runtime) noexcept : counters_(&runtime.worker().engine().counters()) {}
 
   using Sends = std::array<std::uint64_t, kPathCount>;
-  [[nodiscard]] const Sends& now() const noexcept { return counters_->sends; }
+  [[nodiscard]] Sends now() const noexcept {
+    Sends sends{};
+    for (std::size_t path = 0; path < sends.size(); ++path) sends[path] = counters_->paths[path].sends.read();
+    return sends;
+  }
   [[nodiscard]] std::string since(const Sends& before) const {
+    const Sends after = now();
     std::size_t most = 0;
     for (std::size_t path = 1; path < before.size(); ++path) {
-      if (now()[path] - before[path] > now()[most] - before[most]) most = path;
+      if (after[path] - before[path] > after[most] - before[most]) most = path;
     }
     return std::string(path_name(static_cast<Path>(most)));
   }

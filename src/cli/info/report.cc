@@ -127,6 +127,7 @@ Report make_report() {
   report.cores = usable_cores();
   report.launcher = detect_launcher();
   report.cuda = port::memory::probe_cuda();
+  report.topology = port::memory::probe_gpu_topology(report.cuda);
   const std::uint32_t wire_kinds = describe_ucx(report);
   std::uint32_t offered = bit(MemoryKind::host) | bit(MemoryKind::pinned) | bit(MemoryKind::emulated);
   if (!report.cuda.devices.empty()) offered |= bit(MemoryKind::cuda) | bit(MemoryKind::cuda_managed);

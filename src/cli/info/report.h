@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "port/memory/adapters.h"
+#include "port/memory/gpu_topology.h"
 
 namespace brant::cli::info {
 
@@ -30,6 +31,7 @@ struct Report {
   std::vector<std::string> ucx_kinds;
 
   port::memory::CudaProbe cuda;
+  port::memory::GpuTopology topology;
   std::vector<std::string> kinds;  ///< What `Runtime::allocate` offers to a process that asks for the device.
   std::vector<PathReport> paths;
 };

@@ -1,6 +1,10 @@
+#include <cstddef>
+#include <optional>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/info/gpu_matrix.h"
 #include "cli/info/report.h"
 
 namespace brant::cli::info {
@@ -42,14 +46,16 @@ std::string ucx_text(const Report& report) {
   return text + line("", "memory: " + joined(report.ucx_kinds));
 }
 
-Json gpu_json(const CudaDeviceSummary& gpu) {
+/// `mig_on`: nothing where nobody tells.
+Json gpu_json(const CudaDeviceSummary& gpu, std::optional<bool> mig_on) {
   return {{"ordinal", gpu.ordinal},
           {"name", gpu.name},
           {"uuid", gpu.uuid},
           {"pci", gpu.pci_bus_id},
           {"memory_bytes", gpu.memory_bytes},
           {"compute", fmt::format("{}.{}", gpu.compute_major, gpu.compute_minor)},
-          {"mig", gpu.mig}};
+          {"mig", gpu.mig},
+          {"mig_on", mig_on ? Json(*mig_on) : Json(nullptr)}};
 }
 
 Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
@@ -65,6 +71,7 @@ std::string to_text(const Report& report) {
   if (report.cuda.devices.empty()) text += line("GPUs", "none: " + report.cuda.reason);
   for (const CudaDeviceSummary& gpu : report.cuda.devices)
     text += line(fmt::format("GPU {}", gpu.ordinal), gpu_text(gpu));
+  if (const std::string matrix = gpu_matrix(report.topology); !matrix.empty()) text += line("GPU links", matrix);
   text += line("memory", joined(report.kinds));
   for (const PathReport& path : report.paths) {
     text += line("path " + path.name, (path.kinds.empty() ? "no" : joined(path.kinds)) +
@@ -88,7 +95,12 @@ std::string to_json(const Report& report) {
                  {"kinds", report.ucx_kinds}};
   json["cuda"] = {
       {"driver", or_null(report.cuda.driver)}, {"reason", or_null(report.cuda.reason)}, {"gpus", Json::array()}};
-  for (const CudaDeviceSummary& gpu : report.cuda.devices) json["cuda"]["gpus"].push_back(gpu_json(gpu));
+  for (std::size_t i = 0; i < report.cuda.devices.size(); ++i) {
+    const bool known = i < report.topology.mig.size();
+    json["cuda"]["gpus"].push_back(gpu_json(report.cuda.devices[i], known ? report.topology.mig[i] : std::nullopt));
+  }
+  json["cuda"]["links"] = gpu_links_json(report.topology);
+  json["cuda"]["links_unknown"] = report.topology.gaps;
   json["kinds"] = report.kinds;
   json["paths"] = Json::array();
   for (const PathReport& path : report.paths)

@@ -123,12 +123,15 @@ Status Messenger::carry(Link& link, Message& message, Flow flow) noexcept {
       engine_.wire().am_send(link.peer->endpoint, am_id::kMessage, message.wire_header(), payload, message);
   if (status == Status::ok || status == Status::in_progress) count(Path::ucx, message);
   if (status == Status::ok) on_sent(message);
-  return status == Status::in_progress ? Status::ok : status;
+  if (status == Status::in_progress) return Status::ok;
+  engine_.count_outcome(status);
+  return status;
 }
 
 void Messenger::count(Path path, const Message& message) noexcept {
-  ++engine_.counters().sends[static_cast<std::size_t>(path)];
-  engine_.counters().bytes_sent[static_cast<std::size_t>(path)] += message.bytes;
+  PathTally& tally = engine_.counters().path(path);
+  tally.sends.add();
+  tally.bytes_sent.add(message.bytes);
   if (engine_.trace() != nullptr) trace(path, message);
 }
 
@@ -149,6 +152,7 @@ void Messenger::on_sent(port::WireOp& op) noexcept {
   auto& self = *reinterpret_cast<Messenger*>(static_cast<std::uintptr_t>(message.scratch[1]));
   const Completion sent = message.sent;
   const OpResult outcome{op.status, message.bytes};
+  self.engine_.count_outcome(op.status);
   if (op.status != Status::ok && op.status != Status::canceled) {
     log::error("rank {}: a message of {} bytes to rank {} failed: {}", self.engine_.job().rank, message.bytes,
                message.peer, status_text(op.status));
@@ -228,7 +232,7 @@ void Messenger::on_message(void* context, port::AmMessage& incoming) noexcept {
     self.engine_.wire().am_discard(incoming);
     return;
   }
-  self.arrive(*link, header, incoming);
+  self.arrive(*link, Path::ucx, header, incoming);
 }
 
 void Messenger::on_record(void* context, const port::LinkRecord& record) noexcept {
@@ -237,10 +241,17 @@ void Messenger::on_record(void* context, const port::LinkRecord& record) noexcep
   std::memcpy(static_cast<void*>(&header), record.header, sizeof(header));
   Status why = Status::ok;
   auto& self = *static_cast<Messenger*>(context);
-  if (Link* link = self.link_to(Rank{header.source}, why); link != nullptr) self.arrive(*link, header, incoming);
+  if (Link* link = self.link_to(Rank{header.source}, why); link != nullptr)
+    self.arrive(*link, Path::shm, header, incoming);
 }
 
-void Messenger::arrive(Link& link, const WireHeader& header, port::AmMessage& incoming) noexcept {
+void Messenger::count_arrival(Path path, std::size_t bytes) noexcept {
+  PathTally& tally = engine_.counters().path(path);
+  tally.receives.add();
+  tally.bytes_received.add(bytes);
+}
+
+void Messenger::arrive(Link& link, Path path, const WireHeader& header, port::AmMessage& incoming) noexcept {
   if (static_cast<std::int32_t>(header.consumed - link.acknowledged) > 0) link.acknowledged = header.consumed;
   if (static_cast<std::int32_t>(header.sequence - link.expected_sequence) < 0) {
     ++counts_.duplicates;
@@ -263,6 +274,7 @@ void Messenger::arrive(Link& link, const WireHeader& header, port::AmMessage& in
   if (here && header.sequence == link.expected_sequence) {
     ++link.expected_sequence;
     ++counts_.received;
+    count_arrival(path, message->bytes);
     hand_over(*message);
     if (!link.arrivals.empty()) hand_over_in_order(link);
     return;
@@ -274,6 +286,7 @@ void Messenger::arrive(Link& link, const WireHeader& header, port::AmMessage& in
     pool_.give(*message);
     return;
   }
+  count_arrival(path, message->bytes);
   if (!here && land(link, *message, incoming)) hand_over_in_order(link);
 }
 

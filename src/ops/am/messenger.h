@@ -101,7 +101,8 @@ class Messenger final : public Service, private Poller {
   static void on_credit(void* self, port::AmMessage& incoming) noexcept;
   static void on_landed(port::WireOp& op) noexcept;
   static void on_lost(PeerOp& op) noexcept;
-  void arrive(Link& link, const WireHeader& header, port::AmMessage& incoming) noexcept;
+  void arrive(Link& link, Path path, const WireHeader& header, port::AmMessage& incoming) noexcept;
+  void count_arrival(Path path, std::size_t bytes) noexcept;
   bool land(Link& link, Message& message, port::AmMessage& incoming) noexcept;
   void hand_over_in_order(Link& link) noexcept;
   void hand_over(Message& message) noexcept;

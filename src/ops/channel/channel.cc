@@ -47,8 +47,9 @@ namespace {
 
 /// An outcome that is known at once is not reported again: a record that is posted next must not fire the sinks of this
 /// post.
-Status told_at_once(Status status, Op& op) noexcept {
+Status told_at_once(ChannelEndpoint* endpoint, Status status, Op& op) noexcept {
   if (status == Status::in_progress) return status;
+  if (endpoint != nullptr) endpoint->count_outcome(status);
   op.source_free = {};
   op.delivered = {};
   return status;
@@ -57,7 +58,8 @@ Status told_at_once(Status status, Op& op) noexcept {
 }  // namespace
 
 Status Channel::post_send(ConstBuffer source, Op& op) noexcept {
-  return told_at_once(endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_send(source, op), op);
+  return told_at_once(endpoint_, endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_send(source, op),
+                      op);
 }
 
 namespace {
@@ -69,13 +71,14 @@ Status on_lane(ChannelEndpoint* endpoint, const OnStream& on, Start&& start) noe
   if (on.op != nullptr) on.op->result = {Status::ok, 0};
   const Result<StreamLane*> lane = endpoint->stream_lane();
   const Status status = lane ? start(**lane) : lane.status();
-  return on.op == nullptr ? status : told_at_once(status, *on.op);
+  return on.op == nullptr ? status : told_at_once(endpoint, status, *on.op);
 }
 
 }  // namespace
 
 Status Channel::post_prepare_streams(std::chrono::nanoseconds patience, Op& op) noexcept {
-  return told_at_once(endpoint_ == nullptr ? Status::invalid_argument : endpoint_->prepare_streams(patience, op), op);
+  return told_at_once(endpoint_,
+                      endpoint_ == nullptr ? Status::invalid_argument : endpoint_->prepare_streams(patience, op), op);
 }
 
 Status Channel::send(ConstBuffer source, const OnStream& on) noexcept {
@@ -100,7 +103,8 @@ Status Channel::recv_finish(const OnStream& on) noexcept {
 }
 
 Status Channel::post_recv(Buffer landing, Op& op) noexcept {
-  return told_at_once(endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_recv(landing, op), op);
+  return told_at_once(endpoint_, endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_recv(landing, op),
+                      op);
 }
 
 }  // namespace brant

@@ -182,11 +182,13 @@ Status ChannelEndpoint::begin_send(Transfer& transfer) noexcept {
 }
 
 void ChannelEndpoint::count_send(const Transfer& transfer, int sign) noexcept {
-  const auto path = static_cast<std::size_t>(transfer.path);
+  PathTally& path = engine().counters().path(transfer.path);
   const auto once = static_cast<std::uint64_t>(sign);  // -1 wraps, and so does the sum
-  engine().counters().sends[path] += once;
-  engine().counters().bytes_sent[path] += once * transfer.source.bytes;
+  path.sends.add(once);
+  path.bytes_sent.add(once * transfer.source.bytes);
 }
+
+void ChannelEndpoint::count_outcome(Status status) noexcept { engine().count_outcome(status); }
 
 void ChannelEndpoint::count_posted(int sign) noexcept {
   if (!hidden_) table_.traffic().sent += static_cast<std::uint64_t>(sign);
@@ -340,8 +342,9 @@ void ChannelEndpoint::end_receive(Transfer& transfer, Status status) noexcept {
 
 void ChannelEndpoint::consumed(Transfer& transfer, Status status) noexcept {
   landed_.landed(transfer.number, transfer.wire.bytes);
-  const auto path = static_cast<std::size_t>(transfer.path);
-  ++engine().counters().receives[path];
+  PathTally& path = engine().counters().path(transfer.path);
+  path.receives.add();
+  path.bytes_received.add(transfer.wire.bytes);
   ++counts_.received;
   if (!hidden_) ++table_.traffic().received;
   if (status == Status::truncated) {

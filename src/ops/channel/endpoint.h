@@ -70,6 +70,8 @@ class ChannelEndpoint {
   /// The lane of transfers triggered by streams, or why none can go.
   Result<StreamLane*> stream_lane() noexcept;
   void count_stream_send(std::size_t bytes) noexcept;
+  /// Of an operation that ended inside the call.
+  void count_outcome(Status status) noexcept;
   /// A closed end is opened again; the numbering goes on.
   void reopen(Path forced) noexcept;
   /// The messages are agreed upon over the link of the two processes; else by tags of the network alone.

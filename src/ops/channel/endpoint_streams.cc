@@ -51,8 +51,9 @@ Result<StreamLane*> ChannelEndpoint::stream_lane() noexcept {
 
 void ChannelEndpoint::count_stream_send(std::size_t bytes) noexcept {
   ++counts_.sent;
-  ++engine().counters().sends[static_cast<std::size_t>(Path::kernel)];
-  engine().counters().bytes_sent[static_cast<std::size_t>(Path::kernel)] += bytes;
+  PathTally& path = engine().counters().path(Path::kernel);
+  path.sends.add();
+  path.bytes_sent.add(bytes);
 }
 
 void ChannelEndpoint::on_stream_record(const LinkMessage& message, std::span<const std::byte> payload) noexcept {

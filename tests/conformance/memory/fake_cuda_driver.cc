@@ -185,6 +185,15 @@ Result device_get_pci_bus_id(char* text, int length, int device) {
   return kSuccess;
 }
 
+Result can_access_peer(int* possible, int from, int to) {
+  if (from < 0 || to < 0 || from >= device_count() || to >= device_count()) return kInvalidDevice;
+  return *possible = from != to, enter("cuDeviceCanAccessPeer", false);
+}
+Result get_p2p_attribute(int* value, int which, int, int) {
+  *value = which == 3;  // native atomics, no arrays, rank 0
+  return enter("cuDeviceGetP2PAttribute", false);
+}
+
 Result context_retain(void** context, int device) {
   if (const Result result = enter("cuDevicePrimaryCtxRetain", false); result != kSuccess) return result;
   const std::lock_guard lock(g_mutex);
@@ -465,6 +474,8 @@ const Symbol kSymbols[] = {
     symbol("cuDeviceTotalMem", device_total_mem, 3020),
     symbol("cuDeviceGetAttribute", device_get_attribute, 2000),
     symbol("cuDeviceGetPCIBusId", device_get_pci_bus_id, 4010),
+    symbol("cuDeviceCanAccessPeer", can_access_peer, 4000),
+    symbol("cuDeviceGetP2PAttribute", get_p2p_attribute, 8000),
     symbol("cuDevicePrimaryCtxRetain", context_retain, 7000),
     symbol("cuDevicePrimaryCtxRelease", context_release, 11000),
     symbol("cuCtxGetCurrent", context_get_current, 4000),

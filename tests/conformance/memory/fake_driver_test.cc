@@ -13,6 +13,7 @@
 #include "conformance/memory/fake_cuda_driver.h"
 #include "conformance/memory/memory_fixture.h"
 #include "port/memory/devices.h"
+#include "port/memory/gpu_topology.h"
 
 namespace brant::test {
 namespace {
@@ -74,6 +75,26 @@ TEST_F(FakeDriver, listing_gpus_makes_no_context) {
   EXPECT_EQ(retained(0), 0);
   EXPECT_EQ(retained(1), 0);
   EXPECT_EQ(current(), nullptr);
+}
+
+TEST_F(FakeDriver, links_between_gpus_are_described_without_a_context) {
+  using namespace port::memory;
+  const GpuTopology topology = probe_gpu_topology(probe_cuda());
+  ASSERT_EQ(topology.links.size(), 2u);
+  for (const GpuLink& link : topology.links) {
+    EXPECT_EQ(link_name(link), "NV6");
+    EXPECT_EQ(link.access, true);
+    EXPECT_EQ(link.atomics, true);
+    EXPECT_EQ(link.arrays, false);
+    EXPECT_EQ(link.pcie, PcieWay::system);
+  }
+  EXPECT_TRUE(topology.gaps.empty()) << topology.gaps.front();
+  EXPECT_EQ(retained(0) + retained(1), 0);
+  EXPECT_EQ(current(), nullptr);
+  const auto started =
+      reinterpret_cast<int (*)()>(::dlsym(::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL), "fake_nvml_started"));
+  ASSERT_NE(started, nullptr);
+  EXPECT_EQ(started(), 0) << "NVML is let go";
 }
 
 TEST_F(FakeDriver, opening_one_gpu_touches_no_other_and_closing_lets_go) {
@@ -244,6 +265,13 @@ TEST_F(FakeDriver, whatever_is_broken_is_told_in_words) {
   expect_reason("FAKE_CUDA_INIT", "803", "different versions");
   expect_reason("FAKE_CUDA_DEVICES", "0", "shows no GPU");
   expect_reason("FAKE_CUDA_WITHOUT", "cuStreamWriteValue64", "lacks cuStreamWriteValue64.*525");
+}
+
+TEST_F(FakeDriver, a_driver_without_questions_about_links_still_serves) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  ::setenv("FAKE_CUDA_WITHOUT", "cuDeviceCanAccessPeer", 1);
+  EXPECT_EXIT(::_exit(static_cast<int>(port::list_gpus().size())), testing::ExitedWithCode(2), "");
+  ::unsetenv("FAKE_CUDA_WITHOUT");
 }
 
 TEST_F(FakeDriver, a_slice_of_a_gpu_works_but_shares_nothing) {

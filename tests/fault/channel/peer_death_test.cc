@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "brant/brant.h"
+#include "core/engine.h"
 #include "support/killed_process.h"
 
 namespace brant {
@@ -127,6 +128,10 @@ void survive(Scene scene, Runtime& runtime, Channel& to_dying, Channel& to_frien
   if (sentinel.result().status != Status::peer_lost) fail(self, "the sentinel receive did not end with peer_lost");
   if (to_dying.post_send(ConstBuffer(&token, sizeof(int)), late) != Status::peer_lost)
     fail(self, "a later send was accepted");
+  // All of it is counted, with the sentinel and the later send.
+  const Counters& counters = runtime.worker().engine().counters();
+  if (counters.failures.read() != out.lost + 2 || counters.peers_lost.read() != 1)
+    fail(self, "the counters do not tell of the loss");
   // Life goes on with the other survivor.
   for (int round = 0; round < 100; ++round) {
     got = -1;

@@ -62,7 +62,7 @@ TEST(LinkedChannel, a_calibration_changes_the_path_that_messages_take) {
   for (const auto& [bytes, path] : {std::pair{std::size_t{8}, Path::ucx}, std::pair{std::size_t{65536}, Path::shm}}) {
     EXPECT_EQ(*pair.left.path_of(MemoryKind::host, bytes), path) << "without the file the other one";
     const Counters& counters = pair.job.rank(0).worker().engine().counters();
-    const std::uint64_t before = counters.sends[static_cast<std::size_t>(path)];
+    const std::uint64_t before = counters.path(path).sends.read();
     const auto sent = pattern(bytes, 4);
     std::vector<std::byte> landed(bytes);
     Operation receive = pair.right.recv(std::span(landed));
@@ -70,7 +70,7 @@ TEST(LinkedChannel, a_calibration_changes_the_path_that_messages_take) {
     EXPECT_TRUE(pair.outcome(receive).ok());
     EXPECT_TRUE(pair.outcome(send).ok());
     EXPECT_EQ(landed, sent);
-    EXPECT_EQ(counters.sends[static_cast<std::size_t>(path)], before + 1);
+    EXPECT_EQ(counters.path(path).sends.read(), before + 1);
   }
 }
 
@@ -441,7 +441,7 @@ TEST(MappedChannel, memory_that_is_freed_and_allocated_again_is_mapped_again_and
     }
   }
   const auto& counters = pair.job.rank(0).worker().engine().counters();
-  const auto sends = [&](Path path) { return counters.sends[static_cast<std::size_t>(path)]; };
+  const auto sends = [&](Path path) { return counters.path(path).sends.read(); };
   EXPECT_EQ(sends(Path::copy_engine) + sends(Path::courier), static_cast<std::uint64_t>(kRounds));
   EXPECT_EQ(sends(Path::courier) != 0, test::small_mapped_path() == Path::courier);
 }
@@ -452,14 +452,14 @@ TEST(MappedChannel, a_courier_tells_the_receiver_before_the_sender_looks) {
   const auto sent = pattern(500, 3);
   Memory source = pair.filled(0, sent);
   Memory landing = pair.job.rank(1).allocate(MemoryKind::emulated, sent.size());
-  const auto& by_courier = pair.job.rank(0).worker().engine().counters().sends[static_cast<std::size_t>(Path::courier)];
+  const Tally& by_courier = pair.job.rank(0).worker().engine().counters().path(Path::courier).sends;
   bool told = false;
   for (int round = 0; round < 2000 && !told; ++round) {  // it comes when small copies follow each other
-    const std::uint64_t before = by_courier;
+    const std::uint64_t before = by_courier.read();
     Operation receive = pair.right.recv(landing);
     pair.job.run(3);
     Operation send = pair.left.send(source);
-    if (by_courier != before) {
+    if (by_courier.read() != before) {
       const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(5);
       while (!receive.done() && std::chrono::steady_clock::now() < limit) pair.run(1, 1);
       told = receive.done();

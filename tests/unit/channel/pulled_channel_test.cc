@@ -38,7 +38,7 @@ Memory shared(Pair& pair, int rank, const std::vector<std::byte>& bytes) {
 }
 
 std::uint64_t sends(Pair& pair, Path path) {
-  return pair.job.rank(0).worker().engine().counters().sends[static_cast<std::size_t>(path)];
+  return pair.job.rank(0).worker().engine().counters().path(path).sends.read();
 }
 
 TEST(PulledChannel, a_message_is_copied_from_where_it_is_whichever_side_comes_first) {

@@ -56,6 +56,8 @@ void resolve_devices(Symbols& symbols, CudaDriver& driver) noexcept {
   symbols.need<PFN_cuDeviceTotalMem_v3020>(driver.device_total_mem, "cuDeviceTotalMem", 3020);
   symbols.need<PFN_cuDeviceGetAttribute_v2000>(driver.device_get_attribute, "cuDeviceGetAttribute", 2000);
   symbols.need<PFN_cuDeviceGetPCIBusId_v4010>(driver.device_get_pci_bus_id, "cuDeviceGetPCIBusId", 4010);
+  symbols.want<PFN_cuDeviceCanAccessPeer_v4000>(driver.device_can_access_peer, "cuDeviceCanAccessPeer", 4000);
+  symbols.want<PFN_cuDeviceGetP2PAttribute_v8000>(driver.device_get_p2p_attribute, "cuDeviceGetP2PAttribute", 8000);
   symbols.need<PFN_cuDevicePrimaryCtxRetain_v7000>(driver.primary_context_retain, "cuDevicePrimaryCtxRetain", 7000);
   symbols.need<PFN_cuDevicePrimaryCtxRelease_v11000>(driver.primary_context_release, "cuDevicePrimaryCtxRelease",
                                                      11000);

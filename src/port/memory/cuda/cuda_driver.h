@@ -25,6 +25,8 @@ struct CudaDriver {
   decltype(&::cuDeviceTotalMem) device_total_mem = nullptr;
   decltype(&::cuDeviceGetAttribute) device_get_attribute = nullptr;
   decltype(&::cuDeviceGetPCIBusId) device_get_pci_bus_id = nullptr;
+  decltype(&::cuDeviceCanAccessPeer) device_can_access_peer = nullptr;      ///< Optional: for reports only.
+  decltype(&::cuDeviceGetP2PAttribute) device_get_p2p_attribute = nullptr;  ///< Optional: for reports only.
 
   decltype(&::cuDevicePrimaryCtxRetain) primary_context_retain = nullptr;
   decltype(&::cuDevicePrimaryCtxRelease) primary_context_release = nullptr;
