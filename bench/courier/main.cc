@@ -28,7 +28,7 @@ struct Arguments {
   std::size_t window = 64;
   std::size_t times = 2000;
   unsigned limit_s = 60;
-  CourierOptions courier = CourierOptions::from_environment();
+  CourierOptions courier = CourierOptions::from_environment(MemoryKind::cuda);  // asked for, whatever the memory
 };
 
 int measure(Pair& pair, const Arguments& arguments) {

@@ -1,4 +1,3 @@
-#include "base/env.h"
 #include "cli/explain/facts.h"
 #include "ops/courier/courier_options.h"
 #include "port/memory/adapters.h"
@@ -16,10 +15,8 @@ Facts gather_facts() {
   for (const port::memory::CudaDeviceSummary& device : probe.devices) facts.gpus.push_back(device.uuid);
   facts.gpu_reason = probe.reason;
   facts.cuda_driver = probe.devices.empty() ? "" : probe.driver;
-  const CourierOptions courier = CourierOptions::from_environment();
-  if (courier.enabled) facts.courier_bytes = courier.bytes_max;
-  // The emulated device's takes a CPU from the program: there only on demand.
-  if (env_bool("BRANT_COURIER", false)) facts.emulated_courier_bytes = courier.bytes_max;
+  facts.courier_bytes = CourierOptions::from_environment(MemoryKind::cuda).largest();
+  facts.emulated_courier_bytes = CourierOptions::from_environment(MemoryKind::emulated).largest();
   return facts;
 }
 

@@ -87,7 +87,8 @@ Report make_report(const Question& question, const Facts& facts, CalibrationInUs
                       question.bytes > kShmSmallBytes && facts.shares_memory && !question.other_host;
   if (pulled)
     report.notes.emplace_back(
-        "for memory of malloc and the like: from memory that brant allocated (16 KB or more) the receiver copies itself, "
+        "for memory of malloc and the like: from memory that brant allocated (16 KB or more) the receiver copies "
+        "itself, "
         "path shm");
   if (unlike) report.notes.emplace_back("the built-in numbers say nothing about emulated memory: no times");
   // A forced path may carry more than it would be asked for, as a courier does: then it has a time all the same.

@@ -13,6 +13,7 @@
 #include "cli/info/host.h"
 #include "cli/info/version.h"
 #include "core/path_choice.h"
+#include "ops/courier/courier_options.h"
 #include "port/boot/launcher/launcher_boot.h"
 #include "port/boot/pmix/pmix_boot.h"
 #include "port/boot/select.h"
@@ -84,6 +85,7 @@ PathReport describe_path(Path path, std::uint32_t offered, std::uint32_t wire_ki
     query.wire_takes_kind = (wire_kinds >> kind) & 1u;
     query.shm_open = shares_memory;
     query.peer_maps = shares_memory && (query.kind == MemoryKind::cuda || query.kind == MemoryKind::emulated);
+    if (query.peer_maps) query.courier_bytes = CourierOptions::from_environment(query.kind).largest();
     query.forced = path;
     const PathChoice choice = choose_path(query);
     const std::string name(memory_kind_name(query.kind));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/env.h"
 #include "base/log.h"
 #include "ops/channel/copy_orders.h"
 
@@ -21,11 +20,9 @@ constexpr unsigned kBlocksMax = 16;  // of one order: with many orders the devic
 
 constexpr std::array<std::size_t, 1> kArgumentBytes{sizeof(CopyOrders)};
 
-/// The emulated device's would take a CPU from the program: there only on demand.
 CourierOptions courier_options(port::Device& device) noexcept {
-  CourierOptions options = CourierOptions::from_environment();
-  if (!device.capabilities().offers(MemoryKind::cuda)) options.enabled = env_bool("BRANT_COURIER", false);
-  return options;
+  const bool cuda = device.capabilities().offers(MemoryKind::cuda);
+  return CourierOptions::from_environment(cuda ? MemoryKind::cuda : MemoryKind::emulated);
 }
 
 void copy_orders_on_host(const port::HostLaunch& launch) noexcept {

@@ -18,9 +18,9 @@ double number(const char* name, double fallback, std::int64_t least, std::int64_
 
 }  // namespace
 
-CourierOptions CourierOptions::from_environment() noexcept {
+CourierOptions CourierOptions::from_environment(MemoryKind device) noexcept {
   CourierOptions options;
-  options.enabled = env_bool("BRANT_COURIER", options.enabled);
+  options.enabled = env_bool("BRANT_COURIER", device == MemoryKind::cuda);
   options.blocks = static_cast<unsigned>(number("BRANT_COURIER_BLOCKS", options.blocks, 1, 32));
   options.idle_us = number("BRANT_COURIER_IDLE_US", options.idle_us, 1, 1'000'000);
   options.lease_us = number("BRANT_COURIER_LEASE_US", options.lease_us, 1, 1'000'000);

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "brant/base/buffer.h"
+
 namespace brant {
 
 /// How much of a GPU a courier may take, and for how long. The defaults suit a GPU of the H200's class.
@@ -21,9 +23,14 @@ struct CourierOptions {
   unsigned look_idle = 4;                           ///< Orders read by one look at the ring while none came,
   unsigned look_busy = 16;                          ///< and while they come.
 
-  /// The defaults, changed by BRANT_COURIER (off), BRANT_COURIER_BLOCKS, BRANT_COURIER_IDLE_US, BRANT_COURIER_LEASE_US.
-  /// A value that is no number or out of range is ignored with a line in the log.
-  static CourierOptions from_environment() noexcept;
+  /// The largest order it would be given; 0: it is switched off.
+  [[nodiscard]] std::size_t largest() const noexcept { return enabled ? bytes_max : 0; }
+
+  /// For a device whose own memory is of this kind; an emulated one's would take a CPU from the program: there only on
+  /// demand (BRANT_COURIER=1). The defaults, changed by BRANT_COURIER (off), BRANT_COURIER_BLOCKS,
+  /// BRANT_COURIER_IDLE_US, BRANT_COURIER_LEASE_US. A value that is no number or out of range is ignored with a line in
+  /// the log.
+  static CourierOptions from_environment(MemoryKind device) noexcept;
 };
 
 }  // namespace brant
