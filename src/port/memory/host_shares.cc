@@ -1,5 +1,6 @@
 #include "port/memory/host_shares.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -49,7 +50,11 @@ Status HostShares::free(void* base) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(base);
   if (found == files_.end()) return Status::not_found;
-  ::munmap(base, found->second.bytes());
+  const MemoryFile& file = found->second;
+  // The pages go now, and not when the last process has closed its mapping: from here on they read as zeroes there.
+  static_cast<void>(
+      ::fallocate(file.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(file.bytes())));
+  ::munmap(base, file.bytes());
   files_.erase(found);
   return Status::ok;
 }

@@ -23,13 +23,13 @@ class HostShares {
 
   /// Whole pages, zero. limit_reached, no_memory.
   Result<void*> allocate(std::size_t bytes) noexcept;
-  /// not_found: not allocated here.
+  /// Frees the memory even if others map it. not_found: not allocated here.
   Status free(void* base) noexcept;
 
   /// What another process needs to map `allocation`, for a pointer into it. wrong_kind: it is not one of these.
   Result<ExportRecord> export_allocation(const PointerInfo& allocation, const void* pointer) noexcept;
-  /// The exported pointer's address here. A mapping outlives the owner: its memory is let go when nobody maps it any
-  /// more. invalid_argument: no such record; peer_lost: the owner is gone; not_found: freed.
+  /// The exported pointer's address here. A mapping outlives its owner's process with its bytes; when the owner frees
+  /// the memory, it reads as zeroes. invalid_argument: no such record; peer_lost: the owner is gone; not_found: freed.
   Result<void*> import_allocation(const ExportRecord& record) noexcept;
   /// not_found.
   Status close_import(void* imported) noexcept;

@@ -204,11 +204,16 @@ TEST_P(HostSharing, an_import_is_the_exporters_memory) {
   EXPECT_EQ(device().import_allocation(*record).status(), Status::peer_lost);
 }
 
-TEST_P(HostSharing, freed_memory_is_not_found) {
+TEST_P(HostSharing, freed_memory_is_gone_though_it_is_mapped) {
   MemoryPeer peer(GetParam(), MemoryKind::host);
   const Result<ExportRecord> record = peer.allocate(100'000, 1);
   ASSERT_TRUE(record.ok());
+  const Result<void*> imported = device().import_allocation(*record);
+  ASSERT_TRUE(imported.ok());
+  ASSERT_EQ(std::memcmp(*imported, pattern(100'000, 1).data(), 100'000), 0);
   ASSERT_EQ(peer.free(0), Status::ok);
+  EXPECT_EQ(std::memcmp(*imported, Bytes(100'000).data(), 100'000), 0) << "its pages are kept";
+  EXPECT_EQ(device().close_import(*imported), Status::ok);
   EXPECT_EQ(device().import_allocation(*record).status(), Status::not_found);
 }
 
