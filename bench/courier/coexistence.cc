@@ -26,9 +26,9 @@ bool poll_for(Courier& courier, double us, bool resident) {
 }
 
 /// Again and again: a CPU that was stopped for longer than its idle time finds it gone already.
-void start(Courier& courier) {
+void start(Courier& courier, std::size_t bytes = 8) {
   for (const auto begin = Clock::now(); us_since(begin) < 5e6;) {
-    courier.start();
+    courier.start(bytes);
     courier.poll();
     if (courier.resident()) return;
   }
@@ -76,7 +76,8 @@ void measure_synchronize(Courier& courier, const CourierOptions& options, Rows& 
   rows.say("    (the figure is the worst beyond idle_us)");
 }
 
-void measure_idle_cost(port::Device& device, Load& load, CourierOptions options, Rows& rows) {
+/// Of one that was started for orders of `bytes`.
+void measure_idle_cost(port::Device& device, Load& load, CourierOptions options, std::size_t bytes, Rows& rows) {
   options.idle_us = 2e6;
   options.lease_us = 2e6;
   std::vector<double> without;
@@ -85,7 +86,7 @@ void measure_idle_cost(port::Device& device, Load& load, CourierOptions options,
   for (int round = 0; round < 7; ++round) {
     without.push_back(load.stream_us(40));
     Courier courier(device, options);
-    start(courier);
+    start(courier, bytes);
     with.push_back(load.stream_us(40));
     courier.poll();
     if (!courier.resident()) throw Error(Status::internal, "the courier left while its cost was measured");
@@ -93,7 +94,8 @@ void measure_idle_cost(port::Device& device, Load& load, CourierOptions options,
   const Summary alone = cli::bench::summarize(without);
   const Summary beside = cli::bench::summarize(with);
   rows.figure("stream kernel alone", 2.0 * 40 * 1.073741824e9 / alone.p50 / 1e3, "GB/s", alone);
-  rows.figure("beside an idle courier", 100 * (beside.p50 / alone.p50 - 1), "% more", beside);
+  rows.figure(fmt::format("beside an idle courier for {} B", bytes), 100 * (beside.p50 / alone.p50 - 1), "% more",
+              beside);
 }
 
 void check_full_gpu(port::Device& device, Load& load, const CourierOptions& options, Buffers& buffers,
@@ -102,7 +104,7 @@ void check_full_gpu(port::Device& device, Load& load, const CourierOptions& opti
   const CourierOrder order{buffers.landing, buffers.source, 8, 1, flag};
   load.hold(20'000);
   const auto begin = Clock::now();
-  courier.start();
+  courier.start(8);
   bool refused = true;
   while (us_since(begin) < 10'000) {
     courier.poll();
@@ -128,7 +130,11 @@ void measure_coexistence(port::Device& device, MemoryKind kind, const CourierOpt
     measure_start(courier, rows);
     measure_synchronize(courier, options, rows);
   }
-  if (kind == MemoryKind::cuda) measure_idle_cost(device, load, options, rows);
+  if (kind == MemoryKind::cuda) {
+    for (const std::size_t bytes : {std::size_t{8}, options.bytes_max}) {
+      measure_idle_cost(device, load, options, bytes, rows);
+    }
+  }
   check_full_gpu(device, load, options, buffers, flag, rows);
 }
 

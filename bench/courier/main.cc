@@ -39,9 +39,10 @@ int measure(Pair& pair, const Arguments& arguments) {
   Buffers buffers(pair, *device, kind);
   const auto wanted = [&](const char* what) { return arguments.only.find(what) != std::string::npos; };
   const auto& set = arguments.courier;
-  rows.say(fmt::format("# {}, {} blocks of {} warps, alone {} B, parts {} B, looks {}/{}, idle {} us, lease {} us",
-                       device->capabilities().name, set.blocks, set.warps, set.alone_bytes, set.part_bytes,
-                       set.look_idle, set.look_busy, set.idle_us, set.lease_us));
+  rows.say(fmt::format(
+      "# {}, {} blocks of {} warps, {} dispatchers, alone {} B, parts {} B, looks {}/{}, idle {} us, lease {} us",
+      device->capabilities().name, set.blocks, set.warps, set.dispatchers, set.alone_bytes, set.part_bytes,
+      set.look_idle, set.look_busy, set.idle_us, set.lease_us));
   if (wanted("latency") || wanted("bandwidth")) {
     rows.say(fmt::format("{:<10} {:>8} {:>7} {:>10} {:>10} {:>10} {:>10}", "bench", "bytes", "window", "min us",
                          "p50 us", "p99 us", "GB/s"));
@@ -80,6 +81,7 @@ int main(int argc, char** argv) {
   app.add_option("--limit", arguments.limit_s, "seconds after which the program is ended");
   app.add_option("--blocks", courier.blocks);
   app.add_option("--warps", courier.warps);
+  app.add_option("--dispatchers", courier.dispatchers);
   app.add_option("--alone", courier.alone_bytes);
   app.add_option("--part", courier.part_bytes);
   app.add_option("--look-idle", courier.look_idle);

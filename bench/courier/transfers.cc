@@ -42,7 +42,7 @@ void post(Courier& courier, const CourierOrder& order) {
   Status status = courier.post(order);
   const auto begin = Clock::now();
   while (status == Status::limit_reached) {
-    courier.start();
+    courier.start(order.bytes);
     courier.poll();
     status = courier.post(order);
     if (us_since(begin) > 5e6) throw Error(Status::timed_out, "the courier does not start");

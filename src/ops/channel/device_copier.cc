@@ -71,7 +71,7 @@ bool DeviceCopier::give_to_courier(StageCopy& copy, CopySignal signal) noexcept 
   static_cast<void>(courier_.poll());  // it may have left
   if (!courier_.resident()) {
     const TimePoint now = Clock::now();
-    call_courier_ = now - std::exchange(last_small_, now) < kBurst;
+    if (now - std::exchange(last_small_, now) < kBurst) call_courier_ += copy.bytes;
     return false;
   }
   if (courier_.post({copy.to, copy.from, static_cast<std::uint32_t>(copy.bytes), signal.value, signal.flag}) !=
@@ -176,7 +176,8 @@ unsigned DeviceCopier::poll() noexcept {
   for (CopyLane& lane : lanes_) ended += lane.poll();
   ended += poll_courier();
   issue();
-  if (std::exchange(call_courier_, false)) courier_.start();  // behind the copy that called for it
+  // Behind the copy that called for it.
+  if (call_courier_ != 0) courier_.start(std::exchange(call_courier_, 0));
   if (idle()) engine_.detach(static_cast<Poller&>(*this));
   return ended;
 }

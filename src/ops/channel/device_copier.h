@@ -64,8 +64,8 @@ class DeviceCopier final : private Poller {
   StageCopies carried_;  ///< By the courier, oldest first.
   std::uint64_t carried_ended_ = 0;
   TimePoint last_small_{};
-  TimePoint unclaimed_since_{};  ///< Orders wait for a courier that is not there; else zero.
-  bool call_courier_ = false;
+  TimePoint unclaimed_since_{};   ///< Orders wait for a courier that is not there; else zero.
+  std::size_t call_courier_ = 0;  ///< For so many bytes together.
 };
 
 }  // namespace brant

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <new>
@@ -35,6 +36,7 @@ CourierOptions sane(CourierOptions options) noexcept {
   options.blocks = std::clamp(options.blocks, 1u, courier::kGroupsMax);
   options.warps = std::clamp(options.warps, 1u, courier::kWarpsMax);
   options.bytes_max = std::min(options.bytes_max, courier::kOrderBytesMax);
+  options.dispatchers = std::clamp(options.dispatchers, 1u, courier::kDispatchersMax);
   options.look_idle = std::clamp(options.look_idle, 1u, courier::kOrdersPerLook);
   options.look_busy = std::clamp(options.look_busy, 1u, courier::kOrdersPerLook);
   options.part_bytes = std::max<std::size_t>(options.part_bytes, 4096);
@@ -78,7 +80,7 @@ Status Courier::open() noexcept {
       zeroed != Status::ok) {
     return zeroed;
   }
-  book_.reset(new (std::nothrow) Book(machine_, *host_));
+  book_.reset(new (std::nothrow) Book(machine_, *host_, options_.dispatchers));
   if (book_ == nullptr) return Status::no_memory;
   kernel_ = *kernel;
   return Status::ok;
@@ -116,8 +118,11 @@ Status Courier::post(const CourierOrder& order) noexcept {
   return book_->post(order) ? Status::ok : Status::limit_reached;
 }
 
-void Courier::start() noexcept {
-  if (usable() && book_->courier() == Book::Courier::away) launch();
+void Courier::start(std::size_t bytes) noexcept {
+  if (!usable() || book_->courier() != Book::Courier::away) return;
+  blocks_ =
+      static_cast<unsigned>(std::clamp<std::size_t>(std::bit_ceil(bytes / options_.part_bytes), 1, options_.blocks));
+  launch();
 }
 
 void Courier::launch() noexcept {
@@ -125,8 +130,8 @@ void Courier::launch() noexcept {
   launch.host = host_;
   launch.device = device_desk_;
   book_->launch(launch);
-  launch.groups = options_.blocks;
-  launch.groups_before = (book_->launches() - 1) * (options_.blocks - 1);
+  launch.groups = blocks_;
+  launch.groups_before = groups_before_;
   launch.idle_ns = nanoseconds(options_.idle_us);
   launch.lease_ns = nanoseconds(options_.lease_us);
   launch.alone_bytes = order_bytes(options_.alone_bytes);
@@ -134,11 +139,14 @@ void Courier::launch() noexcept {
   launch.look_idle = options_.look_idle;
   launch.look_busy = options_.look_busy;
   port::LaunchShape shape;
-  shape.grid[0] = options_.blocks;
-  shape.block[0] = 32 * (1 + options_.warps);
+  shape.grid[0] = blocks_;
+  shape.block[0] = 32 * (options_.dispatchers + options_.warps);
   void* arguments[] = {&launch};
   const Status launched = device_.kernels()->launch(kernel_, shape, arguments, stream_);
-  if (launched == Status::ok) return;
+  if (launched == Status::ok) {
+    groups_before_ += blocks_ - 1;
+    return;
+  }
   book_->launch_failed();
   fail(launched, "could not be launched");
 }
@@ -151,7 +159,7 @@ unsigned Courier::poll() noexcept {
   } else if (book_->taken() != 0 && ++looks_ % kPollsPerCheck == 0) {
     check_stream();
   }
-  if (usable() && book_->left_over() != 0) start();
+  if (usable() && book_->left_over() != 0 && book_->courier() == Book::Courier::away) launch();
   return ended;
 }
 

@@ -17,7 +17,8 @@ namespace brant {
 /// nothing of the program waits for it longer than `lease_us`; then the caller starts it again, or copies otherwise.
 ///
 ///   if (courier.takes(bytes) && courier.post({to, from, bytes, 1, flag}) == Status::ok) { ... }  // done() counts it
-///   else { courier.start(); copy_engine(to, from, bytes); }                                       // away, or full
+///   else { courier.start(bytes); copy_engine(to, from, bytes); }                                       // away, or
+///   full
 ///
 /// Copies may overtake one another. An accepted order is done exactly once, also when the courier leaves in that very
 /// moment: then `poll` launches it again for the rest, and until that kernel has started the caller may `take_back`
@@ -51,8 +52,9 @@ class Courier {
   /// died; nothing that was under way will be reported. Four stores of 8 bytes; no driver call.
   Status post(const CourierOrder& order) noexcept;
   /// Launches it if it is away: one driver call, 4 to 9 us. Then `poll` until it is resident. Who polls more rarely
-  /// than every `idle_us` may find it gone again: start it once more.
-  void start() noexcept;
+  /// than every `idle_us` may find it gone again: start it once more. `bytes`: what is to be copied at
+  /// the same time, about; it takes as many SMs as that is worth, and carries all sizes.
+  void start(std::size_t bytes) noexcept;
   /// Learns what was done, started and left, and launches it again for orders it left over. While it starts, one
   /// driver call each (a kernel need not start while the CPU only watches memory); otherwise a look at two words.
   /// Returns how many orders ended.
@@ -85,6 +87,8 @@ class Courier {
   std::unique_ptr<Book> book_;  ///< Null when off.
   Status failed_ = Status::ok;
   unsigned looks_ = 0;
+  unsigned blocks_ = 1;              ///< Of the last launch.
+  std::uint64_t groups_before_ = 0;  ///< Blocks of all launches that were no dispatcher's.
 };
 
 }  // namespace brant

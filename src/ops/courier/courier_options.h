@@ -9,19 +9,21 @@ namespace brant {
 /// How much of a GPU a courier may take, and for how long. The defaults suit a GPU of the H200's class.
 struct CourierOptions {
   bool enabled = true;
-  /// Most blocks, so most SMs, it holds while it is resident. With 1 it is one dispatcher and one group of copying
-  /// warps; more of them carry windows of 8 KB and up.
-  unsigned blocks = 4;
-  unsigned warps = 16;  ///< Copying warps of a block, 1 to 16; the dispatcher's comes on top.
+  /// Most blocks, so most SMs, it holds while it is resident: one for orders up to `part_bytes`, twice as many for
+  /// twice the size, and so on.
+  unsigned blocks = 16;
+  unsigned warps = 16;  ///< Copying warps of a block, 1 to 16; the dispatchers' come on top.
+  /// Warps that look for orders, 1 to 4. A look takes a trip over the bus and back; of several, one is sooner there.
+  unsigned dispatchers = 4;
   /// It leaves so long after its last order,
   double idle_us = 50;
   /// and so long after its start in any case: what a cudaDeviceSynchronize or cudaFree of the program waits at most.
   double lease_us = 1000;
-  std::size_t bytes_max = std::size_t{512} * 1024;  ///< Larger orders are not taken: the copy engine does them better.
-  std::size_t alone_bytes = 8192;                   ///< A single order up to this size needs no group.
-  std::size_t part_bytes = std::size_t{64} * 1024;  ///< A single order is split over groups in parts no smaller.
-  unsigned look_idle = 4;                           ///< Orders read by one look at the ring while none came,
-  unsigned look_busy = 16;                          ///< and while they come.
+  std::size_t bytes_max = std::size_t{4} << 20;  ///< Larger orders are not taken: the copy engine does them better.
+  std::size_t alone_bytes = 2048;                ///< A single order up to this size needs no group.
+  std::size_t part_bytes = 8192;                 ///< A single order is split over groups in parts no smaller.
+  unsigned look_idle = 4;                        ///< Orders read by one look at the ring while none came,
+  unsigned look_busy = 16;                       ///< and while they come.
 
   /// The largest order it would be given; 0: it is switched off.
   [[nodiscard]] std::size_t largest() const noexcept { return enabled ? bytes_max : 0; }

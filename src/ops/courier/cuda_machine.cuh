@@ -35,6 +35,61 @@ class CudaMachine {
     asm volatile("ld.acquire.sys.v2.u64 {%0, %1}, [%2];" : "=l"(pair.first), "=l"(pair.second) : "l"(from) : "memory");
     return pair;
   }
+  /// Of device memory that other blocks write. What an entry names is read through the second cache, at an address
+  /// from the entry: nothing older than the entry can come of it, and an acquire would cost a look as much again.
+  __device__ __forceinline__ Pair load_pair_of_device(const std::uint64_t* from) {
+    Pair pair;
+    asm volatile("ld.relaxed.gpu.v2.u64 {%0, %1}, [%2];" : "=l"(pair.first), "=l"(pair.second) : "l"(from) : "memory");
+    return pair;
+  }
+  /// Of memory that only this block touches; "near": the same for all lanes.
+  __device__ __forceinline__ Pair load_pair_here(const std::uint64_t* from) {
+    Pair pair;
+    asm volatile("ld.relaxed.cta.shared.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(pair.first), "=l"(pair.second)
+                 : "r"(shared_address(from))
+                 : "memory");
+    return pair;
+  }
+  __device__ __forceinline__ std::uint64_t load_here(const std::uint64_t* from) {
+    std::uint64_t value;
+    asm volatile("ld.relaxed.cta.shared.u64 %0, [%1];" : "=l"(value) : "r"(shared_address(from)) : "memory");
+    return value;
+  }
+  __device__ __forceinline__ std::uint64_t load_near(const std::uint64_t* from) { return uniform(load_here(from)); }
+  __device__ __forceinline__ void store_near(std::uint64_t* to, std::uint64_t value) {
+    asm volatile("st.relaxed.cta.shared.u64 [%0], %1;" ::"r"(shared_address(to)), "l"(value) : "memory");
+  }
+  /// True if the word was `from` and now is `to`.
+  __device__ __forceinline__ bool claim(std::uint64_t* word, std::uint64_t from, std::uint64_t to) {
+    std::uint64_t before = 0;
+    if (lane_ == 0) {
+      asm volatile("atom.relaxed.cta.shared.cas.b64 %0, [%1], %2, %3;"
+                   : "=l"(before)
+                   : "r"(shared_address(word)), "l"(from), "l"(to)
+                   : "memory");
+    }
+    return uniform(before) == from;
+  }
+  /// Between the warps of a block.
+  __device__ __forceinline__ void lock(std::uint64_t* word) {
+    if (lane_ == 0) {
+      std::uint64_t before;
+      do {
+        asm volatile("atom.acquire.cta.shared.cas.b64 %0, [%1], 0, 1;"
+                     : "=l"(before)
+                     : "r"(shared_address(word))
+                     : "memory");
+      } while (before != 0);
+    }
+    __syncwarp();
+  }
+  __device__ __forceinline__ void unlock(std::uint64_t* word) {
+    __syncwarp();
+    if (lane_ == 0) {
+      asm volatile("st.release.cta.shared.u64 [%0], 0;" ::"r"(shared_address(word)) : "memory");
+    }
+  }
   __device__ __forceinline__ std::uint64_t add(std::uint64_t* to, std::uint64_t value) {
     std::uint64_t before;
     asm volatile("atom.relaxed.gpu.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(to), "l"(value) : "memory");
@@ -69,7 +124,8 @@ class CudaMachine {
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     return uniform(now);
   }
-  __device__ __forceinline__ void pause() { __nanosleep(20); }
+  /// Looks take long enough.
+  __device__ __forceinline__ void pause() {}
 
   __device__ __forceinline__ std::uint64_t* word_at(std::uint64_t address) {
     return reinterpret_cast<std::uint64_t*>(address);
@@ -98,6 +154,10 @@ class CudaMachine {
   }
 
  private:
+  static __device__ __forceinline__ std::uint32_t shared_address(const void* place) {
+    return static_cast<std::uint32_t>(__cvta_generic_to_shared(place));
+  }
+
   static constexpr unsigned kAtOnce = 4;  ///< Loads a lane has under way; with more of them registers would spill.
   static constexpr std::uint32_t kPiece = 32 * 16 * kAtOnce;
 

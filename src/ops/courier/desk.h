@@ -16,9 +16,10 @@ using PartRing = TaggedRing<6, 64>;
 inline constexpr unsigned kOrdersPerLook = 16;
 inline constexpr unsigned kPartsPerLook = 10;
 inline constexpr unsigned kGroupsMax = 32;  ///< A lane each.
+inline constexpr unsigned kDispatchersMax = 4;
 /// Of a block. More would halve the registers that each may use, and the copying loop would spill its own.
 inline constexpr unsigned kWarpsMax = 16;
-inline constexpr unsigned kThreadsMax = 32 * (kWarpsMax + 1);
+inline constexpr unsigned kThreadsMax = 32 * (kWarpsMax + kDispatchersMax);
 
 inline constexpr std::uint64_t kBytesMask = (std::uint64_t{1} << 24) - 1;
 /// Flags are aligned to 8 bytes, which leaves their low bits for what kind of order it is.
@@ -47,7 +48,9 @@ BRANT_DEVICE_CODE std::uint64_t leave_word(std::uint64_t launch, std::uint64_t n
 
 /// In page-locked host memory, zeroed before the first launch.
 struct HostDesk {
-  OrderRing orders;                                     ///< Written by the CPU.
+  /// Written by the CPU: the same orders for each dispatcher. Reads of one page by a GPU wait for one another on the
+  /// bus, reads of several do not.
+  alignas(4096) OrderRing orders[kDispatchersMax];
   alignas(128) std::uint64_t marks[OrderRing::kSlots];  ///< The number of the order last done in each slot.
   alignas(128) std::uint64_t started;                   ///< The launch whose dispatcher runs or ran.
   std::uint64_t left;                                   ///< leave_word.
@@ -57,10 +60,11 @@ struct HostDesk {
 /// In device memory, zeroed before the first launch.
 struct DeviceDesk {
   PartRing parts[kGroupsMax];
-  alignas(128) std::uint64_t finished[kGroupsMax][16];    ///< The part before which a group is done; a line each.
-  alignas(128) std::uint64_t begin[2][kGroupsMax];        ///< Where launch n begins in each ring: begin[n % 2].
-  alignas(128) std::uint64_t groups_started;              ///< Of all launches together; not the dispatcher's own group.
-  alignas(128) std::uint64_t arrived[OrderRing::kSlots];  ///< Parts done of a split order.
+  alignas(128) std::uint64_t finished[kGroupsMax][16];  ///< The part before which a group is done; a line each.
+  alignas(128) std::uint64_t begin[2][kGroupsMax];      ///< Where launch n begins in each ring: begin[n % 2].
+  alignas(128) std::uint64_t groups_started;            ///< Of all launches together; not the dispatcher's own group.
+  /// Of split orders: each adds up to kGroupsMax, whatever its parts, so that nobody need ever reset it.
+  alignas(128) std::uint64_t arrived[OrderRing::kSlots];
 };
 
 /// The kernel's argument, by value.
@@ -77,17 +81,27 @@ struct Launch {
   std::uint32_t part_bytes;     ///< A single order is split into parts no smaller than this.
   std::uint32_t look_idle;      ///< Orders read by one look while there are none, and while there are.
   std::uint32_t look_busy;
-  std::uint32_t reserved;
+  std::uint32_t dispatchers;  ///< Each looks at a ring of its own; together they look more often.
 };
 
-/// What the dispatcher shares with the group of its own block: shared memory on a GPU, zeroed at start.
+/// What the dispatchers and the group of their block share: shared memory on a GPU, zeroed at start.
 struct BlockDesk {
+  static constexpr std::uint64_t kClosed = std::uint64_t{1} << 63;
+
   PartRing parts;
   std::uint64_t finished;
-  /// The dispatcher's alone, per group: the next part, and `finished` as it was last asked.
+  std::uint64_t lock;     ///< Of a dispatcher that hands out orders, or leaves; free: 0.
+  std::uint64_t next;     ///< The first order that nobody has claimed; with kClosed, nobody will.
+  std::uint64_t busy_at;  ///< When orders came last, by the clock of the device.
+  std::uint64_t found;    ///< Groups that run; the one of this block always does.
+  OrderRing::Entry orders[kDispatchersMax][kOrdersPerLook];
+
+  // Of whoever holds the lock. Per group: the next part, and `finished` as it was last asked.
   std::uint64_t posted[kGroupsMax];
   std::uint64_t known_finished[kGroupsMax];
-  OrderRing::Entry orders[kOrdersPerLook];
+  std::uint32_t groups_shift;  ///< Those used are 2^groups_shift.
+  std::uint32_t turn;
+  std::uint32_t deals;
 };
 
 /// What the warps of a group share: shared memory on a GPU.
@@ -95,7 +109,6 @@ struct GroupDesk {
   PartRing::Entry parts[kPartsPerLook];
   std::uint32_t count;
   std::uint32_t last;  ///< No batch follows.
-  bool whole[kPartsPerLook];
 };
 
 }  // namespace brant::courier

@@ -17,7 +17,9 @@ namespace brant::courier {
 template <typename Machine>
 class OrderBook {
  public:
-  OrderBook(Machine& machine, HostDesk& desk) noexcept : machine_(machine), desk_(desk) {}
+  /// Orders go into the rings of so many dispatchers.
+  OrderBook(Machine& machine, HostDesk& desk, unsigned dispatchers) noexcept
+      : machine_(machine), desk_(desk), dispatchers_(dispatchers) {}
 
   enum class Courier { away, starting, resident };
   [[nodiscard]] Courier courier() const noexcept { return courier_; }
@@ -47,6 +49,7 @@ class OrderBook {
   void launch(Launch& launch) noexcept {
     launch.number = ++launches_ & 0xffff;
     launch.first = next_;
+    launch.dispatchers = dispatchers_;
     courier_ = Courier::starting;
   }
   [[nodiscard]] std::uint64_t launches() const noexcept { return launches_; }
@@ -79,16 +82,25 @@ class OrderBook {
   }
 
  private:
+  static constexpr unsigned kFewOrders = 2;
+
   bool put(const OrderRing::Entry& entry) noexcept {
     if (next_ - oldest_ == OrderRing::kSlots) collect();
     if (next_ - oldest_ == OrderRing::kSlots) return false;
-    put_entry(machine_, desk_.orders, next_++, entry);
+    write(entry);
     return true;
+  }
+  /// Into all rings, so that it is seen soon. Behind others that are under way into the first one only: then what
+  /// counts is how many orders the CPU can write, and how many one look finds.
+  void write(const OrderRing::Entry& entry) noexcept {
+    const unsigned rings = next_ - oldest_ < kFewOrders ? dispatchers_ : 1;
+    for (unsigned i = 0; i < rings; ++i) put_entry(machine_, desk_.orders[i], next_, entry);
+    ++next_;
   }
   OrderRing::Entry read(std::uint64_t number) const noexcept {
     OrderRing::Entry entry;
     for (unsigned i = 0; i < OrderRing::kWords; ++i) {
-      entry.words[i] = machine_.load(&desk_.orders.words[number % OrderRing::kSlots][i]) & kPayloadMask;
+      entry.words[i] = machine_.load(&desk_.orders[0].words[number % OrderRing::kSlots][i]) & kPayloadMask;
     }
     return entry;
   }
@@ -108,7 +120,7 @@ class OrderBook {
     oldest_ = next_;
     left_over_ = 0;
     // Upwards and at most one round further: an entry is read before it can be overwritten.
-    for (unsigned i = 0; i < count; ++i) put_entry(machine_, desk_.orders, next_++, read(from + i));
+    for (unsigned i = 0; i < count; ++i) write(read(from + i));
   }
 
   void notice_leaving() noexcept {
@@ -121,6 +133,7 @@ class OrderBook {
 
   Machine& machine_;
   HostDesk& desk_;
+  const unsigned dispatchers_;
   Courier courier_ = Courier::away;
   std::uint64_t launches_ = 0;
   std::uint64_t next_ = OrderRing::kFirst;    ///< The next order's number in the ring.

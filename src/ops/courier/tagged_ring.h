@@ -51,15 +51,15 @@ BRANT_DEVICE_CODE void put_entry(Machine& machine, Ring& ring, std::uint64_t num
 }
 
 /// Looks once, with one coalesced load, how many of the entries `next`, `next + 1`, ... (at most `most`) are there, and
-/// puts them on the desk. All lanes of the warp call it.
-template <typename Machine, typename Ring>
+/// puts them on the desk. All lanes of the warp call it; `load` is how one reads two words.
+template <typename Machine, typename Ring, typename LoadPair>
 BRANT_DEVICE_CODE unsigned take_entries(Machine& machine, const Ring& ring, std::uint64_t next, unsigned most,
-                                        typename Ring::Entry* desk) {
+                                        typename Ring::Entry* desk, LoadPair&& load) {
   const unsigned pairs = machine.leading(most * Ring::kPairs, [&](unsigned lane) {
     const unsigned entry = lane / Ring::kPairs;
     const unsigned word = lane % Ring::kPairs * 2;
     const std::uint64_t number = next + entry;
-    const auto pair = machine.load_pair(&ring.words[number % Ring::kSlots][word]);
+    const auto pair = load(&ring.words[number % Ring::kSlots][word]);
     desk[entry].words[word] = pair.first & kPayloadMask;
     desk[entry].words[word + 1] = pair.second & kPayloadMask;
     const std::uint64_t tag = tag_of<Ring>(number);
@@ -67,6 +67,12 @@ BRANT_DEVICE_CODE unsigned take_entries(Machine& machine, const Ring& ring, std:
   });
   machine.sync_warp();
   return pairs / Ring::kPairs;
+}
+template <typename Machine, typename Ring>
+BRANT_DEVICE_CODE unsigned take_entries(Machine& machine, const Ring& ring, std::uint64_t next, unsigned most,
+                                        typename Ring::Entry* desk) {
+  return take_entries(machine, ring, next, most, desk,
+                      [&](const std::uint64_t* pair) { return machine.load_pair(pair); });
 }
 
 }  // namespace brant::courier

@@ -30,6 +30,22 @@ class ThreadMachine : public OneThreadWarp {
     return std::atomic_ref(*const_cast<std::uint64_t*>(from)).load(std::memory_order_acquire);
   }
   Pair load_pair(const std::uint64_t* from) const noexcept { return {load(from), load(from + 1)}; }
+  Pair load_pair_of_device(const std::uint64_t* from) const noexcept { return load_pair(from); }
+  Pair load_pair_here(const std::uint64_t* from) const noexcept { return load_pair(from); }
+  std::uint64_t load_here(const std::uint64_t* from) const noexcept { return load(from); }
+  std::uint64_t load_near(const std::uint64_t* from) const noexcept { return load(from); }
+  void store_near(std::uint64_t* to, std::uint64_t value) noexcept { store(to, value); }
+  bool claim(std::uint64_t* word, std::uint64_t from, std::uint64_t to) noexcept {
+    return std::atomic_ref(*word).compare_exchange_strong(from, to, std::memory_order_acq_rel);
+  }
+  void lock(std::uint64_t* word) noexcept {
+    std::uint64_t free = 0;
+    while (!std::atomic_ref(*word).compare_exchange_weak(free, 1, std::memory_order_acquire)) {
+      free = 0;
+      std::this_thread::yield();
+    }
+  }
+  void unlock(std::uint64_t* word) noexcept { store(word, 0); }
   std::uint64_t add(std::uint64_t* to, std::uint64_t value) noexcept {
     return std::atomic_ref(*to).fetch_add(value, std::memory_order_acq_rel);
   }

@@ -15,6 +15,7 @@ class WorkerGroup {
 
   /// The group beside the dispatcher, whose desk is ready.
   BRANT_DEVICE_CODE void run_beside(BlockDesk& block) {
+    beside_ = true;
     parts_ = &block.parts;
     finished_ = &block.finished;
     next_ = PartRing::kFirst;
@@ -53,7 +54,10 @@ class WorkerGroup {
 
   BRANT_DEVICE_CODE void take() {
     unsigned count = 0;
-    while ((count = take_entries(machine_, *parts_, next_, kPartsPerLook, desk_.parts)) == 0) machine_.pause();
+    const auto load = [&](const std::uint64_t* pair) {
+      return beside_ ? machine_.load_pair_here(pair) : machine_.load_pair_of_device(pair);
+    };
+    while ((count = take_entries(machine_, *parts_, next_, kPartsPerLook, desk_.parts, load)) == 0) machine_.pause();
     next_ += count;
     const bool last = is_stop(desk_.parts[count - 1]);  // nothing comes behind it
     machine_.sync_warp();
@@ -63,43 +67,30 @@ class WorkerGroup {
     });
   }
 
-  /// One fence for the whole batch; a second one only for orders that other groups worked on too, which the last of
-  /// them reports.
+  /// One fence for the whole batch.
   BRANT_DEVICE_CODE void finish(unsigned count) {
-    if (count > 0) {
-      machine_.fence_system();
-      const bool shared = machine_.any(count, [&](unsigned i) { return report(i); });
-      if (shared) {
-        machine_.fence_system();
-        machine_.each(count, [&](unsigned i) {
-          const auto& part = desk_.parts[i];
-          if (desk_.whole[i]) signal(machine_, *launch_.host, part, part.words[OrderWords::number]);
-        });
-      }
-    }
+    if (count > 0) machine_.fence_system();
+    machine_.each(count, [&](unsigned i) { report(desk_.parts[i]); });
     machine_.each(1, [&](unsigned) { machine_.store(finished_, next_); });
     machine_.sync_warp();
   }
 
-  /// True where a shared order is now complete and has still to be signalled.
-  BRANT_DEVICE_CODE bool report(unsigned i) {
-    const auto& part = desk_.parts[i];
+  /// Of an order that several groups worked on the last one gives the signal. It needs no second fence: every group
+  /// counts itself only when its own fence is over, and what such a fence has made visible is so to the whole system.
+  BRANT_DEVICE_CODE void report(const PartRing::Entry& part) {
     const std::uint64_t number = part.words[OrderWords::number];
-    desk_.whole[i] = false;
-    if (part.words[OrderWords::parts] == 1) {
-      signal(machine_, *launch_.host, part, number);
-      return false;
+    const std::uint64_t parts = part.words[OrderWords::parts];
+    if (parts > 1) {
+      const std::uint64_t share = kGroupsMax / parts;  // powers of two
+      if ((machine_.add(&launch_.device->arrived[number % OrderRing::kSlots], share) + share) % kGroupsMax != 0) return;
     }
-    std::uint64_t* arrived = &launch_.device->arrived[number % OrderRing::kSlots];
-    if (machine_.add(arrived, 1) + 1 != part.words[OrderWords::parts]) return false;
-    machine_.store(arrived, 0);
-    desk_.whole[i] = true;
-    return true;
+    signal(machine_, *launch_.host, part, number);
   }
 
   Machine& machine_;
   const Launch& launch_;
   GroupDesk& desk_;
+  bool beside_ = false;        ///< Its ring and word are in the memory of its block.
   PartRing* parts_ = nullptr;  ///< The leader's, like the next two.
   std::uint64_t* finished_ = nullptr;
   std::uint64_t next_ = 0;

@@ -26,10 +26,10 @@ class Variable {
 
 TEST(CourierOptions, a_gpu_has_a_courier_and_an_emulated_device_has_one_on_demand) {
   const Variable unset("BRANT_COURIER", nullptr);
-  EXPECT_EQ(CourierOptions::from_environment(MemoryKind::cuda).largest(), std::size_t{512} * 1024);
+  EXPECT_EQ(CourierOptions::from_environment(MemoryKind::cuda).largest(), std::size_t{4} << 20);
   EXPECT_EQ(CourierOptions::from_environment(MemoryKind::emulated).largest(), 0u);
   const Variable on("BRANT_COURIER", "1");
-  EXPECT_EQ(CourierOptions::from_environment(MemoryKind::emulated).largest(), std::size_t{512} * 1024);
+  EXPECT_EQ(CourierOptions::from_environment(MemoryKind::emulated).largest(), std::size_t{4} << 20);
   const Variable off("BRANT_COURIER", "0");
   EXPECT_EQ(CourierOptions::from_environment(MemoryKind::cuda).largest(), 0u);
 }

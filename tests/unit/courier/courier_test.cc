@@ -23,6 +23,7 @@ constexpr auto kPatience = 20s;
 CourierOptions options(unsigned blocks = 2) {
   CourierOptions made;
   made.blocks = blocks;
+  made.dispatchers = 1;
   made.idle_us = 20'000;
   made.lease_us = 100'000;
   return made;
@@ -65,15 +66,15 @@ class CourierTest : public testing::Test {
   }
   static bool start(Courier& courier) {
     return poll_until(courier, [&] {
-      courier.start();
+      courier.start(kBytes);
       return courier.resident() || !courier.usable();
     });
   }
   /// Posts, starting the courier as often as it takes.
-  static bool post(Courier& courier, const CourierOrder& order) {
+  static bool post(Courier& courier, const CourierOrder& order, std::size_t started_for = kBytes) {
     return poll_until(courier, [&] {
       const Status status = courier.post(order);
-      if (status == Status::limit_reached) courier.start();
+      if (status == Status::limit_reached) courier.start(started_for);
       return status == Status::ok;
     });
   }
@@ -109,7 +110,7 @@ TEST_F(CourierTest, copies_every_size_and_writes_the_flag) {
   Courier courier(*device_, options(3));
   std::size_t at = 0;
   std::size_t index = 0;
-  for (const std::uint32_t bytes : {0u, 1u, 8u, 17u, 1024u, 4096u, 4097u, 65536u, 300'001u}) {
+  for (const std::uint32_t bytes : {0u, 1u, 8u, 17u, 1024u, 4096u, 4097u, 8193u, 65536u, 300'001u}) {
     ASSERT_TRUE(post(courier, order(at, bytes, index, 100 + bytes)));
     ASSERT_TRUE(poll_until(courier, [&] { return flag(index) != 0; })) << bytes;
     EXPECT_EQ(flag(index), 100 + bytes);
@@ -133,23 +134,32 @@ TEST_F(CourierTest, carries_many_orders_at_once) {
   }
 }
 
-class CourierLeaving : public CourierTest, public testing::WithParamInterface<unsigned> {};
+struct Shape {
+  unsigned blocks;
+  unsigned dispatchers;
+};
+class CourierLeaving : public CourierTest, public testing::WithParamInterface<Shape> {};
 
 TEST_P(CourierLeaving, loses_nothing_however_often_it_leaves) {
-  CourierOptions made = options(GetParam());
-  made.alone_bytes = GetParam() == 1 ? made.alone_bytes : 0;  // all through the groups
+  CourierOptions made = options(GetParam().blocks);
+  made.dispatchers = GetParam().dispatchers;
+  made.alone_bytes = GetParam().blocks == 1 ? made.alone_bytes : 0;  // all through the groups
   made.idle_us = 1;
   made.lease_us = 5;
   Courier courier(*device_, made);
   constexpr std::uint32_t bytes = 64;
   constexpr std::size_t count = 2000;
-  for (std::size_t i = 0; i < count; ++i) ASSERT_TRUE(post(courier, order(i * bytes, bytes, i)));
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t started_for = i % 3 == 0 ? 8 : i % 3 * made.part_bytes;  // one, two or four blocks
+    ASSERT_TRUE(post(courier, order(i * bytes, bytes, i), started_for));
+  }
   ASSERT_TRUE(poll_until(courier, [&] { return courier.done() == count; }));
   for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(flag(i), 1) << i;
   expect_copied(0, count * bytes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Blocks, CourierLeaving, testing::Values(1u, 2u, 5u));
+INSTANTIATE_TEST_SUITE_P(Blocks, CourierLeaving,
+                         testing::Values(Shape{1, 1}, Shape{1, 2}, Shape{2, 1}, Shape{2, 2}, Shape{5, 1}));
 
 TEST_F(CourierTest, leaves_by_itself_so_that_the_stream_drains) {
   CourierOptions made = options();
@@ -165,7 +175,7 @@ TEST_F(CourierTest, is_off_when_told_so) {
   Courier courier(*device_, made);
   EXPECT_FALSE(courier.usable());
   EXPECT_FALSE(courier.takes(8));
-  courier.start();
+  courier.start(kBytes);
   EXPECT_EQ(courier.poll(), 0u);
   EXPECT_EQ(courier.post(order(0, 8, 0)), Status::not_supported);
 }

@@ -32,14 +32,14 @@ class OrderBookTest : public testing::Test {
   void mark(std::uint64_t number) { desk_->marks[number % OrderRing::kSlots] = number; }
   std::uint32_t value_at(std::uint64_t number) {
     OrderRing::Entry seen[1];
-    EXPECT_EQ(take_entries(machine_, desk_->orders, number, 1, seen), 1u);
+    EXPECT_EQ(take_entries(machine_, desk_->orders[0], number, 1, seen), 1u);
     return static_cast<std::uint32_t>(courier::value_of(seen[0]));
   }
 
   std::uint64_t fault_ = 0;
   ThreadMachine machine_{&anywhere, &fault_};
   std::unique_ptr<HostDesk> desk_ = std::make_unique<HostDesk>();
-  Book book_{machine_, *desk_};
+  Book book_{machine_, *desk_, 2};
   courier::Launch launch_{};
 };
 
@@ -51,6 +51,14 @@ TEST_F(OrderBookTest, done_counts_what_is_done_from_the_first_on) {
   mark(launch_.first);
   EXPECT_EQ(book_.look(), 2u);
   EXPECT_EQ(book_.done(), 2u);
+}
+
+TEST_F(OrderBookTest, the_first_orders_go_to_all_dispatchers_and_those_of_a_window_to_one) {
+  launch();
+  for (std::uint32_t i = 0; i < 5; ++i) ASSERT_TRUE(book_.post(order(i)));
+  OrderRing::Entry seen[8];
+  EXPECT_EQ(take_entries(machine_, desk_->orders[0], launch_.first, 8, seen), 5u);
+  EXPECT_EQ(take_entries(machine_, desk_->orders[1], launch_.first, 8, seen), 2u);
 }
 
 TEST_F(OrderBookTest, the_ring_has_a_bound) {

@@ -27,6 +27,7 @@ struct Scenario {
   unsigned orders = 2;
   std::uint32_t bytes = kSmall;
   unsigned groups = 1;
+  unsigned dispatchers = 1;
 };
 
 /// A CPU that posts and relaunches, a receiver that polls the flags, a dispatcher and its groups.
@@ -51,6 +52,7 @@ class World {
     launches_.clear();
     std::vector<std::function<void()>> bodies{[this] { post_all(); }, [this] { receive_all(); }, [this] { dispatch(); },
                                               [this] { work_beside(); }};
+    for (unsigned i = 1; i < scenario_.dispatchers; ++i) bodies.emplace_back([this, i] { dispatch_too(i); });
     for (unsigned i = 1; i < scenario_.groups; ++i) bodies.emplace_back([this] { work_apart(); });
     return bodies;
   }
@@ -73,7 +75,7 @@ class World {
 
   void post_all() {
     ModelMachine cpu = machine();
-    OrderBook<ModelMachine> book(cpu, *host_);
+    OrderBook<ModelMachine> book(cpu, *host_, scenario_.dispatchers);
     using Courier = OrderBook<ModelMachine>::Courier;
     unsigned posted = 0;
     while (book.done() < scenario_.orders) {
@@ -118,7 +120,8 @@ class World {
   void in_stream(const Body& body) {
     ModelMachine gpu = machine();
     for (std::uint64_t number = 1;; ++number) {
-      while (gpu.load(&requested_) < number || gpu.load(&ended_) < (number - 1) * (scenario_.groups + 1)) {
+      while (gpu.load(&requested_) < number ||
+             gpu.load(&ended_) < (number - 1) * (scenario_.groups + scenario_.dispatchers)) {
         if (gpu.load(&closed_) == 1 && gpu.load(&requested_) < number) return;
         gpu.pause();
       }
@@ -129,7 +132,7 @@ class World {
   }
   void dispatch() {
     in_stream([this](ModelMachine& gpu, std::uint64_t number) {
-      Dispatcher<ModelMachine> dispatcher(gpu, launches_[number - 1], *block_);
+      Dispatcher<ModelMachine> dispatcher(gpu, launches_[number - 1], *block_, 0);
       gpu.alone = true;  // its group waits at a barrier
       dispatcher.prepare();
       gpu.alone = false;
@@ -138,10 +141,16 @@ class World {
       if (faults_.look_after_leave) take_once_more(gpu);
     });
   }
+  void dispatch_too(unsigned index) {
+    in_stream([this, index](ModelMachine& gpu, std::uint64_t number) {
+      while (gpu.load(&prepared_) < number) gpu.pause();
+      Dispatcher<ModelMachine>(gpu, launches_[number - 1], *block_, index).run();
+    });
+  }
   void take_once_more(ModelMachine& gpu) {
     OrderRing::Entry desk[2];
     const std::uint64_t next = gpu.load(&host_->left) & 0xffffffff;
-    for (unsigned i = 0; i < take_entries(gpu, host_->orders, next, 1, desk); ++i) {
+    for (unsigned i = 0; i < take_entries(gpu, host_->orders[0], next, 1, desk); ++i) {
       if (is_stop(desk[i])) return;
       gpu.copy_by_warp(desk[i].words[OrderWords::to], desk[i].words[OrderWords::from], bytes_of(desk[i]));
       gpu.fence_system();
@@ -199,7 +208,7 @@ std::string explore(Scenario scenario, Faults faults = {}) {
     const auto make = [&] { return world.make(); };
     const auto check = [&] { world.check(); };
     if (deviations != 0) {
-      scheduler.explore(make, check, 6000);
+      scheduler.explore(make, check, deviations == 1 ? 20000 : 6000);
       if (deviations == 1) {
         EXPECT_TRUE(scheduler.complete() || !scheduler.fault().empty());
       }
@@ -226,6 +235,11 @@ TEST_F(CourierModel, split_orders_arrive_whole_and_once) {
   EXPECT_EQ(explore({.orders = 2, .bytes = kLarge, .groups = 2}), "");
 }
 
+TEST_F(CourierModel, two_dispatchers_take_each_order_once) {
+  EXPECT_EQ(explore({.orders = 2, .dispatchers = 2}), "");
+  EXPECT_EQ(explore({.orders = 2, .bytes = kLarge, .groups = 2, .dispatchers = 2}), "");
+}
+
 TEST_F(CourierModelFaults, a_missing_fence_is_found) {
   EXPECT_EQ(explore({.orders = 1}, {.no_fence = true}), "the flag came before the bytes");
   EXPECT_EQ(explore({.orders = 1, .bytes = kLarge, .groups = 2}, {.no_fence = true}), "the flag came before the bytes");
@@ -233,6 +247,9 @@ TEST_F(CourierModelFaults, a_missing_fence_is_found) {
 TEST_F(CourierModelFaults, a_torn_order_is_found) { EXPECT_NE(explore({.orders = 1}, {.half_an_entry = true}), ""); }
 TEST_F(CourierModelFaults, a_look_after_the_leave_record_is_found) {
   EXPECT_EQ(explore({.orders = 2}, {.look_after_leave = true}), "an order was done twice, or never");
+}
+TEST_F(CourierModelFaults, an_order_that_is_taken_without_a_claim_is_found) {
+  EXPECT_EQ(explore({.orders = 1, .dispatchers = 2}, {.no_claim = true}), "an order was done twice, or never");
 }
 TEST_F(CourierModelFaults, a_split_order_reported_too_early_is_found) {
   EXPECT_EQ(explore({.orders = 1, .bytes = kLarge, .groups = 2}, {.count_once = true}),

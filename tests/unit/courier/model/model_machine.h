@@ -14,6 +14,7 @@ struct Faults {
   bool half_an_entry = false;     ///< Only the first word of each pair is looked at for its tag.
   bool look_after_leave = false;  ///< The dispatcher looks once more after it has written what it did not take.
   bool count_once = false;        ///< A split order is reported by the first group that is done with its part.
+  bool no_claim = false;          ///< Two dispatchers may take the same order.
 };
 
 /// The courier's code as a thread of the model: every access is a step of the scheduler. A copy moves
@@ -43,9 +44,25 @@ class ModelMachine : public courier::OneThreadWarp {
     }
     return pair;
   }
+  Pair load_pair_of_device(const std::uint64_t* from) const { return load_pair(from); }
+  Pair load_pair_here(const std::uint64_t* from) const { return load_pair(from); }
+  std::uint64_t load_here(const std::uint64_t* from) const { return load(from); }
+  /// No steps: what a block keeps for itself is changed under its lock or by a claim, which fails if it was old.
+  std::uint64_t load_near(const std::uint64_t* from) const { return *from; }
+  void store_near(std::uint64_t* to, std::uint64_t value) { *to = value; }
+  bool claim(std::uint64_t* word, std::uint64_t from, std::uint64_t to) {
+    const bool same = scheduler_.load(word) == from || faults_.no_claim;
+    if (same) *word = to;  // no step in between
+    return same;
+  }
+  void lock(std::uint64_t* word) {
+    while (scheduler_.load(word) != 0) scheduler_.pause();
+    *word = 1;  // no step in between
+  }
+  void unlock(std::uint64_t* word) { scheduler_.add(word, ~std::uint64_t{0}); }
   std::uint64_t add(std::uint64_t* to, std::uint64_t value) {
     const std::uint64_t before = scheduler_.add(to, value);
-    return faults_.count_once && to != exact ? before + 1 : before;
+    return faults_.count_once && to != exact ? before + value : before;
   }
   void fence_system() {
     if (!faults_.no_fence) scheduler_.fence();
