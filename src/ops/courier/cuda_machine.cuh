@@ -71,24 +71,15 @@ class CudaMachine {
     }
     return uniform(before) == from;
   }
-  /// Between the warps of a block.
+  /// Between the warps of a block, for what is in its shared memory, which keeps the order of all of them: an acquire
+  /// would wait for their reads of host memory.
   __device__ __forceinline__ void lock(std::uint64_t* word) {
-    if (lane_ == 0) {
-      std::uint64_t before;
-      do {
-        asm volatile("atom.acquire.cta.shared.cas.b64 %0, [%1], 0, 1;"
-                     : "=l"(before)
-                     : "r"(shared_address(word))
-                     : "memory");
-      } while (before != 0);
+    while (!claim(word, 0, 1)) {
     }
-    __syncwarp();
   }
   __device__ __forceinline__ void unlock(std::uint64_t* word) {
     __syncwarp();
-    if (lane_ == 0) {
-      asm volatile("st.release.cta.shared.u64 [%0], 0;" ::"r"(shared_address(word)) : "memory");
-    }
+    if (lane_ == 0) store_near(word, 0);
   }
   __device__ __forceinline__ std::uint64_t add(std::uint64_t* to, std::uint64_t value) {
     std::uint64_t before;
@@ -96,7 +87,6 @@ class CudaMachine {
     return before;
   }
   __device__ __forceinline__ void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
-  __device__ __forceinline__ void fence_device() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
   template <typename Each>
   __device__ __forceinline__ void each(unsigned count, Each&& item) {

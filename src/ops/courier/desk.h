@@ -9,7 +9,7 @@ namespace brant::courier {
 
 /// CPU to dispatcher: {to, from, flag | stop, value << 24 | bytes}, 32 bytes.
 using OrderRing = TaggedRing<4, 256>;
-/// Dispatcher to a worker group: an order's words, its number, and into how many parts it was split.
+/// Dispatcher to a worker group: a part of an order, its number, and which share of kGroupsMax that is of the order.
 using PartRing = TaggedRing<6, 64>;
 
 /// 10 parts of three 16-byte lanes each is what one load of a warp holds; 16 orders of two.
@@ -24,9 +24,11 @@ inline constexpr unsigned kThreadsMax = 32 * (kWarpsMax + kDispatchersMax);
 inline constexpr std::uint64_t kBytesMask = (std::uint64_t{1} << 24) - 1;
 /// Flags are aligned to 8 bytes, which leaves their low bits for what kind of order it is.
 inline constexpr std::uint64_t kStopBit = 1;
+inline constexpr std::uint64_t kLoneBit = 2;  ///< Nothing else was under way when it was posted.
+inline constexpr std::uint64_t kFlagMask = ~std::uint64_t{7};
 
 struct OrderWords {
-  enum : unsigned { to, from, flag, size, number, parts };
+  enum : unsigned { to, from, flag, size, number, share };
 };
 
 template <typename Entry>
@@ -40,6 +42,10 @@ BRANT_DEVICE_CODE std::uint64_t value_of(const Entry& entry) {
 template <typename Entry>
 BRANT_DEVICE_CODE bool is_stop(const Entry& entry) {
   return (entry.words[OrderWords::flag] & kStopBit) != 0;
+}
+template <typename Entry>
+BRANT_DEVICE_CODE bool is_lone(const Entry& entry) {
+  return (entry.words[OrderWords::flag] & kLoneBit) != 0;
 }
 /// Who left, and the number of the first order it did not take: one word, so that nobody sees half of it.
 BRANT_DEVICE_CODE std::uint64_t leave_word(std::uint64_t launch, std::uint64_t next) {
@@ -90,8 +96,11 @@ struct BlockDesk {
 
   PartRing parts;
   std::uint64_t finished;
-  std::uint64_t lock;     ///< Of a dispatcher that hands out orders, or leaves; free: 0.
-  std::uint64_t next;     ///< The first order that nobody has claimed; with kClosed, nobody will.
+  std::uint64_t lock;  ///< Of a dispatcher that hands out orders, or leaves; free: 0.
+  std::uint64_t next;  ///< The first order that nobody has claimed; with kClosed, nobody will.
+  /// Not 0: a lone order is being done, and nobody looks for others: a fence takes half as long again when it meets
+  /// reads of host memory.
+  std::uint64_t quiet;
   std::uint64_t busy_at;  ///< When orders came last, by the clock of the device.
   std::uint64_t found;    ///< Groups that run; the one of this block always does.
   OrderRing::Entry orders[kDispatchersMax][kOrdersPerLook];

@@ -35,6 +35,7 @@ class Dispatcher {
       machine_.store(&desk_.finished, PartRing::kFirst);
       desk_.lock = 0;
       desk_.next = launch_.first;
+      desk_.quiet = 0;
       desk_.busy_at = now;
       desk_.found = 1;
       desk_.groups_shift = desk_.turn = desk_.deals = 0;
@@ -50,6 +51,10 @@ class Dispatcher {
     for (unsigned looks = 1;; ++looks) {
       const std::uint64_t next = machine_.load_near(&desk_.next);
       if ((next & BlockDesk::kClosed) != 0) return;
+      if (machine_.load_near(&desk_.quiet) != 0) {
+        machine_.pause();
+        continue;
+      }
       const unsigned count = take_entries(machine_, launch_.host->orders[index_], next, width, orders_);
       if (count != 0) {
         take(next, count);
@@ -84,9 +89,23 @@ class Dispatcher {
       const std::uint64_t next = claim_from(seen, end, stop);
       if (next < seen + end) hand_out(orders_ + (next - seen), static_cast<unsigned>(seen + end - next), next);
       if (stop && next <= seen + end) close(seen + end + 1);
+      if (next == seen && end == 1 && is_lone(orders_[0])) wait_for_groups();
       machine_.unlock(&desk_.lock);
     }
     machine_.sync_warp();  // all lanes have read the desk before the next look writes it
+  }
+
+  BRANT_DEVICE_CODE void set_quiet(std::uint64_t quiet) {
+    machine_.each(1, [&](unsigned) { machine_.store_near(&desk_.quiet, quiet); });
+  }
+  /// They always come on. Whoever posts next waits for the lone order, or for the lock.
+  BRANT_DEVICE_CODE void wait_for_groups() {
+    set_quiet(1);
+    while (machine_.leading(groups(), [&](unsigned group) { return finished(group) == desk_.posted[group]; }) <
+           groups()) {
+      machine_.pause();
+    }
+    set_quiet(0);
   }
 
   /// Claims what is left of the `end` orders from `seen` on, and a stop behind them: from the number returned on they
@@ -100,8 +119,10 @@ class Dispatcher {
   }
 
   BRANT_DEVICE_CODE void copy_alone(const OrderRing::Entry& order, std::uint64_t number) {
+    if (is_lone(order)) set_quiet(1);
     machine_.copy_by_warp(order.words[OrderWords::to], order.words[OrderWords::from], bytes_of(order));
     machine_.fence_system();
+    if (is_lone(order)) set_quiet(0);
     machine_.each(1, [&](unsigned) { signal(machine_, *launch_.host, order, number); });
   }
 
@@ -163,11 +184,6 @@ class Dispatcher {
       desk_.deals = deals + 1;
     });
     wait_for_room(total);
-    if (shift != 0) {
-      machine_.each(count,
-                    [&](unsigned i) { machine_.store(&launch_.device->arrived[(number + i) % OrderRing::kSlots], 0); });
-    }
-    if (start != 0 || total > 1) machine_.fence_device();
     machine_.each(
         total, [&](unsigned part) { put_part(orders[part >> shift], number + (part >> shift), part, shift, start); });
     machine_.sync_warp();
@@ -206,7 +222,7 @@ class Dispatcher {
     entry.words[OrderWords::flag] = order.words[OrderWords::flag];
     entry.words[OrderWords::size] = (order.words[OrderWords::size] & ~kBytesMask) | (end - begin);
     entry.words[OrderWords::number] = number;
-    entry.words[OrderWords::parts] = std::uint64_t{1} << shift;
+    entry.words[OrderWords::share] = kGroupsMax >> shift;
     put_entry(machine_, parts_of(group), desk_.posted[group] + (part >> desk_.groups_shift), entry);
   }
   static BRANT_DEVICE_CODE std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }

@@ -44,7 +44,7 @@ inline CourierOrder order_of(const OrderRing::Entry& entry) noexcept {
   order.from = reinterpret_cast<const void*>(entry.words[OrderWords::from]);
   order.bytes = bytes_of(entry);
   order.value = static_cast<std::uint32_t>(value_of(entry));
-  order.flag = reinterpret_cast<std::uint64_t*>(entry.words[OrderWords::flag]);
+  order.flag = reinterpret_cast<std::uint64_t*>(entry.words[OrderWords::flag] & kFlagMask);
   return order;
 }
 

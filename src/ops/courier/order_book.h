@@ -82,18 +82,18 @@ class OrderBook {
   }
 
  private:
-  static constexpr unsigned kFewOrders = 2;
-
   bool put(const OrderRing::Entry& entry) noexcept {
-    if (next_ - oldest_ == OrderRing::kSlots) collect();
+    if (next_ != oldest_) collect();
     if (next_ - oldest_ == OrderRing::kSlots) return false;
     write(entry);
     return true;
   }
   /// Into all rings, so that it is seen soon. Behind others that are under way into the first one only: then what
   /// counts is how many orders the CPU can write, and how many one look finds.
-  void write(const OrderRing::Entry& entry) noexcept {
-    const unsigned rings = next_ - oldest_ < kFewOrders ? dispatchers_ : 1;
+  void write(OrderRing::Entry entry) noexcept {
+    const bool lone = next_ == oldest_;
+    entry.words[OrderWords::flag] = (entry.words[OrderWords::flag] & ~kLoneBit) | (lone ? kLoneBit : 0);
+    const unsigned rings = lone ? dispatchers_ : 1;
     for (unsigned i = 0; i < rings; ++i) put_entry(machine_, desk_.orders[i], next_, entry);
     ++next_;
   }

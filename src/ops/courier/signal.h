@@ -7,7 +7,8 @@ namespace brant::courier {
 /// Tells the receiver and the CPU that an order is done. What it wrote must have been fenced system-wide. One lane.
 template <typename Machine, typename Entry>
 BRANT_DEVICE_CODE void signal(Machine& machine, HostDesk& host, const Entry& order, std::uint64_t number) {
-  std::uint64_t* flag = order.words[OrderWords::flag] == 0 ? nullptr : machine.word_at(order.words[OrderWords::flag]);
+  const std::uint64_t place = order.words[OrderWords::flag] & kFlagMask;
+  std::uint64_t* flag = place == 0 ? nullptr : machine.word_at(place);
   if (machine.faulted()) return;  // an order that could not be done is not reported as done
   if (flag != nullptr) machine.store(flag, value_of(order));
   machine.store(&host.marks[number % OrderRing::kSlots], number);

@@ -34,6 +34,7 @@ class WorkerGroup {
       finished_ = &device.finished[group][0];
       next_ = machine_.uniform(machine_.load(&device.begin[launch_.number % 2][group]));
       if (next_ == 0) next_ = PartRing::kFirst;
+      machine_.each(1, [&](unsigned) { machine_.store(finished_, next_); });
     }
     work();
   }
@@ -79,10 +80,10 @@ class WorkerGroup {
   /// counts itself only when its own fence is over, and what such a fence has made visible is so to the whole system.
   BRANT_DEVICE_CODE void report(const PartRing::Entry& part) {
     const std::uint64_t number = part.words[OrderWords::number];
-    const std::uint64_t parts = part.words[OrderWords::parts];
-    if (parts > 1) {
-      const std::uint64_t share = kGroupsMax / parts;  // powers of two
-      if ((machine_.add(&launch_.device->arrived[number % OrderRing::kSlots], share) + share) % kGroupsMax != 0) return;
+    const std::uint64_t share = part.words[OrderWords::share];
+    if (share != kGroupsMax) {
+      const std::uint64_t before = machine_.add(&launch_.device->arrived[number % OrderRing::kSlots], share);
+      if ((before + share) % kGroupsMax != 0) return;
     }
     signal(machine_, *launch_.host, part, number);
   }

@@ -101,7 +101,7 @@ class World {
     launch.part_bytes = kLarge / 2;
     launch.look_idle = 1;
     launch.look_busy = 2;
-    cpu.fence_device();
+    scheduler_.fence();
     cpu.store(&requested_, book.launches());
   }
 

@@ -67,7 +67,6 @@ class ModelMachine : public courier::OneThreadWarp {
   void fence_system() {
     if (!faults_.no_fence) scheduler_.fence();
   }
-  void fence_device() { scheduler_.fence(); }
 
   /// Any time may have passed.
   std::uint64_t now_ns() {
