@@ -122,28 +122,7 @@ TEST(LinkedChannel, small_messages_that_come_early_free_their_source_at_once) {
 TEST(LinkedChannel, a_long_message_is_truncated_and_both_ends_know_it) {
   Pair pair;
   const auto sent = pattern(kLarge, 1);
-  for (const bool receive_first : {true, false}) {
-    // The receive may itself be large (announced) or small (asked for).
-    for (const std::size_t room : {kLarge - 1, std::size_t{100}}) {
-      std::vector<std::byte> landed(room + 1, std::byte{0xee});
-      std::unique_ptr<Operation> receive;
-      if (receive_first) receive.reset(new Operation(pair.right.recv(Buffer(landed.data(), room))));
-      pair.job.run(5);
-      Operation send = pair.left.send(std::span(sent), Moment::delivered);
-      if (!receive_first) receive.reset(new Operation(pair.right.recv(Buffer(landed.data(), room))));
-      EXPECT_EQ(pair.outcome(*receive).status, Status::truncated);
-      EXPECT_EQ(receive->result().bytes, kLarge);
-      EXPECT_EQ(pair.outcome(send).status, Status::truncated);
-      EXPECT_EQ(landed[room], std::byte{0xee});
-    }
-  }
-  EXPECT_EQ(pair.left.counts().truncated, 4u);
-  // The order goes on.
-  int value = 5, got = 0;
-  Operation receive = pair.right.recv(Buffer(&got, sizeof(got)));
-  Operation send = pair.left.send(ConstBuffer(&value, sizeof(value)));
-  EXPECT_TRUE(pair.outcome(receive).ok());
-  EXPECT_EQ(got, 5);
+  test::expect_truncated_at_both_ends(pair, std::span(sent));
 }
 
 TEST(LinkedChannel, a_withdrawn_receive_gives_its_turn_to_the_next) {
