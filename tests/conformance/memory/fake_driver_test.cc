@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <thread>
@@ -181,7 +183,14 @@ TEST_F(FakeDriver, pool_memory_cannot_be_exported_and_says_so) {
   void* pool = fake<fake_cuda::ForeignAlloc>(fake_cuda::kForeignAlloc)(4096, true);
   testing::internal::CaptureStderr();
   EXPECT_EQ(device->export_allocation(pool).status(), Status::not_supported);
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("cudaMalloc"), std::string::npos);
+  EXPECT_EQ(device->export_allocation(static_cast<std::byte*>(pool) + 100).status(), Status::not_supported);
+  const std::string log = testing::internal::GetCapturedStderr();
+  char address[32] = {};
+  std::snprintf(address, sizeof(address), "%p", pool);
+  for (const std::string& words :
+       {std::string("4096 bytes of GPU memory at ") + address, std::string("Runtime::allocate")})
+    EXPECT_NE(log.find(words), std::string::npos) << words << " in: " << log;
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << "said once: " << log;
   fake<fake_cuda::ForeignFree>(fake_cuda::kForeignFree)(pool);
 }
 

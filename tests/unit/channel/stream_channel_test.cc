@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -358,8 +360,22 @@ TEST(StreamChannel, without_preparation_or_a_common_device_it_says_so) {
 
 TEST(StreamChannel, an_end_that_cannot_map_the_other_refuses_both) {
   JobOptions options = with_devices();
-  options.mapping_fails = true;
+  options.mappable = [](const port::ExportRecord&) { return false; };
   EXPECT_EQ(Pair(options).prepared, std::pair(Status::not_supported, Status::not_supported));
+}
+
+TEST(StreamChannel, a_landing_that_cannot_be_exported_is_refused_at_once) {
+  JobOptions options = with_devices();
+  options.exportable = [](const port::PointerInfo& info) { return info.bytes != kLarge; };
+  Pair pair(options);
+  Memory landing = pair.right.device(kLarge);
+  EXPECT_EQ(pair.right.recv(landing), Status::not_supported);
+  Memory other = pair.right.device(kLarge - 1);
+  Memory source = pair.left.device(pattern(kLarge - 1, 1));
+  Operation receive = pair.right.observed_recv(other);
+  Operation send = pair.left.observed_send(source);
+  EXPECT_TRUE(pair.outcome(receive).ok()) << "other memory still serves";
+  EXPECT_TRUE(pair.outcome(send).ok());
 }
 
 }  // namespace
