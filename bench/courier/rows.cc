@@ -1,6 +1,7 @@
 #include "rows.h"
 
 #include <cstdio>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -27,7 +28,7 @@ void Rows::transfer(const std::string& bench, std::size_t bytes, std::size_t win
              us.p99, gb_s);
   Json row = row_of(bench, memory_, bytes, window, us);
   row["gb_s"] = rounded(gb_s);
-  append(row);
+  append(std::move(row));
 }
 
 void Rows::figure(const std::string& bench, double figure, const std::string& unit, const Summary& us) {
@@ -37,7 +38,7 @@ void Rows::figure(const std::string& bench, double figure, const std::string& un
   Json row = row_of(bench, memory_, 0, 1, us);
   row["figure"] = rounded(figure);
   row["unit"] = unit;
-  append(row);
+  append(std::move(row));
 }
 
 void Rows::say(const std::string& line) const {
@@ -46,11 +47,10 @@ void Rows::say(const std::string& line) const {
   std::fflush(stdout);
 }
 
-void Rows::append(const Json& row) {
+void Rows::append(Json row) {
   std::fflush(stdout);
-  Json whole = row;
-  cli::bench::add_machine(whole, "", machine_);
-  file_.append(whole.dump());
+  cli::bench::add_machine(row, "", machine_);
+  file_.append(row.dump());
 }
 
 }  // namespace brant::bench

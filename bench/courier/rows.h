@@ -22,7 +22,7 @@ class Rows {
   void say(const std::string& line) const;
 
  private:
-  void append(const nlohmann::ordered_json& row);
+  void append(nlohmann::ordered_json row);
 
   cli::bench::RowFile file_;
   const cli::bench::Machine machine_;

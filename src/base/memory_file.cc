@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "base/log.h"
@@ -42,16 +43,24 @@ Status open_error(const MemoryFileRecord& record, int error) noexcept {
     return owner == Status::ok ? Status::not_found : owner;
   }
   log::warn(
-      "emulated memory of process {} cannot be opened: {}. Both processes must run as the same user, and the owner "
-      "must allow it "
-      "(PR_SET_DUMPABLE)",
-      record.owner.pid, std::strerror(error));
+      "memory that process {} shares ({} bytes, its file {}) cannot be opened: {}. Both processes must run as the same "
+      "user, and the owner must allow it (PR_SET_DUMPABLE)",
+      record.owner.pid, record.bytes, record.fd, std::strerror(error));
   return error == EACCES || error == EPERM ? Status::not_supported : Status::io_error;
 }
 
 }  // namespace
 
-Result<MemoryFile> MemoryFile::create(const char* name, std::size_t bytes) noexcept {
+std::size_t whole_pages(std::size_t bytes) noexcept {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  if (bytes > std::numeric_limits<std::size_t>::max() - page) return 0;
+  return (bytes + page - 1) / page * page;
+}
+
+Result<MemoryFile> MemoryFile::create(const char* name, std::size_t wanted) noexcept {
+  if (wanted == 0) return Status::invalid_argument;
+  const std::size_t bytes = whole_pages(wanted);
+  if (bytes == 0 || bytes > static_cast<std::size_t>(std::numeric_limits<off_t>::max())) return Status::no_memory;
   UniqueFd fd = create_sealable(name);
   if (!fd) {
     const int error = errno;
@@ -75,6 +84,12 @@ Result<MemoryFileRecord> MemoryFile::record() const noexcept {
                           .inode = static_cast<std::uint64_t>(info.st_ino),
                           .bytes = bytes_,
                           .fd = fd_.get()};
+}
+
+Result<void*> MemoryFile::map() const noexcept {
+  void* base = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
+  if (base == MAP_FAILED) return Status::no_memory;
+  return base;
 }
 
 Result<MemoryFile> MemoryFile::open(const MemoryFileRecord& record) noexcept {

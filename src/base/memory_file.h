@@ -10,6 +10,9 @@
 
 namespace brant {
 
+/// `bytes` rounded up to whole pages of this machine; 0 if that does not fit.
+std::size_t whole_pages(std::size_t bytes) noexcept;
+
 /// What a process of this host needs to open another process's memory file. Trivially copyable: travels as bytes.
 struct MemoryFileRecord {
   std::uint64_t magic = 0;
@@ -25,15 +28,18 @@ struct MemoryFileRecord {
 /// a mapping of it cannot be cut short by anybody (no SIGBUS). Set-up only; every call costs a few system calls.
 class MemoryFile {
  public:
-  /// `bytes` is a multiple of the page size; `name` is for people (/proc/PID/maps). no_memory, or limit_reached when
-  /// the process may open no more files.
-  static Result<MemoryFile> create(const char* name, std::size_t bytes) noexcept;
+  /// At least `wanted` bytes, rounded up to whole pages; they read as zeroes. `name` is for people (/proc/PID/maps).
+  /// invalid_argument for 0 bytes; no_memory, also for more than there are addresses; limit_reached when the process
+  /// may open no more files.
+  static Result<MemoryFile> create(const char* name, std::size_t wanted) noexcept;
 
   /// Opens what `record` describes. peer_lost: the owner is gone. not_found: the owner freed the memory. not_supported:
   /// it cannot be reached (other pid namespace, other user). invalid_argument: no such record.
   static Result<MemoryFile> open(const MemoryFileRecord& record) noexcept;
 
   [[nodiscard]] Result<MemoryFileRecord> record() const noexcept;
+  /// Maps all of it, to read and to write. The caller unmaps `bytes()`; the mapping outlives this object. no_memory.
+  [[nodiscard]] Result<void*> map() const noexcept;
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 

@@ -7,10 +7,11 @@
 namespace brant::test {
 namespace {
 
-/// A device whose exports no peer can map.
-class UnmappableDevice final : public port::Device {
+/// A device some of whose memory cannot be shared.
+class HalfSharedDevice final : public port::Device {
  public:
-  explicit UnmappableDevice(std::unique_ptr<port::Device> inner) : inner_(std::move(inner)) {}
+  HalfSharedDevice(std::unique_ptr<port::Device> inner, const JobOptions& options)
+      : inner_(std::move(inner)), mappable_(options.mappable), exportable_(options.exportable) {}
   [[nodiscard]] const port::DeviceCapabilities& capabilities() const noexcept override {
     return inner_->capabilities();
   }
@@ -18,15 +19,22 @@ class UnmappableDevice final : public port::Device {
   Status free(void* pointer) noexcept override { return inner_->free(pointer); }
   Result<port::PointerInfo> query(const void* pointer) noexcept override { return inner_->query(pointer); }
   Result<port::ExportRecord> export_allocation(const void* pointer) noexcept override {
+    const Result<port::PointerInfo> info = inner_->query(pointer);
+    if (info && exportable_ && !exportable_(*info)) return Status::not_supported;
     return inner_->export_allocation(pointer);
   }
-  Result<void*> import_allocation(const port::ExportRecord&) noexcept override { return Status::not_supported; }
-  Status close_import(void*) noexcept override { return Status::not_found; }
+  Result<void*> import_allocation(const port::ExportRecord& record) noexcept override {
+    if (mappable_ && !mappable_(record)) return Status::not_supported;
+    return inner_->import_allocation(record);
+  }
+  Status close_import(void* imported) noexcept override { return inner_->close_import(imported); }
   port::Streams* streams() noexcept override { return inner_->streams(); }
   port::Kernels* kernels() noexcept override { return inner_->kernels(); }
 
  private:
   std::unique_ptr<port::Device> inner_;
+  const std::function<bool(const port::ExportRecord&)> mappable_;
+  const std::function<bool(const port::PointerInfo&)> exportable_;
 };
 
 std::unique_ptr<port::Device> make_device(GpuChoice gpu) {
@@ -43,7 +51,8 @@ InProcessJob::InProcessJob(const JobOptions& options) : network_(options.network
     port::Adapters adapters;
     adapters.boot = std::make_unique<SharedBoot>(values, rank, options.ranks);
     adapters.device = make_device(options.gpu);
-    if (options.mapping_fails) adapters.device = std::make_unique<UnmappableDevice>(std::move(adapters.device));
+    if (options.mappable || options.exportable)
+      adapters.device = std::make_unique<HalfSharedDevice>(std::move(adapters.device), options);
     adapters.wire = network_.open_wire();
     if (options.network_takes_device) {
       adapters.wire = make_emulated_taking(std::move(adapters.wire), *adapters.device);

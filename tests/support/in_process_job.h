@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "brant/core/runtime.h"
 #include "port/adapters.h"
+#include "port/memory.h"
 #include "port/wire/loopback/loopback.h"
 
 namespace brant::test {
@@ -59,7 +60,10 @@ struct JobOptions {
   /// run with and without (BRANT_TEST_LINKS=1).
   bool links = env_bool("BRANT_TEST_LINKS", false);
   bool network_takes_device = false;  ///< As UCX takes GPU memory; for the emulated device.
-  bool mapping_fails = false;         ///< Exported device memory cannot be mapped, as without a path between two GPUs.
+  /// Which exported device memory the other ranks can map; empty: all. None is as without a path between two GPUs.
+  std::function<bool(const port::ExportRecord&)> mappable;
+  /// Which device memory can be exported at all; empty: all. None is as with memory of CUDA's pools.
+  std::function<bool(const port::PointerInfo&)> exportable;
   /// Wraps a rank's wire, for faults; then there are no links, past which the faults would go unnoticed.
   std::function<std::unique_ptr<port::Wire>(int rank, std::unique_ptr<port::Wire>)> wrap;
 };

@@ -58,17 +58,6 @@ Sums sums_of(const PathCount& count, double per) {
           static_cast<double>(count.receives) / per, static_cast<double>(count.bytes_received) / per};
 }
 
-Sums all_paths(const Counts& counts) {
-  PathCount all;
-  for (const PathCount& path : counts.paths) {
-    all.sends += path.sends;
-    all.bytes_sent += path.bytes_sent;
-    all.receives += path.receives;
-    all.bytes_received += path.bytes_received;
-  }
-  return sums_of(all, 1);
-}
-
 /// The lines of one process, or of the sum: one for each path that something went over.
 std::string count_lines(std::string_view who, std::string_view pid, const Counts& counts, double per) {
   std::string text;
@@ -150,7 +139,7 @@ std::string list_text(const JobList& list, std::int64_t now_ns) {
   }
   for (const Job& job : list.jobs) {
     for (const ProcessPage& page : job.processes) {
-      const Sums sums = all_paths(page.counts);
+      const Sums sums = sums_of(page.counts.all_paths(), 1);
       text += fmt::format("{:>8}  {:<7} {:>12} {:>13.0f} {:>9} {:>9}  {:<15} {}\n", page.owner.pid,
                           fmt::format("{}/{}", page.rank, page.size), time_text(uptime_s(page, now_ns)), sums.sends,
                           bytes_text(sums.bytes_sent), page.counts.failures, page.program, job.id);

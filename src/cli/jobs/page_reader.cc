@@ -67,13 +67,22 @@ std::uint64_t grown(std::uint64_t now, std::uint64_t before) noexcept { return n
 
 }  // namespace
 
+PathCount& PathCount::operator+=(const PathCount& other) noexcept {
+  sends += other.sends;
+  bytes_sent += other.bytes_sent;
+  receives += other.receives;
+  bytes_received += other.bytes_received;
+  return *this;
+}
+
+PathCount Counts::all_paths() const noexcept {
+  PathCount sum;
+  for (const PathCount& path : paths) sum += path;
+  return sum;
+}
+
 Counts& Counts::operator+=(const Counts& other) noexcept {
-  for (std::size_t path = 0; path < paths.size(); ++path) {
-    paths[path].sends += other.paths[path].sends;
-    paths[path].bytes_sent += other.paths[path].bytes_sent;
-    paths[path].receives += other.paths[path].receives;
-    paths[path].bytes_received += other.paths[path].bytes_received;
-  }
+  for (std::size_t path = 0; path < paths.size(); ++path) paths[path] += other.paths[path];
   failures += other.failures;
   peers_lost += other.peers_lost;
   progress_calls += other.progress_calls;

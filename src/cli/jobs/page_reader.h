@@ -19,6 +19,7 @@ struct PathCount {
   std::uint64_t bytes_received = 0;
 
   bool operator==(const PathCount&) const noexcept = default;
+  PathCount& operator+=(const PathCount& other) noexcept;
 };
 
 /// What a process had done at one moment.
@@ -30,6 +31,8 @@ struct Counts {
   std::uint64_t sleeps = 0;
 
   Counts& operator+=(const Counts& other) noexcept;
+  /// What went over any path.
+  [[nodiscard]] PathCount all_paths() const noexcept;
   /// What came since `before`; a sum from which a process has gone since may have shrunk: that counts as nothing.
   [[nodiscard]] Counts since(const Counts& before) const noexcept;
 };

@@ -1,5 +1,6 @@
 #include "ops/channel/link_mappings.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -23,27 +24,42 @@ LinkMappings::~LinkMappings() {
   }
 }
 
-bool LinkMappings::describe(const void* data, LinkMessage& message) noexcept {
+Status LinkMappings::describe(const void* data, LinkMessage& message) noexcept {
   const Result<port::PointerInfo> info = engine_.device().query(data);
-  if (!info || !export_once(*info)) return false;
+  if (!info) return info.status();
+  if (const Status status = export_once(*info); status != Status::ok) return status;
   message.place = LinkMessage::Place::mapped;
   message.buffer_id = info->buffer_id;
   const auto offset = static_cast<const std::byte*>(data) - static_cast<std::byte*>(info->base);
   message.offset = static_cast<std::uint64_t>(offset) & LinkMessage::kOffsetMask;
-  return true;
+  return Status::ok;
 }
 
-bool LinkMappings::export_once(const port::PointerInfo& info) noexcept {
-  if (exported_.contains(info.buffer_id)) return true;
+bool LinkMappings::is_refused(std::uint64_t buffer_id) const noexcept {
+  return buffer_id != 0 && std::find(refused_.begin(), refused_.end(), buffer_id) != refused_.end();
+}
+
+void LinkMappings::remember_refused(std::uint64_t buffer_id) noexcept {
+  refused_[next_refused_] = buffer_id;
+  next_refused_ = (next_refused_ + 1) % refused_.size();
+}
+
+Status LinkMappings::export_once(const port::PointerInfo& info) noexcept {
+  if (exported_.contains(info.buffer_id)) return Status::ok;
+  if (is_refused(info.buffer_id)) return Status::not_supported;
   make_way(info);
   if (exported_.size() >= kMappingsMax) withdraw_if([&](const port::PointerInfo& known) { return gone(known); });
-  if (exported_.size() >= kMappingsMax) return false;
+  if (exported_.size() >= kMappingsMax) return Status::limit_reached;
   const Result<port::ExportRecord> record = engine_.device().export_allocation(info.base);
-  if (!record) return false;
+  if (!record) {
+    const bool for_good = record.status() == Status::not_supported || record.status() == Status::wrong_kind;
+    if (for_good) remember_refused(info.buffer_id);
+    return record.status();
+  }
   try {
     exported_.emplace(info.buffer_id, info);
   } catch (const std::bad_alloc&) {
-    return false;
+    return Status::no_memory;
   }
   LinkMessage message;
   message.kind = LinkMessage::Kind::exported;
@@ -57,7 +73,7 @@ bool LinkMappings::export_once(const port::PointerInfo& info) noexcept {
         "allocations",
         peer_.rank.value, kMappingsMax);
   }
-  return told;
+  return told ? Status::ok : Status::limit_reached;
 }
 
 bool LinkMappings::gone(const port::PointerInfo& known) noexcept {

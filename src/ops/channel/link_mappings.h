@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <unordered_map>
 
@@ -23,9 +24,9 @@ class LinkMappings {
   LinkMappings& operator=(const LinkMappings&) = delete;
   ~LinkMappings();
 
-  /// Fills in where memory of this process is, after having told the peer how to map its allocation. False: it cannot
-  /// be mapped, or not now.
-  bool describe(const void* data, LinkMessage& message) noexcept;
+  /// Fills in where memory of this process is, after having told the peer how to map its allocation. not_supported or
+  /// wrong_kind: no other process can map it, ever; the device has logged why. Any other status: not now.
+  Status describe(const void* data, LinkMessage& message) noexcept;
   /// The peer told how to map an allocation.
   void on_exported(std::span<const std::byte> record) noexcept;
   /// An allocation will be exported: the peer first closes its mappings of freed memory that shared a block with it.
@@ -36,16 +37,23 @@ class LinkMappings {
   [[nodiscard]] void* mapped(std::uint64_t buffer_id, std::uint64_t offset) const noexcept;
 
  private:
+  static constexpr std::size_t kRefusedMax = 16;
   using Exported = std::unordered_map<std::uint64_t, port::PointerInfo>;
 
-  bool export_once(const port::PointerInfo& info) noexcept;
+  Status export_once(const port::PointerInfo& info) noexcept;
+  [[nodiscard]] bool is_refused(std::uint64_t buffer_id) const noexcept;
+  void remember_refused(std::uint64_t buffer_id) noexcept;
   [[nodiscard]] bool gone(const port::PointerInfo& known) noexcept;
   template <typename Freed>
   void withdraw_if(Freed&& freed) noexcept;
 
   Engine& engine_;
   Peer& peer_;
-  Exported exported_;                                  ///< By buffer id.
+  Exported exported_;  ///< By buffer id.
+  /// Buffer ids of the last allocations that cannot be exported, so that not every message asks again: a question
+  /// costs system calls. 0: none.
+  std::array<std::uint64_t, kRefusedMax> refused_{};
+  std::size_t next_refused_ = 0;
   std::unordered_map<std::uint64_t, void*> imported_;  ///< Start of the allocation; null: cannot be mapped.
 };
 

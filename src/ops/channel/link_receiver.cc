@@ -107,7 +107,7 @@ void LinkReceiver::tell_landing(Transfer& transfer, Kind as) noexcept {
   LinkMessage message = endpoint_.link_message(as, transfer);
   message.bytes = transfer.link.target.bytes;
   const Buffer& target = transfer.link.target;
-  if (!host_accessible(target.kind) && !pump_.mappings().describe(target.data, message)) {
+  if (!host_accessible(target.kind) && pump_.mappings().describe(target.data, message) != Status::ok) {
     message.place = LinkMessage::Place::other;
   }
   if (message.place == LinkMessage::Place::mapped && transfer.link.flag == LandingFlags::kNone &&

@@ -34,7 +34,7 @@ bool LinkSender::offer(Transfer& transfer, const std::optional<Landing>& landing
   if (bytes.bytes <= kEagerBytes || !host_accessible(bytes.kind) || transfer.path == Path::staged) return false;
   if (landing && landing->place != LinkMessage::Place::host) return false;
   LinkMessage message = endpoint_.link_message(Kind::ask, transfer);
-  if (!pump_.mappings().describe(bytes.data, message)) return false;
+  if (pump_.mappings().describe(bytes.data, message) != Status::ok) return false;
   ask(transfer, message);
   return true;
 }

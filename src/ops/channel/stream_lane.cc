@@ -168,7 +168,7 @@ Result<stream_steps::Receive> StreamLane::describe(Buffer landing) noexcept {
   if (status != Status::ok) return status;
   if (landing.kind != engine_.mutual_kind(peer_)) return Status::wrong_kind;
   LinkMessage place = endpoint_.link_message(LinkMessage::Kind::stream_base);
-  if (!pump_.mappings().describe(landing.data, place)) return Status::limit_reached;
+  if (const Status mapped = pump_.mappings().describe(landing.data, place); mapped != Status::ok) return mapped;
   const Result<std::uint64_t> base = base_of(place.buffer_id, landing.data);
   if (!base) return base.status();
   return stream_steps::Receive{static_cast<std::byte*>(landing.data), landing.bytes, *base, place.offset};

@@ -2,22 +2,16 @@
 
 #include <sys/mman.h>
 #include <sys/sysinfo.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <limits>
+
+#include "base/memory_file.h"
 
 namespace brant::port::memory {
 namespace {
 
 constexpr std::size_t kAlignment = 256;
-
-/// Bytes rounded up to whole pages; 0 if that does not fit.
-std::size_t whole_pages(std::size_t bytes) noexcept {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  if (bytes > std::numeric_limits<std::size_t>::max() - page) return 0;
-  return (bytes + page - 1) / page * page;
-}
 
 /// Memory and swap of this machine. More than that is refused at once: the system would grant addresses for it and end
 /// the process at some later write.

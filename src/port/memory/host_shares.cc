@@ -2,28 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <new>
 #include <utility>
 
 namespace brant::port::memory {
-namespace {
-
-std::size_t whole_pages(std::size_t bytes) noexcept {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return (bytes + page - 1) / page * page;
-}
-
-Result<void*> map(const MemoryFile& file) noexcept {
-  void* base = ::mmap(nullptr, file.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd(), 0);
-  if (base == MAP_FAILED) return Status::no_memory;
-  return base;
-}
-
-}  // namespace
-
 HostShares::~HostShares() {
   for (const auto& [base, file] : files_) ::munmap(base, file.bytes());
   for (const auto& [address, range] : imports_) ::munmap(range.base, range.bytes);
@@ -32,9 +16,9 @@ HostShares::~HostShares() {
 Result<void*> HostShares::allocate(std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   if (files_.size() >= kSharesMax) return Status::limit_reached;
-  Result<MemoryFile> file = MemoryFile::create("brant-host", whole_pages(bytes));
+  Result<MemoryFile> file = MemoryFile::create("brant-host", bytes);
   if (!file) return file.status();
-  const Result<void*> base = map(*file);
+  const Result<void*> base = file->map();
   if (!base) return base;
   const std::size_t mapped = file->bytes();
   try {
@@ -83,7 +67,7 @@ Result<void*> HostShares::import_allocation(const ExportRecord& record) noexcept
     return Status::invalid_argument;
   const Result<MemoryFile> file = MemoryFile::open(file_record);
   if (!file) return file.status();
-  const Result<void*> base = map(*file);
+  const Result<void*> base = file->map();
   if (!base) return base;
   void* address = static_cast<std::byte*>(*base) + record.offset;
   try {

@@ -3,7 +3,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "conformance/memory/memory_fixture.h"
 #include "port/memory/devices.h"
 #include "port/memory/gpu_topology.h"
+#include "support/environment.h"
 
 namespace brant::test {
 namespace {
@@ -181,7 +183,14 @@ TEST_F(FakeDriver, pool_memory_cannot_be_exported_and_says_so) {
   void* pool = fake<fake_cuda::ForeignAlloc>(fake_cuda::kForeignAlloc)(4096, true);
   testing::internal::CaptureStderr();
   EXPECT_EQ(device->export_allocation(pool).status(), Status::not_supported);
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("cudaMalloc"), std::string::npos);
+  EXPECT_EQ(device->export_allocation(static_cast<std::byte*>(pool) + 100).status(), Status::not_supported);
+  const std::string log = testing::internal::GetCapturedStderr();
+  char address[32] = {};
+  std::snprintf(address, sizeof(address), "%p", pool);
+  for (const std::string& words :
+       {std::string("4096 bytes of GPU memory at ") + address, std::string("Runtime::allocate")})
+    EXPECT_NE(log.find(words), std::string::npos) << words << " in: " << log;
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << "said once: " << log;
   fake<fake_cuda::ForeignFree>(fake_cuda::kForeignFree)(pool);
 }
 
@@ -246,7 +255,7 @@ TEST_F(FakeDriver, managed_memory_beyond_the_gpus_is_refused) {
 /// The reason that a fresh process gives, with one variable set: the driver is opened only once in a process.
 void expect_reason(const char* variable, const char* value, const char* words) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";  // starts this program again
-  ::setenv(variable, value, 1);
+  const ScopedVariable set(variable, value);
   EXPECT_EXIT(
       {
         std::string reason;
@@ -256,7 +265,6 @@ void expect_reason(const char* variable, const char* value, const char* words) {
       },
       testing::ExitedWithCode(0), words)
       << variable << "=" << value;
-  ::unsetenv(variable);
 }
 
 TEST_F(FakeDriver, whatever_is_broken_is_told_in_words) {
@@ -269,14 +277,13 @@ TEST_F(FakeDriver, whatever_is_broken_is_told_in_words) {
 
 TEST_F(FakeDriver, a_driver_without_questions_about_links_still_serves) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
-  ::setenv("FAKE_CUDA_WITHOUT", "cuDeviceCanAccessPeer", 1);
+  const ScopedVariable without("FAKE_CUDA_WITHOUT", "cuDeviceCanAccessPeer");
   EXPECT_EXIT(::_exit(static_cast<int>(port::list_gpus().size())), testing::ExitedWithCode(2), "");
-  ::unsetenv("FAKE_CUDA_WITHOUT");
 }
 
 TEST_F(FakeDriver, a_slice_of_a_gpu_works_but_shares_nothing) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
-  ::setenv("FAKE_CUDA_NAME", "NVIDIA A100-SXM4-40GB MIG 1g.5gb", 1);
+  const ScopedVariable name("FAKE_CUDA_NAME", "NVIDIA A100-SXM4-40GB MIG 1g.5gb");
   EXPECT_EXIT(
       {
         const auto device = open(0);
@@ -286,17 +293,14 @@ TEST_F(FakeDriver, a_slice_of_a_gpu_works_but_shares_nothing) {
         ::_exit(right ? 0 : 1);
       },
       testing::ExitedWithCode(0), "slice of a GPU");
-  ::unsetenv("FAKE_CUDA_NAME");
 }
 
 TEST_F(FakeDriver, one_gpu_assigned_by_the_environment_is_taken_by_any_rank) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
-  ::setenv("FAKE_CUDA_DEVICES", "1", 1);
-  ::setenv("CUDA_VISIBLE_DEVICES", "3", 1);
+  const ScopedVariable devices("FAKE_CUDA_DEVICES", "1");
+  const ScopedVariable visible("CUDA_VISIBLE_DEVICES", "3");
   EXPECT_EXIT(::_exit(port::open_device({.local_rank = 3, .local_size = 4})->capabilities().ordinal),
               testing::ExitedWithCode(0), "");
-  ::unsetenv("CUDA_VISIBLE_DEVICES");
-  ::unsetenv("FAKE_CUDA_DEVICES");
 }
 
 }  // namespace

@@ -15,7 +15,6 @@
 namespace brant {
 namespace {
 
-using cli::jobs::Counts;
 using cli::jobs::Job;
 using cli::jobs::PathCount;
 
@@ -23,17 +22,6 @@ std::optional<Job> own_job() {
   const cli::jobs::JobList list = cli::jobs::list_jobs(statistics_folders());
   const Job* job = cli::jobs::find_job(list, std::to_string(::getpid()));
   return job == nullptr ? std::nullopt : std::optional(*job);
-}
-
-PathCount all_paths(const Counts& counts) {
-  PathCount sum;
-  for (const PathCount& path : counts.paths) {
-    sum.sends += path.sends;
-    sum.bytes_sent += path.bytes_sent;
-    sum.receives += path.receives;
-    sum.bytes_received += path.bytes_received;
-  }
-  return sum;
 }
 
 /// One message from one rank to the other.
@@ -64,8 +52,8 @@ TEST(JobRanks, what_others_read_while_traffic_runs_agrees_with_what_was_sent) {
     const std::optional<Job> job = own_job();
     ASSERT_TRUE(job);
     ASSERT_EQ(job->processes.size(), 2u);
-    const PathCount sent = all_paths(job->processes[0].counts);
-    const PathCount received = all_paths(job->processes[1].counts);
+    const PathCount sent = job->processes[0].counts.all_paths();
+    const PathCount received = job->processes[1].counts.all_paths();
     EXPECT_EQ(received.receives, messages);
     EXPECT_EQ(received.bytes_received, bytes);
     EXPECT_GE(sent.sends, messages);
@@ -76,9 +64,9 @@ TEST(JobRanks, what_others_read_while_traffic_runs_agrees_with_what_was_sent) {
   if (receiver) {
     const std::optional<Job> job = own_job();
     ASSERT_TRUE(job);
-    EXPECT_EQ(all_paths(job->processes[0].counts).sends, messages);
-    EXPECT_EQ(all_paths(job->processes[0].counts).bytes_sent, bytes);
-    EXPECT_EQ(all_paths(job->total()).receives, messages);
+    EXPECT_EQ(job->processes[0].counts.all_paths().sends, messages);
+    EXPECT_EQ(job->processes[0].counts.all_paths().bytes_sent, bytes);
+    EXPECT_EQ(job->total().all_paths().receives, messages);
     EXPECT_EQ(job->total().failures, 0u);
   }
   std::vector<std::byte> word(8);

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <limits>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -28,6 +30,44 @@ TEST(MemoryFile, opened_again_it_is_the_same_memory) {
   char got[5] = {};
   ASSERT_EQ(::pread(again->fd(), got, 5, 100), 5);
   EXPECT_EQ(std::string(got, 5), "brant");
+}
+
+TEST(MemoryFile, is_as_large_as_the_pages_it_takes) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  for (const auto& [wanted, bytes] : {std::pair{std::size_t{1}, page}, {page, page}, {page + 1, 2 * page}}) {
+    const Result<MemoryFile> file = MemoryFile::create("test", wanted);
+    ASSERT_TRUE(file.ok()) << wanted;
+    EXPECT_EQ(file->bytes(), bytes);
+    EXPECT_EQ(file->record()->bytes, bytes);
+    EXPECT_TRUE(MemoryFile::open(*file->record()).ok());
+  }
+}
+
+TEST(MemoryFile, sizes_that_cannot_be_are_refused) {
+  EXPECT_EQ(MemoryFile::create("test", 0).status(), Status::invalid_argument);
+  const std::size_t most = std::numeric_limits<std::size_t>::max();
+  EXPECT_EQ(MemoryFile::create("test", most).status(), Status::no_memory) << "rounded up it would be nothing";
+  EXPECT_EQ(MemoryFile::create("test", most / 2 + 1).status(), Status::no_memory) << "more than a file's offset says";
+}
+
+TEST(MemoryFile, two_mappings_show_the_same_bytes_and_outlive_the_file) {
+  std::size_t bytes = 0;
+  Result<void*> first(Status::not_found), second(Status::not_found);
+  {
+    const Result<MemoryFile> file = MemoryFile::create("test", kBytes);
+    ASSERT_TRUE(file.ok());
+    first = file->map();
+    const Result<MemoryFile> again = MemoryFile::open(*file->record());
+    ASSERT_TRUE(again.ok());
+    second = again->map();
+    bytes = file->bytes();
+  }
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_NE(*first, *second);
+  static_cast<char*>(*first)[bytes - 1] = 'b';
+  EXPECT_EQ(static_cast<char*>(*second)[bytes - 1], 'b');
+  ::munmap(*first, bytes);
+  ::munmap(*second, bytes);
 }
 
 TEST(MemoryFile, nobody_can_cut_it_short) {

@@ -122,28 +122,7 @@ TEST(LinkedChannel, small_messages_that_come_early_free_their_source_at_once) {
 TEST(LinkedChannel, a_long_message_is_truncated_and_both_ends_know_it) {
   Pair pair;
   const auto sent = pattern(kLarge, 1);
-  for (const bool receive_first : {true, false}) {
-    // The receive may itself be large (announced) or small (asked for).
-    for (const std::size_t room : {kLarge - 1, std::size_t{100}}) {
-      std::vector<std::byte> landed(room + 1, std::byte{0xee});
-      std::unique_ptr<Operation> receive;
-      if (receive_first) receive.reset(new Operation(pair.right.recv(Buffer(landed.data(), room))));
-      pair.job.run(5);
-      Operation send = pair.left.send(std::span(sent), Moment::delivered);
-      if (!receive_first) receive.reset(new Operation(pair.right.recv(Buffer(landed.data(), room))));
-      EXPECT_EQ(pair.outcome(*receive).status, Status::truncated);
-      EXPECT_EQ(receive->result().bytes, kLarge);
-      EXPECT_EQ(pair.outcome(send).status, Status::truncated);
-      EXPECT_EQ(landed[room], std::byte{0xee});
-    }
-  }
-  EXPECT_EQ(pair.left.counts().truncated, 4u);
-  // The order goes on.
-  int value = 5, got = 0;
-  Operation receive = pair.right.recv(Buffer(&got, sizeof(got)));
-  Operation send = pair.left.send(ConstBuffer(&value, sizeof(value)));
-  EXPECT_TRUE(pair.outcome(receive).ok());
-  EXPECT_EQ(got, 5);
+  test::expect_truncated_at_both_ends(pair, std::span(sent));
 }
 
 TEST(LinkedChannel, a_withdrawn_receive_gives_its_turn_to_the_next) {
@@ -509,7 +488,7 @@ TEST(MappedChannel, a_cancelled_receive_gives_its_turn_to_the_next) {
 TEST(MappedChannel, what_cannot_be_mapped_goes_over_the_network_or_through_the_host) {
   for (const bool network_takes : {true, false}) {
     JobOptions options = linked(GpuChoice::emulated);
-    options.mapping_fails = true;
+    options.mappable = [](const port::ExportRecord&) { return false; };
     options.network_takes_device = network_takes;
     Pair pair(options);
     for (const bool receive_first : {true, false}) {
@@ -532,6 +511,45 @@ TEST(MappedChannel, what_cannot_be_mapped_goes_over_the_network_or_through_the_h
       }
     }
   }
+}
+
+TEST(MappedChannel, a_landing_that_cannot_be_exported_goes_over_the_network_and_counts_there) {
+  int asked = 0;
+  JobOptions options = linked(GpuChoice::emulated);
+  options.network_takes_device = true;
+  options.exportable = [&](const port::PointerInfo& info) {
+    asked += info.bytes == kLarge ? 1 : 0;
+    return info.bytes != kLarge;
+  };
+  Pair pair(options);
+  const Counters& counters = pair.job.rank(0).worker().engine().counters();
+  const auto sent = pattern(kLarge, 3);
+  Memory source = pair.job.rank(0).allocate(MemoryKind::emulated, kLarge);
+  Memory landing = pair.job.rank(1).allocate(MemoryKind::emulated, kLarge);
+  pair.job.rank(0).copy(source, std::span(sent));
+  constexpr std::uint64_t kMessages = 5;
+  for (std::uint64_t message = 0; message < kMessages; ++message) {
+    Operation receive = pair.right.recv(landing);
+    pair.job.run(5);
+    Operation send = pair.left.send(source);
+    ASSERT_TRUE(pair.outcome(receive).ok());
+    EXPECT_TRUE(pair.outcome(send).ok());
+  }
+  std::vector<std::byte> got(kLarge);
+  pair.job.rank(1).copy(std::span(got), landing);
+  EXPECT_EQ(got, sent);
+  EXPECT_EQ(asked, 1) << "each question reads /proc and asks the driver";
+  EXPECT_EQ(counters.path(Path::ucx).sends.read(), kMessages);
+  EXPECT_EQ(counters.path(Path::copy_engine).sends.read(), 0u);
+  // It is about that allocation, not about its size, its addresses or the channel.
+  landing = Memory();
+  Memory next = pair.job.rank(1).allocate(MemoryKind::emulated, kLarge - 1);
+  Operation receive = pair.right.recv(next);
+  pair.job.run(5);
+  Operation send = pair.left.send(source.part(0, kLarge - 1));
+  EXPECT_TRUE(pair.outcome(receive).ok());
+  EXPECT_TRUE(pair.outcome(send).ok());
+  EXPECT_EQ(counters.path(Path::ucx).sends.read(), kMessages);
 }
 
 TEST(MappedChannel, path_staged_forced_goes_through_the_host) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -46,5 +47,37 @@ struct Pair {
   Channel left;
   Channel right;
 };
+
+/// Whatever happened before: the next small message finds its receive.
+inline void expect_order_goes_on(Pair& pair) {
+  const int value = 5;
+  int got = 0;
+  Operation receive = pair.right.recv(Buffer(&got, sizeof(got)));
+  Operation send = pair.left.send(ConstBuffer(&value, sizeof(value)));
+  EXPECT_TRUE(pair.outcome(receive).ok());
+  EXPECT_EQ(got, 5);
+}
+
+/// Sends `sent`, of `kLarge` bytes, into receives that are too small: almost large enough, which are announced, and so
+/// small that the sender has to ask; posted before the send and after it.
+inline void expect_truncated_at_both_ends(Pair& pair, ConstBuffer sent) {
+  for (const bool receive_first : {true, false}) {
+    for (const std::size_t room : {kLarge - 1, std::size_t{100}}) {
+      SCOPED_TRACE(receive_first ? "receive first" : "send first");
+      std::vector<std::byte> landed(room + 1, std::byte{0xee});
+      std::unique_ptr<Operation> receive;
+      if (receive_first) receive.reset(new Operation(pair.right.recv(Buffer(landed.data(), room))));
+      pair.job.run(5);
+      Operation send = pair.left.send(sent, Moment::delivered);
+      if (!receive_first) receive.reset(new Operation(pair.right.recv(Buffer(landed.data(), room))));
+      EXPECT_EQ(pair.outcome(*receive).status, Status::truncated);
+      EXPECT_EQ(receive->result().bytes, kLarge);
+      EXPECT_EQ(pair.outcome(send).status, Status::truncated);
+      EXPECT_EQ(landed[room], std::byte{0xee}) << "written beyond the room of " << room;
+    }
+  }
+  EXPECT_EQ(pair.left.counts().truncated, 4u);
+  expect_order_goes_on(pair);
+}
 
 }  // namespace brant::test

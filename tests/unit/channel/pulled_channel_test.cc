@@ -87,11 +87,7 @@ TEST(PulledChannel, a_landing_that_crosses_the_offer_changes_nothing) {
   EXPECT_TRUE(pair.outcome(receive).ok());
   EXPECT_TRUE(pair.outcome(send).ok());
   EXPECT_EQ(landed, wanted);
-  int value = 5, got = 0;
-  Operation next = pair.right.recv(Buffer(&got, sizeof(got)));
-  Operation small = pair.left.send(ConstBuffer(&value, sizeof(value)));
-  EXPECT_TRUE(pair.outcome(next).ok());
-  EXPECT_EQ(got, 5);
+  test::expect_order_goes_on(pair);
 }
 
 TEST(PulledChannel, no_piece_goes_through_the_ring) {
@@ -141,26 +137,7 @@ TEST(PulledChannel, memory_freed_and_allocated_again_is_mapped_again) {
 TEST(PulledChannel, a_long_message_is_truncated_and_both_ends_know_it) {
   Pair pair(by_choice());
   const Memory source = shared(pair, 0, pattern(kLarge, 1));
-  for (const bool receive_first : {true, false}) {
-    for (const std::size_t room : {kLarge - 1, std::size_t{100}}) {
-      std::vector<std::byte> landed(room + 1, std::byte{0xee});
-      std::unique_ptr<Operation> receive;
-      if (receive_first) receive.reset(new Operation(pair.right.recv(Buffer(landed.data(), room))));
-      pair.job.run(5);
-      Operation send = pair.left.send(ConstBuffer(source), Moment::delivered);
-      if (!receive_first) receive.reset(new Operation(pair.right.recv(Buffer(landed.data(), room))));
-      EXPECT_EQ(pair.outcome(*receive).status, Status::truncated);
-      EXPECT_EQ(receive->result().bytes, kLarge);
-      EXPECT_EQ(pair.outcome(send).status, Status::truncated);
-      EXPECT_EQ(landed[room], std::byte{0xee});
-    }
-  }
-  EXPECT_EQ(pair.left.counts().truncated, 4u);
-  int value = 5, got = 0;
-  Operation receive = pair.right.recv(Buffer(&got, sizeof(got)));
-  Operation send = pair.left.send(ConstBuffer(&value, sizeof(value)));
-  EXPECT_TRUE(pair.outcome(receive).ok());
-  EXPECT_EQ(got, 5);
+  test::expect_truncated_at_both_ends(pair, source);
 }
 
 TEST(PulledChannel, a_cancel_in_mid_message_comes_too_late) {

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -358,8 +360,71 @@ TEST(StreamChannel, without_preparation_or_a_common_device_it_says_so) {
 
 TEST(StreamChannel, an_end_that_cannot_map_the_other_refuses_both) {
   JobOptions options = with_devices();
-  options.mapping_fails = true;
+  options.mappable = [](const port::ExportRecord&) { return false; };
   EXPECT_EQ(Pair(options).prepared, std::pair(Status::not_supported, Status::not_supported));
+}
+
+/// Landings of this size cannot be mapped; the mailboxes, which have another one, can.
+bool all_but_large(const port::ExportRecord& record) { return record.bytes != kLarge; }
+
+TEST(StreamChannel, a_landing_that_cannot_be_mapped_ends_both_sides_and_names_the_allocation) {
+  JobOptions options = with_devices();
+  options.mappable = all_but_large;
+  Pair pair(options);
+  ASSERT_EQ(pair.prepared, std::pair(Status::ok, Status::ok));
+  Memory source = pair.left.device(pattern(kLarge, 1));
+  Memory landing = pair.right.device(kLarge);
+  testing::internal::CaptureStderr();
+  Operation receive = pair.right.observed_recv(landing);
+  Operation send = pair.left.observed_send(source);
+  EXPECT_EQ(pair.outcome(receive).status, Status::not_supported);
+  EXPECT_EQ(pair.outcome(send).status, Status::not_supported);
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("rank 0 cannot map an allocation of " + std::to_string(kLarge) + " bytes"), std::string::npos)
+      << log;
+  EXPECT_EQ(pair.right.recv(landing), Status::not_supported) << "and so from then on";
+  EXPECT_EQ(pair.left.send(source), Status::not_supported);
+  // Transfers of the host still go.
+  Operation host_receive = pair.right.channel.recv(landing);
+  Operation host_send = pair.left.channel.send(source);
+  EXPECT_TRUE(pair.outcome(host_receive).ok());
+  EXPECT_TRUE(pair.outcome(host_send).ok());
+  EXPECT_EQ(pair.right.bytes_of(landing, kLarge), pattern(kLarge, 1));
+}
+
+TEST(StreamChannel, a_landing_that_was_freed_before_it_could_be_mapped_disturbs_nobody) {
+  JobOptions options = with_devices();
+  options.mappable = all_but_large;
+  Pair pair(options);
+  Memory source = pair.left.device(pattern(100, 1));
+  {
+    Memory gone = pair.right.device(kLarge);
+    Operation send = pair.left.observed_send(source);  // small: it leaves without its receive
+    EXPECT_TRUE(pair.outcome(send).ok());
+    EXPECT_EQ(pair.right.recv(gone.part(0, 100)), Status::ok);
+    EXPECT_EQ(pair.right.runtime.device().streams()->synchronize(pair.right.stream), Status::ok);
+  }
+  pair.job.run(100);  // only now the left end hears of the allocation, and the right one that it cannot be mapped
+  Memory landing = pair.right.device(100);
+  Operation receive = pair.right.observed_recv(landing);
+  Operation send = pair.left.observed_send(source);
+  EXPECT_TRUE(pair.outcome(receive).ok());
+  EXPECT_TRUE(pair.outcome(send).ok());
+  EXPECT_EQ(pair.right.bytes_of(landing, 100), pattern(100, 1));
+}
+
+TEST(StreamChannel, a_landing_that_cannot_be_exported_is_refused_at_once) {
+  JobOptions options = with_devices();
+  options.exportable = [](const port::PointerInfo& info) { return info.bytes != kLarge; };
+  Pair pair(options);
+  Memory landing = pair.right.device(kLarge);
+  EXPECT_EQ(pair.right.recv(landing), Status::not_supported);
+  Memory other = pair.right.device(kLarge - 1);
+  Memory source = pair.left.device(pattern(kLarge - 1, 1));
+  Operation receive = pair.right.observed_recv(other);
+  Operation send = pair.left.observed_send(source);
+  EXPECT_TRUE(pair.outcome(receive).ok()) << "other memory still serves";
+  EXPECT_TRUE(pair.outcome(send).ok());
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -15,12 +14,14 @@
 #include <gtest/gtest.h>
 
 #include "core/statistics_folder.h"
+#include "support/environment.h"
 #include "support/temporary_folder.h"
 
 namespace brant {
 namespace {
 
 namespace fs = std::filesystem;
+using test::ScopedVariable;
 using test::TemporaryFolder;
 
 port::JobInfo some_job() {
@@ -119,13 +120,12 @@ TEST(Statistics, of_the_parent_stay_when_a_forked_child_ends) {
 }
 
 TEST(StatisticsFolder, candidates_are_absolute_and_follow_the_environment) {
-  const char* old = std::getenv("XDG_RUNTIME_DIR");
-  const std::optional<std::string> before = old == nullptr ? std::nullopt : std::optional<std::string>(old);
-  ::setenv("XDG_RUNTIME_DIR", "/somewhere", 1);
-  EXPECT_EQ(statistics_folders().front(), "/somewhere/brant");
-  ::setenv("XDG_RUNTIME_DIR", "relative", 1);
+  {
+    const ScopedVariable absolute("XDG_RUNTIME_DIR", "/somewhere");
+    EXPECT_EQ(statistics_folders().front(), "/somewhere/brant");
+  }
+  const ScopedVariable relative("XDG_RUNTIME_DIR", "relative");
   const std::vector<std::string> folders = statistics_folders();
-  before ? ::setenv("XDG_RUNTIME_DIR", before->c_str(), 1) : ::unsetenv("XDG_RUNTIME_DIR");
   const std::string user = std::to_string(::geteuid());
   EXPECT_NE(std::find(folders.begin(), folders.end(), "/dev/shm/brant-" + user), folders.end());
   for (const std::string& folder : folders) {

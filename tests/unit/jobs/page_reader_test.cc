@@ -132,6 +132,9 @@ TEST(Counts, change_and_add_up) {
   const PathCount sum{5, 60, 4, 45};
   EXPECT_EQ(first.paths[1], sum);
   EXPECT_EQ(first.failures, 4u);
+  first.paths[2] = {1, 2, 3, 4};
+  const PathCount all{6, 62, 7, 49};
+  EXPECT_EQ(first.all_paths(), all);
 }
 
 }  // namespace

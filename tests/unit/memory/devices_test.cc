@@ -1,26 +1,16 @@
 #include "port/memory/devices.h"
 
-#include <cstdlib>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "support/environment.h"
+
 namespace brant::port {
 namespace {
 
+using test::ScopedVariable;
 using Gpu = DeviceRequest::Gpu;
-
-/// An environment variable for the length of a scope.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-  ~Variable() { ::unsetenv(name_); }
-
- private:
-  const char* name_;
-};
 
 bool machine_has_a_gpu() { return !list_gpus().empty(); }
 
@@ -62,7 +52,7 @@ TEST(Devices, a_gpu_demanded_but_missing_is_an_error_with_the_reason) {
 
 TEST(Devices, a_cost_that_is_no_number_is_refused_by_name) {
   for (const char* value : {"fast", "-1", "1us", "nan"}) {
-    const Variable variable("BRANT_EMULATED_US", value);
+    const ScopedVariable variable("BRANT_EMULATED_US", value);
     try {
       open_device({.gpu = Gpu::emulated});
       ADD_FAILURE() << "no error for " << value;
@@ -70,7 +60,7 @@ TEST(Devices, a_cost_that_is_no_number_is_refused_by_name) {
       EXPECT_NE(std::string(error.what()).find("BRANT_EMULATED_US"), std::string::npos) << error.what();
     }
   }
-  const Variable variable("BRANT_EMULATED_US", "1.5");
+  const ScopedVariable variable("BRANT_EMULATED_US", "1.5");
   EXPECT_NE(open_device({.gpu = Gpu::emulated}), nullptr);
 }
 

@@ -39,9 +39,7 @@ CudaImports::~CudaImports() {
 }
 
 Result<ExportRecord> CudaImports::export_allocation(const PointerInfo& info, const void* pointer) noexcept {
-  const Result<ProcessMark> owner = own_process_mark();
-  if (!owner) return owner.status();
-  Handle handle{.magic = kMagic, .owner = *owner, .base = address(info.base)};
+  Handle handle{.magic = kMagic, .owner = {}, .base = address(info.base)};
   unsigned capable = 0;
   const Status status = in_context(context_, "cuIpcGetMemHandle", [&] {
     const CUresult asked = context_.driver().pointer_get_attribute(
@@ -51,13 +49,12 @@ Result<ExportRecord> CudaImports::export_allocation(const PointerInfo& info, con
   });
   if (status != Status::ok) return status;
   if (capable == 0) {
-    log::warn(
-        "the GPU memory at {} comes from a pool or from cuMemCreate: legacy handles cannot share it with other "
-        "processes. Allocate "
-        "what is to be shared with cudaMalloc (PyTorch: without expandable_segments and cudaMallocAsync)",
-        pointer);
+    say_unshareable(info);
     return Status::not_supported;
   }
+  const Result<ProcessMark> owner = own_process_mark();
+  if (!owner) return owner.status();
+  handle.owner = *owner;
   ExportRecord record;
   record.kind = MemoryKind::cuda;
   record.buffer_id = info.buffer_id;
@@ -65,6 +62,17 @@ Result<ExportRecord> CudaImports::export_allocation(const PointerInfo& info, con
   record.offset = address(pointer) - handle.base;
   std::memcpy(record.handle, &handle, sizeof(handle));
   return record;
+}
+
+/// Loud once, since a program that allocates from a pool does so many times.
+void CudaImports::say_unshareable(const PointerInfo& info) noexcept {
+  const bool first = !said_unshareable_.exchange(true, std::memory_order_relaxed);
+  log::line(first ? log::Level::warn : log::Level::debug,
+            "{} bytes of GPU memory at {} cannot be shared with other processes: they come from a pool "
+            "(cudaMallocAsync) or from cuMemCreate, for which CUDA IPC has no handles. What lands there goes other "
+            "ways, over the network as a rule. Allocate it with cudaMalloc or brant's Runtime::allocate (PyTorch: "
+            "without expandable_segments and backend:cudaMallocAsync).{}",
+            info.bytes, info.base, first ? " Said once; BRANT_LOG=debug names all such memory" : "");
 }
 
 Result<CUdeviceptr> CudaImports::open(const ExportRecord& record) noexcept {

@@ -22,11 +22,6 @@ constexpr std::size_t kFreshBytesMax = std::size_t{1} << 20;
 
 std::uintptr_t address(const void* pointer) noexcept { return reinterpret_cast<std::uintptr_t>(pointer); }
 
-std::size_t whole_pages(std::size_t bytes) noexcept {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return (bytes + page - 1) / page * page;
-}
-
 }  // namespace
 
 Result<std::shared_ptr<EmulatedMapping>> EmulatedMapping::create(AddressWindow& window, MemoryFile file) noexcept {
@@ -77,7 +72,7 @@ Result<PointerInfo> EmulatedMemory::insert(Entry entry) noexcept {
 Result<PointerInfo> EmulatedMemory::allocate(Owner owner, std::size_t bytes) noexcept {
   if (bytes == 0) return Status::invalid_argument;
   if (bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max() / 2)) return Status::no_memory;
-  Result<MemoryFile> file = MemoryFile::create("brant-emulated", whole_pages(bytes));
+  Result<MemoryFile> file = MemoryFile::create("brant-emulated", bytes);
   if (!file) return file.status();
   Result<std::shared_ptr<EmulatedMapping>> mapping = EmulatedMapping::create(window_, std::move(*file));
   if (!mapping) return mapping.status();

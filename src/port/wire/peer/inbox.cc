@@ -30,12 +30,6 @@ Inbox::~Inbox() {
   if (base_ != nullptr) ::munmap(base_, bytes_for(places_));
 }
 
-Result<void*> Inbox::map(const MemoryFile& file) noexcept {
-  void* base = ::mmap(nullptr, file.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd(), 0);
-  if (base == MAP_FAILED) return Status::no_memory;
-  return base;
-}
-
 Result<Inbox> Inbox::create(std::uint32_t places) noexcept {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return Status::limit_reached;
@@ -43,7 +37,7 @@ Result<Inbox> Inbox::create(std::uint32_t places) noexcept {
   UniqueFd ringing(ends[1]);
   Result<MemoryFile> file = MemoryFile::create("brant-inbox", bytes_for(places));
   if (!file) return file.status();
-  const Result<void*> base = map(*file);
+  const Result<void*> base = file->map();
   if (!base) return base.status();
   Inbox inbox(*base, places);  // fresh pages are zero: awake, and every ring empty
   inbox.file_.emplace(std::move(*file));
@@ -55,8 +49,8 @@ Result<Inbox> Inbox::create(std::uint32_t places) noexcept {
 Result<Inbox> Inbox::open(const InboxAddress& address) noexcept {
   Result<MemoryFile> file = MemoryFile::open(address.file);
   if (!file) return file.status();
-  if (file->bytes() != bytes_for(address.places)) return Status::version_mismatch;
-  const Result<void*> base = map(*file);
+  if (file->bytes() != whole_pages(bytes_for(address.places))) return Status::version_mismatch;
+  const Result<void*> base = file->map();
   if (!base) return base.status();
   Inbox inbox(*base, address.places);
   std::array<char, 48> path{};

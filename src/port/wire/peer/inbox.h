@@ -53,7 +53,6 @@ class Inbox {
 
  private:
   Inbox(void* base, std::uint32_t places) noexcept : base_(base), places_(places) {}
-  static Result<void*> map(const MemoryFile& file) noexcept;
   [[nodiscard]] InboxHead& head() const noexcept { return *static_cast<InboxHead*>(base_); }
   void ring_bell() noexcept;
 
