@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/engine.h"
-#include "ops/channel/copy_lane.h"
 #include "ops/channel/stage_pool.h"
+#include "ops/copier/copy_lane.h"
 
 namespace brant {
 
