@@ -1,13 +1,14 @@
 #pragma once
 
 #include "core/engine.h"
-#include "ops/channel/stage_pool.h"
 #include "ops/copier/copy_lane.h"
+#include "ops/copier/stage_pool.h"
 
 namespace brant {
 
-/// The two copy directions of the staged path: one stream each, so that a copy out never waits behind a copy in.
-class Stager final : private Poller {
+/// The two copy directions of the staged path: one stream each, so that a copy out never waits behind a copy in. One
+/// per engine, asked for early as DeviceCopier is.
+class Stager final : public Service, private Poller {
  public:
   explicit Stager(Engine& engine) noexcept
       : engine_(engine),
@@ -15,7 +16,7 @@ class Stager final : private Poller {
         events_(engine.device()),
         out_(engine.device(), events_),
         in_(engine.device(), events_) {}
-  ~Stager() { engine_.detach(static_cast<Poller&>(*this)); }
+  ~Stager() override { engine_.detach(static_cast<Poller&>(*this)); }
 
   enum class Direction { out, in };
 
