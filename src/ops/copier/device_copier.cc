@@ -124,7 +124,7 @@ void DeviceCopier::issue() noexcept {
     count = 0;
   };
   while (StageCopy* copy = asked_.pop_front()) {
-    if (kernel_ == nullptr || copy->bytes > kTogetherBytes) {
+    if (kernel_ == nullptr || copy->alone || copy->bytes > kTogetherBytes) {
       issue_alone(*copy);
       continue;
     }
