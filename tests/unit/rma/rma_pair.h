@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -31,12 +33,14 @@ class Space {
       whole_ = memory_.part(0, bytes);
     }
   }
-  void fill(const std::vector<std::byte>& image) {
-    runtime_.copy(whole_, ConstBuffer(image.data(), bytes_, MemoryKind::host));
+  /// The first `most` bytes of it.
+  void fill(const std::vector<std::byte>& image, std::size_t most = SIZE_MAX) {
+    const std::size_t bytes = std::min(most, bytes_);
+    runtime_.copy(part(0, bytes), ConstBuffer(image.data(), bytes, MemoryKind::host));
   }
-  [[nodiscard]] std::vector<std::byte> image() const {
-    std::vector<std::byte> image(bytes_);
-    runtime_.copy(Buffer(image.data(), bytes_, MemoryKind::host), whole_);
+  [[nodiscard]] std::vector<std::byte> image(std::size_t most = SIZE_MAX) const {
+    std::vector<std::byte> image(std::min(most, bytes_));
+    runtime_.copy(Buffer(image.data(), image.size(), MemoryKind::host), part(0, image.size()));
     return image;
   }
   [[nodiscard]] Buffer whole() const { return whole_; }
