@@ -12,7 +12,7 @@
 namespace brant {
 
 ChannelTable::ChannelTable(Engine& engine)
-    : engine_(engine), device_copier_(engine.service<DeviceCopier>()), stager_(engine.service<Stager>()) {
+    : engine_(engine), device_copier_(engine.service<DeviceCopier>()), stager_(engine) {
   engine.claim_am(am_id::kChannelControl, &ChannelTable::on_control, this);
   engine.claim_link(link_service::kChannel, &ChannelTable::on_record, this);
 }

@@ -81,7 +81,7 @@ class ChannelTable final : public Service, private Poller {
   ObjectPool<ControlSend> control_sends_{kTransfersMax};
   IntrusiveList<ControlSend, &ControlSend::hook> refused_controls_;    ///< Oldest first.
   DeviceCopier& device_copier_;                                        // made first: its last copies lie in the records
-  Stager& stager_;                                                     // the same
+  Stager stager_;                                                      // after the records: the same
   std::unordered_map<std::int32_t, std::unique_ptr<LinkPump>> pumps_;  ///< By rank.
   std::optional<StreamKernels> stream_kernels_;
   std::vector<std::unique_ptr<StreamLane>> retired_lanes_;

@@ -6,9 +6,9 @@
 
 namespace brant {
 
-/// The two copy directions of the staged path: one stream each, so that a copy out never waits behind a copy in. One
-/// per engine, asked for early as DeviceCopier is.
-class Stager final : public Service, private Poller {
+/// The two copy directions of the staged path: one stream each, so that a copy out never waits behind a copy in. Each
+/// layer has its own: its last copies lie in the layer's records, and the records hold its buffers.
+class Stager final : private Poller {
  public:
   explicit Stager(Engine& engine) noexcept
       : engine_(engine),
@@ -16,7 +16,7 @@ class Stager final : public Service, private Poller {
         events_(engine.device()),
         out_(engine.device(), events_),
         in_(engine.device(), events_) {}
-  ~Stager() override { engine_.detach(static_cast<Poller&>(*this)); }
+  ~Stager() { engine_.detach(static_cast<Poller&>(*this)); }
 
   enum class Direction { out, in };
 

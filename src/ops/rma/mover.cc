@@ -34,7 +34,7 @@ bool note_move(RmaTransfer& transfer) noexcept {
 RmaMover::RmaMover(Engine& engine)
     : engine_(engine),
       device_copier_(engine.service<DeviceCopier>()),
-      stager_(engine.service<Stager>()),
+      stager_(engine),
       cpu_copier_(engine, [](RmaTransfer& transfer, Status status) noexcept {
         transfer.target.mover().moved(transfer, status);
       }) {}

@@ -50,7 +50,7 @@ class RmaMover final : private Poller {
 
   Engine& engine_;
   DeviceCopier& device_copier_;
-  Stager& stager_;
+  Stager stager_;
   CpuCopier cpu_copier_;
   std::unordered_map<std::int32_t, std::unique_ptr<Flusher>> flushers_;  ///< By rank.
   IntrusiveList<RmaTransfer, &RmaTransfer::retry_hook> retries_;

@@ -36,10 +36,10 @@ class RmaTable final : public Service {
 
   Engine& engine_;
   ObjectPool<RmaTransfer> transfers_{kTransfersMax};
-  RmaMover mover_;
   std::uint64_t last_id_ = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<ExposedSegment>> exposed_;
   std::vector<std::unique_ptr<RmaTarget>> targets_;
+  RmaMover mover_;  ///< Goes first: its last copies lie in the transfers, and use what the targets have mapped.
 };
 
 }  // namespace brant
