@@ -35,7 +35,7 @@ MIB = 1 << 20
 PERFTEST_SIZES = {8: 10000, 65536: 5000, MIB: 2000, 16 * MIB: 400}
 TARGETS = "8,64K,1M,16M"
 GROUPS = ["info", "doctor", "check", "latency", "bandwidth", "perftest", "jacobi", "chare", "stream", "memory", "wire"]
-GROUPS += ["channel", "host", "courier", "calibrate", "sanitizer"]
+GROUPS += ["channel", "rma", "host", "courier", "calibrate", "sanitizer"]
 HELPERS = {"wire_ucx_test": "wire_peer"}  # what a test starts and looks for beside itself
 SANITIZER = "compute-sanitizer"
 
@@ -361,7 +361,7 @@ def test_steps(check: Check) -> list[Step]:
         wanted = {"gpu", "conformance", "multi"} & set(labels.split(","))
         if not wanted or "emulated" in labels or name.startswith("boot"):
             continue
-        group = "memory" if name.startswith("memory") else "wire" if name.startswith("wire") else "channel"
+        group = next((each for each in ("memory", "wire", "rma") if name.startswith(each)), "channel")
         command = [check.program(name)]
         environment = {"CUDA_VISIBLE_DEVICES": "0"} if ranks == "0" and group == "memory" else {}
         if ranks != "0":
@@ -422,6 +422,23 @@ def stream_steps(check: Check) -> list[Step]:
     for kind in ("latency", "bandwidth"):
         steps.append(bench(check, f"check {kind} stream", "stream", kind, *stream, *some, gpus=2, timeout_s=50))
         steps.append(bench(check, f"{kind} cuda stream", "stream", kind, *stream, "--peer", "ucx", *sizes, gpus=2))
+    return steps
+
+
+def rma_steps(check: Check) -> list[Step]:
+    """Puts and gets: every path of GPU memory with all bytes looked at, and what puts cost beside raw UCX."""
+    some = ["--check", "--iterations", "10", "--warmup", "1", "--sizes", "0,1,8,4097,64K,1M,16M"]
+    steps = []
+    for model in ("put", "get"):
+        for memory, path in (("cuda", "copy_engine"), ("cuda", "courier"), ("cuda", "ucx"), ("cuda", "staged")):
+            options = ["--model", model, "--memory", memory, "--path", path, *some]
+            name = f"check {model} {memory} {path}"
+            steps.append(bench(check, name, "rma", "latency", *options, gpus=2, timeout_s=50))
+    sizes = ["--sizes", TARGETS] if check.quick else ["--sizes", "8,8K,64K,256K,1M,4M,16M"]
+    for memory, gpus in (("host", 0), ("cuda", 2)):
+        for kind in ("latency", "bandwidth"):
+            options = ["--model", "put", "--memory", memory, "--peer", "ucx", *sizes]
+            steps.append(bench(check, f"{kind} {memory} put", "rma", kind, *options, gpus=gpus))
     return steps
 
 
@@ -586,6 +603,7 @@ def all_steps(check: Check) -> list[Step]:
         *jacobi_steps(check),
         *chare_steps(check),
         *stream_steps(check),
+        *rma_steps(check),
         *test_steps(check),
         *host_steps(check),
         *courier_steps(check),
@@ -601,10 +619,9 @@ def ratio_lines(rows: list[dict]) -> list[str]:
     """The figures the project promises, from this run. Told, not judged: a figure is no test."""
 
     def value(kind: str, path: str, size: int, peer: str | None, field: str) -> float | None:
-        wanted = (kind, "cuda", path, size, peer)
-        same = [
-            row for row in rows if tuple(row.get(key) for key in ("bench", "memory", "path", "bytes", "peer")) == wanted
-        ]
+        wanted = (kind, "channel", "cuda", path, size, peer)
+        keys = ("bench", "model", "memory", "path", "bytes", "peer")
+        same = [row for row in rows if tuple(row.get(key) for key in keys) == wanted]
         if not same:
             return None
         # The check passes leave rows of ten samples; the measurement is the row with the most.

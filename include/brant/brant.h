@@ -1,6 +1,6 @@
 #pragma once
 
-/// Everything a program with channels needs.
+/// Everything a program with channels and one-sided transfers needs.
 #include "brant/base/buffer.h"
 #include "brant/base/ids.h"
 #include "brant/base/result.h"
@@ -14,3 +14,4 @@
 #include "brant/core/task.h"
 #include "brant/core/timer.h"
 #include "brant/ops/channel.h"
+#include "brant/ops/rma.h"

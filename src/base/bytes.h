@@ -11,6 +11,13 @@
 
 namespace brant {
 
+/// FNV-1a. Against damage, not against malice.
+inline std::uint64_t checksum_of(std::span<const std::byte> bytes) noexcept {
+  std::uint64_t sum = 14695981039346656037u;
+  for (const std::byte b : bytes) sum = (sum ^ static_cast<std::uint64_t>(b)) * 1099511628211u;
+  return sum;
+}
+
 /// Packs a record for another process of the same architecture: numbers as they are, strings and byte runs with a
 /// length.
 class ByteWriter {

@@ -15,6 +15,7 @@ namespace brant::cli {
 namespace {
 
 constexpr std::size_t kWindowMax = 1024;
+constexpr bench::Model kModels[] = {bench::Model::channel, bench::Model::message, bench::Model::put, bench::Model::get};
 
 struct BenchArguments {
   bench::Options options;
@@ -38,11 +39,13 @@ bench::Options checked_options(const BenchArguments& arguments) {
   static_cast<void>(memory_kind_from_name(arguments.memory, options.memory));
   static_cast<void>(path_from_name(arguments.path, options.path));
   options.raw_ucx = arguments.peer == "ucx";
-  options.model = arguments.model == "message" ? bench::Model::message : bench::Model::channel;
+  for (const bench::Model model : kModels) {
+    if (arguments.model == bench::model_name(model)) options.model = model;
+  }
   options.trigger = arguments.trigger == "stream" ? bench::Trigger::stream : bench::Trigger::host;
-  if (options.trigger == bench::Trigger::stream && options.model == bench::Model::message) {
+  if (options.trigger == bench::Trigger::stream && options.model != bench::Model::channel) {
     throw Error(Status::invalid_argument,
-                "--trigger stream: entry methods are invoked by the host; use --model channel");
+                "--trigger stream: only channels are triggered by streams, the rest by the host; use --model channel");
   }
   options.coroutines = arguments.api == "await";
   return options;
@@ -80,8 +83,9 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
       ->capture_default_str();
   command
       ->add_option("--model", arguments->model,
-                   "channel: sends and receives; message: entry methods of chares that invoke each other")
-      ->check(CLI::IsMember({"channel", "message"}))
+                   "channel: sends and receives; message: entry methods of chares that invoke each other; put, get: "
+                   "one side writes into memory of the other, or reads it")
+      ->check(CLI::IsMember({"channel", "message", "put", "get"}))
       ->capture_default_str();
   command
       ->add_option("--trigger", arguments->trigger,
@@ -124,7 +128,9 @@ void add_bench(CLI::App& app, int& exit_code) {
   bench->callback([bench] {
     if (bench->get_subcommands().empty()) throw CLI::RequiredError("A subcommand (latency or bandwidth)");
   });
-  add_one(*bench, bench::Kind::latency, "Ping-pong of one message over a channel; one way = round trip / 2", exit_code);
+  add_one(*bench, bench::Kind::latency,
+          "Ping-pong of one message over a channel; one way = round trip / 2. Puts and gets: until they are done",
+          exit_code);
   add_one(*bench, bench::Kind::bandwidth, "Windows of messages back to back, each answered by 4 bytes", exit_code);
 }
 

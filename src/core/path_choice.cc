@@ -5,11 +5,39 @@
 namespace brant {
 namespace {
 
+constexpr const char* kNoCourier = "this device has no courier (BRANT_COURIER=0, or its kernel could not be loaded)";
 constexpr const char* kNoLink = "the two ends share no memory (other host, or the link could not be opened)";
+
+/// The same as `refusal` for a put or a get.
+const char* one_sided_refusal(Path path, const PathQuery& query, EndPair ends) noexcept {
+  switch (path) {
+    case Path::ucx: return query.wire_takes_kind ? nullptr : "the network library does not take these kinds of memory";
+    case Path::staged: return nullptr;
+    case Path::shm:
+      if (ends.from_device || ends.to_device) return "the CPU cannot reach this kind of memory";
+      return query.shm_open ? nullptr
+                            : "the memory of the other end is not mapped here (other host, or not of Runtime::allocate "
+                              "with 16 KB or more)";
+    case Path::copy_engine:
+    case Path::courier:
+      if (!ends.from_device && !ends.to_device) return "only device memory is mapped by the peer";
+      if (!query.peer_maps)
+        return "the device memory is not mapped here (other host, other pid namespace, or not the same kind of device)";
+      if (ends.from_device != ends.to_device && !query.pinned_here)
+        return "the device takes host memory only if it is pinned and of this process";
+      if (path == Path::copy_engine) return nullptr;
+      if (ends.from_device != ends.to_device) return "the courier copies between device memory";
+      return query.courier_bytes != 0 ? nullptr : kNoCourier;
+    case Path::kernel: return "only transfers that a stream triggers take it";
+    case Path::automatic: break;
+  }
+  return "not a path";
+}
 
 /// Why a path cannot serve at all; null if it can, whether or not it should.
 const char* refusal(Path path, const PathQuery& query) noexcept {
   const EndPair ends = EndPair::of(query.kind, query.other_kind);
+  if (query.one_sided) return one_sided_refusal(path, query, ends);
   switch (path) {
     case Path::ucx: return query.wire_takes_kind ? nullptr : "the network library does not take this kind of memory";
     case Path::staged: return nullptr;
@@ -28,9 +56,7 @@ const char* refusal(Path path, const PathQuery& query) noexcept {
       if (!query.peer_maps)
         return "the two ends cannot map each other's device memory (other host, other pid namespace, or not the same "
                "kind of device)";
-      if (path == Path::courier && query.courier_bytes == 0)
-        return "this device has no courier (BRANT_COURIER=0, or its kernel could not be loaded)";
-      return nullptr;
+      return path == Path::courier && query.courier_bytes == 0 ? kNoCourier : nullptr;
     case Path::kernel: return "only transfers that a stream triggers take it";
     case Path::automatic: break;
   }
@@ -56,6 +82,9 @@ const char* praise(Path path) noexcept {
 }
 
 const PathOrder& order_for(const PathQuery& query, const PathOrder& order) noexcept {
+  const EndPair ends = EndPair::of(query.kind, query.other_kind);
+  // Orders are measured with messages: between devices a put goes as they do, with host memory it does not.
+  if (query.one_sided && !(ends.from_device && ends.to_device)) return PathOrder::one_sided();
   return query.locality == Locality::same_host ? order : PathOrder::defaults();
 }
 

@@ -25,6 +25,11 @@ struct PathQuery {
   Path forced = Path::automatic;
   /// Of the other end's buffer. A channel cannot know it before the other end answers: detect, taken as the same kind.
   MemoryKind other_kind = MemoryKind::detect;
+  /// A put or a get: one end moves the bytes, in memory of the other end that it has mapped (shm_open: the host's,
+  /// peer_maps: a device's), and knows both kinds. `kind` is where the bytes are.
+  bool one_sided = false;
+  /// Of a put or get between host and device memory: the host memory is pinned, and of this process.
+  bool pinned_here = false;
 };
 
 struct PathChoice {
@@ -34,7 +39,8 @@ struct PathChoice {
 };
 
 /// The path of one transfer: the forced one, or the first of `order` that can serve. A pure function: the same query
-/// gives the same answer. The order holds for two processes of one host; others get the defaults.
+/// gives the same answer. The order holds for two processes of one host; others get the defaults, and puts and gets
+/// with host memory an order of their own.
 PathChoice choose_path(const PathQuery& query, const PathOrder& order = PathOrder::defaults()) noexcept;
 
 /// What is to say about one path for one transfer.

@@ -89,6 +89,18 @@ const PathOrder& PathOrder::defaults() {
   return order;
 }
 
+const PathOrder& PathOrder::one_sided() {
+  static const PathOrder order = [] {
+    PathOrder mapped_first;
+    for (const EndPair ends : kAllEndPairs) {
+      const bool of_device = ends.from_device || ends.to_device;
+      mapped_first.bands_[ends.index()] = {{kAnySize, of_device ? kMappedFirst : kShmFirst}};
+    }
+    return mapped_first;
+  }();
+  return order;
+}
+
 PathOrder::PathOrder(const Calibration& calibration) : bands_(defaults().bands_) {
   for (const EndPair ends : kAllEndPairs) {
     if (calibration.knows(ends)) bands_[ends.index()] = bands_by_time(calibration, ends);

@@ -36,6 +36,8 @@ class PathOrder {
 
   /// What brant does where nothing was measured: thresholds that held on the machines of docs/numbers.
   static const PathOrder& defaults();
+  /// For puts and gets: what is mapped is copied at any size, and only then the network is asked.
+  static const PathOrder& one_sided();
   /// By least predicted time; within `kPathTie` of the least by the order of `defaults`, and after what was measured
   /// what was not. A pair of ends of which nothing was measured keeps the defaults.
   explicit PathOrder(const Calibration& calibration);

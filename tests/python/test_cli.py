@@ -80,6 +80,38 @@ def test_every_byte_is_right(memory: str, path: str, taken: str, tmp_path: pathl
             assert re.fullmatch(taken, row["path"]) and row["memory"] == memory
 
 
+@pytest.mark.parametrize("model", ["put", "get"])
+@pytest.mark.parametrize(
+    ("memory", "path", "taken"),
+    [
+        ("host", "auto", "shm|ucx"),
+        ("host", "ucx", "ucx"),
+        ("pinned", "staged", "staged"),
+        ("emulated", "auto", "copy_engine"),
+        ("emulated", "staged", "staged"),
+    ],
+)
+def test_every_byte_of_puts_and_gets_is_right(model: str, memory: str, path: str, taken: str, tmp_path: pathlib.Path):
+    for kind in ("latency", "bandwidth"):
+        file = tmp_path / f"{kind}.jsonl"
+        more = ["--window", "8"] if kind == "bandwidth" else ["--api", "await"]
+        options = ["--model", model, "--memory", memory, "--path", path, "--sizes", "0,1,4097,1M", "--check"]
+        bench(kind, *options, *more, "--peer", "ucx", "--json", str(file), *FEW)
+        ours = [row for row in rows_of(file) if row["peer"] is None]
+        assert [row["bytes"] for row in ours] == [0, 1, 4097, 1048576]
+        for row in ours:
+            assert re.fullmatch(taken, row["path"]) and (row["model"], row["memory"]) == (model, memory)
+        assert len(rows_of(file)) == (4 if memory == "emulated" else 8), "raw UCX does not take emulated memory"
+
+
+def test_four_processes_put_in_pairs(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    done = brant("run", "-n", "4", "--no-prefix", "--", str(BRANT), "bench", "latency", "--model", "put", "--sizes",
+                 "8,64K", "--check", "--json", str(file), *FEW)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [(row["ranks"], row["n"], row["model"]) for row in rows_of(file)] == [(4, 10, "put"), (4, 10, "put")]
+
+
 def test_shared_memory_works_or_says_why_not(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "rows.jsonl"
     done = brant("bench", "latency", "--path", "shm", "--sizes", "8,64K", "--check", "--json", str(file), *FEW)
@@ -123,6 +155,8 @@ def test_a_path_from_the_environment_is_seen_in_the_rows(tmp_path: pathlib.Path)
         (["latency", "--iterations", "0"], "--iterations"),
         (["latency", "--memory", "vram"], "--memory"),
         (["latency", "--path", "pigeon"], "--path"),
+        (["latency", "--model", "put", "--trigger", "stream", "--memory", "emulated"], "use --model channel"),
+        (["latency", "--model", "put", "--path", "copy_engine"], "--path copy_engine cannot carry host memory"),
         (["latency", "--peer", "mpi"], "--peer"),
         (["latency", "--json", "/nonexistent/rows"], "/nonexistent/rows"),
         (

@@ -43,6 +43,15 @@ def test_the_stencil_with_post_entries_runs(ranks, device):
     assert degrees in done.stdout, done.stdout
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_the_blackboard_has_everybodys_line(ranks):
+    command = [BRANT, "run", "-n", str(ranks), "--timeout", "30", "--", BIN / "blackboard"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    lines = sorted(line.split("] ")[-1] for line in done.stdout.splitlines())
+    assert lines == sorted(f"rank {i} was at rank {j}" for i in range(ranks) for j in range(ranks))
+
+
 def test_ranks_of_different_programs_are_refused():
     script = f'if [ "$BRANT_RANK" = 1 ]; then exec {BIN}/chare_cost; else exec {BIN}/ring; fi'
     command = [BRANT, "run", "-n", "2", "--timeout", "30", "--", "/bin/sh", "-c", script]

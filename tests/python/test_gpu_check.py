@@ -19,6 +19,7 @@ sys.modules["gpu_check"] = gpu_check
 spec.loader.exec_module(gpu_check)
 
 ROW = {"bytes": 8, "peer": None, "us": {"p50": 2.0}, "gb_s": 1.0, "path": "ucx", "bench": "latency", "memory": "cuda"}
+ROW |= {"model": "channel"}
 
 
 def write_program(folder: pathlib.Path, name: str, text: str) -> str:
@@ -210,7 +211,8 @@ def test_what_takes_long_is_not_begun_shortly_before_the_end(bundle: pathlib.Pat
 def test_promised_ratios_come_from_the_rows() -> None:
     staged = {**ROW, "path": "staged", "us": {"p50": 5.0}}
     perftest = {**ROW, "peer": "ucx_perftest", "us": {"p50": 1.6}}
-    lines = gpu_check.ratio_lines([ROW, staged, perftest])
+    put = {**ROW, "model": "put", "n": 10**6, "us": {"p50": 0.2}}  # another thing than a message one way
+    lines = gpu_check.ratio_lines([ROW, staged, perftest, put])
     assert "latency 8: staged / ucx = 2.50 (wanted 1.3)" in lines
     assert "latency 8: ours / ucx_perftest = 1.25 (wanted at most 1.15)" in lines
     assert gpu_check.ratio_lines([]) == []

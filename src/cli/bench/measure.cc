@@ -11,6 +11,7 @@
 #include "cli/bench/message_contender.h"
 #include "cli/bench/plan.h"
 #include "cli/bench/raw_contender.h"
+#include "cli/bench/rma_contender.h"
 #include "cli/bench/row.h"
 #include "cli/bench/session.h"
 #include "cli/bench/statistics.h"
@@ -30,12 +31,14 @@ class Benchmark {
         table_(options.kind, options.raw_ucx) {
     if (options.trigger == Trigger::stream) {
       contenders_.push_back(std::make_unique<StreamContender>(session_, options));
+    } else if (is_one_sided(options.model)) {
+      contenders_.push_back(std::make_unique<RmaContender>(session_, options));
     } else if (options.model == Model::message) {
       contenders_.push_back(std::make_unique<MessageContender>(session_, options));
     } else {
       contenders_.push_back(std::make_unique<ChannelContender>(session_, options));
     }
-    if (options.raw_ucx && rival_takes_memory()) contenders_.push_back(std::make_unique<RawContender>(session_));
+    if (options.raw_ucx && rival_takes_memory()) contenders_.push_back(open_rival());
   }
 
   void run() {
@@ -48,14 +51,32 @@ class Benchmark {
   /// What the loaded UCX takes; the emulated device is ours alone.
   [[nodiscard]] bool rival_takes_memory() { return options_.memory != MemoryKind::emulated; }
 
+  std::unique_ptr<Contender> open_rival() {
+    if (is_one_sided(options_.model)) return std::make_unique<RawRmaContender>(session_, options_);
+    return std::make_unique<RawContender>(session_);
+  }
+
+  /// What a time is, in words.
+  [[nodiscard]] std::string timed() const {
+    const bool latency = options_.kind == Kind::latency;
+    switch (options_.model) {
+      case Model::put:
+        return latency ? "from the post until the bytes are visible at the target, seen by who puts"
+                       : fmt::format("{} puts a window, until all are visible; GB = 1e9 bytes", options_.window);
+      case Model::get:
+        return latency ? "from the post until the bytes have landed"
+                       : fmt::format("{} gets a window, until all have landed; GB = 1e9 bytes", options_.window);
+      default:
+        return latency ? "one way = round trip / 2"
+                       : fmt::format("{} messages a window, then a reply of 4 bytes; GB = 1e9 bytes", options_.window);
+    }
+  }
+
   void print_title() {
     if (!session_.reports()) return;
-    const bool latency = options_.kind == Kind::latency;
     fmt::print("# brant bench {}: {} ranks, {} memory, path {}, model {}, trigger {}; {}\n", kind_name(options_.kind),
                session_.ranks(), memory_kind_name(options_.memory), path_name(options_.path),
-               model_name(options_.model), trigger_name(options_.trigger),
-               latency ? std::string("one way = round trip / 2")
-                       : fmt::format("{} messages a window, then a reply of 4 bytes; GB = 1e9 bytes", options_.window));
+               model_name(options_.model), trigger_name(options_.trigger), timed());
     fmt::print("# brant {}, UCX {}, {}{}{}\n", machine_.brant, machine_.ucx.empty() ? "none" : machine_.ucx,
                machine_.cpu, machine_.gpu.empty() ? "" : ", ", machine_.gpu);
     if (options_.raw_ucx && contenders_.size() < 2)
@@ -94,6 +115,7 @@ class Benchmark {
       return;
     }
     contender.ping_pong(bytes, samples);
+    if (is_one_sided(options_.model)) return;  // nothing comes back
     for (double& sample : samples) sample /= 2;
   }
 

@@ -11,8 +11,10 @@ namespace brant::cli::bench {
 
 enum class Kind { latency, bandwidth };
 
-/// What the messages are: of a channel, or invocations of chares.
-enum class Model { channel, message };
+/// What the messages are: of a channel, or invocations of chares; or puts and gets, which only one side makes.
+enum class Model { channel, message, put, get };
+
+[[nodiscard]] constexpr bool is_one_sided(Model model) noexcept { return model == Model::put || model == Model::get; }
 
 /// Who starts a transfer.
 enum class Trigger { host, stream };
@@ -41,7 +43,13 @@ struct Options {
 }
 
 [[nodiscard]] constexpr const char* model_name(Model model) noexcept {
-  return model == Model::channel ? "channel" : "message";
+  switch (model) {
+    case Model::channel: return "channel";
+    case Model::message: return "message";
+    case Model::put: return "put";
+    case Model::get: return "get";
+  }
+  return "";
 }
 
 [[nodiscard]] constexpr const char* trigger_name(Trigger trigger) noexcept {

@@ -8,15 +8,17 @@
 
 namespace brant::cli::bench {
 
-/// Which path most messages of a batch took: the counters of the runtime before and after it.
+/// Which path most messages of a batch took: the counters of the runtime before and after it. Sends (and puts), unless
+/// told otherwise.
 class PathCounts {
  public:
-  explicit PathCounts(Runtime& runtime) noexcept : counters_(&runtime.worker().engine().counters()) {}
+  explicit PathCounts(Runtime& runtime, Tally PathTally::* counted = &PathTally::sends) noexcept
+      : counters_(&runtime.worker().engine().counters()), counted_(counted) {}
 
   using Sends = std::array<std::uint64_t, kPathCount>;
   [[nodiscard]] Sends now() const noexcept {
     Sends sends{};
-    for (std::size_t path = 0; path < sends.size(); ++path) sends[path] = counters_->paths[path].sends.read();
+    for (std::size_t path = 0; path < sends.size(); ++path) sends[path] = (counters_->paths[path].*counted_).read();
     return sends;
   }
   [[nodiscard]] std::string since(const Sends& before) const {
@@ -30,6 +32,7 @@ class PathCounts {
 
  private:
   const Counters* counters_;
+  Tally PathTally::* counted_;
 };
 
 }  // namespace brant::cli::bench

@@ -58,6 +58,8 @@ void require_path(const Options& options, Runtime& runtime) {
   query.shm_open = query.peer_maps = true;
   query.courier_bytes = 1;
   query.forced = options.path;
+  query.one_sided = is_one_sided(options.model);
+  if (query.one_sided) query.other_kind = options.memory;
   const PathChoice choice = choose_path(query);
   if (choice.status == Status::ok) return;
   throw Error(choice.status, fmt::format("--path {} cannot carry {} memory: {}", path_name(options.path),
@@ -113,8 +115,8 @@ const Memory& Session::scratch(std::size_t bytes) {
   return scratch_;
 }
 
-port::UcxBaseline& Session::open_rival() {
-  rival_ = port::open_ucx_baseline();
+port::UcxBaseline& Session::open_rival(port::UcxBaselineUse use) {
+  rival_ = port::open_ucx_baseline(use);
   partner_->send_block(rival_->address());
   rival_->connect(partner_->receive_block());
   partner_->keep_moving(rival_.get());

@@ -45,7 +45,7 @@ class Session {
   [[nodiscard]] Link& partner() noexcept { return *partner_; }
 
   /// Opens the rival and connects it to the partner's. Collective.
-  port::UcxBaseline& open_rival();
+  port::UcxBaseline& open_rival(port::UcxBaselineUse use = port::UcxBaselineUse::messages);
 
   /// Returns when all processes have called it.
   void barrier();

@@ -17,7 +17,7 @@ DataLanes::DataLanes(Engine& engine)
       table_(engine.service<ChannelTable>()),
       landings_(engine.device()),
       lanes_(static_cast<std::size_t>(engine.job().size)) {
-  static_cast<void>(table_.device_copier());  // loads its kernel
+  table_.device_copier().open();
 }
 
 DataLanes::~DataLanes() { engine_.detach(static_cast<Poller&>(*this)); }

@@ -8,7 +8,7 @@
 #include "brant/chare/detail/data.h"
 #include "models/chare/landing_pool.h"
 #include "ops/channel/endpoint.h"
-#include "ops/channel/stager.h"
+#include "ops/copier/stager.h"
 
 namespace brant::detail {
 

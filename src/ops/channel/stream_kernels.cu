@@ -1,5 +1,5 @@
-#include "ops/channel/copy_bytes.cuh"
 #include "ops/channel/stream_steps.h"
+#include "ops/copier/copy_bytes.cuh"
 
 namespace {
 

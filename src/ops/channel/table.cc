@@ -11,7 +11,8 @@
 
 namespace brant {
 
-ChannelTable::ChannelTable(Engine& engine) : engine_(engine), stager_(engine) {
+ChannelTable::ChannelTable(Engine& engine)
+    : engine_(engine), device_copier_(engine.service<DeviceCopier>()), stager_(engine) {
   engine.claim_am(am_id::kChannelControl, &ChannelTable::on_control, this);
   engine.claim_link(link_service::kChannel, &ChannelTable::on_record, this);
 }
@@ -19,7 +20,7 @@ ChannelTable::ChannelTable(Engine& engine) : engine_(engine), stager_(engine) {
 LinkPump& ChannelTable::pump(Peer& peer) {
   auto& pump = pumps_[peer.rank.value];
   if (!pump) pump = std::make_unique<LinkPump>(engine_, peer);
-  static_cast<void>(device_copier());  // loads its kernel
+  device_copier_.open();
   return *pump;
 }
 

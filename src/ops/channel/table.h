@@ -5,9 +5,9 @@
 #include <unordered_map>
 
 #include "base/object_pool.h"
-#include "ops/channel/device_copier.h"
 #include "ops/channel/endpoint.h"
 #include "ops/channel/traffic.h"
+#include "ops/copier/device_copier.h"
 
 namespace brant {
 
@@ -22,10 +22,7 @@ class ChannelTable final : public Service, private Poller {
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] const Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] Stager& stager() noexcept { return stager_; }
-  /// Made on first use, which loads a kernel: ask for it before kernels run that end late.
-  [[nodiscard]] DeviceCopier& device_copier() noexcept {
-    return device_copier_ ? *device_copier_ : device_copier_.emplace(engine_);
-  }
+  [[nodiscard]] DeviceCopier& device_copier() noexcept { return device_copier_; }
   /// Loaded on first use: ask for them before kernels run that end late.
   Result<const StreamKernels*> stream_kernels() noexcept;
   /// A closed end's, which kernels of the other end may still write to.
@@ -83,8 +80,8 @@ class ChannelTable final : public Service, private Poller {
   ObjectPool<Arrival> arrivals_{LinkReceiver::kArrivalsMax};
   ObjectPool<ControlSend> control_sends_{kTransfersMax};
   IntrusiveList<ControlSend, &ControlSend::hook> refused_controls_;    ///< Oldest first.
-  std::optional<DeviceCopier> device_copier_;                          // after the records: its last copies lie in them
-  Stager stager_;                                                      // the same
+  DeviceCopier& device_copier_;                                        // made first: its last copies lie in the records
+  Stager stager_;                                                      // after the records: the same
   std::unordered_map<std::int32_t, std::unique_ptr<LinkPump>> pumps_;  ///< By rank.
   std::optional<StreamKernels> stream_kernels_;
   std::vector<std::unique_ptr<StreamLane>> retired_lanes_;

@@ -6,7 +6,7 @@
 #include "brant/core/path.h"
 #include "core/engine.h"
 #include "ops/channel/link_message.h"
-#include "ops/channel/stager.h"
+#include "ops/copier/stager.h"
 
 namespace brant {
 

@@ -76,6 +76,80 @@ TEST(PathChoice, table) {
   }
 }
 
+/// What a put or get goes by.
+struct OneSided {
+  const char* what;
+  MemoryKind from;
+  MemoryKind to;
+  bool wire;
+  bool mapped;  ///< The memory of the other end, be it the host's or a device's.
+  bool pinned_here;
+  Path forced;
+  Path path;
+  Status status;
+};
+
+TEST(PathChoice, of_puts_and_gets) {
+  constexpr MemoryKind kHost = MemoryKind::host, kPinned = MemoryKind::pinned, kCuda = MemoryKind::cuda;
+  constexpr Path kAuto = Path::automatic;
+  constexpr Status kOk = Status::ok, kNot = Status::not_supported;
+  const std::vector<OneSided> cases = {
+      {"mapped host memory", kHost, kHost, true, true, false, kAuto, Path::shm, kOk},
+      {"host memory that is not mapped", kHost, kHost, true, false, false, kAuto, Path::ucx, kOk},
+      {"mapped, on demand over the network", kHost, kHost, true, true, false, Path::ucx, Path::ucx, kOk},
+      {"on demand, not mapped", kHost, kHost, true, false, false, Path::shm, Path::shm, kNot},
+      {"between devices that map", kCuda, kCuda, true, true, false, kAuto, Path::courier, kOk},
+      {"between devices that map, on demand", kCuda, kCuda, true, true, false, Path::copy_engine, Path::copy_engine,
+       kOk},
+      {"between devices that do not", kCuda, kCuda, true, false, false, kAuto, Path::ucx, kOk},
+      {"between devices by nothing", kCuda, kCuda, false, false, false, kAuto, Path::staged, kOk},
+      {"pinned to a device", kPinned, kCuda, true, true, true, kAuto, Path::copy_engine, kOk},
+      {"a device to pinned", kCuda, kPinned, true, true, true, kAuto, Path::copy_engine, kOk},
+      {"pageable to a device", kHost, kCuda, true, true, false, kAuto, Path::ucx, kOk},
+      {"pageable to a device, without the network", kHost, kCuda, false, true, false, kAuto, Path::staged, kOk},
+      {"pageable to a device, on demand", kHost, kCuda, true, true, false, Path::copy_engine, Path::copy_engine, kNot},
+      {"a device to host memory of the peer", kCuda, kPinned, false, true, false, kAuto, Path::staged, kOk},
+      {"the courier for host memory", kPinned, kCuda, true, true, true, Path::courier, Path::courier, kNot},
+      {"shm for a device", kHost, kCuda, true, true, false, Path::shm, Path::shm, kNot},
+      {"a kernel", kCuda, kCuda, true, true, false, Path::kernel, Path::kernel, kNot},
+  };
+  for (const OneSided& one : cases) {
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{65536}}) {
+      PathQuery query;
+      query.one_sided = true;
+      query.kind = one.from;
+      query.other_kind = one.to;
+      query.bytes = bytes;
+      query.wire_takes_kind = one.wire;
+      query.shm_open = query.peer_maps = one.mapped;
+      query.courier_bytes = one.mapped ? 1 << 20 : 0;
+      query.pinned_here = one.pinned_here;
+      query.forced = one.forced;
+      const PathChoice choice = choose_path(query);
+      EXPECT_EQ(choice.path, one.path) << one.what;
+      EXPECT_EQ(choice.status, one.status) << one.what;
+      EXPECT_NE(std::string(choice.reason), "") << one.what;
+    }
+  }
+}
+
+TEST(PathChoice, what_was_measured_with_messages_counts_for_puts_between_devices_only) {
+  Calibration measured;
+  for (const EndPair ends : {EndPair{true, true}, EndPair{false, false}}) {
+    measured.add(Path::ucx, ends, {8, 1});
+    measured.add(Path::copy_engine, ends, {8, 9});
+    measured.add(Path::shm, ends, {8, 9});
+  }
+  const PathOrder order(measured);
+  PathQuery query;
+  query.one_sided = query.shm_open = query.peer_maps = true;
+  query.bytes = 8;
+  query.kind = query.other_kind = MemoryKind::cuda;
+  EXPECT_EQ(choose_path(query, order).path, Path::ucx);
+  query.kind = query.other_kind = MemoryKind::host;
+  EXPECT_EQ(choose_path(query, order).path, Path::shm) << "a mapped put needs nobody";
+}
+
 TEST(Path, names_read_back) {
   for (int index = 0; index < kPathCount; ++index) {
     Path read = Path::automatic;

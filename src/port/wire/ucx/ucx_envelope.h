@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "base/bytes.h"
+
 /// What brant puts in front of UCX's own packed addresses and keys. UCX crashes on bytes that are not its own; with the
 /// magic, the length and the checksum here nothing foreign or damaged reaches it.
 namespace brant::port::ucx {
@@ -28,13 +30,6 @@ static_assert(sizeof(Envelope) == 56, "packed by memcpy: no holes");
 
 inline constexpr std::uint64_t kEnvelopeMagic =
     0x31'78'63'75'74'6e'72'62;  // "brntucx1"; wrong on a machine of the other byte order
-
-/// FNV-1a. Against damage, not against malice.
-inline std::uint64_t checksum_of(std::span<const std::byte> bytes) noexcept {
-  std::uint64_t sum = 14695981039346656037u;
-  for (const std::byte b : bytes) sum = (sum ^ static_cast<std::uint64_t>(b)) * 1099511628211u;
-  return sum;
-}
 
 /// The envelope followed by `body`; magic, length and checksum are filled in. Throws std::bad_alloc.
 inline std::vector<std::byte> pack_envelope(Envelope envelope, std::span<const std::byte> body) {

@@ -1,6 +1,7 @@
 #include "port/wire/ucx/baseline/baseline.h"
 
 #include <chrono>
+#include <cstring>
 
 #include <fmt/format.h>
 #include <ucp/api/ucp.h>
@@ -25,9 +26,9 @@ double microseconds(Clock::duration duration) noexcept {
 
 class RawUcx final : public UcxBaseline {
  public:
-  RawUcx() : ucx_(ucx::ucx_library()) {
+  explicit RawUcx(UcxBaselineUse use) : ucx_(ucx::ucx_library()) {
     try {
-      open();
+      open(use == UcxBaselineUse::one_sided ? UCP_FEATURE_RMA : UCP_FEATURE_TAG);
     } catch (...) {
       close();
       throw;
@@ -77,6 +78,46 @@ class RawUcx final : public UcxBaseline {
     }
   }
 
+  std::vector<std::byte> expose(void* data, std::size_t bytes) override {
+    ucp_mem_map_params_t params{};
+    params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+    params.address = data;
+    params.length = bytes;
+    check(ucx_.mem_map(context_, &params, &exposed_), "ucp_mem_map");
+    void* packed = nullptr;
+    std::size_t packed_bytes = 0;
+    check(ucx_.rkey_pack(context_, exposed_, &packed, &packed_bytes), "ucp_rkey_pack");
+    const std::uint64_t address = reinterpret_cast<std::uintptr_t>(data);
+    std::vector<std::byte> whole(sizeof(address) + packed_bytes);
+    std::memcpy(whole.data(), &address, sizeof(address));
+    std::memcpy(whole.data() + sizeof(address), packed, packed_bytes);
+    ucx_.rkey_buffer_release(packed);
+    return whole;
+  }
+
+  void reach(std::span<const std::byte> exposed) override {
+    std::memcpy(&there_, exposed.data(), sizeof(there_));
+    check(ucx_.ep_rkey_unpack(endpoint_, exposed.data() + sizeof(there_), &key_), "ucp_ep_rkey_unpack");
+  }
+
+  void one_sided(OneSided what, void* local, std::size_t bytes, std::size_t window, std::span<double> us) override {
+    const ucp_request_param_t param{};
+    std::vector<void*> requests(window);
+    Clock::time_point last = Clock::now();
+    for (double& sample : us) {
+      for (void*& request : requests) {
+        request = what == OneSided::put ? ucx_.put_nbx(endpoint_, local, bytes, there_, key_, &param)
+                                        : ucx_.get_nbx(endpoint_, local, bytes, there_, key_, &param);
+      }
+      void* const flushed = what == OneSided::put ? ucx_.ep_flush_nbx(endpoint_, &param) : nullptr;
+      for (void* request : requests) wait(request);
+      wait(flushed);
+      const Clock::time_point now = Clock::now();
+      sample = microseconds(now - last);
+      last = now;
+    }
+  }
+
   void progress() noexcept override { ucx_.worker_progress(worker_); }
 
  private:
@@ -86,12 +127,12 @@ class RawUcx final : public UcxBaseline {
                                               ucx_.status_string(status)));
   }
 
-  void open() {
+  void open(std::uint64_t features) {
     ucp_config_t* config = nullptr;
     check(ucx_.config_read(nullptr, nullptr, &config), "ucp_config_read");
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
-    params.features = UCP_FEATURE_TAG;
+    params.features = features;
     const ucs_status_t opened = ucx_.init_version(1, 16, &params, config, &context_);
     ucx_.config_release(config);
     check(opened, "ucp_init");
@@ -103,6 +144,7 @@ class RawUcx final : public UcxBaseline {
   }
 
   void close() noexcept {
+    if (key_ != nullptr) ucx_.rkey_destroy(key_);
     if (endpoint_ != nullptr) {
       ucp_request_param_t param{};
       param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -114,6 +156,7 @@ class RawUcx final : public UcxBaseline {
         ucx_.request_free(request);
       }
     }
+    if (exposed_ != nullptr) ucx_.mem_unmap(context_, exposed_);
     if (address_ != nullptr) ucx_.worker_release_address(worker_, address_);
     if (worker_ != nullptr) ucx_.worker_destroy(worker_);
     if (context_ != nullptr) ucx_.cleanup(context_);
@@ -153,10 +196,13 @@ class RawUcx final : public UcxBaseline {
   ucp_address_t* address_ = nullptr;
   std::size_t address_bytes_ = 0;
   ucp_ep_h endpoint_ = nullptr;
+  ucp_mem_h exposed_ = nullptr;
+  ucp_rkey_h key_ = nullptr;  ///< Of the other side's exposed memory,
+  std::uint64_t there_ = 0;   ///< which begins here over there.
 };
 
 }  // namespace
 
-std::unique_ptr<UcxBaseline> open_ucx_baseline() { return std::make_unique<RawUcx>(); }
+std::unique_ptr<UcxBaseline> open_ucx_baseline(UcxBaselineUse use) { return std::make_unique<RawUcx>(use); }
 
 }  // namespace brant::port

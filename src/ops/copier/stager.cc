@@ -1,4 +1,4 @@
-#include "ops/channel/stager.h"
+#include "ops/copier/stager.h"
 
 namespace brant {
 

@@ -1,4 +1,4 @@
-#include "ops/channel/copy_lane.h"
+#include "ops/copier/copy_lane.h"
 
 #include <utility>
 

@@ -1,14 +1,14 @@
-#include "ops/channel/device_copier.h"
+#include "ops/copier/device_copier.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/log.h"
-#include "ops/channel/copy_orders.h"
+#include "ops/copier/copy_orders.h"
 
 // Made by brant_fatbin from copy_orders.cu.
-extern "C" const unsigned char channel_kernels_fatbin[];
-extern "C" const std::size_t channel_kernels_fatbin_bytes;
+extern "C" const unsigned char copier_kernels_fatbin[];
+extern "C" const std::size_t copier_kernels_fatbin_bytes;
 
 namespace brant {
 namespace {
@@ -40,12 +40,14 @@ DeviceCopier::DeviceCopier(Engine& engine) noexcept
     : engine_(engine),
       events_(engine.device()),
       lanes_{CopyLane(engine.device(), events_), CopyLane(engine.device(), events_), CopyLane(engine.device(), events_),
-             CopyLane(engine.device(), events_)},
-      courier_(engine.device(), courier_options(engine.device())) {
-  // Loaded here and not at the first copy: loading waits for running kernels.
-  port::Kernels* kernels = engine.device().kernels();
+             CopyLane(engine.device(), events_)} {}
+
+void DeviceCopier::open() noexcept {
+  if (courier_) return;
+  courier_.emplace(engine_.device(), courier_options(engine_.device()));
+  port::Kernels* kernels = engine_.device().kernels();
   if (kernels == nullptr) return;
-  const auto image = std::as_bytes(std::span(channel_kernels_fatbin, channel_kernels_fatbin_bytes));
+  const auto image = std::as_bytes(std::span(copier_kernels_fatbin, copier_kernels_fatbin_bytes));
   const Result<port::Kernel*> kernel =
       kernels->load({image, "brant_copy_orders", &copy_orders_on_host, kArgumentBytes});
   if (kernel.ok()) {
@@ -60,6 +62,7 @@ Path DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCop
   copy.to = to;
   copy.from = from;
   copy.bytes = bytes;
+  open();
   engine_.attach(static_cast<Poller&>(*this));
   if (wanted == Path::courier && give_to_courier(copy, signal)) return Path::courier;
   asked_.push_back(copy);
@@ -67,14 +70,14 @@ Path DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCop
 }
 
 bool DeviceCopier::give_to_courier(StageCopy& copy, CopySignal signal) noexcept {
-  if (!courier_.takes(copy.bytes)) return false;
-  static_cast<void>(courier_.poll());  // it may have left
-  if (!courier_.resident()) {
+  if (!courier_->takes(copy.bytes)) return false;
+  static_cast<void>(courier_->poll());  // it may have left
+  if (!courier_->resident()) {
     const TimePoint now = Clock::now();
     if (now - std::exchange(last_small_, now) < kBurst) call_courier_ += copy.bytes;
     return false;
   }
-  if (courier_.post({copy.to, copy.from, static_cast<std::uint32_t>(copy.bytes), signal.value, signal.flag}) !=
+  if (courier_->post({copy.to, copy.from, static_cast<std::uint32_t>(copy.bytes), signal.value, signal.flag}) !=
       Status::ok)
     return false;
   carried_.push_back(copy);
@@ -82,18 +85,18 @@ bool DeviceCopier::give_to_courier(StageCopy& copy, CopySignal signal) noexcept 
 }
 
 unsigned DeviceCopier::poll_courier() noexcept {
-  if (carried_.empty() && courier_.settled()) return 0;
-  static_cast<void>(courier_.poll());
+  if (carried_.empty() && courier_->settled()) return 0;
+  static_cast<void>(courier_->poll());
   unsigned ended = 0;
-  const Status status = courier_.usable() ? Status::ok : Status::device_failed;
-  while (!carried_.empty() && (status != Status::ok || carried_ended_ < courier_.done())) {
+  const Status status = courier_->usable() ? Status::ok : Status::device_failed;
+  while (!carried_.empty() && (status != Status::ok || carried_ended_ < courier_->done())) {
     ++carried_ended_;
     StageCopy* copy = carried_.pop_front();
     copy->done(*copy, status);
     ++ended;
   }
-  if (courier_.resident()) unclaimed_since_ = {};
-  if (!carried_.empty() && !courier_.resident()) take_back();
+  if (courier_->resident()) unclaimed_since_ = {};
+  if (!carried_.empty() && !courier_->resident()) take_back();
   return ended;
 }
 
@@ -103,7 +106,7 @@ void DeviceCopier::take_back() noexcept {
   if (now - unclaimed_since_ < kCourierPatience) return;
   unclaimed_since_ = {};
   CourierOrder order;
-  while (!carried_.empty() && carried_ended_ == courier_.done() && courier_.take_back(order)) {
+  while (!carried_.empty() && carried_ended_ == courier_->done() && courier_->take_back(order)) {
     ++carried_ended_;
     asked_.push_back(*carried_.pop_front());
   }
@@ -121,7 +124,7 @@ void DeviceCopier::issue() noexcept {
     count = 0;
   };
   while (StageCopy* copy = asked_.pop_front()) {
-    if (kernel_ == nullptr || copy->bytes > kTogetherBytes) {
+    if (kernel_ == nullptr || copy->alone || copy->bytes > kTogetherBytes) {
       issue_alone(*copy);
       continue;
     }
@@ -167,7 +170,7 @@ void DeviceCopier::close(CopyLane& lane, StageCopies& batch, Status issued) noex
 }
 
 bool DeviceCopier::idle() const noexcept {
-  return asked_.empty() && carried_.empty() && courier_.settled() &&
+  return asked_.empty() && carried_.empty() && courier_->settled() &&
          std::all_of(lanes_.begin(), lanes_.end(), [](const CopyLane& lane) { return lane.empty(); });
 }
 
@@ -177,7 +180,7 @@ unsigned DeviceCopier::poll() noexcept {
   ended += poll_courier();
   issue();
   // Behind the copy that called for it.
-  if (call_courier_ != 0) courier_.start(std::exchange(call_courier_, 0));
+  if (call_courier_ != 0) courier_->start(std::exchange(call_courier_, 0));
   if (idle()) engine_.detach(static_cast<Poller&>(*this));
   return ended;
 }

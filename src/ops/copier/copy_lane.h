@@ -14,6 +14,7 @@ struct StageCopy {
   void* to = nullptr;
   const void* from = nullptr;
   std::size_t bytes = 0;
+  bool alone = false;  ///< Not by a kernel: an end is host memory, which kernels may not reach.
   void (*done)(StageCopy& self, Status status) noexcept = nullptr;
 };
 using StageCopies = IntrusiveList<StageCopy, &StageCopy::hook>;

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "core/engine.h"
-#include "ops/channel/copy_lane.h"
+#include "ops/copier/copy_lane.h"
 #include "ops/courier/courier.h"
 
 namespace brant {
@@ -15,24 +16,31 @@ struct CopySignal {
 };
 
 /// Copies between device memory of this process and what it has mapped of its peers. Copies may overtake one another.
+/// One per engine (`Engine::service`). Layers ask for it when they are made, so that it goes before the records of
+/// theirs that its last copies lie in.
 ///
 /// Small ones go to the courier while it is there; it is called once such copies follow each other closely, and leaves
 /// by itself. The others wait for the next progress, and what was asked for until then goes together: a single copy and
 /// large ones by the copy engine, several small ones by one kernel, since every call of the driver costs some
 /// microseconds.
-class DeviceCopier final : private Poller {
+class DeviceCopier final : public Service, private Poller {
  public:
   explicit DeviceCopier(Engine& engine) noexcept;
-  ~DeviceCopier() { engine_.detach(static_cast<Poller&>(*this)); }
+  ~DeviceCopier() override { engine_.detach(static_cast<Poller&>(*this)); }
   DeviceCopier(const DeviceCopier&) = delete;
   DeviceCopier& operator=(const DeviceCopier&) = delete;
 
+  /// Loads its kernels, unless that was done: call it before kernels run that end late.
+  void open() noexcept;
   /// `copy.done` runs from a later progress, with the outcome. Never waits. Returns the path: `courier` if that was
   /// wanted and it is there.
   Path start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted,
              CopySignal signal = {}) noexcept;
   /// Largest copy that the courier takes; 0 without one.
-  [[nodiscard]] std::size_t courier_bytes() const noexcept { return courier_.bytes_max(); }
+  [[nodiscard]] std::size_t courier_bytes() noexcept {
+    open();
+    return courier_->bytes_max();
+  }
 
  private:
   static constexpr unsigned kLanes = 4;  ///< Streams, which the copy engines work on side by side.
@@ -60,8 +68,8 @@ class DeviceCopier final : private Poller {
   std::array<CopyLane, kLanes> lanes_;
   unsigned next_lane_ = 0;
   StageCopies asked_;
-  Courier courier_;
-  StageCopies carried_;  ///< By the courier, oldest first.
+  std::optional<Courier> courier_;  ///< From `open` on.
+  StageCopies carried_;             ///< By the courier, oldest first.
   std::uint64_t carried_ended_ = 0;
   TimePoint last_small_{};
   TimePoint unclaimed_since_{};   ///< Orders wait for a courier that is not there; else zero.

@@ -1,12 +1,13 @@
 #pragma once
 
 #include "core/engine.h"
-#include "ops/channel/copy_lane.h"
-#include "ops/channel/stage_pool.h"
+#include "ops/copier/copy_lane.h"
+#include "ops/copier/stage_pool.h"
 
 namespace brant {
 
-/// The two copy directions of the staged path: one stream each, so that a copy out never waits behind a copy in.
+/// The two copy directions of the staged path: one stream each, so that a copy out never waits behind a copy in. Each
+/// layer has its own: its last copies lie in the layer's records, and the records hold its buffers.
 class Stager final : private Poller {
  public:
   explicit Stager(Engine& engine) noexcept

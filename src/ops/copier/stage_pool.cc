@@ -1,4 +1,4 @@
-#include "ops/channel/stage_pool.h"
+#include "ops/copier/stage_pool.h"
 
 #include <algorithm>
 #include <bit>

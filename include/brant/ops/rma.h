@@ -1,0 +1,150 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "brant/base/buffer.h"
+#include "brant/base/ids.h"
+#include "brant/base/result.h"
+#include "brant/core/operation.h"
+#include "brant/core/path.h"
+
+/// One-sided transfers: a process exposes memory, others put bytes into it and get bytes out of it, and its program
+/// takes no part.
+///
+///     Segment segment = expose(runtime, memory);               // the owner
+///     SegmentTicket ticket = segment.ticket();                  // to the others, by any means
+///     RemoteSegment there(runtime, Rank{0}, ticket);            // each of them
+///     co_await there.put(offset, source);                       // visible at the owner when this resumes
+namespace brant {
+
+class RmaTarget;
+class Runtime;
+struct ExposedSegment;
+
+/// What others need to reach a segment: plain bytes, which may travel by a channel, a file or an argument. Valid until
+/// the segment is closed. Trivially copyable; `bytes` is what is worth sending.
+class SegmentTicket {
+ public:
+  static constexpr std::size_t kBytesMax = 1024;
+
+  SegmentTicket() noexcept = default;
+  /// A copy of bytes that came from elsewhere; too many of them make a ticket that nobody takes. They are judged where
+  /// a RemoteSegment is made.
+  explicit SegmentTicket(std::span<const std::byte> packed) noexcept;
+
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {bytes_.data(), size_}; }
+
+ private:
+  std::uint32_t size_ = 0;
+  std::array<std::byte, kBytesMax - sizeof(std::uint32_t)> bytes_{};
+};
+
+/// Memory of this process that others may read and write, of any kind. The memory stays the caller's and must stay
+/// valid until the segment is closed (or destroyed) *and* no peer uses it any more: what peers have mapped they can
+/// write until they close their RemoteSegment, and freed GPU memory goes back to the driver only then. A put that comes
+/// after the close ends with an error where that is noticed (over the network, or within this process), and otherwise
+/// writes into pages that this process no longer has. Belongs to the worker's thread; goes before its runtime.
+class Segment {
+ public:
+  Segment() noexcept = default;
+  Segment(Segment&&) noexcept = default;
+  Segment& operator=(Segment&& other) noexcept {
+    close();
+    exposed_ = std::move(other.exposed_);
+    return *this;
+  }
+  ~Segment() { close(); }
+
+  /// Peers must have ended with it.
+  void close() noexcept;
+  [[nodiscard]] bool is_open() const noexcept { return exposed_ != nullptr; }
+  /// Null bytes of a closed one.
+  [[nodiscard]] SegmentTicket ticket() const noexcept;
+  [[nodiscard]] Buffer memory() const noexcept;
+
+ private:
+  friend Segment expose(Runtime& runtime, Buffer memory);
+  explicit Segment(std::shared_ptr<ExposedSegment> exposed) noexcept : exposed_(std::move(exposed)) {}
+
+  std::shared_ptr<ExposedSegment> exposed_;
+};
+
+/// Exposes memory of this process: registers it with the network, and exports it if peers of this host can map it (host
+/// memory of Runtime::allocate from 16 KB on, device memory). Not collective. Throws Error: invalid_argument (no bytes,
+/// or past the end of an allocation), wrong_kind, no_memory. Costs a system call or more, and with some networks time
+/// in proportion to the size.
+Segment expose(Runtime& runtime, Buffer memory);
+
+enum class RmaDirection : std::uint8_t { put, get };
+
+struct RmaOptions {
+  /// Forces the path, for measuring; not_supported if it cannot carry the bytes. `automatic` follows BRANT_PATH, then
+  /// the choice of `core/path_choice.h`.
+  Path path = Path::automatic;
+};
+
+/// A segment of a process (also of this one), as seen from here. Making one maps or imports the memory; keep it for as
+/// long as it is used. Belongs to the worker's thread, movable, goes before its runtime.
+///
+/// Puts and gets are not ordered with one another, nor with messages, but by their completions. They cannot be
+/// withdrawn: `cancel` does nothing, and one that is no longer observed (`Op::detach`, a destroyed Operation) goes on;
+/// its buffer must stay valid until `pending()` is 0. Destroying the RemoteSegment lets go of the memory when the last
+/// of them has ended. A dead owner ends them with `peer_lost`; what was mapped may have been written all the same.
+class RemoteSegment {
+ public:
+  RemoteSegment() noexcept = default;
+  /// Throws Error: invalid_argument (no ticket of this rank, or a damaged one), not_found (the segment was closed),
+  /// peer_lost, not_supported (its memory can be reached by no means), version_mismatch (another brant's ticket).
+  RemoteSegment(Runtime& runtime, Rank rank, const SegmentTicket& ticket);
+  RemoteSegment(RemoteSegment&& other) noexcept : target_(std::exchange(other.target_, nullptr)) {}
+  RemoteSegment& operator=(RemoteSegment&& other) noexcept {
+    if (this != &other) {
+      close();
+      target_ = std::exchange(other.target_, nullptr);
+    }
+    return *this;
+  }
+  ~RemoteSegment() { close(); }
+
+  void close() noexcept;
+  [[nodiscard]] bool is_open() const noexcept { return target_ != nullptr; }
+  [[nodiscard]] Rank rank() const noexcept;
+  [[nodiscard]] std::size_t size() const noexcept;
+  [[nodiscard]] MemoryKind kind() const noexcept;
+  /// Operations that have not ended, of this segment.
+  [[nodiscard]] std::size_t pending() const noexcept;
+  /// The path that a transfer from or to local memory of this kind (not `detect`) takes; `pinned` is memory that this
+  /// process pinned. not_supported if a forced path cannot carry it.
+  [[nodiscard]] Result<Path> path_of(MemoryKind kind, std::size_t bytes, RmaDirection direction,
+                                     const RmaOptions& options = {}) const noexcept;
+
+  /// Writes `source` at `offset` bytes into the segment. `op.source_free`: the source may be reused. `op.delivered`:
+  /// the bytes are visible to the owner, to its CPU for host memory, to work it launches from then on for device
+  /// memory. Over the network `delivered` costs a flush, so ask for it of the last of several puts only. Returns ok
+  /// when every moment asked for has happened: host memory that is mapped, up to 256 KB, is written inside the call.
+  /// Errors: invalid_argument (outside the segment, past the end of an allocation), wrong_kind, not_supported (the
+  /// path), limit_reached (65536 under way; try again after progress), peer_lost, peer_rejected or not_found (closed).
+  /// No allocation in steady state.
+  Status post_put(std::uint64_t offset, ConstBuffer source, Op& op, const RmaOptions& options = {}) noexcept;
+  /// Reads bytes at `offset` into `landing`; only `op.delivered` applies. Outcomes as of `post_put`.
+  Status post_get(std::uint64_t offset, Buffer landing, Op& op, const RmaOptions& options = {}) noexcept;
+
+  /// The same as objects to await.
+  Operation put(std::uint64_t offset, ConstBuffer source, const RmaOptions& options = {},
+                Moment until = Moment::delivered) noexcept {
+    return Operation(until, [&](Op& op) noexcept { return post_put(offset, source, op, options); });
+  }
+  Operation get(std::uint64_t offset, Buffer landing, const RmaOptions& options = {}) noexcept {
+    return Operation(Moment::delivered, [&](Op& op) noexcept { return post_get(offset, landing, op, options); });
+  }
+
+ private:
+  RmaTarget* target_ = nullptr;
+};
+
+}  // namespace brant

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "core/engine.h"
+#include "ops/rma/transfer.h"
+
+namespace brant {
+
+/// Learns when puts over the network are visible at one peer. A flush covers every put before it, so one is under way
+/// at a time, and what comes meanwhile shares the next one: a window of puts costs two or three.
+class Flusher final : private Poller {
+ public:
+  using Done = void (*)(RmaTransfer& transfer, Status status) noexcept;
+  Flusher(Engine& engine, Peer& peer, Done done) noexcept : engine_(engine), peer_(peer), done_(done) {
+    op_.owner = this;
+  }
+  Flusher(const Flusher&) = delete;
+  Flusher& operator=(const Flusher&) = delete;
+  ~Flusher() { engine_.detach(static_cast<Poller&>(*this)); }
+
+  /// The put of `transfer` was posted. ok: it is visible; in_progress: `done` is told when it is, or why it never will
+  /// be.
+  Status flush(RmaTransfer& transfer) noexcept;
+
+ private:
+  using Transfers = IntrusiveList<RmaTransfer, &RmaTransfer::flush_hook>;
+  struct FlushOp : port::WireOp {
+    Flusher* owner = nullptr;
+  };
+
+  Status post() noexcept;
+  void post_for_waiting() noexcept;
+  void end(Transfers& transfers, Status status) noexcept;
+  static void on_flushed(port::WireOp& op) noexcept;
+  /// A flush that the network had no room for.
+  unsigned poll() noexcept override;
+
+  Engine& engine_;
+  Peer& peer_;
+  const Done done_;
+  FlushOp op_;
+  bool under_way_ = false;
+  Transfers covered_;  ///< By the flush that is under way.
+  Transfers waiting_;  ///< For the next one.
+};
+
+}  // namespace brant

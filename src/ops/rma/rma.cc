@@ -1,0 +1,70 @@
+#include "brant/ops/rma.h"
+
+#include "brant/core/runtime.h"
+#include "ops/rma/table.h"
+
+namespace brant {
+namespace {
+
+/// An outcome that is known at once is not reported again: a record that is posted next must not fire the sinks of this
+/// post.
+Status told_at_once(RmaTarget* target, Status status, Op& op) noexcept {
+  if (status == Status::in_progress) return status;
+  if (target != nullptr) target->count_outcome(status);
+  op.source_free = {};
+  op.delivered = {};
+  return status;
+}
+
+}  // namespace
+
+Segment expose(Runtime& runtime, Buffer memory) {
+  return Segment(runtime.worker().engine().service<RmaTable>().expose(memory));
+}
+
+void Segment::close() noexcept {
+  if (exposed_ == nullptr) return;
+  exposed_->engine.service<RmaTable>().close(*exposed_);
+  exposed_.reset();
+}
+
+SegmentTicket Segment::ticket() const noexcept { return exposed_ == nullptr ? SegmentTicket{} : exposed_->ticket; }
+Buffer Segment::memory() const noexcept { return exposed_ == nullptr ? Buffer{} : exposed_->memory; }
+
+RemoteSegment::RemoteSegment(Runtime& runtime, Rank rank, const SegmentTicket& ticket)
+    : target_(&runtime.worker().engine().service<RmaTable>().open(rank, ticket)) {}
+
+void RemoteSegment::close() noexcept {
+  if (target_ != nullptr) std::exchange(target_, nullptr)->close();
+}
+
+Rank RemoteSegment::rank() const noexcept { return target_ == nullptr ? Rank{} : target_->peer().rank; }
+std::size_t RemoteSegment::size() const noexcept { return target_ == nullptr ? 0 : target_->bytes(); }
+MemoryKind RemoteSegment::kind() const noexcept { return target_ == nullptr ? MemoryKind::detect : target_->kind(); }
+std::size_t RemoteSegment::pending() const noexcept { return target_ == nullptr ? 0 : target_->live(); }
+
+Result<Path> RemoteSegment::path_of(MemoryKind kind, std::size_t bytes, RmaDirection direction,
+                                    const RmaOptions& options) const noexcept {
+  if (target_ == nullptr || kind == MemoryKind::detect) return Status::invalid_argument;
+  const PathChoice choice = target_->choose(kind, bytes, direction, options.path);
+  if (choice.status != Status::ok) return choice.status;
+  return choice.path;
+}
+
+Status RemoteSegment::post_put(std::uint64_t offset, ConstBuffer source, Op& op, const RmaOptions& options) noexcept {
+  // A put only reads it.
+  const Buffer local(const_cast<void*>(source.data), source.bytes, source.kind);
+  return told_at_once(
+      target_,
+      target_ == nullptr ? Status::invalid_argument : target_->post(RmaDirection::put, offset, local, op, options.path),
+      op);
+}
+
+Status RemoteSegment::post_get(std::uint64_t offset, Buffer landing, Op& op, const RmaOptions& options) noexcept {
+  return told_at_once(target_,
+                      target_ == nullptr ? Status::invalid_argument
+                                         : target_->post(RmaDirection::get, offset, landing, op, options.path),
+                      op);
+}
+
+}  // namespace brant

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/object_pool.h"
+#include "ops/rma/mover.h"
+#include "ops/rma/target.h"
+
+namespace brant {
+
+/// The segments of one runtime, its ways into those of others, and what is under way.
+class RmaTable final : public Service {
+ public:
+  static constexpr std::size_t kTransfersMax = 65536;
+
+  explicit RmaTable(Engine& engine) : engine_(engine), mover_(engine) {}
+
+  [[nodiscard]] Engine& engine() noexcept { return engine_; }
+  [[nodiscard]] RmaMover& mover() noexcept { return mover_; }
+  [[nodiscard]] ObjectPool<RmaTransfer>& transfers() noexcept { return transfers_; }
+
+  /// Throws as `brant::expose` does.
+  std::shared_ptr<ExposedSegment> expose(Buffer memory);
+  void close(ExposedSegment& segment) noexcept;
+  /// Null if there is no such open segment here.
+  [[nodiscard]] std::shared_ptr<ExposedSegment> find(std::uint64_t id) const noexcept;
+
+  /// Throws as RemoteSegment does.
+  RmaTarget& open(Rank rank, const SegmentTicket& ticket);
+  void drop(RmaTarget& target) noexcept;
+
+ private:
+  void fill_ticket(ExposedSegment& segment);
+
+  Engine& engine_;
+  ObjectPool<RmaTransfer> transfers_{kTransfersMax};
+  std::uint64_t last_id_ = 0;
+  std::unordered_map<std::uint64_t, std::shared_ptr<ExposedSegment>> exposed_;
+  std::vector<std::unique_ptr<RmaTarget>> targets_;
+  RmaMover mover_;  ///< Goes first: its last copies lie in the transfers, and use what the targets have mapped.
+};
+
+}  // namespace brant

@@ -1,0 +1,238 @@
+#include "ops/rma/target.h"
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "ops/rma/table.h"
+
+namespace brant {
+
+RmaTarget::RmaTarget(RmaTable& table, Rank rank, const TicketContent& content)
+    : table_(table),
+      engine_(table.engine()),
+      peer_(engine_.peer(rank)),
+      address_(content.address),
+      bytes_(static_cast<std::size_t>(content.bytes)),
+      kind_(content.kind) {
+  if (content.rank != rank.value || content.pid != peer_.record.pid) {
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("the ticket is of rank {} (pid {}), not of rank {} (pid {}): pass the rank that exposed the "
+                    "segment, of this job",
+                    content.rank, content.pid, rank.value, peer_.record.pid));
+  }
+  if (peer_.same_process) {
+    own_ = table.find(content.id);
+    if (own_ == nullptr)
+      throw Error(Status::not_found, "the segment of this process is closed: keep it open while it is used");
+    mapped_ = reinterpret_cast<std::byte*>(own_->memory.data);
+  } else if (content.exported && peer_.same_host) {
+    map(content);
+  }
+  if (!content.key.empty()) import(content);
+  if (mapped_ != nullptr || key_ != nullptr) return;
+  throw Error(
+      peer_.lost ? Status::peer_lost : Status::not_supported,
+      fmt::format(
+          "{} bytes of {} memory of rank {} cannot be reached: they cannot be mapped here ({}), and the network "
+          "({}) does not take them. Use memory of Runtime::allocate on one host, or a kind that the network "
+          "takes (brant info)",
+          bytes_, memory_kind_name(kind_), rank.value,
+          !peer_.same_host   ? "another host"
+          : content.exported ? "see the log"
+                             : "not exported",
+          engine_.wire().capabilities().version));
+}
+
+RmaTarget::~RmaTarget() {
+  if (mapped_ != nullptr && own_ == nullptr) static_cast<void>(engine_.device().close_import(mapped_));
+  if (key_ != nullptr) engine_.wire().remote_memory()->release_key(key_);
+}
+
+RmaMover& RmaTarget::mover() noexcept { return table_.mover(); }
+
+void RmaTarget::map(const TicketContent& content) noexcept {
+  const Result<void*> base = engine_.device().import_allocation(content.exports);
+  if (base) {
+    mapped_ = static_cast<std::byte*>(*base);
+    return;
+  }
+  log::info("a segment of {} bytes of {} memory of rank {} cannot be mapped: {}; it is reached over the network",
+            bytes_, memory_kind_name(kind_), peer_.rank.value, status_text(base.status()));
+}
+
+void RmaTarget::import(const TicketContent& content) noexcept {
+  port::RemoteMemory* memory = engine_.wire().remote_memory();
+  if (memory == nullptr) return;
+  const Result<port::WireKey*> key = memory->import_key(peer_.endpoint, content.key);
+  if (key) {
+    key_ = *key;
+    return;
+  }
+  log::info("the network does not take the key of a segment of {} bytes of {} memory of rank {}: {}", bytes_,
+            memory_kind_name(kind_), peer_.rank.value, status_text(key.status()));
+}
+
+PathQuery RmaTarget::query(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept {
+  const bool device_here = !host_accessible(local), device_there = !host_accessible(kind_);
+  PathQuery query;
+  query.one_sided = true;
+  query.kind = direction == RmaDirection::put ? local : kind_;
+  query.other_kind = direction == RmaDirection::put ? kind_ : local;
+  query.bytes = bytes;
+  query.locality = peer_.same_process ? Locality::same_process
+                   : peer_.same_host  ? Locality::same_host
+                                      : Locality::other_host;
+  query.shm_open = mapped_ != nullptr && !device_there;
+  query.peer_maps = mapped_ != nullptr && (device_there || peer_.same_process);
+  query.pinned_here = device_there ? local == MemoryKind::pinned : peer_.same_process && kind_ == MemoryKind::pinned;
+  if (device_here && device_there && query.peer_maps) query.courier_bytes = mover().device_copier().courier_bytes();
+  query.wire_takes_kind = key_ != nullptr && engine_.wire().capabilities().takes(local);
+  query.forced = forced != Path::automatic ? forced : engine_.options().path;
+  return query;
+}
+
+PathChoice RmaTarget::choose(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept {
+  return choose_path(query(local, bytes, direction, forced), engine_.path_order());
+}
+
+Status RmaTarget::choose_for_post(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced,
+                                  Path& path) noexcept {
+  const PathChoice choice = choose(local, bytes, direction, forced);
+  path = choice.path;
+  if (choice.status != Status::ok) {
+    const bool put = direction == RmaDirection::put;
+    log::error(
+        "{} a segment of rank {}: path {} cannot carry {} bytes from {} to {} memory: {}. Use BRANT_PATH=auto or "
+        "another path",
+        put ? "put into" : "get from", peer_.rank.value, path_name(choice.path), bytes,
+        memory_kind_name(put ? local : kind_), memory_kind_name(put ? kind_ : local), choice.reason);
+  }
+  return choice.status;
+}
+
+RmaPlace RmaTarget::place(std::uint64_t offset, Path path) const noexcept {
+  RmaPlace place;
+  place.kind = kind_;
+  place.over_wire = path == Path::ucx || mapped_ == nullptr;
+  if (place.over_wire) {
+    place.remote_address = address_ + offset;
+  } else {
+    place.address = mapped_ + offset;
+  }
+  return place;
+}
+
+Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer local, Op& op, Path forced) noexcept {
+  op.result = {Status::ok, 0};
+  const bool is_put = direction == RmaDirection::put;
+  if (offset > bytes_ || local.bytes > bytes_ - offset) {
+    log::error("{} {} bytes at offset {} of a segment of {} bytes of rank {}: they must lie inside it",
+               is_put ? "put of" : "get of", local.bytes, offset, bytes_, peer_.rank.value);
+    return Status::invalid_argument;
+  }
+  if (local.data == nullptr && local.bytes != 0) return Status::invalid_argument;
+  if (own_ != nullptr && !own_->open) return Status::not_found;
+  if (peer_.lost) return Status::peer_lost;
+  Path path = Path::automatic;
+  Status status = engine_.resolve_kind(local.data, local.bytes, local.kind);
+  if (status == Status::ok) status = choose_for_post(local.kind, local.bytes, direction, forced, path);
+  if (status != Status::ok || local.bytes == 0) return status;
+  RmaTransfer* transfer = take_transfer();
+  if (transfer == nullptr) return Status::limit_reached;
+  const RmaPlace here{local.data, local.kind}, there = place(offset, path);
+  transfer->is_put = is_put;
+  transfer->wants_delivered = op.delivered.fire != nullptr;
+  transfer->path = path;
+  transfer->from = is_put ? here : there;
+  transfer->to = is_put ? there : here;
+  transfer->bytes = local.bytes;
+  status = mover().begin(*transfer);
+  if (status == Status::in_progress || status == Status::ok) count(*transfer);
+  if (status == Status::in_progress) {
+    transfer->own(engine_, op);
+    engine_.add_outstanding(peer_, *transfer);
+    if (transfer->source_is_free) engine_.report(*transfer, Moment::source_free, {Status::ok, local.bytes});
+    return status;
+  }
+  if (status == Status::ok) op.result.bytes = local.bytes;
+  release(*transfer);
+  return status == Status::ok || status == Status::limit_reached ? status : final_status(status);
+}
+
+void RmaTarget::count_outcome(Status status) noexcept { engine_.count_outcome(status); }
+
+RmaTransfer* RmaTarget::take_transfer() noexcept {
+  RmaTransfer* transfer = table_.transfers().take(*this);
+  if (transfer == nullptr) return nullptr;
+  ++live_;
+  transfer->posted_at = engine_.trace() != nullptr ? Clock::now() : engine_.recently();
+  transfer->lost = &RmaTarget::on_lost;
+  transfer->cancel = &RmaTarget::on_cancel;
+  return transfer;
+}
+
+void RmaTarget::count(const RmaTransfer& transfer) noexcept {
+  PathTally& path = engine_.counters().path(transfer.path);
+  (transfer.is_put ? path.sends : path.receives).add();
+  (transfer.is_put ? path.bytes_sent : path.bytes_received).add(transfer.bytes);
+}
+
+void RmaTarget::trace(const RmaTransfer& transfer) noexcept {
+  Trace::Event event;
+  event.kind = Trace::Kind::transfer;
+  event.path = transfer.path;
+  event.peer = peer_.rank.value;
+  event.begin = transfer.posted_at;
+  event.end = Clock::now();
+  event.name = transfer.is_put ? "put" : "get";
+  event.bytes = transfer.bytes;
+  engine_.trace()->add(event);
+}
+
+void RmaTarget::release(RmaTransfer& transfer) noexcept {
+  if (engine_.trace() != nullptr) trace(transfer);
+  engine_.remove_outstanding(peer_, transfer);
+  mover().release(transfer);
+  table_.transfers().give_back(&transfer);
+  if (--live_ == 0 && closed_) table_.drop(*this);
+}
+
+void RmaTarget::ended(RmaTransfer& transfer, Status status) noexcept {
+  status = final_status(status);
+  engine_.finish(transfer, {status, status == Status::ok ? transfer.bytes : 0});
+  release(transfer);
+}
+
+Status RmaTarget::final_status(Status status) noexcept {
+  if (status == Status::ok) return status;
+  if (peer_.lost) return Status::peer_lost;
+  if (status == Status::io_error || status == Status::peer_lost) {
+    // The network may notice a death before the process table shows it.
+    engine_.suspect(peer_);
+    return Status::peer_lost;
+  }
+  return status;
+}
+
+void RmaTarget::on_lost(PeerOp& op) noexcept {
+  auto& transfer = static_cast<RmaTransfer&>(op);
+  RmaTarget& self = transfer.target;
+  // The network ends its own when it disconnects; what a device copies ends by itself.
+  if (self.mover().withdraw(transfer)) self.ended(transfer, Status::peer_lost);
+}
+
+/// Only a get that nobody waits for any more is stopped, if the CPU does it: its landing may be gone.
+void RmaTarget::on_cancel(OpOwner& owner) noexcept {
+  auto& transfer = static_cast<RmaTransfer&>(owner);
+  RmaTarget& self = transfer.target;
+  if (transfer.observed() || transfer.is_put || !self.mover().withdraw(transfer)) return;
+  self.release(transfer);
+}
+
+void RmaTarget::close() noexcept {
+  closed_ = true;
+  if (live_ == 0) table_.drop(*this);
+}
+
+}  // namespace brant

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memory>
+
+#include "brant/ops/rma.h"
+#include "core/path_choice.h"
+#include "ops/rma/exposed.h"
+#include "ops/rma/mover.h"
+#include "ops/rma/ticket.h"
+
+namespace brant {
+
+class RmaTable;
+
+/// What a RemoteSegment stands for: the way into a segment. See there for the rules.
+class RmaTarget {
+ public:
+  /// Throws as RemoteSegment does.
+  RmaTarget(RmaTable& table, Rank rank, const TicketContent& content);
+  RmaTarget(const RmaTarget&) = delete;
+  RmaTarget& operator=(const RmaTarget&) = delete;
+  ~RmaTarget();
+
+  [[nodiscard]] Peer& peer() noexcept { return peer_; }
+  [[nodiscard]] const Peer& peer() const noexcept { return peer_; }
+  [[nodiscard]] RmaMover& mover() noexcept;
+  [[nodiscard]] port::WireKey* key() noexcept { return key_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] MemoryKind kind() const noexcept { return kind_; }
+  [[nodiscard]] std::size_t live() const noexcept { return live_; }
+
+  [[nodiscard]] PathChoice choose(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept;
+  Status post(RmaDirection direction, std::uint64_t offset, Buffer local, Op& op, Path forced) noexcept;
+  void count_outcome(Status status) noexcept;
+  /// No more posts; the target goes when its last transfer has ended.
+  void close() noexcept;
+  /// A transfer that took time has ended.
+  void ended(RmaTransfer& transfer, Status status) noexcept;
+
+ private:
+  void map(const TicketContent& content) noexcept;
+  void import(const TicketContent& content) noexcept;
+  /// Logs why a forced path is refused.
+  Status choose_for_post(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced, Path& path) noexcept;
+  [[nodiscard]] PathQuery query(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept;
+  [[nodiscard]] RmaPlace place(std::uint64_t offset, Path path) const noexcept;
+  RmaTransfer* take_transfer() noexcept;
+  void count(const RmaTransfer& transfer) noexcept;
+  void trace(const RmaTransfer& transfer) noexcept;
+  /// The target may be gone afterwards.
+  void release(RmaTransfer& transfer) noexcept;
+  Status final_status(Status status) noexcept;
+  static void on_lost(PeerOp& op) noexcept;
+  static void on_cancel(OpOwner& owner) noexcept;
+
+  RmaTable& table_;
+  Engine& engine_;
+  Peer& peer_;
+  const std::uint64_t address_;  ///< In the owner's process.
+  const std::size_t bytes_;
+  const MemoryKind kind_;
+  std::shared_ptr<ExposedSegment> own_;  ///< Of this very process, else null.
+  std::byte* mapped_ = nullptr;          ///< Where this process, or its device, sees the segment.
+  port::WireKey* key_ = nullptr;
+  std::size_t live_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace brant

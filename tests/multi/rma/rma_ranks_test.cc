@@ -1,0 +1,216 @@
+// Runs as every rank of a job (`brant run -n N`): puts and gets between real processes over the real network. The same
+// program serves host memory, the emulated device and CUDA: BRANT_GPU decides.
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "brant/brant.h"
+#include "core/engine.h"
+#include "port/memory.h"
+#include "support/job_runtime.h"
+
+namespace brant {
+namespace {
+
+using test::job;
+
+std::byte expected(std::size_t index, int from, int to) {
+  const auto seed = static_cast<std::size_t>(from * 29 + to * 101);
+  return static_cast<std::byte>((index * 131 + (index >> 9) * 7 + seed) & 0xff);
+}
+
+std::vector<std::byte> image(std::size_t bytes, int from, int to) {
+  std::vector<std::byte> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = expected(i, from, to);
+  return data;
+}
+
+void wait_for(const Operation& operation) {
+  ASSERT_EQ(job().worker().wait_until([&] { return operation.done(); }, std::chrono::seconds(60)), Status::ok);
+  ASSERT_TRUE(operation.result().ok()) << status_name(operation.result().status);
+}
+
+/// Channels to all others, for tickets and barriers.
+class Ring {
+ public:
+  Ring() {
+    static std::uint32_t rounds = 0;
+    ++rounds;
+    const int self = job().rank().value;
+    for (int rank = 0; rank < job().size(); ++rank) {
+      const auto low = static_cast<std::uint32_t>(std::min(rank, self)),
+                 high = static_cast<std::uint32_t>(std::max(rank, self));
+      channels_.push_back(rank == self ? Channel{}
+                                       : Channel::open(job(), Rank{rank}, ChannelId{rounds * 1000 + low * 30 + high}));
+    }
+  }
+  /// Everybody's ticket, by rank.
+  std::vector<SegmentTicket> exchange(const SegmentTicket& own) {
+    std::vector<SegmentTicket> tickets(channels_.size());
+    tickets[static_cast<std::size_t>(job().rank().value)] = own;
+    std::vector<std::unique_ptr<Operation>> operations;
+    for (std::size_t rank = 0; rank < channels_.size(); ++rank) {
+      if (!channels_[rank].is_open()) continue;
+      operations.emplace_back(
+          new Operation(channels_[rank].recv(Buffer(&tickets[rank], sizeof(SegmentTicket), MemoryKind::host))));
+      operations.emplace_back(new Operation(channels_[rank].send(ConstBuffer(&own, sizeof(own), MemoryKind::host))));
+    }
+    for (const auto& operation : operations) wait_for(*operation);
+    return tickets;
+  }
+  void barrier() { static_cast<void>(exchange({})); }
+
+ private:
+  std::vector<Channel> channels_;
+};
+
+int partner() { return (job().rank().value + 1) % job().size(); }
+
+std::vector<MemoryKind> kinds() {
+  std::vector<MemoryKind> all = {MemoryKind::host, MemoryKind::pinned};
+  if (job().device_kind() != MemoryKind::host) all.push_back(job().device_kind());
+  return all;
+}
+
+void fill(Buffer memory, const std::vector<std::byte>& bytes) {
+  job().copy(memory, ConstBuffer(bytes.data(), bytes.size(), MemoryKind::host));
+}
+std::vector<std::byte> image_of(Buffer memory) {
+  std::vector<std::byte> bytes(memory.bytes);
+  job().copy(Buffer(bytes.data(), bytes.size(), MemoryKind::host), memory);
+  return bytes;
+}
+
+/// Every rank puts a slice of its own into every rank's segment, itself included; all compare; then every rank gets
+/// what the others put elsewhere.
+void all_to_all(MemoryKind there, MemoryKind here, std::size_t bytes, Path path) {
+  const int ranks = job().size(), self = job().rank().value;
+  const Memory memory = job().allocate(there, static_cast<std::size_t>(ranks) * bytes);
+  fill(memory, std::vector<std::byte>(memory.bytes()));
+  Ring ring;
+  const Segment segment = expose(job(), memory);
+  const std::vector<SegmentTicket> tickets = ring.exchange(segment.ticket());
+  {
+    std::vector<RemoteSegment> remote;
+    std::vector<Memory> sources;
+    for (int rank = 0; rank < ranks; ++rank) {
+      remote.emplace_back(job(), Rank{rank}, tickets[static_cast<std::size_t>(rank)]);
+      sources.push_back(job().allocate(here, bytes));
+      fill(sources.back(), image(bytes, self, rank));
+    }
+    // All ranks decide alike, so all leave out alike.
+    const bool serves = std::all_of(remote.begin(), remote.end(), [&](const RemoteSegment& each) {
+      return each.path_of(here, bytes, RmaDirection::put, {.path = path}).ok();
+    });
+    if (serves) {
+      std::vector<std::unique_ptr<Operation>> puts;
+      for (int rank = 0; rank < ranks; ++rank) {
+        puts.emplace_back(new Operation(remote[static_cast<std::size_t>(rank)].put(
+            static_cast<std::uint64_t>(self) * bytes, sources[static_cast<std::size_t>(rank)], {.path = path})));
+      }
+      for (const auto& put : puts) wait_for(*put);
+    }
+    ring.barrier();
+    if (serves) {
+      const std::vector<std::byte> whole = image_of(memory);
+      for (int rank = 0; rank < ranks; ++rank) {
+        const auto wanted = image(bytes, rank, self);
+        EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(),
+                               whole.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank) * bytes)))
+            << "what rank " << rank << " put";
+      }
+    }
+    for (int rank = 0; rank < ranks; ++rank) {
+      RemoteSegment& from = remote[static_cast<std::size_t>(rank)];
+      if (!serves || !from.path_of(here, bytes, RmaDirection::get, {.path = path})) continue;
+      const int slice = (rank + 1) % ranks;
+      const Memory& landing = sources[static_cast<std::size_t>(rank)];
+      fill(landing, std::vector<std::byte>(bytes));
+      Operation get = from.get(static_cast<std::uint64_t>(slice) * bytes, landing, {.path = path});
+      wait_for(get);
+      EXPECT_TRUE(image_of(landing) == image(bytes, slice, rank)) << "what rank " << rank << " has of " << slice;
+    }
+    ring.barrier();
+  }
+  ring.barrier();  // nobody uses the segment any more
+}
+
+TEST(RmaRanks, every_kind_and_path_arrives_whole_from_all_at_all) {
+  for (const MemoryKind there : kinds()) {
+    for (const MemoryKind here : kinds()) {
+      for (const Path path : {Path::automatic, Path::shm, Path::ucx, Path::copy_engine, Path::courier, Path::staged}) {
+        for (const std::size_t bytes : {std::size_t{8}, std::size_t{65'536}, std::size_t{3'145'733}}) {
+          SCOPED_TRACE(std::string(memory_kind_name(here)) + " to " + std::string(memory_kind_name(there)) + " by " +
+                       std::string(path_name(path)) + ", " + std::to_string(bytes));
+          all_to_all(there, here, bytes, path);
+          if (testing::Test::HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(RmaRanks, forced_paths_are_the_ones_taken) {
+  const Counters& counters = job().worker().engine().counters();
+  const auto sent = [&](Path path) { return counters.path(path).sends.read(); };
+  const std::uint64_t shm = sent(Path::shm), ucx = sent(Path::ucx);
+  all_to_all(MemoryKind::host, MemoryKind::host, 100'000, Path::shm);
+  EXPECT_GE(sent(Path::shm), shm + static_cast<std::uint64_t>(job().size()));
+  all_to_all(MemoryKind::host, MemoryKind::host, 100'000, Path::ucx);
+  EXPECT_GE(sent(Path::ucx), ucx + static_cast<std::uint64_t>(job().size()));
+}
+
+TEST(RmaRanks, memory_of_the_heap_goes_over_the_network) {
+  std::vector<std::byte> memory(500'000, std::byte{0});
+  Ring ring;
+  const Segment segment = expose(job(), std::span(memory));
+  const std::vector<SegmentTicket> tickets = ring.exchange(segment.ticket());
+  const int next = (job().rank().value + 1) % job().size();
+  RemoteSegment there(job(), Rank{next}, tickets[static_cast<std::size_t>(next)]);
+  EXPECT_EQ(*there.path_of(MemoryKind::host, 8, RmaDirection::put), Path::ucx);
+  const auto sent = image(memory.size(), job().rank().value, next);
+  std::vector<std::unique_ptr<Operation>> puts;
+  constexpr std::size_t kParts = 50, kPart = 10'000;
+  for (std::size_t part = 0; part < kParts; ++part) {
+    puts.emplace_back(
+        new Operation(there.put(part * kPart, ConstBuffer(sent.data() + part * kPart, kPart, MemoryKind::host))));
+  }
+  for (const auto& put : puts) wait_for(*put);
+  ring.barrier();
+  EXPECT_TRUE(memory ==
+              image(memory.size(), (job().rank().value + job().size() - 1) % job().size(), job().rank().value));
+  std::vector<std::byte> back(memory.size());
+  Operation get = there.get(0, std::span(back));
+  wait_for(get);
+  EXPECT_TRUE(back == sent);
+  ring.barrier();
+}
+
+TEST(RmaRanks, a_put_needs_nothing_of_a_busy_owner_on_one_host) {
+  const Memory memory = job().allocate(MemoryKind::host, 1 << 20);
+  Ring ring;
+  const Segment segment = expose(job(), memory);
+  const std::vector<SegmentTicket> tickets = ring.exchange(segment.ticket());
+  RemoteSegment there(job(), Rank{partner()}, tickets[static_cast<std::size_t>(partner())]);
+  ring.barrier();
+  // Rank 0 makes no progress until it sees the bytes.
+  const auto* word = static_cast<volatile std::uint64_t*>(memory.data());
+  if (job().rank().value == 0) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (*word != 42 && std::chrono::steady_clock::now() < until) {
+    }
+    EXPECT_EQ(*word, 42u);
+  } else if (partner() == 0) {
+    const std::uint64_t value = 42;
+    Operation put = there.put(0, ConstBuffer(&value, sizeof(value), MemoryKind::host));
+    wait_for(put);
+  }
+  ring.barrier();
+}
+
+}  // namespace
+}  // namespace brant
