@@ -117,14 +117,13 @@ Status LinkSender::start_copy(Transfer& transfer, void* target, std::uint16_t fl
   if (transfer.path == Path::courier && size <= LandingFlags::Word::kBytesMax) {
     signal = {pump_.flags().there(flag), LandingFlags::Word::pack(size, transfer.acknowledged)};
   }
-  const Path path =
-      endpoint_.table().device_copier().start(target, bytes.data, size, transfer.copy, transfer.path, signal);
-  if (path != transfer.path) endpoint_.rerouted(transfer, path);
+  endpoint_.table().device_copier().start(target, bytes.data, size, transfer.copy, transfer.path, signal);
   return Status::in_progress;
 }
 
 void LinkSender::copied(Transfer& transfer, Status status) noexcept {
   transfer.link.stage = LinkStage::none;
+  if (transfer.copy.path != transfer.path) endpoint_.rerouted(transfer, transfer.copy.path);
   LinkMessage message = endpoint_.link_message(status == Status::ok ? Kind::landed : Kind::failed, transfer);
   message.flag = transfer.link.flag;
   pump_.control(message);

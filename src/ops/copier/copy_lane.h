@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "brant/base/intrusive_list.h"
+#include "brant/core/path.h"
 #include "core/event_pool.h"
 
 namespace brant {
@@ -14,7 +15,8 @@ struct StageCopy {
   void* to = nullptr;
   const void* from = nullptr;
   std::size_t bytes = 0;
-  bool alone = false;  ///< Not by a kernel: an end is host memory, which kernels may not reach.
+  Path path = Path::automatic;  ///< Once it is done: what carried it.
+  bool alone = false;           ///< Not by a kernel: an end is host memory, which kernels may not reach.
   void (*done)(StageCopy& self, Status status) noexcept = nullptr;
 };
 using StageCopies = IntrusiveList<StageCopy, &StageCopy::hook>;

@@ -57,31 +57,58 @@ void DeviceCopier::open() noexcept {
   }
 }
 
-Path DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted,
+void DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted,
                          CopySignal signal) noexcept {
+  copy.path = wanted;
   copy.to = to;
   copy.from = from;
   copy.bytes = bytes;
   open();
   engine_.attach(static_cast<Poller&>(*this));
-  if (wanted == Path::courier && give_to_courier(copy, signal)) return Path::courier;
-  asked_.push_back(copy);
-  return Path::copy_engine;
+  if (wanted != Path::courier || !give_to_courier(copy, signal)) asked_.push_back(copy);
 }
 
 bool DeviceCopier::give_to_courier(StageCopy& copy, CopySignal signal) noexcept {
-  if (!courier_->takes(copy.bytes)) return false;
-  static_cast<void>(courier_->poll());  // it may have left
-  if (!courier_->resident()) {
+  const bool taken = courier_->takes(copy.bytes);
+  if (taken) {
+    static_cast<void>(courier_->poll());  // it may have left
+    if (courier_->resident() && post(copy, signal)) return true;
     const TimePoint now = Clock::now();
     if (now - std::exchange(last_small_, now) < kBurst) call_courier_ += copy.bytes;
-    return false;
+    ++missed_;
   }
+  copy.path = taken ? Path::courier : Path::copy_engine;
+  return false;
+}
+
+bool DeviceCopier::post(StageCopy& copy, CopySignal signal) noexcept {
   if (courier_->post({copy.to, copy.from, static_cast<std::uint32_t>(copy.bytes), signal.value, signal.flag}) !=
       Status::ok)
     return false;
+  copy.path = Path::courier;
   carried_.push_back(copy);
   return true;
+}
+
+void DeviceCopier::call_courier() noexcept {
+  if (call_courier_ == 0) return;
+  if (!courier_->resident() && courier_->settled()) called_at_ = Clock::now();
+  courier_->start(std::exchange(call_courier_, 0));
+}
+
+/// It has come, so it gets those that missed it.
+void DeviceCopier::hand_over() noexcept {
+  if (missed_ == 0 || !courier_->resident()) return;
+  StageCopies others;
+  while (StageCopy* copy = asked_.pop_front()) {
+    if (copy->path != Path::courier || !post(*copy, {})) others.push_back(*copy);
+  }
+  while (StageCopy* copy = others.pop_front()) asked_.push_back(*copy);
+  missed_ = 0;
+}
+
+bool DeviceCopier::worth_waiting() const noexcept {
+  return missed_ >= kWindow && !courier_->settled() && Clock::now() - called_at_ < kCallPatience;
 }
 
 unsigned DeviceCopier::poll_courier() noexcept {
@@ -108,11 +135,16 @@ void DeviceCopier::take_back() noexcept {
   CourierOrder order;
   while (!carried_.empty() && carried_ended_ == courier_->done() && courier_->take_back(order)) {
     ++carried_ended_;
-    asked_.push_back(*carried_.pop_front());
+    StageCopy* copy = carried_.pop_front();
+    copy->path = Path::copy_engine;
+    asked_.push_back(*copy);
   }
 }
 
 void DeviceCopier::issue() noexcept {
+  const bool wait = worth_waiting();
+  if (!wait) missed_ = 0;
+  StageCopies waiting;
   StageCopies batch;
   unsigned count = 0;
   const auto flush = [&] {
@@ -124,6 +156,11 @@ void DeviceCopier::issue() noexcept {
     count = 0;
   };
   while (StageCopy* copy = asked_.pop_front()) {
+    if (wait && copy->path == Path::courier) {
+      waiting.push_back(*copy);
+      continue;
+    }
+    copy->path = Path::copy_engine;
     if (kernel_ == nullptr || copy->alone || copy->bytes > kTogetherBytes) {
       issue_alone(*copy);
       continue;
@@ -132,6 +169,7 @@ void DeviceCopier::issue() noexcept {
     if (++count == CopyOrders::kMax) flush();
   }
   flush();
+  while (StageCopy* copy = waiting.pop_front()) asked_.push_back(*copy);
 }
 
 void DeviceCopier::issue_alone(StageCopy& copy) noexcept {
@@ -178,9 +216,10 @@ unsigned DeviceCopier::poll() noexcept {
   unsigned ended = 0;
   for (CopyLane& lane : lanes_) ended += lane.poll();
   ended += poll_courier();
+  hand_over();
+  if (missed_ >= kWindow) call_courier();
   issue();
-  // Behind the copy that called for it.
-  if (call_courier_ != 0) courier_->start(std::exchange(call_courier_, 0));
+  call_courier();  // behind the copy that called for it
   if (idle()) engine_.detach(static_cast<Poller&>(*this));
   return ended;
 }

@@ -32,9 +32,9 @@ class DeviceCopier final : public Service, private Poller {
 
   /// Loads its kernels, unless that was done: call it before kernels run that end late.
   void open() noexcept;
-  /// `copy.done` runs from a later progress, with the outcome. Never waits. Returns the path: `courier` if that was
-  /// wanted and it is there.
-  Path start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted,
+  /// `copy.done` runs from a later progress, with the outcome; `copy.path` then says what carried it: the courier only
+  /// if that was wanted. Never waits.
+  void start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted,
              CopySignal signal = {}) noexcept;
   /// Largest copy that the courier takes; 0 without one.
   [[nodiscard]] std::size_t courier_bytes() noexcept {
@@ -49,9 +49,17 @@ class DeviceCopier final : public Service, private Poller {
   static constexpr auto kCourierPatience = std::chrono::microseconds(100);
   /// It is called when small copies follow each other within this time.
   static constexpr auto kBurst = std::chrono::microseconds(500);
+  /// So many copies at once wait for a courier that was called, for so long: it carries each in a fraction of the time
+  /// that the calls of the driver would take.
+  static constexpr unsigned kWindow = 4;
+  static constexpr auto kCallPatience = std::chrono::microseconds(30);
 
   unsigned poll() noexcept override;
   bool give_to_courier(StageCopy& copy, CopySignal signal) noexcept;
+  bool post(StageCopy& copy, CopySignal signal) noexcept;
+  void call_courier() noexcept;
+  void hand_over() noexcept;
+  [[nodiscard]] bool worth_waiting() const noexcept;
   unsigned poll_courier() noexcept;
   void take_back() noexcept;
   void issue() noexcept;
@@ -73,7 +81,9 @@ class DeviceCopier final : public Service, private Poller {
   std::uint64_t carried_ended_ = 0;
   TimePoint last_small_{};
   TimePoint unclaimed_since_{};   ///< Orders wait for a courier that is not there; else zero.
+  unsigned missed_ = 0;           ///< Of those asked for, the courier would have taken so many, had it been there.
   std::size_t call_courier_ = 0;  ///< For so many bytes together.
+  TimePoint called_at_{};
 };
 
 }  // namespace brant

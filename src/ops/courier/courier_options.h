@@ -20,9 +20,9 @@ struct CourierOptions {
   /// and so long after its start in any case: what a cudaDeviceSynchronize or cudaFree of the program waits at most.
   double lease_us = 1000;
   std::size_t bytes_max = std::size_t{4} << 20;  ///< Larger orders are not taken: the copy engine does them better.
-  std::size_t alone_bytes = 2048;                ///< A single order up to this size needs no group.
-  std::size_t part_bytes = 8192;                 ///< A single order is split over groups in parts no smaller.
-  unsigned look_idle = 4;                        ///< Orders read by one look at the ring while none came,
+  std::size_t alone_bytes = 8192;                ///< A single order up to this size needs no group.
+  std::size_t part_bytes = 16384;                ///< A single order is split over groups in parts no smaller.
+  unsigned look_idle = 1;                        ///< Orders read by one look at the ring while none came,
   unsigned look_busy = 16;                       ///< and while they come.
 
   /// The largest order it would be given; 0: it is switched off.

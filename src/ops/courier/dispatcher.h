@@ -69,7 +69,7 @@ class Dispatcher {
       if (busy) machine_.each(1, [&](unsigned) { machine_.store_near(&desk_.busy_at, now); });
       const bool idle = !busy && now - machine_.load_near(&desk_.busy_at) >= launch_.idle_ns;
       busy = false;
-      leave_or_count(idle || now - born >= launch_.lease_ns);
+      leave_or_count(now, idle, now - born >= launch_.lease_ns);
     }
   }
 
@@ -101,11 +101,13 @@ class Dispatcher {
   /// They always come on. Whoever posts next waits for the lone order, or for the lock.
   BRANT_DEVICE_CODE void wait_for_groups() {
     set_quiet(1);
-    while (machine_.leading(groups(), [&](unsigned group) { return finished(group) == desk_.posted[group]; }) <
-           groups()) {
-      machine_.pause();
-    }
+    while (!groups_done()) machine_.pause();
     set_quiet(0);
+  }
+  /// The lock is held.
+  BRANT_DEVICE_CODE bool groups_done() {
+    return machine_.leading(groups(), [&](unsigned group) { return finished(group) == desk_.posted[group]; }) >=
+           groups();
   }
 
   /// Claims what is left of the `end` orders from `seen` on, and a stop behind them: from the number returned on they
@@ -126,11 +128,14 @@ class Dispatcher {
     machine_.each(1, [&](unsigned) { signal(machine_, *launch_.host, order, number); });
   }
 
-  BRANT_DEVICE_CODE void leave_or_count(bool leave) {
-    if (!leave && machine_.load_near(&desk_.found) == launch_.groups) return;
+  /// It is not idle while its groups work; when its time is over it leaves anyway.
+  BRANT_DEVICE_CODE void leave_or_count(std::uint64_t now, bool idle, bool over) {
+    if (!idle && !over && machine_.load_near(&desk_.found) == launch_.groups) return;
     machine_.lock(&desk_.lock);
-    if (leave) {
+    if (over || (idle && groups_done())) {
       close(machine_.load_near(&desk_.next));
+    } else if (idle) {
+      machine_.each(1, [&](unsigned) { machine_.store_near(&desk_.busy_at, now); });
     } else {
       count_groups();
     }

@@ -54,6 +54,7 @@ Status RmaMover::begin(RmaTransfer& transfer) noexcept {
   };
   transfer.copy.done = [](StageCopy& copy, Status status) noexcept {
     RmaTransfer& done = *static_cast<RmaTransfer::CopyStep&>(copy).owner;
+    if (done.path != Path::staged) done.path = copy.path;
     done.target.mover().moved(done, status);
   };
   if (transfer.path == Path::staged) {
@@ -106,7 +107,7 @@ Status RmaMover::copy_by_device(RmaTransfer& transfer, const RmaPlace& to, const
     return status == Status::ok ? Status::in_progress : status;
   }
   transfer.copy.alone = host_accessible(to.kind) || host_accessible(from.kind);
-  transfer.path = device_copier_.start(to.address, from.address, bytes, transfer.copy, transfer.path);
+  device_copier_.start(to.address, from.address, bytes, transfer.copy, transfer.path);
   return Status::in_progress;
 }
 

@@ -11,11 +11,28 @@ namespace {
 
 std::uintptr_t address(const void* pointer) noexcept { return reinterpret_cast<std::uintptr_t>(pointer); }
 
+/// What a thread has found: a few, by the address that was asked for.
+struct Remembered {
+  std::uint64_t version = 0;  ///< Of the map then.
+  PointerInfo allocation;
+};
+constexpr std::size_t kRemembered = 8;
+
+Remembered& remembered(const void* pointer) noexcept {
+  thread_local Remembered all[kRemembered];
+  return all[(address(pointer) >> 12 ^ address(pointer) >> 20) % kRemembered];
+}
+
 }  // namespace
 
 std::uint64_t next_buffer_id() noexcept {
   static std::atomic<std::uint64_t> counter{1};
   return (std::uint64_t{1} << 63) | counter.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::uint64_t AllocationMap::next_version() noexcept {
+  static std::atomic<std::uint64_t> counter{0};
+  return counter.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 Status AllocationMap::insert(const PointerInfo& allocation) noexcept {
@@ -30,6 +47,7 @@ Status AllocationMap::insert(const PointerInfo& allocation) noexcept {
       if (before_base + before.bytes > base) return Status::invalid_argument;
     }
     by_base_.emplace_hint(after, base, allocation);
+    version_.store(next_version(), std::memory_order_release);
     return Status::ok;
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
@@ -37,11 +55,17 @@ Status AllocationMap::insert(const PointerInfo& allocation) noexcept {
 }
 
 Result<PointerInfo> AllocationMap::find(const void* pointer) const noexcept {
+  const std::uint64_t version = version_.load(std::memory_order_acquire);
+  Remembered& last = remembered(pointer);
+  if (last.version == version && address(pointer) - address(last.allocation.base) < last.allocation.bytes) {
+    return last.allocation;
+  }
   const std::shared_lock lock(mutex_);
   const auto after = by_base_.upper_bound(address(pointer));
   if (after == by_base_.begin()) return Status::not_found;
   const auto& [base, allocation] = *std::prev(after);
   if (address(pointer) - base >= allocation.bytes) return Status::not_found;
+  last = {version, allocation};
   return allocation;
 }
 
@@ -54,6 +78,7 @@ Result<PointerInfo> AllocationMap::remove(const void* base) noexcept {
   if (found->first != address(base)) return Status::invalid_argument;
   const PointerInfo allocation = found->second;
   by_base_.erase(found);
+  version_.store(next_version(), std::memory_order_release);
   return allocation;
 }
 
@@ -73,6 +98,7 @@ std::vector<PointerInfo> AllocationMap::take_all() noexcept {
   std::vector<PointerInfo> found = all();
   const std::unique_lock lock(mutex_);
   by_base_.clear();
+  version_.store(next_version(), std::memory_order_release);
   return found;
 }
 

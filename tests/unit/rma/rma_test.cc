@@ -391,7 +391,7 @@ TEST(Rma, two_segments_do_not_mix) {
 
 TEST(Rma, device_memory_that_cannot_be_mapped_and_that_the_network_does_not_take_is_refused_by_name) {
   JobOptions options = with(GpuChoice::emulated);
-  options.mapping_fails = true;
+  options.mappable = [](const port::ExportRecord&) { return false; };
   InProcessJob job(options);
   Space memory(job.rank(0), MemoryKind::emulated, 65536);
   const Segment segment = expose(job.rank(0), memory.whole());
