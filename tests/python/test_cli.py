@@ -104,6 +104,12 @@ def test_every_byte_of_puts_and_gets_is_right(model: str, memory: str, path: str
         assert len(rows_of(file)) == (4 if memory == "emulated" else 8), "raw UCX does not take emulated memory"
 
 
+def test_small_puts_alone_go_the_way_they_go_beside_large_ones(tmp_path: pathlib.Path) -> None:
+    for name, sizes in (("alone", "8"), ("beside", "8,1M")):
+        bench("latency", "--model", "put", "--sizes", sizes, "--json", str(tmp_path / name), *FEW)
+    assert rows_of(tmp_path / "alone")[0]["path"] == rows_of(tmp_path / "beside")[0]["path"]
+
+
 def test_four_processes_put_in_pairs(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "rows.jsonl"
     done = brant("run", "-n", "4", "--no-prefix", "--", str(BRANT), "bench", "latency", "--model", "put", "--sizes",

@@ -14,6 +14,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// A segment of nothing is none.
+std::size_t segment_bytes(const Options& options) noexcept { return std::max<std::size_t>(options.sizes.back(), 1); }
+
 double lap_us(Clock::time_point& last) noexcept {
   const Clock::time_point now = Clock::now();
   return std::chrono::duration<double, std::micro>(now - std::exchange(last, now)).count();
@@ -26,7 +29,7 @@ RmaContender::RmaContender(Session& session, const Options& options)
       options_(options),
       counts_(session.runtime(), options.model == Model::put ? &PathTally::sends : &PathTally::receives),
       ops_(std::make_unique<Op[]>(options.window)),
-      segment_(expose(session.runtime(), session.landing(std::max<std::size_t>(options.sizes.back(), 1)))) {
+      segment_(expose(session.runtime(), session.landing(segment_bytes(options)))) {
   const SegmentTicket ticket = segment_.ticket();
   session.partner().send_block(ticket.bytes());
   there_ =
@@ -151,7 +154,7 @@ RawRmaContender::RawRmaContender(Session& session, const Options& options)
     : session_(session),
       ucx_(session.open_rival(port::UcxBaselineUse::one_sided)),
       what_(options.model == Model::put ? port::UcxBaseline::OneSided::put : port::UcxBaseline::OneSided::get) {
-  const std::size_t bytes = std::max<std::size_t>(options.sizes.back(), 1);
+  const std::size_t bytes = segment_bytes(options);
   session.partner().send_block(ucx_.expose(session.landing(bytes).data, bytes));
   ucx_.reach(session.partner().receive_block());
 }

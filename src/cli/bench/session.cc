@@ -13,6 +13,7 @@ namespace brant::cli::bench {
 namespace {
 
 constexpr std::size_t kReplyBytes = 4;
+constexpr std::size_t kSegmentBytesMin = std::size_t{64} << 10;
 
 // Three families of channels, each with an id per pair or rank; of the first one several in turn.
 constexpr std::uint32_t kPairsMax = 0x10000;
@@ -71,7 +72,9 @@ void require_path(const Options& options, Runtime& runtime) {
 Session::Session(const Options& options)
     : Session(runtime_options(options), options.kind == Kind::latency ? "bench latency" : "bench bandwidth") {
   require_path(options, runtime_);
-  use(options.memory, options.path, options.sizes.back());
+  // Small host memory is not shared with other processes, whatever is put into it.
+  const std::size_t least = is_one_sided(options.model) ? kSegmentBytesMin : 0;
+  use(options.memory, options.path, std::max(options.sizes.back(), least));
 }
 
 Session::Session(const RuntimeOptions& options, const char* name) : runtime_(options) {

@@ -17,16 +17,19 @@ void publish() noexcept {
 /// True: that was all.
 bool copy_some(RmaTransfer::CpuStep& step) noexcept {
   const std::size_t bytes = std::min(step.left, CpuCopier::kTurnBytes);
-  std::memcpy(step.to, step.from, bytes);
+  CpuCopier::copy(step.to, step.from, bytes);
   step.to += bytes;
   step.from += bytes;
   step.left -= bytes;
-  if (step.left != 0) return false;
-  publish();
-  return true;
+  return step.left == 0;
 }
 
 }  // namespace
+
+void CpuCopier::copy(void* to, const void* from, std::size_t bytes) noexcept {
+  std::memcpy(to, from, bytes);
+  publish();
+}
 
 Status CpuCopier::start(RmaTransfer& transfer) noexcept {
   if (copy_some(transfer.cpu)) return Status::ok;

@@ -19,6 +19,8 @@ class CpuCopier final : private Poller {
   CpuCopier& operator=(const CpuCopier&) = delete;
   ~CpuCopier() { engine_.detach(static_cast<Poller&>(*this)); }
 
+  /// Copies all of it, now.
+  static void copy(void* to, const void* from, std::size_t bytes) noexcept;
   /// Copies what `transfer.cpu` says. ok: all of it; in_progress: the rest follows.
   Status start(RmaTransfer& transfer) noexcept;
   /// True: it was being copied, and no more of it will be.

@@ -138,6 +138,11 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   Status status = engine_.resolve_kind(local.data, local.bytes, local.kind);
   if (status == Status::ok) status = choose_for_post(local.kind, local.bytes, direction, forced, path);
   if (status != Status::ok || local.bytes == 0) return status;
+  if (path == Path::shm && local.bytes <= CpuCopier::kTurnBytes && engine_.trace() == nullptr) {
+    copy_at_once(direction, offset, local);
+    op.result.bytes = local.bytes;
+    return Status::ok;
+  }
   RmaTransfer* transfer = take_transfer();
   if (transfer == nullptr) return Status::limit_reached;
   const RmaPlace here{local.data, local.kind}, there = place(offset, path);
@@ -148,7 +153,7 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   transfer->to = is_put ? there : here;
   transfer->bytes = local.bytes;
   status = mover().begin(*transfer);
-  if (status == Status::in_progress || status == Status::ok) count(*transfer);
+  if (status == Status::in_progress || status == Status::ok) count(direction, transfer->path, local.bytes);
   if (status == Status::in_progress) {
     transfer->own(engine_, op);
     engine_.add_outstanding(peer_, *transfer);
@@ -172,10 +177,18 @@ RmaTransfer* RmaTarget::take_transfer() noexcept {
   return transfer;
 }
 
-void RmaTarget::count(const RmaTransfer& transfer) noexcept {
-  PathTally& path = engine_.counters().path(transfer.path);
-  (transfer.is_put ? path.sends : path.receives).add();
-  (transfer.is_put ? path.bytes_sent : path.bytes_received).add(transfer.bytes);
+/// What is done within the post needs no record.
+void RmaTarget::copy_at_once(RmaDirection direction, std::uint64_t offset, Buffer local) noexcept {
+  const bool is_put = direction == RmaDirection::put;
+  CpuCopier::copy(is_put ? mapped_ + offset : local.data, is_put ? local.data : mapped_ + offset, local.bytes);
+  count(direction, Path::shm, local.bytes);
+}
+
+void RmaTarget::count(RmaDirection direction, Path path, std::size_t bytes) noexcept {
+  const bool is_put = direction == RmaDirection::put;
+  PathTally& tally = engine_.counters().path(path);
+  (is_put ? tally.sends : tally.receives).add();
+  (is_put ? tally.bytes_sent : tally.bytes_received).add(bytes);
 }
 
 void RmaTarget::trace(const RmaTransfer& transfer) noexcept {

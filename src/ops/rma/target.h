@@ -45,7 +45,8 @@ class RmaTarget {
   [[nodiscard]] PathQuery query(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept;
   [[nodiscard]] RmaPlace place(std::uint64_t offset, Path path) const noexcept;
   RmaTransfer* take_transfer() noexcept;
-  void count(const RmaTransfer& transfer) noexcept;
+  void copy_at_once(RmaDirection direction, std::uint64_t offset, Buffer local) noexcept;
+  void count(RmaDirection direction, Path path, std::size_t bytes) noexcept;
   void trace(const RmaTransfer& transfer) noexcept;
   /// The target may be gone afterwards.
   void release(RmaTransfer& transfer) noexcept;
