@@ -9,6 +9,7 @@
 
 #include "cli/bench/channel_contender.h"
 #include "cli/bench/message_contender.h"
+#include "cli/bench/nccl_contender.h"
 #include "cli/bench/plan.h"
 #include "cli/bench/raw_contender.h"
 #include "cli/bench/row.h"
@@ -27,7 +28,7 @@ class Benchmark {
         session_(options),
         machine_(describe_machine(session_.runtime())),
         rows_(session_.reports() ? options.json : std::string()),
-        table_(options.kind, options.raw_ucx) {
+        table_(options.kind, rival_name(options.rival)) {
     if (options.trigger == Trigger::stream) {
       contenders_.push_back(std::make_unique<StreamContender>(session_, options));
     } else if (options.model == Model::message) {
@@ -35,7 +36,9 @@ class Benchmark {
     } else {
       contenders_.push_back(std::make_unique<ChannelContender>(session_, options));
     }
-    if (options.raw_ucx && rival_takes_memory()) contenders_.push_back(std::make_unique<RawContender>(session_));
+    if (options.rival == Rival::ucx && raw_ucx_takes_memory())
+      contenders_.push_back(std::make_unique<RawContender>(session_));
+    if (options.rival == Rival::nccl) contenders_.push_back(std::make_unique<NcclContender>(session_, options));
   }
 
   void run() {
@@ -46,7 +49,7 @@ class Benchmark {
 
  private:
   /// What the loaded UCX takes; the emulated device is ours alone.
-  [[nodiscard]] bool rival_takes_memory() { return options_.memory != MemoryKind::emulated; }
+  [[nodiscard]] bool raw_ucx_takes_memory() { return options_.memory != MemoryKind::emulated; }
 
   void print_title() {
     if (!session_.reports()) return;
@@ -58,7 +61,9 @@ class Benchmark {
                        : fmt::format("{} messages a window, then a reply of 4 bytes; GB = 1e9 bytes", options_.window));
     fmt::print("# brant {}, UCX {}, {}{}{}\n", machine_.brant, machine_.ucx.empty() ? "none" : machine_.ucx,
                machine_.cpu, machine_.gpu.empty() ? "" : ", ", machine_.gpu);
-    if (options_.raw_ucx && contenders_.size() < 2)
+    if (options_.rival == Rival::nccl)
+      fmt::print("# NCCL {} ({})\n", port::nccl::library().version, port::nccl::library().path);
+    if (options_.rival == Rival::ucx && contenders_.size() < 2)
       fmt::print("# raw UCX does not take {} memory: not measured\n", memory_kind_name(options_.memory));
     fmt::print("{}\n", table_.header());
     std::fflush(stdout);
@@ -106,8 +111,8 @@ class Benchmark {
       row.kind = options_.kind;
       row.peer = contenders_[i]->peer();
       row.model = options_.model;
-      // A rival's messages are triggered by the host in any case.
-      row.trigger = row.peer.empty() ? options_.trigger : Trigger::host;
+      if (row.peer == rival_name(Rival::nccl)) row.peer_version = port::nccl::library().version;
+      row.trigger = contenders_[i]->trigger();
       row.memory = options_.memory;
       row.path = contenders_[i]->path();
       row.bytes = bytes;
