@@ -36,6 +36,33 @@ function(_brant_link target scope)
   endforeach()
 endfunction()
 
+# Precompiled headers, with BRANT_PRECOMPILE: one set for the libraries and one for the tests, since the compiler takes
+# a set only with the flags it was made with. Outside headers only: with one of ours among them, every file would be
+# compiled again whenever it changes.
+if(BRANT_PRECOMPILE)
+  set(brant_precompiled <algorithm> <array> <atomic> <chrono> <cstring> <deque> <functional> <map> <memory>
+                        <mutex> <optional> <span> <string> <string_view> <thread> <unordered_map> <utility> <vector> <fmt/format.h>)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "int main() {}\n")
+  add_library(brant_precompiled_library STATIC EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cc)
+  target_link_libraries(brant_precompiled_library PRIVATE brant_flags brant_fmt)
+  target_precompile_headers(brant_precompiled_library PRIVATE ${brant_precompiled})
+  if(BRANT_BUILD_TESTS)
+    add_executable(brant_precompiled_test EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cc)
+    target_link_libraries(brant_precompiled_test PRIVATE brant_flags brant_fmt GTest::gtest)
+    target_precompile_headers(brant_precompiled_test PRIVATE ${brant_precompiled} <filesystem> <fstream> <gtest/gtest.h>)
+  endif()
+  # Else ccache, where it preprocesses, would see the whole text of the headers. And g++ 12 warns of std::string's own
+  # code (GCC bug 105329) where it comes from a precompiled header; the release build keeps that warning.
+  target_compile_options(brant_flags INTERFACE -fpch-preprocess -Wno-array-bounds)
+endif()
+
+# Compiles `target` with the set of `for` (library or test).
+function(_brant_precompile target for)
+  if(BRANT_PRECOMPILE)
+    target_precompile_headers(${target} REUSE_FROM brant_precompiled_${for})
+  endif()
+endfunction()
+
 # brant_library(NAME brant_x SOURCES a.cc ... [DEPS brant_y fmt::fmt-header-only ...])
 #   A static library. Code writes #include "brant/status.h" for public headers (include/) and #include "port/wire.h"
 #   for internal ones (src/). Without SOURCES the library is header-only. Also known as brant::x.
@@ -46,6 +73,7 @@ function(brant_library)
   if(arg_SOURCES)
     add_library(${arg_NAME} STATIC ${arg_SOURCES})
     target_link_libraries(${arg_NAME} PRIVATE $<BUILD_INTERFACE:brant_flags>)
+    _brant_precompile(${arg_NAME} library)
   else()
     add_library(${arg_NAME} INTERFACE)
     set(scope INTERFACE)
@@ -110,6 +138,7 @@ function(brant_test)
   else()
     _brant_program(${arg_NAME} "${arg_SOURCES}" "${arg_DEPS}")
     target_link_libraries(${arg_NAME} PRIVATE brant_test_main)
+    _brant_precompile(${arg_NAME} test)
   endif()
   foreach(label IN LISTS arg_LABELS)
     if(NOT TARGET ${label}_tests)

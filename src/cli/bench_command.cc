@@ -10,6 +10,7 @@
 #include "cli/bench/row.h"
 #include "cli/bench/self_start.h"
 #include "cli/commands.h"
+#include "port/nccl/nccl_library.h"
 
 namespace brant::cli {
 namespace {
@@ -38,16 +39,15 @@ bench::Options checked_options(const BenchArguments& arguments) {
   // CLI11 has checked that these are among the known names.
   static_cast<void>(memory_kind_from_name(arguments.memory, options.memory));
   static_cast<void>(path_from_name(arguments.path, options.path));
-  options.raw_ucx = arguments.peer == "ucx";
+  for (const bench::Rival rival : {bench::Rival::ucx, bench::Rival::nccl}) {
+    if (arguments.peer == bench::rival_name(rival)) options.rival = rival;
+  }
   for (const bench::Model model : kModels) {
     if (arguments.model == bench::model_name(model)) options.model = model;
   }
   options.trigger = arguments.trigger == "stream" ? bench::Trigger::stream : bench::Trigger::host;
-  if (options.trigger == bench::Trigger::stream && options.model != bench::Model::channel) {
-    throw Error(Status::invalid_argument,
-                "--trigger stream: only channels are triggered by streams, the rest by the host; use --model channel");
-  }
   options.coroutines = arguments.api == "await";
+  bench::require_sense(options);
   return options;
 }
 
@@ -55,6 +55,7 @@ int run_bench(const BenchArguments& arguments) {
   try {
     const bench::Options options = checked_options(arguments);
     const bench::RowFile probe(options.json);  // a file that cannot be written is found before anything starts
+    if (options.rival == bench::Rival::nccl) static_cast<void>(port::nccl::library());  // nor a library
     if (started_alone()) restart_as_job(2);
     bench::run_benchmark(options);
     return 0;
@@ -99,8 +100,10 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
       ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}));
   command->add_option("--warmup", options.warmup, "Not timed ones before them (default: a tenth)")
       ->check(CLI::Range(0L, 10'000'000L));
-  command->add_option("--peer", arguments->peer, "Also measure a rival in the same processes, in turns: ucx")
-      ->check(CLI::IsMember({"ucx"}));
+  command
+      ->add_option("--peer", arguments->peer,
+                   "Also measure a rival in the same processes, in turns: ucx, or nccl (with --memory cuda)")
+      ->check(CLI::IsMember({"ucx", "nccl"}));
   command->add_flag("--check", options.check, "Look at every byte of every message, in a pass that is not timed");
   command->add_option("--json", options.json, "Append one JSON object per row to this file");
   command->add_flag("--pairs", options.pairs,

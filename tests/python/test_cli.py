@@ -164,6 +164,7 @@ def test_a_path_from_the_environment_is_seen_in_the_rows(tmp_path: pathlib.Path)
         (["latency", "--model", "put", "--trigger", "stream", "--memory", "emulated"], "use --model channel"),
         (["latency", "--model", "put", "--path", "copy_engine"], "--path copy_engine cannot carry host memory"),
         (["latency", "--peer", "mpi"], "--peer"),
+        (["latency", "--peer", "nccl"], "--peer nccl: NCCL moves memory of GPUs only, not host memory"),
         (["latency", "--json", "/nonexistent/rows"], "/nonexistent/rows"),
         (
             ["latency", "--path", "ucx", "--memory", "emulated", "--sizes", "8"],
@@ -193,6 +194,13 @@ def test_memory_of_a_gpu_that_is_not_there_is_refused() -> None:
     done = brant("bench", "latency", "--memory", "cuda", "--sizes", "8")
     assert done.returncode != 0
     assert "a GPU was asked for, but there is none" in done.stderr
+
+
+def test_without_nccl_the_rival_is_refused_before_anything_starts() -> None:
+    done = brant("bench", "latency", "--memory", "cuda", "--peer", "nccl", BRANT_NCCL="/nowhere/libnccl.so.2")
+    assert done.returncode == 1
+    assert "/nowhere/libnccl.so.2" in done.stderr and "Cure:" in done.stderr
+    assert done.stderr.count("brant bench:") == 1
 
 
 def test_info_tells_versions_kinds_and_paths() -> None:

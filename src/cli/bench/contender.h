@@ -4,6 +4,8 @@
 #include <span>
 #include <string>
 
+#include "cli/bench/options.h"
+
 namespace brant::cli::bench {
 
 /// Something that moves messages between this process and its partner. Both run the same call at the same time. One
@@ -19,6 +21,9 @@ class Contender {
   [[nodiscard]] virtual std::string peer() const = 0;
   /// The path that the latest batch took.
   [[nodiscard]] virtual std::string path() const = 0;
+
+  /// Who starts its transfers.
+  [[nodiscard]] virtual Trigger trigger() const { return Trigger::host; }
 
   /// `times` round trips or windows as they are measured, every byte looked at. Rivals have nothing to prove here.
   /// Throws Error naming the first wrong byte.

@@ -9,6 +9,7 @@
 
 #include "cli/bench/channel_contender.h"
 #include "cli/bench/message_contender.h"
+#include "cli/bench/nccl_contender.h"
 #include "cli/bench/plan.h"
 #include "cli/bench/raw_contender.h"
 #include "cli/bench/rma_contender.h"
@@ -28,7 +29,7 @@ class Benchmark {
         session_(options),
         machine_(describe_machine(session_.runtime())),
         rows_(session_.reports() ? options.json : std::string()),
-        table_(options.kind, options.raw_ucx) {
+        table_(options.kind, rival_name(options.rival)) {
     if (options.trigger == Trigger::stream) {
       contenders_.push_back(std::make_unique<StreamContender>(session_, options));
     } else if (is_one_sided(options.model)) {
@@ -38,7 +39,8 @@ class Benchmark {
     } else {
       contenders_.push_back(std::make_unique<ChannelContender>(session_, options));
     }
-    if (options.raw_ucx && rival_takes_memory()) contenders_.push_back(open_rival());
+    if (options.rival == Rival::ucx && raw_ucx_takes_memory()) contenders_.push_back(open_raw_ucx());
+    if (options.rival == Rival::nccl) contenders_.push_back(std::make_unique<NcclContender>(session_, options));
   }
 
   void run() {
@@ -49,9 +51,9 @@ class Benchmark {
 
  private:
   /// What the loaded UCX takes; the emulated device is ours alone.
-  [[nodiscard]] bool rival_takes_memory() { return options_.memory != MemoryKind::emulated; }
+  [[nodiscard]] bool raw_ucx_takes_memory() { return options_.memory != MemoryKind::emulated; }
 
-  std::unique_ptr<Contender> open_rival() {
+  std::unique_ptr<Contender> open_raw_ucx() {
     if (is_one_sided(options_.model)) return std::make_unique<RawRmaContender>(session_, options_);
     return std::make_unique<RawContender>(session_);
   }
@@ -79,7 +81,9 @@ class Benchmark {
                model_name(options_.model), trigger_name(options_.trigger), timed());
     fmt::print("# brant {}, UCX {}, {}{}{}\n", machine_.brant, machine_.ucx.empty() ? "none" : machine_.ucx,
                machine_.cpu, machine_.gpu.empty() ? "" : ", ", machine_.gpu);
-    if (options_.raw_ucx && contenders_.size() < 2)
+    if (options_.rival == Rival::nccl)
+      fmt::print("# NCCL {} ({})\n", port::nccl::library().version, port::nccl::library().path);
+    if (options_.rival == Rival::ucx && contenders_.size() < 2)
       fmt::print("# raw UCX does not take {} memory: not measured\n", memory_kind_name(options_.memory));
     fmt::print("{}\n", table_.header());
     std::fflush(stdout);
@@ -128,8 +132,8 @@ class Benchmark {
       row.kind = options_.kind;
       row.peer = contenders_[i]->peer();
       row.model = options_.model;
-      // A rival's messages are triggered by the host in any case.
-      row.trigger = row.peer.empty() ? options_.trigger : Trigger::host;
+      if (row.peer == rival_name(Rival::nccl)) row.peer_version = port::nccl::library().version;
+      row.trigger = contenders_[i]->trigger();
       row.memory = options_.memory;
       row.path = contenders_[i]->path();
       row.bytes = bytes;

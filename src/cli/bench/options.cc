@@ -30,6 +30,22 @@ std::size_t unit_of(std::string_view text) noexcept {
 
 }  // namespace
 
+void require_sense(const Options& options) {
+  if (options.trigger == Trigger::stream && options.model != Model::channel) {
+    throw Error(Status::invalid_argument,
+                "--trigger stream: only channels are triggered by streams, the rest by the host; use --model channel");
+  }
+  if (options.rival == Rival::nccl && is_one_sided(options.model)) {
+    throw Error(Status::invalid_argument,
+                "--peer nccl: NCCL's sends and receives are no puts and gets; use --model channel, or --peer ucx");
+  }
+  if (options.rival == Rival::nccl && options.memory != MemoryKind::cuda) {
+    throw Error(Status::invalid_argument,
+                fmt::format("--peer nccl: NCCL moves memory of GPUs only, not {} memory; add --memory cuda",
+                            memory_kind_name(options.memory)));
+  }
+}
+
 std::size_t parse_size(const std::string& text) {
   std::size_t number = 0;
   const char* const end = text.data() + text.size();

@@ -19,6 +19,9 @@ enum class Model { channel, message, put, get };
 /// Who starts a transfer.
 enum class Trigger { host, stream };
 
+/// Whom to measure beside brant, in the same processes and in turns.
+enum class Rival { none, ucx, nccl };
+
 /// What the user asked for.
 struct Options {
   Kind kind = Kind::latency;
@@ -32,10 +35,10 @@ struct Options {
   long warmup = -1;            ///< Not timed ones before them; -1: by size.
   bool pairs = false;          ///< More than 2 ranks: rank i with rank i + n/2, all at once.
   bool check = false;          ///< Every byte of every message, in a pass that is not timed.
-  bool raw_ucx = false;        ///< Also measure UCX without brant.
-  bool coroutines = false;     ///< co_await instead of posts: what the comfort costs.
-  bool spin = false;           ///< Never sleep while waiting.
-  std::string json;            ///< File to append rows to.
+  Rival rival = Rival::none;
+  bool coroutines = false;  ///< co_await instead of posts: what the comfort costs.
+  bool spin = false;        ///< Never sleep while waiting.
+  std::string json;         ///< File to append rows to.
 };
 
 [[nodiscard]] constexpr const char* kind_name(Kind kind) noexcept {
@@ -55,6 +58,14 @@ struct Options {
 [[nodiscard]] constexpr const char* trigger_name(Trigger trigger) noexcept {
   return trigger == Trigger::host ? "host" : "stream";
 }
+
+/// As rows and tables name it; empty for none.
+[[nodiscard]] constexpr const char* rival_name(Rival rival) noexcept {
+  return rival == Rival::none ? "" : rival == Rival::ucx ? "ucx" : "nccl";
+}
+
+/// Throws Error invalid_argument for options that do not go together.
+void require_sense(const Options& options);
 
 /// "8", "64K", "1M", "2G" (binary multiples; "64KiB" too). Throws Error invalid_argument naming the text.
 std::size_t parse_size(const std::string& text);

@@ -30,7 +30,7 @@ Plan plan_for(const Options& options, std::size_t bytes) noexcept {
   plan.iterations = options.iterations != 0 ? options.iterations : latency ? step.latency : step.bandwidth;
   plan.warmup =
       options.warmup >= 0 ? static_cast<std::size_t>(options.warmup) : std::max<std::size_t>(plan.iterations / 10, 2);
-  plan.rounds = options.raw_ucx ? std::min(kRounds, plan.iterations) : 1;
+  plan.rounds = options.rival != Rival::none ? std::min(kRounds, plan.iterations) : 1;
   plan.checked = latency ? step.checked : std::max<std::size_t>(step.checked / 8, 1);
   return plan;
 }

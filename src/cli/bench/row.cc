@@ -55,6 +55,7 @@ std::string to_json(const Row& row, const Machine& machine) {
   json["us"] = to_json(row.us);
   json["gb_s"] = rounded(row.gb_s());
   add_machine(json, row.peer, machine);
+  if (!row.peer_version.empty()) json["peer_version"] = row.peer_version;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

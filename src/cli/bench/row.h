@@ -17,7 +17,8 @@ struct Row {
   Trigger trigger = Trigger::host;
   MemoryKind memory = MemoryKind::host;
   std::string path;
-  std::string peer;  ///< Empty for brant.
+  std::string peer;          ///< Empty for brant.
+  std::string peer_version;  ///< Where no other field has it; empty: not in the row.
   std::size_t bytes = 0;
   std::size_t window = 1;
   int ranks = 2;

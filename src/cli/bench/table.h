@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cli/bench/row.h"
 
@@ -10,7 +11,8 @@ namespace brant::cli::bench {
 /// The lines people read: columns of fixed width, so that each size can be printed when it is done.
 class Table {
  public:
-  Table(Kind kind, bool with_rival) : kind_(kind), with_rival_(with_rival) {}
+  /// `rival` is its name, empty for none.
+  Table(Kind kind, std::string rival) : kind_(kind), rival_(std::move(rival)) {}
 
   [[nodiscard]] std::string header() const;
   /// `rival` is absent where the rival does not take the memory.
@@ -18,7 +20,7 @@ class Table {
 
  private:
   Kind kind_;
-  bool with_rival_;
+  std::string rival_;
 };
 
 }  // namespace brant::cli::bench

@@ -77,11 +77,38 @@ TEST(BenchPlan, what_the_user_set_goes_first) {
   Options options;
   options.iterations = 3;
   options.warmup = 0;
-  options.raw_ucx = true;
+  options.rival = Rival::ucx;
   const Plan plan = plan_for(options, 8);
   EXPECT_EQ(plan.iterations, 3u);
   EXPECT_EQ(plan.warmup, 0u);
   EXPECT_EQ(plan.rounds, 3u) << "contenders take turns, but no round may be empty";
+}
+
+TEST(BenchOptions, what_does_not_go_together_is_refused_by_name) {
+  Options options;
+  options.trigger = Trigger::stream;
+  EXPECT_NO_THROW(require_sense(options));
+  options.rival = Rival::nccl;
+  options.memory = MemoryKind::cuda;
+  EXPECT_NO_THROW(require_sense(options));
+  const auto refusal = [&]() -> std::string {
+    try {
+      require_sense(options);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::invalid_argument);
+      return error.what();
+    }
+    return "none";
+  };
+  for (const MemoryKind memory :
+       {MemoryKind::host, MemoryKind::pinned, MemoryKind::cuda_managed, MemoryKind::emulated}) {
+    options.memory = memory;
+    EXPECT_NE(refusal().find("--memory cuda"), std::string::npos) << refusal();
+    EXPECT_NE(refusal().find(memory_kind_name(memory)), std::string::npos) << refusal();
+  }
+  options.rival = Rival::none;
+  options.model = Model::message;
+  EXPECT_NE(refusal().find("--model channel"), std::string::npos) << refusal();
 }
 
 }  // namespace

@@ -38,6 +38,15 @@ TEST(BenchRow, has_exactly_the_fields_every_benchmark_has) {
   EXPECT_TRUE(json["gpu"].is_null());
 }
 
+TEST(BenchRow, a_rival_has_a_name_and_the_version_that_was_measured) {
+  Row row = example();
+  row.peer = "nccl";
+  row.peer_version = "2.28.3";
+  const auto json = nlohmann::ordered_json::parse(to_json(row, {}));
+  EXPECT_EQ(json["peer"], "nccl");
+  EXPECT_EQ(json["peer_version"], "2.28.3");
+}
+
 TEST(BenchRow, bandwidth_counts_the_whole_window) {
   Row row = example();
   row.kind = Kind::bandwidth;
@@ -76,13 +85,15 @@ TEST(BenchRowFile, without_a_file_nothing_happens) { RowFile().append("lost"); }
 
 TEST(BenchTable, header_and_lines_have_one_width) {
   for (const Kind kind : {Kind::latency, Kind::bandwidth}) {
-    const Table table(kind, true);
+    const Table table(kind, "nccl");
     Row ours = example();
     ours.kind = kind;
     Row rival = ours;
     rival.us.p50 = 4;
     EXPECT_EQ(table.header().size(), table.line(ours, rival).size());
     EXPECT_EQ(table.header().size(), table.line(ours, std::nullopt).size());
+    EXPECT_NE(table.header().find(kind == Kind::latency ? "nccl p50 us" : "nccl GB/s"), std::string::npos);
+    EXPECT_EQ(Table(kind, "").header().find("ratio"), std::string::npos);
     EXPECT_NE(table.line(ours, rival).find(kind == Kind::latency ? "0.50x" : "2.00x"), std::string::npos);
   }
 }

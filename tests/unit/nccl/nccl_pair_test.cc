@@ -1,0 +1,162 @@
+// With the stand-in for NCCL (fake_nccl.cc) and an emulated device.
+#include "port/nccl/nccl_pair.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "brant/base/status.h"
+#include "port/memory/devices.h"
+#include "support/environment.h"
+#include "support/temporary_folder.h"
+
+namespace brant::port::nccl {
+namespace {
+
+using brant::test::ScopedVariable;
+using brant::test::TemporaryFolder;
+using Lines = std::vector<std::string>;
+
+class NcclPair : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::getenv("BRANT_NCCL") == nullptr) GTEST_SKIP() << "ctest names the stand-in for NCCL in BRANT_NCCL";
+    device_ = open_device({.gpu = DeviceRequest::Gpu::emulated});
+    stream_ = device_->streams()->create_stream(StreamPriority::normal).value();
+    log_.emplace("FAKE_NCCL_LOG", file().c_str());
+  }
+  void TearDown() override {
+    if (stream_ != nullptr) device_->streams()->destroy_stream(stream_);
+  }
+  [[nodiscard]] std::string file() const { return folder_.path() + "/calls"; }
+
+  std::unique_ptr<Pair> connect(int side, std::chrono::milliseconds patience = std::chrono::seconds(20)) {
+    return std::make_unique<Pair>(*device_->streams(), stream_,
+                                  Pair::Ends{.side = side, .id = make_unique_id(), .patience = patience});
+  }
+  /// What was called since the last question.
+  Lines calls() {
+    Lines lines;
+    {
+      std::ifstream log(file());
+      for (std::string line; std::getline(log, line);) lines.push_back(line);
+    }
+    std::remove(file().c_str());
+    return lines;
+  }
+  /// The text of the error that `action` throws.
+  template <typename Action>
+  static std::string refusal(Status status, Action&& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), status) << error.what();
+      return error.what();
+    }
+    ADD_FAILURE() << "no error";
+    return {};
+  }
+  static void expect_words(const std::string& text, const Lines& words) {
+    for (const std::string& each : words) EXPECT_NE(text.find(each), std::string::npos) << each << " in: " << text;
+  }
+
+  TemporaryFolder folder_;
+  std::optional<ScopedVariable> log_;
+  std::unique_ptr<Device> device_;
+  Stream* stream_ = nullptr;
+};
+
+TEST_F(NcclPair, both_sides_open_with_the_same_id_and_send_to_each_other) {
+  for (const int side : {0, 1}) {
+    const std::string other = std::to_string(1 - side);
+    std::byte data[64];
+    {
+      const auto pair = connect(side);
+      pair->send(data, 64);
+      pair->recv(data, 0);  // NCCL has no empty messages
+      pair->together([&] { pair->send(data, 8); });
+      pair->wait();
+    }
+    EXPECT_EQ(calls(),
+              (Lines{"ncclGetUniqueId", "ncclCommInitRank " + std::to_string(side) + " of 2 id 7 9",
+                     "ncclSend 64 of type 1 peer " + other + " on a stream",
+                     "ncclRecv 1 of type 1 peer " + other + " on a stream", "ncclGroupStart",
+                     "ncclSend 8 of type 1 peer " + other + " on a stream", "ncclGroupEnd", "ncclCommDestroy"}));
+  }
+}
+
+TEST_F(NcclPair, an_opening_that_fails_says_what_nccl_says) {
+  const ScopedVariable fails("FAKE_NCCL", "ncclCommInitRank");
+  expect_words(refusal(Status::io_error, [&] { connect(1); }), {"NCCL 2.28.3", "ncclCommInitRank of side 1 of 2 failed",
+                                                                "unhandled cuda error", "the fake was told to fail"});
+  EXPECT_EQ(calls().size(), 2u) << "there is nothing to close";
+}
+
+TEST_F(NcclPair, an_id_that_cannot_be_made_says_why) {
+  const ScopedVariable fails("FAKE_NCCL", "ncclGetUniqueId");
+  expect_words(refusal(Status::io_error, [] { make_unique_id(); }), {"ncclGetUniqueId failed", "unhandled cuda error"});
+}
+
+TEST_F(NcclPair, a_side_that_never_comes_is_waited_for_no_longer_than_patience) {
+  // In a process of its own: the thread that waits for the other side cannot be called back.
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const ScopedVariable hangs("FAKE_NCCL", "hang");
+  EXPECT_EXIT(
+      {
+        const std::string text = refusal(Status::timed_out, [&] { connect(0, std::chrono::milliseconds(50)); });
+        std::fprintf(stderr, "%s\n", text.c_str());
+        std::_Exit(text.empty() ? 1 : 0);
+      },
+      testing::ExitedWithCode(0), "ncclCommInitRank of side 0 of 2 did not end within 50 ms");
+}
+
+TEST_F(NcclPair, a_transfer_that_fails_names_itself_and_the_end_waits_for_nobody) {
+  std::byte data[64];
+  for (const std::string call : {"ncclSend", "ncclRecv", "ncclGroupStart", "ncclGroupEnd"}) {
+    const ScopedVariable fails("FAKE_NCCL", call.c_str());
+    {
+      const auto pair = connect(0);
+      const std::string text = refusal(Status::io_error, [&] {
+        pair->together([&] {
+          pair->send(data, 64);
+          pair->recv(data, 64);
+        });
+      });
+      expect_words(text, {call, "on side 0 of 2 failed", "unhandled cuda error: the fake was told to fail"});
+      if (call == "ncclSend" || call == "ncclRecv") expect_words(text, {"of 64 bytes"});
+    }
+    const Lines lines = calls();
+    EXPECT_EQ(lines.back(), "ncclCommAbort") << call;
+    if (call != "ncclGroupStart") {
+      EXPECT_EQ(lines[lines.size() - 2], "ncclGroupEnd") << "no group stays open: " << call;
+    }
+  }
+}
+
+TEST_F(NcclPair, a_stream_that_does_not_move_is_given_up) {
+  const auto pair = connect(0, std::chrono::milliseconds(20));
+  // The stream waits for another one, which is busy for longer than that.
+  Streams& streams = *device_->streams();
+  Stream* slow = streams.create_stream(StreamPriority::normal).value();
+  const Result<void*> large = device_->allocate(MemoryKind::emulated, std::size_t{64} << 20);
+  ASSERT_TRUE(large.ok());
+  for (int i = 0; i < 60; ++i) ASSERT_EQ(streams.fill(*large, std::byte{1}, std::size_t{64} << 20, slow), Status::ok);
+  Event* event = streams.create_event(false).value();
+  ASSERT_EQ(streams.record(event, slow), Status::ok);
+  ASSERT_EQ(streams.wait_event(stream_, event), Status::ok);
+  expect_words(refusal(Status::timed_out, [&] { pair->wait(); }),
+               {"side 0 of 2 has waited 20 ms", "is the other process alive?"});
+  ASSERT_EQ(streams.synchronize(stream_), Status::ok);
+  streams.destroy_event(event);
+  streams.destroy_stream(slow);
+  EXPECT_EQ(device_->free(*large), Status::ok);
+}
+
+}  // namespace
+}  // namespace brant::port::nccl
