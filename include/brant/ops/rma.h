@@ -54,8 +54,10 @@ class Segment {
   Segment() noexcept = default;
   Segment(Segment&&) noexcept = default;
   Segment& operator=(Segment&& other) noexcept {
-    close();
-    exposed_ = std::move(other.exposed_);
+    if (this != &other) {
+      close();
+      exposed_ = std::move(other.exposed_);
+    }
     return *this;
   }
   ~Segment() { close(); }
