@@ -117,7 +117,10 @@ Status LinkSender::start_copy(Transfer& transfer, void* target, std::uint16_t fl
   if (transfer.path == Path::courier && size <= LandingFlags::Word::kBytesMax) {
     signal = {pump_.flags().there(flag), LandingFlags::Word::pack(size, transfer.acknowledged)};
   }
-  endpoint_.table().device_copier().start(target, bytes.data, size, transfer.copy, transfer.path, signal);
+  transfer.copy.alone = host_accessible(bytes.kind);
+  const Path path =
+      endpoint_.table().device_copier().start(target, bytes.data, size, transfer.copy, transfer.path, signal);
+  if (path != transfer.path) endpoint_.rerouted(transfer, path);
   return Status::in_progress;
 }
 

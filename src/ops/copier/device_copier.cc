@@ -57,7 +57,7 @@ void DeviceCopier::open() noexcept {
   }
 }
 
-void DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted,
+Path DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted,
                          CopySignal signal) noexcept {
   copy.path = wanted;
   copy.to = to;
@@ -65,7 +65,9 @@ void DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCop
   copy.bytes = bytes;
   open();
   engine_.attach(static_cast<Poller&>(*this));
-  if (wanted != Path::courier || !give_to_courier(copy, signal)) asked_.push_back(copy);
+  if (wanted == Path::courier && give_to_courier(copy, signal)) return Path::courier;
+  asked_.push_back(copy);
+  return Path::copy_engine;
 }
 
 bool DeviceCopier::give_to_courier(StageCopy& copy, CopySignal signal) noexcept {

@@ -33,8 +33,8 @@ class DeviceCopier final : public Service, private Poller {
   /// Loads its kernels, unless that was done: call it before kernels run that end late.
   void open() noexcept;
   /// `copy.done` runs from a later progress, with the outcome; `copy.path` then says what carried it: the courier only
-  /// if that was wanted. Never waits.
-  void start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted,
+  /// if that was wanted. Never waits. Returns the path as far as it is known now.
+  Path start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted,
              CopySignal signal = {}) noexcept;
   /// Largest copy that the courier takes; 0 without one.
   [[nodiscard]] std::size_t courier_bytes() noexcept {

@@ -21,7 +21,10 @@ double number(const char* name, double fallback, std::int64_t least, std::int64_
 CourierOptions CourierOptions::from_environment(MemoryKind device) noexcept {
   CourierOptions options;
   options.enabled = env_bool("BRANT_COURIER", device == MemoryKind::cuda);
-  if (device != MemoryKind::cuda) options.dispatchers = 1;  // each would be a thread
+  if (device != MemoryKind::cuda) {  // each is a thread, on the program's own cores
+    options.dispatchers = 1;
+    options.blocks = 2;
+  }
   options.blocks = static_cast<unsigned>(number("BRANT_COURIER_BLOCKS", options.blocks, 1, 32));
   options.idle_us = number("BRANT_COURIER_IDLE_US", options.idle_us, 1, 1'000'000);
   options.lease_us = number("BRANT_COURIER_LEASE_US", options.lease_us, 1, 1'000'000);

@@ -75,6 +75,7 @@ class Dispatcher {
 
  private:
   static constexpr unsigned kDealsPerCount = 8;
+  static constexpr std::uint32_t kPartMost = 128 * 1024;
 
   /// The orders on the desk, `count` from number `seen` on; others may have taken the first of them by now.
   BRANT_DEVICE_CODE void take(std::uint64_t seen, unsigned count) {
@@ -199,15 +200,16 @@ class Dispatcher {
     machine_.sync_warp();
   }
 
-  /// Few orders and many groups: 2^n groups share an order.
+  /// Few orders and many groups, or large orders: 2^n groups share an order.
   BRANT_DEVICE_CODE unsigned split_shift(const OrderRing::Entry* orders, unsigned count) {
-    if (groups() < 2 * count) return 0;
     std::uint32_t largest = 0;
     for (unsigned i = 0; i < count; ++i) {
       if (bytes_of(orders[i]) > largest) largest = bytes_of(orders[i]);
     }
     unsigned shift = 0;
     while (largest >> (shift + 1) >= launch_.part_bytes && count << (shift + 1) <= groups()) ++shift;
+    // Whatever else there is to do: one group takes 25 us for a megabyte, and the last of a window would wait for it.
+    while (largest >> shift > kPartMost && 2u << shift <= groups()) ++shift;
     return shift;
   }
 
