@@ -84,11 +84,13 @@ bool DeviceCopier::give_to_courier(StageCopy& copy, CopySignal signal) noexcept 
 }
 
 bool DeviceCopier::post(StageCopy& copy, CopySignal signal) noexcept {
+  if (too_much(copy, carried_bytes_)) return false;
   if (courier_->post({copy.to, copy.from, static_cast<std::uint32_t>(copy.bytes), signal.value, signal.flag}) !=
       Status::ok)
     return false;
   copy.path = Path::courier;
   carried_.push_back(copy);
+  carried_bytes_ += copy.bytes;
   return true;
 }
 
@@ -113,14 +115,29 @@ bool DeviceCopier::worth_waiting() const noexcept {
   return missed_ >= kWindow && !courier_->settled() && Clock::now() - called_at_ < kCallPatience;
 }
 
+StageCopy* DeviceCopier::next_carried() noexcept {
+  StageCopy* copy = carried_.pop_front();
+  ++carried_ended_;
+  carried_bytes_ -= copy->bytes;
+  return copy;
+}
+
+/// One at a time: asking the driver for an event takes a microsecond.
+unsigned DeviceCopier::poll_lanes() noexcept {
+  for (unsigned looked = 0; looked < kLanes; ++looked) {
+    CopyLane& lane = lanes_[polled_lane_++ % kLanes];
+    if (!lane.empty()) return lane.poll();
+  }
+  return 0;
+}
+
 unsigned DeviceCopier::poll_courier() noexcept {
   if (carried_.empty() && courier_->settled()) return 0;
   static_cast<void>(courier_->poll());
   unsigned ended = 0;
   const Status status = courier_->usable() ? Status::ok : Status::device_failed;
   while (!carried_.empty() && (status != Status::ok || carried_ended_ < courier_->done())) {
-    ++carried_ended_;
-    StageCopy* copy = carried_.pop_front();
+    StageCopy* copy = next_carried();
     copy->done(*copy, status);
     ++ended;
   }
@@ -136,8 +153,7 @@ void DeviceCopier::take_back() noexcept {
   unclaimed_since_ = {};
   CourierOrder order;
   while (!carried_.empty() && carried_ended_ == courier_->done() && courier_->take_back(order)) {
-    ++carried_ended_;
-    StageCopy* copy = carried_.pop_front();
+    StageCopy* copy = next_carried();
     copy->path = Path::copy_engine;
     asked_.push_back(*copy);
   }
@@ -147,6 +163,7 @@ void DeviceCopier::issue() noexcept {
   const bool wait = worth_waiting();
   if (!wait) missed_ = 0;
   StageCopies waiting;
+  std::size_t waiting_bytes = 0;
   StageCopies batch;
   unsigned count = 0;
   const auto flush = [&] {
@@ -158,8 +175,9 @@ void DeviceCopier::issue() noexcept {
     count = 0;
   };
   while (StageCopy* copy = asked_.pop_front()) {
-    if (wait && copy->path == Path::courier) {
+    if (wait && copy->path == Path::courier && !too_much(*copy, waiting_bytes)) {
       waiting.push_back(*copy);
+      waiting_bytes += copy->bytes;
       continue;
     }
     copy->path = Path::copy_engine;
@@ -215,8 +233,7 @@ bool DeviceCopier::idle() const noexcept {
 }
 
 unsigned DeviceCopier::poll() noexcept {
-  unsigned ended = 0;
-  for (CopyLane& lane : lanes_) ended += lane.poll();
+  unsigned ended = poll_lanes();
   ended += poll_courier();
   hand_over();
   if (missed_ >= kWindow) call_courier();

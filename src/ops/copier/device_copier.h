@@ -53,14 +53,23 @@ class DeviceCopier final : public Service, private Poller {
   /// that the calls of the driver would take.
   static constexpr unsigned kWindow = 4;
   static constexpr auto kCallPatience = std::chrono::microseconds(30);
+  /// Copies from here on go by a copy engine while the courier has so much to do already: both together fill the link,
+  /// and the engine takes no SM.
+  static constexpr std::size_t kLargeBytes = std::size_t{1} << 20;
+  static constexpr std::size_t kCarriedMost = std::size_t{4} << 20;
 
   unsigned poll() noexcept override;
   bool give_to_courier(StageCopy& copy, CopySignal signal) noexcept;
   bool post(StageCopy& copy, CopySignal signal) noexcept;
+  static bool too_much(const StageCopy& copy, std::size_t under_way) noexcept {
+    return copy.bytes >= kLargeBytes && under_way + copy.bytes > kCarriedMost;
+  }
   void call_courier() noexcept;
   void hand_over() noexcept;
   [[nodiscard]] bool worth_waiting() const noexcept;
   unsigned poll_courier() noexcept;
+  unsigned poll_lanes() noexcept;
+  StageCopy* next_carried() noexcept;
   void take_back() noexcept;
   void issue() noexcept;
   void issue_alone(StageCopy& copy) noexcept;
@@ -75,9 +84,11 @@ class DeviceCopier final : public Service, private Poller {
   EventPool events_;
   std::array<CopyLane, kLanes> lanes_;
   unsigned next_lane_ = 0;
+  unsigned polled_lane_ = 0;
   StageCopies asked_;
   std::optional<Courier> courier_;  ///< From `open` on.
   StageCopies carried_;             ///< By the courier, oldest first.
+  std::size_t carried_bytes_ = 0;
   std::uint64_t carried_ended_ = 0;
   TimePoint last_small_{};
   TimePoint unclaimed_since_{};   ///< Orders wait for a courier that is not there; else zero.
