@@ -53,16 +53,16 @@ class DeviceCopier final : public Service, private Poller {
   /// that the calls of the driver would take.
   static constexpr unsigned kWindow = 4;
   static constexpr auto kCallPatience = std::chrono::microseconds(30);
-  /// Copies from here on go by a copy engine while the courier has so much to do already: both together fill the link,
-  /// and the engine takes no SM.
-  static constexpr std::size_t kLargeBytes = std::size_t{1} << 20;
-  static constexpr std::size_t kCarriedMost = std::size_t{4} << 20;
+  /// A large copy is the courier's while that has little else to do: then it comes soonest. Windows of them go faster
+  /// by the batches of the others.
+  static constexpr std::size_t kLargeBytes = std::size_t{256} << 10;
+  static constexpr std::size_t kCarriedMost = std::size_t{1} << 20;
 
   unsigned poll() noexcept override;
   bool give_to_courier(StageCopy& copy, CopySignal signal) noexcept;
   bool post(StageCopy& copy, CopySignal signal) noexcept;
   static bool too_much(const StageCopy& copy, std::size_t under_way) noexcept {
-    return copy.bytes >= kLargeBytes && under_way + copy.bytes > kCarriedMost;
+    return copy.bytes >= kLargeBytes && under_way != 0 && under_way + copy.bytes > kCarriedMost;
   }
   void call_courier() noexcept;
   void hand_over() noexcept;
