@@ -34,7 +34,7 @@ std::string_view kind_name(Trace::Kind kind) noexcept {
 }
 
 /// Names of C++ methods hold no control characters; quotes and backslashes may occur in template arguments.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
@@ -88,7 +88,7 @@ void Trace::describe(std::string& text, const Event& event) const {
   const double begin = microseconds(event.begin);
   const double duration = std::max(microseconds(event.end) - begin, 0.001);
   const std::string name =
-      quoted(event.group.empty() ? std::string(event.name) : fmt::format("{}::{}", event.group, event.name));
+      in_quotes(event.group.empty() ? std::string(event.name) : fmt::format("{}::{}", event.group, event.name));
   // Transfers overlap one another and everything else: a track of their own, which readers lay out in lanes.
   const int track = event.kind == Kind::transfer ? 1 : 0;
   text += fmt::format(R"(,

@@ -64,7 +64,7 @@ std::string file_of(const void* symbol) {
 }
 
 template <typename Function>
-bool bind(void* handle, Function& function, const char* name) {
+bool find_function(void* handle, Function& function, const char* name) {
   function = reinterpret_cast<Function>(dlsym(handle, name));
   return function != nullptr;
 }
@@ -90,7 +90,7 @@ Library load() {
   }
   Library lib;
   const auto get = [&](auto& function, const char* name) {
-    if (bind(handle, function, name)) return;
+    if (find_function(handle, function, name)) return;
     const std::string file = file_of(reinterpret_cast<const void*>(lib.get_version));
     throw Error(Status::version_mismatch,
                 fmt::format("{} has no function {}: brant needs NCCL 2.7 or newer. {}",
@@ -106,7 +106,7 @@ Library load() {
   get(lib.group_start, "ncclGroupStart");
   get(lib.group_end, "ncclGroupEnd");
   get(lib.get_error_string, "ncclGetErrorString");
-  bind(handle, lib.get_last_error, "ncclGetLastError");
+  find_function(handle, lib.get_last_error, "ncclGetLastError");
   lib.path = file_of(reinterpret_cast<const void*>(lib.get_version));
   int code = 0;
   if (lib.get_version(&code) == Outcome::success) lib.version = version_text(code);

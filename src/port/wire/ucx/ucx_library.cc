@@ -138,7 +138,7 @@ Loaded open_default(void* mapped, std::vector<std::string>& tried) {
 }
 
 template <typename Function>
-void bind(void* handle, const std::string& path, Function& function, const char* name) {
+void find_function(void* handle, const std::string& path, Function& function, const char* name) {
   function = reinterpret_cast<Function>(dlsym(handle, name));
   if (function == nullptr) {
     throw Error(Status::version_mismatch, fmt::format("wire ucx: {} has no function {}. {}", path, name, kCure));
@@ -146,7 +146,7 @@ void bind(void* handle, const std::string& path, Function& function, const char*
 }
 
 void bind_all(void* handle, UcxLibrary& lib) {
-  const auto get = [&](auto& function, const char* name) { bind(handle, lib.path, function, name); };
+  const auto get = [&](auto& function, const char* name) { find_function(handle, lib.path, function, name); };
   get(lib.config_read, "ucp_config_read");
   get(lib.config_modify, "ucp_config_modify");
   get(lib.config_release, "ucp_config_release");
@@ -208,8 +208,8 @@ UcxLibrary load() {
   }
   UcxLibrary lib;
   lib.path = mapped_file(loaded.handle);
-  bind(loaded.handle, lib.path, lib.get_version, "ucp_get_version");
-  bind(loaded.handle, lib.path, lib.get_version_string, "ucp_get_version_string");
+  find_function(loaded.handle, lib.path, lib.get_version, "ucp_get_version");
+  find_function(loaded.handle, lib.path, lib.get_version_string, "ucp_get_version_string");
   unsigned major = 0, minor = 0, release = 0;
   lib.get_version(&major, &minor, &release);
   lib.version = fmt::format("{}.{}.{}", major, minor, release);
