@@ -12,7 +12,7 @@
 
 namespace brant {
 
-/// One resident kernel on this process's GPU that does copies on orders from the CPU: 3.4 us from `post` to the
+/// One resident kernel on this process's GPU that does copies on orders from the CPU: 3.3 us from `post` to the
 /// flag where a copy engine needs 7, and no driver call per copy. It stays only while it has work (a *lease*), so that
 /// nothing of the program waits for it longer than `lease_us`; then the caller starts it again, or copies otherwise.
 ///
