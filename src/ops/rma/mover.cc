@@ -107,7 +107,7 @@ Status RmaMover::copy_by_device(RmaTransfer& transfer, const RmaPlace& to, const
     return status == Status::ok ? Status::in_progress : status;
   }
   transfer.copy.alone = host_accessible(to.kind) || host_accessible(from.kind);
-  device_copier_.start(to.address, from.address, bytes, transfer.copy, transfer.path);
+  transfer.path = device_copier_.start(to.address, from.address, bytes, transfer.copy, transfer.path);
   return Status::in_progress;
 }
 

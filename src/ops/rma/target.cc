@@ -153,14 +153,16 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   transfer->to = is_put ? there : here;
   transfer->bytes = local.bytes;
   status = mover().begin(*transfer);
-  if (status == Status::in_progress || status == Status::ok) count(direction, transfer->path, local.bytes);
   if (status == Status::in_progress) {
     transfer->own(engine_, op);
     engine_.add_outstanding(peer_, *transfer);
     if (transfer->source_is_free) engine_.report(*transfer, Moment::source_free, {Status::ok, local.bytes});
     return status;
   }
-  if (status == Status::ok) op.result.bytes = local.bytes;
+  if (status == Status::ok) {
+    op.result.bytes = local.bytes;
+    count(direction, transfer->path, local.bytes);
+  }
   release(*transfer);
   return status == Status::ok || status == Status::limit_reached ? status : final_status(status);
 }
@@ -213,6 +215,9 @@ void RmaTarget::release(RmaTransfer& transfer) noexcept {
 
 void RmaTarget::ended(RmaTransfer& transfer, Status status) noexcept {
   status = final_status(status);
+  if (status == Status::ok) {
+    count(transfer.is_put ? RmaDirection::put : RmaDirection::get, transfer.path, transfer.bytes);
+  }
   engine_.finish(transfer, {status, status == Status::ok ? transfer.bytes : 0});
   release(transfer);
 }
