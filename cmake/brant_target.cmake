@@ -52,8 +52,9 @@ if(BRANT_PRECOMPILE)
     target_precompile_headers(brant_precompiled_test PRIVATE ${brant_precompiled} <filesystem> <fstream> <gtest/gtest.h>)
   endif()
   # Else ccache, where it preprocesses, would see the whole text of the headers. And g++ 12 warns of std::string's own
-  # code (GCC bug 105329) where it comes from a precompiled header; the release build keeps that warning.
-  target_compile_options(brant_flags INTERFACE -fpch-preprocess -Wno-array-bounds)
+  # code (GCC bug 105329 and its kin) where it comes from a precompiled header; the release build keeps these warnings.
+  target_compile_options(brant_flags INTERFACE -fpch-preprocess -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow
+                                               -Wno-stringop-overread)
 endif()
 
 # Compiles `target` with the set of `for` (library or test).
