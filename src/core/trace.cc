@@ -79,6 +79,19 @@ void Trace::add(const Event& event) noexcept {
   ++added_;
 }
 
+void Trace::add_transfer(std::string_view name, Path path, int peer, TimePoint posted_at,
+                         std::uint64_t bytes) noexcept {
+  Event event;
+  event.kind = Kind::transfer;
+  event.path = path;
+  event.peer = peer;
+  event.begin = posted_at;
+  event.end = Clock::now();
+  event.name = name;
+  event.bytes = bytes;
+  add(event);
+}
+
 double Trace::microseconds(TimePoint time) const noexcept {
   const auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
   return static_cast<double>(since + wall_offset_ns_) / 1e3;

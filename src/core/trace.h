@@ -45,6 +45,8 @@ class Trace {
     std::uint64_t bytes = 0;
   };
   void add(const Event& event) noexcept;
+  /// A transfer that was posted then and is done now.
+  void add_transfer(std::string_view name, Path path, int peer, TimePoint posted_at, std::uint64_t bytes) noexcept;
 
   /// Appends this rank's events to the file, once.
   void write() noexcept;

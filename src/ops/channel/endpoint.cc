@@ -70,15 +70,8 @@ Transfer* ChannelEndpoint::take_transfer(bool is_send) noexcept {
 }
 
 void ChannelEndpoint::trace(const Transfer& transfer) noexcept {
-  Trace::Event event;
-  event.kind = Trace::Kind::transfer;
-  event.path = transfer.path;
-  event.peer = peer_.rank.value;
-  event.begin = transfer.posted_at;
-  event.end = Clock::now();
-  event.name = transfer.is_send ? "channel send" : "channel receive";
-  event.bytes = transfer.is_send ? transfer.source.bytes : transfer.wire.bytes;
-  engine().trace()->add(event);
+  engine().trace()->add_transfer(transfer.is_send ? "channel send" : "channel receive", transfer.path, peer_.rank.value,
+                                 transfer.posted_at, transfer.is_send ? transfer.source.bytes : transfer.wire.bytes);
 }
 
 void ChannelEndpoint::release(Transfer& transfer) noexcept {

@@ -15,7 +15,7 @@ struct StageCopy {
   void* to = nullptr;
   const void* from = nullptr;
   std::size_t bytes = 0;
-  Path path = Path::automatic;  ///< Once it is done: what carried it.
+  Path path = Path::automatic;  ///< What is to carry it; once it is done, what did.
   bool alone = false;           ///< Not by a kernel: an end is host memory, which kernels may not reach.
   void (*done)(StageCopy& self, Status status) noexcept = nullptr;
 };

@@ -59,27 +59,23 @@ void DeviceCopier::open() noexcept {
 
 Path DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted,
                          CopySignal signal) noexcept {
-  copy.path = wanted;
   copy.to = to;
   copy.from = from;
   copy.bytes = bytes;
   open();
+  copy.path = wanted == Path::courier && courier_->takes(bytes) ? Path::courier : Path::copy_engine;
   engine_.attach(static_cast<Poller&>(*this));
-  if (wanted == Path::courier && give_to_courier(copy, signal)) return Path::courier;
+  if (copy.path == Path::courier && give_to_courier(copy, signal)) return Path::courier;
   asked_.push_back(copy);
   return Path::copy_engine;
 }
 
 bool DeviceCopier::give_to_courier(StageCopy& copy, CopySignal signal) noexcept {
-  const bool taken = courier_->takes(copy.bytes);
-  if (taken) {
-    static_cast<void>(courier_->poll());  // it may have left
-    if (courier_->resident() && post(copy, signal)) return true;
-    const TimePoint now = Clock::now();
-    if (now - std::exchange(last_small_, now) < kBurst) call_courier_ += copy.bytes;
-    ++missed_;
-  }
-  copy.path = taken ? Path::courier : Path::copy_engine;
+  static_cast<void>(courier_->poll());  // it may have left
+  if (courier_->resident() && post(copy, signal)) return true;
+  const TimePoint now = Clock::now();
+  if (now - std::exchange(last_small_, now) < kBurst) call_courier_ += copy.bytes;
+  ++missed_;
   return false;
 }
 
@@ -88,7 +84,6 @@ bool DeviceCopier::post(StageCopy& copy, CopySignal signal) noexcept {
   if (courier_->post({copy.to, copy.from, static_cast<std::uint32_t>(copy.bytes), signal.value, signal.flag}) !=
       Status::ok)
     return false;
-  copy.path = Path::courier;
   carried_.push_back(copy);
   carried_bytes_ += copy.bytes;
   return true;

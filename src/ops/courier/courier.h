@@ -49,7 +49,8 @@ class Courier {
 
   /// limit_reached: it is away or 256 orders are under way; start or poll it, or copy otherwise. invalid_argument: an
   /// order larger than `bytes_max`, a null or misaligned address. not_supported: it is off. device_failed: the kernel
-  /// died; nothing that was under way will be reported. Four stores of 8 bytes; no driver call.
+  /// died; nothing that was under way will be reported. Four stores of 8 bytes, for each dispatcher if
+  /// nothing else is under way; no driver call.
   Status post(const CourierOrder& order) noexcept;
   /// Launches it if it is away: one driver call, 4 to 9 us. Then `poll` until it is resident. Who polls more rarely
   /// than every `idle_us` may find it gone again: start it once more. `bytes`: what is to be copied at

@@ -6,7 +6,7 @@
 namespace brant::courier {
 
 /// A warp that reads host memory: takes orders, copies a single small one itself, and spreads the rest over the worker
-/// groups. It never waits for a copy of a group, so it is back at the orders at once.
+/// groups. It waits for a copy of a group only if nothing else is under way, and else is back at the orders at once.
 ///
 /// A few of them share a desk, each with its own copy of the ring to look at: who sees an order first claims it, by
 /// moving the one word `next` on. The first that finds `idle_ns` gone without an order, or `lease_ns` since its start,

@@ -194,15 +194,8 @@ void RmaTarget::count(RmaDirection direction, Path path, std::size_t bytes) noex
 }
 
 void RmaTarget::trace(const RmaTransfer& transfer) noexcept {
-  Trace::Event event;
-  event.kind = Trace::Kind::transfer;
-  event.path = transfer.path;
-  event.peer = peer_.rank.value;
-  event.begin = transfer.posted_at;
-  event.end = Clock::now();
-  event.name = transfer.is_put ? "put" : "get";
-  event.bytes = transfer.bytes;
-  engine_.trace()->add(event);
+  engine_.trace()->add_transfer(transfer.is_put ? "put" : "get", transfer.path, peer_.rank.value, transfer.posted_at,
+                                transfer.bytes);
 }
 
 void RmaTarget::release(RmaTransfer& transfer) noexcept {
