@@ -1,5 +1,11 @@
 #include "support/in_process_job.h"
 
+#include <chrono>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "brant/base/clock.h"
 #include "port/memory/devices.h"
 #include "port/wire/peer/open.h"
 #include "support/emulated_taking_wire.h"
@@ -67,12 +73,21 @@ InProcessJob::InProcessJob(const JobOptions& options) : network_(options.network
 
 InProcessJob::~InProcessJob() = default;
 
-bool InProcessJob::run_until(const std::function<bool()>& done, int rounds) {
-  for (int round = 0; round < rounds; ++round) {
-    if (done()) return true;
-    run(1);
+bool InProcessJob::run_until(const std::function<bool()>& done) {
+  constexpr auto kPatience = std::chrono::seconds(30);
+  constexpr int kRoundsBetweenLooks = 1000;
+  for (const TimePoint begin = Clock::now(); Clock::now() - begin < kPatience; std::this_thread::yield()) {
+    for (int round = 0; round < kRoundsBetweenLooks; ++round) {
+      if (done()) return true;
+      run(1);
+    }
   }
   return done();
+}
+
+OpResult InProcessJob::outcome(const Operation& operation) {
+  EXPECT_TRUE(run_until([&] { return operation.done(); })) << "never completed";
+  return operation.done() ? operation.result() : OpResult{Status::timed_out, 0};
 }
 
 void InProcessJob::run(int rounds) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "brant/core/operation.h"
 #include "brant/core/runtime.h"
 #include "port/adapters.h"
 #include "port/memory.h"
@@ -77,8 +78,11 @@ class InProcessJob {
   [[nodiscard]] Runtime& rank(int rank) { return *runtimes_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] port::LoopbackNetwork& network() { return network_; }
 
-  /// Lets every rank make progress until `done` holds. False after `rounds` rounds.
-  bool run_until(const std::function<bool()>& done, int rounds = 200'000);
+  /// Lets every rank make progress until `done` holds. False after half a minute: emulated devices copy in threads of
+  /// their own, which on a busy machine take time and not rounds.
+  bool run_until(const std::function<bool()>& done);
+  /// What became of an operation; one that does not complete fails the test, and timed out.
+  OpResult outcome(const Operation& operation);
   /// Lets every rank make progress `rounds` times.
   void run(int rounds);
 

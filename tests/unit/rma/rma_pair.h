@@ -1,16 +1,11 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <thread>
 #include <vector>
 
-#include <gtest/gtest.h>
-
-#include "brant/base/clock.h"
 #include "brant/ops/rma.h"
 #include "core/engine.h"
 #include "support/in_process_job.h"
@@ -58,17 +53,6 @@ class Space {
   std::vector<std::byte> heap_;
   Buffer whole_;
 };
-
-/// Device copies are threads of their own: they take time and not rounds.
-inline OpResult outcome(InProcessJob& job, const Operation& operation) {
-  const TimePoint give_up = Clock::now() + std::chrono::seconds(30);
-  while (!operation.done() && Clock::now() < give_up) {
-    static_cast<void>(job.run_until([&] { return operation.done(); }, 1000));
-    std::this_thread::yield();
-  }
-  EXPECT_TRUE(operation.done()) << "never completed";
-  return operation.done() ? operation.result() : OpResult{Status::timed_out, 0};
-}
 
 inline std::uint64_t puts(InProcessJob& job, int rank, Path path) {
   return job.rank(rank).worker().engine().counters().path(path).sends.read();

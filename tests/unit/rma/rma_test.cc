@@ -22,7 +22,6 @@ namespace {
 using test::gets;
 using test::InProcessJob;
 using test::JobOptions;
-using test::outcome;
 using test::pattern;
 using test::puts;
 using test::Space;
@@ -89,7 +88,7 @@ class RmaKinds : public testing::TestWithParam<Case> {
     const Buffer local = local_.part(0, bytes);
     const Operation operation =
         put ? there_.put(kFront, local, {.path = path}) : there_.get(kFront, local, {.path = path});
-    const OpResult result = outcome(job_, operation);
+    const OpResult result = job_.outcome(operation);
     EXPECT_EQ(result.status, Status::ok) << status_name(result.status);
     EXPECT_EQ(result.bytes, bytes);
     if (put) {
@@ -293,7 +292,7 @@ TEST(Rma, what_the_network_has_no_room_for_is_told_and_can_be_tried_again) {
     }
     operations.push_back(std::move(operation));
   }
-  for (const auto& operation : operations) EXPECT_TRUE(outcome(pair.job, *operation).ok());
+  for (const auto& operation : operations) EXPECT_TRUE(pair.job.outcome(*operation).ok());
   EXPECT_TRUE(refused);
   EXPECT_EQ(pair.memory.image(), sent);
 }
@@ -312,7 +311,7 @@ TEST(Rma, pieces_of_a_staged_put_wait_for_room) {
     const Operation get = pair.there.get(kLarge - 8, Buffer(got.data(), 8, MemoryKind::host));
     static_cast<void>(pair.job.run_until([&] { return get.done(); }));
   }
-  ASSERT_TRUE(outcome(pair.job, first).ok());
+  ASSERT_TRUE(pair.job.outcome(first).ok());
   EXPECT_EQ(pair.memory.image(), sent);
 }
 
@@ -338,7 +337,7 @@ TEST(Rma, closing_under_way_lets_the_last_ones_end) {
     EXPECT_FALSE(put.done());
     pair.there.close();
     EXPECT_FALSE(pair.there.is_open());
-    EXPECT_TRUE(outcome(pair.job, put).ok());
+    EXPECT_TRUE(pair.job.outcome(put).ok());
     EXPECT_EQ(pair.memory.image(), sent);
     Op op;
     EXPECT_EQ(pair.there.post_put(0, std::span(sent), op), Status::invalid_argument);
@@ -351,7 +350,7 @@ TEST(Rma, a_segment_closed_by_its_owner_refuses_where_that_is_noticed) {
   heap.segment.close();
   std::vector<std::byte> data(8);
   const Operation late = heap.there.put(0, std::span(data));
-  EXPECT_FALSE(outcome(heap.job, late).ok());
+  EXPECT_FALSE(heap.job.outcome(late).ok());
   EXPECT_TRUE(heap.segment.ticket().bytes().empty());
 
   InProcessJob job;
@@ -359,9 +358,9 @@ TEST(Rma, a_segment_closed_by_its_owner_refuses_where_that_is_noticed) {
   Segment own = expose(job.rank(0), memory.whole());
   const SegmentTicket ticket = own.ticket();
   RemoteSegment there(job.rank(0), Rank{0}, ticket);
-  EXPECT_TRUE(outcome(job, there.put(0, std::span(data))).ok());
+  EXPECT_TRUE(job.outcome(there.put(0, std::span(data))).ok());
   own.close();
-  EXPECT_EQ(outcome(job, there.put(0, std::span(data))).status, Status::not_found);
+  EXPECT_EQ(job.outcome(there.put(0, std::span(data))).status, Status::not_found);
   EXPECT_THROW(RemoteSegment(job.rank(0), Rank{0}, ticket), Error);
 }
 
@@ -376,8 +375,8 @@ TEST(Rma, two_segments_do_not_mix) {
   one.fill(blank);
   two.fill(blank);
   local.fill(sent);
-  EXPECT_TRUE(outcome(job, to_second.put(0, local.whole())).ok());
-  EXPECT_TRUE(outcome(job, to_first.put(15'000, local.whole())).ok());
+  EXPECT_TRUE(job.outcome(to_second.put(0, local.whole())).ok());
+  EXPECT_TRUE(job.outcome(to_first.put(15'000, local.whole())).ok());
   auto expected = blank;
   std::copy(sent.begin(), sent.end(), expected.begin() + 100);
   EXPECT_EQ(two.image(), expected);
@@ -416,8 +415,8 @@ TEST(Rma, a_failure_of_the_network_ends_puts_and_gets_and_all_after_them) {
     Pair pair(options, MemoryKind::host, 65536, true);
     std::vector<std::byte> data(100);
     const auto once = [&] {
-      return point == port::FaultPoint::get ? outcome(pair.job, pair.there.get(0, std::span(data))).status
-                                            : outcome(pair.job, pair.there.put(0, std::span(data))).status;
+      return point == port::FaultPoint::get ? pair.job.outcome(pair.there.get(0, std::span(data))).status
+                                            : pair.job.outcome(pair.there.put(0, std::span(data))).status;
     };
     EXPECT_EQ(once(), Status::ok);
     EXPECT_EQ(once(), Status::peer_lost);
@@ -436,7 +435,7 @@ TEST(Rma, small_puts_between_devices_that_follow_each_other_go_to_the_courier) {
   local.fill(sent);
   for (int round = 0; round < 1000 && puts(pair.job, 1, Path::courier) < 64; ++round) {
     for (std::size_t at = 0; at < 65536; at += 4096) {
-      ASSERT_TRUE(outcome(pair.job, pair.there.put(at, local.part(at, 4096))).ok());
+      ASSERT_TRUE(pair.job.outcome(pair.there.put(at, local.part(at, 4096))).ok());
     }
   }
   EXPECT_GE(puts(pair.job, 1, Path::courier), 64u);
