@@ -129,29 +129,36 @@ unsigned DeviceCopier::poll_lanes() noexcept {
 unsigned DeviceCopier::poll_courier() noexcept {
   if (carried_.empty() && courier_->settled()) return 0;
   static_cast<void>(courier_->poll());
-  unsigned ended = 0;
-  const Status status = courier_->usable() ? Status::ok : Status::device_failed;
-  while (!carried_.empty() && (status != Status::ok || carried_ended_ < courier_->done())) {
-    StageCopy* copy = next_carried();
-    copy->done(*copy, status);
-    ++ended;
-  }
+  const bool usable = courier_->usable();
+  unsigned ended = end_carried(usable ? courier_->done() : courier_->posted(), usable ? Status::ok : Status::device_failed);
   if (courier_->resident()) unclaimed_since_ = {};
-  if (!carried_.empty() && !courier_->resident()) take_back();
+  if (!carried_.empty() && !courier_->resident()) ended += take_back();
   return ended;
 }
 
-void DeviceCopier::take_back() noexcept {
+unsigned DeviceCopier::end_carried(std::uint64_t up_to, Status status) noexcept {
+  unsigned ended = 0;
+  for (; carried_ended_ < up_to; ++ended) {
+    StageCopy* copy = next_carried();
+    copy->done(*copy, status);
+  }
+  return ended;
+}
+
+unsigned DeviceCopier::take_back() noexcept {
   const TimePoint now = Clock::now();
   if (unclaimed_since_ == TimePoint{}) unclaimed_since_ = now;
-  if (now - unclaimed_since_ < kCourierPatience) return;
+  if (now - unclaimed_since_ < kCourierPatience) return 0;
   unclaimed_since_ = {};
+  unsigned ended = 0;
   CourierOrder order;
-  while (!carried_.empty() && carried_ended_ == courier_->done() && courier_->take_back(order)) {
+  while (const std::uint64_t number = courier_->take_back(order)) {
+    ended += end_carried(number - 1, Status::ok);
     StageCopy* copy = next_carried();
     copy->path = Path::copy_engine;
     asked_.push_back(*copy);
   }
+  return ended;
 }
 
 void DeviceCopier::issue() noexcept {

@@ -70,7 +70,8 @@ class DeviceCopier final : public Service, private Poller {
   unsigned poll_courier() noexcept;
   unsigned poll_lanes() noexcept;
   StageCopy* next_carried() noexcept;
-  void take_back() noexcept;
+  unsigned end_carried(std::uint64_t up_to, Status status) noexcept;
+  unsigned take_back() noexcept;
   void issue() noexcept;
   void issue_alone(StageCopy& copy) noexcept;
   void issue_together(StageCopies& batch) noexcept;

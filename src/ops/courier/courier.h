@@ -65,9 +65,9 @@ class Courier {
   [[nodiscard]] std::uint64_t posted() const noexcept { return book_ ? book_->posted() : 0; }
   /// All orders up to this number are done: their bytes and flags are visible system-wide. Or they were taken back.
   [[nodiscard]] std::uint64_t done() const noexcept { return book_ ? book_->done() : 0; }
-  /// Of an accepted order that no kernel has seen: the oldest one goes back to the caller and counts as done. False if
-  /// there is none, or (for microseconds) while orders before it are still under way.
-  bool take_back(CourierOrder& order) noexcept { return book_ && book_->take_back(order); }
+  /// Of the accepted orders that no kernel has seen the oldest one goes back to the caller, and counts as done with all
+  /// before it. Its number; 0 if there is none, or (for microseconds) while orders before it are still under way.
+  std::uint64_t take_back(CourierOrder& order) noexcept { return book_ ? book_->take_back(order) : 0; }
 
  private:
   using Book = courier::OrderBook<courier::ThreadMachine>;

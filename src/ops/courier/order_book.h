@@ -68,17 +68,16 @@ class OrderBook {
     return static_cast<unsigned>(done_ - before);
   }
 
-  /// The oldest order left over goes back to the caller and counts as done. False: there is none, or orders before it
-  /// are not done yet.
-  bool take_back(CourierOrder& order) noexcept {
-    if (left_over_ == 0 || courier_ == Courier::resident) return false;
+  /// The oldest order left over goes back to the caller and counts as done, and so do all before it, of some of which
+  /// that may be news. Which one it is, counted from 1; 0: there is none, or orders before it are not done yet.
+  std::uint64_t take_back(CourierOrder& order) noexcept {
+    if (left_over_ == 0 || courier_ == Courier::resident) return 0;
     collect();
-    if (oldest_ != next_ - left_over_) return false;
+    if (oldest_ != next_ - left_over_) return 0;
     order = order_of(read(oldest_));
     ++oldest_;
     --left_over_;
-    ++done_;
-    return true;
+    return ++done_;
   }
 
  private:

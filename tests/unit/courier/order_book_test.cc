@@ -94,14 +94,15 @@ TEST_F(OrderBookTest, orders_left_over_can_be_taken_back_once_those_before_are_d
   leave(launch_.first + 2);
   book_.look();
   CourierOrder back;
-  EXPECT_FALSE(book_.take_back(back));
+  EXPECT_EQ(book_.take_back(back), 0u);
   mark(launch_.first);
   mark(launch_.first + 1);
-  ASSERT_TRUE(book_.take_back(back));
+  EXPECT_EQ(book_.done(), 0u) << "nobody has looked";
+  ASSERT_EQ(book_.take_back(back), 3u) << "those before it have ended meanwhile";
   EXPECT_EQ(back.value, 2u);
   EXPECT_EQ(book_.done(), 3u);
   launch();
-  EXPECT_FALSE(book_.take_back(back));
+  EXPECT_EQ(book_.take_back(back), 0u);
   EXPECT_EQ(value_at(launch_.first), 3u);
   mark(launch_.first);
   book_.look();
