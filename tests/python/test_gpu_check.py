@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
+import dataclasses
 import json
 import pathlib
 import subprocess
 import sys
+import time
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "tools" / "gpu_check.py"
 
-spec = importlib.util.spec_from_file_location("gpu_check", SCRIPT)
-gpu_check = importlib.util.module_from_spec(spec)
-sys.modules["gpu_check"] = gpu_check
-spec.loader.exec_module(gpu_check)
+sys.path.insert(0, str(SCRIPT.parent))
+
+from gpu_checks import figures, steps  # noqa: E402
+from gpu_checks.check import Check, Step  # noqa: E402
 
 ROW = {"bytes": 8, "peer": None, "us": {"p50": 2.0}, "gb_s": 1.0, "path": "ucx", "bench": "latency", "memory": "cuda"}
 ROW |= {"model": "channel"}
@@ -72,27 +73,27 @@ def test_a_folder_without_programs_is_refused(tmp_path: pathlib.Path) -> None:
 
 
 def test_what_hangs_is_ended(bundle: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    check = gpu_check.Check(bundle, tmp_path / "out", tmp_path, quick=True)
+    check = Check(bundle, tmp_path / "out", tmp_path, quick=True)
     hanging = write_program(bundle, "hanging", "echo $$ > $1; sleep 60 & wait")
-    check.run(gpu_check.Step("hang", "test", [hanging, str(tmp_path / "pid")], timeout_s=1))
+    check.run(Step("hang", "test", [hanging, str(tmp_path / "pid")], timeout_s=1))
     assert check.verdicts[-1].result == "timed out"
     assert check.verdicts[-1].seconds < 20
     assert not pathlib.Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
 
 
 def test_rows_are_collected(bundle: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    check = gpu_check.Check(bundle, tmp_path / "out", tmp_path, quick=True)
+    check = Check(bundle, tmp_path / "out", tmp_path, quick=True)
     program = write_program(bundle, "rows", f"""echo '{json.dumps(ROW)}' > "$2"; echo 'cut of' >> "$2" """)
-    check.run(gpu_check.Step("rows", "test", [program], rows=True, figure=gpu_check.latency_figure))
+    check.run(Step("rows", "test", [program], rows=True, figure=figures.latency_figure))
     assert check.verdicts[-1].result == "ok" and check.verdicts[-1].figure == "8 2 us"
     assert check.rows == [ROW]
 
 
 def test_rows_of_a_check_of_the_bytes_are_no_measurement(bundle: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    check = gpu_check.Check(bundle, tmp_path / "out", tmp_path, quick=True)
+    check = Check(bundle, tmp_path / "out", tmp_path, quick=True)
     program = write_program(bundle, "rows", f"""echo '{json.dumps(ROW)}' > "$2" """)
     for name in ("check latency stream", "latency cuda stream"):
-        check.run(gpu_check.Step(name, "stream", [program], rows=True))
+        check.run(Step(name, "stream", [program], rows=True))
     assert [each.result for each in check.verdicts] == ["ok", "ok"] and check.rows == [ROW]
 
 
@@ -101,7 +102,7 @@ def test_rows_of_a_check_of_the_bytes_are_no_measurement(bundle: pathlib.Path, t
 ANSWER = {"path": "courier", "us": 4.5, "numbers": {"measured": True, "file": "$BRANT_CALIBRATION", "refused": None}}
 
 
-def calibrated(bundle: pathlib.Path, tmp_path: pathlib.Path, answer: dict, calibrate: str) -> gpu_check.Check:
+def calibrated(bundle: pathlib.Path, tmp_path: pathlib.Path, answer: dict, calibrate: str) -> Check:
     """Runs the step with a command that answers so."""
     text = json.dumps(answer).replace('"', '\\"')
     write_program(bundle, "brant", f"""case "$*" in
@@ -110,8 +111,8 @@ def calibrated(bundle: pathlib.Path, tmp_path: pathlib.Path, answer: dict, calib
         explain*--json) echo "{text}" ;;
         *) exit 3 ;;
     esac""")  # fmt: skip
-    check = gpu_check.Check(bundle, tmp_path / "out", tmp_path, quick=True)
-    check.run(gpu_check.calibrate_steps(check)[0])
+    check = Check(bundle, tmp_path / "out", tmp_path, quick=True)
+    check.run(steps.calibrate_steps(check)[0])
     return check
 
 
@@ -159,8 +160,8 @@ def sanitized(bundle: pathlib.Path, tmp_path: pathlib.Path, monkeypatch, sanitiz
     if sanitizer is not None:
         write_program(tools, "compute-sanitizer", sanitizer)
     monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
-    check = gpu_check.Check(bundle, tmp_path / "out", tmp_path, quick=True)
-    for step in gpu_check.sanitizer_steps(check):
+    check = Check(bundle, tmp_path / "out", tmp_path, quick=True)
+    for step in steps.sanitizer_steps(check):
         check.run(step)
     return check.verdicts
 
@@ -199,11 +200,11 @@ def test_what_the_sanitizer_finds_is_told(
 
 
 def test_what_takes_long_is_not_begun_shortly_before_the_end(bundle: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    check = gpu_check.Check(bundle, tmp_path / "out", tmp_path, quick=True)
-    check.deadline = gpu_check.time.monotonic() + 30
-    quick = gpu_check.Step("quick", "sanitizer", [write_program(bundle, "quick", "exit 0")], timeout_s=60)
+    check = Check(bundle, tmp_path / "out", tmp_path, quick=True)
+    check.deadline = time.monotonic() + 30
+    quick = Step("quick", "sanitizer", [write_program(bundle, "quick", "exit 0")], timeout_s=60)
     check.run(quick)
-    check.run(gpu_check.dataclasses.replace(quick, name="whole", whole=True))
+    check.run(dataclasses.replace(quick, name="whole", whole=True))
     assert [each.result for each in check.verdicts] == ["ok", "skipped"]
     assert check.verdicts[-1].figure == "no time left, it may take 60 s: --only sanitizer"
 
@@ -212,7 +213,7 @@ def test_promised_ratios_come_from_the_rows() -> None:
     staged = {**ROW, "path": "staged", "us": {"p50": 5.0}}
     perftest = {**ROW, "peer": "ucx_perftest", "us": {"p50": 1.6}}
     put = {**ROW, "model": "put", "n": 10**6, "us": {"p50": 0.2}}  # another thing than a message one way
-    lines = gpu_check.ratio_lines([ROW, staged, perftest, put])
+    lines = figures.ratio_lines([ROW, staged, perftest, put])
     assert "latency 8: staged / ucx = 2.50 (wanted 1.3)" in lines
     assert "latency 8: ours / ucx_perftest = 1.25 (wanted at most 1.15)" in lines
-    assert gpu_check.ratio_lines([]) == []
+    assert figures.ratio_lines([]) == []

@@ -1,0 +1,1 @@
+"""What tools/gpu_check.py runs, and how it reads what came of it."""

@@ -1,0 +1,140 @@
+"""The few figures of each step that its line shows, and those that the project promises."""
+
+from __future__ import annotations
+
+import re
+
+MIB = 1 << 20
+SANITIZER = "compute-sanitizer"
+SIZES = (8, 65536, MIB, 16 * MIB)  # that are shown
+
+
+def short(size: int) -> str:
+    for unit, name in ((MIB, "M"), (1024, "K")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit}{name}"
+    return str(size)
+
+
+def find(rows: list[dict], size: int, peer: str | None) -> dict:
+    return next(row for row in rows if row["bytes"] == size and row["peer"] == peer)
+
+
+def sizes_in(rows: list[dict]) -> list[int]:
+    return [size for size in SIZES if any(row["bytes"] == size for row in rows)]
+
+
+def latency_figure(_: str, rows: list[dict]) -> str:
+    parts = []
+    for size in sizes_in(rows):
+        ours = find(rows, size, None)["us"]["p50"]
+        text = f"{short(size)} {ours:.4g} us"
+        if any(row["peer"] == "ucx" for row in rows):
+            text += f" ({ours / find(rows, size, 'ucx')['us']['p50']:.2f}x ucx)"
+        parts.append(text)
+    return ", ".join(parts)
+
+
+def bandwidth_figure(_: str, rows: list[dict]) -> str:
+    parts = []
+    for size in sizes_in(rows):
+        ours = find(rows, size, None)["gb_s"]
+        text = f"{short(size)} {ours:.4g} GB/s"
+        if any(row["peer"] == "ucx" for row in rows):
+            text += f" ({ours / find(rows, size, 'ucx')['gb_s']:.2f}x ucx)"
+        parts.append(text)
+    return ", ".join(parts)
+
+
+def test_figure(log: str, _: list[dict]) -> str:
+    counts = {}
+    for word in ("PASSED", "SKIPPED", "FAILED"):
+        numbers = re.findall(rf"\[  {word}  ?\] (\d+) test", log)
+        if numbers:
+            counts[word.lower()] = max(map(int, numbers))
+    return ", ".join(f"{count} {word}" for word, count in counts.items())
+
+
+def doctor_figure(log: str, _: list[dict]) -> str:
+    return next(line for line in reversed(log.splitlines()) if " problems" in line)
+
+
+def info_figure(log: str, _: list[dict]) -> str:
+    lines = [line.split(None, 1) for line in log.splitlines() if line]
+    return ", ".join(f"{word[0]} {word[1].split(' from ')[0]}" for word in lines if word[0] in ("brant", "UCX", "CUDA"))
+
+
+def jacobi_figure(_: str, rows: list[dict]) -> str:
+    parts = []
+    for row in rows:
+        text = (
+            f"{row['path']}: {row['per_iteration_us']:.0f} us/iteration, communication {row['communication_us']:.0f} us"
+        )
+        if row.get("speedup_vs_staged"):
+            text += f" ({row['speedup_vs_staged']['communication']:.1f}x staged)"
+        if row.get("memory_bandwidth_fraction"):
+            text += f", {100 * row['memory_bandwidth_fraction']:.0f} % of copy bandwidth"
+        parts.append(text)
+    return "; ".join(parts)
+
+
+def calibrate_figure(log: str, _: list[dict]) -> str:
+    return ", ".join(re.findall(r"^explain: (.* us)$", log, re.MULTILINE))
+
+
+def sanitizer_figure(log: str, _: list[dict]) -> str:
+    """Every process tells its own."""
+    counts = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)", log)
+    return f"errors: {' + '.join(counts)}" if counts else ""
+
+
+def sanitizer_excuse(log: str) -> str:
+    return f"{SANITIZER} does not support this device" if "Device not supported" in log else ""
+
+
+def perftest_figure(_: str, rows: list[dict]) -> str:
+    if rows[0]["bench"] == "latency":
+        return ", ".join(f"{short(row['bytes'])} {row['us']['p50']:.4g} us" for row in rows)
+    return ", ".join(f"{short(row['bytes'])} {row['gb_s']:.4g} GB/s" for row in rows)
+
+
+def courier_figure(_: str, rows: list[dict]) -> str:
+    parts = []
+    for bench, size in (("latency", 8), ("latency", 65536), ("bandwidth", 8192), ("bandwidth", 65536)):
+        row = next(row for row in rows if row["bench"] == bench and row["bytes"] == size)
+        value = f"{row['us']['p50']:.3g} us" if bench == "latency" else f"{row['gb_s']:.3g} GB/s"
+        parts.append(f"{bench} {short(size)} {value}")
+    return ", ".join(parts)
+
+
+def ratio_lines(rows: list[dict]) -> list[str]:
+    """The figures the project promises, from this run. Told, not judged: a figure is no test."""
+
+    def value(kind: str, path: str, size: int, peer: str | None, field: str) -> float | None:
+        wanted = (kind, "channel", "cuda", path, size, peer)
+        keys = ("bench", "model", "memory", "path", "bytes", "peer")
+        same = [row for row in rows if tuple(row.get(key) for key in keys) == wanted]
+        if not same:
+            return None
+        # The check passes leave rows of ten samples; the measurement is the row with the most.
+        row = max(same, key=lambda row: row.get("n") or 0)
+        return row["gb_s"] if field == "gb_s" else row["us"]["p50"]
+
+    lines = []
+    for path in ("copy_engine", "ucx"):
+        for size, wanted in ((8, 1.3), (MIB, 8), (16 * MIB, 20)):
+            staged, direct = (value("latency", each, size, None, "us") for each in ("staged", path))
+            if staged and direct:
+                lines.append(f"latency {short(size)}: staged / {path} = {staged / direct:.2f} (wanted {wanted})")
+        for size in (65536, MIB, 16 * MIB):
+            staged, direct = (value("bandwidth", each, size, None, "gb_s") for each in ("staged", path))
+            if staged and direct:
+                lines.append(f"bandwidth {short(size)}: {path} / staged = {direct / staged:.2f} (wanted 10)")
+    for size in (8, 65536, MIB):
+        ours, perf = value("latency", "ucx", size, None, "us"), value("latency", "ucx", size, "ucx_perftest", "us")
+        if ours and perf:
+            lines.append(f"latency {short(size)}: ours / ucx_perftest = {ours / perf:.2f} (wanted at most 1.15)")
+    ours, perf = (value("bandwidth", "ucx", 16 * MIB, peer, "gb_s") for peer in (None, "ucx_perftest"))
+    if ours and perf:
+        lines.append(f"bandwidth 16M: ours / ucx_perftest = {ours / perf:.2f} (wanted at least 0.87)")
+    return lines

@@ -1,0 +1,352 @@
+"""All steps, by group."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+
+from gpu_checks.check import Check, Step, end, last_line
+from gpu_checks.figures import (
+    MIB,
+    SANITIZER,
+    bandwidth_figure,
+    calibrate_figure,
+    courier_figure,
+    doctor_figure,
+    info_figure,
+    jacobi_figure,
+    latency_figure,
+    perftest_figure,
+    sanitizer_excuse,
+    sanitizer_figure,
+    test_figure,
+)
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PERFTEST_SIZES = {8: 10000, 65536: 5000, MIB: 2000, 16 * MIB: 400}
+TARGETS = "8,64K,1M,16M"
+GROUPS = ["info", "doctor", "check", "latency", "bandwidth", "perftest", "jacobi", "chare", "stream", "memory", "wire"]
+GROUPS += ["channel", "rma", "host", "courier", "calibrate", "sanitizer"]
+HELPERS = {"wire_ucx_test": "wire_peer"}  # what a test starts and looks for beside itself
+
+
+def perftest(check: Check, step: Step) -> tuple[int | None, str]:
+    """ucx_perftest of the bundled UCX: two processes, each with its own GPU. Rows have the peer 'ucx_perftest'."""
+    kind, memory = step.command[1], step.command[2]
+    log_path = check.scratch / "log.txt"
+    environment = perftest_environment(check.bin)
+    text, status = "", 0
+    with open(log_path, "w") as log:
+        for index, (size, count) in enumerate(PERFTEST_SIZES.items()):
+            port = str(13700 + index + (10 if kind == "tag_bw" else 0) + os.getpid() % 1000)
+            server = check.start([step.command[0], "-p", port], log, {**environment, "CUDA_VISIBLE_DEVICES": "0"})
+            time.sleep(0.7)
+            options = [
+                "-t",
+                kind,
+                "-m",
+                f"{memory},{memory}",
+                "-s",
+                str(size),
+                "-n",
+                str(count),
+                "-w",
+                str(count // 10),
+            ]
+            client = check.start(
+                [step.command[0], "127.0.0.1", "-p", port, *options], log, {**environment, "CUDA_VISIBLE_DEVICES": "1"}
+            )
+            code = check.wait(client, 40)
+            end(server) if code != 0 else check.wait(server, 5)
+            text = log_path.read_text(errors="replace")
+            if code != 0:
+                status = code
+                break
+            write_perftest_row(check, kind, memory, size, count, text)
+    return status, text
+
+
+def perftest_environment(bin_folder: pathlib.Path) -> dict[str, str]:
+    lib = bin_folder.parent / "lib"
+    ucx = (lib / "libucx").resolve()
+    extra = [str(ucx / "lib"), *map(str, ucx.parent.glob("libucx_cu*.libs")), *map(str, lib.glob("libucx_cu*.libs"))]
+    return {"LD_LIBRARY_PATH": ":".join([*extra, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])}
+
+
+def write_perftest_row(check: Check, kind: str, memory: str, size: int, count: int, text: str) -> None:
+    numbers = re.findall(r"^Final:\s+(.*)$", text, re.MULTILINE)[-1].split()
+    row = {
+        "bench": "latency" if kind == "tag_lat" else "bandwidth",
+        "model": "channel",
+        "memory": memory,
+        "trigger": "host",
+        "path": "ucx",
+        "bytes": size,
+        "window": 1 if kind == "tag_lat" else 32,
+        "ranks": 2,
+        "n": count,
+        "us": {"min": None, "p50": float(numbers[1]), "p99": None},
+        "gb_s": round(float(numbers[5]) * MIB / 1e9, 4),
+        "peer": "ucx_perftest",
+    }
+    known = next((known for known in check.rows if known.get("peer") is None and known.get("memory") == memory), {})
+    row.update({name: known.get(name) for name in ("brant", "ucx", "cuda", "gpu", "cpu", "host")})
+    with open(check.scratch / "rows.jsonl", "a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def test_steps(check: Check) -> list[Step]:
+    """The packed tests that GPUs matter to. What needs two processes gets two GPUs."""
+    table = next((path for path in (check.bin / "tests.tsv", ROOT / "build/release/tests.tsv") if path.exists()), None)
+    steps = []
+    for line in table.read_text().splitlines() if table else []:
+        name, ranks, seconds, labels = line.split("\t")
+        wanted = {"gpu", "conformance", "multi"} & set(labels.split(","))
+        if not wanted or "emulated" in labels or name.startswith("boot"):
+            continue
+        group = next((each for each in ("memory", "wire", "rma") if name.startswith(each)), "channel")
+        command = [check.program(name)]
+        environment = {"CUDA_VISIBLE_DEVICES": "0"} if ranks == "0" and group == "memory" else {}
+        if ranks != "0":
+            command = [check.program("brant"), "run", "-n", ranks, "--timeout", seconds, "--", *command]
+        if group != "memory":
+            environment["BRANT_GPU"] = "cuda"
+        gpus = int(ranks) if ranks != "0" else 0
+        step = Step(f"test {name}", group, command, min(int(seconds), 100), gpus, environment, figure=test_figure)
+        missing = [
+            program for program in (name, HELPERS.get(name, name)) if not os.access(check.program(program), os.X_OK)
+        ]
+        steps.append(dataclasses.replace(step, command=[check.program(missing[0])]) if missing else step)
+    return steps or [Step("tests", "memory", [check.program("tests.tsv")])]
+
+
+def bench(check: Check, name: str, group: str, kind: str, *options: str, **more) -> Step:
+    figure = latency_figure if kind == "latency" else bandwidth_figure
+    command = [check.program("brant"), "run", "-n", "2", "--no-prefix", "--", check.program("brant"), "bench", kind]
+    return Step(name, group, [*command, *options], rows=True, figure=figure, **more)
+
+
+def check_steps(check: Check) -> list[Step]:
+    steps = []
+    some = ["--check", "--iterations", "10", "--warmup", "1", "--sizes", "1,8,4097,64K,1M,16M"]
+    cuda = [("cuda", path) for path in ("copy_engine", "ucx", "staged")]
+    for kind in ("latency", "bandwidth"):
+        for memory, path in (*cuda, ("cuda-managed", "auto"), ("pinned", "auto")):
+            name = f"check {kind} {memory} {path}"
+            steps.append(
+                bench(check, name, "check", kind, "--memory", memory, "--path", path, *some, gpus=2, timeout_s=50)
+            )
+    return steps
+
+
+def bench_steps(check: Check) -> list[Step]:
+    sizes = ["--sizes", TARGETS] if check.quick else ["--max", "16M"]
+    steps = []
+    rival = ["--peer", "ucx"]
+    for kind in ("latency", "bandwidth"):
+        for path, more in (("copy_engine", rival), ("ucx", rival), ("staged", []), ("auto", [])):
+            options = ["--memory", "cuda", "--path", path, *more, *sizes]
+            steps.append(bench(check, f"{kind} cuda {path}", kind, kind, *options, gpus=2, timeout_s=80))
+        tool = [check.program("ucx_perftest"), "tag_lat" if kind == "latency" else "tag_bw", "cuda"]
+        steps.append(
+            Step(f"ucx_perftest {tool[1]} cuda", "perftest", tool, gpus=2, figure=perftest_figure, act=perftest)
+        )
+    options = ["--memory", "cuda", "--path", "ucx", "--sizes", TARGETS, "--api", "await"]
+    steps.append(bench(check, "latency cuda coroutines", "latency", "latency", *options, gpus=2))
+    return steps
+
+
+def stream_steps(check: Check) -> list[Step]:
+    """Transfers that streams trigger, in captured graphs."""
+    sizes = ["--sizes", TARGETS] if check.quick else ["--max", "16M"]
+    stream = ["--memory", "cuda", "--trigger", "stream"]
+    some = ["--check", "--iterations", "10", "--warmup", "1", "--sizes", "0,1,8,4097,8K,8193,64K,1M,16M"]
+    steps = []
+    for kind in ("latency", "bandwidth"):
+        steps.append(bench(check, f"check {kind} stream", "stream", kind, *stream, *some, gpus=2, timeout_s=50))
+        steps.append(bench(check, f"{kind} cuda stream", "stream", kind, *stream, "--peer", "ucx", *sizes, gpus=2))
+    return steps
+
+
+def rma_steps(check: Check) -> list[Step]:
+    """Puts and gets: every path of GPU memory with all bytes looked at, and what puts cost beside raw UCX."""
+    some = ["--check", "--iterations", "10", "--warmup", "1", "--sizes", "0,1,8,4097,64K,1M,16M"]
+    steps = []
+    for model in ("put", "get"):
+        for memory, path in (("cuda", "copy_engine"), ("cuda", "courier"), ("cuda", "ucx"), ("cuda", "staged")):
+            options = ["--model", model, "--memory", memory, "--path", path, *some]
+            name = f"check {model} {memory} {path}"
+            steps.append(bench(check, name, "rma", "latency", *options, gpus=2, timeout_s=50))
+    sizes = ["--sizes", TARGETS] if check.quick else ["--sizes", "8,8K,64K,256K,1M,4M,16M"]
+    for memory, gpus in (("host", 0), ("cuda", 2)):
+        for kind in ("latency", "bandwidth"):
+            options = ["--model", "put", "--memory", memory, "--peer", "ucx", *sizes]
+            steps.append(bench(check, f"{kind} {memory} put", "rma", kind, *options, gpus=gpus))
+    return steps
+
+
+def host_steps(check: Check) -> list[Step]:
+    sizes = ["--sizes", TARGETS] if check.quick else ["--max", "16M"]
+    kinds = [(kind, path) for kind in ("latency", "bandwidth") for path in ("auto", "shm", "ucx")]
+    return [
+        *(
+            bench(check, f"{kind} host {path}", "host", kind, "--path", path, "--peer", "ucx", *sizes, timeout_s=60)
+            for kind, path in kinds
+        ),
+        bench(check, "latency pinned", "host", "latency", "--memory", "pinned", "--sizes", TARGETS, gpus=2),
+    ]
+
+
+def jacobi(check: Check) -> list[str]:
+    brant = check.program("brant")
+    return [brant, "run", "-n", "2", "--no-prefix", "--", check.program("jacobi3d"), "--memory", "cuda"]
+
+
+def jacobi_steps(check: Check) -> list[Step]:
+    run = jacobi(check)
+    small = ["--size", "96", "65", "48", "--iterations", "30", "--check"]
+    steps = [
+        Step("jacobi3d check ucx", "jacobi", [*run, *small, "--path", "ucx"], gpus=2),
+        Step("jacobi3d check staged", "jacobi", [*run, *small, "--path", "staged"], gpus=2),
+        Step("jacobi3d check overlap", "jacobi", [*run, *small, "--overlap"], gpus=2),
+    ]
+    cells = "256" if check.quick else "1536"
+    for overlap in ([], ["--overlap"]):
+        options = [
+            "--size-per-process",
+            cells,
+            cells,
+            cells,
+            "--iterations",
+            "50",
+            "--warmup",
+            "5",
+            "--compare",
+            *overlap,
+        ]
+        name = f"jacobi3d {cells}^3 per GPU{' overlap' if overlap else ''}"
+        steps.append(Step(name, "jacobi", [*run, *options], 100, 2, rows=True, figure=jacobi_figure))
+    return steps
+
+
+def chare_steps(check: Check) -> list[Step]:
+    """Message-driven objects: device arguments against the channel on the same path, and overdecomposition."""
+    sizes = ["--sizes", TARGETS]
+    steps = []
+    for memory in ("cuda", "host"):
+        options = ["--model", "message", "--memory", memory, "--peer", "ucx", *sizes]
+        gpus = 2 if memory == "cuda" else 0
+        steps.append(bench(check, f"latency {memory} message", "chare", "latency", *options, "--check", gpus=gpus))
+        steps.append(bench(check, f"bandwidth {memory} message", "chare", "bandwidth", *options, gpus=gpus))
+    run = jacobi(check)
+    small = ["--size", "96", "65", "48", "--iterations", "30", "--check"]
+    cells = ["256"] * 3 if check.quick else ["768"] * 3
+    large = ["--size-per-process", *cells, "--iterations", "50", "--warmup", "5", "--overlap"]
+    for chares in ("1", "4", "16"):
+        way = ["--model", "message", "--chares-per-process", chares]
+        name = f"jacobi3d message {chares} chares"
+        steps.append(Step(f"{name} check", "chare", [*run, *way, *small], gpus=2))
+        steps.append(Step(name, "chare", [*run, *way, *large], 60, 2, rows=True, figure=jacobi_figure))
+    steps.append(Step("jacobi3d channel", "chare", [*run, *large], 60, 2, rows=True, figure=jacobi_figure))
+    return steps
+
+
+def courier_steps(check: Check) -> list[Step]:
+    """The resident kernel by itself: messages, windows, and what the program beside it notices."""
+    command = [check.program("courier_bench"), "--limit", "60"]
+    return [Step("courier", "courier", command, 70, 2, rows=True, figure=courier_figure)]
+
+
+def calibrate(check: Check, step: Step) -> tuple[int | None, str]:
+    """Measures the paths into a file of this run, and asks `brant explain` whether it goes by that. The user's own
+    calibration is neither read nor written."""
+    log_path, file = check.scratch / "log.txt", check.scratch / "calibration"
+    environment = {**step.environment, "BRANT_CALIBRATION": str(file)}
+    with open(log_path, "w") as log:
+        status = check.wait(check.start([*step.command, "--output", str(file)], log, environment), step.timeout_s)
+    text = log_path.read_text(errors="replace")
+    if status != 0:
+        return status, text
+    shutil.copy(file, check.out / "calibration.txt")
+    faults = []
+    for size in TARGETS.split(","):
+        try:
+            line = explained(check, size, environment, file)
+            text += f"explain: {line}\n"
+        except (OSError, ValueError, LookupError, TypeError, subprocess.TimeoutExpired) as fault:
+            faults.append(f"explain {size}: {fault}\n")
+    return (1 if faults else 0), text + "".join(faults)
+
+
+def explained(check: Check, size: str, environment: dict[str, str], file: pathlib.Path) -> str:
+    """What `brant explain` says of one size. ValueError if it does not go by the numbers of the file."""
+    command = [check.program("brant"), "explain", "--from", "cuda:0", "--to", "cuda:1", "--bytes", size, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, env={**os.environ, **environment})
+    if done.returncode != 0:
+        raise ValueError(f"exit status {done.returncode}: {last_line(done.stdout + done.stderr)}")
+    answer = json.loads(done.stdout)
+    numbers = answer["numbers"]
+    if not numbers["measured"] or numbers["file"] != str(file):
+        raise ValueError(f"it does not go by the numbers just measured: {numbers['refused'] or numbers['file']}")
+    if answer["us"] is None:
+        raise ValueError(f"path {answer['path']} has no measured time")
+    return f"{size} {answer['path']} {answer['us']:.4g} us"
+
+
+def calibrate_steps(check: Check) -> list[Step]:
+    command = [check.program("brant"), "calibrate"]
+    return [Step("calibrate", "calibrate", command, 90, 2, figure=calibrate_figure, act=calibrate)]
+
+
+def sanitizer_steps(check: Check) -> list[Step]:
+    """Bad accesses of all our kernels, and races in the shared memory of those that meet at barriers. Not of the
+    courier's: its warps poll each other's words on purpose, which a race checker must report."""
+
+    def watched(tool: str, program: str, *arguments: str) -> list[str]:
+        # The tests ask the driver for what it must refuse: that is no error of theirs.
+        options = ["--error-exitcode", "86", "--target-processes", "all", "--print-limit", "20"]
+        options += ["--report-api-errors", "no"] if tool == "memcheck" else []
+        return [SANITIZER, "--tool", tool, *options, check.program(program), *arguments]
+
+    def step(name: str, gpus: int, command: list[str], timeout_s: int = 60) -> Step:
+        ranks = [check.program("brant"), "run", "-n", "2", "--timeout", str(timeout_s - 5), "--"] if gpus == 2 else []
+        environment = {"CUDA_VISIBLE_DEVICES": "0"} if gpus == 1 else {"BRANT_GPU": "cuda"}
+        how = {"tool": SANITIZER, "whole": True, "figure": sanitizer_figure, "excuse": sanitizer_excuse}
+        return Step(name, "sanitizer", [*ranks, *command], timeout_s, gpus, environment, **how)
+
+    some = ["--memory", "cuda", "--check", "--iterations", "10", "--warmup", "1", "--sizes", "8,4097,64K,1M"]
+    latency, bandwidth = ["bench", "latency", *some], ["bench", "bandwidth", *some]
+    stencil = ["--memory", "cuda", "--size", "33", "31", "29", "--iterations", "5", "--check"]
+    return [
+        step("memcheck memory_test", 1, watched("memcheck", "memory_test", "--gtest_filter=*/cuda"), 90),
+        step("memcheck jacobi3d", 1, watched("memcheck", "jacobi3d", *stencil)),
+        step("memcheck channel_2_ranks_test", 2, watched("memcheck", "channel_2_ranks_test"), 90),
+        step("memcheck courier", 2, watched("memcheck", "brant", *latency, "--path", "courier")),
+        step("memcheck copy_engine", 2, watched("memcheck", "brant", *bandwidth, "--path", "copy_engine")),
+        step("racecheck stream", 2, watched("racecheck", "brant", *latency, "--trigger", "stream")),
+    ]
+
+
+def all_steps(check: Check) -> list[Step]:
+    brant = check.program("brant")
+    return [
+        Step("info", "info", [brant, "info"], figure=info_figure),
+        Step("doctor", "doctor", [brant, "doctor"], figure=doctor_figure),
+        *check_steps(check),
+        *bench_steps(check),
+        *jacobi_steps(check),
+        *chare_steps(check),
+        *stream_steps(check),
+        *rma_steps(check),
+        *test_steps(check),
+        *host_steps(check),
+        *courier_steps(check),
+        *calibrate_steps(check),
+        *sanitizer_steps(check),
+    ]  # fmt: skip
