@@ -55,7 +55,7 @@ class Layers:
 
     def resolve(self, path: str, name: str) -> str | None:
         """The file of this tree that an include names, as the compiler would find it."""
-        for folder in (os.path.dirname(path), "src", "include", "tests"):
+        for folder in (os.path.dirname(path), "src", "include", "tests", ""):
             candidate = os.path.normpath(os.path.join(folder, name))
             if (self.root / candidate).is_file():
                 return candidate

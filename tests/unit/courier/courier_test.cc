@@ -161,6 +161,19 @@ TEST_P(CourierLeaving, loses_nothing_however_often_it_leaves) {
 INSTANTIATE_TEST_SUITE_P(Blocks, CourierLeaving,
                          testing::Values(Shape{1, 1}, Shape{1, 2}, Shape{2, 1}, Shape{2, 2}, Shape{5, 1}));
 
+/// As when two libraries of one process have resident kernels.
+TEST_F(CourierTest, carries_beside_another_one) {
+  Courier first(*device_, options()), second(*device_, options());
+  constexpr std::uint32_t bytes = 500;
+  constexpr std::size_t count = 2000;
+  for (std::size_t i = 0; i < count; ++i) ASSERT_TRUE(post(i % 2 == 0 ? first : second, order(i * bytes, bytes, i)));
+  for (Courier* courier : {&first, &second}) {
+    ASSERT_TRUE(poll_until(*courier, [&] { return courier->done() == count / 2; }));
+  }
+  for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(flag(i), 1) << i;
+  expect_copied(0, count * bytes);
+}
+
 TEST_F(CourierTest, leaves_by_itself_so_that_the_stream_drains) {
   CourierOptions made = options();
   made.idle_us = 1000;
