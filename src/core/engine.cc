@@ -397,7 +397,8 @@ bool Engine::must_poll() const noexcept {
 
 bool Engine::may_sleep() noexcept {
   if (!options_.sleep || must_poll() || !ready_.empty()) return false;
-  if (adapters_.links && !adapters_.links->arm()) return false;
+  // Looked at once more behind the alarm: who sets a word that is polled looks at the alarm afterwards.
+  if (adapters_.links && (!adapters_.links->arm() || must_poll())) return false;
   if (!wire().capabilities().can_sleep || wire().arm()) return true;
   wire_turn_ = kWireTurn;  // it has something to do: the next progress looks at it
   return false;

@@ -72,7 +72,7 @@ class Poller {
   ListHook<Poller> poller_hook;
   /// Returns the number of events seen.
   virtual unsigned poll() noexcept = 0;
-  /// True: what it waits for also wakes the process by other means, and may never come.
+  /// True: there is nothing to see now, and what it waits for, which may never come, wakes the process by other means.
   [[nodiscard]] virtual bool lets_sleep() const noexcept { return false; }
 
  protected:

@@ -30,6 +30,8 @@ struct PathQuery {
   bool one_sided = false;
   /// Of a put or get between host and device memory: the host memory is pinned, and of this process.
   bool pinned_here = false;
+
+  bool operator==(const PathQuery&) const = default;
 };
 
 struct PathChoice {

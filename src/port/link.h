@@ -47,6 +47,9 @@ class Link {
   /// later poll. Its callers bound how many there are. False only if the memory of this process is exhausted.
   virtual bool post_control(unsigned service, std::span<const std::byte> header) noexcept = 0;
 
+  /// Wakes the peer if it sleeps: something was written for it that is not a record.
+  virtual void wake() noexcept = 0;
+
   /// Words of the shared memory, a page of them, zero at first, for uses that the two ends agree on: those that this
   /// end writes, and those that the peer writes. Devices may reach them too, once registered.
   [[nodiscard]] virtual std::span<std::uint64_t> flags_there() noexcept = 0;

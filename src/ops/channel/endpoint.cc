@@ -1,7 +1,6 @@
 #include "ops/channel/endpoint.h"
 
 #include "base/log.h"
-#include "core/path_choice.h"
 #include "ops/channel/reserved_ids.h"
 #include "ops/channel/table.h"
 #include "ops/channel/tag.h"
@@ -42,7 +41,11 @@ Status ChannelEndpoint::choose(MemoryKind kind, std::size_t bytes, Path& path) n
   if (query.peer_maps) query.courier_bytes = table_.device_copier().courier_bytes();
   query.wire_takes_kind = engine().wire().capabilities().takes(kind);
   query.forced = forced_;
-  const PathChoice choice = choose_path(query, engine().path_order());
+  if (query != last_query_ || last_choice_.path == Path::automatic) {
+    last_choice_ = choose_path(query, engine().path_order());
+    last_query_ = query;
+  }
+  const PathChoice& choice = last_choice_;
   path = choice.path;
   if (choice.status != Status::ok) {
     log::error(
@@ -391,6 +394,7 @@ void ChannelEndpoint::on_copied(StageCopy& copy, Status status) noexcept {
   Transfer& transfer = *static_cast<Transfer::CopyStep&>(copy).owner;
   ChannelEndpoint& self = transfer.endpoint;
   if (!transfer.is_send) {
+    if (transfer.link.slot != DeviceSlots::kNone) self.link_receiver_->on_unloaded(transfer);
     self.consumed(transfer, status);
     self.end_receive(transfer, status);
     return;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "brant/ops/channel.h"
+#include "core/path_choice.h"
 #include "ops/channel/delivery_window.h"
 #include "ops/channel/link_receiver.h"
 #include "ops/channel/link_sender.h"
@@ -88,6 +89,8 @@ class ChannelEndpoint {
   [[nodiscard]] bool network_takes(MemoryKind kind) noexcept;
   /// The same for device memory of the kind that both ends have.
   [[nodiscard]] bool network_takes_device_of_peer() noexcept;
+  /// A send whose receive is late goes into a slot of the other end's. False if it cannot.
+  bool send_early(Transfer& transfer, std::uint16_t slot) noexcept;
   /// The sender's device says that a message lies in its landing.
   void landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept;
   /// A message was copied from the sender's memory.
@@ -154,6 +157,8 @@ class ChannelEndpoint {
   const unsigned side_;
   const bool hidden_;
   Path forced_;
+  PathQuery last_query_;  ///< And its answer: messages of a channel are mostly alike.
+  PathChoice last_choice_;
   Status refused_ = Status::ok;
   bool closed_ = false;
   bool linked_ = false;

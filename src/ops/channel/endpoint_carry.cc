@@ -77,6 +77,10 @@ void ChannelEndpoint::dismiss(Transfer& transfer) noexcept {
   release(transfer);
 }
 
+bool ChannelEndpoint::send_early(Transfer& transfer, std::uint16_t slot) noexcept {
+  return link_sender_->send_early(transfer, slot);
+}
+
 void ChannelEndpoint::landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept {
   link_receiver_->on_landed_early(transfer, bytes, acknowledged);
 }

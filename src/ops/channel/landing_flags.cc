@@ -16,46 +16,73 @@ LandingFlags::~LandingFlags() {
   }
 }
 
-void LandingFlags::watch(Transfer& transfer) noexcept {
-  if (watched_count_ == kWatched) return;
-  const std::span<std::uint64_t> flags = peer_.link->flags_here();
-  if (!free_.empty()) {
-    transfer.link.flag = free_.back();
-    free_.pop_back();
-  } else if (made_ < flags.size()) {
-    transfer.link.flag = ++made_;
-  } else {
-    return;
+std::uint64_t LandingFlags::read(std::uint16_t flag, std::memory_order order) const noexcept {
+  return std::atomic_ref<std::uint64_t>(here_[flag - 1u]).load(order);
+}
+
+std::uint16_t LandingFlags::take() noexcept {
+  if (free_.empty()) {
+    std::erase_if(forsaken_, [this](std::uint16_t flag) {
+      const bool set = read(flag, std::memory_order_acquire) != 0;
+      if (set) free(flag);
+      return set;
+    });
   }
-  std::atomic_ref<std::uint64_t>(flags[transfer.link.flag - 1u]).store(0, std::memory_order_relaxed);
-  watched_.push_back(transfer);
-  ++watched_count_;
-  engine_.attach(static_cast<Poller&>(*this));
+  if (free_.empty()) return made_ < here_.size() ? ++made_ : kNone;
+  const std::uint16_t flag = free_.back();
+  free_.pop_back();
+  return flag;
 }
 
-void LandingFlags::unwatch(Transfer& transfer) noexcept {
-  if (!decltype(watched_)::linked(transfer)) return;
-  watched_.remove(transfer);
-  if (--watched_count_ == 0) engine_.detach(static_cast<Poller&>(*this));
-}
-
-void LandingFlags::give_back(std::uint16_t flag) noexcept {
-  if (flag == kNone) return;
+void LandingFlags::free(std::uint16_t flag) noexcept {
   try {
     free_.push_back(flag);
   } catch (const std::bad_alloc&) {  // one less
   }
 }
 
+void LandingFlags::watch(Transfer& transfer) noexcept {
+  if (watched_count_ == kWatched) return;
+  transfer.link.flag = take();
+  if (transfer.link.flag == kNone) return;
+  std::atomic_ref<std::uint64_t>(here_[transfer.link.flag - 1u]).store(0, std::memory_order_relaxed);
+  watched_.push_back(transfer);
+  ++watched_count_;
+  engine_.attach(static_cast<Poller&>(*this));
+}
+
+void LandingFlags::unwatch(Transfer& transfer) noexcept {
+  watched_.remove(transfer);
+  transfer.link.flag = kNone;
+  if (--watched_count_ == 0) engine_.detach(static_cast<Poller&>(*this));
+}
+
+void LandingFlags::let_go(Transfer& transfer) noexcept {
+  if (transfer.link.flag == kNone) return;
+  free(transfer.link.flag);
+  unwatch(transfer);
+}
+
+void LandingFlags::forsake(Transfer& transfer) noexcept {
+  if (transfer.link.flag == kNone) return;
+  try {
+    forsaken_.push_back(transfer.link.flag);
+  } catch (const std::bad_alloc&) {  // one less
+  }
+  unwatch(transfer);
+}
+
+void LandingFlags::give_back(std::uint16_t flag) noexcept {
+  if (std::erase(forsaken_, flag) != 0) free(flag);
+}
+
 unsigned LandingFlags::poll() noexcept {
-  const std::span<std::uint64_t> flags = peer_.link->flags_here();
   unsigned landed = 0, looks = 0;
   for (Transfer* transfer = watched_.front(); transfer != nullptr && looks < kLooks; ++looks) {
     Transfer* following = decltype(watched_)::next(*transfer);
-    const std::uint64_t word =
-        std::atomic_ref<std::uint64_t>(flags[transfer->link.flag - 1u]).load(std::memory_order_acquire);
+    const std::uint64_t word = read(transfer->link.flag, std::memory_order_acquire);
     if (word != 0) {
-      unwatch(*transfer);
+      let_go(*transfer);
       transfer->endpoint.landed_early(*transfer, Word::bytes(word), Word::acknowledged(word));
       ++landed;
       looks = 0;
@@ -63,6 +90,14 @@ unsigned LandingFlags::poll() noexcept {
     transfer = following;
   }
   return landed;
+}
+
+/// Behind the alarm that a sender looks at after its flag was set: one of the two sees the other.
+bool LandingFlags::lets_sleep() const noexcept {
+  const Transfer* transfer = watched_.front();
+  while (transfer != nullptr && read(transfer->link.flag, std::memory_order_seq_cst) == 0)
+    transfer = decltype(watched_)::next(*transfer);
+  return transfer == nullptr;
 }
 
 std::uint64_t* LandingFlags::there(std::uint16_t flag) noexcept {

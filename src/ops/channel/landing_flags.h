@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/engine.h"
@@ -9,8 +11,9 @@
 namespace brant {
 
 /// Words in the memory of the link to a peer by which the sender's courier itself tells the receiver that a message has
-/// landed, before the sender's CPU has seen it. A hint: the record that says the same follows in any case, wakes a
-/// receiver that sleeps, and returns the word, which is not used again before.
+/// landed, before the sender's CPU has seen it. No record follows: the CPU only wakes a receiver that sleeps. (Should
+/// the word become visible after that, against the order of the bus, the receiver finds it at the end of its sleep.) A
+/// word is not used again before it was set, or the sender has said that it will not set it.
 class LandingFlags final : private Poller {
  public:
   /// What a flag says: a message's bytes, and whether its sender waits for an acknowledgement.
@@ -25,7 +28,7 @@ class LandingFlags final : private Poller {
   /// Flags are numbered from 1; 0: none.
   static constexpr std::uint16_t kNone = 0;
 
-  LandingFlags(Engine& engine, Peer& peer) noexcept : engine_(engine), peer_(peer) {}
+  LandingFlags(Engine& engine, Peer& peer) noexcept : engine_(engine), peer_(peer), here_(peer.link->flags_here()) {}
   LandingFlags(const LandingFlags&) = delete;
   LandingFlags& operator=(const LandingFlags&) = delete;
   ~LandingFlags();
@@ -33,25 +36,35 @@ class LandingFlags final : private Poller {
   // The receiver's side.
   /// Watches a flag for a receive, if one is free: `transfer.link.flag`. Never more than kWatched at a time.
   void watch(Transfer& transfer) noexcept;
-  /// The receive ended or was taken back; its flag is still the sender's.
-  void unwatch(Transfer& transfer) noexcept;
-  /// The sender is done with a flag.
+  /// The receive ended and the sender is done with its flag, if it has one.
+  void let_go(Transfer& transfer) noexcept;
+  /// The receive is given up, and the sender may still set its flag.
+  void forsake(Transfer& transfer) noexcept;
+  /// The sender will not set the flag of a receive that was given up.
   void give_back(std::uint16_t flag) noexcept;
 
   // The sender's side.
   /// The flag as this device reaches it, or null if it cannot.
   [[nodiscard]] std::uint64_t* there(std::uint16_t flag) noexcept;
+  /// The device has set a flag.
+  void was_set() noexcept { peer_.link->wake(); }
 
  private:
   static constexpr std::size_t kWatched = 64;
   static constexpr unsigned kLooks = 4;  ///< Messages come in order, nearly always.
 
   unsigned poll() noexcept override;
-  [[nodiscard]] bool lets_sleep() const noexcept override { return true; }
+  [[nodiscard]] bool lets_sleep() const noexcept override;
+  [[nodiscard]] std::uint64_t read(std::uint16_t flag, std::memory_order order) const noexcept;
+  std::uint16_t take() noexcept;
+  void unwatch(Transfer& transfer) noexcept;
+  void free(std::uint16_t flag) noexcept;
 
   Engine& engine_;
   Peer& peer_;
+  const std::span<std::uint64_t> here_;
   std::vector<std::uint16_t> free_;
+  std::vector<std::uint16_t> forsaken_;  ///< Free once they are set.
   std::uint16_t made_ = 0;
   IntrusiveList<Transfer, &Transfer::flag_hook> watched_;
   std::size_t watched_count_ = 0;

@@ -11,6 +11,15 @@ namespace brant {
 inline constexpr std::size_t kEagerBytes = kShmSmallBytes;
 static_assert(kEagerBytes <= port::kLinkPayloadMax);
 
+/// Above this a message in memory that the receiver can map is copied from there, provided that its landing is known:
+/// one copy instead of two, and still no waiting. Receivers make landings of this size known once they have got an
+/// eager message that might have come so.
+inline constexpr std::size_t kPulledBytes = std::size_t{4} << 10;
+static_assert(kPulledBytes <= kEagerBytes);
+
+/// Landings that a receiver makes known before the sender asks.
+inline constexpr unsigned kAnnouncedMax = 64;
+
 /// The header of a channel's records on a link. What the two ends must agree on (which way the bytes go, how many fit,
 /// whether a receive was withdrawn) travels here, so no two protocols ever wait for each other.
 ///
@@ -25,10 +34,15 @@ static_assert(kEagerBytes <= port::kLinkPayloadMax);
 ///                            <-      declined          it cannot: as landing
 ///     data [bytes] ...       ->                        a piece of a large message that has a landing
 ///     landed, failed         ->                        the sender's device has written it into the mapped landing, or
-///     not elsewhere              ->                        the message comes over the network, under its tag truncated
-///     ->                        the message is longer than the landing: both ends know
+///                                                      not; landed not if its courier has set the landing's flag
+///     stored                 ->                        the same, but it lies in a slot: its receive was late (see
+///                                                      DeviceSlots)
+///     elsewhere              ->                        the message comes over the network, under its tag
+///     truncated              ->                        the message is longer than the landing: both ends know
 ///                            <-      retract           that receive is withdrawn, unless its message is on its way
 ///     retracted              ->                        it was not
+///                            <-      slots             where they are, once for each pair of processes
+///                            <-      slot_emptied
 ///
 /// Either end, for transfers triggered by streams (see StreamLane): `stream_mailbox [record]` its mailbox,
 /// `stream_base` the number of an exported allocation, `stream_unmapped` that it cannot be mapped, `stream_refused`
@@ -45,10 +59,13 @@ struct LinkMessage {
     data,
     landed,
     failed,
+    stored,
     elsewhere,
     truncated,
     retract,
     retracted,
+    slots,
+    slot_emptied,
     stream_mailbox,
     stream_base,
     stream_unmapped,
@@ -66,13 +83,14 @@ struct LinkMessage {
   Kind kind = Kind::eager;
   std::uint8_t from_side = 0;  ///< Side of the end that posts this record.
   bool acknowledged = false;   ///< From the sender: it waits for an acknowledgement.
-  Place place = Place::host;   ///< landing, ask.
+  Place place = Place::host;   ///< landing, ask; eager: mapped, if it lies in such memory.
   std::uint32_t channel = 0;
   std::uint64_t number = 0;       ///< Of the message in its direction.
   std::uint64_t bytes = 0;        ///< Of the whole message; landing: what fits.
-  std::uint64_t offset : 48 = 0;  ///< data: of this piece. landing, ask: in its allocation.
+  std::uint64_t offset : 48 = 0;  ///< data: of this piece. landing, ask, slots: in its allocation.
   std::uint64_t flag : 16 = 0;    ///< landing: the sender's device may set it; landed, failed: it will not any more.
-  std::uint64_t buffer_id = 0;    ///< landing, ask, withdrawn, stream_base: of its allocation.
+                                  ///< stored, slot_emptied: of the slot.
+  std::uint64_t buffer_id = 0;    ///< landing, ask, withdrawn, slots, stream_base: of its allocation.
 };
 static_assert(sizeof(LinkMessage) <= port::kLinkHeaderBytes);
 

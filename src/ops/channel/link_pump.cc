@@ -36,6 +36,7 @@ LinkPump::Pushed LinkPump::push(Transfer& transfer) noexcept {
   const bool eager = transfer.link.stage == LinkStage::sending_eager;
   LinkMessage message =
       transfer.endpoint.link_message(eager ? LinkMessage::Kind::eager : LinkMessage::Kind::data, transfer);
+  if (eager && transfer.link.offered) message.place = LinkMessage::Place::mapped;
   const std::size_t whole_piece = eager ? bytes.size() : piece_bytes(bytes.size());
   for (unsigned piece = 0; piece < kTurnPieces; ++piece) {
     message.offset = transfer.link.moved & LinkMessage::kOffsetMask;

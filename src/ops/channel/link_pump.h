@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/engine.h"
+#include "ops/channel/device_slots.h"
 #include "ops/channel/landing_flags.h"
 #include "ops/channel/link_mappings.h"
 #include "ops/channel/link_puller.h"
@@ -13,13 +14,19 @@ namespace brant {
 class LinkPump final : private Poller {
  public:
   LinkPump(Engine& engine, Peer& peer) noexcept
-      : engine_(engine), peer_(peer), mappings_(engine, peer), flags_(engine, peer), puller_(engine) {}
+      : engine_(engine),
+        peer_(peer),
+        mappings_(engine, peer),
+        flags_(engine, peer),
+        puller_(engine),
+        slots_(engine, peer, *this) {}
   ~LinkPump() { engine_.detach(static_cast<Poller&>(*this)); }
 
   [[nodiscard]] port::Link& link() noexcept { return *peer_.link; }
   [[nodiscard]] LinkMappings& mappings() noexcept { return mappings_; }
   [[nodiscard]] LandingFlags& flags() noexcept { return flags_; }
   [[nodiscard]] LinkPuller& puller() noexcept { return puller_; }
+  [[nodiscard]] DeviceSlots& slots() noexcept { return slots_; }
 
   /// Sends `transfer.link.bytes` as far as there is room now. True: all of it went. False: the rest follows, and the
   /// endpoint is told at the end (`ChannelEndpoint::carried`).
@@ -40,6 +47,7 @@ class LinkPump final : private Poller {
   LinkMappings mappings_;
   LandingFlags flags_;
   LinkPuller puller_;
+  DeviceSlots slots_;
   IntrusiveList<Transfer, &Transfer::link_hook> waiting_;
 };
 

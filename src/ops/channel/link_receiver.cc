@@ -38,6 +38,9 @@ Arrival* LinkReceiver::find_arrival(std::uint64_t number) noexcept {
 
 void LinkReceiver::give_back(Arrival& arrival) noexcept {
   arrivals_.remove(arrival);
+  if (arrival.message.kind == Kind::stored && arrival.message.flag != DeviceSlots::kNone) {
+    pump_.slots().emptied(arrival.message.flag);
+  }
   endpoint_.table().stager().buffers().give_back(arrival.lease);
   arrival_pool_.give_back(&arrival);
 }
@@ -52,7 +55,8 @@ Status LinkReceiver::receive(Transfer& transfer, Buffer target) noexcept {
   posted_.push_back(transfer);
   transfer.link.stage = LinkStage::posted;
   // Where this end would take the network, the other one most likely does too, and asks if not.
-  const bool wanted = transfer.path != Path::ucx && (target.bytes > kEagerBytes || !host_accessible(target.kind));
+  const std::size_t untold = small_pulls_ ? kPulledBytes : kEagerBytes;
+  const bool wanted = transfer.path != Path::ucx && (target.bytes > untold || !host_accessible(target.kind));
   if (wanted && announced_ < kAnnouncedMax) announce(transfer);
   return Status::in_progress;
 }
@@ -86,6 +90,10 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
         announce(transfer, answer_to(message));
       }
       break;
+    case Kind::stored:
+      arrival.message.flag = DeviceSlots::kNone;  // the receive's now
+      status = unload(transfer, message);
+      break;
     case Kind::truncated:
       transfer.wire.bytes = message.bytes;
       transfer.link.sender_knows = true;
@@ -118,15 +126,9 @@ void LinkReceiver::tell_landing(Transfer& transfer, Kind as) noexcept {
   pump_.control(message);
 }
 
-void LinkReceiver::let_flag_go(Transfer& transfer, bool sender_is_done) noexcept {
-  pump_.flags().unwatch(transfer);
-  const std::uint16_t flag = std::exchange(transfer.link.flag, LandingFlags::kNone);
-  if (sender_is_done) pump_.flags().give_back(flag);  // else its last record gives it back
-}
-
 void LinkReceiver::leave(Transfer& transfer) noexcept {
   posted_.remove(transfer);
-  let_flag_go(transfer, true);
+  pump_.flags().let_go(transfer);
   if (transfer.link.stage != LinkStage::posted) --announced_;
   pump_.puller().withdraw(transfer);
   transfer.link.stage = LinkStage::none;
@@ -141,7 +143,7 @@ void LinkReceiver::end(Transfer& transfer, Status status) noexcept {
 bool LinkReceiver::withdraw(Transfer& transfer, bool for_good) noexcept {
   const LinkStage stage = transfer.link.stage;
   if (stage == LinkStage::none) return false;
-  if (for_good) let_flag_go(transfer, false);
+  if (for_good) pump_.flags().forsake(transfer);
   if (transfer.link.ghost) {
     if (for_good) end_ghost(transfer.number);
   } else if (for_good || stage == LinkStage::posted) {
@@ -158,7 +160,6 @@ bool LinkReceiver::withdraw(Transfer& transfer, bool for_good) noexcept {
 
 void LinkReceiver::become_ghost(Transfer& transfer) noexcept {
   transfer.link.ghost = true;
-  pump_.flags().unwatch(transfer);
   posted_.remove(transfer);
   ghosts_.push_back(transfer);
   endpoint_.return_number(transfer);
@@ -170,7 +171,7 @@ void LinkReceiver::end_ghost(std::uint64_t number) noexcept {
   Transfer* ghost = find(ghosts_, number);
   if (ghost == nullptr) return;
   ghosts_.remove(*ghost);
-  let_flag_go(*ghost, true);
+  pump_.flags().let_go(*ghost);
   --announced_;
   pump_.puller().withdraw(*ghost);
   ghost->link.stage = LinkStage::none;
@@ -187,6 +188,7 @@ void LinkReceiver::on_message(const LinkMessage& message, std::span<const std::b
     case Kind::data: on_piece(message, payload); return;
     case Kind::landed:
     case Kind::failed: on_landed(message); return;
+    case Kind::stored: on_stored(message); return;
     case Kind::elsewhere: on_elsewhere(message); return;
     case Kind::truncated: on_truncated(message); return;
     case Kind::retracted: on_retracted(message); return;
@@ -195,6 +197,7 @@ void LinkReceiver::on_message(const LinkMessage& message, std::span<const std::b
 }
 
 void LinkReceiver::on_whole(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
+  small_pulls_ = small_pulls_ || message.place == LinkMessage::Place::mapped;
   end_ghost(message.number);
   if (Transfer* transfer = find(posted_, message.number)) {
     const Status status = land(*transfer, message, payload);
@@ -207,7 +210,11 @@ void LinkReceiver::on_whole(const LinkMessage& message, std::span<const std::byt
 void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
   Transfer* told = find(ghosts_, message.number);
   Transfer* transfer = told != nullptr ? told : find(posted_, message.number);
-  if (transfer == nullptr) return keep(message, {});
+  if (transfer == nullptr) {
+    keep(message, {});
+    if (message.bytes <= kEagerBytes && message.place != LinkMessage::Place::mapped) pump_.slots().offer();
+    return;
+  }
   const Status pulling = pull(*transfer, message);
   if (pulling == Status::ok) return on_pulled(*transfer);
   if (pulling == Status::in_progress) return;
@@ -324,19 +331,11 @@ void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byt
 }
 
 void LinkReceiver::on_landed(const LinkMessage& message) noexcept {
-  if (find(ghosts_, message.number) != nullptr) {
-    // Written into memory that its owner took back: it cannot be handed on.
-    log::error(
-        "channel {} from rank {}: message {} of {} bytes landed in device memory whose receive had been withdrawn. "
-        "Cancel such receives and wait for the outcome instead",
-        endpoint_.id().value, endpoint_.peer().rank.value, message.number, message.bytes);
-    end_ghost(message.number);
-    endpoint_.refuse(Status::canceled);
-    return;
-  }
+  if (Transfer* ghost = find(ghosts_, message.number)) return landed_too_late(*ghost, message.bytes);
   Transfer* transfer = find(posted_, message.number);
-  if (transfer == nullptr) {  // told by its flag already
+  if (transfer == nullptr) {  // given up meanwhile
     pump_.flags().give_back(static_cast<std::uint16_t>(message.flag));
+    if (find_arrival(message.number) != nullptr) endpoint_.refuse(Status::device_failed);  // it went into its slot
     return;
   }
   if (message.kind == Kind::failed) {
@@ -350,10 +349,64 @@ void LinkReceiver::on_landed(const LinkMessage& message) noexcept {
 }
 
 void LinkReceiver::on_landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept {
+  if (transfer.link.ghost) return landed_too_late(transfer, bytes);
   transfer.wire.bytes = bytes;
   transfer.acknowledged = acknowledged;
-  let_flag_go(transfer, false);
   end(transfer, Status::ok);
+}
+
+/// The bytes are in this device's memory, but not where the receive wants them.
+Status LinkReceiver::unload(Transfer& transfer, const LinkMessage& message) noexcept {
+  transfer.wire.bytes = message.bytes;
+  transfer.acknowledged = message.acknowledged;
+  const Buffer& target = transfer.landing;  // also of a receive that was to go through a stage
+  transfer.link.slot = message.flag;
+  if (message.bytes > target.bytes) {
+    on_unloaded(transfer);
+    return Status::truncated;
+  }
+  transfer.stage = TransferStage::copying;
+  ChannelTable& table = endpoint_.table();
+  const std::byte* bytes = pump_.slots().at(transfer.link.slot);
+  const auto size = static_cast<std::size_t>(message.bytes);
+  if (!host_accessible(target.kind)) {
+    table.device_copier().start(target.data, bytes, size, transfer.copy, Path::courier);
+    return Status::in_progress;
+  }
+  const Status copying = table.stager().start(Stager::Direction::out, target.data, bytes, size, transfer.copy);
+  if (copying == Status::ok) return Status::in_progress;
+  on_unloaded(transfer);
+  endpoint_.refuse(copying);  // the message is lost, and with it the order
+  return copying;
+}
+
+void LinkReceiver::on_unloaded(Transfer& transfer) noexcept {
+  pump_.slots().emptied(std::exchange(transfer.link.slot, DeviceSlots::kNone));
+}
+
+void LinkReceiver::on_stored(const LinkMessage& message) noexcept {
+  end_ghost(message.number);
+  if (Transfer* transfer = find(posted_, message.number)) {
+    leave(*transfer);
+    const Status status = unload(*transfer, message);
+    if (status == Status::in_progress) return;
+    transfer->wire.status = status;
+    endpoint_.carried(*transfer);
+  } else if (Arrival* asked = find_arrival(message.number)) {
+    asked->message = message;
+  } else {
+    keep(message, {});
+  }
+}
+
+/// Written into memory that its owner took back: it cannot be handed on.
+void LinkReceiver::landed_too_late(Transfer& ghost, std::uint64_t bytes) noexcept {
+  log::error(
+      "channel {} from rank {}: message {} of {} bytes landed in device memory whose receive had been withdrawn. "
+      "Cancel such receives and wait for the outcome instead",
+      endpoint_.id().value, endpoint_.peer().rank.value, ghost.number, bytes);
+  end_ghost(ghost.number);
+  endpoint_.refuse(Status::canceled);
 }
 
 Status LinkReceiver::land(Transfer& transfer, const LinkMessage& message, std::span<const std::byte> payload) noexcept {

@@ -22,8 +22,6 @@ struct Arrival {
 /// number. See LinkMessage for the protocol.
 class LinkReceiver {
  public:
-  /// Landings made known to the sender before it asks.
-  static constexpr unsigned kAnnouncedMax = 64;
   static constexpr std::size_t kArrivalsMax = std::size_t{1} << 20;  ///< Of all channels of a process.
 
   LinkReceiver(ChannelEndpoint& endpoint, LinkPump& pump, ObjectPool<Arrival>& arrivals) noexcept
@@ -36,8 +34,10 @@ class LinkReceiver {
   Status receive(Transfer& transfer, Buffer target) noexcept;
   /// A record for this half. `payload` is valid during the call.
   void on_message(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
-  /// The sender's device says what its CPU will say too: a message lies in its landing.
+  /// The sender's device says that a message lies in its landing.
   void on_landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept;
+  /// A message was copied out of its slot.
+  void on_unloaded(Transfer& transfer) noexcept;
   /// A message was copied from the sender's memory.
   void on_pulled(Transfer& transfer) noexcept;
   /// A receive of a message that comes over the network was withdrawn: the next receive must find word of it.
@@ -53,7 +53,6 @@ class LinkReceiver {
   void announce(Transfer& transfer, LinkMessage::Kind as = LinkMessage::Kind::landing) noexcept;
   void tell_landing(Transfer& transfer, LinkMessage::Kind as) noexcept;
   void leave(Transfer& transfer) noexcept;
-  void let_flag_go(Transfer& transfer, bool sender_is_done) noexcept;
   void end(Transfer& transfer, Status status) noexcept;
   void become_ghost(Transfer& transfer) noexcept;
   void end_ghost(std::uint64_t number) noexcept;
@@ -65,6 +64,9 @@ class LinkReceiver {
   void on_piece(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   void on_elsewhere(const LinkMessage& message) noexcept;
   void on_landed(const LinkMessage& message) noexcept;
+  void on_stored(const LinkMessage& message) noexcept;
+  Status unload(Transfer& transfer, const LinkMessage& message) noexcept;
+  void landed_too_late(Transfer& ghost, std::uint64_t bytes) noexcept;
   void on_truncated(const LinkMessage& message) noexcept;
   void on_retracted(const LinkMessage& message) noexcept;
 
@@ -85,6 +87,7 @@ class LinkReceiver {
   Receives ghosts_;
   IntrusiveList<Arrival, &Arrival::hook> arrivals_;
   unsigned announced_ = 0;
+  bool small_pulls_ = false;  ///< See kPulledBytes.
 };
 
 }  // namespace brant

@@ -1,7 +1,5 @@
 #include "ops/channel/link_sender.h"
 
-#include <algorithm>
-
 #include "base/log.h"
 #include "core/path_choice.h"
 #include "ops/channel/endpoint.h"
@@ -21,6 +19,8 @@ Status LinkSender::send(Transfer& transfer, ConstBuffer bytes) noexcept {
   if (transfer.path == Path::ucx || staged) return send_elsewhere(transfer);
   if (bytes.bytes == 0 || (bytes.bytes <= kEagerBytes && host_accessible(bytes.kind))) {
     transfer.link.stage = LinkStage::sending_eager;
+    LinkMessage place;
+    transfer.link.offered = bytes.bytes > kPulledBytes && !landing && locate(bytes, place);
     return pump_.send(transfer) ? Status::ok : Status::in_progress;
   }
   if (landing) return start(transfer, *landing);
@@ -31,12 +31,27 @@ Status LinkSender::send(Transfer& transfer, ConstBuffer bytes) noexcept {
 /// A large message in host memory that the receiver can map: one copy by its CPU, which beats two, and the network.
 bool LinkSender::offer(Transfer& transfer, const std::optional<Landing>& landing) noexcept {
   const ConstBuffer& bytes = transfer.link.bytes;
-  if (bytes.bytes <= kEagerBytes || !host_accessible(bytes.kind) || transfer.path == Path::staged) return false;
+  const std::size_t eager = landing ? kPulledBytes : kEagerBytes;
+  if (bytes.bytes <= eager || !host_accessible(bytes.kind) || transfer.path == Path::staged) return false;
   if (landing && landing->place != LinkMessage::Place::host) return false;
   LinkMessage message = endpoint_.link_message(Kind::ask, transfer);
-  if (pump_.mappings().describe(bytes.data, message) != Status::ok) return false;
+  if (!locate(bytes, message)) return false;
   ask(transfer, message);
   return true;
+}
+
+/// Fills in where the receiver can map a message. Asking what an unknown address is costs more than a small message, so
+/// that is done for some of them.
+bool LinkSender::locate(ConstBuffer bytes, LinkMessage& message) noexcept {
+  constexpr unsigned kAskEvery = 64;
+  const bool small = bytes.bytes <= kEagerBytes;
+  if (small && not_asked_ != 0) {
+    --not_asked_;
+    return false;
+  }
+  const bool located = pump_.mappings().describe(bytes.data, message) == Status::ok;
+  if (small && !located) not_asked_ = kAskEvery - 1;
+  return located;
 }
 
 /// Which allocation a source in device memory lies in; 0: none, or host memory.
@@ -52,6 +67,23 @@ void LinkSender::ask(Transfer& transfer, const LinkMessage& message) noexcept {
   transfer.link.stage = LinkStage::asking;
   asking_.push_back(transfer);
   pump_.control(message);
+  const bool by_device = transfer.path == Path::courier || transfer.path == Path::copy_engine;
+  if (by_device && transfer.link.source_id != 0 && transfer.link.bytes.bytes <= kEagerBytes) {
+    pump_.slots().await(transfer);
+  }
+}
+
+void LinkSender::end_asking(Transfer& transfer) noexcept {
+  asking_.remove(transfer);
+  pump_.slots().forget(transfer);
+}
+
+bool LinkSender::send_early(Transfer& transfer, std::uint16_t slot) noexcept {
+  if (source_id(transfer) != transfer.link.source_id) return false;  // said when the receive is there
+  end_asking(transfer);
+  transfer.link.slot = slot;
+  static_cast<void>(start_copy(transfer, pump_.slots().there(slot), LandingFlags::kNone));  // always in progress
+  return true;
 }
 
 Transfer* LinkSender::find_asking(std::uint64_t number) noexcept {
@@ -61,11 +93,9 @@ Transfer* LinkSender::find_asking(std::uint64_t number) noexcept {
 }
 
 std::optional<LinkSender::Landing> LinkSender::take_landing(std::uint64_t number) noexcept {
-  const auto found = std::find_if(landings_.begin(), landings_.end(),
-                                  [&](const Landing& landing) { return landing.number == number; });
-  if (found == landings_.end()) return std::nullopt;
-  const Landing landing = *found;
-  landings_.erase(found);
+  Landing& landing = landings_[number % landings_.size()];
+  if (!landing.known || landing.number != number) return std::nullopt;
+  landing.known = false;
   return landing;
 }
 
@@ -113,13 +143,11 @@ Status LinkSender::start_copy(Transfer& transfer, void* target, std::uint16_t fl
   transfer.link.stage = LinkStage::copying;
   const ConstBuffer& bytes = transfer.link.bytes;
   const auto size = static_cast<std::size_t>(bytes.bytes);
-  CopySignal signal;
   if (transfer.path == Path::courier && size <= LandingFlags::Word::kBytesMax) {
-    signal = {pump_.flags().there(flag), LandingFlags::Word::pack(size, transfer.acknowledged)};
+    transfer.copy.signal = {pump_.flags().there(flag), LandingFlags::Word::pack(size, transfer.acknowledged)};
   }
   transfer.copy.alone = host_accessible(bytes.kind);
-  const Path path =
-      endpoint_.table().device_copier().start(target, bytes.data, size, transfer.copy, transfer.path, signal);
+  const Path path = endpoint_.table().device_copier().start(target, bytes.data, size, transfer.copy, transfer.path);
   if (path != transfer.path) endpoint_.rerouted(transfer, path);
   return Status::in_progress;
 }
@@ -127,11 +155,22 @@ Status LinkSender::start_copy(Transfer& transfer, void* target, std::uint16_t fl
 void LinkSender::copied(Transfer& transfer, Status status) noexcept {
   transfer.link.stage = LinkStage::none;
   if (transfer.copy.path != transfer.path) endpoint_.rerouted(transfer, transfer.copy.path);
-  LinkMessage message = endpoint_.link_message(status == Status::ok ? Kind::landed : Kind::failed, transfer);
-  message.flag = transfer.link.flag;
-  pump_.control(message);
+  tell_copied(transfer, status);
   transfer.wire.status = status;
   endpoint_.carried(transfer);
+}
+
+void LinkSender::tell_copied(Transfer& transfer, Status status) noexcept {
+  if (status == Status::ok && transfer.copy.signal.flag != nullptr) return pump_.flags().was_set();
+  LinkMessage message = endpoint_.link_message(Kind::landed, transfer);
+  message.flag = transfer.link.flag;
+  if (status != Status::ok) {
+    message.kind = Kind::failed;
+  } else if (transfer.link.slot != DeviceSlots::kNone) {
+    message.kind = Kind::stored;
+    message.flag = transfer.link.slot;
+  }
+  pump_.control(message);
 }
 
 Status LinkSender::send_elsewhere(Transfer& transfer) noexcept {
@@ -145,11 +184,16 @@ Status LinkSender::send_elsewhere(Transfer& transfer) noexcept {
 }
 
 void LinkSender::on_landing(const LinkMessage& message) noexcept {
-  const Landing landing{message.number,    message.bytes,  message.place,
-                        message.buffer_id, message.offset, static_cast<std::uint16_t>(message.flag)};
+  const Landing landing{true,
+                        message.number,
+                        message.bytes,
+                        message.place,
+                        message.buffer_id,
+                        message.offset,
+                        static_cast<std::uint16_t>(message.flag)};
   Transfer* transfer = find_asking(landing.number);
   if (transfer != nullptr && (message.kind == Kind::declined || !transfer->link.offered)) {
-    asking_.remove(*transfer);
+    end_asking(*transfer);
     // A kernel that reads freed memory would end all work of the device.
     const bool gone = source_id(*transfer) != transfer->link.source_id;
     if (gone) return source_gone(*transfer);
@@ -164,11 +208,8 @@ void LinkSender::on_landing(const LinkMessage& message) noexcept {
 }
 
 void LinkSender::remember(const Landing& landing) noexcept {
-  try {
-    landings_.push_back(landing);
-  } catch (const std::bad_alloc&) {
-    log::debug("channel {}: no memory to remember a landing: its message will ask", endpoint_.id().value);
-  }
+  Landing& place = landings_[landing.number % landings_.size()];
+  if (!place.known || landing.number < place.number) place = landing;
 }
 
 void LinkSender::source_gone(Transfer& transfer) noexcept {
@@ -186,7 +227,7 @@ void LinkSender::source_gone(Transfer& transfer) noexcept {
 void LinkSender::on_taken(const LinkMessage& message) noexcept {
   Transfer* transfer = find_asking(message.number);
   if (transfer == nullptr) return;  // given up meanwhile
-  asking_.remove(*transfer);
+  end_asking(*transfer);
   transfer->link.stage = LinkStage::none;
   endpoint_.rerouted(*transfer, Path::shm);
   transfer->wire.status = Status::ok;
@@ -204,7 +245,7 @@ void LinkSender::on_retract(const LinkMessage& message) noexcept {
 
 bool LinkSender::withdraw(Transfer& transfer) noexcept {
   switch (transfer.link.stage) {
-    case LinkStage::asking: asking_.remove(transfer); break;
+    case LinkStage::asking: end_asking(transfer); break;
     case LinkStage::sending_eager:
     case LinkStage::sending_pieces: pump_.withdraw(transfer); break;
     default: return false;

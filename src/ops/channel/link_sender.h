@@ -1,7 +1,7 @@
 #pragma once
 
+#include <array>
 #include <optional>
-#include <vector>
 
 #include "ops/channel/link_pump.h"
 
@@ -19,7 +19,9 @@ class LinkSender {
   void on_retract(const LinkMessage& message) noexcept;
   /// The receiver has copied a message from where it was.
   void on_taken(const LinkMessage& message) noexcept;
-  /// The device has written a message into its mapped landing, or failed to.
+  /// A message goes into a slot, since its receive is late. False if it cannot.
+  bool send_early(Transfer& transfer, std::uint16_t slot) noexcept;
+  /// The device has written a message into its mapped landing or its slot, or failed to.
   void copied(Transfer& transfer, Status status) noexcept;
   /// Gives a pending send up because the peer is lost or refused. False if it is with the network, not here.
   bool withdraw(Transfer& transfer) noexcept;
@@ -27,6 +29,7 @@ class LinkSender {
  private:
   /// A receive over there that has room for a large message, known before the message is sent.
   struct Landing {
+    bool known = false;
     std::uint64_t number = 0;
     std::uint64_t bytes = 0;
     LinkMessage::Place place = LinkMessage::Place::host;
@@ -37,7 +40,10 @@ class LinkSender {
 
   std::optional<Landing> take_landing(std::uint64_t number) noexcept;
   bool offer(Transfer& transfer, const std::optional<Landing>& landing) noexcept;
+  bool locate(ConstBuffer bytes, LinkMessage& message) noexcept;
   void ask(Transfer& transfer, const LinkMessage& message) noexcept;
+  void end_asking(Transfer& transfer) noexcept;
+  void tell_copied(Transfer& transfer, Status status) noexcept;
   Transfer* find_asking(std::uint64_t number) noexcept;
   void source_gone(Transfer& transfer) noexcept;
   [[nodiscard]] std::uint64_t source_id(const Transfer& transfer) const noexcept;
@@ -50,8 +56,9 @@ class LinkSender {
 
   ChannelEndpoint& endpoint_;
   LinkPump& pump_;
-  std::vector<Landing> landings_;  ///< Bounded by what a receiver announces ahead (kAnnouncedMax).
+  std::array<Landing, kAnnouncedMax> landings_;  ///< By number. A message whose landing found no place asks for it.
   IntrusiveList<Transfer, &Transfer::link_hook> asking_;
+  unsigned not_asked_ = 0;  ///< Small messages from now on of which it is taken that they cannot be mapped.
 };
 
 }  // namespace brant

@@ -182,6 +182,14 @@ void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcep
       table.pump(table.engine_.linked_peer(record.rank)).mappings().on_withdrawn(message.buffer_id);
       return;
     }
+    if (message.kind == LinkMessage::Kind::slots) {
+      table.pump(table.engine_.linked_peer(record.rank)).slots().on_offered(message);
+      return;
+    }
+    if (message.kind == LinkMessage::Kind::slot_emptied) {
+      table.pump(table.engine_.linked_peer(record.rank)).slots().on_emptied(message.flag);
+      return;
+    }
     ChannelEndpoint& endpoint = table.end_for(message, record.rank);
     if (endpoint.peer().rank.value == record.rank) {
       endpoint.on_link(message, record.payload);

@@ -1,12 +1,19 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "brant/base/intrusive_list.h"
 #include "brant/core/path.h"
 #include "core/event_pool.h"
 
 namespace brant {
+
+/// A word that a courier sets behind the bytes; others leave it alone.
+struct CopySignal {
+  std::uint64_t* flag = nullptr;
+  std::uint32_t value = 0;
+};
 
 /// A copy by the device that somebody waits for.
 struct StageCopy {
@@ -17,6 +24,7 @@ struct StageCopy {
   std::size_t bytes = 0;
   Path path = Path::automatic;  ///< What is to carry it; once it is done, what did.
   bool alone = false;           ///< Not by a kernel: an end is host memory, which kernels may not reach.
+  CopySignal signal;            ///< Wanted; once it is done, empty unless it was given.
   void (*done)(StageCopy& self, Status status) noexcept = nullptr;
 };
 using StageCopies = IntrusiveList<StageCopy, &StageCopy::hook>;

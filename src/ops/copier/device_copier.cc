@@ -57,32 +57,31 @@ void DeviceCopier::open() noexcept {
   }
 }
 
-Path DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted,
-                         CopySignal signal) noexcept {
+Path DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted) noexcept {
   copy.to = to;
   copy.from = from;
   copy.bytes = bytes;
   open();
   copy.path = wanted == Path::courier && courier_->takes(bytes) ? Path::courier : Path::copy_engine;
   engine_.attach(static_cast<Poller&>(*this));
-  if (copy.path == Path::courier && give_to_courier(copy, signal)) return Path::courier;
+  if (copy.path == Path::courier && give_to_courier(copy)) return Path::courier;
   asked_.push_back(copy);
   return Path::copy_engine;
 }
 
-bool DeviceCopier::give_to_courier(StageCopy& copy, CopySignal signal) noexcept {
-  static_cast<void>(courier_->poll());  // it may have left
-  if (courier_->resident() && post(copy, signal)) return true;
+bool DeviceCopier::give_to_courier(StageCopy& copy) noexcept {
+  if (carried_.empty()) static_cast<void>(courier_->poll());  // it may have left
+  if (courier_->resident() && post(copy)) return true;
   const TimePoint now = Clock::now();
   if (now - std::exchange(last_small_, now) < kBurst) call_courier_ += copy.bytes;
   ++missed_;
   return false;
 }
 
-bool DeviceCopier::post(StageCopy& copy, CopySignal signal) noexcept {
+bool DeviceCopier::post(StageCopy& copy) noexcept {
   if (too_much(copy, carried_bytes_)) return false;
-  if (courier_->post({copy.to, copy.from, static_cast<std::uint32_t>(copy.bytes), signal.value, signal.flag}) !=
-      Status::ok)
+  if (courier_->post({copy.to, copy.from, static_cast<std::uint32_t>(copy.bytes), copy.signal.value,
+                      copy.signal.flag}) != Status::ok)
     return false;
   carried_.push_back(copy);
   carried_bytes_ += copy.bytes;
@@ -100,7 +99,7 @@ void DeviceCopier::hand_over() noexcept {
   if (missed_ == 0 || !courier_->resident()) return;
   StageCopies others;
   while (StageCopy* copy = asked_.pop_front()) {
-    if (copy->path != Path::courier || !post(*copy, {})) others.push_back(*copy);
+    if (copy->path != Path::courier || !post(*copy)) others.push_back(*copy);
   }
   while (StageCopy* copy = others.pop_front()) asked_.push_back(*copy);
   missed_ = 0;
@@ -130,7 +129,8 @@ unsigned DeviceCopier::poll_courier() noexcept {
   if (carried_.empty() && courier_->settled()) return 0;
   static_cast<void>(courier_->poll());
   const bool usable = courier_->usable();
-  unsigned ended = end_carried(usable ? courier_->done() : courier_->posted(), usable ? Status::ok : Status::device_failed);
+  unsigned ended =
+      end_carried(usable ? courier_->done() : courier_->posted(), usable ? Status::ok : Status::device_failed);
   if (courier_->resident()) unclaimed_since_ = {};
   if (!carried_.empty() && !courier_->resident()) ended += take_back();
   return ended;
@@ -183,6 +183,7 @@ void DeviceCopier::issue() noexcept {
       continue;
     }
     copy->path = Path::copy_engine;
+    copy->signal = {};
     if (kernel_ == nullptr || copy->alone || copy->bytes > kTogetherBytes) {
       issue_alone(*copy);
       continue;

@@ -9,12 +9,6 @@
 
 namespace brant {
 
-/// A word that a courier sets behind the bytes; others leave it alone.
-struct CopySignal {
-  std::uint64_t* flag = nullptr;
-  std::uint32_t value = 0;
-};
-
 /// Copies between device memory of this process and what it has mapped of its peers. Copies may overtake one another.
 /// One per engine (`Engine::service`). Layers ask for it when they are made, so that it goes before the records of
 /// theirs that its last copies lie in.
@@ -34,8 +28,7 @@ class DeviceCopier final : public Service, private Poller {
   void open() noexcept;
   /// `copy.done` runs from a later progress, with the outcome; `copy.path` then says what carried it: the courier only
   /// if that was wanted. Never waits. Returns the path as far as it is known now.
-  Path start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted,
-             CopySignal signal = {}) noexcept;
+  Path start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted) noexcept;
   /// Largest copy that the courier takes; 0 without one.
   [[nodiscard]] std::size_t courier_bytes() noexcept {
     open();
@@ -59,8 +52,8 @@ class DeviceCopier final : public Service, private Poller {
   static constexpr std::size_t kCarriedMost = std::size_t{1} << 20;
 
   unsigned poll() noexcept override;
-  bool give_to_courier(StageCopy& copy, CopySignal signal) noexcept;
-  bool post(StageCopy& copy, CopySignal signal) noexcept;
+  bool give_to_courier(StageCopy& copy) noexcept;
+  bool post(StageCopy& copy) noexcept;
   static bool too_much(const StageCopy& copy, std::size_t under_way) noexcept {
     return copy.bytes >= kLargeBytes && under_way != 0 && under_way + copy.bytes > kCarriedMost;
   }

@@ -45,6 +45,21 @@ struct Pair {
   Channel right;
 };
 
+/// The same with device memory that each end can map of the other.
+struct MappedPair : Pair {
+  explicit MappedPair(const JobOptions& options = linked(GpuChoice::emulated)) : Pair(options) {}
+  Memory filled(int rank, const std::vector<std::byte>& bytes) {
+    Memory memory = job.rank(rank).allocate(MemoryKind::emulated, bytes.size());
+    job.rank(rank).copy(memory, std::span(bytes));
+    return memory;
+  }
+  std::vector<std::byte> contents(int rank, const Memory& memory) {
+    std::vector<std::byte> bytes(memory.bytes());
+    job.rank(rank).copy(std::span(bytes), memory);
+    return bytes;
+  }
+};
+
 /// Whatever happened before: the next small message finds its receive.
 inline void expect_order_goes_on(Pair& pair) {
   const int value = 5;

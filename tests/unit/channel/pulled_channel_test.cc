@@ -1,5 +1,6 @@
 // Large messages in host memory that their receiver can map: it copies them from where they are.
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -39,6 +40,38 @@ Memory shared(Pair& pair, int rank, const std::vector<std::byte>& bytes) {
 
 std::uint64_t sends(Pair& pair, Path path) {
   return pair.job.rank(0).worker().engine().counters().path(path).sends.read();
+}
+
+TEST(PulledChannel, a_small_message_is_pulled_once_landings_are_told_and_else_leaves_at_once) {
+  Pair pair;
+  const auto wanted = pattern(16384, 3);
+  const Memory mapped = shared(pair, 0, wanted);
+  const std::vector<std::byte> other(wanted);
+  const auto leaves_at_once = [&](const std::byte* from, std::size_t bytes, bool receive_first) {
+    std::vector<std::byte> landed(bytes);
+    std::unique_ptr<Operation> receive;
+    if (receive_first) receive.reset(new Operation(pair.right.recv(std::span(landed))));
+    pair.job.run(5);
+    Operation send = pair.left.send(ConstBuffer(from, bytes, MemoryKind::host));
+    const bool at_once = send.done();
+    if (!receive_first) receive.reset(new Operation(pair.right.recv(std::span(landed))));
+    EXPECT_TRUE(pair.outcome(*receive).ok());
+    EXPECT_TRUE(pair.outcome(send).ok());
+    EXPECT_TRUE(std::equal(landed.begin(), landed.end(), wanted.begin()));
+    return at_once;
+  };
+  const auto* source = static_cast<const std::byte*>(mapped.data());
+  EXPECT_TRUE(leaves_at_once(source, kEagerBytes, true)) << "its landing was not told";
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_FALSE(leaves_at_once(source, kEagerBytes, true)) << "the receiver copies it";
+    EXPECT_FALSE(leaves_at_once(source, kPulledBytes + 1, true));
+    EXPECT_TRUE(leaves_at_once(source, kPulledBytes, true));
+    EXPECT_TRUE(leaves_at_once(source, kEagerBytes, false)) << "nobody knows when its receive comes";
+  }
+  EXPECT_TRUE(leaves_at_once(other.data(), kEagerBytes, true)) << "no other process can map it";
+  int at_once = 0;
+  while (at_once < 100 && leaves_at_once(source, kEagerBytes, true)) ++at_once;
+  EXPECT_EQ(at_once, 63) << "it is asked again after some messages";
 }
 
 TEST(PulledChannel, a_message_is_copied_from_where_it_is_whichever_side_comes_first) {

@@ -18,6 +18,8 @@ class PeerLink final : public Link {
   bool post(unsigned service, std::span<const std::byte> header, std::span<const std::byte> payload) noexcept override;
   bool post_control(unsigned service, std::span<const std::byte> header) noexcept override;
 
+  void wake() noexcept override { inbox_.ring_if_asleep(); }
+
   [[nodiscard]] std::span<std::uint64_t> flags_there() noexcept override { return outgoing_memory_.flags; }
   [[nodiscard]] std::span<std::uint64_t> flags_here() noexcept override { return incoming_memory_.flags; }
 

@@ -1,0 +1,104 @@
+#include "ops/channel/device_slots.h"
+
+#include <new>
+
+#include "base/log.h"
+#include "ops/channel/endpoint.h"
+#include "ops/channel/link_pump.h"
+
+namespace brant {
+namespace {
+
+constexpr std::size_t kSlotBytes = kEagerBytes;
+
+constexpr std::size_t place_of(std::uint16_t slot) noexcept { return (slot - 1u) * kSlotBytes; }
+
+}  // namespace
+
+DeviceSlots::~DeviceSlots() {
+  engine_.detach(static_cast<Poller&>(*this));
+  if (here_ != nullptr) static_cast<void>(engine_.device().free(here_));
+}
+
+void DeviceSlots::offer() noexcept {
+  if (std::exchange(offered_, true)) return;
+  const MemoryKind kind = engine_.mutual_kind(peer_);
+  if (kind == MemoryKind::detect) return;
+  const Result<void*> memory = engine_.device().allocate(kind, kSlots * kSlotBytes);
+  LinkMessage message;
+  message.kind = LinkMessage::Kind::slots;
+  const Status status = memory.ok() ? pump_.mappings().describe(*memory, message) : memory.status();
+  if (status != Status::ok) {
+    log::info("no slots for small messages of rank {} in {} memory ({}): their senders wait for the receives",
+              peer_.rank.value, memory_kind_name(kind), status_text(status));
+    if (memory.ok()) static_cast<void>(engine_.device().free(*memory));
+    return;
+  }
+  here_ = static_cast<std::byte*>(*memory);
+  pump_.control(message);
+}
+
+const std::byte* DeviceSlots::at(std::uint16_t slot) const noexcept { return here_ + place_of(slot); }
+
+void DeviceSlots::emptied(std::uint16_t slot) noexcept {
+  LinkMessage message;
+  message.kind = LinkMessage::Kind::slot_emptied;
+  message.flag = slot;
+  pump_.control(message);
+}
+
+void DeviceSlots::on_offered(const LinkMessage& message) noexcept {
+  there_ = static_cast<std::byte*>(pump_.mappings().mapped(message.buffer_id, message.offset));
+  if (there_ == nullptr) return;
+  try {
+    free_.reserve(kSlots);
+    for (std::uint16_t slot = kSlots; slot != kNone; --slot) free_.push_back(slot);
+  } catch (const std::bad_alloc&) {
+    log::debug("no memory to remember the slots of rank {}: messages to it wait for their receives", peer_.rank.value);
+  }
+  watch();
+}
+
+void DeviceSlots::on_emptied(std::uint16_t slot) noexcept {
+  free_.push_back(slot);  // there is room for all of them
+  watch();
+}
+
+std::byte* DeviceSlots::there(std::uint16_t slot) const noexcept { return there_ + place_of(slot); }
+
+void DeviceSlots::await(Transfer& transfer) noexcept {
+  transfer.link.asked_at = Clock::now();
+  waiting_.push_back(transfer);
+  watch();
+}
+
+void DeviceSlots::forget(Transfer& transfer) noexcept {
+  if (!waiting_.linked(transfer)) return;
+  waiting_.remove(transfer);
+  watch();
+}
+
+void DeviceSlots::watch() noexcept {
+  if (waiting_.empty() || free_.empty()) {
+    engine_.detach(static_cast<Poller&>(*this));
+  } else {
+    engine_.attach(static_cast<Poller&>(*this));
+  }
+}
+
+unsigned DeviceSlots::poll() noexcept {
+  unsigned gone = 0;
+  const TimePoint now = Clock::now();
+  for (Transfer* transfer = waiting_.front(); transfer != nullptr && !free_.empty(); transfer = waiting_.front()) {
+    if (now - transfer->link.asked_at < kPatience) break;
+    waiting_.remove(*transfer);
+    const std::uint16_t slot = free_.back();
+    if (!transfer->endpoint.send_early(*transfer, slot)) continue;
+    free_.pop_back();
+    ++gone;
+  }
+  watch();
+  return gone;
+}
+
+}  // namespace brant
