@@ -38,7 +38,8 @@ endfunction()
 
 # Precompiled headers, with BRANT_PRECOMPILE: one set for the libraries and one for the tests, since the compiler takes
 # a set only with the flags it was made with. Outside headers only: with one of ours among them, every file would be
-# compiled again whenever it changes.
+# compiled again whenever it changes. Neither CLI11 nor nlohmann-json: each file pays for the code of the objects that a
+# set defines, 10 s with CLI11 and 0.6 s with json under the sanitizers.
 if(BRANT_PRECOMPILE)
   set(brant_precompiled <algorithm> <array> <atomic> <chrono> <cstring> <deque> <functional> <map> <memory>
                         <mutex> <optional> <span> <string> <string_view> <thread> <unordered_map> <utility> <vector> <fmt/format.h>)
