@@ -78,6 +78,11 @@ struct LinkMessage {
     other,   ///< Device memory that cannot be mapped: over the network.
   };
 
+  /// It is about what two processes share, for all their channels.
+  [[nodiscard]] bool is_of_no_channel() const noexcept {
+    return kind == Kind::exported || kind == Kind::withdrawn || kind == Kind::slots || kind == Kind::slot_emptied;
+  }
+
   static constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << 48) - 1;
 
   Kind kind = Kind::eager;

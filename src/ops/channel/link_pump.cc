@@ -30,6 +30,16 @@ void LinkPump::control(const LinkMessage& message) noexcept {
   engine_.suspect(peer_);
 }
 
+void LinkPump::on_record(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
+  switch (message.kind) {
+    case LinkMessage::Kind::exported: return mappings_.on_exported(payload);
+    case LinkMessage::Kind::withdrawn: return mappings_.on_withdrawn(message.buffer_id);
+    case LinkMessage::Kind::slots: return slots_.on_offered(message);
+    case LinkMessage::Kind::slot_emptied: return slots_.on_emptied(message.flag);
+    default: return;
+  }
+}
+
 LinkPump::Pushed LinkPump::push(Transfer& transfer) noexcept {
   const std::span<const std::byte> bytes = std::as_bytes(std::span(
       static_cast<const std::byte*>(transfer.link.bytes.data), static_cast<std::size_t>(transfer.link.bytes.bytes)));

@@ -36,6 +36,9 @@ class LinkPump final : private Poller {
   /// A record without payload. Its loss would leave the other end waiting, so running out of memory gives the peer up.
   void control(const LinkMessage& message) noexcept;
 
+  /// The peer sent a record that is of no channel (`LinkMessage::is_of_no_channel`).
+  void on_record(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
+
  private:
   enum class Pushed : std::uint8_t { all, some, no_room };
 

@@ -82,7 +82,7 @@ bool LinkSender::send_early(Transfer& transfer, std::uint16_t slot) noexcept {
   if (source_id(transfer) != transfer.link.source_id) return false;  // said when the receive is there
   end_asking(transfer);
   transfer.link.slot = slot;
-  static_cast<void>(start_copy(transfer, pump_.slots().there(slot), LandingFlags::kNone));  // always in progress
+  start_copy(transfer, pump_.slots().there(slot), LandingFlags::kNone);
   return true;
 }
 
@@ -113,7 +113,10 @@ Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
   // From pageable host memory the device's copy would make the caller wait: the network is asked first.
   const bool by_device =
       target != nullptr && (!host_accessible(transfer.link.bytes.kind) || !endpoint_.network_takes_device_of_peer());
-  if (by_device) return start_copy(transfer, target, landing.flag);
+  if (by_device) {
+    start_copy(transfer, target, landing.flag);
+    return Status::in_progress;
+  }
   return send_over_network(transfer, landing);
 }
 
@@ -138,7 +141,7 @@ Status LinkSender::start_to_host(Transfer& transfer, const Landing& landing) noe
   return send_over_network(transfer, landing);
 }
 
-Status LinkSender::start_copy(Transfer& transfer, void* target, std::uint16_t flag) noexcept {
+void LinkSender::start_copy(Transfer& transfer, void* target, std::uint16_t flag) noexcept {
   transfer.link.flag = flag;
   transfer.link.stage = LinkStage::copying;
   const ConstBuffer& bytes = transfer.link.bytes;
@@ -149,7 +152,6 @@ Status LinkSender::start_copy(Transfer& transfer, void* target, std::uint16_t fl
   transfer.copy.alone = host_accessible(bytes.kind);
   const Path path = endpoint_.table().device_copier().start(target, bytes.data, size, transfer.copy, transfer.path);
   if (path != transfer.path) endpoint_.rerouted(transfer, path);
-  return Status::in_progress;
 }
 
 void LinkSender::copied(Transfer& transfer, Status status) noexcept {

@@ -50,7 +50,7 @@ class LinkSender {
   Status start(Transfer& transfer, const Landing& landing) noexcept;
   Status start_to_host(Transfer& transfer, const Landing& landing) noexcept;
   Status send_over_network(Transfer& transfer, const Landing& landing) noexcept;
-  Status start_copy(Transfer& transfer, void* target, std::uint16_t flag) noexcept;
+  void start_copy(Transfer& transfer, void* target, std::uint16_t flag) noexcept;
   void remember(const Landing& landing) noexcept;
   Status send_elsewhere(Transfer& transfer) noexcept;
 

@@ -174,20 +174,8 @@ void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcep
   LinkMessage message;
   std::memcpy(&message, record.header, sizeof(message));
   try {
-    if (message.kind == LinkMessage::Kind::exported) {
-      table.pump(table.engine_.linked_peer(record.rank)).mappings().on_exported(record.payload);
-      return;
-    }
-    if (message.kind == LinkMessage::Kind::withdrawn) {
-      table.pump(table.engine_.linked_peer(record.rank)).mappings().on_withdrawn(message.buffer_id);
-      return;
-    }
-    if (message.kind == LinkMessage::Kind::slots) {
-      table.pump(table.engine_.linked_peer(record.rank)).slots().on_offered(message);
-      return;
-    }
-    if (message.kind == LinkMessage::Kind::slot_emptied) {
-      table.pump(table.engine_.linked_peer(record.rank)).slots().on_emptied(message.flag);
+    if (message.is_of_no_channel()) {
+      table.pump(table.engine_.linked_peer(record.rank)).on_record(message, record.payload);
       return;
     }
     ChannelEndpoint& endpoint = table.end_for(message, record.rank);
