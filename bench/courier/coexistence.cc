@@ -1,7 +1,5 @@
 #include "coexistence.h"
 
-#include <dlfcn.h>
-
 #include <chrono>
 
 #include <fmt/format.h>
@@ -51,11 +49,8 @@ void measure_start(Courier& courier, Rows& rows) {
   rows.figure("start until resident", samples.p50, "us", samples);
 }
 
-/// cudaDeviceSynchronize is this call; the driver is in the process already, if this is a GPU.
 void measure_synchronize(Courier& courier, const CourierOptions& options, Rows& rows) {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  using Call = int (*)();
-  const auto synchronize = driver == nullptr ? nullptr : reinterpret_cast<Call>(dlsym(driver, "cuCtxSynchronize"));
+  const DeviceCall synchronize = device_synchronize();
   if (synchronize == nullptr) return;
   std::vector<double> without;
   std::vector<double> with;

@@ -1,5 +1,7 @@
 #include "load.h"
 
+#include <dlfcn.h>
+
 #include <array>
 #include <chrono>
 #include <thread>
@@ -37,6 +39,11 @@ void need(Status status, const char* what) {
 }
 
 }  // namespace
+
+DeviceCall device_synchronize() noexcept {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  return driver == nullptr ? nullptr : reinterpret_cast<DeviceCall>(dlsym(driver, "cuCtxSynchronize"));
+}
 
 Load::Load(port::Device& device, MemoryKind kind) : device_(device) {
   const auto image = std::as_bytes(std::span(courier_bench_kernels_fatbin, courier_bench_kernels_fatbin_bytes));

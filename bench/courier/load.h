@@ -6,6 +6,10 @@
 
 namespace brant::bench {
 
+using DeviceCall = int (*)();
+/// What cudaDeviceSynchronize calls, 0 is success; null where no driver of a GPU is in the process.
+DeviceCall device_synchronize() noexcept;
+
 /// Stand-ins for a user's kernels.
 class Load {
  public:
