@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 MIB = 1 << 20
 SANITIZER = "compute-sanitizer"
-SIZES = (8, 65536, MIB, 16 * MIB)  # that are shown
+PERFTEST_SIZES = {8: 10000, 65536: 5000, MIB: 2000, 16 * MIB: 400}  # these are shown; and how often each is measured
 
 
 def short(size: int) -> str:
@@ -21,29 +22,27 @@ def find(rows: list[dict], size: int, peer: str | None) -> dict:
 
 
 def sizes_in(rows: list[dict]) -> list[int]:
-    return [size for size in SIZES if any(row["bytes"] == size for row in rows)]
+    return [size for size in PERFTEST_SIZES if any(row["bytes"] == size for row in rows)]
+
+
+def compared(rows: list[dict], value: Callable[[dict], float], unit: str) -> str:
+    """Ours by size, and how it stands to raw UCX where that was measured in the same run."""
+    parts = []
+    for size in sizes_in(rows):
+        ours = value(find(rows, size, None))
+        text = f"{short(size)} {ours:.4g} {unit}"
+        if any(row["peer"] == "ucx" for row in rows):
+            text += f" ({ours / value(find(rows, size, 'ucx')):.2f}x ucx)"
+        parts.append(text)
+    return ", ".join(parts)
 
 
 def latency_figure(_: str, rows: list[dict]) -> str:
-    parts = []
-    for size in sizes_in(rows):
-        ours = find(rows, size, None)["us"]["p50"]
-        text = f"{short(size)} {ours:.4g} us"
-        if any(row["peer"] == "ucx" for row in rows):
-            text += f" ({ours / find(rows, size, 'ucx')['us']['p50']:.2f}x ucx)"
-        parts.append(text)
-    return ", ".join(parts)
+    return compared(rows, lambda row: row["us"]["p50"], "us")
 
 
 def bandwidth_figure(_: str, rows: list[dict]) -> str:
-    parts = []
-    for size in sizes_in(rows):
-        ours = find(rows, size, None)["gb_s"]
-        text = f"{short(size)} {ours:.4g} GB/s"
-        if any(row["peer"] == "ucx" for row in rows):
-            text += f" ({ours / find(rows, size, 'ucx')['gb_s']:.2f}x ucx)"
-        parts.append(text)
-    return ", ".join(parts)
+    return compared(rows, lambda row: row["gb_s"], "GB/s")
 
 
 def test_figure(log: str, _: list[dict]) -> str:

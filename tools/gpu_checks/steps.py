@@ -14,6 +14,7 @@ import time
 from gpu_checks.check import Check, Step, end, last_line
 from gpu_checks.figures import (
     MIB,
+    PERFTEST_SIZES,
     SANITIZER,
     bandwidth_figure,
     calibrate_figure,
@@ -29,7 +30,6 @@ from gpu_checks.figures import (
 )
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PERFTEST_SIZES = {8: 10000, 65536: 5000, MIB: 2000, 16 * MIB: 400}
 TARGETS = "8,64K,1M,16M"
 GROUPS = ["info", "doctor", "check", "latency", "bandwidth", "perftest", "jacobi", "chare", "stream", "memory", "wire"]
 GROUPS += ["channel", "rma", "host", "courier", "calibrate", "sanitizer"]
