@@ -153,8 +153,7 @@ Peer& Engine::peer(Rank rank) {
   if (peer.lost) throw Error(Status::peer_lost, fmt::format("rank {} (pid {}) is gone", rank.value, peer.record.pid));
   if (peer.endpoint != nullptr) return peer;
   const PeerRecord& mine = peers_[static_cast<std::size_t>(job().rank)].record;
-  const bool watchable = peer.same_host && !peer.same_process && peer.record.pid_namespace == mine.pid_namespace &&
-                         peer.record.pid != mine.pid;
+  const bool watchable = runs_elsewhere(peer) && peer.same_host && peer.record.pid_namespace == mine.pid_namespace;
   if (watchable && !detector_.watch(rank.value, peer.record.pid)) {
     peer.lost = true;
     throw Error(Status::peer_lost, fmt::format("rank {} (pid {}) is gone", rank.value, peer.record.pid));
@@ -171,6 +170,11 @@ Peer& Engine::peer(Rank rank) {
   peer.endpoint = *endpoint;
   if (adapters_.links && !peer.same_process) peer.link = adapters_.links->link(rank.value);
   return peer;
+}
+
+bool Engine::runs_elsewhere(const Peer& peer) const noexcept {
+  const PeerRecord& mine = peers_[static_cast<std::size_t>(job().rank)].record;
+  return !peer.same_host || peer.record.pid_namespace != mine.pid_namespace || peer.record.pid != mine.pid;
 }
 
 MemoryKind Engine::mutual_kind(const Peer& peer) const noexcept {

@@ -133,6 +133,8 @@ class Engine {
 
   /// Connects on first use. Throws invalid_argument for a rank outside the job, peer_lost if the process is gone.
   Peer& peer(Rank rank);
+  /// In another process: one can wait for it. Tests run several ranks in one thread.
+  [[nodiscard]] bool runs_elsewhere(const Peer& peer) const noexcept;
   /// Kind of device memory that this process and a peer can map of each other; detect: none.
   [[nodiscard]] MemoryKind mutual_kind(const Peer& peer) const noexcept;
   /// The peer that a link record came from. Does not connect.
@@ -159,6 +161,9 @@ class Engine {
   /// Takes over active messages of this id; those that came before are handed over now. The handler sees complete
   /// headers; payloads of held messages are refused above `am_eager_bytes_max`.
   void claim_am(unsigned id, port::AmHandler handler, void* context);
+
+  /// Other processes of this host may have a link with this one.
+  [[nodiscard]] bool shares_memory() const noexcept { return adapters_.links != nullptr; }
 
   /// Takes over the link records of this service. Nothing happens where no memory is shared.
   void claim_link(unsigned service, port::LinkHandler handler, void* context) noexcept {

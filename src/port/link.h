@@ -47,6 +47,11 @@ class Link {
   /// later poll. Its callers bound how many there are. False only if the memory of this process is exhausted.
   virtual bool post_control(unsigned service, std::span<const std::byte> header) noexcept = 0;
 
+  /// Runs the handler of what the peer has posted for one service, a bounded number of records, and none behind a
+  /// record for another service. Returns how many; 0 within a handler. For whoever knows that his own records' handler
+  /// may run where he is.
+  virtual unsigned poll(unsigned service) noexcept = 0;
+
   /// Wakes the peer if it sleeps: something was written for it that is not a record.
   virtual void wake() noexcept = 0;
 

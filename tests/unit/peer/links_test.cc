@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -125,6 +126,34 @@ TEST(Links, records_wait_for_somebody_to_claim_their_service) {
   ASSERT_EQ(late.records.size(), 1u);
   EXPECT_EQ(late.records[0].word, 1u);
   EXPECT_EQ(pair.right_heard.records.size(), 1u);
+}
+
+TEST(Links, one_service_can_be_polled_up_to_a_record_of_another_and_not_within_a_handler) {
+  Pair pair;
+  pair.attach();
+  Heard others;
+  pair.right->set_handler(2, &Heard::handle, &others);
+  for (const auto& [word, service] : {std::pair{1, 1u}, {2, 1u}, {3, 2u}, {4, 1u}})
+    ASSERT_TRUE(post(*pair.left->link(1), static_cast<std::uint64_t>(word), "", service));
+  Link& link = *pair.right->link(0);
+  EXPECT_EQ(link.poll(2), 0u);
+  EXPECT_EQ(link.poll(1), 2u);
+  EXPECT_EQ(link.poll(1), 0u) << "it would overtake another service's";
+  struct Nested {
+    Link& link;
+    unsigned seen = 99;
+  } nested{link};
+  pair.right->set_handler(
+      2,
+      [](void* self, const LinkRecord&) noexcept {
+        static_cast<Nested*>(self)->seen = static_cast<Nested*>(self)->link.poll(1);
+      },
+      &nested);
+  EXPECT_EQ(link.poll(2), 1u);
+  EXPECT_EQ(nested.seen, 0u);
+  EXPECT_EQ(link.poll(1), 1u);
+  ASSERT_EQ(pair.right_heard.records.size(), 3u);
+  EXPECT_EQ(pair.right_heard.records[2].word, 4u);
 }
 
 TEST(Links, a_record_wakes_who_sleeps_and_only_then_costs_a_call) {

@@ -1,7 +1,6 @@
 #include "port/wire/peer/inbox.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <array>
@@ -19,40 +18,24 @@ std::size_t bytes_for(std::uint32_t places) noexcept { return kHeadBytes + std::
 
 }  // namespace
 
-Inbox::Inbox(Inbox&& other) noexcept
-    : file_(std::move(other.file_)),
-      base_(std::exchange(other.base_, nullptr)),
-      places_(other.places_),
-      listening_end_(std::move(other.listening_end_)),
-      ringing_end_(std::move(other.ringing_end_)) {}
-
-Inbox::~Inbox() {
-  if (base_ != nullptr) ::munmap(base_, bytes_for(places_));
-}
-
 Result<Inbox> Inbox::create(std::uint32_t places) noexcept {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return Status::limit_reached;
   UniqueFd listening(ends[0]);
   UniqueFd ringing(ends[1]);
-  Result<MemoryFile> file = MemoryFile::create("brant-inbox", bytes_for(places));
-  if (!file) return file.status();
-  const Result<void*> base = file->map();
-  if (!base) return base.status();
-  Inbox inbox(*base, places);  // fresh pages are zero: awake, and every ring empty
-  inbox.file_.emplace(std::move(*file));
+  Result<MappedFile> memory = MappedFile::create("brant-inbox", bytes_for(places));
+  if (!memory) return memory.status();
+  Inbox inbox(std::move(*memory), places);  // fresh pages are zero: awake, and every ring empty
   inbox.listening_end_ = std::move(listening);
   inbox.ringing_end_ = std::move(ringing);
   return inbox;
 }
 
 Result<Inbox> Inbox::open(const InboxAddress& address) noexcept {
-  Result<MemoryFile> file = MemoryFile::open(address.file);
-  if (!file) return file.status();
-  if (file->bytes() != whole_pages(bytes_for(address.places))) return Status::version_mismatch;
-  const Result<void*> base = file->map();
-  if (!base) return base.status();
-  Inbox inbox(*base, address.places);
+  Result<MappedFile> memory = MappedFile::open(address.file);
+  if (!memory) return memory.status();
+  if (memory->bytes().size() != whole_pages(bytes_for(address.places))) return Status::version_mismatch;
+  Inbox inbox(std::move(*memory), address.places);
   std::array<char, 48> path{};
   std::snprintf(path.data(), path.size(), "/proc/%d/fd/%d", address.file.owner.pid, address.bell);
   // Open for reading too: a pipe that has lost its last reader would end the process that rings it with SIGPIPE.
@@ -62,13 +45,13 @@ Result<Inbox> Inbox::open(const InboxAddress& address) noexcept {
 }
 
 Result<InboxAddress> Inbox::address() const noexcept {
-  const Result<MemoryFileRecord> file = file_ ? file_->record() : Result<MemoryFileRecord>(Status::not_supported);
+  const Result<MemoryFileRecord> file = memory_.record();
   if (!file) return file.status();
   return InboxAddress{*file, places_, ringing_end_.get()};
 }
 
 RingMemory& Inbox::ring(std::uint32_t place) const noexcept {
-  auto* base = static_cast<std::byte*>(base_) + kHeadBytes + std::size_t{place} * sizeof(RingMemory);
+  auto* base = memory_.bytes().data() + kHeadBytes + std::size_t{place} * sizeof(RingMemory);
   return *std::launder(reinterpret_cast<RingMemory*>(base));
 }
 

@@ -2,9 +2,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
+#include <utility>
 
-#include "base/memory_file.h"
+#include "base/mapped_file.h"
 #include "base/unique_fd.h"
 #include "port/wire/peer/ring.h"
 
@@ -26,10 +26,6 @@ struct InboxHead {
 /// One process's view of an inbox: its own, or that of a peer. Unmapped when it goes.
 class Inbox {
  public:
-  Inbox(Inbox&& other) noexcept;
-  Inbox& operator=(Inbox&&) = delete;
-  ~Inbox();
-
   /// Makes this process's own. Pages that nobody writes to take no memory.
   static Result<Inbox> create(std::uint32_t places) noexcept;
   /// Maps a peer's. The errors of `MemoryFile::open`.
@@ -52,12 +48,11 @@ class Inbox {
   }
 
  private:
-  Inbox(void* base, std::uint32_t places) noexcept : base_(base), places_(places) {}
-  [[nodiscard]] InboxHead& head() const noexcept { return *static_cast<InboxHead*>(base_); }
+  Inbox(MappedFile memory, std::uint32_t places) noexcept : memory_(std::move(memory)), places_(places) {}
+  [[nodiscard]] InboxHead& head() const noexcept { return *reinterpret_cast<InboxHead*>(memory_.bytes().data()); }
   void ring_bell() noexcept;
 
-  std::optional<MemoryFile> file_;  ///< The owner's only: a mapping needs no open file.
-  void* base_;
+  MappedFile memory_;
   std::uint32_t places_;
   UniqueFd listening_end_;  ///< Of the bell's pipe; the owner's only.
   UniqueFd ringing_end_;

@@ -13,6 +13,7 @@ namespace {
 // Room that the producer is not told of yet: it copies the next piece while this process copies the one before.
 constexpr std::size_t kOwedBytesMax = std::size_t{16} << 10;
 constexpr unsigned kDrainLimit = 64;  // records of one peer in one poll: the others get their turn
+constexpr unsigned kDrainSome = 8;    // records of one service in between
 
 const char* attach_cure(Status status) noexcept {
   switch (status) {
@@ -26,8 +27,9 @@ const char* attach_cure(Status status) noexcept {
 
 }  // namespace
 
-PeerLink::PeerLink(int rank, Inbox inbox, std::uint32_t own_place, RingMemory& incoming) noexcept
-    : rank_(rank),
+PeerLink::PeerLink(PeerLinks& links, int rank, Inbox inbox, std::uint32_t own_place, RingMemory& incoming) noexcept
+    : links_(links),
+      rank_(rank),
       inbox_(std::move(inbox)),
       outgoing_memory_(inbox_.ring(own_place)),
       incoming_memory_(incoming),
@@ -53,6 +55,8 @@ bool PeerLink::post_control(unsigned service, std::span<const std::byte> header)
   }
   return true;
 }
+
+unsigned PeerLink::poll(unsigned service) noexcept { return dropped ? 0 : links_.drain(*this, kDrainSome, service); }
 
 unsigned PeerLink::post_kept() noexcept {
   unsigned posted = 0;
@@ -98,7 +102,7 @@ Status PeerLinks::attach_checked(int rank, unsigned own_place, unsigned its_plac
   if (its_place >= own_.places() || own_place >= address.places) return Status::not_supported;
   Result<Inbox> inbox = Inbox::open(address);
   if (!inbox) return inbox.status();
-  links_.push_back(std::make_unique<PeerLink>(rank, std::move(*inbox), own_place, own_.ring(its_place)));
+  links_.push_back(std::make_unique<PeerLink>(*this, rank, std::move(*inbox), own_place, own_.ring(its_place)));
   return Status::ok;
 }
 
@@ -115,12 +119,13 @@ void PeerLinks::set_handler(unsigned service, LinkHandler handler, void* context
   services_[service % kServices] = {handler, context};
 }
 
-unsigned PeerLinks::drain(PeerLink& link) noexcept {
+unsigned PeerLinks::drain(PeerLink& link, unsigned most, unsigned only) noexcept {
+  if (std::exchange(draining_, true)) return 0;
   unsigned seen = 0;
   RingConsumer& incoming = link.incoming();
-  while (seen < kDrainLimit) {
+  while (seen < most) {
     const Slot* slot = incoming.front();
-    if (slot == nullptr) break;
+    if (slot == nullptr || (only != kAnyService && slot->service != only)) break;
     const Service& service = services_[slot->service % kServices];
     link.stalled = service.handler == nullptr;
     if (link.stalled) break;
@@ -130,6 +135,7 @@ unsigned PeerLinks::drain(PeerLink& link) noexcept {
     ++seen;
   }
   if (seen != 0) incoming.publish();
+  draining_ = false;
   return seen;
 }
 
@@ -141,7 +147,8 @@ unsigned PeerLinks::poll() noexcept {
   unsigned events = 0;
   for (const auto& link : links_) {
     if (link->dropped) continue;
-    events += drain(*link);
+    link->end_row();
+    events += drain(*link, kDrainLimit);
     if (link->has_kept()) events += link->post_kept();
   }
   return events;

@@ -10,14 +10,17 @@
 
 namespace brant::port::peer {
 
+class PeerLinks;
+
 /// The link with one process: its inbox, into which this process writes, and the ring of this one's that it writes to.
 class PeerLink final : public Link {
  public:
-  PeerLink(int rank, Inbox inbox, std::uint32_t own_place, RingMemory& incoming) noexcept;
+  PeerLink(PeerLinks& links, int rank, Inbox inbox, std::uint32_t own_place, RingMemory& incoming) noexcept;
 
   bool post(unsigned service, std::span<const std::byte> header, std::span<const std::byte> payload) noexcept override;
   bool post_control(unsigned service, std::span<const std::byte> header) noexcept override;
 
+  unsigned poll(unsigned service) noexcept override;
   void wake() noexcept override { inbox_.ring_if_asleep(); }
 
   [[nodiscard]] std::span<std::uint64_t> flags_there() noexcept override { return outgoing_memory_.flags; }
@@ -30,6 +33,7 @@ class PeerLink final : public Link {
   }
   [[nodiscard]] RingConsumer& incoming() noexcept { return incoming_; }
   [[nodiscard]] bool has_kept() const noexcept { return !kept_.empty(); }
+  void end_row() noexcept { outgoing_.end_row(); }
   /// Posts what was kept for want of room. Returns how many.
   unsigned post_kept() noexcept;
 
@@ -43,6 +47,7 @@ class PeerLink final : public Link {
     std::array<std::byte, kLinkHeaderBytes> header{};
   };
 
+  PeerLinks& links_;
   const int rank_;
   Inbox inbox_;
   RingMemory& outgoing_memory_;
@@ -65,6 +70,10 @@ class PeerLinks final : public Links {
   [[nodiscard]] int event_fd() const noexcept override { return own_.event_fd(); }
   bool arm() noexcept override;
 
+  static constexpr unsigned kAnyService = kServices;
+  /// Runs the handlers of at most `most` records of a link, as long as they are for `service`.
+  unsigned drain(PeerLink& link, unsigned most, unsigned service = kAnyService) noexcept;
+
  private:
   struct Service {
     LinkHandler handler = nullptr;
@@ -72,7 +81,6 @@ class PeerLinks final : public Links {
   };
 
   PeerLink* find(int rank) noexcept;
-  unsigned drain(PeerLink& link) noexcept;
   Status attach_checked(int rank, unsigned own_place, unsigned its_place, std::span<const std::byte> address);
 
   Inbox own_;
@@ -80,6 +88,7 @@ class PeerLinks final : public Links {
   std::vector<std::unique_ptr<PeerLink>> links_;
   std::array<Service, kServices> services_{};
   bool armed_ = false;
+  bool draining_ = false;
 };
 
 }  // namespace brant::port::peer

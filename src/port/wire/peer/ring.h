@@ -57,9 +57,13 @@ class RingProducer {
 
   /// False: no room. The record is visible to the consumer when this returns.
   bool push(unsigned service, std::span<const std::byte> header, std::span<const std::byte> payload) noexcept;
+  /// The next record is not one of a row: it pays to have the slots of those in one's own cache before they are
+  /// written, and costs a lone one 30 ns, since the consumer then looks at a line that it has not.
+  void end_row() noexcept { in_a_row_ = 0; }
 
  private:
   bool slot_free() noexcept;
+  void fetch_ahead(std::size_t bulk_bytes) noexcept;
   /// Where a payload of this size may lie in one piece, or null. `taken` is what it costs.
   std::byte* bulk_room(std::size_t bytes, std::size_t& taken) noexcept;
 
@@ -68,6 +72,7 @@ class RingProducer {
   std::uint64_t next_bulk_ = 0;
   std::uint64_t freed_slots_ = 0;  ///< As last read.
   std::uint64_t freed_bulk_ = 0;
+  unsigned in_a_row_ = 0;  ///< Records since end_row.
 };
 
 /// The reading end.
