@@ -116,10 +116,12 @@ Status ChannelEndpoint::final_status(const Transfer& transfer, Status status) no
 
 Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
   op.result = {Status::ok, 0};
-  if (refused_ != Status::ok) return refused_;
-  if (peer_.lost) return Status::peer_lost;
   Path path = Path::automatic;
   Status status = engine().resolve_kind(source.data, source.bytes, source.kind);
+  // A window of messages goes on its way while it is being posted, and not in the first progress after that.
+  if (linked_ && status == Status::ok && !host_accessible(source.kind)) link_sender_->look_for_landing(window_.next());
+  if (refused_ != Status::ok) return refused_;
+  if (peer_.lost) return Status::peer_lost;
   if (status == Status::ok) status = choose(source.kind, source.bytes, path);
   if (status != Status::ok) return status;
   Transfer* transfer = take_transfer(true);

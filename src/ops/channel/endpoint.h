@@ -99,7 +99,10 @@ class ChannelEndpoint {
   Status stage_out(Transfer& transfer) noexcept;
   /// A send goes another way than was chosen before the receive was known.
   void rerouted(Transfer& transfer, Path path) noexcept;
+  /// No word came of the receive of a send: it is asked for.
+  void ask_late(Transfer& transfer) noexcept;
   [[nodiscard]] bool has_sent(std::uint64_t number) const noexcept { return number < window_.next(); }
+  [[nodiscard]] bool has_landed(std::uint64_t number) const noexcept { return landed_.has(number); }
   /// A receive was taken back: the next one gets its turn.
   void return_number(const Transfer& transfer) noexcept {
     if (!transfer.numbered) returned_numbers_.push_back(transfer.number);

@@ -81,6 +81,8 @@ bool ChannelEndpoint::send_early(Transfer& transfer, std::uint16_t slot) noexcep
   return link_sender_->send_early(transfer, slot);
 }
 
+void ChannelEndpoint::ask_late(Transfer& transfer) noexcept { link_sender_->ask_late(transfer); }
+
 void ChannelEndpoint::landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept {
   link_receiver_->on_landed_early(transfer, bytes, acknowledged);
 }

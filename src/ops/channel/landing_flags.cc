@@ -21,24 +21,22 @@ std::uint64_t LandingFlags::read(std::uint16_t flag, std::memory_order order) co
 }
 
 std::uint16_t LandingFlags::take() noexcept {
-  if (free_.empty()) {
+  if (free_count_ == 0) {
     std::erase_if(forsaken_, [this](std::uint16_t flag) {
       const bool set = read(flag, std::memory_order_acquire) != 0;
       if (set) free(flag);
       return set;
     });
   }
-  if (free_.empty()) return made_ < here_.size() ? ++made_ : kNone;
-  const std::uint16_t flag = free_.back();
-  free_.pop_back();
+  if (free_count_ == 0) return made_ < here_.size() ? ++made_ : kNone;
+  const std::uint16_t flag = free_[free_first_];
+  free_first_ = (free_first_ + 1) % free_.size();
+  --free_count_;
   return flag;
 }
 
 void LandingFlags::free(std::uint16_t flag) noexcept {
-  try {
-    free_.push_back(flag);
-  } catch (const std::bad_alloc&) {  // one less
-  }
+  free_[(free_first_ + free_count_++) % free_.size()] = flag;  // there is room for all of them
 }
 
 void LandingFlags::watch(Transfer& transfer) noexcept {

@@ -28,7 +28,9 @@ class LandingFlags final : private Poller {
   /// Flags are numbered from 1; 0: none.
   static constexpr std::uint16_t kNone = 0;
 
-  LandingFlags(Engine& engine, Peer& peer) noexcept : engine_(engine), peer_(peer), here_(peer.link->flags_here()) {}
+  /// Throws only if memory is exhausted.
+  LandingFlags(Engine& engine, Peer& peer)
+      : engine_(engine), peer_(peer), here_(peer.link->flags_here()), free_(here_.size()) {}
   LandingFlags(const LandingFlags&) = delete;
   LandingFlags& operator=(const LandingFlags&) = delete;
   ~LandingFlags();
@@ -50,7 +52,7 @@ class LandingFlags final : private Poller {
   void was_set() noexcept { peer_.link->wake(); }
 
  private:
-  static constexpr std::size_t kWatched = 64;
+  static constexpr std::size_t kWatched = 128;
   static constexpr unsigned kLooks = 4;  ///< Messages come in order, nearly always.
 
   unsigned poll() noexcept override;
@@ -63,7 +65,11 @@ class LandingFlags final : private Poller {
   Engine& engine_;
   Peer& peer_;
   const std::span<std::uint64_t> here_;
+  /// A ring, the one free longest first: flags of messages that follow each other then lie side by side, so that the
+  /// device sets several with one access, and one miss of the cache shows them.
   std::vector<std::uint16_t> free_;
+  std::size_t free_first_ = 0;
+  std::size_t free_count_ = 0;
   std::vector<std::uint16_t> forsaken_;  ///< Free once they are set.
   std::uint16_t made_ = 0;
   IntrusiveList<Transfer, &Transfer::flag_hook> watched_;

@@ -11,14 +11,13 @@ namespace brant {
 inline constexpr std::size_t kEagerBytes = kShmSmallBytes;
 static_assert(kEagerBytes <= port::kLinkPayloadMax);
 
-/// Above this a message in memory that the receiver can map is copied from there, provided that its landing is known:
-/// one copy instead of two, and still no waiting. Receivers make landings of this size known once they have got an
-/// eager message that might have come so.
-inline constexpr std::size_t kPulledBytes = std::size_t{4} << 10;
-static_assert(kPulledBytes <= kEagerBytes);
+/// From here on a message in host memory that the receiver can map is offered to it, and copied from where it is: one
+/// copy instead of two.
+inline constexpr std::size_t kOfferedBytes = std::size_t{2} << 10;
+static_assert(kOfferedBytes <= kEagerBytes);
 
 /// Landings that a receiver makes known before the sender asks.
-inline constexpr unsigned kAnnouncedMax = 64;
+inline constexpr unsigned kAnnouncedMax = 128;
 
 /// The header of a channel's records on a link. What the two ends must agree on (which way the bytes go, how many fit,
 /// whether a receive was withdrawn) travels here, so no two protocols ever wait for each other.
@@ -28,8 +27,8 @@ inline constexpr unsigned kAnnouncedMax = 64;
 ///     exported [record]     <->                        how to map an allocation, once for each
 ///     withdrawn             <->                        that allocation was freed
 ///                            <-      landing           a receive is there and takes so many bytes
-///     ask                    ->                        a large message whose landing is not known yet, or that the
-///                                                      receiver may copy from where it is
+///     ask                    ->                        a message whose landing is not known yet, or that the receiver
+///                                                      may copy from where it is
 ///                            <-      taken             it has
 ///                            <-      declined          it cannot: as landing
 ///     data [bytes] ...       ->                        a piece of a large message that has a landing
@@ -88,7 +87,7 @@ struct LinkMessage {
   Kind kind = Kind::eager;
   std::uint8_t from_side = 0;  ///< Side of the end that posts this record.
   bool acknowledged = false;   ///< From the sender: it waits for an acknowledgement.
-  Place place = Place::host;   ///< landing, ask; eager: mapped, if it lies in such memory.
+  Place place = Place::host;   ///< landing, ask.
   std::uint32_t channel = 0;
   std::uint64_t number = 0;       ///< Of the message in its direction.
   std::uint64_t bytes = 0;        ///< Of the whole message; landing: what fits.

@@ -30,6 +30,10 @@ void LinkPump::control(const LinkMessage& message) noexcept {
   engine_.suspect(peer_);
 }
 
+void LinkPump::look() noexcept {
+  if (!peer_.lost) static_cast<void>(link().poll(link_service::kChannel));
+}
+
 void LinkPump::on_record(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
   switch (message.kind) {
     case LinkMessage::Kind::exported: return mappings_.on_exported(payload);
@@ -46,7 +50,6 @@ LinkPump::Pushed LinkPump::push(Transfer& transfer) noexcept {
   const bool eager = transfer.link.stage == LinkStage::sending_eager;
   LinkMessage message =
       transfer.endpoint.link_message(eager ? LinkMessage::Kind::eager : LinkMessage::Kind::data, transfer);
-  if (eager && transfer.link.offered) message.place = LinkMessage::Place::mapped;
   const std::size_t whole_piece = eager ? bytes.size() : piece_bytes(bytes.size());
   for (unsigned piece = 0; piece < kTurnPieces; ++piece) {
     message.offset = transfer.link.moved & LinkMessage::kOffsetMask;

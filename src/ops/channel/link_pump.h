@@ -5,6 +5,7 @@
 #include "ops/channel/landing_flags.h"
 #include "ops/channel/link_mappings.h"
 #include "ops/channel/link_puller.h"
+#include "ops/channel/link_questions.h"
 #include "ops/channel/transfer.h"
 
 namespace brant {
@@ -13,12 +14,14 @@ namespace brant {
 /// turn. One per peer, shared by all channels to it.
 class LinkPump final : private Poller {
  public:
-  LinkPump(Engine& engine, Peer& peer) noexcept
+  /// Throws only if memory is exhausted.
+  LinkPump(Engine& engine, Peer& peer)
       : engine_(engine),
         peer_(peer),
         mappings_(engine, peer),
         flags_(engine, peer),
         puller_(engine),
+        questions_(engine),
         slots_(engine, peer, *this) {}
   ~LinkPump() { engine_.detach(static_cast<Poller&>(*this)); }
 
@@ -26,12 +29,16 @@ class LinkPump final : private Poller {
   [[nodiscard]] LinkMappings& mappings() noexcept { return mappings_; }
   [[nodiscard]] LandingFlags& flags() noexcept { return flags_; }
   [[nodiscard]] LinkPuller& puller() noexcept { return puller_; }
+  [[nodiscard]] LinkQuestions& questions() noexcept { return questions_; }
   [[nodiscard]] DeviceSlots& slots() noexcept { return slots_; }
 
   /// Sends `transfer.link.bytes` as far as there is room now. True: all of it went. False: the rest follows, and the
   /// endpoint is told at the end (`ChannelEndpoint::carried`).
   bool send(Transfer& transfer) noexcept;
   void withdraw(Transfer& transfer) noexcept;
+
+  /// Handles records that the peer has posted for channels, up to the first for somebody else. Not within a handler.
+  void look() noexcept;
 
   /// A record without payload. Its loss would leave the other end waiting, so running out of memory gives the peer up.
   void control(const LinkMessage& message) noexcept;
@@ -50,6 +57,7 @@ class LinkPump final : private Poller {
   LinkMappings mappings_;
   LandingFlags flags_;
   LinkPuller puller_;
+  LinkQuestions questions_;
   DeviceSlots slots_;
   IntrusiveList<Transfer, &Transfer::link_hook> waiting_;
 };

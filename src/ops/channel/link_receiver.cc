@@ -54,10 +54,8 @@ Status LinkReceiver::receive(Transfer& transfer, Buffer target) noexcept {
   if (Arrival* arrival = find_arrival(transfer.number)) return take(transfer, *arrival);
   posted_.push_back(transfer);
   transfer.link.stage = LinkStage::posted;
-  // Where this end would take the network, the other one most likely does too, and asks if not.
-  const std::size_t untold = small_pulls_ ? kPulledBytes : kEagerBytes;
-  const bool wanted = transfer.path != Path::ucx && (target.bytes > untold || !host_accessible(target.kind));
-  if (wanted && announced_ < kAnnouncedMax) announce(transfer);
+  if (untold_ == nullptr) untold_ = &transfer;
+  tell_untold();
   return Status::in_progress;
 }
 
@@ -105,6 +103,26 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
   return status;
 }
 
+/// Where this end would take the network, the other one most likely does too, and asks if not.
+bool LinkReceiver::is_to_be_told(const Transfer& transfer) const noexcept {
+  const Buffer& target = transfer.link.target;
+  const bool wanted = !host_accessible(target.kind) || (target.bytes > kEagerBytes && !offers_come_);
+  return wanted && transfer.path != Path::ucx && transfer.link.stage == LinkStage::posted;
+}
+
+/// Tells the sender of the next receives, as many as it may know of.
+void LinkReceiver::tell_untold() noexcept {
+  while (untold_ != nullptr && announced_ < kAnnouncedMax) {
+    Transfer& transfer = *std::exchange(untold_, Receives::next(*untold_));
+    if (is_to_be_told(transfer)) announce(transfer);
+  }
+}
+
+void LinkReceiver::unlist(Transfer& transfer) noexcept {
+  if (untold_ == &transfer) untold_ = Receives::next(transfer);
+  posted_.remove(transfer);
+}
+
 void LinkReceiver::announce(Transfer& transfer, Kind as) noexcept {
   transfer.link.stage = LinkStage::announced;
   ++announced_;
@@ -127,11 +145,12 @@ void LinkReceiver::tell_landing(Transfer& transfer, Kind as) noexcept {
 }
 
 void LinkReceiver::leave(Transfer& transfer) noexcept {
-  posted_.remove(transfer);
+  unlist(transfer);
   pump_.flags().let_go(transfer);
   if (transfer.link.stage != LinkStage::posted) --announced_;
   pump_.puller().withdraw(transfer);
   transfer.link.stage = LinkStage::none;
+  tell_untold();
 }
 
 void LinkReceiver::end(Transfer& transfer, Status status) noexcept {
@@ -160,7 +179,7 @@ bool LinkReceiver::withdraw(Transfer& transfer, bool for_good) noexcept {
 
 void LinkReceiver::become_ghost(Transfer& transfer) noexcept {
   transfer.link.ghost = true;
-  posted_.remove(transfer);
+  unlist(transfer);
   ghosts_.push_back(transfer);
   endpoint_.return_number(transfer);
   const bool under_way = transfer.link.stage == LinkStage::landing || transfer.link.stage == LinkStage::pulling;
@@ -197,7 +216,6 @@ void LinkReceiver::on_message(const LinkMessage& message, std::span<const std::b
 }
 
 void LinkReceiver::on_whole(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
-  small_pulls_ = small_pulls_ || message.place == LinkMessage::Place::mapped;
   end_ghost(message.number);
   if (Transfer* transfer = find(posted_, message.number)) {
     const Status status = land(*transfer, message, payload);
@@ -208,9 +226,11 @@ void LinkReceiver::on_whole(const LinkMessage& message, std::span<const std::byt
 }
 
 void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
+  offers_come_ = message.place == LinkMessage::Place::mapped;
   Transfer* told = find(ghosts_, message.number);
   Transfer* transfer = told != nullptr ? told : find(posted_, message.number);
   if (transfer == nullptr) {
+    if (endpoint_.has_landed(message.number)) return;  // a flag tells of a message before the records ahead of it
     keep(message, {});
     if (message.bytes <= kEagerBytes && message.place != LinkMessage::Place::mapped) pump_.slots().offer();
     return;

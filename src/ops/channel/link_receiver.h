@@ -50,6 +50,9 @@ class LinkReceiver {
 
   static Transfer* find(const Receives& receives, std::uint64_t number) noexcept;
   Arrival* find_arrival(std::uint64_t number) noexcept;
+  [[nodiscard]] bool is_to_be_told(const Transfer& transfer) const noexcept;
+  void tell_untold() noexcept;
+  void unlist(Transfer& transfer) noexcept;
   void announce(Transfer& transfer, LinkMessage::Kind as = LinkMessage::Kind::landing) noexcept;
   void tell_landing(Transfer& transfer, LinkMessage::Kind as) noexcept;
   void leave(Transfer& transfer) noexcept;
@@ -87,7 +90,10 @@ class LinkReceiver {
   Receives ghosts_;
   IntrusiveList<Arrival, &Arrival::hook> arrivals_;
   unsigned announced_ = 0;
-  bool small_pulls_ = false;  ///< See kPulledBytes.
+  Transfer* untold_ = nullptr;  ///< Of `posted_` the first that the sender may yet have to be told of.
+  /// The last message that was asked for was one to be copied from where it is: no need to tell of receives in host
+  /// memory.
+  bool offers_come_ = false;
 };
 
 }  // namespace brant

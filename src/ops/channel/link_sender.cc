@@ -19,23 +19,27 @@ Status LinkSender::send(Transfer& transfer, ConstBuffer bytes) noexcept {
   if (transfer.path == Path::ucx || staged) return send_elsewhere(transfer);
   if (bytes.bytes == 0 || (bytes.bytes <= kEagerBytes && host_accessible(bytes.kind))) {
     transfer.link.stage = LinkStage::sending_eager;
-    LinkMessage place;
-    transfer.link.offered = bytes.bytes > kPulledBytes && !landing && locate(bytes, place);
     return pump_.send(transfer) ? Status::ok : Status::in_progress;
   }
   if (landing) return start(transfer, *landing);
-  ask(transfer, endpoint_.link_message(Kind::ask, transfer));
+  await_landing(transfer);
+  if (told_unasked_) {
+    pump_.questions().put_off(transfer);
+  } else {
+    ask(transfer, endpoint_.link_message(Kind::ask, transfer));
+  }
   return Status::in_progress;
 }
 
-/// A large message in host memory that the receiver can map: one copy by its CPU, which beats two, and the network.
+/// A message in host memory that the receiver can map: one copy by its CPU, which beats two, and the network.
 bool LinkSender::offer(Transfer& transfer, const std::optional<Landing>& landing) noexcept {
   const ConstBuffer& bytes = transfer.link.bytes;
-  const std::size_t eager = landing ? kPulledBytes : kEagerBytes;
-  if (bytes.bytes <= eager || !host_accessible(bytes.kind) || transfer.path == Path::staged) return false;
+  if (bytes.bytes < kOfferedBytes || !host_accessible(bytes.kind) || transfer.path == Path::staged) return false;
   if (landing && landing->place != LinkMessage::Place::host) return false;
   LinkMessage message = endpoint_.link_message(Kind::ask, transfer);
   if (!locate(bytes, message)) return false;
+  await_landing(transfer);
+  transfer.link.offered = true;
   ask(transfer, message);
   return true;
 }
@@ -61,11 +65,14 @@ std::uint64_t LinkSender::source_id(const Transfer& transfer) const noexcept {
   return info ? info->buffer_id : 0;
 }
 
-void LinkSender::ask(Transfer& transfer, const LinkMessage& message) noexcept {
+void LinkSender::await_landing(Transfer& transfer) noexcept {
   transfer.link.source_id = source_id(transfer);
-  transfer.link.offered = message.place == LinkMessage::Place::mapped;
+  transfer.link.offered = false;
   transfer.link.stage = LinkStage::asking;
   asking_.push_back(transfer);
+}
+
+void LinkSender::ask(Transfer& transfer, const LinkMessage& message) noexcept {
   pump_.control(message);
   const bool by_device = transfer.path == Path::courier || transfer.path == Path::copy_engine;
   if (by_device && transfer.link.source_id != 0 && transfer.link.bytes.bytes <= kEagerBytes) {
@@ -73,8 +80,14 @@ void LinkSender::ask(Transfer& transfer, const LinkMessage& message) noexcept {
   }
 }
 
+void LinkSender::ask_late(Transfer& transfer) noexcept {
+  told_unasked_ = false;
+  ask(transfer, endpoint_.link_message(Kind::ask, transfer));
+}
+
 void LinkSender::end_asking(Transfer& transfer) noexcept {
   asking_.remove(transfer);
+  pump_.questions().forget(transfer);
   pump_.slots().forget(transfer);
 }
 
@@ -92,11 +105,20 @@ Transfer* LinkSender::find_asking(std::uint64_t number) noexcept {
   return transfer;
 }
 
+bool LinkSender::knows_landing(std::uint64_t number) const noexcept {
+  const Landing& landing = landings_[number % landings_.size()];
+  return landing.known && landing.number == number;
+}
+
 std::optional<LinkSender::Landing> LinkSender::take_landing(std::uint64_t number) noexcept {
+  if (!knows_landing(number)) return std::nullopt;
   Landing& landing = landings_[number % landings_.size()];
-  if (!landing.known || landing.number != number) return std::nullopt;
   landing.known = false;
   return landing;
+}
+
+void LinkSender::look_for_landing(std::uint64_t number) noexcept {
+  if (told_unasked_ && !knows_landing(number)) pump_.look();
 }
 
 Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
@@ -186,6 +208,7 @@ Status LinkSender::send_elsewhere(Transfer& transfer) noexcept {
 }
 
 void LinkSender::on_landing(const LinkMessage& message) noexcept {
+  pump_.questions().heard();
   const Landing landing{true,
                         message.number,
                         message.bytes,
@@ -205,6 +228,7 @@ void LinkSender::on_landing(const LinkMessage& message) noexcept {
     endpoint_.carried(*transfer);
     return;
   }
+  told_unasked_ = true;                            // what was asked for has had its answer, if this is none
   if (endpoint_.has_sent(landing.number)) return;  // it went without waiting, or was offered and will be answered
   remember(landing);
 }

@@ -15,10 +15,14 @@ class LinkSender {
 
   /// ok: all of it went. in_progress: `ChannelEndpoint::carried` will be called.
   Status send(Transfer& transfer, ConstBuffer bytes) noexcept;
+  /// Before a message is sent that would have to wait for word of its receive: it may be there.
+  void look_for_landing(std::uint64_t number) noexcept;
   void on_landing(const LinkMessage& message) noexcept;
   void on_retract(const LinkMessage& message) noexcept;
   /// The receiver has copied a message from where it was.
   void on_taken(const LinkMessage& message) noexcept;
+  /// No word came of a receive in time.
+  void ask_late(Transfer& transfer) noexcept;
   /// A message goes into a slot, since its receive is late. False if it cannot.
   bool send_early(Transfer& transfer, std::uint16_t slot) noexcept;
   /// The device has written a message into its mapped landing or its slot, or failed to.
@@ -38,9 +42,11 @@ class LinkSender {
     std::uint16_t flag = 0;
   };
 
+  [[nodiscard]] bool knows_landing(std::uint64_t number) const noexcept;
   std::optional<Landing> take_landing(std::uint64_t number) noexcept;
   bool offer(Transfer& transfer, const std::optional<Landing>& landing) noexcept;
   bool locate(ConstBuffer bytes, LinkMessage& message) noexcept;
+  void await_landing(Transfer& transfer) noexcept;
   void ask(Transfer& transfer, const LinkMessage& message) noexcept;
   void end_asking(Transfer& transfer) noexcept;
   void tell_copied(Transfer& transfer, Status status) noexcept;
@@ -58,7 +64,8 @@ class LinkSender {
   LinkPump& pump_;
   std::array<Landing, kAnnouncedMax> landings_;  ///< By number. A message whose landing found no place asks for it.
   IntrusiveList<Transfer, &Transfer::link_hook> asking_;
-  unsigned not_asked_ = 0;  ///< Small messages from now on of which it is taken that they cannot be mapped.
+  bool told_unasked_ = false;  ///< The receiver tells of its receives by itself, as far as is known: no need to ask.
+  unsigned not_asked_ = 0;     ///< Small messages from now on of which it is taken that they cannot be mapped.
 };
 
 }  // namespace brant

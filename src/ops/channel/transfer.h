@@ -47,16 +47,16 @@ struct Transfer final : OpOwner, PeerOp {
     LinkStage stage = LinkStage::none;
     bool ghost = false;         ///< Receive: taken back by its owner, but its message may be on the way.
     bool sender_knows = false;  ///< Receive: the truncation need not be told.
-    bool offered = false;  ///< Send that asks: the receiver may copy it from where it is, and answers. Eager: it might.
-    bool lost = false;     ///< Receive: its message will never come; the next receive is for the next one.
-    std::uint16_t flag = 0;  ///< See LandingFlags.
-    std::uint16_t slot = 0;  ///< See DeviceSlots.
+    bool offered = false;       ///< Send that asks: the receiver may copy it from where it is, and answers.
+    bool lost = false;          ///< Receive: its message will never come; the next receive is for the next one.
+    std::uint16_t flag = 0;     ///< See LandingFlags.
+    std::uint16_t slot = 0;     ///< See DeviceSlots.
     std::uint64_t moved = 0;
     std::uint64_t source_id = 0;  ///< Send that asks: the allocation of its device memory.
-    TimePoint asked_at{};
-    ConstBuffer bytes;   ///< Send: what goes, host-accessible unless it goes elsewhere. Pulling: where it is.
-    Buffer target;       ///< Receive: where it lands first.
-    LinkMessage told{};  ///< Receive: word of a message that comes over the network, or is being pulled.
+    TimePoint asked_at{};         ///< Send that waits for its receive: since when, until it is asked for and from then.
+    ConstBuffer bytes;            ///< Send: what goes, host-accessible unless it goes elsewhere. Pulling: where it is.
+    Buffer target;                ///< Receive: where it lands first.
+    LinkMessage told{};           ///< Receive: word of a message that comes over the network, or is being pulled.
   };
 
   ChannelEndpoint& endpoint;
@@ -77,6 +77,7 @@ struct Transfer final : OpOwner, PeerOp {
   ListHook<Transfer> endpoint_hook;  ///< In the endpoint's queue (stage queued) or list of sends under way.
   ListHook<Transfer> pull_hook;      ///< In the list of receives that are being pulled.
   ListHook<Transfer> flag_hook;      ///< In the list of receives whose flags are watched.
+  ListHook<Transfer> question_hook;  ///< In the list of sends that will ask for their receives.
   ListHook<Transfer> slot_hook;      ///< In the list of sends that wait for a slot.
   ListHook<Transfer> link_hook;      ///< In the link halves' lists.
 };

@@ -13,7 +13,7 @@ extern "C" const std::size_t copier_kernels_fatbin_bytes;
 namespace brant {
 namespace {
 
-constexpr std::size_t kTogetherBytes = std::size_t{1} << 20;  // larger copies keep a copy engine busy by themselves
+constexpr std::size_t kTogetherBytes = std::size_t{4} << 20;  // larger copies keep a copy engine busy by themselves
 constexpr unsigned kThreads = 512;
 constexpr std::size_t kBytesPerBlock = kThreads * 16 * 4;
 constexpr unsigned kBlocksMax = 16;  // of one order: with many orders the device is full anyway
@@ -29,8 +29,11 @@ void copy_orders_on_host(const port::HostLaunch& launch) noexcept {
   const auto orders = launch.value<CopyOrders>(0);
   for (unsigned i = 0; i < launch.shape.grid[1]; ++i) {
     const CopyOrders::Order& order = orders.orders[i];
-    std::memcpy(launch.engine_address(order.to), launch.engine_address(const_cast<std::byte*>(order.from)),
-                static_cast<std::size_t>(order.bytes));
+    void* const to = launch.engine_address(order.to);
+    const void* const from = launch.engine_address(const_cast<std::byte*>(order.from));
+    if (to == nullptr || from == nullptr)
+      continue;  // freed by a program that gave up; a GPU would have waited with that
+    std::memcpy(to, from, static_cast<std::size_t>(order.bytes));
   }
 }
 
@@ -66,6 +69,8 @@ Path DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCop
   engine_.attach(static_cast<Poller&>(*this));
   if (copy.path == Path::courier && give_to_courier(copy)) return Path::courier;
   asked_.push_back(copy);
+  asked_bytes_ += copy.bytes;
+  if (asked_bytes_ >= kIssueBytes && !polling_) issue();
   return Path::copy_engine;
 }
 
@@ -73,7 +78,7 @@ bool DeviceCopier::give_to_courier(StageCopy& copy) noexcept {
   if (carried_.empty()) static_cast<void>(courier_->poll());  // it may have left
   if (courier_->resident() && post(copy)) return true;
   const TimePoint now = Clock::now();
-  if (now - std::exchange(last_small_, now) < kBurst) call_courier_ += copy.bytes;
+  if (now - std::exchange(last_small_, now) < 2 * courier_->idle_time()) call_courier_ += copy.bytes;
   ++missed_;
   return false;
 }
@@ -193,6 +198,7 @@ void DeviceCopier::issue() noexcept {
   }
   flush();
   while (StageCopy* copy = waiting.pop_front()) asked_.push_back(*copy);
+  asked_bytes_ = waiting_bytes;
 }
 
 void DeviceCopier::issue_alone(StageCopy& copy) noexcept {
@@ -227,21 +233,31 @@ void DeviceCopier::issue_together(StageCopies& batch) noexcept {
 
 void DeviceCopier::close(CopyLane& lane, StageCopies& batch, Status issued) noexcept {
   const Status status = issued == Status::ok ? lane.close(batch) : issued;
-  while (StageCopy* copy = batch.pop_front()) copy->done(*copy, status);
+  if (status != Status::ok) failure_ = status;
+  while (StageCopy* copy = batch.pop_front()) failed_.push_back(*copy);
+}
+
+unsigned DeviceCopier::end_failed() noexcept {
+  unsigned ended = 0;
+  for (; StageCopy* copy = failed_.pop_front(); ++ended) copy->done(*copy, failure_);
+  return ended;
 }
 
 bool DeviceCopier::idle() const noexcept {
-  return asked_.empty() && carried_.empty() && courier_->settled() &&
+  return asked_.empty() && failed_.empty() && carried_.empty() && courier_->settled() &&
          std::all_of(lanes_.begin(), lanes_.end(), [](const CopyLane& lane) { return lane.empty(); });
 }
 
 unsigned DeviceCopier::poll() noexcept {
-  unsigned ended = poll_lanes();
+  polling_ = true;
+  unsigned ended = end_failed();
+  ended += poll_lanes();
   ended += poll_courier();
   hand_over();
   if (missed_ >= kWindow) call_courier();
   issue();
   call_courier();  // behind the copy that called for it
+  polling_ = false;
   if (idle()) engine_.detach(static_cast<Poller&>(*this));
   return ended;
 }

@@ -13,7 +13,8 @@ namespace brant {
 /// One per engine (`Engine::service`). Layers ask for it when they are made, so that it goes before the records of
 /// theirs that its last copies lie in.
 ///
-/// Small ones go to the courier while it is there; it is called once such copies follow each other closely, and leaves
+/// Small ones go to the courier while it is there; it is called once such copies follow each other about as closely as
+/// it stays for the next one (else a call, which costs as much as a copy without it, would be for nothing), and leaves
 /// by itself. The others wait for the next progress, and what was asked for until then goes together: a single copy and
 /// large ones by the copy engine, several small ones by one kernel, since every call of the driver costs some
 /// microseconds.
@@ -40,8 +41,6 @@ class DeviceCopier final : public Service, private Poller {
 
   /// Orders that no courier has taken for so long go another way: a kernel of the user may fill the device.
   static constexpr auto kCourierPatience = std::chrono::microseconds(100);
-  /// It is called when small copies follow each other within this time.
-  static constexpr auto kBurst = std::chrono::microseconds(500);
   /// So many copies at once wait for a courier that was called, for so long: it carries each in a fraction of the time
   /// that the calls of the driver would take.
   static constexpr unsigned kWindow = 4;
@@ -50,6 +49,9 @@ class DeviceCopier final : public Service, private Poller {
   /// by the batches of the others.
   static constexpr std::size_t kLargeBytes = std::size_t{256} << 10;
   static constexpr std::size_t kCarriedMost = std::size_t{1} << 20;
+  /// So much keeps the link between two devices busy for longer than a call of the driver takes: copies of a window
+  /// then start while the rest of it is asked for.
+  static constexpr std::size_t kIssueBytes = std::size_t{4} << 20;
 
   unsigned poll() noexcept override;
   bool give_to_courier(StageCopy& copy) noexcept;
@@ -65,12 +67,13 @@ class DeviceCopier final : public Service, private Poller {
   StageCopy* next_carried() noexcept;
   unsigned end_carried(std::uint64_t up_to, Status status) noexcept;
   unsigned take_back() noexcept;
+  unsigned end_failed() noexcept;
   void issue() noexcept;
   void issue_alone(StageCopy& copy) noexcept;
   void issue_together(StageCopies& batch) noexcept;
   CopyLane& next_lane() noexcept { return lanes_[next_lane_++ % kLanes]; }
-  /// Hands the copies to the lane, or ends them if `issued` or the lane failed.
-  static void close(CopyLane& lane, StageCopies& batch, Status issued) noexcept;
+  /// Hands the copies to the lane; if `issued` or the lane failed, the next poll ends them.
+  void close(CopyLane& lane, StageCopies& batch, Status issued) noexcept;
   [[nodiscard]] bool idle() const noexcept;
 
   Engine& engine_;
@@ -80,6 +83,10 @@ class DeviceCopier final : public Service, private Poller {
   unsigned next_lane_ = 0;
   unsigned polled_lane_ = 0;
   StageCopies asked_;
+  std::size_t asked_bytes_ = 0;
+  StageCopies failed_;  ///< To be ended with `failure_`.
+  Status failure_ = Status::ok;
+  bool polling_ = false;
   std::optional<Courier> courier_;  ///< From `open` on.
   StageCopies carried_;             ///< By the courier, oldest first.
   std::size_t carried_bytes_ = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -42,6 +43,10 @@ class Courier {
   /// A kernel runs and takes orders, as far as the CPU knows by now.
   [[nodiscard]] bool resident() const noexcept { return book_ && book_->courier() == Book::Courier::resident; }
 
+  /// So long it stays after its last order, unless its lease ends.
+  [[nodiscard]] std::chrono::microseconds idle_time() const noexcept {
+    return std::chrono::microseconds(static_cast<std::int64_t>(options_.idle_us));
+  }
   /// Largest copy that is its business; 0 if there is none.
   [[nodiscard]] std::size_t bytes_max() const noexcept { return usable() ? options_.bytes_max : 0; }
   /// It is not about to start: without orders under way it need not be polled.

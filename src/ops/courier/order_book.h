@@ -87,12 +87,18 @@ class OrderBook {
     write(entry);
     return true;
   }
+  /// So often all rings get every order of a lap: what stands in their slots is never so old that its lap could be
+  /// taken for the present one.
+  static constexpr std::uint64_t kLapsToRenew = 64;
+  static_assert(2 * kLapsToRenew < kLapsTold);
+
   /// Into all rings, so that it is seen soon. Behind others that are under way into the first one only: then what
   /// counts is how many orders the CPU can write, and how many one look finds.
   void write(OrderRing::Entry entry) noexcept {
     const bool lone = next_ == oldest_;
     entry.words[OrderWords::flag] = (entry.words[OrderWords::flag] & ~kLoneBit) | (lone ? kLoneBit : 0);
-    const unsigned rings = lone ? dispatchers_ : 1;
+    const bool renewed = next_ / OrderRing::kSlots % kLapsToRenew == 0;
+    const unsigned rings = lone || renewed ? dispatchers_ : 1;
     for (unsigned i = 0; i < rings; ++i) put_entry(machine_, desk_.orders[i], next_, entry);
     ++next_;
   }

@@ -11,9 +11,9 @@ namespace brant::courier {
 ///
 /// Every word carries the *lap* of its entry in its top 8 bits: an entry is there when all its words say so. So it
 /// matters neither in which order the words are written, nor in which they are read, nor whether a reader's wide load
-/// is one access: a half-written entry has a word of the lap before and is taken for absent. No second word (a head, a
-/// flag) is read to learn that. The writer must know that an entry was taken before it writes the next lap over it,
-/// so only two neighbouring laps are ever seen in a slot, and 8 bits are more than enough.
+/// is one access: a half-written entry has a word of an earlier lap and is taken for absent. No second word (a head, a
+/// flag) is read to learn that. The writer must know that an entry was taken before it writes the next lap over it. It
+/// may leave a slot out for some laps, but not for kLapsTold of them: then the reader would take for new what is old.
 ///
 /// Entries are numbered from kSlots on (lap 1): zeroed memory is an empty ring.
 template <unsigned kWordsPerEntry, unsigned kSlotCount>
@@ -34,6 +34,7 @@ struct TaggedRing {
 };
 
 inline constexpr unsigned kTagShift = 56;
+inline constexpr std::uint64_t kLapsTold = std::uint64_t{1} << (64 - kTagShift);  ///< Laps that tags tell apart.
 inline constexpr std::uint64_t kPayloadMask = (std::uint64_t{1} << kTagShift) - 1;
 
 template <typename Ring>

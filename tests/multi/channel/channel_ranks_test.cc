@@ -80,6 +80,36 @@ TEST(ChannelRanks, a_window_of_messages_keeps_its_order) {
     ASSERT_EQ(landed[i], i * 3 + static_cast<std::uint64_t>(1 - job().rank().value % 2));
 }
 
+/// More messages than the numbers of the courier's orders go before their laps repeat.
+TEST(ChannelRanks, each_of_very_many_device_messages_arrives) {
+  Channel channel = pair_channel(7);
+  constexpr std::size_t kWindow = 64, kWindows = 1200;
+  const MemoryKind kind = job().device_kind();
+  Memory sources = job().allocate(kind, kWindow * 8);
+  Memory landings = job().allocate(kind, kWindow * 8);
+  std::vector<std::uint64_t> sent(kWindow), landed(kWindow);
+  std::vector<Op> ops(2 * kWindow);
+  const Buffer sent_bytes(sent.data(), kWindow * 8, MemoryKind::host);
+  const Buffer landed_bytes(landed.data(), kWindow * 8, MemoryKind::host);
+  const auto exchange = [&]() -> Task<void> {
+    Counter all;
+    for (std::size_t i = 0; i < kWindow; ++i) {
+      ops[i].delivered = all.sink();
+      all.track(channel.post_recv(landings.part(i * 8, 8), ops[i]), ops[i]);
+      ops[kWindow + i].source_free = all.sink();
+      all.track(channel.post_send(sources.part(i * 8, 8), ops[kWindow + i]), ops[kWindow + i]);
+    }
+    EXPECT_TRUE((co_await all).ok());
+  };
+  for (std::size_t window = 0; window < kWindows; ++window) {
+    for (std::size_t i = 0; i < kWindow; ++i) sent[i] = window * kWindow + i + 1;
+    job().copy(sources.part(0, kWindow * 8), sent_bytes);
+    job().run(exchange());
+    job().copy(landed_bytes, landings.part(0, kWindow * 8));
+    ASSERT_EQ(landed, sent) << "window " << window;
+  }
+}
+
 TEST(ChannelRanks, truncation_is_told_to_both_sides) {
   Channel channel = pair_channel(3);
   const bool sends = job().rank().value % 2 == 0;

@@ -42,7 +42,7 @@ std::uint64_t sends(Pair& pair, Path path) {
   return pair.job.rank(0).worker().engine().counters().path(path).sends.read();
 }
 
-TEST(PulledChannel, a_small_message_is_pulled_once_landings_are_told_and_else_leaves_at_once) {
+TEST(PulledChannel, a_message_is_offered_if_it_is_not_too_small_and_can_be_mapped_and_else_leaves_at_once) {
   Pair pair;
   const auto wanted = pattern(16384, 3);
   const Memory mapped = shared(pair, 0, wanted);
@@ -61,17 +61,33 @@ TEST(PulledChannel, a_small_message_is_pulled_once_landings_are_told_and_else_le
     return at_once;
   };
   const auto* source = static_cast<const std::byte*>(mapped.data());
-  EXPECT_TRUE(leaves_at_once(source, kEagerBytes, true)) << "its landing was not told";
-  for (int round = 0; round < 3; ++round) {
-    EXPECT_FALSE(leaves_at_once(source, kEagerBytes, true)) << "the receiver copies it";
-    EXPECT_FALSE(leaves_at_once(source, kPulledBytes + 1, true));
-    EXPECT_TRUE(leaves_at_once(source, kPulledBytes, true));
-    EXPECT_TRUE(leaves_at_once(source, kEagerBytes, false)) << "nobody knows when its receive comes";
+  for (const bool receive_first : {true, false}) {
+    EXPECT_FALSE(leaves_at_once(source, kEagerBytes + 1, receive_first));
+    EXPECT_FALSE(leaves_at_once(source, kOfferedBytes, receive_first)) << "the receiver copies it";
+    EXPECT_TRUE(leaves_at_once(source, kOfferedBytes - 1, receive_first));
   }
   EXPECT_TRUE(leaves_at_once(other.data(), kEagerBytes, true)) << "no other process can map it";
   int at_once = 0;
   while (at_once < 100 && leaves_at_once(source, kEagerBytes, true)) ++at_once;
   EXPECT_EQ(at_once, 63) << "it is asked again after some messages";
+}
+
+/// Receives that take what is offered are not told of; one whose message cannot be mapped is asked for, and the next
+/// ones are told of again.
+TEST(PulledChannel, offers_and_other_large_messages_follow_each_other) {
+  Pair pair;
+  const auto wanted = pattern(50'000, 3);
+  const Memory mapped = shared(pair, 0, wanted);
+  for (int round = 0; round < 12; ++round) {
+    const auto* source = round / 3 % 2 == 0 ? static_cast<const std::byte*>(mapped.data()) : wanted.data();
+    std::vector<std::byte> landed(wanted.size());
+    Operation receive = pair.right.recv(std::span(landed));
+    pair.job.run(5);
+    Operation send = pair.left.send(ConstBuffer(source, wanted.size(), MemoryKind::host));
+    EXPECT_TRUE(pair.outcome(receive).ok());
+    EXPECT_TRUE(pair.outcome(send).ok());
+    EXPECT_EQ(landed, wanted) << "round " << round;
+  }
 }
 
 TEST(PulledChannel, a_message_is_copied_from_where_it_is_whichever_side_comes_first) {

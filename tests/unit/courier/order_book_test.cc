@@ -2,6 +2,7 @@
 #include "ops/courier/order_book.h"
 
 #include <memory>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -60,6 +61,18 @@ TEST_F(OrderBookTest, a_lone_order_goes_to_all_dispatchers_and_those_of_a_window
   EXPECT_EQ(take_entries(machine_, desk_->orders[0], launch_.first, 8, seen), 5u);
   EXPECT_EQ(take_entries(machine_, desk_->orders[1], launch_.first, 8, seen), 1u);
   EXPECT_TRUE(is_lone(seen[0]));
+}
+
+TEST_F(OrderBookTest, no_dispatcher_finds_an_order_that_was_not_posted_however_many_were) {
+  launch();
+  OrderRing::Entry seen[1];
+  const std::uint64_t all = 3 * courier::kLapsTold * OrderRing::kSlots;
+  for (std::uint64_t number = launch_.first; number < launch_.first + all; ++number) {
+    for (const OrderRing& ring : std::span(desk_->orders).first(2))
+      ASSERT_EQ(take_entries(machine_, ring, number, 1, seen), 0u) << "order " << number - launch_.first;
+    ASSERT_TRUE(book_.post(order(1)));
+    if (number != launch_.first) mark(number - 1);  // another one is always under way
+  }
 }
 
 TEST_F(OrderBookTest, the_ring_has_a_bound) {
