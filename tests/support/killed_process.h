@@ -44,6 +44,12 @@ inline std::chrono::steady_clock::duration since_death() {
   return read == 1 ? Clock::now().time_since_epoch() - Clock::duration(ticks) : Clock::duration::max();
 }
 
+/// In a survivor that has just learned of the death: says so if that was late.
+inline void say_if_late() {
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(since_death());
+  if (took > kDeathPatience) std::fprintf(stderr, "late: %lld ms\n", static_cast<long long>(took.count()));
+}
+
 /// Runs a command and gives its output and exit code.
 inline std::pair<std::string, int> output_of(const std::string& command) {
   std::string text;
@@ -71,6 +77,16 @@ inline std::pair<std::string, int> play_scene(const char* command, const std::st
                           " --env BRANT_TEST_DEATH_FILE=" + death_file + " -- " + own_path());
   std::remove(death_file.c_str());
   return result;
+}
+
+/// Plays a scene some times, and lets `check(text, code)` look at each. In each all survivors must have known in time.
+template <typename Check>
+void expect_of_plays(const char* command, const std::string& scene, int ranks, Check&& check) {
+  for (int play = 0; play < 3; ++play) {
+    const auto [text, code] = play_scene(command, scene, ranks);
+    check(text, code);
+    EXPECT_EQ(text.find("late: "), std::string::npos) << text;
+  }
 }
 
 /// In the processes of the job: plays their scene before any test runs, and ends as programs do (with the leak check

@@ -30,8 +30,8 @@ struct NotBytes {
 ///     double n = co_await blocks[{0, 0, 0}].ask<&Block::norm>();           // a Future of the result
 ///     blocks[{0, 0, 0}].with({.priority = 5}).call<&Block::halo>(step, face);
 ///
-/// Arguments are packed inside the call: the caller's buffers are free when it returns. No allocation up to 16 KiB of
-/// arguments. Worker's thread.
+/// Arguments are packed inside the call: the caller's buffers are free when it returns. In steady state nothing is
+/// allocated. Between processes of one host the method reads large arguments where they were packed. Worker's thread.
 template <typename C>
 class Element : private detail::NotBytes {
  public:

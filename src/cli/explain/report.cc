@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "brant/base/status.h"
+#include "ops/channel/link_message.h"
 
 namespace brant::cli::explain {
 namespace {
@@ -84,12 +85,12 @@ Report make_report(const Question& question, const Facts& facts, CalibrationInUs
   report.paths = judge_paths(query, order, unlike ? Calibration{} : numbers.calibration);
   if (question.other_host) report.notes.emplace_back("nothing was measured between hosts: no times");
   const bool pulled = question.from.kind == MemoryKind::host && question.to.kind == MemoryKind::host &&
-                      question.bytes > kShmSmallBytes && facts.shares_memory && !question.other_host;
-  if (pulled)
+                      question.bytes >= kOfferedBytes && facts.shares_memory && !question.other_host;
+  if (pulled) {
     report.notes.emplace_back(
-        "for memory of malloc and the like: from memory that brant allocated (16 KB or more) the receiver copies "
-        "itself, "
-        "path shm");
+        "for memory of malloc and the like: from memory of Runtime::allocate, in allocations of 16 KB or more, the "
+        "receiver copies messages itself, path shm");
+  }
   if (unlike) report.notes.emplace_back("the built-in numbers say nothing about emulated memory: no times");
   // A forced path may carry more than it would be asked for, as a courier does: then it has a time all the same.
   for (PathVerdict& verdict : report.paths) {

@@ -63,18 +63,24 @@ Core::~Core() {
   stopping_ = true;
   main_.reset();
   abandon_data();
+  let_all_go();
+  await_sources();
   auto dying = std::move(collections_);  // a destructor that looks for another collection finds none
   collections_.clear();
   last_found_ = nullptr;
   const auto teams = dying.extract(Teams::target_on(*this, rank_).collection);  // goes last: others wait for it
-  for (const auto& [id, collection] : dying) {
-    collection->destroy_all();
+  for (const auto& [id, collection] : dying) collection->destroy_all();
+  const auto over = std::make_exception_ptr(Error(Status::shutting_down, "the program ended before the reply came"));
+  for (const std::uint32_t number : replies_.numbers(0, true)) fail_waiting(number, over);
+}
+
+/// What will not run any more.
+void Core::let_all_go() noexcept {
+  for (const auto& [id, collection] : collections_) {
     for (auto& [key, list] : collection->waiting) {
       while (am::Message* message = list.pop_front()) let_go(*message);
     }
   }
-  const auto over = std::make_exception_ptr(Error(Status::shutting_down, "the program ended before the reply came"));
-  for (const std::uint32_t number : replies_.numbers(0, true)) fail_waiting(number, over);
   while (am::Message* message = queue_.pop()) let_go(*message);
   for (am::MessageList& outbox : outboxes_) {
     while (am::Message* message = outbox.pop_front()) let_go(*message);

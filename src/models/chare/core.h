@@ -225,6 +225,9 @@ class Core {
   /// A destroy, and what comes after it, waits until no data comes into the chare's memory any more. True: it does.
   bool put_behind_data(const ChareBase& chare, am::Message& message, const Envelope& envelope) noexcept;
   void abandon_data() noexcept;
+  void take_landings_back() noexcept;
+  void await_sources() noexcept;
+  void let_all_go() noexcept;
   static void receive_late(void* engine, am::Message& message) noexcept;
   void look_at_lanes();
 

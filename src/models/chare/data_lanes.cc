@@ -1,5 +1,6 @@
 #include "models/chare/data_lanes.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -123,6 +124,7 @@ void DataLanes::send(std::int32_t to, DataOrigin* first) noexcept {
       continue;
     }
     send->lane = &way;
+    ++way.sending;
     send->origin = &origin;
     Status status = way.unposted.empty() ? post(*send) : Status::limit_reached;
     if (status == Status::in_progress) continue;
@@ -142,8 +144,19 @@ void DataLanes::sent(Send& send, Status status) noexcept {
     broken_ = status;
     broken_to_ = send.lane->rank;
   }
+  --send.lane->sending;
   release_one(*send.origin, status);
   sends_.give_back(&send);
+}
+
+bool DataLanes::sending_to_others() const noexcept {
+  return std::ranges::any_of(lanes_, [this](const std::unique_ptr<Lane>& lane) {
+    return lane != nullptr && lane->sending != 0 && runs_elsewhere(lane->rank);
+  });
+}
+
+bool DataLanes::runs_elsewhere(std::int32_t rank) const noexcept {
+  return engine_.runs_elsewhere(lanes_[static_cast<std::size_t>(rank)]->end->peer());
 }
 
 // Receiving

@@ -89,6 +89,10 @@ class DataLanes final : public Service, private Poller {
   [[nodiscard]] std::int32_t broken_to() const noexcept { return broken_to_; }
   /// Sends not ended yet.
   [[nodiscard]] std::size_t sending() const noexcept { return sends_.lent(); }
+  /// The same of those to ranks that can be waited for.
+  [[nodiscard]] bool sending_to_others() const noexcept;
+  /// In another process, which may make progress while this one waits.
+  [[nodiscard]] bool runs_elsewhere(std::int32_t rank) const noexcept;
   /// No source is in use by a send, nor free without its owner's knowing.
   [[nodiscard]] bool sources_idle() const noexcept { return sending() == 0 && to_tell_.empty(); }
 
@@ -112,6 +116,7 @@ class DataLanes final : public Service, private Poller {
     DataLanes* lanes = nullptr;
     std::int32_t rank = -1;
     ChannelEndpoint* end = nullptr;
+    std::size_t sending = 0;
     std::deque<Send*> unposted;  ///< The network took no more: tried again in the next progress.
   };
 

@@ -9,6 +9,11 @@
 
 namespace brant::detail {
 
+namespace {
+/// How long an ending program waits for other ranks, which may not come round to it any more.
+constexpr std::chrono::seconds kFarewell{5};
+}  // namespace
+
 // Sources
 // -------------------------------------------------------------------------------------------------------------------
 
@@ -438,6 +443,35 @@ bool Core::put_behind_data(const ChareBase& chare, am::Message& message, const E
   return false;
 }
 
+/// Data that another process's device may be writing into memory of a chare cannot be dropped: it comes, or its sender
+/// agrees that it will not.
+void Core::take_landings_back() noexcept {
+  const auto for_each_landing = [this](auto&& use) {
+    for (DataCall* call = data_calls_.front(); call != nullptr; call = data_calls_.next(*call)) {
+      for (DataPart* part = call->parts; part != nullptr; part = part->following) {
+        const bool into_chare = part->under_way && part->number != DataPart::kNoNumber && part->block == nullptr;
+        if (into_chare && lanes_.runs_elsewhere(part->from)) use(*part);
+      }
+    }
+  };
+  for_each_landing([](DataPart& part) {
+    part.op.delivered = {[](void* self, const OpResult& result) noexcept {
+                           auto& ended = *static_cast<DataPart*>(self);
+                           ended.under_way = false;
+                           ended.status = result.status;
+                         },
+                         &part};
+    part.op.cancel();
+  });
+  const auto pending = [&] {
+    bool any = false;
+    for_each_landing([&](DataPart&) { any = true; });
+    return any;
+  };
+  const TimePoint deadline = deadline_after(kFarewell);
+  while (pending() && Clock::now() < deadline) engine_.progress();
+}
+
 /// Before the chares of an ending program are destroyed: nothing may write into their memory any more.
 void Core::abandon_data() noexcept {
   // A copy within the process ends soon, and with it perhaps its call: none may end below.
@@ -451,6 +485,7 @@ void Core::abandon_data() noexcept {
   };
   const TimePoint deadline = deadline_after(options_.held_back_max);
   while (copying() && Clock::now() < deadline) engine_.progress();
+  take_landings_back();
   for (DataCall* call = data_calls_.front(); call != nullptr;) {
     DataCall* following = data_calls_.next(*call);
     const auto envelope = call->message->header<Envelope>();
@@ -459,10 +494,11 @@ void Core::abandon_data() noexcept {
     if (header.state != DataState::landed) {
       std::size_t i = 0;
       for (DataPart* part = call->parts; part != nullptr; part = part->following, ++i) {
-        // A receive is taken back, and its number received by nobody.
-        if (!part->under_way || part->number == DataPart::kNoNumber) continue;
+        // A receive that was taken back is received by nobody.
+        const bool unreceived = part->under_way || part->status == Status::canceled;
+        if (!unreceived || part->number == DataPart::kNoNumber) continue;
         if (part->block == nullptr) {  // it must not come into memory of a chare any more
-          part->op.detach();
+          if (part->under_way) part->op.detach();
           lanes_.swallow(part->from, part->number, &metas[i], 1);
         }
       }
@@ -475,6 +511,12 @@ void Core::abandon_data() noexcept {
     }
     call = following;
   }
+}
+
+/// What other processes have not taken yet lies in memory that the chares free. All ranks take it, whoever ends first.
+void Core::await_sources() noexcept {
+  const TimePoint deadline = deadline_after(kFarewell);
+  while (lanes_.sending_to_others() && Clock::now() < deadline) engine_.progress();
 }
 
 /// Messages of a program that has ended.

@@ -6,7 +6,6 @@
 #include <span>
 #include <type_traits>
 
-#include "brant/core/op.h"
 #include "port/wire.h"
 
 namespace brant::am {
@@ -33,19 +32,21 @@ static_assert(sizeof(WireHeader) == 40 && std::is_trivially_copyable_v<WireHeade
 inline constexpr std::size_t kOwnHeaderBytes = sizeof(WireHeader) - kHeaderBytesMax;
 
 /// One message, from the moment its sender packs it until its receiver has consumed it: a block lent by the
-/// `MessagePool`, with the payload behind the record (or, when sending, elsewhere). It has one owner at a time: whoever
-/// made it, then the messenger (`send` took it), then the handler of the receiving service, who gives it back with
-/// `Messenger::release`. Within a process the very same block travels.
+/// `MessagePool`, with the payload behind the record (or in the memory of its sender: `borrowed`). It has one owner at
+/// a time: whoever made it, then the messenger (`send` took it), then the handler of the receiving service, who gives
+/// it back with `Messenger::release`. Within a process the very same block travels.
 struct Message : port::WireOp {
+  static constexpr std::uint64_t kOwn = ~std::uint64_t{0};
+
   Message* following = nullptr;  ///< Link of the list the present owner keeps it in.
   std::byte* data = nullptr;     ///< The payload, aligned to 16.
   std::size_t bytes = 0;
-  Completion sent;              ///< Optional; fired once when the source is free (only useful with a foreign payload).
-  std::uint64_t scratch[2]{};   ///< The present owner's.
-  std::int32_t peer = -1;       ///< Sending: the destination. Received: the source.
-  std::uint32_t units = 0;      ///< Received: what it cost of its sender's window; 0 for a message of this process.
-  std::uint8_t size_class = 0;  ///< The pool's.
-  bool landed = true;           ///< Receiving: the payload is here.
+  std::uint64_t scratch[2]{};     ///< The present owner's.
+  std::int32_t peer = -1;         ///< Sending: the destination. Received: the source.
+  std::uint32_t units = 0;        ///< Received: what it cost of its sender's window; 0 for a message of this process.
+  std::uint64_t borrowed = kOwn;  ///< Received: where its block lies in its sender's region.
+  std::uint8_t size_class = 0;    ///< The pool's.
+  bool landed = true;             ///< Receiving: the payload is here.
   WireHeader wire;
 
   template <typename Header>

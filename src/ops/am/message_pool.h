@@ -3,18 +3,23 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "ops/am/message.h"
 
 namespace brant::am {
 
-/// Lends blocks for messages in a few sizes and keeps them: no allocation in steady state up to 16 KiB. Larger blocks
-/// come from the heap in powers of two, and some of them are kept too: fresh pages cost more than the copy into them.
-/// What bounds the number lent is the credit of those who send.
+/// Lends blocks for messages and keeps them: no allocation in steady state. Those above 4 KiB have four sizes between
+/// two powers of two, and come from the region that other processes map while it has room, else from the heap, of which
+/// a bounded amount is kept: fresh pages cost more than the copy into them. What bounds the number lent is the credit
+/// of those who send.
 class MessagePool {
  public:
-  static constexpr std::array<std::size_t, 4> kBlockBytes{256, 1024, 4096, 16384};
+  static constexpr std::array<std::size_t, 3> kBlockBytes{256, 1024, 4096};
+  /// A message's payload lies so far behind it.
+  static constexpr std::size_t kRecordBytes = (sizeof(Message) + 15) / 16 * 16;
   static constexpr std::size_t kKeptLargeBytes = std::size_t{64} << 20;
 
   MessagePool() = default;
@@ -25,9 +30,17 @@ class MessagePool {
   /// A message with room for `payload_bytes` behind it, contents undefined; null when memory is exhausted.
   Message* take(std::size_t payload_bytes) noexcept;
   void give(Message& message) noexcept;
+  /// From now on large blocks come from here while there is room. Once; it outlives the pool.
+  void use_region(std::span<std::byte> region) noexcept { region_ = region; }
+  /// Where a message and its payload lie in the region; nothing if they do not.
+  [[nodiscard]] std::optional<std::size_t> place_of(const Message& message) const noexcept;
+  /// The other way round; null for no place of the region.
+  [[nodiscard]] Message* at(std::size_t place) const noexcept;
   [[nodiscard]] std::size_t lent() const noexcept { return lent_; }
 
  private:
+  static constexpr std::size_t kLargeSizes = 4 * 52;
+
   struct Free {
     Free* next;
   };
@@ -36,13 +49,18 @@ class MessagePool {
   };
 
   bool grow(std::size_t size_class) noexcept;
-  void* take_large(std::size_t bytes, std::size_t& size_class) noexcept;
-  void give_large(void* block, std::size_t size_class) noexcept;
+  void* take_large(std::size_t large_class) noexcept;
+  void* take_from_region(std::size_t bytes, std::size_t large_class) noexcept;
+  [[nodiscard]] bool in_region(const void* block) const noexcept;
+  void give_large(void* block, std::size_t large_class) noexcept;
 
   std::array<Free*, kBlockBytes.size()> free_{};
   std::vector<std::unique_ptr<std::byte, Slab>> slabs_;
-  std::array<Free*, 64> large_free_{};  ///< By the logarithm of their size.
+  std::array<Free*, kLargeSizes> large_free_{};
   std::size_t kept_large_bytes_ = 0;
+  std::span<std::byte> region_;
+  std::size_t region_used_ = 0;  ///< Bytes that were given out once.
+  std::array<Free*, kLargeSizes> region_free_{};
   std::size_t lent_ = 0;
 };
 

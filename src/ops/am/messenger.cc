@@ -8,19 +8,18 @@
 #include "core/path_choice.h"
 
 namespace brant::am {
-namespace {
 
-std::uint32_t units_of(std::size_t payload_bytes) noexcept {
+std::uint32_t Messenger::units_of(std::size_t payload_bytes) noexcept {
   const std::size_t bytes = payload_bytes + sizeof(Message);
-  return static_cast<std::uint32_t>((bytes + Messenger::kUnitBytes - 1) / Messenger::kUnitBytes);
+  return static_cast<std::uint32_t>((bytes + kUnitBytes - 1) / kUnitBytes);
 }
-
-}  // namespace
 
 Messenger::Messenger(Engine& engine) : engine_(engine), links_(static_cast<std::size_t>(engine.job().size)) {
   engine.claim_am(am_id::kMessage, &Messenger::on_message, this);
   engine.claim_am(am_id::kMessageCredit, &Messenger::on_credit, this);
   engine.claim_link(link_service::kMessage, &Messenger::on_record, this);
+  engine.claim_link(link_service::kMessageLoan, &Messenger::on_loan, this);
+  if (engine.shares_memory() && engine.job().size > 1) open_region();
 }
 
 Messenger::~Messenger() {
@@ -118,6 +117,10 @@ Status Messenger::carry(Link& link, Message& message, Flow flow) noexcept {
     // A full ring is back-pressure like a full window; what must not wait takes the wire.
     if (flow == Flow::credit) return Status::limit_reached;
   }
+  if (shared != nullptr && message.bytes > kShmSmallBytes && lend(link, message)) {
+    count(Path::shm, message);
+    return Status::ok;
+  }
   const ConstBuffer payload(message.data, message.bytes, MemoryKind::host);
   const Status status =
       engine_.wire().am_send(link.peer->endpoint, am_id::kMessage, message.wire_header(), payload, message);
@@ -150,8 +153,6 @@ void Messenger::trace(Path path, const Message& message) noexcept {
 void Messenger::on_sent(port::WireOp& op) noexcept {
   auto& message = static_cast<Message&>(op);
   auto& self = *reinterpret_cast<Messenger*>(static_cast<std::uintptr_t>(message.scratch[1]));
-  const Completion sent = message.sent;
-  const OpResult outcome{op.status, message.bytes};
   self.engine_.count_outcome(op.status);
   if (op.status != Status::ok && op.status != Status::canceled) {
     log::error("rank {}: a message of {} bytes to rank {} failed: {}", self.engine_.job().rank, message.bytes,
@@ -159,18 +160,17 @@ void Messenger::on_sent(port::WireOp& op) noexcept {
     self.give_up(*self.links_[static_cast<std::size_t>(message.peer)], op.status);
   }
   self.pool_.give(message);
-  if (sent.fire != nullptr) sent.fire(sent.self, outcome);
 }
 
 void Messenger::release(Message& message) noexcept {
   const std::uint32_t units = message.units;
   const std::int32_t source = message.wire.source;
-  const Completion sent = message.sent;  // within a process the receiver read the source itself
+  const std::uint64_t borrowed = message.borrowed;
   pool_.give(message);
-  if (sent.fire != nullptr) sent.fire(sent.self, {});
   if (units == 0) return;
   Link& link = *links_[static_cast<std::size_t>(source)];
   link.consumed += units;
+  if (borrowed != Message::kOwn) hand_back(link, borrowed);
   if (link.consumed - link.reported >= kWindowUnits / 4) report_consumption(link);
 }
 
@@ -213,8 +213,12 @@ void Messenger::on_credit(void* context, port::AmMessage& incoming) noexcept {
   Status why = Status::ok;
   Link* link = self.link_to(Rank{header.source}, why);
   if (link == nullptr) return;
-  // Credits may overtake each other on their way: the later one counts.
-  if (static_cast<std::int32_t>(header.consumed - link->acknowledged) > 0) link->acknowledged = header.consumed;
+  note_credit(*link, header);
+}
+
+/// Credits may overtake each other on their way: the later one counts.
+void Messenger::note_credit(Link& link, const WireHeader& header) noexcept {
+  if (static_cast<std::int32_t>(header.consumed - link.acknowledged) > 0) link.acknowledged = header.consumed;
 }
 
 void Messenger::on_message(void* context, port::AmMessage& incoming) noexcept {
@@ -252,7 +256,7 @@ void Messenger::count_arrival(Path path, std::size_t bytes) noexcept {
 }
 
 void Messenger::arrive(Link& link, Path path, const WireHeader& header, port::AmMessage& incoming) noexcept {
-  if (static_cast<std::int32_t>(header.consumed - link.acknowledged) > 0) link.acknowledged = header.consumed;
+  note_credit(link, header);
   if (static_cast<std::int32_t>(header.sequence - link.expected_sequence) < 0) {
     ++counts_.duplicates;
     engine_.wire().am_discard(incoming);
@@ -269,25 +273,33 @@ void Messenger::arrive(Link& link, Path path, const WireHeader& header, port::Am
   message->wire = header;
   message->peer = header.source;
   message->units = units_of(incoming.bytes);
-  const bool here = incoming.data != nullptr || incoming.bytes == 0;
+  message->landed = incoming.data != nullptr || incoming.bytes == 0;
+  const bool here = message->landed;
   if (here && incoming.bytes != 0) std::memcpy(message->data, incoming.data, incoming.bytes);
-  if (here && header.sequence == link.expected_sequence) {
-    ++link.expected_sequence;
-    ++counts_.received;
-    count_arrival(path, message->bytes);
-    hand_over(*message);
-    if (!link.arrivals.empty()) hand_over_in_order(link);
-    return;
-  }
-  message->landed = here;
-  if (!link.arrivals.insert_by_sequence(*message)) {
-    ++counts_.duplicates;
+  if (!admit(link, path, *message)) {
     engine_.wire().am_discard(incoming);
     pool_.give(*message);
-    return;
+  } else if (!here && land(link, *message, incoming)) {
+    hand_over_in_order(link);
   }
-  count_arrival(path, message->bytes);
-  if (!here && land(link, *message, incoming)) hand_over_in_order(link);
+}
+
+bool Messenger::admit(Link& link, Path path, Message& message) noexcept {
+  const auto bytes = message.bytes;
+  if (message.landed && message.wire.sequence == link.expected_sequence) {
+    ++link.expected_sequence;
+    ++counts_.received;
+    count_arrival(path, bytes);
+    hand_over(message);
+    if (!link.arrivals.empty()) hand_over_in_order(link);
+    return true;
+  }
+  if (!link.arrivals.insert_by_sequence(message)) {
+    ++counts_.duplicates;
+    return false;
+  }
+  count_arrival(path, bytes);
+  return true;
 }
 
 /// Fetches a large payload. True: it is here already.
@@ -337,6 +349,7 @@ void Messenger::hand_over(Message& message) noexcept {
 
 void Messenger::on_lost(PeerOp& op) noexcept {
   auto& link = static_cast<Link&>(op);
+  link.messenger->take_all_back(link);
   link.messenger->give_up(link, Status::peer_lost);
 }
 

@@ -3,9 +3,13 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "core/engine.h"
+#include "ops/am/loans.h"
 #include "ops/am/message.h"
 #include "ops/am/message_pool.h"
 
@@ -33,7 +37,8 @@ struct MessengerCounts {
 };
 
 /// Host-side messages between the ranks of a job, for the models above. The messages of one pair arrive in the order
-/// in which they were sent, whatever their size and whoever carries them.
+/// in which they were sent, whatever their size and whoever carries them. Between processes of one host a large message
+/// stays where its sender packed it, and the receiving service reads it there (see Loans).
 ///
 /// Bounded: at most 16 MiB (counted in units of 256 bytes, so at most 65536 small messages), plus one larger message,
 /// travel to or wait at one peer; a message counts until the receiving service releases it. Then `send` answers
@@ -84,6 +89,7 @@ class Messenger final : public Service, private Poller {
     std::uint32_t reported = 0;           ///< What it knows of that.
     MessageList arrivals;                 ///< Came early, or wait for their payload. Sorted.
     Credit credit;
+    Loans loans;
   };
   struct Claim {
     Handler handler = nullptr;
@@ -91,6 +97,7 @@ class Messenger final : public Service, private Poller {
     void* context = nullptr;
   };
 
+  static std::uint32_t units_of(std::size_t payload_bytes) noexcept;
   Link* link_to(Rank rank, Status& why) noexcept;
   Status carry(Link& link, Message& message, Flow flow) noexcept;
   void count(Path path, const Message& message) noexcept;
@@ -102,6 +109,9 @@ class Messenger final : public Service, private Poller {
   static void on_landed(port::WireOp& op) noexcept;
   static void on_lost(PeerOp& op) noexcept;
   void arrive(Link& link, Path path, const WireHeader& header, port::AmMessage& incoming) noexcept;
+  static void note_credit(Link& link, const WireHeader& header) noexcept;
+  /// False: it came before, and is the caller's to drop.
+  bool admit(Link& link, Path path, Message& message) noexcept;
   void count_arrival(Path path, std::size_t bytes) noexcept;
   bool land(Link& link, Message& message, port::AmMessage& incoming) noexcept;
   void hand_over_in_order(Link& link) noexcept;
@@ -110,7 +120,19 @@ class Messenger final : public Service, private Poller {
   void give_up(Link& link, Status status) noexcept;
   unsigned poll() noexcept override;
 
+  // messenger_loans.cc
+  void open_region() noexcept;
+  bool lend(Link& link, Message& message) noexcept;
+  bool post_note(Link& link, const LoanNote& note) noexcept;
+  static void on_loan(void* self, const port::LinkRecord& record) noexcept;
+  void on_note(Link& link, const WireHeader& header, std::span<const std::byte> payload) noexcept;
+  void borrow(Link& link, const WireHeader& header, const LoanPlace& place) noexcept;
+  void hand_back(Link& link, std::uint64_t place) noexcept;
+  void take_back(Link& link, std::uint64_t place) noexcept;
+  void take_all_back(Link& link) noexcept;
+
   Engine& engine_;
+  std::optional<MappedFile> region_;  ///< For the large blocks of the pool.
   MessagePool pool_;
   std::vector<std::unique_ptr<Link>> links_;
   std::array<Claim, kServices> claims_{};

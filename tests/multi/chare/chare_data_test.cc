@@ -1,11 +1,13 @@
 // Runs as every rank of a job (`brant run -n N`): data arguments between real processes over the real network, in host
 // memory, or in that of the emulated device or the GPU if BRANT_GPU says so.
+#include <array>
 #include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "brant/chare.h"
+#include "core/engine.h"
 #include "support/job_runtime.h"
 
 namespace brant {
@@ -169,6 +171,47 @@ Task<void> to_sections(Chares& chares) {
 TEST(ChareData, of_a_call_of_a_section_reaches_its_members) {
   Chares chares(job());
   EXPECT_EQ(chares.run(to_sections(chares)), 0) << chares.failure();
+}
+
+/// Faces fly between all elements until one of them has had enough.
+class Juggler : public Chare<Juggler> {
+ public:
+  void begin() {
+    face_ = filled(job().device_kind(), ramp(500, 3));
+    for (int i = 0; i < 4; ++i) pass_on(i);
+  }
+  void face(const DeviceData&, int step) {
+    if (index()[0] == 1 && ++faces_ == 40) return chares().exit(7);
+    pass_on(step + 1);
+  }
+  Buffer post(Post<&Juggler::face>, const DeviceMeta& face, int step) {
+    if (step % 3 == 0) return {};  // the runtime's memory, at times
+    Memory& ghost = ghosts_[static_cast<std::size_t>(step) % ghosts_.size()];
+    if (ghost.bytes() < face.bytes) ghost = job().allocate(job().device_kind(), face.bytes);
+    return ghost;
+  }
+
+ private:
+  void pass_on(int step) {
+    const int elements = this_array().extent()[0];
+    this_array()[(index()[0] + 1 + step % (elements - 1)) % elements].call<&Juggler::face>(device(face_), step);
+  }
+  Memory face_;
+  std::array<Memory, 5> ghosts_;
+  int faces_ = 0;
+};
+
+Task<void> juggle(Chares& chares) {
+  create_array<Juggler>(chares, 3 * chares.size(), Placement::round_robin()).call<&Juggler::begin>();
+  co_await chares.until_exit();
+}
+TEST(ChareData, on_its_way_when_a_program_is_dropped_is_read_before_its_source_goes) {
+  const std::uint64_t before = job().worker().engine().counters().failures.read();
+  for (int program = 0; program < 30; ++program) {
+    Chares chares(job());
+    EXPECT_EQ(chares.run(juggle(chares)), 7) << chares.failure();
+  }
+  EXPECT_EQ(job().worker().engine().counters().failures.read(), before);
 }
 
 /// A ring of chares, several in every process, each with a channel to its right and to its left.

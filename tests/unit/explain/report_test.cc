@@ -1,5 +1,7 @@
 #include "cli/explain/report.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "brant/base/status.h"
@@ -69,6 +71,21 @@ TEST(Explain, what_is_assumed_is_said) {
   ASSERT_FALSE(report.notes.empty());
   EXPECT_NE(report.notes.front().find("no driver"), std::string::npos);
   EXPECT_NE(to_text(report).find(report.notes.front()), std::string::npos);
+}
+
+TEST(Explain, that_mapped_host_memory_goes_another_way_is_said_where_it_does) {
+  const auto says_so = [](Question question) {
+    const Report report = make_report(question, two_gpus(), {});
+    return std::ranges::any_of(
+        report.notes, [](const std::string& note) { return note.find("Runtime::allocate") != std::string::npos; });
+  };
+  EXPECT_FALSE(says_so(ask("host", "host", 2047)));
+  EXPECT_TRUE(says_so(ask("host", "host", 2048)));
+  EXPECT_TRUE(says_so(ask("host", "host", 1 << 20)));
+  EXPECT_FALSE(says_so(ask("host", "cuda", 1 << 20)));
+  Question far = ask("host", "host", 1 << 20);
+  far.other_host = true;
+  EXPECT_FALSE(says_so(far));
 }
 
 TEST(Explain, built_in_numbers_are_not_given_for_emulated_memory) {
