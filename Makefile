@@ -33,7 +33,7 @@ format: setup  ## format C++ and Python in place
 tidy: setup-dev  ## clang-tidy over our sources
 	@python tools/run_tests.py tidy
 
-dist: build  ## a relocatable folder and tar.gz in build/dist, for machines where nothing can be installed
+dist: build  ## a relocatable folder and tar.xz in build/dist, for machines where nothing can be installed
 	@python tools/bundle.py
 
 clean:  ## remove what was built (keeps .venv and .deps)

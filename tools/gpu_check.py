@@ -43,7 +43,7 @@ def programs_in(bundle: pathlib.Path | None, scratch: pathlib.Path) -> pathlib.P
     """The bin folder of a bundle, unpacked if need be; else that of the build."""
     packed = [ROOT, ROOT / "build" / "dist", pathlib.Path.cwd()]
     if bundle is None:
-        found = sorted({path for folder in packed for path in folder.glob("brant-*.tar.gz")})
+        found = sorted({path for folder in packed for path in folder.glob("brant-*.tar.xz")})
         bundle = found[-1] if found else ROOT / "build"
     if bundle.is_file():
         with tarfile.open(bundle) as tar:

@@ -23,11 +23,11 @@ def moved(tmp_path_factory):
     """The bundle, unpacked elsewhere."""
     packed = subprocess.run([sys.executable, ROOT / "tools" / "bundle.py"], text=True, capture_output=True)
     assert packed.returncode == 0, packed.stderr
-    archive = ROOT / "build" / "dist" / f"brant-{bundle.version()}-linux-x86_64.tar.gz"
+    archive = ROOT / "build" / "dist" / f"brant-{bundle.version()}-linux-x86_64.tar.xz"
     where = tmp_path_factory.mktemp("elsewhere")
     with tarfile.open(archive) as tar:
         tar.extractall(where)
-    return where / archive.name.removesuffix(".tar.gz")
+    return where / archive.name.removesuffix(".tar.xz")
 
 
 def run_bare(*command) -> subprocess.CompletedProcess[str]:
@@ -36,7 +36,7 @@ def run_bare(*command) -> subprocess.CompletedProcess[str]:
 
 
 def test_is_small_enough_to_carry(moved):
-    archive = next((ROOT / "build" / "dist").glob("*.tar.gz"))
+    archive = next((ROOT / "build" / "dist").glob("*.tar.xz"))
     assert archive.stat().st_size < 40e6
 
 

@@ -135,7 +135,7 @@ def bench(check: Check, name: str, group: str, kind: str, *options: str, **more)
 def check_steps(check: Check) -> list[Step]:
     steps = []
     some = ["--check", "--iterations", "10", "--warmup", "1", "--sizes", "1,8,4097,64K,1M,16M"]
-    cuda = [("cuda", path) for path in ("copy_engine", "ucx", "staged")]
+    cuda = [("cuda", path) for path in ("courier", "copy_engine", "ucx", "staged")]
     for kind in ("latency", "bandwidth"):
         for memory, path in (*cuda, ("cuda-managed", "auto"), ("pinned", "auto")):
             name = f"check {kind} {memory} {path}"
@@ -150,7 +150,7 @@ def bench_steps(check: Check) -> list[Step]:
     steps = []
     rival = ["--peer", "ucx"]
     for kind in ("latency", "bandwidth"):
-        for path, more in (("copy_engine", rival), ("ucx", rival), ("staged", []), ("auto", [])):
+        for path, more in (("copy_engine", rival), ("ucx", rival), ("staged", []), ("auto", rival)):
             options = ["--memory", "cuda", "--path", path, *more, *sizes]
             steps.append(bench(check, f"{kind} cuda {path}", kind, kind, *options, gpus=2, timeout_s=80))
         tool = [check.program("ucx_perftest"), "tag_lat" if kind == "latency" else "tag_bw", "cuda"]
@@ -232,6 +232,11 @@ def jacobi_steps(check: Check) -> list[Step]:
         ]
         name = f"jacobi3d {cells}^3 per GPU{' overlap' if overlap else ''}"
         steps.append(Step(name, "jacobi", [*run, *options], 100, 2, rows=True, figure=jacobi_figure))
+    # Faces of 512 KB, which every path takes.
+    small_cube = ["--size-per-process", "256", "256", "256", "--iterations", "500", "--warmup", "20"]
+    for path in ("courier", "copy_engine", "ucx", "staged"):
+        options = [*run, *small_cube, "--path", path]
+        steps.append(Step(f"jacobi3d 256^3 per GPU {path}", "jacobi", options, 60, 2, rows=True, figure=jacobi_figure))
     return steps
 
 
