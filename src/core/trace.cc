@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clock_offset.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/unique_fd.h"
@@ -57,10 +58,9 @@ Trace::Trace(std::string path, int rank, std::size_t events_max)
   const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (rank == 0 ? O_TRUNC : 0);
   const UniqueFd file(::open(path_.c_str(), flags, 0666));
   if (!file) throw Error(Status::io_error, fmt::format("BRANT_TRACE={}: {}", path_, std::strerror(errno)));
-  const auto wall = std::chrono::system_clock::now().time_since_epoch() - std::chrono::seconds(kEpochSeconds);
-  const auto steady = Clock::now().time_since_epoch();
-  wall_offset_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(wall).count() -
-                    std::chrono::duration_cast<std::chrono::nanoseconds>(steady).count();
+  const auto steady = [] { return Clock::now().time_since_epoch(); };
+  const auto wall = [] { return std::chrono::system_clock::now().time_since_epoch(); };
+  wall_offset_ns_ = (clock_offset(steady, wall) - std::chrono::seconds(kEpochSeconds)).count();
   events_.reserve(std::min<std::size_t>(events_max_, 4096));
 }
 

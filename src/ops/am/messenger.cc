@@ -71,7 +71,7 @@ Status Messenger::send(Rank to, ServiceId service, Message& message, Flow flow) 
     message.units = 0;
     if (engine_.trace() != nullptr) {
       message.wire.sequence = traced_locally_++;
-      trace(Path::automatic, message);
+      trace(Path::automatic, message, Clock::now());
     }
     hand_over(message);
     return Status::ok;
@@ -107,10 +107,12 @@ Status Messenger::carry(Link& link, Message& message, Flow flow) noexcept {
   message.on_complete = &Messenger::on_sent;
   message.scratch[1] = reinterpret_cast<std::uintptr_t>(this);
   port::Link* shared = link.peer->link;
+  // Before the post: the receiver may handle the message while this process is still in it.
+  const TimePoint left = engine_.trace() != nullptr ? Clock::now() : TimePoint{};
   if (shared != nullptr && message.bytes <= kShmSmallBytes) {
     if (shared->post(link_service::kMessage, message.wire_header(), message.payload())) {
       message.status = Status::ok;
-      count(Path::shm, message);
+      count(Path::shm, message, left);
       on_sent(message);
       return Status::ok;
     }
@@ -118,32 +120,33 @@ Status Messenger::carry(Link& link, Message& message, Flow flow) noexcept {
     if (flow == Flow::credit) return Status::limit_reached;
   }
   if (shared != nullptr && message.bytes > kShmSmallBytes && lend(link, message)) {
-    count(Path::shm, message);
+    count(Path::shm, message, left);
     return Status::ok;
   }
   const ConstBuffer payload(message.data, message.bytes, MemoryKind::host);
   const Status status =
       engine_.wire().am_send(link.peer->endpoint, am_id::kMessage, message.wire_header(), payload, message);
-  if (status == Status::ok || status == Status::in_progress) count(Path::ucx, message);
+  if (status == Status::ok || status == Status::in_progress) count(Path::ucx, message, left);
   if (status == Status::ok) on_sent(message);
   if (status == Status::in_progress) return Status::ok;
   engine_.count_outcome(status);
   return status;
 }
 
-void Messenger::count(Path path, const Message& message) noexcept {
+void Messenger::count(Path path, const Message& message, TimePoint left) noexcept {
   PathTally& tally = engine_.counters().path(path);
   tally.sends.add();
   tally.bytes_sent.add(message.bytes);
-  if (engine_.trace() != nullptr) trace(path, message);
+  if (engine_.trace() != nullptr) trace(path, message, left);
 }
 
-void Messenger::trace(Path path, const Message& message) noexcept {
+void Messenger::trace(Path path, const Message& message, TimePoint left) noexcept {
   Trace::Event event;
   event.kind = Trace::Kind::send;
   event.path = path;
   event.peer = message.peer;
-  event.begin = event.end = Clock::now();
+  event.begin = left;
+  event.end = Clock::now();
   event.name = "send";
   event.flow = Trace::flow_of(engine_.job().rank, message.peer, message.wire.sequence);
   event.bytes = message.bytes;

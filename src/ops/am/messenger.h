@@ -100,8 +100,8 @@ class Messenger final : public Service, private Poller {
   static std::uint32_t units_of(std::size_t payload_bytes) noexcept;
   Link* link_to(Rank rank, Status& why) noexcept;
   Status carry(Link& link, Message& message, Flow flow) noexcept;
-  void count(Path path, const Message& message) noexcept;
-  void trace(Path path, const Message& message) noexcept;
+  void count(Path path, const Message& message, TimePoint left) noexcept;
+  void trace(Path path, const Message& message, TimePoint left) noexcept;
   static void on_sent(port::WireOp& op) noexcept;
   static void on_message(void* self, port::AmMessage& incoming) noexcept;
   static void on_record(void* self, const port::LinkRecord& record) noexcept;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -41,6 +42,8 @@ struct FaultPolicy {
   std::vector<FaultRule> rules;   ///< The first that applies is taken.
   unsigned completion_delay = 0;  ///< Completions are held back for this many progress calls.
   double repeat_rate = 0;  ///< How often an active message (of those whose payload came along) is handed over twice.
+  /// Runs within each post, when the wire inside has taken it: what others do while the poster has lost its core.
+  std::function<void()> while_posting;
   std::uint64_t corrupt_nth_key = 0;  ///< This key, counted from 1, is packed with one bit wrong.
 };
 

@@ -23,6 +23,7 @@ Status FaultyWire::post(FaultPoint point, WireEndpoint* endpoint, WireOp& op, St
     return Status::in_progress;
   }
   const Status status = start(*shadow);
+  if (policy_.while_posting) policy_.while_posting();
   if (status == Status::in_progress) {
     shadow->started = true;
     op.request = static_cast<WireOp*>(shadow);
