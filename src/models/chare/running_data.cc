@@ -12,6 +12,12 @@ namespace brant::detail {
 namespace {
 /// How long an ending program waits for other ranks, which may not come round to it any more.
 constexpr std::chrono::seconds kFarewell{5};
+
+template <typename Condition>
+void progress_while(Engine& engine, std::chrono::nanoseconds limit, Condition&& holds) noexcept {
+  const TimePoint deadline = deadline_after(limit);
+  while (holds() && Clock::now() < deadline) engine.progress();
+}
 }  // namespace
 
 // Sources
@@ -468,8 +474,7 @@ void Core::take_landings_back() noexcept {
     for_each_landing([&](DataPart&) { any = true; });
     return any;
   };
-  const TimePoint deadline = deadline_after(kFarewell);
-  while (pending() && Clock::now() < deadline) engine_.progress();
+  progress_while(engine_, kFarewell, pending);
 }
 
 /// Before the chares of an ending program are destroyed: nothing may write into their memory any more.
@@ -483,8 +488,7 @@ void Core::abandon_data() noexcept {
     }
     return false;
   };
-  const TimePoint deadline = deadline_after(options_.held_back_max);
-  while (copying() && Clock::now() < deadline) engine_.progress();
+  progress_while(engine_, options_.held_back_max, copying);
   take_landings_back();
   for (DataCall* call = data_calls_.front(); call != nullptr;) {
     DataCall* following = data_calls_.next(*call);
@@ -515,8 +519,7 @@ void Core::abandon_data() noexcept {
 
 /// What other processes have not taken yet lies in memory that the chares free. All ranks take it, whoever ends first.
 void Core::await_sources() noexcept {
-  const TimePoint deadline = deadline_after(kFarewell);
-  while (lanes_.sending_to_others() && Clock::now() < deadline) engine_.progress();
+  progress_while(engine_, kFarewell, [this] { return lanes_.sending_to_others(); });
 }
 
 /// Messages of a program that has ended.

@@ -1,11 +1,7 @@
 // What the timeline says of messages: the arrow from a send to what it caused runs forward in time.
 #include "core/trace.h"
 
-#include <unistd.h>
-
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -19,6 +15,8 @@
 
 #include "end.h"
 #include "port/wire/faulty/faulty.h"
+#include "support/environment.h"
+#include "support/temporary_folder.h"
 
 namespace brant::am {
 namespace {
@@ -47,23 +45,10 @@ struct TracedService {
   int handled = 0;
 };
 
-class TraceFile {
- public:
-  TraceFile() : path_(testing::TempDir() + "brant_messenger_trace_" + std::to_string(::getpid()) + ".json") {
-    ::setenv("BRANT_TRACE", path_.c_str(), 1);
-  }
-  ~TraceFile() {
-    ::unsetenv("BRANT_TRACE");
-    std::filesystem::remove(path_);
-  }
-  [[nodiscard]] nlohmann::json events() const { return nlohmann::json::parse(std::ifstream(path_)); }
-
- private:
-  std::string path_;
-};
-
 TEST(MessengerTrace, a_message_leaves_before_it_is_handled) {
-  const TraceFile file;
+  const test::TemporaryFolder folder;
+  const std::string file = folder.path() + "/trace.json";
+  const test::ScopedVariable traced("BRANT_TRACE", file.c_str());
   constexpr int kMessages = 5;
   {
     std::function<void()> receive;
@@ -90,7 +75,7 @@ TEST(MessengerTrace, a_message_leaves_before_it_is_handled) {
     for (const TracedService* side : {&left, &right}) side->engine.trace()->write();
   }
   std::map<std::uint64_t, double> left_at, handled_at;
-  for (const nlohmann::json& event : file.events()) {
+  for (const nlohmann::json& event : nlohmann::json::parse(std::ifstream(file))) {
     if (event.at("ph") == "s") left_at[event.at("id")] = event.at("ts");
     if (event.at("ph") == "f") handled_at[event.at("id")] = event.at("ts");
   }

@@ -1,7 +1,6 @@
 // What couriers do to channels between processes that map each other's device memory.
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <span>
@@ -14,6 +13,7 @@
 #include "brant/ops/channel.h"
 #include "core/engine.h"
 #include "ops/channel/table.h"
+#include "support/environment.h"
 #include "unit/channel/linked_pair.h"
 
 namespace brant {
@@ -97,9 +97,9 @@ TEST_F(CourierChannel, windows_of_messages_arrive_whole_on_a_busy_machine) {
 /// that one stands in the ring behind more records than are looked at in one progress.
 TEST_F(CourierChannel, forgets_a_question_that_comes_behind_its_message) {
   constexpr int kOthers = 100;
-  ::setenv("BRANT_COURIER_IDLE_US", "20000", 1);  // it is to be there behind all those, on a slow machine too
+  // The courier is to be there behind all those, on a slow machine too.
+  const test::ScopedVariable idle("BRANT_COURIER_IDLE_US", "20000");
   MappedPair pair;
-  ::unsetenv("BRANT_COURIER_IDLE_US");
   Channel left = Channel::open(pair.job.rank(0), Rank{1}, ChannelId{8});
   Channel right = Channel::open(pair.job.rank(1), Rank{0}, ChannelId{8});
   const auto sent = pattern(500, 3);
