@@ -4,18 +4,31 @@
 #include "brant/brant.h"
 using namespace brant;
 
-Task<void> swap_with_partner(Runtime& runtime, Channel& channel, Memory& mine, Memory& theirs) {
+Task<Status> swap_with_partner(Channel& channel, Memory& mine, Memory& theirs) {
   Operation incoming = channel.recv(theirs);  // both are under way
   Operation outgoing = channel.send(mine);
-  const OpResult got = co_await incoming;
-  co_await outgoing;
-  std::printf("rank %d has %llu bytes\n", runtime.rank().value, static_cast<unsigned long long>(got.bytes));
+  const OpResult received = co_await incoming;
+  const OpResult sent = co_await outgoing;
+  co_return received.ok() ? sent.status : received.status;
 }
 
-int main() {
-  Runtime runtime;                                // brant run, mpirun, srun --mpi=pmix, or alone
+int main() try {
+  Runtime runtime;  // started by brant run, mpirun or srun --mpi=pmix
+  const int rank = runtime.rank().value, partner = rank ^ 1;
+  if (runtime.size() % 2 != 0) {
+    std::fprintf(stderr, "swap works in pairs, here are %d processes: brant run -n 2 -- swap\n", runtime.size());
+    return 2;
+  }
   const MemoryKind kind = runtime.device_kind();  // the GPU of this process, or host memory
   Memory mine = runtime.allocate(kind, 1 << 20), theirs = runtime.allocate(kind, 1 << 20);
-  Channel channel = Channel::open(runtime, Rank{runtime.rank().value ^ 1}, ChannelId{7});
-  runtime.run(swap_with_partner(runtime, channel, mine, theirs));
+  Channel channel = Channel::open(runtime, Rank{partner}, ChannelId{7});
+  const Status status = runtime.run(swap_with_partner(channel, mine, theirs));
+  if (status != Status::ok) {
+    std::fprintf(stderr, "rank %d did not swap with rank %d: %s\n", rank, partner, status_text(status).data());
+    return 1;
+  }
+  std::printf("rank %d has the %zu bytes of rank %d\n", rank, theirs.bytes(), partner);
+} catch (const Error& error) {
+  std::fprintf(stderr, "swap: %s\n", error.what());
+  return 1;
 }

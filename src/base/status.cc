@@ -36,7 +36,7 @@ std::string_view status_text(Status status) noexcept {
     case Status::limit_reached: return "a documented bound is exhausted";
     case Status::not_supported: return "not supported by this adapter or machine";
     case Status::not_found: return "no such name, key or file";
-    case Status::peer_lost: return "the peer process died or became unreachable";
+    case Status::peer_lost: return "the peer process has ended, died or become unreachable";
     case Status::peer_rejected: return "the peer refused the operation";
     case Status::version_mismatch: return "the peer runs versions that cannot talk to ours";
     case Status::no_memory: return "memory is exhausted";

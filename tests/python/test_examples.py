@@ -18,7 +18,34 @@ def test_the_example_runs(device):
     command = [BRANT, "run", "-n", "2", "--timeout", "30", "--env", f"BRANT_GPU={device}", "--", BIN / "swap"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert {"[0] rank 0 has 1048576 bytes", "[1] rank 1 has 1048576 bytes"} <= set(done.stdout.splitlines())
+    lines = {f"[{rank}] rank {rank} has the 1048576 bytes of rank {1 - rank}" for rank in (0, 1)}
+    assert lines <= set(done.stdout.splitlines())
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_the_example_says_how_it_is_started(ranks):
+    command = [BRANT, "run", "-n", str(ranks), "--timeout", "30", "--", BIN / "swap"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2, done.stderr
+    assert f"here are {ranks} processes: brant run -n 2 -- swap" in done.stderr, done.stderr
+
+
+def test_the_example_fails_aloud():
+    # One end is forced to another path than the other, so both operations of both ends fail.
+    script = f'[ "$BRANT_RANK" = 1 ] && export BRANT_PATH=ucx; exec {BIN}/swap'
+    command = [BRANT, "run", "-n", "2", "--keep-going", "--timeout", "30", "--", "/bin/sh", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done.stderr
+    assert "bytes" not in done.stdout, done.stdout
+    for rank in (0, 1):
+        assert f"rank {rank} did not swap with rank {1 - rank}: " in done.stderr, done.stderr
+
+
+def test_the_example_names_what_it_cannot_open():
+    command = [BRANT, "run", "-n", "2", "--timeout", "30", "--env", "BRANT_PATH=no", "--", BIN / "swap"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done.stderr
+    assert "swap: BRANT_PATH=no: use" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
