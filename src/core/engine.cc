@@ -44,13 +44,15 @@ Engine::Engine(port::Adapters adapters, const Options& options)
       adapters_(std::move(adapters)),
       options_(options),
       path_order_(open_path_order(adapters_, options_.calibration)),
-      trace_(Trace::from_environment(job().rank)) {
+      trace_(Trace::from_environment(job().rank)),
+      stall_patience_(options.stall_report) {
   const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   spin_limit_ = job().local_size > cores ? kSpinCrowded : kSpinWithRoom;
   for (unsigned id = 0; id < kAmIds; ++id) {
     am_slots_[id] = {this, id};
     wire().set_am_handler(id, &Engine::hold_message, &am_slots_[id]);
   }
+  farewell_.emplace(*this);
   if (wire().capabilities().can_sleep) waiter_.add(wire().event_fd());
   if (adapters_.links) waiter_.add(adapters_.links->event_fd());
   waiter_.add(detector_.event_fd());
@@ -76,7 +78,18 @@ Engine::~Engine() {
     while (peer.outstanding.pop_front() != nullptr) {
     }
   }
-  services_.clear();
+  release_ops(ready_);
+  release_ops(pending_);
+  // Not left to the container, which may take either end first.
+  for (auto& [key, service] : services_) service.reset();
+}
+
+/// Their owners may look at them after this engine has gone.
+void Engine::release_ops(OpList& ops) noexcept {
+  while (Op* op = ops.pop_front()) {
+    op->engine_ = nullptr;
+    if (OpOwner* owner = std::exchange(op->owner_, nullptr)) owner->op_ = nullptr;
+  }
 }
 
 CalibratedMachine Engine::machine() const { return machine_of(adapters_); }
@@ -133,9 +146,12 @@ void Engine::shut_down() noexcept {
   // Whoever is ahead keeps the network moving: a peer may still be reading from this process.
   if (job().size > 1) {
     bool alive = std::none_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.lost; });
+    farewell_->say();
     for (int round = 0; alive && round < 1000; ++round) {
       const Status status = boot().fence(std::chrono::milliseconds(round < 10 ? 1 : 20));
       if (status != Status::timed_out) break;
+      farewell_->say();
+      wire_turn_ = kWireTurn;
       while (progress() != 0) {
       }
     }
@@ -169,6 +185,7 @@ Peer& Engine::peer(Rank rank) {
   }
   peer.endpoint = *endpoint;
   if (adapters_.links && !peer.same_process) peer.link = adapters_.links->link(rank.value);
+  farewell_->greet(peer);
   return peer;
 }
 
@@ -195,8 +212,25 @@ void Engine::report(OpOwner& owner, Moment moment, const OpResult& result) noexc
   const Completion& sink = moment == Moment::source_free ? op->source_free : op->delivered;
   if (sink.fire == nullptr) return;
   op->result = result;
+  if (op->due_ == 0) {
+    pending_.remove(*op);
+    ready_.push_back(*op);
+  }
   op->due_ = static_cast<std::uint8_t>(op->due_ | (1u << static_cast<unsigned>(moment)));
-  if (!IntrusiveList<Op, &Op::ready_hook_>::linked(*op)) ready_.push_back(*op);
+}
+
+/// Every moment that has a sink. False: there is none.
+bool Engine::make_due(Op& op) noexcept {
+  if (op.source_free.fire != nullptr) op.due_ |= 1u << static_cast<unsigned>(Moment::source_free);
+  if (op.delivered.fire != nullptr) op.due_ |= 1u << static_cast<unsigned>(Moment::delivered);
+  return op.due_ != 0;
+}
+
+void Engine::complete(Op& op, const OpResult& result) noexcept {
+  op.result = result;
+  if (!make_due(op)) return;
+  op.engine_ = this;
+  ready_.push_back(op);
 }
 
 void Engine::finish(OpOwner& owner, const OpResult& result) noexcept {
@@ -207,17 +241,21 @@ void Engine::finish(OpOwner& owner, const OpResult& result) noexcept {
   op->result = result;
   op->owner_ = nullptr;
   owner.op_ = nullptr;
-  if (op->source_free.fire != nullptr) op->due_ |= 1u << static_cast<unsigned>(Moment::source_free);
-  if (op->delivered.fire != nullptr) op->due_ |= 1u << static_cast<unsigned>(Moment::delivered);
-  if (op->due_ == 0) {
-    op->engine_ = nullptr;
-  } else if (!IntrusiveList<Op, &Op::ready_hook_>::linked(*op)) {
+  if (op->due_ != 0) {
+    make_due(*op);
+    return;
+  }
+  pending_.remove(*op);
+  if (make_due(*op)) {
     ready_.push_back(*op);
+  } else {
+    op->engine_ = nullptr;
   }
 }
 
 void Engine::detach(Op& op) noexcept {
-  if (IntrusiveList<Op, &Op::ready_hook_>::linked(op)) ready_.remove(op);
+  (op.due_ != 0 ? ready_ : pending_).remove(op);
+  op.due_ = 0;
   OpOwner* owner = op.owner_;
   op.owner_ = nullptr;
   op.engine_ = nullptr;
@@ -237,22 +275,25 @@ void Op::cancel() noexcept {
 
 unsigned Engine::fire_ready(unsigned limit) noexcept {
   unsigned fired = 0;
-  while (fired < limit) {
-    Op* op = ready_.pop_front();
+  for (; fired < limit; ++fired) {
+    Op* op = ready_.front();
     if (op == nullptr) break;
-    const unsigned due = std::exchange(op->due_, std::uint8_t{0});
+    // One moment at a time: while one sink runs, the other still stands in the record, and goes with it.
+    const bool source_free = (op->due_ & 1u) != 0;
+    op->due_ = static_cast<std::uint8_t>(op->due_ & (source_free ? ~1u : ~2u));
+    if (op->due_ == 0) {
+      ready_.remove(*op);
+      if (op->owner_ == nullptr) {
+        op->engine_ = nullptr;
+      } else {
+        pending_.push_back(*op);
+      }
+    }
     // A sink fired once is taken off: neither moment is reported twice, and the record may be posted again by the last
     // sink.
-    Completion sinks[2];
-    if ((due & 1u) != 0) sinks[0] = std::exchange(op->source_free, {});
-    if ((due & 2u) != 0) sinks[1] = std::exchange(op->delivered, {});
-    if (op->owner_ == nullptr) op->engine_ = nullptr;
+    const Completion sink = std::exchange(source_free ? op->source_free : op->delivered, {});
     const OpResult result = op->result;
-    for (const Completion& sink : sinks) {
-      if (sink.fire == nullptr) continue;
-      sink.fire(sink.self, result);
-      ++fired;
-    }
+    if (sink.fire != nullptr) sink.fire(sink.self, result);
   }
   return fired;
 }
@@ -371,11 +412,7 @@ unsigned Engine::progress() noexcept {
     events += wire().progress();
     events += wire().deliver(kDeliverLimit);
   }
-  for (Poller* poller = pollers_.front(); poller != nullptr;) {
-    Poller* following = PollerList::next(*poller);  // it may detach itself
-    events += poller->poll();
-    poller = following;
-  }
+  events += poll_pollers();
   events += run_commands();
   if (suspects_) check_peers();
   counters_.progress_calls.add();
@@ -391,6 +428,17 @@ unsigned Engine::progress() noexcept {
     }
   }
   return events + fire_ready(kFireLimit);
+}
+
+/// A poller may take itself out of the list, or any other: the round goes on with the next of those that stay.
+unsigned Engine::poll_pollers() noexcept {
+  unsigned events = 0;
+  next_poller_ = pollers_.front();
+  while (Poller* poller = next_poller_) {
+    next_poller_ = PollerList::next(*poller);
+    events += poller->poll();
+  }
+  return events;
 }
 
 bool Engine::must_poll() const noexcept {
@@ -409,8 +457,10 @@ bool Engine::may_sleep() noexcept {
 }
 
 Status Engine::wait(bool (*done)(void*) noexcept, void* context, std::chrono::nanoseconds timeout) noexcept {
-  const Status status =
-      wait_until_done(done, context, timeout == std::chrono::nanoseconds::max() ? kNever : deadline_after(timeout));
+  const TimePoint deadline = timeout == std::chrono::nanoseconds::max() ? kNever : deadline_after(timeout);
+  waits_for_ever_ = deadline == kNever;
+  const Status status = wait_until_done(done, context, deadline);
+  waits_for_ever_ = false;
   if (trace_) note_idle(0);
   return status;
 }
@@ -427,8 +477,19 @@ void Engine::note_idle(unsigned idle) noexcept {
   if (event.end - event.begin > std::chrono::microseconds(1)) trace_->add(event);
 }
 
+/// Once in a row of silent calls, and only if that is twice as long as the last one reported: a server that mostly
+/// waits says so a few times in its life.
+void Engine::report_stall(TimePoint idle_since, bool for_ever) noexcept {
+  const auto idle = recently_ - idle_since;
+  if (stall_patience_ <= std::chrono::nanoseconds::zero() || idle < stall_patience_) return;
+  if (std::exchange(stall_reported_, idle_since) == idle_since) return;
+  stall_patience_ = 2 * idle;
+  for (auto& [key, service] : services_) service->stalled(idle, for_ever);
+}
+
 Status Engine::wait_until_done(bool (*done)(void*) noexcept, void* context, TimePoint deadline) noexcept {
   unsigned idle = 0;
+  TimePoint idle_since{};
   while (!done(context)) {
     idle = progress() != 0 ? 0 : idle + 1;
     if (trace_ && idle <= 1) note_idle(idle);
@@ -438,6 +499,7 @@ Status Engine::wait_until_done(bool (*done)(void*) noexcept, void* context, Time
       continue;
     }
     if (deadline != kNever && Clock::now() >= deadline) return Status::timed_out;
+    if (idle == spin_limit_) idle_since = Clock::now();
     if (may_sleep()) {
       // A wire that cannot wake us is looked at every millisecond.
       const auto limit = wire().capabilities().can_sleep ? kSleepLimit : std::chrono::milliseconds(1);
@@ -446,8 +508,10 @@ Status Engine::wait_until_done(bool (*done)(void*) noexcept, void* context, Time
       wire_turn_ = kWireTurn;  // it may be what woke us
       recently_ = Clock::now();
       check_peers();
+      report_stall(idle_since, deadline == kNever);
     } else {
       std::this_thread::yield();
+      if (idle % kPeerCheckInterval == 0) report_stall(idle_since, deadline == kNever);  // progress looked at the clock
     }
   }
   return Status::ok;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "brant/core/op.h"
 #include "brant/core/path.h"
 #include "core/failure_detector.h"
+#include "core/farewell.h"
 #include "core/path_order.h"
 #include "core/peer_record.h"
 #include "core/statistics.h"
@@ -43,6 +45,8 @@ struct Peer {
   bool same_process = false;
   bool lost = false;
   bool suspected = false;
+  bool ended = false;                ///< It has said farewell: its program takes and sends nothing new any more.
+  std::uint32_t farewell_words = 0;  ///< Then: how many words of its services belong to that.
   IntrusiveList<PeerOp, &PeerOp::peer_hook> outstanding;
 };
 
@@ -79,10 +83,20 @@ class Poller {
   ~Poller() = default;
 };
 
-/// State of a layer above, one per engine and kind, created on first use and destroyed before the adapters.
+/// State of a layer above, one per engine and kind, created on first use. They are destroyed before the adapters, in
+/// the order in which they were made: one that uses another makes it first, and the other's last records may then lie
+/// in what it owns.
 class Service {
  public:
   virtual ~Service() = default;
+
+  /// The program of this process has ended: says to a peer what it must know to end what it waits for. Returns how many
+  /// words that took, since they and the farewell may overtake each other.
+  virtual unsigned part_from(Peer&) noexcept { return 0; }
+  /// The same of a peer's program, `Peer::ended`; its words may still be on their way.
+  virtual void peer_ended(Peer&) noexcept {}
+  /// Nothing has happened for so long, in a wait which may or may not end by itself: says what for.
+  virtual void stalled(std::chrono::nanoseconds, bool /*for_ever*/) noexcept {}
 };
 
 /// The inner side of a Runtime: adapters, peers, and the progress of one worker. Belongs to the worker's thread, except
@@ -94,8 +108,9 @@ class Engine {
     bool share_gpu = false;       ///< Several processes may use one GPU.
     bool sleep = true;            ///< May the worker sleep when idle?
     std::chrono::milliseconds boot_timeout{60'000};
-    std::string calibration;  ///< As find_calibration takes it.
-    bool statistics = false;  ///< Publish the counters for `brant info --jobs`.
+    std::string calibration;                        ///< As find_calibration takes it.
+    bool statistics = false;                        ///< Publish the counters for `brant info --jobs`.
+    std::chrono::milliseconds stall_report{5'000};  ///< How long a wait is silent before it says what for; 0: for ever.
   };
 
   static constexpr unsigned kAmIds = 64;
@@ -156,6 +171,8 @@ class Engine {
   void report(OpOwner& owner, Moment moment, const OpResult& result) noexcept;
   /// Reports every wanted moment that was not reported yet, and lets the operation go.
   void finish(OpOwner& owner, const OpResult& result) noexcept;
+  /// The same for an operation that no layer owns, and which is not pending: for what ended where no sink may be fired.
+  void complete(Op& op, const OpResult& result) noexcept;
   void detach(Op& op) noexcept;
 
   /// Takes over active messages of this id; those that came before are handed over now. The handler sees complete
@@ -170,12 +187,14 @@ class Engine {
     if (adapters_.links) adapters_.links->set_handler(service, handler, context);
   }
 
-  /// Both may be repeated, and called from `Poller::poll`.
+  /// Both may be repeated, and called from `Poller::poll`, for any poller.
   void attach(Poller& poller) noexcept {
     if (!PollerList::linked(poller)) pollers_.push_back(poller);
   }
   void detach(Poller& poller) noexcept {
-    if (PollerList::linked(poller)) pollers_.remove(poller);
+    if (!PollerList::linked(poller)) return;
+    if (next_poller_ == &poller) next_poller_ = PollerList::next(poller);
+    pollers_.remove(poller);
   }
   [[nodiscard]] TimerQueue& timers() noexcept { return timers_; }
 
@@ -196,6 +215,8 @@ class Engine {
     return !timers_.empty() || must_poll() || !ready_.empty() || commands_waiting_.load(std::memory_order_relaxed) != 0;
   }
   [[nodiscard]] std::size_t pending_ops() const noexcept { return pending_ops_; }
+  /// The program stands in a wait without a deadline.
+  [[nodiscard]] bool waits_for_ever() const noexcept { return waits_for_ever_; }
   /// Completions that were not told yet.
   [[nodiscard]] bool completions_due() const noexcept { return !ready_.empty(); }
   /// The time when progress last looked at the clock: costs nothing, and is some milliseconds old at most.
@@ -211,7 +232,9 @@ class Engine {
 
  private:
   friend class OpOwner;
+  friend class Farewell;
   using PollerList = IntrusiveList<Poller, &Poller::poller_hook>;
+  using OpList = IntrusiveList<Op, &Op::engine_hook_>;
   struct Command {
     void (*function)(void*) noexcept = nullptr;
     void* context = nullptr;
@@ -230,12 +253,16 @@ class Engine {
   static void hold_message(void* slot, port::AmMessage& message) noexcept;
   void check_peers() noexcept;
   void lose(Peer& peer) noexcept;
+  static bool make_due(Op& op) noexcept;
+  unsigned poll_pollers() noexcept;
   unsigned fire_ready(unsigned limit) noexcept;
+  void release_ops(OpList& ops) noexcept;
   unsigned run_commands() noexcept;
   bool may_sleep() noexcept;
   [[nodiscard]] bool must_poll() const noexcept;
   Status wait_until_done(bool (*done)(void*) noexcept, void* context, TimePoint deadline) noexcept;
   void note_idle(unsigned idle) noexcept;
+  void report_stall(TimePoint idle_since, bool for_ever) noexcept;
 
   std::unique_ptr<Statistics> statistics_;  ///< Outlives whatever may still count.
   Counters& counters_;                      ///< Of `statistics_`.
@@ -247,14 +274,17 @@ class Engine {
   FailureDetector detector_;
   Waiter waiter_;
   TimerQueue timers_;
-  IntrusiveList<Op, &Op::ready_hook_> ready_;
+  OpList ready_;    ///< A moment of each is due.
+  OpList pending_;  ///< The other operations of users that have not ended.
   PollerList pollers_;
-  std::size_t pending_ops_ = 0;  ///< Owned by a layer.
+  Poller* next_poller_ = nullptr;  ///< In this round.
+  std::size_t pending_ops_ = 0;    ///< Owned by a layer.
   MpscRing<Command> commands_{1024};
   std::atomic<std::uint32_t> commands_waiting_{0};
   std::array<AmSlot, kAmIds> am_slots_;
   std::vector<HeldMessage> held_;
   std::vector<std::pair<const char*, std::unique_ptr<Service>>> services_;
+  std::optional<Farewell> farewell_;
   unsigned spin_limit_;
   unsigned calls_since_check_ = 0;
   unsigned wire_turn_ = 0;
@@ -263,6 +293,9 @@ class Engine {
   TimePoint recently_ = Clock::now();
   bool suspects_ = false;
   TimePoint idle_since_{};  ///< Only with a trace.
+  std::chrono::nanoseconds stall_patience_;
+  TimePoint stall_reported_{};  ///< Since when the silence lasts that was reported last.
+  bool waits_for_ever_ = false;
 };
 
 inline void OpOwner::own(Engine& engine, Op& op) noexcept {
@@ -270,6 +303,7 @@ inline void OpOwner::own(Engine& engine, Op& op) noexcept {
   op.engine_ = &engine;
   op.owner_ = this;
   op.due_ = 0;
+  engine.pending_.push_back(op);
   ++engine.pending_ops_;
 }
 

@@ -24,16 +24,23 @@ class FailureDetector {
 
   /// Readable while a death is unreported.
   [[nodiscard]] int event_fd() const noexcept { return epoll_.get(); }
-  [[nodiscard]] bool watching() const noexcept { return !watched_.empty(); }
+  [[nodiscard]] bool watching() const noexcept { return !watched_.empty() || !by_pid_.empty(); }
 
  private:
   struct Watched {
     int rank;
     UniqueFd pidfd;
   };
+  struct WatchedByPid {
+    int rank;
+    pid_t pid;
+  };
+
+  bool watch_by_pid(int rank, pid_t pid, const char* failed);
 
   UniqueFd epoll_;
   std::vector<Watched> watched_;
+  std::vector<WatchedByPid> by_pid_;
 };
 
 }  // namespace brant

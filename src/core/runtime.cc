@@ -27,8 +27,8 @@ port::Adapters open_for(const RuntimeOptions& options) {
 }
 
 Engine::Options engine_options(const RuntimeOptions& options) {
-  return {options.path,         options.share_gpu,   options.sleep,
-          options.boot_timeout, options.calibration, options.statistics};
+  return {options.path,        options.share_gpu,  options.sleep,       options.boot_timeout,
+          options.calibration, options.statistics, options.stall_report};
 }
 
 }  // namespace
@@ -55,6 +55,7 @@ RuntimeOptions RuntimeOptions::from_environment() {
   const std::string_view calibration = env("BRANT_CALIBRATION");
   options.calibration = calibration.empty() ? "auto" : calibration;
   options.statistics = env_bool("BRANT_STATISTICS", true);
+  if (const auto silence = env_int("BRANT_STALL_REPORT_MS")) options.stall_report = std::chrono::milliseconds(*silence);
   return options;
 }
 

@@ -1,12 +1,18 @@
 #include "brant/core/stream_done.h"
 
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "base/log.h"
 #include "core/engine.h"
 #include "core/event_pool.h"
 
 namespace brant::detail {
+
+constexpr auto kCopyPatience = std::chrono::seconds(10);
 
 /// The marks of one engine. Events are polled by progress while there are any.
 class StreamWatch final : public Service, private Poller {
@@ -15,8 +21,7 @@ class StreamWatch final : public Service, private Poller {
   ~StreamWatch() override {
     engine_.detach(static_cast<Poller&>(*this));
     while (StreamMark* mark = marks_.pop_front()) events_.give_back(std::exchange(mark->event, nullptr));
-    while (due_.pop_front() != nullptr) {
-    }
+    for (port::Event* event : forsaken_) events_.give_back(event);
     if (stream_ != nullptr) engine_.device().streams()->destroy_stream(stream_);
   }
 
@@ -24,6 +29,7 @@ class StreamWatch final : public Service, private Poller {
   Status mark_end(port::Stream* stream, StreamMark& mark) {
     port::Streams* streams = engine_.device().streams();
     if (streams == nullptr) return Status::not_supported;
+    forsaken_.reserve(forsaken_.size() + watched_ + 1);  // `drop` cannot fail
     const Result<port::Event*> event = events_.take();
     if (!event) return event.status();
     const Status recorded = streams->record(*event, stream);
@@ -34,6 +40,7 @@ class StreamWatch final : public Service, private Poller {
     mark.watch = this;
     mark.event = *event;
     marks_.push_back(mark);
+    ++watched_;
     engine_.attach(static_cast<Poller&>(*this));
     return Status::in_progress;
   }
@@ -53,47 +60,64 @@ class StreamWatch final : public Service, private Poller {
     return queued == Status::ok ? mark_end(stream_, mark) : queued;
   }
 
+  /// An event that has not come stays here until it has: it cannot be recorded anew before.
   void drop(StreamMark& mark) noexcept {
-    if (mark.event == nullptr) {
-      if (mark.hook.linked) due_.remove(mark);
-      return;
-    }
+    mark.op.detach();
+    if (mark.event == nullptr) return;
+    forsaken_.push_back(leave(mark));
+  }
+
+  void drop_copy(StreamMark& mark) noexcept {
     port::Streams* streams = engine_.device().streams();
-    while (streams->poll(mark.event) == Status::in_progress) {
+    const TimePoint deadline = deadline_after(kCopyPatience);
+    while (mark.event != nullptr && streams->poll(mark.event) == Status::in_progress) {
+      if (Clock::now() >= deadline) {
+        log::error(
+            "rank {}: a copy that nobody waits for any more has not ended within {} s on '{}': the device may still "
+            "use its buffers. Wait for copy_done before its coroutine is destroyed",
+            engine_.job().rank, kCopyPatience.count(), engine_.device().capabilities().name);
+        break;
+      }
+      std::this_thread::yield();
     }
-    marks_.remove(mark);
-    end(mark);
+    drop(mark);
   }
 
  private:
   using List = IntrusiveList<StreamMark, &StreamMark::hook>;
 
-  void end(StreamMark& mark) noexcept {
-    events_.give_back(std::exchange(mark.event, nullptr));
-    if (marks_.empty()) engine_.detach(static_cast<Poller&>(*this));
+  port::Event* leave(StreamMark& mark) noexcept {
+    marks_.remove(mark);
+    --watched_;
+    return std::exchange(mark.event, nullptr);
   }
 
   unsigned poll() noexcept override {
-    // Resumed coroutines may drop marks, of either list: those that are due are taken out first.
+    unsigned count = 0;
+    port::Streams* streams = engine_.device().streams();
     for (StreamMark* mark = marks_.front(); mark != nullptr;) {
       StreamMark* following = List::next(*mark);
-      const Status status = engine_.device().streams()->poll(mark->event);
-      if (status != Status::in_progress) {
-        marks_.remove(*mark);
-        mark->status = status;
-        end(*mark);
-        if (mark->waiter) due_.push_back(*mark);
+      mark->status = streams->poll(mark->event);
+      if (mark->status != Status::in_progress) {
+        events_.give_back(leave(*mark));
+        engine_.complete(mark->op, {mark->status, 0});
+        ++count;
       }
       mark = following;
     }
-    unsigned count = 0;
-    for (; StreamMark* mark = due_.pop_front(); ++count) mark->waiter.resume();
+    std::erase_if(forsaken_, [&](port::Event* event) {
+      const bool ended = streams->poll(event) != Status::in_progress;
+      if (ended) events_.give_back(event);
+      return ended;
+    });
+    if (marks_.empty() && forsaken_.empty()) engine_.detach(static_cast<Poller&>(*this));
     return count;
   }
 
   Engine& engine_;
   List marks_;
-  List due_;  ///< Done, to be resumed.
+  std::size_t watched_ = 0;             ///< Length of `marks_`.
+  std::vector<port::Event*> forsaken_;  ///< Of marks that went before the stream came there.
   EventPool events_;
   port::Stream* stream_ = nullptr;
 };
@@ -120,7 +144,17 @@ void start_copy(Runtime& runtime, Buffer destination, ConstBuffer source, Stream
 }
 
 void drop_mark(StreamMark& mark) noexcept {
-  if (mark.hook.linked) mark.watch->drop(mark);
+  if (mark.event != nullptr) mark.watch->drop(mark);
+}
+
+void drop_copy(StreamMark& mark) noexcept {
+  if (mark.event != nullptr) mark.watch->drop_copy(mark);
+}
+
+void await_mark(StreamMark& mark, std::coroutine_handle<> waiter) noexcept {
+  mark.op.delivered = {
+      [](void* frame, const OpResult&) noexcept { std::coroutine_handle<>::from_address(frame).resume(); },
+      waiter.address()};
 }
 
 void check_mark(const StreamMark& mark, const char* what) {

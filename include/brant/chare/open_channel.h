@@ -24,8 +24,8 @@ Future<Channel> open_channel(Core& core, const Target& mine, const Target& their
 ///     Task<void> Block::exchange() {
 ///       Channel right = co_await open_channel(*this, this_array()[index()[0] + 1]);
 ///       Operation incoming = right.recv(ghost_);
-///       co_await right.send(face_);
-///       co_await incoming;
+///       const OpResult sent = co_await right.send(face_), got = co_await incoming;
+///       if (!sent.ok() || !got.ok()) ...
 ///     }
 ///
 /// The future is ready when the two have found each other: a message each way. The end belongs to whoever holds the

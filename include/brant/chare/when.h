@@ -120,7 +120,7 @@ class [[nodiscard]] When : private detail::WhenWaiter {
   When& operator=(When&&) = delete;
   ~When() { detail::leave(*this); }
 
-  auto operator co_await() noexcept { return Awaiter{*this, {}}; }
+  auto operator co_await() noexcept { return Awaiter{*this}; }
 
   // --- for when_all
   bool start(detail::WhenJoin& with) {
@@ -130,6 +130,7 @@ class [[nodiscard]] When : private detail::WhenWaiter {
     return false;
   }
   Result result() noexcept { return std::move(result_); }
+  void withdraw() noexcept { detail::leave(*this); }
 
  private:
   using Kept = typename std::conditional_t<
@@ -139,11 +140,16 @@ class [[nodiscard]] When : private detail::WhenWaiter {
   // An object of its own: g++ 12 awaits a *copy* of an awaiter that was captured by reference.
   struct Awaiter {
     When& when;
-    detail::WhenJoin join;
+    detail::Awaiting waiting = {};
+    // Who is destroyed while it waits must not take a call away from those that come after.
+    ~Awaiter() {
+      if (waiting.waits()) detail::leave(when);
+    }
     bool await_ready() const { return detail::take_kept(when); }
     void await_suspend(std::coroutine_handle<> waiter) {
-      join = {1, waiter};
-      when.join = &join;
+      when.alone_.remaining = 1;
+      when.alone_.waiter.admit(waiting, waiter);
+      when.join = &when.alone_;
       detail::enlist(when);
     }
     Result await_resume() const noexcept { return when.result(); }
@@ -222,6 +228,7 @@ class [[nodiscard]] When : private detail::WhenWaiter {
 
   Kept match_;
   Result result_;
+  detail::WhenJoin alone_;  ///< When it is awaited by itself.
 };
 
 template <typename Derived, ElementIndex I>
@@ -236,16 +243,21 @@ template <typename... Whens>
 class [[nodiscard]] AllWhens {
  public:
   explicit AllWhens(Whens&&... whens) : whens_(std::move(whens)...) {}
-  auto operator co_await() noexcept { return Awaiter{*this, {}}; }
+  auto operator co_await() noexcept { return Awaiter{*this}; }
 
  private:
   struct Awaiter {
     AllWhens& all;
-    WhenJoin join;
+    Awaiting waiting = {};
+    ~Awaiter() {
+      if (waiting.waits()) std::apply([](auto&... when) { (when.withdraw(), ...); }, all.whens_);
+    }
     bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> waiter) {
-      join = {sizeof...(Whens) + 1, waiter};  // one is held by this function: none may resume it before it is suspended
-      std::apply([this](auto&... when) { ((join.remaining -= when.start(join) ? 1 : 0), ...); }, all.whens_);
+      WhenJoin& join = all.join_;
+      join.remaining = sizeof...(Whens) + 1;  // one is held by this function: none may resume it before it is suspended
+      join.waiter.admit(waiting, waiter);
+      std::apply([&join](auto&... when) { ((join.remaining -= when.start(join) ? 1 : 0), ...); }, all.whens_);
       return --join.remaining != 0;
     }
     auto await_resume() const noexcept {
@@ -254,6 +266,7 @@ class [[nodiscard]] AllWhens {
   };
 
   std::tuple<Whens...> whens_;
+  WhenJoin join_;
 };
 
 }  // namespace detail

@@ -9,6 +9,7 @@
 
 #include "brant/base/status.h"
 #include "brant/core/op.h"
+#include "brant/core/wait_place.h"
 
 namespace brant {
 
@@ -25,17 +26,18 @@ struct FutureState {
   using Value = std::conditional_t<std::is_void_v<T>, Unit, T>;
   std::optional<Value> value;
   std::exception_ptr error;
-  std::coroutine_handle<> waiter;
+  WaitPlace waiter;
   Completion sink;
-  bool promised = true;
 
   [[nodiscard]] bool ready() const noexcept { return value.has_value() || error != nullptr; }
+  /// Tells who waits, last of all: whoever is told may destroy future and promise, and this record with them.
   void wake() noexcept {
-    if (waiter) std::exchange(waiter, {}).resume();
-    if (sink.fire != nullptr) {
-      const Completion due = std::exchange(sink, {});
-      due.fire(due.self, {error ? Status::internal : Status::ok, 0});
+    if (sink.fire == nullptr) {
+      waiter.resume();
+      return;
     }
+    const Completion due = std::exchange(sink, {});
+    due.fire(due.self, {error ? Status::internal : Status::ok, 0});
   }
 };
 
@@ -74,8 +76,9 @@ class [[nodiscard]] Future {
   // An object of its own: g++ 12 awaits a *copy* of an awaiter that a lambda captured by reference.
   struct Awaiter {
     Future& future;
+    detail::Awaiting waiting = {};
     bool await_ready() const noexcept { return future.ready(); }
-    void await_suspend(std::coroutine_handle<> waiter) const noexcept { future.state_->waiter = waiter; }
+    void await_suspend(std::coroutine_handle<> waiter) noexcept { future.state_->waiter.admit(waiting, waiter); }
     T await_resume() const { return future.get(); }
   };
 
@@ -85,20 +88,25 @@ class [[nodiscard]] Future {
   /// A future that goes away is no longer waited for: a late delivery must not resume a coroutine that is gone.
   void abandon() noexcept {
     if (!state_) return;
-    state_->waiter = {};
+    state_->waiter.clear();
     state_->sink = {};
   }
 
   std::shared_ptr<detail::FutureState<T>> state_;
 };
 
-/// The delivering side. A promise destroyed without delivering fails its future with `canceled`.
+/// The delivering side. A promise that is destroyed or assigned over without delivering fails its future with
+/// `canceled`. Whoever waits is resumed inside the call, and may destroy the promise.
 template <typename T = void>
 class Promise {
  public:
   Promise() : state_(std::make_shared<detail::FutureState<T>>()) {}
   Promise(Promise&&) noexcept = default;
-  Promise& operator=(Promise&&) noexcept = default;
+  Promise& operator=(Promise&& other) noexcept {
+    Promise incoming(std::move(other));
+    std::swap(state_, incoming.state_);  // what this one had promised is given up with `incoming`
+    return *this;
+  }
   ~Promise() {
     if (state_ && !state_->ready()) fail(std::make_exception_ptr(Error(Status::canceled, "the promise was given up")));
   }

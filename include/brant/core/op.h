@@ -12,7 +12,7 @@ class Engine;
 class OpOwner;
 
 /// What became of an operation. Trivially copyable.
-struct OpResult {
+struct [[nodiscard]] OpResult {
   Status status = Status::ok;
   std::uint64_t bytes =
       0;  ///< Bytes moved; for a receive, the size of the message (its full size when truncated, if known).
@@ -34,7 +34,8 @@ struct Completion {
   void* self = nullptr;
 };
 
-/// The record of one operation. The caller owns it and keeps it in place until every moment it asked for was reported.
+/// The record of one operation. The caller owns it and keeps it in place until every moment it asked for was reported;
+/// destroying it earlier detaches it.
 ///
 /// Set the sinks, then hand it to a post. A post that returns `in_progress` reports each moment that has a sink exactly
 /// once, also on cancel, peer loss and shutdown; any other return value is the outcome itself, and nothing will be
@@ -44,6 +45,9 @@ class Op {
   Op() noexcept = default;
   Op(const Op&) = delete;
   Op& operator=(const Op&) = delete;
+  ~Op() {
+    if (pending()) detach();
+  }
 
   /// Sinks are used up, by the firing or by an outcome that the post returned: a record that is posted again needs them
   /// set again.
@@ -59,7 +63,8 @@ class Op {
   /// already works on cannot be withdrawn; then nothing happens.
   void cancel() noexcept;
 
-  /// Withdraws it as far as possible and takes the record back at once: nothing will be fired. A send that cannot be
+  /// Withdraws it as far as possible and takes the record back at once: nothing will be fired any more, not even the
+  /// other sink of one that is being fired. A send that cannot be
   /// withdrawn goes on unobserved, and its source must stay valid until the channel closes.
   void detach() noexcept;
 
@@ -67,7 +72,7 @@ class Op {
   friend class Engine;
   friend class OpOwner;
 
-  ListHook<Op> ready_hook_;   ///< In the engine's list of operations to be fired.
+  ListHook<Op> engine_hook_;  ///< While pending: in the engine's list of those to be fired if any are due, else of all.
   Engine* engine_ = nullptr;  ///< Set while pending.
   OpOwner* owner_ = nullptr;  ///< The layer that works on it; null once only the firing is left.
   std::uint8_t due_ = 0;      ///< Moments that happened and wait to be fired; bit (1 << Moment).

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <coroutine>
-#include <utility>
 
 #include "brant/core/op.h"
+#include "brant/core/wait_place.h"
 
 namespace brant {
 
@@ -13,7 +13,7 @@ namespace brant {
 ///     Operation incoming = channel.recv(ghost);   // both are under way
 ///     Operation outgoing = channel.send(face);
 ///     OpResult got = co_await incoming;
-///     co_await outgoing;
+///     OpResult sent = co_await outgoing;          // look at both: `ok()`, or why not
 ///
 /// Destroying it while pending withdraws a receive; a send goes on unobserved, and its source must stay valid until the
 /// channel closes.
@@ -29,9 +29,6 @@ class [[nodiscard]] Operation {
   }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
-  ~Operation() {
-    if (!done_) op_.detach();
-  }
 
   [[nodiscard]] bool done() const noexcept { return done_; }
   /// Valid once done.
@@ -40,8 +37,10 @@ class [[nodiscard]] Operation {
 
   auto operator co_await() noexcept { return Awaiter{*this}; }
 
-  /// Resumes `waiter` once it is done. One waiter; for awaiters like `within`.
-  void resume_when_done(std::coroutine_handle<> waiter) noexcept { waiter_ = waiter; }
+  /// Resumes `waiter` once it is done, unless `waiting` has gone by then. One waiter; for awaiters like `within`.
+  void resume_when_done(detail::Awaiting& waiting, std::coroutine_handle<> waiter) noexcept {
+    waiter_.admit(waiting, waiter);
+  }
 
   /// Ends a pending operation here and now with `status`: withdrawn as far as possible (see `Op::detach`), and the
   /// waiter resumes.
@@ -56,20 +55,21 @@ class [[nodiscard]] Operation {
   // An object of its own: g++ 12 awaits a *copy* of an awaiter that a lambda captured by reference.
   struct Awaiter {
     Operation& operation;
+    detail::Awaiting waiting = {};
     bool await_ready() const noexcept { return operation.done_; }
-    void await_suspend(std::coroutine_handle<> waiter) const noexcept { operation.waiter_ = waiter; }
-    OpResult await_resume() const noexcept { return operation.op_.result; }
+    void await_suspend(std::coroutine_handle<> waiter) noexcept { operation.resume_when_done(waiting, waiter); }
+    [[nodiscard]] OpResult await_resume() const noexcept { return operation.op_.result; }
   };
 
   static void fired(void* self, const OpResult&) noexcept { static_cast<Operation*>(self)->finish(); }
   void finish() noexcept {
     done_ = true;
-    if (waiter_) std::exchange(waiter_, {}).resume();
+    waiter_.resume();
   }
 
   Op op_;
   bool done_ = false;
-  std::coroutine_handle<> waiter_;
+  detail::WaitPlace waiter_;
 };
 
 }  // namespace brant

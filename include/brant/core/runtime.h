@@ -41,10 +41,13 @@ struct RuntimeOptions {
   /// Publish what this process has sent and received, per path: `brant info --jobs` reads it from outside while the
   /// process runs. A file of one page in a folder of this user alone; costs the message path nothing.
   bool statistics = false;
+  /// A wait in which nothing happens for so long says once, on standard error, what the process waits for; the next
+  /// such report takes a silence of twice that length. 0: never.
+  std::chrono::milliseconds stall_report{5'000};
 
   /// BRANT_GPU=auto|none|emulated|cuda, BRANT_SHARE_GPU, BRANT_PATH, BRANT_SLEEP, BRANT_BOOT_TIMEOUT_MS,
-  /// BRANT_CALIBRATION=FILE|auto|off (default auto), BRANT_STATISTICS=on|off (default on). Throws on a value that is
-  /// none of these.
+  /// BRANT_CALIBRATION=FILE|auto|off (default auto), BRANT_STATISTICS=on|off (default on), BRANT_STALL_REPORT_MS.
+  /// Throws on a value that is none of these.
   static RuntimeOptions from_environment();
 };
 

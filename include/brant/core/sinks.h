@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "brant/core/op.h"
+#include "brant/core/wait_place.h"
 
 namespace brant {
 
@@ -25,7 +26,8 @@ struct Flag {
 
 /// Waits for several operations: pass `sink()` to each and report what every post returned to `track`. `co_await
 /// counter` resumes when all tracked operations have ended and gives the first failure, or ok with the sum of the
-/// bytes. Reusable after that.
+/// bytes. Reusable after that. It outlives the operations, or these were destroyed or detached before they could
+/// report.
 class Counter {
  public:
   Counter() = default;
@@ -55,9 +57,10 @@ class Counter {
   // An object of its own: g++ 12 awaits a *copy* of an awaiter that a lambda captured by reference.
   struct Awaiter {
     Counter& counter;
+    detail::Awaiting waiting = {};
     bool await_ready() const noexcept { return counter.pending_ == 0; }
-    void await_suspend(std::coroutine_handle<> waiter) const noexcept { counter.waiter_ = waiter; }
-    OpResult await_resume() const noexcept { return std::exchange(counter.total_, {}); }
+    void await_suspend(std::coroutine_handle<> waiter) noexcept { counter.waiter_.admit(waiting, waiter); }
+    [[nodiscard]] OpResult await_resume() const noexcept { return std::exchange(counter.total_, {}); }
   };
 
   void add(const OpResult& outcome) noexcept {
@@ -66,12 +69,12 @@ class Counter {
   }
   void ended(const OpResult& outcome) noexcept {
     add(outcome);
-    if (--pending_ == 0 && waiter_) std::exchange(waiter_, {}).resume();
+    if (--pending_ == 0) waiter_.resume();
   }
 
   std::size_t pending_ = 0;
   OpResult total_;
-  std::coroutine_handle<> waiter_;
+  detail::WaitPlace waiter_;
 };
 
 }  // namespace brant

@@ -7,6 +7,7 @@
 #include "brant/base/buffer.h"
 #include "brant/base/intrusive_list.h"
 #include "brant/base/status.h"
+#include "brant/core/op.h"
 #include "brant/core/runtime.h"
 
 namespace brant {
@@ -24,15 +25,19 @@ class StreamWatch;
 struct StreamMark {
   ListHook<StreamMark> hook;
   StreamWatch* watch = nullptr;
-  port::Event* event = nullptr;
-  std::coroutine_handle<> waiter;
+  port::Event* event = nullptr;  ///< Null once the stream has come there.
+  Op op;                         ///< Resumes who waits.
   Status status = Status::ok;
 };
 
 void start_mark(Runtime& runtime, port::Stream* stream, StreamMark& mark);
 void start_copy(Runtime& runtime, Buffer destination, ConstBuffer source, StreamMark& mark);
-/// Waits: the copy that it stands behind must not outlive its buffers.
+/// Nobody waits for it any more.
 void drop_mark(StreamMark& mark) noexcept;
+/// The same, and the copy before it has ended: it must not outlive its buffers.
+void drop_copy(StreamMark& mark) noexcept;
+/// `waiter` is resumed, from progress, when the stream has come there.
+void await_mark(StreamMark& mark, std::coroutine_handle<> waiter) noexcept;
 void check_mark(const StreamMark& mark, const char* what);
 
 }  // namespace detail
@@ -40,7 +45,8 @@ void check_mark(const StreamMark& mark, const char* what);
 /// `co_await stream_done(runtime, stream)`: resumes when everything queued on the device stream so far has run. The
 /// worker is never blocked: an event is recorded here and looked at by progress. `stream` comes from
 /// `runtime.device().streams()` (port/memory.h). Throws what the device reports (device_failed), not_supported without
-/// a device. Worker's thread; allocates only when more are awaited at once than ever before.
+/// a device. Worker's thread; allocates only when more are awaited at once than ever before. Destroying it earlier does
+/// not wait.
 class [[nodiscard]] stream_done {
  public:
   stream_done(Runtime& runtime, port::Stream* stream) { detail::start_mark(runtime, stream, mark_); }
@@ -49,7 +55,7 @@ class [[nodiscard]] stream_done {
   ~stream_done() { detail::drop_mark(mark_); }
 
   bool await_ready() const noexcept { return mark_.event == nullptr; }
-  void await_suspend(std::coroutine_handle<> waiter) noexcept { mark_.waiter = waiter; }
+  void await_suspend(std::coroutine_handle<> waiter) noexcept { detail::await_mark(mark_, waiter); }
   void await_resume() const { detail::check_mark(mark_, "a device stream"); }
 
  private:
@@ -58,7 +64,8 @@ class [[nodiscard]] stream_done {
 
 /// `co_await copy_done(runtime, destination, source)`: copies between any two memories of this process, on a stream of
 /// the runtime's own, without blocking the worker. Both buffers stay valid until it is done; destroying it earlier
-/// waits. Throws invalid_argument (sizes differ), what the device reports.
+/// waits for the copy, for 10 s at most: then an error says that the device may still use the buffers. Throws
+/// invalid_argument (sizes differ), what the device reports.
 class [[nodiscard]] copy_done {
  public:
   copy_done(Runtime& runtime, Buffer destination, ConstBuffer source) {
@@ -66,10 +73,10 @@ class [[nodiscard]] copy_done {
   }
   copy_done(const copy_done&) = delete;
   copy_done& operator=(const copy_done&) = delete;
-  ~copy_done() { detail::drop_mark(mark_); }
+  ~copy_done() { detail::drop_copy(mark_); }
 
   bool await_ready() const noexcept { return mark_.event == nullptr; }
-  void await_suspend(std::coroutine_handle<> waiter) noexcept { mark_.waiter = waiter; }
+  void await_suspend(std::coroutine_handle<> waiter) noexcept { detail::await_mark(mark_, waiter); }
   void await_resume() const { detail::check_mark(mark_, "a copy"); }
 
  private:

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "brant/core/wait_place.h"
+
 namespace brant {
 
 template <typename T = void>
@@ -18,13 +20,12 @@ namespace detail {
 /// Counts tasks that run together; the last one to end resumes the waiter.
 struct JoinCounter {
   std::size_t remaining = 0;
-  std::coroutine_handle<> waiter;
+  WaitPlace waiter;
 };
 
 struct TaskPromiseBase {
-  std::coroutine_handle<>
-      continuation;             ///< Who resumes when this task has ended; null while it still runs inside its awaiter,
-  JoinCounter* join = nullptr;  ///< or whom to count down instead.
+  WaitPlace continuation;  ///< Who resumes when this task has ended; nobody while it still runs inside its awaiter.
+  JoinCounter* join = nullptr;  ///< Whom to count down instead.
   std::exception_ptr exception;
 
   /// Resumes by plain calls, not by symmetric transfer: compilers turn the latter into a jump only when they optimise,
@@ -36,7 +37,7 @@ struct TaskPromiseBase {
       TaskPromiseBase& promise = finished.promise();
       if (promise.join != nullptr) {
         if (--promise.join->remaining == 0) promise.join->waiter.resume();
-      } else if (promise.continuation) {
+      } else {
         promise.continuation.resume();  // may destroy this frame
       }
     }
@@ -98,11 +99,12 @@ class [[nodiscard]] Task {
   auto operator co_await() && noexcept {
     struct Awaiter {
       Handle handle;
+      detail::Awaiting waiting = {};
       bool await_ready() const noexcept { return false; }
-      bool await_suspend(std::coroutine_handle<> waiter) const noexcept {
+      bool await_suspend(std::coroutine_handle<> waiter) noexcept {
         handle.resume();
         if (handle.done()) return false;
-        handle.promise().continuation = waiter;
+        handle.promise().continuation.admit(waiting, waiter);
         return true;
       }
       T await_resume() const { return handle.promise().take(); }
@@ -139,40 +141,46 @@ inline Task<void> TaskPromise<void>::get_return_object() noexcept {
   return Task<void>(std::coroutine_handle<TaskPromise<void>>::from_promise(*this));
 }
 
-/// Suspends until every task has ended. `start_all` starts them; one of them may end at once.
+/// Suspends until every task that `counter` counts has ended. `start_all` starts them; one of them may end at once.
 template <typename StartAll>
 struct JoinAwaiter {
-  JoinCounter counter;
+  JoinCounter& counter;
   StartAll start_all;
+  Awaiting waiting = {};
 
   bool await_ready() const noexcept { return false; }
   bool await_suspend(std::coroutine_handle<> waiter) {
     ++counter.remaining;  // held by this function, so that no early end resumes the waiter before it is suspended
-    counter.waiter = waiter;
+    counter.waiter.admit(waiting, waiter);
     start_all(counter);
     return --counter.remaining != 0;
   }
   void await_resume() const noexcept {}
 };
 template <typename StartAll>
-JoinAwaiter(JoinCounter, StartAll) -> JoinAwaiter<StartAll>;
+JoinAwaiter(JoinCounter&, StartAll) -> JoinAwaiter<StartAll>;
 
 }  // namespace detail
 
 /// Runs the tasks together; ends when all have ended. The first exception (in argument order) is rethrown then.
 template <typename... Ts>
 Task<void> when_all(Task<Ts>... tasks) {
-  co_await detail::JoinAwaiter{detail::JoinCounter{sizeof...(tasks), {}},
-                               [&](detail::JoinCounter& counter) { (tasks.start(counter), ...); }};
-  (static_cast<void>(tasks.take()), ...);
+  detail::JoinCounter counter{sizeof...(tasks), {}};
+  std::tuple<Task<Ts>...> running(std::move(tasks)...);  // goes before the counter: a task that goes may end another
+  co_await detail::JoinAwaiter{counter, [&](detail::JoinCounter& join) {
+                                 std::apply([&](auto&... each) { (each.start(join), ...); }, running);
+                               }};
+  std::apply([](auto&... each) { (static_cast<void>(each.take()), ...); }, running);
 }
 
 /// The same for a number of tasks known at run time.
 inline Task<void> when_all(std::vector<Task<void>> tasks) {
-  co_await detail::JoinAwaiter{detail::JoinCounter{tasks.size(), {}}, [&](detail::JoinCounter& counter) {
-                                 for (Task<void>& task : tasks) task.start(counter);
+  detail::JoinCounter counter{tasks.size(), {}};
+  std::vector<Task<void>> running = std::move(tasks);  // goes before the counter: a task that goes may end another
+  co_await detail::JoinAwaiter{counter, [&](detail::JoinCounter& join) {
+                                 for (Task<void>& task : running) task.start(join);
                                }};
-  for (Task<void>& task : tasks) task.take();
+  for (Task<void>& task : running) task.take();
 }
 
 }  // namespace brant

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <coroutine>
 #include <cstddef>
-#include <utility>
 
 #include "brant/base/clock.h"
 #include "brant/core/operation.h"
@@ -56,11 +55,14 @@ class [[nodiscard]] within final : private Timer {
 
   bool await_ready() const noexcept { return operation_.done(); }
   void await_suspend(std::coroutine_handle<> waiter) {
-    operation_.resume_when_done(waiter);
-    fire = [](Timer& self) noexcept { static_cast<within&>(self).operation_.give_up(Status::timed_out); };
+    operation_.resume_when_done(waiting_, waiter);
+    fire = [](Timer& self) noexcept {
+      auto& late = static_cast<within&>(self);
+      if (late.waiting_.waits()) late.operation_.give_up(Status::timed_out);  // else the operation has gone
+    };
     worker_.set_timer(*this, deadline_after(duration_));
   }
-  OpResult await_resume() noexcept {
+  [[nodiscard]] OpResult await_resume() noexcept {
     worker_.clear_timer(*this);
     return operation_.result();
   }
@@ -69,6 +71,7 @@ class [[nodiscard]] within final : private Timer {
   Worker& worker_;
   Operation& operation_;
   std::chrono::nanoseconds duration_;
+  detail::Awaiting waiting_;
 };
 
 }  // namespace brant

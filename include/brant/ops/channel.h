@@ -46,7 +46,8 @@ struct OnStream {
 /// since both sides know the tag; on one host the two ends agree in records of shared memory how each message goes.
 ///
 /// An end belongs to the worker's thread of its runtime and is movable. Closing (or destroying) it completes pending
-/// receives with `canceled`; sends already with the network go on.
+/// receives with `canceled`; sends already with the network go on. When the program of the peer has ended (its Runtime
+/// was destroyed) receives get what it has sent; those of more, and sends that nobody took, end with `peer_lost`.
 ///
 /// Back-pressure: at most 256 messages and 64 MiB (a larger message: little else) travel ahead of the receiver; later
 /// sends stay pending. GPU memory: the work that produces a buffer must be finished before `send`; the network is not

@@ -19,7 +19,7 @@
 ///     Segment segment = expose(runtime, memory);               // the owner
 ///     SegmentTicket ticket = segment.ticket();                  // to the others, by any means
 ///     RemoteSegment there(runtime, Rank{0}, ticket);            // each of them
-///     co_await there.put(offset, source);                       // visible at the owner when this resumes
+///     OpResult put = co_await there.put(offset, source);        // visible at the owner when this resumes, if ok()
 namespace brant {
 
 class RmaTarget;

@@ -44,8 +44,15 @@ void DataLanes::release_one(DataOrigin& origin, Status status) noexcept {
   if (--origin.users != 0) return;
   if (origin.block != nullptr) LandingPool::drop(*std::exchange(origin.block, nullptr));
   if (origin.free.fire == nullptr && !origin.promise) return origins_.give_back(&origin);
-  to_tell_.push_back(origin);  // not here: this may be inside the very call that passed the buffer
-  engine_.attach(static_cast<Poller&>(*this));
+  // Not told here: this may be inside the very call that passed the buffer.
+  ++untold_;
+  origin.lanes = this;
+  origin.told.source_free = {[](void* self, const OpResult&) noexcept {
+                               auto& unused = *static_cast<DataOrigin*>(self);
+                               unused.lanes->tell(unused);
+                             },
+                             &origin};
+  engine_.complete(origin.told, {origin.status, origin.buffer.bytes});
 }
 
 void DataLanes::release(DataOrigin* first, Status status) noexcept {
@@ -57,6 +64,7 @@ void DataLanes::release(DataOrigin* first, Status status) noexcept {
 }
 
 void DataLanes::tell(DataOrigin& origin) noexcept {
+  --untold_;
   const ConstBuffer buffer = origin.buffer;
   const Status status = origin.status;
   const Completion sink = origin.free;
@@ -87,11 +95,7 @@ unsigned DataLanes::poll() noexcept {
       if (status != Status::in_progress) sent(send, status);
     }
   }
-  while (DataOrigin* origin = to_tell_.pop_front()) {
-    tell(*origin);
-    ++events;
-  }
-  if (unposted_ == 0 && to_tell_.empty()) engine_.detach(static_cast<Poller&>(*this));
+  if (unposted_ == 0) engine_.detach(static_cast<Poller&>(*this));
   return events;
 }
 

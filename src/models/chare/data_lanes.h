@@ -21,11 +21,12 @@ struct DataOrigin {
   ConstBuffer buffer;
   Completion free;
   std::optional<Promise<ConstBuffer>> promise;
+  Op told;  ///< Fired when the last user has let go.
+  DataLanes* lanes = nullptr;
   LandingBlock* block = nullptr;    ///< Memory of the runtime: data of a broadcast, or for an element that came late.
   DataOrigin* following = nullptr;  ///< The next argument of its call.
   Status status = Status::ok;
   std::uint32_t users = 1;
-  ListHook<DataOrigin> hook;
 };
 
 /// One argument on its way into this process or within it.
@@ -61,7 +62,8 @@ struct DataPart {
 /// received and dropped (`swallow`). Else the channel's window (256 messages, 64 MiB) would fill with data for an
 /// element that is inserted only after something behind that data has been received.
 ///
-/// The worker's thread. Nothing here calls users except `Completion`s and promises of sources, from `poll`.
+/// The worker's thread. Nothing here calls users except `Completion`s and promises of sources, where the engine fires
+/// completions.
 class DataLanes final : public Service, private Poller {
  public:
   explicit DataLanes(Engine& engine);
@@ -94,7 +96,7 @@ class DataLanes final : public Service, private Poller {
   /// In another process, which may make progress while this one waits.
   [[nodiscard]] bool runs_elsewhere(std::int32_t rank) const noexcept;
   /// No source is in use by a send, nor free without its owner's knowing.
-  [[nodiscard]] bool sources_idle() const noexcept { return sending() == 0 && to_tell_.empty(); }
+  [[nodiscard]] bool sources_idle() const noexcept { return sending() == 0 && untold_ == 0; }
 
   // --- receiving
   DataPart* take_part() noexcept { return parts_.take(*this); }
@@ -133,7 +135,7 @@ class DataLanes final : public Service, private Poller {
   ObjectPool<Send> sends_{std::size_t{1} << 20};
   ObjectPool<DataPart> parts_{std::size_t{1} << 20};
   std::vector<std::unique_ptr<Lane>> lanes_;
-  IntrusiveList<DataOrigin, &DataOrigin::hook> to_tell_;
+  std::size_t untold_ = 0;  ///< Sources that nobody uses any more, whose owners will be told.
   std::size_t unposted_ = 0;
   Status broken_ = Status::ok;
   std::int32_t broken_to_ = -1;

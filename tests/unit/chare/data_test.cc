@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "core/engine.h"
 #include "unit/chare/program.h"
 
 namespace brant {
@@ -441,6 +442,59 @@ Task<void> sinks(Chares& chares) {
 TEST(Data, sinks_are_told_once_and_after_the_call) {
   Program program(test::ranks(3));
   EXPECT_EQ(program.run(sinks), 0) << program.failure();
+}
+
+/// Always the last that is polled in a round.
+struct LastPoller final : Poller {
+  unsigned poll() noexcept override {
+    in_round = false;
+    return 0;
+  }
+  bool in_round = false;
+};
+/// Always the first.
+struct FirstPoller final : Poller {
+  explicit FirstPoller(LastPoller& of) noexcept : last(of) {}
+  unsigned poll() noexcept override {
+    last.in_round = true;
+    return 0;
+  }
+  LastPoller& last;
+};
+struct FreedBetweenRounds {
+  const LastPoller& last;
+  int told = 0, told_in_round = 0;
+  Completion sink() {
+    return {[](void* self, const OpResult&) noexcept {
+              auto& freed = *static_cast<FreedBetweenRounds*>(self);
+              ++freed.told;
+              freed.told_in_round += freed.last.in_round ? 1 : 0;
+            },
+            this};
+  }
+};
+Task<void> sinks_and_pollers(Chares& chares) {
+  Runtime& runtime = chares.runtime();
+  Engine& engine = runtime.worker().engine();
+  const auto blocks = create_array<Receiver>(chares, 1, Placement::block(), static_cast<int>(MemoryKind::host));
+  Memory source = filled(runtime, MemoryKind::host, ramp(10, 0));
+  LastPoller last;
+  FirstPoller first(last);
+  FreedBetweenRounds freed{last};
+  engine.attach(first);
+  blocks[0].call<&Receiver::halo>(device(source, freed.sink()), 0);
+  while (freed.told == 0) {
+    engine.detach(static_cast<Poller&>(last));  // behind those that were attached meanwhile
+    engine.attach(last);
+    co_await sleep_for(runtime.worker(), std::chrono::microseconds(10));
+  }
+  engine.detach(static_cast<Poller&>(first));
+  engine.detach(static_cast<Poller&>(last));
+  EXPECT_EQ(freed.told_in_round, 0) << "users are told when all pollers have run";
+}
+TEST(Data, sinks_are_told_outside_of_pollers) {
+  Program program(test::ranks(1));
+  EXPECT_EQ(program.run(sinks_and_pollers), 0) << program.failure();
 }
 
 }  // namespace

@@ -56,6 +56,20 @@ class Block : public Chare<Block> {
     co_return got;
   }
 
+  /// Gives up a task that waits for a `when` which is not its own, and takes the next call itself.
+  Task<int> take_what_another_gave_up() {
+    auto next = when<&Block::number>();
+    {
+      const auto waits = [](decltype(next)& awaited) -> Task<void> { co_await awaited; };
+      Task<void> given_up = waits(next);
+      given_up.start();
+    }
+    this_element().call<&Block::number>(5);
+    co_await this_element().ask<&Block::ping>();
+    auto [value] = co_await next;
+    co_return value;
+  }
+
   int question(std::string_view name) { return static_cast<int>(name.size()); }
   Task<void> answer_to(std::string name) { co_await when<&Block::question>(name); }
   int fragile(int value) {
@@ -124,6 +138,16 @@ Task<void> out_of_order(Chares& chares) {
 TEST(When, calls_are_matched_by_value_and_by_predicate_and_kept_meanwhile) {
   Program program(test::ranks(2));
   EXPECT_EQ(program.run(out_of_order), 3) << program.failure();
+}
+
+Task<void> give_up(Chares& chares) {
+  const auto blocks = create_array<Block>(chares, 1, Placement::block(), 1);
+  const int taken = co_await blocks[0].ask<&Block::take_what_another_gave_up>();
+  EXPECT_EQ(taken, 5);
+}
+TEST(When, who_gives_up_takes_no_call_away_from_those_that_come_after) {
+  Program program(test::ranks(1));
+  EXPECT_EQ(program.run(give_up), 0) << program.failure();
 }
 
 Task<void> replies(Chares& chares) {
@@ -279,7 +303,7 @@ class Talker : public Chare<Talker> {
     Operation outgoing = channel.send(std::span<const int>(out));
     const OpResult got = co_await incoming;
     EXPECT_EQ(got.bytes, 400u);
-    co_await outgoing;
+    EXPECT_TRUE((co_await outgoing).ok());
     co_await this_element().ask<&Talker::ping>();
     co_return in[99];
   }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <coroutine>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -8,6 +7,7 @@
 #include "brant/base/intrusive_list.h"
 #include "brant/chare/chare.h"
 #include "brant/chare/detail/core.h"
+#include "brant/core/wait_place.h"
 
 /// The untyped side of `when`: who waits for calls of which entry, and the calls that nobody has awaited yet.
 namespace brant::detail {
@@ -15,10 +15,10 @@ namespace brant::detail {
 /// Counts the whens that are awaited together; the last one resumes the coroutine.
 struct WhenJoin {
   std::size_t remaining = 0;
-  std::coroutine_handle<> waiter;
+  WaitPlace waiter;
 };
 
-/// One `when` that waits. Lies in the coroutine's frame.
+/// One `when` that waits, mostly in the frame of the coroutine that awaits it.
 struct WhenWaiter {
   ListHook<WhenWaiter> hook;
   ChareBase* chare = nullptr;

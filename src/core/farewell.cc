@@ -1,0 +1,110 @@
+#include "core/farewell.h"
+
+#include <cstring>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "base/log.h"
+#include "core/am_ids.h"
+#include "core/engine.h"
+
+namespace brant {
+
+Farewell::Farewell(Engine& engine) : engine_(engine), talks_(static_cast<std::size_t>(engine.job().size)) {
+  engine.claim_am(am_id::kFarewell, &Farewell::on_word, this);
+}
+
+/// Null without memory: then a peer learns of the end only from the end of the process.
+Farewell::Talk* Farewell::talk(const Peer& peer) noexcept {
+  std::unique_ptr<Talk>& known = talks_[static_cast<std::size_t>(peer.rank.value)];
+  if (known == nullptr) {
+    known.reset(new (std::nothrow) Talk);
+    if (known != nullptr) known->greeting.on_complete = known->farewell.on_complete = [](port::WireOp&) noexcept {};
+  }
+  return known.get();
+}
+
+Status Farewell::post(Peer& peer, const Word& word, port::WireOp& op) noexcept {
+  return engine_.wire().am_send(peer.endpoint, am_id::kFarewell, std::as_bytes(std::span(&word, 1)), {}, op);
+}
+
+void Farewell::greet(Peer& peer) noexcept {
+  Talk* with = peer.same_process ? nullptr : talk(peer);
+  if (with == nullptr) return;
+  const Status status = post(peer, {Kind::greeting, engine_.job().rank, 0}, with->greeting);
+  if (status != Status::ok && status != Status::in_progress) {
+    log::info("rank {} could not be greeted: {}", peer.rank.value, status_text(status));
+  }
+}
+
+void Farewell::say() noexcept {
+  ended_ = true;
+  for (Peer& peer : engine_.peers_) {
+    const auto& with = talks_[static_cast<std::size_t>(peer.rank.value)];
+    if (peer.endpoint != nullptr || (with != nullptr && with->greeted_us)) say_to(peer);
+  }
+}
+
+void Farewell::say_to(Peer& peer) noexcept {
+  if (peer.same_process || peer.lost) return;
+  Talk* with = talk(peer);
+  if (with == nullptr || with->said) return;
+  try {
+    engine_.peer(peer.rank);  // connects, if only the peer had connected to us
+  } catch (const std::exception& error) {
+    log::info("no farewell to rank {}: {}", peer.rank.value, error.what());
+    with->said = true;
+    return;
+  }
+  if (!std::exchange(with->services_spoke, true)) {
+    for (auto& [key, service] : engine_.services_) with->service_words += service->part_from(peer);
+  }
+  const Status status = post(peer, {Kind::farewell, engine_.job().rank, with->service_words}, with->farewell);
+  with->said = status != Status::limit_reached;
+}
+
+void Farewell::on_word(void* self, port::AmMessage& message) noexcept {
+  Word word;
+  if (message.header.size() != sizeof(word)) {
+    log::error("a greeting or farewell of {} bytes, expected {}: dropped", message.header.size(), sizeof(word));
+    return;
+  }
+  std::memcpy(&word, message.header.data(), sizeof(word));
+  static_cast<Farewell*>(self)->hear(word);
+}
+
+void Farewell::hear(const Word& word) noexcept {
+  if (word.rank < 0 || static_cast<std::size_t>(word.rank) >= talks_.size()) {
+    log::error("a greeting or farewell from rank {}, which the job does not have: dropped", word.rank);
+    return;
+  }
+  Peer& peer = engine_.peers_[static_cast<std::size_t>(word.rank)];
+  if (word.kind == Kind::greeting) {
+    if (Talk* with = talk(peer)) with->greeted_us = true;
+    if (ended_) say_to(peer);
+    return;
+  }
+  if (peer.ended) return;
+  log::info("the program of rank {} (pid {}) has ended", peer.rank.value, peer.record.pid);
+  peer.ended = true;
+  peer.farewell_words = word.service_words;
+  if (std::exchange(due_, true)) return;
+  const auto leave = [](void* context) noexcept { static_cast<Farewell*>(context)->take_leave(); };
+  if (engine_.post(leave, this) != Status::ok) take_leave();
+}
+
+void Farewell::take_leave() noexcept {
+  due_ = false;
+  constexpr int kRoundsMax = 64;
+  for (int round = 0; engine_.adapters_.links && round < kRoundsMax; ++round) {
+    if (engine_.adapters_.links->poll() == 0) break;
+  }
+  for (Peer& peer : engine_.peers_) {
+    Talk* with = peer.ended ? talk(peer) : nullptr;
+    if (with == nullptr || std::exchange(with->parted, true)) continue;
+    for (auto& [key, service] : engine_.services_) service->peer_ended(peer);
+  }
+}
+
+}  // namespace brant

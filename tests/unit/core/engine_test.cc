@@ -1,0 +1,172 @@
+#include "core/engine.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "brant/ops/channel.h"
+#include "support/in_process_job.h"
+
+namespace brant {
+namespace {
+
+using test::InProcessJob;
+using test::JobOptions;
+
+JobOptions one_rank() {
+  JobOptions options;
+  options.ranks = 1;
+  return options;
+}
+
+class CallingPoller final : public Poller {
+ public:
+  explicit CallingPoller(std::function<void()> call) : call_(std::move(call)) {}
+  unsigned poll() noexcept override {
+    call_();
+    return 0;
+  }
+
+ private:
+  std::function<void()> call_;
+};
+
+TEST(Pollers, one_that_takes_another_out_ends_neither_the_round_nor_leaves_it_behind) {
+  InProcessJob job(one_rank());
+  Engine& engine = job.rank(0).worker().engine();
+  int last_polled = 0;
+  auto second = std::make_unique<CallingPoller>([] { FAIL() << "it was taken out before its turn"; });
+  CallingPoller first([&] {
+    if (second == nullptr) return;
+    engine.detach(static_cast<Poller&>(*second));
+    second.reset();
+  });
+  CallingPoller third([&] { ++last_polled; });
+  for (Poller* poller :
+       {static_cast<Poller*>(&first), static_cast<Poller*>(second.get()), static_cast<Poller*>(&third)})
+    engine.attach(*poller);
+  engine.progress();
+  EXPECT_EQ(last_polled, 1);
+  engine.progress();
+  EXPECT_EQ(last_polled, 2);
+  engine.detach(static_cast<Poller&>(first));
+  engine.detach(static_cast<Poller&>(third));
+}
+
+std::vector<int>& ended_services() {
+  static std::vector<int> ended;
+  return ended;
+}
+
+template <int Number>
+class NotingService final : public Service {
+ public:
+  explicit NotingService(Engine& engine) {
+    if constexpr (Number > 0) engine.service<NotingService<Number - 1>>();
+  }
+  ~NotingService() override { ended_services().push_back(Number); }
+};
+
+TEST(Services, end_in_the_order_in_which_they_were_made) {
+  ended_services().clear();
+  {
+    InProcessJob job(one_rank());
+    job.rank(0).worker().engine().service<NotingService<3>>();
+  }
+  EXPECT_EQ(ended_services(), (std::vector<int>{0, 1, 2, 3}));
+}
+
+/// A send whose two moments come in one progress.
+struct SendOfTwoMoments {
+  SendOfTwoMoments()
+      : left(Channel::open(job.rank(0), Rank{0}, ChannelId{1})),
+        right(Channel::open(job.rank(0), Rank{0}, ChannelId{1})) {
+    op.emplace();
+    op->source_free = {[](void* self, const OpResult&) noexcept { static_cast<SendOfTwoMoments*>(self)->freed(); },
+                       this};
+    op->delivered = {[](void* self, const OpResult&) noexcept { ++static_cast<SendOfTwoMoments*>(self)->delivered; },
+                     this};
+  }
+  void freed() {
+    ++source_free;
+    if (on_freed) on_freed();
+  }
+  /// Posts it, and lets both moments come before the first is told.
+  void run() {
+    Operation receive = right.recv(Buffer(&got, sizeof(got)));
+    ASSERT_EQ(left.post_send(ConstBuffer(&value, sizeof(value)), *op), Status::in_progress);
+    EXPECT_TRUE(job.outcome(receive).ok());
+    job.run(100);
+  }
+
+  InProcessJob job{one_rank()};
+  Channel left, right;
+  int value = 4, got = 0;
+  int source_free = 0, delivered = 0;
+  std::function<void()> on_freed;
+  std::optional<Op> op;
+};
+
+TEST(Op, reports_both_moments) {
+  SendOfTwoMoments send;
+  send.run();
+  EXPECT_EQ(send.source_free, 1);
+  EXPECT_EQ(send.delivered, 1);
+}
+
+TEST(Op, detached_in_its_first_sink_does_not_fire_the_second) {
+  SendOfTwoMoments send;
+  send.on_freed = [&] { send.op->detach(); };
+  send.run();
+  EXPECT_EQ(send.source_free, 1);
+  EXPECT_EQ(send.delivered, 0);
+}
+
+TEST(Op, that_is_destroyed_in_its_first_sink_does_not_fire_the_second) {
+  SendOfTwoMoments send;
+  send.on_freed = [&] { send.op.reset(); };
+  send.run();
+  EXPECT_EQ(send.source_free, 1);
+  EXPECT_EQ(send.delivered, 0);
+}
+
+TEST(Op, detached_in_its_only_sink_while_both_moments_are_due_at_once) {
+  InProcessJob job(one_rank());
+  Engine& engine = job.rank(0).worker().engine();
+  struct Sinks {
+    Op op;
+    int delivered = 0;
+  } sinks;
+  sinks.op.source_free = {[](void* self, const OpResult&) noexcept { static_cast<Sinks*>(self)->op.detach(); }, &sinks};
+  sinks.op.delivered = {[](void* self, const OpResult&) noexcept { ++static_cast<Sinks*>(self)->delivered; }, &sinks};
+  struct Owner : OpOwner {
+  } owner;
+  owner.own(engine, sinks.op);
+  engine.finish(owner, {});  // both
+  engine.progress();
+  EXPECT_EQ(sinks.delivered, 0);
+  EXPECT_FALSE(sinks.op.pending());
+}
+
+TEST(Op, may_outlive_its_runtime) {
+  Op pending, due;
+  due.delivered = pending.delivered = {[](void*, const OpResult&) noexcept {}, nullptr};
+  int got = 0;
+  {
+    InProcessJob job;
+    Channel channel = Channel::open(job.rank(0), Rank{1}, ChannelId{1});
+    ASSERT_EQ(channel.post_recv(Buffer(&got, sizeof(got)), due), Status::in_progress);
+    channel.close();
+    Channel open = Channel::open(job.rank(1), Rank{0}, ChannelId{2});
+    ASSERT_EQ(open.post_send(ConstBuffer(&got, sizeof(got)), pending), Status::in_progress);
+  }
+  EXPECT_FALSE(pending.pending());
+  EXPECT_FALSE(due.pending());
+}
+
+}  // namespace
+}  // namespace brant

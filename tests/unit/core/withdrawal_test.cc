@@ -1,0 +1,184 @@
+// Whoever waits and is destroyed is not resumed later, whatever it waited for; and the other way round.
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "brant/core/future.h"
+#include "brant/core/sinks.h"
+#include "brant/core/timer.h"
+#include "brant/ops/channel.h"
+#include "support/in_process_job.h"
+
+namespace brant {
+namespace {
+
+using test::InProcessJob;
+
+struct Pair {
+  InProcessJob job;
+  Channel left = Channel::open(job.rank(0), Rank{1}, ChannelId{7});
+  Channel right = Channel::open(job.rank(1), Rank{0}, ChannelId{7});
+  int value = 5, got = 0;
+
+  void send() { EXPECT_TRUE(job.outcome(left.send(ConstBuffer(&value, sizeof(value)))).ok()); }
+};
+
+TEST(Withdrawal, of_a_task_that_awaits_an_operation_of_somebody_else) {
+  Pair pair;
+  Operation receive = pair.right.recv(Buffer(&pair.got, sizeof(int)));
+  {
+    const auto waits = [&]() -> Task<void> { EXPECT_TRUE((co_await receive).ok()); };
+    Task<void> task = waits();
+    task.start();
+  }
+  pair.send();
+  EXPECT_TRUE(pair.job.outcome(receive).ok());
+}
+
+TEST(Withdrawal, of_a_task_that_awaits_within_a_time) {
+  Pair pair;
+  Operation receive = pair.right.recv(Buffer(&pair.got, sizeof(int)));
+  {
+    const auto waits = [&]() -> Task<void> {
+      EXPECT_TRUE((co_await within(pair.job.rank(1).worker(), receive, std::chrono::hours(1))).ok());
+    };
+    Task<void> task = waits();
+    task.start();
+  }
+  pair.send();
+  EXPECT_TRUE(pair.job.outcome(receive).ok());
+}
+
+TEST(Withdrawal, of_an_operation_whose_time_has_not_passed) {
+  Pair pair;
+  auto receive = std::make_unique<Operation>(
+      Moment::delivered, [&](Op& op) noexcept { return pair.right.post_recv(Buffer(&pair.got, sizeof(int)), op); });
+  const auto waits = [&]() -> Task<void> {
+    static_cast<void>(co_await within(pair.job.rank(1).worker(), *receive, std::chrono::milliseconds(1)));
+  };
+  Task<void> task = waits();
+  task.start();
+  receive.reset();
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the timer is due, whenever it is looked at
+  pair.job.run(10);
+  EXPECT_FALSE(task.finished());
+}
+
+TEST(Withdrawal, of_a_task_that_awaits_a_counter_of_somebody_else) {
+  Pair pair;
+  Counter counter;
+  Op op;
+  op.delivered = counter.sink();
+  counter.track(pair.right.post_recv(Buffer(&pair.got, sizeof(int)), op), op);
+  {
+    const auto waits = [&]() -> Task<void> { EXPECT_TRUE((co_await counter).ok()); };
+    Task<void> task = waits();
+    task.start();
+  }
+  pair.send();
+  EXPECT_TRUE(pair.job.run_until([&] { return counter.pending() == 0; }));
+}
+
+TEST(Withdrawal, of_a_task_with_its_counter_and_operations) {
+  Pair pair;
+  {
+    const auto waits = [&]() -> Task<void> {
+      Op op;
+      Counter counter;
+      op.delivered = counter.sink();
+      counter.track(pair.right.post_recv(Buffer(&pair.got, sizeof(int)), op), op);
+      EXPECT_TRUE((co_await counter).ok());
+    };
+    Task<void> task = waits();
+    task.start();
+  }
+  pair.job.run(10);  // the receive is taken back
+  pair.send();
+  int second = 0;
+  Operation receive = pair.right.recv(Buffer(&second, sizeof(int)));
+  EXPECT_TRUE(pair.job.outcome(receive).ok());
+  EXPECT_EQ(second, 5) << "the receive that was taken back gave its turn to this one";
+  EXPECT_EQ(pair.got, 0);
+}
+
+TEST(Withdrawal, of_a_task_that_awaits_another_task_of_somebody_else) {
+  Promise<int> promise;
+  const auto inner = [](Future<int> future) -> Task<int> { co_return co_await future; };
+  Task<int> awaited = inner(promise.future());
+  {
+    const auto outer = [](Task<int>& task) -> Task<void> { EXPECT_EQ(co_await std::move(task), 3); };
+    Task<void> task = outer(awaited);
+    task.start();
+  }
+  promise.deliver(3);
+  ASSERT_TRUE(awaited.finished());
+  EXPECT_EQ(awaited.take(), 3);
+}
+
+TEST(Withdrawal, of_a_future_that_goes_before_who_awaits_it) {
+  auto promise = std::make_unique<Promise<>>();
+  auto future = std::make_unique<Future<>>(promise->future());
+  const auto waits = [](Future<>& awaited) -> Task<void> { co_await awaited; };
+  std::optional<Task<void>> task(waits(*future));
+  task->start();
+  future.reset();
+  promise->deliver();
+  promise.reset();
+  EXPECT_FALSE(task->finished());
+  task.reset();
+}
+
+TEST(Withdrawal, of_tasks_that_end_each_other_when_they_go) {
+  const auto holds = [](Future<> never, Promise<>) -> Task<void> { co_await never; };
+  const auto waits = [](Future<> given_up) -> Task<void> {
+    try {
+      co_await given_up;
+    } catch (const Error&) {  // its promise went with the other task's frame
+    }
+  };
+  Promise<> never, given;
+  Future<> given_future = given.future();
+  std::optional<Task<void>> all(when_all(holds(never.future(), std::move(given)), waits(std::move(given_future))));
+  all->start();
+  all.reset();
+}
+
+TEST(Promise, that_is_assigned_over_fails_its_future) {
+  Promise<int> promise;
+  Future<int> first = promise.future();
+  promise = Promise<int>();
+  ASSERT_TRUE(first.ready());
+  try {
+    first.get();
+    FAIL() << "no exception";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::canceled);
+  }
+  Future<int> second = promise.future();
+  promise.deliver(7);
+  EXPECT_EQ(second.get(), 7);
+}
+
+TEST(Promise, may_be_destroyed_by_whom_it_wakes) {
+  std::optional<Promise<int>> promise(std::in_place);
+  const auto waits = [](std::optional<Promise<int>>& given, Future<int> future) -> Task<int> {
+    const int value = co_await future;
+    {
+      Future<int> gone = std::move(future);
+    }
+    given.reset();
+    co_return value;
+  };
+  Task<int> task = waits(promise, promise->future());
+  task.start();
+  promise->deliver(9);
+  ASSERT_TRUE(task.finished());
+  EXPECT_EQ(task.take(), 9);
+}
+
+}  // namespace
+}  // namespace brant
