@@ -121,7 +121,7 @@ Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
   // A window of messages goes on its way while it is being posted, and not in the first progress after that.
   if (linked_ && status == Status::ok && !host_accessible(source.kind)) link_sender_->look_for_landing(window_.next());
   if (refused_ != Status::ok) return refused_;
-  if (peer_.lost) return Status::peer_lost;
+  if (peer_.lost || peer_.ended) return Status::peer_lost;
   if (status == Status::ok) status = choose(source.kind, source.bytes, path);
   if (status != Status::ok) return status;
   Transfer* transfer = take_transfer(true);
@@ -295,7 +295,7 @@ Status ChannelEndpoint::receive(Buffer landing, Op& op, const std::uint64_t* num
   if (status == Status::in_progress) {
     attach(*transfer, op);
     // Only what had arrived before the death can still be received; it would have matched at once.
-    if (peer_.lost) withdraw(*transfer, Status::peer_lost);
+    if (peer_.lost || transfer->number >= never_comes_) withdraw(*transfer, Status::peer_lost);
     return status;
   }
   op.result.bytes = transfer->wire.bytes;
@@ -468,16 +468,25 @@ void ChannelEndpoint::refuse(Status status) noexcept {
   end_pending(status);
 }
 
-void ChannelEndpoint::end_pending(Status why) noexcept {
-  while (Transfer* transfer = waiting_.front()) withdraw(*transfer, why);
+std::size_t ChannelEndpoint::end_after(std::uint64_t number) noexcept {
+  return std::exchange(never_comes_, number) == number ? 0 : end_pending(Status::peer_lost, number);
+}
+
+std::size_t ChannelEndpoint::end_pending(Status why, std::uint64_t first) noexcept {
+  std::size_t withdrawn = 0;
+  for (; Transfer* transfer = waiting_.front(); ++withdrawn) withdraw(*transfer, why);
   for (PeerOp* op = peer_.outstanding.front(); op != nullptr;) {
     PeerOp* following = IntrusiveList<PeerOp, &PeerOp::peer_hook>::next(*op);
     if (op->lost == &ChannelEndpoint::on_lost) {
       auto& transfer = static_cast<Transfer&>(*op);
-      if (&transfer.endpoint == this) withdraw(transfer, why);
+      if (&transfer.endpoint == this && (transfer.is_send || transfer.number >= first)) {
+        withdraw(transfer, why);
+        ++withdrawn;
+      }
     }
     op = following;
   }
+  return withdrawn;
 }
 
 void ChannelEndpoint::reopen(Path forced) noexcept {

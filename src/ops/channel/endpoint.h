@@ -18,7 +18,7 @@ class ChannelTable;
 
 /// What one end tells the other apart from data: an active message, a few times per window.
 struct ChannelControl {
-  enum class Kind : std::uint32_t { opened, closed, acknowledge, truncated };
+  enum class Kind : std::uint32_t { opened, closed, acknowledge, truncated, last };
 
   Kind kind = Kind::acknowledge;
   std::uint32_t channel = 0;
@@ -26,7 +26,7 @@ struct ChannelControl {
   std::int32_t sender_rank = -1;
   std::uint32_t linked = 0;  ///< opened: that end uses the shared-memory link.
   std::uint64_t prefix = 0;  ///< acknowledge, truncated: all messages before this number have landed.
-  std::uint64_t number = 0;  ///< truncated: which message.
+  std::uint64_t number = 0;  ///< truncated: which message; last: the program there has ended, and sent so many.
 };
 
 /// One end of a channel. See `Channel` for the rules it keeps.
@@ -64,6 +64,9 @@ class ChannelEndpoint {
   /// Refuses everything from now on, and ends what is pending: the two ends do not fit together, or a message was lost.
   void refuse(Status status) noexcept;
   void close() noexcept;
+  /// The program of the other end has ended, and sent messages below this number: nothing else comes, nothing is taken.
+  /// Returns how many sends and receives that ends.
+  std::size_t end_after(std::uint64_t number) noexcept;
   /// Made by what came before it was opened: it keeps messages, and nothing was promised to the other end.
   void await_open() noexcept { closed_ = true; }
   /// See `Channel`.
@@ -114,7 +117,8 @@ class ChannelEndpoint {
  private:
   Engine& engine() noexcept;
   void use_link() noexcept;
-  void end_pending(Status why) noexcept;
+  /// Of the receives only those of message `first` and later ones. Returns how many it withdrew.
+  std::size_t end_pending(Status why, std::uint64_t first = 0) noexcept;
   Transfer* take_transfer(bool is_send) noexcept;
   void trace(const Transfer& transfer) noexcept;
   void release(Transfer& transfer) noexcept;
@@ -184,8 +188,9 @@ class ChannelEndpoint {
 
   LandedPrefix landed_;
   std::uint64_t next_receive_ = 0;
-  std::vector<std::uint64_t> returned_numbers_;  ///< Of withdrawn receives: the next receives take them first.
-  std::uint64_t wanted_prefix_ = 0;              ///< The sender waits for an acknowledgement up to here.
+  std::vector<std::uint64_t> returned_numbers_;    ///< Of withdrawn receives: the next receives take them first.
+  std::uint64_t never_comes_ = ~std::uint64_t{0};  ///< Nor does any message after this one.
+  std::uint64_t wanted_prefix_ = 0;                ///< The sender waits for an acknowledgement up to here.
 };
 
 }  // namespace brant

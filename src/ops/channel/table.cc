@@ -14,6 +14,7 @@ namespace brant {
 ChannelTable::ChannelTable(Engine& engine)
     : engine_(engine), device_copier_(engine.service<DeviceCopier>()), stager_(engine) {
   engine.claim_am(am_id::kChannelControl, &ChannelTable::on_control, this);
+  engine.claim_am(am_id::kChannelStall, &ChannelTable::on_account, this);
   engine.claim_link(link_service::kChannel, &ChannelTable::on_record, this);
 }
 
@@ -60,16 +61,16 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
     endpoint = known->second.get();
     endpoint->reopen(forced);
   } else {
-    auto& slot = endpoints_[key(id, side)];
-    if (slot && !slot->idle()) {
+    if (known != endpoints_.end() && !known->second->idle()) {
       throw Error(
           Status::invalid_argument,
           fmt::format("channel {} still has transfers with rank {} under way: wait for them before it goes to rank {}",
-                      id.value, slot->peer().rank.value, peer_rank.value));
+                      id.value, known->second->peer().rank.value, peer_rank.value));
     }
     last_end_ = nullptr;
-    slot = std::make_unique<ChannelEndpoint>(*this, peer, id, side, forced);
-    endpoint = slot.get();
+    auto made = std::make_unique<ChannelEndpoint>(*this, peer, id, side, forced);
+    endpoint = made.get();
+    endpoints_[key(id, side)] = std::move(made);
   }
   const auto announced = announced_.find(key(id, 1 - side));
   if (announced != announced_.end() && announced->second.rank != peer_rank.value) {
@@ -81,6 +82,7 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
   }
   send_control(peer, {ChannelControl::Kind::opened, id.value, side, self, endpoint->linked() ? 1u : 0u, 0, 0});
   if (announced != announced_.end()) refuse_unlike(*endpoint, announced->second);
+  end_if_known(*endpoint);
   return *endpoint;
 }
 
@@ -146,6 +148,10 @@ void ChannelTable::on_control(void* self, port::AmMessage& message) noexcept {
     table.check_opened(control);
     return;
   }
+  if (control.kind == ChannelControl::Kind::last) {
+    table.on_last_word(control);
+    return;
+  }
   if (control.kind == ChannelControl::Kind::closed) {
     // From now on that end may lie elsewhere.
     table.announced_.erase(key(ChannelId{control.channel}, control.sender_side & 1u));
@@ -159,14 +165,16 @@ ChannelEndpoint& ChannelTable::end_for(const LinkMessage& message, int rank) {
   const ChannelId id{message.channel};
   const unsigned side = 1 - (message.from_side & 1u);
   if (last_end_ != nullptr && last_key_ == key(id, side)) return *last_end_;
-  auto& slot = endpoints_[key(id, side)];
-  if (!slot) {
-    slot = std::make_unique<ChannelEndpoint>(*this, engine_.linked_peer(rank), id, side, engine_.options().path);
-    slot->await_open();
+  auto known = endpoints_.find(key(id, side));
+  if (known == endpoints_.end()) {
+    // Made before it gets its place: without memory no place is left empty.
+    auto made = std::make_unique<ChannelEndpoint>(*this, engine_.linked_peer(rank), id, side, engine_.options().path);
+    made->await_open();
+    known = endpoints_.emplace(key(id, side), std::move(made)).first;
   }
-  last_key_ = key(id, side);
-  last_end_ = slot.get();
-  return *slot;
+  last_key_ = known->first;
+  last_end_ = known->second.get();
+  return *last_end_;
 }
 
 void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcept {

@@ -38,6 +38,11 @@ class ChannelTable final : public Service, private Poller {
 
   void send_control(Peer& peer, const ChannelControl& control) noexcept;
 
+  // The ends of programs (last_words.cc), and waits in which nothing happens (stall.cc).
+  unsigned part_from(Peer& peer) noexcept override;
+  void peer_ended(Peer& peer) noexcept override;
+  void stalled(std::chrono::nanoseconds idle, bool for_ever) noexcept override;
+
   // What is under way, for whoever wants to know whether a job can go on (traffic.cc).
   [[nodiscard]] ChannelTraffic& traffic() noexcept { return traffic_; }
   [[nodiscard]] const ChannelTraffic& traffic() const noexcept { return traffic_; }
@@ -53,6 +58,10 @@ class ChannelTable final : public Service, private Poller {
     Peer* peer = nullptr;
     ChannelControl control;
     ListHook<ControlSend> hook;
+  };
+
+  struct AccountSend : port::WireOp {
+    bool under_way = false;
   };
 
   /// What is known of an end that was announced.
@@ -71,6 +80,16 @@ class ChannelTable final : public Service, private Poller {
   ChannelEndpoint& end_for(const LinkMessage& message, int rank);
   void refuse_unlike(ChannelEndpoint& endpoint, const Announced& other) noexcept;
   void check_opened(const ChannelControl& control) noexcept;
+  void on_last_word(const ChannelControl& control) noexcept;
+  [[nodiscard]] bool has_all_last_words(const Peer& peer) const noexcept;
+  /// If the program of the other end has ended, and has said how much it sent.
+  void end_if_known(ChannelEndpoint& endpoint) noexcept;
+  static void on_account(void* table, port::AmMessage& message) noexcept;
+  [[nodiscard]] Peer* peer_of_rank(std::int32_t rank) noexcept;
+  [[nodiscard]] bool waits_only_for(const Peer& peer) const;
+  [[nodiscard]] std::vector<ChannelEnd> ends_with(const Peer& peer) const;
+  void send_account(Peer& peer, bool is_answer);
+  void judge(Peer& peer, std::vector<ChannelEnd> theirs);
 
   Engine& engine_;
   ChannelTraffic traffic_;
@@ -86,7 +105,11 @@ class ChannelTable final : public Service, private Poller {
   std::optional<StreamKernels> stream_kernels_;
   std::vector<std::unique_ptr<StreamLane>> retired_lanes_;
   std::unordered_map<std::uint64_t, std::unique_ptr<ChannelEndpoint>> endpoints_;
-  std::unordered_map<std::uint64_t, Announced> announced_;  ///< Ends of others, before or after ours was opened.
+  std::unordered_map<std::uint64_t, Announced> announced_;       ///< Ends of others, before or after ours was opened.
+  std::unordered_map<std::uint64_t, std::uint64_t> sent_there_;  ///< By ends of programs that have ended.
+  std::unordered_map<std::int32_t, std::uint32_t> last_words_;   ///< By rank: how many of these have come.
+  AccountSend account_;
+  bool deadlock_told_ = false;
 };
 
 }  // namespace brant

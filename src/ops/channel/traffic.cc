@@ -82,7 +82,8 @@ std::vector<ChannelWait> ChannelTable::waits() const {
         if (end.hidden() || !transfer->observed()) continue;
         waits.push_back({end.id().value, end.side(), peer.rank.value, transfer->is_send,
                          transfer->stage == TransferStage::queued, transfer->number,
-                         transfer->is_send ? transfer->source.bytes : transfer->landing.bytes, transfer->posted_at});
+                         transfer->is_send ? transfer->source.bytes : transfer->landing.bytes,
+                         transfer->is_send ? transfer->source.kind : transfer->landing.kind, transfer->posted_at});
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "brant/base/buffer.h"
 #include "brant/base/clock.h"
 
 namespace brant {
@@ -50,6 +51,7 @@ struct ChannelWait {
   bool held_back = false;  ///< A send that the window does not take, and which has no number yet.
   std::uint64_t number = 0;
   std::size_t bytes = 0;
+  MemoryKind kind = MemoryKind::host;
   TimePoint since{};
 };
 

@@ -365,7 +365,7 @@ TEST(Channel, a_task_given_up_while_it_waits_leaves_nothing_behind) {
   {
     const auto waits = [&]() -> Task<void> {
       Operation receive = pair.right.recv(Buffer(&got, sizeof(int)));
-      co_await within(pair.job.rank(1).worker(), receive, std::chrono::milliseconds(1));
+      static_cast<void>(co_await within(pair.job.rank(1).worker(), receive, std::chrono::milliseconds(1)));
     };
     Task<void> task = waits();
     task.start();

@@ -1,0 +1,152 @@
+// A wait in which nothing happens: says what this process waits for, and finds out whether two ends wait for each
+// other.
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "core/am_ids.h"
+#include "ops/channel/table.h"
+
+namespace brant {
+namespace {
+
+/// What a process that stands still tells the other end of its channels. The ends follow it.
+struct AccountHeader {
+  std::int32_t rank = -1;
+  std::uint32_t is_answer = 0;
+};
+
+constexpr std::size_t kNamedMax = 8;
+
+double seconds(std::chrono::nanoseconds time) noexcept { return std::chrono::duration<double>(time).count(); }
+
+std::string text_of(const ChannelWait& wait, TimePoint now) {
+  const std::string buffer = fmt::format("{} bytes of {} memory, for {:.1f} s", wait.bytes, memory_kind_name(wait.kind),
+                                         seconds(now - wait.since));
+  if (!wait.is_send) {
+    return fmt::format("message {} of channel {} from rank {} ({})", wait.number, wait.channel, wait.peer, buffer);
+  }
+  if (wait.held_back) {
+    return fmt::format("room in channel {} to rank {}, which is behind with its receives ({})", wait.channel, wait.peer,
+                       buffer);
+  }
+  return fmt::format("rank {} to receive message {} of channel {} ({})", wait.peer, wait.number, wait.channel, buffer);
+}
+
+std::string text_of(const std::vector<ChannelWait>& waits, TimePoint now) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(waits.size(), kNamedMax); ++i) {
+    text += (text.empty() ? "" : "; ") + text_of(waits[i], now);
+  }
+  if (waits.size() > kNamedMax) text += fmt::format("; and {} more", waits.size() - kNamedMax);
+  return text;
+}
+
+}  // namespace
+
+void ChannelTable::stalled(std::chrono::nanoseconds idle, bool for_ever) noexcept {
+  try {
+    const std::vector<ChannelWait> waiting = waits();
+    if (waiting.empty()) return;
+    log::warn("nothing has happened for {:.1f} s. This process waits for {}", seconds(idle),
+              text_of(waiting, engine_.recently()));
+    Peer* peer = peer_of_rank(waiting.front().peer);
+    if (peer == nullptr || !for_ever || !waits_only_for(*peer)) return;
+    if (peer->same_process) {
+      judge(*peer, {});
+    } else {
+      send_account(*peer, false);
+    }
+  } catch (const std::bad_alloc&) {
+    log::warn("nothing has happened for {:.1f} s, and no memory is left to say what this process waits for",
+              seconds(idle));
+  }
+}
+
+/// Null if no channel goes there.
+Peer* ChannelTable::peer_of_rank(std::int32_t rank) noexcept {
+  for (const auto& [key, endpoint] : endpoints_) {
+    if (endpoint->peer().rank.value == rank) return &endpoint->peer();
+  }
+  return nullptr;
+}
+
+/// Nothing but `peer` can end the wait in which this process stands, as far as brant knows.
+bool ChannelTable::waits_only_for(const Peer& peer) const {
+  const std::vector<ChannelWait> waiting = waits();
+  return engine_.waits_for_ever() && !engine_.goes_on() && !waiting.empty() &&
+         engine_.pending_ops() == waiting.size() &&
+         std::ranges::all_of(waiting, [&](const ChannelWait& wait) { return wait.peer == peer.rank.value; });
+}
+
+std::vector<ChannelEnd> ChannelTable::ends_with(const Peer& peer) const {
+  std::vector<ChannelEnd> ends = this->ends();
+  std::erase_if(ends, [&](const ChannelEnd& end) { return end.peer != peer.rank.value; });
+  return ends;
+}
+
+void ChannelTable::send_account(Peer& peer, bool is_answer) {
+  const std::vector<ChannelEnd> ends = ends_with(peer);
+  std::vector<std::byte> header(sizeof(AccountHeader) + ends.size() * sizeof(ChannelEnd));
+  if (account_.under_way || peer.endpoint == nullptr || peer.lost ||
+      header.size() > engine_.wire().capabilities().am_header_bytes_max) {
+    return;  // then it remains at the report of the waits
+  }
+  const AccountHeader head{engine_.job().rank, is_answer ? 1u : 0u};
+  std::memcpy(header.data(), &head, sizeof(head));
+  std::memcpy(header.data() + sizeof(head), ends.data(), ends.size() * sizeof(ChannelEnd));
+  account_.on_complete = [](port::WireOp& op) noexcept { static_cast<AccountSend&>(op).under_way = false; };
+  const Status status = engine_.wire().am_send(peer.endpoint, am_id::kChannelStall, header, {}, account_);
+  account_.under_way = status == Status::in_progress;
+}
+
+void ChannelTable::on_account(void* self, port::AmMessage& message) noexcept {
+  auto& table = *static_cast<ChannelTable*>(self);
+  AccountHeader head;
+  const std::size_t bytes = message.header.size();
+  if (bytes < sizeof(head) || (bytes - sizeof(head)) % sizeof(ChannelEnd) != 0) {
+    log::error("an account of channels of {} bytes: dropped", bytes);
+    return;
+  }
+  std::memcpy(&head, message.header.data(), sizeof(head));
+  Peer* peer = table.peer_of_rank(head.rank);
+  if (peer == nullptr) return;
+  try {
+    if (!table.waits_only_for(*peer)) return;
+    std::vector<ChannelEnd> theirs((bytes - sizeof(head)) / sizeof(ChannelEnd));
+    std::memcpy(theirs.data(), message.header.data() + sizeof(head), bytes - sizeof(head));
+    if (head.is_answer == 0) table.send_account(*peer, true);
+    table.judge(*peer, std::move(theirs));
+  } catch (const std::bad_alloc&) {  // only a diagnosis is lost
+  }
+}
+
+/// Both processes wait for nothing but each other: `theirs` says what the other has sent and received.
+void ChannelTable::judge(Peer& peer, std::vector<ChannelEnd> theirs) {
+  std::vector<ChannelEnd> ends = ends_with(peer);
+  ends.insert(ends.end(), theirs.begin(), theirs.end());
+  if (deadlock_told_ || !nothing_comes(std::move(ends))) return;
+  deadlock_told_ = true;
+  const std::string mine = text_of(waits(), engine_.recently());
+  if (peer.same_process) {
+    log::warn("deadlock: rank {} waits for itself: for {}. Nothing of that is under way", engine_.job().rank, mine);
+    return;
+  }
+  std::string other;
+  for (const ChannelEnd& end : theirs) {
+    const std::string_view separator = other.empty() ? "" : "; ";
+    if (end.first_receiving != ChannelEnd::kNone)
+      other += fmt::format("{}message {} of channel {} from here", separator, end.first_receiving, end.channel);
+    else if (end.first_sending != ChannelEnd::kNone)
+      other += fmt::format("{}a receive of message {} of channel {} here", separator, end.first_sending, end.channel);
+  }
+  log::warn(
+      "deadlock: ranks {} and {} wait for each other, and nothing is under way between them. This one waits for {}; "
+      "rank "
+      "{} for {}. One of them must send, or receive, first",
+      engine_.job().rank, peer.rank.value, mine, peer.rank.value, other);
+}
+
+}  // namespace brant

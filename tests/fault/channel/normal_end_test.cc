@@ -1,0 +1,100 @@
+// A process that ends as programs should while the other still waits for it: the test starts itself under `brant run`;
+// rank 1 ends, and rank 0 must get all that rank 1 has sent, then `peer_lost`, long before it would be noticed that the
+// process has gone. And two processes that wait for each other, and say so.
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "brant/brant.h"
+#include "support/killed_process.h"
+
+namespace brant {
+namespace {
+
+// A process waits twenty seconds for the others before it goes without them.
+constexpr auto kSoon = std::chrono::seconds(5);
+constexpr std::size_t kBytes = 4000;
+constexpr int kMessages = 50;
+
+int say(const char* what) {
+  std::fprintf(stderr, "rank 0: %s\n", what);
+  return 3;
+}
+
+Status receive(Runtime& runtime, Channel& channel, std::vector<std::byte>& landing) {
+  Operation incoming = channel.recv(std::span(landing));
+  if (runtime.worker().wait_until([&] { return incoming.done(); }, kSoon) != Status::ok) return Status::timed_out;
+  return incoming.result().status;
+}
+
+int wait_for_the_end(Runtime& runtime, int messages) {
+  Channel channel = Channel::open(runtime, Rank{1}, ChannelId{7});
+  std::vector<std::byte> landing(kBytes);
+  if (messages != 0) {  // the program over there ends first
+    static_cast<void>(runtime.worker().wait_until([] { return false; }, std::chrono::milliseconds(300)));
+  }
+  for (int i = 0; i < messages; ++i) {
+    if (receive(runtime, channel, landing) != Status::ok) return say("a message that was sent did not come");
+  }
+  if (receive(runtime, channel, landing) != Status::peer_lost) return say("the end was not told in time");
+  return 0;
+}
+
+int wait_for_each_other() {
+  RuntimeOptions options = RuntimeOptions::from_environment();
+  options.stall_report = std::chrono::milliseconds(200);
+  Runtime runtime(options);
+  const Rank other{1 - runtime.rank().value};
+  Channel channel = Channel::open(runtime, other, ChannelId{7});
+  std::vector<std::byte> landing(kBytes);
+  Operation incoming = channel.recv(std::span(landing));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+  const Status status =
+      runtime.worker().wait_until([&] { return incoming.done() || std::chrono::steady_clock::now() >= end; });
+  return status == Status::ok && !incoming.done() ? 0 : 3;
+}
+
+int play(const std::string& scene) {
+  if (scene == "both_receive") return wait_for_each_other();
+  Runtime runtime;
+  const int messages = scene == "silent" ? 0 : kMessages;
+  if (runtime.rank().value == 0) return wait_for_the_end(runtime, messages);
+  if (messages == 0) return 0;
+  Channel channel = Channel::open(runtime, Rank{0}, ChannelId{7});
+  const std::vector<std::byte> data(kBytes, std::byte{1});
+  for (int i = 0; i < messages; ++i) {
+    Operation outgoing = channel.send(std::span(data));
+    if (runtime.worker().wait_until([&] { return outgoing.done(); }, kSoon) != Status::ok || !outgoing.result().ok())
+      return 4;
+  }
+  return 0;
+}
+
+class NormalEnd : public testing::TestWithParam<const char*> {};
+
+TEST_P(NormalEnd, is_told_to_who_waits) {
+  const auto [text, code] = test::play_scene(BRANT_COMMAND, GetParam(), 2);
+  EXPECT_EQ(code, 0) << text;
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenes, NormalEnd, testing::Values("silent", "talkative"),
+                         [](const auto& scene) { return std::string(scene.param); });
+
+TEST(Deadlock, of_two_processes_is_told_by_name_at_both) {
+  const auto [text, code] = test::play_scene(BRANT_COMMAND, "both_receive", 2);
+  EXPECT_EQ(code, 0) << text;
+  EXPECT_NE(text.find("This process waits for message 0 of channel 7 from rank 1 (4000 bytes of host memory"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("deadlock: ranks 0 and 1 wait for each other"), std::string::npos) << text;
+  EXPECT_NE(text.find("deadlock: ranks 1 and 0 wait for each other"), std::string::npos) << text;
+}
+
+/// The child processes of the test play their scene before any test runs.
+const testing::Environment* const g_environment = testing::AddGlobalTestEnvironment(new test::SceneEnvironment(play));
+
+}  // namespace
+}  // namespace brant
