@@ -183,9 +183,11 @@ class Echo : public Chare<Echo> {
     const auto begin = Clock::now();
     for (std::uint64_t i = 0; i < hits; i += 2) {
       Operation incoming = channel_.recv(in);
-      if (!begins) co_await incoming;
-      co_await channel_.send(out);
-      if (begins) co_await incoming;
+      OpResult got;
+      if (!begins) got = co_await incoming;
+      const OpResult sent = co_await channel_.send(out);
+      if (begins) got = co_await incoming;
+      if (!got.ok() || !sent.ok()) throw Error(Status::peer_lost, "a ball did not come or go");
     }
     co_return ns_since(begin) / static_cast<double>(hits);
   }

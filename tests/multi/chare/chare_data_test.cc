@@ -233,8 +233,8 @@ class Member : public Chare<Member> {
       const OpResult from_there = co_await coming_left, from_here = co_await coming_right;
       faults += from_there.ok() && from_here.ok() ? 0 : 1;
       faults += differences(from_left, left) + differences(from_right, right);
-      co_await going_left;
-      co_await going_right;
+      EXPECT_TRUE((co_await going_left).ok());
+      EXPECT_TRUE((co_await going_right).ok());
     }
     co_return faults;
   }

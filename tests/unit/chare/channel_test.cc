@@ -40,8 +40,8 @@ class Member : public Chare<Member, Index<2>> {
       const OpResult answer = co_await right_.recv(in);
       chares().runtime().copy(std::span(values), in);
       faults += answer.ok() && values[0] == right[1] * 1000 + round ? 0 : 1;
-      co_await outgoing;
-      co_await back;
+      EXPECT_TRUE((co_await outgoing).ok());
+      EXPECT_TRUE((co_await back).ok());
     }
     co_return faults;
   }
@@ -53,7 +53,7 @@ class Member : public Chare<Member, Index<2>> {
   Task<int> wait_for(Element<Member> peer) {
     Channel channel = co_await open_channel(*this, peer);
     int got = 0;
-    co_await channel.recv(Buffer(&got, sizeof(got)));
+    EXPECT_TRUE((co_await channel.recv(Buffer(&got, sizeof(got)))).ok());
     co_return got;
   }
   Task<OpResult> greet(Element<Member> peer, int value) {
@@ -62,7 +62,7 @@ class Member : public Chare<Member, Index<2>> {
   }
   Task<void> whisper(Element<Member> peer, int value) {
     Channel channel = co_await open_channel(*this, peer);
-    co_await channel.send(ConstBuffer(&value, sizeof(value)));
+    static_cast<void>(co_await channel.send(ConstBuffer(&value, sizeof(value))));
   }
   int nothing() { return 1; }
 

@@ -31,7 +31,7 @@ class Node : public Chare<Node> {
   Task<void> hear() {
     Channel channel = Channel::open(chares().runtime(), Rank{1 - chares().rank().value}, ChannelId{9});
     std::vector<int> in(4);
-    co_await channel.recv(std::span<int>(in));
+    static_cast<void>(co_await channel.recv(std::span<int>(in)));
   }
 
  private:
@@ -170,7 +170,7 @@ Task<void> hearing(Chares& chares) {
   co_await sleep_for(chares.runtime().worker(), std::chrono::milliseconds(40));
   Channel channel = Channel::open(chares.runtime(), Rank{1}, ChannelId{9});
   const std::vector<int> out(4);
-  co_await channel.send(std::span<const int>(out));
+  static_cast<void>(co_await channel.send(std::span<const int>(out)));
   co_await nodes[1].ask<&Node::ping>();
 }
 TEST(Deadlock, operations_with_the_network_are_none) {
