@@ -20,21 +20,19 @@ void ChannelTable::on_last_word(const ChannelControl& control) noexcept {
   const unsigned side = control.sender_side & 1u;
   try {
     sent_there_[key(ChannelId{control.channel}, side)] = control.number;
-    ++last_words_[control.sender_rank];
+    LastWords& words = last_words_[control.sender_rank];
+    ++words.heard;
+    // The farewell may have come before.
+    if (words.ended != nullptr && has_all_last_words(*words.ended)) end_all_of(*words.ended);
   } catch (const std::bad_alloc&) {
     log::error("channel {}: no memory for the last word of rank {}: receives from it end only with its process",
                control.channel, control.sender_rank);
-    return;
-  }
-  // The farewell may have come before.
-  for (const auto& [key, endpoint] : endpoints_) {
-    if (endpoint->peer().rank.value == control.sender_rank) end_if_known(*endpoint);
   }
 }
 
 bool ChannelTable::has_all_last_words(const Peer& peer) const noexcept {
   const auto words = last_words_.find(peer.rank.value);
-  return peer.ended && (words == last_words_.end() ? 0 : words->second) >= peer.farewell_words;
+  return peer.ended && (words == last_words_.end() ? 0 : words->second.heard) >= peer.farewell_words;
 }
 
 void ChannelTable::end_if_known(ChannelEndpoint& endpoint) noexcept {
@@ -50,6 +48,14 @@ void ChannelTable::end_if_known(ChannelEndpoint& endpoint) noexcept {
 }
 
 void ChannelTable::peer_ended(Peer& peer) noexcept {
+  try {
+    last_words_[peer.rank.value].ended = &peer;
+  } catch (const std::bad_alloc&) {  // then only what has come by now is known
+  }
+  if (has_all_last_words(peer)) end_all_of(peer);
+}
+
+void ChannelTable::end_all_of(const Peer& peer) noexcept {
   for (const auto& [key, endpoint] : endpoints_) {
     if (&endpoint->peer() == &peer) end_if_known(*endpoint);
   }

@@ -60,6 +60,12 @@ class ChannelTable final : public Service, private Poller {
     ListHook<ControlSend> hook;
   };
 
+  /// Of the program of a peer that has ended.
+  struct LastWords {
+    std::uint32_t heard = 0;
+    Peer* ended = nullptr;  ///< Once the farewell has come too.
+  };
+
   struct AccountSend : port::WireOp {
     bool under_way = false;
   };
@@ -81,6 +87,7 @@ class ChannelTable final : public Service, private Poller {
   void refuse_unlike(ChannelEndpoint& endpoint, const Announced& other) noexcept;
   void check_opened(const ChannelControl& control) noexcept;
   void on_last_word(const ChannelControl& control) noexcept;
+  void end_all_of(const Peer& peer) noexcept;
   [[nodiscard]] bool has_all_last_words(const Peer& peer) const noexcept;
   /// If the program of the other end has ended, and has said how much it sent.
   void end_if_known(ChannelEndpoint& endpoint) noexcept;
@@ -107,7 +114,7 @@ class ChannelTable final : public Service, private Poller {
   std::unordered_map<std::uint64_t, std::unique_ptr<ChannelEndpoint>> endpoints_;
   std::unordered_map<std::uint64_t, Announced> announced_;       ///< Ends of others, before or after ours was opened.
   std::unordered_map<std::uint64_t, std::uint64_t> sent_there_;  ///< By ends of programs that have ended.
-  std::unordered_map<std::int32_t, std::uint32_t> last_words_;   ///< By rank: how many of these have come.
+  std::unordered_map<std::int32_t, LastWords> last_words_;       ///< By rank.
   AccountSend account_;
   bool deadlock_told_ = false;
 };
