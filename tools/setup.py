@@ -203,8 +203,9 @@ MPIRUN_4 = """#!/bin/sh
 # Open MPI 4 out of unpacked packages.
 here=$(dirname "$(dirname "$(readlink -f "$0")")")
 lib=$here/usr/lib/{triplet}
-export OPAL_PREFIX="$here/usr" PMIX_INSTALL_PREFIX="$lib/pmix2" PMIX_LIBDIR="$lib/pmix2/lib" PMIX_DATADIR="$lib/pmix2/share"
-export LD_LIBRARY_PATH="$lib:$lib/openmpi/lib:$lib/pmix2/lib"
+pmix=$lib/pmix2
+export OPAL_PREFIX="$here/usr" PMIX_INSTALL_PREFIX="$pmix" PMIX_LIBDIR="$pmix/lib" PMIX_DATADIR="$pmix/share"
+export LD_LIBRARY_PATH="$lib:$lib/openmpi/lib:$pmix/lib"
 export OMPI_MCA_mca_base_component_show_load_errors=0
 exec "$here/usr/bin/mpirun.openmpi" "$@"
 """

@@ -406,7 +406,8 @@ def mpirun(building: Hosts, version: int, command: Command, *, ranks: int = 2, *
     else:
         start = [LAUNCHERS / "openmpi5" / "bin" / "mpirun", "--prtemca", "plm_ssh_agent", "/run/remote-shell"]
     # The remote shell enters the other hosts by their processes, which are seen beside a host, not on it.
-    return building.ctl.beside([*start, *common, *command], OMPI_MCA_mca_base_component_show_load_errors="0", **environment)
+    quiet = {"OMPI_MCA_mca_base_component_show_load_errors": "0"}  # it tries networks whose libraries are not there
+    return building.ctl.beside([*start, *common, *command], **quiet, **environment)
 
 
 # --- Where it is possible ----------------------------------------------------------------------------------------

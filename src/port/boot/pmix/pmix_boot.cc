@@ -313,10 +313,15 @@ Result<std::vector<std::byte>> PmixBoot::get(int rank, const std::string& key) n
 
 Result<std::vector<std::byte>> PmixBoot::fetch(int rank, const std::string& pmix_key) {
   const pmix::Proc owner = proc(static_cast<pmix::Rank>(rank));
-  // The fence brought all values to this host's server. Without this directive it would wait for a key nobody put.
-  const pmix::Info immediate = pmix::directive(pmix::kImmediate);
   pmix::Value* value = nullptr;
-  const Code code = library_.get(&owner, pmix_key.c_str(), &immediate, 1, &value);
+  Code code = pmix::kErrNotFound;
+  // First what this host's server has; then it asks the owner's, since PRRTE's fence does not bring what ranks of other
+  // hosts put. With either directive a key that nobody put is answered; without one the server would wait for it.
+  for (const char* way : {pmix::kImmediate, pmix::kRefreshCache}) {
+    const pmix::Info how = pmix::directive(way);
+    code = library_.get(&owner, pmix_key.c_str(), &how, 1, &value);
+    if (code == pmix::kSuccess) break;
+  }
   if (code != pmix::kSuccess) return failed("PMIx_Get", code);
   const std::unique_ptr<pmix::Value, decltype(&std::free)> owned(value, &std::free);
   if (value->type != pmix::kTypeByteObject) {

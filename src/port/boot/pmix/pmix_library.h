@@ -31,6 +31,7 @@ inline constexpr const char* kLocalRank = "pmix.lrank";
 inline constexpr const char* kLocalSize = "pmix.local.size";
 inline constexpr const char* kCollectData = "pmix.collect";
 inline constexpr const char* kImmediate = "pmix.immediate";
+inline constexpr const char* kRefreshCache = "pmix.get.refresh";
 
 struct Proc {
   char job[256];  // pmix_nspace_t
