@@ -15,8 +15,7 @@
 
 #include "base/env.h"
 #include "brant/base/status.h"
-#include "port/boot/launcher/launcher_boot.h"
-#include "port/boot/pmix/pmix_boot.h"
+#include "port/boot/detect.h"
 #include "port/boot/select.h"
 
 namespace brant::cli {
@@ -34,7 +33,9 @@ std::vector<std::string> own_arguments() {
 }  // namespace
 
 bool started_alone() {
-  if (!env("BRANT_BOOTSTRAP").empty() || port::launcher_present() || port::pmix_server_present()) return false;
+  if (!env("BRANT_BOOTSTRAP").empty()) return false;
+  const port::Starter starter = port::detect_starter().starter;
+  if (starter == port::Starter::brant_run || starter == port::Starter::pmix) return false;
   return port::make_boot()->job().size == 1;  // what is left: nobody, or a launcher to complain about
 }
 

@@ -209,6 +209,22 @@ Finding check_cores(const Facts& facts) {
                  "allow this job more cores (taskset, the container's CPU limit)");
 }
 
+Finding check_launcher(const Facts& facts) {
+  std::string evidence;
+  for (const std::string& mark : facts.starter.evidence) evidence += (evidence.empty() ? "" : "; ") + mark;
+  switch (facts.starter.starter) {
+    case port::Starter::brant_run: return ok("launcher", fmt::format("brant run ({})", evidence));
+    case port::Starter::pmix: return ok("launcher", fmt::format("a PMIx server ({})", evidence));
+    case port::Starter::nobody:
+      return ok("launcher", fmt::format("nobody: a job of one process ({})",
+                                        evidence.empty() ? "no variable of a launcher is set" : evidence));
+    case port::Starter::not_spoken: break;
+  }
+  return warning("launcher", fmt::format("{}, which brant does not speak ({})", facts.starter.launcher, evidence),
+                 "start with `brant run -n N` on one host, with srun --mpi=pmix or Open MPI's mpirun on several; "
+                 "BRANT_BOOTSTRAP=single runs a process as a job of one");
+}
+
 Finding check_brant_variables(const Facts& facts) {
   std::string unknown, hints;
   std::size_t known = 0;
@@ -242,7 +258,7 @@ std::vector<Finding> run_checks(const Facts& facts) {
   std::vector<Finding> findings;
   for (const auto check : {check_ucx, check_one_ucx, check_cuda, check_visible_devices, check_ucx_takes_cuda,
                            check_gdrcopy, check_infiniband, check_shared_memory, check_memlock, check_ptrace,
-                           check_pidfd, check_cores, check_brant_variables, check_ucx_variables}) {
+                           check_pidfd, check_cores, check_launcher, check_brant_variables, check_ucx_variables}) {
     findings.push_back(check(facts));
   }
   return findings;

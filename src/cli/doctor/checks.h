@@ -29,6 +29,7 @@ Finding check_memlock(const Facts& facts);
 Finding check_ptrace(const Facts& facts);
 Finding check_pidfd(const Facts& facts);
 Finding check_cores(const Facts& facts);
+Finding check_launcher(const Facts& facts);
 Finding check_brant_variables(const Facts& facts);
 Finding check_ucx_variables(const Facts& facts);
 

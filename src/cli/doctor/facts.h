@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "port/boot/detect.h"
+
 namespace brant::cli::doctor {
 
 /// Everything the checks look at, so that they can be tested with any machine in mind.
@@ -35,6 +37,8 @@ struct Facts {
   int pidfd_errno = 0;              ///< Of a trial of pidfd_open.
   int cores = 1;                    ///< That this process may use.
 
+  // Who started this process, and why brant believes it.
+  port::Detection starter;
   std::vector<std::pair<std::string, std::string>> environment;
 };
 

@@ -112,6 +112,7 @@ Facts gather_facts() {
   gather_ucx(facts);
   gather_gpus(facts);
   gather_system(facts);
+  facts.starter = port::detect_starter();
   return facts;
 }
 

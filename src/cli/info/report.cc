@@ -14,8 +14,7 @@
 #include "cli/info/version.h"
 #include "core/path_choice.h"
 #include "ops/courier/courier_options.h"
-#include "port/boot/launcher/launcher_boot.h"
-#include "port/boot/pmix/pmix_boot.h"
+#include "port/boot/detect.h"
 #include "port/boot/select.h"
 #include "port/wire/peer/open.h"
 #include "port/wire/ucx/baseline/transports.h"
@@ -111,13 +110,17 @@ PathReport describe_path(Path path, std::uint32_t offered, std::uint32_t wire_ki
 std::string detect_launcher() {
   if (const std::string_view forced = env("BRANT_BOOTSTRAP"); !forced.empty())
     return fmt::format("{} (BRANT_BOOTSTRAP)", forced);
-  if (port::launcher_present()) return "brant run";
-  if (port::pmix_server_present()) return "PMIx";
+  switch (port::detect_starter().starter) {
+    case port::Starter::brant_run: return "brant run";
+    case port::Starter::pmix: return "PMIx";
+    case port::Starter::nobody: return "nobody (a job of one process)";
+    case port::Starter::not_spoken: break;
+  }
   try {
     static_cast<void>(port::make_boot());
-    return "nobody (a job of one process)";
+    return {};
   } catch (const Error& error) {
-    return error.what();
+    return error.what();  // which launcher, and what to do
   }
 }
 

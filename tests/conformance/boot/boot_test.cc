@@ -1,5 +1,5 @@
 // Every bootstrap adapter keeps the same promises. Each test starts a job of boot_probe processes, which check them
-// from the inside, the way users start jobs: alone, with `brant run`, and with mpirun where there is one.
+// from the inside, the way users start jobs: alone, with `brant run`, and with the mpirun of Open MPI 4 and 5.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,28 +39,40 @@ std::string beside_this_test(const std::string& name) {
   return self.substr(0, self.rfind('/') + 1) + name;
 }
 
-enum class Way { single, launcher, mpirun };
+enum class Way { single, launcher, open_mpi_4, open_mpi_5 };
 
 struct Launch {
   Way way = Way::single;
   int ranks = 1;
 };
 
-std::string launch_name(const testing::TestParamInfo<Launch>& info) {
-  const char* way = info.param.way == Way::single ? "single" : info.param.way == Way::launcher ? "brant_run" : "mpirun";
-  return fmt::format("{}_{}", way, info.param.ranks);
+const char* way_name(Way way) {
+  switch (way) {
+    case Way::single: return "single";
+    case Way::launcher: return "brant_run";
+    case Way::open_mpi_4: return "open_mpi_4";
+    case Way::open_mpi_5: return "open_mpi_5";
+  }
+  return "unknown";
 }
 
-std::string mpirun_version() {
-  static const std::string version = shell("mpirun --version").output;
-  return version;
+std::string launch_name(const testing::TestParamInfo<Launch>& info) {
+  return fmt::format("{}_{}", way_name(info.param.way), info.param.ranks);
+}
+
+bool by_mpirun(Way way) { return way == Way::open_mpi_4 || way == Way::open_mpi_5; }
+
+/// Its mpirun, from where `make setup` unpacks the launchers.
+std::string mpirun(Way way) {
+  return fmt::format("{}/bin/mpirun-{}", BRANT_TEST_LAUNCHERS, way == Way::open_mpi_4 ? 4 : 5);
 }
 
 class BootTest : public testing::TestWithParam<Launch> {
  protected:
   void SetUp() override {
-    if (GetParam().way != Way::mpirun) return;
-    if (mpirun_version().find("Open MPI") == std::string::npos) GTEST_SKIP() << "no mpirun of Open MPI on this machine";
+    if (!by_mpirun(GetParam().way)) return;
+    if (::access(mpirun(GetParam().way).c_str(), X_OK) != 0)
+      GTEST_SKIP() << "no " << way_name(GetParam().way) << " in .launchers: make setup unpacks it where there is apt";
   }
 
   /// Starts the job and waits for its end; 124 if it takes longer than a minute.
@@ -73,11 +85,12 @@ class BootTest : public testing::TestWithParam<Launch> {
       case Way::launcher:
         return shell(
             fmt::format("{} {} run -n {} {} -- {}", prefix, beside_this_test("brant"), ranks, launcher_options, probe));
-      case Way::mpirun: break;
+      case Way::open_mpi_4:
+      case Way::open_mpi_5: break;
     }
     // The PMIx library keeps memory until the end; that is not what the leak checker is here for.
-    return shell(fmt::format("ASAN_OPTIONS=detect_leaks=0 {} mpirun --oversubscribe --bind-to none {} -n {} {}", prefix,
-                             ::geteuid() == 0 ? "--allow-run-as-root" : "", ranks, probe));
+    return shell(fmt::format("ASAN_OPTIONS=detect_leaks=0 {} {} --oversubscribe --bind-to none {} -n {} {}", prefix,
+                             mpirun(way), ::geteuid() == 0 ? "--allow-run-as-root" : "", ranks, probe));
   }
 
   void expect_good(const std::string& scenario) {
@@ -99,7 +112,7 @@ TEST_P(BootTest, bootstrap_opens_again_after_finalize_but_not_twice_at_once) { e
 TEST_P(BootTest, abort_ends_all_processes_with_its_code_and_message) {
   const Outcome outcome = run("aborts");
   EXPECT_EQ(outcome.exit_code, 42) << outcome.output;
-  if (GetParam().way != Way::mpirun) {
+  if (!by_mpirun(GetParam().way)) {
     EXPECT_NE(outcome.output.find("the answer was found"), std::string::npos) << outcome.output;
   }
 }
@@ -135,9 +148,9 @@ TEST_P(BootDeathTest, a_fence_cannot_succeed_without_a_process_that_ended_well) 
 }
 
 TEST(BootSelection, pmix_without_the_library_says_where_it_looked_and_what_to_install) {
-  const Outcome outcome =
-      shell(fmt::format("PMIX_NAMESPACE=job PMIX_RANK=0 BRANT_PMIX_LIBRARY=/nowhere/libpmix.so.2 {} name",
-                        beside_this_test("boot_probe")));
+  const Outcome outcome = shell(fmt::format(
+      "PMIX_NAMESPACE=job PMIX_RANK=0 PMIX_SERVER_URI2=none BRANT_PMIX_LIBRARY=/nowhere/libpmix.so.2 {} name",
+      beside_this_test("boot_probe")));
   EXPECT_EQ(outcome.exit_code, 65);
   EXPECT_NE(outcome.output.find("/nowhere/libpmix.so.2"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("libpmix2"), std::string::npos) << outcome.output;
@@ -152,13 +165,13 @@ void expect_refusal(const std::string& environment, const std::string& words) {
 }
 
 TEST(BootSelection, launchers_that_are_not_spoken_are_named_and_never_taken_for_jobs_of_one) {
-  expect_refusal("SLURM_PROCID=0", "srun --mpi=pmix");
+  expect_refusal("SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2", "srun --mpi=pmix");
   expect_refusal("PMI_FD=5", "PMI-1");
   expect_refusal("PMI_PORT=host:5", "PMI-1");
   expect_refusal("RANK=1 WORLD_SIZE=2", "torchrun");
   expect_refusal("OMPI_COMM_WORLD_SIZE=2", "Open MPI");
   const Outcome forced =
-      shell(fmt::format("SLURM_PROCID=0 BRANT_BOOTSTRAP=single {} name", beside_this_test("boot_probe")));
+      shell(fmt::format("RANK=1 WORLD_SIZE=2 BRANT_BOOTSTRAP=single {} name", beside_this_test("boot_probe")));
   EXPECT_EQ(forced.exit_code, 0) << forced.output;
 }
 
@@ -188,10 +201,13 @@ TEST(BootSelection, variables_that_contradict_the_launcher_are_refused) {
 
 INSTANTIATE_TEST_SUITE_P(Launchers, BootTest,
                          testing::Values(Launch{Way::single, 1}, Launch{Way::launcher, 1}, Launch{Way::launcher, 2},
-                                         Launch{Way::launcher, 5}, Launch{Way::mpirun, 2}, Launch{Way::mpirun, 3}),
+                                         Launch{Way::launcher, 5}, Launch{Way::open_mpi_4, 2},
+                                         Launch{Way::open_mpi_4, 3}, Launch{Way::open_mpi_5, 2},
+                                         Launch{Way::open_mpi_5, 3}),
                          launch_name);
 INSTANTIATE_TEST_SUITE_P(Launchers, BootDeathTest,
-                         testing::Values(Launch{Way::launcher, 2}, Launch{Way::launcher, 4}, Launch{Way::mpirun, 3}),
+                         testing::Values(Launch{Way::launcher, 2}, Launch{Way::launcher, 4}, Launch{Way::open_mpi_4, 3},
+                                         Launch{Way::open_mpi_5, 3}),
                          launch_name);
 
 }  // namespace

@@ -46,6 +46,19 @@ TEST(Doctor, a_healthy_machine_is_all_ok) {
   }
 }
 
+TEST(Doctor, who_started_the_process_is_told_with_the_evidence) {
+  Facts facts = healthy();
+  expect(check_launcher(facts), Level::ok, "no variable of a launcher is set");
+  facts.starter = port::detect_starter({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}}, false);
+  expect(check_launcher(facts), Level::ok, "SLURM_JOB_ID=7, SLURM_PROCID=0: a batch script");
+  facts.starter = port::detect_starter(
+      {{"PMIX_NAMESPACE", "job"}, {"PMIX_RANK", "1"}, {"PMIX_SERVER_URI4", "uri"}, {"RANK", "0"}, {"WORLD_SIZE", "2"}},
+      false);
+  expect(check_launcher(facts), Level::ok, "PMIX_RANK=1, PMIX_SERVER_URI4=uri; RANK=0, WORLD_SIZE=2");
+  facts.starter = port::detect_starter({{"PMI_FD", "9"}, {"PMI_SIZE", "2"}}, false);
+  expect(check_launcher(facts), Level::warning, "MPICH");
+}
+
 TEST(Doctor, a_machine_without_a_gpu_is_healthy_too) {
   Facts facts = healthy();
   facts.gpus = facts.nvidia_hardware = 0;

@@ -2,17 +2,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <condition_variable>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "base/env.h"
 #include "port/boot/key_value.h"
+#include "port/boot/pmix/fetch.h"
 #include "port/boot/pmix/pmix_library.h"
 
 namespace brant::port {
@@ -25,6 +25,12 @@ constexpr std::chrono::hours kLongestFence{24 * 365};
 
 /// Values that wait for a fence; the server holds every process's at once.
 constexpr std::size_t kMaxStagedBytes = std::size_t{64} << 20;
+
+/// How long the servers of other hosts may be silent before a process counts as ended: a direct answer takes 5 ms with
+/// 64 processes on two cores.
+constexpr std::chrono::seconds kPatience{5};
+/// The same for naming who is late to a fence, which must not make the time-out itself late.
+constexpr std::chrono::milliseconds kQuickLook{200};
 
 /// The client is the process's, not the object's. OpenPMIx 4.2 cannot be initialised again after PMIx_Finalize (it has
 /// forgotten the job), so the process stays a client until it exits and only the object is opened again.
@@ -57,15 +63,19 @@ struct PendingFence {
 /// What the process remembers between two openings.
 ///
 /// PMIx loses a value when its key is put again after a fence. So no PMIx key is used twice: a value travels under
-/// "brant.<fence>.<key>", and with every fence each process publishes "brant.<fence>", the list of its keys and in
-/// which fence each was put last. The list is also the proof that the process reached the fence.
+/// "brant.<fence>.<key>", and with every fence each process publishes "brant.<fence>", the list of the keys it put for
+/// it. The list is also the proof that the process reached the fence.
+///
+/// A fence has two halves. After the first, each process fetches what all put; under PRRTE that asks the process's own
+/// server, which forgets a process that left. So nobody comes out of the second half before all have fetched.
 struct Client {
   pmix::Proc self{};
   std::shared_ptr<PendingFence> pending;
+  bool fetched = false;  // the pending fence is the second half
   std::uint64_t fences = 0;
   std::map<std::string, std::vector<std::byte>> staged;
-  std::map<std::string, std::uint64_t> put_in;
-  std::string lost;  // why no fence can succeed any more
+  std::map<std::pair<pmix::Rank, std::string>, std::vector<std::byte>> values;  // of all, put before a fence
+  std::string lost;                                                             // why no fence can succeed any more
 };
 Client& client() {
   static Client instance;
@@ -129,12 +139,12 @@ class PmixBoot final : public Boot {
   Status failed(const char* call, Code code);
   Code publish(const std::string& pmix_key, std::span<const std::byte> value);
   Status publish_staged();
-  Result<std::vector<std::byte>> fetch(int rank, const std::string& pmix_key);
-  Status start_fence();
-  /// The ranks that did not reach the last fence; empty if none.
-  std::string missing_ranks();
+  Status start_fence(std::span<const pmix::Info> how);
+  /// Every rank's list of keys for the last fence, as far as they came within `patience`.
+  std::vector<pmix::Wanted> lists(std::chrono::milliseconds patience);
+  Status fetch_values(Code fenced);
+  Status timed_out(std::chrono::milliseconds timeout);
   Status fence_or_throw(std::chrono::milliseconds timeout);
-  Result<std::vector<std::byte>> get_or_throw(int rank, const std::string& key);
 
   const pmix::Library& library_;
   Client& client_;
@@ -146,18 +156,15 @@ class PmixBoot final : public Boot {
 std::string index_key(std::uint64_t fence) { return fmt::format("brant.{}", fence); }
 std::string value_key(std::uint64_t fence, const std::string& key) { return fmt::format("brant.{}.{}", fence, key); }
 
-/// In which fence `key` was put last, from lines of "key fence"; 0 if never.
-std::uint64_t find_in_index(std::string_view index, const std::string& key) {
-  while (!index.empty()) {
-    const std::size_t end = index.find('\n');
-    const std::string_view line = index.substr(0, end);
-    index = end == std::string_view::npos ? std::string_view{} : index.substr(end + 1);
-    if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ' ') continue;
-    std::uint64_t fence = 0;
-    std::from_chars(line.data() + key.size() + 1, line.data() + line.size(), fence);
-    return fence;
+std::vector<std::string> lines_of(std::span<const std::byte> bytes) {
+  std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::vector<std::string> lines;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    lines.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  return 0;
+  return lines;
 }
 
 std::string PmixBoot::text(const char* call, Code code) const {
@@ -220,28 +227,24 @@ Status PmixBoot::failed(const char* call, Code code) {
 
 Status PmixBoot::publish_staged() {
   const std::uint64_t number = ++client_.fences;
+  std::string index;
   for (const auto& [key, value] : client_.staged) {
     const Code code = publish(value_key(number, key), value);
     if (code != pmix::kSuccess) return failed("PMIx_Put", code);
-    client_.put_in[key] = number;
+    index += key + "\n";
   }
   client_.staged.clear();
-  std::string index;
-  for (const auto& [key, fence] : client_.put_in) index += fmt::format("{} {}\n", key, fence);
   Code code = publish(index_key(number), std::as_bytes(std::span(index.data(), index.size())));
   if (code != pmix::kSuccess) return failed("PMIx_Put", code);
   code = library_.commit();
   return code == pmix::kSuccess ? Status::ok : failed("PMIx_Commit", code);
 }
 
-Status PmixBoot::start_fence() {
-  const Status status = publish_staged();
-  if (status != Status::ok) return status;
+Status PmixBoot::start_fence(std::span<const pmix::Info> how) {
   client_.pending = std::make_shared<PendingFence>();
   auto context = std::make_unique<std::shared_ptr<PendingFence>>(client_.pending);
   const pmix::Proc all = everyone();
-  const pmix::Info collect = pmix::directive(pmix::kCollectData);
-  const Code code = library_.fence_nb(&all, 1, &collect, 1, on_fence_answer, context.get());
+  const Code code = library_.fence_nb(&all, 1, how.data(), how.size(), on_fence_answer, context.get());
   if (code == pmix::kSuccess) {
     static_cast<void>(context.release());  // now the callback's
     return Status::ok;
@@ -254,45 +257,102 @@ Status PmixBoot::start_fence() {
   return failed("PMIx_Fence_nb", code);
 }
 
-std::string PmixBoot::missing_ranks() {
-  constexpr int kMaxNamed = 16;
+std::vector<pmix::Wanted> PmixBoot::lists(std::chrono::milliseconds patience) {
+  std::vector<pmix::Wanted> lists(static_cast<std::size_t>(job_.size));
+  for (std::size_t rank = 0; rank < lists.size(); ++rank)
+    lists[rank] = {.rank = static_cast<pmix::Rank>(rank), .key = index_key(client_.fences), .value = {}};
+  pmix::fetch(library_, client_.self, lists, patience);
+  return lists;
+}
+
+/// The ranks whose value did not come, for error texts; empty if none.
+std::string missing_ranks(std::span<const pmix::Wanted> wanted) {
+  constexpr std::size_t kMaxNamed = 16;
   std::string names;
-  int count = 0;
-  for (int rank = 0; rank < job_.size && count < kMaxNamed; ++rank) {
-    if (fetch(rank, index_key(client_.fences)).ok()) continue;
-    names += fmt::format("{}rank {}", count++ == 0 ? "" : ", ", rank);
+  std::size_t count = 0;
+  for (const pmix::Wanted& one : wanted) {
+    if (one.value) continue;
+    if (++count <= kMaxNamed) names += fmt::format("{}rank {}", count == 1 ? "" : ", ", one.rank);
   }
-  return names;
+  return count <= kMaxNamed ? names : fmt::format("{} and {} more", names, count - kMaxNamed);
+}
+
+Status PmixBoot::fetch_values(Code fenced) {
+  // The server gives up a fence once a process that has not reached it has ended; PRRTE calls that success, and what it
+  // answers to a later fence depends on the moment. Hence the look at who was there, and the memory.
+  const std::vector<pmix::Wanted> lists = this->lists(kPatience);
+  const std::string missing = missing_ranks(lists);
+  if (fenced != pmix::kSuccess || !missing.empty()) {
+    client_.lost = fmt::format("{} ended before this fence ({})", missing.empty() ? "a process" : missing,
+                               text("PMIx_Fence", fenced));
+    error_ = client_.lost;
+    return Status::peer_lost;
+  }
+  std::vector<pmix::Wanted> values;
+  std::vector<std::string> keys;
+  for (const pmix::Wanted& list : lists) {
+    for (std::string& key : lines_of(*list.value)) {
+      values.push_back({.rank = list.rank, .key = value_key(client_.fences, key), .value = {}});
+      keys.push_back(std::move(key));
+    }
+  }
+  pmix::fetch(library_, client_.self, values, kPatience);
+  if (const std::string lost = missing_ranks(values); !lost.empty()) {
+    client_.lost = fmt::format("{} ended while the others fetched what it put", lost);
+    error_ = client_.lost;
+    return Status::peer_lost;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i)
+    client_.values[{values[i].rank, std::move(keys[i])}] = std::move(*values[i].value);
+  return Status::ok;
+}
+
+Status PmixBoot::timed_out(std::chrono::milliseconds timeout) {
+  if (client_.fetched) {
+    error_ = fmt::format(
+        "the fence took longer than {} ms: all {} processes reached it, but one ended before it had "
+        "fetched what the others put, or is slow",
+        timeout.count(), job_.size);
+  } else {
+    error_ = fmt::format(
+        "the fence took longer than {} ms, and {} did not reach it: ended, or slow (brant waits longer "
+        "with a larger boot_timeout; srun --kill-on-bad-exit ends a job when a process of it fails)",
+        timeout.count(), missing_ranks(lists(kQuickLook)));
+  }
+  return Status::timed_out;
 }
 
 Status PmixBoot::fence_or_throw(std::chrono::milliseconds timeout) {
   timeout = std::clamp<std::chrono::milliseconds>(timeout, std::chrono::milliseconds(0), kLongestFence);
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   error_ = client_.lost;
   if (!error_.empty()) return Status::peer_lost;
+  const auto keep = [this](Status status) {
+    if (status != Status::ok) client_.lost = error_;  // half of this process's values may be published
+    return status;
+  };
   // PMIx cannot take back a fence. One that timed out here goes on in the server, and the next call waits for it again.
   if (!client_.pending) {
-    const Status status = start_fence();
-    if (status != Status::ok) {
-      client_.lost = error_;  // half of this process's values may be published
-      return status;
-    }
+    const pmix::Info collect = pmix::directive(pmix::kCollectData);
+    Status status = keep(publish_staged());
+    if (status == Status::ok) status = keep(start_fence({&collect, 1}));
+    if (status != Status::ok) return status;
   }
-  const std::optional<Code> code = client_.pending->wait_until(std::chrono::steady_clock::now() + timeout);
-  if (!code) {
-    error_ = fmt::format("the fence took longer than {} ms; PMIx does not say which of the {} processes are missing",
-                         timeout.count(), job_.size);
-    return Status::timed_out;
+  if (!client_.fetched) {
+    const std::optional<Code> code = client_.pending->wait_until(deadline);
+    if (!code) return timed_out(timeout);
+    client_.pending.reset();
+    Status status = fetch_values(*code);
+    if (status == Status::ok) status = keep(start_fence({}));
+    if (status != Status::ok) return status;
+    client_.fetched = true;
   }
+  // A process that ended in between reached this fence, and its values are here: the next fence will miss it.
+  if (!client_.pending->wait_until(deadline)) return timed_out(timeout);
   client_.pending.reset();
-  // The server gives up a fence once a process that has not reached it has ended; PRRTE calls that success, and what it
-  // answers to a later fence depends on the moment. Hence the look at who was there, and the memory.
-  const std::string missing = missing_ranks();
+  client_.fetched = false;
   error_.clear();
-  if (*code == pmix::kSuccess && missing.empty()) return Status::ok;
-  client_.lost = fmt::format("{} ended before this fence ({})", missing.empty() ? "a process" : missing,
-                             text("PMIx_Fence", *code));
-  error_ = client_.lost;
-  return Status::peer_lost;
+  return Status::ok;
 }
 
 Status PmixBoot::fence(std::chrono::milliseconds timeout) noexcept {
@@ -305,51 +365,16 @@ Status PmixBoot::fence(std::chrono::milliseconds timeout) noexcept {
 
 Result<std::vector<std::byte>> PmixBoot::get(int rank, const std::string& key) noexcept {
   try {
-    return get_or_throw(rank, key);
+    error_ = rank >= 0 && rank < job_.size ? key_value_fault(key, 0)
+                                           : fmt::format("there is no rank {} in a job of {}", rank, job_.size);
+    if (!error_.empty()) return Status::invalid_argument;
+    const auto found = client_.values.find({static_cast<pmix::Rank>(rank), key});
+    if (found != client_.values.end()) return found->second;
+    error_ = fmt::format("rank {} put no value '{}' before a fence of all", rank, key);
+    return Status::not_found;
   } catch (...) {
     return Status::no_memory;
   }
-}
-
-Result<std::vector<std::byte>> PmixBoot::fetch(int rank, const std::string& pmix_key) {
-  const pmix::Proc owner = proc(static_cast<pmix::Rank>(rank));
-  pmix::Value* value = nullptr;
-  Code code = pmix::kErrNotFound;
-  // First what this host's server has; then it asks the owner's, since PRRTE's fence does not bring what ranks of other
-  // hosts put. With either directive a key that nobody put is answered; without one the server would wait for it.
-  for (const char* way : {pmix::kImmediate, pmix::kRefreshCache}) {
-    const pmix::Info how = pmix::directive(way);
-    code = library_.get(&owner, pmix_key.c_str(), &how, 1, &value);
-    if (code == pmix::kSuccess) break;
-  }
-  if (code != pmix::kSuccess) return failed("PMIx_Get", code);
-  const std::unique_ptr<pmix::Value, decltype(&std::free)> owned(value, &std::free);
-  if (value->type != pmix::kTypeByteObject) {
-    error_ = fmt::format("the PMIx value '{}' of rank {} has the type {}, not the bytes that brant puts", pmix_key,
-                         rank, value->type);
-    return Status::peer_rejected;
-  }
-  const std::unique_ptr<char, decltype(&std::free)> bytes(value->data.bytes.bytes, &std::free);
-  const auto* first = reinterpret_cast<const std::byte*>(bytes.get());
-  return std::vector<std::byte>(first, first + value->data.bytes.size);
-}
-
-Result<std::vector<std::byte>> PmixBoot::get_or_throw(int rank, const std::string& key) {
-  error_ = rank >= 0 && rank < job_.size ? key_value_fault(key, 0)
-                                         : fmt::format("there is no rank {} in a job of {}", rank, job_.size);
-  if (!error_.empty()) return Status::invalid_argument;
-  const std::uint64_t complete = client_.fences - (client_.pending ? 1 : 0);
-  std::uint64_t put_in = 0;
-  if (complete > 0) {
-    const Result<std::vector<std::byte>> index = fetch(rank, index_key(complete));
-    if (!index.ok()) return index.status();
-    put_in = find_in_index({reinterpret_cast<const char*>(index.value().data()), index.value().size()}, key);
-  }
-  if (put_in == 0) {
-    error_ = fmt::format("rank {} put no value '{}' before a fence of all", rank, key);
-    return Status::not_found;
-  }
-  return fetch(rank, value_key(put_in, key));
 }
 
 void PmixBoot::abort(int exit_code, const std::string& message) noexcept {
@@ -358,8 +383,6 @@ void PmixBoot::abort(int exit_code, const std::string& message) noexcept {
 }
 
 }  // namespace
-
-bool pmix_server_present() noexcept { return !env("PMIX_NAMESPACE").empty() && !env("PMIX_RANK").empty(); }
 
 std::unique_ptr<Boot> open_pmix_boot() {
   if (boot_open.exchange(true, std::memory_order_acquire)) {

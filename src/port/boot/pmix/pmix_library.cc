@@ -58,6 +58,7 @@ Library load() {
     resolve(handle, file, "PMIx_Commit", library.commit);
     resolve(handle, file, "PMIx_Fence_nb", library.fence_nb);
     resolve(handle, file, "PMIx_Get", library.get);
+    resolve(handle, file, "PMIx_Get_nb", library.get_nb);
     return library;
   }
   throw Error(Status::not_found, fmt::format("this process was started under a PMIx server, but the PMIx client "

@@ -63,6 +63,7 @@ struct Info {
 static_assert(sizeof(Proc) == 260 && sizeof(Value) == 32 && sizeof(Info) == 552, "PMIx's layout on 64-bit Linux");
 
 using OpCallback = void (*)(Code status, void* context);
+using ValueCallback = void (*)(Code status, Value* value, void* context);
 
 struct Library {
   const char* (*error_string)(Code);
@@ -73,6 +74,7 @@ struct Library {
   Code (*commit)();
   Code (*fence_nb)(const Proc*, std::size_t, const Info*, std::size_t, OpCallback, void*);
   Code (*get)(const Proc*, const char* key, const Info*, std::size_t, Value**);
+  Code (*get_nb)(const Proc*, const char* key, const Info*, std::size_t, ValueCallback, void*);
   std::string file;  ///< Where it was loaded from.
 };
 
