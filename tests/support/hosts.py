@@ -192,6 +192,28 @@ SETUP_HOST = (
 )
 
 
+# A stand-in for ssh: drops its options and enters the host that is named.
+REMOTE_SHELL = """#!/bin/sh
+while [ "${{1#-}}" != "$1" ]; do shift; done
+name=$1; shift
+case $name in
+{table}
+  *) echo "no host $name" >&2; exit 255 ;;
+esac
+export TMPDIR=/run/tmp-$name
+exec nsenter --target=$pid --net --ipc --uts --mount --pid --wd=/ -- sh -c "$*"
+"""
+
+# Starts a rank of `brant run` on the host that is its turn. The socket to the launcher is inherited, so the start does
+# not need the network that a test is going to break.
+SPREAD = """#!/bin/sh
+case $((BRANT_RANK % {count})) in
+{table}
+esac
+exec nsenter --target=$pid --net --ipc --uts --mount --pid --wd=/ -- "$@"
+"""
+
+
 class Hosts:
     """A building with a switch, a control host `ctl` and hosts n1, n2, ... A context manager.
 
@@ -223,7 +245,7 @@ class Hosts:
         self.hosts = [Host(self, name, address) for name, address in addresses.items()]
         for host in [self.ctl, *self.hosts]:
             self._connect(host)
-        self._write_remote_shell()
+        self._write_programs()
 
     def _write_names(self, addresses: dict[str, str]) -> None:
         lines = ["127.0.0.1 localhost", *(f"{address} {name}" for name, address in addresses.items())]
@@ -240,21 +262,15 @@ class Hosts:
         )
         self.run_inside(["sh", "-c", inside])
 
-    def _write_remote_shell(self) -> None:
-        """A stand-in for ssh: drops its options and enters the host that is named."""
+    def _write_programs(self) -> None:
         table = "\n".join(f"  {host.name}) pid={host.pid_in_building} ;;" for host in self.hosts)
-        text = f"""#!/bin/sh
-while [ "${{1#-}}" != "$1" ]; do shift; done
-name=$1; shift
-case $name in
-{table}
-  *) echo "no host $name" >&2; exit 255 ;;
-esac
-export TMPDIR=/run/tmp-$name
-exec nsenter --target=$pid --net --ipc --uts --mount --pid --wd=/ -- sh -c "$*"
-"""
-        (self.run / "remote-shell").write_text(text)
-        (self.run / "remote-shell").chmod(0o755)
+        self._write_program("remote-shell", REMOTE_SHELL.format(table=table))
+        table = "\n".join(f"  {i}) pid={host.pid_in_building} ;;" for i, host in enumerate(self.hosts))
+        self._write_program("spread", SPREAD.format(table=table, count=len(self.hosts)))
+
+    def _write_program(self, name: str, text: str) -> None:
+        (self.run / name).write_text(text)
+        (self.run / name).chmod(0o755)
 
     # --- Commands ------------------------------------------------------------------------------------------------
 
@@ -392,6 +408,15 @@ class Slurm:
     def srun(self, command: Command, *options: str, **environment: str) -> Running:
         words = ["srun", "--kill-on-bad-exit=0", *options, *command]
         return self.building.ctl.on(words, SLURM_CONF="/run/slurm.conf", **environment)
+
+
+# --- Launchers without daemons of their own ----------------------------------------------------------------------
+
+
+def brant_run(building: Hosts, brant: pathlib.Path, command: Command, *options: str, ranks: int = 2, **environment: str):
+    """Starts a job with `brant run`, its ranks spread over the hosts in turn. Nothing of it uses the network."""
+    words = [brant, "run", "-n", str(ranks), *options, "--", "/run/spread", *command]
+    return building.ctl.beside(words, **environment)
 
 
 # --- Open MPI ----------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 // Every bootstrap adapter keeps the same promises. Each test starts a job of boot_probe processes, which check them
 // from the inside, the way users start jobs: alone, with `brant run`, and with the mpirun of Open MPI 4 and 5.
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -154,6 +156,28 @@ TEST(BootSelection, pmix_without_the_library_says_where_it_looked_and_what_to_in
   EXPECT_EQ(outcome.exit_code, 65);
   EXPECT_NE(outcome.output.find("/nowhere/libpmix.so.2"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("libpmix2"), std::string::npos) << outcome.output;
+}
+
+TEST(BootSelection, a_pmix_server_that_never_answers_is_given_up_and_named) {
+  if (::access(mpirun(Way::open_mpi_5).c_str(), X_OK) != 0) GTEST_SKIP() << "no libpmix of Open MPI 5 in .launchers";
+  // It accepts connections and says nothing, as a stopped server does.
+  const int silent = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  ASSERT_EQ(::bind(silent, reinterpret_cast<sockaddr*>(&address), length), 0);
+  ASSERT_EQ(::listen(silent, 8), 0);
+  ASSERT_EQ(::getsockname(silent, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  const std::string uri = fmt::format("tcp4://127.0.0.1:{}", ntohs(address.sin_port));
+  const Outcome outcome = shell(
+      fmt::format("ASAN_OPTIONS=detect_leaks=0 BRANT_BOOT_TIMEOUT_MS=300 PMIX_PREFIX={}/openmpi5 PMIX_NAMESPACE=job "
+                  "PMIX_RANK=0 PMIX_SERVER_URI41='server.0;{}' timeout 30 {} name",
+                  BRANT_TEST_LAUNCHERS, uri, beside_this_test("boot_probe")));
+  ::close(silent);
+  EXPECT_EQ(outcome.exit_code, 65) << outcome.output;
+  EXPECT_NE(outcome.output.find(uri), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("is stopped"), std::string::npos) << outcome.output;
 }
 
 /// Runs the probe with this environment and expects it to refuse, with these words.

@@ -7,10 +7,12 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/env.h"
 #include "port/boot/key_value.h"
 #include "port/boot/pmix/fetch.h"
 #include "port/boot/pmix/pmix_library.h"
@@ -25,6 +27,9 @@ constexpr std::chrono::hours kLongestFence{24 * 365};
 
 /// Values that wait for a fence; the server holds every process's at once.
 constexpr std::size_t kMaxStagedBytes = std::size_t{64} << 20;
+
+/// How long this host's server may take to accept this process: it may have a few hundred to accept at once.
+constexpr std::chrono::seconds kInitPatience{20};
 
 /// How long the servers of other hosts may be silent before a process counts as ended: a direct answer takes 5 ms with
 /// 64 processes on two cores.
@@ -42,8 +47,8 @@ void finalize_client() noexcept {
   if (client_initialised.exchange(false)) pmix::library().finalize(nullptr, 0);
 }
 
-/// A fence on its way. PMIx answers on a thread of its own, perhaps after we stopped waiting, so both sides hold it.
-struct PendingFence {
+/// An answer on its way. It comes on another thread, perhaps after we stopped waiting, so both sides hold it.
+struct PendingAnswer {
   std::mutex mutex;
   std::condition_variable answered;
   std::optional<Code> code;
@@ -70,7 +75,7 @@ struct PendingFence {
 /// server, which forgets a process that left. So nobody comes out of the second half before all have fetched.
 struct Client {
   pmix::Proc self{};
-  std::shared_ptr<PendingFence> pending;
+  std::shared_ptr<PendingAnswer> pending;
   bool fetched = false;  // the pending fence is the second half
   std::uint64_t fences = 0;
   std::map<std::string, std::vector<std::byte>> staged;
@@ -83,9 +88,32 @@ Client& client() {
 }
 
 void on_fence_answer(Code code, void* context) {
-  auto* fence = static_cast<std::shared_ptr<PendingFence>*>(context);
+  const std::unique_ptr<std::shared_ptr<PendingAnswer>> fence(static_cast<std::shared_ptr<PendingAnswer>*>(context));
   (*fence)->answer(code);
-  delete fence;
+}
+
+/// PMIx_Init has no time-out, and waits for ever for a server that is stopped or whose address leads nowhere. So it
+/// runs on a thread that can be left alone with it.
+Code init_client(const pmix::Library& library, pmix::Proc& self) {
+  struct Init : PendingAnswer {
+    pmix::Proc self{};
+  };
+  const auto init = std::make_shared<Init>();
+  std::thread([&library, init] { init->answer(library.init(&init->self, nullptr, 0)); }).detach();
+  const auto asked = std::chrono::milliseconds(env_int("BRANT_BOOT_TIMEOUT_MS").value_or(60'000));
+  const auto patience = std::min<std::chrono::milliseconds>(asked, kInitPatience);
+  const std::optional<Code> code = init->wait_until(std::chrono::steady_clock::now() + patience);
+  if (code == pmix::kSuccess) self = init->self;
+  return code.value_or(pmix::kErrTimeout);
+}
+
+/// Where the launcher says that its server is, for error texts.
+std::string server_address() {
+  for (const char* name :
+       {"PMIX_SERVER_URI41", "PMIX_SERVER_URI4", "PMIX_SERVER_URI3", "PMIX_SERVER_URI21", "PMIX_SERVER_URI2"}) {
+    if (const std::string_view address = env(name); !address.empty()) return fmt::format("{}={}", name, address);
+  }
+  return "no address (PMIX_SERVER_URI2 and the like are not set)";
 }
 
 Status status_of(Code code) noexcept {
@@ -103,7 +131,7 @@ class PmixBoot final : public Boot {
  public:
   PmixBoot() : library_(pmix::library()), client_(client()) {
     if (!client_initialised.load()) {
-      check(library_.init(&client_.self, nullptr, 0), "PMIx_Init");
+      check(init_client(library_, client_.self), "PMIx_Init");
       client_initialised.store(true);
       std::atexit(finalize_client);
     }
@@ -174,12 +202,17 @@ std::string PmixBoot::text(const char* call, Code code) const {
 
 void PmixBoot::check(Code code, const char* call) const {
   if (code == pmix::kSuccess) return;
-  throw Error(
-      code == pmix::kErrUnreachable ? Status::peer_rejected : Status::io_error,
-      fmt::format("bootstrap with PMIx: {}{}", text(call, code),
-                  code == pmix::kErrUnreachable
-                      ? ". No PMIx server answers: start with mpirun, prterun or srun --mpi=pmix, or use `brant run`"
-                      : ""));
+  const bool silent = code == pmix::kErrUnreachable || code == pmix::kErrTimeout;
+  std::string cure;
+  if (silent) {
+    cure = fmt::format(
+        ". No PMIx server answers at {}: it has ended or is stopped, or this process runs in another "
+        "network (a container) than the server of its host. Start with mpirun, prterun or srun "
+        "--mpi=pmix, or use `brant run`; BRANT_BOOTSTRAP=single runs the process as a job of one",
+        server_address());
+  }
+  throw Error(silent ? Status::peer_rejected : Status::io_error,
+              fmt::format("bootstrap with PMIx: {}{}", text(call, code), cure));
 }
 
 int PmixBoot::number(const pmix::Proc& of, const char* key) const {
@@ -241,8 +274,8 @@ Status PmixBoot::publish_staged() {
 }
 
 Status PmixBoot::start_fence(std::span<const pmix::Info> how) {
-  client_.pending = std::make_shared<PendingFence>();
-  auto context = std::make_unique<std::shared_ptr<PendingFence>>(client_.pending);
+  client_.pending = std::make_shared<PendingAnswer>();
+  auto context = std::make_unique<std::shared_ptr<PendingAnswer>>(client_.pending);
   const pmix::Proc all = everyone();
   const Code code = library_.fence_nb(&all, 1, how.data(), how.size(), on_fence_answer, context.get());
   if (code == pmix::kSuccess) {
@@ -315,8 +348,8 @@ Status PmixBoot::timed_out(std::chrono::milliseconds timeout) {
         timeout.count(), job_.size);
   } else {
     error_ = fmt::format(
-        "the fence took longer than {} ms, and {} did not reach it: ended, or slow (brant waits longer "
-        "with a larger boot_timeout; srun --kill-on-bad-exit ends a job when a process of it fails)",
+        "the fence took longer than {} ms, and {} did not reach it: ended, or slow (BRANT_BOOT_TIMEOUT_MS "
+        "gives it longer; srun --kill-on-bad-exit ends a job when a process of it fails)",
         timeout.count(), missing_ranks(lists(kQuickLook)));
   }
   return Status::timed_out;
