@@ -413,9 +413,9 @@ class Slurm:
 # --- Launchers without daemons of their own ----------------------------------------------------------------------
 
 
-def brant_run(building: Hosts, brant: pathlib.Path, command: Command, *options: str, ranks: int = 2, **environment: str):
+def brant_run(building: Hosts, brant: pathlib.Path, command: Command, *options: str, **environment: str) -> Running:
     """Starts a job with `brant run`, its ranks spread over the hosts in turn. Nothing of it uses the network."""
-    words = [brant, "run", "-n", str(ranks), *options, "--", "/run/spread", *command]
+    words = [brant, "run", "-n", str(len(building.hosts)), *options, "--", "/run/spread", *command]
     return building.ctl.beside(words, **environment)
 
 
