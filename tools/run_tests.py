@@ -124,12 +124,18 @@ def stage_release() -> None:
     run_ctest("release")
 
 
+def stage_hosts() -> None:
+    """Jobs over hosts in namespaces, with the programs of the release tree; skipped by name where there can be none."""
+    run(sys.executable, "-m", "pytest", "-q", "-ra", "tests/hosts")
+
+
 STAGES = {
     "format": stage_format,
     "layers": stage_layers,
     "asan": stage_asan,
     "tsan": stage_tsan,
     "release": stage_release,
+    "hosts": stage_hosts,
     "pytest": stage_pytest,
 }
 EXTRA_STAGES = {"tidy": stage_tidy}

@@ -2,7 +2,8 @@
 //   lost_peer SCENE LIMIT_S
 // It has operations under way until one of them fails, then waits for the others. Prints "under way" when both ranks
 // talk, and at the end what became of the operations. Ends with 0 if all of them ended in time and at least one as
-// peer_lost, 1 otherwise. With the scene `steady` nothing may fail: it ends with 0 after LIMIT_S without a loss.
+// peer_lost, 1 otherwise. With the scene `steady` nothing may fail: after LIMIT_S without a loss it prints "steady" and
+// goes on, for the sake of the other rank, until it is ended.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -47,10 +48,9 @@ class Traffic {
   /// Posts again what ended well; not from the completion itself.
   void go_on() {
     for (Slot& slot : slots_) {
-      if (slot.idle && lost_ + other_ == 0 && going_) post(slot);
+      if (slot.idle && lost_ + other_ == 0) post(slot);
     }
   }
-  void stop() { going_ = false; }
   [[nodiscard]] std::size_t pending() const { return pending_; }
   [[nodiscard]] std::size_t lost() const { return lost_; }
   [[nodiscard]] std::size_t other() const { return other_; }
@@ -89,7 +89,6 @@ class Traffic {
   Channel& channel_;
   std::vector<Slot> slots_;
   std::size_t pending_ = 0, done_ = 0, lost_ = 0, other_ = 0;
-  bool going_ = true;
 };
 
 void say(const std::string& text) {
@@ -97,10 +96,14 @@ void say(const std::string& text) {
   std::fflush(stdout);
 }
 
-/// What a program sees that turns to the lost rank again.
+/// What a program sees that turns to the lost rank again, a moment after the first operation failed.
 std::string words_of_loss(Runtime& runtime, Rank peer) {
+  const auto deadline = Clock::now() + std::chrono::seconds(1);
   try {
-    Channel::open(runtime, peer, ChannelId{9});
+    while (Clock::now() < deadline) {
+      const Channel another = Channel::open(runtime, peer, ChannelId{9});
+      static_cast<void>(runtime.worker().wait_until([] { return false; }, std::chrono::milliseconds(10)));
+    }
     return "a new channel could be opened";
   } catch (const Error& error) {
     return error.what();
@@ -124,24 +127,21 @@ int play(const Scene& scene, std::chrono::duration<double> limit) {
   traffic.start();
   const auto begin = Clock::now();
   const bool steady = scene.name == "steady";
-  auto over = [&] { return traffic.lost() + traffic.other() > 0 || Clock::now() - begin > limit; };
-  while (!over()) {
-    static_cast<void>(runtime.worker().wait_until(over, std::chrono::milliseconds(1)));
+  auto failed = [&] { return traffic.lost() + traffic.other() > 0; };
+  const auto spent = [&] { return Clock::now() - begin > limit; };
+  bool told = false;
+  while (!failed() && (steady || !spent())) {
+    static_cast<void>(runtime.worker().wait_until(failed, std::chrono::milliseconds(1)));
     traffic.go_on();
+    if (steady && spent() && !told) {
+      told = true;
+      say(fmt::format("rank {} steady after {} operations", self, traffic.done()));
+    }
   }
-  traffic.stop();
   const double first = std::chrono::duration<double>(Clock::now() - begin).count();
-  if (!steady) {
-    static_cast<void>(
-        runtime.worker().wait_until([&] { return traffic.pending() == 0; }, std::chrono::milliseconds(1000)));
-  }
+  static_cast<void>(runtime.worker().wait_until([&] { return traffic.pending() == 0; }, std::chrono::seconds(1)));
   say(fmt::format("rank {}: {} ended well, {} as peer_lost, {} otherwise, {} pending, first after {:.2f} s", self,
-                  traffic.done(), traffic.lost(), traffic.other(), steady ? 0 : traffic.pending(), first));
-  if (steady) {
-    say(fmt::format("rank {} steady", self));
-    std::fflush(stdout);
-    std::_Exit(traffic.lost() + traffic.other() == 0 ? 0 : 1);  // the other rank may be a moment behind
-  }
+                  traffic.done(), traffic.lost(), traffic.other(), traffic.pending(), first));
   say(fmt::format("rank {}: {}", self, words_of_loss(runtime, peer)));
   std::_Exit(traffic.lost() > 0 && traffic.other() == 0 && traffic.pending() == 0 ? 0 : 1);
 }
