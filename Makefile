@@ -10,7 +10,7 @@ export PATH := $(VENV)/bin:$(PATH)
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
-setup:  ## fetch pinned tools and libraries into .venv and .deps (quick when done)
+setup:  ## fetch pinned tools, libraries and launchers into .venv, .deps and .launchers (quick when done)
 	@$(PYTHON) tools/setup.py
 
 setup-dev:  ## as setup, with clang-tidy
@@ -36,5 +36,5 @@ tidy: setup-dev  ## clang-tidy over our sources
 dist: build  ## a relocatable folder and tar.xz in build/dist, for machines where nothing can be installed
 	@python tools/bundle.py
 
-clean:  ## remove what was built (keeps .venv and .deps)
+clean:  ## remove what was built (keeps .venv, .deps and .launchers)
 	rm -rf build

