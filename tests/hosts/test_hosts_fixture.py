@@ -62,11 +62,12 @@ def test_a_cut_cable_shows_at_the_card_and_a_black_hole_does_not(breakable):
 
 def test_loss_drops_that_share_of_packets(breakable):
     other = breakable.hosts[1]
-    receive = "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('', 9)); s.settimeout(2); n = 0\n"
+    receive = "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('', 9)); s.settimeout(5); n = 0\n"
+    receive += "s.setsockopt(socket.SOL_SOCKET, 33, 1 << 23)\n"  # SO_RCVBUFFORCE: room for all of them
     receive += "print('up', flush=True)\n"
     receive += "while s.recv(9) != b'end': n += 1\nprint('got', n, flush=True)"
-    send = "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.connect(('n2', 9))\n"
-    send += "for _ in range(2000): s.send(b'x')\nfor _ in range(200): s.send(b'end')"
+    send = "import socket; s = socket.socket(type=socket.SOCK_DGRAM); to = (socket.gethostbyname('n2'), 9)\n"
+    send += "for _ in range(2000): s.sendto(b'x', to)\nfor _ in range(200): s.sendto(b'end', to)"
     other.lose(20)
     receiver = other.on([sys.executable, "-c", receive])
     receiver.until_printed("up")

@@ -335,6 +335,7 @@ AuthType=auth/munge
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
 JobAcctGatherType=jobacct_gather/none
 StateSaveLocation=/run/slurm-state
