@@ -225,8 +225,7 @@ TEST(BootSelection, variables_that_contradict_the_launcher_are_refused) {
 
 INSTANTIATE_TEST_SUITE_P(Launchers, BootTest,
                          testing::Values(Launch{Way::single, 1}, Launch{Way::launcher, 1}, Launch{Way::launcher, 2},
-                                         Launch{Way::launcher, 5}, Launch{Way::open_mpi_4, 2},
-                                         Launch{Way::open_mpi_4, 3}, Launch{Way::open_mpi_5, 2},
+                                         Launch{Way::launcher, 5}, Launch{Way::open_mpi_4, 3},
                                          Launch{Way::open_mpi_5, 3}),
                          launch_name);
 INSTANTIATE_TEST_SUITE_P(Launchers, BootDeathTest,
