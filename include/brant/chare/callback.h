@@ -71,8 +71,8 @@ struct CallbackFor;
 ///     Callback<double> done = callback<&Block::total>(blocks[0]);        // an entry of an element,
 ///     Callback<double> all = callback<&Block::total>(blocks);            // of all elements, or of a section
 ///     auto [to, sum] = future_callback<double>(chares);                  // a future on this rank
-///     auto print = Callback<double>::function(chares, [](double x) { std::printf("%g\n", x); });   // runs on this
-///     rank Callback<>::exit(chares, 3);  Callback<double>();                  // ends the program; ignores
+///     auto print = Callback<double>::function(chares, [](double x) { std::printf("%g\n", x); });  // runs here
+///     auto end = Callback<>::exit(chares, 3);  Callback<double> none;         // ends the program; ignores
 ///
 /// Calling it is a message, as an entry's call is, with the same bounds and errors. Worker's thread.
 template <typename... Args>
