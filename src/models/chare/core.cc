@@ -11,7 +11,7 @@
 namespace brant::detail {
 namespace {
 
-constexpr unsigned kBatch = 64;         // messages between looks at the network
+constexpr unsigned kBatch = 64;         // messages between looks at the network, at most
 constexpr unsigned kTreeArity = 4;      // children of a rank in a broadcast
 constexpr unsigned kHoldDepthMax = 32;  // calls held back inside calls held back: each costs stack
 constexpr std::uint32_t kCollectionsPerRank = 4096;
@@ -344,9 +344,11 @@ std::string Core::name_of_array(std::uint32_t id) {
 
 /// Too much is undelivered: lets others run until there is room. Runs no chare whose method is on the stack.
 void Core::hold_back() {
-  const auto too_much = [this](std::size_t per_mille) {
-    return undelivered_ >= options_.undelivered_max / 1000 * per_mille ||
-           undelivered_bytes_ >= options_.undelivered_bytes_max / 1000 * per_mille;
+  // Nine tenths; of small bounds at least 1, since with nothing left undelivered there is always room.
+  const auto most_of = [](std::size_t bound) { return std::max<std::size_t>(bound - bound / 10, 1); };
+  const auto too_much = [this, most_of] {
+    return undelivered_ >= most_of(options_.undelivered_max) ||
+           undelivered_bytes_ >= most_of(options_.undelivered_bytes_max);
   };
   const auto refuse = [this](const char* why) {
     throw Error(Status::limit_reached,
@@ -366,7 +368,7 @@ void Core::hold_back() {
   am::MessageList set_aside;
   const TimePoint deadline = deadline_after(options_.held_back_max);
   const char* why = nullptr;
-  while (too_much(900) && !ended_ && !stopping_) {
+  while (too_much() && !ended_ && !stopping_) {
     const unsigned events = std::exchange(in_progress_, true) ? 0 : engine_.progress();
     in_progress_ = false;
     const bool sent = in_outboxes_ != 0 && flush_outboxes();

@@ -75,5 +75,53 @@ TEST(Flow, a_chare_that_floods_itself_gets_an_error_that_says_so) {
   EXPECT_EQ(program.run(flood_self), 0) << program.failure();
 }
 
+Task<void> flood_a_little(Chares& chares, int rank) {
+  const Group<Source> sources = create_group<Source>(chares);
+  const Group<Sink> sinks = create_group<Sink>(chares);
+  constexpr int calls = 500;
+  co_await sources[0].ask<&Source::flood>(sinks[rank], calls);
+  int count = 0;
+  while (count >= 0 && count < calls) count = co_await sinks[rank].ask<&Sink::count>();
+  EXPECT_EQ(count, calls) << "-1: out of order";
+}
+TEST(Flow, small_bounds_hold_back_and_refuse_nothing) {
+  for (const std::size_t bound : {1u, 7u, 100u, 999u}) {
+    ChareOptions options;
+    options.undelivered_max = bound;
+    Program program(test::ranks(1), options);
+    EXPECT_EQ(program.run(flood_a_little, 0), 0) << "undelivered_max " << bound << ": " << program.failure();
+  }
+}
+
+class Toiler : public Chare<Toiler> {
+ public:
+  void work() {
+    for (const TimePoint end = Clock::now() + std::chrono::milliseconds(1); Clock::now() < end;) {
+    }
+    ++done;
+  }
+  int done = 0;
+};
+
+Task<void> work_long(Chares& chares) {
+  const Group<Toiler> toilers = create_group<Toiler>(chares);
+  for (int i = 0; i < 40; ++i) toilers[0].call<&Toiler::work>();
+  co_await chares.until_exit();
+}
+TEST(Flow, a_round_ends_after_one_or_two_long_messages) {
+  Program program(test::ranks(1));
+  Chares& chares = program.rank(0);
+  chares.start(work_long(chares));
+  int most = 0;
+  for (std::uint64_t before = 0; before < 40;) {
+    chares.progress();
+    most = std::max(most, static_cast<int>(chares.counts().calls_run - before));
+    before = chares.counts().calls_run;
+  }
+  EXPECT_LE(most, 2) << "messages of a millisecond between two looks at the network";
+  chares.exit();
+  EXPECT_EQ(program.run_on(), 0) << program.failure();
+}
+
 }  // namespace
 }  // namespace brant
