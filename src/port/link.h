@@ -89,8 +89,8 @@ class Links {
   /// Nothing will be sent to or received from this process any more.
   virtual void drop(int rank) noexcept = 0;
 
-  /// Claims a service, or gives it up (null). Records for a service that nobody has claimed stay where they are, and
-  /// with them what the same peer posted later: that is back-pressure, not loss.
+  /// Claims a service, or gives it up (null). Records for a service that nobody has claimed are set aside, bounded, and
+  /// delivered in order by the first poll after its claim; at the bound they hold back what the peer posts later.
   virtual void set_handler(unsigned service, LinkHandler handler, void* context) noexcept = 0;
 
   /// Runs the handlers of what has arrived, a bounded number. Returns how many events it saw, 0 when idle. Handlers may

@@ -118,14 +118,38 @@ TEST(Links, records_wait_for_somebody_to_claim_their_service) {
   pair.attach();
   ASSERT_TRUE(post(*pair.left->link(1), 1, "", 3));
   ASSERT_TRUE(post(*pair.left->link(1), 2, ""));
-  EXPECT_EQ(pair.right->poll(), 0u);
+  EXPECT_EQ(pair.right->poll(), 2u);
+  EXPECT_EQ(pair.right_heard.records.size(), 1u) << "another service's record must not wait for this one's claim";
   EXPECT_TRUE(pair.right->arm()) << "nothing it could do: it may sleep";
+  ASSERT_TRUE(post(*pair.left->link(1), 3, std::string(5000, 'l'), 3));
   Heard late;
   pair.right->set_handler(3, &Heard::handle, &late);
+  EXPECT_FALSE(pair.right->arm()) << "what waited can be delivered";
   EXPECT_EQ(pair.right->poll(), 2u);
-  ASSERT_EQ(late.records.size(), 1u);
+  ASSERT_EQ(late.records.size(), 2u);
   EXPECT_EQ(late.records[0].word, 1u);
+  EXPECT_EQ(late.records[1].word, 3u);
+  EXPECT_EQ(late.records[1].payload, std::string(5000, 'l'));
   EXPECT_EQ(pair.right_heard.records.size(), 1u);
+}
+
+TEST(Links, a_flood_for_a_service_that_nobody_claims_is_held_back_and_arrives_whole) {
+  Pair pair;
+  pair.attach();
+  std::uint64_t posted = 0;
+  for (bool room = true; room;) {
+    room = post(*pair.left->link(1), posted, "x", 3);
+    posted += room ? 1 : 0;
+    if (!room) room = pair.right->poll() != 0;
+    ASSERT_LT(posted, 100'000u) << "nothing bounds what is set aside";
+  }
+  EXPECT_TRUE(pair.right->arm()) << "it waits for a claim, not for the peer";
+  Heard late;
+  pair.right->set_handler(3, &Heard::handle, &late);
+  while (pair.right->poll() != 0) {
+  }
+  ASSERT_EQ(late.records.size(), posted);
+  for (std::uint64_t i = 0; i < posted; ++i) ASSERT_EQ(late.records[i].word, i);
 }
 
 TEST(Links, one_service_can_be_polled_up_to_a_record_of_another_and_not_within_a_handler) {

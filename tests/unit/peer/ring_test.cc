@@ -39,10 +39,12 @@ void expect_pop(RingConsumer& consumer, std::uint64_t number) {
   EXPECT_EQ(got, number);
   EXPECT_EQ(slot->service, number % 5);
   const auto wanted = payload_of(number, size_of(number));
-  const auto payload = consumer.payload(*slot);
+  const RingRecord record = consumer.read(*slot);
+  ASSERT_TRUE(record.sound);
+  const auto payload = record.payload;
   ASSERT_EQ(payload.size(), wanted.size());
   EXPECT_TRUE(std::equal(payload.begin(), payload.end(), wanted.begin())) << number;
-  consumer.pop(*slot);
+  consumer.pop(record);
 }
 
 TEST(Ring, fresh_memory_is_an_empty_ring) {
@@ -76,7 +78,7 @@ TEST(Ring, a_full_ring_refuses_until_room_is_published) {
   const auto header = std::as_bytes(std::span(&word, 1));
   for (std::uint32_t i = 0; i < kSlots; ++i) ASSERT_TRUE(producer.push(0, header, {})) << i;
   EXPECT_FALSE(producer.push(0, header, {}));
-  consumer.pop(*consumer.front());
+  consumer.pop(consumer.read(*consumer.front()));
   EXPECT_FALSE(producer.push(0, header, {})) << "popped, but not published";
   consumer.publish();
   EXPECT_TRUE(producer.push(0, header, {}));
@@ -94,7 +96,7 @@ TEST(Ring, the_bytes_can_run_out_before_the_slots) {
   while (producer.push(0, header, large)) ++taken;
   EXPECT_EQ(taken, kBulkBytes / kLinkPayloadMax);
   EXPECT_TRUE(producer.push(0, header, std::span(large).first(8))) << "a small record needs no bulk";
-  for (std::size_t i = 0; i <= taken; ++i) consumer.pop(*consumer.front());
+  for (std::size_t i = 0; i <= taken; ++i) consumer.pop(consumer.read(*consumer.front()));
   EXPECT_EQ(consumer.owes(), kBulkBytes);
   consumer.publish();
   EXPECT_EQ(consumer.owes(), 0u);
@@ -109,7 +111,7 @@ TEST(Ring, what_an_earlier_lap_left_is_no_record) {
     const std::uint64_t word = number;
     ASSERT_TRUE(producer.push(0, std::as_bytes(std::span(&word, 1)), {}));
     ASSERT_NE(consumer.front(), nullptr);
-    consumer.pop(*consumer.front());
+    consumer.pop(consumer.read(*consumer.front()));
     ASSERT_EQ(consumer.front(), nullptr) << number;
   }
 }

@@ -27,6 +27,26 @@ const char* attach_cure(Status status) noexcept {
 
 }  // namespace
 
+bool SetAside::keep(const RingRecord& record) noexcept {
+  if (count_ == kRecordsMax || record.payload.size() > kBytesMax - bytes_) return false;
+  try {
+    Record kept{{}, {record.payload.begin(), record.payload.end()}};
+    std::memcpy(kept.header.data(), record.header, kept.header.size());
+    records_[record.service].push_back(std::move(kept));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  ++count_;
+  bytes_ += record.payload.size();
+  return true;
+}
+
+void SetAside::pop(unsigned service) noexcept {
+  bytes_ -= records_[service].front().payload.size();
+  --count_;
+  records_[service].pop_front();
+}
+
 PeerLink::PeerLink(PeerLinks& links, int rank, Inbox inbox, std::uint32_t own_place, RingMemory& incoming) noexcept
     : links_(links),
       rank_(rank),
@@ -121,22 +141,70 @@ void PeerLinks::set_handler(unsigned service, LinkHandler handler, void* context
 
 unsigned PeerLinks::drain(PeerLink& link, unsigned most, unsigned only) noexcept {
   if (std::exchange(draining_, true)) return 0;
-  unsigned seen = 0;
+  unsigned seen = link.aside.empty() ? 0 : deliver_aside(link);
   RingConsumer& incoming = link.incoming();
-  while (seen < most) {
+  while (seen < most && !link.broken) {
     const Slot* slot = incoming.front();
     if (slot == nullptr || (only != kAnyService && slot->service != only)) break;
-    const Service& service = services_[slot->service % kServices];
-    link.stalled = service.handler == nullptr;
-    if (link.stalled) break;
-    service.handler(service.context, {link.rank(), slot->header, incoming.payload(*slot)});
-    incoming.pop(*slot);
+    const RingRecord record = incoming.read(*slot);
+    if (!record.sound) [[unlikely]] {
+      give_up(link);
+      break;
+    }
+    const Service& service = services_[record.service];
+    if (service.handler == nullptr || (!link.aside.empty() && link.aside.has(record.service))) [[unlikely]] {
+      link.stalled = !set_aside(link, record);
+      if (link.stalled) break;
+    } else {
+      service.handler(service.context, {link.rank(), record.header, record.payload});
+    }
+    incoming.pop(record);
     if (incoming.owes() >= kOwedBytesMax) incoming.publish();
     ++seen;
   }
   if (seen != 0) incoming.publish();
   draining_ = false;
   return seen;
+}
+
+bool PeerLinks::can_deliver_aside(const PeerLink& link) const noexcept {
+  for (unsigned service = 0; service < kServices; ++service) {
+    if (link.aside.has(service) && services_[service].handler != nullptr) return true;
+  }
+  return false;
+}
+
+unsigned PeerLinks::deliver_aside(PeerLink& link) noexcept {
+  unsigned delivered = 0;
+  for (unsigned service = 0; service < kServices; ++service) {
+    while (link.aside.has(service) && services_[service].handler != nullptr) {
+      const SetAside::Record& record = link.aside.front(service);
+      services_[service].handler(services_[service].context, {link.rank(), record.header.data(), record.payload});
+      link.aside.pop(service);
+      ++delivered;
+    }
+  }
+  if (delivered != 0) link.stalled = false;
+  return delivered;
+}
+
+bool PeerLinks::set_aside(PeerLink& link, const RingRecord& record) noexcept {
+  if (link.aside.keep(record)) return true;
+  if (!link.stalled) {
+    log::error(
+        "rank {} has posted more than {} records or {} bytes for services that nobody runs here (one is service {}): "
+        "it waits until that is claimed. Open channels and make Chares on all ranks before the messages come",
+        link.rank(), SetAside::kRecordsMax, SetAside::kBytesMax, record.service);
+  }
+  return false;
+}
+
+void PeerLinks::give_up(PeerLink& link) noexcept {
+  link.broken = true;
+  log::error(
+      "rank {} wrote a record into this process's memory that is none: nothing more is taken from it over shared "
+      "memory. Start all processes with one installation of brant; if they are, one of them writes where it must not",
+      link.rank());
 }
 
 unsigned PeerLinks::poll() noexcept {
@@ -159,7 +227,8 @@ bool PeerLinks::arm() noexcept {
   armed_ = true;
   for (const auto& link : links_) {
     if (link->dropped) continue;
-    if (link->has_kept() || (!link->stalled && !link->incoming().empty_for_sure())) return false;
+    if (link->has_kept() || can_deliver_aside(*link)) return false;
+    if (!link->stalled && !link->broken && !link->incoming().empty_for_sure()) return false;
   }
   return true;
 }

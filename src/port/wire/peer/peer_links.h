@@ -2,6 +2,7 @@
 
 #include <array>
 #include <deque>
+#include <list>
 #include <memory>
 #include <vector>
 
@@ -11,6 +12,32 @@
 namespace brant::port::peer {
 
 class PeerLinks;
+
+/// Records of one peer for services that nobody has claimed yet: copied out of the ring, so that they stop nobody
+/// else's.
+class SetAside {
+ public:
+  static constexpr std::size_t kRecordsMax = 4096;
+  static constexpr std::size_t kBytesMax = std::size_t{16} << 20;  ///< Of payload, for all services together.
+
+  struct Record {
+    std::array<std::byte, kLinkHeaderBytes> header;
+    std::vector<std::byte> payload;
+  };
+
+  [[nodiscard]] bool has(unsigned service) const noexcept { return !records_[service].empty(); }
+  [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+  /// False: a bound is reached, or memory exhausted.
+  bool keep(const RingRecord& record) noexcept;
+  /// The oldest for a service, which has one.
+  [[nodiscard]] const Record& front(unsigned service) const noexcept { return records_[service].front(); }
+  void pop(unsigned service) noexcept;
+
+ private:
+  std::array<std::list<Record>, Links::kServices> records_;  // lists: empty ones take no memory
+  std::size_t count_ = 0;
+  std::size_t bytes_ = 0;
+};
 
 /// The link with one process: its inbox, into which this process writes, and the ring of this one's that it writes to.
 class PeerLink final : public Link {
@@ -38,7 +65,9 @@ class PeerLink final : public Link {
   unsigned post_kept() noexcept;
 
   bool dropped = false;
-  bool stalled = false;  ///< Its oldest record is for a service that nobody has claimed yet.
+  bool stalled = false;  ///< Its oldest record is for a service that nobody has claimed, and no more are set aside.
+  bool broken = false;   ///< It wrote a record that is none: nothing behind that can be found.
+  SetAside aside;
 
  private:
   struct Kept {
@@ -75,6 +104,13 @@ class PeerLinks final : public Links {
   unsigned drain(PeerLink& link, unsigned most, unsigned service = kAnyService) noexcept;
 
  private:
+  /// Runs the handlers of what was set aside for services that have one now. Returns how many.
+  unsigned deliver_aside(PeerLink& link) noexcept;
+  [[nodiscard]] bool can_deliver_aside(const PeerLink& link) const noexcept;
+  /// False: it cannot be kept, and waits in the ring.
+  bool set_aside(PeerLink& link, const RingRecord& record) noexcept;
+  void give_up(PeerLink& link) noexcept;
+
   struct Service {
     LinkHandler handler = nullptr;
     void* context = nullptr;

@@ -17,8 +17,6 @@ void fetch_for_writing(std::byte* memory, std::size_t bytes) noexcept {
   }
 }
 
-constexpr std::size_t aligned(std::size_t bytes) noexcept { return (bytes + kBulkAlign - 1) / kBulkAlign * kBulkAlign; }
-
 }  // namespace
 
 bool RingProducer::slot_free() noexcept {
@@ -29,13 +27,12 @@ bool RingProducer::slot_free() noexcept {
 
 std::byte* RingProducer::bulk_room(std::size_t bytes, std::size_t& taken) noexcept {
   const std::size_t offset = next_bulk_ % kBulkBytes;
-  const std::size_t skipped = offset + bytes > kBulkBytes ? kBulkBytes - offset : 0;
-  taken = skipped + aligned(bytes);
+  taken = bulk_taken(next_bulk_, bytes);
   if (next_bulk_ + taken - freed_bulk_ > kBulkBytes) {
     freed_bulk_ = memory_->freed.bulk.load(std::memory_order_acquire);
     if (next_bulk_ + taken - freed_bulk_ > kBulkBytes) return nullptr;
   }
-  return memory_->bulk + (skipped != 0 ? 0 : offset);
+  return memory_->bulk + (offset + bytes > kBulkBytes ? 0 : offset);
 }
 
 bool RingProducer::push(unsigned service, std::span<const std::byte> header,
@@ -48,7 +45,6 @@ bool RingProducer::push(unsigned service, std::span<const std::byte> header,
   if (payload.size() > kInlineBytes && (target = bulk_room(payload.size(), taken)) == nullptr) return false;
   slot.service = static_cast<std::uint16_t>(service);
   slot.payload_bytes = static_cast<std::uint32_t>(payload.size());
-  slot.bulk_bytes = static_cast<std::uint32_t>(taken);
   std::memcpy(slot.header, header.data(), header.size());
   if (!payload.empty()) std::memcpy(target, payload.data(), payload.size());
   // Sequentially consistent: the caller looks next whether the consumer sleeps, and must not look too early.
@@ -70,11 +66,14 @@ void RingProducer::fetch_ahead(std::size_t bulk_bytes) noexcept {
     fetch_for_writing(memory_->bulk + offset, bulk_bytes);
 }
 
-std::span<const std::byte> RingConsumer::payload(const Slot& slot) const noexcept {
-  if (slot.bulk_bytes == 0) return {slot.payload, slot.payload_bytes};
+RingRecord RingConsumer::read(const Slot& slot) const noexcept {
+  const std::size_t bytes = slot.payload_bytes;
+  RingRecord record{slot.service, slot.header, {}, slot.service < Links::kServices && bytes <= kLinkPayloadMax};
+  if (!record.sound) return record;
   const std::size_t offset = next_bulk_ % kBulkBytes;
-  const bool skipped = offset + slot.payload_bytes > kBulkBytes;
-  return {memory_->bulk + (skipped ? 0 : offset), slot.payload_bytes};
+  const std::byte* in_bulk = memory_->bulk + (offset + bytes > kBulkBytes ? 0 : offset);
+  record.payload = {bytes <= kInlineBytes ? slot.payload : in_bulk, bytes};
+  return record;
 }
 
 }  // namespace brant::port::peer

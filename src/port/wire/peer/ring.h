@@ -25,7 +25,7 @@ struct alignas(128) Slot {
   std::uint16_t service;
   std::uint16_t reserved;
   std::uint32_t payload_bytes;
-  std::uint32_t bulk_bytes;  ///< Taken from the bulk ring: payload and what was skipped at its end; 0: payload inline.
+  std::uint32_t unused;
   std::byte header[kLinkHeaderBytes];
   std::byte payload[kInlineBytes];
 };
@@ -48,6 +48,24 @@ struct RingMemory {
   Slot slots[kSlots];
   alignas(4096) std::byte bulk[kBulkBytes];
   alignas(4096) std::uint64_t flags[512];  ///< See Link::flags_here: beside the ring, written by the producer.
+};
+
+/// What a payload takes of the bulk ring at this position: itself and what is skipped at the ring's end; 0: it lies in
+/// its slot. Both ends compute it, so that no record says it.
+constexpr std::size_t bulk_taken(std::uint64_t position, std::size_t payload_bytes) noexcept {
+  if (payload_bytes <= kInlineBytes) return 0;
+  const std::size_t offset = position % kBulkBytes;
+  const std::size_t skipped = offset + payload_bytes > kBulkBytes ? kBulkBytes - offset : 0;
+  return skipped + (payload_bytes + kBulkAlign - 1) / kBulkAlign * kBulkAlign;
+}
+
+/// A record as the consumer found it: read once, since it lies in memory that another process writes.
+struct RingRecord {
+  unsigned service = 0;
+  const std::byte* header = nullptr;
+  std::span<const std::byte> payload;
+  /// False: no producer of ours wrote it, and nothing that follows it can be found.
+  bool sound = false;
 };
 
 /// The writing end. Zeroed memory is an empty ring.
@@ -89,10 +107,12 @@ class RingConsumer {
   [[nodiscard]] bool empty_for_sure() const noexcept {
     return memory_->slots[next_slot_ % kSlots].turn.load(std::memory_order_seq_cst) != turn_of(next_slot_);
   }
-  [[nodiscard]] std::span<const std::byte> payload(const Slot& slot) const noexcept;
-  void pop(const Slot& slot) noexcept {
+  /// Reads and checks the record of `front`.
+  [[nodiscard]] RingRecord read(const Slot& slot) const noexcept;
+  /// Of a sound record.
+  void pop(const RingRecord& record) noexcept {
     ++next_slot_;
-    next_bulk_ += slot.bulk_bytes;
+    next_bulk_ += bulk_taken(next_bulk_, record.payload.size());
   }
   /// Bytes of payload that were popped and not published.
   [[nodiscard]] std::size_t owes() const noexcept { return static_cast<std::size_t>(next_bulk_ - published_bulk_); }
