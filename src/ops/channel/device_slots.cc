@@ -1,5 +1,6 @@
 #include "ops/channel/device_slots.h"
 
+#include <algorithm>
 #include <new>
 
 #include "base/log.h"
@@ -48,7 +49,9 @@ void DeviceSlots::emptied(std::uint16_t slot) noexcept {
 }
 
 void DeviceSlots::on_offered(const LinkMessage& message) noexcept {
-  there_ = static_cast<std::byte*>(pump_.mappings().mapped(message.buffer_id, message.offset));
+  if (there_ != nullptr) return;  // they are where they are
+  there_ = static_cast<std::byte*>(
+      pump_.mappings().mapped(message.buffer_id, message.offset, kSlots * kSlotBytes, LinkMappings::Reach::device));
   if (there_ == nullptr) return;
   try {
     free_.reserve(kSlots);
@@ -60,6 +63,12 @@ void DeviceSlots::on_offered(const LinkMessage& message) noexcept {
 }
 
 void DeviceSlots::on_emptied(std::uint16_t slot) noexcept {
+  const bool taken = there_ != nullptr && slot != kNone && slot <= kSlots &&
+                     std::find(free_.begin(), free_.end(), slot) == free_.end();
+  if (!taken) {
+    log::error("rank {} emptied slot {}, which no message is in: it is given up", peer_.rank.value, slot);
+    return engine_.suspect(peer_);
+  }
   free_.push_back(slot);  // there is room for all of them
   watch();
 }

@@ -19,8 +19,8 @@ bool share_a_block(std::size_t block, const port::PointerInfo& a, const port::Po
 }  // namespace
 
 LinkMappings::~LinkMappings() {
-  for (const auto& [id, base] : imported_) {
-    if (base != nullptr) static_cast<void>(engine_.device().close_import(base));
+  for (const auto& [id, known] : imported_) {
+    if (known.base != nullptr) static_cast<void>(engine_.device().close_import(known.base));
   }
 }
 
@@ -106,7 +106,7 @@ void LinkMappings::withdraw_if(Freed&& freed) noexcept {
 void LinkMappings::on_withdrawn(std::uint64_t buffer_id) noexcept {
   const auto found = imported_.find(buffer_id);
   if (found == imported_.end()) return;
-  if (found->second != nullptr) static_cast<void>(engine_.device().close_import(found->second));
+  if (found->second.base != nullptr) static_cast<void>(engine_.device().close_import(found->second.base));
   imported_.erase(found);
 }
 
@@ -114,22 +114,37 @@ void LinkMappings::on_exported(std::span<const std::byte> packed) noexcept {
   port::ExportRecord record;
   if (packed.size() != sizeof(record) || imported_.size() >= kMappingsMax) return;
   std::memcpy(static_cast<void*>(&record), packed.data(), sizeof(record));
+  const bool sound = static_cast<unsigned>(record.kind) < static_cast<unsigned>(kMemoryKindCount) &&
+                     record.offset <= record.bytes && !imported_.contains(record.buffer_id);
+  if (!sound) {
+    if (!peer_.suspected) {
+      log::error(
+          "rank {} told how to map {} bytes, in a record that contradicts itself or what it told before: it is "
+          "given up",
+          peer_.rank.value, record.bytes);
+    }
+    return engine_.suspect(peer_);
+  }
   const Result<void*> base = engine_.device().import_allocation(record);
   if (!base) {
     log::info("{} bytes of {} memory of rank {} cannot be mapped: {}; they go other ways", record.bytes,
               memory_kind_name(record.kind), peer_.rank.value, status_text(base.status()));
   }
   try {
-    imported_[record.buffer_id] = base.ok() ? *base : nullptr;
+    imported_[record.buffer_id] = {base.ok() ? *base : nullptr, record.bytes - record.offset, record.kind};
   } catch (const std::bad_alloc&) {
     if (base.ok()) static_cast<void>(engine_.device().close_import(*base));
   }
 }
 
-void* LinkMappings::mapped(std::uint64_t buffer_id, std::uint64_t offset) const noexcept {
+void* LinkMappings::mapped(std::uint64_t buffer_id, std::uint64_t offset, std::uint64_t bytes,
+                           Reach reach) const noexcept {
   const auto found = imported_.find(buffer_id);
-  if (found == imported_.end() || found->second == nullptr) return nullptr;
-  return static_cast<std::byte*>(found->second) + offset;
+  if (found == imported_.end() || found->second.base == nullptr) return nullptr;
+  const Imported& known = found->second;
+  if (offset > known.bytes || bytes > known.bytes - offset) return nullptr;
+  if (reach == Reach::cpu && !host_accessible(known.kind)) return nullptr;
+  return static_cast<std::byte*>(known.base) + offset;
 }
 
 }  // namespace brant

@@ -24,6 +24,9 @@ class LinkMappings {
   LinkMappings& operator=(const LinkMappings&) = delete;
   ~LinkMappings();
 
+  /// Who will reach it.
+  enum class Reach : std::uint8_t { cpu, device };
+
   /// Fills in where memory of this process is, after having told the peer how to map its allocation. not_supported or
   /// wrong_kind: no other process can map it, ever; the device has logged why. Any other status: not now.
   Status describe(const void* data, LinkMessage& message) noexcept;
@@ -33,10 +36,18 @@ class LinkMappings {
   void make_way(const port::PointerInfo& info) noexcept;
   /// The peer has freed an allocation.
   void on_withdrawn(std::uint64_t buffer_id) noexcept;
-  /// This process's address of memory of the peer, or null if it could not be mapped.
-  [[nodiscard]] void* mapped(std::uint64_t buffer_id, std::uint64_t offset) const noexcept;
+  /// This process's address of memory of the peer. Null if it could not be mapped, or has not so many bytes there, or
+  /// is not of this sort.
+  [[nodiscard]] void* mapped(std::uint64_t buffer_id, std::uint64_t offset, std::uint64_t bytes,
+                             Reach reach) const noexcept;
 
  private:
+  struct Imported {
+    void* base = nullptr;  ///< Null: cannot be mapped.
+    std::uint64_t bytes = 0;
+    MemoryKind kind = MemoryKind::detect;
+  };
+
   static constexpr std::size_t kRefusedMax = 16;
   using Exported = std::unordered_map<std::uint64_t, port::PointerInfo>;
 
@@ -54,7 +65,7 @@ class LinkMappings {
   /// costs system calls. 0: none.
   std::array<std::uint64_t, kRefusedMax> refused_{};
   std::size_t next_refused_ = 0;
-  std::unordered_map<std::uint64_t, void*> imported_;  ///< Start of the allocation; null: cannot be mapped.
+  std::unordered_map<std::uint64_t, Imported> imported_;
 };
 
 }  // namespace brant

@@ -251,7 +251,8 @@ void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
 Status LinkReceiver::pull(Transfer& transfer, const LinkMessage& message) noexcept {
   if (message.place != LinkMessage::Place::mapped || !host_accessible(transfer.link.target.kind))
     return Status::not_supported;
-  const void* source = pump_.mappings().mapped(message.buffer_id, message.offset);
+  const void* source =
+      pump_.mappings().mapped(message.buffer_id, message.offset, message.bytes, LinkMappings::Reach::cpu);
   if (source == nullptr) return Status::not_supported;
   if (transfer.link.ghost) divert(transfer, message.bytes);
   if (message.bytes > transfer.link.target.bytes) return Status::not_supported;  // the sender is to know
@@ -332,6 +333,18 @@ void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byt
     log::error("channel {} from rank {}: a piece of message {} came without a receive", endpoint_.id().value,
                endpoint_.peer().rank.value, message.number);
     return;
+  }
+  // Pieces come in order, into a landing in host memory that was told, and is large enough.
+  const bool told = transfer->link.stage == LinkStage::announced || transfer->link.stage == LinkStage::retracting ||
+                    transfer->link.stage == LinkStage::landing;
+  const bool fits = message.bytes <= transfer->link.target.bytes && message.offset == transfer->link.moved;
+  if (!told || !fits || !host_accessible(transfer->link.target.kind)) [[unlikely]] {
+    log::error(
+        "channel {} from rank {}: a piece of {} bytes at {} of message {} does not fit its landing of {} bytes; "
+        "the rank is given up",
+        endpoint_.id().value, endpoint_.peer().rank.value, payload.size(), std::uint64_t{message.offset},
+        message.number, transfer->link.target.bytes);
+    return endpoint_.table().engine().suspect(endpoint_.peer());
   }
   if (ghost != nullptr && transfer->link.stage != LinkStage::landing) divert(*ghost, message.bytes);
   transfer->link.stage = LinkStage::landing;

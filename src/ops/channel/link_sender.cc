@@ -130,7 +130,8 @@ Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
   }
   if (landing.place == LinkMessage::Place::host) return start_to_host(transfer, landing);
   void* target = landing.place == LinkMessage::Place::mapped
-                     ? pump_.mappings().mapped(landing.buffer_id, landing.offset)
+                     ? pump_.mappings().mapped(landing.buffer_id, landing.offset, transfer.link.bytes.bytes,
+                                               LinkMappings::Reach::device)
                      : nullptr;
   // From pageable host memory the device's copy would make the caller wait: the network is asked first.
   const bool by_device =

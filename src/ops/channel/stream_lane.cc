@@ -198,7 +198,7 @@ Result<std::uint64_t> StreamLane::base_of(std::uint64_t buffer_id, const void* p
 
 void StreamLane::on_base(const LinkMessage& message) noexcept {
   if (ends_.control == nullptr || message.number >= StreamMailbox::kBases) return;
-  void* base = pump_.mappings().mapped(message.buffer_id, 0);
+  void* base = pump_.mappings().mapped(message.buffer_id, 0, 0, LinkMappings::Reach::device);
   if (base == nullptr) {  // freed by now, perhaps: small messages do without
     LinkMessage answer = endpoint_.link_message(LinkMessage::Kind::stream_unmapped);
     answer.number = message.number;

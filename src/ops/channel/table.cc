@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "core/am_ids.h"
 #include "core/link_services.h"
+#include "ops/channel/link_record.h"
 #include "ops/channel/reserved_ids.h"
 
 namespace brant {
@@ -180,7 +181,14 @@ ChannelEndpoint& ChannelTable::end_for(const LinkMessage& message, int rank) {
 void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcept {
   auto& table = *static_cast<ChannelTable*>(self);
   LinkMessage message;
-  std::memcpy(&message, record.header, sizeof(message));
+  if (!read_link_record(record.header, record.payload.size(), message)) [[unlikely]] {
+    Peer& peer = table.engine_.linked_peer(record.rank);
+    if (!peer.suspected) {
+      log::error("rank {} posted a record of channels that is none ({} bytes of payload): it is given up", record.rank,
+                 record.payload.size());
+    }
+    return table.engine_.suspect(peer);
+  }
   try {
     if (message.is_of_no_channel()) {
       table.pump(table.engine_.linked_peer(record.rank)).on_record(message, record.payload);

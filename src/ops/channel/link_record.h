@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "ops/channel/link_message.h"
+
+namespace brant {
+
+/// Reads the header of a channel's record, which another process wrote, and checks all of it that needs no knowledge of
+/// what is under way. `header` has kLinkHeaderBytes. False: no end of ours posts such a record.
+[[nodiscard]] bool read_link_record(const std::byte* header, std::size_t payload_bytes, LinkMessage& message) noexcept;
+
+}  // namespace brant
