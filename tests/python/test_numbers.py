@@ -1,0 +1,71 @@
+"""docs/numbers: every row says which program it measured, and that program can be built again."""
+
+from __future__ import annotations
+
+import collections
+import json
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / "docs" / "numbers").glob("*.jsonl"))
+
+# Rows of commits that were rewritten before they landed: the README of the folder says which commit is nearest. They
+# stay until such a machine is measured again. Nothing is added here.
+NOT_IN_THE_HISTORY = {
+    "epyc-2-cores-2026-11-22.jsonl": {"ae7e333"},
+    "h200x2-2026-11-22.jsonl": {"ee706de"},
+    "turns-h200x2-2026-11-22.jsonl": {"ee706de"},
+}
+# Rows of programs that did not say their commit.
+OF_NO_COMMIT = {"h200x2-2026-11-21.jsonl": 4, "h200x2-2026-11-22.jsonl": 62}
+
+
+def versions(file: pathlib.Path) -> collections.Counter[str]:
+    return collections.Counter(json.loads(line)["brant"] for line in file.read_text().splitlines() if line)
+
+
+def git(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", "-c", "safe.directory=*", *arguments], cwd=ROOT, text=True, capture_output=True)
+
+
+def commit_of(version: str) -> str:
+    found = re.fullmatch(r"\d+\.\d+\.\d+\+g([0-9a-f]{7,})", version)
+    assert found, f"{version}: no commit, or changes that were not committed"
+    return found[1]
+
+
+def in_the_history(commit: str) -> bool:
+    return git("merge-base", "--is-ancestor", commit, "HEAD").returncode == 0
+
+
+def test_there_are_rows() -> None:
+    assert FILES
+    assert set(NOT_IN_THE_HISTORY) | set(OF_NO_COMMIT) <= {file.name for file in FILES}, "remove what is gone"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_rows_say_a_commit(file: pathlib.Path) -> None:
+    found = versions(file)
+    assert sum(count for version, count in found.items() if "+" not in version) == OF_NO_COMMIT.get(file.name, 0)
+    for version in found:
+        if "+" in version:
+            commit_of(version)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_the_commits_are_in_the_history(file: pathlib.Path) -> None:
+    if git("rev-parse", "--is-shallow-repository").stdout.strip() != "false":
+        pytest.skip("this copy of the repository has no history (git fetch --unshallow)")
+    commits = {commit_of(version) for version in versions(file) if "+" in version}
+    lost = {commit for commit in commits if not in_the_history(commit)}
+    assert lost == NOT_IN_THE_HISTORY.get(file.name, set())
+
+
+@pytest.mark.parametrize("version", ["0.1.0", "0.1.0+gabcdef0.dirty", "0.1.0+dirty"])
+def test_a_version_that_names_no_commit_is_none(version: str) -> None:
+    with pytest.raises(AssertionError, match="no commit"):
+        commit_of(version)
