@@ -138,6 +138,7 @@ void Courier::launch() noexcept {
   launch.part_bytes = order_bytes(options_.part_bytes);
   launch.look_idle = options_.look_idle;
   launch.look_busy = options_.look_busy;
+  launch.by_model = options_.fences_by_model(device_.capabilities().architecture) ? 1 : 0;
   port::LaunchShape shape;
   shape.grid[0] = blocks_;
   shape.block[0] = 32 * (options_.dispatchers + options_.warps);

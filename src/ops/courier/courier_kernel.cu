@@ -15,11 +15,11 @@ extern "C" __global__ void __launch_bounds__(kThreadsMax) brant_courier(const La
   const unsigned warp = threadIdx.x / 32;
   const unsigned warps = blockDim.x / 32;
   if (blockIdx.x != 0) {
-    CudaMachine machine(warp, warps);
+    CudaMachine machine(launch.by_model != 0, warp, warps);
     WorkerGroup<CudaMachine>(machine, launch, group).run_apart();
     return;
   }
-  CudaMachine machine(warp - launch.dispatchers, warps - launch.dispatchers);
+  CudaMachine machine(launch.by_model != 0, warp - launch.dispatchers, warps - launch.dispatchers);
   if (warp < launch.dispatchers) {
     Dispatcher<CudaMachine> dispatcher(machine, launch, block, warp);
     if (warp == 0) dispatcher.prepare();

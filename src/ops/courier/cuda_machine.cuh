@@ -18,9 +18,9 @@ class CudaMachine {
   /// Looks of the dispatcher for each look at the clock, which costs as much.
   static constexpr unsigned kLooksPerClock = 8;
 
-  /// The arguments mean nothing to the dispatcher.
-  __device__ CudaMachine(unsigned warp_in_group, unsigned group_warps)
-      : lane_(threadIdx.x % 32), warp_(warp_in_group), warps_(group_warps) {}
+  /// Warp and warps mean nothing to the dispatcher.
+  __device__ CudaMachine(bool by_model, unsigned warp_in_group, unsigned group_warps)
+      : by_model_(by_model), lane_(threadIdx.x % 32), warp_(warp_in_group), warps_(group_warps) {}
 
   __device__ __forceinline__ void store(std::uint64_t* to, std::uint64_t value) {
     asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
@@ -76,8 +76,10 @@ class CudaMachine {
   __device__ __forceinline__ void lock(std::uint64_t* word) {
     while (!claim(word, 0, 1)) {
     }
+    if (by_model_) asm volatile("fence.acq_rel.cta;" ::: "memory");
   }
   __device__ __forceinline__ void unlock(std::uint64_t* word) {
+    if (by_model_) asm volatile("fence.acq_rel.cta;" ::: "memory");
     __syncwarp();
     if (lane_ == 0) store_near(word, 0);
   }
@@ -87,6 +89,14 @@ class CudaMachine {
     return before;
   }
   __device__ __forceinline__ void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+  /// The last of several groups has counted the others: what they wrote is in front of what it will.
+  __device__ __forceinline__ void fence_counted() {
+    if (by_model_) fence_system();
+  }
+  /// On both sides of a ring of parts: what was there before the order is there for whoever copies.
+  __device__ __forceinline__ void fence_parts() {
+    if (by_model_) asm volatile("fence.acq_rel.gpu;" ::: "memory");
+  }
 
   template <typename Each>
   __device__ __forceinline__ void each(unsigned count, Each&& item) {
@@ -201,6 +211,7 @@ class CudaMachine {
     return count * static_cast<std::uint32_t>(sizeof(T));
   }
 
+  const bool by_model_;  ///< See CourierOptions.
   const unsigned lane_;
   const unsigned warp_;
   const unsigned warps_;

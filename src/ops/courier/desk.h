@@ -88,6 +88,7 @@ struct Launch {
   std::uint32_t look_idle;      ///< Orders read by one look while there are none, and while there are.
   std::uint32_t look_busy;
   std::uint32_t dispatchers;  ///< Each looks at a ring of its own; together they look more often.
+  std::uint32_t by_model;     ///< Not 0: with every fence that PTX's memory model asks for.
 };
 
 /// What the dispatchers and the group of their block share: shared memory on a GPU, zeroed at start.

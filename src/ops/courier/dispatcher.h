@@ -190,6 +190,7 @@ class Dispatcher {
       desk_.deals = deals + 1;
     });
     wait_for_room(total);
+    machine_.fence_parts();
     machine_.each(
         total, [&](unsigned part) { put_part(orders[part >> shift], number + (part >> shift), part, shift, start); });
     machine_.sync_warp();

@@ -50,6 +50,8 @@ class ThreadMachine : public OneThreadWarp {
     return std::atomic_ref(*to).fetch_add(value, std::memory_order_acq_rel);
   }
   void fence_system() noexcept {}
+  void fence_counted() noexcept {}
+  void fence_parts() noexcept {}
 
   [[nodiscard]] std::uint64_t now_ns() const noexcept {
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /

@@ -59,6 +59,7 @@ class WorkerGroup {
       return beside_ ? machine_.load_pair_here(pair) : machine_.load_pair_of_device(pair);
     };
     while ((count = take_entries(machine_, *parts_, next_, kPartsPerLook, desk_.parts, load)) == 0) machine_.pause();
+    machine_.fence_parts();
     next_ += count;
     const bool last = is_stop(desk_.parts[count - 1]);  // nothing comes behind it
     machine_.sync_warp();
@@ -76,14 +77,15 @@ class WorkerGroup {
     machine_.sync_warp();
   }
 
-  /// Of an order that several groups worked on the last one gives the signal. It needs no second fence: every group
-  /// counts itself only when its own fence is over, and what such a fence has made visible is so to the whole system.
+  /// Of an order that several groups worked on the last one gives the signal. Every group counts itself only when its
+  /// own fence is over; that the last one's signal comes behind the bytes of all is the machine's to see to.
   BRANT_DEVICE_CODE void report(const PartRing::Entry& part) {
     const std::uint64_t number = part.words[OrderWords::number];
     const std::uint64_t share = part.words[OrderWords::share];
     if (share != kGroupsMax) {
       const std::uint64_t before = machine_.add(&launch_.device->arrived[number % OrderRing::kSlots], share);
       if ((before + share) % kGroupsMax != 0) return;
+      machine_.fence_counted();
     }
     signal(machine_, *launch_.host, part, number);
   }

@@ -31,5 +31,20 @@ TEST(CourierOptions, numbers_out_of_range_are_ignored) {
   EXPECT_EQ(options.lease_us, 250);
 }
 
+TEST(CourierOptions, fences_are_left_out_only_where_that_was_measured) {
+  const auto by_model = [](int architecture) {
+    return CourierOptions::from_environment(MemoryKind::cuda).fences_by_model(architecture);
+  };
+  const ScopedVariable unset("BRANT_COURIER_FENCES", nullptr);
+  EXPECT_FALSE(by_model(90));
+  for (const int architecture : {0, 80, 89, 100, 103, 120}) EXPECT_TRUE(by_model(architecture)) << architecture;
+  const ScopedVariable wrong("BRANT_COURIER_FENCES", "some");
+  EXPECT_FALSE(by_model(90));
+  const ScopedVariable all("BRANT_COURIER_FENCES", "model");
+  EXPECT_TRUE(by_model(90));
+  const ScopedVariable few("BRANT_COURIER_FENCES", "measured");
+  EXPECT_FALSE(by_model(80));
+}
+
 }  // namespace
 }  // namespace brant

@@ -22,6 +22,7 @@ DeviceCapabilities describe(const CudaContext& context, const CudaDeviceSummary&
   capabilities.id = summary.uuid;
   capabilities.driver = driver;
   capabilities.ordinal = summary.ordinal;
+  capabilities.architecture = 10 * summary.compute_major + summary.compute_minor;
   capabilities.memory_bytes = summary.memory_bytes;
   capabilities.kinds = kHostKinds | (1u << static_cast<unsigned>(MemoryKind::cuda));
   if (attribute(context, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY) != 0) {

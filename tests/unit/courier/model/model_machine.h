@@ -15,6 +15,7 @@ struct Faults {
   bool look_after_leave = false;  ///< The dispatcher looks once more after it has written what it did not take.
   bool count_once = false;        ///< A split order is reported by the first group that is done with its part.
   bool no_claim = false;          ///< Two dispatchers may take the same order.
+  bool no_second_fence = false;   ///< The last group of a split order signals without a fence after it counted.
 };
 
 /// The courier's code as a thread of the model: every access is a step of the scheduler. A copy moves
@@ -67,6 +68,12 @@ class ModelMachine : public courier::OneThreadWarp {
   void fence_system() {
     if (!faults_.no_fence) scheduler_.fence();
   }
+
+  void fence_counted() {
+    if (!faults_.no_second_fence) fence_system();
+  }
+  /// Parts have nothing in front of them here: what is copied was there before the model's threads.
+  void fence_parts() {}
 
   /// Any time may have passed.
   std::uint64_t now_ns() {

@@ -1,6 +1,7 @@
 #include "unit/courier/model/scheduler.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace brant::test::model {
 namespace {
@@ -71,12 +72,9 @@ void Scheduler::enter(unsigned high, unsigned low) {
 
 void Scheduler::run_body() {
   Thread& self = *threads_[running_];
-  try {
-    if (!abandoned_) self.body();
-  } catch (const Abandoned&) {
-  }
+  self.body();
   self.ended = true;
-  while (!abandoned_ && !self.buffer.empty()) let_out(self, 0);  // what a thread stored becomes visible in the end
+  while (!self.buffer.empty()) let_out(self, 0);  // what a thread stored becomes visible in the end
   setcontext(&home_);
 }
 
@@ -88,6 +86,8 @@ void Scheduler::run_one(std::vector<std::function<void()>> bodies) {
   changes_ = 0;
   abandoned_ = false;
   threads_.clear();
+  crossings_.clear();
+  crossings_made_ = 0;
   while (stacks_.size() < bodies.size()) stacks_.push_back(std::make_unique<std::byte[]>(kStackBytes));
   const auto self = reinterpret_cast<std::uint64_t>(this);
   for (std::size_t i = 0; i < bodies.size(); ++i) {
@@ -101,9 +101,9 @@ void Scheduler::run_one(std::vector<std::function<void()>> bodies) {
     makecontext(&thread.place, reinterpret_cast<void (*)()>(&Scheduler::enter), 2, static_cast<unsigned>(self >> 32),
                 static_cast<unsigned>(self));
   }
-  while (true) {
-    const auto next = std::find_if(threads_.begin(), threads_.end(),
-                                   [&](const auto& thread) { return abandoned_ ? !thread->ended : can_run(*thread); });
+  while (!abandoned_) {
+    const auto next =
+        std::find_if(threads_.begin(), threads_.end(), [&](const auto& thread) { return can_run(*thread); });
     if (next != threads_.end()) {
       running_ = static_cast<unsigned>(next - threads_.begin());
       swapcontext(&home_, &(*next)->place);
@@ -121,15 +121,45 @@ bool Scheduler::can_run(const Thread& thread) const {
 }
 
 void Scheduler::let_out(Thread& thread, std::size_t index) {
-  *thread.buffer[index].first = thread.buffer[index].second;
+  const auto [to, value] = thread.buffer[index];
   thread.buffer.erase(thread.buffer.begin() + static_cast<long>(index));
+  set_word(thread, to, value);
+}
+
+void Scheduler::set_word(const Thread& by, std::uint64_t* to, std::uint64_t value) {
+  const auto place =
+      std::find_if(threads_.begin(), threads_.end(), [&](const auto& each) { return each.get() == &by; });
+  if (far(static_cast<unsigned>(place - threads_.begin()))) {
+    std::erase_if(crossings_, [&](const Crossing& each) { return each.word == to; });
+  } else if (far_threads != 0) {
+    crossings_.push_back({to, *to, crossings_made_++, by.fenced});
+  }
+  *to = value;
   ++changes_;
+}
+
+void Scheduler::cross(std::size_t index) {
+  crossings_.erase(crossings_.begin() + static_cast<long>(index));
+  ++changes_;
+}
+
+/// Of one word the older store crosses first, and before what was fenced all that its thread could see then. The oldest
+/// of all always can.
+bool Scheduler::can_cross(std::size_t index) const {
+  const Crossing& wanted = crossings_[index];
+  return std::none_of(crossings_.begin(), crossings_.begin() + static_cast<long>(index),
+                      [&](const Crossing& older) { return older.word == wanted.word || older.number < wanted.fenced; });
 }
 
 bool Scheduler::unstick() {
   for (const auto& thread : threads_) {
     if (thread->buffer.empty()) continue;
     let_out(*thread, 0);
+    return true;
+  }
+  for (std::size_t k = crossings_.size(); k > 0; --k) {  // the newest that can: the least friendly of the orders
+    if (!can_cross(k - 1)) continue;
+    cross(k - 1);
     return true;
   }
   if (!on_stuck || !on_stuck()) return false;
@@ -142,13 +172,11 @@ void Scheduler::hand_over(unsigned to) {
   Thread& self = *threads_[running_];
   running_ = to;
   swapcontext(&self.place, &threads_[to]->place);
-  if (abandoned_) throw Abandoned{};
 }
 
 /// Before each access: who goes on, and does a store of anybody become visible first? The first answer is: the same
 /// thread, and no.
 void Scheduler::step() {
-  if (abandoned_) throw Abandoned{};
   if (++steps_ > kStepsMax) fail("a schedule without end");
   while (true) {
     std::vector<std::pair<unsigned, long>> options{{running_, -1}};
@@ -165,9 +193,14 @@ void Scheduler::step() {
         }
       }
     }
+    const auto bus = static_cast<unsigned>(threads_.size());
+    for (std::size_t k = 0; k < crossings_.size(); ++k) {
+      if (can_cross(k)) options.emplace_back(bus, static_cast<long>(k));
+    }
     const auto [thread, index] = options[choose(static_cast<unsigned>(options.size()))];
     if (index < 0) return hand_over(thread);
-    let_out(*threads_[thread], static_cast<std::size_t>(index));
+    thread == bus ? cross(static_cast<std::size_t>(index))
+                  : let_out(*threads_[thread], static_cast<std::size_t>(index));
   }
 }
 
@@ -182,6 +215,11 @@ std::uint64_t Scheduler::load(const std::uint64_t* from) {
   for (auto entry = buffer.rbegin(); entry != buffer.rend(); ++entry) {
     if (entry->first == from) return entry->second;
   }
+  if (far(running_)) {
+    for (const Crossing& each : crossings_) {
+      if (each.word == from) return each.before;
+    }
+  }
   return *from;
 }
 
@@ -190,8 +228,7 @@ std::uint64_t Scheduler::add(std::uint64_t* to, std::uint64_t value) {
   Thread& self = *threads_[running_];
   for (std::size_t i = 0; i < self.buffer.size();) self.buffer[i].first == to ? let_out(self, i) : void(++i);
   const std::uint64_t before = *to;
-  *to += value;
-  ++changes_;
+  set_word(self, to, before + value);
   return before;
 }
 
@@ -199,10 +236,10 @@ void Scheduler::fence() {
   step();
   Thread& self = *threads_[running_];
   while (!self.buffer.empty()) let_out(self, 0);
+  self.fenced = crossings_made_;
 }
 
 void Scheduler::pause() {
-  if (abandoned_) throw Abandoned{};
   Thread& self = *threads_[running_];
   self.seen = changes_;
   self.waiting = true;
@@ -224,7 +261,8 @@ void Scheduler::pause() {
 void Scheduler::fail(const std::string& what) {
   if (fault_.empty()) fault_ = what;
   abandoned_ = true;
-  throw Abandoned{};
+  setcontext(&home_);
+  std::abort();  // it does not come back
 }
 
 }  // namespace brant::test::model

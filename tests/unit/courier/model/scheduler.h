@@ -18,11 +18,12 @@ namespace brant::test::model {
 ///
 /// Memory is as weak as a GPU's over a bus: a store stays in its thread's buffer until the scheduler lets it out, in
 /// any order among different words; a fence lets all of them out. Loads are not reordered.
+///
+/// With `far_threads`, what the others store is not seen by all at once, which is all that PTX's memory model promises:
+/// to far threads each store crosses a bus by itself, in any order. A fence then keeps in order what its thread could
+/// see before it and what its thread stores after it, and no more: a fence that is over has carried nothing across.
 class Scheduler {
  public:
-  /// Ends the run of a thread when a schedule is given up. Not for catching.
-  struct Abandoned {};
-
   explicit Scheduler(unsigned deviations_max) : deviations_max_(deviations_max) {}
 
   /// One run per schedule: `make` returns the threads' bodies for a fresh state, `check` looks at the end of it.
@@ -37,6 +38,9 @@ class Scheduler {
   /// Called when nobody can go on; true if it changed that. For clocks: time passes when nothing else happens.
   std::function<bool()> on_stuck;
 
+  /// So many of the first threads are on the other side of the bus. Set before a run.
+  unsigned far_threads = 0;
+
   [[nodiscard]] std::size_t schedules() const noexcept { return schedules_; }
   [[nodiscard]] bool complete() const noexcept { return complete_; }
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
@@ -50,8 +54,9 @@ class Scheduler {
   void pause();
   /// One of 0 to `count - 1`; 0 is what happens without a deviation.
   unsigned choose(unsigned count);
-  /// A promise was broken; ends the run.
-  void fail(const std::string& what);
+  /// A promise was broken; ends the run. No thread goes on or is unwound: what is tried here may be noexcept, and what
+  /// the threads' stacks own stays behind.
+  [[noreturn]] void fail(const std::string& what);
   void expect(bool kept, const char* what) {
     if (!kept) fail(what);
   }
@@ -64,6 +69,14 @@ class Scheduler {
     bool ended = false;
     bool waiting = false;  ///< In `pause`, until `changes_` moves on.
     std::uint64_t seen = 0;
+    std::size_t fenced = 0;  ///< What crosses the bus behind all that is older than this.
+  };
+  /// A store that the near threads see and the far ones do not yet.
+  struct Crossing {
+    const std::uint64_t* word;
+    std::uint64_t before;  ///< What the far ones see.
+    std::size_t number;
+    std::size_t fenced;
   };
   struct Choice {
     unsigned taken;
@@ -76,6 +89,10 @@ class Scheduler {
   bool next_schedule();
   void step();
   void let_out(Thread& thread, std::size_t index);
+  void set_word(const Thread& by, std::uint64_t* to, std::uint64_t value);
+  void cross(std::size_t index);
+  [[nodiscard]] bool can_cross(std::size_t index) const;
+  [[nodiscard]] bool far(unsigned thread) const { return thread < far_threads; }
   void hand_over(unsigned to);
   [[nodiscard]] bool can_run(const Thread& thread) const;
   /// Everybody waits: a store becomes visible, as it must in the end, or time passes. False if that changes nothing.
@@ -90,6 +107,8 @@ class Scheduler {
   std::string fault_;
 
   std::vector<std::unique_ptr<Thread>> threads_;
+  std::vector<Crossing> crossings_;  ///< Oldest first.
+  std::size_t crossings_made_ = 0;
   std::vector<std::unique_ptr<std::byte[]>> stacks_;  ///< Kept from run to run.
   ucontext_t home_{};
   unsigned running_ = 0;
