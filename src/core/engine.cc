@@ -54,7 +54,15 @@ Engine::Engine(port::Adapters adapters, const Options& options)
   }
   farewell_.emplace(*this);
   if (wire().capabilities().can_sleep) waiter_.add(wire().event_fd());
-  if (adapters_.links) waiter_.add(adapters_.links->event_fd());
+  if (adapters_.links) {
+    waiter_.add(adapters_.links->event_fd());
+    adapters_.links->set_fault_handler(
+        [](void* self, int rank) noexcept {
+          auto& engine = *static_cast<Engine*>(self);
+          engine.suspect(engine.peers_[static_cast<std::size_t>(rank)]);
+        },
+        this);
+  }
   waiter_.add(detector_.event_fd());
   const std::vector<std::byte> record = pack(make_peer_record(adapters_));
   const Status status = boot().put("brant.peer", record);

@@ -29,6 +29,8 @@ struct LinkRecord {
 };
 
 using LinkHandler = void (*)(void* context, const LinkRecord& record) noexcept;
+/// Told once that nothing more can be taken from a process, because what it wrote is no record.
+using LinkFaultHandler = void (*)(void* context, int rank) noexcept;
 
 /// The way to one other process of this host. Records arrive in the order in which they were posted.
 class Link {
@@ -92,6 +94,9 @@ class Links {
   /// Claims a service, or gives it up (null). Records for a service that nobody has claimed are set aside, bounded, and
   /// delivered in order by the first poll after its claim; at the bound they hold back what the peer posts later.
   virtual void set_handler(unsigned service, LinkHandler handler, void* context) noexcept = 0;
+
+  /// Whoever gives up processes whose link has failed.
+  virtual void set_fault_handler(LinkFaultHandler handler, void* context) noexcept = 0;
 
   /// Runs the handlers of what has arrived, a bounded number. Returns how many events it saw, 0 when idle. Handlers may
   /// post.

@@ -65,6 +65,23 @@ bool readable(int fd, int timeout_ms) {
   return ::poll(&entry, 1, timeout_ms) == 1;
 }
 
+TEST(Links, a_record_that_is_none_ends_the_link_and_is_told_once) {
+  Pair pair;
+  pair.attach();
+  std::vector<int> told;
+  pair.right->set_fault_handler(
+      [](void* ranks, int rank) noexcept { static_cast<std::vector<int>*>(ranks)->push_back(rank); }, &told);
+  peer::InboxAddress address;
+  std::memcpy(&address, pair.right->address().data(), sizeof(address));
+  Result<peer::Inbox> inbox = peer::Inbox::open(address);
+  ASSERT_TRUE(inbox.ok());
+  peer::RingProducer producer(inbox->ring(0));
+  ASSERT_TRUE(producer.push(Links::kServices + 5, {}, {}));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(pair.right->poll(), 0u);
+  EXPECT_EQ(told, std::vector<int>{0});
+  EXPECT_TRUE(pair.right_heard.records.empty());
+}
+
 TEST(Links, records_go_both_ways_with_their_payload) {
   Pair pair;
   pair.attach();

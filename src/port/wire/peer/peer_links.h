@@ -95,6 +95,10 @@ class PeerLinks final : public Links {
   [[nodiscard]] Link* link(int rank) noexcept override;
   void drop(int rank) noexcept override;
   void set_handler(unsigned service, LinkHandler handler, void* context) noexcept override;
+  void set_fault_handler(LinkFaultHandler handler, void* context) noexcept override {
+    fault_handler_ = handler;
+    fault_context_ = context;
+  }
   unsigned poll() noexcept override;
   [[nodiscard]] int event_fd() const noexcept override { return own_.event_fd(); }
   bool arm() noexcept override;
@@ -123,6 +127,8 @@ class PeerLinks final : public Links {
   const InboxAddress address_;
   std::vector<std::unique_ptr<PeerLink>> links_;
   std::array<Service, kServices> services_{};
+  LinkFaultHandler fault_handler_ = nullptr;
+  void* fault_context_ = nullptr;
   bool armed_ = false;
   bool draining_ = false;
 };
