@@ -53,6 +53,7 @@ Engine::Engine(port::Adapters adapters, const Options& options)
     wire().set_am_handler(id, &Engine::hold_message, &am_slots_[id]);
   }
   farewell_.emplace(*this);
+  wire().set_failure_handler(&Engine::on_endpoint_failed, this);
   if (wire().capabilities().can_sleep) waiter_.add(wire().event_fd());
   if (adapters_.links) {
     waiter_.add(adapters_.links->event_fd());
@@ -365,6 +366,13 @@ Status Engine::resolve_kind(const void* data, std::size_t bytes, MemoryKind& kin
     return Status::invalid_argument;
   }
   return Status::ok;
+}
+
+void Engine::on_endpoint_failed(void* engine, port::WireEndpoint* endpoint) noexcept {
+  auto& self = *static_cast<Engine*>(engine);
+  for (Peer& peer : self.peers_) {
+    if (peer.endpoint == endpoint) self.suspect(peer);
+  }
 }
 
 void Engine::check_peers() noexcept {

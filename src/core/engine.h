@@ -251,6 +251,7 @@ class Engine {
 
   void attach_links() noexcept;
   static void hold_message(void* slot, port::AmMessage& message) noexcept;
+  static void on_endpoint_failed(void* engine, port::WireEndpoint* endpoint) noexcept;
   void check_peers() noexcept;
   void lose(Peer& peer) noexcept;
   static bool make_due(Op& op) noexcept;

@@ -67,6 +67,11 @@ struct AmMessage {
 /// struct and call `am_receive` or `am_discard` on the copy later (header and data do not survive the call).
 using AmHandler = void (*)(void* context, AmMessage& message) noexcept;
 
+/// Called from `Wire::deliver`, beyond its limit and once for an endpoint that the network gave up: posts on it fail
+/// from then on, and what the peer had still to send may never come. It is still to be disconnected, which the handler
+/// may do.
+using FailureHandler = void (*)(void* context, WireEndpoint* endpoint) noexcept;
+
 /// What an adapter can do. Data, asked at run time; tests and path choice read it.
 struct WireCapabilities {
   std::string name;     ///< "ucx", "loopback", "faulty(ucx)".
@@ -108,6 +113,10 @@ class Wire {
   /// one that lives an adapter may still read the sources (the gotchas page of the adapter says), so agree with it
   /// first or keep them until the wire is closed. Afterwards the endpoint must not be used.
   virtual void disconnect(WireEndpoint* endpoint) noexcept = 0;
+
+  /// Who is told of endpoints that failed. A wire whose endpoints never fail by themselves tells nobody. A network may
+  /// notice nothing of a peer that is silent: that it tells nothing does not say that the peer lives.
+  virtual void set_failure_handler(FailureHandler, void* /*context*/) noexcept {}
 
   /// Sends `source` to whoever receives `tag`. Done or completed means: the source buffer is free.
   /// `source.kind` must be resolved (not `detect`) and be one the capabilities name.

@@ -21,6 +21,9 @@ class EmulatedTakingWire final : public port::Wire {
     return inner_->connect(address);
   }
   void disconnect(port::WireEndpoint* endpoint) noexcept override { inner_->disconnect(endpoint); }
+  void set_failure_handler(port::FailureHandler handler, void* context) noexcept override {
+    inner_->set_failure_handler(handler, context);
+  }
 
   Status tag_send(port::WireEndpoint* endpoint, std::uint64_t tag, ConstBuffer source,
                   port::WireOp& op) noexcept override {

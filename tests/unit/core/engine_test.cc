@@ -3,12 +3,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "brant/ops/channel.h"
+#include "port/wire/faulty/faulty.h"
 #include "support/in_process_job.h"
 
 namespace brant {
@@ -55,6 +58,34 @@ TEST(Pollers, one_that_takes_another_out_ends_neither_the_round_nor_leaves_it_be
   EXPECT_EQ(last_polled, 2);
   engine.detach(static_cast<Poller&>(first));
   engine.detach(static_cast<Poller&>(third));
+}
+
+TEST(Peers, whose_endpoint_the_network_gave_up_are_lost_to_whoever_only_receives) {
+  port::FaultyWire* wire = nullptr;
+  JobOptions options;
+  options.wrap = [&](int rank, std::unique_ptr<port::Wire> inside) {
+    auto faulty = std::make_unique<port::FaultyWire>(std::move(inside), port::FaultPolicy{});
+    if (rank == 0) wire = faulty.get();
+    return faulty;
+  };
+  InProcessJob job(options);
+  Channel channel = Channel::open(job.rank(0), Rank{1}, ChannelId{1});
+  int got = 0;
+  Operation receive = channel.recv(Buffer(&got, sizeof(got)));
+  job.run(100);
+  EXPECT_FALSE(receive.done());
+  Engine& engine = job.rank(0).worker().engine();
+  const std::string name = fmt::format("rank 1 (pid {}) is gone", engine.peer(Rank{1}).record.pid);
+  wire->fail(engine.peer(Rank{1}).endpoint);
+  EXPECT_EQ(job.outcome(receive).status, Status::peer_lost);
+  EXPECT_EQ(engine.counters().peers_lost.read(), 1u);
+  try {
+    const Channel another = Channel::open(job.rank(0), Rank{1}, ChannelId{2});
+    ADD_FAILURE() << "a channel to a lost rank was opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::peer_lost);
+    EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+  }
 }
 
 std::vector<int>& ended_services() {

@@ -63,6 +63,8 @@ class FaultyWire final : public Wire {
   [[nodiscard]] const FaultCounts& counts() const noexcept { return counts_; }
   /// While held, nothing arrives and nothing completes here: progress and deliver do nothing.
   void hold(bool held) noexcept { held_ = held; }
+  /// As if the wire inside had given the endpoint up: the next `deliver` tells it. Throws std::bad_alloc.
+  void fail(WireEndpoint* endpoint) { failed_.push_back(endpoint); }
   [[nodiscard]] Wire& inside() noexcept { return *inside_; }
 
   [[nodiscard]] const WireCapabilities& capabilities() const noexcept override { return capabilities_; }
@@ -71,6 +73,7 @@ class FaultyWire final : public Wire {
     return inside_->connect(address);
   }
   void disconnect(WireEndpoint* endpoint) noexcept override;
+  void set_failure_handler(FailureHandler handler, void* context) noexcept override;
   Status tag_send(WireEndpoint* endpoint, std::uint64_t tag, ConstBuffer source, WireOp& op) noexcept override;
   Status tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer landing, WireOp& op) noexcept override;
   void cancel(WireOp& op) noexcept override;
@@ -124,6 +127,7 @@ class FaultyWire final : public Wire {
   void end_lost(Shadow& shadow) noexcept;
   unsigned deliver_repeats(unsigned limit) noexcept;
   unsigned deliver_due(unsigned limit) noexcept;
+  unsigned tell_failures() noexcept;
 
   static void on_inside_complete(WireOp& op) noexcept;
   static void on_message(void* slot, AmMessage& message) noexcept;
@@ -137,6 +141,9 @@ class FaultyWire final : public Wire {
   unsigned handled_ = 0;  ///< Handlers run in the present deliver.
   bool held_ = false;
   std::array<AmSlot, 64> am_slots_{};
+  FailureHandler failure_handler_ = nullptr;
+  void* failure_context_ = nullptr;
+  std::vector<WireEndpoint*> failed_;  ///< Nobody was told yet.
   std::deque<Repeat> repeats_;
   std::deque<Shadow> shadows_;  ///< All there ever were; a deque does not move them.
   Shadow* free_ = nullptr;

@@ -164,6 +164,19 @@ void FaultyWire::set_am_handler(unsigned id, AmHandler handler, void* context) n
   inside_->set_am_handler(id, handler != nullptr ? &FaultyWire::on_message : nullptr, &am_slots_[id]);
 }
 
+void FaultyWire::set_failure_handler(FailureHandler handler, void* context) noexcept {
+  failure_handler_ = handler;
+  failure_context_ = context;
+  inside_->set_failure_handler(handler, context);
+}
+
+unsigned FaultyWire::tell_failures() noexcept {
+  const std::vector<WireEndpoint*> failed = std::exchange(failed_, {});
+  if (failure_handler_ == nullptr) return 0;
+  for (WireEndpoint* endpoint : failed) failure_handler_(failure_context_, endpoint);
+  return static_cast<unsigned>(failed.size());
+}
+
 void FaultyWire::on_message(void* slot, AmMessage& message) noexcept {
   const AmSlot mine = *static_cast<AmSlot*>(slot);
   FaultyWire& wire = *mine.wire;
@@ -231,10 +244,12 @@ unsigned FaultyWire::deliver(unsigned limit) noexcept {
   const unsigned before = std::exchange(handled_, 0);
   if (done < limit) inside_->deliver(limit - done);
   done += std::exchange(handled_, before);
-  return done + deliver_due(limit - done);
+  return done + deliver_due(limit - done) + tell_failures();
 }
 
-bool FaultyWire::arm() noexcept { return !held_ && ready_.empty() && repeats_.empty() && inside_->arm(); }
+bool FaultyWire::arm() noexcept {
+  return !held_ && ready_.empty() && repeats_.empty() && failed_.empty() && inside_->arm();
+}
 
 RemoteMemory* FaultyWire::remote_memory() noexcept { return memory_.get(); }
 

@@ -274,7 +274,21 @@ unsigned UcxWire::deliver(unsigned limit) noexcept {
     }
     if (op == nullptr && message == nullptr) break;
   }
+  if (failures_due_) done += tell_failures();
   return done;
+}
+
+/// The handler may disconnect, but adds no endpoints.
+unsigned UcxWire::tell_failures() noexcept {
+  failures_due_ = false;
+  unsigned told = 0;
+  for (const auto& endpoint : endpoints_) {
+    if (!endpoint->failed || endpoint->closed || std::exchange(endpoint->failure_told, true)) continue;
+    if (failure_handler_ == nullptr) continue;
+    failure_handler_(failure_context_, reinterpret_cast<WireEndpoint*>(endpoint.get()));
+    ++told;
+  }
+  return told;
 }
 
 void UcxWire::hand_over(InboxMessage& message) noexcept {
@@ -305,8 +319,11 @@ ucs_status_t UcxWire::arrived(AmSlot& slot, std::span<const std::byte> header, v
   const bool keep = waiting || (may_keep && data_at + bytes > UcxInbox::kSmallBytes);
   InboxMessage* message = inbox_.take(keep ? header.size() : data_at + bytes);
   if (message == nullptr) {
-    log::error("wire ucx: no memory for an active message of {} bytes (id {}): it is lost", header.size() + bytes,
-               slot.id);
+    log::error(
+        "wire ucx: no memory for an active message of {} bytes (id {}): it is lost, and as UCX does not say whose it "
+        "was, all peers are given up",
+        header.size() + bytes, slot.id);
+    for (const auto& endpoint : endpoints_) fail(*endpoint);
     return UCS_OK;
   }
   message->id = slot.id;

@@ -27,6 +27,7 @@ struct UcxEndpoint {
   bool to_self = false;
   bool peer_errors = false;  ///< Made in UCX's error mode PEER.
   bool failed = false;       ///< UCX reported the peer lost.
+  bool failure_told = false;
   bool closed = false;
   std::uint64_t sequence = 0;  ///< Of the last atomic operation or flush.
   UcxRequestList pending;
@@ -43,6 +44,10 @@ class UcxWire final : public Wire {
   [[nodiscard]] std::span<const std::byte> address() const noexcept override { return address_; }
   Result<WireEndpoint*> connect(std::span<const std::byte> address) noexcept override;
   void disconnect(WireEndpoint* endpoint) noexcept override;
+  void set_failure_handler(FailureHandler handler, void* context) noexcept override {
+    failure_handler_ = handler;
+    failure_context_ = context;
+  }
   Status tag_send(WireEndpoint* endpoint, std::uint64_t tag, ConstBuffer source, WireOp& op) noexcept override;
   Status tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer landing, WireOp& op) noexcept override;
   void cancel(WireOp& op) noexcept override;
@@ -105,6 +110,8 @@ class UcxWire final : public Wire {
   ucs_status_t arrived(AmSlot& slot, std::span<const std::byte> header, void* data, std::size_t bytes,
                        std::uint64_t attributes) noexcept;
   void hand_over(InboxMessage& message) noexcept;
+  void fail(UcxEndpoint& endpoint) noexcept;
+  unsigned tell_failures() noexcept;
 
   static void on_sent(void* request, ucs_status_t status, void* context) noexcept;
   static void on_tag_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info,
@@ -142,6 +149,9 @@ class UcxWire final : public Wire {
   UcxInbox inbox_;
   std::array<AmSlot, 64> am_slots_{};
   std::vector<std::unique_ptr<UcxEndpoint>> endpoints_;
+  FailureHandler failure_handler_ = nullptr;
+  void* failure_context_ = nullptr;
+  bool failures_due_ = false;  ///< Some endpoint failed and nobody was told yet.
   std::unique_ptr<UcxRemoteMemory> remote_memory_;
   std::unique_ptr<UcxAtomics> atomics_;
 };

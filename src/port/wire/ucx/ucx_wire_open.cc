@@ -210,15 +210,20 @@ ucp_request_param_t& UcxWire::one_sided_params(UcxRequest& request, MemoryKind k
 RemoteMemory* UcxWire::remote_memory() noexcept { return remote_memory_.get(); }
 
 bool UcxWire::arm() noexcept {
-  if (event_fd_ < 0 || !completed_.empty() || !inbox_.empty()) return false;
+  if (event_fd_ < 0 || !completed_.empty() || !inbox_.empty() || failures_due_) return false;
   return library_.worker_arm(worker_) == UCS_OK;
 }
 
 void UcxWire::on_endpoint_failed(void* endpoint, ucp_ep_h, ucs_status_t status) noexcept {
   auto& mine = *static_cast<UcxEndpoint*>(endpoint);
-  mine.failed = true;
-  mine.wire->atomics_->lose(mine);
+  mine.wire->fail(mine);
   log::info("wire ucx: UCX lost the peer {:016x}: {}", mine.owner, mine.wire->library_.status_string(status));
+}
+
+void UcxWire::fail(UcxEndpoint& endpoint) noexcept {
+  endpoint.failed = true;
+  failures_due_ = true;
+  atomics_->lose(endpoint);
 }
 
 Result<ucp_ep_h> UcxWire::create_endpoint(const ucp_address_t* address, UcxEndpoint& endpoint) noexcept {
