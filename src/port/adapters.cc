@@ -1,5 +1,7 @@
 #include "port/adapters.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/env.h"
@@ -12,6 +14,8 @@
 
 namespace brant::port {
 namespace {
+
+constexpr std::size_t kNeighboursExpected = 64;
 
 DeviceRequest::Gpu device_gpu(Gpu gpu) noexcept {
   switch (gpu) {
@@ -36,7 +40,9 @@ std::unique_ptr<Wire> open_wire(const AdapterRequest& request, const JobInfo& jo
   }
   UcxOptions options;
   options.sleep = request.sleep;
-  options.endpoints_expected = static_cast<std::size_t>(job.size);
+  // UCX gives up its fast transports above some hundred endpoints, and most programs talk to few neighbours, however
+  // many processes there are. The same in all of them: ends that choose by different estimates do not fit together.
+  options.endpoints_expected = std::min<std::size_t>(static_cast<std::size_t>(job.size), kNeighboursExpected);
   try {
     return open_ucx_wire(options);
   } catch (const Error& error) {

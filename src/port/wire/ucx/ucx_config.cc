@@ -25,6 +25,8 @@ constexpr std::array kDefaults = {
     Setting{"MAX_RNDV_RAILS", "1"},                // a second rail of another speed only adds variance
     Setting{"CUDA_COPY_DMABUF", "no"},             // UCX 1.22.0 crashes in the probe for managed pools
     Setting{"CUDA_COPY_RETAIN_PRIMARY_CTX", "y"},  // progress may run on a thread without a current context
+    Setting{"TCP_CONN_NB", "y"},           // a connect to a host that is gone must not hold the process for a minute
+    Setting{"TCP_MAX_CONN_RETRIES", "1"},  // and is given up after seconds
 };
 
 /// For failure reports on one host: without these, endpoints that report failures leave shared memory for TCP.
