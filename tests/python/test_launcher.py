@@ -40,6 +40,23 @@ def alive(pid: int) -> bool:
     return state not in "ZX"
 
 
+def state_of(pid: int) -> str:
+    """The letter of ps: T stopped, Z ended."""
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def read_pid(file: str) -> int:
+    text = ""
+
+    def complete() -> bool:
+        nonlocal text
+        text = pathlib.Path(file).read_text()
+        return text.endswith("\n")
+
+    wait_until(complete, file)
+    return int(text)
+
+
 def wait_until(condition, what: str, seconds: float = 10) -> None:
     end = time.monotonic() + seconds
     while not condition():
@@ -388,6 +405,58 @@ def test_the_terminal_feeds_rank_0():
     assert process.stdout.readline() == "[0] got hello\n"
     assert process.wait(LIMIT_S) == 0
     os.close(terminal)
+
+
+def test_rank_0_may_draw_on_the_terminal_and_other_lines_stay_whole():
+    terminal, side = pty.openpty()
+    script = (
+        'if [ "$BRANT_RANK" = 0 ]; then test -t 2 && printf "\\rhalf" >&2; read line; printf "\\rwhole\\n" >&2; '
+        "else test -t 2 && echo drawn >&2; echo plain >&2; fi"
+    )
+    process = subprocess.Popen(
+        [BRANT, "run", "-n", "2", "--", "sh", "-c", script], stdin=subprocess.PIPE, stderr=side, start_new_session=True
+    )
+    os.close(side)
+    seen = b""
+    while not (b"\rhalf" in seen and b"[1] plain" in seen):
+        assert select.select([terminal], [], [], LIMIT_S)[0], seen
+        seen += os.read(terminal, 4096)
+    process.stdin.write(b"\n")
+    process.stdin.close()
+    while b"whole" not in seen:
+        assert select.select([terminal], [], [], LIMIT_S)[0], seen
+        seen += os.read(terminal, 4096)
+    assert process.wait(LIMIT_S) == 0
+    os.close(terminal)
+    assert b"drawn" not in seen, "only rank 0 may"
+
+
+def test_the_rank_that_was_killed_is_blamed_not_who_ended_because_of_it(tmp_path):
+    # Both have ended when the launcher, which was stopped, looks: rank 0, a survivor, and rank 1, which was lost.
+    script = """
+        echo $$ > "$0.$BRANT_RANK"
+        if [ "$BRANT_RANK" = 1 ]; then read line < "$0.fifo"; kill -9 $$; fi
+        while [ ! -e "$0.go" ]; do sleep 0.01; done
+        exit 1
+    """
+    base = str(tmp_path / "rank")
+    os.mkfifo(base + ".fifo")
+    process = subprocess.Popen(
+        [BRANT, "run", "-n", "2", "--", "sh", "-c", script, base], stderr=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: os.path.exists(base + ".0") and os.path.exists(base + ".1"), "two ranks")
+    ranks = [read_pid(base + ".0"), read_pid(base + ".1")]
+    process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: state_of(process.pid) == "T", "the launcher to stop")
+    with open(base + ".fifo", "w") as fifo:
+        fifo.write("now\n")
+    wait_until(lambda: state_of(ranks[1]) == "Z", "rank 1 to die")
+    pathlib.Path(base + ".go").touch()
+    wait_until(lambda: state_of(ranks[0]) == "Z", "rank 0 to end")
+    process.send_signal(signal.SIGCONT)
+    said = process.communicate(timeout=LIMIT_S)[1]
+    assert process.returncode == 137, said
+    assert "rank 1" in said.splitlines()[0] and "signal 9" in said.splitlines()[0], said
 
 
 # --- Size ----------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "cli/run/job_state.h"
+#include "cli/run/terminal.h"
 
 extern char** environ;
 
@@ -154,10 +155,14 @@ void Job::start(int rank) {
   }
   std::pair<UniqueFd, UniqueFd> output;
   std::pair<UniqueFd, UniqueFd> errors;
+  bool draws = false;
   // A single rank writes straight to where we write.
   if (options_.ranks > 1) {
     output = output_pipe();
-    errors = output_pipe();
+    // On a terminal the first rank may draw a progress bar.
+    if (rank == 0 && ::isatty(STDERR_FILENO) == 1) errors = open_terminal(STDERR_FILENO);
+    draws = static_cast<bool>(errors.first);
+    if (!draws) errors = output_pipe();
     how.output = output.second.get();
     how.errors = errors.second.get();
   }
@@ -170,7 +175,7 @@ void Job::start(int rank) {
   const std::string prefix = options_.prefix ? fmt::format("[{}] ", rank) : std::string();
   if (options_.ranks > 1) {
     self.output = RankStream(std::move(output.first), prefix, stdout_);
-    self.errors = RankStream(std::move(errors.first), prefix, sink_for_errors());
+    self.errors = RankStream(std::move(errors.first), prefix, sink_for_errors(), draws);
   }
 }
 
@@ -227,11 +232,20 @@ void Job::step() {
   const int ready = ::poll(entries_.data(), entries_.size(), poll_timeout_ms());
   if (ready < 0 && errno != EINTR) throw StartError(1, fmt::format("poll: {}", std::strerror(errno)));
   // Ends come last: what a rank asked and printed before its end should be seen before it.
-  for (const bool ends : {false, true}) {
-    for (std::size_t i = 0; ready > 0 && i < entries_.size(); ++i) {
-      if (entries_[i].revents != 0 && (sources_[i].kind == Kind::end) == ends) dispatch(entries_[i], sources_[i]);
+  std::vector<int> ended;
+  for (std::size_t i = 0; ready > 0 && i < entries_.size(); ++i) {
+    if (entries_[i].revents == 0) continue;
+    if (sources_[i].kind == Kind::end) {
+      ended.push_back(sources_[i].rank);
+    } else {
+      dispatch(entries_[i], sources_[i]);
     }
   }
+  // Of those that ended together, one was lost and the others ended because of it. They exit or abort; what a signal
+  // killed did not end because of others.
+  std::stable_partition(ended.begin(), ended.end(),
+                        [&](int rank) { return was_killed(ranks_[static_cast<std::size_t>(rank)].process.pid); });
+  for (const int rank : ended) on_end(rank);
   on_bootstrap_news();
   on_time(Clock::now());
 }
@@ -242,7 +256,7 @@ void Job::dispatch(const pollfd& entry, const Source& source) {
     case Kind::signal:
       while (const std::optional<int> number = signals_.next()) on_signal(*number);
       break;
-    case Kind::end: on_end(source.rank); break;
+    case Kind::end: break;  // later
     case Kind::boot:
       if (server_.fd(source.rank) == entry.fd) server_.on_ready(source.rank, entry.revents, Clock::now());
       break;

@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t kQueueFull = std::size_t{1} << 20;
 constexpr std::size_t kFilePiece = std::size_t{256} << 10;
 constexpr int kDrainReads = 64;
+constexpr std::string_view kWipe = "\r\x1b[K";
 
 }  // namespace
 
@@ -26,11 +27,18 @@ OutputSink::OutputSink(int fd) noexcept : fd_(fd), piece_(PIPE_BUF) {
 
 void OutputSink::append(std::string_view bytes) {
   if (broken_) return;
+  if (std::exchange(drawn_, false)) queue_.append(kWipe);
   if (written_ > kQueueFull) {
     queue_.erase(0, written_);
     written_ = 0;
   }
   queue_.append(bytes);
+}
+
+void OutputSink::draw(std::string_view bytes) {
+  if (broken_) return;
+  queue_.append(bytes);
+  drawn_ = true;
 }
 
 void OutputSink::on_writable() noexcept {
@@ -56,6 +64,7 @@ void LineSplitter::feed(std::string_view bytes, OutputSink& sink) {
     const std::size_t newline = window.find('\n');
     if (newline == std::string_view::npos && window.size() < room) {
       held_.append(window);
+      if (draws_ && held_.find('\r') != std::string::npos) sink.draw(std::exchange(held_, {}));
       return;
     }
     const std::size_t length = newline == std::string_view::npos ? window.size() : newline;
@@ -74,8 +83,8 @@ void LineSplitter::emit(std::string_view tail, OutputSink& sink) {
   held_.clear();
 }
 
-RankStream::RankStream(UniqueFd pipe, std::string prefix, OutputSink& sink)
-    : pipe_(std::move(pipe)), splitter_(std::move(prefix)), sink_(&sink) {}
+RankStream::RankStream(UniqueFd pipe, std::string prefix, OutputSink& sink, bool draws)
+    : pipe_(std::move(pipe)), splitter_(std::move(prefix), draws), sink_(&sink) {}
 
 bool RankStream::read_once() {
   std::array<char, 65536> piece;

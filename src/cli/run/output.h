@@ -19,6 +19,8 @@ class OutputSink {
   explicit OutputSink(int fd) noexcept;
 
   void append(std::string_view bytes);
+  /// Part of a line that is drawn over and over on a terminal; what is appended next wipes it.
+  void draw(std::string_view bytes);
   /// Write this much when poll said that the descriptor takes bytes (or has an error).
   void on_writable() noexcept;
 
@@ -34,15 +36,17 @@ class OutputSink {
   std::string queue_;
   std::size_t written_ = 0;
   bool broken_ = false;
+  bool drawn_ = false;
 };
 
 /// Cuts one stream of one rank into lines and hands them on whole. Any bytes are fine. A line longer than kMaxLine goes
-/// on in pieces, each a line of its own, because it would otherwise hold back memory without bound.
+/// on in pieces, each a line of its own, because it would otherwise hold back memory without bound. Of a stream that
+/// `draws`, unfinished lines with a carriage return, which are drawn over and over, go on as they come.
 class LineSplitter {
  public:
   static constexpr std::size_t kMaxLine = std::size_t{64} << 10;
 
-  explicit LineSplitter(std::string prefix) : prefix_(std::move(prefix)) {}
+  explicit LineSplitter(std::string prefix, bool draws = false) : prefix_(std::move(prefix)), draws_(draws) {}
 
   void feed(std::string_view bytes, OutputSink& sink);
   /// The stream ended: an unfinished line is finished.
@@ -54,13 +58,14 @@ class LineSplitter {
   std::string prefix_;
   std::string held_;  // the beginning of an unfinished line
   std::string line_;
+  bool draws_ = false;
 };
 
-/// One stream of one rank: the pipe's read end, and what happens to what comes out of it.
+/// One stream of one rank: the read end of its pipe or terminal, and what happens to what comes out of it.
 class RankStream {
  public:
   RankStream() noexcept = default;
-  RankStream(UniqueFd pipe, std::string prefix, OutputSink& sink);
+  RankStream(UniqueFd pipe, std::string prefix, OutputSink& sink, bool draws = false);
 
   [[nodiscard]] bool open() const noexcept { return static_cast<bool>(pipe_); }
   [[nodiscard]] int fd() const noexcept { return pipe_.get(); }

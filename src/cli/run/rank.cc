@@ -105,6 +105,13 @@ std::string Ending::text() const {
   return fmt::format("was killed by signal {} ({}{})", number, ::strsignal(number), dumped ? ", core dumped" : "");
 }
 
+bool was_killed(pid_t pid) noexcept {
+  siginfo_t info{};
+  const bool ended =
+      ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+  return ended && info.si_code != CLD_EXITED && info.si_status != SIGABRT;
+}
+
 std::optional<Ending> reap(pid_t pid) noexcept {
   siginfo_t info{};
   if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid)

@@ -49,6 +49,9 @@ struct Ending {
   [[nodiscard]] std::string text() const;
 };
 
+/// It has ended, by a signal that it did not send itself by abort().
+bool was_killed(pid_t pid) noexcept;
+
 /// If the process has ended: ends what is left of its group, then reaps it.
 std::optional<Ending> reap(pid_t pid) noexcept;
 

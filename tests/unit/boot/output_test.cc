@@ -45,6 +45,21 @@ TEST(LineSplitter, puts_the_prefix_before_every_line_however_it_arrives) {
   }
 }
 
+TEST(LineSplitter, a_bar_that_is_drawn_goes_on_at_once_and_the_next_line_wipes_it) {
+  Capture capture;
+  LineSplitter draws("[0] ", true);
+  LineSplitter other("[1] ");
+  draws.feed("\r[#...] 1 of 4", capture.sink());
+  EXPECT_EQ(capture.text(), "\r[#...] 1 of 4");
+  other.feed("line\n", capture.sink());
+  draws.feed("\r[##..] 2 of 4", capture.sink());
+  EXPECT_EQ(capture.text(), "\r[#...] 1 of 4\r\x1b[K[1] line\n\r[##..] 2 of 4");
+  Capture plain;
+  LineSplitter waits("[0] ");
+  waits.feed("\r[#...] 1 of 4", plain.sink());
+  EXPECT_EQ(plain.text(), "") << "in a file it would be rubbish";
+}
+
 TEST(LineSplitter, lines_of_two_ranks_never_mix) {
   Capture capture;
   LineSplitter left("[0] ");
