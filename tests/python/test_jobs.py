@@ -65,6 +65,12 @@ def running(home: pathlib.Path, *bench: str, **environment: str) -> Iterator[sub
             job.wait(20)
 
 
+def guardian_of(launcher: int) -> int:
+    """The child of a `brant run` that has its command line, and that `pgrep` finds beside it."""
+    children = pathlib.Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
+    return next(int(pid) for pid in children if pathlib.Path(f"/proc/{pid}/comm").read_text() == "brant-guardian\n")
+
+
 def mine(home: pathlib.Path, launcher: int) -> dict | None:
     """The job of this `brant run`, once both ranks have sent something."""
     done = info(home, "--job", str(launcher), "--json")
@@ -89,7 +95,7 @@ def test_a_running_job_is_listed_counted_and_watched_until_it_ends(tmp_path: pat
                 assert path[figure] == sum(ranks)
         assert job["total"]["failures"] == 0
         rank = job["processes"][1]["pid"]
-        for wanted in (str(rank), job["job"]):
+        for wanted in (str(rank), job["job"], str(guardian_of(launcher.pid))):
             assert json.loads(info(tmp_path, "--job", wanted, "--json").stdout)["job"] == job["job"]
         assert job["job"] in [each["job"] for each in listed(tmp_path)["jobs"]]
         text = info(tmp_path, "--job", str(rank)).stdout

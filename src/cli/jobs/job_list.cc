@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -89,10 +91,24 @@ JobList list_jobs(const std::vector<std::string>& folders) {
   return list;
 }
 
+namespace {
+
+/// `brant run` has a child of the same command line, its guardian: who names that means the job.
+int launcher_behind(int pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string number, name, state;
+  int parent = 0;
+  const bool guards = file >> number >> name >> state >> parent && name == "(brant-guardian)";
+  return guards ? parent : pid;
+}
+
+}  // namespace
+
 const Job* find_job(const JobList& list, std::string_view wanted) {
   int pid = 0;
   const auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), pid);
   const bool is_pid = error == std::errc{} && end == wanted.data() + wanted.size();
+  if (is_pid) pid = launcher_behind(pid);
   const Job* launched = nullptr;
   for (const Job& job : list.jobs) {
     if (job.id == wanted) return &job;
