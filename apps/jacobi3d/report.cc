@@ -142,7 +142,7 @@ std::string json_row(const RunReport& run, const RunReport* staged, const Machin
                 {"p99", rounded(at_share(sorted, 0.99))}};
   json["gb_s"] = run.timing.communication > 0 ? rounded(run.halo_bytes / run.timing.communication / 1e3) : 0.0;
   json["peer"] = nullptr;
-  json["brant"] = BRANT_VERSION;
+  json["brant"] = BRANT_BUILD_VERSION;
   json["ucx"] = text_or_null(machine.ucx);
   json["cuda"] = text_or_null(machine.cuda);
   json["gpu"] = text_or_null(machine.gpu);

@@ -5,13 +5,14 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
+#include "cli/info/version.h"
 
 int main(int argc, char** argv) {
   constexpr int kUsageError = 2;
   int exit_code = 0;
   CLI::App app("GPU-direct communication under every programming model: start programs, look at the machine, measure.",
                "brant");
-  app.set_version_flag("--version", std::string("brant " BRANT_VERSION));
+  app.set_version_flag("--version", "brant " + brant::cli::info::build_version());
   app.require_subcommand(1);
   try {
     brant::cli::add_bench(app, exit_code);

@@ -2,9 +2,6 @@
 
 namespace brant::cli::info {
 
-std::string build_version() {
-  const std::string revision = BRANT_REVISION;
-  return revision.empty() ? BRANT_VERSION : BRANT_VERSION "+" + revision;
-}
+std::string build_version() { return BRANT_BUILD_VERSION; }
 
 }  // namespace brant::cli::info
