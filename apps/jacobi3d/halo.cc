@@ -82,13 +82,4 @@ void HaloExchange::require(const Link& link, const brant::OpResult& result, cons
                           brant::memory_kind_name(block_.kind()), result.bytes, brant::status_text(status)));
 }
 
-brant::Path HaloExchange::path_taken(brant::MemoryKind kind, brant::Path asked) const noexcept {
-  for (const std::optional<Link>& link : links_) {
-    if (!link) continue;
-    const brant::Result<brant::Path> path = link->channel.path_of(kind, bytes_);
-    return path.ok() ? *path : asked;
-  }
-  return asked;
-}
-
 }  // namespace jacobi

@@ -30,9 +30,6 @@ class HaloExchange {
   /// Ends a finished exchange. Throws the first failure, naming the neighbour.
   void complete();
 
-  /// The path that faces in memory of this kind take; `asked` where there is no neighbour.
-  [[nodiscard]] brant::Path path_taken(brant::MemoryKind kind, brant::Path asked) const noexcept;
-
   /// Bytes this block sends in one exchange.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 

@@ -137,6 +137,7 @@ RunReport Job::measure(Problem& problem, brant::Path path) {
   const Options& options = problem.options;
   problem.start_over();
   const int rank = runtime_.rank().value;
+  const brant::PathUse before = runtime_.path_use();
   HaloExchange halo(runtime_, *problem.blocks.block[0], problem.decomposition, rank, path, generation_++);
   ProgressBar bar(problem.iterations(), star_.is_root());
   Solver solver(runtime_, star_, *problem.blocks.block[0], *problem.blocks.stencil[0], halo);
@@ -145,8 +146,7 @@ RunReport Job::measure(Problem& problem, brant::Path path) {
                                   .residual_every = options.residual_every,
                                   .overlap = options.overlap,
                                   .on_iteration = [&](std::int64_t done) { bar.update(done); }});
-  return report_of(problem, halo.path_taken(problem.kind, path), std::move(solution.timing), solution.residual,
-                   static_cast<double>(halo.bytes()));
+  return report_of(problem, before, std::move(solution.timing), solution.residual, static_cast<double>(halo.bytes()));
 }
 
 /// The same with every block a chare.
@@ -160,6 +160,7 @@ RunReport Job::measure_chares(Problem& problem, brant::Path path) {
   order.overlap = options.overlap;
   order.model = options.model;
   order.path = path;
+  const brant::PathUse before = runtime_.path_use();
   PatchRun run = run_patches(runtime_, star_, problem.blocks, problem.decomposition, order);
   double bytes = 0.0;
   const int first = problem.blocks.first(runtime_.rank().value);
@@ -169,14 +170,26 @@ RunReport Job::measure_chares(Problem& problem, brant::Path path) {
       bytes += static_cast<double>(problem.blocks.block[i]->message_out(side).bytes);
     }
   }
-  const brant::Path taken = star_.path_of(problem.kind, static_cast<std::size_t>(bytes), path);
-  return report_of(problem, taken, std::move(run.timing), run.residual, bytes);
+  return report_of(problem, before, std::move(run.timing), run.residual, bytes);
 }
 
-RunReport Job::report_of(const Problem& problem, brant::Path path, Timing timing, double residual, double halo_bytes) {
+/// What all processes have sent since then.
+PathBytes Job::bytes_since(const brant::PathUse& before) {
+  const brant::PathUse now = runtime_.path_use();
+  PathBytes bytes{};
+  for (std::size_t path = 0; path < bytes.size(); ++path) {
+    bytes[path] = static_cast<double>(now.bytes[path] - before.bytes[path]);
+  }
+  for (double& of_path : bytes) of_path = star_.sum(of_path);
+  return bytes;
+}
+
+RunReport Job::report_of(const Problem& problem, const brant::PathUse& before, Timing timing, double residual,
+                         double halo_bytes) {
   const Options& options = problem.options;
   RunReport report;
-  report.path = brant::path_name(path);
+  report.path_bytes = bytes_since(before);
+  report.path = main_path(report.path_bytes);
   report.memory = problem.kind;
   report.decomposition = problem.decomposition;
   report.overlap = options.overlap;

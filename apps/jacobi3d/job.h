@@ -28,7 +28,9 @@ class Job {
   std::unique_ptr<Problem> prepare(const Options& options);
   RunReport measure(Problem& problem, brant::Path path);
   RunReport measure_chares(Problem& problem, brant::Path path);
-  RunReport report_of(const Problem& problem, brant::Path path, Timing timing, double residual, double halo_bytes);
+  RunReport report_of(const Problem& problem, const brant::PathUse& before, Timing timing, double residual,
+                      double halo_bytes);
+  PathBytes bytes_since(const brant::PathUse& before);
   void check(Problem& problem, const RunReport& report, const std::string& name);
   void say(const std::string& text) const;
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,9 +12,13 @@
 
 namespace jacobi {
 
+/// Bytes that went by each path.
+using PathBytes = std::array<double, brant::kPathCount>;
+
 /// One measured run.
 struct RunReport {
-  std::string path;
+  std::string path;        ///< By which most bytes went, whatever was asked for; "none": nothing was sent.
+  PathBytes path_bytes{};  ///< Of all processes, warm-up and what belongs to the messages included.
   brant::MemoryKind memory = brant::MemoryKind::host;
   Decomposition decomposition;
   bool overlap = false;
@@ -41,6 +46,9 @@ struct Machine {
 
   static Machine of(brant::Runtime& runtime);
 };
+
+/// The path with most bytes, or "none".
+std::string main_path(const PathBytes& bytes);
 
 /// The aligned table of one or two runs; `staged`, if given, is the run the others are compared with.
 std::string table(const std::vector<RunReport>& runs, const RunReport* staged);

@@ -28,13 +28,6 @@ class Star {
   [[nodiscard]] bool is_root() const noexcept { return rank() == 0; }
   [[nodiscard]] int size() const noexcept { return runtime_.size(); }
 
-  /// The path that a buffer takes from here to the root (on the root, to rank 1); `asked` in a job of one.
-  [[nodiscard]] brant::Path path_of(brant::MemoryKind kind, std::size_t bytes, brant::Path asked) const noexcept {
-    if (channels_.empty()) return asked;
-    const brant::Result<brant::Path> path = channels_[0].path_of(kind, bytes);
-    return path.ok() ? *path : asked;
-  }
-
   /// Nobody returns before everybody called.
   void barrier() { static_cast<void>(largest(0.0)); }
   /// The same result on all ranks. A NaN anywhere gives NaN.

@@ -15,9 +15,12 @@
 namespace brant::cli {
 namespace {
 
+constexpr int kBusy = 3;  ///< Measured, but not kept.
+
 struct CalibrateArguments {
   std::string output;
   bool dry_run = false;
+  bool even_if_busy = false;
 };
 
 RuntimeOptions runtime_options() {
@@ -48,13 +51,20 @@ int run_calibrate(const CalibrateArguments& arguments) {
     }
     if (started_alone()) restart_as_job(2);
     bench::Session session(runtime_options(), "calibrate");
+    int exit_code = 0;
     const calibrate::Findings findings = calibrate::measure_paths(session);
     if (session.reports()) {
       fmt::print("{}", calibrate::to_text(findings));
-      if (!arguments.dry_run) keep(findings.calibration, file);
+      const bool doubtful = findings.busy && !arguments.even_if_busy;
+      if (!arguments.dry_run && doubtful) {
+        fmt::print("not kept: programs go on as before. --even-if-busy keeps it all the same\n");
+        exit_code = kBusy;
+      } else if (!arguments.dry_run) {
+        keep(findings.calibration, file);
+      }
     }
     session.barrier();
-    return 0;
+    return exit_code;
   } catch (const Error& fault) {
     wait_to_be_ended();
     fmt::print(stderr, "brant calibrate: {}\n", fault.what());
@@ -73,6 +83,8 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   command->add_option("--output", arguments->output,
                       "Keep it in this file (default: one per machine, in the cache folder)");
   command->add_flag("--dry-run", arguments->dry_run, "Measure and print only");
+  command->add_flag("--even-if-busy", arguments->even_if_busy,
+                    "Keep it although others used the machine meanwhile (else it ends with 3 and keeps nothing)");
   command->callback([arguments, &exit_code] { exit_code = run_calibrate(*arguments); });
 }
 

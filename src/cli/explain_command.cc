@@ -54,7 +54,9 @@ void add_explain(CLI::App& app, int& exit_code) {
       "if a forced path cannot serve");
   auto arguments = std::make_shared<ExplainArguments>();
   command
-      ->add_option("--from", arguments->from, "Where the bytes are: host, pinned, cuda, cuda:1, cuda-managed, emulated")
+      ->add_option("--from", arguments->from,
+                   "Where the bytes are: host (of Runtime::allocate), heap (of malloc), pinned, cuda, cuda:1, "
+                   "cuda-managed, emulated")
       ->required();
   command->add_option("--to", arguments->to, "Where they shall be")->required();
   command->add_option("--bytes", arguments->bytes, "Size of the message, for example 8, 64K or 1M")->required();

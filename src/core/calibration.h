@@ -16,18 +16,22 @@ namespace brant {
 struct EndPair {
   bool from_device = false;
   bool to_device = false;
+  bool from_mapped = false;  ///< From host memory that the receiver maps, which it copies itself; to host memory.
 
   /// Of memory kinds; `to` may be detect: the same as `from`.
   static constexpr EndPair of(MemoryKind from, MemoryKind to) noexcept {
     const bool from_device = !host_accessible(from);
     return {from_device, to == MemoryKind::detect ? from_device : !host_accessible(to)};
   }
-  [[nodiscard]] constexpr std::size_t index() const noexcept { return (from_device ? 2u : 0u) + (to_device ? 1u : 0u); }
+  [[nodiscard]] constexpr std::size_t index() const noexcept {
+    return from_mapped ? 4u : (from_device ? 2u : 0u) + (to_device ? 1u : 0u);
+  }
 };
 
-inline constexpr std::size_t kEndPairs = 4;
+inline constexpr EndPair kFromMapped{false, false, true};
+inline constexpr std::size_t kEndPairs = 5;
 inline constexpr std::array<EndPair, kEndPairs> kAllEndPairs = {EndPair{false, false}, EndPair{false, true},
-                                                                EndPair{true, false}, EndPair{true, true}};
+                                                                EndPair{true, false}, EndPair{true, true}, kFromMapped};
 
 /// What a message of one size cost, one way.
 struct CostPoint {

@@ -1,6 +1,7 @@
 // Medians of docs/numbers/h200x2-2026-11-22.jsonl: latency, model channel, trigger host, commit 922b30e; of two rows of
 // one size the first. Host rows of ucx from 64 KB to 1 MB are those that the automatic choice took, as programs get
-// them. The courier is of a later commit: it has changed most since.
+// them. Of later commits are the courier, which has changed most since, and host memory that the receiver maps:
+// f156726.
 
 #include "core/calibration.h"
 
@@ -20,6 +21,12 @@ struct Measured {
 
 constexpr EndPair kHost{false, false};
 constexpr EndPair kDevice{true, true};
+constexpr std::array<CostPoint, 6> kPulled = {{{16 * kKb, 0.73},
+                                               {64 * kKb, 2.2315},
+                                               {256 * kKb, 7.4305},
+                                               {kMb, 34.4965},
+                                               {4 * kMb, 326.2955},
+                                               {16 * kMb, 1356.3525}}};
 constexpr Measured kMeasured[] = {
     {Path::shm, kHost, {0.3325, 0.8635, 2.008, 8.05, 21.907, 85.202, 372.19, 1515.5}},
     {Path::ucx, kHost, {0.4265, 0.8375, 2.3665, 5.775, 15.622, 69.055, 375.24, 1651.3}},
@@ -41,6 +48,7 @@ Calibration make_defaults() {
       calibration.add(row.path, row.ends, {kSizes[i], row.us[i]});
     }
   }
+  for (const CostPoint& point : kPulled) calibration.add(Path::shm, kFromMapped, point);
   return calibration;
 }
 

@@ -74,7 +74,8 @@ void write_calibration(const Calibration& calibration, const std::string& file) 
 
 std::string ucx_version_of(std::string_view network) {
   constexpr std::string_view kName = "UCX ";
-  if (network.substr(0, kName.size()) == kName) network.remove_prefix(kName.size());
+  if (network.substr(0, kName.size()) != kName) return {};
+  network.remove_prefix(kName.size());
   return std::string(network.substr(0, network.find(" (")));
 }
 

@@ -86,8 +86,14 @@ class Parser {
     if (!path_from_name(path_word, path) || path == Path::automatic)
       fail(fmt::format("'{}' is no path: ucx, shm, staged, copy_engine or courier", path_word));
     EndPair ends;
-    ends.from_device = read_end(take_word(line));
-    ends.to_device = read_end(take_word(line));
+    const std::string_view from = take_word(line);
+    const std::string_view to = take_word(line);
+    if (from == "mapped") {
+      if (to != "host") fail(fmt::format("from mapped memory to '{}': only to host is measured", to));
+      ends = kFromMapped;
+    } else {
+      ends = {read_end(from), read_end(to)};
+    }
     CostPoint point;
     const std::string_view bytes = take_word(line);
     if (!read_number(bytes, point.bytes)) fail(fmt::format("'{}' is no number of bytes", bytes));
@@ -99,7 +105,8 @@ class Parser {
   }
 
   bool read_end(std::string_view word) {
-    if (word != "host" && word != "device") fail(fmt::format("'{}' is no end of a transfer: host or device", word));
+    if (word != "host" && word != "device")
+      fail(fmt::format("'{}' is no end of a transfer: host, device, or from mapped", word));
     return word == "device";
   }
 
@@ -130,8 +137,8 @@ std::string calibration_text(const Calibration& calibration) {
     const auto path = static_cast<Path>(index);
     for (const EndPair ends : kAllEndPairs) {
       for (const CostPoint& point : calibration.points(path, ends)) {
-        text += fmt::format("point {} {} {} {} {:.4g}\n", path_name(path), end_name(ends.from_device),
-                            end_name(ends.to_device), point.bytes, point.us);
+        text += fmt::format("point {} {} {} {} {:.4g}\n", path_name(path), from_name(ends), to_name(ends), point.bytes,
+                            point.us);
       }
     }
   }

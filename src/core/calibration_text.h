@@ -21,7 +21,10 @@ std::string calibration_text(const Calibration& calibration);
 /// Throws Error invalid_argument: `name`, the number of the line, what is wrong with it, and the cure.
 Calibration parse_calibration(std::string_view text, std::string_view name);
 
-/// "host" or "device".
-constexpr std::string_view end_name(bool device) noexcept { return device ? "device" : "host"; }
+/// "host", "device", and at the sending end "mapped": host memory that the receiver maps.
+constexpr std::string_view from_name(EndPair ends) noexcept {
+  return ends.from_mapped ? "mapped" : ends.from_device ? "device" : "host";
+}
+constexpr std::string_view to_name(EndPair ends) noexcept { return ends.to_device ? "device" : "host"; }
 
 }  // namespace brant

@@ -14,8 +14,6 @@ namespace brant {
 class Tally {
  public:
   void add(std::uint64_t count = 1) noexcept { set(read() + count); }
-  /// For what was counted before it turned out otherwise.
-  void take_back(std::uint64_t count = 1) noexcept { set(read() - count); }
   [[nodiscard]] std::uint64_t read() const noexcept { return value_.load(std::memory_order_relaxed); }
 
  private:

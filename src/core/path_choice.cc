@@ -81,6 +81,25 @@ const char* praise(Path path) noexcept {
   }
 }
 
+/// A message that the receiver copies from where it is: whatever is faster for other memory (decision 14).
+bool is_pulled(const PathQuery& query) noexcept {
+  const EndPair ends = EndPair::of(query.kind, query.other_kind);
+  return query.mapped_source && query.shm_open && !query.one_sided && !ends.from_device && !ends.to_device &&
+         query.bytes >= kOfferedBytes;
+}
+
+/// Between host memories there is nothing to stage: a message goes as if nothing was forced, and is called what it is.
+Path forced_path(const PathQuery& query) noexcept {
+  const EndPair ends = EndPair::of(query.kind, query.other_kind);
+  const bool nothing_to_stage = !query.one_sided && !ends.from_device && !ends.to_device;
+  return query.forced == Path::staged && nothing_to_stage ? Path::automatic : query.forced;
+}
+
+/// Which measurements hold for a path.
+EndPair measured_ends(Path path, const PathQuery& query) noexcept {
+  return path == Path::shm && is_pulled(query) ? kFromMapped : EndPair::of(query.kind, query.other_kind);
+}
+
 const PathOrder& order_for(const PathQuery& query, const PathOrder& order) noexcept {
   const EndPair ends = EndPair::of(query.kind, query.other_kind);
   // Orders are measured with messages: between devices a put goes as they do, with host memory it does not.
@@ -91,25 +110,30 @@ const PathOrder& order_for(const PathQuery& query, const PathOrder& order) noexc
 }  // namespace
 
 PathChoice choose_path(const PathQuery& query, const PathOrder& order) noexcept {
-  if (query.forced != Path::automatic) {
-    const char* const reason = refusal(query.forced, query);
-    if (reason != nullptr) return {query.forced, Status::not_supported, reason};
-    return {query.forced, Status::ok, "forced"};
+  if (const Path forced = forced_path(query); forced != Path::automatic) {
+    const char* const reason = refusal(forced, query);
+    if (reason != nullptr) return {forced, Status::not_supported, reason};
+    return {forced, Status::ok, "forced"};
   }
+  if (is_pulled(query)) return {Path::shm, Status::ok, "the receiver copies from the sender's memory, which it maps"};
   for (const Path path : order_for(query, order).at(EndPair::of(query.kind, query.other_kind), query.bytes)) {
     if (refusal_unforced(path, query) == nullptr) return {path, Status::ok, praise(path)};
   }
   return {Path::staged, Status::ok, praise(Path::staged)};  // it never refuses, so this is not reached
 }
 
+std::optional<double> predicted_us(Path path, const PathQuery& query, const Calibration& calibration) {
+  return calibration.predict(path, measured_ends(path, query), query.bytes);
+}
+
 std::vector<PathVerdict> judge_paths(const PathQuery& query, const PathOrder& order, const Calibration& calibration) {
-  const EndPair ends = EndPair::of(query.kind, query.other_kind);
+  const EndPair ends = is_pulled(query) ? kFromMapped : EndPair::of(query.kind, query.other_kind);
   std::vector<PathVerdict> verdicts;
   for (const Path path : order_for(query, order).at(ends, query.bytes)) {
     PathVerdict verdict{path, refusal_unforced(path, query), {}};
     // What was measured holds between two processes of one host.
     if (verdict.refusal == nullptr && query.locality == Locality::same_host)
-      verdict.us = calibration.predict(path, ends, query.bytes);
+      verdict.us = predicted_us(path, query, calibration);
     verdicts.push_back(verdict);
   }
   verdicts.push_back({Path::kernel, refusal(Path::kernel, query), {}});

@@ -25,6 +25,8 @@ struct PathQuery {
   Path forced = Path::automatic;
   /// Of the other end's buffer. A channel cannot know it before the other end answers: detect, taken as the same kind.
   MemoryKind other_kind = MemoryKind::detect;
+  /// A message whose host memory the other end can map: of Runtime::allocate with 16 KB or more.
+  bool mapped_source = false;
   /// A put or a get: one end moves the bytes, in memory of the other end that it has mapped (shm_open: the host's,
   /// peer_maps: a device's), and knows both kinds. `kind` is where the bytes are.
   bool one_sided = false;
@@ -40,9 +42,9 @@ struct PathChoice {
   const char* reason = "";     ///< For people: why this path, or why not.
 };
 
-/// The path of one transfer: the forced one, or the first of `order` that can serve. A pure function: the same query
-/// gives the same answer. The order holds for two processes of one host; others get the defaults, and puts and gets
-/// with host memory an order of their own.
+/// The path of one transfer: the forced one, or the first of `order` that can serve; between host memories, where
+/// nothing is staged, `staged` forces nothing. A pure function: the same query gives the same answer. The order holds
+/// for two processes of one host; others get the defaults, and puts and gets with host memory an order of their own.
 PathChoice choose_path(const PathQuery& query, const PathOrder& order = PathOrder::defaults()) noexcept;
 
 /// What is to say about one path for one transfer.
@@ -51,6 +53,9 @@ struct PathVerdict {
   const char* refusal = nullptr;  ///< Why it cannot serve; null if it can.
   std::optional<double> us;       ///< Predicted, one way. Never for a path that is refused.
 };
+
+/// Microseconds of a message by a path, one way, between two processes of one host; nothing if nothing is known.
+std::optional<double> predicted_us(Path path, const PathQuery& query, const Calibration& calibration);
 
 /// All paths as `choose_path` would go through them: those that can serve in order, then the refused ones. The forced
 /// path does not count.

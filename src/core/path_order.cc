@@ -84,6 +84,7 @@ const PathOrder& PathOrder::defaults() {
     usual.bands_[EndPair{false, true}.index()] = {{kShmSmallBytes, kShmFirst}, {kAnySize, kUcxThenMapped}};
     usual.bands_[EndPair{true, false}.index()] = {{kAnySize, kUcxThenMapped}};
     usual.bands_[EndPair{true, true}.index()] = {{kAnySize, kMappedFirst}};
+    usual.bands_[kFromMapped.index()] = {{kAnySize, kShmFirst}};
     return usual;
   }();
   return order;
@@ -103,7 +104,7 @@ const PathOrder& PathOrder::one_sided() {
 
 PathOrder::PathOrder(const Calibration& calibration) : bands_(defaults().bands_) {
   for (const EndPair ends : kAllEndPairs) {
-    if (calibration.knows(ends)) bands_[ends.index()] = bands_by_time(calibration, ends);
+    if (calibration.knows(ends) && !ends.from_mapped) bands_[ends.index()] = bands_by_time(calibration, ends);
   }
 }
 

@@ -17,6 +17,10 @@ namespace brant {
 inline constexpr std::size_t kShmSmallBytes = std::size_t{8} << 10;
 inline constexpr std::size_t kShmLargeBytes = std::size_t{4} << 20;
 
+/// From here on a message in host memory that the receiver can map is offered to it, and copied from where it is: one
+/// copy instead of two.
+inline constexpr std::size_t kOfferedBytes = std::size_t{2} << 10;
+
 constexpr bool shm_is_faster(std::size_t bytes) noexcept { return bytes <= kShmSmallBytes || bytes >= kShmLargeBytes; }
 
 /// Paths whose times differ by no more than this share are as good as each other.
@@ -39,7 +43,8 @@ class PathOrder {
   /// For puts and gets: what is mapped is copied at any size, and only then the network is asked.
   static const PathOrder& one_sided();
   /// By least predicted time; within `kPathTie` of the least by the order of `defaults`, and after what was measured
-  /// what was not. A pair of ends of which nothing was measured keeps the defaults.
+  /// what was not. A pair of ends of which nothing was measured keeps the defaults, and so does host memory that the
+  /// receiver maps: its copy is never slower.
   explicit PathOrder(const Calibration& calibration);
   /// One path first where it can serve, then the defaults: to measure what the automatic choice would pay for it.
   static PathOrder preferring(Path first);

@@ -96,6 +96,17 @@ int Runtime::size() const noexcept { return engine_->job().size; }
 int Runtime::local_rank() const noexcept { return engine_->job().local_rank; }
 int Runtime::local_size() const noexcept { return engine_->job().local_size; }
 const std::string& Runtime::network() const noexcept { return engine_->wire().capabilities().version; }
+
+PathUse Runtime::path_use() const noexcept {
+  PathUse use;
+  const Counters& counters = engine_->counters();
+  for (std::size_t path = 0; path < counters.paths.size(); ++path) {
+    use.messages[path] = counters.paths[path].sends.read();
+    use.bytes[path] = counters.paths[path].bytes_sent.read();
+  }
+  return use;
+}
+
 port::Device& Runtime::device() noexcept { return engine_->device(); }
 
 MemoryKind Runtime::device_kind() noexcept {

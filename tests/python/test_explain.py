@@ -26,7 +26,12 @@ def answer(source: str, target: str, size: str, *more: str, **environment: str) 
     ("source", "target", "size", "more", "path"),
     [
         ("host", "host", "8K", [], "shm"),
-        ("host", "pinned", "64K", [], "ucx"),
+        ("host", "pinned", "64K", [], "shm"),
+        ("host", "host", "64K", [], "shm"),
+        ("heap", "host", "64K", [], "ucx"),
+        ("heap", "heap", "4M", [], "shm"),
+        ("host", "host", "64K", ["--other-host"], "ucx"),
+        ("host", "host", "64K", ["--path", "staged"], "shm"),
         ("host", "host", "4M", [], "shm"),
         ("host", "host", "8", ["--other-host"], "ucx"),
         ("cuda:0", "cuda:1", "64K", [], "courier"),

@@ -121,7 +121,9 @@ def test_rows_say_what_was_measured(tmp_path):
         assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in rows_file.read_text().splitlines()]
     assert [row["path"] for row in rows[1::2]] == ["staged", "staged"]
+    brant = subprocess.run([BRANT, "--version"], capture_output=True, text=True, check=True).stdout
     for row in rows:
+        assert f"brant {row['brant']}\n" == brant, "one build, one version"
         assert row["bench"] == "jacobi3d"
         assert row["model"] == "channel"
         assert row["memory"] == "emulated"
@@ -133,6 +135,26 @@ def test_rows_say_what_was_measured(tmp_path):
         assert row["per_iteration_us"] == pytest.approx(row["compute_us"] + row["communication_us"], rel=0.01)
         assert row["memory_bandwidth_fraction"] > 0
         assert row["speedup_vs_staged"]["communication"] > 0
+
+
+@pytest.mark.parametrize(
+    ("ranks", "arguments", "path"),
+    [
+        (2, ["--size", 64], "shm"),  # faces of 32 KB in memory of brant, which neighbours copy themselves
+        (2, ["--size", 64, "--path", "ucx"], "ucx"),
+        (2, ["--size", 64, "--path", "staged"], "shm"),  # host memory has nothing to stage
+        (2, ["--size", 64, "--model", "message"], "shm"),
+        (1, ["--size", 16], "none"),
+    ],
+)
+def test_the_path_is_the_one_that_bytes_took(ranks, arguments, path, tmp_path):
+    file = tmp_path / "rows"
+    done = jacobi(*arguments, "--iterations", 5, "--json", file, ranks=ranks)
+    assert done.returncode == 0, done.stderr
+    row = json.loads(file.read_text())
+    assert row["path"] == path
+    assert max(row["path_bytes"], key=row["path_bytes"].get, default="none") == path
+    assert any(line.startswith(f"{path} ") for line in done.stdout.splitlines()), done.stdout
 
 
 def test_demo_checks_then_compares():

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -22,6 +23,12 @@ enum class Path : std::uint8_t {
 };
 
 inline constexpr int kPathCount = 7;
+
+/// What a process has sent so far, by path: messages, puts and gets of all models, each counted once it has gone.
+struct PathUse {
+  std::array<std::uint64_t, kPathCount> messages{};
+  std::array<std::uint64_t, kPathCount> bytes{};
+};
 
 /// "auto", "ucx", "shm", "staged", "copy_engine", "courier", "kernel".
 std::string_view path_name(Path path) noexcept;

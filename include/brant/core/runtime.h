@@ -106,6 +106,8 @@ class Runtime {
   [[nodiscard]] Worker& worker() noexcept { return *worker_; }
   /// The network library, its version and where it was loaded from: "UCX 1.22.0 (/path)".
   [[nodiscard]] const std::string& network() const noexcept;
+  /// By which paths this process has sent so far. Cost: a few loads.
+  [[nodiscard]] PathUse path_use() const noexcept;
   /// The device this process works with; "host" without one.
   [[nodiscard]] port::Device& device() noexcept;
   /// The kind `device` allocates for kernels: cuda, emulated, or host.

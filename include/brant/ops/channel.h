@@ -84,9 +84,14 @@ class Channel {
   /// 0 or 1, the other end's is the other: which end of the two this is.
   [[nodiscard]] unsigned side() const noexcept;
   [[nodiscard]] ChannelCounts counts() const noexcept;
-  /// The path that a buffer of this kind (not `detect`) and size takes from or to this end. not_supported if a forced
-  /// path cannot carry it.
+  /// The path that a message from memory of Runtime::allocate takes, in an allocation of 16 KB or more, of this kind
+  /// (not `detect`) and size. Foreseen: the receive may be in memory that leads to another path, which is counted as
+  /// what it was. not_supported if a forced path cannot carry it.
   [[nodiscard]] Result<Path> path_of(MemoryKind kind, std::size_t bytes) const noexcept;
+  /// The same of a message from this very memory, which the peer may be unable to map (of malloc, a std::vector): then
+  /// large host messages go another way. Also wrong_kind and invalid_argument, as a send. Cost: a look at what the
+  /// memory is.
+  [[nodiscard]] Result<Path> path_of(ConstBuffer source) const noexcept;
 
   /// Sends the next message. `op.source_free`: the source may be reused; `op.delivered`: it is in the receiver's buffer
   /// (costs an acknowledgement by the peer). A message longer than its receive completes with `truncated`; a small one

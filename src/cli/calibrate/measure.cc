@@ -1,9 +1,14 @@
 #include "cli/calibrate/measure.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <chrono>
 #include <cstring>
+#include <ctime>
+#include <fstream>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -27,9 +32,31 @@ constexpr std::array<std::size_t, 8> kSizes = {8, kKb, 8 * kKb, 32 * kKb, 128 * 
 constexpr int kTurns = 3;
 constexpr std::size_t kTrialRounds = 4;  ///< Warm-up, and how long one takes.
 constexpr double kBudgetUs = 20'000;     ///< Of one path and size in one turn.
-constexpr double kBusyLoad = 0.75;       ///< Of the cores.
+constexpr int kProcesses = 2;
+constexpr double kOthersMax = 0.25;  ///< Of the cores that are left, or of one: what others may use meanwhile.
 constexpr double kRoundsMin = 6;
 constexpr double kRoundsMax = 2'000;
+
+struct CpuTimes {
+  double at_s = 0;
+  double used_s = 0;  ///< By all processes of this machine; 0: the system does not tell.
+  double own_s = 0;   ///< By this one.
+};
+
+CpuTimes cpu_times() {
+  CpuTimes times;
+  times.at_s = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  std::ifstream file("/proc/stat");
+  std::string name;
+  double user = 0, nice = 0, system = 0;
+  if (file >> name >> user >> nice >> system) {
+    times.used_s = (user + nice + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  }
+  timespec own{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
+  times.own_s = static_cast<double>(own.tv_sec) + static_cast<double>(own.tv_nsec) * 1e-9;
+  return times;
+}
 
 class Measurement {
  public:
@@ -39,8 +66,9 @@ class Measurement {
         peer_(engine_.peer(session.channel_partner())) {}
 
   Findings run() {
-    note_load();
+    const CpuTimes before = cpu_times();
     measure_kind(MemoryKind::host, {Path::shm, Path::ucx});
+    measure_mapped();
     const MemoryKind device = session_.runtime().device_kind();
     if (device == MemoryKind::host) {
       note("no device memory: this process has no GPU to itself");
@@ -49,21 +77,25 @@ class Measurement {
       measure_kind(device, {Path::courier, Path::copy_engine, Path::ucx, Path::staged});
     }
     describe_machine();
+    note_load(before);
     return session_.reports() ? std::move(findings_) : Findings{};
   }
 
  private:
   void note(const std::string& missing) { findings_.notes.push_back("not measured: " + missing); }
 
-  void note_load() {
-    double load = 0;
-    const int cores = info::usable_cores();
-    if (::getloadavg(&load, 1) != 1 || load < cores * kBusyLoad) return;
+  /// The other process works as much as this one; what else was used is others'.
+  void note_load(const CpuTimes& before) {
+    const CpuTimes now = cpu_times();
+    const double used_s = now.used_s - before.used_s - kProcesses * (now.own_s - before.own_s);
+    const double others = used_s / std::max(now.at_s - before.at_s, 1e-3);
+    const double cores = info::usable_cores();
+    if (now.used_s == 0 || others <= std::max(1.0, cores - kProcesses) * kOthersMax) return;
+    findings_.busy = true;
     findings_.notes.push_back(
-        fmt::format("this machine is busy (load {:.1f} on {} cores): these may be its neighbours' numbers, measure "
-                    "again in a quiet "
-                    "moment",
-                    load, cores));
+        fmt::format("this machine is busy (others used {:.1f} of its {} cores meanwhile): these may be its neighbours' "
+                    "numbers, measure again in a quiet moment",
+                    others, cores));
   }
 
   std::size_t courier_bytes(MemoryKind device) {
@@ -100,6 +132,21 @@ class Measurement {
     }
   }
 
+  /// There is nothing to choose, the receiver copies such messages itself; what that costs is to be said.
+  void measure_mapped() {
+    if (peer_.link == nullptr) return;
+    for (int turn = 0; turn < kTurns; ++turn) {
+      session_.use(MemoryKind::host, Path::automatic, kSizes.back());
+      const bench::Options options;
+      bench::ChannelContender contender(session_, options);
+      for (const std::size_t bytes : kSizes) {
+        if (bytes >= kOfferedBytes) measure_size(contender, kFromMapped, Path::shm, bytes);
+      }
+    }
+    if (findings_.calibration.points(Path::shm, kFromMapped).empty())
+      note("host memory that the receiver maps: it could not");
+  }
+
   void measure_path(MemoryKind kind, Path path) {
     // An end that is told to use the network has no link, and is faster by the record that announces a message: what
     // the automatic choice would pay for the network is measured on an end that has one.
@@ -111,11 +158,11 @@ class Measurement {
     bench::ChannelContender contender(session_, options);
     for (const std::size_t bytes : kSizes) {
       if (path == Path::courier && bytes > findings_.courier_bytes) break;
-      measure_size(contender, kind, path, bytes);
+      measure_size(contender, EndPair::of(kind, kind), path, bytes);
     }
   }
 
-  void measure_size(bench::ChannelContender& contender, MemoryKind kind, Path path, std::size_t bytes) {
+  void measure_size(bench::ChannelContender& contender, EndPair ends, Path path, std::size_t bytes) {
     session_.barrier();
     std::vector<double> samples(kTrialRounds);
     contender.ping_pong(bytes, samples);
@@ -125,7 +172,7 @@ class Measurement {
     for (double& sample : samples) sample /= 2;
     const double us = bench::summarize(samples).p50;
     // A courier that is not there lets others go first, for one.
-    if (contender.path() == path_name(path)) keep_least(path, EndPair::of(kind, kind), {bytes, us});
+    if (contender.path() == path_name(path)) keep_least(path, ends, {bytes, us});
   }
 
   void keep_least(Path path, EndPair ends, CostPoint point) {

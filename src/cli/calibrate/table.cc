@@ -15,7 +15,8 @@ namespace {
 constexpr Path kPaths[] = {Path::shm, Path::courier, Path::copy_engine, Path::ucx, Path::staged};
 
 std::string ends_name(EndPair ends) {
-  return fmt::format("{} to {}", end_name(ends.from_device), end_name(ends.to_device));
+  if (ends.from_mapped) return "host to host, from memory that the receiver maps";
+  return fmt::format("{} to {}", from_name(ends), to_name(ends));
 }
 
 Path taken(const Findings& findings, const PathOrder& order, EndPair ends, std::size_t bytes) {

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "brant/base/status.h"
-#include "ops/channel/link_message.h"
 
 namespace brant::cli::explain {
 namespace {
@@ -32,6 +31,7 @@ PathQuery query_for(const Question& question, const Facts& facts, bool imagined_
   query.locality = question.other_host ? Locality::other_host : Locality::same_host;
   query.wire_takes_kind = takes(from) && takes(to);
   query.shm_open = facts.shares_memory && !question.other_host;
+  query.mapped_source = from == MemoryKind::host && !question.from.is_heap;
   const MemoryKind device = host_accessible(from) ? to : from;
   query.peer_maps = query.shm_open && (host_accessible(from) || host_accessible(to) || from == to) &&
                     (device == MemoryKind::cuda || device == MemoryKind::emulated);
@@ -84,12 +84,17 @@ Report make_report(const Question& question, const Facts& facts, CalibrationInUs
   report.choice = choose_path(query, order);
   report.paths = judge_paths(query, order, unlike ? Calibration{} : numbers.calibration);
   if (question.other_host) report.notes.emplace_back("nothing was measured between hosts: no times");
-  const bool pulled = question.from.kind == MemoryKind::host && question.to.kind == MemoryKind::host &&
-                      question.bytes >= kOfferedBytes && facts.shares_memory && !question.other_host;
-  if (pulled) {
+  const bool by_owner = is(MemoryKind::host) && question.from.kind == MemoryKind::host &&
+                        host_accessible(question.to.kind) && question.bytes >= kOfferedBytes && query.shm_open;
+  if (by_owner && question.from.is_heap) {
+    report.notes.emplace_back("from memory of Runtime::allocate it goes otherwise: ask with --from host");
+  } else if (by_owner) {
     report.notes.emplace_back(
-        "for memory of malloc and the like: from memory of Runtime::allocate, in allocations of 16 KB or more, the "
-        "receiver copies messages itself, path shm");
+        "from memory of Runtime::allocate, in an allocation of 16 KB or more; from other memory (malloc, a "
+        "std::vector) it goes otherwise: ask with --from heap");
+  }
+  if (question.forced == Path::staged && report.choice.path != Path::staged) {
+    report.notes.emplace_back("between host memories there is nothing to stage: it goes as if nothing was forced");
   }
   if (unlike) report.notes.emplace_back("the built-in numbers say nothing about emulated memory: no times");
   // A forced path may carry more than it would be asked for, as a courier does: then it has a time all the same.
@@ -97,8 +102,7 @@ Report make_report(const Question& question, const Facts& facts, CalibrationInUs
     if (verdict.path != report.choice.path || report.choice.status != Status::ok || verdict.refusal == nullptr)
       continue;
     verdict.refusal = nullptr;
-    if (!question.other_host && !unlike)
-      verdict.us = numbers.calibration.predict(verdict.path, EndPair::of(query.kind, query.other_kind), query.bytes);
+    if (!question.other_host && !unlike) verdict.us = predicted_us(verdict.path, query, numbers.calibration);
   }
   report.numbers = std::move(numbers);
   return report;

@@ -38,7 +38,15 @@ ChannelCounts Channel::counts() const noexcept { return endpoint_ == nullptr ? C
 Result<Path> Channel::path_of(MemoryKind kind, std::size_t bytes) const noexcept {
   if (endpoint_ == nullptr || kind == MemoryKind::detect) return Status::invalid_argument;
   Path path = Path::automatic;
-  const Status status = endpoint_->choose(kind, bytes, path);
+  const Status status = endpoint_->choose(kind, bytes, path, kind == MemoryKind::host);
+  if (status != Status::ok) return status;
+  return path;
+}
+
+Result<Path> Channel::path_of(ConstBuffer source) const noexcept {
+  if (endpoint_ == nullptr) return Status::invalid_argument;
+  Path path = Path::automatic;
+  const Status status = endpoint_->path_of(source, path);
   if (status != Status::ok) return status;
   return path;
 }

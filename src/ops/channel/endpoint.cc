@@ -29,7 +29,7 @@ ChannelCounts ChannelEndpoint::counts() const noexcept {
   return counts;
 }
 
-Status ChannelEndpoint::choose(MemoryKind kind, std::size_t bytes, Path& path) noexcept {
+Status ChannelEndpoint::choose(MemoryKind kind, std::size_t bytes, Path& path, bool mapped) noexcept {
   PathQuery query;
   query.kind = kind;
   query.bytes = bytes;
@@ -37,6 +37,7 @@ Status ChannelEndpoint::choose(MemoryKind kind, std::size_t bytes, Path& path) n
                    : peer_.same_host  ? Locality::same_host
                                       : Locality::other_host;
   query.shm_open = linked_;
+  query.mapped_source = mapped;
   query.peer_maps = linked_ && kind == mutual_kind_;
   if (query.peer_maps) query.courier_bytes = table_.device_copier().courier_bytes();
   query.wire_takes_kind = engine().wire().capabilities().takes(kind);
@@ -53,6 +54,13 @@ Status ChannelEndpoint::choose(MemoryKind kind, std::size_t bytes, Path& path) n
         id_.value, peer_.rank.value, path_name(choice.path), bytes, memory_kind_name(kind), choice.reason);
   }
   return choice.status;
+}
+
+Status ChannelEndpoint::path_of(ConstBuffer source, Path& path) noexcept {
+  const Status known = engine().resolve_kind(source.data, source.bytes, source.kind);
+  if (known != Status::ok) return known;
+  const bool mapped = linked_ && host_accessible(source.kind) && link_sender_->can_offer(source);
+  return choose(source.kind, source.bytes, path, mapped);
 }
 
 Transfer* ChannelEndpoint::take_transfer(bool is_send) noexcept {
@@ -142,6 +150,7 @@ Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
     return status;
   }
   if (status == Status::ok || status == Status::truncated) {
+    count_send(*transfer);
     op.result.bytes = source.bytes;
     if (status == Status::ok && transfer->acknowledged) {
       attach(*transfer, op);
@@ -160,7 +169,6 @@ Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
 Status ChannelEndpoint::begin_send(Transfer& transfer) noexcept {
   transfer.number = window_.take(transfer.source.bytes);
   under_way_.push_back(transfer);
-  count_send(transfer, 1);
   Status status = Status::ok;
   const bool through_stage =
       transfer.path == Path::staged && !host_accessible(transfer.source.kind) && transfer.source.bytes != 0;
@@ -170,7 +178,6 @@ Status ChannelEndpoint::begin_send(Transfer& transfer) noexcept {
     status = carry(transfer, transfer.source);
   }
   if (status != Status::ok && status != Status::in_progress && status != Status::truncated) {
-    count_send(transfer, -1);
     window_.give_back_last();
     under_way_.remove(transfer);
     return status;
@@ -179,11 +186,11 @@ Status ChannelEndpoint::begin_send(Transfer& transfer) noexcept {
   return status;
 }
 
-void ChannelEndpoint::count_send(const Transfer& transfer, int sign) noexcept {
+/// Once it has gone: only then it is certain by which path.
+void ChannelEndpoint::count_send(const Transfer& transfer) noexcept {
   PathTally& path = engine().counters().path(transfer.path);
-  const auto once = static_cast<std::uint64_t>(sign);  // -1 wraps, and so does the sum
-  path.sends.add(once);
-  path.bytes_sent.add(once * transfer.source.bytes);
+  path.sends.add();
+  path.bytes_sent.add(transfer.source.bytes);
 }
 
 void ChannelEndpoint::count_outcome(Status status) noexcept { engine().count_outcome(status); }
@@ -216,6 +223,7 @@ void ChannelEndpoint::start_waiting() noexcept {
     --waiting_count_;
     const Status status = peer_.lost ? Status::peer_lost : begin_send(*transfer);
     if (status == Status::in_progress) continue;
+    if (status == Status::ok || status == Status::truncated) count_send(*transfer);
     if (status == Status::ok) {
       source_freed(*transfer);
       continue;
@@ -384,6 +392,7 @@ void ChannelEndpoint::carried(Transfer& transfer) noexcept {
     return;
   }
   const Status carried = transfer.wire.status;
+  if (carried == Status::ok || carried == Status::truncated) count_send(transfer);
   if (carried == Status::ok && transfer.outcome == Status::ok) {
     source_freed(transfer);
   } else {
@@ -411,6 +420,7 @@ void ChannelEndpoint::on_copied(StageCopy& copy, Status status) noexcept {
     if (status == Status::in_progress) return;
   }
   if (status == Status::ok) {
+    self.count_send(transfer);
     self.source_freed(transfer);
   } else {
     self.end_send(transfer, self.final_status(transfer, status));

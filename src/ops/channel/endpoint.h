@@ -49,8 +49,11 @@ class ChannelEndpoint {
     return op.lost == &ChannelEndpoint::on_lost ? static_cast<const Transfer*>(&op) : nullptr;
   }
 
-  /// The path that a buffer would take; not_supported as in the posts.
-  Status choose(MemoryKind kind, std::size_t bytes, Path& path) noexcept;
+  /// The path that a buffer would take; not_supported as in the posts. `mapped`: host memory that the peer can map,
+  /// which a post finds out later.
+  Status choose(MemoryKind kind, std::size_t bytes, Path& path, bool mapped = false) noexcept;
+  /// The same of a buffer to be sent, of any memory.
+  Status path_of(ConstBuffer source, Path& path) noexcept;
   Status post_send(ConstBuffer source, Op& op) noexcept;
   Status post_recv(Buffer landing, Op& op) noexcept;
   /// Receives message `number` of the other end, which is told by other means; the receives may be posted in any order.
@@ -100,8 +103,6 @@ class ChannelEndpoint {
   void pulled(Transfer& transfer) noexcept;
   /// Copies the source into a pinned buffer first; the send goes on from there.
   Status stage_out(Transfer& transfer) noexcept;
-  /// A send goes another way than was chosen before the receive was known.
-  void rerouted(Transfer& transfer, Path path) noexcept;
   /// No word came of the receive of a send: it is asked for.
   void ask_late(Transfer& transfer) noexcept;
   [[nodiscard]] bool has_sent(std::uint64_t number) const noexcept { return number < window_.next(); }
@@ -128,7 +129,7 @@ class ChannelEndpoint {
   Status begin_send(Transfer& transfer) noexcept;
   /// Tells the engine that the network works for us.
   Status noted(Status posted) noexcept;
-  void count_send(const Transfer& transfer, int sign) noexcept;
+  void count_send(const Transfer& transfer) noexcept;
   void count_posted(int sign) noexcept;
   Status carry(Transfer& transfer, ConstBuffer bytes) noexcept;
   void start_waiting() noexcept;

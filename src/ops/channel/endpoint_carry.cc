@@ -89,10 +89,4 @@ void ChannelEndpoint::landed_early(Transfer& transfer, std::size_t bytes, bool a
 
 void ChannelEndpoint::pulled(Transfer& transfer) noexcept { link_receiver_->on_pulled(transfer); }
 
-void ChannelEndpoint::rerouted(Transfer& transfer, Path path) noexcept {
-  count_send(transfer, -1);
-  transfer.path = path;
-  count_send(transfer, 1);
-}
-
 }  // namespace brant

@@ -10,10 +10,6 @@ namespace brant {
 /// Sends of at most this many bytes carry their bytes in the record, whether or not the receive is there yet.
 inline constexpr std::size_t kEagerBytes = kShmSmallBytes;
 static_assert(kEagerBytes <= port::kLinkPayloadMax);
-
-/// From here on a message in host memory that the receiver can map is offered to it, and copied from where it is: one
-/// copy instead of two.
-inline constexpr std::size_t kOfferedBytes = std::size_t{2} << 10;
 static_assert(kOfferedBytes <= kEagerBytes);
 
 /// Landings that a receiver makes known before the sender asks.

@@ -261,9 +261,14 @@ Status LinkReceiver::pull(Transfer& transfer, const LinkMessage& message) noexce
   transfer.link.told = message;
   transfer.link.bytes = ConstBuffer(source, static_cast<std::size_t>(message.bytes), MemoryKind::host);
   transfer.wire.bytes = message.bytes;
-  if (transfer.path == Path::ucx) transfer.path = Path::shm;
+  came_by(transfer, Path::shm);
   transfer.acknowledged = message.acknowledged;
   return pump_.puller().start(transfer) ? Status::ok : Status::in_progress;
+}
+
+/// Which way a message goes is its sender's choice: a receive was only taken for the same.
+void LinkReceiver::came_by(Transfer& transfer, Path path) noexcept {
+  if (transfer.path == Path::ucx || transfer.path == Path::shm) transfer.path = path;
 }
 
 void LinkReceiver::tell_taken(Transfer& transfer) noexcept {
@@ -292,6 +297,7 @@ void LinkReceiver::on_elsewhere(const LinkMessage& message) noexcept {
 
 Status LinkReceiver::receive_elsewhere(Transfer& transfer, const LinkMessage& message) noexcept {
   transfer.link.told = message;
+  came_by(transfer, Path::ucx);
   Buffer target = transfer.link.target;
   if (!endpoint_.network_takes(target.kind) && target.bytes != 0) {
     const Result<StagePool::Lease> lease = endpoint_.table().stager().buffers().take(target.bytes);
@@ -360,6 +366,7 @@ void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byt
     return;
   }
   transfer->acknowledged = message.acknowledged;
+  came_by(*transfer, Path::shm);
   end(*transfer, Status::ok);
 }
 
@@ -445,6 +452,7 @@ void LinkReceiver::landed_too_late(Transfer& ghost, std::uint64_t bytes) noexcep
 Status LinkReceiver::land(Transfer& transfer, const LinkMessage& message, std::span<const std::byte> payload) noexcept {
   transfer.wire.bytes = message.bytes;
   transfer.acknowledged = message.acknowledged;
+  came_by(transfer, Path::shm);
   const Buffer& target = transfer.link.target;
   if (payload.size() > target.bytes) return Status::truncated;
   if (payload.empty()) return Status::ok;

@@ -63,6 +63,7 @@ class LinkReceiver {
   void on_whole(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   void on_ask(const LinkMessage& message) noexcept;
   Status pull(Transfer& transfer, const LinkMessage& message) noexcept;
+  static void came_by(Transfer& transfer, Path path) noexcept;
   void tell_taken(Transfer& transfer) noexcept;
   void on_piece(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   void on_elsewhere(const LinkMessage& message) noexcept;

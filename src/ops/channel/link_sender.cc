@@ -44,6 +44,11 @@ bool LinkSender::offer(Transfer& transfer, const std::optional<Landing>& landing
   return true;
 }
 
+bool LinkSender::can_offer(ConstBuffer bytes) noexcept {
+  LinkMessage unused;
+  return pump_.mappings().describe(bytes.data, unused) == Status::ok;
+}
+
 /// Fills in where the receiver can map a message. Asking what an unknown address is costs more than a small message, so
 /// that is done for some of them.
 bool LinkSender::locate(ConstBuffer bytes, LinkMessage& message) noexcept {
@@ -146,12 +151,12 @@ Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
 /// Memory that the network does not take is copied to the host first.
 Status LinkSender::send_over_network(Transfer& transfer, const Landing& landing) noexcept {
   if (endpoint_.network_takes(transfer.link.bytes.kind)) {
-    if (transfer.path != Path::staged) endpoint_.rerouted(transfer, Path::ucx);
+    if (transfer.path != Path::staged) transfer.path = Path::ucx;
     return send_elsewhere(transfer);
   }
   remember(landing);  // for the copy, which comes here again
   transfer.link.stage = LinkStage::none;
-  endpoint_.rerouted(transfer, Path::staged);
+  transfer.path = Path::staged;
   return endpoint_.stage_out(transfer);
 }
 
@@ -173,13 +178,12 @@ void LinkSender::start_copy(Transfer& transfer, void* target, std::uint16_t flag
     transfer.copy.signal = {pump_.flags().there(flag), LandingFlags::Word::pack(size, transfer.acknowledged)};
   }
   transfer.copy.alone = host_accessible(bytes.kind);
-  const Path path = endpoint_.table().device_copier().start(target, bytes.data, size, transfer.copy, transfer.path);
-  if (path != transfer.path) endpoint_.rerouted(transfer, path);
+  transfer.path = endpoint_.table().device_copier().start(target, bytes.data, size, transfer.copy, transfer.path);
 }
 
 void LinkSender::copied(Transfer& transfer, Status status) noexcept {
   transfer.link.stage = LinkStage::none;
-  if (transfer.copy.path != transfer.path) endpoint_.rerouted(transfer, transfer.copy.path);
+  transfer.path = transfer.copy.path;
   tell_copied(transfer, status);
   transfer.wire.status = status;
   endpoint_.carried(transfer);
@@ -256,7 +260,7 @@ void LinkSender::on_taken(const LinkMessage& message) noexcept {
   if (transfer == nullptr) return;  // given up meanwhile
   end_asking(*transfer);
   transfer->link.stage = LinkStage::none;
-  endpoint_.rerouted(*transfer, Path::shm);
+  transfer->path = Path::shm;
   transfer->wire.status = Status::ok;
   endpoint_.carried(*transfer);
 }

@@ -15,6 +15,8 @@ class LinkSender {
 
   /// ok: all of it went. in_progress: `ChannelEndpoint::carried` will be called.
   Status send(Transfer& transfer, ConstBuffer bytes) noexcept;
+  /// The receiver can map this host memory. Asks what it is, and tells the receiver how to, as a send does.
+  [[nodiscard]] bool can_offer(ConstBuffer bytes) noexcept;
   /// Before a message is sent that would have to wait for word of its receive: it may be there.
   void look_for_landing(std::uint64_t number) noexcept;
   void on_landing(const LinkMessage& message) noexcept;

@@ -37,8 +37,11 @@ TEST(LinkedChannel, host_memory_takes_path_shm_where_it_is_faster) {
   Pair pair(options);
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{8}, std::size_t{5} << 20}) {
     EXPECT_EQ(*pair.left.path_of(MemoryKind::host, bytes), Path::shm) << bytes;
+    const std::vector<std::byte> foreign(bytes);
+    EXPECT_EQ(*pair.left.path_of(std::span(foreign)), Path::shm) << bytes;
   }
-  EXPECT_EQ(*pair.left.path_of(MemoryKind::host, 65536), Path::ucx);
+  const std::vector<std::byte> foreign(65536);
+  EXPECT_EQ(*pair.left.path_of(std::span(foreign)), Path::ucx) << "nobody can map it";
 }
 
 /// A file as a user may write it by hand, gone with the object.
@@ -62,7 +65,6 @@ TEST(LinkedChannel, a_calibration_changes_the_path_that_messages_take) {
   options.runtime.calibration = file.path.string();
   Pair pair(options);
   for (const auto& [bytes, path] : {std::pair{std::size_t{8}, Path::ucx}, std::pair{std::size_t{65536}, Path::shm}}) {
-    EXPECT_EQ(*pair.left.path_of(MemoryKind::host, bytes), path) << "without the file the other one";
     const Counters& counters = pair.job.rank(0).worker().engine().counters();
     const std::uint64_t before = counters.path(path).sends.read();
     const auto sent = pattern(bytes, 4);
@@ -313,7 +315,7 @@ TEST(LinkedChannel, a_withdrawn_receive_of_a_message_over_the_network_gives_its_
   options.network.delay_max = 50;
   Pair pair(options);
   const auto sent = pattern(100'000, 8);
-  ASSERT_EQ(*pair.left.path_of(MemoryKind::host, sent.size()), Path::ucx);
+  ASSERT_EQ(*pair.left.path_of(std::span(sent)), Path::ucx);
   std::vector<std::byte> landing(sent.size());
   Operation withdrawn = pair.right.recv(std::span(landing));
   Operation send = pair.left.send(std::span(sent));
@@ -514,6 +516,41 @@ TEST(MappedChannel, a_landing_that_cannot_be_exported_goes_over_the_network_and_
   EXPECT_TRUE(pair.outcome(receive).ok());
   EXPECT_TRUE(pair.outcome(send).ok());
   EXPECT_EQ(counters.path(Path::ucx).sends.read(), kMessages);
+}
+
+TEST(LinkedChannel, path_staged_stages_nothing_between_host_memories_and_nothing_is_called_so) {
+  JobOptions options = linked();
+  options.runtime.path = Path::staged;
+  Pair pair(options);
+  const Counters& sender = pair.job.rank(0).worker().engine().counters();
+  const Counters& receiver = pair.job.rank(1).worker().engine().counters();
+  for (const auto& [bytes, path] : {std::pair{std::size_t{8}, Path::shm}, std::pair{std::size_t{65536}, Path::ucx}}) {
+    const auto sent = pattern(bytes, 4);
+    EXPECT_EQ(*pair.left.path_of(std::span(sent)), path);
+    std::vector<std::byte> landed(bytes);
+    Operation receive = pair.right.recv(std::span(landed));
+    Operation send = pair.left.send(std::span(sent));
+    EXPECT_TRUE(pair.outcome(receive).ok());
+    EXPECT_TRUE(pair.outcome(send).ok());
+    EXPECT_EQ(sender.path(path).sends.read(), 1u);
+    EXPECT_EQ(receiver.path(path).receives.read(), 1u);
+  }
+  EXPECT_EQ(sender.path(Path::staged).sends.read() + receiver.path(Path::staged).receives.read(), 0u);
+}
+
+TEST(LinkedChannel, a_receive_counts_for_the_path_its_message_took) {
+  JobOptions options = linked();
+  options.runtime.path = Path::automatic;
+  Pair pair(options);
+  const Counters& counters = pair.job.rank(1).worker().engine().counters();
+  const auto sent = pattern(8, 4);
+  std::vector<std::byte> roomy(65536);
+  Operation receive = pair.right.recv(std::span(roomy));
+  Operation send = pair.left.send(std::span(sent));
+  EXPECT_TRUE(pair.outcome(receive).ok());
+  EXPECT_TRUE(pair.outcome(send).ok());
+  EXPECT_EQ(counters.path(Path::shm).receives.read(), 1u);
+  EXPECT_EQ(counters.path(Path::ucx).receives.read(), 0u) << "by which a message of that size would come";
 }
 
 TEST(MappedChannel, path_staged_forced_goes_through_the_host) {

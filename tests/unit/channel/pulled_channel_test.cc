@@ -72,6 +72,24 @@ TEST(PulledChannel, a_message_is_offered_if_it_is_not_too_small_and_can_be_mappe
   EXPECT_EQ(at_once, 63) << "it is asked again after some messages";
 }
 
+TEST(PulledChannel, a_message_counts_once_for_the_path_it_took_and_that_path_is_foretold) {
+  Pair pair(by_choice());
+  const auto wanted = pattern(65536, 3);
+  const Memory source = shared(pair, 0, wanted);
+  EXPECT_EQ(*pair.left.path_of(ConstBuffer(source)), Path::shm);
+  EXPECT_EQ(*pair.left.path_of(MemoryKind::host, wanted.size()), Path::shm);
+  Operation send = pair.left.send(ConstBuffer(source));
+  pair.job.run(5);
+  EXPECT_EQ(sends(pair, Path::ucx), 0u) << "it has not gone yet, and will not go there";
+  std::vector<std::byte> landed(wanted.size());
+  Operation receive = pair.right.recv(std::span(landed));
+  EXPECT_TRUE(pair.outcome(receive).ok());
+  EXPECT_TRUE(pair.outcome(send).ok());
+  EXPECT_EQ(sends(pair, Path::ucx), 0u);
+  EXPECT_EQ(sends(pair, Path::shm), 1u);
+  EXPECT_EQ(pair.job.rank(1).worker().engine().counters().path(Path::shm).receives.read(), 1u);
+}
+
 /// Receives that take what is offered are not told of; one whose message cannot be mapped is asked for, and the next
 /// ones are told of again.
 TEST(PulledChannel, offers_and_other_large_messages_follow_each_other) {

@@ -150,6 +150,41 @@ TEST(PathChoice, what_was_measured_with_messages_counts_for_puts_between_devices
   EXPECT_EQ(choose_path(query, order).path, Path::shm) << "a mapped put needs nobody";
 }
 
+TEST(PathChoice, host_memory_that_the_receiver_maps_is_copied_by_it_whatever_is_faster_for_other_memory) {
+  Calibration measured;
+  measured.add(Path::ucx, EndPair{false, false}, {8, 1});
+  measured.add(Path::shm, EndPair{false, false}, {8, 9});
+  measured.add(Path::shm, kFromMapped, {8192, 5});
+  const PathOrder order(measured);
+  PathQuery query;
+  query.shm_open = query.mapped_source = true;
+  query.bytes = kOfferedBytes;
+  EXPECT_EQ(choose_path(query, order).path, Path::shm);
+  EXPECT_EQ(judge_paths(query, order, measured).front().path, Path::shm);
+  EXPECT_EQ(judge_paths(query, order, measured).front().us, 5);
+  EXPECT_EQ(predicted_us(Path::ucx, query, measured), 1) << "the network does not care";
+  query.bytes = kOfferedBytes - 1;
+  EXPECT_EQ(choose_path(query, order).path, Path::ucx);
+  query.bytes = kOfferedBytes;
+  query.mapped_source = false;
+  EXPECT_EQ(choose_path(query, order).path, Path::ucx);
+}
+
+TEST(PathChoice, nothing_is_staged_between_host_memories) {
+  PathQuery query;
+  query.shm_open = true;
+  query.forced = Path::staged;
+  query.bytes = 8;
+  EXPECT_EQ(choose_path(query).path, Path::shm);
+  query.bytes = 65536;
+  EXPECT_EQ(choose_path(query).path, Path::ucx);
+  query.other_kind = MemoryKind::cuda;
+  EXPECT_EQ(choose_path(query).path, Path::staged) << "to a device there is";
+  query.other_kind = MemoryKind::host;
+  query.one_sided = true;
+  EXPECT_EQ(choose_path(query).path, Path::staged) << "puts do go by way of a buffer";
+}
+
 TEST(Path, names_read_back) {
   for (int index = 0; index < kPathCount; ++index) {
     Path read = Path::automatic;

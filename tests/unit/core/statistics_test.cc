@@ -33,13 +33,11 @@ port::JobInfo some_job() {
   return job;
 }
 
-TEST(Tally, counts_up_and_takes_back) {
+TEST(Tally, counts_up) {
   Tally tally;
   tally.add();
   tally.add(10);
   EXPECT_EQ(tally.read(), 11u);
-  tally.take_back(2);
-  EXPECT_EQ(tally.read(), 9u);
 }
 
 TEST(Statistics, without_publishing_count_for_themselves) {

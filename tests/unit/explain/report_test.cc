@@ -82,10 +82,21 @@ TEST(Explain, that_mapped_host_memory_goes_another_way_is_said_where_it_does) {
   EXPECT_FALSE(says_so(ask("host", "host", 2047)));
   EXPECT_TRUE(says_so(ask("host", "host", 2048)));
   EXPECT_TRUE(says_so(ask("host", "host", 1 << 20)));
+  EXPECT_TRUE(says_so(ask("heap", "host", 1 << 20)));
   EXPECT_FALSE(says_so(ask("host", "cuda", 1 << 20)));
   Question far = ask("host", "host", 1 << 20);
   far.other_host = true;
   EXPECT_FALSE(says_so(far));
+}
+
+TEST(Explain, memory_of_brant_and_of_malloc_are_two_cases_with_figures_of_their_own) {
+  const Report mapped = make_report(ask("host", "host", 64 << 10), two_gpus(), {});
+  EXPECT_EQ(mapped.choice.path, Path::shm);
+  ASSERT_TRUE(mapped.predicted_us());
+  EXPECT_NEAR(*mapped.predicted_us(), 2.2, 0.1);
+  const Report other = make_report(ask("heap", "host", 64 << 10), two_gpus(), {});
+  EXPECT_EQ(other.choice.path, Path::ucx);
+  EXPECT_NEAR(*other.predicted_us(), 5.8, 0.1);
 }
 
 TEST(Explain, built_in_numbers_are_not_given_for_emulated_memory) {
