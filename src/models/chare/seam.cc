@@ -172,12 +172,20 @@ void throw_outside(Core& core, const ClassInfo& chare_class, const ElementKey& i
 }
 
 std::uint32_t expect_reply(Core& core, const Waiting& waiting, const Target& target, const EntryInfo& entry) {
-  core.make_room();
+  // Nobody else ends the promise that lies in there.
+  const auto refuse = [&](const std::exception_ptr& why) {
+    Waiting refused = waiting;
+    refused.deliver(refused.storage, nullptr, why);
+  };
+  try {
+    core.make_room();
+  } catch (...) {
+    refuse(std::current_exception());
+    throw;
+  }
   const std::uint32_t number = core.replies().add(waiting, target, entry);
   if (number == 0) {
-    Waiting refused = waiting;
-    refused.deliver(refused.storage, nullptr,
-                    std::make_exception_ptr(Error(Status::limit_reached, "a million replies are waited for already")));
+    refuse(std::make_exception_ptr(Error(Status::limit_reached, "a million replies are waited for already")));
     throw Error(
         Status::limit_reached,
         fmt::format("rank {} waits for a million replies already: await some before asking for more", core.rank()));

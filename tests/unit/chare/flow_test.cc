@@ -15,6 +15,10 @@ class Sink : public Chare<Sink> {
     ++count_;
   }
   int count() { return in_order_ ? count_ : -1; }
+  /// Asks itself until it is refused.
+  void ask_self(int calls) {
+    for (int i = 0; i < calls; ++i) static_cast<void>(this_element().ask<&Sink::count>());
+  }
   /// Sends itself more than may wait: nothing can run while it does.
   void flood_self(int calls) {
     for (int i = 0; i < calls; ++i) this_element().call<&Sink::take>(i);
@@ -73,6 +77,17 @@ Task<void> flood_self(Chares& chares) {
 TEST(Flow, a_chare_that_floods_itself_gets_an_error_that_says_so) {
   Program program(test::ranks(1));
   EXPECT_EQ(program.run(flood_self), 0) << program.failure();
+}
+
+Task<void> flood_self_with_questions(Chares& chares) {
+  const Group<Sink> sinks = create_group<Sink>(chares);
+  EXPECT_THROW(co_await sinks[0].ask<&Sink::ask_self>(100), Error);
+}
+TEST(Flow, a_question_that_is_refused_leaves_nothing_behind) {  // the leak checker looks
+  ChareOptions options;
+  options.undelivered_max = 10;
+  Program program(test::ranks(1), options);
+  EXPECT_EQ(program.run(flood_self_with_questions), 0) << program.failure();
 }
 
 Task<void> flood_a_little(Chares& chares, int rank) {
