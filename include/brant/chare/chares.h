@@ -83,7 +83,7 @@ struct ChareCounts {
 class Chares {
  public:
   /// Collective. Throws Error: version_mismatch if another rank runs another binary, invalid_argument if two classes
-  /// have one name.
+  /// have one name, or if this runtime has a Chares already: one after another is allowed, two at once are not.
   explicit Chares(Runtime& runtime, const ChareOptions& options = {});
   /// Destroys the chares of this process.
   ~Chares();

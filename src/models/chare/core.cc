@@ -26,10 +26,18 @@ void for_each_child(std::int32_t self, std::int32_t root, std::int32_t ranks, Vi
   }
 }
 
-/// Numbers the programs of one runtime: all ranks make theirs in the same order.
+/// Numbers the programs of one runtime: all ranks make theirs in the same order, one after another.
 struct Sessions final : Service {
   explicit Sessions(Engine&) noexcept {}
+  std::uint16_t next(int rank) {
+    if (!open) return ++made;
+    throw Error(Status::invalid_argument,
+                fmt::format("rank {}: this runtime has a Chares already, and a second one would take its messages: use "
+                            "that one, or destroy it before another is made",
+                            rank));
+  }
   std::uint16_t made = 0;
+  bool open = false;  ///< The last one made is alive.
 };
 
 }  // namespace
@@ -44,7 +52,7 @@ Core::Core(Chares& chares, Engine& engine, const ChareOptions& options)
       registry_(Registry::of_program()),
       rank_(engine.job().rank),
       ranks_(engine.job().size),
-      session_(++engine.service<Sessions>().made),
+      session_(engine.service<Sessions>().next(rank_)),
       outboxes_(static_cast<std::size_t>(engine.job().size)),
       quiet_(*this, options.deadlock_after) {
   const std::string fingerprint = fmt::format("{:016x} {}", registry_.fingerprint(), registry_.size());
@@ -55,6 +63,7 @@ Core::Core(Chares& chares, Engine& engine, const ChareOptions& options)
   }
   make_teams();
   messenger_.claim(am::ServiceId::chare, &Core::on_message, &Core::on_trouble, this);
+  engine.service<Sessions>().open = true;
 }
 
 Core::~Core() {
@@ -72,6 +81,7 @@ Core::~Core() {
   for (const auto& [id, collection] : dying) collection->destroy_all();
   const auto over = std::make_exception_ptr(Error(Status::shutting_down, "the program ended before the reply came"));
   for (const std::uint32_t number : replies_.numbers(0, true)) fail_waiting(number, over);
+  engine_.service<Sessions>().open = false;
 }
 
 /// What will not run any more.

@@ -216,5 +216,22 @@ TEST(Errors, arrays_without_elements_and_proxies_of_nothing_are_refused) {
   EXPECT_EQ(program.run(bad_arrays), 0) << program.failure();
 }
 
+Task<void> nothing(Chares&) { co_return; }
+TEST(Chares, a_second_one_on_a_runtime_is_refused_until_the_first_is_gone) {
+  test::InProcessJob job(test::ranks(1));
+  for (int round = 0; round < 2; ++round) {
+    Chares first(job.rank(0), ChareOptions{.connect = false});
+    try {
+      const Chares second(job.rank(0), ChareOptions{.connect = false});
+      ADD_FAILURE() << "no exception";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::invalid_argument);
+      EXPECT_NE(std::string(error.what()).find("has a Chares already"), std::string::npos) << error.what();
+    }
+    first.connect();
+    EXPECT_EQ(first.run(nothing(first)), 0) << first.failure();
+  }
+}
+
 }  // namespace
 }  // namespace brant
