@@ -2,31 +2,16 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <fstream>
-
 #include <fmt/format.h>
 
 #include "base/bytes.h"
 #include "base/env.h"
+#include "base/place.h"
 
 namespace brant {
 namespace {
 
 constexpr std::uint32_t kRecordMagic = 0x62726e03;  // "brn", layout 3
-
-std::string link_text(const char* path) {
-  std::array<char, 256> text{};
-  const ssize_t length = ::readlink(path, text.data(), text.size());
-  return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "unknown";
-}
-
-std::string boot_id() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  return id;
-}
 
 MemoryKind mappable_kind(const port::DeviceCapabilities& device) noexcept {
   if (!device.exports || !device.streams) return MemoryKind::detect;
@@ -39,9 +24,9 @@ MemoryKind mappable_kind(const port::DeviceCapabilities& device) noexcept {
 PeerRecord make_peer_record(const port::Adapters& adapters) {
   PeerRecord record;
   record.wire_version = adapters.wire->capabilities().version;
-  // UCX decides "same host" by the IPC namespace, so we do too.
-  record.host_id = fmt::format("{}/{}", boot_id(), link_text("/proc/self/ns/ipc"));
-  record.pid_namespace = link_text("/proc/self/ns/pid");
+  const Place place = own_place();
+  record.host_id = place.host;
+  record.pid_namespace = place.pid_namespace;
   record.device_id = adapters.device->capabilities().offers(MemoryKind::cuda) ? adapters.device->capabilities().id : "";
   record.pid = ::getpid();
   const auto address = adapters.wire->address();

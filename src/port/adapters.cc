@@ -1,11 +1,14 @@
 #include "port/adapters.h"
 
 #include <algorithm>
+#include <span>
+#include <string>
 
 #include <fmt/format.h>
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/place.h"
 #include "port/boot/select.h"
 #include "port/memory/devices.h"
 #include "port/wire/loopback/loopback.h"
@@ -27,7 +30,33 @@ DeviceRequest::Gpu device_gpu(Gpu gpu) noexcept {
   return DeviceRequest::Gpu::automatic;
 }
 
-std::unique_ptr<Wire> open_wire(const AdapterRequest& request, const JobInfo& job) {
+/// Whether shared memory reaches every process of the job. All processes get the same answer: if all texts are equal to
+/// one of them, they are equal to each. Another namespace of process ids counts as elsewhere: the kernel's copies
+/// between processes, and memory handed over through /proc, end at its border.
+bool of_one_host(Boot& boot, std::chrono::milliseconds timeout) {
+  const JobInfo& job = boot.job();
+  if (job.size == 1) return true;
+  const auto check = [&](Status status, const char* what) {
+    if (status == Status::ok) return;
+    throw Error(status, fmt::format("rank {} of {}: the processes could not tell each other where they run: {} failed: "
+                                    "{}. {}",
+                                    job.rank, job.size, what, status_text(status), boot.last_error()));
+  };
+  const Place place = own_place();
+  const std::string own = place.known ? place.host + "/" + place.pid_namespace : std::string();
+  check(boot.put("brant.place", std::as_bytes(std::span(own))), "put");
+  check(boot.fence(timeout), "fence");
+  if (own.empty()) return false;
+  for (int rank = 0; rank < job.size; ++rank) {
+    if (rank == job.rank) continue;
+    const auto other = boot.get(rank, "brant.place");
+    check(other.status(), "get");
+    if (!std::ranges::equal(other.value(), std::as_bytes(std::span(own)))) return false;
+  }
+  return true;
+}
+
+std::unique_ptr<Wire> open_wire(const AdapterRequest& request, const JobInfo& job, bool one_host) {
   const std::string_view wanted = env("BRANT_WIRE");
   if (wanted == "loopback") {
     if (job.size == 1) return open_loopback_wire();
@@ -40,15 +69,17 @@ std::unique_ptr<Wire> open_wire(const AdapterRequest& request, const JobInfo& jo
   }
   UcxOptions options;
   options.sleep = request.sleep;
+  options.other_hosts = !one_host;
   // UCX gives up its fast transports above some hundred endpoints, and most programs talk to few neighbours, however
   // many processes there are. The same in all of them: ends that choose by different estimates do not fit together.
   options.endpoints_expected = std::min<std::size_t>(static_cast<std::size_t>(job.size), kNeighboursExpected);
   try {
     return open_ucx_wire(options);
   } catch (const Error& error) {
-    // A single process needs no network: a laptop without UCX still runs every model.
-    if (job.size > 1 || wanted == "ucx" || error.status() != Status::not_found) throw;
-    log::info("no UCX, and none is needed for one process: {}", error.what());
+    // A single process needs no network: a laptop without UCX, or with an old one, still runs every model.
+    const bool too_old = error.status() == Status::version_mismatch && env("BRANT_UCX").empty();
+    if (job.size > 1 || wanted == "ucx" || (error.status() != Status::not_found && !too_old)) throw;
+    log::info("no usable UCX, and none is needed for one process: {}", error.what());
     return open_loopback_wire();
   }
 }
@@ -65,7 +96,7 @@ Adapters open_adapters(const AdapterRequest& request) {
   device.local_size = job.local_size;
   device.share_gpu = request.share_gpu;
   adapters.device = open_device(device);
-  adapters.wire = open_wire(request, job);
+  adapters.wire = open_wire(request, job, of_one_host(*adapters.boot, std::chrono::milliseconds(60000)));
   if (job.local_size > 1) adapters.links = open_peer_links(static_cast<std::uint32_t>(job.local_size));
   return adapters;
 }

@@ -11,8 +11,9 @@
 /// Opens the UCX adapter. This header needs no UCX header, so that storeys above stay free of them.
 ///
 /// UCX is loaded at run time, never linked. BRANT_UCX says which one: `system` (libucp.so.0 by the loader's rules) or a
-/// path (the file, its folder, or a prefix). Otherwise: the one this process has mapped already, the one shipped with
-/// brant, the system's.
+/// path (the file, its folder, or a prefix). Otherwise: the one this process has mapped already; the one beside the
+/// object that contains brant's code, then the wheel of the active Python, if they are new enough and nobody else can
+/// write to them; the system's by the loader's rules.
 namespace brant::port {
 
 struct UcxOptions {
@@ -22,6 +23,9 @@ struct UcxOptions {
   /// (cma): bulk data then passes through the receiver's shared queue, which a process that dies in the act blocks for
   /// good. The core watches same-host peers itself. Must be the same in all processes; see docs/gotchas/ucx.md.
   bool peer_errors_on_same_host = false;
+  /// Some peer may run on another host. Without it TCP stays out, unless UCX_TLS says otherwise: UCX opens one listener
+  /// per process on every network interface, and has no means to ask who connects.
+  bool other_hosts = true;
   /// Accept peers that run another UCX version. UCX may abort the process then; for experiments only.
   bool mixed_versions = false;
   std::size_t endpoints_expected = 1;     ///< How many peers there will be; UCX sizes its choices by it.

@@ -20,7 +20,6 @@ struct Setting {
 
 /// Why these values: docs/gotchas/ucx.md, with the measurements.
 constexpr std::array kDefaults = {
-    Setting{"TLS", "^sysv"},  // posix does the same; two kinds of shared memory only cost start-up time
     Setting{"RNDV_PIPELINE_ERROR_HANDLING", "y"},  // endpoints that report failures may stage GPU transfers
     Setting{"MAX_RNDV_RAILS", "1"},                // a second rail of another speed only adds variance
     Setting{"CUDA_COPY_DMABUF", "no"},             // UCX 1.22.0 crashes in the probe for managed pools
@@ -29,11 +28,19 @@ constexpr std::array kDefaults = {
     Setting{"TCP_MAX_CONN_RETRIES", "1"},  // and is given up after seconds
 };
 
-/// For failure reports on one host: without these, endpoints that report failures leave shared memory for TCP.
+/// For failure reports on one host: without this, and with cma, endpoints that report failures leave shared memory for
+/// TCP.
 constexpr std::array kReporting = {
-    Setting{"TLS", "^cma,sysv"},
     Setting{"MM_ERROR_HANDLING", "y"},
 };
+
+/// The transports that are left out, as UCX_TLS says it. sysv: posix does the same, and two kinds of shared memory only
+/// cost start-up time. cma: see kReporting. tcp: a listener that nobody needs.
+std::string transports(const UcxOptions& options) {
+  std::string left_out = options.peer_errors_on_same_host ? "^cma,sysv" : "^sysv";
+  if (!options.other_hosts) left_out += ",tcp";
+  return left_out;
+}
 
 struct ConfigRelease {
   const UcxLibrary& library;
@@ -64,6 +71,7 @@ ucp_context_h open_context(const UcxLibrary& library, const UcxOptions& options)
             library.version, library.status_string(status)));
   }
   const ConfigRelease release{library, config};
+  modify(library, config, "TLS", transports(options));
   for (const Setting& setting : kDefaults) modify(library, config, setting.key, setting.value);
   if (options.peer_errors_on_same_host) {
     for (const Setting& setting : kReporting) modify(library, config, setting.key, setting.value);

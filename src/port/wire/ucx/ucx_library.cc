@@ -13,17 +13,16 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "brant/base/status.h"
+#include "port/wire/ucx/ucx_places.h"
 
 namespace brant::port::ucx {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSoname = "libucp.so.0";
-constexpr unsigned kOldestMajor = 1;
-constexpr unsigned kOldestMinor = 16;
 constexpr std::string_view kCure =
-    "Cure: install the libucx-cu13 wheel (make setup), a system UCX 1.16 or newer, or name one with BRANT_UCX=PATH.";
+    "Cure: pip install libucx-cu13 into the active Python environment, install a system UCX 1.16 or newer, or name one "
+    "with BRANT_UCX=PATH.";
 
 struct Loaded {
   void* handle = nullptr;
@@ -47,26 +46,6 @@ void* try_open(const std::string& name, int extra_flags, std::vector<std::string
     tried.push_back(fmt::format("{} ({})", name, why != nullptr ? why : "not loaded"));
   }
   return handle;
-}
-
-/// The folders of this code: that of the shared library it is in (or the program), and that of the program.
-std::vector<fs::path> own_folders() {
-  std::vector<fs::path> folders;
-  const std::string own = file_of(reinterpret_cast<const void*>(&ucx_library));
-  if (!own.empty()) folders.push_back(fs::path(own).parent_path());
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error && (folders.empty() || folders.front() != program.parent_path())) folders.push_back(program.parent_path());
-  return folders;
-}
-
-std::vector<std::string> shipped_candidates() {
-  std::vector<std::string> candidates;
-  for (const fs::path& folder : own_folders()) {
-    candidates.push_back((folder / ".." / "lib" / "libucx" / "lib" / kSoname).lexically_normal().string());
-    candidates.push_back((folder / ".." / ".." / "libucx" / "lib" / kSoname).lexically_normal().string());
-  }
-  return candidates;
 }
 
 std::vector<std::string> candidates_of(std::string_view wanted) {
@@ -117,13 +96,13 @@ Loaded open_wanted(std::string_view wanted, void* mapped, std::vector<std::strin
 }
 
 Loaded open_default(void* mapped, std::vector<std::string>& tried) {
-  const std::vector<std::string> shipped = shipped_candidates();
+  const std::vector<UcxPlace> places = ucx_places();
   if (mapped != nullptr) {
     const std::string have = mapped_file(mapped);
     bool ours = false;
-    for (const std::string& candidate : shipped) {
+    for (const UcxPlace& place : places) {
       std::error_code error;
-      ours = ours || (is_file(candidate) && fs::equivalent(candidate, have, error));
+      ours = ours || (is_file(place.path) && fs::equivalent(place.path, have, error));
     }
     if (!ours) {
       log::warn(
@@ -133,7 +112,14 @@ Loaded open_default(void* mapped, std::vector<std::string>& tried) {
     }
     return {mapped, true};
   }
-  if (void* handle = open_first(shipped, tried)) return {handle, false};
+  for (const UcxPlace& place : places) {
+    if (!place.refused.empty()) {
+      tried.push_back(fmt::format("{} ({})", place.path, place.refused));
+      if (is_file(place.path)) log::warn("wire ucx: passing over {}: {}", place.path, place.refused);
+    } else if (void* handle = try_open(place.path, 0, tried)) {
+      return {handle, false};
+    }
+  }
   return {try_open(kSoname, 0, tried), false};
 }
 
@@ -196,15 +182,19 @@ void check_one_set(const UcxLibrary& lib) {
                           lib.path, other.string()));
 }
 
+std::string listed(const std::vector<std::string>& tried) {
+  std::string list;
+  for (const std::string& line : tried) list += "\n  " + line;
+  return list;
+}
+
 UcxLibrary load() {
   std::vector<std::string> tried;
   const std::string_view wanted = env("BRANT_UCX");
   void* mapped = dlopen(kSoname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
   const Loaded loaded = wanted.empty() ? open_default(mapped, tried) : open_wanted(wanted, mapped, tried);
   if (loaded.handle == nullptr) {
-    std::string list;
-    for (const std::string& line : tried) list += "\n  " + line;
-    throw Error(Status::not_found, fmt::format("wire ucx: no UCX library found. Tried:{}\n{}", list, kCure));
+    throw Error(Status::not_found, fmt::format("wire ucx: no UCX library found. Tried:{}\n{}", listed(tried), kCure));
   }
   UcxLibrary lib;
   lib.path = mapped_file(loaded.handle);
@@ -215,10 +205,11 @@ UcxLibrary load() {
   lib.version = fmt::format("{}.{}.{}", major, minor, release);
   lib.version_code = major << 16 | minor << 8 | release;
   if (major < kOldestMajor || (major == kOldestMajor && minor < kOldestMinor)) {
-    throw Error(Status::version_mismatch,
-                fmt::format("wire ucx: {} is UCX {}, brant needs {}.{} or newer{}. {}", lib.path, lib.version,
-                            kOldestMajor, kOldestMinor,
-                            loaded.was_mapped ? " (another library of this process loaded it first)" : "", kCure));
+    throw Error(
+        Status::version_mismatch,
+        fmt::format("wire ucx: {} is UCX {}, brant needs {}.{} or newer{}.{}\n{}", lib.path, lib.version, kOldestMajor,
+                    kOldestMinor, loaded.was_mapped ? " (another library of this process loaded it first)" : "",
+                    tried.empty() ? "" : " Passed over:" + listed(tried), kCure));
   }
   bind_all(loaded.handle, lib);
   check_one_set(lib);

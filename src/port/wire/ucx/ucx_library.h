@@ -6,6 +6,10 @@
 
 namespace brant::port::ucx {
 
+constexpr const char* kSoname = "libucp.so.0";
+constexpr unsigned kOldestMajor = 1;
+constexpr unsigned kOldestMinor = 16;
+
 /// The UCX functions brant uses, found with dlsym. One set per process, loaded on first use and never unloaded (UCX
 /// keeps a thread and hooks of its own).
 struct UcxLibrary {
