@@ -23,7 +23,7 @@ port::Gpu adapter_gpu(GpuChoice gpu) noexcept {
 }
 
 port::Adapters open_for(const RuntimeOptions& options) {
-  return port::open_adapters({adapter_gpu(options.gpu), options.share_gpu, options.sleep});
+  return port::open_adapters({adapter_gpu(options.gpu), options.share_gpu, options.sleep, options.boot_timeout});
 }
 
 Engine::Options engine_options(const RuntimeOptions& options) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -24,10 +25,12 @@ struct AdapterRequest {
   Gpu gpu = Gpu::automatic;
   bool share_gpu = false;  ///< Several processes may use one GPU (about 150 us an operation: time slicing).
   bool sleep = true;       ///< The wire shall be able to wake a sleeping worker.
+  std::chrono::milliseconds boot_timeout{60'000};  ///< For the other processes to say where they run.
 };
 
 /// Opens what this process was started for: the bootstrap its launcher offers, its GPU, and the network. The order
-/// matters: the device's context comes before the network looks for it. Throws Error.
+/// matters: the device's context comes before the network looks for it. Collective in a job of several processes, which
+/// first tell each other where they run: those of one host open no network listener. Throws Error.
 Adapters open_adapters(const AdapterRequest& request);
 
 }  // namespace brant::port

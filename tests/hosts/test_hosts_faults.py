@@ -1,5 +1,5 @@
-"""Whatever breaks between two hosts, every operation under way ends as peer_lost within the lease, and the lost rank is
-named; what is only slow or lossy loses nobody."""
+"""When a rank of another host is killed, every operation under way with it ends as peer_lost, and it is named; what is
+only slow or lossy loses nobody."""
 
 import signal
 
@@ -7,9 +7,8 @@ import hosts
 import pytest
 from brant_command import BIN, BRANT
 
-LEASE_S = 2
-# Detection takes up to a lease, and what it finds is acted on at the next progress; the machine may be busy.
-LIMIT_S = 2 * LEASE_S + 2
+STEADY_S = 6
+LIMIT_S = 6  # the network tells at once, but the machine may be busy
 SCENES = ["receives", "small", "flood"]
 
 
@@ -17,7 +16,7 @@ def start(building, scene, seconds=LIMIT_S):
     """Both ranks talk when this returns. They start without the network, which the test is going to break."""
     command = [BIN / "lost_peer", scene, str(seconds)]
     options = ["--keep-going", "--no-prefix"]
-    job = hosts.brant_run(building, BRANT, command, *options, BRANT_LEASE=str(LEASE_S))
+    job = hosts.brant_run(building, BRANT, command, *options)
     for rank in range(2):
         job.until_printed(f"rank {rank} under way")
     return job
@@ -37,58 +36,30 @@ def test_a_killed_rank_is_lost(breakable, scene):
     expect_lost(job.finish().output, 0)
 
 
-@pytest.mark.parametrize("scene", SCENES)
-def test_a_stopped_rank_is_lost_and_learns_it(breakable, scene):
-    job = start(breakable, scene)
-    breakable.hosts[1].signal("lost_peer", signal.SIGSTOP)
-    job.until_printed("rank 0: rank 1 (pid", LIMIT_S + 2)
-    breakable.hosts[1].signal("lost_peer", signal.SIGCONT)
-    done = job.finish()
-    expect_lost(done.output, 0)
-    expect_lost(done.output, 1)
-
-
-@pytest.mark.parametrize("scene", SCENES)
-@pytest.mark.parametrize("fault", ["cut_cable", "begin_black_hole"])
-def test_ranks_that_are_cut_off_lose_each_other(breakable, scene, fault):
-    job = start(breakable, scene)
-    getattr(breakable.hosts[1], fault)()
-    done = job.finish()
-    expect_lost(done.output, 0)
-    expect_lost(done.output, 1)
-
-
-def test_a_rank_that_is_killed_behind_a_black_hole_is_lost(breakable):
-    job = start(breakable, "flood")
-    breakable.hosts[1].begin_black_hole()
-    breakable.hosts[1].signal("lost_peer", signal.SIGKILL)
-    expect_lost(job.finish().output, 0)
-
-
 def expect_steady(job):
     for rank in range(2):
-        job.until_printed(f"rank {rank} steady", 3 * LEASE_S + 10)
+        job.until_printed(f"rank {rank} steady", STEADY_S + 10)
     assert "peer_lost" not in job.output()
 
 
 def test_lost_packets_lose_nobody(breakable):
     for host in breakable.hosts:
         host.lose(5)
-    expect_steady(start(breakable, "steady", 3 * LEASE_S))
+    expect_steady(start(breakable, "steady", STEADY_S))
 
 
-def test_a_rank_that_was_stopped_for_less_than_the_lease_is_not_lost(breakable):
-    job = start(breakable, "steady", 2 * LEASE_S)
+def test_a_rank_that_was_stopped_for_a_moment_is_not_lost(breakable):
+    job = start(breakable, "steady", STEADY_S)
     breakable.hosts[1].signal("lost_peer", signal.SIGSTOP)
     with pytest.raises(hosts.HostsError):  # nobody says anything meanwhile
-        job.until_printed("peer_lost", LEASE_S / 4)
+        job.until_printed("peer_lost", 0.5)
     breakable.hosts[1].signal("lost_peer", signal.SIGCONT)
     expect_steady(job)
 
 
 def test_a_rank_killed_under_slurm_is_lost(two_hosts):
     program = [BIN / "lost_peer", "receives", str(LIMIT_S)]
-    job = two_hosts.slurm.srun(program, "-N2", "-n2", "--mpi=pmix", BRANT_LEASE=str(LEASE_S))
+    job = two_hosts.slurm.srun(program, "-N2", "-n2", "--mpi=pmix")
     for rank in range(2):
         job.until_printed(f"rank {rank} under way")
     two_hosts.hosts[1].signal("lost_peer", signal.SIGKILL)

@@ -290,8 +290,10 @@ void Core::data_complete(DataCall& call) noexcept {
     header.state = DataState::landed;
     set_data_header(message, envelope, header);
     am::MessageList after = std::exchange(call.after, {});
-    enqueue(message, envelope);
-    while (am::Message* next = after.pop_front()) enqueue(*next, next->header<Envelope>());
+    if (after.empty()) return enqueue(message, envelope);
+    // What stood behind the data goes before whatever waits in the queue: a later insertion must find the chare gone.
+    after.push_front(message);
+    run_next(after);
   } catch (const std::exception& error) {
     fail_job(fmt::format("rank {}: a call whose data has come could not be queued: {}", rank_, error.what()));
   }
