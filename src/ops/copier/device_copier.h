@@ -35,6 +35,8 @@ class DeviceCopier final : public Service, private Poller {
     open();
     return courier_->bytes_max();
   }
+  /// Whether a courier has copies of this process under way.
+  [[nodiscard]] bool courier_carries() const noexcept { return !carried_.empty(); }
 
  private:
   static constexpr unsigned kLanes = 4;  ///< Streams, which the copy engines work on side by side.

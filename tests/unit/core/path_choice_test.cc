@@ -152,8 +152,8 @@ TEST(PathChoice, what_was_measured_with_messages_counts_for_puts_between_devices
 
 TEST(PathChoice, host_memory_that_the_receiver_maps_is_copied_by_it_whatever_is_faster_for_other_memory) {
   Calibration measured;
-  measured.add(Path::ucx, EndPair{false, false}, {8, 1});
-  measured.add(Path::shm, EndPair{false, false}, {8, 9});
+  measured.add(Path::ucx, EndPair{false, false}, {kOfferedBytes, 1});
+  measured.add(Path::shm, EndPair{false, false}, {kOfferedBytes, 9});
   measured.add(Path::shm, kFromMapped, {8192, 5});
   const PathOrder order(measured);
   PathQuery query;
