@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "core/engine.h"
+#include "core/uncaught.h"
 
 namespace brant {
 namespace {
@@ -23,6 +24,7 @@ port::Gpu adapter_gpu(GpuChoice gpu) noexcept {
 }
 
 port::Adapters open_for(const RuntimeOptions& options) {
+  print_uncaught_errors();
   return port::open_adapters({adapter_gpu(options.gpu), options.share_gpu, options.sleep, options.boot_timeout});
 }
 
@@ -34,6 +36,7 @@ Engine::Options engine_options(const RuntimeOptions& options) {
 }  // namespace
 
 RuntimeOptions RuntimeOptions::from_environment() {
+  print_uncaught_errors();  // what it throws is what a Runtime cannot be made of
   RuntimeOptions options;
   const std::string_view gpu = env("BRANT_GPU");
   if (gpu == "none") {

@@ -45,7 +45,7 @@ def test_the_example_names_what_it_cannot_open():
     command = [BRANT, "run", "-n", "2", "--timeout", "30", "--env", "BRANT_PATH=no", "--", BIN / "swap"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1, done.stderr
-    assert "swap: BRANT_PATH=no: use" in done.stderr, done.stderr
+    assert "error: BRANT_PATH=no: use" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("ranks", [1, 4])

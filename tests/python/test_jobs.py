@@ -113,7 +113,8 @@ def test_a_running_job_is_listed_counted_and_watched_until_it_ends(tmp_path: pat
     watch.stdout.close()
     for rate in rates:
         assert rate["seconds"] >= 0.1
-        assert sum(path["sent"] for path in rate["per_second"]["paths"].values()) > 0
+    # Not in every tenth of a second: a busy machine may leave the ranks out of one.
+    assert sum(path["sent"] for rate in rates for path in rate["per_second"]["paths"].values()) > 0
     assert job["job"] not in [each["job"] for each in listed(tmp_path)["jobs"]]
 
 

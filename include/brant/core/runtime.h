@@ -87,7 +87,9 @@ class Memory {
 /// thread that will call progress. Making and destroying it are collective over the job.
 class Runtime {
  public:
-  /// Finds out who started this process, opens device and network, and exchanges addresses. Throws Error.
+  /// Finds out who started this process, opens device and network, and exchanges addresses. Throws Error. From the
+  /// first of these calls on, an Error that nobody catches ends the process with its text and exit code 1 instead of a
+  /// core file: by a terminate handler, which passes everything else on to the one that was there.
   explicit Runtime(const RuntimeOptions& options = RuntimeOptions::from_environment());
   /// With given adapters; `connect` must follow. For tests and embedders.
   Runtime(port::Adapters adapters, const RuntimeOptions& options);

@@ -69,9 +69,10 @@ void require_path(const Options& options, Runtime& runtime) {
 
 }  // namespace
 
-Session::Session(const Options& options)
-    : Session(runtime_options(options), options.kind == Kind::latency ? "bench latency" : "bench bandwidth") {
+Session::Session(const Options& options) : runtime_(runtime_options(options)) {
+  require_pairs(options.kind == Kind::latency ? "bench latency" : "bench bandwidth", ranks());
   require_path(options, runtime_);
+  connect();
   // Small host memory is not shared with other processes, whatever is put into it.
   const std::size_t least = is_one_sided(options.model) ? kSegmentBytesMin : 0;
   use(options.memory, options.path, std::max(options.sizes.back(), least));
@@ -79,6 +80,12 @@ Session::Session(const Options& options)
 
 Session::Session(const RuntimeOptions& options, const char* name) : runtime_(options) {
   require_pairs(name, ranks());
+  if (ranks() != 2)
+    throw Error(Status::invalid_argument, fmt::format("{} takes 2 processes, these are {}", name, ranks()));
+  connect();
+}
+
+void Session::connect() {
   const int half = ranks() / 2;
   const int self = runtime_.rank().value;
   leads_ = self < half;

@@ -17,7 +17,7 @@ class Session {
  public:
   /// Throws Error: a number of processes that does not fit, memory this machine does not have, no network.
   explicit Session(const Options& options);
-  /// Without memory and channel yet: `use` gives them. `name` is the command's, for the same errors.
+  /// Of two processes, without memory and channel yet: `use` gives them. `name` is the command's, for the same errors.
   Session(const RuntimeOptions& options, const char* name);
 
   /// Exchanges in memory of this kind over a new channel from now on, in messages up to `largest` bytes. Collective.
@@ -62,6 +62,8 @@ class Session {
     [[nodiscard]] Buffer part(std::size_t bytes) const { return {whole.data, bytes, whole.kind}; }
   };
   Space make_space(MemoryKind kind, std::size_t bytes, bool shareable);
+  /// Meets the others. What cannot be is refused before: whoever ends first would look dead to those who still connect.
+  void connect();
 
   Runtime runtime_;
   int pair_ = 0;

@@ -222,10 +222,6 @@ class Measurement {
 }  // namespace
 
 Findings measure_paths(bench::Session& session) {
-  if (session.ranks() != 2) {
-    throw Error(Status::invalid_argument,
-                fmt::format("a calibration takes 2 processes, these are {}", session.ranks()));
-  }
   if (!session.runtime().worker().engine().peer(session.channel_partner()).same_host) {
     throw Error(Status::not_supported, "the two processes are on different hosts: a calibration is of one");
   }

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -76,7 +77,8 @@ TEST(Links, a_record_that_is_none_ends_the_link_and_is_told_once) {
   Result<peer::Inbox> inbox = peer::Inbox::open(address);
   ASSERT_TRUE(inbox.ok());
   peer::RingProducer producer(inbox->ring(0));
-  ASSERT_TRUE(producer.push(Links::kServices + 5, {}, {}));
+  const std::array<std::byte, 8> header{};
+  ASSERT_TRUE(producer.push(Links::kServices + 5, header, {}));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(pair.right->poll(), 0u);
   EXPECT_EQ(told, std::vector<int>{0});
   EXPECT_TRUE(pair.right_heard.records.empty());
