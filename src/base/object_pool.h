@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -23,13 +24,17 @@ class ObjectPool {
     if (free_ == nullptr && !grow()) return nullptr;
     Slot* slot = free_;
     free_ = slot->next;
+    slot->mark_lent(true);
     ++lent_;
     return ::new (static_cast<void*>(slot->storage)) T(std::forward<Args>(args)...);
   }
 
+  /// Debug builds end the program where a record is given back that is not lent: the free list would become a circle.
   void give_back(T* item) noexcept {
+    auto* slot = reinterpret_cast<Slot*>(item);
+    assert(slot->is_lent() && "a record is given back once");
     item->~T();
-    Slot* slot = ::new (static_cast<void*>(item)) Slot;
+    slot = ::new (static_cast<void*>(item)) Slot;
     slot->next = free_;
     free_ = slot;
     --lent_;
@@ -38,9 +43,18 @@ class ObjectPool {
   [[nodiscard]] std::size_t lent() const noexcept { return lent_; }
 
  private:
-  union Slot {
-    Slot* next = nullptr;
-    alignas(T) std::byte storage[sizeof(T)];
+  struct Slot {
+    union {
+      Slot* next = nullptr;
+      alignas(T) std::byte storage[sizeof(T)];
+    };
+#ifdef NDEBUG
+    void mark_lent(bool) noexcept {}
+#else
+    bool lent = false;
+    void mark_lent(bool is) noexcept { lent = is; }
+    [[nodiscard]] bool is_lent() const noexcept { return lent; }
+#endif
   };
 
   bool grow() noexcept {

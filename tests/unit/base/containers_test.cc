@@ -59,6 +59,15 @@ TEST(ObjectPool, lends_fresh_records_reuses_them_and_stops_at_its_bound) {
   EXPECT_EQ(pool.lent(), 0u);
 }
 
+#ifndef NDEBUG
+TEST(ObjectPoolDeathTest, a_record_given_back_twice_ends_a_debug_build) {
+  ObjectPool<Item, 4> pool(8);
+  Item* item = pool.take(1);
+  pool.give_back(item);
+  EXPECT_DEATH(pool.give_back(item), "given back once");
+}
+#endif
+
 TEST(MpscRing, is_bounded_and_first_in_first_out) {
   MpscRing<int> ring(4);
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(ring.push(i));
