@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "core/calibration_store.h"
+#include "port/memory/allocation_map.h"
 
 namespace brant {
 namespace {
@@ -45,6 +46,7 @@ Engine::Engine(port::Adapters adapters, const Options& options)
       options_(options),
       path_order_(open_path_order(adapters_, options_.calibration)),
       trace_(Trace::from_environment(job().rank)),
+      host_allocations_(device().host_allocations()),
       stall_patience_(options.stall_report) {
   const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   spin_limit_ = job().local_size > cores ? kSpinCrowded : kSpinWithRoom;
@@ -335,13 +337,37 @@ void Engine::claim_am(unsigned id, port::AmHandler handler, void* context) {
   }
 }
 
+namespace {
+
+Status past_the_end(const void* data, std::size_t bytes, const port::PointerInfo& info) noexcept {
+  log::error("{} bytes at {} reach past the end of their {} allocation of {} bytes at {}", bytes, data,
+             memory_kind_name(info.kind), info.bytes, info.base);
+  return Status::invalid_argument;
+}
+
+bool lies_within(const void* data, std::size_t bytes, const port::PointerInfo& info) noexcept {
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(data) - reinterpret_cast<std::uintptr_t>(info.base);
+  return offset <= info.bytes && bytes <= info.bytes - offset;
+}
+
+}  // namespace
+
+/// Of host memory only what the device allocated has an end that is known.
+Status Engine::check_host(const void* data, std::size_t bytes) const noexcept {
+  if (host_allocations_ == nullptr) return Status::ok;
+  const Result<port::PointerInfo> info = host_allocations_->find(data);
+  return !info || lies_within(data, bytes, *info) ? Status::ok : past_the_end(data, bytes, *info);
+}
+
 Status Engine::resolve_kind(const void* data, std::size_t bytes, MemoryKind& kind) noexcept {
-  if (kind == MemoryKind::host || kind == MemoryKind::pinned) return Status::ok;
-  if (kind == MemoryKind::detect && (bytes == 0 || !device().capabilities().streams)) {
-    kind = MemoryKind::host;
-    return Status::ok;
+  if (bytes != 0 && (data == nullptr || reinterpret_cast<std::uintptr_t>(data) + bytes < bytes)) [[unlikely]] {
+    log::error("{} bytes at {} are no memory: {}", bytes, data,
+               data == nullptr ? "pass a buffer" : "the range goes around the end of the addresses");
+    return Status::invalid_argument;
   }
+  if (kind == MemoryKind::detect && (bytes == 0 || !device().capabilities().streams)) kind = MemoryKind::host;
   if (bytes == 0) return Status::ok;
+  if (kind == MemoryKind::host || kind == MemoryKind::pinned) return check_host(data, bytes);
   const Result<port::PointerInfo> info = device().query(data);
   if (kind == MemoryKind::detect) {
     if (!info.ok() && info.status() != Status::not_found) return info.status();
@@ -358,14 +384,7 @@ Status Engine::resolve_kind(const void* data, std::size_t bytes, MemoryKind& kin
                   : "does not know the address (freed, or host memory)");
     return Status::wrong_kind;
   }
-  const auto begin = reinterpret_cast<std::uintptr_t>(data);
-  const auto base = reinterpret_cast<std::uintptr_t>(info->base);
-  if (begin - base > info->bytes || bytes > info->bytes - (begin - base)) {
-    log::error("{} bytes at {} reach past the end of their {} allocation of {} bytes", bytes, data,
-               memory_kind_name(kind), info->bytes);
-    return Status::invalid_argument;
-  }
-  return Status::ok;
+  return lies_within(data, bytes, *info) ? Status::ok : past_the_end(data, bytes, *info);
 }
 
 void Engine::on_endpoint_failed(void* engine, port::WireEndpoint* endpoint) noexcept {

@@ -222,8 +222,9 @@ class Engine {
   /// The time when progress last looked at the clock: costs nothing, and is some milliseconds old at most.
   [[nodiscard]] TimePoint recently() const noexcept { return recently_; }
 
-  /// Kind of the memory behind a pointer that was not declared, and a check of a device declaration. See
-  /// `Device::query`.
+  /// Kind of the memory behind a pointer that was not declared, and a check of what was declared: device memory is
+  /// looked up (see `Device::query`), and no range is null, wraps, or reaches past the end of what this process's
+  /// device allocated, host memory included. Of other host memory nobody knows the end.
   Status resolve_kind(const void* data, std::size_t bytes, MemoryKind& kind) noexcept;
 
   unsigned progress() noexcept;
@@ -261,6 +262,7 @@ class Engine {
   unsigned run_commands() noexcept;
   bool may_sleep() noexcept;
   [[nodiscard]] bool must_poll() const noexcept;
+  [[nodiscard]] Status check_host(const void* data, std::size_t bytes) const noexcept;
   Status wait_until_done(bool (*done)(void*) noexcept, void* context, TimePoint deadline) noexcept;
   void note_idle(unsigned idle) noexcept;
   void report_stall(TimePoint idle_since, bool for_ever) noexcept;
@@ -271,7 +273,8 @@ class Engine {
   const Options options_;
   PathOrder path_order_;
   std::unique_ptr<Trace> trace_;
-  std::deque<Peer> peers_;  // a deque: records stay in place
+  const port::memory::AllocationMap* const host_allocations_;  ///< See Device::host_allocations.
+  std::deque<Peer> peers_;                                     // a deque: records stay in place
   FailureDetector detector_;
   Waiter waiter_;
   TimerQueue timers_;

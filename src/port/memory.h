@@ -16,6 +16,9 @@
 /// thread at a time. All calls are noexcept and return at once unless their name says synchronize. Adapters make their
 /// own context current where they need one.
 namespace brant::port {
+namespace memory {
+class AllocationMap;
+}
 
 struct DeviceCapabilities {
   std::string name;    ///< "host", "NVIDIA H200", "emulated".
@@ -84,6 +87,9 @@ class Device {
   virtual Status free(void* pointer) noexcept = 0;
   /// not_found if the device knows nothing about the pointer (then it is ordinary host memory, or freed).
   virtual Result<PointerInfo> query(const void* pointer) noexcept = 0;
+  /// The host memory among what `allocate` gave out and has not taken back: for checks of every message, which cannot
+  /// afford `query`. Null if nobody keeps account. Valid as long as the device.
+  [[nodiscard]] virtual const memory::AllocationMap* host_allocations() const noexcept { return nullptr; }
 
   /// For another process of this host. Device memory where `exports` says so, and host memory of this device that it
   /// made to be shared (large allocations; not a GPU driver's pinned memory). wrong_kind: other memory; not_found.

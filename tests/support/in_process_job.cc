@@ -24,6 +24,7 @@ class HalfSharedDevice final : public port::Device {
   Result<void*> allocate(MemoryKind kind, std::size_t bytes) noexcept override { return inner_->allocate(kind, bytes); }
   Status free(void* pointer) noexcept override { return inner_->free(pointer); }
   Result<port::PointerInfo> query(const void* pointer) noexcept override { return inner_->query(pointer); }
+  const port::memory::AllocationMap* host_allocations() const noexcept override { return inner_->host_allocations(); }
   Result<port::ExportRecord> export_allocation(const void* pointer) noexcept override {
     const Result<port::PointerInfo> info = inner_->query(pointer);
     if (info && exportable_ && !exportable_(*info)) return Status::not_supported;
@@ -59,6 +60,7 @@ InProcessJob::InProcessJob(const JobOptions& options) : network_(options.network
     adapters.device = make_device(options.gpu);
     if (options.mappable || options.exportable)
       adapters.device = std::make_unique<HalfSharedDevice>(std::move(adapters.device), options);
+    if (options.wrap_device) adapters.device = options.wrap_device(rank, std::move(adapters.device));
     adapters.wire = network_.open_wire();
     if (options.network_takes_device) {
       adapters.wire = make_emulated_taking(std::move(adapters.wire), *adapters.device);

@@ -67,6 +67,8 @@ struct JobOptions {
   std::function<bool(const port::PointerInfo&)> exportable;
   /// Wraps a rank's wire, for faults; then there are no links, past which the faults would go unnoticed.
   std::function<std::unique_ptr<port::Wire>(int rank, std::unique_ptr<port::Wire>)> wrap;
+  /// Wraps a rank's device, for faults.
+  std::function<std::unique_ptr<port::Device>(int rank, std::unique_ptr<port::Device>)> wrap_device;
 };
 
 /// Several ranks in one thread over a loopback network: every interleaving is the test's own choice.

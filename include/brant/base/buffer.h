@@ -34,6 +34,12 @@ constexpr bool host_accessible(MemoryKind kind) noexcept {
 }
 
 /// Bytes to be read. A view: owns nothing.
+///
+/// Calls that take one refuse with invalid_argument a null pointer with bytes, a range that wraps, and one that reaches
+/// past the end of its allocation where that is known: device memory, and what `Runtime::allocate` gave out, host
+/// memory included. Of memory from malloc, a std::vector or the stack nobody can know the end: there a size that is too
+/// large reads, or overwrites, what lies behind it. Do not count on the check for memory declared `pinned` that a GPU's
+/// driver gave out.
 struct ConstBuffer {
   const void* data = nullptr;
   std::size_t bytes = 0;

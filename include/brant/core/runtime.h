@@ -116,6 +116,9 @@ class Runtime {
   [[nodiscard]] MemoryKind device_kind() noexcept;
 
   /// At least 256-byte aligned, contents undefined. Throws no_memory, not_supported (this process has no such device).
+  /// Host memory of 16 KiB and more can be mapped by the other processes of this host, up to 256 allocations: a message
+  /// from there is copied once. One of 2 to 8 KiB from a smaller allocation is copied twice and takes several times as
+  /// long, so buffers of that size are best parts of one larger allocation (`Memory::part`).
   Memory allocate(MemoryKind kind, std::size_t bytes);
 
   /// Copies between any two memories of this process and waits for it. For set-up and checks, not for the message path.

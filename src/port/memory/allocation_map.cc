@@ -14,6 +14,7 @@ std::uintptr_t address(const void* pointer) noexcept { return reinterpret_cast<s
 /// What a thread has found: a few, by the address that was asked for.
 struct Remembered {
   std::uint64_t version = 0;  ///< Of the map then.
+  bool unknown = false;       ///< `allocation` is a gap between two, of which nothing else is known.
   PointerInfo allocation;
 };
 constexpr std::size_t kRemembered = 8;
@@ -58,15 +59,25 @@ Result<PointerInfo> AllocationMap::find(const void* pointer) const noexcept {
   const std::uint64_t version = version_.load(std::memory_order_acquire);
   Remembered& last = remembered(pointer);
   if (last.version == version && address(pointer) - address(last.allocation.base) < last.allocation.bytes) {
+    if (last.unknown) return Status::not_found;
     return last.allocation;
   }
   const std::shared_lock lock(mutex_);
   const auto after = by_base_.upper_bound(address(pointer));
-  if (after == by_base_.begin()) return Status::not_found;
-  const auto& [base, allocation] = *std::prev(after);
-  if (address(pointer) - base >= allocation.bytes) return Status::not_found;
-  last = {version, allocation};
-  return allocation;
+  std::uintptr_t gap_begin = 0;
+  if (after != by_base_.begin()) {
+    const auto& [base, allocation] = *std::prev(after);
+    if (address(pointer) - base < allocation.bytes) {
+      last = {version, false, allocation};
+      return allocation;
+    }
+    gap_begin = base + allocation.bytes;
+  }
+  const std::uintptr_t gap_end = after == by_base_.end() ? ~std::uintptr_t{0} : after->first;
+  last = {version, true, {}};
+  last.allocation.base = reinterpret_cast<void*>(gap_begin);
+  last.allocation.bytes = gap_end - gap_begin;
+  return Status::not_found;
 }
 
 Result<PointerInfo> AllocationMap::remove(const void* base) noexcept {

@@ -16,7 +16,8 @@ namespace brant::port::memory {
 std::uint64_t next_buffer_id() noexcept;
 
 /// Which address belongs to which allocation: lookups of interior pointers, in O(log n), under a shared lock. What a
-/// thread found last it finds again without a lock, as long as nothing was added or removed: some nanoseconds.
+/// thread found last, and what it did not find, it answers again without a lock, as long as nothing was added or
+/// removed: some nanoseconds.
 /// Owns no memory. Any thread.
 class AllocationMap {
  public:

@@ -43,6 +43,7 @@ class HostMemory {
   Status close_import(void* imported) noexcept { return shares_.close_import(imported); }
   /// What is allocated now.
   [[nodiscard]] std::vector<PointerInfo> allocations() const noexcept { return allocations_.all(); }
+  [[nodiscard]] const AllocationMap& map() const noexcept { return allocations_; }
 
  private:
   void* acquire(MemoryKind kind, std::size_t bytes) noexcept;

@@ -485,6 +485,42 @@ TEST(ChannelWithDevice, kinds_are_detected_when_not_declared) {
   EXPECT_EQ(got, sent);
 }
 
+void expect_refused(Pair& pair, Buffer wrong) {
+  Op op;
+  EXPECT_EQ(pair.left.post_send(wrong, op), Status::invalid_argument) << wrong.bytes << " bytes at " << wrong.data;
+  EXPECT_EQ(pair.left.post_recv(wrong, op), Status::invalid_argument) << wrong.bytes << " bytes at " << wrong.data;
+}
+
+void expect_wrong_host_ranges_refused(Pair& pair) {
+  int value = 0;
+  for (const MemoryKind kind : {MemoryKind::detect, MemoryKind::host, MemoryKind::pinned}) {
+    SCOPED_TRACE(memory_kind_name(kind));
+    expect_refused(pair, Buffer(nullptr, 8, kind));
+    expect_refused(pair, Buffer(&value, ~std::size_t{0}, kind));
+    expect_refused(pair, Buffer(reinterpret_cast<void*>(~std::uintptr_t{0} - 15), 17, kind));
+    Op op;
+    EXPECT_EQ(pair.left.post_send(ConstBuffer(nullptr, 0, kind), op), Status::ok) << "there is nothing to read";
+  }
+  for (const std::size_t bytes : {std::size_t{64}, std::size_t{100'000}}) {  // private and shared
+    const Memory memory = pair.job.rank(0).allocate(MemoryKind::host, bytes);
+    for (const MemoryKind kind : {MemoryKind::detect, MemoryKind::host}) {
+      expect_refused(pair, Buffer(memory.as<std::byte>() + 16, bytes - 15, kind));
+    }
+    Operation fits = pair.left.recv(memory.part(16, bytes - 16));
+    EXPECT_FALSE(fits.done());
+  }
+}
+
+TEST(Channel, refuses_host_ranges_that_cannot_be) {
+  Pair pair;
+  expect_wrong_host_ranges_refused(pair);
+}
+
+TEST(ChannelWithDevice, refuses_host_ranges_that_cannot_be) {
+  DevicePair pair;
+  expect_wrong_host_ranges_refused(pair);
+}
+
 TEST(ChannelWithDevice, wrong_declarations_and_freed_memory_are_refused_before_anything_moves) {
   DevicePair pair;
   std::vector<std::byte> host(64);

@@ -27,6 +27,19 @@ TEST(AllocationMap, finds_every_byte_of_a_range_and_none_beside_it) {
   EXPECT_EQ(map.find(nullptr).status(), Status::not_found);
 }
 
+TEST(AllocationMap, finds_what_is_inserted_where_it_found_nothing_before) {
+  AllocationMap map;
+  ASSERT_EQ(map.insert(range(1000, 50)), Status::ok);
+  ASSERT_EQ(map.insert(range(2000, 50)), Status::ok);
+  for (int look = 0; look < 2; ++look) {
+    EXPECT_EQ(map.find(at(1500)).status(), Status::not_found);
+    EXPECT_EQ(map.find(at(3000)).status(), Status::not_found);
+  }
+  ASSERT_EQ(map.insert(range(1490, 20)), Status::ok);
+  EXPECT_EQ(map.find(at(1500))->base, at(1490));
+  EXPECT_EQ(map.find(at(3000)).status(), Status::not_found);
+}
+
 TEST(AllocationMap, refuses_ranges_that_overlap_or_are_none) {
   AllocationMap map;
   ASSERT_EQ(map.insert(range(1000, 100)), Status::ok);

@@ -31,6 +31,7 @@ class CudaDevice final : public Device {
   /// Own memory is looked up here; for other memory the driver is asked for the buffer id (some ten nanoseconds), and
   /// for the rest only the first time. A buffer id of 0 means that the driver has none: do not cache by it.
   Result<PointerInfo> query(const void* pointer) noexcept override;
+  [[nodiscard]] const AllocationMap* host_allocations() const noexcept override { return &host_memory_.map(); }
 
   Result<ExportRecord> export_allocation(const void* pointer) noexcept override;
   Result<void*> import_allocation(const ExportRecord& record) noexcept override;

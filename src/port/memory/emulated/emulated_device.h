@@ -33,6 +33,7 @@ class EmulatedDevice final : public Device {
   Result<void*> allocate(MemoryKind kind, std::size_t bytes) noexcept override;
   Status free(void* pointer) noexcept override;
   Result<PointerInfo> query(const void* pointer) noexcept override;
+  [[nodiscard]] const AllocationMap* host_allocations() const noexcept override { return &host_memory_.map(); }
 
   Result<ExportRecord> export_allocation(const void* pointer) noexcept override;
   Result<void*> import_allocation(const ExportRecord& record) noexcept override;

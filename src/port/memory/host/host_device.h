@@ -17,6 +17,7 @@ class HostDevice final : public Device {
   Result<void*> allocate(MemoryKind kind, std::size_t bytes) noexcept override { return memory_.allocate(kind, bytes); }
   Status free(void* pointer) noexcept override { return memory_.free(pointer); }
   Result<PointerInfo> query(const void* pointer) noexcept override { return memory_.query(pointer); }
+  [[nodiscard]] const AllocationMap* host_allocations() const noexcept override { return &memory_.map(); }
 
   Result<ExportRecord> export_allocation(const void* pointer) noexcept override {
     return memory_.export_allocation(pointer);

@@ -1,0 +1,89 @@
+#include "support/faulty_device.h"
+
+#include <utility>
+
+namespace brant::test {
+namespace {
+
+class FaultyStreams final : public port::Streams {
+ public:
+  FaultyStreams(port::Streams& inner, const DeviceFaults& faults) noexcept : inner_(inner), faults_(faults) {}
+
+  Result<port::Stream*> create_stream(port::StreamPriority priority) noexcept override {
+    return inner_.create_stream(priority);
+  }
+  void destroy_stream(port::Stream* stream) noexcept override { inner_.destroy_stream(stream); }
+  Status copy(void* destination, const void* source, std::size_t bytes, port::Stream* stream) noexcept override {
+    return faults_.copies != Status::ok ? faults_.copies : inner_.copy(destination, source, bytes, stream);
+  }
+  Status fill(void* destination, std::byte value, std::size_t bytes, port::Stream* stream) noexcept override {
+    return inner_.fill(destination, value, bytes, stream);
+  }
+  Status write_value(std::uint64_t* destination, std::uint64_t value, port::Stream* stream) noexcept override {
+    return inner_.write_value(destination, value, stream);
+  }
+  Status register_host(void* base, std::size_t bytes) noexcept override { return inner_.register_host(base, bytes); }
+  Status unregister_host(void* base) noexcept override { return inner_.unregister_host(base); }
+  Result<port::Event*> create_event(bool timing) noexcept override { return inner_.create_event(timing); }
+  void destroy_event(port::Event* event) noexcept override { inner_.destroy_event(event); }
+  Status record(port::Event* event, port::Stream* stream) noexcept override { return inner_.record(event, stream); }
+  Status wait_event(port::Stream* stream, port::Event* event) noexcept override {
+    return inner_.wait_event(stream, event);
+  }
+  Status poll(port::Event* event) noexcept override {
+    const Status status = inner_.poll(event);
+    return status == Status::ok && faults_.events != Status::ok ? faults_.events : status;
+  }
+  Status poll(port::Stream* stream) noexcept override { return inner_.poll(stream); }
+  Result<double> elapsed_us(port::Event* from, port::Event* to) noexcept override {
+    return inner_.elapsed_us(from, to);
+  }
+  Status synchronize(port::Stream* stream) noexcept override { return inner_.synchronize(stream); }
+  Status begin_capture(port::Stream* stream) noexcept override { return inner_.begin_capture(stream); }
+  Result<port::Graph*> end_capture(port::Stream* stream) noexcept override { return inner_.end_capture(stream); }
+  Status launch(port::Graph* graph, port::Stream* stream) noexcept override { return inner_.launch(graph, stream); }
+  void destroy_graph(port::Graph* graph) noexcept override { inner_.destroy_graph(graph); }
+
+ private:
+  port::Streams& inner_;
+  const DeviceFaults& faults_;
+};
+
+class FaultyDevice final : public port::Device {
+ public:
+  FaultyDevice(std::unique_ptr<port::Device> inner, const DeviceFaults& faults) noexcept
+      : inner_(std::move(inner)), faults_(faults), streams_(*inner_->streams(), faults) {}
+
+  [[nodiscard]] const port::DeviceCapabilities& capabilities() const noexcept override {
+    return inner_->capabilities();
+  }
+  Result<void*> allocate(MemoryKind kind, std::size_t bytes) noexcept override {
+    if (kind == MemoryKind::pinned && faults_.pinned != Status::ok) return faults_.pinned;
+    return inner_->allocate(kind, bytes);
+  }
+  Status free(void* pointer) noexcept override { return inner_->free(pointer); }
+  Result<port::PointerInfo> query(const void* pointer) noexcept override { return inner_->query(pointer); }
+  const port::memory::AllocationMap* host_allocations() const noexcept override { return inner_->host_allocations(); }
+  Result<port::ExportRecord> export_allocation(const void* pointer) noexcept override {
+    return inner_->export_allocation(pointer);
+  }
+  Result<void*> import_allocation(const port::ExportRecord& record) noexcept override {
+    return inner_->import_allocation(record);
+  }
+  Status close_import(void* imported) noexcept override { return inner_->close_import(imported); }
+  port::Streams* streams() noexcept override { return &streams_; }
+  port::Kernels* kernels() noexcept override { return inner_->kernels(); }
+
+ private:
+  std::unique_ptr<port::Device> inner_;
+  const DeviceFaults& faults_;
+  FaultyStreams streams_;
+};
+
+}  // namespace
+
+std::unique_ptr<port::Device> make_faulty(std::unique_ptr<port::Device> inner, DeviceFaults& faults) {
+  return std::make_unique<FaultyDevice>(std::move(inner), faults);
+}
+
+}  // namespace brant::test

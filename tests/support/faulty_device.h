@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+
+#include "port/memory.h"
+
+namespace brant::test {
+
+/// What a device refuses from now on, with which status; `ok`: nothing.
+struct DeviceFaults {
+  Status pinned = Status::ok;  ///< Allocations of pinned memory.
+  Status copies = Status::ok;  ///< Copies on streams, when they are asked for.
+  Status events = Status::ok;  ///< Events, when they are looked at: the work before them has failed.
+};
+
+/// A device that breaks as `faults` say, which must outlive it.
+std::unique_ptr<port::Device> make_faulty(std::unique_ptr<port::Device> inner, DeviceFaults& faults);
+
+}  // namespace brant::test
