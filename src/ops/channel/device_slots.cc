@@ -69,6 +69,10 @@ void DeviceSlots::on_emptied(std::uint16_t slot) noexcept {
     log::error("rank {} emptied slot {}, which no message is in: it is given up", peer_.rank.value, slot);
     return engine_.suspect(peer_);
   }
+  give_back(slot);
+}
+
+void DeviceSlots::give_back(std::uint16_t slot) noexcept {
   free_.push_back(slot);  // there is room for all of them
   watch();
 }

@@ -38,6 +38,8 @@ class DeviceSlots final : private Poller {
   // The sender's side.
   void on_offered(const LinkMessage& message) noexcept;
   void on_emptied(std::uint16_t slot) noexcept;
+  /// No message went into a slot that `poll` had chosen for it.
+  void give_back(std::uint16_t slot) noexcept;
   /// A send that has asked for its landing goes into a slot if none comes in time (`ChannelEndpoint::send_early`).
   void await(Transfer& transfer) noexcept;
   /// Nothing happens if it does not wait.

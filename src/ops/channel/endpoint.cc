@@ -256,15 +256,18 @@ void ChannelEndpoint::note_truncated(std::uint64_t number) noexcept {
 }
 
 void ChannelEndpoint::on_control(const ChannelControl& control) noexcept {
-  if (control.kind == ChannelControl::Kind::truncated) {
-    note_truncated(control.number);
-    Transfer* found = under_way_.front();
-    while (found != nullptr && found->number != control.number) found = under_way_.next(*found);
-    if (found != nullptr && found->stage == TransferStage::awaiting_ack) {
-      end_send(*found, Status::truncated);
-    } else if (found != nullptr) {
-      found->outcome = Status::truncated;
-    }
+  switch (control.kind) {
+    case ChannelControl::Kind::truncated:
+      note_truncated(control.number);
+      on_not_received(control.number, Status::truncated);
+      break;
+    case ChannelControl::Kind::not_taken:
+      log::error("channel {} to rank {}: message {} could not be received there ({}); that rank says why", id_.value,
+                 peer_.rank.value, control.number, status_text(control.status));
+      on_not_received(control.number, Status::peer_rejected);
+      break;
+    case ChannelControl::Kind::not_sent: on_not_sent(control.number, 0, control.status); break;
+    default: break;
   }
   acknowledge_sends(control.prefix);
 }
@@ -307,12 +310,13 @@ Status ChannelEndpoint::receive(Buffer landing, Op& op, const std::uint64_t* num
     return status;
   }
   op.result.bytes = transfer->wire.bytes;
-  if (status != Status::ok && status != Status::truncated) return_number(*transfer);
+  settle_turn(*transfer, status);
   release(*transfer);
   return status;
 }
 
 Status ChannelEndpoint::begin_receive(Transfer& transfer) noexcept {
+  if (Status status = Status::ok; !lost_.empty() && take_lost(transfer, status)) return status;
   Buffer target = transfer.landing;
   if (transfer.path == Path::staged && !host_accessible(transfer.landing.kind) && transfer.landing.bytes != 0) {
     const Result<StagePool::Lease> lease = table_.stager().buffers().take(transfer.landing.bytes);
@@ -346,16 +350,26 @@ void ChannelEndpoint::end_receive(Transfer& transfer, Status status) noexcept {
   release(transfer);
 }
 
+void ChannelEndpoint::settle_turn(Transfer& transfer, Status status) noexcept {
+  if (transfer.consumed) return;
+  if (transfer.link.lost) return consumed(transfer, status);
+  return_number(transfer);
+  if (linked_) link_receiver_->on_withdrawn_elsewhere(transfer);
+}
+
 void ChannelEndpoint::consumed(Transfer& transfer, Status status) noexcept {
+  transfer.consumed = true;
   landed_.landed(transfer.number, transfer.wire.bytes);
-  PathTally& path = engine().counters().path(transfer.path);
-  path.receives.add();
-  path.bytes_received.add(transfer.wire.bytes);
+  if (status == Status::ok || status == Status::truncated) {
+    PathTally& path = engine().counters().path(transfer.path);
+    path.receives.add();
+    path.bytes_received.add(transfer.wire.bytes);
+  }
   ++counts_.received;
   if (!hidden_) ++table_.traffic().received;
-  if (status == Status::truncated) {
-    if (!transfer.link.sender_knows) send_control(ChannelControl::Kind::truncated, transfer.number);
-    return;
+  if (status != Status::ok && !transfer.link.sender_knows) {
+    using Kind = ChannelControl::Kind;  // either tells how far this end has come
+    return send_control(status == Status::truncated ? Kind::truncated : Kind::not_taken, transfer.number, status);
   }
   if (transfer.acknowledged || tag::type_of(transfer.wire.tag) == tag::Type::channel_acknowledged) {
     wanted_prefix_ = std::max(wanted_prefix_, transfer.number + 1);
@@ -364,9 +378,9 @@ void ChannelEndpoint::consumed(Transfer& transfer, Status status) noexcept {
   if (wanted || landed_.should_tell()) send_control(ChannelControl::Kind::acknowledge, 0);
 }
 
-void ChannelEndpoint::send_control(ChannelControl::Kind kind, std::uint64_t number) noexcept {
+void ChannelEndpoint::send_control(ChannelControl::Kind kind, std::uint64_t number, Status status) noexcept {
   landed_.tell();
-  table_.send_control(peer_, {kind, id_.value, side_, engine().job().rank, 0, landed_.told(), number});
+  table_.send_control(peer_, {kind, id_.value, side_, engine().job().rank, 0, landed_.told(), number, status});
 }
 
 // Steps that complete later
@@ -382,12 +396,7 @@ void ChannelEndpoint::carried(Transfer& transfer) noexcept {
   if (!transfer.is_send) {
     const Status status = landed_on_wire(transfer);
     if (status == Status::in_progress) return;
-    if (transfer.link.lost) {
-      consumed(transfer, status);
-    } else if (status != Status::ok && status != Status::truncated) {
-      return_number(transfer);
-      if (linked_) link_receiver_->on_withdrawn_elsewhere(transfer);
-    }
+    settle_turn(transfer, status);
     end_receive(transfer, final_status(transfer, status));
     return;
   }
@@ -396,7 +405,7 @@ void ChannelEndpoint::carried(Transfer& transfer) noexcept {
   if (carried == Status::ok && transfer.outcome == Status::ok) {
     source_freed(transfer);
   } else {
-    end_send(transfer, final_status(transfer, carried == Status::ok ? transfer.outcome : carried));
+    fail_send(transfer, final_status(transfer, carried == Status::ok ? transfer.outcome : carried));
   }
   start_waiting();
 }
@@ -423,7 +432,7 @@ void ChannelEndpoint::on_copied(StageCopy& copy, Status status) noexcept {
     self.count_send(transfer);
     self.source_freed(transfer);
   } else {
-    self.end_send(transfer, self.final_status(transfer, status));
+    self.fail_send(transfer, self.final_status(transfer, status));
   }
 }
 

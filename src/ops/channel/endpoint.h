@@ -18,15 +18,25 @@ class ChannelTable;
 
 /// What one end tells the other apart from data: an active message, a few times per window.
 struct ChannelControl {
-  enum class Kind : std::uint32_t { opened, closed, acknowledge, truncated, last };
+  enum class Kind : std::uint32_t { opened, closed, acknowledge, truncated, not_taken, not_sent, last };
 
   Kind kind = Kind::acknowledge;
   std::uint32_t channel = 0;
   std::uint32_t sender_side = 0;  ///< Side of the end that sends this control message.
   std::int32_t sender_rank = -1;
-  std::uint32_t linked = 0;  ///< opened: that end uses the shared-memory link.
-  std::uint64_t prefix = 0;  ///< acknowledge, truncated: all messages before this number have landed.
-  std::uint64_t number = 0;  ///< truncated: which message; last: the program there has ended, and sent so many.
+  std::uint32_t linked = 0;    ///< opened: that end uses the shared-memory link.
+  std::uint64_t prefix = 0;    ///< Of acknowledge to not_sent: all messages before this number have landed.
+  std::uint64_t number = 0;    ///< truncated, not_taken, not_sent: which message; last: the program there has ended,
+                               ///< and sent so many.
+  Status status = Status::ok;  ///< not_taken: its receive failed; not_sent: it will not come. Why.
+};
+
+/// A message that no receive can have any more.
+struct LostMessage {
+  std::uint64_t number = 0;
+  std::uint64_t bytes = 0;
+  Status status = Status::ok;  ///< Of the receive that will ask for it.
+  bool sender_knows = false;
 };
 
 /// One end of a channel. See `Channel` for the rules it keeps.
@@ -115,6 +125,12 @@ class ChannelEndpoint {
   void dismiss(Transfer& transfer) noexcept;
   void note_truncated(std::uint64_t number) noexcept;
 
+  // Failures that only one end sees (endpoint_failures.cc).
+  /// The other end could not send a message.
+  void on_not_sent(std::uint64_t number, std::uint64_t bytes, Status why) noexcept;
+  /// The receive that will ask for a message gets a status instead.
+  void remember_lost(const LostMessage& message) noexcept;
+
  private:
   Engine& engine() noexcept;
   void use_link() noexcept;
@@ -137,6 +153,11 @@ class ChannelEndpoint {
   /// ended.
   bool source_freed(Transfer& transfer) noexcept;
   void end_send(Transfer& transfer, Status status) noexcept;
+  /// Of a message that has a number, which the other end waits for.
+  void fail_send(Transfer& transfer, Status status) noexcept;
+  Transfer* find_under_way(std::uint64_t number) noexcept;
+  /// The other end has received a message, but not its bytes.
+  void on_not_received(std::uint64_t number, Status status) noexcept;
   void acknowledge_sends(std::uint64_t prefix) noexcept;
 
   // Receives.
@@ -148,7 +169,11 @@ class ChannelEndpoint {
   Status landed_on_wire(Transfer& transfer) noexcept;
   void end_receive(Transfer& transfer, Status status) noexcept;
   void consumed(Transfer& transfer, Status status) noexcept;
-  void send_control(ChannelControl::Kind kind, std::uint64_t number) noexcept;
+  /// Its turn is over, or another's.
+  void settle_turn(Transfer& transfer, Status status) noexcept;
+  bool take_lost(Transfer& transfer, Status& status) noexcept;
+  Transfer* find_with_network(std::uint64_t number) noexcept;
+  void send_control(ChannelControl::Kind kind, std::uint64_t number, Status status = Status::ok) noexcept;
 
   void on_stream_record(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
 
@@ -190,6 +215,7 @@ class ChannelEndpoint {
   LandedPrefix landed_;
   std::uint64_t next_receive_ = 0;
   std::vector<std::uint64_t> returned_numbers_;    ///< Of withdrawn receives: the next receives take them first.
+  std::vector<LostMessage> lost_;                  ///< Those that no receive has asked for; of the window, so few.
   std::uint64_t never_comes_ = ~std::uint64_t{0};  ///< Nor does any message after this one.
   std::uint64_t wanted_prefix_ = 0;                ///< The sender waits for an acknowledgement up to here.
 };

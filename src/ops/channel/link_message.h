@@ -28,8 +28,10 @@ inline constexpr unsigned kAnnouncedMax = 128;
 ///                            <-      taken             it has
 ///                            <-      declined          it cannot: as landing
 ///     data [bytes] ...       ->                        a piece of a large message that has a landing
-///     landed, failed         ->                        the sender's device has written it into the mapped landing, or
-///                                                      not; landed not if its courier has set the landing's flag
+///     landed                 ->                        the sender's device has written it into the mapped landing;
+///                                                      not sent if its courier has set the landing's flag
+///     failed                 ->                        the message will not come, whatever was agreed: its sender
+///                                                      could not read or carry it
 ///     stored                 ->                        the same, but it lies in a slot: its receive was late (see
 ///                                                      DeviceSlots)
 ///     elsewhere              ->                        the message comes over the network, under its tag
@@ -87,7 +89,7 @@ struct LinkMessage {
   std::uint32_t channel = 0;
   std::uint64_t number = 0;       ///< Of the message in its direction.
   std::uint64_t bytes = 0;        ///< Of the whole message; landing: what fits.
-  std::uint64_t offset : 48 = 0;  ///< data: of this piece. landing, ask, slots: in its allocation.
+  std::uint64_t offset : 48 = 0;  ///< data: of this piece. landing, ask, slots: in its allocation. failed: the Status.
   std::uint64_t flag : 16 = 0;    ///< landing: the sender's device may set it; landed, failed: it will not any more.
                                   ///< stored, slot_emptied: of the slot.
   std::uint64_t buffer_id = 0;    ///< landing, ask, withdrawn, slots, stream_base: of its allocation.

@@ -205,8 +205,8 @@ void LinkReceiver::on_message(const LinkMessage& message, std::span<const std::b
     case Kind::eager: on_whole(message, payload); return;
     case Kind::ask: on_ask(message); return;
     case Kind::data: on_piece(message, payload); return;
-    case Kind::landed:
-    case Kind::failed: on_landed(message); return;
+    case Kind::landed: on_landed(message); return;
+    case Kind::failed: on_failed(message); return;
     case Kind::stored: on_stored(message); return;
     case Kind::elsewhere: on_elsewhere(message); return;
     case Kind::truncated: on_truncated(message); return;
@@ -375,17 +375,34 @@ void LinkReceiver::on_landed(const LinkMessage& message) noexcept {
   Transfer* transfer = find(posted_, message.number);
   if (transfer == nullptr) {  // given up meanwhile
     pump_.flags().give_back(static_cast<std::uint16_t>(message.flag));
-    if (find_arrival(message.number) != nullptr) endpoint_.refuse(Status::device_failed);  // it went into its slot
     return;
-  }
-  if (message.kind == Kind::failed) {
-    log::error("channel {} from rank {}: message {} of {} bytes could not be read there; its rank says why",
-               endpoint_.id().value, endpoint_.peer().rank.value, message.number, message.bytes);
-    transfer->link.lost = true;
   }
   transfer->wire.bytes = message.bytes;
   transfer->acknowledged = message.acknowledged;
-  end(*transfer, message.kind == Kind::failed ? Status::internal : Status::ok);
+  end(*transfer, Status::ok);
+}
+
+void LinkReceiver::on_failed(const LinkMessage& message) noexcept {
+  pump_.flags().give_back(static_cast<std::uint16_t>(message.flag));  // of a receive that was given up
+  end_ghost(message.number);
+  endpoint_.on_not_sent(message.number, message.bytes, static_cast<Status>(message.offset));
+}
+
+bool LinkReceiver::end_lost(const LostMessage& message) noexcept {
+  if (Arrival* word = find_arrival(message.number)) give_back(*word);
+  Transfer* transfer = find(posted_, message.number);
+  if (transfer == nullptr) return false;
+  transfer->wire.bytes = message.bytes;
+  transfer->link.lost = true;
+  transfer->link.sender_knows = message.sender_knows;
+  end(*transfer, message.status);
+  return true;
+}
+
+/// A message came, and cannot be handed on.
+void LinkReceiver::lose(const LinkMessage& message, Status status) noexcept {
+  const LostMessage lost{message.number, message.bytes, status, false};
+  if (!end_lost(lost)) endpoint_.remember_lost(lost);
 }
 
 void LinkReceiver::on_landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept {
@@ -416,7 +433,7 @@ Status LinkReceiver::unload(Transfer& transfer, const LinkMessage& message) noex
   const Status copying = table.stager().start(Stager::Direction::out, target.data, bytes, size, transfer.copy);
   if (copying == Status::ok) return Status::in_progress;
   on_unloaded(transfer);
-  endpoint_.refuse(copying);  // the message is lost, and with it the order
+  transfer.link.lost = true;
   return copying;
 }
 
@@ -445,8 +462,11 @@ void LinkReceiver::landed_too_late(Transfer& ghost, std::uint64_t bytes) noexcep
       "channel {} from rank {}: message {} of {} bytes landed in device memory whose receive had been withdrawn. "
       "Cancel such receives and wait for the outcome instead",
       endpoint_.id().value, endpoint_.peer().rank.value, ghost.number, bytes);
+  LinkMessage message;
+  message.number = ghost.number;
+  message.bytes = bytes;
   end_ghost(ghost.number);
-  endpoint_.refuse(Status::canceled);
+  lose(message, Status::canceled);
 }
 
 Status LinkReceiver::land(Transfer& transfer, const LinkMessage& message, std::span<const std::byte> payload) noexcept {
@@ -462,7 +482,7 @@ Status LinkReceiver::land(Transfer& transfer, const LinkMessage& message, std::s
   }
   const Result<StagePool::Lease> lease = endpoint_.table().stager().buffers().take(payload.size());
   if (!lease) {
-    endpoint_.refuse(lease.status());  // the message is lost, and with it the order
+    transfer.link.lost = true;
     return lease.status();
   }
   std::memcpy(lease->data, payload.data(), payload.size());
@@ -486,9 +506,9 @@ void LinkReceiver::keep(const LinkMessage& message, std::span<const std::byte> p
         "channel {} from rank {}: message {} of {} bytes came before its receive and cannot be kept: {}. Post "
         "receives earlier",
         endpoint_.id().value, endpoint_.peer().rank.value, message.number, message.bytes, status_text(status));
-    if (arrival != nullptr) arrival_pool_.give_back(arrival);
-    endpoint_.refuse(status);
-    return;
+    if (arrival == nullptr) return endpoint_.refuse(status);  // nothing of what comes could be kept
+    arrival_pool_.give_back(arrival);
+    return lose(message, status);
   }
   arrival->message = message;
   if (!payload.empty()) {
@@ -523,8 +543,7 @@ void LinkReceiver::hand_over(Transfer& ghost, const LinkMessage& message) noexce
         "channel {} from rank {}: message {} of {} bytes is lost: its receive was withdrawn, and there is no "
         "memory to keep it",
         endpoint_.id().value, endpoint_.peer().rank.value, message.number, message.bytes);
-    endpoint_.refuse(Status::no_memory);
-    return;
+    return lose(message, Status::no_memory);
   }
   arrival->message = whole;
   arrival->lease = lease;

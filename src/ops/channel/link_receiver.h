@@ -8,6 +8,8 @@
 
 namespace brant {
 
+struct LostMessage;
+
 /// A message (or word of one) that came before its receive.
 struct Arrival {
   static constexpr std::size_t kSmallBytes = 128;
@@ -40,6 +42,9 @@ class LinkReceiver {
   void on_unloaded(Transfer& transfer) noexcept;
   /// A message was copied from the sender's memory.
   void on_pulled(Transfer& transfer) noexcept;
+  /// A message can never be had: its receive ends, if there is one and it is not with the network. False if not; what
+  /// was known of the message is forgotten.
+  bool end_lost(const LostMessage& message) noexcept;
   /// A receive of a message that comes over the network was withdrawn: the next receive must find word of it.
   void on_withdrawn_elsewhere(Transfer& transfer) noexcept;
   /// Withdraws a pending receive; the outcome comes by `carried`, now or later. False if it is with the network.
@@ -71,6 +76,8 @@ class LinkReceiver {
   void on_stored(const LinkMessage& message) noexcept;
   Status unload(Transfer& transfer, const LinkMessage& message) noexcept;
   void landed_too_late(Transfer& ghost, std::uint64_t bytes) noexcept;
+  void on_failed(const LinkMessage& message) noexcept;
+  void lose(const LinkMessage& message, Status status) noexcept;
   void on_truncated(const LinkMessage& message) noexcept;
   void on_retracted(const LinkMessage& message) noexcept;
 

@@ -1,5 +1,7 @@
 #include "ops/channel/link_sender.h"
 
+#include <utility>
+
 #include "base/log.h"
 #include "core/path_choice.h"
 #include "ops/channel/endpoint.h"
@@ -184,21 +186,31 @@ void LinkSender::start_copy(Transfer& transfer, void* target, std::uint16_t flag
 void LinkSender::copied(Transfer& transfer, Status status) noexcept {
   transfer.link.stage = LinkStage::none;
   transfer.path = transfer.copy.path;
-  tell_copied(transfer, status);
+  if (status == Status::ok) {
+    tell_copied(transfer);
+  } else if (transfer.link.slot != DeviceSlots::kNone) {
+    pump_.slots().give_back(std::exchange(transfer.link.slot, DeviceSlots::kNone));
+  }
   transfer.wire.status = status;
   endpoint_.carried(transfer);
 }
 
-void LinkSender::tell_copied(Transfer& transfer, Status status) noexcept {
-  if (status == Status::ok && transfer.copy.signal.flag != nullptr) return pump_.flags().was_set();
+void LinkSender::tell_copied(Transfer& transfer) noexcept {
+  if (transfer.copy.signal.flag != nullptr) return pump_.flags().was_set();
   LinkMessage message = endpoint_.link_message(Kind::landed, transfer);
   message.flag = transfer.link.flag;
-  if (status != Status::ok) {
-    message.kind = Kind::failed;
-  } else if (transfer.link.slot != DeviceSlots::kNone) {
+  if (transfer.link.slot != DeviceSlots::kNone) {
     message.kind = Kind::stored;
     message.flag = transfer.link.slot;
   }
+  pump_.control(message);
+}
+
+void LinkSender::tell_not_sent(Transfer& transfer, Status why) noexcept {
+  LinkMessage message = endpoint_.link_message(Kind::failed, transfer);
+  message.bytes = transfer.source.bytes;
+  message.offset = static_cast<std::uint64_t>(why) & LinkMessage::kOffsetMask;
+  message.flag = transfer.link.flag;
   pump_.control(message);
 }
 
@@ -250,7 +262,6 @@ void LinkSender::source_gone(Transfer& transfer) noexcept {
       endpoint_.id().value, endpoint_.peer().rank.value, transfer.number, transfer.link.bytes.bytes,
       memory_kind_name(transfer.link.bytes.kind), transfer.link.bytes.data);
   transfer.link.stage = LinkStage::none;
-  pump_.control(endpoint_.link_message(Kind::failed, transfer));
   transfer.wire.status = Status::invalid_argument;
   endpoint_.carried(transfer);
 }

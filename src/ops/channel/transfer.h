@@ -46,9 +46,9 @@ struct Transfer final : OpOwner, PeerOp {
   struct LinkStep {
     LinkStage stage = LinkStage::none;
     bool ghost = false;         ///< Receive: taken back by its owner, but its message may be on the way.
-    bool sender_knows = false;  ///< Receive: the truncation need not be told.
+    bool sender_knows = false;  ///< Receive: its failure need not be told.
     bool offered = false;       ///< Send that asks: the receiver may copy it from where it is, and answers.
-    bool lost = false;          ///< Receive: its message will never come; the next receive is for the next one.
+    bool lost = false;          ///< Receive: its message can never be had; the next receive is for the next one.
     std::uint16_t flag = 0;     ///< See LandingFlags.
     std::uint16_t slot = 0;     ///< See DeviceSlots.
     std::uint64_t moved = 0;
@@ -62,6 +62,7 @@ struct Transfer final : OpOwner, PeerOp {
   ChannelEndpoint& endpoint;
   const bool is_send;
   bool numbered = false;      ///< A receive whose number the caller named.
+  bool consumed = false;      ///< A receive whose message counts as received, whatever became of it.
   bool acknowledged = false;  ///< The sender wants `delivered`; of a receive, known once its message is there.
   TransferStage stage = TransferStage::queued;
   Path path = Path::automatic;

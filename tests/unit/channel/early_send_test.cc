@@ -134,7 +134,7 @@ TEST(EarlySend, whose_source_was_freed_before_a_slot_was_free_is_an_error_at_bot
   early.sources[DeviceSlots::kSlots] = Memory();
   while (early.received < DeviceSlots::kSlots) early.expect_next(MemoryKind::emulated);
   Memory landing = pair.job.rank(1).allocate(MemoryKind::emulated, kBytes);
-  EXPECT_EQ(pair.outcome(pair.right.recv(landing)).status, Status::internal);
+  EXPECT_EQ(pair.outcome(pair.right.recv(landing)).status, Status::peer_rejected);
   EXPECT_EQ(pair.outcome(*early.sends[DeviceSlots::kSlots]).status, Status::invalid_argument);
   ++early.received;
   early.expect_next(MemoryKind::emulated);

@@ -1,0 +1,96 @@
+// Messages that one end cannot send or take after both ends count on them: the other end is told, the receive and the
+// send end with a status, and the next message gets its turn.
+
+#include <algorithm>
+#include <new>
+
+#include "base/log.h"
+#include "ops/channel/endpoint.h"
+#include "ops/channel/table.h"
+
+namespace brant {
+
+// At the sender
+// -------------------------------------------------------------------------------------------------------------------
+
+void ChannelEndpoint::fail_send(Transfer& transfer, Status status) noexcept {
+  // Who rejected or truncated it knows, and a lost peer waits for nothing.
+  const bool known = status == Status::ok || status == Status::truncated || status == Status::peer_lost ||
+                     transfer.outcome == Status::peer_rejected;
+  if (!known && linked_) {
+    link_sender_->tell_not_sent(transfer, status);
+  } else if (!known) {
+    send_control(ChannelControl::Kind::not_sent, transfer.number, status);
+  }
+  end_send(transfer, status);
+}
+
+Transfer* ChannelEndpoint::find_under_way(std::uint64_t number) noexcept {
+  Transfer* transfer = under_way_.front();
+  while (transfer != nullptr && transfer->number != number) transfer = under_way_.next(*transfer);
+  return transfer;
+}
+
+void ChannelEndpoint::on_not_received(std::uint64_t number, Status status) noexcept {
+  Transfer* transfer = find_under_way(number);
+  if (transfer == nullptr) return;
+  if (transfer->stage == TransferStage::awaiting_ack) {
+    end_send(*transfer, status);
+  } else {
+    transfer->outcome = status;
+  }
+}
+
+// At the receiver
+// -------------------------------------------------------------------------------------------------------------------
+
+void ChannelEndpoint::on_not_sent(std::uint64_t number, std::uint64_t bytes, Status why) noexcept {
+  if (landed_.has(number)) return;
+  log::error("channel {} from rank {}: message {} of {} bytes could not be sent there ({}); that rank says why",
+             id_.value, peer_.rank.value, number, bytes, status_text(why));
+  const LostMessage message{number, bytes, why == Status::canceled ? why : Status::peer_rejected, true};
+  if (linked_ && link_receiver_->end_lost(message)) return;
+  Transfer* transfer = find_with_network(number);
+  if (transfer == nullptr) return remember_lost(message);
+  transfer->link.lost = true;
+  transfer->link.sender_knows = true;
+  if (transfer->outcome == Status::ok) {
+    transfer->outcome = message.status;
+    if (!hidden_) ++table_.traffic().withdrawing;
+  }
+  engine().wire().cancel(transfer->wire);
+}
+
+Transfer* ChannelEndpoint::find_with_network(std::uint64_t number) noexcept {
+  for (PeerOp* op = peer_.outstanding.front(); op != nullptr; op = decltype(peer_.outstanding)::next(*op)) {
+    if (op->lost != &ChannelEndpoint::on_lost) continue;
+    auto& transfer = static_cast<Transfer&>(*op);
+    const bool found = &transfer.endpoint == this && !transfer.is_send && transfer.number == number &&
+                       transfer.stage == TransferStage::on_wire && transfer.link.stage == LinkStage::none;
+    if (found) return &transfer;
+  }
+  return nullptr;
+}
+
+void ChannelEndpoint::remember_lost(const LostMessage& message) noexcept {
+  if (lost_.size() == kWindowMessages) return refuse(Status::internal);  // more than the other end may have under way
+  try {
+    lost_.push_back(message);
+  } catch (const std::bad_alloc&) {
+    refuse(Status::no_memory);
+  }
+}
+
+bool ChannelEndpoint::take_lost(Transfer& transfer, Status& status) noexcept {
+  const auto found = std::find_if(lost_.begin(), lost_.end(),
+                                  [&](const LostMessage& message) { return message.number == transfer.number; });
+  if (found == lost_.end()) return false;
+  transfer.wire.bytes = found->bytes;
+  transfer.link.lost = true;
+  transfer.link.sender_knows = found->sender_knows;
+  status = found->status;
+  lost_.erase(found);
+  return true;
+}
+
+}  // namespace brant
