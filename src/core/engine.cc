@@ -438,7 +438,7 @@ Status Engine::post(void (*function)(void*) noexcept, void* context) noexcept {
   return Status::ok;
 }
 
-unsigned Engine::progress() noexcept {
+unsigned Engine::move() noexcept {
   unsigned events = 0;
   if (adapters_.links) events = adapters_.links->poll();
   wire_turn_ += 1 + events;
@@ -448,6 +448,24 @@ unsigned Engine::progress() noexcept {
     events += wire().deliver(kDeliverLimit);
   }
   events += poll_pollers();
+  return events;
+}
+
+bool Engine::wait_quietly(bool (*done)(void*) noexcept, void* context, std::chrono::nanoseconds timeout) noexcept {
+  const TimePoint deadline = deadline_after(timeout);
+  while (!done(context)) {
+    wire_turn_ = kWireTurn;
+    const bool moved = move() != 0;
+    if (Clock::now() >= deadline) return false;
+    if (moved) continue;
+    check_peers();
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+unsigned Engine::progress() noexcept {
+  unsigned events = move();
   events += run_commands();
   if (suspects_) check_peers();
   counters_.progress_calls.add();

@@ -228,6 +228,9 @@ class Engine {
   Status resolve_kind(const void* data, std::size_t bytes, MemoryKind& kind) noexcept;
 
   unsigned progress() noexcept;
+  /// Moves the links, the network and what is polled until `done` holds, and tells nobody: for a layer that has to wait
+  /// inside a call, which a sink may have made. False: the time was over first.
+  bool wait_quietly(bool (*done)(void*) noexcept, void* context, std::chrono::nanoseconds timeout) noexcept;
   Status wait(bool (*done)(void*) noexcept, void* context, std::chrono::nanoseconds timeout) noexcept;
   Status post(void (*function)(void*) noexcept, void* context) noexcept;
 
@@ -260,6 +263,7 @@ class Engine {
   unsigned fire_ready(unsigned limit) noexcept;
   void release_ops(OpList& ops) noexcept;
   unsigned run_commands() noexcept;
+  unsigned move() noexcept;
   bool may_sleep() noexcept;
   [[nodiscard]] bool must_poll() const noexcept;
   [[nodiscard]] Status check_host(const void* data, std::size_t bytes) const noexcept;

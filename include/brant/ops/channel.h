@@ -24,7 +24,7 @@ struct ChannelOptions {
   Path path = Path::automatic;
 };
 
-/// What went over one end of a channel so far.
+/// What went over one end of a channel since it was opened, or longer.
 struct ChannelCounts {
   std::uint64_t sent = 0;       ///< Messages handed to the network.
   std::uint64_t received = 0;   ///< Messages landed.
@@ -33,7 +33,8 @@ struct ChannelCounts {
 };
 
 /// Triggers a transfer by a stream of the device (`runtime.device().streams()`, a CUstream with CUDA): it begins when
-/// the work queued there before has ended, and what is queued behind it waits for its end.
+/// the work queued there before has ended, and what is queued behind it waits for its end. Its buffer is in use until
+/// the stream has passed it, closed channel or not.
 struct OnStream {
   port::Stream* stream = nullptr;
   /// Also tells the CPU: `source_free` of a send, `delivered` of a receive. Leave it out where nobody waits, and while
@@ -46,8 +47,19 @@ struct OnStream {
 /// since both sides know the tag; on one host the two ends agree in records of shared memory how each message goes.
 ///
 /// An end belongs to the worker's thread of its runtime and is movable. Closing (or destroying) it completes pending
-/// receives with `canceled`; sends already with the network go on. When the program of the peer has ended (its Runtime
-/// was destroyed) receives get what it has sent; those of more, and sends that nobody took, end with `peer_lost`.
+/// receives with `canceled`; sends already with the network go on, and report as before. Of sends that nobody observes
+/// any more (`Op::detach`, an Operation destroyed while pending) no source is read after `close`: what no receive has
+/// met ends with `canceled` there, small messages on their way are kept, and for what is being read by a device or the
+/// peer `close` waits. A peer that makes no progress for 5 s ends that wait; the log then names the source it may still
+/// read. When the program of the peer has ended (its Runtime was destroyed) receives get what it has sent; those of
+/// more, and sends that nobody took, end with `peer_lost`.
+///
+/// The same id may be opened again with the same peer, also while its other end stays open: the numbering goes on, and
+/// what was not received yet can be. What one end sent in its n-th opening is dropped once it and the other end's n-th
+/// opening are closed. Closed ends leave some 50 bytes each.
+///
+/// A message that one end cannot send or take after both count on it ends at both: the send with its reason or, with
+/// `delivered`, `peer_rejected`, the receive likewise; the next message arrives (decision 19).
 ///
 /// Back-pressure: at most 256 messages and 64 MiB (a larger message: little else) travel ahead of the receiver; later
 /// sends stay pending. GPU memory: the work that produces a buffer must be finished before `send`; the network is not

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <bitset>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 
@@ -20,7 +21,11 @@ inline constexpr std::uint64_t kTellEveryBytes = kWindowBytes / 8;
 /// land out of order: what lies behind a gap counts only once the gap is closed.
 class LandedPrefix {
  public:
+  /// All messages before `first` have landed, and the sender knows.
+  explicit LandedPrefix(std::uint64_t first = 0) noexcept : prefix_(first), told_(first) {}
+  /// Once for each.
   void landed(std::uint64_t number, std::uint64_t bytes) noexcept {
+    assert(!has(number) && "a message lands once");
     done_.set(number % kWindowMessages);
     sizes_[number % kWindowMessages] = bytes;
     while (done_.test(prefix_ % kWindowMessages)) {
@@ -35,6 +40,8 @@ class LandedPrefix {
   /// All messages before this number have landed.
   [[nodiscard]] std::uint64_t prefix() const noexcept { return prefix_; }
   [[nodiscard]] std::uint64_t told() const noexcept { return told_; }
+  /// Messages have landed behind one that has not.
+  [[nodiscard]] bool has_gaps() const noexcept { return done_.any(); }
   [[nodiscard]] bool should_tell() const noexcept {
     return prefix_ - told_ >= kTellEveryMessages || untold_bytes_ >= kTellEveryBytes;
   }
@@ -47,14 +54,16 @@ class LandedPrefix {
  private:
   std::bitset<kWindowMessages> done_;
   std::uint64_t sizes_[kWindowMessages] = {};
-  std::uint64_t prefix_ = 0;
-  std::uint64_t told_ = 0;
+  std::uint64_t prefix_;
+  std::uint64_t told_;
   std::uint64_t untold_bytes_ = 0;
 };
 
 /// The sender's account: what is under way and not yet acknowledged.
 class SendWindow {
  public:
+  /// All messages before `first` were sent and acknowledged.
+  explicit SendWindow(std::uint64_t first = 0) noexcept : next_(first), acknowledged_(first) {}
   [[nodiscard]] bool has_room(std::uint64_t bytes) const noexcept {
     if (next_ - acknowledged_ >= kWindowMessages) return false;
     // What the receiver may keep to itself must never hold a large message back: nobody would end the wait.
@@ -77,8 +86,8 @@ class SendWindow {
   [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
 
  private:
-  std::uint64_t next_ = 0;
-  std::uint64_t acknowledged_ = 0;
+  std::uint64_t next_;
+  std::uint64_t acknowledged_;
   std::uint64_t bytes_ahead_ = 0;
   std::uint64_t sizes_[kWindowMessages] = {};
 };

@@ -8,6 +8,8 @@
 namespace brant {
 ChannelEndpoint::ChannelEndpoint(ChannelTable& table, Peer& peer, ChannelId id, unsigned side, Path forced) noexcept
     : table_(table), peer_(peer), id_(id), side_(side), hidden_(id.value >= reserved_id::kDataLanes), forced_(forced) {
+  watch_.end = this;
+  watch_.lost = [](PeerOp& self) noexcept { static_cast<Watch&>(self).end->look_if_closed(); };
   use_link();
 }
 
@@ -75,7 +77,9 @@ Transfer* ChannelEndpoint::take_transfer(bool is_send) noexcept {
   transfer->lost = &ChannelEndpoint::on_lost;
   transfer->cancel = [](OpOwner& owner) noexcept {
     auto& canceled = static_cast<Transfer&>(owner);
-    canceled.endpoint.withdraw(canceled, Status::canceled);
+    ChannelEndpoint& self = canceled.endpoint;
+    const bool given_up_late = self.closed_ && canceled.is_send && !canceled.observed();
+    given_up_late ? self.give_up_late(canceled) : self.withdraw(canceled, Status::canceled);
   };
   return transfer;
 }
@@ -100,6 +104,7 @@ void ChannelEndpoint::release(Transfer& transfer) noexcept {
   table_.stager().buffers().give_back(transfer.lease);
   table_.transfers().give_back(&transfer);
   --live_transfers_;
+  look_if_closed();
 }
 
 void ChannelEndpoint::attach(Transfer& transfer, Op& op) noexcept {
@@ -262,14 +267,21 @@ void ChannelEndpoint::on_control(const ChannelControl& control) noexcept {
       on_not_received(control.number, Status::truncated);
       break;
     case ChannelControl::Kind::not_taken:
+      if (control.status == Status::canceled) {  // both ends are closed
+        on_not_received(control.number, Status::canceled);
+        break;
+      }
       log::error("channel {} to rank {}: message {} could not be received there ({}); that rank says why", id_.value,
                  peer_.rank.value, control.number, status_text(control.status));
       on_not_received(control.number, Status::peer_rejected);
       break;
     case ChannelControl::Kind::not_sent: on_not_sent(control.number, 0, control.status); break;
+    case ChannelControl::Kind::abandoned: on_abandoned(control.number); break;
+    case ChannelControl::Kind::closed: on_closed(control.linked, control.number); break;
     default: break;
   }
   acknowledge_sends(control.prefix);
+  look_if_closed();
 }
 
 // Receives
@@ -375,7 +387,7 @@ void ChannelEndpoint::consumed(Transfer& transfer, Status status) noexcept {
     wanted_prefix_ = std::max(wanted_prefix_, transfer.number + 1);
   }
   const bool wanted = wanted_prefix_ > landed_.told() && landed_.prefix() > landed_.told();
-  if (wanted || landed_.should_tell()) send_control(ChannelControl::Kind::acknowledge, 0);
+  if (wanted || landed_.should_tell() || other_closed_ != 0) send_control(ChannelControl::Kind::acknowledge, 0);
 }
 
 void ChannelEndpoint::send_control(ChannelControl::Kind kind, std::uint64_t number, Status status) noexcept {
@@ -393,6 +405,7 @@ void ChannelEndpoint::on_wire_done(port::WireOp& wire) noexcept {
 }
 
 void ChannelEndpoint::carried(Transfer& transfer) noexcept {
+  if (transfer.drains) return release(transfer);
   if (!transfer.is_send) {
     const Status status = landed_on_wire(transfer);
     if (status == Status::in_progress) return;
@@ -405,7 +418,8 @@ void ChannelEndpoint::carried(Transfer& transfer) noexcept {
   if (carried == Status::ok && transfer.outcome == Status::ok) {
     source_freed(transfer);
   } else {
-    fail_send(transfer, final_status(transfer, carried == Status::ok ? transfer.outcome : carried));
+    const bool gone = carried == Status::ok || (carried == Status::truncated && transfer.outcome != Status::ok);
+    fail_send(transfer, final_status(transfer, gone ? transfer.outcome : carried));
   }
   start_waiting();
 }
@@ -460,6 +474,7 @@ void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
         if (why != Status::canceled && linked_ && link_sender_->withdraw(transfer)) end_send(transfer, why);
         return;
       }
+      if (transfer.drains && why == Status::canceled) return;  // for the other end, not for this one
       if (transfer.outcome == Status::ok && !hidden_) ++table_.traffic().withdrawing;
       transfer.outcome = why;
       if (linked_ && link_receiver_->withdraw(transfer, why != Status::canceled)) return;
@@ -472,13 +487,6 @@ void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
       }
       return;
   }
-}
-
-void ChannelEndpoint::close() noexcept {
-  closed_ = true;
-  table_.send_control(peer_, {ChannelControl::Kind::closed, id_.value, side_, engine().job().rank, 0, 0, 0});
-  end_pending(Status::canceled);
-  if (stream_lane_) stream_lane_->close();
 }
 
 void ChannelEndpoint::refuse(Status status) noexcept {
@@ -506,13 +514,6 @@ std::size_t ChannelEndpoint::end_pending(Status why, std::uint64_t first) noexce
     op = following;
   }
   return withdrawn;
-}
-
-void ChannelEndpoint::reopen(Path forced) noexcept {
-  closed_ = false;
-  refused_ = Status::ok;
-  forced_ = forced;
-  use_link();
 }
 
 }  // namespace brant

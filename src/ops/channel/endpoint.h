@@ -18,17 +18,24 @@ class ChannelTable;
 
 /// What one end tells the other apart from data: an active message, a few times per window.
 struct ChannelControl {
-  enum class Kind : std::uint32_t { opened, closed, acknowledge, truncated, not_taken, not_sent, last };
+  enum class Kind : std::uint32_t { opened, closed, acknowledge, truncated, not_taken, not_sent, abandoned, last };
 
   Kind kind = Kind::acknowledge;
   std::uint32_t channel = 0;
   std::uint32_t sender_side = 0;  ///< Side of the end that sends this control message.
   std::int32_t sender_rank = -1;
-  std::uint32_t linked = 0;    ///< opened: that end uses the shared-memory link.
-  std::uint64_t prefix = 0;    ///< Of acknowledge to not_sent: all messages before this number have landed.
-  std::uint64_t number = 0;    ///< truncated, not_taken, not_sent: which message; last: the program there has ended,
-                               ///< and sent so many.
+  std::uint32_t linked = 0;    ///< opened: that end uses the shared-memory link. closed: how often it was opened.
+  std::uint64_t prefix = 0;    ///< Of closed to abandoned: all messages before this number have landed.
+  std::uint64_t number = 0;    ///< closed, last (the program there has ended): so many were sent. truncated to
+                               ///< abandoned: which message.
   Status status = Status::ok;  ///< not_taken: its receive failed; not_sent: it will not come. Why.
+};
+
+/// What is left of an end that was closed and has nothing under way: its numbers go on when it is opened again.
+struct ClosedEnd {
+  std::uint64_t next_send = 0;
+  std::uint64_t next_receive = 0;
+  std::uint32_t opened = 0;  ///< How often.
 };
 
 /// A message that no receive can have any more.
@@ -43,6 +50,9 @@ struct LostMessage {
 class ChannelEndpoint {
  public:
   ChannelEndpoint(ChannelTable& table, Peer& peer, ChannelId id, unsigned side, Path forced) noexcept;
+  ~ChannelEndpoint();
+  ChannelEndpoint(const ChannelEndpoint&) = delete;
+  ChannelEndpoint& operator=(const ChannelEndpoint&) = delete;
 
   [[nodiscard]] Peer& peer() noexcept { return peer_; }
   [[nodiscard]] ChannelId id() const noexcept { return id_; }
@@ -80,8 +90,24 @@ class ChannelEndpoint {
   /// The program of the other end has ended, and sent messages below this number: nothing else comes, nothing is taken.
   /// Returns how many sends and receives that ends.
   std::size_t end_after(std::uint64_t number) noexcept;
-  /// Made by what came before it was opened: it keeps messages, and nothing was promised to the other end.
-  void await_open() noexcept { closed_ = true; }
+  /// Not open: it keeps what comes for it.
+  void await_open() noexcept;
+  /// Goes on where an end was that had been closed. Before anything else.
+  void resume(const ClosedEnd& before) noexcept;
+  /// The other end was closed for the `opened`th time, after `sent` messages.
+  void on_closed(std::uint32_t opened, std::uint64_t sent) noexcept;
+  void on_opened() noexcept { other_closed_ = 0; }
+  /// Closed, and nothing is under way or kept for it: `rest` is all there is to know.
+  [[nodiscard]] bool settled() const noexcept;
+  [[nodiscard]] ClosedEnd rest() const noexcept { return {window_.next(), landed_.prefix(), opened_}; }
+  /// All messages before this number were received.
+  [[nodiscard]] std::uint64_t received_prefix() const noexcept { return landed_.prefix(); }
+  /// Something has ended or come. Of an end that is closed it may have been the last.
+  void look_if_closed() noexcept {
+    if (closed_) [[unlikely]]
+      settle();
+  }
+  ListHook<ChannelEndpoint> closed_hook;  ///< In the table's list of ends that may have settled.
   /// See `Channel`.
   Status prepare_streams(std::chrono::nanoseconds patience, Op& op) noexcept;
   /// The lane of transfers triggered by streams, or why none can go.
@@ -128,10 +154,22 @@ class ChannelEndpoint {
   // Failures that only one end sees (endpoint_failures.cc).
   /// The other end could not send a message.
   void on_not_sent(std::uint64_t number, std::uint64_t bytes, Status why) noexcept;
+  /// Nobody will receive a message: both ends are closed.
+  void tell_not_taken(std::uint64_t number) noexcept;
   /// The receive that will ask for a message gets a status instead.
   void remember_lost(const LostMessage& message) noexcept;
+  /// Of a message that has a number, which the other end waits for: that is told.
+  void fail_send(Transfer& transfer, Status status) noexcept;
+
+  // Sources that their owners count on when the channel closes (endpoint_close.cc).
+  /// The other end wants the source of a message back that only the network has: it is taken, and dropped.
+  void drain(std::uint64_t number) noexcept;
 
  private:
+  struct Watch : PeerOp {
+    ChannelEndpoint* end = nullptr;
+  };
+
   Engine& engine() noexcept;
   void use_link() noexcept;
   /// Of the receives only those of message `first` and later ones. Returns how many it withdrew.
@@ -153,15 +191,24 @@ class ChannelEndpoint {
   /// ended.
   bool source_freed(Transfer& transfer) noexcept;
   void end_send(Transfer& transfer, Status status) noexcept;
-  /// Of a message that has a number, which the other end waits for.
-  void fail_send(Transfer& transfer, Status status) noexcept;
   Transfer* find_under_way(std::uint64_t number) noexcept;
   /// The other end has received a message, but not its bytes.
   void on_not_received(std::uint64_t number, Status status) noexcept;
   void acknowledge_sends(std::uint64_t prefix) noexcept;
+  void free_sources() noexcept;
+  void give_up_late(Transfer& transfer) noexcept;
+  void let_go(Transfer& transfer) noexcept;
+  [[nodiscard]] bool uses_source(const Transfer& transfer) const noexcept;
+  [[nodiscard]] bool comes_free(const Transfer& transfer) noexcept;
+  void settle() noexcept;
+  void drop_unread() noexcept;
+  void drop(std::uint64_t number) noexcept;
+  template <typename Matches>
+  [[nodiscard]] bool any_under_way(Matches&& matches) const noexcept;
 
   // Receives.
   Status receive(Buffer landing, Op& op, const std::uint64_t* number) noexcept;
+  void on_abandoned(std::uint64_t number) noexcept;
   [[nodiscard]] std::uint64_t take_receive_number() noexcept;
   Status begin_receive(Transfer& transfer) noexcept;
   /// The wire is done with it: ok and truncated count as consumed. Returns in_progress while the copy to the device
@@ -172,7 +219,11 @@ class ChannelEndpoint {
   /// Its turn is over, or another's.
   void settle_turn(Transfer& transfer, Status status) noexcept;
   bool take_lost(Transfer& transfer, Status& status) noexcept;
-  Transfer* find_with_network(std::uint64_t number) noexcept;
+  [[nodiscard]] std::vector<LostMessage>::iterator find_lost(std::uint64_t number) noexcept;
+  /// The receive of a message, or what drains it.
+  Transfer* find_receive(std::uint64_t number, bool drains = false) noexcept;
+  /// The same if the network has it.
+  Transfer* find_with_network(std::uint64_t number, bool drains = false) noexcept;
   void send_control(ChannelControl::Kind kind, std::uint64_t number, Status status = Status::ok) noexcept;
 
   void on_stream_record(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
@@ -194,6 +245,11 @@ class ChannelEndpoint {
   PathChoice last_choice_;
   Status refused_ = Status::ok;
   bool closed_ = false;
+  bool in_use_ = false;             ///< A call that moves the engine stands in this end.
+  std::uint32_t opened_ = 0;        ///< How often.
+  std::uint32_t other_closed_ = 0;  ///< Unless 0 the other end is closed, and was opened so often.
+  std::uint64_t other_sent_ = 0;    ///< So many messages, until it was closed.
+  Watch watch_;                     ///< While closed: its peer's death settles it.
   bool linked_ = false;
   MemoryKind mutual_kind_ = MemoryKind::detect;  ///< See Engine::mutual_kind; known with the link.
   std::size_t live_transfers_ = 0;

@@ -34,7 +34,8 @@ Transfer* ChannelEndpoint::find_under_way(std::uint64_t number) noexcept {
 void ChannelEndpoint::on_not_received(std::uint64_t number, Status status) noexcept {
   Transfer* transfer = find_under_way(number);
   if (transfer == nullptr) return;
-  if (transfer->stage == TransferStage::awaiting_ack) {
+  const bool asks = transfer->link.stage == LinkStage::asking && link_sender_->withdraw(*transfer);
+  if (asks || transfer->stage == TransferStage::awaiting_ack) {
     end_send(*transfer, status);
   } else {
     transfer->outcome = status;
@@ -45,9 +46,14 @@ void ChannelEndpoint::on_not_received(std::uint64_t number, Status status) noexc
 // -------------------------------------------------------------------------------------------------------------------
 
 void ChannelEndpoint::on_not_sent(std::uint64_t number, std::uint64_t bytes, Status why) noexcept {
-  if (landed_.has(number)) return;
-  log::error("channel {} from rank {}: message {} of {} bytes could not be sent there ({}); that rank says why",
-             id_.value, peer_.rank.value, number, bytes, status_text(why));
+  if (landed_.has(number)) {  // nobody wants it
+    if (Transfer* drain = find_with_network(number, true)) engine().wire().cancel(drain->wire);
+    return;
+  }
+  if (why != Status::canceled) {
+    log::error("channel {} from rank {}: message {} of {} bytes could not be sent there ({}); that rank says why",
+               id_.value, peer_.rank.value, number, bytes, status_text(why));
+  }
   const LostMessage message{number, bytes, why == Status::canceled ? why : Status::peer_rejected, true};
   if (linked_ && link_receiver_->end_lost(message)) return;
   Transfer* transfer = find_with_network(number);
@@ -61,18 +67,30 @@ void ChannelEndpoint::on_not_sent(std::uint64_t number, std::uint64_t bytes, Sta
   engine().wire().cancel(transfer->wire);
 }
 
-Transfer* ChannelEndpoint::find_with_network(std::uint64_t number) noexcept {
+void ChannelEndpoint::tell_not_taken(std::uint64_t number) noexcept {
+  send_control(ChannelControl::Kind::not_taken, number, Status::canceled);
+}
+
+Transfer* ChannelEndpoint::find_receive(std::uint64_t number, bool drains) noexcept {
   for (PeerOp* op = peer_.outstanding.front(); op != nullptr; op = decltype(peer_.outstanding)::next(*op)) {
     if (op->lost != &ChannelEndpoint::on_lost) continue;
     auto& transfer = static_cast<Transfer&>(*op);
     const bool found = &transfer.endpoint == this && !transfer.is_send && transfer.number == number &&
-                       transfer.stage == TransferStage::on_wire && transfer.link.stage == LinkStage::none;
+                       transfer.drains == drains && !transfer.link.ghost;
     if (found) return &transfer;
   }
   return nullptr;
 }
 
+Transfer* ChannelEndpoint::find_with_network(std::uint64_t number, bool drains) noexcept {
+  Transfer* transfer = find_receive(number, drains);
+  const bool with_network = transfer != nullptr && transfer->stage == TransferStage::on_wire &&
+                            transfer->link.stage == LinkStage::none && !transfer->consumed;
+  return with_network ? transfer : nullptr;
+}
+
 void ChannelEndpoint::remember_lost(const LostMessage& message) noexcept {
+  if (find_lost(message.number) != lost_.end()) return;
   if (lost_.size() == kWindowMessages) return refuse(Status::internal);  // more than the other end may have under way
   try {
     lost_.push_back(message);
@@ -81,9 +99,12 @@ void ChannelEndpoint::remember_lost(const LostMessage& message) noexcept {
   }
 }
 
+std::vector<LostMessage>::iterator ChannelEndpoint::find_lost(std::uint64_t number) noexcept {
+  return std::find_if(lost_.begin(), lost_.end(), [&](const LostMessage& message) { return message.number == number; });
+}
+
 bool ChannelEndpoint::take_lost(Transfer& transfer, Status& status) noexcept {
-  const auto found = std::find_if(lost_.begin(), lost_.end(),
-                                  [&](const LostMessage& message) { return message.number == transfer.number; });
+  const auto found = find_lost(transfer.number);
   if (found == lost_.end()) return false;
   transfer.wire.bytes = found->bytes;
   transfer.link.lost = true;

@@ -38,13 +38,17 @@ bool ChannelTable::has_all_last_words(const Peer& peer) const noexcept {
 void ChannelTable::end_if_known(ChannelEndpoint& endpoint) noexcept {
   const Peer& peer = endpoint.peer();
   if (peer.same_process || !has_all_last_words(peer)) return;
-  const auto sent = sent_there_.find(key(endpoint.id(), 1 - endpoint.side()));
-  if (endpoint.end_after(sent == sent_there_.end() ? 0 : sent->second) == 0 || endpoint.hidden()) return;
+  const auto word = sent_there_.find(key(endpoint.id(), 1 - endpoint.side()));
+  // An end of which only its numbers were left said nothing: all that it had sent was received.
+  const std::uint64_t sent = word == sent_there_.end() ? endpoint.received_prefix() : word->second;
+  const std::size_t ended = endpoint.end_after(sent);
+  endpoint.look_if_closed();
+  if (ended == 0 || endpoint.hidden()) return;
   log::warn(
       "channel {}: the program of rank {} (pid {}) has ended normally. It sent {} messages here; what waits for "
       "others, "
       "or to be received there, ends with peer_lost",
-      endpoint.id().value, peer.rank.value, peer.record.pid, sent == sent_there_.end() ? 0 : sent->second);
+      endpoint.id().value, peer.rank.value, peer.record.pid, sent);
 }
 
 void ChannelTable::peer_ended(Peer& peer) noexcept {

@@ -36,6 +36,8 @@ inline constexpr unsigned kAnnouncedMax = 128;
 ///                                                      DeviceSlots)
 ///     elsewhere              ->                        the message comes over the network, under its tag
 ///     truncated              ->                        the message is longer than the landing: both ends know
+///     abandoned              ->                        the sender wants its source back: the message is taken now,
+///                                                      or never; where it was offered, taken or declined follows
 ///                            <-      retract           that receive is withdrawn, unless its message is on its way
 ///     retracted              ->                        it was not
 ///                            <-      slots             where they are, once for each pair of processes
@@ -56,6 +58,7 @@ struct LinkMessage {
     data,
     landed,
     failed,
+    abandoned,
     stored,
     elsewhere,
     truncated,

@@ -25,6 +25,7 @@ class LinkPump final : private Poller {
         slots_(engine, peer, *this) {}
   ~LinkPump() { engine_.detach(static_cast<Poller&>(*this)); }
 
+  [[nodiscard]] const Peer& peer() const noexcept { return peer_; }
   [[nodiscard]] port::Link& link() noexcept { return *peer_.link; }
   [[nodiscard]] LinkMappings& mappings() noexcept { return mappings_; }
   [[nodiscard]] LandingFlags& flags() noexcept { return flags_; }

@@ -81,7 +81,7 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
       transfer.link.stage = LinkStage::posted;
       status = pull(transfer, message);
       if (status == Status::ok) {
-        tell_taken(transfer);
+        tell_taken(transfer.number);
         leave(transfer);
       } else if (status == Status::not_supported) {
         status = Status::in_progress;
@@ -207,6 +207,7 @@ void LinkReceiver::on_message(const LinkMessage& message, std::span<const std::b
     case Kind::data: on_piece(message, payload); return;
     case Kind::landed: on_landed(message); return;
     case Kind::failed: on_failed(message); return;
+    case Kind::abandoned: on_abandoned(message); return;
     case Kind::stored: on_stored(message); return;
     case Kind::elsewhere: on_elsewhere(message); return;
     case Kind::truncated: on_truncated(message); return;
@@ -230,7 +231,8 @@ void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
   Transfer* told = find(ghosts_, message.number);
   Transfer* transfer = told != nullptr ? told : find(posted_, message.number);
   if (transfer == nullptr) {
-    if (endpoint_.has_landed(message.number)) return;  // a flag tells of a message before the records ahead of it
+    // A flag tells of a message before the records ahead of it.
+    if (endpoint_.has_landed(message.number) && !endpoint_.closed()) return;
     keep(message, {});
     if (message.bytes <= kEagerBytes && message.place != LinkMessage::Place::mapped) pump_.slots().offer();
     return;
@@ -271,12 +273,14 @@ void LinkReceiver::came_by(Transfer& transfer, Path path) noexcept {
   if (transfer.path == Path::ucx || transfer.path == Path::shm) transfer.path = path;
 }
 
-void LinkReceiver::tell_taken(Transfer& transfer) noexcept {
-  pump_.control(endpoint_.link_message(Kind::taken, transfer));
+void LinkReceiver::tell_taken(std::uint64_t number) noexcept {
+  LinkMessage message = endpoint_.link_message(Kind::taken);
+  message.number = number;
+  pump_.control(message);
 }
 
 void LinkReceiver::on_pulled(Transfer& transfer) noexcept {
-  tell_taken(transfer);
+  tell_taken(transfer.number);
   const LinkMessage message = transfer.link.told;  // outlives the ghost
   transfer.link.ghost ? hand_over(transfer, message) : end(transfer, Status::ok);
 }
@@ -388,6 +392,32 @@ void LinkReceiver::on_failed(const LinkMessage& message) noexcept {
   endpoint_.on_not_sent(message.number, message.bytes, static_cast<Status>(message.offset));
 }
 
+void LinkReceiver::on_abandoned(const LinkMessage& message) noexcept {
+  Arrival* word = find_arrival(message.number);
+  const bool with_network = word != nullptr && word->message.kind == Kind::elsewhere;
+  const bool asks = word != nullptr && word->message.kind == Kind::ask;
+  if (!asks && !with_network) return;  // taken, declined or being received: its sender hears of it
+  give_back(*word);
+  endpoint_.remember_lost({message.number, message.bytes, Status::canceled, true});
+  if (with_network) return endpoint_.drain(message.number);
+  tell_taken(message.number);
+}
+
+void LinkReceiver::drop(std::uint64_t number) noexcept {
+  Arrival* word = find_arrival(number);
+  if (word == nullptr) return;  // still on its way
+  const bool with_network = word->message.kind == Kind::elsewhere;
+  give_back(*word);
+  if (with_network) endpoint_.drain(number);
+}
+
+/// Word of a message that was dropped before that came.
+void LinkReceiver::dismiss(const LinkMessage& message) noexcept {
+  if (message.kind == Kind::stored) pump_.slots().emptied(static_cast<std::uint16_t>(message.flag));
+  if (message.kind == Kind::elsewhere) endpoint_.drain(message.number);
+  if (message.kind == Kind::ask) endpoint_.tell_not_taken(message.number);
+}
+
 bool LinkReceiver::end_lost(const LostMessage& message) noexcept {
   if (Arrival* word = find_arrival(message.number)) give_back(*word);
   Transfer* transfer = find(posted_, message.number);
@@ -401,6 +431,7 @@ bool LinkReceiver::end_lost(const LostMessage& message) noexcept {
 
 /// A message came, and cannot be handed on.
 void LinkReceiver::lose(const LinkMessage& message, Status status) noexcept {
+  if (endpoint_.has_landed(message.number)) return;  // dropped, since both ends are closed
   const LostMessage lost{message.number, message.bytes, status, false};
   if (!end_lost(lost)) endpoint_.remember_lost(lost);
 }
@@ -494,6 +525,8 @@ Status LinkReceiver::land(Transfer& transfer, const LinkMessage& message, std::s
 // ----------------------------------------------------------------------------------------------
 
 void LinkReceiver::keep(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
+  if (endpoint_.has_landed(message.number)) [[unlikely]]
+    return dismiss(message);
   Arrival* arrival = arrival_pool_.take();
   Status status = arrival == nullptr ? Status::limit_reached : Status::ok;
   if (status == Status::ok && payload.size() > Arrival::kSmallBytes) {
@@ -536,6 +569,7 @@ void LinkReceiver::hand_over(Transfer& ghost, const LinkMessage& message) noexce
   LinkMessage whole = message;
   whole.kind = Kind::eager;
   end_ghost(message.number);
+  if (endpoint_.has_landed(message.number)) return endpoint_.table().stager().buffers().give_back(lease);  // dropped
   Arrival* arrival = lease.data == nullptr ? nullptr : arrival_pool_.take();
   if (arrival == nullptr) {
     endpoint_.table().stager().buffers().give_back(lease);

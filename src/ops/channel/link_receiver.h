@@ -45,6 +45,10 @@ class LinkReceiver {
   /// A message can never be had: its receive ends, if there is one and it is not with the network. False if not; what
   /// was known of the message is forgotten.
   bool end_lost(const LostMessage& message) noexcept;
+  /// Nothing is kept, and no receive waits.
+  [[nodiscard]] bool empty() const noexcept { return posted_.empty() && ghosts_.empty() && arrivals_.empty(); }
+  /// Nobody will receive a message: what came of it goes, and the sender gets its source back.
+  void drop(std::uint64_t number) noexcept;
   /// A receive of a message that comes over the network was withdrawn: the next receive must find word of it.
   void on_withdrawn_elsewhere(Transfer& transfer) noexcept;
   /// Withdraws a pending receive; the outcome comes by `carried`, now or later. False if it is with the network.
@@ -69,7 +73,7 @@ class LinkReceiver {
   void on_ask(const LinkMessage& message) noexcept;
   Status pull(Transfer& transfer, const LinkMessage& message) noexcept;
   static void came_by(Transfer& transfer, Path path) noexcept;
-  void tell_taken(Transfer& transfer) noexcept;
+  void tell_taken(std::uint64_t number) noexcept;
   void on_piece(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   void on_elsewhere(const LinkMessage& message) noexcept;
   void on_landed(const LinkMessage& message) noexcept;
@@ -77,7 +81,9 @@ class LinkReceiver {
   Status unload(Transfer& transfer, const LinkMessage& message) noexcept;
   void landed_too_late(Transfer& ghost, std::uint64_t bytes) noexcept;
   void on_failed(const LinkMessage& message) noexcept;
+  void on_abandoned(const LinkMessage& message) noexcept;
   void lose(const LinkMessage& message, Status status) noexcept;
+  void dismiss(const LinkMessage& message) noexcept;
   void on_truncated(const LinkMessage& message) noexcept;
   void on_retracted(const LinkMessage& message) noexcept;
 

@@ -1,5 +1,6 @@
 #include "ops/channel/link_sender.h"
 
+#include <cstring>
 #include <utility>
 
 #include "base/log.h"
@@ -283,6 +284,38 @@ void LinkSender::on_retract(const LinkMessage& message) noexcept {
   answer.kind = Kind::retracted;
   answer.from_side = static_cast<std::uint8_t>(endpoint_.side());
   pump_.control(answer);
+}
+
+void LinkSender::let_go(Transfer& transfer) noexcept {
+  switch (transfer.link.stage) {
+    case LinkStage::asking:
+      if (transfer.link.offered) return pump_.control(endpoint_.link_message(Kind::abandoned, transfer));
+      end_asking(transfer);
+      transfer.link.stage = LinkStage::none;
+      return endpoint_.fail_send(transfer, Status::canceled);
+    case LinkStage::none: return pump_.control(endpoint_.link_message(Kind::abandoned, transfer));
+    case LinkStage::sending_eager: return keep_copy(transfer);
+    default: return;  // goes on by itself
+  }
+}
+
+/// A small message that waits for room.
+void LinkSender::keep_copy(Transfer& transfer) noexcept {
+  const ConstBuffer& bytes = transfer.link.bytes;
+  const Result<StagePool::Lease> lease = endpoint_.table().stager().buffers().take(bytes.bytes);
+  if (!lease) {
+    pump_.withdraw(transfer);
+    return endpoint_.fail_send(transfer, Status::canceled);
+  }
+  std::memcpy(lease->data, bytes.data, bytes.bytes);
+  transfer.lease = *lease;
+  transfer.link.bytes = ConstBuffer(lease->data, bytes.bytes, MemoryKind::pinned);
+}
+
+bool LinkSender::withdraw_pieces(Transfer& transfer) noexcept {
+  if (transfer.link.stage != LinkStage::sending_pieces) return false;
+  pump_.withdraw(transfer);
+  return true;
 }
 
 bool LinkSender::withdraw(Transfer& transfer) noexcept {

@@ -29,6 +29,10 @@ class LinkSender {
   bool send_early(Transfer& transfer, std::uint16_t slot) noexcept;
   /// The device has written a message into its mapped landing or its slot, or failed to.
   void copied(Transfer& transfer, Status status) noexcept;
+  /// Nobody observes a send any more, and its source is to be free soon.
+  void let_go(Transfer& transfer) noexcept;
+  /// False if it is none that goes piece by piece.
+  bool withdraw_pieces(Transfer& transfer) noexcept;
   /// The receiver counts on a message that failed here.
   void tell_not_sent(Transfer& transfer, Status why) noexcept;
   /// Gives a pending send up because the peer is lost or refused. False if it is with the network, not here.
@@ -53,6 +57,7 @@ class LinkSender {
   void await_landing(Transfer& transfer) noexcept;
   void ask(Transfer& transfer, const LinkMessage& message) noexcept;
   void end_asking(Transfer& transfer) noexcept;
+  void keep_copy(Transfer& transfer) noexcept;
   void tell_copied(Transfer& transfer) noexcept;
   Transfer* find_asking(std::uint64_t number) noexcept;
   void source_gone(Transfer& transfer) noexcept;

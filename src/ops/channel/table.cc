@@ -1,5 +1,6 @@
 #include "ops/channel/table.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -20,10 +21,10 @@ ChannelTable::ChannelTable(Engine& engine)
 }
 
 LinkPump& ChannelTable::pump(Peer& peer) {
-  auto& pump = pumps_[peer.rank.value];
-  if (!pump) pump = std::make_unique<LinkPump>(engine_, peer);
+  auto known = pumps_.find(peer.rank.value);
+  if (known == pumps_.end()) known = pumps_.emplace(peer.rank.value, std::make_unique<LinkPump>(engine_, peer)).first;
   device_copier_.open();
-  return *pump;
+  return *known->second;
 }
 
 Result<const StreamKernels*> ChannelTable::stream_kernels() noexcept {
@@ -60,7 +61,6 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
   ChannelEndpoint* endpoint = nullptr;
   if (known != endpoints_.end() && known->second->peer().rank == peer_rank) {
     endpoint = known->second.get();
-    endpoint->reopen(forced);
   } else {
     if (known != endpoints_.end() && !known->second->idle()) {
       throw Error(
@@ -68,11 +68,9 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
           fmt::format("channel {} still has transfers with rank {} under way: wait for them before it goes to rank {}",
                       id.value, known->second->peer().rank.value, peer_rank.value));
     }
-    last_end_ = nullptr;
-    auto made = std::make_unique<ChannelEndpoint>(*this, peer, id, side, forced);
-    endpoint = made.get();
-    endpoints_[key(id, side)] = std::move(made);
+    endpoint = &make_end(peer, id, side, forced);
   }
+  endpoint->reopen(forced);
   const auto announced = announced_.find(key(id, 1 - side));
   if (announced != announced_.end() && announced->second.rank != peer_rank.value) {
     const int who = announced->second.rank;
@@ -85,6 +83,64 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
   if (announced != announced_.end()) refuse_unlike(*endpoint, announced->second);
   end_if_known(*endpoint);
   return *endpoint;
+}
+
+/// Not open yet; in the place of one with another peer, if there is one.
+ChannelEndpoint& ChannelTable::make_end(Peer& peer, ChannelId id, unsigned side, Path forced) {
+  auto end = std::make_unique<ChannelEndpoint>(*this, peer, id, side, forced);
+  const auto other = endpoints_.find(key(id, side));
+  if (other != endpoints_.end() && other->second->settled()) remember(*other->second);
+  std::unique_ptr<ChannelEndpoint>& place = endpoints_[key(id, side)];  // the last that may throw
+  if (const auto before = closed_ends_.find(closed_key(id, side, peer)); before != closed_ends_.end()) {
+    end->resume(before->second);
+    closed_ends_.erase(before);
+  }
+  last_end_ = nullptr;
+  place = std::move(end);
+  place->await_open();
+  return *place;
+}
+
+/// What is left of an end whose peer lives. Throws bad_alloc.
+void ChannelTable::remember(ChannelEndpoint& endpoint) {
+  const ClosedEnd rest = endpoint.rest();
+  if (endpoint.peer().lost || rest.opened == 0) return;
+  closed_ends_.insert_or_assign(closed_key(endpoint.id(), endpoint.side(), endpoint.peer()), rest);
+}
+
+void ChannelTable::forget_later(ChannelEndpoint& endpoint) noexcept {
+  if (ClosedEnds::linked(endpoint)) return;
+  settled_.push_back(endpoint);
+  engine_.attach(static_cast<Poller&>(*this));
+}
+
+unsigned ChannelTable::forget_settled() noexcept {
+  unsigned forgotten = 0;
+  bool of_the_lost = false;
+  while (ChannelEndpoint* end = settled_.pop_front()) {
+    if (!end->settled()) continue;  // opened again, or something came
+    try {
+      remember(*end);
+    } catch (const std::bad_alloc&) {
+      continue;  // it stays as it is
+    }
+    of_the_lost = of_the_lost || end->peer().lost;
+    last_end_ = nullptr;
+    endpoints_.erase(key(end->id(), end->side()));
+    ++forgotten;
+  }
+  if (of_the_lost) forget_links_of_the_lost();
+  return forgotten;
+}
+
+/// Memory of theirs that is still mapped here is nobody else's, and slots for their messages are of no use.
+void ChannelTable::forget_links_of_the_lost() noexcept {
+  const auto in_use = [this](const Peer& peer) {
+    const auto with_peer = [&](const auto& end) { return &end.second->peer() == &peer; };
+    return !peer.lost || std::any_of(endpoints_.begin(), endpoints_.end(), with_peer);
+  };
+  if (!retired_lanes_.empty()) return;  // they may work with any of them
+  std::erase_if(pumps_, [&](const auto& pump) { return !in_use(pump.second->peer()); });
 }
 
 void ChannelTable::send_control(Peer& peer, const ChannelControl& control) noexcept {
@@ -124,7 +180,7 @@ Status ChannelTable::post(ControlSend& send) noexcept {
 }
 
 unsigned ChannelTable::poll() noexcept {
-  unsigned events = 0;
+  unsigned events = forget_settled();
   while (ControlSend* send = refused_controls_.front()) {
     refused_controls_.remove(*send);
     if (post(*send) == Status::limit_reached) {
@@ -153,29 +209,43 @@ void ChannelTable::on_control(void* self, port::AmMessage& message) noexcept {
     table.on_last_word(control);
     return;
   }
-  if (control.kind == ChannelControl::Kind::closed) {
-    // From now on that end may lie elsewhere.
-    table.announced_.erase(key(ChannelId{control.channel}, control.sender_side & 1u));
-    return;
+  // From now on that end may lie elsewhere.
+  const bool closes = control.kind == ChannelControl::Kind::closed;
+  if (closes) table.announced_.erase(key(ChannelId{control.channel}, control.sender_side & 1u));
+  try {
+    ChannelEndpoint* end = table.end_of_control(control);
+    if (end == nullptr || end->peer().rank.value != control.sender_rank) return;
+    end->on_control(control);
+  } catch (const std::exception& error) {
+    log::error("channel {}: a control message of rank {} has no end here: {}", control.channel, control.sender_rank,
+               error.what());
   }
-  const auto found = table.endpoints_.find(key(ChannelId{control.channel}, 1 - (control.sender_side & 1u)));
-  if (found != table.endpoints_.end()) found->second->on_control(control);
+}
+
+/// The end that a control message is for. Null if it is not there and has nothing to do.
+ChannelEndpoint* ChannelTable::end_of_control(const ChannelControl& control) {
+  const ChannelId id{control.channel};
+  const unsigned side = 1 - (control.sender_side & 1u);
+  if (const auto found = endpoints_.find(key(id, side)); found != endpoints_.end()) return found->second.get();
+  Peer& peer = engine_.peer(Rank{control.sender_rank});
+  const auto rest = closed_ends_.find(closed_key(id, side, peer));
+  const std::uint64_t received = rest != closed_ends_.end() ? rest->second.next_receive : 0;
+  const bool unread = control.kind == ChannelControl::Kind::closed && received < control.number;
+  if (!unread && control.kind != ChannelControl::Kind::abandoned) return nullptr;
+  return &make_end(peer, id, side, engine_.options().path);
 }
 
 ChannelEndpoint& ChannelTable::end_for(const LinkMessage& message, int rank) {
   const ChannelId id{message.channel};
   const unsigned side = 1 - (message.from_side & 1u);
   if (last_end_ != nullptr && last_key_ == key(id, side)) return *last_end_;
-  auto known = endpoints_.find(key(id, side));
-  if (known == endpoints_.end()) {
-    // Made before it gets its place: without memory no place is left empty.
-    auto made = std::make_unique<ChannelEndpoint>(*this, engine_.linked_peer(rank), id, side, engine_.options().path);
-    made->await_open();
-    known = endpoints_.emplace(key(id, side), std::move(made)).first;
-  }
-  last_key_ = known->first;
-  last_end_ = known->second.get();
-  return *last_end_;
+  const auto found = endpoints_.find(key(id, side));
+  const bool is_there = found != endpoints_.end();
+  ChannelEndpoint& end =
+      is_there ? *found->second : make_end(engine_.linked_peer(rank), id, side, engine_.options().path);
+  last_key_ = key(id, side);
+  last_end_ = &end;
+  return end;
 }
 
 void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcept {
@@ -197,6 +267,7 @@ void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcep
     ChannelEndpoint& endpoint = table.end_for(message, record.rank);
     if (endpoint.peer().rank.value == record.rank) {
       endpoint.on_link(message, record.payload);
+      endpoint.look_if_closed();
     } else {
       log::error("channel {}: rank {} sends to this end, which belongs to a channel with rank {}: dropped",
                  message.channel, record.rank, endpoint.peer().rank.value);
@@ -219,6 +290,8 @@ void ChannelTable::refuse_unlike(ChannelEndpoint& endpoint, const Announced& oth
 
 void ChannelTable::check_opened(const ChannelControl& control) noexcept {
   const ChannelId id{control.channel};
+  const auto other = endpoints_.find(key(id, 1 - (control.sender_side & 1u)));
+  if (other != endpoints_.end() && other->second->peer().rank.value == control.sender_rank) other->second->on_opened();
   try {
     announced_[key(id, control.sender_side & 1u)] = {control.sender_rank, control.linked != 0};
   } catch (...) {

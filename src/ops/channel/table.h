@@ -38,6 +38,16 @@ class ChannelTable final : public Service, private Poller {
 
   void send_control(Peer& peer, const ChannelControl& control) noexcept;
 
+  /// An end has settled: unless that changes, its numbers are all that the next progress leaves of it.
+  void forget_later(ChannelEndpoint& endpoint) noexcept;
+  void keep(ChannelEndpoint& endpoint) noexcept {
+    if (ClosedEnds::linked(endpoint)) settled_.remove(endpoint);
+  }
+  /// Ends that are open, or have something under way or kept for them.
+  [[nodiscard]] std::size_t ends_in_use() const noexcept { return endpoints_.size(); }
+  /// Peers whose memory this process has mapped for channels, or may have.
+  [[nodiscard]] std::size_t links_in_use() const noexcept { return pumps_.size(); }
+
   // The ends of programs (last_words.cc), and waits in which nothing happens (stall.cc).
   unsigned part_from(Peer& peer) noexcept override;
   void peer_ended(Peer& peer) noexcept override;
@@ -77,13 +87,23 @@ class ChannelTable final : public Service, private Poller {
   };
 
   static std::uint64_t key(ChannelId id, unsigned side) noexcept { return std::uint64_t{id.value} << 1 | side; }
+  static std::uint64_t closed_key(ChannelId id, unsigned side, const Peer& peer) noexcept {
+    return key(id, side) | static_cast<std::uint64_t>(peer.rank.value) << 32;
+  }
   Status post(ControlSend& send) noexcept;
-  /// Control messages that the network had no room for.
+  /// Control messages that the network had no room for, and ends that have settled.
   unsigned poll() noexcept override;
+  unsigned forget_settled() noexcept;
+  void forget_links_of_the_lost() noexcept;
   static void on_control(void* table, port::AmMessage& message) noexcept;
   static void on_record(void* table, const port::LinkRecord& record) noexcept;
-  /// The end that a record is for; made, closed, if it was not opened yet.
+  using ClosedEnds = IntrusiveList<ChannelEndpoint, &ChannelEndpoint::closed_hook>;
+
+  /// The end that a record is for; made, closed, if it was not opened yet or is closed.
   ChannelEndpoint& end_for(const LinkMessage& message, int rank);
+  ChannelEndpoint& make_end(Peer& peer, ChannelId id, unsigned side, Path forced);
+  void remember(ChannelEndpoint& endpoint);
+  ChannelEndpoint* end_of_control(const ChannelControl& control);
   void refuse_unlike(ChannelEndpoint& endpoint, const Announced& other) noexcept;
   void check_opened(const ChannelControl& control) noexcept;
   void on_last_word(const ChannelControl& control) noexcept;
@@ -111,6 +131,8 @@ class ChannelTable final : public Service, private Poller {
   std::unordered_map<std::int32_t, std::unique_ptr<LinkPump>> pumps_;  ///< By rank.
   std::optional<StreamKernels> stream_kernels_;
   std::vector<std::unique_ptr<StreamLane>> retired_lanes_;
+  ClosedEnds settled_;                                        ///< Of `endpoints_`, which goes first.
+  std::unordered_map<std::uint64_t, ClosedEnd> closed_ends_;  ///< What is left of others, by peer as well.
   std::unordered_map<std::uint64_t, std::unique_ptr<ChannelEndpoint>> endpoints_;
   std::unordered_map<std::uint64_t, Announced> announced_;       ///< Ends of others, before or after ours was opened.
   std::unordered_map<std::uint64_t, std::uint64_t> sent_there_;  ///< By ends of programs that have ended.

@@ -6,6 +6,7 @@
 
 #include "brant/ops/channel.h"
 #include "core/engine.h"
+#include "ops/channel/table.h"
 #include "support/in_process_job.h"
 
 namespace brant {
@@ -69,6 +70,25 @@ TEST(LastWords, take_nothing_away_that_was_sent) {
     EXPECT_EQ(status_of(ending.job, third), Status::peer_lost);
     EXPECT_EQ(got, 9);
     EXPECT_EQ(landed, large);
+  }
+}
+
+TEST(LastWords, are_not_needed_of_ends_that_were_forgotten_when_all_they_sent_was_received) {
+  for (const bool links : {false, true}) {
+    JobOptions options;
+    options.links = links;
+    Ending ending(options);
+    Channel left = ending.open(0, 7), right = ending.open(1, 7);
+    int value = 3, got[2] = {};
+    Operation first = right.recv(Buffer(&got[0], sizeof(int)));
+    EXPECT_TRUE(ending.job.outcome(left.send(ConstBuffer(&value, sizeof(int)))).ok());
+    left.close();
+    EXPECT_EQ(status_of(ending.job, first), Status::ok);
+    ending.job.run(10);
+    EXPECT_EQ(ending.job.rank(0).worker().engine().service<ChannelTable>().ends_in_use(), 0u);
+    Operation second = right.recv(Buffer(&got[1], sizeof(int)));
+    ending.end();
+    EXPECT_EQ(status_of(ending.job, second), Status::peer_lost);
   }
 }
 
