@@ -119,17 +119,24 @@ void serialize_plain_run(Archive& archive, const T* data, std::size_t count) {
   archive.bytes(data, count * sizeof(T));
 }
 
+/// False: the compiler has said why.
+template <typename Archive, typename T>
+constexpr bool require_span_travels() noexcept {
+  constexpr bool constant = std::is_const_v<typename T::element_type>;
+  constexpr bool dynamic = T::extent == std::dynamic_extent;
+  constexpr bool copies = kCopies<Archive, typename T::value_type>;
+  static_assert(constant, "brant: an argument std::span<T> must be std::span<const T>: it looks into the message");
+  static_assert(dynamic, "brant: use std::span<const T> without a fixed extent");
+  static_assert(copies,
+                "brant: the elements of a std::span argument must be trivially copyable and no pointers; "
+                "use std::vector for others");
+  return constant && dynamic && copies;
+}
+
 template <typename Archive, typename T>
 void serialize_view(Archive& archive, T& view) {
   using Item = std::remove_cvref_t<decltype(*view.data())>;
-  if constexpr (kIsSpan<T>) {
-    static_assert(std::is_const_v<typename T::element_type>,
-                  "brant: an argument std::span<T> must be std::span<const T>: it looks into the message");
-    static_assert(T::extent == std::dynamic_extent, "brant: use std::span<const T> without a fixed extent");
-    static_assert(kCopies<Archive, Item>,
-                  "brant: the elements of a std::span argument must be trivially copyable and no pointers; "
-                  "use std::vector for others");
-  }
+  if constexpr (kIsSpan<T>) static_cast<void>(require_span_travels<Archive, T>());
   auto count = static_cast<std::uint64_t>(view.size());
   serialize_value(archive, count);
   if constexpr (Archive::reading) {
@@ -215,6 +222,23 @@ void serialize_variant(Archive& archive, std::variant<Ts...>& value) {
 template <typename T>
 inline constexpr bool kNeverTrue = false;
 
+/// Whoever names it for a type is told why that type cannot travel.
+template <typename T>
+struct CannotTravel {
+  static_assert(kNeverTrue<T>,
+                "brant: a value of this type cannot travel in a message. Give the type a public member "
+                "'void serialize(auto& archive) { archive(first, second); }', or pass something that has one; "
+                "pointers and references never travel");
+  static constexpr bool kSaid = true;
+};
+template <typename T>
+struct CannotArrive {
+  static_assert(kNeverTrue<T>,
+                "brant: a value of this type cannot arrive: it is made empty and then read. Give the type a public "
+                "constructor without arguments, or pass std::optional of it");
+  static constexpr bool kSaid = true;
+};
+
 template <typename Archive, typename T>
 void serialize_value(Archive& archive, T& value) {
   if constexpr (HasSerialize<T, Archive>) {
@@ -243,10 +267,7 @@ void serialize_value(Archive& archive, T& value) {
   } else if constexpr (Sequence<T> || Associative<T>) {
     serialize_container(archive, value);
   } else {
-    static_assert(kNeverTrue<T>,
-                  "brant: a value of this type cannot travel in a message. Give the type a member "
-                  "'void serialize(auto& archive) { archive(first, second); }', or pass something that has one; "
-                  "pointers and references never travel");
+    static_assert(CannotTravel<T>::kSaid);
   }
 }
 
@@ -330,4 +351,63 @@ class ReadArchive {
   const std::byte* end_;
 };
 
+namespace detail {
+
+/// The innermost part of T that cannot travel, as std::type_identity; of void if all of it can.
+template <typename T>
+constexpr auto stranger_in() noexcept;
+
+template <typename T>
+inline constexpr bool kIsStranger = !std::is_void_v<typename decltype(stranger_in<T>())::type>;
+
+constexpr std::type_identity<void> first_stranger() noexcept { return {}; }
+template <typename T, typename... Ts>
+constexpr auto first_stranger(std::type_identity<T>, Ts... others) noexcept {
+  if constexpr (kIsStranger<std::remove_const_t<T>>) {
+    return stranger_in<std::remove_const_t<T>>();
+  } else {
+    return first_stranger(others...);
+  }
+}
+template <template <typename...> typename Several, typename... Ts>
+constexpr auto first_stranger_of(std::type_identity<Several<Ts...>>) noexcept {
+  return first_stranger(std::type_identity<Ts>{}...);
+}
+
+template <typename T>
+constexpr auto stranger_in() noexcept {
+  if constexpr (HasSerialize<T, SizeArchive> || PlainBytes<T> || kIsSpan<T> || std::is_same_v<T, std::string_view>) {
+    return std::type_identity<void>{};
+  } else if constexpr (kIsTuple<T> || kIsVariant<T>) {
+    return first_stranger_of(std::type_identity<T>{});
+  } else if constexpr (kIsOptional<T> || kIsArray<T> || Sequence<T> || Associative<T>) {
+    using Item = typename Readable<typename T::value_type>::type;
+    if constexpr (std::is_same_v<Item, T>) {
+      return std::type_identity<void>{};
+    } else {
+      return stranger_in<Item>();
+    }
+  } else {
+    return std::type_identity<T>{};
+  }
+}
+
+/// Can be an argument or a result. If not, the compiler says so in one sentence, and names the part that is to blame;
+/// what would only repeat that is then left out.
+template <typename T>
+constexpr bool require_travels() noexcept {
+  if constexpr (std::is_void_v<T>) {
+    return true;
+  } else if constexpr (kIsSpan<T>) {
+    return require_span_travels<SizeArchive, T>();
+  } else if constexpr (kIsStranger<T>) {
+    return !CannotTravel<typename decltype(stranger_in<T>())::type>::kSaid;
+  } else if constexpr (!std::default_initializable<T>) {
+    return !CannotArrive<T>::kSaid;
+  } else {
+    return true;
+  }
+}
+
+}  // namespace detail
 }  // namespace brant

@@ -45,12 +45,13 @@ class Array : private detail::NotBytes {
   template <auto Method, typename... As>
   void call(As&&... arguments) const {
     using Entry = detail::EntryOf<C, Method>;
-    Entry::template check_arguments<As...>();
-    detail::Core& core = require_core();
-    const auto open = [&](std::size_t bytes) {
-      return detail::open_broadcast(core, collection_, Entry::get(), options_, bytes);
-    };
-    detail::post_call<Entry>(core, open, std::forward<As>(arguments)...);
+    if constexpr (Entry::template require_fitting<As...>()) {
+      detail::Core& core = require_core();
+      const auto open = [&](std::size_t bytes) {
+        return detail::open_broadcast(core, collection_, Entry::get(), options_, bytes);
+      };
+      detail::post_call<Entry>(core, open, std::forward<As>(arguments)...);
+    }
   }
 
   /// Adds an element to a sparse array, where its placement says. Asynchronous. Throws invalid_argument on a dense one;
@@ -64,12 +65,14 @@ class Array : private detail::NotBytes {
                   "insert into a dense array: its elements exist from the start. Use create_sparse");
     }
     const auto key = detail::ElementKey::of(index);
-    const auto open = [&](std::size_t bytes) {
-      return detail::open_insert(core, {collection_, key}, Constructor::get(), bytes);
-    };
-    detail::Outgoing outgoing =
-        detail::PackAs<std::tuple<detail::Stored<As>...>>::pack(open, std::forward<As>(arguments)...);
-    detail::post(core, outgoing);
+    if constexpr (Constructor::kUsable) {
+      const auto open = [&](std::size_t bytes) {
+        return detail::open_insert(core, {collection_, key}, Constructor::get(), bytes);
+      };
+      detail::Outgoing outgoing =
+          detail::PackAs<std::tuple<detail::Stored<As>...>>::pack(open, std::forward<As>(arguments)...);
+      detail::post(core, outgoing);
+    }
   }
 
   /// Of a dense array; zeros otherwise.
@@ -118,9 +121,11 @@ template <typename C, typename... As>
 Array<C> create_collection(Chares& chares, CollectionShape shape, As&&... arguments) {
   Core& core = chares.core();
   std::uint32_t collection = 0;
-  const auto open = [&](std::size_t bytes) { return open_create(core, shape, bytes, collection); };
-  Outgoing outgoing = PackAs<std::tuple<Stored<As>...>>::pack(open, std::forward<As>(arguments)...);
-  post(core, outgoing);
+  if constexpr ((require_travels<Stored<As>>() && ...)) {
+    const auto open = [&](std::size_t bytes) { return open_create(core, shape, bytes, collection); };
+    Outgoing outgoing = PackAs<std::tuple<Stored<As>...>>::pack(open, std::forward<As>(arguments)...);
+    post(core, outgoing);
+  }
   return Array<C>(core, collection, shape.dense, shape.extent);
 }
 

@@ -53,11 +53,12 @@ class Element : private detail::NotBytes {
   template <auto Method, typename... As>
   void call(As&&... arguments) const {
     using Entry = detail::EntryOf<C, Method>;
-    Entry::template check_arguments<As...>();
-    if constexpr (!detail::kIsTask<typename Entry::Traits::Result> && Entry::Traits::kData == 0) {
-      if (options_.inline_when_local && !Entry::get().awaited && call_inline<Method>(arguments...)) return;
+    if constexpr (Entry::template require_fitting<As...>()) {
+      if constexpr (!detail::kIsTask<typename Entry::Traits::Result> && Entry::Traits::kData == 0) {
+        if (options_.inline_when_local && !Entry::get().awaited && call_inline<Method>(arguments...)) return;
+      }
+      send<Method>(0, std::forward<As>(arguments)...);
     }
-    send<Method>(0, std::forward<As>(arguments)...);
   }
 
   /// Invokes a method and gives the future of its result. The future throws what the method threw (as Error, with the
@@ -66,12 +67,13 @@ class Element : private detail::NotBytes {
   auto ask(As&&... arguments) const {
     using Entry = detail::EntryOf<C, Method>;
     using R = typename Entry::Reply;
-    Entry::template check_arguments<As...>();
     Promise<R> promise;
     Future<R> future = promise.future();
-    const std::uint32_t reply =
-        detail::expect_reply(require_core(), detail::waiting_for(std::move(promise)), target_, Entry::get());
-    send<Method>(reply, std::forward<As>(arguments)...);
+    if constexpr (Entry::template require_fitting<As...>()) {
+      const std::uint32_t reply =
+          detail::expect_reply(require_core(), detail::waiting_for(std::move(promise)), target_, Entry::get());
+      send<Method>(reply, std::forward<As>(arguments)...);
+    }
     return future;
   }
 
@@ -145,10 +147,12 @@ Element<C> create_chare(Chares& chares, Rank rank, As&&... arguments) {
   using Constructor = detail::ConstructorOf<C, detail::Stored<As>...>;
   detail::Core& core = chares.core();
   const detail::Target target = detail::single_target(core, detail::ClassOf<C>::get(), rank.value);
-  const auto open = [&](std::size_t bytes) { return detail::open_insert(core, target, Constructor::get(), bytes); };
-  detail::Outgoing outgoing =
-      detail::PackAs<std::tuple<detail::Stored<As>...>>::pack(open, std::forward<As>(arguments)...);
-  detail::post(core, outgoing);
+  if constexpr (Constructor::kUsable) {
+    const auto open = [&](std::size_t bytes) { return detail::open_insert(core, target, Constructor::get(), bytes); };
+    detail::Outgoing outgoing =
+        detail::PackAs<std::tuple<detail::Stored<As>...>>::pack(open, std::forward<As>(arguments)...);
+    detail::post(core, outgoing);
+  }
   return Element<C>(core, target);
 }
 

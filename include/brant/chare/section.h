@@ -39,11 +39,12 @@ class Section : private detail::NotBytes {
   template <auto Method, typename... As>
   void call(As&&... arguments) const {
     using Entry = detail::EntryOf<C, Method>;
-    Entry::template check_arguments<As...>();
-    const auto open = [&](std::size_t bytes) {
-      return detail::open_multicast(core(), team_, Entry::get().number, options_, bytes);
-    };
-    detail::post_call<Entry>(core(), open, std::forward<As>(arguments)...);
+    if constexpr (Entry::template require_fitting<As...>()) {
+      const auto open = [&](std::size_t bytes) {
+        return detail::open_multicast(core(), team_, Entry::get().number, options_, bytes);
+      };
+      detail::post_call<Entry>(core(), open, std::forward<As>(arguments)...);
+    }
   }
 
   [[nodiscard]] const detail::TeamId& team() const noexcept { return team_; }

@@ -1,5 +1,7 @@
 // Each case is one mistake in a program with chares; the compiler must refuse it with a sentence of ours. Without a
 // case the file compiles: the mistake is the only thing wrong.
+#include <map>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -9,10 +11,19 @@ struct NoWay {
   std::thread worker;
 };
 
+struct NeedsNumber {
+  explicit NeedsNumber(int) {}
+  void serialize(auto& archive) { archive(value); }
+  std::string value;
+};
+
 class Block : public brant::Chare<Block, brant::Index<2>> {
  public:
   void fine(int, std::span<const double>) {}
   void takes_thread(NoWay) {}
+  void takes_threads(const std::map<int, std::vector<NoWay>>&) {}
+  NoWay gives_thread() { return {}; }
+  void takes_needy(const NeedsNumber&) {}
   void takes_pointer(const double*) {}
   void takes_reference(int&) {}
   void takes_mutable_span(std::span<double>) {}
@@ -28,6 +39,11 @@ class Block : public brant::Chare<Block, brant::Index<2>> {
   void two(brant::DeviceData, brant::HostData<int>) {}
   brant::Buffer post(brant::Post<&Block::two>, const brant::DeviceMeta&, const brant::DeviceMeta&) { return {}; }
   void nested(const std::vector<brant::DeviceData>&) {}
+};
+class Lonely : public brant::Chare<Lonely, brant::Single> {
+ public:
+  explicit Lonely(NoWay&&) {}
+  explicit Lonely(const std::vector<NoWay>&) {}
 };
 class Stranger : public brant::Chare<Stranger> {
  public:
@@ -91,5 +107,13 @@ void use(brant::Chares& chares, brant::Array<Block> blocks, NoWay& no_way, int& 
   blocks[{1, 2}].local()->contribute<brant::reduce::Sum>(Pod{}, brant::Callback<Pod>());
 #elif CASE == 20
   blocks[{1, 2}].local()->all_reduce<brant::reduce::Each<brant::reduce::Sum>>(std::pair(1, 2));
+#elif CASE == 21
+  blocks[{1, 2}].call<&Block::takes_threads>(std::map<int, std::vector<NoWay>>());
+#elif CASE == 22
+  static_cast<void>(blocks[{1, 2}].ask<&Block::gives_thread>());
+#elif CASE == 23
+  static_cast<void>(brant::create_chare<Lonely>(chares, brant::Rank{0}, std::vector<NoWay>()));
+#elif CASE == 24
+  blocks[{1, 2}].call<&Block::takes_needy>(NeedsNumber(1));
 #endif
 }

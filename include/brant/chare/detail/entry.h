@@ -30,6 +30,15 @@ struct ReplyOf<Task<T>> {
   using type = T;
 };
 
+template <typename P>
+constexpr bool require_argument_travels() noexcept {
+  if constexpr (DataParameter<P>::is_data) {
+    return true;
+  } else {
+    return require_travels<P>();
+  }
+}
+
 template <typename R, typename... Ps>
 struct MethodShape {
   using Result = R;
@@ -45,6 +54,9 @@ struct MethodShape {
       ((!std::is_lvalue_reference_v<Ps> || std::is_const_v<std::remove_reference_t<Ps>>) && ...);
   static constexpr bool kByValue = (!std::is_reference_v<Ps> && ...);
   static constexpr bool kNoPointer = (!std::is_pointer_v<std::remove_cvref_t<Ps>> && ...);
+  static constexpr bool require_travels() noexcept {
+    return (require_argument_travels<std::remove_cvref_t<Ps>>() && ...) && detail::require_travels<Reply>();
+  }
   template <typename... As>
   static constexpr bool kTakes = [] {
     if constexpr (sizeof...(As) == sizeof...(Ps)) {
@@ -112,10 +124,15 @@ template <typename C, typename... Args>
 struct ConstructorOf {
   static_assert(std::is_constructible_v<C, Args...>,
                 "brant: the class has no public constructor that takes these arguments");
+  /// False: the compiler has said why.
+  static constexpr bool kUsable = std::is_constructible_v<C, Args...> && (require_travels<Args>() && ...);
+
   static ChareBase* construct(ReadArchive& archive) {
-    std::tuple<Args...> arguments;
-    std::apply([&](auto&... values) { archive(values...); }, arguments);
-    return std::apply([](auto&... values) -> ChareBase* { return new C(std::move(values)...); }, arguments);
+    if constexpr (kUsable) {
+      std::tuple<Args...> arguments;
+      std::apply([&](auto&... values) { archive(values...); }, arguments);
+      return std::apply([](auto&... values) -> ChareBase* { return new C(std::move(values)...); }, arguments);
+    }
   }
   static inline ConstructorInfo info{
       {RegisteredKind::constructor, name_hash("constructor", type_name<C>(), type_name<std::tuple<Args...>>()),
@@ -222,32 +239,19 @@ struct EntryOf {
                 "waits (std::span<const T> is fine)");
   using Reply = typename Traits::Reply;
 
+  /// Its arguments and its result can go by message. False: the compiler has said why.
+  static constexpr bool kTravels = Traits::kNoMutableReference && Traits::kNoPointer && Traits::require_travels();
+
+  /// False: the compiler has said why.
   template <typename... As>
-  static constexpr void check_arguments() noexcept {
+  static constexpr bool require_fitting() noexcept {
     static_assert(Traits::template kTakes<As...>,
                   "brant: the arguments do not fit the entry method: their number differs, or one cannot be converted");
+    return kTravels && Traits::template kTakes<As...>;
   }
 
   static void invoke(ChareBase& target, ReadArchive& archive, Invocation& invocation) {
-    typename Traits::Arguments arguments{};
-    if constexpr (Traits::kData == 0) {
-      std::apply([&](auto&... values) { archive(values...); }, arguments);
-    } else {
-      archive.take(sizeof(DataBlock<Traits::kData>));
-      std::size_t index = 0;
-      std::apply([&](auto&... values) { (read_or_land(archive, values, invocation, index), ...); }, arguments);
-    }
-    auto& object = static_cast<C&>(target);
-    if constexpr (kIsTask<typename Traits::Result>) {
-      drive(invocation, Traits::call(object, Method, arguments));
-    } else if constexpr (std::is_void_v<Reply>) {
-      Traits::call(object, Method, arguments);
-      if (invocation.reply != 0) answer(invocation);
-    } else if (invocation.reply != 0) {
-      answer(invocation, Traits::call(object, Method, arguments));
-    } else {
-      static_cast<void>(Traits::call(object, Method, arguments));
-    }
+    if constexpr (kTravels) invoke_checked(target, archive, invocation);
   }
 
   static constexpr auto post() noexcept {
@@ -269,6 +273,29 @@ struct EntryOf {
     [[maybe_unused]] const bool* keep = &enrolled;
     static_cast<void>(ClassOf<C>::get());
     return info;
+  }
+
+ private:
+  static void invoke_checked(ChareBase& target, ReadArchive& archive, Invocation& invocation) {
+    typename Traits::Arguments arguments{};
+    if constexpr (Traits::kData == 0) {
+      std::apply([&](auto&... values) { archive(values...); }, arguments);
+    } else {
+      archive.take(sizeof(DataBlock<Traits::kData>));
+      std::size_t index = 0;
+      std::apply([&](auto&... values) { (read_or_land(archive, values, invocation, index), ...); }, arguments);
+    }
+    auto& object = static_cast<C&>(target);
+    if constexpr (kIsTask<typename Traits::Result>) {
+      drive(invocation, Traits::call(object, Method, arguments));
+    } else if constexpr (std::is_void_v<Reply>) {
+      Traits::call(object, Method, arguments);
+      if (invocation.reply != 0) answer(invocation);
+    } else if (invocation.reply != 0) {
+      answer(invocation, Traits::call(object, Method, arguments));
+    } else {
+      static_cast<void>(Traits::call(object, Method, arguments));
+    }
   }
 };
 
