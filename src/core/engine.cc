@@ -7,15 +7,14 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "core/batch_time.h"
 #include "core/calibration_store.h"
 #include "port/memory/allocation_map.h"
 
 namespace brant {
 namespace {
 
-constexpr unsigned kDeliverLimit = 256;  // handlers and network completions in one progress call
-// A look at the links costs some nanoseconds, one at the network library ten times that: looks and records between.
-constexpr unsigned kWireTurn = 8;
+constexpr unsigned kDeliverLimit = 256;        // handlers and network completions in one progress call
 constexpr unsigned kFireLimit = 256;           // user completions in one progress call
 constexpr unsigned kPeerCheckInterval = 1024;  // idle progress calls between looks at the clock
 constexpr unsigned kBusyWeight =
@@ -286,9 +285,10 @@ void Op::cancel() noexcept {
 
 unsigned Engine::fire_ready(unsigned limit) noexcept {
   unsigned fired = 0;
+  BatchTime time;
   for (; fired < limit; ++fired) {
     Op* op = ready_.front();
-    if (op == nullptr) break;
+    if (op == nullptr || time.over(fired)) break;
     // One moment at a time: while one sink runs, the other still stands in the record, and goes with it.
     const bool source_free = (op->due_ & 1u) != 0;
     op->due_ = static_cast<std::uint8_t>(op->due_ & (source_free ? ~1u : ~2u));
@@ -424,7 +424,8 @@ void Engine::lose(Peer& peer) noexcept {
 unsigned Engine::run_commands() noexcept {
   if (commands_waiting_.load(std::memory_order_acquire) == 0) return 0;
   unsigned count = 0;
-  for (Command command; count < kDeliverLimit && commands_.pop(command); ++count) {
+  BatchTime time;
+  for (Command command; count < kDeliverLimit && !time.over(count) && commands_.pop(command); ++count) {
     commands_waiting_.fetch_sub(1, std::memory_order_relaxed);
     command.function(command.context);
   }
@@ -465,22 +466,24 @@ bool Engine::wait_quietly(bool (*done)(void*) noexcept, void* context, std::chro
 }
 
 unsigned Engine::progress() noexcept {
-  unsigned events = move();
-  events += run_commands();
+  const unsigned events = move();
+  unsigned user_calls = run_commands();
   if (suspects_) check_peers();
   counters_.progress_calls.add();
-  calls_since_check_ += events == 0 ? 1 : kBusyWeight;
+  calls_since_check_ += events + user_calls == 0 ? 1 : kBusyWeight;
   const bool look_at_clock = calls_since_check_ >= kPeerCheckInterval;
   if (look_at_clock || !timers_.empty()) {
     const TimePoint now = recently_ = Clock::now();
     if (look_at_clock) calls_since_check_ = 0;
-    if (!timers_.empty()) events += timers_.run(now);
+    if (!timers_.empty()) user_calls += timers_.run(now);
     if (look_at_clock && now >= next_peer_check_) {
       next_peer_check_ = now + kPeerCheckPeriod;
       check_peers();
     }
   }
-  return events + fire_ready(kFireLimit);
+  user_calls += fire_ready(kFireLimit);
+  if (user_calls != 0) note_user_code();
+  return events + user_calls;
 }
 
 /// A poller may take itself out of the list, or any other: the round goes on with the next of those that stay.

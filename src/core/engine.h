@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/mpsc_ring.h"
@@ -115,6 +116,8 @@ class Engine {
 
   static constexpr unsigned kAmIds = 64;
   static constexpr std::size_t kHeldMessagesMax = 4096;
+  /// A look at the links costs some nanoseconds, one at the network library ten times that: looks and records between.
+  static constexpr unsigned kWireTurn = 8;
 
   Engine(port::Adapters adapters, const Options& options);
   ~Engine();
@@ -158,6 +161,12 @@ class Engine {
   /// Operations that the network works on, as far as the layers above say so: while there are any, every progress looks
   /// at it, and not at the links alone.
   void note_wire_op(int change) noexcept { wire_ops_ += change; }
+  /// User code has run. If that may have taken long, the next progress looks at the network, and not at the links
+  /// alone.
+  void note_user_code() noexcept {
+    const std::int64_t now = coarse_now();
+    if (std::exchange(user_code_ended_, now) != now) wire_turn_ = kWireTurn;
+  }
   /// The network failed towards this peer: it is given up in the next progress, as if its process had died.
   void suspect(Peer& peer) noexcept {
     peer.suspected = true;
@@ -297,6 +306,7 @@ class Engine {
   unsigned calls_since_check_ = 0;
   unsigned wire_turn_ = 0;
   std::int64_t wire_ops_ = 0;
+  std::int64_t user_code_ended_ = 0;  ///< The last time, by the coarse clock.
   TimePoint next_peer_check_{};
   TimePoint recently_ = Clock::now();
   bool suspects_ = false;

@@ -1,5 +1,7 @@
 #include "core/timer_queue.h"
 
+#include "core/batch_time.h"
+
 namespace brant {
 
 void TimerQueue::set(Timer& timer, TimePoint when) {
@@ -24,7 +26,8 @@ void TimerQueue::clear(Timer& timer) noexcept {
 
 unsigned TimerQueue::run(TimePoint now) noexcept {
   unsigned fired = 0;
-  while (!heap_.empty() && heap_.front()->when <= now) {
+  BatchTime time;
+  while (!heap_.empty() && heap_.front()->when <= now && !time.over(fired)) {
     Timer& timer = *heap_.front();
     clear(timer);
     timer.fire(timer);

@@ -14,7 +14,7 @@ class TimerQueue {
   void clear(Timer& timer) noexcept;
   [[nodiscard]] TimePoint next() const noexcept { return heap_.empty() ? kNever : heap_.front()->when; }
   [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
-  /// Fires what is due; a fired timer is idle and may be set again. Returns how many.
+  /// Fires what is due, as much as fits a `BatchTime`; a fired timer is idle and may be set again. Returns how many.
   unsigned run(TimePoint now) noexcept;
 
  private:

@@ -79,6 +79,17 @@ def test_the_blackboard_has_everybodys_line(ranks):
     assert lines == sorted(f"rank {i} was at rank {j}" for i in range(ranks) for j in range(ranks))
 
 
+def test_every_rank_gets_its_share_of_the_work_queue():
+    command = [BRANT, "run", "-n", "2", "--timeout", "50", "--", BIN / "work_queue", "200", "5000"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    shares = [int(jobs) for jobs in re.findall(r"rank \d did (\d+) jobs", done.stdout)]
+    assert sum(shares) == 200, done.stdout
+    # Half of what would be even, since other processes take their part of the cores.
+    assert min(shares) >= 50, done.stdout
+    assert "the longest way to 1 takes 524 steps" in done.stdout, done.stdout
+
+
 def test_ranks_of_different_programs_are_refused():
     script = f'if [ "$BRANT_RANK" = 1 ]; then exec {BIN}/chare_cost; else exec {BIN}/ring; fi'
     command = [BRANT, "run", "-n", "2", "--timeout", "30", "--", "/bin/sh", "-c", script]

@@ -42,6 +42,30 @@ class [[nodiscard]] sleep_for final : private Timer {
   std::coroutine_handle<> waiter_;
 };
 
+/// `co_await yield(worker)`, in a task that computes for long: the network moves, and whatever else is due here runs,
+/// completions, messages of chares and other tasks that yield; then the task goes on, in a later progress. Nobody ends
+/// it if nothing else is due: a task that yields until something happens keeps its core busy. Costs some hundred
+/// nanoseconds when there is nothing else; allocates as `Worker::set_timer` does.
+class [[nodiscard]] yield final : private Timer {
+ public:
+  explicit yield(Worker& worker) noexcept : worker_(worker) {}
+  yield(const yield&) = delete;
+  yield& operator=(const yield&) = delete;
+  ~yield() { worker_.clear_timer(*this); }
+
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> waiter) {
+    waiter_ = waiter;
+    fire = [](Timer& self) noexcept { static_cast<yield&>(self).waiter_.resume(); };
+    worker_.set_timer(*this, Clock::now());  // later than what the present round of timers calls now
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  Worker& worker_;
+  std::coroutine_handle<> waiter_;
+};
+
 /// `co_await within(worker, operation, 5ms)`: the operation's outcome, or `timed_out`. A receive that timed out is
 /// withdrawn and gives its turn to the next; a send that the network already works on goes on unobserved, so its source
 /// must stay valid until the channel closes.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "core/batch_time.h"
 
 namespace brant::detail {
 namespace {
@@ -411,7 +412,8 @@ bool Core::may_run_nested(am::Message& message) {
 
 bool Core::run_others(am::MessageList& set_aside) {
   unsigned done = 0;
-  while (done < kBatch && !ended_ && !stopping_) {
+  BatchTime time;
+  while (done < kBatch && !ended_ && !stopping_ && !time.over(done)) {
     am::Message* message = queue_.pop();
     if (message == nullptr) break;
     if (!may_run_nested(*message)) {
@@ -433,7 +435,10 @@ unsigned Core::step() {
   if (lanes_.broken() != Status::ok && !ended_) [[unlikely]]
     look_at_lanes();
   if (in_outboxes_ != 0 && flush_outboxes()) ++events;
-  if (!stopping_ && !ended_) events += run_ready(kBatch);
+  if (!stopping_ && !ended_ && !queue_.empty()) {
+    events += run_ready(kBatch);
+    engine_.note_user_code();
+  }
   if (main_.has_value()) look_at_main();
   if (events == 0 && rank_ == 0 && !leaving()) quiet_.look();
   return events;

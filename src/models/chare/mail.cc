@@ -1,18 +1,10 @@
 #include "models/chare/mail.h"
 
-#include <ctime>
-
 #include <fmt/format.h>
 
 #include "models/chare/core.h"
 
 namespace brant::detail {
-
-std::int64_t coarse_now() noexcept {
-  std::timespec now{};
-  static_cast<void>(::clock_gettime(CLOCK_MONOTONIC_COARSE, &now));
-  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 void Mail::Box::take_out(std::size_t place) noexcept {
   if (place != front) {

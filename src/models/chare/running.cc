@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/batch_time.h"
 #include "models/chare/busy_mark.h"
 #include "models/chare/core.h"
 #include "models/chare/entry_trace.h"
@@ -20,26 +21,7 @@ ChareBase::~ChareBase() {
 namespace detail {
 namespace {
 
-constexpr unsigned kBroadcastBatch = 256;                   // elements between looks at the network
-constexpr auto kBatchTime = std::chrono::microseconds(30);  // the same for messages, however few they are
-constexpr unsigned kClockTurn = 8;                          // messages between looks at the clock, once some were short
-
-/// Says when a batch of messages has taken long enough. The first ones are timed one by one, since a single one may be
-/// long; of a row of short ones every eighth is, so that the clock costs each of them a few nanoseconds.
-class BatchTime {
- public:
-  [[nodiscard]] bool over(unsigned done) noexcept {
-    if (done < next_look_) return false;
-    next_look_ += std::min(next_look_, kClockTurn);
-    const TimePoint now = Clock::now();
-    if (done == 1) end_ = now + kBatchTime;
-    return now > end_;
-  }
-
- private:
-  unsigned next_look_ = 1;
-  TimePoint end_;
-};
+constexpr unsigned kBroadcastBatch = 256;  // elements between looks at the network, at most
 
 std::string text_of(const std::exception_ptr& error, Status& status) {
   status = Status::internal;
@@ -153,15 +135,22 @@ void Core::run_broadcast(am::Message& message, const Envelope& envelope) {
     notes.flags |= Notes::kStarted;
     notes.end_slot = static_cast<std::uint32_t>(collection->slots().size());  // later ones are not meant
   }
+  set_notes(message, notes);
   const std::uint32_t batch_end = std::min(notes.end_slot, notes.next_slot + kBroadcastBatch);
   std::uint32_t slot = notes.next_slot;
-  notes.next_slot = batch_end;
-  set_notes(message, notes);
-  for (; slot < batch_end; ++slot) {
+  BatchTime time;
+  for (unsigned run = 0; slot < batch_end && !time.over(run); ++slot) {
     ChareBase* chare = collection->slots()[slot];
-    if (chare != nullptr) invoke(*chare, *entry, message, envelope, arguments_of(chares_, message, envelope));
+    if (chare == nullptr) continue;
+    invoke(*chare, *entry, message, envelope, arguments_of(chares_, message, envelope));
+    ++run;
   }
-  if (batch_end < notes.end_slot) return queue_.push_front(message);
+  if (slot < notes.end_slot) {
+    notes = notes_of(message);  // coroutines may hold it now
+    notes.next_slot = slot;
+    set_notes(message, notes);
+    return queue_.push_front(message);
+  }
   count_out(message);
   ++calls_run_;
   drop(message);

@@ -66,6 +66,8 @@ class Teams : public Chare<Teams, Single> {
   void poke(TeamId team, std::uint32_t round);
   void became_lazy(TeamId team, std::int32_t child);
   void result(TeamId team, std::uint32_t round, Blob value);
+  /// Resumes those of this rank who wait for it: what fits a `BatchTime`, and the others by another message.
+  void tell_waiting(TeamId team, std::uint32_t round, Blob value);
   void run_function(std::uint32_t number, Blob values);
   /// On rank 0.
   void await_quiescence(const Callback<>& to);

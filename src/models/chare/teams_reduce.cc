@@ -5,6 +5,7 @@
 
 #include "brant/chare/callback.h"
 #include "brant/chare/detail/mail.h"
+#include "core/batch_time.h"
 #include "models/chare/busy_mark.h"
 #include "models/chare/core.h"
 #include "models/chare/teams.h"
@@ -211,14 +212,27 @@ void Teams::result(TeamId id, std::uint32_t number, Blob value) {
   for (const Child& child : team.children) {
     tell<&Teams::result>(core(), child.rank, id, number, value);
   }
-  const auto found = team.waiting.find(number);
-  if (found == team.waiting.end()) return;
+  tell_waiting(id, number, value);
+}
+
+void Teams::tell_waiting(TeamId id, std::uint32_t number, Blob value) {
+  const CountMark work(at_work_);
+  auto& waiting_for = team_of(id).waiting;
+  const auto found = waiting_for.find(number);
+  if (found == waiting_for.end()) return;
   std::vector<Waiting> due = std::move(found->second);
-  team.waiting.erase(found);
-  for (Waiting& waiting : due) {
+  waiting_for.erase(found);
+  BatchTime time;
+  unsigned told = 0;
+  while (told < due.size() && !time.over(told)) {
+    Waiting& waiting = due[told++];
     ReadArchive read(&chares(), value.bytes.data(), value.bytes.size());
     waiting.deliver(waiting.storage, &read, nullptr);
   }
+  if (told == due.size()) return;
+  due.erase(due.begin(), due.begin() + told);
+  team_of(id).waiting.emplace(number, std::move(due));
+  tell<&Teams::tell_waiting>(core(), core().rank(), id, number, value);
 }
 
 std::uint32_t Teams::first_round(std::uint32_t collection) noexcept {

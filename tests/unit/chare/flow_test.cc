@@ -115,6 +115,10 @@ class Toiler : public Chare<Toiler> {
     }
     ++done;
   }
+  Task<void> work_after_reduction() {
+    co_await barrier();
+    work();
+  }
   int done = 0;
 };
 
@@ -136,6 +140,46 @@ TEST(Flow, a_round_ends_after_one_or_two_long_messages) {
   EXPECT_LE(most, 2) << "messages of a millisecond between two looks at the network";
   chares.exit();
   EXPECT_EQ(program.run_on(), 0) << program.failure();
+}
+
+/// Starts `main`, which lets each of 40 chares work for a millisecond, and expects at most two of them in a round.
+void expect_spread(Task<void> (*main)(Chares&, Array<Toiler>&)) {
+  Program program(test::ranks(1));
+  Chares& chares = program.rank(0);
+  Array<Toiler> toilers;
+  chares.start(main(chares, toilers));
+  const auto done = [&] {
+    int sum = 0;
+    for (int i = 0; i < 40; ++i) {
+      const Toiler* toiler = toilers[i].local();
+      sum += toiler != nullptr ? toiler->done : 0;
+    }
+    return sum;
+  };
+  int before = 0;
+  for (int now = 0; now < 40; before = now) {
+    chares.progress();
+    now = done();
+    ASSERT_LE(now - before, 2) << "calls of a millisecond between two looks at the network";
+  }
+  chares.exit();
+  EXPECT_EQ(program.run_on(), 0) << program.failure();
+}
+
+TEST(Flow, a_round_ends_within_a_broadcast_whose_members_work_long) {
+  expect_spread([](Chares& chares, Array<Toiler>& toilers) -> Task<void> {
+    toilers = create_array<Toiler>(chares, 40, Placement::block());
+    toilers.call<&Toiler::work>();
+    co_await chares.until_exit();
+  });
+}
+
+TEST(Flow, a_round_ends_while_those_who_awaited_a_reduction_are_resumed) {
+  expect_spread([](Chares& chares, Array<Toiler>& toilers) -> Task<void> {
+    toilers = create_array<Toiler>(chares, 40, Placement::block());
+    toilers.call<&Toiler::work_after_reduction>();
+    co_await chares.until_exit();
+  });
 }
 
 }  // namespace

@@ -1,15 +1,18 @@
 #include "core/engine.h"
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "brant/core/timer.h"
 #include "brant/ops/channel.h"
 #include "port/wire/faulty/faulty.h"
 #include "support/in_process_job.h"
@@ -58,6 +61,131 @@ TEST(Pollers, one_that_takes_another_out_ends_neither_the_round_nor_leaves_it_be
   EXPECT_EQ(last_polled, 2);
   engine.detach(static_cast<Poller&>(first));
   engine.detach(static_cast<Poller&>(third));
+}
+
+/// A call of user code that takes a millisecond. Counts those that one round makes.
+struct Toil {
+  void run() noexcept {
+    for (const TimePoint end = Clock::now() + std::chrono::milliseconds(1); Clock::now() < end;) {
+    }
+    ++done;
+  }
+  /// All of `count` are made, and at most two in one progress of `engine`.
+  void expect_spread(Engine& engine, int count) {
+    for (int before = 0; done < count; before = done) {
+      engine.progress();
+      ASSERT_LE(done - before, 2) << "calls of a millisecond between two looks at the network";
+    }
+  }
+  int done = 0;
+};
+
+TEST(Progress, fires_one_or_two_long_completions) {
+  InProcessJob job(one_rank());
+  Engine& engine = job.rank(0).worker().engine();
+  Toil toil;
+  std::array<Op, 20> ops;
+  for (Op& op : ops) {
+    op.delivered = {[](void* self, const OpResult&) noexcept { static_cast<Toil*>(self)->run(); }, &toil};
+    engine.complete(op, {});
+  }
+  toil.expect_spread(engine, 20);
+}
+
+TEST(Progress, runs_one_or_two_long_functions_that_were_posted) {
+  InProcessJob job(one_rank());
+  Engine& engine = job.rank(0).worker().engine();
+  Toil toil;
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(engine.post([](void* self) noexcept { static_cast<Toil*>(self)->run(); }, &toil), Status::ok);
+  }
+  toil.expect_spread(engine, 20);
+}
+
+TEST(Progress, fires_one_or_two_long_timers) {
+  struct Ring : Timer {
+    Toil* toil = nullptr;
+  };
+  InProcessJob job(one_rank());
+  Engine& engine = job.rank(0).worker().engine();
+  Toil toil;
+  std::array<Ring, 20> rings;
+  for (Ring& ring : rings) {
+    ring.toil = &toil;
+    ring.fire = [](Timer& self) noexcept { static_cast<Ring&>(self).toil->run(); };
+    engine.timers().set(ring, Clock::now());
+  }
+  toil.expect_spread(engine, 20);
+}
+
+TEST(Progress, looks_at_the_network_beside_links_once_user_code_took_long) {
+  constexpr unsigned unused_id = Engine::kAmIds - 1;
+  JobOptions options;
+  options.links = true;
+  InProcessJob job(options);
+  Engine &here = job.rank(0).worker().engine(), &there = job.rank(1).worker().engine();
+  int arrived = 0;
+  here.claim_am(unused_id, [](void* self, port::AmMessage&) noexcept { ++*static_cast<int*>(self); }, &arrived);
+  const std::byte header[8] = {};
+  for (unsigned phase = 0; phase < Engine::kWireTurn; ++phase) {
+    for (unsigned i = 0; i < phase; ++i) here.progress();
+    const int before = arrived;
+    port::WireOp op;
+    ASSERT_EQ(there.wire().am_send(there.peer(Rank{0}).endpoint, unused_id, header, {}, op), Status::ok);
+    Op long_one;
+    long_one.delivered = {
+        [](void*, const OpResult&) noexcept { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }, nullptr};
+    here.complete(long_one, {});
+    here.progress();
+    here.progress();
+    EXPECT_EQ(arrived, before + 1) << phase;
+  }
+}
+
+TEST(Yield, lets_another_task_and_the_network_go_on) {
+  InProcessJob job;
+  Worker& worker = job.rank(0).worker();
+  Channel left = Channel::open(job.rank(0), Rank{1}, ChannelId{1});
+  Channel right = Channel::open(job.rank(1), Rank{0}, ChannelId{1});
+  int value = 7, got = 0;
+  bool received = false;
+  std::string turns;
+  const auto takes_turns = [&](char name) -> Task<void> {
+    for (int turn = 0; turn < 3; ++turn) {
+      turns += name;
+      co_await yield(worker);
+    }
+    while (!received) co_await yield(worker);  // what it waits for comes only if the network moves
+  };
+  const auto receives = [&]() -> Task<void> {
+    EXPECT_TRUE((co_await left.recv(Buffer(&got, sizeof(got)))).ok());
+    received = true;
+  };
+  Task<void> a = takes_turns('a'), b = takes_turns('b'), c = receives();
+  a.start();
+  b.start();
+  c.start();
+  EXPECT_EQ(turns, "ab");
+  EXPECT_TRUE(job.outcome(right.send(ConstBuffer(&value, sizeof(value)))).ok());
+  for (int round = 0; round < 1000 && !(a.finished() && b.finished()); ++round) job.run(1);
+  EXPECT_TRUE(a.finished() && b.finished());
+  EXPECT_EQ(turns, "ababab");
+  EXPECT_EQ(got, 7);
+}
+
+TEST(Yield, resumes_once_in_a_progress) {
+  InProcessJob job(one_rank());
+  Worker& worker = job.rank(0).worker();
+  int turns = 0;
+  const auto yields = [&]() -> Task<void> {
+    for (;; ++turns) co_await yield(worker);
+  };
+  Task<void> task = yields();
+  task.start();
+  for (int round = 1; round <= 100; ++round) {
+    worker.progress();
+    ASSERT_EQ(turns, round);
+  }
 }
 
 TEST(Peers, whose_endpoint_the_network_gave_up_are_lost_to_whoever_only_receives) {

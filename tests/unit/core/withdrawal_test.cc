@@ -53,6 +53,16 @@ TEST(Withdrawal, of_a_task_that_awaits_within_a_time) {
   EXPECT_TRUE(pair.job.outcome(receive).ok());
 }
 
+TEST(Withdrawal, of_a_task_that_yields) {
+  Pair pair;
+  {
+    const auto yields = [&]() -> Task<void> { co_await yield(pair.job.rank(1).worker()); };
+    Task<void> task = yields();
+    task.start();
+  }
+  pair.send();  // the network moves, and the timers are looked at
+}
+
 TEST(Withdrawal, of_an_operation_whose_time_has_not_passed) {
   Pair pair;
   auto receive = std::make_unique<Operation>(

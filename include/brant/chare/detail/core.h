@@ -51,9 +51,6 @@ struct Invocation {
   std::uint32_t reply = 0;  ///< 0: nobody waits.
 };
 
-/// Nanoseconds of a clock that costs next to nothing and steps every few milliseconds: since when somebody waits.
-std::int64_t coarse_now() noexcept;
-
 Core& core_of(Chares& chares) noexcept;
 Chares& chares_of(Core& core) noexcept;
 
