@@ -88,7 +88,7 @@ class ChannelTable final : public Service, private Poller {
 
   static std::uint64_t key(ChannelId id, unsigned side) noexcept { return std::uint64_t{id.value} << 1 | side; }
   static std::uint64_t closed_key(ChannelId id, unsigned side, const Peer& peer) noexcept {
-    return key(id, side) | static_cast<std::uint64_t>(peer.rank.value) << 32;
+    return key(id, side) | static_cast<std::uint64_t>(peer.rank.value) << 33;  // a key has 33 bits
   }
   Status post(ControlSend& send) noexcept;
   /// Control messages that the network had no room for, and ends that have settled.
