@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -66,12 +67,17 @@ Engine::Engine(port::Adapters adapters, const Options& options)
         this);
   }
   waiter_.add(detector_.event_fd());
-  const std::vector<std::byte> record = pack(make_peer_record(adapters_));
-  const Status status = boot().put("brant.peer", record);
-  if (status != Status::ok) {
-    throw Error(status, fmt::format("rank {}: the address could not be published: {}. {}", job().rank,
-                                    status_text(status), boot().last_error()));
-  }
+  if (adapters_.other_hosts) open_lease();
+  PeerRecord record = make_peer_record(adapters_);
+  if (lease_) record.lease_address = lease_->address().bytes();
+  put_at_boot("brant.peer", pack(record));
+}
+
+void Engine::put_at_boot(const char* key, std::span<const std::byte> value) {
+  const Status status = boot().put(key, value);
+  if (status == Status::ok) return;
+  throw Error(status, fmt::format("rank {}: the address could not be published: {}. {}", job().rank,
+                                  status_text(status), boot().last_error()));
 }
 
 Engine::~Engine() {
@@ -127,6 +133,7 @@ void Engine::exchange() {
     peer.record = records[rank];
   }
   attach_links();
+  if (lease_) start_lease();
   // Once all have attached, the two ends of every pair see alike whether they have a link.
   status = boot().fence(options_.boot_timeout);
   if (status != Status::ok) {
@@ -166,6 +173,7 @@ void Engine::shut_down() noexcept {
       }
     }
   }
+  lease_.reset();  // from here on others leave as well
   if (trace_ && job().rank == 0) trace_->close();
   boot().finalize();
 }
@@ -178,12 +186,12 @@ Peer& Engine::peer(Rank rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank.value)];
   if (peer.lost) throw Error(Status::peer_lost, fmt::format("rank {} (pid {}) is gone", rank.value, peer.record.pid));
   if (peer.endpoint != nullptr) return peer;
-  const PeerRecord& mine = peers_[static_cast<std::size_t>(job().rank)].record;
-  const bool watchable = runs_elsewhere(peer) && peer.same_host && peer.record.pid_namespace == mine.pid_namespace;
+  const bool watchable = runs_elsewhere(peer) && watched_by_kernel(peer);
   if (watchable && !detector_.watch(rank.value, peer.record.pid)) {
     peer.lost = true;
     throw Error(Status::peer_lost, fmt::format("rank {} (pid {}) is gone", rank.value, peer.record.pid));
   }
+  if (lease_ && !watchable) lease_->watch(rank.value);
   Result<port::WireEndpoint*> endpoint = wire().connect(peer.record.wire_address);
   if (!endpoint) {
     // A process that dies takes its memory along before its end can be seen.
@@ -199,9 +207,15 @@ Peer& Engine::peer(Rank rank) {
   return peer;
 }
 
+/// If it is another process.
+bool Engine::watched_by_kernel(const Peer& peer) const noexcept {
+  const PeerRecord& mine = peers_[static_cast<std::size_t>(job().rank)].record;
+  return peer.same_host && peer.record.pid_namespace == mine.pid_namespace;
+}
+
 bool Engine::runs_elsewhere(const Peer& peer) const noexcept {
   const PeerRecord& mine = peers_[static_cast<std::size_t>(job().rank)].record;
-  return !peer.same_host || peer.record.pid_namespace != mine.pid_namespace || peer.record.pid != mine.pid;
+  return !watched_by_kernel(peer) || peer.record.pid != mine.pid;
 }
 
 MemoryKind Engine::mutual_kind(const Peer& peer) const noexcept {
@@ -400,6 +414,7 @@ void Engine::check_peers() noexcept {
       if (peer.suspected) lose(peer);
     }
   }
+  if (lease_) hear_verdicts();
   if (!detector_.watching()) return;
   for (const int rank : detector_.poll()) lose(peers_[static_cast<std::size_t>(rank)]);
 }
@@ -415,6 +430,7 @@ void Engine::lose(Peer& peer) noexcept {
   log::info("rank {} (pid {}) is gone", peer.rank.value, peer.record.pid);
   counters_.peers_lost.add();
   peer.lost = true;
+  if (lease_) lease_->give_up(peer.rank.value);
   if (peer.endpoint != nullptr) wire().disconnect(peer.endpoint);
   peer.endpoint = nullptr;
   if (adapters_.links) adapters_.links->drop(peer.rank.value);

@@ -18,6 +18,7 @@
 #include "brant/core/path.h"
 #include "core/failure_detector.h"
 #include "core/farewell.h"
+#include "core/lease_thread.h"
 #include "core/path_order.h"
 #include "core/peer_record.h"
 #include "core/statistics.h"
@@ -112,6 +113,7 @@ class Engine {
     std::string calibration;                        ///< As find_calibration takes it.
     bool statistics = false;                        ///< Publish the counters for `brant info --jobs`.
     std::chrono::milliseconds stall_report{5'000};  ///< How long a wait is silent before it says what for; 0: for ever.
+    std::chrono::milliseconds lease{10'000};        ///< How long a process of another host may be silent; 0: for ever.
   };
 
   static constexpr unsigned kAmIds = 64;
@@ -262,10 +264,15 @@ class Engine {
     unsigned id = 0;
   };
 
+  void put_at_boot(const char* key, std::span<const std::byte> value);
+  void open_lease();
+  void start_lease();
   void attach_links() noexcept;
   static void hold_message(void* slot, port::AmMessage& message) noexcept;
   static void on_endpoint_failed(void* engine, port::WireEndpoint* endpoint) noexcept;
+  [[nodiscard]] bool watched_by_kernel(const Peer& peer) const noexcept;
   void check_peers() noexcept;
+  void hear_verdicts() noexcept;
   void lose(Peer& peer) noexcept;
   static bool make_due(Op& op) noexcept;
   unsigned poll_pollers() noexcept;
@@ -289,6 +296,7 @@ class Engine {
   const port::memory::AllocationMap* const host_allocations_;  ///< See Device::host_allocations.
   std::deque<Peer> peers_;                                     // a deque: records stay in place
   FailureDetector detector_;
+  std::unique_ptr<LeaseThread> lease_;  ///< Null in a job of one host.
   Waiter waiter_;
   TimerQueue timers_;
   OpList ready_;    ///< A moment of each is due.

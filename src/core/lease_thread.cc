@@ -105,6 +105,7 @@ void LeaseThread::start(int self, const Lease::Key& key, std::vector<std::option
   peers_ = std::move(addresses);
   lease_.emplace(self, static_cast<int>(peers_.size()), patience_, key);
   if (probed) lease_->probe(*probed);
+  orders_.reserve(2 * peers_.size());  // the worker gives up where it may not throw
   // Signals are the program's: none shall be handled here.
   sigset_t all, before;
   ::sigfillset(&all);
@@ -175,7 +176,8 @@ void LeaseThread::take_orders(Lease& lease) {
   std::vector<Order> orders;
   {
     const std::scoped_lock lock(mutex_);
-    orders.swap(orders_);
+    orders = orders_;
+    orders_.clear();
   }
   for (const Order& order : orders) order.watch ? lease.watch(order.rank) : lease.give_up(order.rank);
 }

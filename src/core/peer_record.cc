@@ -11,7 +11,7 @@
 namespace brant {
 namespace {
 
-constexpr std::uint32_t kRecordMagic = 0x62726e03;  // "brn", layout 3
+constexpr std::uint32_t kRecordMagic = 0x62726e04;  // "brn", layout 4
 
 MemoryKind mappable_kind(const port::DeviceCapabilities& device) noexcept {
   if (!device.exports || !device.streams) return MemoryKind::detect;
@@ -50,6 +50,7 @@ std::vector<std::byte> pack(const PeerRecord& record) {
   writer.run(record.wire_address);
   writer.number(static_cast<std::uint32_t>(record.mappable_kind));
   writer.run(record.link_address);
+  writer.run(record.lease_address);
   return writer.bytes();
 }
 
@@ -67,6 +68,8 @@ PeerRecord unpack_peer_record(int rank, std::span<const std::byte> packed) {
   record.mappable_kind = static_cast<MemoryKind>(reader.number<std::uint32_t>());
   const auto link = reader.run();
   record.link_address.assign(link.begin(), link.end());
+  const auto lease = reader.run();
+  record.lease_address.assign(lease.begin(), lease.end());
   if (magic != kRecordMagic || reader.failed()) {
     throw Error(Status::version_mismatch,
                 fmt::format("rank {} runs another version of brant: start all processes with one installation", rank));

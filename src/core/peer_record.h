@@ -22,6 +22,7 @@ struct PeerRecord {
   std::vector<std::byte> wire_address;
   MemoryKind mappable_kind = MemoryKind::detect;  ///< Of device memory that peers may map; detect: none.
   std::vector<std::byte> link_address;            ///< Empty if this process shares no memory.
+  std::vector<std::byte> lease_address;           ///< Where it answers processes of other hosts; empty: nowhere.
 };
 
 PeerRecord make_peer_record(const port::Adapters& adapters);

@@ -29,8 +29,8 @@ port::Adapters open_for(const RuntimeOptions& options) {
 }
 
 Engine::Options engine_options(const RuntimeOptions& options) {
-  return {options.path,        options.share_gpu,  options.sleep,       options.boot_timeout,
-          options.calibration, options.statistics, options.stall_report};
+  return {options.path,        options.share_gpu,  options.sleep,        options.boot_timeout,
+          options.calibration, options.statistics, options.stall_report, options.lease};
 }
 
 }  // namespace
@@ -59,6 +59,14 @@ RuntimeOptions RuntimeOptions::from_environment() {
   options.calibration = calibration.empty() ? "auto" : calibration;
   options.statistics = env_bool("BRANT_STATISTICS", true);
   if (const auto silence = env_int("BRANT_STALL_REPORT_MS")) options.stall_report = std::chrono::milliseconds(*silence);
+  if (!env("BRANT_LEASE").empty()) {
+    constexpr std::int64_t kDay = 86'400;
+    const auto seconds = env_int("BRANT_LEASE");
+    if (!seconds || *seconds < 0 || *seconds > kDay)
+      throw Error(Status::invalid_argument,
+                  fmt::format("BRANT_LEASE={}: use whole seconds, 1 to {}, or 0 for never", env("BRANT_LEASE"), kDay));
+    options.lease = std::chrono::seconds(*seconds);
+  }
   return options;
 }
 

@@ -96,7 +96,8 @@ Adapters open_adapters(const AdapterRequest& request) {
   device.local_size = job.local_size;
   device.share_gpu = request.share_gpu;
   adapters.device = open_device(device);
-  adapters.wire = open_wire(request, job, of_one_host(*adapters.boot, request.boot_timeout));
+  adapters.other_hosts = !of_one_host(*adapters.boot, request.boot_timeout);
+  adapters.wire = open_wire(request, job, !adapters.other_hosts);
   if (job.local_size > 1) adapters.links = open_peer_links(static_cast<std::uint32_t>(job.local_size));
   return adapters;
 }

@@ -17,6 +17,7 @@ struct Adapters {
   std::unique_ptr<Device> device;
   std::unique_ptr<Wire> wire;
   std::unique_ptr<Links> links;  ///< Null where no memory can be shared, and with a single process.
+  bool other_hosts = false;      ///< Some process of the job runs where no kernel call tells when it dies.
 };
 
 enum class Gpu { automatic, none, emulated, cuda };

@@ -1,10 +1,13 @@
 // One of two ranks on different hosts, while a test breaks something between them:
 //   lost_peer SCENE LIMIT_S
 // It has operations under way until one of them fails, then waits for the others. Prints "under way" when both ranks
-// talk, and at the end what became of the operations. Ends with 0 if all of them ended in time and at least one as
-// peer_lost, 1 otherwise. With the scene `steady` nothing may fail: after LIMIT_S without a loss it prints "steady" and
-// goes on, for the sake of the other rank, until it is ended.
+// talk, at the end what became of the operations, and how long it took to close everything. Ends with 0 if all of them
+// ended in time and at least one as peer_lost, 1 otherwise. With the scene `steady` nothing may fail: after LIMIT_S
+// without a loss it prints "steady" and goes on, for the sake of the other rank, until it is ended; with `computes`
+// rank 1 makes no progress for LIMIT_S before. With `first` the ranks have not met: they wait for SIGUSR1 before they
+// turn to each other.
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -28,9 +31,8 @@ struct Scene {
   std::size_t bytes;
 };
 constexpr Scene kScenes[] = {{"receives", 0, 8, 64},  // both wait, nothing is in flight
-                             {"flood", 8, 8, 2'000'000},
-                             {"small", 8, 8, 64},
-                             {"steady", 8, 8, 64}};
+                             {"flood", 8, 8, 2'000'000}, {"small", 8, 8, 64}, {"steady", 8, 8, 64},
+                             {"computes", 8, 8, 64},     {"first", 8, 8, 64}};
 
 /// Operations that are posted again when they succeeded, until one fails.
 class Traffic {
@@ -96,6 +98,16 @@ void say(const std::string& text) {
   std::fflush(stdout);
 }
 
+/// Stands before what is to be closed, and says how long that took.
+struct Closing {
+  int rank;
+  Clock::time_point begin{};
+  ~Closing() {
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (begin != Clock::time_point{}) say(fmt::format("rank {}: closed in {:.2f} s", rank, seconds));
+  }
+};
+
 /// What a program sees that turns to the lost rank again, a moment after the first operation failed.
 std::string words_of_loss(Runtime& runtime, Rank peer) {
   const auto deadline = Clock::now() + std::chrono::seconds(1);
@@ -110,30 +122,57 @@ std::string words_of_loss(Runtime& runtime, Rank peer) {
   }
 }
 
-int play(const Scene& scene, std::chrono::duration<double> limit) {
-  Runtime runtime;
-  const int self = runtime.rank().value;
-  const Rank peer{1 - self};
-  Channel channel = Channel::open(runtime, peer, ChannelId{1});
-  int word = self, got = -1;
+bool meet(Runtime& runtime, Channel& channel) {
+  int word = 1, got = -1;
   Operation receive = channel.recv(Buffer(&got, sizeof got));
   Operation send = channel.send(ConstBuffer(&word, sizeof word));
-  if (runtime.worker().wait_until([&] { return receive.done() && send.done(); }, std::chrono::seconds(20)) !=
-      Status::ok)
-    return 2;
-  say(fmt::format("rank {} under way", self));
+  return runtime.worker().wait_until([&] { return receive.done() && send.done(); }, std::chrono::seconds(20)) ==
+         Status::ok;
+}
+
+sigset_t call_to_go() {
+  sigset_t call;
+  sigemptyset(&call);
+  sigaddset(&call, SIGUSR1);
+  return call;
+}
+
+void compute(std::chrono::duration<double> time) {
+  for (const auto begin = Clock::now(); Clock::now() - begin < time;) {
+  }
+}
+
+int play(const Scene& scene, std::chrono::duration<double> limit) {
+  const sigset_t call = call_to_go();
+  sigprocmask(SIG_BLOCK, &call, nullptr);  // before there are other threads
+  Closing closing{0};
+  Runtime runtime;
+  const int self = closing.rank = runtime.rank().value;
+  const Rank peer{1 - self};
+  if (scene.name == "first") {
+    int number = 0;
+    say(fmt::format("rank {} under way", self));
+    sigwait(&call, &number);
+  }
+  Channel channel = Channel::open(runtime, peer, ChannelId{1});
+  if (scene.name != "first") {
+    if (!meet(runtime, channel)) return 2;
+    say(fmt::format("rank {} under way", self));
+  }
 
   Traffic traffic(channel, scene);
   traffic.start();
   const auto begin = Clock::now();
-  const bool steady = scene.name == "steady";
+  const bool computes = scene.name == "computes";
+  if (computes && self == 1) compute(limit);
+  const bool steady = scene.name == "steady" || computes;
   auto failed = [&] { return traffic.lost() + traffic.other() > 0; };
   const auto spent = [&] { return Clock::now() - begin > limit; };
   bool told = false;
   while (!failed() && (steady || !spent())) {
     static_cast<void>(runtime.worker().wait_until(failed, std::chrono::milliseconds(1)));
     traffic.go_on();
-    if (steady && spent() && !told) {
+    if (steady && spent() && traffic.done() > 0 && !told) {
       told = true;
       say(fmt::format("rank {} steady after {} operations", self, traffic.done()));
     }
@@ -143,7 +182,8 @@ int play(const Scene& scene, std::chrono::duration<double> limit) {
   say(fmt::format("rank {}: {} ended well, {} as peer_lost, {} otherwise, {} pending, first after {:.2f} s", self,
                   traffic.done(), traffic.lost(), traffic.other(), traffic.pending(), first));
   say(fmt::format("rank {}: {}", self, words_of_loss(runtime, peer)));
-  std::_Exit(traffic.lost() > 0 && traffic.other() == 0 && traffic.pending() == 0 ? 0 : 1);
+  closing.begin = Clock::now();
+  return traffic.lost() > 0 && traffic.other() == 0 && traffic.pending() == 0 ? 0 : 1;
 }
 
 }  // namespace

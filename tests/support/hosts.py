@@ -48,6 +48,11 @@ def children(pid: int) -> list[int]:
         return []
 
 
+def parent(pid: int) -> int:
+    status = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in status if line.startswith("PPid:")).split()[1])
+
+
 @dataclasses.dataclass
 class Done:
     """What a command did: how it ended and what it printed, both streams together."""
@@ -148,6 +153,8 @@ class Host:
             raise HostsError(f"no process of {program} on {self.name}")
         for pid in found:
             os.kill(pid, number)
+            if number == signal.SIGCONT:  # nsenter has stopped itself along with what it started
+                os.kill(parent(pid), number)
 
     # --- The cable to the switch ---------------------------------------------------------------------------------
 
@@ -174,6 +181,13 @@ class Host:
                 "add table inet loss; add chain inet loss in { type filter hook input priority 0; policy accept; };"
                 + rule
             )
+
+    def drop_udp(self) -> None:
+        """As a firewall that lets TCP through only."""
+        self._nft(
+            "add table inet wall; add chain inet wall in { type filter hook input priority 0; policy accept; };"
+            "add rule inet wall in meta l4proto udp drop"
+        )
 
     def _nft(self, rules: str, *, may_fail: bool = False) -> None:
         done = self.on(["nft", rules]).finish(10)

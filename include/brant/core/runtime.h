@@ -44,10 +44,14 @@ struct RuntimeOptions {
   /// A wait in which nothing happens for so long says once, on standard error, what the process waits for; the next
   /// such report takes a silence of twice that length. 0: never.
   std::chrono::milliseconds stall_report{5'000};
+  /// Between hosts: a process that has not answered for so long, because it was stopped or cut off, is lost, and all
+  /// operations with it end as peer_lost. One that only computes answers. Below a second, packets that are lost by
+  /// chance begin to matter. 0: never, and others do not watch this process either, as a debugger needs it.
+  std::chrono::milliseconds lease{10'000};
 
   /// BRANT_GPU=auto|none|emulated|cuda, BRANT_SHARE_GPU, BRANT_PATH, BRANT_SLEEP, BRANT_BOOT_TIMEOUT_MS,
-  /// BRANT_CALIBRATION=FILE|auto|off (default auto), BRANT_STATISTICS=on|off (default on), BRANT_STALL_REPORT_MS.
-  /// Throws on a value that is none of these.
+  /// BRANT_CALIBRATION=FILE|auto|off (default auto), BRANT_STATISTICS=on|off (default on), BRANT_STALL_REPORT_MS,
+  /// BRANT_LEASE (whole seconds). Throws on a value that is none of these.
   static RuntimeOptions from_environment();
 };
 

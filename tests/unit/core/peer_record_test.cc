@@ -16,6 +16,7 @@ PeerRecord record(const std::string& version, const std::string& host, const std
   result.device_id = device;
   result.pid = 4711;
   result.wire_address = {std::byte{1}, std::byte{2}};
+  result.lease_address = {std::byte{3}, std::byte{4}, std::byte{5}};
   return result;
 }
 
@@ -37,6 +38,7 @@ TEST(PeerRecord, packs_and_unpacks) {
   EXPECT_EQ(read.device_id, original.device_id);
   EXPECT_EQ(read.pid, original.pid);
   EXPECT_EQ(read.wire_address, original.wire_address);
+  EXPECT_EQ(read.lease_address, original.lease_address);
 }
 
 TEST(PeerRecord, a_record_of_another_version_or_cut_short_is_refused_with_its_rank) {
