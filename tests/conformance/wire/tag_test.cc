@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "base/env.h"
+#include "brant/base/clock.h"
 #include "conformance/wire/fixture.h"
 
 namespace brant::port::test {
@@ -257,6 +258,33 @@ TEST_P(Tag, what_was_taken_back_is_not_written_any_more) {
     recv(again, 1, host(in));
     ASSERT_TRUE(finish(sent, again)) << head_start;
     EXPECT_EQ(in, out);
+  }
+}
+
+TEST_P(Tag, many_that_cannot_be_taken_back_hold_the_process_no_longer_than_one) {
+  constexpr std::size_t kMany = 6;
+  const auto out = pattern(20'000'000, 1);
+  std::vector<std::vector<std::byte>> in(kMany, std::vector<std::byte>(out.size()));
+  std::vector<Tracked> sent(kMany), received(kMany);
+  for (std::size_t i = 0; i < kMany; ++i) {
+    recv(received[i], i, host(in[i]));
+    send(sent[i], i, host(out));
+  }
+  for (int i = 0; i < 3; ++i) {  // they match; then the sender stands still, as one that was cut off
+    pair.left->progress();
+    pair.right->progress();
+  }
+  const TimePoint begin = Clock::now();
+  for (Tracked& one : received) pair.right->take_back(one);
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(4));
+  EXPECT_TRUE(pump(pair, [&] {
+    return std::all_of(received.begin(), received.end(), [](const Tracked& one) { return one.done(); });
+  }));
+  std::vector<Tracked> again(kMany);
+  for (std::size_t i = 0; i < kMany; ++i) {
+    const bool canceled = received[i].outcome() == Status::canceled;
+    if (canceled) recv(again[i], i, host(in[i]));
+    EXPECT_TRUE(finish(sent[i], canceled ? again[i] : received[i])) << i;
   }
 }
 

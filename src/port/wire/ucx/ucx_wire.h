@@ -7,6 +7,7 @@
 
 #include <ucp/api/ucp.h>
 
+#include "brant/base/clock.h"
 #include "port/wire.h"
 #include "port/wire/ucx/open.h"
 #include "port/wire/ucx/ucx_inbox.h"
@@ -151,7 +152,9 @@ class UcxWire final : public Wire {
   std::vector<std::unique_ptr<UcxEndpoint>> endpoints_;
   FailureHandler failure_handler_ = nullptr;
   void* failure_context_ = nullptr;
-  bool failures_due_ = false;  ///< Some endpoint failed and nobody was told yet.
+  TimePoint take_back_turn_{};
+  Clock::duration take_back_spent_{};  ///< In this turn.
+  bool failures_due_ = false;          ///< Some endpoint failed and nobody was told yet.
   std::unique_ptr<UcxRemoteMemory> remote_memory_;
   std::unique_ptr<UcxAtomics> atomics_;
 };
