@@ -162,15 +162,18 @@ void Engine::shut_down() noexcept {
   if (trace_) trace_->write();
   // Whoever is ahead keeps the network moving: a peer may still be reading from this process.
   if (job().size > 1) {
-    bool alive = std::none_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.lost; });
+    const auto all_live = [&] {
+      return std::none_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.lost; });
+    };
     farewell_->say();
-    for (int round = 0; alive && round < 1000; ++round) {
+    for (int round = 0; all_live() && round < 1000; ++round) {
       const Status status = boot().fence(std::chrono::milliseconds(round < 10 ? 1 : 20));
       if (status != Status::timed_out) break;
       farewell_->say();
       wire_turn_ = kWireTurn;
       while (progress() != 0) {
       }
+      check_peers();  // one that is lost now will never come
     }
   }
   lease_.reset();  // from here on others leave as well

@@ -5,7 +5,7 @@
 // ended in time and at least one as peer_lost, 1 otherwise. With the scene `steady` nothing may fail: after LIMIT_S
 // without a loss it prints "steady" and goes on, for the sake of the other rank, until it is ended; with `computes`
 // rank 1 makes no progress for LIMIT_S before. With `first` the ranks have not met: they wait for SIGUSR1 before they
-// turn to each other.
+// turn to each other. With `ends` they close everything at that signal.
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -32,7 +32,7 @@ struct Scene {
 };
 constexpr Scene kScenes[] = {{"receives", 0, 8, 64},  // both wait, nothing is in flight
                              {"flood", 8, 8, 2'000'000}, {"small", 8, 8, 64}, {"steady", 8, 8, 64},
-                             {"computes", 8, 8, 64},     {"first", 8, 8, 64}};
+                             {"computes", 8, 8, 64},     {"first", 8, 8, 64}, {"ends", 0, 0, 0}};
 
 /// Operations that are posted again when they succeeded, until one fails.
 class Traffic {
@@ -158,6 +158,13 @@ int play(const Scene& scene, std::chrono::duration<double> limit) {
   if (scene.name != "first") {
     if (!meet(runtime, channel)) return 2;
     say(fmt::format("rank {} under way", self));
+  }
+
+  if (scene.name == "ends") {
+    int number = 0;
+    sigwait(&call, &number);
+    closing.begin = Clock::now();
+    return 0;
   }
 
   Traffic traffic(channel, scene);

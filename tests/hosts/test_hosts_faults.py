@@ -89,6 +89,15 @@ def test_a_first_contact_with_one_that_is_stopped_ends_as_lost(breakable):
     expect_lost(job.finish().output, 0)
 
 
+def test_a_rank_that_ends_does_not_wait_for_one_that_is_lost(breakable):
+    job = start(breakable, "ends")
+    breakable.hosts[1].signal("lost_peer", signal.SIGSTOP)
+    breakable.hosts[0].signal("lost_peer", signal.SIGUSR1)
+    job.until_printed("rank 0: closed in", 30)
+    (seconds,) = re.findall(r"rank 0: closed in ([\d.]+) s", job.output())
+    assert float(seconds) < LIMIT_S, job.output()
+
+
 def expect_steady(job):
     for rank in range(2):
         job.until_printed(f"rank {rank} steady", 3 * LEASE_S + 10)
