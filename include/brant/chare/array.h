@@ -75,6 +75,17 @@ class Array : private detail::NotBytes {
     }
   }
 
+  /// Destroys all elements and the array itself, on all ranks: what they hold is given back, and the array's number is
+  /// free for another. Called once, on any rank (not by all); returns at once, and is ordered as a broadcast is: after
+  /// the broadcasts made before from here, but not after calls of single elements: await those. Waits for data
+  /// arguments that are coming into memory of an element.
+  ///
+  /// With the array go its sections, its reductions that are open (a future that waits for one of them fails with
+  /// not_found, other callbacks are not called) and its coroutines (who awaits an answer of one gets not_found). What
+  /// comes later, also by a callback or from another rank, meets no successor: an `ask` fails with not_found, a call,
+  /// an insertion or another destroy ends the job with an error that names the array. Costs a message for each rank.
+  void destroy() const { detail::post_destroy_all(require_core(), collection_); }
+
   /// Of a dense array; zeros otherwise.
   [[nodiscard]] IndexType extent() const noexcept { return extent_.template as<IndexType>(); }
   /// Its number: the same on all ranks.

@@ -95,21 +95,18 @@ class Callback : private detail::NotBytes {
     target.number = static_cast<std::uint32_t>(code);
     return Callback(&chares.core(), target);
   }
-  /// Runs `function(values...)` on this rank, from the scheduler. Kept until the program ends; at most a million. An
-  /// exception ends the job with an error.
+  /// Runs `function(values...)` on this rank, from the scheduler. Kept until `destroy`, or until the program ends; at
+  /// most a million at once. An exception ends the job with an error.
   template <typename Function>
   static Callback function(Chares& chares, Function function) {
     static_assert(std::is_invocable_v<Function&, Args...>,
                   "brant: the function of a callback takes the callback's arguments");
-    detail::CallbackTarget target;
-    target.kind = detail::CallbackKind::function;
-    target.rank = chares.rank().value;
-    target.number = detail::keep_function(chares.core(), [function](ReadArchive& archive) mutable {
+    const auto run = [function](ReadArchive& archive) mutable {
       std::tuple<Args...> values{};
       std::apply([&](auto&... each) { archive(each...); }, values);
       std::apply(function, std::move(values));
-    });
-    return Callback(&chares.core(), target);
+    };
+    return Callback(&chares.core(), detail::keep_function(chares.core(), run));
   }
 
   void operator()(const Args&... values) const {
@@ -121,6 +118,13 @@ class Callback : private detail::NotBytes {
     WriteArchive write(outgoing.args);
     write(values...);
     detail::post(*core_, outgoing);
+  }
+
+  /// Gives back what stands behind it, from whatever rank, once for all copies. A function is destroyed, after the
+  /// calls made before from here; a later call of it, or a second destroy, ends the job with an error. A future without
+  /// a value fails with `canceled`. Behind other callbacks stands nothing. Costs a message.
+  void destroy() const {
+    if (core_ != nullptr) detail::destroy_callback(*core_, target_);
   }
 
   /// Two callbacks that do the same thing.

@@ -83,7 +83,10 @@ class Element : private detail::NotBytes {
     return core_ == nullptr ? nullptr : static_cast<C*>(detail::local(*core_, target_));
   }
 
-  /// Deletes it, after the messages sent to it before from here. Later messages to it are errors.
+  /// Deletes it, after the messages sent to it before from here. Its coroutines end, and whoever awaits an answer of
+  /// one gets not_found. Later messages to it are errors: an `ask` fails with not_found, others end the job with an
+  /// error that names it. (Of the elements of a sparse array, which may be inserted again, the last 4096 that were
+  /// deleted are known on each rank; a message to an older one waits for the element to be inserted.)
   void destroy() const { detail::post_destroy(require_core(), target_); }
 
   bool operator==(const Element& other) const noexcept {

@@ -6,6 +6,7 @@
 
 #include "models/chare/core.h"
 #include "ops/channel/reserved_ids.h"
+#include "ops/channel/table.h"
 
 namespace brant::detail {
 namespace {
@@ -96,11 +97,29 @@ void ChannelDesk::open_if_met(const Key& key) {
     // One end may have done its work and closed before the other opens: within a process the names say which is which.
     const unsigned side = key.brings_id() ? 0 : 1;
     Channel channel = Channel::open_reserved(core_.chares().runtime(), peer, id, {path}, side);
-    names_.insert_or_assign(name_key(id.value, channel.side()),
-                            Names{{key.my_collection, key.my_key}, {key.their_collection, key.their_key}});
+    note_names(channel, {{key.my_collection, key.my_key}, {key.their_collection, key.their_key}});
     promise.deliver(std::move(channel));
   } catch (...) {
     promise.fail(std::current_exception());
+  }
+}
+
+void ChannelDesk::note_names(const Channel& channel, const Names& names) {
+  if (names_.size() >= names_max_) {
+    const auto& table = engine_.service<ChannelTable>();
+    std::erase_if(names_, [&](const auto& named) {
+      return !table.is_open({static_cast<std::uint32_t>(named.first >> 1)}, static_cast<unsigned>(named.first & 1));
+    });
+    names_max_ = std::max<std::size_t>(64, 2 * names_.size());
+  }
+  names_.insert_or_assign(name_key(channel.id().value, channel.side()), names);
+}
+
+void ChannelDesk::forget(std::uint32_t collection, const ElementKey* key) {
+  auto at = meetings_.lower_bound({collection, key != nullptr ? *key : ElementKey{}, 0, {}, 0});
+  while (at != meetings_.end() && at->first.my_collection == collection &&
+         (key == nullptr || at->first.my_key == *key)) {
+    at = meetings_.erase(at);
   }
 }
 

@@ -22,6 +22,10 @@ class ChannelDesk {
   /// A hello to a chare of this process.
   void on_hello(const am::Message& message, const Envelope& envelope);
 
+  /// A chare that will never be made again, or all of a collection: nobody meets them any more.
+  void forget(const Target& gone) { forget(gone.collection, &gone.key); }
+  void forget(std::uint32_t collection, const ElementKey* key = nullptr);
+
   /// Who holds an end, and who the other.
   struct Names {
     Target mine, theirs;
@@ -35,6 +39,8 @@ class ChannelDesk {
     std::int64_t since = 0;
   };
   [[nodiscard]] std::vector<Unmet> unmet() const;
+  /// Of how many ends it knows who holds them: of those that are open, and of as many that were.
+  [[nodiscard]] std::size_t named() const noexcept { return names_.size(); }
 
  private:
   /// One end's view.
@@ -67,11 +73,13 @@ class ChannelDesk {
   void greet(const Key& key, std::uint32_t id);
   std::uint32_t new_id();
   void open_if_met(const Key& key);
+  void note_names(const Channel& channel, const Names& names);
 
   Core& core_;
   Engine& engine_;
   std::map<Key, Meeting> meetings_;
   std::unordered_map<std::uint64_t, Names> names_;  ///< By channel and side: for reports.
+  std::size_t names_max_ = 64;                      ///< Then those of closed ends go.
 };
 
 }  // namespace brant::detail

@@ -76,10 +76,38 @@ Collection::Collection(Core& core, std::uint32_t id, const ClassInfo& chare_clas
 
 Collection::~Collection() { destroy_all(); }
 
+bool Collection::singles() const noexcept { return (id_ & kSinglesBit) != 0; }
+
+/// Those that one rank makes come from there in their order.
+void Collection::note_made(const ElementKey& key) {
+  if (!deleted_.empty()) deleted_.erase(key);
+  if (!singles()) return;
+  const SingleNumber number = SingleNumber::of(key);
+  last_made_[number.maker] = number.count;
+}
+
+void Collection::note_deleted(const ElementKey& key) {
+  if (dense() || singles()) return;
+  if (deletions_.size() < kDeletedMax) {
+    deletions_.push_back(key);
+  } else {
+    deleted_.erase(std::exchange(deletions_[next_deletion_], key));
+    next_deletion_ = (next_deletion_ + 1) % kDeletedMax;
+  }
+  deleted_.insert(key);
+}
+
+bool Collection::was_deleted(const ElementKey& key) const noexcept {
+  if (!singles()) return dense() || deleted_.contains(key);
+  const SingleNumber number = SingleNumber::of(key);
+  const auto last = last_made_.find(number.maker);
+  return last != last_made_.end() && number.count <= last->second;
+}
+
 std::int32_t Collection::rank_of(const ElementKey& key) const {
   const auto ranks = static_cast<std::uint64_t>(scope_.ranks);
   if (ranks == 1) return 0;
-  if (id_ & kSinglesBit) return static_cast<std::int32_t>(key.word[0] >> 40);
+  if (singles()) return SingleNumber::rank_of(key);
   switch (rule_.kind) {
     case Placement::Kind::block: return static_cast<std::int32_t>(block_owner(total_, ranks, rule_.linear(key)));
     case Placement::Kind::round_robin:
@@ -147,7 +175,7 @@ void Collection::construct(const ElementKey& key, const ConstructorInfo& constru
     element = constructor.construct(arguments);
   }
   enter(*element);
-  if (!deleted_.empty()) deleted_.erase(key);
+  note_made(key);
   core_.element_made(*this, first_round);
 }
 
@@ -192,7 +220,7 @@ void Collection::destroy(ChareBase& element) noexcept {
   slots_[element.slot_] = nullptr;
   try {
     holes_.push_back(element.slot_);
-    if (!dense()) deleted_.insert(element.key_);
+    note_deleted(element.key_);
   } catch (const std::bad_alloc&) {  // a slot is lost, and a diagnosis
   }
   --size_;
@@ -211,7 +239,10 @@ void Collection::destroy_all() noexcept {
 }
 
 std::string Collection::name_of(const ElementKey& key) const {
-  if ((id_ & kSinglesBit) != 0) return fmt::format("{} (single, number {:#x})", class_.owner, key.word[0]);
+  if (singles()) {
+    const SingleNumber number = SingleNumber::of(key);
+    return fmt::format("{} (single, number {} of rank {})", class_.owner, number.count, number.maker);
+  }
   return fmt::format("{}{}", class_.owner, index_text(key, class_.dimensions, class_.index_bytes));
 }
 

@@ -40,6 +40,8 @@ static_assert(sizeof(PlacementRule) + 2 * sizeof(std::uint16_t) <= kCreateBytes)
 /// that live here.
 class Collection {
  public:
+  static constexpr std::size_t kDeletedMax = 4096;
+
   Collection(Core& core, std::uint32_t id, const ClassInfo& chare_class, const PlacementRule& rule,
              const PlacementInfo* function);
   ~Collection();
@@ -51,6 +53,8 @@ class Collection {
   [[nodiscard]] const ClassInfo& chare_class() const noexcept { return class_; }
   [[nodiscard]] const PlacementRule& rule() const noexcept { return rule_; }
   [[nodiscard]] bool dense() const noexcept { return rule_.dense != 0; }
+  /// The single chares of one class.
+  [[nodiscard]] bool singles() const noexcept;
 
   /// Where an element lives, or would. Throws invalid_argument if the user's placement function says nonsense.
   [[nodiscard]] std::int32_t rank_of(const ElementKey& key) const;
@@ -63,7 +67,9 @@ class Collection {
                      std::size_t arguments_at);
   void destroy(ChareBase& element) noexcept;
   void destroy_all() noexcept;
-  [[nodiscard]] bool was_deleted(const ElementKey& key) const noexcept { return dense() || deleted_.contains(key); }
+  /// Of an element that does not exist: it did, and is no one who was not made yet. Of a sparse array as far as that is
+  /// remembered: of the last `kDeletedMax` that were deleted.
+  [[nodiscard]] bool was_deleted(const ElementKey& key) const noexcept;
 
   /// Local elements by slot, with holes.
   [[nodiscard]] const std::vector<ChareBase*>& slots() const noexcept { return slots_; }
@@ -83,6 +89,8 @@ class Collection {
  private:
   void grow();
   void enter(ChareBase& element);
+  void note_made(const ElementKey& key);
+  void note_deleted(const ElementKey& key);
 
   Core& core_;
   const std::uint32_t id_;
@@ -96,7 +104,11 @@ class Collection {
   std::vector<ChareBase*> slots_;
   std::vector<std::uint32_t> holes_;
   std::size_t size_ = 0;
-  std::unordered_set<ElementKey, KeyHash> deleted_;  ///< Of a sparse array: to tell "gone" from "not yet".
+  // To tell "gone" from "not yet".
+  std::unordered_set<ElementKey, KeyHash> deleted_;  ///< Of a sparse array; the last ones only.
+  std::vector<ElementKey> deletions_;                ///< A ring of those.
+  std::size_t next_deletion_ = 0;
+  std::unordered_map<std::int32_t, std::uint64_t> last_made_;  ///< Of single chares: by who made them, who count them.
 };
 
 }  // namespace brant::detail

@@ -15,7 +15,6 @@ namespace {
 constexpr unsigned kBatch = 64;         // messages between looks at the network, at most
 constexpr unsigned kTreeArity = 4;      // children of a rank in a broadcast
 constexpr unsigned kHoldDepthMax = 32;  // calls held back inside calls held back: each costs stack
-constexpr std::uint32_t kCollectionsPerRank = 4096;
 
 /// Ranks to which `self` passes on what `root` spreads.
 template <typename Visit>
@@ -54,6 +53,7 @@ Core::Core(Chares& chares, Engine& engine, const ChareOptions& options)
       rank_(engine.job().rank),
       ranks_(engine.job().size),
       session_(engine.service<Sessions>().next(rank_)),
+      collection_ids_(kSinglesBit, engine.job().size),
       outboxes_(static_cast<std::size_t>(engine.job().size)),
       quiet_(*this, options.deadlock_after) {
   const std::string fingerprint = fmt::format("{:016x} {}", registry_.fingerprint(), registry_.size());
@@ -329,17 +329,18 @@ Collection& Core::make_collection(const am::Message& message, const Envelope& en
   if (chare_class == nullptr) throw Error(Status::internal, "a collection of a class that is none");
   const auto* function = registry_.find<PlacementInfo>(rule.function, RegisteredKind::placement);
   auto made = std::make_unique<Collection>(*this, envelope.collection, *chare_class, rule, function);
+  collection_ids_.note_made(envelope.collection);
   return *collections_.insert_or_assign(envelope.collection, std::move(made)).first->second;
 }
 
 std::uint32_t Core::new_collection_id() {
-  if (collections_made_ + 1 >= kCollectionsPerRank) {
-    throw Error(Status::limit_reached,
-                fmt::format("rank {} made {} collections of chares already: at most that many; make one array instead "
-                            "of many",
-                            rank_, collections_made_));
+  for (std::uint32_t tried = 0; tried <= collections_.size(); ++tried) {
+    const std::uint32_t id = collection_ids_.next(rank_);
+    if (!collections_.contains(id)) return id;
   }
-  return static_cast<std::uint32_t>(rank_) * kCollectionsPerRank + ++collections_made_;
+  throw Error(Status::limit_reached,
+              fmt::format("rank {} has {} arrays of chares: no number is left for another; destroy some", rank_,
+                          collections_.size()));
 }
 
 std::string Core::name_of(const Target& target) {
@@ -402,7 +403,10 @@ void Core::hold_back() {
 
 bool Core::may_run_nested(am::Message& message) {
   const auto envelope = message.header<Envelope>();
-  if (envelope.kind == MessageKind::broadcast || envelope.kind == MessageKind::destroy) return false;
+  if (envelope.kind == MessageKind::broadcast || envelope.kind == MessageKind::destroy ||
+      envelope.kind == MessageKind::destroy_all) {
+    return false;
+  }
   if (envelope.kind != MessageKind::call) return true;
   const Collection* collection = ready_collection(envelope.collection);
   if (collection == nullptr) return true;
@@ -432,7 +436,7 @@ unsigned Core::step() {
   in_progress_ = false;
   if (!troubles_.empty()) [[unlikely]]
     look_at_troubles();
-  if (lanes_.broken() != Status::ok && !ended_) [[unlikely]]
+  if (lanes_.broken().status != Status::ok && !ended_) [[unlikely]]
     look_at_lanes();
   if (in_outboxes_ != 0 && flush_outboxes()) ++events;
   if (!stopping_ && !ended_ && !queue_.empty()) {
@@ -463,7 +467,7 @@ void Core::run_until_ended() {
   while (!ended_) {
     if (step() != 0 || ended_) continue;
     auto something = [this] {
-      return ended_ || !troubles_.empty() || lanes_.broken() != Status::ok || (!queue_.empty() && !stopping_) ||
+      return ended_ || !troubles_.empty() || lanes_.broken().status != Status::ok || (!queue_.empty() && !stopping_) ||
              (main_.has_value() && main_->finished());
     };
     // With messages held back for want of credit, the network alone cannot say when to go on.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "brant/chare/detail/core.h"
 #include "models/chare/channel_desk.h"
 #include "models/chare/collection.h"
+#include "models/chare/collection_ids.h"
 #include "models/chare/data_call.h"
 #include "models/chare/envelope.h"
 #include "models/chare/queue.h"
@@ -79,6 +81,10 @@ class Core {
     return collection != nullptr && collection->ready ? collection : nullptr;
   }
   std::uint32_t new_collection_id();
+  /// It was an array, and is destroyed.
+  [[nodiscard]] bool has_gone(std::uint32_t id) const noexcept {
+    return (id & kSinglesBit) == 0 && !collections_.contains(id) && collection_ids_.has_gone(id);
+  }
   std::uint64_t new_single() noexcept { return singles_made_++; }
   [[nodiscard]] std::string name_of(const Target& target);
   /// "heat::Block (array 3)".
@@ -100,7 +106,13 @@ class Core {
   void run_until_ended();
   void run_guarded(ChareBase& chare, const EntryInfo& entry, void (*call)(void*), void* context);
   void fail_invocation(const Invocation& invocation, std::exception_ptr error) noexcept;
+  /// The same for who waits at the end of a callback.
+  void fail_future(const CallbackTarget& target, const Error& error) noexcept {
+    fail_invocation({this, nullptr, nullptr, nullptr, target.rank, target.number}, std::make_exception_ptr(error));
+  }
   ReplyTable& replies() noexcept { return replies_; }
+  /// One message that runs many calls has taken as long as a round may.
+  void note_time_used_up() noexcept { time_used_up_ = true; }
   /// Calls that arrived and wait for a `when`: they count as run, but the program cannot end with them.
   void note_kept(int change) noexcept { kept_ += change; }
 
@@ -179,15 +191,18 @@ class Core {
   void run_create(am::Message& message, const Envelope& envelope);
   void run_insert(am::Message& message, const Envelope& envelope);
   void run_destroy(am::Message& message, const Envelope& envelope);
+  void run_destroy_all(am::Message& message, const Envelope& envelope);
+  void destroy_collection(Collection& collection);
   void run_reply(am::Message& message, const Envelope& envelope);
   void invoke(ChareBase& chare, const EntryInfo& entry, am::Message& message, const Envelope& envelope,
               ReadArchive arguments) noexcept;
   void missing(Collection& collection, am::Message& message, const Envelope& envelope, const ElementKey& key);
+  void came_late(am::Message& message, const Envelope& envelope, const std::string& whom,
+                 std::string_view end) noexcept;
+  void came_too_late(am::Message& message, const Envelope& envelope);
+  void run_hello(am::Message& message, const Envelope& envelope);
   void run_next(am::MessageList& list) noexcept;
-  void await_creation(am::Message& message, const Envelope& envelope) {
-    if (envelope.has_data()) stage(message, envelope, false);
-    unknown_[envelope.collection].push_back(message);
-  }
+  void await_creation(am::Message& message, const Envelope& envelope);
   void fail_waiting(std::uint32_t number, const std::exception_ptr& error);
 
   // running_data.cc: calls with data arguments
@@ -224,6 +239,8 @@ class Core {
   }
   /// A destroy, and what comes after it, waits until no data comes into the chare's memory any more. True: it does.
   bool put_behind_data(const ChareBase& chare, am::Message& message, const Envelope& envelope) noexcept;
+  /// The same for all chares of a collection.
+  bool put_behind_data(const Collection& collection, am::Message& message) noexcept;
   void abandon_data() noexcept;
   void take_landings_back() noexcept;
   void await_sources() noexcept;
@@ -262,6 +279,7 @@ class Core {
   const std::int32_t ranks_;
   const std::uint16_t session_;
 
+  CollectionIds collection_ids_;
   ReadyQueue queue_;
   std::unordered_map<std::uint32_t, std::unique_ptr<Collection>> collections_;
   Teams* teams_ = nullptr;            ///< A single chare of ours.
@@ -274,7 +292,6 @@ class Core {
   ChannelDesk channel_desk_{*this, engine_};
   ObjectPool<DataCall> data_call_pool_{std::size_t{1} << 20};
   IntrusiveList<DataCall, &DataCall::hook> data_calls_;  ///< Whose data is coming, or waits for its method.
-  std::uint32_t collections_made_ = 0;
   std::uint64_t singles_made_ = 0;
 
   std::size_t undelivered_ = 0;
@@ -293,7 +310,8 @@ class Core {
   std::int64_t channels_still_since_ = 0;  ///< and since when that is so.
   Quiet quiet_;
   unsigned hold_depth_ = 0;
-  bool in_progress_ = false;  ///< The network is being moved: a coroutine that resumes there must not move it again.
+  bool time_used_up_ = false;  ///< In this round.
+  bool in_progress_ = false;   ///< The network is being moved: a coroutine that resumes there must not move it again.
 
   std::optional<Task<int>> main_;
   Promise<> never_;

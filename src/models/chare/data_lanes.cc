@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/log.h"
 #include "models/chare/data_call.h"
 #include "ops/channel/reserved_ids.h"
 #include "ops/channel/table.h"
@@ -122,9 +121,8 @@ void DataLanes::send(std::int32_t to, DataOrigin* first) noexcept {
     DataOrigin& origin = *std::exchange(first, first->following);
     Send* send = sends_.take();
     if (send == nullptr) {  // a million are under way
-      broken_ = Status::limit_reached;
-      broken_to_ = to;
-      release_one(origin, broken_);
+      note_broken({Status::limit_reached, to, false});
+      release_one(origin, Status::limit_reached);
       continue;
     }
     send->lane = &way;
@@ -144,10 +142,7 @@ void DataLanes::send(std::int32_t to, DataOrigin* first) noexcept {
 
 /// A message that was longer than its landing is the receiver's fault, and its to report; the buffer is free.
 void DataLanes::sent(Send& send, Status status) noexcept {
-  if (status != Status::ok && status != Status::truncated && broken_ == Status::ok) {
-    broken_ = status;
-    broken_to_ = send.lane->rank;
-  }
+  if (status != Status::ok && status != Status::truncated) note_broken({status, send.lane->rank, false});
   --send.lane->sending;
   release_one(*send.origin, status);
   sends_.give_back(&send);
@@ -219,15 +214,17 @@ void DataLanes::swallow(std::int32_t from, std::uint64_t number, const DataMeta*
     const Result<LandingBlock*> block =
         landings_.take(landings_.landing_kind(metas[i].kind, metas[i].host_only), bytes);
     if (part == nullptr || !block) {
-      log::error("{} bytes of data from rank {} that nobody wants cannot be received: {}", bytes, from,
-                 status_text(block ? Status::limit_reached : block.status()));
+      note_broken({block ? Status::limit_reached : block.status(), from, true});
       if (part != nullptr) give_back(*part);
       if (block) LandingPool::drop(**block);
       continue;
     }
     part->block = *block;
     part->landing = part->block->view(bytes);
-    if (receive(*part, from, number + i) != Status::in_progress) give_back(*part);
+    const Status status = receive(*part, from, number + i);
+    if (status == Status::in_progress) continue;
+    give_back(*part);
+    if (status != Status::ok && status != Status::truncated) note_broken({status, from, true});
   }
 }
 

@@ -86,9 +86,14 @@ class DataLanes final : public Service, private Poller {
   std::uint64_t next_number(std::int32_t to);
   /// Sends the arguments of a call whose message has left. Takes over one use of each origin.
   void send(std::int32_t to, DataOrigin* first) noexcept;
-  /// The first send that failed, if one did: its number will never arrive, so the job cannot go on.
-  [[nodiscard]] Status broken() const noexcept { return broken_; }
-  [[nodiscard]] std::int32_t broken_to() const noexcept { return broken_to_; }
+  /// A number that will never arrive, or never be received: what follows it in the channel waits for ever.
+  struct Break {
+    Status status = Status::ok;
+    std::int32_t rank = -1;  ///< At the other end.
+    bool receiving = false;
+  };
+  /// The first one, if there is one: the job cannot go on.
+  [[nodiscard]] const Break& broken() const noexcept { return broken_; }
   /// Sends not ended yet.
   [[nodiscard]] std::size_t sending() const noexcept { return sends_.lent(); }
   /// The same of those to ranks that can be waited for.
@@ -104,7 +109,7 @@ class DataLanes final : public Service, private Poller {
   /// Starts to fill `part.landing`; `part.op` or `part.copy` tells when it is filled. ok: it is already.
   Status receive(DataPart& part, std::int32_t from, std::uint64_t number) noexcept;
   Status copy(DataPart& part) noexcept;
-  /// Receives what nobody wants.
+  /// Receives what nobody wants. Where that fails, the lane is broken.
   void swallow(std::int32_t from, std::uint64_t number, const DataMeta* metas, std::size_t count) noexcept;
 
  private:
@@ -125,6 +130,9 @@ class DataLanes final : public Service, private Poller {
   Lane& lane(std::int32_t rank);
   Status post(Send& send) noexcept;
   void sent(Send& send, Status status) noexcept;
+  void note_broken(const Break& broken) noexcept {
+    if (broken_.status == Status::ok) broken_ = broken;
+  }
   void tell(DataOrigin& origin) noexcept;
   unsigned poll() noexcept override;
 
@@ -137,8 +145,7 @@ class DataLanes final : public Service, private Poller {
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::size_t untold_ = 0;  ///< Sources that nobody uses any more, whose owners will be told.
   std::size_t unposted_ = 0;
-  Status broken_ = Status::ok;
-  std::int32_t broken_to_ = -1;
+  Break broken_;
 };
 
 }  // namespace brant::detail

@@ -16,6 +16,7 @@ enum class MessageKind : std::uint8_t {
   create,        ///< Make a collection; goes by a tree.
   insert,        ///< Make an element.
   destroy,       ///< Delete an element.
+  destroy_all,   ///< Destroy a collection; goes by a tree.
   reply,         ///< The result of a call, or its error.
   hello,         ///< To the other end of a channel between chares.
   exit_asked,    ///< To rank 0: somebody called exit.
@@ -46,9 +47,9 @@ struct Envelope {
 
   /// By the tree over all ranks.
   [[nodiscard]] bool by_tree() const noexcept {
-    return kind == MessageKind::broadcast || kind == MessageKind::create || kind == MessageKind::stop ||
-           kind == MessageKind::ended || kind == MessageKind::failed || kind == MessageKind::wave ||
-           kind == MessageKind::report_asked;
+    return kind == MessageKind::broadcast || kind == MessageKind::create || kind == MessageKind::destroy_all ||
+           kind == MessageKind::stop || kind == MessageKind::ended || kind == MessageKind::failed ||
+           kind == MessageKind::wave || kind == MessageKind::report_asked;
   }
   [[nodiscard]] bool has_data() const noexcept { return (flags & kData) != 0; }
   /// Messages of the ending: they wait for no credit.
@@ -63,6 +64,26 @@ static_assert(sizeof(Envelope) == am::kHeaderBytesMax);
 inline constexpr std::size_t kWideBytes = 16;    // two more words of a key
 inline constexpr std::size_t kReplyPrefix = 16;  // the status, padded so that results are aligned
 inline constexpr std::size_t kCreateBytes = 48;  // what describes a collection, in front of its constructor's arguments
+
+/// What the key of a single chare says. Each maker counts its own, so that no two are alike.
+struct SingleNumber {
+  std::int32_t rank = -1;   ///< Where it lives; below 2^24.
+  std::int32_t maker = -1;  ///< The rank that made it.
+  std::uint64_t count = 0;  ///< Of those that it made; below 2^48.
+
+  [[nodiscard]] ElementKey key() const noexcept {
+    const auto made_by = static_cast<std::uint64_t>(maker);
+    return ElementKey::of(
+        Single{static_cast<std::uint64_t>(rank) << 40 | (made_by & 0xffff) << 24 | (count & 0xff'ffff),
+               made_by >> 16 << 48 | count >> 24});
+  }
+  static SingleNumber of(const ElementKey& key) noexcept {
+    const std::uint64_t low = key.word[0], high = key.word[1];
+    return {rank_of(key), static_cast<std::int32_t>((low >> 24 & 0xffff) | high >> 48 << 16),
+            (high & 0xffff'ffff'ffff) << 24 | (low & 0xff'ffff)};
+  }
+  static std::int32_t rank_of(const ElementKey& key) noexcept { return static_cast<std::int32_t>(key.word[0] >> 40); }
+};
 
 inline ElementKey key_of(const am::Message& message, const Envelope& envelope) noexcept {
   ElementKey key;

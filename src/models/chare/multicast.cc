@@ -12,7 +12,10 @@ void Core::run_multicast(am::Message& message, const Envelope& envelope) {
   }
   const TeamId section{envelope.key, envelope.collection, 0};
   const Teams::Members* members = teams_->members(section);
-  if (members == nullptr) return unknown_sections_[envelope.key].push_back(message);
+  if (members == nullptr) {
+    if (has_gone(envelope.collection)) return came_too_late(message, envelope);
+    return unknown_sections_[envelope.key].push_back(message);
+  }
   Notes notes = notes_of(message);
   if ((notes.flags & Notes::kStarted) == 0) {
     notes.flags |= Notes::kStarted;

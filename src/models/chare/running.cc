@@ -14,7 +14,10 @@
 namespace brant {
 
 ChareBase::~ChareBase() {
-  while (tasks_ != nullptr) tasks_->frame.destroy();  // its promise leaves the list
+  while (tasks_ != nullptr) {
+    if (tasks_->invocation.reply != 0) detail::fail_unanswered(tasks_->invocation);
+    tasks_->frame.destroy();  // its promise leaves the list
+  }
   if (mail_ != nullptr) detail::Mail::close(*this);
 }
 
@@ -39,6 +42,21 @@ std::string text_of(const std::exception_ptr& error, Status& status) {
 
 }  // namespace
 
+/// Of a chare that is destroyed while a coroutine of it has not answered.
+void fail_unanswered(const Invocation& invocation) noexcept {
+  Core& core = *invocation.core;
+  if (core.leaving()) return;
+  try {
+    const std::string text = fmt::format("{}::{} on rank {} did not answer: the chare was destroyed while it waited",
+                                         Mail::name_of(*invocation.chare), invocation.entry->name, core.rank());
+    Invocation ended = invocation;
+    ended.chare = nullptr;
+    core.fail_invocation(ended, std::make_exception_ptr(Error(Status::not_found, text)));
+  } catch (const std::bad_alloc&) {
+    core.fail_job("a chare that was destroyed could not tell who waits for it: memory is exhausted");
+  }
+}
+
 RunningTask::RunningTask(const Invocation& of) noexcept : invocation(of), next(of.chare->tasks_), since(coarse_now()) {
   if (next != nullptr) next->previous = this;
   of.chare->tasks_ = this;
@@ -54,12 +72,13 @@ RunningTask::~RunningTask() {
 unsigned Core::run_ready(unsigned limit) {
   unsigned done = 0;
   BatchTime time;
+  time_used_up_ = false;
   while (done < limit && !ended_ && !stopping_) {
     am::Message* message = queue_.pop();
     if (message == nullptr) break;
     run(*message);
     ++done;
-    if (!queue_.empty() && time.over(done)) break;
+    if (time_used_up_ || (!queue_.empty() && time.over(done))) break;
   }
   return done;
 }
@@ -76,8 +95,9 @@ void Core::run(am::Message& message) noexcept {
       case MessageKind::create: return run_create(message, envelope);
       case MessageKind::insert: return run_insert(message, envelope);
       case MessageKind::destroy: return run_destroy(message, envelope);
+      case MessageKind::destroy_all: return run_destroy_all(message, envelope);
       case MessageKind::reply: return run_reply(message, envelope);
-      case MessageKind::hello: channel_desk_.on_hello(message, envelope); return drop(message);
+      case MessageKind::hello: return run_hello(message, envelope);
       default: on_control(message, envelope); return drop(message);
     }
   } catch (...) {
@@ -145,6 +165,7 @@ void Core::run_broadcast(am::Message& message, const Envelope& envelope) {
     invoke(*chare, *entry, message, envelope, arguments_of(chares_, message, envelope));
     ++run;
   }
+  if (slot < batch_end) note_time_used_up();
   if (slot < notes.end_slot) {
     notes = notes_of(message);  // coroutines may hold it now
     notes.next_slot = slot;
@@ -234,6 +255,58 @@ void Core::run_destroy(am::Message& message, const Envelope& envelope) {
   }
   drop(message);
   collection->destroy(*chare);
+  if (collection->singles()) channel_desk_.forget({collection->id(), key});
+}
+
+void Core::run_hello(am::Message& message, const Envelope& envelope) {
+  const Collection* collection = find_collection(envelope.collection);
+  if (collection == nullptr && has_gone(envelope.collection)) return came_too_late(message, envelope);
+  if (collection != nullptr && collection->singles()) {  // no other will ever have its number
+    const ElementKey key = key_of(message, envelope);
+    if (collection->find(key) == nullptr && collection->was_deleted(key)) {
+      return came_late(message, envelope, collection->name_of(key), "the chare was deleted");
+    }
+  }
+  channel_desk_.on_hello(message, envelope);
+  drop(message);
+}
+
+void Core::run_destroy_all(am::Message& message, const Envelope& envelope) {
+  Collection* collection = ready_collection(envelope.collection);
+  if (collection == nullptr) return await_creation(message, envelope);
+  if (put_behind_data(*collection, message)) return;
+  drop(message);
+  destroy_collection(*collection);
+}
+
+/// The elements, and whatever names the collection here.
+void Core::destroy_collection(Collection& collection) {
+  const std::uint32_t id = collection.id();
+  const std::string name = name_of_array(id);
+  std::vector<Waiting> unanswered;
+  teams_->forget(id, unanswered);  // before the elements: a reduction of those that are left has no result
+  for (std::size_t slot = 0; slot < collection.slots().size(); ++slot) {
+    if (ChareBase* chare = collection.slots()[slot]) collection.destroy(*chare);
+  }
+  am::MessageList late;
+  for (auto& [key, list] : collection.waiting) {
+    while (am::Message* message = list.pop_front()) late.push_back(*message);
+  }
+  teams_->forget(id, unanswered);  // what destructors did
+  channel_desk_.forget(id);
+  last_found_ = nullptr;
+  collections_.erase(id);
+  for (auto& [section, list] : unknown_sections_) {
+    if (list.front() == nullptr || list.front()->header<Envelope>().collection != id) continue;
+    while (am::Message* message = list.pop_front()) late.push_back(*message);
+  }
+  std::erase_if(unknown_sections_, [](const auto& section) { return section.second.front() == nullptr; });
+  while (am::Message* message = late.pop_front()) {
+    came_late(*message, message->header<Envelope>(), name, "the array was destroyed");
+  }
+  const auto why = std::make_exception_ptr(
+      Error(Status::not_found, fmt::format("{} was destroyed before a reduction of it had ended", name)));
+  for (Waiting& waiting : unanswered) waiting.deliver(waiting.storage, nullptr, why);
 }
 
 void Core::missing(Collection& collection, am::Message& message, const Envelope& envelope, const ElementKey& key) {
@@ -242,20 +315,47 @@ void Core::missing(Collection& collection, am::Message& message, const Envelope&
     collection.waiting[key].push_back(message);
     return;
   }
-  const auto* entry = registry_.find<EntryInfo>(envelope.number, RegisteredKind::entry);
-  const bool call = envelope.kind == MessageKind::call && entry != nullptr;
-  const std::int32_t source = source_of(message);
-  const std::string text = fmt::format(
-      "{} of {} on rank {} came from rank {} after the chare was deleted: let its last callers finish "
-      "before destroy, or insert it again",
-      call ? fmt::format("a call of {}", entry->name) : std::string("a destroy"), collection.name_of(key), rank_,
-      source);
-  if (call) ++calls_run_;
-  const Invocation invocation{this, nullptr, entry, &message, source, call ? envelope.reply : 0};
-  if (invocation.reply != 0) {
-    fail_invocation(invocation, std::make_exception_ptr(Error(Status::not_found, text)));
-  } else {
-    fail_job(text);
+  came_late(message, envelope, collection.name_of(key), "the chare was deleted");
+}
+
+void Core::await_creation(am::Message& message, const Envelope& envelope) {
+  if (has_gone(envelope.collection)) return came_too_late(message, envelope);
+  if (envelope.has_data()) stage(message, envelope, false);
+  unknown_[envelope.collection].push_back(message);
+}
+
+void Core::came_too_late(am::Message& message, const Envelope& envelope) {
+  const auto* entry = envelope.counted() ? registry_.find<EntryInfo>(envelope.number, RegisteredKind::entry) : nullptr;
+  const std::string whom = entry != nullptr ? fmt::format("{} (array {})", entry->owner, envelope.collection)
+                                            : name_of_array(envelope.collection);
+  came_late(message, envelope, whom, "the array was destroyed");
+}
+
+/// For a chare that is gone: who asked is told; where nobody waits for an answer, the job ends.
+void Core::came_late(am::Message& message, const Envelope& envelope, const std::string& whom,
+                     std::string_view end) noexcept {
+  try {
+    const bool calls = envelope.counted();
+    const auto* entry = calls ? registry_.find<EntryInfo>(envelope.number, RegisteredKind::entry) : nullptr;
+    const std::string what = entry != nullptr                       ? fmt::format("a call of {} of", entry->name)
+                             : envelope.kind == MessageKind::insert ? "an insertion into"
+                             : envelope.kind == MessageKind::hello  ? "the opening of a channel with"
+                                                                    : "a destroy of";
+    const std::int32_t source = envelope.by_tree() || envelope.kind == MessageKind::multicast
+                                    ? static_cast<std::int32_t>(envelope.reply)
+                                    : source_of(message);
+    const std::string text = fmt::format(
+        "{} {} on rank {} came from rank {} after {}: let its last callers finish before destroy, or make it again",
+        what, whom, rank_, source, end);
+    if (calls) ++calls_run_;
+    if (envelope.kind == MessageKind::call && envelope.reply != 0) {
+      fail_invocation({this, nullptr, entry, &message, source, envelope.reply},
+                      std::make_exception_ptr(Error(Status::not_found, text)));
+    } else {
+      fail_job(text);
+    }
+  } catch (const std::bad_alloc&) {
+    fail_job("a message to a chare that is destroyed could not be reported: memory is exhausted");
   }
   drop(message);
 }

@@ -451,6 +451,16 @@ bool Core::put_behind_data(const ChareBase& chare, am::Message& message, const E
   return false;
 }
 
+bool Core::put_behind_data(const Collection& collection, am::Message& message) noexcept {
+  for (DataCall* call = data_calls_.front(); call != nullptr; call = data_calls_.next(*call)) {
+    if (call->chare == nullptr || call->remaining == 0 || call->chare->collection_ != &collection) continue;
+    call->chare->leaving_ = true;
+    call->after.push_back(message);
+    return true;
+  }
+  return false;
+}
+
 /// Data that another process's device may be writing into memory of a chare cannot be dropped: it comes, or its sender
 /// agrees that it will not.
 void Core::take_landings_back() noexcept {
@@ -536,9 +546,11 @@ void Core::receive_late(void* engine, am::Message& message) noexcept {
 }
 
 void Core::look_at_lanes() {
-  const Status status = lanes_.broken();
-  fail_job(fmt::format("rank {} could not send a data argument to rank {}: {} ({})", rank_, lanes_.broken_to(),
-                       status_text(status), status_name(status)));
+  const DataLanes::Break& broken = lanes_.broken();
+  fail_job(fmt::format(
+      "rank {} could not {} rank {}: {} ({})", rank_,
+      broken.receiving ? "receive a data argument that nobody wants any more from" : "send a data argument to",
+      broken.rank, status_text(broken.status), status_name(broken.status)));
 }
 
 }  // namespace brant::detail

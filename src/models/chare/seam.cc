@@ -103,8 +103,9 @@ Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes
           Status::invalid_argument,
           fmt::format("rank {}: an array of {} cannot be placed like {}: {}", core.rank(), shape.chare_class->owner,
                       other != nullptr ? other->chare_class().owner : "the other",
-                      other == nullptr ? "that array is not known here yet; await a reply of one of its elements"
-                                       : "both need the same dimensions and extent"));
+                      other == nullptr
+                          ? "that array was destroyed, or is not known here yet; await a reply of one of its elements"
+                          : "both need the same dimensions and extent"));
     }
     rule.kind = other->rule().kind;
     rule.function = other->rule().function;
@@ -144,10 +145,8 @@ Target single_target(Core& core, const ClassInfo& chare_class, std::int32_t rank
     throw Error(Status::invalid_argument, fmt::format("a chare {} on rank {}: the job has ranks 0 to {}",
                                                       chare_class.owner, rank, core.ranks() - 1));
   }
-  // Unique: where it lives, who made it (16 bits), and a count.
-  const std::uint64_t id = static_cast<std::uint64_t>(rank) << 40 |
-                           (static_cast<std::uint64_t>(core.rank()) & 0xffff) << 24 | (core.new_single() & 0xff'ffff);
-  return {kSinglesBit | chare_class.number, ElementKey::of(Single{id})};
+  core.make_room();  // before it is counted: no other that is made while this waits may be told of first
+  return {kSinglesBit | chare_class.number, SingleNumber{rank, core.rank(), core.new_single()}.key()};
 }
 
 void post_destroy(Core& core, const Target& target) {
@@ -155,6 +154,14 @@ void post_destroy(Core& core, const Target& target) {
   envelope.kind = MessageKind::destroy;
   Outgoing outgoing = open_element(core, envelope, target, 0);
   post(core, outgoing);
+}
+
+void post_destroy_all(Core& core, std::uint32_t collection) {
+  Envelope envelope;
+  envelope.kind = MessageKind::destroy_all;
+  envelope.collection = collection;
+  envelope.reply = static_cast<std::uint32_t>(core.rank());
+  core.post(core.make(envelope, 0));
 }
 
 Outgoing open_hello(Core& core, const Target& target, std::size_t bytes) {

@@ -46,9 +46,7 @@ Core& Teams::core() const noexcept { return chares().core(); }
 
 Target Teams::target_on(Core& core, std::int32_t rank) {
   static_cast<void>(core);
-  // A number that no other single chare has: made by nobody (see `single_target`).
-  const std::uint64_t id = static_cast<std::uint64_t>(rank) << 40 | 0xff'ffff'ffffu;
-  return {kSinglesBit | ClassOf<Teams>::get().number, ElementKey::of(Single{id})};
+  return {kSinglesBit | ClassOf<Teams>::get().number, SingleNumber{rank, rank, 0}.key()};  // the only one there
 }
 
 Teams::Team& Teams::team_of(const TeamId& id) {
@@ -87,6 +85,7 @@ void Teams::define(TeamId id, std::int32_t root, const std::vector<ElementKey>& 
     if (child >= ranks) break;
     tell<&Teams::define>(core(), static_cast<std::int32_t>((child + root) % ranks), id, root, members);
   }
+  if (core().has_gone(id.collection)) return;
   const Collection* collection = core().find_collection(id.collection);
   if (collection == nullptr) {
     early_definitions_.push_back({id, members});
@@ -148,21 +147,46 @@ Teams::Branches Teams::branches(const TeamId& section, std::int32_t root) const 
   return branches;
 }
 
-std::uint32_t Teams::keep(std::function<void(ReadArchive&)> function) {
-  if (functions_.size() >= kFunctionsMax) {
+CallbackTarget Teams::keep(std::function<void(ReadArchive&)> function) {
+  std::size_t place = functions_.size();
+  if (!free_functions_.empty()) {
+    place = free_functions_.back();
+    free_functions_.pop_back();
+  } else if (place < kFunctionsMax) {
+    functions_.emplace_back();
+    free_functions_.reserve(functions_.capacity());  // nothing is allocated when one is given back
+  } else {
     throw Error(Status::limit_reached,
-                fmt::format("rank {} made {} function callbacks already: make one and call it often", core().rank(),
-                            functions_.size()));
+                fmt::format("rank {} has {} function callbacks: make one and call it often, or destroy those that "
+                            "nobody calls any more",
+                            core().rank(), functions_.size()));
   }
-  functions_.push_back(std::move(function));
-  return static_cast<std::uint32_t>(functions_.size() - 1);
+  functions_[place].run = std::move(function);
+  CallbackTarget target;
+  target.kind = CallbackKind::function;
+  target.rank = core().rank();
+  target.number = static_cast<std::uint32_t>(place);
+  target.section = functions_[place].turn;
+  return target;
 }
 
-void Teams::run_function(std::uint32_t number, Blob values) {
-  if (number >= functions_.size()) throw Error(Status::internal, "a callback names a function that is none");
+Teams::Function& Teams::function_at(std::uint32_t number, std::uint64_t turn) {
+  if (number < functions_.size() && functions_[number].turn == turn) return functions_[number];
+  throw Error(Status::not_found,
+              "a callback was called, or destroyed, after it was destroyed: let its last callers finish before that");
+}
+
+void Teams::run_function(std::uint32_t number, std::uint64_t turn, Blob values) {
+  const auto function = function_at(number, turn).run;  // it may make another callback
   ReadArchive archive(&chares(), values.bytes.data(), values.bytes.size());
-  const auto function = functions_[number];  // it may make another callback
   function(archive);
+}
+
+void Teams::destroy_function(std::uint32_t number, std::uint64_t turn) {
+  Function& function = function_at(number, turn);
+  ++function.turn;
+  const auto dying = std::exchange(function.run, {});  // what it holds may look for others when it goes
+  free_functions_.push_back(number);
 }
 
 void Teams::await_quiescence(const Callback<>& to) { core().quiet().await(to); }
@@ -199,7 +223,8 @@ Outgoing open_callback(Core& core, const CallbackTarget& target, std::size_t byt
       Invocation answered{&core, nullptr, nullptr, nullptr, target.rank, target.number};
       return open_reply(answered, bytes);
     }
-    case CallbackKind::function: return open_blob<&Teams::run_function>(core, target.rank, {}, bytes, target.number);
+    case CallbackKind::function:
+      return open_blob<&Teams::run_function>(core, target.rank, {}, bytes, target.number, target.section);
     default: return {};
   }
 }
@@ -209,8 +234,16 @@ std::uint32_t expect_callback(Core& core, const Waiting& waiting) {
   return expect_reply(core, waiting, Target{}, callback_entry);
 }
 
-std::uint32_t keep_function(Core& core, std::function<void(ReadArchive&)> function) {
+CallbackTarget keep_function(Core& core, std::function<void(ReadArchive&)> function) {
   return core.teams().keep(std::move(function));
+}
+
+void destroy_callback(Core& core, const CallbackTarget& target) {
+  if (target.kind == CallbackKind::function) {
+    tell<&Teams::destroy_function>(core, target.rank, target.number, target.section);
+  } else if (target.kind == CallbackKind::future) {
+    core.fail_future(target, Error(Status::canceled, "the callback was destroyed before anybody called it"));
+  }
 }
 
 void contribute(Core& core, const Contribution& contribution) { core.teams().contribute_here(contribution); }

@@ -68,14 +68,15 @@ class Teams : public Chare<Teams, Single> {
   void result(TeamId team, std::uint32_t round, Blob value);
   /// Resumes those of this rank who wait for it: what fits a `BatchTime`, and the others by another message.
   void tell_waiting(TeamId team, std::uint32_t round, Blob value);
-  void run_function(std::uint32_t number, Blob values);
+  void run_function(std::uint32_t number, std::uint64_t turn, Blob values);
+  void destroy_function(std::uint32_t number, std::uint64_t turn);
   /// On rank 0.
   void await_quiescence(const Callback<>& to);
 
   // --- called by the core
   static Target target_on(Core& core, std::int32_t rank);
   void contribute_here(const Contribution& contribution);
-  std::uint32_t keep(std::function<void(ReadArchive&)> function);
+  CallbackTarget keep(std::function<void(ReadArchive&)> function);
   std::uint64_t new_section() noexcept;
   /// Null while the section's definition is under way.
   [[nodiscard]] const Members* members(const TeamId& section) const noexcept;
@@ -86,6 +87,9 @@ class Teams : public Chare<Teams, Single> {
   /// An element was made that takes part from `first_round` on.
   void born(const Collection& collection, std::uint32_t first_round);
   void gone(const Collection& collection, const ChareBase& element) noexcept;
+  /// A collection is destroyed: its reductions have no result, and its sections no members. Adds whoever waits here for
+  /// a result that goes to everyone.
+  void forget(std::uint32_t collection, std::vector<Waiting>& unanswered);
   /// Its elements exist now.
   void collection_ready(std::uint32_t collection);
   /// Messages are made now that cannot wait for others to run.
@@ -126,12 +130,17 @@ class Teams : public Chare<Teams, Single> {
       return std::size_t{id.section * 0x9e3779b97f4a7c15u} ^ (std::size_t{id.collection} << 17);
     }
   };
+  struct Function {
+    std::function<void(ReadArchive&)> run;
+    std::uint64_t turn = 0;  ///< How many this one came after: late calls of those do not reach it.
+  };
   struct Definition {
     TeamId team;
     std::vector<ElementKey> members;
   };
 
   [[nodiscard]] Core& core() const noexcept;
+  Function& function_at(std::uint32_t number, std::uint64_t turn);
   Team& team_of(const TeamId& id);
   void install(Team& team, const TeamId& id, const std::vector<ElementKey>& members, const Collection& collection);
   void place(Team& team, const TeamId& id);
@@ -145,13 +154,15 @@ class Teams : public Chare<Teams, Single> {
   void close_rounds(Team& team, const TeamId& id);
   void report(Team& team, const TeamId& id, std::uint32_t number, Round& round);
   void deliver(const TeamId& id, std::uint32_t number, Round& round);
+  void give_up(const TeamId& id, std::uint32_t number, const CallbackTarget& target);
   void tell_if_lazy(Team& team, const TeamId& id);
   [[nodiscard]] std::string name_of(const Contributor& who, const TeamId& id) const;
   [[nodiscard]] std::string round_text(const TeamId& id, std::uint32_t number) const;
 
   std::unordered_map<TeamId, Team, TeamHash> teams_;
   std::vector<Definition> early_definitions_;  ///< Of arrays whose creation has not come yet.
-  std::vector<std::function<void(ReadArchive&)>> functions_;
+  std::vector<Function> functions_;
+  std::vector<std::uint32_t> free_functions_;
   std::uint32_t sections_made_ = 0;
   unsigned at_work_ = 0;
 };

@@ -157,6 +157,7 @@ void Teams::report(Team& team, const TeamId& id, std::uint32_t number, Round& ro
 
 void Teams::partial(const PartialHeader& header, Blob values) {
   const CountMark work(at_work_);
+  if (core().has_gone(header.team.collection)) return give_up(header.team, header.round, header.target);
   Team& team = team_of(header.team);
   Round& round = open_round(team, header.team, header.round);
   for (Child& child : team.children) {
@@ -181,6 +182,7 @@ void Teams::partial(const PartialHeader& header, Blob values) {
 
 void Teams::poke(TeamId id, std::uint32_t number) {
   const CountMark work(at_work_);
+  if (core().has_gone(id.collection)) return;
   Team& team = team_of(id);
   if (static_cast<std::int32_t>(number - team.first) < 0) return;  // answered already
   open_round(team, id, number);
@@ -208,6 +210,7 @@ void Teams::deliver(const TeamId& id, std::uint32_t number, Round& round) {
 
 void Teams::result(TeamId id, std::uint32_t number, Blob value) {
   const CountMark work(at_work_);
+  if (core().has_gone(id.collection)) return;
   Team& team = team_of(id);
   for (const Child& child : team.children) {
     tell<&Teams::result>(core(), child.rank, id, number, value);
@@ -217,6 +220,7 @@ void Teams::result(TeamId id, std::uint32_t number, Blob value) {
 
 void Teams::tell_waiting(TeamId id, std::uint32_t number, Blob value) {
   const CountMark work(at_work_);
+  if (core().has_gone(id.collection)) return;
   auto& waiting_for = team_of(id).waiting;
   const auto found = waiting_for.find(number);
   if (found == waiting_for.end()) return;
@@ -230,6 +234,7 @@ void Teams::tell_waiting(TeamId id, std::uint32_t number, Blob value) {
     waiting.deliver(waiting.storage, &read, nullptr);
   }
   if (told == due.size()) return;
+  core().note_time_used_up();
   due.erase(due.begin(), due.begin() + told);
   team_of(id).waiting.emplace(number, std::move(due));
   tell<&Teams::tell_waiting>(core(), core().rank(), id, number, value);
@@ -279,6 +284,32 @@ void Teams::gone(const Collection& collection, const ChareBase& element) noexcep
   }
 }
 
+/// Every rank that knows where a result was to go says that there is none: who waits takes the first.
+void Teams::give_up(const TeamId& id, std::uint32_t number, const CallbackTarget& target) {
+  if (target.kind != CallbackKind::future) return;
+  core().fail_future(target,
+                     Error(Status::not_found, fmt::format("{} has no result: the array was destroyed before all "
+                                                          "had contributed",
+                                                          round_text(id, number))));
+}
+
+void Teams::forget(std::uint32_t collection, std::vector<Waiting>& unanswered) {
+  const CountMark work(at_work_);
+  for (auto at = teams_.begin(); at != teams_.end();) {
+    auto& [id, team] = *at;
+    if (id.collection != collection) {
+      ++at;
+      continue;
+    }
+    for (std::uint32_t number = team.first; number != team.next(); ++number) {
+      give_up(id, number, team.rounds[number - team.first].target);
+    }
+    for (auto& [number, list] : team.waiting) unanswered.insert(unanswered.end(), list.begin(), list.end());
+    at = teams_.erase(at);
+  }
+  std::erase_if(early_definitions_, [&](const Definition& early) { return early.team.collection == collection; });
+}
+
 /// A rank whose last element has gone hears of reductions from its parent only, which must know.
 void Teams::tell_if_lazy(Team& team, const TeamId& id) {
   if (team.told_lazy || team.parent < 0) return;
@@ -291,6 +322,7 @@ void Teams::tell_if_lazy(Team& team, const TeamId& id) {
 
 void Teams::became_lazy(TeamId id, std::int32_t rank) {
   const CountMark work(at_work_);
+  if (core().has_gone(id.collection)) return;
   Team& team = team_of(id);
   for (Child& child : team.children) {
     if (child.rank == rank) child.lazy = true;

@@ -61,6 +61,8 @@ class ChannelTable final : public Service, private Poller {
   /// Of all channels that were used, but the hidden ones.
   [[nodiscard]] std::vector<ChannelEnd> ends() const;
   [[nodiscard]] std::vector<ChannelWait> waits() const;
+  /// This end is open here.
+  [[nodiscard]] bool is_open(ChannelId id, unsigned side) const noexcept;
 
  private:
   struct ControlSend : port::WireOp {

@@ -44,6 +44,11 @@ std::vector<ChannelEnd> ChannelTable::ends() const {
   return ends;
 }
 
+bool ChannelTable::is_open(ChannelId id, unsigned side) const noexcept {
+  const auto found = endpoints_.find(key(id, side));
+  return found != endpoints_.end() && !found->second->closed();
+}
+
 ChannelEnd ChannelEndpoint::account() const noexcept {
   ChannelEnd end;
   end.channel = id_.value;

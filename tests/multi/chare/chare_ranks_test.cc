@@ -163,6 +163,35 @@ TEST(ChareRanks, an_error_ends_all_ranks_and_is_told_by_one) {
   }
 }
 
+/// Every round asks more than it awaits before the array goes: the rest is answered or refused.
+Task<void> make_and_destroy(Chares& chares) {
+  int answered = 0, refused = 0;
+  for (int round = 0; round < 500; ++round) {
+    const auto blocks = create_array<Block>(chares, {1, 1, 5}, Placement::round_robin(), round);
+    std::vector<Future<double>> sums;
+    for (int i = 0; i < 10; ++i) sums.push_back(blocks[{0, 0, i % 5}].ask<&Block::sum>());
+    const double first = co_await sums[0];
+    EXPECT_EQ(first, round);
+    blocks.destroy();
+    for (std::size_t i = 1; i < sums.size(); ++i) {
+      try {
+        const double sum = co_await sums[i];
+        EXPECT_EQ(sum, round);
+        ++answered;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.status(), Status::not_found) << error.what();
+        ++refused;
+      }
+    }
+  }
+  EXPECT_EQ(answered + refused, 500 * 9);
+}
+TEST(ChareRanks, arrays_are_destroyed_with_questions_under_way) {
+  Chares chares(job());
+  EXPECT_EQ(chares.run(make_and_destroy(chares)), 0) << chares.failure();
+  EXPECT_EQ(chares.counts().elements, 0u);
+}
+
 Task<void> nothing(Chares&) { co_return; }
 TEST(ChareRanks, the_next_program_starts_clean) {
   for (int i = 0; i < 20; ++i) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/engine.h"
+#include "models/chare/core.h"
 #include "unit/chare/program.h"
 
 namespace brant {
@@ -276,6 +277,50 @@ TEST(Data, a_destroy_waits_until_nothing_comes_into_the_chare_any_more) {
       Program program(options);
       EXPECT_EQ(program.run(destroy_early, rank), 0) << program.failure();
     }
+  }
+}
+
+/// What nobody wants any more is received all the same, since the channel goes on behind it.
+Task<void> swallow_too_many(Chares& chares) {
+  const std::vector<detail::DataMeta> metas(ChannelTable::kTransfersMax + 1);
+  chares.core().data_lanes().swallow(1, 0, metas.data(), metas.size());
+  co_await chares.until_exit();
+}
+TEST(Data, that_nobody_wants_and_cannot_be_received_ends_the_job) {
+  Program program(test::ranks(2));
+  EXPECT_EQ(program.run(swallow_too_many), 1);
+  for (const char* part : {"rank 0 could not receive a data argument", "from rank 1", "limit_reached"}) {
+    EXPECT_NE(program.failure().find(part), std::string::npos) << program.failure();
+  }
+}
+
+/// An array is destroyed while data of another rank is coming into memory of its elements.
+Task<void> destroy_all_early(Chares& chares) {
+  Runtime& runtime = chares.runtime();
+  for (int i = 0; i < 5; ++i) {
+    const auto blocks =
+        create_array<Receiver>(chares, 4, Placement::round_robin(), static_cast<int>(runtime.device_kind()));
+    for (int k = 0; k < 4; ++k) static_cast<void>(co_await blocks[k].ask<&Receiver::runs>());
+    Memory source = filled(runtime, runtime.device_kind(), ramp(50'000, 0));
+    std::vector<Future<void>> done;
+    for (int k = 0; k < 4; ++k) done.push_back(blocks[k].ask<&Receiver::halo>(device(source), i));
+    if (i % 2 != 0) co_await chares.quiescence();
+    blocks.destroy();
+    for (Future<void>& each : done) {
+      try {
+        co_await each;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.status(), Status::not_found) << error.what();
+      }
+    }
+    co_await chares.quiescence();
+  }
+}
+TEST(Data, a_destroy_of_an_array_waits_until_nothing_comes_into_its_elements_any_more) {
+  for (const JobOptions& options : test::variants(test::ranks(2))) {
+    Program program(options);
+    EXPECT_EQ(program.run(destroy_all_early), 0) << program.failure();
+    EXPECT_EQ(program.rank(0).counts().elements + program.rank(1).counts().elements, 0u);
   }
 }
 

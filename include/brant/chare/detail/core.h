@@ -80,6 +80,7 @@ Outgoing open_insert(Core& core, const Target& target, const ConstructorInfo& co
 /// A new single chare on `rank`.
 Target single_target(Core& core, const ClassInfo& chare_class, std::int32_t rank);
 void post_destroy(Core& core, const Target& target);
+void post_destroy_all(Core& core, std::uint32_t collection);
 /// From one end of a channel that is to be, to the other.
 Outgoing open_hello(Core& core, const Target& target, std::size_t bytes);
 [[noreturn]] void throw_outside(Core& core, const ClassInfo& chare_class, const ElementKey& index,
@@ -97,6 +98,7 @@ Outgoing open_reply(const Invocation& invocation, std::size_t bytes);
 /// Tells whoever waits, or ends the job with an error.
 void fail_invocation(const Invocation& invocation, std::exception_ptr error) noexcept;
 /// Keeps a message while a coroutine reads its arguments in place.
+void fail_unanswered(const Invocation& invocation) noexcept;
 void retain_message(const Invocation& invocation) noexcept;
 void drop_message(const Invocation& invocation) noexcept;
 

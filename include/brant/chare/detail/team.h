@@ -28,7 +28,7 @@ enum class CallbackKind : std::uint8_t { ignore, exit, element, array, section, 
 /// Where a callback leads. Travels as bytes, and is compared as bytes.
 struct CallbackTarget {
   ElementKey key;
-  std::uint64_t section = 0;
+  std::uint64_t section = 0;  ///< Or how many functions had the number before.
   std::uint32_t collection = 0;
   std::int32_t rank = -1;    ///< Of the future or the function.
   std::uint32_t number = 0;  ///< Of the future or the function; the exit code.
@@ -96,7 +96,8 @@ void contribute(Core& core, const Contribution& contribution);
 /// what was to be done is done).
 Outgoing open_callback(Core& core, const CallbackTarget& target, std::size_t bytes);
 std::uint32_t expect_callback(Core& core, const Waiting& waiting);
-std::uint32_t keep_function(Core& core, std::function<void(ReadArchive&)> function);
+CallbackTarget keep_function(Core& core, std::function<void(ReadArchive&)> function);
+void destroy_callback(Core& core, const CallbackTarget& target);
 
 /// Makes a section; all ranks are told. Throws invalid_argument for no members.
 std::uint64_t define_section(Core& core, std::uint32_t collection, const std::vector<ElementKey>& members);
