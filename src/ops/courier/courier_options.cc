@@ -30,7 +30,7 @@ CourierFences wanted_fences() noexcept {
 }  // namespace
 
 bool CourierOptions::fences_by_model(int architecture) const noexcept {
-  constexpr int kMeasured = 90;  // the litmus ran on H200 (docs/decisions/0010)
+  constexpr int kMeasured = 90;  // H200 (docs/decisions/0010)
   return fences == CourierFences::automatic ? architecture != kMeasured : fences == CourierFences::by_model;
 }
 

@@ -11,7 +11,7 @@ namespace brant {
 enum class CourierFences : std::uint8_t {
   automatic,  ///< `measured` on the architectures where that was done, `by_model` on all others.
   by_model,   ///< All that PTX's memory model asks for.
-  measured,   ///< Without those that the litmus of `courier_bench` found to change nothing but the time.
+  measured,   ///< Without those that changed nothing but the time where it was measured (docs/decisions/0010).
 };
 
 /// How much of a GPU a courier may take, and for how long. The defaults suit a GPU of the H200's class.
