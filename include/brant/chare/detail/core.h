@@ -97,8 +97,9 @@ std::uint32_t expect_reply(Core& core, const Waiting& waiting, const Target& tar
 Outgoing open_reply(const Invocation& invocation, std::size_t bytes);
 /// Tells whoever waits, or ends the job with an error.
 void fail_invocation(const Invocation& invocation, std::exception_ptr error) noexcept;
-/// Keeps a message while a coroutine reads its arguments in place.
+/// Of a chare that is destroyed while a coroutine of it has not answered.
 void fail_unanswered(const Invocation& invocation) noexcept;
+/// Keeps a message while a coroutine reads its arguments in place.
 void retain_message(const Invocation& invocation) noexcept;
 void drop_message(const Invocation& invocation) noexcept;
 
