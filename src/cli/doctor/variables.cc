@@ -35,7 +35,7 @@ const std::vector<std::string_view>& known_variables() {
       // Set by `brant run`.
       "BRANT_BOOT_FD", "BRANT_JOB_ID", "BRANT_LOCAL_RANK", "BRANT_LOCAL_SIZE", "BRANT_RANK", "BRANT_SIZE",
       // Read by tests and tools.
-      "BRANT_BIN", "BRANT_TEST_HUGE", "BRANT_TEST_LINKS"};
+      "BRANT_BIN", "BRANT_TEST_LINKS"};
   return names;
 }
 

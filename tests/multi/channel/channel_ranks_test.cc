@@ -1,7 +1,6 @@
 // Runs as every rank of a job (`brant run -n N`): the channel between real processes over the real network. The same
 // program serves host memory, the emulated device and CUDA: BRANT_GPU decides.
 #include <chrono>
-#include <cstdlib>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -179,26 +178,6 @@ TEST(ChannelRanks, a_ring_of_all_ranks_and_a_sleeping_receiver) {
     job().run(pass());
     EXPECT_EQ(token, self == 0 ? 20 * size : 19 * size + self + 1);
   }
-}
-
-TEST(ChannelRanks, a_message_of_more_than_four_gigabytes) {
-  if (std::getenv("BRANT_TEST_HUGE") == nullptr)
-    GTEST_SKIP() << "needs 9 GB of memory per process: set BRANT_TEST_HUGE=1";
-  Channel channel = pair_channel(6);
-  const std::size_t bytes = (std::size_t{4} << 30) + 4097;
-  Memory memory = job().allocate(job().device_kind(), bytes);
-  const bool sends = job().rank().value % 2 == 0;
-  const std::uint64_t mark = 0x0123456789abcdefu;
-  std::uint64_t last = 0;
-  if (sends) job().copy(memory.part(bytes - 8, 8), ConstBuffer(&mark, 8, MemoryKind::host));
-  const auto exchange = [&]() -> Task<void> {
-    const OpResult result = sends ? co_await channel.send(memory) : co_await channel.recv(memory);
-    EXPECT_TRUE(result.ok());
-    EXPECT_EQ(result.bytes, bytes);
-  };
-  job().run(exchange());
-  job().copy(Buffer(&last, 8, MemoryKind::host), memory.part(bytes - 8, 8));
-  EXPECT_EQ(last, mark);
 }
 
 /// Both exchange on one stream each; without devices that map each other it says so.
