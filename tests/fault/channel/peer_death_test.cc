@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -23,16 +24,19 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// What the survivors have under way with rank 1 when it dies.
-enum class Scene { first_meeting, idle_receive, eager_flood, rendezvous_pending, mid_transfer, awaiting_ack };
+enum class Scene { first_meeting, idle_receive, eager_flood, rendezvous_pending, mid_transfer, awaiting_ack, closing };
 
 struct SceneName {
   Scene scene;
   const char* name;
 };
-constexpr SceneName kScenes[] = {
-    {Scene::first_meeting, "first_meeting"}, {Scene::idle_receive, "idle_receive"},
-    {Scene::eager_flood, "eager_flood"},     {Scene::rendezvous_pending, "rendezvous_pending"},
-    {Scene::mid_transfer, "mid_transfer"},   {Scene::awaiting_ack, "awaiting_ack"}};
+constexpr SceneName kScenes[] = {{Scene::first_meeting, "first_meeting"},
+                                 {Scene::idle_receive, "idle_receive"},
+                                 {Scene::eager_flood, "eager_flood"},
+                                 {Scene::rendezvous_pending, "rendezvous_pending"},
+                                 {Scene::mid_transfer, "mid_transfer"},
+                                 {Scene::awaiting_ack, "awaiting_ack"},
+                                 {Scene::closing, "closing"}};
 
 [[noreturn]] void fail(int rank, const char* what) {
   std::fprintf(stderr, "rank %d: %s\n", rank, what);
@@ -158,6 +162,36 @@ void meet_the_dead(Runtime& runtime) {
   test::say_if_late();
 }
 
+/// Does not answer any more, and is dead a little later.
+[[noreturn]] void stand_still_and_die(Runtime& runtime, std::vector<Channel>& channels) {
+  const int word = 1;
+  for (Channel& channel : channels) {
+    Operation send = channel.send(ConstBuffer(&word, sizeof(word)));
+    static_cast<void>(runtime.worker().wait_until([&] { return send.done(); }, std::chrono::seconds(5)));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  test::die();
+}
+
+/// Closes a channel with a message that nobody observes any more, and whose receiver does not answer. From a dead one
+/// no answer is waited for.
+void close_meanwhile(Runtime& runtime, Channel& to_dying) {
+  const int self = runtime.rank().value;
+  int word = 0;
+  Operation receive = to_dying.recv(Buffer(&word, sizeof(word)));
+  if (runtime.worker().wait_until([&] { return receive.done(); }, std::chrono::seconds(5)) != Status::ok)
+    fail(self, "no word came");
+  Memory source = runtime.allocate(MemoryKind::host, 4'000'000);
+  {
+    Operation forgotten = to_dying.send(source);
+    if (forgotten.done()) fail(self, "the message has gone: nothing is tested");
+  }
+  const auto begin = Clock::now();
+  to_dying.close();
+  if (Clock::now() - begin > std::chrono::milliseconds(300) + test::kDeathPatience)
+    fail(self, "the channel took too long to close");
+}
+
 int play(const std::string& name) {
   if (env_bool("BRANT_TEST_OWN_HOSTS", false) && !test::become_own_host()) return 2;
   for (const SceneName& known : kScenes) {
@@ -173,11 +207,16 @@ int play(const std::string& name) {
       std::vector<Channel> channels;
       channels.push_back(Channel::open(runtime, Rank{0}, ChannelId{1}));
       channels.push_back(Channel::open(runtime, Rank{2}, ChannelId{2}));
+      if (known.scene == Scene::closing) stand_still_and_die(runtime, channels);
       die_in(known.scene, runtime, channels);
     }
     Channel to_dying = Channel::open(runtime, Rank{1}, ChannelId{self == 0 ? 1u : 2u});
     Channel to_friend = Channel::open(runtime, Rank{2 - self}, ChannelId{3});
-    survive(known.scene, runtime, to_dying, to_friend);
+    if (known.scene == Scene::closing) {
+      close_meanwhile(runtime, to_dying);
+    } else {
+      survive(known.scene, runtime, to_dying, to_friend);
+    }
     std::printf("survived\n");
     return 0;
   }
