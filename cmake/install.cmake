@@ -18,6 +18,28 @@ foreach(part IN LISTS brant_libraries)
 endforeach()
 target_link_libraries(brant_all INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
 
+# The UCX that this tree was built with comes along: brant's programs look for it beside themselves, and those of users,
+# which contain brant, find it by their run path when nothing nearer is there (the system's own would be asked next).
+set(brant_ucx_folder lib/libucx/lib)
+if(EXISTS ${brant_ucx_root}/lib/libucp.so.0 AND NOT brant_ucx_root STREQUAL "/usr")
+  foreach(name IN ITEMS libucp libuct libucs libucm ucx/libuct_cma ucx/libuct_cuda ucx/libucm_cuda)
+    if(EXISTS ${brant_ucx_root}/lib/${name}.so.0)
+      get_filename_component(folder ${brant_ucx_folder}/${name} DIRECTORY)
+      get_filename_component(file ${name}.so.0 NAME)
+      file(REAL_PATH ${brant_ucx_root}/lib/${name}.so.0 real_file)
+      install(FILES ${real_file} DESTINATION ${folder} RENAME ${file})
+    endif()
+  endforeach()
+  # What UCX's CUDA modules need, where their run path looks for it.
+  get_filename_component(brant_site_folder ${brant_ucx_root} DIRECTORY)
+  file(GLOB brant_ucx_extras RELATIVE ${brant_site_folder} ${brant_site_folder}/libucx_cu*.libs/*.so*)
+  foreach(extra IN LISTS brant_ucx_extras)
+    get_filename_component(folder ${extra} DIRECTORY)
+    install(FILES ${brant_site_folder}/${extra} DESTINATION lib/${folder})
+  endforeach()
+  target_link_options(brant_all INTERFACE "$<INSTALL_INTERFACE:-Wl,-rpath,$<INSTALL_PREFIX>/${brant_ucx_folder}>")
+endif()
+
 install(TARGETS brant_all ${brant_exported} EXPORT brant_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(brant_executables)
   install(TARGETS ${brant_executables} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

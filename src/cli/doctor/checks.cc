@@ -144,6 +144,26 @@ Finding check_ucx_takes_cuda(const Facts& facts) {
                  "transfers are staged");
 }
 
+Finding check_listeners(const Facts& facts) {
+  const std::string name = "open ports";
+  if (facts.ucx_version.empty()) return ok(name, "nothing to ask");
+  if (!facts.listeners_on_one_host.empty()) {
+    return warning(
+        name,
+        fmt::format("every process listens on {}, in a job of one host too, and UCX asks nobody who connects",
+                    joined(facts.listeners_on_one_host)),
+        "unset UCX_TLS: without it brant opens no port in a job of one host");
+  }
+  std::string between =
+      facts.listeners_between_hosts.empty()
+          ? "no TCP port either"
+          : fmt::format("{} (TCP, by UCX, which asks nobody who connects)", joined(facts.listeners_between_hosts));
+  if (!facts.lease_address.empty()) between += fmt::format(", and a UDP port at {} for leases", facts.lease_address);
+  return ok(name, fmt::format("none in a job of one host; of several, each process has {}: docs/guide/network.md says "
+                              "what must isolate them",
+                              between));
+}
+
 Finding check_gdrcopy(const Facts& facts) {
   if (facts.gpus == 0) return ok("GDRCopy", "no GPU, not needed");
   if (!facts.gdrcopy)
@@ -256,9 +276,10 @@ Finding check_ucx_variables(const Facts& facts) {
 
 std::vector<Finding> run_checks(const Facts& facts) {
   std::vector<Finding> findings;
-  for (const auto check : {check_ucx, check_one_ucx, check_cuda, check_visible_devices, check_ucx_takes_cuda,
-                           check_gdrcopy, check_infiniband, check_shared_memory, check_memlock, check_ptrace,
-                           check_pidfd, check_cores, check_launcher, check_brant_variables, check_ucx_variables}) {
+  for (const auto check :
+       {check_ucx, check_one_ucx, check_cuda, check_visible_devices, check_ucx_takes_cuda, check_listeners,
+        check_gdrcopy, check_infiniband, check_shared_memory, check_memlock, check_ptrace, check_pidfd, check_cores,
+        check_launcher, check_brant_variables, check_ucx_variables}) {
     findings.push_back(check(facts));
   }
   return findings;

@@ -22,6 +22,7 @@ Finding check_one_ucx(const Facts& facts);
 Finding check_cuda(const Facts& facts);
 Finding check_visible_devices(const Facts& facts);
 Finding check_ucx_takes_cuda(const Facts& facts);
+Finding check_listeners(const Facts& facts);
 Finding check_gdrcopy(const Facts& facts);
 Finding check_infiniband(const Facts& facts);
 Finding check_shared_memory(const Facts& facts);

@@ -18,6 +18,9 @@ struct Facts {
   std::vector<std::string> ucx_folders;     ///< Folders of all UCX libraries this process has mapped. One is right.
   std::vector<std::string> ucx_transports;  ///< Names; empty if they cannot be asked.
   bool ucx_takes_cuda = false;
+  std::vector<std::string> listeners_on_one_host;    ///< TCP addresses of a process in a job of one host,
+  std::vector<std::string> listeners_between_hosts;  ///< and in one of several.
+  std::string lease_address;                         ///< Where the latter has its UDP port; empty: nowhere.
 
   // GPUs.
   std::string cuda_driver;  ///< "CUDA 13.0 (driver 580.159)", empty without one.

@@ -13,7 +13,9 @@
 
 #include "brant/base/status.h"
 #include "cli/doctor/facts.h"
+#include "cli/doctor/listeners.h"
 #include "cli/info/host.h"
+#include "core/own_address.h"
 #include "port/memory/adapters.h"
 #include "port/wire/ucx/baseline/transports.h"
 #include "port/wire/ucx/open.h"
@@ -23,13 +25,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::vector<std::string> new_among(std::vector<std::string> all, const std::vector<std::string>& known) {
+  std::erase_if(all, [&](const std::string& one) { return std::find(known.begin(), known.end(), one) != known.end(); });
+  return all;
+}
+
+/// Wires are opened as jobs open them, so that what is open to others is seen and not believed.
 void gather_ucx(Facts& facts) {
   try {
     facts.ucx_version = port::ucx_version();
     facts.ucx_path = port::ucx_library_path();
     for (const port::UcxTransports::Entry& entry : port::list_ucx_transports().entries)
       facts.ucx_transports.push_back(entry.transport);
-    facts.ucx_takes_cuda = port::open_ucx_wire({})->capabilities().takes(MemoryKind::cuda);
+    port::UcxOptions options;
+    options.other_hosts = false;
+    const std::unique_ptr<port::Wire> one_host = port::open_ucx_wire(options);
+    facts.ucx_takes_cuda = one_host->capabilities().takes(MemoryKind::cuda);
+    facts.listeners_on_one_host = own_listeners();
+    options.other_hosts = true;
+    const std::unique_ptr<port::Wire> several_hosts = port::open_ucx_wire(options);
+    facts.listeners_between_hosts = new_among(own_listeners(), facts.listeners_on_one_host);
   } catch (const Error& error) {
     facts.ucx_error = error.what();
   }
@@ -112,6 +127,10 @@ Facts gather_facts() {
   gather_ucx(facts);
   gather_gpus(facts);
   gather_system(facts);
+  if (const auto address = own_address()) {
+    facts.lease_address = address->text();
+    facts.lease_address.resize(facts.lease_address.rfind(':'));  // the port is each process's own
+  }
   facts.starter = port::detect_starter();
   return facts;
 }

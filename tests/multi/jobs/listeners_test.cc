@@ -1,12 +1,9 @@
 // Runs as every rank of a job of one host: what of this process can be reached from the network.
+#include "cli/doctor/listeners.h"
+
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <set>
-#include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -16,41 +13,6 @@
 
 namespace brant {
 namespace {
-
-namespace fs = std::filesystem;
-
-/// The numbers of the sockets that this process has open.
-std::set<std::string> own_sockets() {
-  constexpr std::string_view kPrefix = "socket:[";
-  std::set<std::string> numbers;
-  for (const fs::directory_entry& entry : fs::directory_iterator("/proc/self/fd")) {
-    std::error_code closed_meanwhile;
-    const std::string target = fs::read_symlink(entry.path(), closed_meanwhile).string();
-    if (target.starts_with(kPrefix)) numbers.insert(target.substr(kPrefix.size(), target.size() - kPrefix.size() - 1));
-  }
-  return numbers;
-}
-
-/// The lines of a table of sockets that listen and belong to this process.
-std::vector<std::string> listeners_in(const char* table) {
-  const std::set<std::string> own = own_sockets();
-  std::vector<std::string> found;
-  std::ifstream file(table);
-  std::string line;
-  while (std::getline(file, line)) {
-    std::istringstream words(line);
-    std::string slot, local, remote, state, queues, timer, retransmits, user, timeout, number;
-    words >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> user >> timeout >> number;
-    if (state == "0A" && own.contains(number)) found.push_back(line);  // 0A: TCP_LISTEN
-  }
-  return found;
-}
-
-std::vector<std::string> own_listeners() {
-  std::vector<std::string> all = listeners_in("/proc/self/net/tcp");
-  for (std::string& line : listeners_in("/proc/self/net/tcp6")) all.push_back(std::move(line));
-  return all;
-}
 
 bool user_wants_tcp() { return !env("UCX_TLS").empty(); }
 
@@ -77,7 +39,7 @@ TEST(Listeners, a_job_of_one_host_listens_on_no_network_port_unless_the_user_ask
   if (!runtime.network().starts_with("UCX")) GTEST_SKIP() << "no UCX here: " << runtime.network();
   if (runtime.size() > 1) exchange(runtime, MemoryKind::host);
   if (runtime.size() > 1 && runtime.device_kind() != MemoryKind::host) exchange(runtime, runtime.device_kind());
-  const std::vector<std::string> listeners = own_listeners();
+  const std::vector<std::string> listeners = cli::doctor::own_listeners();
   // The other half proves that the search finds what there is.
   if (user_wants_tcp()) {
     EXPECT_FALSE(listeners.empty());

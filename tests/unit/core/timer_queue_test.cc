@@ -18,6 +18,11 @@ void ring(Timer& timer) noexcept {
   bell.rung->push_back(&bell);
 }
 
+/// All that are due: a single run ends early where timers take long.
+void run_all(TimerQueue& queue, TimePoint now) {
+  while (queue.next() <= now) ASSERT_GT(queue.run(now), 0u);
+}
+
 TEST(TimerQueue, fires_in_order_of_time_and_only_what_is_due) {
   std::vector<const Bell*> rung;
   std::vector<Bell> bells(200);
@@ -31,10 +36,10 @@ TEST(TimerQueue, fires_in_order_of_time_and_only_what_is_due) {
   }
   for (std::size_t i = 0; i < bells.size(); i += 3) queue.clear(bells[i]);
   const auto half = start + std::chrono::microseconds(500);
-  queue.run(half);
+  run_all(queue, half);
   EXPECT_TRUE(std::all_of(rung.begin(), rung.end(), [&](const Bell* bell) { return bell->when <= half; }));
   EXPECT_GT(queue.next(), half);
-  queue.run(start + std::chrono::microseconds(1000));
+  run_all(queue, start + std::chrono::microseconds(1000));
   EXPECT_TRUE(queue.empty());
   EXPECT_EQ(queue.next(), kNever);
   EXPECT_TRUE(std::is_sorted(rung.begin(), rung.end(), [](const Bell* a, const Bell* b) { return a->when < b->when; }));

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/doctor/listeners.h"
 #include "cli/doctor/variables.h"
 
 namespace brant::cli::doctor {
@@ -44,6 +45,27 @@ TEST(Doctor, a_healthy_machine_is_all_ok) {
     EXPECT_EQ(finding.level, Level::ok) << finding.name << ": " << finding.what;
     EXPECT_TRUE(finding.cure.empty()) << finding.name;
   }
+}
+
+TEST(Doctor, open_ports_are_told_with_who_can_reach_them) {
+  Facts facts = healthy();
+  expect(check_listeners(facts), Level::ok,
+         "none in a job of one host; of several, each process has no TCP port either");
+  facts.listeners_between_hosts = {"0.0.0.0:4711"};
+  facts.lease_address = "10.0.0.1";
+  expect(check_listeners(facts), Level::ok,
+         "0.0.0.0:4711 (TCP, by UCX, which asks nobody who connects), and a UDP port at 10.0.0.1 for leases");
+  facts.listeners_on_one_host = {"0.0.0.0:4712"};
+  expect(check_listeners(facts), Level::warning, "every process listens on 0.0.0.0:4712");
+}
+
+TEST(Doctor, addresses_of_the_kernels_tables_are_read) {
+  EXPECT_EQ(address_text("0100007F:1267"), "127.0.0.1:4711");
+  EXPECT_EQ(address_text("00000000:A43B"), "0.0.0.0:42043");
+  EXPECT_EQ(address_text("00000000000000000000000000000000:1267"), "[::]:4711");
+  EXPECT_EQ(address_text("B80D01200000000067452301EFCDAB89:0050"), "[2001:db8::123:4567:89ab:cdef]:80");
+  for (const char* none : {"", ":", "0100007F", "0100007F:", "0100007G:1267", "0100007F:12x7", "01:1267"})
+    EXPECT_EQ(address_text(none), "") << none;
 }
 
 TEST(Doctor, who_started_the_process_is_told_with_the_evidence) {
