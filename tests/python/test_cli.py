@@ -205,7 +205,7 @@ def test_without_nccl_the_rival_is_refused_before_anything_starts() -> None:
 
 def test_info_tells_versions_kinds_and_paths() -> None:
     info = json.loads(brant("info", "--json").stdout)
-    assert list(info) == ["brant", "host", "cpu", "cores", "launcher", "ucx", "cuda", "kinds", "paths"]
+    assert list(info) == ["brant", "host", "cpu", "cores", "launcher", "ucx", "cuda", "device", "kinds", "paths"]
     assert info["cores"] >= 1 and {"host", "pinned", "emulated"} <= set(info["kinds"])
     assert {path["name"] for path in info["paths"]} == {"ucx", "shm", "copy_engine", "courier", "staged"}
     assert info["ucx"]["version"] and "host" in info["ucx"]["kinds"]
@@ -213,6 +213,20 @@ def test_info_tells_versions_kinds_and_paths() -> None:
     assert info["cuda"]["gpus"] or info["cuda"]["reason"], "no GPU comes with the reason"
     text = brant("info").stdout
     assert info["ucx"]["version"] in text and "path staged" in text
+
+
+@pytest.mark.parametrize(
+    ("gpu", "text"),
+    [("none", "host memory (BRANT_GPU=none)"), ("emulated", "emulated by threads"), ("vulkan", "BRANT_GPU=vulkan")],
+)
+def test_info_names_the_device_in_use(gpu: str, text: str) -> None:
+    assert text in json.loads(brant("info", "--json", BRANT_GPU=gpu).stdout)["device"]
+
+
+def test_info_names_the_device_of_a_process_that_says_nothing() -> None:
+    info = json.loads(brant("info", "--json").stdout)
+    gpus = info["cuda"]["gpus"]
+    assert info["device"].startswith(f"GPU 0 ({gpus[0]['name']})" if gpus else "host memory: no GPU")
 
 
 def test_info_works_without_ucx_and_says_so() -> None:

@@ -10,12 +10,14 @@
 #include "base/env.h"
 #include "brant/base/buffer.h"
 #include "brant/base/status.h"
+#include "brant/core/runtime.h"
 #include "cli/info/host.h"
 #include "cli/info/version.h"
 #include "core/path_choice.h"
 #include "ops/courier/courier_options.h"
 #include "port/boot/detect.h"
 #include "port/boot/select.h"
+#include "port/memory/gpu_choice.h"
 #include "port/wire/peer/open.h"
 #include "port/wire/ucx/baseline/transports.h"
 #include "port/wire/ucx/open.h"
@@ -105,6 +107,32 @@ PathReport describe_path(Path path, std::uint32_t offered, std::uint32_t wire_ki
   return report;
 }
 
+/// The GPU of its local rank: of a process that no launcher started, of the first.
+std::string own_gpu(const port::memory::CudaProbe& cuda) {
+  port::DeviceRequest request;
+  request.local_rank = static_cast<int>(env_int("BRANT_LOCAL_RANK").value_or(0));
+  request.local_size = request.local_rank + 1;
+  request.share_gpu = true;
+  const int ordinal = port::memory::choose_gpu(request, {.gpus = cuda.devices.size(), .assigned = false});
+  return fmt::format("GPU {} ({}), that of local rank {}", ordinal,
+                     cuda.devices[static_cast<std::size_t>(ordinal)].name, request.local_rank);
+}
+
+std::string device_in_use(const port::memory::CudaProbe& cuda) {
+  try {
+    switch (RuntimeOptions::from_environment().gpu) {
+      case GpuChoice::none: return "host memory (BRANT_GPU=none)";
+      case GpuChoice::emulated: return "emulated by threads (BRANT_GPU=emulated)";
+      case GpuChoice::cuda:
+        return cuda.devices.empty() ? "none: BRANT_GPU=cuda asks for a GPU, and there is none" : own_gpu(cuda);
+      case GpuChoice::automatic: break;
+    }
+    return cuda.devices.empty() ? "host memory: no GPU here" : own_gpu(cuda);
+  } catch (const Error& error) {
+    return fmt::format("none: {}", error.what());
+  }
+}
+
 }  // namespace
 
 std::string detect_launcher() {
@@ -133,6 +161,7 @@ Report make_report() {
   report.launcher = detect_launcher();
   report.cuda = port::memory::probe_cuda();
   report.topology = port::memory::probe_gpu_topology(report.cuda);
+  report.device = device_in_use(report.cuda);
   const std::uint32_t wire_kinds = describe_ucx(report);
   std::uint32_t offered = bit(MemoryKind::host) | bit(MemoryKind::pinned) | bit(MemoryKind::emulated);
   if (!report.cuda.devices.empty()) offered |= bit(MemoryKind::cuda) | bit(MemoryKind::cuda_managed);

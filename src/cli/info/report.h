@@ -32,6 +32,7 @@ struct Report {
 
   port::memory::CudaProbe cuda;
   port::memory::GpuTopology topology;
+  std::string device;              ///< What a Runtime of this process would use, and why: "host memory: no GPU here".
   std::vector<std::string> kinds;  ///< What `Runtime::allocate` offers to a process that asks for the device.
   std::vector<PathReport> paths;
 };

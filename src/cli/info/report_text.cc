@@ -72,6 +72,7 @@ std::string to_text(const Report& report) {
   for (const CudaDeviceSummary& gpu : report.cuda.devices)
     text += line(fmt::format("GPU {}", gpu.ordinal), gpu_text(gpu));
   if (const std::string matrix = gpu_matrix(report.topology); !matrix.empty()) text += line("GPU links", matrix);
+  text += line("device", report.device);
   text += line("memory", joined(report.kinds));
   for (const PathReport& path : report.paths) {
     text += line("path " + path.name, (path.kinds.empty() ? "no" : joined(path.kinds)) +
@@ -101,6 +102,7 @@ std::string to_json(const Report& report) {
   }
   json["cuda"]["links"] = gpu_links_json(report.topology);
   json["cuda"]["links_unknown"] = report.topology.gaps;
+  json["device"] = report.device;
   json["kinds"] = report.kinds;
   json["paths"] = Json::array();
   for (const PathReport& path : report.paths)
