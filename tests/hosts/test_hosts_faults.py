@@ -137,4 +137,8 @@ def test_a_rank_killed_under_slurm_is_lost(two_hosts):
     for rank in range(2):
         job.until_printed(f"rank {rank} under way")
     two_hosts.hosts[1].signal("lost_peer", signal.SIGKILL)
-    expect_lost(job.finish().output, 0)
+    output = job.finish().output
+    if "Force Terminated" in output:  # Slurm's own answer to the loss of a PMIx client: it may come first
+        assert "task 1: Killed" in output, output
+    else:
+        expect_lost(output, 0)
