@@ -55,7 +55,7 @@ void Engine::start_lease() {
   for (int step = 1; step < size; ++step) {
     const int rank = (job().rank + step) % size;
     const Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    if (!runs_elsewhere(peer) || watched_by_kernel(peer)) continue;
+    if (watched_by_kernel(peer)) continue;
     const auto address = SocketAddress::from_bytes(peer.record.lease_address);
     if (!address || address->family() != lease_->address().family()) {
       log::info("rank {} is not watched: it has no lease, or an address of another family", rank);

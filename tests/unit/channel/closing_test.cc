@@ -151,11 +151,7 @@ TEST(ClosingChannel, an_observed_send_goes_on) {
   const auto source = pattern(kLarge, 1);
   Operation send = pair.left.send(std::span(source));
   pair.left.close();
-  std::vector<std::byte> landed(kLarge);
-  Operation receive = pair.right.recv(std::span(landed));
-  EXPECT_TRUE(pair.outcome(receive).ok());
-  EXPECT_TRUE(pair.outcome(send).ok());
-  EXPECT_EQ(landed, source);
+  test::expect_received(pair, send, source);
 }
 
 /// The sender of a test in one thread cannot wait for the receiver, which has to move before the source is free.

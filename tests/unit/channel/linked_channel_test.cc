@@ -96,11 +96,7 @@ TEST(LinkedChannel, a_large_message_waits_at_its_sender_until_its_receive_is_the
   Operation send = pair.left.send(std::span(sent));
   pair.job.run(100);
   EXPECT_FALSE(send.done());
-  std::vector<std::byte> landed(kLarge);
-  Operation receive = pair.right.recv(std::span(landed));
-  EXPECT_TRUE(pair.outcome(receive).ok());
-  EXPECT_TRUE(pair.outcome(send).ok());
-  EXPECT_EQ(landed, sent);
+  test::expect_received(pair, send, sent);
 }
 
 TEST(LinkedChannel, small_messages_that_come_early_free_their_source_at_once) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -59,6 +60,15 @@ struct MappedPair : Pair {
     return bytes;
   }
 };
+
+/// A message of `kLarge` bytes that waits at the left end is received whole at the right one.
+inline void expect_received(Pair& pair, Operation& send, const std::vector<std::byte>& sent) {
+  std::vector<std::byte> landed(kLarge);
+  Operation receive = pair.right.recv(std::span(landed));
+  EXPECT_TRUE(pair.outcome(receive).ok());
+  EXPECT_TRUE(pair.outcome(send).ok());
+  EXPECT_EQ(landed, sent);
+}
 
 /// Whatever happened before: the next small message finds its receive.
 inline void expect_order_goes_on(Pair& pair) {
