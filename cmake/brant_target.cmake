@@ -168,9 +168,9 @@ function(brant_test)
   set(environment BRANT_CALIBRATION=off ${arg_ENVIRONMENT})
   add_test(NAME ${arg_NAME} COMMAND ${command})
   list(JOIN arg_LABELS "," labels)
-  if(NOT arg_SAME_AS)
-    set_property(GLOBAL APPEND PROPERTY BRANT_TESTS "${arg_NAME}\t${arg_RANKS}\t${arg_TIMEOUT}\t${labels}")
-  endif()
+  list(JOIN arg_ENVIRONMENT " " settings)
+  set_property(GLOBAL APPEND PROPERTY BRANT_TESTS
+               "${arg_NAME}\t${program}\t${arg_RANKS}\t${arg_TIMEOUT}\t${labels}\t${settings}")
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${environment}")
   # Tests of several processes, and those that time how soon a death is noticed, have the machine to themselves.
   if(arg_RANKS GREATER 0 OR "fault" IN_LIST arg_LABELS)

@@ -56,7 +56,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/brant-config-version.cmak
 install(FILES ${PROJECT_BINARY_DIR}/brant-config.cmake ${PROJECT_BINARY_DIR}/brant-config-version.cmake
         DESTINATION ${brant_package_folder})
 
-# What tools/bundle.py packs: the programs, and the tests as "name<TAB>ranks<TAB>seconds<TAB>labels".
+# What tools/bundle.py packs: the programs, and the tests as "name<TAB>program<TAB>ranks<TAB>seconds<TAB>labels<TAB>environment".
 get_property(brant_tests GLOBAL PROPERTY BRANT_TESTS)
 list(JOIN brant_executables "\n" brant_executables_text)
 list(JOIN brant_tests "\n" brant_tests_text)

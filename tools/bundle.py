@@ -45,12 +45,12 @@ RUN_TESTS = """#!/bin/sh
 here=$(cd "$(dirname "$0")" && pwd)
 passed=0
 failed=0
-while IFS="$(printf '\\t')" read -r name ranks seconds labels; do
-    [ -x "$here/$name" ] && echo "$labels" | grep -Eq "${1:-.}" || continue
+while IFS="$(printf '\\t')" read -r name program ranks seconds labels settings; do
+    [ -x "$here/$program" ] && echo "$labels" | grep -Eq "${1:-.}" || continue
     if [ "$ranks" -gt 0 ]; then
-        timeout -k 5 "$seconds" "$here/brant" run -n "$ranks" -- "$here/$name" </dev/null
+        env $settings timeout -k 5 "$seconds" "$here/brant" run -n "$ranks" -- "$here/$program" </dev/null
     else
-        timeout -k 5 "$seconds" "$here/$name" </dev/null
+        env $settings timeout -k 5 "$seconds" "$here/$program" </dev/null
     fi
     status=$?
     [ $status -eq 0 ] && passed=$((passed + 1)) && continue
@@ -149,7 +149,7 @@ def bundle(with_tests: bool) -> pathlib.Path:
     pack_programs((TREE / "programs.txt").read_text().split(), folder / "bin")
     if with_tests:
         lines = (TREE / "tests.tsv").read_text().splitlines()
-        pack_programs([*(line.split("\t")[0] for line in lines if line), *TEST_HELPERS], folder / "bin")
+        pack_programs([*dict.fromkeys(line.split("\t")[1] for line in lines if line), *TEST_HELPERS], folder / "bin")
         copy(TREE / "tests.tsv", folder / "bin" / "tests.tsv")
         write_script(folder / "bin" / "run_tests", RUN_TESTS)
     pack_ucx(folder)

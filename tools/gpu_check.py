@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Tries brant on a GPU machine where nothing can be installed, and measures it.
 
-    tools/gpu_check.py [--bundle FILE|FOLDER] [--out FOLDER] [--only GROUP,...] [--quick]
+    tools/gpu_check.py [--bundle FILE|FOLDER] [--out FOLDER] [--only GROUP,...] [--quick] [--share-gpu]
 
 Takes the bundle of `make dist` (`tools/bundle.py --with-tests` for the conformance programs), or build/bin. Every
 program runs under a time limit. What it prints goes to OUT/log.txt, its rows to OUT/rows.jsonl, the verdicts to
 OUT/summary.json, all up to date while the rest runs; what `brant calibrate` measured to OUT/calibration.txt. A failure
 does not stop the rest. Needs Python 3.9, and two GPUs for everything that moves bytes between GPUs; with fewer it runs
-what it can and says what it left out. Under 9 minutes. Exit status 1 if something failed.
+what it can and says what it left out; `--share-gpu` lets processes share a GPU for all that is judged and not timed.
+Under 9 minutes. Exit status 1 if something failed.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ def main() -> int:
     parser.add_argument("--out", type=pathlib.Path, help="where logs and rows go (default $OUT, else ./gpu_check_out)")
     parser.add_argument("--only", default="", help=f"groups with commas: {' '.join(GROUPS)}")
     parser.add_argument("--quick", action="store_true", help="few sizes, small problems")
+    parser.add_argument(
+        "--share-gpu", action="store_true", help="with too few GPUs, what measures nothing shares those there are"
+    )
     parser.add_argument("--list", action="store_true", help="only say what would run")
     options = parser.parse_args()
     out = (options.out or pathlib.Path(os.environ.get("OUT") or "gpu_check_out")).resolve()
@@ -68,7 +72,7 @@ def main() -> int:
         unpacked, work = pathlib.Path(scratch, "bundle"), pathlib.Path(scratch, "work")
         unpacked.mkdir()
         work.mkdir()
-        check = Check(programs_in(options.bundle, unpacked), out, work, options.quick)
+        check = Check(programs_in(options.bundle, unpacked), out, work, options.quick, options.share_gpu)
         steps = all_steps(check)
         wanted = [name for name in options.only.split(",") if name] or GROUPS
         unknown = [name for name in wanted if name not in GROUPS]

@@ -83,7 +83,8 @@ def test_tests_come_with_the_programs_that_they_start(tmp_path, monkeypatch):
     (tmp_path / "LICENSE").write_text("")
     (tree / "CMakeCache.txt").write_text("CMAKE_PROJECT_VERSION:STATIC=1.2.3\n")
     (tree / "programs.txt").write_text("brant\n")
-    (tree / "tests.tsv").write_text("wire_ucx_test\t0\t120\tmulti\n")
+    tests = ["wire_ucx_test\twire_ucx_test\t0\t120\tmulti\t", "again\twire_ucx_test\t0\t120\tmulti\tA=1 B=2"]
+    (tree / "tests.tsv").write_text("\n".join(tests) + "\n")
     for name in ("brant", "wire_ucx_test", "wire_peer", "boot_probe"):
         shutil.copy("/bin/true", programs / name)
     for name, value in (("ROOT", tmp_path), ("TREE", tree), ("BIN", programs), ("pack_ucx", lambda root: None)):

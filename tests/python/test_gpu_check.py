@@ -97,6 +97,37 @@ def test_rows_of_a_check_of_the_bytes_are_no_measurement(bundle: pathlib.Path, t
     assert [each.result for each in check.verdicts] == ["ok", "ok"] and check.rows == [ROW]
 
 
+def test_a_shared_gpu_serves_what_measures_nothing(bundle: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    check = Check(bundle, tmp_path / "out", tmp_path, quick=True, share=True)
+    program = write_program(bundle, "shares", """echo "shared: ${BRANT_SHARE_GPU:-no}" """)
+    check.run(Step("test pair", "channel", [program], gpus=2, figure=lambda log, _: log.splitlines()[-1]))
+    check.run(Step("test one", "channel", [program], gpus=1, figure=lambda log, _: log.splitlines()[-1]))
+    check.run(Step("check latency", "check", [program], gpus=2, rows=True))
+    check.run(Step("latency", "latency", [program], gpus=2, rows=True))
+    results = [(each.result, each.figure) for each in check.verdicts]
+    assert results[:3] == [("ok", "shared: 1"), ("ok", "shared: no"), ("ok", "")]
+    assert results[3] == ("skipped", "needs 2 GPUs, found 1")
+
+
+def test_packed_tests_keep_their_program_and_settings(bundle: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    lines = [
+        "channel_test\tchannel_test\t0\t90\tunit\t",
+        "pair_ucx_test\tpair_test\t2\t90\tmulti\tBRANT_PATH=ucx",
+        "pair_emulated_test\tpair_test\t2\t90\tmulti\tBRANT_GPU=emulated",
+        "death_test\tdeath_test\t0\t90\tfault\t",
+    ]
+    (bundle / "tests.tsv").write_text("\n".join(lines) + "\n")
+    for name in ("pair_test", "death_test"):
+        write_program(bundle, name, "exit 0")
+    found = steps.test_steps(Check(bundle, tmp_path / "out", tmp_path, quick=True))
+    assert [(each.name, each.group, each.gpus) for each in found] == [
+        ("test pair_ucx_test", "channel", 2),
+        ("test death_test", "kill", 1),
+    ]
+    assert found[0].command[-1] == str(bundle / "pair_test") and found[0].environment["BRANT_PATH"] == "ucx"
+    assert found[1].environment["BRANT_SHARE_GPU"] == "1"
+
+
 # --- Calibration --------------------------------------------------------------------------------------------------
 
 ANSWER = {"path": "courier", "us": 4.5, "numbers": {"measured": True, "file": "$BRANT_CALIBRATION", "refused": None}}

@@ -67,23 +67,26 @@ inline std::string own_path() {
   return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "";
 }
 
-/// Plays a scene (the environment variable BRANT_TEST_SCENE) in `ranks` processes of this very program.
-inline std::pair<std::string, int> play_scene(const char* command, const std::string& scene, int ranks) {
+/// Plays a scene (the environment variable BRANT_TEST_SCENE) in `ranks` processes of this very program, started by the
+/// `brant` that lies beside it.
+inline std::pair<std::string, int> play_scene(const std::string& scene, int ranks) {
+  const std::string self = own_path();
+  const std::string launcher = self.substr(0, self.rfind('/') + 1) + "brant";
   const char* folder = std::getenv("TMPDIR");
   const std::string death_file =
       std::string(folder != nullptr ? folder : "/tmp") + "/brant_death_" + std::to_string(::getpid());
-  auto result = output_of(std::string(command) + " run -n " + std::to_string(ranks) +
+  auto result = output_of(launcher + " run -n " + std::to_string(ranks) +
                           " --keep-going --timeout 40 --env BRANT_TEST_SCENE=" + scene +
-                          " --env BRANT_TEST_DEATH_FILE=" + death_file + " -- " + own_path());
+                          " --env BRANT_TEST_DEATH_FILE=" + death_file + " -- " + self);
   std::remove(death_file.c_str());
   return result;
 }
 
 /// Plays a scene some times, and lets `check(text, code)` look at each. In each all survivors must have known in time.
 template <typename Check>
-void expect_of_plays(const char* command, const std::string& scene, int ranks, Check&& check) {
+void expect_of_plays(const std::string& scene, int ranks, Check&& check) {
   for (int play = 0; play < 3; ++play) {
-    const auto [text, code] = play_scene(command, scene, ranks);
+    const auto [text, code] = play_scene(scene, ranks);
     check(text, code);
     EXPECT_EQ(text.find("late: "), std::string::npos) << text;
   }

@@ -35,6 +35,12 @@ class Step:
     act: Callable[[Check, Step], tuple[int | None, str]] | None = None
 
 
+    @property
+    def measures(self) -> bool:
+        """Whether its rows are figures. Ten samples of a check of the bytes are none."""
+        return (self.rows or self.act is not None) and not self.name.startswith("check ")
+
+
 @dataclasses.dataclass
 class Verdict:
     name: str
@@ -44,10 +50,13 @@ class Verdict:
 
 
 class Check:
-    """The programs, where the results go, and the time that is left."""
+    """The programs, where the results go, and the time that is left. With `share`, what needs several GPUs and measures
+    nothing runs on fewer: its processes take turns on them."""
 
-    def __init__(self, bin_folder: pathlib.Path, out: pathlib.Path, scratch: pathlib.Path, quick: bool) -> None:
-        self.bin, self.out, self.scratch, self.quick = bin_folder, out, scratch, quick
+    def __init__(
+        self, bin_folder: pathlib.Path, out: pathlib.Path, scratch: pathlib.Path, quick: bool, share: bool = False
+    ) -> None:
+        self.bin, self.out, self.scratch, self.quick, self.share = bin_folder, out, scratch, quick, share
         self.deadline = time.monotonic() + BUDGET_S
         self.verdicts: list[Verdict] = []
         self.rows: list[dict] = []
@@ -67,7 +76,7 @@ class Check:
             return 0
 
     def why_not(self, step: Step) -> str | None:
-        if step.gpus > self.gpus:
+        if step.gpus > self.gpus and not self.shares(step):
             return f"needs {step.gpus} GPU{'s' if step.gpus > 1 else ''}, found {self.gpus}"
         if step.tool and not shutil.which(step.tool):
             return f"{step.tool} is not on PATH"
@@ -81,6 +90,9 @@ class Check:
         if step.whole and left < step.timeout_s:
             return f"no time left, it may take {step.timeout_s} s: --only {step.group}"
         return None
+
+    def shares(self, step: Step) -> bool:
+        return self.share and self.gpus > 0 and not step.measures
 
     def start(self, command: list[str], log, environment: dict[str, str]) -> subprocess.Popen:
         return subprocess.Popen(
@@ -115,10 +127,11 @@ class Check:
             with open(log_path, "w") as log:
                 log.write(f"$ {' '.join(command)}\n")
                 log.flush()
-                status = self.wait(self.start(command, log, step.environment), step.timeout_s)
+                sharing = {"BRANT_SHARE_GPU": "1"} if step.gpus > self.gpus else {}
+                status = self.wait(self.start(command, log, {**step.environment, **sharing}), step.timeout_s)
             text = log_path.read_text(errors="replace")
         rows = read_rows(rows_path)
-        if not step.name.startswith("check "):  # ten samples are no measurement
+        if step.measures:
             self.rows += rows
         with open(self.out / "log.txt", "a") as log:
             log.write(f"=== {step.name}\n{text}\n")

@@ -32,8 +32,8 @@ from gpu_checks.figures import (
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGETS = "8,64K,1M,16M"
 GROUPS = ["info", "doctor", "check", "latency", "bandwidth", "perftest", "jacobi", "chare", "stream", "memory", "wire"]
-GROUPS += ["channel", "rma", "host", "courier", "calibrate", "sanitizer"]
-HELPERS = {"wire_ucx_test": "wire_peer"}  # what a test starts and looks for beside itself
+GROUPS += ["channel", "rma", "kill", "host", "courier", "calibrate", "sanitizer"]
+HELPERS = {"wire_ucx_test": "wire_peer", "wire_kill_test": "wire_peer"}  # what a test starts and looks for beside itself
 
 
 def perftest(check: Check, step: Step) -> tuple[int | None, str]:
@@ -101,27 +101,53 @@ def write_perftest_row(check: Check, kind: str, memory: str, size: int, count: i
         file.write(json.dumps(row) + "\n")
 
 
-def test_steps(check: Check) -> list[Step]:
-    """The packed tests that GPUs matter to. What needs two processes gets two GPUs."""
+@dataclasses.dataclass
+class PackedTest:
+    """A line of tests.tsv."""
+
+    name: str
+    program: str
+    ranks: int
+    seconds: int
+    labels: list[str]
+    environment: dict[str, str]
+
+
+def packed_tests(check: Check) -> list[PackedTest]:
     table = next((path for path in (check.bin / "tests.tsv", ROOT / "build/release/tests.tsv") if path.exists()), None)
-    steps = []
+    tests = []
     for line in table.read_text().splitlines() if table else []:
-        name, ranks, seconds, labels = line.split("\t")
-        wanted = {"gpu", "conformance", "multi"} & set(labels.split(","))
-        if not wanted or "emulated" in labels or name.startswith("boot"):
+        name, program, ranks, seconds, labels, settings = line.split("\t")
+        environment = dict(each.split("=", 1) for each in settings.split())
+        tests.append(PackedTest(name, program, int(ranks), int(seconds), labels.split(","), environment))
+    return tests
+
+
+def test_steps(check: Check) -> list[Step]:
+    """The packed tests that GPUs matter to, also those that run a program again with another path. What needs two
+    processes gets two GPUs; those that kill processes start three themselves, which share what there is."""
+    steps = []
+    for test in packed_tests(check):
+        wanted = {"gpu", "conformance", "multi", "fault"} & set(test.labels)
+        emulated = test.environment.get("BRANT_GPU") == "emulated"
+        if not wanted or emulated or test.name.startswith("boot") or "OWN_HOSTS" in "".join(test.environment):
             continue
-        group = next((each for each in ("memory", "wire", "rma") if name.startswith(each)), "channel")
-        command = [check.program(name)]
-        environment = {"CUDA_VISIBLE_DEVICES": "0"} if ranks == "0" and group == "memory" else {}
-        if ranks != "0":
-            command = [check.program("brant"), "run", "-n", ranks, "--timeout", seconds, "--", *command]
+        kills = "fault" in test.labels
+        group = next((each for each in ("memory", "wire", "rma") if test.name.startswith(each)), "channel")
+        group = "kill" if kills else group
+        command = [check.program(test.program)]
+        alone = {"CUDA_VISIBLE_DEVICES": "0"} if test.ranks == 0 and group == "memory" else {}
+        environment = {"BRANT_CALIBRATION": "off", **test.environment, **alone}
+        if test.ranks > 0:
+            command = [check.program("brant"), "run", "-n", str(test.ranks), "--timeout", str(test.seconds), "--", *command]
         if group != "memory":
             environment["BRANT_GPU"] = "cuda"
-        gpus = int(ranks) if ranks != "0" else 0
-        step = Step(f"test {name}", group, command, min(int(seconds), 100), gpus, environment, figure=test_figure)
-        missing = [
-            program for program in (name, HELPERS.get(name, name)) if not os.access(check.program(program), os.X_OK)
-        ]
+        if kills:
+            environment["BRANT_SHARE_GPU"] = "1"
+        gpus = 1 if kills else test.ranks
+        step = Step(f"test {test.name}", group, command, min(test.seconds, 100), gpus, environment, figure=test_figure)
+        needed = (test.program, HELPERS.get(test.program, test.program))
+        missing = [program for program in needed if not os.access(check.program(program), os.X_OK)]
         steps.append(dataclasses.replace(step, command=[check.program(missing[0])]) if missing else step)
     return steps or [Step("tests", "memory", [check.program("tests.tsv")])]
 

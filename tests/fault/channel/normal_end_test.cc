@@ -76,7 +76,7 @@ int play(const std::string& scene) {
 class NormalEnd : public testing::TestWithParam<const char*> {};
 
 TEST_P(NormalEnd, is_told_to_who_waits) {
-  const auto [text, code] = test::play_scene(BRANT_COMMAND, GetParam(), 2);
+  const auto [text, code] = test::play_scene(GetParam(), 2);
   EXPECT_EQ(code, 0) << text;
 }
 
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Scenes, NormalEnd, testing::Values("silent", "talkative
                          [](const auto& scene) { return std::string(scene.param); });
 
 TEST(Deadlock, of_two_processes_is_told_by_name_at_both) {
-  const auto [text, code] = test::play_scene(BRANT_COMMAND, "both_receive", 2);
+  const auto [text, code] = test::play_scene("both_receive", 2);
   EXPECT_EQ(code, 0) << text;
   EXPECT_NE(text.find("This process waits for message 0 of channel 7 from rank 1 (4000 bytes of host memory"),
             std::string::npos)

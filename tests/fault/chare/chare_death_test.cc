@@ -178,7 +178,7 @@ std::size_t count(const std::string& text, std::string_view part) {
 class ChareDeath : public testing::TestWithParam<SceneName> {};
 
 TEST_P(ChareDeath, ends_the_program_with_one_error_that_names_the_rank) {
-  test::expect_of_plays(BRANT_COMMAND, GetParam().name, kRanks, [](const std::string& text, int code) {
+  test::expect_of_plays(GetParam().name, kRanks, [](const std::string& text, int code) {
     EXPECT_NE(text.find("[0] ended with 1"), std::string::npos) << text;
     EXPECT_NE(text.find("[2] ended with 1"), std::string::npos) << text;
     EXPECT_EQ(code, 128 + SIGKILL) << text;
