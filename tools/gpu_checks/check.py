@@ -34,7 +34,6 @@ class Step:
     excuse: Callable[[str], str] = lambda log: ""  # of a failure that says nothing about brant: why it was skipped
     act: Callable[[Check, Step], tuple[int | None, str]] | None = None
 
-
     @property
     def measures(self) -> bool:
         """Whether its rows are figures. Ten samples of a check of the bytes are none."""

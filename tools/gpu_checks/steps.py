@@ -33,7 +33,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGETS = "8,64K,1M,16M"
 GROUPS = ["info", "doctor", "check", "latency", "bandwidth", "perftest", "jacobi", "chare", "stream", "memory", "wire"]
 GROUPS += ["channel", "rma", "kill", "host", "courier", "calibrate", "sanitizer"]
-HELPERS = {"wire_ucx_test": "wire_peer", "wire_kill_test": "wire_peer"}  # what a test starts and looks for beside itself
+# What a test starts and looks for beside itself.
+HELPERS = {"wire_ucx_test": "wire_peer", "wire_kill_test": "wire_peer"}
 
 
 def perftest(check: Check, step: Step) -> tuple[int | None, str]:
@@ -139,13 +140,14 @@ def test_steps(check: Check) -> list[Step]:
         alone = {"CUDA_VISIBLE_DEVICES": "0"} if test.ranks == 0 and group == "memory" else {}
         environment = {"BRANT_CALIBRATION": "off", **test.environment, **alone}
         if test.ranks > 0:
-            command = [check.program("brant"), "run", "-n", str(test.ranks), "--timeout", str(test.seconds), "--", *command]
+            job = [check.program("brant"), "run", "-n", str(test.ranks), "--timeout", str(test.seconds), "--"]
+            command = [*job, *command]
         if group != "memory":
             environment["BRANT_GPU"] = "cuda"
         if kills:
             environment["BRANT_SHARE_GPU"] = "1"
         gpus = 1 if kills else test.ranks
-        step = Step(f"test {test.name}", group, command, min(test.seconds, 100), gpus, environment, figure=test_figure)
+        step = Step(f"test {test.name}", group, command, min(test.seconds, 150), gpus, environment, figure=test_figure)
         needed = (test.program, HELPERS.get(test.program, test.program))
         missing = [program for program in needed if not os.access(check.program(program), os.X_OK)]
         steps.append(dataclasses.replace(step, command=[check.program(missing[0])]) if missing else step)
