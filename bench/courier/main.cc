@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "coexistence.h"
+#include "litmus.h"
 #include "ops/courier/courier.h"
 #include "pair.h"
 #include "port/memory/adapters.h"
@@ -27,6 +28,7 @@ struct Arguments {
   std::vector<std::size_t> bandwidth_sizes{8, 1024, 8192, 65536, 262144};
   std::size_t window = 64;
   std::size_t times = 2000;
+  std::size_t litmus_rounds = 20'000;
   unsigned limit_s = 60;
   CourierOptions courier = CourierOptions::from_environment(MemoryKind::cuda);  // asked for, whatever the memory
 };
@@ -43,11 +45,14 @@ int measure(Pair& pair, const Arguments& arguments) {
       "# {}, {} blocks of {} warps, {} dispatchers, alone {} B, parts {} B, looks {}/{}, idle {} us, lease {} us",
       device->capabilities().name, set.blocks, set.warps, set.dispatchers, set.alone_bytes, set.part_bytes,
       set.look_idle, set.look_busy, set.idle_us, set.lease_us));
-  if (wanted("latency") || wanted("bandwidth")) {
-    rows.say(fmt::format("{:<10} {:>8} {:>7} {:>10} {:>10} {:>10} {:>10}", "bench", "bytes", "window", "min us",
-                         "p50 us", "p99 us", "GB/s"));
+  int status = 0;
+  if (wanted("litmus") || wanted("latency") || wanted("bandwidth")) {
     Courier courier(*device, set);
     if (!courier.usable()) throw Error(Status::not_supported, "there is no courier here; BRANT_LOG=info says why");
+    if (wanted("litmus") && !measure_litmus(pair, courier, buffers, arguments.litmus_rounds, rows)) status = 1;
+    if (wanted("latency") || wanted("bandwidth"))
+      rows.say(fmt::format("{:<10} {:>8} {:>7} {:>10} {:>10} {:>10} {:>10}", "bench", "bytes", "window", "min us",
+                           "p50 us", "p99 us", "GB/s"));
     for (const std::size_t bytes : wanted("latency") ? arguments.latency_sizes : std::vector<std::size_t>{}) {
       rows.transfer("latency", bytes, 1, one_way(pair, courier, buffers, bytes, arguments.times));
     }
@@ -62,7 +67,7 @@ int measure(Pair& pair, const Arguments& arguments) {
     measure_coexistence(*device, kind, set, buffers, &pair.shared().flags[0][0], rows);
   }
   pair.meet();
-  return 0;
+  return status;
 }
 
 }  // namespace
@@ -73,11 +78,12 @@ int main(int argc, char** argv) {
   CLI::App app("Measures the courier between two processes, each with a GPU of its own.");
   app.add_option("--json", arguments.json, "append rows to this file");
   app.add_option("--memory", arguments.memory, "cuda or emulated")->check(CLI::IsMember({"cuda", "emulated"}));
-  app.add_option("--only", arguments.only, "latency,bandwidth,coexistence");
+  app.add_option("--only", arguments.only, "latency,bandwidth,coexistence,litmus");
   app.add_option("--latency-sizes", arguments.latency_sizes)->delimiter(',');
   app.add_option("--bandwidth-sizes", arguments.bandwidth_sizes)->delimiter(',');
   app.add_option("--window", arguments.window, "orders under way")->check(CLI::Range(1, 256));
   app.add_option("--times", arguments.times, "round trips of a size");
+  app.add_option("--litmus-rounds", arguments.litmus_rounds, "rounds of a litmus test");
   app.add_option("--limit", arguments.limit_s, "seconds after which the program is ended");
   app.add_option("--blocks", courier.blocks);
   app.add_option("--warps", courier.warps);

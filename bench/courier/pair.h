@@ -13,11 +13,14 @@ namespace brant::bench {
 /// Memory of both processes.
 struct Shared {
   static constexpr std::size_t kFlags = 1024;
+  static constexpr std::size_t kLanding = std::size_t{1} << 20;
 
   alignas(128) std::atomic<unsigned> arrived[2];
   alignas(128) port::ExportRecord exports[2];
   alignas(
       4096) std::uint64_t flags[2][kFlags];  ///< flags[rank] is polled by `rank` and written by the other's courier.
+  alignas(4096) std::uint64_t landing[kLanding / sizeof(std::uint64_t)];  ///< Page-locked for both GPUs.
+  alignas(128) std::uint64_t stale;                                       ///< Rounds that a litmus test found wrong.
 };
 
 /// Two processes, each with a GPU of its own and no context on any other. Made by fork before the driver wakes up.

@@ -41,6 +41,17 @@ void Rows::figure(const std::string& bench, double figure, const std::string& un
   append(std::move(row));
 }
 
+void Rows::litmus(const std::string& landing, std::size_t bytes, std::size_t rounds, std::size_t stale) {
+  if (silent_) return;
+  fmt::print("litmus {:<14} {:>8} B {:>8} rounds {:>8} stale\n", landing, bytes, rounds, stale);
+  append({{"bench", "courier_litmus"},
+          {"landing", landing},
+          {"bytes", bytes},
+          {"n", rounds},
+          {"stale", stale},
+          {"memory", memory_}});
+}
+
 void Rows::say(const std::string& line) const {
   if (silent_) return;
   fmt::print("{}\n", line);

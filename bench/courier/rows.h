@@ -19,6 +19,8 @@ class Rows {
   void transfer(const std::string& bench, std::size_t bytes, std::size_t window, const Summary& us);
   /// Anything that is no transfer: `figure` in its unit.
   void figure(const std::string& bench, double figure, const std::string& unit, const Summary& us);
+  /// What a litmus test found.
+  void litmus(const std::string& landing, std::size_t bytes, std::size_t rounds, std::size_t stale);
   void say(const std::string& line) const;
 
  private:

@@ -29,14 +29,14 @@ std::uint64_t value_of(const std::uint64_t& flag) {
   return std::atomic_ref(const_cast<std::uint64_t&>(flag)).load(std::memory_order_acquire);
 }
 
+}  // namespace
+
 void wait_for(Courier& courier, const std::uint64_t& flag, std::uint64_t value) {
   for (unsigned spins = 0; value_of(flag) != value; ++spins) {
     if (spins % 256 == 255) courier.poll();
     relax();
   }
 }
-
-}  // namespace
 
 void post(Courier& courier, const CourierOrder& order) {
   Status status = courier.post(order);
@@ -68,6 +68,7 @@ Buffers::Buffers(Pair& pair, port::Device& device, MemoryKind kind) : pair_(pair
   need(exported.status(), "export of device memory");
   pair.shared().exports[pair.rank()] = *exported;
   need(device.streams()->register_host(pair.shared().flags, sizeof(Shared::flags)), "registering the flags");
+  need(device.streams()->register_host(pair.shared().landing, sizeof(Shared::landing)), "registering the landing");
   pair.meet();
   const auto mapped = device.import_allocation(pair.shared().exports[1 - pair.rank()]);
   need(mapped.status(), "mapping the other GPU's memory");
@@ -78,6 +79,7 @@ Buffers::Buffers(Pair& pair, port::Device& device, MemoryKind kind) : pair_(pair
 Buffers::~Buffers() {
   static_cast<void>(device_.close_import(remote));
   pair_.meet();
+  static_cast<void>(device_.streams()->unregister_host(pair_.shared().landing));
   static_cast<void>(device_.streams()->unregister_host(pair_.shared().flags));
   device_.streams()->destroy_stream(stream_);
   static_cast<void>(device_.free(landing));
@@ -87,6 +89,12 @@ Buffers::~Buffers() {
 void Buffers::poison(std::size_t span) {
   need(device_.streams()->fill(landing, std::byte{0xa5}, span, stream_), "a fill");
   need(device_.streams()->synchronize(stream_), "a fill");
+}
+
+void Buffers::fill_source(std::size_t at, std::size_t bytes, std::uint64_t word) {
+  const std::vector<std::uint64_t> image(bytes / sizeof(word), word);
+  need(device_.streams()->copy(source + at, image.data(), bytes, stream_), "a copy");
+  need(device_.streams()->synchronize(stream_), "a copy");
 }
 
 void Buffers::check(std::size_t span) {

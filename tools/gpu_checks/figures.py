@@ -106,6 +106,11 @@ def courier_figure(_: str, rows: list[dict]) -> str:
     return ", ".join(parts)
 
 
+def litmus_figure(_: str, rows: list[dict]) -> str:
+    looked = [row for row in rows if not row["landing"].endswith("control")]
+    return f"{sum(row['stale'] for row in looked)} of {sum(row['n'] for row in looked)} rounds stale"
+
+
 def ratio_lines(rows: list[dict]) -> list[str]:
     """The figures the project promises, from this run. Told, not judged: a figure is no test."""
 

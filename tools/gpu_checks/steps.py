@@ -23,6 +23,7 @@ from gpu_checks.figures import (
     info_figure,
     jacobi_figure,
     latency_figure,
+    litmus_figure,
     perftest_figure,
     sanitizer_excuse,
     sanitizer_figure,
@@ -283,9 +284,16 @@ def chare_steps(check: Check) -> list[Step]:
 
 
 def courier_steps(check: Check) -> list[Step]:
-    """The resident kernel by itself: messages, windows, and what the program beside it notices."""
+    """The resident kernel by itself: messages, windows, what the program beside it notices; and whether any flag comes
+    before its bytes, with the fences of this architecture and with the few of those that were measured."""
     command = [check.program("courier_bench"), "--limit", "60"]
-    return [Step("courier", "courier", command, 70, 2, rows=True, figure=courier_figure)]
+    litmus = [*command, "--only", "litmus"]
+    few = {"BRANT_COURIER_FENCES": "measured"}
+    return [
+        Step("courier", "courier", command, 70, 2, rows=True, figure=courier_figure),
+        Step("courier litmus", "courier", litmus, 70, 2, rows=True, figure=litmus_figure),
+        Step("courier litmus, fences measured", "courier", litmus, 70, 2, few, rows=True, figure=litmus_figure),
+    ]
 
 
 def calibrate(check: Check, step: Step) -> tuple[int | None, str]:
