@@ -55,6 +55,10 @@ def steps(programs: pathlib.Path, rows: pathlib.Path, few: list[str]) -> list[St
             found.append(Step(f"{what}, {model}", command))
     four = [brant, "run", "-n", "4", "--", brant, "bench", "latency", "--memory", "host", "--sizes", "8"]
     found.append(Step("latency, 4 processes", [*four, *few, "--json", str(rows)]))
+    if not few:  # it has no repetitions to choose
+        cost = [str(programs / "chare_cost"), "--json", str(rows)]
+        found.append(Step("chares in one process", cost))
+        found.append(Step("chares in two processes", [brant, "run", "-n", "2", "--", *cost]))
     jacobi = [brant, "run", "-n", "2", "--no-prefix", "--", str(programs / "jacobi3d"), "--memory", "host"]
     for overlap in ([], ["--overlap"]):
         size = ["--size-per-process", "128", "128", "128", "--iterations", "5" if few else "200", "--warmup", "5"]

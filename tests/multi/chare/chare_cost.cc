@@ -1,13 +1,19 @@
-// What chares cost, in figures: one line each. Alone: creation, memory, invocations in one process. With two ranks
-// (`brant run -n 2 -- chare_cost`): a ping-pong between processes.
+// What chares cost, in figures: one line each, and one row with --json. Alone: creation, memory, invocations in one
+// process. With two ranks (`brant run -n 2 -- chare_cost`): a ping-pong between processes.
 #include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include "brant/chare.h"
+#include "cli/bench/row.h"
 
 namespace brant {
 namespace {
@@ -17,6 +23,30 @@ using Clock = std::chrono::steady_clock;
 double ns_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
 }
+
+/// One line on standard output for each figure, and a row in the file if there is one.
+class Figures {
+ public:
+  Figures(const std::string& path, Runtime& runtime)
+      : file_(path), machine_(cli::bench::describe_machine(runtime)), ranks_(runtime.size()) {}
+
+  void tell(const std::string& what, double figure, const std::string& unit, const std::string& remark = "") {
+    fmt::print("{:<36} {:>10.4g} {}{}{}\n", what, figure, unit, remark.empty() ? "" : "  ", remark);
+    std::fflush(stdout);
+    nlohmann::ordered_json row = {{"bench", "chare_cost"},
+                                  {"what", what},
+                                  {"ranks", ranks_},
+                                  {"figure", cli::bench::rounded(figure)},
+                                  {"unit", unit}};
+    cli::bench::add_machine(row, "", machine_);
+    file_.append(row.dump());
+  }
+
+ private:
+  cli::bench::RowFile file_;
+  const cli::bench::Machine machine_;
+  const int ranks_;
+};
 
 /// Holds nothing: what it costs is the runtime's.
 class Idle : public Chare<Idle> {};
@@ -133,7 +163,7 @@ Task<double> flood(Array<Ball> balls) {
   co_return best(rounds);
 }
 
-Task<void> creation(Chares& chares) {
+Task<void> creation(Chares& chares, Figures& figures) {
   constexpr int kChares = 1'000'000;
   const auto before = ::mallinfo2();
   const auto begin = Clock::now();
@@ -143,7 +173,8 @@ Task<void> creation(Chares& chares) {
   const double seconds = ns_since(begin) / 1e9;
   const auto after = ::mallinfo2();
   const auto bytes = static_cast<double>(after.uordblks + after.hblkhd - before.uordblks - before.hblkhd);
-  std::printf("create 1,000,000 chares: %.3f s; %.0f bytes each (budget 2 s, 256 bytes)\n", seconds, bytes / kChares);
+  figures.tell("create 1,000,000 chares", seconds, "s", "(budget 2)");
+  figures.tell("memory of an idle chare", bytes / kChares, "bytes", "(budget 256)");
 }
 
 /// A ball that is data: a buffer goes to and fro, and lands in the partner's own.
@@ -196,7 +227,7 @@ class Echo : public Chare<Echo> {
   Channel channel_;
 };
 
-Task<void> data_costs(Chares& chares) {
+Task<void> data_costs(Chares& chares, Figures& figures) {
   const Group<DataBall> balls = create_group<DataBall>(chares);
   const Group<Echo> echoes = create_group<Echo>(chares);
   co_await balls[0].ask<&DataBall::meet>(balls[1]);
@@ -211,41 +242,44 @@ Task<void> data_costs(Chares& chares) {
       by_channel.push_back(co_await first);
       by_call.push_back(co_await balls[0].ask<&DataBall::serve>(hits + 1, bytes));
     }
-    std::printf("data argument of %8llu B:           %.3f us one way, the channel alone %.3f us: %+.3f us, %+.1f %%\n",
-                static_cast<unsigned long long>(bytes), best(by_call) / 1000, best(by_channel) / 1000,
-                (best(by_call) - best(by_channel)) / 1000, (best(by_call) / best(by_channel) - 1) * 100);
+    const double alone = best(by_channel) / 1000, whole = best(by_call) / 1000;
+    figures.tell(fmt::format("data argument of {} B, one way", bytes), whole, "us",
+                 fmt::format("({:+.3f} us, {:+.1f} %)", whole - alone, (whole / alone - 1) * 100));
+    figures.tell(fmt::format("channel message of {} B, one way", bytes), alone, "us");
   }
 }
 
-Task<void> measure(Chares& chares) {
+Task<void> measure(Chares& chares, Figures& figures) {
   Array<Ball> balls = create_array<Ball>(chares, 2, Placement::round_robin());
   if (chares.size() == 1) {
-    co_await creation(chares);
-    std::printf("invocation in one process, queued:  %.0f ns (budget 150 ns)\n", co_await invocations(balls, {}));
-    std::printf("invocation in one process, inline:  %.0f ns\n",
-                co_await invocations(balls, {.inline_when_local = true}));
-    std::printf("ping-pong of two chares, 8 B:       %.0f ns a hit\n", co_await ping_pong(balls, 0, 1));
+    co_await creation(chares, figures);
+    figures.tell("call in one process, queued", co_await invocations(balls, {}), "ns", "(budget 150)");
+    figures.tell("call in one process, inline", co_await invocations(balls, {.inline_when_local = true}), "ns");
+    figures.tell("ping-pong of two chares, 8 B", co_await ping_pong(balls, 0, 1), "ns a hit");
     balls[0].call<&Ball::meet>(balls[1]);
     balls[1].call<&Ball::meet>(balls[0]);
-    std::printf("the same with when:                 %.0f ns a hit\n", co_await when_ping_pong(balls));
-    std::printf("all_reduce of 64 elements:          %.0f ns an element\n", co_await reductions(chares, 64) / 64);
+    figures.tell("ping-pong with when", co_await when_ping_pong(balls), "ns a hit");
+    figures.tell("all_reduce of 64 elements", co_await reductions(chares, 64) / 64, "ns an element");
   } else {
-    co_await data_costs(chares);
-    std::printf("ping-pong between processes, 8 B:   %.3f us one way (budget 1.0 us)\n",
-                co_await ping_pong(balls, 0, 1) / 1000);
-    std::printf("the same with when, 8 B:            %.3f us one way\n", co_await when_ping_pong(balls) / 1000);
-    std::printf("all_reduce, one element per rank:   %.2f us\n", co_await reductions(chares, chares.size()) / 1000);
-    std::printf("all_reduce, 16 elements per rank:   %.2f us\n",
-                co_await reductions(chares, 16 * chares.size()) / 1000);
-    std::printf("stream of calls between processes:  %.0f ns a call\n", co_await flood(balls));
+    co_await data_costs(chares, figures);
+    figures.tell("call between processes, 8 B, one way", co_await ping_pong(balls, 0, 1) / 1000, "us", "(budget 1.0)");
+    figures.tell("the same with when", co_await when_ping_pong(balls) / 1000, "us");
+    figures.tell("all_reduce, one element per rank", co_await reductions(chares, chares.size()) / 1000, "us");
+    figures.tell("all_reduce, 16 elements per rank", co_await reductions(chares, 16 * chares.size()) / 1000, "us");
+    figures.tell("stream of calls between processes", co_await flood(balls), "ns a call");
   }
 }
 
 }  // namespace
 }  // namespace brant
 
-int main() {
+int main(int argc, char** argv) {
+  std::string json;
+  CLI::App app("What chares cost: alone, or as two ranks under `brant run`.");
+  app.add_option("--json", json, "append a row for each figure to this file");
+  CLI11_PARSE(app, argc, argv);
   brant::Runtime runtime;
+  brant::Figures figures(json, runtime);
   brant::Chares chares(runtime);
-  return chares.run(brant::measure(chares));
+  return chares.run(brant::measure(chares, figures));
 }
