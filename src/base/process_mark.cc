@@ -1,48 +1,20 @@
 #include "base/process_mark.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <cstdio>
-#include <string_view>
-
 #include "base/log.h"
-#include "base/unique_fd.h"
+#include "base/process_stat.h"
 
 namespace brant {
 namespace {
 
-/// Field 22 of /proc/<pid>/stat, or nothing if the process is gone or a zombie. Fields are counted from the last ')',
-/// since the program's name before it may contain anything.
+/// peer_lost: the process is gone or a zombie.
 Result<std::uint64_t> start_time_of(std::int32_t pid) noexcept {
-  std::array<char, 32> path{};
-  std::snprintf(path.data(), path.size(), "/proc/%d/stat", pid);
-  const UniqueFd file(::open(path.data(), O_RDONLY | O_CLOEXEC));
-  if (!file) return Status::peer_lost;
-  std::array<char, 1024> buffer{};
-  const ssize_t length = ::read(file.get(), buffer.data(), buffer.size());
-  if (length <= 0) return Status::peer_lost;
-  std::string_view text(buffer.data(), static_cast<std::size_t>(length));
-  const std::size_t name_end = text.rfind(')');
-  if (name_end == std::string_view::npos) return Status::io_error;
-  text.remove_prefix(name_end + 1);
-  for (int field = 3; !text.empty(); ++field) {
-    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-    const std::string_view word = text.substr(0, text.find(' '));
-    if (field == 3 && (word == "Z" || word == "X")) return Status::peer_lost;
-    if (field == 22) {
-      std::uint64_t ticks = 0;
-      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), ticks);
-      if (error != std::errc{}) return Status::io_error;
-      return ticks;
-    }
-    text.remove_prefix(word.size());
-  }
-  return Status::io_error;
+  const Result<ProcessStat> stat = read_process_stat(pid);
+  if (!stat) return stat.status();
+  if (stat->dead()) return Status::peer_lost;
+  return stat->start_time;
 }
 
 std::uint64_t own_pid_namespace() noexcept {

@@ -76,7 +76,7 @@ Engine::Engine(port::Adapters adapters, const Options& options)
 void Engine::put_at_boot(const char* key, std::span<const std::byte> value) {
   const Status status = boot().put(key, value);
   if (status == Status::ok) return;
-  throw Error(status, fmt::format("rank {}: the address could not be published: {}. {}", job().rank,
+  throw Error(status, fmt::format("rank {}: '{}' could not be published to the other ranks: {}. {}", job().rank, key,
                                   status_text(status), boot().last_error()));
 }
 

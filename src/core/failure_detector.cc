@@ -1,6 +1,5 @@
 #include "core/failure_detector.h"
 
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,10 +8,10 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 
 #include "base/log.h"
+#include "base/process_stat.h"
 #include "brant/base/status.h"
 
 namespace brant {
@@ -27,19 +26,8 @@ namespace {
 /// A process that dies closes its sockets and frees its memory before a pidfd tells its end. UCX 1.22 must not connect
 /// to it then: a refused connection is given up while a callback for it is still queued, which crashes later.
 bool exits(pid_t pid) noexcept {
-  constexpr unsigned kExiting = 0x4;  // PF_EXITING, set before anything is closed
-  char path[32];
-  std::snprintf(path, sizeof(path), "/proc/%d/stat", static_cast<int>(pid));
-  const UniqueFd file(::open(path, O_RDONLY | O_CLOEXEC));
-  char text[512];
-  const ssize_t bytes = file ? ::read(file.get(), text, sizeof(text) - 1) : -1;
-  if (bytes <= 0) return false;
-  text[bytes] = 0;
-  const char* rest = std::strrchr(text, ')');  // the name before it may hold anything
-  char state = 0;
-  unsigned flags = 0;
-  if (rest == nullptr || std::sscanf(rest, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2) return false;
-  return state == 'Z' || state == 'X' || (flags & kExiting) != 0;
+  const Result<ProcessStat> stat = read_process_stat(pid);
+  return stat && stat->exiting();
 }
 
 bool lives(pid_t pid) noexcept { return ::kill(pid, 0) == 0 || errno != ESRCH; }

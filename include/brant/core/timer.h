@@ -20,79 +20,93 @@ struct Timer {
   static constexpr std::size_t kIdle = ~std::size_t{0};
 };
 
-/// `co_await sleep_for(worker, 5ms)`: others run meanwhile.
-class [[nodiscard]] sleep_for final : private Timer {
- public:
-  sleep_for(Worker& worker, std::chrono::nanoseconds duration) noexcept : worker_(worker), duration_(duration) {}
-  sleep_for(const sleep_for&) = delete;
-  sleep_for& operator=(const sleep_for&) = delete;
-  ~sleep_for() { worker_.clear_timer(*this); }
+namespace detail {
 
-  bool await_ready() const noexcept { return duration_ <= std::chrono::nanoseconds::zero(); }
-  void await_suspend(std::coroutine_handle<> waiter) {
-    waiter_ = waiter;
-    fire = [](Timer& self) noexcept { static_cast<sleep_for&>(self).waiter_.resume(); };
-    worker_.set_timer(*this, deadline_after(duration_));
+/// The timer of an awaitable: idle again when that goes, however the task ends.
+class AwaitableTimer : protected Timer {
+ public:
+  AwaitableTimer(const AwaitableTimer&) = delete;
+  AwaitableTimer& operator=(const AwaitableTimer&) = delete;
+
+ protected:
+  explicit AwaitableTimer(Worker& worker) noexcept : worker_(worker) {}
+  ~AwaitableTimer() { stop(); }
+
+  void start(TimePoint at, void (*then)(Timer& self) noexcept) {
+    fire = then;
+    worker_.set_timer(*this, at);
   }
-  void await_resume() const noexcept {}
+  void stop() noexcept { worker_.clear_timer(*this); }
 
  private:
   Worker& worker_;
-  std::chrono::nanoseconds duration_;
+};
+
+/// Goes on with its waiter at a time.
+class ResumingTimer : public AwaitableTimer {
+ protected:
+  using AwaitableTimer::AwaitableTimer;
+
+  void resume_at(TimePoint at, std::coroutine_handle<> waiter) {
+    waiter_ = waiter;
+    start(at, [](Timer& self) noexcept { static_cast<ResumingTimer&>(self).waiter_.resume(); });
+  }
+
+ private:
   std::coroutine_handle<> waiter_;
+};
+
+}  // namespace detail
+
+/// `co_await sleep_for(worker, 5ms)`: others run meanwhile.
+class [[nodiscard]] sleep_for final : private detail::ResumingTimer {
+ public:
+  sleep_for(Worker& worker, std::chrono::nanoseconds duration) noexcept : ResumingTimer(worker), duration_(duration) {}
+
+  bool await_ready() const noexcept { return duration_ <= std::chrono::nanoseconds::zero(); }
+  void await_suspend(std::coroutine_handle<> waiter) { resume_at(deadline_after(duration_), waiter); }
+  void await_resume() const noexcept {}
+
+ private:
+  std::chrono::nanoseconds duration_;
 };
 
 /// `co_await yield(worker)`, in a task that computes for long: the network moves, and whatever else is due here runs,
 /// completions, messages of chares and other tasks that yield; then the task goes on, in a later progress. Nobody ends
 /// it if nothing else is due: a task that yields until something happens keeps its core busy. Costs some hundred
 /// nanoseconds when there is nothing else; allocates as `Worker::set_timer` does.
-class [[nodiscard]] yield final : private Timer {
+class [[nodiscard]] yield final : private detail::ResumingTimer {
  public:
-  explicit yield(Worker& worker) noexcept : worker_(worker) {}
-  yield(const yield&) = delete;
-  yield& operator=(const yield&) = delete;
-  ~yield() { worker_.clear_timer(*this); }
+  explicit yield(Worker& worker) noexcept : ResumingTimer(worker) {}
 
   bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> waiter) {
-    waiter_ = waiter;
-    fire = [](Timer& self) noexcept { static_cast<yield&>(self).waiter_.resume(); };
-    worker_.set_timer(*this, Clock::now());  // later than what the present round of timers calls now
-  }
+  /// Now is later than what the present round of timers calls now.
+  void await_suspend(std::coroutine_handle<> waiter) { resume_at(Clock::now(), waiter); }
   void await_resume() const noexcept {}
-
- private:
-  Worker& worker_;
-  std::coroutine_handle<> waiter_;
 };
 
 /// `co_await within(worker, operation, 5ms)`: the operation's outcome, or `timed_out`. A receive that timed out is
 /// withdrawn and gives its turn to the next; a send that the network already works on goes on unobserved, so its source
 /// must stay valid until the channel closes.
-class [[nodiscard]] within final : private Timer {
+class [[nodiscard]] within final : private detail::AwaitableTimer {
  public:
   within(Worker& worker, Operation& operation, std::chrono::nanoseconds duration) noexcept
-      : worker_(worker), operation_(operation), duration_(duration) {}
-  within(const within&) = delete;
-  within& operator=(const within&) = delete;
-  ~within() { worker_.clear_timer(*this); }
+      : AwaitableTimer(worker), operation_(operation), duration_(duration) {}
 
   bool await_ready() const noexcept { return operation_.done(); }
   void await_suspend(std::coroutine_handle<> waiter) {
     operation_.resume_when_done(waiting_, waiter);
-    fire = [](Timer& self) noexcept {
+    start(deadline_after(duration_), [](Timer& self) noexcept {
       auto& late = static_cast<within&>(self);
       if (late.waiting_.waits()) late.operation_.give_up(Status::timed_out);  // else the operation has gone
-    };
-    worker_.set_timer(*this, deadline_after(duration_));
+    });
   }
   [[nodiscard]] OpResult await_resume() noexcept {
-    worker_.clear_timer(*this);
+    stop();
     return operation_.result();
   }
 
  private:
-  Worker& worker_;
   Operation& operation_;
   std::chrono::nanoseconds duration_;
   detail::Awaiting waiting_;

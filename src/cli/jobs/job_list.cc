@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -11,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/process_stat.h"
 #include "core/statistics_folder.h"
 
 namespace brant::cli::jobs {
@@ -95,11 +95,8 @@ namespace {
 
 /// `brant run` has a child of the same command line, its guardian: who names that means the job.
 int launcher_behind(int pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string number, name, state;
-  int parent = 0;
-  const bool guards = file >> number >> name >> state >> parent && name == "(brant-guardian)";
-  return guards ? parent : pid;
+  const Result<ProcessStat> stat = read_process_stat(pid);
+  return stat && stat->name == "brant-guardian" ? stat->parent : pid;
 }
 
 }  // namespace
