@@ -50,9 +50,9 @@ struct OnStream {
 /// receives with `canceled`; sends already with the network go on, and report as before. Of sends that nobody observes
 /// any more (`Op::detach`, an Operation destroyed while pending) no source is read after `close`: what no receive has
 /// met ends with `canceled` there, small messages on their way are kept, and for what is being read by a device or the
-/// peer `close` waits. A peer that makes no progress for 5 s ends that wait; the log then names the source it may still
-/// read. When the program of the peer has ended (its Runtime was destroyed) receives get what it has sent; those of
-/// more, and sends that nobody took, end with `peer_lost`.
+/// peer `close` waits. A peer that makes no progress for 5 s ends that wait, for all channels to it together; the log
+/// then names the source it may still read. When the program of the peer has ended (its Runtime was destroyed) receives
+/// get what it has sent; those of more, and sends that nobody took, end with `peer_lost`.
 ///
 /// The same id may be opened again with the same peer, also while its other end stays open: the numbering goes on, and
 /// what was not received yet can be. What one end sent in its n-th opening is dropped once it and the other end's n-th

@@ -10,13 +10,6 @@
 #include "ops/channel/table.h"
 
 namespace brant {
-namespace {
-
-/// A peer that makes no progress for so long may read a source later; who closed the channel does not wait longer.
-constexpr auto kSourcePatience = std::chrono::seconds(5);
-
-}  // namespace
-
 ChannelEndpoint::~ChannelEndpoint() {
   table_.keep(*this);
   engine().remove_outstanding(peer_, watch_);
@@ -143,7 +136,7 @@ void ChannelEndpoint::free_sources() noexcept {
     return !end.any_under_way(
         [&](const Transfer& transfer) { return end.uses_source(transfer) && end.comes_free(transfer); });
   };
-  if (done(this) || engine().wait_quietly(done, this, kSourcePatience)) return;
+  if (done(this) || wait_for_sources(done)) return;
   for (Transfer* transfer = under_way_.front(); transfer != nullptr;) {
     Transfer* following = under_way_.next(*transfer);
     if (uses_source(*transfer) && linked_ && link_sender_->withdraw_pieces(*transfer)) {
@@ -152,11 +145,20 @@ void ChannelEndpoint::free_sources() noexcept {
       log::error(
           "channel {} to rank {} was closed, but that rank has made no progress for {} s: message {}, {} bytes of {} "
           "memory at {}, may still be read there. Wait for its source_free before its memory is used again",
-          id_.value, peer_.rank.value, kSourcePatience.count(), transfer->number, transfer->source.bytes,
-          memory_kind_name(transfer->source.kind), transfer->source.data);
+          id_.value, peer_.rank.value, std::chrono::duration_cast<std::chrono::seconds>(SourcePatience::kWhole).count(),
+          transfer->number, transfer->source.bytes, memory_kind_name(transfer->source.kind), transfer->source.data);
     }
     transfer = following;
   }
+}
+
+/// A peer that makes no progress may read a source later; who closed the channel does not wait for ever.
+bool ChannelEndpoint::wait_for_sources(bool (*done)(void* self) noexcept) noexcept {
+  SourcePatience& patience = table_.source_patience();
+  const TimePoint begin = Clock::now();
+  const bool came_free = engine().wait_quietly(done, this, patience.left(peer_.rank.value));
+  patience.waited(peer_.rank.value, Clock::now() - begin, came_free);
+  return came_free;
 }
 
 /// Its owner forgets a send after the channel was closed.

@@ -6,6 +6,7 @@
 
 #include "base/object_pool.h"
 #include "ops/channel/endpoint.h"
+#include "ops/channel/source_patience.h"
 #include "ops/channel/traffic.h"
 #include "ops/copier/device_copier.h"
 
@@ -27,6 +28,7 @@ class ChannelTable final : public Service, private Poller {
   Result<const StreamKernels*> stream_kernels() noexcept;
   /// A closed end's, which kernels of the other end may still write to.
   void retire(std::unique_ptr<StreamLane> lane) { retired_lanes_.push_back(std::move(lane)); }
+  [[nodiscard]] SourcePatience& source_patience() noexcept { return source_patience_; }
   [[nodiscard]] ObjectPool<Transfer>& transfers() noexcept { return transfers_; }
   [[nodiscard]] ObjectPool<Arrival>& arrivals() noexcept { return arrivals_; }
   /// What waits for room on the link to a peer, which must have one. Throws only if memory is exhausted.
@@ -140,6 +142,7 @@ class ChannelTable final : public Service, private Poller {
   std::unordered_map<std::uint64_t, std::uint64_t> sent_there_;  ///< By ends of programs that have ended.
   std::unordered_map<std::int32_t, LastWords> last_words_;       ///< By rank.
   AccountSend account_;
+  SourcePatience source_patience_;
   bool deadlock_told_ = false;
 };
 
