@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -21,10 +22,17 @@ import subprocess
 import sys
 import time
 
+import changes
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JOBS = str(os.cpu_count() or 2)
 CXX_FOLDERS = ["include", "src", "apps", "bench", "examples", "tests"]
 CXX_SUFFIXES = (".h", ".cc", ".cu", ".cuh")
+
+# What clang-tidy may take of `make test`: it reads a file in about 20 s of a core.
+TIDY_FILES = 10
+TIDY_SECONDS = 90  # after which it takes up no other file
+TIDY_SECONDS_OF_LAST = 60
 
 
 class StageFailed(Exception):
@@ -67,13 +75,71 @@ def apply_format() -> None:
     run("ruff", "format", "--quiet", ".")
 
 
+def compiled_sources() -> set[str]:
+    """The sources of the debug tree, which is configured for that and not built."""
+    run("cmake", "--preset", "dev", quiet=True)
+    commands = json.loads((ROOT / "build" / "dev" / "compile_commands.json").read_text())
+    return {os.path.relpath(entry["file"], ROOT) for entry in commands}
+
+
 def stage_tidy() -> None:
     """Not part of `make test`: it takes longer than everything else together."""
-    build_tree("dev")
-    ours = [str(ROOT / path) for path in cxx_sources() if path.endswith(".cc") and "compile_fail" not in path]
-    commands = json.loads((ROOT / "build" / "dev" / "compile_commands.json").read_text())
-    compiled = {entry["file"] for entry in commands}
-    run("run-clang-tidy.py", "-quiet", "-j", JOBS, "-p", "build/dev", *(path for path in ours if path in compiled))
+    compiled = compiled_sources()
+    run("run-clang-tidy.py", "-quiet", "-j", JOBS, "-p", "build/dev", *(p for p in cxx_sources() if p in compiled))
+
+
+def tidy_file(path: str, lines: dict[str, changes.Lines], deadline: float) -> str | None:
+    """What clang-tidy finds in the changed lines while it reads this file; None: there was no time to read it."""
+    seconds = deadline - time.monotonic()
+    if seconds < 0:
+        return None
+    line_filter = json.dumps([{"name": name, "lines": of_file} for name, of_file in lines.items()])
+    # A header is read as a file of its own, which clang warns of; its flags are those of the source most like it.
+    command = ["clang-tidy", "-quiet", "-p", "build/dev", "--extra-arg=-Wno-pragma-once-outside-header"]
+    try:
+        done = subprocess.run(
+            [*command, f"-line-filter={line_filter}", path],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            capture_output=True,
+            timeout=seconds + TIDY_SECONDS_OF_LAST,
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    except FileNotFoundError:
+        raise StageFailed("there is no clang-tidy: run 'make setup-dev'") from None
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def stage_tidy_changes() -> None:
+    """clang-tidy on the lines that this branch changes: those with most of them, as far as time allows."""
+    found = changes.base(ROOT)
+    if found is None:
+        print("tidy: no earlier commit is known here, so nothing is known to have changed", flush=True)
+        return
+    commit, why = found
+    compiled = compiled_sources()
+    lines = {
+        name: of_file
+        for name, of_file in changes.changed_lines(ROOT, commit).items()
+        if name in compiled or (name.endswith(".h") and name.split("/")[0] in CXX_FOLDERS)
+    }
+    # Sources before headers, which most are read with.
+    ordered = sorted(lines, key=lambda name: (name.endswith(".h"), -sum(b - a + 1 for a, b in lines[name]), name))
+    deadline = time.monotonic() + TIDY_SECONDS
+    with concurrent.futures.ThreadPoolExecutor(int(JOBS)) as pool:
+        said = dict(zip(ordered, pool.map(lambda p: tidy_file(p, lines, deadline), ordered[:TIDY_FILES]), strict=False))
+    read = [name for name in ordered if said.get(name) is not None]
+    left = [name for name in ordered if said.get(name) is None]
+    print(f"tidy: {len(read)} of {len(ordered)} C++ files changed since {commit[:7]}, {why}", flush=True)
+    if left:
+        print(f"tidy: not read, there being too many for the time: {', '.join(left)}", flush=True)
+    bad = [name for name in read if said[name]]
+    for name in bad:
+        print(said[name], end="", flush=True)
+    if bad:
+        raise StageFailed(f"clang-tidy found something in changed lines of {', '.join(bad)}, or what they include")
 
 
 def stage_layers() -> None:
@@ -111,7 +177,7 @@ def stage_asan() -> None:
 
 
 def stage_tsan() -> None:
-    build_tree("tsan", "tsan-unit")
+    build_tree("tsan", "tsan-threaded")
     run_ctest("tsan")
 
 
@@ -132,6 +198,7 @@ def stage_hosts() -> None:
 STAGES = {
     "format": stage_format,
     "layers": stage_layers,
+    "tidy-changes": stage_tidy_changes,
     "asan": stage_asan,
     "tsan": stage_tsan,
     "release": stage_release,

@@ -65,6 +65,78 @@ def test_refuses_an_unknown_stage():
     assert "unknown stage 'typo'" in done.stderr
 
 
-@pytest.mark.parametrize("stage", ["format", "layers", "asan", "tsan", "release", "hosts", "pytest"])
+@pytest.mark.parametrize("stage", ["format", "layers", "tidy-changes", "asan", "tsan", "release", "hosts", "pytest"])
 def test_ci_has_every_stage(stage):
     assert stage in run_tests.STAGES
+
+
+# --- clang-tidy on what changed ----------------------------------------------------------------------------------
+
+CLANG_TIDY = """#!/bin/sh
+for file; do :; done
+echo "read $file"
+grep -q FAULT "$file" && exit 1
+exit 0
+"""
+
+
+@pytest.fixture
+def changed(tmp_path, monkeypatch):
+    """A tree in which these files changed, with a clang-tidy that finds the word FAULT. Returns what declares them."""
+    program = tmp_path / "bin" / "clang-tidy"
+    program.parent.mkdir()
+    program.write_text(CLANG_TIDY)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    monkeypatch.setattr(run_tests, "ROOT", tmp_path)
+    monkeypatch.setattr(run_tests.changes, "base", lambda _: ("0123456789", "for this test"))
+
+    def declare(files: dict[str, str]) -> None:
+        (tmp_path / "src").mkdir()
+        for name, text in files.items():
+            (tmp_path / name).write_text(text)
+        lines = {name: [(1, len(text.splitlines()))] for name, text in files.items()}
+        monkeypatch.setattr(run_tests.changes, "changed_lines", lambda *_: lines)
+        monkeypatch.setattr(run_tests, "compiled_sources", lambda: {name for name in files if name.endswith(".cc")})
+
+    return declare
+
+
+def test_tidy_reads_what_changed_and_says_since_when(changed, capsys):
+    changed({"src/a.cc": "1\n", "src/a.h": "1\n", "src/kernel.cu": "FAULT\n", "notes.h": "FAULT\n"})
+    run_tests.stage_tidy_changes()
+    assert capsys.readouterr().out == "tidy: 2 of 2 C++ files changed since 0123456, for this test\n"
+
+
+def test_a_finding_of_tidy_fails(changed, capsys):
+    changed({"src/a.cc": "1\n", "src/b.h": "FAULT\n"})
+    with pytest.raises(run_tests.StageFailed, match="in changed lines of src/b.h"):
+        run_tests.stage_tidy_changes()
+    out = capsys.readouterr().out
+    assert "read src/b.h" in out
+    assert "read src/a.cc" not in out
+
+
+def test_tidy_reads_no_more_than_time_allows_and_names_the_rest(changed, monkeypatch, capsys):
+    changed({"src/few.cc": "1\n", "src/most.cc": "1\n2\n3\n", "src/more.cc": "1\n2\n"})
+    monkeypatch.setattr(run_tests, "TIDY_FILES", 2)
+    run_tests.stage_tidy_changes()
+    out = capsys.readouterr().out
+    assert "tidy: 2 of 3 C++ files" in out
+    assert out.endswith("for the time: src/few.cc\n")
+    monkeypatch.setattr(run_tests, "TIDY_SECONDS", -1)
+    run_tests.stage_tidy_changes()
+    assert "tidy: 0 of 3 C++ files" in capsys.readouterr().out
+
+
+def test_without_clang_tidy_the_stage_fails_and_says_the_cure(changed, monkeypatch):
+    changed({"src/a.cc": "1\n"})
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(run_tests.StageFailed, match="make setup-dev"):
+        run_tests.stage_tidy_changes()
+
+
+def test_where_no_earlier_commit_is_known_tidy_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(run_tests.changes, "base", lambda _: None)
+    run_tests.stage_tidy_changes()
+    assert "no earlier commit is known" in capsys.readouterr().out
