@@ -116,20 +116,26 @@ function(brant_executable)
 endfunction()
 
 # brant_test(NAME channel_test LABELS unit SOURCES channel_test.cc [DEPS ...] [RANKS n] [TIMEOUT s] [ENVIRONMENT A=1 ...])
-# brant_test(NAME channel_link_test LABELS unit SAME_AS channel_test ENVIRONMENT A=1 ...)
+# brant_test(NAME channel_link_test LABELS unit SAME_AS channel_test [FILTER -Suite.*] ENVIRONMENT A=1 ...)
 #   A GoogleTest program (main and gmock are linked) and a ctest entry of the same name. LABELS: unit conformance multi
-#   fault emulated gpu. RANKS n > 0 starts n processes with `brant run`; such tests run alone, since they wait for one
-#   another. SAME_AS runs the program of another test again, with another environment. The results (skips with their reasons) go to <build>/test-results/NAME[.rank].json.
+#   fault emulated gpu, and plain for a unit test of one thread, in which the thread sanitizer can find nothing. RANKS
+#   n > 0 starts n processes with `brant run`; such tests run alone, since they wait for one another. SAME_AS runs the
+#   program of another test again, with another environment, and of its tests those that FILTER (--gtest_filter) leaves:
+#   what chooses for itself what the environment chooses would only be repeated. The results (skips with their reasons)
+#   go to <build>/test-results/NAME[.rank].json.
 function(brant_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;RANKS;TIMEOUT;SAME_AS" "LABELS;SOURCES;DEPS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;RANKS;TIMEOUT;SAME_AS;FILTER" "LABELS;SOURCES;DEPS;ENVIRONMENT")
   _brant_check_arguments(brant_test "${arg_NAME}" "${arg_UNPARSED_ARGUMENTS}")
   foreach(label IN LISTS arg_LABELS)
-    if(NOT label MATCHES "^(unit|conformance|multi|fault|emulated|gpu)$")
+    if(NOT label MATCHES "^(unit|conformance|multi|fault|emulated|gpu|plain)$")
       message(FATAL_ERROR "brant_test(${arg_NAME}): unknown label '${label}'")
     endif()
   endforeach()
   if(NOT arg_LABELS)
     message(FATAL_ERROR "brant_test(${arg_NAME}): LABELS is missing: a test without a label runs nowhere")
+  endif()
+  if(arg_FILTER AND NOT arg_SAME_AS)
+    message(FATAL_ERROR "brant_test(${arg_NAME}): FILTER is for SAME_AS: the first run of a program leaves nothing out")
   endif()
   set(program ${arg_NAME})
   if(arg_SAME_AS)
@@ -148,8 +154,17 @@ function(brant_test)
     endif()
     add_dependencies(${label}_tests ${program})
   endforeach()
+  if("unit" IN_LIST arg_LABELS AND NOT "plain" IN_LIST arg_LABELS)  # what runs with the thread sanitizer
+    if(NOT TARGET threaded_tests)
+      add_custom_target(threaded_tests)
+    endif()
+    add_dependencies(threaded_tests ${program})
+  endif()
 
   set(command $<TARGET_FILE:${program}> --gtest_output=json:${PROJECT_BINARY_DIR}/test-results/${arg_NAME}.json)
+  if(arg_FILTER)
+    list(APPEND command "--gtest_filter=${arg_FILTER}")
+  endif()
   if(NOT arg_RANKS)
     set(arg_RANKS 0)
   endif()
@@ -174,7 +189,10 @@ function(brant_test)
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${environment}")
   # Tests of several processes, and those that time how soon a death is noticed, have the machine to themselves.
   if(arg_RANKS GREATER 0 OR "fault" IN_LIST arg_LABELS)
-    set_tests_properties(${arg_NAME} PROPERTIES RUN_SERIAL ON)
+    set_tests_properties(${arg_NAME} PROPERTIES RUN_SERIAL ON COST 1)
+  else()
+    # First what shares the machine, and of that what may take long: at the end no core waits for another.
+    set_tests_properties(${arg_NAME} PROPERTIES COST ${arg_TIMEOUT})
   endif()
 endfunction()
 

@@ -133,6 +133,7 @@ def ucx_include() -> pathlib.Path:
         ("brant_library(SOURCES x.cc)", "NAME is missing"),
         ("brant_test(NAME x_test LABELS slow SOURCES x.cc)", "unknown label 'slow'"),
         ("brant_test(NAME x_test SOURCES x.cc)", "LABELS is missing"),
+        ("brant_test(NAME x_test LABELS unit SOURCES x.cc FILTER -X.*)", "FILTER is for SAME_AS"),
     ],
 )
 def test_misuse_is_refused(project, line, message):

@@ -317,7 +317,7 @@ TEST(Channel, a_message_larger_than_the_window_follows_small_ones) {
   EXPECT_TRUE(landed == sent);
 }
 
-TEST(Channel, tells_the_path_a_buffer_takes) {
+TEST(ChannelWithDevice, tells_the_path_a_buffer_takes) {
   DevicePair pair;
   EXPECT_EQ(*pair.left.path_of(MemoryKind::host, 8), JobOptions{}.links ? Path::shm : Path::ucx);
   EXPECT_EQ(*pair.left.path_of(MemoryKind::emulated, 8), JobOptions{}.links ? test::small_mapped_path() : Path::staged);

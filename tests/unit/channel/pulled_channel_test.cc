@@ -299,7 +299,7 @@ TEST(PulledChannel, more_allocations_than_can_be_mapped_go_other_ways) {
   EXPECT_GT(sends(pair, Path::ucx), 0u);
 }
 
-TEST(PulledChannel, device_landings_of_shared_host_memory_go_as_before) {
+TEST(MappedChannel, device_landings_of_shared_host_memory_are_not_pulled) {
   JobOptions options = linked(GpuChoice::emulated);
   Pair pair(options);
   const auto wanted = pattern(kLarge, 6);

@@ -11,6 +11,7 @@
 
 #include "brant/chare.h"
 #include "port/wire/faulty/faulty.h"
+#include "support/effort.h"
 #include "support/in_process_job.h"
 
 namespace brant::test {
@@ -87,14 +88,13 @@ inline JobOptions with(JobOptions options, bool links, GpuChoice gpu, bool netwo
   return options;
 }
 
-/// Links on and off; host memory, a device that the network takes, and one that it does not.
+/// Host memory, a device that the network takes, and one that it does not; with links as `base` says, and thus once
+/// without and once with them (BRANT_TEST_LINKS).
 inline std::vector<JobOptions> variants(const JobOptions& base) {
   std::vector<JobOptions> all;
-  for (const bool links : {false, true}) {
-    all.push_back(with(base, links, GpuChoice::none, false));
-    all.push_back(with(base, links, GpuChoice::emulated, false));
-    all.push_back(with(base, links, GpuChoice::emulated, true));
-  }
+  all.push_back(with(base, base.links, GpuChoice::none, false));
+  all.push_back(with(base, base.links, GpuChoice::emulated, false));
+  all.push_back(with(base, base.links, GpuChoice::emulated, true));
   return all;
 }
 
