@@ -11,6 +11,7 @@
 #include "conformance/wire/subject.h"
 #include "multi/wire/peer_process.h"
 #include "port/wire/ucx/open.h"
+#include "support/effort.h"
 
 namespace brant::port::test {
 namespace {
@@ -297,7 +298,7 @@ TEST_P(WireKill, at_random_moments_around_the_first_large_message) {
   died_while_writing_to_us = true;
   std::mt19937 random(7);
   const auto large = pattern(4u << 20, 1);
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < brant::test::effort(12, 6); ++round) {
     if (round > 0) victim.emplace(*pair.left, GetParam());
     std::vector<std::byte> in(large.size());
     ASSERT_TRUE(victim->tell({Verb::receive, 0, 8, large.size(), 3}));

@@ -8,6 +8,7 @@
 
 #include "brant/chare.h"
 #include "core/engine.h"
+#include "support/effort.h"
 #include "support/job_runtime.h"
 
 namespace brant {
@@ -89,7 +90,7 @@ TEST(ChareData, of_all_sizes_lands_where_it_should) {
 }
 
 Task<void> stream(Chares& chares) {
-  constexpr int kCalls = 1500;
+  constexpr int kCalls = test::effort(1500, 500);
   const auto blocks = create_array<Block>(chares, chares.size(), Placement::round_robin());
   Memory source = filled(job().device_kind(), ramp(2000, 3));
   for (int rank = 0; rank < chares.size(); ++rank) {

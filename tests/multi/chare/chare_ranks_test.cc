@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "brant/chare.h"
+#include "support/effort.h"
 #include "support/job_runtime.h"
 
 namespace brant {
@@ -128,9 +129,10 @@ TEST(ChareRanks, a_flood_in_a_circle_is_held_back_and_loses_nothing) {
 
 /// Two methods that flood each other's chare: neither returns, so neither takes anything.
 Task<void> flood_in_embrace(Chares& chares) {
+  constexpr int kCalls = test::effort(1'000'000, 100'000);
   const Group<Flooder> group = create_group<Flooder>(chares);
-  auto first = group[0].ask<&Flooder::flood>(group[1], 1'000'000);
-  auto second = group[1].ask<&Flooder::flood>(group[0], 1'000'000);
+  auto first = group[0].ask<&Flooder::flood>(group[1], kCalls);
+  auto second = group[1].ask<&Flooder::flood>(group[0], kCalls);
   int refused = 0;
   for (Future<void>* done : {&first, &second}) {
     try {

@@ -75,7 +75,7 @@ Task<void> exchange_in_rings(Chares& chares, int members) {
   for (const std::size_t count : std::array<std::size_t, 3>{1, 5000, 70'000}) {
     std::vector<Future<int>> done;
     for (int x = 0; x < 3; ++x) {
-      for (int y = 0; y < members; ++y) done.push_back(ring[{x, y}].ask<&Member::exchange>(4, count));
+      for (int y = 0; y < members; ++y) done.push_back(ring[{x, y}].ask<&Member::exchange>(test::effort(4, 2), count));
     }
     for (Future<int>& one : done) {
       const int faults = co_await one;

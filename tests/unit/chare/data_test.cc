@@ -169,7 +169,7 @@ TEST(Data, reaches_every_chare_of_one_process) {
   }
 }
 TEST(Data, reaches_every_chare_over_every_path_while_messages_overtake_each_other) {
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::effort(3u, 1u); ++seed) {
     for (const JobOptions& options : test::variants(test::reordering(seed, 3))) {
       Program program(options);
       EXPECT_EQ(program.run(everything), 0) << "seed " << seed << ": " << program.failure();
@@ -177,7 +177,7 @@ TEST(Data, reaches_every_chare_over_every_path_while_messages_overtake_each_othe
   }
 }
 TEST(Data, reaches_every_chare_over_a_wire_that_repeats_refuses_and_delays) {
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::effort(3u, 1u); ++seed) {
     for (const JobOptions& options : test::variants(test::faulty(seed, 2))) {
       Program program(options);
       EXPECT_EQ(program.run(everything), 0) << "seed " << seed << ": " << program.failure();
@@ -188,7 +188,7 @@ TEST(Data, reaches_every_chare_over_a_wire_that_repeats_refuses_and_delays) {
 /// More than the channel's window holds, for an element that does not exist; behind it comes what others wait for, and
 /// only then is it inserted.
 Task<void> late(Chares& chares, int rank) {
-  constexpr int kCalls = 600;
+  constexpr int kCalls = test::effort(600, 300);
   Runtime& runtime = chares.runtime();
   const auto sparse = create_sparse<Receiver>(chares, Placement::round_robin());
   Memory source = filled(runtime, runtime.device_kind(), ramp(100, 0));

@@ -133,7 +133,7 @@ TEST(SectionData, reaches_every_member_and_frees_the_source) {
   }
 }
 TEST(SectionData, reaches_every_member_over_a_wire_that_repeats_refuses_and_delays) {
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::effort(3u, 1u); ++seed) {
     for (const JobOptions& options : test::variants(test::faulty(seed, 3))) {
       Program program(options);
       EXPECT_EQ(program.run(to_sections), 0) << "seed " << seed << ": " << program.failure();
@@ -152,7 +152,7 @@ Task<void> known_late(Chares& chares, int members) {
   }
 }
 TEST(SectionData, called_before_its_definition_came_waits_for_it) {
-  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::effort(6u, 2u); ++seed) {
     for (const JobOptions& options : test::variants(test::reordering(seed, 6))) {
       Program program(options);
       EXPECT_EQ(program.run(known_late, 12), 0) << "seed " << seed << ": " << program.failure();

@@ -9,6 +9,7 @@
 #include "ops/courier/dispatcher.h"
 #include "ops/courier/order_book.h"
 #include "ops/courier/worker_group.h"
+#include "support/effort.h"
 #include "unit/courier/model/model_machine.h"
 #include "unit/courier/model/scheduler.h"
 
@@ -195,9 +196,7 @@ class World {
 class CourierModel : public testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "sanitizers do not follow the scheduler's stacks; the other builds run this";
-#endif
+    if (test::kSanitized) GTEST_SKIP() << "sanitizers do not follow the scheduler's stacks; the other builds run this";
   }
 };
 class CourierModelFaults : public CourierModel {};

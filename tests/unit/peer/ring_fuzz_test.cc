@@ -7,15 +7,12 @@
 #include <gtest/gtest.h>
 
 #include "port/wire/peer/ring.h"
+#include "support/effort.h"
 
 namespace brant::port::peer {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr unsigned kRecords = 200'000;
-#else
-constexpr unsigned kRecords = 4'000'000;
-#endif
+constexpr unsigned kRecords = test::effort(4'000'000u, 200'000u);
 
 /// Sums what a handler would read, so that the sanitizer sees every byte of it touched.
 unsigned touch(std::span<const std::byte> bytes) {

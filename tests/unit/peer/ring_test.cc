@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/effort.h"
+
 namespace brant::port::peer {
 namespace {
 
@@ -60,7 +62,7 @@ TEST(Ring, records_come_out_whole_and_in_order_over_many_laps) {
   RingConsumer consumer(*memory);
   std::uint64_t pushed = 0;
   std::uint64_t popped = 0;
-  while (popped < 20 * kSlots) {
+  while (popped < test::effort<std::uint64_t>(20, 6) * kSlots) {
     while (push(producer, pushed)) ++pushed;
     ASSERT_GT(pushed, popped) << "an empty ring must take a record";
     // Not all of them, so that the positions of the two ends drift.
@@ -118,7 +120,7 @@ TEST(Ring, what_an_earlier_lap_left_is_no_record) {
 
 TEST(Ring, two_threads_lose_nothing) {
   const auto memory = fresh_ring();
-  constexpr std::uint64_t kRecords = 20'000;
+  constexpr std::uint64_t kRecords = test::effort(20'000u, 3'000u);  // ten laps and more
   std::thread producing([&] {
     RingProducer producer(*memory);
     for (std::uint64_t number = 0; number < kRecords;) {

@@ -14,6 +14,7 @@
 #include "core/engine.h"
 #include "port/memory.h"
 #include "port/wire/faulty/faulty.h"
+#include "support/effort.h"
 #include "unit/rma/rma_pair.h"
 
 namespace brant {
@@ -26,8 +27,8 @@ using test::pattern;
 using test::puts;
 using test::Space;
 
-constexpr std::size_t kLarge = (std::size_t{3} << 20) + 5;
-constexpr std::size_t kFront = 3;  // offsets that align with nothing
+constexpr std::size_t kLarge = (test::effort<std::size_t>(3, 1) << 20) + 5;  // more than one piece of the mover
+constexpr std::size_t kFront = 3;                                            // offsets that align with nothing
 
 JobOptions with(GpuChoice gpu) {
   JobOptions options;
