@@ -10,6 +10,7 @@
 
 #include "core/engine.h"
 #include "ops/channel/table.h"
+#include "support/effort.h"
 #include "unit/channel/linked_pair.h"
 
 namespace brant {
@@ -224,7 +225,7 @@ TEST_P(ClosedEnds, go_on_where_they_were_when_they_are_opened_again) {
   Pair pair(with_links(GetParam()));
   const auto small = pattern(100, 1), large = pattern(kLarge, 2);
   std::vector<std::byte> landed(kLarge);
-  for (std::uint32_t round = 0; round < 120; ++round) {
+  for (std::uint32_t round = 0; round < test::effort(120u, 36u); ++round) {
     Ends ends(pair, 100);
     std::ranges::fill(landed, std::byte{0});
     const auto& sent = round % 3 == 0 ? large : small;

@@ -14,6 +14,7 @@
 #include "brant/ops/channel.h"
 #include "ops/channel/stream_mailbox.h"
 #include "port/memory.h"
+#include "support/effort.h"
 #include "support/in_process_job.h"
 
 namespace brant {
@@ -230,7 +231,7 @@ TEST(StreamChannel, a_captured_exchange_can_be_replayed) {
     EXPECT_EQ(end.recv(landings[i].part(0, 100)), Status::ok);
     graphs[i] = streams.end_capture(end.stream).value();
   }
-  for (unsigned round = 0; round < 100; ++round) {
+  for (unsigned round = 0; round < test::effort(100u, 34u); ++round) {
     // The sources are changed: what reads them must have ended.
     for (End* end : ends) {
       if (round % 33 != 0) break;
