@@ -120,7 +120,7 @@ endfunction()
 #   A GoogleTest program (main and gmock are linked) and a ctest entry of the same name. LABELS: unit conformance multi
 #   fault emulated gpu, and plain for a unit test of one thread, in which the thread sanitizer can find nothing. RANKS
 #   n > 0 starts n processes with `brant run`; such tests run alone, since they wait for one another. SAME_AS runs the
-#   program of another test again, with another environment, and of its tests those that FILTER (--gtest_filter) leaves:
+#   program of another test again, with another environment, and of its tests those that FILTER (GoogleTest's) leaves:
 #   what chooses for itself what the environment chooses would only be repeated. The results (skips with their reasons)
 #   go to <build>/test-results/NAME[.rank].json.
 function(brant_test)
@@ -163,7 +163,7 @@ function(brant_test)
 
   set(command $<TARGET_FILE:${program}> --gtest_output=json:${PROJECT_BINARY_DIR}/test-results/${arg_NAME}.json)
   if(arg_FILTER)
-    list(APPEND command "--gtest_filter=${arg_FILTER}")
+    list(APPEND arg_ENVIRONMENT GTEST_FILTER=${arg_FILTER})
   endif()
   if(NOT arg_RANKS)
     set(arg_RANKS 0)

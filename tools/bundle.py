@@ -45,6 +45,7 @@ RUN_TESTS = """#!/bin/sh
 here=$(cd "$(dirname "$0")" && pwd)
 passed=0
 failed=0
+set -f  # settings may hold stars
 while IFS="$(printf '\\t')" read -r name program ranks seconds labels settings; do
     [ -x "$here/$program" ] && echo "$labels" | grep -Eq "${1:-.}" || continue
     if [ "$ranks" -gt 0 ]; then
