@@ -13,6 +13,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/effort.h"
+
 /// For tests that start themselves as a job (`brant run --keep-going`) in which a process dies by SIGKILL.
 namespace brant::test {
 
@@ -82,10 +84,11 @@ inline std::pair<std::string, int> play_scene(const std::string& scene, int rank
   return result;
 }
 
-/// Plays a scene some times, and lets `check(text, code)` look at each. In each all survivors must have known in time.
+/// Plays a scene some times (a death comes at another moment each time), and lets `check(text, code)` look at each. In
+/// each all survivors must have known in time.
 template <typename Check>
 void expect_of_plays(const std::string& scene, int ranks, Check&& check) {
-  for (int play = 0; play < 3; ++play) {
+  for (int play = 0; play < effort(3, 1); ++play) {
     const auto [text, code] = play_scene(scene, ranks);
     check(text, code);
     EXPECT_EQ(text.find("late: "), std::string::npos) << text;
