@@ -40,6 +40,7 @@ struct Counters {
   Tally peers_lost;
   Tally progress_calls;
   Tally sleeps;
+  Tally bad_records;  ///< Records of peers that no process of this job writes.
 
   [[nodiscard]] PathTally& path(Path which) noexcept { return paths[static_cast<std::size_t>(which)]; }
   [[nodiscard]] const PathTally& path(Path which) const noexcept { return paths[static_cast<std::size_t>(which)]; }

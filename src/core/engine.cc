@@ -61,8 +61,7 @@ Engine::Engine(port::Adapters adapters, const Options& options)
     waiter_.add(adapters_.links->event_fd());
     adapters_.links->set_fault_handler(
         [](void* self, int rank) noexcept {
-          auto& engine = *static_cast<Engine*>(self);
-          engine.suspect(engine.peers_[static_cast<std::size_t>(rank)]);
+          static_cast<Engine*>(self)->distrust(rank, "a record over shared memory that is none");
         },
         this);
   }

@@ -47,6 +47,7 @@ struct Peer {
   bool same_process = false;
   bool lost = false;
   bool suspected = false;
+  bool distrusted = false;           ///< It wrote what no process of this job writes, and that was said.
   bool ended = false;                ///< It has said farewell: its program takes and sends nothing new any more.
   std::uint32_t farewell_words = 0;  ///< Then: how many words of its services belong to that.
   IntrusiveList<PeerOp, &PeerOp::peer_hook> outstanding;
@@ -174,6 +175,16 @@ class Engine {
     peer.suspected = true;
     suspects_ = true;
   }
+  /// The peer that a message says it is from. Null for a rank that the job does not have. Does not connect.
+  [[nodiscard]] Peer* find_peer(std::int32_t rank) noexcept {
+    const auto place = static_cast<std::size_t>(rank);
+    return rank >= 0 && place < peers_.size() ? &peers_[place] : nullptr;
+  }
+  /// A peer wrote `what`, which no process of this job writes: that is counted, said once for each peer, and the peer
+  /// is given up in the next progress. What the record was about is not done.
+  void distrust(Peer& peer, const char* what) noexcept;
+  /// The same of a message that names its sender by itself: one that the job does not have is not given up.
+  void distrust(std::int32_t rank, const char* what) noexcept;
   void remove_outstanding(Peer& peer, PeerOp& op) noexcept {
     if (IntrusiveList<PeerOp, &PeerOp::peer_hook>::linked(op)) peer.outstanding.remove(op);
   }
@@ -318,7 +329,8 @@ class Engine {
   TimePoint next_peer_check_{};
   TimePoint recently_ = Clock::now();
   bool suspects_ = false;
-  TimePoint idle_since_{};  ///< Only with a trace.
+  bool nameless_told_ = false;  ///< Of bad records from ranks that the job does not have.
+  TimePoint idle_since_{};      ///< Only with a trace.
   std::chrono::nanoseconds stall_patience_;
   TimePoint stall_reported_{};  ///< Since when the silence lasts that was reported last.
   bool waits_for_ever_ = false;

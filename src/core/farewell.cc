@@ -65,20 +65,19 @@ void Farewell::say_to(Peer& peer) noexcept {
 }
 
 void Farewell::on_word(void* self, port::AmMessage& message) noexcept {
+  auto& farewell = *static_cast<Farewell*>(self);
   Word word;
-  if (message.header.size() != sizeof(word)) {
-    log::error("a greeting or farewell of {} bytes, expected {}: dropped", message.header.size(), sizeof(word));
-    return;
+  const bool whole = message.header.size() == sizeof(word);
+  if (whole) std::memcpy(&word, message.header.data(), sizeof(word));
+  const bool known = whole && (word.kind == Kind::greeting || word.kind == Kind::farewell);
+  if (!known || farewell.engine_.find_peer(word.rank) == nullptr) {
+    farewell.engine_.wire().am_discard(message);
+    return farewell.engine_.distrust(word.rank, "a greeting or farewell that contradicts itself");
   }
-  std::memcpy(&word, message.header.data(), sizeof(word));
-  static_cast<Farewell*>(self)->hear(word);
+  farewell.hear(word);
 }
 
 void Farewell::hear(const Word& word) noexcept {
-  if (word.rank < 0 || static_cast<std::size_t>(word.rank) >= talks_.size()) {
-    log::error("a greeting or farewell from rank {}, which the job does not have: dropped", word.rank);
-    return;
-  }
   Peer& peer = engine_.peers_[static_cast<std::size_t>(word.rank)];
   if (word.kind == Kind::greeting) {
     if (Talk* with = talk(peer)) with->greeted_us = true;

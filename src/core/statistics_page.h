@@ -14,7 +14,7 @@ namespace brant {
 struct StatisticsHeader {
   static constexpr std::uint64_t kMagic = 0x317461747362726e;  // "nrbstat1"
   /// Of the layout of the whole page. A reader of another version reads nothing.
-  static constexpr std::uint32_t kVersion = 1;
+  static constexpr std::uint32_t kVersion = 2;
 
   std::uint64_t magic = kMagic;
   std::uint32_t version = kVersion;

@@ -84,11 +84,14 @@ std::string count_table(const Job& job, double per, std::string_view unit) {
   return text;
 }
 
-std::string losses(const Job& job) {
+std::string troubles(const Job& job) {
   std::string text;
   for (const ProcessPage& page : job.processes) {
     if (page.counts.peers_lost != 0)
       text += fmt::format("rank {} lost {} of its peers\n", page.rank, page.counts.peers_lost);
+    if (page.counts.bad_records != 0)
+      text += fmt::format("rank {} was sent {} bad record{}: its log names whose\n", page.rank, page.counts.bad_records,
+                          page.counts.bad_records == 1 ? "" : "s");
   }
   return text;
 }
@@ -107,7 +110,8 @@ Json counts_json(const Counts& counts) {
           {"failures", counts.failures},
           {"peers_lost", counts.peers_lost},
           {"progress_calls", counts.progress_calls},
-          {"sleeps", counts.sleeps}};
+          {"sleeps", counts.sleeps},
+          {"bad_records", counts.bad_records}};
 }
 
 Json rates_of(const Counts& counts, double seconds) {
@@ -160,7 +164,7 @@ Json list_json(const JobList& list, std::int64_t now_ns) {
 std::string job_text(const Job& job, std::int64_t now_ns) {
   return fmt::format("job {}: {}, {} process{} ({} here), up {}, started by {}\n", job.id, job.program, job.size,
                      job.size == 1 ? "" : "es", job.processes.size(), time_text(uptime_s(job, now_ns)), job.launcher) +
-         count_table(job, 1, "") + losses(job);
+         count_table(job, 1, "") + troubles(job);
 }
 
 Json job_json(const Job& job, std::int64_t now_ns) {

@@ -60,6 +60,7 @@ Counts counts_in(std::span<const std::byte> bytes) {
   counts.peers_lost = at(offsetof(Counters, peers_lost));
   counts.progress_calls = at(offsetof(Counters, progress_calls));
   counts.sleeps = at(offsetof(Counters, sleeps));
+  counts.bad_records = at(offsetof(Counters, bad_records));
   return counts;
 }
 
@@ -87,6 +88,7 @@ Counts& Counts::operator+=(const Counts& other) noexcept {
   peers_lost += other.peers_lost;
   progress_calls += other.progress_calls;
   sleeps += other.sleeps;
+  bad_records += other.bad_records;
   return *this;
 }
 
@@ -102,6 +104,7 @@ Counts Counts::since(const Counts& before) const noexcept {
   change.peers_lost = grown(peers_lost, before.peers_lost);
   change.progress_calls = grown(progress_calls, before.progress_calls);
   change.sleeps = grown(sleeps, before.sleeps);
+  change.bad_records = grown(bad_records, before.bad_records);
   return change;
 }
 

@@ -29,6 +29,7 @@ struct Counts {
   std::uint64_t peers_lost = 0;
   std::uint64_t progress_calls = 0;
   std::uint64_t sleeps = 0;
+  std::uint64_t bad_records = 0;
 
   Counts& operator+=(const Counts& other) noexcept;
   /// What went over any path.

@@ -40,6 +40,7 @@ TEST(JobReport, has_a_line_per_rank_and_path_and_the_sum) {
   Job job = two_ranks();
   job.processes[1].counts.paths[kShm] = {5, 500, 10, 2000};
   job.processes[1].counts.peers_lost = 1;
+  job.processes[1].counts.bad_records = 2;
   const std::string text = job_text(job, kNow);
   EXPECT_TRUE(contains(text, "job the-job: program, 2 processes (2 here), up 11.0 s, started by brant run\n")) << text;
   EXPECT_TRUE(contains(text, "    0     1000  ucx                     1   1.50 GB             0       0 B         2\n"))
@@ -50,6 +51,7 @@ TEST(JobReport, has_a_line_per_rank_and_path_and_the_sum) {
   EXPECT_TRUE(contains(text, "  all           ucx")) << text;
   EXPECT_TRUE(contains(text, "shm                    15   2.50 KB            11   2.01 KB")) << text;
   EXPECT_TRUE(contains(text, "rank 1 lost 1 of its peers")) << text;
+  EXPECT_TRUE(contains(text, "rank 1 was sent 2 bad records")) << text;
 }
 
 TEST(JobReport, a_rank_that_has_done_nothing_is_there_too) {

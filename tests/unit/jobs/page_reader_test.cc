@@ -37,6 +37,7 @@ std::vector<std::byte> page_bytes(const std::function<void(StatisticsPage&)>& sp
   page.counters.peers_lost.add(6);
   page.counters.progress_calls.add(7);
   page.counters.sleeps.add(8);
+  page.counters.bad_records.add(9);
   spoil(page);
   std::vector<std::byte> bytes(StatisticsPage::kFileBytes);
   std::memcpy(bytes.data(), static_cast<const void*>(&page), sizeof(page));
@@ -64,6 +65,7 @@ TEST(PageReader, reads_every_number_where_it_belongs) {
   EXPECT_EQ(page.counts.peers_lost, 6u);
   EXPECT_EQ(page.counts.progress_calls, 7u);
   EXPECT_EQ(page.counts.sleeps, 8u);
+  EXPECT_EQ(page.counts.bad_records, 9u);
 }
 
 TEST(PageReader, names_what_is_wrong_with_a_page) {

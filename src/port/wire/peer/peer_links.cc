@@ -201,10 +201,6 @@ bool PeerLinks::set_aside(PeerLink& link, const RingRecord& record) noexcept {
 
 void PeerLinks::give_up(PeerLink& link) noexcept {
   link.broken = true;
-  log::error(
-      "rank {} wrote a record into this process's memory that is none: nothing more is taken from it over shared "
-      "memory. Start all processes with one installation of brant; if they are, one of them writes where it must not",
-      link.rank());
   if (fault_handler_ != nullptr) fault_handler_(fault_context_, link.rank());
 }
 
