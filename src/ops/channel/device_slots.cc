@@ -39,6 +39,10 @@ void DeviceSlots::offer() noexcept {
   pump_.control(message);
 }
 
+bool DeviceSlots::can_hold(std::uint16_t slot, std::uint64_t bytes) const noexcept {
+  return here_ != nullptr && slot != kNone && slot <= kSlots && bytes <= kSlotBytes;
+}
+
 const std::byte* DeviceSlots::at(std::uint16_t slot) const noexcept { return here_ + place_of(slot); }
 
 void DeviceSlots::emptied(std::uint16_t slot) noexcept {
@@ -66,8 +70,7 @@ void DeviceSlots::on_emptied(std::uint16_t slot) noexcept {
   const bool taken = there_ != nullptr && slot != kNone && slot <= kSlots &&
                      std::find(free_.begin(), free_.end(), slot) == free_.end();
   if (!taken) {
-    log::error("rank {} emptied slot {}, which no message is in: it is given up", peer_.rank.value, slot);
-    return engine_.suspect(peer_);
+    return engine_.distrust(peer_, "word of a slot emptied that no message of this process is in");
   }
   give_back(slot);
 }

@@ -31,6 +31,8 @@ class DeviceSlots final : private Poller {
   // The receiver's side.
   /// Makes the slots and tells the peer of them, unless that was done or cannot be.
   void offer() noexcept;
+  /// There is such a slot here, and it is so large.
+  [[nodiscard]] bool can_hold(std::uint16_t slot, std::uint64_t bytes) const noexcept;
   [[nodiscard]] const std::byte* at(std::uint16_t slot) const noexcept;
   /// A slot is empty again: the peer may use it.
   void emptied(std::uint16_t slot) noexcept;

@@ -17,7 +17,7 @@ void ChannelEndpoint::use_link() noexcept {
   if (peer_.link != nullptr && link_sender_ == nullptr) {
     LinkPump& pump = table_.pump(peer_);
     link_sender_ = std::make_unique<LinkSender>(*this, pump);
-    link_receiver_ = std::make_unique<LinkReceiver>(*this, pump, table_.arrivals());
+    link_receiver_ = std::make_unique<LinkReceiver>(*this, pump);
     mutual_kind_ = engine().mutual_kind(peer_);
   }
   linked_ = link_sender_ != nullptr && forced_ != Path::ucx;
@@ -260,7 +260,18 @@ void ChannelEndpoint::note_truncated(std::uint64_t number) noexcept {
             peer_.rank.value, number);
 }
 
+/// Of messages that this end has sent, or that the other one may.
+bool ChannelEndpoint::is_possible(const ChannelControl& control) const noexcept {
+  using Kind = ChannelControl::Kind;
+  const bool of_ours = control.kind == Kind::truncated || control.kind == Kind::not_taken;
+  const bool of_theirs = control.kind == Kind::not_sent || control.kind == Kind::abandoned;
+  return control.prefix <= window_.next() && (!of_ours || has_sent(control.number)) &&
+         (!of_theirs || may_come(control.number));
+}
+
 void ChannelEndpoint::on_control(const ChannelControl& control) noexcept {
+  if (!is_possible(control)) [[unlikely]]
+    return engine().distrust(peer_, "a control message about channel messages that there cannot be");
   switch (control.kind) {
     case ChannelControl::Kind::truncated:
       note_truncated(control.number);
@@ -290,6 +301,9 @@ void ChannelEndpoint::on_control(const ChannelControl& control) noexcept {
 Status ChannelEndpoint::post_recv(Buffer landing, Op& op) noexcept { return receive(landing, op, nullptr); }
 
 Status ChannelEndpoint::post_recv_at(std::uint64_t number, Buffer landing, Op& op) noexcept {
+  op.result = {Status::ok, 0};
+  if (landed_.has(number)) [[unlikely]]
+    return Status::invalid_argument;
   return receive(landing, op, &number);
 }
 

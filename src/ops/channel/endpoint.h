@@ -79,7 +79,7 @@ class ChannelEndpoint {
   /// Receives message `number` of the other end, which is told by other means; the receives may be posted in any order.
   /// Once for each number, and below (the first not received) + kWindowMessages, which the sender's window ensures: so
   /// every message must be received in finite time, whatever becomes of those before it. An end uses either this or
-  /// `post_recv`. Outcomes as there.
+  /// `post_recv`. Outcomes as there; invalid_argument for a message that was received already.
   Status post_recv_at(std::uint64_t number, Buffer landing, Op& op) noexcept;
   /// The number that the next send gets: those that wait go first.
   [[nodiscard]] std::uint64_t next_send_number() const noexcept { return window_.next() + waiting_count_; }
@@ -143,6 +143,10 @@ class ChannelEndpoint {
   void ask_late(Transfer& transfer) noexcept;
   [[nodiscard]] bool has_sent(std::uint64_t number) const noexcept { return number < window_.next(); }
   [[nodiscard]] bool has_landed(std::uint64_t number) const noexcept { return landed_.has(number); }
+  /// The other end's window lets it send this message, or did.
+  [[nodiscard]] bool may_come(std::uint64_t number) const noexcept {
+    return number < landed_.prefix() + kWindowMessages;
+  }
   /// A receive was taken back: the next one gets its turn.
   void return_number(const Transfer& transfer) noexcept {
     if (!transfer.numbered) returned_numbers_.push_back(transfer.number);
@@ -234,6 +238,7 @@ class ChannelEndpoint {
   static void on_copied(StageCopy& copy, Status status) noexcept;
   static void on_lost(PeerOp& op) noexcept;
   void withdraw(Transfer& transfer, Status why) noexcept;
+  [[nodiscard]] bool is_possible(const ChannelControl& control) const noexcept;
   Status final_status(const Transfer& transfer, Status status) noexcept;
 
   ChannelTable& table_;

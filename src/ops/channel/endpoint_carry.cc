@@ -54,8 +54,12 @@ void ChannelEndpoint::on_link(const LinkMessage& message, std::span<const std::b
     case LinkMessage::Kind::stream_base:
     case LinkMessage::Kind::stream_unmapped:
     case LinkMessage::Kind::stream_refused: return on_stream_record(message, payload);
-    default: return link_receiver_->on_message(message, payload);
+    case LinkMessage::Kind::retracted: break;  // of any receive that was told
+    default:
+      if (!may_come(message.number)) [[unlikely]]
+        return engine().distrust(peer_, "a record of a channel's message far beyond what it may send");
   }
+  link_receiver_->on_message(message, payload);
 }
 
 bool ChannelEndpoint::network_takes(MemoryKind kind) noexcept { return engine().wire().capabilities().takes(kind); }

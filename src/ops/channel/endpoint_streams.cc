@@ -61,8 +61,9 @@ void ChannelEndpoint::on_stream_record(const LinkMessage& message, std::span<con
   switch (message.kind) {
     case LinkMessage::Kind::stream_mailbox: {
       port::ExportRecord record;
-      if (payload.size() != sizeof(record)) return;
       std::memcpy(static_cast<void*>(&record), payload.data(), sizeof(record));
+      if (!StreamLane::can_be_mailbox(record, mutual_kind_)) [[unlikely]]
+        return engine().distrust(peer_, "how to map a channel's mailbox, which is too small or of another memory");
       if (waits) {
         stream_lane_->connect(record);
       } else {

@@ -103,6 +103,12 @@ void LinkMappings::withdraw_if(Freed&& freed) noexcept {
   }
 }
 
+std::span<const std::byte> LinkMappings::mapping(std::uint64_t buffer_id) const noexcept {
+  const auto found = imported_.find(buffer_id);
+  if (found == imported_.end() || found->second.base == nullptr) return {};
+  return {static_cast<const std::byte*>(found->second.base), static_cast<std::size_t>(found->second.bytes)};
+}
+
 void LinkMappings::on_withdrawn(std::uint64_t buffer_id) noexcept {
   const auto found = imported_.find(buffer_id);
   if (found == imported_.end()) return;
@@ -117,13 +123,7 @@ void LinkMappings::on_exported(std::span<const std::byte> packed) noexcept {
   const bool sound = static_cast<unsigned>(record.kind) < static_cast<unsigned>(kMemoryKindCount) &&
                      record.offset <= record.bytes && !imported_.contains(record.buffer_id);
   if (!sound) {
-    if (!peer_.suspected) {
-      log::error(
-          "rank {} told how to map {} bytes, in a record that contradicts itself or what it told before: it is "
-          "given up",
-          peer_.rank.value, record.bytes);
-    }
-    return engine_.suspect(peer_);
+    return engine_.distrust(peer_, "how to map an allocation, which contradicts itself or what it told before");
   }
   const Result<void*> base = engine_.device().import_allocation(record);
   if (!base) {

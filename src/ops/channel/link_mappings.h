@@ -34,6 +34,8 @@ class LinkMappings {
   void on_exported(std::span<const std::byte> record) noexcept;
   /// An allocation will be exported: the peer first closes its mappings of freed memory that shared a block with it.
   void make_way(const port::PointerInfo& info) noexcept;
+  /// All that is mapped here of an allocation of the peer.
+  [[nodiscard]] std::span<const std::byte> mapping(std::uint64_t buffer_id) const noexcept;
   /// The peer has freed an allocation.
   void on_withdrawn(std::uint64_t buffer_id) noexcept;
   /// This process's address of memory of the peer. Null if it could not be mapped, or has not so many bytes there, or

@@ -37,7 +37,9 @@ void LinkPump::look() noexcept {
 void LinkPump::on_record(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
   switch (message.kind) {
     case LinkMessage::Kind::exported: return mappings_.on_exported(payload);
-    case LinkMessage::Kind::withdrawn: return mappings_.on_withdrawn(message.buffer_id);
+    case LinkMessage::Kind::withdrawn:
+      puller_.finish(mappings_.mapping(message.buffer_id));
+      return mappings_.on_withdrawn(message.buffer_id);
     case LinkMessage::Kind::slots: return slots_.on_offered(message);
     case LinkMessage::Kind::slot_emptied: return slots_.on_emptied(message.flag);
     default: return;

@@ -13,6 +13,8 @@ using Kind = LinkMessage::Kind;
 
 namespace {
 
+constexpr const char* kTwice = "a channel's message that it has sent before";
+
 /// How a sender is told of a landing: one that made an offer goes on only when that was declined.
 Kind answer_to(const LinkMessage& ask) noexcept {
   return ask.place == LinkMessage::Place::mapped ? Kind::declined : Kind::landing;
@@ -20,29 +22,17 @@ Kind answer_to(const LinkMessage& ask) noexcept {
 
 }  // namespace
 
-LinkReceiver::~LinkReceiver() {
-  while (Arrival* arrival = arrivals_.front()) give_back(*arrival);
-}
+LinkReceiver::LinkReceiver(ChannelEndpoint& endpoint, LinkPump& pump) noexcept
+    : endpoint_(endpoint),
+      pump_(pump),
+      arrivals_(endpoint.table().arrivals(), endpoint.table().stager().buffers(), pump.slots()) {}
+
+void LinkReceiver::distrust(const char* what) noexcept { endpoint_.table().engine().distrust(endpoint_.peer(), what); }
 
 Transfer* LinkReceiver::find(const Receives& receives, std::uint64_t number) noexcept {
   Transfer* transfer = receives.front();
   while (transfer != nullptr && transfer->number != number) transfer = Receives::next(*transfer);
   return transfer;
-}
-
-Arrival* LinkReceiver::find_arrival(std::uint64_t number) noexcept {
-  Arrival* arrival = arrivals_.front();
-  while (arrival != nullptr && arrival->message.number != number) arrival = arrivals_.next(*arrival);
-  return arrival;
-}
-
-void LinkReceiver::give_back(Arrival& arrival) noexcept {
-  arrivals_.remove(arrival);
-  if (arrival.message.kind == Kind::stored && arrival.message.flag != DeviceSlots::kNone) {
-    pump_.slots().emptied(arrival.message.flag);
-  }
-  endpoint_.table().stager().buffers().give_back(arrival.lease);
-  arrival_pool_.give_back(&arrival);
 }
 
 // Receives come and go
@@ -51,7 +41,7 @@ void LinkReceiver::give_back(Arrival& arrival) noexcept {
 Status LinkReceiver::receive(Transfer& transfer, Buffer target) noexcept {
   transfer.link.target = target;
   transfer.link.moved = 0;
-  if (Arrival* arrival = find_arrival(transfer.number)) return take(transfer, *arrival);
+  if (Arrival* arrival = arrivals_.find(transfer.number)) return take(transfer, *arrival);
   posted_.push_back(transfer);
   transfer.link.stage = LinkStage::posted;
   if (untold_ == nullptr) untold_ = &transfer;
@@ -71,9 +61,7 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
         transfer.acknowledged = message.acknowledged;
         status = Status::ok;
       } else {
-        const void* data = arrival.lease.data != nullptr ? arrival.lease.data : arrival.small.data();
-        status =
-            land(transfer, message, {static_cast<const std::byte*>(data), static_cast<std::size_t>(message.bytes)});
+        status = land(transfer, message, {arrival.bytes(), static_cast<std::size_t>(message.bytes)});
       }
       break;
     case Kind::ask:
@@ -99,7 +87,7 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
       break;
     default: status = receive_elsewhere(transfer, message); break;
   }
-  give_back(arrival);
+  arrivals_.give_back(arrival);
   return status;
 }
 
@@ -237,6 +225,9 @@ void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
     if (message.bytes <= kEagerBytes && message.place != LinkMessage::Place::mapped) pump_.slots().offer();
     return;
   }
+  const bool comes = transfer->link.stage == LinkStage::landing || transfer->link.stage == LinkStage::pulling;
+  if (comes) [[unlikely]]
+    return distrust("a question for the receive of a channel's message whose bytes are coming already");
   const Status pulling = pull(*transfer, message);
   if (pulling == Status::ok) return on_pulled(*transfer);
   if (pulling == Status::in_progress) return;
@@ -349,12 +340,7 @@ void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byt
                     transfer->link.stage == LinkStage::landing;
   const bool fits = message.bytes <= transfer->link.target.bytes && message.offset == transfer->link.moved;
   if (!told || !fits || !host_accessible(transfer->link.target.kind)) [[unlikely]] {
-    log::error(
-        "channel {} from rank {}: a piece of {} bytes at {} of message {} does not fit its landing of {} bytes; "
-        "the rank is given up",
-        endpoint_.id().value, endpoint_.peer().rank.value, payload.size(), std::uint64_t{message.offset},
-        message.number, transfer->link.target.bytes);
-    return endpoint_.table().engine().suspect(endpoint_.peer());
+    return distrust("a piece of a channel's message that does not fit its landing");
   }
   if (ghost != nullptr && transfer->link.stage != LinkStage::landing) divert(*ghost, message.bytes);
   transfer->link.stage = LinkStage::landing;
@@ -374,6 +360,12 @@ void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byt
   end(*transfer, Status::ok);
 }
 
+/// Its sender's device was told where to write so much.
+bool LinkReceiver::may_have_landed(const Transfer& transfer, std::uint64_t bytes) noexcept {
+  const bool told = transfer.link.stage == LinkStage::announced || transfer.link.stage == LinkStage::retracting;
+  return told && !host_accessible(transfer.link.target.kind) && bytes <= transfer.link.target.bytes;
+}
+
 void LinkReceiver::on_landed(const LinkMessage& message) noexcept {
   if (Transfer* ghost = find(ghosts_, message.number)) return landed_too_late(*ghost, message.bytes);
   Transfer* transfer = find(posted_, message.number);
@@ -381,6 +373,8 @@ void LinkReceiver::on_landed(const LinkMessage& message) noexcept {
     pump_.flags().give_back(static_cast<std::uint16_t>(message.flag));
     return;
   }
+  if (!may_have_landed(*transfer, message.bytes)) [[unlikely]]
+    return distrust("word of a channel's message in a landing that it does not fit, or that was not told");
   transfer->wire.bytes = message.bytes;
   transfer->acknowledged = message.acknowledged;
   end(*transfer, Status::ok);
@@ -393,21 +387,21 @@ void LinkReceiver::on_failed(const LinkMessage& message) noexcept {
 }
 
 void LinkReceiver::on_abandoned(const LinkMessage& message) noexcept {
-  Arrival* word = find_arrival(message.number);
+  Arrival* word = arrivals_.find(message.number);
   const bool with_network = word != nullptr && word->message.kind == Kind::elsewhere;
   const bool asks = word != nullptr && word->message.kind == Kind::ask;
   if (!asks && !with_network) return;  // taken, declined or being received: its sender hears of it
-  give_back(*word);
+  arrivals_.give_back(*word);
   endpoint_.remember_lost({message.number, message.bytes, Status::canceled, true});
   if (with_network) return endpoint_.drain(message.number);
   tell_taken(message.number);
 }
 
 void LinkReceiver::drop(std::uint64_t number) noexcept {
-  Arrival* word = find_arrival(number);
+  Arrival* word = arrivals_.find(number);
   if (word == nullptr) return;  // still on its way
   const bool with_network = word->message.kind == Kind::elsewhere;
-  give_back(*word);
+  arrivals_.give_back(*word);
   if (with_network) endpoint_.drain(number);
 }
 
@@ -419,7 +413,7 @@ void LinkReceiver::dismiss(const LinkMessage& message) noexcept {
 }
 
 bool LinkReceiver::end_lost(const LostMessage& message) noexcept {
-  if (Arrival* word = find_arrival(message.number)) give_back(*word);
+  if (Arrival* word = arrivals_.find(message.number)) arrivals_.give_back(*word);
   Transfer* transfer = find(posted_, message.number);
   if (transfer == nullptr) return false;
   transfer->wire.bytes = message.bytes;
@@ -438,6 +432,8 @@ void LinkReceiver::lose(const LinkMessage& message, Status status) noexcept {
 
 void LinkReceiver::on_landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept {
   if (transfer.link.ghost) return landed_too_late(transfer, bytes);
+  if (!may_have_landed(transfer, bytes)) [[unlikely]]
+    return distrust("a landing's flag that says more bytes than the landing has");
   transfer.wire.bytes = bytes;
   transfer.acknowledged = acknowledged;
   end(transfer, Status::ok);
@@ -473,6 +469,8 @@ void LinkReceiver::on_unloaded(Transfer& transfer) noexcept {
 }
 
 void LinkReceiver::on_stored(const LinkMessage& message) noexcept {
+  if (!pump_.slots().can_hold(static_cast<std::uint16_t>(message.flag), message.bytes)) [[unlikely]]
+    return distrust("word of a channel's message in a slot that there is not, or that it does not fit");
   end_ghost(message.number);
   if (Transfer* transfer = find(posted_, message.number)) {
     leave(*transfer);
@@ -480,7 +478,9 @@ void LinkReceiver::on_stored(const LinkMessage& message) noexcept {
     if (status == Status::in_progress) return;
     transfer->wire.status = status;
     endpoint_.carried(*transfer);
-  } else if (Arrival* asked = find_arrival(message.number)) {
+  } else if (Arrival* asked = arrivals_.find(message.number)) {
+    if (asked->message.kind != Kind::ask) [[unlikely]]
+      return distrust(kTwice);
     asked->message = message;
   } else {
     keep(message, {});
@@ -527,28 +527,16 @@ Status LinkReceiver::land(Transfer& transfer, const LinkMessage& message, std::s
 void LinkReceiver::keep(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
   if (endpoint_.has_landed(message.number)) [[unlikely]]
     return dismiss(message);
-  Arrival* arrival = arrival_pool_.take();
-  Status status = arrival == nullptr ? Status::limit_reached : Status::ok;
-  if (status == Status::ok && payload.size() > Arrival::kSmallBytes) {
-    const Result<StagePool::Lease> lease = endpoint_.table().stager().buffers().take(payload.size());
-    status = lease.status();
-    if (lease.ok()) arrival->lease = *lease;
-  }
-  if (status != Status::ok) {
-    log::error(
-        "channel {} from rank {}: message {} of {} bytes came before its receive and cannot be kept: {}. Post "
-        "receives earlier",
-        endpoint_.id().value, endpoint_.peer().rank.value, message.number, message.bytes, status_text(status));
-    if (arrival == nullptr) return endpoint_.refuse(status);  // nothing of what comes could be kept
-    arrival_pool_.give_back(arrival);
-    return lose(message, status);
-  }
-  arrival->message = message;
-  if (!payload.empty()) {
-    std::memcpy(arrival->lease.data != nullptr ? arrival->lease.data : arrival->small.data(), payload.data(),
-                payload.size());
-  }
-  arrivals_.push_back(*arrival);
+  if (arrivals_.has(message.number)) [[unlikely]]
+    return distrust(kTwice);
+  const Status status = arrivals_.keep(message, payload);
+  if (status == Status::ok) return;
+  log::error(
+      "channel {} from rank {}: message {} of {} bytes came before its receive and cannot be kept: {}. Post "
+      "receives earlier",
+      endpoint_.id().value, endpoint_.peer().rank.value, message.number, message.bytes, status_text(status));
+  // Where no more can be kept, nothing of what comes could be.
+  status == Status::limit_reached ? endpoint_.refuse(status) : lose(message, status);
 }
 
 /// The owner of a ghost may free its buffer any moment; the message must not be lost.
@@ -570,7 +558,7 @@ void LinkReceiver::hand_over(Transfer& ghost, const LinkMessage& message) noexce
   whole.kind = Kind::eager;
   end_ghost(message.number);
   if (endpoint_.has_landed(message.number)) return endpoint_.table().stager().buffers().give_back(lease);  // dropped
-  Arrival* arrival = lease.data == nullptr ? nullptr : arrival_pool_.take();
+  Arrival* arrival = lease.data == nullptr ? nullptr : arrivals_.keep(whole, lease);
   if (arrival == nullptr) {
     endpoint_.table().stager().buffers().give_back(lease);
     log::error(
@@ -579,9 +567,6 @@ void LinkReceiver::hand_over(Transfer& ghost, const LinkMessage& message) noexce
         endpoint_.id().value, endpoint_.peer().rank.value, message.number, message.bytes);
     return lose(message, Status::no_memory);
   }
-  arrival->message = whole;
-  arrival->lease = lease;
-  arrivals_.push_back(*arrival);
   Transfer* next = find(posted_, message.number);
   if (next == nullptr) return;
   leave(*next);

@@ -1,36 +1,21 @@
 #pragma once
 
-#include <array>
 #include <span>
 
-#include "base/object_pool.h"
+#include "ops/channel/link_arrivals.h"
 #include "ops/channel/link_pump.h"
 
 namespace brant {
 
 struct LostMessage;
 
-/// A message (or word of one) that came before its receive.
-struct Arrival {
-  static constexpr std::size_t kSmallBytes = 128;
-
-  ListHook<Arrival> hook;
-  LinkMessage message;
-  StagePool::Lease lease;  ///< Of a payload that does not fit into `small`.
-  std::array<std::byte, kSmallBytes> small;
-};
-
 /// The receiving half of a channel's end whose peer shares memory with this process: matches messages and receives by
 /// number. See LinkMessage for the protocol.
 class LinkReceiver {
  public:
-  static constexpr std::size_t kArrivalsMax = std::size_t{1} << 20;  ///< Of all channels of a process.
-
-  LinkReceiver(ChannelEndpoint& endpoint, LinkPump& pump, ObjectPool<Arrival>& arrivals) noexcept
-      : endpoint_(endpoint), pump_(pump), arrival_pool_(arrivals) {}
+  LinkReceiver(ChannelEndpoint& endpoint, LinkPump& pump) noexcept;
   LinkReceiver(const LinkReceiver&) = delete;
   LinkReceiver& operator=(const LinkReceiver&) = delete;
-  ~LinkReceiver();
 
   /// ok, truncated: it was there already. in_progress: `ChannelEndpoint::carried` will be called.
   Status receive(Transfer& transfer, Buffer target) noexcept;
@@ -58,7 +43,6 @@ class LinkReceiver {
   using Receives = IntrusiveList<Transfer, &Transfer::link_hook>;
 
   static Transfer* find(const Receives& receives, std::uint64_t number) noexcept;
-  Arrival* find_arrival(std::uint64_t number) noexcept;
   [[nodiscard]] bool is_to_be_told(const Transfer& transfer) const noexcept;
   void tell_untold() noexcept;
   void unlist(Transfer& transfer) noexcept;
@@ -76,6 +60,7 @@ class LinkReceiver {
   void tell_taken(std::uint64_t number) noexcept;
   void on_piece(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   void on_elsewhere(const LinkMessage& message) noexcept;
+  static bool may_have_landed(const Transfer& transfer, std::uint64_t bytes) noexcept;
   void on_landed(const LinkMessage& message) noexcept;
   void on_stored(const LinkMessage& message) noexcept;
   Status unload(Transfer& transfer, const LinkMessage& message) noexcept;
@@ -93,16 +78,15 @@ class LinkReceiver {
   void keep(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   void divert(Transfer& ghost, std::uint64_t message_bytes) noexcept;
   void hand_over(Transfer& ghost, const LinkMessage& message) noexcept;
-  void give_back(Arrival& arrival) noexcept;
+  void distrust(const char* what) noexcept;
 
   ChannelEndpoint& endpoint_;
   LinkPump& pump_;
-  ObjectPool<Arrival>& arrival_pool_;
   Receives posted_;  ///< Oldest first; messages nearly always match the first.
   /// Receives whose owners took them back after the sender had been told: its answer is still to come, or its message.
   /// Their turn was given to the next receive, so a number may be here and in `posted_`.
   Receives ghosts_;
-  IntrusiveList<Arrival, &Arrival::hook> arrivals_;
+  LinkArrivals arrivals_;
   unsigned announced_ = 0;
   Transfer* untold_ = nullptr;  ///< Of `posted_` the first that the sender may yet have to be told of.
   /// The last message that was asked for was one to be copied from where it is: no need to tell of receives in host

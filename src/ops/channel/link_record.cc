@@ -1,6 +1,7 @@
 #include "ops/channel/link_record.h"
 
 #include <cstring>
+#include <limits>
 
 #include "ops/channel/reserved_ids.h"
 #include "port/memory.h"
@@ -9,6 +10,10 @@ namespace brant {
 namespace {
 
 using Kind = LinkMessage::Kind;
+
+constexpr std::uint64_t kStatusMax = std::numeric_limits<std::int32_t>::max();
+
+bool is_status(Status status) noexcept { return status_name(status) != "unknown"; }
 
 bool payload_fits(const LinkMessage& message, std::size_t payload_bytes) noexcept {
   switch (message.kind) {
@@ -21,6 +26,11 @@ bool payload_fits(const LinkMessage& message, std::size_t payload_bytes) noexcep
   }
 }
 
+bool status_fits(const LinkMessage& message) noexcept {
+  return message.kind != Kind::failed ||
+         (message.offset <= kStatusMax && is_status(static_cast<Status>(message.offset)));
+}
+
 }  // namespace
 
 bool read_link_record(const std::byte* header, std::size_t payload_bytes, LinkMessage& message) noexcept {
@@ -28,7 +38,14 @@ bool read_link_record(const std::byte* header, std::size_t payload_bytes, LinkMe
   if (std::to_integer<unsigned>(header[offsetof(LinkMessage, acknowledged)]) > 1) return false;
   std::memcpy(&message, header, sizeof(message));
   return message.kind <= Kind::stream_refused && message.place <= LinkMessage::Place::other && message.from_side <= 1 &&
-         message.channel <= reserved_id::kLast && payload_fits(message, payload_bytes);
+         message.channel <= reserved_id::kLast && status_fits(message) && payload_fits(message, payload_bytes);
+}
+
+bool read_channel_control(std::span<const std::byte> header, ChannelControl& control) noexcept {
+  if (header.size() != sizeof(control)) return false;
+  std::memcpy(&control, header.data(), sizeof(control));
+  return control.kind <= ChannelControl::Kind::last && control.channel <= reserved_id::kLast &&
+         control.sender_side <= 1 && is_status(control.status);
 }
 
 }  // namespace brant

@@ -270,6 +270,10 @@ void LinkSender::source_gone(Transfer& transfer) noexcept {
 void LinkSender::on_taken(const LinkMessage& message) noexcept {
   Transfer* transfer = find_asking(message.number);
   if (transfer == nullptr) return;  // given up meanwhile
+  if (!transfer->link.offered) [[unlikely]] {
+    return endpoint_.table().engine().distrust(endpoint_.peer(),
+                                               "word of having taken a channel's message that was not offered");
+  }
   end_asking(*transfer);
   transfer->link.stage = LinkStage::none;
   transfer->path = Path::shm;

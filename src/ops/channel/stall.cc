@@ -52,7 +52,7 @@ void ChannelTable::stalled(std::chrono::nanoseconds idle, bool for_ever) noexcep
     if (waiting.empty()) return;
     log::warn("nothing has happened for {:.1f} s. This process waits for {}", seconds(idle),
               text_of(waiting, engine_.recently()));
-    Peer* peer = peer_of_rank(waiting.front().peer);
+    Peer* peer = engine_.find_peer(waiting.front().peer);
     if (peer == nullptr || !for_ever || !waits_only_for(*peer)) return;
     if (peer->same_process) {
       judge(*peer, {});
@@ -63,14 +63,6 @@ void ChannelTable::stalled(std::chrono::nanoseconds idle, bool for_ever) noexcep
     log::warn("nothing has happened for {:.1f} s, and no memory is left to say what this process waits for",
               seconds(idle));
   }
-}
-
-/// Null if no channel goes there.
-Peer* ChannelTable::peer_of_rank(std::int32_t rank) noexcept {
-  for (const auto& [key, endpoint] : endpoints_) {
-    if (endpoint->peer().rank.value == rank) return &endpoint->peer();
-  }
-  return nullptr;
 }
 
 /// Nothing but `peer` can end the wait in which this process stands, as far as brant knows.
@@ -106,13 +98,13 @@ void ChannelTable::on_account(void* self, port::AmMessage& message) noexcept {
   auto& table = *static_cast<ChannelTable*>(self);
   AccountHeader head;
   const std::size_t bytes = message.header.size();
-  if (bytes < sizeof(head) || (bytes - sizeof(head)) % sizeof(ChannelEnd) != 0) {
-    log::error("an account of channels of {} bytes: dropped", bytes);
-    return;
+  const bool whole = bytes >= sizeof(head) && (bytes - sizeof(head)) % sizeof(ChannelEnd) == 0;
+  if (whole) std::memcpy(&head, message.header.data(), sizeof(head));
+  Peer* peer = table.engine_.find_peer(head.rank);
+  if (!whole || peer == nullptr) {
+    table.engine_.wire().am_discard(message);
+    return table.engine_.distrust(head.rank, "an account of channels that contradicts itself");
   }
-  std::memcpy(&head, message.header.data(), sizeof(head));
-  Peer* peer = table.peer_of_rank(head.rank);
-  if (peer == nullptr) return;
   try {
     if (!table.waits_only_for(*peer)) return;
     std::vector<ChannelEnd> theirs((bytes - sizeof(head)) / sizeof(ChannelEnd));

@@ -90,6 +90,10 @@ void StreamLane::tell_mailbox() noexcept {
   if (!told_) engine_.attach(static_cast<Poller&>(*this));  // no room now
 }
 
+bool StreamLane::can_be_mailbox(const port::ExportRecord& record, MemoryKind kind) noexcept {
+  return record.kind == kind && record.offset <= record.bytes && record.bytes - record.offset >= sizeof(StreamMailbox);
+}
+
 void StreamLane::connect(const port::ExportRecord& mailbox) noexcept {
   const Result<void*> mapped = engine_.device().import_allocation(mailbox);
   if (mapped) {
@@ -197,7 +201,9 @@ Result<std::uint64_t> StreamLane::base_of(std::uint64_t buffer_id, const void* p
 }
 
 void StreamLane::on_base(const LinkMessage& message) noexcept {
-  if (ends_.control == nullptr || message.number >= StreamMailbox::kBases) return;
+  if (message.number >= StreamMailbox::kBases) [[unlikely]]
+    return engine_.distrust(peer_, "the number of an allocation for streams beyond what there may be");
+  if (ends_.control == nullptr) return;
   void* base = pump_.mappings().mapped(message.buffer_id, 0, 0, LinkMappings::Reach::device);
   if (base == nullptr) {  // freed by now, perhaps: small messages do without
     LinkMessage answer = endpoint_.link_message(LinkMessage::Kind::stream_unmapped);

@@ -26,6 +26,8 @@ class StreamLane final : private Poller, private PeerOp {
   Status open(const StreamKernels& kernels, std::chrono::nanoseconds patience, Op& op) noexcept;
   /// The other end's mailbox: what `open` waits for.
   void connect(const port::ExportRecord& mailbox) noexcept;
+  /// Memory of this kind, and enough of it.
+  static bool can_be_mailbox(const port::ExportRecord& record, MemoryKind kind) noexcept;
   [[nodiscard]] bool opening() const noexcept { return opening_.observed(); }
   [[nodiscard]] bool connected() const noexcept { return ends_.peer != nullptr; }
   /// Where the other end has its landings.

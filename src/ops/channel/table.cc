@@ -196,11 +196,15 @@ unsigned ChannelTable::poll() noexcept {
 void ChannelTable::on_control(void* self, port::AmMessage& message) noexcept {
   auto& table = *static_cast<ChannelTable*>(self);
   ChannelControl control;
-  if (message.header.size() != sizeof(control)) {
-    log::error("a channel control message of {} bytes, expected {}: dropped", message.header.size(), sizeof(control));
-    return;
+  if (!read_channel_control(message.header, control)) [[unlikely]] {
+    table.engine_.wire().am_discard(message);
+    return table.engine_.distrust(control.sender_rank, "a control message of channels that contradicts itself");
   }
-  std::memcpy(&control, message.header.data(), sizeof(control));
+  const Peer* sender = table.engine_.find_peer(control.sender_rank);
+  if (sender == nullptr || (!sender->same_process && control.sender_side != table.side_of(control.sender_rank)))
+      [[unlikely]] {
+    return table.engine_.distrust(control.sender_rank, "a control message of the wrong end of a channel");
+  }
   if (control.kind == ChannelControl::Kind::opened) {
     table.check_opened(control);
     return;
@@ -252,18 +256,15 @@ void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcep
   auto& table = *static_cast<ChannelTable*>(self);
   LinkMessage message;
   if (!read_link_record(record.header, record.payload.size(), message)) [[unlikely]] {
-    Peer& peer = table.engine_.linked_peer(record.rank);
-    if (!peer.suspected) {
-      log::error("rank {} posted a record of channels that is none ({} bytes of payload): it is given up", record.rank,
-                 record.payload.size());
-    }
-    return table.engine_.suspect(peer);
+    return table.engine_.distrust(record.rank, "a record of channels that contradicts itself");
   }
   try {
     if (message.is_of_no_channel()) {
       table.pump(table.engine_.linked_peer(record.rank)).on_record(message, record.payload);
       return;
     }
+    if (message.from_side != table.side_of(record.rank)) [[unlikely]]
+      return table.engine_.distrust(record.rank, "a record of the wrong end of a channel");
     ChannelEndpoint& endpoint = table.end_for(message, record.rank);
     if (endpoint.peer().rank.value == record.rank) {
       endpoint.on_link(message, record.payload);

@@ -99,6 +99,8 @@ class ChannelTable final : public Service, private Poller {
   unsigned poll() noexcept override;
   unsigned forget_settled() noexcept;
   void forget_links_of_the_lost() noexcept;
+  /// The side of channel ends of another rank.
+  [[nodiscard]] unsigned side_of(int rank) const noexcept { return rank < engine_.job().rank ? 0 : 1; }
   static void on_control(void* table, port::AmMessage& message) noexcept;
   static void on_record(void* table, const port::LinkRecord& record) noexcept;
   using ClosedEnds = IntrusiveList<ChannelEndpoint, &ChannelEndpoint::closed_hook>;
@@ -116,7 +118,6 @@ class ChannelTable final : public Service, private Poller {
   /// If the program of the other end has ended, and has said how much it sent.
   void end_if_known(ChannelEndpoint& endpoint) noexcept;
   static void on_account(void* table, port::AmMessage& message) noexcept;
-  [[nodiscard]] Peer* peer_of_rank(std::int32_t rank) noexcept;
   [[nodiscard]] bool waits_only_for(const Peer& peer) const;
   [[nodiscard]] std::vector<ChannelEnd> ends_with(const Peer& peer) const;
   void send_account(Peer& peer, bool is_answer);
@@ -127,7 +128,7 @@ class ChannelTable final : public Service, private Poller {
   std::uint64_t last_key_ = 0;
   ChannelEndpoint* last_end_ = nullptr;  ///< For that key: messages of one channel come in bursts.
   ObjectPool<Transfer> transfers_{kTransfersMax};
-  ObjectPool<Arrival> arrivals_{LinkReceiver::kArrivalsMax};
+  ObjectPool<Arrival> arrivals_{LinkArrivals::kMax};
   ObjectPool<ControlSend> control_sends_{kTransfersMax};
   IntrusiveList<ControlSend, &ControlSend::hook> refused_controls_;    ///< Oldest first.
   DeviceCopier& device_copier_;                                        // made first: its last copies lie in the records
