@@ -68,8 +68,12 @@ std::optional<std::size_t> MessagePool::place_of(const Message& message) const n
   return static_cast<std::size_t>(block - region_.data());
 }
 
+bool MessagePool::may_begin_at(std::size_t place) noexcept {
+  return place % static_cast<std::size_t>(kBlockAlign) == 0;
+}
+
 Message* MessagePool::at(std::size_t place) const noexcept {
-  if (place % static_cast<std::size_t>(kBlockAlign) != 0 || place >= region_used_) return nullptr;
+  if (!may_begin_at(place) || place >= region_used_ || region_used_ - place < kRecordBytes) return nullptr;
   return std::launder(reinterpret_cast<Message*>(region_.data() + place));
 }
 
@@ -85,6 +89,7 @@ void MessagePool::give_large(void* block, std::size_t large_class) noexcept {
 }
 
 Message* MessagePool::take(std::size_t payload_bytes) noexcept {
+  if (payload_bytes > kPayloadMax) return nullptr;
   const std::size_t bytes = kRecordBytes + payload_bytes;
   std::size_t size_class = class_for(bytes);
   void* block = nullptr;

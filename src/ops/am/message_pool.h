@@ -27,13 +27,19 @@ class MessagePool {
   MessagePool(const MessagePool&) = delete;
   MessagePool& operator=(const MessagePool&) = delete;
 
-  /// A message with room for `payload_bytes` behind it, contents undefined; null when memory is exhausted.
+  /// No memory holds more; what says so is damaged.
+  static constexpr std::size_t kPayloadMax = std::size_t{1} << 46;
+
+  /// A message with room for `payload_bytes` behind it, contents undefined; null when memory is exhausted, or for more
+  /// than kPayloadMax.
   Message* take(std::size_t payload_bytes) noexcept;
   void give(Message& message) noexcept;
   /// From now on large blocks come from here while there is room. Once; it outlives the pool.
   void use_region(std::span<std::byte> region) noexcept { region_ = region; }
   /// Where a message and its payload lie in the region; nothing if they do not.
   [[nodiscard]] std::optional<std::size_t> place_of(const Message& message) const noexcept;
+  /// Blocks of a region, of any process, begin at such places.
+  [[nodiscard]] static bool may_begin_at(std::size_t place) noexcept;
   /// The other way round; null for no place of the region.
   [[nodiscard]] Message* at(std::size_t place) const noexcept;
   [[nodiscard]] std::size_t lent() const noexcept { return lent_; }

@@ -8,6 +8,14 @@
 #include "core/path_choice.h"
 
 namespace brant::am {
+namespace {
+
+constexpr const char* kDamaged = "a message with a damaged header";
+
+/// Of a sender's messages that may overtake those before them: the window's, and many more that wait for no credit.
+constexpr std::int32_t kAheadMax = 1 << 20;
+
+}  // namespace
 
 std::uint32_t Messenger::units_of(std::size_t payload_bytes) noexcept {
   const std::size_t bytes = payload_bytes + sizeof(Message);
@@ -211,45 +219,67 @@ unsigned Messenger::poll() noexcept {
 void Messenger::on_credit(void* context, port::AmMessage& incoming) noexcept {
   auto& self = *static_cast<Messenger*>(context);
   WireHeader header;
-  if (incoming.header.size() != kOwnHeaderBytes) return;
+  if (incoming.header.size() != kOwnHeaderBytes) [[unlikely]]
+    return self.drop_damaged(header.source, incoming);
   std::memcpy(static_cast<void*>(&header), incoming.header.data(), kOwnHeaderBytes);
-  Status why = Status::ok;
-  Link* link = self.link_to(Rank{header.source}, why);
-  if (link == nullptr) return;
-  note_credit(*link, header);
+  if (Link* link = self.link_from(header.source)) static_cast<void>(self.note_credit(*link, header));
 }
 
-/// Credits may overtake each other on their way: the later one counts.
-void Messenger::note_credit(Link& link, const WireHeader& header) noexcept {
-  if (static_cast<std::int32_t>(header.consumed - link.acknowledged) > 0) link.acknowledged = header.consumed;
+/// Null: no other process of the job sent it, or that one cannot be answered.
+Messenger::Link* Messenger::link_from(std::int32_t source) noexcept {
+  if (source == engine_.job().rank || engine_.find_peer(source) == nullptr) [[unlikely]] {
+    engine_.distrust(source, kDamaged);
+    return nullptr;
+  }
+  Status why = Status::ok;
+  return link_to(Rank{source}, why);
+}
+
+void Messenger::drop_damaged(std::int32_t source, port::AmMessage& incoming) noexcept {
+  engine_.wire().am_discard(incoming);
+  engine_.distrust(source, kDamaged);
+}
+
+/// Credits may overtake each other on their way: the later one counts. False: more than was ever sent.
+bool Messenger::note_credit(Link& link, const WireHeader& header) noexcept {
+  const std::uint32_t more = header.consumed - link.acknowledged;
+  if (static_cast<std::int32_t>(more) <= 0) return true;
+  if (more > link.sent_units - link.acknowledged) [[unlikely]] {
+    engine_.distrust(*link.peer, "word of more messages consumed than it was sent");
+    return false;
+  }
+  link.acknowledged = header.consumed;
+  return true;
 }
 
 void Messenger::on_message(void* context, port::AmMessage& incoming) noexcept {
   auto& self = *static_cast<Messenger*>(context);
   WireHeader header;
   const std::size_t bytes = incoming.header.size();
-  Link* link = nullptr;
+  const bool fits = bytes >= kOwnHeaderBytes && bytes <= sizeof(header);
+  if (fits) std::memcpy(static_cast<void*>(&header), incoming.header.data(), bytes);
+  if (!fits || header.header_bytes != bytes - kOwnHeaderBytes) [[unlikely]]
+    return self.drop_damaged(header.source, incoming);
+  Link* link = self.link_from(header.source);
+  link != nullptr ? self.arrive(*link, Path::ucx, header, incoming) : self.engine_.wire().am_discard(incoming);
+}
+
+/// Null: it contradicts itself, or its sender cannot be answered.
+Messenger::Link* Messenger::read_header(const port::LinkRecord& record, WireHeader& header) noexcept {
+  std::memcpy(static_cast<void*>(&header), record.header, sizeof(header));
+  if (header.source != record.rank || header.header_bytes > kHeaderBytesMax) [[unlikely]] {
+    engine_.distrust(record.rank, kDamaged);
+    return nullptr;
+  }
   Status why = Status::ok;
-  if (bytes >= kOwnHeaderBytes && bytes <= sizeof(header)) {
-    std::memcpy(static_cast<void*>(&header), incoming.header.data(), bytes);
-    if (header.header_bytes == bytes - kOwnHeaderBytes) link = self.link_to(Rank{header.source}, why);
-  }
-  if (link == nullptr) {
-    log::error("rank {}: a message with a damaged header of {} bytes: dropped", self.engine_.job().rank, bytes);
-    self.engine_.wire().am_discard(incoming);
-    return;
-  }
-  self.arrive(*link, Path::ucx, header, incoming);
+  return link_to(Rank{record.rank}, why);
 }
 
 void Messenger::on_record(void* context, const port::LinkRecord& record) noexcept {
   port::AmMessage incoming{{record.header, kOwnHeaderBytes}, record.payload.data(), record.payload.size(), nullptr};
   WireHeader header;
-  std::memcpy(static_cast<void*>(&header), record.header, sizeof(header));
-  Status why = Status::ok;
   auto& self = *static_cast<Messenger*>(context);
-  if (Link* link = self.link_to(Rank{header.source}, why); link != nullptr)
-    self.arrive(*link, Path::shm, header, incoming);
+  if (Link* link = self.read_header(record, header)) self.arrive(*link, Path::shm, header, incoming);
 }
 
 void Messenger::count_arrival(Path path, std::size_t bytes) noexcept {
@@ -258,13 +288,24 @@ void Messenger::count_arrival(Path path, std::size_t bytes) noexcept {
   tally.bytes_received.add(bytes);
 }
 
-void Messenger::arrive(Link& link, Path path, const WireHeader& header, port::AmMessage& incoming) noexcept {
-  note_credit(link, header);
-  if (static_cast<std::int32_t>(header.sequence - link.expected_sequence) < 0) {
+/// False: it came before, or there can be no such message.
+bool Messenger::may_arrive(Link& link, const WireHeader& header) noexcept {
+  if (!note_credit(link, header)) [[unlikely]]
+    return false;
+  const auto ahead = static_cast<std::int32_t>(header.sequence - link.expected_sequence);
+  if (ahead < 0) {
     ++counts_.duplicates;
-    engine_.wire().am_discard(incoming);
-    return;
+    return false;
   }
+  if (ahead >= kAheadMax) [[unlikely]] {
+    engine_.distrust(*link.peer, "a message numbered far beyond what it may send");
+    return false;
+  }
+  return true;
+}
+
+void Messenger::arrive(Link& link, Path path, const WireHeader& header, port::AmMessage& incoming) noexcept {
+  if (!may_arrive(link, header)) return engine_.wire().am_discard(incoming);
   Message* message = pool_.take(incoming.bytes);
   if (message == nullptr) {
     log::error("rank {}: no memory for a message of {} bytes from rank {}", engine_.job().rank, incoming.bytes,

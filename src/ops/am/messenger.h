@@ -109,7 +109,11 @@ class Messenger final : public Service, private Poller {
   static void on_landed(port::WireOp& op) noexcept;
   static void on_lost(PeerOp& op) noexcept;
   void arrive(Link& link, Path path, const WireHeader& header, port::AmMessage& incoming) noexcept;
-  static void note_credit(Link& link, const WireHeader& header) noexcept;
+  [[nodiscard]] Link* link_from(std::int32_t source) noexcept;
+  [[nodiscard]] Link* read_header(const port::LinkRecord& record, WireHeader& header) noexcept;
+  void drop_damaged(std::int32_t source, port::AmMessage& incoming) noexcept;
+  bool note_credit(Link& link, const WireHeader& header) noexcept;
+  bool may_arrive(Link& link, const WireHeader& header) noexcept;
   /// False: it came before, and is the caller's to drop.
   bool admit(Link& link, Path path, Message& message) noexcept;
   void count_arrival(Path path, std::size_t bytes) noexcept;

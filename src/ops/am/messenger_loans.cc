@@ -18,6 +18,8 @@ constexpr std::size_t kRegionBytes = std::size_t{128} << 20;
 /// What a window holds of the smallest that are lent.
 constexpr std::size_t kLentMax = Messenger::kWindowUnits / (kShmSmallBytes / Messenger::kUnitBytes);
 
+constexpr const char* kDamaged = "a note about lent messages that contradicts itself or what it said before";
+
 template <typename T>
 std::span<const std::byte> bytes_of(const T& value) noexcept {
   return std::as_bytes(std::span(&value, 1));
@@ -78,16 +80,15 @@ bool Messenger::post_note(Link& link, const LoanNote& note) noexcept {
 void Messenger::on_loan(void* context, const port::LinkRecord& record) noexcept {
   auto& self = *static_cast<Messenger*>(context);
   WireHeader header;
-  std::memcpy(static_cast<void*>(&header), record.header, sizeof(header));
-  Status why = Status::ok;
-  Link* link = self.link_to(Rank{record.rank}, why);
+  Link* link = self.read_header(record, header);
   if (link == nullptr) return;
-  note_credit(*link, header);
   LoanPlace place;
   if (header.service == ServiceId{}) {
-    self.on_note(*link, header, record.payload);
+    if (self.note_credit(*link, header)) self.on_note(*link, header, record.payload);
   } else if (read(record.payload, place)) {
-    self.borrow(*link, header, place);
+    if (self.may_arrive(*link, header)) self.borrow(*link, header, place);
+  } else {
+    self.engine_.distrust(record.rank, kDamaged);
   }
 }
 
@@ -98,7 +99,7 @@ void Messenger::on_note(Link& link, const WireHeader& header, std::span<const st
   MemoryFileRecord record;
   switch (note.kind) {
     case LoanNote::Kind::region: {
-      if (!read(payload, record) || loans.theirs) return;
+      if (!read(payload, record) || loans.theirs) return engine_.distrust(*link.peer, kDamaged);
       Result<MappedFile> theirs = MappedFile::open(record);
       LoanNote answer{.kind = LoanNote::Kind::unmapped};
       if (theirs) {
@@ -109,6 +110,7 @@ void Messenger::on_note(Link& link, const WireHeader& header, std::span<const st
       return;
     }
     case LoanNote::Kind::mapped:
+      if (loans.terms != Loans::Terms::told) return engine_.distrust(*link.peer, kDamaged);
       try {
         loans.lent.reserve(kLentMax);
         loans.terms = Loans::Terms::mapped;
@@ -117,10 +119,12 @@ void Messenger::on_note(Link& link, const WireHeader& header, std::span<const st
       }
       return;
     case LoanNote::Kind::unmapped:
+      if (loans.terms != Loans::Terms::told) return engine_.distrust(*link.peer, kDamaged);
       loans.terms = Loans::Terms::refused;
       log::info("rank {} cannot map this process's messages: large ones go by the network", link.peer->rank.value);
       return;
     case LoanNote::Kind::returned: return take_back(link, note.place);
+    default: return engine_.distrust(*link.peer, kDamaged);
   }
 }
 
@@ -128,12 +132,14 @@ void Messenger::on_note(Link& link, const WireHeader& header, std::span<const st
 void Messenger::borrow(Link& link, const WireHeader& header, const LoanPlace& place) noexcept {
   const std::span<std::byte> theirs = link.loans.theirs ? link.loans.theirs->bytes() : std::span<std::byte>{};
   constexpr std::size_t record = MessagePool::kRecordBytes;
-  const bool inside = place.place <= theirs.size() && theirs.size() - place.place >= record &&
-                      place.bytes <= theirs.size() - place.place - record;
-  Message* message = inside ? pool_.take(0) : nullptr;
+  const bool inside = MessagePool::may_begin_at(place.place) && place.place <= theirs.size() &&
+                      theirs.size() - place.place >= record && place.bytes <= theirs.size() - place.place - record;
+  if (!inside) [[unlikely]]
+    return engine_.distrust(*link.peer, "the place of a lent message, which is outside of what it shares");
+  Message* message = pool_.take(0);
   if (message == nullptr) {
-    log::error("rank {}: a message of {} bytes from rank {} cannot be read where it is", engine_.job().rank,
-               place.bytes, header.source);
+    log::error("rank {}: no memory for a message of {} bytes that rank {} has lent", engine_.job().rank, place.bytes,
+               header.source);
     return give_up(link, Status::no_memory);
   }
   message->wire = header;
@@ -154,8 +160,7 @@ void Messenger::take_back(Link& link, std::uint64_t place) noexcept {
   std::vector<Message*>& lent = link.loans.lent;
   Message* message = pool_.at(place);
   if (message == nullptr || message->scratch[0] >= lent.size() || lent[message->scratch[0]] != message) {
-    log::error("rank {}: rank {} returned a message that it was not lent", engine_.job().rank, link.peer->rank.value);
-    return;
+    return engine_.distrust(*link.peer, "word of having returned a message that it was not lent");
   }
   lent.back()->scratch[0] = message->scratch[0];
   lent[message->scratch[0]] = lent.back();
