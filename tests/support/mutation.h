@@ -11,13 +11,18 @@
 
 namespace brant::test {
 
+/// BRANT_FUZZ_FACTOR: how much longer a fuzzer is to search.
+inline unsigned fuzz_factor() {
+  return static_cast<unsigned>(std::max<std::int64_t>(1, env_int("BRANT_FUZZ_FACTOR").value_or(1)));
+}
+
 /// How many records a fuzzer tries: `many` in a build without sanitizers, a twentieth with them, whose builds are that
-/// much slower. BRANT_FUZZ_FACTOR multiplies it, for a longer search.
+/// much slower.
 inline unsigned fuzz_records(unsigned many) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
   many /= 20;
 #endif
-  return many * static_cast<unsigned>(std::max<std::int64_t>(1, env_int("BRANT_FUZZ_FACTOR").value_or(1)));
+  return many * fuzz_factor();
 }
 
 /// Spoils records as mistakes and malice do: bits, bytes, whole words with the values that arithmetic goes wrong at,
