@@ -71,6 +71,8 @@ class ByteReader {
     const auto bytes = run();
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
+  /// Bytes that were not read.
+  [[nodiscard]] std::size_t left() const noexcept { return rest_.size(); }
   [[nodiscard]] bool failed() const noexcept { return failed_; }
 
  private:

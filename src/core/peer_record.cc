@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "base/bytes.h"
@@ -54,6 +56,19 @@ std::vector<std::byte> pack(const PeerRecord& record) {
   return writer.bytes();
 }
 
+namespace {
+
+/// What processes of a host may map of each other.
+bool can_be_mappable(std::uint32_t kind) noexcept {
+  return kind == static_cast<std::uint32_t>(MemoryKind::detect) ||
+         kind == static_cast<std::uint32_t>(MemoryKind::cuda) ||
+         kind == static_cast<std::uint32_t>(MemoryKind::emulated);
+}
+
+bool is_pid(std::int64_t pid) noexcept { return pid > 0 && pid <= std::numeric_limits<pid_t>::max(); }
+
+}  // namespace
+
 PeerRecord unpack_peer_record(int rank, std::span<const std::byte> packed) {
   ByteReader reader(packed);
   const auto magic = reader.number<std::uint32_t>();
@@ -62,10 +77,12 @@ PeerRecord unpack_peer_record(int rank, std::span<const std::byte> packed) {
   record.host_id = reader.text();
   record.pid_namespace = reader.text();
   record.device_id = reader.text();
-  record.pid = static_cast<pid_t>(reader.number<std::int64_t>());
+  const auto pid = reader.number<std::int64_t>();
+  record.pid = static_cast<pid_t>(pid);
   const auto address = reader.run();
   record.wire_address.assign(address.begin(), address.end());
-  record.mappable_kind = static_cast<MemoryKind>(reader.number<std::uint32_t>());
+  const auto mappable = reader.number<std::uint32_t>();
+  record.mappable_kind = static_cast<MemoryKind>(mappable);
   const auto link = reader.run();
   record.link_address.assign(link.begin(), link.end());
   const auto lease = reader.run();
@@ -73,6 +90,12 @@ PeerRecord unpack_peer_record(int rank, std::span<const std::byte> packed) {
   if (magic != kRecordMagic || reader.failed()) {
     throw Error(Status::version_mismatch,
                 fmt::format("rank {} runs another version of brant: start all processes with one installation", rank));
+  }
+  if (!is_pid(pid) || !can_be_mappable(mappable) || reader.left() != 0) {
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("the record that rank {} published is damaged (pid {}, mappable kind {}, {} bytes too many)", rank,
+                    pid, mappable, reader.left()));
   }
   return record;
 }

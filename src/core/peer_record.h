@@ -27,7 +27,7 @@ struct PeerRecord {
 
 PeerRecord make_peer_record(const port::Adapters& adapters);
 std::vector<std::byte> pack(const PeerRecord& record);
-/// Throws version_mismatch if the record is of another brant.
+/// Throws version_mismatch if the record is of another brant, invalid_argument if it is damaged.
 PeerRecord unpack_peer_record(int rank, std::span<const std::byte> packed);
 
 /// Throws version_mismatch, naming both versions, if some process uses another network library than `mine`.
