@@ -25,6 +25,10 @@ RmaTarget::RmaTarget(RmaTable& table, Rank rank, const TicketContent& content)
     own_ = table.find(content.id);
     if (own_ == nullptr)
       throw Error(Status::not_found, "the segment of this process is closed: keep it open while it is used");
+    const bool same = content.address == reinterpret_cast<std::uintptr_t>(own_->memory.data) &&
+                      content.bytes == own_->memory.bytes && content.kind == own_->memory.kind;
+    if (!same)
+      throw Error(Status::invalid_argument, "the ticket says other memory than its segment of this process has");
     mapped_ = reinterpret_cast<std::byte*>(own_->memory.data);
   } else if (content.exported && peer_.same_host) {
     map(content);

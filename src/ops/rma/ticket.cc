@@ -84,8 +84,11 @@ TicketContent unpack_ticket(const SegmentTicket& ticket) {
   if (content.exported) content.exports = reader.number<port::ExportRecord>();
   content.key = reader.run();
   const port::ExportRecord& exports = content.exports;
+  // Memory is mapped as `exports` says and reached as the segment's kind says.
   const bool fits =
-      !content.exported || (exports.offset <= exports.bytes && content.bytes <= exports.bytes - exports.offset);
+      !content.exported || (exports.offset <= exports.bytes && content.bytes <= exports.bytes - exports.offset &&
+                            static_cast<unsigned>(exports.kind) < static_cast<unsigned>(kMemoryKindCount) &&
+                            host_accessible(exports.kind) == host_accessible(content.kind));
   const bool sound = !reader.failed() && content.bytes != 0 && kind != 0 &&
                      kind < static_cast<std::uint32_t>(kMemoryKindCount) &&
                      content.address <= UINT64_MAX - content.bytes && fits;
