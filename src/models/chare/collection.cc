@@ -35,6 +35,16 @@ std::uint64_t block_owner(std::uint64_t total, std::uint64_t ranks, std::uint64_
 
 const Birth& present_birth() noexcept { return t_birth; }
 
+bool PlacementRule::can_be_dense() const noexcept {
+  std::uint64_t total = 1;
+  for (int i = 0; i < dimensions; ++i) {
+    const std::int32_t here = extent.coordinate(i);
+    if (here <= 0 || total > kElementsMax / static_cast<std::uint32_t>(here)) return false;
+    total *= static_cast<std::uint32_t>(here);
+  }
+  return dimensions > 0;
+}
+
 std::uint64_t PlacementRule::total() const noexcept {
   std::uint64_t total = 1;
   for (int i = 0; i < dimensions; ++i) total *= static_cast<std::uint32_t>(extent.coordinate(i));
@@ -109,7 +119,13 @@ std::int32_t Collection::rank_of(const ElementKey& key) const {
   if (ranks == 1) return 0;
   if (singles()) return SingleNumber::rank_of(key);
   switch (rule_.kind) {
-    case Placement::Kind::block: return static_cast<std::int32_t>(block_owner(total_, ranks, rule_.linear(key)));
+    case Placement::Kind::block: {
+      const std::uint64_t number = rule_.linear(key);
+      if (number < total_) [[likely]]
+        return static_cast<std::int32_t>(block_owner(total_, ranks, number));
+      throw Error(Status::invalid_argument,
+                  fmt::format("a message names {}, which is outside the array", name_of(key)));
+    }
     case Placement::Kind::round_robin:
       return static_cast<std::int32_t>((dense() ? rule_.linear(key) : static_cast<std::uint32_t>(key.coordinate(0))) %
                                        ranks);

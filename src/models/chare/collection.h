@@ -27,6 +27,10 @@ struct PlacementRule {
   std::int32_t dimensions = 0;
   ElementKey extent;
 
+  static constexpr std::uint64_t kElementsMax = (std::uint64_t{1} << 32) - 1;
+
+  /// Of a dense array every dimension has 1 or more, and it has kElementsMax elements at most.
+  [[nodiscard]] bool can_be_dense() const noexcept;
   /// Number of elements of a dense array.
   [[nodiscard]] std::uint64_t total() const noexcept;
   /// Row-major.

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "core/batch_time.h"
+#include "models/chare/message_check.h"
 
 namespace brant::detail {
 namespace {
@@ -217,6 +218,11 @@ void Core::route(am::Message& message) {
 }
 
 void Core::send_to(std::int32_t destination, am::Message& message, const Envelope& envelope) {
+  if (static_cast<std::size_t>(destination) >= outboxes_.size()) [[unlikely]] {
+    drop(message);
+    throw Error(Status::invalid_argument,
+                fmt::format("a message names rank {}: the job has ranks 0 to {}", destination, ranks_ - 1));
+  }
   am::MessageList& outbox = outboxes_[static_cast<std::size_t>(destination)];
   if (!envelope.urgent()) ++wire_sent_;
   if (outbox.empty() || envelope.urgent()) {
@@ -278,8 +284,15 @@ void Core::send_copy(std::int32_t destination, const am::Message& message, const
   send_to(destination, copy, envelope);
 }
 
+void Core::drop_damaged(Engine& engine, am::Message& message) noexcept {
+  engine.distrust(message.wire.source, "a message of chares that contradicts itself");
+  engine.service<am::Messenger>().release(message);
+}
+
 void Core::on_message(void* self, am::Message& message) noexcept {
   auto& core = *static_cast<Core*>(self);
+  if (!is_sound(message, core.ranks_, core.registry_)) [[unlikely]]
+    return drop_damaged(core.engine_, message);
   if (message.wire.session != core.session_) return receive_late(&core.engine_, message);  // of an earlier program
   try {
     const auto envelope = message.header<Envelope>();

@@ -245,6 +245,8 @@ class Core {
   void take_landings_back() noexcept;
   void await_sources() noexcept;
   void let_all_go() noexcept;
+  /// Gives up who wrote it.
+  static void drop_damaged(Engine& engine, am::Message& message) noexcept;
   static void receive_late(void* engine, am::Message& message) noexcept;
   void look_at_lanes();
 

@@ -88,14 +88,12 @@ struct SingleNumber {
 inline ElementKey key_of(const am::Message& message, const Envelope& envelope) noexcept {
   ElementKey key;
   key.word[0] = envelope.key;
-  if ((envelope.flags & Envelope::kWide) != 0 && message.bytes >= kWideBytes) {
-    std::memcpy(&key.word[1], message.data, kWideBytes);
-  }
+  if ((envelope.flags & Envelope::kWide) != 0) std::memcpy(&key.word[1], message.data, kWideBytes);
   return key;
 }
 
 inline ReadArchive arguments_of(Chares& chares, const am::Message& message, const Envelope& envelope) noexcept {
-  const std::size_t prefix = (envelope.flags & Envelope::kWide) != 0 && message.bytes >= kWideBytes ? kWideBytes : 0;
+  const std::size_t prefix = (envelope.flags & Envelope::kWide) != 0 ? kWideBytes : 0;
   return {&chares, message.data + prefix, message.bytes - prefix};
 }
 

@@ -6,6 +6,7 @@
 #include "brant/chare/device.h"
 #include "models/chare/busy_mark.h"
 #include "models/chare/core.h"
+#include "models/chare/message_check.h"
 
 namespace brant::detail {
 
@@ -537,6 +538,8 @@ void Core::await_sources() noexcept {
 /// Messages of a program that has ended.
 void Core::receive_late(void* engine, am::Message& message) noexcept {
   auto& of = *static_cast<Engine*>(engine);
+  if (!is_sound(message, of.job().size, Registry::of_program())) [[unlikely]]
+    return drop_damaged(of, message);
   const auto envelope = message.header<Envelope>();
   if (envelope.has_data()) {
     const DataHeader header = data_header(message, envelope);

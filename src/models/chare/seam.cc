@@ -110,12 +110,12 @@ Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes
     rule.kind = other->rule().kind;
     rule.function = other->rule().function;
   }
-  for (int i = 0; i < rule.dimensions && shape.dense; ++i) {
-    if (shape.extent.coordinate(i) > 0 && rule.total() < (std::uint64_t{1} << 32)) continue;
-    throw Error(Status::invalid_argument,
-                fmt::format("an array of {} with extent {}: every dimension needs 1 or more, and at most 2^32 elements "
-                            "in all",
-                            shape.chare_class->owner, index_text(shape.extent, rule.dimensions, 0)));
+  if (rule.dense != 0 && !rule.can_be_dense()) {
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("an array of {} with extent {}: every dimension needs 1 or more, and less than 2^32 elements "
+                    "in all",
+                    shape.chare_class->owner, index_text(shape.extent, rule.dimensions, 0)));
   }
   if (!shape.dense && rule.kind == Placement::Kind::block) rule.kind = Placement::Kind::hashed;
   collection = core.new_collection_id();

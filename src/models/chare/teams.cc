@@ -79,7 +79,9 @@ std::uint64_t Teams::new_section() noexcept {
 
 void Teams::define(TeamId id, std::int32_t root, const std::vector<ElementKey>& members) {
   const CountMark work(at_work_);
-  const std::int32_t ranks = core().ranks(), place = (core().rank() - root + ranks) % ranks;
+  const std::int32_t ranks = core().ranks();
+  if (root < 0 || root >= ranks) throw Error(Status::invalid_argument, "a section is told by a rank that there is not");
+  const std::int32_t place = (core().rank() - root + ranks) % ranks;
   for (unsigned i = 1; i <= kArity; ++i) {
     const std::int64_t child = std::int64_t{place} * kArity + i;
     if (child >= ranks) break;

@@ -1,0 +1,70 @@
+#include "models/chare/message_check.h"
+
+#include <cstring>
+
+#include "models/chare/collection.h"
+#include "models/chare/core.h"
+#include "models/chare/data_call.h"
+
+namespace brant::detail {
+namespace {
+
+/// No argument is larger.
+constexpr std::uint64_t kDataBytesMax = std::uint64_t{1} << 46;
+
+bool data_fits(const am::Message& message, const Envelope& envelope) noexcept {
+  const std::size_t before = static_cast<std::size_t>(data_block(message, envelope) - message.data);
+  if (message.bytes < before + sizeof(DataHeader)) return false;
+  const DataHeader header = data_header(message, envelope);
+  const std::size_t left = message.bytes - before - sizeof(DataHeader);
+  const bool counts = header.count != 0 && header.count <= kDataMax && header.count <= left / sizeof(DataMeta);
+  if (!counts || header.state != DataState::numbers) return false;  // any other one would hold a pointer
+  for (std::uint32_t i = 0; i < header.count; ++i) {
+    std::byte raw[sizeof(DataMeta)];
+    std::memcpy(raw, data_metas(message, envelope) + i, sizeof(raw));
+    if (std::to_integer<unsigned>(raw[offsetof(DataMeta, host_only)]) > 1) return false;  // no bool
+    DataMeta meta;
+    std::memcpy(static_cast<void*>(&meta), raw, sizeof(meta));
+    if (meta.bytes > kDataBytesMax || static_cast<unsigned>(meta.kind) >= static_cast<unsigned>(kMemoryKindCount))
+      return false;
+  }
+  return true;
+}
+
+bool describes_collection(const am::Message& message, const Envelope& envelope, const Registry& registry) noexcept {
+  if (message.bytes < kCreateBytes || (envelope.collection & kSinglesBit) != 0) return false;
+  PlacementRule rule;
+  std::memcpy(static_cast<void*>(&rule), message.data, sizeof(rule));
+  if (rule.kind > Placement::Kind::function || rule.dense > 1) return false;
+  std::uint16_t number = 0;
+  std::memcpy(&number, message.data + sizeof(rule), sizeof(number));
+  const auto* chare_class = registry.find<ClassInfo>(number, RegisteredKind::chare_class);
+  if (chare_class == nullptr || rule.dimensions != chare_class->dimensions) return false;
+  if (rule.dense != 0 && !rule.can_be_dense()) return false;
+  return rule.kind != Placement::Kind::function ||
+         registry.find<PlacementInfo>(rule.function, RegisteredKind::placement) != nullptr;
+}
+
+/// The rank that `reply` names where it names one: the root of a tree.
+bool has_root(const Envelope& envelope, std::int32_t ranks) noexcept {
+  return envelope.reply < static_cast<std::uint32_t>(ranks);
+}
+
+}  // namespace
+
+bool is_sound(const am::Message& message, std::int32_t ranks, const Registry& registry) noexcept {
+  if (message.wire.header_bytes != sizeof(Envelope)) return false;
+  const auto envelope = message.header<Envelope>();
+  if (envelope.kind < MessageKind::call || envelope.kind > MessageKind::report) return false;
+  const bool by_tree = envelope.by_tree() || envelope.kind == MessageKind::multicast;
+  if (by_tree && !has_root(envelope, ranks)) return false;
+  if ((envelope.flags & Envelope::kWide) != 0 && message.bytes < kWideBytes) return false;
+  if (envelope.has_data()) {
+    const bool may = envelope.kind >= MessageKind::call && envelope.kind <= MessageKind::multicast;
+    if (!may || !data_fits(message, envelope)) return false;
+  }
+  if (envelope.kind == MessageKind::reply) return message.bytes >= kReplyPrefix;
+  return envelope.kind != MessageKind::create || describes_collection(message, envelope, registry);
+}
+
+}  // namespace brant::detail
