@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -121,15 +122,20 @@ void UcxAtomics::answered(const void* header, std::size_t bytes) noexcept {
   ReplyHeader reply;
   if (bytes != sizeof reply) return;
   std::memcpy(&reply, header, sizeof reply);
-  // Records are never unmapped while the wire lives, so an old reply finds memory; the generation tells that it is too
-  // late.
-  auto& request = *reinterpret_cast<UcxRequest*>(reply.request);
-  if (request.generation != reply.generation || request.state != RequestState::pending ||
-      request.kind != RequestKind::atomic)
+  UcxRequest* request = wire_.find(reply.request);
+  if (request == nullptr) {
+    if (!std::exchange(stranger_told_, true))
+      log::error("wire ucx: an answer to an atomic operation that there never was: dropped, as all such are");
     return;
-  if (reply.status == 0) *request.result = reply.value;
-  UcxEndpoint& endpoint = *request.endpoint;
-  wire_.finish(request, static_cast<Status>(reply.status));
+  }
+  // Records are never unmapped while the wire lives, so an old reply finds its own; the generation tells that it is too
+  // late.
+  if (request->generation != reply.generation || request->state != RequestState::pending ||
+      request->kind != RequestKind::atomic)
+    return;
+  if (reply.status == 0) *request->result = reply.value;
+  UcxEndpoint& endpoint = *request->endpoint;
+  wire_.finish(*request, reply.status == 0 ? Status::ok : Status::peer_rejected);
   settle_flushes(endpoint);
 }
 

@@ -52,6 +52,7 @@ class UcxAtomics {
                                const ucp_am_recv_param_t* param) noexcept;
 
   UcxWire& wire_;
+  bool stranger_told_ = false;  ///< Of answers to operations that there never were.
 };
 
 }  // namespace brant::port::ucx

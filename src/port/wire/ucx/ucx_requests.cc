@@ -28,6 +28,16 @@ UcxRequest& UcxRequestPool::at(const Block& block, std::size_t index) const noex
   return *std::launder(reinterpret_cast<UcxRequest*>(place));
 }
 
+UcxRequest* UcxRequestPool::find(std::uint64_t address) const noexcept {
+  const std::size_t stride = front_bytes_ + sizeof(UcxRequest);
+  for (const Block& block : blocks_) {  // a few
+    const std::uint64_t distance = address - reinterpret_cast<std::uintptr_t>(&at(block, 0));
+    if (distance < block.count * stride)
+      return distance % stride == 0 ? &at(block, static_cast<std::size_t>(distance / stride)) : nullptr;
+  }
+  return nullptr;
+}
+
 bool UcxRequestPool::grow() noexcept {
   const std::size_t count = std::min(std::clamp(requests_, kBlockFirst, kBlockMost), requests_max_ - requests_);
   if (count == 0) return false;

@@ -78,6 +78,9 @@ class UcxRequestPool {
     free_ = &request;
   }
 
+  /// The request at an address that another process says. Null: none of this pool's is there.
+  [[nodiscard]] UcxRequest* find(std::uint64_t address) const noexcept;
+
   /// Calls `visit` for every pending request.
   template <typename Visit>
   void for_each_pending(Visit&& visit) noexcept {

@@ -82,6 +82,7 @@ class UcxWire final : public Wire {
   /// Puts a request that UCX does not hold among the pending ones of its endpoint.
   Status wait_without_ucx(UcxRequest& request) noexcept;
   void give(UcxRequest& request) noexcept { requests_->give(request); }
+  [[nodiscard]] UcxRequest* find(std::uint64_t address) const noexcept { return requests_->find(address); }
   [[nodiscard]] ucp_worker_h worker() const noexcept { return worker_; }
   [[nodiscard]] UcxAtomics& atomics() noexcept { return *atomics_; }
   [[nodiscard]] UcxRemoteMemory& segments() noexcept { return *remote_memory_; }
