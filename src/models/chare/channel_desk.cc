@@ -1,6 +1,9 @@
 #include "models/chare/channel_desk.h"
 
+#include <cstring>
+#include <exception>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -60,28 +63,55 @@ Future<Channel> ChannelDesk::open(const Target& mine, const Target& theirs, cons
   Future<Channel> future = meeting.asked->future();
   if (!std::exchange(meeting.greeted, true)) {
     if (key.brings_id()) meeting.id = new_id();
-    greet(key, meeting.id);
+    greet(key, core_.rank(), meeting.id);
   }
   open_if_met(key);
   return future;
 }
 
-void ChannelDesk::greet(const Key& key, std::uint32_t id) {
-  const Hello hello{key.my_collection, key.number, key.my_key, core_.rank(), id};
+void ChannelDesk::greet(const Key& key, std::int32_t rank, std::uint32_t id) {
+  const Hello hello{key.my_collection, key.number, key.my_key, rank, id};
   Outgoing outgoing = open_hello(core_, {key.their_collection, key.their_key}, sizeof(hello));
   std::memcpy(outgoing.args, &hello, sizeof(hello));
   post(core_, outgoing);
 }
 
-void ChannelDesk::on_hello(const am::Message& message, const Envelope& envelope) {
+ChannelDesk::Hello ChannelDesk::hello_in(const am::Message& message, const Envelope& envelope) const {
   Hello hello;
   ReadArchive arguments = arguments_of(core_.chares(), message, envelope);
   std::memcpy(&hello, arguments.take(sizeof(hello)), sizeof(hello));
-  const Key key{envelope.collection, key_of(message, envelope), hello.collection, hello.key, hello.number};
+  return hello;
+}
+
+ChannelDesk::Key ChannelDesk::key_for(const am::Message& message, const Envelope& envelope, const Hello& hello) {
+  return {envelope.collection, key_of(message, envelope), hello.collection, hello.key, hello.number};
+}
+
+void ChannelDesk::on_hello(const am::Message& message, const Envelope& envelope) {
+  const Hello hello = hello_in(message, envelope);
+  const Key key = key_for(message, envelope, hello);
   Meeting& meeting = meetings_[key];
   meeting.rank = hello.rank;
   if (hello.id != 0) meeting.id = hello.id;
   open_if_met(key);
+}
+
+bool ChannelDesk::is_refusal(const am::Message& message, const Envelope& envelope) const {
+  return hello_in(message, envelope).rank == Hello::kGone;
+}
+
+void ChannelDesk::on_refusal(const am::Message& message, const Envelope& envelope) {
+  const auto found = meetings_.find(key_for(message, envelope, hello_in(message, envelope)));
+  if (found == meetings_.end()) return;
+  std::optional<Promise<Channel>> asked = std::move(found->second.asked);
+  const Target mine{found->first.my_collection, found->first.my_key};
+  const Target theirs{found->first.their_collection, found->first.their_key};
+  meetings_.erase(found);  // before anybody is told, who may ask again
+  if (!asked) return;
+  asked->fail(std::make_exception_ptr(Error(
+      Status::not_found, fmt::format("the channel of {} to {} will never open: that was destroyed before it asked "
+                                     "for its end",
+                                     core_.name_of(mine), core_.name_of(theirs)))));
 }
 
 void ChannelDesk::open_if_met(const Key& key) {
@@ -119,7 +149,8 @@ void ChannelDesk::forget(std::uint32_t collection, const ElementKey* key) {
   auto at = meetings_.lower_bound({collection, key != nullptr ? *key : ElementKey{}, 0, {}, 0});
   while (at != meetings_.end() && at->first.my_collection == collection &&
          (key == nullptr || at->first.my_key == *key)) {
-    at = meetings_.erase(at);
+    const auto gone = meetings_.extract(at++);
+    if (gone.mapped().rank >= 0) greet(gone.key(), Hello::kGone, 0);  // the other end has asked, and waits
   }
 }
 

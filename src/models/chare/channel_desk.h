@@ -21,8 +21,12 @@ class ChannelDesk {
   Future<Channel> open(const Target& mine, const Target& theirs, const ChareChannelOptions& options);
   /// A hello to a chare of this process.
   void on_hello(const am::Message& message, const Envelope& envelope);
+  /// It says instead that the other end is gone. Whoever it is for may be gone too.
+  [[nodiscard]] bool is_refusal(const am::Message& message, const Envelope& envelope) const;
+  void on_refusal(const am::Message& message, const Envelope& envelope);
 
-  /// A chare that will never be made again, or all of a collection: nobody meets them any more.
+  /// A chare that will never be made again, or all of a collection: nobody meets them any more. Who waits for one of
+  /// them is told.
   void forget(const Target& gone) { forget(gone.collection, &gone.key); }
   void forget(std::uint32_t collection, const ElementKey* key = nullptr);
 
@@ -58,8 +62,10 @@ class ChannelDesk {
     std::uint32_t collection = 0;  ///< Of the end that sends it.
     std::uint32_t number = 0;
     ElementKey key;
-    std::int32_t rank = -1;
+    std::int32_t rank = kGone;
     std::uint32_t id = 0;
+
+    static constexpr std::int32_t kGone = -1;  ///< It will never open.
   };
   struct Meeting {
     std::optional<Promise<Channel>> asked;
@@ -70,7 +76,9 @@ class ChannelDesk {
     bool greeted = false;  ///< Our hello is on its way.
   };
 
-  void greet(const Key& key, std::uint32_t id);
+  Hello hello_in(const am::Message& message, const Envelope& envelope) const;
+  static Key key_for(const am::Message& message, const Envelope& envelope, const Hello& hello);
+  void greet(const Key& key, std::int32_t rank, std::uint32_t id);
   std::uint32_t new_id();
   void open_if_met(const Key& key);
   void note_names(const Channel& channel, const Names& names);

@@ -98,13 +98,17 @@ void Collection::note_made(const ElementKey& key) {
 
 void Collection::note_deleted(const ElementKey& key) {
   if (dense() || singles()) return;
-  if (deletions_.size() < kDeletedMax) {
+  const std::uint64_t number = deletions_so_far_++;
+  if (number < kDeletedMax) {
     deletions_.push_back(key);
   } else {
-    deleted_.erase(std::exchange(deletions_[next_deletion_], key));
-    next_deletion_ = (next_deletion_ + 1) % kDeletedMax;
+    ElementKey& oldest = deletions_[number % kDeletedMax];
+    // It may have been made again since, and deleted again.
+    const auto found = deleted_.find(oldest);
+    if (found != deleted_.end() && found->second == number - kDeletedMax) deleted_.erase(found);
+    oldest = key;
   }
-  deleted_.insert(key);
+  deleted_[key] = number;
 }
 
 bool Collection::was_deleted(const ElementKey& key) const noexcept {

@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "brant/chare/chare.h"
@@ -109,9 +108,9 @@ class Collection {
   std::vector<std::uint32_t> holes_;
   std::size_t size_ = 0;
   // To tell "gone" from "not yet".
-  std::unordered_set<ElementKey, KeyHash> deleted_;  ///< Of a sparse array; the last ones only.
-  std::vector<ElementKey> deletions_;                ///< A ring of those.
-  std::size_t next_deletion_ = 0;
+  std::unordered_map<ElementKey, std::uint64_t, KeyHash> deleted_;  ///< Of a sparse array: the number of its deletion.
+  std::vector<ElementKey> deletions_;                               ///< A ring of the last ones, by that number.
+  std::uint64_t deletions_so_far_ = 0;
   std::unordered_map<std::int32_t, std::uint64_t> last_made_;  ///< Of single chares: by who made them, who count them.
 };
 

@@ -259,6 +259,10 @@ void Core::run_destroy(am::Message& message, const Envelope& envelope) {
 }
 
 void Core::run_hello(am::Message& message, const Envelope& envelope) {
+  if (channel_desk_.is_refusal(message, envelope)) {
+    channel_desk_.on_refusal(message, envelope);
+    return drop(message);
+  }
   const Collection* collection = find_collection(envelope.collection);
   if (collection == nullptr && has_gone(envelope.collection)) return came_too_late(message, envelope);
   if (collection != nullptr && collection->singles()) {  // no other will ever have its number
@@ -331,10 +335,12 @@ void Core::came_too_late(am::Message& message, const Envelope& envelope) {
   came_late(message, envelope, whom, "the array was destroyed");
 }
 
-/// For a chare that is gone: who asked is told; where nobody waits for an answer, the job ends.
+/// For a chare that is gone: who asked is told; where nobody waits for an answer, the job ends. Two that are gone both
+/// have nothing to tell each other.
 void Core::came_late(am::Message& message, const Envelope& envelope, const std::string& whom,
                      std::string_view end) noexcept {
   try {
+    if (envelope.kind == MessageKind::hello && channel_desk_.is_refusal(message, envelope)) return drop(message);
     const bool calls = envelope.counted();
     const auto* entry = calls ? registry_.find<EntryInfo>(envelope.number, RegisteredKind::entry) : nullptr;
     const std::string what = entry != nullptr                       ? fmt::format("a call of {} of", entry->name)

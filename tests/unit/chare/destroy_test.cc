@@ -47,10 +47,23 @@ class Hermit : public Chare<Hermit, Single> {
     }
     co_return Status::ok;
   }
+  Task<Status> meet_cell(Element<Tile> cell) {
+    try {
+      static_cast<void>(co_await open_channel(*this, cell));
+    } catch (const Error& error) {
+      co_return error.status();
+    }
+    co_return Status::ok;
+  }
   Task<void> meet(Element<Hermit> other, std::uint32_t number) {
     Channel channel = co_await open_channel(*this, other, {.number = number});
     channel.close();
   }
+};
+
+class Seeker : public Chare<Seeker> {
+ public:
+  Task<void> seek(Element<Tile> cell) { static_cast<void>(co_await open_channel(*this, cell)); }
 };
 
 template <typename T>
@@ -155,6 +168,57 @@ Task<void> sparse_rounds(Chares& chares) {
 TEST(Destroy, many_elements_of_a_sparse_array_one_after_another_take_no_more_memory) {
   Program program(test::ranks(1));
   EXPECT_EQ(program.run(sparse_rounds), 0) << program.failure();
+}
+
+/// The same keys are made and deleted again and again: all of them are among the last ones.
+Task<void> delete_again_and_again(Chares& chares) {
+  constexpr int kKeys = 1000;
+  const auto cells = create_sparse<Tile>(chares);
+  for (int round = 0; round < 6; ++round) {
+    for (int key = 0; key < kKeys; ++key) {
+      cells.insert(key, key);
+      cells[key].destroy();
+    }
+    co_await chares.quiescence();
+  }
+  int refused = 0;
+  for (int key = 0; key < kKeys; ++key) {
+    if (co_await outcome_of(cells[key].ask<&Tile::value>()) == Status::not_found) ++refused;
+  }
+  EXPECT_EQ(refused, kKeys);
+}
+TEST(Destroy, remembers_keys_of_a_sparse_array_that_were_deleted_more_than_once) {
+  Program program(test::ranks(1));
+  EXPECT_EQ(program.run(delete_again_and_again), 0) << program.failure();
+}
+
+Task<void> destroy_whom_somebody_waits_for(Chares& chares) {
+  const auto one = create_chare<Hermit>(chares, Rank{0}), other = create_chare<Hermit>(chares, Rank{1});
+  const auto cells = create_array<Tile>(chares, 4, Placement::round_robin(), 1);
+  auto here = one.ask<&Hermit::meet_cell>(cells[1]), there = other.ask<&Hermit::meet_cell>(cells[1]);
+  co_await chares.quiescence();
+  cells.destroy();
+  EXPECT_EQ(co_await here, Status::not_found);
+  EXPECT_EQ(co_await there, Status::not_found);
+}
+TEST(Destroy, tells_those_who_wait_for_a_channel_with_an_element) {
+  Program program(test::ranks(2));
+  EXPECT_EQ(program.run(destroy_whom_somebody_waits_for), 0) << program.failure();
+}
+
+/// Nobody is left to be told.
+Task<void> destroy_both_who_were_to_meet(Chares& chares) {
+  const auto cells = create_array<Tile>(chares, 4, Placement::round_robin(), 1);
+  const auto others = create_array<Seeker>(chares, 4, Placement::round_robin());
+  others[0].call<&Seeker::seek>(cells[1]);
+  co_await chares.quiescence();
+  others.destroy();
+  cells.destroy();
+  co_await chares.quiescence();
+}
+TEST(Destroy, of_two_who_were_to_meet_ends_no_job) {
+  Program program(test::ranks(2));
+  EXPECT_EQ(program.run(destroy_both_who_were_to_meet), 0) << program.failure();
 }
 
 Task<void> meet_often(Chares& chares) {
