@@ -83,7 +83,9 @@ Litmus::Found Litmus::run(Pair& pair, Courier& courier, Buffers& buffers) const 
   pair.meet();
   orders ? order_rounds(*this, pair, courier, buffers) : check_rounds(*this, pair, courier, buffers);
   pair.meet();
-  return {rounds, static_cast<std::size_t>(shared.stale)};
+  const Found found{rounds, static_cast<std::size_t>(shared.stale)};
+  pair.meet();  // the next run counts anew
+  return found;
 }
 
 bool measure_litmus(Pair& pair, Courier& courier, Buffers& buffers, std::size_t rounds, Rows& rows) {
