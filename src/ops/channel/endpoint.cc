@@ -1,5 +1,7 @@
 #include "ops/channel/endpoint.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "ops/channel/reserved_ids.h"
 #include "ops/channel/table.h"
@@ -309,8 +311,9 @@ Status ChannelEndpoint::post_recv_at(std::uint64_t number, Buffer landing, Op& o
 
 std::uint64_t ChannelEndpoint::take_receive_number() noexcept {
   if (returned_numbers_.empty()) return next_receive_++;
-  const std::uint64_t number = returned_numbers_.front();
-  returned_numbers_.erase(returned_numbers_.begin());
+  const auto first = std::min_element(returned_numbers_.begin(), returned_numbers_.end());
+  const std::uint64_t number = *first;
+  returned_numbers_.erase(first);
   return number;
 }
 

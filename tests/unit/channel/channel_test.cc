@@ -325,6 +325,27 @@ TEST(ChannelWithDevice, tells_the_path_a_buffer_takes) {
   EXPECT_EQ(pair.left.path_of(MemoryKind::detect, 8).status(), Status::invalid_argument);
 }
 
+TEST(Channel, withdrawn_receives_give_their_turns_back_in_the_order_of_the_messages) {
+  Pair pair;
+  int unused[2] = {}, got[2] = {};
+  {
+    Operation first = pair.right.recv(Buffer(&unused[0], sizeof(int)));
+    Operation second = pair.right.recv(Buffer(&unused[1], sizeof(int)));
+    second.op().cancel();
+    EXPECT_EQ(pair.outcome(second).status, Status::canceled);
+    first.op().cancel();
+    EXPECT_EQ(pair.outcome(first).status, Status::canceled);
+  }
+  const int sent[2] = {1, 2};
+  Operation receives[] = {pair.right.recv(Buffer(&got[0], sizeof(int))), pair.right.recv(Buffer(&got[1], sizeof(int)))};
+  Operation sends[] = {pair.left.send(ConstBuffer(&sent[0], sizeof(int))),
+                       pair.left.send(ConstBuffer(&sent[1], sizeof(int)))};
+  for (const Operation& operation : receives) EXPECT_TRUE(pair.outcome(operation).ok());
+  for (const Operation& operation : sends) EXPECT_TRUE(pair.outcome(operation).ok());
+  EXPECT_EQ(got[0], 1);
+  EXPECT_EQ(got[1], 2);
+}
+
 TEST(Channel, an_operation_destroyed_while_pending_is_withdrawn) {
   Pair pair;
   int value = 3, got = 0;
