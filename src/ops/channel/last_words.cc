@@ -46,8 +46,7 @@ void ChannelTable::end_if_known(ChannelEndpoint& endpoint) noexcept {
   if (ended == 0 || endpoint.hidden()) return;
   log::warn(
       "channel {}: the program of rank {} (pid {}) has ended normally. It sent {} messages here; what waits for "
-      "others, "
-      "or to be received there, ends with peer_lost",
+      "others, or to be received there, ends with peer_lost",
       endpoint.id().value, peer.rank.value, peer.record.pid, sent);
 }
 

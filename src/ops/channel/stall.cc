@@ -136,8 +136,7 @@ void ChannelTable::judge(Peer& peer, std::vector<ChannelEnd> theirs) {
   }
   log::warn(
       "deadlock: ranks {} and {} wait for each other, and nothing is under way between them. This one waits for {}; "
-      "rank "
-      "{} for {}. One of them must send, or receive, first",
+      "rank {} for {}. One of them must send, or receive, first",
       engine_.job().rank, peer.rank.value, mine, peer.rank.value, other);
 }
 
