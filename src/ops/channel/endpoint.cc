@@ -384,6 +384,7 @@ void ChannelEndpoint::settle_turn(Transfer& transfer, Status status) noexcept {
   if (transfer.link.lost) return consumed(transfer, status);
   return_number(transfer);
   if (linked_) link_receiver_->on_withdrawn_elsewhere(transfer);
+  if (transfer.let_go && !peer_.lost) take_for_nobody(transfer.number);
 }
 
 void ChannelEndpoint::consumed(Transfer& transfer, Status status) noexcept {

@@ -214,6 +214,8 @@ class ChannelEndpoint {
   // Receives.
   Status receive(Buffer landing, Op& op, const std::uint64_t* number) noexcept;
   void on_abandoned(std::uint64_t number) noexcept;
+  /// A message whose sender wants its source back: it is drained, and the receive that asks for it gets `canceled`.
+  void take_for_nobody(std::uint64_t number) noexcept;
   [[nodiscard]] std::uint64_t take_receive_number() noexcept;
   Status begin_receive(Transfer& transfer) noexcept;
   /// The wire is done with it: ok and truncated count as consumed. Returns in_progress while the copy to the device

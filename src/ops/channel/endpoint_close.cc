@@ -174,7 +174,7 @@ void ChannelEndpoint::let_go(Transfer& transfer) noexcept {
   if (transfer.stage == TransferStage::copying) return;
   if (linked_) {
     link_sender_->let_go(transfer);
-  } else {
+  } else if (!std::exchange(transfer.let_go, true)) {
     send_control(ChannelControl::Kind::abandoned, transfer.number);
   }
 }
@@ -183,7 +183,15 @@ void ChannelEndpoint::let_go(Transfer& transfer) noexcept {
 // -------------------------------------------------------------------------------------------------------------------
 
 void ChannelEndpoint::on_abandoned(std::uint64_t number) noexcept {
-  if (landed_.has(number) || find_with_network(number) != nullptr) return;
+  if (landed_.has(number) || find_lost(number) != lost_.end() || find_receive(number, true) != nullptr) return;
+  if (Transfer* transfer = find_receive(number)) {
+    transfer->let_go = true;
+  } else {
+    take_for_nobody(number);
+  }
+}
+
+void ChannelEndpoint::take_for_nobody(std::uint64_t number) noexcept {
   remember_lost({number, 0, Status::canceled, true});
   drain(number);
 }

@@ -63,6 +63,7 @@ struct Transfer final : OpOwner, PeerOp {
   const bool is_send;
   bool numbered = false;      ///< A receive whose number the caller named.
   bool drains = false;        ///< A receive of what nobody wants, so that the sender gets its source back.
+  bool let_go = false;        ///< The other end was told, or told us, that the sender wants its source back.
   bool consumed = false;      ///< A receive whose message counts as received, whatever became of it.
   bool acknowledged = false;  ///< The sender wants `delivered`; of a receive, known once its message is there.
   TransferStage stage = TransferStage::queued;

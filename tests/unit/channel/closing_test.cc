@@ -10,6 +10,7 @@
 
 #include "core/engine.h"
 #include "ops/channel/table.h"
+#include "port/wire/faulty/faulty.h"
 #include "support/effort.h"
 #include "unit/channel/linked_pair.h"
 
@@ -338,6 +339,28 @@ TEST_P(ClosedEnds, count_a_message_once_that_meets_a_receive_which_is_being_with
     ASSERT_TRUE(pair.outcome(receive).ok()) << message;
     ASSERT_TRUE(std::equal(sent.begin(), sent.end(), landed.begin())) << message;
   }
+}
+
+TEST_P(ClosedEnds, want_a_source_back_once) {
+  Pair pair(with_links(GetParam()));
+  const std::size_t before = ends_in_use(pair);
+  const auto first = pattern(kLarge, 1), second = pattern(kLarge, 2);
+  for (unsigned round = 0; round < 5; ++round) {
+    Ends ends(pair, 100);
+    pair.job.run(20);
+    {
+      Operation forgotten_later = ends.left.send(std::span(first));
+      {
+        Operation forgotten = ends.left.send(std::span(second));
+      }
+      ends.left.close();
+    }
+    pair.job.run(50);
+    ends.right.close();
+    pair.job.run(50);
+    ASSERT_EQ(ends_in_use(pair), before) << round;
+  }
+  EXPECT_EQ(table(pair, 0).live() + table(pair, 1).live(), 0u);
 }
 
 TEST_P(ClosedEnds, keep_the_numbers_of_each_peer_apart) {
