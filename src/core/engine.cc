@@ -475,7 +475,7 @@ bool Engine::wait_quietly(bool (*done)(void*) noexcept, void* context, std::chro
   while (!done(context)) {
     wire_turn_ = kWireTurn;
     const bool moved = move() != 0;
-    if (Clock::now() >= deadline) return false;
+    if (Clock::now() >= deadline) return done(context);
     if (moved) continue;
     check_peers();
     std::this_thread::yield();

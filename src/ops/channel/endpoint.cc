@@ -104,9 +104,13 @@ void ChannelEndpoint::release(Transfer& transfer) noexcept {
   }
   engine().remove_outstanding(peer_, transfer);
   table_.stager().buffers().give_back(transfer.lease);
+  const bool was_send = transfer.is_send;
   table_.transfers().give_back(&transfer);
   --live_transfers_;
-  look_if_closed();
+  if (closed_) [[unlikely]] {
+    if (was_send && !in_use_) table_.source_patience().heard_from(peer_.rank.value);
+    settle();
+  }
 }
 
 void ChannelEndpoint::attach(Transfer& transfer, Op& op) noexcept {

@@ -200,7 +200,8 @@ class ChannelEndpoint {
   void on_not_received(std::uint64_t number, Status status) noexcept;
   void acknowledge_sends(std::uint64_t prefix) noexcept;
   void free_sources() noexcept;
-  bool wait_for_sources(bool (*done)(void* self) noexcept) noexcept;
+  void wait_for_sources(bool (*done)(void* self) noexcept) noexcept;
+  void stop_waiting(std::chrono::nanoseconds waited) noexcept;
   void give_up_late(Transfer& transfer) noexcept;
   void let_go(Transfer& transfer) noexcept;
   [[nodiscard]] bool uses_source(const Transfer& transfer) const noexcept;

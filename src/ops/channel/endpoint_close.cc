@@ -10,6 +10,12 @@
 #include "ops/channel/table.h"
 
 namespace brant {
+namespace {
+
+double seconds(std::chrono::nanoseconds time) noexcept { return std::chrono::duration<double>(time).count(); }
+
+}  // namespace
+
 ChannelEndpoint::~ChannelEndpoint() {
   table_.keep(*this);
   engine().remove_outstanding(peer_, watch_);
@@ -131,34 +137,39 @@ void ChannelEndpoint::free_sources() noexcept {
     if (uses_source(*transfer)) let_go(*transfer);
     transfer = following;
   }
-  const auto done = [](void* self) noexcept {
+  wait_for_sources([](void* self) noexcept {
     auto& end = *static_cast<ChannelEndpoint*>(self);
     return !end.any_under_way(
         [&](const Transfer& transfer) { return end.uses_source(transfer) && end.comes_free(transfer); });
-  };
-  if (done(this) || wait_for_sources(done)) return;
+  });
+}
+
+/// A peer that makes no progress may read a source later; who closed the channel does not wait for ever.
+void ChannelEndpoint::wait_for_sources(bool (*done)(void* self) noexcept) noexcept {
+  if (done(this)) return;
+  SourcePatience& patience = table_.source_patience();
+  const TimePoint begin = Clock::now();
+  const bool came_free = engine().wait_quietly(done, this, patience.left(peer_.rank.value));
+  const auto waited = Clock::now() - begin;
+  patience.waited(peer_.rank.value, waited, came_free);
+  if (!came_free) stop_waiting(waited);
+}
+
+void ChannelEndpoint::stop_waiting(std::chrono::nanoseconds waited) noexcept {
   for (Transfer* transfer = under_way_.front(); transfer != nullptr;) {
     Transfer* following = under_way_.next(*transfer);
     if (uses_source(*transfer) && linked_ && link_sender_->withdraw_pieces(*transfer)) {
       fail_send(*transfer, Status::canceled);
     } else if (uses_source(*transfer)) {
       log::error(
-          "channel {} to rank {} was closed, but that rank has made no progress for {} s: message {}, {} bytes of {} "
-          "memory at {}, may still be read there. Wait for its source_free before its memory is used again",
-          id_.value, peer_.rank.value, std::chrono::duration_cast<std::chrono::seconds>(SourcePatience::kWhole).count(),
-          transfer->number, transfer->source.bytes, memory_kind_name(transfer->source.kind), transfer->source.data);
+          "channel {} to rank {} was closed, and after {:.1f} s (of {:.0f} s for all channels to that rank, until it "
+          "moves again) message {}, {} bytes of {} memory at {}, may still be read there. Wait for its source_free "
+          "before its memory is used again",
+          id_.value, peer_.rank.value, seconds(waited), seconds(SourcePatience::kWhole), transfer->number,
+          transfer->source.bytes, memory_kind_name(transfer->source.kind), transfer->source.data);
     }
     transfer = following;
   }
-}
-
-/// A peer that makes no progress may read a source later; who closed the channel does not wait for ever.
-bool ChannelEndpoint::wait_for_sources(bool (*done)(void* self) noexcept) noexcept {
-  SourcePatience& patience = table_.source_patience();
-  const TimePoint begin = Clock::now();
-  const bool came_free = engine().wait_quietly(done, this, patience.left(peer_.rank.value));
-  patience.waited(peer_.rank.value, Clock::now() - begin, came_free);
-  return came_free;
 }
 
 /// Its owner forgets a send after the channel was closed.

@@ -9,7 +9,8 @@
 namespace brant {
 
 /// How long closing a channel waits for a peer that may still read a source: `kWhole` for all channels to that peer
-/// together, so that a program with many of them ends in time. The peer gets the whole again once it let a source go.
+/// together, so that a program with many of them ends in time. The peer gets the whole again once it let a source go,
+/// or shows otherwise that it moves.
 class SourcePatience {
  public:
   static constexpr std::chrono::nanoseconds kWhole = std::chrono::seconds(5);
@@ -20,7 +21,7 @@ class SourcePatience {
   }
   void waited(std::int32_t rank, std::chrono::nanoseconds time, bool came_free) noexcept {
     if (came_free) {
-      spent_.erase(rank);
+      heard_from(rank);
       return;
     }
     try {
@@ -29,6 +30,8 @@ class SourcePatience {
     } catch (const std::bad_alloc&) {  // the next one waits as long again
     }
   }
+  /// From a peer that had no patience left this shows that it moves again.
+  void heard_from(std::int32_t rank) noexcept { spent_.erase(rank); }
 
  private:
   std::unordered_map<std::int32_t, std::chrono::nanoseconds> spent_;  ///< Of peers that did not move at the last wait.

@@ -180,6 +180,59 @@ TEST(ClosingChannel, gets_the_source_of_a_message_back_that_the_network_has) {
   }
 }
 
+/// The next receive must not get what its sender wants back.
+TEST(ClosingChannel, gets_a_source_back_whose_receive_is_being_withdrawn) {
+  JobOptions options;
+  options.links = false;
+  options.wrap = [](int rank, std::unique_ptr<port::Wire> wire) -> std::unique_ptr<port::Wire> {
+    if (rank == 0) return wire;
+    port::FaultPolicy policy;
+    policy.completion_delay = 40;
+    return std::make_unique<port::FaultyWire>(std::move(wire), policy);
+  };
+  Pair pair(options);
+  pair.job.run(50);
+  const auto source = pattern(kLarge, 1);
+  std::vector<std::byte> landed(kLarge);
+  Operation withdrawn = pair.right.recv(std::span(landed));
+  withdrawn.op().cancel();
+  {
+    Operation forgotten = pair.left.send(std::span(source));
+  }
+  pair.left.close();
+  EXPECT_EQ(pair.outcome(withdrawn).status, Status::canceled);
+  pair.job.run(200);
+  EXPECT_EQ(table(pair, 0).live(), 0u) << "the source is still wanted back";
+  expect_none_and_go_on(pair, std::span(landed));
+}
+
+TEST(ClosingChannel, has_all_patience_again_with_a_peer_that_moves_again) {
+  Pair pair;
+  pair.job.run(20);
+  SourcePatience& patience = table(pair, 0).source_patience();
+  Memory source = pair.job.rank(0).allocate(MemoryKind::host, kLarge);
+  {
+    Operation forgotten = pair.left.send(source);
+  }
+  pair.left.close();
+  patience.waited(1, SourcePatience::kWhole, false);
+  pair.run(0, 20);
+  EXPECT_EQ(patience.left(1), std::chrono::nanoseconds(0));
+  pair.job.run(20);  // it lets the source go
+  EXPECT_EQ(patience.left(1), SourcePatience::kWhole);
+  patience.waited(1, SourcePatience::kWhole, false);
+  pair.right.close();
+  pair.job.run(20);
+  EXPECT_EQ(patience.left(1), SourcePatience::kWhole);
+}
+
+TEST(ClosingChannel, looks_once_more_when_its_time_is_over) {
+  Pair pair;
+  int looks = 0;
+  const auto second_time = [](void* seen) noexcept { return ++*static_cast<int*>(seen) == 2; };
+  EXPECT_TRUE(pair.job.rank(0).worker().engine().wait_quietly(second_time, &looks, std::chrono::nanoseconds(0)));
+}
+
 /// Two ends of one channel beside those of the pair.
 struct Ends {
   Ends(Pair& pair, std::uint32_t id)
