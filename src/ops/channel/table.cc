@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -158,38 +159,58 @@ void ChannelTable::send_control(Peer& peer, const ChannelControl& control) noexc
     done.table->control_sends_.give_back(&done);
   };
   // A lost acknowledgement would hold the other end back for ever: what found no room is sent later.
-  const Status status = refused_controls_.empty() ? post(*send) : Status::limit_reached;
-  if (status != Status::limit_reached) return;
-  refused_controls_.push_back(*send);
+  const bool others_wait = refused_controls_.contains(peer.rank.value);
+  const Status status = others_wait ? Status::limit_reached : post(*send);
+  if (status == Status::limit_reached) return send_later(*send);
+  if (status != Status::in_progress) control_sends_.give_back(send);
+}
+
+/// Behind those of the same peer: an acknowledgement says of all messages before it that nothing went wrong.
+void ChannelTable::send_later(ControlSend& send) noexcept {
+  try {
+    refused_controls_[send.peer->rank.value].push_back(send);
+  } catch (const std::bad_alloc&) {
+    log::error("channel {}: no memory to keep a control message to rank {}", send.control.channel,
+               send.peer->rank.value);
+    return control_sends_.give_back(&send);
+  }
   engine_.attach(static_cast<Poller&>(*this));
 }
 
-/// limit_reached: it is still the caller's.
+/// limit_reached: the network has no room for it. in_progress: it has it. Else that was all.
 Status ChannelTable::post(ControlSend& send) noexcept {
   const auto bytes = std::as_bytes(std::span(&send.control, 1));
   const Status status = send.peer->lost
                             ? Status::peer_lost
                             : engine_.wire().am_send(send.peer->endpoint, am_id::kChannelControl, bytes, {}, send);
-  if (status == Status::in_progress || status == Status::limit_reached) return status;
-  if (status != Status::ok && status != Status::peer_lost) {
+  const bool ended = status != Status::in_progress && status != Status::limit_reached;
+  if (ended && status != Status::ok && status != Status::peer_lost) {
     log::error("channel {}: a control message to rank {} failed: {}", send.control.channel, send.peer->rank.value,
                status_text(status));
   }
-  control_sends_.give_back(&send);
   return status;
 }
 
 unsigned ChannelTable::poll() noexcept {
-  unsigned events = forget_settled();
-  while (ControlSend* send = refused_controls_.front()) {
-    refused_controls_.remove(*send);
-    if (post(*send) == Status::limit_reached) {
-      refused_controls_.push_back(*send);  // its turn comes again: one peer's want of room must not stop the others
-      break;
-    }
-    ++events;
-  }
+  const unsigned events = forget_settled() + send_refused();
   if (refused_controls_.empty()) engine_.detach(static_cast<Poller&>(*this));
+  return events;
+}
+
+/// One peer's want of room does not stop the others.
+unsigned ChannelTable::send_refused() noexcept {
+  unsigned events = 0;
+  for (auto waiting = refused_controls_.begin(); waiting != refused_controls_.end();) {
+    ControlSends& sends = waiting->second;
+    while (ControlSend* first = sends.front()) {
+      const Status status = post(*first);
+      if (status == Status::limit_reached) break;
+      sends.remove(*first);
+      if (status != Status::in_progress) control_sends_.give_back(first);
+      ++events;
+    }
+    waiting = sends.empty() ? refused_controls_.erase(waiting) : std::next(waiting);
+  }
   return events;
 }
 

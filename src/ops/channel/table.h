@@ -90,11 +90,15 @@ class ChannelTable final : public Service, private Poller {
     bool linked = false;
   };
 
+  using ControlSends = IntrusiveList<ControlSend, &ControlSend::hook>;
+
   static std::uint64_t key(ChannelId id, unsigned side) noexcept { return std::uint64_t{id.value} << 1 | side; }
   static std::uint64_t closed_key(ChannelId id, unsigned side, const Peer& peer) noexcept {
     return key(id, side) | static_cast<std::uint64_t>(peer.rank.value) << 33;  // a key has 33 bits
   }
   Status post(ControlSend& send) noexcept;
+  void send_later(ControlSend& send) noexcept;
+  unsigned send_refused() noexcept;
   /// Control messages that the network had no room for, and ends that have settled.
   unsigned poll() noexcept override;
   unsigned forget_settled() noexcept;
@@ -130,7 +134,7 @@ class ChannelTable final : public Service, private Poller {
   ObjectPool<Transfer> transfers_{kTransfersMax};
   ObjectPool<Arrival> arrivals_{LinkArrivals::kMax};
   ObjectPool<ControlSend> control_sends_{kTransfersMax};
-  IntrusiveList<ControlSend, &ControlSend::hook> refused_controls_;    ///< Oldest first.
+  std::unordered_map<std::int32_t, ControlSends> refused_controls_;    ///< By rank; oldest first.
   DeviceCopier& device_copier_;                                        // made first: its last copies lie in the records
   Stager stager_;                                                      // after the records: the same
   std::unordered_map<std::int32_t, std::unique_ptr<LinkPump>> pumps_;  ///< By rank.
