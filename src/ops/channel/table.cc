@@ -226,6 +226,7 @@ void ChannelTable::on_control(void* self, port::AmMessage& message) noexcept {
       [[unlikely]] {
     return table.engine_.distrust(control.sender_rank, "a control message of the wrong end of a channel");
   }
+  if (sender->lost) return;  // nothing waits for it any more
   table.source_patience_.heard_from(control.sender_rank);
   if (control.kind == ChannelControl::Kind::opened) {
     table.check_opened(control);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "brant/ops/channel.h"
+#include "core/engine.h"
 #include "port/wire/faulty/faulty.h"
 #include "support/in_process_job.h"
 
@@ -20,6 +21,29 @@ JobOptions over_network() {
   JobOptions options;
   options.links = false;
   return options;
+}
+
+void send_and_receive(InProcessJob& job, Channel& from, Channel& to) {
+  const int value = 42;
+  int got = 0;
+  Operation received = to.recv(Buffer(&got, sizeof(got))), sent = from.send(ConstBuffer(&value, sizeof(value)));
+  EXPECT_TRUE(job.outcome(received).ok() && job.outcome(sent).ok());
+}
+
+TEST(ControlMessage, of_a_peer_that_is_gone_is_no_error) {
+  InProcessJob job(over_network());
+  Channel left = Channel::open(job.rank(0), Rank{1}, kId), right = Channel::open(job.rank(1), Rank{0}, kId);
+  send_and_receive(job, left, right);
+  right.close();
+  job.run(20);
+  Engine& engine = job.rank(1).worker().engine();
+  engine.suspect(engine.peer(Rank{0}));
+  for (int round = 0; round < 20; ++round) job.rank(1).worker().progress();
+  ASSERT_TRUE(engine.find_peer(0)->lost);
+  testing::internal::CaptureStderr();
+  left.close();
+  job.run(50);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 /// The network refuses the sends of rank 1 now and then.
