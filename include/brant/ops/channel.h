@@ -56,7 +56,8 @@ struct OnStream {
 ///
 /// The same id may be opened again with the same peer, also while its other end stays open: the numbering goes on, and
 /// what was not received yet can be. What one end sent in its n-th opening is dropped once it and the other end's n-th
-/// opening are closed. Closed ends leave some 50 bytes each.
+/// opening are closed. Once an id is closed it may be opened with another peer: each pair has numbers and messages of
+/// its own. Closed ends leave some 50 bytes each while their peer lives.
 ///
 /// A message that one end cannot send or take after both count on it ends at both: the send with its reason or, with
 /// `delivered`, `peer_rejected`, the receive likewise; the next message arrives (decision 19).

@@ -13,13 +13,14 @@ Status ChannelEndpoint::carry(Transfer& transfer, ConstBuffer bytes) noexcept {
 
 Status ChannelEndpoint::tag_send(Transfer& transfer, ConstBuffer bytes) noexcept {
   const tag::Type type = transfer.acknowledged ? tag::Type::channel_acknowledged : tag::Type::channel;
-  const std::uint64_t tag = tag::channel(type, id_, side_, static_cast<std::uint32_t>(transfer.number));
+  const tag::Sender self{engine().job().rank, side_};
+  const std::uint64_t tag = tag::channel(type, id_, self, transfer.number);
   return noted(engine().wire().tag_send(peer_.endpoint, tag, bytes, transfer.wire));
 }
 
 Status ChannelEndpoint::tag_recv(Transfer& transfer, Buffer target) noexcept {
-  const std::uint64_t tag =
-      tag::channel(tag::Type::channel, id_, 1 - side_, static_cast<std::uint32_t>(transfer.number));
+  const tag::Sender other{peer_.rank.value, 1 - side_};
+  const std::uint64_t tag = tag::channel(tag::Type::channel, id_, other, transfer.number);
   return noted(engine().wire().tag_recv(tag, tag::kChannelReceiveMask, target, transfer.wire));
 }
 

@@ -23,6 +23,7 @@ ChannelEndpoint::~ChannelEndpoint() {
 
 void ChannelEndpoint::close() noexcept {
   closed_ = in_use_ = true;
+  table_.note_closed(*this);
   landed_.tell();
   table_.send_control(peer_, {ChannelControl::Kind::closed, id_.value, side_, engine().job().rank, opened_,
                               landed_.told(), window_.next()});

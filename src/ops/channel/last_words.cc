@@ -19,7 +19,7 @@ unsigned ChannelTable::part_from(Peer& peer) noexcept {
 void ChannelTable::on_last_word(const ChannelControl& control) noexcept {
   const unsigned side = control.sender_side & 1u;
   try {
-    sent_there_[key(ChannelId{control.channel}, side)] = control.number;
+    sent_there_[end_key(ChannelId{control.channel}, side, control.sender_rank)] = control.number;
     LastWords& words = last_words_[control.sender_rank];
     ++words.heard;
     // The farewell may have come before.
@@ -38,7 +38,7 @@ bool ChannelTable::has_all_last_words(const Peer& peer) const noexcept {
 void ChannelTable::end_if_known(ChannelEndpoint& endpoint) noexcept {
   const Peer& peer = endpoint.peer();
   if (peer.same_process || !has_all_last_words(peer)) return;
-  const auto word = sent_there_.find(key(endpoint.id(), 1 - endpoint.side()));
+  const auto word = sent_there_.find(end_key(endpoint.id(), 1 - endpoint.side(), peer.rank.value));
   // An end of which only its numbers were left said nothing: all that it had sent was received.
   const std::uint64_t sent = word == sent_there_.end() ? endpoint.received_prefix() : word->second;
   const std::size_t ended = endpoint.end_after(sent);

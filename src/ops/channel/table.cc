@@ -46,31 +46,19 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
   const int self = engine_.job().rank;
   unsigned side = self < peer_rank.value ? 0u : 1u;
   if (peer.same_process) {
-    const auto first = endpoints_.find(key(id, 0));
-    side = own_side.value_or(first == endpoints_.end() || first->second->closed() ? 0u : 1u);
+    side = own_side.value_or(open_end(id, 0) == nullptr ? 0u : 1u);
   }
-  const auto known = endpoints_.find(key(id, side));
-  const auto other = endpoints_.find(key(id, 1 - side));
-  const bool other_elsewhere = other != endpoints_.end() && !other->second->closed() && !peer.same_process;
-  if ((known != endpoints_.end() && !known->second->closed()) || other_elsewhere) {
-    ChannelEndpoint& holder = other_elsewhere ? *other->second : *known->second;
+  ChannelEndpoint* holder = open_end(id, side);
+  if (holder == nullptr && !peer.same_process) holder = open_end(id, 1 - side);
+  if (holder != nullptr) {
     throw Error(Status::invalid_argument,
                 fmt::format("channel {} is open already (rank {} with rank {}): close it first, or use another id",
-                            id.value, self, holder.peer().rank.value));
+                            id.value, self, holder->peer().rank.value));
   }
   if (forced == Path::automatic) forced = engine_.options().path;
-  ChannelEndpoint* endpoint = nullptr;
-  if (known != endpoints_.end() && known->second->peer().rank == peer_rank) {
-    endpoint = known->second.get();
-  } else {
-    if (known != endpoints_.end() && !known->second->idle()) {
-      throw Error(
-          Status::invalid_argument,
-          fmt::format("channel {} still has transfers with rank {} under way: wait for them before it goes to rank {}",
-                      id.value, known->second->peer().rank.value, peer_rank.value));
-    }
-    endpoint = &make_end(peer, id, side, forced);
-  }
+  const auto known = endpoints_.find(end_key(id, side, peer_rank.value));
+  ChannelEndpoint* endpoint = known != endpoints_.end() ? known->second.get() : &make_end(peer, id, side, forced);
+  open_ends_[key(id, side)] = endpoint;
   endpoint->reopen(forced);
   const auto announced = announced_.find(key(id, 1 - side));
   if (announced != announced_.end() && announced->second.rank != peer_rank.value) {
@@ -86,17 +74,20 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
   return *endpoint;
 }
 
-/// Not open yet; in the place of one with another peer, if there is one.
+/// Of this process, whoever has the other.
+ChannelEndpoint* ChannelTable::open_end(ChannelId id, unsigned side) const noexcept {
+  const auto found = open_ends_.find(key(id, side));
+  return found == open_ends_.end() ? nullptr : found->second;
+}
+
+/// Not open yet.
 ChannelEndpoint& ChannelTable::make_end(Peer& peer, ChannelId id, unsigned side, Path forced) {
   auto end = std::make_unique<ChannelEndpoint>(*this, peer, id, side, forced);
-  const auto other = endpoints_.find(key(id, side));
-  if (other != endpoints_.end() && other->second->settled()) remember(*other->second);
-  std::unique_ptr<ChannelEndpoint>& place = endpoints_[key(id, side)];  // the last that may throw
-  if (const auto before = closed_ends_.find(closed_key(id, side, peer)); before != closed_ends_.end()) {
-    end->resume(before->second);
-    closed_ends_.erase(before);
+  std::unique_ptr<ChannelEndpoint>& place = endpoints_[end_key(id, side, peer.rank.value)];  // the last that may throw
+  if (const ClosedEnd* before = remembered(id, side, peer.rank.value)) {
+    end->resume(*before);
+    closed_ends_.at(peer.rank.value).by_key.erase(key(id, side));
   }
-  last_end_ = nullptr;
   place = std::move(end);
   place->await_open();
   return *place;
@@ -105,12 +96,31 @@ ChannelEndpoint& ChannelTable::make_end(Peer& peer, ChannelId id, unsigned side,
 /// What is left of an end whose peer lives. Throws bad_alloc.
 void ChannelTable::remember(ChannelEndpoint& endpoint) {
   const ClosedEnd rest = endpoint.rest();
-  if (endpoint.peer().lost || rest.opened == 0) return;
-  closed_ends_.insert_or_assign(closed_key(endpoint.id(), endpoint.side(), endpoint.peer()), rest);
+  Peer& peer = endpoint.peer();
+  if (peer.lost || rest.opened == 0) return;
+  const auto [ends, is_first] = closed_ends_.try_emplace(peer.rank.value);
+  if (is_first) {
+    ends->second.lost = [](PeerOp& self) noexcept { static_cast<ClosedEnds&>(self).by_key.clear(); };
+    engine_.add_outstanding(peer, ends->second);
+  }
+  ends->second.by_key.insert_or_assign(key(endpoint.id(), endpoint.side()), rest);
+}
+
+const ClosedEnd* ChannelTable::remembered(ChannelId id, unsigned side, std::int32_t rank) const noexcept {
+  const auto ends = closed_ends_.find(rank);
+  if (ends == closed_ends_.end()) return nullptr;
+  const auto end = ends->second.by_key.find(key(id, side));
+  return end == ends->second.by_key.end() ? nullptr : &end->second;
+}
+
+std::size_t ChannelTable::ends_remembered() const noexcept {
+  std::size_t count = 0;
+  for (const auto& [rank, ends] : closed_ends_) count += ends.by_key.size();
+  return count;
 }
 
 void ChannelTable::forget_later(ChannelEndpoint& endpoint) noexcept {
-  if (ClosedEnds::linked(endpoint)) return;
+  if (SettledEnds::linked(endpoint)) return;
   settled_.push_back(endpoint);
   engine_.attach(static_cast<Poller&>(*this));
 }
@@ -127,7 +137,7 @@ unsigned ChannelTable::forget_settled() noexcept {
     }
     of_the_lost = of_the_lost || end->peer().lost;
     last_end_ = nullptr;
-    endpoints_.erase(key(end->id(), end->side()));
+    endpoints_.erase(end_key(end->id(), end->side(), end->peer().rank.value));
     ++forgotten;
   }
   if (of_the_lost) forget_links_of_the_lost();
@@ -237,12 +247,9 @@ void ChannelTable::on_control(void* self, port::AmMessage& message) noexcept {
     return;
   }
   // From now on that end may lie elsewhere.
-  const bool closes = control.kind == ChannelControl::Kind::closed;
-  if (closes) table.announced_.erase(key(ChannelId{control.channel}, control.sender_side & 1u));
+  if (control.kind == ChannelControl::Kind::closed) table.forget_announced(control);
   try {
-    ChannelEndpoint* end = table.end_of_control(control);
-    if (end == nullptr || end->peer().rank.value != control.sender_rank) return;
-    end->on_control(control);
+    if (ChannelEndpoint* end = table.end_of_control(control)) end->on_control(control);
   } catch (const std::exception& error) {
     log::error("channel {}: a control message of rank {} has no end here: {}", control.channel, control.sender_rank,
                error.what());
@@ -253,24 +260,31 @@ void ChannelTable::on_control(void* self, port::AmMessage& message) noexcept {
 ChannelEndpoint* ChannelTable::end_of_control(const ChannelControl& control) {
   const ChannelId id{control.channel};
   const unsigned side = 1 - (control.sender_side & 1u);
-  if (const auto found = endpoints_.find(key(id, side)); found != endpoints_.end()) return found->second.get();
-  Peer& peer = engine_.peer(Rank{control.sender_rank});
-  const auto rest = closed_ends_.find(closed_key(id, side, peer));
-  const std::uint64_t received = rest != closed_ends_.end() ? rest->second.next_receive : 0;
+  const auto found = endpoints_.find(end_key(id, side, control.sender_rank));
+  if (found != endpoints_.end()) return found->second.get();
+  const ClosedEnd* rest = remembered(id, side, control.sender_rank);
+  const std::uint64_t received = rest != nullptr ? rest->next_receive : 0;
   const bool unread = control.kind == ChannelControl::Kind::closed && received < control.number;
   if (!unread && control.kind != ChannelControl::Kind::abandoned) return nullptr;
-  return &make_end(peer, id, side, engine_.options().path);
+  return &make_end(engine_.peer(Rank{control.sender_rank}), id, side, engine_.options().path);
+}
+
+/// Unless another rank has announced its end since.
+void ChannelTable::forget_announced(const ChannelControl& control) noexcept {
+  const auto announced = announced_.find(key(ChannelId{control.channel}, control.sender_side & 1u));
+  if (announced != announced_.end() && announced->second.rank == control.sender_rank) announced_.erase(announced);
 }
 
 ChannelEndpoint& ChannelTable::end_for(const LinkMessage& message, int rank) {
   const ChannelId id{message.channel};
   const unsigned side = 1 - (message.from_side & 1u);
-  if (last_end_ != nullptr && last_key_ == key(id, side)) return *last_end_;
-  const auto found = endpoints_.find(key(id, side));
+  const std::uint64_t wanted = end_key(id, side, rank);
+  if (last_end_ != nullptr && last_key_ == wanted) return *last_end_;
+  const auto found = endpoints_.find(wanted);
   const bool is_there = found != endpoints_.end();
   ChannelEndpoint& end =
       is_there ? *found->second : make_end(engine_.linked_peer(rank), id, side, engine_.options().path);
-  last_key_ = key(id, side);
+  last_key_ = wanted;
   last_end_ = &end;
   return end;
 }
@@ -289,13 +303,8 @@ void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcep
     if (message.from_side != table.side_of(record.rank)) [[unlikely]]
       return table.engine_.distrust(record.rank, "a record of the wrong end of a channel");
     ChannelEndpoint& endpoint = table.end_for(message, record.rank);
-    if (endpoint.peer().rank.value == record.rank) {
-      endpoint.on_link(message, record.payload);
-      endpoint.look_if_closed();
-    } else {
-      log::error("channel {}: rank {} sends to this end, which belongs to a channel with rank {}: dropped",
-                 message.channel, record.rank, endpoint.peer().rank.value);
-    }
+    endpoint.on_link(message, record.payload);
+    endpoint.look_if_closed();
   } catch (const std::bad_alloc&) {
     log::error("channel {}: no memory for the end that a message from rank {} is for: dropped", message.channel,
                record.rank);
@@ -314,26 +323,26 @@ void ChannelTable::refuse_unlike(ChannelEndpoint& endpoint, const Announced& oth
 
 void ChannelTable::check_opened(const ChannelControl& control) noexcept {
   const ChannelId id{control.channel};
-  const auto other = endpoints_.find(key(id, 1 - (control.sender_side & 1u)));
-  if (other != endpoints_.end() && other->second->peer().rank.value == control.sender_rank) other->second->on_opened();
+  const auto other = endpoints_.find(end_key(id, 1 - (control.sender_side & 1u), control.sender_rank));
+  if (other != endpoints_.end()) other->second->on_opened();
   try {
     announced_[key(id, control.sender_side & 1u)] = {control.sender_rank, control.linked != 0};
   } catch (...) {
     return;  // only a diagnosis is lost
   }
   for (const unsigned side : {0u, 1u}) {
-    const auto mine = endpoints_.find(key(id, side));
-    if (mine == endpoints_.end() || mine->second->closed()) continue;
-    const bool fits = mine->second->peer().rank.value == control.sender_rank &&
-                      (side != (control.sender_side & 1u) || mine->second->peer().same_process);
+    ChannelEndpoint* mine = open_end(id, side);
+    if (mine == nullptr) continue;
+    const bool fits = mine->peer().rank.value == control.sender_rank &&
+                      (side != (control.sender_side & 1u) || mine->peer().same_process);
     if (fits) {
-      refuse_unlike(*mine->second, {control.sender_rank, control.linked != 0});
+      refuse_unlike(*mine, {control.sender_rank, control.linked != 0});
       continue;
     }
     log::error(
         "channel {}: rank {} opened it with rank {}, but rank {} opens it too: a channel has two ends, use another id",
-        id.value, engine_.job().rank, mine->second->peer().rank.value, control.sender_rank);
-    mine->second->refuse(Status::invalid_argument);
+        id.value, engine_.job().rank, mine->peer().rank.value, control.sender_rank);
+    mine->refuse(Status::invalid_argument);
   }
 }
 

@@ -40,13 +40,16 @@ class ChannelTable final : public Service, private Poller {
 
   void send_control(Peer& peer, const ChannelControl& control) noexcept;
 
+  void note_closed(const ChannelEndpoint& endpoint) noexcept { open_ends_.erase(key(endpoint.id(), endpoint.side())); }
   /// An end has settled: unless that changes, its numbers are all that the next progress leaves of it.
   void forget_later(ChannelEndpoint& endpoint) noexcept;
   void keep(ChannelEndpoint& endpoint) noexcept {
-    if (ClosedEnds::linked(endpoint)) settled_.remove(endpoint);
+    if (SettledEnds::linked(endpoint)) settled_.remove(endpoint);
   }
   /// Ends that are open, or have something under way or kept for them.
   [[nodiscard]] std::size_t ends_in_use() const noexcept { return endpoints_.size(); }
+  /// Others, of which their numbers are left.
+  [[nodiscard]] std::size_t ends_remembered() const noexcept;
   /// Peers whose memory this process has mapped for channels, or may have.
   [[nodiscard]] std::size_t links_in_use() const noexcept { return pumps_.size(); }
 
@@ -90,11 +93,18 @@ class ChannelTable final : public Service, private Poller {
     bool linked = false;
   };
 
+  /// What is left of the ends with one peer that were closed, while that lives.
+  struct ClosedEnds : PeerOp {
+    std::unordered_map<std::uint64_t, ClosedEnd> by_key;
+  };
+
   using ControlSends = IntrusiveList<ControlSend, &ControlSend::hook>;
+  using SettledEnds = IntrusiveList<ChannelEndpoint, &ChannelEndpoint::closed_hook>;
 
   static std::uint64_t key(ChannelId id, unsigned side) noexcept { return std::uint64_t{id.value} << 1 | side; }
-  static std::uint64_t closed_key(ChannelId id, unsigned side, const Peer& peer) noexcept {
-    return key(id, side) | static_cast<std::uint64_t>(peer.rank.value) << 33;  // a key has 33 bits
+  /// An id has an end for each peer that it was used with; one of them may be open. `rank`: of the peer.
+  static std::uint64_t end_key(ChannelId id, unsigned side, std::int32_t rank) noexcept {
+    return key(id, side) | static_cast<std::uint64_t>(rank) << 33;  // a key has 33 bits
   }
   Status post(ControlSend& send) noexcept;
   void send_later(ControlSend& send) noexcept;
@@ -107,15 +117,16 @@ class ChannelTable final : public Service, private Poller {
   [[nodiscard]] unsigned side_of(int rank) const noexcept { return rank < engine_.job().rank ? 0 : 1; }
   static void on_control(void* table, port::AmMessage& message) noexcept;
   static void on_record(void* table, const port::LinkRecord& record) noexcept;
-  using ClosedEnds = IntrusiveList<ChannelEndpoint, &ChannelEndpoint::closed_hook>;
-
+  [[nodiscard]] ChannelEndpoint* open_end(ChannelId id, unsigned side) const noexcept;
   /// The end that a record is for; made, closed, if it was not opened yet or is closed.
   ChannelEndpoint& end_for(const LinkMessage& message, int rank);
   ChannelEndpoint& make_end(Peer& peer, ChannelId id, unsigned side, Path forced);
   void remember(ChannelEndpoint& endpoint);
+  [[nodiscard]] const ClosedEnd* remembered(ChannelId id, unsigned side, std::int32_t rank) const noexcept;
   ChannelEndpoint* end_of_control(const ChannelControl& control);
   void refuse_unlike(ChannelEndpoint& endpoint, const Announced& other) noexcept;
   void check_opened(const ChannelControl& control) noexcept;
+  void forget_announced(const ChannelControl& control) noexcept;
   void on_last_word(const ChannelControl& control) noexcept;
   void end_all_of(const Peer& peer) noexcept;
   [[nodiscard]] bool has_all_last_words(const Peer& peer) const noexcept;
@@ -140,12 +151,13 @@ class ChannelTable final : public Service, private Poller {
   std::unordered_map<std::int32_t, std::unique_ptr<LinkPump>> pumps_;  ///< By rank.
   std::optional<StreamKernels> stream_kernels_;
   std::vector<std::unique_ptr<StreamLane>> retired_lanes_;
-  ClosedEnds settled_;                                        ///< Of `endpoints_`, which goes first.
-  std::unordered_map<std::uint64_t, ClosedEnd> closed_ends_;  ///< What is left of others, by peer as well.
+  std::unordered_map<std::int32_t, ClosedEnds> closed_ends_;  ///< By rank.
+  SettledEnds settled_;                                       ///< Of `endpoints_`, which goes first.
   std::unordered_map<std::uint64_t, std::unique_ptr<ChannelEndpoint>> endpoints_;
-  std::unordered_map<std::uint64_t, Announced> announced_;       ///< Ends of others, before or after ours was opened.
-  std::unordered_map<std::uint64_t, std::uint64_t> sent_there_;  ///< By ends of programs that have ended.
-  std::unordered_map<std::int32_t, LastWords> last_words_;       ///< By rank.
+  std::unordered_map<std::uint64_t, ChannelEndpoint*> open_ends_;  ///< Those of `endpoints_`, whatever the peer.
+  std::unordered_map<std::uint64_t, Announced> announced_;         ///< Ends of others, before or after ours was opened.
+  std::unordered_map<std::uint64_t, std::uint64_t> sent_there_;    ///< By ends of programs that have ended.
+  std::unordered_map<std::int32_t, LastWords> last_words_;         ///< By rank.
   AccountSend account_;
   SourcePatience source_patience_;
   bool deadlock_told_ = false;

@@ -44,10 +44,7 @@ std::vector<ChannelEnd> ChannelTable::ends() const {
   return ends;
 }
 
-bool ChannelTable::is_open(ChannelId id, unsigned side) const noexcept {
-  const auto found = endpoints_.find(key(id, side));
-  return found != endpoints_.end() && !found->second->closed();
-}
+bool ChannelTable::is_open(ChannelId id, unsigned side) const noexcept { return open_end(id, side) != nullptr; }
 
 ChannelEnd ChannelEndpoint::account() const noexcept {
   ChannelEnd end;

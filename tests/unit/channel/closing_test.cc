@@ -459,5 +459,16 @@ TEST_P(ClosedEnds, of_a_peer_that_is_gone_leave_nothing) {
   EXPECT_EQ(table(pair, 0).links_in_use(), 0u);
 }
 
+TEST_P(ClosedEnds, of_a_peer_that_is_gone_are_not_remembered) {
+  Pair pair(with_links(GetParam()));
+  for (std::uint32_t id = 100; id < 110; ++id) Ends(pair, id).close(true);
+  pair.job.run(20);
+  EXPECT_EQ(table(pair, 0).ends_remembered(), 10u);
+  Engine& engine = pair.job.rank(0).worker().engine();
+  engine.suspect(engine.peer(Rank{1}));
+  pair.run(0, 100);
+  EXPECT_EQ(table(pair, 0).ends_remembered(), 0u);
+}
+
 }  // namespace
 }  // namespace brant

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/channel/table.h"
 #include "ops/channel/tag.h"
 
 namespace brant {
@@ -94,19 +95,29 @@ TEST(SendWindow, an_acknowledgement_beyond_what_was_sent_is_cut) {
 }
 
 TEST(Tag, fields_do_not_overlap_and_only_the_acknowledge_bit_is_ignored) {
-  const std::uint64_t plain = tag::channel(tag::Type::channel, ChannelId{kChannelIdMax}, 0, tag::kCounterMask);
+  constexpr std::int32_t kRankMax = 32767;
+  const auto channel = [](std::uint32_t id, tag::Sender sender, std::uint64_t counter) {
+    return tag::channel(tag::Type::channel, ChannelId{id}, sender, counter) & tag::kChannelReceiveMask;
+  };
+  const tag::Sender sender{kRankMax, 0};
+  const std::uint64_t plain = tag::channel(tag::Type::channel, ChannelId{kChannelIdMax}, sender, tag::kCounterMask);
   const std::uint64_t acknowledged =
-      tag::channel(tag::Type::channel_acknowledged, ChannelId{kChannelIdMax}, 0, tag::kCounterMask);
+      tag::channel(tag::Type::channel_acknowledged, ChannelId{kChannelIdMax}, sender, tag::kCounterMask);
   EXPECT_NE(plain, acknowledged);
   EXPECT_EQ(plain & tag::kChannelReceiveMask, acknowledged & tag::kChannelReceiveMask);
   EXPECT_EQ(tag::type_of(plain), tag::Type::channel);
   EXPECT_EQ(tag::type_of(acknowledged), tag::Type::channel_acknowledged);
-  const std::uint64_t other_side = tag::channel(tag::Type::channel, ChannelId{kChannelIdMax}, 1, tag::kCounterMask);
-  const std::uint64_t other_id = tag::channel(tag::Type::channel, ChannelId{kChannelIdMax - 1}, 0, tag::kCounterMask);
-  const std::uint64_t other_counter = tag::channel(tag::Type::channel, ChannelId{kChannelIdMax}, 0, 0);
-  for (const std::uint64_t other : {other_side, other_id, other_counter}) {
-    EXPECT_NE(plain & tag::kChannelReceiveMask, other & tag::kChannelReceiveMask);
+  const std::uint64_t other_side = channel(kChannelIdMax, {kRankMax, 1}, tag::kCounterMask);
+  const std::uint64_t other_rank = channel(kChannelIdMax, {kRankMax - 1, 0}, tag::kCounterMask);
+  const std::uint64_t other_id = channel(kChannelIdMax - 1, sender, tag::kCounterMask);
+  const std::uint64_t other_counter = channel(kChannelIdMax, sender, 0);
+  for (const std::uint64_t other : {other_side, other_rank, other_id, other_counter}) {
+    EXPECT_NE(plain & tag::kChannelReceiveMask, other);
   }
+}
+
+TEST(Tag, of_a_receive_comes_again_only_after_all_receives_that_there_can_be) {
+  EXPECT_GE(std::size_t{tag::kCounterMask} + 1, ChannelTable::kTransfersMax);
 }
 
 }  // namespace
