@@ -136,8 +136,8 @@ void LeaseThread::give_up(int rank) { order({rank, false}); }
 
 std::vector<Lease::Verdict> LeaseThread::poll() {
   if (!verdicts_wait_.load(std::memory_order_acquire)) return {};
-  silence(verdict_alarm_);
   const std::scoped_lock lock(mutex_);
+  silence(verdict_alarm_);
   verdicts_wait_.store(false, std::memory_order_relaxed);
   return std::exchange(verdicts_, {});
 }
@@ -238,12 +238,11 @@ void LeaseThread::send(const Lease::Outgoing& outgoing) noexcept {
 void LeaseThread::publish(Lease& lease) {
   const std::vector<Lease::Verdict> news = lease.take_verdicts();
   if (news.empty()) return;
-  {
-    const std::scoped_lock lock(mutex_);
-    verdicts_.insert(verdicts_.end(), news.begin(), news.end());
-    verdicts_wait_.store(true, std::memory_order_release);
-  }
+  // All in one: `poll` takes the verdicts and silences the alarm, and what rang after that would ring for ever.
+  const std::scoped_lock lock(mutex_);
+  verdicts_.insert(verdicts_.end(), news.begin(), news.end());
   ring(verdict_alarm_);
+  verdicts_wait_.store(true, std::memory_order_release);
 }
 
 void LeaseThread::complain_once(const Lease& lease) noexcept {

@@ -148,6 +148,30 @@ TEST(LeaseThread, one_that_was_given_up_by_other_means_is_told_so) {
   EXPECT_EQ(other.poll().at(0).why, Lease::Why::told);
 }
 
+TEST(LeaseThread, is_silent_once_the_worker_has_taken_what_it_was_told) {
+  constexpr int kPeers = 300;
+  LeaseThread thread(60s, loopback());
+  Puppet puppet(thread);
+  std::vector<std::optional<SocketAddress>> addresses(kPeers + 1, puppet.address);
+  thread.start(0, kKey, addresses, {});
+  // What each peer says to a ping of one that it has given up.
+  Lease asking(0, kPeers + 1, 60s, kKey);
+  for (int rank = 1; rank <= kPeers; ++rank) asking.watch(rank);
+  int left_ringing = 0;
+  for (const Lease::Outgoing& ping : asking.tick(Clock::now())) {
+    Lease peer(ping.rank, kPeers + 1, 60s, kKey);
+    peer.give_up(0);
+    puppet.send(peer.hear(ping.datagram)->datagram);
+    const TimePoint begin = Clock::now();
+    while (thread.poll().empty()) ASSERT_LT(Clock::now() - begin, kLimit);  // at the very moment
+    const std::uint64_t dropped = thread.dropped();
+    puppet.send({});  // once that is dropped, the thread has gone around
+    while (thread.dropped() == dropped) ASSERT_LT(Clock::now() - begin, kLimit);
+    if (readable(thread.event_fd(), 0ms)) ++left_ringing;
+  }
+  EXPECT_EQ(left_ringing, 0);
+}
+
 TEST(LeaseThread, what_is_cut_short_too_long_foreign_or_replayed_is_dropped_and_counted) {
   Scene scene;
   scene.thread.watch(1);
