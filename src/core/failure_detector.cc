@@ -35,6 +35,7 @@ bool lives(pid_t pid) noexcept { return ::kill(pid, 0) == 0 || errno != ESRCH; }
 }  // namespace
 
 bool FailureDetector::watch(int rank, pid_t pid) {
+  forget(rank);  // it may be watched already, if no connection came about the last time
   UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd) {
     if (errno == ESRCH) return false;

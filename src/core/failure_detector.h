@@ -15,7 +15,7 @@ class FailureDetector {
   FailureDetector();
 
   /// False if the process is gone already, or on its way out. A process that cannot be watched (another pid namespace)
-  /// counts as alive.
+  /// counts as alive. May be repeated.
   bool watch(int rank, pid_t pid);
   void forget(int rank) noexcept;
 

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
+#include <iterator>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -32,6 +34,18 @@ TEST(FailureDetector, watches_processes_also_without_descriptors_left) {
   EXPECT_EQ(detector.poll(), std::vector<int>{3});
   EXPECT_TRUE(detector.poll().empty()) << "a death is told once";
   EXPECT_FALSE(detector.watch(4, child));
+}
+
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+}
+
+TEST(FailureDetector, watches_once_however_often_it_is_told) {
+  FailureDetector detector;
+  ASSERT_TRUE(detector.watch(3, ::getpid()));
+  const auto before = open_descriptors();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(detector.watch(3, ::getpid()));
+  EXPECT_EQ(open_descriptors(), before);
 }
 
 }  // namespace
