@@ -90,8 +90,8 @@ Runtime::Runtime(const RuntimeOptions& options) : Runtime(open_for(options), opt
 
 Runtime::Runtime(port::Adapters adapters, const RuntimeOptions& options)
     : engine_(std::make_unique<Engine>(std::move(adapters), engine_options(options))),
-      worker_(std::make_unique<Worker>(*engine_)),
       exceptions_at_start_(std::uncaught_exceptions()) {
+  worker_ = std::make_unique<Worker>(*engine_);
   log::set_rank(engine_->job().rank);
 }
 

@@ -4,6 +4,10 @@
 
 namespace brant {
 
+TimerQueue::~TimerQueue() {
+  for (Timer* timer : heap_) timer->place = Timer::kIdle;
+}
+
 void TimerQueue::set(Timer& timer, TimePoint when) {
   clear(timer);
   timer.when = when;

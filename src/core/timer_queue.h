@@ -10,6 +10,12 @@ namespace brant {
 /// A binary heap of timers. Allocates only when more timers than ever before are set at once.
 class TimerQueue {
  public:
+  TimerQueue() = default;
+  TimerQueue(const TimerQueue&) = delete;
+  TimerQueue& operator=(const TimerQueue&) = delete;
+  /// Those that are still set are idle from then on: they may outlive the queue.
+  ~TimerQueue();
+
   void set(Timer& timer, TimePoint when);
   void clear(Timer& timer) noexcept;
   [[nodiscard]] TimePoint next() const noexcept { return heap_.empty() ? kNever : heap_.front()->when; }

@@ -138,8 +138,8 @@ class Runtime {
   }
 
  private:
+  std::unique_ptr<Worker> worker_;  ///< Goes after the engine: what that resumes as it ends may use it.
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Worker> worker_;
   int exceptions_at_start_ = 0;
 };
 

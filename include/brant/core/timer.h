@@ -11,7 +11,7 @@
 namespace brant {
 
 /// Runs `fire` from `Worker::progress` at or after `when`. Lies in the record it serves and must be idle or cleared
-/// before that goes.
+/// before that goes. Idle, and never fired, once the runtime has gone.
 struct Timer {
   TimePoint when = kNever;
   void (*fire)(Timer& self) noexcept = nullptr;
@@ -36,7 +36,10 @@ class AwaitableTimer : protected Timer {
     fire = then;
     worker_.set_timer(*this, at);
   }
-  void stop() noexcept { worker_.clear_timer(*this); }
+  /// Asks the worker only if there is something to stop: an idle timer may outlive it.
+  void stop() noexcept {
+    if (place != kIdle) worker_.clear_timer(*this);
+  }
 
  private:
   Worker& worker_;

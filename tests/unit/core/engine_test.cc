@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "brant/core/future.h"
 #include "brant/core/timer.h"
 #include "brant/ops/channel.h"
 #include "port/wire/faulty/faulty.h"
@@ -237,6 +238,36 @@ TEST(Services, end_in_the_order_in_which_they_were_made) {
     job.rank(0).worker().engine().service<NotingService<3>>();
   }
   EXPECT_EQ(ended_services(), (std::vector<int>{0, 1, 2, 3}));
+}
+
+/// Wakes a task as it ends.
+class PartingService final : public Service {
+ public:
+  explicit PartingService(Engine&) {}
+  ~PartingService() override { parting.deliver(); }
+  Promise<> parting;
+};
+
+TEST(Services, may_resume_tasks_that_sleep_as_they_end) {
+  std::optional<InProcessJob> job(one_rank());
+  const auto sleeps = [](Worker& worker, Future<> first) -> Task<void> {
+    co_await first;
+    co_await sleep_for(worker, std::chrono::hours(1));
+  };
+  Worker& worker = job->rank(0).worker();
+  Task<void> task = sleeps(worker, worker.engine().service<PartingService>().parting.future());
+  task.start();
+  job.reset();
+  EXPECT_FALSE(task.finished());
+}
+
+TEST(Sleep, of_a_task_may_outlive_its_runtime) {
+  std::optional<InProcessJob> job(one_rank());
+  const auto sleeps = [](Worker& worker) -> Task<void> { co_await sleep_for(worker, std::chrono::hours(1)); };
+  Task<void> task = sleeps(job->rank(0).worker());
+  task.start();
+  job.reset();
+  EXPECT_FALSE(task.finished());
 }
 
 /// A send whose two moments come in one progress.
