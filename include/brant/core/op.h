@@ -58,6 +58,8 @@ class Op {
   OpResult result;
 
   [[nodiscard]] bool pending() const noexcept { return engine_ != nullptr; }
+  /// A moment that was asked for has come, and will be fired next.
+  [[nodiscard]] bool due() const noexcept { return pending() && due_ != 0; }
 
   /// Withdraws a pending operation: it completes with `canceled`, unless it matched first. A send that the network
   /// already works on cannot be withdrawn; then nothing happens.

@@ -15,8 +15,8 @@ namespace brant {
 ///     OpResult got = co_await incoming;
 ///     OpResult sent = co_await outgoing;          // look at both: `ok()`, or why not
 ///
-/// Destroying it while pending withdraws a receive; a send goes on unobserved, and its source must stay valid until the
-/// channel closes.
+/// Destroying it while pending withdraws a receive, or drops the message if that lies in the buffer already; a send
+/// goes on unobserved, and its source must stay valid until the channel closes.
 class [[nodiscard]] Operation {
  public:
   /// `post(Op&)` starts the operation and returns its Status. `moment` is the one awaited.
@@ -43,9 +43,10 @@ class [[nodiscard]] Operation {
   }
 
   /// Ends a pending operation here and now with `status`: withdrawn as far as possible (see `Op::detach`), and the
-  /// waiter resumes.
+  /// waiter resumes. One whose outcome is known and only waits to be told keeps it, and is done in one of the next
+  /// progress calls: a message that was received is not lost.
   void give_up(Status status) noexcept {
-    if (done_) return;
+    if (done_ || op_.due()) return;
     op_.detach();
     op_.result = {status, 0};
     finish();

@@ -89,8 +89,9 @@ class [[nodiscard]] yield final : private detail::ResumingTimer {
 };
 
 /// `co_await within(worker, operation, 5ms)`: the operation's outcome, or `timed_out`. A receive that timed out is
-/// withdrawn and gives its turn to the next; a send that the network already works on goes on unobserved, so its source
-/// must stay valid until the channel closes.
+/// withdrawn and gives its turn to the next; one whose message is in the buffer by then has not timed out. A send that
+/// the network already works on goes on unobserved, so its source must stay valid until the channel closes. If the
+/// operation itself is destroyed meanwhile, the outcome at the end of the time is `canceled`.
 class [[nodiscard]] within final : private detail::AwaitableTimer {
  public:
   within(Worker& worker, Operation& operation, std::chrono::nanoseconds duration) noexcept
@@ -98,20 +99,26 @@ class [[nodiscard]] within final : private detail::AwaitableTimer {
 
   bool await_ready() const noexcept { return operation_.done(); }
   void await_suspend(std::coroutine_handle<> waiter) {
+    waiter_ = waiter;
     operation_.resume_when_done(waiting_, waiter);
-    start(deadline_after(duration_), [](Timer& self) noexcept {
-      auto& late = static_cast<within&>(self);
-      if (late.waiting_.waits()) late.operation_.give_up(Status::timed_out);  // else the operation has gone
-    });
+    start(deadline_after(duration_), [](Timer& self) noexcept { static_cast<within&>(self).end(); });
   }
   [[nodiscard]] OpResult await_resume() noexcept {
     stop();
-    return operation_.result();
+    return operation_gone_ ? OpResult{Status::canceled, 0} : operation_.result();
   }
 
  private:
+  void end() noexcept {
+    if (waiting_.waits()) return operation_.give_up(Status::timed_out);
+    operation_gone_ = true;
+    waiter_.resume();
+  }
+
   Operation& operation_;
   std::chrono::nanoseconds duration_;
+  std::coroutine_handle<> waiter_;
+  bool operation_gone_ = false;
   detail::Awaiting waiting_;
 };
 

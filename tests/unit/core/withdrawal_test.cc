@@ -63,19 +63,48 @@ TEST(Withdrawal, of_a_task_that_yields) {
   pair.send();  // the network moves, and the timers are looked at
 }
 
-TEST(Withdrawal, of_an_operation_whose_time_has_not_passed) {
+TEST(Withdrawal, of_an_operation_ends_who_awaits_it_when_the_time_is_over) {
   Pair pair;
   auto receive = std::make_unique<Operation>(
       Moment::delivered, [&](Op& op) noexcept { return pair.right.post_recv(Buffer(&pair.got, sizeof(int)), op); });
-  const auto waits = [&]() -> Task<void> {
-    static_cast<void>(co_await within(pair.job.rank(1).worker(), *receive, std::chrono::milliseconds(1)));
+  const auto waits = [&]() -> Task<Status> {
+    co_return (co_await within(pair.job.rank(1).worker(), *receive, std::chrono::milliseconds(50))).status;
   };
-  Task<void> task = waits();
+  Task<Status> task = waits();
   task.start();
   receive.reset();
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the timer is due, whenever it is looked at
-  pair.job.run(10);
   EXPECT_FALSE(task.finished());
+  ASSERT_TRUE(pair.job.run_until([&] { return task.finished(); })) << "its time is over";
+  EXPECT_EQ(task.take(), Status::canceled);
+}
+
+TEST(Withdrawal, is_too_late_for_a_message_that_came_while_the_receiver_computed) {
+  for (const bool links : {false, true}) {
+    test::JobOptions options;
+    options.links = links;
+    Pair pair{InProcessJob(options)};
+    const auto waits = [&]() -> Task<OpResult> {
+      Operation receive = pair.right.recv(Buffer(&pair.got, sizeof(int)));
+      co_return co_await within(pair.job.rank(1).worker(), receive, std::chrono::milliseconds(1));
+    };
+    Task<OpResult> task = waits();
+    task.start();
+    pair.job.run(1);
+    Operation sent = pair.left.send(ConstBuffer(&pair.value, sizeof(int)));
+    for (int round = 0; round < 10; ++round) pair.job.rank(0).worker().progress();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // both are due, in whatever order they are looked at
+    ASSERT_TRUE(pair.job.run_until([&] { return task.finished(); }));
+    const OpResult result = task.take();
+    if (result.ok()) {
+      EXPECT_EQ(pair.got, 5);
+    } else {  // then the message is the next one's
+      EXPECT_EQ(result.status, Status::timed_out);
+      int next = 0;
+      EXPECT_TRUE(pair.job.outcome(pair.right.recv(Buffer(&next, sizeof(int)))).ok());
+      EXPECT_EQ(next, 5);
+    }
+    EXPECT_TRUE(pair.job.outcome(sent).ok());
+  }
 }
 
 TEST(Withdrawal, of_a_task_that_awaits_a_counter_of_somebody_else) {
