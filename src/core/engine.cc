@@ -166,12 +166,12 @@ void Engine::shut_down() noexcept {
     };
     farewell_->say();
     for (int round = 0; all_live() && round < 1000; ++round) {
-      const Status status = boot().fence(std::chrono::milliseconds(round < 10 ? 1 : 20));
+      const auto patience = std::chrono::milliseconds(round < 10 ? 1 : 20);
+      const Status status = boot().fence(patience);
       if (status != Status::timed_out) break;
       farewell_->say();
       wire_turn_ = kWireTurn;
-      while (progress() != 0) {
-      }
+      progress_while_moving(patience);
       check_peers();  // one that is lost now will never come
     }
   }
@@ -490,18 +490,25 @@ unsigned Engine::progress() noexcept {
   counters_.progress_calls.add();
   calls_since_check_ += events + user_calls == 0 ? 1 : kBusyWeight;
   const bool look_at_clock = calls_since_check_ >= kPeerCheckInterval;
+  unsigned timers_fired = 0;
   if (look_at_clock || !timers_.empty()) {
     const TimePoint now = recently_ = Clock::now();
     if (look_at_clock) calls_since_check_ = 0;
-    if (!timers_.empty()) user_calls += timers_.run(now);
+    if (!timers_.empty()) timers_fired = timers_.run(now);
     if (look_at_clock && now >= next_peer_check_) {
       next_peer_check_ = now + kPeerCheckPeriod;
       check_peers();
     }
   }
   user_calls += fire_ready(kFireLimit);
-  if (user_calls != 0) note_user_code();
+  if (user_calls + timers_fired != 0) note_user_code();
   return events + user_calls;
+}
+
+void Engine::progress_while_moving(std::chrono::nanoseconds limit) noexcept {
+  const TimePoint end = deadline_after(limit);
+  while (progress() != 0 && Clock::now() < end) {
+  }
 }
 
 /// A poller may take itself out of the list, or any other: the round goes on with the next of those that stay.
@@ -553,27 +560,36 @@ void Engine::note_idle(unsigned idle) noexcept {
 
 /// Once in a row of silent calls, and only if that is twice as long as the last one reported: a server that mostly
 /// waits says so a few times in its life.
-void Engine::report_stall(TimePoint idle_since, bool for_ever) noexcept {
-  const auto idle = recently_ - idle_since;
+void Engine::report_stall(TimePoint silent_since, bool for_ever) noexcept {
+  const auto idle = recently_ - silent_since;
   if (stall_patience_ <= std::chrono::nanoseconds::zero() || idle < stall_patience_) return;
-  if (std::exchange(stall_reported_, idle_since) == idle_since) return;
+  if (std::exchange(stall_reported_, silent_since) == silent_since) return;
   stall_patience_ = 2 * idle;
   for (auto& [key, service] : services_) service->stalled(idle, for_ever);
 }
 
 Status Engine::wait_until_done(bool (*done)(void*) noexcept, void* context, TimePoint deadline) noexcept {
   unsigned idle = 0;
-  TimePoint idle_since{};
+  TimePoint silent_since{};  // but for timers
   while (!done(context)) {
-    idle = progress() != 0 ? 0 : idle + 1;
+    const std::uint64_t timers_before = timers_.fired();
+    const bool moved = progress() != 0;
+    const bool timers_only = !moved && timers_.fired() != timers_before;
+    idle = moved || timers_only ? 0 : idle + 1;
     if (trace_ && idle <= 1) note_idle(idle);
-    if (idle == 0) continue;
+    if (moved) silent_since = TimePoint{};
+    if (idle == 0) {  // progress looks at the clock often enough
+      if (recently_ >= deadline && !done(context)) return Status::timed_out;
+      if (timers_only && silent_since == TimePoint{}) silent_since = recently_;
+      if (timers_only) report_stall(silent_since, deadline == kNever);
+      continue;
+    }
     if (idle < spin_limit_) {
       if (deadline != kNever && idle % 64 == 0 && Clock::now() >= deadline) return Status::timed_out;
       continue;
     }
     if (deadline != kNever && Clock::now() >= deadline) return Status::timed_out;
-    if (idle == spin_limit_) idle_since = Clock::now();
+    if (silent_since == TimePoint{}) silent_since = Clock::now();
     if (may_sleep()) {
       // A wire that cannot wake us is looked at every millisecond.
       const auto limit = wire().capabilities().can_sleep ? kSleepLimit : std::chrono::milliseconds(1);
@@ -582,10 +598,11 @@ Status Engine::wait_until_done(bool (*done)(void*) noexcept, void* context, Time
       wire_turn_ = kWireTurn;  // it may be what woke us
       recently_ = Clock::now();
       check_peers();
-      report_stall(idle_since, deadline == kNever);
+      report_stall(silent_since, deadline == kNever);
     } else {
       std::this_thread::yield();
-      if (idle % kPeerCheckInterval == 0) report_stall(idle_since, deadline == kNever);  // progress looked at the clock
+      if (idle % kPeerCheckInterval == 0)
+        report_stall(silent_since, deadline == kNever);  // progress looked at the clock
     }
   }
   return Status::ok;

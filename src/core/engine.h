@@ -250,6 +250,8 @@ class Engine {
   Status resolve_kind(const void* data, std::size_t bytes, MemoryKind& kind) noexcept;
 
   unsigned progress() noexcept;
+  /// Progress, again and again as long as it sees something, and no longer than `limit`.
+  void progress_while_moving(std::chrono::nanoseconds limit) noexcept;
   /// Moves the links, the network and what is polled until `done` holds, and tells nobody: for a layer that has to wait
   /// inside a call, which a sink may have made. False: the time was over first.
   bool wait_quietly(bool (*done)(void*) noexcept, void* context, std::chrono::nanoseconds timeout) noexcept;
@@ -296,7 +298,7 @@ class Engine {
   [[nodiscard]] Status check_host(const void* data, std::size_t bytes) const noexcept;
   Status wait_until_done(bool (*done)(void*) noexcept, void* context, TimePoint deadline) noexcept;
   void note_idle(unsigned idle) noexcept;
-  void report_stall(TimePoint idle_since, bool for_ever) noexcept;
+  void report_stall(TimePoint silent_since, bool for_ever) noexcept;
 
   std::unique_ptr<Statistics> statistics_;  ///< Outlives whatever may still count.
   Counters& counters_;                      ///< Of `statistics_`.

@@ -37,6 +37,7 @@ unsigned TimerQueue::run(TimePoint now) noexcept {
     timer.fire(timer);
     ++fired;
   }
+  fired_ += fired;
   return fired;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "brant/core/timer.h"
@@ -22,6 +23,8 @@ class TimerQueue {
   [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
   /// Fires what is due, as much as fits a `BatchTime`; a fired timer is idle and may be set again. Returns how many.
   unsigned run(TimePoint now) noexcept;
+  /// How many were fired so far.
+  [[nodiscard]] std::uint64_t fired() const noexcept { return fired_; }
 
  private:
   void put(std::size_t place, Timer* timer) noexcept {
@@ -32,6 +35,7 @@ class TimerQueue {
   void sift_down(std::size_t place) noexcept;
 
   std::vector<Timer*> heap_;
+  std::uint64_t fired_ = 0;
 };
 
 }  // namespace brant

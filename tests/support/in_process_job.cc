@@ -56,7 +56,7 @@ InProcessJob::InProcessJob(const JobOptions& options) : network_(options.network
   auto values = std::make_shared<SharedBoot::Values>();
   for (int rank = 0; rank < options.ranks; ++rank) {
     port::Adapters adapters;
-    adapters.boot = std::make_unique<SharedBoot>(values, rank, options.ranks);
+    adapters.boot = std::make_unique<SharedBoot>(values, rank, options.ranks, options.fence);
     adapters.device = make_device(options.gpu);
     if (options.mappable || options.exportable)
       adapters.device = std::make_unique<HalfSharedDevice>(std::move(adapters.device), options);

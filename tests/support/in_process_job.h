@@ -18,11 +18,13 @@
 namespace brant::test {
 
 /// The bootstrap of several runtimes that live in one thread: a shared map, and fences that never wait.
+/// `fence`, if any, says what becomes of them.
 class SharedBoot final : public port::Boot {
  public:
   using Values = std::map<std::pair<int, std::string>, std::vector<std::byte>>;
 
-  SharedBoot(std::shared_ptr<Values> values, int rank, int size) : values_(std::move(values)) {
+  SharedBoot(std::shared_ptr<Values> values, int rank, int size, std::function<Status()> fence = {})
+      : values_(std::move(values)), fence_(std::move(fence)) {
     job_.rank = job_.local_rank = rank;
     job_.size = job_.local_size = size;
     job_.job_id = "in-process";
@@ -33,7 +35,7 @@ class SharedBoot final : public port::Boot {
     (*values_)[{job_.rank, key}].assign(value.begin(), value.end());
     return Status::ok;
   }
-  Status fence(std::chrono::milliseconds) noexcept override { return Status::ok; }
+  Status fence(std::chrono::milliseconds) noexcept override { return fence_ ? fence_() : Status::ok; }
   Result<std::vector<std::byte>> get(int rank, const std::string& key) noexcept override {
     const auto found = values_->find({rank, key});
     if (found == values_->end()) return Status::not_found;
@@ -45,6 +47,7 @@ class SharedBoot final : public port::Boot {
 
  private:
   std::shared_ptr<Values> values_;
+  std::function<Status()> fence_;
   port::JobInfo job_;
 };
 
@@ -67,6 +70,8 @@ struct JobOptions {
   std::function<bool(const port::PointerInfo&)> exportable;
   /// Wraps a rank's wire, for faults; then there are no links, past which the faults would go unnoticed.
   std::function<std::unique_ptr<port::Wire>(int rank, std::unique_ptr<port::Wire>)> wrap;
+  /// What becomes of a fence; empty: all come to it at once.
+  std::function<Status()> fence;
   /// Wraps a rank's device, for faults.
   std::function<std::unique_ptr<port::Device>(int rank, std::unique_ptr<port::Device>)> wrap_device;
 };

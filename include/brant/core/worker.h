@@ -23,7 +23,8 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   /// Moves the network, then fires the completions that are due (a bounded number). Returns how many events it saw, 0
-  /// when idle. Costs some ten nanoseconds when idle. Not to be called from a completion.
+  /// when idle; a timer is none, so that a task which yields or sleeps in a loop keeps nobody busy who waits for
+  /// stillness. Costs some ten nanoseconds when idle. Not to be called from a completion.
   unsigned progress() noexcept;
 
   /// Calls progress until `done()` holds. Waits adaptively: spins a little, then sleeps until the network wakes it, so

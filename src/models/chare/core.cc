@@ -119,9 +119,9 @@ void Core::connect() {
   const TimePoint deadline = deadline_after(engine_.options().boot_timeout);
   Status status = Status::timed_out;
   for (int round = 0; status == Status::timed_out && Clock::now() < deadline; ++round) {
-    status = boot.fence(std::chrono::milliseconds(round < 10 ? 1 : 20));
-    while (status == Status::timed_out && engine_.progress() != 0) {
-    }
+    const auto patience = std::chrono::milliseconds(round < 10 ? 1 : 20);
+    status = boot.fence(patience);
+    if (status == Status::timed_out) engine_.progress_while_moving(patience);
   }
   const std::string mine = fmt::format("{:016x} {}", registry_.fingerprint(), registry_.size());
   for (int other = 0; status == Status::ok && other < ranks_; ++other) {
@@ -397,16 +397,14 @@ void Core::hold_back() {
     const unsigned events = std::exchange(in_progress_, true) ? 0 : engine_.progress();
     in_progress_ = false;
     const bool sent = in_outboxes_ != 0 && flush_outboxes();
-    if (run_others(set_aside) || sent || events != 0) continue;
-    if (in_outboxes_ == 0) {
-      why = "all of them are for chares whose methods have not returned";
+    if (run_others(set_aside) || sent) continue;
+    const bool all_here = in_outboxes_ == 0;
+    if ((all_here && events == 0) || Clock::now() > deadline) {
+      why = all_here ? "all of them are for chares whose methods have not returned"
+                     : "their receivers took none for too long (a cycle of methods that wait for one another?)";
       break;
     }
-    if (Clock::now() > deadline) {
-      why = "their receivers took none for too long (a cycle of methods that wait for one another?)";
-      break;
-    }
-    std::this_thread::yield();
+    if (events == 0) std::this_thread::yield();
   }
   // What was skipped goes back to the front, in its order.
   run_next(set_aside);

@@ -1,6 +1,7 @@
 // What goes wrong is said once, with the name of the chare, its index, the method and the rank.
 #include <stdexcept>
 
+#include "support/restless.h"
 #include "unit/chare/program.h"
 
 namespace brant {
@@ -231,6 +232,25 @@ TEST(Chares, a_second_one_on_a_runtime_is_refused_until_the_first_is_gone) {
     first.connect();
     EXPECT_EQ(first.run(nothing(first)), 0) << first.failure();
   }
+}
+
+TEST(Chares, give_up_in_time_on_others_that_do_not_come_while_the_network_is_never_still) {
+  Status fence = Status::ok;
+  test::JobOptions options = test::ranks(1);
+  options.fence = [&] { return fence; };
+  options.runtime.boot_timeout = std::chrono::milliseconds(10);
+  test::InProcessJob job(options);
+  test::RestlessPoller network;
+  job.rank(0).worker().engine().attach(network);
+  fence = Status::timed_out;
+  try {
+    const Chares chares(job.rank(0));
+    ADD_FAILURE() << "no exception";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::timed_out);
+  }
+  EXPECT_FALSE(network.rests()) << "it waited as long as anything moved";
+  job.rank(0).worker().engine().detach(static_cast<Poller&>(network));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Floods: more messages than may wait, to this process and to another.
+#include "support/restless.h"
 #include "unit/chare/program.h"
 
 namespace brant {
@@ -88,6 +89,33 @@ TEST(Flow, a_question_that_is_refused_leaves_nothing_behind) {  // the leak chec
   options.undelivered_max = 10;
   Program program(test::ranks(1), options);
   EXPECT_EQ(program.run(flood_self_with_questions), 0) << program.failure();
+}
+
+Task<void> flood_self_while_a_task_yields(Chares& chares) {
+  const bool never = false;
+  Task<void> task = test::yield_until(chares.runtime().worker(), never);
+  task.start();
+  const Group<Sink> sinks = create_group<Sink>(chares);
+  EXPECT_THROW(co_await sinks[0].ask<&Sink::flood_self>(100), Error);
+  EXPECT_FALSE(task.finished()) << "it was refused when that had ended";
+}
+TEST(Flow, a_chare_that_floods_itself_is_refused_also_while_a_task_yields) {
+  ChareOptions options;
+  options.undelivered_max = 10;
+  Program program(test::ranks(1), options);
+  EXPECT_EQ(program.run(flood_self_while_a_task_yields), 0) << program.failure();
+}
+TEST(Flow, a_call_is_held_back_for_its_time_also_while_the_network_is_never_still) {
+  ChareOptions options;
+  options.undelivered_max = 10;
+  options.held_back_max = std::chrono::milliseconds(10);
+  Program program(test::ranks(1), options);
+  test::RestlessPoller network;
+  Engine& engine = program.rank(0).runtime().worker().engine();
+  engine.attach(network);
+  EXPECT_EQ(program.run(flood_self_with_questions), 0) << program.failure();
+  engine.detach(static_cast<Poller&>(network));
+  EXPECT_FALSE(network.rests()) << "it was held back as long as anything moved";
 }
 
 Task<void> flood_a_little(Chares& chares, int rank) {

@@ -1,6 +1,7 @@
 // Quiescence, and the report of programs that cannot go on.
 #include "brant/core/timer.h"
 #include "models/chare/core.h"
+#include "support/restless.h"
 #include "unit/chare/program.h"
 
 namespace brant {
@@ -80,6 +81,19 @@ TEST(Quiescence, waits_for_data_in_flight) {
   Program program(test::ranks(2));
   program.rank(0).start(settle_with_data(program.rank(0)));
   EXPECT_EQ(program.run_on(50'000'000), 0) << program.failure();  // rounds without work are short
+}
+
+Task<void> settle_while_a_task_yields(Chares& chares) {
+  const bool never = false;
+  Task<void> task = test::yield_until(chares.runtime().worker(), never);
+  task.start();
+  co_await chares.quiescence();
+  EXPECT_FALSE(task.finished()) << "it came when that had ended";
+}
+TEST(Quiescence, comes_while_a_task_yields) {
+  test::InProcessJob job(test::ranks(1));
+  Chares chares(job.rank(0));
+  EXPECT_EQ(chares.run(settle_while_a_task_yields(chares)), 0) << chares.failure();
 }
 
 ChareOptions impatient() {

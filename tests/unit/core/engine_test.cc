@@ -17,6 +17,7 @@
 #include "brant/ops/channel.h"
 #include "port/wire/faulty/faulty.h"
 #include "support/in_process_job.h"
+#include "support/restless.h"
 
 namespace brant {
 namespace {
@@ -62,6 +63,69 @@ TEST(Pollers, one_that_takes_another_out_ends_neither_the_round_nor_leaves_it_be
   EXPECT_EQ(last_polled, 2);
   engine.detach(static_cast<Poller&>(first));
   engine.detach(static_cast<Poller&>(third));
+}
+
+TEST(Wait, ends_in_time_while_the_network_is_never_still) {
+  InProcessJob job(one_rank());
+  Worker& worker = job.rank(0).worker();
+  test::RestlessPoller network;
+  worker.engine().attach(network);
+  EXPECT_EQ(worker.wait_until([&] { return network.rests(); }, std::chrono::milliseconds(5)), Status::timed_out);
+  worker.engine().detach(static_cast<Poller&>(network));
+}
+
+TEST(Wait, ends_in_time_while_a_task_yields) {
+  InProcessJob job(one_rank());
+  Worker& worker = job.rank(0).worker();
+  bool over = false;
+  Task<void> task = test::yield_until(worker, over);
+  task.start();
+  EXPECT_EQ(worker.wait_until([&] { return task.finished(); }, std::chrono::milliseconds(5)), Status::timed_out);
+}
+
+class StallListener final : public Service {
+ public:
+  explicit StallListener(Engine&) {}
+  void stalled(std::chrono::nanoseconds, bool) noexcept override { told = true; }
+  bool told = false;
+};
+
+TEST(Wait, says_that_nothing_happens_while_a_task_yields) {
+  JobOptions options = one_rank();
+  options.runtime.stall_report = std::chrono::milliseconds(2);
+  InProcessJob job(options);
+  Worker& worker = job.rank(0).worker();
+  const auto& listener = worker.engine().service<StallListener>();
+  Task<void> task = test::yield_until(worker, listener.told);
+  task.start();
+  EXPECT_EQ(worker.wait_until([&] { return task.finished(); }), Status::ok);
+  EXPECT_TRUE(listener.told);
+}
+
+TEST(Runtime, ends_while_the_network_is_never_still) {
+  test::RestlessPoller network;
+  int fences = 0;
+  JobOptions options;
+  options.fence = [&] { return ++fences < 10 ? Status::ok : fences < 13 ? Status::timed_out : Status::ok; };
+  {
+    InProcessJob job(options);
+    ASSERT_LT(fences, 10);
+    fences = 9;
+    job.rank(0).worker().engine().attach(network);
+  }
+  EXPECT_FALSE(network.rests()) << "its end waited until nothing moved any more";
+}
+
+TEST(Progress, of_a_task_that_only_yields_is_no_event) {
+  InProcessJob job(one_rank());
+  Worker& worker = job.rank(0).worker();
+  bool over = false;
+  Task<void> task = test::yield_until(worker, over);
+  task.start();
+  EXPECT_EQ(worker.progress(), 0u);
+  over = true;
+  worker.progress();
+  EXPECT_TRUE(task.finished());
 }
 
 /// A call of user code that takes a millisecond. Counts those that one round makes.
