@@ -477,7 +477,8 @@ Stillness Core::stillness() noexcept {
 void Core::run_until_ended() {
   while (!ended_) {
     if (step() != 0 || ended_) continue;
-    auto something = [this] {
+    auto something = [this, held = in_outboxes_ != 0] {
+      if (!held && in_outboxes_ != 0) return true;  // a task that was resumed in the wait has sent too much at once
       return ended_ || !troubles_.empty() || lanes_.broken().status != Status::ok || (!queue_.empty() && !stopping_) ||
              (main_.has_value() && main_->finished());
     };

@@ -15,6 +15,7 @@ class Sink : public Chare<Sink> {
     in_order_ = in_order_ && number == count_;
     ++count_;
   }
+  void swallow(std::vector<std::byte>) { ++count_; }
   int count() { return in_order_ ? count_ : -1; }
   /// Asks itself until it is refused.
   void ask_self(int calls) {
@@ -116,6 +117,46 @@ TEST(Flow, a_call_is_held_back_for_its_time_also_while_the_network_is_never_stil
   EXPECT_EQ(program.run(flood_self_with_questions), 0) << program.failure();
   engine.detach(static_cast<Poller&>(network));
   EXPECT_FALSE(network.rests()) << "it was held back as long as anything moved";
+}
+
+/// Lets another rank of this thread go on while the first stands in a wait; ends the program if that takes too long.
+class OtherRank final : public Poller {
+ public:
+  explicit OtherRank(Chares& chares) : chares_(chares) {}
+  unsigned poll() noexcept override {
+    if (Clock::now() >= end_ && !std::exchange(given_up_, true)) chares_.exit(1);
+    chares_.progress();
+    return 0;
+  }
+
+ private:
+  Chares& chares_;
+  const TimePoint end_ = Clock::now() + test::kRestlessTime;
+  bool given_up_ = false;
+};
+
+Task<void> flood_after_sleep(Chares& chares) {
+  constexpr int calls = 1000;
+  const Group<Sink> sinks = create_group<Sink>(chares);
+  co_await sleep_for(chares.runtime().worker(), std::chrono::milliseconds(1));
+  for (int i = 0; i < calls; ++i) sinks[1].call<&Sink::swallow>(std::vector<std::byte>(32 << 10));
+  int count = 0;
+  while (count < calls) count = co_await sinks[1].ask<&Sink::count>();
+}
+TEST(Flow, what_a_task_sends_beyond_the_window_as_it_wakes_goes_out) {
+  ChareOptions options;
+  options.connect = false;
+  options.deadlock_after = std::chrono::milliseconds(0);  // else somebody looks now and then
+  test::InProcessJob job(test::ranks(2));
+  Chares first(job.rank(0), options), second(job.rank(1), options);
+  first.connect();
+  second.connect();
+  OtherRank other(second);
+  Engine& engine = job.rank(0).worker().engine();
+  engine.attach(other);
+  EXPECT_EQ(first.run(flood_after_sleep(first)), 0) << "it did not within " << test::kRestlessTime.count() << " s";
+  while (!second.ended()) engine.progress();
+  engine.detach(static_cast<Poller&>(other));
 }
 
 Task<void> flood_a_little(Chares& chares, int rank) {
