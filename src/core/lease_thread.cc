@@ -238,8 +238,8 @@ void LeaseThread::send(const Lease::Outgoing& outgoing) noexcept {
 void LeaseThread::publish(Lease& lease) {
   const std::vector<Lease::Verdict> news = lease.take_verdicts();
   if (news.empty()) return;
-  // All in one: `poll` takes the verdicts and silences the alarm, and what rang after that would ring for ever. Whom the
-  // alarm wakes finds the word set.
+  // All in one: `poll` takes the verdicts and silences the alarm, and what rang after that would ring for ever. Whom
+  // the alarm wakes finds the word set.
   const std::scoped_lock lock(mutex_);
   verdicts_.insert(verdicts_.end(), news.begin(), news.end());
   verdicts_wait_.store(true, std::memory_order_release);
