@@ -21,7 +21,7 @@ build: setup  ## optimised build; programs land in build/bin
 	@cmake --preset release > build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 	@cmake --build --preset release -j $(JOBS)
 
-test: setup-dev  ## everything CI checks: format, layers, asan, tsan, release, python
+test: setup  ## everything CI checks: format, layers, asan, tsan, release, python
 	@python tools/run_tests.py
 
 demo: build  ## a 3D heat solver on two processes
@@ -30,7 +30,7 @@ demo: build  ## a 3D heat solver on two processes
 format: setup  ## format C++ and Python in place
 	@python tools/run_tests.py --apply-format
 
-tidy: setup-dev  ## clang-tidy over all our sources, for hours; `make test` asks it about changed lines only
+tidy: setup-dev  ## clang-tidy over all our sources, for hours; `tools/run_tests.py tidy-changes` asks it about changed lines only
 	@python tools/run_tests.py tidy
 
 dist: build  ## a relocatable folder and tar.xz in build/dist, for machines where nothing can be installed
