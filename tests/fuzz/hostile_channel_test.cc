@@ -23,6 +23,15 @@ using Kind = LinkMessage::Kind;
 constexpr ChannelId kChannel{7};
 constexpr std::size_t kLarge = 300'000;
 
+LinkMessage about(Kind kind, std::uint64_t number, std::uint64_t bytes = 0) {
+  LinkMessage message;
+  message.kind = kind;
+  message.channel = kChannel.value;
+  message.number = number;
+  message.bytes = bytes;
+  return message;
+}
+
 /// A victim with receives and sends under way, of all sorts.
 class HostileEnd : public HostilePeer {
  public:
@@ -64,6 +73,19 @@ class HostileEnd : public HostilePeer {
       return true;
     });
   }
+  /// The victim receives a large message and is asked to copy it from memory of rank 0: some turns of its puller.
+  /// Returns what asked.
+  LinkMessage begin_pull() {
+    constexpr std::size_t kHuge = std::size_t{8} << 20;
+    pulled_ = hostile().allocate(MemoryKind::host, kHuge);
+    receive(host(kHuge));
+    job().run(4);
+    LinkMessage ask = about(Kind::ask, 0, kHuge);
+    ask.place = LinkMessage::Place::mapped;
+    ask.buffer_id = exported(pulled_);
+    post(ask);
+    return ask;
+  }
   /// An allocation of rank 0 that the victim has mapped, by its number.
   std::uint64_t exported(const Buffer& memory) {
     const auto record = hostile_engine().device().export_allocation(memory.data);
@@ -77,20 +99,12 @@ class HostileEnd : public HostilePeer {
   Channel left, right;
 
  private:
+  Memory pulled_;
   std::list<std::vector<std::byte>> host_;
   std::list<Memory> device_;
   std::vector<std::byte> payload_ = std::vector<std::byte>(port::kLinkPayloadMax, std::byte{0x5a});
   std::vector<std::unique_ptr<Operation>> operations_;
 };
-
-LinkMessage about(Kind kind, std::uint64_t number, std::uint64_t bytes = 0) {
-  LinkMessage message;
-  message.kind = kind;
-  message.channel = kChannel.value;
-  message.number = number;
-  message.bytes = bytes;
-  return message;
-}
 
 /// What `post` writes ends everything between the two, and is counted.
 template <typename Post>
@@ -132,14 +146,7 @@ TEST(HostileChannel, a_slot_that_there_is_not_is_not_read) {
 
 TEST(HostileChannel, a_message_that_is_being_copied_is_not_asked_for_again) {
   expect_given_up(GpuChoice::none, [](HostileEnd& end) {
-    constexpr std::size_t kHuge = std::size_t{8} << 20;  // some turns of the puller
-    Memory source = end.hostile().allocate(MemoryKind::host, kHuge);
-    end.receive(end.host(kHuge));
-    end.job().run(4);
-    LinkMessage ask = about(Kind::ask, 0, kHuge);
-    ask.place = LinkMessage::Place::mapped;
-    ask.buffer_id = end.exported(source);
-    end.post(ask);
+    LinkMessage ask = end.begin_pull();
     ask.bytes = 8;  // less than was copied
     end.post(ask);
   });
@@ -147,17 +154,9 @@ TEST(HostileChannel, a_message_that_is_being_copied_is_not_asked_for_again) {
 
 TEST(HostileChannel, memory_that_is_withdrawn_while_it_is_copied_is_not_touched_after_that) {
   HostileEnd end(GpuChoice::none);
-  constexpr std::size_t kHuge = std::size_t{8} << 20;
-  Memory source = end.hostile().allocate(MemoryKind::host, kHuge);
-  end.receive(end.host(kHuge));
-  end.job().run(4);
-  LinkMessage ask = about(Kind::ask, 0, kHuge);
-  ask.place = LinkMessage::Place::mapped;
-  ask.buffer_id = end.exported(source);
-  end.post(ask);
   LinkMessage withdrawn;
   withdrawn.kind = Kind::withdrawn;
-  withdrawn.buffer_id = ask.buffer_id;
+  withdrawn.buffer_id = end.begin_pull().buffer_id;
   end.post(withdrawn);
   EXPECT_TRUE(end.all_ended());
   EXPECT_EQ(end.bad_records(), 0u);

@@ -8,30 +8,15 @@
 #include "brant/base/status.h"
 #include "ops/rma/ticket.h"
 #include "support/mutation.h"
+#include "support/ticket_content.h"
 
 namespace brant {
 namespace {
 
-TicketContent sample(std::span<const std::byte> key) {
-  TicketContent content;
-  content.rank = 3;
-  content.pid = 1234;
-  content.id = 7;
-  content.address = 0x7f00'0000'1000;
-  content.bytes = 4096;
-  content.kind = MemoryKind::pinned;
-  content.exported = true;
-  content.exports.kind = MemoryKind::pinned;
-  content.exports.bytes = 8192;
-  content.exports.offset = 4096;
-  content.key = key;
-  return content;
-}
-
 TEST(TicketFuzz, what_is_taken_for_a_ticket_can_be_used) {
   constexpr std::size_t kHead = 16, kSum = 8;
   const std::vector<std::byte> key(40, std::byte{9});
-  const SegmentTicket whole = pack_ticket(sample(key));
+  const SegmentTicket whole = pack_ticket(test::ticket_content(key));
   test::Mutation mutation(20261130);
   const unsigned tickets = test::fuzz_records(400'000);
   unsigned refused = 0;

@@ -3,6 +3,7 @@ also name the program `brant` in that folder."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -19,15 +20,30 @@ needs_brant = pytest.mark.skipif(
 )
 
 
+def plain_environment() -> dict[str, str]:
+    """As a new user has it: no variables of brant and UCX."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("BRANT_", "UCX_"))}
+
+
+def ranks_of(launcher: int) -> list[int]:
+    """The processes of a job that `brant run` started, as far as they are there, in the order of their ranks."""
+    found = []
+    with contextlib.suppress(OSError):
+        for child in pathlib.Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split():
+            with contextlib.suppress(OSError):
+                if b"BRANT_RANK=" in pathlib.Path("/proc", child, "environ").read_bytes():
+                    found.append(int(child))
+    return found
+
+
 def brant(*arguments: str | os.PathLike, limit_s: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs the command as a new user has it: of the variables of brant and UCX it sees only those given here. What
     somebody measured on this machine counts unless BRANT_CALIBRATION=off is among them."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("BRANT_", "UCX_"))}
     return subprocess.run(
         [BRANT, *arguments],
         text=True,
         capture_output=True,
         stdin=subprocess.DEVNULL,
         timeout=limit_s,
-        env={**env, **environment},
+        env={**plain_environment(), **environment},
     )

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from brant_command import BIN, BRANT
+from brant_command import BIN, BRANT, ranks_of
 
 pytestmark = pytest.mark.skipif(
     not (BRANT.exists() and (BIN / "jacobi3d").exists()), reason="needs the release build: run 'make build'"
@@ -246,9 +246,7 @@ def test_a_killed_process_ends_the_job():
     )
     try:
         assert b"Jacobi3D" in job.stdout.readline()
-        children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
-        ranks = [int(child) for child in children if b"jacobi3d" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes()]
-        os.kill(ranks[-1], signal.SIGKILL)
+        os.kill(ranks_of(job.pid)[-1], signal.SIGKILL)
         begin = time.monotonic()
         assert job.wait(timeout=20) != 0
         assert time.monotonic() - begin < 20

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from brant_command import BIN, BRANT, needs_brant
+from brant_command import BIN, BRANT, needs_brant, plain_environment, ranks_of
 
 pytestmark = needs_brant
 
@@ -46,28 +46,20 @@ PROGRAMS = {
 }
 
 
-def ranks_of(launcher: int) -> list[int]:
-    """The processes of a job, as far as they are there."""
-    found = []
-    with contextlib.suppress(OSError):
-        for child in pathlib.Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split():
-            with contextlib.suppress(OSError):
-                if b"BRANT_RANK=" in pathlib.Path("/proc", child, "environ").read_bytes():
-                    found.append(int(child))
-    return found
-
-
 @contextlib.contextmanager
 def started(program: str, folder: pathlib.Path, *more: str) -> Iterator[subprocess.Popen]:
     """The job, once all ranks are there. Its own folder for pages of statistics shows what is left of it."""
     ranks = PROGRAMS[program].ranks
     command = [BRANT, "run", "-n", str(ranks), "--timeout", "60", *more, "--", *PROGRAMS[program].command]
-    names = ("BRANT_", "UCX_", "XDG_RUNTIME_DIR")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(names)}
     with open(folder / "output", "w") as output:
         job = subprocess.Popen(
             list(map(str, command)),
-            env={**environment, "XDG_RUNTIME_DIR": str(folder), "BRANT_GPU": "none", "BRANT_CALIBRATION": "off"},
+            env={
+                **plain_environment(),
+                "XDG_RUNTIME_DIR": str(folder),
+                "BRANT_GPU": "none",
+                "BRANT_CALIBRATION": "off",
+            },
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

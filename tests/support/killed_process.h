@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/beside_this_test.h"
 #include "support/effort.h"
 
 /// For tests that start themselves as a job (`brant run --keep-going`) in which a process dies by SIGKILL.
@@ -63,23 +64,15 @@ inline std::pair<std::string, int> output_of(const std::string& command) {
   return {text, WIFEXITED(status) ? WEXITSTATUS(status) : -1};
 }
 
-inline std::string own_path() {
-  char path[4096] = {};
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path) - 1);
-  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "";
-}
-
 /// Plays a scene (the environment variable BRANT_TEST_SCENE) in `ranks` processes of this very program, started by the
 /// `brant` that lies beside it.
 inline std::pair<std::string, int> play_scene(const std::string& scene, int ranks) {
-  const std::string self = own_path();
-  const std::string launcher = self.substr(0, self.rfind('/') + 1) + "brant";
   const char* folder = std::getenv("TMPDIR");
   const std::string death_file =
       std::string(folder != nullptr ? folder : "/tmp") + "/brant_death_" + std::to_string(::getpid());
-  auto result = output_of(launcher + " run -n " + std::to_string(ranks) +
+  auto result = output_of(beside_this_test("brant") + " run -n " + std::to_string(ranks) +
                           " --keep-going --timeout 40 --env BRANT_TEST_SCENE=" + scene +
-                          " --env BRANT_TEST_DEATH_FILE=" + death_file + " -- " + self);
+                          " --env BRANT_TEST_DEATH_FILE=" + death_file + " -- " + this_test().string());
   std::remove(death_file.c_str());
   return result;
 }

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -14,7 +13,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "support/beside_this_test.h"
+
 namespace {
+
+using brant::test::beside_this_test;
 
 struct Outcome {
   int exit_code = -1;
@@ -31,14 +34,6 @@ Outcome shell(const std::string& command) {
   const int status = ::pclose(pipe);
   outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return outcome;
-}
-
-/// All programs of a build are in one folder.
-std::string beside_this_test(const std::string& name) {
-  std::array<char, PATH_MAX> path{};
-  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
-  const std::string self(path.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
-  return self.substr(0, self.rfind('/') + 1) + name;
 }
 
 enum class Way { single, launcher, open_mpi_4, open_mpi_5 };

@@ -7,28 +7,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <string>
 #include <thread>
 
 #include "brant/base/status.h"
+#include "support/beside_this_test.h"
 
 namespace brant::port::test {
-namespace {
-
-/// The program lies beside the test.
-std::string peer_program() {
-  return std::filesystem::read_symlink("/proc/self/exe").replace_filename("wire_peer").string();
-}
-
-}  // namespace
-
 PeerProcess::PeerProcess(Wire& wire, bool peer_errors) : wire_(wire) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw Error(Status::io_error, "socketpair failed");
   socket_.reset(ends[0]);
-  const std::string program = peer_program();
+  const std::string program = brant::test::beside_this_test("wire_peer");
   pid_ = ::fork();
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);

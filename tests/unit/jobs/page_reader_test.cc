@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "core/statistics.h"
+#include "support/statistics_page_bytes.h"
 #include "support/temporary_folder.h"
 
 namespace brant::cli::jobs {
@@ -21,27 +22,19 @@ using test::TemporaryFolder;
 
 /// The bytes of a page as a process wrote it, changed by `spoil`.
 std::vector<std::byte> page_bytes(const std::function<void(StatisticsPage&)>& spoil = [](StatisticsPage&) {}) {
-  StatisticsPage page;
-  page.header.page_bytes = sizeof(StatisticsPage);
-  page.header.owner = {.start_time = 5, .pid_namespace = 6, .pid = 7};
-  page.header.rank = 1;
-  page.header.size = 2;
-  std::strcpy(page.header.job_id, "a job");
-  PathTally& shm = page.counters.path(Path::shm);
-  shm.sends.add(1);
-  shm.bytes_sent.add(2);
-  shm.receives.add(3);
-  shm.bytes_received.add(std::uint64_t{1} << 40);
-  page.counters.path(Path::kernel).sends.add(4);
-  page.counters.failures.add(5);
-  page.counters.peers_lost.add(6);
-  page.counters.progress_calls.add(7);
-  page.counters.sleeps.add(8);
-  page.counters.bad_records.add(9);
-  spoil(page);
-  std::vector<std::byte> bytes(StatisticsPage::kFileBytes);
-  std::memcpy(bytes.data(), static_cast<const void*>(&page), sizeof(page));
-  return bytes;
+  return test::statistics_page_bytes([&](StatisticsPage& page) {
+    PathTally& shm = page.counters.path(Path::shm);
+    shm.sends.add(1);
+    shm.bytes_sent.add(2);
+    shm.receives.add(3);
+    shm.bytes_received.add(std::uint64_t{1} << 40);
+    page.counters.path(Path::kernel).sends.add(4);
+    page.counters.peers_lost.add(6);
+    page.counters.progress_calls.add(7);
+    page.counters.sleeps.add(8);
+    page.counters.bad_records.add(9);
+    spoil(page);
+  });
 }
 
 void expect_problem(const std::vector<std::byte>& bytes, const char* part) {

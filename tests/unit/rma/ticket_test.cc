@@ -8,26 +8,11 @@
 
 #include <gtest/gtest.h>
 
+#include "support/ticket_content.h"
 #include "unit/rma/rma_pair.h"
 
 namespace brant {
 namespace {
-
-TicketContent sample(std::span<const std::byte> key) {
-  TicketContent content;
-  content.rank = 3;
-  content.pid = 1234;
-  content.id = 7;
-  content.address = 0x7f00'0000'1000;
-  content.bytes = 4096;
-  content.kind = MemoryKind::pinned;
-  content.exported = true;
-  content.exports.kind = MemoryKind::pinned;
-  content.exports.bytes = 8192;
-  content.exports.offset = 4096;
-  content.key = key;
-  return content;
-}
 
 Status refusal(const SegmentTicket& ticket) {
   try {
@@ -41,7 +26,7 @@ Status refusal(const SegmentTicket& ticket) {
 
 TEST(SegmentTicket, says_what_was_packed) {
   const auto key = test::pattern(200, 1);
-  const SegmentTicket ticket = pack_ticket(sample(key));
+  const SegmentTicket ticket = pack_ticket(test::ticket_content(key));
   const SegmentTicket copy(ticket.bytes());
   const TicketContent content = unpack_ticket(copy);
   EXPECT_EQ(content.rank, 3);
@@ -56,7 +41,7 @@ TEST(SegmentTicket, says_what_was_packed) {
 
 TEST(SegmentTicket, any_damage_is_noticed) {
   const auto key = test::pattern(50, 1);
-  const SegmentTicket whole = pack_ticket(sample(key));
+  const SegmentTicket whole = pack_ticket(test::ticket_content(key));
   const std::vector<std::byte> good(whole.bytes().begin(), whole.bytes().end());
   for (std::size_t at = 0; at < good.size(); ++at) {
     auto bad = good;
@@ -76,14 +61,14 @@ TEST(SegmentTicket, is_none_of_it_is_nothing_or_anything) {
   EXPECT_EQ(refusal(SegmentTicket(test::pattern(5000, 1))), Status::invalid_argument) << "more than a ticket holds";
   EXPECT_EQ(refusal(SegmentTicket(test::pattern(300, 1))), Status::invalid_argument);
   // One that was received as it lies in memory, its size wrong.
-  SegmentTicket wild = pack_ticket(sample({}));
+  SegmentTicket wild = pack_ticket(test::ticket_content({}));
   const std::uint32_t size = 0xffff'fff0;
   std::memcpy(static_cast<void*>(&wild), &size, sizeof(size));
   EXPECT_EQ(refusal(wild), Status::invalid_argument);
 }
 
 TEST(SegmentTicket, another_version_is_named) {
-  const SegmentTicket ticket = pack_ticket(sample({}));
+  const SegmentTicket ticket = pack_ticket(test::ticket_content({}));
   std::vector<std::byte> bytes(ticket.bytes().begin(), ticket.bytes().end());
   bytes[4] = std::byte{99};
   EXPECT_EQ(refusal(SegmentTicket(bytes)), Status::version_mismatch);
@@ -91,7 +76,7 @@ TEST(SegmentTicket, another_version_is_named) {
 
 TEST(SegmentTicket, what_contradicts_itself_is_refused) {
   const auto with = [](auto&& change) {
-    TicketContent content = sample({});
+    TicketContent content = test::ticket_content({});
     change(content);
     return refusal(pack_ticket(content));
   };
@@ -106,7 +91,7 @@ TEST(SegmentTicket, what_contradicts_itself_is_refused) {
 
 TEST(SegmentTicket, a_key_that_is_too_long_is_left_out) {
   const auto key = test::pattern(2000, 1);
-  const TicketContent content = unpack_ticket(pack_ticket(sample(key)));
+  const TicketContent content = unpack_ticket(pack_ticket(test::ticket_content(key)));
   EXPECT_TRUE(content.key.empty());
   EXPECT_TRUE(content.exported);
 }
