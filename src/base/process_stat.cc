@@ -24,6 +24,7 @@ Result<ProcessStat> read_process_stat(std::int32_t pid) noexcept {
   const char* rest = std::strrchr(text.data(), ')');
   if (name == nullptr || rest == nullptr || rest < name) return Status::io_error;
   ProcessStat stat;
+  // NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion): numbers of the kernel, as large as their types.
   const int read = std::sscanf(rest,
                                ") %c %" SCNd32 " %*d %*d %*d %*d %" SCNu32                   // fields 3, 4, 9
                                " %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,  // and 22

@@ -18,7 +18,7 @@ namespace {
 
 std::string whole_file() {
   std::string file = make_npy_header({3, 4, 5});
-  file.resize(file.size() + 3 * 4 * 5 * sizeof(double), '\x3f');
+  file.resize(file.size() + sizeof(double) * 3 * 4 * 5, '\x3f');
   return file;
 }
 

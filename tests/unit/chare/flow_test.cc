@@ -15,7 +15,7 @@ class Sink : public Chare<Sink> {
     in_order_ = in_order_ && number == count_;
     ++count_;
   }
-  void swallow(std::vector<std::byte>) { ++count_; }
+  void swallow(const std::vector<std::byte>&) { ++count_; }
   int count() { return in_order_ ? count_ : -1; }
   /// Asks itself until it is refused.
   void ask_self(int calls) {
