@@ -492,8 +492,7 @@ void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
     case TransferStage::copying: return;  // ends by itself, and sees then that the peer is gone
     case TransferStage::on_wire:
       if (transfer.is_send) {
-        // A lost peer's sends over the network are ended by the wire's disconnect.
-        if (why != Status::canceled && linked_ && link_sender_->withdraw(transfer)) end_send(transfer, why);
+        if (why != Status::canceled) withdraw_send(transfer, why);
         return;
       }
       if (transfer.drains && why == Status::canceled) return;  // for the other end, not for this one
@@ -509,6 +508,15 @@ void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
       }
       return;
   }
+}
+
+/// Over the network what is on its way cannot be taken back. A lost peer's end it with the wire's disconnect; one that
+/// lives takes it for nobody, unless there is no end that could have met it.
+void ChannelEndpoint::withdraw_send(Transfer& transfer, Status why) noexcept {
+  if (linked_ && link_sender_->withdraw(transfer)) return end_send(transfer, why);
+  if (transfer.link.stage != LinkStage::none || peer_.lost) return;
+  transfer.outcome = why;
+  nobody_receives() ? engine().finish(transfer, {why, 0}) : let_go(transfer);
 }
 
 void ChannelEndpoint::refuse(Status status) noexcept {

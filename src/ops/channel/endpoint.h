@@ -96,7 +96,10 @@ class ChannelEndpoint {
   void resume(const ClosedEnd& before) noexcept;
   /// The other end was closed for the `opened`th time, after `sent` messages.
   void on_closed(std::uint32_t opened, std::uint64_t sent) noexcept;
-  void on_opened() noexcept { other_closed_ = 0; }
+  void on_opened() noexcept {
+    opened_there_ = true;
+    other_closed_ = 0;
+  }
   /// Closed, and nothing is under way or kept for it: `rest` is all there is to know.
   [[nodiscard]] bool settled() const noexcept;
   [[nodiscard]] ClosedEnd rest() const noexcept { return {window_.next(), landed_.prefix(), opened_}; }
@@ -241,6 +244,9 @@ class ChannelEndpoint {
   static void on_copied(StageCopy& copy, Status status) noexcept;
   static void on_lost(PeerOp& op) noexcept;
   void withdraw(Transfer& transfer, Status why) noexcept;
+  void withdraw_send(Transfer& transfer, Status why) noexcept;
+  /// Nor has anybody begun to: the program over there has ended, and never opened its end.
+  [[nodiscard]] bool nobody_receives() const noexcept { return peer_.ended && !opened_there_; }
   [[nodiscard]] bool is_possible(const ChannelControl& control) const noexcept;
   Status final_status(const Transfer& transfer, Status status) noexcept;
 
@@ -256,6 +262,7 @@ class ChannelEndpoint {
   bool closed_ = false;
   bool in_use_ = false;             ///< A call that moves the engine stands in this end.
   std::uint32_t opened_ = 0;        ///< How often.
+  bool opened_there_ = false;       ///< The other end, at some time.
   std::uint32_t other_closed_ = 0;  ///< Unless 0 the other end is closed, and was opened so often.
   std::uint64_t other_sent_ = 0;    ///< So many messages, until it was closed.
   Watch watch_;                     ///< While closed: its peer's death settles it.

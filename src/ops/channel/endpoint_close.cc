@@ -54,6 +54,7 @@ void ChannelEndpoint::reopen(Path forced) noexcept {
 // -------------------------------------------------------------------------------------------------------------------
 
 void ChannelEndpoint::resume(const ClosedEnd& before) noexcept {
+  opened_there_ = true;
   window_ = SendWindow(before.next_send);
   landed_ = LandedPrefix(before.next_receive);
   next_receive_ = before.next_receive;
@@ -116,7 +117,8 @@ void ChannelEndpoint::drop(std::uint64_t number) noexcept {
 bool ChannelEndpoint::uses_source(const Transfer& transfer) const noexcept {
   if (transfer.observed() || transfer.source.bytes == 0) return false;
   if (transfer.stage == TransferStage::copying) return true;
-  return transfer.stage == TransferStage::on_wire && transfer.lease.data == nullptr;  // else a copy of ours goes
+  const bool is_copy = transfer.lease.data != nullptr;  // of ours
+  return transfer.stage == TransferStage::on_wire && !is_copy && !nobody_receives();
 }
 
 /// By itself, while this call moves the engine: the peer of a test may be moved by the same thread.

@@ -69,7 +69,10 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
                             self, peer_rank.value, who));
   }
   send_control(peer, {ChannelControl::Kind::opened, id.value, side, self, endpoint->linked() ? 1u : 0u, 0, 0});
-  if (announced != announced_.end()) refuse_unlike(*endpoint, announced->second);
+  if (announced != announced_.end()) {
+    endpoint->on_opened();
+    refuse_unlike(*endpoint, announced->second);
+  }
   end_if_known(*endpoint);
   return *endpoint;
 }

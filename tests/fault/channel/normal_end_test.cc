@@ -17,6 +17,7 @@ namespace {
 // A process waits twenty seconds for the others before it goes without them.
 constexpr auto kSoon = std::chrono::seconds(5);
 constexpr std::size_t kBytes = 4000;
+constexpr std::size_t kLargeBytes = 1 << 20;
 constexpr int kMessages = 50;
 
 int say(const char* what) {
@@ -43,6 +44,27 @@ int wait_for_the_end(Runtime& runtime, int messages) {
   return 0;
 }
 
+/// To a program that never receives. What goes without being received has gone.
+int send_to_the_end(Runtime& runtime) {
+  Channel channel = Channel::open(runtime, Rank{1}, ChannelId{7});
+  for (const std::size_t bytes : {kBytes, 5 * kBytes, kLargeBytes}) {
+    const std::vector<std::byte> data(bytes, std::byte{1});
+    Operation outgoing = channel.send(std::span(data));
+    if (runtime.worker().wait_until([&] { return outgoing.done(); }, kSoon) != Status::ok)
+      return say("a send to a program that has ended did not end in time");
+    const Status status = outgoing.result().status;
+    if (status != Status::peer_lost && !(status == Status::ok && bytes < kLargeBytes))
+      return say("a send was no failure");
+  }
+  return 0;
+}
+
+int open_for_a_while(Runtime& runtime) {
+  const Channel channel = Channel::open(runtime, Rank{0}, ChannelId{7});
+  static_cast<void>(runtime.worker().wait_until([] { return false; }, std::chrono::milliseconds(300)));
+  return 0;
+}
+
 int wait_for_each_other() {
   RuntimeOptions options = RuntimeOptions::from_environment();
   options.stall_report = std::chrono::milliseconds(200);
@@ -60,6 +82,8 @@ int wait_for_each_other() {
 int play(const std::string& scene) {
   if (scene == "both_receive") return wait_for_each_other();
   Runtime runtime;
+  if (scene == "deaf") return runtime.rank().value == 0 ? send_to_the_end(runtime) : 0;
+  if (scene == "closed") return runtime.rank().value == 0 ? send_to_the_end(runtime) : open_for_a_while(runtime);
   const int messages = scene == "silent" ? 0 : kMessages;
   if (runtime.rank().value == 0) return wait_for_the_end(runtime, messages);
   if (messages == 0) return 0;
@@ -80,7 +104,7 @@ TEST_P(NormalEnd, is_told_to_who_waits) {
   EXPECT_EQ(code, 0) << text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Scenes, NormalEnd, testing::Values("silent", "talkative"),
+INSTANTIATE_TEST_SUITE_P(Scenes, NormalEnd, testing::Values("silent", "talkative", "deaf", "closed"),
                          [](const auto& scene) { return std::string(scene.param); });
 
 TEST(Deadlock, of_two_processes_is_told_by_name_at_both) {
