@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := $(CURDIR)/.venv
 JOBS   ?= $(shell nproc)
+TARGETS ?= programs
 export PATH := $(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := build
@@ -16,12 +17,12 @@ setup:  ## fetch pinned tools, libraries and launchers into .venv, .deps and .la
 setup-dev:  ## as setup, with clang-tidy
 	@$(PYTHON) tools/setup.py --dev
 
-build: setup  ## optimised build; programs land in build/bin
+build: setup  ## optimised build; programs land in build/bin (TARGETS=all: the tests too)
 	@mkdir -p build
 	@cmake --preset release > build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
-	@cmake --build --preset release -j $(JOBS)
+	@cmake --build --preset release --target $(TARGETS) -j $(JOBS)
 
-test: setup  ## everything CI checks: format, layers, asan, tsan, release, python
+test: setup-dev  ## everything CI checks: format, layers, clang-tidy on changes, asan, tsan, release, hosts, python
 	@python tools/run_tests.py
 
 demo: build  ## a 3D heat solver on two processes

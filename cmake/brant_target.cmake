@@ -2,6 +2,9 @@
 # folders, labels, time limits and install rules are the same everywhere.
 include_guard(GLOBAL)
 
+# Everything but the tests: what users run and link with.
+add_custom_target(programs)
+
 # Refuses misspelt keywords, which CMake would otherwise swallow silently.
 function(_brant_check_arguments function name unparsed)
   if(NOT name)
@@ -36,41 +39,52 @@ function(_brant_link target scope)
   endforeach()
 endfunction()
 
-# With the sanitizer of addresses, not optimised tests compile in two thirds of the time; what they test is optimised all
-# the same. That of threads slows down what is not optimised by more than it saves.
-function(_brant_compile_quickly target)
+# Tests that are optimised less compile in two thirds of the time; what they test is optimised all the same. Not at all
+# only with the sanitizer of addresses: that of threads slows down what is not optimised by more than is saved.
+function(_brant_optimise_less target)
   if(BRANT_SANITIZE MATCHES address)
     target_compile_options(${target} PRIVATE -O0)
+  elseif(BRANT_QUICK_COMPILE)
+    target_compile_options(${target} PRIVATE -O1)
   endif()
 endfunction()
 
-# Precompiled headers, with BRANT_PRECOMPILE: one set for the libraries and one for the tests, since the compiler takes
-# a set only with the flags it was made with. Outside headers only: with one of ours among them, every file would be
-# compiled again whenever it changes. Neither CLI11 nor nlohmann-json: each file pays for the code of the objects that a
-# set defines, 10 s with CLI11 and 0.6 s with json under the sanitizers.
-if(BRANT_PRECOMPILE)
+# Precompiled headers, with BRANT_QUICK_COMPILE: one set for the libraries and one for the tests, since the compiler
+# takes a set only with the flags it was made with. Outside headers only: with one of ours among them, every file would
+# be compiled again whenever it changes. Neither CLI11 nor nlohmann-json: each file pays for the code of the objects that
+# a set defines, 10 s with CLI11 and 0.6 s with json under the sanitizers.
+if(BRANT_QUICK_COMPILE)
   set(brant_precompiled <algorithm> <array> <atomic> <chrono> <cstring> <deque> <functional> <map> <memory>
                         <mutex> <optional> <span> <string> <string_view> <thread> <unordered_map> <utility> <vector> <fmt/format.h>)
+  # Else ccache, where it preprocesses, would see the whole text of the headers. And g++ 12 warns of std::string's own
+  # code (GCC bug 105329 and its kin) where it comes from a precompiled header; libraries of release keep these warnings.
+  set(brant_precompiled_options -fpch-preprocess -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "int main() {}\n")
-  add_library(brant_precompiled_library STATIC EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cc)
-  target_link_libraries(brant_precompiled_library PRIVATE brant_flags brant_fmt)
-  target_precompile_headers(brant_precompiled_library PRIVATE ${brant_precompiled})
+  if(BRANT_QUICK_COMPILE STREQUAL "all")
+    add_library(brant_precompiled_library STATIC EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cc)
+    target_link_libraries(brant_precompiled_library PRIVATE brant_flags brant_fmt)
+    target_compile_options(brant_precompiled_library PRIVATE ${brant_precompiled_options})
+    target_precompile_headers(brant_precompiled_library PRIVATE ${brant_precompiled})
+  endif()
   if(BRANT_BUILD_TESTS)
     add_executable(brant_precompiled_test EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/precompiled.cc)
     target_link_libraries(brant_precompiled_test PRIVATE brant_flags brant_fmt GTest::gtest)
-    _brant_compile_quickly(brant_precompiled_test)
+    _brant_optimise_less(brant_precompiled_test)
+    target_compile_options(brant_precompiled_test PRIVATE ${brant_precompiled_options})
     target_precompile_headers(brant_precompiled_test PRIVATE ${brant_precompiled} <filesystem> <fstream> <gtest/gtest.h>)
   endif()
-  # Else ccache, where it preprocesses, would see the whole text of the headers. And g++ 12 warns of std::string's own
-  # code (GCC bug 105329 and its kin) where it comes from a precompiled header; the release build keeps these warnings.
-  target_compile_options(brant_flags INTERFACE -fpch-preprocess -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow
-                                               -Wno-stringop-overread)
 endif()
 
-# Compiles `target` with the set of `for` (library or test).
-function(_brant_precompile target for)
-  if(BRANT_PRECOMPILE)
+# Compiles `target` with the set of `for` (library or test), if there is one; the sources of a library some at a time.
+function(_brant_compile_quickly target for)
+  if(TARGET brant_precompiled_${for})
     target_precompile_headers(${target} REUSE_FROM brant_precompiled_${for})
+    target_compile_options(${target} PRIVATE ${brant_precompiled_options})
+  endif()
+  if(for STREQUAL "library" AND BRANT_QUICK_COMPILE STREQUAL "all")
+    # The warning is of anonymous namespaces in what the compiler takes for a header.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
 endfunction()
 
@@ -84,7 +98,7 @@ function(brant_library)
   if(arg_SOURCES)
     add_library(${arg_NAME} STATIC ${arg_SOURCES})
     target_link_libraries(${arg_NAME} PRIVATE $<BUILD_INTERFACE:brant_flags>)
-    _brant_precompile(${arg_NAME} library)
+    _brant_compile_quickly(${arg_NAME} library)
   else()
     add_library(${arg_NAME} INTERFACE)
     set(scope INTERFACE)
@@ -98,6 +112,9 @@ function(brant_library)
                          $<INSTALL_INTERFACE:include>)
   _brant_link(${arg_NAME} ${scope} ${arg_DEPS})
   set_property(GLOBAL APPEND PROPERTY BRANT_LIBRARIES ${arg_NAME})
+  if(NOT arg_NAME MATCHES "^brant_test_")
+    add_dependencies(programs ${arg_NAME})
+  endif()
 endfunction()
 
 # Common part of programs and tests.
@@ -119,6 +136,7 @@ function(brant_executable)
   cmake_parse_arguments(PARSE_ARGV 0 arg "NO_INSTALL" "NAME" "SOURCES;DEPS")
   _brant_check_arguments(brant_executable "${arg_NAME}" "${arg_UNPARSED_ARGUMENTS}")
   _brant_program(${arg_NAME} "${arg_SOURCES}" "${arg_DEPS}")
+  add_dependencies(programs ${arg_NAME})
   if(NOT arg_NO_INSTALL)
     set_property(GLOBAL APPEND PROPERTY BRANT_EXECUTABLES ${arg_NAME})
   endif()
@@ -155,8 +173,8 @@ function(brant_test)
   else()
     _brant_program(${arg_NAME} "${arg_SOURCES}" "${arg_DEPS}")
     target_link_libraries(${arg_NAME} PRIVATE brant_test_main)
-    _brant_compile_quickly(${arg_NAME})
-    _brant_precompile(${arg_NAME} test)
+    _brant_optimise_less(${arg_NAME})
+    _brant_compile_quickly(${arg_NAME} test)
   endif()
   foreach(label IN LISTS arg_LABELS)
     if(NOT TARGET ${label}_tests)

@@ -13,9 +13,10 @@ set(BRANT_WARNINGS_AS_ERRORS AUTO CACHE STRING "AUTO (with g++ 12), ON, OFF")
 set_property(CACHE BRANT_WARNINGS_AS_ERRORS PROPERTY STRINGS AUTO ON OFF)
 
 set(BRANT_SANITIZE "" CACHE STRING "Sanitizers to compile with, for example address,undefined")
-# For the sanitizer builds of CI, which would else spend a quarter of their time on parsing the same headers. Not for
-# release: there every file must include what it uses.
-option(BRANT_PRECOMPILE "Compile the standard library's, fmt's and GoogleTest's headers once" OFF)
+# For the builds of CI, which would else spend a quarter of their time on parsing the same headers. Of release only the
+# tests: every other file must include what it uses.
+set(BRANT_QUICK_COMPILE "" CACHE STRING "What compiles with common headers precompiled and less optimised: tests, all (libraries too, some sources at a time)")
+set_property(CACHE BRANT_QUICK_COMPILE PROPERTY STRINGS "" tests all)
 option(BRANT_STATIC_RUNTIME "Link libstdc++ and libgcc into the executables, so that they run on older systems" OFF)
 
 set(BRANT_VENV ${PROJECT_SOURCE_DIR}/.venv CACHE PATH "Python environment with the UCX and CUDA packages (make setup)")

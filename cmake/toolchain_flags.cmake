@@ -37,7 +37,7 @@ endif()
 find_program(BRANT_CCACHE ccache HINTS ${BRANT_VENV}/bin)
 if(BRANT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(brant_ccache_settings CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1)
-  if(BRANT_PRECOMPILE)  # what ccache asks for with precompiled headers; no source of ours uses __TIME__
+  if(BRANT_QUICK_COMPILE)  # what ccache asks for with precompiled headers; no source of ours uses __TIME__
     list(APPEND brant_ccache_settings CCACHE_SLOPPINESS=pch_defines,time_macros)
   endif()
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${brant_ccache_settings} ${BRANT_CCACHE})

@@ -94,7 +94,7 @@ def pack_programs(names: list[str], into: pathlib.Path) -> None:
     for name in names:
         program = BIN / name
         if not program.exists():
-            raise BundleError(f"build/bin/{name} is missing: run 'make build' first")
+            raise BundleError(f"build/bin/{name} is missing: run 'make build' first, with TARGETS=all for the tests")
         foreign = [library for library in needed(program) if not HOST_LIBRARIES.match(library)]
         if foreign:
             print(f"bundle: leaving out {name}: it needs {', '.join(foreign)}, which other machines may not have")

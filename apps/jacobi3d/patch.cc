@@ -6,14 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "clock.h"
+
 namespace jacobi {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double microseconds(Clock::time_point from, Clock::time_point to) noexcept {
-  return std::chrono::duration<double, std::micro>(to - from).count();
-}
 
 /// What the chares of this process work on; set while they run. One thread.
 struct Scene {

@@ -1,19 +1,11 @@
 #include "solver.h"
 
 #include <algorithm>
-#include <chrono>
 #include <thread>
 
+#include "clock.h"
+
 namespace jacobi {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double microseconds(Clock::time_point from, Clock::time_point to) noexcept {
-  return std::chrono::duration<double, std::micro>(to - from).count();
-}
-
-}  // namespace
 
 /// Moves the network while a step runs. Kernels end by themselves or fail, so this ends.
 void Solver::finish(Step step) {

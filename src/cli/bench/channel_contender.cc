@@ -12,8 +12,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kReplyBytes = 4;
-
 /// One look at the clock per sample: the end of one is the beginning of the next.
 class Stopwatch {
  public:

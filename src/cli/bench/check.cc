@@ -6,13 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "cli/bench/contender.h"
 #include "cli/bench/pattern.h"
 
 namespace brant::cli::bench {
 namespace {
 
 constexpr std::size_t kWindowBytesMax = std::size_t{64} << 20;  // every message of a window needs a place of its own
-constexpr std::size_t kReplyBytes = 4;
 
 /// Messages of a window that are looked at.
 std::size_t places_for(const Options& options, std::size_t bytes) noexcept {

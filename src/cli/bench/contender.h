@@ -8,6 +8,8 @@
 
 namespace brant::cli::bench {
 
+inline constexpr std::size_t kReplyBytes = 4;  ///< What answers a window of messages.
+
 /// Something that moves messages between this process and its partner. Both run the same call at the same time. One
 /// virtual call per batch, none per message.
 class Contender {

@@ -14,7 +14,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr unsigned kIdleBeforeYield = 2000;
-constexpr std::size_t kReplyBytes = 4;
 
 MessageContender* g_contender = nullptr;  // a chare is made by its runtime, which knows nothing of benchmarks
 

@@ -6,13 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "cli/bench/contender.h"
 #include "core/engine.h"
 #include "core/path_choice.h"
 
 namespace brant::cli::bench {
 namespace {
 
-constexpr std::size_t kReplyBytes = 4;
 constexpr std::size_t kSegmentBytesMin = std::size_t{64} << 10;
 
 // Three families of channels, each with an id per pair or rank; of the first one several in turn.

@@ -9,7 +9,6 @@
 namespace brant::cli::bench {
 namespace {
 
-constexpr std::size_t kReplyBytes = 4;
 constexpr std::size_t kRoundTripsTogether = 100;  // so that launching the graph does not count
 constexpr std::size_t kWindowsTogether = 4;
 constexpr std::size_t kReceivesBegun = 32;

@@ -18,7 +18,7 @@ constexpr std::size_t kRegionBytes = std::size_t{128} << 20;
 /// What a window holds of the smallest that are lent.
 constexpr std::size_t kLentMax = Messenger::kWindowUnits / (kShmSmallBytes / Messenger::kUnitBytes);
 
-constexpr const char* kDamaged = "a note about lent messages that contradicts itself or what it said before";
+constexpr const char* kContradicts = "a note about lent messages that contradicts itself or what it said before";
 
 template <typename T>
 std::span<const std::byte> bytes_of(const T& value) noexcept {
@@ -88,7 +88,7 @@ void Messenger::on_loan(void* context, const port::LinkRecord& record) noexcept 
   } else if (read(record.payload, place)) {
     if (self.may_arrive(*link, header)) self.borrow(*link, header, place);
   } else {
-    self.engine_.distrust(record.rank, kDamaged);
+    self.engine_.distrust(record.rank, kContradicts);
   }
 }
 
@@ -99,7 +99,7 @@ void Messenger::on_note(Link& link, const WireHeader& header, std::span<const st
   MemoryFileRecord record;
   switch (note.kind) {
     case LoanNote::Kind::region: {
-      if (!read(payload, record) || loans.theirs) return engine_.distrust(*link.peer, kDamaged);
+      if (!read(payload, record) || loans.theirs) return engine_.distrust(*link.peer, kContradicts);
       Result<MappedFile> theirs = MappedFile::open(record);
       LoanNote answer{.kind = LoanNote::Kind::unmapped};
       if (theirs) {
@@ -110,7 +110,7 @@ void Messenger::on_note(Link& link, const WireHeader& header, std::span<const st
       return;
     }
     case LoanNote::Kind::mapped:
-      if (loans.terms != Loans::Terms::told) return engine_.distrust(*link.peer, kDamaged);
+      if (loans.terms != Loans::Terms::told) return engine_.distrust(*link.peer, kContradicts);
       try {
         loans.lent.reserve(kLentMax);
         loans.terms = Loans::Terms::mapped;
@@ -119,12 +119,12 @@ void Messenger::on_note(Link& link, const WireHeader& header, std::span<const st
       }
       return;
     case LoanNote::Kind::unmapped:
-      if (loans.terms != Loans::Terms::told) return engine_.distrust(*link.peer, kDamaged);
+      if (loans.terms != Loans::Terms::told) return engine_.distrust(*link.peer, kContradicts);
       loans.terms = Loans::Terms::refused;
       log::info("rank {} cannot map this process's messages: large ones go by the network", link.peer->rank.value);
       return;
     case LoanNote::Kind::returned: return take_back(link, note.place);
-    default: return engine_.distrust(*link.peer, kDamaged);
+    default: return engine_.distrust(*link.peer, kContradicts);
   }
 }
 

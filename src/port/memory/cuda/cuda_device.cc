@@ -9,8 +9,6 @@
 namespace brant::port::memory {
 namespace {
 
-CUdeviceptr address(const void* pointer) noexcept { return reinterpret_cast<CUdeviceptr>(pointer); }
-
 int attribute(const CudaContext& context, CUdevice_attribute which) noexcept {
   int value = 0;
   return context.driver().device_get_attribute(&value, which, context.device()) == CUDA_SUCCESS ? value : 0;

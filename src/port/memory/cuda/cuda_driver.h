@@ -10,6 +10,8 @@
 /// without a GPU.
 namespace brant::port::memory {
 
+inline CUdeviceptr address(const void* pointer) noexcept { return reinterpret_cast<CUdeviceptr>(pointer); }
+
 /// The driver's functions, in the versions that the header's types describe (cuda_driver.cc checks that they agree).
 /// Members marked optional are null in older drivers.
 struct CudaDriver {

@@ -26,8 +26,6 @@ Handle handle_of(const ExportRecord& record) noexcept {
   return handle;
 }
 
-CUdeviceptr address(const void* pointer) noexcept { return reinterpret_cast<CUdeviceptr>(pointer); }
-
 }  // namespace
 
 CudaImports::~CudaImports() {

@@ -7,7 +7,6 @@ namespace {
 
 CUstream stream_of(Stream* stream) noexcept { return reinterpret_cast<CUstream>(stream); }
 CUevent event_of(Event* event) noexcept { return reinterpret_cast<CUevent>(event); }
-CUdeviceptr address(const void* pointer) noexcept { return reinterpret_cast<CUdeviceptr>(pointer); }
 
 }  // namespace
 

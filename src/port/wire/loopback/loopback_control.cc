@@ -13,10 +13,10 @@ namespace brant::port {
 namespace loopback {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x6c6f6f706272616e;
+constexpr std::uint64_t kAddressMagic = 0x6c6f6f706272616e;
 
 struct Address {
-  std::uint64_t magic = kMagic;
+  std::uint64_t magic = kAddressMagic;
   std::uint64_t fabric = 0;
   std::uint64_t index = 0;
   std::uint64_t check = 0;
@@ -69,7 +69,7 @@ Result<WireEndpoint*> LoopbackWire::connect(std::span<const std::byte> address) 
   Address parsed;
   if (address.size() != sizeof(Address)) return Status::invalid_argument;
   std::memcpy(&parsed, address.data(), sizeof(Address));
-  if (parsed.magic != kMagic || parsed.check != parsed.sum() || parsed.fabric != fabric_.id())
+  if (parsed.magic != kAddressMagic || parsed.check != parsed.sum() || parsed.fabric != fabric_.id())
     return Status::invalid_argument;
   if (fabric_.wire(parsed.index) == nullptr) return Status::peer_lost;
   try {

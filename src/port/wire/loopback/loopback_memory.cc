@@ -11,10 +11,10 @@
 namespace brant::port::loopback {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x6b65796c6f6f7062;
+constexpr std::uint64_t kKeyMagic = 0x6b65796c6f6f7062;
 
 struct PackedKey {
-  std::uint64_t magic = kMagic;
+  std::uint64_t magic = kKeyMagic;
   std::uint64_t fabric = 0;
   std::uint64_t owner = 0;
   std::uint64_t segment = 0;
@@ -95,7 +95,7 @@ Result<WireKey*> LoopbackMemory::import_key(WireEndpoint* endpoint, std::span<co
   PackedKey parsed;
   if (to == nullptr || packed.size() != sizeof parsed) return Status::invalid_argument;
   std::memcpy(&parsed, packed.data(), sizeof parsed);
-  const bool sound = parsed.magic == kMagic && parsed.check == parsed.sum() && parsed.fabric == wire_.fabric().id() &&
+  const bool sound = parsed.magic == kKeyMagic && parsed.check == parsed.sum() && parsed.fabric == wire_.fabric().id() &&
                      parsed.owner == to->peer;
   if (!sound) return Status::invalid_argument;
   try {
