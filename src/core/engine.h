@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/mpsc_ring.h"
+#include "base/process_copy.h"
 #include "brant/base/clock.h"
 #include "brant/base/ids.h"
 #include "brant/base/intrusive_list.h"
@@ -136,6 +137,8 @@ class Engine {
   [[nodiscard]] port::Device& device() noexcept { return *adapters_.device; }
   [[nodiscard]] port::Boot& boot() noexcept { return *adapters_.boot; }
   [[nodiscard]] const port::JobInfo& job() const noexcept { return adapters_.boot->job(); }
+  /// False in a child of fork(): nothing of the job may be touched there.
+  [[nodiscard]] bool is_of_this_process() const noexcept { return copy_.is_original(); }
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] Counters& counters() noexcept { return counters_; }
   /// Of an operation or a message. Back-pressure and what was cancelled are no failures.
@@ -300,6 +303,7 @@ class Engine {
   void note_idle(unsigned idle) noexcept;
   void report_stall(TimePoint silent_since, bool for_ever) noexcept;
 
+  const ProcessCopy copy_;
   std::unique_ptr<Statistics> statistics_;  ///< Outlives whatever may still count.
   Counters& counters_;                      ///< Of `statistics_`.
   port::Adapters adapters_;

@@ -96,6 +96,13 @@ Runtime::Runtime(port::Adapters adapters, const RuntimeOptions& options)
 }
 
 Runtime::~Runtime() {
+  if (!engine_->is_of_this_process()) {
+    log::warn(
+        "a child of fork() ends with a copy of its parent's Runtime, and leaves it alone: end it by _exit or exec");
+    // For good, and where a search for leaks finds it.
+    static auto* volatile copy = new std::pair(std::move(worker_), std::move(engine_));
+    return;
+  }
   // While an exception unwinds, the others cannot be waited for: the launcher ends them.
   if (std::uncaught_exceptions() == exceptions_at_start_) engine_->shut_down();
 }

@@ -532,11 +532,14 @@ std::size_t ChannelEndpoint::end_after(std::uint64_t number) noexcept {
 std::size_t ChannelEndpoint::end_pending(Status why, std::uint64_t first) noexcept {
   std::size_t withdrawn = 0;
   for (; Transfer* transfer = waiting_.front(); ++withdrawn) withdraw(*transfer, why);
-  for (PeerOp* op = peer_.outstanding.front(); op != nullptr;) {
+  // What the peer's other channels wait for may be much.
+  std::size_t own = live_transfers_;
+  for (PeerOp* op = peer_.outstanding.front(); op != nullptr && own != 0;) {
     PeerOp* following = IntrusiveList<PeerOp, &PeerOp::peer_hook>::next(*op);
-    if (op->lost == &ChannelEndpoint::on_lost) {
+    if (op->lost == &ChannelEndpoint::on_lost && &static_cast<Transfer&>(*op).endpoint == this) {
       auto& transfer = static_cast<Transfer&>(*op);
-      if (&transfer.endpoint == this && (transfer.is_send || transfer.number >= first)) {
+      --own;
+      if (transfer.is_send || transfer.number >= first) {
         withdraw(transfer, why);
         ++withdrawn;
       }

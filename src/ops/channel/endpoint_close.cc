@@ -22,6 +22,7 @@ ChannelEndpoint::~ChannelEndpoint() {
 }
 
 void ChannelEndpoint::close() noexcept {
+  if (!engine().is_of_this_process()) return;
   closed_ = in_use_ = true;
   table_.note_closed(*this);
   landed_.tell();

@@ -72,6 +72,7 @@ void ChannelEndpoint::tell_not_taken(std::uint64_t number) noexcept {
 }
 
 Transfer* ChannelEndpoint::find_receive(std::uint64_t number, bool drains) noexcept {
+  if (idle()) return nullptr;  // without a look at what the peer's other channels wait for
   for (PeerOp* op = peer_.outstanding.front(); op != nullptr; op = decltype(peer_.outstanding)::next(*op)) {
     if (op->lost != &ChannelEndpoint::on_lost) continue;
     auto& transfer = static_cast<Transfer&>(*op);

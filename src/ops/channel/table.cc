@@ -161,7 +161,8 @@ void ChannelTable::send_control(Peer& peer, const ChannelControl& control) noexc
   if (peer.lost) return;
   ControlSend* send = control_sends_.take();
   if (send == nullptr) {
-    log::error("channel {}: no record left for a control message to rank {}", control.channel, peer.rank.value);
+    log::error("channel {}: no memory for a control message to rank {}: its end there may wait for it for ever",
+               control.channel, peer.rank.value);
     return;
   }
   send->table = this;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -144,8 +145,8 @@ class ChannelTable final : public Service, private Poller {
   ChannelEndpoint* last_end_ = nullptr;  ///< For that key: messages of one channel come in bursts.
   ObjectPool<Transfer> transfers_{kTransfersMax};
   ObjectPool<Arrival> arrivals_{LinkArrivals::kMax};
-  ObjectPool<ControlSend> control_sends_{kTransfersMax};
-  std::unordered_map<std::int32_t, ControlSends> refused_controls_;    ///< By rank; oldest first.
+  ObjectPool<ControlSend> control_sends_{std::numeric_limits<std::size_t>::max()};  // none may be missing
+  std::unordered_map<std::int32_t, ControlSends> refused_controls_;                 ///< By rank; oldest first.
   DeviceCopier& device_copier_;                                        // made first: its last copies lie in the records
   Stager stager_;                                                      // after the records: the same
   std::unordered_map<std::int32_t, std::unique_ptr<LinkPump>> pumps_;  ///< By rank.

@@ -1,6 +1,9 @@
 // A process that ends as programs should while the other still waits for it: the test starts itself under `brant run`;
 // rank 1 ends, and rank 0 must get all that rank 1 has sent, then `peer_lost`, long before it would be noticed that the
 // process has gone. And two processes that wait for each other, and say so.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -65,6 +68,25 @@ int open_for_a_while(Runtime& runtime) {
   return 0;
 }
 
+/// A child of fork() that ends as the program does, with copies of the channel and the Runtime, ends nothing.
+int fork_and_send(Runtime& runtime) {
+  Channel channel = Channel::open(runtime, Rank{0}, ChannelId{7});
+  const pid_t child = ::fork();
+  if (child == 0) return 0;
+  int status = -1;
+  if (::waitpid(child, &status, 0) != child || status != 0) return 4;
+  const std::vector<std::byte> data(kBytes, std::byte{1});
+  Operation outgoing = channel.send(std::span(data));
+  return runtime.worker().wait_until([&] { return outgoing.done(); }, kSoon) == Status::ok ? 0 : 5;
+}
+
+int receive_from_a_parent(Runtime& runtime) {
+  Channel channel = Channel::open(runtime, Rank{1}, ChannelId{7});
+  std::vector<std::byte> landing(kBytes);
+  return receive(runtime, channel, landing) == Status::ok ? 0
+                                                          : say("a message of a process that had a child did not come");
+}
+
 int wait_for_each_other() {
   RuntimeOptions options = RuntimeOptions::from_environment();
   options.stall_report = std::chrono::milliseconds(200);
@@ -76,7 +98,8 @@ int wait_for_each_other() {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
   const Status status =
       runtime.worker().wait_until([&] { return incoming.done() || std::chrono::steady_clock::now() >= end; });
-  return status == Status::ok && !incoming.done() ? 0 : 3;
+  const bool other_ended = incoming.done() && incoming.result().status == Status::peer_lost;  // it waits as long
+  return status == Status::ok && (!incoming.done() || other_ended) ? 0 : 3;
 }
 
 int play(const std::string& scene) {
@@ -84,6 +107,7 @@ int play(const std::string& scene) {
   Runtime runtime;
   if (scene == "deaf") return runtime.rank().value == 0 ? send_to_the_end(runtime) : 0;
   if (scene == "closed") return runtime.rank().value == 0 ? send_to_the_end(runtime) : open_for_a_while(runtime);
+  if (scene == "parent") return runtime.rank().value == 0 ? receive_from_a_parent(runtime) : fork_and_send(runtime);
   const int messages = scene == "silent" ? 0 : kMessages;
   if (runtime.rank().value == 0) return wait_for_the_end(runtime, messages);
   if (messages == 0) return 0;
@@ -104,7 +128,7 @@ TEST_P(NormalEnd, is_told_to_who_waits) {
   EXPECT_EQ(code, 0) << text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Scenes, NormalEnd, testing::Values("silent", "talkative", "deaf", "closed"),
+INSTANTIATE_TEST_SUITE_P(Scenes, NormalEnd, testing::Values("silent", "talkative", "deaf", "closed", "parent"),
                          [](const auto& scene) { return std::string(scene.param); });
 
 TEST(Deadlock, of_two_processes_is_told_by_name_at_both) {

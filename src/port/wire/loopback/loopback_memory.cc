@@ -95,8 +95,8 @@ Result<WireKey*> LoopbackMemory::import_key(WireEndpoint* endpoint, std::span<co
   PackedKey parsed;
   if (to == nullptr || packed.size() != sizeof parsed) return Status::invalid_argument;
   std::memcpy(&parsed, packed.data(), sizeof parsed);
-  const bool sound = parsed.magic == kKeyMagic && parsed.check == parsed.sum() && parsed.fabric == wire_.fabric().id() &&
-                     parsed.owner == to->peer;
+  const bool sound = parsed.magic == kKeyMagic && parsed.check == parsed.sum() &&
+                     parsed.fabric == wire_.fabric().id() && parsed.owner == to->peer;
   if (!sound) return Status::invalid_argument;
   try {
     keys_.push_back(std::make_unique<Key>());
