@@ -89,13 +89,13 @@ def test_the_token_goes_round_the_ring_of_channels(ranks, token):
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_halos_that_are_put_give_a_straight_line(ranks):
-    command = [BRANT, "run", "-n", str(ranks), "--timeout", "50", "--", BIN / "put_halo", "4", "500"]
+    command = [BRANT, "run", "-n", str(ranks), "--timeout", "50", "--", BIN / "put_halo", "4", "2000"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     lines = {line.split("] ")[-1] for line in done.stdout.splitlines()}
     cells = 4 * ranks + 1  # from end to end
     assert lines == {
-        f"rank {rank}: {100 * (4 * rank + 3) / cells:.2f} degrees in the middle after 500 steps" for rank in range(ranks)
+        f"rank {rank}: {100 * (4 * rank + 3) / cells:.2f} degrees in the middle after 2000 steps" for rank in range(ranks)
     }
 
 
