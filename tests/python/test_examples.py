@@ -95,7 +95,8 @@ def test_halos_that_are_put_give_a_straight_line(ranks):
     lines = {line.split("] ")[-1] for line in done.stdout.splitlines()}
     cells = 4 * ranks + 1  # from end to end
     assert lines == {
-        f"rank {rank}: {100 * (4 * rank + 3) / cells:.2f} degrees in the middle after 2000 steps" for rank in range(ranks)
+        f"rank {rank}: {100 * (4 * rank + 3) / cells:.2f} degrees in the middle after 2000 steps"
+        for rank in range(ranks)
     }
 
 
@@ -116,3 +117,17 @@ def test_ranks_of_different_programs_are_refused():
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
     assert "runs another program than rank" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("page", "example"),
+    [
+        ("channels.md", "07_channel_ring/channel_ring.cc"),
+        ("chares.md", "06_work_queue/work_queue.cc"),
+        ("put.md", "08_put_halo/put_halo.cc"),
+    ],
+)
+def test_the_program_of_a_tutorial_is_an_example(page, example):
+    text = (ROOT / "docs/tutorial" / page).read_text()
+    assert re.findall(r"```cpp\n(.*?)```", text, re.DOTALL) == [(ROOT / "examples" / example).read_text()]
+    assert f"(../../examples/{example})" in text

@@ -85,7 +85,9 @@ def pc_file(prefix) -> pathlib.Path:
 def test_a_users_program_builds_by_hand_with_what_the_pc_file_says(prefix, pc_file, tmp_path):
     (tmp_path / "where.cc").write_text(WHERE)
     fields = pc_fields(pc_file)
-    done = run("g++", *fields["Cflags"].split(), tmp_path / "where.cc", "-o", tmp_path / "where", *fields["Libs"].split())
+    done = run(
+        "g++", *fields["Cflags"].split(), tmp_path / "where.cc", "-o", tmp_path / "where", *fields["Libs"].split()
+    )
     assert done.returncode == 0, done.stderr
     done = run(tmp_path / "where", BRANT_GPU="none")
     assert done.returncode == 0, done.stderr

@@ -70,7 +70,7 @@ def two_gpu_lines(bench: str, sizes: list[int]) -> list[str]:
 
 
 def host_lines() -> list[str]:
-    """Each row with raw UCX's of the same run, which stands behind it. The first run is the one that chose by itself."""
+    """Each row with raw UCX's of the same run, which stands behind it. The first run chose its paths by itself."""
     rows, first = rows_of("h200-2026-11-23.jsonl"), {}
     for row, rival in zip(rows, rows[1:], strict=False):
         key = (row["model"], row["bench"], row["bytes"])
