@@ -1,4 +1,5 @@
-# `cmake --install`: headers, libraries, programs, and a package for find_package(brant) with the target brant::brant.
+# `cmake --install`: headers, libraries, programs, and two ways to find them: a package for find_package(brant) with the
+# target brant::brant, and brant.pc for pkg-config.
 include_guard(GLOBAL)
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -38,6 +39,7 @@ if(EXISTS ${brant_ucx_root}/lib/libucp.so.0 AND NOT brant_ucx_root STREQUAL "/us
     install(FILES ${brant_site_folder}/${extra} DESTINATION lib/${folder})
   endforeach()
   target_link_options(brant_all INTERFACE "$<INSTALL_INTERFACE:-Wl,-rpath,$<INSTALL_PREFIX>/${brant_ucx_folder}>")
+  set(brant_pc_run_path "-Wl,-rpath,\${prefix}/${brant_ucx_folder} ")
 endif()
 
 install(TARGETS brant_all ${brant_exported} EXPORT brant_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -55,6 +57,19 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/brant-config.cmake.in 
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/brant-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/brant-config.cmake ${PROJECT_BINARY_DIR}/brant-config-version.cmake
         DESTINATION ${brant_package_folder})
+
+# The same for other build systems. The libraries need each other in circles, hence the group.
+foreach(part IN LISTS brant_exported)
+  get_target_property(type ${part} TYPE)
+  if(type STREQUAL "STATIC_LIBRARY")
+    string(APPEND brant_pc_libraries " -l${part}")
+  endif()
+endforeach()
+set(brant_pc_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH brant_pc_up /${brant_pc_folder} /)
+string(REGEX REPLACE "/$" "" brant_pc_up ${brant_pc_up})
+configure_file(${PROJECT_SOURCE_DIR}/cmake/brant.pc.in ${PROJECT_BINARY_DIR}/brant.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/brant.pc DESTINATION ${brant_pc_folder})
 
 # What tools/bundle.py packs: the programs, and the tests as "name<TAB>program<TAB>ranks<TAB>seconds<TAB>labels<TAB>environment".
 get_property(brant_tests GLOBAL PROPERTY BRANT_TESTS)

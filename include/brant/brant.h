@@ -1,5 +1,9 @@
 #pragma once
 
+#if __cplusplus < 202002L
+#error "brant needs C++20: compile with -std=c++20"
+#endif
+
 /// Everything a program with channels and one-sided transfers needs.
 #include "brant/base/buffer.h"
 #include "brant/base/ids.h"

@@ -66,7 +66,7 @@ void add_run(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_flag("--no-prefix", arguments->no_prefix, "Do not start the lines of output with [rank]");
   command->add_flag("--keep-going", arguments->job.keep_going,
-                    "Do not end the others when one fails (for tests of faults)");
+                    "Do not end the others when one fails (for tests of faults; a chare program ends all the same)");
   command->add_option("--timeout", arguments->timeout_s, "End the job after this many seconds, with exit code 124")
       ->check(CLI::Range(0.001, 1e8));
   command->add_option("--env", arguments->env, "NAME=VALUE for the processes; may be repeated")

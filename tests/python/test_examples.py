@@ -79,6 +79,27 @@ def test_the_blackboard_has_everybodys_line(ranks):
     assert lines == sorted(f"rank {i} was at rank {j}" for i in range(ranks) for j in range(ranks))
 
 
+@pytest.mark.parametrize(("ranks", "token"), [(1, 0), (2, 5), (4, 30)])
+def test_the_token_goes_round_the_ring_of_channels(ranks, token):
+    command = [BRANT, "run", "-n", str(ranks), "--timeout", "30", "--", BIN / "channel_ring", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert f"after 5 rounds over {ranks} ranks the token is {token}" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_halos_that_are_put_give_a_straight_line(ranks):
+    command = [BRANT, "run", "-n", str(ranks), "--timeout", "50", "--", BIN / "put_halo", "4", "2000"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    lines = {line.split("] ")[-1] for line in done.stdout.splitlines()}
+    cells = 4 * ranks + 1  # from end to end
+    assert lines == {
+        f"rank {rank}: {100 * (4 * rank + 3) / cells:.2f} degrees in the middle after 2000 steps"
+        for rank in range(ranks)
+    }
+
+
 def test_every_rank_gets_its_share_of_the_work_queue():
     command = [BRANT, "run", "-n", "2", "--timeout", "50", "--", BIN / "work_queue", "200", "5000"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -96,3 +117,17 @@ def test_ranks_of_different_programs_are_refused():
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
     assert "runs another program than rank" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("page", "example"),
+    [
+        ("channels.md", "07_channel_ring/channel_ring.cc"),
+        ("chares.md", "06_work_queue/work_queue.cc"),
+        ("put.md", "08_put_halo/put_halo.cc"),
+    ],
+)
+def test_the_program_of_a_tutorial_is_an_example(page, example):
+    text = (ROOT / "docs/tutorial" / page).read_text()
+    assert re.findall(r"```cpp\n(.*?)```", text, re.DOTALL) == [(ROOT / "examples" / example).read_text()]
+    assert f"(../../examples/{example})" in text

@@ -2,6 +2,8 @@
 
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 
 import pytest
@@ -63,3 +65,50 @@ def test_a_users_project_finds_the_package_and_its_program_the_ucx(prefix, tmp_p
     done = run(build / "where", BRANT_GPU="none")
     assert done.returncode == 0, done.stderr
     assert str(prefix / "lib" / "libucx" / "lib") in done.stdout
+
+
+def pc_fields(file: pathlib.Path) -> dict[str, str]:
+    """What a .pc file says, its variables put in, as pkg-config does it."""
+    variables, fields = {"pcfiledir": str(file.parent)}, {}
+    for line in filter(None, file.read_text().splitlines()):
+        name, sign, text = re.fullmatch(r"(\w+)(=|: )(.*)", line).groups()
+        (variables if sign == "=" else fields)[name] = re.sub(r"\$\{(\w+)\}", lambda at: variables[at[1]], text)
+    return fields
+
+
+@pytest.fixture(scope="module")
+def pc_file(prefix) -> pathlib.Path:
+    (file,) = prefix.glob("lib*/**/pkgconfig/brant.pc")
+    return file
+
+
+def test_a_users_program_builds_by_hand_with_what_the_pc_file_says(prefix, pc_file, tmp_path):
+    (tmp_path / "where.cc").write_text(WHERE)
+    fields = pc_fields(pc_file)
+    done = run(
+        "g++", *fields["Cflags"].split(), tmp_path / "where.cc", "-o", tmp_path / "where", *fields["Libs"].split()
+    )
+    assert done.returncode == 0, done.stderr
+    done = run(tmp_path / "where", BRANT_GPU="none")
+    assert done.returncode == 0, done.stderr
+    assert str((prefix / "lib" / "libucx" / "lib").resolve()) in str(pathlib.Path(done.stdout.split("(")[1]).resolve())
+
+
+def test_the_pc_file_names_every_library_that_was_installed(prefix, pc_file):
+    named = set(re.findall(r"-l(brant_\w+)", pc_fields(pc_file)["Libs"]))
+    assert named == {library.stem.removeprefix("lib") for library in prefix.rglob("libbrant_*.a")}
+
+
+@pytest.mark.skipif(shutil.which("pkg-config") is None, reason="needs pkg-config")
+def test_pkg_config_reads_the_pc_file_as_these_tests_do(pc_file):
+    done = run("pkg-config", "--cflags", "--libs", "brant", PKG_CONFIG_PATH=str(pc_file.parent))
+    assert done.returncode == 0, done.stderr
+    fields = pc_fields(pc_file)
+    assert set(done.stdout.split()) == set(fields["Cflags"].split()) | set(fields["Libs"].split())
+
+
+def test_an_older_language_standard_is_refused_with_the_cure(prefix, tmp_path):
+    (tmp_path / "where.cc").write_text(WHERE)
+    done = run("g++", "-std=c++17", "-fsyntax-only", f"-I{prefix}/include", tmp_path / "where.cc")
+    assert done.returncode != 0
+    assert "brant needs C++20: compile with -std=c++20" in done.stderr.split("error:")[1], done.stderr

@@ -143,11 +143,12 @@ Array<C> create_collection(Chares& chares, CollectionShape shape, As&&... argume
 }  // namespace detail
 
 /// Makes a dense array: one element for every index below `extent`, each constructed with a copy of the arguments.
-/// Called once, on any rank (not by all); returns at once, messages to elements wait for them. Throws invalid_argument
-/// for an extent without elements. An exception in a constructor ends the job with an error.
+/// Called once, on any rank (not by all); returns at once, messages to elements wait for them. Whoever gives arguments
+/// names the placement, too. Throws invalid_argument for an extent without elements. An exception in a constructor ends
+/// the job with an error.
 template <typename C, typename... As>
-Array<C> create_array(Chares& chares, const typename C::IndexType& extent, const Placement& placement,
-                      As&&... arguments) {
+Array<C> create_array(Chares& chares, const typename C::IndexType& extent,
+                      const Placement& placement = Placement::block(), As&&... arguments) {
   static_assert(detail::kDimensions<typename C::IndexType> > 0,
                 "brant: a dense array needs brant::Index<1..6>; use create_sparse for other index types");
   return detail::create_collection<C>(chares,

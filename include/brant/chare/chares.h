@@ -75,6 +75,10 @@ struct ChareCounts {
 /// Errors: an exception that leaves an entry travels to the caller's future; without one it ends the job: it is
 /// reported once, on the rank where it happened, with chare, index and method, and `run` returns 1 everywhere.
 ///
+/// Lost ranks: a chare program cannot outlive one, since its chares are gone. `run` returns 1 on all ranks that are
+/// left, and the log names the rank that was lost, also with `brant run --keep-going`. A program that shall go on is
+/// written with channels, whose operations end with peer_lost and leave the rest as it is.
+///
 /// Deadlock: when every rank is idle, no message is anywhere, no timer or device event is pending, no channel has
 /// anything on its way to a receive, and `main` has not ended, nothing can ever happen: after `deadlock_after` (twice
 /// that where messages of channels lie unread) the job ends with an error as above, which lists (bounded) the

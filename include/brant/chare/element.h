@@ -62,7 +62,8 @@ class Element : private detail::NotBytes {
   }
 
   /// Invokes a method and gives the future of its result. The future throws what the method threw (as Error, with the
-  /// text), or peer_lost. It allocates once. Dropping it is allowed.
+  /// text), or peer_lost: that is for cleaning up, as the program ends whoever catches it (see Chares, lost ranks). It
+  /// allocates once. Dropping it is allowed.
   template <auto Method, typename... As>
   auto ask(As&&... arguments) const {
     using Entry = detail::EntryOf<C, Method>;

@@ -40,7 +40,7 @@ class Placement {
  public:
   enum class Kind : std::uint8_t { block, round_robin, hashed, function, like };
 
-  /// Contiguous runs in row-major order, as equal as possible. Dense arrays only; the default there.
+  /// Contiguous runs in row-major order, as equal as possible. Dense arrays only; the default of these.
   static Placement block() noexcept { return Placement(Kind::block); }
   /// Row-major number modulo ranks (the first coordinate, for a sparse array with one).
   static Placement round_robin() noexcept { return Placement(Kind::round_robin); }

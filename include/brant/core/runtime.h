@@ -39,7 +39,9 @@ struct RuntimeOptions {
   /// log and not used.
   std::string calibration;
   /// Publish what this process has sent and received, per path: `brant info --jobs` reads it from outside while the
-  /// process runs. A file of one page in a folder of this user alone; costs the message path nothing.
+  /// process runs. A file of one page in a folder of this user alone; costs the message path nothing. Off in options
+  /// that a program makes itself; on in those of `from_environment`, which a Runtime without options takes, unless
+  /// BRANT_STATISTICS=off.
   bool statistics = false;
   /// A wait in which nothing happens for so long says once, on standard error, what the process waits for; the next
   /// such report takes a silence of twice that length. 0: never.
@@ -97,7 +99,8 @@ class Runtime {
   explicit Runtime(const RuntimeOptions& options = RuntimeOptions::from_environment());
   /// With given adapters; `connect` must follow. For tests and embedders.
   Runtime(port::Adapters adapters, const RuntimeOptions& options);
-  /// Waits for the other processes (bounded), unless an exception is under way.
+  /// Waits for the other processes: some 20 s at most, up to twice that while bytes still move; not where one is lost,
+  /// nor while an exception is under way.
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;

@@ -108,7 +108,9 @@ class Channel {
 
   /// Sends the next message. `op.source_free`: the source may be reused; `op.delivered`: it is in the receiver's buffer
   /// (costs an acknowledgement by the peer). A message longer than its receive completes with `truncated`; a small one
-  /// may have completed `source_free` before that is known, then it is logged, counted, and told to `delivered`.
+  /// may have completed `source_free` before that is known, then it is logged, counted, and told to `delivered`. So any
+  /// send that is awaited only until `source_free` may say ok, whatever becomes of the message: await `delivered` to
+  /// know that it was received whole.
   /// Messages of at most 8 KiB do not wait for their receives, a larger one may: those of host memory leave at once,
   /// and between processes of one host those of device memory after 20 us (64 of them; decision 16). Errors:
   /// wrong_kind, invalid_argument (see `Buffer`), not_supported (forced path), peer_lost, limit_reached. No allocation

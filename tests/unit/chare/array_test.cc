@@ -69,6 +69,20 @@ TEST(Array, is_placed_by_a_function_of_the_user_and_like_another) {
   EXPECT_EQ(program.run(placements), 0) << program.failure();
 }
 
+Task<void> placed_by_default(Chares& chares) {
+  const auto unnamed = create_array<Point<1>>(chares, {8});
+  const auto blocks = create_array<Point<1>>(chares, {8}, Placement::block());
+  for (int x = 0; x < 8; ++x) {
+    const int there = co_await unnamed[x].ask<&Point<1>::where>();
+    const int wanted = co_await blocks[x].ask<&Point<1>::where>();
+    EXPECT_EQ(there, wanted);
+  }
+}
+TEST(Array, is_placed_in_blocks_unless_another_placement_is_named) {
+  Program program(test::ranks(3));
+  EXPECT_EQ(program.run(placed_by_default), 0) << program.failure();
+}
+
 struct Star {
   std::int32_t galaxy = 0;
   std::int32_t number = 0;

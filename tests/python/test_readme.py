@@ -1,0 +1,109 @@
+"""The README's tables are what the rows say, and what docs/how-it-works/paths.md shows of the same rows."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+NUMBERS = ROOT / "docs" / "numbers"
+TWO_GPUS = "0.1.0+gee706de"
+KIB, MIB = 1 << 10, 1 << 20
+
+spec = importlib.util.spec_from_file_location("plot_paths", ROOT / "tools" / "plot_paths.py")
+plot_paths = importlib.util.module_from_spec(spec)
+sys.modules["plot_paths"] = plot_paths
+spec.loader.exec_module(plot_paths)
+figure = plot_paths.figure
+
+
+def size_name(size: int) -> str:
+    return f"{plot_paths.short(size).replace('K', ' K').replace('M', ' M')}B".replace("8B", "8 B")
+
+
+def rows_of(name: str) -> list[dict]:
+    return [json.loads(line) for line in (NUMBERS / name).read_text().splitlines() if line]
+
+
+def value(row: dict) -> float:
+    """Microseconds one way, or 1e9 bytes a second."""
+    p50 = row["us"]["p50"]
+    return p50 if row["bench"] == "latency" else row["bytes"] * row["window"] / p50 / 1e3
+
+
+def span(values: list[float], text=figure) -> str:
+    low, high = text(min(values)), text(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def times(first: float, *, against: list[float], bench: str) -> str:
+    """How many times as fast as the others the first is, of each of them."""
+    return span([other / first if bench == "latency" else first / other for other in against]) + " x"
+
+
+def two_gpu_lines(bench: str, sizes: list[int]) -> list[str]:
+    rows = plot_paths.read_rows(sorted(NUMBERS.glob(f"{plot_paths.MACHINE}-*.jsonl")))
+    series = plot_paths.select_series(rows, bench, "cuda", [TWO_GPUS])
+    best = min if bench == "latency" else max
+
+    def latest(path: str, size: int) -> list[float]:
+        return [point.value for point in series[path] if point.bytes == size]
+
+    def rivals(peer: str, size: int) -> list[float]:
+        wanted = {"bench": bench, "model": "channel", "memory": "cuda", "bytes": size, "peer": peer, "brant": TWO_GPUS}
+        found = [row for row in rows if all(row.get(name) == what for name, what in wanted.items())]
+        return [value(row) for row in found if row.get("trigger", "host") == "host"]
+
+    lines = []
+    for size in sizes:
+        ours = best(latest("courier", size) + latest("copy_engine", size))
+        ucx, (staged,) = rivals("ucx", size), latest("staged", size)
+        cells = [size_name(size), figure(ours), span(ucx), figure(staged)]
+        if bench == "latency":
+            cells.append(figure(*rivals("nccl", size)))
+        cells += [times(ours, against=ucx, bench=bench), times(ours, against=[staged], bench=bench)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def host_lines() -> list[str]:
+    """Each row with raw UCX's of the same run, which stands behind it. The first run chose its paths by itself."""
+    rows, first = rows_of("h200-2026-11-23.jsonl"), {}
+    for row, rival in zip(rows, rows[1:], strict=False):
+        key = (row["model"], row["bench"], row["bytes"])
+        if row["peer"] is None and key not in first:
+            assert (rival["model"], rival["bench"], rival["bytes"], rival["peer"]) == (*key, "ucx")
+            first[key] = (row, rival)
+    names = {"channel": ("message", "messages"), "put": ("put", "puts"), "message": ("call", "calls")}
+    lines = []
+    for bench in ("latency", "bandwidth"):
+        for model, (one, many) in names.items():
+            cells = [f"{one}, us" if bench == "latency" else f"64 {many}, GB/s"]
+            for size in (8, 64 * KIB, MIB, 16 * MIB):
+                ours, rival = (value(row) for row in first[model, bench, size])
+                cells.append(f"{figure(ours)} ({times(ours, against=[rival], bench=bench)})")
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def test_the_tables_are_what_the_rows_say() -> None:
+    lines = [
+        *two_gpu_lines("latency", [8, 8 * KIB, 64 * KIB, MIB, 16 * MIB]),
+        *two_gpu_lines("bandwidth", [8 * KIB, 64 * KIB, MIB, 16 * MIB]),
+        *host_lines(),
+    ]
+    assert [line for line in lines if line not in README.splitlines()] == [], "\n".join(lines)
+
+
+def test_every_local_link_resolves() -> None:
+    links = local_links(README)
+    assert len(links) > 5
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def local_links(text: str) -> list[str]:
+    parts = [part.split(")")[0] for part in text.split("](")[1:]]
+    return [link.split("#")[0] for link in parts if "://" not in link]
