@@ -16,7 +16,7 @@ int main() {
   Runtime runtime;  // started by brant run, mpirun or srun --mpi=pmix
   const int rank = runtime.rank().value, partner = rank ^ 1;
   if (runtime.size() % 2 != 0) {
-    std::fprintf(stderr, "swap works in pairs, here are %d processes: brant run -n 2 -- swap\n", runtime.size());
+    std::fprintf(stderr, "swap takes an even number of processes, not %d: brant run -n 2 -- swap\n", runtime.size());
     return 2;
   }
   const MemoryKind kind = runtime.device_kind();  // the GPU of this process, or host memory

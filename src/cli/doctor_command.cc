@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -50,6 +51,10 @@ void print_json(const std::vector<Finding>& findings) {
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
+std::string counted(std::ptrdiff_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 int run_doctor(const DoctorArguments& arguments) {
   const doctor::Facts facts = doctor::gather_facts();
   std::vector<Finding> findings = doctor::run_checks(facts);
@@ -66,8 +71,10 @@ int run_doctor(const DoctorArguments& arguments) {
                          [level](const Finding& each) { return each.level == level; });
   };
   const auto problems = count(Level::problem);
-  if (!arguments.json)
-    fmt::print("{} ok, {} warnings, {} problems\n", count(Level::ok), count(Level::warning), problems);
+  if (!arguments.json) {
+    fmt::print("{} ok, {}, {}\n", count(Level::ok), counted(count(Level::warning), "warning"),
+               counted(problems, "problem"));
+  }
   return problems == 0 ? 0 : 1;
 }
 

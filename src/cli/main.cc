@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   CLI::App app("GPU-direct communication under every programming model: start programs, look at the machine, measure.",
                "brant");
   app.set_version_flag("--version", "brant " + brant::cli::info::build_version());
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none is asked for help, an unknown one is named
   try {
     brant::cli::add_bench(app, exit_code);
     brant::cli::add_calibrate(app, exit_code);
@@ -23,6 +23,10 @@ int main(int argc, char** argv) {
     brant::cli::add_run(app, exit_code);
     brant::cli::add_trace(app, exit_code);
     app.parse(argc, argv);
+    if (app.get_subcommands().empty()) {
+      fmt::print(stderr, "{}", app.help());
+      return kUsageError;
+    }
     return exit_code;
   } catch (const CLI::ParseError& fault) {
     // --help and --version arrive here too, with code 0.

@@ -19,6 +19,7 @@ struct RunArguments {
   std::string path;
   bool no_prefix = false;
   bool share_gpu = false;
+  double patience_s = 1;
   double timeout_s = 0;
 };
 
@@ -35,11 +36,16 @@ void add_variable(run::JobOptions& job, const std::string& pair) {
   job.env[name] = pair.substr(equals + 1);
 }
 
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
 int run(const RunArguments& arguments) {
   run::JobOptions job = arguments.job;
   job.prefix = !arguments.no_prefix;
   job.bind_cores = arguments.bind == "core";
-  job.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(arguments.timeout_s * 1000));
+  job.timeout = milliseconds(arguments.timeout_s);
+  job.patience = milliseconds(arguments.patience_s);
   for (const std::string& pair : arguments.env) add_variable(job, pair);
   if (!arguments.path.empty()) job.env["BRANT_PATH"] = arguments.path;
   if (arguments.share_gpu) job.env["BRANT_SHARE_GPU"] = "1";
@@ -65,8 +71,18 @@ void add_run(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"none", "core"}))
       ->capture_default_str();
   command->add_flag("--no-prefix", arguments->no_prefix, "Do not start the lines of output with [rank]");
-  command->add_flag("--keep-going", arguments->job.keep_going,
-                    "Do not end the others when one fails (for tests of faults; a chare program ends all the same)");
+  CLI::Option* keep_going = command->add_flag(
+      "--keep-going", arguments->job.keep_going,
+      "Do not end the others when one fails (for tests of faults; a chare program ends all the same)");
+  command
+      ->add_option("--patience", arguments->patience_s,
+                   "After the first failure the others have so many seconds to end by themselves, and to write what "
+                   "they know; then they get SIGTERM, and SIGKILL 2 s later")
+      ->check(CLI::Range(0.0, 1e8))
+      ->capture_default_str()
+      ->excludes(keep_going);
+  command->add_flag("--quiet", arguments->job.quiet,
+                    "Do not say which rank ended with which exit code, only what signals killed");
   command->add_option("--timeout", arguments->timeout_s, "End the job after this many seconds, with exit code 124")
       ->check(CLI::Range(0.001, 1e8));
   command->add_option("--env", arguments->env, "NAME=VALUE for the processes; may be repeated")
@@ -74,7 +90,10 @@ void add_run(CLI::App& app, int& exit_code) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--path", arguments->path, "Force the path of transfers (sets BRANT_PATH)");
   command->add_flag("--share-gpu", arguments->share_gpu, "Let several ranks use one GPU (sets BRANT_SHARE_GPU=1)");
-  command->add_option("program", arguments->job.command, "The program and its arguments")->required();
+  command
+      ->add_option("program", arguments->job.command,
+                   "The program, looked for in PATH and then beside brant, and its arguments")
+      ->required();
   // From the program's name on, everything belongs to the program, with or without `--`.
   command->positionals_at_end();
   command->callback([arguments, &exit_code] { exit_code = run(*arguments); });

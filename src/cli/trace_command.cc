@@ -22,7 +22,7 @@ void add_trace(CLI::App& app, int& exit_code) {
   trace->require_subcommand(1);
   auto arguments = std::make_shared<SummaryArguments>();
   CLI::App* summary =
-      trace->add_subcommand("summary", "How busy each PE was, the heaviest entries, what went over which path");
+      trace->add_subcommand("summary", "How busy each rank was, the heaviest entries, what went over which path");
   summary->add_option("file", arguments->file, "The trace")->required();
   summary->add_option("--entries", arguments->entries, "How many entries to list")->capture_default_str();
   summary->callback([arguments, &exit_code] {

@@ -1,6 +1,7 @@
 #include "core/statistics.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -104,6 +105,9 @@ std::string Statistics::publish(const port::JobInfo& job, const std::string& fol
   std::string file = folder + "/" + name;
   const UniqueFd fd = create_draft(draft, reason);
   if (!fd) return reason;
+  // The mapping keeps the file open, and with it this lock, until the process ends: so those of other pid namespaces
+  // know that it lives. On a file system without locks nobody can tell, and the page stays.
+  static_cast<void>(::flock(fd.get(), LOCK_EX | LOCK_NB));
   void* memory = ::mmap(nullptr, StatisticsPage::kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (memory == MAP_FAILED) {
     reason = fmt::format("{}: {}", draft, std::strerror(errno));

@@ -1,5 +1,7 @@
 #include "core/statistics_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "base/env.h"
+#include "base/unique_fd.h"
 
 namespace brant {
 namespace {
@@ -30,6 +33,20 @@ bool take_number(std::string_view& text, Number& number, std::string_view behind
   if (text.substr(0, behind.size()) != behind) return false;
   text.remove_prefix(behind.size());
   return true;
+}
+
+/// Nobody has the page mapped any more. Where that cannot be told: false.
+bool let_go(const std::string& file) noexcept {
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  return fd && ::flock(fd.get(), LOCK_SH | LOCK_NB) == 0;
+}
+
+bool is_leftover(const std::string& file, std::string_view name, const ProcessMark& self) {
+  const std::optional<ProcessMark> owner = owner_of_statistics_file(name);
+  if (!owner) return false;
+  if (owner->pid_namespace == self.pid_namespace) return check_process(*owner) == Status::peer_lost;
+  // Its pid says nothing here, but its lock does. A draft has none yet.
+  return name.front() != '.' && let_go(file);
 }
 
 }  // namespace
@@ -87,10 +104,8 @@ std::size_t remove_leftovers(const std::string& folder) noexcept {
     std::error_code fault;
     for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end; entry.increment(fault)) {
       if (++seen > kStatisticsFilesMax) break;
-      const std::optional<ProcessMark> owner = owner_of_statistics_file(entry->path().filename().native());
-      // Whether a process of another namespace lives cannot be seen from here, and asking would be logged.
-      if (!owner || owner->pid_namespace != self->pid_namespace) continue;
-      if (check_process(*owner) == Status::peer_lost && ::unlink(entry->path().c_str()) == 0) ++removed;
+      const std::string& file = entry->path().native();
+      if (is_leftover(file, entry->path().filename().native(), *self) && ::unlink(file.c_str()) == 0) ++removed;
     }
   } catch (...) {
     return removed;  // no memory for a path: the next one removes the rest

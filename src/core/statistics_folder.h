@@ -28,8 +28,9 @@ std::string statistics_file_name(const ProcessMark& owner, unsigned number);
 /// The writer of a page or of its draft (which has a dot in front); nothing for other names.
 std::optional<ProcessMark> owner_of_statistics_file(std::string_view name);
 
-/// Removes the pages of processes that are gone; those of other pid namespaces stay, since nobody can tell. Looks at
-/// `kStatisticsFilesMax` files at most. Returns how many it removed. Never throws.
+/// Removes the pages of processes that are gone: those whose pid is no more, and of other pid namespaces, where pids
+/// say nothing, those that no process holds a lock on. Looks at `kStatisticsFilesMax` files at most. Returns how many
+/// it removed. Never throws.
 std::size_t remove_leftovers(const std::string& folder) noexcept;
 
 inline constexpr std::size_t kStatisticsFilesMax = 4096;

@@ -124,7 +124,7 @@ void Trace::write() noexcept {
   try {
     const std::uint64_t dropped = added_ - std::min<std::uint64_t>(added_, events_.size());
     std::string text = fmt::format(
-        R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"PE {0}"}}}},
+        R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"rank {0}"}}}},
 {{"ph":"M","name":"thread_name","pid":{0},"tid":0,"args":{{"name":"scheduler"}}}},
 {{"ph":"M","name":"thread_name","pid":{0},"tid":1,"args":{{"name":"transfers"}}}},
 {{"ph":"M","name":"dropped_events","pid":{0},"args":{{"count":{1}}}}})",

@@ -112,7 +112,7 @@ def test_without_a_cache_folder_it_asks_for_a_file() -> None:
     assert "--output FILE" in done.stderr
 
 
-@pytest.mark.parametrize(("ranks", "text"), [("1", "messages need two"), ("4", "takes 2 processes, these are 4")])
+@pytest.mark.parametrize(("ranks", "text"), [("1", "messages need two"), ("4", "takes 2 processes, not 4")])
 def test_other_numbers_of_processes_are_refused(ranks: str, text: str) -> None:
     done = brant("run", "-n", ranks, "--", str(BRANT), "calibrate", "--dry-run")
     assert done.returncode == 2
@@ -131,6 +131,7 @@ def test_what_was_measured_beside_others_is_not_kept(tmp_path: pathlib.Path) -> 
             other.wait()
     assert done.returncode == 3, done.stdout + done.stderr
     assert "this machine is busy" in done.stdout and "not kept" in done.stdout
+    assert done.stderr == "", "who typed no `brant run` hears nothing of it"
     assert not file.exists()
 
 

@@ -256,6 +256,10 @@ def test_doctor_finds_a_missing_ucx_and_a_misspelt_variable() -> None:
     assert done.returncode == 1
     assert re.search(r"^problem +UCX ", done.stdout, re.MULTILINE)
     assert "BRANT_PATH instead of BRANT_PAHT" in done.stdout
+    # Numbers agree with their nouns.
+    counts = {level: f"\n{done.stdout}".count(f"\n{level:<8} ") for level in ("warning", "problem")}
+    nouns = [f"{count} {noun}{'' if count == 1 else 's'}" for noun, count in counts.items()]
+    assert done.stdout.endswith(f" ok, {nouns[0]}, {nouns[1]}\n"), done.stdout
 
 
 def test_doctor_knows_every_variable_that_is_read() -> None:

@@ -6,10 +6,11 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -48,11 +49,13 @@ def wait_for(found, what: str, seconds: float = 20):
 
 
 @contextlib.contextmanager
-def running(home: pathlib.Path, *bench: str, **environment: str) -> Iterator[subprocess.Popen]:
+def running(
+    home: pathlib.Path, *bench: str, around: Sequence[str] = (), **environment: str
+) -> Iterator[subprocess.Popen]:
     """Two ranks that exchange messages for longer than any test takes, or until they are ended."""
     command = [BRANT, "run", "-n", "2", "--", BRANT, "bench", *(bench or ("latency", "--sizes", "64K"))]
     with subprocess.Popen(
-        [*map(str, command), "--iterations", "10000000", "--warmup", "0"],
+        [*around, *map(str, command), "--iterations", "10000000", "--warmup", "0"],
         env={**os.environ, "BRANT_CALIBRATION": "off", "XDG_RUNTIME_DIR": str(home), **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -137,6 +140,27 @@ def test_what_killed_processes_leave_is_recognised_and_removed(tmp_path: pathlib
     assert report["removed"] >= len(left)
     assert job["job"] not in [each["job"] for each in report["jobs"]]
     assert list(folder.iterdir()) == []
+
+
+UNSHARE = ["unshare", "--user", "--map-current-user", "--pid", "--fork", "--mount-proc", "--kill-child"]
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None or subprocess.run([*UNSHARE, "true"], capture_output=True).returncode != 0,
+    reason="no pid namespace can be made here",
+)
+def test_a_job_of_another_pid_namespace_is_marked_and_forgotten_when_it_was_killed(tmp_path: pathlib.Path) -> None:
+    def jobs_there() -> list[dict]:
+        return [job for job in listed(tmp_path)["jobs"] if len(job["processes"]) == 2]
+
+    with running(tmp_path, around=UNSHARE) as unshare:
+        [job] = wait_for(jobs_there, "both ranks are listed")
+        assert all(process["other_pid_namespace"] for process in job["processes"])
+        text = info(tmp_path, "--jobs").stdout
+        assert f" {job['processes'][0]['pid']}* " in text and "another pid namespace" in text
+        unshare.kill()  # and with it everything in the namespace
+        wait_for(lambda: not jobs_there(), "the dead job is forgotten")
+    wait_for(lambda: info(tmp_path, "--jobs").returncode == 0 and not list((tmp_path / "brant").iterdir()), "its pages")
 
 
 def test_the_next_job_removes_them_as_well(tmp_path: pathlib.Path) -> None:

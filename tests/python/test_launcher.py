@@ -9,6 +9,7 @@ import pty
 import re
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -126,6 +127,50 @@ def test_a_signal_is_128_more_and_named(number):
     assert re.search(rf"rank 0 \(pid \d+\) was killed by signal {int(number)} \(.+\); ending rank 1", done.stderr)
 
 
+LAST_WORDS = """
+    echo $$ > "$0.$BRANT_RANK"
+    if [ "$BRANT_RANK" = 1 ]; then while [ ! -s "$0.0" ]; do sleep 0.01; done; {end}; fi
+    while [ ! -s "$0.1" ]; do sleep 0.01; done
+    read other < "$0.1"
+    while kill -0 "$other" 2> /dev/null; do sleep 0.01; done
+    echo "last words"
+    exit 1
+"""
+
+
+@pytest.mark.parametrize(("end", "blamed"), [("exit 1", "all 2 ranks ended"), ("kill -9 $$", "rank 1 (")])
+def test_who_fails_together_or_notices_it_says_all_it_has_to_say(tmp_path, end, blamed):
+    # Rank 0 speaks only after the launcher has reaped rank 1, and knows of its failure.
+    done = brant_run("-n", "2", "--", "sh", "-c", LAST_WORDS.format(end=end), str(tmp_path / "rank"))
+    assert done.returncode == (1 if end == "exit 1" else 137)
+    assert done.stdout == "[0] last words\n"
+    assert done.stderr.startswith(f"brant run: {blamed}") and done.stderr.count("\n") == 1, done.stderr
+    assert "because of it" not in done.stderr
+
+
+def test_ranks_that_failed_alike_are_named_together():
+    done = shell_ranks(4, "exit 6")
+    assert (done.returncode, done.stderr) == (6, "brant run: all 4 ranks ended with exit code 6\n")
+    done = shell_ranks(3, 'if [ "$BRANT_RANK" = 1 ]; then exec sleep 60; fi; exit 6', "--patience", "0.5")
+    assert done.returncode == 6
+    assert done.stderr == "brant run: ranks 0, 2 ended with exit code 6; ending rank 1 because of it\n"
+
+
+def test_patience_ends_with_the_timeout_and_the_first_failure_gives_the_code():
+    start = time.monotonic()
+    script = 'if [ "$BRANT_RANK" = 1 ]; then exit 7; fi; exec sleep 60'
+    done = shell_ranks(2, script, "--patience", "50", "--timeout", "0.5")
+    assert done.returncode == 7
+    assert time.monotonic() - start < 10
+    assert re.search(r"rank 1 \(pid \d+\) ended with exit code 7\n.*longer than 0.5 s.*ending rank 0\n", done.stderr)
+
+
+def test_quiet_leaves_out_exit_codes_and_not_signals():
+    assert shell_ranks(2, "exit 3", "--quiet").stderr == ""
+    done = shell_ranks(2, "kill -9 $$", "--quiet")
+    assert done.returncode == 137 and "signal 9" in done.stderr
+
+
 def test_ranks_that_ended_well_are_not_said_to_be_ended():
     done = shell_ranks(2, 'if [ "$BRANT_RANK" = 1 ]; then sleep 0.3; exit 3; fi')
     assert done.returncode == 3
@@ -164,6 +209,31 @@ def test_program_not_found_is_127_and_said_once():
     assert brant_run("--", "./no/such/file").returncode == 127
 
 
+def test_a_program_beside_brant_is_found_after_path(tmp_path):
+    beside, path = tmp_path / "beside", tmp_path / "path"
+    for folder in (beside, path):
+        folder.mkdir()
+    shutil.copy(BRANT, beside / "brant")
+
+    def program(folder: pathlib.Path, mode: int = 0o755) -> None:
+        (folder / "neighbour").write_text(f"#!/bin/sh\necho {folder.name}\n")
+        (folder / "neighbour").chmod(mode)
+
+    def started() -> subprocess.CompletedProcess:
+        command = [beside / "brant", "run", "-n", "1", "--", "neighbour"]
+        return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PATH": str(path)})
+
+    missing = started()
+    assert missing.returncode == 127
+    assert "not found in PATH" in missing.stderr and f"beside brant in {beside}" in missing.stderr
+    program(beside)
+    assert started().stdout == "beside\n"
+    program(path, 0o644)
+    assert started().stdout == "beside\n", "a file that cannot run is passed over, as in a shell"
+    program(path)
+    assert started().stdout == "path\n"
+
+
 def test_a_file_that_cannot_run_is_126(tmp_path):
     plain = tmp_path / "plain"
     plain.write_text("text\n")
@@ -191,6 +261,8 @@ def test_a_file_that_cannot_run_is_126(tmp_path):
         (["--env", "BRANT_RANK=3", "--", "true"], "BRANT_RANK"),
         (["--timeout", "-1", "--", "true"], "-1"),
         (["--timeout", "soon", "--", "true"], "soon"),
+        (["--patience", "-1", "--", "true"], "-1"),
+        (["--patience", "1", "--keep-going", "--", "true"], "--keep-going"),
     ],
 )
 def test_wrong_options_are_refused_with_words(arguments, words):
@@ -201,8 +273,11 @@ def test_wrong_options_are_refused_with_words(arguments, words):
 
 
 def test_unknown_commands_help_and_version():
-    assert subprocess.run([BRANT], capture_output=True).returncode == 2
-    assert subprocess.run([BRANT, "fly"], capture_output=True).returncode == 2
+    alone = subprocess.run([BRANT], capture_output=True, text=True)
+    assert (alone.returncode, alone.stdout) == (2, "")
+    assert all(command in alone.stderr for command in ("run", "info", "doctor", "bench", "--version"))
+    unknown = subprocess.run([BRANT, "fly"], capture_output=True, text=True)
+    assert unknown.returncode == 2 and "fly" in unknown.stderr
     version = subprocess.run([BRANT, "--version"], capture_output=True, text=True)
     assert version.returncode == 0
     assert re.match(r"brant \d+\.\d+\.\d+", version.stdout)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import pathlib
+import re
 import subprocess
 
 import brant_command
@@ -51,7 +52,12 @@ def test_transfers_say_their_path_and_idle_time_is_seen(tmp_path: pathlib.Path) 
     assert len(transfers) >= 2 * 2 * 20
     assert {event["args"]["path"] for event in transfers} == {"shm"}
     assert any(event.get("cat") == "idle" for event in events)
-    assert summary(file).returncode == 0
+    done = summary(file)
+    assert done.returncode == 0 and "PE" not in done.stdout
+    for event, what in (("channel send", "channel sends"), ("channel receive", "channel receives")):
+        sizes = [each["args"]["bytes"] for each in events if each["ph"] == "X" and each["name"] == event]
+        assert len(sizes) >= 2 * 20
+        assert re.search(rf"\n +shm +{len(sizes)} +{sum(sizes)}  {what}\n", done.stdout), done.stdout
 
 
 def test_the_trace_is_bounded_and_says_what_it_dropped(tmp_path: pathlib.Path) -> None:
@@ -63,7 +69,7 @@ def test_the_trace_is_bounded_and_says_what_it_dropped(tmp_path: pathlib.Path) -
 def test_a_file_cut_short_is_read_and_others_are_refused(tmp_path: pathlib.Path) -> None:
     file, events = traced(tmp_path, "--sizes", "8", "--iterations", "20")
     file.write_text(file.read_text()[:-100])
-    assert "PE" in summary(file).stdout
+    assert "rank" in summary(file).stdout
     other = tmp_path / "other"
     other.write_text('{"a": 1}')
     done = summary(other)

@@ -21,6 +21,9 @@
 namespace brant::cli {
 namespace {
 
+/// `brant run --patience`, which is 1 s unless somebody says otherwise, and then some.
+constexpr std::chrono::milliseconds kLongerThanPatience{1500};
+
 std::vector<std::string> own_arguments() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> arguments;
@@ -43,7 +46,9 @@ void restart_as_job(int ranks) {
   std::error_code error;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) throw Error(Status::io_error, "/proc/self/exe cannot be read: " + error.message());
-  std::vector<std::string> command = {self, "run", "-n", std::to_string(ranks), "--no-prefix", "--", self};
+  // Whoever typed this command knows nothing of a launcher: what is wrong is said by rank 0, and once.
+  std::vector<std::string> command = {self, "run", "-n", std::to_string(ranks), "--no-prefix", "--quiet", "--patience",
+                                      "0",  "--",  self};
   const std::vector<std::string> mine = own_arguments();
   command.insert(command.end(), mine.begin() + 1, mine.end());
   std::vector<char*> argv;
@@ -54,7 +59,7 @@ void restart_as_job(int ranks) {
 }
 
 void wait_to_be_ended() {
-  if (env_int("BRANT_RANK").value_or(0) > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  if (env_int("BRANT_RANK").value_or(0) > 0) std::this_thread::sleep_for(kLongerThanPatience);
 }
 
 }  // namespace brant::cli

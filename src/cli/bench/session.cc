@@ -80,8 +80,7 @@ Session::Session(const Options& options) : runtime_(runtime_options(options)) {
 
 Session::Session(const RuntimeOptions& options, const char* name) : runtime_(options) {
   require_pairs(name, ranks());
-  if (ranks() != 2)
-    throw Error(Status::invalid_argument, fmt::format("{} takes 2 processes, these are {}", name, ranks()));
+  if (ranks() != 2) throw Error(Status::invalid_argument, fmt::format("{} takes 2 processes, not {}", name, ranks()));
   connect();
 }
 

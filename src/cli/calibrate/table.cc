@@ -38,6 +38,14 @@ std::string rough_size(std::size_t bytes) {
   return std::to_string(bytes);
 }
 
+std::size_t largest_measured(const Calibration& calibration, EndPair ends) {
+  std::size_t largest = 0;
+  for (const Path path : kPaths) {
+    for (const CostPoint& point : calibration.points(path, ends)) largest = std::max(largest, point.bytes);
+  }
+  return largest;
+}
+
 std::string table(const Findings& findings, EndPair ends, const PathOrder& order) {
   std::vector<Path> paths;
   std::set<std::size_t> sizes;
@@ -66,6 +74,7 @@ std::string table(const Findings& findings, EndPair ends, const PathOrder& order
 
 std::string crossovers(const Findings& findings, EndPair ends) {
   const PathOrder order(findings.calibration);
+  const std::size_t measured = largest_measured(findings.calibration, ends);
   std::set<std::size_t> borders = {findings.courier_bytes};
   for (const PathOrder::Band& band : order.bands(ends)) borders.insert(band.up_to);
   std::string text;
@@ -75,7 +84,9 @@ std::string crossovers(const Findings& findings, EndPair ends) {
     if (next == borders.end()) {
       text += fmt::format("{}{}", text.empty() ? "" : "then ", path_name(path));
     } else if (taken(findings, order, ends, *next) != path) {
-      text += fmt::format("{} up to {}, ", path_name(path), rough_size(*border));
+      const std::string guess =
+          *border > measured ? fmt::format(" (above {}: extrapolated)", bench::format_size(measured)) : "";
+      text += fmt::format("{} up to {}{}, ", path_name(path), rough_size(*border), guess);
     }
   }
   return text;

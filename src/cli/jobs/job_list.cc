@@ -30,6 +30,11 @@ Job& job_of(JobList& list, const ProcessPage& page) {
   return job;
 }
 
+bool of_other_namespace(const ProcessMark& owner) {
+  const Result<ProcessMark> self = own_process_mark();
+  return self && self->pid_namespace != owner.pid_namespace;
+}
+
 void add_page(JobList& list, const std::string& file, std::string_view name) {
   if (name.front() == '.') return;  // a draft: it has a name soon, or is a leftover of later
   const std::optional<ProcessMark> owner = owner_of_statistics_file(name);
@@ -41,6 +46,7 @@ void add_page(JobList& list, const std::string& file, std::string_view name) {
     list.problems.push_back(fmt::format("{}: {}", file, page.problem));
     return;
   }
+  page.other_namespace = of_other_namespace(page.owner);
   Job& job = job_of(list, page);
   job.processes.push_back(std::move(page));
 }

@@ -27,8 +27,8 @@ struct JobList {
   std::size_t removed = 0;            ///< Pages of processes that were killed, which are gone now.
 };
 
-/// Reads every page in `folders` and removes those of processes that are gone. Pages of another pid namespace are
-/// listed: whether their process lives cannot be seen from here. Bounded by kStatisticsFilesMax files a folder.
+/// Reads every page in `folders` and removes those of processes that are gone. Pages of other pid
+/// namespaces are marked: their pids mean nothing here. Bounded by kStatisticsFilesMax files a folder.
 JobList list_jobs(const std::vector<std::string>& folders);
 
 /// The job with this id, or with a process or a launcher of this pid; null if there is none. Of several jobs of one

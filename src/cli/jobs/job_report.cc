@@ -46,6 +46,17 @@ std::string time_text(double seconds) {
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
 }
 
+std::string pid_text(const ProcessPage& page) {
+  return fmt::format("{}{}", page.owner.pid, page.other_namespace ? "*" : "");
+}
+
+/// What the stars mean, if there are any.
+std::string footnote(const Job& job) {
+  const bool needed = std::any_of(job.processes.begin(), job.processes.end(),
+                                  [](const ProcessPage& page) { return page.other_namespace; });
+  return needed ? "* of another pid namespace, such as a container: no process here has this pid\n" : "";
+}
+
 struct Sums {
   double sends = 0;
   double bytes_sent = 0;
@@ -79,9 +90,9 @@ std::string count_table(const Job& job, double per, std::string_view unit) {
                                  fmt::format("sent{}", unit), fmt::format("bytes{}", unit),
                                  fmt::format("received{}", unit), fmt::format("bytes{}", unit), "failures");
   for (const ProcessPage& page : job.processes)
-    text += count_lines(std::to_string(page.rank), std::to_string(page.owner.pid), page.counts, per);
+    text += count_lines(std::to_string(page.rank), pid_text(page), page.counts, per);
   if (job.processes.size() > 1) text += count_lines("all", "", job.total(), per);
-  return text;
+  return text + footnote(job);
 }
 
 std::string troubles(const Job& job) {
@@ -141,14 +152,17 @@ std::string list_text(const JobList& list, std::int64_t now_ns) {
     text = fmt::format("{:>8}  {:<7} {:>12} {:>13} {:>9} {:>9}  {:<15} {}\n", "pid", "rank", "up", "sent", "bytes",
                        "failures", "program", "job");
   }
+  std::string note;
   for (const Job& job : list.jobs) {
+    if (note.empty()) note = footnote(job);
     for (const ProcessPage& page : job.processes) {
       const Sums sums = sums_of(page.counts.all_paths(), 1);
-      text += fmt::format("{:>8}  {:<7} {:>12} {:>13.0f} {:>9} {:>9}  {:<15} {}\n", page.owner.pid,
+      text += fmt::format("{:>8}  {:<7} {:>12} {:>13.0f} {:>9} {:>9}  {:<15} {}\n", pid_text(page),
                           fmt::format("{}/{}", page.rank, page.size), time_text(uptime_s(page, now_ns)), sums.sends,
                           bytes_text(sums.bytes_sent), page.counts.failures, page.program, job.id);
     }
   }
+  text += note;
   for (const std::string& problem : list.problems) text += "not read: " + problem + "\n";
   if (list.removed != 0)
     text += fmt::format("removed what {} killed process{} left\n", list.removed, list.removed == 1 ? "" : "es");
@@ -170,7 +184,10 @@ std::string job_text(const Job& job, std::int64_t now_ns) {
 Json job_json(const Job& job, std::int64_t now_ns) {
   Json processes = Json::array();
   for (const ProcessPage& page : job.processes) {
-    Json process = {{"rank", page.rank}, {"pid", page.owner.pid}, {"uptime_s", uptime_s(page, now_ns)}};
+    Json process = {{"rank", page.rank},
+                    {"pid", page.owner.pid},
+                    {"other_pid_namespace", page.other_namespace},
+                    {"uptime_s", uptime_s(page, now_ns)}};
     process.update(counts_json(page.counts));
     processes.push_back(process);
   }

@@ -44,6 +44,7 @@ struct ProcessPage {
   std::string problem;    ///< Why the rest is not filled in, in words; empty if it is.
   bool vanished = false;  ///< With a problem: the file is gone, as when its process ends meanwhile.
   ProcessMark owner;
+  bool other_namespace = false;  ///< The pid is one of another pid namespace: a container's, say.
   int parent_pid = 0;
   int rank = 0;
   int size = 1;

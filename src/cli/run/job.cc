@@ -112,7 +112,7 @@ Job::~Job() {
   // Only after a failed start or when giving up is anything left to do here.
   signal_living(SIGKILL);
   for (Rank& rank : ranks_) {
-    for (int turn = 0; rank.process.pid > 0 && !rank.ended && turn < 200; ++turn) {
+    for (int turn = 0; rank.process.pid > 0 && !rank.ending && turn < 200; ++turn) {
       if (reap(rank.process.pid)) break;
       ::usleep(5000);
     }
@@ -208,7 +208,7 @@ void Job::collect_sources() {
     const int number = static_cast<int>(i);
     if (rank.output.wants_input()) watch(rank.output.fd(), POLLIN, Kind::output, number);
     if (rank.errors.wants_input()) watch(rank.errors.fd(), POLLIN, Kind::errors, number);
-    if (rank.ended) continue;
+    if (rank.ending) continue;
     if (server_.fd(number) >= 0) watch(server_.fd(number), server_.events(number), Kind::boot, number);
     watch(rank.process.pidfd.get(), POLLIN, Kind::end, number);
   }
@@ -220,6 +220,7 @@ int Job::poll_timeout_ms() const {
     if (!first || time < *first) first = time;
   };
   if (timeout_at_) consider(*timeout_at_);
+  if (failure_) consider(failure_->patient_until);
   if (all_ended_at_) consider(*all_ended_at_ + kLateOutput);
   if (stop_) consider(stop_->killed ? stop_->give_up_at : stop_->kill_at);
   if (!first) return -1;
@@ -286,6 +287,7 @@ void Job::on_signal(int number) {
     if (!exit_code_) exit_code_ = 128 + number;
     return;
   }
+  say_failure();
   say(fmt::format("got signal {} ({}); ending {}", number, ::strsignal(number),
                   port::launcher::format_ranks(living())));
   stop(number, 128 + number);
@@ -294,33 +296,64 @@ void Job::on_signal(int number) {
 void Job::on_end(int number) {
   Rank& rank = ranks_[static_cast<std::size_t>(number)];
   const std::optional<Ending> ending = reap(rank.process.pid);
-  if (rank.ended || !ending) return;
-  rank.ended = true;
+  if (rank.ending || !ending) return;
+  rank.ending = ending;
   --alive_;
   guardian_.forget(rank.process.pid);
   rank.output.drain();
   rank.errors.drain();
-  const std::string what = fmt::format("rank {} (pid {}) {}", number, rank.process.pid, ending->text());
+  const std::string what = ending_text(number);
   if (server_.fd(number) >= 0) server_.on_ready(number, POLLIN, Clock::now());  // a last word: finalize, abort
   server_.rank_ended(number, what);
   on_bootstrap_news();
-  if (ending->failed() && !stop_) on_failure(what, ending->exit_code());
-  if (alive_ == 0) all_ended_at_ = Clock::now();
+  if (ending->failed() && !stop_) on_failure(number);
+  if (alive_ > 0) return;
+  if (!stop_) say_failure();
+  all_ended_at_ = Clock::now();
 }
 
-void Job::on_failure(const std::string& what, int exit_code) {
-  if (!exit_code_) exit_code_ = exit_code;
-  if (alive_ == 0) return say(what);
-  const std::string others = port::launcher::format_ranks(living());
-  if (options_.keep_going) return say(fmt::format("{}; going on with {} (--keep-going)", what, others));
-  say(fmt::format("{}; ending {} because of it", what, others));
-  stop(SIGTERM, exit_code);
+void Job::on_failure(int number) {
+  const Ending& ending = *ranks_[static_cast<std::size_t>(number)].ending;
+  if (!exit_code_) exit_code_ = ending.exit_code();
+  if (!options_.keep_going) {
+    if (!failure_) failure_ = Failure{.rank = number, .patient_until = Clock::now() + options_.patience};
+  } else if (alive_ == 0) {
+    say(ending_text(number));
+  } else {
+    say(fmt::format("{}; going on with {} (--keep-going)", ending_text(number),
+                    port::launcher::format_ranks(living())));
+  }
+}
+
+std::string Job::ending_text(int number) const {
+  const Rank& rank = ranks_[static_cast<std::size_t>(number)];
+  return fmt::format("rank {} (pid {}) {}", number, rank.process.pid, rank.ending->text());
+}
+
+std::string Job::failure_text() const {
+  const Ending& first = *ranks_[static_cast<std::size_t>(failure_->rank)].ending;
+  std::vector<int> alike;
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (ranks_[rank].ending == first) alike.push_back(static_cast<int>(rank));
+  }
+  // Who fails together has one reason: which of them came first says nothing.
+  if (first.by_signal || alike.size() < 2) return ending_text(failure_->rank);
+  if (alike.size() == ranks_.size()) return fmt::format("all {} ranks {}", alike.size(), first.text());
+  return fmt::format("{} {}", port::launcher::format_ranks(alike), first.text());
+}
+
+void Job::say_failure(std::string_view consequence) {
+  if (!failure_) return;
+  const bool by_signal = ranks_[static_cast<std::size_t>(failure_->rank)].ending->by_signal;
+  if (by_signal || !options_.quiet) say(failure_text() + std::string(consequence));
+  failure_.reset();
 }
 
 void Job::on_bootstrap_news() {
   for (const std::string& complaint : server_.take_complaints()) say(complaint);
   for (const auto& request : server_.take_aborts()) {
     if (stop_) continue;
+    say_failure();
     const pid_t pid = ranks_[static_cast<std::size_t>(request.rank)].process.pid;
     say(fmt::format("rank {} (pid {}) aborted the job with exit code {}: {}", request.rank, pid, request.exit_code,
                     request.text));
@@ -334,10 +367,15 @@ void Job::on_time(Clock::time_point now) {
   if (timeout_at_ && now >= *timeout_at_) {
     timeout_at_.reset();
     if (alive_ > 0 && !stop_) {
+      say_failure();
       say(fmt::format("the job took longer than {} s (--timeout); ending {}",
                       static_cast<double>(options_.timeout.count()) / 1000, port::launcher::format_ranks(living())));
       stop(SIGTERM, kTimeoutExitCode);
     }
+  }
+  if (failure_ && !stop_ && alive_ > 0 && now >= failure_->patient_until) {
+    say_failure(fmt::format("; ending {} because of it", port::launcher::format_ranks(living())));
+    stop(SIGTERM, *exit_code_);
   }
   if (stop_ && !stop_->killed && now >= stop_->kill_at) {
     stop_->killed = true;
@@ -366,14 +404,14 @@ void Job::stop(int signal, int exit_code) {
 
 void Job::signal_living(int number) const noexcept {
   for (const Rank& rank : ranks_) {
-    if (rank.process.pid > 0 && !rank.ended) ::kill(-rank.process.pid, number);
+    if (rank.process.pid > 0 && !rank.ending) ::kill(-rank.process.pid, number);
   }
 }
 
 std::vector<int> Job::living() const {
   std::vector<int> result;
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-    if (ranks_[rank].process.pid > 0 && !ranks_[rank].ended) result.push_back(static_cast<int>(rank));
+    if (ranks_[rank].process.pid > 0 && !ranks_[rank].ending) result.push_back(static_cast<int>(rank));
   }
   return result;
 }

@@ -36,12 +36,17 @@ class Job {
     RankProcess process;
     RankStream output;
     RankStream errors;
-    bool ended = false;
+    std::optional<Ending> ending;
   };
   enum class Kind { signal, end, boot, output, errors, sink, input_source, input_target };
   struct Source {
     Kind kind;
     int rank;  // of the sink: 0 standard output, 1 standard error
+  };
+  /// The first failure, from which on the others may end by themselves for a while.
+  struct Failure {
+    int rank;
+    Clock::time_point patient_until;
   };
   /// Why and how far the job is being ended from outside.
   struct Stop {
@@ -61,10 +66,15 @@ class Job {
 
   void on_signal(int number);
   void on_end(int rank);
-  void on_failure(const std::string& what, int exit_code);
+  void on_failure(int rank);
   void on_bootstrap_news();
   void on_time(Clock::time_point now);
 
+  [[nodiscard]] std::string ending_text(int rank) const;
+  /// Who failed as the first one did, and how.
+  [[nodiscard]] std::string failure_text() const;
+  /// Says what has not been said yet, if anything.
+  void say_failure(std::string_view consequence = {});
   /// Asks all living ranks to end and sees to it that they do. The first reason decides the exit code.
   void stop(int signal, int exit_code);
   void signal_living(int number) const noexcept;
@@ -91,6 +101,7 @@ class Job {
   std::vector<pollfd> entries_;
   std::vector<Source> sources_;
   std::optional<int> exit_code_;
+  std::optional<Failure> failure_;  ///< Until it is said.
   std::optional<Stop> stop_;
   std::optional<Clock::time_point> timeout_at_;
   std::optional<Clock::time_point> all_ended_at_;

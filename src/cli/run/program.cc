@@ -3,7 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -20,6 +24,26 @@ Kind kind_of(const std::string& file) {
   return S_ISREG(info.st_mode) && ::access(file.c_str(), X_OK) == 0 ? Kind::good : Kind::not_executable;
 }
 
+/// Where the programs lie that were built with this one.
+std::string own_folder() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
+}
+
+/// PATH, then beside this program: examples and benchmarks lie there, and are called by their names in the texts.
+std::vector<std::string> places() {
+  std::vector<std::string> folders;
+  std::string_view rest = env("PATH");
+  while (!rest.empty()) {
+    const std::size_t colon = rest.find(':');
+    const std::string_view folder = rest.substr(0, colon);
+    rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
+    folders.emplace_back(folder.empty() ? "." : folder);
+  }
+  if (std::string own = own_folder(); !own.empty()) folders.push_back(std::move(own));
+  return folders;
+}
+
 }  // namespace
 
 std::string find_program(const std::string& name) {
@@ -31,22 +55,19 @@ std::string find_program(const std::string& name) {
     if (kind == Kind::missing) throw StartError(kNotFound, fmt::format("program '{}' does not exist", name));
     throw StartError(kNotExecutable, fmt::format("'{}' is not an executable file", name));
   }
+  if (name.empty()) throw StartError(kNotFound, "the program's name is empty");
   std::string not_executable;
-  std::string_view folders = env("PATH");
-  while (!name.empty() && !folders.empty()) {
-    const std::size_t colon = folders.find(':');
-    const std::string_view folder = folders.substr(0, colon);
-    folders = colon == std::string_view::npos ? std::string_view{} : folders.substr(colon + 1);
-    const std::string file = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
+  for (const std::string& folder : places()) {
+    const std::string file = fmt::format("{}/{}", folder, name);
     const Kind kind = kind_of(file);
     if (kind == Kind::good) return file;
     if (kind == Kind::not_executable && not_executable.empty()) not_executable = file;
   }
   if (!not_executable.empty())
     throw StartError(kNotExecutable, fmt::format("'{}' is not an executable file", not_executable));
-  const bool here = !name.empty() && kind_of("./" + name) == Kind::good;
-  throw StartError(kNotFound, fmt::format("program '{}' was not found in PATH{}", name,
-                                          here ? fmt::format("; did you mean ./{}?", name) : ""));
+  const bool here = kind_of("./" + name) == Kind::good;
+  throw StartError(kNotFound, fmt::format("program '{}' was not found in PATH, nor beside brant in {}{}", name,
+                                          own_folder(), here ? fmt::format("; did you mean ./{}?", name) : ""));
 }
 
 }  // namespace brant::run

@@ -16,8 +16,8 @@ class StartError : public std::runtime_error {
   int exit_code_;
 };
 
-/// The file that a shell would execute for `name`: itself if it has a slash, otherwise looked for in PATH. Throws
-/// StartError.
+/// The file to execute for `name`: itself if it has a slash, otherwise the first in PATH, as in a shell, and then in
+/// the folder of this program. Throws StartError.
 std::string find_program(const std::string& name);
 
 }  // namespace brant::run

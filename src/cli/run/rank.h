@@ -42,6 +42,7 @@ struct Ending {
   int number = 0;  ///< The signal or the exit code.
   bool dumped = false;
 
+  bool operator==(const Ending&) const noexcept = default;
   [[nodiscard]] bool failed() const noexcept { return by_signal || number != 0; }
   /// As a shell reports it: 128 + signal.
   [[nodiscard]] int exit_code() const noexcept { return by_signal ? 128 + number : number; }

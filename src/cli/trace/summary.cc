@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,36 +20,37 @@ class Reader {
  public:
   void add(const Json& event) {
     const std::string phase = event.at("ph");
-    PeSummary& pe = pes_[event.at("pid").get<int>()];
-    if (phase == "M" && event.at("name") == "dropped_events") pe.dropped = event.at("args").at("count");
+    RankSummary& rank = ranks_[event.at("pid").get<int>()];
+    if (phase == "M" && event.at("name") == "dropped_events") rank.dropped = event.at("args").at("count");
     if (phase != "X") return;
     const double begin = event.at("ts");
     const double duration = event.at("dur");
     extend(event.at("pid"), begin, begin + duration);
     const std::string category = event.at("cat");
     if (category == "entry") {
-      pe.entries_us += duration;
-      ++pe.entries;
+      rank.entries_us += duration;
+      ++rank.entries;
       EntrySummary& entry = entries_[event.at("name")];
       ++entry.count;
       entry.total_us += duration;
       entry.longest_us = std::max(entry.longest_us, duration);
     } else if (category == "idle") {
-      pe.idle_us += duration;
+      rank.idle_us += duration;
     } else if (category == "send" || category == "transfer") {
       const Json& arguments = event.at("args");
-      PathSummary& path = paths_[arguments.at("path")];
-      ++(category == "send" ? path.messages : path.transfers);
+      const std::string what = category == "send" ? "chare messages sent" : event.at("name").get<std::string>() + "s";
+      PathSummary& path = paths_[{arguments.at("path").get<std::string>(), what}];
+      ++path.count;
       path.bytes += arguments.at("bytes").get<std::uint64_t>();
     }
   }
 
   Summary finish() {
     Summary summary;
-    for (auto& [number, pe] : pes_) {
-      pe.pe = number;
-      pe.span_us = spans_[number].second - spans_[number].first;
-      summary.pes.push_back(pe);
+    for (auto& [number, rank] : ranks_) {
+      rank.rank = number;
+      rank.span_us = spans_[number].second - spans_[number].first;
+      summary.ranks.push_back(rank);
     }
     for (auto& [name, entry] : entries_) {
       entry.name = name;
@@ -56,25 +58,25 @@ class Reader {
     }
     std::sort(summary.entries.begin(), summary.entries.end(),
               [](const EntrySummary& left, const EntrySummary& right) { return left.total_us > right.total_us; });
-    for (auto& [name, path] : paths_) {
-      path.path = name;
+    for (auto& [names, path] : paths_) {
+      std::tie(path.path, path.what) = names;
       summary.paths.push_back(path);
     }
     return summary;
   }
 
  private:
-  void extend(int pe, double begin, double end) {
-    const auto [span, fresh] = spans_.try_emplace(pe, begin, end);
+  void extend(int rank, double begin, double end) {
+    const auto [span, fresh] = spans_.try_emplace(rank, begin, end);
     if (fresh) return;
     span->second.first = std::min(span->second.first, begin);
     span->second.second = std::max(span->second.second, end);
   }
 
-  std::map<int, PeSummary> pes_;
+  std::map<int, RankSummary> ranks_;
   std::map<int, std::pair<double, double>> spans_;
   std::map<std::string, EntrySummary> entries_;
-  std::map<std::string, PathSummary> paths_;
+  std::map<std::pair<std::string, std::string>, PathSummary> paths_;
 };
 
 /// A run that was killed leaves the array open, perhaps in the middle of a line.
@@ -110,12 +112,12 @@ Summary summarize_trace(const std::string& file) {
 }
 
 std::string to_text(const Summary& summary, std::size_t entries_max) {
-  std::string text = fmt::format("{:>5} {:>12} {:>10} {:>9} {:>8}\n", "PE", "time ms", "entries", "busy", "idle");
+  std::string text = fmt::format("{:>5} {:>12} {:>10} {:>9} {:>8}\n", "rank", "time ms", "entries", "busy", "idle");
   std::uint64_t dropped = 0;
-  for (const PeSummary& pe : summary.pes) {
-    dropped += pe.dropped;
-    text += fmt::format("{:>5} {:>12.3f} {:>10} {:>8.1f}% {:>7.1f}%\n", pe.pe, pe.span_us / 1e3, pe.entries,
-                        percent(pe.entries_us, pe.span_us), percent(pe.idle_us, pe.span_us));
+  for (const RankSummary& rank : summary.ranks) {
+    dropped += rank.dropped;
+    text += fmt::format("{:>5} {:>12.3f} {:>10} {:>8.1f}% {:>7.1f}%\n", rank.rank, rank.span_us / 1e3, rank.entries,
+                        percent(rank.entries_us, rank.span_us), percent(rank.idle_us, rank.span_us));
   }
   if (!summary.entries.empty()) {
     text += fmt::format("\n{:>12} {:>10} {:>10} {:>10}  {}\n", "total ms", "count", "mean us", "max us", "entry");
@@ -126,11 +128,11 @@ std::string to_text(const Summary& summary, std::size_t entries_max) {
                         entry.total_us / static_cast<double>(entry.count), entry.longest_us, entry.name);
   }
   if (!summary.paths.empty()) {
-    text += fmt::format("\n{:>8} {:>10} {:>10} {:>14}\n", "path", "messages", "transfers", "bytes");
+    text += fmt::format("\n{:>11} {:>10} {:>16}  {}\n", "path", "count", "bytes", "what");
   }
   for (const PathSummary& path : summary.paths) {
-    text += fmt::format("{:>8} {:>10} {:>10} {:>14}\n", path.path == "auto" ? "local" : path.path, path.messages,
-                        path.transfers, path.bytes);
+    text += fmt::format("{:>11} {:>10} {:>16}  {}\n", path.path == "auto" ? "local" : path.path, path.count, path.bytes,
+                        path.what);
   }
   if (dropped != 0) {
     text += fmt::format("\n{} older events were not kept: set BRANT_TRACE_EVENTS higher\n", dropped);

@@ -7,9 +7,9 @@
 
 namespace brant::cli::trace {
 
-/// What one PE did over the time of the trace, in microseconds.
-struct PeSummary {
-  int pe = 0;
+/// What one rank did over the time of the trace, in microseconds.
+struct RankSummary {
+  int rank = 0;
   double span_us = 0;     ///< From its first event to the end of its last.
   double entries_us = 0;  ///< In entry methods.
   double idle_us = 0;
@@ -24,17 +24,18 @@ struct EntrySummary {
   double longest_us = 0;
 };
 
+/// What went one way over one path: a message has a line at each of its ends.
 struct PathSummary {
   std::string path;
-  std::uint64_t messages = 0;
-  std::uint64_t transfers = 0;
+  std::string what;  ///< "channel sends", "channel receives", "puts", "gets", "chare messages sent".
+  std::uint64_t count = 0;
   std::uint64_t bytes = 0;
 };
 
 struct Summary {
-  std::vector<PeSummary> pes;         ///< By number.
+  std::vector<RankSummary> ranks;     ///< By number.
   std::vector<EntrySummary> entries;  ///< Heaviest first.
-  std::vector<PathSummary> paths;     ///< By name. `auto`: within a process.
+  std::vector<PathSummary> paths;     ///< By name and what went. `auto`: within a process.
 };
 
 /// Reads what BRANT_TRACE wrote, also where the end is missing. Throws Error: not_found, invalid_argument (no trace).

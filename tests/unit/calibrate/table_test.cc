@@ -21,6 +21,18 @@ TEST(CalibrateTable, crossovers_go_through_all_sizes) {
   EXPECT_EQ(text.substr(text.size() - 10), ", then shm") << text;
 }
 
+TEST(CalibrateTable, a_crossover_beyond_what_was_measured_is_said_to_be_a_guess) {
+  Findings findings;
+  for (const auto& [bytes, shm, ucx] :
+       {std::tuple{8, 1.0, 2000.0}, std::tuple{8 << 20, 1000.0, 2900.0}, std::tuple{16 << 20, 2000.0, 3000.0}}) {
+    findings.calibration.add(Path::shm, kHost, {static_cast<std::size_t>(bytes), shm});
+    findings.calibration.add(Path::ucx, kHost, {static_cast<std::size_t>(bytes), ucx});
+  }
+  const std::string text = crossovers(findings, kHost);
+  EXPECT_EQ(text.substr(0, 10), "shm up to ") << text;
+  EXPECT_NE(text.find("M (above 16M: extrapolated), then ucx"), std::string::npos) << text;
+}
+
 TEST(CalibrateTable, the_courier_ends_where_it_takes_no_more) {
   Findings findings;
   findings.courier_bytes = 512 << 10;

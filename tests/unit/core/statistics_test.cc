@@ -1,11 +1,14 @@
 #include "core/statistics.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -13,6 +16,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/unique_fd.h"
 #include "core/statistics_folder.h"
 #include "support/environment.h"
 #include "support/temporary_folder.h"
@@ -71,6 +75,17 @@ TEST(Statistics, lie_in_a_file_of_one_page_that_goes_with_them) {
     EXPECT_EQ(seen.counters.path(Path::shm).bytes_sent.read(), 77u);
   }
   EXPECT_FALSE(fs::exists(file));
+}
+
+TEST(Statistics, are_locked_as_long_as_they_are_published) {
+  const TemporaryFolder folder;
+  std::optional<Statistics> statistics;
+  statistics.emplace(some_job(), folder.path());
+  const UniqueFd page(::open(statistics->file().c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_NE(::flock(page.get(), LOCK_SH | LOCK_NB), 0);
+  EXPECT_EQ(errno, EWOULDBLOCK);
+  statistics.reset();
+  EXPECT_EQ(::flock(page.get(), LOCK_SH | LOCK_NB), 0);
 }
 
 TEST(Statistics, of_two_engines_in_one_process_are_two_files) {
@@ -195,13 +210,19 @@ TEST(StatisticsFolder, loses_only_what_processes_that_are_gone_left) {
   ++elsewhere.pid_namespace;
   const std::string draft = folder.path() + "/." + statistics_file_name(dead, 1);
   const std::string foreign = folder.path() + "/" + statistics_file_name(elsewhere, 1);
+  const std::string foreign_draft = folder.path() + "/." + statistics_file_name(elsewhere, 2);
+  const std::string foreign_alive = folder.path() + "/" + statistics_file_name(elsewhere, 3);
   const std::string other = folder.path() + "/notes.txt";
-  for (const std::string& file : {draft, foreign, other}) std::ofstream(file) << "x";
-  EXPECT_EQ(remove_leftovers(folder.path()), 2u);
+  for (const std::string& file : {draft, foreign, foreign_draft, foreign_alive, other}) std::ofstream(file) << "x";
+  const UniqueFd held(::open(foreign_alive.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(held.get(), LOCK_EX | LOCK_NB), 0);
+  EXPECT_EQ(remove_leftovers(folder.path()), 3u);
   EXPECT_FALSE(fs::exists(leftover));
   EXPECT_FALSE(fs::exists(draft));
   EXPECT_TRUE(fs::exists(alive.file()));
-  EXPECT_TRUE(fs::exists(foreign));
+  EXPECT_FALSE(fs::exists(foreign)) << "nobody holds it";
+  EXPECT_TRUE(fs::exists(foreign_draft)) << "it may not be locked yet";
+  EXPECT_TRUE(fs::exists(foreign_alive));
   EXPECT_TRUE(fs::exists(other));
   EXPECT_EQ(remove_leftovers(folder.path()), 0u);
   EXPECT_EQ(remove_leftovers(folder.path() + "/missing"), 0u);

@@ -1,5 +1,7 @@
 #include "cli/jobs/job_list.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/unique_fd.h"
 #include "core/statistics.h"
 #include "core/statistics_folder.h"
 #include "support/temporary_folder.h"
@@ -29,6 +32,13 @@ std::unique_ptr<Statistics> publish(const TemporaryFolder& folder, const char* i
   job.size = size;
   job.launcher = launcher;
   return std::make_unique<Statistics>(job, folder.path());
+}
+
+/// As its process holds it as long as it runs.
+UniqueFd lock(const std::string& file) {
+  UniqueFd fd(::open(file.c_str(), O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(::flock(fd.get(), LOCK_EX | LOCK_NB), 0);
+  return fd;
 }
 
 TEST(JobList, groups_processes_by_job_and_rank_and_sums_them) {
@@ -68,7 +78,9 @@ TEST(JobList, reports_files_that_are_no_pages_and_reads_the_others) {
   ProcessMark other = *own_process_mark();
   other.pid = ::getppid();
   other.pid_namespace += 1;
-  fs::copy_file(good->file(), folder.path() + "/" + statistics_file_name(other, 0));
+  const std::string misnamed = folder.path() + "/" + statistics_file_name(other, 0);
+  fs::copy_file(good->file(), misnamed);
+  const UniqueFd held = lock(misnamed);
   const JobList list = list_jobs({folder.path()});
   ASSERT_EQ(list.jobs.size(), 1u);
   EXPECT_EQ(list.jobs[0].id, "good");
@@ -104,6 +116,28 @@ TEST(JobList, removes_what_processes_that_are_gone_left) {
   EXPECT_EQ(list.jobs.size(), 1u);
   EXPECT_TRUE(list.problems.empty());
   EXPECT_EQ(folder.files(), 1u);
+}
+
+TEST(JobList, marks_processes_of_other_pid_namespaces_and_forgets_them_when_they_are_gone) {
+  const TemporaryFolder folder;
+  std::string file;
+  {
+    const auto here = publish(folder, "a", 0, 1);
+    StatisticsPage page;
+    std::ifstream(here->file(), std::ios::binary).read(reinterpret_cast<char*>(&page), sizeof(page));
+    page.header.owner.pid_namespace += 1;
+    file = folder.path() + "/" + statistics_file_name(page.header.owner, 0);
+    std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(&page), sizeof(page));
+    const UniqueFd held = lock(file);
+    const JobList list = list_jobs({folder.path()});
+    ASSERT_EQ(list.jobs.size(), 1u);
+    ASSERT_EQ(list.jobs[0].processes.size(), 2u);
+    EXPECT_NE(list.jobs[0].processes[0].other_namespace, list.jobs[0].processes[1].other_namespace);
+  }
+  const JobList list = list_jobs({folder.path()});
+  EXPECT_TRUE(list.jobs.empty());
+  EXPECT_EQ(list.removed, 1u);
+  EXPECT_FALSE(fs::exists(file));
 }
 
 TEST(JobList, finds_a_job_by_id_by_pid_and_by_its_launcher) {

@@ -54,6 +54,19 @@ TEST(JobReport, has_a_line_per_rank_and_path_and_the_sum) {
   EXPECT_TRUE(contains(text, "rank 1 was sent 2 bad records")) << text;
 }
 
+TEST(JobReport, pids_of_other_namespaces_are_marked) {
+  Job job = two_ranks();
+  EXPECT_FALSE(contains(job_text(job, kNow), "*"));
+  job.processes[1].other_namespace = true;
+  EXPECT_TRUE(contains(job_text(job, kNow), "    1    1001*  -")) << job_text(job, kNow);
+  EXPECT_TRUE(contains(job_text(job, kNow), "\n* of another pid namespace"));
+  JobList list;
+  list.jobs = {job};
+  EXPECT_TRUE(contains(list_text(list, kNow), "   1001*  1/2")) << list_text(list, kNow);
+  EXPECT_TRUE(contains(list_text(list, kNow), "\n* of another pid namespace"));
+  EXPECT_EQ(job_json(job, kNow)["processes"][1]["other_pid_namespace"], true);
+}
+
 TEST(JobReport, a_rank_that_has_done_nothing_is_there_too) {
   const std::string text = job_text(two_ranks(), kNow);
   EXPECT_TRUE(contains(text, "    1     1001  -                       0       0 B")) << text;
