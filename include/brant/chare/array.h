@@ -144,8 +144,8 @@ Array<C> create_collection(Chares& chares, CollectionShape shape, As&&... argume
 
 /// Makes a dense array: one element for every index below `extent`, each constructed with a copy of the arguments.
 /// Called once, on any rank (not by all); returns at once, messages to elements wait for them. Whoever gives arguments
-/// names the placement, too. Throws invalid_argument for an extent without elements. An exception in a constructor ends
-/// the job with an error.
+/// names the placement, too. Throws invalid_argument for an extent without elements, limit_reached for one that gives a
+/// rank more than 2^27 elements. An exception in a constructor ends the job with an error.
 template <typename C, typename... As>
 Array<C> create_array(Chares& chares, const typename C::IndexType& extent,
                       const Placement& placement = Placement::block(), As&&... arguments) {
@@ -183,13 +183,13 @@ struct CollectionView {
   ElementKey extent;
 };
 CollectionView view_of(const Collection& collection) noexcept;
-const Collection& collection_of(Core& core, std::uint32_t id);
+const Collection& collection_of(const ChareBase& chare) noexcept;
 }  // namespace detail
 
 template <typename Derived, ElementIndex I>
 Array<Derived> Chare<Derived, I>::this_array() const noexcept {
   detail::Core& core = chares().core();
-  const detail::CollectionView view = detail::view_of(detail::collection_of(core, collection_id()));
+  const detail::CollectionView view = detail::view_of(detail::collection_of(*this));
   return Array<Derived>(core, view.id, view.dense, view.extent);
 }
 

@@ -120,7 +120,8 @@ class Chare : public ChareBase {
   /// in a `when` anywhere in the program is *awaited*: its calls do not run on arrival, they are kept until a `when`
   /// takes them, in the order of arrival, each taken once, whens served in the order in which they began to wait. The
   /// body runs then, with the arguments, before the waiter resumes (so it may store a span's data, or be empty), and
-  /// what it returns or throws goes to a caller who asked. Several at once: `when_all`.
+  /// what it returns or throws goes to a caller who asked. What a predicate throws goes to the waiter, and the call
+  /// waits for another `when`. Several at once: `when_all`.
   ///
   /// Kept calls count in the window of their sender (see Chares, bounds); 65,536 in one chare are an error. Those that
   /// are still kept when the chare is destroyed, or when the program ends, are errors that name them. A `when`

@@ -89,7 +89,8 @@ class Chares {
   /// Collective. Throws Error: version_mismatch if another rank runs another binary, invalid_argument if two classes
   /// have one name, or if this runtime has a Chares already: one after another is allowed, two at once are not.
   explicit Chares(Runtime& runtime, const ChareOptions& options = {});
-  /// Destroys the chares of this process.
+  /// Destroys the chares of this process. What a destructor of one sends to others once the program has ended is
+  /// dropped. If the program has not ended, since `run` was never called here, it ends with an error on all ranks.
   ~Chares();
   Chares(const Chares&) = delete;
   Chares& operator=(const Chares&) = delete;
@@ -102,6 +103,9 @@ class Chares {
   /// argument of `exit`, or 1 after an error (which is in the log, and in `failure()`).
   ///
   /// Ending with code 0 while entry invocations are under way is an error: await their replies first.
+  ///
+  /// Throws invalid_argument where this program runs already: in an entry method, in `main`, or after `start`. Of a
+  /// program that has ended it returns the exit code, and `main` is dropped.
   int run(Task<int> main);
   int run(Task<void> main);
 
@@ -119,7 +123,7 @@ class Chares {
   /// The same, told to a callback once.
   void on_quiescence(const Callback<>& to);
 
-  /// For programs and tests that own their loop: `start`, then `progress` until `ended`.
+  /// For programs and tests that own their loop: `start`, then `progress` until `ended`. Throws as `run` does.
   void start(Task<int> main);
   void start(Task<void> main);
   /// One round of the network and of the queue. Returns the number of events; 0 when idle. Not from an entry.

@@ -2,6 +2,7 @@
 
 #include <coroutine>
 #include <cstddef>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -129,7 +130,12 @@ class [[nodiscard]] When : private detail::WhenWaiter {
     detail::enlist(*this);
     return false;
   }
-  Result result() noexcept { return std::move(result_); }
+  /// Throws what the predicate threw.
+  Result result() {
+    if (failure) [[unlikely]]
+      std::rethrow_exception(failure);
+    return std::move(result_);
+  }
   void withdraw() noexcept { detail::leave(*this); }
 
  private:
@@ -152,7 +158,7 @@ class [[nodiscard]] When : private detail::WhenWaiter {
       when.join = &when.alone_;
       detail::enlist(when);
     }
-    Result await_resume() const noexcept { return when.result(); }
+    Result await_resume() const { return when.result(); }
   };
 
   template <typename... Ms>
@@ -179,12 +185,22 @@ class [[nodiscard]] When : private detail::WhenWaiter {
     (archive(std::get<std::tuple_size_v<Kept>*(kPredicate ? 0 : 1) + I>(result_.values_)), ...);
   }
 
+  /// An exception of the predicate is the waiter's, not the call's.
+  bool agrees() noexcept {
+    try {
+      return std::apply(std::get<0>(match_), std::as_const(result_.values_));
+    } catch (...) {
+      failure = std::current_exception();
+      return false;
+    }
+  }
+
   static bool take_call(detail::WhenWaiter& waiter, ReadArchive archive, const detail::Invocation& invocation) {
     auto& self = static_cast<When&>(waiter);
     constexpr std::size_t count = std::tuple_size_v<Arguments>;
     if constexpr (kPredicate) {
       self.read_rest(archive, std::make_index_sequence<count>{});
-      if (!std::apply(std::get<0>(self.match_), std::as_const(self.result_.values_))) return false;
+      if (!self.agrees()) return false;
     } else {
       if (!self.matches(archive, std::make_index_sequence<sizeof...(Match)>{})) return false;
       self.read_rest(archive, std::make_index_sequence<count - sizeof...(Match)>{});
@@ -260,7 +276,7 @@ class [[nodiscard]] AllWhens {
       std::apply([&join](auto&... when) { ((join.remaining -= when.start(join) ? 1 : 0), ...); }, all.whens_);
       return --join.remaining != 0;
     }
-    auto await_resume() const noexcept {
+    auto await_resume() const {
       return std::apply([](auto&... when) { return std::make_tuple(when.result()...); }, all.whens_);
     }
   };

@@ -27,6 +27,8 @@ struct PlacementRule {
   ElementKey extent;
 
   static constexpr std::uint64_t kElementsMax = (std::uint64_t{1} << 32) - 1;
+  /// Each takes memory, and the network stands still while they are constructed.
+  static constexpr std::uint64_t kElementsPerRankMax = std::uint64_t{1} << 27;
 
   /// Of a dense array every dimension has 1 or more, and it has kElementsMax elements at most.
   [[nodiscard]] bool can_be_dense() const noexcept;
@@ -79,6 +81,7 @@ class Collection {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   /// "heat::Block[1,2]".
   [[nodiscard]] std::string name_of(const ElementKey& key) const;
+  static const Collection& of(const ChareBase& element) noexcept { return *element.collection_; }
   static bool busy(const ChareBase& element) noexcept { return element.busy_; }
   static const RunningTask* first_task(const ChareBase& element) noexcept { return element.tasks_; }
   static const ElementKey& key_of(const ChareBase& element) noexcept { return element.key_; }

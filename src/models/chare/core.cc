@@ -69,6 +69,7 @@ Core::Core(Chares& chares, Engine& engine, const ChareOptions& options)
 }
 
 Core::~Core() {
+  tell_of_leaving();
   // What still comes is for nobody.
   messenger_.claim(am::ServiceId::chare, &Core::receive_late, nullptr, &engine_);
   stopping_ = true;
@@ -76,7 +77,8 @@ Core::~Core() {
   abandon_data();
   let_all_go();
   await_sources();
-  auto dying = std::move(collections_);  // a destructor that looks for another collection finds none
+  // A destructor that looks for a chare finds none; the array it belongs to it knows itself.
+  auto dying = std::move(collections_);
   collections_.clear();
   last_found_ = nullptr;
   const auto teams = dying.extract(Teams::target_on(*this, rank_).collection);  // goes last: others wait for it
@@ -139,6 +141,7 @@ void Core::connect() {
     throw Error(status, fmt::format("rank {}: the lists of chare classes could not be compared: {}. {}", rank_,
                                     status_text(status), boot.last_error()));
   }
+  connected_ = true;
 }
 
 am::Message& Core::make(const Envelope& envelope, std::size_t bytes) {

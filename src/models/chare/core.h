@@ -117,6 +117,7 @@ class Core {
   void note_kept(int change) noexcept { kept_ += change; }
 
   // --- beginning and ending
+  /// Throws invalid_argument while the program runs. Of one that has ended `main` is dropped.
   void start(Task<int> main);
   void exit(std::int64_t code);
   void fail_job(const std::string& text) noexcept;
@@ -251,6 +252,8 @@ class Core {
   void look_at_lanes();
 
   // ending.cc
+  void require_not_running() const;
+  void tell_of_leaving() noexcept;
   void on_control(const am::Message& message, const Envelope& envelope);
   void send_control(std::int32_t rank, MessageKind kind, std::int64_t code, const std::string& text,
                     const Tally& tally);
@@ -319,6 +322,7 @@ class Core {
   Promise<> never_;
   Tally tally_;  ///< Rank 0: what the others answered.
   std::vector<std::pair<Rank, Status>> troubles_;
+  bool connected_ = false;
   bool exiting_ = false;   ///< Rank 0: exit was called.
   bool stopping_ = false;  ///< No entry runs any more.
   bool ended_ = false;

@@ -10,6 +10,7 @@ namespace brant::detail {
 // in every queue: what came before it still runs. Then the rank runs no more entries and answers how many invocations
 // it sent and ran; the sums must agree, or messages are under way and the ending is an error. Then (or at once for
 // another code) rank 0 spreads `ended`, and everybody leaves. An error is spread by the rank where it happened.
+// A rank that destroys its chares before any of that has reached it says so (`left`): the others would wait for it.
 
 void Core::exit(std::int64_t code) {
   if (ended_) return;
@@ -70,6 +71,11 @@ void Core::on_control(const am::Message& message, const Envelope& envelope) {
       read(lines);
       return quiet_.take_report(lines);
     }
+    case MessageKind::left:
+      return fail_job(
+          fmt::format("rank {}'s program ended without running its chares (rank {} heard of it): call Chares::run on "
+                      "every rank, or progress until the program has ended",
+                      message.wire.source, rank_));
     case MessageKind::ended:
       if (!ended_) exit_code_ = static_cast<int>(code);
       ended_ = true;
@@ -149,8 +155,32 @@ void Core::fail_job(const std::string& text) noexcept {
   }
 }
 
+/// The program has not ended and others may wait for this rank. Where all leave so, nobody is left to mind.
+void Core::tell_of_leaving() noexcept {
+  if (ended_ || !connected_) return;
+  try {
+    const std::int32_t end = rank_ == 0 ? ranks_ : 1;
+    for (std::int32_t other = rank_ == 0 ? 1 : 0; other < end; ++other) {
+      send_control(other, MessageKind::left, 0, {}, {});
+    }
+    drain_urgent();
+  } catch (...) {
+    log::error("rank {} leaves before its program has ended, and could not tell the others: they may wait for it",
+               rank_);
+  }
+}
+
+void Core::require_not_running() const {
+  if (running_ == 0 && !in_progress_ && !main_.has_value()) return;
+  throw Error(Status::invalid_argument,
+              fmt::format("rank {}: Chares::run or start was called while its program runs already. Call it once, from "
+                          "the process's own main; inside the program, co_await the task or call entry methods",
+                          rank_));
+}
+
 void Core::start(Task<int> main) {
-  if (rank_ != 0) return;
+  if (!ended_ || running_ != 0) require_not_running();
+  if (rank_ != 0 || ended_) return;
   main_.emplace(std::move(main));
   main_->start();
 }

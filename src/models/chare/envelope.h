@@ -28,6 +28,7 @@ enum class MessageKind : std::uint8_t {
   wave_answer,   ///< To rank 0.
   report_asked,  ///< By a tree: who waits for what?
   report,        ///< To rank 0.
+  left,          ///< To rank 0, by rank 0 to all: the sender's Chares is destroyed, and the program had not ended.
 };
 
 /// In front of every chare message.

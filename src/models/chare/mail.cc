@@ -57,14 +57,39 @@ void Mail::close(ChareBase& chare) noexcept {
   }
 }
 
+namespace {
+
+void end_waiting(Mail& mail, WhenWaiter& waiter) {
+  mail.waiters.remove(waiter);
+  WhenJoin& join = *waiter.join;
+  if (--join.remaining == 0) join.waiter.resume();
+}
+
+/// Ends those whose predicates threw when the call that they threw at has found its place. They stay enlisted until
+/// then: whoever resumes first may destroy another.
+struct FailuresAfterwards {
+  Mail& mail;
+  bool any = false;
+
+  ~FailuresAfterwards() {
+    while (WhenWaiter* failed = any ? first() : nullptr) end_waiting(mail, *failed);
+  }
+  [[nodiscard]] WhenWaiter* first() const noexcept {
+    WhenWaiter* waiter = mail.waiters.front();
+    while (waiter != nullptr && !waiter->failure) waiter = mail.waiters.next(*waiter);
+    return waiter;
+  }
+};
+
+}  // namespace
+
 void offer_to_whens(const Invocation& invocation, const ReadArchive& arguments) {
   Mail& mail = Mail::of(*invocation.chare);
+  FailuresAfterwards failures{mail};
   for (WhenWaiter* waiter = mail.waiters.front(); waiter != nullptr; waiter = mail.waiters.next(*waiter)) {
-    if (waiter->entry != invocation.entry || !waiter->take(*waiter, arguments, invocation)) continue;
-    mail.waiters.remove(*waiter);
-    WhenJoin& join = *waiter->join;
-    if (--join.remaining == 0) join.waiter.resume();
-    return;
+    if (waiter->entry != invocation.entry || waiter->failure) continue;
+    if (waiter->take(*waiter, arguments, invocation)) return end_waiting(mail, *waiter);
+    if (waiter->failure) failures.any = true;
   }
   Mail::Box& box = mail.box_of(*invocation.entry);
   if (box.size() >= Mail::kKeptMax) {
@@ -91,6 +116,7 @@ bool take_kept(WhenWaiter& waiter) {
     } catch (...) {
       error = std::current_exception();
     }
+    if (waiter.failure) return true;  // the call stays for another
     if (!taken && !error) {
       ++i;
       continue;

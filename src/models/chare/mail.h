@@ -43,7 +43,7 @@ struct Mail {
 };
 
 /// A call of an awaited entry has arrived: the first when that matches takes it, or it is kept. Throws what the body
-/// throws; limit_reached.
+/// throws; limit_reached. A when whose predicate throws ends with that.
 void offer_to_whens(const Invocation& invocation, const ReadArchive& arguments);
 
 /// "Block[3]::halo on rank 1, which no when has taken" for the first chare that keeps one; empty if none does.

@@ -55,7 +55,7 @@ bool has_root(const Envelope& envelope, std::int32_t ranks) noexcept {
 bool is_sound(const am::Message& message, std::int32_t ranks, const Registry& registry) noexcept {
   if (message.wire.header_bytes != sizeof(Envelope)) return false;
   const auto envelope = message.header<Envelope>();
-  if (envelope.kind < MessageKind::call || envelope.kind > MessageKind::report) return false;
+  if (envelope.kind < MessageKind::call || envelope.kind > MessageKind::left) return false;
   const bool by_tree = envelope.by_tree() || envelope.kind == MessageKind::multicast;
   if (by_tree && !has_root(envelope, ranks)) return false;
   if ((envelope.flags & Envelope::kWide) != 0 && message.bytes < kWideBytes) return false;

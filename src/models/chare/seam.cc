@@ -117,6 +117,15 @@ Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes
                     "in all",
                     shape.chare_class->owner, index_text(shape.extent, rule.dimensions, 0)));
   }
+  const auto ranks = static_cast<std::uint64_t>(core.ranks());
+  if (rule.dense != 0 && (rule.total() - 1) / ranks >= PlacementRule::kElementsPerRankMax) {
+    throw Error(
+        Status::limit_reached,
+        fmt::format("an array of {} with extent {} has {} elements, about {} for each of {} ranks: a rank makes "
+                    "{} at most. Let one element do the work of many, or start more ranks",
+                    shape.chare_class->owner, index_text(shape.extent, rule.dimensions, 0), rule.total(),
+                    rule.total() / ranks, ranks, PlacementRule::kElementsPerRankMax));
+  }
   if (!shape.dense && rule.kind == Placement::Kind::block) rule.kind = Placement::Kind::hashed;
   collection = core.new_collection_id();
   Envelope envelope;
@@ -229,7 +238,7 @@ CollectionView view_of(const Collection& collection) noexcept {
   return {collection.id(), collection.dense(), collection.rule().extent};
 }
 
-const Collection& collection_of(Core& core, std::uint32_t id) { return *core.find_collection(id); }
+const Collection& collection_of(const ChareBase& chare) noexcept { return Collection::of(chare); }
 
 }  // namespace detail
 }  // namespace brant

@@ -439,5 +439,43 @@ TEST(Destroy, numbers_of_single_chares_do_not_come_again) {
   }
 }
 
+/// Speaks to others, and to all, while it is destroyed.
+class Heir : public Chare<Heir> {
+ public:
+  explicit Heir(std::uint64_t destroyed_here) : destroyed_here_(destroyed_here) {}
+  ~Heir() {
+    const Array<Heir> all = this_array();
+    EXPECT_EQ(all.extent()[0], 8);
+    for (int i = 0; i < 8; ++i) {
+      EXPECT_EQ(all[i].local(), nullptr);
+      all[i].call<&Heir::take>(1);
+      static_cast<void>(all[i].ask<&Heir::ask>());
+    }
+    all.call<&Heir::take>(2);
+    contribute<reduce::Sum>(1, Callback<int>());
+    ++*reinterpret_cast<int*>(destroyed_here_);
+  }
+  void take(int) {}
+  int ask() { return 1; }
+
+ private:
+  std::uint64_t destroyed_here_;  ///< Address of a count.
+};
+
+Task<void> leave_heirs(Chares& chares, int* destroyed) {
+  const auto heirs =
+      create_array<Heir>(chares, 8, Placement::round_robin(), reinterpret_cast<std::uint64_t>(destroyed));
+  for (int i = 0; i < 8; ++i) co_await heirs[i].ask<&Heir::ask>();
+}
+TEST(Destroy, a_destructor_at_the_end_of_the_program_may_call_its_array) {
+  int destroyed = 0;
+  {
+    Program program(test::ranks(3));
+    EXPECT_EQ(program.run(leave_heirs, &destroyed), 0) << program.failure();
+    EXPECT_EQ(destroyed, 0);
+  }
+  EXPECT_EQ(destroyed, 8);
+}
+
 }  // namespace
 }  // namespace brant

@@ -23,6 +23,10 @@ class Fragile : public Chare<Fragile, Index<2>> {
   void nothing() {}
   void reach_outside() { this_array()[{0, 99}].call<&Fragile::nothing>(); }
   void leave(int code) { chares().exit(code); }
+  void run_another_program() { static_cast<void>(chares().run(do_nothing())); }
+
+ private:
+  static Task<void> do_nothing() { co_return; }
 };
 
 bool contains(const std::string& text, std::initializer_list<std::string_view> parts) {
@@ -207,6 +211,14 @@ class Lonely : public Chare<Lonely, Single> {};
 Task<void> bad_arrays(Chares& chares) {
   EXPECT_THROW(static_cast<void>(create_array<Fragile>(chares, {2, 0}, Placement::block(), 0)), Error);
   EXPECT_THROW(static_cast<void>(create_array<Fragile>(chares, {2, -5}, Placement::block(), 0)), Error);
+  try {
+    static_cast<void>(create_array<Fragile>(chares, {1 << 14, 1 << 15}, Placement::block(), 0));
+    ADD_FAILURE() << "no exception";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::limit_reached);
+    EXPECT_TRUE(contains(error.what(), {"Fragile", "[16384,32768]", "536870912 elements", "134217728"}))
+        << error.what();
+  }
   EXPECT_THROW(make(chares).insert({0, 0}, 1), Error);
   EXPECT_THROW(Element<Fragile>().call<&Fragile::nothing>(), Error);
   EXPECT_THROW(static_cast<void>(create_chare<Lonely>(chares, Rank{9})), Error);
@@ -251,6 +263,85 @@ TEST(Chares, give_up_in_time_on_others_that_do_not_come_while_the_network_is_nev
   }
   EXPECT_FALSE(network.rests()) << "it waited as long as anything moved";
   job.rank(0).worker().engine().detach(static_cast<Poller&>(network));
+}
+
+Task<int> run_inside(Chares& chares) {
+  const auto fragile = make(chares);
+  for (int y = 0; y < 2; ++y) {  // on both ranks
+    try {
+      co_await fragile[{0, y}].ask<&Fragile::run_another_program>();
+      ADD_FAILURE() << "no exception";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::invalid_argument);
+      EXPECT_TRUE(contains(error.what(), {"Fragile[0,", "run_another_program", "runs already"})) << error.what();
+    }
+  }
+  EXPECT_THROW(static_cast<void>(chares.run(nothing(chares))), Error);
+  EXPECT_THROW(chares.start(nothing(chares)), Error);
+  co_return 5;
+}
+TEST(Chares, a_run_inside_the_program_is_refused_and_the_program_goes_on) {
+  Program program(test::ranks(2));
+  EXPECT_EQ(program.run(run_inside), 5) << program.failure();
+  EXPECT_EQ(program.rank(0).run(nothing(program.rank(0))), 5) << "of a program that has ended";
+}
+
+/// Waits for another rank for ever.
+Task<void> wait_for_rank_1(Chares& chares) { co_await make(chares)[{0, 1}].ask<&Fragile::nothing>(); }
+
+/// The chares of all ranks of one thread, each of which may go before the others.
+struct Ranks {
+  explicit Ranks(int count) : job(test::ranks(count)) {
+    for (int rank = 0; rank < count; ++rank) {
+      chares.push_back(std::make_unique<Chares>(job.rank(rank), ChareOptions{.connect = false}));
+    }
+    for (auto& rank : chares) rank->connect();
+  }
+  void progress_until_all_ended() {
+    bool all = false;
+    for (int round = 0; round < 100'000 && !all; ++round) {
+      all = true;
+      for (auto& rank : chares) {
+        if (rank == nullptr) continue;
+        rank->progress();
+        all = all && rank->ended();
+      }
+    }
+    EXPECT_TRUE(all) << "somebody still waits";
+  }
+  test::InProcessJob job;
+  std::vector<std::unique_ptr<Chares>> chares;
+};
+
+TEST(Chares, that_go_without_having_run_end_the_program_of_the_others_at_once) {
+  for (const std::size_t leaver : {1, 0, 2}) {
+    Ranks ranks(3);
+    if (leaver != 0) ranks.chares[0]->start(wait_for_rank_1(*ranks.chares[0]));
+    ranks.chares[leaver].reset();
+    ranks.progress_until_all_ended();
+    std::string failures;
+    for (const auto& rank : ranks.chares) {
+      if (rank == nullptr) continue;
+      EXPECT_EQ(rank->exit_code(), 1);
+      failures += rank->failure();
+    }
+    const std::string told = "rank " + std::to_string(leaver) + "'s program ended without running its chares";
+    EXPECT_NE(failures.find(told), std::string::npos) << failures;
+  }
+}
+
+TEST(Chares, that_go_when_the_program_has_ended_disturb_nobody) {
+  Ranks ranks(2);
+  Chares& main = *ranks.chares[0];
+  main.start(nothing(main));
+  for (int round = 0; round < 100'000 && !ranks.chares[1]->ended(); ++round) {
+    main.progress();
+    ranks.chares[1]->progress();
+  }
+  ranks.chares[1].reset();
+  ranks.progress_until_all_ended();
+  EXPECT_EQ(main.exit_code(), 0) << main.failure();
+  EXPECT_EQ(main.failure(), "");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Entries that wait for other entries of their chare, for streams and for channels.
 #include <numeric>
+#include <stdexcept>
+#include <string>
 
 #include "brant/core/timer.h"
 #include "port/memory.h"
@@ -321,6 +323,70 @@ Task<void> channels(Chares& chares) {
 TEST(When, entries_await_channel_operations) {
   Program program(test::reordering(4, 2));
   EXPECT_EQ(program.run(channels), 0) << program.failure();
+}
+
+class Doubter : public Chare<Doubter> {
+ public:
+  void offer(int) {}
+  Task<int> doubt() {
+    auto [value] = co_await when<&Doubter::offer>([](int) -> bool { throw std::runtime_error("no idea"); });
+    co_return value;
+  }
+  Task<int> doubt_and_another() {
+    auto [one, other] = co_await when_all(
+        when<&Doubter::offer>([](int) -> bool { throw std::runtime_error("no idea"); }), when<&Doubter::offer>(1));
+    co_return one.get<0>() + other.get<0>();
+  }
+  Task<int> take() {
+    auto [value] = co_await when<&Doubter::offer>();
+    co_return value;
+  }
+};
+
+void expect_doubt(const Error& error, const std::string& method) {
+  const std::string text = error.what();
+  EXPECT_NE(text.find("Doubter[1]::" + method), std::string::npos) << text;
+  EXPECT_NE(text.find("no idea"), std::string::npos) << text;
+}
+
+Task<void> doubts(Chares& chares) {
+  const Element<Doubter> doubter = create_array<Doubter>(chares, 2, Placement::round_robin())[1];
+  for (const bool kept : {false, true}) {
+    if (kept) doubter.call<&Doubter::offer>(7);
+    auto doubt = doubter.ask<&Doubter::doubt>();
+    if (!kept) doubter.call<&Doubter::offer>(7);
+    try {
+      co_await doubt;
+      ADD_FAILURE() << "no exception";
+    } catch (const Error& error) {
+      expect_doubt(error, "doubt");
+    }
+    const int taken = co_await doubter.ask<&Doubter::take>();
+    EXPECT_EQ(taken, 7) << "the call is there for another";
+  }
+  auto taker = doubter.ask<&Doubter::doubt>();
+  auto other = doubter.ask<&Doubter::take>();
+  doubter.call<&Doubter::offer>(8);
+  const int taken = co_await other;
+  EXPECT_EQ(taken, 8) << "whoever else waits gets it at once";
+  try {
+    co_await taker;
+    ADD_FAILURE() << "no exception";
+  } catch (const Error& error) {
+    expect_doubt(error, "doubt");
+  }
+  auto both = doubter.ask<&Doubter::doubt_and_another>();
+  doubter.call<&Doubter::offer>(1);
+  try {
+    co_await both;
+    ADD_FAILURE() << "no exception";
+  } catch (const Error& error) {
+    expect_doubt(error, "doubt_and_another");
+  }
+}
+TEST(When, an_exception_of_a_predicate_goes_to_the_method_that_waits_and_leaves_the_call) {
+  Program program(test::ranks(2));
+  EXPECT_EQ(program.run(doubts), 0) << program.failure();
 }
 
 }  // namespace

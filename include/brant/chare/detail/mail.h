@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -24,15 +25,16 @@ struct WhenWaiter {
   ChareBase* chare = nullptr;
   const EntryInfo* entry = nullptr;
   /// Reads the arguments; true if they match: then the body has run, and the arguments are kept here. Throws what the
-  /// body throws.
+  /// body throws; what its predicate throws becomes `failure`.
   bool (*take)(WhenWaiter& self, ReadArchive arguments, const Invocation& invocation) = nullptr;
   /// "halo(5)", for the deadlock report.
   std::string (*describe)(const WhenWaiter& self) = nullptr;
   WhenJoin* join = nullptr;
-  std::int64_t since = 0;  ///< `coarse_now`.
+  std::exception_ptr failure;  ///< It takes no call any more, and who awaits it gets this.
+  std::int64_t since = 0;      ///< `coarse_now`.
 };
 
-/// Takes the first kept call that matches. False: none does.
+/// Takes the first kept call that matches. False: none does. True as well if its predicate has thrown: see `failure`.
 bool take_kept(WhenWaiter& waiter);
 /// From now on `waiter` takes the next call that matches.
 void enlist(WhenWaiter& waiter);
