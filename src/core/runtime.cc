@@ -100,7 +100,7 @@ Runtime::~Runtime() {
     log::warn(
         "a child of fork() ends with a copy of its parent's Runtime, and leaves it alone: end it by _exit or exec");
     // For good, and where a search for leaks finds it.
-    static auto* volatile copy = new std::pair(std::move(worker_), std::move(engine_));
+    [[maybe_unused]] static auto* volatile copy = new std::pair(std::move(worker_), std::move(engine_));
     return;
   }
   // While an exception unwinds, the others cannot be waited for: the launcher ends them.

@@ -157,7 +157,7 @@ void Core::fail_job(const std::string& text) noexcept {
 
 /// The program has not ended and others may wait for this rank. Where all leave so, nobody is left to mind.
 void Core::tell_of_leaving() noexcept {
-  if (ended_ || !connected_) return;
+  if (ended_ || !connected_ || !engine_.is_of_this_process()) return;
   try {
     const std::int32_t end = rank_ == 0 ? ranks_ : 1;
     for (std::int32_t other = rank_ == 0 ? 1 : 0; other < end; ++other) {
