@@ -19,8 +19,8 @@ void tell(const char* what) {
 }
 
 /// Leaves the word to another process: our end would make the launcher end it, perhaps before it has spoken. Bounded,
-/// since there may be no such process.
-void let_others_speak() { std::this_thread::sleep_for(std::chrono::milliseconds(500)); }
+/// since there may be no such process, and longer than the second in which `brant run` lets others end by themselves.
+void let_others_speak() { std::this_thread::sleep_for(std::chrono::milliseconds(1500)); }
 
 /// Runs the job. What all processes found out together is told once, and they end in peace. Anything else leaves the
 /// runtime as an exception: the launcher then ends the others.
