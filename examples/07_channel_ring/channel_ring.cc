@@ -2,8 +2,8 @@
 //   brant run -n 4 -- channel_ring [ROUNDS]
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <span>
+#include <string>
 
 #include "brant/brant.h"
 using namespace brant;
@@ -29,7 +29,7 @@ Task<std::int64_t> pass_token(Channel& from_left, Channel& to_right, int rank, i
 }
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 3;
+  const int rounds = argc > 1 ? std::stoi(argv[1]) : 3;
   Runtime runtime;
   const int rank = runtime.rank().value, ranks = runtime.size();
   const int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "brant/brant.h"
@@ -73,7 +73,9 @@ class Rod {
     return side == 0 ? rank > 0 : rank + 1 < runtime_.size();
   }
   /// Which double of the segment is the ghost of a side. A neighbour may be one step ahead: two ghosts take turns.
-  static std::size_t ghost(int side, int step) { return static_cast<std::size_t>(2 * (step % 2) + side); }
+  static std::size_t ghost(int side, int step) {
+    return 2 * static_cast<std::size_t>(step % 2) + static_cast<std::size_t>(side);
+  }
 
   /// The put first, and the word that it is there when the put is `delivered`.
   Task<void> put_face(int side, int step) {
@@ -104,8 +106,8 @@ class Rod {
 };
 
 int main(int argc, char** argv) {
-  const int cells = argc > 1 ? std::atoi(argv[1]) : 4;
-  const int steps = argc > 2 ? std::atoi(argv[2]) : 2000;
+  const int cells = argc > 1 ? std::stoi(argv[1]) : 4;
+  const int steps = argc > 2 ? std::stoi(argv[2]) : 2000;
   Runtime runtime;
   Rod rod(runtime, cells);
   runtime.run(rod.meet());
