@@ -17,6 +17,8 @@ struct ProcessStat {
 
   /// It has died, and only its parent has not heard it yet.
   [[nodiscard]] bool dead() const noexcept { return state == 'Z' || state == 'X'; }
+  /// A signal holds it, or a debugger.
+  [[nodiscard]] bool stopped() const noexcept { return state == 'T' || state == 't'; }
   /// It dies: set before its sockets are closed and its memory is freed.
   [[nodiscard]] bool exiting() const noexcept { return dead() || (flags & 0x4u) != 0; }  // PF_EXITING
 };

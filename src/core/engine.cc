@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "base/process_stat.h"
 #include "core/batch_time.h"
 #include "core/calibration_store.h"
 #include "port/memory/allocation_map.h"
@@ -28,6 +29,16 @@ PathOrder open_path_order(const port::Adapters& adapters, const std::string& wan
   if (!found.refused.empty() && adapters.boot->job().local_rank == 0)
     log::warn("{}. Paths are chosen by the built-in numbers", found.refused);
   return found.measured ? PathOrder(found.calibration) : PathOrder::defaults();
+}
+
+/// One that closes its network is about to end, as a rule. Waits for that, a little.
+bool ends_soon(std::int32_t pid) noexcept {
+  for (int look = 0; look < 50; ++look) {
+    const Result<ProcessStat> stat = read_process_stat(pid);
+    if (!stat || stat->exiting()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
 }
 
 std::unique_ptr<Statistics> make_statistics(bool published, const port::JobInfo& job) {
@@ -188,7 +199,7 @@ Peer& Engine::peer(Rank rank) {
   const bool watchable = runs_elsewhere(peer) && watched_by_kernel(peer);
   if (watchable && !detector_.watch(rank.value, peer.record.pid)) {
     peer.lost = true;
-    throw Error(Status::peer_lost, fmt::format("rank {} (pid {}) is gone", rank.value, peer.record.pid));
+    throw Error(Status::peer_lost, ended_before(peer));
   }
   if (lease_ && !watchable) lease_->watch(rank.value);
   Result<port::WireEndpoint*> endpoint = wire().connect(peer.record.wire_address);
@@ -196,14 +207,23 @@ Peer& Engine::peer(Rank rank) {
     // A process that dies takes its memory along before its end can be seen.
     const bool dying = watchable && endpoint.status() == Status::io_error;
     if (dying) suspect(peer);
-    throw Error(dying ? Status::peer_lost : endpoint.status(),
-                fmt::format("rank {} could not connect to rank {} (pid {}) over {}: {}", job().rank, rank.value,
-                            peer.record.pid, wire().capabilities().version, status_text(endpoint.status())));
+    throw Error(dying ? Status::peer_lost : endpoint.status(), why_not_connected(peer, endpoint.status(), dying));
   }
   peer.endpoint = *endpoint;
   if (adapters_.links && !peer.same_process) peer.link = adapters_.links->link(rank.value);
   farewell_->greet(peer);
   return peer;
+}
+
+std::string Engine::ended_before(const Peer& peer) const {
+  return fmt::format("rank {} (pid {}) ended before rank {} connected to it", peer.rank.value, peer.record.pid,
+                     job().rank);
+}
+
+std::string Engine::why_not_connected(const Peer& peer, Status status, bool dying) const {
+  if (dying && ends_soon(peer.record.pid)) return ended_before(peer);
+  return fmt::format("rank {} could not connect to rank {} (pid {}) over {}: {}", job().rank, peer.rank.value,
+                     peer.record.pid, adapters_.wire->capabilities().version, status_text(status));
 }
 
 /// If it is another process.
@@ -468,6 +488,7 @@ unsigned Engine::move() noexcept {
 }
 
 unsigned Engine::progress() noexcept {
+  upkeep_ = false;
   const unsigned events = move();
   unsigned user_calls = run_commands();
   if (suspects_) check_peers();
@@ -486,6 +507,7 @@ unsigned Engine::progress() noexcept {
   }
   user_calls += fire_ready(kFireLimit);
   if (user_calls + timers_fired != 0) note_user_code();
+  if (user_calls != 0 || (events != 0 && !upkeep_)) break_silence();
   return events + user_calls;
 }
 

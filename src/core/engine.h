@@ -99,8 +99,9 @@ class Service {
   virtual unsigned part_from(Peer&) noexcept { return 0; }
   /// The same of a peer's program, `Peer::ended`; its words may still be on their way.
   virtual void peer_ended(Peer&) noexcept {}
-  /// Nothing has happened for so long, in a wait which may or may not end by itself: says what for.
-  virtual void stalled(std::chrono::nanoseconds, bool /*for_ever*/) noexcept {}
+  /// Nothing has happened for so long, in a wait which may or may not end by itself: says what for. False: this layer
+  /// waits for nothing, and has said nothing.
+  virtual bool stalled(std::chrono::nanoseconds, bool /*for_ever*/) noexcept { return false; }
 };
 
 /// The inner side of a Runtime: adapters, peers, and the progress of one worker. Belongs to the worker's thread, except
@@ -173,6 +174,10 @@ class Engine {
     const std::int64_t now = coarse_now();
     if (std::exchange(user_code_ended_, now) != now) wire_turn_ = kWireTurn;
   }
+  /// What just arrived, in progress, concerns nobody but brant itself: it ends no silence (see Service::stalled).
+  void note_upkeep() noexcept { upkeep_ = true; }
+  /// Something was done for the program outside progress.
+  void break_silence() noexcept { silent_since_ = TimePoint{}; }
   /// The network failed towards this peer: it is given up in the next progress, as if its process had died.
   void suspect(Peer& peer) noexcept {
     peer.suspected = true;
@@ -301,7 +306,11 @@ class Engine {
   [[nodiscard]] Status check_host(const void* data, std::size_t bytes) const noexcept;
   Status wait_until_done(bool (*done)(void*) noexcept, void* context, TimePoint deadline) noexcept;
   void note_idle(unsigned idle) noexcept;
-  void report_stall(TimePoint silent_since, bool for_ever) noexcept;
+  void begin_silence() noexcept;
+  void report_stall(bool for_ever) noexcept;
+  void report_stopped() const noexcept;
+  [[nodiscard]] std::string ended_before(const Peer& peer) const;
+  [[nodiscard]] std::string why_not_connected(const Peer& peer, Status status, bool dying) const;
 
   const ProcessCopy copy_;
   std::unique_ptr<Statistics> statistics_;  ///< Outlives whatever may still count.
@@ -338,7 +347,10 @@ class Engine {
   bool nameless_told_ = false;  ///< Of bad records from ranks that the job does not have.
   TimePoint idle_since_{};      ///< Only with a trace.
   std::chrono::nanoseconds stall_patience_;
+  TimePoint silent_since_{};    ///< Timers do not count, nor upkeep. None: something has just happened.
   TimePoint stall_reported_{};  ///< Since when the silence lasts that was reported last.
+  TimePoint gave_up_at_{};      ///< When the last wait ended, if its time was over.
+  bool upkeep_ = false;         ///< Something of that kind came in this progress.
   bool waits_for_ever_ = false;
 };
 

@@ -3,12 +3,17 @@
 #include <thread>
 #include <utility>
 
+#include "base/log.h"
+#include "base/process_stat.h"
 #include "core/engine.h"
 
 namespace brant {
 namespace {
 
 constexpr auto kSleepLimit = std::chrono::milliseconds(100);
+/// A wait that begins so soon after one whose time was over goes on with its silence: programs wait in pieces.
+constexpr auto kBetweenPieces = std::chrono::milliseconds(10);
+constexpr std::size_t kStoppedNamedMax = 8;
 constexpr unsigned kStallCheckInterval = 1024;  // idle progress calls; progress looks at the clock as often
 
 }  // namespace
@@ -44,8 +49,16 @@ bool Engine::wait_quietly(bool (*done)(void*) noexcept, void* context, std::chro
 Status Engine::wait(bool (*done)(void*) noexcept, void* context, std::chrono::nanoseconds timeout) noexcept {
   const TimePoint deadline = timeout == std::chrono::nanoseconds::max() ? kNever : deadline_after(timeout);
   waits_for_ever_ = deadline == kNever;
+  const bool goes_on = gave_up_at_ != TimePoint{} && Clock::now() - gave_up_at_ < kBetweenPieces;
+  if (!goes_on) break_silence();
+  gave_up_at_ = TimePoint{};
   const Status status = wait_until_done(done, context, deadline);
   waits_for_ever_ = false;
+  if (status == Status::timed_out) {
+    gave_up_at_ = recently_ = Clock::now();
+    begin_silence();
+    report_stall(false);
+  }
   if (trace_) note_idle(0);
   return status;
 }
@@ -62,30 +75,48 @@ void Engine::note_idle(unsigned idle) noexcept {
   if (event.end - event.begin > std::chrono::microseconds(1)) trace_->add(event);
 }
 
-/// Once in a row of silent calls, and only if that is twice as long as the last one reported: a server that mostly
-/// waits says so a few times in its life.
-void Engine::report_stall(TimePoint silent_since, bool for_ever) noexcept {
-  const auto idle = recently_ - silent_since;
+void Engine::begin_silence() noexcept {
+  if (silent_since_ == TimePoint{}) silent_since_ = recently_;
+}
+
+/// Once in a silence, and only if that is twice as long as the last one reported: a server that mostly waits says so a
+/// few times in its life.
+void Engine::report_stall(bool for_ever) noexcept {
+  const auto idle = recently_ - silent_since_;
   if (stall_patience_ <= std::chrono::nanoseconds::zero() || idle < stall_patience_) return;
-  if (std::exchange(stall_reported_, silent_since) == silent_since) return;
+  if (std::exchange(stall_reported_, silent_since_) == silent_since_) return;
+  bool told = false;
+  for (auto& [key, service] : services_) told = service->stalled(idle, for_ever) || told;
+  if (!told) return;
   stall_patience_ = 2 * idle;
-  for (auto& [key, service] : services_) service->stalled(idle, for_ever);
+  report_stopped();
+}
+
+/// Processes of this host that can do nothing: a signal or a debugger holds them.
+void Engine::report_stopped() const noexcept {
+  std::size_t stopped = 0;
+  for (const Peer& peer : peers_) {
+    if (peer.lost || !runs_elsewhere(peer) || !watched_by_kernel(peer)) continue;
+    const Result<ProcessStat> stat = read_process_stat(peer.record.pid);
+    if (!stat || !stat->stopped() || ++stopped > kStoppedNamedMax) continue;
+    log::warn("rank {} (pid {}) is stopped, by a signal or a debugger: `kill -CONT {}` lets it go on", peer.rank.value,
+              peer.record.pid, peer.record.pid);
+  }
+  if (stopped > kStoppedNamedMax) log::warn("{} more ranks of this host are stopped", stopped - kStoppedNamedMax);
 }
 
 Status Engine::wait_until_done(bool (*done)(void*) noexcept, void* context, TimePoint deadline) noexcept {
   unsigned idle = 0;
-  TimePoint silent_since{};  // but for timers
   while (!done(context)) {
     const std::uint64_t timers_before = timers_.fired();
     const bool moved = progress() != 0;
     const bool timers_only = !moved && timers_.fired() != timers_before;
     idle = moved || timers_only ? 0 : idle + 1;
     if (trace_ && idle <= 1) note_idle(idle);
-    if (moved) silent_since = TimePoint{};
     if (idle == 0) {  // progress looks at the clock often enough
       if (recently_ >= deadline && !done(context)) return Status::timed_out;
-      if (timers_only && silent_since == TimePoint{}) silent_since = recently_;
-      if (timers_only) report_stall(silent_since, deadline == kNever);
+      if (timers_only) begin_silence();
+      if (timers_only) report_stall(deadline == kNever);
       continue;
     }
     if (idle < spin_limit_) {
@@ -93,7 +124,7 @@ Status Engine::wait_until_done(bool (*done)(void*) noexcept, void* context, Time
       continue;
     }
     if (deadline != kNever && Clock::now() >= deadline) return Status::timed_out;
-    if (silent_since == TimePoint{}) silent_since = Clock::now();
+    if (silent_since_ == TimePoint{}) silent_since_ = recently_ = Clock::now();
     if (may_sleep()) {
       // A wire that cannot wake us is looked at every millisecond.
       const auto limit = wire().capabilities().can_sleep ? kSleepLimit : std::chrono::milliseconds(1);
@@ -102,10 +133,10 @@ Status Engine::wait_until_done(bool (*done)(void*) noexcept, void* context, Time
       wire_turn_ = kWireTurn;  // it may be what woke us
       recently_ = Clock::now();
       check_peers();
-      report_stall(silent_since, deadline == kNever);
+      report_stall(deadline == kNever);
     } else {
       std::this_thread::yield();
-      if (idle % kStallCheckInterval == 0) report_stall(silent_since, deadline == kNever);
+      if (idle % kStallCheckInterval == 0) report_stall(deadline == kNever);
     }
   }
   return Status::ok;

@@ -1,5 +1,7 @@
 #include "brant/core/runtime.h"
 
+#include <unistd.h>
+
 #include <cstring>
 #include <exception>
 
@@ -7,6 +9,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/variables.h"
 #include "core/engine.h"
 #include "core/uncaught.h"
 
@@ -31,6 +34,18 @@ port::Adapters open_for(const RuntimeOptions& options) {
 Engine::Options engine_options(const RuntimeOptions& options) {
   return {options.path,        options.share_gpu,  options.sleep,        options.boot_timeout,
           options.calibration, options.statistics, options.stall_report, options.lease};
+}
+
+/// One process of each host speaks for all.
+void warn_of_unread_variables(const port::JobInfo& job) {
+  if (job.local_rank != 0) return;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (!is_unread_variable(name)) continue;
+    const std::string meant = nearest_variable(name);
+    log::warn("nobody reads {}{}", name, meant.empty() ? ": unset it" : fmt::format(": {} was meant?", meant));
+  }
 }
 
 }  // namespace
@@ -86,7 +101,10 @@ Buffer Memory::part(std::size_t offset, std::size_t bytes) const {
   return {static_cast<std::byte*>(view_.data) + offset, bytes, view_.kind};
 }
 
-Runtime::Runtime(const RuntimeOptions& options) : Runtime(open_for(options), options) { connect(); }
+Runtime::Runtime(const RuntimeOptions& options) : Runtime(open_for(options), options) {
+  warn_of_unread_variables(engine_->job());
+  connect();
+}
 
 Runtime::Runtime(port::Adapters adapters, const RuntimeOptions& options)
     : engine_(std::make_unique<Engine>(std::move(adapters), engine_options(options))),

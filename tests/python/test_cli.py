@@ -262,11 +262,16 @@ def test_doctor_finds_a_missing_ucx_and_a_misspelt_variable() -> None:
     assert done.stdout.endswith(f" ok, {nouns[0]}, {nouns[1]}\n"), done.stdout
 
 
+def test_a_program_warns_once_of_a_misspelt_variable() -> None:
+    done = brant("bench", "latency", "--sizes", "8", *FEW, BRANT_PTH="ucx")
+    assert done.stderr.count("nobody reads BRANT_PTH: BRANT_PATH was meant?") == 1, done.stderr
+
+
 def test_doctor_knows_every_variable_that_is_read() -> None:
-    listed = (ROOT / "src/cli/doctor/variables.cc").read_text()
+    listed = (ROOT / "src/base/variables.cc").read_text()
     known = set(re.findall(r'"(BRANT_[A-Z_]+)"', listed))
     read = set()
     for file in [*(ROOT / "src").rglob("*.cc"), *(ROOT / "apps").rglob("*.cc")]:
         if file.name != "variables.cc":
             read |= set(re.findall(r'\b(?:env|env_int|env_bool|getenv)\(\s*"(BRANT_[A-Z_]+)"', file.read_text()))
-    assert read - known == set(), "add them to src/cli/doctor/variables.cc"
+    assert read - known == set(), "add them to src/base/variables.cc"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/doctor/variables.h"
+#include "base/variables.h"
 
 namespace brant::cli::doctor {
 namespace {
@@ -250,8 +250,7 @@ Finding check_brant_variables(const Facts& facts) {
   std::size_t known = 0;
   for (const auto& [name, value] : facts.environment) {
     if (name.rfind("BRANT_", 0) != 0) continue;
-    const std::vector<std::string_view>& names = known_variables();
-    if (std::find(names.begin(), names.end(), name) != names.end()) {
+    if (!is_unread_variable(name)) {
       ++known;
       continue;
     }

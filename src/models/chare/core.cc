@@ -31,15 +31,23 @@ void for_each_child(std::int32_t self, std::int32_t root, std::int32_t ranks, Vi
 struct Sessions final : Service {
   explicit Sessions(Engine&) noexcept {}
   std::uint16_t next(int rank) {
-    if (!open) return ++made;
+    if (running == nullptr) return ++made;
     throw Error(Status::invalid_argument,
                 fmt::format("rank {}: this runtime has a Chares already, and a second one would take its messages: use "
                             "that one, or destroy it before another is made",
                             rank));
   }
+  bool stalled(std::chrono::nanoseconds idle, bool) noexcept override {
+    return running != nullptr && running->stalled(idle);
+  }
   std::uint16_t made = 0;
-  bool open = false;  ///< The last one made is alive.
+  Core* running = nullptr;  ///< The last one made, while it lives.
 };
+
+/// Messages of the runtime to itself, which the program knows nothing of.
+constexpr bool is_upkeep(MessageKind kind) noexcept {
+  return kind == MessageKind::wave || kind == MessageKind::wave_answer;
+}
 
 }  // namespace
 
@@ -65,7 +73,7 @@ Core::Core(Chares& chares, Engine& engine, const ChareOptions& options)
   }
   make_teams();
   messenger_.claim(am::ServiceId::chare, &Core::on_message, &Core::on_trouble, this);
-  engine.service<Sessions>().open = true;
+  engine.service<Sessions>().running = this;
 }
 
 Core::~Core() {
@@ -85,7 +93,7 @@ Core::~Core() {
   for (const auto& [id, collection] : dying) collection->destroy_all();
   const auto over = std::make_exception_ptr(Error(Status::shutting_down, "the program ended before the reply came"));
   for (const std::uint32_t number : replies_.numbers(0, true)) fail_waiting(number, over);
-  engine_.service<Sessions>().open = false;
+  engine_.service<Sessions>().running = nullptr;
 }
 
 /// What will not run any more.
@@ -300,6 +308,7 @@ void Core::on_message(void* self, am::Message& message) noexcept {
   try {
     const auto envelope = message.header<Envelope>();
     if (!envelope.urgent()) ++core.wire_taken_;
+    if (is_upkeep(envelope.kind)) core.engine_.note_upkeep();
     if (envelope.has_data() && envelope.by_tree()) {  // it goes on when its data is here
       set_notes(message, {});
       return core.stage(message, envelope, true);
@@ -456,6 +465,7 @@ unsigned Core::step() {
   if (!stopping_ && !ended_ && !queue_.empty()) {
     events += run_ready(kBatch);
     engine_.note_user_code();
+    engine_.break_silence();
   }
   if (main_.has_value()) look_at_main();
   if (events == 0 && rank_ == 0 && !leaving()) quiet_.look();

@@ -139,6 +139,8 @@ class Core {
   [[nodiscard]] std::vector<ChannelEnd> channel_ends() const { return channels_.ends(); }
   [[nodiscard]] bool main_waits() const noexcept { return main_.has_value() && !exiting_; }
   std::vector<std::string> describe_waits();
+  /// See Service::stalled.
+  bool stalled(std::chrono::nanoseconds idle) noexcept;
   void spread_control(MessageKind kind, std::int64_t code);
   template <typename T>
   void send_quiet(MessageKind kind, std::uint64_t code, const T& value) {

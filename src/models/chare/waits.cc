@@ -1,8 +1,9 @@
-// Who waits for what on this rank: for the report of a deadlock.
+// Who waits for what on this rank: for the reports of a deadlock and of a silence.
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include "base/log.h"
 #include "brant/chare/detail/running.h"
 #include "models/chare/core.h"
 #include "models/chare/mail.h"
@@ -165,6 +166,24 @@ std::vector<std::string> Core::describe_waits() {
     if (line.size() > kLineMax) line = line.substr(0, kLineMax) + "...";
   }
   return lines;
+}
+
+bool Core::stalled(std::chrono::nanoseconds idle) noexcept {
+  try {
+    const std::vector<std::string> lines = leaving() ? std::vector<std::string>{} : describe_waits();
+    if (lines.empty()) return false;
+    std::string text = fmt::format("nothing has moved on rank {} for {:.1f} s. Who waits here:", rank_,
+                                   std::chrono::duration<double>(idle).count());
+    for (const std::string& line : lines) text += "\n  " + line;
+    if (const TimePoint next = engine_.timers().next(); next != kNever) {
+      text += fmt::format("\nThe next timer of this rank fires in {:.1f} s",
+                          std::chrono::duration<double>(next - Clock::now()).count());
+    }
+    log::warn("{}", text);
+  } catch (const std::bad_alloc&) {
+    log::warn("nothing has moved on rank {}, and no memory is left to say who waits", rank_);
+  }
+  return true;
 }
 
 }  // namespace brant::detail

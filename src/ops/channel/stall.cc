@@ -2,6 +2,7 @@
 // other.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,9 +23,9 @@ constexpr std::size_t kNamedMax = 8;
 
 double seconds(std::chrono::nanoseconds time) noexcept { return std::chrono::duration<double>(time).count(); }
 
-std::string text_of(const ChannelWait& wait, TimePoint now) {
-  const std::string buffer = fmt::format("{} bytes of {} memory, for {:.1f} s", wait.bytes, memory_kind_name(wait.kind),
-                                         seconds(now - wait.since));
+/// "message 3 of channel 0 from rank 1 (8 bytes of host memory)".
+std::string text_of(const ChannelWait& wait) {
+  const std::string buffer = fmt::format("{} bytes of {} memory", wait.bytes, memory_kind_name(wait.kind));
   if (!wait.is_send) {
     return fmt::format("message {} of channel {} from rank {} ({})", wait.number, wait.channel, wait.peer, buffer);
   }
@@ -35,34 +36,52 @@ std::string text_of(const ChannelWait& wait, TimePoint now) {
   return fmt::format("rank {} to receive message {} of channel {} ({})", wait.peer, wait.number, wait.channel, buffer);
 }
 
+/// "15.2 s for message 3 ...; 12.0 s for ...".
 std::string text_of(const std::vector<ChannelWait>& waits, TimePoint now) {
   std::string text;
   for (std::size_t i = 0; i < std::min(waits.size(), kNamedMax); ++i) {
-    text += (text.empty() ? "" : "; ") + text_of(waits[i], now);
+    text +=
+        fmt::format("{}{:.1f} s for {}", text.empty() ? "" : ", ", seconds(now - waits[i].since), text_of(waits[i]));
   }
-  if (waits.size() > kNamedMax) text += fmt::format("; and {} more", waits.size() - kNamedMax);
+  if (waits.size() > kNamedMax) text += fmt::format(", and for {} more", waits.size() - kNamedMax);
   return text;
 }
 
 }  // namespace
 
-void ChannelTable::stalled(std::chrono::nanoseconds idle, bool for_ever) noexcept {
+bool ChannelTable::stalled(std::chrono::nanoseconds idle, bool for_ever) noexcept {
   try {
     const std::vector<ChannelWait> waiting = waits();
-    if (waiting.empty()) return;
-    log::warn("nothing has happened for {:.1f} s. This process waits for {}", seconds(idle),
-              text_of(waiting, engine_.recently()));
+    if (waiting.empty()) return false;
+    log::warn("rank {} has waited {}; nothing has moved for {:.1f} s{}", engine_.job().rank,
+              text_of(waiting, engine_.recently()), seconds(idle), unopened_text(waiting));
     Peer* peer = engine_.find_peer(waiting.front().peer);
-    if (peer == nullptr || !for_ever || !waits_only_for(*peer)) return;
+    if (peer == nullptr || !for_ever || !waits_only_for(*peer)) return true;
     if (peer->same_process) {
       judge(*peer, {});
     } else {
       send_account(*peer, false);
     }
   } catch (const std::bad_alloc&) {
-    log::warn("nothing has happened for {:.1f} s, and no memory is left to say what this process waits for",
+    log::warn("nothing has moved for {:.1f} s, and no memory is left to say what this process waits for",
               seconds(idle));
   }
+  return true;
+}
+
+/// ". Rank 1 has not opened channel 0, or has closed it"; empty if the other ends of all that waits are open. Throws
+/// bad_alloc.
+std::string ChannelTable::unopened_text(const std::vector<ChannelWait>& waits) const {
+  std::string text;
+  std::uint64_t last_key = ~std::uint64_t{0};
+  for (const ChannelWait& wait : waits) {
+    const std::uint64_t other = key(ChannelId{wait.channel}, 1 - wait.side);
+    const auto announced = announced_.find(other);
+    if (announced != announced_.end() && announced->second.rank == wait.peer) continue;
+    if (std::exchange(last_key, other) == other) continue;
+    text += fmt::format(". Rank {} has not opened channel {}, or has closed it", wait.peer, wait.channel);
+  }
+  return text;
 }
 
 /// Nothing but `peer` can end the wait in which this process stands, as far as brant knows.
@@ -121,9 +140,10 @@ void ChannelTable::judge(Peer& peer, std::vector<ChannelEnd> theirs) {
   ends.insert(ends.end(), theirs.begin(), theirs.end());
   if (deadlock_told_ || !nothing_comes(std::move(ends))) return;
   deadlock_told_ = true;
-  const std::string mine = text_of(waits(), engine_.recently());
+  const std::vector<ChannelWait> waiting = waits();
+  const std::string mine = text_of(waiting, engine_.recently());
   if (peer.same_process) {
-    log::warn("deadlock: rank {} waits for itself: for {}. Nothing of that is under way", engine_.job().rank, mine);
+    log::warn("deadlock: rank {} waits for itself: {}. Nothing of that is under way", engine_.job().rank, mine);
     return;
   }
   std::string other;
@@ -134,10 +154,16 @@ void ChannelTable::judge(Peer& peer, std::vector<ChannelEnd> theirs) {
     else if (end.first_sending != ChannelEnd::kNone)
       other += fmt::format("{}a receive of message {} of channel {} here", separator, end.first_sending, end.channel);
   }
+  std::string cure = unopened_text(waiting);
+  for (const ChannelEnd& end : theirs) {
+    if (is_open(ChannelId{end.channel}, 1 - end.side)) continue;
+    cure += fmt::format(". Rank {} has not opened channel {}, or has closed it", engine_.job().rank, end.channel);
+  }
+  if (cure.empty()) cure = ". One of them must send, or receive, first";
   log::warn(
-      "deadlock: ranks {} and {} wait for each other, and nothing is under way between them. This one waits for {}; "
-      "rank {} for {}. One of them must send, or receive, first",
-      engine_.job().rank, peer.rank.value, mine, peer.rank.value, other);
+      "deadlock: ranks {} and {} wait for each other, and nothing is under way between them. This one waits {}; rank "
+      "{} for {}{}",
+      engine_.job().rank, peer.rank.value, mine, peer.rank.value, other, cure);
 }
 
 }  // namespace brant

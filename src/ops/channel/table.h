@@ -57,7 +57,7 @@ class ChannelTable final : public Service, private Poller {
   // The ends of programs (last_words.cc), and waits in which nothing happens (stall.cc).
   unsigned part_from(Peer& peer) noexcept override;
   void peer_ended(Peer& peer) noexcept override;
-  void stalled(std::chrono::nanoseconds idle, bool for_ever) noexcept override;
+  bool stalled(std::chrono::nanoseconds idle, bool for_ever) noexcept override;
 
   // What is under way, for whoever wants to know whether a job can go on (traffic.cc).
   [[nodiscard]] ChannelTraffic& traffic() noexcept { return traffic_; }
@@ -138,6 +138,7 @@ class ChannelTable final : public Service, private Poller {
   [[nodiscard]] std::vector<ChannelEnd> ends_with(const Peer& peer) const;
   void send_account(Peer& peer, bool is_answer);
   void judge(Peer& peer, std::vector<ChannelEnd> theirs);
+  [[nodiscard]] std::string unopened_text(const std::vector<ChannelWait>& waits) const;
 
   Engine& engine_;
   ChannelTraffic traffic_;

@@ -1,12 +1,17 @@
 // A process that ends as programs should while the other still waits for it: the test starts itself under `brant run`;
 // rank 1 ends, and rank 0 must get all that rank 1 has sent, then `peer_lost`, long before it would be noticed that the
-// process has gone. And two processes that wait for each other, and say so.
+// has gone. And two processes that wait for each other, or for one that is stopped, and say so; and one whose peer
+// ended before they were connected.
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -102,7 +107,45 @@ int wait_for_each_other() {
   return status == Status::ok && (!incoming.done() || other_ended) ? 0 : 3;
 }
 
+/// Rank 1 is stopped while rank 0 waits for it, which lets it go on at the end.
+int wait_for_one_that_is_stopped() {
+  RuntimeOptions options = RuntimeOptions::from_environment();
+  options.stall_report = std::chrono::milliseconds(300);
+  Runtime runtime(options);
+  Channel channel = Channel::open(runtime, Rank{1 - runtime.rank().value}, ChannelId{7});
+  pid_t pid = ::getpid();
+  if (runtime.rank().value == 1) {
+    Operation outgoing = channel.send(ConstBuffer(&pid, sizeof(pid)));
+    if (runtime.worker().wait_until([&] { return outgoing.done(); }, kSoon) != Status::ok) return 4;
+    ::raise(SIGSTOP);
+    return 0;
+  }
+  Operation incoming = channel.recv(Buffer(&pid, sizeof(pid)));
+  if (runtime.worker().wait_until([&] { return incoming.done(); }, kSoon) != Status::ok) return say("no pid came");
+  int never = 0;
+  Operation more = channel.recv(Buffer(&never, sizeof(never)));
+  static_cast<void>(runtime.worker().wait_until([&] { return more.done(); }, std::chrono::seconds(2)));
+  ::kill(pid, SIGCONT);
+  return 0;
+}
+
+/// Rank 1 is gone, after the start, when rank 0 connects for the first time.
+int connect_to_one_that_ended() {
+  auto runtime = std::make_unique<Runtime>();
+  if (runtime->rank().value == 1) std::_Exit(0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  try {
+    Channel::open(*runtime, Rank{1}, ChannelId{7});
+  } catch (const Error& error) {
+    std::fprintf(stderr, "refused: %s\n", error.what());
+    return error.status() == Status::peer_lost ? 0 : 3;
+  }
+  return 4;
+}
+
 int play(const std::string& scene) {
+  if (scene == "stopped") return wait_for_one_that_is_stopped();
+  if (scene == "ended") return connect_to_one_that_ended();
   if (scene == "both_receive") return wait_for_each_other();
   Runtime runtime;
   if (scene == "deaf") return runtime.rank().value == 0 ? send_to_the_end(runtime) : 0;
@@ -134,11 +177,26 @@ INSTANTIATE_TEST_SUITE_P(Scenes, NormalEnd, testing::Values("silent", "talkative
 TEST(Deadlock, of_two_processes_is_told_by_name_at_both) {
   const auto [text, code] = test::play_scene("both_receive", 2);
   EXPECT_EQ(code, 0) << text;
-  EXPECT_NE(text.find("This process waits for message 0 of channel 7 from rank 1 (4000 bytes of host memory"),
-            std::string::npos)
+  EXPECT_NE(text.find(" s for message 0 of channel 7 from rank 1 (4000 bytes of host memory)"), std::string::npos)
       << text;
   EXPECT_NE(text.find("deadlock: ranks 0 and 1 wait for each other"), std::string::npos) << text;
   EXPECT_NE(text.find("deadlock: ranks 1 and 0 wait for each other"), std::string::npos) << text;
+}
+
+TEST(Stall, names_a_process_of_the_host_that_is_stopped) {
+  const auto [text, code] = test::play_scene("stopped", 2);
+  EXPECT_EQ(code, 0) << text;
+  EXPECT_NE(text.find(" s for message 1 of channel 7 from rank 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 1 (pid "), std::string::npos) << text;
+  EXPECT_NE(text.find(") is stopped, by a signal or a debugger"), std::string::npos) << text;
+}
+
+TEST(Connecting, to_a_process_that_has_ended_says_just_that) {
+  const auto [text, code] = test::play_scene("ended", 2);
+  EXPECT_EQ(code, 0) << text;
+  EXPECT_NE(text.find("refused: rank 1 (pid "), std::string::npos) << text;
+  EXPECT_NE(text.find(") ended before rank 0 connected to it"), std::string::npos) << text;
+  EXPECT_EQ(text.find("UCX_TLS"), std::string::npos) << text;
 }
 
 /// The child processes of the test play their scene before any test runs.

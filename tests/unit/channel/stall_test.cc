@@ -41,10 +41,27 @@ TEST(Stall, is_told_once_with_what_the_process_waits_for) {
   double landing[3] = {};
   Operation receive = channel.recv(Buffer(landing, sizeof(landing)));
   const std::string said = said_in_a_wait(job.rank(0), 1s);
-  EXPECT_EQ(count(said, "This process waits for message 0 of channel 7 from rank 1 (24 bytes of host memory, for "), 1u)
+  EXPECT_EQ(count(said, " s for message 0 of channel 7 from rank 1 (24 bytes of host memory); nothing has moved for "),
+            1u)
       << said;
-  EXPECT_EQ(count(said, "nothing has happened for "), 1u) << said;
+  EXPECT_EQ(count(said, "rank 0 has waited "), 1u) << said;
+  EXPECT_EQ(count(said, "Rank 1 has not opened channel 7"), 1u) << said;
   EXPECT_EQ(count(said, "deadlock"), 0u) << said;
+}
+
+TEST(Stall, lasts_as_long_as_the_waits_in_pieces_of_a_program) {
+  InProcessJob job(told_soon(2, 50ms));
+  Channel channel = Channel::open(job.rank(0), Rank{1}, ChannelId{7});
+  Channel other = Channel::open(job.rank(1), Rank{0}, ChannelId{7});
+  job.run(20);
+  int landing = 0;
+  Operation receive = channel.recv(Buffer(&landing, sizeof(landing)));
+  testing::internal::CaptureStderr();
+  const TimePoint end = Clock::now() + 1s;
+  while (Clock::now() < end) static_cast<void>(job.rank(0).worker().wait_until([] { return false; }, 1ms));
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count(said, " s for message 0 of channel 7 from rank 1"), 1u) << said;
+  EXPECT_EQ(count(said, "has not opened"), 0u) << said;
 }
 
 TEST(Stall, is_not_told_where_nothing_waits_or_nobody_wants_to_know) {
@@ -93,11 +110,26 @@ TEST(Stall, of_two_ends_that_both_receive_first_is_a_deadlock) {
   const std::string said = said_in_two_waits(pair.job, 500ms);
   EXPECT_EQ(count(said, "deadlock: ranks 1 and 0 wait for each other"), 1u) << said;
   EXPECT_EQ(count(said, "deadlock: ranks 0 and 1 wait for each other"), 1u) << said;
-  EXPECT_EQ(count(said, "rank 1 for message 0 of channel 7 from here"), 1u) << said;
+  EXPECT_EQ(count(said, "rank 1 for message 0 of channel 7 from here. One of them must send"), 1u) << said;
   EXPECT_FALSE(pair.to_left->done()) << "it is reported, and nothing is ended";
   const int value = 6;
   Operation send = pair.left.send(ConstBuffer(&value, sizeof(value)));
   EXPECT_TRUE(pair.job.outcome(*pair.to_right).ok());
+}
+
+TEST(Stall, of_two_ranks_that_opened_different_channels_says_so) {
+  InProcessJob job(told_soon(2));
+  Channel left = Channel::open(job.rank(0), Rank{1}, ChannelId{7});
+  Channel right = Channel::open(job.rank(1), Rank{0}, ChannelId{8});
+  int in[2] = {};
+  Operation to_left = left.recv(Buffer(&in[0], 4));
+  Operation to_right = right.recv(Buffer(&in[1], 4));
+  job.run(20);
+  const std::string said = said_in_two_waits(job, 500ms);
+  EXPECT_EQ(count(said, "deadlock: ranks 0 and 1 wait for each other"), 1u) << said;
+  EXPECT_EQ(count(said, ". Rank 1 has not opened channel 7, or has closed it. Rank 0 has not opened channel 8, or"), 1u)
+      << said;
+  EXPECT_EQ(count(said, "One of them must send"), 0u) << said;
 }
 
 TEST(Stall, is_no_deadlock_while_one_end_waits_for_a_third_as_well) {
@@ -108,7 +140,7 @@ TEST(Stall, is_no_deadlock_while_one_end_waits_for_a_third_as_well) {
   pair.job.run(20);
   const std::string said = said_in_two_waits(pair.job, 300ms);
   EXPECT_EQ(count(said, "deadlock"), 0u) << said;
-  EXPECT_EQ(count(said, "waits for message 0 of channel 7 from rank 0"), 1u) << said;
+  EXPECT_EQ(count(said, "s for message 0 of channel 7 from rank 0"), 1u) << said;
 }
 
 TEST(Stall, of_a_process_that_waits_for_itself_is_a_deadlock) {
@@ -121,7 +153,8 @@ TEST(Stall, of_a_process_that_waits_for_itself_is_a_deadlock) {
   const TimePoint end = Clock::now() + 300ms;
   EXPECT_EQ(job.rank(0).worker().wait_until([&] { return Clock::now() >= end; }), Status::ok);
   const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(count(said, "deadlock: rank 0 waits for itself: for message 0 of channel 1"), 1u) << said;
+  EXPECT_EQ(count(said, " s for message 0 of channel 1 from rank 0 (4 bytes of host memory). Nothing of that"), 1u)
+      << said;
 }
 
 }  // namespace

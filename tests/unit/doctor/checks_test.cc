@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "cli/doctor/listeners.h"
-#include "cli/doctor/variables.h"
 
 namespace brant::cli::doctor {
 namespace {
@@ -208,12 +207,6 @@ TEST(Doctor, misspelt_variables_are_found_with_what_was_meant) {
   EXPECT_NE(finding.cure.find("unset BRANT_ENTIRELY_ELSE"), std::string::npos);
   EXPECT_EQ(finding.what.find("BRANT_GPU"), std::string::npos);
   expect(check_ucx_variables(facts), Level::warning, "UCX_TLS=tcp");
-}
-
-TEST(DoctorVariables, names_are_unique_and_near_ones_are_found) {
-  EXPECT_EQ(nearest_variable("BRANT_UCXX"), "BRANT_UCX");
-  EXPECT_EQ(nearest_variable("BRANT_SOMETHING_ELSE"), "");
-  for (const std::string_view name : known_variables()) EXPECT_EQ(nearest_variable(name), name);
 }
 
 }  // namespace

@@ -248,7 +248,9 @@ Result<ucp_ep_h> UcxWire::create_endpoint(const ucp_address_t* address, UcxEndpo
     status = library_.ep_create(worker_, &params, &handle);
   }
   if (status == UCS_OK) return handle;
-  log::warn("wire ucx: no endpoint to {:016x}: {}. Cure: check UCX_TLS and that the peer lives.", endpoint.owner,
+  // Whoever connects knows the peer, and whether its process has ended.
+  const auto level = status_of(status) == Status::io_error ? log::Level::info : log::Level::warn;
+  log::line(level, "wire ucx: no endpoint to {:016x}: {}. Cure: check UCX_TLS and that the peer lives.", endpoint.owner,
             library_.status_string(status));
   return status_of(status) == Status::in_progress ? Status::internal : status_of(status);
 }

@@ -1,8 +1,8 @@
-#include "cli/doctor/variables.h"
+#include "base/variables.h"
 
 #include <algorithm>
 
-namespace brant::cli::doctor {
+namespace brant {
 namespace {
 
 constexpr std::size_t kNear = 3;  // edits
@@ -35,8 +35,14 @@ const std::vector<std::string_view>& known_variables() {
       // Set by `brant run`.
       "BRANT_BOOT_FD", "BRANT_JOB_ID", "BRANT_LOCAL_RANK", "BRANT_LOCAL_SIZE", "BRANT_RANK", "BRANT_SIZE",
       // Read by tests and tools.
-      "BRANT_BIN", "BRANT_TEST_LINKS"};
+      "BRANT_BIN", "BRANT_FUZZ_FACTOR"};
   return names;
+}
+
+bool is_unread_variable(std::string_view name) {
+  if (!name.starts_with("BRANT_") || name.starts_with("BRANT_TEST_")) return false;
+  const std::vector<std::string_view>& names = known_variables();
+  return std::find(names.begin(), names.end(), name) == names.end();
 }
 
 std::string nearest_variable(std::string_view name) {
@@ -51,4 +57,4 @@ std::string nearest_variable(std::string_view name) {
   return best;
 }
 
-}  // namespace brant::cli::doctor
+}  // namespace brant
