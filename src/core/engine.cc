@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "core/batch_time.h"
 #include "core/calibration_store.h"
+#include "core/shared_memory_fault.h"
 #include "port/memory/allocation_map.h"
 
 namespace brant {
@@ -96,10 +97,13 @@ Engine::~Engine() {
   for (auto& [key, service] : services_) service.reset();
 }
 
-/// Their owners may look at them after this engine has gone.
+/// Their owners may look at them after this engine has gone. No sink is fired: it would run on a runtime that can no
+/// longer be used, and what it points to may have gone before.
 void Engine::release_ops(OpList& ops) noexcept {
   while (Op* op = ops.pop_front()) {
     op->engine_ = nullptr;
+    if (op->due_ == 0) op->result = {Status::canceled, 0};  // else its outcome is known, and only was not told
+    op->due_ = 0;
     if (OpOwner* owner = std::exchange(op->owner_, nullptr)) owner->op_ = nullptr;
   }
 }
@@ -197,8 +201,9 @@ Peer& Engine::peer(Rank rank) {
     const bool dying = watchable && endpoint.status() == Status::io_error;
     if (dying) suspect(peer);
     throw Error(dying ? Status::peer_lost : endpoint.status(),
-                fmt::format("rank {} could not connect to rank {} (pid {}) over {}: {}", job().rank, rank.value,
-                            peer.record.pid, wire().capabilities().version, status_text(endpoint.status())));
+                fmt::format("rank {} could not connect to rank {} (pid {}) over {}: {}{}", job().rank, rank.value,
+                            peer.record.pid, wire().capabilities().version, status_text(endpoint.status()),
+                            peer.same_host ? shared_memory_fault(look_at_shared_memory()) : ""));
   }
   peer.endpoint = *endpoint;
   if (adapters_.links && !peer.same_process) peer.link = adapters_.links->link(rank.value);
@@ -286,6 +291,13 @@ void Engine::detach(Op& op) noexcept {
   --pending_ops_;
   owner->op_ = nullptr;
   owner->cancel(*owner);
+}
+
+Status refuse_pending_op() noexcept {
+  log::error(
+      "a record of an operation (Op) was posted while it is pending: refused, and the first post goes on. Use "
+      "one record for each operation under way, and post it again after its last sink has fired");
+  return Status::invalid_argument;
 }
 
 void Op::detach() noexcept {
