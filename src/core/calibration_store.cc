@@ -134,11 +134,11 @@ std::string why_unfit(const CalibratedMachine& measured, const CalibratedMachine
     return !then.empty() && !now.empty() && then != now;
   };
   if (differs(measured.brant, here.brant))
-    return fmt::format("it was measured with brant {}, this is {}", measured.brant, here.brant);
+    return fmt::format("it was measured with brant {}, this is {}", shown(measured.brant), here.brant);
   if (differs(measured.ucx, here.ucx))
-    return fmt::format("it was measured with UCX {}, this is {}", measured.ucx, here.ucx);
+    return fmt::format("it was measured with UCX {}, this is {}", shown(measured.ucx), here.ucx);
   if (differs(measured.cuda, here.cuda))
-    return fmt::format("it was measured with {}, this is {}", measured.cuda, here.cuda);
+    return fmt::format("it was measured with {}, this is {}", shown(measured.cuda), here.cuda);
   if (measured.gpus.empty()) return {};
   for (const std::string& gpu : here.gpus) {
     if (std::find(measured.gpus.begin(), measured.gpus.end(), gpu) == measured.gpus.end())

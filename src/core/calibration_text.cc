@@ -28,16 +28,6 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text.substr(0, last == std::string_view::npos ? 0 : last + 1);
 }
 
-/// For an error text: what of a word people can read, and no more of it than a line shows.
-std::string shown(std::string_view word) {
-  constexpr std::size_t kShown = 60;
-  std::string text(word.substr(0, kShown));
-  for (char& c : text) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return word.size() > kShown ? fmt::format("{}... ({} bytes)", text, word.size()) : text;
-}
-
 template <typename Number>
 bool read_number(std::string_view word, Number& number) noexcept {
   const auto [rest, fault] = std::from_chars(word.data(), word.data() + word.size(), number);
@@ -134,6 +124,15 @@ class Parser {
 };
 
 }  // namespace
+
+std::string shown(std::string_view word) {
+  constexpr std::size_t kShown = 60;
+  std::string text(word.substr(0, kShown));
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return word.size() > kShown ? fmt::format("{}... ({} bytes)", text, word.size()) : text;
+}
 
 std::string calibration_text(const Calibration& calibration) {
   std::string text = fmt::format("{}\n", kFirstLine);

@@ -201,6 +201,8 @@ TEST(CalibrationStore, finds_a_file_that_fits_and_says_why_another_is_not_used) 
   EXPECT_DOUBLE_EQ(*used.calibration.predict(Path::shm, kHost, 8), 77);
 
   const ScratchFile stale("brant-calibration 1\nucx 1.21.0\n" + point);
+  const ScratchFile endless("brant-calibration 1\nucx " + std::string(200'000, '9') + "\n" + point);
+  EXPECT_LT(find_calibration(endless.path(), here).refused.size(), 500u);
   const ScratchFile broken("brant-calibration 1\npoint\n");
   struct Case {
     std::string file;
