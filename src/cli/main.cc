@@ -1,4 +1,6 @@
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <string>
 
@@ -6,6 +8,20 @@
 
 #include "cli/commands.h"
 #include "cli/info/version.h"
+
+namespace {
+
+/// What was printed may still lie in the stream: a full disk must not look like success.
+int after_output(int exit_code) {
+  const bool failed = std::ferror(stdout) != 0;
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !failed) return exit_code;
+  fmt::print(stderr, "brant: standard output could not be written{}{}: what was printed is not complete\n",
+             errno != 0 ? ": " : "", errno != 0 ? std::strerror(errno) : "");
+  return exit_code != 0 ? exit_code : 1;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   constexpr int kUsageError = 2;
@@ -27,10 +43,10 @@ int main(int argc, char** argv) {
       fmt::print(stderr, "{}", app.help());
       return kUsageError;
     }
-    return exit_code;
+    return after_output(exit_code);
   } catch (const CLI::ParseError& fault) {
     // --help and --version arrive here too, with code 0.
-    return app.exit(fault) == 0 ? 0 : kUsageError;
+    return after_output(app.exit(fault) == 0 ? 0 : kUsageError);
   } catch (const std::exception& fault) {
     fmt::print(stderr, "brant: {}\n", fault.what());
     return 1;

@@ -27,6 +27,10 @@ bool Calibration::knows(EndPair ends) const noexcept {
   return false;
 }
 
+bool Calibration::empty() const noexcept {
+  return std::none_of(tables_.begin(), tables_.end(), [](const Table& table) { return !table.empty(); });
+}
+
 std::optional<double> Calibration::predict(Path path, EndPair ends, std::size_t bytes) const noexcept {
   const std::span<const CostPoint> table = points(path, ends);
   if (table.empty()) return std::nullopt;

@@ -62,6 +62,8 @@ class Calibration {
   /// Ascending by size; empty if nothing is known.
   [[nodiscard]] std::span<const CostPoint> points(Path path, EndPair ends) const noexcept;
   [[nodiscard]] bool knows(EndPair ends) const noexcept;
+  /// No path of any pair of ends is known.
+  [[nodiscard]] bool empty() const noexcept;
 
   /// Microseconds of one message, one way: between two points along the line through them on logarithmic scales, below
   /// the first as the first, above the last by the bandwidth of the last two. Nothing if nothing is known.

@@ -1,5 +1,7 @@
 #include "core/calibration_store.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,11 +10,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/env.h"
+#include "base/unique_fd.h"
 #include "brant/base/status.h"
 #include "core/calibration_text.h"
 
@@ -20,6 +23,7 @@ namespace brant {
 namespace {
 
 constexpr const char* kCure = "run `brant calibrate` again";
+constexpr std::size_t kBytesMax = std::size_t{1} << 20;  // what `brant calibrate` writes has some kilobytes
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -32,6 +36,33 @@ std::string system_reason(int error) { return error != 0 ? std::strerror(error) 
 
 std::string unreadable(const std::string& file, const std::string& reason) {
   return fmt::format("{} cannot be read: {}. Give BRANT_CALIBRATION a file of `brant calibrate`, or off", file, reason);
+}
+
+[[noreturn]] void fail_read(const std::string& file, const std::string& reason) {
+  throw Error(Status::io_error, unreadable(file, reason));
+}
+
+/// What a file of a calibration's size holds. Nothing if it does not exist. Throws io_error if it cannot be read, is a
+/// folder, a pipe or a device, where reading may never end, or is too large.
+std::optional<std::string> small_file(const std::string& file) {
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // or it waits for who writes to a pipe
+  if (!fd && errno == ENOENT) return std::nullopt;
+  struct stat facts{};
+  if (!fd || ::fstat(fd.get(), &facts) != 0) fail_read(file, system_reason(errno));
+  if (S_ISDIR(facts.st_mode)) fail_read(file, "it is a folder");
+  if (!S_ISREG(facts.st_mode)) fail_read(file, "it is no regular file, but a pipe, a socket or a device");
+  std::string text(kBytesMax + 1, '\0');  // its size may be told wrong, or change
+  std::size_t bytes = 0;
+  while (bytes < text.size()) {
+    const ssize_t got = ::read(fd.get(), text.data() + bytes, text.size() - bytes);
+    if (got == 0) break;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_read(file, system_reason(errno));
+    bytes += static_cast<std::size_t>(got);
+  }
+  if (bytes > kBytesMax) fail_read(file, fmt::format("it is longer than {} bytes, so no calibration", kBytesMax));
+  text.resize(bytes);
+  return text;
 }
 
 [[noreturn]] void fail_write(const std::string& file, const std::string& reason) {
@@ -103,11 +134,11 @@ std::string why_unfit(const CalibratedMachine& measured, const CalibratedMachine
     return !then.empty() && !now.empty() && then != now;
   };
   if (differs(measured.brant, here.brant))
-    return fmt::format("it was measured with brant {}, this is {}", measured.brant, here.brant);
+    return fmt::format("it was measured with brant {}, this is {}", shown(measured.brant), here.brant);
   if (differs(measured.ucx, here.ucx))
-    return fmt::format("it was measured with UCX {}, this is {}", measured.ucx, here.ucx);
+    return fmt::format("it was measured with UCX {}, this is {}", shown(measured.ucx), here.ucx);
   if (differs(measured.cuda, here.cuda))
-    return fmt::format("it was measured with {}, this is {}", measured.cuda, here.cuda);
+    return fmt::format("it was measured with {}, this is {}", shown(measured.cuda), here.cuda);
   if (measured.gpus.empty()) return {};
   for (const std::string& gpu : here.gpus) {
     if (std::find(measured.gpus.begin(), measured.gpus.end(), gpu) == measured.gpus.end())
@@ -122,16 +153,17 @@ CalibrationInUse find_calibration(const std::string& wanted, const CalibratedMac
   found.file = by_default ? calibration_file() : wanted == "off" ? "" : wanted;
   if (found.file.empty()) return found;
   try {
-    errno = 0;
-    std::ifstream stream(found.file, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(stream), {}};
-    if (!stream.is_open() || stream.bad()) {
-      const int error = errno;
-      if (!by_default || error != ENOENT) found.refused = unreadable(found.file, system_reason(error));
-      if (by_default && error == ENOENT) found.file.clear();
+    const std::optional<std::string> text = small_file(found.file);
+    if (!text) {
+      if (!by_default) found.refused = unreadable(found.file, system_reason(ENOENT));
+      if (by_default) found.file.clear();
       return found;
     }
-    Calibration calibration = parse_calibration(text, found.file);
+    Calibration calibration = parse_calibration(*text, found.file);
+    if (calibration.empty()) {
+      found.refused = fmt::format("{} is not used: it holds no figure (a line 'point ...'); {}", found.file, kCure);
+      return found;
+    }
     if (const std::string unfit = why_unfit(calibration.machine, here); !unfit.empty()) {
       found.refused = fmt::format("{} is not used: {}; {}", found.file, unfit, kCure);
       return found;
@@ -140,8 +172,6 @@ CalibrationInUse find_calibration(const std::string& wanted, const CalibratedMac
     found.measured = true;
   } catch (const Error& fault) {
     found.refused = fault.what();
-  } catch (const std::exception& fault) {  // a folder, a read error
-    found.refused = unreadable(found.file, fault.what());
   }
   return found;
 }

@@ -77,36 +77,37 @@ class Parser {
       *field = value;
       return;
     }
-    fail(fmt::format("'{}' is no line of a calibration: brant, ucx, cuda, host or gpu with a value, or point", name));
+    fail(fmt::format("'{}' is no line of a calibration: brant, ucx, cuda, host or gpu with a value, or point",
+                     shown(name)));
   }
 
   void read_point(std::string_view line) {
     Path path = Path::automatic;
     const std::string_view path_word = take_word(line);
     if (!path_from_name(path_word, path) || path == Path::automatic)
-      fail(fmt::format("'{}' is no path: ucx, shm, staged, copy_engine or courier", path_word));
+      fail(fmt::format("'{}' is no path: ucx, shm, staged, copy_engine or courier", shown(path_word)));
     EndPair ends;
     const std::string_view from = take_word(line);
     const std::string_view to = take_word(line);
     if (from == "mapped") {
-      if (to != "host") fail(fmt::format("from mapped memory to '{}': only to host is measured", to));
+      if (to != "host") fail(fmt::format("from mapped memory to '{}': only to host is measured", shown(to)));
       ends = kFromMapped;
     } else {
       ends = {read_end(from), read_end(to)};
     }
     CostPoint point;
     const std::string_view bytes = take_word(line);
-    if (!read_number(bytes, point.bytes)) fail(fmt::format("'{}' is no number of bytes", bytes));
+    if (!read_number(bytes, point.bytes)) fail(fmt::format("'{}' is no number of bytes", shown(bytes)));
     const std::string_view us = take_word(line);
     if (!read_number(us, point.us) || !std::isfinite(point.us) || point.us <= 0)
-      fail(fmt::format("'{}' is no time in microseconds above 0", us));
-    if (!trimmed(line).empty()) fail(fmt::format("'{}' is too much: path, from, to, bytes, us", trimmed(line)));
+      fail(fmt::format("'{}' is no time in microseconds above 0", shown(us)));
+    if (!trimmed(line).empty()) fail(fmt::format("'{}' is too much: path, from, to, bytes, us", shown(trimmed(line))));
     calibration_.add(path, ends, point);
   }
 
   bool read_end(std::string_view word) {
     if (word != "host" && word != "device")
-      fail(fmt::format("'{}' is no end of a transfer: host, device, or from mapped", word));
+      fail(fmt::format("'{}' is no end of a transfer: host, device, or from mapped", shown(word)));
     return word == "device";
   }
 
@@ -123,6 +124,15 @@ class Parser {
 };
 
 }  // namespace
+
+std::string shown(std::string_view word) {
+  constexpr std::size_t kShown = 60;
+  std::string text(word.substr(0, kShown));
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return word.size() > kShown ? fmt::format("{}... ({} bytes)", text, word.size()) : text;
+}
 
 std::string calibration_text(const Calibration& calibration) {
   std::string text = fmt::format("{}\n", kFirstLine);

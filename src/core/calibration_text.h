@@ -27,4 +27,7 @@ constexpr std::string_view from_name(EndPair ends) noexcept {
 }
 constexpr std::string_view to_name(EndPair ends) noexcept { return ends.to_device ? "device" : "host"; }
 
+/// For an error text: of a word of a file what people can read, and no more of it than a line shows.
+std::string shown(std::string_view word);
+
 }  // namespace brant

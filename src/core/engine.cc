@@ -10,6 +10,7 @@
 #include "base/process_stat.h"
 #include "core/batch_time.h"
 #include "core/calibration_store.h"
+#include "core/shared_memory_fault.h"
 #include "port/memory/allocation_map.h"
 
 namespace brant {
@@ -107,10 +108,13 @@ Engine::~Engine() {
   for (auto& [key, service] : services_) service.reset();
 }
 
-/// Their owners may look at them after this engine has gone.
+/// Their owners may look at them after this engine has gone. No sink is fired: it would run on a runtime that can no
+/// longer be used, and what it points to may have gone before.
 void Engine::release_ops(OpList& ops) noexcept {
   while (Op* op = ops.pop_front()) {
     op->engine_ = nullptr;
+    if (op->due_ == 0) op->result = {Status::canceled, 0};  // else its outcome is known, and only was not told
+    op->due_ = 0;
     if (OpOwner* owner = std::exchange(op->owner_, nullptr)) owner->op_ = nullptr;
   }
 }
@@ -222,8 +226,9 @@ std::string Engine::ended_before(const Peer& peer) const {
 
 std::string Engine::why_not_connected(const Peer& peer, Status status, bool dying) const {
   if (dying && ends_soon(peer.record.pid)) return ended_before(peer);
-  return fmt::format("rank {} could not connect to rank {} (pid {}) over {}: {}", job().rank, peer.rank.value,
-                     peer.record.pid, adapters_.wire->capabilities().version, status_text(status));
+  return fmt::format("rank {} could not connect to rank {} (pid {}) over {}: {}{}", job().rank, peer.rank.value,
+                     peer.record.pid, adapters_.wire->capabilities().version, status_text(status),
+                     peer.same_host ? shared_memory_fault(look_at_shared_memory()) : "");
 }
 
 /// If it is another process.
@@ -306,6 +311,13 @@ void Engine::detach(Op& op) noexcept {
   --pending_ops_;
   owner->op_ = nullptr;
   owner->cancel(*owner);
+}
+
+Status refuse_pending_op() noexcept {
+  log::error(
+      "a record of an operation (Op) was posted while it is pending: refused, and the first post goes on. Use "
+      "one record for each operation under way, and post it again after its last sink has fired");
+  return Status::invalid_argument;
 }
 
 void Op::detach() noexcept {

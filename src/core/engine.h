@@ -73,6 +73,9 @@ class OpOwner {
   Op* op_ = nullptr;  ///< Null once detached or fully reported.
 };
 
+/// For a post that was handed a record which is pending: says so in the log, and leaves the record alone.
+Status refuse_pending_op() noexcept;
+
 /// Something to be looked at in every progress call while it is attached: device events, rings in shared memory,
 /// doorbells.
 class Poller {

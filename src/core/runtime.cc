@@ -16,6 +16,9 @@
 namespace brant {
 namespace {
 
+constexpr std::int64_t kDaySeconds = 86'400;
+constexpr std::int64_t kDayMs = kDaySeconds * 1000;
+
 port::Gpu adapter_gpu(GpuChoice gpu) noexcept {
   switch (gpu) {
     case GpuChoice::automatic: return port::Gpu::automatic;
@@ -69,19 +72,16 @@ RuntimeOptions RuntimeOptions::from_environment() {
   }
   options.share_gpu = env_bool("BRANT_SHARE_GPU", false);
   options.sleep = env_bool("BRANT_SLEEP", true);
-  if (const auto timeout = env_int("BRANT_BOOT_TIMEOUT_MS")) options.boot_timeout = std::chrono::milliseconds(*timeout);
+  options.boot_timeout = std::chrono::milliseconds(
+      env_int_in("BRANT_BOOT_TIMEOUT_MS", options.boot_timeout.count(), {1, kDayMs, "milliseconds"}));
   const std::string_view calibration = env("BRANT_CALIBRATION");
   options.calibration = calibration.empty() ? "auto" : calibration;
   options.statistics = env_bool("BRANT_STATISTICS", true);
-  if (const auto silence = env_int("BRANT_STALL_REPORT_MS")) options.stall_report = std::chrono::milliseconds(*silence);
-  if (!env("BRANT_LEASE").empty()) {
-    constexpr std::int64_t kDay = 86'400;
-    const auto seconds = env_int("BRANT_LEASE");
-    if (!seconds || *seconds < 0 || *seconds > kDay)
-      throw Error(Status::invalid_argument,
-                  fmt::format("BRANT_LEASE={}: use whole seconds, 1 to {}, or 0 for never", env("BRANT_LEASE"), kDay));
-    options.lease = std::chrono::seconds(*seconds);
-  }
+  options.stall_report = std::chrono::milliseconds(
+      env_int_in("BRANT_STALL_REPORT_MS", options.stall_report.count(), {0, kDayMs, "milliseconds (0: never)"}));
+  const auto lease = std::chrono::duration_cast<std::chrono::seconds>(options.lease);
+  options.lease =
+      std::chrono::seconds(env_int_in("BRANT_LEASE", lease.count(), {0, kDaySeconds, "seconds (0: never)"}));
   return options;
 }
 

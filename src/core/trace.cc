@@ -49,7 +49,8 @@ std::string in_quotes(std::string_view text) {
 std::unique_ptr<Trace> Trace::from_environment(int rank) {
   const std::string_view path = env("BRANT_TRACE");
   if (path.empty()) return nullptr;
-  const std::int64_t events = std::max<std::int64_t>(1, env_int("BRANT_TRACE_EVENTS").value_or(kDefaultEvents));
+  constexpr std::int64_t kMostEvents = 1'000'000'000;
+  const std::int64_t events = env_int_in("BRANT_TRACE_EVENTS", kDefaultEvents, {1, kMostEvents, "events"});
   return std::unique_ptr<Trace>(new Trace(std::string(path), rank, static_cast<std::size_t>(events)));
 }
 

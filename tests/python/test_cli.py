@@ -6,6 +6,7 @@ import functools
 import json
 import pathlib
 import re
+import subprocess
 
 import brant_command
 import pytest
@@ -267,11 +268,49 @@ def test_a_program_warns_once_of_a_misspelt_variable() -> None:
     assert done.stderr.count("nobody reads BRANT_PTH: BRANT_PATH was meant?") == 1, done.stderr
 
 
+@pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    "arguments", [["info"], ["doctor", "--quick"], ["--version"], ["run", "-n", "2", "--", "echo", "hello"]]
+)
+def test_output_that_cannot_be_written_is_no_success(arguments: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [BRANT, *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            timeout=60,
+            env={**brant_command.plain_environment(), "BRANT_CALIBRATION": "off"},
+        )
+    assert done.returncode != 0
+    assert "No space left on device" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("BRANT_SLEEP", "maybe"),
+        ("BRANT_SHARE_GPU", "2"),
+        ("BRANT_STATISTICS", "none"),
+        ("BRANT_BOOT_TIMEOUT_MS", "abc"),
+        ("BRANT_STALL_REPORT_MS", "999999999999999999999"),
+        ("BRANT_LEASE", "-1"),
+        ("BRANT_TRACE_EVENTS", "many"),
+    ],
+)
+def test_nonsense_in_a_variable_is_refused_by_name(variable: str, value: str, tmp_path: pathlib.Path) -> None:
+    environment = {variable: value, "BRANT_TRACE": str(tmp_path / "trace.json")}
+    done = brant("bench", "latency", "--sizes", "8", *FEW, **environment)
+    assert done.returncode != 0
+    assert f"{variable}={value}: use " in done.stderr
+
+
 def test_doctor_knows_every_variable_that_is_read() -> None:
     listed = (ROOT / "src/base/variables.cc").read_text()
     known = set(re.findall(r'"(BRANT_[A-Z_]+)"', listed))
     read = set()
     for file in [*(ROOT / "src").rglob("*.cc"), *(ROOT / "apps").rglob("*.cc")]:
         if file.name != "variables.cc":
-            read |= set(re.findall(r'\b(?:env|env_int|env_bool|getenv)\(\s*"(BRANT_[A-Z_]+)"', file.read_text()))
+            read |= set(re.findall(r'\b(?:env\w*|getenv)\(\s*"(BRANT_[A-Z_]+)"', file.read_text()))
     assert read - known == set(), "add them to src/base/variables.cc"

@@ -271,8 +271,8 @@ class [[nodiscard]] AllWhens {
     bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> waiter) {
       WhenJoin& join = all.join_;
-      join.remaining = sizeof...(Whens) + 1;  // one is held by this function: none may resume it before it is suspended
       join.waiter.admit(waiting, waiter);
+      join.remaining = sizeof...(Whens) + 1;  // one is held by this function: none may resume it before it is suspended
       std::apply([&join](auto&... when) { ((join.remaining -= when.start(join) ? 1 : 0), ...); }, all.whens_);
       return --join.remaining != 0;
     }

@@ -44,7 +44,8 @@ struct FutureState {
 }  // namespace detail
 
 /// A value that somebody will deliver. One owner, one waiter, the worker's thread; making the pair allocates once.
-/// `co_await future` gives the value, or throws what the promise was failed with.
+/// `co_await future` gives the value, or throws what the promise was failed with; while another coroutine waits it
+/// throws invalid_argument.
 template <typename T = void>
 class [[nodiscard]] Future {
  public:
@@ -58,8 +59,11 @@ class [[nodiscard]] Future {
 
   [[nodiscard]] bool ready() const noexcept { return state_->ready(); }
 
-  /// The value of a ready future; throws what it was failed with.
+  /// The value of a ready future; throws what it was failed with, and invalid_argument if it is not ready.
   T get() {
+    if (!ready())
+      throw Error(Status::invalid_argument,
+                  "this future has no value yet: co_await it, or get it once `ready()` says so");
     if (state_->error) std::rethrow_exception(state_->error);
     if constexpr (!std::is_void_v<T>) return std::move(*state_->value);
   }
@@ -78,7 +82,7 @@ class [[nodiscard]] Future {
     Future& future;
     detail::Awaiting waiting = {};
     bool await_ready() const noexcept { return future.ready(); }
-    void await_suspend(std::coroutine_handle<> waiter) noexcept { future.state_->waiter.admit(waiting, waiter); }
+    void await_suspend(std::coroutine_handle<> waiter) { future.state_->waiter.admit(waiting, waiter); }
     T await_resume() const { return future.get(); }
   };
 

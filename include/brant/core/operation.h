@@ -15,6 +15,9 @@ namespace brant {
 ///     OpResult got = co_await incoming;
 ///     OpResult sent = co_await outgoing;          // look at both: `ok()`, or why not
 ///
+/// One coroutine at a time awaits it: the `co_await` of a second one throws invalid_argument, and the first goes on
+/// waiting. Once done it may be awaited any number of times.
+///
 /// Destroying it while pending withdraws a receive, or drops the message if that lies in the buffer already; a send
 /// goes on unobserved, and its source must stay valid until the channel closes.
 class [[nodiscard]] Operation {
@@ -37,10 +40,9 @@ class [[nodiscard]] Operation {
 
   auto operator co_await() noexcept { return Awaiter{*this}; }
 
-  /// Resumes `waiter` once it is done, unless `waiting` has gone by then. One waiter; for awaiters like `within`.
-  void resume_when_done(detail::Awaiting& waiting, std::coroutine_handle<> waiter) noexcept {
-    waiter_.admit(waiting, waiter);
-  }
+  /// Resumes `waiter` once it is done, unless `waiting` has gone by then. For awaiters like `within`. Throws
+  /// invalid_argument while another one waits.
+  void resume_when_done(detail::Awaiting& waiting, std::coroutine_handle<> waiter) { waiter_.admit(waiting, waiter); }
 
   /// Ends a pending operation here and now with `status`: withdrawn as far as possible (see `Op::detach`), and the
   /// waiter resumes. One whose outcome is known and only waits to be told keeps it, and is done in one of the next
@@ -58,7 +60,7 @@ class [[nodiscard]] Operation {
     Operation& operation;
     detail::Awaiting waiting = {};
     bool await_ready() const noexcept { return operation.done_; }
-    void await_suspend(std::coroutine_handle<> waiter) noexcept { operation.resume_when_done(waiting, waiter); }
+    void await_suspend(std::coroutine_handle<> waiter) { operation.resume_when_done(waiting, waiter); }
     [[nodiscard]] OpResult await_resume() const noexcept { return operation.op_.result; }
   };
 

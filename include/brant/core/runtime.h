@@ -132,7 +132,7 @@ class Runtime {
   /// Throws.
   void copy(Buffer destination, ConstBuffer source);
 
-  /// Runs a coroutine to its end on the worker. Throws what it threw.
+  /// Runs a coroutine to its end on the worker. Throws what it threw, and invalid_argument if it was started before.
   template <typename T>
   T run(Task<T> task) {
     task.start();

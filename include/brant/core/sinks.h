@@ -26,8 +26,8 @@ struct Flag {
 
 /// Waits for several operations: pass `sink()` to each and report what every post returned to `track`. `co_await
 /// counter` resumes when all tracked operations have ended and gives the first failure, or ok with the sum of the
-/// bytes. Reusable after that. It outlives the operations, or these were destroyed or detached before they could
-/// report.
+/// bytes. Reusable after that. One coroutine at a time: a second one's `co_await` throws invalid_argument. It outlives
+/// the operations, or these were destroyed or detached before they could report.
 class Counter {
  public:
   Counter() = default;
@@ -59,7 +59,7 @@ class Counter {
     Counter& counter;
     detail::Awaiting waiting = {};
     bool await_ready() const noexcept { return counter.pending_ == 0; }
-    void await_suspend(std::coroutine_handle<> waiter) noexcept { counter.waiter_.admit(waiting, waiter); }
+    void await_suspend(std::coroutine_handle<> waiter) { counter.waiter_.admit(waiting, waiter); }
     [[nodiscard]] OpResult await_resume() const noexcept { return std::exchange(counter.total_, {}); }
   };
 

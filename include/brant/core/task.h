@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "brant/base/status.h"
 #include "brant/core/wait_place.h"
 
 namespace brant {
@@ -27,6 +28,7 @@ struct TaskPromiseBase {
   WaitPlace continuation;  ///< Who resumes when this task has ended; nobody while it still runs inside its awaiter.
   JoinCounter* join = nullptr;  ///< Whom to count down instead.
   std::exception_ptr exception;
+  bool started = false;  ///< A frame that is resumed again from outside would go on wherever it waits.
 
   /// Resumes by plain calls, not by symmetric transfer: compilers turn the latter into a jump only when they optimise,
   /// and a loop over tasks that end at once would grow the stack of a debug build.
@@ -77,7 +79,8 @@ struct TaskPromise<void> : TaskPromiseBase {
 }  // namespace detail
 
 /// A coroutine that starts when it is awaited (or run by `Runtime::run`) and resumes who awaits it when it ends.
-/// Exceptions travel to the awaiter. Owns its frame: destroying an unfinished task ends it, and operations of its frame
+/// Exceptions travel to the awaiter. It runs once: starting, running or awaiting one that was started before, or moved
+/// from, throws invalid_argument. Owns its frame: destroying an unfinished task ends it, and operations of its frame
 /// are detached.
 template <typename T>
 class [[nodiscard]] Task {
@@ -101,8 +104,8 @@ class [[nodiscard]] Task {
       Handle handle;
       detail::Awaiting waiting = {};
       bool await_ready() const noexcept { return false; }
-      bool await_suspend(std::coroutine_handle<> waiter) noexcept {
-        handle.resume();
+      bool await_suspend(std::coroutine_handle<> waiter) {
+        begin(handle).resume();
         if (handle.done()) return false;
         handle.promise().continuation.admit(waiting, waiter);
         return true;
@@ -113,10 +116,10 @@ class [[nodiscard]] Task {
   }
 
   /// Runs the coroutine until its first suspension; nobody is resumed at its end: ask `finished`.
-  void start() noexcept { handle_.resume(); }
+  void start() { begin(handle_).resume(); }
   /// The same, counting `join` down at the end.
-  void start(detail::JoinCounter& join) noexcept {
-    handle_.promise().join = &join;
+  void start(detail::JoinCounter& join) {
+    begin(handle_).promise().join = &join;
     handle_.resume();
   }
   [[nodiscard]] bool finished() const noexcept { return handle_.done(); }
@@ -124,6 +127,15 @@ class [[nodiscard]] Task {
   T take() { return handle_.promise().take(); }
 
  private:
+  /// Notes that it is resumed for the first time. Throws if that is not so.
+  static Handle begin(Handle handle) {
+    if (!handle || handle.promise().started) [[unlikely]]
+      throw Error(Status::invalid_argument,
+                  "a task runs once: this one was started before, or moved from. Call its coroutine function again for "
+                  "another run; the result of one that has finished is `take()`");
+    handle.promise().started = true;
+    return handle;
+  }
   void destroy() noexcept {
     if (handle_) handle_.destroy();
   }

@@ -3,6 +3,8 @@
 #include <coroutine>
 #include <utility>
 
+#include "brant/base/status.h"
+
 namespace brant::detail {
 
 class WaitPlace;
@@ -35,9 +37,13 @@ class WaitPlace {
   WaitPlace& operator=(const WaitPlace&) = delete;
   ~WaitPlace() { clear(); }
 
-  /// From now on `waiting` stands here, and nobody else.
-  void admit(Awaiting& waiting, std::coroutine_handle<> coroutine) noexcept {
-    clear();
+  /// From now on `waiting` stands here. Throws invalid_argument while somebody else does: the second to await would
+  /// otherwise put the first to sleep for ever.
+  void admit(Awaiting& waiting, std::coroutine_handle<> coroutine) {
+    if (waiting_ != nullptr) [[unlikely]]
+      throw Error(Status::invalid_argument,
+                  "a second coroutine awaits what another one awaits already: an operation, future or counter resumes "
+                  "one. Give each coroutine its own, or let the one that is resumed tell the others");
     waiting.place_ = this;
     waiting.coroutine_ = coroutine;
     waiting_ = &waiting;

@@ -113,12 +113,14 @@ class Channel {
   /// know that it was received whole.
   /// Messages of at most 8 KiB do not wait for their receives, a larger one may: those of host memory leave at once,
   /// and between processes of one host those of device memory after 20 us (64 of them; decision 16). Errors:
-  /// wrong_kind, invalid_argument (see `Buffer`), not_supported (forced path), peer_lost, limit_reached. No allocation
-  /// in steady state.
+  /// wrong_kind, invalid_argument (see `Buffer`; `op` is pending), not_supported (forced path), peer_lost,
+  /// limit_reached (65536 sends and receives of this process are under way: progress until some have ended). No
+  /// allocation in steady state.
   Status post_send(ConstBuffer source, Op& op) noexcept;
 
   /// Receives the next message, of at most `landing.bytes`; `op.result.bytes` is its size. Only `op.delivered` applies.
   /// A longer message completes with `truncated`; it is consumed, and how much of the landing was written is undefined.
+  /// Errors as of a send.
   Status post_recv(Buffer landing, Op& op) noexcept;
 
   /// Makes this end ready for transfers that streams trigger. Both ends must ask; done when the other end's device

@@ -37,7 +37,11 @@ class SegmentTicket {
   /// a RemoteSegment is made.
   explicit SegmentTicket(std::span<const std::byte> packed) noexcept;
 
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {bytes_.data(), size_}; }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    return {bytes_.data(), size_ <= bytes_.size() ? size_ : 0};
+  }
+  /// As it was told: of what is too long for a ticket, more than `bytes` has.
+  [[nodiscard]] std::size_t told_size() const noexcept { return size_; }
 
  private:
   std::uint32_t size_ = 0;

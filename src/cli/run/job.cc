@@ -186,6 +186,8 @@ int Job::run() {
     while (const std::optional<int> number = signals_.next()) on_signal(*number);
   }
   while (!finished()) step();
+  report_lost_output();
+  while (!finished()) step();
   return exit_code_.value_or(0);
 }
 
@@ -420,6 +422,15 @@ bool Job::finished() const {
   if (abandoned_) return true;
   const auto open = [](const Rank& rank) { return rank.output.open() || rank.errors.open(); };
   return alive_ == 0 && stdout_.empty() && stderr_.empty() && std::none_of(ranks_.begin(), ranks_.end(), open);
+}
+
+/// What the ranks printed and nobody got: a full disk must not look like success. That a reader left is its own choice.
+void Job::report_lost_output() {
+  const int error = stdout_.error();
+  if (error == 0 || error == EPIPE) return;
+  if (exit_code_.value_or(0) == 0) exit_code_ = 1;
+  say(fmt::format("standard output could not be written: {}: what the ranks printed is not complete",
+                  std::strerror(error)));
 }
 
 void Job::say(std::string_view text) { sink_for_errors().append(fmt::format("brant run: {}\n", text)); }

@@ -81,6 +81,7 @@ class Job {
   [[nodiscard]] std::vector<int> living() const;
   [[nodiscard]] bool finished() const;
   void say(std::string_view text);
+  void report_lost_output();
   OutputSink& sink_for_errors() { return one_sink_ ? stdout_ : stderr_; }
 
   const JobOptions& options_;

@@ -47,6 +47,7 @@ void OutputSink::on_writable() noexcept {
     written_ += static_cast<std::size_t>(done);
   } else if (errno != EINTR && errno != EAGAIN) {
     broken_ = true;
+    error_ = errno;
     written_ = queue_.size();
   }
   if (empty()) {

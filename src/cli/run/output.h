@@ -29,6 +29,8 @@ class OutputSink {
   [[nodiscard]] bool full() const noexcept;
   /// Nobody reads any more; what is appended is dropped.
   [[nodiscard]] bool broken() const noexcept { return broken_; }
+  /// Why it is broken, as errno: EPIPE where a reader left, others where what was printed is lost. 0: it is not.
+  [[nodiscard]] int error() const noexcept { return error_; }
 
  private:
   int fd_;
@@ -36,6 +38,7 @@ class OutputSink {
   std::string queue_;
   std::size_t written_ = 0;
   bool broken_ = false;
+  int error_ = 0;
   bool drawn_ = false;
 };
 

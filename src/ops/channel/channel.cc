@@ -66,6 +66,8 @@ Status told_at_once(ChannelEndpoint* endpoint, Status status, Op& op) noexcept {
 }  // namespace
 
 Status Channel::post_send(ConstBuffer source, Op& op) noexcept {
+  if (op.pending()) [[unlikely]]
+    return refuse_pending_op();
   return told_at_once(endpoint_, endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_send(source, op),
                       op);
 }
@@ -76,7 +78,11 @@ namespace {
 template <typename Start>
 Status on_lane(ChannelEndpoint* endpoint, const OnStream& on, Start&& start) noexcept {
   if (endpoint == nullptr || on.stream == nullptr) return Status::invalid_argument;
-  if (on.op != nullptr) on.op->result = {Status::ok, 0};
+  if (on.op != nullptr) {
+    if (on.op->pending()) [[unlikely]]
+      return refuse_pending_op();
+    on.op->result = {Status::ok, 0};
+  }
   const Result<StreamLane*> lane = endpoint->stream_lane();
   const Status status = lane ? start(**lane) : lane.status();
   return on.op == nullptr ? status : told_at_once(endpoint, status, *on.op);
@@ -85,6 +91,8 @@ Status on_lane(ChannelEndpoint* endpoint, const OnStream& on, Start&& start) noe
 }  // namespace
 
 Status Channel::post_prepare_streams(std::chrono::nanoseconds patience, Op& op) noexcept {
+  if (op.pending()) [[unlikely]]
+    return refuse_pending_op();
   return told_at_once(endpoint_,
                       endpoint_ == nullptr ? Status::invalid_argument : endpoint_->prepare_streams(patience, op), op);
 }
@@ -111,6 +119,8 @@ Status Channel::recv_finish(const OnStream& on) noexcept {
 }
 
 Status Channel::post_recv(Buffer landing, Op& op) noexcept {
+  if (op.pending()) [[unlikely]]
+    return refuse_pending_op();
   return told_at_once(endpoint_, endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_recv(landing, op),
                       op);
 }

@@ -69,7 +69,10 @@ Status ChannelEndpoint::path_of(ConstBuffer source, Path& path) noexcept {
 
 Transfer* ChannelEndpoint::take_transfer(bool is_send) noexcept {
   Transfer* transfer = table_.transfers().take(*this, is_send);
-  if (transfer == nullptr) return nullptr;
+  if (transfer == nullptr) [[unlikely]] {
+    table_.tell_transfers_limit();
+    return nullptr;
+  }
   ++live_transfers_;
   ++table_.traffic().moves;
   if (is_send && !hidden_) ++table_.traffic().sending;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -19,6 +20,14 @@ ChannelTable::ChannelTable(Engine& engine)
   engine.claim_am(am_id::kChannelControl, &ChannelTable::on_control, this);
   engine.claim_am(am_id::kChannelStall, &ChannelTable::on_account, this);
   engine.claim_link(link_service::kChannel, &ChannelTable::on_record, this);
+}
+
+void ChannelTable::tell_transfers_limit() noexcept {
+  if (std::exchange(transfers_limit_told_, true)) return;
+  log::warn(
+      "{} sends and receives are under way in this process, and no more can be (or there is no memory for them): "
+      "a post returns limit_reached until some have ended. Call progress, and post receives before their messages",
+      transfers_.lent());
 }
 
 LinkPump& ChannelTable::pump(Peer& peer) {

@@ -64,6 +64,8 @@ class ChannelTable final : public Service, private Poller {
   [[nodiscard]] const ChannelTraffic& traffic() const noexcept { return traffic_; }
   /// Sends and receives that have not ended, of hidden channels too.
   [[nodiscard]] std::size_t live() const noexcept { return transfers_.lent(); }
+  /// No record is left for another one: said once.
+  void tell_transfers_limit() noexcept;
   /// Of all channels that were used, but the hidden ones.
   [[nodiscard]] std::vector<ChannelEnd> ends() const;
   [[nodiscard]] std::vector<ChannelWait> waits() const;
@@ -142,6 +144,7 @@ class ChannelTable final : public Service, private Poller {
 
   Engine& engine_;
   ChannelTraffic traffic_;
+  bool transfers_limit_told_ = false;
   std::uint64_t last_key_ = 0;
   ChannelEndpoint* last_end_ = nullptr;  ///< For that key: messages of one channel come in bursts.
   ObjectPool<Transfer> transfers_{kTransfersMax};

@@ -36,7 +36,7 @@ bool CourierOptions::fences_by_model(int architecture) const noexcept {
 
 CourierOptions CourierOptions::from_environment(MemoryKind device) noexcept {
   CourierOptions options;
-  options.enabled = env_bool("BRANT_COURIER", device == MemoryKind::cuda);
+  options.enabled = env_bool_or_warn("BRANT_COURIER", device == MemoryKind::cuda);
   if (device != MemoryKind::cuda) {  // each is a thread, on the program's own cores
     options.dispatchers = 1;
     options.blocks = 2;

@@ -52,6 +52,8 @@ Result<Path> RemoteSegment::path_of(MemoryKind kind, std::size_t bytes, RmaDirec
 }
 
 Status RemoteSegment::post_put(std::uint64_t offset, ConstBuffer source, Op& op, const RmaOptions& options) noexcept {
+  if (op.pending()) [[unlikely]]
+    return refuse_pending_op();
   // A put only reads it.
   const Buffer local(const_cast<void*>(source.data), source.bytes, source.kind);
   return told_at_once(
@@ -61,6 +63,8 @@ Status RemoteSegment::post_put(std::uint64_t offset, ConstBuffer source, Op& op,
 }
 
 Status RemoteSegment::post_get(std::uint64_t offset, Buffer landing, Op& op, const RmaOptions& options) noexcept {
+  if (op.pending()) [[unlikely]]
+    return refuse_pending_op();
   return told_at_once(target_,
                       target_ == nullptr ? Status::invalid_argument
                                          : target_->post(RmaDirection::get, offset, landing, op, options.path),

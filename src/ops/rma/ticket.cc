@@ -37,9 +37,8 @@ std::vector<std::byte> packed_body(const TicketContent& content, std::span<const
 }  // namespace
 
 SegmentTicket::SegmentTicket(std::span<const std::byte> packed) noexcept {
-  if (packed.size() > bytes_.size()) return;
-  std::copy(packed.begin(), packed.end(), bytes_.begin());
-  size_ = static_cast<std::uint32_t>(packed.size());
+  size_ = static_cast<std::uint32_t>(std::min<std::size_t>(packed.size(), UINT32_MAX));
+  if (packed.size() <= bytes_.size()) std::copy(packed.begin(), packed.end(), bytes_.begin());
 }
 
 SegmentTicket pack_ticket(const TicketContent& content) {
@@ -62,7 +61,7 @@ SegmentTicket pack_ticket(const TicketContent& content) {
 
 TicketContent unpack_ticket(const SegmentTicket& ticket) {
   // The size may come from elsewhere too: a ticket is often sent as it lies in memory.
-  const std::size_t size = ticket.bytes().size();
+  const std::size_t size = ticket.told_size();
   if (size <= kHeadBytes || size > SegmentTicket::kBytesMax - sizeof(std::uint32_t))
     refuse(Status::invalid_argument, size, "is none");
   ByteReader head(ticket.bytes().first(kHeadBytes));

@@ -1,5 +1,8 @@
 #include "core/calibration.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -10,6 +13,7 @@
 #include "brant/base/status.h"
 #include "core/calibration_store.h"
 #include "core/calibration_text.h"
+#include "support/temporary_folder.h"
 
 namespace brant {
 namespace {
@@ -136,6 +140,42 @@ TEST(CalibrationText, names_the_line_of_a_fault_and_the_cure) {
   }
 }
 
+TEST(CalibrationText, shows_little_of_a_damaged_line) {
+  const std::string nul("a\0b\x1b[31m\n", 9);
+  for (const std::string& damage :
+       {std::string(200'000, 'x'), nul, "point shm host host 8 1 " + std::string(90'000, '\x01')}) {
+    try {
+      parse_calibration("brant-calibration 1\n" + damage, "f");
+      ADD_FAILURE() << "accepted";
+    } catch (const Error& fault) {
+      const std::string text = fault.what();
+      EXPECT_LT(text.size(), 300u);
+      EXPECT_NE(text.find("brant calibrate"), std::string::npos) << text;
+      EXPECT_TRUE(std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; })) << text;
+    }
+  }
+}
+
+TEST(CalibrationStore, refuses_what_is_no_file_of_that_size) {
+  const test::TemporaryFolder folder;
+  const std::string pipe = folder.path() + "/pipe", large = folder.path() + "/large";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::ofstream(large) << "brant-calibration 1\n" << std::string(2 << 20, '\n') << "point shm host host 8 1\n";
+  const ScratchFile empty("brant-calibration 1\nbrant 0.1.0\n");
+  struct Case {
+    std::string file;
+    const char* refused;
+  };
+  for (const Case& one :
+       {Case{pipe, "no regular file"}, Case{"/dev/zero", "no regular file"}, Case{folder.path(), "it is a folder"},
+        Case{large, "longer than"}, Case{empty.path(), "no figure"}}) {
+    const CalibrationInUse found = find_calibration(one.file, {});
+    EXPECT_FALSE(found.measured) << one.file;
+    EXPECT_NE(found.refused.find(one.refused), std::string::npos) << found.refused;
+    EXPECT_NE(found.refused.find("brant calibrate"), std::string::npos) << found.refused;
+  }
+}
+
 TEST(CalibrationStore, numbers_of_another_machine_do_not_fit) {
   const CalibratedMachine here{"0.1.0", "1.22.0", "CUDA 13.0", "a", {"GPU-a"}};
   EXPECT_EQ(why_unfit({}, here), "") << "what was not told fits";
@@ -161,6 +201,8 @@ TEST(CalibrationStore, finds_a_file_that_fits_and_says_why_another_is_not_used) 
   EXPECT_DOUBLE_EQ(*used.calibration.predict(Path::shm, kHost, 8), 77);
 
   const ScratchFile stale("brant-calibration 1\nucx 1.21.0\n" + point);
+  const ScratchFile endless("brant-calibration 1\nucx " + std::string(200'000, '9') + "\n" + point);
+  EXPECT_LT(find_calibration(endless.path(), here).refused.size(), 500u);
   const ScratchFile broken("brant-calibration 1\npoint\n");
   struct Case {
     std::string file;

@@ -49,6 +49,67 @@ TEST(Task, a_long_chain_does_not_grow_the_stack) {
   EXPECT_EQ(task.take(), 200'000);
 }
 
+/// The status of what `call` throws; ok if nothing.
+template <typename Call>
+Status refusal(Call&& call) {
+  try {
+    call();
+  } catch (const Error& fault) {
+    return fault.status();
+  }
+  return Status::ok;
+}
+
+TEST(Task, runs_once) {
+  auto simple = []() -> Task<int> { co_return 7; };
+  auto awaits = [](Task<int> other) -> Task<int> { co_return co_await std::move(other); };
+  Task<int> task = simple();
+  task.start();
+  EXPECT_EQ(refusal([&] { task.start(); }), Status::invalid_argument) << "finished";
+  EXPECT_EQ(task.take(), 7) << "its result stays";
+
+  Task<int> again = awaits(std::move(task));
+  again.start();
+  EXPECT_EQ(refusal([&] { static_cast<void>(again.take()); }), Status::invalid_argument) << "awaited after its end";
+
+  Promise<int> promise;
+  auto waits = [](Future<int> future) -> Task<int> { co_return co_await future; };
+  Task<int> waiting = waits(promise.future());
+  waiting.start();
+  EXPECT_EQ(refusal([&] { waiting.start(); }), Status::invalid_argument) << "it waits for a future that is not ready";
+  promise.deliver(3);
+  EXPECT_EQ(waiting.take(), 3);
+
+  const Task<int> taken = std::move(waiting);
+  EXPECT_EQ(refusal([&] { waiting.start(); }), Status::invalid_argument)
+      << "moved from";  // NOLINT(bugprone-use-after-move)
+}
+
+TEST(Future, that_is_not_ready_has_nothing_to_get) {
+  Promise<int> promise;
+  Future<int> future = promise.future();
+  EXPECT_EQ(refusal([&] { static_cast<void>(future.get()); }), Status::invalid_argument);
+  Promise<> plain;
+  Future<> nothing = plain.future();
+  EXPECT_EQ(refusal([&] { nothing.get(); }), Status::invalid_argument);
+  promise.deliver(4);
+  EXPECT_EQ(future.get(), 4);
+}
+
+TEST(Future, refuses_a_second_coroutine_and_keeps_the_first) {
+  Promise<int> promise;
+  Future<int> future = promise.future();
+  auto waits = [](Future<int>& shared) -> Task<int> { co_return co_await shared; };
+  Task<int> first = waits(future), second = waits(future);
+  first.start();
+  second.start();
+  ASSERT_TRUE(second.finished());
+  EXPECT_EQ(refusal([&] { static_cast<void>(second.take()); }), Status::invalid_argument);
+  promise.deliver(9);
+  ASSERT_TRUE(first.finished());
+  EXPECT_EQ(first.take(), 9);
+}
+
 TEST(Future, resumes_its_awaiter_when_delivered) {
   Promise<int> promise;
   auto waits = [](Future<int> future) -> Task<int> { co_return co_await future; };

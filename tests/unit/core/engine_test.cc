@@ -408,8 +408,9 @@ TEST(Op, detached_in_its_only_sink_while_both_moments_are_due_at_once) {
 
 TEST(Op, may_outlive_its_runtime) {
   Op pending, due;
-  due.delivered = pending.delivered = {[](void*, const OpResult&) noexcept {}, nullptr};
-  int got = 0;
+  int got = 0, fired = 0;
+  due.delivered = {[](void*, const OpResult&) noexcept {}, nullptr};
+  pending.delivered = {[](void* self, const OpResult&) noexcept { ++*static_cast<int*>(self); }, &fired};
   {
     InProcessJob job;
     Channel channel = Channel::open(job.rank(0), Rank{1}, ChannelId{1});
@@ -420,6 +421,37 @@ TEST(Op, may_outlive_its_runtime) {
   }
   EXPECT_FALSE(pending.pending());
   EXPECT_FALSE(due.pending());
+  EXPECT_EQ(pending.result.status, Status::canceled);
+  EXPECT_EQ(fired, 0) << "a sink would run on a runtime that is going";
+  EXPECT_EQ(due.result.status, Status::canceled);
+}
+
+TEST(Op, that_is_pending_is_not_posted_again) {
+  InProcessJob job(one_rank());
+  Channel left = Channel::open(job.rank(0), Rank{0}, ChannelId{1});
+  Channel right = Channel::open(job.rank(0), Rank{0}, ChannelId{1});
+  struct Sink {
+    int fired = 0;
+    OpResult result;
+  } sink;
+  int got = 0;
+  const int value = 6;
+  Op op;
+  op.delivered = {[](void* self, const OpResult& result) noexcept {
+                    auto& sink = *static_cast<Sink*>(self);
+                    ++sink.fired;
+                    sink.result = result;
+                  },
+                  &sink};
+  ASSERT_EQ(right.post_recv(Buffer(&got, sizeof(got)), op), Status::in_progress);
+  EXPECT_EQ(right.post_recv(Buffer(&got, sizeof(got)), op), Status::invalid_argument);
+  EXPECT_EQ(right.post_send(ConstBuffer(&value, sizeof(value)), op), Status::invalid_argument);
+  Operation send = left.send(ConstBuffer(&value, sizeof(value)));
+  EXPECT_TRUE(job.outcome(send).ok());
+  job.run(100);
+  EXPECT_EQ(sink.fired, 1) << "the first post goes on";
+  EXPECT_TRUE(sink.result.ok());
+  EXPECT_EQ(got, value);
 }
 
 }  // namespace

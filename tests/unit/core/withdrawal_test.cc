@@ -39,6 +39,26 @@ TEST(Withdrawal, of_a_task_that_awaits_an_operation_of_somebody_else) {
   EXPECT_TRUE(pair.job.outcome(receive).ok());
 }
 
+TEST(Operation, refuses_a_second_coroutine_and_keeps_the_first) {
+  Pair pair;
+  Operation receive = pair.right.recv(Buffer(&pair.got, sizeof(int)));
+  const auto waits = [](Operation& shared) -> Task<Status> { co_return (co_await shared).status; };
+  const auto waits_shortly = [](Worker& worker, Operation& shared) -> Task<Status> {
+    co_return (co_await within(worker, shared, std::chrono::hours(1))).status;
+  };
+  Task<Status> first = waits(receive), second = waits(receive);
+  Task<Status> third = waits_shortly(pair.job.rank(1).worker(), receive);
+  for (Task<Status>* task : {&first, &second, &third}) task->start();
+  for (Task<Status>* refused : {&second, &third}) {
+    ASSERT_TRUE(refused->finished());
+    EXPECT_THROW(static_cast<void>(refused->take()), Error);
+  }
+  pair.send();
+  pair.job.run(100);
+  ASSERT_TRUE(first.finished());
+  EXPECT_EQ(first.take(), Status::ok);
+}
+
 TEST(Withdrawal, of_a_task_that_awaits_within_a_time) {
   Pair pair;
   Operation receive = pair.right.recv(Buffer(&pair.got, sizeof(int)));

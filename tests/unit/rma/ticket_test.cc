@@ -96,6 +96,17 @@ TEST(SegmentTicket, a_key_that_is_too_long_is_left_out) {
   EXPECT_TRUE(content.exported);
 }
 
+TEST(SegmentTicket, that_is_too_long_is_refused_with_its_size) {
+  const SegmentTicket ticket(test::pattern(5000, 1));
+  EXPECT_TRUE(ticket.bytes().empty());
+  try {
+    static_cast<void>(unpack_ticket(ticket));
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("of 5000 bytes"), std::string::npos) << error.what();
+  }
+}
+
 TEST(SegmentTicket, of_another_rank_or_process_is_refused) {
   test::InProcessJob job;
   test::Space memory(job.rank(0), MemoryKind::host, 65536);

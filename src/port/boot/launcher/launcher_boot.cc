@@ -261,7 +261,9 @@ std::unique_ptr<Boot> open_launcher_boot() {
                             env("BRANT_BOOT_FD")));
   }
   if (socket_in_use.exchange(true, std::memory_order_acquire)) {
-    throw Error(Status::limit_reached, "the bootstrap of this process is already open: one at a time");
+    throw Error(Status::limit_reached,
+                "this process has a Runtime already: one at a time. Use that one, or destroy it "
+                "before the next is made");
   }
   try {
     return std::make_unique<LauncherBoot>(*fd);

@@ -419,7 +419,9 @@ void PmixBoot::abort(int exit_code, const std::string& message) noexcept {
 
 std::unique_ptr<Boot> open_pmix_boot() {
   if (boot_open.exchange(true, std::memory_order_acquire)) {
-    throw Error(Status::limit_reached, "the bootstrap of this process is already open: one at a time");
+    throw Error(Status::limit_reached,
+                "this process has a Runtime already: one at a time. Use that one, or destroy it before the "
+                "next is made");
   }
   try {
     return std::make_unique<PmixBoot>();
