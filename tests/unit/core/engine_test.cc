@@ -86,7 +86,7 @@ TEST(Wait, ends_in_time_while_a_task_yields) {
 class StallListener final : public Service {
  public:
   explicit StallListener(Engine&) {}
-  void stalled(std::chrono::nanoseconds, bool) noexcept override { told = true; }
+  bool stalled(std::chrono::nanoseconds, bool) noexcept override { return told = true; }
   bool told = false;
 };
 
@@ -438,9 +438,9 @@ TEST(Op, that_is_pending_is_not_posted_again) {
   const int value = 6;
   Op op;
   op.delivered = {[](void* self, const OpResult& result) noexcept {
-                    auto& sink = *static_cast<Sink*>(self);
-                    ++sink.fired;
-                    sink.result = result;
+                    auto& into = *static_cast<Sink*>(self);
+                    ++into.fired;
+                    into.result = result;
                   },
                   &sink};
   ASSERT_EQ(right.post_recv(Buffer(&got, sizeof(got)), op), Status::in_progress);
