@@ -74,10 +74,10 @@ TEST(Stall, is_not_told_where_nothing_waits_or_nobody_wants_to_know) {
   EXPECT_EQ(said_in_a_wait(job.rank(0), 200ms), "");
 }
 
-/// Ranks 0 and 1 of a job both stand in a wait without an end, while this runs for `limit`, and on a machine that has
-/// other things to do for as many progress calls as it takes to look at the silence a few times.
+/// Ranks 0 and 1 of a job both stand in a wait without an end, while this runs for `limit`; on a machine that has other
+/// things to do, until they have looked at the silence a few times. They sleep up to a millisecond between two looks.
 std::string said_in_two_waits(InProcessJob& job, std::chrono::milliseconds limit) {
-  constexpr int kRoundsMin = 20'000;
+  constexpr int kRoundsMin = 200;
   testing::internal::CaptureStderr();
   const TimePoint end = Clock::now() + limit;
   int rounds = 0;

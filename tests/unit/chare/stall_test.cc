@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class Sleeper : public Chare<Sleeper> {
+class Napper : public Chare<Napper> {
  public:
   Task<void> nap(std::chrono::milliseconds time) { co_await sleep_for(chares().runtime().worker(), time); }
 };
@@ -59,16 +59,16 @@ void expect_line(const std::string& said, const std::string& line) {
   EXPECT_NE(said.find(line), std::string::npos) << "no '" << line << "' in: " << said;
 }
 
-Task<void> ask_a_sleeper(Chares& chares) {
-  const auto sleepers = create_group<Sleeper>(chares);
-  co_await sleepers[1].ask<&Sleeper::nap>(500ms);
+Task<void> ask_a_napper(Chares& chares) {
+  const auto nappers = create_group<Napper>(chares);
+  co_await nappers[1].ask<&Napper::nap>(500ms);
 }
 
 TEST(ChareStall, names_what_was_asked_of_which_rank) {
-  const std::string said = said_by_two(ask_a_sleeper);
+  const std::string said = said_by_two(ask_a_napper);
   expect_line(said, "nothing has moved on rank 0 for 0.");
   expect_line(said, "Who waits here:\n  the main task on rank 0\n");
-  expect_line(said, "Sleeper[1]::nap (rank 1) on rank 0, since 0.");
+  expect_line(said, "Napper[1]::nap (rank 1) on rank 0, since 0.");
 }
 
 Task<void> wait_for_quiet(Chares& chares) {
@@ -88,8 +88,8 @@ TEST(ChareStall, is_not_hidden_by_the_waves_of_quiescence) {
 }
 
 Task<void> chatter(Chares& chares) {
-  const auto sleepers = create_group<Sleeper>(chares);
-  for (int i = 0; i < 80; ++i) co_await sleepers[1].ask<&Sleeper::nap>(20ms);
+  const auto nappers = create_group<Napper>(chares);
+  for (int i = 0; i < 80; ++i) co_await nappers[1].ask<&Napper::nap>(20ms);
 }
 
 TEST(ChareStall, is_none_while_calls_come_back) { EXPECT_EQ(said_by_two(chatter, 1s), ""); }

@@ -423,7 +423,7 @@ TEST(Op, may_outlive_its_runtime) {
   EXPECT_FALSE(due.pending());
   EXPECT_EQ(pending.result.status, Status::canceled);
   EXPECT_EQ(fired, 0) << "a sink would run on a runtime that is going";
-  EXPECT_EQ(due.result.status, Status::canceled);
+  EXPECT_FALSE(due.result.ok()) << "the network may see the end of the runtime before the receive is withdrawn";
 }
 
 TEST(Op, that_is_pending_is_not_posted_again) {
