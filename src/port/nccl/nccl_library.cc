@@ -1,15 +1,13 @@
 #include "port/nccl/nccl_library.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
 
+#include "base/dynamic_library.h"
 #include "base/env.h"
 #include "brant/base/status.h"
 
@@ -57,57 +55,38 @@ std::vector<fs::path> python_trees(std::string_view path) {
   return trees;
 }
 
-std::string file_of(const void* symbol) {
-  Dl_info info{};
-  if (dladdr(symbol, &info) == 0 || info.dli_fname == nullptr) return {};
-  return info.dli_fname;
-}
-
-template <typename Function>
-bool find_function(void* handle, Function& function, const char* name) {
-  function = reinterpret_cast<Function>(dlsym(handle, name));
-  return function != nullptr;
-}
-
-/// RTLD_NODELETE: NCCL keeps threads of its own.
-void* open_first(std::vector<std::string>& tried) {
+/// The first candidate that the loader takes. Throws not_found.
+DynamicLibrary open_first() {
+  std::string tried;
   for (const std::string& candidate : candidates(Surroundings::from_environment())) {
-    dlerror();
-    if (void* handle = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) return handle;
-    const char* why = dlerror();
-    tried.push_back(fmt::format("{} ({})", candidate, why != nullptr ? why : "not loaded"));
+    DynamicLibrary nccl(candidate);
+    if (nccl) return nccl;
+    tried += fmt::format("\n  {} ({})", candidate, nccl.why_not());
   }
-  return nullptr;
+  throw Error(Status::not_found, fmt::format("no NCCL was found. Tried:{}\n{}", tried, kCure));
 }
 
 Library load() {
-  std::vector<std::string> tried;
-  void* const handle = open_first(tried);
-  if (handle == nullptr) {
-    std::string list;
-    for (const std::string& line : tried) list += "\n  " + line;
-    throw Error(Status::not_found, fmt::format("no NCCL was found. Tried:{}\n{}", list, kCure));
-  }
+  const DynamicLibrary nccl = open_first();
+  FunctionFinder functions(nccl);
   Library lib;
-  const auto get = [&](auto& function, const char* name) {
-    if (find_function(handle, function, name)) return;
-    const std::string file = file_of(reinterpret_cast<const void*>(lib.get_version));
+  functions.need(lib.get_version, "ncclGetVersion");
+  functions.need(lib.get_unique_id, "ncclGetUniqueId");
+  functions.need(lib.comm_init_rank, "ncclCommInitRank");
+  functions.need(lib.comm_destroy, "ncclCommDestroy");
+  functions.need(lib.comm_abort, "ncclCommAbort");
+  functions.need(lib.send, "ncclSend");
+  functions.need(lib.recv, "ncclRecv");
+  functions.need(lib.group_start, "ncclGroupStart");
+  functions.need(lib.group_end, "ncclGroupEnd");
+  functions.need(lib.get_error_string, "ncclGetErrorString");
+  lib.path = DynamicLibrary::file_of(reinterpret_cast<const void*>(lib.get_version));
+  if (functions.missing() != nullptr) {
     throw Error(Status::version_mismatch,
                 fmt::format("{} has no function {}: brant needs NCCL 2.7 or newer. {}",
-                            file.empty() ? std::string(env("BRANT_NCCL")) : file, name, kCure));
-  };
-  get(lib.get_version, "ncclGetVersion");
-  get(lib.get_unique_id, "ncclGetUniqueId");
-  get(lib.comm_init_rank, "ncclCommInitRank");
-  get(lib.comm_destroy, "ncclCommDestroy");
-  get(lib.comm_abort, "ncclCommAbort");
-  get(lib.send, "ncclSend");
-  get(lib.recv, "ncclRecv");
-  get(lib.group_start, "ncclGroupStart");
-  get(lib.group_end, "ncclGroupEnd");
-  get(lib.get_error_string, "ncclGetErrorString");
-  find_function(handle, lib.get_last_error, "ncclGetLastError");
-  lib.path = file_of(reinterpret_cast<const void*>(lib.get_version));
+                            lib.path.empty() ? std::string(env("BRANT_NCCL")) : lib.path, functions.missing(), kCure));
+  }
+  nccl.find(lib.get_last_error, "ncclGetLastError");
   int code = 0;
   if (lib.get_version(&code) == Outcome::success) lib.version = version_text(code);
   return lib;
@@ -147,20 +126,8 @@ std::string version_text(int code) {
 }
 
 const Library& library() {
-  // A failure is remembered too: the second attempt would say the same.
-  struct Outcomes {
-    std::optional<Library> library;
-    std::optional<Error> error;
-  };
-  static const Outcomes outcome = [] {
-    try {
-      return Outcomes{load(), std::nullopt};
-    } catch (const Error& error) {
-      return Outcomes{std::nullopt, error};
-    }
-  }();
-  if (outcome.error) throw *outcome.error;
-  return *outcome.library;
+  static const LoadedOnce<Library> loaded(load);
+  return loaded.get();
 }
 
 }  // namespace brant::port::nccl

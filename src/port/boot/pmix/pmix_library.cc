@@ -1,12 +1,11 @@
 #include "port/boot/pmix/pmix_library.h"
 
-#include <dlfcn.h>
-
 #include <cstring>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/dynamic_library.h"
 #include "base/env.h"
 #include "brant/base/status.h"
 
@@ -29,37 +28,33 @@ std::vector<std::string> candidates() {
   return files;
 }
 
-template <typename Function>
-void resolve(void* handle, const std::string& file, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(handle, name));
-  if (function == nullptr) {
-    throw Error(
-        Status::version_mismatch,
-        fmt::format("{} has no function {}: it is not a PMIx client library of version 3.2 or later", file, name));
+Library functions_of(const DynamicLibrary& pmix, const std::string& file) {
+  Library library{};
+  library.file = file;
+  FunctionFinder functions(pmix);
+  functions.need(library.error_string, "PMIx_Error_string");
+  functions.need(library.init, "PMIx_Init");
+  functions.need(library.finalize, "PMIx_Finalize");
+  functions.need(library.abort, "PMIx_Abort");
+  functions.need(library.put, "PMIx_Put");
+  functions.need(library.commit, "PMIx_Commit");
+  functions.need(library.fence_nb, "PMIx_Fence_nb");
+  functions.need(library.get, "PMIx_Get");
+  functions.need(library.get_nb, "PMIx_Get_nb");
+  if (functions.missing() != nullptr) {
+    throw Error(Status::version_mismatch,
+                fmt::format("{} has no function {}: it is not a PMIx client library of version 3.2 or later", file,
+                            functions.missing()));
   }
+  return library;
 }
 
 Library load() {
   std::string faults;
   for (const std::string& file : candidates()) {
-    void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) {
-      const char* why = ::dlerror();
-      faults += fmt::format("\n  {}", why != nullptr ? why : file.c_str());
-      continue;
-    }
-    Library library{};
-    library.file = file;
-    resolve(handle, file, "PMIx_Error_string", library.error_string);
-    resolve(handle, file, "PMIx_Init", library.init);
-    resolve(handle, file, "PMIx_Finalize", library.finalize);
-    resolve(handle, file, "PMIx_Abort", library.abort);
-    resolve(handle, file, "PMIx_Put", library.put);
-    resolve(handle, file, "PMIx_Commit", library.commit);
-    resolve(handle, file, "PMIx_Fence_nb", library.fence_nb);
-    resolve(handle, file, "PMIx_Get", library.get);
-    resolve(handle, file, "PMIx_Get_nb", library.get_nb);
-    return library;
+    const DynamicLibrary pmix(file);
+    if (pmix) return functions_of(pmix, file);
+    faults += "\n  " + pmix.why_not();
   }
   throw Error(Status::not_found, fmt::format("this process was started under a PMIx server, but the PMIx client "
                                              "library was not found:{}\nInstall it (Debian and "
@@ -71,8 +66,8 @@ Library load() {
 }  // namespace
 
 const Library& library() {
-  static const Library loaded = load();
-  return loaded;
+  static const LoadedOnce<Library> loaded(load);
+  return loaded.get();
 }
 
 Info directive(const char* key) noexcept {

@@ -1,7 +1,5 @@
 #include "port/memory/cuda/cuda_driver.h"
 
-#include <dlfcn.h>
-
 #include <array>
 #include <atomic>
 #include <fstream>
@@ -11,6 +9,7 @@
 #include <cudaTypedefs.h>
 #include <fmt/format.h>
 
+#include "base/dynamic_library.h"
 #include "base/log.h"
 
 namespace brant::port::memory {
@@ -156,14 +155,13 @@ std::string init_reason(const CudaDriver& driver, CUresult result) {
 
 CudaDriverState open_driver() {
   CudaDriverState state;
-  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* why = ::dlerror();
-    state.reason = fmt::format("no NVIDIA driver: {}", why == nullptr ? "libcuda.so.1 cannot be opened" : why);
+  const DynamicLibrary library("libcuda.so.1");
+  if (!library) {
+    state.reason = "no NVIDIA driver: " + library.why_not();
     return state;
   }
-  auto lookup = reinterpret_cast<decltype(&::cuGetProcAddress)>(::dlsym(library, "cuGetProcAddress_v2"));
-  if (lookup == nullptr) {
+  decltype(&::cuGetProcAddress) lookup = nullptr;
+  if (!library.find(lookup, "cuGetProcAddress_v2")) {
     state.reason =
         "the NVIDIA driver is too old: it has no cuGetProcAddress_v2. brant needs CUDA 12.0, that is driver 525 or "
         "newer";

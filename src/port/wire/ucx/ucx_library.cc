@@ -1,15 +1,15 @@
 #include "port/wire/ucx/ucx_library.h"
 
-#include <dlfcn.h>
-
 #include <filesystem>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/dynamic_library.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "brant/base/status.h"
@@ -24,28 +24,17 @@ constexpr std::string_view kCure =
     "Cure: pip install libucx-cu13 into the active Python environment, install a system UCX 1.16 or newer, or name one "
     "with BRANT_UCX=PATH.";
 
+/// The library that is taken; none if nothing could be opened.
 struct Loaded {
-  void* handle = nullptr;
+  std::optional<DynamicLibrary> library;
   bool was_mapped = false;
 };
 
-std::string file_of(const void* symbol) {
-  Dl_info info{};
-  if (symbol == nullptr || dladdr(symbol, &info) == 0 || info.dli_fname == nullptr) return {};
-  std::error_code error;
-  const fs::path whole = fs::canonical(info.dli_fname, error);
-  return error ? std::string(info.dli_fname) : whole.string();
-}
-
-/// RTLD_NODELETE: UCX has an asynchronous thread and memory hooks; unmapping it would pull the code from under them.
-void* try_open(const std::string& name, int extra_flags, std::vector<std::string>& tried) {
-  dlerror();
-  void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | extra_flags);
-  if (handle == nullptr) {
-    const char* why = dlerror();
-    tried.push_back(fmt::format("{} ({})", name, why != nullptr ? why : "not loaded"));
-  }
-  return handle;
+std::optional<DynamicLibrary> try_open(const std::string& name, std::vector<std::string>& tried) {
+  DynamicLibrary library(name);
+  if (library) return library;
+  tried.push_back(fmt::format("{} ({})", name, library.why_not()));
+  return std::nullopt;
 }
 
 std::vector<std::string> candidates_of(std::string_view wanted) {
@@ -60,28 +49,32 @@ bool is_file(const std::string& path) {
 }
 
 /// Opens the first candidate that is a file and loads.
-void* open_first(const std::vector<std::string>& candidates, std::vector<std::string>& tried) {
+std::optional<DynamicLibrary> open_first(const std::vector<std::string>& candidates, std::vector<std::string>& tried) {
   for (const std::string& candidate : candidates) {
     if (!is_file(candidate)) {
       tried.push_back(candidate + " (no such file)");
       continue;
     }
-    if (void* handle = try_open(candidate, 0, tried)) return handle;
+    if (auto library = try_open(candidate, tried)) return library;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
-std::string mapped_file(void* handle) { return file_of(dlsym(handle, "ucp_get_version_string")); }
+std::string file_of(const DynamicLibrary& ucp) {
+  decltype(&ucp_get_version_string) function = nullptr;
+  return ucp.find(function, "ucp_get_version_string") ? DynamicLibrary::file_of(reinterpret_cast<const void*>(function))
+                                                      : std::string();
+}
 
 /// BRANT_UCX names a place. A different UCX that is mapped already cannot be replaced: two sets in one process crash.
-Loaded open_wanted(std::string_view wanted, void* mapped, std::vector<std::string>& tried) {
+Loaded open_wanted(std::string_view wanted, const DynamicLibrary& mapped, std::vector<std::string>& tried) {
   if (wanted == "system") {
-    if (mapped != nullptr) return {mapped, true};
-    return {try_open(kSoname, 0, tried), false};
+    if (mapped) return {mapped, true};
+    return {try_open(kSoname, tried), false};
   }
   const std::vector<std::string> candidates = candidates_of(wanted);
-  if (mapped != nullptr) {
-    const std::string have = mapped_file(mapped);
+  if (mapped) {
+    const std::string have = file_of(mapped);
     for (const std::string& candidate : candidates) {
       std::error_code error;
       if (is_file(candidate) && fs::equivalent(candidate, have, error)) return {mapped, true};
@@ -95,10 +88,10 @@ Loaded open_wanted(std::string_view wanted, void* mapped, std::vector<std::strin
   return {open_first(candidates, tried), false};
 }
 
-Loaded open_default(void* mapped, std::vector<std::string>& tried) {
+Loaded open_default(const DynamicLibrary& mapped, std::vector<std::string>& tried) {
   const std::vector<UcxPlace> places = ucx_places();
-  if (mapped != nullptr) {
-    const std::string have = mapped_file(mapped);
+  if (mapped) {
+    const std::string have = file_of(mapped);
     bool ours = false;
     for (const UcxPlace& place : places) {
       std::error_code error;
@@ -116,65 +109,65 @@ Loaded open_default(void* mapped, std::vector<std::string>& tried) {
     if (!place.refused.empty()) {
       tried.push_back(fmt::format("{} ({})", place.path, place.refused));
       if (is_file(place.path)) log::warn("wire ucx: passing over {}: {}", place.path, place.refused);
-    } else if (void* handle = try_open(place.path, 0, tried)) {
-      return {handle, false};
+    } else if (auto library = try_open(place.path, tried)) {
+      return {std::move(library), false};
     }
   }
-  return {try_open(kSoname, 0, tried), false};
+  return {try_open(kSoname, tried), false};
 }
 
-template <typename Function>
-void find_function(void* handle, const std::string& path, Function& function, const char* name) {
-  function = reinterpret_cast<Function>(dlsym(handle, name));
-  if (function == nullptr) {
-    throw Error(Status::version_mismatch, fmt::format("wire ucx: {} has no function {}. {}", path, name, kCure));
-  }
+/// Throws version_mismatch if a function was missing.
+void check_all_found(const FunctionFinder& functions, const UcxLibrary& lib) {
+  if (functions.missing() == nullptr) return;
+  throw Error(Status::version_mismatch,
+              fmt::format("wire ucx: {} has no function {}. {}", lib.path, functions.missing(), kCure));
 }
 
-void bind_all(void* handle, UcxLibrary& lib) {
-  const auto get = [&](auto& function, const char* name) { find_function(handle, lib.path, function, name); };
-  get(lib.config_read, "ucp_config_read");
-  get(lib.config_modify, "ucp_config_modify");
-  get(lib.config_release, "ucp_config_release");
-  get(lib.init_version, "ucp_init_version");
-  get(lib.cleanup, "ucp_cleanup");
-  get(lib.context_query, "ucp_context_query");
-  get(lib.worker_create, "ucp_worker_create");
-  get(lib.worker_destroy, "ucp_worker_destroy");
-  get(lib.worker_query, "ucp_worker_query");
-  get(lib.worker_get_address, "ucp_worker_get_address");
-  get(lib.worker_release_address, "ucp_worker_release_address");
-  get(lib.worker_progress, "ucp_worker_progress");
-  get(lib.worker_get_efd, "ucp_worker_get_efd");
-  get(lib.worker_arm, "ucp_worker_arm");
-  get(lib.worker_set_am_recv_handler, "ucp_worker_set_am_recv_handler");
-  get(lib.ep_create, "ucp_ep_create");
-  get(lib.ep_close_nbx, "ucp_ep_close_nbx");
-  get(lib.ep_flush_nbx, "ucp_ep_flush_nbx");
-  get(lib.am_send_nbx, "ucp_am_send_nbx");
-  get(lib.tag_send_nbx, "ucp_tag_send_nbx");
-  get(lib.tag_recv_nbx, "ucp_tag_recv_nbx");
-  get(lib.request_cancel, "ucp_request_cancel");
-  get(lib.request_check_status, "ucp_request_check_status");
-  get(lib.request_free, "ucp_request_free");
-  get(lib.am_recv_data_nbx, "ucp_am_recv_data_nbx");
-  get(lib.am_data_release, "ucp_am_data_release");
-  get(lib.mem_map, "ucp_mem_map");
-  get(lib.mem_unmap, "ucp_mem_unmap");
-  get(lib.mem_query, "ucp_mem_query");
-  get(lib.rkey_pack, "ucp_rkey_pack");
-  get(lib.rkey_buffer_release, "ucp_rkey_buffer_release");
-  get(lib.ep_rkey_unpack, "ucp_ep_rkey_unpack");
-  get(lib.rkey_destroy, "ucp_rkey_destroy");
-  get(lib.rkey_ptr, "ucp_rkey_ptr");
-  get(lib.put_nbx, "ucp_put_nbx");
-  get(lib.get_nbx, "ucp_get_nbx");
-  get(lib.status_string, "ucs_status_string");
+void bind_all(const DynamicLibrary& ucp, UcxLibrary& lib) {
+  FunctionFinder functions(ucp);
+  functions.need(lib.config_read, "ucp_config_read");
+  functions.need(lib.config_modify, "ucp_config_modify");
+  functions.need(lib.config_release, "ucp_config_release");
+  functions.need(lib.init_version, "ucp_init_version");
+  functions.need(lib.cleanup, "ucp_cleanup");
+  functions.need(lib.context_query, "ucp_context_query");
+  functions.need(lib.worker_create, "ucp_worker_create");
+  functions.need(lib.worker_destroy, "ucp_worker_destroy");
+  functions.need(lib.worker_query, "ucp_worker_query");
+  functions.need(lib.worker_get_address, "ucp_worker_get_address");
+  functions.need(lib.worker_release_address, "ucp_worker_release_address");
+  functions.need(lib.worker_progress, "ucp_worker_progress");
+  functions.need(lib.worker_get_efd, "ucp_worker_get_efd");
+  functions.need(lib.worker_arm, "ucp_worker_arm");
+  functions.need(lib.worker_set_am_recv_handler, "ucp_worker_set_am_recv_handler");
+  functions.need(lib.ep_create, "ucp_ep_create");
+  functions.need(lib.ep_close_nbx, "ucp_ep_close_nbx");
+  functions.need(lib.ep_flush_nbx, "ucp_ep_flush_nbx");
+  functions.need(lib.am_send_nbx, "ucp_am_send_nbx");
+  functions.need(lib.tag_send_nbx, "ucp_tag_send_nbx");
+  functions.need(lib.tag_recv_nbx, "ucp_tag_recv_nbx");
+  functions.need(lib.request_cancel, "ucp_request_cancel");
+  functions.need(lib.request_check_status, "ucp_request_check_status");
+  functions.need(lib.request_free, "ucp_request_free");
+  functions.need(lib.am_recv_data_nbx, "ucp_am_recv_data_nbx");
+  functions.need(lib.am_data_release, "ucp_am_data_release");
+  functions.need(lib.mem_map, "ucp_mem_map");
+  functions.need(lib.mem_unmap, "ucp_mem_unmap");
+  functions.need(lib.mem_query, "ucp_mem_query");
+  functions.need(lib.rkey_pack, "ucp_rkey_pack");
+  functions.need(lib.rkey_buffer_release, "ucp_rkey_buffer_release");
+  functions.need(lib.ep_rkey_unpack, "ucp_ep_rkey_unpack");
+  functions.need(lib.rkey_destroy, "ucp_rkey_destroy");
+  functions.need(lib.rkey_ptr, "ucp_rkey_ptr");
+  functions.need(lib.put_nbx, "ucp_put_nbx");
+  functions.need(lib.get_nbx, "ucp_get_nbx");
+  functions.need(lib.status_string, "ucs_status_string");
+  check_all_found(functions, lib);
 }
 
 /// libucp of one build with libucs of another crashes in the configuration parser: refuse it by name.
 void check_one_set(const UcxLibrary& lib) {
-  const fs::path other = file_of(reinterpret_cast<const void*>(lib.status_string));
+  const fs::path other = DynamicLibrary::file_of(reinterpret_cast<const void*>(lib.status_string));
   if (other.empty() || other.parent_path() == fs::path(lib.path).parent_path()) return;
   throw Error(Status::version_mismatch,
               fmt::format("wire ucx: a mixed UCX set: {} with {}. Cure: fix LD_LIBRARY_PATH, or load brant before the "
@@ -191,15 +184,17 @@ std::string listed(const std::vector<std::string>& tried) {
 UcxLibrary load() {
   std::vector<std::string> tried;
   const std::string_view wanted = env("BRANT_UCX");
-  void* mapped = dlopen(kSoname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+  const DynamicLibrary mapped(kSoname, DynamicLibrary::Open::if_mapped);
   const Loaded loaded = wanted.empty() ? open_default(mapped, tried) : open_wanted(wanted, mapped, tried);
-  if (loaded.handle == nullptr) {
+  if (!loaded.library) {
     throw Error(Status::not_found, fmt::format("wire ucx: no UCX library found. Tried:{}\n{}", listed(tried), kCure));
   }
   UcxLibrary lib;
-  lib.path = mapped_file(loaded.handle);
-  find_function(loaded.handle, lib.path, lib.get_version, "ucp_get_version");
-  find_function(loaded.handle, lib.path, lib.get_version_string, "ucp_get_version_string");
+  lib.path = file_of(*loaded.library);
+  FunctionFinder functions(*loaded.library);
+  functions.need(lib.get_version, "ucp_get_version");
+  functions.need(lib.get_version_string, "ucp_get_version_string");
+  check_all_found(functions, lib);
   unsigned major = 0, minor = 0, release = 0;
   lib.get_version(&major, &minor, &release);
   lib.version = fmt::format("{}.{}.{}", major, minor, release);
@@ -211,7 +206,7 @@ UcxLibrary load() {
                     kOldestMinor, loaded.was_mapped ? " (another library of this process loaded it first)" : "",
                     tried.empty() ? "" : " Passed over:" + listed(tried), kCure));
   }
-  bind_all(loaded.handle, lib);
+  bind_all(*loaded.library, lib);
   check_one_set(lib);
   return lib;
 }
@@ -219,21 +214,8 @@ UcxLibrary load() {
 }  // namespace
 
 const UcxLibrary& ucx_library() {
-  // A failure is remembered too: what a second attempt finds mapped is what the first one left behind, and its text
-  // would mislead.
-  struct Outcome {
-    std::optional<UcxLibrary> library;
-    std::optional<Error> error;
-  };
-  static const Outcome outcome = [] {
-    try {
-      return Outcome{load(), std::nullopt};
-    } catch (const Error& error) {
-      return Outcome{std::nullopt, error};
-    }
-  }();
-  if (outcome.error) throw *outcome.error;
-  return *outcome.library;
+  static const LoadedOnce<UcxLibrary> loaded(load);
+  return loaded.get();
 }
 
 }  // namespace brant::port::ucx

@@ -1,7 +1,5 @@
 #include "port/wire/ucx/baseline/transports.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -9,6 +7,7 @@
 #include <uct/api/uct.h>
 #include <uct/api/version.h>
 
+#include "base/dynamic_library.h"
 #include "port/wire/ucx/ucx_library.h"
 
 namespace brant::port {
@@ -29,18 +28,18 @@ struct UctLibrary {
   /// libuct is mapped already, as a part of libucp. False if a function is missing.
   bool load(const std::string& libucp) {
     const std::string path = (std::filesystem::path(libucp).parent_path() / "libuct.so.0").string();
-    void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (handle == nullptr) return false;
-    const auto bind = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
-      return function != nullptr;
-    };
-    return bind(query_components, "uct_query_components") &&
-           bind(release_component_list, "uct_release_component_list") && bind(component_query, "uct_component_query") &&
-           bind(md_config_read, "uct_md_config_read") && bind(config_release, "uct_config_release") &&
-           bind(md_open, "uct_md_open") && bind(md_close, "uct_md_close") &&
-           bind(md_query_tl_resources, "uct_md_query_tl_resources") &&
-           bind(release_tl_resource_list, "uct_release_tl_resource_list");
+    const DynamicLibrary libuct(path);
+    FunctionFinder functions(libuct);
+    functions.need(query_components, "uct_query_components");
+    functions.need(release_component_list, "uct_release_component_list");
+    functions.need(component_query, "uct_component_query");
+    functions.need(md_config_read, "uct_md_config_read");
+    functions.need(config_release, "uct_config_release");
+    functions.need(md_open, "uct_md_open");
+    functions.need(md_close, "uct_md_close");
+    functions.need(md_query_tl_resources, "uct_md_query_tl_resources");
+    functions.need(release_tl_resource_list, "uct_release_tl_resource_list");
+    return functions.missing() == nullptr;
   }
 };
 
