@@ -64,7 +64,7 @@ class DeviceData {
     return *this;
   }
   ~DeviceData() {
-    if (block_ != nullptr) detail::drop_landing(block_);
+    if (block_ != nullptr) lane::drop_landing(block_);
   }
 
   [[nodiscard]] void* data() const noexcept { return view_.data; }

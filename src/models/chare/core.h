@@ -70,7 +70,6 @@ class Core {
 
   // --- data arguments (running_data.cc)
   [[nodiscard]] DataLanes& data_lanes() noexcept { return lanes_; }
-  static void settle_part(Core& core, DataPart& part, Status status) noexcept;
 
   // --- collections
   /// Null if its creation has not arrived yet. Those of single chares always exist.
@@ -226,6 +225,7 @@ class Core {
   DataCall& prepare_landing(ChareBase& chare, const EntryInfo& entry, am::Message& message, const Envelope& envelope);
   void fill_landings(DataCall& call, am::Message& message, const Envelope& envelope, DataState filling) noexcept;
   void settle(DataPart& part, Status status) noexcept;
+  static void part_ended(DataPart& part, Status status) noexcept;
   void data_complete(DataCall& call) noexcept;
   bool data_ready(ChareBase& chare, const EntryInfo& entry, am::Message& message, const Envelope& envelope);
   void require_landed(const am::Message& message, const Envelope& envelope) const;

@@ -1,10 +1,13 @@
 #pragma once
 
-#include "models/chare/data_lanes.h"
 #include "models/chare/envelope.h"
 #include "ops/am/message.h"
+#include "ops/lane/data_lanes.h"
 
 namespace brant::detail {
+
+using lane::DataLanes;
+using lane::DataPart;
 
 /// A call (or broadcast) whose data is coming, or is here and waits for its method to run.
 struct DataCall {
@@ -19,8 +22,8 @@ struct DataCall {
   ListHook<DataCall> hook;  ///< In the core's list.
 };
 
-/// A part's landing was filled, or never will be. Called from progress.
-void part_ended(DataPart& part, Status status) noexcept;
+/// Whose argument `part` is.
+inline DataCall& call_of(const DataPart& part) noexcept { return *static_cast<DataCall*>(part.owner); }
 
 inline std::byte* data_block(const am::Message& message, const Envelope& envelope) noexcept {
   const std::size_t prefix = (envelope.flags & Envelope::kWide) != 0 ? kWideBytes : 0;

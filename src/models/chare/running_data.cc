@@ -1,5 +1,5 @@
 // Calls with data arguments: from the message to the moment when all data is there. Sources and transport are in
-// data_lanes.cc.
+// ops/lane.
 #include <fmt/format.h>
 
 #include "base/log.h"
@@ -105,7 +105,8 @@ DataCall& Core::new_data_call(am::Message& message, std::size_t count) {
       end_data_call(*call);
       throw Error(Status::limit_reached, "a million data arguments are under way already");
     }
-    part->call = call;
+    part->owner = call;
+    part->ended = &Core::part_ended;
     *end = part;
     end = &part->following;
   }
@@ -121,7 +122,7 @@ void Core::drop_swallowed(DataCall& call) noexcept {
       continue;
     }
     *place = part->following;
-    part->call = nullptr;
+    part->ended = nullptr;
   }
 }
 
@@ -261,21 +262,14 @@ void Core::fill_landings(DataCall& call, am::Message& message, const Envelope& e
 void Core::settle(DataPart& part, Status status) noexcept {
   part.under_way = false;
   if (part.origin != nullptr) lanes_.release_one(*std::exchange(part.origin, nullptr), status);
-  if (part.call->status == Status::ok) part.call->status = status;
+  DataCall& call = call_of(part);
+  if (call.status == Status::ok) call.status = status;
   part.status = status;
 }
 
-void part_ended(DataPart& part, Status status) noexcept {
-  if (part.call == nullptr) {  // swallowed
-    part.lanes.give_back(part);
-    return;
-  }
-  DataCall& call = *part.call;
-  Core::settle_part(*call.core, part, status);
-}
-
-void Core::settle_part(Core& core, DataPart& part, Status status) noexcept {
-  DataCall& call = *part.call;
+void Core::part_ended(DataPart& part, Status status) noexcept {
+  DataCall& call = call_of(part);
+  Core& core = *call.core;
   core.settle(part, status);
   core.note_data_ended();
   if (--call.remaining == 0) core.data_complete(call);

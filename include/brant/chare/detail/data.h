@@ -11,6 +11,7 @@
 #include "brant/base/buffer.h"
 #include "brant/chare/detail/core.h"
 #include "brant/core/future.h"
+#include "brant/ops/lane/data.h"
 
 /// The seam for arguments that travel as data apart from the message (include/brant/chare/device.h). In the message
 /// stands a `DataBlock` in front of the other arguments: how many there are, how large, and where they come from.
@@ -19,22 +20,15 @@ namespace brant::detail {
 /// Data arguments that one call may have.
 inline constexpr std::size_t kDataMax = 8;
 
-struct LandingBlock;  // memory of the runtime that data landed in; counted
-void drop_landing(LandingBlock* block) noexcept;
-struct DataOrigin;  // a source, until nobody needs it any more
+using lane::DataMeta;
+using lane::DataOrigin;
+using lane::LandingBlock;
 
 /// One data argument as the caller gave it.
 struct DataSource {
   ConstBuffer buffer;
   Completion free;
   std::optional<Promise<ConstBuffer>> promise;
-};
-
-struct DataMeta {
-  std::uint64_t bytes = 0;
-  MemoryKind kind = MemoryKind::host;
-  bool host_only = false;  ///< The parameter is HostData: it must land where the CPU reads.
-  std::uint8_t unused[6] = {};
 };
 
 /// What `DataHeader::place` means.

@@ -1,15 +1,14 @@
-#include "models/chare/data_lanes.h"
+#include "ops/lane/data_lanes.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
 
-#include "models/chare/data_call.h"
 #include "ops/channel/reserved_ids.h"
 #include "ops/channel/table.h"
 
-namespace brant::detail {
+namespace brant::lane {
 
 // The table of channels is made first, so that it goes first: its last transfers use the records here.
 DataLanes::DataLanes(Engine& engine)
@@ -167,11 +166,16 @@ void DataLanes::give_back(DataPart& part) noexcept {
   parts_.give_back(&part);
 }
 
+void DataLanes::filled(DataPart& part, Status status) noexcept {
+  if (part.ended == nullptr) return part.lanes.give_back(part);
+  part.ended(part, status);
+}
+
 Status DataLanes::receive(DataPart& part, std::int32_t from, std::uint64_t number) noexcept {
   part.op.delivered = {[](void* self, const OpResult& result) noexcept {
                          auto& ended = *static_cast<DataPart*>(self);
                          const bool whole = result.bytes == ended.landing.bytes;
-                         part_ended(ended, result.ok() && !whole ? Status::truncated : result.status);
+                         filled(ended, result.ok() && !whole ? Status::truncated : result.status);
                        },
                        &part};
   Status status = Status::ok;
@@ -196,7 +200,7 @@ Status DataLanes::copy(DataPart& part) noexcept {
   }
   part.copy.part = &part;
   part.copy.done = [](StageCopy& step, Status status) noexcept {
-    part_ended(*static_cast<DataPart::Copy&>(step).part, status);
+    filled(*static_cast<DataPart::Copy&>(step).part, status);
   };
   if (!host_accessible(from.kind) && !host_accessible(part.landing.kind)) {
     table_.device_copier().start(part.landing.data, from.data, from.bytes, part.copy, Path::copy_engine);
@@ -228,4 +232,4 @@ void DataLanes::swallow(std::int32_t from, std::uint64_t number, const DataMeta*
   }
 }
 
-}  // namespace brant::detail
+}  // namespace brant::lane

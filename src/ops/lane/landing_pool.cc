@@ -1,12 +1,12 @@
-#include "models/chare/landing_pool.h"
+#include "ops/lane/landing_pool.h"
 
 #include <algorithm>
 #include <bit>
 
 #include "base/log.h"
-#include "brant/chare/detail/data.h"
+#include "brant/ops/lane/data.h"
 
-namespace brant::detail {
+namespace brant::lane {
 namespace {
 
 struct SizeClass {
@@ -85,4 +85,4 @@ void LandingPool::free(LandingBlock& block) noexcept {
   records_.give_back(&block);
 }
 
-}  // namespace brant::detail
+}  // namespace brant::lane

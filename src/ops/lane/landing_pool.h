@@ -10,7 +10,7 @@
 #include "brant/base/result.h"
 #include "port/memory.h"
 
-namespace brant::detail {
+namespace brant::lane {
 
 class LandingPool;
 
@@ -63,4 +63,4 @@ class LandingPool {
   std::size_t allocations_ = 0;
 };
 
-}  // namespace brant::detail
+}  // namespace brant::lane

@@ -2,17 +2,18 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/object_pool.h"
-#include "brant/chare/detail/data.h"
-#include "models/chare/landing_pool.h"
+#include "brant/core/future.h"
+#include "brant/ops/lane/data.h"
 #include "ops/channel/endpoint.h"
 #include "ops/copier/stager.h"
+#include "ops/lane/landing_pool.h"
 
-namespace brant::detail {
+namespace brant::lane {
 
-struct DataCall;
 class DataLanes;
 
 /// The source of one data argument: whoever still needs it counts (messages, sends, copies). When the last one lets go,
@@ -32,6 +33,8 @@ struct DataOrigin {
 /// One argument on its way into this process or within it.
 struct DataPart {
   static constexpr std::uint64_t kNoNumber = ~std::uint64_t{0};
+  /// From progress, when the landing is filled or never will be: the record is whose `owner` is.
+  using Ended = void (*)(DataPart& part, Status status) noexcept;
   struct Copy : StageCopy {
     DataPart* part = nullptr;
   };
@@ -41,7 +44,8 @@ struct DataPart {
   DataLanes& lanes;
   Op op;
   Copy copy;
-  DataCall* call = nullptr;      ///< Null: nobody wants it any more.
+  Ended ended = nullptr;         ///< Null: nobody wants it any more, and the record goes back when it has come.
+  void* owner = nullptr;         ///< For `ended`.
   DataOrigin* origin = nullptr;  ///< Within this process: where from.
   LandingBlock* block = nullptr;
   Buffer landing;  ///< Of exactly the size that was announced.
@@ -104,9 +108,10 @@ class DataLanes final : public Service, private Poller {
   [[nodiscard]] bool sources_idle() const noexcept { return sending() == 0 && untold_ == 0; }
 
   // --- receiving
+  /// Null: a million are lent.
   DataPart* take_part() noexcept { return parts_.take(*this); }
   void give_back(DataPart& part) noexcept;
-  /// Starts to fill `part.landing`; `part.op` or `part.copy` tells when it is filled. ok: it is already.
+  /// Starts to fill `part.landing`; in_progress: `part.ended` will tell. Any other status is the outcome.
   Status receive(DataPart& part, std::int32_t from, std::uint64_t number) noexcept;
   Status copy(DataPart& part) noexcept;
   /// Receives what nobody wants. Where that fails, the lane is broken.
@@ -134,6 +139,7 @@ class DataLanes final : public Service, private Poller {
     if (broken_.status == Status::ok) broken_ = broken;
   }
   void tell(DataOrigin& origin) noexcept;
+  static void filled(DataPart& part, Status status) noexcept;
   unsigned poll() noexcept override;
 
   Engine& engine_;
@@ -148,4 +154,4 @@ class DataLanes final : public Service, private Poller {
   Break broken_;
 };
 
-}  // namespace brant::detail
+}  // namespace brant::lane
