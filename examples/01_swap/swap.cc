@@ -4,12 +4,10 @@
 #include "brant/brant.h"
 using namespace brant;
 
-Task<Status> swap_with_partner(Channel& channel, Memory& mine, Memory& theirs) {
+Task<void> swap_with_partner(Channel& channel, Memory& mine, Memory& theirs) {
   Operation incoming = channel.recv(theirs);  // both are under way
   Operation outgoing = channel.send(mine);
-  const OpResult received = co_await incoming;
-  const OpResult sent = co_await outgoing;
-  co_return received.ok() ? sent.status : received.status;
+  (co_await when_all(incoming, outgoing)).or_throw("the swap failed");  // ends the program with its text
 }
 
 int main() {
@@ -22,10 +20,6 @@ int main() {
   const MemoryKind kind = runtime.device_kind();  // the GPU of this process, or host memory
   Memory mine = runtime.allocate(kind, 1 << 20), theirs = runtime.allocate(kind, 1 << 20);
   Channel channel = Channel::open(runtime, Rank{partner}, ChannelId{7});
-  const Status status = runtime.run(swap_with_partner(channel, mine, theirs));
-  if (status != Status::ok) {
-    std::fprintf(stderr, "rank %d did not swap with rank %d: %s\n", rank, partner, status_text(status).data());
-    return 1;
-  }
+  runtime.run(swap_with_partner(channel, mine, theirs));
   std::printf("rank %d has the %zu bytes of rank %d\n", rank, theirs.bytes(), partner);
 }

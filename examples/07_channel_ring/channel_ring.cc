@@ -13,17 +13,13 @@ Channel open_link(Runtime& runtime, int from, int peer) {
   return Channel::open(runtime, Rank{peer}, ChannelId{static_cast<std::uint32_t>(from)});
 }
 
-void require(const OpResult& result, const char* what) {
-  if (!result.ok()) throw Error(result.status, what);
-}
-
 Task<std::int64_t> pass_token(Channel& from_left, Channel& to_right, int rank, int rounds) {
   std::int64_t token = 0;
   for (int round = 0; round < rounds; ++round) {
-    if (rank != 0) require(co_await from_left.recv(std::span(&token, 1)), "the rank to the left sent no token");
+    if (rank != 0) (co_await from_left.recv(std::span(&token, 1))).or_throw("the rank to the left sent no token");
     token += rank;
-    require(co_await to_right.send(std::span(&token, 1)), "the rank to the right took no token");
-    if (rank == 0) require(co_await from_left.recv(std::span(&token, 1)), "the token did not come back");
+    (co_await to_right.send(std::span(&token, 1))).or_throw("the rank to the right took no token");
+    if (rank == 0) (co_await from_left.recv(std::span(&token, 1))).or_throw("the token did not come back");
   }
   co_return token;
 }

@@ -15,10 +15,6 @@ using namespace brant;
 // At least 16 KB: smaller host memory is not shared with other processes, and goes over the network.
 constexpr std::size_t kSharedFrom = 16384;
 
-void require(const OpResult& result, const char* what) {
-  if (!result.ok()) throw Error(result.status, what);
-}
-
 /// The neighbour on one side: the channel to it, and its ghosts, into which this rank puts.
 struct Neighbour {
   Channel channel;
@@ -47,8 +43,7 @@ class Rod {
       SegmentTicket ticket;
       Operation incoming = there.channel.recv(Buffer(&ticket, sizeof(ticket)));
       Operation outgoing = there.channel.send(ConstBuffer(&own, sizeof(own)));
-      require(co_await incoming, "a neighbour sent no ticket");
-      require(co_await outgoing, "a neighbour took no ticket");
+      (co_await when_all(incoming, outgoing)).or_throw("tickets were not traded with a neighbour");
       there.ghosts = RemoteSegment(runtime_, Rank{peer}, ticket);
     }
   }
@@ -82,14 +77,14 @@ class Rod {
     Neighbour& there = neighbours_[static_cast<std::size_t>(side)];
     const double face = side == 0 ? row_[1] : row_[row_.size() - 2];
     const std::size_t place = ghost(1 - side, step) * sizeof(double);
-    require(co_await there.ghosts.put(place, ConstBuffer(&face, sizeof(face))), "a put failed");
-    require(co_await there.channel.send(ConstBuffer(&step, sizeof(step))), "a neighbour took no word of a put");
+    (co_await there.ghosts.put(place, ConstBuffer(&face, sizeof(face)))).or_throw("a put failed");
+    (co_await there.channel.send(ConstBuffer(&step, sizeof(step)))).or_throw("a neighbour took no word of a put");
   }
 
   Task<void> take_face(int side, int step) {
     int told = 0;
-    require(co_await neighbours_[static_cast<std::size_t>(side)].channel.recv(Buffer(&told, sizeof(told))),
-            "a neighbour told of no put");
+    Neighbour& there = neighbours_[static_cast<std::size_t>(side)];
+    (co_await there.channel.recv(Buffer(&told, sizeof(told)))).or_throw("a neighbour told of no put");
     (side == 0 ? row_.front() : row_.back()) = ghosts_.as<double>()[ghost(side, step)];
   }
 

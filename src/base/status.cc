@@ -1,5 +1,7 @@
 #include "brant/base/status.h"
 
+#include <fmt/format.h>
+
 namespace brant {
 
 std::string_view status_name(Status status) noexcept {
@@ -48,6 +50,10 @@ std::string_view status_text(Status status) noexcept {
     case Status::internal: return "a fault of brant, please report it";
   }
   return "unknown status";
+}
+
+void throw_error(Status status, std::string_view what) {
+  throw Error(status, fmt::format("{}: {} ({})", what, status_text(status), status_name(status)));
 }
 
 }  // namespace brant

@@ -267,6 +267,9 @@ class Engine {
   /// inside a call, which a sink may have made. False: the time was over first.
   bool wait_quietly(bool (*done)(void*) noexcept, void* context, std::chrono::nanoseconds timeout) noexcept;
   Status wait(bool (*done)(void*) noexcept, void* context, std::chrono::nanoseconds timeout) noexcept;
+  /// See Worker::arm and Worker::fd.
+  std::chrono::nanoseconds arm() noexcept;
+  [[nodiscard]] int event_fd() const noexcept { return waiter_.fd(); }
   Status post(void (*function)(void*) noexcept, void* context) noexcept;
 
  private:
@@ -305,6 +308,7 @@ class Engine {
   unsigned run_commands() noexcept;
   unsigned move() noexcept;
   bool may_sleep() noexcept;
+  [[nodiscard]] std::chrono::milliseconds longest_sleep() noexcept;
   [[nodiscard]] bool must_poll() const noexcept;
   [[nodiscard]] Status check_host(const void* data, std::size_t bytes) const noexcept;
   Status wait_until_done(bool (*done)(void*) noexcept, void* context, TimePoint deadline) noexcept;

@@ -33,6 +33,20 @@ bool Engine::may_sleep() noexcept {
   return false;
 }
 
+std::chrono::nanoseconds Engine::arm() noexcept {
+  constexpr std::chrono::nanoseconds kAtOnce{0};
+  check_peers();
+  waiter_.quieten();
+  if (commands_waiting_.load(std::memory_order_acquire) != 0 || !may_sleep()) return kAtOnce;
+  wire_turn_ = kWireTurn;  // it may be what wakes us
+  return std::clamp<std::chrono::nanoseconds>(timers_.next() - Clock::now(), kAtOnce, longest_sleep());
+}
+
+/// A wire that cannot wake us is looked at every millisecond.
+std::chrono::milliseconds Engine::longest_sleep() noexcept {
+  return wire().capabilities().can_sleep ? kSleepLimit : std::chrono::milliseconds(1);
+}
+
 bool Engine::wait_quietly(bool (*done)(void*) noexcept, void* context, std::chrono::nanoseconds timeout) noexcept {
   const TimePoint deadline = deadline_after(timeout);
   while (!done(context)) {
@@ -126,10 +140,8 @@ Status Engine::wait_until_done(bool (*done)(void*) noexcept, void* context, Time
     if (deadline != kNever && Clock::now() >= deadline) return Status::timed_out;
     if (silent_since_ == TimePoint{}) silent_since_ = recently_ = Clock::now();
     if (may_sleep()) {
-      // A wire that cannot wake us is looked at every millisecond.
-      const auto limit = wire().capabilities().can_sleep ? kSleepLimit : std::chrono::milliseconds(1);
       counters_.sleeps.add();
-      waiter_.sleep(std::min(deadline, timers_.next()), limit);
+      waiter_.sleep(std::min(deadline, timers_.next()), longest_sleep());
       wire_turn_ = kWireTurn;  // it may be what woke us
       recently_ = Clock::now();
       check_peers();

@@ -39,10 +39,13 @@ void Waiter::sleep(TimePoint deadline, std::chrono::milliseconds limit) noexcept
   const int count =
       ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), static_cast<int>(left.count()));
   for (int i = 0; i < count; ++i) {
-    if (events[static_cast<std::size_t>(i)].data.fd != alarm_.get()) continue;
-    std::uint64_t rings = 0;
-    if (::read(alarm_.get(), &rings, sizeof(rings)) < 0) return;  // EAGAIN: somebody read it already
+    if (events[static_cast<std::size_t>(i)].data.fd == alarm_.get()) quieten();
   }
+}
+
+void Waiter::quieten() noexcept {
+  std::uint64_t rings = 0;
+  if (::read(alarm_.get(), &rings, sizeof(rings)) < 0) return;  // EAGAIN: it did not ring
 }
 
 void Waiter::wake() noexcept {

@@ -18,6 +18,11 @@ class Waiter {
 
   /// From any thread.
   void wake() noexcept;
+  /// Takes back what `wake` did; for who looks afterwards at what it was called for.
+  void quieten() noexcept;
+
+  /// Readable while `sleep` would return at once.
+  [[nodiscard]] int fd() const noexcept { return epoll_.get(); }
 
  private:
   UniqueFd epoll_;

@@ -10,6 +10,10 @@ Status Worker::wait(bool (*done)(void*) noexcept, void* context, std::chrono::na
   return engine_.wait(done, context, timeout);
 }
 
+int Worker::fd() const noexcept { return engine_.event_fd(); }
+
+std::chrono::nanoseconds Worker::arm() noexcept { return engine_.arm(); }
+
 Status Worker::post(void (*function)(void*) noexcept, void* context) noexcept {
   return engine_.post(function, context);
 }

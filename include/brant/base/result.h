@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "brant/base/status.h"
@@ -21,6 +22,12 @@ class [[nodiscard]] Result {
   [[nodiscard]] bool ok() const noexcept { return value_.has_value(); }
   [[nodiscard]] explicit operator bool() const noexcept { return ok(); }
   [[nodiscard]] Status status() const noexcept { return status_; }
+
+  /// The value; of a failed result it throws an Error, whose text begins with `what` was attempted.
+  T or_throw(std::string_view what) && {
+    if (!ok()) throw_error(status_, what);
+    return *std::move(value_);
+  }
 
   [[nodiscard]] T& value() & noexcept { return checked(), *value_; }
   [[nodiscard]] const T& value() const& noexcept { return checked(), *value_; }

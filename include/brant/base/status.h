@@ -51,4 +51,8 @@ class Error : public std::runtime_error {
   Status status_;
 };
 
+/// Throws an Error that says what was attempted and what became of it: "no token came: the peer process has ended, died
+/// or become unreachable (peer_lost)".
+[[noreturn]] void throw_error(Status status, std::string_view what);
+
 }  // namespace brant

@@ -18,6 +18,18 @@ struct [[nodiscard]] OpResult {
       0;  ///< Bytes moved; for a receive, the size of the message (its full size when truncated, if known).
 
   [[nodiscard]] bool ok() const noexcept { return status == Status::ok; }
+
+  /// Itself, if it is ok; else throws an Error, whose text begins with `what` was attempted: `(co_await
+  /// channel.recv(ghost)).or_throw("the ghost cells did not come")`.
+  const OpResult& or_throw(std::string_view what = "an operation failed") const {  // NOLINT(modernize-use-nodiscard)
+    if (!ok()) throw_error(status, what);
+    return *this;
+  }
+  /// Becomes the outcome of both: the first failure, and the sum of the bytes.
+  void join(const OpResult& other) noexcept {
+    if (status == Status::ok) status = other.status;
+    bytes += other.bytes;
+  }
 };
 
 /// The two moments an operation reports, each at most once.

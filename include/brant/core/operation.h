@@ -1,8 +1,10 @@
 #pragma once
 
+#include <concepts>
 #include <coroutine>
 
 #include "brant/core/op.h"
+#include "brant/core/task.h"
 #include "brant/core/wait_place.h"
 
 namespace brant {
@@ -14,6 +16,9 @@ namespace brant {
 ///     Operation outgoing = channel.send(face);
 ///     OpResult got = co_await incoming;
 ///     OpResult sent = co_await outgoing;          // look at both: `ok()`, or why not
+///
+/// or, where any failure ends the work: `(co_await when_all(incoming, outgoing)).or_throw("the halo exchange failed")`.
+/// Outside coroutines `runtime.wait(incoming, outgoing)` waits for them.
 ///
 /// One coroutine at a time awaits it: the `co_await` of a second one throws invalid_argument, and the first goes on
 /// waiting. Once done it may be awaited any number of times.
@@ -74,5 +79,16 @@ class [[nodiscard]] Operation {
   bool done_ = false;
   detail::WaitPlace waiter_;
 };
+
+/// Awaits operations that are all under way: the first failure (in argument order), or ok with the sum of the bytes.
+/// All have ended then, whatever became of each. They must outlive the task. Cost: one coroutine frame; a `Counter`
+/// needs none.
+template <std::same_as<Operation>... More>
+Task<OpResult> when_all(Operation& first, Operation& second, More&... more) {
+  Operation* const operations[] = {&first, &second, &more...};
+  OpResult total;
+  for (Operation* operation : operations) total.join(co_await *operation);
+  co_return total;
+}
 
 }  // namespace brant

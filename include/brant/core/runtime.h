@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -9,6 +10,8 @@
 
 #include "brant/base/buffer.h"
 #include "brant/base/ids.h"
+#include "brant/core/future.h"
+#include "brant/core/operation.h"
 #include "brant/core/path.h"
 #include "brant/core/task.h"
 #include "brant/core/worker.h"
@@ -131,6 +134,28 @@ class Runtime {
   /// Copies between any two memories of this process and waits for it. For set-up and checks, not for the message path.
   /// Throws.
   void copy(Buffer destination, ConstBuffer source);
+
+  /// Waits in plain code until all have ended, moving the network: the first failure (in argument order), or ok with
+  /// the sum of the bytes.
+  template <std::same_as<Operation>... More>
+  OpResult wait(const Operation& first, const More&... more) noexcept {
+    return wait_for(Worker::kForever, first, more...);
+  }
+  /// The same for so long at most. timed_out: not all have ended, and those go on.
+  template <std::same_as<Operation>... More>
+  OpResult wait_for(std::chrono::nanoseconds limit, const Operation& first, const More&... more) noexcept {
+    const auto ended = [&] { return first.done() && (more.done() && ...); };
+    if (const Status status = worker().wait_until(ended, limit); status != Status::ok) return {status, 0};
+    OpResult total = first.result();
+    (total.join(more.result()), ...);
+    return total;
+  }
+  /// Waits for a value. Throws what the promise was failed with.
+  template <typename T>
+  T wait(Future<T>& future) {
+    static_cast<void>(worker().wait_until([&] { return future.ready(); }));
+    return future.get();
+  }
 
   /// Runs a coroutine to its end on the worker. Throws what it threw, and invalid_argument if it was started before.
   template <typename T>

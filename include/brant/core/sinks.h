@@ -44,7 +44,7 @@ class Counter {
     if (posted == Status::in_progress) {
       ++pending_;
     } else {
-      add({posted, op.result.bytes});
+      total_.join({posted, op.result.bytes});
     }
   }
 
@@ -63,12 +63,8 @@ class Counter {
     [[nodiscard]] OpResult await_resume() const noexcept { return std::exchange(counter.total_, {}); }
   };
 
-  void add(const OpResult& outcome) noexcept {
-    total_.bytes += outcome.bytes;
-    if (total_.status == Status::ok) total_.status = outcome.status;
-  }
   void ended(const OpResult& outcome) noexcept {
-    add(outcome);
+    total_.join(outcome);
     if (--pending_ == 0) waiter_.resume();
   }
 

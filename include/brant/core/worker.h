@@ -36,6 +36,20 @@ class Worker {
                 std::addressof(done), timeout);
   }
 
+  /// For a program with an event loop of its own (asyncio, libuv, epoll), which waits for brant among other things:
+  ///
+  ///     for (;;) {
+  ///       while (worker.progress() != 0) {}
+  ///       poll on worker.fd() for worker.arm() at most
+  ///     }
+  ///
+  /// `fd` becomes readable when there is something for `progress` to do, as far as it was armed: call `arm` before each
+  /// wait, after a progress that saw nothing. It says how long to wait at most, for timers and for what cannot wake
+  /// anybody: zero where something is to be done at once. The descriptor is the worker's, for its whole life: do not
+  /// read from it or close it. Cost of `arm`: a few system calls.
+  [[nodiscard]] int fd() const noexcept;
+  [[nodiscard]] std::chrono::nanoseconds arm() noexcept;
+
   /// From any thread: runs `function(context)` on the worker's thread, inside a later progress. limit_reached when
   /// 1024 such calls wait already. Never blocks; wakes a sleeping worker.
   Status post(void (*function)(void*) noexcept, void* context) noexcept;
