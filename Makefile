@@ -25,6 +25,7 @@ build: setup  ## optimised build; programs land in build/bin (TARGETS=all: the t
 test: setup-dev  ## everything CI checks: format, layers, clang-tidy on changes, asan, tsan, release, hosts, python
 	@python tools/run_tests.py
 
+demo: TARGETS = brant jacobi3d
 demo: build  ## a 3D heat solver on two processes
 	build/bin/brant run -n 2 -- build/bin/jacobi3d --demo
 

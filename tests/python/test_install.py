@@ -112,3 +112,8 @@ def test_an_older_language_standard_is_refused_with_the_cure(prefix, tmp_path):
     done = run("g++", "-std=c++17", "-fsyntax-only", f"-I{prefix}/include", tmp_path / "where.cc")
     assert done.returncode != 0
     assert "brant needs C++20: compile with -std=c++20" in done.stderr.split("error:")[1], done.stderr
+
+
+def test_nothing_that_only_tests_use_is_installed(prefix):
+    assert [str(file) for file in prefix.rglob("*faulty*")] == []
+    assert [str(file) for file in prefix.rglob("libbrant_test*")] == []
