@@ -52,9 +52,9 @@ struct Completion {
 /// Set the sinks, then hand it to a post. A post that returns `in_progress` reports each moment that has a sink exactly
 /// once, also on cancel, peer loss and the end of the peer's program; any other return value is the outcome itself, and
 /// nothing will be reported. The end of this process's own Runtime fires nothing, since what a sink would use is going:
-/// a record that is pending then ends as `canceled`, for its owner to look at (`pending`, `result`). A post refuses a
-/// record that is pending with invalid_argument and a line in the log, and what the record is about goes on. One
-/// thread: the worker's. No allocation.
+/// a record that is pending then has ended as `canceled`, or with the outcome that was known already, for its owner to
+/// look at (`pending`, `result`). A post refuses a record that is pending with invalid_argument and a line in the log,
+/// and what the record is about goes on. One thread: the worker's. No allocation.
 class Op {
  public:
   Op() noexcept = default;
