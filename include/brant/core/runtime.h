@@ -144,7 +144,7 @@ class Runtime {
   /// The same for so long at most. timed_out: not all have ended, and those go on.
   template <std::same_as<Operation>... More>
   OpResult wait_for(std::chrono::nanoseconds limit, const Operation& first, const More&... more) noexcept {
-    const auto ended = [&] { return first.done() && (more.done() && ...); };
+    auto ended = [&] { return first.done() && (more.done() && ...); };
     if (const Status status = worker().wait_until(ended, limit); status != Status::ok) return {status, 0};
     OpResult total = first.result();
     (total.join(more.result()), ...);

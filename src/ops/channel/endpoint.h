@@ -187,10 +187,11 @@ class ChannelEndpoint {
   void attach(Transfer& transfer, Op& op) noexcept;
 
   // Sends.
+  bool send_at_once(ConstBuffer source) noexcept;
   Status begin_send(Transfer& transfer) noexcept;
   /// Tells the engine that the network works for us.
   Status noted(Status posted) noexcept;
-  void count_send(const Transfer& transfer) noexcept;
+  void count_send(Path path, std::uint64_t bytes) noexcept;
   void count_posted(int sign) noexcept;
   Status carry(Transfer& transfer, ConstBuffer bytes) noexcept;
   void start_waiting() noexcept;

@@ -75,6 +75,11 @@ bool LinkPump::send(Transfer& transfer) noexcept {
   return false;
 }
 
+bool LinkPump::send_at_once(const LinkMessage& message, ConstBuffer bytes) noexcept {
+  const std::span payload(static_cast<const std::byte*>(bytes.data), static_cast<std::size_t>(bytes.bytes));
+  return link().post(link_service::kChannel, header_of(message), payload);
+}
+
 void LinkPump::withdraw(Transfer& transfer) noexcept {
   waiting_.remove(transfer);
   transfer.link.stage = LinkStage::none;

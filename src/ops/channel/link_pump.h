@@ -37,6 +37,8 @@ class LinkPump final : private Poller {
   /// endpoint is told at the end (`ChannelEndpoint::carried`).
   bool send(Transfer& transfer) noexcept;
   void withdraw(Transfer& transfer) noexcept;
+  /// A whole message in its record. False: there is no room for it now.
+  bool send_at_once(const LinkMessage& message, ConstBuffer bytes) noexcept;
 
   /// Handles records that the peer has posted for channels, up to the first for somebody else. Not within a handler.
   void look() noexcept;

@@ -34,6 +34,15 @@ Status LinkSender::send(Transfer& transfer, ConstBuffer bytes) noexcept {
   return Status::in_progress;
 }
 
+bool LinkSender::send_at_once(std::uint64_t number, ConstBuffer bytes) noexcept {
+  LinkMessage message = endpoint_.link_message(Kind::eager);
+  message.number = number;
+  message.bytes = bytes.bytes;
+  if (!pump_.send_at_once(message, bytes)) return false;
+  static_cast<void>(take_landing(number));  // it is not needed
+  return true;
+}
+
 /// A message in host memory that the receiver can map: one copy by its CPU, which beats two, and the network.
 bool LinkSender::offer(Transfer& transfer, const std::optional<Landing>& landing) noexcept {
   const ConstBuffer& bytes = transfer.link.bytes;

@@ -15,6 +15,8 @@ class LinkSender {
 
   /// ok: all of it went. in_progress: `ChannelEndpoint::carried` will be called.
   Status send(Transfer& transfer, ConstBuffer bytes) noexcept;
+  /// A message of at most `kEagerBytes` in host memory, without a record of it. False: there is no room for it now.
+  bool send_at_once(std::uint64_t number, ConstBuffer bytes) noexcept;
   /// The receiver can map this host memory. Asks what it is, and tells the receiver how to, as a send does.
   [[nodiscard]] bool can_offer(ConstBuffer bytes) noexcept;
   /// Before a message is sent that would have to wait for word of its receive: it may be there.
