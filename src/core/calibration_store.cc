@@ -155,8 +155,11 @@ CalibrationInUse find_calibration(const std::string& wanted, const CalibratedMac
   try {
     const std::optional<std::string> text = small_file(found.file);
     if (!text) {
-      if (!by_default) found.refused = unreadable(found.file, system_reason(ENOENT));
-      if (by_default) found.file.clear();
+      if (by_default) {
+        found.file.clear();
+      } else {
+        found.refused = unreadable(found.file, system_reason(ENOENT));
+      }
       return found;
     }
     Calibration calibration = parse_calibration(*text, found.file);

@@ -76,6 +76,14 @@ struct JobOptions {
   std::function<std::unique_ptr<port::Device>(int rank, std::unique_ptr<port::Device>)> wrap_device;
 };
 
+/// So many ranks, and nothing else out of the ordinary.
+inline JobOptions ranks(int count, GpuChoice gpu = GpuChoice::none) {
+  JobOptions options;
+  options.ranks = count;
+  options.gpu = gpu;
+  return options;
+}
+
 /// Several ranks in one thread over a loopback network: every interleaving is the test's own choice.
 class InProcessJob {
  public:

@@ -146,7 +146,8 @@ Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
   if (peer_.lost || peer_.ended) return Status::peer_lost;
   if (status == Status::ok) status = choose(source.kind, source.bytes, path);
   if (status != Status::ok) return status;
-  if (path == Path::shm && op.delivered.fire == nullptr && send_at_once(source)) {
+  const bool room = waiting_.empty() && window_.has_room(source.bytes);
+  if (room && path == Path::shm && op.delivered.fire == nullptr && send_at_once(source)) {
     op.result.bytes = source.bytes;
     return Status::ok;
   }
@@ -156,7 +157,7 @@ Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
   transfer->path = path;
   transfer->acknowledged = op.delivered.fire != nullptr;
   count_posted(1);
-  if (!waiting_.empty() || !window_.has_room(source.bytes)) {
+  if (!room) {
     waiting_.push_back(*transfer);
     ++waiting_count_;
     attach(*transfer, op);
@@ -184,11 +185,11 @@ Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
   return status;
 }
 
-/// A small message of host memory leaves within the post where there is room for it, and no record of it is made.
+/// A small message of host memory leaves within the post, and no record of it is made. The window has room for it;
+/// false: it goes another way, or the link has no room.
 bool ChannelEndpoint::send_at_once(ConstBuffer source) noexcept {
   if (!linked_ || source.bytes >= kOfferedBytes || !host_accessible(source.kind)) return false;
-  if (!waiting_.empty() || !window_.has_room(source.bytes) || engine().trace() != nullptr) return false;
-  if (!link_sender_->send_at_once(window_.next(), source)) return false;
+  if (engine().trace() != nullptr || !link_sender_->send_at_once(window_.next(), source)) return false;
   static_cast<void>(window_.take(source.bytes));
   ++counts_.sent;
   ++table_.traffic().moves;

@@ -49,12 +49,6 @@ struct DevicePair : Pair {
   }
 };
 
-JobOptions ranks(int count) {
-  JobOptions options;
-  options.ranks = count;
-  return options;
-}
-
 JobOptions reordering(std::uint64_t seed) {
   JobOptions options;
   options.network.seed = seed;
@@ -117,7 +111,7 @@ TEST(Channel, messages_match_in_order_under_any_delivery_order) {
 }
 
 TEST(Channel, both_directions_at_once_within_one_process) {
-  InProcessJob job(ranks(1));
+  InProcessJob job(test::ranks(1));
   Channel one = Channel::open(job.rank(0), Rank{0}, ChannelId{3});
   Channel other = Channel::open(job.rank(0), Rank{0}, ChannelId{3});
   int from_one = 1, from_other = 2, at_one = 0, at_other = 0;
@@ -288,7 +282,7 @@ TEST(Channel, reopened_under_the_same_id_goes_on) {
 }
 
 TEST(Channel, a_closed_id_may_go_to_another_rank) {
-  InProcessJob job(ranks(3));
+  InProcessJob job(test::ranks(3));
   {
     Channel one = Channel::open(job.rank(0), Rank{1}, ChannelId{4});
     Channel other = Channel::open(job.rank(1), Rank{0}, ChannelId{4});
@@ -411,7 +405,7 @@ Status open_status(const std::function<void()>& open) {
 }
 
 TEST(Channel, open_refuses_what_cannot_be) {
-  InProcessJob job(ranks(3));
+  InProcessJob job(test::ranks(3));
   Runtime& runtime = job.rank(0);
   for (const std::uint32_t id : {kChannelIdMax + 1, (1u << 28) - 1, 1u << 28}) {
     EXPECT_EQ(open_status([&] { Channel::open(runtime, Rank{1}, ChannelId{id}); }), Status::invalid_argument);
@@ -434,7 +428,7 @@ TEST(Channel, open_refuses_what_cannot_be) {
 }
 
 TEST(Channel, a_third_end_is_refused_at_both_who_could_tell) {
-  InProcessJob job(ranks(3));
+  InProcessJob job(test::ranks(3));
   Channel zero = Channel::open(job.rank(0), Rank{1}, ChannelId{1});
   Channel one = Channel::open(job.rank(1), Rank{0}, ChannelId{1});
   Channel intruder = Channel::open(job.rank(2), Rank{1}, ChannelId{1});

@@ -65,12 +65,6 @@ class Program {
   std::vector<std::unique_ptr<Chares>> ranks_;
 };
 
-inline JobOptions ranks(int count) {
-  JobOptions options;
-  options.ranks = count;
-  return options;
-}
-
 /// Messages of different senders overtake each other, and take their time.
 inline JobOptions reordering(std::uint64_t seed, int count = 3) {
   JobOptions options = ranks(count);

@@ -25,12 +25,6 @@ namespace {
 using test::InProcessJob;
 using test::JobOptions;
 
-JobOptions one_rank() {
-  JobOptions options;
-  options.ranks = 1;
-  return options;
-}
-
 class CallingPoller final : public Poller {
  public:
   explicit CallingPoller(std::function<void()> call) : call_(std::move(call)) {}
@@ -44,7 +38,7 @@ class CallingPoller final : public Poller {
 };
 
 TEST(Pollers, one_that_takes_another_out_ends_neither_the_round_nor_leaves_it_behind) {
-  InProcessJob job(one_rank());
+  InProcessJob job(test::ranks(1));
   Engine& engine = job.rank(0).worker().engine();
   int last_polled = 0;
   auto second = std::make_unique<CallingPoller>([] { FAIL() << "it was taken out before its turn"; });
@@ -66,7 +60,7 @@ TEST(Pollers, one_that_takes_another_out_ends_neither_the_round_nor_leaves_it_be
 }
 
 TEST(Wait, ends_in_time_while_the_network_is_never_still) {
-  InProcessJob job(one_rank());
+  InProcessJob job(test::ranks(1));
   Worker& worker = job.rank(0).worker();
   test::RestlessPoller network;
   worker.engine().attach(network);
@@ -75,7 +69,7 @@ TEST(Wait, ends_in_time_while_the_network_is_never_still) {
 }
 
 TEST(Wait, ends_in_time_while_a_task_yields) {
-  InProcessJob job(one_rank());
+  InProcessJob job(test::ranks(1));
   Worker& worker = job.rank(0).worker();
   bool over = false;
   Task<void> task = test::yield_until(worker, over);
@@ -91,7 +85,7 @@ class StallListener final : public Service {
 };
 
 TEST(Wait, says_that_nothing_happens_while_a_task_yields) {
-  JobOptions options = one_rank();
+  JobOptions options = test::ranks(1);
   options.runtime.stall_report = std::chrono::milliseconds(2);
   InProcessJob job(options);
   Worker& worker = job.rank(0).worker();
@@ -117,7 +111,7 @@ TEST(Runtime, ends_while_the_network_is_never_still) {
 }
 
 TEST(Progress, of_a_task_that_only_yields_is_no_event) {
-  InProcessJob job(one_rank());
+  InProcessJob job(test::ranks(1));
   Worker& worker = job.rank(0).worker();
   bool over = false;
   Task<void> task = test::yield_until(worker, over);
@@ -146,7 +140,7 @@ struct Toil {
 };
 
 TEST(Progress, fires_one_or_two_long_completions) {
-  InProcessJob job(one_rank());
+  InProcessJob job(test::ranks(1));
   Engine& engine = job.rank(0).worker().engine();
   Toil toil;
   std::array<Op, 20> ops;
@@ -158,7 +152,7 @@ TEST(Progress, fires_one_or_two_long_completions) {
 }
 
 TEST(Progress, runs_one_or_two_long_functions_that_were_posted) {
-  InProcessJob job(one_rank());
+  InProcessJob job(test::ranks(1));
   Engine& engine = job.rank(0).worker().engine();
   Toil toil;
   for (int i = 0; i < 20; ++i) {
@@ -171,7 +165,7 @@ TEST(Progress, fires_one_or_two_long_timers) {
   struct Ring : Timer {
     Toil* toil = nullptr;
   };
-  InProcessJob job(one_rank());
+  InProcessJob job(test::ranks(1));
   Engine& engine = job.rank(0).worker().engine();
   Toil toil;
   std::array<Ring, 20> rings;
@@ -239,7 +233,7 @@ TEST(Yield, lets_another_task_and_the_network_go_on) {
 }
 
 TEST(Yield, resumes_once_in_a_progress) {
-  InProcessJob job(one_rank());
+  InProcessJob job(test::ranks(1));
   Worker& worker = job.rank(0).worker();
   int turns = 0;
   const auto yields = [&]() -> Task<void> {
@@ -298,7 +292,7 @@ class NotingService final : public Service {
 TEST(Services, end_in_the_order_in_which_they_were_made) {
   ended_services().clear();
   {
-    InProcessJob job(one_rank());
+    InProcessJob job(test::ranks(1));
     job.rank(0).worker().engine().service<NotingService<3>>();
   }
   EXPECT_EQ(ended_services(), (std::vector<int>{0, 1, 2, 3}));
@@ -313,7 +307,7 @@ class PartingService final : public Service {
 };
 
 TEST(Services, may_resume_tasks_that_sleep_as_they_end) {
-  std::optional<InProcessJob> job(one_rank());
+  std::optional<InProcessJob> job(test::ranks(1));
   const auto sleeps = [](Worker& worker, Future<> first) -> Task<void> {
     co_await first;
     co_await sleep_for(worker, std::chrono::hours(1));
@@ -326,7 +320,7 @@ TEST(Services, may_resume_tasks_that_sleep_as_they_end) {
 }
 
 TEST(Sleep, of_a_task_may_outlive_its_runtime) {
-  std::optional<InProcessJob> job(one_rank());
+  std::optional<InProcessJob> job(test::ranks(1));
   const auto sleeps = [](Worker& worker) -> Task<void> { co_await sleep_for(worker, std::chrono::hours(1)); };
   Task<void> task = sleeps(job->rank(0).worker());
   task.start();
@@ -357,7 +351,7 @@ struct SendOfTwoMoments {
     job.run(100);
   }
 
-  InProcessJob job{one_rank()};
+  InProcessJob job{test::ranks(1)};
   Channel left, right;
   int value = 4, got = 0;
   int source_free = 0, delivered = 0;
@@ -389,7 +383,7 @@ TEST(Op, that_is_destroyed_in_its_first_sink_does_not_fire_the_second) {
 }
 
 TEST(Op, detached_in_its_only_sink_while_both_moments_are_due_at_once) {
-  InProcessJob job(one_rank());
+  InProcessJob job(test::ranks(1));
   Engine& engine = job.rank(0).worker().engine();
   struct Sinks {
     Op op;
@@ -427,7 +421,7 @@ TEST(Op, may_outlive_its_runtime) {
 }
 
 TEST(Op, that_is_pending_is_not_posted_again) {
-  InProcessJob job(one_rank());
+  InProcessJob job(test::ranks(1));
   Channel left = Channel::open(job.rank(0), Rank{0}, ChannelId{1});
   Channel right = Channel::open(job.rank(0), Rank{0}, ChannelId{1});
   struct Sink {

@@ -15,17 +15,12 @@ using namespace std::chrono_literals;
 
 class EventLoop : public ::testing::Test {
  protected:
-  static test::JobOptions one_rank() {
-    test::JobOptions options;
-    options.ranks = 1;
-    return options;
-  }
   [[nodiscard]] bool readable(std::chrono::milliseconds limit) {
     pollfd entry{worker_.fd(), POLLIN, 0};
     return ::poll(&entry, 1, static_cast<int>(limit.count())) == 1;
   }
 
-  test::InProcessJob job_{one_rank()};
+  test::InProcessJob job_{test::ranks(1)};
   Worker& worker_ = job_.rank(0).worker();
 };
 
@@ -67,8 +62,7 @@ TEST_F(EventLoop, waits_no_longer_than_to_the_next_timer) {
 }
 
 TEST(EventLoopThatMayNotSleep, has_to_go_on_at_once) {
-  test::JobOptions options;
-  options.ranks = 1;
+  test::JobOptions options = test::ranks(1);
   options.runtime.sleep = false;
   test::InProcessJob job(options);
   EXPECT_EQ(job.rank(0).worker().arm(), 0ns);

@@ -50,16 +50,11 @@ TEST(Result, gives_its_value_or_throws) {
 /// Two ends in one process.
 class Operations : public ::testing::Test {
  protected:
-  static test::JobOptions one_rank() {
-    test::JobOptions options;
-    options.ranks = 1;
-    return options;
-  }
   Runtime& runtime() { return job_.rank(0); }
   Operation send(int& value) { return left_.send(ConstBuffer(&value, sizeof(value))); }
   Operation receive(int& value) { return right_.recv(Buffer(&value, sizeof(value))); }
 
-  test::InProcessJob job_{one_rank()};
+  test::InProcessJob job_{test::ranks(1)};
   Channel left_ = Channel::open(job_.rank(0), Rank{0}, ChannelId{1});
   Channel right_ = Channel::open(job_.rank(0), Rank{0}, ChannelId{1});
   int values_[2] = {3, 4};

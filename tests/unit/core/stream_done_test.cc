@@ -16,7 +16,6 @@ namespace brant {
 namespace {
 
 using test::InProcessJob;
-using test::JobOptions;
 
 std::atomic<bool> g_open{false};
 
@@ -47,15 +46,8 @@ class HeldStream {
   port::Device& device_;
 };
 
-JobOptions emulated() {
-  JobOptions options;
-  options.ranks = 1;
-  options.gpu = GpuChoice::emulated;
-  return options;
-}
-
 TEST(StreamDone, that_is_given_up_does_not_wait_for_the_stream) {
-  InProcessJob job(emulated());
+  InProcessJob job(test::ranks(1, GpuChoice::emulated));
   HeldStream held(job.rank(0));
   {
     const auto waits = [&]() -> Task<void> { co_await stream_done(job.rank(0), held.stream); };
@@ -87,7 +79,7 @@ class CountingPoller final : public Poller {
 };
 
 TEST(StreamDone, resumes_when_all_pollers_of_the_round_have_run) {
-  InProcessJob job(emulated());
+  InProcessJob job(test::ranks(1, GpuChoice::emulated));
   Engine& engine = job.rank(0).worker().engine();
   HeldStream held(job.rank(0));
   bool later_polled = false, done = false, polled_before = false;
@@ -112,7 +104,7 @@ TEST(StreamDone, resumes_when_all_pollers_of_the_round_have_run) {
 }
 
 TEST(StreamDone, may_be_destroyed_when_it_is_due) {
-  InProcessJob job(emulated());
+  InProcessJob job(test::ranks(1, GpuChoice::emulated));
   HeldStream held(job.rank(0));
   std::array<std::optional<Task<void>>, 2> tasks;
   int resumed = 0;

@@ -167,10 +167,7 @@ TEST_F(DataLanesTest, copy_within_the_process) {
 }
 
 TEST(DataLanesOnDevice, copy_between_host_and_device_and_back) {
-  test::JobOptions options;
-  options.ranks = 1;
-  options.gpu = GpuChoice::emulated;
-  InProcessJob job(options);
+  InProcessJob job(test::ranks(1, GpuChoice::emulated));
   Runtime& runtime = job.rank(0);
   DataLanes& lanes = runtime.worker().engine().service<DataLanes>();
   std::array<int, 4> values{2, 7, 1, 8}, back{};

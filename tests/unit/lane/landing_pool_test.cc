@@ -10,19 +10,13 @@ namespace {
 
 class LandingPoolTest : public ::testing::Test {
  protected:
-  static test::JobOptions emulated() {
-    test::JobOptions options;
-    options.ranks = 1;
-    options.gpu = GpuChoice::emulated;
-    return options;
-  }
   LandingBlock* take(MemoryKind kind, std::size_t bytes) {
     const Result<LandingBlock*> block = pool_.take(kind, bytes);
     EXPECT_TRUE(block);
     return block ? *block : nullptr;
   }
 
-  test::InProcessJob job_{emulated()};
+  test::InProcessJob job_{test::ranks(1, GpuChoice::emulated)};
   LandingPool pool_{job_.rank(0).worker().engine().device()};
 };
 
