@@ -6,9 +6,6 @@ list(PREPEND CMAKE_PREFIX_PATH ${BRANT_DEPS})
 find_package(Threads REQUIRED)
 
 set(INSTALL_GTEST OFF)
-set(BENCHMARK_ENABLE_TESTING OFF)
-set(BENCHMARK_ENABLE_INSTALL OFF)
-set(BENCHMARK_ENABLE_WERROR OFF)
 set(JSON_BuildTests OFF)
 set(JSON_Install OFF)
 FetchContent_Declare(fmt SYSTEM GIT_REPOSITORY https://github.com/fmtlib/fmt.git GIT_TAG 9.1.0 GIT_SHALLOW ON
@@ -19,14 +16,9 @@ FetchContent_Declare(nlohmann_json SYSTEM GIT_REPOSITORY https://github.com/nloh
                      GIT_SHALLOW ON FIND_PACKAGE_ARGS 3.10)
 FetchContent_Declare(googletest SYSTEM GIT_REPOSITORY https://github.com/google/googletest.git GIT_TAG release-1.12.1
                      GIT_SHALLOW ON FIND_PACKAGE_ARGS NAMES GTest)
-FetchContent_Declare(benchmark SYSTEM GIT_REPOSITORY https://github.com/google/benchmark.git GIT_TAG v1.7.1
-                     GIT_SHALLOW ON FIND_PACKAGE_ARGS)
 FetchContent_MakeAvailable(fmt CLI11 nlohmann_json)
 if(BRANT_BUILD_TESTS)
   FetchContent_MakeAvailable(googletest)
-endif()
-if(EXISTS ${PROJECT_SOURCE_DIR}/bench/CMakeLists.txt)
-  FetchContent_MakeAvailable(benchmark)
 endif()
 
 # brant_fmt stands for fmt in every DEPS list. Fetched sources are compiled anyway; with an installed fmt 9 its compiled

@@ -107,7 +107,7 @@ class Layers:
             return path.endswith(where)
         if where == "device":
             return path.startswith("include/brant/device/")
-        return unit == where or unit.startswith(where + "/") or path.startswith(f"src/{where}/")
+        return unit == where or unit.startswith(where + "/") or path.startswith((f"src/{where}/", f"{where}/"))
 
 
 def faults_of(layers: Layers, path: str) -> list[str]:

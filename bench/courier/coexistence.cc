@@ -45,7 +45,7 @@ void measure_start(Courier& courier, Rows& rows) {
     us.push_back(us_since(begin));
     leave(courier);
   }
-  const Summary samples = cli::bench::summarize(us);
+  const Summary samples = bench::summarize(us);
   rows.figure("start until resident", samples.p50, "us", samples);
 }
 
@@ -64,8 +64,8 @@ void measure_synchronize(Courier& courier, const CourierOptions& options, Rows& 
     with.push_back(us_since(begin));
     leave(courier);
   }
-  const Summary alone = cli::bench::summarize(without);
-  const Summary beside = cli::bench::summarize(with);
+  const Summary alone = bench::summarize(without);
+  const Summary beside = bench::summarize(with);
   rows.figure("synchronize, none resident", alone.p50, "us", alone);
   rows.figure("synchronize, one resident", beside.max - options.idle_us, "us", beside);
   rows.say("    (the figure is the worst beyond idle_us)");
@@ -86,8 +86,8 @@ void measure_idle_cost(port::Device& device, Load& load, CourierOptions options,
     courier.poll();
     if (!courier.resident()) throw Error(Status::internal, "the courier left while its cost was measured");
   }
-  const Summary alone = cli::bench::summarize(without);
-  const Summary beside = cli::bench::summarize(with);
+  const Summary alone = bench::summarize(without);
+  const Summary beside = bench::summarize(with);
   rows.figure("stream kernel alone", 2.0 * 40 * 1.073741824e9 / alone.p50 / 1e3, "GB/s", alone);
   rows.figure(fmt::format("beside an idle courier for {} B", bytes), 100 * (beside.p50 / alone.p50 - 1), "% more",
               beside);

@@ -10,13 +10,12 @@ namespace brant::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using cli::bench::rounded;
+using bench::rounded;
 
 Json row_of(const std::string& bench, const std::string& memory, std::size_t bytes, std::size_t window,
             const Summary& us) {
-  return {
-      {"bench", bench}, {"model", "courier"}, {"memory", memory}, {"trigger", "host"}, {"path", "courier"},
-      {"bytes", bytes}, {"window", window},   {"ranks", 2},       {"n", us.n},         {"us", cli::bench::to_json(us)}};
+  return {{"bench", bench}, {"model", "courier"}, {"memory", memory}, {"trigger", "host"}, {"path", "courier"},
+          {"bytes", bytes}, {"window", window},   {"ranks", 2},       {"n", us.n},         {"us", bench::to_json(us)}};
 }
 
 }  // namespace
@@ -60,7 +59,7 @@ void Rows::say(const std::string& line) const {
 
 void Rows::append(Json row) {
   std::fflush(stdout);
-  cli::bench::add_machine(row, "", machine_);
+  bench::add_machine(row, "", machine_);
   file_.append(row.dump());
 }
 

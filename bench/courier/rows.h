@@ -4,17 +4,17 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench/row.h"
+#include "bench/runner/row.h"
 
 namespace brant::bench {
 
-using cli::bench::Summary;
+using bench::Summary;
 
 /// The table on standard output and, with a file, one JSON object per row in it.
 class Rows {
  public:
   Rows(const std::string& path, const port::Device& device, std::string memory, bool silent)
-      : file_(path), machine_(cli::bench::describe_machine(device)), memory_(std::move(memory)), silent_(silent) {}
+      : file_(path), machine_(bench::describe_machine(device)), memory_(std::move(memory)), silent_(silent) {}
 
   void transfer(const std::string& bench, std::size_t bytes, std::size_t window, const Summary& us);
   /// Anything that is no transfer: `figure` in its unit.
@@ -26,8 +26,8 @@ class Rows {
  private:
   void append(nlohmann::ordered_json row);
 
-  cli::bench::RowFile file_;
-  const cli::bench::Machine machine_;
+  bench::RowFile file_;
+  const bench::Machine machine_;
   const std::string memory_;
   const bool silent_;
 };

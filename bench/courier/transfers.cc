@@ -130,7 +130,7 @@ Summary one_way(Pair& pair, Courier& courier, Buffers& buffers, std::size_t byte
   pair.meet();
   buffers.check(bytes);
   pair.meet();
-  return cli::bench::summarize(us);
+  return bench::summarize(us);
 }
 
 Summary stream_of(Pair& pair, Courier& courier, Buffers& buffers, std::size_t bytes, std::size_t window,
@@ -165,7 +165,7 @@ Summary stream_of(Pair& pair, Courier& courier, Buffers& buffers, std::size_t by
     double sum = 0;
     for (const double each : us) sum += each;
     const double mean = sum / static_cast<double>(us.size());
-    Summary samples = cli::bench::summarize(us);
+    Summary samples = bench::summarize(us);
     samples.p50 = mean;
     pair.meet();
     pair.meet();

@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "cli/bench/measure.h"
-#include "cli/bench/options.h"
-#include "cli/bench/row.h"
-#include "cli/bench/self_start.h"
+#include "bench/nccl/nccl_library.h"
+#include "bench/runner/measure.h"
+#include "bench/runner/options.h"
+#include "bench/runner/row.h"
+#include "bench/runner/self_start.h"
 #include "cli/commands.h"
-#include "port/nccl/nccl_library.h"
 
 namespace brant::cli {
 namespace {
@@ -55,12 +55,12 @@ int run_bench(const BenchArguments& arguments) {
   try {
     const bench::Options options = checked_options(arguments);
     const bench::RowFile probe(options.json);  // a file that cannot be written is found before anything starts
-    if (options.rival == bench::Rival::nccl) static_cast<void>(port::nccl::library());  // nor a library
-    if (started_alone()) restart_as_job(2);
+    if (options.rival == bench::Rival::nccl) static_cast<void>(bench::nccl::library());  // nor a library
+    if (bench::started_alone()) bench::restart_as_job(2);
     bench::run_benchmark(options);
     return 0;
   } catch (const Error& fault) {
-    wait_to_be_ended();
+    bench::wait_to_be_ended();
     fmt::print(stderr, "brant bench: {}\n", fault.what());
     return fault.status() == Status::invalid_argument ? 2 : 1;
   }

@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
-#include "cli/bench/self_start.h"
-#include "cli/bench/session.h"
+#include "bench/runner/self_start.h"
+#include "bench/runner/session.h"
 #include "cli/calibrate/measure.h"
 #include "cli/calibrate/table.h"
 #include "cli/commands.h"
-#include "core/calibration_store.h"
+#include "core/paths/calibration_store.h"
 #include "port/memory/adapters.h"
 
 namespace brant::cli {
@@ -49,7 +49,7 @@ int run_calibrate(const CalibrateArguments& arguments) {
       throw Error(Status::invalid_argument,
                   "there is no cache folder to keep it in: set XDG_CACHE_HOME or HOME, or give --output FILE");
     }
-    if (started_alone()) restart_as_job(2);
+    if (bench::started_alone()) bench::restart_as_job(2);
     bench::Session session(runtime_options(), "calibrate");
     int exit_code = 0;
     const calibrate::Findings findings = calibrate::measure_paths(session);
@@ -66,7 +66,7 @@ int run_calibrate(const CalibrateArguments& arguments) {
     session.barrier();
     return exit_code;
   } catch (const Error& fault) {
-    wait_to_be_ended();
+    bench::wait_to_be_ended();
     fmt::print(stderr, "brant calibrate: {}\n", fault.what());
     return fault.status() == Status::invalid_argument ? 2 : 1;
   }

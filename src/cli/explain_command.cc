@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "bench/runner/options.h"
 #include "brant/base/status.h"
 #include "brant/core/runtime.h"
-#include "cli/bench/options.h"
 #include "cli/commands.h"
 #include "cli/explain/report.h"
 

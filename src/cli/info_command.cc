@@ -12,7 +12,7 @@
 #include "cli/commands.h"
 #include "cli/info/report.h"
 #include "cli/jobs/job_report.h"
-#include "core/statistics_folder.h"
+#include "core/observe/statistics_folder.h"
 
 namespace brant::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/process_stat.h"
 #include "core/batch_time.h"
-#include "core/calibration_store.h"
+#include "core/paths/calibration_store.h"
 #include "core/shared_memory_fault.h"
 #include "port/memory/allocation_map.h"
 

@@ -10,9 +10,9 @@
 #include "base/log.h"
 #include "base/place.h"
 #include "port/boot/select.h"
+#include "port/link/shared_memory/open.h"
 #include "port/memory/devices.h"
 #include "port/wire/loopback/loopback.h"
-#include "port/wire/peer/open.h"
 #include "port/wire/ucx/open.h"
 
 namespace brant::port {
@@ -98,7 +98,7 @@ Adapters open_adapters(const AdapterRequest& request) {
   adapters.device = open_device(device);
   adapters.other_hosts = !of_one_host(*adapters.boot, request.boot_timeout);
   adapters.wire = open_wire(request, job, !adapters.other_hosts);
-  if (job.local_size > 1) adapters.links = open_peer_links(static_cast<std::uint32_t>(job.local_size));
+  if (job.local_size > 1) adapters.links = open_links(static_cast<std::uint32_t>(job.local_size));
   return adapters;
 }
 

@@ -10,7 +10,7 @@
 #include "brant/base/status.h"
 
 /// Links: records between the processes of one host through memory that both map. Faster than any network library for
-/// small messages, and the place where two ends agree how a large one shall travel. Adapter: wire/peer.
+/// small messages, and the place where two ends agree how a large one shall travel. Adapter: link/shared_memory.
 ///
 /// Thread rule: one thread owns a `Links` and makes all calls on it and its links. No call blocks, none throws, except
 /// where noted.

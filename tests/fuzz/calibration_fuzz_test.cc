@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "brant/base/status.h"
-#include "core/calibration_text.h"
-#include "core/path_order.h"
+#include "core/paths/calibration_text.h"
+#include "core/paths/path_order.h"
 #include "support/mutation.h"
 
 namespace brant {

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "brant/base/clock.h"
+#include "port/link/shared_memory/open.h"
 #include "port/memory/devices.h"
-#include "port/wire/peer/open.h"
 #include "support/emulated_taking_wire.h"
 
 namespace brant::test {
@@ -65,8 +65,7 @@ InProcessJob::InProcessJob(const JobOptions& options) : network_(options.network
     if (options.network_takes_device) {
       adapters.wire = make_emulated_taking(std::move(adapters.wire), *adapters.device);
     }
-    if (options.links && !options.wrap)
-      adapters.links = port::open_peer_links(static_cast<std::uint32_t>(options.ranks));
+    if (options.links && !options.wrap) adapters.links = port::open_links(static_cast<std::uint32_t>(options.ranks));
     if (options.wrap) adapters.wire = options.wrap(rank, std::move(adapters.wire));
     runtimes_.push_back(std::make_unique<Runtime>(std::move(adapters), options.runtime));
   }

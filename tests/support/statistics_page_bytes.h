@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/statistics_page.h"
+#include "core/observe/statistics_page.h"
 
 namespace brant::test {
 

@@ -12,12 +12,12 @@
 
 #include <fmt/format.h>
 
-#include "cli/bench/channel_contender.h"
-#include "cli/bench/statistics.h"
+#include "bench/runner/channel_contender.h"
+#include "bench/runner/statistics.h"
 #include "cli/info/host.h"
-#include "core/calibration_store.h"
 #include "core/engine.h"
-#include "core/path_choice.h"
+#include "core/paths/calibration_store.h"
+#include "core/paths/path_choice.h"
 #include "ops/channel/table.h"
 #include "port/memory/adapters.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench/session.h"
-#include "core/calibration.h"
+#include "bench/runner/session.h"
+#include "core/paths/calibration.h"
 
 namespace brant::cli::calibrate {
 

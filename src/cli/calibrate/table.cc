@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "cli/bench/options.h"
-#include "core/calibration_text.h"
-#include "core/path_choice.h"
+#include "bench/runner/options.h"
+#include "core/paths/calibration_text.h"
+#include "core/paths/path_choice.h"
 
 namespace brant::cli::calibrate {
 namespace {

@@ -17,8 +17,8 @@
 #include "cli/info/host.h"
 #include "core/own_address.h"
 #include "port/memory/adapters.h"
-#include "port/wire/ucx/baseline/transports.h"
 #include "port/wire/ucx/open.h"
+#include "port/wire/ucx/transports.h"
 
 namespace brant::cli::doctor {
 namespace {

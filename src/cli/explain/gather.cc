@@ -1,7 +1,7 @@
 #include "cli/explain/facts.h"
 #include "ops/courier/courier_options.h"
+#include "port/link/shared_memory/open.h"
 #include "port/memory/adapters.h"
-#include "port/wire/peer/open.h"
 #include "port/wire/ucx/open.h"
 
 namespace brant::cli::explain {
@@ -10,7 +10,7 @@ Facts gather_facts() {
   Facts facts;
   facts.ucx_version = port::ucx_version();
   facts.wire_kinds = port::open_ucx_wire({})->capabilities().kinds;
-  facts.shares_memory = port::open_peer_links(1) != nullptr;
+  facts.shares_memory = port::open_links(1) != nullptr;
   const port::memory::CudaProbe probe = port::memory::probe_cuda();
   for (const port::memory::CudaDeviceSummary& device : probe.devices) facts.gpus.push_back(device.uuid);
   facts.gpu_reason = probe.reason;

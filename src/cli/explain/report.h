@@ -6,8 +6,8 @@
 
 #include "cli/explain/facts.h"
 #include "cli/explain/place.h"
-#include "core/calibration_store.h"
-#include "core/path_choice.h"
+#include "core/paths/calibration_store.h"
+#include "core/paths/path_choice.h"
 
 namespace brant::cli::explain {
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/bench/options.h"
+#include "bench/runner/options.h"
 #include "cli/explain/report.h"
 
 namespace brant::cli::explain {

@@ -13,14 +13,14 @@
 #include "brant/core/runtime.h"
 #include "cli/info/host.h"
 #include "cli/info/version.h"
-#include "core/path_choice.h"
+#include "core/paths/path_choice.h"
 #include "ops/courier/courier_options.h"
 #include "port/boot/detect.h"
 #include "port/boot/select.h"
+#include "port/link/shared_memory/open.h"
 #include "port/memory/gpu_choice.h"
-#include "port/wire/peer/open.h"
-#include "port/wire/ucx/baseline/transports.h"
 #include "port/wire/ucx/open.h"
+#include "port/wire/ucx/transports.h"
 
 namespace brant::cli::info {
 namespace {
@@ -166,7 +166,7 @@ Report make_report() {
   std::uint32_t offered = bit(MemoryKind::host) | bit(MemoryKind::pinned) | bit(MemoryKind::emulated);
   if (!report.cuda.devices.empty()) offered |= bit(MemoryKind::cuda) | bit(MemoryKind::cuda_managed);
   report.kinds = kind_names(offered);
-  const bool shares_memory = port::open_peer_links(1) != nullptr;
+  const bool shares_memory = port::open_links(1) != nullptr;
   for (const Path path : {Path::ucx, Path::shm, Path::copy_engine, Path::courier, Path::staged}) {
     report.paths.push_back(describe_path(path, offered, wire_kinds, report.ucx_reason.empty(), shares_memory));
   }

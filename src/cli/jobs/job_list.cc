@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/process_stat.h"
-#include "core/statistics_folder.h"
+#include "core/observe/statistics_folder.h"
 
 namespace brant::cli::jobs {
 namespace {

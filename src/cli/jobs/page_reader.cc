@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/unique_fd.h"
-#include "core/statistics_page.h"
+#include "core/observe/statistics_page.h"
 
 namespace brant::cli::jobs {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "brant/chare/detail/registry.h"
-#include "core/trace.h"
+#include "core/observe/trace.h"
 
 namespace brant::detail {
 

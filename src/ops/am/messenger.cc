@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "core/am_ids.h"
 #include "core/link_services.h"
-#include "core/path_choice.h"
+#include "core/paths/path_choice.h"
 
 namespace brant::am {
 namespace {

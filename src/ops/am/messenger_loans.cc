@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "core/link_services.h"
-#include "core/path_choice.h"
+#include "core/paths/path_choice.h"
 #include "ops/am/messenger.h"
 
 namespace brant::am {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "brant/ops/channel.h"
-#include "core/path_choice.h"
+#include "core/paths/path_choice.h"
 #include "ops/channel/delivery_window.h"
 #include "ops/channel/link_receiver.h"
 #include "ops/channel/link_sender.h"

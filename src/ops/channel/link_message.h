@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/path_choice.h"
+#include "core/paths/path_choice.h"
 #include "port/link.h"
 
 namespace brant {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "core/path_choice.h"
+#include "core/paths/path_choice.h"
 #include "ops/channel/endpoint.h"
 #include "ops/channel/table.h"
 

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "brant/ops/rma.h"
-#include "core/path_choice.h"
+#include "core/paths/path_choice.h"
 #include "ops/rma/exposed.h"
 #include "ops/rma/mover.h"
 #include "ops/rma/ticket.h"

@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "bench/runner/row.h"
 #include "brant/chare.h"
-#include "cli/bench/row.h"
 
 namespace brant {
 namespace {
@@ -28,7 +28,7 @@ double ns_since(Clock::time_point begin) {
 class Figures {
  public:
   Figures(const std::string& path, Runtime& runtime)
-      : file_(path), machine_(cli::bench::describe_machine(runtime)), ranks_(runtime.size()) {}
+      : file_(path), machine_(brant::bench::describe_machine(runtime)), ranks_(runtime.size()) {}
 
   void tell(const std::string& what, double figure, const std::string& unit, const std::string& remark = "") {
     fmt::print("{:<36} {:>10.4g} {}{}{}\n", what, figure, unit, remark.empty() ? "" : "  ", remark);
@@ -36,15 +36,15 @@ class Figures {
     nlohmann::ordered_json row = {{"bench", "chare_cost"},
                                   {"what", what},
                                   {"ranks", ranks_},
-                                  {"figure", cli::bench::rounded(figure)},
+                                  {"figure", brant::bench::rounded(figure)},
                                   {"unit", unit}};
-    cli::bench::add_machine(row, "", machine_);
+    brant::bench::add_machine(row, "", machine_);
     file_.append(row.dump());
   }
 
  private:
-  cli::bench::RowFile file_;
-  const cli::bench::Machine machine_;
+  brant::bench::RowFile file_;
+  const brant::bench::Machine machine_;
   const int ranks_;
 };
 

@@ -10,7 +10,7 @@
 #include "base/env.h"
 #include "brant/brant.h"
 #include "cli/jobs/job_list.h"
-#include "core/statistics_folder.h"
+#include "core/observe/statistics_folder.h"
 
 namespace brant {
 namespace {

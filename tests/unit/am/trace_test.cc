@@ -1,5 +1,5 @@
 // What the timeline says of messages: the arrow from a send to what it caused runs forward in time.
-#include "core/trace.h"
+#include "core/observe/trace.h"
 
 #include <chrono>
 #include <fstream>

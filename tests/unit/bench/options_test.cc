@@ -1,11 +1,11 @@
-#include "cli/bench/options.h"
+#include "bench/runner/options.h"
 
 #include <gtest/gtest.h>
 
+#include "bench/runner/plan.h"
 #include "brant/base/status.h"
-#include "cli/bench/plan.h"
 
-namespace brant::cli::bench {
+namespace brant::bench {
 namespace {
 
 TEST(BenchSizes, units_are_binary) {
@@ -112,4 +112,4 @@ TEST(BenchOptions, what_does_not_go_together_is_refused_by_name) {
 }
 
 }  // namespace
-}  // namespace brant::cli::bench
+}  // namespace brant::bench

@@ -1,10 +1,10 @@
-#include "cli/bench/pattern.h"
+#include "bench/runner/pattern.h"
 
 #include <vector>
 
 #include <gtest/gtest.h>
 
-namespace brant::cli::bench {
+namespace brant::bench {
 namespace {
 
 TEST(BenchPattern, is_recognised_at_every_length) {
@@ -42,4 +42,4 @@ TEST(BenchPattern, poison_has_no_right_byte) {
 }
 
 }  // namespace
-}  // namespace brant::cli::bench
+}  // namespace brant::bench

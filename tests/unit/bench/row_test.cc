@@ -1,4 +1,4 @@
-#include "cli/bench/row.h"
+#include "bench/runner/row.h"
 
 #include <cstdio>
 #include <fstream>
@@ -8,10 +8,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "bench/runner/table.h"
 #include "brant/base/status.h"
-#include "cli/bench/table.h"
 
-namespace brant::cli::bench {
+namespace brant::bench {
 namespace {
 
 Row example() {
@@ -99,4 +99,4 @@ TEST(BenchTable, header_and_lines_have_one_width) {
 }
 
 }  // namespace
-}  // namespace brant::cli::bench
+}  // namespace brant::bench

@@ -1,8 +1,8 @@
-#include "cli/bench/statistics.h"
+#include "bench/runner/statistics.h"
 
 #include <gtest/gtest.h>
 
-namespace brant::cli::bench {
+namespace brant::bench {
 namespace {
 
 TEST(BenchStatistics, nothing_gives_nothing) {
@@ -31,4 +31,4 @@ TEST(BenchStatistics, percentiles_are_by_nearest_rank_whatever_the_order) {
 }
 
 }  // namespace
-}  // namespace brant::cli::bench
+}  // namespace brant::bench

@@ -1,4 +1,4 @@
-#include "core/calibration.h"
+#include "core/paths/calibration.h"
 
 #include <sys/stat.h>
 
@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "brant/base/status.h"
-#include "core/calibration_store.h"
-#include "core/calibration_text.h"
+#include "core/paths/calibration_store.h"
+#include "core/paths/calibration_text.h"
 #include "support/temporary_folder.h"
 
 namespace brant {

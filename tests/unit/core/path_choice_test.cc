@@ -1,4 +1,4 @@
-#include "core/path_choice.h"
+#include "core/paths/path_choice.h"
 
 #include <string>
 #include <vector>

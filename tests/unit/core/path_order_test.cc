@@ -1,8 +1,8 @@
-#include "core/path_order.h"
+#include "core/paths/path_order.h"
 
 #include <gtest/gtest.h>
 
-#include "core/path_choice.h"
+#include "core/paths/path_choice.h"
 
 namespace brant {
 namespace {

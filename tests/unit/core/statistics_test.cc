@@ -1,4 +1,4 @@
-#include "core/statistics.h"
+#include "core/observe/statistics.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "base/unique_fd.h"
-#include "core/statistics_folder.h"
+#include "core/observe/statistics_folder.h"
 #include "support/environment.h"
 #include "support/temporary_folder.h"
 

@@ -14,8 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "base/unique_fd.h"
-#include "core/statistics.h"
-#include "core/statistics_folder.h"
+#include "core/observe/statistics.h"
+#include "core/observe/statistics_folder.h"
 #include "support/temporary_folder.h"
 
 namespace brant::cli::jobs {

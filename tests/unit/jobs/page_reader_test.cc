@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/statistics.h"
+#include "core/observe/statistics.h"
 #include "support/statistics_page_bytes.h"
 #include "support/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "port/nccl/nccl_library.h"
+#include "bench/nccl/nccl_library.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 #include "support/environment.h"
 #include "support/temporary_folder.h"
 
-namespace brant::port::nccl {
+namespace brant::bench::nccl {
 namespace {
 
 namespace fs = std::filesystem;
@@ -109,4 +109,4 @@ TEST_F(NcclLoading, a_folder_may_be_named) {
 }
 
 }  // namespace
-}  // namespace brant::port::nccl
+}  // namespace brant::bench::nccl

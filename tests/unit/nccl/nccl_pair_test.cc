@@ -1,5 +1,5 @@
 // With the stand-in for NCCL (fake_nccl.cc) and an emulated device.
-#include "port/nccl/nccl_pair.h"
+#include "bench/nccl/nccl_pair.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +16,7 @@
 #include "support/environment.h"
 #include "support/temporary_folder.h"
 
-namespace brant::port::nccl {
+namespace brant::bench::nccl {
 namespace {
 
 using brant::test::ScopedVariable;
@@ -27,8 +27,8 @@ class NcclPair : public testing::Test {
  protected:
   void SetUp() override {
     if (std::getenv("BRANT_NCCL") == nullptr) GTEST_SKIP() << "ctest names the stand-in for NCCL in BRANT_NCCL";
-    device_ = open_device({.gpu = DeviceRequest::Gpu::emulated});
-    stream_ = device_->streams()->create_stream(StreamPriority::normal).value();
+    device_ = port::open_device({.gpu = port::DeviceRequest::Gpu::emulated});
+    stream_ = device_->streams()->create_stream(port::StreamPriority::normal).value();
     log_.emplace("FAKE_NCCL_LOG", file().c_str());
   }
   void TearDown() override {
@@ -68,8 +68,8 @@ class NcclPair : public testing::Test {
 
   TemporaryFolder folder_;
   std::optional<ScopedVariable> log_;
-  std::unique_ptr<Device> device_;
-  Stream* stream_ = nullptr;
+  std::unique_ptr<port::Device> device_;
+  port::Stream* stream_ = nullptr;
 };
 
 TEST_F(NcclPair, both_sides_open_with_the_same_id_and_send_to_each_other) {
@@ -142,12 +142,12 @@ TEST_F(NcclPair, a_transfer_that_fails_names_itself_and_the_end_waits_for_nobody
 TEST_F(NcclPair, a_stream_that_does_not_move_is_given_up) {
   const auto pair = connect(0, std::chrono::milliseconds(20));
   // The stream waits for another one, which is busy for longer than that.
-  Streams& streams = *device_->streams();
-  Stream* slow = streams.create_stream(StreamPriority::normal).value();
+  port::Streams& streams = *device_->streams();
+  port::Stream* slow = streams.create_stream(port::StreamPriority::normal).value();
   const Result<void*> large = device_->allocate(MemoryKind::emulated, std::size_t{64} << 20);
   ASSERT_TRUE(large.ok());
   for (int i = 0; i < 60; ++i) ASSERT_EQ(streams.fill(*large, std::byte{1}, std::size_t{64} << 20, slow), Status::ok);
-  Event* event = streams.create_event(false).value();
+  port::Event* event = streams.create_event(false).value();
   ASSERT_EQ(streams.record(event, slow), Status::ok);
   ASSERT_EQ(streams.wait_event(stream_, event), Status::ok);
   expect_words(refusal(Status::timed_out, [&] { pair->wait(); }),
@@ -159,4 +159,4 @@ TEST_F(NcclPair, a_stream_that_does_not_move_is_given_up) {
 }
 
 }  // namespace
-}  // namespace brant::port::nccl
+}  // namespace brant::bench::nccl

@@ -1,0 +1,122 @@
+#include "bench/runner/check.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "bench/runner/contender.h"
+#include "bench/runner/pattern.h"
+
+namespace brant::bench {
+namespace {
+
+constexpr std::size_t kWindowBytesMax = std::size_t{64} << 20;  // every message of a window needs a place of its own
+
+/// Messages of a window that are looked at.
+std::size_t places_for(const Options& options, std::size_t bytes) noexcept {
+  if (options.kind == Kind::latency) return 1;
+  return std::clamp<std::size_t>(kWindowBytesMax / std::max<std::size_t>(bytes, 1), 1, options.window);
+}
+
+/// What the largest window of all sizes takes: memory that is freed between sizes would have to be mapped anew.
+std::size_t scratch_bytes(const Options& options) noexcept {
+  std::size_t most = 1;
+  for (const std::size_t bytes : options.sizes) {
+    most = std::max(most, std::max(bytes, kReplyBytes) * places_for(options, bytes));
+  }
+  return most;
+}
+
+/// One side of the pass: memory with room for a window, and the messages by number.
+class Checker {
+ public:
+  Checker(Session& session, const Options& options, std::size_t bytes, std::size_t places, const CheckedPosts& posts)
+      : session_(session),
+        posts_(posts),
+        kind_(options.memory),
+        bytes_(bytes),
+        ops_(std::make_unique<Op[]>(places)),
+        memory_(session.scratch(scratch_bytes(options))) {}
+
+  /// Both sides count the same messages in the same order.
+  void send(std::size_t count, std::size_t bytes) { transfer(true, count, bytes); }
+  void receive(std::size_t count, std::size_t bytes) { transfer(false, count, bytes); }
+
+ private:
+  [[nodiscard]] Buffer place(std::size_t index, std::size_t bytes) const {
+    return memory_.part(index * std::max(bytes_, kReplyBytes), bytes);
+  }
+  [[nodiscard]] std::uint64_t message(std::size_t index) const noexcept {
+    return (static_cast<std::uint64_t>(session_.pair()) << 40) + first_ + index;
+  }
+
+  void transfer(bool sends, std::size_t count, std::size_t bytes) {
+    std::vector<std::byte> image(bytes);
+    for (std::size_t i = 0; i < count; ++i) {
+      sends ? fill_pattern(image, message(i)) : fill_poison(image, message(i));
+      session_.runtime().copy(place(i, bytes), ConstBuffer(image.data(), bytes, MemoryKind::host));
+    }
+    Counter counter;
+    for (std::size_t i = 0; i < count; ++i) {
+      Op& op = ops_[i];
+      op.source_free =
+          sends ? counter.sink() : Completion{};  // a post that completed at once has left its sink in place
+      op.delivered = sends ? Completion{} : counter.sink();
+      counter.track(sends ? posts_.send(place(i, bytes), op) : posts_.recv(place(i, bytes), op), op);
+    }
+    static_cast<void>(session_.runtime().worker().wait_until(
+        [&]() noexcept { return counter.pending() == 0 || !counter.result().ok(); }));
+    const OpResult total = counter.result();
+    for (std::size_t i = 0; i < count; ++i) ops_[i].detach();
+    if (!total.ok() || total.bytes != bytes * count) {
+      throw Error(total.ok() ? Status::internal : total.status,
+                  fmt::format("check: rank {} {} {} messages of {} bytes of {} memory: {} ({} bytes moved)",
+                              session_.runtime().rank().value, sends ? "sent" : "received", count, bytes,
+                              memory_kind_name(kind_), status_text(total.status), total.bytes));
+    }
+    for (std::size_t i = 0; !sends && i < count; ++i) verify(i, image);
+    first_ += count;
+  }
+
+  void verify(std::size_t index, std::vector<std::byte>& image) const {
+    session_.runtime().copy(Buffer(image.data(), image.size(), MemoryKind::host), place(index, image.size()));
+    const std::optional<std::size_t> wrong = first_wrong_byte(image, message(index));
+    if (!wrong) return;
+    throw Error(
+        Status::internal,
+        fmt::format(
+            "check: message {} of {} bytes of {} memory is wrong at rank {}: byte {} is {:#04x}, expected {:#04x}",
+            message(index), image.size(), memory_kind_name(kind_), session_.runtime().rank().value, *wrong,
+            std::to_integer<unsigned>(image[*wrong]), std::to_integer<unsigned>(pattern_byte(message(index), *wrong))));
+  }
+
+  Session& session_;
+  const CheckedPosts& posts_;
+  const MemoryKind kind_;
+  const std::size_t bytes_;
+  std::unique_ptr<Op[]> ops_;
+  const Memory& memory_;
+  std::uint64_t first_ = 0;
+};
+
+}  // namespace
+
+void check_transfers(Session& session, const Options& options, std::size_t bytes, std::size_t times,
+                     const CheckedPosts& posts) {
+  const bool latency = options.kind == Kind::latency;
+  const std::size_t window = places_for(options, bytes);
+  Checker checker(session, options, bytes, window, posts);
+  for (std::size_t time = 0; time < times; ++time) {
+    if (session.leads()) {
+      checker.send(window, bytes);
+      checker.receive(1, latency ? bytes : kReplyBytes);
+    } else {
+      checker.receive(window, bytes);
+      checker.send(1, latency ? bytes : kReplyBytes);
+    }
+  }
+}
+
+}  // namespace brant::bench

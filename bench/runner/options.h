@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "brant/base/buffer.h"
+#include "brant/core/path.h"
+
+namespace brant::bench {
+
+enum class Kind { latency, bandwidth };
+
+/// What the messages are: of a channel, or invocations of chares; or puts and gets, which only one side makes.
+enum class Model { channel, message, put, get };
+
+[[nodiscard]] constexpr bool is_one_sided(Model model) noexcept { return model == Model::put || model == Model::get; }
+
+/// Who starts a transfer.
+enum class Trigger { host, stream };
+
+/// Whom to measure beside brant, in the same processes and in turns.
+enum class Rival { none, ucx, nccl };
+
+/// What the user asked for.
+struct Options {
+  Kind kind = Kind::latency;
+  Model model = Model::channel;
+  Trigger trigger = Trigger::host;
+  std::vector<std::size_t> sizes;  ///< Bytes, ascending, each once.
+  MemoryKind memory = MemoryKind::host;
+  Path path = Path::automatic;
+  std::size_t window = 64;     ///< Bandwidth: messages before a reply.
+  std::size_t iterations = 0;  ///< Timed ones per size; 0: by size.
+  long warmup = -1;            ///< Not timed ones before them; -1: by size.
+  bool pairs = false;          ///< More than 2 ranks: rank i with rank i + n/2, all at once.
+  bool check = false;          ///< Every byte of every message, in a pass that is not timed.
+  Rival rival = Rival::none;
+  bool coroutines = false;  ///< co_await instead of posts: what the comfort costs.
+  bool spin = false;        ///< Never sleep while waiting.
+  std::string json;         ///< File to append rows to.
+};
+
+[[nodiscard]] constexpr const char* kind_name(Kind kind) noexcept {
+  return kind == Kind::latency ? "latency" : "bandwidth";
+}
+
+[[nodiscard]] constexpr const char* model_name(Model model) noexcept {
+  switch (model) {
+    case Model::channel: return "channel";
+    case Model::message: return "message";
+    case Model::put: return "put";
+    case Model::get: return "get";
+  }
+  return "";
+}
+
+[[nodiscard]] constexpr const char* trigger_name(Trigger trigger) noexcept {
+  return trigger == Trigger::host ? "host" : "stream";
+}
+
+/// As rows and tables name it; empty for none.
+[[nodiscard]] constexpr const char* rival_name(Rival rival) noexcept {
+  return rival == Rival::none ? "" : rival == Rival::ucx ? "ucx" : "nccl";
+}
+
+/// Throws Error invalid_argument for options that do not go together.
+void require_sense(const Options& options);
+
+/// "8", "64K", "1M", "2G" (binary multiples; "64KiB" too). Throws Error invalid_argument naming the text.
+std::size_t parse_size(const std::string& text);
+/// "8,64K,1M": ascending, each once. Throws Error.
+std::vector<std::size_t> parse_sizes(const std::string& list);
+/// The powers of two from `min` to `max`, with both ends. Throws Error if min > max.
+std::vector<std::size_t> sizes_between(std::size_t min, std::size_t max);
+
+/// "8", "64K", "1M": as parse_size reads it.
+std::string format_size(std::size_t bytes);
+
+}  // namespace brant::bench

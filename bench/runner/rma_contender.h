@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "bench/runner/contender.h"
+#include "bench/runner/path_counts.h"
+#include "bench/runner/session.h"
+#include "brant/brant.h"
+
+namespace brant::bench {
+
+/// brant's puts or gets: the side that leads makes them in memory that its partner has exposed, and times them from the
+/// post until `delivered`; the partner takes no part. So nothing is halved.
+class RmaContender final : public Contender {
+ public:
+  /// Collective. Throws Error.
+  RmaContender(Session& session, const Options& options);
+
+  [[nodiscard]] std::string peer() const override { return {}; }
+  [[nodiscard]] std::string path() const override { return path_; }
+  void check(std::size_t bytes, std::size_t times) override;
+  void ping_pong(std::size_t bytes, std::span<double> us) override;
+  void windows(std::size_t bytes, std::size_t window, std::span<double> window_us) override;
+
+ private:
+  [[nodiscard]] bool puts() const noexcept { return options_.model == Model::put; }
+  Status post(Buffer local, Op& op) noexcept;
+  /// Waits as the options ask, asleep in between or not.
+  template <typename Predicate>
+  void wait(Predicate&& done) noexcept;
+  void transfer(Buffer local, std::size_t window);
+  Task<void> await_each(Buffer local, std::span<double> us);
+  void note_path(const PathCounts::Sends& before, std::size_t bytes);
+  void set_image(Buffer memory, std::uint64_t number, bool poison);
+  void expect_image(Buffer memory, std::uint64_t number);
+  [[noreturn]] void fail(const OpResult& result, std::size_t bytes) const;
+
+  Session& session_;
+  const Options& options_;
+  const PathCounts counts_;
+  std::unique_ptr<Op[]> ops_;
+  Segment segment_;
+  RemoteSegment there_;
+  std::vector<std::byte> image_;
+  std::string path_ = "auto";
+};
+
+/// The same by UCX without brant: `ucp_put_nbx` and a flush, or `ucp_get_nbx`.
+class RawRmaContender final : public Contender {
+ public:
+  RawRmaContender(Session& session, const Options& options);
+
+  [[nodiscard]] std::string peer() const override { return "ucx"; }
+  [[nodiscard]] std::string path() const override { return "ucx"; }
+  void ping_pong(std::size_t bytes, std::span<double> us) override { windows(bytes, 1, us); }
+  void windows(std::size_t bytes, std::size_t window, std::span<double> window_us) override;
+
+ private:
+  Session& session_;
+  UcxBaseline& ucx_;
+  const UcxBaseline::OneSided what_;
+};
+
+}  // namespace brant::bench

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "bench/runner/link.h"
+#include "bench/runner/options.h"
+#include "brant/brant.h"
+
+namespace brant::bench {
+
+/// The processes of one benchmark: who exchanges with whom, in what memory, and how they meet. Making one is
+/// collective.
+class Session {
+ public:
+  /// Throws Error: a number of processes that does not fit, memory this machine does not have, no network.
+  explicit Session(const Options& options);
+  /// Of two processes, without memory and channel yet: `use` gives them. `name` is the command's, for the same errors.
+  Session(const RuntimeOptions& options, const char* name);
+
+  /// Exchanges in memory of this kind over a new channel from now on, in messages up to `largest` bytes. Collective.
+  /// Throws Error: memory this process does not have. `shareable` false: host memory from the heap, which other
+  /// processes cannot map.
+  void use(MemoryKind memory, Path path, std::size_t largest, bool shareable = true);
+
+  [[nodiscard]] Runtime& runtime() noexcept { return runtime_; }
+  [[nodiscard]] Channel& channel() noexcept { return channel_; }
+  [[nodiscard]] int ranks() const noexcept { return runtime_.size(); }
+  [[nodiscard]] int pair() const noexcept { return pair_; }
+  /// The process at the other end.
+  [[nodiscard]] Rank channel_partner() const noexcept {
+    const int half = runtime_.size() / 2;
+    return Rank{runtime_.rank().value + (leads_ ? half : -half)};
+  }
+  /// This process begins round trips and sends the windows; its partner answers.
+  [[nodiscard]] bool leads() const noexcept { return leads_; }
+  /// This process prints.
+  [[nodiscard]] bool reports() const noexcept { return runtime_.rank().value == 0; }
+  [[nodiscard]] Buffer source(std::size_t bytes) const { return source_.part(bytes); }
+  [[nodiscard]] Buffer landing(std::size_t bytes) const { return landing_.part(bytes); }
+  /// Memory of the same kind for passes that are not timed, of at least `bytes`; allocated once if `bytes` stays.
+  const Memory& scratch(std::size_t bytes);
+  [[nodiscard]] Link& partner() noexcept { return *partner_; }
+
+  /// Opens the rival and connects it to the partner's. Collective.
+  UcxBaseline& open_rival(UcxBaselineUse use = UcxBaselineUse::messages);
+
+  /// Returns when all processes have called it.
+  void barrier();
+  /// The samples of all leading processes at rank 0, nothing elsewhere. Collective.
+  std::vector<double> gather(const std::vector<double>& samples);
+
+ private:
+  /// Memory to exchange, of brant or of the heap.
+  struct Space {
+    Memory memory;
+    std::vector<std::byte> heap;
+    Buffer whole;
+
+    [[nodiscard]] Buffer part(std::size_t bytes) const { return {whole.data, bytes, whole.kind}; }
+  };
+  Space make_space(MemoryKind kind, std::size_t bytes, bool shareable);
+  /// Meets the others. What cannot be is refused before: whoever ends first would look dead to those who still connect.
+  void connect();
+
+  Runtime runtime_;
+  int pair_ = 0;
+  unsigned channels_used_ = 0;
+  bool leads_ = false;
+  Space source_;
+  Space landing_;
+  Memory scratch_;
+  std::deque<Link> star_;  ///< At rank 0 one to each other rank in order, elsewhere one to rank 0.
+  std::optional<Link> partner_;
+  Channel channel_;
+  std::unique_ptr<UcxBaseline> rival_;
+};
+
+}  // namespace brant::bench

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "base/mapped_file.h"
+#include "base/unique_fd.h"
+#include "port/link/shared_memory/ring.h"
+
+/// The memory into which the other processes of the host write: one ring for each, and a bell to wake its owner.
+namespace brant::port::peer {
+
+/// What others need to reach an inbox. Trivially copyable: travels as bytes.
+struct InboxAddress {
+  MemoryFileRecord file;
+  std::uint32_t places = 0;  ///< How many rings it has.
+  std::int32_t bell = -1;    ///< The writing end of its owner's pipe, a file number there.
+};
+
+/// The first page of an inbox; the rings follow.
+struct InboxHead {
+  std::atomic<std::uint32_t> asleep;  ///< The owner sleeps: ring its bell after a push.
+};
+
+/// One process's view of an inbox: its own, or that of a peer. Unmapped when it goes.
+class Inbox {
+ public:
+  /// Makes this process's own. Pages that nobody writes to take no memory.
+  static Result<Inbox> create(std::uint32_t places) noexcept;
+  /// Maps a peer's. The errors of `MemoryFile::open`.
+  static Result<Inbox> open(const InboxAddress& address) noexcept;
+
+  [[nodiscard]] Result<InboxAddress> address() const noexcept;
+  [[nodiscard]] std::uint32_t places() const noexcept { return places_; }
+  [[nodiscard]] RingMemory& ring(std::uint32_t place) const noexcept;
+
+  // The owner's side.
+  [[nodiscard]] int event_fd() const noexcept { return listening_end_.get(); }
+  void fall_asleep() noexcept { head().asleep.store(1, std::memory_order_seq_cst); }
+  /// Ends the sleep and takes what rang meanwhile.
+  void wake_up() noexcept;
+
+  // The peers' side.
+  /// After a push: wakes the owner if it sleeps.
+  void ring_if_asleep() noexcept {
+    if (head().asleep.load(std::memory_order_seq_cst) != 0) ring_bell();
+  }
+
+ private:
+  Inbox(MappedFile memory, std::uint32_t places) noexcept : memory_(std::move(memory)), places_(places) {}
+  [[nodiscard]] InboxHead& head() const noexcept { return *reinterpret_cast<InboxHead*>(memory_.bytes().data()); }
+  void ring_bell() noexcept;
+
+  MappedFile memory_;
+  std::uint32_t places_;
+  UniqueFd listening_end_;  ///< Of the bell's pipe; the owner's only.
+  UniqueFd ringing_end_;
+};
+
+}  // namespace brant::port::peer
