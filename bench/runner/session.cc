@@ -125,7 +125,7 @@ const Memory& Session::scratch(std::size_t bytes) {
 }
 
 UcxBaseline& Session::open_rival(UcxBaselineUse use) {
-  rival_ = port::open_ucx_baseline(use);
+  rival_ = open_ucx_baseline(use);
   partner_->send_block(rival_->address());
   rival_->connect(partner_->receive_block());
   partner_->keep_moving(rival_.get());
