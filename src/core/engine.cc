@@ -398,13 +398,15 @@ bool lies_within(const void* data, std::size_t bytes, const port::PointerInfo& i
 }  // namespace
 
 /// Of host memory only what the device allocated has an end that is known.
-Status Engine::check_host(const void* data, std::size_t bytes) const noexcept {
+Status Engine::check_host(const void* data, std::size_t bytes) noexcept {
   if (host_allocations_ == nullptr) return Status::ok;
+  host_range_ = host_allocations_->around(data);
+  if (!host_range_.known || host_range_.covers(data, bytes)) return Status::ok;
   const Result<port::PointerInfo> info = host_allocations_->find(data);
   return !info || lies_within(data, bytes, *info) ? Status::ok : past_the_end(data, bytes, *info);
 }
 
-Status Engine::resolve_kind(const void* data, std::size_t bytes, MemoryKind& kind) noexcept {
+Status Engine::find_kind(const void* data, std::size_t bytes, MemoryKind& kind) noexcept {
   if (bytes != 0 && (data == nullptr || reinterpret_cast<std::uintptr_t>(data) + bytes < bytes)) [[unlikely]] {
     log::error("{} bytes at {} are no memory: {}", bytes, data,
                data == nullptr ? "pass a buffer" : "the range goes around the end of the addresses");

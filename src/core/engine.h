@@ -27,6 +27,7 @@
 #include "core/timer_queue.h"
 #include "core/waiter.h"
 #include "port/adapters.h"
+#include "port/memory/allocation_map.h"
 
 namespace brant {
 
@@ -65,6 +66,11 @@ class OpOwner {
   void (*cancel)(OpOwner& self) noexcept = nullptr;
 
   void own(Engine& engine, Op& op) noexcept;
+  /// Works on the operation of another record from now on, which lets it go.
+  void take_over(OpOwner& other) noexcept {
+    op_ = std::exchange(other.op_, nullptr);
+    if (op_ != nullptr) op_->owner_ = this;
+  }
   /// False once the caller took its record back (`Op::detach`): its buffers may be gone.
   [[nodiscard]] bool observed() const noexcept { return op_ != nullptr; }
 
@@ -258,7 +264,11 @@ class Engine {
   /// Kind of the memory behind a pointer that was not declared, and a check of what was declared: device memory is
   /// looked up (see `Device::query`), and no range is null, wraps, or reaches past the end of what this process's
   /// device allocated, host memory included. Of other host memory nobody knows the end.
-  Status resolve_kind(const void* data, std::size_t bytes, MemoryKind& kind) noexcept;
+  Status resolve_kind(const void* data, std::size_t bytes, MemoryKind& kind) noexcept {
+    const bool checked = kind == MemoryKind::host && host_allocations_ != nullptr &&
+                         host_range_.version == host_allocations_->version() && host_range_.covers(data, bytes);
+    return checked && bytes != 0 ? Status::ok : find_kind(data, bytes, kind);
+  }
 
   unsigned progress() noexcept;
   /// Progress, again and again as long as it sees something, and no longer than `limit`.
@@ -310,7 +320,8 @@ class Engine {
   bool may_sleep() noexcept;
   [[nodiscard]] std::chrono::milliseconds longest_sleep() noexcept;
   [[nodiscard]] bool must_poll() const noexcept;
-  [[nodiscard]] Status check_host(const void* data, std::size_t bytes) const noexcept;
+  Status find_kind(const void* data, std::size_t bytes, MemoryKind& kind) noexcept;
+  Status check_host(const void* data, std::size_t bytes) noexcept;
   Status wait_until_done(bool (*done)(void*) noexcept, void* context, TimePoint deadline) noexcept;
   void note_idle(unsigned idle) noexcept;
   void begin_silence() noexcept;
@@ -327,6 +338,7 @@ class Engine {
   PathOrder path_order_;
   std::unique_ptr<Trace> trace_;
   const port::memory::AllocationMap* const host_allocations_;  ///< See Device::host_allocations.
+  port::memory::AllocationMap::Range host_range_;              ///< Around the host memory that was looked up last.
   std::deque<Peer> peers_;                                     // a deque: records stay in place
   FailureDetector detector_;
   std::unique_ptr<LeaseThread> lease_;  ///< Null in a job of one host.

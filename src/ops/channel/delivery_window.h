@@ -26,10 +26,17 @@ class LandedPrefix {
   /// Once for each.
   void landed(std::uint64_t number, std::uint64_t bytes) noexcept {
     assert(!has(number) && "a message lands once");
+    if (number == prefix_ && ahead_ == 0) {
+      untold_bytes_ += bytes;
+      ++prefix_;
+      return;
+    }
+    ++ahead_;
     done_.set(number % kWindowMessages);
     sizes_[number % kWindowMessages] = bytes;
     while (done_.test(prefix_ % kWindowMessages)) {
       done_.reset(prefix_ % kWindowMessages);
+      --ahead_;
       untold_bytes_ += sizes_[prefix_ % kWindowMessages];
       ++prefix_;
     }
@@ -41,7 +48,7 @@ class LandedPrefix {
   [[nodiscard]] std::uint64_t prefix() const noexcept { return prefix_; }
   [[nodiscard]] std::uint64_t told() const noexcept { return told_; }
   /// Messages have landed behind one that has not.
-  [[nodiscard]] bool has_gaps() const noexcept { return done_.any(); }
+  [[nodiscard]] bool has_gaps() const noexcept { return ahead_ != 0; }
   [[nodiscard]] bool should_tell() const noexcept {
     return prefix_ - told_ >= kTellEveryMessages || untold_bytes_ >= kTellEveryBytes;
   }
@@ -56,6 +63,7 @@ class LandedPrefix {
   std::uint64_t sizes_[kWindowMessages] = {};
   std::uint64_t prefix_;
   std::uint64_t told_;
+  std::uint32_t ahead_ = 0;  ///< Messages in `done_`.
   std::uint64_t untold_bytes_ = 0;
 };
 

@@ -9,7 +9,14 @@
 
 namespace brant {
 ChannelEndpoint::ChannelEndpoint(ChannelTable& table, Peer& peer, ChannelId id, unsigned side, Path forced) noexcept
-    : table_(table), peer_(peer), id_(id), side_(side), hidden_(id.value >= reserved_id::kDataLanes), forced_(forced) {
+    : table_(table),
+      engine_(table.engine()),
+      traffic_(table.traffic()),
+      peer_(peer),
+      id_(id),
+      side_(side),
+      hidden_(id.value >= reserved_id::kDataLanes),
+      forced_(forced) {
   watch_.end = this;
   watch_.lost = [](PeerOp& self) noexcept { static_cast<Watch&>(self).end->look_if_closed(); };
   use_link();
@@ -20,12 +27,11 @@ void ChannelEndpoint::use_link() noexcept {
     LinkPump& pump = table_.pump(peer_);
     link_sender_ = std::make_unique<LinkSender>(*this, pump);
     link_receiver_ = std::make_unique<LinkReceiver>(*this, pump);
-    mutual_kind_ = engine().mutual_kind(peer_);
+    mutual_kind_ = engine_.mutual_kind(peer_);
   }
   linked_ = link_sender_ != nullptr && forced_ != Path::ucx;
+  last_choice_ = {};
 }
-
-Engine& ChannelEndpoint::engine() noexcept { return table_.engine(); }
 
 ChannelCounts ChannelEndpoint::counts() const noexcept {
   ChannelCounts counts = counts_;
@@ -44,10 +50,10 @@ Status ChannelEndpoint::choose(MemoryKind kind, std::size_t bytes, Path& path, b
   query.mapped_source = mapped;
   query.peer_maps = linked_ && kind == mutual_kind_;
   if (query.peer_maps) query.courier_bytes = table_.device_copier().courier_bytes();
-  query.wire_takes_kind = engine().wire().capabilities().takes(kind);
+  query.wire_takes_kind = engine_.wire().capabilities().takes(kind);
   query.forced = forced_;
   if (query != last_query_ || last_choice_.path == Path::automatic) {
-    last_choice_ = choose_path(query, engine().path_order());
+    last_choice_ = choose_path(query, engine_.path_order());
     last_query_ = query;
   }
   const PathChoice& choice = last_choice_;
@@ -61,7 +67,7 @@ Status ChannelEndpoint::choose(MemoryKind kind, std::size_t bytes, Path& path, b
 }
 
 Status ChannelEndpoint::path_of(ConstBuffer source, Path& path) noexcept {
-  const Status known = engine().resolve_kind(source.data, source.bytes, source.kind);
+  const Status known = engine_.resolve_kind(source.data, source.bytes, source.kind);
   if (known != Status::ok) return known;
   const bool mapped = linked_ && host_accessible(source.kind) && link_sender_->can_offer(source);
   return choose(source.kind, source.bytes, path, mapped);
@@ -73,31 +79,25 @@ Transfer* ChannelEndpoint::take_transfer(bool is_send) noexcept {
     table_.tell_transfers_limit();
     return nullptr;
   }
-  ++live_transfers_;
-  ++table_.traffic().moves;
-  if (is_send && !hidden_) ++table_.traffic().sending;
-  transfer->posted_at = engine().trace() != nullptr ? Clock::now() : engine().recently();
+  note_begun(*transfer);
   transfer->wire.on_complete = &ChannelEndpoint::on_wire_done;
   transfer->copy.done = &ChannelEndpoint::on_copied;
-  transfer->lost = &ChannelEndpoint::on_lost;
-  transfer->cancel = [](OpOwner& owner) noexcept {
-    auto& canceled = static_cast<Transfer&>(owner);
-    ChannelEndpoint& self = canceled.endpoint;
-    const bool given_up_late = self.closed_ && canceled.is_send && !canceled.observed();
-    given_up_late ? self.give_up_late(canceled) : self.withdraw(canceled, Status::canceled);
-  };
   return transfer;
 }
 
+void ChannelEndpoint::note_ended_late(bool was_send) noexcept {
+  if (was_send && !in_use_) table_.source_patience().heard_from(peer_.rank.value);
+  settle();
+}
+
 void ChannelEndpoint::trace(const Transfer& transfer) noexcept {
-  engine().trace()->add_transfer(transfer.is_send ? "channel send" : "channel receive", transfer.path, peer_.rank.value,
-                                 transfer.posted_at, transfer.is_send ? transfer.source.bytes : transfer.wire.bytes);
+  engine_.trace()->add_transfer(transfer.is_send ? "channel send" : "channel receive", transfer.path, peer_.rank.value,
+                                transfer.posted_at, transfer.is_send ? transfer.source.bytes : transfer.wire.bytes);
 }
 
 void ChannelEndpoint::release(Transfer& transfer) noexcept {
-  if (engine().trace() != nullptr) trace(transfer);
-  ChannelTraffic& traffic = table_.traffic();
-  ++traffic.moves;
+  if (engine_.trace() != nullptr) trace(transfer);
+  ChannelTraffic& traffic = traffic_;
   if (!hidden_) {
     if (transfer.is_send) {
       --traffic.sending;
@@ -105,20 +105,16 @@ void ChannelEndpoint::release(Transfer& transfer) noexcept {
       --traffic.withdrawing;
     }
   }
-  engine().remove_outstanding(peer_, transfer);
+  engine_.remove_outstanding(peer_, transfer);
   table_.stager().buffers().give_back(transfer.lease);
   const bool was_send = transfer.is_send;
   table_.transfers().give_back(&transfer);
-  --live_transfers_;
-  if (closed_) [[unlikely]] {
-    if (was_send && !in_use_) table_.source_patience().heard_from(peer_.rank.value);
-    settle();
-  }
+  note_ended(was_send);
 }
 
 void ChannelEndpoint::attach(Transfer& transfer, Op& op) noexcept {
-  transfer.own(engine(), op);
-  engine().add_outstanding(peer_, transfer);
+  transfer.own(engine_, op);
+  engine_.add_outstanding(peer_, transfer);
 }
 
 Status ChannelEndpoint::final_status(const Transfer& transfer, Status status) noexcept {
@@ -127,7 +123,7 @@ Status ChannelEndpoint::final_status(const Transfer& transfer, Status status) no
   if (status == Status::io_error || status == Status::peer_lost) {
     // The network may notice a death before the process table shows it, and cannot use the connection any more either
     // way.
-    engine().suspect(peer_);
+    engine_.suspect(peer_);
     return Status::peer_lost;
   }
   return transfer.outcome != Status::ok ? transfer.outcome : status;
@@ -139,12 +135,12 @@ Status ChannelEndpoint::final_status(const Transfer& transfer, Status status) no
 Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
   op.result = {Status::ok, 0};
   Path path = Path::automatic;
-  Status status = engine().resolve_kind(source.data, source.bytes, source.kind);
+  Status status = engine_.resolve_kind(source.data, source.bytes, source.kind);
   // A window of messages goes on its way while it is being posted, and not in the first progress after that.
   if (linked_ && status == Status::ok && !host_accessible(source.kind)) link_sender_->look_for_landing(window_.next());
   if (refused_ != Status::ok) return refused_;
   if (peer_.lost || peer_.ended) return Status::peer_lost;
-  if (status == Status::ok) status = choose(source.kind, source.bytes, path);
+  if (status == Status::ok) status = choose_again(source.kind, source.bytes, path);
   if (status != Status::ok) return status;
   const bool room = waiting_.empty() && window_.has_room(source.bytes);
   if (room && path == Path::shm && op.delivered.fire == nullptr && send_at_once(source)) {
@@ -174,7 +170,7 @@ Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
     if (status == Status::ok && transfer->acknowledged) {
       attach(*transfer, op);
       transfer->stage = TransferStage::awaiting_ack;
-      engine().report(*transfer, Moment::source_free, {Status::ok, source.bytes});
+      engine_.report(*transfer, Moment::source_free, {Status::ok, source.bytes});
       return Status::in_progress;
     }
     under_way_.remove(*transfer);
@@ -189,10 +185,10 @@ Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
 /// false: it goes another way, or the link has no room.
 bool ChannelEndpoint::send_at_once(ConstBuffer source) noexcept {
   if (!linked_ || source.bytes >= kOfferedBytes || !host_accessible(source.kind)) return false;
-  if (engine().trace() != nullptr || !link_sender_->send_at_once(window_.next(), source)) return false;
+  if (engine_.trace() != nullptr || !link_sender_->send_at_once(window_.next(), source)) return false;
   static_cast<void>(window_.take(source.bytes));
   ++counts_.sent;
-  ++table_.traffic().moves;
+  ++traffic_.moves;
   count_posted(1);
   count_send(Path::shm, source.bytes);
   return true;
@@ -220,15 +216,15 @@ Status ChannelEndpoint::begin_send(Transfer& transfer) noexcept {
 
 /// Once it has gone: only then it is certain by which path.
 void ChannelEndpoint::count_send(Path path, std::uint64_t bytes) noexcept {
-  PathTally& tally = engine().counters().path(path);
+  PathTally& tally = engine_.counters().path(path);
   tally.sends.add();
   tally.bytes_sent.add(bytes);
 }
 
-void ChannelEndpoint::count_outcome(Status status) noexcept { engine().count_outcome(status); }
+void ChannelEndpoint::count_outcome(Status status) noexcept { engine_.count_outcome(status); }
 
 void ChannelEndpoint::count_posted(int sign) noexcept {
-  if (!hidden_) table_.traffic().sent += static_cast<std::uint64_t>(sign);
+  if (!hidden_) traffic_.sent += static_cast<std::uint64_t>(sign);
 }
 
 bool ChannelEndpoint::source_freed(Transfer& transfer) noexcept {
@@ -238,13 +234,13 @@ bool ChannelEndpoint::source_freed(Transfer& transfer) noexcept {
     return true;
   }
   transfer.stage = TransferStage::awaiting_ack;
-  engine().report(transfer, Moment::source_free, {Status::ok, transfer.source.bytes});
+  engine_.report(transfer, Moment::source_free, {Status::ok, transfer.source.bytes});
   return false;
 }
 
 void ChannelEndpoint::end_send(Transfer& transfer, Status status) noexcept {
   under_way_.remove(transfer);
-  engine().finish(transfer, {status, transfer.source.bytes});
+  engine_.finish(transfer, {status, transfer.source.bytes});
   release(transfer);
 }
 
@@ -265,7 +261,7 @@ void ChannelEndpoint::start_waiting() noexcept {
       continue;
     }
     count_posted(-1);
-    engine().finish(*transfer, {status, 0});
+    engine_.finish(*transfer, {status, 0});
     release(*transfer);
   }
 }
@@ -298,7 +294,7 @@ bool ChannelEndpoint::is_possible(const ChannelControl& control) const noexcept 
 
 void ChannelEndpoint::on_control(const ChannelControl& control) noexcept {
   if (!is_possible(control)) [[unlikely]]
-    return engine().distrust(peer_, "a control message about channel messages that there cannot be");
+    return engine_.distrust(peer_, "a control message about channel messages that there cannot be");
   switch (control.kind) {
     case ChannelControl::Kind::truncated:
       note_truncated(control.number);
@@ -347,7 +343,11 @@ Status ChannelEndpoint::receive(Buffer landing, Op& op, const std::uint64_t* num
   op.result = {Status::ok, 0};
   if (refused_ != Status::ok) return refused_;
   Path path = Path::automatic;
-  Status status = engine().resolve_kind(landing.data, landing.bytes, landing.kind);
+  Status status = engine_.resolve_kind(landing.data, landing.bytes, landing.kind);
+  if (status == Status::ok && number == nullptr && waits_for_small(landing)) {
+    if (!link_receiver_->came(next_receive_)) return await_small(landing, op);
+    if (take_small(landing, op)) return Status::ok;
+  }
   if (status == Status::ok) status = choose(landing.kind, landing.bytes, path);
   if (status != Status::ok) return status;
   Transfer* transfer = take_transfer(false);
@@ -400,7 +400,7 @@ Status ChannelEndpoint::landed_on_wire(Transfer& transfer) noexcept {
 }
 
 void ChannelEndpoint::end_receive(Transfer& transfer, Status status) noexcept {
-  engine().finish(transfer, {status, transfer.wire.bytes});
+  engine_.finish(transfer, {status, transfer.wire.bytes});
   release(transfer);
 }
 
@@ -414,28 +414,36 @@ void ChannelEndpoint::settle_turn(Transfer& transfer, Status status) noexcept {
 
 void ChannelEndpoint::consumed(Transfer& transfer, Status status) noexcept {
   transfer.consumed = true;
-  landed_.landed(transfer.number, transfer.wire.bytes);
+  count_received(transfer.number, transfer.wire.bytes);
   if (status == Status::ok || status == Status::truncated) {
-    PathTally& path = engine().counters().path(transfer.path);
+    PathTally& path = engine_.counters().path(transfer.path);
     path.receives.add();
     path.bytes_received.add(transfer.wire.bytes);
   }
-  ++counts_.received;
-  if (!hidden_) ++table_.traffic().received;
   if (status != Status::ok && !transfer.link.sender_knows) {
     using Kind = ChannelControl::Kind;  // either tells how far this end has come
     return send_control(status == Status::truncated ? Kind::truncated : Kind::not_taken, transfer.number, status);
   }
-  if (transfer.acknowledged || tag::type_of(transfer.wire.tag) == tag::Type::channel_acknowledged) {
-    wanted_prefix_ = std::max(wanted_prefix_, transfer.number + 1);
-  }
+  acknowledge_if_due(transfer.number,
+                     transfer.acknowledged || tag::type_of(transfer.wire.tag) == tag::Type::channel_acknowledged);
+}
+
+void ChannelEndpoint::count_received(std::uint64_t number, std::uint64_t bytes) noexcept {
+  landed_.landed(number, bytes);
+  ++counts_.received;
+  if (!hidden_) ++traffic_.received;
+}
+
+/// `acknowledged`: the sender waits for that.
+void ChannelEndpoint::acknowledge_if_due(std::uint64_t number, bool acknowledged) noexcept {
+  if (acknowledged) wanted_prefix_ = std::max(wanted_prefix_, number + 1);
   const bool wanted = wanted_prefix_ > landed_.told() && landed_.prefix() > landed_.told();
   if (wanted || landed_.should_tell() || other_closed_ != 0) send_control(ChannelControl::Kind::acknowledge, 0);
 }
 
 void ChannelEndpoint::send_control(ChannelControl::Kind kind, std::uint64_t number, Status status) noexcept {
   landed_.tell();
-  table_.send_control(peer_, {kind, id_.value, side_, engine().job().rank, 0, landed_.told(), number, status});
+  table_.send_control(peer_, {kind, id_.value, side_, engine_.job().rank, 0, landed_.told(), number, status});
 }
 
 // Steps that complete later
@@ -443,7 +451,7 @@ void ChannelEndpoint::send_control(ChannelControl::Kind kind, std::uint64_t numb
 
 void ChannelEndpoint::on_wire_done(port::WireOp& wire) noexcept {
   Transfer& transfer = *static_cast<Transfer::WireStep&>(wire).owner;
-  transfer.endpoint.engine().note_wire_op(-1);
+  transfer.endpoint.engine_.note_wire_op(-1);
   transfer.endpoint.carried(transfer);
 }
 
@@ -494,8 +502,20 @@ void ChannelEndpoint::on_copied(StageCopy& copy, Status status) noexcept {
 }
 
 void ChannelEndpoint::on_lost(PeerOp& op) noexcept {
-  auto& transfer = static_cast<Transfer&>(op);
-  transfer.endpoint.withdraw(transfer, Status::peer_lost);
+  auto& lost = static_cast<ChannelOp&>(op);
+  lost.endpoint.withdraw(lost, Status::peer_lost);
+}
+
+void ChannelEndpoint::on_cancel(OpOwner& owner) noexcept {
+  auto& canceled = static_cast<ChannelOp&>(owner);
+  ChannelEndpoint& self = canceled.endpoint;
+  const bool given_up_late = self.closed_ && canceled.is_send && !canceled.observed();
+  given_up_late ? self.give_up_late(static_cast<Transfer&>(canceled)) : self.withdraw(canceled, Status::canceled);
+}
+
+void ChannelEndpoint::withdraw(ChannelOp& op, Status why) noexcept {
+  op.form == ChannelOp::Form::small_receive ? withdraw_small(static_cast<SmallReceive&>(op), why)
+                                            : withdraw(static_cast<Transfer&>(op), why);
 }
 
 void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
@@ -504,7 +524,7 @@ void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
       waiting_.remove(transfer);
       --waiting_count_;
       count_posted(-1);
-      engine().finish(transfer, {why, 0});
+      engine_.finish(transfer, {why, 0});
       release(transfer);
       return;
     case TransferStage::awaiting_ack:
@@ -517,15 +537,15 @@ void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
         return;
       }
       if (transfer.drains && why == Status::canceled) return;  // for the other end, not for this one
-      if (transfer.outcome == Status::ok && !hidden_) ++table_.traffic().withdrawing;
+      if (transfer.outcome == Status::ok && !hidden_) ++traffic_.withdrawing;
       transfer.outcome = why;
       if (linked_ && link_receiver_->withdraw(transfer, why != Status::canceled)) return;
       if (why == Status::peer_lost) {
-        engine().wire().abandon(transfer.wire);
+        engine_.wire().abandon(transfer.wire);
       } else if (!transfer.observed()) {
-        engine().wire().take_back(transfer.wire);  // its owner may free the landing the next moment
+        engine_.wire().take_back(transfer.wire);  // its owner may free the landing the next moment
       } else {
-        engine().wire().cancel(transfer.wire);
+        engine_.wire().cancel(transfer.wire);
       }
       return;
   }
@@ -537,7 +557,7 @@ void ChannelEndpoint::withdraw_send(Transfer& transfer, Status why) noexcept {
   if (linked_ && link_sender_->withdraw(transfer)) return end_send(transfer, why);
   if (transfer.link.stage != LinkStage::none || peer_.lost) return;
   transfer.outcome = why;
-  nobody_receives() ? engine().finish(transfer, {why, 0}) : let_go(transfer);
+  nobody_receives() ? engine_.finish(transfer, {why, 0}) : let_go(transfer);
 }
 
 void ChannelEndpoint::refuse(Status status) noexcept {
@@ -554,14 +574,14 @@ std::size_t ChannelEndpoint::end_pending(Status why, std::uint64_t first) noexce
   std::size_t withdrawn = 0;
   for (; Transfer* transfer = waiting_.front(); ++withdrawn) withdraw(*transfer, why);
   // What the peer's other channels wait for may be much.
-  std::size_t own = live_transfers_;
+  std::size_t own = live_ops_;
   for (PeerOp* op = peer_.outstanding.front(); op != nullptr && own != 0;) {
     PeerOp* following = IntrusiveList<PeerOp, &PeerOp::peer_hook>::next(*op);
-    if (op->lost == &ChannelEndpoint::on_lost && &static_cast<Transfer&>(*op).endpoint == this) {
-      auto& transfer = static_cast<Transfer&>(*op);
+    if (op->lost == &ChannelEndpoint::on_lost && &static_cast<ChannelOp&>(*op).endpoint == this) {
+      auto& pending = static_cast<ChannelOp&>(*op);
       --own;
-      if (transfer.is_send || transfer.number >= first) {
-        withdraw(transfer, why);
+      if (pending.is_send || pending.number >= first) {
+        withdraw(pending, why);
         ++withdrawn;
       }
     }

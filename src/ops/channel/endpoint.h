@@ -55,23 +55,31 @@ class ChannelEndpoint {
   ChannelEndpoint& operator=(const ChannelEndpoint&) = delete;
 
   [[nodiscard]] Peer& peer() noexcept { return peer_; }
+  [[nodiscard]] const Peer& peer() const noexcept { return peer_; }
   [[nodiscard]] ChannelId id() const noexcept { return id_; }
   [[nodiscard]] unsigned side() const noexcept { return side_; }
   [[nodiscard]] ChannelTable& table() noexcept { return table_; }
   [[nodiscard]] ChannelCounts counts() const noexcept;
-  [[nodiscard]] bool idle() const noexcept { return live_transfers_ == 0; }
+  [[nodiscard]] bool idle() const noexcept { return live_ops_ == 0; }
   [[nodiscard]] bool closed() const noexcept { return closed_; }
   /// Carries arguments of chares, which count what is under way themselves.
   [[nodiscard]] bool hidden() const noexcept { return hidden_; }
   [[nodiscard]] ChannelEnd account() const noexcept;
   /// Null if it is another layer's.
-  static const Transfer* transfer_of(const PeerOp& op) noexcept {
-    return op.lost == &ChannelEndpoint::on_lost ? static_cast<const Transfer*>(&op) : nullptr;
+  static const ChannelOp* op_of(const PeerOp& op) noexcept {
+    return op.lost == &ChannelEndpoint::on_lost ? static_cast<const ChannelOp*>(&op) : nullptr;
   }
 
   /// The path that a buffer would take; not_supported as in the posts. `mapped`: host memory that the peer can map,
   /// which a post finds out later.
   Status choose(MemoryKind kind, std::size_t bytes, Path& path, bool mapped = false) noexcept;
+  /// The same for a post: messages of a channel are mostly alike.
+  Status choose_again(MemoryKind kind, std::size_t bytes, Path& path) noexcept {
+    const bool alike = kind == last_query_.kind && bytes == last_query_.bytes && !last_query_.mapped_source &&
+                       host_accessible(kind) && last_choice_.status == Status::ok;
+    path = last_choice_.path;
+    return alike && path != Path::automatic ? Status::ok : choose(kind, bytes, path);
+  }
   /// The same of a buffer to be sent, of any memory.
   Status path_of(ConstBuffer source, Path& path) noexcept;
   Status post_send(ConstBuffer source, Op& op) noexcept;
@@ -154,6 +162,11 @@ class ChannelEndpoint {
   void return_number(const Transfer& transfer) noexcept {
     if (!transfer.numbered) returned_numbers_.push_back(transfer.number);
   }
+  /// The message of a small receive is in its landing.
+  void received(SmallReceive& receive, std::size_t bytes, bool acknowledged) noexcept;
+  /// Its message is no small one, or comes another way: the receive goes on as this. Null if no record is left: it has
+  /// ended, and the next receive gets its turn.
+  Transfer* grown(SmallReceive& receive) noexcept;
   /// Lets the record of a receive go that nobody observes and whose turn was given to another.
   void dismiss(Transfer& transfer) noexcept;
   void note_truncated(std::uint64_t number) noexcept;
@@ -177,12 +190,27 @@ class ChannelEndpoint {
     ChannelEndpoint* end = nullptr;
   };
 
-  Engine& engine() noexcept;
+  Engine& engine() noexcept { return engine_; }
   void use_link() noexcept;
   /// Of the receives only those of message `first` and later ones. Returns how many it withdrew.
   std::size_t end_pending(Status why, std::uint64_t first = 0) noexcept;
   Transfer* take_transfer(bool is_send) noexcept;
   void trace(const Transfer& transfer) noexcept;
+  void note_begun(ChannelOp& op) noexcept {
+    ++live_ops_;
+    ++traffic_.moves;
+    if (op.is_send && !hidden_) ++traffic_.sending;
+    op.posted_at = engine_.trace() != nullptr ? Clock::now() : engine_.recently();
+    op.lost = &ChannelEndpoint::on_lost;
+    op.cancel = &ChannelEndpoint::on_cancel;
+  }
+  void note_ended(bool was_send) noexcept {
+    --live_ops_;
+    ++traffic_.moves;
+    if (closed_) [[unlikely]]
+      note_ended_late(was_send);
+  }
+  void note_ended_late(bool was_send) noexcept;
   void release(Transfer& transfer) noexcept;
   void attach(Transfer& transfer, Op& op) noexcept;
 
@@ -228,6 +256,16 @@ class ChannelEndpoint {
   Status landed_on_wire(Transfer& transfer) noexcept;
   void end_receive(Transfer& transfer, Status status) noexcept;
   void consumed(Transfer& transfer, Status status) noexcept;
+  void count_received(std::uint64_t number, std::uint64_t bytes) noexcept;
+  void acknowledge_if_due(std::uint64_t number, bool acknowledged) noexcept;
+
+  // Receives of small messages (endpoint_small.cc).
+  [[nodiscard]] bool waits_for_small(const Buffer& landing) const noexcept;
+  Status await_small(Buffer landing, Op& op) noexcept;
+  bool take_small(Buffer landing, Op& op) noexcept;
+  void count_small(std::uint64_t number, std::size_t bytes, bool acknowledged) noexcept;
+  void withdraw_small(SmallReceive& receive, Status why) noexcept;
+  void release(SmallReceive& receive) noexcept;
   /// Its turn is over, or another's.
   void settle_turn(Transfer& transfer, Status status) noexcept;
   bool take_lost(Transfer& transfer, Status& status) noexcept;
@@ -244,6 +282,8 @@ class ChannelEndpoint {
   static void on_wire_done(port::WireOp& wire) noexcept;
   static void on_copied(StageCopy& copy, Status status) noexcept;
   static void on_lost(PeerOp& op) noexcept;
+  static void on_cancel(OpOwner& owner) noexcept;
+  void withdraw(ChannelOp& op, Status why) noexcept;
   void withdraw(Transfer& transfer, Status why) noexcept;
   void withdraw_send(Transfer& transfer, Status why) noexcept;
   /// Nor has anybody begun to: the program over there has ended, and never opened its end.
@@ -252,6 +292,8 @@ class ChannelEndpoint {
   Status final_status(const Transfer& transfer, Status status) noexcept;
 
   ChannelTable& table_;
+  Engine& engine_;
+  ChannelTraffic& traffic_;  ///< Of all channels.
   Peer& peer_;
   const ChannelId id_;
   const unsigned side_;
@@ -269,7 +311,7 @@ class ChannelEndpoint {
   Watch watch_;                     ///< While closed: its peer's death settles it.
   bool linked_ = false;
   MemoryKind mutual_kind_ = MemoryKind::detect;  ///< See Engine::mutual_kind; known with the link.
-  std::size_t live_transfers_ = 0;
+  std::size_t live_ops_ = 0;
   ChannelCounts counts_;
 
   SendWindow window_;

@@ -18,15 +18,15 @@ double seconds(std::chrono::nanoseconds time) noexcept { return std::chrono::dur
 
 ChannelEndpoint::~ChannelEndpoint() {
   table_.keep(*this);
-  engine().remove_outstanding(peer_, watch_);
+  engine_.remove_outstanding(peer_, watch_);
 }
 
 void ChannelEndpoint::close() noexcept {
-  if (!engine().is_of_this_process()) return;
+  if (!engine_.is_of_this_process()) return;
   closed_ = in_use_ = true;
   table_.note_closed(*this);
   landed_.tell();
-  table_.send_control(peer_, {ChannelControl::Kind::closed, id_.value, side_, engine().job().rank, opened_,
+  table_.send_control(peer_, {ChannelControl::Kind::closed, id_.value, side_, engine_.job().rank, opened_,
                               landed_.told(), window_.next()});
   end_pending(Status::canceled);
   if (stream_lane_) stream_lane_->close();
@@ -39,11 +39,11 @@ void ChannelEndpoint::close() noexcept {
 
 void ChannelEndpoint::await_open() noexcept {
   closed_ = true;
-  engine().add_outstanding(peer_, watch_);
+  engine_.add_outstanding(peer_, watch_);
 }
 
 void ChannelEndpoint::reopen(Path forced) noexcept {
-  engine().remove_outstanding(peer_, watch_);
+  engine_.remove_outstanding(peer_, watch_);
   closed_ = false;
   ++opened_;
   refused_ = Status::ok;
@@ -63,7 +63,7 @@ void ChannelEndpoint::resume(const ClosedEnd& before) noexcept {
 }
 
 bool ChannelEndpoint::settled() const noexcept {
-  if (!closed_ || in_use_ || live_transfers_ != 0) return false;
+  if (!closed_ || in_use_ || live_ops_ != 0) return false;
   if (stream_lane_ || stream_mailbox_ || streams_refused_) return false;
   if (peer_.lost) return true;
   const bool sent = peer_.ended || window_.acknowledged() == window_.next();
@@ -106,7 +106,7 @@ void ChannelEndpoint::drop(std::uint64_t number) noexcept {
   if (is_lost) lost_.erase(lost);
   std::erase(returned_numbers_, number);
   landed_.landed(number, 0);
-  if (!hidden_) ++table_.traffic().received;
+  if (!hidden_) ++traffic_.received;
   if (!sender_knows) tell_not_taken(number);
   if (is_lost) return;
   linked_ ? link_receiver_->drop(number) : drain(number);
@@ -125,7 +125,7 @@ bool ChannelEndpoint::uses_source(const Transfer& transfer) const noexcept {
 /// By itself, while this call moves the engine: the peer of a test may be moved by the same thread.
 bool ChannelEndpoint::comes_free(const Transfer& transfer) noexcept {
   const bool by_device = transfer.stage == TransferStage::copying || transfer.link.stage == LinkStage::copying;
-  return by_device || peer_.same_process || engine().runs_elsewhere(peer_);
+  return by_device || peer_.same_process || engine_.runs_elsewhere(peer_);
 }
 
 template <typename Matches>
@@ -153,7 +153,7 @@ void ChannelEndpoint::wait_for_sources(bool (*done)(void* self) noexcept) noexce
   if (done(this)) return;
   SourcePatience& patience = table_.source_patience();
   const TimePoint begin = Clock::now();
-  const bool came_free = engine().wait_quietly(done, this, patience.left(peer_.rank.value));
+  const bool came_free = engine_.wait_quietly(done, this, patience.left(peer_.rank.value));
   const auto waited = Clock::now() - begin;
   patience.waited(peer_.rank.value, waited, came_free);
   if (!came_free) stop_waiting(waited);
@@ -218,7 +218,7 @@ void ChannelEndpoint::drain(std::uint64_t number) noexcept {
   transfer->number = number;
   transfer->stage = TransferStage::on_wire;
   if (tag_recv(*transfer, Buffer(nullptr, 0, MemoryKind::host)) == Status::in_progress) {
-    engine().add_outstanding(peer_, *transfer);
+    engine_.add_outstanding(peer_, *transfer);
   } else {
     release(*transfer);
   }

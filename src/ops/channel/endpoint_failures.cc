@@ -47,7 +47,7 @@ void ChannelEndpoint::on_not_received(std::uint64_t number, Status status) noexc
 
 void ChannelEndpoint::on_not_sent(std::uint64_t number, std::uint64_t bytes, Status why) noexcept {
   if (landed_.has(number)) {  // nobody wants it
-    if (Transfer* drain = find_with_network(number, true)) engine().wire().cancel(drain->wire);
+    if (Transfer* drain = find_with_network(number, true)) engine_.wire().cancel(drain->wire);
     return;
   }
   if (why != Status::canceled) {
@@ -62,9 +62,9 @@ void ChannelEndpoint::on_not_sent(std::uint64_t number, std::uint64_t bytes, Sta
   transfer->link.sender_knows = true;
   if (transfer->outcome == Status::ok) {
     transfer->outcome = message.status;
-    if (!hidden_) ++table_.traffic().withdrawing;
+    if (!hidden_) ++traffic_.withdrawing;
   }
-  engine().wire().cancel(transfer->wire);
+  engine_.wire().cancel(transfer->wire);
 }
 
 void ChannelEndpoint::tell_not_taken(std::uint64_t number) noexcept {
@@ -75,10 +75,10 @@ Transfer* ChannelEndpoint::find_receive(std::uint64_t number, bool drains) noexc
   if (idle()) return nullptr;  // without a look at what the peer's other channels wait for
   for (PeerOp* op = peer_.outstanding.front(); op != nullptr; op = decltype(peer_.outstanding)::next(*op)) {
     if (op->lost != &ChannelEndpoint::on_lost) continue;
-    auto& transfer = static_cast<Transfer&>(*op);
-    const bool found = &transfer.endpoint == this && !transfer.is_send && transfer.number == number &&
-                       transfer.drains == drains && !transfer.link.ghost;
-    if (found) return &transfer;
+    auto& receive = static_cast<ChannelOp&>(*op);
+    if (&receive.endpoint != this || receive.form != ChannelOp::Form::receive || receive.number != number) continue;
+    auto& transfer = static_cast<Transfer&>(receive);
+    if (transfer.drains == drains && !transfer.link.ghost) return &transfer;
   }
   return nullptr;
 }

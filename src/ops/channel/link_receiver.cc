@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/copy_small.h"
 #include "base/log.h"
 #include "ops/channel/endpoint.h"
 #include "ops/channel/table.h"
@@ -33,6 +34,34 @@ Transfer* LinkReceiver::find(const Receives& receives, std::uint64_t number) noe
   Transfer* transfer = receives.front();
   while (transfer != nullptr && transfer->number != number) transfer = Receives::next(*transfer);
   return transfer;
+}
+
+// Receives of small messages
+// ----------------------------------------------------------------------------------------------------
+
+SmallReceive* LinkReceiver::find_small(std::uint64_t number) noexcept {
+  SmallReceive* receive = small_.front();
+  while (receive != nullptr && receive->number < number) receive = decltype(small_)::next(*receive);
+  return receive != nullptr && receive->number == number ? receive : nullptr;
+}
+
+/// What comes for it is no message that a landing is enough for.
+void LinkReceiver::grow_if_small(std::uint64_t number) noexcept {
+  SmallReceive* receive = find_small(number);
+  Transfer* transfer = receive != nullptr ? endpoint_.grown(*receive) : nullptr;
+  if (transfer == nullptr) return;
+  transfer->link.target = transfer->landing;
+  transfer->link.stage = LinkStage::posted;
+  posted_.push_back(*transfer);
+}
+
+std::optional<LinkReceiver::Whole> LinkReceiver::take_whole(std::uint64_t number, Buffer landing) noexcept {
+  Arrival* arrival = arrivals_.find(number);
+  if (arrival == nullptr || arrival->message.kind != Kind::eager || arrival->message.bytes > landing.bytes) return {};
+  const Whole whole{static_cast<std::size_t>(arrival->message.bytes), arrival->message.acknowledged};
+  copy_small(landing.data, arrival->bytes(), whole.bytes);
+  arrivals_.give_back(*arrival);
+  return whole;
 }
 
 // Receives come and go
@@ -189,6 +218,14 @@ void LinkReceiver::end_ghost(std::uint64_t number) noexcept {
 // ------------------------------------------------------------------------------------------------------------
 
 void LinkReceiver::on_message(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
+  if (message.kind == Kind::eager) {
+    SmallReceive* receive = find_small(message.number);
+    if (receive != nullptr && payload.size() <= receive->landing.bytes) {
+      copy_small(receive->landing.data, payload.data(), payload.size());
+      return endpoint_.received(*receive, payload.size(), message.acknowledged);
+    }
+  }
+  grow_if_small(message.number);
   switch (message.kind) {
     case Kind::eager: on_whole(message, payload); return;
     case Kind::ask: on_ask(message); return;
@@ -413,6 +450,7 @@ void LinkReceiver::dismiss(const LinkMessage& message) noexcept {
 }
 
 bool LinkReceiver::end_lost(const LostMessage& message) noexcept {
+  grow_if_small(message.number);
   if (Arrival* word = arrivals_.find(message.number)) arrivals_.give_back(*word);
   Transfer* transfer = find(posted_, message.number);
   if (transfer == nullptr) return false;

@@ -122,15 +122,11 @@ Transfer* LinkSender::find_asking(std::uint64_t number) noexcept {
   return transfer;
 }
 
-bool LinkSender::knows_landing(std::uint64_t number) const noexcept {
-  const Landing& landing = landings_[number % landings_.size()];
-  return landing.known && landing.number == number;
-}
-
 std::optional<LinkSender::Landing> LinkSender::take_landing(std::uint64_t number) noexcept {
   if (!knows_landing(number)) return std::nullopt;
   Landing& landing = landings_[number % landings_.size()];
   landing.known = false;
+  --landings_known_;
   return landing;
 }
 
@@ -262,7 +258,9 @@ void LinkSender::on_landing(const LinkMessage& message) noexcept {
 
 void LinkSender::remember(const Landing& landing) noexcept {
   Landing& place = landings_[landing.number % landings_.size()];
-  if (!place.known || landing.number < place.number) place = landing;
+  if (place.known && landing.number >= place.number) return;
+  landings_known_ += place.known ? 0 : 1;
+  place = landing;
 }
 
 void LinkSender::source_gone(Transfer& transfer) noexcept {

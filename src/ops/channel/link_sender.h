@@ -52,7 +52,10 @@ class LinkSender {
     std::uint16_t flag = 0;
   };
 
-  [[nodiscard]] bool knows_landing(std::uint64_t number) const noexcept;
+  [[nodiscard]] bool knows_landing(std::uint64_t number) const noexcept {
+    const Landing& landing = landings_[number % landings_.size()];
+    return landings_known_ != 0 && landing.known && landing.number == number;
+  }
   std::optional<Landing> take_landing(std::uint64_t number) noexcept;
   bool offer(Transfer& transfer, const std::optional<Landing>& landing) noexcept;
   bool locate(ConstBuffer bytes, LinkMessage& message) noexcept;
@@ -74,6 +77,7 @@ class LinkSender {
   ChannelEndpoint& endpoint_;
   LinkPump& pump_;
   std::array<Landing, kAnnouncedMax> landings_;  ///< By number. A message whose landing found no place asks for it.
+  unsigned landings_known_ = 0;
   IntrusiveList<Transfer, &Transfer::link_hook> asking_;
   bool told_unasked_ = false;  ///< The receiver tells of its receives by itself, as far as is known: no need to ask.
   unsigned not_asked_ = 0;     ///< Small messages from now on of which it is taken that they cannot be mapped.

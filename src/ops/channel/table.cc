@@ -16,7 +16,7 @@
 namespace brant {
 
 ChannelTable::ChannelTable(Engine& engine)
-    : engine_(engine), device_copier_(engine.service<DeviceCopier>()), stager_(engine) {
+    : engine_(engine), own_rank_(engine.job().rank), device_copier_(engine.service<DeviceCopier>()), stager_(engine) {
   engine.claim_am(am_id::kChannelControl, &ChannelTable::on_control, this);
   engine.claim_am(am_id::kChannelStall, &ChannelTable::on_account, this);
   engine.claim_link(link_service::kChannel, &ChannelTable::on_record, this);
@@ -27,7 +27,7 @@ void ChannelTable::tell_transfers_limit() noexcept {
   log::warn(
       "{} sends and receives are under way in this process, and no more can be (or there is no memory for them): "
       "a post returns limit_reached until some have ended. Call progress, and post receives before their messages",
-      transfers_.lent());
+      live());
 }
 
 LinkPump& ChannelTable::pump(Peer& peer) {

@@ -31,6 +31,7 @@ class ChannelTable final : public Service, private Poller {
   void retire(std::unique_ptr<StreamLane> lane) { retired_lanes_.push_back(std::move(lane)); }
   [[nodiscard]] SourcePatience& source_patience() noexcept { return source_patience_; }
   [[nodiscard]] ObjectPool<Transfer>& transfers() noexcept { return transfers_; }
+  [[nodiscard]] ObjectPool<SmallReceive>& small_receives() noexcept { return small_receives_; }
   [[nodiscard]] ObjectPool<Arrival>& arrivals() noexcept { return arrivals_; }
   /// What waits for room on the link to a peer, which must have one. Throws only if memory is exhausted.
   LinkPump& pump(Peer& peer);
@@ -63,7 +64,7 @@ class ChannelTable final : public Service, private Poller {
   [[nodiscard]] ChannelTraffic& traffic() noexcept { return traffic_; }
   [[nodiscard]] const ChannelTraffic& traffic() const noexcept { return traffic_; }
   /// Sends and receives that have not ended, of hidden channels too.
-  [[nodiscard]] std::size_t live() const noexcept { return transfers_.lent(); }
+  [[nodiscard]] std::size_t live() const noexcept { return transfers_.lent() + small_receives_.lent(); }
   /// No record is left for another one: said once.
   void tell_transfers_limit() noexcept;
   /// Of all channels that were used, but the hidden ones.
@@ -117,7 +118,7 @@ class ChannelTable final : public Service, private Poller {
   unsigned forget_settled() noexcept;
   void forget_links_of_the_lost() noexcept;
   /// The side of channel ends of another rank.
-  [[nodiscard]] unsigned side_of(int rank) const noexcept { return rank < engine_.job().rank ? 0 : 1; }
+  [[nodiscard]] unsigned side_of(int rank) const noexcept { return rank < own_rank_ ? 0 : 1; }
   static void on_control(void* table, port::AmMessage& message) noexcept;
   static void on_record(void* table, const port::LinkRecord& record) noexcept;
   [[nodiscard]] ChannelEndpoint* open_end(ChannelId id, unsigned side) const noexcept;
@@ -143,11 +144,13 @@ class ChannelTable final : public Service, private Poller {
   [[nodiscard]] std::string unopened_text(const std::vector<ChannelWait>& waits) const;
 
   Engine& engine_;
+  const int own_rank_;
   ChannelTraffic traffic_;
   bool transfers_limit_told_ = false;
   std::uint64_t last_key_ = 0;
   ChannelEndpoint* last_end_ = nullptr;  ///< For that key: messages of one channel come in bursts.
   ObjectPool<Transfer> transfers_{kTransfersMax};
+  ObjectPool<SmallReceive> small_receives_{kTransfersMax};
   ObjectPool<Arrival> arrivals_{LinkArrivals::kMax};
   ObjectPool<ControlSend> control_sends_{std::numeric_limits<std::size_t>::max()};  // none may be missing
   std::unordered_map<std::int32_t, ControlSends> refused_controls_;                 ///< By rank; oldest first.

@@ -71,6 +71,25 @@ ChannelEnd ChannelEndpoint::account() const noexcept {
   return end;
 }
 
+namespace {
+
+ChannelWait wait_of(const ChannelOp& op) noexcept {
+  const ChannelEndpoint& end = op.endpoint;
+  ChannelWait wait{end.id().value, end.side(), end.peer().rank.value, op.is_send, false, op.number};
+  wait.bytes = op.landing.bytes;
+  wait.kind = op.landing.kind;
+  wait.since = op.posted_at;
+  if (op.is_send) {
+    const auto& send = static_cast<const Transfer&>(op);
+    wait.held_back = send.stage == TransferStage::queued;
+    wait.bytes = send.source.bytes;
+    wait.kind = send.source.kind;
+  }
+  return wait;
+}
+
+}  // namespace
+
 std::vector<ChannelWait> ChannelTable::waits() const {
   std::vector<ChannelWait> waits;
   std::vector<const Peer*> seen;
@@ -79,14 +98,8 @@ std::vector<ChannelWait> ChannelTable::waits() const {
     if (std::find(seen.begin(), seen.end(), &peer) != seen.end()) continue;
     seen.push_back(&peer);
     for (const PeerOp* op = peer.outstanding.front(); op != nullptr; op = peer.outstanding.next(*op)) {
-      if (const Transfer* transfer = ChannelEndpoint::transfer_of(*op)) {
-        const ChannelEndpoint& end = transfer->endpoint;
-        if (end.hidden() || !transfer->observed()) continue;
-        waits.push_back({end.id().value, end.side(), peer.rank.value, transfer->is_send,
-                         transfer->stage == TransferStage::queued, transfer->number,
-                         transfer->is_send ? transfer->source.bytes : transfer->landing.bytes,
-                         transfer->is_send ? transfer->source.kind : transfer->landing.kind, transfer->posted_at});
-      }
+      const ChannelOp* waiting = ChannelEndpoint::op_of(*op);
+      if (waiting != nullptr && !waiting->endpoint.hidden() && waiting->observed()) waits.push_back(wait_of(*waiting));
     }
   }
   return waits;

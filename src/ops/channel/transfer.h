@@ -30,9 +30,34 @@ enum class LinkStage : std::uint8_t {
   pulling,         ///< Copied from the sender's memory.
 };
 
+/// What the records of a channel's sends and receives have in common.
+struct ChannelOp : OpOwner, PeerOp {
+  enum class Form : std::uint8_t { send, receive, small_receive };
+
+  ChannelOp(ChannelEndpoint& endpoint_in, Form form_in) noexcept
+      : endpoint(endpoint_in), form(form_in), is_send(form_in == Form::send) {}
+
+  ChannelEndpoint& endpoint;
+  const Form form;
+  const bool is_send;
+  std::uint64_t number = 0;  ///< Of the message in its direction.
+  Buffer landing;
+  TimePoint posted_at{};  ///< Exact only with a trace.
+};
+
+/// The record of a receive that waits for a small message: host memory, over the link. Most messages come complete, and
+/// all they need is their place. Any other becomes a Transfer when it comes (see LinkReceiver).
+struct SmallReceive final : ChannelOp {
+  explicit SmallReceive(ChannelEndpoint& endpoint_in) noexcept : ChannelOp(endpoint_in, Form::small_receive) {}
+
+  ListHook<SmallReceive> hook;
+};
+static_assert(sizeof(SmallReceive) <= 128, "two cache lines");
+
 /// The runtime's record of one send or receive of a channel: lent by the table's pool from post to completion.
-struct Transfer final : OpOwner, PeerOp {
-  Transfer(ChannelEndpoint& endpoint_in, bool is_send_in) noexcept : endpoint(endpoint_in), is_send(is_send_in) {
+struct Transfer final : ChannelOp {
+  Transfer(ChannelEndpoint& endpoint_in, bool sends) noexcept
+      : ChannelOp(endpoint_in, sends ? Form::send : Form::receive) {
     wire.owner = this;
     copy.owner = this;
   }
@@ -59,8 +84,6 @@ struct Transfer final : OpOwner, PeerOp {
     LinkMessage told{};           ///< Receive: word of a message that comes over the network, or is being pulled.
   };
 
-  ChannelEndpoint& endpoint;
-  const bool is_send;
   bool numbered = false;      ///< A receive whose number the caller named.
   bool drains = false;        ///< A receive of what nobody wants, so that the sender gets its source back.
   bool let_go = false;        ///< The other end was told, or told us, that the sender wants its source back.
@@ -69,11 +92,8 @@ struct Transfer final : OpOwner, PeerOp {
   TransferStage stage = TransferStage::queued;
   Path path = Path::automatic;
   Status outcome = Status::ok;  ///< Why it is being withdrawn; replaces the wire's `canceled`.
-  std::uint64_t number = 0;     ///< Of the message in its direction.
   ConstBuffer source;
-  Buffer landing;
   StagePool::Lease lease;
-  TimePoint posted_at{};  ///< Exact only with a trace.
   WireStep wire;
   CopyStep copy;
   LinkStep link;

@@ -80,6 +80,12 @@ Result<PointerInfo> AllocationMap::find(const void* pointer) const noexcept {
   return Status::not_found;
 }
 
+AllocationMap::Range AllocationMap::around(const void* pointer) const noexcept {
+  const Result<PointerInfo> found = find(pointer);
+  const Remembered& last = remembered(pointer);  // `find` has left its answer there
+  return {last.version, found.ok(), address(last.allocation.base), last.allocation.bytes};
+}
+
 Result<PointerInfo> AllocationMap::remove(const void* base) noexcept {
   const std::unique_lock lock(mutex_);
   const auto after = by_base_.upper_bound(address(base));

@@ -27,6 +27,22 @@ class AllocationMap {
   /// The allocation that contains `pointer`; not_found.
   [[nodiscard]] Result<PointerInfo> find(const void* pointer) const noexcept;
 
+  /// What lies around an address, until something is added or removed: an allocation, or a gap between two.
+  struct Range {
+    std::uint64_t version = 0;  ///< Of the map then.
+    bool known = false;         ///< An allocation.
+    std::uintptr_t begin = 0;
+    std::size_t bytes = 0;
+
+    [[nodiscard]] bool covers(const void* data, std::size_t size) const noexcept {
+      const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(data) - begin;
+      return offset < bytes && size <= bytes - offset;
+    }
+  };
+  [[nodiscard]] Range around(const void* pointer) const noexcept;
+  /// A range of this version still holds.
+  [[nodiscard]] std::uint64_t version() const noexcept { return version_.load(std::memory_order_acquire); }
+
   /// Forgets the allocation that starts at `base` and returns what it was. not_found; invalid_argument for a pointer
   /// into the middle of an allocation.
   Result<PointerInfo> remove(const void* base) noexcept;

@@ -32,6 +32,21 @@ TEST(LandedPrefix, grows_when_the_gap_closes_in_any_order) {
   }
 }
 
+TEST(LandedPrefix, knows_whether_there_is_a_gap) {
+  LandedPrefix landed(10);
+  EXPECT_FALSE(landed.has_gaps());
+  landed.landed(11, 8);
+  EXPECT_TRUE(landed.has_gaps());
+  EXPECT_TRUE(landed.has(11));
+  EXPECT_FALSE(landed.has(10));
+  landed.landed(10, 8);
+  EXPECT_FALSE(landed.has_gaps());
+  EXPECT_EQ(landed.prefix(), 12u);
+  landed.landed(12, 8);
+  EXPECT_EQ(landed.prefix(), 13u);
+  EXPECT_FALSE(landed.has_gaps());
+}
+
 TEST(SendWindow, bounds_messages_and_bytes_but_lets_one_large_message_through) {
   SendWindow window;
   EXPECT_TRUE(window.has_room(kWindowBytes * 100));

@@ -40,6 +40,25 @@ TEST(AllocationMap, finds_what_is_inserted_where_it_found_nothing_before) {
   EXPECT_EQ(map.find(at(3000)).status(), Status::not_found);
 }
 
+TEST(AllocationMap, says_what_lies_around_an_address_until_something_changes) {
+  AllocationMap map;
+  ASSERT_EQ(map.insert(range(1000, 50)), Status::ok);
+  ASSERT_EQ(map.insert(range(2000, 50)), Status::ok);
+  const AllocationMap::Range inside = map.around(at(1010));
+  EXPECT_TRUE(inside.known);
+  EXPECT_TRUE(inside.covers(at(1000), 50));
+  EXPECT_FALSE(inside.covers(at(1000), 51));
+  EXPECT_FALSE(inside.covers(at(999), 1));
+  const AllocationMap::Range gap = map.around(at(1500));
+  EXPECT_FALSE(gap.known);
+  EXPECT_TRUE(gap.covers(at(1050), 950));
+  EXPECT_FALSE(gap.covers(at(1050), 951));
+  EXPECT_EQ(gap.version, map.version());
+  ASSERT_EQ(map.insert(range(1490, 20)), Status::ok);
+  EXPECT_NE(gap.version, map.version());
+  EXPECT_FALSE(map.around(at(1480)).covers(at(1480), 20));
+}
+
 TEST(AllocationMap, refuses_ranges_that_overlap_or_are_none) {
   AllocationMap map;
   ASSERT_EQ(map.insert(range(1000, 100)), Status::ok);

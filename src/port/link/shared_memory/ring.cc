@@ -3,6 +3,8 @@
 #include <cassert>
 #include <cstring>
 
+#include "base/copy_small.h"
+
 namespace brant::port::peer {
 namespace {
 
@@ -45,8 +47,12 @@ bool RingProducer::push(unsigned service, std::span<const std::byte> header,
   if (payload.size() > kInlineBytes && (target = bulk_room(payload.size(), taken)) == nullptr) return false;
   slot.service = static_cast<std::uint16_t>(service);
   slot.payload_bytes = static_cast<std::uint32_t>(payload.size());
-  std::memcpy(slot.header, header.data(), header.size());
-  if (!payload.empty()) std::memcpy(target, payload.data(), payload.size());
+  if (header.size() == kLinkHeaderBytes) [[likely]] {
+    std::memcpy(slot.header, header.data(), kLinkHeaderBytes);
+  } else {
+    std::memcpy(slot.header, header.data(), header.size());
+  }
+  copy_small(target, payload.data(), payload.size());
   // Sequentially consistent: the caller looks next whether the consumer sleeps, and must not look too early.
   slot.turn.store(RingConsumer::turn_of(next_slot_), std::memory_order_seq_cst);
   ++next_slot_;
