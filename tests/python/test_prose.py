@@ -1,5 +1,5 @@
-"""The Markdown pages: prose is no wider than the code, local links lead somewhere, and the glossary names what there
-is in the code."""
+"""The Markdown pages: prose is no wider than the code, links and files that they name lead somewhere, and the glossary
+names what there is in the code."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 GLOSSARY = ROOT / "docs" / "reference" / "glossary.md"
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 CODE_SPAN = re.compile(r"`[^`]*`")
+SOURCE_FOLDERS = ["apps", "bench", "cmake", "docs", "examples", "include", "src", "tests", "tools"]
+FILE = re.compile(rf"[\w./-]+\.(?:h|cc|cu|cuh|py|md|toml|jsonl|cmake)|(?:{'|'.join(SOURCE_FOLDERS)})/[\w./-]+")
+FOREIGN_FILES = {"cuda.h", "cudaTypedefs.h", "mine.cc"}  # of CUDA, and of a reader
 
 
 def name_of(page: pathlib.Path) -> str:
@@ -45,6 +48,28 @@ def test_prose_is_at_most_120_columns_wide(page: pathlib.Path) -> None:
     assert too_wide(page.read_text()) == []
 
 
+def files_named(text: str) -> list[str]:
+    """What stands between backticks and looks like a file of this repository; a line or a function may follow."""
+    words = [word.split(":")[0].rstrip("/") for word in re.findall(r"`([^`\s]+)`", FENCED.sub("", text))]
+    return [word for word in words if FILE.fullmatch(word) and word not in FOREIGN_FILES and "NAME" not in word]
+
+
+@pytest.fixture(scope="module")
+def known_files() -> set[str]:
+    """Every file and folder, by its path and by each end of it: pages call `src/core/engine.cc` also `engine.cc`."""
+    tops = [ROOT / top for top in SOURCE_FOLDERS]
+    paths = [path.relative_to(ROOT).parts for top in tops for path in [top, *top.rglob("*")]]
+    paths += [(path.name,) for path in ROOT.iterdir()]
+    return {"/".join(parts[begin:]) for parts in paths for begin in range(len(parts))}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_files_that_a_page_names_are_there(page: pathlib.Path, known_files: set[str]) -> None:
+    """A decision may be named by its number alone: `docs/decisions/0007`."""
+    known = known_files | {re.sub(r"(docs/decisions/\d{4}).*", r"\1", file) for file in known_files}
+    assert [file for file in files_named(page.read_text()) if file not in known] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_local_links_lead_somewhere(page: pathlib.Path) -> None:
     assert [link for link in local_links(page.read_text()) if not (page.parent / link).exists()] == []
@@ -54,6 +79,11 @@ def test_wide_lines_are_found_where_they_count() -> None:
     wide = "word " * 30
     assert too_wide(f"{wide}\n\n| {wide} |\n\n```\n{wide}\n```\n{wide}") == [1, 8]
     assert too_wide(f"- {wide}") == [1] and too_wide("x" * 200) == []
+
+
+def test_files_are_found() -> None:
+    text = "`src/a.cc:run` `b.h` `src/c/` `std::span` `cuda.h` `src/NAME`\n```\n`d.h`\n```\n`e.toml`"
+    assert files_named(text) == ["src/a.cc", "b.h", "src/c", "e.toml"]
 
 
 def test_links_are_found() -> None:

@@ -20,7 +20,7 @@ struct Stream;
 
 struct ChannelOptions {
   /// Forces the path of every transfer of this end, for measuring; `ucx` at both ends or at neither. `automatic`
-  /// follows BRANT_PATH, then the choice of `core/path_choice.h`.
+  /// follows BRANT_PATH, then brant's own choice (docs/how-it-works/paths.md).
   Path path = Path::automatic;
 };
 
@@ -43,8 +43,8 @@ struct OnStream {
 };
 
 /// One end of an ordered two-sided connection between two named endpoints: message n sent meets receive n posted, from
-/// any kind of memory to any kind. Between hosts no message of metadata travels on the fast path,
-/// since both sides know the tag; on one host the two ends agree in records of shared memory how each message goes.
+/// any kind of memory to any kind. Between hosts no message of metadata travels on the fast path, since both sides know
+/// the tag; on one host the two ends agree in records of shared memory how each message goes.
 ///
 /// An end belongs to the worker's thread of its runtime and is movable. Closing (or destroying) it completes pending
 /// receives with `canceled`; sends already with the network go on, and report as before. Of sends that nobody observes

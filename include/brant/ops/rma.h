@@ -90,7 +90,7 @@ enum class RmaDirection : std::uint8_t { put, get };
 
 struct RmaOptions {
   /// Forces the path, for measuring; not_supported if it cannot carry the bytes. `automatic` follows BRANT_PATH, then
-  /// the choice of `core/path_choice.h`.
+  /// brant's own choice (docs/how-it-works/paths.md).
   Path path = Path::automatic;
 };
 
