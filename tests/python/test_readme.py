@@ -1,4 +1,5 @@
-"""The README's tables are what the rows say, and what docs/how-it-works/paths.md shows of the same rows."""
+"""The README's tables are what the rows say, and what docs/how-it-works/paths.md shows of the same rows; and its table
+of the command is what the command can do."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ import json
 import pathlib
 import re
 import sys
+
+from brant_command import brant, needs_brant
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -155,12 +158,31 @@ def test_the_tables_are_what_the_rows_say() -> None:
     assert [line for line in lines if line not in README.splitlines()] == [], "\n".join(lines)
 
 
-def test_every_local_link_resolves() -> None:
-    links = local_links(README)
-    assert len(links) > 5
-    assert [link for link in links if not (ROOT / link).exists()] == []
+@needs_brant
+def test_the_table_of_the_command_has_all_its_verbs() -> None:
+    table = README.split("## The command")[1].split("| variable |")[0]
+    listed = re.split(r"^Subcommands:\n", brant("--help").stdout, flags=re.MULTILINE)[1]
+    assert set(re.findall(r"`brant (\w+)", table)) == set(re.findall(r"^  (\w+)", listed, re.MULTILINE))
 
 
-def local_links(text: str) -> list[str]:
-    parts = [part.split(")")[0] for part in text.split("](")[1:]]
-    return [link.split("#")[0] for link in parts if "://" not in link]
+@needs_brant
+def test_the_options_of_the_table_exist() -> None:
+    for line in README.split("## The command")[1].split("| variable |")[0].splitlines():
+        words = re.findall(r"`brant ((?:[a-z]+ ?)+)", line)
+        options = re.findall(r"(?<![\w-])--[a-z][\w-]*", line)
+        if options:
+            known = "".join(brant(*words_of_verb(word), "--help").stdout for word in words)
+            assert [option for option in options if option not in known] == [], line
+
+
+def words_of_verb(text: str) -> list[str]:
+    """`bench latency` of the table is a verb with a noun; what follows `run` is not."""
+    verb, *rest = text.split()
+    return [verb, *rest[:1]] if verb in {"bench", "trace"} else [verb]
+
+
+def test_the_variables_are_those_that_programs_read() -> None:
+    known = set(re.findall(r'"(BRANT_[A-Z_]+)"', (ROOT / "src" / "base" / "variables.cc").read_text()))
+    pages = [README, *(page.read_text() for page in (ROOT / "docs" / "guide").glob("*.md"))]
+    named = {name for text in pages for name in re.findall(r"BRANT_[A-Z_]+", text)}
+    assert len(named) > 10 and named - known == set()
