@@ -76,17 +76,16 @@ def two_gpu_lines(bench: str, sizes: list[int]) -> list[str]:
 
 
 def stream_lines() -> list[str]:
-    """The last row of either, since NCCL's was measured once."""
+    """NCCL's rows, and ours of the same run, which stand before them."""
     rows = [row for row in rows_of("h200x2-2026-11-22.jsonl") if row["brant"] == TWO_GPUS]
     rows = [row for row in rows if row["bench"] == "latency" and row.get("trigger") == "stream"]
+    pairs = {nccl["bytes"]: (ours, nccl) for ours, nccl in zip(rows, rows[1:], strict=False) if nccl["peer"] == "nccl"}
     lines = []
     for size in (8, KIB, 64 * KIB, MIB, 16 * MIB):
-        ours, nccl = (
-            [value(row) for row in rows if row["bytes"] == size and row["peer"] == peer][-1] for peer in (None, "nccl")
-        )
-        lines.append(
-            f"| {size_name(size)} | {figure(ours)} | {figure(nccl)} | {times(ours, against=[nccl], bench='latency')} |"
-        )
+        assert (pairs[size][0]["bytes"], pairs[size][0]["peer"]) == (size, None)
+        ours, nccl = map(value, pairs[size])
+        faster = times(ours, against=[nccl], bench="latency")
+        lines.append(f"| {size_name(size)} | {figure(ours)} | {figure(nccl)} | {faster} |")
     return lines
 
 
@@ -123,7 +122,8 @@ def runs_of(sizes: list[int], among: list[int]) -> str:
             ranges[-1].append(size)
         else:
             ranges.append([size])
-    return ", ".join(span([float(size) for size in each], lambda size: size_name(int(size))) for each in ranges)
+    named = [[size_name(size) for size in each] for each in ranges]
+    return ", ".join(f"{each[0]} to {each[-1]}" if len(each) > 2 else ", ".join(each) for each in named)
 
 
 def slower_lines() -> list[str]:
