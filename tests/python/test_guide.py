@@ -19,6 +19,9 @@ TREE = ROOT / "build" / "release"
 UCX = BIN.parent / "lib" / "libucx" / "lib"
 LIMIT_S = 60
 
+needs_tree = pytest.mark.skipif(
+    not (TREE / "programs.txt").exists(), reason="needs build/release and its libraries: run 'make build'"
+)
 NOT_OF_PROGRAMS = re.compile(r"libbrant_(?:test|app|bench)_|libbrant_wire_faulty")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 START = re.compile(r"// brant run -n ([12]) -- (\w+)\n")
@@ -89,13 +92,14 @@ def compiled(tmp_path_factory) -> dict[Program, tuple[pathlib.Path, subprocess.C
         return dict(zip(PROGRAMS, pool.map(compile_one, PROGRAMS), strict=True))
 
 
-@needs_brant
+@needs_tree
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
 def test_a_program_compiles(program: Program, compiled) -> None:
     _, done = compiled[program]
     assert done.returncode == 0, done.stderr
 
 
+@needs_tree
 @needs_brant
 @pytest.mark.parametrize("program", RUN, ids=str)
 def test_a_program_prints_what_the_page_says(program: Program, compiled) -> None:
