@@ -64,7 +64,12 @@ def test_accepts_a_tree_that_keeps_the_rules(tmp_path):
         ("src/models/pgas/x.cc", '#include "models/chare/chare.h"', "models/pgas", "siblings"),
         ("src/ops/rma/x.cc", '#include "ops/channel/channel.h"', "ops/rma", "siblings"),
         ("include/brant/rma/x.h", '#include "brant/channel/channel.h"', "ops/rma", "siblings"),
-        ("src/port/link/shared_memory/x.cc", '#include "port/wire/ucx/worker.h"', "port/link/shared_memory", "siblings"),
+        (
+            "src/port/link/shared_memory/x.cc",
+            '#include "port/wire/ucx/worker.h"',
+            "port/link/shared_memory",
+            "siblings",
+        ),
         ("src/port/x.h", '#include "port/wire/ucx/worker.h"', "port", "knows none of its parts"),
         ("src/port/boot/x.h", '#include "port/wire/ucx/worker.h"', "port", "knows none of its parts"),
         ("src/cli/x.cc", '#include "unit/double.h"', "cli", "storey above"),

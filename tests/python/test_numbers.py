@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -21,7 +22,7 @@ NOT_IN_THE_HISTORY = {
     "turns-h200x2-2026-11-22.jsonl": {"ee706de"},
 }
 # Rows of programs that did not say their commit.
-OF_NO_COMMIT = {"h200x2-2026-11-21.jsonl": 4, "h200x2-2026-11-22.jsonl": 62}
+OF_NO_COMMIT = {"h200x2-2026-11-22.jsonl": 62}
 
 
 def versions(file: pathlib.Path) -> collections.Counter[str]:
@@ -45,6 +46,14 @@ def in_the_history(commit: str) -> bool:
 def test_there_are_rows() -> None:
     assert FILES
     assert set(NOT_IN_THE_HISTORY) | set(OF_NO_COMMIT) <= {file.name for file in FILES}, "remove what is gone"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_a_page_cites_the_rows_and_the_folder_says_what_they_are(file: pathlib.Path) -> None:
+    own = ROOT / "docs" / "numbers" / "README.md"
+    pages = [page for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")] if page != own]
+    assert any(f"({os.path.relpath(file, page.parent)})" in page.read_text() for page in pages), "delete it, or cite it"
+    assert f"`{file.name}`" in own.read_text()
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)

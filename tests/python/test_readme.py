@@ -1,16 +1,22 @@
-"""The README's tables are what the rows say, and what docs/how-it-works/paths.md shows of the same rows."""
+"""The README's tables are what the rows say, and what docs/how-it-works/paths.md shows of the same rows; and its table
+of the command is what the command can do."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
 import pathlib
+import re
 import sys
+
+from brant_command import brant, needs_brant
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 NUMBERS = ROOT / "docs" / "numbers"
 TWO_GPUS = "0.1.0+gee706de"
+HOST_ROWS = "h200-2026-11-23.jsonl"
+NAMES = {"channel": ("message", "messages"), "put": ("put", "puts"), "message": ("call", "calls")}
 KIB, MIB = 1 << 10, 1 << 20
 
 spec = importlib.util.spec_from_file_location("plot_paths", ROOT / "tools" / "plot_paths.py")
@@ -21,7 +27,7 @@ figure = plot_paths.figure
 
 
 def size_name(size: int) -> str:
-    return f"{plot_paths.short(size).replace('K', ' K').replace('M', ' M')}B".replace("8B", "8 B")
+    return re.sub(r"^(\d+)([KM]?)$", r"\1 \2B", plot_paths.short(size))
 
 
 def rows_of(name: str) -> list[dict]:
@@ -69,18 +75,36 @@ def two_gpu_lines(bench: str, sizes: list[int]) -> list[str]:
     return lines
 
 
-def host_lines() -> list[str]:
+def stream_lines() -> list[str]:
+    """NCCL's rows, and ours of the same run, which stand before them."""
+    rows = [row for row in rows_of("h200x2-2026-11-22.jsonl") if row["brant"] == TWO_GPUS]
+    rows = [row for row in rows if row["bench"] == "latency" and row.get("trigger") == "stream"]
+    pairs = {nccl["bytes"]: (ours, nccl) for ours, nccl in zip(rows, rows[1:], strict=False) if nccl["peer"] == "nccl"}
+    lines = []
+    for size in (8, KIB, 64 * KIB, MIB, 16 * MIB):
+        assert (pairs[size][0]["bytes"], pairs[size][0]["peer"]) == (size, None)
+        ours, nccl = map(value, pairs[size])
+        faster = times(ours, against=[nccl], bench="latency")
+        lines.append(f"| {size_name(size)} | {figure(ours)} | {figure(nccl)} | {faster} |")
+    return lines
+
+
+def first_run(name: str) -> dict[tuple[str, str, int], tuple[dict, dict]]:
     """Each row with raw UCX's of the same run, which stands behind it. The first run chose its paths by itself."""
-    rows, first = rows_of("h200-2026-11-23.jsonl"), {}
+    rows, first = rows_of(name), {}
     for row, rival in zip(rows, rows[1:], strict=False):
         key = (row["model"], row["bench"], row["bytes"])
         if row["peer"] is None and key not in first:
             assert (rival["model"], rival["bench"], rival["bytes"], rival["peer"]) == (*key, "ucx")
             first[key] = (row, rival)
-    names = {"channel": ("message", "messages"), "put": ("put", "puts"), "message": ("call", "calls")}
+    return first
+
+
+def host_lines() -> list[str]:
+    first = first_run(HOST_ROWS)
     lines = []
     for bench in ("latency", "bandwidth"):
-        for model, (one, many) in names.items():
+        for model, (one, many) in NAMES.items():
             cells = [f"{one}, us" if bench == "latency" else f"64 {many}, GB/s"]
             for size in (8, 64 * KIB, MIB, 16 * MIB):
                 ours, rival = (value(row) for row in first[model, bench, size])
@@ -89,21 +113,76 @@ def host_lines() -> list[str]:
     return lines
 
 
+def runs_of(sizes: list[int], among: list[int]) -> str:
+    """'8 B to 64 B, 1 KB': sizes that follow each other among all that were measured are one range."""
+    ranges: list[list[int]] = []
+    for size in sizes:
+        before = among.index(size) - 1
+        if ranges and before >= 0 and ranges[-1][-1] == among[before]:
+            ranges[-1].append(size)
+        else:
+            ranges.append([size])
+    named = [[size_name(size) for size in each] for each in ranges]
+    return ", ".join(f"{each[0]} to {each[-1]}" if len(each) > 2 else ", ".join(each) for each in named)
+
+
+def slower_lines() -> list[str]:
+    """Where raw UCX is faster: the losses are told as well, all of them."""
+    lines = []
+    for machine, name in (("16 cores", HOST_ROWS), ("2 cores", "epyc-2-cores-2026-11-22.jsonl")):
+        first = first_run(name)
+        for bench in ("latency", "bandwidth"):
+            for model, (one, many) in NAMES.items():
+                among = sorted(size for of, kind, size in first if (of, kind) == (model, bench))
+                lost = {}
+                for size in among:
+                    ours, rival = (value(row) for row in first[model, bench, size])
+                    by = ours / rival if bench == "latency" else rival / ours
+                    if by > 1:
+                        lost[size] = by
+                if lost:
+                    what = f"a {one}" if bench == "latency" else f"64 {many} in a row"
+                    sizes = runs_of(list(lost), among)
+                    lines.append(f"| {machine} | {what} | {sizes} | {span(list(lost.values()))} x |")
+    return lines
+
+
 def test_the_tables_are_what_the_rows_say() -> None:
     lines = [
         *two_gpu_lines("latency", [8, 8 * KIB, 64 * KIB, MIB, 16 * MIB]),
         *two_gpu_lines("bandwidth", [8 * KIB, 64 * KIB, MIB, 16 * MIB]),
+        *stream_lines(),
         *host_lines(),
+        *slower_lines(),
     ]
     assert [line for line in lines if line not in README.splitlines()] == [], "\n".join(lines)
 
 
-def test_every_local_link_resolves() -> None:
-    links = local_links(README)
-    assert len(links) > 5
-    assert [link for link in links if not (ROOT / link).exists()] == []
+@needs_brant
+def test_the_table_of_the_command_has_all_its_verbs() -> None:
+    table = README.split("## The command")[1].split("| variable |")[0]
+    listed = re.split(r"^Subcommands:\n", brant("--help").stdout, flags=re.MULTILINE)[1]
+    assert set(re.findall(r"`brant (\w+)", table)) == set(re.findall(r"^  (\w+)", listed, re.MULTILINE))
 
 
-def local_links(text: str) -> list[str]:
-    parts = [part.split(")")[0] for part in text.split("](")[1:]]
-    return [link.split("#")[0] for link in parts if "://" not in link]
+@needs_brant
+def test_the_options_of_the_table_exist() -> None:
+    for line in README.split("## The command")[1].split("| variable |")[0].splitlines():
+        words = re.findall(r"`brant ((?:[a-z]+ ?)+)", line)
+        options = re.findall(r"(?<![\w-])--[a-z][\w-]*", line)
+        if options:
+            known = "".join(brant(*words_of_verb(word), "--help").stdout for word in words)
+            assert [option for option in options if option not in known] == [], line
+
+
+def words_of_verb(text: str) -> list[str]:
+    """`bench latency` of the table is a verb with a noun; what follows `run` is not."""
+    verb, *rest = text.split()
+    return [verb, *rest[:1]] if verb in {"bench", "trace"} else [verb]
+
+
+def test_the_variables_are_those_that_programs_read() -> None:
+    known = set(re.findall(r'"(BRANT_[A-Z_]+)"', (ROOT / "src" / "base" / "variables.cc").read_text()))
+    pages = [README, *(page.read_text() for page in (ROOT / "docs" / "guide").glob("*.md"))]
+    named = {name for text in pages for name in re.findall(r"BRANT_[A-Z_]+", text)}
+    assert len(named) > 10 and named - known == set()

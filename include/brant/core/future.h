@@ -115,7 +115,7 @@ class Promise {
     if (state_ && !state_->ready()) fail(std::make_exception_ptr(Error(Status::canceled, "the promise was given up")));
   }
 
-  /// Once.
+  /// The future that this promise delivers to. To be asked for once.
   Future<T> future() { return Future<T>(state_); }
 
   template <typename... Args>

@@ -54,7 +54,7 @@ struct Completion {
 /// nothing will be reported. The end of this process's own Runtime fires nothing, since what a sink would use is going:
 /// a record that is pending then has ended as `canceled`, or with the outcome that was known already, for its owner to
 /// look at (`pending`, `result`). A post refuses a record that is pending with invalid_argument and a line in the log,
-/// and what the record is about goes on. One thread: the worker's. No allocation.
+/// and what the record is about goes on. All of it belongs to the worker's thread. It allocates nothing.
 class Op {
  public:
   Op() noexcept = default;

@@ -132,7 +132,8 @@ class Runtime {
   Memory allocate(MemoryKind kind, std::size_t bytes);
 
   /// Copies between any two memories of this process and waits for it. For set-up and checks, not for the message path.
-  /// Throws.
+  /// Throws Error: invalid_argument (the source is larger than the destination), wrong_kind, not_supported (device
+  /// memory without a device), and what the device reports.
   void copy(Buffer destination, ConstBuffer source);
 
   /// Waits in plain code until all have ended, moving the network: the first failure (in argument order), or ok with

@@ -20,7 +20,7 @@ struct Stream;
 
 struct ChannelOptions {
   /// Forces the path of every transfer of this end, for measuring; `ucx` at both ends or at neither. `automatic`
-  /// follows BRANT_PATH, then the choice of `core/path_choice.h`.
+  /// follows BRANT_PATH, then brant's own choice (docs/how-it-works/paths.md).
   Path path = Path::automatic;
 };
 
@@ -43,16 +43,16 @@ struct OnStream {
 };
 
 /// One end of an ordered two-sided connection between two named endpoints: message n sent meets receive n posted, from
-/// any kind of memory to any kind. Between hosts no message of metadata travels on the fast path,
-/// since both sides know the tag; on one host the two ends agree in records of shared memory how each message goes.
+/// any kind of memory to any kind. Between hosts no message of metadata travels on the fast path, since both sides know
+/// the tag; on one host the two ends agree in records of shared memory how each message goes.
 ///
 /// An end belongs to the worker's thread of its runtime and is movable. Closing (or destroying) it completes pending
-/// receives with `canceled`; sends already with the network go on, and report as before. Of sends that nobody observes
-/// any more (`Op::detach`, an Operation destroyed while pending) no source is read after `close`: what no receive has
-/// met ends with `canceled` there, small messages on their way are kept, and for what is being read by a device or the
-/// peer `close` waits. A peer that makes no progress for 5 s ends that wait, for all channels to it together; the log
-/// then names the source it may still read. When the program of the peer has ended (its Runtime was destroyed) receives
-/// get what it has sent; those of more, and sends that nobody took, end with `peer_lost`.
+/// receives with `canceled`; sends that the network has go on, and report as before. No source of a send that nobody
+/// observes any more (`Op::detach`, an Operation destroyed while pending) is read after `close`: one that no receive
+/// has met ends, and its receive gets `canceled`; a small message on its way is kept; and `close` waits for what a
+/// device or the peer is reading. A peer that makes no progress for 5 s ends that wait, for all channels to it
+/// together; the log then names the source it may still read. When the program of the peer has ended (its Runtime was
+/// destroyed) receives get what it has sent; those of more, and sends that nobody took, end with `peer_lost`.
 ///
 /// The same id may be opened again with the same peer, also while its other end stays open: the numbering goes on, and
 /// what was not received yet can be. What one end sent in its n-th opening is dropped once it and the other end's n-th
@@ -62,9 +62,9 @@ struct OnStream {
 /// A message that one end cannot send or take after both count on it ends at both: the send with its reason or, with
 /// `delivered`, `peer_rejected`, the receive likewise; the next message arrives (decision 19).
 ///
-/// Back-pressure: at most 256 messages and 64 MiB (a larger message: little else) travel ahead of the receiver; later
-/// sends stay pending. GPU memory: the work that produces a buffer must be finished before `send`; the network is not
-/// ordered with streams.
+/// Back-pressure: at most 256 messages and 64 MiB travel ahead of the receiver (beside a larger message little else
+/// does); later sends stay pending. The work that produces a buffer in GPU memory must be finished before `send`, since
+/// the network is not ordered with streams.
 ///
 /// Source: Channel API, section 3.2 of "Accelerating communication for parallel programming models on GPU systems"
 /// (2022).
@@ -94,33 +94,35 @@ class Channel {
   [[nodiscard]] bool is_open() const noexcept { return endpoint_ != nullptr; }
   [[nodiscard]] Rank peer() const noexcept;
   [[nodiscard]] ChannelId id() const noexcept;
-  /// 0 or 1, the other end's is the other: which end of the two this is.
+  /// Which end of the two this is: 0 or 1. The other end has the other number.
   [[nodiscard]] unsigned side() const noexcept;
   [[nodiscard]] ChannelCounts counts() const noexcept;
   /// The path that a message from memory of Runtime::allocate takes, in an allocation of 16 KB or more, of this kind
-  /// (not `detect`) and size. Foreseen: the receive may be in memory that leads to another path, which is counted as
-  /// what it was. not_supported if a forced path cannot carry it.
+  /// (not `detect`) and size. This is what can be foreseen: the receive may be in memory that leads to another path,
+  /// and then the message is counted there. not_supported if a forced path cannot carry it.
   [[nodiscard]] Result<Path> path_of(MemoryKind kind, std::size_t bytes) const noexcept;
   /// The same of a message from this very memory, which the peer may be unable to map (of malloc, a std::vector): then
-  /// large host messages go another way. Also wrong_kind and invalid_argument, as a send. Cost: a look at what the
-  /// memory is.
+  /// large host messages go another way. Also returns wrong_kind and invalid_argument, as a send does. It costs a look
+  /// at what the memory is.
   [[nodiscard]] Result<Path> path_of(ConstBuffer source) const noexcept;
 
   /// Sends the next message. `op.source_free`: the source may be reused; `op.delivered`: it is in the receiver's buffer
   /// (costs an acknowledgement by the peer). A message longer than its receive completes with `truncated`; a small one
-  /// may have completed `source_free` before that is known, then it is logged, counted, and told to `delivered`. So any
-  /// send that is awaited only until `source_free` may say ok, whatever becomes of the message: await `delivered` to
-  /// know that it was received whole.
-  /// Messages of at most 8 KiB do not wait for their receives, a larger one may: those of host memory leave at once,
-  /// and between processes of one host those of device memory after 20 us (64 of them; decision 16). Errors:
-  /// wrong_kind, invalid_argument (see `Buffer`; `op` is pending), not_supported (forced path), peer_lost,
+  /// may have completed `source_free` before that is known. Then it is logged and counted, and `delivered` is told. So
+  /// any send that is awaited only until `source_free` may say ok, whatever becomes of the message: await `delivered`
+  /// to know that it was received whole.
+  /// A small message does not wait for its receive, a larger one may. Small are messages of at most 8 KiB, but only
+  /// those below 2 KiB in host memory that a peer of the same host can map (`Runtime::allocate`, 16 KiB or more): from
+  /// 2 KiB on the peer copies those from where they are (decision 14). Host memory is left at once, device memory
+  /// between processes of one host after 20 us (64 such messages are kept; decision 16).
+  /// Errors: wrong_kind, invalid_argument (see `Buffer`; `op` is pending), not_supported (forced path), peer_lost,
   /// limit_reached (65536 sends and receives of this process are under way: progress until some have ended). No
   /// allocation in steady state.
   Status post_send(ConstBuffer source, Op& op) noexcept;
 
   /// Receives the next message, of at most `landing.bytes`; `op.result.bytes` is its size. Only `op.delivered` applies.
   /// A longer message completes with `truncated`; it is consumed, and how much of the landing was written is undefined.
-  /// Errors as of a send.
+  /// Returns the same errors as a send.
   Status post_recv(Buffer landing, Op& op) noexcept;
 
   /// Makes this end ready for transfers that streams trigger. Both ends must ask; done when the other end's device
@@ -141,9 +143,9 @@ class Channel {
   /// the receive to begin, and holds its stream meanwhile. So where two ends send to each other, both begin their
   /// receives before they send: recv_start, send, recv_finish. Sources: device or pinned memory; landings: device
   /// memory, in at most 64 allocations, best of 2 MB or more (a GPU's driver may refuse to share smaller ones). The
-  /// first receive into an allocation takes progress at both ends, later ones none: allocate and use landings once
-  /// before kernels of the other end wait, since closing a mapping of memory that was freed, which a new one at its
-  /// addresses takes, waits for all kernels of the device.
+  /// first receive into an allocation needs progress at both ends, later ones need none. So allocate landings, and use
+  /// each once, before kernels of the other end wait: a new allocation at the addresses of one that was freed closes
+  /// the old mapping, and that waits for all kernels of the device.
   ///
   /// Returns ok when queued without `op`, in_progress with. Errors: wrong_kind, limit_reached (64 receives begun, 64
   /// pending `op`s; try again after progress), invalid_argument (not prepared), and once a wait was given up its

@@ -69,7 +69,7 @@ class Segment {
   /// Peers must have ended with it.
   void close() noexcept;
   [[nodiscard]] bool is_open() const noexcept { return exposed_ != nullptr; }
-  /// Null bytes of a closed one.
+  /// A ticket without bytes once the segment is closed.
   [[nodiscard]] SegmentTicket ticket() const noexcept;
   [[nodiscard]] Buffer memory() const noexcept;
 
@@ -90,7 +90,7 @@ enum class RmaDirection : std::uint8_t { put, get };
 
 struct RmaOptions {
   /// Forces the path, for measuring; not_supported if it cannot carry the bytes. `automatic` follows BRANT_PATH, then
-  /// the choice of `core/path_choice.h`.
+  /// brant's own choice (docs/how-it-works/paths.md).
   Path path = Path::automatic;
 };
 
@@ -137,7 +137,7 @@ class RemoteSegment {
   /// path), limit_reached (65536 under way; try again after progress), peer_lost, peer_rejected or not_found (closed).
   /// No allocation in steady state.
   Status post_put(std::uint64_t offset, ConstBuffer source, Op& op, const RmaOptions& options = {}) noexcept;
-  /// Reads bytes at `offset` into `landing`; only `op.delivered` applies. Outcomes as of `post_put`.
+  /// Reads bytes at `offset` into `landing`; only `op.delivered` applies. It has the outcomes of `post_put`.
   Status post_get(std::uint64_t offset, Buffer landing, Op& op, const RmaOptions& options = {}) noexcept;
 
   /// The same as objects to await.
