@@ -182,7 +182,7 @@ void Engine::shut_down() noexcept {
       const Status status = boot().fence(patience);
       if (status != Status::timed_out) break;
       farewell_->say();
-      wire_turn_ = kWireTurn;
+      wire_turn_ = kWireTurnMoving;
       progress_while_moving(patience);
       check_peers();  // one that is lost now will never come
     }
@@ -492,7 +492,9 @@ unsigned Engine::move() noexcept {
   unsigned events = 0;
   if (adapters_.links) events = adapters_.links->poll();
   wire_turn_ += 1 + events;
-  if (!adapters_.links || wire_ops_ > 0 || wire_turn_ >= kWireTurn) {
+  // Whoever waits for what came over a link does not wait for a look at the network too, unless that is overdue.
+  const unsigned turn = events == 0 ? kWireTurn : kWireTurnMoving;
+  if (!adapters_.links || wire_ops_ > 0 || wire_turn_ >= turn) {
     wire_turn_ = 0;
     events += wire().progress();
     events += wire().deliver(kDeliverLimit);

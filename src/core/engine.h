@@ -132,6 +132,8 @@ class Engine {
   static constexpr std::size_t kHeldMessagesMax = 4096;
   /// A look at the links costs some nanoseconds, one at the network library ten times that: looks and records between.
   static constexpr unsigned kWireTurn = 8;
+  /// The same while records come over the links.
+  static constexpr unsigned kWireTurnMoving = 64;
 
   Engine(port::Adapters adapters, const Options& options);
   ~Engine();
@@ -181,7 +183,7 @@ class Engine {
   /// alone.
   void note_user_code() noexcept {
     const std::int64_t now = coarse_now();
-    if (std::exchange(user_code_ended_, now) != now) wire_turn_ = kWireTurn;
+    if (std::exchange(user_code_ended_, now) != now) wire_turn_ = kWireTurnMoving;
   }
   /// What just arrived, in progress, concerns nobody but brant itself: it ends no silence (see Service::stalled).
   void note_upkeep() noexcept { upkeep_ = true; }

@@ -29,7 +29,7 @@ bool Engine::may_sleep() noexcept {
   // Looked at once more behind the alarm: who sets a word that is polled looks at the alarm afterwards.
   if (adapters_.links && (!adapters_.links->arm() || must_poll())) return false;
   if (!wire().capabilities().can_sleep || wire().arm()) return true;
-  wire_turn_ = kWireTurn;  // it has something to do: the next progress looks at it
+  wire_turn_ = kWireTurnMoving;  // it has something to do: the next progress looks at it
   return false;
 }
 
@@ -38,7 +38,7 @@ std::chrono::nanoseconds Engine::arm() noexcept {
   check_peers();
   waiter_.quieten();
   if (commands_waiting_.load(std::memory_order_acquire) != 0 || !may_sleep()) return kAtOnce;
-  wire_turn_ = kWireTurn;  // it may be what wakes us
+  wire_turn_ = kWireTurnMoving;  // it may be what wakes us
   return std::clamp<std::chrono::nanoseconds>(timers_.next() - Clock::now(), kAtOnce, longest_sleep());
 }
 
@@ -50,7 +50,7 @@ std::chrono::milliseconds Engine::longest_sleep() noexcept {
 bool Engine::wait_quietly(bool (*done)(void*) noexcept, void* context, std::chrono::nanoseconds timeout) noexcept {
   const TimePoint deadline = deadline_after(timeout);
   while (!done(context)) {
-    wire_turn_ = kWireTurn;
+    wire_turn_ = kWireTurnMoving;
     const bool moved = move() != 0;
     if (Clock::now() >= deadline) return done(context);
     if (moved) continue;
@@ -142,7 +142,7 @@ Status Engine::wait_until_done(bool (*done)(void*) noexcept, void* context, Time
     if (may_sleep()) {
       counters_.sleeps.add();
       waiter_.sleep(std::min(deadline, timers_.next()), longest_sleep());
-      wire_turn_ = kWireTurn;  // it may be what woke us
+      wire_turn_ = kWireTurnMoving;  // it may be what woke us
       recently_ = Clock::now();
       check_peers();
       report_stall(deadline == kNever);

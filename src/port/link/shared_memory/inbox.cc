@@ -8,6 +8,8 @@
 #include <new>
 #include <utility>
 
+#include "port/link/shared_memory/process_barrier.h"
+
 namespace brant::port::peer {
 namespace {
 
@@ -28,6 +30,7 @@ Result<Inbox> Inbox::create(std::uint32_t places) noexcept {
   Inbox inbox(std::move(*memory), places);  // fresh pages are zero: awake, and every ring empty
   inbox.listening_end_ = std::move(listening);
   inbox.ringing_end_ = std::move(ringing);
+  inbox.head().barriers.store(take_part_in_process_barriers() ? 1 : 0, std::memory_order_relaxed);
   return inbox;
 }
 
@@ -53,6 +56,11 @@ Result<InboxAddress> Inbox::address() const noexcept {
 RingMemory& Inbox::ring(std::uint32_t place) const noexcept {
   auto* base = memory_.bytes().data() + kHeadBytes + std::size_t{place} * sizeof(RingMemory);
   return *std::launder(reinterpret_cast<RingMemory*>(base));
+}
+
+void Inbox::fall_asleep() noexcept {
+  head().asleep.store(1, std::memory_order_seq_cst);
+  if (orders_barriers()) process_barrier();
 }
 
 void Inbox::wake_up() noexcept {

@@ -20,7 +20,8 @@ struct InboxAddress {
 
 /// The first page of an inbox; the rings follow.
 struct InboxHead {
-  std::atomic<std::uint32_t> asleep;  ///< The owner sleeps: ring its bell after a push.
+  std::atomic<std::uint32_t> asleep;    ///< The owner sleeps: ring its bell after a push.
+  std::atomic<std::uint32_t> barriers;  ///< It orders a barrier of all processes before it sleeps. Never changes.
 };
 
 /// One process's view of an inbox: its own, or that of a peer. Unmapped when it goes.
@@ -37,11 +38,14 @@ class Inbox {
 
   // The owner's side.
   [[nodiscard]] int event_fd() const noexcept { return listening_end_.get(); }
-  void fall_asleep() noexcept { head().asleep.store(1, std::memory_order_seq_cst); }
+  /// A record that its writer had not seen asleep is visible to this process afterwards.
+  void fall_asleep() noexcept;
   /// Ends the sleep and takes what rang meanwhile.
   void wake_up() noexcept;
 
   // The peers' side.
+  /// The owner's barrier orders what a peer does that takes part in them; else the peer has to.
+  [[nodiscard]] bool orders_barriers() const noexcept { return head().barriers.load(std::memory_order_relaxed) != 0; }
   /// After a push: wakes the owner if it sleeps.
   void ring_if_asleep() noexcept {
     if (head().asleep.load(std::memory_order_seq_cst) != 0) ring_bell();

@@ -53,8 +53,14 @@ bool RingProducer::push(unsigned service, std::span<const std::byte> header,
     std::memcpy(slot.header, header.data(), header.size());
   }
   copy_small(target, payload.data(), payload.size());
-  // Sequentially consistent: the caller looks next whether the consumer sleeps, and must not look too early.
-  slot.turn.store(RingConsumer::turn_of(next_slot_), std::memory_order_seq_cst);
+  // The caller looks next whether the consumer sleeps, and must not look too early.
+  const std::uint32_t turn = RingConsumer::turn_of(next_slot_);
+  if (fenced_) {
+    slot.turn.store(turn, std::memory_order_seq_cst);
+  } else {
+    slot.turn.store(turn, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
   ++next_slot_;
   next_bulk_ += taken;
   // Others will follow. Not the very next one: that is the one the consumer looks at.

@@ -48,13 +48,13 @@ void SetAside::pop(unsigned service) noexcept {
 }
 
 SharedMemoryLink::SharedMemoryLink(SharedMemoryLinks& links, int rank, Inbox inbox, std::uint32_t own_place,
-                                   RingMemory& incoming) noexcept
+                                   RingMemory& incoming, bool fenced) noexcept
     : links_(links),
       rank_(rank),
       inbox_(std::move(inbox)),
       outgoing_memory_(inbox_.ring(own_place)),
       incoming_memory_(incoming),
-      outgoing_(outgoing_memory_),
+      outgoing_(outgoing_memory_, fenced),
       incoming_(incoming) {
   inbox_.ring(own_place).attached.yes.store(1, std::memory_order_release);
 }
@@ -130,7 +130,9 @@ Status SharedMemoryLinks::attach_checked(int rank, unsigned own_place, unsigned 
   if (its_place >= own_.places() || own_place >= address.places) return Status::not_supported;
   Result<Inbox> inbox = Inbox::open(address);
   if (!inbox) return inbox.status();
-  links_.push_back(std::make_unique<SharedMemoryLink>(*this, rank, std::move(*inbox), own_place, own_.ring(its_place)));
+  const bool fenced = !own_.orders_barriers() || !inbox->orders_barriers();
+  links_.push_back(
+      std::make_unique<SharedMemoryLink>(*this, rank, std::move(*inbox), own_place, own_.ring(its_place), fenced));
   return Status::ok;
 }
 

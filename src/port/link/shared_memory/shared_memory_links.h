@@ -42,8 +42,9 @@ class SetAside {
 /// The link with one process: its inbox, into which this process writes, and the ring of this one's that it writes to.
 class SharedMemoryLink final : public Link {
  public:
-  SharedMemoryLink(SharedMemoryLinks& links, int rank, Inbox inbox, std::uint32_t own_place,
-                   RingMemory& incoming) noexcept;
+  /// `fenced`: see RingProducer.
+  SharedMemoryLink(SharedMemoryLinks& links, int rank, Inbox inbox, std::uint32_t own_place, RingMemory& incoming,
+                   bool fenced) noexcept;
 
   bool post(unsigned service, std::span<const std::byte> header, std::span<const std::byte> payload) noexcept override;
   bool post_control(unsigned service, std::span<const std::byte> header) noexcept override;
