@@ -23,6 +23,8 @@ struct Adapters;
 class Device;
 }  // namespace port
 
+class Device;
+
 /// Which device a process works with.
 enum class GpuChoice : std::uint8_t {
   automatic,  ///< The CUDA GPU of its local rank if there is one, else none.
@@ -120,8 +122,8 @@ class Runtime {
   [[nodiscard]] const std::string& network() const noexcept;
   /// By which paths this process has sent so far. Cost: a few loads.
   [[nodiscard]] PathUse path_use() const noexcept;
-  /// The device this process works with; "host" without one.
-  [[nodiscard]] port::Device& device() noexcept;
+  /// The device this process works with; "host" without one. What it can do is in brant/device.h.
+  [[nodiscard]] Device device() noexcept;
   /// The kind `device` allocates for kernels: cuda, emulated, or host.
   [[nodiscard]] MemoryKind device_kind() noexcept;
 

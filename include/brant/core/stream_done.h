@@ -43,10 +43,10 @@ void check_mark(const StreamMark& mark, const char* what);
 }  // namespace detail
 
 /// `co_await stream_done(runtime, stream)`: resumes when everything queued on the device stream so far has run. The
-/// worker is never blocked: an event is recorded here and looked at by progress. `stream` comes from
-/// `runtime.device().streams()` (port/memory.h). Throws what the device reports (device_failed), not_supported without
-/// a device. Worker's thread; allocates only when more are awaited at once than ever before. Destroying it earlier does
-/// not wait.
+/// worker is never blocked: an event is recorded here and looked at by progress. `stream` is
+/// a `Stream` of the runtime's device (brant/device.h). Throws what the device reports (device_failed), not_supported
+/// without a device. Worker's thread; allocates only when more are awaited at once than ever before. Destroying it
+/// earlier does not wait.
 class [[nodiscard]] stream_done {
  public:
   stream_done(Runtime& runtime, port::Stream* stream) { detail::start_mark(runtime, stream, mark_); }

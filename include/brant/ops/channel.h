@@ -32,7 +32,7 @@ struct ChannelCounts {
   std::uint64_t waiting = 0;    ///< Sends held back now because the peer is behind.
 };
 
-/// Triggers a transfer by a stream of the device (`runtime.device().streams()`, a CUstream with CUDA): it begins when
+/// Triggers a transfer by a stream of the device (a `Stream` of brant/device.h, or a CUstream): it begins when
 /// the work queued there before has ended, and what is queued behind it waits for its end. Its buffer is in use until
 /// the stream has passed it, closed channel or not.
 struct OnStream {
