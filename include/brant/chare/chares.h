@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "brant/base/api.h"
 #include "brant/base/ids.h"
 #include "brant/core/future.h"
 #include "brant/core/runtime.h"
@@ -84,7 +85,7 @@ struct ChareCounts {
 /// that where messages of channels lie unread) the job ends with an error as above, which lists (bounded) the
 /// coroutines, whens, futures, reductions and channels that wait, with chare, index, rank and since when. A program
 /// that waits for something else (another thread that will call `Worker::post`) switches this off.
-class Chares {
+class BRANT_API Chares {
  public:
   /// Collective. Throws Error: version_mismatch if another rank runs another binary, invalid_argument if two classes
   /// have one name, or if this runtime has a Chares already: one after another is allowed, two at once are not.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "brant/base/api.h"
 #include "brant/base/buffer.h"
 #include "brant/base/kernel_source.h"
 
@@ -34,7 +35,7 @@ struct DeviceInfo {
 /// local rank (`Runtime::device`). `why_none`, if given, says in words why the list is empty, else it becomes empty.
 /// Makes no context, but initialises the driver (some hundred ms, once): not before a fork whose child uses a GPU. Any
 /// thread. Throws bad_alloc alone.
-std::vector<DeviceInfo> list_gpus(std::string* why_none = nullptr);
+BRANT_API std::vector<DeviceInfo> list_gpus(std::string* why_none = nullptr);
 
 /// The device of a Runtime: a handle that is copied freely and does not own it. Valid while the Runtime lives. Any
 /// thread may call it.
@@ -42,7 +43,7 @@ std::vector<DeviceInfo> list_gpus(std::string* why_none = nullptr);
 ///     brant::Stream stream = runtime.device().create_stream();
 ///     brant::Memory field = runtime.allocate(runtime.device_kind(), bytes);
 ///     if (stream.fill(field, std::byte{0}) == brant::Status::ok) co_await channel.send(field, {.stream = stream});
-class Device {
+class BRANT_API Device {
  public:
   /// What `Runtime::allocate` gives out for its kernels: cuda, emulated; host without a device.
   [[nodiscard]] MemoryKind kind() const noexcept;

@@ -5,6 +5,7 @@
 #include <span>
 #include <type_traits>
 
+#include "brant/base/api.h"
 #include "brant/base/kernel_source.h"
 #include "brant/base/status.h"
 #include "brant/core/device.h"
@@ -18,9 +19,9 @@ struct Kernel;
 
 namespace detail {
 
-port::Kernel* load_kernel(port::Device& device, const KernelSource& source);
-Status launch_kernel(port::Device& device, port::Kernel* kernel, const LaunchShape& shape, StreamHandle stream,
-                     void** arguments) noexcept;
+BRANT_API port::Kernel* load_kernel(port::Device& device, const KernelSource& source);
+BRANT_API Status launch_kernel(port::Device& device, port::Kernel* kernel, const LaunchShape& shape,
+                               StreamHandle stream, void** arguments) noexcept;
 
 }  // namespace detail
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "brant/base/api.h"
 #include "brant/base/buffer.h"
 #include "brant/base/ids.h"
 #include "brant/core/future.h"
@@ -33,7 +34,7 @@ enum class GpuChoice : std::uint8_t {
   cuda,      ///< A CUDA GPU or an error.
 };
 
-struct RuntimeOptions {
+struct BRANT_API RuntimeOptions {
   GpuChoice gpu = GpuChoice::automatic;
   bool share_gpu = false;       ///< Let several processes use one GPU: about 150 us an operation.
   Path path = Path::automatic;  ///< Forced for all transfers.
@@ -63,7 +64,7 @@ struct RuntimeOptions {
 };
 
 /// Memory that a runtime allocated. Freed when it goes; the transfers that use it must have completed.
-class Memory {
+class BRANT_API Memory {
  public:
   Memory() noexcept = default;
   Memory(Memory&& other) noexcept : device_(other.device_), view_(std::exchange(other.view_, {})) {}
@@ -96,7 +97,7 @@ class Memory {
 
 /// One process's part in the job: its rank, its device, its connections and the worker that moves them. Made by the
 /// thread that will call progress. Making and destroying it are collective over the job.
-class Runtime {
+class BRANT_API Runtime {
  public:
   /// Finds out who started this process, opens device and network, and exchanges addresses. Throws Error. From the
   /// first of these calls on, an Error that nobody catches ends the process with its text and exit code 1 instead of a

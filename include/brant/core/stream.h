@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "brant/base/api.h"
 #include "brant/base/buffer.h"
 #include "brant/base/result.h"
 #include "brant/base/status.h"
@@ -21,7 +22,7 @@ using StreamHandle = port::Stream*;
 /// A point in a stream (`Stream::record`) that the program or other streams wait for. Made by `Device::create_event`,
 /// and recorded as often as wanted; what waits for it waits for the latest record. Movable; goes before its Runtime.
 /// One that was moved from, or made by the default constructor, answers invalid_argument. Used by one thread at a time.
-class Event {
+class BRANT_API Event {
  public:
   Event() noexcept = default;
   Event(Event&& other) noexcept : device_(other.device_), event_(std::exchange(other.event_, nullptr)) {}
@@ -59,7 +60,7 @@ class Event {
 ///
 /// Each call is one of the driver: a microsecond or two. What a device finds wrong while it works (a buffer that was
 /// freed, a fault of a kernel) is told by a later call as device_failed.
-class Stream {
+class BRANT_API Stream {
  public:
   Stream() noexcept = default;
   Stream(Stream&& other) noexcept

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "brant/base/api.h"
 #include "brant/base/buffer.h"
 #include "brant/base/intrusive_list.h"
 #include "brant/base/status.h"
@@ -30,15 +31,15 @@ struct StreamMark {
   Status status = Status::ok;
 };
 
-void start_mark(Runtime& runtime, port::Stream* stream, StreamMark& mark);
-void start_copy(Runtime& runtime, Buffer destination, ConstBuffer source, StreamMark& mark);
+BRANT_API void start_mark(Runtime& runtime, port::Stream* stream, StreamMark& mark);
+BRANT_API void start_copy(Runtime& runtime, Buffer destination, ConstBuffer source, StreamMark& mark);
 /// Nobody waits for it any more.
-void drop_mark(StreamMark& mark) noexcept;
+BRANT_API void drop_mark(StreamMark& mark) noexcept;
 /// The same, and the copy before it has ended: it must not outlive its buffers.
-void drop_copy(StreamMark& mark) noexcept;
+BRANT_API void drop_copy(StreamMark& mark) noexcept;
 /// `waiter` is resumed, from progress, when the stream has come there.
-void await_mark(StreamMark& mark, std::coroutine_handle<> waiter) noexcept;
-void check_mark(const StreamMark& mark, const char* what);
+BRANT_API void await_mark(StreamMark& mark, std::coroutine_handle<> waiter) noexcept;
+BRANT_API void check_mark(const StreamMark& mark, const char* what);
 
 }  // namespace detail
 

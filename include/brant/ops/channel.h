@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "brant/base/api.h"
 #include "brant/base/buffer.h"
 #include "brant/base/ids.h"
 #include "brant/base/result.h"
@@ -68,7 +69,7 @@ struct OnStream {
 ///
 /// Source: Channel API, section 3.2 of "Accelerating communication for parallel programming models on GPU systems"
 /// (2022).
-class Channel {
+class BRANT_API Channel {
  public:
   Channel() noexcept = default;
   Channel(Channel&& other) noexcept : endpoint_(std::exchange(other.endpoint_, nullptr)) {}

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "brant/base/api.h"
 #include "brant/chare/archive.h"
 #include "brant/chare/detail/names.h"
 #include "brant/chare/index.h"
@@ -59,7 +60,7 @@ struct PlacementInfo : Registered {
 };
 
 /// Puts a line into the list; used to initialise a static.
-bool enroll(Registered& line) noexcept;
+BRANT_API bool enroll(Registered& line) noexcept;
 
 }  // namespace detail
 }  // namespace brant
