@@ -1,5 +1,6 @@
 # `cmake --install`: headers, libraries, programs, and two ways to find them: a package for find_package(brant) with the
-# target brant::brant, and brant.pc for pkg-config.
+# targets brant::brant (static) and brant::shared (libbrant.so), and brant.pc for pkg-config. What is installed names no
+# folder, and may be moved.
 include_guard(GLOBAL)
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -39,10 +40,41 @@ if(EXISTS ${brant_ucx_root}/lib/libucp.so.0 AND NOT brant_ucx_root STREQUAL "/us
     install(FILES ${brant_site_folder}/${extra} DESTINATION lib/${folder})
   endforeach()
   target_link_options(brant_all INTERFACE "$<INSTALL_INTERFACE:-Wl,-rpath,$<INSTALL_PREFIX>/${brant_ucx_folder}>")
-  set(brant_pc_run_path "-Wl,-rpath,\${prefix}/${brant_ucx_folder} ")
+  set(brant_pc_run_path " -Wl,-rpath,\${prefix}/${brant_ucx_folder}")
+  file(RELATIVE_PATH brant_ucx_from_lib /${CMAKE_INSTALL_LIBDIR} /${brant_ucx_folder})
 endif()
 
-install(TARGETS brant_all ${brant_exported} EXPORT brant_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# libbrant.so: all of it in one library, which exports what public headers declare (BRANT_API) and nothing else. Several
+# libraries of one process that use brant (a plug-in, Python, MPI) share one runtime with it.
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/libbrant.cc CONTENT "// All of libbrant.so comes from archives.\n")
+add_library(brant_shared SHARED ${PROJECT_BINARY_DIR}/libbrant.cc)
+add_library(brant::shared ALIAS brant_shared)
+foreach(part IN LISTS brant_exported)
+  get_target_property(type ${part} TYPE)
+  if(type STREQUAL "STATIC_LIBRARY")
+    list(APPEND brant_archives ${part})
+  endif()
+endforeach()
+list(JOIN brant_archives "," brant_archive_list)
+target_link_libraries(brant_shared PRIVATE ${brant_archives} Threads::Threads ${CMAKE_DL_LIBS})
+set_property(TARGET brant_shared PROPERTY LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${brant_archive_list}")
+target_include_directories(brant_shared INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+target_compile_features(brant_shared INTERFACE cxx_std_20)
+# The standard library's own templates are visible whatever the compiler is told: the version script hides them.
+target_link_options(brant_shared PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/libbrant.map -Wl,-z,defs)
+set_target_properties(
+  brant_shared PROPERTIES OUTPUT_NAME brant EXPORT_NAME shared VERSION ${PROJECT_VERSION}
+                          SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+                          LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libbrant.map INSTALL_RPATH "$ORIGIN/${brant_ucx_from_lib}")
+if(BRANT_SANITIZE)  # a tree for tests: what they link is static
+  set_target_properties(brant_shared PROPERTIES EXCLUDE_FROM_ALL ON)
+else()
+  add_dependencies(programs brant_shared)
+  set(brant_installed_shared brant_shared)
+endif()
+
+install(TARGETS brant_all ${brant_installed_shared} ${brant_exported} EXPORT brant_targets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(brant_executables)
   install(TARGETS ${brant_executables} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
@@ -58,13 +90,12 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/brant-config-version.cmak
 install(FILES ${PROJECT_BINARY_DIR}/brant-config.cmake ${PROJECT_BINARY_DIR}/brant-config-version.cmake
         DESTINATION ${brant_package_folder})
 
-# The same for other build systems. The libraries need each other in circles, hence the group.
-foreach(part IN LISTS brant_exported)
-  get_target_property(type ${part} TYPE)
-  if(type STREQUAL "STATIC_LIBRARY")
-    string(APPEND brant_pc_libraries " -l${part}")
-  endif()
-endforeach()
+# The same for other build systems. -lbrant is libbrant.so; where the linker is told to take static libraries it is
+# libbrant.a, a text that names them all. They need each other in circles, hence the group.
+list(TRANSFORM brant_archives PREPEND "-l" OUTPUT_VARIABLE brant_archive_flags)
+list(JOIN brant_archive_flags " " brant_archive_flags)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/libbrant.a CONTENT "GROUP ( ${brant_archive_flags} )\n")
+install(FILES ${PROJECT_BINARY_DIR}/libbrant.a DESTINATION ${CMAKE_INSTALL_LIBDIR})
 set(brant_pc_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH brant_pc_up /${brant_pc_folder} /)
 string(REGEX REPLACE "/$" "" brant_pc_up ${brant_pc_up})

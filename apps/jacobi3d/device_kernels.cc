@@ -1,10 +1,6 @@
 #include "device_kernels.h"
 
 #include <bit>
-#include <type_traits>
-#include <utility>
-
-#include <fmt/format.h>
 
 #include "host_kernels.h"
 
@@ -15,7 +11,7 @@ extern "C" const std::size_t jacobi_kernels_fatbin_bytes;
 namespace jacobi {
 namespace {
 
-using brant::port::HostLaunch;
+using brant::host_version;
 
 // The host versions, with the arguments of the kernels. A kernel's grid is a matter of speed: here one call does all of
 // it.
@@ -43,56 +39,19 @@ void difference_on_host(std::uint64_t* largest, const double* a, const double* b
   *largest = std::bit_cast<std::uint64_t>(host::largest_difference(a, b, layout, whole));
 }
 
-/// Argument `index` of a launch as the host version takes it: device pointers become pointers of the emulated device's
-/// engine.
-template <typename T>
-T argument(const HostLaunch& launch, std::size_t index) noexcept {
-  if constexpr (std::is_pointer_v<T>) {
-    return launch.pointer<std::remove_pointer_t<T>>(index);
-  } else {
-    return launch.value<T>(index);
-  }
+std::span<const std::byte> image() noexcept {
+  return std::as_bytes(std::span(jacobi_kernels_fatbin, jacobi_kernels_fatbin_bytes));
 }
-
-/// The form in which a device calls a host version.
-template <auto Function, typename... Args>
-constexpr brant::port::HostKernel called_by_device(void (*)(Args...) noexcept) noexcept {
-  return [](const HostLaunch& launch) noexcept {
-    [&]<std::size_t... Index>(std::index_sequence<Index...>) {
-      Function(argument<Args>(launch, Index)...);
-    }(std::index_sequence_for<Args...>{});
-  };
-}
-
-template <auto Function>
-constexpr auto host_version = called_by_device<Function>(Function);
 
 }  // namespace
 
-template <typename... Args>
-DeviceKernel<Args...>::DeviceKernel(brant::port::Kernels& kernels, const char* symbol, brant::port::HostKernel on_host)
-    : kernels_(kernels), symbol_(symbol) {
-  static constexpr std::array<std::size_t, sizeof...(Args)> kBytes = {sizeof(Args)...};
-  const auto image = std::as_bytes(std::span(jacobi_kernels_fatbin, jacobi_kernels_fatbin_bytes));
-  const brant::Result<brant::port::Kernel*> loaded = kernels.load({image, symbol, on_host, kBytes});
-  if (!loaded) {
-    throw brant::Error(
-        loaded.status(),
-        fmt::format("the kernel {} could not be loaded ({}){}", symbol, brant::status_text(loaded.status()),
-                    image.empty() ? ": this jacobi3d was built without nvcc. Run 'make setup' and build again, or use "
-                                    "--memory host"
-                                  : ""));
-  }
-  kernel_ = *loaded;
-}
-
-DeviceKernels::DeviceKernels(brant::port::Kernels& kernels)
-    : sweep_pairs(kernels, "jacobi_sweep", host_version<sweep_on_host>),
-      sweep_plain(kernels, "jacobi_sweep_plain", host_version<sweep_on_host>),
-      sweep_shell(kernels, "jacobi_sweep_shell", host_version<shell_on_host>),
-      pack(kernels, "jacobi_pack", host_version<pack_on_host>),
-      unpack(kernels, "jacobi_unpack", host_version<unpack_on_host>),
-      fill(kernels, "jacobi_fill", host_version<fill_on_host>),
-      difference(kernels, "jacobi_difference", host_version<difference_on_host>) {}
+DeviceKernels::DeviceKernels(brant::Device device)
+    : sweep_pairs(device, image(), "jacobi_sweep", host_version<sweep_on_host>),
+      sweep_plain(device, image(), "jacobi_sweep_plain", host_version<sweep_on_host>),
+      sweep_shell(device, image(), "jacobi_sweep_shell", host_version<shell_on_host>),
+      pack(device, image(), "jacobi_pack", host_version<pack_on_host>),
+      unpack(device, image(), "jacobi_unpack", host_version<unpack_on_host>),
+      fill(device, image(), "jacobi_fill", host_version<fill_on_host>),
+      difference(device, image(), "jacobi_difference", host_version<difference_on_host>) {}
 
 }  // namespace jacobi

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "brant/device.h"
 #include "field_file.h"
-#include "port/memory.h"
 #include "progress_bar.h"
 #include "serial.h"
 
@@ -23,7 +23,7 @@ constexpr std::int64_t kDefaultSize = 256;
 
 /// Bytes this process may allocate of a kind; host memory is shared by the processes of the host.
 double memory_of(brant::Runtime& runtime, MemoryKind kind) {
-  if (!brant::host_accessible(kind)) return static_cast<double>(runtime.device().capabilities().memory_bytes);
+  if (!brant::host_accessible(kind)) return static_cast<double>(runtime.device().info().memory_bytes);
   const double host = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
   return host / runtime.local_size();
 }

@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "port/memory.h"
+#include "brant/device.h"
 
 namespace jacobi {
 namespace {
@@ -108,7 +108,7 @@ std::string cpu_name() {
 
 Machine Machine::of(brant::Runtime& runtime) {
   Machine machine;
-  const brant::port::DeviceCapabilities& device = runtime.device().capabilities();
+  const brant::DeviceInfo device = runtime.device().info();
   if (runtime.device_kind() != brant::MemoryKind::host) machine.gpu = device.name;
   if (runtime.device_kind() == brant::MemoryKind::cuda) machine.cuda = device.driver;
   const std::string& network = runtime.network();  // "UCX 1.22.0 (path)"

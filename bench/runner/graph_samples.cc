@@ -6,13 +6,15 @@
 
 #include <fmt/format.h>
 
+#include "brant/core/device.h"
+
 namespace brant::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 port::Streams& streams_of(Runtime& runtime) {
-  port::Streams* streams = runtime.device().streams();
+  port::Streams* streams = runtime.device().inner().streams();
   if (streams == nullptr) {
     throw Error(Status::not_supported, "--trigger stream needs memory of a device: --memory cuda or emulated");
   }

@@ -10,6 +10,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/variables.h"
+#include "brant/core/device.h"
 #include "core/engine.h"
 #include "core/uncaught.h"
 
@@ -143,14 +144,9 @@ PathUse Runtime::path_use() const noexcept {
   return use;
 }
 
-port::Device& Runtime::device() noexcept { return engine_->device(); }
+Device Runtime::device() noexcept { return Device(engine_->device()); }
 
-MemoryKind Runtime::device_kind() noexcept {
-  const port::DeviceCapabilities& device = engine_->device().capabilities();
-  if (device.offers(MemoryKind::cuda)) return MemoryKind::cuda;
-  if (device.offers(MemoryKind::emulated)) return MemoryKind::emulated;
-  return MemoryKind::host;
-}
+MemoryKind Runtime::device_kind() noexcept { return device().kind(); }
 
 Memory Runtime::allocate(MemoryKind kind, std::size_t bytes) {
   port::Device& device = engine_->device();

@@ -2,10 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "brant/base/buffer.h"
+#include "brant/base/kernel_source.h"
 #include "brant/base/result.h"
 #include "brant/base/status.h"
 
@@ -60,8 +60,12 @@ struct ExportRecord {
   std::byte handle[128] = {};
 };
 
-/// Whose work a busy device takes up first; work that runs is not interrupted.
-enum class StreamPriority { normal, high };
+// Programs use these too (brant/device.h).
+using brant::HostKernel;
+using brant::HostLaunch;
+using brant::KernelSource;
+using brant::LaunchShape;
+using brant::StreamPriority;
 
 struct Stream;
 struct Event;
@@ -142,41 +146,6 @@ class Streams {
   /// Queues all that was recorded, in one call. As often as wanted.
   virtual Status launch(Graph* graph, Stream* stream) noexcept = 0;
   virtual void destroy_graph(Graph* graph) noexcept = 0;  ///< Its runs must have ended.
-};
-
-struct LaunchShape {
-  unsigned grid[3] = {1, 1, 1};
-  unsigned block[3] = {1, 1, 1};
-  unsigned shared_bytes = 0;
-};
-
-/// How a kernel's host version sees its arguments on the emulated device.
-struct HostLaunch {
-  LaunchShape shape;
-  void** arguments = nullptr;  ///< As in cuLaunchKernel: addresses of the argument values.
-  void* (*engine_address)(void* device_pointer) noexcept =
-      nullptr;  ///< Turns a device pointer into one the engine may dereference.
-
-  template <typename T>
-  [[nodiscard]] T value(std::size_t index) const noexcept {
-    return *static_cast<const T*>(arguments[index]);
-  }
-  /// The argument must be a device pointer (or null).
-  template <typename T>
-  [[nodiscard]] T* pointer(std::size_t index) const noexcept {
-    void* raw = const_cast<void*>(static_cast<const void*>(*static_cast<T* const*>(arguments[index])));
-    return raw == nullptr ? nullptr : static_cast<T*>(engine_address(raw));
-  }
-};
-using HostKernel = void (*)(const HostLaunch&) noexcept;
-
-/// One kernel in all the forms it exists in: a symbol of a GPU image, and a host version for the emulated device.
-struct KernelSource {
-  std::span<const std::byte> image;  ///< fatbin; empty where nvcc was missing at build time.
-  const char* symbol = nullptr;      ///< extern "C" name in the image.
-  HostKernel on_host = nullptr;
-  /// Size in bytes of each argument, so that an asynchronous engine can copy the values at launch.
-  std::span<const std::size_t> argument_bytes;
 };
 
 class Kernels {

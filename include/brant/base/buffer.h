@@ -8,6 +8,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "brant/base/api.h"
+
 namespace brant {
 
 /// Where bytes live.
@@ -23,10 +25,10 @@ enum class MemoryKind : std::uint8_t {
 inline constexpr int kMemoryKindCount = 6;
 
 /// The name as it is used in options, JSON and prose: "host", "pinned", "cuda", "cuda-managed", "emulated", "detect".
-std::string_view memory_kind_name(MemoryKind kind) noexcept;
+BRANT_API std::string_view memory_kind_name(MemoryKind kind) noexcept;
 
 /// True and `kind` set if `name` is one of the names above.
-bool memory_kind_from_name(std::string_view name, MemoryKind& kind) noexcept;
+BRANT_API bool memory_kind_from_name(std::string_view name, MemoryKind& kind) noexcept;
 
 /// True where the CPU may dereference pointers of this kind.
 constexpr bool host_accessible(MemoryKind kind) noexcept {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "brant/base/api.h"
+
 namespace brant {
 
 /// The outcome of a call or of an operation. Data calls return it, completions carry it.
@@ -36,13 +38,13 @@ enum class [[nodiscard]] Status : std::int32_t {
 };
 
 /// The name of a status as it is written in code, for example "peer_lost".
-std::string_view status_name(Status status) noexcept;
+BRANT_API std::string_view status_name(Status status) noexcept;
 
 /// One sentence on what a status means, for people.
-std::string_view status_text(Status status) noexcept;
+BRANT_API std::string_view status_text(Status status) noexcept;
 
 /// Thrown by control calls (open, create, connect). The text names the object, the cause and the cure.
-class Error : public std::runtime_error {
+class BRANT_API Error : public std::runtime_error {
  public:
   Error(Status status, const std::string& what) : std::runtime_error(what), status_(status) {}
   [[nodiscard]] Status status() const noexcept { return status_; }
@@ -53,6 +55,6 @@ class Error : public std::runtime_error {
 
 /// Throws an Error that says what was attempted and what became of it: "no token came: the peer process has ended, died
 /// or become unreachable (peer_lost)".
-[[noreturn]] void throw_error(Status status, std::string_view what);
+BRANT_API [[noreturn]] void throw_error(Status status, std::string_view what);
 
 }  // namespace brant

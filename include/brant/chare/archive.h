@@ -16,6 +16,8 @@
 #include <variant>
 #include <vector>
 
+#include "brant/base/api.h"
+
 namespace brant {
 
 class Chares;
@@ -101,8 +103,8 @@ struct Readable<std::pair<const A, B>> {
   using type = std::pair<A, B>;
 };
 
-[[noreturn]] void throw_short_message(std::size_t wanted, std::size_t left);
-[[noreturn]] void throw_damaged_message(const char* what);
+BRANT_API [[noreturn]] void throw_short_message(std::size_t wanted, std::size_t left);
+BRANT_API [[noreturn]] void throw_damaged_message(const char* what);
 
 /// May be copied as bytes by this archive: plain, and without a member that knows better.
 template <typename Archive, typename T>

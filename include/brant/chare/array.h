@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "brant/base/api.h"
 #include "brant/chare/element.h"
 #include "brant/chare/placement.h"
 
@@ -182,8 +183,8 @@ struct CollectionView {
   bool dense;
   ElementKey extent;
 };
-CollectionView view_of(const Collection& collection) noexcept;
-const Collection& collection_of(const ChareBase& chare) noexcept;
+BRANT_API CollectionView view_of(const Collection& collection) noexcept;
+BRANT_API const Collection& collection_of(const ChareBase& chare) noexcept;
 }  // namespace detail
 
 template <typename Derived, ElementIndex I>

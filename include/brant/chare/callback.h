@@ -152,7 +152,7 @@ struct CallbackFor<std::tuple<Ts...>> {
 template <auto Method, typename C>
 auto entry_callback(Core& core, CallbackTarget target) {
   using Entry = EntryOf<C, Method>;
-  target.entry = Entry::get().number;
+  target.entry = number_of(Entry::get());
   return typename CallbackFor<typename Entry::Traits::Arguments>::type(&core, target);
 }
 }  // namespace detail

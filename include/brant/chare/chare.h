@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "brant/base/api.h"
 #include "brant/base/buffer.h"
 #include "brant/chare/detail/core.h"
 #include "brant/chare/index.h"
@@ -38,12 +39,12 @@ struct Birth {
   ElementKey key;
   std::uint32_t reductions = 0;  ///< The first that it takes part in.
 };
-const Birth& present_birth() noexcept;
+BRANT_API const Birth& present_birth() noexcept;
 
 }  // namespace detail
 
 /// The untyped part of every chare: 64 bytes. Do not name it: derive from `Chare`.
-class ChareBase {
+class BRANT_API ChareBase {
  public:
   ChareBase(const ChareBase&) = delete;
   ChareBase& operator=(const ChareBase&) = delete;

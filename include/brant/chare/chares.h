@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "brant/base/api.h"
 #include "brant/base/ids.h"
 #include "brant/core/future.h"
 #include "brant/core/runtime.h"
@@ -84,7 +85,7 @@ struct ChareCounts {
 /// that where messages of channels lie unread) the job ends with an error as above, which lists (bounded) the
 /// coroutines, whens, futures, reductions and channels that wait, with chare, index, rank and since when. A program
 /// that waits for something else (another thread that will call `Worker::post`) switches this off.
-class Chares {
+class BRANT_API Chares {
  public:
   /// Collective. Throws Error: version_mismatch if another rank runs another binary, invalid_argument if two classes
   /// have one name, or if this runtime has a Chares already: one after another is allowed, two at once are not.
@@ -122,6 +123,19 @@ class Chares {
   Future<> quiescence();
   /// The same, told to a callback once.
   void on_quiescence(const Callback<>& to);
+
+  /// What libraries brought along that were opened (dlopen) since this object was made gets its numbers: chare classes,
+  /// constructors, entry methods, placement functions, reducers. Ready when this process may call them; before, that
+  /// throws invalid_argument. Every process does so for itself, in any order and at any time: numbers go by name.
+  ///
+  ///     dlopen("./plugin.so", RTLD_NOW | RTLD_NODELETE);  // on the worker's thread; never closed again
+  ///     co_await chares.enroll_late();
+  ///
+  /// A message of another process that comes before its library was opened here waits, 4096 of them (16 MiB) at most;
+  /// later ones of other entries may overtake it. One more, or a program in which nothing else happens any more, ends
+  /// with an error that says so. A process that takes part in a reduction or calls a callback opens the library first.
+  /// Costs one message to rank 0 and back; calls cost what they always do.
+  Future<> enroll_late();
 
   /// For programs and tests that own their loop: `start`, then `progress` until `ended`. Throws as `run` does.
   void start(Task<int> main);

@@ -9,6 +9,8 @@
 #include <string>
 #include <type_traits>
 
+#include "brant/base/api.h"
+
 namespace brant {
 
 /// A place in an array of N dimensions, or the extent of one. `blocks[{x, y, z}]`, `ring[3]`.
@@ -84,7 +86,7 @@ struct ElementKey {
 };
 
 /// For error texts: "[1,2,3]" for `Index<N>`, "[7]" for numbers, the bytes in hexadecimal for user types.
-std::string index_text(const ElementKey& key, int dimensions, std::size_t bytes);
+BRANT_API std::string index_text(const ElementKey& key, int dimensions, std::size_t bytes);
 
 }  // namespace detail
 }  // namespace brant

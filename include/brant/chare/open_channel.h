@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "brant/base/api.h"
 #include "brant/chare/element.h"
 #include "brant/core/future.h"
 #include "brant/ops/channel.h"
@@ -16,7 +17,8 @@ struct ChareChannelOptions {
 };
 
 namespace detail {
-Future<Channel> open_channel(Core& core, const Target& mine, const Target& theirs, const ChareChannelOptions& options);
+BRANT_API Future<Channel> open_channel(Core& core, const Target& mine, const Target& theirs,
+                                       const ChareChannelOptions& options);
 }
 
 /// Opens a channel between two chares; both call it, each naming the other:

@@ -41,7 +41,7 @@ class Section : private detail::NotBytes {
     using Entry = detail::EntryOf<C, Method>;
     if constexpr (Entry::template require_fitting<As...>()) {
       const auto open = [&](std::size_t bytes) {
-        return detail::open_multicast(core(), team_, Entry::get().number, options_, bytes);
+        return detail::open_multicast(core(), team_, detail::number_of(Entry::get()), options_, bytes);
       };
       detail::post_call<Entry>(core(), open, std::forward<As>(arguments)...);
     }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "brant/base/api.h"
 #include "brant/base/intrusive_list.h"
 #include "brant/base/status.h"
 
@@ -55,7 +56,7 @@ struct Completion {
 /// a record that is pending then has ended as `canceled`, or with the outcome that was known already, for its owner to
 /// look at (`pending`, `result`). A post refuses a record that is pending with invalid_argument and a line in the log,
 /// and what the record is about goes on. All of it belongs to the worker's thread. It allocates nothing.
-class Op {
+class BRANT_API Op {
  public:
   Op() noexcept = default;
   Op(const Op&) = delete;

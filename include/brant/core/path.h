@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "brant/base/api.h"
 #include "brant/base/buffer.h"
 
 namespace brant {
@@ -31,13 +32,13 @@ struct PathUse {
 };
 
 /// "auto", "ucx", "shm", "staged", "copy_engine", "courier", "kernel".
-std::string_view path_name(Path path) noexcept;
-bool path_from_name(std::string_view name, Path& path) noexcept;
+BRANT_API std::string_view path_name(Path path) noexcept;
+BRANT_API bool path_from_name(std::string_view name, Path& path) noexcept;
 
 /// The names one may ask for, with BRANT_PATH or an option: all but "kernel", which transfers of streams take by
 /// themselves.
-std::vector<std::string> requestable_paths();
+BRANT_API std::vector<std::string> requestable_paths();
 /// The same for an error message: "auto, ucx, ... or courier".
-std::string requestable_path_list();
+BRANT_API std::string requestable_path_list();
 
 }  // namespace brant

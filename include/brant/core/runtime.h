@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "brant/base/api.h"
 #include "brant/base/buffer.h"
 #include "brant/base/ids.h"
 #include "brant/core/future.h"
@@ -23,6 +24,8 @@ struct Adapters;
 class Device;
 }  // namespace port
 
+class Device;
+
 /// Which device a process works with.
 enum class GpuChoice : std::uint8_t {
   automatic,  ///< The CUDA GPU of its local rank if there is one, else none.
@@ -31,7 +34,7 @@ enum class GpuChoice : std::uint8_t {
   cuda,      ///< A CUDA GPU or an error.
 };
 
-struct RuntimeOptions {
+struct BRANT_API RuntimeOptions {
   GpuChoice gpu = GpuChoice::automatic;
   bool share_gpu = false;       ///< Let several processes use one GPU: about 150 us an operation.
   Path path = Path::automatic;  ///< Forced for all transfers.
@@ -61,7 +64,7 @@ struct RuntimeOptions {
 };
 
 /// Memory that a runtime allocated. Freed when it goes; the transfers that use it must have completed.
-class Memory {
+class BRANT_API Memory {
  public:
   Memory() noexcept = default;
   Memory(Memory&& other) noexcept : device_(other.device_), view_(std::exchange(other.view_, {})) {}
@@ -94,7 +97,7 @@ class Memory {
 
 /// One process's part in the job: its rank, its device, its connections and the worker that moves them. Made by the
 /// thread that will call progress. Making and destroying it are collective over the job.
-class Runtime {
+class BRANT_API Runtime {
  public:
   /// Finds out who started this process, opens device and network, and exchanges addresses. Throws Error. From the
   /// first of these calls on, an Error that nobody catches ends the process with its text and exit code 1 instead of a
@@ -120,8 +123,8 @@ class Runtime {
   [[nodiscard]] const std::string& network() const noexcept;
   /// By which paths this process has sent so far. Cost: a few loads.
   [[nodiscard]] PathUse path_use() const noexcept;
-  /// The device this process works with; "host" without one.
-  [[nodiscard]] port::Device& device() noexcept;
+  /// The device this process works with; "host" without one. What it can do is in brant/device.h.
+  [[nodiscard]] Device device() noexcept;
   /// The kind `device` allocates for kernels: cuda, emulated, or host.
   [[nodiscard]] MemoryKind device_kind() noexcept;
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "brant/base/api.h"
 #include "brant/base/buffer.h"
 #include "brant/base/intrusive_list.h"
 #include "brant/base/status.h"
@@ -30,23 +31,23 @@ struct StreamMark {
   Status status = Status::ok;
 };
 
-void start_mark(Runtime& runtime, port::Stream* stream, StreamMark& mark);
-void start_copy(Runtime& runtime, Buffer destination, ConstBuffer source, StreamMark& mark);
+BRANT_API void start_mark(Runtime& runtime, port::Stream* stream, StreamMark& mark);
+BRANT_API void start_copy(Runtime& runtime, Buffer destination, ConstBuffer source, StreamMark& mark);
 /// Nobody waits for it any more.
-void drop_mark(StreamMark& mark) noexcept;
+BRANT_API void drop_mark(StreamMark& mark) noexcept;
 /// The same, and the copy before it has ended: it must not outlive its buffers.
-void drop_copy(StreamMark& mark) noexcept;
+BRANT_API void drop_copy(StreamMark& mark) noexcept;
 /// `waiter` is resumed, from progress, when the stream has come there.
-void await_mark(StreamMark& mark, std::coroutine_handle<> waiter) noexcept;
-void check_mark(const StreamMark& mark, const char* what);
+BRANT_API void await_mark(StreamMark& mark, std::coroutine_handle<> waiter) noexcept;
+BRANT_API void check_mark(const StreamMark& mark, const char* what);
 
 }  // namespace detail
 
 /// `co_await stream_done(runtime, stream)`: resumes when everything queued on the device stream so far has run. The
-/// worker is never blocked: an event is recorded here and looked at by progress. `stream` comes from
-/// `runtime.device().streams()` (port/memory.h). Throws what the device reports (device_failed), not_supported without
-/// a device. Worker's thread; allocates only when more are awaited at once than ever before. Destroying it earlier does
-/// not wait.
+/// worker is never blocked: an event is recorded here and looked at by progress. `stream` is
+/// a `Stream` of the runtime's device (brant/device.h). Throws what the device reports (device_failed), not_supported
+/// without a device. Worker's thread; allocates only when more are awaited at once than ever before. Destroying it
+/// earlier does not wait.
 class [[nodiscard]] stream_done {
  public:
   stream_done(Runtime& runtime, port::Stream* stream) { detail::start_mark(runtime, stream, mark_); }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "brant/base/api.h"
 #include "brant/base/clock.h"
 #include "brant/base/status.h"
 
@@ -14,7 +15,7 @@ struct Timer;
 
 /// The progress engine of one thread. Everything that completes, completes inside `progress` of the thread that owns
 /// the worker. All calls belong to that thread, except `post`.
-class Worker {
+class BRANT_API Worker {
  public:
   static constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "brant/base/api.h"
 #include "brant/base/buffer.h"
 #include "brant/base/ids.h"
 #include "brant/base/result.h"
@@ -32,7 +33,7 @@ struct ChannelCounts {
   std::uint64_t waiting = 0;    ///< Sends held back now because the peer is behind.
 };
 
-/// Triggers a transfer by a stream of the device (`runtime.device().streams()`, a CUstream with CUDA): it begins when
+/// Triggers a transfer by a stream of the device (a `Stream` of brant/device.h, or a CUstream): it begins when
 /// the work queued there before has ended, and what is queued behind it waits for its end. Its buffer is in use until
 /// the stream has passed it, closed channel or not.
 struct OnStream {
@@ -68,7 +69,7 @@ struct OnStream {
 ///
 /// Source: Channel API, section 3.2 of "Accelerating communication for parallel programming models on GPU systems"
 /// (2022).
-class Channel {
+class BRANT_API Channel {
  public:
   Channel() noexcept = default;
   Channel(Channel&& other) noexcept : endpoint_(std::exchange(other.endpoint_, nullptr)) {}

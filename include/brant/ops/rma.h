@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "brant/base/api.h"
 #include "brant/base/buffer.h"
 #include "brant/base/ids.h"
 #include "brant/base/result.h"
@@ -28,7 +29,7 @@ struct ExposedSegment;
 
 /// What others need to reach a segment: plain bytes, which may travel by a channel, a file or an argument. Valid until
 /// the segment is closed. Trivially copyable; `bytes` is what is worth sending.
-class SegmentTicket {
+class BRANT_API SegmentTicket {
  public:
   static constexpr std::size_t kBytesMax = 1024;
 
@@ -53,7 +54,7 @@ class SegmentTicket {
 /// write until they close their RemoteSegment, and freed GPU memory goes back to the driver only then. A put that comes
 /// after the close ends with an error where that is noticed (over the network, or within this process), and otherwise
 /// writes into pages that this process no longer has. Belongs to the worker's thread; goes before its runtime.
-class Segment {
+class BRANT_API Segment {
  public:
   Segment() noexcept = default;
   Segment(Segment&&) noexcept = default;
@@ -84,7 +85,7 @@ class Segment {
 /// memory of Runtime::allocate from 16 KB on, device memory). Not collective. Throws Error: invalid_argument (no bytes,
 /// or past the end of an allocation), wrong_kind, no_memory. Costs a system call or more, and with some networks time
 /// in proportion to the size.
-Segment expose(Runtime& runtime, Buffer memory);
+BRANT_API Segment expose(Runtime& runtime, Buffer memory);
 
 enum class RmaDirection : std::uint8_t { put, get };
 
@@ -101,7 +102,7 @@ struct RmaOptions {
 /// withdrawn: `cancel` does nothing, and one that is no longer observed (`Op::detach`, a destroyed Operation) goes on;
 /// its buffer must stay valid until `pending()` is 0. Destroying the RemoteSegment lets go of the memory when the last
 /// of them has ended. A dead owner ends them with `peer_lost`; what was mapped may have been written all the same.
-class RemoteSegment {
+class BRANT_API RemoteSegment {
  public:
   RemoteSegment() noexcept = default;
   /// Throws Error: invalid_argument (no ticket of this rank, or a damaged one), not_found (the segment was closed),

@@ -41,6 +41,11 @@ Future<> Chares::quiescence() {
   on_quiescence(to);
   return std::move(future);
 }
+Future<> Chares::enroll_late() {
+  auto [to, enrolled] = future_callback<>(*this);
+  core_->enrolment().begin(to);
+  return std::move(enrolled);
+}
 Future<> Chares::until_exit() { return core_->never().future(); }
 unsigned Chares::progress() { return core_->step(); }
 bool Chares::ended() const noexcept { return core_->ended(); }

@@ -110,6 +110,7 @@ void Core::let_all_go() noexcept {
   for (auto& [id, list] : unknown_) {
     while (am::Message* message = list.pop_front()) let_go(*message);
   }
+  while (am::Message* message = enrolment_.take_parked()) let_go(*message);
   for (auto& [id, list] : unknown_sections_) {
     while (am::Message* message = list.pop_front()) let_go(*message);
   }
@@ -300,30 +301,44 @@ void Core::drop_damaged(Engine& engine, am::Message& message) noexcept {
   engine.service<am::Messenger>().release(message);
 }
 
+bool Core::drop_if_damaged(am::Message& message) noexcept {
+  if (is_sound(message, ranks_, registry_)) [[likely]]
+    return false;
+  drop_damaged(engine_, message);
+  return true;
+}
+
 void Core::on_message(void* self, am::Message& message) noexcept {
   auto& core = *static_cast<Core*>(self);
-  if (!is_sound(message, core.ranks_, core.registry_)) [[unlikely]]
-    return drop_damaged(core.engine_, message);
+  if (core.drop_if_damaged(message)) [[unlikely]]
+    return;
   if (message.wire.session != core.session_) return receive_late(&core.engine_, message);  // of an earlier program
+  const auto envelope = message.header<Envelope>();
+  if (!envelope.urgent()) ++core.wire_taken_;
+  if (is_upkeep(envelope.kind)) core.engine_.note_upkeep();
+  core.take_in(message);
+}
+
+void Core::take_in(am::Message& message) {
   try {
     const auto envelope = message.header<Envelope>();
-    if (!envelope.urgent()) ++core.wire_taken_;
-    if (is_upkeep(envelope.kind)) core.engine_.note_upkeep();
+    if (enrolment_.must_wait(message, envelope)) [[unlikely]]
+      return enrolment_.park(message);
     if (envelope.has_data() && envelope.by_tree()) {  // it goes on when its data is here
       set_notes(message, {});
-      return core.stage(message, envelope, true);
+      return stage(message, envelope, true);
     }
-    if (envelope.by_tree()) core.forward_by_tree(message, envelope);
+    if (envelope.by_tree()) forward_by_tree(message, envelope);
     if (envelope.urgent() && envelope.kind != MessageKind::stop) {
-      core.on_control(message, envelope);
-      core.messenger_.release(message);
+      on_control(message, envelope);
+      messenger_.release(message);
     } else {
       set_notes(message, {});
-      core.enqueue(message, envelope);
+      enqueue(message, envelope);
     }
   } catch (const std::exception& error) {
-    core.fail_job(fmt::format("rank {}: a message from rank {} could not be taken in: {}", core.rank_,
-                              message.wire.source, error.what()));
+    fail_job(fmt::format("rank {}: a message from rank {} could not be taken in: {}", rank_, message.wire.source,
+                         error.what()));
   }
 }
 

@@ -15,6 +15,7 @@
 #include "models/chare/collection.h"
 #include "models/chare/collection_ids.h"
 #include "models/chare/data_call.h"
+#include "models/chare/enrolment.h"
 #include "models/chare/envelope.h"
 #include "models/chare/queue.h"
 #include "models/chare/quiet.h"
@@ -50,7 +51,7 @@ class Core {
   [[nodiscard]] Chares& chares() const noexcept { return chares_; }
   [[nodiscard]] std::int32_t rank() const noexcept { return rank_; }
   [[nodiscard]] std::int32_t ranks() const noexcept { return ranks_; }
-  [[nodiscard]] const Registry& registry() const noexcept { return registry_; }
+  [[nodiscard]] Registry& registry() const noexcept { return registry_; }
 
   /// Compares the programs of all ranks. Throws version_mismatch.
   void connect();
@@ -65,6 +66,12 @@ class Core {
   }
   void post(am::Message& message);
   void drop(am::Message& message) noexcept;
+
+  /// A message that came from another rank, or waited since for what it names to be enrolled.
+  void take_in(am::Message& message);
+  /// True: it was damaged, and is gone with the rank that wrote it.
+  bool drop_if_damaged(am::Message& message) noexcept;
+  [[nodiscard]] Enrolment& enrolment() noexcept { return enrolment_; }
 
   [[nodiscard]] ChannelDesk& channel_desk() noexcept { return channel_desk_; }
 
@@ -143,6 +150,11 @@ class Core {
   void spread_control(MessageKind kind, std::int64_t code);
   template <typename T>
   void send_quiet(MessageKind kind, std::uint64_t code, const T& value) {
+    send_value(0, kind, code, value);
+  }
+  /// A control message that carries a value.
+  template <typename T>
+  void send_value(std::int32_t to, MessageKind kind, std::uint64_t code, const T& value) {
     Envelope envelope;
     envelope.kind = kind;
     envelope.key = code;
@@ -151,7 +163,7 @@ class Core {
     am::Message& message = make(envelope, size.size());
     WriteArchive write(message.data);
     write(value);
-    send_to(0, message, envelope);
+    send_to(to, message, envelope);
   }
 
  private:
@@ -281,7 +293,7 @@ class Core {
   DataLanes& lanes_;
   ChannelTable& channels_;
   const ChareOptions options_;
-  const Registry& registry_;
+  Registry& registry_;
   const std::int32_t rank_;
   const std::int32_t ranks_;
   const std::uint16_t session_;
@@ -296,6 +308,7 @@ class Core {
   std::vector<am::MessageList> outboxes_;  ///< Per rank: what its window does not take yet.
   std::size_t in_outboxes_ = 0;
   ReplyTable replies_;
+  Enrolment enrolment_{*this};
   ChannelDesk channel_desk_{*this, engine_};
   ObjectPool<DataCall> data_call_pool_{std::size_t{1} << 20};
   IntrusiveList<DataCall, &DataCall::hook> data_calls_;  ///< Whose data is coming, or waits for its method.

@@ -71,6 +71,18 @@ void Core::on_control(const am::Message& message, const Envelope& envelope) {
       read(lines);
       return quiet_.take_report(lines);
     }
+    case MessageKind::numbers_asked: {
+      std::vector<LateName> names;
+      ReadArchive read(&chares_, message.data, message.bytes);
+      read(names);
+      return enrolment_.answer(message.wire.source, names);
+    }
+    case MessageKind::numbers_given: {
+      std::vector<LateNumber> numbers;
+      ReadArchive read(&chares_, message.data, message.bytes);
+      read(numbers);
+      return enrolment_.take_answer(numbers);
+    }
     case MessageKind::left:
       return fail_job(
           fmt::format("rank {}'s program ended without running its chares (rank {} heard of it): call Chares::run on "
@@ -136,6 +148,9 @@ std::string Core::first_undelivered() {
   }
   for (const auto& [id, list] : unknown_sections_) {
     if (list.front() != nullptr) return describe(*list.front(), ", whose section was never made");
+  }
+  if (const am::Message* message = enrolment_.first_parked(); message != nullptr && is_call(*message)) {
+    return describe(*message, ", which nobody has enrolled there");
   }
   for (const am::MessageList& outbox : outboxes_) {
     if (outbox.front() != nullptr && is_call(*outbox.front())) return describe(*outbox.front(), ", not sent yet");

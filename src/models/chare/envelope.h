@@ -10,25 +10,27 @@
 namespace brant::detail {
 
 enum class MessageKind : std::uint8_t {
-  call = 1,      ///< Invoke an entry of one element.
-  broadcast,     ///< Invoke an entry of all elements; goes by a tree.
-  multicast,     ///< Invoke an entry of the members of a section; goes by a tree over the ranks that have some.
-  create,        ///< Make a collection; goes by a tree.
-  insert,        ///< Make an element.
-  destroy,       ///< Delete an element.
-  destroy_all,   ///< Destroy a collection; goes by a tree.
-  reply,         ///< The result of a call, or its error.
-  hello,         ///< To the other end of a channel between chares.
-  exit_asked,    ///< To rank 0: somebody called exit.
-  stop,          ///< By a tree: run what waits, then no more, and say how many were sent and run.
-  stopped,       ///< To rank 0: the answer.
-  ended,         ///< By a tree: leave with a code.
-  failed,        ///< By a tree: leave, an error was reported.
-  wave,          ///< By a tree: are you idle? See quiet.h.
-  wave_answer,   ///< To rank 0.
-  report_asked,  ///< By a tree: who waits for what?
-  report,        ///< To rank 0.
-  left,          ///< To rank 0, by rank 0 to all: the sender's Chares is destroyed, and the program had not ended.
+  call = 1,       ///< Invoke an entry of one element.
+  broadcast,      ///< Invoke an entry of all elements; goes by a tree.
+  multicast,      ///< Invoke an entry of the members of a section; goes by a tree over the ranks that have some.
+  create,         ///< Make a collection; goes by a tree.
+  insert,         ///< Make an element.
+  destroy,        ///< Delete an element.
+  destroy_all,    ///< Destroy a collection; goes by a tree.
+  reply,          ///< The result of a call, or its error.
+  hello,          ///< To the other end of a channel between chares.
+  exit_asked,     ///< To rank 0: somebody called exit.
+  stop,           ///< By a tree: run what waits, then no more, and say how many were sent and run.
+  stopped,        ///< To rank 0: the answer.
+  ended,          ///< By a tree: leave with a code.
+  failed,         ///< By a tree: leave, an error was reported.
+  wave,           ///< By a tree: are you idle? See quiet.h.
+  wave_answer,    ///< To rank 0.
+  report_asked,   ///< By a tree: who waits for what?
+  report,         ///< To rank 0.
+  left,           ///< To rank 0, by rank 0 to all: the sender's Chares is destroyed, and the program had not ended.
+  numbers_asked,  ///< To rank 0: names that were enrolled late.
+  numbers_given,  ///< By rank 0: the answer.
 };
 
 /// In front of every chare message.

@@ -39,10 +39,12 @@ bool describes_collection(const am::Message& message, const Envelope& envelope, 
   std::uint16_t number = 0;
   std::memcpy(&number, message.data + sizeof(rule), sizeof(number));
   const auto* chare_class = registry.find<ClassInfo>(number, RegisteredKind::chare_class);
-  if (chare_class == nullptr || rule.dimensions != chare_class->dimensions) return false;
+  if (chare_class == nullptr) return registry.is_awaited(number);  // it is looked at again when that is enrolled
+  if (rule.dimensions != chare_class->dimensions) return false;
   if (rule.dense != 0 && !rule.can_be_dense()) return false;
   return rule.kind != Placement::Kind::function ||
-         registry.find<PlacementInfo>(rule.function, RegisteredKind::placement) != nullptr;
+         registry.find<PlacementInfo>(rule.function, RegisteredKind::placement) != nullptr ||
+         registry.is_awaited(rule.function);
 }
 
 /// The rank that `reply` names where it names one: the root of a tree.
@@ -55,7 +57,7 @@ bool has_root(const Envelope& envelope, std::int32_t ranks) noexcept {
 bool is_sound(const am::Message& message, std::int32_t ranks, const Registry& registry) noexcept {
   if (message.wire.header_bytes != sizeof(Envelope)) return false;
   const auto envelope = message.header<Envelope>();
-  if (envelope.kind < MessageKind::call || envelope.kind > MessageKind::left) return false;
+  if (envelope.kind < MessageKind::call || envelope.kind > MessageKind::numbers_given) return false;
   const bool by_tree = envelope.by_tree() || envelope.kind == MessageKind::multicast;
   if (by_tree && !has_root(envelope, ranks)) return false;
   if ((envelope.flags & Envelope::kWide) != 0 && message.bytes < kWideBytes) return false;

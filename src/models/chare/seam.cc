@@ -39,7 +39,7 @@ Outgoing open_call(Core& core, const Target& target, const EntryInfo& entry, con
   core.make_room();
   Envelope envelope;
   envelope.kind = MessageKind::call;
-  envelope.number = entry.number;
+  envelope.number = number_of(entry);
   envelope.reply = reply;
   set_options(envelope, options);
   return open_element(core, envelope, target, bytes);
@@ -51,7 +51,7 @@ Outgoing open_broadcast(Core& core, std::uint32_t collection, const EntryInfo& e
   Envelope envelope;
   envelope.collection = collection;
   envelope.kind = MessageKind::broadcast;
-  envelope.number = entry.number;
+  envelope.number = number_of(entry);
   envelope.reply = static_cast<std::uint32_t>(core.rank());
   set_options(envelope, options);
   am::Message& message = core.make(envelope, bytes);
@@ -94,7 +94,7 @@ Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes
   rule.dimensions = shape.chare_class->dimensions;
   rule.dense = shape.dense ? 1 : 0;
   rule.extent = shape.extent;
-  rule.function = shape.placement->function() != nullptr ? shape.placement->function()->number : std::uint16_t{0xffff};
+  rule.function = shape.placement->function() != nullptr ? number_of(*shape.placement->function()) : kNoNumber;
   if (rule.kind == Placement::Kind::like) {
     const Collection* other = core.find_collection(shape.placement->like_collection());
     if (other == nullptr || other->chare_class().dimensions != rule.dimensions ||
@@ -133,9 +133,9 @@ Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes
   envelope.collection = collection;
   envelope.reply = static_cast<std::uint32_t>(core.rank());
   am::Message& message = core.make(envelope, kCreateBytes + bytes);
-  const std::uint16_t numbers[2]{shape.chare_class->number, shape.dense && shape.constructor != nullptr
-                                                                ? shape.constructor->number
-                                                                : std::uint16_t{0xffff}};
+  const std::uint16_t numbers[2]{number_of(*shape.chare_class), shape.dense && shape.constructor != nullptr
+                                                                    ? number_of(*shape.constructor)
+                                                                    : kNoNumber};
   std::memcpy(message.data, &rule, sizeof(rule));
   std::memcpy(message.data + sizeof(rule), numbers, sizeof(numbers));
   return {&message, message.data + kCreateBytes};
@@ -145,7 +145,7 @@ Outgoing open_insert(Core& core, const Target& target, const ConstructorInfo& co
   core.make_room();
   Envelope envelope;
   envelope.kind = MessageKind::insert;
-  envelope.number = constructor.number;
+  envelope.number = number_of(constructor);
   return open_element(core, envelope, target, bytes);
 }
 
@@ -155,7 +155,7 @@ Target single_target(Core& core, const ClassInfo& chare_class, std::int32_t rank
                                                       chare_class.owner, rank, core.ranks() - 1));
   }
   core.make_room();  // before it is counted: no other that is made while this waits may be told of first
-  return {kSinglesBit | chare_class.number, SingleNumber{rank, core.rank(), core.new_single()}.key()};
+  return {kSinglesBit | number_of(chare_class), SingleNumber{rank, core.rank(), core.new_single()}.key()};
 }
 
 void post_destroy(Core& core, const Target& target) {

@@ -46,7 +46,7 @@ Core& Teams::core() const noexcept { return chares().core(); }
 
 Target Teams::target_on(Core& core, std::int32_t rank) {
   static_cast<void>(core);
-  return {kSinglesBit | ClassOf<Teams>::get().number, SingleNumber{rank, rank, 0}.key()};  // the only one there
+  return {kSinglesBit | number_of(ClassOf<Teams>::get()), SingleNumber{rank, rank, 0}.key()};  // the only one there
 }
 
 Teams::Team& Teams::team_of(const TeamId& id) {
@@ -214,6 +214,12 @@ Outgoing open_callback(Core& core, const CallbackTarget& target, std::size_t byt
     case CallbackKind::element:
     case CallbackKind::array: {
       const auto* entry = core.registry().find<EntryInfo>(target.entry, RegisteredKind::entry);
+      if (entry == nullptr && core.registry().is_awaited(target.entry)) {
+        throw Error(Status::invalid_argument,
+                    fmt::format("rank {}: a callback names an entry method that nobody has enrolled here: open the "
+                                "library that has it on this rank too, and co_await Chares::enroll_late()",
+                                core.rank()));
+      }
       if (entry == nullptr) throw Error(Status::internal, "a callback names an entry that is none");
       if (target.kind == CallbackKind::array) return open_broadcast(core, target.collection, *entry, {}, bytes);
       return open_call(core, {target.collection, target.key}, *entry, {}, 0, bytes);

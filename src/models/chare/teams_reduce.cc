@@ -143,7 +143,7 @@ void Teams::report(Team& team, const TeamId& id, std::uint32_t number, Round& ro
   header.lazy = team.told_lazy ? 1 : 0;
   std::vector<std::byte> bytes;
   if (round.reducer != nullptr) {
-    header.reducer = round.reducer->number;
+    header.reducer = number_of(*round.reducer);
     header.example = round.example;
     header.target = round.target;
     SizeArchive size;

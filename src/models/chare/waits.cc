@@ -126,6 +126,7 @@ std::vector<std::string> Core::describe_waits() {
       std::clamp<std::size_t>(kReportLinesMax / static_cast<std::size_t>(ranks_), 2, kLinesPerRankMax);
   std::vector<std::string> lines;
   if (main_.has_value()) lines.push_back("the main task on rank 0");
+  if (std::string late = enrolment_.describe(); !late.empty()) lines.push_back(std::move(late));
   teams_->describe(lines, limit);
   std::size_t more = 0;
   const auto put = [&](const std::vector<std::string>& found) {

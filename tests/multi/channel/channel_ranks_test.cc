@@ -5,9 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "brant/brant.h"
+#include "brant/device.h"
 #include "multi/channel/block.h"
-#include "port/memory.h"
 #include "support/job_runtime.h"
 
 namespace brant {
@@ -191,8 +190,7 @@ TEST(ChannelRanks, streams_exchange_messages_by_themselves) {
   ASSERT_EQ(job().worker().wait_until([&]() noexcept { return prepared.done(); }), Status::ok);
   ASSERT_TRUE(prepared.result().ok());
   const auto self = static_cast<unsigned>(job().rank().value);
-  port::Streams& streams = *job().device().streams();
-  port::Stream* stream = streams.create_stream(port::StreamPriority::normal).value();
+  const Stream stream = job().device().create_stream();
   Block source(job().device_kind(), 5'000'000), landing(job().device_kind(), 5'000'000);
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{8192}, std::size_t{100'003}, std::size_t{5'000'000}}) {
     source.fill(self + 2 * static_cast<unsigned>(bytes));
@@ -205,7 +203,6 @@ TEST(ChannelRanks, streams_exchange_messages_by_themselves) {
     EXPECT_TRUE(finished.result().ok());
     EXPECT_TRUE(landing.holds((self ^ 1u) + 2 * static_cast<unsigned>(bytes), bytes)) << bytes;
   }
-  streams.destroy_stream(stream);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "brant/core/device.h"
 #include "brant/core/runtime.h"
 #include "brant/ops/channel.h"
 #include "ops/channel/stream_mailbox.h"
@@ -42,13 +43,13 @@ JobOptions with_devices() {
 /// One end: a rank, its channel, and a stream of its device.
 struct End {
   End(Runtime& of, Rank peer) : runtime(of), channel(Channel::open(of, peer, ChannelId{7})) {
-    if (of.device().streams() != nullptr) {
-      stream = of.device().streams()->create_stream(port::StreamPriority::normal).value();
+    if (of.device().inner().streams() != nullptr) {
+      stream = of.device().inner().streams()->create_stream(port::StreamPriority::normal).value();
     }
   }
   ~End() {
     channel.close();
-    if (stream != nullptr) runtime.device().streams()->destroy_stream(stream);
+    if (stream != nullptr) runtime.device().inner().streams()->destroy_stream(stream);
   }
   Memory device(std::span<const std::byte> bytes) {
     Memory memory = runtime.allocate(MemoryKind::emulated, std::max<std::size_t>(bytes.size(), 1));
@@ -123,7 +124,7 @@ TEST(StreamChannel, messages_of_all_sizes_land_without_the_host_whichever_side_c
 
 TEST(StreamChannel, a_transfer_waits_for_the_work_before_it_and_the_work_behind_waits_for_it) {
   Pair pair;
-  port::Streams& streams = *pair.left.runtime.device().streams();
+  port::Streams& streams = *pair.left.runtime.device().inner().streams();
   Memory source = pair.left.device(kLarge);
   Memory landing = pair.right.device(kLarge);
   Memory copy = pair.right.device(kLarge);
@@ -132,7 +133,7 @@ TEST(StreamChannel, a_transfer_waits_for_the_work_before_it_and_the_work_behind_
     EXPECT_EQ(pair.left.send(source), Status::ok);
     EXPECT_EQ(streams.fill(source.data(), std::byte{0}, kLarge, pair.left.stream), Status::ok);
     EXPECT_EQ(pair.right.recv(landing), Status::ok);
-    port::Streams& there = *pair.right.runtime.device().streams();
+    port::Streams& there = *pair.right.runtime.device().inner().streams();
     EXPECT_EQ(there.copy(copy.data(), landing.data(), kLarge, pair.right.stream), Status::ok);
     Operation end = pair.right.observed_send(landing.part(0, 8));  // behind the copy
     EXPECT_TRUE(pair.outcome(end).ok());
@@ -222,7 +223,7 @@ TEST(StreamChannel, a_captured_exchange_can_be_replayed) {
   port::Graph* graphs[2];
   for (int i = 0; i < 2; ++i) {
     End& end = *ends[i];
-    port::Streams& streams = *end.runtime.device().streams();
+    port::Streams& streams = *end.runtime.device().inner().streams();
     ASSERT_EQ(streams.begin_capture(end.stream), Status::ok);
     EXPECT_EQ(end.channel.recv_start(landings[i], {.stream = end.stream}), Status::ok);
     EXPECT_EQ(end.send(sources[i]), Status::ok);
@@ -235,22 +236,22 @@ TEST(StreamChannel, a_captured_exchange_can_be_replayed) {
     // The sources are changed: what reads them must have ended.
     for (End* end : ends) {
       if (round % 33 != 0) break;
-      ASSERT_EQ(end->runtime.device().streams()->synchronize(end->stream), Status::ok);
+      ASSERT_EQ(end->runtime.device().inner().streams()->synchronize(end->stream), Status::ok);
     }
     for (int i = 0; i < 2; ++i) {
       const auto sent = pattern(kLarge, round + static_cast<unsigned>(i));
       if (round % 33 == 0) ends[i]->runtime.copy(sources[i], std::span(sent));
-      ASSERT_EQ(ends[i]->runtime.device().streams()->launch(graphs[i], ends[i]->stream), Status::ok);
+      ASSERT_EQ(ends[i]->runtime.device().inner().streams()->launch(graphs[i], ends[i]->stream), Status::ok);
     }
     pair.job.run(1);  // where the landings lie is told once
     if (round % 33 != 0) continue;
     for (int i = 0; i < 2; ++i) {
-      ASSERT_EQ(ends[i]->runtime.device().streams()->synchronize(ends[i]->stream), Status::ok);
+      ASSERT_EQ(ends[i]->runtime.device().inner().streams()->synchronize(ends[i]->stream), Status::ok);
       EXPECT_EQ(ends[i]->bytes_of(landings[i], kLarge), pattern(kLarge, round + 1 - static_cast<unsigned>(i)));
     }
   }
   for (int i = 0; i < 2; ++i) {
-    port::Streams& streams = *ends[i]->runtime.device().streams();
+    port::Streams& streams = *ends[i]->runtime.device().inner().streams();
     EXPECT_EQ(streams.synchronize(ends[i]->stream), Status::ok);
     streams.destroy_graph(graphs[i]);
   }
@@ -397,7 +398,7 @@ TEST(StreamChannel, a_landing_that_was_freed_before_it_could_be_mapped_disturbs_
     Operation send = pair.left.observed_send(source);  // small: it leaves without its receive
     EXPECT_TRUE(pair.outcome(send).ok());
     EXPECT_EQ(pair.right.recv(gone.part(0, 100)), Status::ok);
-    EXPECT_EQ(pair.right.runtime.device().streams()->synchronize(pair.right.stream), Status::ok);
+    EXPECT_EQ(pair.right.runtime.device().inner().streams()->synchronize(pair.right.stream), Status::ok);
   }
   pair.job.run(100);  // only now the left end hears of the allocation, and the right one that it cannot be mapped
   Memory landing = pair.right.device(100);

@@ -20,7 +20,7 @@ namespace brant::detail {
 namespace {
 
 constexpr std::int32_t kRanks = 4;
-constexpr unsigned kKinds = static_cast<unsigned>(MessageKind::left);
+constexpr unsigned kKinds = static_cast<unsigned>(MessageKind::numbers_given);
 
 class Block : public Chare<Block, Index<2>> {};
 

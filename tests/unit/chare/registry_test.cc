@@ -48,6 +48,30 @@ TEST(Registry, numbers_depend_on_the_names_and_not_on_the_order) {
   EXPECT_NE(Registry({&a, &c}).fingerprint(), one.fingerprint());
 }
 
+LateName late_name(std::string_view name, std::uint64_t hash) {
+  return {RegisteredKind::entry, hash, std::string(name)};
+}
+
+TEST(Registry, gives_late_names_the_places_behind_the_program_and_the_same_name_the_same) {
+  Registered a = line(RegisteredKind::entry, "Block", "halo"), b = line(RegisteredKind::entry, "Block", "norm");
+  Registry registry({&a, &b});
+  EXPECT_EQ(registry.give_number(late_name("late", 7)), 2);
+  EXPECT_EQ(registry.give_number(late_name("later", 8)), 3);
+  EXPECT_EQ(registry.give_number(late_name("late", 7)), 2);
+  EXPECT_EQ(registry.give_number({RegisteredKind::entry, a.hash, "Block::halo ()"}), a.number) << "it is the program's";
+  EXPECT_EQ(registry.size(), 2u) << "the program is what is compared";
+  EXPECT_THROW(registry.give_number(late_name("of the same hash", 7)), Error);
+  EXPECT_THROW(registry.give_number({RegisteredKind::absent, 9, "of no kind"}), Error);
+}
+
+TEST(Registry, awaits_numbers_behind_the_program_that_nothing_has_here) {
+  Registered a = line(RegisteredKind::entry, "Block", "halo");
+  const Registry registry({&a});
+  EXPECT_FALSE(registry.is_awaited(a.number));
+  EXPECT_TRUE(registry.is_awaited(1));
+  EXPECT_FALSE(registry.is_awaited(kNoNumber));
+}
+
 struct Outer {
   template <typename T>
   struct Inner {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "brant/core/timer.h"
-#include "port/memory.h"
+#include "brant/device.h"
 #include "unit/chare/program.h"
 
 namespace brant {
@@ -248,14 +248,12 @@ class Filler : public Chare<Filler> {
  public:
   Task<int> fill(int value) {
     Runtime& runtime = chares().runtime();
-    port::Streams* streams = runtime.device().streams();
-    port::Stream* stream = streams->create_stream(port::StreamPriority::normal).value();
+    Stream stream = runtime.device().create_stream();
     Memory memory = runtime.allocate(runtime.device_kind(), 4096);
-    EXPECT_EQ(streams->fill(memory.data(), static_cast<std::byte>(value), 4096, stream), Status::ok);
+    EXPECT_EQ(stream.fill(memory, static_cast<std::byte>(value)), Status::ok);
     co_await stream_done(runtime, stream);
     std::vector<unsigned char> copy(4096);
     co_await copy_done(runtime, std::span<unsigned char>(copy), memory);
-    streams->destroy_stream(stream);
     co_return std::accumulate(copy.begin(), copy.end(), 0) / 4096;
   }
   Task<void> nothing() {

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "brant/core/device.h"
 #include "brant/core/future.h"
 #include "core/engine.h"
 #include "port/memory.h"
@@ -22,7 +23,7 @@ std::atomic<bool> g_open{false};
 /// A stream whose work stands still until it is let go.
 class HeldStream {
  public:
-  explicit HeldStream(Runtime& runtime) : device_(runtime.device()) {
+  explicit HeldStream(Runtime& runtime) : device_(runtime.device().inner()) {
     g_open = false;
     stream = device_.streams()->create_stream(port::StreamPriority::normal).value();
     port::KernelSource source;

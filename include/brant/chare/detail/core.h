@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "brant/base/api.h"
 #include "brant/chare/archive.h"
 #include "brant/chare/detail/registry.h"
 #include "brant/chare/index.h"
@@ -51,21 +52,21 @@ struct Invocation {
   std::uint32_t reply = 0;  ///< 0: nobody waits.
 };
 
-Core& core_of(Chares& chares) noexcept;
-Chares& chares_of(Core& core) noexcept;
+BRANT_API Core& core_of(Chares& chares) noexcept;
+BRANT_API Chares& chares_of(Core& core) noexcept;
 
 // --- calling. All throw Error (limit_reached, no_memory, invalid_argument); a message that was opened must be posted.
-Outgoing open_call(Core& core, const Target& target, const EntryInfo& entry, const CallOptions& options,
-                   std::uint32_t reply, std::size_t bytes);
-Outgoing open_broadcast(Core& core, std::uint32_t collection, const EntryInfo& entry, const CallOptions& options,
-                        std::size_t bytes);
-void post(Core& core, Outgoing& outgoing);
+BRANT_API Outgoing open_call(Core& core, const Target& target, const EntryInfo& entry, const CallOptions& options,
+                             std::uint32_t reply, std::size_t bytes);
+BRANT_API Outgoing open_broadcast(Core& core, std::uint32_t collection, const EntryInfo& entry,
+                                  const CallOptions& options, std::size_t bytes);
+BRANT_API void post(Core& core, Outgoing& outgoing);
 /// The element, if it is here, exists and runs nothing at the moment.
-ChareBase* idle_local(Core& core, const Target& target) noexcept;
+BRANT_API ChareBase* idle_local(Core& core, const Target& target) noexcept;
 /// As `idle_local`, whether it runs or not.
-ChareBase* local(Core& core, const Target& target) noexcept;
+BRANT_API ChareBase* local(Core& core, const Target& target) noexcept;
 /// Runs `call(context)` as an entry of `chare`: exceptions are reported as those of entries are.
-void run_inline(Core& core, ChareBase& chare, const EntryInfo& entry, void (*call)(void*), void* context);
+BRANT_API void run_inline(Core& core, ChareBase& chare, const EntryInfo& entry, void (*call)(void*), void* context);
 
 // --- collections
 struct CollectionShape {
@@ -75,16 +76,16 @@ struct CollectionShape {
   ElementKey extent;  ///< Of a dense array.
   bool dense = false;
 };
-Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes, std::uint32_t& collection);
-Outgoing open_insert(Core& core, const Target& target, const ConstructorInfo& constructor, std::size_t bytes);
+BRANT_API Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes, std::uint32_t& collection);
+BRANT_API Outgoing open_insert(Core& core, const Target& target, const ConstructorInfo& constructor, std::size_t bytes);
 /// A new single chare on `rank`.
-Target single_target(Core& core, const ClassInfo& chare_class, std::int32_t rank);
-void post_destroy(Core& core, const Target& target);
-void post_destroy_all(Core& core, std::uint32_t collection);
+BRANT_API Target single_target(Core& core, const ClassInfo& chare_class, std::int32_t rank);
+BRANT_API void post_destroy(Core& core, const Target& target);
+BRANT_API void post_destroy_all(Core& core, std::uint32_t collection);
 /// From one end of a channel that is to be, to the other.
-Outgoing open_hello(Core& core, const Target& target, std::size_t bytes);
-[[noreturn]] void throw_outside(Core& core, const ClassInfo& chare_class, const ElementKey& index,
-                                const ElementKey& extent);
+BRANT_API Outgoing open_hello(Core& core, const Target& target, std::size_t bytes);
+BRANT_API [[noreturn]] void throw_outside(Core& core, const ClassInfo& chare_class, const ElementKey& index,
+                                          const ElementKey& extent);
 
 // --- answering
 /// Whoever waits for a reply: exactly one of the two is called, from the scheduler.
@@ -93,15 +94,15 @@ struct Waiting {
   alignas(std::max_align_t) std::byte storage[16];
 };
 /// A number for the reply; 0 never.
-std::uint32_t expect_reply(Core& core, const Waiting& waiting, const Target& target, const EntryInfo& entry);
-Outgoing open_reply(const Invocation& invocation, std::size_t bytes);
+BRANT_API std::uint32_t expect_reply(Core& core, const Waiting& waiting, const Target& target, const EntryInfo& entry);
+BRANT_API Outgoing open_reply(const Invocation& invocation, std::size_t bytes);
 /// Tells whoever waits, or ends the job with an error.
-void fail_invocation(const Invocation& invocation, std::exception_ptr error) noexcept;
+BRANT_API void fail_invocation(const Invocation& invocation, std::exception_ptr error) noexcept;
 /// Of a chare that is destroyed while a coroutine of it has not answered.
-void fail_unanswered(const Invocation& invocation) noexcept;
+BRANT_API void fail_unanswered(const Invocation& invocation) noexcept;
 /// Keeps a message while a coroutine reads its arguments in place.
-void retain_message(const Invocation& invocation) noexcept;
-void drop_message(const Invocation& invocation) noexcept;
+BRANT_API void retain_message(const Invocation& invocation) noexcept;
+BRANT_API void drop_message(const Invocation& invocation) noexcept;
 
 }  // namespace detail
 }  // namespace brant

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "brant/base/api.h"
 #include "brant/base/buffer.h"
 #include "brant/chare/detail/core.h"
 #include "brant/core/future.h"
@@ -52,7 +53,7 @@ struct DataBlock {
 };
 
 /// Sources that were taken over and are not part of a message yet.
-class DataSources {
+class BRANT_API DataSources {
  public:
   /// Finds out the kinds. Throws wrong_kind, invalid_argument (past the end of an allocation), limit_reached.
   DataSources(Core& core, const EntryInfo& entry, DataSource* sources, DataMeta* metas, std::size_t count);
@@ -70,6 +71,6 @@ class DataSources {
 };
 
 /// Where argument `index` of an invocation landed; `block` is null where a post entry named the landing.
-Buffer landed_data(const Invocation& invocation, std::size_t index, LandingBlock*& block) noexcept;
+BRANT_API Buffer landed_data(const Invocation& invocation, std::size_t index, LandingBlock*& block) noexcept;
 
 }  // namespace brant::detail

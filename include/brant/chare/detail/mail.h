@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "brant/base/api.h"
 #include "brant/base/intrusive_list.h"
 #include "brant/chare/chare.h"
 #include "brant/chare/detail/core.h"
@@ -35,11 +36,11 @@ struct WhenWaiter {
 };
 
 /// Takes the first kept call that matches. False: none does. True as well if its predicate has thrown: see `failure`.
-bool take_kept(WhenWaiter& waiter);
+BRANT_API bool take_kept(WhenWaiter& waiter);
 /// From now on `waiter` takes the next call that matches.
-void enlist(WhenWaiter& waiter);
+BRANT_API void enlist(WhenWaiter& waiter);
 /// Does nothing to one that does not wait.
-void leave(WhenWaiter& waiter) noexcept;
+BRANT_API void leave(WhenWaiter& waiter) noexcept;
 
 /// Keeps the message in which arguments are read in place.
 class MessageHold {

@@ -6,13 +6,15 @@
 #include <string_view>
 #include <tuple>
 
+#include "brant/base/api.h"
 #include "brant/chare/archive.h"
 #include "brant/chare/detail/names.h"
 #include "brant/chare/index.h"
 
 /// What a program can be asked to do by a message. Every template below that a program instantiates enters itself in a
 /// list before main; `Chares` sorts the list, checks it, and gives every entry its number. All processes run the same
-/// binary, so that the numbers agree; a fingerprint is compared to be sure.
+/// binary, so that the numbers agree; a fingerprint is compared to be sure. What a library brings along that is opened
+/// later gets its numbers from rank 0, by name (`Chares::enroll_late`).
 namespace brant {
 
 class ChareBase;
@@ -23,7 +25,9 @@ namespace detail {
 
 struct Invocation;
 
-enum class RegisteredKind : std::uint8_t { chare_class, constructor, entry, placement, reducer };
+enum class RegisteredKind : std::uint8_t { chare_class, constructor, entry, placement, reducer, absent };
+
+inline constexpr std::uint16_t kNoNumber = 0xffff;
 
 /// One line of the list. Static storage; never removed.
 struct Registered {
@@ -33,7 +37,7 @@ struct Registered {
   std::string_view name;    ///< The method ("halo").
   std::string_view detail;  ///< The signature.
   Registered* following = nullptr;
-  std::uint16_t number = 0;  ///< Given at start.
+  std::uint16_t number = kNoNumber;  ///< Given at start, or when it was enrolled late.
 };
 
 struct PlacementScope;
@@ -58,8 +62,16 @@ struct PlacementInfo : Registered {
   std::int32_t (*rank_of)(const ElementKey& index, const PlacementScope& scope);
 };
 
+[[noreturn]] BRANT_API void throw_without_number(const Registered& line);
+/// The number that travels. Throws for what was enrolled late and has none yet.
+inline std::uint16_t number_of(const Registered& line) {
+  if (line.number == kNoNumber) [[unlikely]]
+    throw_without_number(line);
+  return line.number;
+}
+
 /// Puts a line into the list; used to initialise a static.
-bool enroll(Registered& line) noexcept;
+BRANT_API bool enroll(Registered& line) noexcept;
 
 }  // namespace detail
 }  // namespace brant

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "brant/base/api.h"
 #include "brant/chare/chare.h"
 #include "brant/chare/detail/core.h"
 #include "brant/core/task.h"
@@ -13,7 +14,7 @@
 /// it ends with the chare.
 namespace brant::detail {
 
-struct RunningTask {
+struct BRANT_API RunningTask {
   explicit RunningTask(const Invocation& of) noexcept;
   ~RunningTask();
   RunningTask(const RunningTask&) = delete;

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "brant/base/api.h"
 #include "brant/chare/archive.h"
 #include "brant/chare/detail/core.h"
 #include "brant/chare/detail/registry.h"
@@ -90,20 +91,20 @@ struct Contribution {
   const Waiting* waiting = nullptr;  ///< Who gets the result here, if it goes to everyone.
 };
 /// Throws invalid_argument for what does not fit the contributions of others.
-void contribute(Core& core, const Contribution& contribution);
+BRANT_API void contribute(Core& core, const Contribution& contribution);
 
 /// A message to be packed with the values of a callback, of `bytes` bytes. `message` is null if none is needed (then
 /// what was to be done is done).
-Outgoing open_callback(Core& core, const CallbackTarget& target, std::size_t bytes);
-std::uint32_t expect_callback(Core& core, const Waiting& waiting);
-CallbackTarget keep_function(Core& core, std::function<void(ReadArchive&)> function);
-void destroy_callback(Core& core, const CallbackTarget& target);
+BRANT_API Outgoing open_callback(Core& core, const CallbackTarget& target, std::size_t bytes);
+BRANT_API std::uint32_t expect_callback(Core& core, const Waiting& waiting);
+BRANT_API CallbackTarget keep_function(Core& core, std::function<void(ReadArchive&)> function);
+BRANT_API void destroy_callback(Core& core, const CallbackTarget& target);
 
 /// Makes a section; all ranks are told. Throws invalid_argument for no members.
-std::uint64_t define_section(Core& core, std::uint32_t collection, const std::vector<ElementKey>& members);
-Outgoing open_multicast(Core& core, const TeamId& team, std::uint16_t entry, const CallOptions& options,
-                        std::size_t bytes);
+BRANT_API std::uint64_t define_section(Core& core, std::uint32_t collection, const std::vector<ElementKey>& members);
+BRANT_API Outgoing open_multicast(Core& core, const TeamId& team, std::uint16_t entry, const CallOptions& options,
+                                  std::size_t bytes);
 
-std::int32_t rank_of(Core& core) noexcept;
+BRANT_API std::int32_t rank_of(Core& core) noexcept;
 
 }  // namespace brant::detail

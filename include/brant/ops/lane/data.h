@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "brant/base/api.h"
 #include "brant/base/buffer.h"
 
 /// What models tell each other of data that travels beside their messages. A seam between brant's storeys: programs
@@ -19,6 +20,6 @@ struct DataMeta {
 struct DataOrigin;    // a source, until nobody needs it any more
 struct LandingBlock;  // memory of the runtime that data landed in; counted
 /// One owner less.
-void drop_landing(LandingBlock* block) noexcept;
+BRANT_API void drop_landing(LandingBlock* block) noexcept;
 
 }  // namespace brant::lane
