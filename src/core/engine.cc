@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/process_stat.h"
+#include "base/progress_scope.h"
 #include "core/batch_time.h"
 #include "core/paths/calibration_store.h"
 #include "core/shared_memory_fault.h"
@@ -441,6 +442,12 @@ void Engine::on_endpoint_failed(void* engine, port::WireEndpoint* endpoint) noex
   }
 }
 
+void Engine::look_around() noexcept {
+  const ProgressScope scope;
+  check_peers();
+  for (auto& [key, service] : services_) service->look_around();
+}
+
 void Engine::check_peers() noexcept {
   if (std::exchange(suspects_, false)) {
     for (Peer& peer : peers_) {
@@ -488,7 +495,20 @@ Status Engine::post(void (*function)(void*) noexcept, void* context) noexcept {
   return Status::ok;
 }
 
+void Engine::defer(DeferredWork& work) noexcept {
+  if (DeferredList::linked(work)) return;
+  if (deferred_.empty()) deferred_since_ = recently_;
+  deferred_.push_back(work);
+}
+
+void Engine::run_deferred() noexcept {
+  DeferredList due;  // what defers itself again stands in the next one
+  while (DeferredWork* work = deferred_.pop_front()) due.push_back(*work);
+  while (DeferredWork* work = due.pop_front()) work->run_deferred();
+}
+
 unsigned Engine::move() noexcept {
+  const ProgressScope scope;
   unsigned events = 0;
   if (adapters_.links) events = adapters_.links->poll();
   wire_turn_ += 1 + events;
@@ -507,7 +527,7 @@ unsigned Engine::progress() noexcept {
   upkeep_ = false;
   const unsigned events = move();
   unsigned user_calls = run_commands();
-  if (suspects_) check_peers();
+  if (suspects_) look_around();
   counters_.progress_calls.add();
   calls_since_check_ += events + user_calls == 0 ? 1 : kBusyWeight;
   const bool look_at_clock = calls_since_check_ >= kPeerCheckInterval;
@@ -518,7 +538,7 @@ unsigned Engine::progress() noexcept {
     if (!timers_.empty()) timers_fired = timers_.run(now);
     if (look_at_clock && now >= next_peer_check_) {
       next_peer_check_ = now + kPeerCheckPeriod;
-      check_peers();
+      look_around();
     }
   }
   user_calls += fire_ready(kFireLimit);

@@ -17,6 +17,7 @@
 #include "brant/base/intrusive_list.h"
 #include "brant/core/op.h"
 #include "brant/core/path.h"
+#include "core/deferred_work.h"
 #include "core/failure_detector.h"
 #include "core/farewell.h"
 #include "core/lease_thread.h"
@@ -111,6 +112,8 @@ class Service {
   /// Nothing has happened for so long, in a wait which may or may not end by itself: says what for. False: this layer
   /// waits for nothing, and has said nothing.
   virtual bool stalled(std::chrono::nanoseconds, bool /*for_ever*/) noexcept { return false; }
+  /// Every few milliseconds of progress, and after each sleep: for what nobody tells this process of.
+  virtual void look_around() noexcept {}
 };
 
 /// The inner side of a Runtime: adapters, peers, and the progress of one worker. Belongs to the worker's thread, except
@@ -239,6 +242,21 @@ class Engine {
   }
   [[nodiscard]] TimerQueue& timers() noexcept { return timers_; }
 
+  /// See DeferredWork. All of these may be repeated.
+  void defer(DeferredWork& work) noexcept;
+  void take_back(DeferredWork& work) noexcept {
+    if (DeferredList::linked(work)) deferred_.remove(work);
+  }
+  /// So many kernels more may run from now on, or fewer, that end only once the CPU of some process has done something:
+  /// until they are gone, nobody waits for the device unasked.
+  void note_waiting_kernels(int change) noexcept { waiting_kernels_ += change; }
+  /// Does what was deferred. Not within progress; the caller knows that no kernel waits for this process.
+  void run_deferred() noexcept;
+  /// The same if no kernel is known that does.
+  void run_deferred_if_safe() noexcept {
+    if (!deferred_.empty() && waiting_kernels_ == 0) run_deferred();
+  }
+
   /// The service of a type, made by `Make()` on first use.
   template <typename T>
   T& service() {
@@ -289,6 +307,7 @@ class Engine {
   friend class Farewell;
   using PollerList = IntrusiveList<Poller, &Poller::poller_hook>;
   using OpList = IntrusiveList<Op, &Op::engine_hook_>;
+  using DeferredList = IntrusiveList<DeferredWork, &DeferredWork::deferred_hook>;
   struct Command {
     void (*function)(void*) noexcept = nullptr;
     void* context = nullptr;
@@ -311,6 +330,7 @@ class Engine {
   static void on_endpoint_failed(void* engine, port::WireEndpoint* endpoint) noexcept;
   [[nodiscard]] bool watched_by_kernel(const Peer& peer) const noexcept;
   void check_peers() noexcept;
+  void look_around() noexcept;
   void hear_verdicts() noexcept;
   void lose(Peer& peer) noexcept;
   static bool make_due(Op& op) noexcept;
@@ -348,6 +368,9 @@ class Engine {
   TimerQueue timers_;
   OpList ready_;    ///< A moment of each is due.
   OpList pending_;  ///< The other operations of users that have not ended.
+  DeferredList deferred_;
+  TimePoint deferred_since_{};  ///< The first of them.
+  int waiting_kernels_ = 0;
   PollerList pollers_;
   Poller* next_poller_ = nullptr;  ///< In this round.
   std::size_t pending_ops_ = 0;    ///< Owned by a layer.

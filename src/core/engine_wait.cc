@@ -13,6 +13,8 @@ namespace {
 constexpr auto kSleepLimit = std::chrono::milliseconds(100);
 /// A wait that begins so soon after one whose time was over goes on with its silence: programs wait in pieces.
 constexpr auto kBetweenPieces = std::chrono::milliseconds(10);
+/// What was deferred for so long is done when the program waits next, although something may come soon.
+constexpr auto kDeferredLong = std::chrono::milliseconds(10);
 constexpr std::size_t kStoppedNamedMax = 8;
 constexpr unsigned kStallCheckInterval = 1024;  // idle progress calls; progress looks at the clock as often
 
@@ -35,7 +37,8 @@ bool Engine::may_sleep() noexcept {
 
 std::chrono::nanoseconds Engine::arm() noexcept {
   constexpr std::chrono::nanoseconds kAtOnce{0};
-  check_peers();
+  look_around();
+  run_deferred_if_safe();
   waiter_.quieten();
   if (commands_waiting_.load(std::memory_order_acquire) != 0 || !may_sleep()) return kAtOnce;
   wire_turn_ = kWireTurnMoving;  // it may be what wakes us
@@ -54,7 +57,7 @@ bool Engine::wait_quietly(bool (*done)(void*) noexcept, void* context, std::chro
     const bool moved = move() != 0;
     if (Clock::now() >= deadline) return done(context);
     if (moved) continue;
-    check_peers();
+    look_around();
     std::this_thread::yield();
   }
   return true;
@@ -66,6 +69,7 @@ Status Engine::wait(bool (*done)(void*) noexcept, void* context, std::chrono::na
   const bool goes_on = gave_up_at_ != TimePoint{} && Clock::now() - gave_up_at_ < kBetweenPieces;
   if (!goes_on) break_silence();
   gave_up_at_ = TimePoint{};
+  if (!deferred_.empty() && Clock::now() - deferred_since_ > kDeferredLong) run_deferred_if_safe();
   const Status status = wait_until_done(done, context, deadline);
   waits_for_ever_ = false;
   if (status == Status::timed_out) {
@@ -139,12 +143,13 @@ Status Engine::wait_until_done(bool (*done)(void*) noexcept, void* context, Time
     }
     if (deadline != kNever && Clock::now() >= deadline) return Status::timed_out;
     if (silent_since_ == TimePoint{}) silent_since_ = recently_ = Clock::now();
+    run_deferred_if_safe();
     if (may_sleep()) {
       counters_.sleeps.add();
       waiter_.sleep(std::min(deadline, timers_.next()), longest_sleep());
       wire_turn_ = kWireTurnMoving;  // it may be what woke us
       recently_ = Clock::now();
-      check_peers();
+      look_around();
       report_stall(deadline == kNever);
     } else {
       std::this_thread::yield();

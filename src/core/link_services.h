@@ -6,5 +6,6 @@ namespace brant::link_service {
 inline constexpr unsigned kChannel = 0;
 inline constexpr unsigned kMessage = 1;
 inline constexpr unsigned kMessageLoan = 2;
+inline constexpr unsigned kMapping = 3;
 
 }  // namespace brant::link_service

@@ -165,6 +165,8 @@ Memory Runtime::allocate(MemoryKind kind, std::size_t bytes) {
   return Memory(device, Buffer(*data, bytes, kind));
 }
 
+void Runtime::tidy() noexcept { engine_->run_deferred(); }
+
 void Runtime::copy(Buffer destination, ConstBuffer source) {
   if (source.bytes > destination.bytes) {
     throw Error(Status::invalid_argument, fmt::format("{} bytes do not fit into {}", source.bytes, destination.bytes));

@@ -87,7 +87,8 @@ class Device {
 
   /// At least 256-byte aligned. 0 bytes is invalid_argument. Contents undefined.
   virtual Result<void*> allocate(MemoryKind kind, std::size_t bytes) noexcept = 0;
-  /// `pointer` as returned by allocate. Work in flight that uses it must have completed.
+  /// `pointer` as returned by allocate. Work in flight that uses it must have completed. Memory that the device reaches
+  /// may take until all work of the device has ended: not within a `ProgressScope`.
   virtual Status free(void* pointer) noexcept = 0;
   /// not_found if the device knows nothing about the pointer (then it is ordinary host memory, or freed).
   virtual Result<PointerInfo> query(const void* pointer) noexcept = 0;
@@ -100,6 +101,7 @@ class Device {
   virtual Result<ExportRecord> export_allocation(const void* pointer) noexcept = 0;
   /// Maps another process's allocation; the result points at the exported pointer. Close with close_import.
   virtual Result<void*> import_allocation(const ExportRecord& record) noexcept = 0;
+  /// Device memory may take until all work of the device has ended: not within a `ProgressScope`.
   virtual Status close_import(void* imported) noexcept = 0;
 
   virtual Streams* streams() noexcept = 0;
@@ -127,7 +129,7 @@ class Streams {
   /// Makes host memory that this device did not allocate reachable for it (page-locks and maps it). Undo before the
   /// memory goes.
   virtual Status register_host(void* base, std::size_t bytes) noexcept = 0;
-  virtual Status unregister_host(void* base) noexcept = 0;
+  virtual Status unregister_host(void* base) noexcept = 0;  ///< Not within a `ProgressScope`: see `Device::free`.
 
   virtual Result<Event*> create_event(bool timing) noexcept = 0;
   virtual void destroy_event(Event* event) noexcept = 0;

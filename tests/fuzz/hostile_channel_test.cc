@@ -14,6 +14,7 @@
 #include "fuzz/hostile_peer.h"
 #include "ops/channel/endpoint.h"
 #include "ops/channel/link_message.h"
+#include "ops/mapping/mapping_message.h"
 
 namespace brant::test {
 namespace {
@@ -90,9 +91,7 @@ class HostileEnd : public HostilePeer {
   std::uint64_t exported(const Buffer& memory) {
     const auto record = hostile_engine().device().export_allocation(memory.data);
     EXPECT_TRUE(record.ok());
-    LinkMessage message;
-    message.kind = Kind::exported;
-    HostilePeer::post(link_service::kChannel, bytes_of(message), bytes_of(*record));
+    HostilePeer::post(link_service::kMapping, bytes_of(MappingMessage{}), bytes_of(*record));
     return record->buffer_id;
   }
 
@@ -154,12 +153,33 @@ TEST(HostileChannel, a_message_that_is_being_copied_is_not_asked_for_again) {
 
 TEST(HostileChannel, memory_that_is_withdrawn_while_it_is_copied_is_not_touched_after_that) {
   HostileEnd end(GpuChoice::none);
-  LinkMessage withdrawn;
-  withdrawn.kind = Kind::withdrawn;
-  withdrawn.buffer_id = end.begin_pull().buffer_id;
-  end.post(withdrawn);
+  end.HostilePeer::post(link_service::kMapping,
+                        bytes_of(MappingMessage{MappingMessage::Kind::withdrawn, end.begin_pull().buffer_id, 0}));
   EXPECT_TRUE(end.all_ended());
   EXPECT_EQ(end.bad_records(), 0u);
+}
+
+TEST(HostileChannel, an_allocation_is_told_of_once_and_does_not_contradict_itself) {
+  for (const bool twice : {true, false}) {
+    expect_given_up(GpuChoice::none, [&](HostileEnd& end) {
+      const Memory memory = end.hostile().allocate(MemoryKind::host, 1 << 16);
+      port::ExportRecord record = *end.hostile_engine().device().export_allocation(memory.data());
+      if (!twice) record.offset = record.bytes + 1;
+      for (int time = 0; time < 2; ++time)
+        end.HostilePeer::post(link_service::kMapping, bytes_of(MappingMessage{}), bytes_of(record));
+    });
+  }
+}
+
+TEST(HostileChannel, a_record_of_mappings_that_is_none_is_not_believed) {
+  expect_given_up(GpuChoice::none, [](HostileEnd& end) {
+    MappingMessage message;
+    message.kind = static_cast<MappingMessage::Kind>(3);
+    end.HostilePeer::post(link_service::kMapping, bytes_of(message));
+  });
+  expect_given_up(GpuChoice::none, [](HostileEnd& end) {
+    end.HostilePeer::post(link_service::kMapping, bytes_of(MappingMessage{}));  // and says not how to map it
+  });
 }
 
 TEST(HostileChannel, a_message_that_was_not_offered_is_not_taken) {
@@ -226,11 +246,11 @@ TEST(HostileChannel, a_control_message_of_a_rank_that_there_is_not_is_counted_an
   EXPECT_FALSE(end.given_up());
 }
 
-constexpr Kind kKinds[] = {
-    Kind::eager,       Kind::exported,       Kind::withdrawn,   Kind::landing, Kind::ask,       Kind::taken,
-    Kind::declined,    Kind::data,           Kind::landed,      Kind::failed,  Kind::stored,    Kind::elsewhere,
-    Kind::truncated,   Kind::retract,        Kind::retracted,   Kind::slots,   Kind::abandoned, Kind::stream_mailbox,
-    Kind::stream_base, Kind::stream_refused, Kind::slot_emptied};
+constexpr Kind kKinds[] = {Kind::eager,       Kind::landing,        Kind::ask,         Kind::taken,
+                           Kind::declined,    Kind::data,           Kind::landed,      Kind::failed,
+                           Kind::stored,      Kind::elsewhere,      Kind::truncated,   Kind::retract,
+                           Kind::retracted,   Kind::slots,          Kind::abandoned,   Kind::stream_mailbox,
+                           Kind::stream_base, Kind::stream_refused, Kind::slot_emptied};
 
 /// Records as an end posts them, but in any order and about anything; some of them are spoiled.
 class Generator {
@@ -241,6 +261,7 @@ class Generator {
 
   void post_one() {
     if (mutation_.below(16) == 0) return post_control();
+    if (mutation_.below(8) == 0) return post_mapping();
     LinkMessage message = about(kKinds[mutation_.below(std::size(kKinds))], mutation_.below(10), bytes());
     message.place = static_cast<LinkMessage::Place>(mutation_.below(3));
     message.acknowledged = mutation_.below(2) != 0;
@@ -254,8 +275,8 @@ class Generator {
       message.offset = static_cast<std::uint64_t>(Status::canceled) & LinkMessage::kOffsetMask;
     if (mutation_.below(8) == 0) mutation_.spoil(std::as_writable_bytes(std::span(&message, 1)));
     if (mutation_.below(8) == 0) mutation_.spoil(std::as_writable_bytes(std::span(&record, 1)));
-    const bool maps = message.kind == Kind::exported || message.kind == Kind::stream_mailbox;
-    if (maps) return end_.HostilePeer::post(link_service::kChannel, bytes_of(message), bytes_of(record));
+    if (message.kind == Kind::stream_mailbox)
+      return end_.HostilePeer::post(link_service::kChannel, bytes_of(message), bytes_of(record));
     std::size_t payload = 0;
     if (message.kind == Kind::eager) payload = std::min<std::size_t>(message.bytes, port::kLinkPayloadMax);
     if (message.kind == Kind::data) payload = 1 + mutation_.below(port::kLinkPayloadMax);
@@ -266,6 +287,17 @@ class Generator {
   std::uint64_t bytes() {
     constexpr std::uint64_t kSizes[] = {0, 8, 64, 65, 2048, 4096, 5000, 8192, kLarge};
     return kSizes[mutation_.below(std::size(kSizes))];
+  }
+  void post_mapping() {
+    const Buffer& memory = memories_[mutation_.below(memories_.size())];
+    port::ExportRecord record = *end_.hostile_engine().device().export_allocation(memory.data);
+    MappingMessage message{static_cast<MappingMessage::Kind>(mutation_.below(3)), record.buffer_id,
+                           reinterpret_cast<std::uint64_t>(memory.data)};
+    if (mutation_.below(4) == 0) mutation_.spoil(std::as_writable_bytes(std::span(&message, 1)));
+    if (mutation_.below(4) == 0) mutation_.spoil(std::as_writable_bytes(std::span(&record, 1)));
+    const bool maps = message.kind == MappingMessage::Kind::exported;
+    end_.HostilePeer::post(link_service::kMapping, bytes_of(message),
+                           maps ? bytes_of(record) : std::span<const std::byte>{});
   }
   void post_control() {
     ChannelControl control =

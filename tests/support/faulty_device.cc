@@ -51,7 +51,7 @@ class FaultyStreams final : public port::Streams {
 
 class FaultyDevice final : public port::Device {
  public:
-  FaultyDevice(std::unique_ptr<port::Device> inner, const DeviceFaults& faults) noexcept
+  FaultyDevice(std::unique_ptr<port::Device> inner, DeviceFaults& faults) noexcept
       : inner_(std::move(inner)), faults_(faults), streams_(*inner_->streams(), faults) {}
 
   [[nodiscard]] const port::DeviceCapabilities& capabilities() const noexcept override {
@@ -68,15 +68,21 @@ class FaultyDevice final : public port::Device {
     return inner_->export_allocation(pointer);
   }
   Result<void*> import_allocation(const port::ExportRecord& record) noexcept override {
-    return inner_->import_allocation(record);
+    if (faults_.imports != Status::ok) return faults_.imports;
+    const Result<void*> imported = inner_->import_allocation(record);
+    if (imported) ++faults_.imported;
+    return imported;
   }
-  Status close_import(void* imported) noexcept override { return inner_->close_import(imported); }
+  Status close_import(void* imported) noexcept override {
+    ++faults_.closed;
+    return inner_->close_import(imported);
+  }
   port::Streams* streams() noexcept override { return &streams_; }
   port::Kernels* kernels() noexcept override { return inner_->kernels(); }
 
  private:
   std::unique_ptr<port::Device> inner_;
-  const DeviceFaults& faults_;
+  DeviceFaults& faults_;
   FaultyStreams streams_;
 };
 

@@ -8,9 +8,13 @@ namespace brant::test {
 
 /// What a device refuses from now on, with which status; `ok`: nothing.
 struct DeviceFaults {
-  Status pinned = Status::ok;  ///< Allocations of pinned memory.
-  Status copies = Status::ok;  ///< Copies on streams, when they are asked for.
-  Status events = Status::ok;  ///< Events, when they are looked at: the work before them has failed.
+  Status pinned = Status::ok;   ///< Allocations of pinned memory.
+  Status copies = Status::ok;   ///< Copies on streams, when they are asked for.
+  Status events = Status::ok;   ///< Events, when they are looked at: the work before them has failed.
+  Status imports = Status::ok;  ///< Mapping memory of other processes.
+  // And what it was asked for.
+  unsigned imported = 0;
+  unsigned closed = 0;
 };
 
 /// A device that breaks as `faults` say, which must outlive it.

@@ -139,6 +139,12 @@ class BRANT_API Runtime {
   /// memory without a device), and what the device reports.
   void copy(Buffer destination, ConstBuffer source);
 
+  /// Gives back now what was kept for later because it may wait for the device: memory of other processes that they
+  /// have freed and that is still mapped here, memory of the device that nobody uses any more. Waits that find nothing
+  /// to do, and the end of the runtime, do so by themselves; a program that only calls `progress` calls this now and
+  /// then. Waits for all that the device does: not while a kernel runs that waits for this process.
+  void tidy() noexcept;
+
   /// Waits in plain code until all have ended, moving the network: the first failure (in argument order), or ok with
   /// the sum of the bytes.
   template <std::same_as<Operation>... More>

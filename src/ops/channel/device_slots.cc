@@ -26,16 +26,15 @@ void DeviceSlots::offer() noexcept {
   const MemoryKind kind = engine_.mutual_kind(peer_);
   if (kind == MemoryKind::detect) return;
   const Result<void*> memory = engine_.device().allocate(kind, kSlots * kSlotBytes);
+  if (memory) here_ = static_cast<std::byte*>(*memory);  // kept in any case: nothing is freed in progress
   LinkMessage message;
   message.kind = LinkMessage::Kind::slots;
-  const Status status = memory.ok() ? pump_.mappings().describe(*memory, message) : memory.status();
+  const Status status = memory.ok() ? pump_.describe(*memory, message) : memory.status();
   if (status != Status::ok) {
     log::info("no slots for small messages of rank {} in {} memory ({}): their senders wait for the receives",
               peer_.rank.value, memory_kind_name(kind), status_text(status));
-    if (memory.ok()) static_cast<void>(engine_.device().free(*memory));
     return;
   }
-  here_ = static_cast<std::byte*>(*memory);
   pump_.control(message);
 }
 
@@ -53,10 +52,9 @@ void DeviceSlots::emptied(std::uint16_t slot) noexcept {
 }
 
 void DeviceSlots::on_offered(const LinkMessage& message) noexcept {
-  if (there_ != nullptr) return;  // they are where they are
-  there_ = static_cast<std::byte*>(
-      pump_.mappings().mapped(message.buffer_id, message.offset, kSlots * kSlotBytes, LinkMappings::Reach::device));
-  if (there_ == nullptr) return;
+  if (there_.address != nullptr) return;  // they are where they are
+  there_ = pump_.mappings().imports.take(message.buffer_id, message.offset, kSlots * kSlotBytes, Reach::device);
+  if (there_.address == nullptr) return;
   try {
     free_.reserve(kSlots);
     for (std::uint16_t slot = kSlots; slot != kNone; --slot) free_.push_back(slot);
@@ -67,7 +65,7 @@ void DeviceSlots::on_offered(const LinkMessage& message) noexcept {
 }
 
 void DeviceSlots::on_emptied(std::uint16_t slot) noexcept {
-  const bool taken = there_ != nullptr && slot != kNone && slot <= kSlots &&
+  const bool taken = there_.address != nullptr && slot != kNone && slot <= kSlots &&
                      std::find(free_.begin(), free_.end(), slot) == free_.end();
   if (!taken) {
     return engine_.distrust(peer_, "word of a slot emptied that no message of this process is in");
@@ -80,7 +78,7 @@ void DeviceSlots::give_back(std::uint16_t slot) noexcept {
   watch();
 }
 
-std::byte* DeviceSlots::there(std::uint16_t slot) const noexcept { return there_ + place_of(slot); }
+std::byte* DeviceSlots::there(std::uint16_t slot) const noexcept { return there_.address + place_of(slot); }
 
 void DeviceSlots::await(Transfer& transfer) noexcept {
   transfer.link.asked_at = Clock::now();

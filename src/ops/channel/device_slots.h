@@ -6,6 +6,7 @@
 
 #include "core/engine.h"
 #include "ops/channel/transfer.h"
+#include "ops/mapping/mapping.h"
 
 namespace brant {
 
@@ -59,7 +60,7 @@ class DeviceSlots final : private Poller {
   std::byte* here_ = nullptr;
   bool offered_ = false;
 
-  std::byte* there_ = nullptr;
+  MappedMemory there_;
   std::vector<std::uint16_t> free_;
   IntrusiveList<Transfer, &Transfer::slot_hook> waiting_;  ///< Oldest first.
 };

@@ -4,17 +4,9 @@
 #include <atomic>
 #include <new>
 
-#include "base/log.h"
 #include "ops/channel/endpoint.h"
 
 namespace brant {
-
-LandingFlags::~LandingFlags() {
-  engine_.detach(static_cast<Poller&>(*this));
-  if (there_ == There::reached) {
-    static_cast<void>(engine_.device().streams()->unregister_host(peer_.link->flags_there().data()));
-  }
-}
 
 std::uint64_t LandingFlags::read(std::uint16_t flag, std::memory_order order) const noexcept {
   return std::atomic_ref<std::uint64_t>(here_[flag - 1u]).load(order);
@@ -100,18 +92,8 @@ bool LandingFlags::lets_sleep() const noexcept {
 
 std::uint64_t* LandingFlags::there(std::uint16_t flag) noexcept {
   if (flag == kNone) return nullptr;
-  const std::span<std::uint64_t> flags = peer_.link->flags_there();
-  if (there_ == There::unknown) {
-    port::Streams* streams = engine_.device().streams();
-    const Status status =
-        streams == nullptr ? Status::not_supported : streams->register_host(flags.data(), flags.size_bytes());
-    there_ = status == Status::ok ? There::reached : There::out_of_reach;
-    if (status != Status::ok) {
-      log::info("the device does not reach the flags of rank {} ({}): word of its messages goes by the CPU",
-                peer_.rank.value, status_text(status));
-    }
-  }
-  return there_ == There::reached && flag <= flags.size() ? &flags[flag - 1u] : nullptr;
+  const std::span<std::uint64_t> words = there_.words();
+  return flag <= words.size() ? &words[flag - 1u] : nullptr;
 }
 
 }  // namespace brant

@@ -7,6 +7,7 @@
 
 #include "core/engine.h"
 #include "ops/channel/transfer.h"
+#include "ops/mapping/flag_page.h"
 
 namespace brant {
 
@@ -29,11 +30,11 @@ class LandingFlags final : private Poller {
   static constexpr std::uint16_t kNone = 0;
 
   /// Throws only if memory is exhausted.
-  LandingFlags(Engine& engine, Peer& peer)
-      : engine_(engine), peer_(peer), here_(peer.link->flags_here()), free_(here_.size()) {}
+  LandingFlags(Engine& engine, Peer& peer, FlagPage& there)
+      : engine_(engine), peer_(peer), there_(there), here_(peer.link->flags_here()), free_(here_.size()) {}
   LandingFlags(const LandingFlags&) = delete;
   LandingFlags& operator=(const LandingFlags&) = delete;
-  ~LandingFlags();
+  ~LandingFlags() { engine_.detach(static_cast<Poller&>(*this)); }
 
   // The receiver's side.
   /// Watches a flag for a receive, if one is free: `transfer.link.flag`. Never more than kWatched at a time.
@@ -64,6 +65,7 @@ class LandingFlags final : private Poller {
 
   Engine& engine_;
   Peer& peer_;
+  FlagPage& there_;
   const std::span<std::uint64_t> here_;
   /// A ring, the one free longest first: flags of messages that follow each other then lie side by side, so that the
   /// device sets several with one access, and one miss of the cache shows them.
@@ -74,7 +76,6 @@ class LandingFlags final : private Poller {
   std::uint16_t made_ = 0;
   IntrusiveList<Transfer, &Transfer::flag_hook> watched_;
   std::size_t watched_count_ = 0;
-  enum class There : std::uint8_t { unknown, reached, out_of_reach } there_ = There::unknown;
 };
 
 }  // namespace brant

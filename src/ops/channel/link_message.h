@@ -20,8 +20,6 @@ inline constexpr unsigned kAnnouncedMax = 128;
 ///
 ///     sender                         receiver
 ///     eager [bytes]          ->                        a small message, complete
-///     exported [record]     <->                        how to map an allocation, once for each
-///     withdrawn             <->                        that allocation was freed
 ///                            <-      landing           a receive is there and takes so many bytes
 ///     ask                    ->                        a message whose landing is not known yet, or that the receiver
 ///                                                      may copy from where it is
@@ -49,8 +47,6 @@ inline constexpr unsigned kAnnouncedMax = 128;
 struct LinkMessage {
   enum class Kind : std::uint8_t {
     eager,
-    exported,
-    withdrawn,
     landing,
     ask,
     taken,
@@ -74,14 +70,12 @@ struct LinkMessage {
   /// Where a landing is, as the sender sees it; ask: where the message is, as the receiver sees it.
   enum class Place : std::uint8_t {
     host,    ///< The CPU of its own process reaches it.
-    mapped,  ///< In the allocation `buffer_id`, which was exported.
+    mapped,  ///< In the allocation `buffer_id`, which the other end was told how to map (see MappingMessage).
     other,   ///< Device memory that cannot be mapped: over the network.
   };
 
   /// It is about what two processes share, for all their channels.
-  [[nodiscard]] bool is_of_no_channel() const noexcept {
-    return kind == Kind::exported || kind == Kind::withdrawn || kind == Kind::slots || kind == Kind::slot_emptied;
-  }
+  [[nodiscard]] bool is_of_no_channel() const noexcept { return kind == Kind::slots || kind == Kind::slot_emptied; }
 
   static constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << 48) - 1;
 
@@ -95,7 +89,7 @@ struct LinkMessage {
   std::uint64_t offset : 48 = 0;  ///< data: of this piece. landing, ask, slots: in its allocation. failed: the Status.
   std::uint64_t flag : 16 = 0;    ///< landing: the sender's device may set it; landed, failed: it will not any more.
                                   ///< stored, slot_emptied: of the slot.
-  std::uint64_t buffer_id = 0;    ///< landing, ask, withdrawn, slots, stream_base: of its allocation.
+  std::uint64_t buffer_id = 0;    ///< landing, ask, slots, stream_base: of its allocation.
 };
 static_assert(sizeof(LinkMessage) <= port::kLinkHeaderBytes);
 

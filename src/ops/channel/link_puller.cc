@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 
 #include "ops/channel/endpoint.h"
 
@@ -36,24 +35,6 @@ bool LinkPuller::start(Transfer& transfer) noexcept {
 void LinkPuller::withdraw(Transfer& transfer) noexcept {
   if (pulling_.linked(transfer)) pulling_.remove(transfer);
   if (pulling_.empty()) engine_.detach(static_cast<Poller&>(*this));
-}
-
-void LinkPuller::finish(std::span<const std::byte> range) noexcept {
-  const auto reads = [&](const Transfer& transfer) {
-    const auto* from = static_cast<const std::byte*>(transfer.link.bytes.data);
-    return std::greater_equal<>{}(from, range.data()) && std::less<>{}(from, range.data() + range.size());
-  };
-  for (Transfer* transfer = pulling_.front(); transfer != nullptr;) {
-    Transfer* following = pulling_.next(*transfer);
-    if (reads(*transfer)) {
-      while (!copy_some(*transfer)) {
-      }
-      withdraw(*transfer);
-      transfer->endpoint.pulled(*transfer);
-      following = pulling_.front();  // whatever that has ended
-    }
-    transfer = following;
-  }
 }
 
 unsigned LinkPuller::poll() noexcept {

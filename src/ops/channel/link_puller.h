@@ -1,7 +1,5 @@
 #pragma once
 
-#include <span>
-
 #include "core/engine.h"
 #include "ops/channel/transfer.h"
 
@@ -22,8 +20,6 @@ class LinkPuller final : private Poller {
   bool start(Transfer& transfer) noexcept;
   /// Nothing happens if it is not being pulled.
   void withdraw(Transfer& transfer) noexcept;
-  /// Nothing will be readable in this range any more: what is being copied from there is copied to the end.
-  void finish(std::span<const std::byte> range) noexcept;
 
  private:
   unsigned poll() noexcept override;

@@ -34,12 +34,17 @@ void LinkPump::look() noexcept {
   if (!peer_.lost) static_cast<void>(link().poll(link_service::kChannel));
 }
 
-void LinkPump::on_record(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
+Status LinkPump::describe(const void* data, LinkMessage& message) noexcept {
+  const Result<ExportedPlace> place = mappings_.exports.describe(data);
+  if (!place) return place.status();
+  message.place = LinkMessage::Place::mapped;
+  message.buffer_id = place->buffer_id;
+  message.offset = place->offset & LinkMessage::kOffsetMask;
+  return Status::ok;
+}
+
+void LinkPump::on_record(const LinkMessage& message) noexcept {
   switch (message.kind) {
-    case LinkMessage::Kind::exported: return mappings_.on_exported(payload);
-    case LinkMessage::Kind::withdrawn:
-      puller_.finish(mappings_.mapping(message.buffer_id));
-      return mappings_.on_withdrawn(message.buffer_id);
     case LinkMessage::Kind::slots: return slots_.on_offered(message);
     case LinkMessage::Kind::slot_emptied: return slots_.on_emptied(message.flag);
     default: return;

@@ -3,10 +3,10 @@
 #include "core/engine.h"
 #include "ops/channel/device_slots.h"
 #include "ops/channel/landing_flags.h"
-#include "ops/channel/link_mappings.h"
 #include "ops/channel/link_puller.h"
 #include "ops/channel/link_questions.h"
 #include "ops/channel/transfer.h"
+#include "ops/mapping/table.h"
 
 namespace brant {
 
@@ -15,11 +15,11 @@ namespace brant {
 class LinkPump final : private Poller {
  public:
   /// Throws only if memory is exhausted.
-  LinkPump(Engine& engine, Peer& peer)
+  LinkPump(Engine& engine, Peer& peer, MappingTable& mappings)
       : engine_(engine),
         peer_(peer),
-        mappings_(engine, peer),
-        flags_(engine, peer),
+        mappings_(mappings.with(peer)),
+        flags_(engine, peer, mappings_.flags),
         puller_(engine),
         questions_(engine),
         slots_(engine, peer, *this) {}
@@ -27,11 +27,14 @@ class LinkPump final : private Poller {
 
   [[nodiscard]] const Peer& peer() const noexcept { return peer_; }
   [[nodiscard]] port::Link& link() noexcept { return *peer_.link; }
-  [[nodiscard]] LinkMappings& mappings() noexcept { return mappings_; }
+  [[nodiscard]] PeerMappings& mappings() noexcept { return mappings_; }
   [[nodiscard]] LandingFlags& flags() noexcept { return flags_; }
   [[nodiscard]] LinkPuller& puller() noexcept { return puller_; }
   [[nodiscard]] LinkQuestions& questions() noexcept { return questions_; }
   [[nodiscard]] DeviceSlots& slots() noexcept { return slots_; }
+
+  /// Fills in where memory of this process is. See Exports::describe.
+  Status describe(const void* data, LinkMessage& message) noexcept;
 
   /// Sends `transfer.link.bytes` as far as there is room now. True: all of it went. False: the rest follows, and the
   /// endpoint is told at the end (`ChannelEndpoint::carried`).
@@ -47,7 +50,7 @@ class LinkPump final : private Poller {
   void control(const LinkMessage& message) noexcept;
 
   /// The peer sent a record that is of no channel (`LinkMessage::is_of_no_channel`).
-  void on_record(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
+  void on_record(const LinkMessage& message) noexcept;
 
  private:
   enum class Pushed : std::uint8_t { all, some, no_room };
@@ -57,7 +60,7 @@ class LinkPump final : private Poller {
 
   Engine& engine_;
   Peer& peer_;
-  LinkMappings mappings_;
+  PeerMappings& mappings_;
   LandingFlags flags_;
   LinkPuller puller_;
   LinkQuestions questions_;

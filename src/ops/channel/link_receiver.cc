@@ -150,7 +150,7 @@ void LinkReceiver::tell_landing(Transfer& transfer, Kind as) noexcept {
   LinkMessage message = endpoint_.link_message(as, transfer);
   message.bytes = transfer.link.target.bytes;
   const Buffer& target = transfer.link.target;
-  if (!host_accessible(target.kind) && pump_.mappings().describe(target.data, message) != Status::ok) {
+  if (!host_accessible(target.kind) && pump_.describe(target.data, message) != Status::ok) {
     message.place = LinkMessage::Place::other;
   }
   if (message.place == LinkMessage::Place::mapped && transfer.link.flag == LandingFlags::kNone &&
@@ -281,15 +281,15 @@ void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
 Status LinkReceiver::pull(Transfer& transfer, const LinkMessage& message) noexcept {
   if (message.place != LinkMessage::Place::mapped || !host_accessible(transfer.link.target.kind))
     return Status::not_supported;
-  const void* source =
-      pump_.mappings().mapped(message.buffer_id, message.offset, message.bytes, LinkMappings::Reach::cpu);
-  if (source == nullptr) return Status::not_supported;
+  MappedMemory source = pump_.mappings().imports.take(message.buffer_id, message.offset, message.bytes, Reach::cpu);
+  if (source.address == nullptr) return Status::not_supported;
   if (transfer.link.ghost) divert(transfer, message.bytes);
   if (message.bytes > transfer.link.target.bytes) return Status::not_supported;  // the sender is to know
   if (transfer.link.stage == LinkStage::posted) ++announced_;
   transfer.link.stage = LinkStage::pulling;
   transfer.link.told = message;
-  transfer.link.bytes = ConstBuffer(source, static_cast<std::size_t>(message.bytes), MemoryKind::host);
+  transfer.link.bytes = ConstBuffer(source.address, static_cast<std::size_t>(message.bytes), MemoryKind::host);
+  transfer.link.mapped = std::move(source.lease);
   transfer.wire.bytes = message.bytes;
   came_by(transfer, Path::shm);
   transfer.acknowledged = message.acknowledged;

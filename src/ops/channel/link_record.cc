@@ -20,7 +20,6 @@ bool payload_fits(const LinkMessage& message, std::size_t payload_bytes) noexcep
     case Kind::eager: return payload_bytes == message.bytes && payload_bytes <= kEagerBytes;
     case Kind::data:
       return payload_bytes != 0 && message.offset <= message.bytes && payload_bytes <= message.bytes - message.offset;
-    case Kind::exported:
     case Kind::stream_mailbox: return payload_bytes == sizeof(port::ExportRecord);
     default: return payload_bytes == 0;
   }

@@ -58,7 +58,7 @@ bool LinkSender::offer(Transfer& transfer, const std::optional<Landing>& landing
 
 bool LinkSender::can_offer(ConstBuffer bytes) noexcept {
   LinkMessage unused;
-  return pump_.mappings().describe(bytes.data, unused) == Status::ok;
+  return pump_.describe(bytes.data, unused) == Status::ok;
 }
 
 /// Fills in where the receiver can map a message. Asking what an unknown address is costs more than a small message, so
@@ -70,7 +70,7 @@ bool LinkSender::locate(ConstBuffer bytes, LinkMessage& message) noexcept {
     --not_asked_;
     return false;
   }
-  const bool located = pump_.mappings().describe(bytes.data, message) == Status::ok;
+  const bool located = pump_.describe(bytes.data, message) == Status::ok;
   if (small && !located) not_asked_ = kAskEvery - 1;
   return located;
 }
@@ -142,15 +142,16 @@ Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
     return Status::truncated;
   }
   if (landing.place == LinkMessage::Place::host) return start_to_host(transfer, landing);
-  void* target = landing.place == LinkMessage::Place::mapped
-                     ? pump_.mappings().mapped(landing.buffer_id, landing.offset, transfer.link.bytes.bytes,
-                                               LinkMappings::Reach::device)
-                     : nullptr;
+  MappedMemory target;
+  if (landing.place == LinkMessage::Place::mapped) {
+    target = pump_.mappings().imports.take(landing.buffer_id, landing.offset, transfer.link.bytes.bytes, Reach::device);
+  }
   // From pageable host memory the device's copy would make the caller wait: the network is asked first.
-  const bool by_device =
-      target != nullptr && (!host_accessible(transfer.link.bytes.kind) || !endpoint_.network_takes_device_of_peer());
+  const bool by_device = target.address != nullptr &&
+                         (!host_accessible(transfer.link.bytes.kind) || !endpoint_.network_takes_device_of_peer());
   if (by_device) {
-    start_copy(transfer, target, landing.flag);
+    transfer.link.mapped = std::move(target.lease);
+    start_copy(transfer, target.address, landing.flag);
     return Status::in_progress;
   }
   return send_over_network(transfer, landing);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/log.h"
 #include "core/link_services.h"
@@ -38,7 +39,6 @@ StreamLane::~StreamLane() {
   while (Notice* notice = noticed_.pop_front()) events_.give_back(notice->event);
   port::Device& device = engine_.device();
   if (stream_ != nullptr) device.streams()->destroy_stream(stream_);
-  if (ends_.peer != nullptr) static_cast<void>(device.close_import(ends_.peer));
   for (void* memory : {static_cast<void*>(ends_.own), static_cast<void*>(ends_.control)}) {
     if (memory != nullptr) static_cast<void>(device.free(memory));
   }
@@ -77,7 +77,7 @@ Status StreamLane::make_memory(std::chrono::nanoseconds patience) noexcept {
   Status status = device.streams()->fill(ends_.own, std::byte{0}, sizeof(StreamMailbox), stream_);
   if (status == Status::ok) status = device.streams()->synchronize(stream_);
   if (status != Status::ok) return status;
-  if (const Result<port::PointerInfo> info = device.query(ends_.own)) pump_.mappings().make_way(*info);
+  if (const Result<port::PointerInfo> info = device.query(ends_.own)) pump_.mappings().exports.make_way(*info);
   const Result<port::ExportRecord> record = device.export_allocation(ends_.own);
   if (record) mailbox_ = *record;
   return record.status();
@@ -95,9 +95,19 @@ bool StreamLane::can_be_mailbox(const port::ExportRecord& record, MemoryKind kin
 }
 
 void StreamLane::connect(const port::ExportRecord& mailbox) noexcept {
-  const Result<void*> mapped = engine_.device().import_allocation(mailbox);
+  theirs_ = mailbox;
+  map_mailbox();
+}
+
+void StreamLane::map_mailbox() noexcept {
+  // Nobody else uses it, and its end is that of this channel's end.
+  Result<MappedMemory> mapped = pump_.mappings().imports.open(*theirs_, sizeof(StreamMailbox), 0);
+  if (mapped.status() == Status::in_progress) return engine_.attach(static_cast<Poller&>(*this));
+  theirs_.reset();
   if (mapped) {
-    ends_.peer = static_cast<StreamMailbox*>(*mapped);
+    ends_.peer = reinterpret_cast<StreamMailbox*>(mapped->address);
+    mapped_ = std::move(mapped->lease);
+    note_kernels(true);
     engine_.finish(opening_, {Status::ok, 0});
     return;
   }
@@ -109,7 +119,14 @@ void StreamLane::connect(const port::ExportRecord& mailbox) noexcept {
 
 void StreamLane::refuse_peer() noexcept { pump_.control(endpoint_.link_message(LinkMessage::Kind::stream_refused)); }
 
+/// They wait for those of the other end, whose CPU launches them.
+void StreamLane::note_kernels(bool may_run) noexcept {
+  if (std::exchange(kernels_may_run_, may_run) != may_run) engine_.note_waiting_kernels(may_run ? +1 : -1);
+}
+
 void StreamLane::give_up(Status why) noexcept {
+  theirs_.reset();
+  note_kernels(false);
   if (ends_.control != nullptr) {
     std::atomic_ref<std::uint64_t>(ends_.control->abort).store(word(why), std::memory_order_release);
   }
@@ -172,7 +189,7 @@ Result<stream_steps::Receive> StreamLane::describe(Buffer landing) noexcept {
   if (status != Status::ok) return status;
   if (landing.kind != engine_.mutual_kind(peer_)) return Status::wrong_kind;
   LinkMessage place = endpoint_.link_message(LinkMessage::Kind::stream_base);
-  if (const Status mapped = pump_.mappings().describe(landing.data, place); mapped != Status::ok) return mapped;
+  if (const Status mapped = pump_.describe(landing.data, place); mapped != Status::ok) return mapped;
   const Result<std::uint64_t> base = base_of(place.buffer_id, landing.data);
   if (!base) return base.status();
   return stream_steps::Receive{static_cast<std::byte*>(landing.data), landing.bytes, *base, place.offset};
@@ -204,7 +221,9 @@ void StreamLane::on_base(const LinkMessage& message) noexcept {
   if (message.number >= StreamMailbox::kBases) [[unlikely]]
     return engine_.distrust(peer_, "the number of an allocation for streams beyond what there may be");
   if (ends_.control == nullptr) return;
-  void* base = pump_.mappings().mapped(message.buffer_id, 0, 0, LinkMappings::Reach::device);
+  MappedMemory mapped = pump_.mappings().imports.take(message.buffer_id, 0, 0, Reach::device);
+  mapped_bases_[message.number] = std::move(mapped.lease);
+  void* base = mapped.address;
   if (base == nullptr) {  // freed by now, perhaps: small messages do without
     LinkMessage answer = endpoint_.link_message(LinkMessage::Kind::stream_unmapped);
     answer.number = message.number;
@@ -264,6 +283,7 @@ Status StreamLane::launched(Status status, Notice* notice, const OnStream& on) n
 
 unsigned StreamLane::poll() noexcept {
   if (!told_) tell_mailbox();
+  if (theirs_) map_mailbox();
   unsigned ended = 0;
   for (Notice* notice = noticed_.front(); notice != nullptr;) {
     Notice* following = noticed_.next(*notice);

@@ -57,7 +57,9 @@ class StreamLane final : private Poller, private PeerOp {
 
   Status make_memory(std::chrono::nanoseconds patience) noexcept;
   void tell_mailbox() noexcept;
+  void map_mailbox() noexcept;
   void refuse_peer() noexcept;
+  void note_kernels(bool may_run) noexcept;
   void abandon(Status why) noexcept;
   Result<stream_steps::Receive> describe(Buffer landing) noexcept;
   Result<std::uint64_t> base_of(std::uint64_t buffer_id, const void* place) noexcept;
@@ -67,7 +69,7 @@ class StreamLane final : private Poller, private PeerOp {
   Status launched(Status status, Notice* notice, const OnStream& on) noexcept;
   void end(Notice& notice, OpResult result) noexcept;
   unsigned poll() noexcept override;
-  [[nodiscard]] bool idle() const noexcept { return noticed_.empty() && told_; }
+  [[nodiscard]] bool idle() const noexcept { return noticed_.empty() && told_ && !theirs_; }
 
   ChannelEndpoint& endpoint_;
   Engine& engine_;
@@ -78,7 +80,12 @@ class StreamLane final : private Poller, private PeerOp {
   port::Stream* stream_ = nullptr;  ///< For what the CPU writes into the mailbox.
   OpOwner opening_;
   port::ExportRecord mailbox_;
-  bool told_ = true;  ///< The mailbox's record has left.
+  bool told_ = true;                          ///< The mailbox's record has left.
+  std::optional<port::ExportRecord> theirs_;  ///< The other end's, until it is mapped.
+  MappingLease mapped_;                       ///< Of that one.
+  /// Of allocations of the other end, by number: kernels of this end may write there as long as there are any.
+  std::array<MappingLease, StreamMailbox::kBases> mapped_bases_;
+  bool kernels_may_run_ = false;
   Status fault_ = Status::ok;
   struct Base {
     std::uint64_t buffer_id = 0;

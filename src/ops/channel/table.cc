@@ -16,7 +16,11 @@
 namespace brant {
 
 ChannelTable::ChannelTable(Engine& engine)
-    : engine_(engine), own_rank_(engine.job().rank), device_copier_(engine.service<DeviceCopier>()), stager_(engine) {
+    : engine_(engine),
+      own_rank_(engine.job().rank),
+      mappings_(MappingTable::of(engine)),
+      device_copier_(engine.service<DeviceCopier>()),
+      stager_(engine) {
   engine.claim_am(am_id::kChannelControl, &ChannelTable::on_control, this);
   engine.claim_am(am_id::kChannelStall, &ChannelTable::on_account, this);
   engine.claim_link(link_service::kChannel, &ChannelTable::on_record, this);
@@ -32,7 +36,8 @@ void ChannelTable::tell_transfers_limit() noexcept {
 
 LinkPump& ChannelTable::pump(Peer& peer) {
   auto known = pumps_.find(peer.rank.value);
-  if (known == pumps_.end()) known = pumps_.emplace(peer.rank.value, std::make_unique<LinkPump>(engine_, peer)).first;
+  if (known == pumps_.end())
+    known = pumps_.emplace(peer.rank.value, std::make_unique<LinkPump>(engine_, peer, *mappings_)).first;
   device_copier_.open();
   return *known->second;
 }
@@ -152,12 +157,11 @@ unsigned ChannelTable::forget_settled() noexcept {
     endpoints_.erase(end_key(end->id(), end->side(), end->peer().rank.value));
     ++forgotten;
   }
-  if (of_the_lost) forget_links_of_the_lost();
+  if (of_the_lost) engine_.defer(static_cast<DeferredWork&>(*this));
   return forgotten;
 }
 
-/// Memory of theirs that is still mapped here is nobody else's, and slots for their messages are of no use.
-void ChannelTable::forget_links_of_the_lost() noexcept {
+void ChannelTable::run_deferred() noexcept {
   const auto in_use = [this](const Peer& peer) {
     const auto with_peer = [&](const auto& end) { return &end.second->peer() == &peer; };
     return !peer.lost || std::any_of(endpoints_.begin(), endpoints_.end(), with_peer);
@@ -310,7 +314,7 @@ void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcep
   }
   try {
     if (message.is_of_no_channel()) {
-      table.pump(table.engine_.linked_peer(record.rank)).on_record(message, record.payload);
+      table.pump(table.engine_.linked_peer(record.rank)).on_record(message);
       return;
     }
     if (message.from_side != table.side_of(record.rank)) [[unlikely]]

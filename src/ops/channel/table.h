@@ -10,16 +10,20 @@
 #include "ops/channel/source_patience.h"
 #include "ops/channel/traffic.h"
 #include "ops/copier/device_copier.h"
+#include "ops/mapping/table.h"
 
 namespace brant {
 
 /// All channel ends of one runtime, and what they share: records, stage buffers, the control message handler.
-class ChannelTable final : public Service, private Poller {
+class ChannelTable final : public Service, private Poller, private DeferredWork {
  public:
   static constexpr std::size_t kTransfersMax = 65536;
 
   explicit ChannelTable(Engine& engine);
-  ~ChannelTable() override { engine_.detach(static_cast<Poller&>(*this)); }
+  ~ChannelTable() override {
+    engine_.detach(static_cast<Poller&>(*this));
+    engine_.take_back(static_cast<DeferredWork&>(*this));
+  }
 
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] const Engine& engine() const noexcept { return engine_; }
@@ -116,7 +120,8 @@ class ChannelTable final : public Service, private Poller {
   /// Control messages that the network had no room for, and ends that have settled.
   unsigned poll() noexcept override;
   unsigned forget_settled() noexcept;
-  void forget_links_of_the_lost() noexcept;
+  /// Memory of theirs that is still mapped here is nobody else's, and slots for their messages are of no use.
+  void run_deferred() noexcept override;
   /// The side of channel ends of another rank.
   [[nodiscard]] unsigned side_of(int rank) const noexcept { return rank < own_rank_ ? 0 : 1; }
   static void on_control(void* table, port::AmMessage& message) noexcept;
@@ -154,6 +159,7 @@ class ChannelTable final : public Service, private Poller {
   ObjectPool<Arrival> arrivals_{LinkArrivals::kMax};
   ObjectPool<ControlSend> control_sends_{std::numeric_limits<std::size_t>::max()};  // none may be missing
   std::unordered_map<std::int32_t, ControlSends> refused_controls_;                 ///< By rank; oldest first.
+  const std::shared_ptr<MappingTable> mappings_;                                    // outlives whatever is mapped
   DeviceCopier& device_copier_;                                        // made first: its last copies lie in the records
   Stager stager_;                                                      // after the records: the same
   std::unordered_map<std::int32_t, std::unique_ptr<LinkPump>> pumps_;  ///< By rank.

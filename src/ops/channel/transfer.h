@@ -7,6 +7,7 @@
 #include "core/engine.h"
 #include "ops/channel/link_message.h"
 #include "ops/copier/stager.h"
+#include "ops/mapping/mapping.h"
 
 namespace brant {
 
@@ -81,6 +82,7 @@ struct Transfer final : ChannelOp {
     TimePoint asked_at{};         ///< Send that waits for its receive: since when, until it is asked for and from then.
     ConstBuffer bytes;            ///< Send: what goes, host-accessible unless it goes elsewhere. Pulling: where it is.
     Buffer target;                ///< Receive: where it lands first.
+    MappingLease mapped;          ///< Of the memory of the other end that is copied to or from.
     LinkMessage told{};           ///< Receive: word of a message that comes over the network, or is being pulled.
   };
 

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 #include "base/log.h"
 
 namespace brant {
 
 StagePool::~StagePool() {
+  engine_.take_back(static_cast<DeferredWork&>(*this));
   for (auto& buffers : kept_) {
     for (void* buffer : buffers) {
       if (device_.free(buffer) != Status::ok) log::debug("a stage buffer could not be freed at the end");
@@ -36,16 +38,25 @@ Result<StagePool::Lease> StagePool::take(std::size_t bytes) noexcept {
 
 void StagePool::give_back(Lease lease) noexcept {
   if (lease.data == nullptr) return;
-  if (kept_bytes_ + lease.bytes <= kKeptBytesMax) {
-    try {
-      kept_[static_cast<std::size_t>(std::countr_zero(lease.bytes))].push_back(lease.data);
-      kept_bytes_ += lease.bytes;
-      return;
-    } catch (...) {
-      log::debug("no memory to keep a stage buffer");
+  try {
+    kept_[static_cast<std::size_t>(std::countr_zero(lease.bytes))].push_back(lease.data);
+    kept_bytes_ += lease.bytes;
+  } catch (const std::bad_alloc&) {
+    log::debug("no memory to keep a stage buffer of {} bytes: the device frees it at the end", lease.bytes);
+  }
+  if (kept_bytes_ > kKeptBytesMax) engine_.defer(static_cast<DeferredWork&>(*this));
+}
+
+/// The largest first.
+void StagePool::run_deferred() noexcept {
+  for (std::size_t size = kept_.size(); size-- > 0;) {
+    std::vector<void*>& buffers = kept_[size];
+    for (; kept_bytes_ > kKeptBytesMax && !buffers.empty(); buffers.pop_back()) {
+      kept_bytes_ -= std::size_t{1} << size;
+      if (device_.free(buffers.back()) != Status::ok)
+        log::warn("a stage buffer of 2^{} bytes could not be freed", size);
     }
   }
-  if (device_.free(lease.data) != Status::ok) log::warn("a stage buffer of {} bytes could not be freed", lease.bytes);
 }
 
 }  // namespace brant

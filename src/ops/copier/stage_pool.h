@@ -5,19 +5,19 @@
 #include <vector>
 
 #include "brant/base/result.h"
-#include "port/memory.h"
+#include "core/engine.h"
 
 namespace brant {
 
 /// Pinned host buffers for the staged path, kept for reuse: page-locking costs far more than any copy.
-class StagePool {
+class StagePool final : private DeferredWork {
  public:
   struct Lease {
     void* data = nullptr;
     std::size_t bytes = 0;  ///< Capacity: a power of two.
   };
 
-  explicit StagePool(port::Device& device) noexcept : device_(device) {}
+  explicit StagePool(Engine& engine) noexcept : engine_(engine), device_(engine.device()) {}
   StagePool(const StagePool&) = delete;
   StagePool& operator=(const StagePool&) = delete;
   ~StagePool();
@@ -27,8 +27,11 @@ class StagePool {
 
  private:
   static constexpr std::size_t kSmallest = 4096;
-  static constexpr std::size_t kKeptBytesMax = std::size_t{2} << 30;  ///< Beyond it a returned buffer is freed.
+  static constexpr std::size_t kKeptBytesMax = std::size_t{2} << 30;  ///< What is beyond it is freed, later.
 
+  void run_deferred() noexcept override;
+
+  Engine& engine_;
   port::Device& device_;
   std::array<std::vector<void*>, 64> kept_;  ///< By the logarithm of the capacity.
   std::size_t kept_bytes_ = 0;

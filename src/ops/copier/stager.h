@@ -12,7 +12,7 @@ class Stager final : private Poller {
  public:
   explicit Stager(Engine& engine) noexcept
       : engine_(engine),
-        buffers_(engine.device()),
+        buffers_(engine),
         events_(engine.device()),
         out_(engine.device(), events_),
         in_(engine.device(), events_) {}

@@ -14,7 +14,7 @@ namespace brant::lane {
 DataLanes::DataLanes(Engine& engine)
     : engine_(engine),
       table_(engine.service<ChannelTable>()),
-      landings_(engine.device()),
+      landings_(engine),
       lanes_(static_cast<std::size_t>(engine.job().size)) {
   table_.device_copier().open();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 #include "base/log.h"
 #include "brant/ops/lane/data.h"
@@ -27,6 +28,7 @@ SizeClass class_of(std::size_t bytes) noexcept {
 void drop_landing(LandingBlock* block) noexcept { LandingPool::drop(*block); }
 
 LandingPool::~LandingPool() {
+  engine_.take_back(static_cast<DeferredWork&>(*this));
   for (auto& of_kind : kept_) {
     for (auto& blocks : of_kind) {
       for (LandingBlock* block : blocks) free(*block);
@@ -71,12 +73,25 @@ Result<LandingBlock*> LandingPool::take(MemoryKind kind, std::size_t bytes) noex
 
 void LandingPool::give_back(LandingBlock& block) noexcept {
   --lent_;
-  if (kept_bytes_ + block.capacity > kKeptBytesMax) return free(block);
   try {
     kept_[static_cast<std::size_t>(block.kind)][block.size_class].push_back(&block);
     kept_bytes_ += block.capacity;
   } catch (const std::bad_alloc&) {
-    free(block);
+    log::debug("no memory to keep a landing of {} bytes: the device frees it at the end", block.capacity);
+  }
+  if (kept_bytes_ > kKeptBytesMax) engine_.defer(static_cast<DeferredWork&>(*this));
+}
+
+/// The largest first.
+void LandingPool::run_deferred() noexcept {
+  for (unsigned size = kClasses; size-- > 0;) {
+    for (auto& of_kind : kept_) {
+      std::vector<LandingBlock*>& blocks = of_kind[size];
+      for (; kept_bytes_ > kKeptBytesMax && !blocks.empty(); blocks.pop_back()) {
+        kept_bytes_ -= blocks.back()->capacity;
+        free(*blocks.back());
+      }
+    }
   }
 }
 

@@ -8,7 +8,7 @@
 #include "base/object_pool.h"
 #include "brant/base/buffer.h"
 #include "brant/base/result.h"
-#include "port/memory.h"
+#include "core/engine.h"
 
 namespace brant::lane {
 
@@ -29,9 +29,9 @@ struct LandingBlock {
 /// Keeps blocks for reuse: allocating device memory for every message would cost more than the message, and stops the
 /// device. Sizes in steps of an eighth of a power of two, so that little is wasted. One per process; the worker's
 /// thread.
-class LandingPool {
+class LandingPool final : private DeferredWork {
  public:
-  explicit LandingPool(port::Device& device) noexcept : device_(device) {}
+  explicit LandingPool(Engine& engine) noexcept : engine_(engine), device_(engine.device()) {}
   LandingPool(const LandingPool&) = delete;
   LandingPool& operator=(const LandingPool&) = delete;
   ~LandingPool();
@@ -49,12 +49,14 @@ class LandingPool {
 
  private:
   static constexpr std::size_t kSmallest = 256;
-  static constexpr std::size_t kKeptBytesMax = std::size_t{1} << 30;  ///< Beyond it a returned block is freed.
+  static constexpr std::size_t kKeptBytesMax = std::size_t{1} << 30;  ///< What is beyond it is freed, later.
   static constexpr unsigned kClasses = 64 * 8;
 
   void give_back(LandingBlock& block) noexcept;
   void free(LandingBlock& block) noexcept;
+  void run_deferred() noexcept override;
 
+  Engine& engine_;
   port::Device& device_;
   ObjectPool<LandingBlock> records_{std::size_t{1} << 20};
   std::array<std::array<std::vector<LandingBlock*>, kClasses>, kMemoryKindCount> kept_;

@@ -37,6 +37,8 @@ void RmaTable::fill_ticket(ExposedSegment& segment) {
   content.address = reinterpret_cast<std::uintptr_t>(segment.memory.data);
   content.bytes = segment.memory.bytes;
   content.kind = segment.memory.kind;
+  // Others may have mapped what lay there before.
+  if (const auto info = engine_.device().query(segment.memory.data)) mappings_->make_way(*info);
   const Result<port::ExportRecord> exports = engine_.device().export_allocation(segment.memory.data);
   content.exported = exports.ok();
   if (exports) content.exports = *exports;

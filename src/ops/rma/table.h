@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/object_pool.h"
+#include "ops/mapping/table.h"
 #include "ops/rma/mover.h"
 #include "ops/rma/target.h"
 
@@ -15,9 +16,10 @@ class RmaTable final : public Service {
  public:
   static constexpr std::size_t kTransfersMax = 65536;
 
-  explicit RmaTable(Engine& engine) : engine_(engine), mover_(engine) {}
+  explicit RmaTable(Engine& engine) : engine_(engine), mappings_(MappingTable::of(engine)), mover_(engine) {}
 
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
+  [[nodiscard]] MappingTable& mappings() noexcept { return *mappings_; }
   [[nodiscard]] RmaMover& mover() noexcept { return mover_; }
   [[nodiscard]] ObjectPool<RmaTransfer>& transfers() noexcept { return transfers_; }
 
@@ -35,6 +37,7 @@ class RmaTable final : public Service {
   void fill_ticket(ExposedSegment& segment);
 
   Engine& engine_;
+  const std::shared_ptr<MappingTable> mappings_;
   ObjectPool<RmaTransfer> transfers_{kTransfersMax};
   std::uint64_t last_id_ = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<ExposedSegment>> exposed_;

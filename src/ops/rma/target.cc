@@ -49,20 +49,25 @@ RmaTarget::RmaTarget(RmaTable& table, Rank rank, const TicketContent& content)
 }
 
 RmaTarget::~RmaTarget() {
-  if (mapped_ != nullptr && own_ == nullptr) static_cast<void>(engine_.device().close_import(mapped_));
   if (key_ != nullptr) engine_.wire().remote_memory()->release_key(key_);
 }
 
 RmaMover& RmaTarget::mover() noexcept { return table_.mover(); }
 
-void RmaTarget::map(const TicketContent& content) noexcept {
-  const Result<void*> base = engine_.device().import_allocation(content.exports);
-  if (base) {
-    mapped_ = static_cast<std::byte*>(*base);
+void RmaTarget::map(const TicketContent& content) {
+  Imports& imports = table_.mappings().with(peer_).imports;
+  Result<MappedMemory> memory = imports.open(content.exports, bytes_, address_);
+  if (memory.status() == Status::in_progress) {
+    engine_.run_deferred_if_safe();
+    memory = imports.open(content.exports, bytes_, address_);
+  }
+  if (memory) {
+    mapped_ = memory->address;
+    lease_ = std::move(memory->lease);
     return;
   }
   log::info("a segment of {} bytes of {} memory of rank {} cannot be mapped: {}; it is reached over the network",
-            bytes_, memory_kind_name(kind_), peer_.rank.value, status_text(base.status()));
+            bytes_, memory_kind_name(kind_), peer_.rank.value, status_text(memory.status()));
 }
 
 void RmaTarget::import(const TicketContent& content) noexcept {

@@ -4,6 +4,7 @@
 
 #include "brant/ops/rma.h"
 #include "core/paths/path_choice.h"
+#include "ops/mapping/mapping.h"
 #include "ops/rma/exposed.h"
 #include "ops/rma/mover.h"
 #include "ops/rma/ticket.h"
@@ -38,7 +39,7 @@ class RmaTarget {
   void ended(RmaTransfer& transfer, Status status) noexcept;
 
  private:
-  void map(const TicketContent& content) noexcept;
+  void map(const TicketContent& content);
   void import(const TicketContent& content) noexcept;
   /// Logs why a forced path is refused.
   Status choose_for_post(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced, Path& path) noexcept;
@@ -62,6 +63,7 @@ class RmaTarget {
   const MemoryKind kind_;
   std::shared_ptr<ExposedSegment> own_;  ///< Of this very process, else null.
   std::byte* mapped_ = nullptr;          ///< Where this process, or its device, sees the segment.
+  MappingLease lease_;                   ///< Of another process's.
   port::WireKey* key_ = nullptr;
   std::size_t live_ = 0;
   bool closed_ = false;

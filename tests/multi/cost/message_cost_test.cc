@@ -21,19 +21,24 @@ test::CallCounts cost_of(Body&& body) {
   return test::stop_counting();
 }
 
-void ping_pong(Runtime& runtime, Channel& channel, std::size_t bytes, int rounds) {
-  std::vector<std::byte> sent(bytes), landed(bytes);
+void ping_pong(Runtime& runtime, Channel& channel, ConstBuffer sent, Buffer landed, int rounds) {
   const bool first = runtime.rank().value == 0;
   for (int round = 0; round < rounds; ++round) {
-    Operation receive = channel.recv(Buffer(landed.data(), bytes, MemoryKind::host));
+    Operation receive = channel.recv(landed);
     const auto wait_for = [&](Operation& operation) {
       ASSERT_EQ(runtime.worker().wait_until([&] { return operation.done(); }, std::chrono::seconds(20)), Status::ok);
     };
     if (!first) wait_for(receive);
-    Operation send = channel.send(ConstBuffer(sent.data(), bytes, MemoryKind::host));
+    Operation send = channel.send(sent);
     wait_for(send);
     if (first) wait_for(receive);
   }
+}
+
+void ping_pong(Runtime& runtime, Channel& channel, std::size_t bytes, int rounds) {
+  std::vector<std::byte> sent(bytes), landed(bytes);
+  ping_pong(runtime, channel, ConstBuffer(sent.data(), bytes, MemoryKind::host),
+            Buffer(landed.data(), bytes, MemoryKind::host), rounds);
 }
 
 TEST(MessageCost, the_counters_count) {
@@ -64,6 +69,18 @@ TEST(MessageCost, no_allocation_and_no_lock_in_steady_state) {
     EXPECT_EQ(counts.sent, 12'000u);
     EXPECT_EQ(counts.received, 12'000u);
   }
+}
+
+TEST(MessageCost, no_allocation_and_no_lock_for_messages_that_the_receiver_maps) {
+  Runtime runtime;
+  constexpr std::size_t kBytes = std::size_t{64} << 10;
+  const Memory sent = runtime.allocate(MemoryKind::host, kBytes), landed = runtime.allocate(MemoryKind::host, kBytes);
+  Channel channel = Channel::open(runtime, Rank{1 - runtime.rank().value}, ChannelId{9});
+  if (*channel.path_of(MemoryKind::host, kBytes) != Path::shm) GTEST_SKIP() << "forced to another path";
+  ping_pong(runtime, channel, sent, landed, 200);
+  const test::CallCounts cost = cost_of([&] { ping_pong(runtime, channel, sent, landed, 2000); });
+  EXPECT_EQ(cost.allocations, 0u);
+  EXPECT_EQ(cost.locks, 0u);
 }
 
 }  // namespace

@@ -456,6 +456,7 @@ TEST_P(ClosedEnds, of_a_peer_that_is_gone_leave_nothing) {
   pair.left.close();
   pair.run(0, 100);
   EXPECT_EQ(table(pair, 0).ends_in_use(), 0u);
+  pair.job.rank(0).tidy();
   EXPECT_EQ(table(pair, 0).links_in_use(), 0u);
 }
 

@@ -40,15 +40,12 @@ LinkMessage message_of(Kind kind, std::uint64_t bytes = 0, std::uint64_t offset 
 }
 
 constexpr Kind kKinds[] = {
-    Kind::eager,           Kind::exported,      Kind::withdrawn,    Kind::landing,        Kind::ask,
-    Kind::taken,           Kind::declined,      Kind::data,         Kind::landed,         Kind::failed,
-    Kind::abandoned,       Kind::stored,        Kind::elsewhere,    Kind::truncated,      Kind::retract,
-    Kind::retracted,       Kind::slots,         Kind::slot_emptied, Kind::stream_mailbox, Kind::stream_base,
-    Kind::stream_unmapped, Kind::stream_refused};
+    Kind::eager,        Kind::landing,        Kind::ask,         Kind::taken,           Kind::declined,
+    Kind::data,         Kind::landed,         Kind::failed,      Kind::abandoned,       Kind::stored,
+    Kind::elsewhere,    Kind::truncated,      Kind::retract,     Kind::retracted,       Kind::slots,
+    Kind::slot_emptied, Kind::stream_mailbox, Kind::stream_base, Kind::stream_unmapped, Kind::stream_refused};
 
-bool has_payload(Kind kind) {
-  return kind == Kind::eager || kind == Kind::data || kind == Kind::exported || kind == Kind::stream_mailbox;
-}
+bool has_payload(Kind kind) { return kind == Kind::eager || kind == Kind::data || kind == Kind::stream_mailbox; }
 
 TEST(LinkRecord, every_kind_that_an_end_posts_is_read_back) {
   for (const Kind kind : kKinds) {
@@ -60,7 +57,7 @@ TEST(LinkRecord, every_kind_that_an_end_posts_is_read_back) {
     message.number = 1234567890123;
     message.flag = 64;
     message.buffer_id = 99;
-    const bool maps = kind == Kind::exported || kind == Kind::stream_mailbox;
+    const bool maps = kind == Kind::stream_mailbox;
     const std::size_t payload = maps ? sizeof(port::ExportRecord) : has_payload(kind) ? 100 : 0;
     LinkMessage read;
     ASSERT_TRUE(read_link_record(header_of(message).data(), payload, read)) << static_cast<int>(kind);
@@ -79,7 +76,7 @@ TEST(LinkRecord, payloads_have_the_size_that_the_header_says) {
   EXPECT_FALSE(accepts(message_of(Kind::data, 1000, 1001), 1));
   EXPECT_FALSE(accepts(message_of(Kind::data, 1000, LinkMessage::kOffsetMask), 100));
   EXPECT_FALSE(accepts(message_of(Kind::data, 1000, 900), 0)) << "a piece of nothing";
-  for (const Kind kind : {Kind::exported, Kind::stream_mailbox}) {
+  for (const Kind kind : {Kind::stream_mailbox}) {
     EXPECT_TRUE(accepts(message_of(kind), sizeof(port::ExportRecord)));
     EXPECT_FALSE(accepts(message_of(kind), sizeof(port::ExportRecord) - 1));
     EXPECT_FALSE(accepts(message_of(kind), 0));

@@ -10,7 +10,6 @@
 
 #include "brant/ops/channel.h"
 #include "core/engine.h"
-#include "ops/channel/link_mappings.h"
 #include "ops/channel/link_message.h"
 #include "unit/channel/linked_pair.h"
 

@@ -17,7 +17,7 @@ class LandingPoolTest : public ::testing::Test {
   }
 
   test::InProcessJob job_{test::ranks(1, GpuChoice::emulated)};
-  LandingPool pool_{job_.rank(0).worker().engine().device()};
+  LandingPool pool_{job_.rank(0).worker().engine()};
 };
 
 TEST_F(LandingPoolTest, gives_the_same_memory_again) {

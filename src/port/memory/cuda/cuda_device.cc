@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "base/progress_scope.h"
 
 namespace brant::port::memory {
 namespace {
@@ -104,6 +105,7 @@ Result<void*> CudaDevice::allocate(MemoryKind kind, std::size_t bytes) noexcept 
 Status CudaDevice::free(void* pointer) noexcept {
   const Result<PointerInfo> allocation = allocations_.remove(pointer);
   if (!allocation) return allocation.status() == Status::not_found ? host_memory_.free(pointer) : allocation.status();
+  ProgressScope::expect_none("cuMemFree");
   return in_context(context_, "cuMemFree", [&] { return give_back(*allocation); });
 }
 

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "base/progress_scope.h"
+
 namespace brant::port::memory {
 namespace {
 
@@ -84,6 +86,7 @@ Status CudaStreams::register_host(void* base, std::size_t bytes) noexcept {
 
 Status CudaStreams::unregister_host(void* base) noexcept {
   if (const auto range = registered_.remove(base); !range) return range.status();
+  ProgressScope::expect_none("cuMemHostUnregister");
   return in_context(context_, "cuMemHostUnregister", [&] { return context_.driver().mem_host_unregister(base); });
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "base/progress_scope.h"
 #include "port/memory/adapters.h"
 
 namespace brant::port::memory {
@@ -78,6 +79,7 @@ Result<void*> EmulatedDevice::allocate_emulated(std::size_t bytes) noexcept {
 Status EmulatedDevice::free(void* pointer) noexcept {
   const Result<PointerInfo> info = memory_.free(owner(), pointer);
   if (info) {
+    ProgressScope::expect_none("free");
     bytes_in_use_.fetch_sub(info->bytes, std::memory_order_relaxed);
     return Status::ok;
   }
@@ -85,6 +87,7 @@ Status EmulatedDevice::free(void* pointer) noexcept {
   const Result<PointerInfo> host = host_memory_.query(pointer);
   if (!host) return Status::not_found;
   if (host->base != pointer) return Status::invalid_argument;
+  if (host->kind == MemoryKind::pinned) ProgressScope::expect_none("free");
   // Forgotten first: freed host addresses are handed out again at once.
   if (host->kind == MemoryKind::pinned && !memory_.reachable_host().remove(pointer)) return Status::not_found;
   return host_memory_.free(pointer);
@@ -105,6 +108,13 @@ Result<ExportRecord> EmulatedDevice::export_allocation(const void* pointer) noex
 
 Result<void*> EmulatedDevice::import_allocation(const ExportRecord& record) noexcept {
   return HostShares::made(record) ? host_memory_.import_allocation(record) : memory_.import_allocation(owner(), record);
+}
+
+Status EmulatedDevice::close_import(void* imported) noexcept {
+  const Status closed = memory_.close_import(imported);
+  if (closed == Status::not_found) return host_memory_.close_import(imported);
+  ProgressScope::expect_none("close_import");
+  return closed;
 }
 
 std::unique_ptr<Device> open_emulated_device(const EmulatedOptions& options) {

@@ -37,10 +37,7 @@ class EmulatedDevice final : public Device {
 
   Result<ExportRecord> export_allocation(const void* pointer) noexcept override;
   Result<void*> import_allocation(const ExportRecord& record) noexcept override;
-  Status close_import(void* imported) noexcept override {
-    const Status closed = memory_.close_import(imported);
-    return closed == Status::not_found ? host_memory_.close_import(imported) : closed;
-  }
+  Status close_import(void* imported) noexcept override;
 
   Streams* streams() noexcept override { return &streams_; }
   Kernels* kernels() noexcept override { return &kernels_; }

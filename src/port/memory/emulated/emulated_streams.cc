@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/progress_scope.h"
 
 namespace brant::port::memory {
 namespace {
@@ -141,6 +142,7 @@ Status EmulatedStreams::register_host(void* base, std::size_t bytes) noexcept {
 
 Status EmulatedStreams::unregister_host(void* base) noexcept {
   if (const auto range = registered_.remove(base); !range) return range.status();
+  ProgressScope::expect_none("unregister_host");
   return memory_.reachable_host().remove(base).status();
 }
 

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdlib>
+#include <utility>
+
+#include "base/log.h"
+
+namespace brant {
+
+/// While one of these lives, its thread moves messages. A call that may wait for all that a device does (freeing its
+/// memory, closing what was mapped) is not made meanwhile: a kernel that waits for this very thread would never end.
+/// Such calls go to `Engine::defer`. Costs nothing in release builds; debug builds end a process that does otherwise.
+class ProgressScope {
+ public:
+#ifdef NDEBUG
+  ProgressScope() noexcept {}
+  ~ProgressScope() {}
+#else
+  ProgressScope() noexcept : outer_(std::exchange(inside_, true)) {}
+  ~ProgressScope() { inside_ = outer_; }
+#endif
+  ProgressScope(const ProgressScope&) = delete;
+  ProgressScope& operator=(const ProgressScope&) = delete;
+
+  /// For adapters, in front of such a call.
+  static void expect_none([[maybe_unused]] const char* call) noexcept {
+#ifndef NDEBUG
+    if (!inside_) return;
+    log::error("{} within progress, where it may wait for a kernel that waits for this thread: use Engine::defer",
+               call);
+    std::abort();
+#endif
+  }
+
+ private:
+#ifndef NDEBUG
+  static inline thread_local bool inside_ = false;
+  const bool outer_;
+#endif
+};
+
+}  // namespace brant

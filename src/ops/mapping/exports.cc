@@ -1,0 +1,151 @@
+#include "ops/mapping/exports.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/log.h"
+#include "core/link_services.h"
+
+namespace brant {
+namespace {
+
+bool share_a_block(std::size_t block, const port::PointerInfo& a, const port::PointerInfo& b) noexcept {
+  const auto first = reinterpret_cast<std::uintptr_t>(a.base), second = reinterpret_cast<std::uintptr_t>(b.base);
+  return first / block <= (second + b.bytes - 1) / block && second / block <= (first + a.bytes - 1) / block;
+}
+
+}  // namespace
+
+Result<ExportedPlace> Exports::describe(const void* data) noexcept {
+  const Result<port::PointerInfo> info = engine_.device().query(data);
+  if (!info) return info.status();
+  const auto known = exported_.find(info->buffer_id);
+  const Result<Exported*> exported = known != exported_.end() ? &known->second : export_once(*info);
+  if (!exported) return exported.status();
+  (*exported)->used_at = engine_.recently();
+  const auto offset = static_cast<const std::byte*>(data) - static_cast<std::byte*>(info->base);
+  return ExportedPlace{info->buffer_id, static_cast<std::uint64_t>(offset)};
+}
+
+bool Exports::is_refused(std::uint64_t buffer_id) const noexcept {
+  return std::find(refused_.begin(), refused_.end(), buffer_id) != refused_.end();
+}
+
+void Exports::remember_refused(std::uint64_t buffer_id) noexcept {
+  refused_[next_refused_] = buffer_id;
+  next_refused_ = (next_refused_ + 1) % refused_.size();
+}
+
+Result<Exports::Exported*> Exports::export_once(const port::PointerInfo& info) noexcept {
+  if (info.buffer_id == 0) return Status::not_supported;  // nobody could tell it from what comes after it
+  if (is_refused(info.buffer_id)) return Status::not_supported;
+  make_way(info);
+  if (!has_room()) return Status::limit_reached;
+  const Result<port::ExportRecord> record = engine_.device().export_allocation(info.base);
+  if (!record) {
+    const bool for_good = record.status() == Status::not_supported || record.status() == Status::wrong_kind;
+    if (for_good) remember_refused(info.buffer_id);
+    return record.status();
+  }
+  Exported* exported = remember(info);
+  if (exported == nullptr) return Status::no_memory;
+  if (const Status told = tell(*record); told != Status::ok) {
+    exported_.erase(info.buffer_id);
+    return told;
+  }
+  return exported;
+}
+
+Exports::Exported* Exports::remember(const port::PointerInfo& info) noexcept {
+  try {
+    return &exported_.try_emplace(info.buffer_id, Exported{info, engine_.recently()}).first->second;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+/// No room now: this message goes another way, and a later one tries again.
+Status Exports::tell(const port::ExportRecord& record) noexcept {
+  MappingMessage message;
+  message.buffer_id = record.buffer_id;
+  const bool told = peer_.link->post(link_service::kMapping, std::as_bytes(std::span(&message, 1)),
+                                     std::as_bytes(std::span(&record, 1)));
+  return told ? Status::ok : Status::limit_reached;
+}
+
+bool Exports::has_room() noexcept {
+  if (exported_.size() < kMax) return true;
+  const TimePoint now = engine_.recently();
+  if (now < look_for_room_at_) return false;
+  withdraw_if([&](const Exported& known) { return gone(known.info); });
+  if (exported_.size() >= kMax) withdraw_idlest(now);
+  if (exported_.size() < kMax) return true;
+  look_for_room_at_ = now + kLookAgain;
+  if (!std::exchange(full_told_, true)) {
+    log::warn(
+        "rank {} has mapped {} allocations of this process, and all are in use: further ones go other ways. Use fewer "
+        "and larger allocations",
+        peer_.rank.value, kMax);
+  }
+  return false;
+}
+
+void Exports::withdraw_idlest(TimePoint now) noexcept {
+  const auto idlest = std::min_element(exported_.begin(), exported_.end(), [](const auto& a, const auto& b) {
+    return a.second.used_at < b.second.used_at;
+  });
+  if (now - idlest->second.used_at >= kIdle && tell_withdrawn(idlest->first)) exported_.erase(idlest);
+}
+
+bool Exports::gone(const port::PointerInfo& known) noexcept {
+  const Result<port::PointerInfo> now = engine_.device().query(known.base);
+  return !now || now->buffer_id != known.buffer_id;
+}
+
+void Exports::make_way(const port::PointerInfo& info) noexcept {
+  const std::size_t block = engine_.device().capabilities().export_block_bytes;
+  withdraw_if([&](const Exported& known) { return share_a_block(block, known.info, info) && gone(known.info); });
+}
+
+/// False: memory is exhausted.
+bool Exports::tell_withdrawn(std::uint64_t buffer_id) noexcept {
+  MappingMessage message;
+  message.kind = MappingMessage::Kind::withdrawn;
+  message.buffer_id = buffer_id;
+  return peer_.lost || peer_.link->post_control(link_service::kMapping, std::as_bytes(std::span(&message, 1)));
+}
+
+template <typename Chosen>
+void Exports::withdraw_if(Chosen&& chosen) noexcept {
+  for (auto known = exported_.begin(); known != exported_.end();) {
+    if (!chosen(known->second)) {
+      ++known;
+      continue;
+    }
+    if (!tell_withdrawn(known->first)) return;  // another time
+    known = exported_.erase(known);
+  }
+}
+
+void Exports::on_watch(std::uint64_t buffer_id, const void* address) noexcept {
+  const Result<port::PointerInfo> now = engine_.device().query(address);
+  const bool lives = now.ok() && now->buffer_id == buffer_id;
+  const bool watched = lives && (exported_.contains(buffer_id) || (has_room() && remember(*now) != nullptr));
+  if (!watched) static_cast<void>(tell_withdrawn(buffer_id));  // it goes other ways from now on
+}
+
+void Exports::look_for_freed(unsigned looks) noexcept {
+  const std::size_t buckets = exported_.bucket_count();
+  for (std::size_t seen = 0; looks != 0 && seen < buckets && !exported_.empty(); ++seen) {
+    looked_bucket_ = (looked_bucket_ + 1) % buckets;
+    std::uint64_t freed = 0;
+    for (auto known = exported_.begin(looked_bucket_); known != exported_.end(looked_bucket_); ++known) {
+      if (looks != 0) --looks;
+      if (gone(known->second.info)) freed = known->first;
+    }
+    if (freed != 0 && tell_withdrawn(freed)) exported_.erase(freed);
+  }
+}
+
+}  // namespace brant

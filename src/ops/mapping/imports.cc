@@ -1,0 +1,198 @@
+#include "ops/mapping/imports.h"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/log.h"
+#include "core/link_services.h"
+#include "ops/mapping/mapping_message.h"
+#include "ops/mapping/table.h"
+
+namespace brant {
+
+void MappingLease::let_go(Mapping& mapping) noexcept { mapping.imports.let_go(mapping); }
+
+Imports::~Imports() {
+  for (const auto& [id, mapping] : known_) {
+    if (mapping.is_mapped()) static_cast<void>(engine_.device().close_import(mapping.base));
+  }
+}
+
+// Who uses it
+// --------------------------------------------------------------------------------------------------------------
+
+Mapping* Imports::find(std::uint64_t buffer_id) noexcept {
+  if (last_ != nullptr && last_->record.buffer_id == buffer_id) return last_;
+  const auto found = known_.find(buffer_id);
+  if (found == known_.end()) return nullptr;
+  last_ = &found->second;
+  return last_;
+}
+
+MappedMemory Imports::take(std::uint64_t buffer_id, std::uint64_t offset, std::uint64_t bytes, Reach reach) noexcept {
+  Mapping* mapping = find(buffer_id);
+  if (mapping == nullptr || mapping->withdrawn) return {};
+  const port::ExportRecord& record = mapping->record;
+  if (offset > record.bytes || bytes > record.bytes - offset) return {};
+  if (reach == Reach::cpu && !host_accessible(record.kind)) return {};
+  if (!mapping->is_mapped() && map(*mapping) != Status::ok) return {};
+  table_.keep(*mapping);
+  mapping->used_at = engine_.recently();
+  return {mapping->base + offset, MappingLease(*mapping)};
+}
+
+Result<MappedMemory> Imports::open(const port::ExportRecord& record, std::uint64_t bytes,
+                                   std::uint64_t address) noexcept {
+  if (!is_sound(record) || bytes > record.bytes - record.offset) return Status::invalid_argument;
+  Mapping* mapping = find(record.buffer_id);
+  if (mapping != nullptr && !are_same(mapping->record, record)) return Status::invalid_argument;
+  const bool first = mapping == nullptr;
+  if (first) mapping = remember(record);
+  if (mapping == nullptr) return Status::limit_reached;
+  if (mapping->withdrawn) revive(*mapping);  // its owner says otherwise soon, if it is no more
+  const Status status = mapping->is_mapped() ? Status::ok : map(*mapping);
+  if (status != Status::ok) {
+    if (first && status != Status::in_progress) forget(*mapping);
+    return status;
+  }
+  table_.keep(*mapping);
+  mapping->used_at = engine_.recently();
+  MappedMemory memory{mapping->base + record.offset, MappingLease(*mapping)};
+  watch(*mapping, address);
+  return memory;
+}
+
+Mapping* Imports::remember(const port::ExportRecord& record) noexcept {
+  if (known_.size() >= kKnownMax) return nullptr;
+  port::ExportRecord whole = record;
+  whole.offset = 0;
+  try {
+    return &known_.try_emplace(record.buffer_id, *this, whole).first->second;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+void Imports::forget(Mapping& mapping) noexcept {
+  if (last_ == &mapping) last_ = nullptr;
+  if (mapping.withdrawn) table_.note_withdrawn(-1);
+  table_.keep(mapping);
+  known_.erase(mapping.record.buffer_id);
+}
+
+/// in_progress: something is closed first, and then this is tried again.
+Status Imports::map(Mapping& mapping) noexcept {
+  if (mapping.refused) return Status::not_supported;
+  if (mapping.tried == table_.closed()) return table_.closing() ? Status::in_progress : Status::not_supported;
+  if (!table_.has_room()) return Status::limit_reached;
+  const Result<void*> base = engine_.device().import_allocation(mapping.record);
+  if (!base) return note_refused(mapping, base.status());
+  mapping.base = static_cast<std::byte*>(*base);
+  mapping.used_at = engine_.recently();
+  table_.note_mapped();
+  return Status::ok;
+}
+
+Status Imports::note_refused(Mapping& mapping, Status why) noexcept {
+  if (table_.may_be_in_the_way()) {
+    mapping.tried = table_.closed();
+    return table_.closing() ? Status::in_progress : why;
+  }
+  mapping.refused = true;
+  log::info("{} bytes of {} memory of rank {} cannot be mapped: {}; they go other ways", mapping.record.bytes,
+            memory_kind_name(mapping.record.kind), peer_.rank.value, status_text(why));
+  return why;
+}
+
+// What its owner says
+// ------------------------------------------------------------------------------------------------------
+
+bool Imports::is_sound(const port::ExportRecord& record) noexcept {
+  return static_cast<unsigned>(record.kind) < static_cast<unsigned>(kMemoryKindCount) && record.offset <= record.bytes;
+}
+
+bool Imports::are_same(const port::ExportRecord& a, const port::ExportRecord& b) noexcept {
+  return a.kind == b.kind && a.bytes == b.bytes;
+}
+
+void Imports::on_exported(std::span<const std::byte> packed) noexcept {
+  port::ExportRecord record;
+  std::memcpy(static_cast<void*>(&record), packed.data(), sizeof(record));
+  const bool sound = is_sound(record);
+  Mapping* mapping = sound ? find(record.buffer_id) : nullptr;
+  const bool contradicts =
+      mapping != nullptr && (!are_same(mapping->record, record) || (mapping->announced && !mapping->withdrawn));
+  if (!sound || contradicts) {
+    return engine_.distrust(peer_, "how to map an allocation, which contradicts itself or what it told before");
+  }
+  if (mapping == nullptr) mapping = remember(record);
+  if (mapping == nullptr) return;  // what lies there goes other ways
+  mapping->announced = true;
+  if (mapping->withdrawn) revive(*mapping);
+  if (!mapping->is_mapped()) static_cast<void>(map(*mapping));
+}
+
+/// The same allocation, told of once more before it was unmapped.
+void Imports::revive(Mapping& mapping) noexcept {
+  mapping.withdrawn = false;
+  table_.note_withdrawn(-1);
+  table_.keep(mapping);
+}
+
+void Imports::on_withdrawn(std::uint64_t buffer_id) noexcept {
+  Mapping* mapping = find(buffer_id);
+  if (mapping != nullptr && !mapping->withdrawn) withdraw(*mapping);
+}
+
+void Imports::withdraw(Mapping& mapping) noexcept {
+  mapping.withdrawn = true;
+  mapping.announced = false;
+  table_.note_withdrawn(+1);
+  if (mapping.users == 0) let_go(mapping);
+}
+
+void Imports::withdraw_all() noexcept {
+  for (auto next = known_.begin(); next != known_.end();) {
+    Mapping& mapping = (next++)->second;
+    if (!mapping.withdrawn) withdraw(mapping);
+  }
+}
+
+/// Its owner may not know that it is mapped here. One that cannot be asked to tell of its end is unmapped when nobody
+/// uses it.
+void Imports::watch(Mapping& mapping, std::uint64_t address) noexcept {
+  if (mapping.announced) return;
+  if (peer_.link == nullptr || address == 0) return withdraw(mapping);
+  MappingMessage message;
+  message.kind = MappingMessage::Kind::watch;
+  message.buffer_id = mapping.record.buffer_id;
+  message.address = address;
+  static_cast<void>(peer_.link->post_control(link_service::kMapping, std::as_bytes(std::span(&message, 1))));
+}
+
+// Its end
+// -----------------------------------------------------------------------------------------------------------------
+
+void Imports::let_go(Mapping& mapping) noexcept {
+  if (!mapping.is_mapped()) return forget(mapping);
+  host_accessible(mapping.record.kind) ? close(mapping) : table_.close_later(mapping);
+}
+
+void Imports::close(Mapping& mapping) noexcept {
+  static_cast<void>(engine_.device().close_import(std::exchange(mapping.base, nullptr)));
+  table_.note_unmapped();
+  if (mapping.withdrawn) forget(mapping);
+}
+
+Mapping* Imports::idlest(TimePoint before) noexcept {
+  Mapping* idlest = nullptr;
+  for (auto& [id, mapping] : known_) {
+    if (!mapping.is_mapped() || mapping.users != 0 || mapping.used_at > before) continue;
+    before = mapping.used_at;
+    idlest = &mapping;
+  }
+  return idlest;
+}
+
+}  // namespace brant

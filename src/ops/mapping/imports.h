@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+
+#include "core/engine.h"
+#include "ops/mapping/mapping.h"
+
+namespace brant {
+
+class MappingTable;
+
+/// Who will reach it.
+enum class Reach : std::uint8_t { cpu, device };
+
+/// What this process has mapped of one peer. Each allocation is mapped once, for all who use it, and stays mapped while
+/// nobody does: until its owner says that it is no more, or there are too many (see MappingTable).
+class Imports {
+ public:
+  /// Known, mapped or not, those included whose closing is due.
+  static constexpr std::size_t kKnownMax = 2048;
+
+  Imports(MappingTable& table, Engine& engine, Peer& peer) noexcept : table_(table), engine_(engine), peer_(peer) {}
+  Imports(const Imports&) = delete;
+  Imports& operator=(const Imports&) = delete;
+  /// Unmaps everything.
+  ~Imports();
+
+  /// Memory of the peer in an allocation that it told this process of. Null if that could not be mapped, or has not so
+  /// many bytes there, or is not of this sort. A few instructions for the allocation that was asked for last; a look-up
+  /// for others; a call of the device only for one that was unmapped for want of room.
+  [[nodiscard]] MappedMemory take(std::uint64_t buffer_id, std::uint64_t offset, std::uint64_t bytes,
+                                  Reach reach) noexcept;
+  /// The same of memory that the peer describes by a record: `bytes` from the exported pointer on, which is `address`
+  /// over there. The peer hears that it is mapped; 0: that is nothing to it, and who opened it is the only user.
+  /// in_progress: not yet, since memory that the peer has freed is to be
+  /// unmapped first (see DeferredWork). not_supported, no_memory, limit_reached, invalid_argument (the record
+  /// contradicts what is known), and what `Device::import_allocation` says.
+  Result<MappedMemory> open(const port::ExportRecord& record, std::uint64_t bytes, std::uint64_t address) noexcept;
+
+  /// The peer told how to map an allocation.
+  void on_exported(std::span<const std::byte> packed) noexcept;
+  /// The peer has freed an allocation.
+  void on_withdrawn(std::uint64_t buffer_id) noexcept;
+  /// The peer is gone.
+  void withdraw_all() noexcept;
+
+  /// Nobody uses a withdrawn one any more.
+  void let_go(Mapping& mapping) noexcept;
+  /// Unmaps it. Not within progress, unless it is host memory.
+  void close(Mapping& mapping) noexcept;
+  /// The one that nobody has used for longest, if it was not used after `before`. Null: none.
+  [[nodiscard]] Mapping* idlest(TimePoint before) noexcept;
+
+  [[nodiscard]] std::size_t known() const noexcept { return known_.size(); }
+
+ private:
+  [[nodiscard]] Mapping* find(std::uint64_t buffer_id) noexcept;
+  Mapping* remember(const port::ExportRecord& record) noexcept;
+  void forget(Mapping& mapping) noexcept;
+  Status map(Mapping& mapping) noexcept;
+  Status note_refused(Mapping& mapping, Status why) noexcept;
+  void revive(Mapping& mapping) noexcept;
+  void withdraw(Mapping& mapping) noexcept;
+  void watch(Mapping& mapping, std::uint64_t address) noexcept;
+  [[nodiscard]] static bool is_sound(const port::ExportRecord& record) noexcept;
+  [[nodiscard]] static bool are_same(const port::ExportRecord& a, const port::ExportRecord& b) noexcept;
+
+  MappingTable& table_;
+  Engine& engine_;
+  Peer& peer_;
+  std::unordered_map<std::uint64_t, Mapping> known_;  ///< By buffer id.
+  Mapping* last_ = nullptr;                           ///< Of `known_`: messages to one allocation come in bursts.
+};
+
+}  // namespace brant

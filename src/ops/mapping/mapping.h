@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "brant/base/clock.h"
+#include "brant/base/intrusive_list.h"
+#include "port/memory.h"
+
+namespace brant {
+
+class Imports;
+
+/// An allocation of a peer that this process knows how to map, and what has become of that.
+struct Mapping {
+  Mapping(Imports& imports_in, const port::ExportRecord& record_in) noexcept : imports(imports_in), record(record_in) {}
+
+  [[nodiscard]] bool is_mapped() const noexcept { return base != nullptr; }
+
+  Imports& imports;
+  const port::ExportRecord record;  ///< Of the whole allocation.
+  std::byte* base = nullptr;        ///< Null: not mapped (any more, or not yet).
+  std::uint32_t users = 0;          ///< Leases.
+  bool announced = false;           ///< Its owner has told this process of it, for good or until it is withdrawn.
+  bool withdrawn = false;           ///< It is no more: it is unmapped as soon as nobody uses it.
+  bool refused = false;             ///< The device cannot map it.
+  std::uint64_t tried = 0;          ///< How much had been closed when there was no room for it, or no way; see Imports.
+  TimePoint used_at{};
+  ListHook<Mapping> closing_hook;
+};
+
+/// Whoever uses mapped memory of a peer holds one: while it lives the memory stays mapped, whatever its owner does.
+/// Costs a count. The worker's thread.
+class MappingLease {
+ public:
+  MappingLease() noexcept = default;
+  explicit MappingLease(Mapping& mapping) noexcept : mapping_(&mapping) { ++mapping.users; }
+  MappingLease(MappingLease&& other) noexcept : mapping_(std::exchange(other.mapping_, nullptr)) {}
+  MappingLease& operator=(MappingLease&& other) noexcept {
+    std::swap(mapping_, other.mapping_);
+    return *this;
+  }
+  ~MappingLease() {
+    if (mapping_ != nullptr && --mapping_->users == 0 && mapping_->withdrawn) let_go(*mapping_);
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return mapping_ != nullptr; }
+
+ private:
+  static void let_go(Mapping& mapping) noexcept;
+
+  Mapping* mapping_ = nullptr;
+};
+
+/// Memory of a peer as this process, or its device, sees it. Null: it is not mapped.
+struct MappedMemory {
+  std::byte* address = nullptr;
+  MappingLease lease;
+};
+
+}  // namespace brant

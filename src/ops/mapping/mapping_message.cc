@@ -1,0 +1,15 @@
+#include "ops/mapping/mapping_message.h"
+
+#include <cstring>
+
+#include "port/memory.h"
+
+namespace brant {
+
+bool read_mapping_message(const std::byte* header, std::size_t payload_bytes, MappingMessage& message) noexcept {
+  std::memcpy(&message, header, sizeof(message));
+  const std::size_t expected = message.kind == MappingMessage::Kind::exported ? sizeof(port::ExportRecord) : 0;
+  return message.kind <= MappingMessage::Kind::watch && payload_bytes == expected;
+}
+
+}  // namespace brant
