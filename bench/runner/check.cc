@@ -97,7 +97,7 @@ class Checker {
   const MemoryKind kind_;
   const std::size_t bytes_;
   std::unique_ptr<Op[]> ops_;
-  const Memory& memory_;
+  const Space& memory_;
   std::uint64_t first_ = 0;
 };
 

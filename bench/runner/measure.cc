@@ -76,8 +76,8 @@ class Benchmark {
 
   void print_title() {
     if (!session_.reports()) return;
-    fmt::print("# brant bench {}: {} ranks, {} memory, path {}, model {}, trigger {}; {}\n", kind_name(options_.kind),
-               session_.ranks(), memory_kind_name(options_.memory), path_name(options_.path),
+    fmt::print("# brant bench {}: {} ranks, {} memory of {}, path {}, model {}, trigger {}; {}\n", kind_name(options_.kind),
+               session_.ranks(), memory_kind_name(options_.memory), alloc_name(options_.alloc), path_name(options_.path),
                model_name(options_.model), trigger_name(options_.trigger), timed());
     fmt::print("# brant {}, UCX {}, {}{}{}\n", machine_.brant, machine_.ucx.empty() ? "none" : machine_.ucx,
                machine_.cpu, machine_.gpu.empty() ? "" : ", ", machine_.gpu);
@@ -134,6 +134,7 @@ class Benchmark {
       if (row.peer == rival_name(Rival::nccl)) row.peer_version = nccl::library().version;
       row.trigger = contenders_[i]->trigger();
       row.memory = options_.memory;
+      row.alloc = options_.alloc;
       row.path = contenders_[i]->path();
       row.bytes = bytes;
       row.window = options_.kind == Kind::latency ? 1 : options_.window;

@@ -28,9 +28,31 @@ std::size_t unit_of(std::string_view text) noexcept {
   }
 }
 
+/// Throws Error for memory that nobody but the library makes, or that the messages would not lie in.
+void require_alloc(const Options& options) {
+  if (options.alloc == Alloc::library) return;
+  const std::string asked = fmt::format("--alloc {} with --memory {}", alloc_name(options.alloc),
+                                        memory_kind_name(options.memory));
+  const bool of_host = options.memory == MemoryKind::host && options.alloc != Alloc::cuda;
+  const bool of_gpu = options.memory == MemoryKind::cuda && options.alloc != Alloc::malloc;
+  if (!of_host && !of_gpu) {
+    throw Error(Status::invalid_argument,
+                fmt::format("{}: malloc makes host memory, cuda makes cuda memory, torch-like either of the two; all "
+                            "kinds are made by --alloc library",
+                            asked));
+  }
+  if (of_host && options.model == Model::message) {
+    throw Error(Status::invalid_argument,
+                fmt::format("{}: arguments of entry methods in host memory are packed into memory of brant whoever made "
+                            "theirs; use --model channel, put or get",
+                            asked));
+  }
+}
+
 }  // namespace
 
 void require_sense(const Options& options) {
+  require_alloc(options);
   if (options.trigger == Trigger::stream && options.model != Model::channel) {
     throw Error(Status::invalid_argument,
                 "--trigger stream: only channels are triggered by streams, the rest by the host; use --model channel");

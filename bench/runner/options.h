@@ -19,6 +19,11 @@ enum class Model { channel, message, put, get };
 /// Who starts a transfer.
 enum class Trigger { host, stream };
 
+/// Who made the memory that is exchanged. `library`: Runtime::allocate. `malloc`: plain host memory. `cuda`: plain
+/// `cuMemAlloc`. `torch_like`: one large block of malloc or `cuMemAlloc`, of which messages are slices that begin at odd
+/// addresses.
+enum class Alloc { library, malloc, cuda, torch_like };
+
 /// Whom to measure beside brant, in the same processes and in turns.
 enum class Rival { none, ucx, nccl };
 
@@ -29,6 +34,7 @@ struct Options {
   Trigger trigger = Trigger::host;
   std::vector<std::size_t> sizes;  ///< Bytes, ascending, each once.
   MemoryKind memory = MemoryKind::host;
+  Alloc alloc = Alloc::library;
   Path path = Path::automatic;
   std::size_t window = 64;     ///< Bandwidth: messages before a reply.
   std::size_t iterations = 0;  ///< Timed ones per size; 0: by size.
@@ -57,6 +63,16 @@ struct Options {
 
 [[nodiscard]] constexpr const char* trigger_name(Trigger trigger) noexcept {
   return trigger == Trigger::host ? "host" : "stream";
+}
+
+[[nodiscard]] constexpr const char* alloc_name(Alloc alloc) noexcept {
+  switch (alloc) {
+    case Alloc::library: return "library";
+    case Alloc::malloc: return "malloc";
+    case Alloc::cuda: return "cuda";
+    case Alloc::torch_like: return "torch-like";
+  }
+  return "";
 }
 
 /// As rows and tables name it; empty for none.

@@ -46,6 +46,7 @@ std::string to_json(const Row& row, const Machine& machine) {
   json["bench"] = kind_name(row.kind);
   json["model"] = model_name(row.model);
   json["memory"] = memory_kind_name(row.memory);
+  json["alloc"] = alloc_name(row.alloc);
   json["trigger"] = trigger_name(row.trigger);
   json["path"] = row.path;
   json["bytes"] = row.bytes;

@@ -16,6 +16,7 @@ struct Row {
   Model model = Model::channel;
   Trigger trigger = Trigger::host;
   MemoryKind memory = MemoryKind::host;
+  Alloc alloc = Alloc::library;
   std::string path;
   std::string peer;          ///< Empty for brant.
   std::string peer_version;  ///< Where no other field has it; empty: not in the row.

@@ -75,7 +75,7 @@ Session::Session(const Options& options) : runtime_(runtime_options(options)) {
   connect();
   // Small host memory is not shared with other processes, whatever is put into it.
   const std::size_t least = is_one_sided(options.model) ? kSegmentBytesMin : 0;
-  use(options.memory, options.path, std::max(options.sizes.back(), least));
+  use(options.memory, options.path, std::max(options.sizes.back(), least), options.alloc);
 }
 
 Session::Session(const RuntimeOptions& options, const char* name) : runtime_(options) {
@@ -97,30 +97,17 @@ void Session::connect() {
   partner_.emplace(runtime_, channel_partner(), partner_channel(pair_));
 }
 
-Session::Space Session::make_space(MemoryKind kind, std::size_t bytes, bool shareable) {
-  Space space;
-  if (shareable || kind != MemoryKind::host) {
-    space.memory = runtime_.allocate(kind, bytes);
-    space.whole = space.memory;
-  } else {
-    space.heap.resize(bytes);
-    space.whole = Buffer(space.heap.data(), bytes, kind);
-  }
-  // Touched once, so that no page is made during a measurement.
-  const std::vector<std::byte> zeros(bytes);
-  runtime_.copy(space.whole, ConstBuffer(zeros.data(), bytes, MemoryKind::host));
-  return space;
-}
-
-void Session::use(MemoryKind memory, Path path, std::size_t largest, bool shareable) {
+void Session::use(MemoryKind memory, Path path, std::size_t largest, Alloc alloc) {
   channel_ = Channel::open(runtime_, channel_partner(), data_channel(pair_, channels_used_++), {.path = path});
   largest = std::max(largest, kReplyBytes);
-  source_ = make_space(memory, largest, shareable);
-  landing_ = make_space(memory, largest, shareable);
+  memory_ = memory;
+  alloc_ = alloc;
+  source_ = Space::make(runtime_, memory, largest, alloc);
+  landing_ = Space::make(runtime_, memory, largest, alloc);
 }
 
-const Memory& Session::scratch(std::size_t bytes) {
-  if (scratch_.bytes() < bytes) scratch_ = runtime_.allocate(source_.whole.kind, bytes);
+const Space& Session::scratch(std::size_t bytes) {
+  if (scratch_.bytes() < bytes) scratch_ = Space::make(runtime_, memory_, bytes, alloc_);
   return scratch_;
 }
 

@@ -7,6 +7,7 @@
 
 #include "bench/runner/link.h"
 #include "bench/runner/options.h"
+#include "bench/runner/space.h"
 #include "brant/brant.h"
 
 namespace brant::bench {
@@ -21,9 +22,8 @@ class Session {
   Session(const RuntimeOptions& options, const char* name);
 
   /// Exchanges in memory of this kind over a new channel from now on, in messages up to `largest` bytes. Collective.
-  /// Throws Error: memory this process does not have. `shareable` false: host memory from the heap, which other
-  /// processes cannot map.
-  void use(MemoryKind memory, Path path, std::size_t largest, bool shareable = true);
+  /// Throws Error: memory this process does not have.
+  void use(MemoryKind memory, Path path, std::size_t largest, Alloc alloc = Alloc::library);
 
   [[nodiscard]] Runtime& runtime() noexcept { return runtime_; }
   [[nodiscard]] Channel& channel() noexcept { return channel_; }
@@ -38,10 +38,10 @@ class Session {
   [[nodiscard]] bool leads() const noexcept { return leads_; }
   /// This process prints.
   [[nodiscard]] bool reports() const noexcept { return runtime_.rank().value == 0; }
-  [[nodiscard]] Buffer source(std::size_t bytes) const { return source_.part(bytes); }
-  [[nodiscard]] Buffer landing(std::size_t bytes) const { return landing_.part(bytes); }
-  /// Memory of the same kind for passes that are not timed, of at least `bytes`; allocated once if `bytes` stays.
-  const Memory& scratch(std::size_t bytes);
+  [[nodiscard]] Buffer source(std::size_t bytes) const { return source_.part(0, bytes); }
+  [[nodiscard]] Buffer landing(std::size_t bytes) const { return landing_.part(0, bytes); }
+  /// Memory of the same kind and origin for passes that are not timed, of at least `bytes`; made once if `bytes` stays.
+  const Space& scratch(std::size_t bytes);
   [[nodiscard]] Link& partner() noexcept { return *partner_; }
 
   /// Opens the rival and connects it to the partner's. Collective.
@@ -53,15 +53,6 @@ class Session {
   std::vector<double> gather(const std::vector<double>& samples);
 
  private:
-  /// Memory to exchange, of brant or of the heap.
-  struct Space {
-    Memory memory;
-    std::vector<std::byte> heap;
-    Buffer whole;
-
-    [[nodiscard]] Buffer part(std::size_t bytes) const { return {whole.data, bytes, whole.kind}; }
-  };
-  Space make_space(MemoryKind kind, std::size_t bytes, bool shareable);
   /// Meets the others. What cannot be is refused before: whoever ends first would look dead to those who still connect.
   void connect();
 
@@ -69,9 +60,11 @@ class Session {
   int pair_ = 0;
   unsigned channels_used_ = 0;
   bool leads_ = false;
+  MemoryKind memory_ = MemoryKind::host;
+  Alloc alloc_ = Alloc::library;
   Space source_;
   Space landing_;
-  Memory scratch_;
+  Space scratch_;
   std::deque<Link> star_;  ///< At rank 0 one to each other rank in order, elsewhere one to rank 0.
   std::optional<Link> partner_;
   Channel channel_;

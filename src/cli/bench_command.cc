@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::size_t kWindowMax = 1024;
 constexpr bench::Model kModels[] = {bench::Model::channel, bench::Model::message, bench::Model::put, bench::Model::get};
+constexpr bench::Alloc kAllocs[] = {bench::Alloc::library, bench::Alloc::malloc, bench::Alloc::cuda,
+                                    bench::Alloc::torch_like};
 
 struct BenchArguments {
   bench::Options options;
@@ -24,6 +26,7 @@ struct BenchArguments {
   std::string min = "1";
   std::string max = "16M";
   std::string memory = "host";
+  std::string alloc = "library";
   std::string path = "auto";
   std::string peer;
   std::string api = "post";
@@ -44,6 +47,9 @@ bench::Options checked_options(const BenchArguments& arguments) {
   }
   for (const bench::Model model : kModels) {
     if (arguments.model == bench::model_name(model)) options.model = model;
+  }
+  for (const bench::Alloc alloc : kAllocs) {
+    if (arguments.alloc == bench::alloc_name(alloc)) options.alloc = alloc;
   }
   options.trigger = arguments.trigger == "stream" ? bench::Trigger::stream : bench::Trigger::host;
   options.coroutines = arguments.api == "await";
@@ -78,6 +84,12 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
   command->add_option("--max", arguments->max, "Largest size")->capture_default_str()->excludes(sizes);
   command->add_option("--memory", arguments->memory, "Where the buffers are")
       ->check(CLI::IsMember({"host", "pinned", "cuda", "cuda-managed", "emulated"}))
+      ->capture_default_str();
+  command
+      ->add_option("--alloc", arguments->alloc,
+                   "Who makes the buffers: library: Runtime::allocate; malloc; cuda: plain cuMemAlloc; torch-like: one "
+                   "large block of either, messages are slices of it at odd addresses")
+      ->check(CLI::IsMember({"library", "malloc", "cuda", "torch-like"}))
       ->capture_default_str();
   command->add_option("--path", arguments->path, "Force the way the bytes go")
       ->check(CLI::IsMember(requestable_paths()))

@@ -153,7 +153,8 @@ class Measurement {
     const bool by_choice = path == Path::ucx;
     engine_.set_path_order(PathOrder::preferring(path));
     // Messages in memory that the peer can map are always copied from there: what is chosen is for the others.
-    session_.use(kind, by_choice ? Path::automatic : path, kSizes.back(), false);
+    const auto alloc = kind == MemoryKind::host ? bench::Alloc::malloc : bench::Alloc::library;
+    session_.use(kind, by_choice ? Path::automatic : path, kSizes.back(), alloc);
     const bench::Options options;
     bench::ChannelContender contender(session_, options);
     for (const std::size_t bytes : kSizes) {
