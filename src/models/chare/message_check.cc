@@ -39,7 +39,7 @@ bool describes_collection(const am::Message& message, const Envelope& envelope, 
   std::uint16_t number = 0;
   std::memcpy(&number, message.data + sizeof(rule), sizeof(number));
   const auto* chare_class = registry.find<ClassInfo>(number, RegisteredKind::chare_class);
-  if (chare_class == nullptr) return registry.is_awaited(number);  // it is looked at again when that is enrolled
+  if (chare_class == nullptr) return registry.is_awaited(number);  // what else it says is checked when that is enrolled
   if (rule.dimensions != chare_class->dimensions) return false;
   if (rule.dense != 0 && !rule.can_be_dense()) return false;
   return rule.kind != Placement::Kind::function ||

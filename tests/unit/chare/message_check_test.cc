@@ -157,6 +157,8 @@ TEST(ChareMessageCheck, a_collection_is_one_that_a_rank_could_make) {
     EXPECT_FALSE(creation(rule).sound()) << what;
   }
   EXPECT_FALSE(creation(square()).put(sizeof(PlacementRule), std::uint16_t{0xffff}).sound()) << "a class that is none";
+  EXPECT_TRUE(creation(square()).put(sizeof(PlacementRule), std::uint16_t{0xfffe}).sound())
+      << "a class that may be enrolled later: nothing is made of the message until then";
 }
 
 TEST(ChareMessageFuzz, a_mutated_message_is_refused_or_usable) {
@@ -182,7 +184,10 @@ TEST(ChareMessageFuzz, a_mutated_message_is_refused_or_usable) {
     if (envelope.kind == MessageKind::reply) {
       ASSERT_GE(draft.message.bytes, kReplyPrefix);
     }
-    if (envelope.kind == MessageKind::create) {
+    std::uint16_t number = 0;
+    std::memcpy(&number, draft.message.data + sizeof(PlacementRule),
+                draft.message.bytes < kCreateBytes ? 0 : sizeof(number));
+    if (envelope.kind == MessageKind::create && !Lines().registry().is_awaited(number)) {
       PlacementRule rule;
       std::memcpy(static_cast<void*>(&rule), draft.message.data, sizeof(rule));
       if (rule.dense != 0) {
