@@ -9,6 +9,9 @@
 
 namespace brant::bench {
 
+inline constexpr std::size_t kRoundTripsTogether = 100;  ///< In one graph, so that launching it does not count.
+inline constexpr std::size_t kWindowsTogether = 4;
+
 /// Samples of what a stream does without the CPU: many are captured into one graph, which runs from its launch until
 /// the CPU has seen its end. A sample is the mean of its graph.
 class GraphSamples {

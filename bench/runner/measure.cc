@@ -76,9 +76,10 @@ class Benchmark {
 
   void print_title() {
     if (!session_.reports()) return;
-    fmt::print("# brant bench {}: {} ranks, {} memory of {}, path {}, model {}, trigger {}; {}\n", kind_name(options_.kind),
-               session_.ranks(), memory_kind_name(options_.memory), alloc_name(options_.alloc), path_name(options_.path),
-               model_name(options_.model), trigger_name(options_.trigger), timed());
+    fmt::print("# brant bench {}: {} ranks, {} memory of {}, path {}, model {}, trigger {}; {}\n",
+               kind_name(options_.kind), session_.ranks(), memory_kind_name(options_.memory),
+               alloc_name(options_.alloc), path_name(options_.path), model_name(options_.model),
+               trigger_name(options_.trigger), timed());
     fmt::print("# brant {}, UCX {}, {}{}{}\n", machine_.brant, machine_.ucx.empty() ? "none" : machine_.ucx,
                machine_.cpu, machine_.gpu.empty() ? "" : ", ", machine_.gpu);
     if (options_.rival == Rival::nccl) fmt::print("# NCCL {} ({})\n", nccl::library().version, nccl::library().path);

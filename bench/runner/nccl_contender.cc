@@ -11,9 +11,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kRoundTripsTogether = 100;  // as many as brant's own graphs hold
-constexpr std::size_t kWindowsTogether = 4;
-
 nccl::UniqueId meet(Session& session) {
   nccl::UniqueId id{};
   if (session.leads()) {

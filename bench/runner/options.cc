@@ -31,8 +31,8 @@ std::size_t unit_of(std::string_view text) noexcept {
 /// Throws Error for memory that nobody but the library makes, or that the messages would not lie in.
 void require_alloc(const Options& options) {
   if (options.alloc == Alloc::library) return;
-  const std::string asked = fmt::format("--alloc {} with --memory {}", alloc_name(options.alloc),
-                                        memory_kind_name(options.memory));
+  const std::string asked =
+      fmt::format("--alloc {} with --memory {}", alloc_name(options.alloc), memory_kind_name(options.memory));
   const bool of_host = options.memory == MemoryKind::host && options.alloc != Alloc::cuda;
   const bool of_gpu = options.memory == MemoryKind::cuda && options.alloc != Alloc::malloc;
   if (!of_host && !of_gpu) {
@@ -42,10 +42,11 @@ void require_alloc(const Options& options) {
                             asked));
   }
   if (of_host && options.model == Model::message) {
-    throw Error(Status::invalid_argument,
-                fmt::format("{}: arguments of entry methods in host memory are packed into memory of brant whoever made "
-                            "theirs; use --model channel, put or get",
-                            asked));
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("{}: arguments of entry methods in host memory are packed into memory of brant whoever made "
+                    "theirs; use --model channel, put or get",
+                    asked));
   }
 }
 

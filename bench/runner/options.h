@@ -20,8 +20,8 @@ enum class Model { channel, message, put, get };
 enum class Trigger { host, stream };
 
 /// Who made the memory that is exchanged. `library`: Runtime::allocate. `malloc`: plain host memory. `cuda`: plain
-/// `cuMemAlloc`. `torch_like`: one large block of malloc or `cuMemAlloc`, of which messages are slices that begin at odd
-/// addresses.
+/// `cuMemAlloc`. `torch_like`: one large block of malloc or `cuMemAlloc`, of which messages are slices that begin at
+/// odd addresses.
 enum class Alloc { library, malloc, cuda, torch_like };
 
 /// Whom to measure beside brant, in the same processes and in turns.

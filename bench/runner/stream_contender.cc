@@ -9,8 +9,6 @@
 namespace brant::bench {
 namespace {
 
-constexpr std::size_t kRoundTripsTogether = 100;  // so that launching the graph does not count
-constexpr std::size_t kWindowsTogether = 4;
 constexpr std::size_t kReceivesBegun = 32;
 
 Task<void> prepare(Channel& channel) {

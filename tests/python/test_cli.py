@@ -14,7 +14,7 @@ from brant_command import BRANT, ROOT
 
 FEW = ["--iterations", "5", "--warmup", "1"]
 FIELDS = [
-    "bench", "model", "memory", "trigger", "path", "bytes", "window", "ranks", "n", "us", "gb_s", "peer",
+    "bench", "model", "memory", "alloc", "trigger", "path", "bytes", "window", "ranks", "n", "us", "gb_s", "peer",
     "brant", "ucx", "cuda", "gpu", "cpu", "host",
 ]  # fmt: skip
 
@@ -79,6 +79,18 @@ def test_every_byte_is_right(memory: str, path: str, taken: str, tmp_path: pathl
         bench(kind, *options, *more, "--iterations", "3", "--warmup", "0")
         for row in rows_of(file):
             assert re.fullmatch(taken, row["path"]) and row["memory"] == memory
+
+
+@pytest.mark.parametrize("alloc", ["malloc", "torch-like"])
+@pytest.mark.parametrize("model", ["channel", "put", "get"])
+def test_every_byte_of_memory_made_elsewhere_is_right(alloc: str, model: str, tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    for kind in ("latency", "bandwidth"):
+        more = ["--window", "8"] if kind == "bandwidth" else []
+        options = ["--alloc", alloc, "--model", model, "--sizes", "1,4097,300K", "--check", "--json", str(file)]
+        bench(kind, *options, *more, "--peer", "ucx", "--iterations", "3", "--warmup", "0")
+    assert {row["alloc"] for row in rows_of(file)} == {alloc}
+    assert len(rows_of(file)) == 12
 
 
 @pytest.mark.parametrize("model", ["put", "get"])
@@ -165,6 +177,10 @@ def test_a_path_from_the_environment_is_seen_in_the_rows(tmp_path: pathlib.Path)
         (["latency", "--model", "put", "--trigger", "stream", "--memory", "emulated"], "use --model channel"),
         (["latency", "--model", "put", "--path", "copy_engine"], "--path copy_engine cannot carry host memory"),
         (["latency", "--peer", "mpi"], "--peer"),
+        (["latency", "--alloc", "numpy"], "--alloc"),
+        (["latency", "--alloc", "malloc", "--memory", "cuda"], "malloc makes host memory"),
+        (["latency", "--alloc", "cuda"], "--alloc cuda with --memory host"),
+        (["latency", "--alloc", "malloc", "--model", "message"], "use --model channel, put or get"),
         (["latency", "--peer", "nccl"], "--peer nccl: NCCL moves memory of GPUs only, not host memory"),
         (["latency", "--json", "/nonexistent/rows"], "/nonexistent/rows"),
         (

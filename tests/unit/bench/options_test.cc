@@ -1,5 +1,7 @@
 #include "bench/runner/options.h"
 
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "bench/runner/plan.h"
@@ -109,6 +111,34 @@ TEST(BenchOptions, what_does_not_go_together_is_refused_by_name) {
   options.rival = Rival::none;
   options.model = Model::message;
   EXPECT_NE(refusal().find("--model channel"), std::string::npos) << refusal();
+}
+
+TEST(BenchOptions, memory_made_elsewhere_is_refused_where_nobody_makes_it) {
+  const auto accepts = [](Alloc alloc, MemoryKind memory, Model model = Model::channel) {
+    Options options;
+    options.alloc = alloc;
+    options.memory = memory;
+    options.model = model;
+    try {
+      require_sense(options);
+      return true;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(std::string("--alloc ") + alloc_name(alloc)), std::string::npos);
+      return false;
+    }
+  };
+  EXPECT_TRUE(accepts(Alloc::malloc, MemoryKind::host));
+  EXPECT_TRUE(accepts(Alloc::torch_like, MemoryKind::host));
+  EXPECT_TRUE(accepts(Alloc::cuda, MemoryKind::cuda));
+  EXPECT_TRUE(accepts(Alloc::torch_like, MemoryKind::cuda, Model::message));
+  EXPECT_TRUE(accepts(Alloc::malloc, MemoryKind::host, Model::put));
+  EXPECT_TRUE(accepts(Alloc::library, MemoryKind::emulated));
+  EXPECT_FALSE(accepts(Alloc::malloc, MemoryKind::cuda));
+  EXPECT_FALSE(accepts(Alloc::cuda, MemoryKind::host));
+  for (const MemoryKind kind : {MemoryKind::pinned, MemoryKind::emulated, MemoryKind::cuda_managed}) {
+    EXPECT_FALSE(accepts(Alloc::torch_like, kind));
+  }
+  EXPECT_FALSE(accepts(Alloc::malloc, MemoryKind::host, Model::message));
 }
 
 }  // namespace

@@ -28,10 +28,12 @@ TEST(BenchRow, has_exactly_the_fields_every_benchmark_has) {
   const auto json = nlohmann::ordered_json::parse(to_json(example(), machine));
   std::vector<std::string> names;
   for (const auto& [name, value] : json.items()) names.push_back(name);
-  EXPECT_EQ(names, (std::vector<std::string>{"bench", "model", "memory", "trigger", "path", "bytes", "window", "ranks",
-                                             "n", "us", "gb_s", "peer", "brant", "ucx", "cuda", "gpu", "cpu", "host"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"bench", "model", "memory", "alloc", "trigger", "path", "bytes", "window",
+                                             "ranks", "n", "us", "gb_s", "peer", "brant", "ucx", "cuda", "gpu", "cpu",
+                                             "host"}));
   EXPECT_EQ(json["bench"], "latency");
   EXPECT_EQ(json["memory"], "cuda");
+  EXPECT_EQ(json["alloc"], "library");
   EXPECT_EQ(json["us"], (nlohmann::ordered_json{{"min", 0.5}, {"p50", 2.0}, {"p99", 9.0}}));
   EXPECT_DOUBLE_EQ(json["gb_s"].get<double>(), 0.5);
   EXPECT_TRUE(json["peer"].is_null()) << "our own rows have no peer";

@@ -15,7 +15,10 @@ namespace brant::test {
 /// Rank 1 owns memory, rank 0 maps it.
 class MappingPair {
  public:
-  explicit MappingPair(GpuChoice gpu = GpuChoice::emulated) : job_(options(gpu)) {}
+  explicit MappingPair(GpuChoice gpu = GpuChoice::emulated) : job_(options(gpu)) {
+    imports();  // both listen, as they do once either has a channel or a segment
+    exports();
+  }
 
   InProcessJob& job() { return job_; }
   Engine& engine(int rank) { return job_.rank(rank).worker().engine(); }
