@@ -16,8 +16,8 @@ class ProgressScope {
   ProgressScope() noexcept {}
   ~ProgressScope() {}
 #else
-  ProgressScope() noexcept : outer_(std::exchange(inside_, true)) {}
-  ~ProgressScope() { inside_ = outer_; }
+  ProgressScope() noexcept : outer_(std::exchange(inside, true)) {}
+  ~ProgressScope() { inside = outer_; }
 #endif
   ProgressScope(const ProgressScope&) = delete;
   ProgressScope& operator=(const ProgressScope&) = delete;
@@ -25,7 +25,7 @@ class ProgressScope {
   /// For adapters, in front of such a call.
   static void expect_none([[maybe_unused]] const char* call) noexcept {
 #ifndef NDEBUG
-    if (!inside_) return;
+    if (!inside) return;
     log::error("{} within progress, where it may wait for a kernel that waits for this thread: use Engine::defer",
                call);
     std::abort();
@@ -34,7 +34,7 @@ class ProgressScope {
 
  private:
 #ifndef NDEBUG
-  static inline thread_local bool inside_ = false;
+  static inline thread_local bool inside = false;
   const bool outer_;
 #endif
 };

@@ -28,6 +28,7 @@ void Enrolment::begin(const Callback<>& to) {
 
 void Enrolment::answer(std::int32_t to, const std::vector<LateName>& names) {
   std::vector<LateNumber> numbers;
+  numbers.reserve(names.size());
   for (const LateName& name : names) numbers.push_back({name.kind, name.hash, core_.registry().give_number(name)});
   if (to == core_.rank()) return take_answer(numbers);
   core_.send_value(to, MessageKind::numbers_given, 0, numbers);
