@@ -33,6 +33,7 @@ class Layers:
         self.split, self.edges, self.outside = config["split"], config["edges"], config["outside"]
         self.public_names, self.public_only = config["public"], config["public_only"]
         self.private_headers = config["private"]["headers"]
+        self.interface = config.get("interface", {})
 
     def unit(self, path: str) -> str | None:
         """The unit of a file: 'base', 'port' (its interface), 'port/wire/ucx', 'models/pgas', ...; None if unknown."""
@@ -63,6 +64,10 @@ class Layers:
 
     def fault_inside(self, path: str, unit: str, target: str) -> str | None:
         """Why `path` of `unit` may not include the file `target` of this tree."""
+        return self.fault_of_storeys(path, unit, target) or self.fault_of_private(unit, target)
+
+    def fault_of_storeys(self, path: str, unit: str, target: str) -> str | None:
+        """Why no file of `unit` may include what `target` belongs to."""
         other = self.unit(target)
         if path.startswith("include/") and not target.startswith("include/"):
             return "public headers include only public headers (src/ is not installed). Move what it needs to include/"
@@ -84,6 +89,16 @@ class Layers:
                 return None  # where the parts are chosen
             return f"the interface of {top} knows none of its parts ({other}). Choose the part in a .cc file"
         return f"{unit} and {other} are siblings. Use the storeys below, or argue for an edge in layers.toml"
+
+    def fault_of_private(self, unit: str, target: str) -> str | None:
+        """Why `unit` may not include the file `target`, if that is another unit's own."""
+        other = self.unit(target)
+        if other in (None, unit) or other not in self.interface or unit == "tests" or target.startswith("include/"):
+            return None
+        header = os.path.basename(target)
+        if header in self.interface[other]:
+            return None
+        return f"{header} is {other}'s own. Ask through {', '.join(self.interface[other]) or 'its public headers'}"
 
     def fault_outside(self, path: str, unit: str, name: str) -> str | None:
         """Why `path` of `unit` may not include the outside header `name`."""

@@ -383,6 +383,14 @@ void Engine::claim_am(unsigned id, port::AmHandler handler, void* context) {
   }
 }
 
+void Engine::look_at_links(unsigned service) noexcept {
+  if (!adapters_.links) return;
+  for (const Peer& peer : peers_) {
+    port::Link* link = peer.lost ? nullptr : adapters_.links->link(peer.rank.value);  // whether it is connected or not
+    if (link != nullptr) static_cast<void>(link->poll(service));
+  }
+}
+
 namespace {
 
 Status past_the_end(const void* data, std::size_t bytes, const port::PointerInfo& info) noexcept {
@@ -407,7 +415,7 @@ Status Engine::check_host(const void* data, std::size_t bytes) noexcept {
   return !info || lies_within(data, bytes, *info) ? Status::ok : past_the_end(data, bytes, *info);
 }
 
-Status Engine::find_kind(const void* data, std::size_t bytes, MemoryKind& kind) noexcept {
+Status Engine::find_kind(const void* data, std::size_t bytes, MemoryKind& kind, std::uint64_t* buffer_id) noexcept {
   if (bytes != 0 && (data == nullptr || reinterpret_cast<std::uintptr_t>(data) + bytes < bytes)) [[unlikely]] {
     log::error("{} bytes at {} are no memory: {}", bytes, data,
                data == nullptr ? "pass a buffer" : "the range goes around the end of the addresses");
@@ -432,6 +440,7 @@ Status Engine::find_kind(const void* data, std::size_t bytes, MemoryKind& kind) 
                   : "does not know the address (freed, or host memory)");
     return Status::wrong_kind;
   }
+  if (buffer_id != nullptr) *buffer_id = info->buffer_id;
   return lies_within(data, bytes, *info) ? Status::ok : past_the_end(data, bytes, *info);
 }
 

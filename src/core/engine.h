@@ -226,6 +226,8 @@ class Engine {
   /// Other processes of this host may have a link with this one.
   [[nodiscard]] bool shares_memory() const noexcept { return adapters_.links != nullptr; }
 
+  /// Runs the handler of what has come over links for a service, also before it was claimed. Not within progress.
+  void look_at_links(unsigned service) noexcept;
   /// Takes over the link records of this service. Nothing happens where no memory is shared.
   void claim_link(unsigned service, port::LinkHandler handler, void* context) noexcept {
     if (adapters_.links) adapters_.links->set_handler(service, handler, context);
@@ -283,11 +285,14 @@ class Engine {
 
   /// Kind of the memory behind a pointer that was not declared, and a check of what was declared: device memory is
   /// looked up (see `Device::query`), and no range is null, wraps, or reaches past the end of what this process's
-  /// device allocated, host memory included. Of other host memory nobody knows the end.
-  Status resolve_kind(const void* data, std::size_t bytes, MemoryKind& kind) noexcept {
+  /// device allocated, host memory included. Of other host memory nobody knows the end. Where the device was asked,
+  /// `buffer_id` gets the id of the allocation (see port::PointerInfo): a question costs some hundred nanoseconds, and
+  /// who needs both asks once.
+  Status resolve_kind(const void* data, std::size_t bytes, MemoryKind& kind,
+                      std::uint64_t* buffer_id = nullptr) noexcept {
     const bool checked = kind == MemoryKind::host && host_allocations_ != nullptr &&
                          host_range_.version == host_allocations_->version() && host_range_.covers(data, bytes);
-    return checked && bytes != 0 ? Status::ok : find_kind(data, bytes, kind);
+    return checked && bytes != 0 ? Status::ok : find_kind(data, bytes, kind, buffer_id);
   }
 
   unsigned progress() noexcept;
@@ -342,7 +347,7 @@ class Engine {
   bool may_sleep() noexcept;
   [[nodiscard]] std::chrono::milliseconds longest_sleep() noexcept;
   [[nodiscard]] bool must_poll() const noexcept;
-  Status find_kind(const void* data, std::size_t bytes, MemoryKind& kind) noexcept;
+  Status find_kind(const void* data, std::size_t bytes, MemoryKind& kind, std::uint64_t* buffer_id) noexcept;
   Status check_host(const void* data, std::size_t bytes) noexcept;
   Status wait_until_done(bool (*done)(void*) noexcept, void* context, TimePoint deadline) noexcept;
   void note_idle(unsigned idle) noexcept;

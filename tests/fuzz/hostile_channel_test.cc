@@ -246,11 +246,11 @@ TEST(HostileChannel, a_control_message_of_a_rank_that_there_is_not_is_counted_an
   EXPECT_FALSE(end.given_up());
 }
 
-constexpr Kind kKinds[] = {Kind::eager,       Kind::landing,        Kind::ask,         Kind::taken,
-                           Kind::declined,    Kind::data,           Kind::landed,      Kind::failed,
-                           Kind::stored,      Kind::elsewhere,      Kind::truncated,   Kind::retract,
-                           Kind::retracted,   Kind::slots,          Kind::abandoned,   Kind::stream_mailbox,
-                           Kind::stream_base, Kind::stream_refused, Kind::slot_emptied};
+constexpr Kind kKinds[] = {Kind::eager,       Kind::landing,        Kind::ask,          Kind::taken,
+                           Kind::declined,    Kind::data,           Kind::landed,       Kind::failed,
+                           Kind::stored,      Kind::elsewhere,      Kind::truncated,    Kind::retract,
+                           Kind::retracted,   Kind::slots,          Kind::abandoned,    Kind::stream_mailbox,
+                           Kind::stream_base, Kind::stream_refused, Kind::slot_emptied, Kind::control};
 
 /// Records as an end posts them, but in any order and about anything; some of them are spoiled.
 class Generator {

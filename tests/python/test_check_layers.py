@@ -63,6 +63,7 @@ def test_accepts_a_tree_that_keeps_the_rules(tmp_path):
         ("include/brant/core/x.h", '#include "brant/channel/channel.h"', "core", "storey above"),
         ("src/models/pgas/x.cc", '#include "models/chare/chare.h"', "models/pgas", "siblings"),
         ("src/ops/rma/x.cc", '#include "ops/channel/channel.h"', "ops/rma", "siblings"),
+        ("src/models/pgas/x.cc", '#include "ops/channel/channel.h"', "models/pgas", "is ops/channel's own"),
         ("include/brant/rma/x.h", '#include "brant/channel/channel.h"', "ops/rma", "siblings"),
         (
             "src/port/link/shared_memory/x.cc",
@@ -117,3 +118,8 @@ def test_an_edge_allows_one_direction_only(tmp_path):
 def test_files_that_must_not_compile_are_left_alone(tmp_path):
     done = check(tmp_path, GOOD | {"tests/compile_fail/x.cc": "#include <boost/any.hpp>\n"})
     assert done.returncode == 0, done.stdout
+
+
+def test_a_test_may_look_at_what_is_a_units_own(tmp_path):
+    done = check(tmp_path, GOOD | {"tests/unit/x_test.cc": '#include "ops/channel/channel.h"\n'})
+    assert done.returncode == 0, done.stdout + done.stderr

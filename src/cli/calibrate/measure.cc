@@ -18,7 +18,7 @@
 #include "core/engine.h"
 #include "core/paths/calibration_store.h"
 #include "core/paths/path_choice.h"
-#include "ops/channel/table.h"
+#include "ops/mover/mover.h"
 #include "port/memory/adapters.h"
 
 namespace brant::cli::calibrate {
@@ -100,7 +100,7 @@ class Measurement {
 
   std::size_t courier_bytes(MemoryKind device) {
     if (engine_.mutual_kind(peer_) != device) return 0;
-    return engine_.service<ChannelTable>().device_copier().courier_bytes();
+    return engine_.service<Mover>().courier_bytes();
   }
 
   PathQuery query(MemoryKind kind, Path forced) {

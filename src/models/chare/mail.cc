@@ -139,7 +139,7 @@ void enlist(WhenWaiter& waiter) {
 }
 
 void leave(WhenWaiter& waiter) noexcept {
-  if (waiter.chare == nullptr || !waiter.hook.linked) return;
+  if (waiter.chare == nullptr || !waiter.hook.linked()) return;
   Mail::find(*waiter.chare)->waiters.remove(waiter);
 }
 

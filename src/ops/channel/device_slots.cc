@@ -81,7 +81,7 @@ void DeviceSlots::give_back(std::uint16_t slot) noexcept {
 std::byte* DeviceSlots::there(std::uint16_t slot) const noexcept { return there_.address + place_of(slot); }
 
 void DeviceSlots::await(Transfer& transfer) noexcept {
-  transfer.link.asked_at = Clock::now();
+  transfer.asked_at = Clock::now();
   waiting_.push_back(transfer);
   watch();
 }
@@ -104,7 +104,7 @@ unsigned DeviceSlots::poll() noexcept {
   unsigned gone = 0;
   const TimePoint now = Clock::now();
   for (Transfer* transfer = waiting_.front(); transfer != nullptr && !free_.empty(); transfer = waiting_.front()) {
-    if (now - transfer->link.asked_at < kPatience) break;
+    if (now - transfer->asked_at < kPatience) break;
     waiting_.remove(*transfer);
     const std::uint16_t slot = free_.back();
     if (!transfer->endpoint.send_early(*transfer, slot)) continue;

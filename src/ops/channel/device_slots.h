@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/engine.h"
+#include "ops/channel/link_message.h"
 #include "ops/channel/transfer.h"
 #include "ops/mapping/mapping.h"
 
@@ -62,7 +63,7 @@ class DeviceSlots final : private Poller {
 
   MappedMemory there_;
   std::vector<std::uint16_t> free_;
-  IntrusiveList<Transfer, &Transfer::slot_hook> waiting_;  ///< Oldest first.
+  IntrusiveList<Transfer, &Transfer::watch_hook> waiting_;  ///< Oldest first.
 };
 
 }  // namespace brant

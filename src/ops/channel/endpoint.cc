@@ -49,7 +49,7 @@ Status ChannelEndpoint::choose(MemoryKind kind, std::size_t bytes, Path& path, b
   query.shm_open = linked_;
   query.mapped_source = mapped;
   query.peer_maps = linked_ && kind == mutual_kind_;
-  if (query.peer_maps) query.courier_bytes = table_.device_copier().courier_bytes();
+  if (query.peer_maps) query.courier_bytes = table_.mover().courier_bytes();
   query.wire_takes_kind = engine_.wire().capabilities().takes(kind);
   query.forced = forced_;
   if (query != last_query_ || last_choice_.path == Path::automatic) {
@@ -80,8 +80,7 @@ Transfer* ChannelEndpoint::take_transfer(bool is_send) noexcept {
     return nullptr;
   }
   note_begun(*transfer);
-  transfer->wire.on_complete = &ChannelEndpoint::on_wire_done;
-  transfer->copy.done = &ChannelEndpoint::on_copied;
+  transfer->wire().on_complete = &ChannelEndpoint::on_wire_done;
   return transfer;
 }
 
@@ -92,7 +91,7 @@ void ChannelEndpoint::note_ended_late(bool was_send) noexcept {
 
 void ChannelEndpoint::trace(const Transfer& transfer) noexcept {
   engine_.trace()->add_transfer(transfer.is_send ? "channel send" : "channel receive", transfer.path, peer_.rank.value,
-                                transfer.posted_at, transfer.is_send ? transfer.source.bytes : transfer.wire.bytes);
+                                transfer.posted_at, transfer.is_send ? transfer.buffer.bytes : transfer.wire().bytes);
 }
 
 void ChannelEndpoint::release(Transfer& transfer) noexcept {
@@ -106,7 +105,7 @@ void ChannelEndpoint::release(Transfer& transfer) noexcept {
     }
   }
   engine_.remove_outstanding(peer_, transfer);
-  table_.stager().buffers().give_back(transfer.lease);
+  end_move(transfer);
   const bool was_send = transfer.is_send;
   table_.transfers().give_back(&transfer);
   note_ended(was_send);
@@ -135,7 +134,8 @@ Status ChannelEndpoint::final_status(const Transfer& transfer, Status status) no
 Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
   op.result = {Status::ok, 0};
   Path path = Path::automatic;
-  Status status = engine_.resolve_kind(source.data, source.bytes, source.kind);
+  std::uint64_t buffer_id = 0;
+  Status status = engine_.resolve_kind(source.data, source.bytes, source.kind, &buffer_id);
   // A window of messages goes on its way while it is being posted, and not in the first progress after that.
   if (linked_ && status == Status::ok && !host_accessible(source.kind)) link_sender_->look_for_landing(window_.next());
   if (refused_ != Status::ok) return refused_;
@@ -149,11 +149,13 @@ Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
   }
   Transfer* transfer = take_transfer(true);
   if (transfer == nullptr) return Status::limit_reached;
-  transfer->source = source;
+  transfer->buffer = Buffer(const_cast<void*>(source.data), source.bytes, source.kind);
   transfer->path = path;
+  transfer->buffer_id = buffer_id;
   transfer->acknowledged = op.delivered.fire != nullptr;
   count_posted(1);
   if (!room) {
+    transfer->become(TransferState::held_back);
     waiting_.push_back(*transfer);
     ++waiting_count_;
     attach(*transfer, op);
@@ -165,11 +167,11 @@ Status ChannelEndpoint::post_send(ConstBuffer source, Op& op) noexcept {
     return status;
   }
   if (status == Status::ok || status == Status::truncated) {
-    count_send(transfer->path, transfer->source.bytes);
+    count_send(transfer->path, source.bytes);
     op.result.bytes = source.bytes;
     if (status == Status::ok && transfer->acknowledged) {
       attach(*transfer, op);
-      transfer->stage = TransferStage::awaiting_ack;
+      transfer->become(TransferState::awaiting_ack);
       engine_.report(*transfer, Moment::source_free, {Status::ok, source.bytes});
       return Status::in_progress;
     }
@@ -195,21 +197,22 @@ bool ChannelEndpoint::send_at_once(ConstBuffer source) noexcept {
 }
 
 Status ChannelEndpoint::begin_send(Transfer& transfer) noexcept {
-  transfer.number = window_.take(transfer.source.bytes);
+  transfer.number = window_.take(transfer.buffer.bytes);
   under_way_.push_back(transfer);
   Status status = Status::ok;
   const bool through_stage =
-      transfer.path == Path::staged && !host_accessible(transfer.source.kind) && transfer.source.bytes != 0;
+      transfer.path == Path::staged && !host_accessible(transfer.buffer.kind) && transfer.buffer.bytes != 0;
   if (through_stage) {
     status = stage_out(transfer);
   } else {
-    status = carry(transfer, transfer.source);
+    status = carry(transfer, transfer.buffer);
   }
   if (status != Status::ok && status != Status::in_progress && status != Status::truncated) {
     window_.give_back_last();
     under_way_.remove(transfer);
     return status;
   }
+  if (status == Status::ok) transfer.become(TransferState::carried);
   ++counts_.sent;
   return status;
 }
@@ -228,30 +231,32 @@ void ChannelEndpoint::count_posted(int sign) noexcept {
 }
 
 bool ChannelEndpoint::source_freed(Transfer& transfer) noexcept {
+  transfer.become(TransferState::carried);
   const bool waits = transfer.acknowledged && transfer.number >= window_.acknowledged();
   if (!waits) {
     end_send(transfer, Status::ok);
     return true;
   }
-  transfer.stage = TransferStage::awaiting_ack;
-  engine_.report(transfer, Moment::source_free, {Status::ok, transfer.source.bytes});
+  transfer.become(TransferState::awaiting_ack);
+  engine_.report(transfer, Moment::source_free, {Status::ok, transfer.buffer.bytes});
   return false;
 }
 
 void ChannelEndpoint::end_send(Transfer& transfer, Status status) noexcept {
   under_way_.remove(transfer);
-  engine_.finish(transfer, {status, transfer.source.bytes});
+  engine_.finish(transfer, {status, transfer.buffer.bytes});
   release(transfer);
 }
 
 void ChannelEndpoint::start_waiting() noexcept {
   while (Transfer* transfer = waiting_.front()) {
-    if (!window_.has_room(transfer->source.bytes)) return;
+    if (!window_.has_room(transfer->buffer.bytes)) return;
     waiting_.remove(*transfer);
     --waiting_count_;
+    transfer->become(TransferState::begun);
     const Status status = peer_.lost ? Status::peer_lost : begin_send(*transfer);
     if (status == Status::in_progress) continue;
-    if (status == Status::ok || status == Status::truncated) count_send(transfer->path, transfer->source.bytes);
+    if (status == Status::ok || status == Status::truncated) count_send(transfer->path, transfer->buffer.bytes);
     if (status == Status::ok) {
       source_freed(*transfer);
       continue;
@@ -271,7 +276,7 @@ void ChannelEndpoint::acknowledge_sends(std::uint64_t prefix) noexcept {
   for (Transfer* transfer = under_way_.front(); transfer != nullptr && transfer->number < prefix;) {
     Transfer* following = under_way_.next(*transfer);
     // Still on the wire: its completion is on the way and finds the acknowledgement in the window.
-    if (transfer->stage == TransferStage::awaiting_ack) end_send(*transfer, Status::ok);
+    if (transfer->state() == TransferState::awaiting_ack) end_send(*transfer, Status::ok);
     transfer = following;
   }
   start_waiting();
@@ -343,7 +348,8 @@ Status ChannelEndpoint::receive(Buffer landing, Op& op, const std::uint64_t* num
   op.result = {Status::ok, 0};
   if (refused_ != Status::ok) return refused_;
   Path path = Path::automatic;
-  Status status = engine_.resolve_kind(landing.data, landing.bytes, landing.kind);
+  std::uint64_t buffer_id = 0;
+  Status status = engine_.resolve_kind(landing.data, landing.bytes, landing.kind, &buffer_id);
   if (status == Status::ok && number == nullptr && waits_for_small(landing)) {
     if (!link_receiver_->came(next_receive_)) return await_small(landing, op);
     if (take_small(landing, op)) return Status::ok;
@@ -352,8 +358,9 @@ Status ChannelEndpoint::receive(Buffer landing, Op& op, const std::uint64_t* num
   if (status != Status::ok) return status;
   Transfer* transfer = take_transfer(false);
   if (transfer == nullptr) return Status::limit_reached;
-  transfer->landing = landing;
+  transfer->buffer = landing;
   transfer->path = path;
+  transfer->buffer_id = buffer_id;
   transfer->numbered = number != nullptr;
   transfer->number = number != nullptr ? *number : take_receive_number();
   status = begin_receive(*transfer);
@@ -363,7 +370,7 @@ Status ChannelEndpoint::receive(Buffer landing, Op& op, const std::uint64_t* num
     if (peer_.lost || transfer->number >= never_comes_) withdraw(*transfer, Status::peer_lost);
     return status;
   }
-  op.result.bytes = transfer->wire.bytes;
+  op.result.bytes = transfer->wire().bytes;
   settle_turn(*transfer, status);
   release(*transfer);
   return status;
@@ -371,27 +378,24 @@ Status ChannelEndpoint::receive(Buffer landing, Op& op, const std::uint64_t* num
 
 Status ChannelEndpoint::begin_receive(Transfer& transfer) noexcept {
   if (Status status = Status::ok; !lost_.empty() && take_lost(transfer, status)) return status;
-  Buffer target = transfer.landing;
-  if (transfer.path == Path::staged && !host_accessible(transfer.landing.kind) && transfer.landing.bytes != 0) {
-    const Result<StagePool::Lease> lease = table_.stager().buffers().take(transfer.landing.bytes);
-    if (!lease) return lease.status();
-    transfer.lease = *lease;
-    target = Buffer(lease->data, transfer.landing.bytes, MemoryKind::pinned);
+  transfer.here = transfer.buffer;
+  if (transfer.path == Path::staged && !host_accessible(transfer.buffer.kind) && transfer.buffer.bytes != 0) {
+    if (const Status leased = lease_stage(transfer, transfer.buffer.bytes); leased != Status::ok) return leased;
+    transfer.here = transfer.staged(transfer.buffer.bytes);
   }
-  transfer.stage = TransferStage::on_wire;
-  const Status status = linked_ ? link_receiver_->receive(transfer, target) : tag_recv(transfer, target);
+  const Status status = linked_ ? link_receiver_->receive(transfer) : tag_recv(transfer, transfer.here);
   if (status == Status::in_progress) return status;
-  transfer.wire.status = status;
+  transfer.wire().status = status;
   return landed_on_wire(transfer);
 }
 
 Status ChannelEndpoint::landed_on_wire(Transfer& transfer) noexcept {
-  const Status status = transfer.wire.status;
-  if (status == Status::ok && transfer.lease.data != nullptr && transfer.wire.bytes != 0) {
-    transfer.stage = TransferStage::copying;
-    const Status copying = table_.stager().start(Stager::Direction::in, transfer.landing.data, transfer.lease.data,
-                                                 static_cast<std::size_t>(transfer.wire.bytes), transfer.copy);
-    if (copying == Status::ok) return Status::in_progress;
+  const Status status = transfer.wire().status;
+  transfer.become(TransferState::carried);
+  if (status == Status::ok && transfer.is_staged() && transfer.wire().bytes != 0) {
+    const auto bytes = static_cast<std::size_t>(transfer.wire().bytes);
+    const Status copying = stage(transfer, transfer.buffer, transfer.staged(bytes), bytes);
+    if (copying == Status::in_progress) return copying;
     consumed(transfer, copying);
     return copying;
   }
@@ -400,13 +404,13 @@ Status ChannelEndpoint::landed_on_wire(Transfer& transfer) noexcept {
 }
 
 void ChannelEndpoint::end_receive(Transfer& transfer, Status status) noexcept {
-  engine_.finish(transfer, {status, transfer.wire.bytes});
+  engine_.finish(transfer, {status, transfer.wire().bytes});
   release(transfer);
 }
 
 void ChannelEndpoint::settle_turn(Transfer& transfer, Status status) noexcept {
   if (transfer.consumed) return;
-  if (transfer.link.lost) return consumed(transfer, status);
+  if (transfer.lost) return consumed(transfer, status);
   return_number(transfer);
   if (linked_) link_receiver_->on_withdrawn_elsewhere(transfer);
   if (transfer.let_go && !peer_.lost) take_for_nobody(transfer.number);
@@ -414,18 +418,18 @@ void ChannelEndpoint::settle_turn(Transfer& transfer, Status status) noexcept {
 
 void ChannelEndpoint::consumed(Transfer& transfer, Status status) noexcept {
   transfer.consumed = true;
-  count_received(transfer.number, transfer.wire.bytes);
+  count_received(transfer.number, transfer.wire().bytes);
   if (status == Status::ok || status == Status::truncated) {
     PathTally& path = engine_.counters().path(transfer.path);
     path.receives.add();
-    path.bytes_received.add(transfer.wire.bytes);
+    path.bytes_received.add(transfer.wire().bytes);
   }
-  if (status != Status::ok && !transfer.link.sender_knows) {
+  if (status != Status::ok && !transfer.sender_knows) {
     using Kind = ChannelControl::Kind;  // either tells how far this end has come
     return send_control(status == Status::truncated ? Kind::truncated : Kind::not_taken, transfer.number, status);
   }
   acknowledge_if_due(transfer.number,
-                     transfer.acknowledged || tag::type_of(transfer.wire.tag) == tag::Type::channel_acknowledged);
+                     transfer.acknowledged || tag::type_of(transfer.wire().tag) == tag::Type::channel_acknowledged);
 }
 
 void ChannelEndpoint::count_received(std::uint64_t number, std::uint64_t bytes) noexcept {
@@ -450,12 +454,13 @@ void ChannelEndpoint::send_control(ChannelControl::Kind kind, std::uint64_t numb
 // ----------------------------------------------------------------------------------------------------
 
 void ChannelEndpoint::on_wire_done(port::WireOp& wire) noexcept {
-  Transfer& transfer = *static_cast<Transfer::WireStep&>(wire).owner;
+  Transfer& transfer = Transfer::of(wire);
   transfer.endpoint.engine_.note_wire_op(-1);
   transfer.endpoint.carried(transfer);
 }
 
 void ChannelEndpoint::carried(Transfer& transfer) noexcept {
+  transfer.become(TransferState::carried);
   if (transfer.drains) return release(transfer);
   if (!transfer.is_send) {
     const Status status = landed_on_wire(transfer);
@@ -464,8 +469,8 @@ void ChannelEndpoint::carried(Transfer& transfer) noexcept {
     end_receive(transfer, final_status(transfer, status));
     return;
   }
-  const Status carried = transfer.wire.status;
-  if (carried == Status::ok || carried == Status::truncated) count_send(transfer.path, transfer.source.bytes);
+  const Status carried = transfer.wire().status;
+  if (carried == Status::ok || carried == Status::truncated) count_send(transfer.path, transfer.buffer.bytes);
   if (carried == Status::ok && transfer.outcome == Status::ok) {
     source_freed(transfer);
   } else {
@@ -475,29 +480,34 @@ void ChannelEndpoint::carried(Transfer& transfer) noexcept {
   start_waiting();
 }
 
-void ChannelEndpoint::on_copied(StageCopy& copy, Status status) noexcept {
-  Transfer& transfer = *static_cast<Transfer::CopyStep&>(copy).owner;
-  ChannelEndpoint& self = transfer.endpoint;
+const MoveEvents ChannelEndpoint::kMoveEvents{[](Move& move, Status status) noexcept {
+                                                Transfer& transfer = static_cast<TransferMove&>(move).transfer;
+                                                transfer.endpoint.moved(transfer, status);
+                                              },
+                                              nullptr};
+
+void ChannelEndpoint::moved(Transfer& transfer, Status status) noexcept {
+  if (transfer.state() == TransferState::pulling) return link_receiver_->on_pulled(transfer);
   if (!transfer.is_send) {
-    if (transfer.link.slot != DeviceSlots::kNone) self.link_receiver_->on_unloaded(transfer);
-    self.consumed(transfer, status);
-    self.end_receive(transfer, status);
+    if (transfer.slot != DeviceSlots::kNone) link_receiver_->on_unloaded(transfer);
+    consumed(transfer, status);
+    end_receive(transfer, status);
     return;
   }
-  if (transfer.link.stage == LinkStage::copying) {
-    self.link_sender_->copied(transfer, self.peer_.lost ? Status::peer_lost : status);
-    return;
-  }
-  if (status == Status::ok && self.peer_.lost) status = Status::peer_lost;
+  if (status == Status::ok && peer_.lost) status = Status::peer_lost;
+  transfer.state() == TransferState::copying ? link_sender_->copied(transfer, status) : staged_out(transfer, status);
+}
+
+void ChannelEndpoint::staged_out(Transfer& transfer, Status status) noexcept {
   if (status == Status::ok) {
-    status = self.carry(transfer, ConstBuffer(transfer.lease.data, transfer.source.bytes, MemoryKind::pinned));
+    status = carry(transfer, transfer.staged(transfer.buffer.bytes));
     if (status == Status::in_progress) return;
   }
   if (status == Status::ok) {
-    self.count_send(transfer.path, transfer.source.bytes);
-    self.source_freed(transfer);
+    count_send(transfer.path, transfer.buffer.bytes);
+    source_freed(transfer);
   } else {
-    self.fail_send(transfer, self.final_status(transfer, status));
+    fail_send(transfer, final_status(transfer, status));
   }
 }
 
@@ -519,35 +529,35 @@ void ChannelEndpoint::withdraw(ChannelOp& op, Status why) noexcept {
 }
 
 void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
-  switch (transfer.stage) {
-    case TransferStage::queued:
+  switch (transfer.state()) {
+    case TransferState::held_back:
       waiting_.remove(transfer);
       --waiting_count_;
       count_posted(-1);
       engine_.finish(transfer, {why, 0});
       release(transfer);
       return;
-    case TransferStage::awaiting_ack:
+    case TransferState::awaiting_ack:
       if (why != Status::canceled) end_send(transfer, why);
       return;
-    case TransferStage::copying: return;  // ends by itself, and sees then that the peer is gone
-    case TransferStage::on_wire:
-      if (transfer.is_send) {
-        if (why != Status::canceled) withdraw_send(transfer, why);
-        return;
-      }
-      if (transfer.drains && why == Status::canceled) return;  // for the other end, not for this one
-      if (transfer.outcome == Status::ok && !hidden_) ++traffic_.withdrawing;
-      transfer.outcome = why;
-      if (linked_ && link_receiver_->withdraw(transfer, why != Status::canceled)) return;
-      if (why == Status::peer_lost) {
-        engine_.wire().abandon(transfer.wire);
-      } else if (!transfer.observed()) {
-        engine_.wire().take_back(transfer.wire);  // its owner may free the landing the next moment
-      } else {
-        engine_.wire().cancel(transfer.wire);
-      }
-      return;
+    case TransferState::staging: return;  // ends by itself, and sees then that the peer is gone
+    default: break;
+  }
+  if (!transfer.is_send) return withdraw_receive(transfer, why);
+  if (why != Status::canceled) withdraw_send(transfer, why);
+}
+
+void ChannelEndpoint::withdraw_receive(Transfer& transfer, Status why) noexcept {
+  if (transfer.drains && why == Status::canceled) return;  // for the other end, not for this one
+  if (transfer.outcome == Status::ok && !hidden_) ++traffic_.withdrawing;
+  transfer.outcome = why;
+  if (linked_ && link_receiver_->withdraw(transfer, why != Status::canceled)) return;
+  if (why == Status::peer_lost) {
+    engine_.wire().abandon(transfer.wire());
+  } else if (!transfer.observed()) {
+    engine_.wire().take_back(transfer.wire());  // its owner may free the landing the next moment
+  } else {
+    engine_.wire().cancel(transfer.wire());
   }
 }
 
@@ -555,7 +565,7 @@ void ChannelEndpoint::withdraw(Transfer& transfer, Status why) noexcept {
 /// lives takes it for nobody, unless there is no end that could have met it.
 void ChannelEndpoint::withdraw_send(Transfer& transfer, Status why) noexcept {
   if (linked_ && link_sender_->withdraw(transfer)) return end_send(transfer, why);
-  if (transfer.link.stage != LinkStage::none || peer_.lost) return;
+  if (transfer.state() != TransferState::network || peer_.lost) return;
   transfer.outcome = why;
   nobody_receives() ? engine_.finish(transfer, {why, 0}) : let_go(transfer);
 }

@@ -16,7 +16,8 @@ namespace brant {
 
 class ChannelTable;
 
-/// What one end tells the other apart from data: an active message, a few times per window.
+/// What one end tells the other apart from data, a few times per window: a record of the link, or an active message
+/// where there is none.
 struct ChannelControl {
   enum class Kind : std::uint32_t { opened, closed, acknowledge, truncated, not_taken, not_sent, abandoned, last };
 
@@ -135,19 +136,26 @@ class ChannelEndpoint {
   void on_link(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   [[nodiscard]] LinkMessage link_message(LinkMessage::Kind kind) const noexcept;
   [[nodiscard]] LinkMessage link_message(LinkMessage::Kind kind, const Transfer& transfer) const noexcept;
-  Status tag_send(Transfer& transfer, ConstBuffer bytes) noexcept;
+  /// Sends `transfer.here`.
+  Status tag_send(Transfer& transfer) noexcept;
   Status tag_recv(Transfer& transfer, Buffer target) noexcept;
-  /// The bytes have gone or come, or never will: `transfer.wire` says what became of it.
+  /// The bytes have gone or come, or never will: `transfer.wire()` says what became of it.
   void carried(Transfer& transfer) noexcept;
   [[nodiscard]] bool network_takes(MemoryKind kind) noexcept;
   /// The same for device memory of the kind that both ends have.
   [[nodiscard]] bool network_takes_device_of_peer() noexcept;
+  [[nodiscard]] MemoryKind mutual_kind() const noexcept { return mutual_kind_; }
   /// A send whose receive is late goes into a slot of the other end's. False if it cannot.
   bool send_early(Transfer& transfer, std::uint16_t slot) noexcept;
   /// The sender's device says that a message lies in its landing.
   void landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept;
-  /// A message was copied from the sender's memory.
-  void pulled(Transfer& transfer) noexcept;
+  /// Gets a transfer the record of a copy, which goes with it: `transfer.move`. limit_reached.
+  Status take_move(Transfer& transfer) noexcept;
+  /// Gets it a pinned buffer besides; or why there is none.
+  Status lease_stage(Transfer& transfer, std::size_t bytes) noexcept;
+  void end_move(Transfer& transfer) noexcept;
+  /// Starts a copy between device memory of this process and the pinned buffer of a transfer. in_progress, or why not.
+  Status stage(Transfer& transfer, const Buffer& to, const Buffer& from, std::size_t bytes) noexcept;
   /// Copies the source into a pinned buffer first; the send goes on from there.
   Status stage_out(Transfer& transfer) noexcept;
   /// No word came of the receive of a send: it is asked for.
@@ -221,7 +229,7 @@ class ChannelEndpoint {
   Status noted(Status posted) noexcept;
   void count_send(Path path, std::uint64_t bytes) noexcept;
   void count_posted(int sign) noexcept;
-  Status carry(Transfer& transfer, ConstBuffer bytes) noexcept;
+  Status carry(Transfer& transfer, const Buffer& bytes) noexcept;
   void start_waiting() noexcept;
   /// The source is free: reports it and waits for the acknowledgement if that is wanted. Returns true if the transfer
   /// ended.
@@ -280,12 +288,16 @@ class ChannelEndpoint {
 
   // Steps that complete later.
   static void on_wire_done(port::WireOp& wire) noexcept;
-  static void on_copied(StageCopy& copy, Status status) noexcept;
+  static const MoveEvents kMoveEvents;
+  /// Brant itself has moved the bytes.
+  void moved(Transfer& transfer, Status status) noexcept;
+  void staged_out(Transfer& transfer, Status status) noexcept;
   static void on_lost(PeerOp& op) noexcept;
   static void on_cancel(OpOwner& owner) noexcept;
   void withdraw(ChannelOp& op, Status why) noexcept;
   void withdraw(Transfer& transfer, Status why) noexcept;
   void withdraw_send(Transfer& transfer, Status why) noexcept;
+  void withdraw_receive(Transfer& transfer, Status why) noexcept;
   /// Nor has anybody begun to: the program over there has ended, and never opened its end.
   [[nodiscard]] bool nobody_receives() const noexcept { return peer_.ended && !opened_there_; }
   [[nodiscard]] bool is_possible(const ChannelControl& control) const noexcept;

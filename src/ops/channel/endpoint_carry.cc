@@ -1,27 +1,31 @@
 // How an endpoint's bytes leave and come: by tags of the network, or agreed upon over the link of the two processes.
 
+#include <utility>
+
 #include "ops/channel/endpoint.h"
 #include "ops/channel/table.h"
 #include "ops/channel/tag.h"
 
 namespace brant {
 
-Status ChannelEndpoint::carry(Transfer& transfer, ConstBuffer bytes) noexcept {
-  transfer.stage = TransferStage::on_wire;
-  return linked_ ? link_sender_->send(transfer, bytes) : tag_send(transfer, bytes);
+Status ChannelEndpoint::carry(Transfer& transfer, const Buffer& bytes) noexcept {
+  transfer.here = bytes;
+  return linked_ ? link_sender_->send(transfer) : tag_send(transfer);
 }
 
-Status ChannelEndpoint::tag_send(Transfer& transfer, ConstBuffer bytes) noexcept {
+Status ChannelEndpoint::tag_send(Transfer& transfer) noexcept {
+  transfer.become(TransferState::network);
   const tag::Type type = transfer.acknowledged ? tag::Type::channel_acknowledged : tag::Type::channel;
   const tag::Sender self{engine().job().rank, side_};
   const std::uint64_t tag = tag::channel(type, id_, self, transfer.number);
-  return noted(engine().wire().tag_send(peer_.endpoint, tag, bytes, transfer.wire));
+  return noted(engine().wire().tag_send(peer_.endpoint, tag, transfer.here, transfer.wire()));
 }
 
 Status ChannelEndpoint::tag_recv(Transfer& transfer, Buffer target) noexcept {
+  transfer.become(TransferState::network);
   const tag::Sender other{peer_.rank.value, 1 - side_};
   const std::uint64_t tag = tag::channel(tag::Type::channel, id_, other, transfer.number);
-  return noted(engine().wire().tag_recv(tag, tag::kChannelReceiveMask, target, transfer.wire));
+  return noted(engine().wire().tag_recv(tag, tag::kChannelReceiveMask, target, transfer.wire()));
 }
 
 Status ChannelEndpoint::noted(Status posted) noexcept {
@@ -41,7 +45,7 @@ LinkMessage ChannelEndpoint::link_message(LinkMessage::Kind kind, const Transfer
   LinkMessage message = link_message(kind);
   message.acknowledged = transfer.acknowledged;
   message.number = transfer.number;
-  message.bytes = transfer.link.bytes.bytes;
+  message.bytes = transfer.here.bytes;
   return message;
 }
 
@@ -67,14 +71,37 @@ bool ChannelEndpoint::network_takes(MemoryKind kind) noexcept { return engine().
 
 bool ChannelEndpoint::network_takes_device_of_peer() noexcept { return network_takes(mutual_kind_); }
 
+Status ChannelEndpoint::take_move(Transfer& transfer) noexcept {
+  if (transfer.move == nullptr) transfer.move = table_.moves().take(transfer, kMoveEvents);
+  return transfer.move != nullptr ? Status::ok : Status::limit_reached;
+}
+
+Status ChannelEndpoint::lease_stage(Transfer& transfer, std::size_t bytes) noexcept {
+  if (const Status taken = take_move(transfer); taken != Status::ok) return taken;
+  const Result<StagePool::Lease> lease = table_.stages().take(bytes);
+  if (lease) transfer.move->lease = *lease;
+  return lease.status();
+}
+
+void ChannelEndpoint::end_move(Transfer& transfer) noexcept {
+  if (transfer.move == nullptr) return;
+  table_.stages().give_back(transfer.move->lease);
+  table_.moves().give_back(std::exchange(transfer.move, nullptr));
+}
+
 Status ChannelEndpoint::stage_out(Transfer& transfer) noexcept {
-  transfer.stage = TransferStage::copying;
-  const Result<StagePool::Lease> lease = table_.stager().buffers().take(transfer.source.bytes);
-  if (!lease) return lease.status();
-  transfer.lease = *lease;
-  const Status status = table_.stager().start(Stager::Direction::out, lease->data, transfer.source.data,
-                                              transfer.source.bytes, transfer.copy);
-  return status == Status::ok ? Status::in_progress : status;
+  const std::size_t bytes = transfer.buffer.bytes;
+  const Status leased = lease_stage(transfer, bytes);
+  return leased == Status::ok ? stage(transfer, transfer.staged(bytes), transfer.buffer, bytes) : leased;
+}
+
+Status ChannelEndpoint::stage(Transfer& transfer, const Buffer& to, const Buffer& from, std::size_t bytes) noexcept {
+  transfer.become(TransferState::staging);
+  Move& move = *transfer.move;
+  move.to = MoveEnd(to.data, to.kind);
+  move.from = MoveEnd(from.data, from.kind);
+  move.bytes = bytes;
+  return table_.mover().start_staging(move);
 }
 
 void ChannelEndpoint::dismiss(Transfer& transfer) noexcept {
@@ -91,7 +118,5 @@ void ChannelEndpoint::ask_late(Transfer& transfer) noexcept { link_sender_->ask_
 void ChannelEndpoint::landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept {
   link_receiver_->on_landed_early(transfer, bytes, acknowledged);
 }
-
-void ChannelEndpoint::pulled(Transfer& transfer) noexcept { link_receiver_->on_pulled(transfer); }
 
 }  // namespace brant

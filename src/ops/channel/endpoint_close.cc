@@ -116,15 +116,15 @@ void ChannelEndpoint::drop(std::uint64_t number) noexcept {
 // -------------------------------------------------------------------------------------------------------------------
 
 bool ChannelEndpoint::uses_source(const Transfer& transfer) const noexcept {
-  if (transfer.observed() || transfer.source.bytes == 0) return false;
-  if (transfer.stage == TransferStage::copying) return true;
-  const bool is_copy = transfer.lease.data != nullptr;  // of ours
-  return transfer.stage == TransferStage::on_wire && !is_copy && !nobody_receives();
+  if (transfer.observed() || transfer.buffer.bytes == 0) return false;
+  if (transfer.state() == TransferState::staging) return true;
+  const bool reads_it = is_on_its_way(transfer.state()) && !transfer.is_staged();
+  return reads_it && !nobody_receives();
 }
 
 /// By itself, while this call moves the engine: the peer of a test may be moved by the same thread.
 bool ChannelEndpoint::comes_free(const Transfer& transfer) noexcept {
-  const bool by_device = transfer.stage == TransferStage::copying || transfer.link.stage == LinkStage::copying;
+  const bool by_device = transfer.state() == TransferState::staging || transfer.state() == TransferState::copying;
   return by_device || peer_.same_process || engine_.runs_elsewhere(peer_);
 }
 
@@ -170,7 +170,7 @@ void ChannelEndpoint::stop_waiting(std::chrono::nanoseconds waited) noexcept {
           "moves again) message {}, {} bytes of {} memory at {}, may still be read there. Wait for its source_free "
           "before its memory is used again",
           id_.value, peer_.rank.value, seconds(waited), seconds(SourcePatience::kWhole), transfer->number,
-          transfer->source.bytes, memory_kind_name(transfer->source.kind), transfer->source.data);
+          transfer->buffer.bytes, memory_kind_name(transfer->buffer.kind), transfer->buffer.data);
     }
     transfer = following;
   }
@@ -186,10 +186,11 @@ void ChannelEndpoint::give_up_late(Transfer& transfer) noexcept {
 }
 
 void ChannelEndpoint::let_go(Transfer& transfer) noexcept {
-  if (transfer.stage == TransferStage::copying) return;
+  if (transfer.state() == TransferState::staging) return;
   if (linked_) {
     link_sender_->let_go(transfer);
-  } else if (!std::exchange(transfer.let_go, true)) {
+  } else if (!transfer.let_go) {
+    transfer.let_go = true;
     send_control(ChannelControl::Kind::abandoned, transfer.number);
   }
 }
@@ -216,7 +217,6 @@ void ChannelEndpoint::drain(std::uint64_t number) noexcept {
   if (transfer == nullptr) return;  // its sender waits for some seconds, and says so
   transfer->drains = true;
   transfer->number = number;
-  transfer->stage = TransferStage::on_wire;
   if (tag_recv(*transfer, Buffer(nullptr, 0, MemoryKind::host)) == Status::in_progress) {
     engine_.add_outstanding(peer_, *transfer);
   } else {

@@ -34,8 +34,8 @@ Transfer* ChannelEndpoint::find_under_way(std::uint64_t number) noexcept {
 void ChannelEndpoint::on_not_received(std::uint64_t number, Status status) noexcept {
   Transfer* transfer = find_under_way(number);
   if (transfer == nullptr) return;
-  const bool asks = transfer->link.stage == LinkStage::asking && link_sender_->withdraw(*transfer);
-  if (asks || transfer->stage == TransferStage::awaiting_ack) {
+  const bool asks = transfer->state() == TransferState::asking && link_sender_->withdraw(*transfer);
+  if (asks || transfer->state() == TransferState::awaiting_ack) {
     end_send(*transfer, status);
   } else {
     transfer->outcome = status;
@@ -47,7 +47,7 @@ void ChannelEndpoint::on_not_received(std::uint64_t number, Status status) noexc
 
 void ChannelEndpoint::on_not_sent(std::uint64_t number, std::uint64_t bytes, Status why) noexcept {
   if (landed_.has(number)) {  // nobody wants it
-    if (Transfer* drain = find_with_network(number, true)) engine_.wire().cancel(drain->wire);
+    if (Transfer* drain = find_with_network(number, true)) engine_.wire().cancel(drain->wire());
     return;
   }
   if (why != Status::canceled) {
@@ -58,13 +58,13 @@ void ChannelEndpoint::on_not_sent(std::uint64_t number, std::uint64_t bytes, Sta
   if (linked_ && link_receiver_->end_lost(message)) return;
   Transfer* transfer = find_with_network(number);
   if (transfer == nullptr) return remember_lost(message);
-  transfer->link.lost = true;
-  transfer->link.sender_knows = true;
+  transfer->lost = true;
+  transfer->sender_knows = true;
   if (transfer->outcome == Status::ok) {
     transfer->outcome = message.status;
     if (!hidden_) ++traffic_.withdrawing;
   }
-  engine_.wire().cancel(transfer->wire);
+  engine_.wire().cancel(transfer->wire());
 }
 
 void ChannelEndpoint::tell_not_taken(std::uint64_t number) noexcept {
@@ -78,15 +78,14 @@ Transfer* ChannelEndpoint::find_receive(std::uint64_t number, bool drains) noexc
     auto& receive = static_cast<ChannelOp&>(*op);
     if (&receive.endpoint != this || receive.form != ChannelOp::Form::receive || receive.number != number) continue;
     auto& transfer = static_cast<Transfer&>(receive);
-    if (transfer.drains == drains && !transfer.link.ghost) return &transfer;
+    if (transfer.drains == drains && !transfer.ghost) return &transfer;
   }
   return nullptr;
 }
 
 Transfer* ChannelEndpoint::find_with_network(std::uint64_t number, bool drains) noexcept {
   Transfer* transfer = find_receive(number, drains);
-  const bool with_network = transfer != nullptr && transfer->stage == TransferStage::on_wire &&
-                            transfer->link.stage == LinkStage::none && !transfer->consumed;
+  const bool with_network = transfer != nullptr && transfer->state() == TransferState::network && !transfer->consumed;
   return with_network ? transfer : nullptr;
 }
 
@@ -107,9 +106,9 @@ std::vector<LostMessage>::iterator ChannelEndpoint::find_lost(std::uint64_t numb
 bool ChannelEndpoint::take_lost(Transfer& transfer, Status& status) noexcept {
   const auto found = find_lost(transfer.number);
   if (found == lost_.end()) return false;
-  transfer.wire.bytes = found->bytes;
-  transfer.link.lost = true;
-  transfer.link.sender_knows = found->sender_knows;
+  transfer.wire().bytes = found->bytes;
+  transfer.lost = true;
+  transfer.sender_knows = found->sender_knows;
   status = found->status;
   lost_.erase(found);
   return true;

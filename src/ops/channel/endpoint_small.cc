@@ -31,7 +31,7 @@ Status ChannelEndpoint::await_small(Buffer landing, Op& op) noexcept {
     return Status::limit_reached;
   }
   receive->number = next_receive_++;
-  receive->landing = landing;
+  receive->buffer = landing;
   note_begun(*receive);
   link_receiver_->await(*receive);
   receive->own(engine_, op);
@@ -60,10 +60,9 @@ Transfer* ChannelEndpoint::grown(SmallReceive& receive) noexcept {
     return nullptr;
   }
   transfer->number = receive.number;
-  transfer->landing = receive.landing;
+  transfer->buffer = receive.buffer;
   transfer->posted_at = receive.posted_at;
   transfer->path = Path::shm;
-  transfer->stage = TransferStage::on_wire;
   transfer->take_over(receive);
   engine_.add_outstanding(peer_, *transfer);
   release(receive);

@@ -33,9 +33,9 @@ void LandingFlags::free(std::uint16_t flag) noexcept {
 
 void LandingFlags::watch(Transfer& transfer) noexcept {
   if (watched_count_ == kWatched) return;
-  transfer.link.flag = take();
-  if (transfer.link.flag == kNone) return;
-  std::atomic_ref<std::uint64_t>(here_[transfer.link.flag - 1u]).store(0, std::memory_order_relaxed);
+  transfer.flag = take();
+  if (transfer.flag == kNone) return;
+  std::atomic_ref<std::uint64_t>(here_[transfer.flag - 1u]).store(0, std::memory_order_relaxed);
   watched_.push_back(transfer);
   ++watched_count_;
   engine_.attach(static_cast<Poller&>(*this));
@@ -43,20 +43,20 @@ void LandingFlags::watch(Transfer& transfer) noexcept {
 
 void LandingFlags::unwatch(Transfer& transfer) noexcept {
   watched_.remove(transfer);
-  transfer.link.flag = kNone;
+  transfer.flag = kNone;
   if (--watched_count_ == 0) engine_.detach(static_cast<Poller&>(*this));
 }
 
 void LandingFlags::let_go(Transfer& transfer) noexcept {
-  if (transfer.link.flag == kNone) return;
-  free(transfer.link.flag);
+  if (transfer.flag == kNone) return;
+  free(transfer.flag);
   unwatch(transfer);
 }
 
 void LandingFlags::forsake(Transfer& transfer) noexcept {
-  if (transfer.link.flag == kNone) return;
+  if (transfer.flag == kNone) return;
   try {
-    forsaken_.push_back(transfer.link.flag);
+    forsaken_.push_back(transfer.flag);
   } catch (const std::bad_alloc&) {  // one less
   }
   unwatch(transfer);
@@ -70,7 +70,7 @@ unsigned LandingFlags::poll() noexcept {
   unsigned landed = 0, looks = 0;
   for (Transfer* transfer = watched_.front(); transfer != nullptr && looks < kLooks; ++looks) {
     Transfer* following = decltype(watched_)::next(*transfer);
-    const std::uint64_t word = read(transfer->link.flag, std::memory_order_acquire);
+    const std::uint64_t word = read(transfer->flag, std::memory_order_acquire);
     if (word != 0) {
       let_go(*transfer);
       transfer->endpoint.landed_early(*transfer, Word::bytes(word), Word::acknowledged(word));
@@ -85,7 +85,7 @@ unsigned LandingFlags::poll() noexcept {
 /// Behind the alarm that a sender looks at after its flag was set: one of the two sees the other.
 bool LandingFlags::lets_sleep() const noexcept {
   const Transfer* transfer = watched_.front();
-  while (transfer != nullptr && read(transfer->link.flag, std::memory_order_seq_cst) == 0)
+  while (transfer != nullptr && read(transfer->flag, std::memory_order_seq_cst) == 0)
     transfer = decltype(watched_)::next(*transfer);
   return transfer == nullptr;
 }

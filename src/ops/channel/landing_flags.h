@@ -37,7 +37,7 @@ class LandingFlags final : private Poller {
   ~LandingFlags() { engine_.detach(static_cast<Poller&>(*this)); }
 
   // The receiver's side.
-  /// Watches a flag for a receive, if one is free: `transfer.link.flag`. Never more than kWatched at a time.
+  /// Watches a flag for a receive, if one is free: `transfer.flag`. Never more than kWatched at a time.
   void watch(Transfer& transfer) noexcept;
   /// The receive ended and the sender is done with its flag, if it has one.
   void let_go(Transfer& transfer) noexcept;
@@ -74,7 +74,7 @@ class LandingFlags final : private Poller {
   std::size_t free_count_ = 0;
   std::vector<std::uint16_t> forsaken_;  ///< Free once they are set.
   std::uint16_t made_ = 0;
-  IntrusiveList<Transfer, &Transfer::flag_hook> watched_;
+  IntrusiveList<Transfer, &Transfer::watch_hook> watched_;
   std::size_t watched_count_ = 0;
 };
 

@@ -9,7 +9,7 @@
 #include "brant/base/status.h"
 #include "ops/channel/device_slots.h"
 #include "ops/channel/link_message.h"
-#include "ops/copier/stage_pool.h"
+#include "ops/mover/stage_pool.h"
 
 namespace brant {
 

@@ -41,6 +41,8 @@ inline constexpr unsigned kAnnouncedMax = 128;
 ///                            <-      slots             where they are, once for each pair of processes
 ///                            <-      slot_emptied
 ///
+/// Either end: `control`, what it tells the other apart from data (see ChannelControl): acknowledgements foremost.
+///
 /// Either end, for transfers triggered by streams (see StreamLane): `stream_mailbox [record]` its mailbox,
 /// `stream_base` the number of an exported allocation, `stream_unmapped` that it cannot be mapped, `stream_refused`
 /// nothing comes from there (any more).
@@ -65,7 +67,8 @@ struct LinkMessage {
     stream_mailbox,
     stream_base,
     stream_unmapped,
-    stream_refused
+    stream_refused,
+    control
   };
   /// Where a landing is, as the sender sees it; ask: where the message is, as the receiver sees it.
   enum class Place : std::uint8_t {
@@ -84,12 +87,13 @@ struct LinkMessage {
   bool acknowledged = false;   ///< From the sender: it waits for an acknowledgement.
   Place place = Place::host;   ///< landing, ask.
   std::uint32_t channel = 0;
-  std::uint64_t number = 0;       ///< Of the message in its direction.
-  std::uint64_t bytes = 0;        ///< Of the whole message; landing: what fits.
-  std::uint64_t offset : 48 = 0;  ///< data: of this piece. landing, ask, slots: in its allocation. failed: the Status.
-  std::uint64_t flag : 16 = 0;    ///< landing: the sender's device may set it; landed, failed: it will not any more.
-                                  ///< stored, slot_emptied: of the slot.
-  std::uint64_t buffer_id = 0;    ///< landing, ask, slots, stream_base: of its allocation.
+  std::uint64_t number = 0;  ///< Of the message in its direction.
+  std::uint64_t bytes = 0;   ///< Of the whole message; landing: what fits. control: the prefix.
+  std::uint64_t offset : 48 =
+      0;  ///< data: of this piece. landing, ask, slots: in its allocation. failed, control: the Status.
+  std::uint64_t flag : 16 = 0;  ///< landing: the sender's device may set it; landed, failed: it will not any more.
+                                ///< stored, slot_emptied: of the slot. control: its kind.
+  std::uint64_t buffer_id = 0;  ///< landing, ask, slots, stream_base: of its allocation. control: `linked`.
 };
 static_assert(sizeof(LinkMessage) <= port::kLinkHeaderBytes);
 

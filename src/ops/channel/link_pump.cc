@@ -34,8 +34,8 @@ void LinkPump::look() noexcept {
   if (!peer_.lost) static_cast<void>(link().poll(link_service::kChannel));
 }
 
-Status LinkPump::describe(const void* data, LinkMessage& message) noexcept {
-  const Result<ExportedPlace> place = mappings_.exports.describe(data);
+Status LinkPump::describe(const void* data, LinkMessage& message, std::uint64_t buffer_id) noexcept {
+  const Result<ExportedPlace> place = mappings_.exports.describe(data, buffer_id);
   if (!place) return place.status();
   message.place = LinkMessage::Place::mapped;
   message.buffer_id = place->buffer_id;
@@ -52,27 +52,27 @@ void LinkPump::on_record(const LinkMessage& message) noexcept {
 }
 
 LinkPump::Pushed LinkPump::push(Transfer& transfer) noexcept {
-  const std::span<const std::byte> bytes = std::as_bytes(std::span(
-      static_cast<const std::byte*>(transfer.link.bytes.data), static_cast<std::size_t>(transfer.link.bytes.bytes)));
-  const bool eager = transfer.link.stage == LinkStage::sending_eager;
+  const std::span<const std::byte> bytes = std::as_bytes(
+      std::span(static_cast<const std::byte*>(transfer.here.data), static_cast<std::size_t>(transfer.here.bytes)));
+  const bool eager = transfer.state() == TransferState::eager;
   LinkMessage message =
       transfer.endpoint.link_message(eager ? LinkMessage::Kind::eager : LinkMessage::Kind::data, transfer);
   const std::size_t whole_piece = eager ? bytes.size() : piece_bytes(bytes.size());
   for (unsigned piece = 0; piece < kTurnPieces; ++piece) {
-    message.offset = transfer.link.moved & LinkMessage::kOffsetMask;
-    const std::size_t size = std::min<std::size_t>(bytes.size() - transfer.link.moved, whole_piece);
-    if (!link().post(link_service::kChannel, header_of(message), bytes.subspan(transfer.link.moved, size))) {
+    message.offset = transfer.moved & LinkMessage::kOffsetMask;
+    const std::size_t size = std::min<std::size_t>(bytes.size() - transfer.moved, whole_piece);
+    if (!link().post(link_service::kChannel, header_of(message), bytes.subspan(transfer.moved, size))) {
       return piece == 0 ? Pushed::no_room : Pushed::some;
     }
-    transfer.link.moved += size;
-    if (transfer.link.moved == bytes.size()) return Pushed::all;
+    transfer.moved += size;
+    if (transfer.moved == bytes.size()) return Pushed::all;
   }
   return Pushed::some;
 }
 
 bool LinkPump::send(Transfer& transfer) noexcept {
   if (push(transfer) == Pushed::all) {
-    transfer.link.stage = LinkStage::none;
+    transfer.become(TransferState::carried);
     return true;
   }
   waiting_.push_back(transfer);
@@ -87,7 +87,7 @@ bool LinkPump::send_at_once(const LinkMessage& message, ConstBuffer bytes) noexc
 
 void LinkPump::withdraw(Transfer& transfer) noexcept {
   waiting_.remove(transfer);
-  transfer.link.stage = LinkStage::none;
+  transfer.become(TransferState::carried);
   if (waiting_.empty()) engine_.detach(static_cast<Poller&>(*this));
 }
 
@@ -104,8 +104,7 @@ unsigned LinkPump::poll() noexcept {
       waiting_.push_back(*transfer);
       continue;
     }
-    transfer->link.stage = LinkStage::none;
-    transfer->wire.status = Status::ok;
+    transfer->wire().status = Status::ok;
     transfer->endpoint.carried(*transfer);
   }
   if (waiting_.empty()) engine_.detach(static_cast<Poller&>(*this));

@@ -3,7 +3,7 @@
 #include "core/engine.h"
 #include "ops/channel/device_slots.h"
 #include "ops/channel/landing_flags.h"
-#include "ops/channel/link_puller.h"
+#include "ops/channel/link_message.h"
 #include "ops/channel/link_questions.h"
 #include "ops/channel/transfer.h"
 #include "ops/mapping/table.h"
@@ -20,7 +20,6 @@ class LinkPump final : private Poller {
         peer_(peer),
         mappings_(mappings.with(peer)),
         flags_(engine, peer, mappings_.flags),
-        puller_(engine),
         questions_(engine),
         slots_(engine, peer, *this) {}
   ~LinkPump() { engine_.detach(static_cast<Poller&>(*this)); }
@@ -29,14 +28,13 @@ class LinkPump final : private Poller {
   [[nodiscard]] port::Link& link() noexcept { return *peer_.link; }
   [[nodiscard]] PeerMappings& mappings() noexcept { return mappings_; }
   [[nodiscard]] LandingFlags& flags() noexcept { return flags_; }
-  [[nodiscard]] LinkPuller& puller() noexcept { return puller_; }
   [[nodiscard]] LinkQuestions& questions() noexcept { return questions_; }
   [[nodiscard]] DeviceSlots& slots() noexcept { return slots_; }
 
   /// Fills in where memory of this process is. See Exports::describe.
-  Status describe(const void* data, LinkMessage& message) noexcept;
+  Status describe(const void* data, LinkMessage& message, std::uint64_t buffer_id = 0) noexcept;
 
-  /// Sends `transfer.link.bytes` as far as there is room now. True: all of it went. False: the rest follows, and the
+  /// Sends `transfer.here` as far as there is room now. True: all of it went. False: the rest follows, and the
   /// endpoint is told at the end (`ChannelEndpoint::carried`).
   bool send(Transfer& transfer) noexcept;
   void withdraw(Transfer& transfer) noexcept;
@@ -62,7 +60,6 @@ class LinkPump final : private Poller {
   Peer& peer_;
   PeerMappings& mappings_;
   LandingFlags flags_;
-  LinkPuller puller_;
   LinkQuestions questions_;
   DeviceSlots slots_;
   IntrusiveList<Transfer, &Transfer::link_hook> waiting_;

@@ -8,7 +8,7 @@
 namespace brant {
 
 void LinkQuestions::put_off(Transfer& transfer) noexcept {
-  transfer.link.asked_at = Clock::now();
+  transfer.asked_at = Clock::now();
   waiting_.push_back(transfer);
   engine_.attach(static_cast<Poller&>(*this));
 }
@@ -24,7 +24,7 @@ unsigned LinkQuestions::poll() noexcept {
   const TimePoint now = Clock::now();
   if (std::exchange(heard_, false)) heard_at_ = now;
   for (Transfer* transfer = waiting_.front(); transfer != nullptr; transfer = waiting_.front()) {
-    const TimePoint since = transfer->link.asked_at;
+    const TimePoint since = transfer->asked_at;
     if (now - std::max(since, heard_at_) < kPatience && now - since < kPatienceMost) break;
     forget(*transfer);
     transfer->endpoint.ask_late(*transfer);

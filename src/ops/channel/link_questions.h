@@ -25,15 +25,15 @@ class LinkQuestions final : private Poller {
   void put_off(Transfer& transfer) noexcept;
   /// The peer told of a receive.
   void heard() noexcept { heard_ = true; }
-  /// Nothing happens if it does not wait.
+  /// Nothing happens if it does not wait. Not after it was asked for.
   void forget(Transfer& transfer) noexcept;
 
  private:
   unsigned poll() noexcept override;
 
   Engine& engine_;
-  IntrusiveList<Transfer, &Transfer::question_hook> waiting_;  ///< Oldest first.
-  bool heard_ = false;                                         ///< Since the last poll.
+  IntrusiveList<Transfer, &Transfer::watch_hook> waiting_;  ///< Oldest first.
+  bool heard_ = false;                                      ///< Since the last poll.
   TimePoint heard_at_{};
 };
 

@@ -26,7 +26,7 @@ Kind answer_to(const LinkMessage& ask) noexcept {
 LinkReceiver::LinkReceiver(ChannelEndpoint& endpoint, LinkPump& pump) noexcept
     : endpoint_(endpoint),
       pump_(pump),
-      arrivals_(endpoint.table().arrivals(), endpoint.table().stager().buffers(), pump.slots()) {}
+      arrivals_(endpoint.table().arrivals(), endpoint.table().stages(), pump.slots()) {}
 
 void LinkReceiver::distrust(const char* what) noexcept { endpoint_.table().engine().distrust(endpoint_.peer(), what); }
 
@@ -50,8 +50,8 @@ void LinkReceiver::grow_if_small(std::uint64_t number) noexcept {
   SmallReceive* receive = find_small(number);
   Transfer* transfer = receive != nullptr ? endpoint_.grown(*receive) : nullptr;
   if (transfer == nullptr) return;
-  transfer->link.target = transfer->landing;
-  transfer->link.stage = LinkStage::posted;
+  transfer->here = transfer->buffer;
+  transfer->become(TransferState::posted);
   posted_.push_back(*transfer);
 }
 
@@ -67,12 +67,10 @@ std::optional<LinkReceiver::Whole> LinkReceiver::take_whole(std::uint64_t number
 // Receives come and go
 // ----------------------------------------------------------------------------------------------------
 
-Status LinkReceiver::receive(Transfer& transfer, Buffer target) noexcept {
-  transfer.link.target = target;
-  transfer.link.moved = 0;
+Status LinkReceiver::receive(Transfer& transfer) noexcept {
   if (Arrival* arrival = arrivals_.find(transfer.number)) return take(transfer, *arrival);
   posted_.push_back(transfer);
-  transfer.link.stage = LinkStage::posted;
+  transfer.become(TransferState::posted);
   if (untold_ == nullptr) untold_ = &transfer;
   tell_untold();
   return Status::in_progress;
@@ -83,10 +81,10 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
   Status status = Status::in_progress;
   switch (message.kind) {
     case Kind::eager:
-      if (arrival.lease.data != nullptr && !host_accessible(transfer.link.target.kind) &&
-          message.bytes <= transfer.link.target.bytes) {
-        transfer.lease = std::exchange(arrival.lease, {});  // the copy to the device starts where the bytes are
-        transfer.wire.bytes = message.bytes;
+      if (arrival.lease.data != nullptr && !host_accessible(transfer.here.kind) &&
+          message.bytes <= transfer.here.bytes && endpoint_.take_move(transfer) == Status::ok) {
+        transfer.move->lease = std::exchange(arrival.lease, {});  // the copy to the device starts where the bytes are
+        transfer.wire().bytes = message.bytes;
         transfer.acknowledged = message.acknowledged;
         status = Status::ok;
       } else {
@@ -95,7 +93,7 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
       break;
     case Kind::ask:
       posted_.push_back(transfer);
-      transfer.link.stage = LinkStage::posted;
+      transfer.become(TransferState::posted);
       status = pull(transfer, message);
       if (status == Status::ok) {
         tell_taken(transfer.number);
@@ -110,8 +108,8 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
       status = unload(transfer, message);
       break;
     case Kind::truncated:
-      transfer.wire.bytes = message.bytes;
-      transfer.link.sender_knows = true;
+      transfer.wire().bytes = message.bytes;
+      transfer.sender_knows = true;
       status = Status::truncated;
       break;
     default: status = receive_elsewhere(transfer, message); break;
@@ -122,9 +120,9 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
 
 /// Where this end would take the network, the other one most likely does too, and asks if not.
 bool LinkReceiver::is_to_be_told(const Transfer& transfer) const noexcept {
-  const Buffer& target = transfer.link.target;
+  const Buffer& target = transfer.here;
   const bool wanted = !host_accessible(target.kind) || (target.bytes > kEagerBytes && !offers_come_);
-  return wanted && transfer.path != Path::ucx && transfer.link.stage == LinkStage::posted;
+  return wanted && transfer.path != Path::ucx && transfer.state() == TransferState::posted;
 }
 
 /// Tells the sender of the next receives, as many as it may know of.
@@ -141,52 +139,55 @@ void LinkReceiver::unlist(Transfer& transfer) noexcept {
 }
 
 void LinkReceiver::announce(Transfer& transfer, Kind as) noexcept {
-  transfer.link.stage = LinkStage::announced;
+  transfer.become(TransferState::announced);
   ++announced_;
   tell_landing(transfer, as);
 }
 
 void LinkReceiver::tell_landing(Transfer& transfer, Kind as) noexcept {
   LinkMessage message = endpoint_.link_message(as, transfer);
-  message.bytes = transfer.link.target.bytes;
-  const Buffer& target = transfer.link.target;
-  if (!host_accessible(target.kind) && pump_.describe(target.data, message) != Status::ok) {
+  message.bytes = transfer.here.bytes;
+  const Buffer& target = transfer.here;
+  if (!host_accessible(target.kind) && pump_.describe(target.data, message, transfer.buffer_id) != Status::ok) {
     message.place = LinkMessage::Place::other;
   }
-  if (message.place == LinkMessage::Place::mapped && transfer.link.flag == LandingFlags::kNone &&
-      !transfer.link.ghost) {
+  if (message.place == LinkMessage::Place::mapped && transfer.flag == LandingFlags::kNone && !transfer.ghost) {
     pump_.flags().watch(transfer);
   }
-  message.flag = transfer.link.flag;
+  message.flag = transfer.flag;
   pump_.control(message);
 }
 
 void LinkReceiver::leave(Transfer& transfer) noexcept {
   unlist(transfer);
   pump_.flags().let_go(transfer);
-  if (transfer.link.stage != LinkStage::posted) --announced_;
-  pump_.puller().withdraw(transfer);
-  transfer.link.stage = LinkStage::none;
+  if (transfer.state() != TransferState::posted) --announced_;
+  stop_pulling(transfer);
+  transfer.become(TransferState::carried);
   tell_untold();
+}
+
+void LinkReceiver::stop_pulling(Transfer& transfer) noexcept {
+  if (transfer.state() == TransferState::pulling) static_cast<void>(endpoint_.table().mover().withdraw(*transfer.move));
 }
 
 void LinkReceiver::end(Transfer& transfer, Status status) noexcept {
   leave(transfer);
-  transfer.wire.status = status;
+  transfer.wire().status = status;
   endpoint_.carried(transfer);
 }
 
 bool LinkReceiver::withdraw(Transfer& transfer, bool for_good) noexcept {
-  const LinkStage stage = transfer.link.stage;
-  if (stage == LinkStage::none) return false;
+  const TransferState state = transfer.state();
+  if (state == TransferState::network) return false;
   if (for_good) pump_.flags().forsake(transfer);
-  if (transfer.link.ghost) {
+  if (transfer.ghost) {
     if (for_good) end_ghost(transfer.number);
-  } else if (for_good || stage == LinkStage::posted) {
+  } else if (for_good || state == TransferState::posted) {
     end(transfer, Status::canceled);
   } else {
-    if (stage == LinkStage::announced) {
-      transfer.link.stage = LinkStage::retracting;
+    if (state == TransferState::announced) {
+      transfer.become(TransferState::retracting);
       pump_.control(endpoint_.link_message(Kind::retract, transfer));
     }
     if (!transfer.observed()) become_ghost(transfer);
@@ -195,12 +196,11 @@ bool LinkReceiver::withdraw(Transfer& transfer, bool for_good) noexcept {
 }
 
 void LinkReceiver::become_ghost(Transfer& transfer) noexcept {
-  transfer.link.ghost = true;
+  transfer.ghost = true;
   unlist(transfer);
   ghosts_.push_back(transfer);
   endpoint_.return_number(transfer);
-  const bool under_way = transfer.link.stage == LinkStage::landing || transfer.link.stage == LinkStage::pulling;
-  if (under_way) divert(transfer, transfer.wire.bytes);
+  if (is_coming(transfer.state())) divert(transfer, transfer.wire().bytes);
 }
 
 void LinkReceiver::end_ghost(std::uint64_t number) noexcept {
@@ -209,8 +209,8 @@ void LinkReceiver::end_ghost(std::uint64_t number) noexcept {
   ghosts_.remove(*ghost);
   pump_.flags().let_go(*ghost);
   --announced_;
-  pump_.puller().withdraw(*ghost);
-  ghost->link.stage = LinkStage::none;
+  stop_pulling(*ghost);
+  ghost->become(TransferState::carried);
   endpoint_.dismiss(*ghost);
 }
 
@@ -220,8 +220,8 @@ void LinkReceiver::end_ghost(std::uint64_t number) noexcept {
 void LinkReceiver::on_message(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
   if (message.kind == Kind::eager) {
     SmallReceive* receive = find_small(message.number);
-    if (receive != nullptr && payload.size() <= receive->landing.bytes) {
-      copy_small(receive->landing.data, payload.data(), payload.size());
+    if (receive != nullptr && payload.size() <= receive->buffer.bytes) {
+      copy_small(receive->buffer.data, payload.data(), payload.size());
       return endpoint_.received(*receive, payload.size(), message.acknowledged);
     }
   }
@@ -262,13 +262,12 @@ void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
     if (message.bytes <= kEagerBytes && message.place != LinkMessage::Place::mapped) pump_.slots().offer();
     return;
   }
-  const bool comes = transfer->link.stage == LinkStage::landing || transfer->link.stage == LinkStage::pulling;
-  if (comes) [[unlikely]]
+  if (is_coming(transfer->state())) [[unlikely]]
     return distrust("a question for the receive of a channel's message whose bytes are coming already");
   const Status pulling = pull(*transfer, message);
   if (pulling == Status::ok) return on_pulled(*transfer);
   if (pulling == Status::in_progress) return;
-  if (transfer->link.stage == LinkStage::posted) {
+  if (transfer->state() == TransferState::posted) {
     announce(*transfer, answer_to(message));
   } else {
     // Told already, but then its message was still on its way to the link, and the sender did not keep it.
@@ -279,21 +278,24 @@ void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
 /// Copies the message from where the sender has it. in_progress: `on_pulled` follows. not_supported: it must come
 /// otherwise.
 Status LinkReceiver::pull(Transfer& transfer, const LinkMessage& message) noexcept {
-  if (message.place != LinkMessage::Place::mapped || !host_accessible(transfer.link.target.kind))
-    return Status::not_supported;
+  if (message.place != LinkMessage::Place::mapped || !host_accessible(transfer.here.kind)) return Status::not_supported;
   MappedMemory source = pump_.mappings().imports.take(message.buffer_id, message.offset, message.bytes, Reach::cpu);
   if (source.address == nullptr) return Status::not_supported;
-  if (transfer.link.ghost) divert(transfer, message.bytes);
-  if (message.bytes > transfer.link.target.bytes) return Status::not_supported;  // the sender is to know
-  if (transfer.link.stage == LinkStage::posted) ++announced_;
-  transfer.link.stage = LinkStage::pulling;
-  transfer.link.told = message;
-  transfer.link.bytes = ConstBuffer(source.address, static_cast<std::size_t>(message.bytes), MemoryKind::host);
-  transfer.link.mapped = std::move(source.lease);
-  transfer.wire.bytes = message.bytes;
+  if (endpoint_.take_move(transfer) != Status::ok) return Status::not_supported;
+  if (transfer.ghost) divert(transfer, message.bytes);
+  if (message.bytes > transfer.here.bytes) return Status::not_supported;  // the sender is to know
+  if (transfer.state() == TransferState::posted) ++announced_;
+  transfer.become(TransferState::pulling);
+  transfer.wire().bytes = message.bytes;
   came_by(transfer, Path::shm);
   transfer.acknowledged = message.acknowledged;
-  return pump_.puller().start(transfer) ? Status::ok : Status::in_progress;
+  TransferMove& move = *transfer.move;
+  move.from = MoveEnd(source.address, MemoryKind::host);
+  move.to = MoveEnd(transfer.here.data, transfer.here.kind);
+  move.bytes = static_cast<std::size_t>(message.bytes);
+  move.path = Path::shm;
+  move.mapped = std::move(source.lease);
+  return endpoint_.table().mover().start(move);
 }
 
 /// Which way a message goes is its sender's choice: a receive was only taken for the same.
@@ -309,8 +311,7 @@ void LinkReceiver::tell_taken(std::uint64_t number) noexcept {
 
 void LinkReceiver::on_pulled(Transfer& transfer) noexcept {
   tell_taken(transfer.number);
-  const LinkMessage message = transfer.link.told;  // outlives the ghost
-  transfer.link.ghost ? hand_over(transfer, message) : end(transfer, Status::ok);
+  transfer.ghost ? hand_over(transfer) : end(transfer, Status::ok);
 }
 
 void LinkReceiver::on_elsewhere(const LinkMessage& message) noexcept {
@@ -323,27 +324,27 @@ void LinkReceiver::on_elsewhere(const LinkMessage& message) noexcept {
   leave(*transfer);
   const Status status = receive_elsewhere(*transfer, message);
   if (status == Status::in_progress) return;
-  transfer->wire.status = status;
+  transfer->wire().status = status;
   endpoint_.carried(*transfer);
 }
 
 Status LinkReceiver::receive_elsewhere(Transfer& transfer, const LinkMessage& message) noexcept {
-  transfer.link.told = message;
+  transfer.elsewhere = true;
+  transfer.told_bytes = message.bytes;
   came_by(transfer, Path::ucx);
-  Buffer target = transfer.link.target;
+  Buffer target = transfer.here;
   if (!endpoint_.network_takes(target.kind) && target.bytes != 0) {
-    const Result<StagePool::Lease> lease = endpoint_.table().stager().buffers().take(target.bytes);
-    if (!lease) return lease.status();
-    transfer.lease = *lease;  // the endpoint copies it to the device
-    target = Buffer(lease->data, target.bytes, MemoryKind::pinned);
+    if (const Status leased = endpoint_.lease_stage(transfer, target.bytes); leased != Status::ok) return leased;
+    target = transfer.staged(target.bytes);  // the endpoint copies it to the device
   }
   return endpoint_.tag_recv(transfer, target);
 }
 
 void LinkReceiver::on_withdrawn_elsewhere(Transfer& transfer) noexcept {
-  if (transfer.link.told.kind != Kind::elsewhere) return;
+  if (!transfer.elsewhere) return;
+  const LinkMessage word = word_of(Kind::elsewhere, transfer, transfer.told_bytes);
   // A numbered receive may have been posted for it already.
-  find(posted_, transfer.number) != nullptr ? on_elsewhere(transfer.link.told) : keep(transfer.link.told, {});
+  find(posted_, transfer.number) != nullptr ? on_elsewhere(word) : keep(word, {});
 }
 
 void LinkReceiver::on_truncated(const LinkMessage& message) noexcept {
@@ -353,15 +354,15 @@ void LinkReceiver::on_truncated(const LinkMessage& message) noexcept {
     keep(message, {});
     return;
   }
-  transfer->wire.bytes = message.bytes;
-  transfer->link.sender_knows = true;
+  transfer->wire().bytes = message.bytes;
+  transfer->sender_knows = true;
   end(*transfer, Status::truncated);
 }
 
 void LinkReceiver::on_retracted(const LinkMessage& message) noexcept {
   end_ghost(message.number);
   Transfer* transfer = find(posted_, message.number);
-  if (transfer != nullptr && transfer->link.stage == LinkStage::retracting) end(*transfer, Status::canceled);
+  if (transfer != nullptr && transfer->state() == TransferState::retracting) end(*transfer, Status::canceled);
 }
 
 void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
@@ -373,34 +374,33 @@ void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byt
     return;
   }
   // Pieces come in order, into a landing in host memory that was told, and is large enough.
-  const bool told = transfer->link.stage == LinkStage::announced || transfer->link.stage == LinkStage::retracting ||
-                    transfer->link.stage == LinkStage::landing;
-  const bool fits = message.bytes <= transfer->link.target.bytes && message.offset == transfer->link.moved;
-  if (!told || !fits || !host_accessible(transfer->link.target.kind)) [[unlikely]] {
+  const bool told = is_told(transfer->state()) || transfer->state() == TransferState::landing;
+  const std::uint64_t come = transfer->state() == TransferState::landing ? transfer->moved : 0;
+  const bool fits = message.bytes <= transfer->here.bytes && message.offset == come;
+  if (!told || !fits || !host_accessible(transfer->here.kind)) [[unlikely]] {
     return distrust("a piece of a channel's message that does not fit its landing");
   }
-  if (ghost != nullptr && transfer->link.stage != LinkStage::landing) divert(*ghost, message.bytes);
-  transfer->link.stage = LinkStage::landing;
-  transfer->wire.bytes = message.bytes;
-  const Buffer& target = transfer->link.target;
+  if (ghost != nullptr && transfer->state() != TransferState::landing) divert(*ghost, message.bytes);
+  if (transfer->state() != TransferState::landing) {
+    transfer->become(TransferState::landing);
+    transfer->moved = 0;
+  }
+  transfer->wire().bytes = message.bytes;
+  const Buffer& target = transfer->here;
   if (target.data != nullptr) {
     std::memcpy(static_cast<std::byte*>(target.data) + message.offset, payload.data(), payload.size());
   }
-  transfer->link.moved += payload.size();
-  if (transfer->link.moved < message.bytes) return;
-  if (ghost != nullptr) {
-    hand_over(*ghost, message);
-    return;
-  }
+  transfer->moved += payload.size();
+  if (transfer->moved < message.bytes) return;
   transfer->acknowledged = message.acknowledged;
+  if (ghost != nullptr) return hand_over(*ghost);
   came_by(*transfer, Path::shm);
   end(*transfer, Status::ok);
 }
 
 /// Its sender's device was told where to write so much.
 bool LinkReceiver::may_have_landed(const Transfer& transfer, std::uint64_t bytes) noexcept {
-  const bool told = transfer.link.stage == LinkStage::announced || transfer.link.stage == LinkStage::retracting;
-  return told && !host_accessible(transfer.link.target.kind) && bytes <= transfer.link.target.bytes;
+  return is_told(transfer.state()) && !host_accessible(transfer.here.kind) && bytes <= transfer.here.bytes;
 }
 
 void LinkReceiver::on_landed(const LinkMessage& message) noexcept {
@@ -412,7 +412,7 @@ void LinkReceiver::on_landed(const LinkMessage& message) noexcept {
   }
   if (!may_have_landed(*transfer, message.bytes)) [[unlikely]]
     return distrust("word of a channel's message in a landing that it does not fit, or that was not told");
-  transfer->wire.bytes = message.bytes;
+  transfer->wire().bytes = message.bytes;
   transfer->acknowledged = message.acknowledged;
   end(*transfer, Status::ok);
 }
@@ -454,9 +454,9 @@ bool LinkReceiver::end_lost(const LostMessage& message) noexcept {
   if (Arrival* word = arrivals_.find(message.number)) arrivals_.give_back(*word);
   Transfer* transfer = find(posted_, message.number);
   if (transfer == nullptr) return false;
-  transfer->wire.bytes = message.bytes;
-  transfer->link.lost = true;
-  transfer->link.sender_knows = message.sender_knows;
+  transfer->wire().bytes = message.bytes;
+  transfer->lost = true;
+  transfer->sender_knows = message.sender_knows;
   end(*transfer, message.status);
   return true;
 }
@@ -469,41 +469,42 @@ void LinkReceiver::lose(const LinkMessage& message, Status status) noexcept {
 }
 
 void LinkReceiver::on_landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept {
-  if (transfer.link.ghost) return landed_too_late(transfer, bytes);
+  if (transfer.ghost) return landed_too_late(transfer, bytes);
   if (!may_have_landed(transfer, bytes)) [[unlikely]]
     return distrust("a landing's flag that says more bytes than the landing has");
-  transfer.wire.bytes = bytes;
+  transfer.wire().bytes = bytes;
   transfer.acknowledged = acknowledged;
   end(transfer, Status::ok);
 }
 
 /// The bytes are in this device's memory, but not where the receive wants them.
 Status LinkReceiver::unload(Transfer& transfer, const LinkMessage& message) noexcept {
-  transfer.wire.bytes = message.bytes;
+  transfer.wire().bytes = message.bytes;
   transfer.acknowledged = message.acknowledged;
-  const Buffer& target = transfer.landing;  // also of a receive that was to go through a stage
-  transfer.link.slot = message.flag;
+  const Buffer& target = transfer.buffer;  // also of a receive that was to go through a stage
+  transfer.slot = message.flag;
   if (message.bytes > target.bytes) {
     on_unloaded(transfer);
     return Status::truncated;
   }
-  transfer.stage = TransferStage::copying;
-  ChannelTable& table = endpoint_.table();
-  const std::byte* bytes = pump_.slots().at(transfer.link.slot);
-  const auto size = static_cast<std::size_t>(message.bytes);
-  if (!host_accessible(target.kind)) {
-    table.device_copier().start(target.data, bytes, size, transfer.copy, Path::courier);
-    return Status::in_progress;
+  Status status = endpoint_.take_move(transfer);
+  if (status == Status::ok) {
+    transfer.become(TransferState::staging);
+    TransferMove& move = *transfer.move;
+    move.from = MoveEnd(pump_.slots().at(transfer.slot), endpoint_.mutual_kind());
+    move.to = MoveEnd(target.data, target.kind);
+    move.bytes = static_cast<std::size_t>(message.bytes);
+    move.path = host_accessible(target.kind) ? Path::staged : Path::courier;
+    status = endpoint_.table().mover().start(move);
   }
-  const Status copying = table.stager().start(Stager::Direction::out, target.data, bytes, size, transfer.copy);
-  if (copying == Status::ok) return Status::in_progress;
+  if (status == Status::in_progress) return status;
   on_unloaded(transfer);
-  transfer.link.lost = true;
-  return copying;
+  transfer.lost = true;
+  return status;
 }
 
 void LinkReceiver::on_unloaded(Transfer& transfer) noexcept {
-  pump_.slots().emptied(std::exchange(transfer.link.slot, DeviceSlots::kNone));
+  pump_.slots().emptied(std::exchange(transfer.slot, DeviceSlots::kNone));
 }
 
 void LinkReceiver::on_stored(const LinkMessage& message) noexcept {
@@ -514,7 +515,7 @@ void LinkReceiver::on_stored(const LinkMessage& message) noexcept {
     leave(*transfer);
     const Status status = unload(*transfer, message);
     if (status == Status::in_progress) return;
-    transfer->wire.status = status;
+    transfer->wire().status = status;
     endpoint_.carried(*transfer);
   } else if (Arrival* asked = arrivals_.find(message.number)) {
     if (asked->message.kind != Kind::ask) [[unlikely]]
@@ -539,23 +540,22 @@ void LinkReceiver::landed_too_late(Transfer& ghost, std::uint64_t bytes) noexcep
 }
 
 Status LinkReceiver::land(Transfer& transfer, const LinkMessage& message, std::span<const std::byte> payload) noexcept {
-  transfer.wire.bytes = message.bytes;
+  transfer.wire().bytes = message.bytes;
   transfer.acknowledged = message.acknowledged;
   came_by(transfer, Path::shm);
-  const Buffer& target = transfer.link.target;
+  const Buffer& target = transfer.here;
   if (payload.size() > target.bytes) return Status::truncated;
   if (payload.empty()) return Status::ok;
   if (host_accessible(target.kind)) {
     std::memcpy(target.data, payload.data(), payload.size());
     return Status::ok;
   }
-  const Result<StagePool::Lease> lease = endpoint_.table().stager().buffers().take(payload.size());
-  if (!lease) {
-    transfer.link.lost = true;
-    return lease.status();
+  const Status leased = endpoint_.lease_stage(transfer, payload.size());
+  if (leased != Status::ok) {
+    transfer.lost = true;
+    return leased;
   }
-  std::memcpy(lease->data, payload.data(), payload.size());
-  transfer.lease = *lease;  // the endpoint copies it to the device
+  std::memcpy(transfer.staged(0).data, payload.data(), payload.size());  // the endpoint copies it to the device
   return Status::ok;
 }
 
@@ -579,37 +579,46 @@ void LinkReceiver::keep(const LinkMessage& message, std::span<const std::byte> p
 
 /// The owner of a ghost may free its buffer any moment; the message must not be lost.
 void LinkReceiver::divert(Transfer& ghost, std::uint64_t message_bytes) noexcept {
-  if (ghost.lease.data != nullptr) return;  // it comes into a buffer of ours anyway
-  const Result<StagePool::Lease> lease =
-      endpoint_.table().stager().buffers().take(static_cast<std::size_t>(message_bytes));
-  if (lease.ok() && ghost.link.moved != 0) {
-    std::memcpy(lease->data, ghost.link.target.data, static_cast<std::size_t>(ghost.link.moved));
-  }
-  if (lease.ok()) ghost.lease = *lease;  // if not, `hand_over` says so
-  ghost.link.target = Buffer(ghost.lease.data, static_cast<std::size_t>(message_bytes), MemoryKind::pinned);
+  if (ghost.is_staged()) return;  // it comes into a buffer of ours anyway
+  const auto bytes = static_cast<std::size_t>(message_bytes);
+  const void* const before = ghost.here.data;
+  const bool kept = endpoint_.lease_stage(ghost, bytes) == Status::ok;  // if not, `hand_over` says so
+  ghost.here = kept ? ghost.staged(bytes) : Buffer(nullptr, bytes, MemoryKind::pinned);
+  std::size_t come = 0;
+  if (ghost.state() == TransferState::landing) come = static_cast<std::size_t>(ghost.moved);
+  if (ghost.state() == TransferState::pulling) come = endpoint_.table().mover().redirect(*ghost.move, ghost.here.data);
+  if (kept && come != 0) std::memcpy(ghost.here.data, before, come);
 }
 
 /// The message of a ghost is complete: it is for the receive that got the turn.
-void LinkReceiver::hand_over(Transfer& ghost, const LinkMessage& message) noexcept {
-  const StagePool::Lease lease = std::exchange(ghost.lease, {});
-  LinkMessage whole = message;
-  whole.kind = Kind::eager;
-  end_ghost(message.number);
-  if (endpoint_.has_landed(message.number)) return endpoint_.table().stager().buffers().give_back(lease);  // dropped
+void LinkReceiver::hand_over(Transfer& ghost) noexcept {
+  const LinkMessage whole = word_of(Kind::eager, ghost, ghost.wire().bytes);
+  const StagePool::Lease lease = ghost.is_staged() ? std::exchange(ghost.move->lease, {}) : StagePool::Lease{};
+  StagePool& stages = endpoint_.table().stages();
+  end_ghost(whole.number);
+  if (endpoint_.has_landed(whole.number)) return stages.give_back(lease);  // dropped
   Arrival* arrival = lease.data == nullptr ? nullptr : arrivals_.keep(whole, lease);
   if (arrival == nullptr) {
-    endpoint_.table().stager().buffers().give_back(lease);
+    stages.give_back(lease);
     log::error(
         "channel {} from rank {}: message {} of {} bytes is lost: its receive was withdrawn, and there is no "
         "memory to keep it",
-        endpoint_.id().value, endpoint_.peer().rank.value, message.number, message.bytes);
-    return lose(message, Status::no_memory);
+        endpoint_.id().value, endpoint_.peer().rank.value, whole.number, whole.bytes);
+    return lose(whole, Status::no_memory);
   }
-  Transfer* next = find(posted_, message.number);
+  Transfer* next = find(posted_, whole.number);
   if (next == nullptr) return;
   leave(*next);
-  next->wire.status = take(*next, *arrival);
+  next->wire().status = take(*next, *arrival);
   endpoint_.carried(*next);
+}
+
+/// What the sender said of a message, or would say.
+LinkMessage LinkReceiver::word_of(LinkMessage::Kind kind, const Transfer& transfer,
+                                  std::uint64_t bytes) const noexcept {
+  LinkMessage word = endpoint_.link_message(kind, transfer);
+  word.bytes = bytes;
+  return word;
 }
 
 }  // namespace brant

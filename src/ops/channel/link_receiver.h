@@ -18,8 +18,8 @@ class LinkReceiver {
   LinkReceiver(const LinkReceiver&) = delete;
   LinkReceiver& operator=(const LinkReceiver&) = delete;
 
-  /// ok, truncated: it was there already. in_progress: `ChannelEndpoint::carried` will be called.
-  Status receive(Transfer& transfer, Buffer target) noexcept;
+  /// Into `transfer.here`. ok, truncated: it was there already. in_progress: `ChannelEndpoint::carried` will be called.
+  Status receive(Transfer& transfer) noexcept;
   /// A message has come, or word of it, and no receive.
   [[nodiscard]] bool came(std::uint64_t number) noexcept { return arrivals_.has(number); }
   struct Whole {
@@ -65,6 +65,7 @@ class LinkReceiver {
   void announce(Transfer& transfer, LinkMessage::Kind as = LinkMessage::Kind::landing) noexcept;
   void tell_landing(Transfer& transfer, LinkMessage::Kind as) noexcept;
   void leave(Transfer& transfer) noexcept;
+  void stop_pulling(Transfer& transfer) noexcept;
   void end(Transfer& transfer, Status status) noexcept;
   void become_ghost(Transfer& transfer) noexcept;
   void end_ghost(std::uint64_t number) noexcept;
@@ -93,7 +94,9 @@ class LinkReceiver {
   Status land(Transfer& transfer, const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   void keep(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   void divert(Transfer& ghost, std::uint64_t message_bytes) noexcept;
-  void hand_over(Transfer& ghost, const LinkMessage& message) noexcept;
+  void hand_over(Transfer& ghost) noexcept;
+  [[nodiscard]] LinkMessage word_of(LinkMessage::Kind kind, const Transfer& transfer,
+                                    std::uint64_t bytes) const noexcept;
   void distrust(const char* what) noexcept;
 
   ChannelEndpoint& endpoint_;

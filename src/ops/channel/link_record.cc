@@ -26,8 +26,14 @@ bool payload_fits(const LinkMessage& message, std::size_t payload_bytes) noexcep
 }
 
 bool status_fits(const LinkMessage& message) noexcept {
-  return message.kind != Kind::failed ||
+  return (message.kind != Kind::failed && message.kind != Kind::control) ||
          (message.offset <= kStatusMax && is_status(static_cast<Status>(message.offset)));
+}
+
+/// The last words of a program go with its farewell, over the network.
+bool control_fits(const LinkMessage& message) noexcept {
+  return message.kind != Kind::control || (message.flag < static_cast<std::uint64_t>(ChannelControl::Kind::last) &&
+                                           message.buffer_id <= std::numeric_limits<std::uint32_t>::max());
 }
 
 }  // namespace
@@ -36,8 +42,33 @@ bool read_link_record(const std::byte* header, std::size_t payload_bytes, LinkMe
   // A bool holds 0 or 1, or reading it is undefined.
   if (std::to_integer<unsigned>(header[offsetof(LinkMessage, acknowledged)]) > 1) return false;
   std::memcpy(&message, header, sizeof(message));
-  return message.kind <= Kind::stream_refused && message.place <= LinkMessage::Place::other && message.from_side <= 1 &&
-         message.channel <= reserved_id::kLast && status_fits(message) && payload_fits(message, payload_bytes);
+  return message.kind <= Kind::control && message.place <= LinkMessage::Place::other && message.from_side <= 1 &&
+         message.channel <= reserved_id::kLast && status_fits(message) && payload_fits(message, payload_bytes) &&
+         control_fits(message);
+}
+
+LinkMessage packed(const ChannelControl& control) noexcept {
+  LinkMessage message;
+  message.kind = Kind::control;
+  message.from_side = static_cast<std::uint8_t>(control.sender_side);
+  message.channel = control.channel;
+  message.number = control.number;
+  message.bytes = control.prefix;
+  message.offset = static_cast<std::uint64_t>(control.status) & LinkMessage::kOffsetMask;
+  message.flag = static_cast<std::uint16_t>(control.kind);
+  message.buffer_id = control.linked;
+  return message;
+}
+
+ChannelControl unpacked(const LinkMessage& message, std::int32_t rank) noexcept {
+  return {static_cast<ChannelControl::Kind>(message.flag),
+          message.channel,
+          message.from_side,
+          rank,
+          static_cast<std::uint32_t>(message.buffer_id),
+          message.bytes,
+          message.number,
+          static_cast<Status>(message.offset)};
 }
 
 bool read_channel_control(std::span<const std::byte> header, ChannelControl& control) noexcept {

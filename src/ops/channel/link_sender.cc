@@ -1,6 +1,7 @@
 #include "ops/channel/link_sender.h"
 
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/log.h"
@@ -12,16 +13,16 @@ namespace brant {
 
 using Kind = LinkMessage::Kind;
 
-Status LinkSender::send(Transfer& transfer, ConstBuffer bytes) noexcept {
-  transfer.link.bytes = bytes;
-  transfer.link.moved = 0;
+Status LinkSender::send(Transfer& transfer) noexcept {
+  const Buffer& bytes = transfer.here;
   const std::optional<Landing> landing = take_landing(transfer.number);
   if (offer(transfer, landing)) return Status::in_progress;
   // A staged message takes the way that its pinned copy would take by itself.
   const bool staged = transfer.path == Path::staged && !shm_is_faster(bytes.bytes);
   if (transfer.path == Path::ucx || staged) return send_elsewhere(transfer);
   if (bytes.bytes == 0 || (bytes.bytes <= kEagerBytes && host_accessible(bytes.kind))) {
-    transfer.link.stage = LinkStage::sending_eager;
+    transfer.become(TransferState::eager);
+    transfer.moved = 0;
     return pump_.send(transfer) ? Status::ok : Status::in_progress;
   }
   if (landing) return start(transfer, *landing);
@@ -45,13 +46,13 @@ bool LinkSender::send_at_once(std::uint64_t number, ConstBuffer bytes) noexcept 
 
 /// A message in host memory that the receiver can map: one copy by its CPU, which beats two, and the network.
 bool LinkSender::offer(Transfer& transfer, const std::optional<Landing>& landing) noexcept {
-  const ConstBuffer& bytes = transfer.link.bytes;
+  const Buffer& bytes = transfer.here;
   if (bytes.bytes < kOfferedBytes || !host_accessible(bytes.kind) || transfer.path == Path::staged) return false;
   if (landing && landing->place != LinkMessage::Place::host) return false;
   LinkMessage message = endpoint_.link_message(Kind::ask, transfer);
   if (!locate(bytes, message)) return false;
   await_landing(transfer);
-  transfer.link.offered = true;
+  transfer.offered = true;
   ask(transfer, message);
   return true;
 }
@@ -75,24 +76,25 @@ bool LinkSender::locate(ConstBuffer bytes, LinkMessage& message) noexcept {
   return located;
 }
 
-/// Which allocation a source in device memory lies in; 0: none, or host memory.
-std::uint64_t LinkSender::source_id(const Transfer& transfer) const noexcept {
-  if (host_accessible(transfer.link.bytes.kind)) return 0;
-  const Result<port::PointerInfo> info = endpoint_.table().engine().device().query(transfer.link.bytes.data);
-  return info ? info->buffer_id : 0;
+/// Its source was device memory when it was posted, and is no more, or another allocation.
+bool LinkSender::is_gone(const Transfer& transfer) const noexcept {
+  if (transfer.buffer_id == 0) return false;
+  const Result<port::PointerInfo> info = endpoint_.table().engine().device().query(transfer.here.data);
+  return !info || info->buffer_id != transfer.buffer_id;
 }
 
 void LinkSender::await_landing(Transfer& transfer) noexcept {
-  transfer.link.source_id = source_id(transfer);
-  transfer.link.offered = false;
-  transfer.link.stage = LinkStage::asking;
+  if (host_accessible(transfer.here.kind)) transfer.buffer_id = 0;  // it was staged
+  transfer.asked = transfer.offered = false;
+  transfer.become(TransferState::asking);
   asking_.push_back(transfer);
 }
 
 void LinkSender::ask(Transfer& transfer, const LinkMessage& message) noexcept {
   pump_.control(message);
+  transfer.asked = true;
   const bool by_device = transfer.path == Path::courier || transfer.path == Path::copy_engine;
-  if (by_device && transfer.link.source_id != 0 && transfer.link.bytes.bytes <= kEagerBytes) {
+  if (by_device && transfer.buffer_id != 0 && transfer.here.bytes <= kEagerBytes) {
     pump_.slots().await(transfer);
   }
 }
@@ -104,16 +106,19 @@ void LinkSender::ask_late(Transfer& transfer) noexcept {
 
 void LinkSender::end_asking(Transfer& transfer) noexcept {
   asking_.remove(transfer);
-  pump_.questions().forget(transfer);
-  pump_.slots().forget(transfer);
+  transfer.asked ? pump_.slots().forget(transfer) : pump_.questions().forget(transfer);
 }
 
 bool LinkSender::send_early(Transfer& transfer, std::uint16_t slot) noexcept {
-  if (source_id(transfer) != transfer.link.source_id) return false;  // said when the receive is there
+  if (is_gone(transfer)) return false;  // said when the receive is there
   end_asking(transfer);
-  transfer.link.slot = slot;
-  start_copy(transfer, pump_.slots().there(slot), LandingFlags::kNone);
-  return true;
+  transfer.slot = slot;
+  const Status status = start_copy(transfer, {pump_.slots().there(slot), {}}, LandingFlags::kNone);
+  if (status == Status::in_progress) return true;
+  transfer.slot = DeviceSlots::kNone;
+  transfer.wire().status = status;
+  endpoint_.carried(transfer);
+  return false;
 }
 
 Transfer* LinkSender::find_asking(std::uint64_t number) noexcept {
@@ -135,8 +140,7 @@ void LinkSender::look_for_landing(std::uint64_t number) noexcept {
 }
 
 Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
-  if (transfer.link.bytes.bytes > landing.bytes) {
-    transfer.link.stage = LinkStage::none;
+  if (transfer.here.bytes > landing.bytes) {
     pump_.control(endpoint_.link_message(Kind::truncated, transfer));
     endpoint_.note_truncated(transfer.number);
     return Status::truncated;
@@ -144,86 +148,88 @@ Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
   if (landing.place == LinkMessage::Place::host) return start_to_host(transfer, landing);
   MappedMemory target;
   if (landing.place == LinkMessage::Place::mapped) {
-    target = pump_.mappings().imports.take(landing.buffer_id, landing.offset, transfer.link.bytes.bytes, Reach::device);
+    target = pump_.mappings().imports.take(landing.buffer_id, landing.offset, transfer.here.bytes, Reach::device);
   }
   // From pageable host memory the device's copy would make the caller wait: the network is asked first.
-  const bool by_device = target.address != nullptr &&
-                         (!host_accessible(transfer.link.bytes.kind) || !endpoint_.network_takes_device_of_peer());
-  if (by_device) {
-    transfer.link.mapped = std::move(target.lease);
-    start_copy(transfer, target.address, landing.flag);
-    return Status::in_progress;
-  }
+  const bool by_device =
+      target.address != nullptr && (!host_accessible(transfer.here.kind) || !endpoint_.network_takes_device_of_peer());
+  if (by_device) return start_copy(transfer, std::move(target), landing.flag);
   return send_over_network(transfer, landing);
 }
 
 /// Memory that the network does not take is copied to the host first.
 Status LinkSender::send_over_network(Transfer& transfer, const Landing& landing) noexcept {
-  if (endpoint_.network_takes(transfer.link.bytes.kind)) {
+  if (endpoint_.network_takes(transfer.here.kind)) {
     if (transfer.path != Path::staged) transfer.path = Path::ucx;
     return send_elsewhere(transfer);
   }
   remember(landing);  // for the copy, which comes here again
-  transfer.link.stage = LinkStage::none;
   transfer.path = Path::staged;
   return endpoint_.stage_out(transfer);
 }
 
 /// The receiver's memory is the host's: pieces of a host source, and of device memory what the network takes.
 Status LinkSender::start_to_host(Transfer& transfer, const Landing& landing) noexcept {
-  if (host_accessible(transfer.link.bytes.kind) && transfer.path != Path::ucx) {
-    transfer.link.stage = LinkStage::sending_pieces;
+  if (host_accessible(transfer.here.kind) && transfer.path != Path::ucx) {
+    transfer.become(TransferState::pieces);
+    transfer.moved = 0;
     return pump_.send(transfer) ? Status::ok : Status::in_progress;
   }
   return send_over_network(transfer, landing);
 }
 
-void LinkSender::start_copy(Transfer& transfer, void* target, std::uint16_t flag) noexcept {
-  transfer.link.flag = flag;
-  transfer.link.stage = LinkStage::copying;
-  const ConstBuffer& bytes = transfer.link.bytes;
-  const auto size = static_cast<std::size_t>(bytes.bytes);
-  if (transfer.path == Path::courier && size <= LandingFlags::Word::kBytesMax) {
-    transfer.copy.signal = {pump_.flags().there(flag), LandingFlags::Word::pack(size, transfer.acknowledged)};
+Status LinkSender::start_copy(Transfer& transfer, MappedMemory target, std::uint16_t flag) noexcept {
+  if (const Status taken = endpoint_.take_move(transfer); taken != Status::ok) return taken;
+  transfer.become(TransferState::copying);
+  transfer.flag = flag;
+  const Buffer& bytes = transfer.here;
+  CopySignal signal;
+  if (transfer.path == Path::courier && bytes.bytes <= LandingFlags::Word::kBytesMax) {
+    signal = {pump_.flags().there(flag), LandingFlags::Word::pack(bytes.bytes, transfer.acknowledged)};
   }
-  transfer.copy.alone = host_accessible(bytes.kind);
-  transfer.path = endpoint_.table().device_copier().start(target, bytes.data, size, transfer.copy, transfer.path);
+  TransferMove& move = *transfer.move;
+  move.from = MoveEnd(bytes.data, bytes.kind);
+  move.to = MoveEnd(target.address, endpoint_.mutual_kind());
+  move.bytes = bytes.bytes;
+  move.mapped = std::move(target.lease);
+  move.path = transfer.path == Path::courier ? Path::courier : Path::copy_engine;
+  const Status status = endpoint_.table().mover().start(move, signal);
+  transfer.path = move.path;
+  return status;
 }
 
 void LinkSender::copied(Transfer& transfer, Status status) noexcept {
-  transfer.link.stage = LinkStage::none;
-  transfer.path = transfer.copy.path;
+  transfer.path = transfer.move->path;
   if (status == Status::ok) {
     tell_copied(transfer);
-  } else if (transfer.link.slot != DeviceSlots::kNone) {
-    pump_.slots().give_back(std::exchange(transfer.link.slot, DeviceSlots::kNone));
+  } else if (transfer.slot != DeviceSlots::kNone) {
+    pump_.slots().give_back(std::exchange(transfer.slot, DeviceSlots::kNone));
   }
-  transfer.wire.status = status;
+  transfer.wire().status = status;
   endpoint_.carried(transfer);
 }
 
 void LinkSender::tell_copied(Transfer& transfer) noexcept {
-  if (transfer.copy.signal.flag != nullptr) return pump_.flags().was_set();
+  if (transfer.move->signaled) return pump_.flags().was_set();
   LinkMessage message = endpoint_.link_message(Kind::landed, transfer);
-  message.flag = transfer.link.flag;
-  if (transfer.link.slot != DeviceSlots::kNone) {
+  message.flag = transfer.flag;
+  if (transfer.slot != DeviceSlots::kNone) {
     message.kind = Kind::stored;
-    message.flag = transfer.link.slot;
+    message.flag = transfer.slot;
   }
   pump_.control(message);
 }
 
 void LinkSender::tell_not_sent(Transfer& transfer, Status why) noexcept {
   LinkMessage message = endpoint_.link_message(Kind::failed, transfer);
-  message.bytes = transfer.source.bytes;
+  message.bytes = transfer.buffer.bytes;
   message.offset = static_cast<std::uint64_t>(why) & LinkMessage::kOffsetMask;
-  message.flag = transfer.link.flag;
+  message.flag = transfer.flag;
   pump_.control(message);
 }
 
 Status LinkSender::send_elsewhere(Transfer& transfer) noexcept {
-  transfer.link.stage = LinkStage::none;
-  const Status status = endpoint_.tag_send(transfer, transfer.link.bytes);
+  const Status status = endpoint_.tag_send(transfer);
   // Announced only now: a message that the network refused must not be waited for.
   if (status == Status::ok || status == Status::in_progress) {
     pump_.control(endpoint_.link_message(Kind::elsewhere, transfer));
@@ -241,14 +247,13 @@ void LinkSender::on_landing(const LinkMessage& message) noexcept {
                         message.offset,
                         static_cast<std::uint16_t>(message.flag)};
   Transfer* transfer = find_asking(landing.number);
-  if (transfer != nullptr && (message.kind == Kind::declined || !transfer->link.offered)) {
+  if (transfer != nullptr && (message.kind == Kind::declined || !transfer->offered)) {
     end_asking(*transfer);
     // A kernel that reads freed memory would end all work of the device.
-    const bool gone = source_id(*transfer) != transfer->link.source_id;
-    if (gone) return source_gone(*transfer);
+    if (is_gone(*transfer)) return source_gone(*transfer);
     const Status status = start(*transfer, landing);
     if (status == Status::in_progress) return;
-    transfer->wire.status = status;
+    transfer->wire().status = status;
     endpoint_.carried(*transfer);
     return;
   }
@@ -258,34 +263,55 @@ void LinkSender::on_landing(const LinkMessage& message) noexcept {
 }
 
 void LinkSender::remember(const Landing& landing) noexcept {
+  const auto is_taken = [&] {
+    const Landing& place = landings_[landing.number % landings_.size()];
+    return place.known && place.number != landing.number;
+  };
+  while ((landings_.empty() || is_taken()) && grow_landings()) {
+  }
+  if (landings_.empty()) return;
   Landing& place = landings_[landing.number % landings_.size()];
   if (place.known && landing.number >= place.number) return;
   landings_known_ += place.known ? 0 : 1;
   place = landing;
 }
 
+/// False: there are as many as there may be, or there is no memory for more.
+bool LinkSender::grow_landings() noexcept {
+  constexpr std::size_t kFirst = 8;
+  if (landings_.size() >= kAnnouncedMax) return false;
+  try {
+    std::vector<Landing> grown(landings_.empty() ? kFirst : 2 * landings_.size());
+    for (const Landing& landing : landings_) {
+      if (landing.known) grown[landing.number % grown.size()] = landing;
+    }
+    landings_ = std::move(grown);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 void LinkSender::source_gone(Transfer& transfer) noexcept {
   log::error(
       "channel {} to rank {}: message {}, {} bytes of {} memory at {}, was freed before it was sent. Keep the source "
       "until source_free",
-      endpoint_.id().value, endpoint_.peer().rank.value, transfer.number, transfer.link.bytes.bytes,
-      memory_kind_name(transfer.link.bytes.kind), transfer.link.bytes.data);
-  transfer.link.stage = LinkStage::none;
-  transfer.wire.status = Status::invalid_argument;
+      endpoint_.id().value, endpoint_.peer().rank.value, transfer.number, transfer.here.bytes,
+      memory_kind_name(transfer.here.kind), transfer.here.data);
+  transfer.wire().status = Status::invalid_argument;
   endpoint_.carried(transfer);
 }
 
 void LinkSender::on_taken(const LinkMessage& message) noexcept {
   Transfer* transfer = find_asking(message.number);
   if (transfer == nullptr) return;  // given up meanwhile
-  if (!transfer->link.offered) [[unlikely]] {
+  if (!transfer->offered) [[unlikely]] {
     return endpoint_.table().engine().distrust(endpoint_.peer(),
                                                "word of having taken a channel's message that was not offered");
   }
   end_asking(*transfer);
-  transfer->link.stage = LinkStage::none;
   transfer->path = Path::shm;
-  transfer->wire.status = Status::ok;
+  transfer->wire().status = Status::ok;
   endpoint_.carried(*transfer);
 }
 
@@ -299,45 +325,43 @@ void LinkSender::on_retract(const LinkMessage& message) noexcept {
 }
 
 void LinkSender::let_go(Transfer& transfer) noexcept {
-  switch (transfer.link.stage) {
-    case LinkStage::asking:
-      if (transfer.link.offered) return pump_.control(endpoint_.link_message(Kind::abandoned, transfer));
+  switch (transfer.state()) {
+    case TransferState::asking:
+      if (transfer.offered) return pump_.control(endpoint_.link_message(Kind::abandoned, transfer));
       end_asking(transfer);
-      transfer.link.stage = LinkStage::none;
       return endpoint_.fail_send(transfer, Status::canceled);
-    case LinkStage::none: return pump_.control(endpoint_.link_message(Kind::abandoned, transfer));
-    case LinkStage::sending_eager: return keep_copy(transfer);
+    case TransferState::network: return pump_.control(endpoint_.link_message(Kind::abandoned, transfer));
+    case TransferState::eager: return keep_copy(transfer);
     default: return;  // goes on by itself
   }
 }
 
 /// A small message that waits for room.
 void LinkSender::keep_copy(Transfer& transfer) noexcept {
-  const ConstBuffer& bytes = transfer.link.bytes;
-  const Result<StagePool::Lease> lease = endpoint_.table().stager().buffers().take(bytes.bytes);
-  if (!lease) {
+  const Buffer& bytes = transfer.here;
+  if (endpoint_.lease_stage(transfer, bytes.bytes) != Status::ok) {
     pump_.withdraw(transfer);
     return endpoint_.fail_send(transfer, Status::canceled);
   }
-  std::memcpy(lease->data, bytes.data, bytes.bytes);
-  transfer.lease = *lease;
-  transfer.link.bytes = ConstBuffer(lease->data, bytes.bytes, MemoryKind::pinned);
+  const Buffer copy = transfer.staged(bytes.bytes);
+  std::memcpy(copy.data, bytes.data, bytes.bytes);
+  transfer.here = copy;
 }
 
 bool LinkSender::withdraw_pieces(Transfer& transfer) noexcept {
-  if (transfer.link.stage != LinkStage::sending_pieces) return false;
+  if (transfer.state() != TransferState::pieces) return false;
   pump_.withdraw(transfer);
   return true;
 }
 
 bool LinkSender::withdraw(Transfer& transfer) noexcept {
-  switch (transfer.link.stage) {
-    case LinkStage::asking: end_asking(transfer); break;
-    case LinkStage::sending_eager:
-    case LinkStage::sending_pieces: pump_.withdraw(transfer); break;
+  switch (transfer.state()) {
+    case TransferState::asking: end_asking(transfer); break;
+    case TransferState::eager:
+    case TransferState::pieces: pump_.withdraw(transfer); break;
     default: return false;
   }
-  transfer.link.stage = LinkStage::none;
+  transfer.become(TransferState::carried);
   return true;
 }
 

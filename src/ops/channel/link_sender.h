@@ -1,7 +1,7 @@
 #pragma once
 
-#include <array>
 #include <optional>
+#include <vector>
 
 #include "ops/channel/link_pump.h"
 
@@ -13,8 +13,8 @@ class LinkSender {
  public:
   LinkSender(ChannelEndpoint& endpoint, LinkPump& pump) noexcept : endpoint_(endpoint), pump_(pump) {}
 
-  /// ok: all of it went. in_progress: `ChannelEndpoint::carried` will be called.
-  Status send(Transfer& transfer, ConstBuffer bytes) noexcept;
+  /// Sends `transfer.here`. ok: all of it went. in_progress: `ChannelEndpoint::carried` will be called.
+  Status send(Transfer& transfer) noexcept;
   /// A message of at most `kEagerBytes` in host memory, without a record of it. False: there is no room for it now.
   bool send_at_once(std::uint64_t number, ConstBuffer bytes) noexcept;
   /// The receiver can map this host memory. Asks what it is, and tells the receiver how to, as a send does.
@@ -53,8 +53,9 @@ class LinkSender {
   };
 
   [[nodiscard]] bool knows_landing(std::uint64_t number) const noexcept {
+    if (landings_known_ == 0) return false;
     const Landing& landing = landings_[number % landings_.size()];
-    return landings_known_ != 0 && landing.known && landing.number == number;
+    return landing.known && landing.number == number;
   }
   std::optional<Landing> take_landing(std::uint64_t number) noexcept;
   bool offer(Transfer& transfer, const std::optional<Landing>& landing) noexcept;
@@ -66,17 +67,20 @@ class LinkSender {
   void tell_copied(Transfer& transfer) noexcept;
   Transfer* find_asking(std::uint64_t number) noexcept;
   void source_gone(Transfer& transfer) noexcept;
-  [[nodiscard]] std::uint64_t source_id(const Transfer& transfer) const noexcept;
+  [[nodiscard]] bool is_gone(const Transfer& transfer) const noexcept;
   Status start(Transfer& transfer, const Landing& landing) noexcept;
   Status start_to_host(Transfer& transfer, const Landing& landing) noexcept;
   Status send_over_network(Transfer& transfer, const Landing& landing) noexcept;
-  void start_copy(Transfer& transfer, void* target, std::uint16_t flag) noexcept;
+  Status start_copy(Transfer& transfer, MappedMemory target, std::uint16_t flag) noexcept;
   void remember(const Landing& landing) noexcept;
+  bool grow_landings() noexcept;
   Status send_elsewhere(Transfer& transfer) noexcept;
 
   ChannelEndpoint& endpoint_;
   LinkPump& pump_;
-  std::array<Landing, kAnnouncedMax> landings_;  ///< By number. A message whose landing found no place asks for it.
+  /// By number, kAnnouncedMax at most, and none while none was told. A message whose landing found no place asks for
+  /// it.
+  std::vector<Landing> landings_;
   unsigned landings_known_ = 0;
   IntrusiveList<Transfer, &Transfer::link_hook> asking_;
   bool told_unasked_ = false;  ///< The receiver tells of its receives by itself, as far as is known: no need to ask.

@@ -1,5 +1,5 @@
 #include "ops/channel/stream_steps.h"
-#include "ops/copier/copy_bytes.cuh"
+#include "ops/mover/copy_bytes.cuh"
 
 namespace {
 

@@ -19,11 +19,12 @@ ChannelTable::ChannelTable(Engine& engine)
     : engine_(engine),
       own_rank_(engine.job().rank),
       mappings_(MappingTable::of(engine)),
-      device_copier_(engine.service<DeviceCopier>()),
-      stager_(engine) {
+      mover_(engine.service<Mover>()),
+      stages_(mover_.stages()) {
   engine.claim_am(am_id::kChannelControl, &ChannelTable::on_control, this);
   engine.claim_am(am_id::kChannelStall, &ChannelTable::on_account, this);
   engine.claim_link(link_service::kChannel, &ChannelTable::on_record, this);
+  engine.look_at_links(link_service::kChannel);  // what was said of ends before this one is opened
 }
 
 void ChannelTable::tell_transfers_limit() noexcept {
@@ -38,7 +39,7 @@ LinkPump& ChannelTable::pump(Peer& peer) {
   auto known = pumps_.find(peer.rank.value);
   if (known == pumps_.end())
     known = pumps_.emplace(peer.rank.value, std::make_unique<LinkPump>(engine_, peer, *mappings_)).first;
-  device_copier_.open();
+  mover_.open();
   return *known->second;
 }
 
@@ -170,8 +171,16 @@ void ChannelTable::run_deferred() noexcept {
   std::erase_if(pumps_, [&](const auto& pump) { return !in_use(pump.second->peer()); });
 }
 
+/// All of one channel go the same way, since an acknowledgement says of all messages before it that nothing went wrong.
 void ChannelTable::send_control(Peer& peer, const ChannelControl& control) noexcept {
   if (peer.lost) return;
+  if (peer.link != nullptr && control.kind != ChannelControl::Kind::last) {
+    const LinkMessage message = packed(control);
+    if (peer.link->post_control(link_service::kChannel, std::as_bytes(std::span(&message, 1)))) return;
+    log::error("channel {} to rank {}: no memory for a control record; the peer is given up", control.channel,
+               peer.rank.value);
+    return engine_.suspect(peer);
+  }
   ControlSend* send = control_sends_.take();
   if (send == nullptr) {
     log::error("channel {}: no memory for a control message to rank {}: its end there may wait for it for ever",
@@ -253,20 +262,17 @@ void ChannelTable::on_control(void* self, port::AmMessage& message) noexcept {
       [[unlikely]] {
     return table.engine_.distrust(control.sender_rank, "a control message of the wrong end of a channel");
   }
-  if (sender->lost) return;  // nothing waits for it any more
-  table.source_patience_.heard_from(control.sender_rank);
-  if (control.kind == ChannelControl::Kind::opened) {
-    table.check_opened(control);
-    return;
-  }
-  if (control.kind == ChannelControl::Kind::last) {
-    table.on_last_word(control);
-    return;
-  }
+  if (!sender->lost) table.take_control(control);  // else nothing waits for it any more
+}
+
+void ChannelTable::take_control(const ChannelControl& control) noexcept {
+  source_patience_.heard_from(control.sender_rank);
+  if (control.kind == ChannelControl::Kind::opened) return check_opened(control);
+  if (control.kind == ChannelControl::Kind::last) return on_last_word(control);
   // From now on that end may lie elsewhere.
-  if (control.kind == ChannelControl::Kind::closed) table.forget_announced(control);
+  if (control.kind == ChannelControl::Kind::closed) forget_announced(control);
   try {
-    if (ChannelEndpoint* end = table.end_of_control(control)) end->on_control(control);
+    if (ChannelEndpoint* end = end_of_control(control)) end->on_control(control);
   } catch (const std::exception& error) {
     log::error("channel {}: a control message of rank {} has no end here: {}", control.channel, control.sender_rank,
                error.what());
@@ -319,6 +325,7 @@ void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcep
     }
     if (message.from_side != table.side_of(record.rank)) [[unlikely]]
       return table.engine_.distrust(record.rank, "a record of the wrong end of a channel");
+    if (message.kind == LinkMessage::Kind::control) return table.take_control(unpacked(message, record.rank));
     ChannelEndpoint& endpoint = table.end_for(message, record.rank);
     endpoint.on_link(message, record.payload);
     endpoint.look_if_closed();

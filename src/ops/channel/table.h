@@ -9,8 +9,8 @@
 #include "ops/channel/endpoint.h"
 #include "ops/channel/source_patience.h"
 #include "ops/channel/traffic.h"
-#include "ops/copier/device_copier.h"
 #include "ops/mapping/table.h"
+#include "ops/mover/mover.h"
 
 namespace brant {
 
@@ -27,8 +27,9 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
 
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] const Engine& engine() const noexcept { return engine_; }
-  [[nodiscard]] Stager& stager() noexcept { return stager_; }
-  [[nodiscard]] DeviceCopier& device_copier() noexcept { return device_copier_; }
+  [[nodiscard]] Mover& mover() noexcept { return mover_; }
+  [[nodiscard]] StagePool& stages() noexcept { return *stages_; }
+  [[nodiscard]] ObjectPool<TransferMove>& moves() noexcept { return moves_; }
   /// Loaded on first use: ask for them before kernels run that end late.
   Result<const StreamKernels*> stream_kernels() noexcept;
   /// A closed end's, which kernels of the other end may still write to.
@@ -125,6 +126,7 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   /// The side of channel ends of another rank.
   [[nodiscard]] unsigned side_of(int rank) const noexcept { return rank < own_rank_ ? 0 : 1; }
   static void on_control(void* table, port::AmMessage& message) noexcept;
+  void take_control(const ChannelControl& control) noexcept;
   static void on_record(void* table, const port::LinkRecord& record) noexcept;
   [[nodiscard]] ChannelEndpoint* open_end(ChannelId id, unsigned side) const noexcept;
   /// The end that a record is for; made, closed, if it was not opened yet or is closed.
@@ -155,13 +157,14 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   std::uint64_t last_key_ = 0;
   ChannelEndpoint* last_end_ = nullptr;  ///< For that key: messages of one channel come in bursts.
   ObjectPool<Transfer> transfers_{kTransfersMax};
+  ObjectPool<TransferMove> moves_{kTransfersMax};
   ObjectPool<SmallReceive> small_receives_{kTransfersMax};
   ObjectPool<Arrival> arrivals_{LinkArrivals::kMax};
   ObjectPool<ControlSend> control_sends_{std::numeric_limits<std::size_t>::max()};  // none may be missing
   std::unordered_map<std::int32_t, ControlSends> refused_controls_;                 ///< By rank; oldest first.
   const std::shared_ptr<MappingTable> mappings_;                                    // outlives whatever is mapped
-  DeviceCopier& device_copier_;                                        // made first: its last copies lie in the records
-  Stager stager_;                                                      // after the records: the same
+  Mover& mover_;                                                       // made first: its last copies lie in the records
+  const std::shared_ptr<StagePool> stages_;                            // outlives the records, which lend buffers
   std::unordered_map<std::int32_t, std::unique_ptr<LinkPump>> pumps_;  ///< By rank.
   std::optional<StreamKernels> stream_kernels_;
   std::vector<std::unique_ptr<StreamLane>> retired_lanes_;

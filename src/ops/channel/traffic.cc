@@ -76,15 +76,10 @@ namespace {
 ChannelWait wait_of(const ChannelOp& op) noexcept {
   const ChannelEndpoint& end = op.endpoint;
   ChannelWait wait{end.id().value, end.side(), end.peer().rank.value, op.is_send, false, op.number};
-  wait.bytes = op.landing.bytes;
-  wait.kind = op.landing.kind;
+  wait.bytes = op.buffer.bytes;
+  wait.kind = op.buffer.kind;
   wait.since = op.posted_at;
-  if (op.is_send) {
-    const auto& send = static_cast<const Transfer&>(op);
-    wait.held_back = send.stage == TransferStage::queued;
-    wait.bytes = send.source.bytes;
-    wait.kind = send.source.kind;
-  }
+  wait.held_back = op.is_send && static_cast<const Transfer&>(op).state() == TransferState::held_back;
   return wait;
 }
 

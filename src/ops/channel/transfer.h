@@ -1,35 +1,19 @@
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 
 #include "brant/base/buffer.h"
 #include "brant/core/path.h"
 #include "core/engine.h"
-#include "ops/channel/link_message.h"
-#include "ops/copier/stager.h"
+#include "ops/channel/transfer_state.h"
 #include "ops/mapping/mapping.h"
+#include "ops/mover/move.h"
 
 namespace brant {
 
 class ChannelEndpoint;
-
-/// Where a transfer stands. Sends go queued, copying (staged only), on_wire, awaiting_ack (if `delivered` is wanted);
-/// receives go on_wire, copying (staged only).
-enum class TransferStage : std::uint8_t { queued, copying, on_wire, awaiting_ack };
-
-/// Where a transfer stands with the link, while it is `on_wire`; `none`: with the network instead.
-enum class LinkStage : std::uint8_t {
-  none,
-  sending_eager,   ///< Waits for room.
-  sending_pieces,  ///< Has a landing.
-  asking,          ///< Waits for a landing, or to be taken.
-  copying,         ///< The device writes into the mapped landing.
-  posted,          ///< A receive that the sender need not know of.
-  announced,       ///< A receive that the sender knows of.
-  retracting,      ///< The sender was asked to forget it.
-  landing,         ///< Pieces come in.
-  pulling,         ///< Copied from the sender's memory.
-};
+struct Transfer;
 
 /// What the records of a channel's sends and receives have in common.
 struct ChannelOp : OpOwner, PeerOp {
@@ -42,8 +26,8 @@ struct ChannelOp : OpOwner, PeerOp {
   const Form form;
   const bool is_send;
   std::uint64_t number = 0;  ///< Of the message in its direction.
-  Buffer landing;
-  TimePoint posted_at{};  ///< Exact only with a trace.
+  Buffer buffer;             ///< Of its user: a send's source, a receive's landing.
+  TimePoint posted_at{};     ///< Exact only with a trace.
 };
 
 /// The record of a receive that waits for a small message: host memory, over the link. Most messages come complete, and
@@ -55,56 +39,68 @@ struct SmallReceive final : ChannelOp {
 };
 static_assert(sizeof(SmallReceive) <= 128, "two cache lines");
 
+/// What a transfer has while brant itself copies its bytes, or keeps them: a pinned buffer, memory of the other end.
+struct TransferMove final : Move {
+  TransferMove(Transfer& transfer_in, const MoveEvents& events_in) noexcept : Move(events_in), transfer(transfer_in) {}
+
+  Transfer& transfer;
+  StagePool::Lease lease;
+  MappingLease mapped;
+};
+static_assert(sizeof(TransferMove) <= 256, "four cache lines");
+
 /// The runtime's record of one send or receive of a channel: lent by the table's pool from post to completion.
-struct Transfer final : ChannelOp {
+struct Transfer final : ChannelOp, private port::WireOp {
   Transfer(ChannelEndpoint& endpoint_in, bool sends) noexcept
-      : ChannelOp(endpoint_in, sends ? Form::send : Form::receive) {
-    wire.owner = this;
-    copy.owner = this;
+      : ChannelOp(endpoint_in, sends ? Form::send : Form::receive) {}
+
+  /// What the network has of it. Its status and bytes also say what became of messages that went another way.
+  [[nodiscard]] port::WireOp& wire() noexcept { return *this; }
+  [[nodiscard]] const port::WireOp& wire() const noexcept { return *this; }
+  static Transfer& of(port::WireOp& wire) noexcept { return static_cast<Transfer&>(wire); }
+  [[nodiscard]] TransferState state() const noexcept { return state_; }
+  void become(TransferState to) noexcept {
+    assert((to == state_ || may_become(is_send, state_, to)) && "a transfer's states follow the table");
+    state_ = to;
+  }
+  /// Has a pinned buffer.
+  [[nodiscard]] bool is_staged() const noexcept { return move != nullptr && move->lease.data != nullptr; }
+  /// So much of that.
+  [[nodiscard]] Buffer staged(std::size_t size) const noexcept {
+    return Buffer(move->lease.data, size, MemoryKind::pinned);
   }
 
-  struct WireStep : port::WireOp {
-    Transfer* owner = nullptr;
-  };
-  struct CopyStep : StageCopy {
-    Transfer* owner = nullptr;
-  };
-  struct LinkStep {
-    LinkStage stage = LinkStage::none;
-    bool ghost = false;         ///< Receive: taken back by its owner, but its message may be on the way.
-    bool sender_knows = false;  ///< Receive: its failure need not be told.
-    bool offered = false;       ///< Send that asks: the receiver may copy it from where it is, and answers.
-    bool lost = false;          ///< Receive: its message can never be had; the next receive is for the next one.
-    std::uint16_t flag = 0;     ///< See LandingFlags.
-    std::uint16_t slot = 0;     ///< See DeviceSlots.
-    std::uint64_t moved = 0;
-    std::uint64_t source_id = 0;  ///< Send that asks: the allocation of its device memory.
-    TimePoint asked_at{};         ///< Send that waits for its receive: since when, until it is asked for and from then.
-    ConstBuffer bytes;            ///< Send: what goes, host-accessible unless it goes elsewhere. Pulling: where it is.
-    Buffer target;                ///< Receive: where it lands first.
-    MappingLease mapped;          ///< Of the memory of the other end that is copied to or from.
-    LinkMessage told{};           ///< Receive: word of a message that comes over the network, or is being pulled.
-  };
+ private:
+  TransferState state_ = TransferState::begun;
 
-  bool numbered = false;      ///< A receive whose number the caller named.
-  bool drains = false;        ///< A receive of what nobody wants, so that the sender gets its source back.
-  bool let_go = false;        ///< The other end was told, or told us, that the sender wants its source back.
-  bool consumed = false;      ///< A receive whose message counts as received, whatever became of it.
-  bool acknowledged = false;  ///< The sender wants `delivered`; of a receive, known once its message is there.
-  TransferStage stage = TransferStage::queued;
+ public:
   Path path = Path::automatic;
-  Status outcome = Status::ok;  ///< Why it is being withdrawn; replaces the wire's `canceled`.
-  ConstBuffer source;
-  StagePool::Lease lease;
-  WireStep wire;
-  CopyStep copy;
-  LinkStep link;
-  ListHook<Transfer> endpoint_hook;  ///< In the endpoint's queue (stage queued) or list of sends under way.
-  ListHook<Transfer> pull_hook;      ///< In the list of receives that are being pulled.
-  ListHook<Transfer> flag_hook;      ///< In the list of receives whose flags are watched.
-  ListHook<Transfer> question_hook;  ///< In the list of sends that will ask for their receives.
-  ListHook<Transfer> slot_hook;      ///< In the list of sends that wait for a slot.
+  bool numbered : 1 = false;      ///< A receive whose number the caller named.
+  bool drains : 1 = false;        ///< A receive of what nobody wants, so that the sender gets its source back.
+  bool let_go : 1 = false;        ///< The other end was told, or told us, that the sender wants its source back.
+  bool consumed : 1 = false;      ///< A receive whose message counts as received, whatever became of it.
+  bool acknowledged : 1 = false;  ///< The sender wants `delivered`; of a receive, known once its message is there.
+  bool elsewhere : 1 = false;     ///< Receive: its message comes over the network, as its sender said over the link.
+  bool ghost : 1 = false;         ///< Receive: taken back by its owner, but its message may be on the way.
+  bool sender_knows : 1 = false;  ///< Receive: its failure need not be told.
+  bool asked : 1 = false;         ///< Send that asks: the receiver has the question.
+  bool offered : 1 = false;       ///< Send that asks: the receiver may copy it from where it is, and answers.
+  bool lost : 1 = false;          ///< Receive: its message can never be had; the next receive is for the next one.
+  std::uint16_t flag = 0;         ///< See LandingFlags.
+  std::uint16_t slot = 0;         ///< See DeviceSlots.
+  Status outcome = Status::ok;    ///< Why it is being withdrawn; replaces the wire's `canceled`.
+  Buffer here;                    ///< What goes or where it lands first: `buffer`, or a pinned one in its place.
+  union {
+    std::uint64_t buffer_id = 0;  ///< Until its bytes move: the allocation of its device memory. 0: host memory.
+    std::uint64_t moved;          ///< In pieces: bytes that have gone or come.
+    std::uint64_t told_bytes;     ///< Receive from elsewhere: of the message, as its sender said.
+  };
+  TimePoint asked_at{};          ///< Send that waits for its receive: since when, until it is asked for and from then.
+  TransferMove* move = nullptr;  ///< While brant itself moves or keeps the bytes.
+  ListHook<Transfer> endpoint_hook;  ///< Send: in the endpoint's queue or its list of sends under way.
   ListHook<Transfer> link_hook;      ///< In the link halves' lists.
+  ListHook<Transfer> watch_hook;  ///< In a list of what is watched: flags, questions to be asked, slots to come free.
 };
+static_assert(sizeof(Transfer) <= 256, "four cache lines");
 
 }  // namespace brant

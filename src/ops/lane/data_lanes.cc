@@ -14,9 +14,10 @@ namespace brant::lane {
 DataLanes::DataLanes(Engine& engine)
     : engine_(engine),
       table_(engine.service<ChannelTable>()),
+      mover_(engine.service<Mover>()),
       landings_(engine),
       lanes_(static_cast<std::size_t>(engine.job().size)) {
-  table_.device_copier().open();
+  mover_.open();
 }
 
 DataLanes::~DataLanes() { engine_.detach(static_cast<Poller&>(*this)); }
@@ -198,17 +199,25 @@ Status DataLanes::copy(DataPart& part) noexcept {
     std::memmove(part.landing.data, from.data, from.bytes);
     return Status::ok;
   }
-  part.copy.part = &part;
-  part.copy.done = [](StageCopy& step, Status status) noexcept {
-    filled(*static_cast<DataPart::Copy&>(step).part, status);
-  };
-  if (!host_accessible(from.kind) && !host_accessible(part.landing.kind)) {
-    table_.device_copier().start(part.landing.data, from.data, from.bytes, part.copy, Path::copy_engine);
-    return Status::in_progress;
-  }
-  const Status status =
-      table_.stager().start(Stager::Direction::out, part.landing.data, from.data, from.bytes, part.copy);
-  return status == Status::ok ? Status::in_progress : status;
+  static constexpr MoveEvents kEvents{&DataLanes::copied, nullptr};
+  PartMove* move = moves_.take(part, kEvents);
+  if (move == nullptr) return Status::limit_reached;
+  move->from = MoveEnd(from.data, from.kind);
+  move->to = MoveEnd(part.landing.data, part.landing.kind);
+  move->bytes = from.bytes;
+  const bool within_device = !host_accessible(from.kind) && !host_accessible(part.landing.kind);
+  const bool by_stager = from.kind == MemoryKind::pinned || part.landing.kind == MemoryKind::pinned;
+  move->path = within_device ? Path::copy_engine : Path::staged;
+  const Status status = by_stager ? mover_.start_staging(*move) : mover_.start(*move);
+  if (status != Status::in_progress) moves_.give_back(move);
+  return status;
+}
+
+void DataLanes::copied(Move& move, Status status) noexcept {
+  auto& ended = static_cast<PartMove&>(move);
+  DataPart& part = ended.part;
+  part.lanes.moves_.give_back(&ended);
+  filled(part, status);
 }
 
 void DataLanes::swallow(std::int32_t from, std::uint64_t number, const DataMeta* metas, std::size_t count) noexcept {

@@ -9,8 +9,8 @@
 #include "brant/core/future.h"
 #include "brant/ops/lane/data.h"
 #include "ops/channel/endpoint.h"
-#include "ops/copier/stager.h"
 #include "ops/lane/landing_pool.h"
+#include "ops/mover/mover.h"
 
 namespace brant::lane {
 
@@ -35,15 +35,10 @@ struct DataPart {
   static constexpr std::uint64_t kNoNumber = ~std::uint64_t{0};
   /// From progress, when the landing is filled or never will be: the record is whose `owner` is.
   using Ended = void (*)(DataPart& part, Status status) noexcept;
-  struct Copy : StageCopy {
-    DataPart* part = nullptr;
-  };
-
   explicit DataPart(DataLanes& of) noexcept : lanes(of) {}
 
   DataLanes& lanes;
   Op op;
-  Copy copy;
   Ended ended = nullptr;         ///< Null: nobody wants it any more, and the record goes back when it has come.
   void* owner = nullptr;         ///< For `ended`.
   DataOrigin* origin = nullptr;  ///< Within this process: where from.
@@ -54,6 +49,12 @@ struct DataPart {
   Status status = Status::ok;
   std::int32_t from = -1;
   std::uint64_t number = kNoNumber;  ///< In the channel from there.
+};
+
+/// The copy of one argument within this process.
+struct PartMove final : Move {
+  PartMove(DataPart& part_in, const MoveEvents& events_in) noexcept : Move(events_in), part(part_in) {}
+  DataPart& part;
 };
 
 /// What carries data arguments between the ranks: one hidden channel per pair, opened on first use, and kept from one
@@ -140,14 +141,17 @@ class DataLanes final : public Service, private Poller {
   }
   void tell(DataOrigin& origin) noexcept;
   static void filled(DataPart& part, Status status) noexcept;
+  static void copied(Move& move, Status status) noexcept;
   unsigned poll() noexcept override;
 
   Engine& engine_;
   ChannelTable& table_;
+  Mover& mover_;
   LandingPool landings_;
   ObjectPool<DataOrigin> origins_{std::size_t{1} << 20};
   ObjectPool<Send> sends_{std::size_t{1} << 20};
   ObjectPool<DataPart> parts_{std::size_t{1} << 20};
+  ObjectPool<PartMove> moves_{std::size_t{1} << 20};
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::size_t untold_ = 0;  ///< Sources that nobody uses any more, whose owners will be told.
   std::size_t unposted_ = 0;

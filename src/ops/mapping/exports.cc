@@ -17,15 +17,23 @@ bool share_a_block(std::size_t block, const port::PointerInfo& a, const port::Po
 
 }  // namespace
 
-Result<ExportedPlace> Exports::describe(const void* data) noexcept {
+Result<ExportedPlace> Exports::describe(const void* data, std::uint64_t buffer_id) noexcept {
+  if (buffer_id != 0) {
+    const auto told = exported_.find(buffer_id);
+    if (told != exported_.end()) return place_of(data, told->second);
+  }
   const Result<port::PointerInfo> info = engine_.device().query(data);
   if (!info) return info.status();
   const auto known = exported_.find(info->buffer_id);
   const Result<Exported*> exported = known != exported_.end() ? &known->second : export_once(*info);
   if (!exported) return exported.status();
-  (*exported)->used_at = engine_.recently();
-  const auto offset = static_cast<const std::byte*>(data) - static_cast<std::byte*>(info->base);
-  return ExportedPlace{info->buffer_id, static_cast<std::uint64_t>(offset)};
+  return place_of(data, **exported);
+}
+
+ExportedPlace Exports::place_of(const void* data, Exported& exported) noexcept {
+  exported.used_at = engine_.recently();
+  const auto offset = static_cast<const std::byte*>(data) - static_cast<std::byte*>(exported.info.base);
+  return {exported.info.buffer_id, static_cast<std::uint64_t>(offset)};
 }
 
 bool Exports::is_refused(std::uint64_t buffer_id) const noexcept {

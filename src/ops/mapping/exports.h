@@ -30,9 +30,10 @@ class Exports {
   Exports(const Exports&) = delete;
   Exports& operator=(const Exports&) = delete;
 
-  /// Where memory of this process is, after having told the peer how to map its allocation. not_supported or
-  /// wrong_kind: no other process can map it, ever; the device has logged why. Any other status: not now.
-  Result<ExportedPlace> describe(const void* data) noexcept;
+  /// Where memory of this process is, after having told the peer how to map its allocation. `buffer_id`: of that, if
+  /// the caller knows it, which saves the question. not_supported or wrong_kind: no other process can map it, ever; the
+  /// device has logged why. Any other status: not now.
+  Result<ExportedPlace> describe(const void* data, std::uint64_t buffer_id = 0) noexcept;
   /// An allocation will be exported: the peer first hears of freed memory that shared a block with it.
   void make_way(const port::PointerInfo& info) noexcept;
   /// The peer wants to hear of the end of an allocation, which may have come.
@@ -57,6 +58,7 @@ class Exports {
   /// Between looks for such that found none, so that a program which uses more than there is room for pays little.
   static constexpr auto kLookAgain = std::chrono::milliseconds(100);
 
+  [[nodiscard]] ExportedPlace place_of(const void* data, Exported& exported) noexcept;
   Result<Exported*> export_once(const port::PointerInfo& info) noexcept;
   Status tell(const port::ExportRecord& record) noexcept;
   Exported* remember(const port::PointerInfo& info) noexcept;

@@ -6,8 +6,9 @@
 
 #include "base/object_pool.h"
 #include "ops/mapping/table.h"
-#include "ops/rma/mover.h"
+#include "ops/mover/mover.h"
 #include "ops/rma/target.h"
+#include "ops/rma/transfer.h"
 
 namespace brant {
 
@@ -16,11 +17,12 @@ class RmaTable final : public Service {
  public:
   static constexpr std::size_t kTransfersMax = 65536;
 
-  explicit RmaTable(Engine& engine) : engine_(engine), mappings_(MappingTable::of(engine)), mover_(engine) {}
+  explicit RmaTable(Engine& engine)
+      : engine_(engine), mappings_(MappingTable::of(engine)), mover_(engine.service<Mover>()) {}
 
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] MappingTable& mappings() noexcept { return *mappings_; }
-  [[nodiscard]] RmaMover& mover() noexcept { return mover_; }
+  [[nodiscard]] Mover& mover() noexcept { return mover_; }
   [[nodiscard]] ObjectPool<RmaTransfer>& transfers() noexcept { return transfers_; }
 
   /// Throws as `brant::expose` does.
@@ -38,11 +40,11 @@ class RmaTable final : public Service {
 
   Engine& engine_;
   const std::shared_ptr<MappingTable> mappings_;
+  Mover& mover_;
   ObjectPool<RmaTransfer> transfers_{kTransfersMax};
   std::uint64_t last_id_ = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<ExposedSegment>> exposed_;
   std::vector<std::unique_ptr<RmaTarget>> targets_;
-  RmaMover mover_;  ///< Goes first: its last copies lie in the transfers, and use what the targets have mapped.
 };
 
 }  // namespace brant

@@ -13,7 +13,8 @@ RmaTarget::RmaTarget(RmaTable& table, Rank rank, const TicketContent& content)
       peer_(engine_.peer(rank)),
       address_(content.address),
       bytes_(static_cast<std::size_t>(content.bytes)),
-      kind_(content.kind) {
+      kind_(content.kind),
+      way_{peer_} {
   if (content.rank != rank.value || content.pid != peer_.record.pid) {
     throw Error(
         Status::invalid_argument,
@@ -34,7 +35,7 @@ RmaTarget::RmaTarget(RmaTable& table, Rank rank, const TicketContent& content)
     map(content);
   }
   if (!content.key.empty()) import(content);
-  if (mapped_ != nullptr || key_ != nullptr) return;
+  if (mapped_ != nullptr || way_.key != nullptr) return;
   throw Error(
       peer_.lost ? Status::peer_lost : Status::not_supported,
       fmt::format(
@@ -49,10 +50,10 @@ RmaTarget::RmaTarget(RmaTable& table, Rank rank, const TicketContent& content)
 }
 
 RmaTarget::~RmaTarget() {
-  if (key_ != nullptr) engine_.wire().remote_memory()->release_key(key_);
+  if (way_.key != nullptr) engine_.wire().remote_memory()->release_key(way_.key);
 }
 
-RmaMover& RmaTarget::mover() noexcept { return table_.mover(); }
+Mover& RmaTarget::mover() noexcept { return table_.mover(); }
 
 void RmaTarget::map(const TicketContent& content) {
   Imports& imports = table_.mappings().with(peer_).imports;
@@ -75,7 +76,7 @@ void RmaTarget::import(const TicketContent& content) noexcept {
   if (memory == nullptr) return;
   const Result<port::WireKey*> key = memory->import_key(peer_.endpoint, content.key);
   if (key) {
-    key_ = *key;
+    way_.key = *key;
     return;
   }
   log::info("the network does not take the key of a segment of {} bytes of {} memory of rank {}: {}", bytes_,
@@ -95,8 +96,8 @@ PathQuery RmaTarget::query(MemoryKind local, std::size_t bytes, RmaDirection dir
   query.shm_open = mapped_ != nullptr && !device_there;
   query.peer_maps = mapped_ != nullptr && (device_there || peer_.same_process);
   query.pinned_here = device_there ? local == MemoryKind::pinned : peer_.same_process && kind_ == MemoryKind::pinned;
-  if (device_here && device_there && query.peer_maps) query.courier_bytes = mover().device_copier().courier_bytes();
-  query.wire_takes_kind = key_ != nullptr && engine_.wire().capabilities().takes(local);
+  if (device_here && device_there && query.peer_maps) query.courier_bytes = mover().courier_bytes();
+  query.wire_takes_kind = way_.key != nullptr && engine_.wire().capabilities().takes(local);
   query.forced = forced != Path::automatic ? forced : engine_.options().path;
   return query;
 }
@@ -120,16 +121,9 @@ Status RmaTarget::choose_for_post(MemoryKind local, std::size_t bytes, RmaDirect
   return choice.status;
 }
 
-RmaPlace RmaTarget::place(std::uint64_t offset, Path path) const noexcept {
-  RmaPlace place;
-  place.kind = kind_;
-  place.over_wire = path == Path::ucx || mapped_ == nullptr;
-  if (place.over_wire) {
-    place.remote_address = address_ + offset;
-  } else {
-    place.address = mapped_ + offset;
-  }
-  return place;
+MoveEnd RmaTarget::place(std::uint64_t offset, Path path) const noexcept {
+  const bool over_network = path == Path::ucx || mapped_ == nullptr;
+  return over_network ? MoveEnd::over_network(address_ + offset, kind_) : MoveEnd(mapped_ + offset, kind_);
 }
 
 Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer local, Op& op, Path forced) noexcept {
@@ -154,14 +148,15 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   }
   RmaTransfer* transfer = take_transfer();
   if (transfer == nullptr) return Status::limit_reached;
-  const RmaPlace here{local.data, local.kind}, there = place(offset, path);
+  const MoveEnd here(local.data, local.kind), there = place(offset, path);
   transfer->is_put = is_put;
-  transfer->wants_delivered = op.delivered.fire != nullptr;
+  transfer->tells_visible = is_put && op.delivered.fire != nullptr;
   transfer->path = path;
   transfer->from = is_put ? here : there;
   transfer->to = is_put ? there : here;
   transfer->bytes = local.bytes;
-  status = mover().begin(*transfer);
+  transfer->way = &way_;
+  status = mover().start(*transfer);
   if (status == Status::in_progress) {
     transfer->own(engine_, op);
     engine_.add_outstanding(peer_, *transfer);
@@ -179,7 +174,7 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
 void RmaTarget::count_outcome(Status status) noexcept { engine_.count_outcome(status); }
 
 RmaTransfer* RmaTarget::take_transfer() noexcept {
-  RmaTransfer* transfer = table_.transfers().take(*this);
+  RmaTransfer* transfer = table_.transfers().take(*this, kEvents);
   if (transfer == nullptr) return nullptr;
   ++live_;
   transfer->posted_at = engine_.trace() != nullptr ? Clock::now() : engine_.recently();
@@ -210,10 +205,19 @@ void RmaTarget::trace(const RmaTransfer& transfer) noexcept {
 void RmaTarget::release(RmaTransfer& transfer) noexcept {
   if (engine_.trace() != nullptr) trace(transfer);
   engine_.remove_outstanding(peer_, transfer);
-  mover().release(transfer);
   table_.transfers().give_back(&transfer);
   if (--live_ == 0 && closed_) table_.drop(*this);
 }
+
+const MoveEvents RmaTarget::kEvents{[](Move& move, Status status) noexcept {
+                                      auto& transfer = static_cast<RmaTransfer&>(move);
+                                      transfer.target.ended(transfer, status);
+                                    },
+                                    [](Move& move) noexcept {
+                                      auto& transfer = static_cast<RmaTransfer&>(move);
+                                      transfer.target.engine_.report(transfer, Moment::source_free,
+                                                                     {Status::ok, transfer.bytes});
+                                    }};
 
 void RmaTarget::ended(RmaTransfer& transfer, Status status) noexcept {
   status = final_status(status);

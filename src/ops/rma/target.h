@@ -5,9 +5,10 @@
 #include "brant/ops/rma.h"
 #include "core/paths/path_choice.h"
 #include "ops/mapping/mapping.h"
+#include "ops/mover/mover.h"
 #include "ops/rma/exposed.h"
-#include "ops/rma/mover.h"
 #include "ops/rma/ticket.h"
+#include "ops/rma/transfer.h"
 
 namespace brant {
 
@@ -24,8 +25,7 @@ class RmaTarget {
 
   [[nodiscard]] Peer& peer() noexcept { return peer_; }
   [[nodiscard]] const Peer& peer() const noexcept { return peer_; }
-  [[nodiscard]] RmaMover& mover() noexcept;
-  [[nodiscard]] port::WireKey* key() noexcept { return key_; }
+  [[nodiscard]] Mover& mover() noexcept;
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] MemoryKind kind() const noexcept { return kind_; }
   [[nodiscard]] std::size_t live() const noexcept { return live_; }
@@ -35,8 +35,6 @@ class RmaTarget {
   void count_outcome(Status status) noexcept;
   /// No more posts; the target goes when its last transfer has ended.
   void close() noexcept;
-  /// A transfer that took time has ended.
-  void ended(RmaTransfer& transfer, Status status) noexcept;
 
  private:
   void map(const TicketContent& content);
@@ -44,7 +42,7 @@ class RmaTarget {
   /// Logs why a forced path is refused.
   Status choose_for_post(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced, Path& path) noexcept;
   [[nodiscard]] PathQuery query(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept;
-  [[nodiscard]] RmaPlace place(std::uint64_t offset, Path path) const noexcept;
+  [[nodiscard]] MoveEnd place(std::uint64_t offset, Path path) const noexcept;
   RmaTransfer* take_transfer() noexcept;
   void copy_at_once(RmaDirection direction, std::uint64_t offset, Buffer local) noexcept;
   void count(RmaDirection direction, Path path, std::size_t bytes) noexcept;
@@ -52,8 +50,12 @@ class RmaTarget {
   /// The target may be gone afterwards.
   void release(RmaTransfer& transfer) noexcept;
   Status final_status(Status status) noexcept;
+  /// A transfer that took time has ended.
+  void ended(RmaTransfer& transfer, Status status) noexcept;
   static void on_lost(PeerOp& op) noexcept;
   static void on_cancel(OpOwner& owner) noexcept;
+
+  static const MoveEvents kEvents;
 
   RmaTable& table_;
   Engine& engine_;
@@ -64,7 +66,7 @@ class RmaTarget {
   std::shared_ptr<ExposedSegment> own_;  ///< Of this very process, else null.
   std::byte* mapped_ = nullptr;          ///< Where this process, or its device, sees the segment.
   MappingLease lease_;                   ///< Of another process's.
-  port::WireKey* key_ = nullptr;
+  RemoteWay way_;
   std::size_t live_ = 0;
   bool closed_ = false;
 };

@@ -31,7 +31,7 @@ class CourierChannel : public testing::Test {
     return pair.job.rank(0).worker().engine().counters().path(Path::courier).sends.read();
   }
   static bool courier_carries(MappedPair& pair) {
-    return pair.job.rank(0).worker().engine().service<ChannelTable>().device_copier().courier_carries();
+    return pair.job.rank(0).worker().engine().service<Mover>().courier_carries();
   }
   /// Lets one rank alone make progress until something is so. False: it took too long.
   static bool run_until(MappedPair& pair, int rank, const std::function<bool()>& so,

@@ -43,7 +43,8 @@ constexpr Kind kKinds[] = {
     Kind::eager,        Kind::landing,        Kind::ask,         Kind::taken,           Kind::declined,
     Kind::data,         Kind::landed,         Kind::failed,      Kind::abandoned,       Kind::stored,
     Kind::elsewhere,    Kind::truncated,      Kind::retract,     Kind::retracted,       Kind::slots,
-    Kind::slot_emptied, Kind::stream_mailbox, Kind::stream_base, Kind::stream_unmapped, Kind::stream_refused};
+    Kind::slot_emptied, Kind::stream_mailbox, Kind::stream_base, Kind::stream_unmapped, Kind::stream_refused,
+    Kind::control};
 
 bool has_payload(Kind kind) { return kind == Kind::eager || kind == Kind::data || kind == Kind::stream_mailbox; }
 
@@ -55,7 +56,7 @@ TEST(LinkRecord, every_kind_that_an_end_posts_is_read_back) {
     message.place = Place::mapped;
     message.channel = reserved_id::kLast;
     message.number = 1234567890123;
-    message.flag = 64;
+    message.flag = kind == Kind::control ? 2 : 64;
     message.buffer_id = 99;
     const bool maps = kind == Kind::stream_mailbox;
     const std::size_t payload = maps ? sizeof(port::ExportRecord) : has_payload(kind) ? 100 : 0;
@@ -111,6 +112,33 @@ TEST(LinkRecord, a_failure_has_a_status_that_there_is) {
   EXPECT_FALSE(accepts(message_of(Kind::failed, 8, (std::uint64_t{1} << 32) + 302)));
 }
 
+TEST(LinkRecord, a_control_message_is_read_as_it_was_packed) {
+  const ChannelControl control{
+      ChannelControl::Kind::not_taken, 7, 1, 3, 5, 1234567890123, 1234567890124, Status::canceled};
+  const LinkMessage message = packed(control);
+  ASSERT_TRUE(accepts(message));
+  const ChannelControl read = unpacked(message, 3);
+  EXPECT_EQ(read.kind, control.kind);
+  EXPECT_EQ(read.channel, control.channel);
+  EXPECT_EQ(read.sender_side, control.sender_side);
+  EXPECT_EQ(read.sender_rank, control.sender_rank);
+  EXPECT_EQ(read.linked, control.linked);
+  EXPECT_EQ(read.prefix, control.prefix);
+  EXPECT_EQ(read.number, control.number);
+  EXPECT_EQ(read.status, control.status);
+  for (const auto kind : {ChannelControl::Kind::last, static_cast<ChannelControl::Kind>(8)}) {
+    ChannelControl refused = control;
+    refused.kind = kind;
+    EXPECT_FALSE(accepts(packed(refused)));
+  }
+  LinkMessage spoiled = message;
+  spoiled.offset = 2;
+  EXPECT_FALSE(accepts(spoiled)) << "no such status";
+  spoiled = message;
+  spoiled.buffer_id = std::uint64_t{1} << 32;
+  EXPECT_FALSE(accepts(spoiled));
+}
+
 ChannelControl control_of(ChannelControl::Kind kind) { return {kind, 7, 1, 1, 0, 3, 4, Status::canceled}; }
 
 TEST(ChannelControlRecord, every_kind_is_read_and_what_is_out_of_range_refused) {
@@ -136,7 +164,7 @@ TEST(ChannelControlRecord, every_kind_is_read_and_what_is_out_of_range_refused) 
 
 /// What the code behind the reader takes for granted.
 void expect_usable(const LinkMessage& message, std::size_t payload) {
-  ASSERT_LE(message.kind, Kind::stream_refused);
+  ASSERT_LE(message.kind, Kind::control);
   ASSERT_LE(message.place, Place::other);
   ASSERT_LE(message.from_side, 1);
   ASSERT_LE(message.channel, reserved_id::kLast);

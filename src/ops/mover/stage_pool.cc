@@ -1,4 +1,4 @@
-#include "ops/copier/stage_pool.h"
+#include "ops/mover/stage_pool.h"
 
 #include <algorithm>
 #include <bit>

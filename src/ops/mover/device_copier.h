@@ -4,32 +4,31 @@
 #include <optional>
 
 #include "core/engine.h"
-#include "ops/copier/copy_lane.h"
 #include "ops/courier/courier.h"
+#include "ops/mover/copy_lane.h"
 
 namespace brant {
 
 /// Copies between device memory of this process and what it has mapped of its peers. Copies may overtake one another.
-/// One per engine (`Engine::service`). Layers ask for it when they are made, so that it goes before the records of
-/// theirs that its last copies lie in.
+/// The mover's. When it goes, it waits for its last copies.
 ///
 /// Small ones go to the courier while it is there; it is called once such copies follow each other about as closely as
 /// it stays for the next one (else a call, which costs as much as a copy without it, would be for nothing), and leaves
 /// by itself. The others wait for the next progress, and what was asked for until then goes together: a single copy and
 /// large ones by the copy engine, several small ones by one kernel, since every call of the driver costs some
 /// microseconds.
-class DeviceCopier final : public Service, private Poller {
+class DeviceCopier final : private Poller {
  public:
-  explicit DeviceCopier(Engine& engine) noexcept;
-  ~DeviceCopier() override { engine_.detach(static_cast<Poller&>(*this)); }
+  DeviceCopier(Engine& engine, CopyEnd done) noexcept;
+  ~DeviceCopier() { engine_.detach(static_cast<Poller&>(*this)); }
   DeviceCopier(const DeviceCopier&) = delete;
   DeviceCopier& operator=(const DeviceCopier&) = delete;
 
   /// Loads its kernels, unless that was done: call it before kernels run that end late.
   void open() noexcept;
-  /// `copy.done` runs from a later progress, with the outcome; `copy.path` then says what carried it: the courier only
+  /// `done` runs from a later progress, with the outcome; `copy.path` then says what carried it: the courier only
   /// if that was wanted. Never waits. Returns the path as far as it is known now.
-  Path start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted) noexcept;
+  Path start(void* to, const void* from, std::size_t bytes, DeviceCopy& copy, Path wanted) noexcept;
   /// Largest copy that the courier takes; 0 without one.
   [[nodiscard]] std::size_t courier_bytes() noexcept {
     open();
@@ -56,9 +55,9 @@ class DeviceCopier final : public Service, private Poller {
   static constexpr std::size_t kIssueBytes = std::size_t{4} << 20;
 
   unsigned poll() noexcept override;
-  bool give_to_courier(StageCopy& copy) noexcept;
-  bool post(StageCopy& copy) noexcept;
-  static bool too_much(const StageCopy& copy, std::size_t under_way) noexcept {
+  bool give_to_courier(DeviceCopy& copy) noexcept;
+  bool post(DeviceCopy& copy) noexcept;
+  static bool too_much(const DeviceCopy& copy, std::size_t under_way) noexcept {
     return copy.bytes >= kLargeBytes && under_way != 0 && under_way + copy.bytes > kCarriedMost;
   }
   void call_courier() noexcept;
@@ -66,31 +65,32 @@ class DeviceCopier final : public Service, private Poller {
   [[nodiscard]] bool worth_waiting() const noexcept;
   unsigned poll_courier() noexcept;
   unsigned poll_lanes() noexcept;
-  StageCopy* next_carried() noexcept;
+  DeviceCopy* next_carried() noexcept;
   unsigned end_carried(std::uint64_t up_to, Status status) noexcept;
   unsigned take_back() noexcept;
   unsigned end_failed() noexcept;
   void issue() noexcept;
-  void issue_alone(StageCopy& copy) noexcept;
-  void issue_together(StageCopies& batch) noexcept;
+  void issue_alone(DeviceCopy& copy) noexcept;
+  void issue_together(DeviceCopies& batch) noexcept;
   CopyLane& next_lane() noexcept { return lanes_[next_lane_++ % kLanes]; }
   /// Hands the copies to the lane; if `issued` or the lane failed, the next poll ends them.
-  void close(CopyLane& lane, StageCopies& batch, Status issued) noexcept;
+  void close(CopyLane& lane, DeviceCopies& batch, Status issued) noexcept;
   [[nodiscard]] bool idle() const noexcept;
 
   Engine& engine_;
+  const CopyEnd done_;
   port::Kernel* kernel_ = nullptr;  ///< Null where there is none: then every copy goes alone.
   EventPool events_;
   std::array<CopyLane, kLanes> lanes_;
   unsigned next_lane_ = 0;
   unsigned polled_lane_ = 0;
-  StageCopies asked_;
+  DeviceCopies asked_;
   std::size_t asked_bytes_ = 0;
-  StageCopies failed_;  ///< To be ended with `failure_`.
+  DeviceCopies failed_;  ///< To be ended with `failure_`.
   Status failure_ = Status::ok;
   bool polling_ = false;
   std::optional<Courier> courier_;  ///< From `open` on.
-  StageCopies carried_;             ///< By the courier, oldest first.
+  DeviceCopies carried_;            ///< By the courier, oldest first.
   std::size_t carried_bytes_ = 0;
   std::uint64_t carried_ended_ = 0;
   TimePoint last_small_{};

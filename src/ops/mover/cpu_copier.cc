@@ -1,4 +1,4 @@
-#include "ops/rma/cpu_copier.h"
+#include "ops/mover/cpu_copier.h"
 
 #include <algorithm>
 #include <atomic>
@@ -15,10 +15,12 @@ void publish() noexcept {
 }
 
 /// True: that was all.
-bool copy_some(RmaTransfer::CpuStep& step) noexcept {
+bool copy_some(Move::ByCpu& step) noexcept {
   const std::size_t bytes = std::min(step.left, CpuCopier::kTurnBytes);
-  CpuCopier::copy(step.to, step.from, bytes);
-  step.to += bytes;
+  if (step.to != nullptr) {
+    CpuCopier::copy(step.to, step.from, bytes);
+    step.to += bytes;
+  }
   step.from += bytes;
   step.left -= bytes;
   return step.left == 0;
@@ -31,30 +33,38 @@ void CpuCopier::copy(void* to, const void* from, std::size_t bytes) noexcept {
   publish();
 }
 
-Status CpuCopier::start(RmaTransfer& transfer) noexcept {
-  if (copy_some(transfer.cpu)) return Status::ok;
-  copying_.push_back(transfer);
+Status CpuCopier::start(Move& move, const Move::ByCpu& step) noexcept {
+  auto& own = move.step.emplace<Move::ByCpu>(step);
+  if (copy_some(own)) {
+    move.step = {};
+    return Status::ok;
+  }
+  copying_.push_back(move);
   engine_.attach(static_cast<Poller&>(*this));
   return Status::in_progress;
 }
 
-bool CpuCopier::withdraw(RmaTransfer& transfer) noexcept {
-  if (!copying_.linked(transfer)) return false;
-  copying_.remove(transfer);
+bool CpuCopier::withdraw(Move& move) noexcept {
+  if (!copies(move)) return false;
+  move.step = {};
+  copying_.remove(move);
   if (copying_.empty()) engine_.detach(static_cast<Poller&>(*this));
   return true;
 }
 
 unsigned CpuCopier::poll() noexcept {
-  RmaTransfer* transfer = copying_.pop_front();
-  if (transfer == nullptr) return 0;
-  if (!copy_some(transfer->cpu)) {
-    copying_.push_back(*transfer);
-    return 1;
+  unsigned turns = 0;
+  for (; turns < kPollTurns && !copying_.empty(); ++turns) {
+    Move& move = *copying_.pop_front();
+    if (copy_some(*std::get_if<Move::ByCpu>(&move.step))) {
+      move.step = {};
+      done_(context_, move, Status::ok);
+    } else {
+      copying_.push_back(move);
+    }
   }
   if (copying_.empty()) engine_.detach(static_cast<Poller&>(*this));
-  done_(*transfer, Status::ok);
-  return 1;
+  return turns;
 }
 
 }  // namespace brant

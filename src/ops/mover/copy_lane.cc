@@ -1,4 +1,4 @@
-#include "ops/copier/copy_lane.h"
+#include "ops/mover/copy_lane.h"
 
 #include <utility>
 
@@ -6,7 +6,7 @@ namespace brant {
 
 CopyLane::~CopyLane() {
   if (stream_ != nullptr) device_.streams()->destroy_stream(stream_);
-  while (StageCopy* copy = copies_.pop_front()) {
+  while (DeviceCopy* copy = copies_.pop_front()) {
     if (copy->event != nullptr) events_.give_back(copy->event);
   }
 }
@@ -20,7 +20,7 @@ Result<port::Stream*> CopyLane::stream() noexcept {
   return stream_;
 }
 
-Status CopyLane::close(StageCopies& batch) noexcept {
+Status CopyLane::close(DeviceCopies& batch) noexcept {
   const Result<port::Event*> event = events_.take();
   const Status status = event.ok() ? device_.streams()->record(*event, stream_) : event.status();
   if (status != Status::ok) {
@@ -28,7 +28,7 @@ Status CopyLane::close(StageCopies& batch) noexcept {
     static_cast<void>(device_.streams()->synchronize(stream_));
     return status;
   }
-  while (StageCopy* copy = batch.pop_front()) {
+  while (DeviceCopy* copy = batch.pop_front()) {
     copy->event = batch.empty() ? *event : nullptr;
     copies_.push_back(*copy);
   }
@@ -38,15 +38,15 @@ Status CopyLane::close(StageCopies& batch) noexcept {
 unsigned CopyLane::poll() noexcept {
   unsigned ended = 0;
   // One stream keeps order, so only the end of the oldest batch needs a look.
-  while (StageCopy* last = copies_.front()) {
-    while (last->event == nullptr) last = StageCopies::next(*last);  // every batch ends with one
+  while (DeviceCopy* last = copies_.front()) {
+    while (last->event == nullptr) last = DeviceCopies::next(*last);  // every batch ends with one
     const Status status = device_.streams()->poll(last->event);
     if (status == Status::in_progress) break;
     for (bool more = true; more; ++ended) {
-      StageCopy* copy = copies_.pop_front();
+      DeviceCopy* copy = copies_.pop_front();
       more = copy->event == nullptr;
       if (!more) events_.give_back(std::exchange(copy->event, nullptr));
-      copy->done(*copy, status);
+      done_(*copy, status);
     }
   }
   return ended;

@@ -1,9 +1,9 @@
-#include "ops/copier/stager.h"
+#include "ops/mover/stager.h"
 
 namespace brant {
 
 Status Stager::start(Direction direction, void* destination, const void* source, std::size_t bytes,
-                     StageCopy& copy) noexcept {
+                     DeviceCopy& copy) noexcept {
   port::Streams* streams = engine_.device().streams();
   if (streams == nullptr) return Status::not_supported;
   CopyLane& lane = direction == Direction::out ? out_ : in_;
@@ -11,7 +11,7 @@ Status Stager::start(Direction direction, void* destination, const void* source,
   if (!stream) return stream.status();
   Status status = streams->copy(destination, source, bytes, *stream);
   if (status != Status::ok) return status;
-  StageCopies batch;
+  DeviceCopies batch;
   batch.push_back(copy);
   status = lane.close(batch);
   if (status != Status::ok) {

@@ -1,14 +1,14 @@
-#include "ops/copier/device_copier.h"
+#include "ops/mover/device_copier.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/log.h"
-#include "ops/copier/copy_orders.h"
+#include "ops/mover/copy_orders.h"
 
 // Made by brant_fatbin from copy_orders.cu.
-extern "C" const unsigned char copier_kernels_fatbin[];
-extern "C" const std::size_t copier_kernels_fatbin_bytes;
+extern "C" const unsigned char mover_kernels_fatbin[];
+extern "C" const std::size_t mover_kernels_fatbin_bytes;
 
 namespace brant {
 namespace {
@@ -39,18 +39,19 @@ void copy_orders_on_host(const port::HostLaunch& launch) noexcept {
 
 }  // namespace
 
-DeviceCopier::DeviceCopier(Engine& engine) noexcept
+DeviceCopier::DeviceCopier(Engine& engine, CopyEnd done) noexcept
     : engine_(engine),
+      done_(done),
       events_(engine.device()),
-      lanes_{CopyLane(engine.device(), events_), CopyLane(engine.device(), events_), CopyLane(engine.device(), events_),
-             CopyLane(engine.device(), events_)} {}
+      lanes_{CopyLane(engine.device(), events_, done), CopyLane(engine.device(), events_, done),
+             CopyLane(engine.device(), events_, done), CopyLane(engine.device(), events_, done)} {}
 
 void DeviceCopier::open() noexcept {
   if (courier_) return;
   courier_.emplace(engine_.device(), courier_options(engine_.device()));
   port::Kernels* kernels = engine_.device().kernels();
   if (kernels == nullptr) return;
-  const auto image = std::as_bytes(std::span(copier_kernels_fatbin, copier_kernels_fatbin_bytes));
+  const auto image = std::as_bytes(std::span(mover_kernels_fatbin, mover_kernels_fatbin_bytes));
   const Result<port::Kernel*> kernel =
       kernels->load({image, "brant_copy_orders", &copy_orders_on_host, kArgumentBytes});
   if (kernel.ok()) {
@@ -60,7 +61,7 @@ void DeviceCopier::open() noexcept {
   }
 }
 
-Path DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCopy& copy, Path wanted) noexcept {
+Path DeviceCopier::start(void* to, const void* from, std::size_t bytes, DeviceCopy& copy, Path wanted) noexcept {
   copy.to = to;
   copy.from = from;
   copy.bytes = bytes;
@@ -74,7 +75,7 @@ Path DeviceCopier::start(void* to, const void* from, std::size_t bytes, StageCop
   return Path::copy_engine;
 }
 
-bool DeviceCopier::give_to_courier(StageCopy& copy) noexcept {
+bool DeviceCopier::give_to_courier(DeviceCopy& copy) noexcept {
   if (carried_.empty()) static_cast<void>(courier_->poll());  // it may have left
   if (courier_->resident() && post(copy)) return true;
   const TimePoint now = Clock::now();
@@ -83,7 +84,7 @@ bool DeviceCopier::give_to_courier(StageCopy& copy) noexcept {
   return false;
 }
 
-bool DeviceCopier::post(StageCopy& copy) noexcept {
+bool DeviceCopier::post(DeviceCopy& copy) noexcept {
   if (too_much(copy, carried_bytes_)) return false;
   if (courier_->post({copy.to, copy.from, static_cast<std::uint32_t>(copy.bytes), copy.signal.value,
                       copy.signal.flag}) != Status::ok)
@@ -102,11 +103,11 @@ void DeviceCopier::call_courier() noexcept {
 /// It has come, so it gets those that missed it.
 void DeviceCopier::hand_over() noexcept {
   if (missed_ == 0 || !courier_->resident()) return;
-  StageCopies others;
-  while (StageCopy* copy = asked_.pop_front()) {
+  DeviceCopies others;
+  while (DeviceCopy* copy = asked_.pop_front()) {
     if (copy->path != Path::courier || !post(*copy)) others.push_back(*copy);
   }
-  while (StageCopy* copy = others.pop_front()) asked_.push_back(*copy);
+  while (DeviceCopy* copy = others.pop_front()) asked_.push_back(*copy);
   missed_ = 0;
 }
 
@@ -114,8 +115,8 @@ bool DeviceCopier::worth_waiting() const noexcept {
   return missed_ >= kWindow && !courier_->settled() && Clock::now() - called_at_ < kCallPatience;
 }
 
-StageCopy* DeviceCopier::next_carried() noexcept {
-  StageCopy* copy = carried_.pop_front();
+DeviceCopy* DeviceCopier::next_carried() noexcept {
+  DeviceCopy* copy = carried_.pop_front();
   ++carried_ended_;
   carried_bytes_ -= copy->bytes;
   return copy;
@@ -144,8 +145,8 @@ unsigned DeviceCopier::poll_courier() noexcept {
 unsigned DeviceCopier::end_carried(std::uint64_t up_to, Status status) noexcept {
   unsigned ended = 0;
   for (; carried_ended_ < up_to; ++ended) {
-    StageCopy* copy = next_carried();
-    copy->done(*copy, status);
+    DeviceCopy* copy = next_carried();
+    done_(*copy, status);
   }
   return ended;
 }
@@ -159,7 +160,7 @@ unsigned DeviceCopier::take_back() noexcept {
   CourierOrder order;
   while (const std::uint64_t number = courier_->take_back(order)) {
     ended += end_carried(number - 1, Status::ok);
-    StageCopy* copy = next_carried();
+    DeviceCopy* copy = next_carried();
     copy->path = Path::copy_engine;
     asked_.push_back(*copy);
   }
@@ -169,9 +170,9 @@ unsigned DeviceCopier::take_back() noexcept {
 void DeviceCopier::issue() noexcept {
   const bool wait = worth_waiting();
   if (!wait) missed_ = 0;
-  StageCopies waiting;
+  DeviceCopies waiting;
   std::size_t waiting_bytes = 0;
-  StageCopies batch;
+  DeviceCopies batch;
   unsigned count = 0;
   const auto flush = [&] {
     if (count == 1) {
@@ -181,7 +182,7 @@ void DeviceCopier::issue() noexcept {
     }
     count = 0;
   };
-  while (StageCopy* copy = asked_.pop_front()) {
+  while (DeviceCopy* copy = asked_.pop_front()) {
     if (wait && copy->path == Path::courier && !too_much(*copy, waiting_bytes)) {
       waiting.push_back(*copy);
       waiting_bytes += copy->bytes;
@@ -197,24 +198,24 @@ void DeviceCopier::issue() noexcept {
     if (++count == CopyOrders::kMax) flush();
   }
   flush();
-  while (StageCopy* copy = waiting.pop_front()) asked_.push_back(*copy);
+  while (DeviceCopy* copy = waiting.pop_front()) asked_.push_back(*copy);
   asked_bytes_ = waiting_bytes;
 }
 
-void DeviceCopier::issue_alone(StageCopy& copy) noexcept {
+void DeviceCopier::issue_alone(DeviceCopy& copy) noexcept {
   CopyLane& lane = next_lane();
-  StageCopies batch;
+  DeviceCopies batch;
   batch.push_back(copy);
   const Result<port::Stream*> stream = lane.stream();
   close(lane, batch,
         stream.ok() ? engine_.device().streams()->copy(copy.to, copy.from, copy.bytes, *stream) : stream.status());
 }
 
-void DeviceCopier::issue_together(StageCopies& batch) noexcept {
+void DeviceCopier::issue_together(DeviceCopies& batch) noexcept {
   CopyOrders orders{};
   unsigned count = 0;
   std::size_t largest = 0;
-  for (const StageCopy* copy = batch.front(); copy != nullptr; copy = StageCopies::next(*copy)) {
+  for (const DeviceCopy* copy = batch.front(); copy != nullptr; copy = DeviceCopies::next(*copy)) {
     orders.orders[count++] = {static_cast<std::byte*>(copy->to), static_cast<const std::byte*>(copy->from),
                               copy->bytes};
     largest = std::max(largest, copy->bytes);
@@ -231,15 +232,15 @@ void DeviceCopier::issue_together(StageCopies& batch) noexcept {
         stream.ok() ? engine_.device().kernels()->launch(kernel_, shape, arguments, *stream) : stream.status());
 }
 
-void DeviceCopier::close(CopyLane& lane, StageCopies& batch, Status issued) noexcept {
+void DeviceCopier::close(CopyLane& lane, DeviceCopies& batch, Status issued) noexcept {
   const Status status = issued == Status::ok ? lane.close(batch) : issued;
   if (status != Status::ok) failure_ = status;
-  while (StageCopy* copy = batch.pop_front()) failed_.push_back(*copy);
+  while (DeviceCopy* copy = batch.pop_front()) failed_.push_back(*copy);
 }
 
 unsigned DeviceCopier::end_failed() noexcept {
   unsigned ended = 0;
-  for (; StageCopy* copy = failed_.pop_front(); ++ended) copy->done(*copy, failure_);
+  for (; DeviceCopy* copy = failed_.pop_front(); ++ended) done_(*copy, failure_);
   return ended;
 }
 

@@ -1,4 +1,4 @@
-#include "ops/rma/flusher.h"
+#include "ops/mover/flusher.h"
 
 namespace brant {
 
@@ -13,24 +13,24 @@ Status Flusher::post() noexcept {
   return status;
 }
 
-Status Flusher::flush(RmaTransfer& transfer) noexcept {
+Status Flusher::flush(Move& move) noexcept {
   if (under_way_ || !waiting_.empty()) {
-    waiting_.push_back(transfer);
+    waiting_.push_back(move);
     return Status::in_progress;
   }
   const Status status = post();
   if (status == Status::in_progress) {
-    covered_.push_back(transfer);
+    covered_.push_back(move);
   } else if (status == Status::limit_reached) {
-    waiting_.push_back(transfer);
+    waiting_.push_back(move);
     engine_.attach(static_cast<Poller&>(*this));
     return Status::in_progress;
   }
   return status;
 }
 
-void Flusher::end(Transfers& transfers, Status status) noexcept {
-  while (RmaTransfer* transfer = transfers.pop_front()) done_(*transfer, status);
+void Flusher::end(Moves& moves, Status status) noexcept {
+  while (Move* move = moves.pop_front()) done_(context_, *move, status);
 }
 
 /// Those that wait are covered by a flush that is posted now, or end.
@@ -38,9 +38,9 @@ void Flusher::post_for_waiting() noexcept {
   if (waiting_.empty()) return;
   const Status status = post();
   if (status == Status::limit_reached) return engine_.attach(static_cast<Poller&>(*this));
-  Transfers these;
-  while (RmaTransfer* transfer = waiting_.pop_front()) {
-    (status == Status::in_progress ? covered_ : these).push_back(*transfer);
+  Moves these;
+  while (Move* move = waiting_.pop_front()) {
+    (status == Status::in_progress ? covered_ : these).push_back(*move);
   }
   end(these, status);
 }
@@ -50,8 +50,8 @@ void Flusher::on_flushed(port::WireOp& op) noexcept {
   const Status status = op.status;  // the record may be posted again below
   self.under_way_ = false;
   self.engine_.note_wire_op(-1);
-  Transfers ended;
-  while (RmaTransfer* transfer = self.covered_.pop_front()) ended.push_back(*transfer);
+  Moves ended;
+  while (Move* move = self.covered_.pop_front()) ended.push_back(*move);
   self.post_for_waiting();
   self.end(ended, status);
 }

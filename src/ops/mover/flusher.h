@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/engine.h"
-#include "ops/rma/transfer.h"
+#include "ops/mover/move.h"
 
 namespace brant {
 
@@ -9,27 +9,28 @@ namespace brant {
 /// at a time, and what comes meanwhile shares the next one: a window of puts costs two or three.
 class Flusher final : private Poller {
  public:
-  using Done = void (*)(RmaTransfer& transfer, Status status) noexcept;
-  Flusher(Engine& engine, Peer& peer, Done done) noexcept : engine_(engine), peer_(peer), done_(done) {
+  using Done = void (*)(void* context, Move& move, Status status) noexcept;
+  Flusher(Engine& engine, Peer& peer, Done done, void* context) noexcept
+      : engine_(engine), peer_(peer), done_(done), context_(context) {
     op_.owner = this;
   }
   Flusher(const Flusher&) = delete;
   Flusher& operator=(const Flusher&) = delete;
   ~Flusher() { engine_.detach(static_cast<Poller&>(*this)); }
 
-  /// The put of `transfer` was posted. ok: it is visible; in_progress: `done` is told when it is, or why it never will
+  /// The put of `move` was posted. ok: it is visible; in_progress: `done` is told when it is, or why it never will
   /// be.
-  Status flush(RmaTransfer& transfer) noexcept;
+  Status flush(Move& move) noexcept;
 
  private:
-  using Transfers = IntrusiveList<RmaTransfer, &RmaTransfer::flush_hook>;
+  using Moves = IntrusiveList<Move, &Move::hook>;
   struct FlushOp : port::WireOp {
     Flusher* owner = nullptr;
   };
 
   Status post() noexcept;
   void post_for_waiting() noexcept;
-  void end(Transfers& transfers, Status status) noexcept;
+  void end(Moves& moves, Status status) noexcept;
   static void on_flushed(port::WireOp& op) noexcept;
   /// A flush that the network had no room for.
   unsigned poll() noexcept override;
@@ -37,10 +38,11 @@ class Flusher final : private Poller {
   Engine& engine_;
   Peer& peer_;
   const Done done_;
+  void* const context_;
   FlushOp op_;
   bool under_way_ = false;
-  Transfers covered_;  ///< By the flush that is under way.
-  Transfers waiting_;  ///< For the next one.
+  Moves covered_;  ///< By the flush that is under way.
+  Moves waiting_;  ///< For the next one.
 };
 
 }  // namespace brant

@@ -16,8 +16,8 @@ struct CopySignal {
 };
 
 /// A copy by the device that somebody waits for.
-struct StageCopy {
-  ListHook<StageCopy> hook;
+struct DeviceCopy {
+  ListHook<DeviceCopy> hook;
   port::Event* event = nullptr;
   void* to = nullptr;
   const void* from = nullptr;
@@ -25,16 +25,23 @@ struct StageCopy {
   Path path = Path::automatic;  ///< What is to carry it; once it is done, what did.
   bool alone = false;           ///< Not by a kernel: an end is host memory, which kernels may not reach.
   CopySignal signal;            ///< Wanted; once it is done, empty unless it was given.
-  void (*done)(StageCopy& self, Status status) noexcept = nullptr;
 };
-using StageCopies = IntrusiveList<StageCopy, &StageCopy::hook>;
+/// Whom lanes and the copier tell that a copy is done, from progress.
+struct CopyEnd {
+  void operator()(DeviceCopy& copy, Status status) const noexcept { call(context, copy, status); }
+
+  void (*call)(void* context, DeviceCopy& copy, Status status) noexcept;
+  void* context;
+};
+using DeviceCopies = IntrusiveList<DeviceCopy, &DeviceCopy::hook>;
 
 /// A stream and the copies on it, in order, in batches with one event behind each. They pass the kernels of users,
 /// which may fill the device for long. When it goes it waits for them, and tells nobody. `device` and `events` outlive
 /// it.
 class CopyLane {
  public:
-  CopyLane(port::Device& device, EventPool& events) noexcept : device_(device), events_(events) {}
+  CopyLane(port::Device& device, EventPool& events, CopyEnd done) noexcept
+      : device_(device), events_(events), done_(done) {}
   CopyLane(const CopyLane&) = delete;
   CopyLane& operator=(const CopyLane&) = delete;
   ~CopyLane();
@@ -43,7 +50,7 @@ class CopyLane {
   Result<port::Stream*> stream() noexcept;
   /// The work of `batch` was put on the stream: puts an event behind it and takes the copies over. On failure it waits
   /// for the work, so that no buffer is touched any more, and the copies stay in `batch`.
-  Status close(StageCopies& batch) noexcept;
+  Status close(DeviceCopies& batch) noexcept;
   [[nodiscard]] bool empty() const noexcept { return copies_.empty(); }
   /// Tells those that are done. Returns how many.
   unsigned poll() noexcept;
@@ -51,8 +58,9 @@ class CopyLane {
  private:
   port::Device& device_;
   EventPool& events_;
+  const CopyEnd done_;
   port::Stream* stream_ = nullptr;
-  StageCopies copies_;
+  DeviceCopies copies_;
 };
 
 }  // namespace brant

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+
+#include "brant/base/buffer.h"
+#include "brant/core/path.h"
+#include "core/engine.h"
+#include "ops/mover/copy_lane.h"
+#include "ops/mover/stage_pool.h"
+
+namespace brant {
+
+class Mover;
+struct Move;
+
+/// One end of a move: memory that this process, or a device of it, reaches (its own, or what it has mapped of a peer),
+/// or memory of the peer that only the network reaches.
+struct MoveEnd {
+  MoveEnd() noexcept = default;
+  MoveEnd(const void* memory, MemoryKind kind_in) noexcept
+      : address(reinterpret_cast<std::uintptr_t>(memory)), kind(kind_in) {}
+  /// `address`: in the peer's process.
+  static MoveEnd over_network(std::uint64_t address, MemoryKind kind) noexcept {
+    MoveEnd end;
+    end.address = address;
+    end.kind = kind;
+    end.over_wire = true;
+    return end;
+  }
+
+  [[nodiscard]] std::byte* memory() const noexcept { return reinterpret_cast<std::byte*>(address); }
+
+  std::uint64_t address = 0;  ///< As a destination 0 says that nobody wants the bytes any more: the CPU drops them.
+  MemoryKind kind = MemoryKind::host;
+  bool over_wire = false;
+};
+
+/// The way to memory of a peer.
+struct RemoteWay {
+  Peer& peer;
+  port::WireKey* key = nullptr;  ///< Null: the network has none.
+};
+
+/// Whom a move tells of what becomes of it. From progress, never inside a call of the mover.
+struct MoveEvents {
+  void (*ended)(Move& move, Status status) noexcept;
+  /// Of a put over the network that ends once it is visible there: its source may be used again. May be null.
+  void (*source_free)(Move& move) noexcept;
+};
+
+/// Bytes on their way from one place to another. Its owner fills in the ends, keeps the record in place from
+/// `Mover::start` to the end, and may use it again then. How the bytes go is the path's; each way keeps in `step` what
+/// it needs of its own.
+struct Move {
+  /// What the CPU still has to copy of the present step.
+  struct ByCpu {
+    std::byte* to = nullptr;
+    const std::byte* from = nullptr;
+    std::size_t left = 0;
+  };
+  struct ByDevice : DeviceCopy {
+    Move* move = nullptr;
+  };
+  struct ByWire : port::WireOp {
+    Mover* mover = nullptr;
+    Move* move = nullptr;
+  };
+  /// The network had no room for its present step.
+  struct Refused {};
+
+  explicit Move(const MoveEvents& events_in) noexcept : events(&events_in) {}
+  Move(const Move&) = delete;
+  Move& operator=(const Move&) = delete;
+  ~Move() = default;
+
+  const MoveEvents* events;
+  MoveEnd from;
+  MoveEnd to;
+  std::size_t bytes = 0;
+  Path path = Path::automatic;     ///< What is to carry it; at the end, what did.
+  bool tells_visible = false;      ///< A put over the network: it ends when the bytes are visible there, not before.
+  bool source_is_free = false;     ///< Of such a put, before it ends.
+  bool leaving = false;            ///< Staged: the piece is in the buffer and goes on from there.
+  bool signaled = false;           ///< The word that was wanted has been set behind the bytes.
+  const RemoteWay* way = nullptr;  ///< If memory of a peer is at one end: where the network finds it.
+  std::size_t moved = 0;           ///< Staged: what has arrived. Else all or nothing.
+  StagePool::Lease stage;
+  std::variant<std::monostate, ByCpu, ByDevice, ByWire, Refused> step;
+  ListHook<Move> hook;  ///< In the list of what the CPU copies, what waits for a flush, or for room in the network.
+};
+static_assert(sizeof(Move) <= 256, "what is kept of a message while its bytes move");
+
+}  // namespace brant

@@ -1,0 +1,219 @@
+#include "ops/mover/mover.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace brant {
+namespace {
+
+/// By way of a pinned buffer: two steps each piece.
+bool is_staged(const Move& move) noexcept { return move.stage.data != nullptr; }
+
+std::size_t step_bytes(const Move& move) noexcept {
+  return is_staged(move) ? std::min(move.bytes - move.moved, Mover::kPieceBytes) : move.bytes;
+}
+
+MoveEnd shifted(MoveEnd end, std::size_t bytes) noexcept {
+  end.address += bytes;
+  return end;
+}
+
+/// The step has ended. True: it was the last one.
+bool note_step(Move& move) noexcept {
+  const std::size_t bytes = step_bytes(move);
+  if (is_staged(move)) {
+    move.leaving = !move.leaving;
+    if (move.leaving) return false;
+  }
+  move.moved += bytes;
+  return move.moved == move.bytes;
+}
+
+}  // namespace
+
+Mover::Mover(Engine& engine)
+    : engine_(engine),
+      stages_(std::make_shared<StagePool>(engine)),
+      device_copier_(engine, {&Mover::copied, this}),
+      stager_(engine, {&Mover::copied, this}),
+      cpu_copier_(
+          engine,
+          [](void* self, Move& move, Status status) noexcept { static_cast<Mover*>(self)->step_ended(move, status); },
+          this) {}
+
+Mover::~Mover() { engine_.detach(static_cast<Poller&>(*this)); }
+
+void Mover::prepare(Peer& peer) {
+  std::unique_ptr<Flusher>& flusher = flushers_[peer.rank.value];
+  if (flusher) return;
+  flusher = std::make_unique<Flusher>(
+      engine_, peer,
+      [](void* self, Move& move, Status status) noexcept { static_cast<Mover*>(self)->end(move, status); }, this);
+}
+
+Status Mover::start(Move& move, CopySignal signal) noexcept {
+  move.moved = 0;
+  move.leaving = move.source_is_free = move.signaled = false;
+  if (move.path == Path::staged) {
+    const Result<StagePool::Lease> lease = stages_->take(std::min(move.bytes, kPieceBytes));
+    if (!lease) return lease.status();
+    move.stage = *lease;
+  }
+  const Status status = advance(move, signal);
+  if (status != Status::in_progress) give_stage_back(move);
+  return status;
+}
+
+Status Mover::start_staging(Move& move) noexcept {
+  move.moved = 0;
+  const auto direction = host_accessible(move.to.kind) ? Stager::Direction::out : Stager::Direction::in;
+  return stage(move, direction, move.to, move.from, move.bytes);
+}
+
+void Mover::give_stage_back(Move& move) noexcept { stages_->give_back(std::exchange(move.stage, {})); }
+
+bool Mover::withdraw(Move& move) noexcept {
+  if (std::holds_alternative<Move::Refused>(move.step)) {
+    refused_.remove(move);
+    move.step = {};
+  } else if (!cpu_copier_.withdraw(move)) {
+    return false;
+  }
+  give_stage_back(move);
+  return true;
+}
+
+std::size_t Mover::redirect(Move& move, void* to) noexcept {
+  auto* const step = std::get_if<Move::ByCpu>(&move.step);
+  if (step == nullptr || is_staged(move)) return 0;
+  const std::size_t copied = move.bytes - step->left;
+  move.to = MoveEnd(to, move.to.kind);
+  step->to = to == nullptr ? nullptr : static_cast<std::byte*>(to) + copied;
+  return copied;
+}
+
+Status Mover::advance(Move& move, CopySignal signal) noexcept {
+  for (;;) {
+    const Status status = start_step(move, signal);
+    if (status != Status::ok) return status;
+    if (note_step(move)) return all_moved(move);
+  }
+}
+
+Status Mover::start_step(Move& move, CopySignal signal) noexcept {
+  const MoveEnd from = shifted(move.from, move.moved);
+  const MoveEnd to = shifted(move.to, move.moved);
+  const std::size_t bytes = step_bytes(move);
+  if (!is_staged(move)) return copy(move, to, from, bytes, signal);
+  const MoveEnd buffer(move.stage.data, MemoryKind::pinned);
+  return move.leaving ? copy(move, to, buffer, bytes, signal) : copy(move, buffer, from, bytes, signal);
+}
+
+Status Mover::copy(Move& move, const MoveEnd& to, const MoveEnd& from, std::size_t bytes, CopySignal signal) noexcept {
+  if (to.over_wire || from.over_wire) return by_wire(move, to, from, bytes);
+  const bool on_host = host_accessible(to.kind) && host_accessible(from.kind);
+  return on_host ? cpu_copier_.start(move, {to.memory(), from.memory(), bytes})
+                 : by_device(move, to, from, bytes, signal);
+}
+
+DeviceCopy& Mover::device_step(Move& move) noexcept {
+  auto& step = move.step.emplace<Move::ByDevice>();
+  step.move = &move;
+  return step;
+}
+
+void Mover::copied(void* mover, DeviceCopy& copy, Status status) noexcept {
+  Move& move = *static_cast<Move::ByDevice&>(copy).move;
+  move.signaled = copy.signal.flag != nullptr;
+  if (copy.path != Path::automatic) move.path = copy.path;
+  static_cast<Mover*>(mover)->step_ended(move, status);
+}
+
+Status Mover::by_device(Move& move, const MoveEnd& to, const MoveEnd& from, std::size_t bytes,
+                        CopySignal signal) noexcept {
+  if (is_staged(move)) {
+    return stage(move, move.leaving ? Stager::Direction::in : Stager::Direction::out, to, from, bytes);
+  }
+  DeviceCopy& step = device_step(move);
+  step.alone = host_accessible(to.kind) || host_accessible(from.kind);
+  step.signal = signal;
+  move.path = device_copier_.start(to.memory(), from.memory(), bytes, step, move.path);
+  return Status::in_progress;
+}
+
+Status Mover::stage(Move& move, Stager::Direction direction, const MoveEnd& to, const MoveEnd& from,
+                    std::size_t bytes) noexcept {
+  const Status status = stager_.start(direction, to.memory(), from.memory(), bytes, device_step(move));
+  if (status == Status::ok) return Status::in_progress;
+  move.step = {};
+  return status;
+}
+
+Status Mover::by_wire(Move& move, const MoveEnd& to, const MoveEnd& from, std::size_t bytes) noexcept {
+  if (move.way->peer.lost) return Status::peer_lost;
+  auto& step = move.step.emplace<Move::ByWire>();
+  step.mover = this;
+  step.move = &move;
+  step.on_complete = [](port::WireOp& op) noexcept {
+    auto& ended = static_cast<Move::ByWire&>(op);
+    Mover& mover = *ended.mover;
+    mover.engine_.note_wire_op(-1);
+    mover.step_ended(*ended.move, op.status);
+  };
+  port::RemoteMemory& memory = *engine_.wire().remote_memory();
+  const Status status = to.over_wire ? memory.put(move.way->peer.endpoint, move.way->key, to.address,
+                                                  ConstBuffer(from.memory(), bytes, from.kind), step)
+                                     : memory.get(move.way->peer.endpoint, move.way->key, from.address,
+                                                  Buffer(to.memory(), bytes, to.kind), step);
+  if (status == Status::in_progress) {
+    engine_.note_wire_op(+1);
+  } else {
+    move.step = {};
+  }
+  return status;
+}
+
+Status Mover::all_moved(Move& move) noexcept {
+  if (!move.to.over_wire || !move.tells_visible) return Status::ok;
+  move.source_is_free = true;
+  return flushers_.at(move.way->peer.rank.value)->flush(move);
+}
+
+void Mover::step_ended(Move& move, Status status) noexcept {
+  move.step = {};
+  if (status == Status::ok && move.way != nullptr && move.way->peer.lost) status = Status::peer_lost;
+  if (status == Status::ok) status = note_step(move) ? all_moved(move) : advance(move);
+  go_on(move, status);
+}
+
+void Mover::go_on(Move& move, Status status) noexcept {
+  if (status == Status::in_progress) {
+    if (move.source_is_free && move.events->source_free != nullptr) move.events->source_free(move);
+  } else if (status == Status::limit_reached) {
+    move.step.emplace<Move::Refused>();
+    refused_.push_back(move);
+    engine_.attach(static_cast<Poller&>(*this));
+  } else {
+    end(move, status);
+  }
+}
+
+void Mover::end(Move& move, Status status) noexcept {
+  give_stage_back(move);
+  move.events->ended(move, status);
+}
+
+unsigned Mover::poll() noexcept {
+  engine_.detach(static_cast<Poller&>(*this));
+  IntrusiveList<Move, &Move::hook> these;
+  while (Move* move = refused_.pop_front()) these.push_back(*move);
+  unsigned events = 0;
+  while (Move* move = these.pop_front()) {
+    move->step = {};
+    go_on(*move, advance(*move));
+    ++events;
+  }
+  return events;
+}
+
+}  // namespace brant
