@@ -49,15 +49,16 @@ endif()
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/libbrant.cc CONTENT "// All of libbrant.so comes from archives.\n")
 add_library(brant_shared SHARED ${PROJECT_BINARY_DIR}/libbrant.cc)
 add_library(brant::shared ALIAS brant_shared)
+# As files: CMake before 3.29 names the archives of targets once more for those who depend on them, and whole archives
+# must come once.
 foreach(part IN LISTS brant_exported)
   get_target_property(type ${part} TYPE)
   if(type STREQUAL "STATIC_LIBRARY")
-    list(APPEND brant_archives ${part})
+    list(APPEND brant_archives $<TARGET_FILE:${part}>)
   endif()
 endforeach()
-list(JOIN brant_archives "," brant_archive_list)
-target_link_libraries(brant_shared PRIVATE ${brant_archives} Threads::Threads ${CMAKE_DL_LIBS})
-set_property(TARGET brant_shared PROPERTY LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${brant_archive_list}")
+target_link_libraries(
+  brant_shared PRIVATE -Wl,--whole-archive ${brant_archives} -Wl,--no-whole-archive Threads::Threads ${CMAKE_DL_LIBS})
 target_include_directories(brant_shared INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
 target_compile_features(brant_shared INTERFACE cxx_std_20)
 # The standard library's own templates are visible whatever the compiler is told: the version script hides them.
