@@ -10,8 +10,8 @@ namespace {
 
 class EmulatedTakingWire final : public port::Wire {
  public:
-  EmulatedTakingWire(std::unique_ptr<port::Wire> inner, port::Device& device)
-      : inner_(std::move(inner)), device_(device), capabilities_(inner_->capabilities()) {
+  EmulatedTakingWire(std::unique_ptr<port::Wire> inner, port::Device& device, DeviceMemoryTaken taken)
+      : inner_(std::move(inner)), device_(device), taken_(std::move(taken)), capabilities_(inner_->capabilities()) {
     capabilities_.kinds |= 1u << static_cast<unsigned>(MemoryKind::emulated);
   }
 
@@ -28,6 +28,7 @@ class EmulatedTakingWire final : public port::Wire {
   Status tag_send(port::WireEndpoint* endpoint, std::uint64_t tag, ConstBuffer source,
                   port::WireOp& op) noexcept override {
     if (source.kind != MemoryKind::emulated) return inner_->tag_send(endpoint, tag, source, op);
+    if (taken_) taken_(source.data);
     auto* carried = new Carried(*this, op, source.bytes, {});
     copy(carried->bytes.data(), source.data, source.bytes);
     return finish(
@@ -36,6 +37,7 @@ class EmulatedTakingWire final : public port::Wire {
   }
   Status tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer landing, port::WireOp& op) noexcept override {
     if (landing.kind != MemoryKind::emulated) return inner_->tag_recv(tag, mask, landing, op);
+    if (taken_) taken_(landing.data);
     auto* carried = new Carried(*this, op, landing.bytes, landing);
     return finish(inner_->tag_recv(tag, mask, Buffer(carried->bytes.data(), landing.bytes, MemoryKind::host), *carried),
                   carried);
@@ -113,13 +115,15 @@ class EmulatedTakingWire final : public port::Wire {
   std::unordered_map<port::WireOp*, Carried*> carried_;
   std::unique_ptr<port::Wire> inner_;
   port::Device& device_;
+  const DeviceMemoryTaken taken_;
   port::WireCapabilities capabilities_;
 };
 
 }  // namespace
 
-std::unique_ptr<port::Wire> make_emulated_taking(std::unique_ptr<port::Wire> inner, port::Device& device) {
-  return std::make_unique<EmulatedTakingWire>(std::move(inner), device);
+std::unique_ptr<port::Wire> make_emulated_taking(std::unique_ptr<port::Wire> inner, port::Device& device,
+                                                 DeviceMemoryTaken taken) {
+  return std::make_unique<EmulatedTakingWire>(std::move(inner), device, std::move(taken));
 }
 
 }  // namespace brant::test

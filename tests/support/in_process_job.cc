@@ -64,7 +64,7 @@ InProcessJob::InProcessJob(const JobOptions& options) : network_(options.network
     if (options.wrap_device) adapters.device = options.wrap_device(rank, std::move(adapters.device));
     adapters.wire = network_.open_wire();
     if (options.network_takes_device) {
-      adapters.wire = make_emulated_taking(std::move(adapters.wire), *adapters.device);
+      adapters.wire = make_emulated_taking(std::move(adapters.wire), *adapters.device, options.device_memory_taken);
     }
     if (options.links && !options.wrap) adapters.links = port::open_links(static_cast<std::uint32_t>(options.ranks));
     if (options.wrap) adapters.wire = options.wrap(rank, std::move(adapters.wire));

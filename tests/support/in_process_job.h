@@ -14,6 +14,7 @@
 #include "port/adapters.h"
 #include "port/memory.h"
 #include "port/wire/loopback/loopback.h"
+#include "support/emulated_taking_wire.h"
 
 namespace brant::test {
 
@@ -64,6 +65,7 @@ struct JobOptions {
   /// run with and without (BRANT_TEST_LINKS=1).
   bool links = env_bool("BRANT_TEST_LINKS", false);
   bool network_takes_device = false;  ///< As UCX takes GPU memory; for the emulated device.
+  DeviceMemoryTaken device_memory_taken;
   /// Which exported device memory the other ranks can map; empty: all. None is as without a path between two GPUs.
   std::function<bool(const port::ExportRecord&)> mappable;
   /// Which device memory can be exported at all; empty: all. None is as with memory of CUDA's pools.

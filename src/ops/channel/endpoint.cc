@@ -196,13 +196,19 @@ bool ChannelEndpoint::send_at_once(ConstBuffer source) noexcept {
   return true;
 }
 
+/// Device memory of the path staged, or that the network was to take and cannot now.
+bool ChannelEndpoint::goes_through_stage(Transfer& transfer) noexcept {
+  if (host_accessible(transfer.buffer.kind) || transfer.buffer.bytes == 0) return false;
+  const bool by_network = transfer.path == Path::ucx && (transfer.is_send || !linked_);
+  if (by_network && !network_takes(transfer.buffer, transfer.buffer_id)) transfer.path = Path::staged;
+  return transfer.path == Path::staged;
+}
+
 Status ChannelEndpoint::begin_send(Transfer& transfer) noexcept {
   transfer.number = window_.take(transfer.buffer.bytes);
   under_way_.push_back(transfer);
   Status status = Status::ok;
-  const bool through_stage =
-      transfer.path == Path::staged && !host_accessible(transfer.buffer.kind) && transfer.buffer.bytes != 0;
-  if (through_stage) {
+  if (goes_through_stage(transfer)) {
     status = stage_out(transfer);
   } else {
     status = carry(transfer, transfer.buffer);
@@ -379,7 +385,7 @@ Status ChannelEndpoint::receive(Buffer landing, Op& op, const std::uint64_t* num
 Status ChannelEndpoint::begin_receive(Transfer& transfer) noexcept {
   if (Status status = Status::ok; !lost_.empty() && take_lost(transfer, status)) return status;
   transfer.here = transfer.buffer;
-  if (transfer.path == Path::staged && !host_accessible(transfer.buffer.kind) && transfer.buffer.bytes != 0) {
+  if (goes_through_stage(transfer)) {
     if (const Status leased = lease_stage(transfer, transfer.buffer.bytes); leased != Status::ok) return leased;
     transfer.here = transfer.staged(transfer.buffer.bytes);
   }

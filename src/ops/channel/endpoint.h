@@ -141,8 +141,10 @@ class ChannelEndpoint {
   Status tag_recv(Transfer& transfer, Buffer target) noexcept;
   /// The bytes have gone or come, or never will: `transfer.wire()` says what became of it.
   void carried(Transfer& transfer) noexcept;
-  [[nodiscard]] bool network_takes(MemoryKind kind) noexcept;
-  /// The same for device memory of the kind that both ends have.
+  /// Whether the network takes memory of this process to or from the peer; `buffer_id`: its allocation, if it is a
+  /// device's.
+  [[nodiscard]] bool network_takes(const Buffer& memory, std::uint64_t buffer_id) noexcept;
+  /// Whether it takes device memory of the kind that both ends have.
   [[nodiscard]] bool network_takes_device_of_peer() noexcept;
   [[nodiscard]] MemoryKind mutual_kind() const noexcept { return mutual_kind_; }
   /// A send whose receive is late goes into a slot of the other end's. False if it cannot.
@@ -224,6 +226,7 @@ class ChannelEndpoint {
 
   // Sends.
   bool send_at_once(ConstBuffer source) noexcept;
+  [[nodiscard]] bool goes_through_stage(Transfer& transfer) noexcept;
   Status begin_send(Transfer& transfer) noexcept;
   /// Tells the engine that the network works for us.
   Status noted(Status posted) noexcept;

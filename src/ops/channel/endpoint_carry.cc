@@ -67,9 +67,15 @@ void ChannelEndpoint::on_link(const LinkMessage& message, std::span<const std::b
   link_receiver_->on_message(message, payload);
 }
 
-bool ChannelEndpoint::network_takes(MemoryKind kind) noexcept { return engine().wire().capabilities().takes(kind); }
+bool ChannelEndpoint::network_takes(const Buffer& memory, std::uint64_t buffer_id) noexcept {
+  if (!engine().wire().capabilities().takes(memory.kind)) return false;
+  if (host_accessible(memory.kind) || memory.bytes == 0 || link_sender_ == nullptr) return true;
+  return table_.pump(peer_).mappings().exports.network_may_map(memory.data, buffer_id);
+}
 
-bool ChannelEndpoint::network_takes_device_of_peer() noexcept { return network_takes(mutual_kind_); }
+bool ChannelEndpoint::network_takes_device_of_peer() noexcept {
+  return engine().wire().capabilities().takes(mutual_kind_);
+}
 
 Status ChannelEndpoint::take_move(Transfer& transfer) noexcept {
   if (transfer.move == nullptr) transfer.move = table_.moves().take(transfer, kMoveEvents);

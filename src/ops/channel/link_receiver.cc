@@ -329,11 +329,12 @@ void LinkReceiver::on_elsewhere(const LinkMessage& message) noexcept {
 }
 
 Status LinkReceiver::receive_elsewhere(Transfer& transfer, const LinkMessage& message) noexcept {
+  Buffer target = transfer.here;
+  const bool by_stage = target.bytes != 0 && !endpoint_.network_takes(target, transfer.buffer_id);
   transfer.elsewhere = true;
   transfer.told_bytes = message.bytes;
   came_by(transfer, Path::ucx);
-  Buffer target = transfer.here;
-  if (!endpoint_.network_takes(target.kind) && target.bytes != 0) {
+  if (by_stage) {
     if (const Status leased = endpoint_.lease_stage(transfer, target.bytes); leased != Status::ok) return leased;
     target = transfer.staged(target.bytes);  // the endpoint copies it to the device
   }

@@ -159,7 +159,7 @@ Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
 
 /// Memory that the network does not take is copied to the host first.
 Status LinkSender::send_over_network(Transfer& transfer, const Landing& landing) noexcept {
-  if (endpoint_.network_takes(transfer.here.kind)) {
+  if (endpoint_.network_takes(transfer.here, transfer.buffer_id)) {
     if (transfer.path != Path::staged) transfer.path = Path::ucx;
     return send_elsewhere(transfer);
   }

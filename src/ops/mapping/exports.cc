@@ -83,12 +83,12 @@ Status Exports::tell(const port::ExportRecord& record) noexcept {
 }
 
 bool Exports::has_room() noexcept {
-  if (exported_.size() < kMax) return true;
+  if (exported_.size() + closing_.size() < kMax) return true;
   const TimePoint now = engine_.recently();
   if (now < look_for_room_at_) return false;
   withdraw_if([&](const Exported& known) { return gone(known.info); });
-  if (exported_.size() >= kMax) withdraw_idlest(now);
-  if (exported_.size() < kMax) return true;
+  if (!exported_.empty() && exported_.size() + closing_.size() >= kMax) withdraw_idlest(now);
+  if (exported_.size() + closing_.size() < kMax) return true;
   look_for_room_at_ = now + kLookAgain;
   if (!std::exchange(full_told_, true)) {
     log::warn(
@@ -103,7 +103,7 @@ void Exports::withdraw_idlest(TimePoint now) noexcept {
   const auto idlest = std::min_element(exported_.begin(), exported_.end(), [](const auto& a, const auto& b) {
     return a.second.used_at < b.second.used_at;
   });
-  if (now - idlest->second.used_at >= kIdle && tell_withdrawn(idlest->first)) exported_.erase(idlest);
+  if (now - idlest->second.used_at >= kIdle && withdraw(idlest->second.info)) exported_.erase(idlest);
 }
 
 bool Exports::gone(const port::PointerInfo& known) noexcept {
@@ -116,7 +116,46 @@ void Exports::make_way(const port::PointerInfo& info) noexcept {
   withdraw_if([&](const Exported& known) { return share_a_block(block, known.info, info) && gone(known.info); });
 }
 
-/// False: memory is exhausted.
+bool Exports::network_may_map(const void* data, std::uint64_t buffer_id) noexcept {
+  if (exported_.empty() && closing_.empty()) return true;
+  std::uint64_t& clear = clear_[buffer_id % clear_.size()];
+  if (buffer_id != 0 && clear == buffer_id) return true;
+  const Result<port::PointerInfo> info = engine_.device().query(data);
+  if (!info) return false;
+  make_way(*info);
+  const std::size_t block = engine_.device().capabilities().export_block_bytes;
+  const auto is_in_the_way = [&](const auto& old) {
+    return old.first != info->buffer_id && share_a_block(block, old.second.info, *info);
+  };
+  if (std::any_of(closing_.begin(), closing_.end(), is_in_the_way)) return false;
+  const auto is_dead = [&](const auto& old) { return is_in_the_way(old) && gone(old.second.info); };
+  if (std::any_of(exported_.begin(), exported_.end(), is_dead)) return false;  // there was no memory to say so
+  clear = info->buffer_id;
+  return true;
+}
+
+bool Exports::withdraw(const port::PointerInfo& info) noexcept {
+  if (host_accessible(info.kind)) return tell_withdrawn(info.buffer_id);  // it is unmapped at once
+  try {
+    Withdrawn& withdrawn = closing_.try_emplace(info.buffer_id, Withdrawn{info}).first->second;
+    if (tell_withdrawn(info.buffer_id)) {
+      ++withdrawn.unanswered;
+      return true;
+    }
+    if (withdrawn.unanswered == 0) closing_.erase(info.buffer_id);
+  } catch (const std::bad_alloc&) {
+  }
+  return false;
+}
+
+void Exports::on_closed(std::uint64_t buffer_id, std::uint32_t withdrawals) noexcept {
+  const auto found = closing_.find(buffer_id);
+  if (found == closing_.end()) return;
+  Withdrawn& withdrawn = found->second;
+  withdrawn.unanswered -= std::min(withdrawn.unanswered, withdrawals);
+  if (withdrawn.unanswered == 0) closing_.erase(found);
+}
+
 bool Exports::tell_withdrawn(std::uint64_t buffer_id) noexcept {
   MappingMessage message;
   message.kind = MappingMessage::Kind::withdrawn;
@@ -131,7 +170,7 @@ void Exports::withdraw_if(Chosen&& chosen) noexcept {
       ++known;
       continue;
     }
-    if (!tell_withdrawn(known->first)) return;  // another time
+    if (!withdraw(known->second.info)) return;  // another time
     known = exported_.erase(known);
   }
 }
@@ -140,19 +179,21 @@ void Exports::on_watch(std::uint64_t buffer_id, const void* address) noexcept {
   const Result<port::PointerInfo> now = engine_.device().query(address);
   const bool lives = now.ok() && now->buffer_id == buffer_id;
   const bool watched = lives && (exported_.contains(buffer_id) || (has_room() && remember(*now) != nullptr));
-  if (!watched) static_cast<void>(tell_withdrawn(buffer_id));  // it goes other ways from now on
+  if (watched) return;
+  static_cast<void>(lives ? withdraw(*now) : tell_withdrawn(buffer_id));  // it goes other ways from now on
 }
 
 void Exports::look_for_freed(unsigned looks) noexcept {
   const std::size_t buckets = exported_.bucket_count();
   for (std::size_t seen = 0; looks != 0 && seen < buckets && !exported_.empty(); ++seen) {
     looked_bucket_ = (looked_bucket_ + 1) % buckets;
-    std::uint64_t freed = 0;
+    const Exported* freed = nullptr;
     for (auto known = exported_.begin(looked_bucket_); known != exported_.end(looked_bucket_); ++known) {
       if (looks != 0) --looks;
-      if (gone(known->second.info)) freed = known->first;
+      if (gone(known->second.info)) freed = &known->second;
     }
-    if (freed != 0 && tell_withdrawn(freed)) exported_.erase(freed);
+    const std::uint64_t buffer_id = freed != nullptr ? freed->info.buffer_id : 0;
+    if (freed != nullptr && withdraw(freed->info)) exported_.erase(buffer_id);
   }
 }
 

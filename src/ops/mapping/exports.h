@@ -36,12 +36,21 @@ class Exports {
   Result<ExportedPlace> describe(const void* data, std::uint64_t buffer_id = 0) noexcept;
   /// An allocation will be exported: the peer first hears of freed memory that shared a block with it.
   void make_way(const port::PointerInfo& info) noexcept;
+  /// Whether the network may take device memory of this process, `buffer_id` its allocation, to or from the peer. While
+  /// the peer has freed memory of the same block mapped, its network library cannot map this, and ends the process. A
+  /// few instructions for an allocation that was asked for before; else one call of the device.
+  [[nodiscard]] bool network_may_map(const void* data, std::uint64_t buffer_id) noexcept;
   /// The peer wants to hear of the end of an allocation, which may have come.
   void on_watch(std::uint64_t buffer_id, const void* address) noexcept;
+  /// The peer has answered so many withdrawals of an allocation.
+  void on_closed(std::uint64_t buffer_id, std::uint32_t withdrawals) noexcept;
   /// Looks at some of them, and goes on there the next time: the driver tells nobody what a program frees.
   void look_for_freed(unsigned looks) noexcept;
   /// The peer is gone.
-  void forget_all() noexcept { exported_.clear(); }
+  void forget_all() noexcept {
+    exported_.clear();
+    closing_.clear();
+  }
 
   [[nodiscard]] std::size_t count() const noexcept { return exported_.size(); }
 
@@ -50,9 +59,15 @@ class Exports {
     port::PointerInfo info;
     TimePoint used_at{};
   };
+  /// The peer may have it mapped still.
+  struct Withdrawn {
+    port::PointerInfo info;
+    std::uint32_t unanswered = 0;
+  };
   using Table = std::unordered_map<std::uint64_t, Exported>;
 
   static constexpr std::size_t kRefusedMax = 16;
+  static constexpr std::size_t kClearMax = 64;
   /// What no message has used for so long makes room for others.
   static constexpr auto kIdle = std::chrono::seconds(1);
   /// Between looks for such that found none, so that a program which uses more than there is room for pays little.
@@ -66,14 +81,19 @@ class Exports {
   [[nodiscard]] bool is_refused(std::uint64_t buffer_id) const noexcept;
   void remember_refused(std::uint64_t buffer_id) noexcept;
   [[nodiscard]] bool gone(const port::PointerInfo& known) noexcept;
+  /// False: not now, since memory is exhausted.
   bool tell_withdrawn(std::uint64_t buffer_id) noexcept;
+  bool withdraw(const port::PointerInfo& info) noexcept;
   template <typename Chosen>
   void withdraw_if(Chosen&& chosen) noexcept;
   void withdraw_idlest(TimePoint now) noexcept;
 
   Engine& engine_;
   Peer& peer_;
-  Table exported_;  ///< By buffer id.
+  Table exported_;                                        ///< By buffer id.
+  std::unordered_map<std::uint64_t, Withdrawn> closing_;  ///< Device memory, by buffer id.
+  /// Buffer ids of allocations that the network may map: nothing older can be in their way any more. 0: none.
+  std::array<std::uint64_t, kClearMax> clear_{};
   /// Buffer ids of the last allocations that cannot be exported, so that not every message asks again: a question
   /// costs system calls. 0: none.
   std::array<std::uint64_t, kRefusedMax> refused_{};

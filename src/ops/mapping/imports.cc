@@ -75,6 +75,7 @@ Mapping* Imports::remember(const port::ExportRecord& record) noexcept {
 }
 
 void Imports::forget(Mapping& mapping) noexcept {
+  answer(mapping);
   if (last_ == &mapping) last_ = nullptr;
   if (mapping.withdrawn) table_.note_withdrawn(-1);
   table_.keep(mapping);
@@ -138,11 +139,27 @@ void Imports::revive(Mapping& mapping) noexcept {
   mapping.withdrawn = false;
   table_.note_withdrawn(-1);
   table_.keep(mapping);
+  answer(mapping);
 }
 
 void Imports::on_withdrawn(std::uint64_t buffer_id) noexcept {
   Mapping* mapping = find(buffer_id);
-  if (mapping != nullptr && !mapping->withdrawn) withdraw(*mapping);
+  if (mapping == nullptr) return tell_closed(buffer_id, 1);
+  ++mapping->unanswered;
+  if (!mapping->withdrawn) withdraw(*mapping);
+}
+
+void Imports::answer(Mapping& mapping) noexcept {
+  if (mapping.unanswered != 0) tell_closed(mapping.record.buffer_id, std::exchange(mapping.unanswered, 0));
+}
+
+void Imports::tell_closed(std::uint64_t buffer_id, std::uint32_t withdrawals) noexcept {
+  if (peer_.lost || peer_.link == nullptr) return;
+  MappingMessage message;
+  message.kind = MappingMessage::Kind::closed;
+  message.withdrawals = withdrawals;
+  message.buffer_id = buffer_id;
+  static_cast<void>(peer_.link->post_control(link_service::kMapping, std::as_bytes(std::span(&message, 1))));
 }
 
 void Imports::withdraw(Mapping& mapping) noexcept {

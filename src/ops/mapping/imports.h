@@ -63,6 +63,8 @@ class Imports {
   Status map(Mapping& mapping) noexcept;
   Status note_refused(Mapping& mapping, Status why) noexcept;
   void revive(Mapping& mapping) noexcept;
+  void answer(Mapping& mapping) noexcept;
+  void tell_closed(std::uint64_t buffer_id, std::uint32_t withdrawals) noexcept;
   void withdraw(Mapping& mapping) noexcept;
   void watch(Mapping& mapping, std::uint64_t address) noexcept;
   [[nodiscard]] static bool is_sound(const port::ExportRecord& record) noexcept;

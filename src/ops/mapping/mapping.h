@@ -25,6 +25,7 @@ struct Mapping {
   bool announced = false;           ///< Its owner has told this process of it, for good or until it is withdrawn.
   bool withdrawn = false;           ///< It is no more: it is unmapped as soon as nobody uses it.
   bool refused = false;             ///< The device cannot map it.
+  std::uint32_t unanswered = 0;     ///< Its owner withdrew it so often, and has not heard that it is closed.
   std::uint64_t tried = 0;          ///< How much had been closed when there was no room for it, or no way; see Imports.
   TimePoint used_at{};
   ListHook<Mapping> closing_hook;

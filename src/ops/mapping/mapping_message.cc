@@ -9,7 +9,7 @@ namespace brant {
 bool read_mapping_message(const std::byte* header, std::size_t payload_bytes, MappingMessage& message) noexcept {
   std::memcpy(&message, header, sizeof(message));
   const std::size_t expected = message.kind == MappingMessage::Kind::exported ? sizeof(port::ExportRecord) : 0;
-  return message.kind <= MappingMessage::Kind::watch && payload_bytes == expected;
+  return message.kind <= MappingMessage::Kind::closed && payload_bytes == expected;
 }
 
 }  // namespace brant

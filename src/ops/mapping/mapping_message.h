@@ -13,12 +13,15 @@ namespace brant {
 ///     exported [record]   ->                 how to map an allocation, once for each
 ///                         <-    watch        the peer has learnt that another way, and wants to hear of its end
 ///     withdrawn           ->                 that allocation was freed, or is told anew when it is needed again
+///                         <-    closed       what was withdrawn is mapped no more, or was told anew before it was
+///                         unmapped
 struct MappingMessage {
-  enum class Kind : std::uint8_t { exported, withdrawn, watch };
+  enum class Kind : std::uint8_t { exported, withdrawn, watch, closed };
 
   Kind kind = Kind::exported;
-  std::uint64_t buffer_id = 0;  ///< withdrawn, watch: of the allocation.
-  std::uint64_t address = 0;    ///< watch: in the owner's process.
+  std::uint32_t withdrawals = 0;  ///< closed: so many of them are answered.
+  std::uint64_t buffer_id = 0;    ///< withdrawn, watch, closed: of the allocation.
+  std::uint64_t address = 0;      ///< watch: in the owner's process.
 };
 static_assert(sizeof(MappingMessage) <= port::kLinkHeaderBytes);
 

@@ -34,8 +34,17 @@ RmaTarget::RmaTarget(RmaTable& table, Rank rank, const TicketContent& content)
   } else if (content.exported && peer_.same_host) {
     map(content);
   }
-  if (!content.key.empty()) import(content);
+  const bool is_in_the_way =
+      mapped_ == nullptr && peer_.same_host && !host_accessible(kind_) && table_.mappings().may_be_in_the_way();
+  // Its network library would end this process.
+  if (!content.key.empty() && !is_in_the_way) import(content);
   if (mapped_ != nullptr || way_.key != nullptr) return;
+  if (is_in_the_way) {
+    throw Error(Status::device_failed,
+                fmt::format("{} bytes of {} memory of rank {} cannot be mapped: memory that was freed there is mapped "
+                            "here and in use still. Close what uses it, call Runtime::tidy, and open the ticket again",
+                            bytes_, memory_kind_name(kind_), rank.value));
+  }
   throw Error(
       peer_.lost ? Status::peer_lost : Status::not_supported,
       fmt::format(

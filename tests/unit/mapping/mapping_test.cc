@@ -118,6 +118,65 @@ TEST(Mapping, what_freed_memory_is_in_the_way_of_is_mapped_once_that_is_closed) 
   EXPECT_NE(pair.take(place).address, nullptr);
 }
 
+TEST(Mapping, the_network_gets_nothing_in_the_block_of_what_was_freed_and_is_mapped_still) {
+  MappingPair pair;
+  const auto network_may_map = [&](const Memory& memory) {
+    const std::uint64_t buffer_id = pair.engine(1).device().query(memory.data())->buffer_id;
+    pair.job().run(20);
+    return pair.exports().network_may_map(memory.data(), buffer_id);
+  };
+  std::optional<Memory> first = pair.allocate();
+  EXPECT_TRUE(network_may_map(*first)) << "nothing was ever mapped";
+  std::optional<MappedMemory> used = pair.take(pair.describe(*first));
+  EXPECT_TRUE(network_may_map(*first)) << "it is itself that is mapped";
+  first.reset();
+  const Memory second = pair.allocate();
+  EXPECT_FALSE(network_may_map(second)) << "the peer has not heard that the first one was freed";
+  EXPECT_FALSE(network_may_map(second));
+  pair.job().rank(0).tidy();
+  EXPECT_FALSE(network_may_map(second)) << "the peer uses it still";
+  used.reset();
+  EXPECT_FALSE(network_may_map(second)) << "it is not unmapped in progress";
+  pair.job().rank(0).tidy();
+  EXPECT_TRUE(network_may_map(second));
+  EXPECT_EQ(pair.table(0).mapped(), 0u);
+}
+
+TEST(Mapping, what_a_peer_never_mapped_is_in_nobodys_way) {
+  MappingPair pair;
+  pair.device().imports = Status::not_supported;
+  pair.describe(pair.allocate());
+  const Memory second = pair.allocate();
+  const std::uint64_t buffer_id = pair.engine(1).device().query(second.data())->buffer_id;
+  EXPECT_FALSE(pair.exports().network_may_map(second.data(), buffer_id)) << "it may have";
+  pair.job().run(20);
+  EXPECT_TRUE(pair.exports().network_may_map(second.data(), buffer_id));
+}
+
+TEST(Mapping, of_a_peer_that_is_gone_nothing_is_in_the_way) {
+  MappingPair pair;
+  pair.describe(pair.allocate());
+  const Memory second = pair.allocate();
+  const std::uint64_t buffer_id = pair.engine(1).device().query(second.data())->buffer_id;
+  Exports& exports = pair.exports();
+  EXPECT_FALSE(exports.network_may_map(second.data(), buffer_id));
+  pair.engine(1).suspect(pair.engine(1).peer(Rank{0}));
+  pair.job().rank(1).worker().progress();
+  EXPECT_TRUE(exports.network_may_map(second.data(), buffer_id));
+}
+
+TEST(Mapping, an_answer_that_nobody_waits_for_changes_nothing) {
+  MappingPair pair;
+  const Memory memory = pair.allocate();
+  const ExportedPlace place = pair.describe(memory);
+  for (unsigned time = 0; time < 3; ++time) pair.exports().on_closed(place.buffer_id, 7);
+  pair.imports().on_withdrawn(place.buffer_id);  // which its owner did not say
+  pair.job().rank(0).tidy();
+  pair.job().run(20);
+  EXPECT_EQ(pair.exports().count(), 1u);
+  EXPECT_EQ(pair.table(0).mapped(), 0u);
+}
+
 TEST(Mapping, what_cannot_be_mapped_is_tried_once) {
   MappingPair pair;
   pair.device().imports = Status::not_supported;

@@ -77,9 +77,13 @@ void CudaImports::say_unshareable(const PointerInfo& info) noexcept {
 Result<CUdeviceptr> CudaImports::open(const ExportRecord& record) noexcept {
   const Handle handle = handle_of(record);
   CUdeviceptr base = 0;
+  CUresult opened = CUDA_SUCCESS;
   const Status status = in_context(context_, "cuIpcOpenMemHandle", [&] {
-    return context_.driver().ipc_open_mem_handle(&base, handle.ipc, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    opened = context_.driver().ipc_open_mem_handle(&base, handle.ipc, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    return opened == CUDA_ERROR_ALREADY_MAPPED ? CUDA_SUCCESS : opened;
   });
+  // Freed memory is in the way, until it is unmapped: that is nothing to tell users of.
+  if (opened == CUDA_ERROR_ALREADY_MAPPED) return Status::device_failed;
   if (status == Status::ok) return base;
   const Status owner = check_process(handle.owner);  // it may have died meanwhile
   return owner == Status::ok ? status : owner;
