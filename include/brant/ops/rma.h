@@ -11,6 +11,7 @@
 #include "brant/base/buffer.h"
 #include "brant/base/ids.h"
 #include "brant/base/result.h"
+#include "brant/base/shape.h"
 #include "brant/core/operation.h"
 #include "brant/core/path.h"
 
@@ -93,6 +94,12 @@ struct RmaOptions {
   /// Forces the path, for measuring; not_supported if it cannot carry the bytes. `automatic` follows BRANT_PATH, then
   /// brant's own choice (docs/how-it-works/paths.md).
   Path path = Path::automatic;
+  /// How the bytes lie, if not in one run at either end: `from` and `to` of the transfer, as many at either. The shape
+  /// of the segment's end is laid on the offset, that of the local end on the buffer, inside which it must lie. Stays
+  /// the caller's, and valid until the operation has ended. Between memory that is mapped everything is served: the CPU
+  /// or a kernel packs, unpacks, or goes from one shape into the other; with pageable memory at one end and a device's
+  /// at the other by way of a pinned buffer. Over the network the segment's end must be one run (not_supported).
+  const TransferShapes* shapes = nullptr;
 };
 
 /// A segment of a process (also of this one), as seen from here. Making one maps or imports the memory; keep it for as
@@ -134,9 +141,9 @@ class BRANT_API RemoteSegment {
   /// the bytes are visible to the owner, to its CPU for host memory, to work it launches from then on for device
   /// memory. Over the network `delivered` costs a flush, so ask for it of the last of several puts only. Returns ok
   /// when every moment asked for has happened: host memory that is mapped, up to 256 KB, is written inside the call.
-  /// Errors: invalid_argument (outside the segment, past the end of an allocation), wrong_kind, not_supported (the
-  /// path), limit_reached (65536 under way; try again after progress), peer_lost, peer_rejected or not_found (closed).
-  /// No allocation in steady state.
+  /// Errors: invalid_argument (outside the segment, past the end of an allocation, shapes that differ in size or reach
+  /// beyond their end), wrong_kind, not_supported (the path or the shapes), limit_reached (65536 under way; try again
+  /// after progress), peer_lost, peer_rejected or not_found (closed). No allocation in steady state.
   Status post_put(std::uint64_t offset, ConstBuffer source, Op& op, const RmaOptions& options = {}) noexcept;
   /// Reads bytes at `offset` into `landing`; only `op.delivered` applies. It has the outcomes of `post_put`.
   Status post_get(std::uint64_t offset, Buffer landing, Op& op, const RmaOptions& options = {}) noexcept;

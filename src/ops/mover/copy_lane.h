@@ -24,6 +24,7 @@ struct DeviceCopy {
   std::size_t bytes = 0;
   Path path = Path::automatic;  ///< What is to carry it; once it is done, what did.
   bool alone = false;           ///< Not by a kernel: an end is host memory, which kernels may not reach.
+  bool broken = false;          ///< The device refused some of its parts: it fails once the others are done.
   CopySignal signal;            ///< Wanted; once it is done, empty unless it was given.
 };
 /// Whom lanes and the copier tell that a copy is done, from progress.

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "ops/mover/shape_cursor.h"
+
 namespace brant {
 namespace {
 
@@ -17,19 +19,35 @@ void publish() noexcept {
 /// True: that was all.
 bool copy_some(Move::ByCpu& step) noexcept {
   const std::size_t bytes = std::min(step.left, CpuCopier::kTurnBytes);
-  if (step.to != nullptr) {
-    CpuCopier::copy(step.to, step.from, bytes);
-    step.to += bytes;
-  }
-  step.from += bytes;
+  CpuCopier::copy(step.to, step.from, bytes);
+  step.to.advance(bytes);
+  step.from.advance(bytes);
   step.left -= bytes;
   return step.left == 0;
+}
+
+void copy_runs(const StepEnd& to, const StepEnd& from, std::size_t bytes) noexcept {
+  ShapeCursor write(to.shape, to.position), read(from.shape, from.position);
+  while (bytes != 0) {
+    const std::size_t together = std::min({write.together(), read.together(), bytes});
+    std::memcpy(to.place.memory() + write.offset(), from.place.memory() + read.offset(), together);
+    write.advance(together);
+    read.advance(together);
+    bytes -= together;
+  }
 }
 
 }  // namespace
 
 void CpuCopier::copy(void* to, const void* from, std::size_t bytes) noexcept {
   std::memcpy(to, from, bytes);
+  publish();
+}
+
+void CpuCopier::copy(const StepEnd& to, const StepEnd& from, std::size_t bytes) noexcept {
+  if (to.place.address == 0) return;
+  if (to.shape == nullptr && from.shape == nullptr) return copy(to.place.memory(), from.place.memory(), bytes);
+  copy_runs(to, from, bytes);
   publish();
 }
 

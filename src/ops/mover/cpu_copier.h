@@ -22,6 +22,7 @@ class CpuCopier final : private Poller {
 
   /// Copies all of it, now.
   static void copy(void* to, const void* from, std::size_t bytes) noexcept;
+  static void copy(const StepEnd& to, const StepEnd& from, std::size_t bytes) noexcept;
   /// ok: all of it is copied; in_progress: the rest follows. `to` null: there is nothing to do but to count.
   Status start(Move& move, const Move::ByCpu& step) noexcept;
   /// True: it was being copied, and no more of it will be.

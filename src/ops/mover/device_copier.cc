@@ -6,42 +6,22 @@
 #include "base/log.h"
 #include "ops/mover/copy_orders.h"
 
-// Made by brant_fatbin from copy_orders.cu.
-extern "C" const unsigned char mover_kernels_fatbin[];
-extern "C" const std::size_t mover_kernels_fatbin_bytes;
-
 namespace brant {
 namespace {
 
 constexpr std::size_t kTogetherBytes = std::size_t{4} << 20;  // larger copies keep a copy engine busy by themselves
-constexpr unsigned kThreads = 512;
-constexpr std::size_t kBytesPerBlock = kThreads * 16 * 4;
-constexpr unsigned kBlocksMax = 16;  // of one order: with many orders the device is full anyway
-
-constexpr std::array<std::size_t, 1> kArgumentBytes{sizeof(CopyOrders)};
 
 CourierOptions courier_options(port::Device& device) noexcept {
   const bool cuda = device.capabilities().offers(MemoryKind::cuda);
   return CourierOptions::from_environment(cuda ? MemoryKind::cuda : MemoryKind::emulated);
 }
 
-void copy_orders_on_host(const port::HostLaunch& launch) noexcept {
-  const auto orders = launch.value<CopyOrders>(0);
-  for (unsigned i = 0; i < launch.shape.grid[1]; ++i) {
-    const CopyOrders::Order& order = orders.orders[i];
-    void* const to = launch.engine_address(order.to);
-    const void* const from = launch.engine_address(const_cast<std::byte*>(order.from));
-    if (to == nullptr || from == nullptr)
-      continue;  // freed by a program that gave up; a GPU would have waited with that
-    std::memcpy(to, from, static_cast<std::size_t>(order.bytes));
-  }
-}
-
 }  // namespace
 
-DeviceCopier::DeviceCopier(Engine& engine, CopyEnd done) noexcept
+DeviceCopier::DeviceCopier(Engine& engine, CopyKernels& kernels, CopyEnd done) noexcept
     : engine_(engine),
       done_(done),
+      kernels_(kernels),
       events_(engine.device()),
       lanes_{CopyLane(engine.device(), events_, done), CopyLane(engine.device(), events_, done),
              CopyLane(engine.device(), events_, done), CopyLane(engine.device(), events_, done)} {}
@@ -49,16 +29,7 @@ DeviceCopier::DeviceCopier(Engine& engine, CopyEnd done) noexcept
 void DeviceCopier::open() noexcept {
   if (courier_) return;
   courier_.emplace(engine_.device(), courier_options(engine_.device()));
-  port::Kernels* kernels = engine_.device().kernels();
-  if (kernels == nullptr) return;
-  const auto image = std::as_bytes(std::span(mover_kernels_fatbin, mover_kernels_fatbin_bytes));
-  const Result<port::Kernel*> kernel =
-      kernels->load({image, "brant_copy_orders", &copy_orders_on_host, kArgumentBytes});
-  if (kernel.ok()) {
-    kernel_ = *kernel;
-  } else {
-    log::info("no kernel for copies to peers ({}): they go one by one", status_text(kernel.status()));
-  }
+  kernels_.open();
 }
 
 Path DeviceCopier::start(void* to, const void* from, std::size_t bytes, DeviceCopy& copy, Path wanted) noexcept {
@@ -190,7 +161,7 @@ void DeviceCopier::issue() noexcept {
     }
     copy->path = Path::copy_engine;
     copy->signal = {};
-    if (kernel_ == nullptr || copy->alone || copy->bytes > kTogetherBytes) {
+    if (!kernels_.take_orders() || copy->alone || copy->bytes > kTogetherBytes) {
       issue_alone(*copy);
       continue;
     }
@@ -220,16 +191,9 @@ void DeviceCopier::issue_together(DeviceCopies& batch) noexcept {
                               copy->bytes};
     largest = std::max(largest, copy->bytes);
   }
-  port::LaunchShape shape;
-  shape.grid[0] =
-      static_cast<unsigned>(std::clamp<std::size_t>((largest + kBytesPerBlock - 1) / kBytesPerBlock, 1, kBlocksMax));
-  shape.grid[1] = count;
-  shape.block[0] = kThreads;
-  void* arguments[] = {&orders};
   CopyLane& lane = next_lane();
   const Result<port::Stream*> stream = lane.stream();
-  close(lane, batch,
-        stream.ok() ? engine_.device().kernels()->launch(kernel_, shape, arguments, *stream) : stream.status());
+  close(lane, batch, stream.ok() ? kernels_.launch(orders, count, largest, *stream) : stream.status());
 }
 
 void DeviceCopier::close(CopyLane& lane, DeviceCopies& batch, Status issued) noexcept {

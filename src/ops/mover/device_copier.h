@@ -5,6 +5,7 @@
 
 #include "core/engine.h"
 #include "ops/courier/courier.h"
+#include "ops/mover/copy_kernels.h"
 #include "ops/mover/copy_lane.h"
 
 namespace brant {
@@ -19,7 +20,7 @@ namespace brant {
 /// microseconds.
 class DeviceCopier final : private Poller {
  public:
-  DeviceCopier(Engine& engine, CopyEnd done) noexcept;
+  DeviceCopier(Engine& engine, CopyKernels& kernels, CopyEnd done) noexcept;
   ~DeviceCopier() { engine_.detach(static_cast<Poller&>(*this)); }
   DeviceCopier(const DeviceCopier&) = delete;
   DeviceCopier& operator=(const DeviceCopier&) = delete;
@@ -79,7 +80,7 @@ class DeviceCopier final : private Poller {
 
   Engine& engine_;
   const CopyEnd done_;
-  port::Kernel* kernel_ = nullptr;  ///< Null where there is none: then every copy goes alone.
+  CopyKernels& kernels_;
   EventPool events_;
   std::array<CopyLane, kLanes> lanes_;
   unsigned next_lane_ = 0;

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "brant/base/buffer.h"
+#include "brant/base/shape.h"
 #include "brant/core/path.h"
 #include "core/engine.h"
 #include "ops/mover/copy_lane.h"
@@ -43,6 +44,21 @@ struct RemoteWay {
   port::WireKey* key = nullptr;  ///< Null: the network has none.
 };
 
+/// One end of a step of a move.
+struct StepEnd {
+  MoveEnd place;                 ///< Of its first byte; with a shape, of what the shape is laid on.
+  const Shape* shape = nullptr;  ///< Null: in one run.
+  std::size_t position = 0;      ///< So many bytes of the shape come before this step.
+
+  void advance(std::size_t bytes) noexcept {
+    if (shape != nullptr) {
+      position += bytes;
+    } else if (place.address != 0) {
+      place.address += bytes;
+    }
+  }
+};
+
 /// Whom a move tells of what becomes of it. From progress, never inside a call of the mover.
 struct MoveEvents {
   void (*ended)(Move& move, Status status) noexcept;
@@ -56,8 +72,8 @@ struct MoveEvents {
 struct Move {
   /// What the CPU still has to copy of the present step.
   struct ByCpu {
-    std::byte* to = nullptr;
-    const std::byte* from = nullptr;
+    StepEnd to;
+    StepEnd from;
     std::size_t left = 0;
   };
   struct ByDevice : DeviceCopy {
@@ -79,16 +95,17 @@ struct Move {
   MoveEnd from;
   MoveEnd to;
   std::size_t bytes = 0;
-  Path path = Path::automatic;     ///< What is to carry it; at the end, what did.
-  bool tells_visible = false;      ///< A put over the network: it ends when the bytes are visible there, not before.
-  bool source_is_free = false;     ///< Of such a put, before it ends.
-  bool leaving = false;            ///< Staged: the piece is in the buffer and goes on from there.
-  bool signaled = false;           ///< The word that was wanted has been set behind the bytes.
-  const RemoteWay* way = nullptr;  ///< If memory of a peer is at one end: where the network finds it.
-  std::size_t moved = 0;           ///< Staged: what has arrived. Else all or nothing.
+  const TransferShapes* shapes = nullptr;  ///< How they lie, if not in one run at either end. The caller's, to the end.
+  const RemoteWay* way = nullptr;          ///< If memory of a peer is at one end: where the network finds it.
+  std::size_t moved = 0;                   ///< In several steps: what has arrived.
   StagePool::Lease stage;
   std::variant<std::monostate, ByCpu, ByDevice, ByWire, Refused> step;
   ListHook<Move> hook;  ///< In the list of what the CPU copies, what waits for a flush, or for room in the network.
+  Path path = Path::automatic;  ///< What is to carry it; at the end, what did.
+  bool tells_visible = false;   ///< A put over the network: it ends when the bytes are visible there, not before.
+  bool source_is_free = false;  ///< Of such a put, before it ends.
+  bool leaving = false;         ///< Staged: the piece is in the buffer and goes on from there.
+  bool signaled = false;        ///< The word that was wanted has been set behind the bytes.
 };
 static_assert(sizeof(Move) <= 256, "what is kept of a message while its bytes move");
 

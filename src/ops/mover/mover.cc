@@ -9,33 +9,33 @@ namespace {
 /// By way of a pinned buffer: two steps each piece.
 bool is_staged(const Move& move) noexcept { return move.stage.data != nullptr; }
 
-std::size_t step_bytes(const Move& move) noexcept {
-  return is_staged(move) ? std::min(move.bytes - move.moved, Mover::kPieceBytes) : move.bytes;
-}
-
-MoveEnd shifted(MoveEnd end, std::size_t bytes) noexcept {
-  end.address += bytes;
-  return end;
-}
-
-/// The step has ended. True: it was the last one.
-bool note_step(Move& move) noexcept {
-  const std::size_t bytes = step_bytes(move);
-  if (is_staged(move)) {
-    move.leaving = !move.leaving;
-    if (move.leaving) return false;
+/// An end as a step finds it that begins behind the bytes that have been moved.
+StepEnd end_of_step(const Move& move, const MoveEnd& end, Shape TransferShapes::* side) noexcept {
+  StepEnd here{end};
+  const Shape* shape = move.shapes != nullptr ? &(move.shapes->*side) : nullptr;
+  if (shape != nullptr && shape->form() == Shape::Form::contiguous) {
+    here.place.address += shape->first();
+  } else {
+    here.shape = shape;
   }
-  move.moved += bytes;
-  return move.moved == move.bytes;
+  here.advance(move.moved);
+  return here;
 }
+
+StepEnd from_of(const Move& move) noexcept { return end_of_step(move, move.from, &TransferShapes::from); }
+StepEnd to_of(const Move& move) noexcept { return end_of_step(move, move.to, &TransferShapes::to); }
+
+bool on_host(const StepEnd& end) noexcept { return host_accessible(end.place.kind); }
 
 }  // namespace
 
 Mover::Mover(Engine& engine)
     : engine_(engine),
       stages_(std::make_shared<StagePool>(engine)),
-      device_copier_(engine, {&Mover::copied, this}),
+      kernels_(engine.device()),
+      device_copier_(engine, kernels_, {&Mover::copied, this}),
       stager_(engine, {&Mover::copied, this}),
+      shaped_copier_(engine, kernels_, {&Mover::copied, this}),
       cpu_copier_(
           engine,
           [](void* self, Move& move, Status status) noexcept { static_cast<Mover*>(self)->step_ended(move, status); },
@@ -54,6 +54,10 @@ void Mover::prepare(Peer& peer) {
 Status Mover::start(Move& move, CopySignal signal) noexcept {
   move.moved = 0;
   move.leaving = move.source_is_free = move.signaled = false;
+  if (move.shapes != nullptr) {
+    if (!can_shape(move)) return Status::not_supported;
+    kernels_.open();
+  }
   if (move.path == Path::staged) {
     const Result<StagePool::Lease> lease = stages_->take(std::min(move.bytes, kPieceBytes));
     if (!lease) return lease.status();
@@ -64,10 +68,23 @@ Status Mover::start(Move& move, CopySignal signal) noexcept {
   return status;
 }
 
+/// The network takes single runs, and kernels reach no host memory that is not pinned.
+bool Mover::can_shape(const Move& move) noexcept {
+  const StepEnd from = from_of(move), to = to_of(move);
+  if (from.shape == nullptr && to.shape == nullptr) return true;
+  if (from.place.over_wire || to.place.over_wire) {
+    const bool run_there = (from.place.over_wire ? from : to).shape == nullptr;
+    return run_there && move.path == Path::staged;
+  }
+  const bool pageable = from.place.kind == MemoryKind::host || to.place.kind == MemoryKind::host;
+  const bool by_device = !on_host(from) || !on_host(to);
+  return move.path == Path::staged || !by_device || !pageable;
+}
+
 Status Mover::start_staging(Move& move) noexcept {
   move.moved = 0;
   const auto direction = host_accessible(move.to.kind) ? Stager::Direction::out : Stager::Direction::in;
-  return stage(move, direction, move.to, move.from, move.bytes);
+  return stage(move, direction, {move.to}, {move.from}, move.bytes);
 }
 
 void Mover::give_stage_back(Move& move) noexcept { stages_->give_back(std::exchange(move.stage, {})); }
@@ -85,10 +102,11 @@ bool Mover::withdraw(Move& move) noexcept {
 
 std::size_t Mover::redirect(Move& move, void* to) noexcept {
   auto* const step = std::get_if<Move::ByCpu>(&move.step);
-  if (step == nullptr || is_staged(move)) return 0;
+  if (step == nullptr || is_staged(move) || move.shapes != nullptr) return 0;
   const std::size_t copied = move.bytes - step->left;
   move.to = MoveEnd(to, move.to.kind);
-  step->to = to == nullptr ? nullptr : static_cast<std::byte*>(to) + copied;
+  step->to = {move.to};
+  step->to.advance(copied);
   return copied;
 }
 
@@ -100,20 +118,50 @@ Status Mover::advance(Move& move, CopySignal signal) noexcept {
   }
 }
 
+/// The same whenever it is asked for during a step.
+std::size_t Mover::step_bytes(const Move& move) const noexcept {
+  const std::size_t left = move.bytes - move.moved;
+  const std::size_t bytes = is_staged(move) ? std::min(left, kPieceBytes) : left;
+  if (move.shapes == nullptr) return bytes;
+  StepEnd to = to_of(move), from = from_of(move);
+  if (on_host(to) && on_host(from)) return bytes;
+  for (StepEnd* end : {&to, &from}) {
+    if (is_staged(move) && on_host(*end)) end->shape = nullptr;  // that half is the CPU's
+  }
+  return shaped_copier_.step_bytes(to, from, bytes);
+}
+
+/// The step has ended. True: it was the last one.
+bool Mover::note_step(Move& move) const noexcept {
+  if (is_staged(move)) {
+    move.leaving = !move.leaving;
+    if (move.leaving) return false;
+  }
+  move.moved += step_bytes(move);
+  return move.moved == move.bytes;
+}
+
 Status Mover::start_step(Move& move, CopySignal signal) noexcept {
-  const MoveEnd from = shifted(move.from, move.moved);
-  const MoveEnd to = shifted(move.to, move.moved);
+  const StepEnd from = from_of(move), to = to_of(move);
   const std::size_t bytes = step_bytes(move);
   if (!is_staged(move)) return copy(move, to, from, bytes, signal);
-  const MoveEnd buffer(move.stage.data, MemoryKind::pinned);
+  const StepEnd buffer{MoveEnd(move.stage.data, MemoryKind::pinned)};
   return move.leaving ? copy(move, to, buffer, bytes, signal) : copy(move, buffer, from, bytes, signal);
 }
 
-Status Mover::copy(Move& move, const MoveEnd& to, const MoveEnd& from, std::size_t bytes, CopySignal signal) noexcept {
-  if (to.over_wire || from.over_wire) return by_wire(move, to, from, bytes);
-  const bool on_host = host_accessible(to.kind) && host_accessible(from.kind);
-  return on_host ? cpu_copier_.start(move, {to.memory(), from.memory(), bytes})
-                 : by_device(move, to, from, bytes, signal);
+Status Mover::copy(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes, CopySignal signal) noexcept {
+  if (to.place.over_wire || from.place.over_wire) return by_wire(move, to.place, from.place, bytes);
+  if (on_host(to) && on_host(from)) return cpu_copier_.start(move, {to, from, bytes});
+  const bool shaped = to.shape != nullptr || from.shape != nullptr;
+  return shaped ? by_shaped_copier(move, to, from, bytes) : by_device(move, to, from, bytes, signal);
+}
+
+Status Mover::by_shaped_copier(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes) noexcept {
+  if (!is_staged(move)) move.path = Path::copy_engine;
+  const Status status = shaped_copier_.start(to, from, bytes, device_step(move));
+  if (status == Status::ok) return Status::in_progress;
+  move.step = {};
+  return status;
 }
 
 DeviceCopy& Mover::device_step(Move& move) noexcept {
@@ -129,21 +177,21 @@ void Mover::copied(void* mover, DeviceCopy& copy, Status status) noexcept {
   static_cast<Mover*>(mover)->step_ended(move, status);
 }
 
-Status Mover::by_device(Move& move, const MoveEnd& to, const MoveEnd& from, std::size_t bytes,
+Status Mover::by_device(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes,
                         CopySignal signal) noexcept {
   if (is_staged(move)) {
     return stage(move, move.leaving ? Stager::Direction::in : Stager::Direction::out, to, from, bytes);
   }
   DeviceCopy& step = device_step(move);
-  step.alone = host_accessible(to.kind) || host_accessible(from.kind);
+  step.alone = on_host(to) || on_host(from);
   step.signal = signal;
-  move.path = device_copier_.start(to.memory(), from.memory(), bytes, step, move.path);
+  move.path = device_copier_.start(to.place.memory(), from.place.memory(), bytes, step, move.path);
   return Status::in_progress;
 }
 
-Status Mover::stage(Move& move, Stager::Direction direction, const MoveEnd& to, const MoveEnd& from,
+Status Mover::stage(Move& move, Stager::Direction direction, const StepEnd& to, const StepEnd& from,
                     std::size_t bytes) noexcept {
-  const Status status = stager_.start(direction, to.memory(), from.memory(), bytes, device_step(move));
+  const Status status = stager_.start(direction, to.place.memory(), from.place.memory(), bytes, device_step(move));
   if (status == Status::ok) return Status::in_progress;
   move.step = {};
   return status;

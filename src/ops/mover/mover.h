@@ -7,6 +7,7 @@
 #include "ops/mover/device_copier.h"
 #include "ops/mover/flusher.h"
 #include "ops/mover/move.h"
+#include "ops/mover/shaped_copier.h"
 #include "ops/mover/stager.h"
 
 namespace brant {
@@ -26,10 +27,11 @@ class Mover final : public Service, private Poller {
   Mover(const Mover&) = delete;
   Mover& operator=(const Mover&) = delete;
 
-  /// Starts a move whose ends and path are set. `signal`: a word that is set behind the bytes if the courier carries
-  /// them (`Move::signaled`). ok: it is done. in_progress: `events->ended` will be called, once, from
-  /// progress. Anything else: nothing was started. Copies up to CpuCopier::kTurnBytes within the call; else some
-  /// hundred nanoseconds, or a call of the network.
+  /// Starts a move whose ends, shapes and path are set. `signal`: a word that is set behind the bytes if the courier
+  /// carries them (`Move::signaled`). ok: it is done. in_progress: `events->ended` will be called, once, from progress.
+  /// not_supported: such shapes (over the network one run alone; between devices and pageable memory only staged).
+  /// Anything else: nothing was started. Copies up to CpuCopier::kTurnBytes within the call; else some hundred
+  /// nanoseconds, or a call of the network.
   Status start(Move& move, CopySignal signal = {}) noexcept;
   /// As `start`: one copy by the device, at once, between its memory and a buffer of the stage pool.
   Status start_staging(Move& move) noexcept;
@@ -54,10 +56,14 @@ class Mover final : public Service, private Poller {
   /// Goes on until something takes time, or all is done.
   Status advance(Move& move, CopySignal signal = {}) noexcept;
   Status start_step(Move& move, CopySignal signal) noexcept;
-  Status copy(Move& move, const MoveEnd& to, const MoveEnd& from, std::size_t bytes, CopySignal signal) noexcept;
-  Status by_device(Move& move, const MoveEnd& to, const MoveEnd& from, std::size_t bytes, CopySignal signal) noexcept;
+  [[nodiscard]] static bool can_shape(const Move& move) noexcept;
+  [[nodiscard]] std::size_t step_bytes(const Move& move) const noexcept;
+  bool note_step(Move& move) const noexcept;
+  Status copy(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes, CopySignal signal) noexcept;
+  Status by_device(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes, CopySignal signal) noexcept;
+  Status by_shaped_copier(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes) noexcept;
   Status by_wire(Move& move, const MoveEnd& to, const MoveEnd& from, std::size_t bytes) noexcept;
-  Status stage(Move& move, Stager::Direction direction, const MoveEnd& to, const MoveEnd& from,
+  Status stage(Move& move, Stager::Direction direction, const StepEnd& to, const StepEnd& from,
                std::size_t bytes) noexcept;
   static DeviceCopy& device_step(Move& move) noexcept;
   static void copied(void* mover, DeviceCopy& copy, Status status) noexcept;
@@ -73,8 +79,10 @@ class Mover final : public Service, private Poller {
 
   Engine& engine_;
   const std::shared_ptr<StagePool> stages_;
+  CopyKernels kernels_;
   DeviceCopier device_copier_;
   Stager stager_;
+  ShapedCopier shaped_copier_;
   CpuCopier cpu_copier_;
   std::unordered_map<std::int32_t, std::unique_ptr<Flusher>> flushers_;  ///< By rank.
   IntrusiveList<Move, &Move::hook> refused_;                             ///< By the network, for now.

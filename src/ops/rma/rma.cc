@@ -58,17 +58,16 @@ Status RemoteSegment::post_put(std::uint64_t offset, ConstBuffer source, Op& op,
   const Buffer local(const_cast<void*>(source.data), source.bytes, source.kind);
   return told_at_once(
       target_,
-      target_ == nullptr ? Status::invalid_argument : target_->post(RmaDirection::put, offset, local, op, options.path),
-      op);
+      target_ == nullptr ? Status::invalid_argument : target_->post(RmaDirection::put, offset, local, op, options), op);
 }
 
 Status RemoteSegment::post_get(std::uint64_t offset, Buffer landing, Op& op, const RmaOptions& options) noexcept {
   if (op.pending()) [[unlikely]]
     return refuse_pending_op();
-  return told_at_once(target_,
-                      target_ == nullptr ? Status::invalid_argument
-                                         : target_->post(RmaDirection::get, offset, landing, op, options.path),
-                      op);
+  return told_at_once(
+      target_,
+      target_ == nullptr ? Status::invalid_argument : target_->post(RmaDirection::get, offset, landing, op, options),
+      op);
 }
 
 }  // namespace brant

@@ -135,24 +135,85 @@ MoveEnd RmaTarget::place(std::uint64_t offset, Path path) const noexcept {
   return over_network ? MoveEnd::over_network(address_ + offset, kind_) : MoveEnd(mapped_ + offset, kind_);
 }
 
-Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer local, Op& op, Path forced) noexcept {
-  op.result = {Status::ok, 0};
+/// Both ends must lie inside what they are of.
+Status RmaTarget::check(RmaDirection direction, std::uint64_t offset, Buffer local,
+                        const TransferShapes* shapes) const noexcept {
   const bool is_put = direction == RmaDirection::put;
-  if (offset > bytes_ || local.bytes > bytes_ - offset) {
+  std::uint64_t there = local.bytes;
+  if (shapes != nullptr) {
+    const Shape& here = is_put ? shapes->from : shapes->to;
+    there = (is_put ? shapes->to : shapes->from).end();
+    if (shapes->from.bytes() != shapes->to.bytes() || here.end() > local.bytes) {
+      log::error(
+          "{} a segment of rank {}: the shapes have {} and {} bytes, and the local one ends at {} of a buffer of {}: "
+          "they must be of one size, and lie inside",
+          is_put ? "put into" : "get from", peer_.rank.value, shapes->from.bytes(), shapes->to.bytes(), here.end(),
+          local.bytes);
+      return Status::invalid_argument;
+    }
+  }
+  if (offset > bytes_ || there > bytes_ - offset) {
     log::error("{} {} bytes at offset {} of a segment of {} bytes of rank {}: they must lie inside it",
-               is_put ? "put of" : "get of", local.bytes, offset, bytes_, peer_.rank.value);
+               is_put ? "put of" : "get of", there, offset, bytes_, peer_.rank.value);
     return Status::invalid_argument;
   }
   if (local.data == nullptr && local.bytes != 0) return Status::invalid_argument;
   if (own_ != nullptr && !own_->open) return Status::not_found;
-  if (peer_.lost) return Status::peer_lost;
+  return peer_.lost ? Status::peer_lost : Status::ok;
+}
+
+/// Runs alone are what paths are measured with; shapes take the one that can carry them.
+Status RmaTarget::choose_for_shapes(RmaDirection direction, Buffer local, const RmaOptions& options,
+                                    Path& path) noexcept {
+  const TransferShapes& shapes = *options.shapes;
+  const bool run_there = (direction == RmaDirection::put ? shapes.to : shapes.from).form() == Shape::Form::contiguous;
+  const bool on_host = host_accessible(local.kind) && host_accessible(kind_);
+  const bool by_device_here = !host_accessible(local.kind) || local.kind == MemoryKind::pinned;
+  // What another process pinned is not pinned here.
+  const bool by_device_there = !host_accessible(kind_) || (peer_.same_process && kind_ == MemoryKind::pinned);
+  if (mapped_ == nullptr) {
+    path = Path::staged;
+  } else if (on_host) {
+    path = Path::shm;
+  } else {
+    path = by_device_here && by_device_there ? Path::copy_engine : Path::staged;
+  }
+  const bool reachable = mapped_ != nullptr || (way_.key != nullptr && run_there);
+  if (!reachable) {
+    log::error(
+        "{} a segment of rank {}: its {} memory is reached over the network alone, which takes one run and not "
+        "several. "
+        "Expose memory of Runtime::allocate, or make the segment's end one run",
+        direction == RmaDirection::put ? "put into" : "get from", peer_.rank.value, memory_kind_name(kind_));
+    return Status::not_supported;
+  }
+  const Path forced = options.path != Path::automatic ? options.path : engine_.options().path;
+  if (forced == Path::automatic || forced == path) return Status::ok;
+  log::error("{} a segment of rank {}: {} bytes in such shapes go by path {}, and not by {}. Use BRANT_PATH=auto",
+             direction == RmaDirection::put ? "put into" : "get from", peer_.rank.value, shapes.from.bytes(),
+             path_name(path), path_name(forced));
+  return Status::not_supported;
+}
+
+Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer local, Op& op,
+                       const RmaOptions& options) noexcept {
+  op.result = {Status::ok, 0};
+  const bool is_put = direction == RmaDirection::put;
+  const TransferShapes* const shapes = options.shapes;
+  const std::size_t bytes = shapes == nullptr ? local.bytes : shapes->from.bytes();
   Path path = Path::automatic;
-  Status status = engine_.resolve_kind(local.data, local.bytes, local.kind);
-  if (status == Status::ok) status = choose_for_post(local.kind, local.bytes, direction, forced, path);
-  if (status != Status::ok || local.bytes == 0) return status;
-  if (path == Path::shm && local.bytes <= CpuCopier::kTurnBytes && engine_.trace() == nullptr) {
+  Status status = check(direction, offset, local, shapes);
+  if (status == Status::ok) status = engine_.resolve_kind(local.data, local.bytes, local.kind);
+  if (status == Status::ok) {
+    const bool in_runs = shapes == nullptr || (shapes->from.form() == Shape::Form::contiguous &&
+                                               shapes->to.form() == Shape::Form::contiguous);
+    status = in_runs ? choose_for_post(local.kind, bytes, direction, options.path, path)
+                     : choose_for_shapes(direction, local, options, path);
+  }
+  if (status != Status::ok || bytes == 0) return status;
+  if (path == Path::shm && shapes == nullptr && bytes <= CpuCopier::kTurnBytes && engine_.trace() == nullptr) {
     copy_at_once(direction, offset, local);
-    op.result.bytes = local.bytes;
+    op.result.bytes = bytes;
     return Status::ok;
   }
   RmaTransfer* transfer = take_transfer();
@@ -163,18 +224,19 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   transfer->path = path;
   transfer->from = is_put ? here : there;
   transfer->to = is_put ? there : here;
-  transfer->bytes = local.bytes;
+  transfer->bytes = bytes;
+  transfer->shapes = shapes;
   transfer->way = &way_;
   status = mover().start(*transfer);
   if (status == Status::in_progress) {
     transfer->own(engine_, op);
     engine_.add_outstanding(peer_, *transfer);
-    if (transfer->source_is_free) engine_.report(*transfer, Moment::source_free, {Status::ok, local.bytes});
+    if (transfer->source_is_free) engine_.report(*transfer, Moment::source_free, {Status::ok, bytes});
     return status;
   }
   if (status == Status::ok) {
-    op.result.bytes = local.bytes;
-    count(direction, transfer->path, local.bytes);
+    op.result.bytes = bytes;
+    count(direction, transfer->path, bytes);
   }
   release(*transfer);
   return status == Status::ok || status == Status::limit_reached ? status : final_status(status);

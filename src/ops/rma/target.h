@@ -31,7 +31,7 @@ class RmaTarget {
   [[nodiscard]] std::size_t live() const noexcept { return live_; }
 
   [[nodiscard]] PathChoice choose(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept;
-  Status post(RmaDirection direction, std::uint64_t offset, Buffer local, Op& op, Path forced) noexcept;
+  Status post(RmaDirection direction, std::uint64_t offset, Buffer local, Op& op, const RmaOptions& options) noexcept;
   void count_outcome(Status status) noexcept;
   /// No more posts; the target goes when its last transfer has ended.
   void close() noexcept;
@@ -42,6 +42,8 @@ class RmaTarget {
   /// Logs why a forced path is refused.
   Status choose_for_post(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced, Path& path) noexcept;
   [[nodiscard]] PathQuery query(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept;
+  Status check(RmaDirection direction, std::uint64_t offset, Buffer local, const TransferShapes* shapes) const noexcept;
+  Status choose_for_shapes(RmaDirection direction, Buffer local, const RmaOptions& options, Path& path) noexcept;
   [[nodiscard]] MoveEnd place(std::uint64_t offset, Path path) const noexcept;
   RmaTransfer* take_transfer() noexcept;
   void copy_at_once(RmaDirection direction, std::uint64_t offset, Buffer local) noexcept;

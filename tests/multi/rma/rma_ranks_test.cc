@@ -14,6 +14,7 @@
 #include "port/memory.h"
 #include "support/effort.h"
 #include "support/job_runtime.h"
+#include "support/shapes.h"
 
 namespace brant {
 namespace {
@@ -85,6 +86,47 @@ std::vector<std::byte> image_of(Buffer memory) {
   std::vector<std::byte> bytes(memory.bytes);
   job().copy(Buffer(bytes.data(), bytes.size(), MemoryKind::host), memory);
   return bytes;
+}
+
+TEST(RmaRanks, bytes_go_from_every_shape_into_every_other_in_all_kinds_of_memory) {
+  for (const std::size_t scale : {std::size_t{1}, std::size_t{330}}) {
+    const test::ShapeZoo zoo(scale);
+    const std::size_t room = test::ShapeZoo::room(scale);
+    const int self = job().rank().value;
+    const std::vector<std::byte> before = image(room, 1, 2), source = image(room, self, partner());
+    for (const MemoryKind there : kinds()) {
+      Ring ring;
+      const Memory memory = job().allocate(there, room);
+      const Segment segment = expose(job(), memory);
+      const std::vector<SegmentTicket> tickets = ring.exchange(segment.ticket());
+      RemoteSegment target(job(), Rank{partner()}, tickets[static_cast<std::size_t>(partner())]);
+      const int writer = (self + job().size() - 1) % job().size();
+      for (const MemoryKind here : kinds()) {
+        const Memory local = job().allocate(here, room);
+        fill(local, source);
+        for (std::size_t i = 0; i < zoo.shapes().size(); ++i) {
+          const auto &from = zoo.shapes()[i], &to = zoo.shapes()[(i + 4) % zoo.shapes().size()];
+          SCOPED_TRACE(std::string(memory_kind_name(here)) + " " + from.name + " to " +
+                       std::string(memory_kind_name(there)) + " " + to.name);
+          const TransferShapes shapes{from.shape, to.shape};
+          RmaOptions options;
+          options.shapes = &shapes;
+          fill(memory, before);
+          ring.barrier();
+          wait_for(target.put(0, local, options));
+          ring.barrier();
+          EXPECT_EQ(image_of(memory), test::moved(before, 0, image(room, writer, self), 0, shapes));
+          wait_for(target.get(0, local, options));
+          ring.barrier();
+          const auto put_there = test::moved(before, 0, source, 0, shapes);
+          EXPECT_EQ(image_of(local), test::moved(source, 0, put_there, 0, shapes));
+          fill(local, source);
+        }
+      }
+      target.close();
+      ring.barrier();
+    }
+  }
 }
 
 /// Every rank puts a slice of its own into every rank's segment, itself included; all compare; then every rank gets

@@ -1,0 +1,161 @@
+// Puts and gets whose bytes do not lie in one run, between memory of all kinds.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "brant/ops/rma.h"
+#include "support/shapes.h"
+#include "unit/rma/rma_pair.h"
+
+namespace brant {
+namespace {
+
+using test::InProcessJob;
+using test::JobOptions;
+using test::moved;
+using test::pattern;
+using test::ShapeZoo;
+using test::Space;
+
+struct Ground {
+  MemoryKind kind;
+  bool of_heap;
+  const char* name;
+};
+constexpr Ground kGrounds[] = {{MemoryKind::host, false, "host"},
+                               {MemoryKind::host, true, "heap"},
+                               {MemoryKind::pinned, false, "pinned"},
+                               {MemoryKind::emulated, false, "emulated"}};
+
+struct Case {
+  Ground here;
+  Ground there;
+  int owner;  ///< 0; or 1, the rank that puts and gets.
+};
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const int owner : {0, 1}) {
+    for (const Ground& here : kGrounds) {
+      for (const Ground& there : kGrounds) cases.push_back({here, there, owner});
+    }
+  }
+  return cases;
+}
+
+JobOptions emulated() {
+  JobOptions options;
+  options.gpu = GpuChoice::emulated;
+  return options;
+}
+
+/// A segment of `owner` and memory of rank 1, with room for shapes of so much.
+class ShapedTransfers {
+ public:
+  static constexpr std::size_t kFront = 3;
+
+  ShapedTransfers(const Case& of, std::size_t scale) : case_(of), room_(ShapeZoo::room(scale)) {}
+
+  OpResult put(const TransferShapes& shapes) {
+    return transfer([&](const RmaOptions& options) { return there_.put(kFront, local_.whole(), options); }, shapes);
+  }
+  OpResult get(const TransferShapes& shapes) {
+    return transfer([&](const RmaOptions& options) { return there_.get(kFront, local_.whole(), options); }, shapes);
+  }
+  void expect_put(const TransferShapes& shapes) {
+    const OpResult result = put(shapes);
+    EXPECT_EQ(result.status, Status::ok) << status_name(result.status);
+    EXPECT_EQ(result.bytes, shapes.to.bytes());
+    EXPECT_EQ(segment_memory_.image(), moved(kThere, kFront, kHere, 0, shapes));
+  }
+  void expect_got(const TransferShapes& shapes) {
+    const OpResult result = get(shapes);
+    EXPECT_EQ(result.status, Status::ok) << status_name(result.status);
+    EXPECT_EQ(result.bytes, shapes.to.bytes());
+    EXPECT_EQ(local_.image(), moved(kHere, 0, kThere, kFront, shapes));
+  }
+  /// Only the network reaches it.
+  [[nodiscard]] bool unmapped() const { return case_.there.of_heap && case_.owner == 0; }
+  InProcessJob& job() { return job_; }
+
+ private:
+  template <typename Start>
+  OpResult transfer(Start&& start, const TransferShapes& shapes) {
+    segment_memory_.fill(kThere);
+    local_.fill(kHere);
+    RmaOptions options;
+    options.shapes = &shapes;
+    const Operation operation = start(options);
+    return job_.outcome(operation);
+  }
+
+  const Case case_;
+  const std::size_t room_;
+  const std::vector<std::byte> kThere = pattern(room_ + kFront, 1), kHere = pattern(room_, 2);
+  InProcessJob job_{emulated()};
+  Space segment_memory_{job_.rank(case_.owner), case_.there.kind, room_ + kFront, case_.there.of_heap};
+  Space local_{job_.rank(1), case_.here.kind, room_, case_.here.of_heap};
+  Segment segment_ = expose(job_.rank(case_.owner), segment_memory_.whole());
+  RemoteSegment there_{job_.rank(1), Rank{case_.owner}, segment_.ticket()};
+};
+
+bool is_run(const Shape& shape) { return shape.form() == Shape::Form::contiguous; }
+
+class ShapedRma : public testing::TestWithParam<Case> {};
+
+TEST_P(ShapedRma, bytes_go_from_every_shape_into_every_other) {
+  const ShapeZoo zoo(1);
+  ShapedTransfers transfers(GetParam(), 1);
+  for (const ShapeZoo::Named& from : zoo.shapes()) {
+    for (const ShapeZoo::Named& to : zoo.shapes()) {
+      SCOPED_TRACE(from.name + " to " + to.name);
+      const TransferShapes shapes{from.shape, to.shape};
+      const auto expect = [&](bool run_there, auto&& arrives, auto&& is_refused) {
+        !transfers.unmapped() || run_there ? arrives() : is_refused();
+      };
+      expect(
+          is_run(to.shape), [&] { transfers.expect_put(shapes); },
+          [&] { EXPECT_EQ(transfers.put(shapes).status, Status::not_supported); });
+      expect(
+          is_run(from.shape), [&] { transfers.expect_got(shapes); },
+          [&] { EXPECT_EQ(transfers.get(shapes).status, Status::not_supported); });
+    }
+  }
+}
+
+TEST_P(ShapedRma, large_ones_arrive_in_pieces) {
+  constexpr std::size_t kScale = 330;  // more than one piece of the mover, and than the runs of one call
+  const ShapeZoo zoo(kScale);
+  ShapedTransfers transfers(GetParam(), kScale);
+  if (transfers.unmapped()) GTEST_SKIP() << "the network takes one run";
+  const auto& all = zoo.shapes();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const ShapeZoo::Named &from = all[i], &to = all[(i + 4) % all.size()];
+    SCOPED_TRACE(from.name + " to " + to.name);
+    transfers.expect_put({from.shape, to.shape});
+    transfers.expect_got({from.shape, to.shape});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ShapedRma, testing::ValuesIn(all_cases()), [](const auto& each) {
+  return std::string(each.param.here.name) + "_and_" + each.param.there.name + (each.param.owner == 1 ? "_own" : "");
+});
+
+TEST(ShapedPuts, that_do_not_fit_are_refused) {
+  const Case on_host{kGrounds[0], kGrounds[0], 0};
+  ShapedTransfers transfers(on_host, 1);
+  const Shape run = Shape::contiguous(100), longer = Shape::contiguous(101);
+  const Shape beyond_local = Shape::contiguous(100, ShapeZoo::room(1) - 99);
+  const Shape beyond_segment = Shape::contiguous(100, ShapeZoo::room(1) - 99);
+  EXPECT_EQ(transfers.put({run, longer}).status, Status::invalid_argument);
+  EXPECT_EQ(transfers.put({beyond_local, run}).status, Status::invalid_argument);
+  EXPECT_EQ(transfers.put({run, beyond_segment}).status, Status::invalid_argument);
+  EXPECT_EQ(transfers.get({beyond_segment, run}).status, Status::invalid_argument);
+  EXPECT_EQ(transfers.get({run, beyond_local}).status, Status::invalid_argument);
+  EXPECT_EQ(transfers.put({Shape(), Shape()}).status, Status::ok);
+  transfers.expect_put({run, run});
+}
+
+}  // namespace
+}  // namespace brant
