@@ -73,7 +73,7 @@ std::uint32_t expect_callback(Core& core, const Waiting& waiting) {
 }
 
 CallbackTarget keep_function(Core& core, std::function<void(ReadArchive&)> function) {
-  return core.collections().teams().keep(std::move(function));
+  return core.collections().teams().functions().keep(std::move(function), core.context().rank);
 }
 
 void destroy_callback(Core& core, const CallbackTarget& target) {

@@ -11,11 +11,6 @@
 #include "models/chare/quiet.h"
 
 namespace brant::detail {
-namespace {
-
-constexpr std::size_t kFunctionsMax = 1'000'000;
-
-}  // namespace
 
 Teams::~Teams() {
   const auto over = std::make_exception_ptr(Error(Status::shutting_down, "the program ended before the reduction did"));
@@ -43,24 +38,27 @@ void Teams::place(Team& team, const TeamId& id) {
   const bool everywhere = id.section == 0;
   const auto size = everywhere ? static_cast<std::size_t>(with_->context.ranks) : team.ranks.size();
   const auto rank_at = [&](std::size_t at) { return everywhere ? static_cast<std::int32_t>(at) : team.ranks[at]; };
-  const auto self = everywhere
-                        ? static_cast<std::size_t>(here())
-                        : static_cast<std::size_t>(std::lower_bound(team.ranks.begin(), team.ranks.end(), here()) -
-                                                   team.ranks.begin());
-  if (self >= size || rank_at(self) != here()) return;  // no member here
+  const auto self =
+      everywhere
+          ? static_cast<std::size_t>(with_->context.rank)
+          : static_cast<std::size_t>(std::lower_bound(team.ranks.begin(), team.ranks.end(), with_->context.rank) -
+                                     team.ranks.begin());
+  if (self >= size || rank_at(self) != with_->context.rank) return;  // no member here
   if (self != 0) team.parent = rank_at((self - 1) / kArity);
   for (std::size_t child = self * kArity + 1; child <= self * kArity + kArity && child < size; ++child) {
     team.children.push_back({rank_at(child), true});
   }
 }
 
-std::uint64_t Teams::new_section() noexcept { return static_cast<std::uint64_t>(here()) << 32 | ++sections_made_; }
+std::uint64_t Teams::new_section() noexcept {
+  return static_cast<std::uint64_t>(with_->context.rank) << 32 | ++sections_made_;
+}
 
 void Teams::define(TeamId id, std::int32_t root, const std::vector<ElementKey>& members) {
   const CountMark work(at_work_);
   const std::int32_t ranks = with_->context.ranks;
   if (root < 0 || root >= ranks) throw Error(Status::invalid_argument, "a section is told by a rank that there is not");
-  const std::int32_t place = (here() - root + ranks) % ranks;
+  const std::int32_t place = (with_->context.rank - root + ranks) % ranks;
   for (unsigned i = 1; i <= kArity; ++i) {
     const std::int64_t child = std::int64_t{place} * kArity + i;
     if (child >= ranks) break;
@@ -82,7 +80,7 @@ void Teams::install(Team& team, const TeamId& id, const std::vector<ElementKey>&
   for (const ElementKey& key : members) {
     const std::int32_t rank = collection.rank_of(key);
     team.ranks.push_back(rank);
-    if (rank != here()) continue;
+    if (rank != with_->context.rank) continue;
     const auto contributed = early.find(key);
     team.counts.emplace(key, contributed != early.end() ? contributed->second : 0);
   }
@@ -90,7 +88,7 @@ void Teams::install(Team& team, const TeamId& id, const std::vector<ElementKey>&
     if (team.counts.contains(key)) continue;
     return with_->ending.fail_job(
         fmt::format("{} on rank {} contributed to a reduction of a section that it is no member of",
-                    collection.name_of(key), here()));
+                    collection.name_of(key), with_->context.rank));
   }
   std::sort(team.ranks.begin(), team.ranks.end());
   team.ranks.erase(std::unique(team.ranks.begin(), team.ranks.end()), team.ranks.end());
@@ -120,8 +118,8 @@ Teams::Branches Teams::branches(const TeamId& section, std::int32_t root) const 
   const std::size_t gap = find(root);
   const bool among = gap < ranks.size() && ranks[gap] == root;
   const std::size_t places = ranks.size() + (among ? 0 : 1);
-  const std::size_t self = find(here());
-  const std::size_t own = here() == root ? 0 : self + (among && self > gap ? 0 : 1);
+  const std::size_t self = find(with_->context.rank);
+  const std::size_t own = with_->context.rank == root ? 0 : self + (among && self > gap ? 0 : 1);
   Branches branches;
   for (std::size_t child = own * kArity + 1; child <= own * kArity + kArity && child < places; ++child) {
     branches.rank[branches.count++] = ranks[among && child > gap ? child : child - 1];
@@ -129,47 +127,13 @@ Teams::Branches Teams::branches(const TeamId& section, std::int32_t root) const 
   return branches;
 }
 
-CallbackTarget Teams::keep(std::function<void(ReadArchive&)> function) {
-  std::size_t place = functions_.size();
-  if (!free_functions_.empty()) {
-    place = free_functions_.back();
-    free_functions_.pop_back();
-  } else if (place < kFunctionsMax) {
-    functions_.emplace_back();
-    free_functions_.reserve(functions_.capacity());  // nothing is allocated when one is given back
-  } else {
-    throw Error(Status::limit_reached,
-                fmt::format("rank {} has {} function callbacks: make one and call it often, or destroy those that "
-                            "nobody calls any more",
-                            here(), functions_.size()));
-  }
-  functions_[place].run = std::move(function);
-  CallbackTarget target;
-  target.kind = CallbackKind::function;
-  target.rank = here();
-  target.number = static_cast<std::uint32_t>(place);
-  target.section = functions_[place].turn;
-  return target;
-}
-
-Teams::Function& Teams::function_at(std::uint32_t number, std::uint64_t turn) {
-  if (number < functions_.size() && functions_[number].turn == turn) return functions_[number];
-  throw Error(Status::not_found,
-              "a callback was called, or destroyed, after it was destroyed: let its last callers finish before that");
-}
-
 void Teams::run_function(std::uint32_t number, std::uint64_t turn, Blob values) {
-  const auto function = function_at(number, turn).run;  // it may make another callback
+  const auto function = functions_.at(number, turn);  // it may make another callback
   ReadArchive archive(&chares(), values.bytes.data(), values.bytes.size());
   function(archive);
 }
 
-void Teams::destroy_function(std::uint32_t number, std::uint64_t turn) {
-  Function& function = function_at(number, turn);
-  ++function.turn;
-  const auto dying = std::exchange(function.run, {});  // what it holds may look for others when it goes
-  free_functions_.push_back(number);
-}
+void Teams::destroy_function(std::uint32_t number, std::uint64_t turn) { functions_.destroy(number, turn); }
 
 void Teams::await_quiescence(const Callback<>& to) { with_->quiet.await(to); }
 

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "brant/chare/array.h"
 #include "brant/chare/callback.h"
 #include "brant/chare/detail/team.h"
+#include "models/chare/callback_functions.h"
 #include "models/chare/collection.h"
 #include "models/chare/program_context.h"
 
@@ -95,7 +95,8 @@ class Teams : public Chare<Teams, Single> {
   /// Once, when it is made.
   void join(const TeamsNeighbours& neighbours) noexcept { with_ = &neighbours; }
   void contribute_here(const Contribution& contribution);
-  CallbackTarget keep(std::function<void(ReadArchive&)> function);
+  /// Those that callbacks run here.
+  [[nodiscard]] CallbackFunctions& functions() noexcept { return functions_; }
   std::uint64_t new_section() noexcept;
   /// Null while the section's definition is under way.
   [[nodiscard]] const Members* members(const TeamId& section) const noexcept;
@@ -149,18 +150,12 @@ class Teams : public Chare<Teams, Single> {
       return std::size_t{id.section * 0x9e3779b97f4a7c15u} ^ (std::size_t{id.collection} << 17);
     }
   };
-  struct Function {
-    std::function<void(ReadArchive&)> run;
-    std::uint64_t turn = 0;  ///< How many this one came after: late calls of those do not reach it.
-  };
   struct Definition {
     TeamId team;
     std::vector<ElementKey> members;
   };
 
   [[nodiscard]] Core& core() const noexcept { return with_->context.core; }
-  [[nodiscard]] std::int32_t here() const noexcept { return with_->context.rank; }
-  Function& function_at(std::uint32_t number, std::uint64_t turn);
   Team& team_of(const TeamId& id);
   void install(Team& team, const TeamId& id, const std::vector<ElementKey>& members, const Collection& collection);
   void place(Team& team, const TeamId& id);
@@ -182,8 +177,7 @@ class Teams : public Chare<Teams, Single> {
   const TeamsNeighbours* with_ = nullptr;
   std::unordered_map<TeamId, Team, TeamHash> teams_;
   std::vector<Definition> early_definitions_;  ///< Of arrays whose creation has not come yet.
-  std::vector<Function> functions_;
-  std::vector<std::uint32_t> free_functions_;
+  CallbackFunctions functions_;
   std::uint32_t sections_made_ = 0;
   unsigned at_work_ = 0;
 };

@@ -92,7 +92,7 @@ void Teams::contribute_here(const Contribution& contribution) {
   const TeamId& id = contribution.team;
   Team& team = team_of(id);
   ChareBase& chare = *contribution.chare;
-  const Contributor self{chare.key_, here()};
+  const Contributor self{chare.key_, with_->context.rank};
   std::uint32_t* counter = &chare.reductions_;
   if (id.section != 0) {
     const auto found = team.counts.find(chare.key_);
@@ -139,7 +139,7 @@ void Teams::report(Team& team, const TeamId& id, std::uint32_t number, Round& ro
   PartialHeader header;
   header.team = id;
   header.round = number;
-  header.from = here();
+  header.from = with_->context.rank;
   team.told_lazy = alive(team, id) == 0 || std::any_of(team.children.begin(), team.children.end(),
                                                        [](const Child& child) { return child.lazy; });
   header.lazy = team.told_lazy ? 1 : 0;
@@ -200,7 +200,7 @@ void Teams::deliver(const TeamId& id, std::uint32_t number, Round& round) {
     WriteArchive write(bytes.data());
     round.partial->write(write, true);
     // By message, to this rank too: no coroutine resumes inside another's call.
-    tell<&Teams::result>(core(), here(), id, number, Blob{bytes});
+    tell<&Teams::result>(core(), with_->context.rank, id, number, Blob{bytes});
     return;
   }
   Outgoing outgoing = open_callback(core(), round.target, size.size());
@@ -239,7 +239,7 @@ void Teams::tell_waiting(TeamId id, std::uint32_t number, Blob value) {
   with_->activity.time_used_up = true;
   due.erase(due.begin(), due.begin() + told);
   team_of(id).waiting.emplace(number, std::move(due));
-  tell<&Teams::tell_waiting>(core(), here(), id, number, value);
+  tell<&Teams::tell_waiting>(core(), with_->context.rank, id, number, value);
 }
 
 std::uint32_t Teams::first_round(std::uint32_t collection) noexcept {
@@ -319,7 +319,7 @@ void Teams::tell_if_lazy(Team& team, const TeamId& id) {
                                                         [](const Child& child) { return child.lazy; });
   if (!lazy) return;
   team.told_lazy = true;
-  tell<&Teams::became_lazy>(core(), team.parent, id, here());
+  tell<&Teams::became_lazy>(core(), team.parent, id, with_->context.rank);
 }
 
 void Teams::became_lazy(TeamId id, std::int32_t rank) {
@@ -371,7 +371,7 @@ void Teams::describe(std::vector<std::string>& lines, std::size_t limit) {
       lines.push_back(fmt::format(
           "{}{} on rank {} waits for {}{} to contribute, since {:.1f} s", round_text(id, number),
           round.reducer != nullptr ? fmt::format(" ({} of {})", round.reducer->owner, round.reducer->detail) : "",
-          here(), missing, count > 1 ? fmt::format(" and {} more", count - 1) : "",
+          with_->context.rank, missing, count > 1 ? fmt::format(" and {} more", count - 1) : "",
           static_cast<double>(coarse_now() - round.since) / 1e9));
     }
   }
