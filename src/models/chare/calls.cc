@@ -143,16 +143,4 @@ void Calls::invoke(ChareBase& chare, const EntryInfo& entry, am::Message& messag
   }
 }
 
-void Calls::run_guarded(ChareBase& chare, const EntryInfo& entry, void (*call)(void*), void* context) {
-  ++activity_.calls_sent;
-  ++activity_.calls_run;
-  const Invocation invocation{&context_.core, &chare, &entry, nullptr, context_.rank, 0};
-  const BusyMark mark(Collection::busy_mark(chare));
-  try {
-    call(context);
-  } catch (...) {
-    answers_.fail(invocation, std::current_exception());
-  }
-}
-
 }  // namespace brant::detail

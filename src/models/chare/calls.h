@@ -15,8 +15,6 @@ class Calls {
   void run_broadcast(am::Message& message, const Envelope& envelope);
   void run_multicast(am::Message& message, const Envelope& envelope);
   void run_hello(am::Message& message, const Envelope& envelope);
-  /// Runs `call(context)` as an entry of `chare`.
-  void run_guarded(ChareBase& chare, const EntryInfo& entry, void (*call)(void*), void* context);
 
  private:
   /// A broadcast becomes a call of each element here: every one has a post entry of its own, or shares the data.

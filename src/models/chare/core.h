@@ -57,7 +57,6 @@ class Core {
   [[nodiscard]] Routing& routing() noexcept { return routing_; }
   [[nodiscard]] WaitReport& report() noexcept { return report_; }
   [[nodiscard]] Enrolment& enrolment() noexcept { return enrolment_; }
-  [[nodiscard]] Calls& calls() noexcept { return calls_; }
   [[nodiscard]] Scheduler& scheduler() noexcept { return scheduler_; }
 
  private:

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "brant/chare/array.h"
+#include "models/chare/busy_mark.h"
 #include "models/chare/core.h"
 
 namespace brant {
@@ -85,7 +86,16 @@ ChareBase* idle_local(Core& core, const Target& target) noexcept {
 }
 
 void run_inline(Core& core, ChareBase& chare, const EntryInfo& entry, void (*call)(void*), void* context) {
-  core.calls().run_guarded(chare, entry, call, context);
+  Activity& activity = core.activity();
+  ++activity.calls_sent;
+  ++activity.calls_run;
+  const Invocation invocation{&core, &chare, &entry, nullptr, core.context().rank, 0};
+  const BusyMark mark(Collection::busy_mark(chare));
+  try {
+    call(context);
+  } catch (...) {
+    core.answers().fail(invocation, std::current_exception());
+  }
 }
 
 Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes, std::uint32_t& collection) {
