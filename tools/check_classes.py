@@ -165,7 +165,6 @@ class Reader:
 
     def read_class(self, outer: str) -> bool:
         """From `class` past its body. False: it only names a type, and nothing past the name was read."""
-        begin = self.at
         self.step()
         name = ""
         while (token := self.peek()) != "":
@@ -194,10 +193,9 @@ class Reader:
             while self.peek() not in ("", "{", ";"):
                 self.skip_angles() if self.peek() == "<" else self.step()
         if self.peek() != "{":
-            self.at = max(self.at, begin + 1)
             return False
         self.step()
-        self.read_body(outer + name)
+        self.read_body(outer + (name or "unnamed"))
         return True
 
     def read_body(self, name: str) -> None:
@@ -206,7 +204,7 @@ class Reader:
         self.found.setdefault(name, 0)
         while (token := self.peek()) != "}":
             if not token:
-                raise Unreadable(f"the body of {name or 'a class'} is never closed")
+                raise Unreadable(f"the body of {name} is never closed")
             if token in ("public", "protected", "private") and self.peek(1) == ":":
                 self.at += 2
             elif token == "template":
