@@ -22,7 +22,7 @@ build: setup  ## optimised build; programs land in build/bin (TARGETS=all: the t
 	@cmake --preset release > build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 	@cmake --build --preset release --target $(TARGETS) -j $(JOBS)
 
-test: setup-dev  ## everything CI checks: format, layers, clang-tidy on changes, asan, tsan, release, hosts, python
+test: setup-dev  ## everything CI checks: format, layers, classes, clang-tidy on changes, asan, tsan, release, hosts, python
 	@python tools/run_tests.py
 
 demo: TARGETS = brant jacobi3d

@@ -146,6 +146,10 @@ def stage_layers() -> None:
     run(sys.executable, "tools/check_layers.py")
 
 
+def stage_classes() -> None:
+    run(sys.executable, "tools/check_classes.py")
+
+
 def build_tree(preset: str, build_preset: str | None = None) -> None:
     run("cmake", "--preset", preset, quiet=True)
     for old in (ROOT / "build" / preset / "test-results").glob("*.json"):
@@ -198,6 +202,7 @@ def stage_hosts() -> None:
 STAGES = {
     "format": stage_format,
     "layers": stage_layers,
+    "classes": stage_classes,
     "tidy-changes": stage_tidy_changes,
     "asan": stage_asan,
     "tsan": stage_tsan,

@@ -65,7 +65,6 @@ class BRANT_API ChareBase {
 
  private:
   friend class detail::Collection;
-  friend class detail::Core;
   friend struct detail::RunningTask;
   friend struct detail::Mail;
   friend class detail::Teams;

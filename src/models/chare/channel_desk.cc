@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "models/chare/core.h"
 #include "ops/channel/reserved_ids.h"
 #include "ops/channel/table.h"
 
@@ -38,22 +37,22 @@ bool ChannelDesk::Key::brings_id() const noexcept {
 
 std::uint32_t ChannelDesk::new_id() {
   constexpr std::uint32_t ids = reserved_id::kDataLanes - reserved_id::kChareChannels;
-  const std::uint32_t share = ids / static_cast<std::uint32_t>(core_.ranks());
-  std::uint32_t& given = engine_.service<ChareChannelIds>().given;
+  const std::uint32_t share = ids / static_cast<std::uint32_t>(context_.ranks);
+  std::uint32_t& given = context_.engine.service<ChareChannelIds>().given;
   if (given >= share) {
     throw Error(Status::limit_reached,
                 fmt::format("rank {} has opened {} channels between chares: no id is left in its "
                             "share. Keep channels open instead of opening new ones",
-                            core_.rank(), given));
+                            context_.rank, given));
   }
-  return reserved_id::kChareChannels + static_cast<std::uint32_t>(core_.rank()) * share + given++;
+  return reserved_id::kChareChannels + static_cast<std::uint32_t>(context_.rank) * share + given++;
 }
 
 Future<Channel> ChannelDesk::open(const Target& mine, const Target& theirs, const ChareChannelOptions& options) {
   if (mine.collection == theirs.collection && mine.key == theirs.key) {
     throw Error(Status::invalid_argument, fmt::format("{} opens a channel to itself: a channel has two ends, name "
                                                       "another chare",
-                                                      core_.name_of(mine)));
+                                                      collections_.name_of(mine)));
   }
   const Key key{mine.collection, mine.key, theirs.collection, theirs.key, options.number};
   Meeting& meeting = meetings_[key];
@@ -63,7 +62,7 @@ Future<Channel> ChannelDesk::open(const Target& mine, const Target& theirs, cons
   Future<Channel> future = meeting.asked->future();
   if (!std::exchange(meeting.greeted, true)) {
     if (key.brings_id()) meeting.id = new_id();
-    greet(key, core_.rank(), meeting.id);
+    greet(key, context_.rank, meeting.id);
   }
   open_if_met(key);
   return future;
@@ -71,14 +70,14 @@ Future<Channel> ChannelDesk::open(const Target& mine, const Target& theirs, cons
 
 void ChannelDesk::greet(const Key& key, std::int32_t rank, std::uint32_t id) {
   const Hello hello{key.my_collection, key.number, key.my_key, rank, id};
-  Outgoing outgoing = open_hello(core_, {key.their_collection, key.their_key}, sizeof(hello));
+  Outgoing outgoing = open_hello(context_.core, {key.their_collection, key.their_key}, sizeof(hello));
   std::memcpy(outgoing.args, &hello, sizeof(hello));
-  post(core_, outgoing);
+  post(context_.core, outgoing);
 }
 
 ChannelDesk::Hello ChannelDesk::hello_in(const am::Message& message, const Envelope& envelope) const {
   Hello hello;
-  ReadArchive arguments = arguments_of(core_.chares(), message, envelope);
+  ReadArchive arguments = arguments_of(context_.chares, message, envelope);
   std::memcpy(&hello, arguments.take(sizeof(hello)), sizeof(hello));
   return hello;
 }
@@ -111,7 +110,7 @@ void ChannelDesk::on_refusal(const am::Message& message, const Envelope& envelop
   asked->fail(std::make_exception_ptr(Error(
       Status::not_found, fmt::format("the channel of {} to {} will never open: that was destroyed before it asked "
                                      "for its end",
-                                     core_.name_of(mine), core_.name_of(theirs)))));
+                                     collections_.name_of(mine), collections_.name_of(theirs)))));
 }
 
 void ChannelDesk::open_if_met(const Key& key) {
@@ -126,7 +125,7 @@ void ChannelDesk::open_if_met(const Key& key) {
   try {
     // One end may have done its work and closed before the other opens: within a process the names say which is which.
     const unsigned side = key.brings_id() ? 0 : 1;
-    Channel channel = Channel::open_reserved(core_.chares().runtime(), peer, id, {path}, side);
+    Channel channel = Channel::open_reserved(context_.chares.runtime(), peer, id, {path}, side);
     note_names(channel, {{key.my_collection, key.my_key}, {key.their_collection, key.their_key}});
     promise.deliver(std::move(channel));
   } catch (...) {
@@ -136,7 +135,7 @@ void ChannelDesk::open_if_met(const Key& key) {
 
 void ChannelDesk::note_names(const Channel& channel, const Names& names) {
   if (names_.size() >= names_max_) {
-    const auto& table = engine_.service<ChannelTable>();
+    const auto& table = context_.engine.service<ChannelTable>();
     std::erase_if(names_, [&](const auto& named) {
       return !table.is_open({static_cast<std::uint32_t>(named.first >> 1)}, static_cast<unsigned>(named.first & 1));
     });
@@ -167,10 +166,6 @@ std::vector<ChannelDesk::Unmet> ChannelDesk::unmet() const {
     unmet.push_back({names, key.number, meeting.since});
   }
   return unmet;
-}
-
-Future<Channel> open_channel(Core& core, const Target& mine, const Target& theirs, const ChareChannelOptions& options) {
-  return core.channel_desk().open(mine, theirs, options);
 }
 
 }  // namespace brant::detail

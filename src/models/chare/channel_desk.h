@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "brant/chare/open_channel.h"
+#include "models/chare/collections.h"
 #include "models/chare/envelope.h"
+#include "models/chare/program_context.h"
 
 namespace brant::detail {
 
@@ -16,7 +18,8 @@ namespace brant::detail {
 /// rank; that of the end with the smaller name brings the id. Who has asked and has the other's hello, opens.
 class ChannelDesk {
  public:
-  explicit ChannelDesk(Core& core, Engine& engine) noexcept : core_(core), engine_(engine) {}
+  ChannelDesk(const ProgramContext& context, Collections& collections) noexcept
+      : context_(context), collections_(collections) {}
 
   Future<Channel> open(const Target& mine, const Target& theirs, const ChareChannelOptions& options);
   /// A hello to a chare of this process.
@@ -83,8 +86,8 @@ class ChannelDesk {
   void open_if_met(const Key& key);
   void note_names(const Channel& channel, const Names& names);
 
-  Core& core_;
-  Engine& engine_;
+  const ProgramContext& context_;
+  Collections& collections_;
   std::map<Key, Meeting> meetings_;
   std::unordered_map<std::uint64_t, Names> names_;  ///< By channel and side: for reports.
   std::size_t names_max_ = 64;                      ///< Then those of closed ends go.

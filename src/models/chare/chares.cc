@@ -24,17 +24,17 @@ void Chares::connect() { core_->connect(); }
 
 int Chares::run(Task<int> main) {
   start(std::move(main));
-  core_->run_until_ended();
+  core_->scheduler().run_until_ended();
   return exit_code();
 }
 int Chares::run(Task<void> main) { return run(with_code_0(std::move(main))); }
 
-void Chares::start(Task<int> main) { core_->start(std::move(main)); }
+void Chares::start(Task<int> main) { core_->ending().start(std::move(main)); }
 void Chares::start(Task<void> main) { start(with_code_0(std::move(main))); }
 
-void Chares::exit(int code) { core_->exit(code); }
+void Chares::exit(int code) { core_->ending().exit(code); }
 void Chares::on_quiescence(const Callback<>& to) {
-  Element<detail::Teams>(*core_, detail::Teams::target_on(*core_, 0)).call<&detail::Teams::await_quiescence>(to);
+  Element<detail::Teams>(*core_, detail::Teams::target_on(0)).call<&detail::Teams::await_quiescence>(to);
 }
 Future<> Chares::quiescence() {
   auto [to, future] = future_callback<>(*this);
@@ -46,11 +46,11 @@ Future<> Chares::enroll_late() {
   core_->enrolment().begin(to);
   return std::move(enrolled);
 }
-Future<> Chares::until_exit() { return core_->never().future(); }
-unsigned Chares::progress() { return core_->step(); }
-bool Chares::ended() const noexcept { return core_->ended(); }
-int Chares::exit_code() const noexcept { return core_->exit_code(); }
-const std::string& Chares::failure() const noexcept { return core_->failure(); }
+Future<> Chares::until_exit() { return core_->ending().never().future(); }
+unsigned Chares::progress() { return core_->scheduler().step(); }
+bool Chares::ended() const noexcept { return core_->ending().ended(); }
+int Chares::exit_code() const noexcept { return core_->ending().exit_code(); }
+const std::string& Chares::failure() const noexcept { return core_->ending().failure(); }
 ChareCounts Chares::counts() const noexcept { return core_->counts(); }
 
 }  // namespace brant

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "models/chare/core.h"
+#include "models/chare/collections.h"
 
 namespace brant::detail {
 namespace {
@@ -69,22 +69,25 @@ ElementKey PlacementRule::key_at(std::uint64_t number) const noexcept {
   return key;
 }
 
-Collection::Collection(Core& core, std::uint32_t id, const ClassInfo& chare_class, const PlacementRule& rule,
-                       const PlacementInfo* function)
-    : core_(core),
+Collection::Collection(Collections& home, const ProgramContext& context, std::uint32_t id, const ClassInfo& chare_class,
+                       const PlacementRule& rule, const PlacementInfo* function)
+    : home_(home),
+      context_(context),
       id_(id),
       class_(chare_class),
       rule_(rule),
       function_(function),
-      self_(core.rank()),
+      self_(context.rank),
       total_(rule.dense != 0 ? rule.total() : 0) {
-  scope_.ranks = core.ranks();
+  scope_.ranks = context.ranks;
   for (int i = 0; i < rule.dimensions; ++i) {
     scope_.extent[static_cast<std::size_t>(i)] = rule.dense != 0 ? rule.extent.coordinate(i) : 0;
   }
 }
 
 Collection::~Collection() { destroy_all(); }
+
+Core& Collection::core() const noexcept { return context_.core; }
 
 bool Collection::singles() const noexcept { return (id_ & kSinglesBit) != 0; }
 
@@ -188,7 +191,7 @@ void Collection::construct(const ElementKey& key, const ConstructorInfo& constru
   }
   grow();
   // What exists from the start takes part from the start, even if others have begun already.
-  const std::uint32_t first_round = ready ? core_.first_round(id_) : 0;
+  const std::uint32_t first_round = ready ? home_.first_round(id_) : 0;
   ChareBase* element = nullptr;
   {
     const BirthScope scope({this, key, first_round});
@@ -196,7 +199,7 @@ void Collection::construct(const ElementKey& key, const ConstructorInfo& constru
   }
   enter(*element);
   note_made(key);
-  core_.element_made(*this, first_round);
+  home_.element_made(*this, first_round);
 }
 
 void Collection::construct_all(const ConstructorInfo& constructor, Chares& chares, const am::Message& message,
@@ -244,7 +247,7 @@ void Collection::destroy(ChareBase& element) noexcept {
   } catch (const std::bad_alloc&) {  // a slot is lost, and a diagnosis
   }
   --size_;
-  core_.element_gone(*this, element);
+  home_.element_gone(*this, element);
   class_.destroy(element);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -13,6 +14,9 @@
 #include "ops/am/message.h"
 
 namespace brant::detail {
+
+class Collections;
+struct ProgramContext;
 
 struct KeyHash {
   std::size_t operator()(const ElementKey& key) const noexcept { return static_cast<std::size_t>(key.hash()); }
@@ -41,19 +45,25 @@ struct PlacementRule {
 
 static_assert(sizeof(PlacementRule) + 2 * sizeof(std::uint16_t) <= kCreateBytes);
 
+/// Thrown by `Collection::construct_all`: which element it was.
+struct ConstructionFailed {
+  ElementKey key;
+  std::exception_ptr cause;
+};
+
 /// One array, or the single chares of one class, as one process sees it: the rule that places all elements, and those
 /// that live here.
 class Collection {
  public:
   static constexpr std::size_t kDeletedMax = 4096;
 
-  Collection(Core& core, std::uint32_t id, const ClassInfo& chare_class, const PlacementRule& rule,
-             const PlacementInfo* function);
+  Collection(Collections& home, const ProgramContext& context, std::uint32_t id, const ClassInfo& chare_class,
+             const PlacementRule& rule, const PlacementInfo* function);
   ~Collection();
   Collection(const Collection&) = delete;
   Collection& operator=(const Collection&) = delete;
 
-  [[nodiscard]] Core& core() const noexcept { return core_; }
+  [[nodiscard]] Core& core() const noexcept;
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
   [[nodiscard]] const ClassInfo& chare_class() const noexcept { return class_; }
   [[nodiscard]] const PlacementRule& rule() const noexcept { return rule_; }
@@ -82,7 +92,12 @@ class Collection {
   /// "heat::Block[1,2]".
   [[nodiscard]] std::string name_of(const ElementKey& key) const;
   static const Collection& of(const ChareBase& element) noexcept { return *element.collection_; }
+  /// "heat::Block[1,2]".
+  static std::string name_of(const ChareBase& element) { return element.collection_->name_of(element.key_); }
   static bool busy(const ChareBase& element) noexcept { return element.busy_; }
+  static bool& busy_mark(ChareBase& element) noexcept { return element.busy_; }
+  static bool leaving(const ChareBase& element) noexcept { return element.leaving_; }
+  static bool& leaving_mark(ChareBase& element) noexcept { return element.leaving_; }
   static const RunningTask* first_task(const ChareBase& element) noexcept { return element.tasks_; }
   static const ElementKey& key_of(const ChareBase& element) noexcept { return element.key_; }
 
@@ -98,7 +113,8 @@ class Collection {
   void note_made(const ElementKey& key);
   void note_deleted(const ElementKey& key);
 
-  Core& core_;
+  Collections& home_;
+  const ProgramContext& context_;
   const std::uint32_t id_;
   const ClassInfo& class_;
   const PlacementRule rule_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "brant/chare/detail/data.h"
 #include "models/chare/envelope.h"
 #include "ops/am/message.h"
 #include "ops/lane/data_lanes.h"
@@ -9,9 +10,11 @@ namespace brant::detail {
 using lane::DataLanes;
 using lane::DataPart;
 
+class DataLandings;
+
 /// A call (or broadcast) whose data is coming, or is here and waits for its method to run.
 struct DataCall {
-  Core* core = nullptr;
+  DataLandings* landings = nullptr;
   am::Message* message = nullptr;
   ChareBase* chare = nullptr;  ///< Whose landings are being filled; null while staging.
   DataPart* parts = nullptr;   ///< In the order of the arguments.
@@ -19,7 +22,7 @@ struct DataCall {
   Status status = Status::ok;
   bool wanted = false;      ///< Staging: the message stands in no queue, and goes back when all is here.
   am::MessageList after;    ///< A destroy of the chare, which waits until nothing writes into it, and what follows.
-  ListHook<DataCall> hook;  ///< In the core's list.
+  ListHook<DataCall> hook;  ///< In `DataCalls`.
 };
 
 /// Whose argument `part` is.
@@ -48,6 +51,11 @@ T* place_as(const DataHeader& header) noexcept {
 template <typename T>
 std::uint64_t place_of(T* pointer) noexcept {
   return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
+/// A copy of a message uses the sources of its data too.
+inline void share_data(const am::Message& message, const Envelope& envelope) noexcept {
+  if (envelope.has_data()) DataLanes::share(place_as<DataOrigin>(data_header(message, envelope)));
 }
 
 }  // namespace brant::detail

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "brant/chare/callback.h"
-#include "models/chare/envelope.h"
-#include "models/chare/registry.h"
+#include "models/chare/messages.h"
+#include "models/chare/program_context.h"
+#include "models/chare/sending.h"
 
 namespace brant::detail {
 
-class Core;
+class Arrivals;
 
 /// Numbers for what libraries enroll that are opened while the program runs, and the messages of others that came
 /// before (docs/decisions/0033). Rank 0 gives the numbers, by name, so that it does not matter who opens what first.
@@ -21,7 +22,8 @@ class Enrolment {
   static constexpr std::size_t kParkedMax = 4096;
   static constexpr std::size_t kParkedBytesMax = std::size_t{16} << 20;
 
-  explicit Enrolment(Core& core) noexcept : core_(core) {}
+  Enrolment(const ProgramContext& context, Messages& messages, Sending& sending, Arrivals& arrivals) noexcept
+      : context_(context), messages_(messages), sending_(sending), arrivals_(arrivals) {}
 
   /// `to` is called when everything enrolled so far has its number.
   void begin(const Callback<>& to);
@@ -37,12 +39,15 @@ class Enrolment {
   /// "3 messages wait for ...", or nothing.
   [[nodiscard]] std::string describe() const;
   /// At the end of the program.
-  [[nodiscard]] am::Message* take_parked() noexcept { return parked_.pop_front(); }
+  void let_all_go() noexcept;
 
  private:
   void release();
 
-  Core& core_;
+  const ProgramContext& context_;
+  Messages& messages_;
+  Sending& sending_;
+  Arrivals& arrivals_;
   std::deque<Callback<>> asked_;  ///< Rank 0 answers in the order in which it was asked.
   am::MessageList parked_;
   std::size_t parked_count_ = 0;

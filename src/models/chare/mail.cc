@@ -39,17 +39,17 @@ void Mail::close(ChareBase& chare) noexcept {
   for (Box& box : mail->boxes) {
     for (std::size_t i = box.front; i < box.calls.size(); ++i) {
       Invocation& invocation = box.calls[i].invocation;
-      core.note_kept(-1);
-      if (!core.leaving()) {
+      --core.activity().kept;
+      if (!core.ending().leaving()) {
         try {
           const std::string text = fmt::format(
               "{} on rank {} was destroyed while it kept {} calls of {} (one from rank {}) that no when had "
               "taken: await them first, or let its callers finish before destroy",
-              name_of(chare), core.rank(), box.size(), box.entry->name, invocation.source);
+              name_of(chare), core.context().rank, box.size(), box.entry->name, invocation.source);
           invocation.chare = nullptr;
-          core.fail_invocation(invocation, std::make_exception_ptr(Error(Status::not_found, text)));
+          core.answers().fail(invocation, std::make_exception_ptr(Error(Status::not_found, text)));
         } catch (...) {
-          core.fail_job("a call that nobody awaited could not be reported: memory is exhausted");
+          core.ending().fail_job("a call that nobody awaited could not be reported: memory is exhausted");
         }
       }
       drop_message(invocation);
@@ -100,7 +100,7 @@ void offer_to_whens(const Invocation& invocation, const ReadArchive& arguments) 
   }
   box.calls.push_back({arguments, invocation});
   retain_message(invocation);
-  invocation.core->note_kept(1);
+  ++invocation.core->activity().kept;
 }
 
 bool take_kept(WhenWaiter& waiter) {
@@ -122,8 +122,8 @@ bool take_kept(WhenWaiter& waiter) {
       continue;
     }
     box.take_out(i);
-    kept.invocation.core->note_kept(-1);
-    if (error) kept.invocation.core->fail_invocation(kept.invocation, error);
+    --kept.invocation.core->activity().kept;
+    if (error) fail_invocation(kept.invocation, error);
     drop_message(kept.invocation);
     if (taken) return true;
     i = std::max(i, box.front);
@@ -151,7 +151,7 @@ std::string first_kept(const std::unordered_map<std::uint32_t, std::unique_ptr<C
       for (const Mail::Box& box : mail->boxes) {
         if (box.size() == 0) continue;
         return fmt::format("{}::{} on rank {}, which no when has taken", Mail::name_of(*chare), box.entry->name,
-                           collection->core().rank());
+                           collection->core().context().rank);
       }
     }
   }

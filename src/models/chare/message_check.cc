@@ -2,8 +2,7 @@
 
 #include <cstring>
 
-#include "models/chare/collection.h"
-#include "models/chare/core.h"
+#include "models/chare/collections.h"
 #include "models/chare/data_call.h"
 
 namespace brant::detail {

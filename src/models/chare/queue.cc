@@ -24,4 +24,10 @@ am::Message* ReadyQueue::pop() noexcept {
   return ranked_first ? pop_ranked() : plain_.pop_front();
 }
 
+void ReadyQueue::push_front(am::MessageList& list) noexcept {
+  am::MessageList reversed;
+  while (am::Message* message = list.pop_front()) reversed.push_front(*message);
+  while (am::Message* message = reversed.pop_front()) push_front(*message);
+}
+
 }  // namespace brant::detail

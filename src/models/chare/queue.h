@@ -27,6 +27,8 @@ class ReadyQueue {
     ++size_;
     expedited_.push_front(message);
   }
+  /// Puts what had to wait in front, in its order: messages sent later may stand in the queue already.
+  void push_front(am::MessageList& list) noexcept;
   am::Message* pop() noexcept;
   /// The first that a predicate chooses, without taking it; null if none. For error texts.
   template <typename Predicate>

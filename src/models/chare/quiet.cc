@@ -4,9 +4,43 @@
 
 #include <fmt/format.h>
 
-#include "models/chare/core.h"
+#include "models/chare/wait_report.h"
 
 namespace brant::detail {
+
+Quiet::Quiet(const ProgramContext& context, const Activity& activity, const ReadyQueue& queue, Sending& sending,
+             Ending& ending, WaitReport& report) noexcept
+    : context_(context),
+      activity_(activity),
+      queue_(queue),
+      sending_(sending),
+      ending_(ending),
+      report_(report),
+      deadlock_after_(context.options.deadlock_after) {}
+
+Stillness Quiet::stillness() noexcept {
+  Stillness here{activity_.wire_sent,
+                 activity_.wire_taken,
+                 activity_.ran,
+                 activity_.data_started,
+                 activity_.data_ended,
+                 context_.channels.traffic(),
+                 false,
+                 false,
+                 false};
+  if (here.channels.moves != channel_moves_ || channels_still_since_ == 0) {
+    channel_moves_ = here.channels.moves;
+    channels_still_since_ = coarse_now();
+  }
+  const auto settle_time =
+      context_.options.deadlock_after.count() > 0 ? context_.options.deadlock_after : std::chrono::seconds(1);
+  here.settled = coarse_now() - channels_still_since_ >= std::chrono::nanoseconds(settle_time).count();
+  here.idle = queue_.empty() && !sending_.holds() && activity_.running == 0 && activity_.hold_depth == 0 &&
+              !ending_.leaving() && context_.lanes.sources_idle() && !context_.engine.completions_due();
+  // An operation that is no channel's may end by itself.
+  here.stuck = here.idle && !context_.engine.goes_on() && context_.engine.pending_ops() <= context_.channels.live();
+  return here;
+}
 
 std::chrono::nanoseconds Quiet::patience() const noexcept {
   if (!waiting_.empty()) return pause_;
@@ -18,7 +52,7 @@ void Quiet::look() {
   if (missing_ != 0 || (waiting_.empty() && deadlock_after_ <= std::chrono::nanoseconds::zero())) return;
   // Every idle step comes here: while nobody waits for quiescence, a clock of milliseconds will do.
   const TimePoint now = waiting_.empty() ? TimePoint(std::chrono::nanoseconds(coarse_now())) : Clock::now();
-  const Stillness here = core_.stillness();
+  const Stillness here = stillness();
   const std::uint64_t activity = here.sent + here.taken + here.ran + here.channels.moves;
   if (activity != last_activity_ || idle_since_ == TimePoint{}) {
     last_activity_ = activity;
@@ -38,19 +72,21 @@ void Quiet::start_wave(bool detailed) {
   sum_ = {};
   ends_.clear();
   detailed_ = detailed;
-  missing_ = core_.ranks();
-  core_.spread_control(MessageKind::wave, static_cast<std::int64_t>(++wave_ << 1 | (detailed ? 1 : 0)));
+  missing_ = context_.ranks;
+  const std::uint64_t code = ++wave_ << 1 | (detailed ? 1 : 0);
+  sending_.spread(MessageKind::wave, static_cast<std::int64_t>(code));
+  answer(code);
 }
 
 void Quiet::answer(std::uint64_t code) {
-  WaveAnswer answer{core_.stillness(), {}};
-  if ((code & 1) != 0) answer.ends = core_.channel_ends();
-  if (core_.rank() == 0) return take_answer(code, answer);
-  core_.send_quiet(MessageKind::wave_answer, code, answer);
+  WaveAnswer answer{stillness(), {}};
+  if ((code & 1) != 0) answer.ends = context_.channels.ends();
+  if (context_.rank == 0) return take_answer(code, answer);
+  sending_.send_value(0, MessageKind::wave_answer, code, answer);
 }
 
 void Quiet::take_answer(std::uint64_t code, const WaveAnswer& theirs) {
-  if (code >> 1 != wave_ || core_.leaving()) return;
+  if (code >> 1 != wave_ || ending_.leaving()) return;
   sum_.add(theirs.stillness);
   ends_.insert(ends_.end(), theirs.ends.begin(), theirs.ends.end());
   if (--missing_ == 0) judge();
@@ -69,11 +105,12 @@ void Quiet::judge() {
     proven = nothing_comes(std::move(ends_));
   }
   if (proven && !waiting_.empty()) return tell();
-  if (proven && sum_.stuck && core_.main_waits()) {
+  if (proven && sum_.stuck && ending_.main_waits()) {
     reporting_ = true;
     lines_.clear();
-    missing_ = core_.ranks();
-    return core_.spread_control(MessageKind::report_asked, 0);
+    missing_ = context_.ranks;
+    sending_.spread(MessageKind::report_asked, 0);
+    return answer_report();
   }
   // Some rank is at work, or waits for a timer or the network: the longer it does, the less it is asked.
   next_wave_ = Clock::now() + pause_;
@@ -88,15 +125,15 @@ void Quiet::tell() {
 }
 
 void Quiet::answer_report() {
-  std::vector<std::string> lines = core_.describe_waits();
-  if (core_.rank() == 0) return take_report(lines);
-  core_.send_quiet(MessageKind::report, 0, lines);
+  std::vector<std::string> lines = report_.lines();
+  if (context_.rank == 0) return take_report(lines);
+  sending_.send_value(0, MessageKind::report, 0, lines);
 }
 
 void Quiet::take_report(const std::vector<std::string>& lines) {
-  if (!reporting_ || core_.leaving()) return;
+  if (!reporting_ || ending_.leaving()) return;
   for (const std::string& line : lines) {
-    if (lines_.size() < Core::kReportLinesMax) {
+    if (lines_.size() < WaitReport::kLinesMax) {
       lines_.push_back(line);
     } else {
       ++left_out_;
@@ -107,13 +144,13 @@ void Quiet::take_report(const std::vector<std::string>& lines) {
   std::string text = fmt::format(
       "deadlock: nothing can run any more on any of the {} ranks, for {:.1f} s, and the program has not ended. Who "
       "waits:",
-      core_.ranks(), std::chrono::duration<double>(Clock::now() - idle_since_).count());
+      context_.ranks, std::chrono::duration<double>(Clock::now() - idle_since_).count());
   for (const std::string& line : lines_) text += "\n  " + line;
   if (left_out_ != 0) text += fmt::format("\n  and {} lines of other ranks", left_out_);
   text +=
       "\nEither a call, a contribution or an exit is missing, or what is awaited comes from outside the program's "
       "messages: then set ChareOptions::deadlock_after to 0.";
-  core_.fail_job(text);
+  ending_.fail_job(text);
 }
 
 }  // namespace brant::detail

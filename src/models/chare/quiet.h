@@ -11,7 +11,12 @@
 
 namespace brant::detail {
 
-class Core;
+class Ending;
+class ReadyQueue;
+class Sending;
+class WaitReport;
+struct Activity;
+struct ProgramContext;
 
 /// What one rank says of itself, or all together.
 struct Stillness {
@@ -73,7 +78,8 @@ struct WaveAnswer {
 /// and sends without a receive that the network ends by itself.
 class Quiet {
  public:
-  Quiet(Core& core, std::chrono::nanoseconds deadlock_after) noexcept : core_(core), deadlock_after_(deadlock_after) {}
+  Quiet(const ProgramContext& context, const Activity& activity, const ReadyQueue& queue, Sending& sending,
+        Ending& ending, WaitReport& report) noexcept;
 
   /// Rank 0: fired once, when all is quiet.
   void await(const Callback<>& to) {
@@ -97,11 +103,17 @@ class Quiet {
   static constexpr std::chrono::nanoseconds kLongestPause = std::chrono::milliseconds(1);
   static constexpr int kDeadlockPauseMax = 16;  ///< Times `deadlock_after`.
 
+  [[nodiscard]] Stillness stillness() noexcept;
   void start_wave(bool detailed);
   void judge();
   void tell();
 
-  Core& core_;
+  const ProgramContext& context_;
+  const Activity& activity_;
+  const ReadyQueue& queue_;
+  Sending& sending_;
+  Ending& ending_;
+  WaitReport& report_;
   const std::chrono::nanoseconds deadlock_after_;
   std::vector<Callback<>> waiting_;
   std::uint64_t wave_ = 0;
@@ -114,6 +126,8 @@ class Quiet {
   std::vector<std::string> lines_;
   std::size_t left_out_ = 0;
   std::uint64_t last_activity_ = 0;
+  std::uint64_t channel_moves_ = 0;        ///< When `stillness` last looked,
+  std::int64_t channels_still_since_ = 0;  ///< and since when that is so.
   TimePoint idle_since_{};
   TimePoint next_wave_{};
   std::chrono::nanoseconds pause_ = kShortestPause;

@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 
 #include "brant/chare/array.h"
+#include "models/chare/busy_mark.h"
 #include "models/chare/core.h"
 
 namespace brant {
 
-Chares& ChareBase::chares() const noexcept { return collection_->core().chares(); }
+Chares& ChareBase::chares() const noexcept { return collection_->core().context().chares; }
 std::uint32_t ChareBase::collection_id() const noexcept { return collection_->id(); }
 
 namespace detail {
@@ -19,7 +20,7 @@ Outgoing open_element(Core& core, Envelope& envelope, const Target& target, std:
   envelope.key = target.key.word[0];
   const bool wide = target.key.wide();
   if (wide) envelope.flags |= Envelope::kWide;
-  am::Message& message = core.make(envelope, bytes + (wide ? kWideBytes : 0));
+  am::Message& message = core.messages().make(envelope, bytes + (wide ? kWideBytes : 0));
   if (wide) std::memcpy(message.data, &target.key.word[1], kWideBytes);
   return {&message, message.data + (wide ? kWideBytes : 0)};
 }
@@ -32,11 +33,11 @@ void set_options(Envelope& envelope, const CallOptions& options) noexcept {
 }  // namespace
 
 Core& core_of(Chares& chares) noexcept { return chares.core(); }
-Chares& chares_of(Core& core) noexcept { return core.chares(); }
+Chares& chares_of(Core& core) noexcept { return core.context().chares; }
 
 Outgoing open_call(Core& core, const Target& target, const EntryInfo& entry, const CallOptions& options,
                    std::uint32_t reply, std::size_t bytes) {
-  core.make_room();
+  core.scheduler().make_room();
   Envelope envelope;
   envelope.kind = MessageKind::call;
   envelope.number = number_of(entry);
@@ -47,35 +48,35 @@ Outgoing open_call(Core& core, const Target& target, const EntryInfo& entry, con
 
 Outgoing open_broadcast(Core& core, std::uint32_t collection, const EntryInfo& entry, const CallOptions& options,
                         std::size_t bytes) {
-  core.make_room();
+  core.scheduler().make_room();
   Envelope envelope;
   envelope.collection = collection;
   envelope.kind = MessageKind::broadcast;
   envelope.number = number_of(entry);
-  envelope.reply = static_cast<std::uint32_t>(core.rank());
+  envelope.reply = static_cast<std::uint32_t>(core.context().rank);
   set_options(envelope, options);
-  am::Message& message = core.make(envelope, bytes);
+  am::Message& message = core.messages().make(envelope, bytes);
   return {&message, message.data};
 }
 
 Outgoing open_multicast(Core& core, const TeamId& team, std::uint16_t entry, const CallOptions& options,
                         std::size_t bytes) {
-  core.make_room();
+  core.scheduler().make_room();
   Envelope envelope;
   envelope.collection = team.collection;
   envelope.kind = MessageKind::multicast;
   envelope.number = entry;
-  envelope.reply = static_cast<std::uint32_t>(core.rank());
+  envelope.reply = static_cast<std::uint32_t>(core.context().rank);
   envelope.key = team.section;
   set_options(envelope, options);
-  am::Message& message = core.make(envelope, bytes);
+  am::Message& message = core.messages().make(envelope, bytes);
   return {&message, message.data};
 }
 
-void post(Core& core, Outgoing& outgoing) { core.post(*static_cast<am::Message*>(outgoing.message)); }
+void post(Core& core, Outgoing& outgoing) { core.routing().post(*static_cast<am::Message*>(outgoing.message)); }
 
 ChareBase* local(Core& core, const Target& target) noexcept {
-  const Collection* collection = core.find_collection(target.collection);
+  const Collection* collection = core.collections().find(target.collection);
   return collection == nullptr ? nullptr : collection->find(target.key);
 }
 
@@ -85,7 +86,16 @@ ChareBase* idle_local(Core& core, const Target& target) noexcept {
 }
 
 void run_inline(Core& core, ChareBase& chare, const EntryInfo& entry, void (*call)(void*), void* context) {
-  core.run_guarded(chare, entry, call, context);
+  Activity& activity = core.activity();
+  ++activity.calls_sent;
+  ++activity.calls_run;
+  const Invocation invocation{&core, &chare, &entry, nullptr, core.context().rank, 0};
+  const BusyMark mark(Collection::busy_mark(chare));
+  try {
+    call(context);
+  } catch (...) {
+    core.answers().fail(invocation, std::current_exception());
+  }
 }
 
 Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes, std::uint32_t& collection) {
@@ -96,13 +106,13 @@ Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes
   rule.extent = shape.extent;
   rule.function = shape.placement->function() != nullptr ? number_of(*shape.placement->function()) : kNoNumber;
   if (rule.kind == Placement::Kind::like) {
-    const Collection* other = core.find_collection(shape.placement->like_collection());
+    const Collection* other = core.collections().find(shape.placement->like_collection());
     if (other == nullptr || other->chare_class().dimensions != rule.dimensions ||
         (rule.dense != 0 && !(other->rule().extent == rule.extent))) {
       throw Error(
           Status::invalid_argument,
-          fmt::format("rank {}: an array of {} cannot be placed like {}: {}", core.rank(), shape.chare_class->owner,
-                      other != nullptr ? other->chare_class().owner : "the other",
+          fmt::format("rank {}: an array of {} cannot be placed like {}: {}", core.context().rank,
+                      shape.chare_class->owner, other != nullptr ? other->chare_class().owner : "the other",
                       other == nullptr
                           ? "that array was destroyed, or is not known here yet; await a reply of one of its elements"
                           : "both need the same dimensions and extent"));
@@ -117,7 +127,7 @@ Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes
                     "in all",
                     shape.chare_class->owner, index_text(shape.extent, rule.dimensions, 0)));
   }
-  const auto ranks = static_cast<std::uint64_t>(core.ranks());
+  const auto ranks = static_cast<std::uint64_t>(core.context().ranks);
   if (rule.dense != 0 && (rule.total() - 1) / ranks >= PlacementRule::kElementsPerRankMax) {
     throw Error(
         Status::limit_reached,
@@ -127,12 +137,12 @@ Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes
                     rule.total() / ranks, ranks, PlacementRule::kElementsPerRankMax));
   }
   if (!shape.dense && rule.kind == Placement::Kind::block) rule.kind = Placement::Kind::hashed;
-  collection = core.new_collection_id();
+  collection = core.collections().new_id();
   Envelope envelope;
   envelope.kind = MessageKind::create;
   envelope.collection = collection;
-  envelope.reply = static_cast<std::uint32_t>(core.rank());
-  am::Message& message = core.make(envelope, kCreateBytes + bytes);
+  envelope.reply = static_cast<std::uint32_t>(core.context().rank);
+  am::Message& message = core.messages().make(envelope, kCreateBytes + bytes);
   const std::uint16_t numbers[2]{number_of(*shape.chare_class), shape.dense && shape.constructor != nullptr
                                                                     ? number_of(*shape.constructor)
                                                                     : kNoNumber};
@@ -142,7 +152,7 @@ Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes
 }
 
 Outgoing open_insert(Core& core, const Target& target, const ConstructorInfo& constructor, std::size_t bytes) {
-  core.make_room();
+  core.scheduler().make_room();
   Envelope envelope;
   envelope.kind = MessageKind::insert;
   envelope.number = number_of(constructor);
@@ -150,12 +160,13 @@ Outgoing open_insert(Core& core, const Target& target, const ConstructorInfo& co
 }
 
 Target single_target(Core& core, const ClassInfo& chare_class, std::int32_t rank) {
-  if (rank < 0 || rank >= core.ranks()) {
+  if (rank < 0 || rank >= core.context().ranks) {
     throw Error(Status::invalid_argument, fmt::format("a chare {} on rank {}: the job has ranks 0 to {}",
-                                                      chare_class.owner, rank, core.ranks() - 1));
+                                                      chare_class.owner, rank, core.context().ranks - 1));
   }
-  core.make_room();  // before it is counted: no other that is made while this waits may be told of first
-  return {kSinglesBit | number_of(chare_class), SingleNumber{rank, core.rank(), core.new_single()}.key()};
+  core.scheduler().make_room();  // before it is counted: no other that is made while this waits may be told of first
+  return {kSinglesBit | number_of(chare_class),
+          SingleNumber{rank, core.context().rank, core.collections().new_single()}.key()};
 }
 
 void post_destroy(Core& core, const Target& target) {
@@ -169,8 +180,8 @@ void post_destroy_all(Core& core, std::uint32_t collection) {
   Envelope envelope;
   envelope.kind = MessageKind::destroy_all;
   envelope.collection = collection;
-  envelope.reply = static_cast<std::uint32_t>(core.rank());
-  core.post(core.make(envelope, 0));
+  envelope.reply = static_cast<std::uint32_t>(core.context().rank);
+  core.routing().post(core.messages().make(envelope, 0));
 }
 
 Outgoing open_hello(Core& core, const Target& target, std::size_t bytes) {
@@ -179,12 +190,16 @@ Outgoing open_hello(Core& core, const Target& target, std::size_t bytes) {
   return open_element(core, envelope, target, bytes);
 }
 
+Future<Channel> open_channel(Core& core, const Target& mine, const Target& theirs, const ChareChannelOptions& options) {
+  return core.channel_desk().open(mine, theirs, options);
+}
+
 void throw_outside(Core& core, const ClassInfo& chare_class, const ElementKey& index, const ElementKey& extent) {
   throw Error(Status::invalid_argument,
               fmt::format("{}{} (asked for on rank {}) is outside the array, whose extent is {}: each coordinate is 0 "
                           "or more and below the extent",
                           chare_class.owner, index_text(index, chare_class.dimensions, chare_class.index_bytes),
-                          core.rank(), index_text(extent, chare_class.dimensions, chare_class.index_bytes)));
+                          core.context().rank, index_text(extent, chare_class.dimensions, chare_class.index_bytes)));
 }
 
 std::uint32_t expect_reply(Core& core, const Waiting& waiting, const Target& target, const EntryInfo& entry) {
@@ -194,33 +209,28 @@ std::uint32_t expect_reply(Core& core, const Waiting& waiting, const Target& tar
     refused.deliver(refused.storage, nullptr, why);
   };
   try {
-    core.make_room();
+    core.scheduler().make_room();
   } catch (...) {
     refuse(std::current_exception());
     throw;
   }
-  const std::uint32_t number = core.replies().add(waiting, target, entry);
+  const std::uint32_t number = core.answers().waiting().add(waiting, target, entry);
   if (number == 0) {
     refuse(std::make_exception_ptr(Error(Status::limit_reached, "a million replies are waited for already")));
-    throw Error(
-        Status::limit_reached,
-        fmt::format("rank {} waits for a million replies already: await some before asking for more", core.rank()));
+    throw Error(Status::limit_reached,
+                fmt::format("rank {} waits for a million replies already: await some before asking for more",
+                            core.context().rank));
   }
   return number;
 }
 
 Outgoing open_reply(const Invocation& invocation, std::size_t bytes) {
-  Envelope envelope;
-  envelope.kind = MessageKind::reply;
-  envelope.reply = invocation.reply;
-  am::Message& message = invocation.core->make(envelope, kReplyPrefix + bytes);
-  message.peer = invocation.source;
-  std::memset(message.data, 0, kReplyPrefix);  // Status::ok
+  am::Message& message = invocation.core->answers().open(invocation, bytes);
   return {&message, message.data + kReplyPrefix};
 }
 
 void fail_invocation(const Invocation& invocation, std::exception_ptr error) noexcept {
-  invocation.core->fail_invocation(invocation, std::move(error));
+  invocation.core->answers().fail(invocation, std::move(error));
 }
 
 void retain_message(const Invocation& invocation) noexcept {
@@ -231,7 +241,7 @@ void retain_message(const Invocation& invocation) noexcept {
 }
 
 void drop_message(const Invocation& invocation) noexcept {
-  invocation.core->drop(*static_cast<am::Message*>(invocation.message));
+  invocation.core->messages().drop(*static_cast<am::Message*>(invocation.message));
 }
 
 CollectionView view_of(const Collection& collection) noexcept {

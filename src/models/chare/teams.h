@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,11 +12,18 @@
 #include "brant/chare/array.h"
 #include "brant/chare/callback.h"
 #include "brant/chare/detail/team.h"
+#include "models/chare/callback_functions.h"
 #include "models/chare/collection.h"
+#include "models/chare/program_context.h"
 
 namespace brant::detail {
 
-class Core;
+class Answers;
+class Collections;
+class Ending;
+class Latecomers;
+class Quiet;
+struct Activity;
 
 inline constexpr std::string_view kCallbackOwner = "brant::Callback";
 
@@ -37,6 +43,17 @@ struct PartialHeader {
   Contributor example;
   CallbackTarget target;
   void serialize(auto& archive) { archive(team, round, reducer, lazy, from, example, target); }
+};
+
+/// The parts of the core that the teams need; the core makes them, and the teams with them.
+struct TeamsNeighbours {
+  const ProgramContext& context;
+  Activity& activity;
+  Collections& collections;
+  Ending& ending;
+  Answers& answers;
+  Latecomers& latecomers;
+  Quiet& quiet;
 };
 
 /// Everything that elements do together, for one rank: sections and their multicasts, reductions, and the functions
@@ -74,9 +91,12 @@ class Teams : public Chare<Teams, Single> {
   void await_quiescence(const Callback<>& to);
 
   // --- called by the core
-  static Target target_on(Core& core, std::int32_t rank);
+  static Target target_on(std::int32_t rank);
+  /// Once, when it is made.
+  void join(const TeamsNeighbours& neighbours) noexcept { with_ = &neighbours; }
   void contribute_here(const Contribution& contribution);
-  CallbackTarget keep(std::function<void(ReadArchive&)> function);
+  /// Those that callbacks run here.
+  [[nodiscard]] CallbackFunctions& functions() noexcept { return functions_; }
   std::uint64_t new_section() noexcept;
   /// Null while the section's definition is under way.
   [[nodiscard]] const Members* members(const TeamId& section) const noexcept;
@@ -130,17 +150,12 @@ class Teams : public Chare<Teams, Single> {
       return std::size_t{id.section * 0x9e3779b97f4a7c15u} ^ (std::size_t{id.collection} << 17);
     }
   };
-  struct Function {
-    std::function<void(ReadArchive&)> run;
-    std::uint64_t turn = 0;  ///< How many this one came after: late calls of those do not reach it.
-  };
   struct Definition {
     TeamId team;
     std::vector<ElementKey> members;
   };
 
-  [[nodiscard]] Core& core() const noexcept;
-  Function& function_at(std::uint32_t number, std::uint64_t turn);
+  [[nodiscard]] Core& core() const noexcept { return with_->context.core; }
   Team& team_of(const TeamId& id);
   void install(Team& team, const TeamId& id, const std::vector<ElementKey>& members, const Collection& collection);
   void place(Team& team, const TeamId& id);
@@ -159,10 +174,10 @@ class Teams : public Chare<Teams, Single> {
   [[nodiscard]] std::string name_of(const Contributor& who, const TeamId& id) const;
   [[nodiscard]] std::string round_text(const TeamId& id, std::uint32_t number) const;
 
+  const TeamsNeighbours* with_ = nullptr;
   std::unordered_map<TeamId, Team, TeamHash> teams_;
   std::vector<Definition> early_definitions_;  ///< Of arrays whose creation has not come yet.
-  std::vector<Function> functions_;
-  std::vector<std::uint32_t> free_functions_;
+  CallbackFunctions functions_;
   std::uint32_t sections_made_ = 0;
   unsigned at_work_ = 0;
 };
@@ -172,7 +187,7 @@ template <auto Method, typename... As>
 void tell(Core& core, std::int32_t rank, const As&... arguments) {
   using Entry = EntryOf<Teams, Method>;
   const auto open = [&](std::size_t bytes) {
-    return open_call(core, Teams::target_on(core, rank), Entry::get(), {}, 0, bytes);
+    return open_call(core, Teams::target_on(rank), Entry::get(), {}, 0, bytes);
   };
   Outgoing outgoing = PackAs<typename Entry::Traits::Arguments>::pack(open, arguments...);
   auto& message = *static_cast<am::Message*>(outgoing.message);

@@ -7,23 +7,24 @@
 #include "brant/chare/detail/mail.h"
 #include "core/batch_time.h"
 #include "models/chare/busy_mark.h"
-#include "models/chare/core.h"
+#include "models/chare/latecomers.h"
+#include "models/chare/quiet.h"
 #include "models/chare/teams.h"
 
 namespace brant::detail {
 
 std::string Teams::name_of(const Contributor& who, const TeamId& id) const {
-  return fmt::format("{} on rank {}", core().name_of({id.collection, who.key}), who.rank);
+  return fmt::format("{} on rank {}", with_->collections.name_of({id.collection, who.key}), who.rank);
 }
 
 std::string Teams::round_text(const TeamId& id, std::uint32_t number) const {
   return fmt::format("reduction {} of {}{}", number, id.section != 0 ? "a section of " : "",
-                     core().name_of_array(id.collection));
+                     with_->collections.name_of_array(id.collection));
 }
 
 std::size_t Teams::alive(const Team& team, const TeamId& id) const {
   if (id.section != 0) return team.counts.size();
-  const Collection* collection = core().ready_collection(id.collection);
+  const Collection* collection = with_->collections.ready(id.collection);
   return collection != nullptr ? collection->size() : 0;
 }
 
@@ -31,7 +32,7 @@ std::size_t Teams::alive(const Team& team, const TeamId& id) const {
 bool Teams::settled(const Team& team, const TeamId& id) const {
   if (!team.known) return false;
   if (id.section != 0) return true;
-  return core().ready_collection(id.collection) != nullptr && present_birth().collection == nullptr;
+  return with_->collections.ready(id.collection) != nullptr && present_birth().collection == nullptr;
 }
 
 Teams::Round& Teams::open_round(Team& team, const TeamId& id, std::uint32_t number) {
@@ -68,7 +69,8 @@ void Teams::fit(Round& round, const TeamId& id, std::uint32_t number, const Redu
   const auto where = [&](const CallbackTarget& to) {
     switch (to.kind) {
       case CallbackKind::everyone: return std::string("with the result to everyone");
-      case CallbackKind::element: return fmt::format("with the result to {}", core().name_of({to.collection, to.key}));
+      case CallbackKind::element:
+        return fmt::format("with the result to {}", with_->collections.name_of({to.collection, to.key}));
       case CallbackKind::future: return fmt::format("with the result to a future of rank {}", to.rank);
       default: return fmt::format("with the result to callback kind {}", static_cast<int>(to.kind));
     }
@@ -90,14 +92,14 @@ void Teams::contribute_here(const Contribution& contribution) {
   const TeamId& id = contribution.team;
   Team& team = team_of(id);
   ChareBase& chare = *contribution.chare;
-  const Contributor self{chare.key_, core().rank()};
+  const Contributor self{chare.key_, with_->context.rank};
   std::uint32_t* counter = &chare.reductions_;
   if (id.section != 0) {
     const auto found = team.counts.find(chare.key_);
     if (chare.collection_id() != id.collection || (team.known && found == team.counts.end())) {
-      throw Error(Status::invalid_argument,
-                  fmt::format("{} contributes to a section of {} that it is no member of",
-                              name_of(self, {0, chare.collection_id(), 0}), core().name_of_array(id.collection)));
+      throw Error(Status::invalid_argument, fmt::format("{} contributes to a section of {} that it is no member of",
+                                                        name_of(self, {0, chare.collection_id(), 0}),
+                                                        with_->collections.name_of_array(id.collection)));
     }
     counter = found != team.counts.end() ? &found->second : &team.counts[chare.key_];
   }
@@ -137,7 +139,7 @@ void Teams::report(Team& team, const TeamId& id, std::uint32_t number, Round& ro
   PartialHeader header;
   header.team = id;
   header.round = number;
-  header.from = core().rank();
+  header.from = with_->context.rank;
   team.told_lazy = alive(team, id) == 0 || std::any_of(team.children.begin(), team.children.end(),
                                                        [](const Child& child) { return child.lazy; });
   header.lazy = team.told_lazy ? 1 : 0;
@@ -157,7 +159,7 @@ void Teams::report(Team& team, const TeamId& id, std::uint32_t number, Round& ro
 
 void Teams::partial(const PartialHeader& header, Blob values) {
   const CountMark work(at_work_);
-  if (core().has_gone(header.team.collection)) return give_up(header.team, header.round, header.target);
+  if (with_->collections.has_gone(header.team.collection)) return give_up(header.team, header.round, header.target);
   Team& team = team_of(header.team);
   Round& round = open_round(team, header.team, header.round);
   for (Child& child : team.children) {
@@ -166,23 +168,23 @@ void Teams::partial(const PartialHeader& header, Blob values) {
   round.reported.push_back(header.from);
   try {
     if (header.reducer != 0xffff) {
-      const auto* reducer = core().registry().find<ReducerInfo>(header.reducer, RegisteredKind::reducer);
+      const auto* reducer = with_->context.registry.find<ReducerInfo>(header.reducer, RegisteredKind::reducer);
       if (reducer == nullptr) throw Error(Status::internal, "a reduction names an operation that is none");
       fit(round, header.team, header.round, *reducer, header.target, header.example);
       ReadArchive read(&chares(), values.bytes.data(), values.bytes.size());
       round.partial->merge(read);
     }
   } catch (const LengthsDiffer& lengths) {
-    return core().fail_job(lengths_text(lengths, round, header.team, header.round, header.example));
+    return with_->ending.fail_job(lengths_text(lengths, round, header.team, header.round, header.example));
   } catch (const Error& error) {
-    return core().fail_job(error.what());
+    return with_->ending.fail_job(error.what());
   }
   close_rounds(team, header.team);
 }
 
 void Teams::poke(TeamId id, std::uint32_t number) {
   const CountMark work(at_work_);
-  if (core().has_gone(id.collection)) return;
+  if (with_->collections.has_gone(id.collection)) return;
   Team& team = team_of(id);
   if (static_cast<std::int32_t>(number - team.first) < 0) return;  // answered already
   open_round(team, id, number);
@@ -198,7 +200,7 @@ void Teams::deliver(const TeamId& id, std::uint32_t number, Round& round) {
     WriteArchive write(bytes.data());
     round.partial->write(write, true);
     // By message, to this rank too: no coroutine resumes inside another's call.
-    tell<&Teams::result>(core(), core().rank(), id, number, Blob{bytes});
+    tell<&Teams::result>(core(), with_->context.rank, id, number, Blob{bytes});
     return;
   }
   Outgoing outgoing = open_callback(core(), round.target, size.size());
@@ -210,7 +212,7 @@ void Teams::deliver(const TeamId& id, std::uint32_t number, Round& round) {
 
 void Teams::result(TeamId id, std::uint32_t number, Blob value) {
   const CountMark work(at_work_);
-  if (core().has_gone(id.collection)) return;
+  if (with_->collections.has_gone(id.collection)) return;
   Team& team = team_of(id);
   for (const Child& child : team.children) {
     tell<&Teams::result>(core(), child.rank, id, number, value);
@@ -220,7 +222,7 @@ void Teams::result(TeamId id, std::uint32_t number, Blob value) {
 
 void Teams::tell_waiting(TeamId id, std::uint32_t number, Blob value) {
   const CountMark work(at_work_);
-  if (core().has_gone(id.collection)) return;
+  if (with_->collections.has_gone(id.collection)) return;
   auto& waiting_for = team_of(id).waiting;
   const auto found = waiting_for.find(number);
   if (found == waiting_for.end()) return;
@@ -234,10 +236,10 @@ void Teams::tell_waiting(TeamId id, std::uint32_t number, Blob value) {
     waiting.deliver(waiting.storage, &read, nullptr);
   }
   if (told == due.size()) return;
-  core().note_time_used_up();
+  with_->activity.time_used_up = true;
   due.erase(due.begin(), due.begin() + told);
   team_of(id).waiting.emplace(number, std::move(due));
-  tell<&Teams::tell_waiting>(core(), core().rank(), id, number, value);
+  tell<&Teams::tell_waiting>(core(), with_->context.rank, id, number, value);
 }
 
 std::uint32_t Teams::first_round(std::uint32_t collection) noexcept {
@@ -278,7 +280,7 @@ void Teams::gone(const Collection& collection, const ChareBase& element) noexcep
       close_rounds(team, id);
       tell_if_lazy(team, id);
     } catch (const std::exception& error) {
-      core().fail_job(
+      with_->ending.fail_job(
           fmt::format("{} could not go on after a chare was destroyed: {}", round_text(id, team.first), error.what()));
     }
   }
@@ -287,10 +289,10 @@ void Teams::gone(const Collection& collection, const ChareBase& element) noexcep
 /// Every rank that knows where a result was to go says that there is none: who waits takes the first.
 void Teams::give_up(const TeamId& id, std::uint32_t number, const CallbackTarget& target) {
   if (target.kind != CallbackKind::future) return;
-  core().fail_future(target,
-                     Error(Status::not_found, fmt::format("{} has no result: the array was destroyed before all "
-                                                          "had contributed",
-                                                          round_text(id, number))));
+  with_->answers.fail_future(
+      target, Error(Status::not_found, fmt::format("{} has no result: the array was destroyed before all "
+                                                   "had contributed",
+                                                   round_text(id, number))));
 }
 
 void Teams::forget(std::uint32_t collection, std::vector<Waiting>& unanswered) {
@@ -317,12 +319,12 @@ void Teams::tell_if_lazy(Team& team, const TeamId& id) {
                                                         [](const Child& child) { return child.lazy; });
   if (!lazy) return;
   team.told_lazy = true;
-  tell<&Teams::became_lazy>(core(), team.parent, id, core().rank());
+  tell<&Teams::became_lazy>(core(), team.parent, id, with_->context.rank);
 }
 
 void Teams::became_lazy(TeamId id, std::int32_t rank) {
   const CountMark work(at_work_);
-  if (core().has_gone(id.collection)) return;
+  if (with_->collections.has_gone(id.collection)) return;
   Team& team = team_of(id);
   for (Child& child : team.children) {
     if (child.rank == rank) child.lazy = true;
@@ -342,7 +344,7 @@ void Teams::collection_ready(std::uint32_t collection) {
     }
     const Definition definition = std::move(early_definitions_[i]);
     early_definitions_.erase(early_definitions_.begin() + static_cast<std::ptrdiff_t>(i));
-    install(team_of(definition.team), definition.team, definition.members, *core().find_collection(collection));
+    install(team_of(definition.team), definition.team, definition.members, *with_->collections.find(collection));
   }
   const TeamId id{0, collection, 0};
   if (const auto found = teams_.find(id); found != teams_.end()) close_rounds(found->second, id);
@@ -356,11 +358,11 @@ void Teams::describe(std::vector<std::string>& lines, std::size_t limit) {
       std::size_t count = 0;
       const auto lacks = [&](const ElementKey& key, std::uint32_t next) {
         if (static_cast<std::int32_t>(next - number) > 0) return;
-        if (++count == 1) missing = core().name_of({id.collection, key});
+        if (++count == 1) missing = with_->collections.name_of({id.collection, key});
       };
       if (id.section != 0) {
         for (const auto& [key, next] : team.counts) lacks(key, next);
-      } else if (const Collection* collection = core().ready_collection(id.collection)) {
+      } else if (const Collection* collection = with_->collections.ready(id.collection)) {
         for (const ChareBase* chare : collection->slots()) {
           if (chare != nullptr) lacks(chare->key_, chare->reductions_);
         }
@@ -369,7 +371,7 @@ void Teams::describe(std::vector<std::string>& lines, std::size_t limit) {
       lines.push_back(fmt::format(
           "{}{} on rank {} waits for {}{} to contribute, since {:.1f} s", round_text(id, number),
           round.reducer != nullptr ? fmt::format(" ({} of {})", round.reducer->owner, round.reducer->detail) : "",
-          core().rank(), missing, count > 1 ? fmt::format(" and {} more", count - 1) : "",
+          with_->context.rank, missing, count > 1 ? fmt::format(" and {} more", count - 1) : "",
           static_cast<double>(coarse_now() - round.since) / 1e9));
     }
   }

@@ -3,6 +3,7 @@
 #include "brant/base/status.h"
 #include "brant/chare/archive.h"
 #include "brant/chare/index.h"
+#include "models/chare/error_text.h"
 
 namespace brant::detail {
 
@@ -29,6 +30,20 @@ void throw_short_message(std::size_t wanted, std::size_t left) {
 
 void throw_damaged_message(const char* what) {
   throw Error(Status::invalid_argument, fmt::format("a message holds {}: it was written by another program", what));
+}
+
+std::string text_of(const std::exception_ptr& error, Status& status) {
+  status = Status::internal;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& thrown) {
+    status = thrown.status();
+    return thrown.what();
+  } catch (const std::exception& thrown) {
+    return thrown.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
 }
 
 }  // namespace brant::detail

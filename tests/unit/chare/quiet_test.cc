@@ -70,11 +70,11 @@ TEST(Quiescence, comes_over_a_faulty_wire) {
 }
 
 Task<void> settle_with_data(Chares& chares) {
-  chares.core().note_data_started();
+  ++chares.core().activity().data_started;
   auto quiet = chares.quiescence();
   co_await sleep_for(chares.runtime().worker(), std::chrono::milliseconds(20));
   EXPECT_FALSE(quiet.ready()) << "data is in flight";
-  chares.core().note_data_ended();
+  ++chares.core().activity().data_ended;
   co_await quiet;
 }
 TEST(Quiescence, waits_for_data_in_flight) {

@@ -72,11 +72,11 @@ TEST(ChareStall, names_what_was_asked_of_which_rank) {
 }
 
 Task<void> wait_for_quiet(Chares& chares) {
-  chares.core().note_data_started();
+  ++chares.core().activity().data_started;
   auto quiet = chares.quiescence();
   co_await sleep_for(chares.runtime().worker(), 500ms);
   EXPECT_FALSE(quiet.ready());
-  chares.core().note_data_ended();
+  ++chares.core().activity().data_ended;
   co_await quiet;
 }
 

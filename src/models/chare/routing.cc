@@ -1,0 +1,55 @@
+#include "models/chare/routing.h"
+
+namespace brant::detail {
+
+Routing::Routing(Activity& activity, Collections& collections, Messages& messages, Sending& sending, ReadyQueue& queue,
+                 DataLandings& landings, Latecomers& latecomers, Answers& answers, const Ending& ending) noexcept
+    : activity_(activity),
+      collections_(collections),
+      messages_(messages),
+      sending_(sending),
+      queue_(queue),
+      landings_(landings),
+      latecomers_(latecomers),
+      answers_(answers),
+      ending_(ending) {}
+
+void Routing::post(am::Message& message) {
+  const auto envelope = message.header<Envelope>();
+  if (ending_.leaving() && !envelope.urgent()) {  // nobody would run it
+    messages_.let_go(message);
+    return;
+  }
+  messages_.count_in(message);
+  if (envelope.counted()) ++activity_.calls_sent;
+  route(message);
+}
+
+void Routing::route(am::Message& message) {
+  const auto envelope = message.header<Envelope>();
+  if (envelope.by_tree()) {
+    sending_.forward_by_tree(message, envelope);
+    if (envelope.kind == MessageKind::create)
+      collections_.make(message, envelope);  // calls that follow know where to go
+    if (envelope.has_data()) return landings_.stage(message, envelope, true);
+    return queue_.push(message, envelope);
+  }
+  if (envelope.kind == MessageKind::multicast) return queue_.push(message, envelope);
+  std::int32_t destination = message.peer;  // of a reply
+  if (envelope.kind != MessageKind::reply) {
+    const Collection* collection = collections_.find(envelope.collection);
+    if (collection == nullptr) return latecomers_.await_creation(message, envelope);
+    try {
+      destination = collection->rank_of(key_of(message, envelope));
+    } catch (...) {
+      messages_.drop(message);
+      throw;
+    }
+  }
+  if (envelope.reply != 0 && envelope.kind == MessageKind::call && message.wire.source < 0) {
+    if (ReplyTable::Entry* waiting = answers_.waiting().find(envelope.reply)) waiting->rank = destination;
+  }
+  sending_.deliver(destination, message, envelope);
+}
+
+}  // namespace brant::detail
