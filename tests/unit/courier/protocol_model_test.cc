@@ -10,7 +10,7 @@
 #include "ops/courier/order_book.h"
 #include "ops/courier/worker_group.h"
 #include "support/effort.h"
-#include "support/model/scheduler.h"
+#include "support/model/explore.h"
 #include "unit/courier/model_machine.h"
 
 namespace brant::test {
@@ -62,9 +62,9 @@ class World {
   }
   void check() {
     const unsigned each = scenario_.bytes == kLarge && scenario_.groups > 1 ? 2 : 1;
-    if (copies_ < scenario_.orders || copies_ > scenario_.orders * each) wrong_ = "an order was done twice, or never";
+    if (copies_ < scenario_.orders || copies_ > scenario_.orders * each) wrong = "an order was done twice, or never";
   }
-  std::string wrong_;
+  std::string wrong;
 
  private:
   static constexpr unsigned kOrdersMax = 4;
@@ -201,32 +201,8 @@ class CourierModel : public testing::Test {
 };
 class CourierModelFaults : public CourierModel {};
 
-/// All schedules with one deviation, a share of those with two, and many by chance. The fault found, or nothing.
 std::string explore(Scenario scenario, Faults faults = {}) {
-  std::size_t tried = 0;
-  for (const unsigned deviations : {1u, 2u, 0u}) {
-    Scheduler scheduler(deviations);
-    World world(scheduler, scenario, faults);
-    const auto make = [&] { return world.make(); };
-    const auto check = [&] { world.check(); };
-    if (deviations != 0) {
-      scheduler.explore(make, check, deviations == 1 ? 40000 : 6000);
-      if (deviations == 1) {
-        EXPECT_TRUE(scheduler.complete() || !scheduler.fault().empty());
-      }
-    } else {
-      for (const unsigned one_in : {3u, 10u, 40u}) {
-        if (scheduler.fault().empty() && world.wrong_.empty()) scheduler.sample(make, check, 2000, one_in, 7 * one_in);
-        tried += scheduler.schedules();
-      }
-    }
-    if (deviations != 0) tried += scheduler.schedules();
-    if (!scheduler.fault().empty()) return scheduler.fault();
-    if (!world.wrong_.empty()) return world.wrong_;
-  }
-  testing::Test::RecordProperty("schedules", static_cast<int>(tried));
-  std::printf("             %zu schedules\n", tried);
-  return "";
+  return model::explore([&](Scheduler& scheduler) { return World(scheduler, scenario, faults); });
 }
 
 TEST_F(CourierModel, small_orders_arrive_whole_and_once) { EXPECT_EQ(explore({.orders = 2}), ""); }
