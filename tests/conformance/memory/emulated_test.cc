@@ -124,16 +124,20 @@ TEST(EmulatedDevice, reaches_host_memory_only_if_pinned_or_registered) {
 
 TEST(EmulatedDevice, a_wait_that_never_ends_ends_with_its_device) {
   using port::StreamWord;
-  const std::unique_ptr<std::uint64_t[]> words(new std::uint64_t[2]{0, 0});
+  const std::unique_ptr<std::uint64_t[]> words(new std::uint64_t[3]{0, 0, 0});
   EmulatedDevice keeper;  // registrations end with their device
-  ASSERT_EQ(keeper.streams()->register_host(words.get(), 16), Status::ok);
+  ASSERT_EQ(keeper.streams()->register_host(words.get(), 24), Status::ok);
   const auto start = std::chrono::steady_clock::now();
   {
     EmulatedDevice device({.close_wait_ms = 60000});
     const Result<port::Stream*> stream = device.streams()->create_stream(port::StreamPriority::normal);
     ASSERT_TRUE(stream.ok());
-    const std::array list{StreamWord::wait(StreamWord::Act::wait_equal, &words[0], 1), StreamWord::write(&words[1], 1)};
+    const std::array list{StreamWord::write(&words[2], 1), StreamWord::wait(StreamWord::Act::wait_equal, &words[0], 1),
+                          StreamWord::write(&words[1], 1)};
     ASSERT_EQ(device.streams()->at_words(list, *stream), Status::ok);
+    while (std::atomic_ref(words[2]).load() == 0 && std::chrono::steady_clock::now() - start < 10s) {
+      std::this_thread::yield();
+    }
     EXPECT_EQ(device.streams()->poll(*stream), Status::in_progress);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
