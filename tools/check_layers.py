@@ -33,7 +33,7 @@ class Layers:
         self.split, self.edges, self.outside = config["split"], config["edges"], config["outside"]
         self.public_names, self.public_only = config["public"], config["public_only"]
         self.private_headers = config["private"]["headers"]
-        self.interface = config.get("interface", {})
+        self.closed, self.interface = config.get("closed", []), config.get("interface", {})
 
     def unit(self, path: str) -> str | None:
         """The unit of a file: 'base', 'port' (its interface), 'port/wire/ucx', 'models/pgas', ...; None if unknown."""
@@ -93,12 +93,35 @@ class Layers:
     def fault_of_private(self, unit: str, target: str) -> str | None:
         """Why `unit` may not include the file `target`, if that is another unit's own."""
         other = self.unit(target)
-        if other in (None, unit) or other not in self.interface or unit == "tests" or target.startswith("include/"):
+        if not self.is_use(unit, target) or not self.is_closed(other):
             return None
-        header = os.path.basename(target)
-        if header in self.interface[other]:
+        header, open_to_all = self.in_unit(target), self.interface.get(other, [])
+        if header in open_to_all or "*" in open_to_all:
             return None
-        return f"{header} is {other}'s own. Ask through {', '.join(self.interface[other]) or 'its public headers'}"
+        return f"{header} is {other}'s own. Ask through {', '.join(open_to_all) or 'its public headers'}"
+
+    def is_closed(self, unit: str) -> bool:
+        """Whether others may include only those of its headers that [interface] names."""
+        storey, _, name = unit.partition("/")
+        return unit in self.interface or (storey in self.closed and name != "")
+
+    def is_use(self, unit: str, target: str) -> bool:
+        """`target` is of another unit, which did not make it public; tests look everywhere."""
+        return self.unit(target) not in (None, unit) and unit != "tests" and not target.startswith("include/")
+
+    def in_unit(self, target: str) -> str:
+        """The path of a header in the folder of its unit: two of one name in different folders are two."""
+        return target.removeprefix("src/").removeprefix(self.unit(target) + "/")
+
+    def faults_of_interface(self, uses: set[tuple[str, str]]) -> list[str]:
+        """What [interface] opens and no other unit includes; `uses` are units and the headers of theirs that are."""
+        used_units = {unit for unit, _ in uses}
+        return [
+            f"layers.toml: [interface] opens {header} of {unit} and no other unit includes it. Drop the name"
+            for unit, headers in self.interface.items()
+            for header in headers
+            if (unit, header) not in uses and not (header == "*" and unit in used_units)
+        ]
 
     def fault_outside(self, path: str, unit: str, name: str) -> str | None:
         """Why `path` of `unit` may not include the outside header `name`."""
@@ -125,7 +148,8 @@ class Layers:
         return unit == where or unit.startswith(where + "/") or path.startswith((f"src/{where}/", f"{where}/"))
 
 
-def faults_of(layers: Layers, path: str) -> list[str]:
+def faults_of(layers: Layers, path: str, uses: set[tuple[str, str]]) -> list[str]:
+    """The faults of one file. What it includes of other units is added to `uses`: the unit, and the header in it."""
     unit = layers.unit(path)
     if unit is None:
         return [f"{path}: this folder belongs to no storey. Name it in layers.toml"]
@@ -136,6 +160,8 @@ def faults_of(layers: Layers, path: str) -> list[str]:
             continue
         name = match.group(2)
         target = layers.resolve(path, name)
+        if target and layers.is_use(unit, target):
+            uses.add((layers.unit(target), layers.in_unit(target)))
         fault = layers.fault_inside(path, unit, target) if target else layers.fault_outside(path, unit, name)
         if fault:
             shown = f"<{name}>" if match.group(1) == "<" else f'"{name}"'
@@ -160,7 +186,9 @@ def main(arguments: list[str]) -> int:
     files = source_files(root, ["include", "src", "apps", "bench", "examples", "tests"])
     # Files that must not compile are no part of the house.
     files = [path for path in files if not path.startswith("tests/compile_fail/")]
-    faults = [fault for path in files for fault in faults_of(layers, path)]
+    uses: set[tuple[str, str]] = set()
+    faults = [fault for path in files for fault in faults_of(layers, path, uses)]
+    faults += layers.faults_of_interface(uses)
     for fault in faults:
         print(fault)
     print(f"check_layers: {len(files)} files, {len(faults)} faults")

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "brant/base/buffer.h"
@@ -34,7 +35,8 @@ struct DeviceCapabilities {
   /// What `export_allocation` really shares: all of the blocks of this size that an allocation lies in. A block that
   /// was freed and made anew cannot be mapped while anybody has a piece of the old one.
   std::size_t export_block_bytes = 1;
-  bool stream_writes = false;  ///< `Streams::write_value` works.
+  bool stream_words = false;  ///< `Streams::at_words` works, and what is made of it.
+  bool cooperative = false;   ///< `Kernels::launch_cooperative` works.
 
   [[nodiscard]] bool offers(MemoryKind kind) const noexcept {
     const auto bit = static_cast<unsigned>(kind);
@@ -66,6 +68,30 @@ using brant::HostLaunch;
 using brant::KernelSource;
 using brant::LaunchShape;
 using brant::StreamPriority;
+
+/// A word in memory that a stream waits for or writes, without a kernel. Of 4 or 8 bytes, aligned to its size.
+struct StreamWord {
+  enum class Act : std::uint8_t {
+    write,          ///< After the work before it, which is visible system-wide when the value is.
+    wait_equal,     ///< Until *word == value.
+    wait_at_least,  ///< Until *word - value >= 0 as signed numbers: counters may wrap around.
+    wait_any_bit,   ///< Until (*word & value) != 0.
+  };
+  Act act = Act::write;
+  std::uint8_t bytes = 8;
+  void* word = nullptr;
+  std::uint64_t value = 0;  ///< Fits in `bytes`.
+
+  static StreamWord write(std::uint64_t* word, std::uint64_t value) noexcept { return {Act::write, 8, word, value}; }
+  static StreamWord write(std::uint32_t* word, std::uint32_t value) noexcept { return {Act::write, 4, word, value}; }
+  static StreamWord wait(Act act, std::uint64_t* word, std::uint64_t value) noexcept { return {act, 8, word, value}; }
+  static StreamWord wait(Act act, std::uint32_t* word, std::uint32_t value) noexcept { return {act, 4, word, value}; }
+
+  [[nodiscard]] bool well_formed() const noexcept {
+    const bool sized = bytes == 8 || (bytes == 4 && value >> 32 == 0);
+    return sized && act <= Act::wait_any_bit && word != nullptr && reinterpret_cast<std::uintptr_t>(word) % bytes == 0;
+  }
+};
 
 struct Stream;
 struct Event;
@@ -123,9 +149,21 @@ class Streams {
   /// Any kind to any kind of this device, and host memory. Pageable host memory may make the call wait for the copy.
   virtual Status copy(void* destination, const void* source, std::size_t bytes, Stream* stream) noexcept = 0;
   virtual Status fill(void* destination, std::byte value, std::size_t bytes, Stream* stream) noexcept = 0;
-  /// Writes a 64-bit value to device memory, pinned memory or a registered flag, after the work before it, visible
-  /// system-wide.
-  virtual Status write_value(std::uint64_t* destination, std::uint64_t value, Stream* stream) noexcept = 0;
+  static constexpr std::size_t kWordsMax = 255;  ///< Of one call: the driver's bound.
+  /// The stream waits for words and writes words, in this order; none of it starts a kernel or holds up the caller.
+  /// Words of device memory, pinned memory or registered memory; a wait must be for what comes without this stream, or
+  /// it never ends. invalid_argument: a word that is not `well_formed`, and then nothing is queued; limit_reached: more
+  /// than kWordsMax; not_supported where the capabilities lack stream_words.
+  virtual Status at_words(std::span<const StreamWord> words, Stream* stream) noexcept = 0;
+  /// One word of them.
+  Status write_value(std::uint64_t* destination, std::uint64_t value, Stream* stream) noexcept {
+    const StreamWord word = StreamWord::write(destination, value);
+    return at_words({&word, 1}, stream);
+  }
+  Status wait_value(StreamWord::Act act, std::uint64_t* word, std::uint64_t value, Stream* stream) noexcept {
+    const StreamWord one = StreamWord::wait(act, word, value);
+    return at_words({&one, 1}, stream);
+  }
   /// Makes host memory that this device did not allocate reachable for it (page-locks and maps it). Undo before the
   /// memory goes.
   virtual Status register_host(void* base, std::size_t bytes) noexcept = 0;
@@ -161,6 +199,15 @@ class Kernels {
   virtual Result<Kernel*> load(const KernelSource& source) noexcept = 0;
   /// Argument values are copied before return.
   virtual Status launch(Kernel* kernel, const LaunchShape& shape, void** arguments, Stream* stream) noexcept = 0;
+
+  /// How many blocks of this kernel, as large as `shape` says (its grid does not matter), are resident at once while
+  /// the device does nothing else. 0: not even one fits.
+  virtual Result<unsigned> blocks_at_once(Kernel* kernel, const LaunchShape& shape) noexcept = 0;
+  /// As `launch`, and all blocks of the grid are resident at once, so that they may wait for one another; a busy device
+  /// makes the whole grid wait. limit_reached: more blocks than `blocks_at_once`, and the log says how many fit;
+  /// not_supported where the capabilities lack `cooperative`.
+  virtual Status launch_cooperative(Kernel* kernel, const LaunchShape& shape, void** arguments,
+                                    Stream* stream) noexcept = 0;
 };
 
 }  // namespace brant::port

@@ -1,7 +1,8 @@
 """The layer check finds each kind of violation, and finds none in a tree that keeps the rules."""
 
+import json
 import pathlib
-import shutil
+import re
 import subprocess
 import sys
 
@@ -30,6 +31,7 @@ GOOD = {
     "src/ops/rma/rma.h": '#include "brant/rma/put.h"\n',
     "src/ops/coll/coll.cc": '#include "ops/rma/rma.h"\n',
     "src/ops/channel/channel.h": '#include "brant/channel/channel.h"\n',
+    "src/ops/channel/records/channel.h": "",
     "src/models/pgas/pgas.cc": '#include "ops/coll/../rma/rma.h"\n',
     "src/models/chare/chare.h": "",
     "src/cli/main.cc": '#include <CLI/CLI.hpp>\n#include "core/../base/log.h"\n',
@@ -39,9 +41,18 @@ GOOD = {
     "tests/unit/log_test.cc": '#include <gtest/gtest.h>\n#include "base/log.h"\n',
 }
 
+# What the small tree opens, in place of what the real one does.
+INTERFACE = {"ops/rma": ["rma.h"]}
 
-def check(root: pathlib.Path, files: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    shutil.copy(ROOT / "layers.toml", root / "layers.toml")
+
+def check(
+    root: pathlib.Path, files: dict[str, str], interface: dict[str, list[str]] = INTERFACE
+) -> subprocess.CompletedProcess[str]:
+    opened = "".join(f"{json.dumps(unit)} = {json.dumps(names)}\n" for unit, names in interface.items())
+    rules = (ROOT / "layers.toml").read_text()
+    rules, changed = re.subn(r"(?m)^\[interface\]\n(?:[^\[\n].*\n)*", f"[interface]\n{opened}", rules)
+    assert changed == 1, "layers.toml has no [interface]"
+    (root / "layers.toml").write_text(rules)
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +115,7 @@ def test_names_the_violation(tmp_path, path, line, unit, reason):
 
 
 def test_reports_a_folder_outside_all_storeys(tmp_path):
-    done = check(tmp_path, {"src/helpers/x.cc": ""})
+    done = check(tmp_path, {"src/helpers/x.cc": ""}, interface={})
     assert done.returncode == 1
     assert "src/helpers/x.cc: this folder belongs to no storey" in done.stdout
 
@@ -112,7 +123,7 @@ def test_reports_a_folder_outside_all_storeys(tmp_path):
 def test_an_edge_allows_one_direction_only(tmp_path):
     done = check(tmp_path, GOOD | {"src/ops/coll/coll.h": "", "src/ops/rma/x.cc": '#include "ops/coll/coll.h"\n'})
     assert done.returncode == 1
-    assert 'ops/rma may not include "ops/coll/coll.h"' in done.stdout
+    assert 'ops/rma may not include "ops/coll/coll.h": ops/rma and ops/coll are siblings' in done.stdout
 
 
 def test_files_that_must_not_compile_are_left_alone(tmp_path):
@@ -123,3 +134,44 @@ def test_files_that_must_not_compile_are_left_alone(tmp_path):
 def test_a_test_may_look_at_what_is_a_units_own(tmp_path):
     done = check(tmp_path, GOOD | {"tests/unit/x_test.cc": '#include "ops/channel/channel.h"\n'})
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+PGAS = {"src/models/pgas/x.cc": '#include "ops/channel/channel.h"\n'}
+
+
+@pytest.mark.parametrize("opened", [["channel.h"], ["*"]])
+def test_what_a_unit_opens_may_be_included(tmp_path, opened):
+    done = check(tmp_path, GOOD | PGAS, INTERFACE | {"ops/channel": opened})
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_header_is_known_by_its_whole_path(tmp_path):
+    inner = {"src/models/pgas/y.cc": '#include "ops/channel/records/channel.h"\n'}
+    done = check(tmp_path, GOOD | PGAS | inner, INTERFACE | {"ops/channel": ["channel.h"]})
+    assert done.returncode == 1
+    assert "records/channel.h is ops/channel's own. Ask through channel.h" in done.stdout
+    done = check(tmp_path, GOOD | PGAS | inner, INTERFACE | {"ops/channel": ["channel.h", "records/channel.h"]})
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_unit_of_another_storey_is_closed_once_it_is_named(tmp_path):
+    files = GOOD | {"src/cli/x.cc": '#include "models/chare/chare.h"\n'}
+    assert check(tmp_path, files).returncode == 0
+    done = check(tmp_path, files, INTERFACE | {"models/chare": []})
+    assert done.returncode == 1
+    assert "chare.h is models/chare's own. Ask through its public headers" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("unit", "name"),
+    [("ops/channel", "channel.h"), ("ops/channel", "*"), ("ops/rma", "gone.h"), ("ops/gone", "x.h")],
+)
+def test_a_name_that_nobody_needs_open_is_reported(tmp_path, unit, name):
+    own = {
+        "src/ops/channel/x.cc": '#include "ops/channel/channel.h"\n',
+        "tests/unit/x_test.cc": '#include "ops/channel/channel.h"\n',
+    }
+    done = check(tmp_path, GOOD | own, INTERFACE | {unit: INTERFACE.get(unit, []) + [name]})
+    assert done.returncode == 1
+    faults = done.stdout.splitlines()[:-1]
+    assert faults == [f"layers.toml: [interface] opens {name} of {unit} and no other unit includes it. Drop the name"]

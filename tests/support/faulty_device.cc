@@ -19,8 +19,8 @@ class FaultyStreams final : public port::Streams {
   Status fill(void* destination, std::byte value, std::size_t bytes, port::Stream* stream) noexcept override {
     return inner_.fill(destination, value, bytes, stream);
   }
-  Status write_value(std::uint64_t* destination, std::uint64_t value, port::Stream* stream) noexcept override {
-    return inner_.write_value(destination, value, stream);
+  Status at_words(std::span<const port::StreamWord> words, port::Stream* stream) noexcept override {
+    return inner_.at_words(words, stream);
   }
   Status register_host(void* base, std::size_t bytes) noexcept override { return inner_.register_host(base, bytes); }
   Status unregister_host(void* base) noexcept override { return inner_.unregister_host(base); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -15,6 +16,8 @@ struct LaunchShape {
   unsigned grid[3] = {1, 1, 1};
   unsigned block[3] = {1, 1, 1};
   unsigned shared_bytes = 0;
+
+  [[nodiscard]] std::uint64_t blocks() const noexcept { return std::uint64_t{grid[0]} * grid[1] * grid[2]; }
 };
 
 /// How a kernel's host version sees its arguments on the emulated device.
@@ -23,6 +26,10 @@ struct HostLaunch {
   void** arguments = nullptr;  ///< As in cuLaunchKernel: addresses of the argument values.
   void* (*engine_address)(void* device_pointer) noexcept =
       nullptr;  ///< Turns a device pointer into one the engine may dereference.
+  /// The blocks that this call does: all of the grid, or one where every block has a call and a thread of its own, all
+  /// of them at once (a cooperative launch).
+  std::uint64_t first_block = 0;
+  std::uint64_t blocks = 1;
 
   template <typename T>
   [[nodiscard]] T value(std::size_t index) const noexcept {
@@ -69,7 +76,8 @@ constexpr HostKernel called_by_device(void (*)(Args...) noexcept) noexcept {
 }  // namespace detail
 
 /// An ordinary function with the arguments of a kernel, in the form in which an emulated device calls it. One call does
-/// the work of the whole grid; pointers come as pointers that the function may dereference.
+/// the work of the whole grid, so it is none for cooperative launches; pointers come as pointers that the function may
+/// dereference.
 template <auto Function>
 inline constexpr HostKernel host_version = detail::called_by_device<Function>(Function);
 

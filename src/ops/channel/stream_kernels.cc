@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 // Made by brant_fatbin from stream_kernels.cu.
 extern "C" const unsigned char stream_kernels_fatbin[];
@@ -22,35 +19,10 @@ constexpr std::uint64_t kBytesPerBlock = kThreads * 16;
 constexpr unsigned kBlocksMax = 32;  // 347 GB/s of NVLink's 363; the others are for the user's kernels
 
 /// The thread of an emulated stream: a block by itself.
-struct HostThread {
-  static inline thread_local void* (*engine_address)(void*) noexcept = nullptr;
+struct StreamThread : simt::CpuThread {
+  using CpuThread::CpuThread;
 
-  static unsigned thread() noexcept { return 0; }
-  static unsigned threads() noexcept { return 1; }
-  static unsigned blocks() noexcept { return 1; }
-  static void join_block() noexcept {}
-  static void pause() noexcept { std::this_thread::yield(); }
-
-  template <typename T>
-  static T load_acquire(const T& word) noexcept {
-    return std::atomic_ref<T>(const_cast<T&>(word)).load(std::memory_order_acquire);
-  }
-  static void store_release(std::uint64_t& word, std::uint64_t value) noexcept {
-    std::atomic_ref<std::uint64_t>(word).store(value, std::memory_order_release);
-  }
-  static std::uint64_t load_relaxed(const std::uint64_t& word) noexcept {
-    return std::atomic_ref<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_relaxed);
-  }
-  static void store_relaxed(std::uint64_t& word, std::uint64_t value) noexcept {
-    std::atomic_ref<std::uint64_t>(word).store(value, std::memory_order_relaxed);
-  }
-  static std::uint64_t now_ns() noexcept {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
-  }
-  static std::byte* reach(std::byte* pointer) noexcept { return static_cast<std::byte*>(engine_address(pointer)); }
-  static bool last_block_done(std::uint64_t&) noexcept { return true; }
-  static void copy(std::byte* to, const std::byte* from, std::uint64_t bytes) noexcept {
+  void copy(std::byte* to, const std::byte* from, std::uint64_t bytes) noexcept {
     if (bytes != 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
 };
@@ -59,38 +31,40 @@ struct HostEnds {
   StreamMailbox& own;
   StreamMailbox& peer;
   StreamControl& control;
+  StreamThread machine;
 
   explicit HostEnds(const port::HostLaunch& launch) noexcept
       : own(*launch.pointer<StreamMailbox>(0)),
         peer(*launch.pointer<StreamMailbox>(1)),
-        control(*launch.pointer<StreamControl>(2)) {
-    HostThread::engine_address = launch.engine_address;
-  }
+        control(*launch.pointer<StreamControl>(2)),
+        machine(launch.engine_address) {}
 };
 
 void send_on_host(const port::HostLaunch& launch) noexcept {
-  const HostEnds ends(launch);
+  HostEnds ends(launch);
   Decision decision;
-  stream_steps::send<HostThread>(ends.own, ends.peer, ends.control, launch.pointer<std::byte>(3),
-                                 launch.value<std::uint64_t>(4), launch.pointer<StreamControl::Report>(5), decision);
+  stream_steps::send(ends.machine, ends.own, ends.peer, ends.control, launch.pointer<std::byte>(3),
+                     launch.value<std::uint64_t>(4), launch.pointer<StreamControl::Report>(5), decision);
 }
 
 void start_on_host(const port::HostLaunch& launch) noexcept {
-  const HostEnds ends(launch);
-  stream_steps::start_receive<HostThread>(ends.own, ends.peer, ends.control, launch.value<Receive>(3));
+  HostEnds ends(launch);
+  stream_steps::start_receive(ends.machine, ends.own, ends.peer, ends.control, launch.value<Receive>(3));
 }
 
 void finish_on_host(const port::HostLaunch& launch) noexcept {
-  const HostEnds ends(launch);
+  HostEnds ends(launch);
   Decision decision;
-  stream_steps::finish_receive<HostThread>(ends.own, ends.control, launch.pointer<StreamControl::Report>(3), decision);
+  stream_steps::finish_receive(ends.machine, ends.own, ends.control, launch.pointer<StreamControl::Report>(3),
+                               decision);
 }
 
 void receive_on_host(const port::HostLaunch& launch) noexcept {
-  const HostEnds ends(launch);
-  stream_steps::start_receive<HostThread>(ends.own, ends.peer, ends.control, launch.value<Receive>(3));
+  HostEnds ends(launch);
+  stream_steps::start_receive(ends.machine, ends.own, ends.peer, ends.control, launch.value<Receive>(3));
   Decision decision;
-  stream_steps::finish_receive<HostThread>(ends.own, ends.control, launch.pointer<StreamControl::Report>(4), decision);
+  stream_steps::finish_receive(ends.machine, ends.own, ends.control, launch.pointer<StreamControl::Report>(4),
+                               decision);
 }
 
 template <typename... Args>

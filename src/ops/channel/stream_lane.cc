@@ -230,7 +230,7 @@ void StreamLane::on_base(const LinkMessage& message) noexcept {
     pump_.control(answer);
     base = reinterpret_cast<void*>(StreamMailbox::kUnmapped);
   }
-  auto* place = reinterpret_cast<std::uint64_t*>(&ends_.own->bases[message.number]);
+  std::uint64_t* place = &ends_.own->bases[message.number];
   const Status status = engine_.device().streams()->write_value(place, reinterpret_cast<std::uint64_t>(base), stream_);
   if (status != Status::ok) abandon(status);
 }

@@ -42,7 +42,7 @@ struct StreamMailbox {
   std::uint64_t fault;  ///< A Status: nothing goes any more.
   std::uint64_t blocks_done;
   Target targets[kSlots];
-  std::byte* bases[kBases];  ///< Where this end has mapped allocations of the other; null: not yet; or kUnmapped.
+  std::uint64_t bases[kBases];  ///< Where this end has mapped allocations of the other; 0: not yet; or kUnmapped.
   // Written by the other end: messages that came before their receive.
   alignas(128) std::byte eager[kEagerSlots][kEagerBytes];
   std::uint64_t lines[kEagerSlots][kLineBytes / 4];  ///< The low half of a word: bytes; the high half: its turn.

@@ -2,10 +2,10 @@
 
 #include "brant/base/status.h"
 #include "ops/channel/stream_mailbox.h"
-#include "port/device_code.h"
+#include "port/simt.h"
 
-/// What the kernels of stream-triggered transfers do, once for GPUs and CPU threads. `Machine` is one thread of one
-/// block: its place, its way to words that others write, and the clock. All threads of a block call a step.
+/// What the kernels of stream-triggered transfers do, once for GPUs and CPU threads. `Machine` (port/simt.h, and a
+/// `copy` by all threads of the grid) is one thread of one block. All threads of a block call a step.
 ///
 /// Order: bytes are written, every block fences and counts itself done, and the last one publishes the turn; whoever
 /// has seen a turn sees the bytes. Lines need no order.
@@ -43,29 +43,28 @@ struct Decision {
 };
 
 template <typename Machine>
-BRANT_DEVICE_CODE void give_up(StreamMailbox& own, StreamControl& control, Status why) {
-  Machine::store_release(own.fault, static_cast<std::uint64_t>(why));
-  Machine::store_release(control.fault, static_cast<std::uint64_t>(why));
+BRANT_DEVICE_CODE void give_up(Machine& machine, StreamMailbox& own, StreamControl& control, Status why) {
+  machine.store_release(&own.fault, static_cast<std::uint64_t>(why));
+  machine.store_release(&control.fault, static_cast<std::uint64_t>(why));
 }
 
 /// Waits in bounded time until `look()` holds.
 template <typename Machine, typename Look>
-BRANT_DEVICE_CODE bool wait(StreamMailbox& own, StreamControl& control, Look&& look) {
+BRANT_DEVICE_CODE bool wait(Machine& machine, StreamMailbox& own, StreamControl& control, Look&& look) {
   std::uint64_t begin = 0;
-  for (unsigned spins = 0; !look(); Machine::pause()) {
+  for (unsigned spins = 0; !look(); machine.pause()) {
     if (++spins % kSpinsPerLook != 0) continue;
-    const std::uint64_t now = Machine::now_ns();
+    const std::uint64_t now = machine.now_ns();
     if (begin == 0) begin = now;
-    const auto abort = static_cast<Status>(Machine::load_acquire(control.abort));
+    const auto abort = static_cast<Status>(machine.load_acquire(&control.abort));
     const bool late = now - begin > control.patience_ns;
     if (abort == Status::ok && !late) continue;
-    give_up<Machine>(own, control, late ? Status::timed_out : abort);
+    give_up(machine, own, control, late ? Status::timed_out : abort);
     return false;
   }
   return true;
 }
 
-template <typename Machine>
 BRANT_DEVICE_CODE void report(StreamControl::Report* to, const StreamMailbox& own, const Decision& decision) {
   if (to == nullptr) return;
   to->bytes = decision.bytes;
@@ -83,24 +82,25 @@ BRANT_DEVICE_CODE unsigned bytes_of_word(std::uint64_t word, std::uint64_t bytes
 
 /// Sends bytes as words that carry their turn. All threads of the block.
 template <typename Machine>
-BRANT_DEVICE_CODE void put_line(std::uint64_t* line, const std::byte* from, std::uint64_t bytes, std::uint64_t turn) {
-  for (std::uint64_t i = Machine::thread(); i * 4 < bytes; i += Machine::threads()) {
+BRANT_DEVICE_CODE void put_line(Machine& machine, std::uint64_t* line, const std::byte* from, std::uint64_t bytes,
+                                std::uint64_t turn) {
+  for (std::uint64_t i = machine.thread(); i * 4 < bytes; i += machine.threads()) {
     std::uint64_t word = turn << 32;
     for (unsigned k = 0; k < bytes_of_word(i, bytes); ++k) {
       word |= static_cast<std::uint64_t>(from[i * 4 + k]) << (8 * k);
     }
-    Machine::store_relaxed(line[i], word);
+    machine.store_relaxed(&line[i], word);
   }
 }
 
 /// Receives them: each thread waits for its own words.
 template <typename Machine>
-BRANT_DEVICE_CODE void take_line(StreamMailbox& own, StreamControl& control, const std::uint64_t* line, std::byte* to,
-                                 std::uint64_t bytes, std::uint64_t turn) {
-  for (std::uint64_t i = Machine::thread(); i * 4 < bytes; i += Machine::threads()) {
+BRANT_DEVICE_CODE void take_line(Machine& machine, StreamMailbox& own, StreamControl& control,
+                                 const std::uint64_t* line, std::byte* to, std::uint64_t bytes, std::uint64_t turn) {
+  for (std::uint64_t i = machine.thread(); i * 4 < bytes; i += machine.threads()) {
     std::uint64_t word = 0;
-    const bool came = wait<Machine>(own, control, [&] {
-      word = Machine::load_relaxed(line[i]);
+    const bool came = wait(machine, own, control, [&] {
+      word = machine.load_relaxed(&line[i]);
       return word >> 32 == (turn & 0xffffffffu);
     });
     if (!came) return;
@@ -113,73 +113,75 @@ BRANT_DEVICE_CODE void take_line(StreamMailbox& own, StreamControl& control, con
 
 /// The landing of the message's receive, if it is known by now.
 template <typename Machine>
-BRANT_DEVICE_CODE bool find_landing(StreamMailbox& own, StreamControl& control, bool small, Decision& decision) {
+BRANT_DEVICE_CODE bool find_landing(Machine& machine, StreamMailbox& own, StreamControl& control, bool small,
+                                    Decision& decision) {
   const StreamMailbox::Landing& landing = own.landings[(decision.turn - 1) % StreamMailbox::kSlots];
-  if (Machine::load_acquire(landing.turn) != decision.turn) return false;
+  if (machine.load_acquire(&landing.turn) != decision.turn) return false;
   if (decision.bytes > landing.bytes) {
     decision.outcome = StreamOutcome::truncated;
     return true;
   }
-  std::byte* base = Machine::load_acquire(own.bases[landing.base]);
-  if (base == nullptr) return false;
-  if (reinterpret_cast<std::uint64_t>(base) == StreamMailbox::kUnmapped) {
+  const std::uint64_t base = machine.load_acquire(&own.bases[landing.base]);
+  if (base == 0) return false;
+  if (base == StreamMailbox::kUnmapped) {
     if (small) return false;
-    give_up<Machine>(own, control, Status::not_supported);
+    give_up(machine, own, control, Status::not_supported);
     return true;
   }
   decision.outcome = StreamOutcome::direct;
-  decision.to = Machine::reach(base) + landing.offset;
+  decision.to = machine.reach(reinterpret_cast<std::byte*>(base)) + landing.offset;
   return true;
 }
 
 /// Where the message goes: into the landing of its receive, or into the other end's memory if it is small and the
 /// landing not known. The smallest do not even look for it: that would take longer than the way around.
 template <typename Machine>
-BRANT_DEVICE_CODE void decide_send(StreamMailbox& own, StreamMailbox& peer, StreamControl& control,
+BRANT_DEVICE_CODE void decide_send(Machine& machine, StreamMailbox& own, StreamMailbox& peer, StreamControl& control,
                                    Decision& decision) {
   const std::uint64_t index = own.sent;
   decision.turn = index + 1;
   decision.to = nullptr;
   decision.outcome = StreamOutcome::direct;
   const bool line = decision.bytes <= StreamMailbox::kLineBytes;
-  const bool small = decision.bytes <= StreamMailbox::kEagerBytes && Machine::blocks() == 1;
+  const bool small = decision.bytes <= StreamMailbox::kEagerBytes && machine.blocks() == 1;
   const auto found = [&] {
-    if (!line && find_landing<Machine>(own, control, small, decision)) return true;
-    if (small && index - Machine::load_acquire(own.consumed) < StreamMailbox::kEagerSlots) {
+    if (!line && find_landing(machine, own, control, small, decision)) return true;
+    if (small && index - machine.load_acquire(&own.consumed) < StreamMailbox::kEagerSlots) {
       decision.outcome = line ? StreamOutcome::line : StreamOutcome::eager;
       if (!line) decision.to = peer.eager[index % StreamMailbox::kEagerSlots];
       return true;
     }
-    return line && find_landing<Machine>(own, control, small, decision);
+    return line && find_landing(machine, own, control, small, decision);
   };
-  decision.go = own.fault == 0 && wait<Machine>(own, control, found) && own.fault == 0;
+  decision.go = own.fault == 0 && wait(machine, own, control, found) && own.fault == 0;
 }
 
 /// Sends the next message of this end.
 template <typename Machine>
-BRANT_DEVICE_CODE void send(StreamMailbox& own, StreamMailbox& peer, StreamControl& control, const std::byte* from,
-                            std::uint64_t bytes, StreamControl::Report* to_tell, Decision& decision) {
-  if (Machine::thread() == 0) {
+BRANT_DEVICE_CODE void send(Machine& machine, StreamMailbox& own, StreamMailbox& peer, StreamControl& control,
+                            const std::byte* from, std::uint64_t bytes, StreamControl::Report* to_tell,
+                            Decision& decision) {
+  if (machine.thread() == 0) {
     decision.bytes = bytes;
-    decide_send<Machine>(own, peer, control, decision);
+    decide_send(machine, own, peer, control, decision);
   }
-  Machine::join_block();
+  machine.sync_block();
   const std::uint64_t index = decision.turn - 1;
   std::uint64_t& arrival = peer.arrivals[index % StreamMailbox::kSlots];
   const std::uint64_t word = StreamArrival::word(decision.turn, decision.outcome, bytes);
   if (decision.go && decision.outcome == StreamOutcome::line) {
-    if (Machine::thread() == 0) Machine::store_relaxed(arrival, word);  // first: the words behind it are waited for
-    put_line<Machine>(peer.lines[index % StreamMailbox::kEagerSlots], from, bytes, decision.turn);
+    if (machine.thread() == 0) machine.store_relaxed(&arrival, word);  // first: the words behind it are waited for
+    put_line(machine, peer.lines[index % StreamMailbox::kEagerSlots], from, bytes, decision.turn);
   } else if (decision.go && decision.to != nullptr) {
-    Machine::copy(decision.to, from, bytes);
+    machine.copy(decision.to, from, bytes);
   }
-  Machine::join_block();
-  if (Machine::thread() != 0 || !Machine::last_block_done(own.blocks_done)) return;
+  machine.sync_block();
+  if (machine.thread() != 0 || !machine.last_block(&own.blocks_done)) return;
   if (decision.go && own.fault == 0) {
-    if (decision.outcome != StreamOutcome::line) Machine::store_release(arrival, word);
+    if (decision.outcome != StreamOutcome::line) machine.store_release(&arrival, word);
     own.sent = decision.turn;
   }
-  report<Machine>(to_tell, own, decision);
+  report(to_tell, own, decision);
 }
 
 // Receives
@@ -195,12 +197,12 @@ struct Receive {
 
 /// Tells the sender where its next message lands, and which are consumed. One thread.
 template <typename Machine>
-BRANT_DEVICE_CODE void start_receive(StreamMailbox& own, StreamMailbox& peer, StreamControl& control,
+BRANT_DEVICE_CODE void start_receive(Machine& machine, StreamMailbox& own, StreamMailbox& peer, StreamControl& control,
                                      const Receive& receive) {
   if (own.fault != 0) return;
   const std::uint64_t index = own.started;
   if (index - own.received >= StreamMailbox::kSlots) {
-    give_up<Machine>(own, control, Status::limit_reached);
+    give_up(machine, own, control, Status::limit_reached);
     return;
   }
   own.targets[index % StreamMailbox::kSlots] = {receive.address, receive.bytes};
@@ -208,14 +210,14 @@ BRANT_DEVICE_CODE void start_receive(StreamMailbox& own, StreamMailbox& peer, St
   landing.bytes = receive.bytes;
   landing.offset = receive.offset;
   landing.base = receive.base;
-  Machine::store_release(landing.turn, index + 1);
-  Machine::store_release(peer.consumed, own.received);  // here and not at the end of a receive, which others wait for
+  machine.store_release(&landing.turn, index + 1);
+  machine.store_release(&peer.consumed, own.received);  // here and not at the end of a receive, which others wait for
   own.started = index + 1;
 }
 
 /// Waits for word of the message of the oldest receive that was started. Thread 0.
 template <typename Machine>
-BRANT_DEVICE_CODE void await_arrival(StreamMailbox& own, StreamControl& control, Decision& decision) {
+BRANT_DEVICE_CODE void await_arrival(Machine& machine, StreamMailbox& own, StreamControl& control, Decision& decision) {
   const std::uint64_t index = own.received;
   const StreamMailbox::Target target = own.targets[index % StreamMailbox::kSlots];
   decision.turn = index + 1;
@@ -223,12 +225,12 @@ BRANT_DEVICE_CODE void await_arrival(StreamMailbox& own, StreamControl& control,
   decision.bytes = 0;
   decision.go = own.fault == 0;
   if (decision.go && own.started == index) {  // none was started
-    give_up<Machine>(own, control, Status::invalid_argument);
+    give_up(machine, own, control, Status::invalid_argument);
     decision.go = false;
   }
   std::uint64_t word = 0;
-  decision.go = decision.go && wait<Machine>(own, control, [&] {
-                  word = Machine::load_acquire(own.arrivals[index % StreamMailbox::kSlots]);
+  decision.go = decision.go && wait(machine, own, control, [&] {
+                  word = machine.load_acquire(&own.arrivals[index % StreamMailbox::kSlots]);
                   return word != 0 && StreamArrival::is_of(word, decision.turn);
                 });
   if (!decision.go) return;
@@ -238,28 +240,28 @@ BRANT_DEVICE_CODE void await_arrival(StreamMailbox& own, StreamControl& control,
   if (decision.bytes > target.bytes) {
     decision.outcome = StreamOutcome::truncated;
   } else {
-    decision.to = Machine::reach(target.address);
+    decision.to = machine.reach(target.address);
     decision.from = own.eager[index % StreamMailbox::kEagerSlots];
   }
 }
 
 /// Ends the oldest receive that was started. One block.
 template <typename Machine>
-BRANT_DEVICE_CODE void finish_receive(StreamMailbox& own, StreamControl& control, StreamControl::Report* to_tell,
-                                      Decision& decision) {
-  if (Machine::thread() == 0) await_arrival<Machine>(own, control, decision);
-  Machine::join_block();
+BRANT_DEVICE_CODE void finish_receive(Machine& machine, StreamMailbox& own, StreamControl& control,
+                                      StreamControl::Report* to_tell, Decision& decision) {
+  if (machine.thread() == 0) await_arrival(machine, own, control, decision);
+  machine.sync_block();
   if (decision.go && decision.outcome == StreamOutcome::line) {
     const std::uint64_t* line = own.lines[(decision.turn - 1) % StreamMailbox::kEagerSlots];
-    take_line<Machine>(own, control, line, decision.to, decision.bytes, decision.turn);
+    take_line(machine, own, control, line, decision.to, decision.bytes, decision.turn);
   } else if (decision.go && decision.to != nullptr) {
-    Machine::copy(decision.to, decision.from, decision.bytes);
+    machine.copy(decision.to, decision.from, decision.bytes);
   }
-  Machine::join_block();
-  if (Machine::thread() != 0) return;
+  machine.sync_block();
+  if (machine.thread() != 0) return;
   decision.go = decision.go && own.fault == 0;
   if (decision.go) own.received = decision.turn;
-  report<Machine>(to_tell, own, decision);
+  report(to_tell, own, decision);
 }
 
 }  // namespace brant::stream_steps

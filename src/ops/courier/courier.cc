@@ -170,7 +170,8 @@ void Courier::check_stream() noexcept {
   if (status != Status::ok) return fail(status, "died");
   // It has ended, so everything it wrote is here.
   static_cast<void>(book_->look());
-  if (machine_.load(&host_->fault) != 0) return fail(Status::device_failed, "met an order with memory out of reach");
+  if (machine_.load_acquire(&host_->fault) != 0)
+    return fail(Status::device_failed, "met an order with memory out of reach");
   if (book_->courier() != Book::Courier::away) return fail(Status::internal, "ended without saying so");
   if (book_->taken() != 0) fail(Status::internal, "ended before it had done what it took");
 }

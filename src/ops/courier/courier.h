@@ -6,9 +6,9 @@
 
 #include "brant/base/status.h"
 #include "ops/courier/courier_options.h"
+#include "ops/courier/host_machine.h"
 #include "ops/courier/order.h"
 #include "ops/courier/order_book.h"
-#include "ops/courier/thread_machine.h"
 #include "port/memory.h"
 
 namespace brant {
@@ -75,7 +75,7 @@ class Courier {
   std::uint64_t take_back(CourierOrder& order) noexcept { return book_ ? book_->take_back(order) : 0; }
 
  private:
-  using Book = courier::OrderBook<courier::ThreadMachine>;
+  using Book = courier::OrderBook<courier::HostMachine>;
 
   Status open() noexcept;
   void launch() noexcept;
@@ -89,7 +89,7 @@ class Courier {
   port::Stream* stream_ = nullptr;
   courier::HostDesk* host_ = nullptr;
   courier::DeviceDesk* device_desk_ = nullptr;  ///< Device memory: not for the CPU.
-  courier::ThreadMachine machine_;
+  courier::HostMachine machine_;
   std::unique_ptr<Book> book_;  ///< Null when off.
   Status failed_ = Status::ok;
   unsigned looks_ = 0;

@@ -1,35 +1,48 @@
 #include "ops/courier/courier_on_host.h"
 
+#include <exception>
 #include <memory>
 #include <new>
-#include <system_error>
-#include <thread>
-#include <vector>
 
 #include "base/log.h"
 #include "ops/courier/dispatcher.h"
-#include "ops/courier/thread_machine.h"
+#include "ops/courier/host_machine.h"
 #include "ops/courier/worker_group.h"
 
 namespace brant::courier {
 namespace {
 
-void work_apart(const Launch& launch, ThreadMachine::Reach reach) noexcept {
-  ThreadMachine machine(reach, &launch.host->fault);
-  GroupDesk desk{};
-  WorkerGroup<ThreadMachine>(machine, launch, desk).run_apart();
-}
+/// The stream's thread is the first dispatcher; the others, the group beside them, and the groups apart have each one
+/// of their own.
+class Crew {
+ public:
+  Crew(const Launch& launch, HostMachine::Reach reach, BlockDesk& block) noexcept
+      : launch_(launch), reach_(reach), block_(block) {}
 
-void dispatch(const Launch& launch, ThreadMachine::Reach reach, BlockDesk& block, unsigned index) noexcept {
-  ThreadMachine machine(reach, &launch.host->fault);
-  Dispatcher<ThreadMachine>(machine, launch, block, index).run();
-}
+  void prepare() const noexcept {
+    HostMachine machine = this->machine();
+    Dispatcher<HostMachine>(machine, launch_, block_, 0).prepare();
+  }
+  [[nodiscard]] unsigned size() const noexcept { return launch_.dispatchers + launch_.groups; }
+  void work(unsigned member) const noexcept {
+    HostMachine machine = this->machine();
+    GroupDesk desk{};
+    if (member < launch_.dispatchers) {
+      Dispatcher<HostMachine>(machine, launch_, block_, member).run();
+    } else if (member == launch_.dispatchers) {
+      WorkerGroup<HostMachine>(machine, launch_, desk).run_beside(block_);
+    } else {
+      WorkerGroup<HostMachine>(machine, launch_, desk).run_apart();
+    }
+  }
 
-void work_beside(const Launch& launch, ThreadMachine::Reach reach, BlockDesk& block) noexcept {
-  ThreadMachine machine(reach, &launch.host->fault);
-  GroupDesk desk{};
-  WorkerGroup<ThreadMachine>(machine, launch, desk).run_beside(block);
-}
+ private:
+  [[nodiscard]] HostMachine machine() const noexcept { return {reach_, &launch_.host->fault}; }
+
+  const Launch& launch_;
+  const HostMachine::Reach reach_;
+  BlockDesk& block_;
+};
 
 }  // namespace
 
@@ -37,25 +50,15 @@ void courier_on_host(const port::HostLaunch& host_launch) noexcept {
   auto launch = host_launch.value<Launch>(0);
   launch.device = static_cast<DeviceDesk*>(host_launch.engine_address(launch.device));
   if (launch.device == nullptr) return;
-  const ThreadMachine::Reach reach = host_launch.engine_address;
-  try {
-    const auto block = std::make_unique<BlockDesk>();
-    ThreadMachine machine(reach, &launch.host->fault);
-    Dispatcher<ThreadMachine>(machine, launch, *block, 0).prepare();
-    // Threads that cannot be had are blocks that never start, but the launch after this one counts on all of them:
-    // so they are made before anybody begins.
-    std::vector<std::jthread> others;
-    others.reserve(launch.groups + launch.dispatchers);
-    others.emplace_back(&work_beside, std::cref(launch), reach, std::ref(*block));
-    for (unsigned i = 1; i < launch.groups; ++i) others.emplace_back(&work_apart, std::cref(launch), reach);
-    for (unsigned i = 1; i < launch.dispatchers; ++i) {
-      others.emplace_back(&dispatch, std::cref(launch), reach, std::ref(*block), i);
-    }
-    dispatch(launch, reach, *block, 0);
-  } catch (const std::exception& fault) {
-    log::error("the emulated courier has no thread or memory to run with: {}", fault.what());
-    std::terminate();
+  const std::unique_ptr<BlockDesk> block(new (std::nothrow) BlockDesk());
+  if (block != nullptr) {
+    const Crew crew(launch, host_launch.engine_address, *block);
+    crew.prepare();
+    if (simt::run_at_once(crew.size(), [&](unsigned member) noexcept { crew.work(member); })) return;
   }
+  // Blocks that never start: but the launch after this one counts on all of them.
+  log::error("the emulated courier has no {} threads or no memory to run with", launch.dispatchers + launch.groups);
+  std::terminate();
 }
 
 }  // namespace brant::courier

@@ -23,16 +23,16 @@ class Dispatcher {
   BRANT_DEVICE_CODE void prepare() {
     const auto& begin = launch_.device->begin[launch_.number % 2];
     machine_.each(kGroupsMax, [&](unsigned group) {
-      const std::uint64_t number = group == 0 ? 0 : machine_.load(&begin[group]);
+      const std::uint64_t number = group == 0 ? 0 : machine_.load_acquire_device(&begin[group]);
       desk_.posted[group] = number == 0 ? PartRing::kFirst : number;
       desk_.known_finished[group] = desk_.posted[group];
     });
     machine_.each(PartRing::kSlots * PartRing::kWords, [&](unsigned word) {
-      machine_.store(&desk_.parts.words[word / PartRing::kWords][word % PartRing::kWords], 0);
+      machine_.store_relaxed(&desk_.parts.words[word / PartRing::kWords][word % PartRing::kWords], 0);
     });
     const std::uint64_t now = machine_.now_ns();
     machine_.each(1, [&](unsigned) {
-      machine_.store(&desk_.finished, PartRing::kFirst);
+      machine_.store_relaxed(&desk_.finished, PartRing::kFirst);
       desk_.lock = 0;
       desk_.next = launch_.first;
       desk_.quiet = 0;
@@ -44,14 +44,15 @@ class Dispatcher {
   }
 
   BRANT_DEVICE_CODE void run() {
-    if (index_ == 0) machine_.each(1, [&](unsigned) { machine_.store(&launch_.host->started, launch_.number); });
+    if (index_ == 0)
+      machine_.each(1, [&](unsigned) { machine_.store_relaxed(&launch_.host->started, launch_.number); });
     const std::uint64_t born = machine_.now_ns();
     unsigned width = launch_.look_idle;
     bool busy = false;
     for (unsigned looks = 1;; ++looks) {
-      const std::uint64_t next = machine_.load_near(&desk_.next);
+      const std::uint64_t next = machine_.load_shared_uniform(&desk_.next);
       if ((next & BlockDesk::kClosed) != 0) return;
-      if (machine_.load_near(&desk_.quiet) != 0) {
+      if (machine_.load_shared_uniform(&desk_.quiet) != 0) {
         machine_.pause();
         continue;
       }
@@ -66,8 +67,8 @@ class Dispatcher {
       }
       if (looks % Machine::kLooksPerClock != 0) continue;
       const std::uint64_t now = machine_.now_ns();
-      if (busy) machine_.each(1, [&](unsigned) { machine_.store_near(&desk_.busy_at, now); });
-      const bool idle = !busy && now - machine_.load_near(&desk_.busy_at) >= launch_.idle_ns;
+      if (busy) machine_.each(1, [&](unsigned) { machine_.store_shared(&desk_.busy_at, now); });
+      const bool idle = !busy && now - machine_.load_shared_uniform(&desk_.busy_at) >= launch_.idle_ns;
       busy = false;
       leave_or_count(now, idle, now - born >= launch_.lease_ns);
     }
@@ -97,7 +98,7 @@ class Dispatcher {
   }
 
   BRANT_DEVICE_CODE void set_quiet(std::uint64_t quiet) {
-    machine_.each(1, [&](unsigned) { machine_.store_near(&desk_.quiet, quiet); });
+    machine_.each(1, [&](unsigned) { machine_.store_shared(&desk_.quiet, quiet); });
   }
   /// They always come on. Whoever posts next waits for the lone order, or for the lock.
   BRANT_DEVICE_CODE void wait_for_groups() {
@@ -115,7 +116,7 @@ class Dispatcher {
   /// are this dispatcher's; beyond them all: nothing is.
   BRANT_DEVICE_CODE std::uint64_t claim_from(std::uint64_t seen, unsigned end, bool stop) {
     while (true) {
-      const std::uint64_t next = machine_.load_near(&desk_.next);
+      const std::uint64_t next = machine_.load_shared_uniform(&desk_.next);
       if (next - seen >= end + (stop ? 1u : 0u)) return ~std::uint64_t{0};  // closed, too
       if (machine_.claim(&desk_.next, next, seen + end + (stop ? 1 : 0))) return next;
     }
@@ -131,12 +132,12 @@ class Dispatcher {
 
   /// It is not idle while its groups work; when its time is over it leaves anyway.
   BRANT_DEVICE_CODE void leave_or_count(std::uint64_t now, bool idle, bool over) {
-    if (!idle && !over && machine_.load_near(&desk_.found) == launch_.groups) return;
+    if (!idle && !over && machine_.load_shared_uniform(&desk_.found) == launch_.groups) return;
     machine_.lock(&desk_.lock);
     if (over || (idle && groups_done())) {
-      close(machine_.load_near(&desk_.next));
+      close(machine_.load_shared_uniform(&desk_.next));
     } else if (idle) {
-      machine_.each(1, [&](unsigned) { machine_.store_near(&desk_.busy_at, now); });
+      machine_.each(1, [&](unsigned) { machine_.store_shared(&desk_.busy_at, now); });
     } else {
       count_groups();
     }
@@ -146,10 +147,10 @@ class Dispatcher {
   /// Orders that nobody has claimed are the CPU's again. Those before `next` have been; the lock is held.
   BRANT_DEVICE_CODE void close(std::uint64_t next) {
     while ((next & BlockDesk::kClosed) == 0 && !machine_.claim(&desk_.next, next, next | BlockDesk::kClosed)) {
-      next = machine_.load_near(&desk_.next);  // a small one went to somebody meanwhile
+      next = machine_.load_shared_uniform(&desk_.next);  // a small one went to somebody meanwhile
     }
     if ((next & BlockDesk::kClosed) != 0) return;  // by somebody else
-    machine_.each(1, [&](unsigned) { machine_.store(&launch_.host->left, leave_word(launch_.number, next)); });
+    machine_.each(1, [&](unsigned) { machine_.store_relaxed(&launch_.host->left, leave_word(launch_.number, next)); });
     dismiss_groups();
   }
 
@@ -157,20 +158,21 @@ class Dispatcher {
     return group == 0 ? desk_.parts : launch_.device->parts[group];
   }
   BRANT_DEVICE_CODE std::uint64_t finished(unsigned group) {
-    return group == 0 ? machine_.load_here(&desk_.finished) : machine_.load(&launch_.device->finished[group][0]);
+    return group == 0 ? machine_.load_shared(&desk_.finished)
+                      : machine_.load_acquire_device(&launch_.device->finished[group][0]);
   }
   [[nodiscard]] BRANT_DEVICE_CODE unsigned groups() const { return 1u << desk_.groups_shift; }
 
   /// Blocks that found no place on the GPU get no work: somebody's kernel may keep them out for as long as it likes.
   /// Of those that run, a power of two is used: dealing out needs no division then.
   BRANT_DEVICE_CODE void count_groups() {
-    if (machine_.load_near(&desk_.found) == launch_.groups) return;
-    const std::uint64_t started = machine_.uniform(machine_.load(&launch_.device->groups_started));
+    if (machine_.load_shared_uniform(&desk_.found) == launch_.groups) return;
+    const std::uint64_t started = machine_.uniform(machine_.load_acquire_device(&launch_.device->groups_started));
     const auto found = static_cast<unsigned>(started - launch_.groups_before) + 1;
     unsigned shift = 0;
     while (2u << shift <= found) ++shift;
     machine_.each(1, [&](unsigned) {
-      machine_.store_near(&desk_.found, found);
+      machine_.store_shared(&desk_.found, found);
       desk_.groups_shift = shift;
     });
     machine_.sync_warp();
@@ -183,7 +185,7 @@ class Dispatcher {
     const unsigned total = count << shift;
     const unsigned mask = groups() - 1;
     // The group beside the dispatchers is woken soonest; while it has work, everybody gets some in turn.
-    const unsigned start = machine_.load_near(&desk_.finished) == desk_.posted[0] ? 0 : desk_.turn & mask;
+    const unsigned start = machine_.load_shared_uniform(&desk_.finished) == desk_.posted[0] ? 0 : desk_.turn & mask;
     machine_.sync_warp();
     machine_.each(1, [&](unsigned) {
       desk_.turn = start + total;
@@ -257,7 +259,8 @@ class Dispatcher {
     wait_for_room(groups());
     machine_.each(kGroupsMax, [&](unsigned group) {
       const bool here = group < launch_.groups;
-      machine_.store(&launch_.device->begin[(launch_.number + 1) % 2][group], desk_.posted[group] + (here ? 1 : 0));
+      machine_.store_relaxed(&launch_.device->begin[(launch_.number + 1) % 2][group],
+                             desk_.posted[group] + (here ? 1 : 0));
       if (!here) return;
       PartRing::Entry stop{};
       stop.words[OrderWords::flag] = kStopBit;

@@ -62,7 +62,7 @@ class OrderBook {
   /// Looks what the kernel has written: started, done, left. Returns how many orders were done since the last look.
   unsigned look() noexcept {
     const std::uint64_t before = done_;
-    if (courier_ == Courier::starting && machine_.load(&desk_.started) == (launches_ & 0xffff)) begin();
+    if (courier_ == Courier::starting && machine_.load_acquire(&desk_.started) == (launches_ & 0xffff)) begin();
     if (courier_ == Courier::resident) notice_leaving();
     collect();
     return static_cast<unsigned>(done_ - before);
@@ -105,7 +105,7 @@ class OrderBook {
   OrderRing::Entry read(std::uint64_t number) const noexcept {
     OrderRing::Entry entry;
     for (unsigned i = 0; i < OrderRing::kWords; ++i) {
-      entry.words[i] = machine_.load(&desk_.orders[0].words[number % OrderRing::kSlots][i]) & kPayloadMask;
+      entry.words[i] = machine_.load_acquire(&desk_.orders[0].words[number % OrderRing::kSlots][i]) & kPayloadMask;
     }
     return entry;
   }
@@ -113,7 +113,8 @@ class OrderBook {
   /// Orders done, in the order they were posted; groups end them in any order.
   void collect() noexcept {
     const std::uint64_t end = next_ - left_over_;
-    for (; oldest_ != end && machine_.load(&desk_.marks[oldest_ % OrderRing::kSlots]) == oldest_; ++oldest_) ++done_;
+    for (; oldest_ != end && machine_.load_acquire(&desk_.marks[oldest_ % OrderRing::kSlots]) == oldest_; ++oldest_)
+      ++done_;
   }
 
   /// A new kernel runs, so those before it have ended, with everything they had taken.
@@ -129,7 +130,7 @@ class OrderBook {
   }
 
   void notice_leaving() noexcept {
-    const std::uint64_t word = machine_.load(&desk_.left);
+    const std::uint64_t word = machine_.load_acquire(&desk_.left);
     if (word >> 48 != (launches_ & 0xffff)) return;
     constexpr std::uint64_t mask = (std::uint64_t{1} << 48) - 1;
     left_over_ = static_cast<unsigned>((next_ - word) & mask);

@@ -8,10 +8,10 @@ namespace brant::courier {
 template <typename Machine, typename Entry>
 BRANT_DEVICE_CODE void signal(Machine& machine, HostDesk& host, const Entry& order, std::uint64_t number) {
   const std::uint64_t place = order.words[OrderWords::flag] & kFlagMask;
-  std::uint64_t* flag = place == 0 ? nullptr : machine.word_at(place);
+  std::uint64_t* flag = place == 0 ? nullptr : machine.reach(reinterpret_cast<std::uint64_t*>(place));
   if (machine.faulted()) return;  // an order that could not be done is not reported as done
-  if (flag != nullptr) machine.store(flag, value_of(order));
-  machine.store(&host.marks[number % OrderRing::kSlots], number);
+  if (flag != nullptr) machine.store_relaxed(flag, value_of(order));
+  machine.store_relaxed(&host.marks[number % OrderRing::kSlots], number);
 }
 
 }  // namespace brant::courier

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "port/device_code.h"
+#include "port/simt.h"
 
 namespace brant::courier {
 
@@ -48,7 +48,7 @@ BRANT_DEVICE_CODE void put_entry(Machine& machine, Ring& ring, std::uint64_t num
                                  const typename Ring::Entry& entry) {
   std::uint64_t* slot = ring.words[number % Ring::kSlots];
   const std::uint64_t tag = tag_of<Ring>(number);
-  for (unsigned i = 0; i < Ring::kWords; ++i) machine.store(&slot[i], (entry.words[i] & kPayloadMask) | tag);
+  for (unsigned i = 0; i < Ring::kWords; ++i) machine.store_relaxed(&slot[i], (entry.words[i] & kPayloadMask) | tag);
 }
 
 /// Looks once, with one coalesced load, how many of the entries `next`, `next + 1`, ... (at most `most`) are there, and
@@ -73,7 +73,7 @@ template <typename Machine, typename Ring>
 BRANT_DEVICE_CODE unsigned take_entries(Machine& machine, const Ring& ring, std::uint64_t next, unsigned most,
                                         typename Ring::Entry* desk) {
   return take_entries(machine, ring, next, most, desk,
-                      [&](const std::uint64_t* pair) { return machine.load_pair(pair); });
+                      [&](const std::uint64_t* pair) { return machine.load_pair_acquire(pair); });
 }
 
 }  // namespace brant::courier

@@ -28,13 +28,13 @@ class WorkerGroup {
     if (machine_.leads()) {
       DeviceDesk& device = *launch_.device;
       std::uint64_t arrival = 0;
-      machine_.each(1, [&](unsigned) { arrival = machine_.add(&device.groups_started, 1); });
+      machine_.each(1, [&](unsigned) { arrival = machine_.add_device(&device.groups_started, 1); });
       const auto group = static_cast<unsigned>(machine_.uniform(arrival) - launch_.groups_before) + 1;
       parts_ = &device.parts[group];
       finished_ = &device.finished[group][0];
-      next_ = machine_.uniform(machine_.load(&device.begin[launch_.number % 2][group]));
+      next_ = machine_.uniform(machine_.load_acquire_device(&device.begin[launch_.number % 2][group]));
       if (next_ == 0) next_ = PartRing::kFirst;
-      machine_.each(1, [&](unsigned) { machine_.store(finished_, next_); });
+      machine_.each(1, [&](unsigned) { machine_.store_relaxed(finished_, next_); });
     }
     work();
   }
@@ -56,7 +56,7 @@ class WorkerGroup {
   BRANT_DEVICE_CODE void take() {
     unsigned count = 0;
     const auto load = [&](const std::uint64_t* pair) {
-      return beside_ ? machine_.load_pair_here(pair) : machine_.load_pair_of_device(pair);
+      return beside_ ? machine_.load_pair_shared(pair) : machine_.load_pair_relaxed_device(pair);
     };
     while ((count = take_entries(machine_, *parts_, next_, kPartsPerLook, desk_.parts, load)) == 0) machine_.pause();
     machine_.fence_parts();
@@ -73,7 +73,7 @@ class WorkerGroup {
   BRANT_DEVICE_CODE void finish(unsigned count) {
     if (count > 0) machine_.fence_system();
     machine_.each(count, [&](unsigned i) { report(desk_.parts[i]); });
-    machine_.each(1, [&](unsigned) { machine_.store(finished_, next_); });
+    machine_.each(1, [&](unsigned) { machine_.store_relaxed(finished_, next_); });
     machine_.sync_warp();
   }
 
@@ -83,7 +83,7 @@ class WorkerGroup {
     const std::uint64_t number = part.words[OrderWords::number];
     const std::uint64_t share = part.words[OrderWords::share];
     if (share != kGroupsMax) {
-      const std::uint64_t before = machine_.add(&launch_.device->arrived[number % OrderRing::kSlots], share);
+      const std::uint64_t before = machine_.add_device(&launch_.device->arrived[number % OrderRing::kSlots], share);
       if ((before + share) % kGroupsMax != 0) return;
       machine_.fence_counted();
     }

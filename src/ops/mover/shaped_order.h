@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "port/device_code.h"
+#include "port/simt.h"
 
 namespace brant {
 

@@ -11,6 +11,8 @@ struct EmulatedOptions {
   std::size_t memory_bytes = 0;
   /// Commands a stream holds before callers wait.
   std::size_t queue_depth = 1024;
+  /// Blocks of a kernel that are resident at once, each on a thread of its own, whatever their size.
+  unsigned blocks_at_once = 32;
   /// How long a caller waits for a place in a full queue before it gets limit_reached.
   unsigned full_wait_ms = 2000;
   /// How long closing waits for work still running before it leaves the thread behind with a line in the log.

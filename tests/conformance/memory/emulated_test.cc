@@ -122,6 +122,54 @@ TEST(EmulatedDevice, reaches_host_memory_only_if_pinned_or_registered) {
   EXPECT_EQ(device.streams()->register_host(pinned.at(), 64), Status::invalid_argument);
 }
 
+TEST(EmulatedDevice, a_wait_that_never_ends_ends_with_its_device) {
+  using port::StreamWord;
+  const std::unique_ptr<std::uint64_t[]> words(new std::uint64_t[3]{0, 0, 0});
+  EmulatedDevice keeper;  // registrations end with their device
+  ASSERT_EQ(keeper.streams()->register_host(words.get(), 24), Status::ok);
+  const auto start = std::chrono::steady_clock::now();
+  {
+    EmulatedDevice device({.close_wait_ms = 60000});
+    const Result<port::Stream*> stream = device.streams()->create_stream(port::StreamPriority::normal);
+    ASSERT_TRUE(stream.ok());
+    const std::array list{StreamWord::write(&words[2], 1), StreamWord::wait(StreamWord::Act::wait_equal, &words[0], 1),
+                          StreamWord::write(&words[1], 1)};
+    ASSERT_EQ(device.streams()->at_words(list, *stream), Status::ok);
+    while (std::atomic_ref(words[2]).load() == 0 && std::chrono::steady_clock::now() - start < 10s) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(device.streams()->poll(*stream), Status::in_progress);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+  EXPECT_EQ(words[1], 0u) << "what stands behind a wait that was given up is not done";
+}
+
+TEST(EmulatedDevice, as_many_blocks_are_resident_as_it_was_told) {
+  EmulatedDevice device({.blocks_at_once = 3});
+  static std::atomic<unsigned> calls;
+  static std::atomic<std::uint64_t> blocks_seen;
+  calls = 0;
+  blocks_seen = 0;
+  const port::HostKernel count = [](const HostLaunch& launch) noexcept {
+    ++calls;
+    for (std::uint64_t i = 0; i < launch.blocks; ++i) blocks_seen |= std::uint64_t{1} << (launch.first_block + i);
+  };
+  const Result<port::Kernel*> kernel =
+      device.kernels()->load({.image = {}, .symbol = "x", .on_host = count, .argument_bytes = {}});
+  ASSERT_TRUE(kernel.ok());
+  const StreamScope stream(device);
+  EXPECT_EQ(*device.kernels()->blocks_at_once(*kernel, {}), 3u);
+  EXPECT_EQ(device.kernels()->launch_cooperative(*kernel, {.grid = {2, 2, 1}}, nullptr, stream), Status::limit_reached);
+  ASSERT_EQ(device.kernels()->launch_cooperative(*kernel, {.grid = {1, 3, 1}}, nullptr, stream), Status::ok);
+  ASSERT_EQ(device.streams()->synchronize(stream), Status::ok);
+  EXPECT_EQ(calls, 3u) << "one for each block";
+  EXPECT_EQ(blocks_seen, 7u);
+  ASSERT_EQ(device.kernels()->launch(*kernel, {.grid = {2, 3, 1}}, nullptr, stream), Status::ok);
+  ASSERT_EQ(device.streams()->synchronize(stream), Status::ok);
+  EXPECT_EQ(calls, 4u) << "one for all of them";
+  EXPECT_EQ(blocks_seen, 63u);
+}
+
 TEST(EmulatedDevice, memory_freed_too_early_stays_for_the_copy) {
   EmulatedDevice device({.command_us = 2000});
   const StreamScope stream(device);

@@ -1,9 +1,11 @@
 // A stand-in for NVIDIA's driver, built as libcuda.so.1: the functions the CUDA adapter calls, over host memory, done
 // at once. It lets a machine without a GPU check the adapter's own work: lookups, contexts, records, error codes,
-// clean-up. It says nothing about a GPU's timing or order, and it runs no kernels.
+// clean-up. It says nothing about a GPU's timing or order. Its one kernel, of an image that begins with "fake", does
+// nothing.
 //
 // Read at start: FAKE_CUDA_DEVICES (2), FAKE_CUDA_INIT (the answer of cuInit), FAKE_CUDA_OLD (no cuGetProcAddress_v2
-// behind the name), FAKE_CUDA_WITHOUT (a function the driver does not have), FAKE_CUDA_NAME (of the devices).
+// behind the name), FAKE_CUDA_WITHOUT (a function the driver does not have), FAKE_CUDA_NAME (of the devices). When a
+// device is opened: FAKE_CUDA_WORDS (streams have memory operations: 0), FAKE_CUDA_COOPERATIVE (launches: 1).
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -34,8 +36,10 @@ constexpr Result kInvalidContext = 201;
 constexpr Result kNoBinary = 209;
 constexpr Result kInvalidHandle = 400;
 constexpr Result kNotFound = 500;
+constexpr Result kNeverEnds = 702;
 constexpr Result kAlreadyRegistered = 712;
 constexpr Result kNotRegistered = 713;
+constexpr Result kTooLarge = 720;
 
 constexpr std::size_t kDeviceBytes = std::size_t{1} << 34;
 
@@ -86,6 +90,7 @@ std::map<void*, std::vector<Copy>> g_captures;  // streams that record
 unsigned long long g_last_id = 0;
 Context g_contexts[8];
 thread_local void* t_current = nullptr;
+char g_kernel = 0;  // stands for the module and its function
 
 const char* variable(const char* name, const char* otherwise) {
   const char* value = std::getenv(name);
@@ -177,7 +182,15 @@ Result device_get_uuid(void* uuid, int device) {
 }
 Result device_total_mem(std::size_t* bytes, int) { return *bytes = kDeviceBytes, kSuccess; }
 Result device_get_attribute(int* value, int which, int) {
-  *value = which == 75 ? 9 : which == 76 ? 0 : 1;  // compute capability 9.0; every other ability is there
+  switch (which) {
+    case 16: *value = 3; break;  // multiprocessors
+    case 75: *value = 9; break;  // compute capability 9.0
+    case 76: *value = 0; break;
+    case 95: *value = std::atoi(variable("FAKE_CUDA_COOPERATIVE", "1")); break;
+    // Streams here are done at once, so that they cannot wait for the CPU: only for those who know.
+    case 122: *value = std::atoi(variable("FAKE_CUDA_WORDS", "0")); break;
+    default: *value = 1;  // every other ability is there
+  }
   return kSuccess;
 }
 Result device_get_pci_bus_id(char* text, int length, int device) {
@@ -352,11 +365,42 @@ Result stream_synchronize(void* stream) { return on_stream("cuStreamSynchronize"
 Result stream_wait_event(void* stream, void* event, unsigned) {
   return known_event(event) ? on_stream("cuStreamWaitEvent", stream) : kInvalidHandle;
 }
-Result stream_write_value64(void* stream, DevicePointer address, std::uint64_t value, unsigned flags) {
-  if (const Result result = on_stream("cuStreamWriteValue64", stream); result != kSuccess) return result;
+/// Of a CUstreamBatchMemOpParams what the adapter uses.
+struct MemoryOperation {
+  std::int32_t operation;  // 1 wait for 32 bits, 2 write 32, 4 wait for 64, 5 write 64
+  DevicePointer address;
+  std::uint64_t value;
+  std::uint32_t flags;  // of a wait: 0 at least, 1 equal, 2 any bit
+  DevicePointer alias;
+  std::uint64_t rest;
+};
+static_assert(sizeof(MemoryOperation) == 48);
+
+template <typename T>
+Result do_memory_operation(const MemoryOperation& asked, bool write) {
+  auto* const word = reinterpret_cast<T*>(asked.address);
+  const auto value = static_cast<T>(asked.value);
+  if (write) {
+    if (asked.flags != 0) return kInvalidValue;
+    return __atomic_store_n(word, value, __ATOMIC_RELEASE), kSuccess;
+  }
+  const T now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+  const bool at_least = static_cast<T>(now - value) < T{1} << (8 * sizeof(T) - 1);
+  const bool came = asked.flags == 0 ? at_least : asked.flags == 1 ? now == value : (now & value) != 0;
+  return came ? kSuccess : kNeverEnds;  // nobody is left who could write it
+}
+Result stream_batch_mem_op(void* stream, unsigned count, const MemoryOperation* operations, unsigned flags) {
+  if (const Result result = on_stream("cuStreamBatchMemOp", stream); result != kSuccess) return result;
   const std::lock_guard lock(g_mutex);
-  if (flags != 0 || memory_at(address) == g_memory.end()) return kInvalidValue;
-  __atomic_store_n(reinterpret_cast<std::uint64_t*>(address), value, __ATOMIC_RELEASE);
+  if (flags != 0 || count > 255) return kInvalidValue;
+  for (unsigned i = 0; i < count; ++i) {
+    const MemoryOperation& asked = operations[i];
+    if (memory_at(asked.address) == g_memory.end()) return kInvalidValue;
+    const bool write = asked.operation == 2 || asked.operation == 5;
+    const Result result = asked.operation <= 2 ? do_memory_operation<std::uint32_t>(asked, write)
+                                               : do_memory_operation<std::uint64_t>(asked, write);
+    if (result != kSuccess) return result;
+  }
   return kSuccess;
 }
 Result memcpy_async(DevicePointer destination, DevicePointer source, std::size_t bytes, void* stream) {
@@ -437,18 +481,34 @@ Result event_elapsed_time(float* milliseconds, void* from, void* to) {
   return enter("cuEventElapsedTime");
 }
 
-Result module_load_data(void**, const void*) {
-  const Result result = enter("cuModuleLoadData");
-  return result != kSuccess ? result : kNoBinary;
+Result module_load_data(void** module, const void* image) {
+  if (const Result result = enter("cuModuleLoadData"); result != kSuccess) return result;
+  return std::memcmp(image, "fake", 4) == 0 ? (*module = &g_kernel, kSuccess) : kNoBinary;
 }
 Result module_unload(void*) { return enter("cuModuleUnload"); }
-Result module_get_function(void**, void*, const char*) { return kNotFound; }
-Result launch_kernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
-                     void**) {
-  return kInvalidHandle;
+Result module_get_function(void** function, void* module, const char*) {
+  return module == &g_kernel ? (*function = &g_kernel, kSuccess) : kNotFound;
+}
+Result launch_kernel(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void* stream,
+                     void**, void**) {
+  return function == &g_kernel ? on_stream("cuLaunchKernel", stream) : kInvalidHandle;
+}
+/// 2048 threads and 100 KB of shared memory on each multiprocessor.
+Result occupancy(int* blocks, void* function, int threads, std::size_t shared_bytes) {
+  if (function != &g_kernel || threads <= 0) return kInvalidValue;
+  const std::size_t by_memory = shared_bytes == 0 ? 32 : (std::size_t{100} << 10) / shared_bytes;
+  *blocks = static_cast<int>(std::min<std::size_t>({2048u / static_cast<unsigned>(threads), by_memory, 32}));
+  return enter("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+}
+Result launch_cooperative(void* function, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz,
+                          unsigned shared_bytes, void* stream, void**) {
+  int blocks = 0;
+  const Result known = occupancy(&blocks, function, static_cast<int>(bx * by * bz), shared_bytes);
+  if (known != kSuccess) return known;
+  return x * y * z > 3u * static_cast<unsigned>(blocks) ? kTooLarge : on_stream("cuLaunchCooperativeKernel", stream);
 }
 Result func_load(void*) { return kSuccess; }
-Result func_get_param_info(void*, std::size_t, std::size_t*, std::size_t*) { return kInvalidValue; }
+Result func_get_param_info(void*, std::size_t, std::size_t*, std::size_t*) { return kInvalidValue; }  // no arguments
 
 /// By name and the version in which the function got its signature: asking for an older one must not find it.
 struct Symbol {
@@ -506,7 +566,7 @@ const Symbol kSymbols[] = {
     symbol("cuStreamQuery", stream_query, 2000),
     symbol("cuStreamSynchronize", stream_synchronize, 2000),
     symbol("cuStreamWaitEvent", stream_wait_event, 3020),
-    symbol("cuStreamWriteValue64", stream_write_value64, 11070),
+    symbol("cuStreamBatchMemOp", stream_batch_mem_op, 11070),
     symbol("cuMemcpyAsync", memcpy_async, 4000),
     symbol("cuMemsetD8Async", memset_d8_async, 3020),
     symbol("cuEventCreate", event_create, 2000),
@@ -518,6 +578,8 @@ const Symbol kSymbols[] = {
     symbol("cuModuleUnload", module_unload, 2000),
     symbol("cuModuleGetFunction", module_get_function, 2000),
     symbol("cuLaunchKernel", launch_kernel, 4000),
+    symbol("cuLaunchCooperativeKernel", launch_cooperative, 9000),
+    symbol("cuOccupancyMaxActiveBlocksPerMultiprocessor", occupancy, 6050),
     symbol("cuFuncLoad", func_load, 12040),
     symbol("cuFuncGetParamInfo", func_get_param_info, 12040),
 };

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -272,7 +274,79 @@ TEST_F(FakeDriver, whatever_is_broken_is_told_in_words) {
   expect_reason("FAKE_CUDA_INIT", "999", "reason: cuInit failed: CUDA_ERROR_OF_THE_FAKE");
   expect_reason("FAKE_CUDA_INIT", "803", "different versions");
   expect_reason("FAKE_CUDA_DEVICES", "0", "shows no GPU");
-  expect_reason("FAKE_CUDA_WITHOUT", "cuStreamWriteValue64", "lacks cuStreamWriteValue64.*525");
+  expect_reason("FAKE_CUDA_WITHOUT", "cuStreamBatchMemOp", "lacks cuStreamBatchMemOp.*525");
+}
+
+TEST_F(FakeDriver, words_of_a_stream_are_one_call_of_the_driver) {
+  using port::StreamWord;
+  const ScopedVariable words("FAKE_CUDA_WORDS", "1");
+  const auto device = open(0);
+  ASSERT_TRUE(device->capabilities().stream_words);
+  const StreamScope stream(*device);
+  const Piece piece(*device, MemoryKind::pinned, 64);
+  std::memset(piece.at(), 0, 64);
+  auto* const wide = piece.as<std::uint64_t>();
+  auto* const narrow = piece.as<std::uint32_t>(16);
+  const std::array list{StreamWord::write(wide, std::uint64_t{7} << 33),
+                        StreamWord::wait(StreamWord::Act::wait_at_least, wide, std::uint64_t{6} << 33),
+                        StreamWord::write(narrow, 0x80000001u),
+                        StreamWord::wait(StreamWord::Act::wait_any_bit, narrow, 1u),
+                        StreamWord::wait(StreamWord::Act::wait_equal, wide, std::uint64_t{7} << 33)};
+  const std::uint64_t before = calls("cuStreamBatchMemOp");
+  EXPECT_EQ(device->streams()->at_words(list, stream), Status::ok);
+  EXPECT_EQ(calls("cuStreamBatchMemOp"), before + 1);
+  EXPECT_EQ(*wide, std::uint64_t{7} << 33);
+  EXPECT_EQ(*narrow, 0x80000001u);
+  EXPECT_EQ(narrow[1], 0u);
+  EXPECT_EQ(device->streams()->wait_value(StreamWord::Act::wait_at_least, wide, std::uint64_t{8} << 33, stream),
+            Status::device_failed)
+      << "the stand-in does not wait for ever";
+  std::uint64_t unknown = 0;
+  EXPECT_EQ(device->streams()->write_value(&unknown, 1, stream), Status::invalid_argument);
+}
+
+TEST_F(FakeDriver, a_gpu_without_words_for_streams_says_so) {
+  const auto device = open(0);
+  EXPECT_FALSE(device->capabilities().stream_words);
+  const StreamScope stream(*device);
+  const Piece piece(*device, MemoryKind::pinned, 64);
+  EXPECT_EQ(device->streams()->write_value(piece.as<std::uint64_t>(), 1, stream), Status::not_supported);
+}
+
+port::KernelSource fake_kernel() {
+  static constexpr std::array kImage = {std::byte{'f'}, std::byte{'a'}, std::byte{'k'}, std::byte{'e'}};
+  return {.image = kImage, .symbol = "x", .on_host = nullptr, .argument_bytes = {}};
+}
+
+TEST_F(FakeDriver, a_cooperative_grid_is_as_large_as_the_gpu) {
+  const auto device = open(0);
+  ASSERT_TRUE(device->capabilities().cooperative);
+  port::Kernels& kernels = *device->kernels();
+  const Result<port::Kernel*> kernel = kernels.load(fake_kernel());
+  ASSERT_TRUE(kernel.ok());
+  const StreamScope stream(*device);
+  EXPECT_EQ(*kernels.blocks_at_once(*kernel, {.block = {256, 1, 1}}), 24u);
+  EXPECT_EQ(*kernels.blocks_at_once(*kernel, {.block = {16, 16, 1}, .shared_bytes = 50 << 10}), 6u);
+  EXPECT_EQ(*kernels.blocks_at_once(*kernel, {.block = {32, 1, 1}, .shared_bytes = 200 << 10}), 0u);
+  EXPECT_EQ(kernels.launch_cooperative(*kernel, {.grid = {6, 4, 1}, .block = {256, 1, 1}}, nullptr, stream),
+            Status::ok);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(kernels.launch_cooperative(*kernel, {.grid = {5, 5, 1}, .block = {256, 1, 1}}, nullptr, stream),
+            Status::limit_reached);
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("grid of 25 blocks of 256 x 1 x 1 threads"), std::string::npos) << log;
+  EXPECT_NE(log.find("only 24 such blocks"), std::string::npos) << log;
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+}
+
+TEST_F(FakeDriver, a_gpu_without_cooperative_launches_says_so) {
+  const ScopedVariable without("FAKE_CUDA_COOPERATIVE", "0");
+  const auto device = open(0);
+  EXPECT_FALSE(device->capabilities().cooperative);
+  const Result<port::Kernel*> kernel = device->kernels()->load(fake_kernel());
+  ASSERT_TRUE(kernel.ok());
+  const StreamScope stream(*device);
+  EXPECT_EQ(device->kernels()->launch_cooperative(*kernel, {}, nullptr, stream), Status::not_supported);
 }
 
 TEST_F(FakeDriver, a_driver_without_questions_about_links_still_serves) {

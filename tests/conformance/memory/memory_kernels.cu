@@ -28,3 +28,21 @@ extern "C" __global__ void brant_test_wait(const volatile unsigned long long* fl
   } while (now - start < limit_ns);
   *outcome = 2;
 }
+
+// Each block arrives and waits until all of the grid have, at most `limit_ns`; then it says 1 (met) or 2 (gave up).
+extern "C" __global__ void brant_test_meet(unsigned long long* arrived, unsigned long long limit_ns,
+                                           unsigned long long* outcomes) {
+  if (threadIdx.x != 0) return;
+  unsigned long long start;
+  unsigned long long now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+  atomicAdd(arrived, 1ull);
+  do {
+    if (*static_cast<volatile unsigned long long*>(arrived) >= gridDim.x) {
+      outcomes[blockIdx.x] = 1;
+      return;
+    }
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  } while (now - start < limit_ns);
+  outcomes[blockIdx.x] = 2;
+}

@@ -266,7 +266,7 @@ TEST_P(StreamConformance, measures_time_between_events) {
 }
 
 TEST_P(StreamConformance, a_written_value_comes_after_the_data) {
-  if (!device().capabilities().stream_writes) GTEST_SKIP() << "this device cannot write values from a stream";
+  if (!device().capabilities().stream_words) GTEST_SKIP() << "this device cannot write values from a stream";
   const StreamScope stream(device());
   const Piece source(device(), device_kind(), 65536);
   const Piece landing(device(), MemoryKind::pinned, 65536);
@@ -284,7 +284,7 @@ TEST_P(StreamConformance, a_written_value_comes_after_the_data) {
 }
 
 TEST_P(StreamConformance, writes_values_to_device_memory_too) {
-  if (!device().capabilities().stream_writes) GTEST_SKIP() << "this device cannot write values from a stream";
+  if (!device().capabilities().stream_words) GTEST_SKIP() << "this device cannot write values from a stream";
   const StreamScope stream(device());
   const Piece piece(device(), device_kind(), 64);
   ASSERT_EQ(streams().fill(piece.at(), std::byte{0xff}, 64, stream), Status::ok);
@@ -314,12 +314,12 @@ TEST_P(StreamConformance, registered_host_memory_is_pinned_until_it_is_given_up)
 
   const StreamScope stream(device());
   ASSERT_EQ(streams().fill(static_cast<std::byte*>(raw) + 9, std::byte{0x77}, 1000, stream), Status::ok);
-  if (device().capabilities().stream_writes) {
+  if (device().capabilities().stream_words) {
     ASSERT_EQ(streams().write_value(static_cast<std::uint64_t*>(raw) + 512, 42, stream), Status::ok);
   }
   ASSERT_EQ(streams().synchronize(stream), Status::ok);
   EXPECT_EQ(static_cast<std::byte*>(raw)[1008], std::byte{0x77});
-  if (device().capabilities().stream_writes) {
+  if (device().capabilities().stream_words) {
     EXPECT_EQ(static_cast<std::uint64_t*>(raw)[512], 42u);
   }
 

@@ -6,15 +6,15 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/courier/thread_machine.h"
+#include "ops/courier/host_machine.h"
 
 namespace brant::test {
 namespace {
 
 using courier::HostDesk;
+using courier::HostMachine;
 using courier::OrderRing;
-using courier::ThreadMachine;
-using Book = courier::OrderBook<ThreadMachine>;
+using Book = courier::OrderBook<HostMachine>;
 
 void* anywhere(void* pointer) noexcept { return pointer; }
 
@@ -38,7 +38,7 @@ class OrderBookTest : public testing::Test {
   }
 
   std::uint64_t fault_ = 0;
-  ThreadMachine machine_{&anywhere, &fault_};
+  HostMachine machine_{&anywhere, &fault_};
   std::unique_ptr<HostDesk> desk_ = std::make_unique<HostDesk>();
   Book book_{machine_, *desk_, 2};
   courier::Launch launch_{};

@@ -10,8 +10,8 @@
 #include "ops/courier/order_book.h"
 #include "ops/courier/worker_group.h"
 #include "support/effort.h"
-#include "unit/courier/model/model_machine.h"
-#include "unit/courier/model/scheduler.h"
+#include "support/model/explore.h"
+#include "unit/courier/model_machine.h"
 
 namespace brant::test {
 namespace {
@@ -62,9 +62,9 @@ class World {
   }
   void check() {
     const unsigned each = scenario_.bytes == kLarge && scenario_.groups > 1 ? 2 : 1;
-    if (copies_ < scenario_.orders || copies_ > scenario_.orders * each) wrong_ = "an order was done twice, or never";
+    if (copies_ < scenario_.orders || copies_ > scenario_.orders * each) wrong = "an order was done twice, or never";
   }
-  std::string wrong_;
+  std::string wrong;
 
  private:
   static constexpr unsigned kOrdersMax = 4;
@@ -91,7 +91,7 @@ class World {
     }
     scheduler_.expect(book.done() == book.posted(), "done and posted differ at the end");
     static_cast<void>(book.post_stop());
-    cpu.store(&closed_, 1);
+    cpu.store_relaxed(&closed_, 1);
   }
   void launch(OrderBook<ModelMachine>& book, ModelMachine& cpu) {
     Launch& launch = launches_.emplace_back();  // by value, as a kernel's argument is
@@ -106,15 +106,15 @@ class World {
     launch.look_idle = 1;
     launch.look_busy = 2;
     scheduler_.fence();
-    cpu.store(&requested_, book.launches());
+    cpu.store_relaxed(&requested_, book.launches());
   }
 
   void receive_all() {
     ModelMachine cpu = machine();
     for (unsigned i = 0; i < scenario_.orders; ++i) {
-      while (cpu.load(&data_[i].flag) != 1) cpu.pause();
-      scheduler_.expect(cpu.load(&data_[i].to[0]) == 1000 + i, "the flag came before the bytes");
-      const bool second = scenario_.bytes == kSmall || cpu.load(&data_[i].to[kLarge / 16]) == 1000 + i;
+      while (cpu.load_acquire(&data_[i].flag) != 1) cpu.pause();
+      scheduler_.expect(cpu.load_acquire(&data_[i].to[0]) == 1000 + i, "the flag came before the bytes");
+      const bool second = scenario_.bytes == kSmall || cpu.load_acquire(&data_[i].to[kLarge / 16]) == 1000 + i;
       scheduler_.expect(second, "the flag came before the bytes");
     }
   }
@@ -124,9 +124,9 @@ class World {
   void in_stream(const Body& body) {
     ModelMachine gpu = machine();
     for (std::uint64_t number = 1;; ++number) {
-      while (gpu.load(&requested_) < number ||
-             gpu.load(&ended_) < (number - 1) * (scenario_.groups + scenario_.dispatchers)) {
-        if (gpu.load(&closed_) == 1 && gpu.load(&requested_) < number) return;
+      while (gpu.load_acquire(&requested_) < number ||
+             gpu.load_acquire(&ended_) < (number - 1) * (scenario_.groups + scenario_.dispatchers)) {
+        if (gpu.load_acquire(&closed_) == 1 && gpu.load_acquire(&requested_) < number) return;
         gpu.pause();
       }
       body(gpu, number);
@@ -147,13 +147,13 @@ class World {
   }
   void dispatch_too(unsigned index) {
     in_stream([this, index](ModelMachine& gpu, std::uint64_t number) {
-      while (gpu.load(&prepared_) < number) gpu.pause();
+      while (gpu.load_acquire(&prepared_) < number) gpu.pause();
       Dispatcher<ModelMachine>(gpu, launches_[number - 1], *block_, index).run();
     });
   }
   void take_once_more(ModelMachine& gpu) {
     OrderRing::Entry desk[2];
-    const std::uint64_t next = gpu.load(&host_->left) & 0xffffffff;
+    const std::uint64_t next = gpu.load_acquire(&host_->left) & 0xffffffff;
     for (unsigned i = 0; i < take_entries(gpu, host_->orders[0], next, 1, desk); ++i) {
       if (is_stop(desk[i])) return;
       gpu.copy_by_warp(desk[i].words[OrderWords::to], desk[i].words[OrderWords::from], bytes_of(desk[i]));
@@ -163,7 +163,7 @@ class World {
   }
   void work_beside() {
     in_stream([this](ModelMachine& gpu, std::uint64_t number) {
-      while (gpu.load(&prepared_) < number) gpu.pause();
+      while (gpu.load_acquire(&prepared_) < number) gpu.pause();
       GroupDesk desk{};
       WorkerGroup<ModelMachine>(gpu, launches_[number - 1], desk).run_beside(*block_);
     });
@@ -201,32 +201,8 @@ class CourierModel : public testing::Test {
 };
 class CourierModelFaults : public CourierModel {};
 
-/// All schedules with one deviation, a share of those with two, and many by chance. The fault found, or nothing.
 std::string explore(Scenario scenario, Faults faults = {}) {
-  std::size_t tried = 0;
-  for (const unsigned deviations : {1u, 2u, 0u}) {
-    Scheduler scheduler(deviations);
-    World world(scheduler, scenario, faults);
-    const auto make = [&] { return world.make(); };
-    const auto check = [&] { world.check(); };
-    if (deviations != 0) {
-      scheduler.explore(make, check, deviations == 1 ? 40000 : 6000);
-      if (deviations == 1) {
-        EXPECT_TRUE(scheduler.complete() || !scheduler.fault().empty());
-      }
-    } else {
-      for (const unsigned one_in : {3u, 10u, 40u}) {
-        if (scheduler.fault().empty() && world.wrong_.empty()) scheduler.sample(make, check, 2000, one_in, 7 * one_in);
-        tried += scheduler.schedules();
-      }
-    }
-    if (deviations != 0) tried += scheduler.schedules();
-    if (!scheduler.fault().empty()) return scheduler.fault();
-    if (!world.wrong_.empty()) return world.wrong_;
-  }
-  testing::Test::RecordProperty("schedules", static_cast<int>(tried));
-  std::printf("             %zu schedules\n", tried);
-  return "";
+  return model::explore([&](Scheduler& scheduler) { return World(scheduler, scenario, faults); });
 }
 
 TEST_F(CourierModel, small_orders_arrive_whole_and_once) { EXPECT_EQ(explore({.orders = 2}), ""); }

@@ -6,14 +6,14 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/courier/host_machine.h"
 #include "ops/courier/order.h"
-#include "ops/courier/thread_machine.h"
 
 namespace brant::test {
 namespace {
 
+using courier::HostMachine;
 using courier::OrderRing;
-using courier::ThreadMachine;
 
 void* anywhere(void* pointer) noexcept { return pointer; }
 
@@ -27,7 +27,7 @@ class TaggedRingTest : public testing::Test {
   unsigned take(std::uint64_t next, unsigned most = 16) { return take_entries(machine_, ring_, next, most, desk_); }
 
   std::uint64_t fault_ = 0;
-  ThreadMachine machine_{&anywhere, &fault_};
+  HostMachine machine_{&anywhere, &fault_};
   OrderRing ring_{};
   OrderRing::Entry desk_[16]{};
 };

@@ -31,7 +31,8 @@ DeviceCapabilities describe(const CudaContext& context, const CudaDeviceSummary&
   capabilities.kernels = true;
   capabilities.exports = !summary.mig;
   capabilities.export_block_bytes = std::size_t{2} << 20;
-  capabilities.stream_writes = attribute(context, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) != 0;
+  capabilities.stream_words = attribute(context, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) != 0;
+  capabilities.cooperative = attribute(context, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
   return capabilities;
 }
 
@@ -41,8 +42,8 @@ CudaDevice::CudaDevice(const CudaDriver& driver, const CudaDeviceSummary& summar
     : context_(driver, summary.ordinal),
       capabilities_(describe(context_, summary, driver_version)),
       imports_(context_),
-      streams_(context_),
-      kernels_(context_) {
+      streams_(context_, capabilities_.stream_words),
+      kernels_(context_, capabilities_.cooperative) {
   // One address for host and device is what the interface promises. False only on systems brant does not know (not
   // x86-64, not Arm servers).
   if (attribute(context_, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) == 0 ||

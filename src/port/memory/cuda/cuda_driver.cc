@@ -95,7 +95,7 @@ void resolve_work(Symbols& symbols, CudaDriver& driver) noexcept {
   symbols.need<PFN_cuStreamQuery_v2000>(driver.stream_query, "cuStreamQuery", 2000);
   symbols.need<PFN_cuStreamSynchronize_v2000>(driver.stream_synchronize, "cuStreamSynchronize", 2000);
   symbols.need<PFN_cuStreamWaitEvent_v3020>(driver.stream_wait_event, "cuStreamWaitEvent", 3020);
-  symbols.need<PFN_cuStreamWriteValue64_v11070>(driver.stream_write_value64, "cuStreamWriteValue64", 11070);
+  symbols.need<PFN_cuStreamBatchMemOp_v11070>(driver.stream_batch_mem_op, "cuStreamBatchMemOp", 11070);
   symbols.need<PFN_cuMemcpyAsync_v4000>(driver.memcpy_async, "cuMemcpyAsync", 4000);
   symbols.need<PFN_cuMemsetD8Async_v3020>(driver.memset_d8_async, "cuMemsetD8Async", 3020);
   symbols.need<PFN_cuEventCreate_v2000>(driver.event_create, "cuEventCreate", 2000);
@@ -108,6 +108,10 @@ void resolve_work(Symbols& symbols, CudaDriver& driver) noexcept {
   symbols.need<PFN_cuModuleUnload_v2000>(driver.module_unload, "cuModuleUnload", 2000);
   symbols.need<PFN_cuModuleGetFunction_v2000>(driver.module_get_function, "cuModuleGetFunction", 2000);
   symbols.need<PFN_cuLaunchKernel_v4000>(driver.launch_kernel, "cuLaunchKernel", 4000);
+  symbols.need<PFN_cuLaunchCooperativeKernel_v9000>(driver.launch_cooperative_kernel, "cuLaunchCooperativeKernel",
+                                                    9000);
+  symbols.need<PFN_cuOccupancyMaxActiveBlocksPerMultiprocessor_v6050>(
+      driver.occupancy_max_active_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050);
   symbols.want<PFN_cuFuncLoad_v12040>(driver.func_load, "cuFuncLoad", 12040);
   symbols.want<PFN_cuFuncGetParamInfo_v12040>(driver.func_get_param_info, "cuFuncGetParamInfo", 12040);
 }

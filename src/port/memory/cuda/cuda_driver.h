@@ -63,7 +63,7 @@ struct CudaDriver {
   decltype(&::cuStreamQuery) stream_query = nullptr;
   decltype(&::cuStreamSynchronize) stream_synchronize = nullptr;
   decltype(&::cuStreamWaitEvent) stream_wait_event = nullptr;
-  decltype(&::cuStreamWriteValue64) stream_write_value64 = nullptr;
+  decltype(&::cuStreamBatchMemOp) stream_batch_mem_op = nullptr;
   decltype(&::cuMemcpyAsync) memcpy_async = nullptr;
   decltype(&::cuMemsetD8Async) memset_d8_async = nullptr;
 
@@ -77,6 +77,8 @@ struct CudaDriver {
   decltype(&::cuModuleUnload) module_unload = nullptr;
   decltype(&::cuModuleGetFunction) module_get_function = nullptr;
   decltype(&::cuLaunchKernel) launch_kernel = nullptr;
+  decltype(&::cuLaunchCooperativeKernel) launch_cooperative_kernel = nullptr;
+  decltype(&::cuOccupancyMaxActiveBlocksPerMultiprocessor) occupancy_max_active_blocks = nullptr;
   decltype(&::cuFuncLoad) func_load = nullptr;                    ///< Optional: CUDA 12.4.
   decltype(&::cuFuncGetParamInfo) func_get_param_info = nullptr;  ///< Optional: CUDA 12.4.
 };

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "base/log.h"
+#include "port/memory/grid_limits.h"
 
 namespace brant::port::memory {
 
@@ -84,6 +85,39 @@ Status CudaKernels::launch(Kernel* kernel, const LaunchShape& shape, void** argu
                                            shape.grid[2], shape.block[0], shape.block[1], shape.block[2],
                                            shape.shared_bytes, reinterpret_cast<CUstream>(stream), arguments, nullptr);
   });
+}
+
+Result<unsigned> CudaKernels::blocks_at_once(Kernel* kernel, const LaunchShape& shape) noexcept {
+  const std::uint64_t threads = std::uint64_t{shape.block[0]} * shape.block[1] * shape.block[2];
+  if (kernel == nullptr || threads == 0 || threads > kBlockThreadsMax) return Status::invalid_argument;
+  int on_each = 0;
+  int processors = 0;
+  const Status status = in_context(context_, "cuOccupancyMaxActiveBlocksPerMultiprocessor", [&] {
+    const CUresult counted = context_.driver().device_get_attribute(
+        &processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, context_.device());
+    if (counted != CUDA_SUCCESS) return counted;
+    return context_.driver().occupancy_max_active_blocks(&on_each, reinterpret_cast<CUfunction>(kernel),
+                                                         static_cast<int>(threads), shape.shared_bytes);
+  });
+  if (status != Status::ok) return status;
+  return static_cast<unsigned>(on_each) * static_cast<unsigned>(processors);
+}
+
+Status CudaKernels::launch_cooperative(Kernel* kernel, const LaunchShape& shape, void** arguments,
+                                       Stream* stream) noexcept {
+  if (kernel == nullptr || stream == nullptr) return Status::invalid_argument;
+  if (!cooperative_) return Status::not_supported;
+  bool too_large = false;
+  const Status status = in_context(context_, "cuLaunchCooperativeKernel", [&] {
+    const CUresult result = context_.driver().launch_cooperative_kernel(
+        reinterpret_cast<CUfunction>(kernel), shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0],
+        shape.block[1], shape.block[2], shape.shared_bytes, reinterpret_cast<CUstream>(stream), arguments);
+    too_large = result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    return too_large ? CUDA_SUCCESS : result;
+  });
+  if (!too_large) return status;
+  const Result<unsigned> fit = blocks_at_once(kernel, shape);
+  return refuse_grid(shape, fit ? *fit : 0);
 }
 
 }  // namespace brant::port::memory

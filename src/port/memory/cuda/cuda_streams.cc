@@ -1,5 +1,6 @@
 #include "port/memory/cuda/cuda_streams.h"
 
+#include <array>
 #include <cstdint>
 
 #include "base/progress_scope.h"
@@ -9,6 +10,32 @@ namespace {
 
 CUstream stream_of(Stream* stream) noexcept { return reinterpret_cast<CUstream>(stream); }
 CUevent event_of(Event* event) noexcept { return reinterpret_cast<CUevent>(event); }
+
+unsigned wait_flag(StreamWord::Act act) noexcept {
+  switch (act) {
+    case StreamWord::Act::wait_equal: return CU_STREAM_WAIT_VALUE_EQ;
+    case StreamWord::Act::wait_any_bit: return CU_STREAM_WAIT_VALUE_AND;
+    default: return CU_STREAM_WAIT_VALUE_GEQ;
+  }
+}
+
+/// The default flag of a write fences: what the stream did before is visible system-wide when the value is.
+CUstreamBatchMemOpParams operation_of(const StreamWord& word) noexcept {
+  CUstreamBatchMemOpParams operation = {};
+  const bool wide = word.bytes == 8;
+  if (word.act == StreamWord::Act::write) {
+    operation.writeValue.operation = wide ? CU_STREAM_MEM_OP_WRITE_VALUE_64 : CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    operation.writeValue.address = address(word.word);
+    operation.writeValue.value64 = word.value;  // of 4 bytes too: the halves share their beginning
+    operation.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+  } else {
+    operation.waitValue.operation = wide ? CU_STREAM_MEM_OP_WAIT_VALUE_64 : CU_STREAM_MEM_OP_WAIT_VALUE_32;
+    operation.waitValue.address = address(word.word);
+    operation.waitValue.value64 = word.value;
+    operation.waitValue.flags = wait_flag(word.act);
+  }
+  return operation;
+}
 
 }  // namespace
 
@@ -59,13 +86,19 @@ Status CudaStreams::fill(void* destination, std::byte value, std::size_t bytes, 
   });
 }
 
-Status CudaStreams::write_value(std::uint64_t* destination, std::uint64_t value, Stream* stream) noexcept {
-  const bool aligned = reinterpret_cast<std::uintptr_t>(destination) % sizeof(std::uint64_t) == 0;
-  if (stream == nullptr || destination == nullptr || !aligned) return Status::invalid_argument;
-  // The default flag fences: what the stream did before is visible system-wide when the value is.
-  return in_context(context_, "cuStreamWriteValue64", [&] {
-    return context_.driver().stream_write_value64(stream_of(stream), address(destination), value,
-                                                  CU_STREAM_WRITE_VALUE_DEFAULT);
+Status CudaStreams::at_words(std::span<const StreamWord> words, Stream* stream) noexcept {
+  if (stream == nullptr) return Status::invalid_argument;
+  if (words.size() > kWordsMax) return Status::limit_reached;
+  std::array<CUstreamBatchMemOpParams, kWordsMax> operations;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!words[i].well_formed()) return Status::invalid_argument;
+    operations[i] = operation_of(words[i]);
+  }
+  if (!words_) return Status::not_supported;
+  if (words.empty()) return Status::ok;
+  return in_context(context_, "cuStreamBatchMemOp", [&] {
+    return context_.driver().stream_batch_mem_op(stream_of(stream), static_cast<unsigned>(words.size()),
+                                                 operations.data(), 0);
   });
 }
 

@@ -10,7 +10,8 @@ namespace brant::port::memory {
 /// streams can be passed too (CU_STREAM_LEGACY for the default stream; null is refused).
 class CudaStreams final : public Streams {
  public:
-  explicit CudaStreams(const CudaContext& context) noexcept : context_(context) {}
+  /// `words`: the GPU's streams can wait for words and write them.
+  CudaStreams(const CudaContext& context, bool words) noexcept : context_(context), words_(words) {}
   ~CudaStreams() override;
 
   Result<Stream*> create_stream(StreamPriority priority) noexcept override;
@@ -18,7 +19,7 @@ class CudaStreams final : public Streams {
 
   Status copy(void* destination, const void* source, std::size_t bytes, Stream* stream) noexcept override;
   Status fill(void* destination, std::byte value, std::size_t bytes, Stream* stream) noexcept override;
-  Status write_value(std::uint64_t* destination, std::uint64_t value, Stream* stream) noexcept override;
+  Status at_words(std::span<const StreamWord> words, Stream* stream) noexcept override;
   Status register_host(void* base, std::size_t bytes) noexcept override;
   Status unregister_host(void* base) noexcept override;
 
@@ -42,6 +43,7 @@ class CudaStreams final : public Streams {
 
  private:
   const CudaContext& context_;
+  const bool words_;
   AllocationMap registered_;
 };
 

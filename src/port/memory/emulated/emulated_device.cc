@@ -27,14 +27,15 @@ DeviceCapabilities describe(const EmulatedOptions& options) {
   capabilities.kernels = true;
   capabilities.exports = true;
   capabilities.export_block_bytes = std::size_t{2} << 20;  // as CUDA's
-  capabilities.stream_writes = true;
+  capabilities.stream_words = true;
+  capabilities.cooperative = true;
   return capabilities;
 }
 
 }  // namespace
 
 EmulatedDevice::EmulatedDevice(const EmulatedOptions& options)
-    : capabilities_(describe(options)), streams_(options), kernels_(streams_) {}
+    : capabilities_(describe(options)), streams_(options), kernels_(streams_, options.blocks_at_once) {}
 
 EmulatedDevice::~EmulatedDevice() {
   streams_.close();  // kernels use memory that nothing else keeps alive

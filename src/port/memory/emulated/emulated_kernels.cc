@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "base/log.h"
+#include "port/memory/grid_limits.h"
 
 namespace brant::port::memory {
 namespace {
 
 constexpr std::size_t kArgumentAlignmentMax = 16;
-constexpr unsigned kBlockThreadsMax = 1024;
 constexpr unsigned kSharedBytesMax = 227 * 1024;
 
 std::size_t aligned(std::size_t offset, std::size_t bytes) noexcept {
@@ -63,11 +63,29 @@ Result<Kernel*> EmulatedKernels::load(const KernelSource& source) noexcept {
 }
 
 Status EmulatedKernels::launch(Kernel* kernel, const LaunchShape& shape, void** arguments, Stream* stream) noexcept {
+  return queue(kernel, shape, arguments, stream, false);
+}
+
+Result<unsigned> EmulatedKernels::blocks_at_once(Kernel* kernel, const LaunchShape& shape) noexcept {
+  LaunchShape one = shape;
+  one.grid[0] = one.grid[1] = one.grid[2] = 1;
+  if (kernel == nullptr || !launchable(one)) return Status::invalid_argument;
+  return blocks_at_once_;
+}
+
+Status EmulatedKernels::launch_cooperative(Kernel* kernel, const LaunchShape& shape, void** arguments,
+                                           Stream* stream) noexcept {
+  if (launchable(shape) && shape.blocks() > blocks_at_once_) return refuse_grid(shape, blocks_at_once_);
+  return queue(kernel, shape, arguments, stream, true);
+}
+
+Status EmulatedKernels::queue(Kernel* kernel, const LaunchShape& shape, void** arguments, Stream* stream,
+                              bool cooperative) noexcept {
   if (kernel == nullptr || stream == nullptr || !launchable(shape)) return Status::invalid_argument;
   const Loaded& loaded = *reinterpret_cast<const Loaded*>(kernel);
   if (arguments == nullptr && !loaded.argument_bytes.empty()) return Status::invalid_argument;
   try {
-    KernelWork work{.kernel = loaded.function, .shape = shape, .values = {}, .offsets = {}};
+    KernelWork work{.kernel = loaded.function, .shape = shape, .cooperative = cooperative, .values = {}, .offsets = {}};
     for (std::size_t i = 0; i < loaded.argument_bytes.size(); ++i) {
       if (arguments[i] == nullptr) return Status::invalid_argument;
       const std::size_t bytes = loaded.argument_bytes[i];

@@ -13,11 +13,17 @@ namespace brant::port::memory {
 /// those of a GPU, so that a launch a GPU would refuse is refused here too.
 class EmulatedKernels final : public Kernels {
  public:
-  explicit EmulatedKernels(EmulatedStreams& streams) noexcept : streams_(streams) {}
+  /// So many blocks are resident at once.
+  EmulatedKernels(EmulatedStreams& streams, unsigned blocks_at_once) noexcept
+      : streams_(streams), blocks_at_once_(blocks_at_once) {}
 
   /// not_supported if the kernel has no host version.
   Result<Kernel*> load(const KernelSource& source) noexcept override;
   Status launch(Kernel* kernel, const LaunchShape& shape, void** arguments, Stream* stream) noexcept override;
+  Result<unsigned> blocks_at_once(Kernel* kernel, const LaunchShape& shape) noexcept override;
+  /// The host version is called once for each block, on as many threads.
+  Status launch_cooperative(Kernel* kernel, const LaunchShape& shape, void** arguments,
+                            Stream* stream) noexcept override;
 
  private:
   struct Loaded {
@@ -25,7 +31,10 @@ class EmulatedKernels final : public Kernels {
     std::vector<std::size_t> argument_bytes;
   };
 
+  Status queue(Kernel* kernel, const LaunchShape& shape, void** arguments, Stream* stream, bool cooperative) noexcept;
+
   EmulatedStreams& streams_;
+  const unsigned blocks_at_once_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Loaded>> loaded_;  ///< Protected by mutex_; the entries are constant.
 };

@@ -121,12 +121,23 @@ Status EmulatedStreams::fill(void* destination, std::byte value, std::size_t byt
   return core_of(stream)->post(FillWork{std::move(*to), value, bytes});
 }
 
-Status EmulatedStreams::write_value(std::uint64_t* destination, std::uint64_t value, Stream* stream) noexcept {
-  const bool aligned = reinterpret_cast<std::uintptr_t>(destination) % sizeof(std::uint64_t) == 0;
-  if (stream == nullptr || destination == nullptr || !aligned) return Status::invalid_argument;
-  Result<EnginePlace> to = memory_.place_for_device(destination, sizeof(std::uint64_t));
-  if (!to) return to.status();
-  return core_of(stream)->post(WriteWork{std::move(*to), value});
+Status EmulatedStreams::at_words(std::span<const StreamWord> words, Stream* stream) noexcept {
+  if (stream == nullptr) return Status::invalid_argument;
+  if (words.empty()) return Status::ok;
+  if (words.size() > kWordsMax) return Status::limit_reached;
+  try {
+    WordsWork work;
+    work.words.reserve(words.size());
+    for (const StreamWord& word : words) {
+      if (!word.well_formed()) return Status::invalid_argument;
+      Result<EnginePlace> place = memory_.place_for_device(word.word, word.bytes);
+      if (!place) return place.status();
+      work.words.push_back({word, std::move(*place)});
+    }
+    return core_of(stream)->post(std::move(work));
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
 }
 
 Status EmulatedStreams::register_host(void* base, std::size_t bytes) noexcept {

@@ -27,7 +27,7 @@ class EmulatedStreams final : public Streams {
 
   Status copy(void* destination, const void* source, std::size_t bytes, Stream* stream) noexcept override;
   Status fill(void* destination, std::byte value, std::size_t bytes, Stream* stream) noexcept override;
-  Status write_value(std::uint64_t* destination, std::uint64_t value, Stream* stream) noexcept override;
+  Status at_words(std::span<const StreamWord> words, Stream* stream) noexcept override;
   Status register_host(void* base, std::size_t bytes) noexcept override;
   Status unregister_host(void* base) noexcept override;
 

@@ -1,8 +1,14 @@
 #include "port/memory/emulated/stream_core.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <thread>
+#include <type_traits>
 #include <utility>
+
+#include "base/log.h"
+#include "port/simt.h"
 
 namespace brant::port::memory {
 namespace {
@@ -12,8 +18,33 @@ using namespace std::chrono_literals;
 
 /// How often waits on another stream look whether their own stream is being stopped.
 constexpr auto kStopCheck = 20ms;
+/// How often waits for a word look, and how many times before that without a pause.
+constexpr auto kWordCheck = 50us;
+constexpr unsigned kLooksAwake = 200;
 
 void* engine_address(void* pointer) noexcept { return EmulatedMemory::of_process().engine_address(pointer); }
+
+template <typename T>
+std::atomic_ref<T> atomic_at(const WordsWork::Word& word) noexcept {
+  return std::atomic_ref<T>(*reinterpret_cast<T*>(word.place.address));
+}
+
+/// Release: whoever sees the value, in this process or another, sees all the work before it.
+template <typename T>
+void write_word(const WordsWork::Word& word) noexcept {
+  atomic_at<T>(word).store(static_cast<T>(word.word.value), std::memory_order_release);
+}
+
+template <typename T>
+bool has_come(const WordsWork::Word& word) noexcept {
+  const T now = atomic_at<T>(word).load(std::memory_order_acquire);
+  const T value = static_cast<T>(word.word.value);
+  switch (word.word.act) {
+    case StreamWord::Act::wait_equal: return now == value;
+    case StreamWord::Act::wait_any_bit: return (now & value) != 0;
+    default: return static_cast<std::make_signed_t<T>>(static_cast<T>(now - value)) >= 0;
+  }
+}
 
 }  // namespace
 
@@ -86,6 +117,7 @@ Result<std::vector<StreamWork>> StreamCore::end_capture() noexcept {
 
 Status StreamCore::poll(std::uint64_t sequence) const noexcept {
   if (!reached(sequence)) return Status::in_progress;
+  if (failed_.load(std::memory_order_acquire)) return Status::device_failed;
   return discarded_.load(std::memory_order_acquire) ? Status::shutting_down : Status::ok;
 }
 
@@ -144,11 +176,11 @@ void StreamCore::execute(StreamWork& work) noexcept {
   } else if (auto* fill = std::get_if<FillWork>(&work)) {
     spend(fill->bytes);
     std::memset(fill->destination.address, std::to_integer<int>(fill->value), fill->bytes);
-  } else if (auto* write = std::get_if<WriteWork>(&work)) {
+  } else if (auto* words = std::get_if<WordsWork>(&work)) {
     spend(0);
-    // Release: whoever sees the value, in this process or another, sees all the work before it.
-    auto& word = *reinterpret_cast<std::uint64_t*>(write->destination.address);
-    std::atomic_ref<std::uint64_t>(word).store(write->value, std::memory_order_release);
+    // What was not waited for is not written behind.
+    const bool came = std::ranges::all_of(words->words, [&](const WordsWork::Word& word) { return at_word(word); });
+    if (!came) discarded_.store(true, std::memory_order_release);
   } else if (auto* record = std::get_if<RecordWork>(&work)) {
     record->event->stamp(record->ticket);
   } else if (auto* wait = std::get_if<WaitWork>(&work)) {
@@ -157,6 +189,23 @@ void StreamCore::execute(StreamWork& work) noexcept {
     spend(0);
     run_kernel(*kernel);
   }
+}
+
+bool StreamCore::at_word(const WordsWork::Word& word) noexcept {
+  const bool wide = word.word.bytes == 8;
+  if (word.word.act == StreamWord::Act::write) {
+    wide ? write_word<std::uint64_t>(word) : write_word<std::uint32_t>(word);
+    return true;
+  }
+  for (unsigned looks = 0; !(wide ? has_come<std::uint64_t>(word) : has_come<std::uint32_t>(word)); ++looks) {
+    if (stopping_.load(std::memory_order_relaxed)) return false;
+    if (looks < kLooksAwake) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kWordCheck);  // nobody says when memory changes
+    }
+  }
+  return true;
 }
 
 void StreamCore::wait_for_point(const StreamPoint& point) noexcept {
@@ -181,8 +230,22 @@ void StreamCore::spend(std::size_t bytes) noexcept {
 void StreamCore::run_kernel(KernelWork& work) noexcept {
   std::array<void*, kKernelArgumentsMax> arguments{};
   for (std::size_t i = 0; i < work.offsets.size(); ++i) arguments[i] = work.values.data() + work.offsets[i];
-  const HostLaunch launch{.shape = work.shape, .arguments = arguments.data(), .engine_address = &engine_address};
-  work.kernel(launch);
+  const HostLaunch all{.shape = work.shape,
+                       .arguments = arguments.data(),
+                       .engine_address = &engine_address,
+                       .first_block = 0,
+                       .blocks = work.shape.blocks()};
+  if (!work.cooperative) return work.kernel(all);
+  const bool ran = simt::run_at_once(static_cast<unsigned>(all.blocks), [&](unsigned block) noexcept {
+    HostLaunch one = all;
+    one.first_block = block;
+    one.blocks = 1;
+    work.kernel(one);
+  });
+  if (ran) return;
+  log::error("emulated device: no threads for the {} blocks of a cooperative launch; its stream has failed",
+             all.blocks);
+  failed_.store(true, std::memory_order_release);
 }
 
 }  // namespace brant::port::memory

@@ -68,9 +68,12 @@ struct FillWork {
   std::byte value{};
   std::size_t bytes = 0;
 };
-struct WriteWork {
-  EnginePlace destination;
-  std::uint64_t value = 0;
+struct WordsWork {
+  struct Word {
+    StreamWord word;
+    EnginePlace place;
+  };
+  std::vector<Word> words;
 };
 struct RecordWork {
   std::shared_ptr<EventState> event;
@@ -82,10 +85,11 @@ struct WaitWork {
 struct KernelWork {
   HostKernel kernel = nullptr;
   LaunchShape shape;
+  bool cooperative = false;
   std::vector<std::byte> values;     ///< The argument values, each aligned.
   std::vector<std::size_t> offsets;  ///< Where each value starts.
 };
-using StreamWork = std::variant<std::monostate, CopyWork, FillWork, WriteWork, RecordWork, WaitWork, KernelWork>;
+using StreamWork = std::variant<std::monostate, CopyWork, FillWork, WordsWork, RecordWork, WaitWork, KernelWork>;
 
 /// The in-order queue behind an emulated stream, and what its thread does. Shared between the handle, the thread and
 /// the points recorded in it, so that it outlives each of them.
@@ -106,7 +110,7 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
   [[nodiscard]] bool reached(std::uint64_t sequence) const noexcept {
     return completed_.load(std::memory_order_acquire) >= sequence;
   }
-  /// ok when everything queued is done, in_progress, or shutting_down when work was discarded.
+  /// ok when everything queued is done, in_progress, shutting_down when work was discarded, or device_failed for good.
   Status poll() const noexcept;
   Status poll(std::uint64_t sequence) const noexcept;
   /// Blocks until everything queued so far is done.
@@ -125,6 +129,8 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
   Status capture(StreamWork work) noexcept;  ///< Under mutex_.
   void execute(StreamWork& work) noexcept;
   void wait_for_point(const StreamPoint& point) noexcept;
+  /// False if the stream is stopped while it waits.
+  bool at_word(const WordsWork::Word& word) noexcept;
   void spend(std::size_t bytes) noexcept;
   void run_kernel(KernelWork& work) noexcept;
 
@@ -136,6 +142,7 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
   bool ended_ = false;
   std::atomic<bool> stopping_{false};  ///< Written under mutex_.
   std::atomic<bool> discarded_{false};
+  std::atomic<bool> failed_{false};          ///< A kernel could not run: nothing of the stream counts any more.
   std::atomic<std::uint64_t> posted_{0};     ///< Written under mutex_.
   std::atomic<std::uint64_t> completed_{0};  ///< Written by the stream's thread.
 };

@@ -1,4 +1,4 @@
-#include "unit/courier/model/scheduler.h"
+#include "support/model/scheduler.h"
 
 #include <algorithm>
 #include <cstdlib>
