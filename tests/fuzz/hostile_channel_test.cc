@@ -153,8 +153,8 @@ TEST(HostileChannel, a_message_that_is_being_copied_is_not_asked_for_again) {
 
 TEST(HostileChannel, memory_that_is_withdrawn_while_it_is_copied_is_not_touched_after_that) {
   HostileEnd end(GpuChoice::none);
-  end.HostilePeer::post(link_service::kMapping,
-                        bytes_of(MappingMessage{MappingMessage::Kind::withdrawn, end.begin_pull().buffer_id, 0}));
+  end.HostilePeer::post(link_service::kMapping, bytes_of(MappingMessage{.kind = MappingMessage::Kind::withdrawn,
+                                                                        .buffer_id = end.begin_pull().buffer_id}));
   EXPECT_TRUE(end.all_ended());
   EXPECT_EQ(end.bad_records(), 0u);
 }
@@ -291,7 +291,8 @@ class Generator {
   void post_mapping() {
     const Buffer& memory = memories_[mutation_.below(memories_.size())];
     port::ExportRecord record = *end_.hostile_engine().device().export_allocation(memory.data);
-    MappingMessage message{static_cast<MappingMessage::Kind>(mutation_.below(3)), record.buffer_id,
+    MappingMessage message{static_cast<MappingMessage::Kind>(mutation_.below(4)),
+                           static_cast<std::uint32_t>(mutation_.below(3)), record.buffer_id,
                            reinterpret_cast<std::uint64_t>(memory.data)};
     if (mutation_.below(4) == 0) mutation_.spoil(std::as_writable_bytes(std::span(&message, 1)));
     if (mutation_.below(4) == 0) mutation_.spoil(std::as_writable_bytes(std::span(&record, 1)));
