@@ -16,12 +16,11 @@ constexpr bool is_upkeep(MessageKind kind) noexcept {
 
 }  // namespace
 
-Arrivals::Arrivals(const ProgramContext& context, Activity& activity, Messages& messages, Sending& sending,
-                   ReadyQueue& queue, Ending& ending, DataLandings& landings, WaitReport& report, Quiet& quiet,
+Arrivals::Arrivals(const ProgramContext& context, Activity& activity, Sending& sending, ReadyQueue& queue,
+                   Ending& ending, DataLandings& landings, WaitReport& report, Quiet& quiet,
                    Enrolment& enrolment) noexcept
     : context_(context),
       activity_(activity),
-      messages_(messages),
       sending_(sending),
       queue_(queue),
       ending_(ending),

@@ -11,8 +11,8 @@ namespace brant::detail {
 /// once. What names something that nobody has enrolled here waits with the `Enrolment`, which hands it back.
 class Arrivals {
  public:
-  Arrivals(const ProgramContext& context, Activity& activity, Messages& messages, Sending& sending, ReadyQueue& queue,
-           Ending& ending, DataLandings& landings, WaitReport& report, Quiet& quiet, Enrolment& enrolment) noexcept;
+  Arrivals(const ProgramContext& context, Activity& activity, Sending& sending, ReadyQueue& queue, Ending& ending,
+           DataLandings& landings, WaitReport& report, Quiet& quiet, Enrolment& enrolment) noexcept;
 
   /// From now on messages of other ranks come here.
   void open();
@@ -38,7 +38,6 @@ class Arrivals {
 
   const ProgramContext& context_;
   Activity& activity_;
-  Messages& messages_;
   Sending& sending_;
   ReadyQueue& queue_;
   Ending& ending_;

@@ -82,7 +82,7 @@ class Core {
   WaitReport report_{context_, activity_,     collections_, queue_,      data_calls_, sending_,
                      ending_,  channel_desk_, answers_,     latecomers_, enrolment_};
   Quiet quiet_{context_, activity_, queue_, sending_, ending_, report_};
-  Arrivals arrivals_{context_, activity_, messages_, sending_, queue_, ending_, landings_, report_, quiet_, enrolment_};
+  Arrivals arrivals_{context_, activity_, sending_, queue_, ending_, landings_, report_, quiet_, enrolment_};
   Making making_{context_, collections_, data_calls_, messages_, queue_, ending_, channel_desk_, latecomers_, routing_};
   Calls calls_{context_, activity_, collections_,  data_calls_, messages_,  sending_,
                queue_,   landings_, channel_desk_, answers_,    latecomers_};

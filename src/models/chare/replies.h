@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "brant/base/clock.h"
 #include "brant/chare/detail/core.h"
 
 namespace brant::detail {

@@ -9,8 +9,7 @@
 namespace brant::detail {
 namespace {
 
-constexpr unsigned kTreeArity = 4;      // children of a rank in a broadcast
-constexpr unsigned kHoldDepthMax = 32;  // calls held back inside calls held back: each costs stack
+constexpr unsigned kTreeArity = 4;  // children of a rank in a broadcast
 
 /// Ranks to which `self` passes on what `root` spreads.
 template <typename Visit>
