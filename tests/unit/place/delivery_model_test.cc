@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Lives, DeliveryModel,
                                          Life{"Restless", {.things = 3}, 200, 5, 300},
                                          Life{"Forgetful", {.things = 12, .ways_max = 2}, 30, 50, 300},
                                          Life{"Crowded", {.things = 7, .ways_max = 3, .senders_max = 1}, 60, 20, 350}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& life) { return life.param.name; });
 
 }  // namespace
 }  // namespace brant::place
