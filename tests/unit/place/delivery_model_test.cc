@@ -69,7 +69,7 @@ class DeliveryModel : public testing::TestWithParam<Life> {
 
 TEST_P(DeliveryModel, brings_each_call_once_and_in_its_order) {
   const Life& life = GetParam();
-  const auto steps = from_environment("BRANT_PLACE_STEPS", brant::test::effort(250'000, 25'000));
+  const auto steps = from_environment("BRANT_PLACE_STEPS", brant::test::effort(1'000'000, 100'000));
   World world(life.world);
   for (std::uint64_t i = 1; i <= steps; ++i) {
     step(world, life);
