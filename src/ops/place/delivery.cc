@@ -174,7 +174,7 @@ void Delivery::on_here(Identity id, Place place) {
 
 /// An invitation to send directly. It is only worth a try: the place may be another by now.
 void Delivery::accept(Identity id) {
-  if (directory_.learn(id, {id.home(), 0})) start_turn(*directory_.use_way(id), false);
+  if (directory_.add_way(id, {id.home(), 0})) start_turn(*directory_.use_way(id), false);
   if (!directory_.full()) return;
   if (const Way* idle = directory_.least_used()) give_up(idle->id);  // so that there is room for the next
 }
@@ -207,9 +207,7 @@ bool Delivery::on_opened(Identity id, Place place) {
     return true;
   }
   Way& way = *directory_.use_way(id);
-  if (turn->second.leaves) return false;
-  if (!place.newer_than(way.place)) ++needless_turns_;
-  directory_.turned(way, place);
+  if (turn->second.leaves || !directory_.turned(way, place)) return false;
   if (turn->second.news > place.epoch) {  // it moved on before the answer was here
     directory_.start_turn(way);
     send_end(id, place, false);
@@ -253,7 +251,7 @@ Passport Delivery::depart(Identity id, std::int32_t to) {
   const Guest* guest = directory_.guest(id);
   if (guest == nullptr) {  // at home: all its senders come by this rank, which from here on sends them on
     passport.epoch = directory_.first_epoch();
-    directory_.learn(id, {to, passport.epoch});
+    directory_.add_way(id, {to, passport.epoch});
     return passport;
   }
   passport.epoch = guest->epoch + 1;

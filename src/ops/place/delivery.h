@@ -65,8 +65,6 @@ class Delivery {
   [[nodiscard]] std::size_t turns() const noexcept { return turns_.size(); }
   /// Letters that wait for that.
   [[nodiscard]] std::size_t parked() const noexcept { return parked_; }
-  /// Ways that were changed and led to where they had led: old news were taken for new ones.
-  [[nodiscard]] std::uint64_t needless_turns() const noexcept { return needless_turns_; }
 
  private:
   /// A change of way, from the end until the answer.
@@ -101,7 +99,6 @@ class Delivery {
   const std::size_t senders_max_;
   Turns turns_;
   std::size_t parked_ = 0;
-  std::uint64_t needless_turns_ = 0;
 };
 
 }  // namespace brant::place

@@ -35,19 +35,13 @@ Way* Directory::use_way(Identity id) noexcept {
   return found;
 }
 
-bool Directory::learn(Identity id, Place place) {
-  Ways& ways = ways_to(id);
-  const auto found = ways.find(id);
-  if (found != ways.end()) {
-    const bool newer = place.newer_than(found->second.place);
-    if (newer) found->second.place = place;
-    return newer;
-  }
+bool Directory::add_way(Identity id, Place place) {
   const bool bounded = id.home() != self_;
   if (bounded && full()) return false;
-  Way& added = ways.emplace(id, Way{id, place, false, {}}).first->second;
+  const auto [at, is_new] = ways_to(id).emplace(id, Way{id, place, false, {}});
+  if (!is_new) return false;
   ++records_;
-  if (bounded) by_use_.push_back(added);
+  if (bounded) by_use_.push_back(at->second);
   return true;
 }
 
@@ -56,11 +50,13 @@ void Directory::start_turn(Way& way) noexcept {
   if (way.by_use.linked()) by_use_.remove(way);
 }
 
-void Directory::turned(Way& way, Place place) noexcept {
+bool Directory::turned(Way& way, Place place) noexcept {
   assert(way.turning);
+  if (!place.newer_than(way.place)) return false;
   way.turning = false;
   way.place = place;
   if (way.id.home() != self_) by_use_.push_back(way);
+  return true;
 }
 
 void Directory::forget_way(Identity id) noexcept {

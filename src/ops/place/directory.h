@@ -68,11 +68,12 @@ class Directory {
   [[nodiscard]] const Way* way(Identity id) const noexcept;
   /// Null if there is none; it counts as used now.
   Way* use_way(Identity id) noexcept;
-  /// Takes over what it is told of `id`. False: that is no newer than what was known, or there is no room.
-  bool learn(Identity id, Place place);
+  /// False: there is one, or there is no room.
+  bool add_way(Identity id, Place place);
   /// Nobody evicts it, until `turned`.
   void start_turn(Way& way) noexcept;
-  void turned(Way& way, Place place) noexcept;
+  /// False, and nothing has changed: `place` is no newer than where the way leads.
+  [[nodiscard]] bool turned(Way& way, Place place) noexcept;
   void forget_way(Identity id) noexcept;
   [[nodiscard]] bool full() const noexcept { return ways_.size() >= ways_max_; }
   /// The way, not turning, that was not used for longest; null if all are turning.

@@ -27,24 +27,27 @@ TEST(Directory, has_everything_at_home_at_first) {
 
 TEST(Directory, takes_over_newer_news_only) {
   Directory directory(kSelf);
-  EXPECT_TRUE(directory.learn(kTheirs, {1, 5}));
-  EXPECT_FALSE(directory.learn(kTheirs, {3, 4})) << "older";
-  EXPECT_FALSE(directory.learn(kTheirs, {3, 5})) << "as old";
+  EXPECT_TRUE(directory.add_way(kTheirs, {1, 5}));
+  EXPECT_FALSE(directory.add_way(kTheirs, {3, 6})) << "a way is changed by a turn";
+  Way& way = *directory.use_way(kTheirs);
+  directory.start_turn(way);
+  EXPECT_FALSE(directory.turned(way, {3, 4})) << "older";
+  EXPECT_FALSE(directory.turned(way, {3, 5})) << "as old";
   EXPECT_EQ(directory.rank_of(kTheirs), 1);
-  EXPECT_TRUE(directory.learn(kTheirs, {3, 6}));
+  EXPECT_TRUE(directory.turned(way, {3, 6}));
   EXPECT_EQ(directory.rank_of(kTheirs), 3);
   EXPECT_EQ(directory.ways(), 1u);
 }
 
 TEST(Directory, remembers_as_many_ways_as_it_may_and_all_that_is_away) {
   Directory directory(kSelf, 2);
-  EXPECT_TRUE(directory.learn(Identity::of(0, 1), {1, 1}));
-  EXPECT_TRUE(directory.learn(Identity::of(0, 2), {1, 1}));
+  EXPECT_TRUE(directory.add_way(Identity::of(0, 1), {1, 1}));
+  EXPECT_TRUE(directory.add_way(Identity::of(0, 2), {1, 1}));
   EXPECT_TRUE(directory.full());
-  EXPECT_FALSE(directory.learn(Identity::of(0, 3), {1, 1}));
+  EXPECT_FALSE(directory.add_way(Identity::of(0, 3), {1, 1}));
   EXPECT_EQ(directory.rank_of(Identity::of(0, 3)), 0) << "by way of its home";
   for (std::uint64_t number = 0; number < 10; ++number) {
-    EXPECT_TRUE(directory.learn(Identity::of(kSelf, number), {1, 1})) << "a home knows where all of its things are";
+    EXPECT_TRUE(directory.add_way(Identity::of(kSelf, number), {1, 1})) << "a home knows where all of its things are";
   }
   EXPECT_EQ(directory.ways(), 2u);
   EXPECT_EQ(directory.away(), 10u);
@@ -53,13 +56,13 @@ TEST(Directory, remembers_as_many_ways_as_it_may_and_all_that_is_away) {
 TEST(Directory, gives_up_the_way_that_was_not_used_for_longest) {
   Directory directory(kSelf, 2);
   const Identity first = Identity::of(0, 1), second = Identity::of(0, 2);
-  directory.learn(first, {1, 1});
-  directory.learn(second, {1, 1});
+  directory.add_way(first, {1, 1});
+  directory.add_way(second, {1, 1});
   ASSERT_NE(directory.use_way(first), nullptr);
   ASSERT_EQ(directory.least_used()->id, second);
   directory.start_turn(*directory.use_way(second));
   ASSERT_EQ(directory.least_used()->id, first) << "what turns stays";
-  directory.turned(*directory.use_way(second), {3, 2});
+  EXPECT_TRUE(directory.turned(*directory.use_way(second), {3, 2}));
   directory.start_turn(*directory.use_way(first));
   ASSERT_EQ(directory.least_used()->id, second);
   EXPECT_EQ(directory.rank_of(second), 3);
@@ -98,8 +101,8 @@ TEST(Directory, never_uses_an_epoch_of_its_things_again) {
 
 TEST(Directory, has_nothing_left_when_all_is_forgotten) {
   Directory directory(kSelf);
-  directory.learn(kTheirs, {1, 1});
-  directory.learn(kMine, {1, 1});
+  directory.add_way(kTheirs, {1, 1});
+  directory.add_way(kMine, {1, 1});
   directory.enter(Identity::of(0, 1), {});
   directory.leave_stub(Identity::of(0, 2), {});
   EXPECT_TRUE(directory.anything_moved());
