@@ -40,6 +40,21 @@ TEST(Delivery, is_direct_once_the_sender_was_told_the_place) {
   EXPECT_EQ(world.error(), "");
 }
 
+TEST(Delivery, gives_up_the_way_that_was_not_used_for_longest) {
+  World world({.things = 3, .ways_max = 2});
+  for (std::size_t thing = 0; thing < 3; ++thing) ASSERT_TRUE(world.move(thing, 4));
+  world.drain();
+  for (std::size_t thing = 0; thing < 3; ++thing) {
+    world.send(3, thing);
+    world.drain();
+    EXPECT_EQ(world.directory(3).rank_of(world.id(thing)), 4);
+  }
+  EXPECT_EQ(world.directory(3).ways(), 1u) << "there is room for one more";
+  EXPECT_EQ(world.directory(3).rank_of(kThing), 0);
+  world.check_rest();
+  EXPECT_EQ(world.error(), "");
+}
+
 TEST(Delivery, waits_at_home_while_the_home_changes_its_way) {
   World world({.things = 1});
   ASSERT_TRUE(world.move(0, 1));
