@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "brant/chare/placement.h"
 #include "models/chare/envelope.h"
 #include "ops/am/message.h"
+#include "ops/place/directory.h"
 
 namespace brant::detail {
 
@@ -61,8 +63,22 @@ class Collection {
   /// The single chares of one class.
   [[nodiscard]] bool singles() const noexcept;
 
-  /// Where an element lives, or would. Throws invalid_argument if the user's placement function says nonsense.
-  [[nodiscard]] std::int32_t rank_of(const ElementKey& key) const;
+  /// Where an element lives, or would, as far as this rank knows. Throws as `home_of` does.
+  [[nodiscard]] std::int32_t rank_of(const ElementKey& key) const {
+    const std::int32_t home = home_of(key);
+    if (!directory_.anything_moved()) [[likely]]
+      return home;
+    return directory_.rank_of(identity_of(key, home));
+  }
+  /// Where the rule places it: where it is made, and where it lives unless it moved. The same on all ranks. Throws
+  /// invalid_argument if the user's placement function says nonsense.
+  [[nodiscard]] std::int32_t home_of(const ElementKey& key) const;
+  /// Of an element of a dense array. Others have none yet, and cannot move.
+  [[nodiscard]] place::Identity identity_of(const ElementKey& key, std::int32_t home) const noexcept {
+    assert(dense());
+    return place::Identity::of(home, rule_.linear(key));
+  }
+  [[nodiscard]] place::Directory& directory() noexcept { return directory_; }
   [[nodiscard]] ChareBase* find(const ElementKey& key) const noexcept;
 
   /// Constructs an element here. Throws what the constructor throws; invalid_argument if it exists.
@@ -106,6 +122,7 @@ class Collection {
   PlacementScope scope_;
   std::int32_t self_;
   std::uint64_t total_;
+  place::Directory directory_;
   std::vector<ChareBase*> table_;  ///< Open addressing by hash of the key; the size is a power of two.
   std::vector<ChareBase*> slots_;
   std::vector<std::uint32_t> holes_;

@@ -14,17 +14,17 @@ class Identity {
   static constexpr std::int32_t kRanksMax = 1 << 24;
 
   constexpr Identity() noexcept = default;
-  /// `home` is below kRanksMax, `number` below 2^40 and the home's or the model's own.
+  /// `home` is below kRanksMax; of `number`, the home's or the model's own, the lower 40 bits count.
   static constexpr Identity of(std::int32_t home, std::uint64_t number) noexcept {
     Identity id;
-    id.value_ = static_cast<std::uint64_t>(home) << kNumberBits | number;
+    id.value_ = static_cast<std::uint64_t>(home) << kNumberBits | (number & kNumbers);
     return id;
   }
   /// The rank where it lives if it never moved, and which knows where it lives if it did.
   [[nodiscard]] constexpr std::int32_t home() const noexcept {
     return static_cast<std::int32_t>(value_ >> kNumberBits);
   }
-  [[nodiscard]] constexpr std::uint64_t number() const noexcept { return value_ & ((1ull << kNumberBits) - 1); }
+  [[nodiscard]] constexpr std::uint64_t number() const noexcept { return value_ & kNumbers; }
   constexpr auto operator<=>(const Identity&) const noexcept = default;
 
   struct Hash {
@@ -35,6 +35,8 @@ class Identity {
   };
 
  private:
+  static constexpr std::uint64_t kNumbers = (std::uint64_t{1} << kNumberBits) - 1;
+
   std::uint64_t value_ = 0;
 };
 
