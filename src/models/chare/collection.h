@@ -65,18 +65,17 @@ class Collection {
 
   /// Where an element lives, or would, as far as this rank knows. Throws as `home_of` does.
   [[nodiscard]] std::int32_t rank_of(const ElementKey& key) const {
-    const std::int32_t home = home_of(key);
-    if (!directory_.anything_moved()) [[likely]]
-      return home;
-    return directory_.rank_of(identity_of(key, home));
+    if (directory_.anything_moved()) [[unlikely]]
+      return directory_.rank_of(identity_of(key));
+    return home_of(key);
   }
   /// Where the rule places it: where it is made, and where it lives unless it moved. The same on all ranks. Throws
   /// invalid_argument if the user's placement function says nonsense.
   [[nodiscard]] std::int32_t home_of(const ElementKey& key) const;
-  /// Of an element of a dense array. Others have none yet, and cannot move.
-  [[nodiscard]] place::Identity identity_of(const ElementKey& key, std::int32_t home) const noexcept {
+  /// Of an element of a dense array. Others have none yet, and cannot move. Throws as `home_of` does.
+  [[nodiscard]] place::Identity identity_of(const ElementKey& key) const {
     assert(dense());
-    return place::Identity::of(home, rule_.linear(key));
+    return place::Identity::of(home_of(key), rule_.linear(key));
   }
   [[nodiscard]] place::Directory& directory() noexcept { return directory_; }
   [[nodiscard]] ChareBase* find(const ElementKey& key) const noexcept;

@@ -91,7 +91,7 @@ Task<void> with_news(Chares& chares) {
   const std::int32_t home = collection.home_of(key);
   EXPECT_EQ(home, 2);
   EXPECT_EQ(collection.rank_of(key), home);
-  const place::Identity id = collection.identity_of(key, home);
+  const place::Identity id = collection.identity_of(key);
   EXPECT_EQ(id, place::Identity::of(2, 6));
   EXPECT_TRUE(collection.directory().add_way(id, {1, 1}));
   EXPECT_EQ(collection.rank_of(key), 1);
