@@ -78,7 +78,8 @@ Collection::Collection(Collections& home, const ProgramContext& context, std::ui
       rule_(rule),
       function_(function),
       self_(context.rank),
-      total_(rule.dense != 0 ? rule.total() : 0) {
+      total_(rule.dense != 0 ? rule.total() : 0),
+      directory_(self_) {
   scope_.ranks = context.ranks;
   for (int i = 0; i < rule.dimensions; ++i) {
     scope_.extent[static_cast<std::size_t>(i)] = rule.dense != 0 ? rule.extent.coordinate(i) : 0;
@@ -121,7 +122,7 @@ bool Collection::was_deleted(const ElementKey& key) const noexcept {
   return last != last_made_.end() && number.count <= last->second;
 }
 
-std::int32_t Collection::rank_of(const ElementKey& key) const {
+std::int32_t Collection::home_of(const ElementKey& key) const {
   const auto ranks = static_cast<std::uint64_t>(scope_.ranks);
   if (ranks == 1) return 0;
   if (singles()) return SingleNumber::rank_of(key);
@@ -218,7 +219,7 @@ void Collection::construct_all(const ConstructorInfo& constructor, Chares& chare
   if (all_mine && end > begin) slots_.reserve((end - begin) / stride + 1);
   for (std::uint64_t number = begin; number < end; number += stride) {
     const ElementKey key = rule_.key_at(number);
-    if (!all_mine && rank_of(key) != self_) continue;
+    if (!all_mine && home_of(key) != self_) continue;
     ReadArchive arguments(&chares, message.data + arguments_at, message.bytes - arguments_at);
     try {
       construct(key, constructor, arguments);

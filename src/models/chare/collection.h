@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "brant/chare/placement.h"
 #include "models/chare/envelope.h"
 #include "ops/am/message.h"
+#include "ops/place/directory.h"
 
 namespace brant::detail {
 
@@ -71,8 +73,21 @@ class Collection {
   /// The single chares of one class.
   [[nodiscard]] bool singles() const noexcept;
 
-  /// Where an element lives, or would. Throws invalid_argument if the user's placement function says nonsense.
-  [[nodiscard]] std::int32_t rank_of(const ElementKey& key) const;
+  /// Where an element lives, or would, as far as this rank knows. Throws as `home_of` does.
+  [[nodiscard]] std::int32_t rank_of(const ElementKey& key) const {
+    if (directory_.anything_moved()) [[unlikely]]
+      return directory_.rank_of(identity_of(key));
+    return home_of(key);
+  }
+  /// Where the rule places it: where it is made, and where it lives unless it moved. The same on all ranks. Throws
+  /// invalid_argument if the user's placement function says nonsense.
+  [[nodiscard]] std::int32_t home_of(const ElementKey& key) const;
+  /// Of an element of a dense array. Others have none yet, and cannot move. Throws as `home_of` does.
+  [[nodiscard]] place::Identity identity_of(const ElementKey& key) const {
+    assert(dense());
+    return place::Identity::of(home_of(key), rule_.linear(key));
+  }
+  [[nodiscard]] place::Directory& directory() noexcept { return directory_; }
   [[nodiscard]] ChareBase* find(const ElementKey& key) const noexcept;
 
   /// Constructs an element here. Throws what the constructor throws; invalid_argument if it exists.
@@ -122,6 +137,7 @@ class Collection {
   PlacementScope scope_;
   std::int32_t self_;
   std::uint64_t total_;
+  place::Directory directory_;
   std::vector<ChareBase*> table_;  ///< Open addressing by hash of the key; the size is a power of two.
   std::vector<ChareBase*> slots_;
   std::vector<std::uint32_t> holes_;

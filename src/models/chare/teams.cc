@@ -78,7 +78,7 @@ void Teams::install(Team& team, const TeamId& id, const std::vector<ElementKey>&
   const auto early = std::move(team.counts);
   team.counts.clear();
   for (const ElementKey& key : members) {
-    const std::int32_t rank = collection.rank_of(key);
+    const std::int32_t rank = collection.home_of(key);  // all ranks must see the same tree, whoever has moved
     team.ranks.push_back(rank);
     if (rank != with_->context.rank) continue;
     const auto contributed = early.find(key);

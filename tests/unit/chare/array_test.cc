@@ -1,4 +1,5 @@
 // Collections: dimensions, placement, sparse arrays, groups, single chares.
+#include "models/chare/core.h"
 #include "unit/chare/program.h"
 
 namespace brant {
@@ -81,6 +82,29 @@ Task<void> placed_by_default(Chares& chares) {
 TEST(Array, is_placed_in_blocks_unless_another_placement_is_named) {
   Program program(test::ranks(3));
   EXPECT_EQ(program.run(placed_by_default), 0) << program.failure();
+}
+
+Task<void> with_news(Chares& chares) {
+  const auto points = create_array<Point<2>>(chares, {2, 4});
+  detail::Collection& collection = *chares.core().find_collection(points.collection());
+  const auto key = detail::ElementKey::of(Index<2>{1, 2}), other = detail::ElementKey::of(Index<2>{1, 1});
+  const std::int32_t home = collection.home_of(key);
+  EXPECT_EQ(home, 2);
+  EXPECT_EQ(collection.rank_of(key), home);
+  const place::Identity id = collection.identity_of(key);
+  EXPECT_EQ(id, place::Identity::of(2, 6));
+  EXPECT_TRUE(collection.directory().add_way(id, {1, 1}));
+  EXPECT_EQ(collection.rank_of(key), 1);
+  EXPECT_EQ(collection.home_of(key), home) << "that never changes";
+  EXPECT_EQ(collection.rank_of(other), collection.home_of(other));
+  collection.directory().forget_way(id);
+  EXPECT_EQ(collection.rank_of(key), home);
+  const int there = co_await points[{1, 2}].ask<&Point<2>::where>();
+  EXPECT_EQ(there, home);
+}
+TEST(Array, asks_the_directory_who_has_moved) {
+  Program program(test::ranks(3));
+  EXPECT_EQ(program.run(with_news), 0) << program.failure();
 }
 
 struct Star {
