@@ -1,8 +1,8 @@
 #include "host_kernels.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 
 namespace jacobi::host {
 namespace {
@@ -12,17 +12,6 @@ void sweep_row(double* __restrict out, const double* __restrict in, std::int64_t
   for (std::int64_t x = 0; x < count; ++x) {
     out[x] = average(in[x], in[x - 1], in[x + 1], in[x - row], in[x + row], in[x - plane], in[x + plane]);
   }
-}
-
-/// As bits, non-negative doubles order like integers and a NaN is larger than all: the maximum needs no branch and
-/// keeps NaN.
-std::uint64_t row_difference(const double* a, const double* b, std::int64_t count) noexcept {
-  std::uint64_t largest = 0;
-  for (std::int64_t x = 0; x < count; ++x) {
-    const auto bits = std::bit_cast<std::uint64_t>(std::fabs(a[x] - b[x]));
-    largest = bits > largest ? bits : largest;
-  }
-  return largest;
 }
 
 template <typename Row>
@@ -44,8 +33,8 @@ void for_each_face_row(const PackedFaces& faces, Copy&& copy) {
 
 }  // namespace
 
-void fill(double* field, const Layout& layout, const Place& place, std::int64_t low, std::int64_t high) noexcept {
-  for (std::int64_t z = low; z < high; ++z) {
+void fill(double* field, const Layout& layout, const Place& place) noexcept {
+  for (std::int64_t z = -1; z <= layout.cells.z; ++z) {
     for (std::int64_t y = -1; y <= layout.cells.y; ++y) {
       double* row = field + layout.at(0, y, z);
       for (std::int64_t x = -1; x <= layout.cells.x; ++x) row[x] = start_value(place, layout, x, y, z);
@@ -71,11 +60,14 @@ void unpack(double* field, const double* buffer, const PackedFaces& faces) noexc
   });
 }
 
-double largest_difference(const double* a, const double* b, const Layout& layout, const Box& box) noexcept {
+/// As bits, non-negative doubles order like integers and a NaN is larger than all: the maximum keeps NaN.
+double largest_difference(const double* a, const double* b, const Layout& layout) noexcept {
   std::uint64_t largest = 0;
-  for_each_row(layout, box, [&](std::int64_t at, std::int64_t count) {
-    const std::uint64_t row = row_difference(a + at, b + at, count);
-    largest = row > largest ? row : largest;
+  const Box whole{{0, 0, 0}, {layout.cells.x, layout.cells.y, layout.cells.z}};
+  for_each_row(layout, whole, [&](std::int64_t at, std::int64_t count) {
+    for (std::int64_t x = at; x < at + count; ++x) {
+      largest = std::max(largest, std::bit_cast<std::uint64_t>(std::fabs(a[x] - b[x])));
+    }
   });
   return std::bit_cast<double>(largest);
 }

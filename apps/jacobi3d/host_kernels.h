@@ -6,8 +6,8 @@
 /// emulated device. Pointers are the start of a block's memory as `Layout` describes it. They do not throw.
 namespace jacobi::host {
 
-/// Start values of all cells with low <= z < high; ghost planes are -1 and cells.z.
-void fill(double* field, const Layout& layout, const Place& place, std::int64_t low, std::int64_t high) noexcept;
+/// Start values of all cells and ghost cells.
+void fill(double* field, const Layout& layout, const Place& place) noexcept;
 
 /// next = average(current) for the cells of `box`. The two do not overlap.
 void sweep(double* next, const double* current, const Layout& layout, const Box& box) noexcept;
@@ -16,7 +16,7 @@ void sweep(double* next, const double* current, const Layout& layout, const Box&
 void pack(double* buffer, const double* field, const PackedFaces& faces) noexcept;
 void unpack(double* field, const double* buffer, const PackedFaces& faces) noexcept;
 
-/// The largest |a - b| over the cells of `box`; NaN if any difference is NaN.
-double largest_difference(const double* a, const double* b, const Layout& layout, const Box& box) noexcept;
+/// The largest |a - b| over the cells; NaN if any difference is NaN.
+double largest_difference(const double* a, const double* b, const Layout& layout) noexcept;
 
 }  // namespace jacobi::host

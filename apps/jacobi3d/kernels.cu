@@ -1,5 +1,4 @@
-// The kernels of the device stencil. Each has a host version of the same arguments in host_kernels.cc (see
-// device_kernels.cc).
+// The kernels of the device stencil. Each has a host version of the same arguments in device_stencil.cc.
 #include "grid.h"
 
 namespace {
@@ -86,30 +85,6 @@ extern "C" __global__ void __launch_bounds__(256, 6)
     const double2 y_low = lane.loads ? load_pair(in - row) : nothing;
     const double2 y_high = lane.loads ? load_pair(in + row) : nothing;
     store_pair(out, average_pair(lane, in, centre, y_low, y_high, below, above), lane.first, lane.second);
-    below = centre;
-    centre = above;
-  }
-}
-
-// The same sweep in its plainest form: one cell a thread, the caches find the reuse in x and y.
-// Grid: x tiles of blockDim.x cells, y tiles of blockDim.y rows, z pieces of `planes` planes.
-extern "C" __global__ void __launch_bounds__(256)
-    jacobi_sweep_plain(double* __restrict__ next, const double* __restrict__ current, Layout layout, Box box,
-                       std::int64_t planes) {
-  const std::int64_t x = (box.low.x & ~std::int64_t{15}) + std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const std::int64_t y = box.low.y + std::int64_t{blockIdx.y} * blockDim.y + threadIdx.y;
-  const std::int64_t z = box.low.z + std::int64_t{blockIdx.z} * planes;
-  const std::int64_t z_end = z + planes < box.high.z ? z + planes : box.high.z;
-  if (x < box.low.x || x >= box.high.x || y >= box.high.y) return;
-  const std::int64_t row = layout.row;
-  const double* in = current + layout.at(x, y, z);
-  double* out = next + layout.at(x, y, z);
-  double below = __ldg(in - layout.plane);
-  double centre = __ldg(in);
-#pragma unroll 4
-  for (std::int64_t at = z; at < z_end; ++at, in += layout.plane, out += layout.plane) {
-    const double above = __ldg(in + layout.plane);
-    __stcs(out, average(centre, __ldg(in - 1), __ldg(in + 1), __ldg(in - row), __ldg(in + row), below, above));
     below = centre;
     centre = above;
   }
