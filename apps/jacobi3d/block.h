@@ -21,7 +21,7 @@ class Block {
   [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
   [[nodiscard]] const Place& place() const noexcept { return place_; }
   [[nodiscard]] const Split& split() const noexcept { return split_; }
-  [[nodiscard]] Box whole() const noexcept { return {{0, 0, 0}, {layout_.cells.x, layout_.cells.y, layout_.cells.z}}; }
+  [[nodiscard]] Box whole() const noexcept { return {{0, 0, 0}, layout_.cells}; }
   [[nodiscard]] brant::MemoryKind kind() const noexcept { return kind_; }
   [[nodiscard]] bool has_neighbour(int side) const noexcept { return has_neighbour_[static_cast<std::size_t>(side)]; }
 

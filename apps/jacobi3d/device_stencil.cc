@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <optional>
 
 #include <fmt/format.h>
@@ -22,32 +21,13 @@ using brant::LaunchShape;
 using brant::Status;
 
 constexpr unsigned kThreads = 256;
-constexpr std::int64_t kGridMax = 65535;      // of a grid's y and z
-constexpr std::int64_t kPlanesPerPiece = 16;  // short pieces keep neighbouring blocks, and so the caches, together
+constexpr std::int64_t kGridMax = 65535;  // of a grid's y and z
 constexpr std::int64_t kRowsPerTile = 8;
 constexpr std::int64_t kCellsPerTile = 64;
 constexpr std::int64_t kShellGridMax = 4096;
 
 std::span<const std::byte> image() noexcept {
   return std::as_bytes(std::span(jacobi_kernels_fatbin, jacobi_kernels_fatbin_bytes));
-}
-
-// The host versions, with the arguments of the kernels: what an emulated device runs. A kernel's grid is a matter of
-// speed: here one call does all of it.
-
-void sweep_on_host(double* next, const double* current, Layout layout, Box box, std::int64_t) noexcept {
-  host::sweep(next, current, layout, box);
-}
-void shell_on_host(double* next, const double* current, Layout layout, Shell shell) noexcept {
-  for (int index = 0; index < shell.count; ++index) host::sweep(next, current, layout, shell.box[index]);
-}
-void pack_on_host(double* buffer, const double* field, PackedFaces faces) noexcept { host::pack(buffer, field, faces); }
-void unpack_on_host(double* field, const double* buffer, PackedFaces faces) noexcept {
-  host::unpack(field, buffer, faces);
-}
-void fill_on_host(double* field, Layout layout, Place place) noexcept { host::fill(field, layout, place); }
-void difference_on_host(std::uint64_t* largest, const double* a, const double* b, Layout layout) noexcept {
-  *largest = std::bit_cast<std::uint64_t>(host::largest_difference(a, b, layout));
 }
 
 unsigned pieces(std::int64_t count, std::int64_t each) noexcept {
@@ -95,14 +75,11 @@ class DeviceStencil final : public Stencil {
   DeviceStencil(brant::Runtime& runtime, Block& block)
       : runtime_(runtime),
         block_(block),
-        sweep_(runtime.device(), image(), "jacobi_sweep", host_version<sweep_on_host>),
-        sweep_shell_(runtime.device(), image(), "jacobi_sweep_shell", host_version<shell_on_host>),
-        pack_(runtime.device(), image(), "jacobi_pack", host_version<pack_on_host>),
-        unpack_(runtime.device(), image(), "jacobi_unpack", host_version<unpack_on_host>),
-        fill_(runtime.device(), image(), "jacobi_fill", host_version<fill_on_host>),
-        difference_(runtime.device(), image(), "jacobi_difference", host_version<difference_on_host>),
-        largest_(runtime.allocate(block.kind(), sizeof(std::uint64_t))),
-        largest_on_host_(runtime.allocate(brant::MemoryKind::pinned, sizeof(std::uint64_t))),
+        sweep_(runtime.device(), image(), "jacobi_sweep", host_version<host::sweep>),
+        sweep_shell_(runtime.device(), image(), "jacobi_sweep_shell", host_version<host::sweep_shell>),
+        pack_(runtime.device(), image(), "jacobi_pack", host_version<host::pack>),
+        unpack_(runtime.device(), image(), "jacobi_unpack", host_version<host::unpack>),
+        fill_(runtime.device(), image(), "jacobi_fill", host_version<host::fill>),
         sequence_(runtime.device().create_stream(brant::StreamPriority::high)),
         beside_(runtime.device().create_stream()) {}
 
@@ -117,7 +94,34 @@ class DeviceStencil final : public Stencil {
   }
 
   void start(Step step) override {
-    if (!launch(step)) return;
+    const PackedFaces& out = block_.outgoing();
+    const PackedFaces& in = block_.incoming();
+    const Layout& layout = block_.layout();
+    const Split& split = block_.split();
+    double* const now = block_.current();
+    double* const next = block_.next();
+    Status launched = Status::in_progress;  // there is nothing to do
+    switch (step) {
+      case Step::pack:
+        if (out.count > 0) launched = pack_.launch(faces_shape(out), sequence_, block_.send_buffer(), now, out);
+        break;
+      case Step::unpack:
+        if (in.count > 0) launched = unpack_.launch(faces_shape(in), sequence_, now, block_.receive_buffer(), in);
+        break;
+      case Step::whole:
+        launched = sweep_.launch(sweep_shape(block_.whole()), sequence_, next, now, layout, block_.whole());
+        break;
+      case Step::interior:
+        if (is_empty(split.interior)) break;
+        launched = sweep_.launch(sweep_shape(split.interior), beside_, next, now, layout, split.interior);
+        break;
+      case Step::shell:
+        if (split.shell.count == 0) break;
+        launched = sweep_shell_.launch(shell_shape(split.shell), sequence_, next, now, layout, split.shell);
+        break;
+    }
+    if (launched == Status::in_progress) return;
+    require(launched, "launch a kernel");
     ended_[static_cast<std::size_t>(step)].emplace(runtime_, step == Step::interior ? beside_ : sequence_);
   }
 
@@ -127,70 +131,15 @@ class DeviceStencil final : public Stencil {
     ended->reset();
   }
 
-  double largest_change() override {
-    const Extent cells = block_.layout().cells;
-    const LaunchShape shape{
-        {pieces(cells.x, kThreads), std::min(at_most_grid(cells.y), 64u), std::min(at_most_grid(cells.z), 64u)},
-        {kThreads, 1, 1}};
-    require(sequence_.fill(largest_, std::byte{0}), "clear a word");
-    require(difference_.launch(shape, sequence_, largest_.as<std::uint64_t>(), block_.current(), block_.next(),
-                               block_.layout()),
-            "compute the residual");
-    require(sequence_.copy(largest_on_host_, largest_), "copy a word");
-    require(sequence_.synchronize(), "compute the residual");
-    return std::bit_cast<double>(*largest_on_host_.as<std::uint64_t>());
-  }
-
  private:
-  /// Queues a step, if it has anything to do.
-  bool launch(Step step) {
-    const Layout& layout = block_.layout();
-    const Split& split = block_.split();
-    switch (step) {
-      case Step::pack:
-        if (block_.outgoing().count == 0) return false;
-        require(pack_.launch(faces_shape(block_.outgoing()), sequence_, block_.send_buffer(), block_.current(),
-                             block_.outgoing()),
-                "pack the faces");
-        return true;
-      case Step::unpack:
-        if (block_.incoming().count == 0) return false;
-        require(unpack_.launch(faces_shape(block_.incoming()), sequence_, block_.current(), block_.receive_buffer(),
-                               block_.incoming()),
-                "unpack the faces");
-        return true;
-      case Step::whole: return sweep(block_.whole(), sequence_);
-      case Step::interior: return sweep(split.interior, beside_);
-      case Step::shell:
-        if (split.shell.count == 0) return false;
-        require(sweep_shell_.launch(shell_shape(split.shell), sequence_, block_.next(), block_.current(), layout,
-                                    split.shell),
-                "sweep the shell");
-        return true;
-    }
-    return false;
-  }
-
-  bool sweep(const Box& box, brant::StreamHandle stream) {
-    if (is_empty(box)) return false;
-    require(
-        sweep_.launch(sweep_shape(box), stream, block_.next(), block_.current(), block_.layout(), box, kPlanesPerPiece),
-        "sweep");
-    return true;
-  }
-
   brant::Runtime& runtime_;
   Block& block_;
-  Kernel<double*, const double*, Layout, Box, std::int64_t> sweep_;
+  Kernel<double*, const double*, Layout, Box> sweep_;
   Kernel<double*, const double*, Layout, Shell> sweep_shell_;
   Kernel<double*, const double*, PackedFaces> pack_;
   Kernel<double*, const double*, PackedFaces> unpack_;
   Kernel<double*, Layout, Place> fill_;
-  Kernel<std::uint64_t*, const double*, const double*, Layout> difference_;
-  brant::Memory largest_;
-  brant::Memory largest_on_host_;
-  // The streams go before the memory, and wait for the work that uses it.
-  brant::Stream sequence_;
+  brant::Stream sequence_;  ///< When it goes it waits for its work.
   brant::Stream beside_;
   std::array<std::optional<brant::stream_done>, kSteps> ended_;  ///< Of the steps under way.
 };

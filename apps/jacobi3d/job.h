@@ -11,7 +11,4 @@ namespace jacobi {
 /// gone.
 void run_job(brant::Runtime& runtime, Team& team, const Options& options);
 
-/// A checked run of a small problem, then a comparison of a large one.
-void run_demo(brant::Runtime& runtime, Team& team, const Options& options);
-
 }  // namespace jacobi

@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
     if (!options) return exit_code;
     brant::Runtime runtime(jacobi::runtime_options(*options));
     jacobi::Team team(runtime);
-    options->demo ? jacobi::run_demo(runtime, team, *options) : jacobi::run_job(runtime, team, *options);
+    jacobi::run_job(runtime, team, *options);
     return 0;
   } catch (const brant::Error& error) {
     // What every process finds is told by the first; a lost peer is the echo of an error told elsewhere.

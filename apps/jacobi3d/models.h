@@ -12,12 +12,8 @@ namespace jacobi {
 /// One block in each process, and a channel to each neighbour, forced to `path`.
 std::vector<Solution> solve_with_channels(brant::Runtime& runtime, Share& share, const Plan& plan, brant::Path path);
 
-/// How the faces of chares travel.
-enum class Faces { by_channel, as_arguments };
-
-/// Each block a chare. A chare lets the others of its process run while its faces travel. `path` is that of the
-/// channels; arguments take the runtime's.
-std::vector<Solution> solve_with_chares(brant::Runtime& runtime, Share& share, const Plan& plan, brant::Path path,
-                                        Faces faces);
+/// Each block a chare, which sends its faces as arguments of messages, by the runtime's path. While they travel, the
+/// other chares of its process run.
+std::vector<Solution> solve_with_chares(brant::Runtime& runtime, Share& share, const Plan& plan);
 
 }  // namespace jacobi

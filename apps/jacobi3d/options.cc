@@ -1,6 +1,5 @@
 #include "options.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
@@ -8,7 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "brant/device.h"
 #include "decomposition.h"
 
 namespace jacobi {
@@ -16,37 +14,24 @@ namespace {
 
 using brant::MemoryKind;
 
-const CLI::Range kIterations(std::int64_t{0}, std::int64_t{1'000'000'000'000});
-
-/// One number is a cube.
-std::optional<Extent> extent_from(const std::vector<std::int64_t>& numbers, const char* option) {
-  if (numbers.empty()) return std::nullopt;
-  if (numbers.size() == 2) throw CLI::ValidationError(option, "give one number for a cube, or three: NX NY NZ");
-  const Extent extent =
-      numbers.size() == 1 ? Extent{numbers[0], numbers[0], numbers[0]} : Extent{numbers[0], numbers[1], numbers[2]};
-  for (const std::int64_t cells : {extent.x, extent.y, extent.z}) {
-    if (cells < 1 || cells > kAxisMax) {
-      throw CLI::ValidationError(option, fmt::format("{} cells: every axis needs 1 to {}", to_text(extent), kAxisMax));
-    }
-  }
-  return extent;
-}
+/// Cells that one axis may have: keeps every kernel's grid within bounds, and products within 64 bits.
+constexpr std::int64_t kAxisMax = 500'000;
+constexpr std::int64_t kIterationsMax = 1'000'000'000'000;
 
 /// What CLI11 fills and we still have to understand.
 struct Raw {
-  std::vector<std::int64_t> size, size_per_process;
+  std::vector<std::int64_t> size{256};
   std::string path = "auto", memory = "auto", model = "channel";
 };
 
 void declare(CLI::App& app, Options& options, Raw& raw) {
-  auto* size = app.add_option("--size", raw.size, "Global size in cells: N for a cube, or NX NY NZ (default 256)");
-  size->expected(1, 3);
-  app.add_option("--size-per-process", raw.size_per_process, "Size of every process's block instead")
+  app.add_option("--size", raw.size, "Size of the grid in cells: N for a cube, or NX NY NZ")
       ->expected(1, 3)
-      ->excludes(size);
+      ->check(CLI::Range(std::int64_t{1}, kAxisMax));
   app.add_option("--iterations", options.plan.iterations, "Iterations that are timed")
-      ->check(kIterations & CLI::PositiveNumber);
-  app.add_option("--warmup", options.plan.warmup, "Iterations before them")->check(kIterations);
+      ->check(CLI::Range(std::int64_t{1}, kIterationsMax));
+  app.add_option("--warmup", options.plan.warmup, "Iterations before them")
+      ->check(CLI::Range(std::int64_t{0}, kIterationsMax));
   app.add_option("--memory", raw.memory, "Where the field lives (auto: the GPU if there is one, else host)")
       ->check(CLI::IsMember({"auto", "host", "pinned", "cuda", "emulated"}));
   app.add_option("--path", raw.path, "How faces travel")->check(CLI::IsMember(brant::requestable_paths()));
@@ -60,31 +45,25 @@ void declare(CLI::App& app, Options& options, Raw& raw) {
   app.add_flag("--check", options.check, "Compare every bit of the result with a serial run on rank 0");
   app.add_option("--output", options.output, "Where the final field goes, as .npy");
   app.add_option("--json", options.json, "Append one row per run to this file");
-  app.add_flag("--demo", options.demo, "A check, then a comparison with 'staged', at sizes that fit this machine");
-}
-
-/// Whether every process of this host has a GPU of its own. Asks the driver.
-bool enough_gpus() {
-  const char* processes = std::getenv("BRANT_LOCAL_SIZE");
-  return brant::list_gpus().size() >= static_cast<std::size_t>(processes == nullptr ? 1 : std::atoi(processes));
 }
 
 void take(Options& options, const Raw& raw) {
-  options.size = extent_from(raw.size, "--size");
-  options.size_per_process = extent_from(raw.size_per_process, "--size-per-process");
+  const std::vector<std::int64_t>& size = raw.size;
+  if (size.size() == 2) throw CLI::ValidationError("--size", "give one number for a cube, or three: NX NY NZ");
+  options.size = size.size() == 1 ? Extent{size[0], size[0], size[0]} : Extent{size[0], size[1], size[2]};
   options.messages = raw.model == "message";
   static_cast<void>(brant::path_from_name(raw.path, options.path));
   MemoryKind kind = MemoryKind::detect;
   if (brant::memory_kind_from_name(raw.memory, kind)) options.memory = kind;
-  if (options.path == brant::Path::shm && options.memory && !brant::host_accessible(kind)) {
-    throw CLI::ValidationError("--path",
-                               fmt::format("shm is a path between host memories, not for --memory {}", raw.memory));
-  }
-  if (options.messages && options.compare) {
-    throw CLI::ValidationError("--compare",
-                               "messages of one run take one path: compare two runs, one with --path staged");
-  }
-  if (options.demo && !options.memory && !enough_gpus()) options.memory = MemoryKind::host;
+  const auto refuse = [](bool wrong, const char* option, const char* why) {
+    if (wrong) throw CLI::ValidationError(option, why);
+  };
+  refuse(options.path == brant::Path::shm && options.memory && !brant::host_accessible(kind), "--path",
+         "shm is a path between host memories");
+  refuse(options.messages && options.compare, "--compare",
+         "messages of one run take one path: compare two runs, one with --path staged");
+  refuse(options.chares_per_process > 1 && !options.messages, "--chares-per-process",
+         "only chares can be several in a process: --model message");
 }
 
 }  // namespace

@@ -1,22 +1,16 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "brant/brant.h"
-#include "grid.h"
 #include "solver.h"
 
 namespace jacobi {
 
-/// Cells that one axis may have: keeps every kernel's grid within bounds, and products within 64 bits.
-inline constexpr std::int64_t kAxisMax = 500'000;
-
 /// What the command line said, checked as far as it can be without knowing the job.
 struct Options {
-  std::optional<Extent> size;  ///< Global.
-  std::optional<Extent> size_per_process;
+  Extent size{256, 256, 256};
   Plan plan;
   brant::Path path = brant::Path::automatic;
   std::optional<brant::MemoryKind> memory;  ///< Nothing: the device's kind, or host.
@@ -24,7 +18,6 @@ struct Options {
   int chares_per_process = 1;
   bool check = false;
   bool compare = false;
-  bool demo = false;
   std::string output;
   std::string json;
 };

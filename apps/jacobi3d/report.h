@@ -4,27 +4,32 @@
 #include <string>
 #include <vector>
 
-#include "brant/brant.h"
+#include "decomposition.h"
 #include "options.h"
 
 namespace jacobi {
 
-/// Bytes that went by each path.
-using PathBytes = std::array<double, brant::kPathCount>;
-
-/// One run. Times are means over iterations and blocks, in microseconds.
-struct Report {
-  Options options;
-  Decomposition cut;
-  brant::MemoryKind memory = brant::MemoryKind::host;
-  Solution mean;                ///< The samples are of rank 0's first block.
+/// What the processes found out about one run: first of one of them, then `join`ed. Times are means over iterations and
+/// blocks, in microseconds.
+struct Figures {
+  double iteration = 0.0, compute = 0.0, communication = 0.0;
   double halo_bytes = 0.0;      ///< Sent per iteration by the process that sends most.
-  double copy_bandwidth = 0.0;  ///< Bytes per second of a plain copy in the same memory, read plus written.
-  PathBytes path_bytes{};       ///< Of all processes, warm-up and what belongs to the messages included.
+  double copy_bandwidth = 0.0;  ///< Bytes per second of plain copies in the same memory, read plus written.
+  std::array<double, brant::kPathCount> path_bytes{};  ///< Sent, warm-up and headers of messages included.
 
+  void join(const Figures& other) noexcept;
   /// By which most bytes went, whatever was asked for; "none": nothing was sent.
   [[nodiscard]] std::string path() const;
-  /// What the sweep reaches of the copy, counting 16 bytes a cell: one read, one written. 0 where it has no meaning.
+};
+
+struct Report {
+  Options options;
+  Extent blocks;
+  brant::MemoryKind memory = brant::MemoryKind::host;
+  Figures figures;
+  std::vector<double> samples;  ///< Of rank 0's first block.
+
+  /// Of the copies' bandwidth, what the sweep reaches, counting 16 bytes a cell: one read, one written. 0: no meaning.
   [[nodiscard]] double bandwidth_fraction() const noexcept;
 };
 

@@ -35,7 +35,6 @@ struct Solution {
   double iteration = 0.0;
   double compute = 0.0;         ///< The sweep. With overlap, from its start to its end, beside the exchange.
   double communication = 0.0;   ///< Posting the receives, and from packing to the end of unpacking.
-  double residual = 0.0;        ///< Largest change of a cell in the last iteration.
   std::vector<double> samples;  ///< Each iteration, at most kSamplesMax.
 };
 inline constexpr std::size_t kSamplesMax = 1'000'000;

@@ -26,11 +26,8 @@ class Stencil {
   /// Starts a step: on a device it is queued after the pack, unpack, whole and shell steps started before it;
   /// `interior` runs beside them.
   virtual void start(Step step) = 0;
-  /// Ends when a started step has. The CPU does the work of a sweep in here, in slices, so that the network moves in
-  /// between.
+  /// Ends when a started step has; once for each start. The CPU does the work of a sweep in here.
   virtual brant::Task<void> finish(Step step) = 0;
-  /// The largest change of a cell between the two fields, after a swap. Waits.
-  virtual double largest_change() = 0;
 };
 
 /// The stencil for the block's kind of memory. Runtime and block outlive it.

@@ -14,12 +14,10 @@ class Team {
  public:
   /// Opens the channels: ids from the top of the range downwards, so that a program may use those from 0.
   explicit Team(brant::Runtime& runtime) : runtime_(runtime) {
-    const auto open = [&](int peer, int leaf) {
+    for (int leaf = leads() ? 1 : rank(); leaf < (leads() ? size() : rank() + 1); ++leaf) {
       const brant::ChannelId id{brant::kChannelIdMax - static_cast<std::uint32_t>(leaf)};
-      channels_.push_back(brant::Channel::open(runtime, brant::Rank{peer}, id));
-    };
-    if (!leads()) open(0, rank());
-    for (int leaf = 1; leads() && leaf < size(); ++leaf) open(leaf, leaf);
+      channels_.push_back(brant::Channel::open(runtime, brant::Rank{leads() ? leaf : 0}, id));
+    }
   }
 
   [[nodiscard]] int rank() const noexcept { return runtime_.rank().value; }

@@ -70,14 +70,14 @@ RUNS = [
     (4, (25, 26, 27), "none", ["--overlap"]),
     (4, (5, 4, 2), "emulated", ["--compare"]),
     (4, (40, 41, 6), "emulated", ["--path", "staged", "--overlap"]),
-    # as chares: by messages with device arguments, and by channels
+    # as chares: by messages with device arguments
     (1, (17, 9, 5), "none", ["--model", "message"]),
     (1, (17, 9, 12), "emulated", ["--model", "message", "--chares-per-process", "4", "--overlap"]),
     (2, (32, 31, 30), "none", ["--model", "message", "--chares-per-process", "4"]),
-    (2, (33, 31, 29), "none", ["--chares-per-process", "6", "--overlap"]),
+    (2, (33, 31, 29), "none", ["--model", "message", "--chares-per-process", "6", "--overlap"]),
     (2, (31, 18, 27), "emulated", ["--model", "message", "--chares-per-process", "2", "--path", "staged"]),
     (3, (41, 30, 7), "none", ["--model", "message", "--overlap", "--path", "ucx"]),
-    (4, (25, 26, 27), "emulated", ["--chares-per-process", "2", "--overlap"]),
+    (4, (25, 26, 27), "emulated", ["--model", "message", "--chares-per-process", "2", "--overlap"]),
     (4, (70, 52, 46), "none", ["--model", "message", "--chares-per-process", "16", "--overlap"]),
 ]
 
@@ -127,7 +127,7 @@ def test_field_goes_to_the_solution_of_the_laplace_equation(tmp_path):
 def test_rows_say_what_was_measured(tmp_path):
     rows_file = tmp_path / "rows.jsonl"
     for _ in range(2):  # appended, not overwritten
-        arguments = ["--size-per-process", 8, 8, 8, "--iterations", 5, "--compare", "--json", rows_file]
+        arguments = ["--size", 8, 8, 16, "--iterations", 5, "--compare", "--json", rows_file]
         done = jacobi(*arguments, ranks=2, gpu="emulated")
         assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in rows_file.read_text().splitlines()]
@@ -169,10 +169,9 @@ def test_the_path_is_the_one_that_bytes_took(ranks, arguments, path, tmp_path):
     assert any(line.startswith(f"{path} ") for line in lines), done.stdout
 
 
-def test_demo_checks_then_compares():
-    done = jacobi("--demo", "--size-per-process", 24, ranks=2)
+def test_host_memory_has_nothing_to_stage():
+    done = jacobi("--size", 24, "--iterations", 5, "--compare", ranks=2)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "to the last bit" in done.stdout
     assert "nothing to stage" in done.stdout
 
 
@@ -186,11 +185,12 @@ def test_help_names_every_option_once():
 
 BAD = [
     (["--sise", 8], "sise"),
-    (["--size", 0], "0 x 0 x 0"),
+    (["--size", 0], "size"),
     (["--size", -4], "size"),
     (["--size", 8, 8], "three"),
     (["--size", "huge"], "size"),
-    (["--size", 8, "--size-per-process", 8], "size"),
+    (["--size", 8, "--chares-per-process", 2], "--model message"),
+    (["--size", 8, "--model", "message", "--compare"], "--compare"),
     (["--size", 400000], "GB of host memory"),
     (["--size", 1, 1, 1], "1 x 1 x 1"),
     (["--size", 8, "--iterations", 0], "iterations"),

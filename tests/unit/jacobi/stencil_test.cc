@@ -1,12 +1,10 @@
 #include "stencil.h"
 
-#include <bit>
 #include <cmath>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "channel_halo.h"
 #include "support/in_process_job.h"
 
 namespace jacobi {
@@ -94,7 +92,9 @@ TEST_P(Stencils, without_an_exchange_the_result_is_poisoned) {
   Bench bench(kCut, kMiddle, GetParam());
   bench.run(Step::whole);
   bench.block.swap();
-  EXPECT_TRUE(std::isnan(bench.stencil->largest_change()));
+  std::size_t poisoned = 0;
+  for (const double value : bench.cells()) poisoned += std::isnan(value) ? 1 : 0;
+  EXPECT_GT(poisoned, 0u);
 }
 
 TEST_P(Stencils, messages_hold_the_outermost_cells) {
@@ -125,8 +125,6 @@ TEST_P(Stencils, agree_with_the_host_to_the_last_bit) {
     }
   }
   EXPECT_EQ(bench.cells(), host.cells());
-  EXPECT_EQ(std::bit_cast<std::uint64_t>(bench.stencil->largest_change()),
-            std::bit_cast<std::uint64_t>(host.stencil->largest_change()));
 }
 
 TEST_P(Stencils, copying_a_field_leaves_it_alone) {
@@ -149,65 +147,6 @@ TEST_P(Stencils, steps_without_work_have_finished) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Stencils, testing::Values(MemoryKind::host, MemoryKind::pinned, MemoryKind::emulated),
                          kind_name);
-
-/// Both ranks of a job in one thread.
-struct Pair {
-  Pair(const Decomposition& left, const Decomposition& right) : job(job_options(2, GpuChoice::none)) {
-    for (int rank = 0; rank < 2; ++rank) {
-      blocks.push_back(std::make_unique<Block>(job.rank(rank), rank == 0 ? left : right, rank, MemoryKind::host));
-      stencils.push_back(make_host_stencil(job.rank(rank), *blocks.back()));
-      stencils.back()->fill();
-      halos.push_back(std::make_unique<ChannelHalo>(*blocks.back()));
-      for (int side = 0; side < kSides; ++side) {
-        const int other = 1 - rank;
-        if (!left.neighbour(rank, side)) continue;
-        halos.back()->add(side, other, brant::Channel::open(job.rank(rank), brant::Rank{other}, brant::ChannelId{1}));
-      }
-    }
-  }
-  /// Throws what rank 0 finds.
-  void exchange() {
-    for (auto& halo : halos) halo->receive_ghosts();
-    for (auto& stencil : stencils) stencil->start(Step::pack);
-    for (auto& halo : halos) halo->send_faces();
-    std::vector<brant::Task<void>> tasks;
-    for (auto& halo : halos) tasks.push_back(halo->finish());
-    for (auto& task : tasks) task.start();
-    ASSERT_TRUE(job.run_until([&] { return tasks[0].finished() && tasks[1].finished(); }));
-    tasks[0].take();
-    for (auto& stencil : stencils) stencil->start(Step::unpack);
-  }
-
-  InProcessJob job;
-  std::vector<std::unique_ptr<Block>> blocks;
-  std::vector<std::unique_ptr<Stencil>> stencils;
-  std::vector<std::unique_ptr<ChannelHalo>> halos;
-};
-
-TEST(ChannelHalo, ghost_cells_become_those_of_the_neighbour_along_every_axis) {
-  for (const Extent& blocks : {Extent{2, 1, 1}, Extent{1, 2, 1}, Extent{1, 1, 2}}) {
-    const Decomposition cut{{7, 6, 5}, blocks};
-    Pair pair(cut, cut);
-    pair.exchange();
-    const Layout& layout = pair.blocks[0]->layout();
-    const Extent& cells = layout.cells;
-    const Cell ghost{blocks.x == 2 ? cells.x : 1, blocks.y == 2 ? cells.y : 1, blocks.z == 2 ? cells.z : 1};
-    EXPECT_EQ(pair.blocks[0]->current()[layout.at(ghost.x, ghost.y, ghost.z)], initial_value(ghost.x, ghost.y, ghost.z))
-        << to_text(blocks);
-  }
-}
-
-TEST(ChannelHalo, neighbours_that_disagree_about_the_size_are_told_apart) {
-  Pair pair({{6, 6, 8}, {1, 1, 2}}, {{6, 5, 8}, {1, 1, 2}});
-  try {
-    pair.exchange();
-    FAIL() << "a face of another size was accepted";
-  } catch (const brant::Error& error) {
-    EXPECT_EQ(error.status(), brant::Status::truncated);
-    EXPECT_NE(std::string(error.what()).find("block 1"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("high z"), std::string::npos) << error.what();
-  }
-}
 
 }  // namespace
 }  // namespace jacobi
