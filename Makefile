@@ -26,8 +26,9 @@ test: setup-dev  ## everything CI checks: format, layers, classes, clang-tidy on
 	@python tools/run_tests.py
 
 demo: TARGETS = brant jacobi3d
-demo: build  ## a 3D heat solver on two processes
-	build/bin/brant run -n 2 -- build/bin/jacobi3d --demo
+demo: build  ## a 3D heat solver on two processes: a check, then a comparison with staging through the host
+	build/bin/brant run -n 2 -- build/bin/jacobi3d --size 70 52 46 --iterations 20 --warmup 0 --overlap --check
+	build/bin/brant run -n 2 -- build/bin/jacobi3d --size 192 192 384 --iterations 50 --compare
 
 format: setup  ## format C++ and Python in place
 	@python tools/run_tests.py --apply-format

@@ -61,7 +61,7 @@ def steps(programs: pathlib.Path, rows: pathlib.Path, few: list[str]) -> list[St
         found.append(Step("chares in two processes", [brant, "run", "-n", "2", "--", *cost]))
     jacobi = [brant, "run", "-n", "2", "--no-prefix", "--", str(programs / "jacobi3d"), "--memory", "host"]
     for overlap in ([], ["--overlap"]):
-        size = ["--size-per-process", "128", "128", "128", "--iterations", "5" if few else "200", "--warmup", "5"]
+        size = ["--size", "128", "128", "256", "--iterations", "5" if few else "200", "--warmup", "5"]
         name = f"jacobi3d, 128^3 per process{', overlap' if overlap else ''}"
         found.append(Step(name, [*jacobi, *size, *overlap, "--json", str(rows)]))
     return found

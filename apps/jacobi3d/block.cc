@@ -8,14 +8,6 @@ namespace {
 
 constexpr std::int64_t kFaceAlignment = 32;  // doubles: 256 bytes
 
-std::array<bool, kSides> neighbours_of(const Decomposition& decomposition, int rank) noexcept {
-  std::array<bool, kSides> has{};
-  for (int side = 0; side < kSides; ++side) {
-    has[static_cast<std::size_t>(side)] = decomposition.neighbour(rank, side).has_value();
-  }
-  return has;
-}
-
 /// An x or y face at layer `layer` of its axis.
 PackedFace face_at(const Layout& layout, int side, std::int64_t layer) noexcept {
   if (axis_of(side) == 0) return {layout.at(layer, 0, 0), layout.row, layout.plane, layout.cells.y, layout.cells.z, 0};
@@ -26,21 +18,12 @@ std::size_t bytes_of(std::int64_t doubles) noexcept { return static_cast<std::si
 
 }  // namespace
 
-double Block::bytes_needed(const Decomposition& decomposition, int rank) noexcept {
-  const Extent cells = extent_of(decomposition.block(rank));
-  const double fields =
-      2.0 * static_cast<double>(cells.x + 16) * static_cast<double>(cells.y + 2) * static_cast<double>(cells.z + 2);
-  double faces = 0.0;
-  for (int side = 0; side < z_low; ++side) {
-    if (!decomposition.neighbour(rank, side)) continue;
-    faces += 3.0 * static_cast<double>(axis_of(side) == 0 ? cells.y : cells.x) * static_cast<double>(cells.z);
+Block::Block(brant::Runtime& runtime, const Decomposition& decomposition, int number, brant::MemoryKind kind)
+    : runtime_(runtime), kind_(kind) {
+  const Box box = decomposition.block(number);
+  for (int side = 0; side < kSides; ++side) {
+    has_neighbour_[static_cast<std::size_t>(side)] = decomposition.neighbour(number, side).has_value();
   }
-  return (fields + faces) * sizeof(double);
-}
-
-Block::Block(brant::Runtime& runtime, const Decomposition& decomposition, int rank, brant::MemoryKind kind)
-    : runtime_(runtime), kind_(kind), has_neighbour_(neighbours_of(decomposition, rank)) {
-  const Box box = decomposition.block(rank);
   layout_ = make_layout(extent_of(box));
   place_ = {box.low, decomposition.global};
   split_ = split_block(layout_.cells, has_neighbour_);
@@ -67,16 +50,12 @@ brant::Buffer Block::piece(const brant::Memory& memory, std::int64_t first, std:
   return memory.part(bytes_of(first), bytes_of(doubles));
 }
 
-const PackedFace& Block::face(const PackedFaces& faces, int side) const noexcept {
-  return faces.face[face_index_[static_cast<std::size_t>(side)]];
-}
-
 brant::ConstBuffer Block::message_out(int side) const {
   if (side >= z_low) {
     const std::int64_t z = is_high(side) ? layout_.cells.z - 1 : 0;
     return piece(fields_[0], layout_.at(0, 0, z), layout_.plane_span());
   }
-  const PackedFace& packed = face(outgoing_, side);
+  const PackedFace& packed = outgoing_.face[face_index_[static_cast<std::size_t>(side)]];
   return piece(send_buffer_, packed.offset, packed.count_a * packed.count_b);
 }
 
@@ -85,18 +64,13 @@ brant::Buffer Block::landing(int side, std::size_t ahead) const {
     const std::int64_t z = is_high(side) ? layout_.cells.z : -1;
     return piece(fields_[ahead], layout_.at(0, 0, z), layout_.plane_span());
   }
-  const PackedFace& packed = face(incoming_, side);
+  const PackedFace& packed = incoming_.face[face_index_[static_cast<std::size_t>(side)]];
   return piece(receive_buffers_[ahead], packed.offset, packed.count_a * packed.count_b);
 }
 
 void Block::read_plane(std::int64_t z, std::span<double> plane) const {
   runtime_.copy(brant::Buffer(plane, brant::MemoryKind::host),
                 piece(fields_[0], layout_.at(0, 0, z), layout_.plane_span()));
-}
-
-void Block::write_plane(std::int64_t z, std::span<const double> plane) {
-  runtime_.copy(piece(fields_[0], layout_.at(0, 0, z), layout_.plane_span()),
-                brant::ConstBuffer(plane, brant::MemoryKind::host));
 }
 
 }  // namespace jacobi

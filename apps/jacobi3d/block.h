@@ -8,7 +8,7 @@
 
 namespace jacobi {
 
-/// One process's share of the grid: its two fields in memory of one kind, the buffers its x and y faces are gathered
+/// A piece of the grid: its two fields in memory of one kind, the buffers its x and y faces are gathered
 /// in, and the shape of it all. A z face is one contiguous piece of a field: it is sent from where it is, and lands
 /// where it belongs.
 ///
@@ -16,15 +16,12 @@ namespace jacobi {
 class Block {
  public:
   /// Allocates. Throws no_memory, not_supported, naming what was needed.
-  Block(brant::Runtime& runtime, const Decomposition& decomposition, int rank, brant::MemoryKind kind);
-
-  /// Bytes that the block of this rank allocates.
-  static double bytes_needed(const Decomposition& decomposition, int rank) noexcept;
+  Block(brant::Runtime& runtime, const Decomposition& decomposition, int number, brant::MemoryKind kind);
 
   [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
   [[nodiscard]] const Place& place() const noexcept { return place_; }
   [[nodiscard]] const Split& split() const noexcept { return split_; }
-  [[nodiscard]] Box whole() const noexcept { return {{0, 0, 0}, {layout_.cells.x, layout_.cells.y, layout_.cells.z}}; }
+  [[nodiscard]] Box whole() const noexcept { return {{0, 0, 0}, layout_.cells}; }
   [[nodiscard]] brant::MemoryKind kind() const noexcept { return kind_; }
   [[nodiscard]] bool has_neighbour(int side) const noexcept { return has_neighbour_[static_cast<std::size_t>(side)]; }
 
@@ -48,15 +45,15 @@ class Block {
   /// What `message_in` will be after the next swap: for faces of a neighbour that is ahead.
   [[nodiscard]] brant::Buffer next_message_in(int side) const { return landing(side, 1); }
 
-  /// Copies plane z of the current field (layout().plane_span() doubles, rows `layout().row` apart) to or from host
-  /// memory. Waits.
+  /// Copies plane z of the current field (layout().plane_span() doubles, rows `layout().row` apart) to host memory.
+  /// Waits.
   void read_plane(std::int64_t z, std::span<double> plane) const;
-  void write_plane(std::int64_t z, std::span<const double> plane);
+  /// Copies the current field over the next one, by the best copy there is. Waits.
+  void copy_over_next() { runtime_.copy(fields_[1], fields_[0]); }
 
  private:
   [[nodiscard]] brant::Buffer piece(const brant::Memory& memory, std::int64_t first, std::int64_t doubles) const;
   [[nodiscard]] brant::Buffer landing(int side, std::size_t ahead) const;
-  [[nodiscard]] const PackedFace& face(const PackedFaces& faces, int side) const noexcept;
 
   brant::Runtime& runtime_;
   brant::MemoryKind kind_;

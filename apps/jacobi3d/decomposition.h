@@ -13,6 +13,7 @@ namespace jacobi {
 enum Side : int { x_low, x_high, y_low, y_high, z_low, z_high };
 inline constexpr int kSides = 6;
 
+inline constexpr std::int64_t Extent::* kAxes[] = {&Extent::x, &Extent::y, &Extent::z};
 constexpr int axis_of(int side) noexcept { return side / 2; }
 constexpr bool is_high(int side) noexcept { return side % 2 == 1; }
 
@@ -39,9 +40,6 @@ struct Decomposition {
 /// Cuts `global` into `processes` blocks with the least total surface between them; of equals the one that cuts z, then
 /// y, since those faces are cheaper to copy. Throws invalid_argument if there is no way to give every process a cell.
 Decomposition decompose(const Extent& global, int processes);
-
-/// The same where every process owns a block of this size, and the global size follows.
-Decomposition decompose_per_process(const Extent& block, int processes);
 
 /// A block cut in two: `interior` needs no ghost cells of neighbours; `shell` does.
 struct Split {

@@ -13,7 +13,7 @@
 
 namespace jacobi {
 
-/// A number of cells along each axis.
+/// Something along each axis: a number of cells, or the coordinates of one.
 struct Extent {
   std::int64_t x = 0;
   std::int64_t y = 0;
@@ -21,14 +21,7 @@ struct Extent {
 
   constexpr bool operator==(const Extent&) const noexcept = default;
 };
-
-struct Cell {
-  std::int64_t x = 0;
-  std::int64_t y = 0;
-  std::int64_t z = 0;
-
-  constexpr bool operator==(const Cell&) const noexcept = default;
-};
+using Cell = Extent;
 
 /// The cells from `low` up to, not including, `high`.
 struct Box {
@@ -98,6 +91,10 @@ struct Shell {
   int count = 0;
   Box box[6];
 };
+
+/// How many planes one block of a GPU's sweep walks along: short pieces keep neighbouring blocks, and so the caches,
+/// together.
+inline constexpr std::int64_t kPlanesPerPiece = 16;
 
 /// The seven-point Jacobi step: the mean of a cell and its six neighbours. The additions are in one fixed order and
 /// nothing is of the form a*b+c, so no compiler can fuse or reorder anything: host and GPU agree to the last bit.

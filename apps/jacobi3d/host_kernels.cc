@@ -1,9 +1,5 @@
 #include "host_kernels.h"
 
-#include <bit>
-#include <cmath>
-#include <cstring>
-
 namespace jacobi::host {
 namespace {
 
@@ -14,38 +10,22 @@ void sweep_row(double* __restrict out, const double* __restrict in, std::int64_t
   }
 }
 
-/// As bits, non-negative doubles order like integers and a NaN is larger than all: the maximum needs no branch and
-/// keeps NaN.
-std::uint64_t row_difference(const double* a, const double* b, std::int64_t count) noexcept {
-  std::uint64_t largest = 0;
-  for (std::int64_t x = 0; x < count; ++x) {
-    const auto bits = std::bit_cast<std::uint64_t>(std::fabs(a[x] - b[x]));
-    largest = bits > largest ? bits : largest;
-  }
-  return largest;
-}
-
-template <typename Row>
-void for_each_row(const Layout& layout, const Box& box, Row&& visit) {
-  const std::int64_t count = box.high.x - box.low.x;
-  for (std::int64_t z = box.low.z; z < box.high.z; ++z) {
-    for (std::int64_t y = box.low.y; y < box.high.y; ++y) visit(layout.at(box.low.x, y, z), count);
-  }
-}
-
+/// Visits all elements of all faces: where they lie in the buffer, and where in the field.
 template <typename Copy>
-void for_each_face_row(const PackedFaces& faces, Copy&& copy) {
+void for_each_packed(const PackedFaces& faces, Copy&& copy) {
   for (int index = 0; index < faces.count; ++index) {
     const PackedFace& face = faces.face[index];
-    for (std::int64_t b = 0; b < face.count_b; ++b)
-      copy(face, face.offset + b * face.count_a, face.first + b * face.step_b);
+    for (std::int64_t b = 0; b < face.count_b; ++b) {
+      for (std::int64_t a = 0; a < face.count_a; ++a)
+        copy(face.offset + b * face.count_a + a, face.first + b * face.step_b + a * face.step_a);
+    }
   }
 }
 
 }  // namespace
 
-void fill(double* field, const Layout& layout, const Place& place, std::int64_t low, std::int64_t high) noexcept {
-  for (std::int64_t z = low; z < high; ++z) {
+void fill(double* field, Layout layout, Place place) noexcept {
+  for (std::int64_t z = -1; z <= layout.cells.z; ++z) {
     for (std::int64_t y = -1; y <= layout.cells.y; ++y) {
       double* row = field + layout.at(0, y, z);
       for (std::int64_t x = -1; x <= layout.cells.x; ++x) row[x] = start_value(place, layout, x, y, z);
@@ -53,31 +33,25 @@ void fill(double* field, const Layout& layout, const Place& place, std::int64_t 
   }
 }
 
-void sweep(double* next, const double* current, const Layout& layout, const Box& box) noexcept {
-  for_each_row(layout, box, [&](std::int64_t at, std::int64_t count) {
-    sweep_row(next + at, current + at, layout.row, layout.plane, count);
-  });
+void sweep(double* next, const double* current, Layout layout, Box box) noexcept {
+  for (std::int64_t z = box.low.z; z < box.high.z; ++z) {
+    for (std::int64_t y = box.low.y; y < box.high.y; ++y) {
+      const std::int64_t at = layout.at(box.low.x, y, z);
+      sweep_row(next + at, current + at, layout.row, layout.plane, box.high.x - box.low.x);
+    }
+  }
 }
 
-void pack(double* buffer, const double* field, const PackedFaces& faces) noexcept {
-  for_each_face_row(faces, [&](const PackedFace& face, std::int64_t in_buffer, std::int64_t in_field) {
-    for (std::int64_t a = 0; a < face.count_a; ++a) buffer[in_buffer + a] = field[in_field + a * face.step_a];
-  });
+void sweep_shell(double* next, const double* current, Layout layout, Shell shell) noexcept {
+  for (int index = 0; index < shell.count; ++index) sweep(next, current, layout, shell.box[index]);
 }
 
-void unpack(double* field, const double* buffer, const PackedFaces& faces) noexcept {
-  for_each_face_row(faces, [&](const PackedFace& face, std::int64_t in_buffer, std::int64_t in_field) {
-    for (std::int64_t a = 0; a < face.count_a; ++a) field[in_field + a * face.step_a] = buffer[in_buffer + a];
-  });
+void pack(double* buffer, const double* field, PackedFaces faces) noexcept {
+  for_each_packed(faces, [&](std::int64_t packed, std::int64_t at) { buffer[packed] = field[at]; });
 }
 
-double largest_difference(const double* a, const double* b, const Layout& layout, const Box& box) noexcept {
-  std::uint64_t largest = 0;
-  for_each_row(layout, box, [&](std::int64_t at, std::int64_t count) {
-    const std::uint64_t row = row_difference(a + at, b + at, count);
-    largest = row > largest ? row : largest;
-  });
-  return std::bit_cast<double>(largest);
+void unpack(double* field, const double* buffer, PackedFaces faces) noexcept {
+  for_each_packed(faces, [&](std::int64_t packed, std::int64_t at) { field[at] = buffer[packed]; });
 }
 
 }  // namespace jacobi::host

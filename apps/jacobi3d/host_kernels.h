@@ -2,21 +2,20 @@
 
 #include "grid.h"
 
-/// The kernels of kernels.cu in plain C++: used by the host stencil, and as the host version of each kernel on the
-/// emulated device. Pointers are the start of a block's memory as `Layout` describes it. They do not throw.
+/// The kernels of kernels.cu in plain C++, with their arguments: used by the host stencil, and by the device stencil as
+/// what an emulated device runs. Pointers are the start of a block's memory as `Layout` describes it. A kernel's grid
+/// is a matter of speed: here one call does all of it. They do not throw.
 namespace jacobi::host {
 
-/// Start values of all cells with low <= z < high; ghost planes are -1 and cells.z.
-void fill(double* field, const Layout& layout, const Place& place, std::int64_t low, std::int64_t high) noexcept;
+/// Start values of all cells and ghost cells.
+void fill(double* field, Layout layout, Place place) noexcept;
 
-/// next = average(current) for the cells of `box`. The two do not overlap.
-void sweep(double* next, const double* current, const Layout& layout, const Box& box) noexcept;
+/// next = average(current) for the cells of `box`, or of all boxes of `shell`. The two fields do not overlap.
+void sweep(double* next, const double* current, Layout layout, Box box) noexcept;
+void sweep_shell(double* next, const double* current, Layout layout, Shell shell) noexcept;
 
 /// Buffer = faces of the field, and back.
-void pack(double* buffer, const double* field, const PackedFaces& faces) noexcept;
-void unpack(double* field, const double* buffer, const PackedFaces& faces) noexcept;
-
-/// The largest |a - b| over the cells of `box`; NaN if any difference is NaN.
-double largest_difference(const double* a, const double* b, const Layout& layout, const Box& box) noexcept;
+void pack(double* buffer, const double* field, PackedFaces faces) noexcept;
+void unpack(double* field, const double* buffer, PackedFaces faces) noexcept;
 
 }  // namespace jacobi::host

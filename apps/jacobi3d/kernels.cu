@@ -1,5 +1,4 @@
-// The kernels of the device stencil. Each has a host version of the same arguments in host_kernels.cc (see
-// device_kernels.cc).
+// The kernels of the device stencil. Each has a host version of the same arguments in device_stencil.cc.
 #include "grid.h"
 
 namespace {
@@ -51,11 +50,6 @@ __device__ inline double2 average_pair(const Lane& lane, const double* at, doubl
           average(centre.y, centre.x, x_high, y_low.y, y_high.y, z_low.y, z_high.y)};
 }
 
-// Largest |a - b| as bits: non-negative doubles order like integers, and NaN is larger than all.
-__device__ inline unsigned long long difference_bits(double a, double b) {
-  return static_cast<unsigned long long>(__double_as_longlong(fabs(a - b)));
-}
-
 }  // namespace
 
 // The sweep. A warp owns a row of 64 cells, two cells a lane, and walks along z with the planes below, at and above it
@@ -64,14 +58,13 @@ __device__ inline unsigned long long difference_bits(double a, double b) {
 // was slower on an H200 (figures in docs/tutorial/jacobi3d.md). For the same reason the register count is bounded: 6
 // blocks of 256 threads an SM.
 //
-// Grid: x tiles of 64 cells, y tiles of blockDim.y rows, z pieces of `planes` planes. Block: 32 x 8.
+// Grid: x tiles of 64 cells, y tiles of blockDim.y rows, z pieces of kPlanesPerPiece planes. Block: 32 x 8.
 extern "C" __global__ void __launch_bounds__(256, 6)
-    jacobi_sweep(double* __restrict__ next, const double* __restrict__ current, Layout layout, Box box,
-                 std::int64_t planes) {
+    jacobi_sweep(double* __restrict__ next, const double* __restrict__ current, Layout layout, Box box) {
   const Lane lane(box, static_cast<int>(threadIdx.x));
   const std::int64_t y = box.low.y + std::int64_t{blockIdx.y} * blockDim.y + threadIdx.y;
-  const std::int64_t z = box.low.z + std::int64_t{blockIdx.z} * planes;
-  const std::int64_t z_end = z + planes < box.high.z ? z + planes : box.high.z;
+  const std::int64_t z = box.low.z + std::int64_t{blockIdx.z} * kPlanesPerPiece;
+  const std::int64_t z_end = z + kPlanesPerPiece < box.high.z ? z + kPlanesPerPiece : box.high.z;
   if (y >= box.high.y) return;  // a whole warp
   const std::int64_t row = layout.row;
   const std::int64_t plane = layout.plane;
@@ -86,30 +79,6 @@ extern "C" __global__ void __launch_bounds__(256, 6)
     const double2 y_low = lane.loads ? load_pair(in - row) : nothing;
     const double2 y_high = lane.loads ? load_pair(in + row) : nothing;
     store_pair(out, average_pair(lane, in, centre, y_low, y_high, below, above), lane.first, lane.second);
-    below = centre;
-    centre = above;
-  }
-}
-
-// The same sweep in its plainest form: one cell a thread, the caches find the reuse in x and y.
-// Grid: x tiles of blockDim.x cells, y tiles of blockDim.y rows, z pieces of `planes` planes.
-extern "C" __global__ void __launch_bounds__(256)
-    jacobi_sweep_plain(double* __restrict__ next, const double* __restrict__ current, Layout layout, Box box,
-                       std::int64_t planes) {
-  const std::int64_t x = (box.low.x & ~std::int64_t{15}) + std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const std::int64_t y = box.low.y + std::int64_t{blockIdx.y} * blockDim.y + threadIdx.y;
-  const std::int64_t z = box.low.z + std::int64_t{blockIdx.z} * planes;
-  const std::int64_t z_end = z + planes < box.high.z ? z + planes : box.high.z;
-  if (x < box.low.x || x >= box.high.x || y >= box.high.y) return;
-  const std::int64_t row = layout.row;
-  const double* in = current + layout.at(x, y, z);
-  double* out = next + layout.at(x, y, z);
-  double below = __ldg(in - layout.plane);
-  double centre = __ldg(in);
-#pragma unroll 4
-  for (std::int64_t at = z; at < z_end; ++at, in += layout.plane, out += layout.plane) {
-    const double above = __ldg(in + layout.plane);
-    __stcs(out, average(centre, __ldg(in - 1), __ldg(in + 1), __ldg(in - row), __ldg(in + row), below, above));
     below = centre;
     centre = above;
   }
@@ -131,25 +100,26 @@ extern "C" __global__ void jacobi_sweep_shell(double* __restrict__ next, const d
   }
 }
 
-// Grid of pack and unpack: x along the a of a face, y strides over its b, z over the faces.
-extern "C" __global__ void jacobi_pack(double* __restrict__ buffer, const double* __restrict__ field,
-                                       PackedFaces faces) {
+// Visits all elements of all faces: where they lie in the buffer, and where in the field. Grid: x along the a of a face,
+// y strides over its b, z over the faces.
+template <typename Copy>
+__device__ inline void for_each_packed(const PackedFaces& faces, Copy&& copy) {
   const PackedFace face = faces.face[blockIdx.z];
   const std::int64_t a = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (a >= face.count_a) return;
   for (std::int64_t b = blockIdx.y; b < face.count_b; b += gridDim.y) {
-    buffer[face.offset + b * face.count_a + a] = field[face.first + b * face.step_b + a * face.step_a];
+    copy(face.offset + b * face.count_a + a, face.first + b * face.step_b + a * face.step_a);
   }
+}
+
+extern "C" __global__ void jacobi_pack(double* __restrict__ buffer, const double* __restrict__ field,
+                                       PackedFaces faces) {
+  for_each_packed(faces, [&](std::int64_t packed, std::int64_t at) { buffer[packed] = field[at]; });
 }
 
 extern "C" __global__ void jacobi_unpack(double* __restrict__ field, const double* __restrict__ buffer,
                                          PackedFaces faces) {
-  const PackedFace face = faces.face[blockIdx.z];
-  const std::int64_t a = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (a >= face.count_a) return;
-  for (std::int64_t b = blockIdx.y; b < face.count_b; b += gridDim.y) {
-    field[face.first + b * face.step_b + a * face.step_a] = buffer[face.offset + b * face.count_a + a];
-  }
+  for_each_packed(faces, [&](std::int64_t packed, std::int64_t at) { field[at] = buffer[packed]; });
 }
 
 // Grid: x along rows of cells and ghost cells, y and z stride over rows and planes.
@@ -161,21 +131,4 @@ extern "C" __global__ void jacobi_fill(double* __restrict__ field, Layout layout
       field[layout.at(x, y, z)] = start_value(place, layout, x, y, z);
     }
   }
-}
-
-// `largest` is zero before. Grid: x along rows, y and z stride over rows and planes. One atomic per warp.
-extern "C" __global__ void jacobi_difference(unsigned long long* __restrict__ largest, const double* __restrict__ a,
-                                             const double* __restrict__ b, Layout layout) {
-  const std::int64_t x = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  unsigned long long mine = 0;
-  if (x < layout.cells.x) {
-    for (std::int64_t z = blockIdx.z; z < layout.cells.z; z += gridDim.z) {
-      for (std::int64_t y = blockIdx.y; y < layout.cells.y; y += gridDim.y) {
-        const std::int64_t at = layout.at(x, y, z);
-        mine = max(mine, difference_bits(__ldg(a + at), __ldg(b + at)));
-      }
-    }
-  }
-  for (int step = kWarp / 2; step > 0; step /= 2) mine = max(mine, __shfl_xor_sync(0xffffffffu, mine, step));
-  if (threadIdx.x % kWarp == 0) atomicMax(largest, mine);
 }

@@ -1,8 +1,8 @@
 #include "options.h"
 
 #include <cstdlib>
-#include <filesystem>
 #include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -12,112 +12,58 @@
 namespace jacobi {
 namespace {
 
+using brant::MemoryKind;
+
+/// Cells that one axis may have: keeps every kernel's grid within bounds, and products within 64 bits.
+constexpr std::int64_t kAxisMax = 500'000;
 constexpr std::int64_t kIterationsMax = 1'000'000'000'000;
 
-using brant::MemoryKind;
-using brant::Path;
-
-/// One number is a cube.
-std::optional<Extent> extent_from(const std::vector<std::int64_t>& numbers, const char* option) {
-  if (numbers.empty()) return std::nullopt;
-  if (numbers.size() == 2) throw CLI::ValidationError(option, "give one number for a cube, or three: NX NY NZ");
-  const Extent extent =
-      numbers.size() == 1 ? Extent{numbers[0], numbers[0], numbers[0]} : Extent{numbers[0], numbers[1], numbers[2]};
-  for (const std::int64_t cells : {extent.x, extent.y, extent.z}) {
-    if (cells < 1 || cells > kAxisMax) {
-      throw CLI::ValidationError(option, fmt::format("{} cells: every axis needs 1 to {}", to_text(extent), kAxisMax));
-    }
-  }
-  return extent;
-}
-
-/// GPUs this process could use, counted without touching them. Only --demo asks: it must know before a device is
-/// opened.
-int visible_gpus() {
-  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr && *visible == '\0') return 0;
-  int count = 0;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev", ignored)) {
-    const std::string name = entry.path().filename().string();
-    const bool is_gpu =
-        name.starts_with("nvidia") && name.size() > 6 && name.find_first_not_of("0123456789", 6) == std::string::npos;
-    count += is_gpu ? 1 : 0;
-  }
-  return count;
-}
-
-int processes_on_this_host() {
-  const char* text = std::getenv("BRANT_LOCAL_SIZE");
-  return text == nullptr ? 1 : std::max(1, std::atoi(text));
-}
-
-/// The options as CLI11 fills them, before they are checked.
+/// What CLI11 fills and we still have to understand.
 struct Raw {
-  std::vector<std::int64_t> size;
-  std::vector<std::int64_t> size_per_process;
-  std::string path = "auto";
-  std::string memory = "auto";
-  std::string kernel = "pairs";
-  std::string model = "channel";
+  std::vector<std::int64_t> size{256};
+  std::string path = "auto", memory = "auto", model = "channel";
 };
 
-void declare_problem(CLI::App& app, Options& options, Raw& raw) {
-  auto* size = app.add_option("--size", raw.size,
-                              "Global size in cells: N for a cube, or NX NY NZ (default 256, or that of --input)")
-                   ->expected(1, 3);
-  app.add_option("--size-per-process", raw.size_per_process, "Size of every process's block instead")
+void declare(CLI::App& app, Options& options, Raw& raw) {
+  app.add_option("--size", raw.size, "Size of the grid in cells: N for a cube, or NX NY NZ")
       ->expected(1, 3)
-      ->excludes(size);
-  app.add_option("--iterations", options.iterations, "Iterations that are timed")
+      ->check(CLI::Range(std::int64_t{1}, kAxisMax));
+  app.add_option("--iterations", options.plan.iterations, "Iterations that are timed")
       ->check(CLI::Range(std::int64_t{1}, kIterationsMax));
-  app.add_option("--warmup", options.warmup, "Iterations before them")
+  app.add_option("--warmup", options.plan.warmup, "Iterations before them")
       ->check(CLI::Range(std::int64_t{0}, kIterationsMax));
-  app.add_option("--residual-every", options.residual_every,
-                 "Compute the largest change every K iterations (0: at the end only)")
-      ->check(CLI::Range(std::int64_t{0}, kIterationsMax));
-  app.add_option("--input", options.input, "Initial field: a .npy file with a float64 array of shape (NX, NY, NZ)");
-  app.add_option("--output", options.output, "Where the final field goes, as .npy");
-}
-
-void declare_way(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--memory", raw.memory, "Where the field lives (auto: the GPU if there is one, else host)")
       ->check(CLI::IsMember({"auto", "host", "pinned", "cuda", "emulated"}));
   app.add_option("--path", raw.path, "How faces travel")->check(CLI::IsMember(brant::requestable_paths()));
-  app.add_option("--model", raw.model,
-                 "What the program is written in: channels between blocks, or messages between chares")
+  app.add_option("--model", raw.model, "Faces over channels, or as arguments of messages between chares")
       ->check(CLI::IsMember({"channel", "message"}));
   app.add_option("--chares-per-process", options.chares_per_process,
                  "Cut every process's share into so many blocks, each a chare")
       ->check(CLI::Range(1, 4096));
-  app.add_flag("--overlap", options.overlap, "Compute the interior while the faces travel");
+  app.add_flag("--overlap", options.plan.overlap, "Compute the interior while the faces travel");
   app.add_flag("--compare", options.compare, "Run again with the path 'staged' and print the speed-up");
   app.add_flag("--check", options.check, "Compare every bit of the result with a serial run on rank 0");
+  app.add_option("--output", options.output, "Where the final field goes, as .npy");
   app.add_option("--json", options.json, "Append one row per run to this file");
-  app.add_flag("--demo", options.demo, "A check, then a comparison with 'staged', at sizes that fit this machine");
-  app.add_option("--kernel", raw.kernel)->check(CLI::IsMember({"pairs", "plain"}))->group("");  // hidden: for measuring
 }
 
 void take(Options& options, const Raw& raw) {
-  options.size = extent_from(raw.size, "--size");
-  options.size_per_process = extent_from(raw.size_per_process, "--size-per-process");
-  if (options.size_per_process && !options.input.empty()) {
-    throw CLI::ValidationError("--input", "the file says the global size: leave --size-per-process out");
-  }
-  const bool known = brant::path_from_name(raw.path, options.path);
-  if (!known) throw CLI::ValidationError("--path", "unknown");
+  const std::vector<std::int64_t>& size = raw.size;
+  if (size.size() == 2) throw CLI::ValidationError("--size", "give one number for a cube, or three: NX NY NZ");
+  options.size = size.size() == 1 ? Extent{size[0], size[0], size[0]} : Extent{size[0], size[1], size[2]};
+  options.messages = raw.model == "message";
+  static_cast<void>(brant::path_from_name(raw.path, options.path));
   MemoryKind kind = MemoryKind::detect;
-  if (raw.memory != "auto" && brant::memory_kind_from_name(raw.memory, kind)) options.memory = kind;
-  if (options.path == Path::shm && kind != MemoryKind::detect && !brant::host_accessible(kind)) {
-    throw CLI::ValidationError("--path",
-                               fmt::format("shm is a path between host memories, not for --memory {}", raw.memory));
-  }
-  options.model = raw.model == "message" ? Model::message : Model::channel;
-  if (options.model == Model::message && options.compare) {
-    throw CLI::ValidationError("--compare",
-                               "messages of one run take one path: compare two runs, one with --path staged");
-  }
-  options.kernel = raw.kernel == "plain" ? SweepKernel::plain : SweepKernel::pairs;
-  if (options.demo && !options.memory && visible_gpus() < processes_on_this_host()) options.memory = MemoryKind::host;
+  if (brant::memory_kind_from_name(raw.memory, kind)) options.memory = kind;
+  const auto refuse = [](bool wrong, const char* option, const char* why) {
+    if (wrong) throw CLI::ValidationError(option, why);
+  };
+  refuse(options.path == brant::Path::shm && options.memory && !brant::host_accessible(kind), "--path",
+         "shm is a path between host memories");
+  refuse(options.messages && options.compare, "--compare",
+         "messages of one run take one path: compare two runs, one with --path staged");
+  refuse(options.chares_per_process > 1 && !options.messages, "--chares-per-process",
+         "only chares can be several in a process: --model message");
 }
 
 }  // namespace
@@ -136,8 +82,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code) {
       "jacobi3d");
   Options options;
   Raw raw;
-  declare_problem(app, options, raw);
-  declare_way(app, options, raw);
+  declare(app, options, raw);
   try {
     app.parse(argc, argv);
     take(options, raw);
@@ -156,7 +101,7 @@ brant::RuntimeOptions runtime_options(const Options& options) {
   if (options.memory == MemoryKind::host) runtime.gpu = brant::GpuChoice::none;
   if (options.memory == MemoryKind::cuda) runtime.gpu = brant::GpuChoice::cuda;
   if (options.memory == MemoryKind::emulated) runtime.gpu = brant::GpuChoice::emulated;
-  if (options.model == Model::message) runtime.path = options.path;  // the faces' channels are the runtime's own
+  if (options.messages) runtime.path = options.path;  // arguments travel in channels of the runtime's own
   return runtime;
 }
 

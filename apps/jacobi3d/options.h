@@ -1,37 +1,23 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "brant/brant.h"
-#include "grid.h"
-#include "patch.h"
-#include "stencil.h"
+#include "solver.h"
 
 namespace jacobi {
 
-/// Cells that one axis may have: keeps every kernel's grid within bounds, and products within 64 bits.
-inline constexpr std::int64_t kAxisMax = 500'000;
-
 /// What the command line said, checked as far as it can be without knowing the job.
 struct Options {
-  std::optional<Extent> size;  ///< Global.
-  std::optional<Extent> size_per_process;
-  std::int64_t iterations = 100;
-  std::int64_t warmup = 10;
-  std::int64_t residual_every = 0;
+  Extent size{256, 256, 256};
+  Plan plan;
   brant::Path path = brant::Path::automatic;
   std::optional<brant::MemoryKind> memory;  ///< Nothing: the device's kind, or host.
-  SweepKernel kernel = SweepKernel::pairs;
-  bool overlap = false;
-  Model model = Model::channel;
+  bool messages = false;                    ///< Faces are arguments of messages between chares, not sent over channels.
   int chares_per_process = 1;
   bool check = false;
   bool compare = false;
-  bool demo = false;
-  std::string input;
   std::string output;
   std::string json;
 };

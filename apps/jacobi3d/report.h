@@ -1,62 +1,42 @@
 #pragma once
 
 #include <array>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "brant/brant.h"
 #include "decomposition.h"
-#include "patch.h"
-#include "solver.h"
+#include "options.h"
 
 namespace jacobi {
 
-/// Bytes that went by each path.
-using PathBytes = std::array<double, brant::kPathCount>;
+/// What the processes found out about one run: first of one of them, then `join`ed. Times are means over iterations and
+/// blocks, in microseconds.
+struct Figures {
+  double iteration = 0.0, compute = 0.0, communication = 0.0;
+  double halo_bytes = 0.0;      ///< Sent per iteration by the process that sends most.
+  double copy_bandwidth = 0.0;  ///< Bytes per second of plain copies in the same memory, read plus written.
+  std::array<double, brant::kPathCount> path_bytes{};  ///< Sent, warm-up and headers of messages included.
 
-/// One measured run.
-struct RunReport {
-  std::string path;        ///< By which most bytes went, whatever was asked for; "none": nothing was sent.
-  PathBytes path_bytes{};  ///< Of all processes, warm-up and what belongs to the messages included.
+  void join(const Figures& other) noexcept;
+  /// By which most bytes went, whatever was asked for; "none": nothing was sent.
+  [[nodiscard]] std::string path() const;
+};
+
+struct Report {
+  Options options;
+  Extent blocks;
   brant::MemoryKind memory = brant::MemoryKind::host;
-  Decomposition decomposition;
-  bool overlap = false;
-  Model model = Model::channel;
-  int chares = 1;  ///< Per process.
-  std::int64_t iterations = 0;
-  Timing timing;
-  double residual = 0.0;
-  double halo_bytes = 0.0;       ///< Sent per iteration by the process that sends most.
-  double copy_bandwidth = 0.0;   ///< Bytes per second of a plain copy in the same memory, read plus written.
-  double sweep_bandwidth = 0.0;  ///< The same of the sweep, counting 16 bytes a cell: one read, one written.
+  Figures figures;
+  std::vector<double> samples;  ///< Of rank 0's first block.
 
-  [[nodiscard]] double bandwidth_fraction() const noexcept {
-    return copy_bandwidth > 0 ? sweep_bandwidth / copy_bandwidth : 0.0;
-  }
+  /// Of the copies' bandwidth, what the sweep reaches, counting 16 bytes a cell: one read, one written. 0: no meaning.
+  [[nodiscard]] double bandwidth_fraction() const noexcept;
 };
-
-/// What the rows say about the machine.
-struct Machine {
-  std::string gpu;   ///< Empty without.
-  std::string cuda;  ///< Driver, empty without.
-  std::string cpu;
-  std::string host;
-  std::string ucx;  ///< Version, empty without.
-
-  static Machine of(brant::Runtime& runtime);
-};
-
-/// The path with most bytes, or "none".
-std::string main_path(const PathBytes& bytes);
 
 /// The aligned table of one or two runs; `staged`, if given, is the run the others are compared with.
-std::string table(const std::vector<RunReport>& runs, const RunReport* staged);
+std::string table(const std::vector<Report>& runs, const Report* staged);
 
-/// One line of JSON.
-std::string json_row(const RunReport& run, const RunReport* staged, const Machine& machine);
-
-/// Appends a line to a file, whole. Throws io_error.
-void append_line(const std::string& file, const std::string& line);
+/// One line of JSON. Names the machine of this process.
+std::string json_row(const Report& run, const Report* staged, brant::Runtime& runtime);
 
 }  // namespace jacobi

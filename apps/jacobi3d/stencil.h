@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "block.h"
 
@@ -11,13 +12,8 @@ namespace jacobi {
 enum class Step { pack, unpack, whole, interior, shell };
 inline constexpr int kSteps = 5;
 
-/// Which form of the sweep a GPU runs; there are two to measure against each other.
-enum class SweepKernel { pairs, plain };
-
-/// Computes on a block: on the CPU, or with kernels on a device.
-///
-/// A step is started and then asked for until it has finished. Every step of an iteration must have finished before the
-/// next begins. Thread rule: the worker's thread. Errors of the device are thrown as brant::Error.
+/// Computes on a block: on the CPU, or with kernels on a device. Every step of an iteration must have finished before
+/// the next iteration begins. Thread rule: the worker's thread. Errors of the device are thrown as brant::Error.
 class Stencil {
  public:
   Stencil() = default;
@@ -27,26 +23,24 @@ class Stencil {
 
   /// Start values into both fields. Waits.
   virtual void fill() = 0;
-
   /// Starts a step: on a device it is queued after the pack, unpack, whole and shell steps started before it;
   /// `interior` runs beside them.
   virtual void start(Step step) = 0;
-  /// True once a started step is done. The CPU does a slice of the work in here, so that the caller can look after the
-  /// network in between.
-  virtual bool finished(Step step) = 0;
-
-  /// The largest change of a cell between the two fields, after a swap. Waits.
-  virtual double largest_change() = 0;
-
-  /// Bytes per second, read plus written, of copying the current field over the next one with the best copy there is.
-  /// Waits.
-  virtual double copy_bandwidth() = 0;
+  /// Ends when a started step has; once for each start. The CPU does the work of a sweep in here.
+  virtual brant::Task<void> finish(Step step) = 0;
 };
 
-/// The stencil for the block's kind of memory. The block outlives it.
-std::unique_ptr<Stencil> make_stencil(brant::Runtime& runtime, Block& block, SweepKernel kernel);
+/// The stencil for the block's kind of memory. Runtime and block outlive it.
+std::unique_ptr<Stencil> make_stencil(brant::Runtime& runtime, Block& block);
+std::unique_ptr<Stencil> make_host_stencil(brant::Runtime& runtime, Block& block);
+std::unique_ptr<Stencil> make_device_stencil(brant::Runtime& runtime, Block& block);
 
-std::unique_ptr<Stencil> make_host_stencil(Block& block);
-std::unique_ptr<Stencil> make_device_stencil(brant::Runtime& runtime, Block& block, SweepKernel kernel);
+/// The blocks of one process: those numbered from `first` on, as many on every process.
+struct Share {
+  Decomposition cut;
+  int first = 0;
+  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<std::unique_ptr<Stencil>> stencils;  ///< Go first: they work on the blocks.
+};
 
 }  // namespace jacobi

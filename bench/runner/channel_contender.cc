@@ -62,7 +62,7 @@ ChannelContender::ChannelContender(Session& session, const Options& options)
       counts_(session.runtime()),
       coroutines_(options.coroutines),
       spin_(options.spin),
-      ops_(std::make_unique<Op[]>(options.window)) {}
+      window_(options.window) {}
 
 template <typename Predicate>
 void ChannelContender::wait(Predicate&& done) noexcept {
@@ -146,18 +146,14 @@ Task<void> ChannelContender::await_ping_pong(std::size_t bytes, std::span<double
 
 void ChannelContender::transfer_window(bool sends, Buffer memory, std::size_t window) {
   Channel& channel = session_.channel();
-  Counter counter;
-  for (std::size_t i = 0; i < window; ++i) {
-    Op& op = ops_[i];
-    op.source_free = sends ? counter.sink() : Completion{};  // a post that completed at once has left its sink in place
-    op.delivered = sends ? Completion{} : counter.sink();
-    counter.track(sends ? channel.post_send(memory, op) : channel.post_recv(memory, op), op);
-    if (!counter.result().ok()) break;
+  for (std::size_t i = 0; i < window && window_.result().ok(); ++i) {
+    window_.add(sends ? Moment::source_free : Moment::delivered,
+                [&](Op& op) noexcept { return sends ? channel.post_send(memory, op) : channel.post_recv(memory, op); });
   }
-  wait([&]() noexcept { return counter.pending() == 0 || !counter.result().ok(); });
-  if (counter.result().ok()) return;
-  const OpResult fault = counter.result();
-  for (std::size_t i = 0; i < window; ++i) ops_[i].detach();
+  wait([&]() noexcept { return window_.pending() == 0 || !window_.result().ok(); });
+  if (window_.result().ok()) return;
+  const OpResult fault = window_.result();
+  window_.withdraw();
   fail(fault, sends, memory.bytes);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "bench/runner/contender.h"
 #include "bench/runner/path_counts.h"
@@ -35,7 +34,7 @@ class ChannelContender final : public Contender {
   const PathCounts counts_;
   const bool coroutines_;
   const bool spin_;
-  std::unique_ptr<Op[]> ops_;  ///< One per message of a window, and one more.
+  Window window_;
   std::string path_ = "auto";
 };
 

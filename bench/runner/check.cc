@@ -37,7 +37,7 @@ class Checker {
         posts_(posts),
         kind_(options.memory),
         bytes_(bytes),
-        ops_(std::make_unique<Op[]>(places)),
+        window_(places),
         memory_(session.scratch(scratch_bytes(options))) {}
 
   /// Both sides count the same messages in the same order.
@@ -58,18 +58,15 @@ class Checker {
       sends ? fill_pattern(image, message(i)) : fill_poison(image, message(i));
       session_.runtime().copy(place(i, bytes), ConstBuffer(image.data(), bytes, MemoryKind::host));
     }
-    Counter counter;
     for (std::size_t i = 0; i < count; ++i) {
-      Op& op = ops_[i];
-      op.source_free =
-          sends ? counter.sink() : Completion{};  // a post that completed at once has left its sink in place
-      op.delivered = sends ? Completion{} : counter.sink();
-      counter.track(sends ? posts_.send(place(i, bytes), op) : posts_.recv(place(i, bytes), op), op);
+      window_.add(sends ? Moment::source_free : Moment::delivered, [&](Op& op) noexcept {
+        return sends ? posts_.send(place(i, bytes), op) : posts_.recv(place(i, bytes), op);
+      });
     }
     static_cast<void>(session_.runtime().worker().wait_until(
-        [&]() noexcept { return counter.pending() == 0 || !counter.result().ok(); }));
-    const OpResult total = counter.result();
-    for (std::size_t i = 0; i < count; ++i) ops_[i].detach();
+        [&]() noexcept { return window_.pending() == 0 || !window_.result().ok(); }));
+    const OpResult total = window_.result().ok() ? session_.runtime().wait(window_.drain()) : window_.result();
+    window_.withdraw();
     if (!total.ok() || total.bytes != bytes * count) {
       throw Error(total.ok() ? Status::internal : total.status,
                   fmt::format("check: rank {} {} {} messages of {} bytes of {} memory: {} ({} bytes moved)",
@@ -96,7 +93,7 @@ class Checker {
   const CheckedPosts& posts_;
   const MemoryKind kind_;
   const std::size_t bytes_;
-  std::unique_ptr<Op[]> ops_;
+  Window window_;
   const Space& memory_;
   std::uint64_t first_ = 0;
 };

@@ -28,7 +28,7 @@ RmaContender::RmaContender(Session& session, const Options& options)
     : session_(session),
       options_(options),
       counts_(session.runtime(), options.model == Model::put ? &PathTally::sends : &PathTally::receives),
-      ops_(std::make_unique<Op[]>(options.window)),
+      window_(options.window),
       segment_(expose(session.runtime(), session.landing(segment_bytes(options)))) {
   const SegmentTicket ticket = segment_.ticket();
   session.partner().send_block(ticket.bytes());
@@ -59,16 +59,13 @@ void RmaContender::fail(const OpResult& result, std::size_t bytes) const {
 }
 
 void RmaContender::transfer(Buffer local, std::size_t window) {
-  Counter counter;
-  for (std::size_t i = 0; i < window && counter.result().ok(); ++i) {
-    Op& op = ops_[i];
-    op.delivered = counter.sink();
-    counter.track(post(local, op), op);
+  for (std::size_t i = 0; i < window && window_.result().ok(); ++i) {
+    window_.add(Moment::delivered, [&](Op& op) noexcept { return post(local, op); });
   }
-  wait([&]() noexcept { return counter.pending() == 0 || !counter.result().ok(); });
-  const OpResult result = counter.result();
+  wait([&]() noexcept { return window_.pending() == 0 || !window_.result().ok(); });
+  const OpResult result = window_.result().ok() ? session_.runtime().wait(window_.drain()) : window_.result();
   if (result.ok() && result.bytes == local.bytes * window) return;
-  for (std::size_t i = 0; i < window; ++i) ops_[i].detach();
+  window_.withdraw();
   fail({result.ok() ? Status::internal : result.status, result.bytes}, local.bytes);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "bench/runner/contender.h"
@@ -40,7 +39,7 @@ class RmaContender final : public Contender {
   Session& session_;
   const Options& options_;
   const PathCounts counts_;
-  std::unique_ptr<Op[]> ops_;
+  Window window_;
   Segment segment_;
   RemoteSegment there_;
   std::vector<std::byte> image_;

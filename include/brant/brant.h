@@ -17,5 +17,6 @@
 #include "brant/core/stream_done.h"
 #include "brant/core/task.h"
 #include "brant/core/timer.h"
+#include "brant/core/window.h"
 #include "brant/ops/channel.h"
 #include "brant/ops/rma.h"

@@ -237,6 +237,11 @@ def jacobi(check: Check) -> list[str]:
     return [brant, "run", "-n", "2", "--no-prefix", "--", check.program("jacobi3d"), "--memory", "cuda"]
 
 
+def per_gpu(cells: str) -> list[str]:
+    """A cube of so many cells along each axis for each of the two GPUs: the cut is along z."""
+    return ["--size", cells, cells, str(2 * int(cells))]
+
+
 def jacobi_steps(check: Check) -> list[Step]:
     run = jacobi(check)
     small = ["--size", "96", "65", "48", "--iterations", "30", "--check"]
@@ -247,14 +252,14 @@ def jacobi_steps(check: Check) -> list[Step]:
     ]
     # Strong scaling: what the paths are worth depends on the cells that a GPU has, and so does what overlapping hides.
     for cells in ("256",) if check.quick else ("192", "384", "768", "1536"):
-        size = ["--size-per-process", cells, cells, cells]
+        size = per_gpu(cells)
         count = ["--iterations", "50" if cells == "1536" else "200", "--warmup", "5"]
         for overlap in ([], ["--overlap"]):
             options = [*run, *size, *count, "--compare", *overlap]
             name = f"jacobi3d {cells}^3 per GPU{' overlap' if overlap else ''}"
             steps.append(Step(name, "jacobi", options, 100, 2, rows=True, figure=jacobi_figure))
     # Faces of 512 KB, which every path takes.
-    small_cube = ["--size-per-process", "256", "256", "256", "--iterations", "500", "--warmup", "20"]
+    small_cube = [*per_gpu("256"), "--iterations", "500", "--warmup", "20"]
     for path in ("courier", "copy_engine", "ucx", "staged"):
         options = [*run, *small_cube, "--path", path]
         steps.append(Step(f"jacobi3d 256^3 per GPU {path}", "jacobi", options, 60, 2, rows=True, figure=jacobi_figure))
@@ -272,8 +277,7 @@ def chare_steps(check: Check) -> list[Step]:
         steps.append(bench(check, f"bandwidth {memory} message", "chare", "bandwidth", *options, gpus=gpus))
     run = jacobi(check)
     small = ["--size", "96", "65", "48", "--iterations", "30", "--check"]
-    cells = ["256"] * 3 if check.quick else ["768"] * 3
-    large = ["--size-per-process", *cells, "--iterations", "50", "--warmup", "5", "--overlap"]
+    large = [*per_gpu("256" if check.quick else "768"), "--iterations", "50", "--warmup", "5", "--overlap"]
     for chares in ("1", "4", "16"):
         way = ["--model", "message", "--chares-per-process", chares]
         name = f"jacobi3d message {chares} chares"

@@ -15,6 +15,7 @@
 #include "brant/core/operation.h"
 #include "brant/core/path.h"
 #include "brant/core/task.h"
+#include "brant/core/window.h"
 #include "brant/core/worker.h"
 
 namespace brant {
@@ -159,6 +160,13 @@ class BRANT_API Runtime {
     OpResult total = first.result();
     (total.join(more.result()), ...);
     return total;
+  }
+  /// Waits for a window: `window.slot()` or `window.drain()`. Gives what a `co_await` of it would.
+  OpResult wait(const Window::Wait& window) noexcept { return wait_for(Worker::kForever, window); }
+  /// The same for so long at most. timed_out: the operations go on, and the window keeps what it has counted.
+  OpResult wait_for(std::chrono::nanoseconds limit, const Window::Wait& window) noexcept {
+    const Status status = worker().wait_until([&] { return window.done(); }, limit);
+    return status == Status::ok ? window.take() : OpResult{status, 0};
   }
   /// Waits for a value. Throws what the promise was failed with.
   template <typename T>

@@ -41,6 +41,15 @@ BRANT_API void drop_copy(StreamMark& mark) noexcept;
 BRANT_API void await_mark(StreamMark& mark, std::coroutine_handle<> waiter) noexcept;
 BRANT_API void check_mark(const StreamMark& mark, const char* what);
 
+/// An object of its own: g++ 12 awaits a *copy* of an awaiter that is reached by reference.
+struct MarkAwaiter {
+  StreamMark& mark;
+  const char* what;
+  bool await_ready() const noexcept { return mark.event == nullptr; }
+  void await_suspend(std::coroutine_handle<> waiter) const noexcept { await_mark(mark, waiter); }
+  void await_resume() const { check_mark(mark, what); }
+};
+
 }  // namespace detail
 
 /// `co_await stream_done(runtime, stream)`: resumes when everything queued on the device stream so far has run. The
@@ -55,9 +64,7 @@ class [[nodiscard]] stream_done {
   stream_done& operator=(const stream_done&) = delete;
   ~stream_done() { detail::drop_mark(mark_); }
 
-  bool await_ready() const noexcept { return mark_.event == nullptr; }
-  void await_suspend(std::coroutine_handle<> waiter) noexcept { detail::await_mark(mark_, waiter); }
-  void await_resume() const { detail::check_mark(mark_, "a device stream"); }
+  auto operator co_await() noexcept { return detail::MarkAwaiter{mark_, "a device stream"}; }
 
  private:
   detail::StreamMark mark_;
@@ -76,9 +83,7 @@ class [[nodiscard]] copy_done {
   copy_done& operator=(const copy_done&) = delete;
   ~copy_done() { detail::drop_copy(mark_); }
 
-  bool await_ready() const noexcept { return mark_.event == nullptr; }
-  void await_suspend(std::coroutine_handle<> waiter) noexcept { detail::await_mark(mark_, waiter); }
-  void await_resume() const { detail::check_mark(mark_, "a copy"); }
+  auto operator co_await() noexcept { return detail::MarkAwaiter{mark_, "a copy"}; }
 
  private:
   detail::StreamMark mark_;

@@ -101,5 +101,31 @@ TEST(MessageCost, no_allocation_and_no_lock_for_messages_that_the_receiver_maps)
   EXPECT_EQ(cost.locks, 0u);
 }
 
+/// Both ends send `count` messages and receive as many, a few of them at a time.
+void stream(Runtime& runtime, Channel& channel, Window& sends, Window& receives, int count) {
+  static int word = 1, heard = 0;
+  for (int message = 0; message < count; ++message) {
+    ASSERT_TRUE(runtime.wait(receives.slot()).ok());
+    receives.add(Moment::delivered,
+                 [&](Op& op) noexcept { return channel.post_recv(Buffer(&heard, sizeof(heard)), op); });
+    ASSERT_TRUE(runtime.wait(sends.slot()).ok());
+    sends.add(Moment::source_free,
+              [&](Op& op) noexcept { return channel.post_send(ConstBuffer(&word, sizeof(word)), op); });
+  }
+  ASSERT_TRUE(runtime.wait(sends.drain()).ok());
+  ASSERT_TRUE(runtime.wait(receives.drain()).ok());
+}
+
+TEST(MessageCost, a_window_allocates_where_it_is_made_and_never_again) {
+  Runtime runtime;
+  Channel channel = Channel::open(runtime, Rank{1 - runtime.rank().value}, ChannelId{11});
+  Window sends(4), receives(8);
+  stream(runtime, channel, sends, receives, 2000);
+  const test::CallCounts cost = cost_of([&] { stream(runtime, channel, sends, receives, 2000); });
+  EXPECT_EQ(cost.allocations, 0u);
+  EXPECT_EQ(cost.locks, 0u);
+  EXPECT_GE(cost_of([] { Window window(3); }).allocations, 1u);
+}
+
 }  // namespace
 }  // namespace brant

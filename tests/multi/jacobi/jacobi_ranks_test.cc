@@ -1,12 +1,10 @@
 // Runs as every rank of a job (`brant run -n N`). BRANT_GPU decides where the field lives.
-#include <cmath>
-#include <limits>
 #include <memory>
 
 #include <gtest/gtest.h>
 
+#include "field.h"
 #include "job.h"
-#include "star.h"
 
 namespace jacobi {
 namespace {
@@ -14,8 +12,7 @@ namespace {
 /// What a process of the program has.
 struct Process {
   brant::Runtime runtime;
-  Star star{runtime};
-  Job job{runtime, star};
+  Team team{runtime};
 };
 std::unique_ptr<Process> g_process;
 
@@ -30,95 +27,75 @@ const testing::Environment* const g_environment = testing::AddGlobalTestEnvironm
 Options checked(const Extent& size) {
   Options options;
   options.size = size;
-  options.iterations = 6;
-  options.warmup = 1;
+  options.plan = {.iterations = 6, .warmup = 1};
   options.check = true;
   return options;
 }
 
-TEST(Star, reduces_and_broadcasts) {
-  Star& star = g_process->star;
-  const int size = star.size();
-  EXPECT_EQ(star.sum(star.rank()), size * (size - 1) / 2.0);
-  EXPECT_EQ(star.largest(-star.rank()), 0.0);
-  EXPECT_EQ(star.from_root(star.rank() + 7), 7);
-}
+void run(const Options& options) { run_job(g_process->runtime, g_process->team, options); }
 
-TEST(Star, a_nan_of_any_rank_wins) {
-  Star& star = g_process->star;
-  for (int rank = 0; rank < star.size(); ++rank) {
-    const bool mine = rank == star.rank();
-    EXPECT_TRUE(std::isnan(star.largest(mine ? std::numeric_limits<double>::quiet_NaN() : 5.0)));
+TEST(Team, gathers_in_the_order_of_the_ranks) {
+  Team& team = g_process->team;
+  const std::vector<int> all = team.gather(team.rank() + 7);
+  ASSERT_EQ(all.size(), team.leads() ? static_cast<std::size_t>(team.size()) : 1u);
+  for (std::size_t i = 0; team.leads() && i < all.size(); ++i) EXPECT_EQ(all[i], static_cast<int>(i) + 7);
+  if (!team.leads()) {
+    EXPECT_EQ(all[0], team.rank() + 7);
   }
-}
-
-TEST(Star, what_one_rank_throws_all_ranks_throw) {
-  Star& star = g_process->star;
-  const int last = star.size() - 1;
-  try {
-    star.agree([&] {
-      if (star.rank() == last) throw brant::Error(brant::Status::no_memory, "the last rank is full");
-    });
-    FAIL() << "nobody threw";
-  } catch (const AgreedError& error) {
-    EXPECT_EQ(error.status(), brant::Status::no_memory);
-    EXPECT_STREQ(error.what(), "the last rank is full");
-  }
-  EXPECT_NO_THROW(star.agree([] {}));
-}
-
-TEST(Star, texts_too_long_for_a_message_are_cut_not_lost) {
-  Star& star = g_process->star;
-  try {
-    star.agree([&] {
-      if (star.is_root()) throw brant::Error(brant::Status::io_error, std::string(5000, 'x'));
-    });
-    FAIL() << "nobody threw";
-  } catch (const AgreedError& error) {
-    EXPECT_GT(std::string(error.what()).size(), 500u);
-  }
+  team.barrier();
 }
 
 TEST(Job, agrees_with_a_serial_run_on_every_path) {
-  Job& job = g_process->job;
   for (const bool overlap : {false, true}) {
     Options options = checked({19, 22, 17});
-    options.overlap = overlap;
+    options.plan.overlap = overlap;
     options.compare = true;
-    options.residual_every = 2;
-    EXPECT_NO_THROW(job.run(options));
+    EXPECT_NO_THROW(run(options));
+  }
+}
+
+TEST(Job, agrees_as_chares) {
+  for (const int chares : {1, 3}) {
+    Options options = checked({19, 22, 17});
+    options.plan.overlap = chares == 3;
+    options.messages = true;
+    options.chares_per_process = chares;
+    EXPECT_NO_THROW(run(options));
   }
 }
 
 TEST(Job, blocks_of_a_single_layer_have_no_interior) {
-  Job& job = g_process->job;
-  Options options = checked({3, 2, g_process->star.size()});
-  options.overlap = true;
-  EXPECT_NO_THROW(job.run(options));
+  Options options = checked({3, 2, g_process->team.size()});
+  options.plan.overlap = true;
+  EXPECT_NO_THROW(run(options));
 }
 
-TEST(Job, goes_on_after_bad_input) {
-  Job& job = g_process->job;
-  Options options = checked({8, 8, 8});
-  options.input = "/nonexistent/in.npy";
-  EXPECT_THROW(job.run(options), AgreedError);
-  options.input.clear();
-  options.size = Extent{1, 1, 1};
-  EXPECT_THROW(job.run(options), AgreedError);
-  options.size = Extent{8, 8, 8};
-  options.output = "/nonexistent/out.npy";
-  EXPECT_THROW(job.run(options), AgreedError);
-  options.output.clear();
-  EXPECT_NO_THROW(job.run(options));
-}
-
-TEST(Job, refuses_what_is_too_large_to_check_or_to_hold) {
-  Job& job = g_process->job;
-  Options options = checked({2000, 2000, 2000});
-  EXPECT_THROW(job.run(options), AgreedError);
-  options = checked({400'000, 400'000, 400'000});
+TEST(Job, goes_on_after_sizes_that_are_impossible) {
+  Options options = checked({1, 1, 1});
+  EXPECT_THROW(run(options), brant::Error);
+  options = checked({2000, 2000, 2000});  // too large to check
+  EXPECT_THROW(run(options), brant::Error);
+  options = checked({400'000, 400'000, 400'000});  // to hold
   options.check = false;
-  EXPECT_THROW(job.run(options), AgreedError);
+  EXPECT_THROW(run(options), brant::Error);
+  EXPECT_NO_THROW(run(checked({8, 8, 8})));
+}
+
+TEST(Check, finds_an_iteration_that_was_not_made) {
+  Process& process = *g_process;
+  Share share;
+  share.cut = decompose({8, 8, 8}, process.team.size());
+  share.first = process.team.rank();
+  share.blocks.push_back(
+      std::make_unique<Block>(process.runtime, share.cut, share.first, process.runtime.device_kind()));
+  share.stencils.push_back(make_stencil(process.runtime, *share.blocks[0]));
+  share.stencils[0]->fill();
+  EXPECT_NO_THROW(check_field(share, process.team, 0));
+  if (process.team.leads()) {
+    EXPECT_THROW(check_field(share, process.team, 1), brant::Error);
+  } else {
+    EXPECT_NO_THROW(check_field(share, process.team, 1));
+  }
 }
 
 }  // namespace

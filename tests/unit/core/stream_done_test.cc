@@ -67,6 +67,25 @@ TEST(StreamDone, that_is_given_up_does_not_wait_for_the_stream) {
   EXPECT_TRUE(job.run_until([&] { return done; }));
 }
 
+/// As a member, or behind a pointer: g++ 12 would copy what is an awaiter itself.
+TEST(StreamDone, may_begin_in_one_place_and_be_awaited_in_another) {
+  InProcessJob job(test::ranks(1, GpuChoice::emulated));
+  HeldStream held(job.rank(0));
+  std::optional<stream_done> ended;
+  ended.emplace(job.rank(0), held.stream);
+  bool done = false;
+  const auto waits = [&]() -> Task<void> {
+    co_await *ended;
+    done = true;
+  };
+  Task<void> task = waits();
+  task.start();
+  job.run(10);
+  EXPECT_FALSE(done);
+  HeldStream::let_go();
+  EXPECT_TRUE(job.run_until([&] { return done; }));
+}
+
 class CountingPoller final : public Poller {
  public:
   unsigned poll() noexcept override {

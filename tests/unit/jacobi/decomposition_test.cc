@@ -116,11 +116,6 @@ TEST(Decomposition, a_prime_that_fits_no_axis_is_refused) {
   EXPECT_THROW(static_cast<void>(decompose({4, 4, 4}, 7)), brant::Error);
 }
 
-TEST(Decomposition, per_process_blocks_all_have_the_size_asked_for) {
-  const Decomposition cut = decompose_per_process({10, 20, 30}, 6);
-  for (int rank = 0; rank < 6; ++rank) EXPECT_EQ(extent_of(cut.block(rank)), (Extent{10, 20, 30}));
-}
-
 /// Every cell of a block must be in exactly one part.
 void expect_partition(const Extent& cells, const Split& split) {
   std::int64_t total = is_empty(split.interior) ? 0 : volume(extent_of(split.interior));

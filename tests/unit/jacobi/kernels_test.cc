@@ -13,7 +13,7 @@ namespace {
 struct Field {
   explicit Field(const Extent& cells, const Place& place)
       : layout(make_layout(cells)), values(static_cast<std::size_t>(layout.doubles), -7.0) {
-    host::fill(values.data(), layout, place, -1, cells.z + 1);
+    host::fill(values.data(), layout, place);
   }
   [[nodiscard]] double& at(std::int64_t x, std::int64_t y, std::int64_t z) {
     return values[static_cast<std::size_t>(layout.at(x, y, z))];
@@ -81,7 +81,7 @@ TEST(Sweep, equals_the_definition_bit_for_bit) {
   for (const Extent& cells : {Extent{1, 1, 1}, Extent{7, 5, 3}, Extent{64, 3, 2}, Extent{33, 1, 9}}) {
     Field current = lone_field(cells);
     Field next = lone_field(cells);
-    host::sweep(next.values.data(), current.values.data(), current.layout, {{0, 0, 0}, {cells.x, cells.y, cells.z}});
+    host::sweep(next.values.data(), current.values.data(), current.layout, {{0, 0, 0}, cells});
     for (std::int64_t z = 0; z < cells.z; ++z) {
       for (std::int64_t y = 0; y < cells.y; ++y) {
         for (std::int64_t x = 0; x < cells.x; ++x)
@@ -137,20 +137,6 @@ TEST(Faces, packing_then_unpacking_moves_a_face_to_the_ghost_layer) {
     for (std::int64_t y = 0; y < cells.y; ++y) EXPECT_EQ(field.at(-1, y, z), field.at(3, y, z));
     for (std::int64_t x = 0; x < cells.x; ++x) EXPECT_EQ(field.at(x, 3, z), field.at(x, 0, z));
   }
-}
-
-TEST(Difference, is_the_largest_of_all_cells_and_ignores_ghosts) {
-  const Extent cells{5, 4, 3};
-  Field a = lone_field(cells);
-  Field b = a;
-  const Box whole{{0, 0, 0}, {5, 4, 3}};
-  EXPECT_EQ(host::largest_difference(a.values.data(), b.values.data(), a.layout, whole), 0.0);
-  b.at(2, 1, 2) = a.at(2, 1, 2) - 0.25;
-  b.at(1, 1, 1) = a.at(1, 1, 1) + 0.125;
-  b.at(-1, 1, 1) = 100.0;
-  EXPECT_EQ(host::largest_difference(a.values.data(), b.values.data(), a.layout, whole), a.at(2, 1, 2) - b.at(2, 1, 2));
-  b.at(0, 0, 0) = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_TRUE(std::isnan(host::largest_difference(a.values.data(), b.values.data(), a.layout, whole)));
 }
 
 }  // namespace

@@ -1,0 +1,133 @@
+#include "field.h"
+
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <span>
+#include <system_error>
+
+#include <fmt/format.h>
+
+namespace jacobi {
+namespace {
+
+std::size_t place_of(const Extent& global, const Cell& cell) noexcept {
+  return static_cast<std::size_t>(cell.x + global.x * (cell.y + global.y * cell.z));
+}
+
+/// Brings the current field to rank 0, where `visit` is given every row of every block and its first cell. Collective.
+void gather(const Share& share, Team& team, const std::function<void(const Cell&, std::span<const double>)>& visit) {
+  const int each = static_cast<int>(share.blocks.size());
+  for (int number = 0; number < share.cut.processes(); ++number) {
+    const int owner = number / each;
+    const bool mine = owner == team.rank();
+    if (!mine && !team.leads()) continue;
+    const Box box = share.cut.block(number);
+    const Layout layout = make_layout(extent_of(box));
+    std::vector<double> plane(static_cast<std::size_t>(layout.plane_span()));
+    for (std::int64_t z = 0; z < layout.cells.z; ++z) {
+      if (mine) share.blocks[static_cast<std::size_t>(number % each)]->read_plane(z, plane);
+      if (!team.leads()) team.send(0, std::span(plane));
+      if (!mine) team.receive(owner, std::span(plane));
+      for (std::int64_t y = 0; team.leads() && y < layout.cells.y; ++y) {
+        visit({box.low.x, box.low.y + y, box.low.z + z},
+              std::span(plane).subspan(static_cast<std::size_t>(y * layout.row),
+                                       static_cast<std::size_t>(layout.cells.x)));
+      }
+    }
+  }
+}
+
+/// The field after so many iterations; x is contiguous.
+std::vector<double> solve_serially(const Extent& global, std::int64_t iterations) {
+  std::vector<double> field(static_cast<std::size_t>(volume(global))), next(field.size());
+  const auto for_each_cell = [&](const auto& visit) {
+    for (std::int64_t z = 0; z < global.z; ++z) {
+      for (std::int64_t y = 0; y < global.y; ++y) {
+        for (std::int64_t x = 0; x < global.x; ++x) next[place_of(global, {x, y, z})] = visit(x, y, z);
+      }
+    }
+    field.swap(next);
+  };
+  const auto at = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
+    const bool outside = x < 0 || y < 0 || z < 0 || x >= global.x || y >= global.y || z >= global.z;
+    return outside ? boundary_value(z) : field[place_of(global, {x, y, z})];
+  };
+  for_each_cell(initial_value);
+  for (std::int64_t iteration = 0; iteration < iterations; ++iteration) {
+    for_each_cell([&](std::int64_t x, std::int64_t y, std::int64_t z) {
+      return average(at(x, y, z), at(x - 1, y, z), at(x + 1, y, z), at(x, y - 1, z), at(x, y + 1, z), at(x, y, z - 1),
+                     at(x, y, z + 1));
+    });
+  }
+  return field;
+}
+
+/// What numpy.load wants in front of the numbers.
+std::string npy_header(const Extent& shape) {
+  const std::string described =
+      fmt::format("{{'descr': '<f8', 'fortran_order': True, 'shape': ({}, {}, {}), }}", shape.x, shape.y, shape.z);
+  return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + fmt::format("{:<117}\n", described);  // 0x76: 118 bytes follow
+}
+
+}  // namespace
+
+void write_field(const Share& share, Team& team, const std::string& name) {
+  const std::string temporary = fmt::format("{}.{}.part", name, ::getpid());
+  const auto require = [&](bool good) {
+    if (good) return;
+    const std::string why = std::generic_category().message(errno);
+    std::remove(temporary.c_str());
+    throw brant::Error(brant::Status::io_error, fmt::format("{}: could not write it: {}", name, why));
+  };
+  const Extent& global = share.cut.global;
+  const std::string header = npy_header(global);
+  std::ofstream file;
+  if (team.leads()) {
+    file.open(temporary, std::ios::binary);
+    require(static_cast<bool>(file << header));
+  }
+  gather(share, team, [&](const Cell& first, std::span<const double> row) {
+    file.seekp(static_cast<std::streamoff>(header.size() + place_of(global, first) * sizeof(double)));
+    file.write(reinterpret_cast<const char*>(row.data()), static_cast<std::streamsize>(row.size_bytes()));
+    require(file.good());
+  });
+  if (!team.leads()) return;
+  file.close();
+  require(file.good() && std::rename(temporary.c_str(), name.c_str()) == 0);
+}
+
+void require_checkable(const Extent& global, std::int64_t iterations) {
+  const double cells = static_cast<double>(global.x) * static_cast<double>(global.y) * static_cast<double>(global.z);
+  if (cells <= 128e6 && cells * static_cast<double>(iterations) <= 10e9) return;  // 2 GB, and about a minute
+  throw brant::Error(brant::Status::limit_reached,
+                     fmt::format("--check solves the problem on rank 0 alone too, and {} cells for {} iterations "
+                                 "(warm-up included) are too many for that: at most 128 million cells and 10 billion "
+                                 "updates. Use a smaller --size or fewer --iterations to check, then measure without",
+                                 to_text(global), iterations));
+}
+
+void check_field(const Share& share, Team& team, std::int64_t iterations) {
+  const Extent& global = share.cut.global;
+  std::vector<double> expected;
+  if (team.leads()) expected = solve_serially(global, iterations);
+  std::int64_t differences = 0;
+  std::string first;
+  gather(share, team, [&](Cell at, std::span<const double> row) {
+    for (std::size_t i = 0; i < row.size(); ++i, ++at.x) {
+      const double serially = expected[place_of(global, at)];
+      if (std::bit_cast<std::uint64_t>(row[i]) == std::bit_cast<std::uint64_t>(serially) || differences++ > 0) continue;
+      first = fmt::format("cell ({}, {}, {}) is {:.17g}, serially {:.17g}", at.x, at.y, at.z, row[i], serially);
+    }
+  });
+  if (differences == 0) return;
+  throw brant::Error(brant::Status::internal,
+                     fmt::format("the check failed: {} of {} cells differ from the serial run; the first, {}",
+                                 differences, volume(global), first));
+}
+
+}  // namespace jacobi

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <vector>
+
+#include "brant/brant.h"
+#include "solver.h"
+
+/// The programming models. Each solves on all blocks of this process, collectively, and gives what became of them; the
+/// core (solver.h) is the same.
+namespace jacobi {
+
+/// One block in each process, and a channel to each neighbour, forced to `path`.
+std::vector<Solution> solve_with_channels(brant::Runtime& runtime, Share& share, const Plan& plan, brant::Path path);
+
+/// Each block a chare, which sends its faces as arguments of messages, by the runtime's path. While they travel, the
+/// other chares of its process run.
+std::vector<Solution> solve_with_chares(brant::Runtime& runtime, Share& share, const Plan& plan);
+
+}  // namespace jacobi
