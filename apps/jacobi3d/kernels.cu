@@ -100,8 +100,8 @@ extern "C" __global__ void jacobi_sweep_shell(double* __restrict__ next, const d
   }
 }
 
-// Visits all elements of all faces: where they lie in the buffer, and where in the field. Grid: x along the a of a face,
-// y strides over its b, z over the faces.
+// Visits all elements of all faces: where they lie in the buffer, and where in the field. Grid: x along the a of a
+// face, y strides over its b, z over the faces.
 template <typename Copy>
 __device__ inline void for_each_packed(const PackedFaces& faces, Copy&& copy) {
   const PackedFace face = faces.face[blockIdx.z];

@@ -144,8 +144,6 @@ class ChannelEndpoint {
   /// Whether the network takes memory of this process to or from the peer; `buffer_id`: its allocation, if it is a
   /// device's.
   [[nodiscard]] bool network_takes(const Buffer& memory, std::uint64_t buffer_id) noexcept;
-  /// Whether it takes device memory of the kind that both ends have.
-  [[nodiscard]] bool network_takes_device_of_peer() noexcept;
   [[nodiscard]] MemoryKind mutual_kind() const noexcept { return mutual_kind_; }
   /// A send whose receive is late goes into a slot of the other end's. False if it cannot.
   bool send_early(Transfer& transfer, std::uint16_t slot) noexcept;

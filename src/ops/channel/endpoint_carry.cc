@@ -73,10 +73,6 @@ bool ChannelEndpoint::network_takes(const Buffer& memory, std::uint64_t buffer_i
   return table_.pump(peer_).mappings().exports.network_may_map(memory.data, buffer_id);
 }
 
-bool ChannelEndpoint::network_takes_device_of_peer() noexcept {
-  return engine().wire().capabilities().takes(mutual_kind_);
-}
-
 Status ChannelEndpoint::take_move(Transfer& transfer) noexcept {
   if (transfer.move == nullptr) transfer.move = table_.moves().take(transfer, kMoveEvents);
   return transfer.move != nullptr ? Status::ok : Status::limit_reached;

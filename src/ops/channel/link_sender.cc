@@ -151,8 +151,8 @@ Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
     target = pump_.mappings().imports.take(landing.buffer_id, landing.offset, transfer.here.bytes, Reach::device);
   }
   // From pageable host memory the device's copy would make the caller wait: the network is asked first.
-  const bool by_device =
-      target.address != nullptr && (!host_accessible(transfer.here.kind) || !endpoint_.network_takes_device_of_peer());
+  const bool network_takes = endpoint_.table().engine().wire().capabilities().takes(endpoint_.mutual_kind());
+  const bool by_device = target.address != nullptr && (!host_accessible(transfer.here.kind) || !network_takes);
   if (by_device) return start_copy(transfer, std::move(target), landing.flag);
   return send_over_network(transfer, landing);
 }
