@@ -186,7 +186,7 @@ Result pool_import_pointer(DevicePointer* pointer, void* pool, const Handle* pla
   return *pointer = reinterpret_cast<DevicePointer>(base), enter("cuMemPoolImportPointer");
 }
 
-const Symbol kSymbols[] = {
+const Symbol kFileSymbols[] = {
     symbol("cuMemGetAllocationGranularity", granularity, 10020),
     symbol("cuMemCreate", create, 10020),
     symbol("cuMemRelease", release, 10020),
@@ -213,6 +213,6 @@ const Symbol kSymbols[] = {
 
 }  // namespace
 
-std::span<const Symbol> file_symbols() { return kSymbols; }
+std::span<const Symbol> file_symbols() { return kFileSymbols; }
 
 }  // namespace brant::test::fake_cuda

@@ -12,7 +12,7 @@ namespace brant::port::memory {
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x6272616e74637566;  // "brantcuf"
+constexpr std::uint64_t kFileMagic = 0x6272616e74637566;  // "brantcuf"
 constexpr auto kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 ExportRecord record_of(const PointerInfo& info, CUdeviceptr base, std::size_t bytes, const void* pointer) noexcept {
@@ -82,7 +82,7 @@ Result<ExportedFile> CudaFiles::export_created(const PointerInfo& info, const vo
   driver.mem_release(memory);
   if (result == CUDA_SUCCESS) {
     ExportRecord record = record_of(info, base, bytes, pointer);
-    const Handle handle{.magic = kMagic, .pooled = 0, .place = {}};
+    const Handle handle{.magic = kFileMagic, .pooled = 0, .place = {}};
     std::memcpy(record.handle, &handle, sizeof(handle));
     return ExportedFile{UniqueFd(file), record};
   }
@@ -110,7 +110,7 @@ Result<ExportedFile> CudaFiles::export_pooled(const PointerInfo& info, CUmemoryP
     return Status::not_supported;
   }
   UniqueFd owned(file);
-  Handle handle{.magic = kMagic, .pooled = 1, .place = {}};
+  Handle handle{.magic = kFileMagic, .pooled = 1, .place = {}};
   const CUresult told = driver.mem_pool_export_pointer(&handle.place, address(info.base));
   if (told != CUDA_SUCCESS) return context_.status(told, "cuMemPoolExportPointer");
   ExportRecord record = record_of(info, address(info.base), info.bytes, pointer);
@@ -122,7 +122,7 @@ Result<ExportedFile> CudaFiles::export_pooled(const PointerInfo& info, CUmemoryP
 Result<void*> CudaFiles::import_file(const ExportRecord& record, int file) noexcept {
   Handle handle;
   std::memcpy(&handle, record.handle, sizeof(handle));
-  if (handle.magic != kMagic || record.offset >= record.bytes || file < 0) return Status::invalid_argument;
+  if (handle.magic != kFileMagic || record.offset >= record.bytes || file < 0) return Status::invalid_argument;
   if (!usable_) return Status::not_supported;
   Import import{.base = 0, .bytes = record.bytes, .pool = nullptr};
   const Status status = in_context(context_, handle.pooled != 0 ? "cuMemPoolImportPointer" : "cuMemMap", [&] {
