@@ -49,6 +49,18 @@ Status open_error(const MemoryFileRecord& record, int error) noexcept {
   return error == EACCES || error == EPERM ? Status::not_supported : Status::io_error;
 }
 
+bool is_of(const MemoryFileRecord& record, int fd) noexcept {
+  struct stat info = {};
+  return ::fstat(fd, &info) == 0 && static_cast<std::uint64_t>(info.st_dev) == record.filesystem &&
+         static_cast<std::uint64_t>(info.st_ino) == record.inode &&
+         static_cast<std::uint64_t>(info.st_size) == record.bytes;
+}
+
+bool is_sealed(int fd) noexcept {
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
+}
+
 }  // namespace
 
 std::size_t whole_pages(std::size_t bytes) noexcept {
@@ -100,15 +112,17 @@ Result<MemoryFile> MemoryFile::open(const MemoryFileRecord& record) noexcept {
   // Without O_NONBLOCK a file number that now names a pipe or a terminal could make the open wait.
   UniqueFd fd(::open(path.data(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) return open_error(record, errno);
-  struct stat info = {};
-  if (::fstat(fd.get(), &info) != 0) return Status::io_error;
-  const bool same = static_cast<std::uint64_t>(info.st_dev) == record.filesystem &&
-                    static_cast<std::uint64_t>(info.st_ino) == record.inode &&
-                    static_cast<std::uint64_t>(info.st_size) == record.bytes;
-  if (!same) return Status::not_found;  // freed, and the number names another file by now
-  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return Status::invalid_argument;
+  if (!is_of(record, fd.get())) return Status::not_found;  // freed, and the number names another file by now
+  if (!is_sealed(fd.get())) return Status::invalid_argument;
   return MemoryFile(std::move(fd), static_cast<std::size_t>(record.bytes));
+}
+
+Result<MemoryFile> MemoryFile::copy(const MemoryFileRecord& record, int fd) noexcept {
+  if (record.magic != kMagic || record.bytes == 0 || !is_of(record, fd) || !is_sealed(fd))
+    return Status::invalid_argument;
+  UniqueFd own(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!own) return Status::limit_reached;
+  return MemoryFile(std::move(own), static_cast<std::size_t>(record.bytes));
 }
 
 }  // namespace brant

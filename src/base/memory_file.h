@@ -37,6 +37,10 @@ class MemoryFile {
   /// it cannot be reached (other pid namespace, other user). invalid_argument: no such record.
   static Result<MemoryFile> open(const MemoryFileRecord& record) noexcept;
 
+  /// The same file by a descriptor of this process, which stays the caller's; its owner need not live any more.
+  /// invalid_argument: it is not what `record` describes.
+  static Result<MemoryFile> copy(const MemoryFileRecord& record, int fd) noexcept;
+
   [[nodiscard]] Result<MemoryFileRecord> record() const noexcept;
   /// Maps all of it, to read and to write. The caller unmaps `bytes()`; the mapping outlives this object. no_memory.
   [[nodiscard]] Result<void*> map() const noexcept;

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "base/unique_fd.h"
 #include "brant/base/buffer.h"
 #include "brant/base/kernel_source.h"
 #include "brant/base/result.h"
@@ -35,6 +36,7 @@ struct DeviceCapabilities {
   /// What `export_allocation` really shares: all of the blocks of this size that an allocation lies in. A block that
   /// was freed and made anew cannot be mapped while anybody has a piece of the old one.
   std::size_t export_block_bytes = 1;
+  bool file_exports = false;  ///< `export_file` works.
   bool stream_words = false;  ///< `Streams::at_words` works, and what is made of it.
   bool cooperative = false;   ///< `Kernels::launch_cooperative` works.
 
@@ -60,6 +62,12 @@ struct ExportRecord {
   std::size_t bytes = 0;   ///< Of the whole allocation.
   std::size_t offset = 0;  ///< Of the exported pointer inside it.
   std::byte handle[128] = {};
+};
+
+/// An allocation as an open file, for a process of this host that is given a copy of it (SCM_RIGHTS, pidfd_getfd).
+struct ExportedFile {
+  UniqueFd file;  ///< The memory stays until all copies are closed and all imports: also when its owner frees it.
+  ExportRecord record;
 };
 
 // Programs use these too (brant/device.h).
@@ -125,6 +133,13 @@ class Device {
   /// For another process of this host. Device memory where `exports` says so, and host memory of this device that it
   /// made to be shared (large allocations; not a GPU driver's pinned memory). wrong_kind: other memory; not_found.
   virtual Result<ExportRecord> export_allocation(const void* pointer) noexcept = 0;
+  /// As a file. GPU memory that `export_allocation` cannot name: of cuMemCreate and of pools (cudaMallocAsync), where
+  /// it was made with a POSIX file descriptor as a handle type. Memory of a pool must be closed by importers before its
+  /// owner frees it: the pool uses it again. not_supported: memory made otherwise, and the log says why and what to do;
+  /// or the capabilities lack file_exports.
+  virtual Result<ExportedFile> export_file(const void* pointer) noexcept = 0;
+  /// Maps it; `file` stays the caller's. Each import is a mapping of its own, closed with close_import.
+  virtual Result<void*> import_file(const ExportRecord& record, int file) noexcept = 0;
   /// Maps another process's allocation; the result points at the exported pointer. Close with close_import.
   virtual Result<void*> import_allocation(const ExportRecord& record) noexcept = 0;
   /// Device memory may take until all work of the device has ended: not within a `ProgressScope`.

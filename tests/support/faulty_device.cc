@@ -73,6 +73,10 @@ class FaultyDevice final : public port::Device {
     if (imported) ++faults_.imported;
     return imported;
   }
+  Result<port::ExportedFile> export_file(const void* pointer) noexcept override { return inner_->export_file(pointer); }
+  Result<void*> import_file(const port::ExportRecord& record, int file) noexcept override {
+    return inner_->import_file(record, file);
+  }
   Status close_import(void* imported) noexcept override {
     ++faults_.closed;
     return inner_->close_import(imported);

@@ -35,6 +35,10 @@ class HalfSharedDevice final : public port::Device {
     if (mappable_ && !mappable_(record)) return Status::not_supported;
     return inner_->import_allocation(record);
   }
+  Result<port::ExportedFile> export_file(const void* pointer) noexcept override { return inner_->export_file(pointer); }
+  Result<void*> import_file(const port::ExportRecord& record, int file) noexcept override {
+    return inner_->import_file(record, file);
+  }
   Status close_import(void* imported) noexcept override { return inner_->close_import(imported); }
   port::Streams* streams() noexcept override { return inner_->streams(); }
   port::Kernels* kernels() noexcept override { return inner_->kernels(); }

@@ -24,131 +24,11 @@
 #include <string>
 #include <vector>
 
+#include "conformance/memory/fake_cuda_state.h"
+
 namespace {
 
-using Result = int;  // CUresult
-using DevicePointer = unsigned long long;
-constexpr Result kSuccess = 0;
-constexpr Result kInvalidValue = 1;
-constexpr Result kOutOfMemory = 2;
-constexpr Result kInvalidDevice = 101;
-constexpr Result kInvalidContext = 201;
-constexpr Result kNoBinary = 209;
-constexpr Result kInvalidHandle = 400;
-constexpr Result kNotFound = 500;
-constexpr Result kNeverEnds = 702;
-constexpr Result kAlreadyRegistered = 712;
-constexpr Result kNotRegistered = 713;
-constexpr Result kTooLarge = 720;
-
-constexpr std::size_t kDeviceBytes = std::size_t{1} << 34;
-
-struct Memory {
-  std::size_t bytes = 0;
-  unsigned type = 0;  // 1 host, 2 device
-  bool managed = false;
-  bool registered = false;
-  bool pool = false;
-  bool imported = false;
-  int fd = -1;
-  int device = -1;
-  unsigned long long id = 0;
-};
-
-struct Context {
-  int device = 0;
-  int retained = 0;
-};
-
-struct Event {
-  bool timing = false;
-  bool recorded = false;
-  std::chrono::steady_clock::time_point time;
-};
-
-struct Handle {  // a CUipcMemHandle
-  std::int32_t pid;
-  std::int32_t fd;
-  std::uint64_t bytes;
-  std::uint64_t inode;
-  char rest[40];
-};
-static_assert(sizeof(Handle) == 64);
-
-std::recursive_mutex g_mutex;  // protects what follows
-std::map<std::uintptr_t, Memory> g_memory;
-std::map<std::string, int> g_failures;
-std::map<std::string, std::uint64_t> g_calls;
-std::set<void*> g_streams;
-std::set<void*> g_events;
-struct Copy {
-  DevicePointer destination;
-  DevicePointer source;
-  std::size_t bytes;
-};
-std::map<void*, std::vector<Copy>> g_captures;  // streams that record
-unsigned long long g_last_id = 0;
-Context g_contexts[8];
-thread_local void* t_current = nullptr;
-char g_kernel = 0;  // stands for the module and its function
-
-const char* variable(const char* name, const char* otherwise) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? otherwise : value;
-}
-int device_count() { return std::atoi(variable("FAKE_CUDA_DEVICES", "2")); }
-
-/// Counts the call and says whether it shall fail. `needs_context` is what the real driver demands.
-Result enter(const char* name, bool needs_context = true) {
-  const std::lock_guard lock(g_mutex);
-  ++g_calls[name];
-  const auto failure = g_failures.find(name);
-  if (failure != g_failures.end()) return failure->second;
-  return needs_context && t_current == nullptr ? kInvalidContext : kSuccess;
-}
-
-std::map<std::uintptr_t, Memory>::iterator memory_at(DevicePointer pointer) {
-  auto after = g_memory.upper_bound(pointer);
-  if (after == g_memory.begin()) return g_memory.end();
-  const auto found = std::prev(after);
-  return pointer - found->first < found->second.bytes ? found : g_memory.end();
-}
-
-std::size_t mapped_bytes(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
-
-Result take(DevicePointer* pointer, std::size_t bytes, Memory memory) {
-  const std::lock_guard lock(g_mutex);
-  if (bytes == 0) return kInvalidValue;
-  if (bytes > kDeviceBytes) return kOutOfMemory;
-  memory.fd = ::memfd_create("fake-cuda", MFD_CLOEXEC);
-  if (memory.fd < 0 || ::ftruncate(memory.fd, static_cast<off_t>(mapped_bytes(bytes))) != 0) return kOutOfMemory;
-  void* base = ::mmap(nullptr, mapped_bytes(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, 0);
-  if (base == MAP_FAILED) return kOutOfMemory;
-  memory.bytes = bytes;
-  memory.id = ++g_last_id;
-  *pointer = reinterpret_cast<DevicePointer>(base);
-  g_memory[reinterpret_cast<std::uintptr_t>(base)] = memory;
-  return kSuccess;
-}
-
-Result give_back(DevicePointer pointer) {
-  const std::lock_guard lock(g_mutex);
-  const auto found = g_memory.find(pointer);
-  if (found == g_memory.end() || found->second.registered) return kInvalidValue;
-  ::munmap(reinterpret_cast<void*>(pointer), mapped_bytes(found->second.bytes));
-  ::close(found->second.fd);
-  g_memory.erase(found);
-  return kSuccess;
-}
-
-bool known_stream(void* stream) {
-  const std::lock_guard lock(g_mutex);
-  return g_streams.contains(stream);
-}
-bool known_event(void* event) {
-  const std::lock_guard lock(g_mutex);
-  return g_events.contains(event);
-}
+using namespace brant::test::fake_cuda;
 
 // --- The driver's functions, in the order of the adapter's table
 // ------------------------------------------------------
@@ -276,6 +156,7 @@ void store_attribute(void* data, int attribute, std::uintptr_t base, const Memor
     case 8: *static_cast<unsigned char*>(data) = memory.managed ? 1 : 0; break;
     case 9: *static_cast<int*>(data) = memory.device; break;
     case 10: *static_cast<unsigned char*>(data) = memory.type == 2 && !memory.pool && !memory.managed ? 1 : 0; break;
+    case 17: *static_cast<void**>(data) = memory.of_pool; break;
     case 11: *static_cast<DevicePointer*>(data) = base; break;
     case 12: *static_cast<std::size_t*>(data) = memory.bytes; break;
     default: std::abort();  // the fake must be taught it first
@@ -510,18 +391,6 @@ Result launch_cooperative(void* function, unsigned x, unsigned y, unsigned z, un
 Result func_load(void*) { return kSuccess; }
 Result func_get_param_info(void*, std::size_t, std::size_t*, std::size_t*) { return kInvalidValue; }  // no arguments
 
-/// By name and the version in which the function got its signature: asking for an older one must not find it.
-struct Symbol {
-  const char* name;
-  void* function;
-  int version;
-};
-
-template <typename Function>
-Symbol symbol(const char* name, Function* function, int version) {
-  return {name, reinterpret_cast<void*>(function), version};
-}
-
 const Symbol kSymbols[] = {
     symbol("cuInit", init, 2000),
     symbol("cuDriverGetVersion", driver_version, 2020),
@@ -593,9 +462,14 @@ extern "C" {
   *function = nullptr;
   *outcome = 1;  // not found
   if (flags != 1 || std::strcmp(name, variable("FAKE_CUDA_WITHOUT", "")) == 0) return kNotFound;
-  const Symbol* found = std::find_if(std::begin(kSymbols), std::end(kSymbols),
-                                     [&](const Symbol& symbol) { return std::strcmp(symbol.name, name) == 0; });
-  if (found == std::end(kSymbols)) return kNotFound;
+  const auto look = [&](std::span<const Symbol> symbols) -> const Symbol* {
+    const auto at =
+        std::ranges::find_if(symbols, [&](const Symbol& each) { return std::strcmp(each.name, name) == 0; });
+    return at == symbols.end() ? nullptr : &*at;
+  };
+  const Symbol* found = look(kSymbols);
+  if (found == nullptr) found = look(file_symbols());
+  if (found == nullptr) return kNotFound;
   if (version < found->version) return *outcome = 2, kNotFound;  // the version is not sufficient
   *function = found->function;
   return *outcome = 0, kSuccess;

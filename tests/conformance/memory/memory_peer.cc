@@ -18,7 +18,13 @@
 namespace brant::test {
 
 struct MemoryPeer::Request {
-  enum class Kind : std::uint32_t { allocate, free, holds, import_and_write } kind = Kind::allocate;
+  enum class Kind : std::uint32_t {
+    allocate,
+    free,
+    holds,
+    import_and_write,
+    import_file_and_write
+  } kind = Kind::allocate;
   std::uint32_t number = 0;
   std::uint32_t seed = 0;
   MemoryKind memory = MemoryKind::detect;  ///< detect: the device's own.
@@ -47,14 +53,18 @@ class Servant {
     }
   }
 
-  MemoryPeer::Answer answer(const MemoryPeer::Request& request) {
+  /// `file` came with the request; -1: none did.
+  MemoryPeer::Answer answer(const MemoryPeer::Request& request, int file) {
     using Kind = MemoryPeer::Request::Kind;
     MemoryPeer::Answer answer;
     switch (request.kind) {
       case Kind::allocate: answer.status = allocate(request, answer.record); break;
       case Kind::free: answer.status = device_.free(pieces_.at(request.number).pointer); break;
       case Kind::holds: answer.status = holds(request, answer.holds); break;
-      case Kind::import_and_write: answer.status = import_and_write(request); break;
+      case Kind::import_and_write: answer.status = write_to(device_.import_allocation(request.record), request); break;
+      case Kind::import_file_and_write:
+        answer.status = write_to(device_.import_file(request.record, file), request);
+        break;
     }
     return answer;
   }
@@ -93,8 +103,7 @@ class Servant {
     same = got == pattern(held.bytes, request.seed) ? 1 : 0;
     return status;
   }
-  Status import_and_write(const MemoryPeer::Request& request) {
-    const Result<void*> imported = device_.import_allocation(request.record);
+  Status write_to(Result<void*> imported, const MemoryPeer::Request& request) {
     if (!imported) return imported.status();
     const Bytes content = pattern(request.record.bytes - request.record.offset, request.seed);
     const Status status = transfer(*imported, content.data(), content.size());
@@ -105,6 +114,44 @@ class Servant {
   MemoryKind kind_ = MemoryKind::pinned;
   std::vector<Held> pieces_;
 };
+
+/// One request, and the file that came with it, if one did.
+bool receive(int socket, MemoryPeer::Request& request, UniqueFd& file) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  iovec part{&request, sizeof(request)};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(sizeof(request))) return false;
+  file.reset();
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return true;
+  int number = -1;
+  std::memcpy(&number, CMSG_DATA(header), sizeof(number));
+  file.reset(number);
+  return true;
+}
+
+/// False if it did not go.
+bool send_request(int socket, const MemoryPeer::Request& request, int file) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  iovec part{const_cast<MemoryPeer::Request*>(&request), sizeof(request)};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (file >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &file, sizeof(file));
+  }
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(request));
+}
 
 // Not a test: what the process does that MemoryPeer starts. It ends when the other end of the socket is closed.
 TEST(MemoryPeerProcess, serves) {
@@ -117,8 +164,9 @@ TEST(MemoryPeerProcess, serves) {
   ASSERT_NE(device, nullptr) << reason;
   Servant servant(*device);
   MemoryPeer::Request request;
-  while (::recv(socket.get(), &request, sizeof(request), 0) == static_cast<ssize_t>(sizeof(request))) {
-    const MemoryPeer::Answer answer = servant.answer(request);
+  UniqueFd file;
+  while (receive(socket.get(), request, file)) {
+    const MemoryPeer::Answer answer = servant.answer(request, file.get());
     ASSERT_EQ(::send(socket.get(), &answer, sizeof(answer), MSG_NOSIGNAL), static_cast<ssize_t>(sizeof(answer)));
   }
 }
@@ -164,11 +212,10 @@ void MemoryPeer::kill() {
   pid_ = -1;
 }
 
-MemoryPeer::Answer MemoryPeer::ask(const Request& request) {
+MemoryPeer::Answer MemoryPeer::ask(const Request& request, int file) {
   Answer answer;
   pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};
-  if (::send(socket_.get(), &request, sizeof(request), MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof(request)))
-    return answer;
+  if (!send_request(socket_.get(), request, file)) return answer;
   if (::poll(&readable, 1, 20000) != 1) return answer;
   if (::recv(socket_.get(), &answer, sizeof(answer), 0) != static_cast<ssize_t>(sizeof(answer))) return Answer{};
   return answer;
@@ -192,6 +239,10 @@ Status MemoryPeer::free(unsigned number) {
 bool MemoryPeer::holds(unsigned number, unsigned seed) {
   const Answer answer = ask({.kind = Request::Kind::holds, .number = number, .seed = seed, .record = {}});
   return answer.status == Status::ok && answer.holds == 1;
+}
+
+Status MemoryPeer::import_file_and_write(const port::ExportRecord& record, int file, unsigned seed) {
+  return ask({.kind = Request::Kind::import_file_and_write, .seed = seed, .record = record}, file).status;
 }
 
 Status MemoryPeer::import_and_write(const port::ExportRecord& record, unsigned seed) {

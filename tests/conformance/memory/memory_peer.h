@@ -30,6 +30,8 @@ class MemoryPeer {
   bool holds(unsigned number, unsigned seed);
   /// The peer imports a record of ours and writes pattern(record.bytes - record.offset, seed) there.
   Status import_and_write(const port::ExportRecord& record, unsigned seed);
+  /// The same by a copy of `file`.
+  Status import_file_and_write(const port::ExportRecord& record, int file, unsigned seed);
   /// Ends it without a goodbye, and waits until it is gone.
   void kill();
 
@@ -37,7 +39,7 @@ class MemoryPeer {
   struct Answer;
 
  private:
-  Answer ask(const Request& request);
+  Answer ask(const Request& request, int file = -1);
 
   MemoryKind memory_;
   pid_t pid_ = -1;

@@ -31,6 +31,8 @@ DeviceCapabilities describe(const CudaContext& context, const CudaDeviceSummary&
   capabilities.kernels = true;
   capabilities.exports = !summary.mig;
   capabilities.export_block_bytes = std::size_t{2} << 20;
+  capabilities.file_exports =
+      !summary.mig && attribute(context, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0;
   capabilities.stream_words = attribute(context, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) != 0;
   capabilities.cooperative = attribute(context, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
   return capabilities;
@@ -42,6 +44,7 @@ CudaDevice::CudaDevice(const CudaDriver& driver, const CudaDeviceSummary& summar
     : context_(driver, summary.ordinal),
       capabilities_(describe(context_, summary, driver_version)),
       imports_(context_),
+      files_(context_, capabilities_.file_exports),
       streams_(context_, capabilities_.stream_words),
       kernels_(context_, capabilities_.cooperative) {
   // One address for host and device is what the interface promises. False only on systems brant does not know (not
@@ -165,6 +168,18 @@ Result<ExportRecord> CudaDevice::export_allocation(const void* pointer) noexcept
   if (info->kind != MemoryKind::cuda) return Status::wrong_kind;
   if (!capabilities_.exports) return Status::not_supported;
   return imports_.export_allocation(*info, pointer);
+}
+
+Result<ExportedFile> CudaDevice::export_file(const void* pointer) noexcept {
+  const Result<PointerInfo> info = query(pointer);
+  if (!info) return info.status();
+  return info->kind == MemoryKind::cuda ? files_.export_file(*info, pointer) : Status::wrong_kind;
+}
+
+Status CudaDevice::close_import(void* imported) noexcept {
+  Status closed = imports_.close_import(imported);
+  if (closed == Status::not_found) closed = files_.close_import(imported);
+  return closed == Status::not_found ? host_memory_.close_import(imported) : closed;
 }
 
 Result<void*> CudaDevice::import_allocation(const ExportRecord& record) noexcept {

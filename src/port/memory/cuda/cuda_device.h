@@ -4,6 +4,7 @@
 #include "port/memory/adapters.h"
 #include "port/memory/allocation_map.h"
 #include "port/memory/cuda/cuda_context.h"
+#include "port/memory/cuda/cuda_files.h"
 #include "port/memory/cuda/cuda_imports.h"
 #include "port/memory/cuda/cuda_kernels.h"
 #include "port/memory/cuda/cuda_streams.h"
@@ -35,10 +36,11 @@ class CudaDevice final : public Device {
 
   Result<ExportRecord> export_allocation(const void* pointer) noexcept override;
   Result<void*> import_allocation(const ExportRecord& record) noexcept override;
-  Status close_import(void* imported) noexcept override {
-    const Status closed = imports_.close_import(imported);
-    return closed == Status::not_found ? host_memory_.close_import(imported) : closed;
+  Result<ExportedFile> export_file(const void* pointer) noexcept override;
+  Result<void*> import_file(const ExportRecord& record, int file) noexcept override {
+    return files_.import_file(record, file);
   }
+  Status close_import(void* imported) noexcept override;
 
   Streams* streams() noexcept override { return &streams_; }
   Kernels* kernels() noexcept override { return &kernels_; }
@@ -55,6 +57,7 @@ class CudaDevice final : public Device {
   AllocationMap allocations_;        ///< Kinds cuda, cuda_managed, pinned.
   PointerCache foreign_;
   CudaImports imports_;
+  CudaFiles files_;
   CudaStreams streams_;
   CudaKernels kernels_;
 };

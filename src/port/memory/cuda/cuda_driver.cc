@@ -81,6 +81,31 @@ void resolve_memory(Symbols& symbols, CudaDriver& driver) noexcept {
   symbols.need<PFN_cuIpcCloseMemHandle_v4010>(driver.ipc_close_mem_handle, "cuIpcCloseMemHandle", 4010);
 }
 
+/// Memory as files.
+void resolve_files(Symbols& symbols, CudaDriver& driver) noexcept {
+  symbols.need<PFN_cuMemGetAddressRange_v3020>(driver.mem_get_address_range, "cuMemGetAddressRange", 3020);
+  symbols.need<PFN_cuMemRetainAllocationHandle_v11000>(driver.mem_retain_allocation_handle,
+                                                       "cuMemRetainAllocationHandle", 11000);
+  symbols.need<PFN_cuMemRelease_v10020>(driver.mem_release, "cuMemRelease", 10020);
+  symbols.need<PFN_cuMemExportToShareableHandle_v10020>(driver.mem_export_to_shareable_handle,
+                                                        "cuMemExportToShareableHandle", 10020);
+  symbols.need<PFN_cuMemImportFromShareableHandle_v10020>(driver.mem_import_from_shareable_handle,
+                                                          "cuMemImportFromShareableHandle", 10020);
+  symbols.need<PFN_cuMemAddressReserve_v10020>(driver.mem_address_reserve, "cuMemAddressReserve", 10020);
+  symbols.need<PFN_cuMemAddressFree_v10020>(driver.mem_address_free, "cuMemAddressFree", 10020);
+  symbols.need<PFN_cuMemMap_v10020>(driver.mem_map, "cuMemMap", 10020);
+  symbols.need<PFN_cuMemUnmap_v10020>(driver.mem_unmap, "cuMemUnmap", 10020);
+  symbols.need<PFN_cuMemSetAccess_v10020>(driver.mem_set_access, "cuMemSetAccess", 10020);
+  symbols.need<PFN_cuMemPoolExportToShareableHandle_v11020>(driver.mem_pool_export_to_shareable_handle,
+                                                            "cuMemPoolExportToShareableHandle", 11020);
+  symbols.need<PFN_cuMemPoolImportFromShareableHandle_v11020>(driver.mem_pool_import_from_shareable_handle,
+                                                              "cuMemPoolImportFromShareableHandle", 11020);
+  symbols.need<PFN_cuMemPoolExportPointer_v11020>(driver.mem_pool_export_pointer, "cuMemPoolExportPointer", 11020);
+  symbols.need<PFN_cuMemPoolImportPointer_v11020>(driver.mem_pool_import_pointer, "cuMemPoolImportPointer", 11020);
+  symbols.need<PFN_cuMemPoolSetAccess_v11020>(driver.mem_pool_set_access, "cuMemPoolSetAccess", 11020);
+  symbols.need<PFN_cuMemPoolDestroy_v11020>(driver.mem_pool_destroy, "cuMemPoolDestroy", 11020);
+}
+
 void resolve_work(Symbols& symbols, CudaDriver& driver) noexcept {
   symbols.need<PFN_cuCtxGetStreamPriorityRange_v5050>(driver.stream_priority_range, "cuCtxGetStreamPriorityRange",
                                                       5050);
@@ -174,6 +199,7 @@ CudaDriverState open_driver() {
   Symbols symbols(lookup);
   resolve_devices(symbols, state.driver);
   resolve_memory(symbols, state.driver);
+  resolve_files(symbols, state.driver);
   resolve_work(symbols, state.driver);
   if (symbols.missing() != nullptr) {
     state.reason = fmt::format("the NVIDIA driver lacks {}. brant needs CUDA 12.0, that is driver 525 or newer",

@@ -51,6 +51,23 @@ struct CudaDriver {
   decltype(&::cuIpcOpenMemHandle) ipc_open_mem_handle = nullptr;
   decltype(&::cuIpcCloseMemHandle) ipc_close_mem_handle = nullptr;
 
+  decltype(&::cuMemGetAddressRange) mem_get_address_range = nullptr;
+  decltype(&::cuMemRetainAllocationHandle) mem_retain_allocation_handle = nullptr;
+  decltype(&::cuMemRelease) mem_release = nullptr;
+  decltype(&::cuMemExportToShareableHandle) mem_export_to_shareable_handle = nullptr;
+  decltype(&::cuMemImportFromShareableHandle) mem_import_from_shareable_handle = nullptr;
+  decltype(&::cuMemAddressReserve) mem_address_reserve = nullptr;
+  decltype(&::cuMemAddressFree) mem_address_free = nullptr;
+  decltype(&::cuMemMap) mem_map = nullptr;
+  decltype(&::cuMemUnmap) mem_unmap = nullptr;
+  decltype(&::cuMemSetAccess) mem_set_access = nullptr;
+  decltype(&::cuMemPoolExportToShareableHandle) mem_pool_export_to_shareable_handle = nullptr;
+  decltype(&::cuMemPoolImportFromShareableHandle) mem_pool_import_from_shareable_handle = nullptr;
+  decltype(&::cuMemPoolExportPointer) mem_pool_export_pointer = nullptr;
+  decltype(&::cuMemPoolImportPointer) mem_pool_import_pointer = nullptr;
+  decltype(&::cuMemPoolSetAccess) mem_pool_set_access = nullptr;
+  decltype(&::cuMemPoolDestroy) mem_pool_destroy = nullptr;
+
   decltype(&::cuCtxGetStreamPriorityRange) stream_priority_range = nullptr;
   decltype(&::cuStreamCreateWithPriority) stream_create = nullptr;
   decltype(&::cuStreamBeginCapture) stream_begin_capture = nullptr;

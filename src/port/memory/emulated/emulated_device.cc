@@ -27,6 +27,7 @@ DeviceCapabilities describe(const EmulatedOptions& options) {
   capabilities.kernels = true;
   capabilities.exports = true;
   capabilities.export_block_bytes = std::size_t{2} << 20;  // as CUDA's
+  capabilities.file_exports = true;
   capabilities.stream_words = true;
   capabilities.cooperative = true;
   return capabilities;

@@ -37,6 +37,10 @@ class EmulatedDevice final : public Device {
 
   Result<ExportRecord> export_allocation(const void* pointer) noexcept override;
   Result<void*> import_allocation(const ExportRecord& record) noexcept override;
+  Result<ExportedFile> export_file(const void* pointer) noexcept override { return memory_.export_file(pointer); }
+  Result<void*> import_file(const ExportRecord& record, int file) noexcept override {
+    return memory_.import_file(owner(), record, file);
+  }
   Status close_import(void* imported) noexcept override;
 
   Streams* streams() noexcept override { return &streams_; }

@@ -1,5 +1,6 @@
 #include "port/memory/emulated/emulated_memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -166,7 +167,31 @@ Result<void*> EmulatedMemory::import_allocation(Owner owner, const ExportRecord&
   if (!file) return file.status();
   const Result<void*> known = reuse_import(file_record, record.offset);
   if (known || known.status() != Status::not_found) return known;
-  Result<std::shared_ptr<EmulatedMapping>> mapping = EmulatedMapping::create(window_, std::move(*file));
+  return import_mapped(owner, record, file_record, std::move(*file));
+}
+
+Result<ExportedFile> EmulatedMemory::export_file(const void* pointer) noexcept {
+  Result<ExportRecord> record = export_allocation(pointer);
+  if (!record) return record.status();
+  MemoryFileRecord file_record;
+  std::memcpy(&file_record, record->handle, sizeof(file_record));
+  UniqueFd file(::fcntl(file_record.fd, F_DUPFD_CLOEXEC, 0));
+  if (!file) return Status::limit_reached;
+  return ExportedFile{std::move(file), *record};
+}
+
+Result<void*> EmulatedMemory::import_file(Owner owner, const ExportRecord& record, int file) noexcept {
+  MemoryFileRecord file_record;
+  std::memcpy(&file_record, record.handle, sizeof(file_record));
+  if (record.offset >= record.bytes || record.bytes > file_record.bytes) return Status::invalid_argument;
+  Result<MemoryFile> copy = MemoryFile::copy(file_record, file);
+  if (!copy) return copy.status();
+  return import_mapped(owner, record, file_record, std::move(*copy));
+}
+
+Result<void*> EmulatedMemory::import_mapped(Owner owner, const ExportRecord& record,
+                                            const MemoryFileRecord& file_record, MemoryFile file) noexcept {
+  Result<std::shared_ptr<EmulatedMapping>> mapping = EmulatedMapping::create(window_, std::move(file));
   if (!mapping) return mapping.status();
   const Result<PointerInfo> info = insert({.info = {.device = owner.ordinal, .bytes = record.bytes},
                                            .mapping = std::move(*mapping),

@@ -69,6 +69,8 @@ class EmulatedMemory {
   Result<ExportRecord> export_allocation(const void* pointer) noexcept;
   /// One mapping per allocation, counted.
   Result<void*> import_allocation(Owner owner, const ExportRecord& record) noexcept;
+  Result<ExportedFile> export_file(const void* pointer) noexcept;
+  Result<void*> import_file(Owner owner, const ExportRecord& record, int file) noexcept;
   Status close_import(const void* imported) noexcept;
 
   /// Host memory the devices may write to: pinned allocations and registered ranges.
@@ -98,6 +100,8 @@ class EmulatedMemory {
   EmulatedMemory() = default;
   Result<PointerInfo> insert(Entry entry) noexcept;
   [[nodiscard]] Entries::const_iterator find_locked(const void* pointer) const noexcept;
+  Result<void*> import_mapped(Owner owner, const ExportRecord& record, const MemoryFileRecord& file_record,
+                              MemoryFile file) noexcept;
   Result<void*> reuse_import(const MemoryFileRecord& record, std::size_t offset) noexcept;
 
   AddressWindow window_;

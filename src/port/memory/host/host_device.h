@@ -25,6 +25,8 @@ class HostDevice final : public Device {
   Result<void*> import_allocation(const ExportRecord& record) noexcept override {
     return memory_.import_allocation(record);
   }
+  Result<ExportedFile> export_file(const void*) noexcept override { return Status::not_supported; }
+  Result<void*> import_file(const ExportRecord&, int) noexcept override { return Status::not_supported; }
   Status close_import(void* imported) noexcept override { return memory_.close_import(imported); }
 
   Streams* streams() noexcept override { return nullptr; }

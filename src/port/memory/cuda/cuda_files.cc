@@ -1,0 +1,203 @@
+#include "port/memory/cuda/cuda_files.h"
+
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/log.h"
+#include "base/progress_scope.h"
+
+namespace brant::port::memory {
+
+namespace {
+
+constexpr std::uint64_t kFileMagic = 0x6272616e74637566;  // "brantcuf"
+constexpr auto kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+ExportRecord record_of(const PointerInfo& info, CUdeviceptr base, std::size_t bytes, const void* pointer) noexcept {
+  ExportRecord record;
+  record.kind = MemoryKind::cuda;
+  record.buffer_id = info.buffer_id;
+  record.bytes = bytes;
+  record.offset = address(pointer) - base;
+  return record;
+}
+
+}  // namespace
+
+/// What an ExportRecord's handle holds.
+struct CudaFiles::Handle {
+  std::uint64_t magic = 0;
+  std::uint64_t pooled = 0;  ///< The file is a pool's, and `place` says where in it.
+  CUmemPoolPtrExportData place = {};
+};
+
+CudaFiles::~CudaFiles() {
+  if (!context_.own_process()) return;
+  const ContextScope scope(context_);
+  for (const auto& [base, import] : imports_) undo(import);
+}
+
+CUmemAccessDesc CudaFiles::access() const noexcept {
+  CUmemAccessDesc description = {};
+  description.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  description.location.id = context_.device();
+  description.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return description;
+}
+
+Result<ExportedFile> CudaFiles::export_file(const PointerInfo& info, const void* pointer) noexcept {
+  if (!usable_) return Status::not_supported;
+  unsigned legacy = 0;
+  CUmemoryPool pool = nullptr;
+  const Status asked = in_context(context_, "cuPointerGetAttribute", [&] {
+    const auto ask = context_.driver().pointer_get_attribute;
+    const CUresult result = ask(&legacy, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, address(pointer));
+    if (result != CUDA_SUCCESS || legacy != 0) return result;
+    return ask(static_cast<void*>(&pool), CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address(pointer));
+  });
+  if (asked != Status::ok) return asked;
+  if (legacy != 0) {
+    log::debug("{} bytes of GPU memory at {} are no file: export_allocation shares them", info.bytes, info.base);
+    return Status::not_supported;
+  }
+  return pool != nullptr ? export_pooled(info, pool, pointer) : export_created(info, pointer);
+}
+
+Result<ExportedFile> CudaFiles::export_created(const PointerInfo& info, const void* pointer) noexcept {
+  const CudaDriver& driver = context_.driver();
+  const ContextScope scope(context_);
+  // What is mapped there, not the whole range of addresses that was reserved.
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  CUmemGenericAllocationHandle memory = 0;
+  CUresult result = driver.mem_get_address_range(&base, &bytes, address(pointer));
+  if (result == CUDA_SUCCESS) {
+    result = driver.mem_retain_allocation_handle(&memory, reinterpret_cast<void*>(base));
+  }
+  if (result != CUDA_SUCCESS) return context_.status(result, "cuMemRetainAllocationHandle");
+  int file = -1;
+  result = driver.mem_export_to_shareable_handle(&file, memory, kFile, 0);
+  driver.mem_release(memory);
+  if (result == CUDA_SUCCESS) {
+    ExportRecord record = record_of(info, base, bytes, pointer);
+    const Handle handle{.magic = kFileMagic, .pooled = 0, .place = {}};
+    std::memcpy(record.handle, &handle, sizeof(handle));
+    return ExportedFile{UniqueFd(file), record};
+  }
+  log::error(
+      "{} bytes of GPU memory at {} cannot be shared with other processes: {}. cuMemCreate made them without a "
+      "shareable handle type: ask for CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR (requestedHandleTypes), or allocate "
+      "with cudaMalloc",
+      bytes, info.base, cuda_error_text(driver, result));
+  return Status::not_supported;
+}
+
+Result<ExportedFile> CudaFiles::export_pooled(const PointerInfo& info, CUmemoryPool pool,
+                                              const void* pointer) noexcept {
+  const CudaDriver& driver = context_.driver();
+  const ContextScope scope(context_);
+  int file = -1;
+  const CUresult shared = driver.mem_pool_export_to_shareable_handle(&file, pool, kFile, 0);
+  if (shared != CUDA_SUCCESS) {
+    log::error(
+        "{} bytes of GPU memory at {} cannot be shared with other processes: {}. Their pool was made without a "
+        "shareable "
+        "handle type, as a GPU's default pool always is: make one with cudaMemHandleTypePosixFileDescriptor "
+        "(cudaMemPoolCreate) and allocate with cudaMallocFromPoolAsync, or allocate with cudaMalloc",
+        info.bytes, info.base, cuda_error_text(driver, shared));
+    return Status::not_supported;
+  }
+  UniqueFd owned(file);
+  Handle handle{.magic = kFileMagic, .pooled = 1, .place = {}};
+  const CUresult told = driver.mem_pool_export_pointer(&handle.place, address(info.base));
+  if (told != CUDA_SUCCESS) return context_.status(told, "cuMemPoolExportPointer");
+  ExportRecord record = record_of(info, address(info.base), info.bytes, pointer);
+  static_assert(sizeof(Handle) <= sizeof(record.handle));
+  std::memcpy(record.handle, &handle, sizeof(handle));
+  return ExportedFile{std::move(owned), record};
+}
+
+Result<void*> CudaFiles::import_file(const ExportRecord& record, int file) noexcept {
+  Handle handle;
+  std::memcpy(&handle, record.handle, sizeof(handle));
+  if (handle.magic != kFileMagic || record.offset >= record.bytes || file < 0) return Status::invalid_argument;
+  if (!usable_) return Status::not_supported;
+  Import import{.base = 0, .bytes = record.bytes, .pool = nullptr};
+  const Status status = in_context(context_, handle.pooled != 0 ? "cuMemPoolImportPointer" : "cuMemMap", [&] {
+    return handle.pooled != 0 ? import_pooled(file, handle, import) : import_created(file, import);
+  });
+  if (status != Status::ok) return status;
+  try {
+    const std::lock_guard lock(mutex_);
+    imports_.emplace(import.base, import);
+    return reinterpret_cast<void*>(import.base + record.offset);
+  } catch (const std::bad_alloc&) {
+    const ContextScope scope(context_);
+    undo(import);
+    return Status::no_memory;
+  }
+}
+
+CUresult CudaFiles::import_created(int file, Import& import) noexcept {
+  const CudaDriver& driver = context_.driver();
+  CUmemGenericAllocationHandle memory = 0;
+  auto* const described = reinterpret_cast<void*>(static_cast<std::uintptr_t>(file));
+  CUresult result = driver.mem_import_from_shareable_handle(&memory, described, kFile);
+  if (result != CUDA_SUCCESS) return result;
+  result = driver.mem_address_reserve(&import.base, import.bytes, 0, 0, 0);
+  if (result == CUDA_SUCCESS) {
+    result = driver.mem_map(import.base, import.bytes, 0, memory, 0);
+    if (result == CUDA_SUCCESS) {
+      const CUmemAccessDesc description = access();
+      result = driver.mem_set_access(import.base, import.bytes, &description, 1);
+      if (result != CUDA_SUCCESS) driver.mem_unmap(import.base, import.bytes);
+    }
+    if (result != CUDA_SUCCESS) driver.mem_address_free(import.base, import.bytes);
+  }
+  driver.mem_release(memory);  // the mapping keeps it
+  return result;
+}
+
+CUresult CudaFiles::import_pooled(int file, const Handle& handle, Import& import) noexcept {
+  const CudaDriver& driver = context_.driver();
+  auto* const described = reinterpret_cast<void*>(static_cast<std::uintptr_t>(file));
+  CUresult result = driver.mem_pool_import_from_shareable_handle(&import.pool, described, kFile, 0);
+  if (result != CUDA_SUCCESS) return result;
+  const CUmemAccessDesc description = access();
+  result = driver.mem_pool_set_access(import.pool, &description, 1);
+  CUmemPoolPtrExportData place = handle.place;
+  if (result == CUDA_SUCCESS) result = driver.mem_pool_import_pointer(&import.base, import.pool, &place);
+  if (result != CUDA_SUCCESS) driver.mem_pool_destroy(import.pool);
+  return result;
+}
+
+CUresult CudaFiles::undo(const Import& import) noexcept {
+  const CudaDriver& driver = context_.driver();
+  if (import.pool != nullptr) {
+    const CUresult freed = driver.mem_free(import.base);
+    const CUresult destroyed = driver.mem_pool_destroy(import.pool);
+    return freed != CUDA_SUCCESS ? freed : destroyed;
+  }
+  const CUresult unmapped = driver.mem_unmap(import.base, import.bytes);
+  const CUresult freed = driver.mem_address_free(import.base, import.bytes);
+  return unmapped != CUDA_SUCCESS ? unmapped : freed;
+}
+
+Status CudaFiles::close_import(void* imported) noexcept {
+  Import last;
+  {
+    const std::lock_guard lock(mutex_);
+    auto after = imports_.upper_bound(address(imported));
+    if (after == imports_.begin()) return Status::not_found;
+    const auto found = std::prev(after);
+    if (address(imported) - found->first >= found->second.bytes) return Status::not_found;
+    last = found->second;
+    imports_.erase(found);
+  }
+  ProgressScope::expect_none("cuMemUnmap");
+  return in_context(context_, "cuMemUnmap", [&] { return undo(last); });
+}
+
+}  // namespace brant::port::memory
