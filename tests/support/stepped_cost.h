@@ -10,7 +10,7 @@
 namespace brant::test {
 
 struct OperationCost {
-  std::uint64_t instructions = 0;
+  std::uint64_t instructions = 0;   ///< Without those in memcpy and memmove, which differ between processors.
   std::uint64_t calls = 0;          ///< Call instructions, and jumps by pointer in place of a last call.
   std::uint64_t pointer_calls = 0;  ///< Of these by a pointer that is data: virtual functions, sinks, handlers.
   std::uint64_t locked = 0;         ///< Atomic read-modify-writes and full fences.
@@ -32,8 +32,9 @@ OperationCost cost_of(Body&& body) {
   return step_through([](void* self) { (*static_cast<std::remove_reference_t<Body>*>(self))(); }, &body);
 }
 
-/// The source files (.cc) of brant that took part in the last operation that was stepped through: those in whose
-/// functions it was, what they inline being theirs. Asks addr2line; empty where there is none.
-std::set<std::string> files_of_last_operation();
+/// The source files (.cc) of brant on the way of the last operation that was stepped through: those whose functions had
+/// begun and not ended, or had ended with that call, at its last call by pointer; without one, at its last copy. What
+/// they inline is theirs, and whom they ask on the way is not on it. Asks addr2line; empty where there is none.
+std::set<std::string> files_on_the_way();
 
 }  // namespace brant::test

@@ -7,6 +7,7 @@ namespace brant::test {
 /// What an instruction of x86-64 costs beside its turn. Its prefixes and opcode tell it; nothing else is decoded.
 struct X86Instruction {
   bool call = false;
+  bool returns = false;
   /// A call, or a jump in place of a last call, whose target is loaded from an object: a virtual function, a function
   /// pointer. Not those by way of the linker's table, which are relative to the instruction.
   bool by_pointer = false;
@@ -57,6 +58,8 @@ inline X86Instruction look_at(const std::uint8_t* code) noexcept {
       break;
     case 0xA4: seen.string_copy = 1; break;
     case 0xA5: seen.string_copy = wide ? 8 : narrow ? 2 : 4; break;
+    case 0xC2:
+    case 0xC3: seen.returns = true; break;
     case 0xE8: seen.call = true; break;
     case 0xFF: {
       const unsigned what = (code[1] >> 3) & 7u;
