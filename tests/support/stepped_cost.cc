@@ -137,7 +137,7 @@ std::uintptr_t own_base() {
 
 /// Of the calls under way at the end of the way: all they did before each went on to the next.
 std::set<std::uintptr_t> places_on_the_way() {
-  const std::size_t end = g_steps.last_pointer_call != 0 ? g_steps.last_pointer_call : g_steps.last_copy;
+  const std::size_t end = std::max(g_steps.last_pointer_call, g_steps.last_copy);
   std::set<std::uintptr_t> places;
   int depth = end == 0 ? 0 : g_steps.places[end - 1].depth;
   for (std::size_t at = end; at-- != 0;) {
@@ -145,6 +145,15 @@ std::set<std::uintptr_t> places_on_the_way() {
     if (g_steps.places[at].depth == depth) places.insert(g_steps.places[at].address);
   }
   return places;
+}
+
+/// "src/ops/x.cc" of "/tree/build/release/../../src/ops/x.cc:12"; empty: it is of no such file.
+std::string file_above_the_ports(const std::string& place) {
+  const std::size_t source = place.find("src/"), end = place.find(".cc:");
+  if (source == std::string::npos || end == std::string::npos) return {};
+  const bool ours = source == 0 || place.substr(0, source).ends_with("../");
+  const std::string file = place.substr(source, end + 3 - source);
+  return ours && !file.starts_with("src/port/") ? file : std::string();
 }
 
 }  // namespace
@@ -175,9 +184,8 @@ std::set<std::string> files_on_the_way() {
   std::string outermost;  // of the functions that were inlined into one another the last line has the last one
   std::array<char, 4096> line;
   const auto keep = [&] {
-    const std::size_t source = outermost.find("src/"), end = outermost.find(".cc:");
-    const bool ours = source == 0 || (source != std::string::npos && outermost.substr(0, source).ends_with("../"));
-    if (ours && end != std::string::npos) files.insert(outermost.substr(source, end + 3 - source));
+    const std::string file = file_above_the_ports(outermost);
+    if (!file.empty()) files.insert(file);
   };
   while (answer && std::fgets(line.data(), line.size(), answer.get()) != nullptr) {
     if (std::string(line.data()).starts_with("0x")) keep();

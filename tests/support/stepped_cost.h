@@ -32,9 +32,10 @@ OperationCost cost_of(Body&& body) {
   return step_through([](void* self) { (*static_cast<std::remove_reference_t<Body>*>(self))(); }, &body);
 }
 
-/// The source files (.cc) of brant on the way of the last operation that was stepped through: those whose functions had
-/// begun and not ended, or had ended with that call, at its last call by pointer; without one, at its last copy. What
-/// they inline is theirs, and whom they ask on the way is not on it. Asks addr2line; empty where there is none.
+/// The source files (.cc) of brant above `src/port` on the way of the last operation that was stepped through: those
+/// whose functions had begun and not ended, or had ended with that call, at its last call by pointer or copy, whichever
+/// came later. What they inline is theirs, and whom they only asked is not on the way. Asks addr2line; empty where
+/// there is none.
 std::set<std::string> files_on_the_way();
 
 }  // namespace brant::test
