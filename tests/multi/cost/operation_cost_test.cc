@@ -137,7 +137,8 @@ class OperationCosts : public testing::Test {
     const OperationCost cost = row.typical();
     std::printf("| %s | %zu | %zu | %zu | %zu | %zu | %zu | %zu | %zu | %zu | %s |\n", row.name.c_str(),
                 cost.instructions, cost.calls, cost.pointer_calls, cost.locked, cost.system_calls, cost.allocations,
-                cost.locks, cost.copies, cost.copied_bytes, with_files ? std::to_string(row.files.size()).c_str() : "");
+                cost.locks, cost.copies, cost.copied_bytes,
+                with_files && !row.files.empty() ? std::to_string(row.files.size()).c_str() : "");
     std::fflush(stdout);
   }
   void expect_post(const Row& row, const Demand& demand = {}) {
@@ -206,6 +207,29 @@ TEST_F(OperationCosts, of_messages_that_are_sent) {
     if (bytes == kLarge) expect_progress(end);
     turns_.meet();
   }
+}
+
+TEST_F(OperationCosts, of_messages_from_several_allocations_in_turn) {
+  std::vector<Memory> sources;
+  for (int i = 0; i < 8; ++i) sources.push_back(test::job().allocate(MemoryKind::host, kLarge));
+  Channel channel = Channel::open(test::job(), other(), ChannelId{3});
+  Row send{"send of 8 B of another allocation than the last", {}, {}};
+  for (int turn = 0; turn < kTurns; ++turn) {
+    if (counts_here()) {
+      turns_.hear();
+      const Buffer source = sources[static_cast<std::size_t>(turn) % sources.size()].part(0, 8);
+      Op op;
+      count(send, turn, [&] { static_cast<void>(channel.post_send(source, op)); });
+      ASSERT_TRUE(op.result.ok() && !op.pending());
+      turns_.say();
+    } else {
+      Operation receive = channel.recv(turns_.buffer(8));
+      turns_.meet();
+      progress_until([&] { return receive.done(); });
+    }
+  }
+  expect_post(send);
+  turns_.meet();
 }
 
 TEST_F(OperationCosts, of_messages_that_are_received) {
