@@ -151,7 +151,7 @@ class Engine {
   [[nodiscard]] port::Wire& wire() noexcept { return *adapters_.wire; }
   [[nodiscard]] port::Device& device() noexcept { return *adapters_.device; }
   [[nodiscard]] port::Boot& boot() noexcept { return *adapters_.boot; }
-  [[nodiscard]] const port::JobInfo& job() const noexcept { return adapters_.boot->job(); }
+  [[nodiscard]] const port::JobInfo& job() const noexcept { return job_; }
   /// False in a child of fork(): nothing of the job may be touched there.
   [[nodiscard]] bool is_of_this_process() const noexcept { return copy_.is_original(); }
   [[nodiscard]] const Options& options() const noexcept { return options_; }
@@ -361,6 +361,7 @@ class Engine {
   std::unique_ptr<Statistics> statistics_;  ///< Outlives whatever may still count.
   Counters& counters_;                      ///< Of `statistics_`.
   port::Adapters adapters_;
+  const port::JobInfo& job_ = adapters_.boot->job();  ///< For every message, without a virtual call.
   const Options options_;
   PathOrder path_order_;
   std::unique_ptr<Trace> trace_;

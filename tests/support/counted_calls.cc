@@ -13,6 +13,9 @@ thread_local brant::test::CallCounts t_counts;
 void count_allocation() noexcept {
   if (t_counting) ++t_counts.allocations;
 }
+void count_lock() noexcept {
+  if (t_counting) ++t_counts.locks;
+}
 
 }  // namespace
 
@@ -43,8 +46,20 @@ void* __libc_memalign(std::size_t alignment, std::size_t bytes);
 [[gnu::visibility("default")]] int pthread_mutex_lock(pthread_mutex_t* mutex) {
   using Lock = int (*)(pthread_mutex_t*);
   static const auto real = reinterpret_cast<Lock>(::dlsym(RTLD_NEXT, "pthread_mutex_lock"));
-  if (t_counting) ++t_counts.locks;
+  count_lock();
   return real(mutex);
+}
+[[gnu::visibility("default")]] int pthread_rwlock_rdlock(pthread_rwlock_t* lock) {
+  using Lock = int (*)(pthread_rwlock_t*);
+  static const auto real = reinterpret_cast<Lock>(::dlsym(RTLD_NEXT, "pthread_rwlock_rdlock"));
+  count_lock();
+  return real(lock);
+}
+[[gnu::visibility("default")]] int pthread_rwlock_wrlock(pthread_rwlock_t* lock) {
+  using Lock = int (*)(pthread_rwlock_t*);
+  static const auto real = reinterpret_cast<Lock>(::dlsym(RTLD_NEXT, "pthread_rwlock_wrlock"));
+  count_lock();
+  return real(lock);
 }
 
 }  // extern "C"

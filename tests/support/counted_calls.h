@@ -9,7 +9,7 @@ namespace brant::test {
 
 struct CallCounts {
   std::uint64_t allocations = 0;  ///< malloc, calloc, realloc, aligned_alloc
-  std::uint64_t locks = 0;        ///< pthread_mutex_lock
+  std::uint64_t locks = 0;        ///< pthread_mutex_lock, pthread_rwlock_rdlock and _wrlock
 };
 
 /// From zero. Other threads do not count.

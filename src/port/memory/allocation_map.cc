@@ -1,5 +1,6 @@
 #include "port/memory/allocation_map.h"
 
+#include <array>
 #include <atomic>
 #include <iterator>
 #include <mutex>
@@ -11,17 +12,47 @@ namespace {
 
 std::uintptr_t address(const void* pointer) noexcept { return reinterpret_cast<std::uintptr_t>(pointer); }
 
-/// What a thread has found: a few, by the address that was asked for.
 struct Remembered {
   std::uint64_t version = 0;  ///< Of the map then.
   bool unknown = false;       ///< `allocation` is a gap between two, of which nothing else is known.
   PointerInfo allocation;
-};
-constexpr std::size_t kRemembered = 8;
 
-Remembered& remembered(const void* pointer) noexcept {
-  thread_local Remembered all[kRemembered];
-  return all[(address(pointer) >> 12 ^ address(pointer) >> 20) % kRemembered];
+  [[nodiscard]] bool covers(const void* pointer, std::uint64_t now) const noexcept {
+    return version == now && address(pointer) - address(allocation.base) < allocation.bytes;
+  }
+};
+
+/// What a thread has found, in all maps. What uses no more allocations than this holds, finds them here.
+class Recent {
+ public:
+  /// Null: not known. Looks first at the one that was found last, then at those that were found after it at first,
+  /// since programs use their buffers in the same order again and again.
+  [[nodiscard]] const Remembered* recall(const void* pointer, std::uint64_t version) noexcept {
+    for (std::size_t i = 0; i < kRemembered; ++i) {
+      const std::size_t place = (last_ + i) % kRemembered;
+      if (!entries_[place].covers(pointer, version)) continue;
+      last_ = place;
+      return &entries_[place];
+    }
+    return nullptr;
+  }
+  void remember(const Remembered& found) noexcept {
+    last_ = next_++ % kRemembered;
+    entries_[last_] = found;
+  }
+  [[nodiscard]] const Remembered& last() const noexcept { return entries_[last_]; }
+
+ private:
+  static constexpr std::size_t kRemembered = 16;
+
+  std::array<Remembered, kRemembered> entries_;
+  std::size_t last_ = 0;
+  std::size_t next_ = 0;
+};
+
+Recent& recent() noexcept {
+  thread_local Recent found;
+  return found;
 }
 
 }  // namespace
@@ -57,10 +88,9 @@ Status AllocationMap::insert(const PointerInfo& allocation) noexcept {
 
 Result<PointerInfo> AllocationMap::find(const void* pointer) const noexcept {
   const std::uint64_t version = version_.load(std::memory_order_acquire);
-  Remembered& last = remembered(pointer);
-  if (last.version == version && address(pointer) - address(last.allocation.base) < last.allocation.bytes) {
-    if (last.unknown) return Status::not_found;
-    return last.allocation;
+  if (const Remembered* known = recent().recall(pointer, version)) {
+    if (known->unknown) return Status::not_found;
+    return known->allocation;
   }
   const std::shared_lock lock(mutex_);
   const auto after = by_base_.upper_bound(address(pointer));
@@ -68,21 +98,22 @@ Result<PointerInfo> AllocationMap::find(const void* pointer) const noexcept {
   if (after != by_base_.begin()) {
     const auto& [base, allocation] = *std::prev(after);
     if (address(pointer) - base < allocation.bytes) {
-      last = {version, false, allocation};
+      recent().remember({version, false, allocation});
       return allocation;
     }
     gap_begin = base + allocation.bytes;
   }
   const std::uintptr_t gap_end = after == by_base_.end() ? ~std::uintptr_t{0} : after->first;
-  last = {version, true, {}};
-  last.allocation.base = reinterpret_cast<void*>(gap_begin);
-  last.allocation.bytes = gap_end - gap_begin;
+  Remembered gap{version, true, {}};
+  gap.allocation.base = reinterpret_cast<void*>(gap_begin);
+  gap.allocation.bytes = gap_end - gap_begin;
+  recent().remember(gap);
   return Status::not_found;
 }
 
 AllocationMap::Range AllocationMap::around(const void* pointer) const noexcept {
   const Result<PointerInfo> found = find(pointer);
-  const Remembered& last = remembered(pointer);  // `find` has left its answer there
+  const Remembered& last = recent().last();  // `find` has left its answer there
   return {last.version, found.ok(), address(last.allocation.base), last.allocation.bytes};
 }
 
