@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <fstream>
 #include <limits>
 #include <thread>
 
@@ -16,6 +17,7 @@
 #include "conformance/memory/memory_peer.h"
 #include "port/memory/adapters.h"
 #include "port/memory/emulated/emulated_device.h"
+#include "support/effort.h"
 
 namespace brant::test {
 namespace {
@@ -168,6 +170,34 @@ TEST(EmulatedDevice, as_many_blocks_are_resident_as_it_was_told) {
   ASSERT_EQ(device.streams()->synchronize(stream), Status::ok);
   EXPECT_EQ(calls, 4u) << "one for all of them";
   EXPECT_EQ(blocks_seen, 63u);
+}
+
+/// 0 if a device that finds no threads for the blocks of a kernel runs none of them, and its stream has failed for
+/// good.
+int launch_without_threads() {
+  static std::atomic<unsigned> calls;
+  calls = 0;
+  EmulatedDevice device({.blocks_at_once = 64});
+  const port::HostKernel count = [](const HostLaunch&) noexcept { ++calls; };
+  const Result<port::Kernel*> kernel =
+      device.kernels()->load({.image = {}, .symbol = "x", .on_host = count, .argument_bytes = {}});
+  const StreamScope stream(device);
+  const Piece piece(device, kKind, 64);
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t room = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + (std::size_t{64} << 20);
+  const rlimit limit{room, room};  // less than 64 stacks
+  if (!kernel || ::setrlimit(RLIMIT_AS, &limit) != 0) return 1;
+  if (device.kernels()->launch_cooperative(*kernel, {.grid = {64, 1, 1}}, nullptr, stream) != Status::ok) return 2;
+  if (device.streams()->synchronize(stream) != Status::device_failed || calls != 0) return 3;
+  if (device.streams()->fill(piece.at(), std::byte{1}, 64, stream) != Status::ok) return 4;
+  return device.streams()->synchronize(stream) == Status::device_failed ? 0 : 5;
+}
+
+TEST(EmulatedDevice, blocks_that_find_no_threads_fail_their_stream_and_none_of_them_runs) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers need more addresses than such a limit leaves";
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(::_exit(launch_without_threads()), testing::ExitedWithCode(0), "no threads for the 64 blocks");
 }
 
 TEST(EmulatedDevice, memory_freed_too_early_stays_for_the_copy) {
