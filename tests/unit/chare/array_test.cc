@@ -86,7 +86,7 @@ TEST(Array, is_placed_in_blocks_unless_another_placement_is_named) {
 
 Task<void> with_news(Chares& chares) {
   const auto points = create_array<Point<2>>(chares, {2, 4});
-  detail::Collection& collection = *chares.core().find_collection(points.collection());
+  detail::Collection& collection = *chares.core().collections().find(points.collection());
   const auto key = detail::ElementKey::of(Index<2>{1, 2}), other = detail::ElementKey::of(Index<2>{1, 1});
   const std::int32_t home = collection.home_of(key);
   EXPECT_EQ(home, 2);
