@@ -137,7 +137,6 @@ class Collection {
   PlacementScope scope_;
   std::int32_t self_;
   std::uint64_t total_;
-  place::Directory directory_;
   std::vector<ChareBase*> table_;  ///< Open addressing by hash of the key; the size is a power of two.
   std::vector<ChareBase*> slots_;
   std::vector<std::uint32_t> holes_;
@@ -147,6 +146,7 @@ class Collection {
   std::vector<ElementKey> deletions_;                               ///< A ring of the last ones, by that number.
   std::uint64_t deletions_so_far_ = 0;
   std::unordered_map<std::int32_t, std::uint64_t> last_made_;  ///< Of single chares: by who made them, who count them.
+  place::Directory directory_;
 };
 
 }  // namespace brant::detail
