@@ -68,6 +68,7 @@ class Patch : public brant::Chare<Patch>, public Halo {
 brant::Task<void> run_all(brant::Chares& chares, int patches) {
   const brant::Array<Patch> all = brant::create_array<Patch>(chares, patches, brant::Placement::block());
   std::vector<brant::Future<>> running;
+  running.reserve(static_cast<std::size_t>(patches));
   for (int patch = 0; patch < patches; ++patch) running.push_back(all[patch].ask<&Patch::run>());
   for (brant::Future<>& patch : running) co_await patch;
 }
