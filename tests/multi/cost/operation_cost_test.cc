@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <deque>
 #include <functional>
 #include <set>
 #include <string>
@@ -217,6 +216,7 @@ TEST_F(OperationCosts, of_messages_from_several_allocations_in_turn) {
   for (int turn = 0; turn < kTurns; ++turn) {
     if (counts_here()) {
       turns_.hear();
+      settle();
       const Buffer source = sources[static_cast<std::size_t>(turn) % sources.size()].part(0, 8);
       Op op;
       count(send, turn, [&] { static_cast<void>(channel.post_send(source, op)); });

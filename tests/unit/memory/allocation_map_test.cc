@@ -76,6 +76,23 @@ TEST(AllocationMap, refuses_ranges_that_overlap_or_are_none) {
   EXPECT_EQ(map.insert(range(1100, 1)), Status::ok);
 }
 
+TEST(AllocationMap, more_allocations_than_are_remembered_are_found_in_turn) {
+  AllocationMap map, other;
+  for (std::uintptr_t i = 1; i <= 40; ++i) ASSERT_EQ(map.insert(range(i * 1000, 100)), Status::ok);
+  ASSERT_EQ(other.insert(range(1000, 5000)), Status::ok);
+  for (int round = 0; round < 3; ++round) {
+    for (std::uintptr_t i = 1; i <= 40; ++i) {
+      EXPECT_EQ(map.find(at(i * 1000 + 50))->base, at(i * 1000));
+      EXPECT_TRUE(map.around(at(i * 1000 + 50)).covers(at(i * 1000), 100));
+      EXPECT_EQ(map.find(at(i * 1000 + 100)).status(), Status::not_found);
+      EXPECT_FALSE(map.around(at(i * 1000 + 100)).covers(at(i * 1000), 100));
+      EXPECT_EQ(other.find(at(1500))->bytes, 5000u) << "each map has its own";
+    }
+  }
+  ASSERT_TRUE(map.remove(at(40'000)).ok());
+  EXPECT_EQ(map.find(at(40'050)).status(), Status::not_found);
+}
+
 TEST(AllocationMap, removes_only_at_the_base) {
   AllocationMap map;
   ASSERT_EQ(map.insert(range(1000, 100)), Status::ok);
