@@ -94,7 +94,8 @@ void say(const Team& team, const std::string& text) {
   std::fflush(stdout);
 }
 
-void append_rows(const std::string& name, const std::vector<Report>& runs, const Report* staged, brant::Runtime& runtime) {
+void append_rows(const std::string& name, const std::vector<Report>& runs, const Report* staged,
+                 brant::Runtime& runtime) {
   std::ofstream file(name, std::ios::app);
   for (const Report& run : runs) file << json_row(run, staged, runtime) + '\n';
   if (!file.flush()) throw brant::Error(brant::Status::io_error, fmt::format("--json {}: could not write it", name));

@@ -33,7 +33,7 @@ class Reports : public testing::Test {
 
 TEST_F(Reports, speed_up_over_staged_is_given_for_device_memory) {
   const std::vector<Report> runs = {run_of(brant::Path::ucx, brant::MemoryKind::cuda, 10),
-                                 run_of(brant::Path::staged, brant::MemoryKind::cuda, 124)};
+                                    run_of(brant::Path::staged, brant::MemoryKind::cuda, 124)};
   const std::string text = table(runs, &runs[1]);
   EXPECT_NE(text.find("12.40 x"), std::string::npos) << text;
   EXPECT_NE(text.find("80.0 % of 0.8"), std::string::npos) << text;
@@ -43,7 +43,7 @@ TEST_F(Reports, speed_up_over_staged_is_given_for_device_memory) {
 
 TEST_F(Reports, host_memory_gets_an_explanation_instead_of_a_speed_up) {
   const std::vector<Report> runs = {run_of(brant::Path::shm, brant::MemoryKind::host, 10),
-                                 run_of(brant::Path::shm, brant::MemoryKind::host, 11)};
+                                    run_of(brant::Path::shm, brant::MemoryKind::host, 11)};
   const std::string text = table(runs, &runs[1]);
   EXPECT_EQ(text.find(" x\n"), std::string::npos) << text;
   EXPECT_NE(text.find("nothing to stage"), std::string::npos) << text;
@@ -52,7 +52,7 @@ TEST_F(Reports, host_memory_gets_an_explanation_instead_of_a_speed_up) {
 
 TEST_F(Reports, one_process_alone_gets_no_speed_up) {
   std::vector<Report> runs = {run_of(brant::Path::ucx, brant::MemoryKind::cuda, 9),
-                           run_of(brant::Path::staged, brant::MemoryKind::cuda, 8)};
+                              run_of(brant::Path::staged, brant::MemoryKind::cuda, 8)};
   for (Report& run : runs) run.figures.halo_bytes = 0;
   EXPECT_NE(table(runs, &runs[1]).find("exchanges nothing"), std::string::npos);
   EXPECT_TRUE(row(runs[0], &runs[1])["speedup_vs_staged"].is_null());
