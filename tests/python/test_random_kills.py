@@ -113,8 +113,8 @@ def test_survivors_of_a_kill_end_by_themselves_and_name_it(kill: Kill, tmp_path:
     assert died, text
     survivors = [line for line in text.splitlines() if line.startswith("[") and not line.startswith(f"[{died[1]}]")]
     # One that is killed while they meet has not been talked to.
-    lost = re.compile(rf"rank {died[1]}\b.*(ended, died or become unreachable|ended before rank \d+ connected)")
-    told = [line for line in survivors if lost.search(line)]
+    lost = re.compile(r"ended, died or become unreachable|ended before rank \d+ connected")
+    told = [line for line in survivors if re.search(rf"\brank {died[1]}\b", line) and lost.search(line)]
     assert told, text
     assert not [pid for pid in ranks if pathlib.Path("/proc", str(pid)).exists()]
     left = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "output"]
