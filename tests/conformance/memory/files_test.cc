@@ -23,6 +23,8 @@ struct Subject {
   const char* device;
   const char* memory;
   Sort sort;
+
+  friend void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.memory << " of " << subject.device; }
 };
 
 class FileSharing : public testing::TestWithParam<Subject> {
