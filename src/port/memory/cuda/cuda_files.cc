@@ -1,5 +1,7 @@
 #include "port/memory/cuda/cuda_files.h"
 
+#include <fcntl.h>
+
 #include <cstdint>
 #include <cstring>
 #include <new>
@@ -22,6 +24,12 @@ ExportRecord record_of(const PointerInfo& info, CUdeviceptr base, std::size_t by
   record.bytes = bytes;
   record.offset = address(pointer) - base;
   return record;
+}
+
+/// The driver leaves files of pools open for programs that are started.
+int closed_on_exec(int file) noexcept {
+  ::fcntl(file, F_SETFD, FD_CLOEXEC);
+  return file;
 }
 
 }  // namespace
@@ -84,7 +92,7 @@ Result<ExportedFile> CudaFiles::export_created(const PointerInfo& info, const vo
     ExportRecord record = record_of(info, base, bytes, pointer);
     const Handle handle{.magic = kFileMagic, .pooled = 0, .place = {}};
     std::memcpy(record.handle, &handle, sizeof(handle));
-    return ExportedFile{UniqueFd(file), record};
+    return ExportedFile{UniqueFd(closed_on_exec(file)), record};
   }
   log::error(
       "{} bytes of GPU memory at {} cannot be shared with other processes: {}. cuMemCreate made them without a "
@@ -103,13 +111,12 @@ Result<ExportedFile> CudaFiles::export_pooled(const PointerInfo& info, CUmemoryP
   if (shared != CUDA_SUCCESS) {
     log::error(
         "{} bytes of GPU memory at {} cannot be shared with other processes: {}. Their pool was made without a "
-        "shareable "
-        "handle type, as a GPU's default pool always is: make one with cudaMemHandleTypePosixFileDescriptor "
+        "shareable handle type, as a GPU's default pool always is: make one with cudaMemHandleTypePosixFileDescriptor "
         "(cudaMemPoolCreate) and allocate with cudaMallocFromPoolAsync, or allocate with cudaMalloc",
         info.bytes, info.base, cuda_error_text(driver, shared));
     return Status::not_supported;
   }
-  UniqueFd owned(file);
+  UniqueFd owned(closed_on_exec(file));
   Handle handle{.magic = kFileMagic, .pooled = 1, .place = {}};
   const CUresult told = driver.mem_pool_export_pointer(&handle.place, address(info.base));
   if (told != CUDA_SUCCESS) return context_.status(told, "cuMemPoolExportPointer");
@@ -128,6 +135,8 @@ Result<void*> CudaFiles::import_file(const ExportRecord& record, int file) noexc
   const Status status = in_context(context_, handle.pooled != 0 ? "cuMemPoolImportPointer" : "cuMemMap", [&] {
     return handle.pooled != 0 ? import_pooled(file, handle, import) : import_created(file, import);
   });
+  // So the driver says that the file is none of its memory.
+  if (status == Status::device_failed) return Status::invalid_argument;
   if (status != Status::ok) return status;
   try {
     const std::lock_guard lock(mutex_);
