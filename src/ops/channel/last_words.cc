@@ -8,9 +8,9 @@ namespace brant {
 unsigned ChannelTable::part_from(Peer& peer) noexcept {
   unsigned words = 0;
   for (const auto& [key, endpoint] : endpoints_) {
-    if (&endpoint->peer() != &peer || endpoint->next_send_number() == 0) continue;
+    if (&endpoint->peer() != &peer || endpoint->sends().next_number() == 0) continue;
     send_control(peer, {ChannelControl::Kind::last, endpoint->id().value, endpoint->side(), engine_.job().rank, 0, 0,
-                        endpoint->next_send_number()});
+                        endpoint->sends().next_number()});
     ++words;
   }
   return words;
@@ -40,9 +40,9 @@ void ChannelTable::end_if_known(ChannelEndpoint& endpoint) noexcept {
   if (peer.same_process || !has_all_last_words(peer)) return;
   const auto word = sent_there_.find(end_key(endpoint.id(), 1 - endpoint.side(), peer.rank.value));
   // An end of which only its numbers were left said nothing: all that it had sent was received.
-  const std::uint64_t sent = word == sent_there_.end() ? endpoint.received_prefix() : word->second;
-  const std::size_t ended = endpoint.end_after(sent);
-  endpoint.look_if_closed();
+  const std::uint64_t sent = word == sent_there_.end() ? endpoint.receives().prefix() : word->second;
+  const std::size_t ended = endpoint.receives().end_after(sent);
+  endpoint.closing().look();
   if (ended == 0 || endpoint.hidden()) return;
   log::warn(
       "channel {}: the program of rank {} (pid {}) has ended normally. It sent {} messages here; what waits for "

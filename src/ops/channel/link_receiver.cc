@@ -28,7 +28,7 @@ LinkReceiver::LinkReceiver(ChannelEndpoint& endpoint, LinkPump& pump) noexcept
       pump_(pump),
       arrivals_(endpoint.table().arrivals(), endpoint.table().stages(), pump.slots()) {}
 
-void LinkReceiver::distrust(const char* what) noexcept { endpoint_.table().engine().distrust(endpoint_.peer(), what); }
+void LinkReceiver::distrust(const char* what) noexcept { endpoint_.engine().distrust(endpoint_.peer(), what); }
 
 Transfer* LinkReceiver::find(const Receives& receives, std::uint64_t number) noexcept {
   Transfer* transfer = receives.front();
@@ -39,16 +39,9 @@ Transfer* LinkReceiver::find(const Receives& receives, std::uint64_t number) noe
 // Receives of small messages
 // ----------------------------------------------------------------------------------------------------
 
-SmallReceive* LinkReceiver::find_small(std::uint64_t number) noexcept {
-  SmallReceive* receive = small_.front();
-  while (receive != nullptr && receive->number < number) receive = decltype(small_)::next(*receive);
-  return receive != nullptr && receive->number == number ? receive : nullptr;
-}
-
 /// What comes for it is no message that a landing is enough for.
 void LinkReceiver::grow_if_small(std::uint64_t number) noexcept {
-  SmallReceive* receive = find_small(number);
-  Transfer* transfer = receive != nullptr ? endpoint_.grown(*receive) : nullptr;
+  Transfer* transfer = endpoint_.receives().small().grow(number);
   if (transfer == nullptr) return;
   transfer->here = transfer->buffer;
   transfer->become(TransferState::posted);
@@ -82,7 +75,7 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
   switch (message.kind) {
     case Kind::eager:
       if (arrival.lease.data != nullptr && !host_accessible(transfer.here.kind) &&
-          message.bytes <= transfer.here.bytes && endpoint_.take_move(transfer) == Status::ok) {
+          message.bytes <= transfer.here.bytes && endpoint_.moves().take(transfer) == Status::ok) {
         transfer.move->lease = std::exchange(arrival.lease, {});  // the copy to the device starts where the bytes are
         transfer.wire().bytes = message.bytes;
         transfer.acknowledged = message.acknowledged;
@@ -199,7 +192,7 @@ void LinkReceiver::become_ghost(Transfer& transfer) noexcept {
   transfer.ghost = true;
   unlist(transfer);
   ghosts_.push_back(transfer);
-  endpoint_.return_number(transfer);
+  endpoint_.receives().return_turn(transfer);
   if (is_coming(transfer.state())) divert(transfer, transfer.wire().bytes);
 }
 
@@ -211,20 +204,15 @@ void LinkReceiver::end_ghost(std::uint64_t number) noexcept {
   --announced_;
   stop_pulling(*ghost);
   ghost->become(TransferState::carried);
-  endpoint_.dismiss(*ghost);
+  endpoint_.receives().dismiss(*ghost);
 }
 
 // Records come
 // ------------------------------------------------------------------------------------------------------------
 
 void LinkReceiver::on_message(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
-  if (message.kind == Kind::eager) {
-    SmallReceive* receive = find_small(message.number);
-    if (receive != nullptr && payload.size() <= receive->buffer.bytes) {
-      copy_small(receive->buffer.data, payload.data(), payload.size());
-      return endpoint_.received(*receive, payload.size(), message.acknowledged);
-    }
-  }
+  const bool whole = message.kind == Kind::eager;
+  if (whole && endpoint_.receives().small().land(message.number, payload, message.acknowledged)) return;
   grow_if_small(message.number);
   switch (message.kind) {
     case Kind::eager: on_whole(message, payload); return;
@@ -257,7 +245,7 @@ void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
   Transfer* transfer = told != nullptr ? told : find(posted_, message.number);
   if (transfer == nullptr) {
     // A flag tells of a message before the records ahead of it.
-    if (endpoint_.has_landed(message.number) && !endpoint_.closed()) return;
+    if (endpoint_.receives().has_landed(message.number) && !endpoint_.closing().closed()) return;
     keep(message, {});
     if (message.bytes <= kEagerBytes && message.place != LinkMessage::Place::mapped) pump_.slots().offer();
     return;
@@ -281,7 +269,7 @@ Status LinkReceiver::pull(Transfer& transfer, const LinkMessage& message) noexce
   if (message.place != LinkMessage::Place::mapped || !host_accessible(transfer.here.kind)) return Status::not_supported;
   MappedMemory source = pump_.mappings().imports.take(message.buffer_id, message.offset, message.bytes, Reach::cpu);
   if (source.address == nullptr) return Status::not_supported;
-  if (endpoint_.take_move(transfer) != Status::ok) return Status::not_supported;
+  if (endpoint_.moves().take(transfer) != Status::ok) return Status::not_supported;
   if (transfer.ghost) divert(transfer, message.bytes);
   if (message.bytes > transfer.here.bytes) return Status::not_supported;  // the sender is to know
   if (transfer.state() == TransferState::posted) ++announced_;
@@ -330,15 +318,16 @@ void LinkReceiver::on_elsewhere(const LinkMessage& message) noexcept {
 
 Status LinkReceiver::receive_elsewhere(Transfer& transfer, const LinkMessage& message) noexcept {
   Buffer target = transfer.here;
-  const bool by_stage = target.bytes != 0 && !endpoint_.network_takes(target, transfer.buffer_id);
+  const bool by_stage = target.bytes != 0 && !endpoint_.network().takes(target, transfer.buffer_id);
   transfer.elsewhere = true;
   transfer.told_bytes = message.bytes;
   came_by(transfer, Path::ucx);
   if (by_stage) {
-    if (const Status leased = endpoint_.lease_stage(transfer, target.bytes); leased != Status::ok) return leased;
+    if (const Status leased = endpoint_.moves().lease_stage(transfer, target.bytes); leased != Status::ok)
+      return leased;
     target = transfer.staged(target.bytes);  // the endpoint copies it to the device
   }
-  return endpoint_.tag_recv(transfer, target);
+  return endpoint_.network().receive(transfer, target);
 }
 
 void LinkReceiver::on_withdrawn_elsewhere(Transfer& transfer) noexcept {
@@ -421,7 +410,7 @@ void LinkReceiver::on_landed(const LinkMessage& message) noexcept {
 void LinkReceiver::on_failed(const LinkMessage& message) noexcept {
   pump_.flags().give_back(static_cast<std::uint16_t>(message.flag));  // of a receive that was given up
   end_ghost(message.number);
-  endpoint_.on_not_sent(message.number, message.bytes, static_cast<Status>(message.offset));
+  endpoint_.receives().on_not_sent(message.number, message.bytes, static_cast<Status>(message.offset));
 }
 
 void LinkReceiver::on_abandoned(const LinkMessage& message) noexcept {
@@ -430,8 +419,8 @@ void LinkReceiver::on_abandoned(const LinkMessage& message) noexcept {
   const bool asks = word != nullptr && word->message.kind == Kind::ask;
   if (!asks && !with_network) return;  // taken, declined or being received: its sender hears of it
   arrivals_.give_back(*word);
-  endpoint_.remember_lost({message.number, message.bytes, Status::canceled, true});
-  if (with_network) return endpoint_.drain(message.number);
+  endpoint_.receives().remember_lost({message.number, message.bytes, Status::canceled, true});
+  if (with_network) return endpoint_.receives().drain(message.number);
   tell_taken(message.number);
 }
 
@@ -440,14 +429,14 @@ void LinkReceiver::drop(std::uint64_t number) noexcept {
   if (word == nullptr) return;  // still on its way
   const bool with_network = word->message.kind == Kind::elsewhere;
   arrivals_.give_back(*word);
-  if (with_network) endpoint_.drain(number);
+  if (with_network) endpoint_.receives().drain(number);
 }
 
 /// Word of a message that was dropped before that came.
 void LinkReceiver::dismiss(const LinkMessage& message) noexcept {
   if (message.kind == Kind::stored) pump_.slots().emptied(static_cast<std::uint16_t>(message.flag));
-  if (message.kind == Kind::elsewhere) endpoint_.drain(message.number);
-  if (message.kind == Kind::ask) endpoint_.tell_not_taken(message.number);
+  if (message.kind == Kind::elsewhere) endpoint_.receives().drain(message.number);
+  if (message.kind == Kind::ask) endpoint_.receives().tell_not_taken(message.number);
 }
 
 bool LinkReceiver::end_lost(const LostMessage& message) noexcept {
@@ -464,9 +453,9 @@ bool LinkReceiver::end_lost(const LostMessage& message) noexcept {
 
 /// A message came, and cannot be handed on.
 void LinkReceiver::lose(const LinkMessage& message, Status status) noexcept {
-  if (endpoint_.has_landed(message.number)) return;  // dropped, since both ends are closed
+  if (endpoint_.receives().has_landed(message.number)) return;  // dropped, since both ends are closed
   const LostMessage lost{message.number, message.bytes, status, false};
-  if (!end_lost(lost)) endpoint_.remember_lost(lost);
+  if (!end_lost(lost)) endpoint_.receives().remember_lost(lost);
 }
 
 void LinkReceiver::on_landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept {
@@ -488,7 +477,7 @@ Status LinkReceiver::unload(Transfer& transfer, const LinkMessage& message) noex
     on_unloaded(transfer);
     return Status::truncated;
   }
-  Status status = endpoint_.take_move(transfer);
+  Status status = endpoint_.moves().take(transfer);
   if (status == Status::ok) {
     transfer.become(TransferState::staging);
     TransferMove& move = *transfer.move;
@@ -551,7 +540,7 @@ Status LinkReceiver::land(Transfer& transfer, const LinkMessage& message, std::s
     std::memcpy(target.data, payload.data(), payload.size());
     return Status::ok;
   }
-  const Status leased = endpoint_.lease_stage(transfer, payload.size());
+  const Status leased = endpoint_.moves().lease_stage(transfer, payload.size());
   if (leased != Status::ok) {
     transfer.lost = true;
     return leased;
@@ -564,7 +553,7 @@ Status LinkReceiver::land(Transfer& transfer, const LinkMessage& message, std::s
 // ----------------------------------------------------------------------------------------------
 
 void LinkReceiver::keep(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
-  if (endpoint_.has_landed(message.number)) [[unlikely]]
+  if (endpoint_.receives().has_landed(message.number)) [[unlikely]]
     return dismiss(message);
   if (arrivals_.has(message.number)) [[unlikely]]
     return distrust(kTwice);
@@ -583,7 +572,7 @@ void LinkReceiver::divert(Transfer& ghost, std::uint64_t message_bytes) noexcept
   if (ghost.is_staged()) return;  // it comes into a buffer of ours anyway
   const auto bytes = static_cast<std::size_t>(message_bytes);
   const void* const before = ghost.here.data;
-  const bool kept = endpoint_.lease_stage(ghost, bytes) == Status::ok;  // if not, `hand_over` says so
+  const bool kept = endpoint_.moves().lease_stage(ghost, bytes) == Status::ok;  // if not, `hand_over` says so
   ghost.here = kept ? ghost.staged(bytes) : Buffer(nullptr, bytes, MemoryKind::pinned);
   std::size_t come = 0;
   if (ghost.state() == TransferState::landing) come = static_cast<std::size_t>(ghost.moved);
@@ -597,7 +586,7 @@ void LinkReceiver::hand_over(Transfer& ghost) noexcept {
   const StagePool::Lease lease = ghost.is_staged() ? std::exchange(ghost.move->lease, {}) : StagePool::Lease{};
   StagePool& stages = endpoint_.table().stages();
   end_ghost(whole.number);
-  if (endpoint_.has_landed(whole.number)) return stages.give_back(lease);  // dropped
+  if (endpoint_.receives().has_landed(whole.number)) return stages.give_back(lease);  // dropped
   Arrival* arrival = lease.data == nullptr ? nullptr : arrivals_.keep(whole, lease);
   if (arrival == nullptr) {
     stages.give_back(lease);

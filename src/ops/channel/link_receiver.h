@@ -28,9 +28,6 @@ class LinkReceiver {
   };
   /// Copies a message that came complete into its landing. Nothing if it is no such message, or too long.
   std::optional<Whole> take_whole(std::uint64_t number, Buffer landing) noexcept;
-  /// A receive of a message that has not come: `ChannelEndpoint::received` will be called, or `grown`.
-  void await(SmallReceive& receive) noexcept { small_.push_back(receive); }
-  void forget(SmallReceive& receive) noexcept { small_.remove(receive); }
   /// A record for this half. `payload` is valid during the call.
   void on_message(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   /// The sender's device says that a message lies in its landing.
@@ -43,9 +40,7 @@ class LinkReceiver {
   /// was known of the message is forgotten.
   bool end_lost(const LostMessage& message) noexcept;
   /// Nothing is kept, and no receive waits.
-  [[nodiscard]] bool empty() const noexcept {
-    return small_.empty() && posted_.empty() && ghosts_.empty() && arrivals_.empty();
-  }
+  [[nodiscard]] bool empty() const noexcept { return posted_.empty() && ghosts_.empty() && arrivals_.empty(); }
   /// Nobody will receive a message: what came of it goes, and the sender gets its source back.
   void drop(std::uint64_t number) noexcept;
   /// A receive of a message that comes over the network was withdrawn: the next receive must find word of it.
@@ -56,7 +51,6 @@ class LinkReceiver {
  private:
   using Receives = IntrusiveList<Transfer, &Transfer::link_hook>;
 
-  [[nodiscard]] SmallReceive* find_small(std::uint64_t number) noexcept;
   void grow_if_small(std::uint64_t number) noexcept;
   static Transfer* find(const Receives& receives, std::uint64_t number) noexcept;
   [[nodiscard]] bool is_to_be_told(const Transfer& transfer) const noexcept;
@@ -102,8 +96,6 @@ class LinkReceiver {
   ChannelEndpoint& endpoint_;
   LinkPump& pump_;
   Receives posted_;  ///< Oldest first; messages nearly always match the first.
-  /// Receives of small messages, of which the sender need not know; by number.
-  IntrusiveList<SmallReceive, &SmallReceive::hook> small_;
   /// Receives whose owners took them back after the sender had been told: its answer is still to come, or its message.
   /// Their turn was given to the next receive, so a number may be here and in `posted_`.
   Receives ghosts_;

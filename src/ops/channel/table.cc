@@ -78,14 +78,14 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
   const auto announced = announced_.find(key(id, 1 - side));
   if (announced != announced_.end() && announced->second.rank != peer_rank.value) {
     const int who = announced->second.rank;
-    endpoint->close();
+    endpoint->closing().close();
     throw Error(Status::invalid_argument,
                 fmt::format("channel {}: rank {} opens it with rank {}, but its other end is at rank {}", id.value,
                             self, peer_rank.value, who));
   }
   send_control(peer, {ChannelControl::Kind::opened, id.value, side, self, endpoint->linked() ? 1u : 0u, 0, 0});
   if (announced != announced_.end()) {
-    endpoint->on_opened();
+    endpoint->closing().on_opened();
     refuse_unlike(*endpoint, announced->second);
   }
   end_if_known(*endpoint);
@@ -103,17 +103,17 @@ ChannelEndpoint& ChannelTable::make_end(Peer& peer, ChannelId id, unsigned side,
   auto end = std::make_unique<ChannelEndpoint>(*this, peer, id, side, forced);
   std::unique_ptr<ChannelEndpoint>& place = endpoints_[end_key(id, side, peer.rank.value)];  // the last that may throw
   if (const ClosedEnd* before = remembered(id, side, peer.rank.value)) {
-    end->resume(*before);
+    end->closing().resume(*before);
     closed_ends_.at(peer.rank.value).by_key.erase(key(id, side));
   }
   place = std::move(end);
-  place->await_open();
+  place->closing().await_open();
   return *place;
 }
 
 /// What is left of an end whose peer lives. Throws bad_alloc.
 void ChannelTable::remember(ChannelEndpoint& endpoint) {
-  const ClosedEnd rest = endpoint.rest();
+  const ClosedEnd rest = endpoint.closing().rest();
   Peer& peer = endpoint.peer();
   if (peer.lost || rest.opened == 0) return;
   const auto [ends, is_first] = closed_ends_.try_emplace(peer.rank.value);
@@ -147,7 +147,7 @@ unsigned ChannelTable::forget_settled() noexcept {
   unsigned forgotten = 0;
   bool of_the_lost = false;
   while (ChannelEndpoint* end = settled_.pop_front()) {
-    if (!end->settled()) continue;  // opened again, or something came
+    if (!end->closing().settled()) continue;  // opened again, or something came
     try {
       remember(*end);
     } catch (const std::bad_alloc&) {
@@ -328,7 +328,7 @@ void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcep
     if (message.kind == LinkMessage::Kind::control) return table.take_control(unpacked(message, record.rank));
     ChannelEndpoint& endpoint = table.end_for(message, record.rank);
     endpoint.on_link(message, record.payload);
-    endpoint.look_if_closed();
+    endpoint.closing().look();
   } catch (const std::bad_alloc&) {
     log::error("channel {}: no memory for the end that a message from rank {} is for: dropped", message.channel,
                record.rank);
@@ -348,7 +348,7 @@ void ChannelTable::refuse_unlike(ChannelEndpoint& endpoint, const Announced& oth
 void ChannelTable::check_opened(const ChannelControl& control) noexcept {
   const ChannelId id{control.channel};
   const auto other = endpoints_.find(end_key(id, 1 - (control.sender_side & 1u), control.sender_rank));
-  if (other != endpoints_.end()) other->second->on_opened();
+  if (other != endpoints_.end()) other->second->closing().on_opened();
   try {
     announced_[key(id, control.sender_side & 1u)] = {control.sender_rank, control.linked != 0};
   } catch (...) {

@@ -1,0 +1,89 @@
+#include "ops/channel/small_receives.h"
+
+#include "base/copy_small.h"
+#include "ops/channel/endpoint.h"
+#include "ops/channel/table.h"
+
+namespace brant {
+
+bool ChannelSmallReceives::suits(const Buffer& landing) const noexcept {
+  const Path forced = end_.paths().forced();
+  const bool simple = end_.linked() && landing.bytes <= kEagerBytes && host_accessible(landing.kind) &&
+                      (forced == Path::automatic || forced == Path::shm);
+  return simple && end_.receives().in_turn() && !end_.peer().lost && end_.engine().trace() == nullptr;
+}
+
+Status ChannelSmallReceives::receive(Buffer landing, Op& op) noexcept {
+  const std::uint64_t number = end_.receives().turns().next();
+  if (!end_.link_receiver()->came(number)) return await(number, landing, op);
+  return take_arrived(number, landing, op) ? Status::ok : Status::not_supported;
+}
+
+bool ChannelSmallReceives::take_arrived(std::uint64_t number, Buffer landing, Op& op) noexcept {
+  const std::optional<LinkReceiver::Whole> message = end_.link_receiver()->take_whole(number, landing);
+  if (!message) return false;
+  ++end_.table().traffic().moves;
+  op.result.bytes = message->bytes;
+  static_cast<void>(end_.receives().turns().take());
+  end_.receives().count_small(number, message->bytes, message->acknowledged);
+  return true;
+}
+
+Status ChannelSmallReceives::await(std::uint64_t number, Buffer landing, Op& op) noexcept {
+  SmallReceive* receive = end_.records().take_small();
+  if (receive == nullptr) return Status::limit_reached;
+  static_cast<void>(end_.receives().turns().take());
+  receive->number = number;
+  receive->buffer = landing;
+  waiting_.push_back(*receive);
+  end_.records().attach(*receive, op);
+  return Status::in_progress;
+}
+
+SmallReceive* ChannelSmallReceives::find(std::uint64_t number) noexcept {
+  SmallReceive* receive = waiting_.front();
+  while (receive != nullptr && receive->number < number) receive = decltype(waiting_)::next(*receive);
+  return receive != nullptr && receive->number == number ? receive : nullptr;
+}
+
+bool ChannelSmallReceives::land(std::uint64_t number, std::span<const std::byte> payload, bool acknowledged) noexcept {
+  SmallReceive* receive = find(number);
+  if (receive == nullptr || payload.size() > receive->buffer.bytes) return false;
+  copy_small(receive->buffer.data, payload.data(), payload.size());
+  end_.receives().count_small(number, payload.size(), acknowledged);
+  end_.engine().finish(*receive, {Status::ok, payload.size()});
+  give_back(*receive);
+  return true;
+}
+
+Transfer* ChannelSmallReceives::grow(std::uint64_t number) noexcept {
+  SmallReceive* receive = find(number);
+  if (receive == nullptr) return nullptr;
+  Transfer* transfer = end_.records().take(false);
+  if (transfer == nullptr) {
+    withdraw(*receive, Status::limit_reached);
+    return nullptr;
+  }
+  transfer->number = receive->number;
+  transfer->buffer = receive->buffer;
+  transfer->posted_at = receive->posted_at;
+  transfer->path = Path::shm;
+  transfer->take_over(*receive);
+  end_.engine().add_outstanding(end_.peer(), *transfer);
+  give_back(*receive);
+  return transfer;
+}
+
+/// Nobody was told of it, so it ends here and now.
+void ChannelSmallReceives::withdraw(SmallReceive& receive, Status why) noexcept {
+  end_.receives().turns().give_back(receive.number);
+  end_.engine().finish(receive, {end_.peer().lost ? Status::peer_lost : why, 0});
+  give_back(receive);
+}
+
+void ChannelSmallReceives::give_back(SmallReceive& receive) noexcept {
+  waiting_.remove(receive);
+  end_.records().give_back(receive);
+}
+
+}  // namespace brant
