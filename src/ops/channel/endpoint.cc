@@ -62,7 +62,7 @@ ChannelCounts ChannelEndpoint::counts() const noexcept {
   return counts;
 }
 
-ChannelEnd ChannelEndpoint::account() const noexcept {
+ChannelEnd ChannelEndpoint::account() noexcept {
   ChannelEnd end;
   end.channel = id_.value;
   end.side = side_;
@@ -98,8 +98,8 @@ void ChannelEndpoint::carried(Transfer& transfer) noexcept {
 
 void ChannelEndpoint::send_control(ChannelControl::Kind kind, std::uint64_t number, Status status,
                                    std::uint32_t linked) noexcept {
-  table_.send_control(peer_,
-                      {kind, id_.value, side_, engine_.job().rank, linked, receives_.told_prefix(), number, status});
+  table_.controls().send(peer_,
+                         {kind, id_.value, side_, engine_.job().rank, linked, receives_.told_prefix(), number, status});
 }
 
 /// Of messages that this end has sent, or that the other one may.

@@ -57,7 +57,7 @@ class ChannelEndpoint {
   [[nodiscard]] StreamChannel* streams_if_any() const noexcept { return streams_.get(); }
 
   [[nodiscard]] ChannelCounts counts() const noexcept;
-  [[nodiscard]] ChannelEnd account() const noexcept;
+  [[nodiscard]] ChannelEnd account() noexcept;
   /// ok, or why everything is refused.
   [[nodiscard]] Status refused() const noexcept { return refused_; }
   /// Refuses everything from now on, and ends what is pending: the two ends do not fit together, or a message was lost.

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/copy_small.h"
 #include "base/log.h"
 #include "ops/channel/endpoint.h"
 #include "ops/channel/table.h"
@@ -21,20 +20,26 @@ Kind answer_to(const LinkMessage& ask) noexcept {
   return ask.place == LinkMessage::Place::mapped ? Kind::declined : Kind::landing;
 }
 
+/// Its sender's device was told where to write so much.
+bool may_have_landed(const Transfer& transfer, std::uint64_t bytes) noexcept {
+  return is_told(transfer.state()) && !host_accessible(transfer.here.kind) && bytes <= transfer.here.bytes;
+}
+
+/// Which way a message goes is its sender's choice: a receive was only taken for the same.
+void came_by(Transfer& transfer, Path path) noexcept {
+  if (transfer.path == Path::ucx || transfer.path == Path::shm) transfer.path = path;
+}
+
 }  // namespace
 
 LinkReceiver::LinkReceiver(ChannelEndpoint& endpoint, LinkPump& pump) noexcept
     : endpoint_(endpoint),
       pump_(pump),
-      arrivals_(endpoint.table().arrivals(), endpoint.table().stages(), pump.slots()) {}
+      posted_(endpoint, pump),
+      ghosts_(endpoint),
+      arrivals_(endpoint.table().pools().arrivals, endpoint.table().stages(), pump.slots()) {}
 
 void LinkReceiver::distrust(const char* what) noexcept { endpoint_.engine().distrust(endpoint_.peer(), what); }
-
-Transfer* LinkReceiver::find(const Receives& receives, std::uint64_t number) noexcept {
-  Transfer* transfer = receives.front();
-  while (transfer != nullptr && transfer->number != number) transfer = Receives::next(*transfer);
-  return transfer;
-}
 
 // Receives of small messages
 // ----------------------------------------------------------------------------------------------------
@@ -44,17 +49,7 @@ void LinkReceiver::grow_if_small(std::uint64_t number) noexcept {
   Transfer* transfer = endpoint_.receives().small().grow(number);
   if (transfer == nullptr) return;
   transfer->here = transfer->buffer;
-  transfer->become(TransferState::posted);
-  posted_.push_back(*transfer);
-}
-
-std::optional<LinkReceiver::Whole> LinkReceiver::take_whole(std::uint64_t number, Buffer landing) noexcept {
-  Arrival* arrival = arrivals_.find(number);
-  if (arrival == nullptr || arrival->message.kind != Kind::eager || arrival->message.bytes > landing.bytes) return {};
-  const Whole whole{static_cast<std::size_t>(arrival->message.bytes), arrival->message.acknowledged};
-  copy_small(landing.data, arrival->bytes(), whole.bytes);
-  arrivals_.give_back(*arrival);
-  return whole;
+  posted_.add(*transfer);
 }
 
 // Receives come and go
@@ -62,10 +57,8 @@ std::optional<LinkReceiver::Whole> LinkReceiver::take_whole(std::uint64_t number
 
 Status LinkReceiver::receive(Transfer& transfer) noexcept {
   if (Arrival* arrival = arrivals_.find(transfer.number)) return take(transfer, *arrival);
-  posted_.push_back(transfer);
-  transfer.become(TransferState::posted);
-  if (untold_ == nullptr) untold_ = &transfer;
-  tell_untold();
+  posted_.add(transfer);
+  posted_.tell(transfer);
   return Status::in_progress;
 }
 
@@ -85,15 +78,14 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
       }
       break;
     case Kind::ask:
-      posted_.push_back(transfer);
-      transfer.become(TransferState::posted);
+      posted_.add(transfer);
       status = pull(transfer, message);
       if (status == Status::ok) {
         tell_taken(transfer.number);
         leave(transfer);
       } else if (status == Status::not_supported) {
         status = Status::in_progress;
-        announce(transfer, answer_to(message));
+        posted_.announce(transfer, answer_to(message));
       }
       break;
     case Kind::stored:
@@ -111,57 +103,18 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
   return status;
 }
 
-/// Where this end would take the network, the other one most likely does too, and asks if not.
-bool LinkReceiver::is_to_be_told(const Transfer& transfer) const noexcept {
-  const Buffer& target = transfer.here;
-  const bool wanted = !host_accessible(target.kind) || (target.bytes > kEagerBytes && !offers_come_);
-  return wanted && transfer.path != Path::ucx && transfer.state() == TransferState::posted;
-}
-
-/// Tells the sender of the next receives, as many as it may know of.
-void LinkReceiver::tell_untold() noexcept {
-  while (untold_ != nullptr && announced_ < kAnnouncedMax) {
-    Transfer& transfer = *std::exchange(untold_, Receives::next(*untold_));
-    if (is_to_be_told(transfer)) announce(transfer);
-  }
-}
-
-void LinkReceiver::unlist(Transfer& transfer) noexcept {
-  if (untold_ == &transfer) untold_ = Receives::next(transfer);
-  posted_.remove(transfer);
-}
-
-void LinkReceiver::announce(Transfer& transfer, Kind as) noexcept {
-  transfer.become(TransferState::announced);
-  ++announced_;
-  tell_landing(transfer, as);
-}
-
-void LinkReceiver::tell_landing(Transfer& transfer, Kind as) noexcept {
-  LinkMessage message = endpoint_.link_message(as, transfer);
-  message.bytes = transfer.here.bytes;
-  const Buffer& target = transfer.here;
-  if (!host_accessible(target.kind) && pump_.describe(target.data, message, transfer.buffer_id) != Status::ok) {
-    message.place = LinkMessage::Place::other;
-  }
-  if (message.place == LinkMessage::Place::mapped && transfer.flag == LandingFlags::kNone && !transfer.ghost) {
-    pump_.flags().watch(transfer);
-  }
-  message.flag = transfer.flag;
-  pump_.control(message);
-}
-
 void LinkReceiver::leave(Transfer& transfer) noexcept {
-  unlist(transfer);
-  pump_.flags().let_go(transfer);
-  if (transfer.state() != TransferState::posted) --announced_;
-  stop_pulling(transfer);
-  transfer.become(TransferState::carried);
-  tell_untold();
+  posted_.remove(transfer);
+  part_with(transfer);
+  posted_.tell_untold();
 }
 
-void LinkReceiver::stop_pulling(Transfer& transfer) noexcept {
+/// The sender has nothing to do with a receive any more, nor has a copy.
+void LinkReceiver::part_with(Transfer& transfer) noexcept {
+  pump_.flags().let_go(transfer);
+  if (transfer.state() != TransferState::posted) posted_.note_known(-1);
   if (transfer.state() == TransferState::pulling) static_cast<void>(endpoint_.table().mover().withdraw(*transfer.move));
+  transfer.become(TransferState::carried);
 }
 
 void LinkReceiver::end(Transfer& transfer, Status status) noexcept {
@@ -183,28 +136,19 @@ bool LinkReceiver::withdraw(Transfer& transfer, bool for_good) noexcept {
       transfer.become(TransferState::retracting);
       pump_.control(endpoint_.link_message(Kind::retract, transfer));
     }
-    if (!transfer.observed()) become_ghost(transfer);
+    if (transfer.observed()) return true;
+    posted_.remove(transfer);
+    ghosts_.add(transfer);
   }
   return true;
 }
 
-void LinkReceiver::become_ghost(Transfer& transfer) noexcept {
-  transfer.ghost = true;
-  unlist(transfer);
-  ghosts_.push_back(transfer);
-  endpoint_.receives().return_turn(transfer);
-  if (is_coming(transfer.state())) divert(transfer, transfer.wire().bytes);
-}
-
 void LinkReceiver::end_ghost(std::uint64_t number) noexcept {
-  Transfer* ghost = find(ghosts_, number);
+  Transfer* ghost = ghosts_.find(number);
   if (ghost == nullptr) return;
   ghosts_.remove(*ghost);
-  pump_.flags().let_go(*ghost);
-  --announced_;
-  stop_pulling(*ghost);
-  ghost->become(TransferState::carried);
-  endpoint_.receives().dismiss(*ghost);
+  part_with(*ghost);
+  endpoint_.receives().end(*ghost, {Status::canceled, 0});
 }
 
 // Records come
@@ -231,7 +175,7 @@ void LinkReceiver::on_message(const LinkMessage& message, std::span<const std::b
 
 void LinkReceiver::on_whole(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
   end_ghost(message.number);
-  if (Transfer* transfer = find(posted_, message.number)) {
+  if (Transfer* transfer = posted_.find(message.number)) {
     const Status status = land(*transfer, message, payload);
     end(*transfer, status);
   } else {
@@ -240,9 +184,9 @@ void LinkReceiver::on_whole(const LinkMessage& message, std::span<const std::byt
 }
 
 void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
-  offers_come_ = message.place == LinkMessage::Place::mapped;
-  Transfer* told = find(ghosts_, message.number);
-  Transfer* transfer = told != nullptr ? told : find(posted_, message.number);
+  posted_.note_offers(message.place == LinkMessage::Place::mapped);
+  Transfer* told = ghosts_.find(message.number);
+  Transfer* transfer = told != nullptr ? told : posted_.find(message.number);
   if (transfer == nullptr) {
     // A flag tells of a message before the records ahead of it.
     if (endpoint_.receives().has_landed(message.number) && !endpoint_.closing().closed()) return;
@@ -256,10 +200,10 @@ void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
   if (pulling == Status::ok) return on_pulled(*transfer);
   if (pulling == Status::in_progress) return;
   if (transfer->state() == TransferState::posted) {
-    announce(*transfer, answer_to(message));
+    posted_.announce(*transfer, answer_to(message));
   } else {
     // Told already, but then its message was still on its way to the link, and the sender did not keep it.
-    tell_landing(*transfer, answer_to(message));
+    posted_.tell_landing(*transfer, answer_to(message));
   }
 }
 
@@ -270,9 +214,9 @@ Status LinkReceiver::pull(Transfer& transfer, const LinkMessage& message) noexce
   MappedMemory source = pump_.mappings().imports.take(message.buffer_id, message.offset, message.bytes, Reach::cpu);
   if (source.address == nullptr) return Status::not_supported;
   if (endpoint_.moves().take(transfer) != Status::ok) return Status::not_supported;
-  if (transfer.ghost) divert(transfer, message.bytes);
+  if (transfer.ghost) ghosts_.divert(transfer, message.bytes);
   if (message.bytes > transfer.here.bytes) return Status::not_supported;  // the sender is to know
-  if (transfer.state() == TransferState::posted) ++announced_;
+  if (transfer.state() == TransferState::posted) posted_.note_known(+1);
   transfer.become(TransferState::pulling);
   transfer.wire().bytes = message.bytes;
   came_by(transfer, Path::shm);
@@ -284,11 +228,6 @@ Status LinkReceiver::pull(Transfer& transfer, const LinkMessage& message) noexce
   move.path = Path::shm;
   move.mapped = std::move(source.lease);
   return endpoint_.table().mover().start(move);
-}
-
-/// Which way a message goes is its sender's choice: a receive was only taken for the same.
-void LinkReceiver::came_by(Transfer& transfer, Path path) noexcept {
-  if (transfer.path == Path::ucx || transfer.path == Path::shm) transfer.path = path;
 }
 
 void LinkReceiver::tell_taken(std::uint64_t number) noexcept {
@@ -304,7 +243,7 @@ void LinkReceiver::on_pulled(Transfer& transfer) noexcept {
 
 void LinkReceiver::on_elsewhere(const LinkMessage& message) noexcept {
   end_ghost(message.number);
-  Transfer* transfer = find(posted_, message.number);
+  Transfer* transfer = posted_.find(message.number);
   if (transfer == nullptr) {
     keep(message, {});
     return;
@@ -334,12 +273,12 @@ void LinkReceiver::on_withdrawn_elsewhere(Transfer& transfer) noexcept {
   if (!transfer.elsewhere) return;
   const LinkMessage word = word_of(Kind::elsewhere, transfer, transfer.told_bytes);
   // A numbered receive may have been posted for it already.
-  find(posted_, transfer.number) != nullptr ? on_elsewhere(word) : keep(word, {});
+  posted_.find(transfer.number) != nullptr ? on_elsewhere(word) : keep(word, {});
 }
 
 void LinkReceiver::on_truncated(const LinkMessage& message) noexcept {
   end_ghost(message.number);
-  Transfer* transfer = find(posted_, message.number);
+  Transfer* transfer = posted_.find(message.number);
   if (transfer == nullptr) {
     keep(message, {});
     return;
@@ -351,13 +290,13 @@ void LinkReceiver::on_truncated(const LinkMessage& message) noexcept {
 
 void LinkReceiver::on_retracted(const LinkMessage& message) noexcept {
   end_ghost(message.number);
-  Transfer* transfer = find(posted_, message.number);
+  Transfer* transfer = posted_.find(message.number);
   if (transfer != nullptr && transfer->state() == TransferState::retracting) end(*transfer, Status::canceled);
 }
 
 void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
-  Transfer* ghost = find(ghosts_, message.number);
-  Transfer* transfer = ghost != nullptr ? ghost : find(posted_, message.number);
+  Transfer* ghost = ghosts_.find(message.number);
+  Transfer* transfer = ghost != nullptr ? ghost : posted_.find(message.number);
   if (transfer == nullptr) {
     log::error("channel {} from rank {}: a piece of message {} came without a receive", endpoint_.id().value,
                endpoint_.peer().rank.value, message.number);
@@ -370,7 +309,7 @@ void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byt
   if (!told || !fits || !host_accessible(transfer->here.kind)) [[unlikely]] {
     return distrust("a piece of a channel's message that does not fit its landing");
   }
-  if (ghost != nullptr && transfer->state() != TransferState::landing) divert(*ghost, message.bytes);
+  if (ghost != nullptr && transfer->state() != TransferState::landing) ghosts_.divert(*ghost, message.bytes);
   if (transfer->state() != TransferState::landing) {
     transfer->become(TransferState::landing);
     transfer->moved = 0;
@@ -388,14 +327,9 @@ void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byt
   end(*transfer, Status::ok);
 }
 
-/// Its sender's device was told where to write so much.
-bool LinkReceiver::may_have_landed(const Transfer& transfer, std::uint64_t bytes) noexcept {
-  return is_told(transfer.state()) && !host_accessible(transfer.here.kind) && bytes <= transfer.here.bytes;
-}
-
 void LinkReceiver::on_landed(const LinkMessage& message) noexcept {
-  if (Transfer* ghost = find(ghosts_, message.number)) return landed_too_late(*ghost, message.bytes);
-  Transfer* transfer = find(posted_, message.number);
+  if (Transfer* ghost = ghosts_.find(message.number)) return landed_too_late(*ghost, message.bytes);
+  Transfer* transfer = posted_.find(message.number);
   if (transfer == nullptr) {  // given up meanwhile
     pump_.flags().give_back(static_cast<std::uint16_t>(message.flag));
     return;
@@ -442,7 +376,7 @@ void LinkReceiver::dismiss(const LinkMessage& message) noexcept {
 bool LinkReceiver::end_lost(const LostMessage& message) noexcept {
   grow_if_small(message.number);
   if (Arrival* word = arrivals_.find(message.number)) arrivals_.give_back(*word);
-  Transfer* transfer = find(posted_, message.number);
+  Transfer* transfer = posted_.find(message.number);
   if (transfer == nullptr) return false;
   transfer->wire().bytes = message.bytes;
   transfer->lost = true;
@@ -501,7 +435,7 @@ void LinkReceiver::on_stored(const LinkMessage& message) noexcept {
   if (!pump_.slots().can_hold(static_cast<std::uint16_t>(message.flag), message.bytes)) [[unlikely]]
     return distrust("word of a channel's message in a slot that there is not, or that it does not fit");
   end_ghost(message.number);
-  if (Transfer* transfer = find(posted_, message.number)) {
+  if (Transfer* transfer = posted_.find(message.number)) {
     leave(*transfer);
     const Status status = unload(*transfer, message);
     if (status == Status::in_progress) return;
@@ -567,19 +501,6 @@ void LinkReceiver::keep(const LinkMessage& message, std::span<const std::byte> p
   status == Status::limit_reached ? endpoint_.refuse(status) : lose(message, status);
 }
 
-/// The owner of a ghost may free its buffer any moment; the message must not be lost.
-void LinkReceiver::divert(Transfer& ghost, std::uint64_t message_bytes) noexcept {
-  if (ghost.is_staged()) return;  // it comes into a buffer of ours anyway
-  const auto bytes = static_cast<std::size_t>(message_bytes);
-  const void* const before = ghost.here.data;
-  const bool kept = endpoint_.moves().lease_stage(ghost, bytes) == Status::ok;  // if not, `hand_over` says so
-  ghost.here = kept ? ghost.staged(bytes) : Buffer(nullptr, bytes, MemoryKind::pinned);
-  std::size_t come = 0;
-  if (ghost.state() == TransferState::landing) come = static_cast<std::size_t>(ghost.moved);
-  if (ghost.state() == TransferState::pulling) come = endpoint_.table().mover().redirect(*ghost.move, ghost.here.data);
-  if (kept && come != 0) std::memcpy(ghost.here.data, before, come);
-}
-
 /// The message of a ghost is complete: it is for the receive that got the turn.
 void LinkReceiver::hand_over(Transfer& ghost) noexcept {
   const LinkMessage whole = word_of(Kind::eager, ghost, ghost.wire().bytes);
@@ -596,7 +517,7 @@ void LinkReceiver::hand_over(Transfer& ghost) noexcept {
         endpoint_.id().value, endpoint_.peer().rank.value, whole.number, whole.bytes);
     return lose(whole, Status::no_memory);
   }
-  Transfer* next = find(posted_, whole.number);
+  Transfer* next = posted_.find(whole.number);
   if (next == nullptr) return;
   leave(*next);
   next->wire().status = take(*next, *arrival);

@@ -8,7 +8,7 @@
 namespace brant {
 
 Status ChannelMoves::take(Transfer& transfer) noexcept {
-  if (transfer.move == nullptr) transfer.move = end_.table().moves().take(transfer, kEvents);
+  if (transfer.move == nullptr) transfer.move = end_.table().pools().moves.take(transfer, kEvents);
   return transfer.move != nullptr ? Status::ok : Status::limit_reached;
 }
 
@@ -22,7 +22,7 @@ Status ChannelMoves::lease_stage(Transfer& transfer, std::size_t bytes) noexcept
 void ChannelMoves::give_back(Transfer& transfer) noexcept {
   if (transfer.move == nullptr) return;
   end_.table().stages().give_back(transfer.move->lease);
-  end_.table().moves().give_back(std::exchange(transfer.move, nullptr));
+  end_.table().pools().moves.give_back(std::exchange(transfer.move, nullptr));
 }
 
 bool ChannelMoves::needs_stage(Transfer& transfer) noexcept {

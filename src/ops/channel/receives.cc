@@ -86,7 +86,7 @@ void ChannelReceives::carried(Transfer& transfer) noexcept {
   const Status status = landed(transfer);
   if (status == Status::in_progress) return;
   settle_turn(transfer, status);
-  end(transfer, end_.final_status(transfer, status));
+  end(transfer, {end_.final_status(transfer, status), transfer.wire().bytes});
 }
 
 /// Network and link are done with it: ok and truncated count as consumed. Returns in_progress while the copy to the
@@ -107,11 +107,11 @@ Status ChannelReceives::landed(Transfer& transfer) noexcept {
 void ChannelReceives::copied(Transfer& transfer, Status status) noexcept {
   if (transfer.slot != DeviceSlots::kNone) end_.link_receiver()->on_unloaded(transfer);
   consumed(transfer, status);
-  end(transfer, status);
+  end(transfer, {status, transfer.wire().bytes});
 }
 
-void ChannelReceives::end(Transfer& transfer, Status status) noexcept {
-  engine_.finish(transfer, {status, transfer.wire().bytes});
+void ChannelReceives::end(Transfer& transfer, const OpResult& result) noexcept {
+  engine_.finish(transfer, result);
   end_.records().give_back(transfer);
 }
 
@@ -188,11 +188,6 @@ void ChannelReceives::withdraw(Transfer& transfer, Status why) noexcept {
 void ChannelReceives::note_withdrawn(Transfer& transfer, Status why) noexcept {
   if (transfer.outcome == Status::ok && !end_.hidden()) ++end_.table().traffic().withdrawing;
   transfer.outcome = why;
-}
-
-void ChannelReceives::dismiss(Transfer& transfer) noexcept {
-  engine_.finish(transfer, {Status::canceled, 0});
-  end_.records().give_back(transfer);
 }
 
 // Messages that never come

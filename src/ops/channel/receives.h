@@ -40,7 +40,6 @@ class ChannelReceives {
     return turns_.in_order() && lost_.empty() && turns_.next() < never_comes_;
   }
   [[nodiscard]] ReceiveTurns& turns() noexcept { return turns_; }
-  [[nodiscard]] const ReceiveTurns& turns() const noexcept { return turns_; }
   /// The first message that a receive waits for, if one does.
   [[nodiscard]] std::optional<std::uint64_t> first_pending() const noexcept;
   [[nodiscard]] std::uint64_t count() const noexcept { return received_; }
@@ -66,8 +65,8 @@ class ChannelReceives {
   void return_turn(const Transfer& transfer) noexcept {
     if (!transfer.numbered) turns_.give_back(transfer.number);
   }
-  /// Ends a receive that nobody observes and whose turn was given to another.
-  void dismiss(Transfer& transfer) noexcept;
+  /// Tells its owner, and gives its record back.
+  void end(Transfer& transfer, const OpResult& result) noexcept;
 
   // Messages that never come, and those that nobody receives.
   /// The other end sent messages below this number, and sends no more. Returns how many operations that ends.
@@ -90,7 +89,6 @@ class ChannelReceives {
   Status receive(Buffer landing, Op& op, std::optional<std::uint64_t> number) noexcept;
   Status begin(Transfer& transfer) noexcept;
   Status landed(Transfer& transfer) noexcept;
-  void end(Transfer& transfer, Status status) noexcept;
   void settle_turn(Transfer& transfer, Status status) noexcept;
   void consumed(Transfer& transfer, Status status) noexcept;
   void count_landed(std::uint64_t number, std::uint64_t bytes) noexcept;

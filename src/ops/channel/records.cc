@@ -9,9 +9,9 @@ ChannelRecords::ChannelRecords(ChannelEndpoint& end) noexcept
     : end_(end), engine_(end.engine()), traffic_(end.table().traffic()) {}
 
 Transfer* ChannelRecords::take(bool is_send) noexcept {
-  Transfer* transfer = end_.table().transfers().take(end_, is_send);
+  Transfer* transfer = end_.table().pools().transfers.take(end_, is_send);
   if (transfer == nullptr) [[unlikely]] {
-    end_.table().tell_transfers_limit();
+    end_.table().pools().tell_limit();
     return nullptr;
   }
   note_begun(*transfer);
@@ -19,9 +19,9 @@ Transfer* ChannelRecords::take(bool is_send) noexcept {
 }
 
 SmallReceive* ChannelRecords::take_small() noexcept {
-  SmallReceive* receive = end_.table().small_receives().take(end_);
+  SmallReceive* receive = end_.table().pools().small_receives.take(end_);
   if (receive == nullptr) [[unlikely]] {
-    end_.table().tell_transfers_limit();
+    end_.table().pools().tell_limit();
     return nullptr;
   }
   note_begun(*receive);
@@ -45,13 +45,13 @@ void ChannelRecords::give_back(Transfer& transfer) noexcept {
   engine_.remove_outstanding(end_.peer(), transfer);
   end_.moves().give_back(transfer);
   const bool was_send = transfer.is_send;
-  end_.table().transfers().give_back(&transfer);
+  end_.table().pools().transfers.give_back(&transfer);
   note_ended(was_send);
 }
 
 void ChannelRecords::give_back(SmallReceive& receive) noexcept {
   engine_.remove_outstanding(end_.peer(), receive);
-  end_.table().small_receives().give_back(&receive);
+  end_.table().pools().small_receives.give_back(&receive);
   note_ended(false);
 }
 

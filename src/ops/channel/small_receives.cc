@@ -15,17 +15,24 @@ bool ChannelSmallReceives::suits(const Buffer& landing) const noexcept {
 
 Status ChannelSmallReceives::receive(Buffer landing, Op& op) noexcept {
   const std::uint64_t number = end_.receives().turns().next();
-  if (!end_.link_receiver()->came(number)) return await(number, landing, op);
+  if (!end_.link_receiver()->arrivals().has(number)) return await(number, landing, op);
   return take_arrived(number, landing, op) ? Status::ok : Status::not_supported;
 }
 
 bool ChannelSmallReceives::take_arrived(std::uint64_t number, Buffer landing, Op& op) noexcept {
-  const std::optional<LinkReceiver::Whole> message = end_.link_receiver()->take_whole(number, landing);
-  if (!message) return false;
+  LinkArrivals& arrivals = end_.link_receiver()->arrivals();
+  Arrival* arrival = arrivals.find(number);
+  if (arrival == nullptr) return false;
+  const LinkMessage& message = arrival->message;
+  if (message.kind != LinkMessage::Kind::eager || message.bytes > landing.bytes) return false;
+  const auto bytes = static_cast<std::size_t>(message.bytes);
+  const bool acknowledged = message.acknowledged;
+  copy_small(landing.data, arrival->bytes(), bytes);
+  arrivals.give_back(*arrival);
   ++end_.table().traffic().moves;
-  op.result.bytes = message->bytes;
+  op.result.bytes = bytes;
   static_cast<void>(end_.receives().turns().take());
-  end_.receives().count_small(number, message->bytes, message->acknowledged);
+  end_.receives().count_small(number, bytes, acknowledged);
   return true;
 }
 
