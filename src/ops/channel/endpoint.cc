@@ -75,8 +75,7 @@ ChannelEnd ChannelEndpoint::account() noexcept {
   return end;
 }
 
-Status ChannelEndpoint::final_status(const Transfer& transfer, Status status) noexcept {
-  if (status == Status::ok || status == Status::truncated) return status;
+Status ChannelEndpoint::failed_status(const Transfer& transfer, Status status) noexcept {
   if (peer_.lost) return Status::peer_lost;
   if (status == Status::io_error || status == Status::peer_lost) {
     // The network may notice a death before the process table shows it, and cannot use the connection any more either

@@ -75,12 +75,15 @@ class ChannelEndpoint {
   /// The bytes have gone or come, or never will: `transfer.wire()` says what became of it.
   void carried(Transfer& transfer) noexcept;
   /// What its owner is told, where the network says `status`.
-  Status final_status(const Transfer& transfer, Status status) noexcept;
+  Status final_status(const Transfer& transfer, Status status) noexcept {
+    return status == Status::ok || status == Status::truncated ? status : failed_status(transfer, status);
+  }
 
   ListHook<ChannelEndpoint> closed_hook;  ///< In the table's list of ends that may have settled.
 
  private:
   void use_link(Path forced) noexcept;
+  Status failed_status(const Transfer& transfer, Status status) noexcept;
   [[nodiscard]] bool is_possible(const ChannelControl& control) const noexcept;
 
   ChannelTable& table_;
@@ -103,5 +106,44 @@ class ChannelEndpoint {
   std::unique_ptr<LinkReceiver> link_receiver_;
   std::unique_ptr<StreamChannel> streams_;
 };
+
+// On the way of each small message: no calls are made for them.
+
+inline void ChannelRecords::note_begun(ChannelOp& op) noexcept {
+  ++live_;
+  ++traffic_.moves;
+  if (op.is_send && !end_.hidden()) ++traffic_.sending;
+  op.posted_at = engine_.trace() != nullptr ? Clock::now() : engine_.recently();
+  op.lost = &ChannelRecords::on_lost;
+  op.cancel = &ChannelRecords::on_cancel;
+}
+
+inline void ChannelRecords::note_ended(bool was_send) noexcept {
+  --live_;
+  ++traffic_.moves;
+  if (end_.closing().closed()) [[unlikely]]
+    end_.closing().on_ended(was_send);
+}
+
+inline SmallReceive* ChannelRecords::take_small() noexcept {
+  SmallReceive* receive = pools_.small_receives.take(end_);
+  if (receive == nullptr) [[unlikely]] {
+    pools_.tell_limit();
+    return nullptr;
+  }
+  note_begun(*receive);
+  return receive;
+}
+
+inline void ChannelRecords::attach(ChannelOp& record, Op& op) noexcept {
+  record.own(engine_, op);
+  engine_.add_outstanding(end_.peer(), record);
+}
+
+inline void ChannelRecords::give_back(SmallReceive& receive) noexcept {
+  engine_.remove_outstanding(end_.peer(), receive);
+  pools_.small_receives.give_back(&receive);
+  note_ended(false);
+}
 
 }  // namespace brant

@@ -6,31 +6,16 @@
 namespace brant {
 
 ChannelRecords::ChannelRecords(ChannelEndpoint& end) noexcept
-    : end_(end), engine_(end.engine()), traffic_(end.table().traffic()) {}
+    : end_(end), engine_(end.engine()), traffic_(end.table().traffic()), pools_(end.table().pools()) {}
 
 Transfer* ChannelRecords::take(bool is_send) noexcept {
-  Transfer* transfer = end_.table().pools().transfers.take(end_, is_send);
+  Transfer* transfer = pools_.transfers.take(end_, is_send);
   if (transfer == nullptr) [[unlikely]] {
-    end_.table().pools().tell_limit();
+    pools_.tell_limit();
     return nullptr;
   }
   note_begun(*transfer);
   return transfer;
-}
-
-SmallReceive* ChannelRecords::take_small() noexcept {
-  SmallReceive* receive = end_.table().pools().small_receives.take(end_);
-  if (receive == nullptr) [[unlikely]] {
-    end_.table().pools().tell_limit();
-    return nullptr;
-  }
-  note_begun(*receive);
-  return receive;
-}
-
-void ChannelRecords::attach(ChannelOp& record, Op& op) noexcept {
-  record.own(engine_, op);
-  engine_.add_outstanding(end_.peer(), record);
 }
 
 void ChannelRecords::give_back(Transfer& transfer) noexcept {
@@ -45,30 +30,8 @@ void ChannelRecords::give_back(Transfer& transfer) noexcept {
   engine_.remove_outstanding(end_.peer(), transfer);
   end_.moves().give_back(transfer);
   const bool was_send = transfer.is_send;
-  end_.table().pools().transfers.give_back(&transfer);
+  pools_.transfers.give_back(&transfer);
   note_ended(was_send);
-}
-
-void ChannelRecords::give_back(SmallReceive& receive) noexcept {
-  engine_.remove_outstanding(end_.peer(), receive);
-  end_.table().pools().small_receives.give_back(&receive);
-  note_ended(false);
-}
-
-void ChannelRecords::note_begun(ChannelOp& op) noexcept {
-  ++live_;
-  ++traffic_.moves;
-  if (op.is_send && !end_.hidden()) ++traffic_.sending;
-  op.posted_at = engine_.trace() != nullptr ? Clock::now() : engine_.recently();
-  op.lost = &ChannelRecords::on_lost;
-  op.cancel = &ChannelRecords::on_cancel;
-}
-
-void ChannelRecords::note_ended(bool was_send) noexcept {
-  --live_;
-  ++traffic_.moves;
-  if (end_.closing().closed()) [[unlikely]]
-    end_.closing().on_ended(was_send);
 }
 
 void ChannelRecords::trace(const Transfer& transfer) noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ops/channel/pools.h"
 #include "ops/channel/traffic.h"
 #include "ops/channel/transfer.h"
 
@@ -40,6 +41,7 @@ class ChannelRecords {
   ChannelEndpoint& end_;
   Engine& engine_;
   ChannelTraffic& traffic_;  ///< Of all channels.
+  ChannelPools& pools_;
   std::size_t live_ = 0;
 };
 

@@ -47,12 +47,6 @@ Status ChannelSmallReceives::await(std::uint64_t number, Buffer landing, Op& op)
   return Status::in_progress;
 }
 
-SmallReceive* ChannelSmallReceives::find(std::uint64_t number) noexcept {
-  SmallReceive* receive = waiting_.front();
-  while (receive != nullptr && receive->number < number) receive = decltype(waiting_)::next(*receive);
-  return receive != nullptr && receive->number == number ? receive : nullptr;
-}
-
 bool ChannelSmallReceives::land(std::uint64_t number, std::span<const std::byte> payload, bool acknowledged) noexcept {
   SmallReceive* receive = find(number);
   if (receive == nullptr || payload.size() > receive->buffer.bytes) return false;
@@ -63,21 +57,19 @@ bool ChannelSmallReceives::land(std::uint64_t number, std::span<const std::byte>
   return true;
 }
 
-Transfer* ChannelSmallReceives::grow(std::uint64_t number) noexcept {
-  SmallReceive* receive = find(number);
-  if (receive == nullptr) return nullptr;
+Transfer* ChannelSmallReceives::grow(SmallReceive& receive) noexcept {
   Transfer* transfer = end_.records().take(false);
   if (transfer == nullptr) {
-    withdraw(*receive, Status::limit_reached);
+    withdraw(receive, Status::limit_reached);
     return nullptr;
   }
-  transfer->number = receive->number;
-  transfer->buffer = receive->buffer;
-  transfer->posted_at = receive->posted_at;
+  transfer->number = receive.number;
+  transfer->buffer = receive.buffer;
+  transfer->posted_at = receive.posted_at;
   transfer->path = Path::shm;
-  transfer->take_over(*receive);
+  transfer->take_over(receive);
   end_.engine().add_outstanding(end_.peer(), *transfer);
-  give_back(*receive);
+  give_back(receive);
   return transfer;
 }
 

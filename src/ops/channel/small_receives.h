@@ -22,13 +22,21 @@ class ChannelSmallReceives {
   bool land(std::uint64_t number, std::span<const std::byte> payload, bool acknowledged) noexcept;
   /// The message is no small one, or comes another way: its receive goes on as this. Null if there is no such receive,
   /// or no record is left: then it has ended, and the next receive gets its turn.
-  Transfer* grow(std::uint64_t number) noexcept;
+  Transfer* grow(std::uint64_t number) noexcept {
+    SmallReceive* receive = find(number);
+    return receive != nullptr ? grow(*receive) : nullptr;
+  }
   void withdraw(SmallReceive& receive, Status why) noexcept;
 
  private:
   bool take_arrived(std::uint64_t number, Buffer landing, Op& op) noexcept;
   Status await(std::uint64_t number, Buffer landing, Op& op) noexcept;
-  [[nodiscard]] SmallReceive* find(std::uint64_t number) noexcept;
+  [[nodiscard]] SmallReceive* find(std::uint64_t number) noexcept {
+    SmallReceive* receive = waiting_.front();
+    while (receive != nullptr && receive->number < number) receive = decltype(waiting_)::next(*receive);
+    return receive != nullptr && receive->number == number ? receive : nullptr;
+  }
+  Transfer* grow(SmallReceive& receive) noexcept;
   void give_back(SmallReceive& receive) noexcept;
 
   ChannelEndpoint& end_;
