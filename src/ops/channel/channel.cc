@@ -27,7 +27,7 @@ Channel Channel::open_reserved(Runtime& runtime, Rank peer, ChannelId id, const 
 }
 
 void Channel::close() noexcept {
-  if (endpoint_ != nullptr) std::exchange(endpoint_, nullptr)->close();
+  if (endpoint_ != nullptr) std::exchange(endpoint_, nullptr)->closing().close();
 }
 
 Rank Channel::peer() const noexcept { return endpoint_ == nullptr ? Rank{} : endpoint_->peer().rank; }
@@ -38,7 +38,7 @@ ChannelCounts Channel::counts() const noexcept { return endpoint_ == nullptr ? C
 Result<Path> Channel::path_of(MemoryKind kind, std::size_t bytes) const noexcept {
   if (endpoint_ == nullptr || kind == MemoryKind::detect) return Status::invalid_argument;
   Path path = Path::automatic;
-  const Status status = endpoint_->choose(kind, bytes, path, kind == MemoryKind::host);
+  const Status status = endpoint_->paths().choose(kind, bytes, path, kind == MemoryKind::host);
   if (status != Status::ok) return status;
   return path;
 }
@@ -46,7 +46,7 @@ Result<Path> Channel::path_of(MemoryKind kind, std::size_t bytes) const noexcept
 Result<Path> Channel::path_of(ConstBuffer source) const noexcept {
   if (endpoint_ == nullptr) return Status::invalid_argument;
   Path path = Path::automatic;
-  const Status status = endpoint_->path_of(source, path);
+  const Status status = endpoint_->paths().of(source, path);
   if (status != Status::ok) return status;
   return path;
 }
@@ -57,7 +57,7 @@ namespace {
 /// post.
 Status told_at_once(ChannelEndpoint* endpoint, Status status, Op& op) noexcept {
   if (status == Status::in_progress) return status;
-  if (endpoint != nullptr) endpoint->count_outcome(status);
+  if (endpoint != nullptr) endpoint->engine().count_outcome(status);
   op.source_free = {};
   op.delivered = {};
   return status;
@@ -68,7 +68,7 @@ Status told_at_once(ChannelEndpoint* endpoint, Status status, Op& op) noexcept {
 Status Channel::post_send(ConstBuffer source, Op& op) noexcept {
   if (op.pending()) [[unlikely]]
     return refuse_pending_op();
-  return told_at_once(endpoint_, endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_send(source, op),
+  return told_at_once(endpoint_, endpoint_ == nullptr ? Status::invalid_argument : endpoint_->sends().post(source, op),
                       op);
 }
 
@@ -83,7 +83,8 @@ Status on_lane(ChannelEndpoint* endpoint, const OnStream& on, Start&& start) noe
       return refuse_pending_op();
     on.op->result = {Status::ok, 0};
   }
-  const Result<StreamLane*> lane = endpoint->stream_lane();
+  StreamChannel* streams = endpoint->streams();
+  const Result<StreamLane*> lane = streams != nullptr ? streams->lane() : Status::no_memory;
   const Status status = lane ? start(**lane) : lane.status();
   return on.op == nullptr ? status : told_at_once(endpoint, status, *on.op);
 }
@@ -93,14 +94,15 @@ Status on_lane(ChannelEndpoint* endpoint, const OnStream& on, Start&& start) noe
 Status Channel::post_prepare_streams(std::chrono::nanoseconds patience, Op& op) noexcept {
   if (op.pending()) [[unlikely]]
     return refuse_pending_op();
-  return told_at_once(endpoint_,
-                      endpoint_ == nullptr ? Status::invalid_argument : endpoint_->prepare_streams(patience, op), op);
+  if (endpoint_ == nullptr) return told_at_once(nullptr, Status::invalid_argument, op);
+  StreamChannel* streams = endpoint_->streams();
+  return told_at_once(endpoint_, streams != nullptr ? streams->prepare(patience, op) : Status::no_memory, op);
 }
 
 Status Channel::send(ConstBuffer source, const OnStream& on) noexcept {
   return on_lane(endpoint_, on, [&](StreamLane& lane) noexcept {
     const Status status = lane.send(source, on);
-    if (status == Status::ok || status == Status::in_progress) endpoint_->count_stream_send(source.bytes);
+    if (status == Status::ok || status == Status::in_progress) endpoint_->sends().count_streamed(source.bytes);
     return status;
   });
 }
@@ -121,8 +123,8 @@ Status Channel::recv_finish(const OnStream& on) noexcept {
 Status Channel::post_recv(Buffer landing, Op& op) noexcept {
   if (op.pending()) [[unlikely]]
     return refuse_pending_op();
-  return told_at_once(endpoint_, endpoint_ == nullptr ? Status::invalid_argument : endpoint_->post_recv(landing, op),
-                      op);
+  return told_at_once(endpoint_,
+                      endpoint_ == nullptr ? Status::invalid_argument : endpoint_->receives().post(landing, op), op);
 }
 
 }  // namespace brant

@@ -107,7 +107,7 @@ unsigned DeviceSlots::poll() noexcept {
     if (now - transfer->asked_at < kPatience) break;
     waiting_.remove(*transfer);
     const std::uint16_t slot = free_.back();
-    if (!transfer->endpoint.send_early(*transfer, slot)) continue;
+    if (!transfer->endpoint.link_sender()->send_early(*transfer, slot)) continue;
     free_.pop_back();
     ++gone;
   }

@@ -44,7 +44,7 @@ class DeviceSlots final : private Poller {
   void on_emptied(std::uint16_t slot) noexcept;
   /// No message went into a slot that `poll` had chosen for it.
   void give_back(std::uint16_t slot) noexcept;
-  /// A send that has asked for its landing goes into a slot if none comes in time (`ChannelEndpoint::send_early`).
+  /// A send that has asked for its landing goes into a slot if none comes in time (`LinkSender::send_early`).
   void await(Transfer& transfer) noexcept;
   /// Nothing happens if it does not wait.
   void forget(Transfer& transfer) noexcept;

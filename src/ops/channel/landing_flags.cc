@@ -73,7 +73,7 @@ unsigned LandingFlags::poll() noexcept {
     const std::uint64_t word = read(transfer->flag, std::memory_order_acquire);
     if (word != 0) {
       let_go(*transfer);
-      transfer->endpoint.landed_early(*transfer, Word::bytes(word), Word::acknowledged(word));
+      transfer->endpoint.link_receiver()->on_landed_early(*transfer, Word::bytes(word), Word::acknowledged(word));
       ++landed;
       looks = 0;
     }

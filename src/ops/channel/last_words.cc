@@ -1,48 +1,51 @@
-// What channels have to say when a program ends: how much each end has sent, so that the other end knows what still
-// comes, and ends the rest of its receives at once.
+#include "ops/channel/last_words.h"
+
+#include <new>
+
 #include "base/log.h"
 #include "ops/channel/table.h"
 
 namespace brant {
 
-unsigned ChannelTable::part_from(Peer& peer) noexcept {
+unsigned LastWords::say(Peer& peer) noexcept {
   unsigned words = 0;
-  for (const auto& [key, endpoint] : endpoints_) {
-    if (&endpoint->peer() != &peer || endpoint->next_send_number() == 0) continue;
-    send_control(peer, {ChannelControl::Kind::last, endpoint->id().value, endpoint->side(), engine_.job().rank, 0, 0,
-                        endpoint->next_send_number()});
+  table_.for_each_end_with(peer, [&](ChannelEndpoint& end) noexcept {
+    const std::uint64_t sent = end.sends().next_number();
+    if (sent == 0) return;
+    table_.controls().send(
+        peer, {ChannelControl::Kind::last, end.id().value, end.side(), table_.engine().job().rank, 0, 0, sent});
     ++words;
-  }
+  });
   return words;
 }
 
-void ChannelTable::on_last_word(const ChannelControl& control) noexcept {
+void LastWords::on_word(const ChannelControl& control) noexcept {
   const unsigned side = control.sender_side & 1u;
   try {
     sent_there_[end_key(ChannelId{control.channel}, side, control.sender_rank)] = control.number;
-    LastWords& words = last_words_[control.sender_rank];
-    ++words.heard;
+    Heard& heard = heard_[control.sender_rank];
+    ++heard.words;
     // The farewell may have come before.
-    if (words.ended != nullptr && has_all_last_words(*words.ended)) end_all_of(*words.ended);
+    if (heard.ended != nullptr && has_all_of(*heard.ended)) end_all_of(*heard.ended);
   } catch (const std::bad_alloc&) {
     log::error("channel {}: no memory for the last word of rank {}: receives from it end only with its process",
                control.channel, control.sender_rank);
   }
 }
 
-bool ChannelTable::has_all_last_words(const Peer& peer) const noexcept {
-  const auto words = last_words_.find(peer.rank.value);
-  return peer.ended && (words == last_words_.end() ? 0 : words->second.heard) >= peer.farewell_words;
+bool LastWords::has_all_of(const Peer& peer) const noexcept {
+  const auto heard = heard_.find(peer.rank.value);
+  return peer.ended && (heard == heard_.end() ? 0 : heard->second.words) >= peer.farewell_words;
 }
 
-void ChannelTable::end_if_known(ChannelEndpoint& endpoint) noexcept {
+void LastWords::end_if_known(ChannelEndpoint& endpoint) noexcept {
   const Peer& peer = endpoint.peer();
-  if (peer.same_process || !has_all_last_words(peer)) return;
+  if (peer.same_process || !has_all_of(peer)) return;
   const auto word = sent_there_.find(end_key(endpoint.id(), 1 - endpoint.side(), peer.rank.value));
   // An end of which only its numbers were left said nothing: all that it had sent was received.
-  const std::uint64_t sent = word == sent_there_.end() ? endpoint.received_prefix() : word->second;
-  const std::size_t ended = endpoint.end_after(sent);
-  endpoint.look_if_closed();
+  const std::uint64_t sent = word == sent_there_.end() ? endpoint.receives().prefix() : word->second;
+  const std::size_t ended = endpoint.receives().end_after(sent);
+  endpoint.closing().look();
   if (ended == 0 || endpoint.hidden()) return;
   log::warn(
       "channel {}: the program of rank {} (pid {}) has ended normally. It sent {} messages here; what waits for "
@@ -50,18 +53,16 @@ void ChannelTable::end_if_known(ChannelEndpoint& endpoint) noexcept {
       endpoint.id().value, peer.rank.value, peer.record.pid, sent);
 }
 
-void ChannelTable::peer_ended(Peer& peer) noexcept {
+void LastWords::on_farewell(Peer& peer) noexcept {
   try {
-    last_words_[peer.rank.value].ended = &peer;
+    heard_[peer.rank.value].ended = &peer;
   } catch (const std::bad_alloc&) {  // then only what has come by now is known
   }
-  if (has_all_last_words(peer)) end_all_of(peer);
+  if (has_all_of(peer)) end_all_of(peer);
 }
 
-void ChannelTable::end_all_of(const Peer& peer) noexcept {
-  for (const auto& [key, endpoint] : endpoints_) {
-    if (&endpoint->peer() == &peer) end_if_known(*endpoint);
-  }
+void LastWords::end_all_of(const Peer& peer) noexcept {
+  table_.for_each_end_with(peer, [this](ChannelEndpoint& end) noexcept { end_if_known(end); });
 }
 
 }  // namespace brant

@@ -18,28 +18,28 @@ inline constexpr unsigned kAnnouncedMax = 128;
 /// The header of a channel's records on a link. What the two ends must agree on (which way the bytes go, how many fit,
 /// whether a receive was withdrawn) travels here, so no two protocols ever wait for each other.
 ///
-///     sender                         receiver
-///     eager [bytes]          ->                        a small message, complete
-///                            <-      landing           a receive is there and takes so many bytes
-///     ask                    ->                        a message whose landing is not known yet, or that the receiver
+///     sender                     receiver
+///     eager [bytes]      ->                   eager    a small message, complete
+///                        <-  landing          CTS      a receive is there and takes so many bytes
+///     ask                ->                   RTS      a message whose landing is not known yet, or that the receiver
 ///                                                      may copy from where it is
-///                            <-      taken             it has
-///                            <-      declined          it cannot: as landing
-///     data [bytes] ...       ->                        a piece of a large message that has a landing
-///     landed                 ->                        the sender's device has written it into the mapped landing;
+///                        <-  taken            FIN      it has
+///                        <-  declined         NACK     it cannot: as landing
+///     data [bytes] ...   ->                            a piece of a large message that has a landing
+///     landed             ->                   FIN      the sender's device has written it into the mapped landing;
 ///                                                      not sent if its courier has set the landing's flag
-///     failed                 ->                        the message will not come, whatever was agreed: its sender
-///                                                      could not read or carry it
-///     stored                 ->                        the same, but it lies in a slot: its receive was late (see
+///     stored             ->                   FIN      the same, but it lies in a slot: its receive was late (see
 ///                                                      DeviceSlots)
-///     elsewhere              ->                        the message comes over the network, under its tag
-///     truncated              ->                        the message is longer than the landing: both ends know
-///     abandoned              ->                        the sender wants its source back: the message is taken now,
+///     failed             ->                   NACK     the message will not come, whatever was agreed: its sender
+///                                                      could not read or carry it
+///     truncated          ->                   NACK     the message is longer than the landing: both ends know
+///     elsewhere          ->                            the message comes over the network, under its tag
+///     abandoned          ->                   cancel   the sender wants its source back: the message is taken now,
 ///                                                      or never; where it was offered, taken or declined follows
-///                            <-      retract           that receive is withdrawn, unless its message is on its way
-///     retracted              ->                        it was not
-///                            <-      slots             where they are, once for each pair of processes
-///                            <-      slot_emptied
+///                        <-  retract          cancel   that receive is withdrawn, unless its message is on its way
+///     retracted          ->                            it was not
+///                        <-  slots                     where they are, once for each pair of processes
+///                        <-  slot_emptied     credit   one may be used again
 ///
 /// Either end: `control`, what it tells the other apart from data (see ChannelControl): acknowledgements foremost.
 ///

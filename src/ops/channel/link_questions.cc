@@ -27,7 +27,7 @@ unsigned LinkQuestions::poll() noexcept {
     const TimePoint since = transfer->asked_at;
     if (now - std::max(since, heard_at_) < kPatience && now - since < kPatienceMost) break;
     forget(*transfer);
-    transfer->endpoint.ask_late(*transfer);
+    transfer->endpoint.link_sender()->ask_late(*transfer);
     ++asked;
   }
   return asked;

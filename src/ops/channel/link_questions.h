@@ -21,7 +21,7 @@ class LinkQuestions final : private Poller {
   LinkQuestions& operator=(const LinkQuestions&) = delete;
   ~LinkQuestions() { engine_.detach(static_cast<Poller&>(*this)); }
 
-  /// `ChannelEndpoint::ask_late` follows, unless the send is forgotten before.
+  /// `LinkSender::ask_late` follows, unless the send is forgotten before.
   void put_off(Transfer& transfer) noexcept;
   /// The peer told of a receive.
   void heard() noexcept { heard_ = true; }

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/copy_small.h"
 #include "base/log.h"
 #include "ops/channel/endpoint.h"
 #include "ops/channel/table.h"
@@ -21,47 +20,36 @@ Kind answer_to(const LinkMessage& ask) noexcept {
   return ask.place == LinkMessage::Place::mapped ? Kind::declined : Kind::landing;
 }
 
+/// Its sender's device was told where to write so much.
+bool may_have_landed(const Transfer& transfer, std::uint64_t bytes) noexcept {
+  return is_told(transfer.state()) && !host_accessible(transfer.here.kind) && bytes <= transfer.here.bytes;
+}
+
+/// Which way a message goes is its sender's choice: a receive was only taken for the same.
+void came_by(Transfer& transfer, Path path) noexcept {
+  if (transfer.path == Path::ucx || transfer.path == Path::shm) transfer.path = path;
+}
+
 }  // namespace
 
 LinkReceiver::LinkReceiver(ChannelEndpoint& endpoint, LinkPump& pump) noexcept
     : endpoint_(endpoint),
       pump_(pump),
-      arrivals_(endpoint.table().arrivals(), endpoint.table().stages(), pump.slots()) {}
+      posted_(endpoint, pump),
+      ghosts_(endpoint),
+      arrivals_(endpoint.table().pools().arrivals, endpoint.table().stages(), pump.slots()) {}
 
-void LinkReceiver::distrust(const char* what) noexcept { endpoint_.table().engine().distrust(endpoint_.peer(), what); }
-
-Transfer* LinkReceiver::find(const Receives& receives, std::uint64_t number) noexcept {
-  Transfer* transfer = receives.front();
-  while (transfer != nullptr && transfer->number != number) transfer = Receives::next(*transfer);
-  return transfer;
-}
+void LinkReceiver::distrust(const char* what) noexcept { endpoint_.engine().distrust(endpoint_.peer(), what); }
 
 // Receives of small messages
 // ----------------------------------------------------------------------------------------------------
 
-SmallReceive* LinkReceiver::find_small(std::uint64_t number) noexcept {
-  SmallReceive* receive = small_.front();
-  while (receive != nullptr && receive->number < number) receive = decltype(small_)::next(*receive);
-  return receive != nullptr && receive->number == number ? receive : nullptr;
-}
-
 /// What comes for it is no message that a landing is enough for.
 void LinkReceiver::grow_if_small(std::uint64_t number) noexcept {
-  SmallReceive* receive = find_small(number);
-  Transfer* transfer = receive != nullptr ? endpoint_.grown(*receive) : nullptr;
+  Transfer* transfer = endpoint_.receives().small().grow(number);
   if (transfer == nullptr) return;
   transfer->here = transfer->buffer;
-  transfer->become(TransferState::posted);
-  posted_.push_back(*transfer);
-}
-
-std::optional<LinkReceiver::Whole> LinkReceiver::take_whole(std::uint64_t number, Buffer landing) noexcept {
-  Arrival* arrival = arrivals_.find(number);
-  if (arrival == nullptr || arrival->message.kind != Kind::eager || arrival->message.bytes > landing.bytes) return {};
-  const Whole whole{static_cast<std::size_t>(arrival->message.bytes), arrival->message.acknowledged};
-  copy_small(landing.data, arrival->bytes(), whole.bytes);
-  arrivals_.give_back(*arrival);
-  return whole;
+  posted_.add(*transfer);
 }
 
 // Receives come and go
@@ -69,10 +57,8 @@ std::optional<LinkReceiver::Whole> LinkReceiver::take_whole(std::uint64_t number
 
 Status LinkReceiver::receive(Transfer& transfer) noexcept {
   if (Arrival* arrival = arrivals_.find(transfer.number)) return take(transfer, *arrival);
-  posted_.push_back(transfer);
-  transfer.become(TransferState::posted);
-  if (untold_ == nullptr) untold_ = &transfer;
-  tell_untold();
+  posted_.add(transfer);
+  posted_.tell(transfer);
   return Status::in_progress;
 }
 
@@ -82,7 +68,7 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
   switch (message.kind) {
     case Kind::eager:
       if (arrival.lease.data != nullptr && !host_accessible(transfer.here.kind) &&
-          message.bytes <= transfer.here.bytes && endpoint_.take_move(transfer) == Status::ok) {
+          message.bytes <= transfer.here.bytes && endpoint_.moves().take(transfer) == Status::ok) {
         transfer.move->lease = std::exchange(arrival.lease, {});  // the copy to the device starts where the bytes are
         transfer.wire().bytes = message.bytes;
         transfer.acknowledged = message.acknowledged;
@@ -92,15 +78,14 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
       }
       break;
     case Kind::ask:
-      posted_.push_back(transfer);
-      transfer.become(TransferState::posted);
+      posted_.add(transfer);
       status = pull(transfer, message);
       if (status == Status::ok) {
         tell_taken(transfer.number);
         leave(transfer);
       } else if (status == Status::not_supported) {
         status = Status::in_progress;
-        announce(transfer, answer_to(message));
+        posted_.announce(transfer, answer_to(message));
       }
       break;
     case Kind::stored:
@@ -118,57 +103,18 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
   return status;
 }
 
-/// Where this end would take the network, the other one most likely does too, and asks if not.
-bool LinkReceiver::is_to_be_told(const Transfer& transfer) const noexcept {
-  const Buffer& target = transfer.here;
-  const bool wanted = !host_accessible(target.kind) || (target.bytes > kEagerBytes && !offers_come_);
-  return wanted && transfer.path != Path::ucx && transfer.state() == TransferState::posted;
-}
-
-/// Tells the sender of the next receives, as many as it may know of.
-void LinkReceiver::tell_untold() noexcept {
-  while (untold_ != nullptr && announced_ < kAnnouncedMax) {
-    Transfer& transfer = *std::exchange(untold_, Receives::next(*untold_));
-    if (is_to_be_told(transfer)) announce(transfer);
-  }
-}
-
-void LinkReceiver::unlist(Transfer& transfer) noexcept {
-  if (untold_ == &transfer) untold_ = Receives::next(transfer);
-  posted_.remove(transfer);
-}
-
-void LinkReceiver::announce(Transfer& transfer, Kind as) noexcept {
-  transfer.become(TransferState::announced);
-  ++announced_;
-  tell_landing(transfer, as);
-}
-
-void LinkReceiver::tell_landing(Transfer& transfer, Kind as) noexcept {
-  LinkMessage message = endpoint_.link_message(as, transfer);
-  message.bytes = transfer.here.bytes;
-  const Buffer& target = transfer.here;
-  if (!host_accessible(target.kind) && pump_.describe(target.data, message, transfer.buffer_id) != Status::ok) {
-    message.place = LinkMessage::Place::other;
-  }
-  if (message.place == LinkMessage::Place::mapped && transfer.flag == LandingFlags::kNone && !transfer.ghost) {
-    pump_.flags().watch(transfer);
-  }
-  message.flag = transfer.flag;
-  pump_.control(message);
-}
-
 void LinkReceiver::leave(Transfer& transfer) noexcept {
-  unlist(transfer);
-  pump_.flags().let_go(transfer);
-  if (transfer.state() != TransferState::posted) --announced_;
-  stop_pulling(transfer);
-  transfer.become(TransferState::carried);
-  tell_untold();
+  posted_.remove(transfer);
+  part_with(transfer);
+  posted_.tell_untold();
 }
 
-void LinkReceiver::stop_pulling(Transfer& transfer) noexcept {
+/// The sender has nothing to do with a receive any more, nor has a copy.
+void LinkReceiver::part_with(Transfer& transfer) noexcept {
+  pump_.flags().let_go(transfer);
+  if (transfer.state() != TransferState::posted) posted_.note_known(-1);
   if (transfer.state() == TransferState::pulling) static_cast<void>(endpoint_.table().mover().withdraw(*transfer.move));
+  transfer.become(TransferState::carried);
 }
 
 void LinkReceiver::end(Transfer& transfer, Status status) noexcept {
@@ -190,41 +136,27 @@ bool LinkReceiver::withdraw(Transfer& transfer, bool for_good) noexcept {
       transfer.become(TransferState::retracting);
       pump_.control(endpoint_.link_message(Kind::retract, transfer));
     }
-    if (!transfer.observed()) become_ghost(transfer);
+    if (transfer.observed()) return true;
+    posted_.remove(transfer);
+    ghosts_.add(transfer);
   }
   return true;
 }
 
-void LinkReceiver::become_ghost(Transfer& transfer) noexcept {
-  transfer.ghost = true;
-  unlist(transfer);
-  ghosts_.push_back(transfer);
-  endpoint_.return_number(transfer);
-  if (is_coming(transfer.state())) divert(transfer, transfer.wire().bytes);
-}
-
 void LinkReceiver::end_ghost(std::uint64_t number) noexcept {
-  Transfer* ghost = find(ghosts_, number);
+  Transfer* ghost = ghosts_.find(number);
   if (ghost == nullptr) return;
   ghosts_.remove(*ghost);
-  pump_.flags().let_go(*ghost);
-  --announced_;
-  stop_pulling(*ghost);
-  ghost->become(TransferState::carried);
-  endpoint_.dismiss(*ghost);
+  part_with(*ghost);
+  endpoint_.receives().end(*ghost, {Status::canceled, 0});
 }
 
 // Records come
 // ------------------------------------------------------------------------------------------------------------
 
 void LinkReceiver::on_message(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
-  if (message.kind == Kind::eager) {
-    SmallReceive* receive = find_small(message.number);
-    if (receive != nullptr && payload.size() <= receive->buffer.bytes) {
-      copy_small(receive->buffer.data, payload.data(), payload.size());
-      return endpoint_.received(*receive, payload.size(), message.acknowledged);
-    }
-  }
+  const bool whole = message.kind == Kind::eager;
+  if (whole && endpoint_.receives().small().land(message.number, payload, message.acknowledged)) return;
   grow_if_small(message.number);
   switch (message.kind) {
     case Kind::eager: on_whole(message, payload); return;
@@ -243,7 +175,7 @@ void LinkReceiver::on_message(const LinkMessage& message, std::span<const std::b
 
 void LinkReceiver::on_whole(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
   end_ghost(message.number);
-  if (Transfer* transfer = find(posted_, message.number)) {
+  if (Transfer* transfer = posted_.find(message.number)) {
     const Status status = land(*transfer, message, payload);
     end(*transfer, status);
   } else {
@@ -252,12 +184,12 @@ void LinkReceiver::on_whole(const LinkMessage& message, std::span<const std::byt
 }
 
 void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
-  offers_come_ = message.place == LinkMessage::Place::mapped;
-  Transfer* told = find(ghosts_, message.number);
-  Transfer* transfer = told != nullptr ? told : find(posted_, message.number);
+  posted_.note_offers(message.place == LinkMessage::Place::mapped);
+  Transfer* told = ghosts_.find(message.number);
+  Transfer* transfer = told != nullptr ? told : posted_.find(message.number);
   if (transfer == nullptr) {
     // A flag tells of a message before the records ahead of it.
-    if (endpoint_.has_landed(message.number) && !endpoint_.closed()) return;
+    if (endpoint_.receives().has_landed(message.number) && !endpoint_.closing().closed()) return;
     keep(message, {});
     if (message.bytes <= kEagerBytes && message.place != LinkMessage::Place::mapped) pump_.slots().offer();
     return;
@@ -268,10 +200,10 @@ void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
   if (pulling == Status::ok) return on_pulled(*transfer);
   if (pulling == Status::in_progress) return;
   if (transfer->state() == TransferState::posted) {
-    announce(*transfer, answer_to(message));
+    posted_.announce(*transfer, answer_to(message));
   } else {
     // Told already, but then its message was still on its way to the link, and the sender did not keep it.
-    tell_landing(*transfer, answer_to(message));
+    posted_.tell_landing(*transfer, answer_to(message));
   }
 }
 
@@ -281,10 +213,10 @@ Status LinkReceiver::pull(Transfer& transfer, const LinkMessage& message) noexce
   if (message.place != LinkMessage::Place::mapped || !host_accessible(transfer.here.kind)) return Status::not_supported;
   MappedMemory source = pump_.mappings().imports.take(message.buffer_id, message.offset, message.bytes, Reach::cpu);
   if (source.address == nullptr) return Status::not_supported;
-  if (endpoint_.take_move(transfer) != Status::ok) return Status::not_supported;
-  if (transfer.ghost) divert(transfer, message.bytes);
+  if (endpoint_.moves().take(transfer) != Status::ok) return Status::not_supported;
+  if (transfer.ghost) ghosts_.divert(transfer, message.bytes);
   if (message.bytes > transfer.here.bytes) return Status::not_supported;  // the sender is to know
-  if (transfer.state() == TransferState::posted) ++announced_;
+  if (transfer.state() == TransferState::posted) posted_.note_known(+1);
   transfer.become(TransferState::pulling);
   transfer.wire().bytes = message.bytes;
   came_by(transfer, Path::shm);
@@ -296,11 +228,6 @@ Status LinkReceiver::pull(Transfer& transfer, const LinkMessage& message) noexce
   move.path = Path::shm;
   move.mapped = std::move(source.lease);
   return endpoint_.table().mover().start(move);
-}
-
-/// Which way a message goes is its sender's choice: a receive was only taken for the same.
-void LinkReceiver::came_by(Transfer& transfer, Path path) noexcept {
-  if (transfer.path == Path::ucx || transfer.path == Path::shm) transfer.path = path;
 }
 
 void LinkReceiver::tell_taken(std::uint64_t number) noexcept {
@@ -316,7 +243,7 @@ void LinkReceiver::on_pulled(Transfer& transfer) noexcept {
 
 void LinkReceiver::on_elsewhere(const LinkMessage& message) noexcept {
   end_ghost(message.number);
-  Transfer* transfer = find(posted_, message.number);
+  Transfer* transfer = posted_.find(message.number);
   if (transfer == nullptr) {
     keep(message, {});
     return;
@@ -330,27 +257,28 @@ void LinkReceiver::on_elsewhere(const LinkMessage& message) noexcept {
 
 Status LinkReceiver::receive_elsewhere(Transfer& transfer, const LinkMessage& message) noexcept {
   Buffer target = transfer.here;
-  const bool by_stage = target.bytes != 0 && !endpoint_.network_takes(target, transfer.buffer_id);
+  const bool by_stage = target.bytes != 0 && !endpoint_.network().takes(target, transfer.buffer_id);
   transfer.elsewhere = true;
   transfer.told_bytes = message.bytes;
   came_by(transfer, Path::ucx);
   if (by_stage) {
-    if (const Status leased = endpoint_.lease_stage(transfer, target.bytes); leased != Status::ok) return leased;
+    if (const Status leased = endpoint_.moves().lease_stage(transfer, target.bytes); leased != Status::ok)
+      return leased;
     target = transfer.staged(target.bytes);  // the endpoint copies it to the device
   }
-  return endpoint_.tag_recv(transfer, target);
+  return endpoint_.network().receive(transfer, target);
 }
 
 void LinkReceiver::on_withdrawn_elsewhere(Transfer& transfer) noexcept {
   if (!transfer.elsewhere) return;
   const LinkMessage word = word_of(Kind::elsewhere, transfer, transfer.told_bytes);
   // A numbered receive may have been posted for it already.
-  find(posted_, transfer.number) != nullptr ? on_elsewhere(word) : keep(word, {});
+  posted_.find(transfer.number) != nullptr ? on_elsewhere(word) : keep(word, {});
 }
 
 void LinkReceiver::on_truncated(const LinkMessage& message) noexcept {
   end_ghost(message.number);
-  Transfer* transfer = find(posted_, message.number);
+  Transfer* transfer = posted_.find(message.number);
   if (transfer == nullptr) {
     keep(message, {});
     return;
@@ -362,13 +290,13 @@ void LinkReceiver::on_truncated(const LinkMessage& message) noexcept {
 
 void LinkReceiver::on_retracted(const LinkMessage& message) noexcept {
   end_ghost(message.number);
-  Transfer* transfer = find(posted_, message.number);
+  Transfer* transfer = posted_.find(message.number);
   if (transfer != nullptr && transfer->state() == TransferState::retracting) end(*transfer, Status::canceled);
 }
 
 void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
-  Transfer* ghost = find(ghosts_, message.number);
-  Transfer* transfer = ghost != nullptr ? ghost : find(posted_, message.number);
+  Transfer* ghost = ghosts_.find(message.number);
+  Transfer* transfer = ghost != nullptr ? ghost : posted_.find(message.number);
   if (transfer == nullptr) {
     log::error("channel {} from rank {}: a piece of message {} came without a receive", endpoint_.id().value,
                endpoint_.peer().rank.value, message.number);
@@ -381,7 +309,7 @@ void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byt
   if (!told || !fits || !host_accessible(transfer->here.kind)) [[unlikely]] {
     return distrust("a piece of a channel's message that does not fit its landing");
   }
-  if (ghost != nullptr && transfer->state() != TransferState::landing) divert(*ghost, message.bytes);
+  if (ghost != nullptr && transfer->state() != TransferState::landing) ghosts_.divert(*ghost, message.bytes);
   if (transfer->state() != TransferState::landing) {
     transfer->become(TransferState::landing);
     transfer->moved = 0;
@@ -399,14 +327,9 @@ void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byt
   end(*transfer, Status::ok);
 }
 
-/// Its sender's device was told where to write so much.
-bool LinkReceiver::may_have_landed(const Transfer& transfer, std::uint64_t bytes) noexcept {
-  return is_told(transfer.state()) && !host_accessible(transfer.here.kind) && bytes <= transfer.here.bytes;
-}
-
 void LinkReceiver::on_landed(const LinkMessage& message) noexcept {
-  if (Transfer* ghost = find(ghosts_, message.number)) return landed_too_late(*ghost, message.bytes);
-  Transfer* transfer = find(posted_, message.number);
+  if (Transfer* ghost = ghosts_.find(message.number)) return landed_too_late(*ghost, message.bytes);
+  Transfer* transfer = posted_.find(message.number);
   if (transfer == nullptr) {  // given up meanwhile
     pump_.flags().give_back(static_cast<std::uint16_t>(message.flag));
     return;
@@ -421,7 +344,7 @@ void LinkReceiver::on_landed(const LinkMessage& message) noexcept {
 void LinkReceiver::on_failed(const LinkMessage& message) noexcept {
   pump_.flags().give_back(static_cast<std::uint16_t>(message.flag));  // of a receive that was given up
   end_ghost(message.number);
-  endpoint_.on_not_sent(message.number, message.bytes, static_cast<Status>(message.offset));
+  endpoint_.receives().on_not_sent(message.number, message.bytes, static_cast<Status>(message.offset));
 }
 
 void LinkReceiver::on_abandoned(const LinkMessage& message) noexcept {
@@ -430,8 +353,8 @@ void LinkReceiver::on_abandoned(const LinkMessage& message) noexcept {
   const bool asks = word != nullptr && word->message.kind == Kind::ask;
   if (!asks && !with_network) return;  // taken, declined or being received: its sender hears of it
   arrivals_.give_back(*word);
-  endpoint_.remember_lost({message.number, message.bytes, Status::canceled, true});
-  if (with_network) return endpoint_.drain(message.number);
+  endpoint_.receives().remember_lost({message.number, message.bytes, Status::canceled, true});
+  if (with_network) return endpoint_.receives().drain(message.number);
   tell_taken(message.number);
 }
 
@@ -440,20 +363,20 @@ void LinkReceiver::drop(std::uint64_t number) noexcept {
   if (word == nullptr) return;  // still on its way
   const bool with_network = word->message.kind == Kind::elsewhere;
   arrivals_.give_back(*word);
-  if (with_network) endpoint_.drain(number);
+  if (with_network) endpoint_.receives().drain(number);
 }
 
 /// Word of a message that was dropped before that came.
 void LinkReceiver::dismiss(const LinkMessage& message) noexcept {
   if (message.kind == Kind::stored) pump_.slots().emptied(static_cast<std::uint16_t>(message.flag));
-  if (message.kind == Kind::elsewhere) endpoint_.drain(message.number);
-  if (message.kind == Kind::ask) endpoint_.tell_not_taken(message.number);
+  if (message.kind == Kind::elsewhere) endpoint_.receives().drain(message.number);
+  if (message.kind == Kind::ask) endpoint_.receives().tell_not_taken(message.number);
 }
 
 bool LinkReceiver::end_lost(const LostMessage& message) noexcept {
   grow_if_small(message.number);
   if (Arrival* word = arrivals_.find(message.number)) arrivals_.give_back(*word);
-  Transfer* transfer = find(posted_, message.number);
+  Transfer* transfer = posted_.find(message.number);
   if (transfer == nullptr) return false;
   transfer->wire().bytes = message.bytes;
   transfer->lost = true;
@@ -464,9 +387,9 @@ bool LinkReceiver::end_lost(const LostMessage& message) noexcept {
 
 /// A message came, and cannot be handed on.
 void LinkReceiver::lose(const LinkMessage& message, Status status) noexcept {
-  if (endpoint_.has_landed(message.number)) return;  // dropped, since both ends are closed
+  if (endpoint_.receives().has_landed(message.number)) return;  // dropped, since both ends are closed
   const LostMessage lost{message.number, message.bytes, status, false};
-  if (!end_lost(lost)) endpoint_.remember_lost(lost);
+  if (!end_lost(lost)) endpoint_.receives().remember_lost(lost);
 }
 
 void LinkReceiver::on_landed_early(Transfer& transfer, std::size_t bytes, bool acknowledged) noexcept {
@@ -488,7 +411,7 @@ Status LinkReceiver::unload(Transfer& transfer, const LinkMessage& message) noex
     on_unloaded(transfer);
     return Status::truncated;
   }
-  Status status = endpoint_.take_move(transfer);
+  Status status = endpoint_.moves().take(transfer);
   if (status == Status::ok) {
     transfer.become(TransferState::staging);
     TransferMove& move = *transfer.move;
@@ -512,7 +435,7 @@ void LinkReceiver::on_stored(const LinkMessage& message) noexcept {
   if (!pump_.slots().can_hold(static_cast<std::uint16_t>(message.flag), message.bytes)) [[unlikely]]
     return distrust("word of a channel's message in a slot that there is not, or that it does not fit");
   end_ghost(message.number);
-  if (Transfer* transfer = find(posted_, message.number)) {
+  if (Transfer* transfer = posted_.find(message.number)) {
     leave(*transfer);
     const Status status = unload(*transfer, message);
     if (status == Status::in_progress) return;
@@ -551,7 +474,7 @@ Status LinkReceiver::land(Transfer& transfer, const LinkMessage& message, std::s
     std::memcpy(target.data, payload.data(), payload.size());
     return Status::ok;
   }
-  const Status leased = endpoint_.lease_stage(transfer, payload.size());
+  const Status leased = endpoint_.moves().lease_stage(transfer, payload.size());
   if (leased != Status::ok) {
     transfer.lost = true;
     return leased;
@@ -564,7 +487,7 @@ Status LinkReceiver::land(Transfer& transfer, const LinkMessage& message, std::s
 // ----------------------------------------------------------------------------------------------
 
 void LinkReceiver::keep(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
-  if (endpoint_.has_landed(message.number)) [[unlikely]]
+  if (endpoint_.receives().has_landed(message.number)) [[unlikely]]
     return dismiss(message);
   if (arrivals_.has(message.number)) [[unlikely]]
     return distrust(kTwice);
@@ -578,26 +501,13 @@ void LinkReceiver::keep(const LinkMessage& message, std::span<const std::byte> p
   status == Status::limit_reached ? endpoint_.refuse(status) : lose(message, status);
 }
 
-/// The owner of a ghost may free its buffer any moment; the message must not be lost.
-void LinkReceiver::divert(Transfer& ghost, std::uint64_t message_bytes) noexcept {
-  if (ghost.is_staged()) return;  // it comes into a buffer of ours anyway
-  const auto bytes = static_cast<std::size_t>(message_bytes);
-  const void* const before = ghost.here.data;
-  const bool kept = endpoint_.lease_stage(ghost, bytes) == Status::ok;  // if not, `hand_over` says so
-  ghost.here = kept ? ghost.staged(bytes) : Buffer(nullptr, bytes, MemoryKind::pinned);
-  std::size_t come = 0;
-  if (ghost.state() == TransferState::landing) come = static_cast<std::size_t>(ghost.moved);
-  if (ghost.state() == TransferState::pulling) come = endpoint_.table().mover().redirect(*ghost.move, ghost.here.data);
-  if (kept && come != 0) std::memcpy(ghost.here.data, before, come);
-}
-
 /// The message of a ghost is complete: it is for the receive that got the turn.
 void LinkReceiver::hand_over(Transfer& ghost) noexcept {
   const LinkMessage whole = word_of(Kind::eager, ghost, ghost.wire().bytes);
   const StagePool::Lease lease = ghost.is_staged() ? std::exchange(ghost.move->lease, {}) : StagePool::Lease{};
   StagePool& stages = endpoint_.table().stages();
   end_ghost(whole.number);
-  if (endpoint_.has_landed(whole.number)) return stages.give_back(lease);  // dropped
+  if (endpoint_.receives().has_landed(whole.number)) return stages.give_back(lease);  // dropped
   Arrival* arrival = lease.data == nullptr ? nullptr : arrivals_.keep(whole, lease);
   if (arrival == nullptr) {
     stages.give_back(lease);
@@ -607,7 +517,7 @@ void LinkReceiver::hand_over(Transfer& ghost) noexcept {
         endpoint_.id().value, endpoint_.peer().rank.value, whole.number, whole.bytes);
     return lose(whole, Status::no_memory);
   }
-  Transfer* next = find(posted_, whole.number);
+  Transfer* next = posted_.find(whole.number);
   if (next == nullptr) return;
   leave(*next);
   next->wire().status = take(*next, *arrival);

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "ops/channel/endpoint.h"
+#include "ops/channel/control.h"
 #include "ops/channel/link_message.h"
 
 namespace brant {

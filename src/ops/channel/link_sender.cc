@@ -79,7 +79,7 @@ bool LinkSender::locate(ConstBuffer bytes, LinkMessage& message) noexcept {
 /// Its source was device memory when it was posted, and is no more, or another allocation.
 bool LinkSender::is_gone(const Transfer& transfer) const noexcept {
   if (transfer.buffer_id == 0) return false;
-  const Result<port::PointerInfo> info = endpoint_.table().engine().device().query(transfer.here.data);
+  const Result<port::PointerInfo> info = endpoint_.engine().device().query(transfer.here.data);
   return !info || info->buffer_id != transfer.buffer_id;
 }
 
@@ -142,7 +142,7 @@ void LinkSender::look_for_landing(std::uint64_t number) noexcept {
 Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
   if (transfer.here.bytes > landing.bytes) {
     pump_.control(endpoint_.link_message(Kind::truncated, transfer));
-    endpoint_.note_truncated(transfer.number);
+    endpoint_.sends().note_truncated(transfer.number);
     return Status::truncated;
   }
   if (landing.place == LinkMessage::Place::host) return start_to_host(transfer, landing);
@@ -151,7 +151,7 @@ Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
     target = pump_.mappings().imports.take(landing.buffer_id, landing.offset, transfer.here.bytes, Reach::device);
   }
   // From pageable host memory the device's copy would make the caller wait: the network is asked first.
-  const bool network_takes = endpoint_.table().engine().wire().capabilities().takes(endpoint_.mutual_kind());
+  const bool network_takes = endpoint_.engine().wire().capabilities().takes(endpoint_.mutual_kind());
   const bool by_device = target.address != nullptr && (!host_accessible(transfer.here.kind) || !network_takes);
   if (by_device) return start_copy(transfer, std::move(target), landing.flag);
   return send_over_network(transfer, landing);
@@ -159,13 +159,13 @@ Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
 
 /// Memory that the network does not take is copied to the host first.
 Status LinkSender::send_over_network(Transfer& transfer, const Landing& landing) noexcept {
-  if (endpoint_.network_takes(transfer.here, transfer.buffer_id)) {
+  if (endpoint_.network().takes(transfer.here, transfer.buffer_id)) {
     if (transfer.path != Path::staged) transfer.path = Path::ucx;
     return send_elsewhere(transfer);
   }
   remember(landing);  // for the copy, which comes here again
   transfer.path = Path::staged;
-  return endpoint_.stage_out(transfer);
+  return endpoint_.moves().stage_out(transfer);
 }
 
 /// The receiver's memory is the host's: pieces of a host source, and of device memory what the network takes.
@@ -179,7 +179,7 @@ Status LinkSender::start_to_host(Transfer& transfer, const Landing& landing) noe
 }
 
 Status LinkSender::start_copy(Transfer& transfer, MappedMemory target, std::uint16_t flag) noexcept {
-  if (const Status taken = endpoint_.take_move(transfer); taken != Status::ok) return taken;
+  if (const Status taken = endpoint_.moves().take(transfer); taken != Status::ok) return taken;
   transfer.become(TransferState::copying);
   transfer.flag = flag;
   const Buffer& bytes = transfer.here;
@@ -229,7 +229,7 @@ void LinkSender::tell_not_sent(Transfer& transfer, Status why) noexcept {
 }
 
 Status LinkSender::send_elsewhere(Transfer& transfer) noexcept {
-  const Status status = endpoint_.tag_send(transfer);
+  const Status status = endpoint_.network().send(transfer);
   // Announced only now: a message that the network refused must not be waited for.
   if (status == Status::ok || status == Status::in_progress) {
     pump_.control(endpoint_.link_message(Kind::elsewhere, transfer));
@@ -257,8 +257,9 @@ void LinkSender::on_landing(const LinkMessage& message) noexcept {
     endpoint_.carried(*transfer);
     return;
   }
-  told_unasked_ = true;                            // what was asked for has had its answer, if this is none
-  if (endpoint_.has_sent(landing.number)) return;  // it went without waiting, or was offered and will be answered
+  told_unasked_ = true;  // what was asked for has had its answer, if this is none
+  if (endpoint_.sends().has_begun(landing.number))
+    return;  // it went without waiting, or was offered and will be answered
   remember(landing);
 }
 
@@ -306,8 +307,8 @@ void LinkSender::on_taken(const LinkMessage& message) noexcept {
   Transfer* transfer = find_asking(message.number);
   if (transfer == nullptr) return;  // given up meanwhile
   if (!transfer->offered) [[unlikely]] {
-    return endpoint_.table().engine().distrust(endpoint_.peer(),
-                                               "word of having taken a channel's message that was not offered");
+    return endpoint_.engine().distrust(endpoint_.peer(),
+                                       "word of having taken a channel's message that was not offered");
   }
   end_asking(*transfer);
   transfer->path = Path::shm;
@@ -317,7 +318,7 @@ void LinkSender::on_taken(const LinkMessage& message) noexcept {
 
 void LinkSender::on_retract(const LinkMessage& message) noexcept {
   const bool known = take_landing(message.number).has_value();
-  if (!known && endpoint_.has_sent(message.number)) return;  // too late: the message is on its way
+  if (!known && endpoint_.sends().has_begun(message.number)) return;  // too late: the message is on its way
   LinkMessage answer = message;
   answer.kind = Kind::retracted;
   answer.from_side = static_cast<std::uint8_t>(endpoint_.side());
@@ -329,7 +330,7 @@ void LinkSender::let_go(Transfer& transfer) noexcept {
     case TransferState::asking:
       if (transfer.offered) return pump_.control(endpoint_.link_message(Kind::abandoned, transfer));
       end_asking(transfer);
-      return endpoint_.fail_send(transfer, Status::canceled);
+      return endpoint_.sends().fail(transfer, Status::canceled);
     case TransferState::network: return pump_.control(endpoint_.link_message(Kind::abandoned, transfer));
     case TransferState::eager: return keep_copy(transfer);
     default: return;  // goes on by itself
@@ -339,9 +340,9 @@ void LinkSender::let_go(Transfer& transfer) noexcept {
 /// A small message that waits for room.
 void LinkSender::keep_copy(Transfer& transfer) noexcept {
   const Buffer& bytes = transfer.here;
-  if (endpoint_.lease_stage(transfer, bytes.bytes) != Status::ok) {
+  if (endpoint_.moves().lease_stage(transfer, bytes.bytes) != Status::ok) {
     pump_.withdraw(transfer);
-    return endpoint_.fail_send(transfer, Status::canceled);
+    return endpoint_.sends().fail(transfer, Status::canceled);
   }
   const Buffer copy = transfer.staged(bytes.bytes);
   std::memcpy(copy.data, bytes.data, bytes.bytes);

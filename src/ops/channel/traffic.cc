@@ -46,31 +46,6 @@ std::vector<ChannelEnd> ChannelTable::ends() const {
 
 bool ChannelTable::is_open(ChannelId id, unsigned side) const noexcept { return open_end(id, side) != nullptr; }
 
-ChannelEnd ChannelEndpoint::account() const noexcept {
-  ChannelEnd end;
-  end.channel = id_.value;
-  end.side = side_;
-  end.rank = table_.engine().job().rank;
-  end.peer = peer_.rank.value;
-  end.next_send = next_send_number();
-  if (const Transfer* first = under_way_.front()) {
-    end.first_sending = first->number;
-  } else if (!waiting_.empty()) {
-    end.first_sending = window_.next();
-  }
-  const auto returned = [this](std::uint64_t number) {
-    return std::find(returned_numbers_.begin(), returned_numbers_.end(), number) != returned_numbers_.end();
-  };
-  end.next_receive = next_receive_;
-  for (const std::uint64_t number : returned_numbers_) end.next_receive = std::min(end.next_receive, number);
-  for (std::uint64_t number = landed_.prefix(); number < next_receive_; ++number) {
-    if (landed_.has(number) || returned(number)) continue;
-    end.first_receiving = number;
-    break;
-  }
-  return end;
-}
-
 namespace {
 
 ChannelWait wait_of(const ChannelOp& op) noexcept {
@@ -92,8 +67,8 @@ std::vector<ChannelWait> ChannelTable::waits() const {
     const Peer& peer = endpoint->peer();
     if (std::find(seen.begin(), seen.end(), &peer) != seen.end()) continue;
     seen.push_back(&peer);
-    for (const PeerOp* op = peer.outstanding.front(); op != nullptr; op = peer.outstanding.next(*op)) {
-      const ChannelOp* waiting = ChannelEndpoint::op_of(*op);
+    for (PeerOp* op = peer.outstanding.front(); op != nullptr; op = peer.outstanding.next(*op)) {
+      const ChannelOp* waiting = ChannelRecords::op_of(*op);
       if (waiting != nullptr && !waiting->endpoint.hidden() && waiting->observed()) waits.push_back(wait_of(*waiting));
     }
   }

@@ -103,7 +103,7 @@ unsigned DataLanes::poll() noexcept {
 
 std::uint64_t DataLanes::next_number(std::int32_t to) {
   const Lane& way = lane(to);
-  return way.end->next_send_number() + way.unposted.size();
+  return way.end->sends().next_number() + way.unposted.size();
 }
 
 Status DataLanes::post(Send& send) noexcept {
@@ -112,7 +112,7 @@ Status DataLanes::post(Send& send) noexcept {
                            ended.lane->lanes->sent(ended, result.status);
                          },
                          &send};
-  return send.lane->end->post_send(send.origin->buffer, send.op);
+  return send.lane->end->sends().post(send.origin->buffer, send.op);
 }
 
 void DataLanes::send(std::int32_t to, DataOrigin* first) noexcept {
@@ -181,7 +181,7 @@ Status DataLanes::receive(DataPart& part, std::int32_t from, std::uint64_t numbe
                        &part};
   Status status = Status::ok;
   try {
-    status = lane(from).end->post_recv_at(number, part.landing, part.op);
+    status = lane(from).end->receives().post_at(number, part.landing, part.op);
   } catch (const Error& error) {
     status = error.status();
   } catch (const std::bad_alloc&) {

@@ -201,8 +201,8 @@ TEST_F(OperationCosts, of_messages_that_are_sent) {
         turns_.say();
       }
     }
-    // Of a large one the device says where others can map it, and endpoint.cc goes on in endpoint_carry.cc.
-    expect_post(send, bytes == kLarge ? Demand{2, 5} : Demand{});
+    // Of a large one the device says where others can map it.
+    expect_post(send, bytes == kLarge ? Demand{2} : Demand{});
     if (bytes == kLarge) expect_progress(end);
     turns_.meet();
   }

@@ -312,7 +312,7 @@ TEST_P(ClosedEnds, drop_what_was_not_received_once_both_are_closed) {
     pair.job.run(10);
     ASSERT_EQ(ends_in_use(pair), before) << round;
   }
-  EXPECT_EQ(table(pair, 1).arrivals().lent(), 0u);
+  EXPECT_EQ(table(pair, 1).pools().arrivals.lent(), 0u);
   EXPECT_EQ(table(pair, 0).live() + table(pair, 1).live(), 0u);
   Ends ends(pair, 100);
   int value = 3, got = 0;

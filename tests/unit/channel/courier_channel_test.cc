@@ -112,7 +112,7 @@ TEST_F(CourierChannel, forgets_a_question_that_comes_behind_its_message) {
   const auto sent = pattern(500, 3);
   Memory source = pair.filled(0, sent);
   Memory landing = pair.job.rank(1).allocate(MemoryKind::emulated, sent.size());
-  const auto& kept = pair.job.rank(1).worker().engine().service<ChannelTable>().arrivals();
+  const auto& kept = pair.job.rank(1).worker().engine().service<ChannelTable>().pools().arrivals;
   bool overtaken = false;
   for (int round = 0; round < 2000 && !overtaken; ++round) {
     int value = round;

@@ -132,7 +132,7 @@ TEST(Tag, fields_do_not_overlap_and_only_the_acknowledge_bit_is_ignored) {
 }
 
 TEST(Tag, of_a_receive_comes_again_only_after_all_receives_that_there_can_be) {
-  EXPECT_GE(std::size_t{tag::kCounterMask} + 1, ChannelTable::kTransfersMax);
+  EXPECT_GE(std::size_t{tag::kCounterMask} + 1, ChannelPools::kTransfersMax);
 }
 
 }  // namespace

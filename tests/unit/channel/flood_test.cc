@@ -20,7 +20,7 @@ TEST(Flood, of_a_million_unread_sends_is_refused_at_the_bound_and_drains_in_orde
   Channel left = Channel::open(job.rank(0), Rank{1}, ChannelId{7});
   Channel right = Channel::open(job.rank(1), Rank{0}, ChannelId{7});
   constexpr std::size_t kAheadMax = 1024;  // those ended at once, since the receiver's side holds them
-  std::vector<Op> ops(ChannelTable::kTransfersMax + kAheadMax);
+  std::vector<Op> ops(ChannelPools::kTransfersMax + kAheadMax);
   std::vector<int> values(ops.size());
   Counter sent;
   std::size_t accepted = 0, refused = 0;
@@ -38,7 +38,7 @@ TEST(Flood, of_a_million_unread_sends_is_refused_at_the_bound_and_drains_in_orde
     sent.track(posted, op);
     ASSERT_LT(++accepted, ops.size());
   }
-  EXPECT_GE(accepted, ChannelTable::kTransfersMax);
+  EXPECT_GE(accepted, ChannelPools::kTransfersMax);
   EXPECT_EQ(accepted + refused, kSends);
   for (std::size_t i = 0; i < accepted; ++i) {
     int got = -1;

@@ -57,7 +57,7 @@ TEST_F(SmallReceives, wait_in_records_of_their_own) {
   int first = 0, second = 0;
   Operation one = receive(first), other = receive(second);
   EXPECT_EQ(table(1).live(), 2u);
-  EXPECT_EQ(table(1).transfers().lent(), 0u);
+  EXPECT_EQ(table(1).pools().transfers.lent(), 0u);
   send(7);
   send(8);
   EXPECT_TRUE(pair_.outcome(one).ok());
@@ -76,7 +76,7 @@ TEST_F(SmallReceives, grow_where_their_message_is_offered_and_those_behind_do_no
   Operation first = receive(before);
   Operation grows = pair_.right.recv(std::span(landed));
   Operation last = receive(behind);
-  EXPECT_EQ(table(1).transfers().lent(), 0u);
+  EXPECT_EQ(table(1).pools().transfers.lent(), 0u);
   send(1);
   Operation offered = pair_.left.send(ConstBuffer(source.data(), wanted.size(), MemoryKind::host));
   EXPECT_FALSE(offered.done());

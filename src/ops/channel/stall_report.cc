@@ -1,5 +1,5 @@
-// A wait in which nothing happens: says what this process waits for, and finds out whether two ends wait for each
-// other.
+#include "ops/channel/stall_report.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -49,9 +49,13 @@ std::string text_of(const std::vector<ChannelWait>& waits, TimePoint now) {
 
 }  // namespace
 
-bool ChannelTable::stalled(std::chrono::nanoseconds idle, bool for_ever) noexcept {
+StallReport::StallReport(ChannelTable& table) : table_(table), engine_(table.engine()) {
+  engine_.claim_am(am_id::kChannelStall, &StallReport::on_account, this);
+}
+
+bool StallReport::tell(std::chrono::nanoseconds idle, bool for_ever) noexcept {
   try {
-    const std::vector<ChannelWait> waiting = waits();
+    const std::vector<ChannelWait> waiting = table_.waits();
     if (waiting.empty()) return false;
     log::warn("rank {} has waited {}; nothing has moved for {:.1f} s{}", engine_.job().rank,
               text_of(waiting, engine_.recently()), seconds(idle), unopened_text(waiting));
@@ -71,34 +75,35 @@ bool ChannelTable::stalled(std::chrono::nanoseconds idle, bool for_ever) noexcep
 
 /// ". Rank 1 has not opened channel 0, or has closed it"; empty if the other ends of all that waits are open. Throws
 /// bad_alloc.
-std::string ChannelTable::unopened_text(const std::vector<ChannelWait>& waits) const {
+std::string StallReport::unopened_text(const std::vector<ChannelWait>& waits) const {
   std::string text;
   std::uint64_t last_key = ~std::uint64_t{0};
   for (const ChannelWait& wait : waits) {
-    const std::uint64_t other = key(ChannelId{wait.channel}, 1 - wait.side);
-    const auto announced = announced_.find(other);
-    if (announced != announced_.end() && announced->second.rank == wait.peer) continue;
-    if (std::exchange(last_key, other) == other) continue;
+    const ChannelId id{wait.channel};
+    const AnnouncedEnds::Announced* other = table_.announced().find(id, 1 - wait.side);
+    if (other != nullptr && other->rank == wait.peer) continue;
+    const std::uint64_t key = side_key(id, wait.side);
+    if (std::exchange(last_key, key) == key) continue;
     text += fmt::format(". Rank {} has not opened channel {}, or has closed it", wait.peer, wait.channel);
   }
   return text;
 }
 
 /// Nothing but `peer` can end the wait in which this process stands, as far as brant knows.
-bool ChannelTable::waits_only_for(const Peer& peer) const {
-  const std::vector<ChannelWait> waiting = waits();
+bool StallReport::waits_only_for(const Peer& peer) const {
+  const std::vector<ChannelWait> waiting = table_.waits();
   return engine_.waits_for_ever() && !engine_.goes_on() && !waiting.empty() &&
          engine_.pending_ops() == waiting.size() &&
          std::ranges::all_of(waiting, [&](const ChannelWait& wait) { return wait.peer == peer.rank.value; });
 }
 
-std::vector<ChannelEnd> ChannelTable::ends_with(const Peer& peer) const {
-  std::vector<ChannelEnd> ends = this->ends();
+std::vector<ChannelEnd> StallReport::ends_with(const Peer& peer) const {
+  std::vector<ChannelEnd> ends = table_.ends();
   std::erase_if(ends, [&](const ChannelEnd& end) { return end.peer != peer.rank.value; });
   return ends;
 }
 
-void ChannelTable::send_account(Peer& peer, bool is_answer) {
+void StallReport::send_account(Peer& peer, bool is_answer) {
   const std::vector<ChannelEnd> ends = ends_with(peer);
   std::vector<std::byte> header(sizeof(AccountHeader) + ends.size() * sizeof(ChannelEnd));
   if (account_.under_way || peer.endpoint == nullptr || peer.lost ||
@@ -108,39 +113,39 @@ void ChannelTable::send_account(Peer& peer, bool is_answer) {
   const AccountHeader head{engine_.job().rank, is_answer ? 1u : 0u};
   std::memcpy(header.data(), &head, sizeof(head));
   std::memcpy(header.data() + sizeof(head), ends.data(), ends.size() * sizeof(ChannelEnd));
-  account_.on_complete = [](port::WireOp& op) noexcept { static_cast<AccountSend&>(op).under_way = false; };
+  account_.on_complete = [](port::WireOp& op) noexcept { static_cast<Account&>(op).under_way = false; };
   const Status status = engine_.wire().am_send(peer.endpoint, am_id::kChannelStall, header, {}, account_);
   account_.under_way = status == Status::in_progress;
 }
 
-void ChannelTable::on_account(void* self, port::AmMessage& message) noexcept {
-  auto& table = *static_cast<ChannelTable*>(self);
+void StallReport::on_account(void* self, port::AmMessage& message) noexcept {
+  auto& report = *static_cast<StallReport*>(self);
   AccountHeader head;
   const std::size_t bytes = message.header.size();
   const bool whole = bytes >= sizeof(head) && (bytes - sizeof(head)) % sizeof(ChannelEnd) == 0;
   if (whole) std::memcpy(&head, message.header.data(), sizeof(head));
-  Peer* peer = table.engine_.find_peer(head.rank);
+  Peer* peer = report.engine_.find_peer(head.rank);
   if (!whole || peer == nullptr) {
-    table.engine_.wire().am_discard(message);
-    return table.engine_.distrust(head.rank, "an account of channels that contradicts itself");
+    report.engine_.wire().am_discard(message);
+    return report.engine_.distrust(head.rank, "an account of channels that contradicts itself");
   }
   try {
-    if (!table.waits_only_for(*peer)) return;
+    if (!report.waits_only_for(*peer)) return;
     std::vector<ChannelEnd> theirs((bytes - sizeof(head)) / sizeof(ChannelEnd));
     std::memcpy(theirs.data(), message.header.data() + sizeof(head), bytes - sizeof(head));
-    if (head.is_answer == 0) table.send_account(*peer, true);
-    table.judge(*peer, std::move(theirs));
+    if (head.is_answer == 0) report.send_account(*peer, true);
+    report.judge(*peer, std::move(theirs));
   } catch (const std::bad_alloc&) {  // only a diagnosis is lost
   }
 }
 
 /// Both processes wait for nothing but each other: `theirs` says what the other has sent and received.
-void ChannelTable::judge(Peer& peer, std::vector<ChannelEnd> theirs) {
+void StallReport::judge(Peer& peer, std::vector<ChannelEnd> theirs) {
   std::vector<ChannelEnd> ends = ends_with(peer);
   ends.insert(ends.end(), theirs.begin(), theirs.end());
   if (deadlock_told_ || !nothing_comes(std::move(ends))) return;
   deadlock_told_ = true;
-  const std::vector<ChannelWait> waiting = waits();
+  const std::vector<ChannelWait> waiting = table_.waits();
   const std::string mine = text_of(waiting, engine_.recently());
   if (peer.same_process) {
     log::warn("deadlock: rank {} waits for itself: {}. Nothing of that is under way", engine_.job().rank, mine);
@@ -156,7 +161,7 @@ void ChannelTable::judge(Peer& peer, std::vector<ChannelEnd> theirs) {
   }
   std::string cure = unopened_text(waiting);
   for (const ChannelEnd& end : theirs) {
-    if (is_open(ChannelId{end.channel}, 1 - end.side)) continue;
+    if (table_.is_open(ChannelId{end.channel}, 1 - end.side)) continue;
     cure += fmt::format(". Rank {} has not opened channel {}, or has closed it", engine_.job().rank, end.channel);
   }
   if (cure.empty()) cure = ". One of them must send, or receive, first";

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <unordered_map>
+
+#include "ops/channel/control.h"
+#include "ops/channel/end_key.h"
+
+namespace brant {
+
+/// The ends that other ranks have opened and not closed since, before or after ours was opened.
+class AnnouncedEnds {
+ public:
+  struct Announced {
+    std::int32_t rank = -1;
+    bool linked = false;
+  };
+
+  /// Throws bad_alloc.
+  void add(const ChannelControl& opened) { ends_[key_of(opened)] = {opened.sender_rank, opened.linked != 0}; }
+  /// Unless another rank has announced its end since.
+  void remove(const ChannelControl& closed) noexcept {
+    const auto announced = ends_.find(key_of(closed));
+    if (announced != ends_.end() && announced->second.rank == closed.sender_rank) ends_.erase(announced);
+  }
+  [[nodiscard]] const Announced* find(ChannelId id, unsigned side) const noexcept {
+    const auto announced = ends_.find(side_key(id, side));
+    return announced == ends_.end() ? nullptr : &announced->second;
+  }
+
+ private:
+  static std::uint64_t key_of(const ChannelControl& control) noexcept {
+    return side_key(ChannelId{control.channel}, control.sender_side & 1u);
+  }
+
+  std::unordered_map<std::uint64_t, Announced> ends_;
+};
+
+}  // namespace brant

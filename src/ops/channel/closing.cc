@@ -1,0 +1,100 @@
+#include "ops/channel/closing.h"
+
+#include <utility>
+
+#include "ops/channel/endpoint.h"
+#include "ops/channel/source_release.h"
+#include "ops/channel/table.h"
+
+namespace brant {
+
+ChannelClosing::ChannelClosing(ChannelEndpoint& end) noexcept : end_(end) {
+  lost = [](PeerOp& self) noexcept { static_cast<ChannelClosing&>(self).look(); };
+}
+
+ChannelClosing::~ChannelClosing() { end_.engine().remove_outstanding(end_.peer(), *this); }
+
+void ChannelClosing::close() noexcept {
+  if (!end_.engine().is_of_this_process()) return;
+  closed_ = in_use_ = true;
+  end_.table().note_closed(end_);
+  end_.send_control(ChannelControl::Kind::closed, end_.sends().begun(), Status::ok, opened_);
+  end_.records().withdraw(Status::canceled);
+  if (StreamChannel* streams = end_.streams_if_any()) streams->close();
+  SourceRelease(end_).run();
+  end_.receives().tell_progress();
+  in_use_ = false;
+  await_open();
+  look();
+}
+
+void ChannelClosing::await_open() noexcept {
+  closed_ = true;
+  end_.engine().add_outstanding(end_.peer(), *this);
+}
+
+void ChannelClosing::reopen() noexcept {
+  end_.engine().remove_outstanding(end_.peer(), *this);
+  closed_ = false;
+  ++opened_;
+}
+
+void ChannelClosing::resume(const ClosedEnd& before) noexcept {
+  opened_there_ = true;
+  end_.sends().resume(before.next_send);
+  end_.receives().resume(before.next_receive);
+  opened_ = before.opened;
+}
+
+void ChannelClosing::on_closed(std::uint32_t opened, std::uint64_t sent) noexcept {
+  other_closed_ = opened;
+  other_sent_ = sent;
+  end_.receives().tell_progress();
+  look();
+}
+
+bool ChannelClosing::nobody_receives() const noexcept { return end_.peer().ended && !opened_there_; }
+
+void ChannelClosing::on_ended(bool was_send) noexcept {
+  if (was_send && !in_use_) end_.table().source_patience().heard_from(end_.peer().rank.value);
+  settle();
+}
+
+void ChannelClosing::give_up_late(Transfer& transfer) noexcept {
+  const bool in_use = std::exchange(in_use_, true);
+  end_.sends().withdraw(transfer, Status::canceled);
+  SourceRelease(end_).run();
+  in_use_ = in_use;
+  look();
+}
+
+// What is left of it
+// -------------------------------------------------------------------------------------------------------------------
+
+bool ChannelClosing::settled() const noexcept {
+  if (!closed_ || in_use_ || !end_.records().none()) return false;
+  if (const StreamChannel* streams = end_.streams_if_any(); streams != nullptr && streams->in_use()) return false;
+  if (end_.peer().lost) return true;
+  const bool sent = end_.peer().ended || end_.sends().all_acknowledged();
+  const bool all_came = !is_closed_there() || other_sent_ <= end_.receives().prefix();
+  const LinkReceiver* link = end_.link_receiver();
+  return sent && all_came && end_.receives().settled() && (link == nullptr || link->empty());
+}
+
+ClosedEnd ChannelClosing::rest() const noexcept { return {end_.sends().begun(), end_.receives().prefix(), opened_}; }
+
+void ChannelClosing::settle() noexcept {
+  drop_unread();
+  if (settled()) end_.table().forget_later(end_);
+}
+
+/// What one end sent in its n-th opening is for the other end's n-th, or a later one: once both are over, nobody will
+/// receive it. Receives that are still being withdrawn come first: they may have met it.
+void ChannelClosing::drop_unread() noexcept {
+  if (!closed_ || in_use_ || !is_closed_there() || other_closed_ > opened_) return;
+  in_use_ = true;
+  end_.receives().drop_before(other_sent_);
+  in_use_ = false;
+}
+
+}  // namespace brant

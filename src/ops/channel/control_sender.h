@@ -1,0 +1,42 @@
+#pragma once
+
+#include <limits>
+#include <unordered_map>
+
+#include "base/object_pool.h"
+#include "core/engine.h"
+#include "ops/channel/control.h"
+
+namespace brant {
+
+/// Carries what the ends of this process tell others apart from data. All of one channel go the same way, since an
+/// acknowledgement says of all messages before it that nothing went wrong: by the link where there is one, else by the
+/// network, and what finds no room there is sent later, in order.
+class ControlSender final : private Poller {
+ public:
+  explicit ControlSender(Engine& engine) noexcept : engine_(engine) {}
+  ~ControlSender() { engine_.detach(static_cast<Poller&>(*this)); }
+  ControlSender(const ControlSender&) = delete;
+  ControlSender& operator=(const ControlSender&) = delete;
+
+  void send(Peer& peer, const ChannelControl& control) noexcept;
+
+ private:
+  struct Send : port::WireOp {
+    ControlSender* sender = nullptr;
+    Peer* peer = nullptr;
+    ChannelControl control;
+    ListHook<Send> hook;
+  };
+  using Sends = IntrusiveList<Send, &Send::hook>;
+
+  Status post(Send& send) noexcept;
+  void send_later(Send& send) noexcept;
+  unsigned poll() noexcept override;
+
+  Engine& engine_;
+  ObjectPool<Send> sends_{std::numeric_limits<std::size_t>::max()};  // none may be missing
+  std::unordered_map<std::int32_t, Sends> refused_;                  ///< By rank; oldest first.
+};
+
+}  // namespace brant

@@ -1,0 +1,69 @@
+#include "ops/channel/moves.h"
+
+#include <utility>
+
+#include "ops/channel/endpoint.h"
+#include "ops/channel/table.h"
+
+namespace brant {
+
+Status ChannelMoves::take(Transfer& transfer) noexcept {
+  if (transfer.move == nullptr) transfer.move = end_.table().pools().moves.take(transfer, kEvents);
+  return transfer.move != nullptr ? Status::ok : Status::limit_reached;
+}
+
+Status ChannelMoves::lease_stage(Transfer& transfer, std::size_t bytes) noexcept {
+  if (const Status taken = take(transfer); taken != Status::ok) return taken;
+  const Result<StagePool::Lease> lease = end_.table().stages().take(bytes);
+  if (lease) transfer.move->lease = *lease;
+  return lease.status();
+}
+
+void ChannelMoves::give_back(Transfer& transfer) noexcept {
+  if (transfer.move == nullptr) return;
+  end_.table().stages().give_back(transfer.move->lease);
+  end_.table().pools().moves.give_back(std::exchange(transfer.move, nullptr));
+}
+
+bool ChannelMoves::needs_stage(Transfer& transfer) noexcept {
+  if (host_accessible(transfer.buffer.kind) || transfer.buffer.bytes == 0) return false;
+  const bool by_network = transfer.path == Path::ucx && (transfer.is_send || !end_.linked());
+  if (by_network && !end_.network().takes(transfer.buffer, transfer.buffer_id)) transfer.path = Path::staged;
+  return transfer.path == Path::staged;
+}
+
+Status ChannelMoves::stage_out(Transfer& transfer) noexcept {
+  const std::size_t bytes = transfer.buffer.bytes;
+  const Status leased = lease_stage(transfer, bytes);
+  return leased == Status::ok ? stage(transfer, transfer.staged(bytes), transfer.buffer) : leased;
+}
+
+Status ChannelMoves::stage_in(Transfer& transfer, std::size_t bytes) noexcept {
+  return stage(transfer, Buffer(transfer.buffer.data, bytes, transfer.buffer.kind), transfer.staged(bytes));
+}
+
+/// Between device memory of this process and the pinned buffer of a transfer; of one size.
+Status ChannelMoves::stage(Transfer& transfer, const Buffer& to, const Buffer& from) noexcept {
+  transfer.become(TransferState::staging);
+  Move& move = *transfer.move;
+  move.to = MoveEnd(to.data, to.kind);
+  move.from = MoveEnd(from.data, from.kind);
+  move.bytes = from.bytes;
+  return end_.table().mover().start_staging(move);
+}
+
+const MoveEvents ChannelMoves::kEvents{[](Move& move, Status status) noexcept {
+                                         Transfer& transfer = static_cast<TransferMove&>(move).transfer;
+                                         transfer.endpoint.moves().ended(transfer, status);
+                                       },
+                                       nullptr};
+
+void ChannelMoves::ended(Transfer& transfer, Status status) noexcept {
+  if (transfer.state() == TransferState::pulling) return end_.link_receiver()->on_pulled(transfer);
+  if (!transfer.is_send) return end_.receives().copied(transfer, status);
+  if (status == Status::ok && end_.peer().lost) status = Status::peer_lost;
+  transfer.state() == TransferState::copying ? end_.link_sender()->copied(transfer, status)
+                                             : end_.sends().staged(transfer, status);
+}
+
+}  // namespace brant

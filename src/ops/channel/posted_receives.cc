@@ -1,0 +1,43 @@
+#include "ops/channel/posted_receives.h"
+
+#include <utility>
+
+#include "ops/channel/endpoint.h"
+
+namespace brant {
+
+/// Where this end would take the network, the other one most likely does too, and asks if not.
+bool PostedReceives::is_to_be_told(const Transfer& transfer) const noexcept {
+  const Buffer& target = transfer.here;
+  const bool wanted = !host_accessible(target.kind) || (target.bytes > kEagerBytes && !offers_come_);
+  return wanted && transfer.path != Path::ucx && transfer.state() == TransferState::posted;
+}
+
+void PostedReceives::tell_untold() noexcept {
+  while (untold_ != nullptr && known_ < kAnnouncedMax) {
+    Transfer& transfer = *std::exchange(untold_, Receives::next(*untold_));
+    if (is_to_be_told(transfer)) announce(transfer);
+  }
+}
+
+void PostedReceives::announce(Transfer& transfer, LinkMessage::Kind as) noexcept {
+  transfer.become(TransferState::announced);
+  ++known_;
+  tell_landing(transfer, as);
+}
+
+void PostedReceives::tell_landing(Transfer& transfer, LinkMessage::Kind as) noexcept {
+  LinkMessage message = end_.link_message(as, transfer);
+  message.bytes = transfer.here.bytes;
+  const Buffer& target = transfer.here;
+  if (!host_accessible(target.kind) && pump_.describe(target.data, message, transfer.buffer_id) != Status::ok) {
+    message.place = LinkMessage::Place::other;
+  }
+  if (message.place == LinkMessage::Place::mapped && transfer.flag == LandingFlags::kNone && !transfer.ghost) {
+    pump_.flags().watch(transfer);
+  }
+  message.flag = transfer.flag;
+  pump_.control(message);
+}
+
+}  // namespace brant

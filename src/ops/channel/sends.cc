@@ -1,0 +1,290 @@
+#include "ops/channel/sends.h"
+
+#include "base/log.h"
+#include "ops/channel/endpoint.h"
+#include "ops/channel/table.h"
+
+namespace brant {
+
+ChannelSends::ChannelSends(ChannelEndpoint& end) noexcept : end_(end), engine_(end.engine()) {}
+
+// A message leaves
+// ----------------------------------------------------------------------------------------------------------------
+
+Status ChannelSends::post(ConstBuffer source, Op& op) noexcept {
+  op.result = {Status::ok, 0};
+  Path path = Path::automatic;
+  std::uint64_t buffer_id = 0;
+  Status status = engine_.resolve_kind(source.data, source.bytes, source.kind, &buffer_id);
+  // A window of messages goes on its way while it is being posted, and not in the first progress after that.
+  if (end_.linked() && status == Status::ok && !host_accessible(source.kind)) {
+    end_.link_sender()->look_for_landing(window_.next());
+  }
+  if (end_.refused() != Status::ok) return end_.refused();
+  if (end_.peer().lost || end_.peer().ended) return Status::peer_lost;
+  if (status == Status::ok) status = end_.paths().choose_again(source.kind, source.bytes, path);
+  if (status != Status::ok) return status;
+  const bool room = waiting_.empty() && window_.has_room(source.bytes);
+  if (room && path == Path::shm && op.delivered.fire == nullptr && send_at_once(source)) {
+    op.result.bytes = source.bytes;
+    return Status::ok;
+  }
+  Transfer* transfer = end_.records().take(true);
+  if (transfer == nullptr) return Status::limit_reached;
+  transfer->buffer = Buffer(const_cast<void*>(source.data), source.bytes, source.kind);
+  transfer->path = path;
+  transfer->buffer_id = buffer_id;
+  transfer->acknowledged = op.delivered.fire != nullptr;
+  count_posted(1);
+  if (!room) {
+    transfer->become(TransferState::held_back);
+    waiting_.push_back(*transfer);
+    ++waiting_count_;
+    end_.records().attach(*transfer, op);
+    return Status::in_progress;
+  }
+  status = begin(*transfer);
+  if (status == Status::in_progress) {
+    end_.records().attach(*transfer, op);
+    return status;
+  }
+  if (status == Status::ok || status == Status::truncated) {
+    count(transfer->path, source.bytes);
+    op.result.bytes = source.bytes;
+    if (status == Status::ok && transfer->acknowledged) {
+      end_.records().attach(*transfer, op);
+      await_ack(*transfer);
+      return Status::in_progress;
+    }
+    under_way_.remove(*transfer);
+  } else {
+    count_posted(-1);
+  }
+  end_.records().give_back(*transfer);
+  return status;
+}
+
+/// A small message of host memory leaves within the post, and no record of it is made. The window has room for it;
+/// false: it goes another way, or the link has no room.
+bool ChannelSends::send_at_once(ConstBuffer source) noexcept {
+  if (!end_.linked() || source.bytes >= kOfferedBytes || !host_accessible(source.kind)) return false;
+  if (engine_.trace() != nullptr || !end_.link_sender()->send_at_once(window_.next(), source)) return false;
+  static_cast<void>(window_.take(source.bytes));
+  ++sent_;
+  ++end_.table().traffic().moves;
+  count_posted(1);
+  count(Path::shm, source.bytes);
+  return true;
+}
+
+Status ChannelSends::begin(Transfer& transfer) noexcept {
+  transfer.number = window_.take(transfer.buffer.bytes);
+  under_way_.push_back(transfer);
+  const Status status =
+      end_.moves().needs_stage(transfer) ? end_.moves().stage_out(transfer) : carry(transfer, transfer.buffer);
+  if (status != Status::ok && status != Status::in_progress && status != Status::truncated) {
+    window_.give_back_last();
+    under_way_.remove(transfer);
+    return status;
+  }
+  if (status == Status::ok) transfer.become(TransferState::carried);
+  ++sent_;
+  return status;
+}
+
+/// By tags of the network, or as is agreed upon over the link of the two processes.
+Status ChannelSends::carry(Transfer& transfer, const Buffer& bytes) noexcept {
+  transfer.here = bytes;
+  return end_.linked() ? end_.link_sender()->send(transfer) : end_.network().send(transfer);
+}
+
+void ChannelSends::start_waiting() noexcept {
+  while (Transfer* transfer = waiting_.front()) {
+    if (!window_.has_room(transfer->buffer.bytes)) return;
+    stop_waiting(*transfer);
+    transfer->become(TransferState::begun);
+    const Status status = end_.peer().lost ? Status::peer_lost : begin(*transfer);
+    if (status == Status::in_progress) continue;
+    if (status == Status::ok || status == Status::truncated) count(transfer->path, transfer->buffer.bytes);
+    if (status == Status::ok) {
+      source_freed(*transfer);
+    } else if (status == Status::truncated) {
+      end(*transfer, status);
+    } else {
+      end_unsent(*transfer, status);
+    }
+  }
+}
+
+void ChannelSends::stop_waiting(Transfer& transfer) noexcept {
+  waiting_.remove(transfer);
+  --waiting_count_;
+}
+
+// What becomes of it
+// ----------------------------------------------------------------------------------------------------------------
+
+void ChannelSends::carried(Transfer& transfer) noexcept {
+  const Status carried = transfer.wire().status;
+  if (carried == Status::ok || carried == Status::truncated) count(transfer.path, transfer.buffer.bytes);
+  if (carried == Status::ok && transfer.outcome == Status::ok) {
+    source_freed(transfer);
+  } else {
+    const bool gone = carried == Status::ok || (carried == Status::truncated && transfer.outcome != Status::ok);
+    fail(transfer, end_.final_status(transfer, gone ? transfer.outcome : carried));
+  }
+  start_waiting();
+}
+
+void ChannelSends::staged(Transfer& transfer, Status status) noexcept {
+  if (status == Status::ok) {
+    status = carry(transfer, transfer.staged(transfer.buffer.bytes));
+    if (status == Status::in_progress) return;
+  }
+  if (status == Status::ok) {
+    count(transfer.path, transfer.buffer.bytes);
+    source_freed(transfer);
+  } else {
+    fail(transfer, end_.final_status(transfer, status));
+  }
+}
+
+/// That is reported, and the send ends, or waits for its acknowledgement if that is wanted.
+void ChannelSends::source_freed(Transfer& transfer) noexcept {
+  transfer.become(TransferState::carried);
+  const bool waits = transfer.acknowledged && transfer.number >= window_.acknowledged();
+  waits ? await_ack(transfer) : end(transfer, Status::ok);
+}
+
+void ChannelSends::await_ack(Transfer& transfer) noexcept {
+  transfer.become(TransferState::awaiting_ack);
+  engine_.report(transfer, Moment::source_free, {Status::ok, transfer.buffer.bytes});
+}
+
+void ChannelSends::end(Transfer& transfer, Status status) noexcept {
+  under_way_.remove(transfer);
+  engine_.finish(transfer, {status, transfer.buffer.bytes});
+  end_.records().give_back(transfer);
+}
+
+void ChannelSends::end_unsent(Transfer& transfer, Status status) noexcept {
+  count_posted(-1);
+  engine_.finish(transfer, {status, 0});
+  end_.records().give_back(transfer);
+}
+
+void ChannelSends::fail(Transfer& transfer, Status status) noexcept {
+  // Who rejected or truncated it knows, and a lost peer waits for nothing.
+  const bool known = status == Status::ok || status == Status::truncated || status == Status::peer_lost ||
+                     transfer.outcome == Status::peer_rejected;
+  if (!known && end_.linked()) {
+    end_.link_sender()->tell_not_sent(transfer, status);
+  } else if (!known) {
+    end_.send_control(ChannelControl::Kind::not_sent, transfer.number, status);
+  }
+  end(transfer, status);
+}
+
+void ChannelSends::on_acknowledged(std::uint64_t prefix) noexcept {
+  window_.acknowledge(prefix);
+  for (Transfer* transfer = under_way_.front(); transfer != nullptr && transfer->number < prefix;) {
+    Transfer* following = under_way_.next(*transfer);
+    // Still on the wire: its completion is on the way and finds the acknowledgement in the window.
+    if (transfer->state() == TransferState::awaiting_ack) end(*transfer, Status::ok);
+    transfer = following;
+  }
+  start_waiting();
+}
+
+void ChannelSends::on_not_taken(std::uint64_t number, Status why) noexcept {
+  if (why == Status::canceled) return on_not_received(number, why);  // both ends are closed
+  log::error("channel {} to rank {}: message {} could not be received there ({}); that rank says why", end_.id().value,
+             end_.peer().rank.value, number, status_text(why));
+  on_not_received(number, Status::peer_rejected);
+}
+
+void ChannelSends::on_not_received(std::uint64_t number, Status status) noexcept {
+  Transfer* transfer = under_way_.front();
+  while (transfer != nullptr && transfer->number != number) transfer = under_way_.next(*transfer);
+  if (transfer == nullptr) return;
+  const bool asks = transfer->state() == TransferState::asking && end_.link_sender()->withdraw(*transfer);
+  if (asks || transfer->state() == TransferState::awaiting_ack) {
+    end(*transfer, status);
+  } else {
+    transfer->outcome = status;
+  }
+}
+
+void ChannelSends::note_truncated(std::uint64_t number) noexcept {
+  ++truncated_;
+  log::warn("channel {} to rank {}: message {} was longer than the receive buffer there and was truncated",
+            end_.id().value, end_.peer().rank.value, number);
+}
+
+// It is taken back
+// ----------------------------------------------------------------------------------------------------------------
+
+std::size_t ChannelSends::withdraw_waiting(Status why) noexcept {
+  std::size_t withdrawn = 0;
+  for (; Transfer* transfer = waiting_.front(); ++withdrawn) withdraw(*transfer, why);
+  return withdrawn;
+}
+
+/// Over the network what is on its way cannot be taken back. A lost peer's end it with the wire's disconnect; one that
+/// lives takes it for nobody, unless there is no end that could have met it.
+void ChannelSends::withdraw(Transfer& transfer, Status why) noexcept {
+  const TransferState state = transfer.state();
+  if (state == TransferState::held_back) {
+    stop_waiting(transfer);
+    return end_unsent(transfer, why);
+  }
+  // A copy to a pinned buffer ends by itself, and sees then that the peer is gone.
+  if (why == Status::canceled || state == TransferState::staging) return;
+  if (state == TransferState::awaiting_ack) return end(transfer, why);
+  if (end_.linked() && end_.link_sender()->withdraw(transfer)) return end(transfer, why);
+  if (state != TransferState::network || end_.peer().lost) return;
+  transfer.outcome = why;
+  end_.closing().nobody_receives() ? engine_.finish(transfer, {why, 0}) : let_go(transfer);
+}
+
+void ChannelSends::let_go(Transfer& transfer) noexcept {
+  if (transfer.state() == TransferState::staging) return;
+  if (end_.linked()) {
+    end_.link_sender()->let_go(transfer);
+  } else if (!transfer.let_go) {
+    transfer.let_go = true;
+    end_.send_control(ChannelControl::Kind::abandoned, transfer.number);
+  }
+}
+
+// Counts
+// ----------------------------------------------------------------------------------------------------------------
+
+std::optional<std::uint64_t> ChannelSends::first_pending() const noexcept {
+  if (const Transfer* first = under_way_.front()) return first->number;
+  return waiting_.empty() ? std::nullopt : std::optional(window_.next());
+}
+
+void ChannelSends::count_into(ChannelCounts& counts) const noexcept {
+  counts.sent = sent_;
+  counts.waiting = waiting_count_;
+  counts.truncated = truncated_;
+}
+
+void ChannelSends::count_streamed(std::uint64_t bytes) noexcept {
+  ++sent_;
+  count(Path::kernel, bytes);
+}
+
+/// Once it has gone: only then it is certain by which path.
+void ChannelSends::count(Path path, std::uint64_t bytes) noexcept {
+  PathTally& tally = engine_.counters().path(path);
+  tally.sends.add();
+  tally.bytes_sent.add(bytes);
+}
+
+void ChannelSends::count_posted(int sign) noexcept {
+  if (!end_.hidden()) end_.table().traffic().sent += static_cast<std::uint64_t>(sign);
+}
+
+}  // namespace brant
