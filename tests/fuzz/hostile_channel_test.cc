@@ -174,7 +174,7 @@ TEST(HostileChannel, an_allocation_is_told_of_once_and_does_not_contradict_itsel
 TEST(HostileChannel, a_record_of_mappings_that_is_none_is_not_believed) {
   expect_given_up(GpuChoice::none, [](HostileEnd& end) {
     MappingMessage message;
-    message.kind = static_cast<MappingMessage::Kind>(3);
+    message.kind = static_cast<MappingMessage::Kind>(4);
     end.HostilePeer::post(link_service::kMapping, bytes_of(message));
   });
   expect_given_up(GpuChoice::none, [](HostileEnd& end) {
