@@ -282,7 +282,7 @@ TEST(Data, a_destroy_waits_until_nothing_comes_into_the_chare_any_more) {
 
 /// What nobody wants any more is received all the same, since the channel goes on behind it.
 Task<void> swallow_too_many(Chares& chares) {
-  const std::vector<detail::DataMeta> metas(ChannelTable::kTransfersMax + 1);
+  const std::vector<detail::DataMeta> metas(ChannelPools::kTransfersMax + 1);
   chares.core().context().lanes.swallow(1, 0, metas.data(), metas.size());
   co_await chares.until_exit();
 }
