@@ -178,6 +178,7 @@ std::set<std::string> files_on_the_way() {
     std::snprintf(text.data(), text.size(), " %#zx", place - base);
     if (place >= base && place - base < (std::uintptr_t{1} << 32)) command += text.data();
   }
+  // NOLINTNEXTLINE(bugprone-command-processor): of our own words, in a test
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> answer(::popen((command + " 2>/dev/null").c_str(), "r"),
                                                                &::pclose);
   std::set<std::string> files;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/seconds.h"
 #include "models/chare/wait_report.h"
 
 namespace brant::detail {
@@ -144,7 +145,7 @@ void Quiet::take_report(const std::vector<std::string>& lines) {
   std::string text = fmt::format(
       "deadlock: nothing can run any more on any of the {} ranks, for {:.1f} s, and the program has not ended. Who "
       "waits:",
-      context_.ranks, std::chrono::duration<double>(Clock::now() - idle_since_).count());
+      context_.ranks, in_seconds(Clock::now() - idle_since_));
   for (const std::string& line : lines_) text += "\n  " + line;
   if (left_out_ != 0) text += fmt::format("\n  and {} lines of other ranks", left_out_);
   text +=

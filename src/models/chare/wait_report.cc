@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "base/seconds.h"
 #include "brant/chare/detail/running.h"
 #include "models/chare/mail.h"
 #include "models/chare/teams.h"
@@ -228,12 +229,11 @@ bool WaitReport::stalled(std::chrono::nanoseconds idle) noexcept {
   try {
     const std::vector<std::string> lines = ending_.leaving() ? std::vector<std::string>{} : this->lines();
     if (lines.empty()) return false;
-    std::string text = fmt::format("nothing has moved on rank {} for {:.1f} s. Who waits here:", context_.rank,
-                                   std::chrono::duration<double>(idle).count());
+    std::string text =
+        fmt::format("nothing has moved on rank {} for {:.1f} s. Who waits here:", context_.rank, in_seconds(idle));
     for (const std::string& line : lines) text += "\n  " + line;
     if (const TimePoint next = context_.engine.timers().next(); next != kNever) {
-      text += fmt::format("\nThe next timer of this rank fires in {:.1f} s",
-                          std::chrono::duration<double>(next - Clock::now()).count());
+      text += fmt::format("\nThe next timer of this rank fires in {:.1f} s", in_seconds(next - Clock::now()));
     }
     log::warn("{}", text);
   } catch (const std::bad_alloc&) {

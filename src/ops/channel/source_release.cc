@@ -1,13 +1,12 @@
 #include "ops/channel/source_release.h"
 
 #include "base/log.h"
+#include "base/seconds.h"
 #include "ops/channel/endpoint.h"
 #include "ops/channel/table.h"
 
 namespace brant {
 namespace {
-
-double seconds(std::chrono::nanoseconds time) noexcept { return std::chrono::duration<double>(time).count(); }
 
 /// `visit` may end a send.
 template <typename Visit>
@@ -67,8 +66,8 @@ void SourceRelease::give_up(std::chrono::nanoseconds waited) noexcept {
         "channel {} to rank {} was closed, and after {:.1f} s (of {:.0f} s for all channels to that rank, until it "
         "moves again) message {}, {} bytes of {} memory at {}, may still be read there. Wait for its source_free "
         "before its memory is used again",
-        end_.id().value, end_.peer().rank.value, seconds(waited), seconds(SourcePatience::kWhole), transfer.number,
-        transfer.buffer.bytes, memory_kind_name(transfer.buffer.kind), transfer.buffer.data);
+        end_.id().value, end_.peer().rank.value, in_seconds(waited), in_seconds(SourcePatience::kWhole),
+        transfer.number, transfer.buffer.bytes, memory_kind_name(transfer.buffer.kind), transfer.buffer.data);
   });
 }
 

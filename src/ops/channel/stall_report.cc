@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "base/seconds.h"
 #include "core/am_ids.h"
 #include "ops/channel/table.h"
 
@@ -20,8 +21,6 @@ struct AccountHeader {
 };
 
 constexpr std::size_t kNamedMax = 8;
-
-double seconds(std::chrono::nanoseconds time) noexcept { return std::chrono::duration<double>(time).count(); }
 
 /// "message 3 of channel 0 from rank 1 (8 bytes of host memory)".
 std::string text_of(const ChannelWait& wait) {
@@ -41,7 +40,7 @@ std::string text_of(const std::vector<ChannelWait>& waits, TimePoint now) {
   std::string text;
   for (std::size_t i = 0; i < std::min(waits.size(), kNamedMax); ++i) {
     text +=
-        fmt::format("{}{:.1f} s for {}", text.empty() ? "" : ", ", seconds(now - waits[i].since), text_of(waits[i]));
+        fmt::format("{}{:.1f} s for {}", text.empty() ? "" : ", ", in_seconds(now - waits[i].since), text_of(waits[i]));
   }
   if (waits.size() > kNamedMax) text += fmt::format(", and for {} more", waits.size() - kNamedMax);
   return text;
@@ -58,7 +57,7 @@ bool StallReport::tell(std::chrono::nanoseconds idle, bool for_ever) noexcept {
     const std::vector<ChannelWait> waiting = table_.waits();
     if (waiting.empty()) return false;
     log::warn("rank {} has waited {}; nothing has moved for {:.1f} s{}", engine_.job().rank,
-              text_of(waiting, engine_.recently()), seconds(idle), unopened_text(waiting));
+              text_of(waiting, engine_.recently()), in_seconds(idle), unopened_text(waiting));
     Peer* peer = engine_.find_peer(waiting.front().peer);
     if (peer == nullptr || !for_ever || !waits_only_for(*peer)) return true;
     if (peer->same_process) {
@@ -68,7 +67,7 @@ bool StallReport::tell(std::chrono::nanoseconds idle, bool for_ever) noexcept {
     }
   } catch (const std::bad_alloc&) {
     log::warn("nothing has moved for {:.1f} s, and no memory is left to say what this process waits for",
-              seconds(idle));
+              in_seconds(idle));
   }
   return true;
 }

@@ -62,7 +62,7 @@ class CooperativeKernels : public StreamConformance {
   Status launch(const LaunchShape& shape, unsigned long long* words, port::Stream* stream,
                 unsigned long long limit_ns = kLimitNs) {
     unsigned long long* outcomes = words + 1;
-    std::array<void*, 3> arguments = {&words, &limit_ns, &outcomes};
+    std::array<void*, 3> arguments = {static_cast<void*>(&words), &limit_ns, static_cast<void*>(&outcomes)};
     return kernels().launch_cooperative(meet_, shape, arguments.data(), stream);
   }
 

@@ -81,7 +81,9 @@ Result map(DevicePointer pointer, std::size_t bytes, std::size_t offset, unsigne
   ++created->references;
   g_mapped[pointer] = created;
   // Without access yet, as with the driver. Its file is the stand-in's to close with the object.
-  ::mmap(reinterpret_cast<void*>(pointer), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, created->fd, 0);
+  void* const mapped =
+      ::mmap(reinterpret_cast<void*>(pointer), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, created->fd, 0);
+  if (mapped == MAP_FAILED) return kInvalidValue;
   g_memory[pointer] = {.bytes = bytes, .type = 2, .pool = true, .device = 0, .id = ++g_last_id};
   return kSuccess;
 }
@@ -95,7 +97,9 @@ Result unmap(DevicePointer pointer, std::size_t bytes) {
   const std::lock_guard lock(g_mutex);
   const auto found = g_mapped.find(pointer);
   if (found == g_mapped.end() || found->second->bytes != bytes) return kInvalidValue;
-  ::mmap(reinterpret_cast<void*>(pointer), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  void* const reserved =
+      ::mmap(reinterpret_cast<void*>(pointer), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  if (reserved == MAP_FAILED) return kInvalidValue;
   let_go(found->second);
   g_mapped.erase(found);
   g_memory.erase(pointer);

@@ -87,7 +87,7 @@ inline const char* variable(const char* name, const char* otherwise) {
   const char* value = std::getenv(name);
   return value == nullptr ? otherwise : value;
 }
-inline int device_count() { return std::atoi(variable("FAKE_CUDA_DEVICES", "2")); }
+inline int device_count() { return static_cast<int>(std::strtol(variable("FAKE_CUDA_DEVICES", "2"), nullptr, 10)); }
 
 /// Counts the call and says whether it shall fail. `needs_context` is what the real driver demands.
 inline Result enter(const char* name, bool needs_context = true) {
@@ -149,7 +149,7 @@ struct Symbol {
 };
 
 template <typename Function>
-Symbol symbol(const char* name, Function* function, int version) {
+Symbol symbol(const char* name, Function* function, int version) noexcept {
   return {name, reinterpret_cast<void*>(function), version};
 }
 

@@ -162,6 +162,7 @@ TEST_P(StreamWords, a_list_has_a_bound_that_is_told) {
   const StreamScope stream(device());
   const Piece piece(device(), device_kind(), 8 * (port::Streams::kWordsMax + 1));
   std::vector<StreamWord> words;
+  words.reserve(port::Streams::kWordsMax + 1);
   for (std::size_t i = 0; i < port::Streams::kWordsMax; ++i) {
     words.push_back(StreamWord::write(piece.as<std::uint64_t>(8 * i), i + 1));
   }

@@ -210,6 +210,7 @@ TEST_F(OperationCosts, of_messages_that_are_sent) {
 
 TEST_F(OperationCosts, of_messages_from_several_allocations_in_turn) {
   std::vector<Memory> sources;
+  sources.reserve(8);
   for (int i = 0; i < 8; ++i) sources.push_back(test::job().allocate(MemoryKind::host, kLarge));
   Channel channel = Channel::open(test::job(), other(), ChannelId{3});
   Row send{"send of 8 B of another allocation than the last", {}, {}};
@@ -317,7 +318,7 @@ TEST_F(OperationCosts, of_puts_and_of_nothing) {
 class Taker : public Chare<Taker> {
  public:
   Taker() { here = this; }
-  void know(Element<Taker> partner) { partner_ = partner; }
+  void know(Element<Taker> partner) { partner_ = std::move(partner); }
   void take(std::uint64_t value) { taken += value; }
 
   static inline Taker* here = nullptr;

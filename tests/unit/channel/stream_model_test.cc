@@ -32,6 +32,8 @@ class ModelStream : public model::SteppedThread {
   ModelStream(Scheduler& scheduler, std::uint64_t& clock_ns, const Faults& faults)
       : SteppedThread(scheduler, clock_ns), faults_(faults) {}
 
+  // What the steps call is found by its name, in a Machine that they are compiled for.
+  // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method)
   void store_release(std::uint64_t* to, std::uint64_t value) {
     faults_.no_release ? store_relaxed(to, value) : SteppedThread::store_release(to, value);
   }
@@ -39,6 +41,7 @@ class ModelStream : public model::SteppedThread {
     const std::uint64_t word = SteppedThread::load_relaxed(from);
     return faults_.no_turn_looked && word == 0 ? std::uint64_t{1} << 32 : word;
   }
+  // NOLINTEND(bugprone-derived-method-shadowing-base-method)
   void copy(std::byte* to, const std::byte* from, std::uint64_t bytes) {
     for (const std::uint64_t at : {std::uint64_t{0}, bytes - 8}) {
       store_relaxed(reinterpret_cast<std::uint64_t*>(to + at),

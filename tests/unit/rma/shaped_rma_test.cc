@@ -67,13 +67,13 @@ class ShapedTransfers {
     const OpResult result = put(shapes);
     EXPECT_EQ(result.status, Status::ok) << status_name(result.status);
     EXPECT_EQ(result.bytes, shapes.to.bytes());
-    EXPECT_EQ(segment_memory_.image(), moved(kThere, kFront, kHere, 0, shapes));
+    EXPECT_EQ(segment_memory_.image(), moved(image_there_, kFront, image_here_, 0, shapes));
   }
   void expect_got(const TransferShapes& shapes) {
     const OpResult result = get(shapes);
     EXPECT_EQ(result.status, Status::ok) << status_name(result.status);
     EXPECT_EQ(result.bytes, shapes.to.bytes());
-    EXPECT_EQ(local_.image(), moved(kHere, 0, kThere, kFront, shapes));
+    EXPECT_EQ(local_.image(), moved(image_here_, 0, image_there_, kFront, shapes));
   }
   /// Only the network reaches it.
   [[nodiscard]] bool unmapped() const { return case_.there.of_heap && case_.owner == 0; }
@@ -82,8 +82,8 @@ class ShapedTransfers {
  private:
   template <typename Start>
   OpResult transfer(Start&& start, const TransferShapes& shapes) {
-    segment_memory_.fill(kThere);
-    local_.fill(kHere);
+    segment_memory_.fill(image_there_);
+    local_.fill(image_here_);
     RmaOptions options;
     options.shapes = &shapes;
     const Operation operation = start(options);
@@ -92,7 +92,7 @@ class ShapedTransfers {
 
   const Case case_;
   const std::size_t room_;
-  const std::vector<std::byte> kThere = pattern(room_ + kFront, 1), kHere = pattern(room_, 2);
+  const std::vector<std::byte> image_there_ = pattern(room_ + kFront, 1), image_here_ = pattern(room_, 2);
   InProcessJob job_{emulated()};
   Space segment_memory_{job_.rank(case_.owner), case_.there.kind, room_ + kFront, case_.there.of_heap};
   Space local_{job_.rank(1), case_.here.kind, room_, case_.here.of_heap};
