@@ -141,6 +141,7 @@ class Device {
   /// Maps it; `file` stays the caller's. Each import is a mapping of its own, closed with close_import.
   virtual Result<void*> import_file(const ExportRecord& record, int file) noexcept = 0;
   /// Maps another process's allocation; the result points at the exported pointer. Close with close_import.
+  /// in_progress: not while this process has mapped memory of the same block that was freed (see export_block_bytes).
   virtual Result<void*> import_allocation(const ExportRecord& record) noexcept = 0;
   /// Device memory may take until all work of the device has ended: not within a `ProgressScope`.
   virtual Status close_import(void* imported) noexcept = 0;

@@ -96,9 +96,10 @@ struct RmaOptions {
   Path path = Path::automatic;
   /// How the bytes lie, if not in one run at either end: `from` and `to` of the transfer, as many at either. The shape
   /// of the segment's end is laid on the offset, that of the local end on the buffer, inside which it must lie. Stays
-  /// the caller's, and valid until the operation has ended. Between memory that is mapped everything is served: the CPU
-  /// or a kernel packs, unpacks, or goes from one shape into the other; with pageable memory at one end and a device's
-  /// at the other by way of a pinned buffer. Over the network the segment's end must be one run (not_supported).
+  /// the caller's, with the runs of a list, and valid until the operation has ended; one that nobody observes any more,
+  /// until `pending()` is 0. Between memory that is mapped everything is served: the CPU or a kernel packs, unpacks, or
+  /// goes from one shape into the other; with pageable memory at one end and a device's at the other by way of a pinned
+  /// buffer. Over the network the segment's end must be one run (not_supported).
   const TransferShapes* shapes = nullptr;
 };
 

@@ -1,5 +1,6 @@
 #include "ops/channel/link_receiver.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -262,9 +263,9 @@ Status LinkReceiver::receive_elsewhere(Transfer& transfer, const LinkMessage& me
   transfer.told_bytes = message.bytes;
   came_by(transfer, Path::ucx);
   if (by_stage) {
-    if (const Status leased = endpoint_.moves().lease_stage(transfer, target.bytes); leased != Status::ok)
-      return leased;
-    target = transfer.staged(target.bytes);  // the endpoint copies it to the device
+    const std::size_t bytes = std::min<std::size_t>(target.bytes, std::max<std::uint64_t>(message.bytes, 1));
+    if (const Status leased = endpoint_.moves().lease_stage(transfer, bytes); leased != Status::ok) return leased;
+    target = transfer.staged(bytes);  // the endpoint copies it to the device
   }
   return endpoint_.network().receive(transfer, target);
 }

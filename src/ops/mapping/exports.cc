@@ -87,9 +87,10 @@ bool Exports::has_room() noexcept {
   const TimePoint now = engine_.recently();
   if (now < look_for_room_at_) return false;
   withdraw_if([&](const Exported& known) { return gone(known.info); });
-  if (!exported_.empty() && exported_.size() + closing_.size() >= kMax) withdraw_idlest(now);
+  if (closing_.empty() && exported_.size() >= kMax) withdraw_idlest(now);
   if (exported_.size() + closing_.size() < kMax) return true;
   look_for_room_at_ = now + kLookAgain;
+  if (!closing_.empty()) return false;  // these make room, once the peer has closed them
   if (!std::exchange(full_told_, true)) {
     log::warn(
         "rank {} has mapped {} allocations of this process, and all are in use: further ones go other ways. Use fewer "
@@ -124,12 +125,13 @@ bool Exports::network_may_map(const void* data, std::uint64_t buffer_id) noexcep
   if (!info) return false;
   make_way(*info);
   const std::size_t block = engine_.device().capabilities().export_block_bytes;
+  // What lives there has the same block of the driver. Of the dead, `exported_` has those that there was no memory to
+  // withdraw.
   const auto is_in_the_way = [&](const auto& old) {
-    return old.first != info->buffer_id && share_a_block(block, old.second.info, *info);
+    return old.first != info->buffer_id && share_a_block(block, old.second.info, *info) && gone(old.second.info);
   };
   if (std::any_of(closing_.begin(), closing_.end(), is_in_the_way)) return false;
-  const auto is_dead = [&](const auto& old) { return is_in_the_way(old) && gone(old.second.info); };
-  if (std::any_of(exported_.begin(), exported_.end(), is_dead)) return false;  // there was no memory to say so
+  if (std::any_of(exported_.begin(), exported_.end(), is_in_the_way)) return false;
   clear = info->buffer_id;
   return true;
 }
@@ -180,7 +182,10 @@ void Exports::on_watch(std::uint64_t buffer_id, const void* address) noexcept {
   const bool lives = now.ok() && now->buffer_id == buffer_id;
   const bool watched = lives && (exported_.contains(buffer_id) || (has_room() && remember(*now) != nullptr));
   if (watched) return;
-  static_cast<void>(lives ? withdraw(*now) : tell_withdrawn(buffer_id));  // it goes other ways from now on
+  // It goes other ways from now on. Of what is gone nobody knows more than where the peer uses it.
+  const port::PointerInfo dead{
+      .kind = MemoryKind::cuda, .base = const_cast<void*>(address), .bytes = 1, .buffer_id = buffer_id};
+  static_cast<void>(withdraw(lives ? *now : dead));
 }
 
 void Exports::look_for_freed(unsigned looks) noexcept {

@@ -96,7 +96,7 @@ Status Imports::map(Mapping& mapping) noexcept {
 }
 
 Status Imports::note_refused(Mapping& mapping, Status why) noexcept {
-  if (table_.may_be_in_the_way()) {
+  if (why == Status::in_progress || table_.may_be_in_the_way()) {
     mapping.tried = table_.closed();
     return table_.closing() ? Status::in_progress : why;
   }
@@ -131,6 +131,7 @@ void Imports::on_exported(std::span<const std::byte> packed) noexcept {
   if (mapping == nullptr) return;  // what lies there goes other ways
   mapping->announced = true;
   if (mapping->withdrawn) revive(*mapping);
+  answer(*mapping);
   if (!mapping->is_mapped()) static_cast<void>(map(*mapping));
 }
 
@@ -139,7 +140,6 @@ void Imports::revive(Mapping& mapping) noexcept {
   mapping.withdrawn = false;
   table_.note_withdrawn(-1);
   table_.keep(mapping);
-  answer(mapping);
 }
 
 void Imports::on_withdrawn(std::uint64_t buffer_id) noexcept {

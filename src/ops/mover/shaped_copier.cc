@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <utility>
 
 #include "ops/mover/shape_cursor.h"
@@ -46,11 +45,6 @@ ShapedOrder::End order_end(const StepEnd& end, std::uint32_t unit) noexcept {
     order.stride[order.dims++] = dim.stride;
   }
   return order;
-}
-
-/// Positions and what they are divided by.
-bool is_narrow(const ShapedOrder::End& end, std::uint64_t units) noexcept {
-  return end.position + units <= std::numeric_limits<std::uint32_t>::max();
 }
 
 }  // namespace

@@ -45,4 +45,14 @@ BRANT_DEVICE_CODE std::int64_t unit_offset(const ShapedOrder::End& end, std::uin
   return offset;
 }
 
+/// Whether 32 bits do for a copy of so many units: for positions and for all that they are divided by.
+constexpr bool is_narrow(const ShapedOrder::End& end, std::uint64_t units) noexcept {
+  constexpr std::uint64_t kMost = 0xffff'ffff;
+  if (units > kMost || end.position > kMost - units || end.run > kMost) return false;
+  for (std::uint32_t i = 0; i < end.dims; ++i) {
+    if (end.count[i] > kMost) return false;
+  }
+  return true;
+}
+
 }  // namespace brant

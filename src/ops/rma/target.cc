@@ -1,11 +1,22 @@
 #include "ops/rma/target.h"
 
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "base/log.h"
 #include "ops/rma/table.h"
 
 namespace brant {
+namespace {
+
+/// A run may have been made that begins or ends beyond all addresses.
+bool is_sound(const Shape& shape) noexcept {
+  constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max();
+  return shape.lowest() <= shape.end() && shape.end() <= kMost && shape.bytes() <= kMost;
+}
+
+}  // namespace
 
 RmaTarget::RmaTarget(RmaTable& table, Rank rank, const TicketContent& content)
     : table_(table),
@@ -34,12 +45,10 @@ RmaTarget::RmaTarget(RmaTable& table, Rank rank, const TicketContent& content)
   } else if (content.exported && peer_.same_host) {
     map(content);
   }
-  const bool is_in_the_way =
-      mapped_ == nullptr && peer_.same_host && !host_accessible(kind_) && table_.mappings().may_be_in_the_way();
-  // Its network library would end this process.
-  if (!content.key.empty() && !is_in_the_way) import(content);
+  // Where freed memory is in the way, the network library would end this process.
+  if (!content.key.empty() && !is_in_the_way_) import(content);
   if (mapped_ != nullptr || way_.key != nullptr) return;
-  if (is_in_the_way) {
+  if (is_in_the_way_) {
     throw Error(Status::device_failed,
                 fmt::format("{} bytes of {} memory of rank {} cannot be mapped: memory that was freed there is mapped "
                             "here and in use still. Close what uses it, call Runtime::tidy, and open the ticket again",
@@ -71,6 +80,7 @@ void RmaTarget::map(const TicketContent& content) {
     engine_.run_deferred_if_safe();
     memory = imports.open(content.exports, bytes_, address_);
   }
+  is_in_the_way_ = memory.status() == Status::in_progress;
   if (memory) {
     mapped_ = memory->address;
     lease_ = std::move(memory->lease);
@@ -143,7 +153,9 @@ Status RmaTarget::check(RmaDirection direction, std::uint64_t offset, Buffer loc
   if (shapes != nullptr) {
     const Shape& here = is_put ? shapes->from : shapes->to;
     there = (is_put ? shapes->to : shapes->from).end();
-    if (shapes->from.bytes() != shapes->to.bytes() || here.end() > local.bytes) {
+    if (shapes->from.bytes() == 0 && shapes->to.bytes() == 0) return Status::ok;
+    const bool sound = is_sound(shapes->from) && is_sound(shapes->to) && shapes->from.bytes() == shapes->to.bytes();
+    if (!sound || here.end() > local.bytes) {
       log::error(
           "{} a segment of rank {}: the shapes have {} and {} bytes, and the local one ends at {} of a buffer of {}: "
           "they must be of one size, and lie inside",
@@ -203,6 +215,7 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   const std::size_t bytes = shapes == nullptr ? local.bytes : shapes->from.bytes();
   Path path = Path::automatic;
   Status status = check(direction, offset, local, shapes);
+  if (status == Status::ok && bytes == 0 && shapes != nullptr) return status;
   if (status == Status::ok) status = engine_.resolve_kind(local.data, local.bytes, local.kind);
   if (status == Status::ok) {
     const bool in_runs = shapes == nullptr || (shapes->from.form() == Shape::Form::contiguous &&

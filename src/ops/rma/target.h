@@ -71,6 +71,7 @@ class RmaTarget {
   RemoteWay way_;
   std::size_t live_ = 0;
   bool closed_ = false;
+  bool is_in_the_way_ = false;  ///< Freed memory in the same block of the device is mapped here.
 };
 
 }  // namespace brant

@@ -142,6 +142,30 @@ TEST(Mapping, the_network_gets_nothing_in_the_block_of_what_was_freed_and_is_map
   EXPECT_EQ(pair.table(0).mapped(), 0u);
 }
 
+TEST(Mapping, what_a_ticket_of_freed_memory_has_mapped_is_in_the_way) {
+  MappingPair pair;
+  std::optional<Memory> first = pair.allocate();
+  const auto record = pair.engine(1).device().export_allocation(first->data());
+  ASSERT_TRUE(record.ok());
+  const auto address = reinterpret_cast<std::uint64_t>(first->data());
+  std::optional<Result<MappedMemory>> used(pair.imports().open(*record, MappingPair::kBytes, address));
+  ASSERT_TRUE(used->ok());
+  first.reset();  // before its owner has heard that it is mapped
+  pair.job().run(20);
+  const Memory second = pair.allocate();
+  const std::uint64_t buffer_id = pair.engine(1).device().query(second.data())->buffer_id;
+  EXPECT_FALSE(pair.exports().network_may_map(second.data(), buffer_id));
+  // Opened once more: that answers nothing.
+  used.emplace(pair.imports().open(*record, MappingPair::kBytes, address));
+  pair.job().run(20);
+  EXPECT_FALSE(pair.exports().network_may_map(second.data(), buffer_id));
+  used.reset();
+  pair.job().run(20);
+  pair.job().rank(0).tidy();
+  pair.job().run(20);
+  EXPECT_TRUE(pair.exports().network_may_map(second.data(), buffer_id));
+}
+
 TEST(Mapping, what_a_peer_never_mapped_is_in_nobodys_way) {
   MappingPair pair;
   pair.device().imports = Status::not_supported;

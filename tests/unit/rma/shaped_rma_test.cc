@@ -153,7 +153,15 @@ TEST(ShapedPuts, that_do_not_fit_are_refused) {
   EXPECT_EQ(transfers.put({run, beyond_segment}).status, Status::invalid_argument);
   EXPECT_EQ(transfers.get({beyond_segment, run}).status, Status::invalid_argument);
   EXPECT_EQ(transfers.get({run, beyond_local}).status, Status::invalid_argument);
+  const Shape below = Shape::contiguous(64, static_cast<std::size_t>(-8)), endless = Shape::contiguous(SIZE_MAX - 7, 8);
+  for (const TransferShapes& shapes : {TransferShapes{below, Shape::contiguous(64)},
+                                       {Shape::contiguous(64), below},
+                                       {endless, Shape::contiguous(SIZE_MAX - 7)}}) {
+    EXPECT_EQ(transfers.put(shapes).status, Status::invalid_argument);
+    EXPECT_EQ(transfers.get(shapes).status, Status::invalid_argument);
+  }
   EXPECT_EQ(transfers.put({Shape(), Shape()}).status, Status::ok);
+  EXPECT_EQ(transfers.put({Shape::contiguous(0, 1u << 30), *Shape::indexed({})}).status, Status::ok) << "no bytes";
   transfers.expect_put({run, run});
 }
 

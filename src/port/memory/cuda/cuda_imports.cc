@@ -83,7 +83,7 @@ Result<CUdeviceptr> CudaImports::open(const ExportRecord& record) noexcept {
     return opened == CUDA_ERROR_ALREADY_MAPPED ? CUDA_SUCCESS : opened;
   });
   // Freed memory is in the way, until it is unmapped: that is nothing to tell users of.
-  if (opened == CUDA_ERROR_ALREADY_MAPPED) return Status::device_failed;
+  if (opened == CUDA_ERROR_ALREADY_MAPPED) return Status::in_progress;
   if (status == Status::ok) return base;
   const Status owner = check_process(handle.owner);  // it may have died meanwhile
   return owner == Status::ok ? status : owner;
