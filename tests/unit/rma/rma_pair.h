@@ -19,6 +19,17 @@ inline std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
   return data;
 }
 
+/// How the memory of a side is made.
+struct Ground {
+  MemoryKind kind;
+  bool of_heap;
+  const char* name;
+};
+inline constexpr Ground kGrounds[] = {{MemoryKind::host, false, "host"},
+                                      {MemoryKind::host, true, "heap"},
+                                      {MemoryKind::pinned, false, "pinned"},
+                                      {MemoryKind::emulated, false, "emulated"}};
+
 /// Memory of a rank: of its runtime, or of the heap, which nobody can map.
 class Space {
  public:

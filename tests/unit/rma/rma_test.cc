@@ -21,8 +21,10 @@ namespace brant {
 namespace {
 
 using test::gets;
+using test::Ground;
 using test::InProcessJob;
 using test::JobOptions;
+using test::kGrounds;
 using test::pattern;
 using test::puts;
 using test::Space;
@@ -35,17 +37,6 @@ JobOptions with(GpuChoice gpu) {
   options.gpu = gpu;
   return options;
 }
-
-/// How the memory of a side is made.
-struct Ground {
-  MemoryKind kind;
-  bool of_heap;
-  const char* name;
-};
-constexpr Ground kGrounds[] = {{MemoryKind::host, false, "host"},
-                               {MemoryKind::host, true, "heap"},
-                               {MemoryKind::pinned, false, "pinned"},
-                               {MemoryKind::emulated, false, "emulated"}};
 
 /// Puts and gets of every path that can serve, between memory of two kinds.
 struct Case {

@@ -12,22 +12,14 @@
 namespace brant {
 namespace {
 
+using test::Ground;
 using test::InProcessJob;
 using test::JobOptions;
+using test::kGrounds;
 using test::moved;
 using test::pattern;
 using test::ShapeZoo;
 using test::Space;
-
-struct Ground {
-  MemoryKind kind;
-  bool of_heap;
-  const char* name;
-};
-constexpr Ground kGrounds[] = {{MemoryKind::host, false, "host"},
-                               {MemoryKind::host, true, "heap"},
-                               {MemoryKind::pinned, false, "pinned"},
-                               {MemoryKind::emulated, false, "emulated"}};
 
 struct Case {
   Ground here;
