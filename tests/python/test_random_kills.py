@@ -119,7 +119,10 @@ def test_survivors_of_a_kill_end_by_themselves_and_name_it(kill: Kill, tmp_path:
     assert not [pid for pid in ranks if pathlib.Path("/proc", str(pid)).exists()]
     left = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "output"]
     assert sum(path.stat().st_size for path in left) <= PAGE_BYTES, left
-    assert not {name for name in shared_memory() - before if "brant" in name or "ucx" in name}
+    named = shared_memory() - before
+    assert not {name for name in named if "brant" in name}
+    # UCX makes its segment and takes its name away at once: who is killed between the two leaves it.
+    assert len({name for name in named if "ucx" in name}) <= 1, named
 
 
 def stand_still(program: str, seconds: float, victim: int) -> str:
