@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "ops/mover/shape_cursor.h"
+#include "ops/mover/common_runs.h"
 
 namespace brant {
 namespace {
@@ -27,13 +27,10 @@ bool copy_some(Move::ByCpu& step) noexcept {
 }
 
 void copy_runs(const StepEnd& to, const StepEnd& from, std::size_t bytes) noexcept {
-  ShapeCursor write(to.shape, to.position), read(from.shape, from.position);
-  while (bytes != 0) {
-    const std::size_t together = std::min({write.together(), read.together(), bytes});
-    std::memcpy(to.place.memory() + write.offset(), from.place.memory() + read.offset(), together);
-    write.advance(together);
-    read.advance(together);
-    bytes -= together;
+  CommonRuns runs(to, from, bytes);
+  while (runs.left() != 0) {
+    const CommonRuns::Run run = runs.next();
+    std::memcpy(run.to, run.from, run.bytes);
   }
 }
 

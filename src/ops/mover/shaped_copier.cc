@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "ops/mover/shape_cursor.h"
+#include "ops/mover/common_runs.h"
 
 namespace brant {
 namespace {
@@ -102,25 +102,20 @@ Status ShapedCopier::issue_strided(const StepEnd& to, const StepEnd& from, std::
 
 Status ShapedCopier::issue_runs(const StepEnd& to, const StepEnd& from, std::size_t bytes,
                                 port::Stream* stream) noexcept {
-  ShapeCursor write(to.shape, to.position), read(from.shape, from.position);
+  CommonRuns runs(to, from, bytes);
   CopyOrders orders{};
   unsigned count = 0;
   std::size_t largest = 0;
   Status status = Status::ok;
-  while (bytes != 0 && status == Status::ok) {
-    const std::size_t together = std::min({write.together(), read.together(), bytes});
-    std::byte* const target = to.place.memory() + write.offset();
-    const std::byte* const source = from.place.memory() + read.offset();
-    write.advance(together);
-    read.advance(together);
-    bytes -= together;
+  while (runs.left() != 0 && status == Status::ok) {
+    const CommonRuns::Run run = runs.next();
     if (!kernels_.take_orders()) {
-      status = engine_.device().streams()->copy(target, source, together, stream);
+      status = engine_.device().streams()->copy(run.to, run.from, run.bytes, stream);
       continue;
     }
-    orders.orders[count++] = {target, source, together};
-    largest = std::max(largest, together);
-    if (count < CopyOrders::kMax && bytes != 0) continue;
+    orders.orders[count++] = {run.to, run.from, run.bytes};
+    largest = std::max(largest, run.bytes);
+    if (count < CopyOrders::kMax && runs.left() != 0) continue;
     status = kernels_.launch(orders, std::exchange(count, 0), std::exchange(largest, 0), stream);
   }
   return status;
