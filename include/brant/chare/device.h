@@ -47,7 +47,9 @@ struct DeviceMeta {
 template <auto Method>
 struct Post {};
 
-/// Parameter type of an entry method: bytes that landed before it runs. Take it by value or by const reference.
+/// Parameter type of an entry method: bytes that landed before it runs. Take it by value or by const reference; in an
+/// entry that a `when` awaits by const reference, since the waiter keeps it. There the landing of a post entry is in
+/// use until a `when` has taken the call.
 ///
 /// With a post entry it views the landing named there. Without, it owns memory of the runtime, on this process's device
 /// for data that came from a device (host memory otherwise), which returns to a pool when the owner drops it: move it
@@ -80,12 +82,19 @@ class DeviceData {
     return static_cast<T*>(view_.data);
   }
 
-  /// For the templates of this folder.
+  /// For the templates of this folder: takes over what landed, or only shows it to a predicate.
   void land(const detail::Invocation& invocation, std::size_t index) noexcept {
-    view_ = detail::landed_data(invocation, index, block_);
+    detail::LandingBlock* block = nullptr;
+    const Buffer view = detail::landed_data(invocation, index, &block);
+    *this = DeviceData(view, block);
+  }
+  void look(const detail::Invocation& invocation, std::size_t index) noexcept {
+    *this = DeviceData(detail::landed_data(invocation, index, nullptr), nullptr);
   }
 
  private:
+  DeviceData(Buffer view, detail::LandingBlock* block) noexcept : view_(view), block_(block) {}
+
   Buffer view_;
   detail::LandingBlock* block_ = nullptr;
 };
@@ -101,6 +110,7 @@ class HostData {
   [[nodiscard]] bool owned() const noexcept { return data_.owned(); }
 
   void land(const detail::Invocation& invocation, std::size_t index) noexcept { data_.land(invocation, index); }
+  void look(const detail::Invocation& invocation, std::size_t index) noexcept { data_.look(invocation, index); }
 
  private:
   DeviceData data_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <coroutine>
 #include <cstddef>
 #include <exception>
@@ -51,6 +52,23 @@ struct ReceivedOf<std::tuple<Ts...>> {
   using type = Received<Ts...>;
 };
 
+/// The parameters that travel in the message itself, not as data beside it: their types, and their places among all.
+template <typename Arguments>
+struct MessageArguments;
+template <typename... Ts>
+struct MessageArguments<std::tuple<Ts...>> {
+  static constexpr std::size_t kCount = (std::size_t{0} + ... + (DataParameter<Ts>::is_data ? 0 : 1));
+  using type = decltype(std::tuple_cat(
+      std::declval<std::conditional_t<DataParameter<Ts>::is_data, std::tuple<>, std::tuple<Ts>>>()...));
+  static constexpr auto kPlaces = [] {
+    std::array<std::size_t, kCount> places{};
+    std::size_t found = 0;
+    std::size_t place = 0;
+    ((DataParameter<Ts>::is_data ? ++place : (places[found++] = place++)), ...);
+    return places;
+  }();
+};
+
 /// How a reference value is kept while the coroutine waits: views own their text.
 template <typename T>
 using KeptReference = std::conditional_t<std::is_same_v<T, std::string_view>, std::string, T>;
@@ -94,11 +112,14 @@ template <typename C, auto Method, typename... Match>
 class [[nodiscard]] When : private detail::WhenWaiter {
   using Entry = detail::EntryOf<C, Method>;
   using Arguments = typename Entry::Traits::Arguments;
+  using InMessage = detail::MessageArguments<Arguments>;
   static_assert(!detail::kIsTask<typename Entry::Traits::Result>,
                 "brant: an awaited entry is no coroutine: its body runs to its end before the waiter resumes");
+  static_assert(Entry::Traits::kDataByReference,
+                "brant: an awaited entry takes DeviceData and HostData by const reference: its waiter keeps them");
   static constexpr bool kPredicate = detail::kIsPredicate<Arguments, Match...>;
-  static_assert(kPredicate || sizeof...(Match) <= std::tuple_size_v<Arguments>,
-                "brant: more reference values than the entry has arguments");
+  static_assert(kPredicate || sizeof...(Match) <= InMessage::kCount,
+                "brant: more reference values than the entry has arguments (DeviceData and HostData do not count)");
 
  public:
   using Result = typename detail::ReceivedOf<Arguments>::type;
@@ -141,7 +162,8 @@ class [[nodiscard]] When : private detail::WhenWaiter {
  private:
   using Kept = typename std::conditional_t<
       kPredicate, std::type_identity<std::tuple<Match...>>,
-      detail::LeadingArguments<Arguments, std::make_index_sequence<kPredicate ? 0 : sizeof...(Match)>>>::type;
+      detail::LeadingArguments<typename InMessage::type,
+                               std::make_index_sequence<kPredicate ? 0 : sizeof...(Match)>>>::type;
 
   // An object of its own: g++ 12 awaits a *copy* of an awaiter that was captured by reference.
   struct Awaiter {
@@ -177,12 +199,24 @@ class [[nodiscard]] When : private detail::WhenWaiter {
   /// The leading arguments are read and compared first: most calls that do not match cost no more.
   template <std::size_t... I>
   bool matches(ReadArchive& archive, std::index_sequence<I...>) {
-    auto& values = result_.values_;
-    return ((archive(std::get<I>(values)), std::get<I>(values) == std::get<I>(match_)) && ...);
+    return ((archive(in_message<I>()), in_message<I>() == std::get<I>(match_)) && ...);
   }
-  template <std::size_t... I>
-  void read_rest(ReadArchive& archive, std::index_sequence<I...>) {
-    (archive(std::get<std::tuple_size_v<Kept>*(kPredicate ? 0 : 1) + I>(result_.values_)), ...);
+  template <std::size_t First, std::size_t... I>
+  void read_from(ReadArchive& archive, std::index_sequence<I...>) {
+    (archive(in_message<First + I>()), ...);
+  }
+  template <std::size_t I>
+  auto& in_message() noexcept {
+    return std::get<InMessage::kPlaces[I]>(result_.values_);
+  }
+  /// `use(argument, index)` of each DeviceData and HostData.
+  template <typename Use>
+  void for_each_data(Use&& use) {
+    std::size_t index = 0;
+    const auto visit = [&]<typename T>(T& value) {
+      if constexpr (detail::DataParameter<T>::is_data) use(value, index++);
+    };
+    std::apply([&](auto&... values) { (visit(values), ...); }, result_.values_);
   }
 
   /// An exception of the predicate is the waiter's, not the call's.
@@ -197,20 +231,25 @@ class [[nodiscard]] When : private detail::WhenWaiter {
 
   static bool take_call(detail::WhenWaiter& waiter, ReadArchive archive, const detail::Invocation& invocation) {
     auto& self = static_cast<When&>(waiter);
-    constexpr std::size_t count = std::tuple_size_v<Arguments>;
+    constexpr std::size_t kData = Entry::Traits::kData;
+    if constexpr (kData != 0) archive.take(sizeof(detail::DataBlock<kData>));
     if constexpr (kPredicate) {
-      self.read_rest(archive, std::make_index_sequence<count>{});
+      self.template read_from<0>(archive, std::make_index_sequence<InMessage::kCount>{});
+      self.for_each_data([&](auto& data, std::size_t index) { data.look(invocation, index); });
       if (!self.agrees()) return false;
     } else {
-      if (!self.matches(archive, std::make_index_sequence<sizeof...(Match)>{})) return false;
-      self.read_rest(archive, std::make_index_sequence<count - sizeof...(Match)>{});
+      constexpr std::size_t kMatched = sizeof...(Match);
+      if (!self.matches(archive, std::make_index_sequence<kMatched>{})) return false;
+      self.template read_from<kMatched>(archive, std::make_index_sequence<InMessage::kCount - kMatched>{});
     }
+    self.for_each_data([&](auto& data, std::size_t index) { data.land(invocation, index); });
     self.run_body(invocation);
     self.result_.hold_ = detail::MessageHold(invocation);
     return true;
   }
 
-  /// The waiter keeps the arguments, so the body gets them as const: by-value parameters are copies.
+  /// The waiter keeps the arguments, so the body gets them as const: by-value parameters are copies, and data, which
+  /// cannot be copied, is taken by reference.
   void run_body(const detail::Invocation& invocation) {
     auto& object = static_cast<C&>(*chare);
     const auto body = [&]() -> typename Entry::Traits::Result {

@@ -48,11 +48,11 @@ void DataSources::hand_over(Outgoing& outgoing) noexcept {
   first_ = nullptr;
 }
 
-Buffer landed_data(const Invocation& invocation, std::size_t index, LandingBlock*& block) noexcept {
+Buffer landed_data(const Invocation& invocation, std::size_t index, LandingBlock** block) noexcept {
   const auto& message = *static_cast<const am::Message*>(invocation.message);
   DataPart* part = place_as<DataCall>(data_header(message, message.header<Envelope>()))->parts;
   while (index-- != 0) part = part->following;
-  block = std::exchange(part->block, nullptr);
+  if (block != nullptr) *block = std::exchange(part->block, nullptr);
   return part->landing;
 }
 

@@ -115,5 +115,7 @@ void use(brant::Chares& chares, brant::Array<Block> blocks, NoWay& no_way, int& 
   static_cast<void>(brant::create_chare<Lonely>(chares, brant::Rank{0}, std::vector<NoWay>()));
 #elif CASE == 24
   blocks[{1, 2}].call<&Block::takes_needy>(NeedsNumber(1));
+#elif CASE == 25
+  static_cast<void>(blocks[{1, 2}].local()->when<&Block::halo>(1));
 #endif
 }

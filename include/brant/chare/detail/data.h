@@ -70,7 +70,8 @@ class BRANT_API DataSources {
   DataOrigin* first_ = nullptr;
 };
 
-/// Where argument `index` of an invocation landed; `block` is null where a post entry named the landing.
-BRANT_API Buffer landed_data(const Invocation& invocation, std::size_t index, LandingBlock*& block) noexcept;
+/// Where argument `index` of an invocation landed. `block`, unless it is null, gets the memory of the runtime that it
+/// lies in, for the caller to drop: once, and null where a post entry named the landing.
+BRANT_API Buffer landed_data(const Invocation& invocation, std::size_t index, LandingBlock** block) noexcept;
 
 }  // namespace brant::detail

@@ -52,6 +52,8 @@ struct MethodShape {
   static_assert(kData <= kDataMax, "brant: an entry method has at most 8 parameters DeviceData and HostData");
   static constexpr bool kNoMutableReference =
       ((!std::is_lvalue_reference_v<Ps> || std::is_const_v<std::remove_reference_t<Ps>>) && ...);
+  static constexpr bool kDataByReference =
+      ((!DataParameter<std::remove_cvref_t<Ps>>::is_data || std::is_lvalue_reference_v<Ps>) && ...);
   static constexpr bool kByValue = (!std::is_reference_v<Ps> && ...);
   static constexpr bool kNoPointer = (!std::is_pointer_v<std::remove_cvref_t<Ps>> && ...);
   static constexpr bool require_travels() noexcept {
