@@ -58,6 +58,11 @@ void require_sense(const Options& options) {
     throw Error(Status::invalid_argument,
                 "--trigger stream: only channels are triggered by streams, the rest by the host; use --model channel");
   }
+  if (options.trigger == Trigger::stream && options.path != Path::automatic && options.path != Path::kernel) {
+    throw Error(Status::invalid_argument,
+                fmt::format("--trigger stream: kernels move the bytes there, path `kernel`; drop --path {}",
+                            path_name(options.path)));
+  }
   if (options.rival == Rival::nccl && is_one_sided(options.model)) {
     throw Error(Status::invalid_argument,
                 "--peer nccl: NCCL's sends and receives are no puts and gets; use --model channel, or --peer ucx");

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kReceivesBegun = 32;
 
-Task<void> prepare(Channel& channel) {
-  const OpResult ready = co_await channel.prepare_streams();
+Task<void> prepare(StreamChannel& channel) {
+  const OpResult ready = co_await channel.prepare();
   if (!ready.ok()) {
     throw Error(ready.status,
                 fmt::format("--trigger stream: the two ends cannot meet on streams: {}", status_text(ready.status)));
@@ -22,8 +22,14 @@ Task<void> prepare(Channel& channel) {
 }  // namespace
 
 StreamContender::StreamContender(Session& session, const Options& options)
-    : session_(session), options_(options), graphs_(session), stream_(graphs_.stream()), counts_(session.runtime()) {
-  session.runtime().run(prepare(session.channel()));
+    : session_(session),
+      options_(options),
+      graphs_(session),
+      stream_(graphs_.stream()),
+      channel_(StreamChannel::open(session.runtime(), session.channel_partner(),
+                                   ChannelId{static_cast<std::uint32_t>(session.pair())})),
+      counts_(session.runtime()) {
+  session.runtime().run(prepare(channel_));
 }
 
 void StreamContender::require(Status status, const char* what, std::size_t bytes) const {
@@ -34,21 +40,20 @@ void StreamContender::require(Status status, const char* what, std::size_t bytes
 }
 
 void StreamContender::check(std::size_t bytes, std::size_t times) {
-  Channel& channel = session_.channel();
   const CheckedPosts posts{
-      [&](ConstBuffer source, Op& op) noexcept { return channel.send(source, {.stream = stream_, .op = &op}); },
-      [&](Buffer landing, Op& op) noexcept { return channel.recv(landing, {.stream = stream_, .op = &op}); }};
+      [&](ConstBuffer source, Op& op) noexcept { return channel_.send(source, {.stream = stream_, .op = &op}); },
+      [&](Buffer landing, Op& op) noexcept { return channel_.recv(landing, {.stream = stream_, .op = &op}); }};
   Options limited = options_;
   limited.window = std::min(limited.window, kReceivesBegun);
   check_transfers(session_, limited, bytes, times, posts);
 }
 
 void StreamContender::send(std::size_t bytes) {
-  require(session_.channel().send(session_.source(bytes), {.stream = stream_}), "send", bytes);
+  require(channel_.send(session_.source(bytes), {.stream = stream_}), "send", bytes);
 }
 
 void StreamContender::recv(std::size_t bytes) {
-  require(session_.channel().recv(session_.landing(bytes), {.stream = stream_}), "receive", bytes);
+  require(channel_.recv(session_.landing(bytes), {.stream = stream_}), "receive", bytes);
 }
 
 void StreamContender::run(std::span<double> samples, std::size_t together, const GraphSamples::Record& record) {
@@ -78,12 +83,11 @@ void StreamContender::window_of(std::size_t bytes, std::size_t window) {
     return;
   }
   // Receives begin ahead of those that end, so that the sender need not wait for each.
-  Channel& channel = session_.channel();
   for (std::size_t i = 0; i < window + kReceivesBegun; ++i) {
     if (i < window) {
-      require(channel.recv_start(session_.landing(bytes), {.stream = stream_}), "begin to receive", bytes);
+      require(channel_.recv_start(session_.landing(bytes), {.stream = stream_}), "begin to receive", bytes);
     }
-    if (i >= kReceivesBegun) require(channel.recv_finish({.stream = stream_}), "receive", bytes);
+    if (i >= kReceivesBegun) require(channel_.recv_finish({.stream = stream_}), "receive", bytes);
   }
   send(kReplyBytes);
 }

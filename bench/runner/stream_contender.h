@@ -32,6 +32,7 @@ class StreamContender final : public Contender {
   const Options& options_;
   GraphSamples graphs_;
   port::Stream* const stream_;
+  StreamChannel channel_;
   const PathCounts counts_;
   std::string path_ = "kernel";
 };

@@ -20,3 +20,4 @@
 #include "brant/core/window.h"
 #include "brant/ops/channel.h"
 #include "brant/ops/rma.h"
+#include "brant/ops/stream_channel.h"

@@ -194,6 +194,9 @@ class Streams {
   virtual Result<double> elapsed_us(Event* from,
                                     Event* to) noexcept = 0;  ///< Both completed, both created with timing.
   virtual Status synchronize(Stream* stream) noexcept = 0;    ///< Blocks until the stream is drained.
+  /// Blocks until all that this process has queued on the device, on whatever stream, is done: not within a
+  /// `ProgressScope`. A capture that is under way would be spoilt.
+  virtual Status synchronize_all() noexcept = 0;
 
   /// Copies, fills and kernels queued from here on are recorded and do not run; events cannot be polled meanwhile.
   virtual Status begin_capture(Stream* stream) noexcept = 0;

@@ -206,16 +206,6 @@ TEST(HostileChannel, records_of_the_wrong_end_are_refused) {
   });
 }
 
-TEST(HostileChannel, a_mailbox_that_is_too_small_is_not_mapped) {
-  expect_given_up(GpuChoice::emulated, [](HostileEnd& end) {
-    const Buffer small = end.device(end.hostile(), 4096);
-    const auto record = end.hostile_engine().device().export_allocation(small.data);
-    ASSERT_TRUE(record.ok());
-    LinkMessage message = about(Kind::stream_mailbox, 0);
-    static_cast<HostilePeer&>(end).post(link_service::kChannel, bytes_of(message), bytes_of(*record));
-  });
-}
-
 ChannelControl control_of(ChannelControl::Kind kind, std::uint64_t prefix, std::uint64_t number) {
   return {kind, kChannel.value, 0, 0, 0, prefix, number, Status::canceled};
 }
@@ -246,11 +236,10 @@ TEST(HostileChannel, a_control_message_of_a_rank_that_there_is_not_is_counted_an
   EXPECT_FALSE(end.given_up());
 }
 
-constexpr Kind kKinds[] = {Kind::eager,       Kind::landing,        Kind::ask,          Kind::taken,
-                           Kind::declined,    Kind::data,           Kind::landed,       Kind::failed,
-                           Kind::stored,      Kind::elsewhere,      Kind::truncated,    Kind::retract,
-                           Kind::retracted,   Kind::slots,          Kind::abandoned,    Kind::stream_mailbox,
-                           Kind::stream_base, Kind::stream_refused, Kind::slot_emptied, Kind::control};
+constexpr Kind kKinds[] = {Kind::eager,        Kind::landing, Kind::ask,       Kind::taken,  Kind::declined,
+                           Kind::data,         Kind::landed,  Kind::failed,    Kind::stored, Kind::elsewhere,
+                           Kind::truncated,    Kind::retract, Kind::retracted, Kind::slots,  Kind::abandoned,
+                           Kind::slot_emptied, Kind::control};
 
 /// Records as an end posts them, but in any order and about anything; some of them are spoiled.
 class Generator {
@@ -267,16 +256,12 @@ class Generator {
     message.acknowledged = mutation_.below(2) != 0;
     message.flag = static_cast<std::uint16_t>(mutation_.below(4));
     const Buffer& memory = memories_[mutation_.below(memories_.size())];
-    port::ExportRecord record = *end_.hostile_engine().device().export_allocation(memory.data);
-    message.buffer_id = record.buffer_id;
+    message.buffer_id = end_.hostile_engine().device().export_allocation(memory.data)->buffer_id;
     if (message.kind == Kind::data)
       message.offset = mutation_.below(2) * mutation_.below(kLarge) & LinkMessage::kOffsetMask;
     if (message.kind == Kind::failed)
       message.offset = static_cast<std::uint64_t>(Status::canceled) & LinkMessage::kOffsetMask;
     if (mutation_.below(8) == 0) mutation_.spoil(std::as_writable_bytes(std::span(&message, 1)));
-    if (mutation_.below(8) == 0) mutation_.spoil(std::as_writable_bytes(std::span(&record, 1)));
-    if (message.kind == Kind::stream_mailbox)
-      return end_.HostilePeer::post(link_service::kChannel, bytes_of(message), bytes_of(record));
     std::size_t payload = 0;
     if (message.kind == Kind::eager) payload = std::min<std::size_t>(message.bytes, port::kLinkPayloadMax);
     if (message.kind == Kind::data) payload = 1 + mutation_.below(port::kLinkPayloadMax);

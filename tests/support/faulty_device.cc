@@ -39,6 +39,7 @@ class FaultyStreams final : public port::Streams {
     return inner_.elapsed_us(from, to);
   }
   Status synchronize(port::Stream* stream) noexcept override { return inner_.synchronize(stream); }
+  Status synchronize_all() noexcept override { return inner_.synchronize_all(); }
   Status begin_capture(port::Stream* stream) noexcept override { return inner_.begin_capture(stream); }
   Result<port::Graph*> end_capture(port::Stream* stream) noexcept override { return inner_.end_capture(stream); }
   Status launch(port::Graph* graph, port::Stream* stream) noexcept override { return inner_.launch(graph, stream); }
@@ -59,9 +60,15 @@ class FaultyDevice final : public port::Device {
   }
   Result<void*> allocate(MemoryKind kind, std::size_t bytes) noexcept override {
     if (kind == MemoryKind::pinned && faults_.pinned != Status::ok) return faults_.pinned;
-    return inner_->allocate(kind, bytes);
+    const Result<void*> allocated = inner_->allocate(kind, bytes);
+    if (allocated) ++faults_.allocated;
+    return allocated;
   }
-  Status free(void* pointer) noexcept override { return inner_->free(pointer); }
+  Status free(void* pointer) noexcept override {
+    const Status freed = inner_->free(pointer);
+    if (freed == Status::ok) --faults_.allocated;
+    return freed;
+  }
   Result<port::PointerInfo> query(const void* pointer) noexcept override { return inner_->query(pointer); }
   const port::memory::AllocationMap* host_allocations() const noexcept override { return inner_->host_allocations(); }
   Result<port::ExportRecord> export_allocation(const void* pointer) noexcept override {

@@ -13,6 +13,7 @@ struct DeviceFaults {
   Status events = Status::ok;   ///< Events, when they are looked at: the work before them has failed.
   Status imports = Status::ok;  ///< Mapping memory of other processes.
   // And what it was asked for.
+  unsigned allocated = 0;  ///< Less what was freed.
   unsigned imported = 0;
   unsigned closed = 0;
 };

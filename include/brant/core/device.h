@@ -42,7 +42,8 @@ BRANT_API std::vector<DeviceInfo> list_gpus(std::string* why_none = nullptr);
 ///
 ///     brant::Stream stream = runtime.device().create_stream();
 ///     brant::Memory field = runtime.allocate(runtime.device_kind(), bytes);
-///     if (stream.fill(field, std::byte{0}) == brant::Status::ok) co_await channel.send(field, {.stream = stream});
+///     brant::Status queued = stream.fill(field, std::byte{0});
+///     if (queued == brant::Status::ok) queued = stream_channel.send(field, {.stream = stream});
 class BRANT_API Device {
  public:
   /// What `Runtime::allocate` gives out for its kernels: cuda, emulated; host without a device.

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <utility>
 
@@ -15,9 +14,6 @@ namespace brant {
 
 class ChannelEndpoint;
 class Runtime;
-namespace port {
-struct Stream;
-}
 
 struct ChannelOptions {
   /// Forces the path of every transfer of this end, for measuring; `ucx` at both ends or at neither. `automatic`
@@ -31,16 +27,6 @@ struct ChannelCounts {
   std::uint64_t received = 0;   ///< Messages landed.
   std::uint64_t truncated = 0;  ///< Sent messages that were longer than the peer's receive buffer.
   std::uint64_t waiting = 0;    ///< Sends held back now because the peer is behind.
-};
-
-/// Triggers a transfer by a stream of the device (a `Stream` of brant/device.h, or a CUstream): it begins when
-/// the work queued there before has ended, and what is queued behind it waits for its end. Its buffer is in use until
-/// the stream has passed it, closed channel or not.
-struct OnStream {
-  port::Stream* stream = nullptr;
-  /// Also tells the CPU: `source_free` of a send, `delivered` of a receive. Leave it out where nobody waits, and while
-  /// the stream is being captured. At most 64 are pending.
-  Op* op = nullptr;
 };
 
 /// One end of an ordered two-sided connection between two named endpoints: message n sent meets receive n posted, from
@@ -125,38 +111,6 @@ class BRANT_API Channel {
   /// A longer message completes with `truncated`; it is consumed, and how much of the landing was written is undefined.
   /// Returns the same errors as a send.
   Status post_recv(Buffer landing, Op& op) noexcept;
-
-  /// Makes this end ready for transfers that streams trigger. Both ends must ask; done when the other end's device
-  /// memory (2 MB) is mapped. `patience` bounds every wait of a kernel for the other end. Errors: not_supported
-  /// (the ends are not on one host with devices that map each other's memory, or a path is forced), no_memory,
-  /// peer_lost.
-  Status post_prepare_streams(std::chrono::nanoseconds patience, Op& op) noexcept;
-  Operation prepare_streams(std::chrono::nanoseconds patience = std::chrono::seconds(60)) noexcept {
-    return Operation(Moment::delivered, [&](Op& op) noexcept { return post_prepare_streams(patience, op); });
-  }
-
-  /// Transfers triggered by streams: kernels move the bytes (path `kernel`) and agree with those of the other end, no
-  /// CPU takes part, so they may be captured into a graph and replayed. They have an order of their own: send n on
-  /// streams meets receive n on streams; transfers of the host neither meet nor order them. All transfers of one end
-  /// must be ordered with each other on the device: one stream, or streams tied by events.
-  ///
-  /// A message of at most 8 KiB leaves without its receive (16 such are kept by the other end); a larger send waits for
-  /// the receive to begin, and holds its stream meanwhile. So where two ends send to each other, both begin their
-  /// receives before they send: recv_start, send, recv_finish. Sources: device or pinned memory; landings: device
-  /// memory, in at most 64 allocations, best of 2 MB or more (a GPU's driver may refuse to share smaller ones). The
-  /// first receive into an allocation needs progress at both ends, later ones need none. So allocate landings, and use
-  /// each once, before kernels of the other end wait: a new allocation at the addresses of one that was freed closes
-  /// the old mapping, and that waits for all kernels of the device.
-  ///
-  /// Returns ok when queued without `op`, in_progress with. Errors: wrong_kind, limit_reached (64 receives begun, 64
-  /// pending `op`s; try again after progress), invalid_argument (not prepared), and once a wait was given up its
-  /// reason, from then on: timed_out, peer_lost, canceled (the other end was closed). A message longer than its receive
-  /// reports `truncated` to `op` and leaves the landing as it was. Cost: one kernel of at most 32 blocks each.
-  Status send(ConstBuffer source, const OnStream& on) noexcept;
-  Status recv(Buffer landing, const OnStream& on) noexcept;
-  /// The two halves of `recv`: the landing may be written from here on; and it has been written.
-  Status recv_start(Buffer landing, const OnStream& on) noexcept;
-  Status recv_finish(const OnStream& on) noexcept;
 
   /// The same as objects to await.
   Operation send(ConstBuffer source, Moment until = Moment::source_free) noexcept {

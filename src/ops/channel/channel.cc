@@ -72,54 +72,6 @@ Status Channel::post_send(ConstBuffer source, Op& op) noexcept {
                       op);
 }
 
-namespace {
-
-/// `start` gets the lane.
-template <typename Start>
-Status on_lane(ChannelEndpoint* endpoint, const OnStream& on, Start&& start) noexcept {
-  if (endpoint == nullptr || on.stream == nullptr) return Status::invalid_argument;
-  if (on.op != nullptr) {
-    if (on.op->pending()) [[unlikely]]
-      return refuse_pending_op();
-    on.op->result = {Status::ok, 0};
-  }
-  StreamChannel* streams = endpoint->streams();
-  const Result<StreamLane*> lane = streams != nullptr ? streams->lane() : Status::no_memory;
-  const Status status = lane ? start(**lane) : lane.status();
-  return on.op == nullptr ? status : told_at_once(endpoint, status, *on.op);
-}
-
-}  // namespace
-
-Status Channel::post_prepare_streams(std::chrono::nanoseconds patience, Op& op) noexcept {
-  if (op.pending()) [[unlikely]]
-    return refuse_pending_op();
-  if (endpoint_ == nullptr) return told_at_once(nullptr, Status::invalid_argument, op);
-  StreamChannel* streams = endpoint_->streams();
-  return told_at_once(endpoint_, streams != nullptr ? streams->prepare(patience, op) : Status::no_memory, op);
-}
-
-Status Channel::send(ConstBuffer source, const OnStream& on) noexcept {
-  return on_lane(endpoint_, on, [&](StreamLane& lane) noexcept {
-    const Status status = lane.send(source, on);
-    if (status == Status::ok || status == Status::in_progress) endpoint_->sends().count_streamed(source.bytes);
-    return status;
-  });
-}
-
-Status Channel::recv(Buffer landing, const OnStream& on) noexcept {
-  return on_lane(endpoint_, on, [&](StreamLane& lane) noexcept { return lane.recv(landing, on); });
-}
-
-Status Channel::recv_start(Buffer landing, const OnStream& on) noexcept {
-  if (on.op != nullptr) return Status::invalid_argument;  // there is nothing to wait for yet
-  return on_lane(endpoint_, on, [&](StreamLane& lane) noexcept { return lane.recv_start(landing, on.stream); });
-}
-
-Status Channel::recv_finish(const OnStream& on) noexcept {
-  return on_lane(endpoint_, on, [&](StreamLane& lane) noexcept { return lane.recv_finish(on); });
-}
-
 Status Channel::post_recv(Buffer landing, Op& op) noexcept {
   if (op.pending()) [[unlikely]]
     return refuse_pending_op();

@@ -20,7 +20,6 @@ void ChannelClosing::close() noexcept {
   end_.table().note_closed(end_);
   end_.send_control(ChannelControl::Kind::closed, end_.sends().begun(), Status::ok, opened_);
   end_.records().withdraw(Status::canceled);
-  if (StreamChannel* streams = end_.streams_if_any()) streams->close();
   SourceRelease(end_).run();
   end_.receives().tell_progress();
   in_use_ = false;
@@ -73,7 +72,6 @@ void ChannelClosing::give_up_late(Transfer& transfer) noexcept {
 
 bool ChannelClosing::settled() const noexcept {
   if (!closed_ || in_use_ || !end_.records().none()) return false;
-  if (const StreamChannel* streams = end_.streams_if_any(); streams != nullptr && streams->in_use()) return false;
   if (end_.peer().lost) return true;
   const bool sent = end_.peer().ended || end_.sends().all_acknowledged();
   const bool all_came = !is_closed_there() || other_sent_ <= end_.receives().prefix();

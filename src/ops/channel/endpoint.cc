@@ -50,11 +50,6 @@ void ChannelEndpoint::refuse(Status status) noexcept {
   records_.withdraw(status);
 }
 
-StreamChannel* ChannelEndpoint::streams() noexcept {
-  if (!streams_) streams_.reset(new (std::nothrow) StreamChannel(*this));
-  return streams_.get();
-}
-
 ChannelCounts ChannelEndpoint::counts() const noexcept {
   ChannelCounts counts;
   counts.received = receives_.count();
@@ -134,14 +129,6 @@ void ChannelEndpoint::on_link(const LinkMessage& message, std::span<const std::b
     case LinkMessage::Kind::declined: return link_sender_->on_landing(message);
     case LinkMessage::Kind::retract: return link_sender_->on_retract(message);
     case LinkMessage::Kind::taken: return link_sender_->on_taken(message);
-    case LinkMessage::Kind::stream_mailbox:
-    case LinkMessage::Kind::stream_base:
-    case LinkMessage::Kind::stream_unmapped:
-    case LinkMessage::Kind::stream_refused: {
-      if (StreamChannel* streams = this->streams()) return streams->on_record(message, payload);
-      // Without memory for what it says the other end must not wait for an answer.
-      return table_.pump(peer_).control(link_message(LinkMessage::Kind::stream_refused));
-    }
     case LinkMessage::Kind::retracted: break;  // of any receive that was told
     default:
       if (!receives_.may_come(message.number)) [[unlikely]]

@@ -13,7 +13,6 @@
 #include "ops/channel/receives.h"
 #include "ops/channel/records.h"
 #include "ops/channel/sends.h"
-#include "ops/channel/stream_channel.h"
 #include "ops/channel/traffic.h"
 
 namespace brant {
@@ -51,10 +50,6 @@ class ChannelEndpoint {
   /// Both are null if the processes share no memory. They may be there where `linked` is false.
   [[nodiscard]] LinkSender* link_sender() const noexcept { return link_sender_.get(); }
   [[nodiscard]] LinkReceiver* link_receiver() const noexcept { return link_receiver_.get(); }
-  /// Made on first use. Null: there is no memory for it.
-  [[nodiscard]] StreamChannel* streams() noexcept;
-  /// Null before that.
-  [[nodiscard]] StreamChannel* streams_if_any() const noexcept { return streams_.get(); }
 
   [[nodiscard]] ChannelCounts counts() const noexcept;
   [[nodiscard]] ChannelEnd account() noexcept;
@@ -104,7 +99,6 @@ class ChannelEndpoint {
   ChannelClosing closing_;
   std::unique_ptr<LinkSender> link_sender_;
   std::unique_ptr<LinkReceiver> link_receiver_;
-  std::unique_ptr<StreamChannel> streams_;
 };
 
 // On the way of each small message: no calls are made for them.

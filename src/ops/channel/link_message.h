@@ -42,10 +42,6 @@ inline constexpr unsigned kAnnouncedMax = 128;
 ///                        <-  slot_emptied     credit   one may be used again
 ///
 /// Either end: `control`, what it tells the other apart from data (see ChannelControl): acknowledgements foremost.
-///
-/// Either end, for transfers triggered by streams (see StreamLane): `stream_mailbox [record]` its mailbox,
-/// `stream_base` the number of an exported allocation, `stream_unmapped` that it cannot be mapped, `stream_refused`
-/// nothing comes from there (any more).
 struct LinkMessage {
   enum class Kind : std::uint8_t {
     eager,
@@ -64,10 +60,6 @@ struct LinkMessage {
     retracted,
     slots,
     slot_emptied,
-    stream_mailbox,
-    stream_base,
-    stream_unmapped,
-    stream_refused,
     control
   };
   /// Where a landing is, as the sender sees it; ask: where the message is, as the receiver sees it.
@@ -93,7 +85,7 @@ struct LinkMessage {
       0;  ///< data: of this piece. landing, ask, slots: in its allocation. failed, control: the Status.
   std::uint64_t flag : 16 = 0;  ///< landing: the sender's device may set it; landed, failed: it will not any more.
                                 ///< stored, slot_emptied: of the slot. control: its kind.
-  std::uint64_t buffer_id = 0;  ///< landing, ask, slots, stream_base: of its allocation. control: `linked`.
+  std::uint64_t buffer_id = 0;  ///< landing, ask, slots: of its allocation. control: `linked`.
 };
 static_assert(sizeof(LinkMessage) <= port::kLinkHeaderBytes);
 

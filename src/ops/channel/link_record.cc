@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "ops/channel/reserved_ids.h"
-#include "port/memory.h"
 
 namespace brant {
 namespace {
@@ -20,7 +19,6 @@ bool payload_fits(const LinkMessage& message, std::size_t payload_bytes) noexcep
     case Kind::eager: return payload_bytes == message.bytes && payload_bytes <= kEagerBytes;
     case Kind::data:
       return payload_bytes != 0 && message.offset <= message.bytes && payload_bytes <= message.bytes - message.offset;
-    case Kind::stream_mailbox: return payload_bytes == sizeof(port::ExportRecord);
     default: return payload_bytes == 0;
   }
 }

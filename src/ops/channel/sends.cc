@@ -271,11 +271,6 @@ void ChannelSends::count_into(ChannelCounts& counts) const noexcept {
   counts.truncated = truncated_;
 }
 
-void ChannelSends::count_streamed(std::uint64_t bytes) noexcept {
-  ++sent_;
-  count(Path::kernel, bytes);
-}
-
 /// Once it has gone: only then it is certain by which path.
 void ChannelSends::count(Path path, std::uint64_t bytes) noexcept {
   PathTally& tally = engine_.counters().path(path);

@@ -31,8 +31,6 @@ class ChannelSends {
   [[nodiscard]] Transfers& under_way() noexcept { return under_way_; }
   /// `sent`, `waiting` and `truncated`.
   void count_into(ChannelCounts& counts) const noexcept;
-  /// A message left by a stream, past all this.
-  void count_streamed(std::uint64_t bytes) noexcept;
 
   // What becomes of them.
   void carried(Transfer& transfer) noexcept;

@@ -38,15 +38,6 @@ LinkPump& ChannelTable::pump(Peer& peer) {
   return *known->second;
 }
 
-Result<const StreamKernels*> ChannelTable::stream_kernels() noexcept {
-  if (!stream_kernels_) {
-    StreamKernels kernels;
-    if (const Status status = kernels.load(engine_.device()); status != Status::ok) return status;
-    stream_kernels_ = kernels;
-  }
-  return &*stream_kernels_;
-}
-
 ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, std::optional<unsigned> own_side) {
   if (id.value > reserved_id::kLast) {
     throw Error(Status::invalid_argument,
@@ -137,7 +128,6 @@ void ChannelTable::run_deferred() noexcept {
     const auto with_peer = [&](const auto& end) { return &end.second->peer() == &peer; };
     return !peer.lost || std::any_of(endpoints_.begin(), endpoints_.end(), with_peer);
   };
-  if (!retired_lanes_.empty()) return;  // they may work with any of them
   std::erase_if(pumps_, [&](const auto& pump) { return !in_use(pump.second->peer()); });
 }
 

@@ -32,10 +32,6 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   [[nodiscard]] Mover& mover() noexcept { return mover_; }
   [[nodiscard]] StagePool& stages() noexcept { return *stages_; }
   [[nodiscard]] ChannelPools& pools() noexcept { return pools_; }
-  /// Loaded on first use: ask for them before kernels run that end late.
-  Result<const StreamKernels*> stream_kernels() noexcept;
-  /// A closed end's, which kernels of the other end may still write to.
-  void retire(std::unique_ptr<StreamLane> lane) { retired_lanes_.push_back(std::move(lane)); }
   [[nodiscard]] SourcePatience& source_patience() noexcept { return source_patience_; }
   [[nodiscard]] ControlSender& controls() noexcept { return controls_; }
   [[nodiscard]] const AnnouncedEnds& announced() const noexcept { return announced_; }
@@ -116,8 +112,6 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   Mover& mover_;                                                       // made first: its last copies lie in the records
   const std::shared_ptr<StagePool> stages_;                            // outlives the records, which lend buffers
   std::unordered_map<std::int32_t, std::unique_ptr<LinkPump>> pumps_;  ///< By rank.
-  std::optional<StreamKernels> stream_kernels_;
-  std::vector<std::unique_ptr<StreamLane>> retired_lanes_;
   ClosedEnds closed_ends_;
   SettledEnds settled_;  ///< Of `endpoints_`, which goes first.
   std::unordered_map<std::uint64_t, std::unique_ptr<ChannelEndpoint>> endpoints_;

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "brant/device.h"
+#include "brant/brant.h"
 #include "multi/channel/block.h"
 #include "support/job_runtime.h"
 
@@ -176,32 +176,6 @@ TEST(ChannelRanks, a_ring_of_all_ranks_and_a_sleeping_receiver) {
   if (size > 2) {
     job().run(pass());
     EXPECT_EQ(token, self == 0 ? 20 * size : 19 * size + self + 1);
-  }
-}
-
-/// Both exchange on one stream each; without devices that map each other it says so.
-TEST(ChannelRanks, streams_exchange_messages_by_themselves) {
-  Channel channel = pair_channel(9);
-  Operation prepared = channel.prepare_streams();
-  if (prepared.done()) {
-    EXPECT_EQ(prepared.result().status, Status::not_supported);
-    return;
-  }
-  ASSERT_EQ(job().worker().wait_until([&]() noexcept { return prepared.done(); }), Status::ok);
-  ASSERT_TRUE(prepared.result().ok());
-  const auto self = static_cast<unsigned>(job().rank().value);
-  const Stream stream = job().device().create_stream();
-  Block source(job().device_kind(), 5'000'000), landing(job().device_kind(), 5'000'000);
-  for (const std::size_t bytes : {std::size_t{1}, std::size_t{8192}, std::size_t{100'003}, std::size_t{5'000'000}}) {
-    source.fill(self + 2 * static_cast<unsigned>(bytes));
-    EXPECT_EQ(channel.recv_start(Buffer(landing.view().data, bytes, landing.view().kind), {.stream = stream}),
-              Status::ok);
-    EXPECT_EQ(channel.send(ConstBuffer(source.view().data, bytes, source.view().kind), {.stream = stream}), Status::ok);
-    Operation finished(Moment::delivered,
-                       [&](Op& op) noexcept { return channel.recv_finish({.stream = stream, .op = &op}); });
-    EXPECT_EQ(job().worker().wait_until([&]() noexcept { return finished.done(); }), Status::ok);
-    EXPECT_TRUE(finished.result().ok());
-    EXPECT_TRUE(landing.holds((self ^ 1u) + 2 * static_cast<unsigned>(bytes), bytes)) << bytes;
   }
 }
 

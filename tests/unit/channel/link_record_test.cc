@@ -10,7 +10,6 @@
 #include <gtest/gtest.h>
 
 #include "ops/channel/reserved_ids.h"
-#include "port/memory.h"
 #include "support/mutation.h"
 
 namespace brant {
@@ -39,14 +38,12 @@ LinkMessage message_of(Kind kind, std::uint64_t bytes = 0, std::uint64_t offset 
   return message;
 }
 
-constexpr Kind kKinds[] = {
-    Kind::eager,        Kind::landing,        Kind::ask,         Kind::taken,           Kind::declined,
-    Kind::data,         Kind::landed,         Kind::failed,      Kind::abandoned,       Kind::stored,
-    Kind::elsewhere,    Kind::truncated,      Kind::retract,     Kind::retracted,       Kind::slots,
-    Kind::slot_emptied, Kind::stream_mailbox, Kind::stream_base, Kind::stream_unmapped, Kind::stream_refused,
-    Kind::control};
+constexpr Kind kKinds[] = {Kind::eager,        Kind::landing,   Kind::ask,     Kind::taken,     Kind::declined,
+                           Kind::data,         Kind::landed,    Kind::failed,  Kind::abandoned, Kind::stored,
+                           Kind::elsewhere,    Kind::truncated, Kind::retract, Kind::retracted, Kind::slots,
+                           Kind::slot_emptied, Kind::control};
 
-bool has_payload(Kind kind) { return kind == Kind::eager || kind == Kind::data || kind == Kind::stream_mailbox; }
+bool has_payload(Kind kind) { return kind == Kind::eager || kind == Kind::data; }
 
 TEST(LinkRecord, every_kind_that_an_end_posts_is_read_back) {
   for (const Kind kind : kKinds) {
@@ -58,8 +55,7 @@ TEST(LinkRecord, every_kind_that_an_end_posts_is_read_back) {
     message.number = 1234567890123;
     message.flag = kind == Kind::control ? 2 : 64;
     message.buffer_id = 99;
-    const bool maps = kind == Kind::stream_mailbox;
-    const std::size_t payload = maps ? sizeof(port::ExportRecord) : has_payload(kind) ? 100 : 0;
+    const std::size_t payload = has_payload(kind) ? 100 : 0;
     LinkMessage read;
     ASSERT_TRUE(read_link_record(header_of(message).data(), payload, read)) << static_cast<int>(kind);
     EXPECT_EQ(header_of(read), header_of(message));
@@ -77,11 +73,6 @@ TEST(LinkRecord, payloads_have_the_size_that_the_header_says) {
   EXPECT_FALSE(accepts(message_of(Kind::data, 1000, 1001), 1));
   EXPECT_FALSE(accepts(message_of(Kind::data, 1000, LinkMessage::kOffsetMask), 100));
   EXPECT_FALSE(accepts(message_of(Kind::data, 1000, 900), 0)) << "a piece of nothing";
-  for (const Kind kind : {Kind::stream_mailbox}) {
-    EXPECT_TRUE(accepts(message_of(kind), sizeof(port::ExportRecord)));
-    EXPECT_FALSE(accepts(message_of(kind), sizeof(port::ExportRecord) - 1));
-    EXPECT_FALSE(accepts(message_of(kind), 0));
-  }
   for (const Kind kind : kKinds) {
     if (!has_payload(kind)) {
       EXPECT_FALSE(accepts(message_of(kind), 1)) << static_cast<int>(kind);
@@ -91,7 +82,7 @@ TEST(LinkRecord, payloads_have_the_size_that_the_header_says) {
 
 TEST(LinkRecord, fields_out_of_their_range_are_refused) {
   const std::vector<std::pair<std::string, std::function<void(Header&)>>> spoilers = {
-      {"kind", [](Header& bytes) { bytes[offsetof(LinkMessage, kind)] = std::byte{22}; }},
+      {"kind", [](Header& bytes) { bytes[offsetof(LinkMessage, kind)] = std::byte{17}; }},
       {"side", [](Header& bytes) { bytes[offsetof(LinkMessage, from_side)] = std::byte{2}; }},
       {"acknowledged", [](Header& bytes) { bytes[offsetof(LinkMessage, acknowledged)] = std::byte{2}; }},
       {"place", [](Header& bytes) { bytes[offsetof(LinkMessage, place)] = std::byte{3}; }},

@@ -16,11 +16,10 @@ using test::JobOptions;
 
 constexpr ChannelId kId{5};
 
-JobOptions three_ranks(bool links, GpuChoice gpu = GpuChoice::none) {
+JobOptions three_ranks(bool links) {
   JobOptions options;
   options.ranks = 3;
   options.links = links;
-  options.gpu = gpu;
   return options;
 }
 
@@ -117,23 +116,6 @@ TEST_P(MovedChannel, hears_the_last_words_of_each_peer) {
     for (int message = 0; message < rank; ++message) EXPECT_TRUE(job.outcome(receive(channel, got)).ok());
     EXPECT_EQ(job.outcome(receive(channel, got)).status, Status::peer_lost);
   }
-}
-
-/// Kernels of the first peer may still write to what was prepared for them.
-TEST(MovedStreamChannel, keeps_what_was_prepared_for_streams_with_its_first_peer) {
-  InProcessJob job(three_ranks(true, GpuChoice::emulated));
-  Channel left = Channel::open(job.rank(0), Rank{1}, kId), right = Channel::open(job.rank(1), Rank{0}, kId);
-  job.run(20);
-  {
-    Operation here = left.prepare_streams(), there = right.prepare_streams();
-    ASSERT_TRUE(job.outcome(here).ok() && job.outcome(there).ok());
-  }
-  left.close();
-  right.close();
-  job.run(20);
-  left = Channel::open(job.rank(0), Rank{2}, kId);
-  job.run(20);
-  EXPECT_EQ(job.rank(0).worker().engine().service<ChannelTable>().ends_in_use(), 2u);
 }
 
 }  // namespace

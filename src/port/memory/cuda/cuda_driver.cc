@@ -119,6 +119,7 @@ void resolve_work(Symbols& symbols, CudaDriver& driver) noexcept {
   symbols.need<PFN_cuStreamDestroy_v4000>(driver.stream_destroy, "cuStreamDestroy", 4000);
   symbols.need<PFN_cuStreamQuery_v2000>(driver.stream_query, "cuStreamQuery", 2000);
   symbols.need<PFN_cuStreamSynchronize_v2000>(driver.stream_synchronize, "cuStreamSynchronize", 2000);
+  symbols.need<PFN_cuCtxSynchronize_v2000>(driver.ctx_synchronize, "cuCtxSynchronize", 2000);
   symbols.need<PFN_cuStreamWaitEvent_v3020>(driver.stream_wait_event, "cuStreamWaitEvent", 3020);
   symbols.need<PFN_cuStreamBatchMemOp_v11070>(driver.stream_batch_mem_op, "cuStreamBatchMemOp", 11070);
   symbols.need<PFN_cuMemcpyAsync_v4000>(driver.memcpy_async, "cuMemcpyAsync", 4000);

@@ -79,6 +79,7 @@ struct CudaDriver {
   decltype(&::cuStreamDestroy) stream_destroy = nullptr;
   decltype(&::cuStreamQuery) stream_query = nullptr;
   decltype(&::cuStreamSynchronize) stream_synchronize = nullptr;
+  decltype(&::cuCtxSynchronize) ctx_synchronize = nullptr;
   decltype(&::cuStreamWaitEvent) stream_wait_event = nullptr;
   decltype(&::cuStreamBatchMemOp) stream_batch_mem_op = nullptr;
   decltype(&::cuMemcpyAsync) memcpy_async = nullptr;

@@ -176,6 +176,11 @@ Status CudaStreams::synchronize(Stream* stream) noexcept {
                     [&] { return context_.driver().stream_synchronize(stream_of(stream)); });
 }
 
+Status CudaStreams::synchronize_all() noexcept {
+  ProgressScope::expect_none("cuCtxSynchronize");
+  return in_context(context_, "cuCtxSynchronize", [&] { return context_.driver().ctx_synchronize(); });
+}
+
 Status CudaStreams::begin_capture(Stream* stream) noexcept {
   if (stream == nullptr) return Status::invalid_argument;
   return in_context(context_, "cuStreamBeginCapture", [&] {

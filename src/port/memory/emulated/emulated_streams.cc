@@ -228,6 +228,22 @@ Status EmulatedStreams::synchronize(Stream* stream) noexcept {
   return stream == nullptr ? Status::invalid_argument : core_of(stream)->drain();
 }
 
+Status EmulatedStreams::synchronize_all() noexcept {
+  ProgressScope::expect_none("synchronize_all");
+  std::vector<std::shared_ptr<StreamCore>> cores;  // drained without the lock, which new streams need
+  try {
+    const std::lock_guard lock(mutex_);
+    cores.reserve(workers_.size());
+    for (const auto& [core, worker] : workers_) cores.push_back(worker.core);
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
+  for (const std::shared_ptr<StreamCore>& core : cores) {
+    if (const Status drained = core->drain(); drained != Status::ok) return drained;
+  }
+  return Status::ok;
+}
+
 Status EmulatedStreams::begin_capture(Stream* stream) noexcept {
   return stream == nullptr ? Status::invalid_argument : core_of(stream)->begin_capture();
 }

@@ -39,6 +39,7 @@ class EmulatedStreams final : public Streams {
   Status poll(Stream* stream) noexcept override;
   Result<double> elapsed_us(Event* from, Event* to) noexcept override;
   Status synchronize(Stream* stream) noexcept override;
+  Status synchronize_all() noexcept override;
   Status begin_capture(Stream* stream) noexcept override;
   Result<Graph*> end_capture(Stream* stream) noexcept override;
   Status launch(Graph* graph, Stream* stream) noexcept override;

@@ -1,10 +1,10 @@
-#include "ops/channel/stream_kernels.h"
+#include "ops/stream/kernels.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
-// Made by brant_fatbin from stream_kernels.cu.
+// Made by brant_fatbin from kernels.cu.
 extern "C" const unsigned char stream_kernels_fatbin[];
 extern "C" const std::size_t stream_kernels_fatbin_bytes;
 

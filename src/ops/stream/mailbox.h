@@ -5,7 +5,7 @@
 
 namespace brant {
 
-/// Device memory of one end of a channel whose transfers are triggered by streams. Both ends' kernels write into it: no
+/// Device memory of one end of a StreamChannel. Both ends' kernels write into it: no
 /// CPU takes part. All of an end's kernels run one after the other.
 ///
 /// A *turn* is the number of a message in its direction, from 1 on; a word that has reached a turn is what others wait

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "brant/base/status.h"
-#include "ops/channel/stream_mailbox.h"
+#include "ops/stream/mailbox.h"
 #include "port/simt.h"
 
 /// What the kernels of stream-triggered transfers do, once for GPUs and CPU threads. `Machine` (port/simt.h, and a

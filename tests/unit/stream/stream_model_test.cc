@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/channel/stream_steps.h"
+#include "ops/stream/steps.h"
 #include "support/effort.h"
 #include "support/model/explore.h"
 #include "support/model/stepped_thread.h"

@@ -10,90 +10,24 @@
 
 #include <gtest/gtest.h>
 
-#include "brant/core/device.h"
-#include "brant/core/runtime.h"
 #include "brant/ops/channel.h"
-#include "ops/channel/stream_mailbox.h"
-#include "port/memory.h"
+#include "ops/stream/mailbox.h"
 #include "support/effort.h"
-#include "support/in_process_job.h"
+#include "unit/stream/stream_pair.h"
 
 namespace brant {
 namespace {
 
+using test::End;
 using test::InProcessJob;
 using test::JobOptions;
+using test::kStreamId;
+using test::Pair;
+using test::pattern;
+using test::with_devices;
 
 constexpr std::size_t kEager = StreamMailbox::kEagerBytes;
 constexpr std::size_t kLarge = 1'000'000;
-
-std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
-  std::vector<std::byte> data(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>((i * 31 + seed * 17 + (i >> 8)) & 0xff);
-  return data;
-}
-
-JobOptions with_devices() {
-  JobOptions options;
-  options.links = true;
-  options.gpu = GpuChoice::emulated;
-  return options;
-}
-
-/// One end: a rank, its channel, and a stream of its device.
-struct End {
-  End(Runtime& of, Rank peer) : runtime(of), channel(Channel::open(of, peer, ChannelId{7})) {
-    if (of.device().inner().streams() != nullptr) {
-      stream = of.device().inner().streams()->create_stream(port::StreamPriority::normal).value();
-    }
-  }
-  ~End() {
-    channel.close();
-    if (stream != nullptr) runtime.device().inner().streams()->destroy_stream(stream);
-  }
-  Memory device(std::span<const std::byte> bytes) {
-    Memory memory = runtime.allocate(MemoryKind::emulated, std::max<std::size_t>(bytes.size(), 1));
-    if (!bytes.empty()) runtime.copy(memory, bytes);
-    return memory;
-  }
-  Memory device(std::size_t bytes) { return runtime.allocate(MemoryKind::emulated, std::max<std::size_t>(bytes, 1)); }
-  std::vector<std::byte> bytes_of(const Memory& memory, std::size_t bytes) {
-    std::vector<std::byte> host(bytes);
-    if (bytes != 0) runtime.copy(std::span(host), memory.part(0, bytes));
-    return host;
-  }
-  Status send(ConstBuffer source) { return channel.send(source, {.stream = stream}); }
-  Status recv(Buffer landing) { return channel.recv(landing, {.stream = stream}); }
-  Operation observed_send(ConstBuffer source) {
-    return Operation(Moment::source_free,
-                     [&](Op& op) noexcept { return channel.send(source, {.stream = stream, .op = &op}); });
-  }
-  Operation observed_recv(Buffer landing) {
-    return Operation(Moment::delivered,
-                     [&](Op& op) noexcept { return channel.recv(landing, {.stream = stream, .op = &op}); });
-  }
-
-  Runtime& runtime;
-  Channel channel;
-  port::Stream* stream = nullptr;
-};
-
-struct Pair {
-  explicit Pair(const JobOptions& options = with_devices(),
-                std::chrono::nanoseconds patience = std::chrono::seconds(20))
-      : job(options), left(job.rank(0), Rank{1}), right(job.rank(1), Rank{0}) {
-    Operation first = left.channel.prepare_streams(patience);
-    job.run(50);
-    Operation second = right.channel.prepare_streams(patience);
-    prepared = {outcome(first).status, outcome(second).status};
-  }
-  OpResult outcome(const Operation& operation) { return job.outcome(operation); }
-
-  InProcessJob job;
-  End left;
-  End right;
-  std::pair<Status, Status> prepared;
-};
 
 TEST(StreamChannel, messages_of_all_sizes_land_without_the_host_whichever_side_comes_first) {
   Pair pair;
@@ -119,7 +53,7 @@ TEST(StreamChannel, messages_of_all_sizes_land_without_the_host_whichever_side_c
       EXPECT_EQ(pair.right.bytes_of(landing, bytes), sent) << bytes << (send_first ? " sent first" : " received first");
     }
   }
-  EXPECT_EQ(pair.left.channel.counts().sent, 12u);
+  EXPECT_EQ(pair.left.runtime.path_use().messages[static_cast<std::size_t>(Path::kernel)], 12u);
 }
 
 TEST(StreamChannel, a_transfer_waits_for_the_work_before_it_and_the_work_behind_waits_for_it) {
@@ -331,10 +265,10 @@ TEST(StreamChannel, closed_ends_can_be_opened_and_prepared_again) {
     pair.left.channel.close();
     pair.right.channel.close();
     pair.job.run(100);
-    pair.left.channel = Channel::open(pair.left.runtime, Rank{1}, ChannelId{7});
-    pair.right.channel = Channel::open(pair.right.runtime, Rank{0}, ChannelId{7});
-    Operation first = pair.left.channel.prepare_streams();
-    Operation second = pair.right.channel.prepare_streams();
+    pair.left.channel = StreamChannel::open(pair.left.runtime, Rank{1}, kStreamId);
+    pair.right.channel = StreamChannel::open(pair.right.runtime, Rank{0}, kStreamId);
+    Operation first = pair.left.channel.prepare();
+    Operation second = pair.right.channel.prepare();
     EXPECT_TRUE(pair.outcome(first).ok());
     EXPECT_TRUE(pair.outcome(second).ok());
   }
@@ -381,8 +315,10 @@ TEST(StreamChannel, a_landing_that_cannot_be_mapped_ends_both_sides_and_names_th
   EXPECT_EQ(pair.right.recv(landing), Status::not_supported) << "and so from then on";
   EXPECT_EQ(pair.left.send(source), Status::not_supported);
   // Transfers of the host still go.
-  Operation host_receive = pair.right.channel.recv(landing);
-  Operation host_send = pair.left.channel.send(source);
+  Channel left = Channel::open(pair.left.runtime, Rank{1}, kStreamId),
+          right = Channel::open(pair.right.runtime, Rank{0}, kStreamId);
+  Operation host_receive = right.recv(landing);
+  Operation host_send = left.send(source);
   EXPECT_TRUE(pair.outcome(host_receive).ok());
   EXPECT_TRUE(pair.outcome(host_send).ok());
   EXPECT_EQ(pair.right.bytes_of(landing, kLarge), pattern(kLarge, 1));

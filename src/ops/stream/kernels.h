@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ops/channel/stream_steps.h"
+#include "ops/stream/steps.h"
 #include "port/memory.h"
 
 namespace brant {

@@ -1,5 +1,5 @@
-#include "ops/channel/stream_steps.h"
 #include "ops/mover/copy_bytes.cuh"
+#include "ops/stream/steps.h"
 
 namespace {
 

@@ -1,0 +1,75 @@
+#include "ops/stream/bases.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/log.h"
+#include "ops/stream/end.h"
+
+namespace brant {
+
+Result<stream_steps::Receive> StreamBases::describe(Buffer landing) noexcept {
+  Engine& engine = end_.engine();
+  const Status status = engine.resolve_kind(landing.data, landing.bytes, landing.kind);
+  if (status != Status::ok) return status;
+  if (landing.kind != engine.mutual_kind(end_.peer())) return Status::wrong_kind;
+  const Result<ExportedPlace> place = end_.mappings().exports.describe(landing.data);
+  if (!place) return place.status();
+  const Result<std::uint64_t> number = number_of(place->buffer_id, landing.data);
+  if (!number) return number.status();
+  return stream_steps::Receive{static_cast<std::byte*>(landing.data), landing.bytes, *number, place->offset};
+}
+
+Result<std::uint64_t> StreamBases::number_of(std::uint64_t buffer_id, const void* place) noexcept {
+  const auto known = std::find_if(own_.begin(), own_.end(), [&](const Own& own) { return own.buffer_id == buffer_id; });
+  if (known != own_.end()) return static_cast<std::uint64_t>(known - own_.begin());
+  if (own_.size() == StreamMailbox::kBases) {
+    log::error("stream channel {} to rank {}: receives land in more than {} allocations: use fewer, larger ones",
+               end_.id().value, end_.peer().rank.value, StreamMailbox::kBases);
+    return Status::limit_reached;
+  }
+  try {
+    own_.push_back({buffer_id, place});
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
+  StreamMessage message = end_.message(StreamMessage::Kind::base, end_.meeting().other());
+  message.number = static_cast<std::uint16_t>(own_.size() - 1);
+  message.buffer_id = buffer_id;
+  end_.post(message);
+  return message.number;
+}
+
+void StreamBases::on_base(const StreamMessage& message) noexcept {
+  MappedMemory mapped = end_.mappings().imports.take(message.buffer_id, 0, 0, Reach::device);
+  mapped_[message.number] = std::move(mapped.lease);
+  std::uint64_t base = reinterpret_cast<std::uint64_t>(mapped.address);
+  if (base == 0) {  // freed by now, perhaps: small messages do without
+    StreamMessage answer = end_.message(StreamMessage::Kind::unmapped, message.opening);
+    answer.number = message.number;
+    end_.post(answer);
+    base = StreamMailbox::kUnmapped;
+  }
+  const Status written = end_.memory().write_base(message.number, base);
+  if (written != Status::ok) end_.abandon(written);
+}
+
+void StreamBases::on_unmapped(unsigned number) noexcept {
+  if (number >= own_.size()) return;
+  const Own& own = own_[number];
+  const Result<port::PointerInfo> now = end_.engine().device().query(own.place);
+  if (!now || now->buffer_id != own.buffer_id) return;  // freed: nobody waits for it
+  log::error(
+      "stream channel {}: rank {} cannot map an allocation of {} bytes that receives land in: allocate 2 MB or more, "
+      "of which the driver makes a block of its own",
+      end_.id().value, end_.peer().rank.value, now->bytes);
+  end_.post(end_.message(StreamMessage::Kind::refused, end_.meeting().other()));
+  end_.abandon(Status::not_supported);
+}
+
+void StreamBases::let_go() noexcept {
+  for (MappingLease& lease : mapped_) lease = {};
+}
+
+}  // namespace brant
