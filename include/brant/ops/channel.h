@@ -7,6 +7,7 @@
 #include "brant/base/buffer.h"
 #include "brant/base/ids.h"
 #include "brant/base/result.h"
+#include "brant/base/shape.h"
 #include "brant/core/operation.h"
 #include "brant/core/path.h"
 
@@ -92,6 +93,8 @@ class BRANT_API Channel {
   /// large host messages go another way. Also returns wrong_kind and invalid_argument, as a send does. It costs a look
   /// at what the memory is.
   [[nodiscard]] Result<Path> path_of(ConstBuffer source) const noexcept;
+  /// The same of the bytes of a shape that is laid on it.
+  [[nodiscard]] Result<Path> path_of(ConstBuffer source, const Shape& shape) const noexcept;
 
   /// Sends the next message. `op.source_free`: the source may be reused; `op.delivered`: it is in the receiver's buffer
   /// (costs an acknowledgement by the peer). A message longer than its receive completes with `truncated`; a small one
@@ -112,12 +115,33 @@ class BRANT_API Channel {
   /// Returns the same errors as a send.
   Status post_recv(Buffer landing, Op& op) noexcept;
 
+  /// The same of bytes that do not lie in one run: those of `shape`, laid on the buffer, in its order, are the message,
+  /// and `shape.bytes()` its size. The two ends may have any two shapes, as long as the landing's has as many bytes as
+  /// the message, or more: a shorter message fills the first of them, a longer one is truncated. The shape is copied;
+  /// the runs of an indexed one stay the caller's until the operation has ended (of a send that nobody observes, until
+  /// the channel is closed). A shape that is one run costs what the buffer alone costs. Where runs of a landing
+  /// overlap, each byte of them gets one of those that are meant for it, unspecified which; bytes between the runs are
+  /// never written. How it goes: a small message of host memory is packed into its record; a larger one piece by piece
+  /// over the link, or by way of a pinned buffer of its size over the network; a kernel packs device memory, straight
+  /// into a landing that is one run and mapped, else into such a buffer; a receive unpacks in the same ways
+  /// (docs/decisions/0039-messages-with-shapes.md).
+  /// Errors besides: invalid_argument (the shape reaches beyond the buffer), no_memory (no pinned buffer is left),
+  /// not_supported (the path `courier` is forced).
+  Status post_send(ConstBuffer source, const Shape& shape, Op& op) noexcept;
+  Status post_recv(Buffer landing, const Shape& shape, Op& op) noexcept;
+
   /// The same as objects to await.
   Operation send(ConstBuffer source, Moment until = Moment::source_free) noexcept {
     return Operation(until, [&](Op& op) noexcept { return post_send(source, op); });
   }
   Operation recv(Buffer landing) noexcept {
     return Operation(Moment::delivered, [&](Op& op) noexcept { return post_recv(landing, op); });
+  }
+  Operation send(ConstBuffer source, const Shape& shape, Moment until = Moment::source_free) noexcept {
+    return Operation(until, [&](Op& op) noexcept { return post_send(source, shape, op); });
+  }
+  Operation recv(Buffer landing, const Shape& shape) noexcept {
+    return Operation(Moment::delivered, [&](Op& op) noexcept { return post_recv(landing, shape, op); });
   }
 
  private:

@@ -4,6 +4,7 @@
 
 #include "brant/core/runtime.h"
 #include "ops/channel/reserved_ids.h"
+#include "ops/channel/shaped_posts.h"
 #include "ops/channel/table.h"
 
 namespace brant {
@@ -51,6 +52,14 @@ Result<Path> Channel::path_of(ConstBuffer source) const noexcept {
   return path;
 }
 
+Result<Path> Channel::path_of(ConstBuffer source, const Shape& shape) const noexcept {
+  if (endpoint_ == nullptr) return Status::invalid_argument;
+  Path path = Path::automatic;
+  const Status status = endpoint_->paths().of(source, shape, path);
+  if (status != Status::ok) return status;
+  return path;
+}
+
 namespace {
 
 /// An outcome that is known at once is not reported again: a record that is posted next must not fire the sinks of this
@@ -72,11 +81,26 @@ Status Channel::post_send(ConstBuffer source, Op& op) noexcept {
                       op);
 }
 
+Status Channel::post_send(ConstBuffer source, const Shape& shape, Op& op) noexcept {
+  if (op.pending()) [[unlikely]]
+    return refuse_pending_op();
+  return told_at_once(endpoint_,
+                      endpoint_ == nullptr ? Status::invalid_argument : endpoint_->sends().post(source, shape, op), op);
+}
+
 Status Channel::post_recv(Buffer landing, Op& op) noexcept {
   if (op.pending()) [[unlikely]]
     return refuse_pending_op();
   return told_at_once(endpoint_,
                       endpoint_ == nullptr ? Status::invalid_argument : endpoint_->receives().post(landing, op), op);
+}
+
+Status Channel::post_recv(Buffer landing, const Shape& shape, Op& op) noexcept {
+  if (op.pending()) [[unlikely]]
+    return refuse_pending_op();
+  return told_at_once(
+      endpoint_, endpoint_ == nullptr ? Status::invalid_argument : receive_in_shape(*endpoint_, landing, shape, op),
+      op);
 }
 
 }  // namespace brant

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "core/link_services.h"
 #include "ops/channel/endpoint.h"
+#include "ops/channel/shaped_bytes.h"
 
 namespace brant {
 namespace {
@@ -51,21 +52,30 @@ void LinkPump::on_record(const LinkMessage& message) noexcept {
   }
 }
 
+/// The next bytes of a message.
+std::span<const std::byte> LinkPump::piece_of(const Transfer& transfer, std::size_t bytes) noexcept {
+  if (!transfer.here_is_shaped()) {
+    return {static_cast<const std::byte*>(transfer.here.data) + transfer.moved, bytes};
+  }
+  const std::span<std::byte> packed(packed_.data(), bytes);
+  copy_out(transfer, transfer.moved, packed);
+  return packed;
+}
+
 LinkPump::Pushed LinkPump::push(Transfer& transfer) noexcept {
-  const std::span<const std::byte> bytes = std::as_bytes(
-      std::span(static_cast<const std::byte*>(transfer.here.data), static_cast<std::size_t>(transfer.here.bytes)));
+  const std::size_t bytes = transfer.here.bytes;
   const bool eager = transfer.state() == TransferState::eager;
   LinkMessage message =
       transfer.endpoint.link_message(eager ? LinkMessage::Kind::eager : LinkMessage::Kind::data, transfer);
-  const std::size_t whole_piece = eager ? bytes.size() : piece_bytes(bytes.size());
+  const std::size_t whole_piece = eager ? bytes : piece_bytes(bytes);
   for (unsigned piece = 0; piece < kTurnPieces; ++piece) {
     message.offset = transfer.moved & LinkMessage::kOffsetMask;
-    const std::size_t size = std::min<std::size_t>(bytes.size() - transfer.moved, whole_piece);
-    if (!link().post(link_service::kChannel, header_of(message), bytes.subspan(transfer.moved, size))) {
+    const std::size_t size = std::min<std::size_t>(bytes - transfer.moved, whole_piece);
+    if (!link().post(link_service::kChannel, header_of(message), piece_of(transfer, size))) {
       return piece == 0 ? Pushed::no_room : Pushed::some;
     }
     transfer.moved += size;
-    if (transfer.moved == bytes.size()) return Pushed::all;
+    if (transfer.moved == bytes) return Pushed::all;
   }
   return Pushed::some;
 }

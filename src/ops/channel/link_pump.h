@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+
 #include "core/engine.h"
 #include "ops/channel/device_slots.h"
 #include "ops/channel/landing_flags.h"
@@ -55,6 +57,7 @@ class LinkPump final : private Poller {
 
   unsigned poll() noexcept override;
   Pushed push(Transfer& transfer) noexcept;
+  std::span<const std::byte> piece_of(const Transfer& transfer, std::size_t bytes) noexcept;
 
   Engine& engine_;
   Peer& peer_;
@@ -63,6 +66,7 @@ class LinkPump final : private Poller {
   LinkQuestions questions_;
   DeviceSlots slots_;
   IntrusiveList<Transfer, &Transfer::link_hook> waiting_;
+  std::array<std::byte, port::kLinkPayloadMax> packed_;  ///< A piece of a source that does not lie in one run.
 };
 
 }  // namespace brant

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "ops/channel/endpoint.h"
+#include "ops/channel/shaped_bytes.h"
 #include "ops/channel/table.h"
 
 namespace brant {
@@ -226,6 +227,7 @@ Status LinkReceiver::pull(Transfer& transfer, const LinkMessage& message) noexce
   move.from = MoveEnd(source.address, MemoryKind::host);
   move.to = MoveEnd(transfer.here.data, transfer.here.kind);
   move.bytes = static_cast<std::size_t>(message.bytes);
+  move.shapes = transfer.here_is_shaped() ? transfer.own_shape() : nullptr;
   move.path = Path::shm;
   move.mapped = std::move(source.lease);
   return endpoint_.table().mover().start(move);
@@ -258,7 +260,8 @@ void LinkReceiver::on_elsewhere(const LinkMessage& message) noexcept {
 
 Status LinkReceiver::receive_elsewhere(Transfer& transfer, const LinkMessage& message) noexcept {
   Buffer target = transfer.here;
-  const bool by_stage = target.bytes != 0 && !endpoint_.network().takes(target, transfer.buffer_id);
+  const bool by_stage =
+      transfer.here_is_shaped() || (target.bytes != 0 && !endpoint_.network().takes(target, transfer.buffer_id));
   transfer.elsewhere = true;
   transfer.told_bytes = message.bytes;
   came_by(transfer, Path::ucx);
@@ -316,9 +319,10 @@ void LinkReceiver::on_piece(const LinkMessage& message, std::span<const std::byt
     transfer->moved = 0;
   }
   transfer->wire().bytes = message.bytes;
-  const Buffer& target = transfer->here;
-  if (target.data != nullptr) {
-    std::memcpy(static_cast<std::byte*>(target.data) + message.offset, payload.data(), payload.size());
+  if (transfer->here_is_shaped()) {
+    copy_in(*transfer, message.offset, payload);
+  } else if (transfer->here.data != nullptr) {
+    std::memcpy(static_cast<std::byte*>(transfer->here.data) + message.offset, payload.data(), payload.size());
   }
   transfer->moved += payload.size();
   if (transfer->moved < message.bytes) return;
@@ -419,7 +423,9 @@ Status LinkReceiver::unload(Transfer& transfer, const LinkMessage& message) noex
     move.from = MoveEnd(pump_.slots().at(transfer.slot), endpoint_.mutual_kind());
     move.to = MoveEnd(target.data, target.kind);
     move.bytes = static_cast<std::size_t>(message.bytes);
-    move.path = host_accessible(target.kind) ? Path::staged : Path::courier;
+    move.shapes = transfer.own_shape();
+    move.path = move.shapes != nullptr ? Path::copy_engine : Path::courier;
+    if (host_accessible(target.kind)) move.path = Path::staged;
     status = endpoint_.table().mover().start(move);
   }
   if (status == Status::in_progress) return status;
@@ -471,6 +477,10 @@ Status LinkReceiver::land(Transfer& transfer, const LinkMessage& message, std::s
   const Buffer& target = transfer.here;
   if (payload.size() > target.bytes) return Status::truncated;
   if (payload.empty()) return Status::ok;
+  if (transfer.here_is_shaped()) {
+    copy_in(transfer, 0, payload);
+    return Status::ok;
+  }
   if (host_accessible(target.kind)) {
     std::memcpy(target.data, payload.data(), payload.size());
     return Status::ok;

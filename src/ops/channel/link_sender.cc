@@ -1,12 +1,12 @@
 #include "ops/channel/link_sender.h"
 
-#include <cstring>
 #include <new>
 #include <utility>
 
 #include "base/log.h"
 #include "core/paths/path_choice.h"
 #include "ops/channel/endpoint.h"
+#include "ops/channel/shaped_bytes.h"
 #include "ops/channel/table.h"
 
 namespace brant {
@@ -48,6 +48,7 @@ bool LinkSender::send_at_once(std::uint64_t number, ConstBuffer bytes) noexcept 
 bool LinkSender::offer(Transfer& transfer, const std::optional<Landing>& landing) noexcept {
   const Buffer& bytes = transfer.here;
   if (bytes.bytes < kOfferedBytes || !host_accessible(bytes.kind) || transfer.path == Path::staged) return false;
+  if (transfer.here_is_shaped()) return false;  // the receiver knows nothing of it
   if (landing && landing->place != LinkMessage::Place::host) return false;
   LinkMessage message = endpoint_.link_message(Kind::ask, transfer);
   if (!locate(bytes, message)) return false;
@@ -152,20 +153,24 @@ Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
   }
   // From pageable host memory the device's copy would make the caller wait: the network is asked first.
   const bool network_takes = endpoint_.engine().wire().capabilities().takes(endpoint_.mutual_kind());
-  const bool by_device = target.address != nullptr && (!host_accessible(transfer.here.kind) || !network_takes);
+  const bool from_host = host_accessible(transfer.here.kind);
+  const bool by_device = target.address != nullptr && (!from_host || (!network_takes && !transfer.here_is_shaped()));
   if (by_device) return start_copy(transfer, std::move(target), landing.flag);
   return send_over_network(transfer, landing);
 }
 
 /// Memory that the network does not take is copied to the host first.
 Status LinkSender::send_over_network(Transfer& transfer, const Landing& landing) noexcept {
-  if (endpoint_.network().takes(transfer.here, transfer.buffer_id)) {
+  if (!transfer.here_is_shaped() && endpoint_.network().takes(transfer.here, transfer.buffer_id)) {
     if (transfer.path != Path::staged) transfer.path = Path::ucx;
     return send_elsewhere(transfer);
   }
   remember(landing);  // for the copy, which comes here again
   transfer.path = Path::staged;
-  return endpoint_.moves().stage_out(transfer);
+  const Status staged = endpoint_.moves().stage_out(transfer);
+  if (staged != Status::ok) return staged;
+  transfer.here = transfer.staged(transfer.buffer.bytes);
+  return send(transfer);
 }
 
 /// The receiver's memory is the host's: pieces of a host source, and of device memory what the network takes.
@@ -191,6 +196,7 @@ Status LinkSender::start_copy(Transfer& transfer, MappedMemory target, std::uint
   move.from = MoveEnd(bytes.data, bytes.kind);
   move.to = MoveEnd(target.address, endpoint_.mutual_kind());
   move.bytes = bytes.bytes;
+  move.shapes = transfer.here_is_shaped() ? transfer.own_shape() : nullptr;
   move.mapped = std::move(target.lease);
   move.path = transfer.path == Path::courier ? Path::courier : Path::copy_engine;
   const Status status = endpoint_.table().mover().start(move, signal);
@@ -345,7 +351,7 @@ void LinkSender::keep_copy(Transfer& transfer) noexcept {
     return endpoint_.sends().fail(transfer, Status::canceled);
   }
   const Buffer copy = transfer.staged(bytes.bytes);
-  std::memcpy(copy.data, bytes.data, bytes.bytes);
+  copy_out(transfer, 0, {static_cast<std::byte*>(copy.data), bytes.bytes});
   transfer.here = copy;
 }
 

@@ -22,10 +22,12 @@ Status ChannelMoves::lease_stage(Transfer& transfer, std::size_t bytes) noexcept
 void ChannelMoves::give_back(Transfer& transfer) noexcept {
   if (transfer.move == nullptr) return;
   end_.table().stages().give_back(transfer.move->lease);
+  if (transfer.move->own_shape != nullptr) end_.table().pools().shapes.give_back(transfer.move->own_shape);
   end_.table().pools().moves.give_back(std::exchange(transfer.move, nullptr));
 }
 
 bool ChannelMoves::needs_stage(Transfer& transfer) noexcept {
+  if (transfer.own_shape() != nullptr) return shape_needs_stage(transfer);
   if (host_accessible(transfer.buffer.kind) || transfer.buffer.bytes == 0) return false;
   const bool by_network = transfer.path == Path::ucx && (transfer.is_send || !end_.linked());
   if (by_network && !end_.network().takes(transfer.buffer, transfer.buffer_id)) transfer.path = Path::staged;
@@ -42,14 +44,17 @@ Status ChannelMoves::stage_in(Transfer& transfer, std::size_t bytes) noexcept {
   return stage(transfer, Buffer(transfer.buffer.data, bytes, transfer.buffer.kind), transfer.staged(bytes));
 }
 
-/// Between device memory of this process and the pinned buffer of a transfer; of one size.
+/// Between memory of the user and the pinned buffer of a transfer; of one size.
 Status ChannelMoves::stage(Transfer& transfer, const Buffer& to, const Buffer& from) noexcept {
   transfer.become(TransferState::staging);
   Move& move = *transfer.move;
   move.to = MoveEnd(to.data, to.kind);
   move.from = MoveEnd(from.data, from.kind);
   move.bytes = from.bytes;
-  return end_.table().mover().start_staging(move);
+  move.shapes = transfer.own_shape();
+  if (move.shapes == nullptr) return end_.table().mover().start_staging(move);
+  move.path = host_accessible(transfer.buffer.kind) ? Path::shm : Path::copy_engine;
+  return end_.table().mover().start(move);
 }
 
 const MoveEvents ChannelMoves::kEvents{[](Move& move, Status status) noexcept {

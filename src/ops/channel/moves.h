@@ -15,14 +15,21 @@ class ChannelMoves {
   /// Gets it a pinned buffer besides; or why there is none.
   Status lease_stage(Transfer& transfer, std::size_t bytes) noexcept;
   void give_back(Transfer& transfer) noexcept;
-  /// Device memory of the path staged, or that the network was to take and cannot now.
+  /// Its bytes lie in `shape` behind `transfer.buffer.data`, from now to its end. limit_reached.
+  Status lay(Transfer& transfer, const Shape& shape) noexcept;
+  /// Device memory of the path staged, or that the network was to take and cannot now; and a shape that nobody can
+  /// apply on the way.
   [[nodiscard]] bool needs_stage(Transfer& transfer) noexcept;
-  /// Copies the source into a pinned buffer first; the send goes on from there. in_progress, or why not.
+  /// Copies the source into a pinned buffer first; the send goes on from there. ok (of what is copied by the CPU),
+  /// in_progress, or why not.
   Status stage_out(Transfer& transfer) noexcept;
-  /// Copies so much of what came in a pinned buffer to the device. in_progress, or why not.
+  /// Copies so much of what came in a pinned buffer to where its user wants it. As `stage_out`.
   Status stage_in(Transfer& transfer, std::size_t bytes) noexcept;
+  /// The rest of the latter is not copied: nobody wants it any more. False: a device copies it, and that goes on.
+  bool stop_staging(Transfer& transfer) noexcept;
 
  private:
+  [[nodiscard]] bool shape_needs_stage(Transfer& transfer) const noexcept;
   Status stage(Transfer& transfer, const Buffer& to, const Buffer& from) noexcept;
   void ended(Transfer& transfer, Status status) noexcept;
 

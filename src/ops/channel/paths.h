@@ -1,6 +1,7 @@
 #pragma once
 
 #include "brant/base/buffer.h"
+#include "brant/base/shape.h"
 #include "core/paths/path_choice.h"
 
 namespace brant {
@@ -28,8 +29,11 @@ class ChannelPaths {
     path = last_choice_.path;
     return alike && path != Path::automatic ? Status::ok : choose(kind, bytes, path);
   }
+  /// The same where the bytes do not lie in one run: the courier takes none such, and the network what was packed.
+  Status choose_for_shape(MemoryKind kind, std::size_t bytes, Path& path) noexcept;
   /// The same of a buffer to be sent, of any memory.
   Status of(ConstBuffer source, Path& path) noexcept;
+  Status of(ConstBuffer source, const Shape& shape, Path& path) noexcept;
 
  private:
   ChannelEndpoint& end_;

@@ -9,6 +9,15 @@
 #include "ops/channel/tag.h"
 
 namespace brant {
+namespace {
+
+void count_receive(Engine& engine, Path path, std::uint64_t bytes) noexcept {
+  PathTally& tally = engine.counters().path(path);
+  tally.receives.add();
+  tally.bytes_received.add(bytes);
+}
+
+}  // namespace
 
 ChannelReceives::ChannelReceives(ChannelEndpoint& end) noexcept : end_(end), engine_(end.engine()), small_(end) {}
 
@@ -38,12 +47,20 @@ Status ChannelReceives::receive(Buffer landing, Op& op, std::optional<std::uint6
     if (small != Status::not_supported) return small;
   }
   if (status == Status::ok) status = end_.paths().choose(landing.kind, landing.bytes, path);
-  if (status != Status::ok) return status;
+  return status == Status::ok ? start({landing, path, buffer_id}, op, number) : status;
+}
+
+Status ChannelReceives::start(const Landing& landing, Op& op, std::optional<std::uint64_t> number) noexcept {
   Transfer* transfer = end_.records().take(false);
   if (transfer == nullptr) return Status::limit_reached;
-  transfer->buffer = landing;
-  transfer->path = path;
-  transfer->buffer_id = buffer_id;
+  transfer->buffer = landing.buffer;
+  transfer->path = landing.path;
+  transfer->buffer_id = landing.buffer_id;
+  Status status = landing.shape != nullptr ? end_.moves().lay(*transfer, *landing.shape) : Status::ok;
+  if (status != Status::ok) {
+    end_.records().give_back(*transfer);
+    return status;
+  }
   transfer->numbered = number.has_value();
   transfer->number = number ? *number : turns_.take();
   status = begin(*transfer);
@@ -127,7 +144,7 @@ void ChannelReceives::settle_turn(Transfer& transfer, Status status) noexcept {
 void ChannelReceives::consumed(Transfer& transfer, Status status) noexcept {
   transfer.consumed = true;
   count_landed(transfer.number, transfer.wire().bytes);
-  if (status == Status::ok || status == Status::truncated) count_path(transfer.path, transfer.wire().bytes);
+  if (status == Status::ok || status == Status::truncated) count_receive(engine_, transfer.path, transfer.wire().bytes);
   if (status != Status::ok && !transfer.sender_knows) {
     using Kind = ChannelControl::Kind;  // either tells how far this end has come
     return end_.send_control(status == Status::truncated ? Kind::truncated : Kind::not_taken, transfer.number, status);
@@ -138,7 +155,7 @@ void ChannelReceives::consumed(Transfer& transfer, Status status) noexcept {
 
 void ChannelReceives::count_small(std::uint64_t number, std::size_t bytes, bool acknowledged) noexcept {
   count_landed(number, bytes);
-  count_path(Path::shm, bytes);
+  count_receive(engine_, Path::shm, bytes);
   acknowledge_if_due(number, acknowledged);
 }
 
@@ -146,12 +163,6 @@ void ChannelReceives::count_landed(std::uint64_t number, std::uint64_t bytes) no
   landed_.landed(number, bytes);
   ++received_;
   if (!end_.hidden()) ++end_.table().traffic().received;
-}
-
-void ChannelReceives::count_path(Path path, std::uint64_t bytes) noexcept {
-  PathTally& tally = engine_.counters().path(path);
-  tally.receives.add();
-  tally.bytes_received.add(bytes);
 }
 
 /// `acknowledged`: the sender waits for that.
@@ -178,7 +189,11 @@ std::optional<std::uint64_t> ChannelReceives::first_pending() const noexcept {
 // ----------------------------------------------------------------------------------------------------------------
 
 void ChannelReceives::withdraw(Transfer& transfer, Status why) noexcept {
-  if (transfer.state() == TransferState::staging) return;  // ends by itself, and sees then that the peer is gone
+  if (transfer.state() == TransferState::staging) {
+    // It ends by itself, unless its owner may free the landing the next moment.
+    const bool stopped = !transfer.observed() && end_.moves().stop_staging(transfer);
+    return stopped ? copied(transfer, why) : void();
+  }
   if (transfer.drains && why == Status::canceled) return;  // for the other end, not for this one
   note_withdrawn(transfer, why);
   if (end_.linked() && end_.link_receiver()->withdraw(transfer, why != Status::canceled)) return;

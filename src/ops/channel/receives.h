@@ -23,6 +23,15 @@ class ChannelReceives {
   /// every message must be received in finite time, whatever becomes of those before it. An end uses either this or
   /// `post`. Outcomes as there; invalid_argument for a message that was received already.
   Status post_at(std::uint64_t number, Buffer landing, Op& op) noexcept;
+  /// What a post found out about its landing.
+  struct Landing {
+    Buffer buffer;  ///< With a shape: of so many bytes as that.
+    Path path = Path::automatic;
+    std::uint64_t buffer_id = 0;
+    const Shape* shape = nullptr;
+  };
+  /// The rest of a post. `number`: of which message; none for the next.
+  Status start(const Landing& landing, Op& op, std::optional<std::uint64_t> number) noexcept;
   /// Goes on where an end was that had been closed. Before anything else.
   void resume(std::uint64_t next) noexcept;
   [[nodiscard]] ChannelSmallReceives& small() noexcept { return small_; }
@@ -85,14 +94,12 @@ class ChannelReceives {
   void drop_before(std::uint64_t number) noexcept;
 
  private:
-  /// `number`: of which message; none for the next.
   Status receive(Buffer landing, Op& op, std::optional<std::uint64_t> number) noexcept;
   Status begin(Transfer& transfer) noexcept;
   Status landed(Transfer& transfer) noexcept;
   void settle_turn(Transfer& transfer, Status status) noexcept;
   void consumed(Transfer& transfer, Status status) noexcept;
   void count_landed(std::uint64_t number, std::uint64_t bytes) noexcept;
-  void count_path(Path path, std::uint64_t bytes) noexcept;
   void acknowledge_if_due(std::uint64_t number, bool acknowledged) noexcept;
   void note_withdrawn(Transfer& transfer, Status why) noexcept;
   void take_for_nobody(std::uint64_t number) noexcept;

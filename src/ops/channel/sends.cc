@@ -16,27 +16,42 @@ Status ChannelSends::post(ConstBuffer source, Op& op) noexcept {
   Path path = Path::automatic;
   std::uint64_t buffer_id = 0;
   Status status = engine_.resolve_kind(source.data, source.bytes, source.kind, &buffer_id);
-  // A window of messages goes on its way while it is being posted, and not in the first progress after that.
-  if (end_.linked() && status == Status::ok && !host_accessible(source.kind)) {
-    end_.link_sender()->look_for_landing(window_.next());
-  }
-  if (end_.refused() != Status::ok) return end_.refused();
-  if (end_.peer().lost || end_.peer().ended) return Status::peer_lost;
+  if (status == Status::ok) look_for_landing(source);
+  if (const Status refused = refusal(); refused != Status::ok) return refused;
   if (status == Status::ok) status = end_.paths().choose_again(source.kind, source.bytes, path);
   if (status != Status::ok) return status;
-  const bool room = waiting_.empty() && window_.has_room(source.bytes);
-  if (room && path == Path::shm && op.delivered.fire == nullptr && send_at_once(source)) {
+  if (path == Path::shm && op.delivered.fire == nullptr && has_room(source.bytes) && send_at_once(source)) {
     op.result.bytes = source.bytes;
     return Status::ok;
   }
+  return send({source, path, buffer_id}, op);
+}
+
+/// A window of messages goes on its way while it is being posted, and not in the first progress after that.
+inline void ChannelSends::look_for_landing(ConstBuffer source) noexcept {
+  if (end_.linked() && !host_accessible(source.kind)) end_.link_sender()->look_for_landing(window_.next());
+}
+
+inline Status ChannelSends::refusal() const noexcept {
+  if (end_.refused() != Status::ok) return end_.refused();
+  return end_.peer().lost || end_.peer().ended ? Status::peer_lost : Status::ok;
+}
+
+Status ChannelSends::send(const Source& what, Op& op) noexcept {
+  const ConstBuffer& source = what.buffer;
   Transfer* transfer = end_.records().take(true);
   if (transfer == nullptr) return Status::limit_reached;
   transfer->buffer = Buffer(const_cast<void*>(source.data), source.bytes, source.kind);
-  transfer->path = path;
-  transfer->buffer_id = buffer_id;
+  transfer->path = what.path;
+  transfer->buffer_id = what.buffer_id;
   transfer->acknowledged = op.delivered.fire != nullptr;
+  Status status = what.shape != nullptr ? end_.moves().lay(*transfer, *what.shape) : Status::ok;
+  if (status != Status::ok) {
+    end_.records().give_back(*transfer);
+    return status;
+  }
   count_posted(1);
-  if (!room) {
+  if (!has_room(source.bytes)) {
     transfer->become(TransferState::held_back);
     waiting_.push_back(*transfer);
     ++waiting_count_;
@@ -80,8 +95,7 @@ bool ChannelSends::send_at_once(ConstBuffer source) noexcept {
 Status ChannelSends::begin(Transfer& transfer) noexcept {
   transfer.number = window_.take(transfer.buffer.bytes);
   under_way_.push_back(transfer);
-  const Status status =
-      end_.moves().needs_stage(transfer) ? end_.moves().stage_out(transfer) : carry(transfer, transfer.buffer);
+  const Status status = leave(transfer);
   if (status != Status::ok && status != Status::in_progress && status != Status::truncated) {
     window_.give_back_last();
     under_way_.remove(transfer);
@@ -90,6 +104,12 @@ Status ChannelSends::begin(Transfer& transfer) noexcept {
   if (status == Status::ok) transfer.become(TransferState::carried);
   ++sent_;
   return status;
+}
+
+Status ChannelSends::leave(Transfer& transfer) noexcept {
+  if (!end_.moves().needs_stage(transfer)) return carry(transfer, transfer.buffer);
+  const Status staged = end_.moves().stage_out(transfer);
+  return staged == Status::ok ? carry(transfer, transfer.staged(transfer.buffer.bytes)) : staged;
 }
 
 /// By tags of the network, or as is agreed upon over the link of the two processes.

@@ -16,6 +16,8 @@ class ChannelSends {
   explicit ChannelSends(ChannelEndpoint& end) noexcept;
 
   Status post(ConstBuffer source, Op& op) noexcept;
+  /// The bytes of a shape that is laid on `source`.
+  Status post(ConstBuffer source, const Shape& shape, Op& op) noexcept;
   /// Goes on where an end was that had been closed. Before anything else.
   void resume(std::uint64_t next) noexcept { window_ = SendWindow(next); }
 
@@ -52,8 +54,22 @@ class ChannelSends {
   void let_go(Transfer& transfer) noexcept;
 
  private:
+  /// What a post found out about its source.
+  struct Source {
+    ConstBuffer buffer;  ///< With a shape: of so many bytes as that.
+    Path path = Path::automatic;
+    std::uint64_t buffer_id = 0;
+    const Shape* shape = nullptr;
+  };
+
   bool send_at_once(ConstBuffer source) noexcept;
+  Status refusal() const noexcept;
+  void look_for_landing(ConstBuffer source) noexcept;
+  [[nodiscard]] bool has_room(std::size_t bytes) noexcept { return waiting_.empty() && window_.has_room(bytes); }
+  bool send_packed(const Source& source) noexcept;
+  Status send(const Source& source, Op& op) noexcept;
   Status begin(Transfer& transfer) noexcept;
+  Status leave(Transfer& transfer) noexcept;
   void start_waiting() noexcept;
   void stop_waiting(Transfer& transfer) noexcept;
   Status carry(Transfer& transfer, const Buffer& bytes) noexcept;

@@ -26,8 +26,9 @@ struct ChannelOp : OpOwner, PeerOp {
   const Form form;
   const bool is_send;
   std::uint64_t number = 0;  ///< Of the message in its direction.
-  Buffer buffer;             ///< Of its user: a send's source, a receive's landing.
-  TimePoint posted_at{};     ///< Exact only with a trace.
+  Buffer buffer;  ///< Of its user: a send's source, a receive's landing. With a shape: what that is laid on, and of
+                  ///< how many bytes it is.
+  TimePoint posted_at{};  ///< Exact only with a trace.
 };
 
 /// The record of a receive that waits for a small message: host memory, over the link. Most messages come complete, and
@@ -46,6 +47,7 @@ struct TransferMove final : Move {
   Transfer& transfer;
   StagePool::Lease lease;
   MappingLease mapped;
+  TransferShapes* own_shape = nullptr;  ///< Its user's bytes do not lie in one run.
 };
 static_assert(sizeof(TransferMove) <= 256, "four cache lines");
 
@@ -69,6 +71,10 @@ struct Transfer final : ChannelOp, private port::WireOp {
   [[nodiscard]] Buffer staged(std::size_t size) const noexcept {
     return Buffer(move->lease.data, size, MemoryKind::pinned);
   }
+  /// How its user's bytes lie behind `buffer.data`, and those of the message in one run; null if they all do.
+  [[nodiscard]] const TransferShapes* own_shape() const noexcept { return move != nullptr ? move->own_shape : nullptr; }
+  /// `here` has that shape: no pinned buffer is in its place.
+  [[nodiscard]] bool here_is_shaped() const noexcept { return own_shape() != nullptr && !is_staged(); }
 
  private:
   TransferState state_ = TransferState::begun;

@@ -102,8 +102,10 @@ bool Mover::withdraw(Move& move) noexcept {
 
 std::size_t Mover::redirect(Move& move, void* to) noexcept {
   auto* const step = std::get_if<Move::ByCpu>(&move.step);
-  if (step == nullptr || is_staged(move) || move.shapes != nullptr) return 0;
+  if (step == nullptr || is_staged(move)) return 0;
+  if (move.shapes != nullptr && move.shapes->from.form() != Shape::Form::contiguous) return 0;
   const std::size_t copied = move.bytes - step->left;
+  move.shapes = nullptr;  // of what is to come this step alone knows
   move.to = MoveEnd(to, move.to.kind);
   step->to = {move.to};
   step->to.advance(copied);

@@ -8,18 +8,13 @@
 #include <gtest/gtest.h>
 
 #include "brant/ops/channel.h"
+#include "support/grounds.h"
 #include "support/in_process_job.h"
 
 /// Two ends of a channel whose processes share memory, for the tests of what they agree upon over the link.
 namespace brant::test {
 
 inline constexpr std::size_t kLarge = 1'000'000;  // more than the ring holds; with path shm forced, as in these tests
-
-inline std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
-  std::vector<std::byte> data(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>((i * 31 + seed * 17 + (i >> 8)) & 0xff);
-  return data;
-}
 
 inline JobOptions linked(GpuChoice gpu = GpuChoice::none) {
   JobOptions options;
