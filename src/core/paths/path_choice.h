@@ -27,10 +27,10 @@ struct PathQuery {
   MemoryKind other_kind = MemoryKind::detect;
   /// A message whose host memory the other end can map: of Runtime::allocate with 16 KB or more.
   bool mapped_source = false;
-  /// A put or a get: one end moves the bytes, in memory of the other end that it has mapped (shm_open: the host's,
-  /// peer_maps: a device's), and knows both kinds. `kind` is where the bytes are.
+  /// A put or a get, or a message within one process: one end moves the bytes, in memory of the other end that it
+  /// reaches (shm_open: the host's, peer_maps: a device's), and knows both kinds. `kind` is where the bytes are.
   bool one_sided = false;
-  /// Of a put or get between host and device memory: the host memory is pinned, and of this process.
+  /// Then, between host and device memory: the host memory is pinned, and of this process.
   bool pinned_here = false;
 
   bool operator==(const PathQuery&) const = default;

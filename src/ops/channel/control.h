@@ -15,7 +15,7 @@ struct ChannelControl {
   std::uint32_t channel = 0;
   std::uint32_t sender_side = 0;  ///< Side of the end that sends this control message.
   std::int32_t sender_rank = -1;
-  std::uint32_t linked = 0;    ///< opened: that end uses the shared-memory link. closed: how often it was opened.
+  std::uint32_t linked = 0;    ///< opened: that end does not leave all to the network. closed: how often it was opened.
   std::uint64_t prefix = 0;    ///< Of closed to abandoned: all messages before this number have landed.
   std::uint64_t number = 0;    ///< closed, last (the program there has ended): so many were sent. truncated to
                                ///< abandoned: which message.

@@ -29,6 +29,10 @@ void ControlSender::send(Peer& peer, const ChannelControl& control) noexcept {
   send->sender = this;
   send->peer = &peer;
   send->control = control;
+  if (peer.same_process) {
+    own_.push_back(*send);
+    return engine_.attach(static_cast<Poller&>(*this));
+  }
   send->on_complete = [](port::WireOp& op) noexcept {
     auto& done = static_cast<Send&>(op);
     done.sender->sends_.give_back(&done);
@@ -66,9 +70,22 @@ Status ControlSender::post(Send& send) noexcept {
   return status;
 }
 
+/// What these lead to is told next time.
+unsigned ControlSender::deliver_own() noexcept {
+  Sends now;
+  while (Send* send = own_.pop_front()) now.push_back(*send);
+  unsigned events = 0;
+  for (; Send* send = now.pop_front(); ++events) {
+    const ChannelControl control = send->control;
+    sends_.give_back(send);
+    deliver_(context_, control);
+  }
+  return events;
+}
+
 /// One peer's want of room does not stop the others.
 unsigned ControlSender::poll() noexcept {
-  unsigned events = 0;
+  unsigned events = deliver_own();
   for (auto waiting = refused_.begin(); waiting != refused_.end();) {
     Sends& sends = waiting->second;
     while (Send* first = sends.front()) {
@@ -80,7 +97,7 @@ unsigned ControlSender::poll() noexcept {
     }
     waiting = sends.empty() ? refused_.erase(waiting) : std::next(waiting);
   }
-  if (refused_.empty()) engine_.detach(static_cast<Poller&>(*this));
+  if (refused_.empty() && own_.empty()) engine_.detach(static_cast<Poller&>(*this));
   return events;
 }
 

@@ -10,11 +10,14 @@
 namespace brant {
 
 /// Carries what the ends of this process tell others apart from data. All of one channel go the same way, since an
-/// acknowledgement says of all messages before it that nothing went wrong: by the link where there is one, else by the
-/// network, and what finds no room there is sent later, in order.
+/// acknowledgement says of all messages before it that nothing went wrong: within this process, by the link where there
+/// is one, else by the network; what finds no room there is sent later, in order.
 class ControlSender final : private Poller {
  public:
-  explicit ControlSender(Engine& engine) noexcept : engine_(engine) {}
+  using Deliver = void (*)(void* context, const ChannelControl& control) noexcept;
+  /// `deliver` gets, from progress, what one end of this process says to another.
+  ControlSender(Engine& engine, Deliver deliver, void* context) noexcept
+      : engine_(engine), deliver_(deliver), context_(context) {}
   ~ControlSender() { engine_.detach(static_cast<Poller&>(*this)); }
   ControlSender(const ControlSender&) = delete;
   ControlSender& operator=(const ControlSender&) = delete;
@@ -30,13 +33,17 @@ class ControlSender final : private Poller {
   };
   using Sends = IntrusiveList<Send, &Send::hook>;
 
+  unsigned deliver_own() noexcept;
   Status post(Send& send) noexcept;
   void send_later(Send& send) noexcept;
   unsigned poll() noexcept override;
 
   Engine& engine_;
+  const Deliver deliver_;
+  void* const context_;
   ObjectPool<Send> sends_{std::numeric_limits<std::size_t>::max()};  // none may be missing
   std::unordered_map<std::int32_t, Sends> refused_;                  ///< By rank; oldest first.
+  Sends own_;                                                        ///< For ends of this process; oldest first.
 };
 
 }  // namespace brant

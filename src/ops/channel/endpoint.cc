@@ -34,7 +34,9 @@ void ChannelEndpoint::use_link(Path forced) noexcept {
     link_receiver_ = std::make_unique<LinkReceiver>(*this, pump);
     mutual_kind_ = engine_.mutual_kind(peer_);
   }
+  if (peer_.same_process && local_ == nullptr) local_ = std::make_unique<LocalMatcher>(*this);
   linked_ = link_sender_ != nullptr && forced != Path::ucx;
+  matched_here_ = local_ != nullptr && forced != Path::ucx;
   paths_.force(forced);
 }
 

@@ -7,6 +7,7 @@
 #include "ops/channel/control.h"
 #include "ops/channel/link_receiver.h"
 #include "ops/channel/link_sender.h"
+#include "ops/channel/local_matcher.h"
 #include "ops/channel/moves.h"
 #include "ops/channel/network.h"
 #include "ops/channel/paths.h"
@@ -36,8 +37,12 @@ class ChannelEndpoint {
   [[nodiscard]] unsigned side() const noexcept { return side_; }
   /// Carries arguments of chares, which count what is under way themselves.
   [[nodiscard]] bool hidden() const noexcept { return hidden_; }
-  /// The messages are agreed upon over the link of the two processes; else by tags of the network alone.
+  /// The messages are agreed upon over the link of the two processes.
   [[nodiscard]] bool linked() const noexcept { return linked_; }
+  /// The other end is in this process, and its messages are matched here.
+  [[nodiscard]] bool matched_here() const noexcept { return matched_here_; }
+  /// The messages are agreed upon by tags of the network alone.
+  [[nodiscard]] bool by_network() const noexcept { return !linked_ && !matched_here_; }
   [[nodiscard]] MemoryKind mutual_kind() const noexcept { return mutual_kind_; }
 
   [[nodiscard]] ChannelPaths& paths() noexcept { return paths_; }
@@ -50,6 +55,8 @@ class ChannelEndpoint {
   /// Both are null if the processes share no memory. They may be there where `linked` is false.
   [[nodiscard]] LinkSender* link_sender() const noexcept { return link_sender_.get(); }
   [[nodiscard]] LinkReceiver* link_receiver() const noexcept { return link_receiver_.get(); }
+  /// Null if the other end is in another process. It may be there where `matched_here` is false.
+  [[nodiscard]] LocalMatcher* local() const noexcept { return local_.get(); }
 
   [[nodiscard]] ChannelCounts counts() const noexcept;
   [[nodiscard]] ChannelEnd account() noexcept;
@@ -88,6 +95,7 @@ class ChannelEndpoint {
   const unsigned side_;
   const bool hidden_;
   bool linked_ = false;
+  bool matched_here_ = false;
   MemoryKind mutual_kind_ = MemoryKind::detect;  ///< See Engine::mutual_kind; known with the link.
   Status refused_ = Status::ok;
   ChannelPaths paths_;
@@ -99,6 +107,7 @@ class ChannelEndpoint {
   ChannelClosing closing_;
   std::unique_ptr<LinkSender> link_sender_;
   std::unique_ptr<LinkReceiver> link_receiver_;
+  std::unique_ptr<LocalMatcher> local_;
 };
 
 // On the way of each small message: no calls are made for them.

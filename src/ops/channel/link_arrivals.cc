@@ -33,7 +33,7 @@ Arrival* LinkArrivals::keep(const LinkMessage& message, StagePool::Lease payload
 void LinkArrivals::give_back(Arrival& arrival) noexcept {
   list_.remove(arrival);
   if (arrival.message.kind == LinkMessage::Kind::stored && arrival.message.flag != DeviceSlots::kNone) {
-    slots_.emptied(arrival.message.flag);
+    slots_->emptied(arrival.message.flag);
   }
   buffers_.give_back(arrival.lease);
   pool_.give_back(&arrival);

@@ -32,7 +32,8 @@ class LinkArrivals {
  public:
   static constexpr std::size_t kMax = std::size_t{1} << 20;  ///< Of all channels of a process.
 
-  LinkArrivals(ObjectPool<Arrival>& pool, StagePool& buffers, DeviceSlots& slots) noexcept
+  /// `slots`: null where no message can be in one.
+  LinkArrivals(ObjectPool<Arrival>& pool, StagePool& buffers, DeviceSlots* slots) noexcept
       : pool_(pool), buffers_(buffers), slots_(slots) {}
   LinkArrivals(const LinkArrivals&) = delete;
   LinkArrivals& operator=(const LinkArrivals&) = delete;
@@ -60,7 +61,7 @@ class LinkArrivals {
  private:
   ObjectPool<Arrival>& pool_;
   StagePool& buffers_;
-  DeviceSlots& slots_;
+  DeviceSlots* slots_;
   IntrusiveList<Arrival, &Arrival::hook> list_;
   std::uint64_t kept_before_ = 0;  ///< `list_` never held this message, nor any after it.
 };

@@ -39,7 +39,7 @@ LinkReceiver::LinkReceiver(ChannelEndpoint& endpoint, LinkPump& pump) noexcept
       pump_(pump),
       posted_(endpoint, pump),
       ghosts_(endpoint),
-      arrivals_(endpoint.table().pools().arrivals, endpoint.table().stages(), pump.slots()) {}
+      arrivals_(endpoint.table().pools().arrivals, endpoint.table().stages(), &pump.slots()) {}
 
 void LinkReceiver::distrust(const char* what) noexcept { endpoint_.engine().distrust(endpoint_.peer(), what); }
 

@@ -28,7 +28,7 @@ void ChannelMoves::give_back(Transfer& transfer) noexcept {
 
 bool ChannelMoves::needs_stage(Transfer& transfer) noexcept {
   if (transfer.own_shape() != nullptr) return shape_needs_stage(transfer);
-  if (host_accessible(transfer.buffer.kind) || transfer.buffer.bytes == 0) return false;
+  if (host_accessible(transfer.buffer.kind) || transfer.buffer.bytes == 0 || end_.matched_here()) return false;
   const bool by_network = transfer.path == Path::ucx && (transfer.is_send || !end_.linked());
   if (by_network && !end_.network().takes(transfer.buffer, transfer.buffer_id)) transfer.path = Path::staged;
   return transfer.path == Path::staged;
@@ -67,8 +67,8 @@ void ChannelMoves::ended(Transfer& transfer, Status status) noexcept {
   if (transfer.state() == TransferState::pulling) return end_.link_receiver()->on_pulled(transfer);
   if (!transfer.is_send) return end_.receives().copied(transfer, status);
   if (status == Status::ok && end_.peer().lost) status = Status::peer_lost;
-  transfer.state() == TransferState::copying ? end_.link_sender()->copied(transfer, status)
-                                             : end_.sends().staged(transfer, status);
+  if (transfer.state() != TransferState::copying) return end_.sends().staged(transfer, status);
+  end_.local() != nullptr ? end_.local()->copied(transfer, status) : end_.link_sender()->copied(transfer, status);
 }
 
 }  // namespace brant

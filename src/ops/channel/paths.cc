@@ -6,6 +6,20 @@
 
 namespace brant {
 
+namespace {
+
+/// Within one process whoever moves the bytes reaches both ends, as with a put; nothing leaves it.
+void reach_both_ends(PathQuery& query) noexcept {
+  const bool on_host = host_accessible(query.kind);
+  query.one_sided = true;
+  query.mapped_source = query.wire_takes_kind = false;
+  query.shm_open = on_host;
+  query.peer_maps = !on_host;
+  if (on_host && query.forced == Path::staged) query.forced = Path::automatic;  // there is nothing to stage
+}
+
+}  // namespace
+
 Status ChannelPaths::choose(MemoryKind kind, std::size_t bytes, Path& path, bool mapped) noexcept {
   const Peer& peer = end_.peer();
   PathQuery query;
@@ -17,9 +31,10 @@ Status ChannelPaths::choose(MemoryKind kind, std::size_t bytes, Path& path, bool
   query.shm_open = end_.linked();
   query.mapped_source = mapped;
   query.peer_maps = end_.linked() && kind == end_.mutual_kind();
-  if (query.peer_maps) query.courier_bytes = end_.table().mover().courier_bytes();
   query.wire_takes_kind = end_.engine().wire().capabilities().takes(kind);
   query.forced = forced_;
+  if (end_.matched_here()) reach_both_ends(query);
+  if (query.peer_maps) query.courier_bytes = end_.table().mover().courier_bytes();
   if (query != last_query_ || last_choice_.path == Path::automatic) {
     last_choice_ = choose_path(query, end_.engine().path_order());
     last_query_ = query;

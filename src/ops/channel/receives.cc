@@ -26,6 +26,15 @@ void ChannelReceives::resume(std::uint64_t next) noexcept {
   turns_.skip_to(next);
 }
 
+namespace {
+
+Status from_other_end(ChannelEndpoint& end, Transfer& transfer) noexcept {
+  if (end.matched_here()) return end.local()->receive(transfer);
+  return end.linked() ? end.link_receiver()->receive(transfer) : end.network().receive(transfer, transfer.here);
+}
+
+}  // namespace
+
 // A receive begins
 // ----------------------------------------------------------------------------------------------------------------
 
@@ -89,8 +98,7 @@ Status ChannelReceives::begin(Transfer& transfer) noexcept {
     if (leased != Status::ok) return leased;
     transfer.here = transfer.staged(transfer.buffer.bytes);
   }
-  const Status status =
-      end_.linked() ? end_.link_receiver()->receive(transfer) : end_.network().receive(transfer, transfer.here);
+  const Status status = from_other_end(end_, transfer);
   if (status == Status::in_progress) return status;
   transfer.wire().status = status;
   return landed(transfer);
@@ -196,6 +204,8 @@ void ChannelReceives::withdraw(Transfer& transfer, Status why) noexcept {
   }
   if (transfer.drains && why == Status::canceled) return;  // for the other end, not for this one
   note_withdrawn(transfer, why);
+  if (end_.matched_here() && transfer.state() != TransferState::network)
+    return end_.local()->withdraw_receive(transfer);
   if (end_.linked() && end_.link_receiver()->withdraw(transfer, why != Status::canceled)) return;
   end_.network().withdraw(transfer, why);
 }
@@ -224,6 +234,7 @@ void ChannelReceives::on_not_sent(std::uint64_t number, std::uint64_t bytes, Sta
   }
   const LostMessage message{number, bytes, why == Status::canceled ? why : Status::peer_rejected, true};
   if (end_.linked() && end_.link_receiver()->end_lost(message)) return;
+  if (end_.matched_here() && end_.local()->end_lost(message)) return;
   Transfer* transfer = find_with_network(number);
   if (transfer == nullptr) return remember_lost(message);
   transfer->lost = true;
@@ -294,6 +305,7 @@ void ChannelReceives::drop(std::uint64_t number) noexcept {
   if (!end_.hidden()) ++end_.table().traffic().received;
   if (!lost || !lost->sender_knows) tell_not_taken(number);
   if (lost) return;
+  if (end_.matched_here()) return end_.local()->drop(number);
   end_.linked() ? end_.link_receiver()->drop(number) : drain(number);
 }
 

@@ -82,8 +82,13 @@ Status ChannelSends::send(const Source& what, Op& op) noexcept {
 /// A small message of host memory leaves within the post, and no record of it is made. The window has room for it;
 /// false: it goes another way, or the link has no room.
 bool ChannelSends::send_at_once(ConstBuffer source) noexcept {
-  if (!end_.linked() || source.bytes >= kOfferedBytes || !host_accessible(source.kind)) return false;
-  if (engine_.trace() != nullptr || !end_.link_sender()->send_at_once(window_.next(), source)) return false;
+  if (engine_.trace() != nullptr || !host_accessible(source.kind)) return false;
+  if (end_.linked()) {
+    if (source.bytes >= kOfferedBytes || !end_.link_sender()->send_at_once(window_.next(), source)) return false;
+  } else if (!end_.matched_here() || source.bytes > kEagerBytes ||
+             !end_.local()->send_at_once(window_.next(), source)) {
+    return false;
+  }
   static_cast<void>(window_.take(source.bytes));
   ++sent_;
   ++end_.table().traffic().moves;
@@ -112,9 +117,10 @@ Status ChannelSends::leave(Transfer& transfer) noexcept {
   return staged == Status::ok ? carry(transfer, transfer.staged(transfer.buffer.bytes)) : staged;
 }
 
-/// By tags of the network, or as is agreed upon over the link of the two processes.
+/// By tags of the network, as is agreed upon over the link of the two processes, or within this one.
 Status ChannelSends::carry(Transfer& transfer, const Buffer& bytes) noexcept {
   transfer.here = bytes;
+  if (end_.matched_here()) return end_.local()->send(transfer);
   return end_.linked() ? end_.link_sender()->send(transfer) : end_.network().send(transfer);
 }
 
@@ -227,7 +233,7 @@ void ChannelSends::on_not_received(std::uint64_t number, Status status) noexcept
   Transfer* transfer = under_way_.front();
   while (transfer != nullptr && transfer->number != number) transfer = under_way_.next(*transfer);
   if (transfer == nullptr) return;
-  const bool asks = transfer->state() == TransferState::asking && end_.link_sender()->withdraw(*transfer);
+  const bool asks = transfer->state() == TransferState::asking && stop(*transfer);
   if (asks || transfer->state() == TransferState::awaiting_ack) {
     end(*transfer, status);
   } else {
@@ -261,15 +267,23 @@ void ChannelSends::withdraw(Transfer& transfer, Status why) noexcept {
   // A copy to a pinned buffer ends by itself, and sees then that the peer is gone.
   if (why == Status::canceled || state == TransferState::staging) return;
   if (state == TransferState::awaiting_ack) return end(transfer, why);
-  if (end_.linked() && end_.link_sender()->withdraw(transfer)) return end(transfer, why);
+  if (stop(transfer)) return end(transfer, why);
   if (state != TransferState::network || end_.peer().lost) return;
   transfer.outcome = why;
   end_.closing().nobody_receives() ? engine_.finish(transfer, {why, 0}) : let_go(transfer);
 }
 
+/// False if it is with the network, or a device.
+bool ChannelSends::stop(Transfer& transfer) noexcept {
+  if (end_.matched_here()) return end_.local()->withdraw_send(transfer);
+  return end_.linked() && end_.link_sender()->withdraw(transfer);
+}
+
 void ChannelSends::let_go(Transfer& transfer) noexcept {
   if (transfer.state() == TransferState::staging) return;
-  if (end_.linked()) {
+  if (end_.matched_here()) {
+    end_.local()->let_go(transfer);
+  } else if (end_.linked()) {
     end_.link_sender()->let_go(transfer);
   } else if (!transfer.let_go) {
     transfer.let_go = true;

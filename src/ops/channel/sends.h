@@ -75,6 +75,7 @@ class ChannelSends {
   Status carry(Transfer& transfer, const Buffer& bytes) noexcept;
   void source_freed(Transfer& transfer) noexcept;
   void await_ack(Transfer& transfer) noexcept;
+  bool stop(Transfer& transfer) noexcept;
   void end(Transfer& transfer, Status status) noexcept;
   void end_unsent(Transfer& transfer, Status status) noexcept;
   void count(Path path, std::uint64_t bytes) noexcept;

@@ -18,7 +18,12 @@ namespace brant {
 ChannelTable::ChannelTable(Engine& engine)
     : engine_(engine),
       own_rank_(engine.job().rank),
-      controls_(engine),
+      controls_(
+          engine,
+          [](void* self, const ChannelControl& control) noexcept {
+            static_cast<ChannelTable*>(self)->take_control(control);
+          },
+          this),
       mappings_(MappingTable::of(engine)),
       mover_(engine.service<Mover>()),
       stages_(mover_.stages()),
@@ -69,7 +74,7 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
                 fmt::format("channel {}: rank {} opens it with rank {}, but its other end is at rank {}", id.value,
                             self, peer_rank.value, who));
   }
-  controls_.send(peer, {ChannelControl::Kind::opened, id.value, side, self, endpoint->linked() ? 1u : 0u, 0, 0});
+  controls_.send(peer, {ChannelControl::Kind::opened, id.value, side, self, endpoint->by_network() ? 0u : 1u, 0, 0});
   if (announced != nullptr) {
     endpoint->closing().on_opened();
     refuse_unlike(*endpoint, *announced);
@@ -94,6 +99,8 @@ ChannelEndpoint& ChannelTable::make_end(Peer& peer, ChannelId id, unsigned side,
     closed_ends_.forget(peer.rank.value, key);
   }
   place = std::move(end);
+  const auto other = endpoints_.find(end_key(id, 1 - side, peer.rank.value));
+  if (peer.same_process && other != endpoints_.end()) place->local()->meet(*other->second->local());
   place->closing().await_open();
   return *place;
 }
@@ -218,7 +225,7 @@ void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcep
 
 /// Both ends see this, and both refuse: one of them waits for tags, the other for records.
 void ChannelTable::refuse_unlike(ChannelEndpoint& endpoint, const AnnouncedEnds::Announced& other) noexcept {
-  if (endpoint.linked() == other.linked) return;
+  if (endpoint.by_network() != other.linked) return;
   log::error(
       "channel {} between ranks {} and {}: one end is forced to path ucx, the other is not. Force the path of both "
       "ends, or of neither (BRANT_PATH for all)",

@@ -100,6 +100,7 @@ struct Transfer final : ChannelOp, private port::WireOp {
     std::uint64_t buffer_id = 0;  ///< Until its bytes move: the allocation of its device memory. 0: host memory.
     std::uint64_t moved;          ///< In pieces: bytes that have gone or come.
     std::uint64_t told_bytes;     ///< Receive from elsewhere: of the message, as its sender said.
+    Transfer* mate;               ///< Within one process, while they are copied: what it has met.
   };
   TimePoint asked_at{};          ///< Send that waits for its receive: since when, until it is asked for and from then.
   TransferMove* move = nullptr;  ///< While brant itself moves or keeps the bytes.

@@ -52,9 +52,9 @@ constexpr std::uint32_t after_send(TransferState state) noexcept {
     case held_back: return any_of(begun);
     case staging: return any_of(asking) | kOnItsWay;
     case asking: return any_of(staging, pieces, copying, network, carried);
+    case copying: return any_of(asking, carried);
     case eager:
     case pieces:
-    case copying:
     case network: return any_of(carried);
     case carried: return any_of(awaiting_ack);
     default: return 0;

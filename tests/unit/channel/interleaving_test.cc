@@ -45,6 +45,12 @@ JobOptions with_path(Path path, GpuChoice gpu = GpuChoice::none) {
   return options;
 }
 
+JobOptions within_one_process() {
+  JobOptions options = with_path(Path::automatic, GpuChoice::emulated);
+  options.ranks = 1;
+  return options;
+}
+
 JobOptions unmappable() {
   JobOptions options = with_path(Path::automatic, GpuChoice::emulated);
   options.mappable = [](const port::ExportRecord&) { return false; };
@@ -65,6 +71,12 @@ std::vector<Way> ways() {
           {"ByDeviceTruncated", with_path(Path::automatic, GpuChoice::emulated), 20'000, MemoryKind::emulated, 19'000,
            true},
           {"SmallByDevice", with_path(Path::automatic, GpuChoice::emulated), 512, MemoryKind::emulated, 512, true},
+          {"WithinOneProcess", within_one_process(), 20'000, kPlain, 20'000},
+          {"SmallWithinOneProcess", within_one_process(), 100, kPlain, 100},
+          {"TruncatedWithinOneProcess", within_one_process(), 20'000, kPlain, 19'000},
+          {"InTurnsWithinOneProcess", within_one_process(), 600'000, kPlain, 600'000},
+          {"ByDeviceWithinOneProcess", within_one_process(), 20'000, MemoryKind::emulated, 20'000, true},
+          {"SmallByDeviceWithinOneProcess", within_one_process(), 512, MemoryKind::emulated, 512, true},
           {"Staged", unmappable(), 20'000, MemoryKind::emulated, 20'000, true}};
 }
 
@@ -135,7 +147,7 @@ class Interleavings : public testing::TestWithParam<Way> {
       case kDropReceive: drop(receives.at(canceled++)); break;
       case kDropSend: sends.at(dropped_sends++).reset(); break;
       case kLeft: pair.run(0, 1); break;
-      default: pair.run(1, 1);
+      default: pair.run(pair.right_rank, 1);
     }
   }
 
@@ -221,7 +233,7 @@ class Interleavings : public testing::TestWithParam<Way> {
   }
 
   bool idle() {
-    for (int rank = 0; rank < 2; ++rank) {
+    for (int rank = 0; rank <= pair.right_rank; ++rank) {
       if (pair.job.rank(rank).worker().engine().service<ChannelTable>().live() != 0) return false;
     }
     return true;
@@ -254,7 +266,7 @@ class Interleavings : public testing::TestWithParam<Way> {
   const unsigned effort_ = (GetParam().by_threads ? 7u : 1u) * test::effort(1u, 11u);
   Pair pair{GetParam().options};
   Buffers sources{pair.job.rank(0), GetParam(), GetParam().bytes};
-  Buffers landings{pair.job.rank(1), GetParam(), GetParam().room};
+  Buffers landings{pair.job.rank(pair.right_rank), GetParam(), GetParam().room};
   std::vector<std::unique_ptr<Operation>> sends;
   std::vector<std::unique_ptr<Receive>> receives;
   std::uint64_t sent = 0;

@@ -26,9 +26,10 @@ inline JobOptions linked(GpuChoice gpu = GpuChoice::none) {
 
 struct Pair {
   explicit Pair(const JobOptions& options = linked())
-      : job(options),
-        left(Channel::open(job.rank(0), Rank{1}, ChannelId{7})),
-        right(Channel::open(job.rank(1), Rank{0}, ChannelId{7})) {}
+      : right_rank(options.ranks == 1 ? 0 : 1),
+        job(options),
+        left(Channel::open(job.rank(0), Rank{right_rank}, ChannelId{7})),
+        right(Channel::open(job.rank(right_rank), Rank{0}, ChannelId{7})) {}
 
   OpResult outcome(const Operation& operation) { return job.outcome(operation); }
   /// Lets one rank alone make progress.
@@ -36,6 +37,7 @@ struct Pair {
     for (int round = 0; round < rounds; ++round) job.rank(rank).worker().progress();
   }
 
+  const int right_rank;  ///< 0 if both ends are of one process.
   InProcessJob job;
   Channel left;
   Channel right;
