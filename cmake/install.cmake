@@ -85,6 +85,16 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/include)
 endif()
 
 set(brant_package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/brant)
+# The wheel (pyproject.toml) takes the component `python`: the module with libbrant.so beside it, under the one name that
+# is looked for, two folders below the libucx wheel; and the command.
+get_property(brant_python_module GLOBAL PROPERTY BRANT_PYTHON_MODULE)
+if(brant_python_module)
+  install(TARGETS ${brant_python_module} LIBRARY DESTINATION brant COMPONENT python EXCLUDE_FROM_ALL)
+  install(FILES $<TARGET_FILE:brant_shared> DESTINATION brant/lib RENAME $<TARGET_SONAME_FILE_NAME:brant_shared>
+          COMPONENT python EXCLUDE_FROM_ALL)
+  install(PROGRAMS $<TARGET_FILE:brant> DESTINATION ${SKBUILD_SCRIPTS_DIR}/ COMPONENT python EXCLUDE_FROM_ALL)
+endif()
+
 install(EXPORT brant_targets NAMESPACE brant:: DESTINATION ${brant_package_folder} FILE brant_targets.cmake)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/brant-config.cmake.in ${PROJECT_BINARY_DIR}/brant-config.cmake
                               INSTALL_DESTINATION ${brant_package_folder})
