@@ -24,6 +24,8 @@ from brant._arrays import empty
 from brant._brant import (
     Array,
     Awaitable,
+    RemoteSegment,
+    Segment,
     Task,
     device,
     init,
@@ -73,7 +75,9 @@ __all__ = [
     "PeerError",
     "PeerLost",
     "PeerRejected",
+    "RemoteSegment",
     "Runtime",
+    "Segment",
     "Task",
     "TimedOut",
     "Truncated",

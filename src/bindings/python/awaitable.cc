@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <stdexcept>
 #include <utility>
 
 #include "bindings/python/errors.h"
@@ -74,6 +75,8 @@ PySendResult Awaitable::send(PyObject** result) noexcept {
           *result = take();
           return *result != nullptr ? PYGEN_RETURN : PYGEN_ERROR;
         }
+        if (waiter_ != nullptr)
+          throw std::runtime_error("this operation is awaited already: one coroutine at a time can wait for it");
         if (process.current != nullptr) {
           Py_INCREF(self_);  // the loop makes its task the waiter
           *result = self_;
@@ -88,18 +91,13 @@ PySendResult Awaitable::send(PyObject** result) noexcept {
 
 PyObject* Awaitable::wait_in_asyncio() {
   nb::object future = nb::module_::import_("brant._asyncio").attr("make_future")();
-  if (!set_waiter(future.ptr())) return nullptr;
+  set_waiter(future.ptr());
   return future.release().ptr();
 }
 
-bool Awaitable::set_waiter(PyObject* waiter) noexcept {
-  if (waiter_ != nullptr) {
-    PyErr_SetString(PyExc_RuntimeError, "this operation is awaited already: one coroutine at a time can wait for it");
-    return false;
-  }
-  Py_INCREF(waiter);
-  waiter_ = waiter;
-  return true;
+void Awaitable::set_waiter(PyObject* waiter) noexcept {
+  PyObject* before = std::exchange(waiter_, Py_NewRef(waiter));
+  Py_XDECREF(before);
 }
 
 void Awaitable::interrupt() noexcept {

@@ -44,8 +44,8 @@ class Awaitable {
   PySendResult send(PyObject** result) noexcept;
   /// The coroutine that waits was given an exception.
   void interrupt() noexcept;
-  /// Who is told of the answer: a Task or a future of asyncio. False: somebody waits already.
-  bool set_waiter(PyObject* waiter) noexcept;
+  /// Who is told of the answer: a Task or a future of asyncio.
+  void set_waiter(PyObject* waiter) noexcept;
 
  protected:
   /// From now on until `release` the object cannot go.

@@ -3,9 +3,11 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "bindings/python/errors.h"
+#include "bindings/python/frame.h"
 #include "bindings/python/make.h"
 #include "bindings/python/process.h"
 #include "bindings/python/receiving.h"
@@ -32,6 +34,12 @@ ChannelOptions options_of(const std::string& path) {
   return options;
 }
 
+/// Those to be closed when the program ends.
+std::set<ChannelEnd*>& open_ends() {
+  static auto* const ends = new std::set<ChannelEnd*>;  // never destroyed, as Process
+  return *ends;
+}
+
 nb::handle self_of(const ChannelEnd& end) { return nb::find(end); }
 
 }  // namespace
@@ -44,15 +52,19 @@ ChannelEnd::ChannelEnd(int peer, std::uint32_t id, const std::string& path)
   } catch (const Error& error) {
     throw Failure(error.status(), error.what(), name_, peer_);
   }
+  open_ends().insert(this);
 }
 
 ChannelEnd::~ChannelEnd() {
+  open_ends().erase(this);
   if (!channel_.is_open()) return;
   Process& process = Process::get();
   if (process.has_ended()) {
     static_cast<void>(new Channel(std::move(channel_)));  // it went with the runtime
   } else if (!process.is_owner()) {
     process.bury(std::make_shared<Channel>(std::move(channel_)));
+  } else {
+    close();
   }
 }
 
@@ -97,6 +109,14 @@ nb::object ChannelEnd::recv(const nb::object& out, const nb::object& timeout) {
   return std::move(result);
 }
 
+nb::object ChannelEnd::next() {
+  check_usable();
+  auto [result, receiving] = make<Receiving>(*this, nb::borrow(self_of(*this)));
+  receiving->set_iterates();
+  receiving->start(kNoLimit);
+  return std::move(result);
+}
+
 void ChannelEnd::close() {
   if (!channel_.is_open() || Process::get().has_ended()) return;
   static_cast<void>(Process::get().runtime());
@@ -106,7 +126,22 @@ void ChannelEnd::close() {
     turns_.pop_back();
     (*receiving)->abandon(Status::canceled);
   }
+  say_end();
   channel_.close();
+}
+
+/// The other end's receives need not wait for ever. A message that finds no room in the window ends with the channel,
+/// and its receive is told of that.
+void ChannelEnd::say_end() noexcept {
+  FrameHeader end;
+  end.flags = FrameHeader::kEnd;
+  Op unobserved;
+  if (!broken_) static_cast<void>(channel_.post_send({&end, sizeof end, MemoryKind::host}, unobserved));
+}
+
+void close_channels() {
+  const std::set<ChannelEnd*> ends = std::exchange(open_ends(), {});
+  for (ChannelEnd* end : ends) end->close();
 }
 
 void ChannelEnd::line_up(Receiving& receiving) {
@@ -136,6 +171,8 @@ void bind_channel(nb::module_& module) {
            nb::arg("delivered") = false)
       .def("recv", &ChannelEnd::recv, nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("timeout") = nb::none())
       .def("close", &ChannelEnd::close)
+      .def("__aiter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__anext__", [](ChannelEnd& self) { return self.next(); })
       .def_prop_ro("is_open", &ChannelEnd::is_open)
       .def_prop_ro("peer", &ChannelEnd::peer)
       .def_prop_ro("id", &ChannelEnd::id);

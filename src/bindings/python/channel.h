@@ -24,6 +24,8 @@ class ChannelEnd {
   [[nodiscard]] nanobind::object send_several(const nanobind::args& objects, const nanobind::object& timeout,
                                               bool delivered);
   [[nodiscard]] nanobind::object recv(const nanobind::object& out, const nanobind::object& timeout);
+  /// As `recv`, for `async for`: the end of the channel ends the loop.
+  [[nodiscard]] nanobind::object next();
   void close();
 
   [[nodiscard]] bool is_open() const noexcept { return channel_.is_open(); }
@@ -42,6 +44,7 @@ class ChannelEnd {
 
  private:
   void check_usable() const;
+  void say_end() noexcept;
 
   int peer_;
   std::uint32_t id_;
@@ -50,6 +53,9 @@ class ChannelEnd {
   bool broken_ = false;
   std::deque<Receiving*> turns_;
 };
+
+/// Closes all that are open: at the end of the program.
+void close_channels();
 
 void bind_channel(nanobind::module_& module);
 

@@ -30,6 +30,7 @@ enum class ItemType : std::uint8_t {
 struct FrameHeader {
   static constexpr std::uint32_t kMagic = 0x31707962;  // "byp1"
   static constexpr std::uint16_t kContent = 1;         ///< The content is in the frame.
+  static constexpr std::uint16_t kEnd = 4;             ///< The other end was closed: there is nothing more.
   static constexpr std::uint16_t kApart = 2;           ///< The descriptions come in a transfer of their own.
 
   std::uint32_t magic = kMagic;

@@ -160,18 +160,14 @@ void Task::waits_for(PyObject* what) {
   if (nb::isinstance<Awaitable>(what)) {
     Awaitable& awaitable = *nb::inst_ptr<Awaitable>(what);
     if (awaitable.has_answer()) return loop().ready.push_back(*this);
-    if (awaitable.set_waiter(self())) {
-      waiting_for_ = &awaitable;
-      return;
-    }
-  } else if (what == Py_None) {
-    return loop().ready.push_back(*this);  // it only lets others run
-  } else {
-    PyErr_Format(
-        PyExc_RuntimeError,
-        "brant's own loop cannot await %R: use asyncio.run instead of brant.run to await what belongs to asyncio",
-        what);
+    awaitable.set_waiter(self());
+    waiting_for_ = &awaitable;
+    return;
   }
+  if (what == Py_None) return loop().ready.push_back(*this);  // it only lets others run
+  PyErr_Format(
+      PyExc_RuntimeError,
+      "brant's own loop cannot await %R: use asyncio.run instead of brant.run to await what belongs to asyncio", what);
   PyObject *type = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &thrown_, &trace);
   PyErr_NormalizeException(&type, &thrown_, &trace);

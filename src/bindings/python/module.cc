@@ -10,6 +10,7 @@
 #include "bindings/python/errors.h"
 #include "bindings/python/loop.h"
 #include "bindings/python/process.h"
+#include "bindings/python/segment.h"
 
 namespace nb = nanobind;
 
@@ -55,4 +56,5 @@ NB_MODULE(_brant, module) {
   brant::python::bind_loop(module);
   brant::python::bind_array(module);
   brant::python::bind_channel(module);
+  brant::python::bind_segments(module);
 }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "bindings/python/channel.h"
 #include "bindings/python/errors.h"
 
 namespace nb = nanobind;
@@ -60,6 +61,7 @@ void Process::start(std::optional<GpuChoice> gpu) {
 
 void Process::end(bool failed) {
   if (runtime_ == nullptr || !is_owner()) return;
+  if (!failed) close_channels();
   drain();
   clear_graves();
   ended_ = true;

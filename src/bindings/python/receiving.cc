@@ -64,7 +64,7 @@ void Receiving::advance() {
     return;
   }
   if (stage_ == Stage::in_line) return give_up(Status::timed_out);
-  if (!outcome_.ok()) {
+  if (!outcome_.ok() && status_ == Status::ok) {
     const bool first = stage_ != Stage::content;
     if (stage_ == Stage::description) end_.give_up_order();
     end(outcome_.status, {});
@@ -86,6 +86,7 @@ void Receiving::on_frame() {
     end_.give_up_order();
     return refuse(Status::invalid_argument, "what came was not sent by a channel of Python of this version");
   }
+  if ((header_.flags & FrameHeader::kEnd) != 0) return refuse(Status::canceled, "the other end was closed");
   if (apart) {
     stage_ = Stage::description;
     apart_.resize(header_.description_bytes);
@@ -305,7 +306,9 @@ nb::object Receiving::result() {
 
 PyObject* Receiving::take() {
   if (status_ == Status::ok) return result().release().ptr();
-  if (why_.empty()) {
+  if (iterates_ && status_ == Status::canceled) {
+    PyErr_SetNone(PyExc_StopAsyncIteration);
+  } else if (why_.empty()) {
     set_python_error(failure(status_, end_.name(), end_.peer(), "no message was received"));
   } else {
     set_python_error(Failure(status_, end_.name() + ": " + why_, end_.name(), end_.peer()));

@@ -24,6 +24,8 @@ class Receiving final : public Awaitable {
 
   /// Where an array of the message shall land; as often as there are arrays.
   void add_landing(nanobind::handle array);
+  /// It is one step of `async for`.
+  void set_iterates() noexcept { iterates_ = true; }
   void start(double timeout);
   /// It is the first in line.
   void post_frame();
@@ -62,6 +64,7 @@ class Receiving final : public Awaitable {
   ChannelEnd& end_;
   nanobind::object end_object_;
   Stage stage_ = Stage::in_line;
+  bool iterates_ = false;
   FrameHeader header_;
   std::unique_ptr<std::byte[]> frame_;
   std::vector<std::byte> apart_;
