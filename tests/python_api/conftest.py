@@ -47,7 +47,9 @@ def command(body, ranks: int = 2, loop: str = "brant", options: tuple[str, ...] 
     return [str(BRANT), "run", "-n", str(ranks), "--timeout", "60", *options, "--", *started]
 
 
-def run_job(body, *, ranks: int = 2, loop: str = "brant", options: tuple[str, ...] = (), fails: bool = False, **more: str):
+def run_job(
+    body, *, ranks: int = 2, loop: str = "brant", options: tuple[str, ...] = (), fails: bool = False, **more: str
+) -> subprocess.CompletedProcess[str]:
     """Runs it to its end, which must be a good one unless it `fails`."""
     done = subprocess.run(
         command(body, ranks, loop, options),

@@ -116,7 +116,8 @@ async def objects_arrive() -> None:
     channel = brant.channel(1 - brant.rank(), 1)
     big = numpy.arange(100_000)
     masked = numpy.ma.masked_array([1, 2, 3], mask=[False, True, False])
-    things = ["text", 12345678901234567890, {"deep": [big, {"er": big[::2]}]}, numpy.float64(2.5), masked, (1, 2), b"", b"x" * 100_000]
+    nested = {"deep": [big, {"er": big[::2]}]}
+    things = ["text", 12345678901234567890, nested, numpy.float64(2.5), masked, (1, 2), b"", b"x" * 100_000]
     if brant.rank() == 0:
         for thing in things:
             await channel.send(thing)
@@ -227,4 +228,3 @@ def test_memory_of_brant_is_a_numpy_array() -> None:
 
 def test_device_memory_arrives_in_device_memory() -> None:
     run_job(memory_of_a_device_arrives, BRANT_GPU="emulated")
-

@@ -96,11 +96,14 @@ def test_an_exit_code_reaches_the_launcher() -> None:
     assert done.returncode == 7 and "told of it" in done.stdout, done.stderr
 
 
-@pytest.mark.parametrize(("body", "loop"), [(it_waits, "brant"), (it_waits, "asyncio"), (it_waits_in_plain_code, "none")])
+WAITING = [(it_waits, "brant"), (it_waits, "asyncio"), (it_waits_in_plain_code, "none")]
+
+
+@pytest.mark.parametrize(("body", "loop"), WAITING)
 def test_ctrl_c_ends_all_processes(body, loop: str) -> None:
-    job = subprocess.Popen(
-        command(body, loop=loop), env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
+    pipe = subprocess.PIPE
+    started = command(body, loop=loop)
+    job = subprocess.Popen(started, env=environment(), text=True, stdout=pipe, stderr=pipe, start_new_session=True)
     try:
         for _ in range(2):
             assert "waiting" in job.stdout.readline()
@@ -132,6 +135,6 @@ def test_the_import_takes_less_than_150_ms() -> None:
 
 
 def test_the_import_needs_no_numpy() -> None:
-    text = "import sys; sys.modules['numpy'] = None; import brant; assert 'asyncio' not in sys.modules; print(brant.size())"
+    text = "import sys; sys.modules['numpy'] = None; import brant; print('asyncio' in sys.modules, brant.size())"
     done = subprocess.run([sys.executable, "-c", text], env=environment(), text=True, capture_output=True)
-    assert done.stdout == "1\n", done.stderr
+    assert done.stdout == "False 1\n", done.stderr

@@ -131,7 +131,7 @@ async def what_does_not_fit_is_refused() -> None:
             await channel.recv(out)
         assert text in str(caught.value) and caught.value.peer == 0 and caught.value.subject == "channel 1 with rank 0"
     assert await channel.recv() == "good"
-    with pytest.raises(brant.InvalidArgument, match=r"an array of d of shape \(100, 1000\) came, and `out` is an array of d of shape \(5\)"):
+    with pytest.raises(brant.InvalidArgument, match=r"d of shape \(100, 1000\) came, and `out` is an array of d"):
         await channel.recv(out)
     assert await channel.recv() == "good"
 
