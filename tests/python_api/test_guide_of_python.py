@@ -10,7 +10,8 @@ import pytest
 from conftest import BRANT, ROOT, environment
 
 PAGE = ROOT / "docs" / "guide" / "python.md"
-PROGRAM = re.compile(r"^```python\n# brant run -n (\d) -- python (\w+)\.py\n(.*?)^```\n.*?^```text\n(.*?)^```", re.M | re.S)
+START = r"^```python\n# brant run -n (\d) -- python (\w+)\.py\n"
+PROGRAM = re.compile(START + r"(.*?)^```\n.*?^```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PROGRAMS = PROGRAM.findall(PAGE.read_text())
 
 
