@@ -48,7 +48,7 @@ endforeach()
 file(GLOB brant_site_folders ${BRANT_VENV}/lib/python3*/site-packages)
 set(brant_ucx_roots ${brant_site_folders})
 list(TRANSFORM brant_ucx_roots APPEND /libucx)
-find_path(BRANT_UCX_INCLUDE ucp/api/ucp.h HINTS ${brant_ucx_roots} PATH_SUFFIXES include)
+find_path(BRANT_UCX_INCLUDE ucp/api/ucp.h HINTS ${brant_ucx_roots} PATH_SUFFIXES include libucx/include)
 if(NOT BRANT_UCX_INCLUDE)
   message(FATAL_ERROR "brant: the UCX headers (ucp/api/ucp.h) were not found. Cure: run 'make setup', or install libucx-dev, "
                       "or set BRANT_UCX_INCLUDE.")
@@ -67,7 +67,8 @@ endif()
 # --- CUDA: the driver header for dlopen'ed calls and nvcc for the kernels; no CUDA library is linked. --------------
 set(brant_cuda_roots ${brant_site_folders})
 list(TRANSFORM brant_cuda_roots APPEND /nvidia/cu13)
-find_path(BRANT_CUDA_INCLUDE cuda.h HINTS ${brant_cuda_roots} /usr/local/cuda PATH_SUFFIXES include)
+# pip builds a wheel in an environment of its own: the folders with packages are in CMAKE_PREFIX_PATH there.
+find_path(BRANT_CUDA_INCLUDE cuda.h HINTS ${brant_cuda_roots} /usr/local/cuda PATH_SUFFIXES include nvidia/cu13/include)
 set(BRANT_HAVE_NVCC OFF)
 if(NOT BRANT_WITH_CUDA STREQUAL "OFF")
   find_program(BRANT_NVCC nvcc HINTS ${brant_cuda_roots} /usr/local/cuda PATH_SUFFIXES bin)

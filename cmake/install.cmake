@@ -85,6 +85,21 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/include)
 endif()
 
 set(brant_package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/brant)
+# The wheel (pyproject.toml) takes the component `python`: the module with libbrant.so beside it, under the one name that
+# is looked for, two folders below the libucx wheel; and the command.
+if(NOT SKBUILD_SCRIPTS_DIR)
+  set(SKBUILD_SCRIPTS_DIR ${CMAKE_INSTALL_BINDIR})
+endif()
+get_property(brant_python_module GLOBAL PROPERTY BRANT_PYTHON_MODULE)
+if(brant_python_module)
+  set(brant_soname libbrant.so.${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  install(TARGETS ${brant_python_module} LIBRARY DESTINATION brant COMPONENT python EXCLUDE_FROM_ALL)
+  install(TARGETS brant RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python EXCLUDE_FROM_ALL)
+  install(FILES $<TARGET_FILE:brant_shared> DESTINATION brant/lib RENAME ${brant_soname} COMPONENT python EXCLUDE_FROM_ALL)
+  install(CODE "execute_process(COMMAND ${CMAKE_STRIP} --strip-debug \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/brant/lib/${brant_soname})"
+          COMPONENT python EXCLUDE_FROM_ALL)
+endif()
+
 install(EXPORT brant_targets NAMESPACE brant:: DESTINATION ${brant_package_folder} FILE brant_targets.cmake)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/brant-config.cmake.in ${PROJECT_BINARY_DIR}/brant-config.cmake
                               INSTALL_DESTINATION ${brant_package_folder})

@@ -194,6 +194,11 @@ def stage_release() -> None:
     run_ctest("release")
 
 
+def stage_python_api() -> None:
+    """The package for Python, of the release tree; skipped by name where Python has no headers."""
+    run(sys.executable, "-m", "pytest", "-q", "-ra", "tests/python_api")
+
+
 def stage_hosts() -> None:
     """Jobs over hosts in namespaces, with the programs of the release tree; skipped by name where there can be none."""
     run(sys.executable, "-m", "pytest", "-q", "-ra", "tests/hosts")
@@ -207,6 +212,7 @@ STAGES = {
     "asan": stage_asan,
     "tsan": stage_tsan,
     "release": stage_release,
+    "python-api": stage_python_api,
     "hosts": stage_hosts,
     "pytest": stage_pytest,
 }

@@ -21,6 +21,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -30,6 +31,8 @@ CACHE = ROOT / ".cache"
 
 # Development files of the C++ libraries; CMake falls back to FetchContent where these packages do not exist.
 DEB_PACKAGES = ["libcli11-dev", "libfmt-dev", "nlohmann-json3-dev", "libgtest-dev", "libgmock-dev"]
+# Beside them, where the system's Python has come without its own headers: what extension modules are compiled with.
+PYTHON_PACKAGE = f"libpython3.{sys.version_info.minor}-dev"
 # Their dependencies that must be unpacked beside them; the rest (libc, libstdc++) is the system's.
 DEB_FOLLOW = re.compile(r"^(googletest|libfmt[0-9].*)$")
 
@@ -119,8 +122,13 @@ def have_apt() -> bool:
     return all(shutil.which(tool) for tool in ("apt-get", "dpkg", "dpkg-deb"))
 
 
+def has_python_headers() -> bool:
+    return pathlib.Path(sysconfig.get_path("include"), "Python.h").is_file()
+
+
 def setup_deps() -> None:
-    want = digest(*DEB_PACKAGES, DEB_FOLLOW.pattern)
+    packages = [*DEB_PACKAGES, *([] if has_python_headers() else [PYTHON_PACKAGE])]
+    want = digest(*packages, DEB_FOLLOW.pattern)
     stamp = DEPS / ".stamp"
     if stamp_is(stamp, want):
         return
@@ -131,7 +139,13 @@ def setup_deps() -> None:
     fresh = ROOT / ".deps.new"
     shutil.rmtree(fresh, ignore_errors=True)
     try:
-        fetch_debs(DEB_PACKAGES, fresh)
+        try:
+            fetch_debs(packages, fresh)
+        except SetupError as error:  # a Python that this distribution has no headers of
+            if PYTHON_PACKAGE not in packages:
+                raise
+            say(f"{error}\nsetup: going on without the headers of Python: the package for Python is not built")
+            fetch_debs(DEB_PACKAGES, fresh)
     except SetupError as error:
         shutil.rmtree(fresh, ignore_errors=True)
         say(f"{error}\nsetup: going on without .deps: CMake takes installed C++ libraries, or fetches them upstream")

@@ -126,6 +126,11 @@ Runtime::~Runtime() {
   if (std::uncaught_exceptions() == exceptions_at_start_) engine_->shut_down();
 }
 
+void Runtime::leave() noexcept {
+  engine_->shut_down();
+  exceptions_at_start_ = kHasLeft;
+}
+
 void Runtime::connect() { engine_->exchange(); }
 
 Rank Runtime::rank() const noexcept { return Rank{engine_->job().rank}; }

@@ -126,8 +126,9 @@ def test_the_commands_of_a_page_work(page: pathlib.Path, tmp_path: pathlib.Path,
 def test_every_block_is_tested_or_is_no_code(page: pathlib.Path) -> None:
     """A program without a `main` or a block of an unknown language would escape the tests above."""
     for language, text in blocks_of(page):
-        assert language in {"cpp", "text", "sh", "cmake"}, language
+        assert language in {"cpp", "text", "sh", "cmake", "python"}, language  # tests/python_api runs those of Python
         assert language != "cpp" or "int main(" in text, text
+        assert (language == "python") <= (page.stem == "python"), text
 
 
 def test_the_readme_shows_the_project_of_the_guide() -> None:

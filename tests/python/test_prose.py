@@ -14,7 +14,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 GLOSSARY = ROOT / "docs" / "reference" / "glossary.md"
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 CODE_SPAN = re.compile(r"`[^`]*`")
-SOURCE_FOLDERS = ["apps", "bench", "cmake", "docs", "examples", "include", "src", "tests", "tools"]
+SOURCE_FOLDERS = ["apps", "bench", "cmake", "docs", "examples", "include", "python", "src", "tests", "tools"]
 FILE = re.compile(rf"[\w./-]+\.(?:h|cc|cu|cuh|py|md|toml|jsonl|cmake)|(?:{'|'.join(SOURCE_FOLDERS)})/[\w./-]+")
 FOREIGN_FILES = {"cuda.h", "cudaTypedefs.h", "mine.cc"}  # of CUDA, and of a reader
 

@@ -112,6 +112,11 @@ class BRANT_API Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
+  /// What the destructor does first: says farewell and waits for the other processes. Afterwards nothing moves any
+  /// more, but memory that was allocated stays what it is until the Runtime is destroyed: for those who cannot say who
+  /// still looks at it, as at the end of an interpreter. Once, by the worker's thread; only the destructor may follow.
+  void leave() noexcept;
+
   /// The exchange of addresses. Collective. Done by the first constructor.
   void connect();
 
@@ -186,7 +191,8 @@ class BRANT_API Runtime {
  private:
   std::unique_ptr<Worker> worker_;  ///< Goes after the engine: what that resumes as it ends may use it.
   std::unique_ptr<Engine> engine_;
-  int exceptions_at_start_ = 0;
+  int exceptions_at_start_ = 0;  ///< kHasLeft: there is nobody to wait for any more.
+  static constexpr int kHasLeft = -1;
 };
 
 }  // namespace brant

@@ -1,0 +1,108 @@
+"""brant for Python: arrays go from process to process, from any memory to any memory.
+
+A program is started as several processes, `brant run -n 2 python ring.py`, and is ordinary Python with `async def`:
+
+    import brant, numpy
+
+    async def main():
+        channel = brant.channel(peer=1 - brant.rank(), id=7)
+        outgoing = channel.send(numpy.full(4, brant.rank()))
+        print(await channel.recv())
+        await outgoing
+
+    brant.run(main())
+
+`asyncio.run(main())` works as well, and slower. docs/guide/python.md has the rest.
+"""
+
+from __future__ import annotations
+
+import atexit as _atexit
+import sys as _sys
+
+from brant._arrays import empty
+from brant._brant import (
+    Array,
+    Awaitable,
+    RemoteSegment,
+    Segment,
+    Task,
+    device,
+    init,
+    is_running,
+    local_rank,
+    local_size,
+    network,
+    rank,
+    run,
+    size,
+    sleep,
+    spawn,
+)
+from brant._brant import ChannelEnd as Channel
+from brant._brant import end as _end
+from brant._errors import (
+    Canceled,
+    DeviceFailed,
+    Error,
+    InvalidArgument,
+    LimitReached,
+    NotFound,
+    NotSupported,
+    OutOfMemory,
+    PeerError,
+    PeerLost,
+    PeerRejected,
+    TimedOut,
+    Truncated,
+    VersionMismatch,
+    WrongKind,
+)
+from brant._runtime import Runtime, channel, gather
+
+__all__ = [
+    "Array",
+    "Awaitable",
+    "Canceled",
+    "Channel",
+    "DeviceFailed",
+    "Error",
+    "InvalidArgument",
+    "LimitReached",
+    "NotFound",
+    "NotSupported",
+    "OutOfMemory",
+    "PeerError",
+    "PeerLost",
+    "PeerRejected",
+    "RemoteSegment",
+    "Runtime",
+    "Segment",
+    "Task",
+    "TimedOut",
+    "Truncated",
+    "VersionMismatch",
+    "WrongKind",
+    "channel",
+    "device",
+    "empty",
+    "gather",
+    "init",
+    "is_running",
+    "local_rank",
+    "local_size",
+    "network",
+    "rank",
+    "run",
+    "size",
+    "sleep",
+    "spawn",
+]
+
+
+def _end_of_interpreter() -> None:
+    # After an error that nobody caught the other processes are not waited for: they learn of it at once.
+    _end(getattr(_sys, "last_value", None) is not None)
+
+
+_atexit.register(_end_of_interpreter)

@@ -1,0 +1,72 @@
+"""Arrays in memory that brant allocated, and those that it makes for what is received."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from typing import Any
+
+from brant import _brant
+
+
+@functools.lru_cache(maxsize=1)
+def _numpy() -> Any:
+    """NumPy, or None where it is not installed."""
+    try:
+        import numpy
+    except ImportError:
+        return None
+    return numpy
+
+
+def empty(shape: int | tuple[int, ...], dtype: Any = float, memory: str = "host") -> Any:
+    """An array whose contents are undefined, in memory that other processes of this host can map: what is sent from
+    there is copied once at most, and what is received there likewise. It is registered once, and kept for long.
+
+    Args:
+        shape: the number of elements in each dimension.
+        dtype: what NumPy takes for one.
+        memory: "host", "pinned" (host memory that GPUs reach), "cuda", "emulated" (of the device made of threads).
+
+    Returns:
+        A NumPy array of host memory; of a device's a `brant.Array`, which CuPy, PyTorch and others show by
+        `__cuda_array_interface__` and DLPack without a copy.
+
+    Raises:
+        NotSupported: this process has no such device.
+        OutOfMemory: there is not so much memory.
+    """
+    numpy = _numpy()
+    if numpy is None:
+        raise ImportError("brant.empty needs NumPy, for its element types: pip install numpy")
+    dtype = numpy.dtype(dtype)
+    format = memoryview(numpy.empty(1, dtype)).format
+    extents = [shape] if isinstance(shape, int) else list(shape)
+    return _brant.new_array(extents, format, dtype.itemsize, memory)
+
+
+def show(array: _brant.Array) -> Any:
+    """What a program gets of an array in host memory: NumPy's view, which keeps it alive."""
+    numpy = _numpy()
+    return memoryview(array) if numpy is None else numpy.asarray(array)
+
+
+@functools.lru_cache(maxsize=1024)
+def _dtype_of(format: str, itemsize: int) -> Any:
+    """NumPy reads the struct module's language itself; structured types in particular."""
+    return _numpy().asarray(_brant.new_array([1], format, itemsize, "host")).dtype
+
+
+def empty_like(format: str, shape: tuple[int, ...], fortran: bool, itemsize: int) -> Any:
+    """Where an array lands that the program gave no place for."""
+    numpy = _numpy()
+    if numpy is not None:
+        return numpy.empty(shape, _dtype_of(format, itemsize), "F" if fortran else "C")
+    if fortran:
+        return show(_brant.new_array(list(shape), format, itemsize, "host"))
+    flat = memoryview(bytearray(math.prod(shape) * itemsize))
+    return flat if format == "B" and len(shape) == 1 else flat.cast(format, list(shape))
+
+
+assert sys.byteorder == "little", "brant runs on x86-64"

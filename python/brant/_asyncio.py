@@ -1,0 +1,69 @@
+"""brant under asyncio: its descriptor is one of those the loop sleeps on.
+
+Each loop has a bridge. While something happens the bridge takes a turn in every round of the loop; when nothing does it
+arms brant, and sleeps until its descriptor becomes readable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import weakref
+
+from brant import _brant
+
+SPIN_S = 10e-6  # a turn in which nothing happens looks for so long
+PATIENCE_S = 50e-6  # so long after the last event it goes on to look instead of sleeping
+
+
+class _Bridge:
+    def __init__(self, loop: asyncio.AbstractEventLoop):
+        self._loop = weakref.ref(loop)
+        self._next: asyncio.Handle | None = None
+        self._last_event = 0.0
+        loop.add_reader(_brant.fd(), self._turn)
+
+    def kick(self) -> None:
+        """Something waits: look at the network soon."""
+        self._last_event = time.perf_counter()
+        self._soon()
+
+    def _soon(self) -> None:
+        if isinstance(self._next, asyncio.TimerHandle):
+            self._next.cancel()
+            self._next = None
+        if self._next is None:
+            self._next = self._loop().call_soon(self._scheduled)
+
+    def _scheduled(self) -> None:
+        self._next = None
+        self._turn()
+
+    def _turn(self) -> None:
+        if _brant.turn(SPIN_S):
+            self._last_event = time.perf_counter()
+            return self._soon()
+        if time.perf_counter() - self._last_event < PATIENCE_S:
+            return self._soon()
+        seconds = _brant.arm()
+        if seconds <= 0:
+            return self._soon()
+        if self._next is not None:
+            self._next.cancel()
+        self._next = self._loop().call_later(seconds, self._scheduled)
+        return None
+
+
+_bridges: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Bridge] = weakref.WeakKeyDictionary()
+
+
+def make_future() -> asyncio.Future:
+    """A future of the loop that runs, in the state in which a coroutine yields it to its task."""
+    loop = asyncio.get_running_loop()
+    bridge = _bridges.get(loop)
+    if bridge is None:
+        bridge = _bridges[loop] = _Bridge(loop)
+    bridge.kick()
+    future = loop.create_future()
+    future._asyncio_future_blocking = True
+    return future

@@ -1,0 +1,210 @@
+"""The extension module: what src/bindings/python binds. Programs use the names that `brant` itself has."""
+
+from collections.abc import AsyncIterator, Coroutine, Generator
+from collections.abc import Awaitable as _Awaitable
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+class Awaitable:
+    """What is under way: a send, a receive, a put, a get, a pause, a task. It goes on whether or not it is awaited, and
+    holds its arrays until it has ended. One coroutine at a time awaits it; once it has an answer, as often as wanted.
+    """
+
+    def __await__(self) -> Generator[Any, None, Any]: ...
+    def done(self) -> bool:
+        """There is an answer, and awaiting it does not wait."""
+    def cancel(self) -> None:
+        """Whoever waits gets `Canceled`. A receive is withdrawn, so that the next one gets its message; a send goes on,
+        and holds its arrays until it has ended."""
+    def wait(self) -> Any:
+        """Waits in plain code, outside coroutines, without the GIL. Returns and raises what awaiting would."""
+
+class Task(Awaitable):
+    """A coroutine that brant's own loop runs. `cancel` raises `Canceled` in it, where it waits."""
+
+class Array:
+    """An array in memory of brant, contents undefined at first: of a device as a rule, since `brant.empty` gives a
+    NumPy array of host memory. The memory goes back when nobody uses the array or a view of it any more."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """In bytes."""
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+    @property
+    def format(self) -> str:
+        """The type of the elements in the language of the module struct: "d" for 64-bit floats."""
+    @property
+    def memory(self) -> str:
+        """ "host", "pinned", "cuda" or "emulated"."""
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def __dlpack__(self, **options: Any) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def copy_from(self, source: Any) -> None:
+        """Copies a contiguous array of as many bytes, and waits for it.
+
+        Raises:
+            InvalidArgument: another number of bytes, or strides.
+        """
+    def copy_to(self, target: Any) -> None:
+        """Copies into a contiguous array of as many bytes, and waits for it.
+
+        Raises:
+            InvalidArgument: another number of bytes, or strides.
+        """
+
+class ChannelEnd:
+    """One end of an ordered connection between two processes, as `brant.channel` opens it. Message n of one end meets
+    receive n of the other. Closed when nobody refers to it any more."""
+
+    def __init__(self, peer: int, id: int, path: str) -> None: ...
+    def send(self, *objects: Any, timeout: float | None = None, delivered: bool = False) -> Awaitable:
+        """Sends one message: one object or several, arrays of any shape, type and layout or what can be pickled.
+
+        Args:
+            timeout: seconds after which the waiter gets `TimedOut`. The message goes on.
+            delivered: end when the receiver has the message, instead of when the arrays may be written again.
+
+        Raises (here, or when awaited):
+            InvalidArgument: the channel is closed, an object cannot be pickled.
+            NotSupported: memory of a device whose elements do not lie together.
+            PeerLost: the other process has ended.
+            Truncated, PeerRejected: the receiver could not take it.
+            LimitReached: 65536 operations of this process are under way.
+        """
+    def recv(self, out: Any = None, *, timeout: float | None = None) -> Awaitable:
+        """Receives the next message. Awaited, it gives the object, or a tuple of several; with `out` that.
+
+        Args:
+            out: an array, or a list of as many as the message has, of the same shapes and element types, in any order
+                of elements. None: the message comes in new memory, of this process's device if it was sent from one.
+            timeout: seconds after which the waiter gets `TimedOut`. The message is left for the next receive.
+
+        Raises (here, or when awaited):
+            InvalidArgument: the channel is closed; `out` does not fit the message, which is gone then.
+            WrongKind: `out` is no array.
+            PeerLost: the other process has ended, and sends nothing more.
+            Canceled: this end or the other one was closed.
+        """
+    def close(self) -> None:
+        """Ends what waits here with `Canceled`. What was sent still arrives; behind it the other end is told. Waits for
+        what the other process reads at the moment, 5 s at most."""
+    def __aiter__(self) -> AsyncIterator[Any]: ...
+    def __anext__(self) -> _Awaitable[Any]: ...
+    @property
+    def is_open(self) -> bool: ...
+    @property
+    def peer(self) -> int:
+        """The rank of the other process."""
+    @property
+    def id(self) -> int: ...
+
+class Segment:
+    """An array of this process that others may write into and read from, held while it is exposed.
+
+    Args:
+        array: it can be written, and its elements lie together. Memory of `brant.empty`, 16 KiB or more, is mapped by
+            the processes of this host; other memory goes over the network.
+
+    Raises:
+        InvalidArgument: it is empty, read-only or has strides.
+        WrongKind: it is no array.
+    """
+
+    def __init__(self, array: Any) -> None: ...
+    def ticket(self) -> bytes:
+        """What another process needs to reach it: bytes, which may travel by a channel. At most 1024."""
+    def close(self) -> None:
+        """Nobody must be using it any more."""
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def is_open(self) -> bool: ...
+
+class RemoteSegment:
+    """A segment of another process, or of this one.
+
+    Args:
+        peer: the rank of its owner.
+        ticket: what `Segment.ticket` gave there.
+
+    Raises:
+        InvalidArgument: that is no ticket of this rank.
+        NotFound: the segment was closed.
+        PeerLost: its owner has ended.
+    """
+
+    def __init__(self, peer: int, ticket: bytes) -> None: ...
+    def put(self, array: Any, offset: int = 0) -> Awaitable:
+        """Writes an array, in C order if it has strides, at `offset` bytes. When it has ended the owner sees it.
+
+        Raises (here, or when awaited):
+            InvalidArgument: it does not fit into the segment.
+            PeerLost: the owner has ended.
+        """
+    def get(self, out: Any, offset: int = 0) -> Awaitable:
+        """Reads as many bytes as `out` has, from `offset` on. Awaited, it gives `out`. Raises as `put`."""
+    def close(self) -> None:
+        """Lets go of it here, when what is under way has ended."""
+    @property
+    def peer(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+
+def init(gpu: str | None = None) -> None:
+    """Starts brant in this process, collectively over the job. Done by whatever needs it first; once in a process.
+
+    Args:
+        gpu: "auto", "none", "emulated" or "cuda"; None: what BRANT_GPU says.
+
+    Raises:
+        Error: what makes a start impossible, in words.
+    """
+
+def end(failed: bool) -> None: ...
+def is_running() -> bool:
+    """It was started, and has not ended."""
+
+def rank() -> int:
+    """Of this process, 0 to size - 1."""
+
+def size() -> int:
+    """How many processes the job has."""
+
+def local_rank() -> int:
+    """Of this process among those of its host."""
+
+def local_size() -> int:
+    """How many processes of the job run on this host."""
+
+def network() -> str:
+    """The network library, its version and where it was loaded from."""
+
+def device() -> str:
+    """What this process works with: "cuda", "emulated", or "host" for none."""
+
+def run(coroutine: Coroutine[Any, Any, _T]) -> _T:
+    """Runs a coroutine in brant's own loop, which is faster than asyncio and knows only what belongs to brant. Tasks
+    that go on when it has ended are closed. Returns and raises what the coroutine does."""
+
+def spawn(coroutine: Coroutine[Any, Any, Any]) -> Task:
+    """Starts a coroutine beside the one that calls it, in brant's own loop.
+
+    Raises:
+        InvalidArgument: no such loop runs: under asyncio call asyncio.create_task.
+    """
+
+def sleep(seconds: float) -> Awaitable:
+    """A pause, under either loop. 0 lets others run."""
+
+def new_array(shape: list[int], format: str, itemsize: int, memory: str) -> Any: ...
+def turn(spin: float) -> bool: ...
+def arm() -> float: ...
+def fd() -> int: ...

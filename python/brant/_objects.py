@@ -1,0 +1,28 @@
+"""Objects that are no arrays: pickled, with the arrays inside them beside the pickle.
+
+An object is unpickled only when it came over a channel, so only from a process of this job: those have proved to each
+other that they were started together.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from brant._errors import InvalidArgument
+
+
+def flatten(thing: Any, subject: str, peer: int) -> tuple[bytes, list[memoryview]]:
+    """The pickle, and the buffers that it refers to, which are not copied."""
+    buffers: list[pickle.PickleBuffer] = []
+    try:
+        data = pickle.dumps(thing, protocol=5, buffer_callback=buffers.append)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        text = f"{subject}: an object of type {type(thing).__name__} cannot be pickled: {error}"
+        raise InvalidArgument(text, subject=subject, peer=peer) from error
+    return data, [buffer.raw() for buffer in buffers]
+
+
+def restore(data: bytes, buffers: list[bytearray]) -> Any:
+    """The object that was flattened."""
+    return pickle.loads(data, buffers=buffers)

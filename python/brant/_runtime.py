@@ -1,0 +1,69 @@
+"""The runtime of a process, its channels, and waiting for several things at once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable
+
+from brant import _brant
+
+
+class Runtime:
+    """This process's part in the job, for a `with` statement. Without one it begins when it is first needed, and ends
+    with the interpreter.
+
+    Beginning and end are collective over the job. The end waits for the other processes, some 20 s at most; an
+    exception that leaves the block does not wait. Once in a process.
+
+    Args:
+        gpu: "auto", "none", "emulated" or "cuda"; None: what BRANT_GPU says.
+
+    Raises:
+        Error: what makes a start impossible, in words.
+    """
+
+    def __init__(self, gpu: str | None = None):
+        _brant.init(gpu)
+
+    def __enter__(self) -> Runtime:
+        return self
+
+    def __exit__(self, kind: type | None, *_: object) -> None:
+        _brant.end(kind is not None)
+
+    @property
+    def rank(self) -> int:
+        """Of this process, 0 to size - 1."""
+        return _brant.rank()
+
+    @property
+    def size(self) -> int:
+        """How many processes the job has."""
+        return _brant.size()
+
+
+def channel(peer: int, id: int, *, path: str | None = None) -> _brant.ChannelEnd:
+    """Opens this process's end of channel `id` with the process of rank `peer`. Does not wait for the other end.
+
+    With `peer` = own rank the first call gives one end and the second the other.
+
+    Args:
+        peer: a rank of the job.
+        id: the channel's name, the same at both ends and used by no other channel of the two: 0 to 251658239.
+        path: forces the path of all transfers, for measuring (`brant explain` names them).
+
+    Raises:
+        InvalidArgument: there is no such rank, or the id is in use.
+        PeerLost: that process has ended.
+    """
+    return _brant.ChannelEnd(peer, id, path or "")
+
+
+async def gather(*awaitables: Awaitable) -> list:
+    """Waits for all of them, which run side by side: their results in the order of the arguments. Raises the first
+    exception in that order, once those before it have ended; the others go on.
+
+    Coroutines are started as tasks of brant's own loop; under asyncio use asyncio.gather.
+    """
+    under_way = [_brant.spawn(one) if inspect.iscoroutine(one) else one for one in awaitables]
+    return [await one for one in under_way]

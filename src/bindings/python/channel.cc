@@ -1,0 +1,183 @@
+#include "bindings/python/channel.h"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "bindings/python/errors.h"
+#include "bindings/python/frame.h"
+#include "bindings/python/make.h"
+#include "bindings/python/process.h"
+#include "bindings/python/receiving.h"
+#include "bindings/python/sending.h"
+
+namespace nb = nanobind;
+
+namespace brant::python {
+namespace {
+
+constexpr double kNoLimit = -1;
+
+double seconds_of(const nb::object& timeout) {
+  if (timeout.is_none()) return kNoLimit;
+  const auto seconds = nb::cast<double>(timeout);
+  if (!(seconds >= 0)) throw Error(Status::invalid_argument, "a time-out is a number of seconds, 0 or more, or None");
+  return seconds;
+}
+
+ChannelOptions options_of(const std::string& path) {
+  ChannelOptions options;
+  if (!path.empty() && !path_from_name(path, options.path))
+    throw Error(Status::invalid_argument, "'" + path + "' is no path: see `brant explain --help`");
+  return options;
+}
+
+/// Those to be closed when the program ends.
+std::set<ChannelEnd*>& open_ends() {
+  static auto* const ends = new std::set<ChannelEnd*>;  // never destroyed, as Process
+  return *ends;
+}
+
+nb::handle self_of(const ChannelEnd& end) { return nb::find(end); }
+
+}  // namespace
+
+ChannelEnd::ChannelEnd(int peer, std::uint32_t id, const std::string& path)
+    : peer_(peer), id_(id), name_("channel " + std::to_string(id) + " with rank " + std::to_string(peer)) {
+  Runtime& runtime = Process::get().runtime();
+  try {
+    channel_ = Channel::open(runtime, Rank{peer}, ChannelId{id}, options_of(path));
+  } catch (const Error& error) {
+    throw Failure(error.status(), error.what(), name_, peer_);
+  }
+  open_ends().insert(this);
+}
+
+ChannelEnd::~ChannelEnd() {
+  open_ends().erase(this);
+  if (!channel_.is_open()) return;
+  Process& process = Process::get();
+  if (process.has_ended()) {
+    static_cast<void>(new Channel(std::move(channel_)));  // it went with the runtime
+  } else if (!process.is_owner()) {
+    process.bury(std::make_shared<Channel>(std::move(channel_)));
+  } else {
+    close();
+  }
+}
+
+void ChannelEnd::check_usable() const {
+  static_cast<void>(Process::get().runtime());  // this thread's
+  if (!channel_.is_open()) throw Failure(Status::invalid_argument, name_ + " is closed: open it again", name_, peer_);
+  if (broken_)
+    throw Failure(Status::peer_rejected, name_ + " is out of order after a message that failed: close it at both ends",
+                  name_, peer_);
+}
+
+nb::object ChannelEnd::send(nb::handle object) {
+  check_usable();
+  auto [result, sending] = make<Sending>(*this, nb::borrow(self_of(*this)), Moment::source_free);
+  sending->add(object);
+  sending->post(kNoLimit);
+  return std::move(result);
+}
+
+nb::object ChannelEnd::send_several(const nb::args& objects, const nb::object& timeout, bool delivered) {
+  check_usable();
+  const double seconds = seconds_of(timeout);
+  if (objects.size() == 0)
+    throw Failure(Status::invalid_argument, name_ + ": send takes at least one object", name_, peer_);
+  auto [result, sending] =
+      make<Sending>(*this, nb::borrow(self_of(*this)), delivered ? Moment::delivered : Moment::source_free);
+  for (const nb::handle object : objects) sending->add(object);
+  sending->post(seconds);
+  return std::move(result);
+}
+
+nb::object ChannelEnd::recv(const nb::object& out, const nb::object& timeout) {
+  check_usable();
+  const double seconds = seconds_of(timeout);
+  auto [result, receiving] = make<Receiving>(*this, nb::borrow(self_of(*this)));
+  if (nb::isinstance<nb::list>(out) || nb::isinstance<nb::tuple>(out)) {
+    for (const nb::handle array : out) receiving->add_landing(array);
+  } else if (!out.is_none()) {
+    receiving->add_landing(out);
+  }
+  receiving->start(seconds);
+  return std::move(result);
+}
+
+nb::object ChannelEnd::next() {
+  check_usable();
+  auto [result, receiving] = make<Receiving>(*this, nb::borrow(self_of(*this)));
+  receiving->set_iterates();
+  receiving->start(kNoLimit);
+  return std::move(result);
+}
+
+void ChannelEnd::close() {
+  if (!channel_.is_open() || Process::get().has_ended()) return;
+  static_cast<void>(Process::get().runtime());
+  // Those whose turn has not come; the others are told by the channel.
+  const std::deque<Receiving*> waiting = turns_;
+  for (auto receiving = waiting.rbegin(); receiving != waiting.rend() && *receiving != waiting.front(); ++receiving) {
+    turns_.pop_back();
+    (*receiving)->abandon(Status::canceled);
+  }
+  say_end();
+  channel_.close();
+}
+
+/// The other end's receives need not wait for ever. A message that finds no room in the window ends with the channel,
+/// and its receive is told of that.
+void ChannelEnd::say_end() noexcept {
+  FrameHeader end;
+  end.flags = FrameHeader::kEnd;
+  Op unobserved;
+  if (!broken_) static_cast<void>(channel_.post_send({&end, sizeof end, MemoryKind::host}, unobserved));
+}
+
+void close_channels() {
+  const std::set<ChannelEnd*> ends = std::exchange(open_ends(), {});
+  for (ChannelEnd* end : ends) end->close();
+}
+
+void ChannelEnd::line_up(Receiving& receiving) {
+  turns_.push_back(&receiving);
+  if (turns_.size() == 1) receiving.post_frame();
+}
+
+void ChannelEnd::step_out(Receiving& receiving) {
+  const bool first = !turns_.empty() && turns_.front() == &receiving;
+  if (first) return next_turn();
+  turns_.erase(std::ranges::find(turns_, &receiving));
+}
+
+void ChannelEnd::next_turn() {
+  turns_.pop_front();
+  if (turns_.empty()) return;
+  if (channel_.is_open() && !broken_) return turns_.front()->post_frame();
+  const std::deque<Receiving*> left = std::exchange(turns_, {});
+  for (Receiving* receiving : left) receiving->abandon(broken_ ? Status::peer_rejected : Status::canceled);
+}
+
+void bind_channel(nb::module_& module) {
+  nb::class_<ChannelEnd>(module, "ChannelEnd", nb::is_weak_referenceable())
+      .def(nb::init<int, std::uint32_t, const std::string&>())
+      .def("send", &ChannelEnd::send)
+      .def("send", &ChannelEnd::send_several, nb::arg("objects"), nb::arg("timeout") = nb::none(),
+           nb::arg("delivered") = false)
+      .def("recv", &ChannelEnd::recv, nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("timeout") = nb::none())
+      .def("close", &ChannelEnd::close)
+      .def("__aiter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__anext__", [](ChannelEnd& self) { return self.next(); })
+      .def_prop_ro("is_open", &ChannelEnd::is_open)
+      .def_prop_ro("peer", &ChannelEnd::peer)
+      .def_prop_ro("id", &ChannelEnd::id);
+  nb::class_<Sending, Awaitable>(module, "Sending");
+  nb::class_<Receiving, Awaitable>(module, "Receiving");
+}
+
+}  // namespace brant::python

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <deque>
+#include <string>
+
+#include "brant/brant.h"
+
+namespace brant::python {
+
+class Receiving;
+
+/// One end of a channel of Python. Its receives have an order: only the first that has not got its frame has a receive
+/// posted, since how many transfers a message has is in the frame.
+class ChannelEnd {
+ public:
+  ChannelEnd(int peer, std::uint32_t id, const std::string& path);
+  ChannelEnd(const ChannelEnd&) = delete;
+  ChannelEnd& operator=(const ChannelEnd&) = delete;
+  ~ChannelEnd();
+
+  [[nodiscard]] nanobind::object send(nanobind::handle object);
+  [[nodiscard]] nanobind::object send_several(const nanobind::args& objects, const nanobind::object& timeout,
+                                              bool delivered);
+  [[nodiscard]] nanobind::object recv(const nanobind::object& out, const nanobind::object& timeout);
+  /// As `recv`, for `async for`: the end of the channel ends the loop.
+  [[nodiscard]] nanobind::object next();
+  void close();
+
+  [[nodiscard]] bool is_open() const noexcept { return channel_.is_open(); }
+  [[nodiscard]] int peer() const noexcept { return peer_; }
+  [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] Channel& channel() noexcept { return channel_; }
+  /// Transfers of a message were posted, and not all of them: what follows would be taken for the rest.
+  void give_up_order() noexcept { broken_ = true; }
+
+  // The turns of receives.
+  void line_up(Receiving& receiving);
+  void step_out(Receiving& receiving);
+  /// The first one has posted all its transfers: the next may post its frame.
+  void next_turn();
+
+ private:
+  void check_usable() const;
+  void say_end() noexcept;
+
+  int peer_;
+  std::uint32_t id_;
+  std::string name_;
+  Channel channel_;
+  bool broken_ = false;
+  std::deque<Receiving*> turns_;
+};
+
+/// Closes all that are open: at the end of the program.
+void close_channels();
+
+void bind_channel(nanobind::module_& module);
+
+}  // namespace brant::python

@@ -1,0 +1,60 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <optional>
+#include <string>
+
+#include "bindings/python/array.h"
+#include "bindings/python/channel.h"
+#include "bindings/python/errors.h"
+#include "bindings/python/loop.h"
+#include "bindings/python/process.h"
+#include "bindings/python/segment.h"
+
+namespace nb = nanobind;
+
+namespace brant::python {
+namespace {
+
+std::optional<GpuChoice> gpu_of(const std::optional<std::string>& name) {
+  if (!name) return std::nullopt;
+  if (*name == "auto") return GpuChoice::automatic;
+  if (*name == "none") return GpuChoice::none;
+  if (*name == "emulated") return GpuChoice::emulated;
+  if (*name == "cuda") return GpuChoice::cuda;
+  throw Error(Status::invalid_argument, "gpu='" + *name + "': use auto, none, emulated or cuda");
+}
+
+void bind_process(nb::module_& module) {
+  module.def(
+      "init", [](const std::optional<std::string>& gpu) { Process::get().start(gpu_of(gpu)); },
+      nb::arg("gpu") = nb::none());
+  module.def("end", [](bool failed) { Process::get().end(failed); });
+  module.def("is_running", [] { return Process::get().is_running(); });
+  module.def("rank", [] { return Process::get().runtime().rank().value; });
+  module.def("size", [] { return Process::get().runtime().size(); });
+  module.def("local_rank", [] { return Process::get().runtime().local_rank(); });
+  module.def("local_size", [] { return Process::get().runtime().local_size(); });
+  module.def("network", [] { return Process::get().runtime().network(); });
+  module.def("device", [] { return std::string(memory_kind_name(Process::get().runtime().device_kind())); });
+  // For another event loop: python/brant/_asyncio.py.
+  module.def("turn", [](double spin) {
+    return Process::get().turn(std::chrono::nanoseconds(static_cast<std::int64_t>(spin * 1e9)));
+  });
+  module.def("arm", [] { return Process::get().arm(); });
+  module.def("fd", [] { return Process::get().runtime().worker().fd(); });
+}
+
+}  // namespace
+}  // namespace brant::python
+
+NB_MODULE(_brant, module) {
+  nb::set_leak_warnings(false);  // arrays and channels of a program may outlive the interpreter's end
+  brant::python::register_errors();
+  brant::python::bind_process(module);
+  brant::python::bind_loop(module);
+  brant::python::bind_array(module);
+  brant::python::bind_channel(module);
+  brant::python::bind_segments(module);
+}

@@ -1,0 +1,126 @@
+#include "bindings/python/process.h"
+
+#include <chrono>
+#include <utility>
+
+#include "bindings/python/channel.h"
+#include "bindings/python/errors.h"
+
+namespace nb = nanobind;
+
+namespace brant::python {
+namespace {
+
+/// How long a signal may wait for its handler while this process sleeps.
+constexpr auto kPiece = std::chrono::milliseconds(100);
+/// How many calls of progress that see nothing lie between two looks at the clock.
+constexpr unsigned kLooksBetweenTimes = 16;
+
+/// A Runtime that is destroyed while an exception unwinds does not wait for the other processes, which is what a
+/// process wants that has failed: they learn of its death at once.
+void leave_without_waiting(std::unique_ptr<Runtime> runtime) noexcept {
+  struct Leaving {};
+  try {
+    const std::unique_ptr<Runtime> going = std::move(runtime);
+    throw Leaving{};
+  } catch (const Leaving&) {
+  }
+}
+
+}  // namespace
+
+Process& Process::get() {
+  static Process* const only = new Process;  // never destroyed: objects of Python may outlive everything else
+  return *only;
+}
+
+Runtime& Process::runtime() {
+  if (runtime_ == nullptr) start(std::nullopt);
+  if (!is_owner())
+    throw Error(Status::not_supported,
+                "brant belongs to the thread that started it: call it from there, or hand the work over to its loop "
+                "(loop.call_soon_threadsafe in asyncio)");
+  return *runtime_;
+}
+
+void Process::start(std::optional<GpuChoice> gpu) {
+  if (ended_) throw Error(Status::shutting_down, "brant has ended in this process, and starts once in a process");
+  if (runtime_ != nullptr) {
+    if (gpu)
+      throw Error(Status::invalid_argument, "brant is running already: call brant.init before anything else of it");
+    return;
+  }
+  RuntimeOptions options = RuntimeOptions::from_environment();
+  if (gpu) options.gpu = *gpu;
+  {
+    const nb::gil_scoped_release others_run;
+    runtime_ = std::make_unique<Runtime>(options);
+  }
+  owner_ = std::this_thread::get_id();
+}
+
+void Process::end(bool failed) {
+  if (runtime_ == nullptr || !is_owner()) return;
+  if (!failed) close_channels();
+  drain();
+  clear_graves();
+  ended_ = true;
+  {
+    const nb::gil_scoped_release others_run;
+    if (failed) return leave_without_waiting(std::move(runtime_));
+    runtime_->leave();
+  }
+  // Arrays that the program still has lie in its memory, and are looked at until the interpreter has gone.
+  static_cast<void>(runtime_.release());
+}
+
+void Process::drain() {
+  while (Awaitable* awaitable = finished_.pop_front()) awaitable->advance();
+  if (!graves_.empty()) clear_graves();
+}
+
+bool Process::turn(std::chrono::nanoseconds spin) {
+  Worker& worker = runtime().worker();
+  bool happened = worker.progress() != 0;
+  if (!happened && finished_.empty() && spin > std::chrono::nanoseconds(0)) {
+    const auto deadline = Clock::now() + spin;
+    do {
+      for (unsigned look = 0; look < kLooksBetweenTimes && !happened && finished_.empty(); ++look)
+        happened = worker.progress() != 0;
+    } while (!happened && finished_.empty() && Clock::now() < deadline);
+  }
+  happened = happened || !finished_.empty();
+  drain();
+  return happened;
+}
+
+void Process::sleep() {
+  Worker& worker = runtime().worker();
+  {
+    const nb::gil_scoped_release others_run;
+    // timed_out only means that a piece is over.
+    static_cast<void>(worker.wait_until([this] { return !finished_.empty(); }, kPiece));
+  }
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  drain();
+}
+
+double Process::arm() {
+  const std::chrono::nanoseconds longest = runtime().worker().arm();
+  return std::chrono::duration<double>(longest).count();
+}
+
+void Process::bury(std::shared_ptr<void> remains) {
+  const std::scoped_lock lock(graves_mutex_);
+  graves_.push_back(std::move(remains));
+}
+
+void Process::clear_graves() {
+  std::vector<std::shared_ptr<void>> remains;
+  {
+    const std::scoped_lock lock(graves_mutex_);
+    remains.swap(graves_);
+  }
+}
+
+}  // namespace brant::python

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "bindings/python/awaitable.h"
+#include "brant/base/intrusive_list.h"
+#include "brant/brant.h"
+
+namespace brant::python {
+
+class Task;
+
+/// This interpreter's part in the job: its one Runtime, started when it is first needed, and what waits for it.
+///
+/// All of it belongs to the thread that started it. That thread lets go of the GIL while it sleeps, so a sink may run
+/// without it: a sink only calls `ended`, and everything that touches Python objects happens in `drain`, with the GIL.
+class Process {
+ public:
+  static Process& get();
+
+  /// Started if it was not. Throws what a Runtime throws, not_supported in another thread than the first one, and
+  /// shutting_down after `end`.
+  Runtime& runtime();
+  void start(std::optional<GpuChoice> gpu);
+  [[nodiscard]] bool is_running() const noexcept { return runtime_ != nullptr; }
+  [[nodiscard]] bool has_ended() const noexcept { return ended_; }
+  [[nodiscard]] bool is_owner() const noexcept { return owner_ == std::this_thread::get_id(); }
+  /// Ends this process's part. After a failure the other processes are not waited for.
+  void end(bool failed);
+
+  /// From sinks and timers, with or without the GIL.
+  void ended(Awaitable& awaitable) noexcept {
+    if (!FinishedList::linked(awaitable)) finished_.push_back(awaitable);
+  }
+  void forget(Awaitable& awaitable) noexcept {
+    if (FinishedList::linked(awaitable)) finished_.remove(awaitable);
+  }
+  [[nodiscard]] bool has_finished() const noexcept { return !finished_.empty(); }
+  /// Goes on with everything that ended. With the GIL.
+  void drain();
+
+  /// Moves the network, with the GIL, and drains: true if anything happened. For as long as nothing does, until `spin`
+  /// is over.
+  bool turn(std::chrono::nanoseconds spin);
+  /// Waits without the GIL until something has ended, a signal came or 100 ms are over; then drains. Throws what a
+  /// handler of a signal raised.
+  void sleep();
+  /// For another event loop, after a turn in which nothing happened: seconds to sleep at most on `fd`; 0: not at all.
+  double arm();
+
+  /// Places to put what must outlive the object that is destroyed in a thread that may not touch the runtime.
+  void bury(std::shared_ptr<void> remains);
+
+  Task* current = nullptr;  ///< Of brant's own loop, while it runs a step.
+
+ private:
+  using FinishedList = IntrusiveList<Awaitable, &Awaitable::hook_>;
+
+  void clear_graves();
+
+  std::thread::id owner_{};
+  bool ended_ = false;
+  std::unique_ptr<Runtime> runtime_;
+  FinishedList finished_;
+  std::mutex graves_mutex_;
+  std::vector<std::shared_ptr<void>> graves_;
+};
+
+}  // namespace brant::python

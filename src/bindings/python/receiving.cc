@@ -1,0 +1,319 @@
+#include "bindings/python/receiving.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "bindings/python/array.h"
+#include "bindings/python/channel.h"
+#include "bindings/python/errors.h"
+#include "bindings/python/process.h"
+
+namespace nb = nanobind;
+
+namespace brant::python {
+
+Receiving::~Receiving() { FramePool::get().give_back(std::move(frame_)); }
+
+void Receiving::add_landing(nb::handle array) {
+  View& view = given_.emplace_back();
+  if (!view.take(array.ptr(), View::Access::write))
+    throw Error(Status::wrong_kind, end_.name() + ": `out` takes arrays, and an object of type " +
+                                        std::string(nb::type_name(array.type()).c_str()) + " is none that can receive");
+  given_objects_.push_back(nb::borrow(array));
+}
+
+void Receiving::start(double timeout) {
+  hold();
+  if (timeout >= 0) set_deadline(timeout);
+  end_.line_up(*this);
+  if (stage_ == Stage::frame && pending_ == 0) {
+    Process::get().forget(*this);
+    advance();
+  }
+}
+
+void Receiving::post_part(Buffer landing) {
+  Op& op = ops_.emplace_back();
+  op.delivered = {[](void* self, const OpResult& result) noexcept {
+                    auto& receiving = *static_cast<Receiving*>(self);
+                    receiving.outcome_.join(result);
+                    if (--receiving.pending_ == 0) Process::get().ended(receiving);
+                  },
+                  this};
+  const Status posted = end_.channel().post_recv(landing, op);
+  if (posted == Status::in_progress) {
+    ++pending_;
+  } else {
+    outcome_.join({posted, op.result.bytes});
+  }
+}
+
+void Receiving::post_frame() {
+  stage_ = Stage::frame;
+  frame_ = FramePool::get().take();
+  post_part({frame_.get(), kFrameBytes, MemoryKind::host});
+  if (pending_ == 0) Process::get().ended(*this);  // not at once: a hundred thousand that fail must not nest
+}
+
+void Receiving::advance() {
+  if (stage_ == Stage::ended) return;
+  const nb::object keeps = nb::borrow(self());
+  if (pending_ != 0) {
+    if (is_overdue() && !has_answer()) give_up(Status::timed_out);
+    return;
+  }
+  if (stage_ == Stage::in_line) return give_up(Status::timed_out);
+  if (!outcome_.ok() && status_ == Status::ok) {
+    const bool first = stage_ != Stage::content;
+    if (stage_ == Stage::description) end_.give_up_order();
+    end(outcome_.status, {});
+    if (first) end_.next_turn();
+    return;
+  }
+  if (stage_ == Stage::frame) return on_frame();
+  if (stage_ == Stage::description) return on_description(apart_, {});
+  finish();
+}
+
+void Receiving::on_frame() {
+  const std::size_t got = outcome_.bytes;
+  const std::span<const std::byte> frame(frame_.get(), got);
+  if (got >= sizeof header_) std::memcpy(&header_, frame.data(), sizeof header_);
+  const bool apart = (header_.flags & FrameHeader::kApart) != 0;
+  if (got < sizeof header_ || header_.magic != FrameHeader::kMagic ||
+      (!apart && header_.description_bytes > got - sizeof header_)) {
+    end_.give_up_order();
+    return refuse(Status::invalid_argument, "what came was not sent by a channel of Python of this version");
+  }
+  if ((header_.flags & FrameHeader::kEnd) != 0) return refuse(Status::canceled, "the other end was closed");
+  if (apart) {
+    stage_ = Stage::description;
+    apart_.resize(header_.description_bytes);
+    outcome_ = {};
+    post_part({apart_.data(), apart_.size(), MemoryKind::host});
+    if (pending_ == 0) advance();
+    return;
+  }
+  const auto rest = frame.subspan(sizeof header_);
+  on_description(rest.first(header_.description_bytes), rest.subspan(header_.description_bytes));
+}
+
+void Receiving::on_description(std::span<const std::byte> description, std::span<const std::byte> content) {
+  outcome_ = {};
+  if (!read_items(description, header_.items, items_)) {
+    end_.give_up_order();
+    return refuse(Status::invalid_argument, "what came contradicts itself");
+  }
+  const bool within = (header_.flags & FrameHeader::kContent) != 0;
+  std::string unfit = why_unfit();
+  if (unfit.empty()) {
+    try {
+      make_landings();
+    } catch (nb::python_error& error) {
+      unfit = error.what();
+    } catch (const std::exception& error) {
+      unfit = error.what();
+    }
+  }
+  if (!unfit.empty()) {
+    status_ = Status::invalid_argument;
+    why_ = std::move(unfit);
+    landings_.clear();
+  }
+  if (within) {
+    take_content(content);
+    stage_ = Stage::content;
+    end_.next_turn();
+    return finish();
+  }
+  post_content();
+}
+
+std::string Receiving::why_unfit() const {
+  if (given_.empty()) return {};
+  if (given_.size() != items_.size())
+    return "a message of " + std::to_string(items_.size()) + " items came, and `out` has room for " +
+           std::to_string(given_.size());
+  for (std::size_t at = 0; at < items_.size(); ++at) {
+    const Item& item = items_[at];
+    const View& view = given_[at];
+    const bool is_raw = view.format() == "B" && view.shape().size() <= 1;
+    if (item.header.type == ItemType::object || item.header.type == ItemType::buffer)
+      return "an object came, and no array: receive it without `out`";
+    const bool same = is_raw || item.header.type == ItemType::bytes
+                          ? item.header.bytes == view.bytes()
+                          : item.format == view.format() && std::ranges::equal(item.shape, view.shape());
+    if (!same) return item.describe() + " came, and `out` is " + view.describe();
+  }
+  return {};
+}
+
+void Receiving::make_landings() {
+  for (std::size_t at = 0; at < items_.size(); ++at)
+    landings_.push_back(given_.empty() ? make_landing(items_[at]) : land_in(given_[at], items_[at]));
+}
+
+Receiving::Landing Receiving::make_landing(const Item& item) {
+  Landing landing;
+  const auto bytes = static_cast<Py_ssize_t>(item.header.bytes);
+  if (item.header.type == ItemType::array) {
+    const bool fortran = item.header.order == Order::fortran;
+    const MemoryKind kind = landing_kind(item.header.kind);
+    landing.made = kind == MemoryKind::host
+                       ? nb::module_::import_("brant._arrays")
+                             .attr("empty_like")(nb::str(item.format.data(), item.format.size()),
+                                                 shape_tuple(item.shape), fortran, item.header.item_bytes)
+                       : new_array(item.shape, std::string(item.format), item.header.item_bytes, kind, fortran);
+    landing.view = std::make_unique<View>();
+    if (!landing.view->take(landing.made.ptr(), View::Access::write))
+      throw Error(Status::internal, "a new array cannot be written");
+    landing.memory = landing.view->memory();
+    return landing;
+  }
+  const bool is_buffer = item.header.type == ItemType::buffer;
+  landing.made =
+      nb::steal(is_buffer ? PyByteArray_FromStringAndSize(nullptr, bytes) : PyBytes_FromStringAndSize(nullptr, bytes));
+  if (!landing.made.is_valid()) throw nb::python_error();
+  char* data = is_buffer ? PyByteArray_AsString(landing.made.ptr()) : PyBytes_AsString(landing.made.ptr());
+  landing.memory = {data, item.header.bytes, MemoryKind::host};
+  return landing;
+}
+
+Receiving::Landing Receiving::land_in(View& given, const Item& item) {
+  Landing landing;
+  landing.given = &given;
+  const bool flat = item.header.type == ItemType::bytes || item.shape.size() <= 1;
+  if (given.order() == item.header.order || (flat && given.order() != Order::strided)) {
+    landing.memory = given.memory();
+    return landing;
+  }
+  if (!given.is_host())
+    throw Error(Status::not_supported,
+                "an array came in another order of elements than `out` has, which lies in device memory");
+  landing.raw = std::make_unique_for_overwrite<std::byte[]>(item.header.bytes);
+  landing.memory = {landing.raw.get(), item.header.bytes, MemoryKind::host};
+  return landing;
+}
+
+void Receiving::take_content(std::span<const std::byte> content) {
+  for (std::size_t at = 0; at < landings_.size(); ++at) {
+    const std::size_t bytes = items_[at].header.bytes;
+    if (bytes > content.size()) {
+      status_ = Status::invalid_argument;
+      why_ = "what came contradicts itself";
+      return;
+    }
+    const Buffer landing = landings_[at].memory;
+    const bool on_device = landings_[at].given != nullptr && !landings_[at].given->is_host();
+    if (on_device && bytes != 0) {
+      Process::get().runtime().copy(landing, ConstBuffer(content.data(), bytes, MemoryKind::host));
+    } else if (bytes != 0) {
+      std::memcpy(landing.data, content.data(), bytes);
+    }
+    content = content.subspan(bytes);
+  }
+}
+
+/// Also of a message that nobody can use: its transfers must be received, into nothing.
+void Receiving::post_content() {
+  stage_ = Stage::content;
+  for (std::size_t at = 0; at < items_.size(); ++at) {
+    if (items_[at].header.bytes == 0) continue;
+    Buffer memory = landings_.empty() ? Buffer(nullptr, 0, MemoryKind::host) : landings_[at].memory;
+    memory.bytes = landings_.empty() ? 0 : items_[at].header.bytes;
+    post_part(memory);
+  }
+  end_.next_turn();
+  if (pending_ == 0) finish();
+}
+
+void Receiving::finish() {
+  if (status_ == Status::ok && !outcome_.ok()) status_ = outcome_.status;
+  if (status_ == Status::ok) {
+    try {
+      for (std::size_t at = 0; at < landings_.size(); ++at) {
+        const Landing& landing = landings_[at];
+        if (landing.raw != nullptr && items_[at].header.bytes != 0)
+          landing.given->unpack(landing.raw.get(), items_[at].header.order);
+      }
+    } catch (nb::python_error& error) {
+      status_ = Status::internal;
+      why_ = error.what();
+    }
+  }
+  end(status_, std::move(why_));
+}
+
+void Receiving::refuse(Status status, std::string why) {
+  end(status, std::move(why));
+  end_.next_turn();
+}
+
+void Receiving::end(Status status, std::string why) {
+  stage_ = Stage::ended;
+  status_ = status;
+  why_ = std::move(why);
+  given_.clear();
+  for (Landing& landing : landings_) landing.view.reset();
+  FramePool::get().give_back(std::move(frame_));
+  ops_.clear();
+  answer();
+  release();
+}
+
+void Receiving::abandon(Status status) {
+  if (stage_ == Stage::in_line) end(status, {});
+}
+
+void Receiving::give_up(Status status) {
+  if (has_answer()) return;
+  if (stage_ == Stage::in_line || stage_ == Stage::frame) {
+    if (stage_ == Stage::frame && (ops_.back().due() || !ops_.back().pending())) return;  // its message has come
+    const nb::object keeps = nb::borrow(self());
+    if (stage_ == Stage::frame) ops_.back().detach();
+    pending_ = 0;
+    end_.step_out(*this);
+    return end(status, {});
+  }
+  // The rest of the message is on its way into the arrays: they stay held until it is there, and it is lost.
+  status_ = status;
+  answer();
+}
+
+nb::object Receiving::result() {
+  if (!given_objects_.empty()) {
+    if (given_objects_.size() == 1) return given_objects_.front();
+    nb::list all;
+    for (const nb::object& object : given_objects_) all.append(object);
+    return nb::tuple(all);
+  }
+  nb::list objects;
+  for (std::size_t at = 0; at < items_.size(); ++at) {
+    if (items_[at].header.type != ItemType::object) {
+      objects.append(landings_[at].made);
+      continue;
+    }
+    nb::list buffers;
+    const std::size_t own = items_[at].header.buffers;
+    for (std::size_t next = at + 1; next <= at + own && next < landings_.size(); ++next)
+      buffers.append(landings_[next].made);
+    objects.append(nb::module_::import_("brant._objects").attr("restore")(landings_[at].made, buffers));
+    at += own;
+  }
+  return objects.size() == 1 ? nb::object(objects[0]) : nb::object(nb::tuple(objects));
+}
+
+PyObject* Receiving::take() {
+  if (status_ == Status::ok) return result().release().ptr();
+  if (iterates_ && status_ == Status::canceled) {
+    PyErr_SetNone(PyExc_StopAsyncIteration);
+  } else if (why_.empty()) {
+    set_python_error(failure(status_, end_.name(), end_.peer(), "no message was received"));
+  } else {
+    set_python_error(Failure(status_, end_.name() + ": " + why_, end_.name(), end_.peer()));
+  }
+  return nullptr;
+}
+
+}  // namespace brant::python

@@ -1,0 +1,163 @@
+#include "bindings/python/segment.h"
+
+#include <nanobind/stl/string.h>
+
+#include <utility>
+
+#include "bindings/python/errors.h"
+#include "bindings/python/make.h"
+#include "bindings/python/process.h"
+
+namespace nb = nanobind;
+
+namespace brant::python {
+namespace {
+
+/// What may not be destroyed here: after the end it stays, in another thread it waits for the owner.
+template <typename T>
+void lay_aside(std::shared_ptr<T> thing) {
+  Process& process = Process::get();
+  if (process.has_ended()) {
+    static_cast<void>(new std::shared_ptr<T>(std::move(thing)));
+  } else if (!process.is_owner()) {
+    process.bury(std::move(thing));
+  }
+}
+
+}  // namespace
+
+ExposedArray::ExposedArray(nb::handle array) {
+  Runtime& runtime = Process::get().runtime();
+  View& view = held_->view;
+  if (!view.take(array.ptr(), View::Access::write))
+    throw Error(Status::wrong_kind, "brant.expose takes an array, and no object of type " +
+                                        std::string(nb::type_name(array.type()).c_str()));
+  if (view.order() == Order::strided)
+    throw Error(Status::invalid_argument,
+                "brant.expose takes an array whose elements lie together: make it contiguous first");
+  held_->segment = expose(runtime, view.memory());
+}
+
+ExposedArray::~ExposedArray() { lay_aside(std::move(held_)); }
+
+void ExposedArray::close() {
+  if (Process::get().has_ended()) return;
+  static_cast<void>(Process::get().runtime());
+  held_->segment.close();
+  held_->view.clear();
+}
+
+nb::bytes ExposedArray::ticket() const {
+  if (!is_open()) throw Error(Status::invalid_argument, "the segment is closed");
+  const SegmentTicket ticket = held_->segment.ticket();
+  return nb::bytes(ticket.bytes().data(), ticket.bytes().size());
+}
+
+RemoteArray::RemoteArray(int peer, const nb::bytes& ticket)
+    : peer_(peer), name_("a segment of rank " + std::to_string(peer)) {
+  Runtime& runtime = Process::get().runtime();
+  const SegmentTicket packed(std::span(reinterpret_cast<const std::byte*>(ticket.c_str()), ticket.size()));
+  try {
+    segment_ = std::make_shared<RemoteSegment>(runtime, Rank{peer}, packed);
+  } catch (const Error& error) {
+    throw Failure(error.status(), error.what(), name_, peer_);
+  }
+}
+
+RemoteArray::~RemoteArray() { lay_aside(std::move(segment_)); }
+
+void RemoteArray::check_usable() const {
+  static_cast<void>(Process::get().runtime());
+  if (!segment_->is_open()) throw Failure(Status::invalid_argument, name_ + " is closed here", name_, peer_);
+}
+
+nb::object RemoteArray::put(nb::handle array, std::uint64_t offset) {
+  check_usable();
+  auto [result, transferring] = make<Transferring>(*this, nb::find(*this), RmaDirection::put);
+  transferring->start(array, offset);
+  return std::move(result);
+}
+
+nb::object RemoteArray::get(nb::handle out, std::uint64_t offset) {
+  check_usable();
+  auto [result, transferring] = make<Transferring>(*this, nb::find(*this), RmaDirection::get);
+  transferring->start(out, offset);
+  return std::move(result);
+}
+
+void RemoteArray::close() {
+  if (Process::get().has_ended()) return;
+  static_cast<void>(Process::get().runtime());
+  segment_->close();
+}
+
+void Transferring::start(nb::handle array, std::uint64_t offset) {
+  const bool puts = direction_ == RmaDirection::put;
+  if (!view_.take(array.ptr(), puts ? View::Access::read : View::Access::write))
+    throw Failure(Status::wrong_kind,
+                  target_.name() + ": an object of type " + nb::type_name(array.type()).c_str() + " is no array",
+                  target_.name(), target_.peer());
+  array_ = nb::borrow(array);
+  Buffer memory = view_.memory();
+  if (view_.order() == Order::strided) {
+    packed_ = std::make_unique_for_overwrite<std::byte[]>(view_.bytes());
+    memory = {packed_.get(), view_.bytes(), MemoryKind::host};
+    if (puts) view_.pack(packed_.get());
+  }
+  op_.delivered = {[](void* self, const OpResult& result) noexcept {
+                     auto& transferring = *static_cast<Transferring*>(self);
+                     transferring.outcome_ = result;
+                     Process::get().ended(transferring);
+                   },
+                   this};
+  RemoteSegment& segment = target_.segment();
+  const Status posted = puts ? segment.post_put(offset, memory, op_) : segment.post_get(offset, memory, op_);
+  if (posted == Status::in_progress) return hold();
+  outcome_ = {posted, op_.result.bytes};
+  finish();
+}
+
+void Transferring::finish() {
+  if (direction_ == RmaDirection::get && outcome_.ok() && packed_ != nullptr) view_.unpack(packed_.get(), Order::c);
+  view_.clear();
+  packed_.reset();
+  answer();
+}
+
+void Transferring::advance() {
+  finish();
+  release();
+}
+
+/// It cannot be withdrawn: the array stays held until it has ended.
+void Transferring::give_up(Status status) {
+  given_up_ = status;
+  answer();
+}
+
+PyObject* Transferring::take() {
+  const Status status = given_up_ != Status::ok ? given_up_ : outcome_.status;
+  if (status == Status::ok) return Py_NewRef(direction_ == RmaDirection::get ? array_.ptr() : Py_None);
+  const char* what = direction_ == RmaDirection::put ? "a put failed" : "a get failed";
+  set_python_error(failure(status, target_.name(), target_.peer(), what));
+  return nullptr;
+}
+
+void bind_segments(nb::module_& module) {
+  nb::class_<ExposedArray>(module, "Segment", nb::is_weak_referenceable())
+      .def(nb::init<nb::handle>(), nb::arg("array"))
+      .def("ticket", &ExposedArray::ticket)
+      .def("close", &ExposedArray::close)
+      .def_prop_ro("nbytes", &ExposedArray::bytes)
+      .def_prop_ro("is_open", &ExposedArray::is_open);
+  nb::class_<RemoteArray>(module, "RemoteSegment", nb::is_weak_referenceable())
+      .def(nb::init<int, const nb::bytes&>(), nb::arg("peer"), nb::arg("ticket"))
+      .def("put", &RemoteArray::put, nb::arg("array"), nb::arg("offset") = 0)
+      .def("get", &RemoteArray::get, nb::arg("out"), nb::arg("offset") = 0)
+      .def("close", &RemoteArray::close)
+      .def_prop_ro("peer", &RemoteArray::peer)
+      .def_prop_ro("nbytes", &RemoteArray::bytes);
+  nb::class_<Transferring, Awaitable>(module, "Transferring");
+}
+
+}  // namespace brant::python

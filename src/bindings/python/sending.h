@@ -1,0 +1,62 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "bindings/python/awaitable.h"
+#include "bindings/python/frame.h"
+#include "bindings/python/view.h"
+
+namespace brant::python {
+
+class ChannelEnd;
+
+/// A message on its way out: holds its arrays, and what was packed or pickled, until the last transfer has ended.
+class Sending final : public Awaitable {
+ public:
+  Sending(ChannelEnd& end, nanobind::object end_object, Moment until) noexcept
+      : end_(end), end_object_(std::move(end_object)), until_(until) {}
+  ~Sending() override;
+
+  void add(nanobind::handle object);
+  /// Posts all transfers.
+  void post(double timeout);
+
+  PyObject* take() override;
+  void advance() override;
+  void give_up(Status status) override;
+
+ private:
+  /// What an item's content is: an array's, or a pickle's, which is an object of type bytes as well.
+  struct Content {
+    ItemHeader header;
+    View view;
+    std::unique_ptr<std::byte[]> packed;
+    [[nodiscard]] ConstBuffer memory() const noexcept;
+  };
+
+  Content& add_content(ItemType type);
+  bool add_array(nanobind::handle object, ItemType type);
+  void add_pickle(nanobind::handle object);
+  [[nodiscard]] bool write_frame();
+  void post_part(ConstBuffer source);
+  void let_go() noexcept;
+
+  ChannelEnd& end_;
+  nanobind::object end_object_;
+  Moment until_;
+  std::deque<Content> contents_;
+  std::unique_ptr<std::byte[]> frame_;
+  std::size_t frame_bytes_ = 0;
+  std::vector<std::byte> apart_;
+  std::deque<Op> ops_;
+  std::size_t pending_ = 0;
+  OpResult outcome_;
+  Status given_up_ = Status::ok;
+};
+
+}  // namespace brant::python

@@ -1,0 +1,261 @@
+#include "bindings/python/view.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <utility>
+
+#include "bindings/python/array.h"
+#include "bindings/python/dlpack.h"
+#include "bindings/python/errors.h"
+#include "bindings/python/process.h"
+#include "brant/device.h"
+
+namespace nb = nanobind;
+
+namespace brant::python {
+namespace {
+
+struct NamedType {
+  std::string_view typestr;  ///< Without the byte order.
+  std::string_view format;
+};
+constexpr std::array kTypes = {
+    NamedType{"b1", "?"}, NamedType{"i1", "b"}, NamedType{"u1", "B"},  NamedType{"i2", "h"},   NamedType{"u2", "H"},
+    NamedType{"i4", "i"}, NamedType{"u4", "I"}, NamedType{"i8", "l"},  NamedType{"u8", "L"},   NamedType{"f2", "e"},
+    NamedType{"f4", "f"}, NamedType{"f8", "d"}, NamedType{"c8", "Zf"}, NamedType{"c16", "Zd"},
+};
+
+/// Pointers to objects of this process must not travel.
+bool has_objects(std::string_view format) noexcept { return format.find_first_of("OP&") != std::string_view::npos; }
+
+bool is_contiguous(const std::vector<Py_ssize_t>& shape, const std::vector<Py_ssize_t>& strides, std::size_t item,
+                   bool fortran) noexcept {
+  auto expected = static_cast<Py_ssize_t>(item);
+  for (std::size_t at = 0; at < shape.size(); ++at) {
+    const std::size_t dim = fortran ? at : shape.size() - 1 - at;
+    if (shape[dim] == 0) return true;
+    if (shape[dim] != 1 && strides[dim] != expected) return false;
+    expected *= shape[dim];
+  }
+  return true;
+}
+
+Runtime& runtime_with_device() {
+  Runtime& runtime = Process::get().runtime();
+  if (runtime.device_kind() != MemoryKind::cuda)
+    throw Error(Status::wrong_kind,
+                "an array lies in the memory of a GPU, and this process works without one: set "
+                "BRANT_GPU=cuda on a machine with a GPU");
+  return runtime;
+}
+
+/// What the producer of the array queued there comes before what is done with it from here on.
+void wait_for_stream(void* stream) {
+  Stream borrowed = runtime_with_device().device().borrow_stream(stream);
+  if (const Status status = borrowed.synchronize(); status != Status::ok)
+    throw Error(status, "the stream that computes an array failed: " + std::string(status_text(status)));
+}
+
+void* stream_of_interface(nb::handle stream) {
+  return reinterpret_cast<void*>(nb::cast<std::uintptr_t>(stream));  // 1: legacy, 2: per thread, as CUDA has it
+}
+
+/// NumPy's array type; null as long as nobody has imported NumPy. Borrowed, for the life of the interpreter.
+PyTypeObject* numpy_array_type() {
+  static PyTypeObject* type = nullptr;
+  if (type != nullptr) return type;
+  const nb::object name = nb::str("numpy");
+  const nb::object numpy = nb::steal(PyImport_GetModule(name.ptr()));
+  if (!numpy.is_valid()) return nullptr;
+  type = reinterpret_cast<PyTypeObject*>(nb::object(numpy.attr("ndarray")).release().ptr());
+  return type;
+}
+
+}  // namespace
+
+bool is_sent_raw(PyObject* object) {
+  PyTypeObject* const type = Py_TYPE(object);
+  PyTypeObject* const numpy_array = numpy_array_type();
+  if (type == numpy_array) return true;
+  if (PyObject_CheckBuffer(object) != 0) {
+    const bool of_numpy = numpy_array != nullptr && PyType_IsSubtype(type, numpy_array) != 0;
+    return !of_numpy && std::string_view(type->tp_name).substr(0, 6) != "numpy.";
+  }
+  if (PyType_Check(object) != 0) return false;
+  return nb::isinstance<Array>(object) || PyObject_HasAttrString(object, "__cuda_array_interface__") != 0 ||
+         PyObject_HasAttrString(object, "__dlpack__") != 0;
+}
+
+std::string_view plain_format(std::string_view format) noexcept {
+  if (format.size() > 1 && (format[0] == '@' || format[0] == '=' || format[0] == '<')) format.remove_prefix(1);
+  if (format == "q") return "l";
+  if (format == "Q") return "L";
+  if (format == "c") return "B";
+  return format;
+}
+
+std::string typestr_of(std::string_view format, std::size_t item_bytes) {
+  for (const NamedType& type : kTypes) {
+    if (type.format == plain_format(format)) return (item_bytes == 1 ? "|" : "<") + std::string(type.typestr);
+  }
+  return {};
+}
+
+std::string format_of_typestr(std::string_view typestr) {
+  if (typestr.size() < 3 || typestr[0] == '>') return {};
+  for (const NamedType& type : kTypes) {
+    if (type.typestr == typestr.substr(1)) return std::string(type.format);
+  }
+  return {};
+}
+
+void View::clear() noexcept {
+  if (buffer_.obj != nullptr) PyBuffer_Release(&buffer_);
+  Py_XDECREF(std::exchange(owner_, nullptr));
+}
+
+bool View::take(PyObject* array, Access access) {
+  if (nb::isinstance<Array>(array)) {
+    const Array& ours = *nb::inst_ptr<Array>(array);
+    owner_ = Py_NewRef(array);
+    data_ = ours.memory().data;
+    kind_ = ours.memory().kind;
+    host_ = host_accessible(kind_);
+    own_format_ = ours.format();
+    format_ = own_format_;
+    item_bytes_ = ours.item_bytes();
+    set_shape(ours.shape(), nullptr);
+    return true;
+  }
+  if (PyObject_CheckBuffer(array) != 0) return take_buffer(array, access);
+  if (PyType_Check(array) != 0) return false;
+  if (PyObject_HasAttrString(array, "__cuda_array_interface__") != 0) return take_cuda(array, access);
+  if (PyObject_HasAttrString(array, "__dlpack__") != 0) return take_dlpack(array);
+  return false;
+}
+
+bool View::take_buffer(PyObject* array, Access access) {
+  if (PyObject_GetBuffer(array, &buffer_, PyBUF_FULL_RO) != 0) {
+    buffer_.obj = nullptr;
+    if (PyErr_ExceptionMatches(PyExc_ValueError) == 0 && PyErr_ExceptionMatches(PyExc_BufferError) == 0)
+      throw nb::python_error();
+    PyErr_Clear();
+    return false;
+  }
+  format_ = plain_format(buffer_.format != nullptr ? buffer_.format : "B");
+  if (has_objects(format_)) {
+    clear();
+    return false;
+  }
+  if (access == Access::write && buffer_.readonly != 0) {
+    clear();
+    throw Error(Status::invalid_argument, "a read-only array cannot receive");
+  }
+  data_ = buffer_.buf;
+  bytes_ = static_cast<std::size_t>(buffer_.len);
+  item_bytes_ = static_cast<std::size_t>(buffer_.itemsize);
+  shape_ = buffer_.shape;
+  dims_ = static_cast<std::size_t>(buffer_.ndim);
+  order_ = PyBuffer_IsContiguous(&buffer_, 'C') != 0   ? Order::c
+           : PyBuffer_IsContiguous(&buffer_, 'F') != 0 ? Order::fortran
+                                                       : Order::strided;
+  return true;
+}
+
+bool View::take_cuda(PyObject* array, Access access) {
+  const nb::dict description = nb::cast<nb::dict>(nb::handle(array).attr("__cuda_array_interface__"));
+  const nb::tuple data = nb::cast<nb::tuple>(description["data"]);
+  if (access == Access::write && nb::cast<bool>(data[1]))
+    throw Error(Status::invalid_argument, "a read-only array cannot receive");
+  if (description.contains("mask") && !description["mask"].is_none())
+    throw Error(Status::not_supported, "an array with a mask cannot be sent: send its data and its mask");
+  const auto typestr = nb::cast<std::string>(description["typestr"]);
+  own_format_ = format_of_typestr(typestr);
+  if (own_format_.empty())
+    throw Error(Status::not_supported, "arrays of the type '" + typestr + "' cannot be sent from a GPU");
+  if (description.contains("stream") && !description["stream"].is_none())
+    wait_for_stream(stream_of_interface(description["stream"]));
+  owner_ = Py_NewRef(array);
+  data_ = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0]));
+  format_ = own_format_;
+  item_bytes_ = static_cast<std::size_t>(std::stoul(typestr.substr(2)));
+  kind_ = MemoryKind::detect;
+  host_ = false;
+  auto shape = nb::cast<std::vector<Py_ssize_t>>(description["shape"]);
+  if (description.contains("strides") && !description["strides"].is_none()) {
+    const auto strides = nb::cast<std::vector<Py_ssize_t>>(description["strides"]);
+    set_shape(std::move(shape), &strides);
+  } else {
+    set_shape(std::move(shape), nullptr);
+  }
+  return true;
+}
+
+bool View::take_dlpack(PyObject* array) {
+  const auto device = nb::cast<std::pair<int, int>>(nb::handle(array).attr("__dlpack_device__")());
+  const bool on_gpu = device.first == kDlCuda || device.first == kDlCudaManaged;
+  if (!on_gpu && device.first != kDlCpu && device.first != kDlCudaHost)
+    throw Error(Status::not_supported, "an array lies on a device that brant does not know (DLPack device type " +
+                                           std::to_string(device.first) + ")");
+  constexpr int kLegacyStream = 1;  // the producer orders what it has queued before that stream
+  nb::object capsule = on_gpu ? nb::handle(array).attr("__dlpack__")(nb::arg("stream") = kLegacyStream)
+                              : nb::handle(array).attr("__dlpack__")();
+  if (on_gpu) wait_for_stream(reinterpret_cast<void*>(static_cast<std::uintptr_t>(kLegacyStream)));
+  const DlTensor* tensor = tensor_of(capsule.ptr());
+  own_format_ = format_of(*tensor);
+  if (own_format_.empty())
+    throw Error(Status::not_supported, "brant does not know the element type of an array that came by DLPack");
+  owner_ = capsule.release().ptr();
+  format_ = own_format_;
+  data_ = static_cast<std::byte*>(tensor->data) + tensor->byte_offset;
+  item_bytes_ = (static_cast<std::size_t>(tensor->bits) * tensor->lanes + 7) / 8;
+  host_ = !on_gpu;
+  const auto dims = static_cast<std::size_t>(tensor->dims);
+  std::vector<Py_ssize_t> shape(tensor->shape, tensor->shape + dims);
+  if (tensor->strides == nullptr) {
+    set_shape(std::move(shape), nullptr);
+    return true;
+  }
+  std::vector<Py_ssize_t> strides(tensor->strides, tensor->strides + dims);
+  for (Py_ssize_t& stride : strides) stride *= static_cast<Py_ssize_t>(item_bytes_);
+  set_shape(std::move(shape), &strides);
+  return true;
+}
+
+void View::set_shape(std::vector<Py_ssize_t> shape, const std::vector<Py_ssize_t>* strides) {
+  own_shape_ = std::move(shape);
+  shape_ = own_shape_.data();
+  dims_ = own_shape_.size();
+  bytes_ = item_bytes_;
+  for (const Py_ssize_t count : own_shape_) bytes_ *= static_cast<std::size_t>(count);
+  if (strides == nullptr || is_contiguous(own_shape_, *strides, item_bytes_, false)) return;
+  order_ = Order::fortran;
+  if (!is_contiguous(own_shape_, *strides, item_bytes_, true))
+    throw Error(
+        Status::not_supported,
+        "an array in device memory, or of DLPack, whose elements do not lie together cannot be sent or received "
+        "yet: make it contiguous first (cupy.ascontiguousarray, tensor.contiguous())");
+}
+
+std::string View::describe() const {
+  std::string text = "an array of " + std::string(format_) + " of shape (";
+  for (std::size_t dim = 0; dim < dims_; ++dim) text += (dim == 0 ? "" : ", ") + std::to_string(shape_[dim]);
+  return text + ")";
+}
+
+void View::pack(std::byte* packed) const {
+  if (PyBuffer_ToContiguous(packed, &buffer_, static_cast<Py_ssize_t>(bytes_), 'C') != 0) throw nb::python_error();
+}
+
+void View::unpack(const std::byte* packed, Order order) const {
+  // The buffer is only read but for what it points to; CPython's declaration is older than const.
+  if (PyBuffer_FromContiguous(const_cast<Py_buffer*>(&buffer_), const_cast<std::byte*>(packed),
+                              static_cast<Py_ssize_t>(bytes_), order == Order::fortran ? 'F' : 'C') != 0)
+    throw nb::python_error();
+}
+
+}  // namespace brant::python

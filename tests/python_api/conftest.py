@@ -1,0 +1,63 @@
+"""The tests of brant for Python: each starts a job whose processes run an async function of the test's own file."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+try:
+    import brant
+except ImportError:  # in pytest itself, which only starts the processes that have it
+    brant = None
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TREE = ROOT / "build" / "release"
+PACKAGE = pathlib.Path(os.environ.get("BRANT_PYTHONPATH", TREE / "python"))
+BRANT = pathlib.Path(os.environ.get("BRANT_BIN", ROOT / "build" / "bin" / "brant"))
+START = pathlib.Path(__file__).with_name("start.py")
+
+
+def pytest_configure() -> None:
+    # A shell that starts the tests in the background has SIGINT ignored, and so would every launcher they start.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not list((PACKAGE / "brant").glob("_brant*.so")):
+        reason = f"{PACKAGE} has no extension module: run 'make build', on a Python with its headers"
+        for item in items:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def environment(**more: str) -> dict[str, str]:
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("BRANT_", "UCX_"))}
+    return {**plain, "PYTHONPATH": str(PACKAGE), "BRANT_CALIBRATION": "off", "BRANT_GPU": "none", **more}
+
+
+def command(body, ranks: int = 2, loop: str = "brant", options: tuple[str, ...] = ()) -> list[str]:
+    """What starts `body`, an async function of a test file without arguments, in each process of a job."""
+    file = sys.modules[body.__module__].__file__
+    started = [sys.executable, str(START), file, body.__name__, loop]
+    return [str(BRANT), "run", "-n", str(ranks), "--timeout", "60", *options, "--", *started]
+
+
+def run_job(
+    body, *, ranks: int = 2, loop: str = "brant", options: tuple[str, ...] = (), fails: bool = False, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs it to its end, which must be a good one unless it `fails`."""
+    done = subprocess.run(
+        command(body, ranks, loop, options),
+        env=environment(**more),
+        text=True,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=90,
+    )
+    assert (done.returncode != 0) == fails, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done

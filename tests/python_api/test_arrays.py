@@ -1,0 +1,230 @@
+"""Arrays of every layout and type, and objects, arrive as they were sent."""
+
+from __future__ import annotations
+
+import array
+import gc
+
+import numpy
+import pytest
+from conftest import brant, run_job
+
+BASE = numpy.arange(24.0).reshape(4, 6)
+RECORD = numpy.dtype([("place", "<i4", (3,)), ("mass", "<f8"), ("name", "S5")])
+
+
+def layouts() -> dict[str, numpy.ndarray]:
+    """The first six are those that charm4py 1.1 corrupts or is said to."""
+    records = numpy.zeros(3, RECORD)
+    records["mass"] = [1.5, 2.5, 3.5]
+    records["name"] = [b"a", b"bc", b"def"]
+    large = numpy.arange(300_000.0).reshape(300, 1000)
+    read_only = numpy.arange(5)
+    read_only.setflags(write=False)
+    return {
+        "contiguous": BASE,
+        "column": BASE[:, 2],
+        "step": BASE.ravel()[::2],
+        "fortran": numpy.asfortranarray(BASE),
+        "transposed": BASE.T,
+        "negative": BASE.ravel()[::-1],
+        "both negative": BASE[::-1, ::-2],
+        "no dimension": numpy.array(7.25),
+        "empty": numpy.empty((0, 3)),
+        "bool": BASE > 7,
+        "complex64": (BASE + 1j).astype(numpy.complex64),
+        "complex128 column": (BASE + 1j)[:, 1],
+        "float16": BASE.astype(numpy.float16),
+        "int8": BASE.astype(numpy.int8),
+        "uint64": BASE.astype(numpy.uint64),
+        "big endian": BASE.astype(">f8"),
+        "records": records,
+        "every second record": records[::2],
+        "a field of records": records["mass"],
+        "text": numpy.array(["one", "three"]),
+        "bytes": numpy.array([b"one", b"three"]),
+        "dates": numpy.array(["2026-11-24", "1999-01-01"], "datetime64[D]"),
+        "objects": numpy.array([{"a": 1}, None, "x"], dtype=object),
+        "read-only": read_only,
+        "five dimensions": numpy.arange(2 * 3 * 4 * 5 * 6).reshape(2, 3, 4, 5, 6)[:, ::2, 1:, ::-1],
+        "large": large,
+        "large column": large[:, 10:500:3],
+        "large fortran": numpy.asfortranarray(large),
+        "broadcast": numpy.broadcast_to(numpy.arange(3), (4, 3)),
+    }
+
+
+def assert_same(got, wanted, name: str) -> None:
+    assert type(got) is type(wanted), f"{name}: {type(got)}"
+    assert got.dtype == wanted.dtype and got.shape == wanted.shape, f"{name}: {got.dtype} {got.shape}"
+    assert got.tobytes() == wanted.tobytes() if wanted.dtype != object else (got == wanted).all(), name
+
+
+async def layouts_arrive() -> None:
+    channel = brant.channel(1 - brant.rank(), 1)
+    for name, wanted in layouts().items():
+        if brant.rank() == 0:
+            await channel.send(wanted)
+        else:
+            assert_same(await channel.recv(), wanted, name)
+
+
+async def layouts_land_in_layouts() -> None:
+    """Any order of elements into any other."""
+    channel = brant.channel(1 - brant.rank(), 1)
+    sources = [numpy.arange(60_000.0).reshape(200, 300), numpy.arange(6.0).reshape(2, 3)]
+    for source in sources:
+        rows, columns = source.shape
+        outs = [
+            numpy.zeros((rows, columns)),
+            numpy.zeros((rows, columns), order="F"),
+            numpy.zeros((2 * rows, columns))[::-2],
+            numpy.zeros((columns, rows)).T,
+            brant.empty((rows, columns)),
+        ]
+        for form in (source, numpy.asfortranarray(source), source[::-1, ::-1]):
+            for out in outs:
+                if brant.rank() == 0:
+                    await channel.send(form)
+                else:
+                    out[...] = 0
+                    assert await channel.recv(out) is out
+                    assert (out == form).all()
+
+
+async def a_hundred_arrays_in_one_call() -> None:
+    channel = brant.channel(1 - brant.rank(), 1)
+    small = [numpy.full(3, i) for i in range(100)]
+    large = [numpy.full(3000, i) for i in range(100)]
+    mixed = [numpy.zeros(0), b"abc", {"key": numpy.arange(4)}, "text", 7, None, BASE.T]
+    if brant.rank() == 0:
+        for message in (small, large, mixed, small):
+            await channel.send(*message)
+        return
+    for wanted in (small, large):
+        got = await channel.recv()
+        assert len(got) == 100 and all((a == b).all() for a, b in zip(got, wanted, strict=True))
+    got = await channel.recv()
+    assert got[0].shape == (0,) and got[1] == b"abc" and got[3:6] == ("text", 7, None)
+    assert (got[2]["key"] == numpy.arange(4)).all() and (got[6] == BASE.T).all()
+    outs = [numpy.zeros(3, int) for _ in range(100)]
+    await channel.recv(out=outs)
+    assert all((a == b).all() for a, b in zip(outs, small, strict=True))
+
+
+async def objects_arrive() -> None:
+    channel = brant.channel(1 - brant.rank(), 1)
+    big = numpy.arange(100_000)
+    masked = numpy.ma.masked_array([1, 2, 3], mask=[False, True, False])
+    nested = {"deep": [big, {"er": big[::2]}]}
+    things = ["text", 12345678901234567890, nested, numpy.float64(2.5), masked, (1, 2), b"", b"x" * 100_000]
+    if brant.rank() == 0:
+        for thing in things:
+            await channel.send(thing)
+        await channel.send(bytearray(b"abc"))
+        await channel.send(array.array("i", [1, 2, 3]))
+        await channel.send(memoryview(b"abcdef")[::2])
+        return
+    for thing in things:
+        got = await channel.recv()
+        assert type(got) is type(thing), thing
+        if isinstance(thing, dict):
+            assert (got["deep"][0] == big).all() and (got["deep"][1]["er"] == big[::2]).all()
+            got["deep"][0][0] = 1  # it may be written
+        elif thing is masked:
+            assert (got.mask == masked.mask).all()
+        else:
+            assert got == thing
+    assert bytes(await channel.recv()) == b"abc"
+    assert (await channel.recv()).tolist() == [1, 2, 3]
+    assert bytes(await channel.recv()) == b"ace"
+
+
+async def an_array_that_nobody_holds_arrives() -> None:
+    channel = brant.channel(1 - brant.rank(), 1)
+    if brant.rank() == 0:
+        sends = [channel.send(numpy.full(200_000, i)) for i in range(5)]
+        gc.collect()
+        junk = [numpy.full(200_000, 99) for _ in range(5)]  # whoever freed one too early gets these
+        for send in sends:
+            await send
+        assert len(junk) == 5
+    else:
+        await brant.sleep(0.1)
+        for i in range(5):
+            assert ((await channel.recv()) == i).all()
+
+
+async def an_operation_that_nobody_awaits_goes_on() -> None:
+    channel = brant.channel(1 - brant.rank(), 1)
+    if brant.rank() == 0:
+        for i in range(5):
+            channel.send(numpy.full(200_000, i))
+        gc.collect()
+        assert await channel.recv() == "done"
+    else:
+        for i in range(5):
+            assert ((await channel.recv()) == i).all()
+        await channel.send("done")
+
+
+async def memory_of_brant_is_shown() -> None:
+    channel = brant.channel(1 - brant.rank(), 1)
+    mine = brant.empty((100, 50), "f4", memory="pinned")
+    mine[...] = brant.rank()
+    theirs = brant.empty((100, 50), "f4")
+    outgoing = channel.send(mine)
+    await channel.recv(theirs)
+    await outgoing
+    assert (theirs == 1 - brant.rank()).all()
+
+
+async def memory_of_a_device_arrives() -> None:
+    """From a device into another process's, whether the receiver has said where or not."""
+    channel = brant.channel(1 - brant.rank(), 1)
+    for count in (3, 100_000):
+        mine, theirs = brant.empty(count, "i8", memory="emulated"), brant.empty(count, "i8", memory="emulated")
+        mine.copy_from(numpy.arange(count) + brant.rank())
+        seen = numpy.zeros(count, "i8")
+        for landing in (theirs, None, seen):
+            outgoing = channel.send(mine)
+            got = await channel.recv(landing)
+            await outgoing
+            if landing is not seen:
+                assert got.memory == "emulated" and got.shape == (count,)
+                got.copy_to(seen)
+            assert (seen == numpy.arange(count) + 1 - brant.rank()).all()
+            seen[...] = 0
+
+
+@pytest.mark.parametrize("loop", ["brant", "asyncio"])
+def test_arrays_of_every_layout_arrive_bit_for_bit(loop: str) -> None:
+    run_job(layouts_arrive, loop=loop)
+
+
+def test_any_order_of_elements_lands_in_any_other() -> None:
+    run_job(layouts_land_in_layouts)
+
+
+def test_a_hundred_arrays_travel_in_one_call() -> None:
+    run_job(a_hundred_arrays_in_one_call)
+
+
+def test_objects_arrive_with_the_arrays_inside_them() -> None:
+    run_job(objects_arrive)
+
+
+def test_an_array_is_held_while_it_is_sent() -> None:
+    run_job(an_array_that_nobody_holds_arrives)
+
+
+def test_an_operation_that_nobody_awaits_goes_on() -> None:
+    run_job(an_operation_that_nobody_awaits_goes_on)
+
+
+def test_memory_of_brant_is_a_numpy_array() -> None:
+    run_job(memory_of_brant_is_shown)
+
+
+def test_device_memory_arrives_in_device_memory() -> None:
+    run_job(memory_of_a_device_arrives, BRANT_GPU="emulated")
