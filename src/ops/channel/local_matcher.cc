@@ -155,6 +155,7 @@ Status LocalMatcher::move(Transfer& send, Transfer& receive) noexcept {
   move.from = MoveEnd(send.here.data, send.here.kind);
   move.to = MoveEnd(receive.here.data, receive.here.kind);
   move.bytes = bytes;
+  move.shapes = nullptr;  // a send that was packed has some
   move.path = path;
   const Status status = end_.table().mover().start(move);
   if (status != Status::in_progress) return status;
