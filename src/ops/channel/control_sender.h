@@ -15,7 +15,7 @@ namespace brant {
 class ControlSender final : private Poller {
  public:
   explicit ControlSender(Engine& engine) noexcept : engine_(engine) {}
-  ~ControlSender() { engine_.detach(static_cast<Poller&>(*this)); }
+  ~ControlSender() { engine_.pollers().detach(*this); }
   ControlSender(const ControlSender&) = delete;
   ControlSender& operator=(const ControlSender&) = delete;
 

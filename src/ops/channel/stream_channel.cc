@@ -79,8 +79,8 @@ void StreamChannel::on_record(const LinkMessage& message, std::span<const std::b
 
 void StreamChannel::on_mailbox(const port::ExportRecord& mailbox) noexcept {
   if (!StreamLane::can_be_mailbox(mailbox, end_.mutual_kind())) [[unlikely]] {
-    return end_.engine().distrust(end_.peer(),
-                                  "how to map a channel's mailbox, which is too small or of another memory");
+    return end_.engine().peers().distrust(end_.peer(),
+                                          "how to map a channel's mailbox, which is too small or of another memory");
   }
   if (waits()) return lane_->connect(mailbox);
   mailbox_ = mailbox;  // this end is prepared later

@@ -29,13 +29,13 @@ StreamLane::StreamLane(ChannelEndpoint& endpoint, Engine& engine, Peer& peer, Li
   lost = [](PeerOp& self) noexcept { static_cast<StreamLane&>(self).abandon(Status::peer_lost); };
   opening_.cancel = [](OpOwner&) noexcept {};  // ends with the other end's answer, or its death
   for (Notice& notice : notices_) notice.cancel = [](OpOwner&) noexcept {};  // a stream cannot take back what it got
-  engine_.add_outstanding(peer_, *this);
+  peer_.add_outstanding(*this);
 }
 
 StreamLane::~StreamLane() {
   abandon(Status::canceled);
-  engine_.remove_outstanding(peer_, *this);
-  engine_.detach(static_cast<Poller&>(*this));
+  peer_.remove_outstanding(*this);
+  engine_.pollers().detach(*this);
   while (Notice* notice = noticed_.pop_front()) events_.give_back(notice->event);
   port::Device& device = engine_.device();
   if (stream_ != nullptr) device.streams()->destroy_stream(stream_);
@@ -57,14 +57,14 @@ Status StreamLane::open(const StreamKernels& kernels, std::chrono::nanoseconds p
     abandon(made);
     return made;
   }
-  opening_.own(engine_, op);
+  opening_.own(engine_.completions(), op);
   tell_mailbox();
   return Status::in_progress;
 }
 
 Status StreamLane::make_memory(std::chrono::nanoseconds patience) noexcept {
   port::Device& device = engine_.device();
-  const Result<void*> mailbox = device.allocate(engine_.mutual_kind(peer_), mailbox_bytes(device));
+  const Result<void*> mailbox = device.allocate(engine_.peers().mutual_kind(peer_), mailbox_bytes(device));
   if (!mailbox) return mailbox.status();
   ends_.own = static_cast<StreamMailbox*>(*mailbox);
   const Result<void*> control = device.allocate(MemoryKind::pinned, sizeof(StreamControl));
@@ -87,7 +87,7 @@ void StreamLane::tell_mailbox() noexcept {
   const LinkMessage message = endpoint_.link_message(LinkMessage::Kind::stream_mailbox);
   told_ = pump_.link().post(link_service::kChannel, std::as_bytes(std::span(&message, 1)),
                             std::as_bytes(std::span(&mailbox_, 1)));
-  if (!told_) engine_.attach(static_cast<Poller&>(*this));  // no room now
+  if (!told_) engine_.pollers().attach(*this);  // no room now
 }
 
 bool StreamLane::can_be_mailbox(const port::ExportRecord& record, MemoryKind kind) noexcept {
@@ -102,13 +102,13 @@ void StreamLane::connect(const port::ExportRecord& mailbox) noexcept {
 void StreamLane::map_mailbox() noexcept {
   // Nobody else uses it, and its end is that of this channel's end.
   Result<MappedMemory> mapped = pump_.mappings().imports.open(*theirs_, sizeof(StreamMailbox), 0);
-  if (mapped.status() == Status::in_progress) return engine_.attach(static_cast<Poller&>(*this));
+  if (mapped.status() == Status::in_progress) return engine_.pollers().attach(*this);
   theirs_.reset();
   if (mapped) {
     ends_.peer = reinterpret_cast<StreamMailbox*>(mapped->address);
     mapped_ = std::move(mapped->lease);
     note_kernels(true);
-    engine_.finish(opening_, {Status::ok, 0});
+    engine_.completions().finish(opening_, {Status::ok, 0});
     return;
   }
   log::error("channel {}: the device memory of rank {} cannot be mapped for transfers triggered by streams: {}",
@@ -121,7 +121,7 @@ void StreamLane::refuse_peer() noexcept { pump_.control(endpoint_.link_message(L
 
 /// They wait for those of the other end, whose CPU launches them.
 void StreamLane::note_kernels(bool may_run) noexcept {
-  if (std::exchange(kernels_may_run_, may_run) != may_run) engine_.note_waiting_kernels(may_run ? +1 : -1);
+  if (std::exchange(kernels_may_run_, may_run) != may_run) engine_.deferrals().note_waiting_kernels(may_run ? +1 : -1);
 }
 
 void StreamLane::give_up(Status why) noexcept {
@@ -130,7 +130,7 @@ void StreamLane::give_up(Status why) noexcept {
   if (ends_.control != nullptr) {
     std::atomic_ref<std::uint64_t>(ends_.control->abort).store(word(why), std::memory_order_release);
   }
-  engine_.finish(opening_, {why, 0});
+  engine_.completions().finish(opening_, {why, 0});
 }
 
 void StreamLane::abandon(Status why) noexcept {
@@ -153,8 +153,8 @@ Status StreamLane::state() const noexcept {
 // -------------------------------------------------------------------------------------------------------------------
 
 Status StreamLane::send(ConstBuffer source, const OnStream& on) noexcept {
-  Status status = engine_.resolve_kind(source.data, source.bytes, source.kind);
-  const bool reached = source.kind == engine_.mutual_kind(peer_) || source.kind == MemoryKind::pinned;
+  Status status = engine_.memory_kinds().resolve(source.data, source.bytes, source.kind);
+  const bool reached = source.kind == engine_.peers().mutual_kind(peer_) || source.kind == MemoryKind::pinned;
   if (status == Status::ok && !reached && source.bytes != 0) status = Status::wrong_kind;
   if (status == Status::ok && source.bytes > stream_steps::StreamArrival::kBytesMax) status = Status::limit_reached;
   if (status != Status::ok) return status;
@@ -185,9 +185,9 @@ Status StreamLane::recv_finish(const OnStream& on) noexcept {
 }
 
 Result<stream_steps::Receive> StreamLane::describe(Buffer landing) noexcept {
-  const Status status = engine_.resolve_kind(landing.data, landing.bytes, landing.kind);
+  const Status status = engine_.memory_kinds().resolve(landing.data, landing.bytes, landing.kind);
   if (status != Status::ok) return status;
-  if (landing.kind != engine_.mutual_kind(peer_)) return Status::wrong_kind;
+  if (landing.kind != engine_.peers().mutual_kind(peer_)) return Status::wrong_kind;
   LinkMessage place = endpoint_.link_message(LinkMessage::Kind::stream_base);
   if (const Status mapped = pump_.describe(landing.data, place); mapped != Status::ok) return mapped;
   const Result<std::uint64_t> base = base_of(place.buffer_id, landing.data);
@@ -219,7 +219,7 @@ Result<std::uint64_t> StreamLane::base_of(std::uint64_t buffer_id, const void* p
 
 void StreamLane::on_base(const LinkMessage& message) noexcept {
   if (message.number >= StreamMailbox::kBases) [[unlikely]]
-    return engine_.distrust(peer_, "the number of an allocation for streams beyond what there may be");
+    return engine_.peers().distrust(peer_, "the number of an allocation for streams beyond what there may be");
   if (ends_.control == nullptr) return;
   MappedMemory mapped = pump_.mappings().imports.take(message.buffer_id, 0, 0, Reach::device);
   mapped_bases_[message.number] = std::move(mapped.lease);
@@ -275,9 +275,9 @@ Status StreamLane::launched(Status status, Notice* notice, const OnStream& on) n
     notice->used = false;
     return status;
   }
-  notice->own(engine_, *on.op);
+  notice->own(engine_.completions(), *on.op);
   noticed_.push_back(*notice);
-  engine_.attach(static_cast<Poller&>(*this));
+  engine_.pollers().attach(*this);
   return Status::in_progress;
 }
 
@@ -296,7 +296,7 @@ unsigned StreamLane::poll() noexcept {
     }
     notice = following;
   }
-  if (idle()) engine_.detach(static_cast<Poller&>(*this));
+  if (idle()) engine_.pollers().detach(*this);
   return ended;
 }
 
@@ -304,7 +304,7 @@ void StreamLane::end(Notice& notice, OpResult result) noexcept {
   noticed_.remove(notice);
   events_.give_back(notice.event);
   notice.used = false;
-  engine_.finish(notice, result);
+  engine_.completions().finish(notice, result);
 }
 
 }  // namespace brant
