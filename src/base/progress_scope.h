@@ -9,7 +9,8 @@ namespace brant {
 
 /// While one of these lives, its thread moves messages. A call that may wait for all that a device does (freeing its
 /// memory, closing what was mapped) is not made meanwhile: a kernel that waits for this very thread would never end.
-/// Such calls go to `Engine::defer`. Costs nothing in release builds; debug builds end a process that does otherwise.
+/// Such calls go to `Deferrals::defer`. Costs nothing in release builds; debug builds end a process that does
+/// otherwise.
 class ProgressScope {
  public:
 #ifdef NDEBUG
@@ -26,7 +27,7 @@ class ProgressScope {
   static void expect_none([[maybe_unused]] const char* call) noexcept {
 #ifndef NDEBUG
     if (!inside) return;
-    log::error("{} within progress, where it may wait for a kernel that waits for this thread: use Engine::defer",
+    log::error("{} within progress, where it may wait for a kernel that waits for this thread: use Deferrals::defer",
                call);
     std::abort();
 #endif

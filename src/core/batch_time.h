@@ -7,6 +7,9 @@
 
 namespace brant {
 
+/// Handlers, network completions, commands of other threads: so many of each in one progress call.
+inline constexpr unsigned kDeliverLimit = 256;
+
 /// Says when a batch of calls of user code has taken long enough, however few they were: whoever runs such a batch then
 /// lets the network move. The first calls are timed one by one, since a single one may be long; of a row of short ones
 /// every eighth is, so that the clock costs each of them a few nanoseconds. Ask only when another call is due: a batch

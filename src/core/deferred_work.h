@@ -5,7 +5,7 @@
 namespace brant {
 
 /// What may wait for all that the device does, and so is not done in progress (`ProgressScope`): freeing memory of the
-/// device, closing what was mapped. It stands in the engine's list (`Engine::defer`) until the program waits and
+/// device, closing what was mapped. It stands in the engine's list (`Deferrals::defer`) until the program waits and
 /// nothing comes, says that it can be done (`Runtime::tidy`), or ends.
 class DeferredWork {
  public:

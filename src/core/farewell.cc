@@ -7,12 +7,21 @@
 
 #include "base/log.h"
 #include "core/am_ids.h"
-#include "core/engine.h"
 
 namespace brant {
 
-Farewell::Farewell(Engine& engine) : engine_(engine), talks_(static_cast<std::size_t>(engine.job().size)) {
-  engine.claim_am(am_id::kFarewell, &Farewell::on_word, this);
+Farewell::Farewell(const port::JobInfo& job, port::Wire& wire, HeldMessages& messages, HostLinks& links,
+                   Commands& commands, Services& services, Peers& peers)
+    : job_(job),
+      wire_(wire),
+      links_(links),
+      commands_(commands),
+      services_(services),
+      peers_(peers),
+      talks_(static_cast<std::size_t>(job.size)) {
+  messages.claim(am_id::kFarewell, &Farewell::on_word, this);
+  const auto greet = [](void* self, Peer& peer) noexcept { static_cast<Farewell*>(self)->greet(peer); };
+  peers_.on_connected(greet, this);
 }
 
 /// Null without memory: then a peer learns of the end only from the end of the process.
@@ -26,13 +35,13 @@ Farewell::Talk* Farewell::talk(const Peer& peer) noexcept {
 }
 
 Status Farewell::post(Peer& peer, const Word& word, port::WireOp& op) noexcept {
-  return engine_.wire().am_send(peer.endpoint, am_id::kFarewell, std::as_bytes(std::span(&word, 1)), {}, op);
+  return wire_.am_send(peer.endpoint, am_id::kFarewell, std::as_bytes(std::span(&word, 1)), {}, op);
 }
 
 void Farewell::greet(Peer& peer) noexcept {
   Talk* with = peer.same_process ? nullptr : talk(peer);
   if (with == nullptr) return;
-  const Status status = post(peer, {Kind::greeting, engine_.job().rank, 0}, with->greeting);
+  const Status status = post(peer, {Kind::greeting, job_.rank, 0}, with->greeting);
   if (status != Status::ok && status != Status::in_progress) {
     log::info("rank {} could not be greeted: {}", peer.rank.value, status_text(status));
   }
@@ -40,7 +49,7 @@ void Farewell::greet(Peer& peer) noexcept {
 
 void Farewell::say() noexcept {
   ended_ = true;
-  for (Peer& peer : engine_.peers_) {
+  for (Peer& peer : peers_) {
     const auto& with = talks_[static_cast<std::size_t>(peer.rank.value)];
     if (peer.endpoint != nullptr || (with != nullptr && with->greeted_us)) say_to(peer);
   }
@@ -51,16 +60,14 @@ void Farewell::say_to(Peer& peer) noexcept {
   Talk* with = talk(peer);
   if (with == nullptr || with->said) return;
   try {
-    engine_.peer(peer.rank);  // connects, if only the peer had connected to us
+    peers_.connect(peer.rank);  // connects, if only the peer had connected to us
   } catch (const std::exception& error) {
     log::info("no farewell to rank {}: {}", peer.rank.value, error.what());
     with->said = true;
     return;
   }
-  if (!std::exchange(with->services_spoke, true)) {
-    for (auto& [key, service] : engine_.services_) with->service_words += service->part_from(peer);
-  }
-  const Status status = post(peer, {Kind::farewell, engine_.job().rank, with->service_words}, with->farewell);
+  if (!std::exchange(with->services_spoke, true)) with->service_words = services_.part_from(peer);
+  const Status status = post(peer, {Kind::farewell, job_.rank, with->service_words}, with->farewell);
   with->said = status != Status::limit_reached;
 }
 
@@ -70,15 +77,15 @@ void Farewell::on_word(void* self, port::AmMessage& message) noexcept {
   const bool whole = message.header.size() == sizeof(word);
   if (whole) std::memcpy(&word, message.header.data(), sizeof(word));
   const bool known = whole && (word.kind == Kind::greeting || word.kind == Kind::farewell);
-  if (!known || farewell.engine_.find_peer(word.rank) == nullptr) {
-    farewell.engine_.wire().am_discard(message);
-    return farewell.engine_.distrust(word.rank, "a greeting or farewell that contradicts itself");
+  if (!known || farewell.peers_.find(word.rank) == nullptr) {
+    farewell.wire_.am_discard(message);
+    return farewell.peers_.distrust(word.rank, "a greeting or farewell that contradicts itself");
   }
   farewell.hear(word);
 }
 
 void Farewell::hear(const Word& word) noexcept {
-  Peer& peer = engine_.peers_[static_cast<std::size_t>(word.rank)];
+  Peer& peer = peers_[word.rank];
   if (word.kind == Kind::greeting) {
     if (Talk* with = talk(peer)) with->greeted_us = true;
     if (ended_) say_to(peer);
@@ -90,19 +97,19 @@ void Farewell::hear(const Word& word) noexcept {
   peer.farewell_words = word.service_words;
   if (std::exchange(due_, true)) return;
   const auto leave = [](void* context) noexcept { static_cast<Farewell*>(context)->take_leave(); };
-  if (engine_.post(leave, this) != Status::ok) take_leave();
+  if (commands_.post(leave, this) != Status::ok) take_leave();
 }
 
 void Farewell::take_leave() noexcept {
   due_ = false;
   constexpr int kRoundsMax = 64;
-  for (int round = 0; engine_.adapters_.links && round < kRoundsMax; ++round) {
-    if (engine_.adapters_.links->poll() == 0) break;
+  for (int round = 0; round < kRoundsMax; ++round) {
+    if (links_.poll() == 0) break;
   }
-  for (Peer& peer : engine_.peers_) {
+  for (Peer& peer : peers_) {
     Talk* with = peer.ended ? talk(peer) : nullptr;
     if (with == nullptr || std::exchange(with->parted, true)) continue;
-    for (auto& [key, service] : engine_.services_) service->peer_ended(peer);
+    services_.peer_ended(peer);
   }
 }
 

@@ -5,12 +5,15 @@
 #include <vector>
 
 #include "brant/base/status.h"
+#include "core/commands.h"
+#include "core/held_messages.h"
+#include "core/host_links.h"
+#include "core/peers.h"
+#include "core/services.h"
+#include "port/boot.h"
 #include "port/wire.h"
 
 namespace brant {
-
-class Engine;
-struct Peer;
 
 /// How the end of a program is told to those who may wait for it (docs/decisions/0022). Whoever connects to a process
 /// greets it, so that a process knows all whose waiting it can end, also those that it never connected to itself. When
@@ -18,10 +21,11 @@ struct Peer;
 /// how much was sent, so that a receiver knows what still comes whatever overtakes what. The worker's thread.
 class Farewell {
  public:
-  explicit Farewell(Engine& engine);
+  Farewell(const port::JobInfo& job, port::Wire& wire, HeldMessages& messages, HostLinks& links, Commands& commands,
+           Services& services, Peers& peers);
+  Farewell(const Farewell&) = delete;
+  Farewell& operator=(const Farewell&) = delete;
 
-  /// Called when this process has connected to `peer`.
-  void greet(Peer& peer) noexcept;
   /// The program here has ended. May be repeated: what found no room is said again.
   void say() noexcept;
 
@@ -43,6 +47,7 @@ class Farewell {
   };
 
   Talk* talk(const Peer& peer) noexcept;
+  void greet(Peer& peer) noexcept;
   void say_to(Peer& peer) noexcept;
   Status post(Peer& peer, const Word& word, port::WireOp& op) noexcept;
   void hear(const Word& word) noexcept;
@@ -50,7 +55,12 @@ class Farewell {
   /// In a later part of the same progress, behind what the peers had sent over their links.
   void take_leave() noexcept;
 
-  Engine& engine_;
+  const port::JobInfo& job_;
+  port::Wire& wire_;
+  HostLinks& links_;
+  Commands& commands_;
+  Services& services_;
+  Peers& peers_;
   bool ended_ = false;                        ///< The program here.
   bool due_ = false;                          ///< Some peer said farewell and the services were not told yet.
   std::vector<std::unique_ptr<Talk>> talks_;  ///< By rank; null until the first word.

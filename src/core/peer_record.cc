@@ -23,6 +23,13 @@ MemoryKind mappable_kind(const port::DeviceCapabilities& device) noexcept {
 
 }  // namespace
 
+void publish(port::Boot& boot, const char* key, std::span<const std::byte> value) {
+  const Status status = boot.put(key, value);
+  if (status == Status::ok) return;
+  throw Error(status, fmt::format("rank {}: '{}' could not be published to the other ranks: {}. {}", boot.job().rank,
+                                  key, status_text(status), boot.last_error()));
+}
+
 PeerRecord make_peer_record(const port::Adapters& adapters) {
   PeerRecord record;
   record.wire_version = adapters.wire->capabilities().version;

@@ -25,6 +25,9 @@ struct PeerRecord {
   std::vector<std::byte> lease_address;           ///< Where it answers processes of other hosts; empty: nowhere.
 };
 
+/// Tells all processes, once. Throws if the bootstrap refuses.
+void publish(port::Boot& boot, const char* key, std::span<const std::byte> value);
+
 PeerRecord make_peer_record(const port::Adapters& adapters);
 std::vector<std::byte> pack(const PeerRecord& record);
 /// Throws version_mismatch if the record is of another brant, invalid_argument if it is damaged.

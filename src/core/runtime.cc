@@ -170,15 +170,15 @@ Memory Runtime::allocate(MemoryKind kind, std::size_t bytes) {
   return Memory(device, Buffer(*data, bytes, kind));
 }
 
-void Runtime::tidy() noexcept { engine_->run_deferred(); }
+void Runtime::tidy() noexcept { engine_->deferrals().run(); }
 
 void Runtime::copy(Buffer destination, ConstBuffer source) {
   if (source.bytes > destination.bytes) {
     throw Error(Status::invalid_argument, fmt::format("{} bytes do not fit into {}", source.bytes, destination.bytes));
   }
   if (source.bytes == 0) return;
-  Status status = engine_->resolve_kind(destination.data, destination.bytes, destination.kind);
-  if (status == Status::ok) status = engine_->resolve_kind(source.data, source.bytes, source.kind);
+  Status status = engine_->memory_kinds().resolve(destination.data, destination.bytes, destination.kind);
+  if (status == Status::ok) status = engine_->memory_kinds().resolve(source.data, source.bytes, source.kind);
   port::Streams* streams = engine_->device().streams();
   if (status == Status::ok && host_accessible(destination.kind) && host_accessible(source.kind)) {
     std::memcpy(destination.data, source.data, source.bytes);

@@ -19,7 +19,7 @@ class StreamWatch final : public Service, private Poller {
  public:
   explicit StreamWatch(Engine& engine) noexcept : engine_(engine), events_(engine.device()) {}
   ~StreamWatch() override {
-    engine_.detach(static_cast<Poller&>(*this));
+    engine_.pollers().detach(*this);
     while (StreamMark* mark = marks_.pop_front()) events_.give_back(std::exchange(mark->event, nullptr));
     for (port::Event* event : forsaken_) events_.give_back(event);
     if (stream_ != nullptr) engine_.device().streams()->destroy_stream(stream_);
@@ -41,7 +41,7 @@ class StreamWatch final : public Service, private Poller {
     mark.event = *event;
     marks_.push_back(mark);
     ++watched_;
-    engine_.attach(static_cast<Poller&>(*this));
+    engine_.pollers().attach(*this);
     return Status::in_progress;
   }
 
@@ -100,7 +100,7 @@ class StreamWatch final : public Service, private Poller {
       mark->status = streams->poll(mark->event);
       if (mark->status != Status::in_progress) {
         events_.give_back(leave(*mark));
-        engine_.complete(mark->op, {mark->status, 0});
+        engine_.completions().complete(mark->op, {mark->status, 0});
         ++count;
       }
       mark = following;
@@ -110,7 +110,7 @@ class StreamWatch final : public Service, private Poller {
       if (ended) events_.give_back(event);
       return ended;
     });
-    if (marks_.empty() && forsaken_.empty()) engine_.detach(static_cast<Poller&>(*this));
+    if (marks_.empty() && forsaken_.empty()) engine_.pollers().detach(*this);
     return count;
   }
 

@@ -4,18 +4,18 @@
 
 namespace brant {
 
-unsigned Worker::progress() noexcept { return engine_.progress(); }
+unsigned Worker::progress() noexcept { return engine_.progress().step(); }
 
 Status Worker::wait(bool (*done)(void*) noexcept, void* context, std::chrono::nanoseconds timeout) noexcept {
-  return engine_.wait(done, context, timeout);
+  return engine_.waiting().wait(done, context, timeout);
 }
 
 int Worker::fd() const noexcept { return engine_.event_fd(); }
 
-std::chrono::nanoseconds Worker::arm() noexcept { return engine_.arm(); }
+std::chrono::nanoseconds Worker::arm() noexcept { return engine_.waiting().arm(); }
 
 Status Worker::post(void (*function)(void*) noexcept, void* context) noexcept {
-  return engine_.post(function, context);
+  return engine_.commands().post(function, context);
 }
 
 void Worker::set_timer(Timer& timer, TimePoint when) { engine_.timers().set(timer, when); }

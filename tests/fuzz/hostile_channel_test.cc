@@ -312,7 +312,7 @@ TEST(HostileChannelFuzz, whatever_a_peer_posts_the_process_lives_and_its_operati
       if (mutation.below(8) == 0) end.job().run(1);
     }
     // The other end is real code too: what the victim answers may have been too much for it.
-    if (end.hostile_engine().find_peer(1)->lost) continue;
+    if (end.hostile_engine().peers().find(1)->lost) continue;
     end.post(about(static_cast<Kind>(99), 0));
     end.job().run(2);
     ASSERT_TRUE(end.given_up());

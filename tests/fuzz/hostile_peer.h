@@ -24,23 +24,23 @@ class HostilePeer {
   Runtime& victim() { return job_.rank(1); }
   Engine& hostile_engine() { return hostile().worker().engine(); }
   Engine& victim_engine() { return victim().worker().engine(); }
-  [[nodiscard]] bool given_up() { return victim_engine().find_peer(0)->lost; }
+  [[nodiscard]] bool given_up() { return victim_engine().peers().find(0)->lost; }
   [[nodiscard]] std::uint64_t bad_records() { return victim_engine().counters().bad_records.read(); }
 
   /// The victim looks at it at once.
   void post(unsigned service, std::span<const std::byte> header, std::span<const std::byte> payload = {}) {
-    port::Link* link = hostile_engine().linked_peer(1).link;
+    port::Link* link = hostile_engine().peers().linked(1).link;
     if (link != nullptr) static_cast<void>(link->post(service, header, payload));  // no room: the next one
     victim().worker().progress();
   }
   /// The same over the network.
   void send(unsigned id, std::span<const std::byte> header) {
-    port::WireEndpoint* endpoint = hostile_engine().find_peer(1)->endpoint;
+    port::WireEndpoint* endpoint = hostile_engine().peers().find(1)->endpoint;
     if (endpoint == nullptr) return;
     port::WireOp& op = sent_.emplace_back();
     op.on_complete = [](port::WireOp&) noexcept {};
     static_cast<void>(hostile_engine().wire().am_send(endpoint, id, header, {}, op));
-    for (unsigned round = 0; round < Engine::kWireTurn; ++round) victim().worker().progress();
+    for (unsigned round = 0; round < Progress::kWireTurn; ++round) victim().worker().progress();
   }
 
  private:

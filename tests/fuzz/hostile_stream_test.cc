@@ -138,7 +138,7 @@ TEST(HostileStreamFuzz, whatever_a_peer_posts_the_process_lives_and_its_operatio
       if (mutation.below(16) == 0) end.right = StreamChannel();
       if (!end.right.is_open() && !end.given_up()) end.right = HostileEnd::open(end.victim(), 0);
     }
-    if (end.hostile_engine().find_peer(1)->lost) continue;
+    if (end.hostile_engine().peers().find(1)->lost) continue;
     end.post(about(static_cast<Kind>(99), 0, 0));
     end.job().run(2);
     ASSERT_TRUE(end.given_up());

@@ -83,7 +83,7 @@ bool InProcessJob::run_until(const std::function<bool()>& done) {
   constexpr auto kPatience = std::chrono::seconds(30);
   constexpr int kRoundsBetweenLooks = 1000;
   for (const TimePoint begin = Clock::now(); Clock::now() - begin < kPatience; std::this_thread::yield()) {
-    for (auto& runtime : runtimes_) runtime->worker().engine().run_deferred_if_safe();  // as waits do
+    for (auto& runtime : runtimes_) runtime->worker().engine().deferrals().run_if_safe();  // as waits do
     for (int round = 0; round < kRoundsBetweenLooks; ++round) {
       if (done()) return true;
       run(1);

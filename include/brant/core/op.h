@@ -9,7 +9,7 @@
 
 namespace brant {
 
-class Engine;
+class Completions;
 class OpOwner;
 
 /// What became of an operation. Trivially copyable.
@@ -73,7 +73,7 @@ class BRANT_API Op {
   /// The outcome: of the post if it did not return `in_progress`, otherwise of the latest moment reported.
   OpResult result;
 
-  [[nodiscard]] bool pending() const noexcept { return engine_ != nullptr; }
+  [[nodiscard]] bool pending() const noexcept { return completions_ != nullptr; }
   /// A moment that was asked for has come, and will be fired next.
   [[nodiscard]] bool due() const noexcept { return pending() && due_ != 0; }
 
@@ -87,13 +87,13 @@ class BRANT_API Op {
   void detach() noexcept;
 
  private:
-  friend class Engine;
+  friend class Completions;
   friend class OpOwner;
 
-  ListHook<Op> engine_hook_;  ///< While pending: in the engine's list of those to be fired if any are due, else of all.
-  Engine* engine_ = nullptr;  ///< Set while pending.
-  OpOwner* owner_ = nullptr;  ///< The layer that works on it; null once only the firing is left.
-  std::uint8_t due_ = 0;      ///< Moments that happened and wait to be fired; bit (1 << Moment).
+  ListHook<Op> completions_hook_;  ///< While pending: in the list of those to be fired if any are due, else of all.
+  Completions* completions_ = nullptr;  ///< Set while pending.
+  OpOwner* owner_ = nullptr;            ///< The layer that works on it; null once only the firing is left.
+  std::uint8_t due_ = 0;                ///< Moments that happened and wait to be fired; bit (1 << Moment).
 };
 
 }  // namespace brant

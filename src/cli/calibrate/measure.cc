@@ -63,7 +63,7 @@ class Measurement {
   explicit Measurement(bench::Session& session)
       : session_(session),
         engine_(session.runtime().worker().engine()),
-        peer_(engine_.peer(session.channel_partner())) {}
+        peer_(engine_.peers().connect(session.channel_partner())) {}
 
   Findings run() {
     const CpuTimes before = cpu_times();
@@ -99,7 +99,7 @@ class Measurement {
   }
 
   std::size_t courier_bytes(MemoryKind device) {
-    if (engine_.mutual_kind(peer_) != device) return 0;
+    if (engine_.peers().mutual_kind(peer_) != device) return 0;
     return engine_.service<Mover>().courier_bytes();
   }
 
@@ -107,7 +107,7 @@ class Measurement {
     PathQuery query;
     query.kind = kind;
     query.shm_open = peer_.link != nullptr;
-    query.peer_maps = query.shm_open && engine_.mutual_kind(peer_) == kind;
+    query.peer_maps = query.shm_open && engine_.peers().mutual_kind(peer_) == kind;
     query.courier_bytes = findings_.courier_bytes;
     query.wire_takes_kind = engine_.wire().capabilities().takes(kind);
     query.forced = forced;
@@ -223,7 +223,7 @@ class Measurement {
 }  // namespace
 
 Findings measure_paths(bench::Session& session) {
-  if (!session.runtime().worker().engine().peer(session.channel_partner()).same_host) {
+  if (!session.runtime().worker().engine().peers().connect(session.channel_partner()).same_host) {
     throw Error(Status::not_supported, "the two processes are on different hosts: a calibration is of one");
   }
   return Measurement(session).run();

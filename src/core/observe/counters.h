@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "brant/base/status.h"
 #include "brant/core/path.h"
 
 namespace brant {
@@ -42,6 +43,11 @@ struct Counters {
   Tally sleeps;
   Tally bad_records;  ///< Records of peers that no process of this job writes.
 
+  /// Of an operation or a message. Back-pressure and what was cancelled are no failures.
+  void count_outcome(Status status) noexcept {
+    if (status == Status::ok || status == Status::canceled || status == Status::limit_reached) return;
+    failures.add();
+  }
   [[nodiscard]] PathTally& path(Path which) noexcept { return paths[static_cast<std::size_t>(which)]; }
   [[nodiscard]] const PathTally& path(Path which) const noexcept { return paths[static_cast<std::size_t>(which)]; }
 };

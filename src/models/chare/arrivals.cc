@@ -45,7 +45,7 @@ void Arrivals::on_message(void* self, am::Message& message) noexcept {
     return receive_late(&arrivals.context_.engine, message);  // of an earlier program
   const auto envelope = message.header<Envelope>();
   if (!envelope.urgent()) ++arrivals.activity_.wire_taken;
-  if (is_upkeep(envelope.kind)) arrivals.context_.engine.note_upkeep();
+  if (is_upkeep(envelope.kind)) arrivals.context_.engine.silence().note_upkeep();
   arrivals.take_in(message);
 }
 
@@ -80,7 +80,7 @@ bool Arrivals::drop_if_damaged(am::Message& message) noexcept {
 }
 
 void Arrivals::drop_damaged(Engine& engine, am::Message& message) noexcept {
-  engine.distrust(message.wire.source, "a message of chares that contradicts itself");
+  engine.peers().distrust(message.wire.source, "a message of chares that contradicts itself");
   engine.service<am::Messenger>().release(message);
 }
 

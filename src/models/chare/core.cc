@@ -93,7 +93,7 @@ void Core::connect() {
   for (int round = 0; status == Status::timed_out && Clock::now() < deadline; ++round) {
     const auto patience = std::chrono::milliseconds(round < 10 ? 1 : 20);
     status = boot.fence(patience);
-    if (status == Status::timed_out) context_.engine.progress_while_moving(patience);
+    if (status == Status::timed_out) context_.engine.progress().step_while_moving(patience);
   }
   const std::string mine = fingerprint();
   for (int other = 0; status == Status::ok && other < context_.ranks; ++other) {

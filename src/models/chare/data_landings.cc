@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kFarewell{5};
 template <typename Condition>
 void progress_while(Engine& engine, std::chrono::nanoseconds limit, Condition&& holds) noexcept {
   const TimePoint deadline = deadline_after(limit);
-  while (holds() && Clock::now() < deadline) engine.progress();
+  while (holds() && Clock::now() < deadline) engine.progress().step();
 }
 
 std::string describe(const DataMeta& meta, std::size_t index, std::int32_t source) {
@@ -71,7 +71,7 @@ Buffer DataLandings::check(Buffer landing, const DataMeta& meta, std::size_t ind
   // A landing that the channel will look at is checked there.
   Status status = Status::ok;
   if (local || meta.host_only || landing.kind == MemoryKind::detect) {
-    status = context_.engine.resolve_kind(landing.data, landing.bytes, landing.kind);
+    status = context_.engine.memory_kinds().resolve(landing.data, landing.bytes, landing.kind);
   }
   if (status == Status::ok && meta.host_only && !host_accessible(landing.kind)) status = Status::wrong_kind;
   if (status != Status::ok) {

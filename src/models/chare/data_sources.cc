@@ -15,7 +15,7 @@ DataSources::DataSources(Core& core, const EntryInfo& entry, DataSource* sources
   DataOrigin** end = &first_;
   for (std::size_t i = 0; i < count; ++i) {
     ConstBuffer& buffer = sources[i].buffer;
-    Status status = lanes.engine().resolve_kind(buffer.data, buffer.bytes, buffer.kind);
+    Status status = lanes.engine().memory_kinds().resolve(buffer.data, buffer.bytes, buffer.kind);
     if (status == Status::ok && metas[i].host_only && !host_accessible(buffer.kind)) status = Status::wrong_kind;
     DataOrigin* origin = status == Status::ok ? lanes.take_origin() : nullptr;
     if (origin == nullptr) {

@@ -37,9 +37,10 @@ Stillness Quiet::stillness() noexcept {
       context_.options.deadlock_after.count() > 0 ? context_.options.deadlock_after : std::chrono::seconds(1);
   here.settled = coarse_now() - channels_still_since_ >= std::chrono::nanoseconds(settle_time).count();
   here.idle = queue_.empty() && !sending_.holds() && activity_.running == 0 && activity_.hold_depth == 0 &&
-              !ending_.leaving() && context_.lanes.sources_idle() && !context_.engine.completions_due();
+              !ending_.leaving() && context_.lanes.sources_idle() && !context_.engine.completions().due();
   // An operation that is no channel's may end by itself.
-  here.stuck = here.idle && !context_.engine.goes_on() && context_.engine.pending_ops() <= context_.channels.live();
+  here.stuck = here.idle && !context_.engine.sleeping().process_goes_on() &&
+               context_.engine.completions().pending() <= context_.channels.live();
   return here;
 }
 

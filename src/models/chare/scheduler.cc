@@ -35,7 +35,7 @@ Scheduler::Scheduler(const ProgramContext& context, Activity& activity, Collecti
 
 unsigned Scheduler::step() {
   activity_.in_progress = true;
-  unsigned events = context_.engine.progress();
+  unsigned events = context_.engine.progress().step();
   activity_.in_progress = false;
   if (sending_.in_trouble()) [[unlikely]]
     look_at_troubles();
@@ -44,8 +44,8 @@ unsigned Scheduler::step() {
   if (sending_.holds() && sending_.flush()) ++events;
   if (!ending_.leaving() && !queue_.empty()) {
     events += running_.run_ready(kBatch);
-    context_.engine.note_user_code();
-    context_.engine.break_silence();
+    context_.engine.progress().note_user_code();
+    context_.engine.silence().end();
   }
   if (ending_.has_main()) ending_.look_at_main();
   if (events == 0 && context_.rank == 0 && !ending_.leaving()) quiet_.look();
@@ -100,7 +100,7 @@ void Scheduler::hold_back() {
   const TimePoint deadline = deadline_after(context_.options.held_back_max);
   const char* why = nullptr;
   while (too_much() && !ending_.leaving()) {
-    const unsigned events = std::exchange(activity_.in_progress, true) ? 0 : context_.engine.progress();
+    const unsigned events = std::exchange(activity_.in_progress, true) ? 0 : context_.engine.progress().step();
     activity_.in_progress = false;
     const bool sent = sending_.holds() && sending_.flush();
     if (run_others(set_aside) || sent) continue;

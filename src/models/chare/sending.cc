@@ -131,7 +131,7 @@ void Sending::drain_urgent() {
   }
   const TimePoint deadline = deadline_after(context_.options.held_back_max);
   while (in_outboxes_ != 0 && Clock::now() < deadline) {
-    context_.engine.progress();
+    context_.engine.progress().step();
     flush();
   }
 }

@@ -23,18 +23,18 @@ std::uint32_t Messenger::units_of(std::size_t payload_bytes) noexcept {
 }
 
 Messenger::Messenger(Engine& engine) : engine_(engine), links_(static_cast<std::size_t>(engine.job().size)) {
-  engine.claim_am(am_id::kMessage, &Messenger::on_message, this);
-  engine.claim_am(am_id::kMessageCredit, &Messenger::on_credit, this);
-  engine.claim_link(link_service::kMessage, &Messenger::on_record, this);
-  engine.claim_link(link_service::kMessageLoan, &Messenger::on_loan, this);
-  if (engine.shares_memory() && engine.job().size > 1) open_region();
+  engine.held_messages().claim(am_id::kMessage, &Messenger::on_message, this);
+  engine.held_messages().claim(am_id::kMessageCredit, &Messenger::on_credit, this);
+  engine.links().claim(link_service::kMessage, &Messenger::on_record, this);
+  engine.links().claim(link_service::kMessageLoan, &Messenger::on_loan, this);
+  if (engine.links().possible() && engine.job().size > 1) open_region();
 }
 
 Messenger::~Messenger() {
-  engine_.detach(static_cast<Poller&>(*this));
+  engine_.pollers().detach(*this);
   for (const auto& link : links_) {
     if (link == nullptr) continue;
-    engine_.remove_outstanding(*link->peer, *link);
+    link->peer->remove_outstanding(*link);
     while (Message* message = link->arrivals.pop_front()) pool_.give(*message);
   }
 }
@@ -56,9 +56,9 @@ Messenger::Link* Messenger::link_to(Rank rank, Status& why) noexcept {
   try {
     auto link = std::make_unique<Link>();
     link->messenger = this;
-    link->peer = &engine_.peer(rank);
+    link->peer = &engine_.peers().connect(rank);
     link->lost = &Messenger::on_lost;
-    engine_.add_outstanding(*link->peer, *link);
+    link->peer->add_outstanding(*link);
     links_[place] = std::move(link);
     why = Status::ok;
   } catch (const Error& error) {
@@ -137,7 +137,7 @@ Status Messenger::carry(Link& link, Message& message, Flow flow) noexcept {
   if (status == Status::ok || status == Status::in_progress) count(Path::ucx, message, left);
   if (status == Status::ok) on_sent(message);
   if (status == Status::in_progress) return Status::ok;
-  engine_.count_outcome(status);
+  engine_.counters().count_outcome(status);
   return status;
 }
 
@@ -164,7 +164,7 @@ void Messenger::trace(Path path, const Message& message, TimePoint left) noexcep
 void Messenger::on_sent(port::WireOp& op) noexcept {
   auto& message = static_cast<Message&>(op);
   auto& self = *reinterpret_cast<Messenger*>(static_cast<std::uintptr_t>(message.scratch[1]));
-  self.engine_.count_outcome(op.status);
+  self.engine_.counters().count_outcome(op.status);
   if (op.status != Status::ok && op.status != Status::canceled) {
     log::error("rank {}: a message of {} bytes to rank {} failed: {}", self.engine_.job().rank, message.bytes,
                message.peer, status_text(op.status));
@@ -202,7 +202,7 @@ void Messenger::report_consumption(Link& link) noexcept {
     }
   }
   link.credit.owed = true;  // again from progress: the sender may be waiting for nothing else
-  engine_.attach(static_cast<Poller&>(*this));
+  engine_.pollers().attach(*this);
 }
 
 unsigned Messenger::poll() noexcept {
@@ -212,7 +212,7 @@ unsigned Messenger::poll() noexcept {
     report_consumption(*link);
     if (link->credit.owed && link->trouble == Status::ok) ++owed;
   }
-  if (owed == 0) engine_.detach(static_cast<Poller&>(*this));
+  if (owed == 0) engine_.pollers().detach(*this);
   return 0;
 }
 
@@ -227,8 +227,8 @@ void Messenger::on_credit(void* context, port::AmMessage& incoming) noexcept {
 
 /// Null: no other process of the job sent it, or that one cannot be answered.
 Messenger::Link* Messenger::link_from(std::int32_t source) noexcept {
-  if (source == engine_.job().rank || engine_.find_peer(source) == nullptr) [[unlikely]] {
-    engine_.distrust(source, kDamaged);
+  if (source == engine_.job().rank || engine_.peers().find(source) == nullptr) [[unlikely]] {
+    engine_.peers().distrust(source, kDamaged);
     return nullptr;
   }
   Status why = Status::ok;
@@ -237,7 +237,7 @@ Messenger::Link* Messenger::link_from(std::int32_t source) noexcept {
 
 void Messenger::drop_damaged(std::int32_t source, port::AmMessage& incoming) noexcept {
   engine_.wire().am_discard(incoming);
-  engine_.distrust(source, kDamaged);
+  engine_.peers().distrust(source, kDamaged);
 }
 
 /// Credits may overtake each other on their way: the later one counts. False: more than was ever sent.
@@ -245,7 +245,7 @@ bool Messenger::note_credit(Link& link, const WireHeader& header) noexcept {
   const std::uint32_t more = header.consumed - link.acknowledged;
   if (static_cast<std::int32_t>(more) <= 0) return true;
   if (more > link.sent_units - link.acknowledged) [[unlikely]] {
-    engine_.distrust(*link.peer, "word of more messages consumed than it was sent");
+    engine_.peers().distrust(*link.peer, "word of more messages consumed than it was sent");
     return false;
   }
   link.acknowledged = header.consumed;
@@ -268,7 +268,7 @@ void Messenger::on_message(void* context, port::AmMessage& incoming) noexcept {
 Messenger::Link* Messenger::read_header(const port::LinkRecord& record, WireHeader& header) noexcept {
   std::memcpy(static_cast<void*>(&header), record.header, sizeof(header));
   if (header.source != record.rank || header.header_bytes > kHeaderBytesMax) [[unlikely]] {
-    engine_.distrust(record.rank, kDamaged);
+    engine_.peers().distrust(record.rank, kDamaged);
     return nullptr;
   }
   Status why = Status::ok;
@@ -298,7 +298,7 @@ bool Messenger::may_arrive(Link& link, const WireHeader& header) noexcept {
     return false;
   }
   if (ahead >= kAheadMax) [[unlikely]] {
-    engine_.distrust(*link.peer, "a message numbered far beyond what it may send");
+    engine_.peers().distrust(*link.peer, "a message numbered far beyond what it may send");
     return false;
   }
   return true;

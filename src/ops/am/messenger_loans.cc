@@ -88,7 +88,7 @@ void Messenger::on_loan(void* context, const port::LinkRecord& record) noexcept 
   } else if (read(record.payload, place)) {
     if (self.may_arrive(*link, header)) self.borrow(*link, header, place);
   } else {
-    self.engine_.distrust(record.rank, kContradicts);
+    self.engine_.peers().distrust(record.rank, kContradicts);
   }
 }
 
@@ -99,7 +99,7 @@ void Messenger::on_note(Link& link, const WireHeader& header, std::span<const st
   MemoryFileRecord record;
   switch (note.kind) {
     case LoanNote::Kind::region: {
-      if (!read(payload, record) || loans.theirs) return engine_.distrust(*link.peer, kContradicts);
+      if (!read(payload, record) || loans.theirs) return engine_.peers().distrust(*link.peer, kContradicts);
       Result<MappedFile> theirs = MappedFile::open(record);
       LoanNote answer{.kind = LoanNote::Kind::unmapped};
       if (theirs) {
@@ -110,7 +110,7 @@ void Messenger::on_note(Link& link, const WireHeader& header, std::span<const st
       return;
     }
     case LoanNote::Kind::mapped:
-      if (loans.terms != Loans::Terms::told) return engine_.distrust(*link.peer, kContradicts);
+      if (loans.terms != Loans::Terms::told) return engine_.peers().distrust(*link.peer, kContradicts);
       try {
         loans.lent.reserve(kLentMax);
         loans.terms = Loans::Terms::mapped;
@@ -119,12 +119,12 @@ void Messenger::on_note(Link& link, const WireHeader& header, std::span<const st
       }
       return;
     case LoanNote::Kind::unmapped:
-      if (loans.terms != Loans::Terms::told) return engine_.distrust(*link.peer, kContradicts);
+      if (loans.terms != Loans::Terms::told) return engine_.peers().distrust(*link.peer, kContradicts);
       loans.terms = Loans::Terms::refused;
       log::info("rank {} cannot map this process's messages: large ones go by the network", link.peer->rank.value);
       return;
     case LoanNote::Kind::returned: return take_back(link, note.place);
-    default: return engine_.distrust(*link.peer, kContradicts);
+    default: return engine_.peers().distrust(*link.peer, kContradicts);
   }
 }
 
@@ -135,7 +135,7 @@ void Messenger::borrow(Link& link, const WireHeader& header, const LoanPlace& pl
   const bool inside = MessagePool::may_begin_at(place.place) && place.place <= theirs.size() &&
                       theirs.size() - place.place >= record && place.bytes <= theirs.size() - place.place - record;
   if (!inside) [[unlikely]]
-    return engine_.distrust(*link.peer, "the place of a lent message, which is outside of what it shares");
+    return engine_.peers().distrust(*link.peer, "the place of a lent message, which is outside of what it shares");
   Message* message = pool_.take(0);
   if (message == nullptr) {
     log::error("rank {}: no memory for a message of {} bytes that rank {} has lent", engine_.job().rank, place.bytes,
@@ -160,7 +160,7 @@ void Messenger::take_back(Link& link, std::uint64_t place) noexcept {
   std::vector<Message*>& lent = link.loans.lent;
   Message* message = pool_.at(place);
   if (message == nullptr || message->scratch[0] >= lent.size() || lent[message->scratch[0]] != message) {
-    return engine_.distrust(*link.peer, "word of having returned a message that it was not lent");
+    return engine_.peers().distrust(*link.peer, "word of having returned a message that it was not lent");
   }
   lent.back()->scratch[0] = message->scratch[0];
   lent[message->scratch[0]] = lent.back();

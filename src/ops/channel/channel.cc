@@ -66,7 +66,7 @@ namespace {
 /// post.
 Status told_at_once(ChannelEndpoint* endpoint, Status status, Op& op) noexcept {
   if (status == Status::in_progress) return status;
-  if (endpoint != nullptr) endpoint->engine().count_outcome(status);
+  if (endpoint != nullptr) endpoint->engine().counters().count_outcome(status);
   op.source_free = {};
   op.delivered = {};
   return status;

@@ -7,7 +7,7 @@ void ClosedEnds::remember(Peer& peer, std::uint64_t key, const ClosedEnd& end) {
   const auto [ends, is_first] = by_rank_.try_emplace(peer.rank.value);
   if (is_first) {
     ends->second.lost = [](PeerOp& self) noexcept { static_cast<OfPeer&>(self).by_key.clear(); };
-    engine_.add_outstanding(peer, ends->second);
+    peer.add_outstanding(ends->second);
   }
   ends->second.by_key.insert_or_assign(key, end);
 }

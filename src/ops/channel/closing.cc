@@ -12,7 +12,7 @@ ChannelClosing::ChannelClosing(ChannelEndpoint& end) noexcept : end_(end) {
   lost = [](PeerOp& self) noexcept { static_cast<ChannelClosing&>(self).look(); };
 }
 
-ChannelClosing::~ChannelClosing() { end_.engine().remove_outstanding(end_.peer(), *this); }
+ChannelClosing::~ChannelClosing() { end_.peer().remove_outstanding(*this); }
 
 void ChannelClosing::close() noexcept {
   if (!end_.engine().is_of_this_process()) return;
@@ -29,11 +29,11 @@ void ChannelClosing::close() noexcept {
 
 void ChannelClosing::await_open() noexcept {
   closed_ = true;
-  end_.engine().add_outstanding(end_.peer(), *this);
+  end_.peer().add_outstanding(*this);
 }
 
 void ChannelClosing::reopen() noexcept {
-  end_.engine().remove_outstanding(end_.peer(), *this);
+  end_.peer().remove_outstanding(*this);
   closed_ = false;
   ++opened_;
 }

@@ -18,7 +18,7 @@ void ControlSender::send(Peer& peer, const ChannelControl& control) noexcept {
     if (peer.link->post_control(link_service::kChannel, std::as_bytes(std::span(&message, 1)))) return;
     log::error("channel {} to rank {}: no memory for a control record; the peer is given up", control.channel,
                peer.rank.value);
-    return engine_.suspect(peer);
+    return engine_.peers().suspect(peer);
   }
   Send* send = sends_.take();
   if (send == nullptr) {
@@ -31,7 +31,7 @@ void ControlSender::send(Peer& peer, const ChannelControl& control) noexcept {
   send->control = control;
   if (peer.same_process) {
     own_.push_back(*send);
-    return engine_.attach(static_cast<Poller&>(*this));
+    return engine_.pollers().attach(*this);
   }
   send->on_complete = [](port::WireOp& op) noexcept {
     auto& done = static_cast<Send&>(op);
@@ -53,7 +53,7 @@ void ControlSender::send_later(Send& send) noexcept {
                send.peer->rank.value);
     return sends_.give_back(&send);
   }
-  engine_.attach(static_cast<Poller&>(*this));
+  engine_.pollers().attach(*this);
 }
 
 /// limit_reached: the network has no room for it. in_progress: it has it. Else that was all.
@@ -97,7 +97,7 @@ unsigned ControlSender::poll() noexcept {
     }
     waiting = sends.empty() ? refused_.erase(waiting) : std::next(waiting);
   }
-  if (refused_.empty() && own_.empty()) engine_.detach(static_cast<Poller&>(*this));
+  if (refused_.empty() && own_.empty()) engine_.pollers().detach(*this);
   return events;
 }
 

@@ -18,7 +18,7 @@ class ControlSender final : private Poller {
   /// `deliver` gets, from progress, what one end of this process says to another.
   ControlSender(Engine& engine, Deliver deliver, void* context) noexcept
       : engine_(engine), deliver_(deliver), context_(context) {}
-  ~ControlSender() { engine_.detach(static_cast<Poller&>(*this)); }
+  ~ControlSender() { engine_.pollers().detach(*this); }
   ControlSender(const ControlSender&) = delete;
   ControlSender& operator=(const ControlSender&) = delete;
 

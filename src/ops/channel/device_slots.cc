@@ -17,13 +17,13 @@ constexpr std::size_t place_of(std::uint16_t slot) noexcept { return (slot - 1u)
 }  // namespace
 
 DeviceSlots::~DeviceSlots() {
-  engine_.detach(static_cast<Poller&>(*this));
+  engine_.pollers().detach(*this);
   if (here_ != nullptr) static_cast<void>(engine_.device().free(here_));
 }
 
 void DeviceSlots::offer() noexcept {
   if (std::exchange(offered_, true)) return;
-  const MemoryKind kind = engine_.mutual_kind(peer_);
+  const MemoryKind kind = engine_.peers().mutual_kind(peer_);
   if (kind == MemoryKind::detect) return;
   const Result<void*> memory = engine_.device().allocate(kind, kSlots * kSlotBytes);
   if (memory) here_ = static_cast<std::byte*>(*memory);  // kept in any case: nothing is freed in progress
@@ -68,7 +68,7 @@ void DeviceSlots::on_emptied(std::uint16_t slot) noexcept {
   const bool taken = there_.address != nullptr && slot != kNone && slot <= kSlots &&
                      std::find(free_.begin(), free_.end(), slot) == free_.end();
   if (!taken) {
-    return engine_.distrust(peer_, "word of a slot emptied that no message of this process is in");
+    return engine_.peers().distrust(peer_, "word of a slot emptied that no message of this process is in");
   }
   give_back(slot);
 }
@@ -94,9 +94,9 @@ void DeviceSlots::forget(Transfer& transfer) noexcept {
 
 void DeviceSlots::watch() noexcept {
   if (waiting_.empty() || free_.empty()) {
-    engine_.detach(static_cast<Poller&>(*this));
+    engine_.pollers().detach(*this);
   } else {
-    engine_.attach(static_cast<Poller&>(*this));
+    engine_.pollers().attach(*this);
   }
 }
 

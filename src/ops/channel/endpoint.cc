@@ -32,7 +32,7 @@ void ChannelEndpoint::use_link(Path forced) noexcept {
     LinkPump& pump = table_.pump(peer_);
     link_sender_ = std::make_unique<LinkSender>(*this, pump);
     link_receiver_ = std::make_unique<LinkReceiver>(*this, pump);
-    mutual_kind_ = engine_.mutual_kind(peer_);
+    mutual_kind_ = engine_.peers().mutual_kind(peer_);
   }
   if (peer_.same_process && local_ == nullptr) local_ = std::make_unique<LocalMatcher>(*this);
   linked_ = link_sender_ != nullptr && forced != Path::ucx;
@@ -77,7 +77,7 @@ Status ChannelEndpoint::failed_status(const Transfer& transfer, Status status) n
   if (status == Status::io_error || status == Status::peer_lost) {
     // The network may notice a death before the process table shows it, and cannot use the connection any more either
     // way.
-    engine_.suspect(peer_);
+    engine_.peers().suspect(peer_);
     return Status::peer_lost;
   }
   return transfer.outcome != Status::ok ? transfer.outcome : status;
@@ -109,7 +109,7 @@ bool ChannelEndpoint::is_possible(const ChannelControl& control) const noexcept 
 
 void ChannelEndpoint::on_control(const ChannelControl& control) noexcept {
   if (!is_possible(control)) [[unlikely]]
-    return engine_.distrust(peer_, "a control message about channel messages that there cannot be");
+    return engine_.peers().distrust(peer_, "a control message about channel messages that there cannot be");
   switch (control.kind) {
     case ChannelControl::Kind::truncated:
       sends_.note_truncated(control.number);
@@ -134,7 +134,7 @@ void ChannelEndpoint::on_link(const LinkMessage& message, std::span<const std::b
     case LinkMessage::Kind::retracted: break;  // of any receive that was told
     default:
       if (!receives_.may_come(message.number)) [[unlikely]]
-        return engine_.distrust(peer_, "a record of a channel's message far beyond what it may send");
+        return engine_.peers().distrust(peer_, "a record of a channel's message far beyond what it may send");
   }
   link_receiver_->on_message(message, payload);
 }

@@ -116,7 +116,7 @@ inline void ChannelRecords::note_begun(ChannelOp& op) noexcept {
   ++live_;
   ++traffic_.moves;
   if (op.is_send && !end_.hidden()) ++traffic_.sending;
-  op.posted_at = engine_.trace() != nullptr ? Clock::now() : engine_.recently();
+  op.posted_at = engine_.trace() != nullptr ? Clock::now() : engine_.clock().recently();
   op.lost = &ChannelRecords::on_lost;
   op.cancel = &ChannelRecords::on_cancel;
 }
@@ -139,12 +139,12 @@ inline SmallReceive* ChannelRecords::take_small() noexcept {
 }
 
 inline void ChannelRecords::attach(ChannelOp& record, Op& op) noexcept {
-  record.own(engine_, op);
-  engine_.add_outstanding(end_.peer(), record);
+  record.own(engine_.completions(), op);
+  end_.peer().add_outstanding(record);
 }
 
 inline void ChannelRecords::give_back(SmallReceive& receive) noexcept {
-  engine_.remove_outstanding(end_.peer(), receive);
+  end_.peer().remove_outstanding(receive);
   pools_.small_receives.give_back(&receive);
   note_ended(false);
 }

@@ -38,13 +38,13 @@ void LandingFlags::watch(Transfer& transfer) noexcept {
   std::atomic_ref<std::uint64_t>(here_[transfer.flag - 1u]).store(0, std::memory_order_relaxed);
   watched_.push_back(transfer);
   ++watched_count_;
-  engine_.attach(static_cast<Poller&>(*this));
+  engine_.pollers().attach(*this);
 }
 
 void LandingFlags::unwatch(Transfer& transfer) noexcept {
   watched_.remove(transfer);
   transfer.flag = kNone;
-  if (--watched_count_ == 0) engine_.detach(static_cast<Poller&>(*this));
+  if (--watched_count_ == 0) engine_.pollers().detach(*this);
 }
 
 void LandingFlags::let_go(Transfer& transfer) noexcept {

@@ -34,7 +34,7 @@ class LandingFlags final : private Poller {
       : engine_(engine), peer_(peer), there_(there), here_(peer.link->flags_here()), free_(here_.size()) {}
   LandingFlags(const LandingFlags&) = delete;
   LandingFlags& operator=(const LandingFlags&) = delete;
-  ~LandingFlags() { engine_.detach(static_cast<Poller&>(*this)); }
+  ~LandingFlags() { engine_.pollers().detach(*this); }
 
   // The receiver's side.
   /// Watches a flag for a receive, if one is free: `transfer.flag`. Never more than kWatched at a time.

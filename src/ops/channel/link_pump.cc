@@ -28,7 +28,7 @@ void LinkPump::control(const LinkMessage& message) noexcept {
   if (peer_.lost || link().post_control(link_service::kChannel, header_of(message))) return;
   log::error("channel {} to rank {}: no memory for a control record; the peer is given up", message.channel,
              peer_.rank.value);
-  engine_.suspect(peer_);
+  engine_.peers().suspect(peer_);
 }
 
 void LinkPump::look() noexcept {
@@ -86,7 +86,7 @@ bool LinkPump::send(Transfer& transfer) noexcept {
     return true;
   }
   waiting_.push_back(transfer);
-  engine_.attach(static_cast<Poller&>(*this));
+  engine_.pollers().attach(*this);
   return false;
 }
 
@@ -98,7 +98,7 @@ bool LinkPump::send_at_once(const LinkMessage& message, ConstBuffer bytes) noexc
 void LinkPump::withdraw(Transfer& transfer) noexcept {
   waiting_.remove(transfer);
   transfer.become(TransferState::carried);
-  if (waiting_.empty()) engine_.detach(static_cast<Poller&>(*this));
+  if (waiting_.empty()) engine_.pollers().detach(*this);
 }
 
 unsigned LinkPump::poll() noexcept {
@@ -117,7 +117,7 @@ unsigned LinkPump::poll() noexcept {
     transfer->wire().status = Status::ok;
     transfer->endpoint.carried(*transfer);
   }
-  if (waiting_.empty()) engine_.detach(static_cast<Poller&>(*this));
+  if (waiting_.empty()) engine_.pollers().detach(*this);
   return pieces;
 }
 

@@ -24,7 +24,7 @@ class LinkPump final : private Poller {
         flags_(engine, peer, mappings_.flags),
         questions_(engine),
         slots_(engine, peer, *this) {}
-  ~LinkPump() { engine_.detach(static_cast<Poller&>(*this)); }
+  ~LinkPump() { engine_.pollers().detach(*this); }
 
   [[nodiscard]] const Peer& peer() const noexcept { return peer_; }
   [[nodiscard]] port::Link& link() noexcept { return *peer_.link; }

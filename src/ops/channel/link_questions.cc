@@ -10,13 +10,13 @@ namespace brant {
 void LinkQuestions::put_off(Transfer& transfer) noexcept {
   transfer.asked_at = Clock::now();
   waiting_.push_back(transfer);
-  engine_.attach(static_cast<Poller&>(*this));
+  engine_.pollers().attach(*this);
 }
 
 void LinkQuestions::forget(Transfer& transfer) noexcept {
   if (!waiting_.linked(transfer)) return;
   waiting_.remove(transfer);
-  if (waiting_.empty()) engine_.detach(static_cast<Poller&>(*this));
+  if (waiting_.empty()) engine_.pollers().detach(*this);
 }
 
 unsigned LinkQuestions::poll() noexcept {

@@ -19,7 +19,7 @@ class LinkQuestions final : private Poller {
   explicit LinkQuestions(Engine& engine) noexcept : engine_(engine) {}
   LinkQuestions(const LinkQuestions&) = delete;
   LinkQuestions& operator=(const LinkQuestions&) = delete;
-  ~LinkQuestions() { engine_.detach(static_cast<Poller&>(*this)); }
+  ~LinkQuestions() { engine_.pollers().detach(*this); }
 
   /// `LinkSender::ask_late` follows, unless the send is forgotten before.
   void put_off(Transfer& transfer) noexcept;

@@ -41,7 +41,7 @@ LinkReceiver::LinkReceiver(ChannelEndpoint& endpoint, LinkPump& pump) noexcept
       ghosts_(endpoint),
       arrivals_(endpoint.table().pools().arrivals, endpoint.table().stages(), &pump.slots()) {}
 
-void LinkReceiver::distrust(const char* what) noexcept { endpoint_.engine().distrust(endpoint_.peer(), what); }
+void LinkReceiver::distrust(const char* what) noexcept { endpoint_.engine().peers().distrust(endpoint_.peer(), what); }
 
 // Receives of small messages
 // ----------------------------------------------------------------------------------------------------

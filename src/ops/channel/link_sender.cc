@@ -313,8 +313,8 @@ void LinkSender::on_taken(const LinkMessage& message) noexcept {
   Transfer* transfer = find_asking(message.number);
   if (transfer == nullptr) return;  // given up meanwhile
   if (!transfer->offered) [[unlikely]] {
-    return endpoint_.engine().distrust(endpoint_.peer(),
-                                       "word of having taken a channel's message that was not offered");
+    return endpoint_.engine().peers().distrust(endpoint_.peer(),
+                                               "word of having taken a channel's message that was not offered");
   }
   end_asking(*transfer);
   transfer->path = Path::shm;

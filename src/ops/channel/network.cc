@@ -25,13 +25,13 @@ Status ChannelNetwork::receive(Transfer& transfer, Buffer target) noexcept {
 
 /// Tells the engine that the network works for us.
 Status ChannelNetwork::noted(Status posted) noexcept {
-  if (posted == Status::in_progress) end_.engine().note_wire_op(+1);
+  if (posted == Status::in_progress) end_.engine().progress().note_wire_op(+1);
   return posted;
 }
 
 void ChannelNetwork::on_done(port::WireOp& wire) noexcept {
   Transfer& transfer = Transfer::of(wire);
-  transfer.endpoint.engine().note_wire_op(-1);
+  transfer.endpoint.engine().progress().note_wire_op(-1);
   transfer.endpoint.carried(transfer);
 }
 

@@ -50,7 +50,7 @@ Status ChannelPaths::choose(MemoryKind kind, std::size_t bytes, Path& path, bool
 }
 
 Status ChannelPaths::of(ConstBuffer source, Path& path) noexcept {
-  const Status known = end_.engine().resolve_kind(source.data, source.bytes, source.kind);
+  const Status known = end_.engine().memory_kinds().resolve(source.data, source.bytes, source.kind);
   if (known != Status::ok) return known;
   const bool mapped = end_.linked() && host_accessible(source.kind) && end_.link_sender()->can_offer(source);
   return choose(source.kind, source.bytes, path, mapped);

@@ -50,7 +50,7 @@ Status ChannelReceives::receive(Buffer landing, Op& op, std::optional<std::uint6
   if (end_.refused() != Status::ok) return end_.refused();
   Path path = Path::automatic;
   std::uint64_t buffer_id = 0;
-  Status status = engine_.resolve_kind(landing.data, landing.bytes, landing.kind, &buffer_id);
+  Status status = engine_.memory_kinds().resolve(landing.data, landing.bytes, landing.kind, &buffer_id);
   if (status == Status::ok && !number && small_.suits(landing)) {
     const Status small = small_.receive(landing, op);
     if (small != Status::not_supported) return small;
@@ -136,7 +136,7 @@ void ChannelReceives::copied(Transfer& transfer, Status status) noexcept {
 }
 
 void ChannelReceives::end(Transfer& transfer, const OpResult& result) noexcept {
-  engine_.finish(transfer, result);
+  engine_.completions().finish(transfer, result);
   end_.records().give_back(transfer);
 }
 
@@ -278,7 +278,7 @@ void ChannelReceives::drain(std::uint64_t number) noexcept {
   transfer->drains = true;
   transfer->number = number;
   if (end_.network().receive(*transfer, Buffer(nullptr, 0, MemoryKind::host)) == Status::in_progress) {
-    engine_.add_outstanding(end_.peer(), *transfer);
+    end_.peer().add_outstanding(*transfer);
   } else {
     end_.records().give_back(*transfer);
   }

@@ -27,7 +27,7 @@ void ChannelRecords::give_back(Transfer& transfer) noexcept {
       --traffic_.withdrawing;
     }
   }
-  engine_.remove_outstanding(end_.peer(), transfer);
+  end_.peer().remove_outstanding(transfer);
   end_.moves().give_back(transfer);
   const bool was_send = transfer.is_send;
   pools_.transfers.give_back(&transfer);

@@ -15,7 +15,7 @@ Status ChannelSends::post(ConstBuffer source, Op& op) noexcept {
   op.result = {Status::ok, 0};
   Path path = Path::automatic;
   std::uint64_t buffer_id = 0;
-  Status status = engine_.resolve_kind(source.data, source.bytes, source.kind, &buffer_id);
+  Status status = engine_.memory_kinds().resolve(source.data, source.bytes, source.kind, &buffer_id);
   if (status == Status::ok) look_for_landing(source);
   if (const Status refused = refusal(); refused != Status::ok) return refused;
   if (status == Status::ok) status = end_.paths().choose_again(source.kind, source.bytes, path);
@@ -184,18 +184,18 @@ void ChannelSends::source_freed(Transfer& transfer) noexcept {
 
 void ChannelSends::await_ack(Transfer& transfer) noexcept {
   transfer.become(TransferState::awaiting_ack);
-  engine_.report(transfer, Moment::source_free, {Status::ok, transfer.buffer.bytes});
+  engine_.completions().report(transfer, Moment::source_free, {Status::ok, transfer.buffer.bytes});
 }
 
 void ChannelSends::end(Transfer& transfer, Status status) noexcept {
   under_way_.remove(transfer);
-  engine_.finish(transfer, {status, transfer.buffer.bytes});
+  engine_.completions().finish(transfer, {status, transfer.buffer.bytes});
   end_.records().give_back(transfer);
 }
 
 void ChannelSends::end_unsent(Transfer& transfer, Status status) noexcept {
   count_posted(-1);
-  engine_.finish(transfer, {status, 0});
+  engine_.completions().finish(transfer, {status, 0});
   end_.records().give_back(transfer);
 }
 
@@ -270,7 +270,7 @@ void ChannelSends::withdraw(Transfer& transfer, Status why) noexcept {
   if (stop(transfer)) return end(transfer, why);
   if (state != TransferState::network || end_.peer().lost) return;
   transfer.outcome = why;
-  end_.closing().nobody_receives() ? engine_.finish(transfer, {why, 0}) : let_go(transfer);
+  end_.closing().nobody_receives() ? engine_.completions().finish(transfer, {why, 0}) : let_go(transfer);
 }
 
 /// False if it is with the network, or a device.

@@ -50,7 +50,7 @@ Status ChannelPaths::of(ConstBuffer source, const Shape& shape, Path& path) noex
   if (const std::optional<ByteRun> run = single_run(shape)) {
     return of(ConstBuffer(static_cast<const std::byte*>(source.data) + run->offset, run->bytes, source.kind), path);
   }
-  const Status known = end_.engine().resolve_kind(source.data, source.bytes, source.kind);
+  const Status known = end_.engine().memory_kinds().resolve(source.data, source.bytes, source.kind);
   return known == Status::ok ? choose_for_shape(source.kind, shape.bytes(), path) : known;
 }
 

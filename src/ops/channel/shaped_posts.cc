@@ -30,7 +30,7 @@ Status ChannelSends::post(ConstBuffer source, const Shape& shape, Op& op) noexce
   if (!lies_within(shape, source.bytes)) return refuse_outside(end_, "a source", shape, source.bytes);
   if (const std::optional<ByteRun> run = single_run(shape)) return post(view_of(source, *run), op);
   Source what{source, Path::automatic, 0, &shape};
-  Status status = engine_.resolve_kind(source.data, source.bytes, what.buffer.kind, &what.buffer_id);
+  Status status = engine_.memory_kinds().resolve(source.data, source.bytes, what.buffer.kind, &what.buffer_id);
   what.buffer.bytes = shape.bytes();
   if (status == Status::ok) look_for_landing(what.buffer);
   if (const Status refused = refusal(); refused != Status::ok) return refused;
@@ -65,7 +65,7 @@ Status receive_in_shape(ChannelEndpoint& end, Buffer landing, const Shape& shape
     return number ? receives.post_at(*number, whole, op) : receives.post(whole, op);
   }
   ChannelReceives::Landing what{landing, Path::automatic, 0, &shape};
-  Status status = end.engine().resolve_kind(landing.data, landing.bytes, what.buffer.kind, &what.buffer_id);
+  Status status = end.engine().memory_kinds().resolve(landing.data, landing.bytes, what.buffer.kind, &what.buffer_id);
   what.buffer.bytes = shape.bytes();
   if (status == Status::ok) status = end.paths().choose_for_shape(what.buffer.kind, shape.bytes(), what.path);
   return status == Status::ok ? receives.start(what, op, number) : status;

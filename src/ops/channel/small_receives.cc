@@ -52,7 +52,7 @@ bool ChannelSmallReceives::land(std::uint64_t number, std::span<const std::byte>
   if (receive == nullptr || payload.size() > receive->buffer.bytes) return false;
   copy_small(receive->buffer.data, payload.data(), payload.size());
   end_.receives().count_small(number, payload.size(), acknowledged);
-  end_.engine().finish(*receive, {Status::ok, payload.size()});
+  end_.engine().completions().finish(*receive, {Status::ok, payload.size()});
   give_back(*receive);
   return true;
 }
@@ -68,7 +68,7 @@ Transfer* ChannelSmallReceives::grow(SmallReceive& receive) noexcept {
   transfer->posted_at = receive.posted_at;
   transfer->path = Path::shm;
   transfer->take_over(receive);
-  end_.engine().add_outstanding(end_.peer(), *transfer);
+  end_.peer().add_outstanding(*transfer);
   give_back(receive);
   return transfer;
 }
@@ -76,7 +76,7 @@ Transfer* ChannelSmallReceives::grow(SmallReceive& receive) noexcept {
 /// Nobody was told of it, so it ends here and now.
 void ChannelSmallReceives::withdraw(SmallReceive& receive, Status why) noexcept {
   end_.receives().turns().give_back(receive.number);
-  end_.engine().finish(receive, {end_.peer().lost ? Status::peer_lost : why, 0});
+  end_.engine().completions().finish(receive, {end_.peer().lost ? Status::peer_lost : why, 0});
   give_back(receive);
 }
 

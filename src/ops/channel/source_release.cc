@@ -30,7 +30,7 @@ void SourceRelease::run() noexcept {
   const std::int32_t peer = end_.peer().rank.value;
   const auto done = [](void* self) noexcept { return static_cast<SourceRelease*>(self)->is_done(); };
   const TimePoint begin = Clock::now();
-  const bool came_free = end_.engine().wait_quietly(done, this, patience.left(peer));
+  const bool came_free = end_.engine().waiting().wait_quietly(done, this, patience.left(peer));
   const auto waited = Clock::now() - begin;
   patience.waited(peer, waited, came_free);
   if (!came_free) give_up(waited);
@@ -46,7 +46,7 @@ bool SourceRelease::uses_source(const Transfer& transfer) const noexcept {
 /// By itself, while this call moves the engine: the peer of a test may be moved by the same thread.
 bool SourceRelease::comes_free(const Transfer& transfer) const noexcept {
   const bool by_device = transfer.state() == TransferState::staging || transfer.state() == TransferState::copying;
-  return by_device || end_.peer().same_process || end_.engine().runs_elsewhere(end_.peer());
+  return by_device || end_.peer().same_process || end_.engine().peers().runs_elsewhere(end_.peer());
 }
 
 bool SourceRelease::is_done() const noexcept {

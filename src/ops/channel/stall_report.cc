@@ -49,7 +49,7 @@ std::string text_of(const std::vector<ChannelWait>& waits, TimePoint now) {
 }  // namespace
 
 StallReport::StallReport(ChannelTable& table) : table_(table), engine_(table.engine()) {
-  engine_.claim_am(am_id::kChannelStall, &StallReport::on_account, this);
+  engine_.held_messages().claim(am_id::kChannelStall, &StallReport::on_account, this);
 }
 
 bool StallReport::tell(std::chrono::nanoseconds idle, bool for_ever) noexcept {
@@ -57,8 +57,8 @@ bool StallReport::tell(std::chrono::nanoseconds idle, bool for_ever) noexcept {
     const std::vector<ChannelWait> waiting = table_.waits();
     if (waiting.empty()) return false;
     log::warn("rank {} has waited {}; nothing has moved for {:.1f} s{}", engine_.job().rank,
-              text_of(waiting, engine_.recently()), in_seconds(idle), unopened_text(waiting));
-    Peer* peer = engine_.find_peer(waiting.front().peer);
+              text_of(waiting, engine_.clock().recently()), in_seconds(idle), unopened_text(waiting));
+    Peer* peer = engine_.peers().find(waiting.front().peer);
     if (peer == nullptr || !for_ever || !waits_only_for(*peer)) return true;
     if (peer->same_process) {
       judge(*peer, {});
@@ -91,8 +91,8 @@ std::string StallReport::unopened_text(const std::vector<ChannelWait>& waits) co
 /// Nothing but `peer` can end the wait in which this process stands, as far as brant knows.
 bool StallReport::waits_only_for(const Peer& peer) const {
   const std::vector<ChannelWait> waiting = table_.waits();
-  return engine_.waits_for_ever() && !engine_.goes_on() && !waiting.empty() &&
-         engine_.pending_ops() == waiting.size() &&
+  return engine_.waiting().for_ever() && !engine_.sleeping().process_goes_on() && !waiting.empty() &&
+         engine_.completions().pending() == waiting.size() &&
          std::ranges::all_of(waiting, [&](const ChannelWait& wait) { return wait.peer == peer.rank.value; });
 }
 
@@ -123,10 +123,10 @@ void StallReport::on_account(void* self, port::AmMessage& message) noexcept {
   const std::size_t bytes = message.header.size();
   const bool whole = bytes >= sizeof(head) && (bytes - sizeof(head)) % sizeof(ChannelEnd) == 0;
   if (whole) std::memcpy(&head, message.header.data(), sizeof(head));
-  Peer* peer = report.engine_.find_peer(head.rank);
+  Peer* peer = report.engine_.peers().find(head.rank);
   if (!whole || peer == nullptr) {
     report.engine_.wire().am_discard(message);
-    return report.engine_.distrust(head.rank, "an account of channels that contradicts itself");
+    return report.engine_.peers().distrust(head.rank, "an account of channels that contradicts itself");
   }
   try {
     if (!report.waits_only_for(*peer)) return;
@@ -145,7 +145,7 @@ void StallReport::judge(Peer& peer, std::vector<ChannelEnd> theirs) {
   if (deadlock_told_ || !nothing_comes(std::move(ends))) return;
   deadlock_told_ = true;
   const std::vector<ChannelWait> waiting = table_.waits();
-  const std::string mine = text_of(waiting, engine_.recently());
+  const std::string mine = text_of(waiting, engine_.clock().recently());
   if (peer.same_process) {
     log::warn("deadlock: rank {} waits for itself: {}. Nothing of that is under way", engine_.job().rank, mine);
     return;

@@ -30,9 +30,9 @@ ChannelTable::ChannelTable(Engine& engine)
       closed_ends_(engine),
       last_words_(*this),
       stall_(*this) {
-  engine.claim_am(am_id::kChannelControl, &ChannelTable::on_control, this);
-  engine.claim_link(link_service::kChannel, &ChannelTable::on_record, this);
-  engine.look_at_links(link_service::kChannel);  // what was said of ends before this one is opened
+  engine.held_messages().claim(am_id::kChannelControl, &ChannelTable::on_control, this);
+  engine.links().claim(link_service::kChannel, &ChannelTable::on_record, this);
+  engine.peers().look_at_links(link_service::kChannel);  // what was said of ends before this one is opened
 }
 
 LinkPump& ChannelTable::pump(Peer& peer) {
@@ -48,7 +48,7 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
     throw Error(Status::invalid_argument,
                 fmt::format("channel id {} does not fit in 28 bits: use 0 to {}", id.value, kChannelIdMax));
   }
-  Peer& peer = engine_.peer(peer_rank);
+  Peer& peer = engine_.peers().connect(peer_rank);
   const int self = engine_.job().rank;
   unsigned side = self < peer_rank.value ? 0u : 1u;
   if (peer.same_process) {
@@ -108,7 +108,7 @@ ChannelEndpoint& ChannelTable::make_end(Peer& peer, ChannelId id, unsigned side,
 void ChannelTable::forget_later(ChannelEndpoint& endpoint) noexcept {
   if (SettledEnds::linked(endpoint)) return;
   settled_.push_back(endpoint);
-  engine_.attach(static_cast<Poller&>(*this));
+  engine_.pollers().attach(*this);
 }
 
 unsigned ChannelTable::forget_settled() noexcept {
@@ -126,7 +126,7 @@ unsigned ChannelTable::forget_settled() noexcept {
     endpoints_.erase(end_key(end->id(), end->side(), end->peer().rank.value));
     ++forgotten;
   }
-  if (of_the_lost) engine_.defer(static_cast<DeferredWork&>(*this));
+  if (of_the_lost) engine_.deferrals().defer(*this);
   return forgotten;
 }
 
@@ -140,7 +140,7 @@ void ChannelTable::run_deferred() noexcept {
 
 unsigned ChannelTable::poll() noexcept {
   const unsigned events = forget_settled();
-  engine_.detach(static_cast<Poller&>(*this));
+  engine_.pollers().detach(*this);
   return events;
 }
 
@@ -149,12 +149,12 @@ void ChannelTable::on_control(void* self, port::AmMessage& message) noexcept {
   ChannelControl control;
   if (!read_channel_control(message.header, control)) [[unlikely]] {
     table.engine_.wire().am_discard(message);
-    return table.engine_.distrust(control.sender_rank, "a control message of channels that contradicts itself");
+    return table.engine_.peers().distrust(control.sender_rank, "a control message of channels that contradicts itself");
   }
-  const Peer* sender = table.engine_.find_peer(control.sender_rank);
+  const Peer* sender = table.engine_.peers().find(control.sender_rank);
   if (sender == nullptr || (!sender->same_process && control.sender_side != table.side_of(control.sender_rank)))
       [[unlikely]] {
-    return table.engine_.distrust(control.sender_rank, "a control message of the wrong end of a channel");
+    return table.engine_.peers().distrust(control.sender_rank, "a control message of the wrong end of a channel");
   }
   if (!sender->lost) table.take_control(control);  // else nothing waits for it any more
 }
@@ -183,7 +183,7 @@ ChannelEndpoint* ChannelTable::end_of_control(const ChannelControl& control) {
   const std::uint64_t received = rest != nullptr ? rest->next_receive : 0;
   const bool unread = control.kind == ChannelControl::Kind::closed && received < control.number;
   if (!unread && control.kind != ChannelControl::Kind::abandoned) return nullptr;
-  return &make_end(engine_.peer(Rank{control.sender_rank}), id, side, engine_.options().path);
+  return &make_end(engine_.peers().connect(Rank{control.sender_rank}), id, side, engine_.options().path);
 }
 
 ChannelEndpoint& ChannelTable::end_for(const LinkMessage& message, int rank) {
@@ -194,7 +194,7 @@ ChannelEndpoint& ChannelTable::end_for(const LinkMessage& message, int rank) {
   const auto found = endpoints_.find(wanted);
   const bool is_there = found != endpoints_.end();
   ChannelEndpoint& end =
-      is_there ? *found->second : make_end(engine_.linked_peer(rank), id, side, engine_.options().path);
+      is_there ? *found->second : make_end(engine_.peers().linked(rank), id, side, engine_.options().path);
   last_key_ = wanted;
   last_end_ = &end;
   return end;
@@ -204,15 +204,15 @@ void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcep
   auto& table = *static_cast<ChannelTable*>(self);
   LinkMessage message;
   if (!read_link_record(record.header, record.payload.size(), message)) [[unlikely]] {
-    return table.engine_.distrust(record.rank, "a record of channels that contradicts itself");
+    return table.engine_.peers().distrust(record.rank, "a record of channels that contradicts itself");
   }
   try {
     if (message.is_of_no_channel()) {
-      table.pump(table.engine_.linked_peer(record.rank)).on_record(message);
+      table.pump(table.engine_.peers().linked(record.rank)).on_record(message);
       return;
     }
     if (message.from_side != table.side_of(record.rank)) [[unlikely]]
-      return table.engine_.distrust(record.rank, "a record of the wrong end of a channel");
+      return table.engine_.peers().distrust(record.rank, "a record of the wrong end of a channel");
     if (message.kind == LinkMessage::Kind::control) return table.take_control(unpacked(message, record.rank));
     ChannelEndpoint& endpoint = table.end_for(message, record.rank);
     endpoint.on_link(message, record.payload);

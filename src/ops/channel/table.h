@@ -24,8 +24,8 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
  public:
   explicit ChannelTable(Engine& engine);
   ~ChannelTable() override {
-    engine_.detach(static_cast<Poller&>(*this));
-    engine_.take_back(static_cast<DeferredWork&>(*this));
+    engine_.pollers().detach(*this);
+    engine_.deferrals().take_back(*this);
   }
 
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }

@@ -20,7 +20,7 @@ DataLanes::DataLanes(Engine& engine)
   mover_.open();
 }
 
-DataLanes::~DataLanes() { engine_.detach(static_cast<Poller&>(*this)); }
+DataLanes::~DataLanes() { engine_.pollers().detach(*this); }
 
 DataLanes::Lane& DataLanes::lane(std::int32_t rank) {
   std::unique_ptr<Lane>& known = lanes_[static_cast<std::size_t>(rank)];
@@ -51,7 +51,7 @@ void DataLanes::release_one(DataOrigin& origin, Status status) noexcept {
                                unused.lanes->tell(unused);
                              },
                              &origin};
-  engine_.complete(origin.told, {origin.status, origin.buffer.bytes});
+  engine_.completions().complete(origin.told, {origin.status, origin.buffer.bytes});
 }
 
 void DataLanes::release(DataOrigin* first, Status status) noexcept {
@@ -94,7 +94,7 @@ unsigned DataLanes::poll() noexcept {
       if (status != Status::in_progress) sent(send, status);
     }
   }
-  if (unposted_ == 0) engine_.detach(static_cast<Poller&>(*this));
+  if (unposted_ == 0) engine_.pollers().detach(*this);
   return events;
 }
 
@@ -133,7 +133,7 @@ void DataLanes::send(std::int32_t to, DataOrigin* first) noexcept {
     if (status == Status::limit_reached || status == Status::no_memory) {
       way.unposted.push_back(send);
       ++unposted_;
-      engine_.attach(static_cast<Poller&>(*this));
+      engine_.pollers().attach(*this);
     } else {
       sent(*send, status);
     }
@@ -155,7 +155,7 @@ bool DataLanes::sending_to_others() const noexcept {
 }
 
 bool DataLanes::runs_elsewhere(std::int32_t rank) const noexcept {
-  return engine_.runs_elsewhere(lanes_[static_cast<std::size_t>(rank)]->end->peer());
+  return engine_.peers().runs_elsewhere(lanes_[static_cast<std::size_t>(rank)]->end->peer());
 }
 
 // Receiving

@@ -28,7 +28,7 @@ SizeClass class_of(std::size_t bytes) noexcept {
 void drop_landing(LandingBlock* block) noexcept { LandingPool::drop(*block); }
 
 LandingPool::~LandingPool() {
-  engine_.take_back(static_cast<DeferredWork&>(*this));
+  engine_.deferrals().take_back(*this);
   for (auto& of_kind : kept_) {
     for (auto& blocks : of_kind) {
       for (LandingBlock* block : blocks) free(*block);
@@ -79,7 +79,7 @@ void LandingPool::give_back(LandingBlock& block) noexcept {
   } catch (const std::bad_alloc&) {
     log::debug("no memory to keep a landing of {} bytes: the device frees it at the end", block.capacity);
   }
-  if (kept_bytes_ > kKeptBytesMax) engine_.defer(static_cast<DeferredWork&>(*this));
+  if (kept_bytes_ > kKeptBytesMax) engine_.deferrals().defer(*this);
 }
 
 /// The largest first.

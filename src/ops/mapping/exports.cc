@@ -31,7 +31,7 @@ Result<ExportedPlace> Exports::describe(const void* data, std::uint64_t buffer_i
 }
 
 ExportedPlace Exports::place_of(const void* data, Exported& exported) noexcept {
-  exported.used_at = engine_.recently();
+  exported.used_at = engine_.clock().recently();
   const auto offset = static_cast<const std::byte*>(data) - static_cast<std::byte*>(exported.info.base);
   return {exported.info.buffer_id, static_cast<std::uint64_t>(offset)};
 }
@@ -67,7 +67,7 @@ Result<Exports::Exported*> Exports::export_once(const port::PointerInfo& info) n
 
 Exports::Exported* Exports::remember(const port::PointerInfo& info) noexcept {
   try {
-    return &exported_.try_emplace(info.buffer_id, Exported{info, engine_.recently()}).first->second;
+    return &exported_.try_emplace(info.buffer_id, Exported{info, engine_.clock().recently()}).first->second;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
@@ -84,7 +84,7 @@ Status Exports::tell(const port::ExportRecord& record) noexcept {
 
 bool Exports::has_room() noexcept {
   if (exported_.size() + closing_.size() < kMax) return true;
-  const TimePoint now = engine_.recently();
+  const TimePoint now = engine_.clock().recently();
   if (now < look_for_room_at_) return false;
   withdraw_if([&](const Exported& known) { return gone(known.info); });
   if (closing_.empty() && exported_.size() >= kMax) withdraw_idlest(now);

@@ -38,7 +38,7 @@ MappedMemory Imports::take(std::uint64_t buffer_id, std::uint64_t offset, std::u
   if (reach == Reach::cpu && !host_accessible(record.kind)) return {};
   if (!mapping->is_mapped() && map(*mapping) != Status::ok) return {};
   table_.keep(*mapping);
-  mapping->used_at = engine_.recently();
+  mapping->used_at = engine_.clock().recently();
   return {mapping->base + offset, MappingLease(*mapping)};
 }
 
@@ -57,7 +57,7 @@ Result<MappedMemory> Imports::open(const port::ExportRecord& record, std::uint64
     return status;
   }
   table_.keep(*mapping);
-  mapping->used_at = engine_.recently();
+  mapping->used_at = engine_.clock().recently();
   MappedMemory memory{mapping->base + record.offset, MappingLease(*mapping)};
   watch(*mapping, address);
   return memory;
@@ -90,7 +90,7 @@ Status Imports::map(Mapping& mapping) noexcept {
   const Result<void*> base = engine_.device().import_allocation(mapping.record);
   if (!base) return note_refused(mapping, base.status());
   mapping.base = static_cast<std::byte*>(*base);
-  mapping.used_at = engine_.recently();
+  mapping.used_at = engine_.clock().recently();
   table_.note_mapped();
   return Status::ok;
 }
@@ -125,7 +125,7 @@ void Imports::on_exported(std::span<const std::byte> packed) noexcept {
   const bool contradicts =
       mapping != nullptr && (!are_same(mapping->record, record) || (mapping->announced && !mapping->withdrawn));
   if (!sound || contradicts) {
-    return engine_.distrust(peer_, "how to map an allocation, which contradicts itself or what it told before");
+    return engine_.peers().distrust(peer_, "how to map an allocation, which contradicts itself or what it told before");
   }
   if (mapping == nullptr) mapping = remember(record);
   if (mapping == nullptr) return;  // what lies there goes other ways

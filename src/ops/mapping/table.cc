@@ -21,15 +21,15 @@ struct MappingService final : Service {
 }  // namespace
 
 MappingTable::MappingTable(Engine& engine, const Bounds& bounds) : engine_(engine), bounds_(bounds) {
-  engine.claim_link(link_service::kMapping, &MappingTable::on_record, this);
+  engine.links().claim(link_service::kMapping, &MappingTable::on_record, this);
 }
 
 MappingTable::~MappingTable() {
-  engine_.claim_link(link_service::kMapping, nullptr, nullptr);
-  engine_.take_back(static_cast<DeferredWork&>(*this));
+  engine_.links().claim(link_service::kMapping, nullptr, nullptr);
+  engine_.deferrals().take_back(*this);
   for (auto& [rank, peer] : by_rank_) {
     // A peer of a table that ends before its engine may still live.
-    if (Peer* of = engine_.find_peer(rank)) engine_.remove_outstanding(*of, *peer);
+    if (Peer* of = engine_.peers().find(rank)) of->remove_outstanding(*peer);
   }
 }
 
@@ -46,14 +46,14 @@ PeerMappings& MappingTable::with(Peer& peer) {
     auto& self = static_cast<PeerMappings&>(op);
     self.table.on_lost(self);
   };
-  engine_.add_outstanding(peer, made);
+  peer.add_outstanding(made);
   return made;
 }
 
 void MappingTable::on_lost(PeerMappings& peer) noexcept {
   peer.exports.forget_all();
   peer.imports.withdraw_all();
-  if (peer.flags.is_open()) engine_.defer(static_cast<DeferredWork&>(*this));
+  if (peer.flags.is_open()) engine_.deferrals().defer(*this);
 }
 
 void MappingTable::make_way(const port::PointerInfo& info) noexcept {
@@ -69,7 +69,7 @@ void MappingTable::look_for_freed() noexcept {
 
 bool MappingTable::has_room() noexcept {
   if (mapped_ < bounds_.mapped) return true;
-  const TimePoint now = engine_.recently();
+  const TimePoint now = engine_.clock().recently();
   if (now < look_for_room_at_ || closing()) return false;
   Mapping* idlest = nullptr;
   TimePoint before = now - bounds_.idle;
@@ -95,14 +95,14 @@ bool MappingTable::has_room() noexcept {
 
 void MappingTable::close_later(Mapping& mapping) noexcept {
   if (!Closing::linked(mapping)) closing_.push_back(mapping);
-  engine_.defer(static_cast<DeferredWork&>(*this));
+  engine_.deferrals().defer(*this);
 }
 
 void MappingTable::run_deferred() noexcept {
   if (!closing_.empty()) ++closed_;
   while (Mapping* mapping = closing_.pop_front()) mapping->imports.close(*mapping);
   for (auto& [rank, peer] : by_rank_) {
-    const Peer* of = engine_.find_peer(rank);
+    const Peer* of = engine_.peers().find(rank);
     if (of != nullptr && of->lost) peer->flags.close();
   }
 }
@@ -111,10 +111,10 @@ void MappingTable::on_record(void* self, const port::LinkRecord& record) noexcep
   auto& table = *static_cast<MappingTable*>(self);
   MappingMessage message;
   if (!read_mapping_message(record.header, record.payload.size(), message)) [[unlikely]] {
-    return table.engine_.distrust(record.rank, "a record of mapped memory that contradicts itself");
+    return table.engine_.peers().distrust(record.rank, "a record of mapped memory that contradicts itself");
   }
   try {
-    PeerMappings& peer = table.with(table.engine_.linked_peer(record.rank));
+    PeerMappings& peer = table.with(table.engine_.peers().linked(record.rank));
     switch (message.kind) {
       case MappingMessage::Kind::exported: return peer.imports.on_exported(record.payload);
       case MappingMessage::Kind::withdrawn: return peer.imports.on_withdrawn(message.buffer_id);

@@ -55,7 +55,7 @@ Status CpuCopier::start(Move& move, const Move::ByCpu& step) noexcept {
     return Status::ok;
   }
   copying_.push_back(move);
-  engine_.attach(static_cast<Poller&>(*this));
+  engine_.pollers().attach(*this);
   return Status::in_progress;
 }
 
@@ -63,7 +63,7 @@ bool CpuCopier::withdraw(Move& move) noexcept {
   if (!copies(move)) return false;
   move.step = {};
   copying_.remove(move);
-  if (copying_.empty()) engine_.detach(static_cast<Poller&>(*this));
+  if (copying_.empty()) engine_.pollers().detach(*this);
   return true;
 }
 
@@ -78,7 +78,7 @@ unsigned CpuCopier::poll() noexcept {
       copying_.push_back(move);
     }
   }
-  if (copying_.empty()) engine_.detach(static_cast<Poller&>(*this));
+  if (copying_.empty()) engine_.pollers().detach(*this);
   return turns;
 }
 

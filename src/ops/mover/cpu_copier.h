@@ -18,7 +18,7 @@ class CpuCopier final : private Poller {
   CpuCopier(Engine& engine, Done done, void* context) noexcept : engine_(engine), done_(done), context_(context) {}
   CpuCopier(const CpuCopier&) = delete;
   CpuCopier& operator=(const CpuCopier&) = delete;
-  ~CpuCopier() { engine_.detach(static_cast<Poller&>(*this)); }
+  ~CpuCopier() { engine_.pollers().detach(*this); }
 
   /// Copies all of it, now.
   static void copy(void* to, const void* from, std::size_t bytes) noexcept;

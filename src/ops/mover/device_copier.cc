@@ -38,7 +38,7 @@ Path DeviceCopier::start(void* to, const void* from, std::size_t bytes, DeviceCo
   copy.bytes = bytes;
   open();
   copy.path = wanted == Path::courier && courier_->takes(bytes) ? Path::courier : Path::copy_engine;
-  engine_.attach(static_cast<Poller&>(*this));
+  engine_.pollers().attach(*this);
   if (copy.path == Path::courier && give_to_courier(copy)) return Path::courier;
   asked_.push_back(copy);
   asked_bytes_ += copy.bytes;
@@ -223,7 +223,7 @@ unsigned DeviceCopier::poll() noexcept {
   issue();
   call_courier();  // behind the copy that called for it
   polling_ = false;
-  if (idle()) engine_.detach(static_cast<Poller&>(*this));
+  if (idle()) engine_.pollers().detach(*this);
   return ended;
 }
 

@@ -21,7 +21,7 @@ namespace brant {
 class DeviceCopier final : private Poller {
  public:
   DeviceCopier(Engine& engine, CopyKernels& kernels, CopyEnd done) noexcept;
-  ~DeviceCopier() { engine_.detach(static_cast<Poller&>(*this)); }
+  ~DeviceCopier() { engine_.pollers().detach(*this); }
   DeviceCopier(const DeviceCopier&) = delete;
   DeviceCopier& operator=(const DeviceCopier&) = delete;
 

@@ -8,7 +8,7 @@ Status Flusher::post() noexcept {
   const Status status = engine_.wire().remote_memory()->flush(peer_.endpoint, op_);
   if (status == Status::in_progress) {
     under_way_ = true;
-    engine_.note_wire_op(+1);
+    engine_.progress().note_wire_op(+1);
   }
   return status;
 }
@@ -23,7 +23,7 @@ Status Flusher::flush(Move& move) noexcept {
     covered_.push_back(move);
   } else if (status == Status::limit_reached) {
     waiting_.push_back(move);
-    engine_.attach(static_cast<Poller&>(*this));
+    engine_.pollers().attach(*this);
     return Status::in_progress;
   }
   return status;
@@ -37,7 +37,7 @@ void Flusher::end(Moves& moves, Status status) noexcept {
 void Flusher::post_for_waiting() noexcept {
   if (waiting_.empty()) return;
   const Status status = post();
-  if (status == Status::limit_reached) return engine_.attach(static_cast<Poller&>(*this));
+  if (status == Status::limit_reached) return engine_.pollers().attach(*this);
   Moves these;
   while (Move* move = waiting_.pop_front()) {
     (status == Status::in_progress ? covered_ : these).push_back(*move);
@@ -49,7 +49,7 @@ void Flusher::on_flushed(port::WireOp& op) noexcept {
   Flusher& self = *static_cast<FlushOp&>(op).owner;
   const Status status = op.status;  // the record may be posted again below
   self.under_way_ = false;
-  self.engine_.note_wire_op(-1);
+  self.engine_.progress().note_wire_op(-1);
   Moves ended;
   while (Move* move = self.covered_.pop_front()) ended.push_back(*move);
   self.post_for_waiting();
@@ -57,7 +57,7 @@ void Flusher::on_flushed(port::WireOp& op) noexcept {
 }
 
 unsigned Flusher::poll() noexcept {
-  engine_.detach(static_cast<Poller&>(*this));
+  engine_.pollers().detach(*this);
   post_for_waiting();
   return 1;
 }

@@ -16,7 +16,7 @@ class Flusher final : private Poller {
   }
   Flusher(const Flusher&) = delete;
   Flusher& operator=(const Flusher&) = delete;
-  ~Flusher() { engine_.detach(static_cast<Poller&>(*this)); }
+  ~Flusher() { engine_.pollers().detach(*this); }
 
   /// The put of `move` was posted. ok: it is visible; in_progress: `done` is told when it is, or why it never will
   /// be.

@@ -41,7 +41,7 @@ Mover::Mover(Engine& engine)
           [](void* self, Move& move, Status status) noexcept { static_cast<Mover*>(self)->step_ended(move, status); },
           this) {}
 
-Mover::~Mover() { engine_.detach(static_cast<Poller&>(*this)); }
+Mover::~Mover() { engine_.pollers().detach(*this); }
 
 void Mover::prepare(Peer& peer) {
   std::unique_ptr<Flusher>& flusher = flushers_[peer.rank.value];
@@ -207,7 +207,7 @@ Status Mover::by_wire(Move& move, const MoveEnd& to, const MoveEnd& from, std::s
   step.on_complete = [](port::WireOp& op) noexcept {
     auto& ended = static_cast<Move::ByWire&>(op);
     Mover& mover = *ended.mover;
-    mover.engine_.note_wire_op(-1);
+    mover.engine_.progress().note_wire_op(-1);
     mover.step_ended(*ended.move, op.status);
   };
   port::RemoteMemory& memory = *engine_.wire().remote_memory();
@@ -216,7 +216,7 @@ Status Mover::by_wire(Move& move, const MoveEnd& to, const MoveEnd& from, std::s
                                      : memory.get(move.way->peer.endpoint, move.way->key, from.address,
                                                   Buffer(to.memory(), bytes, to.kind), step);
   if (status == Status::in_progress) {
-    engine_.note_wire_op(+1);
+    engine_.progress().note_wire_op(+1);
   } else {
     move.step = {};
   }
@@ -242,7 +242,7 @@ void Mover::go_on(Move& move, Status status) noexcept {
   } else if (status == Status::limit_reached) {
     move.step.emplace<Move::Refused>();
     refused_.push_back(move);
-    engine_.attach(static_cast<Poller&>(*this));
+    engine_.pollers().attach(*this);
   } else {
     end(move, status);
   }
@@ -254,7 +254,7 @@ void Mover::end(Move& move, Status status) noexcept {
 }
 
 unsigned Mover::poll() noexcept {
-  engine_.detach(static_cast<Poller&>(*this));
+  engine_.pollers().detach(*this);
   IntrusiveList<Move, &Move::hook> these;
   while (Move* move = refused_.pop_front()) these.push_back(*move);
   unsigned events = 0;

@@ -78,7 +78,7 @@ Status ShapedCopier::start(const StepEnd& to, const StepEnd& from, std::size_t b
     batch.remove(copy);
     return status;
   }
-  engine_.attach(static_cast<Poller&>(*this));
+  engine_.pollers().attach(*this);
   return Status::ok;
 }
 
@@ -128,7 +128,7 @@ void ShapedCopier::ended(void* self, DeviceCopy& copy, Status status) noexcept {
 
 unsigned ShapedCopier::poll() noexcept {
   const unsigned ended = lane_.poll();
-  if (lane_.empty()) engine_.detach(static_cast<Poller&>(*this));
+  if (lane_.empty()) engine_.pollers().detach(*this);
   return ended;
 }
 

@@ -15,7 +15,7 @@ namespace brant {
 class ShapedCopier final : private Poller {
  public:
   ShapedCopier(Engine& engine, CopyKernels& kernels, CopyEnd done) noexcept;
-  ~ShapedCopier() { engine_.detach(static_cast<Poller&>(*this)); }
+  ~ShapedCopier() { engine_.pollers().detach(*this); }
   ShapedCopier(const ShapedCopier&) = delete;
   ShapedCopier& operator=(const ShapedCopier&) = delete;
 

@@ -9,7 +9,7 @@
 namespace brant {
 
 StagePool::~StagePool() {
-  engine_.take_back(static_cast<DeferredWork&>(*this));
+  engine_.deferrals().take_back(*this);
   for (auto& buffers : kept_) {
     for (void* buffer : buffers) {
       if (device_.free(buffer) != Status::ok) log::debug("a stage buffer could not be freed at the end");
@@ -44,7 +44,7 @@ void StagePool::give_back(Lease lease) noexcept {
   } catch (const std::bad_alloc&) {
     log::debug("no memory to keep a stage buffer of {} bytes: the device frees it at the end", lease.bytes);
   }
-  if (kept_bytes_ > kKeptBytesMax) engine_.defer(static_cast<DeferredWork&>(*this));
+  if (kept_bytes_ > kKeptBytesMax) engine_.deferrals().defer(*this);
 }
 
 /// The largest first.

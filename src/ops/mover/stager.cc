@@ -18,13 +18,13 @@ Status Stager::start(Direction direction, void* destination, const void* source,
     batch.remove(copy);
     return status;
   }
-  engine_.attach(static_cast<Poller&>(*this));
+  engine_.pollers().attach(*this);
   return Status::ok;
 }
 
 unsigned Stager::poll() noexcept {
   const unsigned ended = out_.poll() + in_.poll();
-  if (out_.empty() && in_.empty()) engine_.detach(static_cast<Poller&>(*this));
+  if (out_.empty() && in_.empty()) engine_.pollers().detach(*this);
   return ended;
 }
 

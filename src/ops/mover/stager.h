@@ -13,7 +13,7 @@ class Stager final : private Poller {
         events_(engine.device()),
         out_(engine.device(), events_, done),
         in_(engine.device(), events_, done) {}
-  ~Stager() { engine_.detach(static_cast<Poller&>(*this)); }
+  ~Stager() { engine_.pollers().detach(*this); }
 
   enum class Direction { out, in };
 

@@ -13,7 +13,8 @@ std::shared_ptr<ExposedSegment> RmaTable::expose(Buffer memory) {
     throw Error(Status::invalid_argument, fmt::format("{} bytes at {} cannot be exposed: a segment has a byte at least",
                                                       memory.bytes, memory.data));
   }
-  if (const Status status = engine_.resolve_kind(memory.data, memory.bytes, memory.kind); status != Status::ok) {
+  if (const Status status = engine_.memory_kinds().resolve(memory.data, memory.bytes, memory.kind);
+      status != Status::ok) {
     throw Error(status, fmt::format("{} bytes at {} cannot be exposed as {} memory: {}", memory.bytes, memory.data,
                                     memory_kind_name(memory.kind), status_text(status)));
   }
@@ -32,7 +33,7 @@ std::shared_ptr<ExposedSegment> RmaTable::expose(Buffer memory) {
 void RmaTable::fill_ticket(ExposedSegment& segment) {
   TicketContent content;
   content.rank = engine_.job().rank;
-  content.pid = engine_.peer(Rank{content.rank}).record.pid;
+  content.pid = engine_.peers().connect(Rank{content.rank}).record.pid;
   content.id = segment.id;
   content.address = reinterpret_cast<std::uintptr_t>(segment.memory.data);
   content.bytes = segment.memory.bytes;

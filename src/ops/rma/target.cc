@@ -21,7 +21,7 @@ bool is_sound(const Shape& shape) noexcept {
 RmaTarget::RmaTarget(RmaTable& table, Rank rank, const TicketContent& content)
     : table_(table),
       engine_(table.engine()),
-      peer_(engine_.peer(rank)),
+      peer_(engine_.peers().connect(rank)),
       address_(content.address),
       bytes_(static_cast<std::size_t>(content.bytes)),
       kind_(content.kind),
@@ -77,7 +77,7 @@ void RmaTarget::map(const TicketContent& content) {
   Imports& imports = table_.mappings().with(peer_).imports;
   Result<MappedMemory> memory = imports.open(content.exports, bytes_, address_);
   if (memory.status() == Status::in_progress) {
-    engine_.run_deferred_if_safe();
+    engine_.deferrals().run_if_safe();
     memory = imports.open(content.exports, bytes_, address_);
   }
   is_in_the_way_ = memory.status() == Status::in_progress;
@@ -216,7 +216,7 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   Path path = Path::automatic;
   Status status = check(direction, offset, local, shapes);
   if (status == Status::ok && bytes == 0 && shapes != nullptr) return status;
-  if (status == Status::ok) status = engine_.resolve_kind(local.data, local.bytes, local.kind);
+  if (status == Status::ok) status = engine_.memory_kinds().resolve(local.data, local.bytes, local.kind);
   if (status == Status::ok) {
     const bool in_runs = shapes == nullptr || (shapes->from.form() == Shape::Form::contiguous &&
                                                shapes->to.form() == Shape::Form::contiguous);
@@ -242,9 +242,9 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   transfer->way = &way_;
   status = mover().start(*transfer);
   if (status == Status::in_progress) {
-    transfer->own(engine_, op);
-    engine_.add_outstanding(peer_, *transfer);
-    if (transfer->source_is_free) engine_.report(*transfer, Moment::source_free, {Status::ok, bytes});
+    transfer->own(engine_.completions(), op);
+    peer_.add_outstanding(*transfer);
+    if (transfer->source_is_free) engine_.completions().report(*transfer, Moment::source_free, {Status::ok, bytes});
     return status;
   }
   if (status == Status::ok) {
@@ -255,13 +255,13 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   return status == Status::ok || status == Status::limit_reached ? status : final_status(status);
 }
 
-void RmaTarget::count_outcome(Status status) noexcept { engine_.count_outcome(status); }
+void RmaTarget::count_outcome(Status status) noexcept { engine_.counters().count_outcome(status); }
 
 RmaTransfer* RmaTarget::take_transfer() noexcept {
   RmaTransfer* transfer = table_.transfers().take(*this, kEvents);
   if (transfer == nullptr) return nullptr;
   ++live_;
-  transfer->posted_at = engine_.trace() != nullptr ? Clock::now() : engine_.recently();
+  transfer->posted_at = engine_.trace() != nullptr ? Clock::now() : engine_.clock().recently();
   transfer->lost = &RmaTarget::on_lost;
   transfer->cancel = &RmaTarget::on_cancel;
   return transfer;
@@ -288,7 +288,7 @@ void RmaTarget::trace(const RmaTransfer& transfer) noexcept {
 
 void RmaTarget::release(RmaTransfer& transfer) noexcept {
   if (engine_.trace() != nullptr) trace(transfer);
-  engine_.remove_outstanding(peer_, transfer);
+  peer_.remove_outstanding(transfer);
   table_.transfers().give_back(&transfer);
   if (--live_ == 0 && closed_) table_.drop(*this);
 }
@@ -299,8 +299,8 @@ const MoveEvents RmaTarget::kEvents{[](Move& move, Status status) noexcept {
                                     },
                                     [](Move& move) noexcept {
                                       auto& transfer = static_cast<RmaTransfer&>(move);
-                                      transfer.target.engine_.report(transfer, Moment::source_free,
-                                                                     {Status::ok, transfer.bytes});
+                                      transfer.target.engine_.completions().report(transfer, Moment::source_free,
+                                                                                   {Status::ok, transfer.bytes});
                                     }};
 
 void RmaTarget::ended(RmaTransfer& transfer, Status status) noexcept {
@@ -308,7 +308,7 @@ void RmaTarget::ended(RmaTransfer& transfer, Status status) noexcept {
   if (status == Status::ok) {
     count(transfer.is_put ? RmaDirection::put : RmaDirection::get, transfer.path, transfer.bytes);
   }
-  engine_.finish(transfer, {status, status == Status::ok ? transfer.bytes : 0});
+  engine_.completions().finish(transfer, {status, status == Status::ok ? transfer.bytes : 0});
   release(transfer);
 }
 
@@ -317,7 +317,7 @@ Status RmaTarget::final_status(Status status) noexcept {
   if (peer_.lost) return Status::peer_lost;
   if (status == Status::io_error || status == Status::peer_lost) {
     // The network may notice a death before the process table shows it.
-    engine_.suspect(peer_);
+    engine_.peers().suspect(peer_);
     return Status::peer_lost;
   }
   return status;

@@ -11,9 +11,9 @@ namespace brant {
 
 Result<stream_steps::Receive> StreamBases::describe(Buffer landing) noexcept {
   Engine& engine = end_.engine();
-  const Status status = engine.resolve_kind(landing.data, landing.bytes, landing.kind);
+  const Status status = engine.memory_kinds().resolve(landing.data, landing.bytes, landing.kind);
   if (status != Status::ok) return status;
-  if (landing.kind != engine.mutual_kind(end_.peer())) return Status::wrong_kind;
+  if (landing.kind != engine.peers().mutual_kind(end_.peer())) return Status::wrong_kind;
   const Result<ExportedPlace> place = end_.mappings().exports.describe(landing.data);
   if (!place) return place.status();
   const Result<std::uint64_t> number = number_of(place->buffer_id, landing.data);

@@ -27,13 +27,13 @@ StreamEnd::StreamEnd(StreamTable& table, Peer& peer, ChannelId id, unsigned side
     end.abandon(Status::peer_lost);
     end.table_.look_at_closed();
   };
-  engine_.add_outstanding(peer_, *this);
+  peer_.add_outstanding(*this);
 }
 
 StreamEnd::~StreamEnd() {
   abandon(Status::canceled);
-  engine_.remove_outstanding(peer_, *this);
-  engine_.detach(static_cast<Poller&>(*this));
+  peer_.remove_outstanding(*this);
+  engine_.pollers().detach(*this);
 }
 
 // The two ends meet
@@ -45,7 +45,7 @@ const char* StreamEnd::obstacle() const noexcept {
   if (forced != Path::automatic && forced != Path::kernel) return "BRANT_PATH forces another path";
   if (peer_.same_process) return "both ends are in this process";
   if (peer_.link == nullptr) return "the two processes share no memory (another host)";
-  if (engine_.mutual_kind(peer_) == MemoryKind::detect) return "the two cannot map each other's device memory";
+  if (engine_.peers().mutual_kind(peer_) == MemoryKind::detect) return "the two cannot map each other's device memory";
   return nullptr;
 }
 
@@ -82,11 +82,11 @@ Status StreamEnd::begin() noexcept {
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }
-  Status status = memory_.make(engine_.mutual_kind(peer_), patience_);
+  Status status = memory_.make(engine_.peers().mutual_kind(peer_), patience_);
   if (status == Status::ok) status = meeting_.begin();
   if (status != Status::ok) {
     log::error("stream channel {} to rank {}: no memory for its mailbox ({} bytes of {} memory, to be shared): {}",
-               id_.value, peer_.rank.value, memory_.mailbox_bytes(), memory_kind_name(engine_.mutual_kind(peer_)),
+               id_.value, peer_.rank.value, memory_.mailbox_bytes(), memory_kind_name(engine_.peers().mutual_kind(peer_)),
                status_text(status));
   }
   return status;
@@ -139,7 +139,7 @@ void StreamEnd::post(const StreamMessage& message) noexcept { table_.post(peer_,
 
 /// They wait for those of the other end, whose CPU launches them.
 void StreamEnd::note_kernels(bool may_run) noexcept {
-  if (std::exchange(kernels_may_run_, may_run) != may_run) engine_.note_waiting_kernels(may_run ? +1 : -1);
+  if (std::exchange(kernels_may_run_, may_run) != may_run) engine_.deferrals().note_waiting_kernels(may_run ? +1 : -1);
 }
 
 void StreamEnd::give_up(Status why) noexcept {
@@ -191,8 +191,8 @@ Status StreamEnd::queue(const OnStream& on, Launch&& launch) noexcept {
 
 Status StreamEnd::send(ConstBuffer source, const OnStream& on) noexcept {
   if (other_closed_) return Status::canceled;
-  Status status = engine_.resolve_kind(source.data, source.bytes, source.kind);
-  const bool reached = source.kind == engine_.mutual_kind(peer_) || source.kind == MemoryKind::pinned;
+  Status status = engine_.memory_kinds().resolve(source.data, source.bytes, source.kind);
+  const bool reached = source.kind == engine_.peers().mutual_kind(peer_) || source.kind == MemoryKind::pinned;
   if (status == Status::ok && !reached && source.bytes != 0) status = Status::wrong_kind;
   if (status == Status::ok && source.bytes > stream_steps::StreamArrival::kBytesMax) status = Status::limit_reached;
   if (status != Status::ok) return status;
@@ -227,7 +227,7 @@ Status StreamEnd::recv_finish(const OnStream& on) noexcept {
 unsigned StreamEnd::poll() noexcept {
   meeting_.poll();
   const unsigned ended = quiet() ? 0 : notices_.poll(*memory_.control());
-  if (quiet() && meeting_.idle()) engine_.detach(static_cast<Poller&>(*this));
+  if (quiet() && meeting_.idle()) engine_.pollers().detach(*this);
   if (closed_ && quiet()) table_.look_at_closed();
   return ended;
 }

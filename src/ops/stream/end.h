@@ -68,7 +68,7 @@ class StreamEnd final : private Poller, private PeerOp {
   [[nodiscard]] StreamMessage message(StreamMessage::Kind kind, std::uint64_t meets = 0) const noexcept;
   /// Its loss would leave the other end waiting, so running out of memory gives the peer up.
   void post(const StreamMessage& message) noexcept;
-  void poll_later() noexcept { engine_.attach(static_cast<Poller&>(*this)); }
+  void poll_later() noexcept { engine_.pollers().attach(*this); }
   void on_met() noexcept;
   /// Nothing goes any more at this end: what waits gives up, and all that comes is refused.
   void abandon(Status why) noexcept;

@@ -35,7 +35,7 @@ Status StreamNotices::launched(Status status, Notice* notice, const OnStream& on
     notice->used = false;
     return status;
   }
-  notice->own(engine_, *on.op);
+  notice->own(engine_.completions(), *on.op);
   pending_.push_back(*notice);
   return Status::in_progress;
 }
@@ -51,7 +51,7 @@ unsigned StreamNotices::poll(const StreamControl& control) noexcept {
       pending_.remove(*notice);
       events_.give_back(notice->event);
       notice->used = false;
-      engine_.finish(*notice, {status, report.bytes});
+      engine_.completions().finish(*notice, {status, report.bytes});
       ++ended;
     }
     notice = following;

@@ -10,7 +10,7 @@ namespace {
 /// post.
 Status told_at_once(StreamEnd* end, Status status, Op& op) noexcept {
   if (status == Status::in_progress) return status;
-  if (end != nullptr) end->engine().count_outcome(status);
+  if (end != nullptr) end->engine().counters().count_outcome(status);
   op.source_free = {};
   op.delivered = {};
   return status;

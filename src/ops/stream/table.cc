@@ -32,16 +32,16 @@ StreamTable::Early::Early(StreamTable& table_in, Peer& peer_in, Key key_in, cons
     auto& known = early.table.early_;
     known.erase(known.find(early.key));
   };
-  table.engine_.add_outstanding(peer, *this);
+  peer.add_outstanding(*this);
 }
 
 StreamTable::StreamTable(Engine& engine) : engine_(engine), mappings_(MappingTable::of(engine)) {
-  engine.claim_link(link_service::kStream, &StreamTable::on_record, this);
-  engine.look_at_links(link_service::kStream);  // what was said of ends before this one is opened
+  engine.links().claim(link_service::kStream, &StreamTable::on_record, this);
+  engine.peers().look_at_links(link_service::kStream);  // what was said of ends before this one is opened
 }
 
 StreamTable::~StreamTable() {
-  engine_.take_back(static_cast<DeferredWork&>(*this));
+  engine_.deferrals().take_back(*this);
   for (const auto& end : ends_) end->abandon(Status::canceled);
   let_closed_go();
   ends_.clear();
@@ -85,7 +85,7 @@ StreamEnd& StreamTable::open(Rank rank, ChannelId id, const StreamChannelOptions
                 fmt::format("stream channel {}: a patience of {} ns lets nothing happen: use more than 0", id.value,
                             options.patience.count()));
   }
-  Peer& peer = engine_.peer(rank);
+  Peer& peer = engine_.peers().connect(rank);
   unsigned side = 1 - side_of(peer);
   if (peer.same_process) side = open_end(key_of(rank.value, id.value, 0)) == nullptr ? 0 : 1;
   const Key key = key_of(rank.value, id.value, side);
@@ -135,23 +135,23 @@ void StreamTable::post(Peer& peer, const StreamMessage& message) noexcept {
   if (peer.lost || peer.link->post_control(link_service::kStream, std::as_bytes(std::span(&message, 1)))) return;
   log::error("stream channel {} to rank {}: no memory for a record; the peer is given up", message.channel,
              peer.rank.value);
-  engine_.suspect(peer);
+  engine_.peers().suspect(peer);
 }
 
 void StreamTable::on_record(void* self, const port::LinkRecord& record) noexcept {
   auto& table = *static_cast<StreamTable*>(self);
-  Peer& peer = table.engine_.linked_peer(record.rank);
+  Peer& peer = table.engine_.peers().linked(record.rank);
   StreamMessage message;
   if (!read_stream_message(record.header, record.payload.size(), message) || message.from_side != table.side_of(peer))
       [[unlikely]] {
-    return table.engine_.distrust(peer, "a record of stream channels that contradicts itself");
+    return table.engine_.peers().distrust(peer, "a record of stream channels that contradicts itself");
   }
   if (message.kind != StreamMessage::Kind::mailbox) return table.take_message(peer, message);
   port::ExportRecord mailbox;
   std::memcpy(static_cast<void*>(&mailbox), record.payload.data(), sizeof(mailbox));
-  if (mailbox.kind != table.engine_.mutual_kind(peer) || mailbox.offset > mailbox.bytes ||
+  if (mailbox.kind != table.engine_.peers().mutual_kind(peer) || mailbox.offset > mailbox.bytes ||
       mailbox.bytes - mailbox.offset < sizeof(StreamMailbox)) [[unlikely]] {
-    return table.engine_.distrust(peer, "how to map a mailbox, which is too small or of another memory");
+    return table.engine_.peers().distrust(peer, "how to map a mailbox, which is too small or of another memory");
   }
   table.take_offer(peer, message, mailbox);
 }

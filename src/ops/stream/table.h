@@ -28,7 +28,7 @@ class StreamTable final : public Service, private DeferredWork {
   StreamEnd& open(Rank peer, ChannelId id, const StreamChannelOptions& options);
   void close(StreamEnd& end) noexcept;
   /// Something has changed at an end that is closed: what nobody uses any more is freed later, outside progress.
-  void look_at_closed() noexcept { engine_.defer(static_cast<DeferredWork&>(*this)); }
+  void look_at_closed() noexcept { engine_.deferrals().defer(*this); }
   /// What the other end has told before this one was prepared. Without opening: nothing.
   [[nodiscard]] StreamOffer take_early(const StreamEnd& end) noexcept;
   void post(Peer& peer, const StreamMessage& message) noexcept;
@@ -46,7 +46,7 @@ class StreamTable final : public Service, private DeferredWork {
   /// A mailbox that is told of before the end here is prepared. Goes with its peer.
   struct Early final : PeerOp {
     Early(StreamTable& table_in, Peer& peer_in, Key key_in, const StreamOffer& offer_in) noexcept;
-    ~Early() { table.engine_.remove_outstanding(peer, *this); }
+    ~Early() { peer.remove_outstanding(*this); }
     Early(const Early&) = delete;
     Early& operator=(const Early&) = delete;
 

@@ -21,13 +21,13 @@ Status StreamWait::start(Op& op, std::chrono::nanoseconds patience) noexcept {
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }
-  own(end_.engine(), op);
+  own(end_.engine().completions(), op);
   return Status::in_progress;
 }
 
 void StreamWait::stop(Status why) noexcept {
   end_.engine().timers().clear(*this);
-  end_.engine().finish(*this, {why, 0});
+  end_.engine().completions().finish(*this, {why, 0});
 }
 
 void StreamWait::on_late() noexcept {

@@ -116,7 +116,7 @@ TEST_F(MessageLoan, the_dead_return_nothing_and_their_loans_are_taken_back) {
   ASSERT_TRUE(job.run_until([&] { return right.kept() == 5; }));
   EXPECT_EQ(left.messenger().lent(), 5u);
   Engine& engine = job.rank(0).worker().engine();
-  engine.suspect(engine.peer(Rank{1}));
+  engine.peers().suspect(engine.peers().connect(Rank{1}));
   ASSERT_TRUE(job.run_until([&] { return !left.troubles.empty(); }));
   EXPECT_EQ(left.troubles[0], std::pair(Rank{1}, Status::peer_lost));
   EXPECT_EQ(left.messenger().lent(), 0u);

@@ -230,7 +230,8 @@ TEST(ClosingChannel, looks_once_more_when_its_time_is_over) {
   Pair pair;
   int looks = 0;
   const auto second_time = [](void* seen) noexcept { return ++*static_cast<int*>(seen) == 2; };
-  EXPECT_TRUE(pair.job.rank(0).worker().engine().wait_quietly(second_time, &looks, std::chrono::nanoseconds(0)));
+  EXPECT_TRUE(
+      pair.job.rank(0).worker().engine().waiting().wait_quietly(second_time, &looks, std::chrono::nanoseconds(0)));
 }
 
 /// Two ends of one channel beside those of the pair.
@@ -452,7 +453,7 @@ TEST_P(ClosedEnds, of_a_peer_that_is_gone_leave_nothing) {
   }
   EXPECT_GT(table(pair, 0).ends_in_use(), 10u) << "what was sent may still be received";
   Engine& engine = pair.job.rank(0).worker().engine();
-  engine.suspect(engine.peer(Rank{1}));
+  engine.peers().suspect(engine.peers().connect(Rank{1}));
   pair.left.close();
   pair.run(0, 100);
   EXPECT_EQ(table(pair, 0).ends_in_use(), 0u);
@@ -466,7 +467,7 @@ TEST_P(ClosedEnds, of_a_peer_that_is_gone_are_not_remembered) {
   pair.job.run(20);
   EXPECT_EQ(table(pair, 0).ends_remembered(), 10u);
   Engine& engine = pair.job.rank(0).worker().engine();
-  engine.suspect(engine.peer(Rank{1}));
+  engine.peers().suspect(engine.peers().connect(Rank{1}));
   pair.run(0, 100);
   EXPECT_EQ(table(pair, 0).ends_remembered(), 0u);
 }

@@ -37,9 +37,9 @@ TEST(ControlMessage, of_a_peer_that_is_gone_is_no_error) {
   right.close();
   job.run(20);
   Engine& engine = job.rank(1).worker().engine();
-  engine.suspect(engine.peer(Rank{0}));
+  engine.peers().suspect(engine.peers().connect(Rank{0}));
   for (int round = 0; round < 20; ++round) job.rank(1).worker().progress();
-  ASSERT_TRUE(engine.find_peer(0)->lost);
+  ASSERT_TRUE(engine.peers().find(0)->lost);
   testing::internal::CaptureStderr();
   left.close();
   job.run(50);

@@ -42,9 +42,9 @@ class OldMapping : public testing::Test {
   /// A kernel of the left end waits: nothing is unmapped there that its device may use.
   void let_a_kernel_wait(bool waits) {
     Engine& left = pair_->job.rank(0).worker().engine();
-    left.note_waiting_kernels(waits ? +1 : -1);
+    left.deferrals().note_waiting_kernels(waits ? +1 : -1);
     pair_->job.run(20);
-    left.run_deferred_if_safe();
+    left.deferrals().run_if_safe();
     pair_->job.run(20);
   }
 

@@ -526,15 +526,15 @@ Task<void> sinks_and_pollers(Chares& chares) {
   LastPoller last;
   FirstPoller first(last);
   FreedBetweenRounds freed{last};
-  engine.attach(first);
+  engine.pollers().attach(first);
   blocks[0].call<&Receiver::halo>(device(source, freed.sink()), 0);
   while (freed.told == 0) {
-    engine.detach(static_cast<Poller&>(last));  // behind those that were attached meanwhile
-    engine.attach(last);
+    engine.pollers().detach(last);  // behind those that were attached meanwhile
+    engine.pollers().attach(last);
     co_await sleep_for(runtime.worker(), std::chrono::microseconds(10));
   }
-  engine.detach(static_cast<Poller&>(first));
-  engine.detach(static_cast<Poller&>(last));
+  engine.pollers().detach(first);
+  engine.pollers().detach(last);
   EXPECT_EQ(freed.told_in_round, 0) << "users are told when all pollers have run";
 }
 TEST(Data, sinks_are_told_outside_of_pollers) {

@@ -253,7 +253,7 @@ TEST(Chares, give_up_in_time_on_others_that_do_not_come_while_the_network_is_nev
   options.runtime.boot_timeout = std::chrono::milliseconds(10);
   test::InProcessJob job(options);
   test::RestlessPoller network;
-  job.rank(0).worker().engine().attach(network);
+  job.rank(0).worker().engine().pollers().attach(network);
   fence = Status::timed_out;
   try {
     const Chares chares(job.rank(0));
@@ -262,7 +262,7 @@ TEST(Chares, give_up_in_time_on_others_that_do_not_come_while_the_network_is_nev
     EXPECT_EQ(error.status(), Status::timed_out);
   }
   EXPECT_FALSE(network.rests()) << "it waited as long as anything moved";
-  job.rank(0).worker().engine().detach(static_cast<Poller&>(network));
+  job.rank(0).worker().engine().pollers().detach(network);
 }
 
 Task<int> run_inside(Chares& chares) {

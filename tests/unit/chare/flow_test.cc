@@ -113,9 +113,9 @@ TEST(Flow, a_call_is_held_back_for_its_time_also_while_the_network_is_never_stil
   Program program(test::ranks(1), options);
   test::RestlessPoller network;
   Engine& engine = program.rank(0).runtime().worker().engine();
-  engine.attach(network);
+  engine.pollers().attach(network);
   EXPECT_EQ(program.run(flood_self_with_questions), 0) << program.failure();
-  engine.detach(static_cast<Poller&>(network));
+  engine.pollers().detach(network);
   EXPECT_FALSE(network.rests()) << "it was held back as long as anything moved";
 }
 
@@ -153,10 +153,10 @@ TEST(Flow, what_a_task_sends_beyond_the_window_as_it_wakes_goes_out) {
   second.connect();
   OtherRank other(second);
   Engine& engine = job.rank(0).worker().engine();
-  engine.attach(other);
+  engine.pollers().attach(other);
   EXPECT_EQ(first.run(flood_after_sleep(first)), 0) << "it did not within " << test::kRestlessTime.count() << " s";
-  while (!second.ended()) engine.progress();
-  engine.detach(static_cast<Poller&>(other));
+  while (!second.ended()) engine.progress().step();
+  engine.pollers().detach(other);
 }
 
 Task<void> flood_a_little(Chares& chares, int rank) {

@@ -28,8 +28,8 @@ ChareOptions looking_often() {
 /// Moves another rank's program from inside the progress of the first.
 class Passenger final : private Poller {
  public:
-  Passenger(Engine& driver, Chares& chares) : driver_(driver), chares_(chares) { driver_.attach(*this); }
-  ~Passenger() { driver_.detach(*this); }
+  Passenger(Engine& driver, Chares& chares) : driver_(driver), chares_(chares) { driver_.pollers().attach(*this); }
+  ~Passenger() { driver_.pollers().detach(*this); }
 
  private:
   unsigned poll() noexcept override {

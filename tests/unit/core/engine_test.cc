@@ -25,47 +25,13 @@ namespace {
 using test::InProcessJob;
 using test::JobOptions;
 
-class CallingPoller final : public Poller {
- public:
-  explicit CallingPoller(std::function<void()> call) : call_(std::move(call)) {}
-  unsigned poll() noexcept override {
-    call_();
-    return 0;
-  }
-
- private:
-  std::function<void()> call_;
-};
-
-TEST(Pollers, one_that_takes_another_out_ends_neither_the_round_nor_leaves_it_behind) {
-  InProcessJob job(test::ranks(1));
-  Engine& engine = job.rank(0).worker().engine();
-  int last_polled = 0;
-  auto second = std::make_unique<CallingPoller>([] { FAIL() << "it was taken out before its turn"; });
-  CallingPoller first([&] {
-    if (second == nullptr) return;
-    engine.detach(static_cast<Poller&>(*second));
-    second.reset();
-  });
-  CallingPoller third([&] { ++last_polled; });
-  for (Poller* poller :
-       {static_cast<Poller*>(&first), static_cast<Poller*>(second.get()), static_cast<Poller*>(&third)})
-    engine.attach(*poller);
-  engine.progress();
-  EXPECT_EQ(last_polled, 1);
-  engine.progress();
-  EXPECT_EQ(last_polled, 2);
-  engine.detach(static_cast<Poller&>(first));
-  engine.detach(static_cast<Poller&>(third));
-}
-
 TEST(Wait, ends_in_time_while_the_network_is_never_still) {
   InProcessJob job(test::ranks(1));
   Worker& worker = job.rank(0).worker();
   test::RestlessPoller network;
-  worker.engine().attach(network);
+  worker.engine().pollers().attach(network);
   EXPECT_EQ(worker.wait_until([&] { return network.rests(); }, std::chrono::milliseconds(5)), Status::timed_out);
-  worker.engine().detach(static_cast<Poller&>(network));
+  worker.engine().pollers().detach(network);
 }
 
 TEST(Wait, ends_in_time_while_a_task_yields) {
@@ -105,7 +71,7 @@ TEST(Runtime, ends_while_the_network_is_never_still) {
     InProcessJob job(options);
     ASSERT_LT(fences, 10);
     fences = 9;
-    job.rank(0).worker().engine().attach(network);
+    job.rank(0).worker().engine().pollers().attach(network);
   }
   EXPECT_FALSE(network.rests()) << "its end waited until nothing moved any more";
 }
@@ -132,7 +98,7 @@ struct Toil {
   /// All of `count` are made, and at most two in one progress of `engine`.
   void expect_spread(Engine& engine, int count) {
     for (int before = 0; done < count; before = done) {
-      engine.progress();
+      engine.progress().step();
       ASSERT_LE(done - before, 2) << "calls of a millisecond between two looks at the network";
     }
   }
@@ -146,7 +112,7 @@ TEST(Progress, fires_one_or_two_long_completions) {
   std::array<Op, 20> ops;
   for (Op& op : ops) {
     op.delivered = {[](void* self, const OpResult&) noexcept { static_cast<Toil*>(self)->run(); }, &toil};
-    engine.complete(op, {});
+    engine.completions().complete(op, {});
   }
   toil.expect_spread(engine, 20);
 }
@@ -156,7 +122,7 @@ TEST(Progress, runs_one_or_two_long_functions_that_were_posted) {
   Engine& engine = job.rank(0).worker().engine();
   Toil toil;
   for (int i = 0; i < 20; ++i) {
-    ASSERT_EQ(engine.post([](void* self) noexcept { static_cast<Toil*>(self)->run(); }, &toil), Status::ok);
+    ASSERT_EQ(engine.commands().post([](void* self) noexcept { static_cast<Toil*>(self)->run(); }, &toil), Status::ok);
   }
   toil.expect_spread(engine, 20);
 }
@@ -178,25 +144,26 @@ TEST(Progress, fires_one_or_two_long_timers) {
 }
 
 TEST(Progress, looks_at_the_network_beside_links_once_user_code_took_long) {
-  constexpr unsigned unused_id = Engine::kAmIds - 1;
+  constexpr unsigned unused_id = HeldMessages::kIds - 1;
   JobOptions options;
   options.links = true;
   InProcessJob job(options);
   Engine &here = job.rank(0).worker().engine(), &there = job.rank(1).worker().engine();
   int arrived = 0;
-  here.claim_am(unused_id, [](void* self, port::AmMessage&) noexcept { ++*static_cast<int*>(self); }, &arrived);
+  here.held_messages().claim(
+      unused_id, [](void* self, port::AmMessage&) noexcept { ++*static_cast<int*>(self); }, &arrived);
   const std::byte header[8] = {};
-  for (unsigned phase = 0; phase < Engine::kWireTurn; ++phase) {
-    for (unsigned i = 0; i < phase; ++i) here.progress();
+  for (unsigned phase = 0; phase < Progress::kWireTurn; ++phase) {
+    for (unsigned i = 0; i < phase; ++i) here.progress().step();
     const int before = arrived;
     port::WireOp op;
-    ASSERT_EQ(there.wire().am_send(there.peer(Rank{0}).endpoint, unused_id, header, {}, op), Status::ok);
+    ASSERT_EQ(there.wire().am_send(there.peers().connect(Rank{0}).endpoint, unused_id, header, {}, op), Status::ok);
     Op long_one;
     long_one.delivered = {
         [](void*, const OpResult&) noexcept { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }, nullptr};
-    here.complete(long_one, {});
-    here.progress();
-    here.progress();
+    here.completions().complete(long_one, {});
+    here.progress().step();
+    here.progress().step();
     EXPECT_EQ(arrived, before + 1) << phase;
   }
 }
@@ -262,8 +229,8 @@ TEST(Peers, whose_endpoint_the_network_gave_up_are_lost_to_whoever_only_receives
   job.run(100);
   EXPECT_FALSE(receive.done());
   Engine& engine = job.rank(0).worker().engine();
-  const std::string name = fmt::format("rank 1 (pid {}) is gone", engine.peer(Rank{1}).record.pid);
-  wire->fail(engine.peer(Rank{1}).endpoint);
+  const std::string name = fmt::format("rank 1 (pid {}) is gone", engine.peers().connect(Rank{1}).record.pid);
+  wire->fail(engine.peers().connect(Rank{1}).endpoint);
   EXPECT_EQ(job.outcome(receive).status, Status::peer_lost);
   EXPECT_EQ(engine.counters().peers_lost.read(), 1u);
   try {
@@ -393,9 +360,9 @@ TEST(Op, detached_in_its_only_sink_while_both_moments_are_due_at_once) {
   sinks.op.delivered = {[](void* self, const OpResult&) noexcept { ++static_cast<Sinks*>(self)->delivered; }, &sinks};
   struct Owner : OpOwner {
   } owner;
-  owner.own(engine, sinks.op);
-  engine.finish(owner, {});  // both
-  engine.progress();
+  owner.own(engine.completions(), sinks.op);
+  engine.completions().finish(owner, {});  // both
+  engine.progress().step();
   EXPECT_EQ(sinks.delivered, 0);
   EXPECT_FALSE(sinks.op.pending());
 }

@@ -107,13 +107,13 @@ TEST(StreamDone, resumes_when_all_pollers_of_the_round_have_run) {
   const auto waits = [&]() -> Task<void> {
     co_await stream_done(job.rank(0), held.stream);
     polled_before = later_polled;
-    engine.detach(static_cast<Poller&>(later));
+    engine.pollers().detach(later);
     done = true;
   };
   Task<void> task = waits();
   task.start();
   later.inside = &later_polled;
-  engine.attach(later);  // behind the one that looks at the stream
+  engine.pollers().attach(later);  // behind the one that looks at the stream
   HeldStream::let_go();
   ASSERT_TRUE(job.run_until([&] {
     const bool so_far = done;

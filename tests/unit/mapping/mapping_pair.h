@@ -23,8 +23,8 @@ class MappingPair {
   InProcessJob& job() { return job_; }
   Engine& engine(int rank) { return job_.rank(rank).worker().engine(); }
   MappingTable& table(int rank) { return *MappingTable::of(engine(rank)); }
-  Exports& exports() { return table(1).with(engine(1).peer(Rank{0})).exports; }
-  Imports& imports() { return table(0).with(engine(0).peer(Rank{1})).imports; }
+  Exports& exports() { return table(1).with(engine(1).peers().connect(Rank{0})).exports; }
+  Imports& imports() { return table(0).with(engine(0).peers().connect(Rank{1})).imports; }
   /// What rank 0 asked its device for, and what that refuses.
   DeviceFaults& device() { return faults_[0]; }
 

@@ -65,10 +65,10 @@ TEST(Mapping, a_wait_that_finds_nothing_to_do_unmaps_what_was_freed) {
   pair.describe(pair.allocate());
   ASSERT_TRUE(pair.run_until([&] { return pair.table(0).closing(); }));
   Worker& worker = pair.job().rank(0).worker();
-  pair.engine(0).note_waiting_kernels(+1);
+  pair.engine(0).deferrals().note_waiting_kernels(+1);
   EXPECT_EQ(worker.wait_until([] { return false; }, std::chrono::milliseconds(100)), Status::timed_out);
   EXPECT_EQ(pair.device().closed, 0u) << "a kernel may wait for this process";
-  pair.engine(0).note_waiting_kernels(-1);
+  pair.engine(0).deferrals().note_waiting_kernels(-1);
   EXPECT_EQ(worker.wait_until([&] { return pair.device().closed == 1; }, std::chrono::seconds(30)), Status::ok);
 }
 
@@ -184,7 +184,7 @@ TEST(Mapping, of_a_peer_that_is_gone_nothing_is_in_the_way) {
   const std::uint64_t buffer_id = pair.engine(1).device().query(second.data())->buffer_id;
   Exports& exports = pair.exports();
   EXPECT_FALSE(exports.network_may_map(second.data(), buffer_id));
-  pair.engine(1).suspect(pair.engine(1).peer(Rank{0}));
+  pair.engine(1).peers().suspect(pair.engine(1).peers().connect(Rank{0}));
   pair.job().rank(1).worker().progress();
   EXPECT_TRUE(exports.network_may_map(second.data(), buffer_id));
 }
@@ -214,7 +214,7 @@ TEST(Mapping, what_cannot_be_mapped_is_tried_once) {
 TEST(Mapping, what_nobody_uses_makes_room_for_others_and_is_mapped_again_when_it_is_needed) {
   MappingPair pair;
   MappingTable table(pair.engine(0), {.mapped = 2, .idle = std::chrono::milliseconds(0)});
-  Imports& imports = table.with(pair.engine(0).peer(Rank{1})).imports;
+  Imports& imports = table.with(pair.engine(0).peers().connect(Rank{1})).imports;
   const auto take = [&](const ExportedPlace& place) {
     return imports.take(place.buffer_id, place.offset, 1, Reach::device);
   };
@@ -240,7 +240,7 @@ TEST(Mapping, what_nobody_uses_makes_room_for_others_and_is_mapped_again_when_it
 TEST(Mapping, if_all_are_used_further_ones_go_other_ways) {
   MappingPair pair;
   MappingTable table(pair.engine(0), {.mapped = 1, .idle = std::chrono::milliseconds(0)});
-  Imports& imports = table.with(pair.engine(0).peer(Rank{1})).imports;
+  Imports& imports = table.with(pair.engine(0).peers().connect(Rank{1})).imports;
   const Memory first = pair.allocate(), second = pair.allocate();
   const ExportedPlace place = pair.describe(first), other = pair.describe(second);
   const MappedMemory used = imports.take(place.buffer_id, 0, 1, Reach::device);
@@ -259,7 +259,7 @@ TEST(Mapping, of_a_peer_that_is_gone_nothing_stays_but_what_is_used) {
   pair.describe(second);
   std::optional<MappedMemory> used(pair.take(place));
   ASSERT_NE(used->address, nullptr);
-  pair.engine(0).suspect(pair.engine(0).peer(Rank{1}));
+  pair.engine(0).peers().suspect(pair.engine(0).peers().connect(Rank{1}));
   for (int round = 0; round < 10; ++round) pair.job().rank(0).worker().progress();
   EXPECT_EQ(pair.device().closed, 0u) << "within progress";
   pair.job().rank(0).tidy();

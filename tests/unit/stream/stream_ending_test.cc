@@ -331,7 +331,7 @@ TEST(StreamParting, a_kernel_that_waits_gives_up_when_the_peer_is_lost_and_memor
     job.run(20);
     EXPECT_FALSE(never.done());
     Engine& engine = job.rank(0).worker().engine();
-    engine.suspect(*engine.find_peer(1));
+    engine.peers().suspect(*engine.peers().find(1));
     EXPECT_EQ(job.outcome(never).status, Status::peer_lost);
     EXPECT_EQ(left.channel.state(), Status::peer_lost);
     EXPECT_EQ(left.recv(landing), Status::peer_lost);

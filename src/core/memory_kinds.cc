@@ -1,0 +1,61 @@
+#include "core/memory_kinds.h"
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+
+namespace brant {
+namespace {
+
+Status past_the_end(const void* data, std::size_t bytes, const port::PointerInfo& info) noexcept {
+  log::error("{} bytes at {} reach past the end of their {} allocation of {} bytes at {}", bytes, data,
+             memory_kind_name(info.kind), info.bytes, info.base);
+  return Status::invalid_argument;
+}
+
+bool lies_within(const void* data, std::size_t bytes, const port::PointerInfo& info) noexcept {
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(data) - reinterpret_cast<std::uintptr_t>(info.base);
+  return offset <= info.bytes && bytes <= info.bytes - offset;
+}
+
+}  // namespace
+
+/// Of host memory only what the device allocated has an end that is known.
+Status MemoryKinds::check_host(const void* data, std::size_t bytes) noexcept {
+  if (host_allocations_ == nullptr) return Status::ok;
+  host_range_ = host_allocations_->around(data);
+  if (!host_range_.known || host_range_.covers(data, bytes)) return Status::ok;
+  const Result<port::PointerInfo> info = host_allocations_->find(data);
+  return !info || lies_within(data, bytes, *info) ? Status::ok : past_the_end(data, bytes, *info);
+}
+
+Status MemoryKinds::find(const void* data, std::size_t bytes, MemoryKind& kind, std::uint64_t* buffer_id) noexcept {
+  if (bytes != 0 && (data == nullptr || reinterpret_cast<std::uintptr_t>(data) + bytes < bytes)) [[unlikely]] {
+    log::error("{} bytes at {} are no memory: {}", bytes, data,
+               data == nullptr ? "pass a buffer" : "the range goes around the end of the addresses");
+    return Status::invalid_argument;
+  }
+  if (kind == MemoryKind::detect && (bytes == 0 || !device_.capabilities().streams)) kind = MemoryKind::host;
+  if (bytes == 0) return Status::ok;
+  if (kind == MemoryKind::host || kind == MemoryKind::pinned) return check_host(data, bytes);
+  const Result<port::PointerInfo> info = device_.query(data);
+  if (kind == MemoryKind::detect) {
+    if (!info.ok() && info.status() != Status::not_found) return info.status();
+    kind = info.ok() ? info->kind : MemoryKind::host;
+    if (!info.ok()) return Status::ok;
+  }
+  const bool known = info.ok() && info->kind == kind;
+  if (!known) {
+    log::error(
+        "{} bytes at {} were declared as {} memory, but the device {}: pass a live allocation of that kind, or declare "
+        "what it is",
+        bytes, data, memory_kind_name(kind),
+        info.ok() ? fmt::format("says {}", memory_kind_name(info->kind))
+                  : "does not know the address (freed, or host memory)");
+    return Status::wrong_kind;
+  }
+  if (buffer_id != nullptr) *buffer_id = info->buffer_id;
+  return lies_within(data, bytes, *info) ? Status::ok : past_the_end(data, bytes, *info);
+}
+
+}  // namespace brant

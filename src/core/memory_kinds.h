@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "brant/base/buffer.h"
+#include "brant/base/status.h"
+#include "port/memory.h"
+#include "port/memory/allocation_map.h"
+
+namespace brant {
+
+/// What kind of memory a buffer is, and whether it is memory at all.
+class MemoryKinds {
+ public:
+  explicit MemoryKinds(port::Device& device) noexcept : device_(device), host_allocations_(device.host_allocations()) {}
+  MemoryKinds(const MemoryKinds&) = delete;
+  MemoryKinds& operator=(const MemoryKinds&) = delete;
+
+  /// Kind of the memory behind a pointer that was not declared, and a check of what was declared: device memory is
+  /// looked up (see `Device::query`), and no range is null, wraps, or reaches past the end of what this process's
+  /// device allocated, host memory included. Of other host memory nobody knows the end. Where the device was asked,
+  /// `buffer_id` gets the id of the allocation (see port::PointerInfo): a question costs some hundred nanoseconds, and
+  /// who needs both asks once.
+  Status resolve(const void* data, std::size_t bytes, MemoryKind& kind, std::uint64_t* buffer_id = nullptr) noexcept {
+    const bool checked = kind == MemoryKind::host && host_allocations_ != nullptr &&
+                         host_range_.version == host_allocations_->version() && host_range_.covers(data, bytes);
+    return checked && bytes != 0 ? Status::ok : find(data, bytes, kind, buffer_id);
+  }
+
+ private:
+  Status find(const void* data, std::size_t bytes, MemoryKind& kind, std::uint64_t* buffer_id) noexcept;
+  Status check_host(const void* data, std::size_t bytes) noexcept;
+
+  port::Device& device_;
+  const port::memory::AllocationMap* const host_allocations_;  ///< See Device::host_allocations.
+  port::memory::AllocationMap::Range host_range_;              ///< Around the host memory that was looked up last.
+};
+
+}  // namespace brant

@@ -1,0 +1,117 @@
+#include "core/waiting.h"
+
+#include <thread>
+#include <utility>
+
+namespace brant {
+namespace {
+
+/// A wait that begins so soon after one whose time was over goes on with its silence: programs wait in pieces.
+constexpr auto kBetweenPieces = std::chrono::milliseconds(10);
+constexpr unsigned kStallCheckInterval = 1024;  // idle progress calls; progress looks at the clock as often
+constexpr unsigned kSpinWithRoom = 20'000;      // idle progress calls before sleeping when every process has a core
+constexpr unsigned kSpinCrowded = 200;          // more processes than cores: a spinning loser keeps the winner off
+
+}  // namespace
+
+Waiting::Waiting(bool crowded, ProgressClock& clock, TimerQueue& timers, Deferrals& deferrals, Silence& silence,
+                 Progress& progress, Sleeping& sleeping, Counters& counters, Trace* trace) noexcept
+    : spin_limit_(crowded ? kSpinCrowded : kSpinWithRoom),
+      clock_(clock),
+      timers_(timers),
+      deferrals_(deferrals),
+      silence_(silence),
+      progress_(progress),
+      sleeping_(sleeping),
+      counters_(counters),
+      trace_(trace) {}
+
+std::chrono::nanoseconds Waiting::arm() noexcept {
+  progress_.look_around();
+  deferrals_.run_if_safe();
+  return sleeping_.time_left();
+}
+
+bool Waiting::wait_quietly(Done done, void* context, std::chrono::nanoseconds timeout) noexcept {
+  const TimePoint deadline = deadline_after(timeout);
+  while (!done(context)) {
+    progress_.look_at_wire();
+    const bool moved = progress_.move() != 0;
+    if (Clock::now() >= deadline) return done(context);
+    if (moved) continue;
+    progress_.look_around();
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+Status Waiting::wait(Done done, void* context, std::chrono::nanoseconds timeout) noexcept {
+  const TimePoint deadline = timeout == std::chrono::nanoseconds::max() ? kNever : deadline_after(timeout);
+  for_ever_ = deadline == kNever;
+  const bool next_piece = gave_up_at_ != TimePoint{} && Clock::now() - gave_up_at_ < kBetweenPieces;
+  if (!next_piece) silence_.end();
+  gave_up_at_ = TimePoint{};
+  deferrals_.run_if_old();
+  const Status status = wait_until(deadline, done, context);
+  for_ever_ = false;
+  if (status == Status::timed_out) {
+    gave_up_at_ = clock_.look();
+    silence_.begin();
+    silence_.report(false);
+  }
+  if (trace_ != nullptr) note_idle(0);
+  return status;
+}
+
+/// Traces the time since the first of a row of progress calls that saw nothing.
+void Waiting::note_idle(unsigned idle) noexcept {
+  if (idle == 1) idle_since_ = Clock::now();
+  if (idle != 0 || idle_since_ == TimePoint{}) return;
+  Trace::Event event;
+  event.kind = Trace::Kind::idle;
+  event.name = "idle";
+  event.begin = std::exchange(idle_since_, TimePoint{});
+  event.end = Clock::now();
+  if (event.end - event.begin > std::chrono::microseconds(1)) trace_->add(event);
+}
+
+Status Waiting::wait_until(TimePoint deadline, Done done, void* context) noexcept {
+  const bool for_ever = deadline == kNever;
+  unsigned idle = 0;
+  while (!done(context)) {
+    const std::uint64_t timers_before = timers_.fired();
+    const bool moved = progress_.step() != 0;
+    const bool timers_only = !moved && timers_.fired() != timers_before;
+    idle = moved || timers_only ? 0 : idle + 1;
+    if (trace_ != nullptr && idle <= 1) note_idle(idle);
+    if (idle == 0) {  // progress looks at the clock often enough
+      if (clock_.recently() >= deadline && !done(context)) return Status::timed_out;
+      if (timers_only) silence_.begin();
+      if (timers_only) silence_.report(for_ever);
+      continue;
+    }
+    if (idle < spin_limit_) {
+      if (!for_ever && idle % 64 == 0 && Clock::now() >= deadline) return Status::timed_out;
+      continue;
+    }
+    if (!for_ever && Clock::now() >= deadline) return Status::timed_out;
+    if (!silence_.lasts()) {
+      clock_.look();
+      silence_.begin();
+    }
+    deferrals_.run_if_safe();
+    if (sleeping_.arm()) {
+      counters_.sleeps.add();
+      sleeping_.sleep(deadline);
+      clock_.look();
+      progress_.look_around();
+      silence_.report(for_ever);
+    } else {
+      std::this_thread::yield();
+      if (idle % kStallCheckInterval == 0) silence_.report(for_ever);
+    }
+  }
+  return Status::ok;
+}
+
+}  // namespace brant
