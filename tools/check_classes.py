@@ -7,8 +7,7 @@
 A class of many methods does many things: it is to fall into parts that each own their state. What counts is what a
 reader must know: every member function, static or not, private or not, each overload of its own. Constructors,
 destructors, functions that are defaulted or deleted, friends, and the methods of nested classes (which are classes of
-their own) do not count. tools/large_classes.toml has the bound, and the classes that are above it, with their present
-numbers: those may only become smaller.
+their own) do not count.
 """
 
 from __future__ import annotations
@@ -17,11 +16,7 @@ import pathlib
 import re
 import sys
 
-try:
-    import tomllib
-except ImportError:  # Python 3.10
-    import tomli as tomllib
-
+BOUND = 40
 FOLDERS = ["include", "src"]
 SUFFIXES = {".h", ".hpp", ".cuh"}
 
@@ -334,24 +329,13 @@ def count(root: pathlib.Path) -> tuple[dict[str, int], list[str], int]:
     return counts, faults, len(headers)
 
 
-def faults_of(counts: dict[str, int], bound: int, large: dict[str, int]) -> list[str]:
-    faults = []
-    for name, methods in counts.items():
-        known = large.get(name)
-        if known is None and methods >= bound:
-            faults.append(
-                f"{name} has {methods} methods: a class has fewer than {bound}. Let it fall into parts that each own "
-                "their state"
-            )
-        elif known is not None and methods > known:
-            faults.append(f"{name} has {methods} methods, and had {known}: large classes only become smaller")
-    for name, known in large.items():
-        methods = counts.get(name, 0)
-        if methods < bound:
-            faults.append(f"{name} has {methods} methods now: take it out of tools/large_classes.toml")
-        elif methods < known:
-            faults.append(f"{name} has {methods} methods now, not {known}: say so in tools/large_classes.toml")
-    return faults
+def faults_of(counts: dict[str, int]) -> list[str]:
+    return [
+        f"{name} has {methods} methods: a class has fewer than {BOUND}. Let it fall into parts that each own their "
+        "state"
+        for name, methods in counts.items()
+        if methods >= BOUND
+    ]
 
 
 def main(arguments: list[str]) -> int:
@@ -362,8 +346,7 @@ def main(arguments: list[str]) -> int:
     if counting:
         for name, methods in sorted(counts.items(), key=lambda one: (-one[1], one[0])):
             print(f"{methods:4} {name}")
-    config = tomllib.loads((root / "tools" / "large_classes.toml").read_text())
-    faults += faults_of(counts, config["bound"], config["large"])
+    faults += faults_of(counts)
     for fault in faults:
         print(fault)
     print(f"check_classes: {len(counts)} classes in {headers} headers, {len(faults)} faults")

@@ -15,6 +15,9 @@ constexpr const char* kDamaged = "a message with a damaged header";
 /// Of a sender's messages that may overtake those before them: the window's, and many more that wait for no credit.
 constexpr std::int32_t kAheadMax = 1 << 20;
 
+/// What a window holds of the smallest that are lent.
+constexpr std::size_t kLentMax = Messenger::kWindowUnits / (kShmSmallBytes / Messenger::kUnitBytes);
+
 }  // namespace
 
 std::uint32_t Messenger::units_of(std::size_t payload_bytes) noexcept {
@@ -22,12 +25,13 @@ std::uint32_t Messenger::units_of(std::size_t payload_bytes) noexcept {
   return static_cast<std::uint32_t>((bytes + kUnitBytes - 1) / kUnitBytes);
 }
 
-Messenger::Messenger(Engine& engine) : engine_(engine), links_(static_cast<std::size_t>(engine.job().size)) {
+Messenger::Messenger(Engine& engine)
+    : engine_(engine), loans_(engine, pool_, kLentMax), links_(static_cast<std::size_t>(engine.job().size)) {
   engine.held_messages().claim(am_id::kMessage, &Messenger::on_message, this);
   engine.held_messages().claim(am_id::kMessageCredit, &Messenger::on_credit, this);
   engine.links().claim(link_service::kMessage, &Messenger::on_record, this);
   engine.links().claim(link_service::kMessageLoan, &Messenger::on_loan, this);
-  if (engine.links().possible() && engine.job().size > 1) open_region();
+  if (engine.links().possible() && engine.job().size > 1) loans_.open_region();
 }
 
 Messenger::~Messenger() {
@@ -127,7 +131,7 @@ Status Messenger::carry(Link& link, Message& message, Flow flow) noexcept {
     // A full ring is back-pressure like a full window; what must not wait takes the wire.
     if (flow == Flow::credit) return Status::limit_reached;
   }
-  if (shared != nullptr && message.bytes > kShmSmallBytes && lend(link, message)) {
+  if (shared != nullptr && message.bytes > kShmSmallBytes && loans_.lend(link, message)) {
     count(Path::shm, message, left);
     return Status::ok;
   }
@@ -181,7 +185,7 @@ void Messenger::release(Message& message) noexcept {
   if (units == 0) return;
   Link& link = *links_[static_cast<std::size_t>(source)];
   link.consumed += units;
-  if (borrowed != Message::kOwn) hand_back(link, borrowed);
+  if (borrowed != Message::kOwn) loans_.hand_back(link, borrowed);
   if (link.consumed - link.reported >= kWindowUnits / 4) report_consumption(link);
 }
 
@@ -190,7 +194,7 @@ void Messenger::report_consumption(Link& link) noexcept {
   if (!link.credit.busy) {
     const WireHeader header{
         .consumed = link.consumed, .source = engine_.job().rank, .service = ServiceId{}, .user = {}};
-    link.credit.on_complete = [](port::WireOp& op) noexcept { static_cast<Credit&>(op).busy = false; };
+    link.credit.on_complete = [](port::WireOp& op) noexcept { static_cast<Link::Credit&>(op).busy = false; };
     const auto bytes = std::span(reinterpret_cast<const std::byte*>(&header), kOwnHeaderBytes);
     const Status status = engine_.wire().am_send(link.peer->endpoint, am_id::kMessageCredit, bytes, {}, link.credit);
     link.credit.busy = status == Status::in_progress;
@@ -280,6 +284,24 @@ void Messenger::on_record(void* context, const port::LinkRecord& record) noexcep
   WireHeader header;
   auto& self = *static_cast<Messenger*>(context);
   if (Link* link = self.read_header(record, header)) self.arrive(*link, Path::shm, header, incoming);
+}
+
+void Messenger::on_loan(void* context, const port::LinkRecord& record) noexcept {
+  auto& self = *static_cast<Messenger*>(context);
+  WireHeader header;
+  Link* link = self.read_header(record, header);
+  if (link == nullptr) return;
+  if (header.service == ServiceId{}) {
+    if (self.note_credit(*link, header)) self.loans_.on_note(*link, header, record.payload);
+    return;
+  }
+  if (!self.may_arrive(*link, header)) return;
+  Status why = Status::ok;
+  Message* message = self.loans_.borrow(*link, header, record.payload, why);
+  if (why != Status::ok) self.give_up(*link, why);
+  if (message == nullptr) return;
+  message->units = units_of(message->bytes);
+  if (!self.admit(*link, Path::shm, *message)) self.pool_.give(*message);
 }
 
 void Messenger::count_arrival(Path path, std::size_t bytes) noexcept {
@@ -393,7 +415,7 @@ void Messenger::hand_over(Message& message) noexcept {
 
 void Messenger::on_lost(PeerOp& op) noexcept {
   auto& link = static_cast<Link&>(op);
-  link.messenger->take_all_back(link);
+  link.messenger->loans_.take_all_back(link);
   link.messenger->give_up(link, Status::peer_lost);
 }
 

@@ -3,15 +3,13 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <span>
 #include <vector>
 
-#include "base/mapped_file.h"
 #include "core/engine.h"
-#include "ops/am/loans.h"
 #include "ops/am/message.h"
+#include "ops/am/message_loans.h"
 #include "ops/am/message_pool.h"
+#include "ops/am/messenger_link.h"
 
 namespace brant::am {
 
@@ -71,26 +69,7 @@ class Messenger final : public Service, private Poller {
   [[nodiscard]] std::size_t lent() const noexcept { return pool_.lent(); }
 
  private:
-  /// The credit message to one peer; there is never more than one under way.
-  struct Credit final : port::WireOp {
-    bool busy = false;
-    bool owed = false;
-  };
-  /// What is known of one peer: both directions.
-  struct Link final : PeerOp {
-    Messenger* messenger = nullptr;
-    Peer* peer = nullptr;
-    Status trouble = Status::ok;
-    std::uint32_t next_sequence = 0;      ///< Of the next message to it.
-    std::uint32_t sent_units = 0;         ///< To it so far (modulo 2^32).
-    std::uint32_t acknowledged = 0;       ///< Of these, released there.
-    std::uint32_t expected_sequence = 0;  ///< Of the next message from it.
-    std::uint32_t consumed = 0;           ///< Units from it that were released here.
-    std::uint32_t reported = 0;           ///< What it knows of that.
-    MessageList arrivals;                 ///< Came early, or wait for their payload. Sorted.
-    Credit credit;
-    Loans loans;
-  };
+  using Link = MessengerLink;
   struct Claim {
     Handler handler = nullptr;
     TroubleHandler trouble = nullptr;
@@ -105,6 +84,7 @@ class Messenger final : public Service, private Poller {
   static void on_sent(port::WireOp& op) noexcept;
   static void on_message(void* self, port::AmMessage& incoming) noexcept;
   static void on_record(void* self, const port::LinkRecord& record) noexcept;
+  static void on_loan(void* self, const port::LinkRecord& record) noexcept;
   static void on_credit(void* self, port::AmMessage& incoming) noexcept;
   static void on_landed(port::WireOp& op) noexcept;
   static void on_lost(PeerOp& op) noexcept;
@@ -124,19 +104,8 @@ class Messenger final : public Service, private Poller {
   void give_up(Link& link, Status status) noexcept;
   unsigned poll() noexcept override;
 
-  // messenger_loans.cc
-  void open_region() noexcept;
-  bool lend(Link& link, Message& message) noexcept;
-  bool post_note(Link& link, const LoanNote& note) noexcept;
-  static void on_loan(void* self, const port::LinkRecord& record) noexcept;
-  void on_note(Link& link, const WireHeader& header, std::span<const std::byte> payload) noexcept;
-  void borrow(Link& link, const WireHeader& header, const LoanPlace& place) noexcept;
-  void hand_back(Link& link, std::uint64_t place) noexcept;
-  void take_back(Link& link, std::uint64_t place) noexcept;
-  void take_all_back(Link& link) noexcept;
-
   Engine& engine_;
-  std::optional<MappedFile> region_;  ///< For the large blocks of the pool.
+  MessageLoans loans_;  ///< Its region outlives the pool's blocks in it.
   MessagePool pool_;
   std::vector<std::unique_ptr<Link>> links_;
   std::array<Claim, kServices> claims_{};

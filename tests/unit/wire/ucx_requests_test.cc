@@ -14,15 +14,15 @@ namespace {
 constexpr std::size_t kMany = 1000;  // some blocks
 
 /// The pool only notes whose it is.
-UcxWire& some_wire() {
-  static std::byte wire[64];
-  return reinterpret_cast<UcxWire&>(wire);
+UcxOperations& some_operations() {
+  static std::byte operations[64];
+  return reinterpret_cast<UcxOperations&>(operations);
 }
 
 std::uint64_t address_of(const UcxRequest& request) { return reinterpret_cast<std::uintptr_t>(&request); }
 
 TEST(UcxRequests, an_address_is_that_of_a_request_or_of_none) {
-  UcxRequestPool pool(some_wire(), 200, kMany);
+  UcxRequestPool pool(some_operations(), 200, kMany);
   EXPECT_EQ(pool.find(0), nullptr) << "there are none yet";
   std::vector<UcxRequest*> requests;
   while (UcxRequest* request = pool.take()) requests.push_back(request);

@@ -1,7 +1,4 @@
 // Opening, connecting, dying and closing: the control half of LoopbackWire, and the network.
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <cstring>
 #include <new>
 #include <utility>
@@ -24,26 +21,32 @@ struct Address {
   [[nodiscard]] std::uint64_t sum() const noexcept { return (magic ^ fabric * 31 ^ index * 131) * 0x9e3779b97f4a7c15u; }
 };
 
+WireCapabilities capabilities_of(const LoopbackOptions& options, const Alarm& alarm) {
+  const auto bit = [](MemoryKind kind) { return 1u << static_cast<unsigned>(kind); };
+  WireCapabilities capabilities;
+  capabilities.name = "loopback";
+  capabilities.version = "in this process";
+  capabilities.active_messages = true;
+  capabilities.remote_memory = true;
+  capabilities.can_sleep = alarm.fd() >= 0;
+  capabilities.reports_truncation_to_sender = options.reports_truncation_to_sender;
+  capabilities.kinds =
+      bit(MemoryKind::host) | bit(MemoryKind::pinned) | bit(MemoryKind::cuda_managed) | options.extra_kinds;
+  capabilities.am_header_bytes_max = options.am_header_bytes_max;
+  capabilities.am_eager_bytes_max = options.am_eager_bytes_max;
+  return capabilities;
+}
+
 }  // namespace
 
 LoopbackWire::LoopbackWire(Fabric& fabric, std::unique_ptr<Fabric> owned)
     : owned_(std::move(owned)),
       fabric_(fabric),
+      capabilities_(capabilities_of(fabric.options(), alarm_)),
+      operations_(capabilities_, fabric.options().requests_max, alarm_),
+      arrivals_(fabric),
       receives_(fabric.options().requests_max),
       memory_(std::make_unique<LoopbackMemory>(*this)) {
-  const LoopbackOptions& options = fabric.options();
-  const auto bit = [](MemoryKind kind) { return 1u << static_cast<unsigned>(kind); };
-  event_fd_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  capabilities_.name = "loopback";
-  capabilities_.version = "in this process";
-  capabilities_.active_messages = true;
-  capabilities_.remote_memory = true;
-  capabilities_.can_sleep = event_fd_ >= 0;
-  capabilities_.reports_truncation_to_sender = options.reports_truncation_to_sender;
-  capabilities_.kinds =
-      bit(MemoryKind::host) | bit(MemoryKind::pinned) | bit(MemoryKind::cuda_managed) | options.extra_kinds;
-  capabilities_.am_header_bytes_max = options.am_header_bytes_max;
-  capabilities_.am_eager_bytes_max = options.am_eager_bytes_max;
   index_ = fabric.add(*this);
   Address address;
   address.fabric = fabric.id();
@@ -62,7 +65,6 @@ LoopbackWire::~LoopbackWire() {
     }
   }
   fabric_.remove(index_);
-  if (event_fd_ >= 0) ::close(event_fd_);
 }
 
 Result<WireEndpoint*> LoopbackWire::connect(std::span<const std::byte> address) noexcept {
@@ -83,15 +85,6 @@ Result<WireEndpoint*> LoopbackWire::connect(std::span<const std::byte> address) 
   return reinterpret_cast<WireEndpoint*>(&endpoint);
 }
 
-void LoopbackWire::sender_gone(Message& message) noexcept {
-  if (message.where == Place::waiting) {
-    message.source_gone = true;  // the user holds the descriptor and will come with it
-    return;
-  }
-  unlink(message);
-  fabric_.give(message);
-}
-
 void LoopbackWire::disconnect(WireEndpoint* endpoint) noexcept {
   Endpoint* mine = checked(endpoint);
   if (mine == nullptr) return;
@@ -99,7 +92,7 @@ void LoopbackWire::disconnect(WireEndpoint* endpoint) noexcept {
   while (Message* message = mine->pending.front()) {
     end_at_sender(*message, Status::canceled);
     if (message->to != nullptr) {
-      message->to->sender_gone(*message);
+      message->to->arrivals_.sender_gone(*message);
     } else {
       fabric_.give(*message);
     }
@@ -107,63 +100,19 @@ void LoopbackWire::disconnect(WireEndpoint* endpoint) noexcept {
   memory_->cancel(*mine);
 }
 
-/// For the receiver of a sender that died: what had fully arrived stays, what would have to be fetched is gone.
-void LoopbackWire::forget_messages_from(const LoopbackWire& sender) noexcept {
-  for (const Place place : {Place::arriving, Place::unexpected, Place::inbox, Place::waiting}) {
-    Message* following = nullptr;
-    for (Message* message = list_of(place).front(); message != nullptr; message = following) {
-      following = Messages::next(*message);
-      const bool lost = message->from == &sender && (!message->eager || place == Place::arriving);
-      if (!lost) continue;
-      if (message->eager) --eager_held_;
-      if (message->op != nullptr) unpend(*message);
-      message->op = nullptr;
-      sender_gone(*message);
-    }
-  }
-}
-
-/// For the dead: senders that wait for it go on waiting, until they disconnect.
-void LoopbackWire::drop_what_came() noexcept {
-  for (const Place place : {Place::arriving, Place::unexpected, Place::inbox, Place::waiting}) {
-    while (Message* message = list_of(place).front()) {
-      unlink(*message);
-      message->to = nullptr;
-      if (message == in_handler_) {
-        released_in_handler_ = message->op == nullptr;
-      } else if (message->op == nullptr) {
-        fabric_.give(*message);
-      }
-    }
-  }
-  eager_held_ = 0;
-}
-
 void LoopbackWire::kill() noexcept {
-  if (std::exchange(dead_, true)) return;
+  if (dead()) return;
+  operations_.end();
   for (LoopbackWire* wire : fabric_.wires()) {
-    if (wire != nullptr) wire->forget_messages_from(*this);
+    if (wire != nullptr) wire->arrivals_.forget_from(*this);
   }
-  drop_what_came();
-  while (Receive* receive = posted_.pop_front()) receives_.give(*receive);
-  while (completed_.pop() != nullptr) {
-  }
-}
-
-void LoopbackWire::wake() noexcept {
-  if (!armed_) return;
-  armed_ = false;
-  const std::uint64_t one = 1;
-  if (::write(event_fd_, &one, sizeof one) < 0) return;  // only when it is readable already
+  arrivals_.drop_all();
+  receives_.withdraw_all();
 }
 
 bool LoopbackWire::arm() noexcept {
-  if (event_fd_ < 0 || dead_) return false;
-  if (!completed_.empty() || !inbox_.empty() || !arriving_.empty() || !memory_->idle()) return false;
-  std::uint64_t count = 0;
-  if (::read(event_fd_, &count, sizeof count) < 0) count = 0;  // not readable: nothing to take back
-  armed_ = true;
-  return true;
+  if (dead() || operations_.any_done() || !memory_->idle()) return false;
+  return arrivals_.none(Place::inbox) && arrivals_.none(Place::arriving) && alarm_.arm();
 }
 
 RemoteMemory* LoopbackWire::remote_memory() noexcept { return memory_.get(); }

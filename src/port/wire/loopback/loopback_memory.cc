@@ -165,10 +165,10 @@ Status LoopbackMemory::post(const OneSided& what, WireOp& op) noexcept {
   op.bytes = what.local.bytes;
   const bool reachable = wire_.peer_of(*what.endpoint) != nullptr;
   if (reachable && wire_.fabric().immediate()) return op.status = perform(what);
-  if (!wire_.take_slot()) return Status::limit_reached;
+  if (!wire_.operations().take_slot()) return Status::limit_reached;
   OneSided* record = records_.take();
   if (record == nullptr) {
-    wire_.give_slot();
+    wire_.operations().give_slot();
     return Status::no_memory;
   }
   *record = what;
@@ -182,7 +182,8 @@ Status LoopbackMemory::post(const OneSided& what, WireOp& op) noexcept {
 
 Status LoopbackMemory::put(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, ConstBuffer source,
                            WireOp& op) noexcept {
-  if (const Status why = wire_.check_memory(source.data, source.bytes, source.kind, op); why != Status::ok) return why;
+  if (const Status why = wire_.operations().check(source.data, source.bytes, source.kind, op); why != Status::ok)
+    return why;
   const Result<Buffer> remote = resolve(endpoint, key, remote_address, source.bytes);
   if (!remote) return remote.status();
   OneSided what;
@@ -196,7 +197,7 @@ Status LoopbackMemory::put(WireEndpoint* endpoint, WireKey* key, std::uint64_t r
 
 Status LoopbackMemory::get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing,
                            WireOp& op) noexcept {
-  if (const Status why = wire_.check_memory(landing.data, landing.bytes, landing.kind, op); why != Status::ok)
+  if (const Status why = wire_.operations().check(landing.data, landing.bytes, landing.kind, op); why != Status::ok)
     return why;
   const Result<Buffer> remote = resolve(endpoint, key, remote_address, landing.bytes);
   if (!remote) return remote.status();
@@ -213,7 +214,7 @@ Status LoopbackMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_
                               std::uint64_t operand, std::uint64_t compare, std::uint64_t* result,
                               WireOp& op) noexcept {
   if (result == nullptr || remote_address % sizeof(std::uint64_t) != 0) return Status::invalid_argument;
-  if (const Status why = wire_.check_memory(nullptr, 0, MemoryKind::host, op); why != Status::ok) return why;
+  if (const Status why = wire_.operations().check(nullptr, 0, MemoryKind::host, op); why != Status::ok) return why;
   const Result<Buffer> remote = resolve(endpoint, key, remote_address, sizeof(std::uint64_t));
   if (!remote) return remote.status();
   if (!host_accessible((*remote).kind)) return Status::not_supported;
@@ -232,7 +233,7 @@ Status LoopbackMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_
 }
 
 Status LoopbackMemory::flush(WireEndpoint* endpoint, WireOp& op) noexcept {
-  if (const Status why = wire_.check_memory(nullptr, 0, MemoryKind::host, op); why != Status::ok) return why;
+  if (const Status why = wire_.operations().check(nullptr, 0, MemoryKind::host, op); why != Status::ok) return why;
   OneSided what;
   what.endpoint = wire_.checked(endpoint);
   if (what.endpoint == nullptr) return Status::invalid_argument;
@@ -252,8 +253,8 @@ unsigned LoopbackMemory::progress() noexcept {
     WireOp& op = *record->op;
     under_way_.remove(*record);
     records_.give(*record);
-    wire_.give_slot();
-    wire_.complete(op, status);
+    wire_.operations().give_slot();
+    wire_.operations().complete(op, status);
     ++events;
   }
   return events;
@@ -267,8 +268,8 @@ void LoopbackMemory::cancel(Endpoint& endpoint) noexcept {
     WireOp& op = *record->op;
     under_way_.remove(*record);
     records_.give(*record);
-    wire_.give_slot();
-    wire_.complete(op, Status::canceled);
+    wire_.operations().give_slot();
+    wire_.operations().complete(op, Status::canceled);
   }
 }
 

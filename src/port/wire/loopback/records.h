@@ -51,7 +51,6 @@ struct Message : Record {
 using Messages = IntrusiveList<Message, &Message::place>;
 
 struct Receive : Record {
-  LoopbackWire* wire = nullptr;
   ListHook<Receive> place;
   std::uint64_t tag = 0;
   std::uint64_t mask = 0;
@@ -84,6 +83,11 @@ struct Endpoint {
   std::size_t peer = 0;
   bool closed = false;
   IntrusiveList<Message, &Message::sibling> pending;
+
+  /// Nobody waits for the end of this message any more.
+  void forget(Message& message) noexcept {
+    if (pending.linked(message)) pending.remove(message);
+  }
 };
 
 }  // namespace brant::port::loopback

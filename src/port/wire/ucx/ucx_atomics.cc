@@ -10,7 +10,6 @@
 #include "brant/base/status.h"
 #include "port/wire/ucx/ucx_remote_memory.h"
 #include "port/wire/ucx/ucx_status.h"
-#include "port/wire/ucx/ucx_wire.h"
 
 namespace brant::port::ucx {
 namespace {
@@ -48,17 +47,18 @@ std::uint64_t perform_atomic(std::uint64_t* word, AtomicOp operation, std::uint6
   }
 }
 
-UcxAtomics::UcxAtomics(UcxWire& wire) : wire_(wire) {
+UcxAtomics::UcxAtomics(UcxWorker& worker, UcxOperations& operations, UcxRemoteMemory& memory)
+    : worker_(worker), library_(worker.library()), operations_(operations), memory_(memory) {
   const auto set = [this](unsigned id, ucp_am_recv_callback_t callback) {
     ucp_am_handler_param_t param{};
     param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
     param.id = id;
     param.cb = callback;
     param.arg = this;
-    const ucs_status_t status = wire_.library().worker_set_am_recv_handler(wire_.worker(), &param);
+    const ucs_status_t status = library_.worker_set_am_recv_handler(worker_.handle(), &param);
     if (status != UCS_OK)
-      throw Error(status_of(status), fmt::format("wire ucx: UCX refuses active message id {}: {}", id,
-                                                 wire_.library().status_string(status)));
+      throw Error(status_of(status),
+                  fmt::format("wire ucx: UCX refuses active message id {}: {}", id, library_.status_string(status)));
   };
   set(kCallId, &UcxAtomics::on_call);
   set(kReplyId, &UcxAtomics::on_reply);
@@ -71,11 +71,11 @@ ucs_status_ptr_t UcxAtomics::post(ucp_ep_h to, unsigned id, const void* header, 
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   params.flags = UCP_AM_SEND_FLAG_COPY_HEADER | UCP_AM_SEND_FLAG_EAGER;
   if (with_reply) params.flags |= UCP_AM_SEND_FLAG_REPLY;
-  params.user_data = const_cast<UcxLibrary*>(&wire_.library());
+  params.user_data = const_cast<UcxLibrary*>(&library_);
   params.cb.send = [](void* request, ucs_status_t, void* library) {
     free_request(*static_cast<const UcxLibrary*>(library), request);
   };
-  return wire_.library().am_send_nbx(to, id, header, bytes, nullptr, 0, &params);
+  return library_.am_send_nbx(to, id, header, bytes, nullptr, 0, &params);
 }
 
 Status UcxAtomics::send(UcxRequest& request, const AtomicCall& call) noexcept {
@@ -88,12 +88,12 @@ Status UcxAtomics::send(UcxRequest& request, const AtomicCall& call) noexcept {
   header.compare = call.compare;
   request.sequence = ++request.endpoint->sequence;
   // Pending before the send: towards ourselves the reply comes inside of it.
-  const Status waiting = wire_.wait_without_ucx(request);
+  const Status waiting = operations_.wait_without_ucx(request);
   const ucs_status_ptr_t answer = post(request.endpoint->handle, kCallId, &header, sizeof header, true);
   if (!UCS_PTR_IS_ERR(answer)) return waiting;
   UcxRequestList::remove(request);
   request.op->request = nullptr;
-  wire_.give(request);
+  operations_.give(request);
   return status_of(UCS_PTR_STATUS(answer));
 }
 
@@ -104,9 +104,8 @@ void UcxAtomics::serve(const void* header, std::size_t bytes, ucp_ep_h reply_to)
   ReplyHeader reply;
   reply.request = call.request;
   reply.generation = call.generation;
-  std::uint64_t* word = call.operation <= static_cast<std::uint32_t>(AtomicOp::compare_swap)
-                            ? wire_.segments().local_word(call.address)
-                            : nullptr;
+  std::uint64_t* word =
+      call.operation <= static_cast<std::uint32_t>(AtomicOp::compare_swap) ? memory_.local_word(call.address) : nullptr;
   if (word != nullptr) {
     reply.value = perform_atomic(word, static_cast<AtomicOp>(call.operation), call.operand, call.compare);
   } else {
@@ -115,14 +114,14 @@ void UcxAtomics::serve(const void* header, std::size_t bytes, ucp_ep_h reply_to)
   const ucs_status_ptr_t answer = post(reply_to, kReplyId, &reply, sizeof reply, false);
   if (UCS_PTR_IS_ERR(answer))
     log::debug("wire ucx: an atomic operation could not be answered: {}",
-               wire_.library().status_string(UCS_PTR_STATUS(answer)));
+               library_.status_string(UCS_PTR_STATUS(answer)));
 }
 
 void UcxAtomics::answered(const void* header, std::size_t bytes) noexcept {
   ReplyHeader reply;
   if (bytes != sizeof reply) return;
   std::memcpy(&reply, header, sizeof reply);
-  UcxRequest* request = wire_.find(reply.request);
+  UcxRequest* request = operations_.find(reply.request);
   if (request == nullptr) {
     if (!std::exchange(stranger_told_, true))
       log::error("wire ucx: an answer to an atomic operation that there never was: dropped, as all such are");
@@ -135,31 +134,16 @@ void UcxAtomics::answered(const void* header, std::size_t bytes) noexcept {
     return;
   if (reply.status == 0) *request->result = reply.value;
   UcxEndpoint& endpoint = *request->endpoint;
-  wire_.finish(*request, reply.status == 0 ? Status::ok : Status::peer_rejected);
+  operations_.finish(*request, reply.status == 0 ? Status::ok : Status::peer_rejected);
   settle_flushes(endpoint);
-}
-
-bool UcxAtomics::pending_before(const UcxRequest& flush) const noexcept {
-  for (const UcxRequest* request = flush.endpoint->pending.first; request != nullptr; request = request->next) {
-    if (request->kind == RequestKind::atomic && request->sequence < flush.sequence) return true;
-  }
-  return false;
 }
 
 void UcxAtomics::settle_flushes(UcxEndpoint& endpoint) noexcept {
   UcxRequest* following = nullptr;
   for (UcxRequest* request = endpoint.pending.first; request != nullptr; request = following) {
     following = request->next;
-    if (request->kind == RequestKind::flush && !request->ucx_holds && !pending_before(*request))
-      wire_.finish(*request, Status::ok);
-  }
-}
-
-void UcxAtomics::lose(UcxEndpoint& endpoint) noexcept {
-  UcxRequest* following = nullptr;
-  for (UcxRequest* request = endpoint.pending.first; request != nullptr; request = following) {
-    following = request->next;
-    if (!request->ucx_holds) wire_.finish(*request, Status::peer_lost);
+    if (request->kind == RequestKind::flush && !request->ucx_holds && !UcxOperations::waits_for_atomics(*request))
+      operations_.finish(*request, Status::ok);
   }
 }
 

@@ -5,9 +5,12 @@
 #include <ucp/api/ucp.h>
 
 #include "port/wire.h"
-#include "port/wire/ucx/ucx_requests.h"
+#include "port/wire/ucx/ucx_operations.h"
+#include "port/wire/ucx/ucx_worker.h"
 
 namespace brant::port::ucx {
+
+class UcxRemoteMemory;
 
 /// One 64-bit operation on memory of a peer.
 struct AtomicCall {
@@ -28,16 +31,12 @@ std::uint64_t perform_atomic(std::uint64_t* word, AtomicOp operation, std::uint6
 class UcxAtomics {
  public:
   /// Takes two active-message ids behind those of the caller. Throws Error.
-  explicit UcxAtomics(UcxWire& wire);
+  UcxAtomics(UcxWorker& worker, UcxOperations& operations, UcxRemoteMemory& memory);
+  UcxAtomics(const UcxAtomics&) = delete;
+  UcxAtomics& operator=(const UcxAtomics&) = delete;
 
   /// Sends the call; `request` ends with the reply, or when the peer is lost.
   Status send(UcxRequest& request, const AtomicCall& call) noexcept;
-
-  /// Is an atomic operation pending that was posted before this flush on its endpoint?
-  [[nodiscard]] bool pending_before(const UcxRequest& flush) const noexcept;
-
-  /// The peer is gone: no reply will come.
-  void lose(UcxEndpoint& endpoint) noexcept;
 
  private:
   void serve(const void* header, std::size_t bytes, ucp_ep_h reply_to) noexcept;
@@ -51,7 +50,10 @@ class UcxAtomics {
   static ucs_status_t on_reply(void* self, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
                                const ucp_am_recv_param_t* param) noexcept;
 
-  UcxWire& wire_;
+  UcxWorker& worker_;
+  const UcxLibrary& library_;
+  UcxOperations& operations_;
+  UcxRemoteMemory& memory_;
   bool stranger_told_ = false;  ///< Of answers to operations that there never were.
 };
 

@@ -6,10 +6,8 @@
 #include <new>
 
 #include "base/log.h"
-#include "port/wire/ucx/ucx_atomics.h"
 #include "port/wire/ucx/ucx_envelope.h"
 #include "port/wire/ucx/ucx_status.h"
-#include "port/wire/ucx/ucx_wire.h"
 
 namespace brant::port::ucx {
 namespace {
@@ -38,27 +36,41 @@ std::uint64_t physical_bytes() noexcept {
 
 }  // namespace
 
-UcxRemoteMemory::~UcxRemoteMemory() {
-  for (const auto& key : keys_) wire_.library().rkey_destroy(key->handle);
-  for (const auto& segment : segments_) wire_.library().mem_unmap(wire_.context(), segment->handle);
+UcxRemoteMemory::UcxRemoteMemory(UcxWorker& worker, UcxOperations& operations, UcxEndpoints& endpoints)
+    : worker_(worker), library_(worker.library()), operations_(operations), endpoints_(endpoints) {
+  params_.op_attr_mask = UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  params_.cb.send = &UcxOperations::on_sent;
+}
+
+void UcxRemoteMemory::release() noexcept {
+  for (const auto& key : keys_) library_.rkey_destroy(key->handle);
+  for (const auto& segment : segments_) library_.mem_unmap(worker_.context(), segment->handle);
+  keys_.clear();
+  segments_.clear();
+}
+
+ucp_request_param_t& UcxRemoteMemory::params_of(UcxRequest& request, MemoryKind kind) noexcept {
+  params_.request = &request;
+  params_.memory_type = memory_type_of(kind);
+  return params_;
 }
 
 Result<WireSegment*> UcxRemoteMemory::map(const ucp_mem_map_params_t& params, MemoryKind kind) noexcept {
   try {
     segments_.push_back(std::make_unique<UcxSegment>());
     UcxSegment& segment = *segments_.back();
-    ucs_status_t status = wire_.library().mem_map(wire_.context(), &params, &segment.handle);
+    ucs_status_t status = library_.mem_map(worker_.context(), &params, &segment.handle);
     if (status != UCS_OK) {
       log::error("wire ucx: UCX does not register {} bytes of {} memory: {}", params.length, memory_kind_name(kind),
-                 wire_.library().status_string(status));
+                 library_.status_string(status));
       segments_.pop_back();
       return status_of(status);
     }
     ucp_mem_attr_t attributes{};
     attributes.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_LENGTH;
-    status = wire_.library().mem_query(segment.handle, &attributes);
+    status = library_.mem_query(segment.handle, &attributes);
     if (status != UCS_OK) {
-      wire_.library().mem_unmap(wire_.context(), segment.handle);
+      library_.mem_unmap(worker_.context(), segment.handle);
       segments_.pop_back();
       return status_of(status);
     }
@@ -73,7 +85,7 @@ Result<WireSegment*> UcxRemoteMemory::map(const ucp_mem_map_params_t& params, Me
 
 Result<WireSegment*> UcxRemoteMemory::register_memory(Buffer memory) noexcept {
   if (memory.data == nullptr || memory.bytes == 0) return Status::invalid_argument;
-  if (!wire_.capabilities().takes(memory.kind)) return Status::wrong_kind;
+  if (!operations_.takes(memory.kind)) return Status::wrong_kind;
   ucp_mem_map_params_t params{};
   params.field_mask =
       UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
@@ -105,33 +117,33 @@ Result<std::vector<std::byte>> UcxRemoteMemory::pack_key(const WireSegment* segm
   const UcxSegment& mine = *segment_of(segment);
   void* packed = nullptr;
   std::size_t bytes = 0;
-  const ucs_status_t status = wire_.library().rkey_pack(wire_.context(), mine.handle, &packed, &bytes);
+  const ucs_status_t status = library_.rkey_pack(worker_.context(), mine.handle, &packed, &bytes);
   if (status != UCS_OK) return status_of(status);
   Envelope envelope;
   envelope.kind = EnvelopeKind::key;
-  envelope.version_code = wire_.library().version_code;
+  envelope.version_code = library_.version_code;
   envelope.detail = static_cast<std::uint32_t>(mine.memory.kind);
-  envelope.owner = wire_.owner();
+  envelope.owner = worker_.owner();
   envelope.base = reinterpret_cast<std::uintptr_t>(mine.memory.data);
   envelope.bytes = mine.memory.bytes;
   try {
     std::vector<std::byte> whole = pack_envelope(envelope, {static_cast<const std::byte*>(packed), bytes});
-    wire_.library().rkey_buffer_release(packed);
+    library_.rkey_buffer_release(packed);
     return whole;
   } catch (const std::bad_alloc&) {
-    wire_.library().rkey_buffer_release(packed);
+    library_.rkey_buffer_release(packed);
     return Status::no_memory;
   }
 }
 
 void UcxRemoteMemory::release_segment(WireSegment* segment) noexcept {
   if (const auto mine = remove_from(segments_, segment_of(segment)))
-    wire_.library().mem_unmap(wire_.context(), mine->handle);
+    library_.mem_unmap(worker_.context(), mine->handle);
 }
 
 Result<WireKey*> UcxRemoteMemory::import_key(WireEndpoint* endpoint, std::span<const std::byte> packed) noexcept {
   Status why = Status::ok;
-  UcxEndpoint* to = wire_.checked(endpoint, why);
+  UcxEndpoint* to = endpoints_.checked(endpoint, why);
   if (to == nullptr) return why;
   const auto envelope = open_envelope(packed, EnvelopeKind::key);
   if (!envelope || envelope->owner != to->owner) {
@@ -142,7 +154,7 @@ Result<WireKey*> UcxRemoteMemory::import_key(WireEndpoint* endpoint, std::span<c
     const std::vector<std::byte> body(packed.begin() + sizeof(Envelope), packed.end());
     keys_.push_back(std::make_unique<UcxKey>());
     UcxKey& key = *keys_.back();
-    const ucs_status_t status = wire_.library().ep_rkey_unpack(to->handle, body.data(), &key.handle);
+    const ucs_status_t status = library_.ep_rkey_unpack(to->handle, body.data(), &key.handle);
     if (status != UCS_OK) {
       keys_.pop_back();
       return status_of(status);
@@ -152,7 +164,7 @@ Result<WireKey*> UcxRemoteMemory::import_key(WireEndpoint* endpoint, std::span<c
     key.bytes = envelope->bytes;
     key.kind = static_cast<MemoryKind>(envelope->detail);
     void* local = nullptr;
-    if (host_accessible(key.kind) && wire_.library().rkey_ptr(key.handle, key.base, &local) == UCS_OK) {
+    if (host_accessible(key.kind) && library_.rkey_ptr(key.handle, key.base, &local) == UCS_OK) {
       key.mapped = static_cast<std::byte*>(local);
     }
     return reinterpret_cast<WireKey*>(&key);
@@ -162,7 +174,7 @@ Result<WireKey*> UcxRemoteMemory::import_key(WireEndpoint* endpoint, std::span<c
 }
 
 void UcxRemoteMemory::release_key(WireKey* key) noexcept {
-  if (const auto mine = remove_from(keys_, key_of(key))) wire_.library().rkey_destroy(mine->handle);
+  if (const auto mine = remove_from(keys_, key_of(key))) library_.rkey_destroy(mine->handle);
 }
 
 Result<void*> UcxRemoteMemory::map_remote(WireKey* key, std::uint64_t remote_address) noexcept {
@@ -176,7 +188,7 @@ Result<void*> UcxRemoteMemory::map_remote(WireKey* key, std::uint64_t remote_add
 
 UcxEndpoint* UcxRemoteMemory::checked(WireEndpoint* endpoint, const WireKey* key, std::uint64_t remote_address,
                                       std::size_t bytes, Status& why) const noexcept {
-  UcxEndpoint* to = wire_.checked(endpoint, why);
+  UcxEndpoint* to = endpoints_.checked(endpoint, why);
   if (to == nullptr) return nullptr;
   const UcxKey* mine = key_of(key);
   const bool inside = mine != nullptr && mine->endpoint == to && remote_address >= mine->base &&
@@ -189,30 +201,30 @@ UcxEndpoint* UcxRemoteMemory::checked(WireEndpoint* endpoint, const WireKey* key
 
 Status UcxRemoteMemory::put(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, ConstBuffer source,
                             WireOp& op) noexcept {
-  Status why = wire_.check_memory(source.data, source.bytes, source.kind, op);
+  Status why = operations_.check(source.data, source.bytes, source.kind, op);
   if (why != Status::ok) return why;
   UcxEndpoint* to = checked(endpoint, key, remote_address, source.bytes, why);
   if (to == nullptr) return why;
-  UcxRequest* request = wire_.start(RequestKind::send, to, op);
+  UcxRequest* request = operations_.start(RequestKind::send, to, op);
   if (request == nullptr) return Status::limit_reached;
   op.bytes = source.bytes;
-  return wire_.posted(wire_.library().put_nbx(to->handle, source.data, source.bytes, remote_address,
-                                              key_of(key)->handle, &wire_.one_sided_params(*request, source.kind)),
-                      *request, op);
+  return operations_.posted(library_.put_nbx(to->handle, source.data, source.bytes, remote_address, key_of(key)->handle,
+                                             &params_of(*request, source.kind)),
+                            *request, op);
 }
 
 Status UcxRemoteMemory::get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing,
                             WireOp& op) noexcept {
-  Status why = wire_.check_memory(landing.data, landing.bytes, landing.kind, op);
+  Status why = operations_.check(landing.data, landing.bytes, landing.kind, op);
   if (why != Status::ok) return why;
   UcxEndpoint* to = checked(endpoint, key, remote_address, landing.bytes, why);
   if (to == nullptr) return why;
-  UcxRequest* request = wire_.start(RequestKind::send, to, op);
+  UcxRequest* request = operations_.start(RequestKind::send, to, op);
   if (request == nullptr) return Status::limit_reached;
   op.bytes = landing.bytes;
-  return wire_.posted(wire_.library().get_nbx(to->handle, landing.data, landing.bytes, remote_address,
-                                              key_of(key)->handle, &wire_.one_sided_params(*request, landing.kind)),
-                      *request, op);
+  return operations_.posted(library_.get_nbx(to->handle, landing.data, landing.bytes, remote_address,
+                                             key_of(key)->handle, &params_of(*request, landing.kind)),
+                            *request, op);
 }
 
 Status UcxRemoteMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation,
@@ -231,28 +243,27 @@ Status UcxRemoteMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64
                        operation, operand, compare);
     return op.status = Status::ok;
   }
-  UcxRequest* request = wire_.start(RequestKind::atomic, to, op);
+  UcxRequest* request = operations_.start(RequestKind::atomic, to, op);
   if (request == nullptr) return Status::limit_reached;
   request->result = result;
-  return wire_.atomics().send(*request, {remote_address, operand, compare, operation});
+  return atomics_.send(*request, {remote_address, operand, compare, operation});
 }
 
 Status UcxRemoteMemory::flush(WireEndpoint* endpoint, WireOp& op) noexcept {
   if (op.request != nullptr) return Status::invalid_argument;
   Status why = Status::ok;
-  UcxEndpoint* to = wire_.checked(endpoint, why);
+  UcxEndpoint* to = endpoints_.checked(endpoint, why);
   if (to == nullptr) return why;
-  UcxRequest* request = wire_.start(RequestKind::flush, to, op);
+  UcxRequest* request = operations_.start(RequestKind::flush, to, op);
   if (request == nullptr) return Status::limit_reached;
   request->sequence = ++to->sequence;
   op.bytes = 0;
-  const ucs_status_ptr_t answer =
-      wire_.library().ep_flush_nbx(to->handle, &wire_.one_sided_params(*request, MemoryKind::host));
+  const ucs_status_ptr_t answer = library_.ep_flush_nbx(to->handle, &params_of(*request, MemoryKind::host));
   // UCX knows nothing of our atomics: a flush that is over for UCX may still have to wait for their replies.
   const bool over = answer == nullptr || (!UCS_PTR_IS_ERR(answer) && request->state == RequestState::ended &&
                                           request->ended_status == Status::ok);
-  if (over && wire_.atomics().pending_before(*request)) return wire_.wait_without_ucx(*request);
-  return wire_.posted(answer, *request, op);
+  if (over && UcxOperations::waits_for_atomics(*request)) return operations_.wait_without_ucx(*request);
+  return operations_.posted(answer, *request, op);
 }
 
 std::uint64_t* UcxRemoteMemory::local_word(std::uint64_t address) const noexcept {

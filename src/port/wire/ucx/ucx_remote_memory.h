@@ -7,11 +7,12 @@
 #include <ucp/api/ucp.h>
 
 #include "port/wire.h"
+#include "port/wire/ucx/ucx_atomics.h"
+#include "port/wire/ucx/ucx_endpoints.h"
+#include "port/wire/ucx/ucx_operations.h"
+#include "port/wire/ucx/ucx_worker.h"
 
 namespace brant::port::ucx {
-
-class UcxWire;
-struct UcxEndpoint;
 
 /// What a WireSegment of this adapter is.
 struct UcxSegment {
@@ -32,8 +33,7 @@ struct UcxKey {
 /// One-sided operations over UCX. Every address is checked against the segment's range, which travels with the key.
 class UcxRemoteMemory final : public RemoteMemory {
  public:
-  explicit UcxRemoteMemory(UcxWire& wire) noexcept : wire_(wire) {}
-  ~UcxRemoteMemory() override;
+  UcxRemoteMemory(UcxWorker& worker, UcxOperations& operations, UcxEndpoints& endpoints);
 
   Result<WireSegment*> register_memory(Buffer memory) noexcept override;
   Result<WireSegment*> allocate_shared(std::size_t bytes) noexcept override;
@@ -51,6 +51,9 @@ class UcxRemoteMemory final : public RemoteMemory {
                 std::uint64_t operand, std::uint64_t compare, std::uint64_t* result, WireOp& op) noexcept override;
   Status flush(WireEndpoint* endpoint, WireOp& op) noexcept override;
 
+  /// Lets go of all segments and keys.
+  void release() noexcept;
+
   /// The word at an address a peer names, or null unless it lies, aligned, in host memory of one of our segments.
   [[nodiscard]] std::uint64_t* local_word(std::uint64_t address) const noexcept;
 
@@ -60,7 +63,14 @@ class UcxRemoteMemory final : public RemoteMemory {
   UcxEndpoint* checked(WireEndpoint* endpoint, const WireKey* key, std::uint64_t remote_address, std::size_t bytes,
                        Status& why) const noexcept;
 
-  UcxWire& wire_;
+  ucp_request_param_t& params_of(UcxRequest& request, MemoryKind kind) noexcept;
+
+  UcxWorker& worker_;
+  const UcxLibrary& library_;
+  UcxOperations& operations_;
+  UcxEndpoints& endpoints_;
+  UcxAtomics atomics_{worker_, operations_, *this};
+  ucp_request_param_t params_{};  ///< Filled once; a post changes two members, as in UcxTags.
   std::vector<std::unique_ptr<UcxSegment>> segments_;
   std::vector<std::unique_ptr<UcxKey>> keys_;
 };

@@ -16,8 +16,8 @@ constexpr std::size_t round_up(std::size_t value, std::size_t to) noexcept { ret
 
 }  // namespace
 
-UcxRequestPool::UcxRequestPool(UcxWire& wire, std::size_t ucx_bytes, std::size_t requests_max) noexcept
-    : wire_(wire), front_bytes_(round_up(ucx_bytes, kAlign)), requests_max_(requests_max) {}
+UcxRequestPool::UcxRequestPool(UcxOperations& operations, std::size_t ucx_bytes, std::size_t requests_max) noexcept
+    : operations_(operations), front_bytes_(round_up(ucx_bytes, kAlign)), requests_max_(requests_max) {}
 
 void UcxRequestPool::FreeBlock::operator()(std::byte* memory) const noexcept {
   ::operator delete[](memory, std::align_val_t{kAlign});
@@ -49,7 +49,7 @@ bool UcxRequestPool::grow() noexcept {
     blocks_.push_back(std::move(block));  // before the first request is lent: this may throw
     for (std::size_t i = 0; i < count; ++i) {
       auto* request = new (blocks_.back().memory.get() + i * stride + front_bytes_) UcxRequest{};
-      request->wire = &wire_;
+      request->operations = &operations_;
       give(*request);
     }
   } catch (const std::bad_alloc&) {

@@ -9,7 +9,7 @@
 
 namespace brant::port::ucx {
 
-class UcxWire;
+class UcxOperations;
 struct UcxEndpoint;
 
 enum class RequestKind : std::uint8_t { send, receive, atomic, flush };
@@ -26,7 +26,7 @@ enum class RequestState : std::uint8_t {
 /// caller's record, or null once it was given up: a late callback of UCX then finds nothing of the caller's.
 struct alignas(64) UcxRequest {
   WireOp* op = nullptr;
-  UcxWire* wire = nullptr;
+  UcxOperations* operations = nullptr;
   UcxEndpoint* endpoint = nullptr;  ///< Null for receives: nobody knows yet whose message it will be.
   UcxRequest* next = nullptr;       ///< Free list, or the endpoint's list of pending requests.
   UcxRequest** link = nullptr;      ///< Where `next` of the predecessor lies, when in an endpoint's list.
@@ -60,7 +60,7 @@ struct UcxRequestList {
 /// Lends requests; grows by blocks up to a bound and never shrinks. No locks: one thread owns the wire.
 class UcxRequestPool {
  public:
-  UcxRequestPool(UcxWire& wire, std::size_t ucx_bytes, std::size_t requests_max) noexcept;
+  UcxRequestPool(UcxOperations& operations, std::size_t ucx_bytes, std::size_t requests_max) noexcept;
 
   /// Null when the bound or the memory is reached.
   UcxRequest* take() noexcept {
@@ -105,7 +105,7 @@ class UcxRequestPool {
   [[nodiscard]] UcxRequest& at(const Block& block, std::size_t index) const noexcept;
 
   UcxRequest* free_ = nullptr;
-  UcxWire& wire_;
+  UcxOperations& operations_;
   std::size_t front_bytes_;  ///< UCX's part, rounded up so that ours stays aligned.
   std::size_t requests_max_;
   std::size_t requests_ = 0;

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+
+#include <ucp/api/ucp.h>
+
+#include "port/wire/ucx/ucx_requests.h"
+
+namespace brant::port::ucx {
+
+class UcxEndpoints;
+
+/// What a WireEndpoint of this adapter is. Lives until the wire closes, so that misuse after `disconnect` is an error
+/// and not a crash.
+struct UcxEndpoint {
+  ucp_ep_h handle = nullptr;
+  UcxEndpoints* table = nullptr;
+  std::uint64_t owner = 0;  ///< Names the peer's wire; keys carry the same number.
+  bool to_self = false;
+  bool peer_errors = false;  ///< Made in UCX's error mode PEER.
+  bool failed = false;       ///< UCX reported the peer lost.
+  bool failure_told = false;
+  bool closed = false;
+  std::uint64_t sequence = 0;  ///< Of the last atomic operation or flush.
+  UcxRequestList pending;
+};
+
+}  // namespace brant::port::ucx

@@ -1,0 +1,80 @@
+#include "port/wire/ucx/ucx_worker.h"
+
+#include <unistd.h>
+
+#include <random>
+
+#include <fmt/format.h>
+
+#include "port/wire/ucx/ucx_config.h"
+#include "port/wire/ucx/ucx_status.h"
+
+namespace brant::port::ucx {
+namespace {
+
+std::uint64_t random_owner() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32 | device()) ^ static_cast<std::uint64_t>(::getpid());
+}
+
+}  // namespace
+
+UcxWorker::UcxWorker(const UcxOptions& options)
+    : library_(ucx_library()), owner_(random_owner()), context_(open_context(library_, options)) {
+  try {
+    open(options);
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+void UcxWorker::open(const UcxOptions& options) {
+  ucp_context_attr_t attributes{};
+  attributes.field_mask = UCP_ATTR_FIELD_REQUEST_SIZE | UCP_ATTR_FIELD_MEMORY_TYPES;
+  ucs_status_t status = library_.context_query(context_, &attributes);
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.thread_mode = UCS_THREAD_MODE_SINGLE;
+  if (status == UCS_OK) status = library_.worker_create(context_, &params, &worker_);
+  if (status == UCS_OK && options.sleep) status = library_.worker_get_efd(worker_, &event_fd_);
+  if (status != UCS_OK) {
+    throw Error(status_of(status), fmt::format("wire ucx: UCX {} could not open a worker: {}. Cure: check UCX_TLS, the "
+                                               "free space of /dev/shm and the limit of "
+                                               "open files, or `brant doctor`.",
+                                               library_.version, library_.status_string(status)));
+  }
+  request_bytes_ = attributes.request_size;
+  memory_types_ = attributes.memory_types;
+}
+
+WireCapabilities UcxWorker::capabilities() const {
+  ucp_worker_attr_t attributes{};
+  attributes.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
+  if (library_.worker_query(worker_, &attributes) != UCS_OK)
+    throw Error(Status::internal, "wire ucx: UCX does not tell its largest active-message header");
+  WireCapabilities capabilities;
+  capabilities.name = "ucx";
+  capabilities.version = fmt::format("UCX {} ({})", library_.version, library_.path);
+  capabilities.active_messages = true;
+  capabilities.remote_memory = true;
+  capabilities.between_processes = true;
+  capabilities.can_sleep = event_fd_ >= 0;
+  capabilities.reports_truncation_to_sender = false;
+  capabilities.am_header_bytes_max = attributes.max_am_header;
+  const auto has = [&](ucs_memory_type_t type) { return (memory_types_ >> type & 1u) != 0; };
+  const auto bit = [](MemoryKind kind) { return 1u << static_cast<unsigned>(kind); };
+  capabilities.kinds = bit(MemoryKind::host) | bit(MemoryKind::pinned);
+  if (has(UCS_MEMORY_TYPE_CUDA)) capabilities.kinds |= bit(MemoryKind::cuda);
+  if (has(UCS_MEMORY_TYPE_CUDA_MANAGED)) capabilities.kinds |= bit(MemoryKind::cuda_managed);
+  return capabilities;
+}
+
+void UcxWorker::close() noexcept {
+  if (worker_ != nullptr) library_.worker_destroy(worker_);
+  if (context_ != nullptr) library_.cleanup(context_);
+  worker_ = nullptr;
+  context_ = nullptr;
+}
+
+}  // namespace brant::port::ucx
