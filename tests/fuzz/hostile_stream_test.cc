@@ -1,6 +1,8 @@
 // A process whose peer posts records of stream channels that no end of ours posts, or posts at that time: it touches
 // nothing that is not its own, gives the peer up, and ends what waits for it.
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -111,6 +113,22 @@ TEST(HostileStream, what_is_said_of_openings_that_there_are_not_does_nothing) {
   end.job().run(4);
   EXPECT_FALSE(end.given_up());
   EXPECT_EQ(end.right.state(), Status::ok);
+}
+
+TEST(HostileStream, more_mailboxes_than_are_kept_are_refused_and_cost_nothing) {
+  HostileEnd end;
+  const port::ExportRecord record = end.exported(sizeof(StreamMailbox));
+  testing::internal::CaptureStderr();
+  for (std::uint32_t id = 0; id < StreamTable::kEarlyMax + 5; ++id) {
+    StreamMessage message = about(Kind::mailbox, id + 1, 0);
+    message.channel = 1000 + id;
+    static_cast<HostilePeer&>(end).post(link_service::kStream, bytes_of(message), bytes_of(record));
+    end.hostile().worker().progress();
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("stream channel 2024 of rank 0 is refused"), std::string::npos) << log;
+  EXPECT_EQ(log.find("stream channel 2025"), std::string::npos) << "said once";
+  EXPECT_FALSE(end.given_up());
 }
 
 TEST(HostileStreamFuzz, whatever_a_peer_posts_the_process_lives_and_its_operations_end) {

@@ -176,6 +176,7 @@ def test_a_path_from_the_environment_is_seen_in_the_rows(tmp_path: pathlib.Path)
         (["latency", "--path", "pigeon"], "--path"),
         (["latency", "--model", "put", "--trigger", "stream", "--memory", "emulated"], "use --model channel"),
         (["latency", "--model", "put", "--path", "copy_engine"], "--path copy_engine cannot carry host memory"),
+        (["latency", "--trigger", "stream", "--path", "courier"], "drop --path courier"),
         (["latency", "--peer", "mpi"], "--peer"),
         (["latency", "--alloc", "numpy"], "--alloc"),
         (["latency", "--alloc", "malloc", "--memory", "cuda"], "malloc makes host memory"),

@@ -55,7 +55,7 @@ struct OnStream {
 /// ended and the other end is closed as well. A graph that holds transfers of an end must not be launched after its
 /// close.
 ///
-/// Source: none; see docs/decisions/0011 and 0039.
+/// Source: none; see docs/decisions/0011 and 0046.
 class BRANT_API StreamChannel {
  public:
   StreamChannel() noexcept = default;
@@ -92,8 +92,10 @@ class BRANT_API StreamChannel {
   /// if it was prepared before (then ok at once). An end that is closed before that, here or there, may be opened anew,
   /// and the other one still meets it. Cancelling it ends the wait, and it may be asked for again; so may it after
   /// `timed_out`. Errors: not_supported (the two processes are not on one host, or are one; no device with kernels; the
-  /// devices cannot map each other's memory; BRANT_PATH forces another path), no_memory, limit_reached, peer_lost,
-  /// timed_out (the other end did not come within the patience), invalid_argument (it is being prepared).
+  /// devices cannot map each other's memory; BRANT_PATH forces another path), no_memory, limit_reached (256 closed ends
+  /// of this process hold memory, since their other ends are open; at the other process 1024 ids were asked for that it
+  /// has not prepared), peer_lost, timed_out (the other end did not come within the patience), invalid_argument (it is
+  /// being prepared).
   /// Costs an allocation of device memory and some records of the link.
   Status post_prepare(Op& op) noexcept;
   Operation prepare() noexcept {

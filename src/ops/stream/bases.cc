@@ -52,7 +52,7 @@ void StreamBases::on_base(const StreamMessage& message) noexcept {
     base = StreamMailbox::kUnmapped;
   }
   const Status written = end_.memory().write_base(message.number, base);
-  if (written != Status::ok) end_.abandon(written);
+  if (written != Status::ok) end_.fail(written);
 }
 
 void StreamBases::on_unmapped(unsigned number) noexcept {
@@ -64,8 +64,7 @@ void StreamBases::on_unmapped(unsigned number) noexcept {
       "stream channel {}: rank {} cannot map an allocation of {} bytes that receives land in: allocate 2 MB or more, "
       "of which the driver makes a block of its own",
       end_.id().value, end_.peer().rank.value, now->bytes);
-  end_.post(end_.message(StreamMessage::Kind::refused, end_.meeting().other()));
-  end_.abandon(Status::not_supported);
+  end_.fail(Status::not_supported);
 }
 
 void StreamBases::let_go() noexcept {

@@ -70,6 +70,13 @@ Status StreamEnd::begin() noexcept {
                peer_.rank.value, why);
     return Status::not_supported;
   }
+  if (table_.closed_ends() >= StreamTable::kClosedMax) {
+    log::error(
+        "stream channel {} to rank {}: {} closed stream channels of this process still hold device memory, which is "
+        "the most there may be: their other ends have not been closed, or were never opened",
+        id_.value, peer_.rank.value, table_.closed_ends());
+    return Status::limit_reached;
+  }
   const Result<const StreamKernels*> kernels = table_.kernels();
   if (!kernels) {
     log::error("stream channel {} to rank {}: the device '{}' cannot run its kernels: {}", id_.value, peer_.rank.value,
@@ -149,14 +156,20 @@ void StreamEnd::give_up(Status why) noexcept {
 
 void StreamEnd::abandon(Status why) noexcept {
   if (fault_ == Status::ok) fault_ = why;
+  meeting_.give_up();
   give_up(fault_);
   waiting_.stop(fault_);
 }
 
+void StreamEnd::fail(Status why) noexcept {
+  post(message(StreamMessage::Kind::refused, meeting_.other()));
+  abandon(why);
+}
+
 void StreamEnd::close() noexcept {
   closed_ = true;
-  abandon(Status::canceled);
   meeting_.close();
+  abandon(Status::canceled);
 }
 
 void StreamEnd::let_go() noexcept {

@@ -72,6 +72,8 @@ class StreamEnd final : private Poller, private PeerOp {
   void on_met() noexcept;
   /// Nothing goes any more at this end: what waits gives up, and all that comes is refused.
   void abandon(Status why) noexcept;
+  /// The same after they had met: the other end hears that it waits in vain.
+  void fail(Status why) noexcept;
 
  private:
   [[nodiscard]] const char* obstacle() const noexcept;

@@ -45,8 +45,6 @@ void StreamMeeting::map() noexcept {
   if (!mapped) {
     log::error("stream channel {}: the device memory of rank {} cannot be mapped: {}", end_.id().value,
                end_.peer().rank.value, status_text(mapped.status()));
-    end_.post(end_.message(StreamMessage::Kind::refused, offer_->opening));
-    drop_offer();
     return end_.abandon(Status::not_supported);
   }
   mailbox_ = reinterpret_cast<StreamMailbox*>(mapped->address);
@@ -84,9 +82,15 @@ void StreamMeeting::let_go() noexcept {
   end_.post(end_.message(StreamMessage::Kind::released, std::exchange(mapped_, 0)));
 }
 
-void StreamMeeting::close() noexcept {
-  drop_offer();
+void StreamMeeting::give_up() noexcept {
   untold_.reset();
+  if (offer_) end_.post(end_.message(StreamMessage::Kind::refused, offer_->opening));
+  drop_offer();
+}
+
+void StreamMeeting::close() noexcept {
+  untold_.reset();
+  drop_offer();
   if (lent_) end_.post(end_.message(StreamMessage::Kind::closed));
 }
 

@@ -28,7 +28,9 @@ class StreamMeeting {
   bool on_closed(std::uint64_t opening) noexcept;
   /// Nothing over there uses this end's mailbox any more.
   void on_released() noexcept { lent_ = false; }
-  /// Nothing is mapped from now on, and the other end hears that nothing comes.
+  /// Nothing is told or mapped from now on.
+  void give_up() noexcept;
+  /// The same, and the other end hears that nothing comes.
   void close() noexcept;
   /// No kernel uses the other end's mailbox any more.
   void let_go() noexcept;

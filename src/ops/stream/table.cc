@@ -43,7 +43,8 @@ StreamTable::StreamTable(Engine& engine) : engine_(engine), mappings_(MappingTab
 StreamTable::~StreamTable() {
   engine_.deferrals().take_back(*this);
   for (const auto& end : ends_) end->abandon(Status::canceled);
-  let_closed_go();
+  const bool used = std::any_of(ends_.begin(), ends_.end(), [](const auto& end) { return end->memory().made(); });
+  if (used) static_cast<void>(engine_.device().streams()->synchronize_all());
   ends_.clear();
 }
 

@@ -14,6 +14,8 @@ class StreamTable final : public Service, private DeferredWork {
  public:
   /// Mailboxes that peers have told of ends which are not prepared here.
   static constexpr std::size_t kEarlyMax = 1024;
+  /// Closed ends whose memory the device or the other end may still use.
+  static constexpr std::size_t kClosedMax = 256;
 
   explicit StreamTable(Engine& engine);
   ~StreamTable() override;
@@ -35,8 +37,8 @@ class StreamTable final : public Service, private DeferredWork {
 
   /// Ends that are open.
   [[nodiscard]] std::size_t open_ends() const noexcept { return open_.size(); }
-  /// Ends that are open, or closed and still in use by the device or the other end.
-  [[nodiscard]] std::size_t ends_in_use() const noexcept { return ends_.size(); }
+  /// Ends that are closed and still in use by the device or the other end.
+  [[nodiscard]] std::size_t closed_ends() const noexcept { return ends_.size() - open_.size(); }
 
   void peer_ended(Peer& peer) noexcept override;
   bool stalled(std::chrono::nanoseconds idle, bool for_ever) noexcept override;

@@ -50,6 +50,19 @@ TEST_P(StreamConformance, copies_any_kind_to_any_kind) {
   }
 }
 
+TEST_P(StreamConformance, all_streams_of_the_process_are_waited_for_together) {
+  constexpr std::size_t kBytes = std::size_t{16} << 20;
+  const StreamScope first(device()), second(device());
+  const Piece left(device(), device_kind(), kBytes), right(device(), device_kind(), kBytes);
+  for (unsigned value = 1; value < 10; ++value) {
+    ASSERT_EQ(streams().fill(left.at(), static_cast<std::byte>(value), kBytes, first), Status::ok);
+    ASSERT_EQ(streams().fill(right.at(), static_cast<std::byte>(value), kBytes, second), Status::ok);
+  }
+  ASSERT_EQ(streams().synchronize_all(), Status::ok);
+  EXPECT_EQ(streams().poll(first), Status::ok);
+  EXPECT_EQ(streams().poll(second), Status::ok);
+}
+
 TEST_P(StreamConformance, captured_work_runs_when_launched_and_as_often) {
   const StreamScope stream(device());
   const Piece source(device(), device_kind(), 4096), middle(device(), device_kind(), 4096);

@@ -284,6 +284,11 @@ TEST(StreamChannel, without_preparation_or_a_common_device_it_says_so) {
   options.links = false;
   EXPECT_EQ(Pair(options).prepared, std::pair(Status::not_supported, Status::not_supported));
   options.links = true;
+  options.runtime.path = Path::copy_engine;
+  EXPECT_EQ(Pair(options).prepared, std::pair(Status::not_supported, Status::not_supported));
+  options.runtime.path = Path::kernel;
+  EXPECT_EQ(Pair(options).prepared, std::pair(Status::ok, Status::ok));
+  options.runtime.path = Path::automatic;
   options.gpu = GpuChoice::none;
   EXPECT_EQ(Pair(options).prepared, std::pair(Status::not_supported, Status::not_supported));
 }

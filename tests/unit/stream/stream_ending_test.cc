@@ -59,8 +59,8 @@ struct CountedJob {
   }
   [[nodiscard]] bool nothing_is_left() {
     return faults[0].allocated == 0 && faults[1].allocated == 0 && faults[0].imported == faults[0].closed &&
-           faults[1].imported == faults[1].closed && table_of(job.rank(0)).ends_in_use() == 0 &&
-           table_of(job.rank(1)).ends_in_use() == 0;
+           faults[1].imported == faults[1].closed && table_of(job.rank(0)).closed_ends() == 0 &&
+           table_of(job.rank(1)).closed_ends() == 0;
   }
 
   std::array<test::DeviceFaults, 2> faults;
@@ -301,7 +301,7 @@ TEST(StreamParting, a_transfer_that_stands_behind_other_work_outlives_its_channe
     right.close();
     job.run(50);
     EXPECT_FALSE(sent.done());
-    EXPECT_EQ(table_of(job.rank(0)).ends_in_use(), 1u);
+    EXPECT_EQ(table_of(job.rank(0)).closed_ends(), 1u);
     std::atomic_ref<std::uint64_t>(*word).store(1);
     EXPECT_TRUE(job.outcome(sent).status == Status::ok || sent.result().status == Status::canceled);
     streams.destroy_stream(stream);
@@ -424,6 +424,27 @@ TEST(StreamRefused, an_end_without_memory_for_its_mailbox_refuses_the_other_whoe
     settle(job);
     EXPECT_TRUE(counted.nothing_is_left());
   }
+}
+
+TEST(StreamRefused, more_closed_ends_than_may_keep_their_memory) {
+  CountedJob counted;
+  InProcessJob& job = counted.job;
+  for (unsigned i = 0; i < StreamTable::kClosedMax; ++i) {
+    StreamChannel left = open(job, 0, 1);
+    Operation waiting = left.prepare();
+    ASSERT_FALSE(waiting.done()) << i;
+  }
+  StreamChannel left = open(job, 0, 1);
+  testing::internal::CaptureStderr();
+  {
+    Operation refused = left.prepare();
+    EXPECT_EQ(refused.result().status, Status::limit_reached);
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("256 closed stream channels of this process still hold device memory"), std::string::npos) << log;
+  left.close();
+  settle(job);
+  EXPECT_TRUE(counted.nothing_is_left());
 }
 
 TEST(StreamRefused, more_notices_than_there_may_be_until_some_have_ended) {
