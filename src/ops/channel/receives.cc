@@ -119,7 +119,9 @@ void ChannelReceives::carried(Transfer& transfer) noexcept {
 Status ChannelReceives::landed(Transfer& transfer) noexcept {
   Status status = transfer.wire().status;
   transfer.become(TransferState::carried);
-  if (status == Status::ok && transfer.is_staged() && transfer.wire().bytes != 0) {
+  // Its owner may have freed the landing since it took the receive back.
+  const bool unwanted = transfer.outcome != Status::ok && !transfer.observed();
+  if (status == Status::ok && transfer.is_staged() && transfer.wire().bytes != 0 && !unwanted) {
     status = end_.moves().stage_in(transfer, static_cast<std::size_t>(transfer.wire().bytes));
     if (status == Status::in_progress) return status;
     consumed(transfer, status);

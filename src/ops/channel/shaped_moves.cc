@@ -30,7 +30,8 @@ bool ChannelMoves::shape_needs_stage(Transfer& transfer) const noexcept {
 bool ChannelMoves::stop_staging(Transfer& transfer) noexcept { return end_.table().mover().withdraw(*transfer.move); }
 
 Status ChannelPaths::choose_for_shape(MemoryKind kind, std::size_t bytes, Path& path) noexcept {
-  const Status status = choose(kind, bytes, path);
+  // What a link carries in pieces is copied twice, which is no more than packing it for another way.
+  const Status status = choose(kind, bytes, path, end_.linked());
   if (status != Status::ok || host_accessible(kind)) return status;
   if (forced_ == Path::courier) {
     log::error(

@@ -24,19 +24,26 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// What the survivors have under way with rank 1 when it dies.
-enum class Scene { first_meeting, idle_receive, eager_flood, rendezvous_pending, mid_transfer, awaiting_ack, closing };
+enum class Scene {
+  first_meeting,
+  idle_receive,
+  eager_flood,
+  rendezvous_pending,
+  mid_transfer,
+  shaped_transfer,
+  awaiting_ack,
+  closing
+};
 
 struct SceneName {
   Scene scene;
   const char* name;
 };
-constexpr SceneName kScenes[] = {{Scene::first_meeting, "first_meeting"},
-                                 {Scene::idle_receive, "idle_receive"},
-                                 {Scene::eager_flood, "eager_flood"},
-                                 {Scene::rendezvous_pending, "rendezvous_pending"},
-                                 {Scene::mid_transfer, "mid_transfer"},
-                                 {Scene::awaiting_ack, "awaiting_ack"},
-                                 {Scene::closing, "closing"}};
+constexpr SceneName kScenes[] = {
+    {Scene::first_meeting, "first_meeting"}, {Scene::idle_receive, "idle_receive"},
+    {Scene::eager_flood, "eager_flood"},     {Scene::rendezvous_pending, "rendezvous_pending"},
+    {Scene::mid_transfer, "mid_transfer"},   {Scene::shaped_transfer, "shaped_transfer"},
+    {Scene::awaiting_ack, "awaiting_ack"},   {Scene::closing, "closing"}};
 
 [[noreturn]] void fail(int rank, const char* what) {
   std::fprintf(stderr, "rank %d: %s\n", rank, what);
@@ -88,34 +95,45 @@ struct Outstanding {
 
 std::size_t count_in(Scene scene) { return scene == Scene::eager_flood ? 600 : 4; }
 
+bool dies_in_transfer(Scene scene) { return scene == Scene::mid_transfer || scene == Scene::shaped_transfer; }
+
 std::size_t bytes_in(Scene scene) {
   if (scene == Scene::rendezvous_pending) return 4'000'000;
-  return scene == Scene::mid_transfer ? 20'000'000 : 64;
+  return dies_in_transfer(scene) ? 20'000'000 : 64;
+}
+
+/// Of a buffer of this scene: all of it, or many runs.
+Shape shape_in(Scene scene) {
+  if (scene != Scene::shaped_transfer) return Shape::contiguous(bytes_in(scene));
+  const ShapeDim runs{.count = bytes_in(scene) / 32, .stride = 32};
+  return *Shape::strided(0, 24, {&runs, 1});
 }
 
 void post(Scene scene, Channel& channel, Outstanding& out) {
+  const Shape shape = shape_in(scene);
   for (std::size_t i = 0; i < out.ops.size(); ++i) {
     Op& op = out.ops[i];
-    const bool receives = scene == Scene::idle_receive || (scene == Scene::mid_transfer && i % 2 == 0);
+    const bool receives = scene == Scene::idle_receive || (dies_in_transfer(scene) && i % 2 == 0);
     if (receives) {
       op.delivered = out.sink();
-      out.track(channel.post_recv(out.buffer(i), op));
+      out.track(channel.post_recv(out.buffer(i), shape, op));
     } else {
       (scene == Scene::awaiting_ack ? op.delivered : op.source_free) = out.sink();
-      out.track(channel.post_send(out.buffer(i), op));
+      out.track(channel.post_send(out.buffer(i), shape, op));
     }
   }
 }
 
 void die_in(Scene scene, Runtime& runtime, std::vector<Channel>& channels) {
-  if (scene == Scene::mid_transfer) {
+  if (dies_in_transfer(scene)) {
+    const Shape shape = shape_in(scene);
     // Matches the survivors' transfers and dies while they run.
     Outstanding out(runtime, 8, bytes_in(scene));
     for (std::size_t i = 0; i < out.ops.size(); ++i) {
       Op& op = out.ops[i];
       Channel& channel = channels[i / 4];
       (i % 2 == 0 ? op.source_free : op.delivered) = out.sink();
-      out.track(i % 2 == 0 ? channel.post_send(out.buffer(i), op) : channel.post_recv(out.buffer(i), op));
+      out.track(i % 2 == 0 ? channel.post_send(out.buffer(i), shape, op) : channel.post_recv(out.buffer(i), shape, op));
     }
     const auto until = Clock::now() + std::chrono::milliseconds(15);
     while (Clock::now() < until) runtime.worker().progress();

@@ -57,6 +57,43 @@ TEST(ChannelRanks, every_size_and_kind_arrives_whole_in_both_directions) {
   }
 }
 
+/// A matrix of doubles that lies by rows: its middle columns go to where the other rank has rows.
+TEST(ChannelRanks, every_size_and_kind_arrives_from_one_shape_in_another) {
+  Channel channel = pair_channel(20);
+  const auto self = static_cast<unsigned>(job().rank().value);
+  unsigned seed = 0;
+  for (const MemoryKind from : kinds()) {
+    for (const MemoryKind to : kinds()) {
+      for (const std::size_t rows : {std::size_t{10}, std::size_t{100}, std::size_t{1000}, std::size_t{50'000}}) {
+        constexpr std::size_t kPitch = 56, kRun = 24, kPitchThere = 32;
+        const ShapeDim columns{.count = rows, .stride = kPitch}, there{.count = rows, .stride = kPitchThere};
+        const Shape sent = *Shape::strided(16, kRun, {&columns, 1}), landed = *Shape::strided(3, kRun, {&there, 1});
+        ++seed;
+        Block source(from, rows * kPitch), landing(to, rows * kPitchThere);
+        source.fill(seed * 2 + self);
+        const auto exchange = [&]() -> Task<void> {
+          Operation receive = channel.recv(landing.view(), landed);
+          Operation send = channel.send(source.view(), sent);
+          const OpResult got = co_await receive;
+          EXPECT_TRUE(got.ok()) << status_name(got.status);
+          EXPECT_EQ(got.bytes, rows * kRun);
+          EXPECT_TRUE((co_await send).ok());
+        };
+        job().run(exchange());
+        std::vector<std::byte> image(rows * kPitchThere);
+        job().copy(std::span(image), landing.view());
+        bool whole = true;
+        for (std::size_t i = 0; i < rows * kRun; ++i) {
+          const std::size_t row = i / kRun, byte = i % kRun;
+          whole = whole && image[3 + row * kPitchThere + byte] ==
+                               test::expected(16 + row * kPitch + byte, seed * 2 + (self ^ 1u));
+        }
+        EXPECT_TRUE(whole) << memory_kind_name(from) << " to " << memory_kind_name(to) << " " << rows;
+      }
+    }
+  }
+}
+
 TEST(ChannelRanks, a_window_of_messages_keeps_its_order) {
   Channel channel = pair_channel(2);
   constexpr std::size_t kMessages = 2000;
