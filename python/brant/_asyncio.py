@@ -40,6 +40,8 @@ class _Bridge:
         self._turn()
 
     def _turn(self) -> None:
+        if not _brant.is_running():
+            return None  # it has ended inside the loop: nothing waits any more
         if _brant.turn(SPIN_S):
             self._last_event = time.perf_counter()
             return self._soon()

@@ -168,6 +168,34 @@ async def an_operation_that_nobody_awaits_goes_on() -> None:
         await channel.send("done")
 
 
+class Foreign:
+    """An array of another library, which knows DLPack alone."""
+
+    def __init__(self, values: numpy.ndarray):
+        self.values = values
+
+    def __dlpack__(self, **options):
+        return self.values.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+
+async def arrays_of_dlpack_arrive() -> None:
+    channel = brant.channel(1 - brant.rank(), 1)
+    orders = [BASE, numpy.asfortranarray(BASE), BASE[:, ::2], BASE[::-1].T]
+    forms = [*orders, BASE > 7, (BASE + 1j).astype("c8"), numpy.array(3)]
+    for form in forms:
+        if brant.rank() == 0:
+            await channel.send(Foreign(form))
+            await channel.send(form)
+        else:
+            assert_same(await channel.recv(), numpy.array(form), str(form))
+            landing = numpy.zeros(form.shape[::-1], form.dtype).T
+            await channel.recv(Foreign(landing))
+            assert (landing == form).all()
+
+
 async def memory_of_brant_is_shown() -> None:
     channel = brant.channel(1 - brant.rank(), 1)
     mine = brant.empty((100, 50), "f4", memory="pinned")
@@ -220,6 +248,10 @@ def test_an_array_is_held_while_it_is_sent() -> None:
 
 def test_an_operation_that_nobody_awaits_goes_on() -> None:
     run_job(an_operation_that_nobody_awaits_goes_on)
+
+
+def test_arrays_of_dlpack_arrive_and_receive() -> None:
+    run_job(arrays_of_dlpack_arrive)
 
 
 def test_memory_of_brant_is_a_numpy_array() -> None:

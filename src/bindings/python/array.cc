@@ -19,17 +19,6 @@ namespace nb = nanobind;
 namespace brant::python {
 namespace {
 
-std::vector<Py_ssize_t> strides_of(const std::vector<Py_ssize_t>& shape, std::size_t item_bytes, bool fortran) {
-  std::vector<Py_ssize_t> strides(shape.size());
-  auto stride = static_cast<Py_ssize_t>(item_bytes);
-  for (std::size_t at = 0; at < shape.size(); ++at) {
-    const std::size_t dim = fortran ? at : shape.size() - 1 - at;
-    strides[dim] = stride;
-    stride *= shape[dim];
-  }
-  return strides;
-}
-
 std::size_t bytes_of(const std::vector<Py_ssize_t>& shape, std::size_t item_bytes) {
   std::size_t bytes = item_bytes;
   for (const Py_ssize_t count : shape) {
@@ -105,7 +94,7 @@ void destroy_unused(PyObject* capsule) noexcept {
   managed->deleter(managed);
 }
 
-nb::object to_dlpack(nb::handle self, nb::kwargs) {
+nb::object to_dlpack(nb::handle self) {
   const Array& array = *nb::inst_ptr<Array>(self);
   auto shown = std::make_unique<Shown>();
   DlTensor& tensor = shown->managed.tensor;
@@ -134,7 +123,10 @@ nb::dict cuda_interface(const Array& array) {
   nb::dict description;
   description["shape"] = shape_tuple(array.shape());
   description["strides"] = shape_tuple(array.strides());
-  description["typestr"] = typestr_of(array.format(), array.item_bytes());
+  const std::string typestr = typestr_of(array.format(), array.item_bytes());
+  if (typestr.empty())
+    throw nb::attribute_error("this interface has no name for the elements of this array: use DLPack");
+  description["typestr"] = typestr;
   description["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(array.memory().data), false);
   description["version"] = 3;
   description["stream"] = nb::none();
@@ -155,7 +147,7 @@ nb::tuple shape_tuple(const std::vector<Py_ssize_t>& shape) {
 
 Array::Array(std::vector<Py_ssize_t> shape, std::string format, std::size_t item_bytes, MemoryKind kind, bool fortran)
     : shape_(std::move(shape)),
-      strides_(strides_of(shape_, item_bytes, fortran)),
+      strides_(contiguous_strides(shape_, item_bytes, fortran)),
       format_(std::move(format)),
       item_bytes_(item_bytes),
       bytes_(bytes_of(shape_, item_bytes)),
@@ -165,11 +157,7 @@ Array::Array(std::vector<Py_ssize_t> shape, std::string format, std::size_t item
 Array::~Array() {
   Process& process = Process::get();
   // After the end the memory goes with the runtime; in another thread it waits for the owner's next turn.
-  if (process.has_ended()) {
-    static_cast<void>(new std::shared_ptr<Memory>(std::move(memory_)));
-  } else if (!process.is_owner()) {
-    process.bury(std::move(memory_));
-  }
+  if (process.has_ended() || !process.is_owner()) process.bury(std::move(memory_));
 }
 
 nb::object new_array(std::vector<Py_ssize_t> shape, std::string format, std::size_t item_bytes, MemoryKind kind,
@@ -189,7 +177,7 @@ void bind_array(nb::module_& module) {
       .def_prop_ro("format", &Array::format)
       .def_prop_ro("memory", [](const Array& self) { return std::string(memory_kind_name(self.memory().kind)); })
       .def_prop_ro("__cuda_array_interface__", &cuda_interface)
-      .def("__dlpack__", [](nb::handle self, nb::kwargs options) { return to_dlpack(self, std::move(options)); })
+      .def("__dlpack__", [](nb::handle self, const nb::kwargs&) { return to_dlpack(self); })
       .def("__dlpack_device__",
            [](const Array& self) { return std::pair(dlpack_device(self.memory().kind), ordinal_of(self)); })
       .def("copy_from",

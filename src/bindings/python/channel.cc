@@ -59,9 +59,7 @@ ChannelEnd::~ChannelEnd() {
   open_ends().erase(this);
   if (!channel_.is_open()) return;
   Process& process = Process::get();
-  if (process.has_ended()) {
-    static_cast<void>(new Channel(std::move(channel_)));  // it went with the runtime
-  } else if (!process.is_owner()) {
+  if (process.has_ended() || !process.is_owner()) {
     process.bury(std::make_shared<Channel>(std::move(channel_)));
   } else {
     close();
@@ -176,8 +174,8 @@ void bind_channel(nb::module_& module) {
       .def_prop_ro("is_open", &ChannelEnd::is_open)
       .def_prop_ro("peer", &ChannelEnd::peer)
       .def_prop_ro("id", &ChannelEnd::id);
-  nb::class_<Sending, Awaitable>(module, "Sending");
-  nb::class_<Receiving, Awaitable>(module, "Receiving");
+  const nb::class_<Sending, Awaitable> sending(module, "Sending");
+  const nb::class_<Receiving, Awaitable> receiving(module, "Receiving");
 }
 
 }  // namespace brant::python

@@ -277,7 +277,7 @@ void bind_loop(nb::module_& module) {
       .def("cancel", [](Awaitable& self) { self.give_up(Status::canceled); })
       .def("wait", &wait)
       .def("throw",
-           [](Awaitable& self, nb::args thrown) {
+           [](Awaitable& self, const nb::args& thrown) {
              self.interrupt();
              nb::handle first = thrown[0];
              if (PyExceptionInstance_Check(first.ptr())) {
@@ -288,8 +288,8 @@ void bind_loop(nb::module_& module) {
              throw nb::python_error();
            })
       .def("close", [](Awaitable& self) { self.interrupt(); });
-  nb::class_<Task, Awaitable>(module, "Task");
-  nb::class_<Pause, Awaitable>(module, "Pause");
+  const nb::class_<Task, Awaitable> task(module, "Task");
+  const nb::class_<Pause, Awaitable> pause_type(module, "Pause");
   module.def("run", &run);
   module.def("spawn", &spawn);
   module.def("sleep", &pause);

@@ -19,12 +19,27 @@ constexpr unsigned kLooksBetweenTimes = 16;
 /// A Runtime that is destroyed while an exception unwinds does not wait for the other processes, which is what a
 /// process wants that has failed: they learn of its death at once.
 void leave_without_waiting(std::unique_ptr<Runtime> runtime) noexcept {
-  struct Leaving {};
+  struct Leaving : std::exception {};
   try {
     const std::unique_ptr<Runtime> going = std::move(runtime);
     throw Leaving{};
   } catch (const Leaving&) {
+    return;
   }
+}
+
+/// What goes wrong in here (memory, mostly) must not be lost, nor reach somebody else's await.
+void go_on(Awaitable& awaitable) {
+  const nb::object keeps = nb::borrow(awaitable.self());
+  const bool went_well = guarded(
+      [&] {
+        awaitable.advance();
+        return true;
+      },
+      false);
+  if (went_well) return;
+  PyErr_WriteUnraisable(awaitable.self());
+  if (!awaitable.has_answer()) awaitable.give_up(Status::internal);
 }
 
 }  // namespace
@@ -71,11 +86,11 @@ void Process::end(bool failed) {
     runtime_->leave();
   }
   // Arrays that the program still has lie in its memory, and are looked at until the interpreter has gone.
-  static_cast<void>(runtime_.release());
+  [[maybe_unused]] static Runtime* const left = runtime_.release();
 }
 
 void Process::drain() {
-  while (Awaitable* awaitable = finished_.pop_front()) awaitable->advance();
+  while (Awaitable* awaitable = finished_.pop_front()) go_on(*awaitable);
   if (!graves_.empty()) clear_graves();
 }
 

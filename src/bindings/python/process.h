@@ -55,7 +55,8 @@ class Process {
   /// For another event loop, after a turn in which nothing happened: seconds to sleep at most on `fd`; 0: not at all.
   double arm();
 
-  /// Places to put what must outlive the object that is destroyed in a thread that may not touch the runtime.
+  /// What may not be destroyed where its owner is: in another thread it waits for this process's next turn, after the
+  /// end for ever.
   void bury(std::shared_ptr<void> remains);
 
   Task* current = nullptr;  ///< Of brant's own loop, while it runs a step.

@@ -196,6 +196,15 @@ Receiving::Landing Receiving::land_in(View& given, const Item& item) {
   return landing;
 }
 
+void Receiving::copy_to_device(Buffer landing, std::span<const std::byte> content) {
+  try {
+    Process::get().runtime().copy(landing, ConstBuffer(content.data(), content.size(), MemoryKind::host));
+  } catch (const Error& error) {
+    status_ = error.status();
+    why_ = error.what();
+  }
+}
+
 void Receiving::take_content(std::span<const std::byte> content) {
   for (std::size_t at = 0; at < landings_.size(); ++at) {
     const std::size_t bytes = items_[at].header.bytes;
@@ -207,7 +216,7 @@ void Receiving::take_content(std::span<const std::byte> content) {
     const Buffer landing = landings_[at].memory;
     const bool on_device = landings_[at].given != nullptr && !landings_[at].given->is_host();
     if (on_device && bytes != 0) {
-      Process::get().runtime().copy(landing, ConstBuffer(content.data(), bytes, MemoryKind::host));
+      copy_to_device(landing, content.first(bytes));
     } else if (bytes != 0) {
       std::memcpy(landing.data, content.data(), bytes);
     }

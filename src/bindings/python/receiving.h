@@ -54,6 +54,7 @@ class Receiving final : public Awaitable {
   void make_landings();
   Landing make_landing(const Item& item);
   Landing land_in(View& given, const Item& item);
+  void copy_to_device(Buffer landing, std::span<const std::byte> content);
   void take_content(std::span<const std::byte> content);
   void post_content();
   void refuse(Status status, std::string why);

@@ -17,11 +17,7 @@ namespace {
 template <typename T>
 void lay_aside(std::shared_ptr<T> thing) {
   Process& process = Process::get();
-  if (process.has_ended()) {
-    static_cast<void>(new std::shared_ptr<T>(std::move(thing)));
-  } else if (!process.is_owner()) {
-    process.bury(std::move(thing));
-  }
+  if (process.has_ended() || !process.is_owner()) process.bury(std::move(thing));
 }
 
 }  // namespace
@@ -157,7 +153,7 @@ void bind_segments(nb::module_& module) {
       .def("close", &RemoteArray::close)
       .def_prop_ro("peer", &RemoteArray::peer)
       .def_prop_ro("nbytes", &RemoteArray::bytes);
-  nb::class_<Transferring, Awaitable>(module, "Transferring");
+  const nb::class_<Transferring, Awaitable> transferring(module, "Transferring");
 }
 
 }  // namespace brant::python

@@ -77,6 +77,17 @@ PyTypeObject* numpy_array_type() {
 
 }  // namespace
 
+std::vector<Py_ssize_t> contiguous_strides(const std::vector<Py_ssize_t>& shape, std::size_t item_bytes, bool fortran) {
+  std::vector<Py_ssize_t> strides(shape.size());
+  auto stride = static_cast<Py_ssize_t>(item_bytes);
+  for (std::size_t at = 0; at < shape.size(); ++at) {
+    const std::size_t dim = fortran ? at : shape.size() - 1 - at;
+    strides[dim] = stride;
+    stride *= shape[dim];
+  }
+  return strides;
+}
+
 bool is_sent_raw(PyObject* object) {
   PyTypeObject* const type = Py_TYPE(object);
   PyTypeObject* const numpy_array = numpy_array_type();
@@ -128,7 +139,7 @@ bool View::take(PyObject* array, Access access) {
     own_format_ = ours.format();
     format_ = own_format_;
     item_bytes_ = ours.item_bytes();
-    set_shape(ours.shape(), nullptr);
+    set_shape(ours.shape(), ours.strides());
     return true;
   }
   if (PyObject_CheckBuffer(array) != 0) return take_buffer(array, access);
@@ -185,13 +196,10 @@ bool View::take_cuda(PyObject* array, Access access) {
   item_bytes_ = static_cast<std::size_t>(std::stoul(typestr.substr(2)));
   kind_ = MemoryKind::detect;
   host_ = false;
-  auto shape = nb::cast<std::vector<Py_ssize_t>>(description["shape"]);
-  if (description.contains("strides") && !description["strides"].is_none()) {
-    const auto strides = nb::cast<std::vector<Py_ssize_t>>(description["strides"]);
-    set_shape(std::move(shape), &strides);
-  } else {
-    set_shape(std::move(shape), nullptr);
-  }
+  std::vector<Py_ssize_t> strides;
+  if (description.contains("strides") && !description["strides"].is_none())
+    strides = nb::cast<std::vector<Py_ssize_t>>(description["strides"]);
+  set_shape(nb::cast<std::vector<Py_ssize_t>>(description["shape"]), std::move(strides));
   return true;
 }
 
@@ -216,29 +224,34 @@ bool View::take_dlpack(PyObject* array) {
   host_ = !on_gpu;
   const auto dims = static_cast<std::size_t>(tensor->dims);
   std::vector<Py_ssize_t> shape(tensor->shape, tensor->shape + dims);
-  if (tensor->strides == nullptr) {
-    set_shape(std::move(shape), nullptr);
-    return true;
-  }
-  std::vector<Py_ssize_t> strides(tensor->strides, tensor->strides + dims);
+  std::vector<Py_ssize_t> strides;
+  if (tensor->strides != nullptr) strides.assign(tensor->strides, tensor->strides + dims);
   for (Py_ssize_t& stride : strides) stride *= static_cast<Py_ssize_t>(item_bytes_);
-  set_shape(std::move(shape), &strides);
+  set_shape(std::move(shape), std::move(strides));
   return true;
 }
 
-void View::set_shape(std::vector<Py_ssize_t> shape, const std::vector<Py_ssize_t>* strides) {
+void View::set_shape(std::vector<Py_ssize_t> shape, std::vector<Py_ssize_t> strides) {
   own_shape_ = std::move(shape);
+  own_strides_ = std::move(strides);
   shape_ = own_shape_.data();
   dims_ = own_shape_.size();
   bytes_ = item_bytes_;
   for (const Py_ssize_t count : own_shape_) bytes_ *= static_cast<std::size_t>(count);
-  if (strides == nullptr || is_contiguous(own_shape_, *strides, item_bytes_, false)) return;
-  order_ = Order::fortran;
-  if (!is_contiguous(own_shape_, *strides, item_bytes_, true))
-    throw Error(
-        Status::not_supported,
-        "an array in device memory, or of DLPack, whose elements do not lie together cannot be sent or received "
-        "yet: make it contiguous first (cupy.ascontiguousarray, tensor.contiguous())");
+  if (own_strides_.size() != dims_) own_strides_ = contiguous_strides(own_shape_, item_bytes_, false);
+  const auto lies = [&](bool fortran) { return is_contiguous(own_shape_, own_strides_, item_bytes_, fortran); };
+  order_ = lies(false) ? Order::c : lies(true) ? Order::fortran : Order::strided;
+  if (order_ == Order::strided && !host_)
+    throw Error(Status::not_supported,
+                "an array in device memory whose elements do not lie together cannot be sent or received yet: make it "
+                "contiguous first (cupy.ascontiguousarray, tensor.contiguous())");
+  if (!host_) return;
+  buffer_.buf = data_;
+  buffer_.len = static_cast<Py_ssize_t>(bytes_);
+  buffer_.itemsize = static_cast<Py_ssize_t>(item_bytes_);
+  buffer_.ndim = static_cast<int>(dims_);
+  buffer_.shape = own_shape_.data();
+  buffer_.strides = own_strides_.data();
 }
 
 std::string View::describe() const {

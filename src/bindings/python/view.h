@@ -31,7 +31,6 @@ class View {
   bool take(PyObject* array, Access access);
   void clear() noexcept;
 
-  [[nodiscard]] bool is_empty() const noexcept { return owner_ == nullptr && buffer_.obj == nullptr; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::string_view format() const noexcept { return format_; }
   [[nodiscard]] std::size_t item_bytes() const noexcept { return item_bytes_; }
@@ -53,9 +52,10 @@ class View {
   bool take_buffer(PyObject* array, Access access);
   bool take_cuda(PyObject* array, Access access);
   bool take_dlpack(PyObject* array);
-  void set_shape(std::vector<Py_ssize_t> shape, const std::vector<Py_ssize_t>* strides);
+  /// Of what did not come by the buffer protocol; strides in bytes, none: C order.
+  void set_shape(std::vector<Py_ssize_t> shape, std::vector<Py_ssize_t> strides);
 
-  Py_buffer buffer_{};
+  Py_buffer buffer_{};  ///< Of the protocol; of other host memory what `pack` and `unpack` look at.
   PyObject* owner_ = nullptr;
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
@@ -63,6 +63,7 @@ class View {
   std::string_view format_ = "B";
   std::string own_format_;
   std::vector<Py_ssize_t> own_shape_;
+  std::vector<Py_ssize_t> own_strides_;
   const Py_ssize_t* shape_ = nullptr;
   std::size_t dims_ = 0;
   Order order_ = Order::c;
@@ -73,6 +74,9 @@ class View {
 /// Whether an object travels as an array; everything else is pickled: what keeps more than elements (scalars and
 /// subclasses of NumPy's arrays) or has none.
 bool is_sent_raw(PyObject* object);
+
+/// In bytes, of elements that lie together.
+std::vector<Py_ssize_t> contiguous_strides(const std::vector<Py_ssize_t>& shape, std::size_t item_bytes, bool fortran);
 
 /// The same element type may have several names in the struct module's language ("<q" and "l"): one of them.
 std::string_view plain_format(std::string_view format) noexcept;
