@@ -93,8 +93,8 @@ Status StreamEnd::begin() noexcept {
   if (status == Status::ok) status = meeting_.begin();
   if (status != Status::ok) {
     log::error("stream channel {} to rank {}: no memory for its mailbox ({} bytes of {} memory, to be shared): {}",
-               id_.value, peer_.rank.value, memory_.mailbox_bytes(), memory_kind_name(engine_.peers().mutual_kind(peer_)),
-               status_text(status));
+               id_.value, peer_.rank.value, memory_.mailbox_bytes(),
+               memory_kind_name(engine_.peers().mutual_kind(peer_)), status_text(status));
   }
   return status;
 }
