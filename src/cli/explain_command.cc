@@ -19,6 +19,7 @@ struct ExplainArguments {
   std::string bytes;
   std::string path;
   bool other_host = false;
+  bool one_process = false;
   bool json = false;
 };
 
@@ -33,6 +34,7 @@ int run_explain(const ExplainArguments& arguments) {
     // CLI11 has checked that it is among the known names.
     if (!arguments.path.empty()) static_cast<void>(path_from_name(arguments.path, question.forced));
     question.other_host = arguments.other_host;
+    question.one_process = arguments.one_process;
     const explain::Facts facts = explain::gather_facts();
     explain::check_devices(question, facts);
     const explain::Report report = explain::make_report(
@@ -63,6 +65,7 @@ void add_explain(CLI::App& app, int& exit_code) {
   command->add_option("--path", arguments->path, "As if this path were forced (default: BRANT_PATH)")
       ->check(CLI::IsMember(requestable_paths()));
   command->add_flag("--other-host", arguments->other_host, "The two processes are on different hosts");
+  command->add_flag("--one-process", arguments->one_process, "Both ends are of one process")->excludes("--other-host");
   command->add_flag("--json", arguments->json, "As one JSON object");
   command->callback([arguments, &exit_code] { exit_code = run_explain(*arguments); });
 }

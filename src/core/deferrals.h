@@ -29,6 +29,7 @@ class Deferrals {
   /// until they are gone, nobody waits for the device unasked.
   void note_waiting_kernels(int change) noexcept { waiting_kernels_ += change; }
 
+  [[nodiscard]] bool kernels_wait() const noexcept { return waiting_kernels_ != 0; }
   /// Does what was deferred. Not within progress; the caller knows that no kernel waits for this process.
   void run() noexcept {
     List due;  // what defers itself again stands in the next one
@@ -37,7 +38,7 @@ class Deferrals {
   }
   /// The same if no kernel is known that does.
   void run_if_safe() noexcept {
-    if (!list_.empty() && waiting_kernels_ == 0) run();
+    if (!list_.empty() && !kernels_wait()) run();
   }
   /// The same if it was deferred so long ago that it is done although something may come soon.
   void run_if_old() noexcept {

@@ -33,7 +33,7 @@ from gpu_checks.figures import (
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGETS = "8,64K,1M,16M"
 GROUPS = ["info", "doctor", "check", "latency", "bandwidth", "perftest", "jacobi", "chare", "stream", "memory", "wire"]
-GROUPS += ["channel", "rma", "kill", "host", "courier", "calibrate", "sanitizer"]
+GROUPS += ["word", "channel", "rma", "kill", "host", "courier", "calibrate", "sanitizer"]
 # What a test starts and looks for beside itself.
 HELPERS = {"wire_ucx_test": "wire_peer", "wire_kill_test": "wire_peer"}
 
@@ -188,6 +188,21 @@ def bench_steps(check: Check) -> list[Step]:
         )
     options = ["--memory", "cuda", "--path", "ucx", "--sizes", TARGETS, "--api", "await"]
     steps.append(bench(check, "latency cuda coroutines", "latency", "latency", *options, gpus=2))
+    return steps
+
+
+def word_steps(check: Check) -> list[Step]:
+    """Copies of a copy engine with and without the word that the same stream sets behind them: rows to compare, and
+    whether a word ever comes before its bytes."""
+    some = ["--check", "--iterations", "200", "--warmup", "5", "--sizes", "1,8,4097,64K,1M,16M"]
+    sizes = ["--sizes", TARGETS] if check.quick else ["--max", "16M"]
+    steps = []
+    for name, setting in (("with words", "1"), ("without", "0")):
+        options = ["--memory", "cuda", "--path", "copy_engine"]
+        more = {"gpus": 2, "environment": {"BRANT_COPY_SIGNAL": setting}}
+        for kind in ("latency", "bandwidth"):
+            steps.append(bench(check, f"check {kind} copy_engine {name}", "word", kind, *options, *some, **more))
+            steps.append(bench(check, f"{kind} copy_engine {name}", "word", kind, *options, *sizes, **more))
     return steps
 
 
@@ -378,6 +393,7 @@ def all_steps(check: Check) -> list[Step]:
         Step("doctor", "doctor", [brant, "doctor"], figure=doctor_figure),
         *check_steps(check),
         *bench_steps(check),
+        *word_steps(check),
         *jacobi_steps(check),
         *chare_steps(check),
         *stream_steps(check),

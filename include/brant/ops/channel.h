@@ -32,7 +32,8 @@ struct ChannelCounts {
 
 /// One end of an ordered two-sided connection between two named endpoints: message n sent meets receive n posted, from
 /// any kind of memory to any kind. Between hosts no message of metadata travels on the fast path, since both sides know
-/// the tag; on one host the two ends agree in records of shared memory how each message goes.
+/// the tag; on one host the two ends agree in records of shared memory how each message goes. Between two ends of one
+/// process message and receive meet there, and the bytes are moved once.
 ///
 /// An end belongs to the worker's thread of its runtime and is movable. Closing (or destroying) it completes pending
 /// receives with `canceled`; sends that the network has go on, and report as before. No source of a send that nobody
@@ -104,10 +105,10 @@ class BRANT_API Channel {
   /// A small message does not wait for its receive, a larger one may. Small are messages of at most 8 KiB, but only
   /// those below 2 KiB in host memory that a peer of the same host can map (`Runtime::allocate`, 16 KiB or more): from
   /// 2 KiB on the peer copies those from where they are (decision 14). Host memory is left at once, device memory
-  /// between processes of one host after 20 us (64 such messages are kept; decision 16).
-  /// Errors: wrong_kind, invalid_argument (see `Buffer`; `op` is pending), not_supported (forced path), peer_lost,
-  /// limit_reached (65536 sends and receives of this process are under way: progress until some have ended). No
-  /// allocation in steady state.
+  /// between processes of one host after 20 us (64 such messages are kept; decision 16). Between two ends of one
+  /// process all messages of at most 8 KiB are small. Errors: wrong_kind, invalid_argument (see `Buffer`; `op` is
+  /// pending), not_supported (forced path), peer_lost, limit_reached (65536 sends and receives of this process are
+  /// under way: progress until some have ended). No allocation in steady state.
   Status post_send(ConstBuffer source, Op& op) noexcept;
 
   /// Receives the next message, of at most `landing.bytes`; `op.result.bytes` is its size. Only `op.delivered` applies.

@@ -17,6 +17,17 @@ void require_device(const Place& place, const Facts& facts) {
                           count == 1 ? std::string() : fmt::format(" to cuda:{}", count - 1)));
 }
 
+/// Within one process whoever moves the bytes reaches both ends, and nothing leaves it.
+void reach_both_ends(PathQuery& query, MemoryKind device) noexcept {
+  const bool on_host = host_accessible(device);
+  query.one_sided = true;
+  query.mapped_source = query.wire_takes_kind = false;
+  query.shm_open = on_host;
+  query.peer_maps = !on_host;
+  query.pinned_here = query.kind == MemoryKind::pinned || query.other_kind == MemoryKind::pinned;
+  if (on_host && query.forced == Path::staged) query.forced = Path::automatic;
+}
+
 PathQuery query_for(const Question& question, const Facts& facts, bool imagined_gpus) {
   const MemoryKind from = question.from.kind;
   const MemoryKind to = question.to.kind;
@@ -28,7 +39,9 @@ PathQuery query_for(const Question& question, const Facts& facts, bool imagined_
   query.kind = from;
   query.other_kind = to;
   query.bytes = question.bytes;
-  query.locality = question.other_host ? Locality::other_host : Locality::same_host;
+  query.locality = question.one_process  ? Locality::same_process
+                   : question.other_host ? Locality::other_host
+                                         : Locality::same_host;
   query.wire_takes_kind = takes(from) && takes(to);
   query.shm_open = facts.shares_memory && !question.other_host;
   query.mapped_source = from == MemoryKind::host && !question.from.is_heap;
@@ -37,7 +50,9 @@ PathQuery query_for(const Question& question, const Facts& facts, bool imagined_
                     (device == MemoryKind::cuda || device == MemoryKind::emulated);
   if (query.peer_maps)
     query.courier_bytes = device == MemoryKind::cuda ? facts.courier_bytes : facts.emulated_courier_bytes;
+  query.mapped_landing = query.shm_open && to == MemoryKind::host && !question.to.is_heap;
   query.forced = question.forced;
+  if (question.one_process && question.forced != Path::ucx) reach_both_ends(query, device);
   return query;
 }
 
@@ -74,7 +89,7 @@ Report make_report(const Question& question, const Facts& facts, CalibrationInUs
   if (imagined_gpus) {
     report.notes.push_back(fmt::format(
         "this machine has no GPU ({}): answered for GPUs that map each other and that UCX takes", facts.gpu_reason));
-  } else if (is(MemoryKind::cuda) && !question.other_host && facts.shares_memory) {
+  } else if (is(MemoryKind::cuda) && !question.other_host && !question.one_process && facts.shares_memory) {
     report.notes.emplace_back("that the two GPUs map each other is seen when two processes try; assumed here");
   }
   // The built-in numbers are those of GPUs.
@@ -84,8 +99,10 @@ Report make_report(const Question& question, const Facts& facts, CalibrationInUs
   report.choice = choose_path(query, order);
   report.paths = judge_paths(query, order, unlike ? Calibration{} : numbers.calibration);
   if (question.other_host) report.notes.emplace_back("nothing was measured between hosts: no times");
+  if (question.one_process) report.notes.emplace_back("nothing was measured within one process: no times");
   const bool by_owner = is(MemoryKind::host) && question.from.kind == MemoryKind::host &&
-                        host_accessible(question.to.kind) && question.bytes >= kOfferedBytes && query.shm_open;
+                        host_accessible(question.to.kind) && question.bytes >= kOfferedBytes && query.shm_open &&
+                        !query.one_sided;
   if (by_owner && question.from.is_heap) {
     report.notes.emplace_back("from memory of Runtime::allocate it goes otherwise: ask with --from host");
   } else if (by_owner) {
@@ -102,7 +119,8 @@ Report make_report(const Question& question, const Facts& facts, CalibrationInUs
     if (verdict.path != report.choice.path || report.choice.status != Status::ok || verdict.refusal == nullptr)
       continue;
     verdict.refusal = nullptr;
-    if (!question.other_host && !unlike) verdict.us = predicted_us(verdict.path, query, numbers.calibration);
+    if (query.locality == Locality::same_host && !unlike)
+      verdict.us = predicted_us(verdict.path, query, numbers.calibration);
   }
   report.numbers = std::move(numbers);
   return report;

@@ -18,6 +18,7 @@ struct Question {
   std::size_t bytes = 0;
   Path forced = Path::automatic;
   bool other_host = false;
+  bool one_process = false;  ///< Both ends are of one process.
 };
 
 /// The answer.

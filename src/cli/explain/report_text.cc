@@ -39,6 +39,11 @@ std::string where_from(const Report& report) {
   return fmt::format("built in ({}); `brant calibrate` measures this machine", what);
 }
 
+const char* where(const Question& question) noexcept {
+  if (question.one_process) return "within one process";
+  return question.other_host ? "between two hosts" : "within one host";
+}
+
 Json optional_number(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
 
 }  // namespace
@@ -48,7 +53,7 @@ std::string to_text(const Report& report) {
   const std::optional<double> us = report.predicted_us();
   std::string text = fmt::format(
       "{} bytes from {} to {}, {}{}\n", bench::format_size(question.bytes), place_name(question.from),
-      place_name(question.to), question.other_host ? "between two hosts" : "within one host",
+      place_name(question.to), where(question),
       question.forced == Path::automatic ? "" : fmt::format(", path {} forced", path_name(question.forced)));
   text += fmt::format("path     {}: {}{}\n", path_name(report.choice.path),
                       report.choice.status == Status::ok ? "" : "refused, ", report.choice.reason);
@@ -73,6 +78,7 @@ std::string to_json(const Report& report) {
   json["to"] = place_name(question.to);
   json["bytes"] = question.bytes;
   json["other_host"] = question.other_host;
+  json["one_process"] = question.one_process;
   json["forced"] = question.forced == Path::automatic ? Json() : Json(path_name(question.forced));
   json["path"] = path_name(report.choice.path);
   json["serves"] = report.choice.status == Status::ok;

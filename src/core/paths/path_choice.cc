@@ -5,13 +5,18 @@
 namespace brant {
 namespace {
 
+constexpr const char* kCourierBetweenDevices = "the courier copies between device memory";
 constexpr const char* kNoCourier = "this device has no courier (BRANT_COURIER=0, or its kernel could not be loaded)";
 constexpr const char* kNoLink = "the two ends share no memory (other host, or the link could not be opened)";
 
 /// The same as `refusal` for a put or a get.
 const char* one_sided_refusal(Path path, const PathQuery& query, EndPair ends) noexcept {
   switch (path) {
-    case Path::ucx: return query.wire_takes_kind ? nullptr : "the network library does not take these kinds of memory";
+    case Path::ucx:
+      if (query.wire_takes_kind) return nullptr;
+      return query.locality == Locality::same_process
+                 ? "the network is not asked within one process, or does not take these kinds of memory"
+                 : "the network library does not take these kinds of memory";
     case Path::staged: return nullptr;
     case Path::shm:
       if (ends.from_device || ends.to_device) return "the CPU cannot reach this kind of memory";
@@ -24,9 +29,9 @@ const char* one_sided_refusal(Path path, const PathQuery& query, EndPair ends) n
       if (!query.peer_maps)
         return "the device memory is not mapped here (other host, other pid namespace, or not the same kind of device)";
       if (ends.from_device != ends.to_device && !query.pinned_here)
-        return "the device takes host memory only if it is pinned and of this process";
+        return "the device takes host memory only if it is pinned and of this process, or mapped and registered here";
       if (path == Path::copy_engine) return nullptr;
-      if (ends.from_device != ends.to_device) return "the courier copies between device memory";
+      if (ends.from_device != ends.to_device) return kCourierBetweenDevices;
       return query.courier_bytes != 0 ? nullptr : kNoCourier;
     case Path::kernel: return "only transfers that a stream triggers take it";
     case Path::automatic: break;
@@ -50,12 +55,15 @@ const char* refusal(Path path, const PathQuery& query) noexcept {
     case Path::copy_engine:
     case Path::courier:
       if (!ends.from_device && !ends.to_device) return "only device memory is mapped by the peer";
-      if (ends.from_device && !ends.to_device) return "the memory of the other end is the host's";
+      if (ends.from_device && !ends.to_device && !query.mapped_landing)
+        return "the memory of the other end is the host's, and not mapped here";
       // From pageable memory the device's copy would make the caller wait.
-      if (!ends.from_device && query.wire_takes_kind) return "from host memory the network goes first";
+      if (!ends.from_device && query.kind != MemoryKind::pinned && query.wire_takes_kind)
+        return "from host memory that is not pinned the network goes first";
       if (!query.peer_maps)
         return "the two ends cannot map each other's device memory (other host, other pid namespace, or not the same "
                "kind of device)";
+      if (path == Path::courier && ends.from_device != ends.to_device) return kCourierBetweenDevices;
       return path == Path::courier && query.courier_bytes == 0 ? kNoCourier : nullptr;
     case Path::kernel: return "only transfers that a stream triggers take it";
     case Path::automatic: break;
@@ -95,6 +103,14 @@ Path forced_path(const PathQuery& query) noexcept {
   return query.forced == Path::staged && nothing_to_stage ? Path::automatic : query.forced;
 }
 
+/// A message between a device and host memory that the device reaches: it needs nobody else.
+bool is_direct(const PathQuery& query) noexcept {
+  const EndPair ends = EndPair::of(query.kind, query.other_kind);
+  if (query.one_sided || !query.peer_maps || ends.from_device == ends.to_device) return false;
+  if (ends.from_device) return query.mapped_landing;
+  return query.kind == MemoryKind::pinned && query.bytes > kShmSmallBytes;
+}
+
 /// Which measurements hold for a path.
 EndPair measured_ends(Path path, const PathQuery& query) noexcept {
   return path == Path::shm && is_pulled(query) ? kFromMapped : EndPair::of(query.kind, query.other_kind);
@@ -102,6 +118,7 @@ EndPair measured_ends(Path path, const PathQuery& query) noexcept {
 
 const PathOrder& order_for(const PathQuery& query, const PathOrder& order) noexcept {
   const EndPair ends = EndPair::of(query.kind, query.other_kind);
+  if (is_direct(query)) return PathOrder::one_sided();
   // Orders are measured with messages: between devices a put goes as they do, with host memory it does not.
   if (query.one_sided && !(ends.from_device && ends.to_device)) return PathOrder::one_sided();
   return query.locality == Locality::same_host ? order : PathOrder::defaults();

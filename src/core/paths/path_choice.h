@@ -30,8 +30,11 @@ struct PathQuery {
   /// A put or a get, or a message within one process: one end moves the bytes, in memory of the other end that it
   /// reaches (shm_open: the host's, peer_maps: a device's), and knows both kinds. `kind` is where the bytes are.
   bool one_sided = false;
-  /// Then, between host and device memory: the host memory is pinned, and of this process.
+  /// Then, between host and device memory: the device reaches the host memory, which is pinned and of this process, or
+  /// a peer's whose mapping is registered with it.
   bool pinned_here = false;
+  /// Of a message to host memory: the other end's, which this end's device reaches through its mapping.
+  bool mapped_landing = false;
 
   bool operator==(const PathQuery&) const = default;
 };

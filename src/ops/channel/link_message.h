@@ -66,7 +66,7 @@ struct LinkMessage {
   enum class Place : std::uint8_t {
     host,    ///< The CPU of its own process reaches it.
     mapped,  ///< In the allocation `buffer_id`, which the other end was told how to map (see MappingMessage).
-    other,   ///< Device memory that cannot be mapped: over the network.
+    other,   ///< Device memory: of a landing that cannot be mapped; of a message, whose device writes what it reaches.
   };
 
   /// It is about what two processes share, for all their channels.

@@ -24,7 +24,8 @@ Kind answer_to(const LinkMessage& ask) noexcept {
 
 /// Its sender's device was told where to write so much.
 bool may_have_landed(const Transfer& transfer, std::uint64_t bytes) noexcept {
-  return is_told(transfer.state()) && !host_accessible(transfer.here.kind) && bytes <= transfer.here.bytes;
+  const bool reached = transfer.by_device || !host_accessible(transfer.here.kind);
+  return is_told(transfer.state()) && reached && bytes <= transfer.here.bytes;
 }
 
 /// Which way a message goes is its sender's choice: a receive was only taken for the same.
@@ -87,7 +88,7 @@ Status LinkReceiver::take(Transfer& transfer, Arrival& arrival) noexcept {
         leave(transfer);
       } else if (status == Status::not_supported) {
         status = Status::in_progress;
-        posted_.announce(transfer, answer_to(message));
+        posted_.announce(transfer, answer_to(message), message.place);
       }
       break;
     case Kind::stored:
@@ -202,10 +203,10 @@ void LinkReceiver::on_ask(const LinkMessage& message) noexcept {
   if (pulling == Status::ok) return on_pulled(*transfer);
   if (pulling == Status::in_progress) return;
   if (transfer->state() == TransferState::posted) {
-    posted_.announce(*transfer, answer_to(message));
+    posted_.announce(*transfer, answer_to(message), message.place);
   } else {
     // Told already, but then its message was still on its way to the link, and the sender did not keep it.
-    posted_.tell_landing(*transfer, answer_to(message));
+    posted_.tell_landing(*transfer, answer_to(message), message.place);
   }
 }
 
@@ -343,6 +344,7 @@ void LinkReceiver::on_landed(const LinkMessage& message) noexcept {
     return distrust("word of a channel's message in a landing that it does not fit, or that was not told");
   transfer->wire().bytes = message.bytes;
   transfer->acknowledged = message.acknowledged;
+  if (transfer->by_device) transfer->path = Path::copy_engine;
   end(*transfer, Status::ok);
 }
 

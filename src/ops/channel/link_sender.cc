@@ -19,7 +19,10 @@ Status LinkSender::send(Transfer& transfer) noexcept {
   if (offer(transfer, landing)) return Status::in_progress;
   // A staged message takes the way that its pinned copy would take by itself.
   const bool staged = transfer.path == Path::staged && !shm_is_faster(bytes.bytes);
-  if (transfer.path == Path::ucx || staged) return send_elsewhere(transfer);
+  // The own device reads pinned memory, and writes into a landing that is mapped.
+  const bool direct =
+      landing && landing->place == LinkMessage::Place::mapped && bytes.kind == MemoryKind::pinned && !staged;
+  if (!direct && (transfer.path == Path::ucx || staged)) return send_elsewhere(transfer);
   if (bytes.bytes == 0 || (bytes.bytes <= kEagerBytes && host_accessible(bytes.kind))) {
     transfer.become(TransferState::eager);
     transfer.moved = 0;
@@ -30,9 +33,27 @@ Status LinkSender::send(Transfer& transfer) noexcept {
   if (told_unasked_) {
     pump_.questions().put_off(transfer);
   } else {
-    ask(transfer, endpoint_.link_message(Kind::ask, transfer));
+    ask(transfer, question(transfer));
   }
   return Status::in_progress;
+}
+
+/// A device also writes into host memory that it can be told of.
+LinkMessage LinkSender::question(Transfer& transfer) noexcept {
+  LinkMessage message = endpoint_.link_message(Kind::ask, transfer);
+  if (!may_go_direct(transfer)) return message;
+  transfer.by_device = not_direct_ == 0;
+  if (transfer.by_device) {
+    message.place = LinkMessage::Place::other;
+  } else {
+    --not_direct_;
+  }
+  return message;
+}
+
+bool LinkSender::may_go_direct(const Transfer& transfer) const noexcept {
+  const bool forced = transfer.path == Path::ucx || transfer.path == Path::staged;
+  return !forced && !transfer.here_is_shaped() && transfer.here.kind == endpoint_.mutual_kind();
 }
 
 bool LinkSender::send_at_once(std::uint64_t number, ConstBuffer bytes) noexcept {
@@ -66,7 +87,6 @@ bool LinkSender::can_offer(ConstBuffer bytes) noexcept {
 /// Fills in where the receiver can map a message. Asking what an unknown address is costs more than a small message, so
 /// that is done for some of them.
 bool LinkSender::locate(ConstBuffer bytes, LinkMessage& message) noexcept {
-  constexpr unsigned kAskEvery = 64;
   const bool small = bytes.bytes <= kEagerBytes;
   if (small && not_asked_ != 0) {
     --not_asked_;
@@ -102,7 +122,7 @@ void LinkSender::ask(Transfer& transfer, const LinkMessage& message) noexcept {
 
 void LinkSender::ask_late(Transfer& transfer) noexcept {
   told_unasked_ = false;
-  ask(transfer, endpoint_.link_message(Kind::ask, transfer));
+  ask(transfer, question(transfer));
 }
 
 void LinkSender::end_asking(Transfer& transfer) noexcept {
@@ -114,7 +134,8 @@ bool LinkSender::send_early(Transfer& transfer, std::uint16_t slot) noexcept {
   if (is_gone(transfer)) return false;  // said when the receive is there
   end_asking(transfer);
   transfer.slot = slot;
-  const Status status = start_copy(transfer, {pump_.slots().there(slot), {}}, LandingFlags::kNone);
+  const Status status =
+      start_copy(transfer, {pump_.slots().there(slot), {}}, endpoint_.mutual_kind(), LandingFlags::kNone);
   if (status == Status::in_progress) return true;
   transfer.slot = DeviceSlots::kNone;
   transfer.wire().status = status;
@@ -153,9 +174,13 @@ Status LinkSender::start(Transfer& transfer, const Landing& landing) noexcept {
   }
   // From pageable host memory the device's copy would make the caller wait: the network is asked first.
   const bool network_takes = endpoint_.engine().wire().capabilities().takes(endpoint_.mutual_kind());
-  const bool from_host = host_accessible(transfer.here.kind);
-  const bool by_device = target.address != nullptr && (!from_host || (!network_takes && !transfer.here_is_shaped()));
-  if (by_device) return start_copy(transfer, std::move(target), landing.flag);
+  const bool pageable = transfer.here.kind == MemoryKind::host;
+  // What a host packs is one run before it goes any further.
+  const bool packs = transfer.here_is_shaped() && host_accessible(transfer.here.kind);
+  const bool by_device = target.address != nullptr && !packs && (!pageable || !network_takes);
+  const bool on_host = target.lease && host_accessible(target.lease.kind());
+  const MemoryKind to = on_host ? MemoryKind::pinned : endpoint_.mutual_kind();
+  if (by_device) return start_copy(transfer, std::move(target), to, landing.flag);
   return send_over_network(transfer, landing);
 }
 
@@ -173,8 +198,20 @@ Status LinkSender::send_over_network(Transfer& transfer, const Landing& landing)
   return send(transfer);
 }
 
-/// The receiver's memory is the host's: pieces of a host source, and of device memory what the network takes.
+/// The receiver's memory is the host's: pieces of a host source, and of device memory what the network takes. A landing
+/// that was told unasked does not say where it is: the device may reach it.
 Status LinkSender::start_to_host(Transfer& transfer, const Landing& landing) noexcept {
+  if (!transfer.asked && may_go_direct(transfer) && not_direct_ == 0) {
+    await_landing(transfer);
+    ask(transfer, question(transfer));
+    return Status::in_progress;
+  }
+  if (transfer.by_device) {
+    transfer.by_device = false;
+    not_direct_ = kAskEvery - 1;
+  } else if (!transfer.asked && may_go_direct(transfer)) {
+    --not_direct_;
+  }
   if (host_accessible(transfer.here.kind) && transfer.path != Path::ucx) {
     transfer.become(TransferState::pieces);
     transfer.moved = 0;
@@ -183,23 +220,24 @@ Status LinkSender::start_to_host(Transfer& transfer, const Landing& landing) noe
   return send_over_network(transfer, landing);
 }
 
-Status LinkSender::start_copy(Transfer& transfer, MappedMemory target, std::uint16_t flag) noexcept {
+Status LinkSender::start_copy(Transfer& transfer, MappedMemory target, MemoryKind to, std::uint16_t flag) noexcept {
   if (const Status taken = endpoint_.moves().take(transfer); taken != Status::ok) return taken;
   transfer.become(TransferState::copying);
   transfer.flag = flag;
   const Buffer& bytes = transfer.here;
-  CopySignal signal;
-  if (transfer.path == Path::courier && bytes.bytes <= LandingFlags::Word::kBytesMax) {
-    signal = {pump_.flags().there(flag), LandingFlags::Word::pack(bytes.bytes, transfer.acknowledged)};
-  }
   TransferMove& move = *transfer.move;
   move.from = MoveEnd(bytes.data, bytes.kind);
-  move.to = MoveEnd(target.address, endpoint_.mutual_kind());
+  move.to = MoveEnd(target.address, to);
   move.bytes = bytes.bytes;
   move.shapes = transfer.here_is_shaped() ? transfer.own_shape() : nullptr;
   move.mapped = std::move(target.lease);
   move.path = transfer.path == Path::courier ? Path::courier : Path::copy_engine;
-  const Status status = endpoint_.table().mover().start(move, signal);
+  move.signal = {};
+  const bool sets_words = transfer.path == Path::courier || endpoint_.table().mover().sets_words();
+  if (sets_words && bytes.bytes <= LandingFlags::Word::kBytesMax) {
+    move.signal = {pump_.flags().there(flag), LandingFlags::Word::pack(bytes.bytes, transfer.acknowledged)};
+  }
+  const Status status = endpoint_.table().mover().start(move);
   transfer.path = move.path;
   return status;
 }

@@ -41,6 +41,8 @@ class LinkSender {
   bool withdraw(Transfer& transfer) noexcept;
 
  private:
+  static constexpr unsigned kAskEvery = 64;
+
   /// A receive over there that has room for a large message, known before the message is sent.
   struct Landing {
     bool known = false;
@@ -61,6 +63,8 @@ class LinkSender {
   bool offer(Transfer& transfer, const std::optional<Landing>& landing) noexcept;
   bool locate(ConstBuffer bytes, LinkMessage& message) noexcept;
   void await_landing(Transfer& transfer) noexcept;
+  LinkMessage question(Transfer& transfer) noexcept;
+  [[nodiscard]] bool may_go_direct(const Transfer& transfer) const noexcept;
   void ask(Transfer& transfer, const LinkMessage& message) noexcept;
   void end_asking(Transfer& transfer) noexcept;
   void keep_copy(Transfer& transfer) noexcept;
@@ -71,7 +75,7 @@ class LinkSender {
   Status start(Transfer& transfer, const Landing& landing) noexcept;
   Status start_to_host(Transfer& transfer, const Landing& landing) noexcept;
   Status send_over_network(Transfer& transfer, const Landing& landing) noexcept;
-  Status start_copy(Transfer& transfer, MappedMemory target, std::uint16_t flag) noexcept;
+  Status start_copy(Transfer& transfer, MappedMemory target, MemoryKind to, std::uint16_t flag) noexcept;
   void remember(const Landing& landing) noexcept;
   bool grow_landings() noexcept;
   Status send_elsewhere(Transfer& transfer) noexcept;
@@ -84,6 +88,7 @@ class LinkSender {
   unsigned landings_known_ = 0;
   IntrusiveList<Transfer, &Transfer::link_hook> asking_;
   bool told_unasked_ = false;  ///< The receiver tells of its receives by itself, as far as is known: no need to ask.
+  unsigned not_direct_ = 0;    ///< The same of messages of a device to host memory that it does not reach.
   unsigned not_asked_ = 0;     ///< Small messages from now on of which it is taken that they cannot be mapped.
 };
 

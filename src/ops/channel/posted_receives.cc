@@ -20,20 +20,26 @@ void PostedReceives::tell_untold() noexcept {
   }
 }
 
-void PostedReceives::announce(Transfer& transfer, LinkMessage::Kind as) noexcept {
+void PostedReceives::announce(Transfer& transfer, LinkMessage::Kind as, LinkMessage::Place place) noexcept {
   transfer.become(TransferState::announced);
   ++known_;
-  tell_landing(transfer, as);
+  tell_landing(transfer, as, place);
 }
 
-void PostedReceives::tell_landing(Transfer& transfer, LinkMessage::Kind as) noexcept {
+/// Where host memory is a sender wants to know whose device may write there.
+void PostedReceives::tell_landing(Transfer& transfer, LinkMessage::Kind as, LinkMessage::Place place) noexcept {
   LinkMessage message = end_.link_message(as, transfer);
   message.bytes = transfer.here.bytes;
   const Buffer& target = transfer.here;
-  if (!host_accessible(target.kind) && pump_.describe(target.data, message, transfer.buffer_id) != Status::ok) {
+  const bool on_host = host_accessible(target.kind);
+  if (!on_host && pump_.describe(target.data, message, transfer.buffer_id) != Status::ok) {
     message.place = LinkMessage::Place::other;
   }
-  if (message.place == LinkMessage::Place::mapped && transfer.flag == LandingFlags::kNone && !transfer.ghost) {
+  if (on_host && place == LinkMessage::Place::other && !transfer.ghost && !transfer.is_staged()) {
+    transfer.by_device = pump_.describe(target.data, message) == Status::ok;
+  }
+  if (!on_host && message.place == LinkMessage::Place::mapped && transfer.flag == LandingFlags::kNone &&
+      !transfer.ghost) {
     pump_.flags().watch(transfer);
   }
   message.flag = transfer.flag;

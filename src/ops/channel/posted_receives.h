@@ -32,10 +32,11 @@ class PostedReceives {
   }
   /// Tells the sender of the next receives, as many as it may know of.
   void tell_untold() noexcept;
-  /// Tells it of this one.
-  void announce(Transfer& transfer, LinkMessage::Kind as = LinkMessage::Kind::landing) noexcept;
+  /// Tells it of this one. `place`: of the message, as its sender says.
+  void announce(Transfer& transfer, LinkMessage::Kind as = LinkMessage::Kind::landing,
+                LinkMessage::Place place = LinkMessage::Place::host) noexcept;
   /// The same of one that it was told of already, or that is no more posted.
-  void tell_landing(Transfer& transfer, LinkMessage::Kind as) noexcept;
+  void tell_landing(Transfer& transfer, LinkMessage::Kind as, LinkMessage::Place place) noexcept;
   /// The sender knows of one more by itself, or of one less.
   void note_known(int change) noexcept { known_ += static_cast<unsigned>(change); }
   /// The last message that was asked for was one to be copied from where it is, or not: if it was, there is no need to

@@ -91,6 +91,7 @@ struct Transfer final : ChannelOp, private port::WireOp {
   bool sender_knows : 1 = false;  ///< Receive: its failure need not be told.
   bool asked : 1 = false;         ///< Send that asks: the receiver has the question.
   bool offered : 1 = false;       ///< Send that asks: the receiver may copy it from where it is, and answers.
+  bool by_device : 1 = false;     ///< Receive in host memory: its sender's device may write it. Send: it asked to.
   bool lost : 1 = false;          ///< Receive: its message can never be had; the next receive is for the next one.
   std::uint16_t flag = 0;         ///< See LandingFlags.
   std::uint16_t slot = 0;         ///< See DeviceSlots.

@@ -12,10 +12,11 @@
 namespace brant {
 
 void MappingLease::let_go(Mapping& mapping) noexcept { mapping.imports.let_go(mapping); }
+bool MappingLease::reach_by_device(Mapping& mapping) noexcept { return mapping.imports.reach_by_device(mapping); }
 
 Imports::~Imports() {
-  for (const auto& [id, mapping] : known_) {
-    if (mapping.is_mapped()) static_cast<void>(engine_.device().close_import(mapping.base));
+  for (auto& [id, mapping] : known_) {
+    if (mapping.is_mapped()) unmap(mapping);
   }
 }
 
@@ -37,6 +38,7 @@ MappedMemory Imports::take(std::uint64_t buffer_id, std::uint64_t offset, std::u
   if (offset > record.bytes || bytes > record.bytes - offset) return {};
   if (reach == Reach::cpu && !host_accessible(record.kind)) return {};
   if (!mapping->is_mapped() && map(*mapping) != Status::ok) return {};
+  if (reach == Reach::device && !reach_by_device(*mapping)) return {};
   table_.keep(*mapping);
   mapping->used_at = engine_.clock().recently();
   return {mapping->base + offset, MappingLease(*mapping)};
@@ -104,6 +106,25 @@ Status Imports::note_refused(Mapping& mapping, Status why) noexcept {
   log::info("{} bytes of {} memory of rank {} cannot be mapped: {}; they go other ways", mapping.record.bytes,
             memory_kind_name(mapping.record.kind), peer_.rank.value, status_text(why));
   return why;
+}
+
+bool Imports::reach_by_device(Mapping& mapping) noexcept {
+  if (!host_accessible(mapping.record.kind) || mapping.registered) return true;
+  // Locking pages may wait for the device, as freeing does: not while a kernel may wait for this process.
+  if (mapping.unregistrable || engine_.deferrals().kernels_wait()) return false;
+  port::Streams* const streams = engine_.device().streams();
+  const Status status = streams == nullptr
+                            ? Status::not_supported
+                            : streams->register_host(mapping.base, static_cast<std::size_t>(mapping.record.bytes));
+  mapping.registered = status == Status::ok;
+  mapping.unregistrable = !mapping.registered;
+  if (!mapping.registered) {
+    log::info(
+        "the device does not reach {} bytes of host memory of rank {} ({}); copies between them go other ways. Raise "
+        "the limit of locked memory (ulimit -l) if that is in the way",
+        mapping.record.bytes, peer_.rank.value, status_text(status));
+  }
+  return mapping.registered;
 }
 
 // What its owner says
@@ -193,11 +214,18 @@ void Imports::watch(Mapping& mapping, std::uint64_t address) noexcept {
 
 void Imports::let_go(Mapping& mapping) noexcept {
   if (!mapping.is_mapped()) return forget(mapping);
-  host_accessible(mapping.record.kind) ? close(mapping) : table_.close_later(mapping);
+  host_accessible(mapping.record.kind) && !mapping.registered ? close(mapping) : table_.close_later(mapping);
+}
+
+void Imports::unmap(Mapping& mapping) noexcept {
+  if (std::exchange(mapping.registered, false)) {
+    static_cast<void>(engine_.device().streams()->unregister_host(mapping.base));
+  }
+  static_cast<void>(engine_.device().close_import(std::exchange(mapping.base, nullptr)));
 }
 
 void Imports::close(Mapping& mapping) noexcept {
-  static_cast<void>(engine_.device().close_import(std::exchange(mapping.base, nullptr)));
+  unmap(mapping);
   table_.note_unmapped();
   if (mapping.withdrawn) forget(mapping);
 }

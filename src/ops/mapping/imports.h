@@ -12,7 +12,7 @@ namespace brant {
 
 class MappingTable;
 
-/// Who will reach it.
+/// Who will reach it. `device`: host memory is registered with it.
 enum class Reach : std::uint8_t { cpu, device };
 
 /// What this process has mapped of one peer. Each allocation is mapped once, for all who use it, and stays mapped while
@@ -47,9 +47,13 @@ class Imports {
   /// The peer is gone.
   void withdraw_all() noexcept;
 
+  /// A device reaches what is mapped: its own sort of memory at once, a peer's host memory once the mapping is
+  /// registered with it, which is done when it is asked for first and takes some microseconds and about 100 us a MB
+  /// (pages are locked); it is undone when the mapping is closed. What its owner pinned is not pinned for this process.
+  bool reach_by_device(Mapping& mapping) noexcept;
   /// Nobody uses a withdrawn one any more.
   void let_go(Mapping& mapping) noexcept;
-  /// Unmaps it. Not within progress, unless it is host memory.
+  /// Unmaps it. Not within progress, unless it is host memory that no device reaches.
   void close(Mapping& mapping) noexcept;
   /// The one that nobody has used for longest, if it was not used after `before`. Null: none.
   [[nodiscard]] Mapping* idlest(TimePoint before) noexcept;
@@ -66,6 +70,7 @@ class Imports {
   void answer(Mapping& mapping) noexcept;
   void tell_closed(std::uint64_t buffer_id, std::uint32_t withdrawals) noexcept;
   void withdraw(Mapping& mapping) noexcept;
+  void unmap(Mapping& mapping) noexcept;
   void watch(Mapping& mapping, std::uint64_t address) noexcept;
   [[nodiscard]] static bool is_sound(const port::ExportRecord& record) noexcept;
   [[nodiscard]] static bool are_same(const port::ExportRecord& a, const port::ExportRecord& b) noexcept;

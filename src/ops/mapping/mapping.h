@@ -25,6 +25,8 @@ struct Mapping {
   bool announced = false;           ///< Its owner has told this process of it, for good or until it is withdrawn.
   bool withdrawn = false;           ///< It is no more: it is unmapped as soon as nobody uses it.
   bool refused = false;             ///< The device cannot map it.
+  bool registered = false;          ///< Host memory that the device reaches through this mapping.
+  bool unregistrable = false;       ///< Host memory that it does not, as was tried.
   std::uint32_t unanswered = 0;     ///< Its owner withdrew it so often, and has not heard that it is closed.
   std::uint64_t tried = 0;          ///< How much had been closed when there was no room for it, or no way; see Imports.
   TimePoint used_at{};
@@ -47,9 +49,14 @@ class MappingLease {
   }
 
   [[nodiscard]] explicit operator bool() const noexcept { return mapping_ != nullptr; }
+  /// Of what is mapped, which must be something.
+  [[nodiscard]] MemoryKind kind() const noexcept { return mapping_->record.kind; }
+  /// The device reaches it too, as long as it is mapped. See Imports::reach_by_device.
+  [[nodiscard]] bool reach_by_device() const noexcept { return mapping_ != nullptr && reach_by_device(*mapping_); }
 
  private:
   static void let_go(Mapping& mapping) noexcept;
+  static bool reach_by_device(Mapping& mapping) noexcept;
 
   Mapping* mapping_ = nullptr;
 };

@@ -9,9 +9,10 @@
 
 namespace brant {
 
-/// A word that a courier sets behind the bytes; others leave it alone.
+/// How the receiver hears of a copy from the device itself: a word in memory that it has mapped for the device, set
+/// behind the bytes. None: whoever owns the copy tells it by a record, once the copy has ended.
 struct CopySignal {
-  std::uint64_t* flag = nullptr;
+  std::uint64_t* flag = nullptr;  ///< Null: none.
   std::uint32_t value = 0;
 };
 

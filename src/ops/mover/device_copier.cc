@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/env.h"
 #include "base/log.h"
 #include "ops/mover/copy_orders.h"
 
@@ -29,6 +30,7 @@ DeviceCopier::DeviceCopier(Engine& engine, CopyKernels& kernels, CopyEnd done) n
 void DeviceCopier::open() noexcept {
   if (courier_) return;
   courier_.emplace(engine_.device(), courier_options(engine_.device()));
+  sets_words_ = engine_.device().capabilities().stream_words && env_bool("BRANT_COPY_SIGNAL", false);
   kernels_.open();
 }
 
@@ -160,7 +162,6 @@ void DeviceCopier::issue() noexcept {
       continue;
     }
     copy->path = Path::copy_engine;
-    copy->signal = {};
     if (!kernels_.take_orders() || copy->alone || copy->bytes > kTogetherBytes) {
       issue_alone(*copy);
       continue;
@@ -178,15 +179,25 @@ void DeviceCopier::issue_alone(DeviceCopy& copy) noexcept {
   DeviceCopies batch;
   batch.push_back(copy);
   const Result<port::Stream*> stream = lane.stream();
-  close(lane, batch,
-        stream.ok() ? engine_.device().streams()->copy(copy.to, copy.from, copy.bytes, *stream) : stream.status());
+  close(lane, batch, stream.ok() ? queue_alone(copy, *stream) : stream.status());
+}
+
+/// Behind its copy the word is of use; without it the owner of the copy tells the receiver.
+Status DeviceCopier::queue_alone(DeviceCopy& copy, port::Stream* stream) noexcept {
+  port::Streams& streams = *engine_.device().streams();
+  const CopySignal wanted = std::exchange(copy.signal, {});
+  const Status queued = streams.copy(copy.to, copy.from, copy.bytes, stream);
+  if (queued != Status::ok || !sets_words_ || wanted.flag == nullptr) return queued;
+  if (streams.write_value(wanted.flag, wanted.value, stream) == Status::ok) copy.signal = wanted;
+  return Status::ok;
 }
 
 void DeviceCopier::issue_together(DeviceCopies& batch) noexcept {
   CopyOrders orders{};
   unsigned count = 0;
   std::size_t largest = 0;
-  for (const DeviceCopy* copy = batch.front(); copy != nullptr; copy = DeviceCopies::next(*copy)) {
+  for (DeviceCopy* copy = batch.front(); copy != nullptr; copy = DeviceCopies::next(*copy)) {
+    copy->signal = {};
     orders.orders[count++] = {static_cast<std::byte*>(copy->to), static_cast<const std::byte*>(copy->from),
                               copy->bytes};
     largest = std::max(largest, copy->bytes);

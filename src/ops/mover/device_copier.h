@@ -35,6 +35,12 @@ class DeviceCopier final : private Poller {
     open();
     return courier_->bytes_max();
   }
+  /// A copy that goes alone is followed by a write of its word on the same stream (BRANT_COPY_SIGNAL=1, and the device
+  /// can): then the receiver hears of it before this CPU does.
+  [[nodiscard]] bool sets_words() noexcept {
+    open();
+    return sets_words_;
+  }
   /// Whether a courier has copies of this process under way.
   [[nodiscard]] bool courier_carries() const noexcept { return !carried_.empty(); }
 
@@ -72,6 +78,7 @@ class DeviceCopier final : private Poller {
   unsigned end_failed() noexcept;
   void issue() noexcept;
   void issue_alone(DeviceCopy& copy) noexcept;
+  Status queue_alone(DeviceCopy& copy, port::Stream* stream) noexcept;
   void issue_together(DeviceCopies& batch) noexcept;
   CopyLane& next_lane() noexcept { return lanes_[next_lane_++ % kLanes]; }
   /// Hands the copies to the lane; if `issued` or the lane failed, the next poll ends them.
@@ -91,7 +98,8 @@ class DeviceCopier final : private Poller {
   Status failure_ = Status::ok;
   bool polling_ = false;
   std::optional<Courier> courier_;  ///< From `open` on.
-  DeviceCopies carried_;            ///< By the courier, oldest first.
+  bool sets_words_ = false;
+  DeviceCopies carried_;  ///< By the courier, oldest first.
   std::size_t carried_bytes_ = 0;
   std::uint64_t carried_ended_ = 0;
   TimePoint last_small_{};

@@ -98,6 +98,7 @@ struct Move {
   const TransferShapes* shapes = nullptr;  ///< How they lie, if not in one run at either end. The caller's, to the end.
   const RemoteWay* way = nullptr;          ///< If memory of a peer is at one end: where the network finds it.
   std::size_t moved = 0;                   ///< In several steps: what has arrived.
+  CopySignal signal;                       ///< Wanted of one copy between two places; given if `signaled`.
   StagePool::Lease stage;
   std::variant<std::monostate, ByCpu, ByDevice, ByWire, Refused> step;
   ListHook<Move> hook;  ///< In the list of what the CPU copies, what waits for a flush, or for room in the network.
@@ -105,7 +106,7 @@ struct Move {
   bool tells_visible = false;   ///< A put over the network: it ends when the bytes are visible there, not before.
   bool source_is_free = false;  ///< Of such a put, before it ends.
   bool leaving = false;         ///< Staged: the piece is in the buffer and goes on from there.
-  bool signaled = false;        ///< The word that was wanted has been set behind the bytes.
+  bool signaled = false;        ///< The word of `signal` has been set behind the bytes.
 };
 static_assert(sizeof(Move) <= 256, "what is kept of a message while its bytes move");
 

@@ -51,7 +51,7 @@ void Mover::prepare(Peer& peer) {
       [](void* self, Move& move, Status status) noexcept { static_cast<Mover*>(self)->end(move, status); }, this);
 }
 
-Status Mover::start(Move& move, CopySignal signal) noexcept {
+Status Mover::start(Move& move) noexcept {
   move.moved = 0;
   move.leaving = move.source_is_free = move.signaled = false;
   if (move.shapes != nullptr) {
@@ -63,7 +63,7 @@ Status Mover::start(Move& move, CopySignal signal) noexcept {
     if (!lease) return lease.status();
     move.stage = *lease;
   }
-  const Status status = advance(move, signal);
+  const Status status = advance(move);
   if (status != Status::in_progress) give_stage_back(move);
   return status;
 }
@@ -112,9 +112,9 @@ std::size_t Mover::redirect(Move& move, void* to) noexcept {
   return copied;
 }
 
-Status Mover::advance(Move& move, CopySignal signal) noexcept {
+Status Mover::advance(Move& move) noexcept {
   for (;;) {
-    const Status status = start_step(move, signal);
+    const Status status = start_step(move);
     if (status != Status::ok) return status;
     if (note_step(move)) return all_moved(move);
   }
@@ -143,19 +143,19 @@ bool Mover::note_step(Move& move) const noexcept {
   return move.moved == move.bytes;
 }
 
-Status Mover::start_step(Move& move, CopySignal signal) noexcept {
+Status Mover::start_step(Move& move) noexcept {
   const StepEnd from = from_of(move), to = to_of(move);
   const std::size_t bytes = step_bytes(move);
-  if (!is_staged(move)) return copy(move, to, from, bytes, signal);
+  if (!is_staged(move)) return copy(move, to, from, bytes);
   const StepEnd buffer{MoveEnd(move.stage.data, MemoryKind::pinned)};
-  return move.leaving ? copy(move, to, buffer, bytes, signal) : copy(move, buffer, from, bytes, signal);
+  return move.leaving ? copy(move, to, buffer, bytes) : copy(move, buffer, from, bytes);
 }
 
-Status Mover::copy(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes, CopySignal signal) noexcept {
+Status Mover::copy(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes) noexcept {
   if (to.place.over_wire || from.place.over_wire) return by_wire(move, to.place, from.place, bytes);
   if (on_host(to) && on_host(from)) return cpu_copier_.start(move, {to, from, bytes});
   const bool shaped = to.shape != nullptr || from.shape != nullptr;
-  return shaped ? by_shaped_copier(move, to, from, bytes) : by_device(move, to, from, bytes, signal);
+  return shaped ? by_shaped_copier(move, to, from, bytes) : by_device(move, to, from, bytes);
 }
 
 Status Mover::by_shaped_copier(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes) noexcept {
@@ -179,14 +179,13 @@ void Mover::copied(void* mover, DeviceCopy& copy, Status status) noexcept {
   static_cast<Mover*>(mover)->step_ended(move, status);
 }
 
-Status Mover::by_device(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes,
-                        CopySignal signal) noexcept {
+Status Mover::by_device(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes) noexcept {
   if (is_staged(move)) {
     return stage(move, move.leaving ? Stager::Direction::in : Stager::Direction::out, to, from, bytes);
   }
   DeviceCopy& step = device_step(move);
   step.alone = on_host(to) || on_host(from);
-  step.signal = signal;
+  step.signal = move.signal;
   move.path = device_copier_.start(to.place.memory(), from.place.memory(), bytes, step, move.path);
   return Status::in_progress;
 }

@@ -27,12 +27,12 @@ class Mover final : public Service, private Poller {
   Mover(const Mover&) = delete;
   Mover& operator=(const Mover&) = delete;
 
-  /// Starts a move whose ends, shapes and path are set. `signal`: a word that is set behind the bytes if the courier
-  /// carries them (`Move::signaled`). ok: it is done. in_progress: `events->ended` will be called, once, from progress.
-  /// not_supported: such shapes (over the network one run alone; between devices and pageable memory only staged).
-  /// Anything else: nothing was started. Copies up to CpuCopier::kTurnBytes within the call; else some hundred
-  /// nanoseconds, or a call of the network.
-  Status start(Move& move, CopySignal signal = {}) noexcept;
+  /// Starts a move whose ends, shapes and path are set. `Move::signal` is set behind the bytes if the
+  /// courier carries them, or a copy engine where that is on (see `sets_words`). ok: it is done. in_progress:
+  /// `events->ended` will be called, once, from progress. not_supported: such shapes (over the network one run alone;
+  /// between devices and pageable memory only staged). Anything else: nothing was started. Copies up to
+  /// CpuCopier::kTurnBytes within the call; else some hundred nanoseconds, or a call of the network.
+  Status start(Move& move) noexcept;
   /// As `start`: one copy by the device, at once, between its memory and a buffer of the stage pool.
   Status start_staging(Move& move) noexcept;
   /// What can be stopped is stopped, and is not told of any more. False: it goes on, and ends by itself.
@@ -49,18 +49,20 @@ class Mover final : public Service, private Poller {
   void open() noexcept { device_copier_.open(); }
   /// Largest copy that the courier takes; 0 without one.
   [[nodiscard]] std::size_t courier_bytes() noexcept { return device_copier_.courier_bytes(); }
+  /// Copies of a copy engine set the words that are wanted of them, too.
+  [[nodiscard]] bool sets_words() noexcept { return device_copier_.sets_words(); }
   /// Whether a courier has copies of this process under way.
   [[nodiscard]] bool courier_carries() const noexcept { return device_copier_.courier_carries(); }
 
  private:
   /// Goes on until something takes time, or all is done.
-  Status advance(Move& move, CopySignal signal = {}) noexcept;
-  Status start_step(Move& move, CopySignal signal) noexcept;
+  Status advance(Move& move) noexcept;
+  Status start_step(Move& move) noexcept;
   [[nodiscard]] static bool can_shape(const Move& move) noexcept;
   [[nodiscard]] std::size_t step_bytes(const Move& move) const noexcept;
   bool note_step(Move& move) const noexcept;
-  Status copy(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes, CopySignal signal) noexcept;
-  Status by_device(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes, CopySignal signal) noexcept;
+  Status copy(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes) noexcept;
+  Status by_device(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes) noexcept;
   Status by_shaped_copier(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes) noexcept;
   Status by_wire(Move& move, const MoveEnd& to, const MoveEnd& from, std::size_t bytes) noexcept;
   Status stage(Move& move, Stager::Direction direction, const StepEnd& to, const StepEnd& from,

@@ -113,8 +113,9 @@ PathQuery RmaTarget::query(MemoryKind local, std::size_t bytes, RmaDirection dir
                    : peer_.same_host  ? Locality::same_host
                                       : Locality::other_host;
   query.shm_open = mapped_ != nullptr && !device_there;
-  query.peer_maps = mapped_ != nullptr && (device_there || peer_.same_process);
-  query.pinned_here = device_there ? local == MemoryKind::pinned : peer_.same_process && kind_ == MemoryKind::pinned;
+  const bool reached = device_there || (device_here && is_reached_by_device());
+  query.peer_maps = mapped_ != nullptr && (reached || peer_.same_process);
+  query.pinned_here = device_there ? local == MemoryKind::pinned : reached;
   if (device_here && device_there && query.peer_maps) query.courier_bytes = mover().courier_bytes();
   query.wire_takes_kind = way_.key != nullptr && engine_.wire().capabilities().takes(local);
   query.forced = forced != Path::automatic ? forced : engine_.options().path;
@@ -140,9 +141,16 @@ Status RmaTarget::choose_for_post(MemoryKind local, std::size_t bytes, RmaDirect
   return choice.status;
 }
 
+/// Host memory over there. What another process pinned is not pinned here: its mapping is, once it is registered.
+bool RmaTarget::is_reached_by_device() noexcept {
+  return peer_.same_process ? kind_ == MemoryKind::pinned : lease_.reach_by_device();
+}
+
 MoveEnd RmaTarget::place(std::uint64_t offset, Path path) const noexcept {
   const bool over_network = path == Path::ucx || mapped_ == nullptr;
-  return over_network ? MoveEnd::over_network(address_ + offset, kind_) : MoveEnd(mapped_ + offset, kind_);
+  if (over_network) return MoveEnd::over_network(address_ + offset, kind_);
+  const bool by_device = host_accessible(kind_) && path == Path::copy_engine;  // which reaches what it is pinned for
+  return {mapped_ + offset, by_device ? MemoryKind::pinned : kind_};
 }
 
 /// Both ends must lie inside what they are of.
@@ -181,8 +189,7 @@ Status RmaTarget::choose_for_shapes(RmaDirection direction, Buffer local, const 
   const bool run_there = (direction == RmaDirection::put ? shapes.to : shapes.from).form() == Shape::Form::contiguous;
   const bool on_host = host_accessible(local.kind) && host_accessible(kind_);
   const bool by_device_here = !host_accessible(local.kind) || local.kind == MemoryKind::pinned;
-  // What another process pinned is not pinned here.
-  const bool by_device_there = !host_accessible(kind_) || (peer_.same_process && kind_ == MemoryKind::pinned);
+  const bool by_device_there = !host_accessible(kind_) || (!host_accessible(local.kind) && is_reached_by_device());
   if (mapped_ == nullptr) {
     path = Path::staged;
   } else if (on_host) {

@@ -44,6 +44,7 @@ class RmaTarget {
   [[nodiscard]] PathQuery query(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept;
   Status check(RmaDirection direction, std::uint64_t offset, Buffer local, const TransferShapes* shapes) const noexcept;
   Status choose_for_shapes(RmaDirection direction, Buffer local, const RmaOptions& options, Path& path) noexcept;
+  [[nodiscard]] bool is_reached_by_device() noexcept;
   [[nodiscard]] MoveEnd place(std::uint64_t offset, Path path) const noexcept;
   RmaTransfer* take_transfer() noexcept;
   void copy_at_once(RmaDirection direction, std::uint64_t offset, Buffer local) noexcept;

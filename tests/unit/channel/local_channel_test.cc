@@ -101,8 +101,8 @@ using Kinds = std::tuple<MemoryKind, MemoryKind>;
 std::string name_of(MemoryKind kind) { return kind == kPlain ? "plain" : std::string(memory_kind_name(kind)); }
 
 class LocalChannelKinds : public testing::TestWithParam<Kinds> {};
-const auto kKinds = testing::Values(kPlain, MemoryKind::host, MemoryKind::pinned, MemoryKind::emulated);
-INSTANTIATE_TEST_SUITE_P(Kinds, LocalChannelKinds, testing::Combine(kKinds, kKinds), [](const auto& param) {
+auto kinds() { return testing::Values(kPlain, MemoryKind::host, MemoryKind::pinned, MemoryKind::emulated); }
+INSTANTIATE_TEST_SUITE_P(Kinds, LocalChannelKinds, testing::Combine(kinds(), kinds()), [](const auto& param) {
   return name_of(std::get<0>(param.param)) + "_to_" + name_of(std::get<1>(param.param));
 });
 

@@ -76,6 +76,31 @@ TEST(PathChoice, table) {
   }
 }
 
+TEST(PathChoice, between_a_device_and_host_memory_that_it_reaches_nobody_else_is_needed) {
+  struct Mixed {
+    const char* what;
+    MemoryKind from, to;
+    bool mapped_landing;
+    Path path;
+  };
+  constexpr auto kHost = MemoryKind::host, kPinned = MemoryKind::pinned, kCuda = MemoryKind::cuda;
+  const std::vector<Mixed> cases = {{"to a mapped landing", kCuda, kHost, true, Path::copy_engine},
+                                    {"to another landing", kCuda, kHost, false, Path::ucx},
+                                    {"from pinned memory", kPinned, kCuda, false, Path::copy_engine},
+                                    {"from memory that is not", kHost, kCuda, false, Path::ucx}};
+  for (const Mixed& one : cases) {
+    PathQuery query{one.from, 100'000, Locality::same_host, true, true, true, 1 << 20};
+    query.other_kind = one.to;
+    query.mapped_landing = one.mapped_landing;
+    EXPECT_EQ(choose_path(query).path, one.path) << one.what;
+    query.forced = Path::courier;
+    EXPECT_EQ(choose_path(query).status, Status::not_supported) << one.what;
+    query.forced = Path::automatic;
+    query.peer_maps = false;
+    EXPECT_EQ(choose_path(query).path, Path::ucx) << one.what;
+  }
+}
+
 /// What a put or get goes by.
 struct OneSided {
   const char* what;

@@ -57,6 +57,24 @@ TEST(Explain, without_a_courier_or_shared_memory_the_answer_is_another) {
   EXPECT_EQ(make_report(ask("cuda", "cuda", 8), facts, {}).choice.path, Path::staged);
 }
 
+TEST(Explain, within_one_process_bytes_are_moved_without_the_network) {
+  const auto path_within = [](const char* from, const char* to, Path forced = Path::automatic) {
+    Question question = ask(from, to, 1 << 20);
+    question.one_process = true;
+    question.forced = forced;
+    const Report report = make_report(question, two_gpus(), {});
+    EXPECT_EQ(report.choice.status, Status::ok);
+    EXPECT_FALSE(report.predicted_us());
+    EXPECT_NE(to_text(report).find("within one process"), std::string::npos);
+    return report.choice.path;
+  };
+  EXPECT_EQ(path_within("heap", "host"), Path::shm);
+  EXPECT_EQ(path_within("cuda:0", "cuda:1"), Path::copy_engine);
+  EXPECT_EQ(path_within("cuda", "pinned"), Path::copy_engine);
+  EXPECT_EQ(path_within("heap", "cuda"), Path::staged);
+  EXPECT_EQ(path_within("heap", "host", Path::ucx), Path::ucx);
+}
+
 TEST(Explain, different_kinds_of_device_do_not_map_each_other) {
   EXPECT_EQ(make_report(ask("cuda", "emulated", 1 << 20), two_gpus(), {}).choice.path, Path::ucx);
 }

@@ -283,6 +283,30 @@ TEST(Mapping, host_memory_is_unmapped_at_once) {
 // Segments
 // -----------------------------------------------------------------------------------------------------------------
 
+TEST(Mapping, host_memory_is_registered_once_a_device_is_to_reach_it_and_then_unmapped_outside_progress) {
+  MappingPair pair;
+  Memory memory = pair.job().rank(1).allocate(MemoryKind::host, 65536);
+  const ExportedPlace place = pair.describe(memory);
+  port::Device& device = pair.engine(0).device();
+  const std::byte* const here = pair.imports().take(place.buffer_id, place.offset, 65536, Reach::cpu).address;
+  ASSERT_NE(here, nullptr);
+  EXPECT_FALSE(device.query(here).ok()) << "to a CPU it need not be";
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_EQ(pair.take(place, 65536).address, here);
+    const Result<port::PointerInfo> info = device.query(here);
+    ASSERT_TRUE(info.ok());
+    EXPECT_EQ(info->kind, MemoryKind::pinned);
+  }
+  memory = Memory();
+  ASSERT_TRUE(pair.run_until([&] { return pair.table(0).closing(); }));
+  EXPECT_EQ(pair.device().closed, 0u) << "within progress";
+  EXPECT_TRUE(device.query(here).ok());
+  pair.job().rank(0).tidy();
+  EXPECT_EQ(pair.device().closed, 1u);
+  EXPECT_FALSE(device.query(here).ok());
+  EXPECT_EQ(pair.table(0).mapped(), 0u);
+}
+
 TEST(Mapping, a_segment_and_messages_share_one_mapping) {
   MappingPair pair;
   const Memory memory = pair.allocate();

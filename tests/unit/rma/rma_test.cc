@@ -146,6 +146,9 @@ TEST(Rma, the_path_follows_from_what_is_mapped) {
   EXPECT_EQ(*device.there.path_of(MemoryKind::emulated, 8 << 20, RmaDirection::get), Path::copy_engine);
   EXPECT_EQ(*device.there.path_of(MemoryKind::pinned, 8, RmaDirection::put), Path::copy_engine);
   EXPECT_EQ(*device.there.path_of(MemoryKind::host, 8, RmaDirection::put), Path::staged);
+  Pair shared(with(GpuChoice::emulated), MemoryKind::host, 65536);
+  EXPECT_EQ(*shared.there.path_of(MemoryKind::emulated, 8, RmaDirection::put), Path::copy_engine);
+  EXPECT_EQ(*shared.there.path_of(MemoryKind::emulated, 8, RmaDirection::get), Path::copy_engine);
 }
 
 TEST(Rma, a_path_that_cannot_serve_is_refused) {
