@@ -28,11 +28,11 @@ Status ChannelSends::post(ConstBuffer source, Op& op) noexcept {
 }
 
 /// A window of messages goes on its way while it is being posted, and not in the first progress after that.
-inline void ChannelSends::look_for_landing(ConstBuffer source) noexcept {
+void ChannelSends::look_for_landing(ConstBuffer source) noexcept {
   if (end_.linked() && !host_accessible(source.kind)) end_.link_sender()->look_for_landing(window_.next());
 }
 
-inline Status ChannelSends::refusal() const noexcept {
+Status ChannelSends::refusal() const noexcept {
   if (end_.refused() != Status::ok) return end_.refused();
   return end_.peer().lost || end_.peer().ended ? Status::peer_lost : Status::ok;
 }
