@@ -13,7 +13,7 @@ macro(_brant_find_nanobind)
   find_package(Python 3.10 QUIET COMPONENTS Interpreter)
   # A Python without its headers (Debian without python3-dev): make setup has unpacked them.
   set(brant_unpacked_python ${BRANT_DEPS}/include/python${Python_VERSION_MAJOR}.${Python_VERSION_MINOR})
-  if(Python_Interpreter_FOUND AND NOT Python_INCLUDE_DIR AND EXISTS ${brant_unpacked_python}/Python.h)
+  if(Python_Interpreter_FOUND AND NOT EXISTS "${Python_INCLUDE_DIR}/Python.h" AND EXISTS ${brant_unpacked_python}/Python.h)
     set(Python_INCLUDE_DIR ${brant_unpacked_python})
   endif()
   if(Python_Interpreter_FOUND)

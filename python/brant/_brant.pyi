@@ -35,6 +35,9 @@ class Array:
     @property
     def nbytes(self) -> int: ...
     @property
+    def address(self) -> int:
+        """Where it is, as a number, for calls that take pointers. The CPU may not look at memory of a device."""
+    @property
     def itemsize(self) -> int:
         """Bytes of one element."""
     @property

@@ -127,7 +127,7 @@ Runtime::~Runtime() {
 }
 
 void Runtime::leave() noexcept {
-  engine_->shut_down();
+  if (engine_->is_of_this_process()) engine_->shut_down();
   exceptions_at_start_ = kHasLeft;
 }
 

@@ -196,6 +196,46 @@ async def arrays_of_dlpack_arrive() -> None:
             assert (landing == form).all()
 
 
+class OnDevice:
+    """An array as CuPy or Numba show theirs; the memory is that of the emulated device."""
+
+    def __init__(self, memory, shape: tuple[int, ...], read_only: bool = False, **more):
+        data = (memory.address, read_only)
+        self.memory = memory
+        self.__cuda_array_interface__ = {"shape": shape, "typestr": "<i8", "data": data, "version": 3, **more}
+
+
+async def arrays_of_the_cuda_interface_arrive() -> None:
+    channel = brant.channel(1 - brant.rank(), 1)
+    values = numpy.arange(12)
+    memory = brant.empty(12, "i8", memory="emulated")
+    memory.copy_from(values)
+    in_columns = OnDevice(memory, (3, 4), strides=(8, 24))
+    if brant.rank() == 0:
+        await channel.send(OnDevice(memory, (3, 4)))
+        await channel.send(in_columns)
+        await channel.send(OnDevice(memory, (3, 4), strides=None))
+        with pytest.raises(brant.NotSupported, match="contiguous"):
+            channel.send(OnDevice(memory, (3, 2), strides=(32, 16)))
+        with pytest.raises(brant.NotSupported, match="mask"):
+            channel.send(OnDevice(memory, (3, 4), mask=memory))
+        with pytest.raises(brant.WrongKind, match="without one"):
+            channel.send(OnDevice(memory, (3, 4), stream=1))  # a stream of CUDA, which is not here
+        with pytest.raises(brant.InvalidArgument, match="read-only"):
+            channel.recv(OnDevice(memory, (3, 4), read_only=True))
+        return
+    seen = numpy.zeros(12, int)
+    for order in "CF":
+        got = await channel.recv()
+        got.copy_to(seen)
+        assert got.memory == "emulated" and (seen == values).all()
+        assert got.strides == numpy.empty((3, 4), int, order).strides
+    landing = brant.empty(12, "i8", memory="emulated")
+    await channel.recv(OnDevice(landing, (3, 4)))
+    landing.copy_to(seen)
+    assert (seen == values).all()
+
+
 async def memory_of_brant_is_shown() -> None:
     channel = brant.channel(1 - brant.rank(), 1)
     mine = brant.empty((100, 50), "f4", memory="pinned")
@@ -252,6 +292,10 @@ def test_an_operation_that_nobody_awaits_goes_on() -> None:
 
 def test_arrays_of_dlpack_arrive_and_receive() -> None:
     run_job(arrays_of_dlpack_arrive)
+
+
+def test_arrays_of_the_cuda_interface_arrive_and_receive() -> None:
+    run_job(arrays_of_the_cuda_interface_arrive, BRANT_GPU="emulated")
 
 
 def test_memory_of_brant_is_a_numpy_array() -> None:

@@ -74,6 +74,21 @@ def a_block_begins_and_ends() -> None:
     del channel, kept
 
 
+async def a_child_is_forked() -> None:
+    channel = brant.channel(1 - brant.rank(), 1)
+    await channel.send(0)
+    child = os.fork()
+    if child == 0:
+        with pytest.raises(brant.NotSupported, match="forked"):
+            brant.rank()
+        sys.exit(5)  # an end like that of a program
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 5
+    assert await channel.recv() == 0
+    await channel.send("still here")
+    assert await channel.recv() == "still here"
+
+
 async def arrays_outlive_everything() -> None:
     globals()["kept"] = [brant.empty(100_000), brant.empty(10), brant.channel(1 - brant.rank(), 1), brant.sleep(1000)]
     globals()["kept"].append(globals()["kept"][2].recv())
@@ -117,6 +132,10 @@ def test_ctrl_c_ends_all_processes(body, loop: str) -> None:
 
 def test_a_block_begins_and_ends_the_runtime() -> None:
     run_job(a_block_begins_and_ends, loop="none")
+
+
+def test_a_forked_child_leaves_its_parent_alone() -> None:
+    run_job(a_child_is_forked)
 
 
 def test_arrays_may_outlive_the_runtime() -> None:

@@ -173,6 +173,7 @@ void bind_array(nb::module_& module) {
       .def_prop_ro("shape", [](const Array& self) { return shape_tuple(self.shape()); })
       .def_prop_ro("strides", [](const Array& self) { return shape_tuple(self.strides()); })
       .def_prop_ro("nbytes", &Array::bytes)
+      .def_prop_ro("address", [](const Array& self) { return reinterpret_cast<std::uintptr_t>(self.memory().data); })
       .def_prop_ro("itemsize", &Array::item_bytes)
       .def_prop_ro("format", &Array::format)
       .def_prop_ro("memory", [](const Array& self) { return std::string(memory_kind_name(self.memory().kind)); })

@@ -164,11 +164,12 @@ void ChannelEnd::next_turn() {
 void bind_channel(nb::module_& module) {
   nb::class_<ChannelEnd>(module, "ChannelEnd", nb::is_weak_referenceable())
       .def(nb::init<int, std::uint32_t, const std::string&>())
-      .def("send", &ChannelEnd::send)
+      .def("send", &ChannelEnd::send, "Sends one message: one object or several.")
       .def("send", &ChannelEnd::send_several, nb::arg("objects"), nb::arg("timeout") = nb::none(),
            nb::arg("delivered") = false)
-      .def("recv", &ChannelEnd::recv, nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("timeout") = nb::none())
-      .def("close", &ChannelEnd::close)
+      .def("recv", &ChannelEnd::recv, nb::arg("out") = nb::none(), nb::kw_only(), nb::arg("timeout") = nb::none(),
+           "Receives the next message, into `out` if that is given.")
+      .def("close", &ChannelEnd::close, "Ends what waits at either end.")
       .def("__aiter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__anext__", [](ChannelEnd& self) { return self.next(); })
       .def_prop_ro("is_open", &ChannelEnd::is_open)

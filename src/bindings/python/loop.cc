@@ -273,9 +273,9 @@ nb::object pause(double seconds) {
 
 void bind_loop(nb::module_& module) {
   nb::class_<Awaitable>(module, "Awaitable", nb::type_slots(awaitable_slots), nb::is_weak_referenceable())
-      .def("done", &Awaitable::has_answer)
+      .def("done", &Awaitable::has_answer, "There is an answer: awaiting it does not wait.")
       .def("cancel", [](Awaitable& self) { self.give_up(Status::canceled); })
-      .def("wait", &wait)
+      .def("wait", &wait, "Waits in plain code, without the GIL.")
       .def("throw",
            [](Awaitable& self, const nb::args& thrown) {
              self.interrupt();
@@ -290,9 +290,9 @@ void bind_loop(nb::module_& module) {
       .def("close", [](Awaitable& self) { self.interrupt(); });
   const nb::class_<Task, Awaitable> task(module, "Task");
   const nb::class_<Pause, Awaitable> pause_type(module, "Pause");
-  module.def("run", &run);
-  module.def("spawn", &spawn);
-  module.def("sleep", &pause);
+  module.def("run", &run, "Runs a coroutine in brant's own loop, to its end.");
+  module.def("spawn", &spawn, "Starts a coroutine beside the one that calls it, in brant's own loop.");
+  module.def("sleep", &pause, "A pause of so many seconds, under either loop.");
 }
 
 }  // namespace brant::python

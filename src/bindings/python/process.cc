@@ -1,5 +1,7 @@
 #include "bindings/python/process.h"
 
+#include <pthread.h>
+
 #include <chrono>
 #include <utility>
 
@@ -52,9 +54,10 @@ Process& Process::get() {
 Runtime& Process::runtime() {
   if (runtime_ == nullptr) start(std::nullopt);
   if (!is_owner())
-    throw Error(Status::not_supported,
-                "brant belongs to the thread that started it: call it from there, or hand the work over to its loop "
-                "(loop.call_soon_threadsafe in asyncio)");
+    throw Error(
+        Status::not_supported,
+        "brant belongs to the thread that started it, and not to children that were forked: call it from there, or "
+        "hand the work over to its loop (loop.call_soon_threadsafe in asyncio)");
   return *runtime_;
 }
 
@@ -72,6 +75,8 @@ void Process::start(std::optional<GpuChoice> gpu) {
     runtime_ = std::make_unique<Runtime>(options);
   }
   owner_ = std::this_thread::get_id();
+  // In a child nobody owns it: what it does at its end would reach into what its parent uses.
+  static_cast<void>(::pthread_atfork(nullptr, nullptr, [] { Process::get().owner_ = {}; }));
 }
 
 void Process::end(bool failed) {

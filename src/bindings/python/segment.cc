@@ -142,14 +142,16 @@ PyObject* Transferring::take() {
 void bind_segments(nb::module_& module) {
   nb::class_<ExposedArray>(module, "Segment", nb::is_weak_referenceable())
       .def(nb::init<nb::handle>(), nb::arg("array"))
-      .def("ticket", &ExposedArray::ticket)
+      .def("ticket", &ExposedArray::ticket, "What another process needs to reach the array: bytes.")
       .def("close", &ExposedArray::close)
       .def_prop_ro("nbytes", &ExposedArray::bytes)
       .def_prop_ro("is_open", &ExposedArray::is_open);
   nb::class_<RemoteArray>(module, "RemoteSegment", nb::is_weak_referenceable())
       .def(nb::init<int, const nb::bytes&>(), nb::arg("peer"), nb::arg("ticket"))
-      .def("put", &RemoteArray::put, nb::arg("array"), nb::arg("offset") = 0)
-      .def("get", &RemoteArray::get, nb::arg("out"), nb::arg("offset") = 0)
+      .def("put", &RemoteArray::put, nb::arg("array"), nb::arg("offset") = 0,
+           "Writes an array at so many bytes into the segment.")
+      .def("get", &RemoteArray::get, nb::arg("out"), nb::arg("offset") = 0,
+           "Reads into an array from so many bytes on.")
       .def("close", &RemoteArray::close)
       .def_prop_ro("peer", &RemoteArray::peer)
       .def_prop_ro("nbytes", &RemoteArray::bytes);
