@@ -10,20 +10,24 @@ namespace {
 bool is_staged(const Move& move) noexcept { return move.stage.data != nullptr; }
 
 /// An end as a step finds it that begins behind the bytes that have been moved.
-StepEnd end_of_step(const Move& move, const MoveEnd& end, Shape TransferShapes::* side) noexcept {
+StepEnd end_of_step(const Move& move, const MoveEnd& end, Shape TransferShapes::* side,
+                    RunMark RunMarks::* mark) noexcept {
   StepEnd here{end};
   const Shape* shape = move.shapes != nullptr ? &(move.shapes->*side) : nullptr;
   if (shape != nullptr && shape->form() == Shape::Form::contiguous) {
     here.place.address += shape->first();
   } else {
     here.shape = shape;
+    if (move.marks != nullptr) here.mark = &(move.marks->*mark);
   }
   here.advance(move.moved);
   return here;
 }
 
-StepEnd from_of(const Move& move) noexcept { return end_of_step(move, move.from, &TransferShapes::from); }
-StepEnd to_of(const Move& move) noexcept { return end_of_step(move, move.to, &TransferShapes::to); }
+StepEnd from_of(const Move& move) noexcept {
+  return end_of_step(move, move.from, &TransferShapes::from, &RunMarks::from);
+}
+StepEnd to_of(const Move& move) noexcept { return end_of_step(move, move.to, &TransferShapes::to, &RunMarks::to); }
 
 bool on_host(const StepEnd& end) noexcept { return host_accessible(end.place.kind); }
 
@@ -57,14 +61,18 @@ Status Mover::start(Move& move) noexcept {
   if (move.shapes != nullptr) {
     if (!can_shape(move)) return Status::not_supported;
     kernels_.open();
+    take_marks(move);
   }
   if (move.path == Path::staged) {
     const Result<StagePool::Lease> lease = stages_->take(std::min(move.bytes, kPieceBytes));
-    if (!lease) return lease.status();
+    if (!lease) {
+      give_back(move);
+      return lease.status();
+    }
     move.stage = *lease;
   }
   const Status status = advance(move);
-  if (status != Status::in_progress) give_stage_back(move);
+  if (status != Status::in_progress) give_back(move);
   return status;
 }
 
@@ -87,7 +95,16 @@ Status Mover::start_staging(Move& move) noexcept {
   return stage(move, direction, {move.to}, {move.from}, move.bytes);
 }
 
-void Mover::give_stage_back(Move& move) noexcept { stages_->give_back(std::exchange(move.stage, {})); }
+/// Without memory for them each step walks from the first run.
+void Mover::take_marks(Move& move) noexcept {
+  constexpr Shape::Form kList = Shape::Form::indexed;
+  if (move.shapes->from.form() == kList || move.shapes->to.form() == kList) move.marks = marks_.take();
+}
+
+void Mover::give_back(Move& move) noexcept {
+  stages_->give_back(std::exchange(move.stage, {}));
+  if (move.marks != nullptr) marks_.give_back(std::exchange(move.marks, nullptr));
+}
 
 bool Mover::withdraw(Move& move) noexcept {
   if (std::holds_alternative<Move::Refused>(move.step)) {
@@ -96,7 +113,7 @@ bool Mover::withdraw(Move& move) noexcept {
   } else if (!cpu_copier_.withdraw(move)) {
     return false;
   }
-  give_stage_back(move);
+  give_back(move);
   return true;
 }
 
@@ -248,7 +265,7 @@ void Mover::go_on(Move& move, Status status) noexcept {
 }
 
 void Mover::end(Move& move, Status status) noexcept {
-  give_stage_back(move);
+  give_back(move);
   move.events->ended(move, status);
 }
 
