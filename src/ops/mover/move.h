@@ -45,12 +45,11 @@ struct RemoteWay {
   port::WireKey* key = nullptr;  ///< Null: the network has none.
 };
 
-/// One end of a step of a move.
-struct StepEnd {
+/// Where a step of a move stands at one end.
+struct StepPlace {
   MoveEnd place;                 ///< Of its first byte; with a shape, of what the shape is laid on.
   const Shape* shape = nullptr;  ///< Null: in one run.
   std::size_t position = 0;      ///< So many bytes of the shape come before this step.
-  RunMark* mark = nullptr;       ///< Of a list of runs: where the step before this one began. May be null.
 
   void advance(std::size_t bytes) noexcept {
     if (shape != nullptr) {
@@ -59,6 +58,11 @@ struct StepEnd {
       place.address += bytes;
     }
   }
+};
+
+/// One end of a step of a move.
+struct StepEnd : StepPlace {
+  RunMark* mark = nullptr;  ///< Of a list of runs: where the step before this one began. May be null.
 };
 
 /// How far a move has come along the lists of runs at its ends.
@@ -80,8 +84,8 @@ struct MoveEvents {
 struct Move {
   /// What the CPU still has to copy of the present step.
   struct ByCpu {
-    StepEnd to;
-    StepEnd from;
+    StepPlace to;
+    StepPlace from;
     std::size_t left = 0;
   };
   struct ByDevice : DeviceCopy {

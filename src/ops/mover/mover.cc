@@ -191,7 +191,7 @@ DeviceCopy& Mover::device_step(Move& move) noexcept {
 
 void Mover::copied(void* mover, DeviceCopy& copy, Status status) noexcept {
   Move& move = *static_cast<Move::ByDevice&>(copy).move;
-  move.signaled = copy.signal.flag != nullptr;
+  move.signaled = copy.flag != nullptr;
   if (copy.path != Path::automatic) move.path = copy.path;
   static_cast<Mover*>(mover)->step_ended(move, status);
 }
@@ -202,7 +202,7 @@ Status Mover::by_device(Move& move, const StepEnd& to, const StepEnd& from, std:
   }
   DeviceCopy& step = device_step(move);
   step.alone = on_host(to) || on_host(from);
-  step.signal = move.signal;
+  step.want(move.signal);
   move.path = device_copier_.start(to.place.memory(), from.place.memory(), bytes, step, move.path);
   return Status::in_progress;
 }
