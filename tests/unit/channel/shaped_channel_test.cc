@@ -118,8 +118,10 @@ class ShapedChannel : public testing::TestWithParam<Case> {};
 TEST_P(ShapedChannel, bytes_go_from_every_shape_into_every_other) {
   ShapedMessages messages(GetParam(), 1);
   const ShapeZoo zoo(1);
-  for (const ShapeZoo::Named& from : zoo.shapes()) {
-    for (const ShapeZoo::Named& to : zoo.shapes()) {
+  const auto& all = zoo.shapes();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t j = i % test::effort<std::size_t>(1, 3); j < all.size(); j += test::effort<std::size_t>(1, 3)) {
+      const ShapeZoo::Named &from = all[i], &to = all[j];
       for (const First first : {First::receive, First::send}) {
         SCOPED_TRACE(from.name + " to " + to.name + (first == First::receive ? ", receive first" : ", send first"));
         messages.expect_arrives({from.shape, to.shape}, first);
@@ -130,7 +132,7 @@ TEST_P(ShapedChannel, bytes_go_from_every_shape_into_every_other) {
 
 /// What goes in records, by offers or piece by piece, in one turn of the CPU and in several.
 TEST_P(ShapedChannel, messages_of_all_sizes_arrive) {
-  for (const std::size_t scale : {std::size_t{5}, std::size_t{30}, test::effort<std::size_t>(100, 313)}) {
+  for (const std::size_t scale : {std::size_t{5}, std::size_t{30}, test::effort<std::size_t>(313, 100)}) {
     ShapedMessages messages(GetParam(), scale);
     const ShapeZoo zoo(scale);
     const auto& all = zoo.shapes();
