@@ -187,9 +187,12 @@ class Interleavings : public testing::TestWithParam<Way> {
       pair.job.run(2);
       count_ended();
       for (std::uint64_t i = gone() + waiting(); i < sent; ++i) post_receive();
-      ASSERT_TRUE(pair.job.run_until([&] { return all_done(); })) << "something waits for ever";
+      // A device may still be copying a message to the landing of a dropped receive: then one too many was posted.
+      ASSERT_TRUE(pair.job.run_until([&] { return all_done() || (canceled != 0 && gone() == sent); }))
+          << "something waits for ever";
       count_ended();
     }
+    if (canceled != 0) drop_surplus();
     ASSERT_EQ(gone(), sent) << "a message was lost, or came twice";
     ASSERT_TRUE(pair.job.run_until([&] { return all_done(); })) << "a send waits for ever";
     count_ended();
@@ -198,6 +201,14 @@ class Interleavings : public testing::TestWithParam<Way> {
         ASSERT_TRUE(send->result().ok() || GetParam().room < GetParam().bytes) << status_text(send->result().status);
       }
     }
+  }
+
+  /// Receives of messages that will not come: all that were sent have.
+  void drop_surplus() {
+    ASSERT_EQ(gone(), sent) << "a message was lost, or came twice";
+    pair.job.run(2);
+    count_ended();
+    for (auto& receive : receives) receive.reset();
   }
 
   std::uint64_t waiting() const {
