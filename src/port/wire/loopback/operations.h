@@ -20,7 +20,11 @@ class Operations {
   [[nodiscard]] Status check(const void* data, std::size_t bytes, MemoryKind kind, const WireOp& op) const noexcept;
 
   /// Room for one more in flight. False: there is none.
-  bool take_slot() noexcept { return in_flight_ < in_flight_max_ && (++in_flight_, true); }
+  bool take_slot() noexcept {
+    const bool room = in_flight_ < in_flight_max_;
+    if (room) ++in_flight_;
+    return room;
+  }
   void give_slot() noexcept { --in_flight_; }
 
   void complete(WireOp& op, Status status) noexcept;

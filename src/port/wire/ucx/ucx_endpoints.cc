@@ -164,7 +164,7 @@ ucs_status_ptr_t UcxEndpoints::start_close(UcxEndpoint& endpoint, bool force) no
     params.flags = UCP_EP_CLOSE_FLAG_FORCE;
   }
   endpoint.closed = true;
-  const ucs_status_ptr_t answer = library_.ep_close_nbx(std::exchange(endpoint.handle, nullptr), &params);
+  ucs_status_ptr_t answer = library_.ep_close_nbx(std::exchange(endpoint.handle, nullptr), &params);
   return UCS_PTR_IS_ERR(answer) ? nullptr : answer;
 }
 

@@ -103,7 +103,7 @@ Status UcxMessages::receive(AmMessage& message, Buffer landing, WireOp& op) noex
   recv_params_.request = request;
   recv_params_.memory_type = memory_type_of(landing.kind);
   landed_bytes_ = 0;
-  const ucs_status_ptr_t answer =
+  ucs_status_ptr_t answer =
       library_.am_recv_data_nbx(worker_.handle(), descriptor, landing.data, landing.bytes, &recv_params_);
   if (UCS_PTR_IS_ERR(answer)) {
     // UCX took the descriptor in any case: the message is gone, so this is a completion.
