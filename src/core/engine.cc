@@ -10,6 +10,7 @@
 #include "base/process_stat.h"
 #include "base/progress_scope.h"
 #include "core/batch_time.h"
+#include "core/joined_peers.h"
 #include "core/paths/calibration_store.h"
 #include "core/shared_memory_fault.h"
 #include "port/memory/allocation_map.h"
@@ -22,6 +23,7 @@ constexpr unsigned kFireLimit = 256;           // user completions in one progre
 constexpr unsigned kPeerCheckInterval = 1024;  // idle progress calls between looks at the clock
 constexpr unsigned kBusyWeight = 64;           // so many idle calls count as much as one that may have copied megabytes
 constexpr auto kPeerCheckPeriod = std::chrono::milliseconds(2);
+constexpr auto kPartingPatience = std::chrono::seconds(1);  // of those that have joined, to hear that this one leaves
 constexpr unsigned kSpinWithRoom = 20'000;  // idle progress calls before sleeping when every process has a core
 constexpr unsigned kSpinCrowded = 200;      // more processes than cores: a spinning loser keeps the winner off the core
 
@@ -65,6 +67,7 @@ Engine::Engine(port::Adapters adapters, const Options& options)
     wire().set_am_handler(id, &Engine::hold_message, &am_slots_[id]);
   }
   farewell_.emplace(*this);
+  joined_ = std::make_unique<JoinedPeers>(*this);
   wire().set_failure_handler(&Engine::on_endpoint_failed, this);
   if (wire().capabilities().can_sleep) waiter_.add(wire().event_fd());
   if (adapters_.links) {
@@ -90,19 +93,24 @@ void Engine::put_at_boot(const char* key, std::span<const std::byte> value) {
 }
 
 Engine::~Engine() {
+  joined_->close();
   // The network must let go of every record before the layers that own the records go.
-  for (Peer& peer : peers_) {
+  const auto disconnect = [this](Peer& peer) {
     if (peer.endpoint != nullptr) wire().disconnect(peer.endpoint);
     peer.lost = true;  // what still arrives must not be answered
-  }
+  };
+  std::for_each(peers_.begin(), peers_.end(), disconnect);
+  joined_->for_each(disconnect);
   while (wire().deliver(kDeliverLimit) != 0) {
   }
   for (unsigned service = 0; service < port::Links::kServices; ++service) claim_link(service, nullptr, nullptr);
   // One layer's records must not be found beside another's once the first has gone.
-  for (Peer& peer : peers_) {
+  const auto let_go = [](Peer& peer) {
     while (peer.outstanding.pop_front() != nullptr) {
     }
-  }
+  };
+  std::for_each(peers_.begin(), peers_.end(), let_go);
+  joined_->for_each(let_go);
   release_ops(ready_);
   release_ops(pending_);
   // Not left to the container, which may take either end first.
@@ -142,6 +150,8 @@ void Engine::exchange() {
     peer.rank = Rank{static_cast<std::int32_t>(rank)};
     peer.same_host = records[rank].host_id == records[self].host_id;
     peer.same_process = rank == self;
+    peer.rank_there = job().rank;
+    peer.rank_in_its_job = peer.rank.value;
     peer.record = records[rank];
   }
   attach_links();
@@ -172,6 +182,7 @@ void Engine::attach_links() noexcept {
 
 void Engine::shut_down() noexcept {
   if (trace_) trace_->write();
+  joined_->leave_all(kPartingPatience);
   // Whoever is ahead keeps the network moving: a peer may still be reading from this process.
   if (job().size > 1) {
     const auto all_live = [&] {
@@ -194,6 +205,7 @@ void Engine::shut_down() noexcept {
 }
 
 Peer& Engine::peer(Rank rank) {
+  if (joined_rank::is_one(rank.value)) return joined_->get(rank);
   if (rank.value < 0 || static_cast<std::size_t>(rank.value) >= peers_.size()) {
     throw Error(Status::invalid_argument,
                 fmt::format("there is no rank {}: the job has ranks 0 to {}", rank.value, job().size - 1));
@@ -250,7 +262,7 @@ MemoryKind Engine::mutual_kind(const Peer& peer) const noexcept {
 }
 
 Peer& Engine::linked_peer(int rank) noexcept {
-  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  Peer& peer = *find_peer(rank);
   if (peer.link == nullptr) peer.link = adapters_.links->link(rank);
   return peer;
 }
@@ -385,10 +397,12 @@ void Engine::claim_am(unsigned id, port::AmHandler handler, void* context) {
 
 void Engine::look_at_links(unsigned service) noexcept {
   if (!adapters_.links) return;
-  for (const Peer& peer : peers_) {
+  const auto look = [&](const Peer& peer) {
     port::Link* link = peer.lost ? nullptr : adapters_.links->link(peer.rank.value);  // whether it is connected or not
     if (link != nullptr) static_cast<void>(link->poll(service));
-  }
+  };
+  std::for_each(peers_.begin(), peers_.end(), look);
+  joined_->for_each(look);
 }
 
 namespace {
@@ -446,26 +460,33 @@ Status Engine::find_kind(const void* data, std::size_t bytes, MemoryKind& kind, 
 
 void Engine::on_endpoint_failed(void* engine, port::WireEndpoint* endpoint) noexcept {
   auto& self = *static_cast<Engine*>(engine);
-  for (Peer& peer : self.peers_) {
+  const auto suspect = [&](Peer& peer) {
     if (peer.endpoint == endpoint) self.suspect(peer);
-  }
+  };
+  std::for_each(self.peers_.begin(), self.peers_.end(), suspect);
+  self.joined_->for_each(suspect);
 }
 
 void Engine::look_around() noexcept {
   const ProgressScope scope;
   check_peers();
+  joined_->look_around();
   for (auto& [key, service] : services_) service->look_around();
 }
 
 void Engine::check_peers() noexcept {
   if (std::exchange(suspects_, false)) {
-    for (Peer& peer : peers_) {
+    const auto lose_if_suspected = [this](Peer& peer) {
       if (peer.suspected) lose(peer);
-    }
+    };
+    std::for_each(peers_.begin(), peers_.end(), lose_if_suspected);
+    joined_->for_each(lose_if_suspected);
   }
   if (lease_) hear_verdicts();
   if (!detector_.watching()) return;
-  for (const int rank : detector_.poll()) lose(peers_[static_cast<std::size_t>(rank)]);
+  for (const int rank : detector_.poll()) {
+    if (Peer* peer = find_peer(rank)) lose(*peer);
+  }
 }
 
 void Engine::lose(Peer& peer) noexcept {
@@ -476,8 +497,11 @@ void Engine::lose(Peer& peer) noexcept {
     if (adapters_.links) events += adapters_.links->poll();
     if (events == 0 && round > 3) break;
   }
-  log::info("rank {} (pid {}) is gone", peer.rank.value, peer.record.pid);
-  counters_.peers_lost.add();
+  if (peer.joined) joined_->on_parting(peer);
+  if (!peer.joined || !peer.ended) {
+    log::info("rank {} (pid {}) is gone", peer.rank.value, peer.record.pid);
+    counters_.peers_lost.add();
+  }
   peer.lost = true;
   if (lease_) lease_->give_up(peer.rank.value);
   if (peer.endpoint != nullptr) wire().disconnect(peer.endpoint);

@@ -15,6 +15,7 @@
 #include "brant/base/clock.h"
 #include "brant/base/ids.h"
 #include "brant/base/intrusive_list.h"
+#include "brant/core/joining.h"
 #include "brant/core/op.h"
 #include "brant/core/path.h"
 #include "core/deferred_work.h"
@@ -40,10 +41,13 @@ class PeerOp {
   void (*lost)(PeerOp& self) noexcept = nullptr;
 };
 
-/// Another process of the job, or this one.
+/// Another process of the job, this one, or one that has joined.
 struct Peer {
   Rank rank;
   PeerRecord record;
+  std::int32_t rank_there = -1;            ///< By which it knows this process: whom messages to it say they are from.
+  std::int32_t rank_in_its_job = -1;       ///< `rank`, but of one that has joined.
+  bool joined = false;                     ///< After the start: it has no part in what the job does together.
   port::WireEndpoint* endpoint = nullptr;  ///< Null until the first use.
   port::Link* link = nullptr;              ///< From the first use on; null if the two share no memory.
   bool same_host = false;
@@ -114,7 +118,14 @@ class Service {
   virtual bool stalled(std::chrono::nanoseconds, bool /*for_ever*/) noexcept { return false; }
   /// Every few milliseconds of progress, and after each sleep: for what nobody tells this process of.
   virtual void look_around() noexcept {}
+  /// A joined peer is gone (`Peer::lost`), and its record is to go: drops what was kept of it, and is asked again as
+  /// long as it says false, which is while the program has something open with that peer.
+  virtual bool forget(Peer&) noexcept { return true; }
 };
+
+class JoinedPeers;
+/// `JoinedPeers::find`, for the engine.
+Peer* find_joined(JoinedPeers& joined, std::int32_t rank) noexcept;
 
 /// The inner side of a Runtime: adapters, peers, and the progress of one worker. Belongs to the worker's thread, except
 /// `post`.
@@ -129,6 +140,7 @@ class Engine {
     bool statistics = false;                        ///< Publish the counters for `brant info --jobs`.
     std::chrono::milliseconds stall_report{5'000};  ///< How long a wait is silent before it says what for; 0: for ever.
     std::chrono::milliseconds lease{10'000};        ///< How long a process of another host may be silent; 0: for ever.
+    Joining joining = Joining::off;                 ///< Who may be joined after the start.
   };
 
   static constexpr unsigned kAmIds = 64;
@@ -197,10 +209,11 @@ class Engine {
     peer.suspected = true;
     suspects_ = true;
   }
-  /// The peer that a message says it is from. Null for a rank that the job does not have. Does not connect.
+  /// The peer that a message says it is from. Null for a rank that the job does not have, and of one that has left.
+  /// Does not connect.
   [[nodiscard]] Peer* find_peer(std::int32_t rank) noexcept {
     const auto place = static_cast<std::size_t>(rank);
-    return rank >= 0 && place < peers_.size() ? &peers_[place] : nullptr;
+    return rank >= 0 && place < peers_.size() ? &peers_[place] : find_joined(*joined_, rank);
   }
   /// A peer wrote `what`, which no process of this job writes: that is counted, said once for each peer, and the peer
   /// is given up in the next progress. What the record was about is not done.
@@ -310,6 +323,7 @@ class Engine {
  private:
   friend class OpOwner;
   friend class Farewell;
+  friend class JoinedPeers;
   using PollerList = IntrusiveList<Poller, &Poller::poller_hook>;
   using OpList = IntrusiveList<Op, &Op::engine_hook_>;
   using DeferredList = IntrusiveList<DeferredWork, &DeferredWork::deferred_hook>;
@@ -368,6 +382,7 @@ class Engine {
   const port::memory::AllocationMap* const host_allocations_;  ///< See Device::host_allocations.
   port::memory::AllocationMap::Range host_range_;              ///< Around the host memory that was looked up last.
   std::deque<Peer> peers_;                                     // a deque: records stay in place
+  std::unique_ptr<JoinedPeers> joined_;
   FailureDetector detector_;
   std::unique_ptr<LeaseThread> lease_;  ///< Null in a job of one host.
   Waiter waiter_;

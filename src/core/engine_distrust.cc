@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "core/engine.h"
+#include "core/joined_rank.h"
 
 namespace brant {
 
@@ -19,6 +20,7 @@ void Engine::distrust(Peer& peer, const char* what) noexcept {
 
 void Engine::distrust(std::int32_t rank, const char* what) noexcept {
   if (Peer* peer = find_peer(rank)) return distrust(*peer, what);
+  if (joined_rank::is_one(rank)) return;  // it has left, and this was still under way
   counters_.bad_records.add();
   if (std::exchange(nameless_told_, true)) return;
   log::error(

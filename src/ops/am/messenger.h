@@ -5,10 +5,10 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "base/mapped_file.h"
 #include "core/engine.h"
+#include "core/per_peer.h"
 #include "ops/am/loans.h"
 #include "ops/am/message.h"
 #include "ops/am/message_pool.h"
@@ -66,6 +66,8 @@ class Messenger final : public Service, private Poller {
   /// Gives a message back, and its room to the sender.
   void release(Message& message) noexcept;
 
+  bool forget(Peer& peer) noexcept override;
+
   [[nodiscard]] const MessengerCounts& counts() const noexcept { return counts_; }
   /// Messages lent now, in all states. For tests.
   [[nodiscard]] std::size_t lent() const noexcept { return pool_.lent(); }
@@ -97,7 +99,6 @@ class Messenger final : public Service, private Poller {
     void* context = nullptr;
   };
 
-  static std::uint32_t units_of(std::size_t payload_bytes) noexcept;
   Link* link_to(Rank rank, Status& why) noexcept;
   Status carry(Link& link, Message& message, Flow flow) noexcept;
   void count(Path path, const Message& message, TimePoint left) noexcept;
@@ -138,10 +139,16 @@ class Messenger final : public Service, private Poller {
   Engine& engine_;
   std::optional<MappedFile> region_;  ///< For the large blocks of the pool.
   MessagePool pool_;
-  std::vector<std::unique_ptr<Link>> links_;
+  PerPeer<Link> links_;
   std::array<Claim, kServices> claims_{};
   MessengerCounts counts_;
   std::uint32_t traced_locally_ = 0;  ///< Numbers for messages within the process, only with a trace.
 };
+
+/// What a message of this size takes of a window.
+inline std::uint32_t units_of(std::size_t payload_bytes) noexcept {
+  const std::size_t bytes = payload_bytes + sizeof(Message);
+  return static_cast<std::uint32_t>((bytes + Messenger::kUnitBytes - 1) / Messenger::kUnitBytes);
+}
 
 }  // namespace brant::am

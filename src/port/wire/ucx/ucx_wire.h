@@ -30,6 +30,7 @@ struct UcxEndpoint {
   bool failed = false;       ///< UCX reported the peer lost.
   bool failure_told = false;
   bool closed = false;
+  bool kept = false;           ///< Closed for its user alone: who connects to the same wire again gets it.
   std::uint64_t sequence = 0;  ///< Of the last atomic operation or flush.
   UcxRequestList pending;
 };
@@ -102,6 +103,7 @@ class UcxWire final : public Wire {
   void prepare_params() noexcept;
   Result<ucp_ep_h> create_endpoint(const ucp_address_t* address, UcxEndpoint& endpoint) noexcept;
   ucs_status_ptr_t start_close(UcxEndpoint& endpoint, bool force) noexcept;
+  [[nodiscard]] UcxEndpoint* take_kept(std::uint64_t owner) noexcept;
   void close_endpoints() noexcept;
   void release_ucx() noexcept;
 
