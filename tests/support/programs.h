@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <climits>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -31,8 +33,10 @@ class Letters {
 
   void put(const std::string& text) const {
     const auto size = static_cast<std::uint32_t>(text.size());
-    if (::write(ends_[1], &size, sizeof(size)) != sizeof(size) ||
-        ::write(ends_[1], text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    std::string whole(reinterpret_cast<const char*>(&size), sizeof(size));
+    whole += text;
+    // In one piece, as a pipe takes up to PIPE_BUF bytes: others may write too.
+    if (whole.size() > PIPE_BUF || ::write(ends_[1], whole.data(), whole.size()) != static_cast<ssize_t>(whole.size()))
       throw std::runtime_error("a letter could not be written");
   }
   /// Waits.

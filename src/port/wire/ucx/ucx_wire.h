@@ -103,7 +103,6 @@ class UcxWire final : public Wire {
   void prepare_params() noexcept;
   Result<ucp_ep_h> create_endpoint(const ucp_address_t* address, UcxEndpoint& endpoint) noexcept;
   ucs_status_ptr_t start_close(UcxEndpoint& endpoint, bool force) noexcept;
-  [[nodiscard]] UcxEndpoint* take_kept(std::uint64_t owner) noexcept;
   void close_endpoints() noexcept;
   void release_ucx() noexcept;
 

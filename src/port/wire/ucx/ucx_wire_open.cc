@@ -53,6 +53,16 @@ void check_options(const UcxOptions& options) {
     refuse(fmt::format("am_eager_bytes_max is {}; at most {}", options.am_eager_bytes_max, kAmEagerBytesMost));
 }
 
+/// One to the wire of that name which its user has closed. Null: there is none.
+UcxEndpoint* take_kept(std::span<const std::unique_ptr<UcxEndpoint>> endpoints, std::uint64_t owner) noexcept {
+  for (const auto& endpoint : endpoints) {
+    if (endpoint->owner != owner || !endpoint->kept) continue;
+    endpoint->kept = endpoint->closed = false;
+    return endpoint.get();
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 UcxWire::UcxWire(const UcxOptions& options)
@@ -277,7 +287,7 @@ Result<WireEndpoint*> UcxWire::connect(std::span<const std::byte> address) noexc
         envelope->owner, envelope->detail != 0, peer_errors_on_same_host_);
     return Status::version_mismatch;
   }
-  if (UcxEndpoint* before = take_kept(envelope->owner)) return reinterpret_cast<WireEndpoint*>(before);
+  if (UcxEndpoint* before = take_kept(endpoints_, envelope->owner)) return reinterpret_cast<WireEndpoint*>(before);
   try {
     // A copy: UCX wants its address aligned.
     const std::vector<std::byte> body(address.begin() + sizeof(Envelope), address.end());
@@ -297,15 +307,6 @@ Result<WireEndpoint*> UcxWire::connect(std::span<const std::byte> address) noexc
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }
-}
-
-UcxEndpoint* UcxWire::take_kept(std::uint64_t owner) noexcept {
-  for (const auto& endpoint : endpoints_) {
-    if (endpoint->owner != owner || !endpoint->kept) continue;
-    endpoint->kept = endpoint->closed = false;
-    return endpoint.get();
-  }
-  return nullptr;
 }
 
 /// Null when UCX is done at once or refuses. The answer, if any, must be given to request_free.
