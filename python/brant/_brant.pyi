@@ -67,7 +67,7 @@ class ChannelEnd:
     """One end of an ordered connection between two processes, as `brant.channel` opens it. Message n of one end meets
     receive n of the other. Closed when nobody refers to it any more."""
 
-    def __init__(self, peer: int, id: int, path: str) -> None: ...
+    def __init__(self, peer: int, id: int, path: str, raw: bool) -> None: ...
     def send(self, *objects: Any, timeout: float | None = None, delivered: bool = False) -> Awaitable:
         """Sends one message: one object or several, arrays of any shape, type and layout or what can be pickled.
 

@@ -42,7 +42,7 @@ class Runtime:
         return _brant.size()
 
 
-def channel(peer: int, id: int, *, path: str | None = None) -> _brant.ChannelEnd:
+def channel(peer: int, id: int, *, raw: bool = False, path: str | None = None) -> _brant.ChannelEnd:
     """Opens this process's end of channel `id` with the process of rank `peer`. Does not wait for the other end.
 
     With `peer` = own rank the first call gives one end and the second the other.
@@ -50,13 +50,15 @@ def channel(peer: int, id: int, *, path: str | None = None) -> _brant.ChannelEnd
     Args:
         peer: a rank of the job.
         id: the channel's name, the same at both ends and used by no other channel of the two: 0 to 251658239.
+        raw: a message is the bytes of one array and nothing else, as channels of C++ have them; for a channel whose
+            other end is in C++. `recv` takes `out`, and awaited gives the number of bytes that came.
         path: forces the path of all transfers, for measuring (`brant explain` names them).
 
     Raises:
         InvalidArgument: there is no such rank, or the id is in use.
         PeerLost: that process has ended.
     """
-    return _brant.ChannelEnd(peer, id, path or "")
+    return _brant.ChannelEnd(peer, id, path or "", raw)
 
 
 async def gather(*awaitables: Awaitable) -> list:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import gc
+import subprocess
 
 import numpy
 import pytest
-from conftest import brant, run_job
+from conftest import BRANT, brant, command, environment, run_job
 
 BASE = numpy.arange(24.0).reshape(4, 6)
 RECORD = numpy.dtype([("place", "<i4", (3,)), ("mass", "<f8"), ("name", "S5")])
@@ -236,6 +238,39 @@ async def arrays_of_the_cuda_interface_arrive() -> None:
     assert (seen == values).all()
 
 
+async def raw_channels_send_bytes() -> None:
+    channel = brant.channel(1 - brant.rank(), 1, raw=True)
+    for count in (1, 100_000):
+        mine, theirs = numpy.full((count, 2), 1.0 + brant.rank())[:, 1], numpy.zeros(2 * count)
+        incoming = channel.recv(theirs)
+        await channel.send(mine)
+        assert await incoming == 8 * count
+        assert (theirs[:count] == 2 - brant.rank()).all() and not theirs[count:].any()
+    with pytest.raises(brant.TimedOut):
+        await brant.channel(1 - brant.rank(), 2, raw=True).recv(theirs, timeout=0.01)
+    await channel.send(b"abc")
+    strided = numpy.zeros(6, "u1")[::2]
+    assert await channel.recv(strided) == 3 and bytes(strided) == b"abc"
+    for wrong in (lambda: channel.send(1), lambda: channel.send(b"a", b"b"), channel.recv, channel.__anext__):
+        with pytest.raises(brant.InvalidArgument, match="is raw"):
+            wrong()
+    short = numpy.zeros(10)
+    outgoing = channel.send(numpy.zeros(100_000))
+    with pytest.raises(brant.Truncated):
+        await channel.recv(short)
+    with contextlib.suppress(brant.Truncated):
+        await outgoing
+
+
+async def the_swap_of_cxx() -> None:
+    """examples/01_swap, written in Python: the other process runs the one in C++."""
+    channel = brant.channel(0, 7, raw=True)
+    mine, theirs = numpy.zeros(1 << 20, "u1"), numpy.zeros(1 << 20, "u1")
+    outgoing = channel.send(mine)
+    assert await channel.recv(theirs) == 1 << 20
+    await outgoing
+
+
 async def memory_of_brant_is_shown() -> None:
     channel = brant.channel(1 - brant.rank(), 1)
     mine = brant.empty((100, 50), "f4", memory="pinned")
@@ -296,6 +331,21 @@ def test_arrays_of_dlpack_arrive_and_receive() -> None:
 
 def test_arrays_of_the_cuda_interface_arrive_and_receive() -> None:
     run_job(arrays_of_the_cuda_interface_arrive, BRANT_GPU="emulated")
+
+
+def test_a_raw_channel_sends_bytes_alone() -> None:
+    run_job(raw_channels_send_bytes)
+
+
+def test_a_program_of_cxx_may_be_at_the_other_end() -> None:
+    *launcher, interpreter, start, file, name, loop = command(the_swap_of_cxx)
+    swap = BRANT.parent / "swap"
+    script = f'[ "$BRANT_RANK" = 0 ] && exec {swap}; exec {interpreter} {start} {file} {name} {loop}'
+    done = subprocess.run(
+        [*launcher, "/bin/sh", "-c", script], env=environment(), text=True, capture_output=True, timeout=90
+    )
+    assert done.returncode == 0, done.stderr
+    assert "rank 0 has the 1048576 bytes of rank 1" in done.stdout
 
 
 def test_memory_of_brant_is_a_numpy_array() -> None:

@@ -55,7 +55,7 @@ struct OnStream {
 /// ended and the other end is closed as well. A graph that holds transfers of an end must not be launched after its
 /// close.
 ///
-/// Source: none; see docs/decisions/0011 and 0046.
+/// Why it is made so: docs/decisions/0011 and 0046.
 class BRANT_API StreamChannel {
  public:
   StreamChannel() noexcept = default;
@@ -72,7 +72,7 @@ class BRANT_API StreamChannel {
   /// Opens this process's end of stream channel `id` with `peer`. Waits for nobody, and costs a small allocation. The
   /// same id may be used with each peer, and again once it is closed, also while its other end is still open. Throws
   /// Error: invalid_argument (an id above kChannelIdMax, an unknown rank, an id that is open with that peer, no
-  /// patience), peer_lost, no_memory.
+  /// patience), peer_lost.
   static StreamChannel open(Runtime& runtime, Rank peer, ChannelId id, const StreamChannelOptions& options = {});
 
   /// Ends everything: kernels that wait give up with `canceled`, and operations on their way end when the stream has

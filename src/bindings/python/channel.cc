@@ -44,8 +44,8 @@ nb::handle self_of(const ChannelEnd& end) { return nb::find(end); }
 
 }  // namespace
 
-ChannelEnd::ChannelEnd(int peer, std::uint32_t id, const std::string& path)
-    : peer_(peer), id_(id), name_("channel " + std::to_string(id) + " with rank " + std::to_string(peer)) {
+ChannelEnd::ChannelEnd(int peer, std::uint32_t id, const std::string& path, bool raw)
+    : peer_(peer), id_(id), name_("channel " + std::to_string(id) + " with rank " + std::to_string(peer)), raw_(raw) {
   Runtime& runtime = Process::get().runtime();
   try {
     channel_ = Channel::open(runtime, Rank{peer}, ChannelId{id}, options_of(path));
@@ -134,7 +134,7 @@ void ChannelEnd::say_end() noexcept {
   FrameHeader end;
   end.flags = FrameHeader::kEnd;
   Op unobserved;
-  if (!broken_) static_cast<void>(channel_.post_send({&end, sizeof end, MemoryKind::host}, unobserved));
+  if (!broken_ && !raw_) static_cast<void>(channel_.post_send({&end, sizeof end, MemoryKind::host}, unobserved));
 }
 
 void close_channels() {
@@ -163,7 +163,7 @@ void ChannelEnd::next_turn() {
 
 void bind_channel(nb::module_& module) {
   nb::class_<ChannelEnd>(module, "ChannelEnd", nb::is_weak_referenceable())
-      .def(nb::init<int, std::uint32_t, const std::string&>())
+      .def(nb::init<int, std::uint32_t, const std::string&, bool>())
       .def("send", &ChannelEnd::send, "Sends one message: one object or several.")
       .def("send", &ChannelEnd::send_several, nb::arg("objects"), nb::arg("timeout") = nb::none(),
            nb::arg("delivered") = false)

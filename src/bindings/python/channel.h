@@ -15,7 +15,7 @@ class Receiving;
 /// posted, since how many transfers a message has is in the frame.
 class ChannelEnd {
  public:
-  ChannelEnd(int peer, std::uint32_t id, const std::string& path);
+  ChannelEnd(int peer, std::uint32_t id, const std::string& path, bool raw);
   ChannelEnd(const ChannelEnd&) = delete;
   ChannelEnd& operator=(const ChannelEnd&) = delete;
   ~ChannelEnd();
@@ -28,6 +28,8 @@ class ChannelEnd {
   [[nodiscard]] nanobind::object next();
   void close();
 
+  /// A message is one transfer: the bytes of an array and no frame, as a channel of C++ has them.
+  [[nodiscard]] bool is_raw() const noexcept { return raw_; }
   [[nodiscard]] bool is_open() const noexcept { return channel_.is_open(); }
   [[nodiscard]] int peer() const noexcept { return peer_; }
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
@@ -50,6 +52,7 @@ class ChannelEnd {
   std::uint32_t id_;
   std::string name_;
   Channel channel_;
+  bool raw_;
   bool broken_ = false;
   std::deque<Receiving*> turns_;
 };

@@ -24,8 +24,16 @@ void Receiving::add_landing(nb::handle array) {
 }
 
 void Receiving::start(double timeout) {
+  if (end_.is_raw() && given_.size() != 1)
+    throw Failure(Status::invalid_argument, end_.name() + " is raw: it receives into one array, `out`", end_.name(),
+                  end_.peer());
   hold();
   if (timeout >= 0) set_deadline(timeout);
+  if (end_.is_raw()) {
+    post_raw();
+    if (pending_ == 0) advance();
+    return;
+  }
   end_.line_up(*this);
   if (stage_ == Stage::frame && pending_ == 0) {
     Process::get().forget(*this);
@@ -47,6 +55,16 @@ void Receiving::post_part(Buffer landing) {
   } else {
     outcome_.join({posted, op.result.bytes});
   }
+}
+
+void Receiving::post_raw() {
+  stage_ = Stage::content;
+  Item item;
+  item.header.type = ItemType::bytes;
+  item.header.bytes = given_.front().bytes();
+  landings_.push_back(land_in(given_.front(), item));
+  items_.push_back(std::move(item));
+  post_part(landings_.front().memory);
 }
 
 void Receiving::post_frame() {
@@ -277,12 +295,12 @@ void Receiving::abandon(Status status) {
 
 void Receiving::give_up(Status status) {
   if (has_answer()) return;
-  if (stage_ == Stage::in_line || stage_ == Stage::frame) {
-    if (stage_ == Stage::frame && (ops_.back().due() || !ops_.back().pending())) return;  // its message has come
+  if (stage_ == Stage::in_line || stage_ == Stage::frame || end_.is_raw()) {
+    if (stage_ != Stage::in_line && (ops_.back().due() || !ops_.back().pending())) return;  // its message has come
     const nb::object keeps = nb::borrow(self());
-    if (stage_ == Stage::frame) ops_.back().detach();
+    if (stage_ != Stage::in_line) ops_.back().detach();
     pending_ = 0;
-    end_.step_out(*this);
+    if (!end_.is_raw()) end_.step_out(*this);
     return end(status, {});
   }
   // The rest of the message is on its way into the arrays: they stay held until it is there, and it is lost.
@@ -291,6 +309,7 @@ void Receiving::give_up(Status status) {
 }
 
 nb::object Receiving::result() {
+  if (end_.is_raw()) return nb::int_(outcome_.bytes);
   if (!given_objects_.empty()) {
     if (given_objects_.size() == 1) return given_objects_.front();
     nb::list all;

@@ -47,6 +47,7 @@ class Receiving final : public Awaitable {
     Buffer memory;
   };
 
+  void post_raw();
   void post_part(Buffer landing);
   void on_frame();
   void on_description(std::span<const std::byte> description, std::span<const std::byte> content);

@@ -135,12 +135,23 @@ void Sending::post_part(ConstBuffer source) {
   outcome_.join({posted, 0});
 }
 
+void Sending::post_raw() {
+  if (contents_.size() != 1 || contents_.front().header.type == ItemType::object)
+    throw Failure(Status::invalid_argument, end_.name() + " is raw: it sends one array, or bytes, at a time",
+                  end_.name(), end_.peer());
+  post_part(contents_.front().memory());
+}
+
 void Sending::post(double timeout) {
-  const bool within = write_frame();
-  post_part({frame_.get(), frame_bytes_, MemoryKind::host});
+  const bool within = !end_.is_raw() && write_frame();
+  if (end_.is_raw()) {
+    post_raw();
+  } else {
+    post_part({frame_.get(), frame_bytes_, MemoryKind::host});
+  }
   if (!apart_.empty()) post_part({apart_.data(), apart_.size(), MemoryKind::host});
   for (const Content& item : contents_) {
-    if (within) break;
+    if (within || end_.is_raw()) break;
     if (item.header.bytes != 0) post_part(item.memory());
   }
   if (pending_ == 0) {

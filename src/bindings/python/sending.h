@@ -43,6 +43,7 @@ class Sending final : public Awaitable {
   bool add_array(nanobind::handle object, ItemType type);
   void add_pickle(nanobind::handle object);
   [[nodiscard]] bool write_frame();
+  void post_raw();
   void post_part(ConstBuffer source);
   void let_go() noexcept;
 

@@ -462,7 +462,7 @@ void LinkReceiver::on_stored(const LinkMessage& message) noexcept {
 /// Written into memory that its owner took back: it cannot be handed on.
 void LinkReceiver::landed_too_late(Transfer& ghost, std::uint64_t bytes) noexcept {
   log::error(
-      "channel {} from rank {}: message {} of {} bytes landed in device memory whose receive had been withdrawn. "
+      "channel {} from rank {}: message {} of {} bytes landed in memory whose receive had been withdrawn. "
       "Cancel such receives and wait for the outcome instead",
       endpoint_.id().value, endpoint_.peer().rank.value, ghost.number, bytes);
   LinkMessage message;

@@ -17,7 +17,7 @@ struct ChannelPools {
 
   ObjectPool<Transfer> transfers{kTransfersMax};
   ObjectPool<TransferMove> moves{kTransfersMax};
-  ObjectPool<TransferShapes> shapes{kTransfersMax};
+  ObjectPool<OwnShape> shapes{kTransfersMax};
   ObjectPool<SmallReceive> small_receives{kTransfersMax};
   ObjectPool<Arrival> arrivals{LinkArrivals::kMax};
   bool limit_told = false;

@@ -7,8 +7,9 @@ namespace {
 
 StepEnd users_end(const Transfer& transfer, std::size_t position) noexcept {
   StepEnd end{MoveEnd(transfer.buffer.data, transfer.buffer.kind)};
-  if (const TransferShapes* shapes = transfer.own_shape()) {
+  if (const OwnShape* shapes = transfer.own_shape()) {
     end.shape = transfer.is_send ? &shapes->from : &shapes->to;
+    end.mark = &shapes->mark;
   }
   end.advance(position);
   return end;

@@ -8,7 +8,7 @@ namespace brant {
 
 Status ChannelMoves::lay(Transfer& transfer, const Shape& shape) noexcept {
   if (const Status taken = take(transfer); taken != Status::ok) return taken;
-  TransferShapes* shapes = end_.table().pools().shapes.take();
+  OwnShape* shapes = end_.table().pools().shapes.take();
   if (shapes == nullptr) return Status::limit_reached;
   (transfer.is_send ? shapes->from : shapes->to) = shape;
   transfer.move->own_shape = shapes;

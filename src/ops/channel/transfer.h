@@ -40,6 +40,11 @@ struct SmallReceive final : ChannelOp {
 };
 static_assert(sizeof(SmallReceive) <= 128, "two cache lines");
 
+/// How the bytes of a transfer's user lie, and those of the message in one run.
+struct OwnShape : TransferShapes {
+  mutable RunMark mark;  ///< Of what was packed or unpacked last.
+};
+
 /// What a transfer has while brant itself copies its bytes, or keeps them: a pinned buffer, memory of the other end.
 struct TransferMove final : Move {
   TransferMove(Transfer& transfer_in, const MoveEvents& events_in) noexcept : Move(events_in), transfer(transfer_in) {}
@@ -47,7 +52,7 @@ struct TransferMove final : Move {
   Transfer& transfer;
   StagePool::Lease lease;
   MappingLease mapped;
-  TransferShapes* own_shape = nullptr;  ///< Its user's bytes do not lie in one run.
+  OwnShape* own_shape = nullptr;  ///< Its user's bytes do not lie in one run.
 };
 static_assert(sizeof(TransferMove) <= 256, "four cache lines");
 
@@ -72,7 +77,7 @@ struct Transfer final : ChannelOp, private port::WireOp {
     return Buffer(move->lease.data, size, MemoryKind::pinned);
   }
   /// How its user's bytes lie behind `buffer.data`, and those of the message in one run; null if they all do.
-  [[nodiscard]] const TransferShapes* own_shape() const noexcept { return move != nullptr ? move->own_shape : nullptr; }
+  [[nodiscard]] const OwnShape* own_shape() const noexcept { return move != nullptr ? move->own_shape : nullptr; }
   /// `here` has that shape: no pinned buffer is in its place.
   [[nodiscard]] bool here_is_shaped() const noexcept { return own_shape() != nullptr && !is_staged(); }
 

@@ -19,8 +19,8 @@ class CommonRuns {
   CommonRuns(const StepEnd& to, const StepEnd& from, std::size_t bytes) noexcept
       : to_(to.place.memory()),
         from_(from.place.memory()),
-        write_(to.shape, to.position),
-        read_(from.shape, from.position),
+        write_(to.shape, to.position, to.mark),
+        read_(from.shape, from.position, from.mark),
         left_(bytes) {}
 
   /// Bytes of the runs to come.

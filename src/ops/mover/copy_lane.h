@@ -23,10 +23,17 @@ struct DeviceCopy {
   void* to = nullptr;
   const void* from = nullptr;
   std::size_t bytes = 0;
+  // A signal in parts, so that the small members fill its last word.
+  std::uint64_t* flag = nullptr;  ///< Wanted; once it is done, null unless it was set.
+  std::uint32_t flag_value = 0;
   Path path = Path::automatic;  ///< What is to carry it; once it is done, what did.
   bool alone = false;           ///< Not by a kernel: an end is host memory, which kernels may not reach.
   bool broken = false;          ///< The device refused some of its parts: it fails once the others are done.
-  CopySignal signal;            ///< Wanted; once it is done, empty unless it was given.
+
+  void want(const CopySignal& signal) noexcept {
+    flag = signal.flag;
+    flag_value = signal.value;
+  }
 };
 /// Whom lanes and the copier tell that a copy is done, from progress.
 struct CopyEnd {

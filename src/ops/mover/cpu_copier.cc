@@ -17,9 +17,11 @@ void publish() noexcept {
 }
 
 /// True: that was all.
-bool copy_some(Move::ByCpu& step) noexcept {
+bool copy_some(const Move& move, Move::ByCpu& step) noexcept {
   const std::size_t bytes = std::min(step.left, CpuCopier::kTurnBytes);
-  CpuCopier::copy(step.to, step.from, bytes);
+  RunMarks* const marks = move.marks;
+  CpuCopier::copy({step.to, marks != nullptr ? &marks->to : nullptr},
+                  {step.from, marks != nullptr ? &marks->from : nullptr}, bytes);
   step.to.advance(bytes);
   step.from.advance(bytes);
   step.left -= bytes;
@@ -50,7 +52,7 @@ void CpuCopier::copy(const StepEnd& to, const StepEnd& from, std::size_t bytes) 
 
 Status CpuCopier::start(Move& move, const Move::ByCpu& step) noexcept {
   auto& own = move.step.emplace<Move::ByCpu>(step);
-  if (copy_some(own)) {
+  if (copy_some(move, own)) {
     move.step = {};
     return Status::ok;
   }
@@ -71,7 +73,7 @@ unsigned CpuCopier::poll() noexcept {
   unsigned turns = 0;
   for (; turns < kPollTurns && !copying_.empty(); ++turns) {
     Move& move = *copying_.pop_front();
-    if (copy_some(*std::get_if<Move::ByCpu>(&move.step))) {
+    if (copy_some(move, *std::get_if<Move::ByCpu>(&move.step))) {
       move.step = {};
       done_(context_, move, Status::ok);
     } else {

@@ -59,8 +59,8 @@ bool DeviceCopier::give_to_courier(DeviceCopy& copy) noexcept {
 
 bool DeviceCopier::post(DeviceCopy& copy) noexcept {
   if (too_much(copy, carried_bytes_)) return false;
-  if (courier_->post({copy.to, copy.from, static_cast<std::uint32_t>(copy.bytes), copy.signal.value,
-                      copy.signal.flag}) != Status::ok)
+  if (courier_->post({copy.to, copy.from, static_cast<std::uint32_t>(copy.bytes), copy.flag_value, copy.flag}) !=
+      Status::ok)
     return false;
   carried_.push_back(copy);
   carried_bytes_ += copy.bytes;
@@ -185,10 +185,10 @@ void DeviceCopier::issue_alone(DeviceCopy& copy) noexcept {
 /// Behind its copy the word is of use; without it the owner of the copy tells the receiver.
 Status DeviceCopier::queue_alone(DeviceCopy& copy, port::Stream* stream) noexcept {
   port::Streams& streams = *engine_.device().streams();
-  const CopySignal wanted = std::exchange(copy.signal, {});
+  std::uint64_t* const wanted = std::exchange(copy.flag, nullptr);
   const Status queued = streams.copy(copy.to, copy.from, copy.bytes, stream);
-  if (queued != Status::ok || !sets_words_ || wanted.flag == nullptr) return queued;
-  if (streams.write_value(wanted.flag, wanted.value, stream) == Status::ok) copy.signal = wanted;
+  if (queued != Status::ok || !sets_words_ || wanted == nullptr) return queued;
+  if (streams.write_value(wanted, copy.flag_value, stream) == Status::ok) copy.flag = wanted;
   return Status::ok;
 }
 
@@ -197,7 +197,7 @@ void DeviceCopier::issue_together(DeviceCopies& batch) noexcept {
   unsigned count = 0;
   std::size_t largest = 0;
   for (DeviceCopy* copy = batch.front(); copy != nullptr; copy = DeviceCopies::next(*copy)) {
-    copy->signal = {};
+    copy->flag = nullptr;
     orders.orders[count++] = {static_cast<std::byte*>(copy->to), static_cast<const std::byte*>(copy->from),
                               copy->bytes};
     largest = std::max(largest, copy->bytes);

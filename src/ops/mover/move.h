@@ -9,6 +9,7 @@
 #include "brant/core/path.h"
 #include "core/engine.h"
 #include "ops/mover/copy_lane.h"
+#include "ops/mover/shape_cursor.h"
 #include "ops/mover/stage_pool.h"
 
 namespace brant {
@@ -44,8 +45,8 @@ struct RemoteWay {
   port::WireKey* key = nullptr;  ///< Null: the network has none.
 };
 
-/// One end of a step of a move.
-struct StepEnd {
+/// Where a step of a move stands at one end.
+struct StepPlace {
   MoveEnd place;                 ///< Of its first byte; with a shape, of what the shape is laid on.
   const Shape* shape = nullptr;  ///< Null: in one run.
   std::size_t position = 0;      ///< So many bytes of the shape come before this step.
@@ -57,6 +58,17 @@ struct StepEnd {
       place.address += bytes;
     }
   }
+};
+
+/// One end of a step of a move.
+struct StepEnd : StepPlace {
+  RunMark* mark = nullptr;  ///< Of a list of runs: where the step before this one began. May be null.
+};
+
+/// How far a move has come along the lists of runs at its ends.
+struct RunMarks {
+  RunMark from;
+  RunMark to;
 };
 
 /// Whom a move tells of what becomes of it. From progress, never inside a call of the mover.
@@ -72,8 +84,8 @@ struct MoveEvents {
 struct Move {
   /// What the CPU still has to copy of the present step.
   struct ByCpu {
-    StepEnd to;
-    StepEnd from;
+    StepPlace to;
+    StepPlace from;
     std::size_t left = 0;
   };
   struct ByDevice : DeviceCopy {
@@ -96,6 +108,7 @@ struct Move {
   MoveEnd to;
   std::size_t bytes = 0;
   const TransferShapes* shapes = nullptr;  ///< How they lie, if not in one run at either end. The caller's, to the end.
+  RunMarks* marks = nullptr;               ///< The mover's, where a shape is a list.
   const RemoteWay* way = nullptr;          ///< If memory of a peer is at one end: where the network finds it.
   std::size_t moved = 0;                   ///< In several steps: what has arrived.
   CopySignal signal;                       ///< Wanted of one copy between two places; given if `signaled`.

@@ -10,20 +10,24 @@ namespace {
 bool is_staged(const Move& move) noexcept { return move.stage.data != nullptr; }
 
 /// An end as a step finds it that begins behind the bytes that have been moved.
-StepEnd end_of_step(const Move& move, const MoveEnd& end, Shape TransferShapes::* side) noexcept {
+StepEnd end_of_step(const Move& move, const MoveEnd& end, Shape TransferShapes::* side,
+                    RunMark RunMarks::* mark) noexcept {
   StepEnd here{end};
   const Shape* shape = move.shapes != nullptr ? &(move.shapes->*side) : nullptr;
   if (shape != nullptr && shape->form() == Shape::Form::contiguous) {
     here.place.address += shape->first();
   } else {
     here.shape = shape;
+    if (move.marks != nullptr) here.mark = &(move.marks->*mark);
   }
   here.advance(move.moved);
   return here;
 }
 
-StepEnd from_of(const Move& move) noexcept { return end_of_step(move, move.from, &TransferShapes::from); }
-StepEnd to_of(const Move& move) noexcept { return end_of_step(move, move.to, &TransferShapes::to); }
+StepEnd from_of(const Move& move) noexcept {
+  return end_of_step(move, move.from, &TransferShapes::from, &RunMarks::from);
+}
+StepEnd to_of(const Move& move) noexcept { return end_of_step(move, move.to, &TransferShapes::to, &RunMarks::to); }
 
 bool on_host(const StepEnd& end) noexcept { return host_accessible(end.place.kind); }
 
@@ -65,14 +69,18 @@ Status Mover::start(Move& move) noexcept {
   if (move.shapes != nullptr) {
     if (!can_shape(move)) return Status::not_supported;
     kernels_.open();
+    take_marks(move);
   }
   if (move.path == Path::staged) {
     const Result<StagePool::Lease> lease = stages_->take(std::min(move.bytes, kPieceBytes));
-    if (!lease) return lease.status();
+    if (!lease) {
+      give_back(move);
+      return lease.status();
+    }
     move.stage = *lease;
   }
   const Status status = advance(move);
-  if (status != Status::in_progress) give_stage_back(move);
+  if (status != Status::in_progress) give_back(move);
   return status;
 }
 
@@ -95,7 +103,16 @@ Status Mover::start_staging(Move& move) noexcept {
   return stage(move, direction, {move.to}, {move.from}, move.bytes);
 }
 
-void Mover::give_stage_back(Move& move) noexcept { stages_->give_back(std::exchange(move.stage, {})); }
+/// Without memory for them each step walks from the first run.
+void Mover::take_marks(Move& move) noexcept {
+  constexpr Shape::Form kList = Shape::Form::indexed;
+  if (move.shapes->from.form() == kList || move.shapes->to.form() == kList) move.marks = marks_.take();
+}
+
+void Mover::give_back(Move& move) noexcept {
+  stages_->give_back(std::exchange(move.stage, {}));
+  if (move.marks != nullptr) marks_.give_back(std::exchange(move.marks, nullptr));
+}
 
 bool Mover::withdraw(Move& move) noexcept {
   if (std::holds_alternative<Move::Refused>(move.step)) {
@@ -104,7 +121,7 @@ bool Mover::withdraw(Move& move) noexcept {
   } else if (!cpu_copier_.withdraw(move)) {
     return false;
   }
-  give_stage_back(move);
+  give_back(move);
   return true;
 }
 
@@ -182,7 +199,7 @@ DeviceCopy& Mover::device_step(Move& move) noexcept {
 
 void Mover::copied(void* mover, DeviceCopy& copy, Status status) noexcept {
   Move& move = *static_cast<Move::ByDevice&>(copy).move;
-  move.signaled = copy.signal.flag != nullptr;
+  move.signaled = copy.flag != nullptr;
   if (copy.path != Path::automatic) move.path = copy.path;
   static_cast<Mover*>(mover)->step_ended(move, status);
 }
@@ -193,7 +210,7 @@ Status Mover::by_device(Move& move, const StepEnd& to, const StepEnd& from, std:
   }
   DeviceCopy& step = device_step(move);
   step.alone = on_host(to) || on_host(from);
-  step.signal = move.signal;
+  step.want(move.signal);
   move.path = device_copier_.start(to.place.memory(), from.place.memory(), bytes, step, move.path);
   return Status::in_progress;
 }
@@ -256,7 +273,7 @@ void Mover::go_on(Move& move, Status status) noexcept {
 }
 
 void Mover::end(Move& move, Status status) noexcept {
-  give_stage_back(move);
+  give_back(move);
   move.events->ended(move, status);
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <unordered_map>
 
+#include "base/object_pool.h"
 #include "ops/mover/cpu_copier.h"
 #include "ops/mover/device_copier.h"
 #include "ops/mover/flusher.h"
@@ -76,7 +78,8 @@ class Mover final : public Service, private Poller {
   void step_ended(Move& move, Status status) noexcept;
   void go_on(Move& move, Status status) noexcept;
   void end(Move& move, Status status) noexcept;
-  void give_stage_back(Move& move) noexcept;
+  void take_marks(Move& move) noexcept;
+  void give_back(Move& move) noexcept;
   /// Moves that the network had no room for.
   unsigned poll() noexcept override;
 
@@ -89,6 +92,7 @@ class Mover final : public Service, private Poller {
   CpuCopier cpu_copier_;
   std::unordered_map<std::int32_t, std::unique_ptr<Flusher>> flushers_;  ///< By rank.
   IntrusiveList<Move, &Move::hook> refused_;                             ///< By the network, for now.
+  ObjectPool<RunMarks> marks_{SIZE_MAX};                                 ///< Of moves that have a list of runs.
 };
 
 }  // namespace brant

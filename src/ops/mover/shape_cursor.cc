@@ -4,13 +4,13 @@
 
 namespace brant {
 
-ShapeCursor::ShapeCursor(const Shape* shape, std::size_t position) noexcept : shape_(shape) {
+ShapeCursor::ShapeCursor(const Shape* shape, std::size_t position, RunMark* mark) noexcept : shape_(shape) {
   if (shape == nullptr) {
     run_ = std::numeric_limits<std::size_t>::max();
     within_ = position;
     return;
   }
-  shape->form() == Shape::Form::indexed ? seek_indexed(position) : seek_point(position);
+  shape->form() == Shape::Form::indexed ? seek_indexed(position, mark) : seek_point(position);
 }
 
 void ShapeCursor::seek_point(std::size_t position) noexcept {
@@ -50,13 +50,19 @@ void ShapeCursor::next_indexed() noexcept {
   start_ = index_ < runs.size() ? static_cast<std::ptrdiff_t>(runs[index_].offset) : 0;
 }
 
-void ShapeCursor::seek_indexed(std::size_t position) noexcept {
+void ShapeCursor::seek_indexed(std::size_t position, RunMark* mark) noexcept {
   const auto runs = shape_->runs();
-  while (index_ < runs.size() && position >= runs[index_].bytes) position -= runs[index_++].bytes;
+  std::size_t before = 0;
+  if (mark != nullptr && mark->before <= position) {
+    index_ = mark->run;
+    before = mark->before;
+  }
+  while (index_ < runs.size() && position - before >= runs[index_].bytes) before += runs[index_++].bytes;
+  if (mark != nullptr) *mark = {index_, before};
   if (index_ == runs.size()) return;
   run_ = runs[index_].bytes;
   start_ = static_cast<std::ptrdiff_t>(runs[index_].offset);
-  within_ = position;
+  within_ = position - before;
 }
 
 }  // namespace brant

@@ -14,7 +14,7 @@ constexpr std::size_t kRunsMost = 2048;
 
 /// Bytes of the next runs, kRunsMost of them.
 std::size_t bytes_of_runs(const StepEnd& end, std::size_t most) noexcept {
-  ShapeCursor cursor(end.shape, end.position);
+  ShapeCursor cursor(end.shape, end.position, end.mark);
   std::size_t bytes = 0;
   for (std::size_t run = 0; run < kRunsMost && bytes < most; ++run) {
     const std::size_t together = std::min(cursor.together(), most - bytes);

@@ -162,5 +162,38 @@ TEST(ShapedPuts, that_do_not_fit_are_refused) {
   transfers.expect_put({run, run});
 }
 
+/// What lies behind a move in its lists does not matter any more: each step goes on where the last one began, and looks
+/// at no run before that. So lists of millions of runs are walked along once.
+TEST(ShapedPuts, do_not_walk_again_along_runs_that_they_have_passed) {
+  constexpr std::size_t kRuns = 60'000, kRun = 16, kPitch = 24;
+  for (const MemoryKind kind : {MemoryKind::host, MemoryKind::emulated}) {
+    SCOPED_TRACE(memory_kind_name(kind));
+    InProcessJob job(emulated());
+    Space local(job.rank(1), kind, kRuns * kPitch), remote(job.rank(0), kind, kRuns * kRun);
+    const auto image = pattern(kRuns * kPitch, 1);
+    local.fill(image);
+    Segment segment = expose(job.rank(0), remote.whole());
+    RemoteSegment there(job.rank(1), Rank{0}, segment.ticket());
+    std::vector<ByteRun> runs(kRuns);
+    for (std::size_t i = 0; i < kRuns; ++i) runs[i] = {i * kPitch, kRun};
+    const TransferShapes shapes{*Shape::indexed(runs), Shape::contiguous(kRuns * kRun)};
+    RmaOptions options;
+    options.shapes = &shapes;
+    const Operation put = there.put(0, local.whole(), options);
+    ASSERT_FALSE(put.done()) << "it takes several steps";
+    // Then a second step has begun, and what it passed is of no interest to the next ones.
+    const std::size_t of_second = kind == MemoryKind::host ? 20'000 : 4'000;
+    while (remote.image()[of_second * kRun] != image[of_second * kPitch] && !put.done()) {
+      job.rank(1).worker().progress();
+    }
+    ASSERT_FALSE(put.done());
+    for (std::size_t i = 0; i < 1'000; ++i) runs[i].bytes = 0;
+    EXPECT_TRUE(job.outcome(put).ok());
+    const TransferShapes as_was{*Shape::strided(0, kRun, std::vector<ShapeDim>{{kRuns, kPitch}}),
+                                Shape::contiguous(kRuns * kRun)};
+    EXPECT_EQ(remote.image(), moved(std::vector<std::byte>(kRuns * kRun), 0, image, 0, as_was));
+  }
+}
+
 }  // namespace
 }  // namespace brant

@@ -160,6 +160,37 @@ TEST(StreamMeeting, an_end_that_was_opened_anew_does_not_meet_the_old_opening_of
   EXPECT_EQ(job.outcome(waiting).status, Status::ok);
 }
 
+TEST(StreamMeeting, what_was_said_to_an_earlier_opening_counts_for_nothing_in_the_next) {
+  InProcessJob job(with_devices());
+  StreamChannel left = open(job, 0, 1), right = open(job, 1, 0);
+  const auto run = [&](int rank) {
+    for (int round = 0; round < 20; ++round) job.rank(rank).worker().progress();
+  };
+  Operation first = left.prepare();
+  run(1);
+  Operation there = right.prepare();  // and says that it has mapped the first opening
+  left.close();
+  left = open(job, 0, 1);
+  Operation second = left.prepare();
+  run(0);
+  EXPECT_FALSE(second.done());
+  EXPECT_EQ(job.outcome(second).status, Status::ok);
+  EXPECT_EQ(job.outcome(there).status, Status::ok);
+}
+
+TEST(StreamMeeting, an_end_that_waits_does_not_keep_the_memory_of_an_opening_that_is_closed) {
+  CountedJob counted;
+  InProcessJob& job = counted.job;
+  StreamChannel left = open(job, 0, 1), right = open(job, 1, 0);
+  Operation there = right.prepare();
+  Operation waiting = left.prepare();
+  right.close();
+  settle(job);
+  EXPECT_FALSE(waiting.done());
+  EXPECT_EQ(counted.faults[1].allocated, 0u);
+  EXPECT_EQ(table_of(job.rank(1)).closed_ends(), 0u);
+}
+
 TEST(StreamMeeting, one_id_serves_with_each_peer_at_the_same_time) {
   JobOptions options = with_devices();
   options.ranks = 3;
@@ -301,6 +332,7 @@ TEST(StreamParting, a_transfer_that_stands_behind_other_work_outlives_its_channe
     right.close();
     job.run(50);
     EXPECT_FALSE(sent.done());
+    for (int rank : {0, 1}) job.rank(rank).tidy();  // which waits for no transfer that somebody is to hear of
     EXPECT_EQ(table_of(job.rank(0)).closed_ends(), 1u);
     std::atomic_ref<std::uint64_t>(*word).store(1);
     EXPECT_TRUE(job.outcome(sent).status == Status::ok || sent.result().status == Status::canceled);
