@@ -26,7 +26,7 @@ void PostedReceives::announce(Transfer& transfer, LinkMessage::Kind as, LinkMess
   tell_landing(transfer, as, place);
 }
 
-/// Where host memory is a sender wants to know whose device may write there.
+/// Where host memory is a sender wants to know whose device may write there, in one run.
 void PostedReceives::tell_landing(Transfer& transfer, LinkMessage::Kind as, LinkMessage::Place place) noexcept {
   LinkMessage message = end_.link_message(as, transfer);
   message.bytes = transfer.here.bytes;
@@ -35,7 +35,8 @@ void PostedReceives::tell_landing(Transfer& transfer, LinkMessage::Kind as, Link
   if (!on_host && pump_.describe(target.data, message, transfer.buffer_id) != Status::ok) {
     message.place = LinkMessage::Place::other;
   }
-  if (on_host && place == LinkMessage::Place::other && !transfer.ghost && !transfer.is_staged()) {
+  const bool one_run = !transfer.is_staged() && !transfer.here_is_shaped();
+  if (on_host && one_run && place == LinkMessage::Place::other && !transfer.ghost) {
     transfer.by_device = pump_.describe(target.data, message) == Status::ok;
   }
   if (!on_host && message.place == LinkMessage::Place::mapped && transfer.flag == LandingFlags::kNone &&
