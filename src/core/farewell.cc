@@ -77,8 +77,7 @@ void Farewell::on_word(void* self, port::AmMessage& message) noexcept {
   const bool whole = message.header.size() == sizeof(word);
   if (whole) std::memcpy(&word, message.header.data(), sizeof(word));
   const bool known = whole && (word.kind == Kind::greeting || word.kind == Kind::farewell);
-  const bool of_the_job = word.rank >= 0 && word.rank < farewell.job_.size;
-  if (!known || !of_the_job) {
+  if (!known || farewell.peers_.find(word.rank) == nullptr) {
     farewell.wire_.am_discard(message);
     return farewell.peers_.distrust(word.rank, "a greeting or farewell that contradicts itself");
   }
