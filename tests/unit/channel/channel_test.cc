@@ -11,6 +11,7 @@
 #include "brant/core/sinks.h"
 #include "brant/core/timer.h"
 #include "support/effort.h"
+#include "support/grounds.h"
 #include "support/in_process_job.h"
 
 namespace brant {
@@ -18,12 +19,7 @@ namespace {
 
 using test::InProcessJob;
 using test::JobOptions;
-
-std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
-  std::vector<std::byte> data(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>((i * 31 + seed * 17 + (i >> 8)) & 0xff);
-  return data;
-}
+using test::pattern;
 
 /// Two ranks and a channel between them.
 struct Pair {

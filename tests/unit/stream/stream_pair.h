@@ -9,17 +9,12 @@
 #include "brant/core/runtime.h"
 #include "brant/ops/stream_channel.h"
 #include "port/memory.h"
+#include "support/grounds.h"
 #include "support/in_process_job.h"
 
 namespace brant::test {
 
 inline constexpr ChannelId kStreamId{7};
-
-inline std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
-  std::vector<std::byte> data(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>((i * 31 + seed * 17 + (i >> 8)) & 0xff);
-  return data;
-}
 
 inline JobOptions with_devices() {
   JobOptions options;
