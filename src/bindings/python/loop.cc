@@ -32,6 +32,17 @@ Loop& loop() {
   return only;
 }
 
+/// The exception that is set, with its trace: a new reference. None is set afterwards.
+PyObject* take_exception() noexcept {
+  PyObject *type = nullptr, *error = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &error, &trace);
+  PyErr_NormalizeException(&type, &error, &trace);
+  if (trace != nullptr) PyException_SetTraceback(error, trace);
+  Py_XDECREF(type);
+  Py_XDECREF(trace);
+  return error;
+}
+
 class Pause final : public Awaitable {
  public:
   explicit Pause(double seconds) : seconds_(seconds) {}
@@ -114,14 +125,7 @@ PyObject* Task::take() {
 
 void Task::finish(PyObject* result) noexcept {
   result_ = result;
-  if (result == nullptr) {
-    PyObject *type = nullptr, *trace = nullptr;
-    PyErr_Fetch(&type, &error_, &trace);
-    PyErr_NormalizeException(&type, &error_, &trace);
-    if (trace != nullptr) PyException_SetTraceback(error_, trace);
-    Py_XDECREF(type);
-    Py_XDECREF(trace);
-  }
+  if (result == nullptr) error_ = take_exception();
   if (all_hook.linked()) loop().all.remove(*this);
   answer();
   release();
@@ -138,14 +142,10 @@ void Task::step() {
     Py_DECREF(thrown);
     how = result != nullptr ? PYGEN_NEXT : PYGEN_ERROR;
     if (result == nullptr && PyErr_ExceptionMatches(PyExc_StopIteration)) {
-      PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
-      PyErr_Fetch(&type, &value, &trace);
-      PyErr_NormalizeException(&type, &value, &trace);
-      result = PyObject_GetAttrString(value, "value");
+      PyObject* stop = take_exception();
+      result = PyObject_GetAttrString(stop, "value");
       how = PYGEN_RETURN;
-      Py_XDECREF(type);
-      Py_XDECREF(value);
-      Py_XDECREF(trace);
+      Py_DECREF(stop);
     }
   } else {
     how = PyIter_Send(coroutine_, Py_None, &result);
@@ -168,24 +168,15 @@ void Task::waits_for(PyObject* what) {
   PyErr_Format(
       PyExc_RuntimeError,
       "brant's own loop cannot await %R: use asyncio.run instead of brant.run to await what belongs to asyncio", what);
-  PyObject *type = nullptr, *trace = nullptr;
-  PyErr_Fetch(&type, &thrown_, &trace);
-  PyErr_NormalizeException(&type, &thrown_, &trace);
-  Py_XDECREF(type);
-  Py_XDECREF(trace);
+  thrown_ = take_exception();
   loop().ready.push_back(*this);
 }
 
 void Task::give_up(Status status) {
   if (has_answer()) return;
   if (thrown_ == nullptr) {
-    const Error error(status, "a task was cancelled");
-    set_python_error(error);
-    PyObject *type = nullptr, *trace = nullptr;
-    PyErr_Fetch(&type, &thrown_, &trace);
-    PyErr_NormalizeException(&type, &thrown_, &trace);
-    Py_XDECREF(type);
-    Py_XDECREF(trace);
+    set_python_error(Error(status, "a task was cancelled"));
+    thrown_ = take_exception();
   }
   if (Awaitable* was = std::exchange(waiting_for_, nullptr)) was->interrupt();
   if (!ready_hook.linked()) loop().ready.push_back(*this);

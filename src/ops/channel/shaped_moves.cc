@@ -36,8 +36,7 @@ Status ChannelPaths::choose_for_shape(MemoryKind kind, std::size_t bytes, Path& 
   if (forced_ == Path::courier) {
     log::error(
         "channel {} to rank {}: the courier copies one run, and cannot carry {} bytes of {} memory that lie in "
-        "several. "
-        "Use BRANT_PATH=auto or copy_engine",
+        "several. Use BRANT_PATH=auto or copy_engine",
         end_.id().value, end_.peer().rank.value, bytes, memory_kind_name(kind));
     return Status::not_supported;
   }
