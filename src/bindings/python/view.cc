@@ -75,6 +75,12 @@ PyTypeObject* numpy_array_type() {
   return type;
 }
 
+/// Arrays of CuPy have the buffer protocol too, and refuse it: where they lie comes before what protocols they know.
+bool lies_on_gpu(PyObject* object) noexcept {
+  return Py_TYPE(object) != numpy_array_type() && PyType_Check(object) == 0 &&
+         PyObject_HasAttrString(object, "__cuda_array_interface__") != 0;
+}
+
 }  // namespace
 
 std::vector<Py_ssize_t> contiguous_strides(const std::vector<Py_ssize_t>& shape, std::size_t item_bytes, bool fortran) {
@@ -97,8 +103,7 @@ bool is_sent_raw(PyObject* object) {
     return !of_numpy && std::string_view(type->tp_name).substr(0, 6) != "numpy.";
   }
   if (PyType_Check(object) != 0) return false;
-  return nb::isinstance<Array>(object) || PyObject_HasAttrString(object, "__cuda_array_interface__") != 0 ||
-         PyObject_HasAttrString(object, "__dlpack__") != 0;
+  return nb::isinstance<Array>(object) || lies_on_gpu(object) || PyObject_HasAttrString(object, "__dlpack__") != 0;
 }
 
 std::string_view plain_format(std::string_view format) noexcept {
@@ -142,9 +147,9 @@ bool View::take(PyObject* array, Access access) {
     set_shape(ours.shape(), ours.strides());
     return true;
   }
+  if (lies_on_gpu(array)) return take_cuda(array, access);
   if (PyObject_CheckBuffer(array) != 0) return take_buffer(array, access);
   if (PyType_Check(array) != 0) return false;
-  if (PyObject_HasAttrString(array, "__cuda_array_interface__") != 0) return take_cuda(array, access);
   if (PyObject_HasAttrString(array, "__dlpack__") != 0) return take_dlpack(array);
   return false;
 }

@@ -165,6 +165,13 @@ bool Exports::tell_withdrawn(std::uint64_t buffer_id) noexcept {
   return peer_.lost || peer_.link->post_control(link_service::kMapping, std::as_bytes(std::span(&message, 1)));
 }
 
+void Exports::tell_watched(std::uint64_t buffer_id) noexcept {
+  MappingMessage message;
+  message.kind = MappingMessage::Kind::watched;
+  message.buffer_id = buffer_id;
+  static_cast<void>(peer_.link->post_control(link_service::kMapping, std::as_bytes(std::span(&message, 1))));
+}
+
 template <typename Chosen>
 void Exports::withdraw_if(Chosen&& chosen) noexcept {
   for (auto known = exported_.begin(); known != exported_.end();) {
@@ -180,8 +187,9 @@ void Exports::withdraw_if(Chosen&& chosen) noexcept {
 void Exports::on_watch(std::uint64_t buffer_id, const void* address) noexcept {
   const Result<port::PointerInfo> now = engine_.device().query(address);
   const bool lives = now.ok() && now->buffer_id == buffer_id;
+  if (lives) make_way(*now);
   const bool watched = lives && (exported_.contains(buffer_id) || (has_room() && remember(*now) != nullptr));
-  if (watched) return;
+  if (watched) return tell_watched(buffer_id);
   // It goes other ways from now on. Of what is gone nobody knows more than where the peer uses it.
   const port::PointerInfo dead{
       .kind = MemoryKind::cuda, .base = const_cast<void*>(address), .bytes = 1, .buffer_id = buffer_id};

@@ -83,6 +83,7 @@ class Exports {
   [[nodiscard]] bool gone(const port::PointerInfo& known) noexcept;
   /// False: not now, since memory is exhausted.
   bool tell_withdrawn(std::uint64_t buffer_id) noexcept;
+  void tell_watched(std::uint64_t buffer_id) noexcept;
   bool withdraw(const port::PointerInfo& info) noexcept;
   template <typename Chosen>
   void withdraw_if(Chosen&& chosen) noexcept;

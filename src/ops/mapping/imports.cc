@@ -1,5 +1,6 @@
 #include "ops/mapping/imports.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -53,15 +54,16 @@ Result<MappedMemory> Imports::open(const port::ExportRecord& record, std::uint64
   if (first) mapping = remember(record);
   if (mapping == nullptr) return Status::limit_reached;
   if (mapping->withdrawn) revive(*mapping);  // its owner says otherwise soon, if it is no more
+  watch(*mapping, address);
   const Status status = mapping->is_mapped() ? Status::ok : map(*mapping);
   if (status != Status::ok) {
-    if (first && status != Status::in_progress) forget(*mapping);
+    if (first && status != Status::in_progress && !is_hindered(*mapping)) forget(*mapping);
     return status;
   }
   table_.keep(*mapping);
   mapping->used_at = engine_.clock().recently();
   MappedMemory memory{mapping->base + record.offset, MappingLease(*mapping)};
-  watch(*mapping, address);
+  if (!mapping->announced && !mapping->asked) withdraw(*mapping);  // nobody will tell of its end
   return memory;
 }
 
@@ -87,7 +89,7 @@ void Imports::forget(Mapping& mapping) noexcept {
 /// in_progress: something is closed first, and then this is tried again.
 Status Imports::map(Mapping& mapping) noexcept {
   if (mapping.refused) return Status::not_supported;
-  if (mapping.tried == table_.closed()) return table_.closing() ? Status::in_progress : Status::not_supported;
+  if (mapping.tried == table_.closed()) return is_waiting(mapping) ? Status::in_progress : Status::not_supported;
   if (!table_.has_room()) return Status::limit_reached;
   const Result<void*> base = engine_.device().import_allocation(mapping.record);
   if (!base) return note_refused(mapping, base.status());
@@ -97,10 +99,23 @@ Status Imports::map(Mapping& mapping) noexcept {
   return Status::ok;
 }
 
+/// What is in its way is about to be closed, or may not have been heard of.
+bool Imports::is_waiting(const Mapping& mapping) const noexcept {
+  return table_.closing() || (mapping.asked && !mapping.watched && !peer_.lost);
+}
+
+bool Imports::is_hindered(const Mapping& mapping) const noexcept {
+  if (mapping.is_mapped() || mapping.tried == 0) return false;
+  return is_waiting(mapping) || std::any_of(known_.begin(), known_.end(), [](const auto& known) {
+           return known.second.withdrawn && known.second.is_mapped();
+         });
+}
+
 Status Imports::note_refused(Mapping& mapping, Status why) noexcept {
   if (why == Status::in_progress || table_.may_be_in_the_way()) {
     mapping.tried = table_.closed();
-    return table_.closing() ? Status::in_progress : why;
+    if (is_waiting(mapping)) return Status::in_progress;
+    return why == Status::in_progress ? Status::not_supported : why;
   }
   mapping.refused = true;
   log::info("{} bytes of {} memory of rank {} cannot be mapped: {}; they go other ways", mapping.record.bytes,
@@ -183,9 +198,13 @@ void Imports::tell_closed(std::uint64_t buffer_id, std::uint32_t withdrawals) no
   static_cast<void>(peer_.link->post_control(link_service::kMapping, std::as_bytes(std::span(&message, 1))));
 }
 
+void Imports::on_watched(std::uint64_t buffer_id) noexcept {
+  if (Mapping* mapping = find(buffer_id)) mapping->watched = true;
+}
+
 void Imports::withdraw(Mapping& mapping) noexcept {
   mapping.withdrawn = true;
-  mapping.announced = false;
+  mapping.announced = mapping.asked = mapping.watched = false;
   table_.note_withdrawn(+1);
   if (mapping.users == 0) let_go(mapping);
 }
@@ -197,16 +216,14 @@ void Imports::withdraw_all() noexcept {
   }
 }
 
-/// Its owner may not know that it is mapped here. One that cannot be asked to tell of its end is unmapped when nobody
-/// uses it.
+/// Its owner may not know that it is mapped here.
 void Imports::watch(Mapping& mapping, std::uint64_t address) noexcept {
-  if (mapping.announced) return;
-  if (peer_.link == nullptr || address == 0) return withdraw(mapping);
+  if (mapping.announced || mapping.asked || peer_.link == nullptr || address == 0) return;
   MappingMessage message;
   message.kind = MappingMessage::Kind::watch;
   message.buffer_id = mapping.record.buffer_id;
   message.address = address;
-  static_cast<void>(peer_.link->post_control(link_service::kMapping, std::as_bytes(std::span(&message, 1))));
+  mapping.asked = peer_.link->post_control(link_service::kMapping, std::as_bytes(std::span(&message, 1)));
 }
 
 // Its end

@@ -36,12 +36,27 @@ class Imports {
   /// The same of memory that the peer describes by a record: `bytes` from the exported pointer on, which is `address`
   /// over there. The peer hears that it is mapped; 0: that is nothing to it, and who opened it is the only user.
   /// in_progress: not yet, since memory that the peer has freed is to be
-  /// unmapped first (see DeferredWork). not_supported, no_memory, limit_reached, invalid_argument (the record
-  /// contradicts what is known), and what `Device::import_allocation` says.
+  /// unmapped first (see DeferredWork), or the peer is asked for what it has freed. not_supported, no_memory,
+  /// limit_reached, invalid_argument (the record contradicts what is known), and what `Device::import_allocation` says.
   Result<MappedMemory> open(const port::ExportRecord& record, std::uint64_t bytes, std::uint64_t address) noexcept;
+
+  /// What `open` or `take` could not map may be tried again, since freed memory of the peer is in its way: that is
+  /// mapped here and in use still, or this process has not heard of it. What else is in the way is the network
+  /// library's own, which gets rid of it by itself.
+  [[nodiscard]] bool is_hindered(std::uint64_t buffer_id) noexcept {
+    const Mapping* mapping = find(buffer_id);
+    return mapping != nullptr && is_hindered(*mapping);
+  }
+  /// The peer has answered whether freed memory is in the way of what was opened, or need not.
+  [[nodiscard]] bool has_heard(std::uint64_t buffer_id) noexcept {
+    const Mapping* mapping = find(buffer_id);
+    return mapping == nullptr || !mapping->asked || mapping->watched || peer_.lost;
+  }
 
   /// The peer told how to map an allocation.
   void on_exported(std::span<const std::byte> packed) noexcept;
+  /// The peer tells of the end of what was opened, and has told of what died before.
+  void on_watched(std::uint64_t buffer_id) noexcept;
   /// The peer has freed an allocation.
   void on_withdrawn(std::uint64_t buffer_id) noexcept;
   /// The peer is gone.
@@ -66,6 +81,8 @@ class Imports {
   void forget(Mapping& mapping) noexcept;
   Status map(Mapping& mapping) noexcept;
   Status note_refused(Mapping& mapping, Status why) noexcept;
+  [[nodiscard]] bool is_waiting(const Mapping& mapping) const noexcept;
+  [[nodiscard]] bool is_hindered(const Mapping& mapping) const noexcept;
   void revive(Mapping& mapping) noexcept;
   void answer(Mapping& mapping) noexcept;
   void tell_closed(std::uint64_t buffer_id, std::uint32_t withdrawals) noexcept;

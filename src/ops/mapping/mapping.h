@@ -25,6 +25,8 @@ struct Mapping {
   bool announced = false;           ///< Its owner has told this process of it, for good or until it is withdrawn.
   bool withdrawn = false;           ///< It is no more: it is unmapped as soon as nobody uses it.
   bool refused = false;             ///< The device cannot map it.
+  bool asked = false;               ///< Its owner was asked to tell of its end, and of what died before it.
+  bool watched = false;             ///< It has told of what died before in the same block of the device.
   bool registered = false;          ///< Host memory that the device reaches through this mapping.
   bool unregistrable = false;       ///< Host memory that it does not, as was tried.
   std::uint32_t unanswered = 0;     ///< Its owner withdrew it so often, and has not heard that it is closed.

@@ -120,6 +120,7 @@ void MappingTable::on_record(void* self, const port::LinkRecord& record) noexcep
       case MappingMessage::Kind::withdrawn: return peer.imports.on_withdrawn(message.buffer_id);
       case MappingMessage::Kind::watch:
         return peer.exports.on_watch(message.buffer_id, reinterpret_cast<const void*>(message.address));
+      case MappingMessage::Kind::watched: return peer.imports.on_watched(message.buffer_id);
       case MappingMessage::Kind::closed: return peer.exports.on_closed(message.buffer_id, message.withdrawals);
     }
   } catch (const std::bad_alloc&) {

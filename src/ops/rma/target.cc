@@ -1,6 +1,7 @@
 #include "ops/rma/target.h"
 
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -46,12 +47,14 @@ RmaTarget::RmaTarget(RmaTable& table, Rank rank, const TicketContent& content)
     map(content);
   }
   // Where freed memory is in the way, the network library would end this process.
-  if (!content.key.empty() && !is_in_the_way_) import(content);
-  if (mapped_ != nullptr || way_.key != nullptr) return;
+  if (!is_in_the_way_ && engine_.wire().remote_memory() != nullptr)
+    packed_key_.assign(content.key.begin(), content.key.end());
+  if (mapped_ != nullptr || reach_over_network()) return;
   if (is_in_the_way_) {
     throw Error(Status::device_failed,
                 fmt::format("{} bytes of {} memory of rank {} cannot be mapped: memory that was freed there is mapped "
-                            "here and in use still. Close what uses it, call Runtime::tidy, and open the ticket again",
+                            "here and in use still, or its owner does not answer. Close what uses it, call "
+                            "Runtime::tidy, and open the ticket again",
                             bytes_, memory_kind_name(kind_), rank.value));
   }
   throw Error(
@@ -76,11 +79,12 @@ Mover& RmaTarget::mover() noexcept { return table_.mover(); }
 void RmaTarget::map(const TicketContent& content) {
   Imports& imports = table_.mappings().with(peer_).imports;
   Result<MappedMemory> memory = imports.open(content.exports, bytes_, address_);
-  if (memory.status() == Status::in_progress) {
+  for (bool heard = true; memory.status() == Status::in_progress && heard;) {
+    heard = !imports.has_heard(content.exports.buffer_id) && hear_of_freed(imports, content.exports.buffer_id);
     engine_.deferrals().run_if_safe();
     memory = imports.open(content.exports, bytes_, address_);
   }
-  is_in_the_way_ = memory.status() == Status::in_progress;
+  is_in_the_way_ = !memory && imports.is_hindered(content.exports.buffer_id);
   if (memory) {
     mapped_ = memory->address;
     lease_ = std::move(memory->lease);
@@ -90,16 +94,31 @@ void RmaTarget::map(const TicketContent& content) {
             bytes_, memory_kind_name(kind_), peer_.rank.value, status_text(memory.status()));
 }
 
-void RmaTarget::import(const TicketContent& content) noexcept {
-  port::RemoteMemory* memory = engine_.wire().remote_memory();
-  if (memory == nullptr) return;
-  const Result<port::WireKey*> key = memory->import_key(peer_.endpoint, content.key);
+/// Waits for the owner's answer; false: none came.
+bool RmaTarget::hear_of_freed(Imports& imports, std::uint64_t buffer_id) noexcept {
+  struct Heard {
+    Imports& imports;
+    std::uint64_t buffer_id;
+  } heard{imports, buffer_id};
+  const auto done = [](void* context) noexcept {
+    const auto& wanted = *static_cast<Heard*>(context);
+    return wanted.imports.has_heard(wanted.buffer_id);
+  };
+  return engine_.waiting().wait_quietly(done, &heard, kPatience);
+}
+
+/// The network may be the way. Its library maps device memory as well, and keeps it: so it is asked when it is needed.
+bool RmaTarget::reach_over_network() noexcept {
+  if (way_.key != nullptr || packed_key_.empty()) return way_.key != nullptr;
+  const std::vector<std::byte> packed = std::exchange(packed_key_, {});
+  const Result<port::WireKey*> key = engine_.wire().remote_memory()->import_key(peer_.endpoint, packed);
   if (key) {
     way_.key = *key;
-    return;
+    return true;
   }
   log::info("the network does not take the key of a segment of {} bytes of {} memory of rank {}: {}", bytes_,
             memory_kind_name(kind_), peer_.rank.value, status_text(key.status()));
+  return false;
 }
 
 PathQuery RmaTarget::query(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept {
@@ -117,13 +136,15 @@ PathQuery RmaTarget::query(MemoryKind local, std::size_t bytes, RmaDirection dir
   query.peer_maps = mapped_ != nullptr && (reached || peer_.same_process);
   query.pinned_here = device_there ? local == MemoryKind::pinned : reached;
   if (device_here && device_there && query.peer_maps) query.courier_bytes = mover().courier_bytes();
-  query.wire_takes_kind = way_.key != nullptr && engine_.wire().capabilities().takes(local);
+  query.wire_takes_kind = (way_.key != nullptr || !packed_key_.empty()) && engine_.wire().capabilities().takes(local);
   query.forced = forced != Path::automatic ? forced : engine_.options().path;
   return query;
 }
 
 PathChoice RmaTarget::choose(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept {
-  return choose_path(query(local, bytes, direction, forced), engine_.path_order());
+  const PathChoice choice = choose_path(query(local, bytes, direction, forced), engine_.path_order());
+  const bool serves = choice.status != Status::ok || choice.path != Path::ucx || reach_over_network();
+  return serves ? choice : choose_path(query(local, bytes, direction, forced), engine_.path_order());
 }
 
 Status RmaTarget::choose_for_post(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced,

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "brant/ops/rma.h"
 #include "core/paths/path_choice.h"
@@ -38,7 +41,8 @@ class RmaTarget {
 
  private:
   void map(const TicketContent& content);
-  void import(const TicketContent& content) noexcept;
+  bool hear_of_freed(Imports& imports, std::uint64_t buffer_id) noexcept;
+  bool reach_over_network() noexcept;
   /// Logs why a forced path is refused.
   Status choose_for_post(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced, Path& path) noexcept;
   [[nodiscard]] PathQuery query(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept;
@@ -58,6 +62,7 @@ class RmaTarget {
   static void on_lost(PeerOp& op) noexcept;
   static void on_cancel(OpOwner& owner) noexcept;
 
+  static constexpr auto kPatience = std::chrono::seconds(1);  ///< With an owner that is asked something.
   static const MoveEvents kEvents;
 
   RmaTable& table_;
@@ -70,6 +75,7 @@ class RmaTarget {
   std::byte* mapped_ = nullptr;          ///< Where this process, or its device, sees the segment.
   MappingLease lease_;                   ///< Of another process's.
   RemoteWay way_;
+  std::vector<std::byte> packed_key_;  ///< Of the network, until it is needed.
   std::size_t live_ = 0;
   bool closed_ = false;
   bool is_in_the_way_ = false;  ///< Freed memory in the same block of the device is mapped here.

@@ -166,6 +166,37 @@ TEST(Mapping, what_a_ticket_of_freed_memory_has_mapped_is_in_the_way) {
   EXPECT_TRUE(pair.exports().network_may_map(second.data(), buffer_id));
 }
 
+TEST(Mapping, its_owner_tells_of_what_is_in_the_way_of_what_a_ticket_names) {
+  MappingPair pair;
+  const auto record_of = [&](const Memory& memory) {
+    return *pair.engine(1).device().export_allocation(memory.data());
+  };
+  const auto open = [&](const Memory& memory) {
+    const auto address = reinterpret_cast<std::uint64_t>(memory.data());
+    return pair.imports().open(record_of(memory), MappingPair::kBytes, address).status();
+  };
+  std::optional<Memory> first = pair.allocate();
+  const std::uint64_t first_id = record_of(*first).buffer_id;
+  ASSERT_EQ(open(*first), Status::ok);
+  pair.job().run(20);
+  EXPECT_TRUE(pair.imports().has_heard(first_id));
+  first.reset();
+  const Memory second = pair.allocate();
+  const std::uint64_t buffer_id = record_of(second).buffer_id;
+  pair.device().imports = Status::in_progress;  // as CUDA says while an old piece of the block is mapped
+  EXPECT_EQ(open(second), Status::in_progress) << "its owner may know of something in the way";
+  EXPECT_TRUE(pair.imports().is_hindered(buffer_id));
+  EXPECT_FALSE(pair.imports().has_heard(buffer_id));
+  pair.job().run(20);
+  EXPECT_TRUE(pair.imports().has_heard(buffer_id));
+  EXPECT_EQ(open(second), Status::in_progress) << "the first one is to be unmapped";
+  pair.job().rank(0).tidy();
+  EXPECT_EQ(open(second), Status::not_supported) << "nothing of ours is in the way: it is the network library's";
+  EXPECT_FALSE(pair.imports().is_hindered(buffer_id));
+  pair.device().imports = Status::ok;
+  EXPECT_EQ(pair.table(0).mapped(), 0u);
+}
+
 TEST(Mapping, what_a_peer_never_mapped_is_in_nobodys_way) {
   MappingPair pair;
   pair.device().imports = Status::not_supported;
