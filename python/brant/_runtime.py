@@ -52,10 +52,11 @@ def channel(peer: int, id: int, *, raw: bool = False, path: str | None = None) -
         id: the channel's name, the same at both ends and used by no other channel of the two: 0 to 251658239.
         raw: a message is the bytes of one array and nothing else, as channels of C++ have them; for a channel whose
             other end is in C++. `recv` takes `out`, and awaited gives the number of bytes that came.
-        path: forces the path of all transfers, for measuring (`brant explain` names them).
+        path: forces the path of all transfers, for measuring (`brant explain` names them). Those that carry device
+            memory alone (`copy_engine`, `courier`) serve raw channels.
 
     Raises:
-        InvalidArgument: there is no such rank, or the id is in use.
+        InvalidArgument: there is no such rank or path, or the id is in use.
         PeerLost: that process has ended.
     """
     return _brant.ChannelEnd(peer, id, path or "", raw)

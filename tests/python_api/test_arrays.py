@@ -196,6 +196,16 @@ async def arrays_of_dlpack_arrive() -> None:
             landing = numpy.zeros(form.shape[::-1], form.dtype).T
             await channel.recv(Foreign(landing))
             assert (landing == form).all()
+    if brant.rank() == 0:
+        await channel.send(HalfPrecision(BASE))
+    else:
+        assert_same(await channel.recv(), BASE, "a type that DLPack alone has")
+
+
+class HalfPrecision(Foreign):
+    """As tensors of PyTorch in bfloat16, whose type the CUDA interface has no name for."""
+
+    __cuda_array_interface__ = {"typestr": "<V2", "shape": (3,), "data": (0, False), "version": 2}
 
 
 class OnDevice:
@@ -251,6 +261,10 @@ async def raw_channels_send_bytes() -> None:
     await channel.send(b"abc")
     strided = numpy.zeros(6, "u1")[::2]
     assert await channel.recv(strided) == 3 and bytes(strided) == b"abc"
+    with pytest.raises(brant.InvalidArgument, match="raw=True"):
+        brant.channel(1 - brant.rank(), 3, path="courier")
+    with pytest.raises(brant.InvalidArgument, match="is no path"):
+        brant.channel(1 - brant.rank(), 3, path="by post")
     for wrong in (lambda: channel.send(1), lambda: channel.send(b"a", b"b"), channel.recv, channel.__anext__):
         with pytest.raises(brant.InvalidArgument, match="is raw"):
             wrong()

@@ -27,10 +27,15 @@ double seconds_of(const nb::object& timeout) {
   return seconds;
 }
 
-ChannelOptions options_of(const std::string& path) {
+ChannelOptions options_of(const std::string& path, bool raw) {
   ChannelOptions options;
   if (!path.empty() && !path_from_name(path, options.path))
     throw Error(Status::invalid_argument, "'" + path + "' is no path: see `brant explain --help`");
+  const bool for_devices = options.path == Path::copy_engine || options.path == Path::courier;
+  if (for_devices && !raw)
+    throw Error(Status::invalid_argument, "the path '" + path +
+                                              "' carries device memory alone, and what describes an array travels from "
+                                              "host memory: pass raw=True, or no path");
   return options;
 }
 
@@ -48,7 +53,7 @@ ChannelEnd::ChannelEnd(int peer, std::uint32_t id, const std::string& path, bool
     : peer_(peer), id_(id), name_("channel " + std::to_string(id) + " with rank " + std::to_string(peer)), raw_(raw) {
   Runtime& runtime = Process::get().runtime();
   try {
-    channel_ = Channel::open(runtime, Rank{peer}, ChannelId{id}, options_of(path));
+    channel_ = Channel::open(runtime, Rank{peer}, ChannelId{id}, options_of(path, raw));
   } catch (const Error& error) {
     throw Failure(error.status(), error.what(), name_, peer_);
   }

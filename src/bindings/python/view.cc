@@ -184,13 +184,14 @@ bool View::take_buffer(PyObject* array, Access access) {
 
 bool View::take_cuda(PyObject* array, Access access) {
   const nb::dict description = nb::cast<nb::dict>(nb::handle(array).attr("__cuda_array_interface__"));
+  const auto typestr = nb::cast<std::string>(description["typestr"]);
+  own_format_ = format_of_typestr(typestr);
+  if (own_format_.empty() && PyObject_HasAttrString(array, "__dlpack__") != 0) return take_dlpack(array);  // bfloat16
   const nb::tuple data = nb::cast<nb::tuple>(description["data"]);
   if (access == Access::write && nb::cast<bool>(data[1]))
     throw Error(Status::invalid_argument, "a read-only array cannot receive");
   if (description.contains("mask") && !description["mask"].is_none())
     throw Error(Status::not_supported, "an array with a mask cannot be sent: send its data and its mask");
-  const auto typestr = nb::cast<std::string>(description["typestr"]);
-  own_format_ = format_of_typestr(typestr);
   if (own_format_.empty())
     throw Error(Status::not_supported, "arrays of the type '" + typestr + "' cannot be sent from a GPU");
   if (description.contains("stream") && !description["stream"].is_none())
