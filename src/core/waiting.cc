@@ -1,5 +1,6 @@
 #include "core/waiting.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -9,6 +10,7 @@ namespace {
 /// A wait that begins so soon after one whose time was over goes on with its silence: programs wait in pieces.
 constexpr auto kBetweenPieces = std::chrono::milliseconds(10);
 constexpr unsigned kStallCheckInterval = 1024;  // idle progress calls; progress looks at the clock as often
+constexpr unsigned kLooks = 64;                 // idle progress calls between looks for the deadline
 constexpr unsigned kSpinWithRoom = 20'000;      // idle progress calls before sleeping when every process has a core
 constexpr unsigned kSpinCrowded = 200;          // more processes than cores: a spinning loser keeps the winner off
 
@@ -47,13 +49,16 @@ bool Waiting::wait_quietly(Done done, void* context, std::chrono::nanoseconds ti
 
 Status Waiting::wait(Done done, void* context, std::chrono::nanoseconds timeout) noexcept {
   const TimePoint deadline = timeout == std::chrono::nanoseconds::max() ? kNever : deadline_after(timeout);
-  for_ever_ = deadline == kNever;
+  const std::size_t for_ever = deadline == kNever ? 1 : 0;
+  ++standing_;
+  for_ever_ += for_ever;
   const bool next_piece = gave_up_at_ != TimePoint{} && Clock::now() - gave_up_at_ < kBetweenPieces;
   if (!next_piece) silence_.end();
   gave_up_at_ = TimePoint{};
   deferrals_.run_if_old();
   const Status status = wait_until(deadline, done, context);
-  for_ever_ = false;
+  for_ever_ -= for_ever;
+  --standing_;
   if (status == Status::timed_out) {
     gave_up_at_ = clock_.look();
     silence_.begin();
@@ -61,6 +66,22 @@ Status Waiting::wait(Done done, void* context, std::chrono::nanoseconds timeout)
   }
   if (trace_ != nullptr) note_idle(0);
   return status;
+}
+
+/// False: all user-level threads stand in waits.
+bool Waiting::let_others_run() noexcept {
+  if (yield_(scheduler_) <= standing_) return false;
+  silence_.end();
+  return true;
+}
+
+/// Another wait may end before this one.
+void Waiting::sleep(TimePoint deadline) noexcept {
+  constexpr auto kAmongOthers = std::chrono::milliseconds(1);
+  if (standing_ > for_ever_ && standing_ > 1) deadline = std::min(deadline, Clock::now() + kAmongOthers);
+  counters_.sleeps.add();
+  sleeping_.sleep(deadline);
+  clock_.look();
 }
 
 /// Traces the time since the first of a row of progress calls that saw nothing.
@@ -90,8 +111,12 @@ Status Waiting::wait_until(TimePoint deadline, Done done, void* context) noexcep
       if (timers_only) silence_.report(for_ever);
       continue;
     }
+    if (yield_ != nullptr) {
+      if (let_others_run()) idle = 0;
+      if (done(context)) break;  // they made progress too
+    }
     if (idle < spin_limit_) {
-      if (!for_ever && idle % 64 == 0 && Clock::now() >= deadline) return Status::timed_out;
+      if (!for_ever && idle % kLooks == 0 && Clock::now() >= deadline) return Status::timed_out;
       continue;
     }
     if (!for_ever && Clock::now() >= deadline) return Status::timed_out;
@@ -101,9 +126,7 @@ Status Waiting::wait_until(TimePoint deadline, Done done, void* context) noexcep
     }
     deferrals_.run_if_safe();
     if (sleeping_.arm()) {
-      counters_.sleeps.add();
-      sleeping_.sleep(deadline);
-      clock_.look();
+      sleep(deadline);
       progress_.look_around();
       silence_.report(for_ever);
     } else {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 
 #include "brant/base/clock.h"
 #include "brant/base/status.h"
@@ -19,6 +20,7 @@ namespace brant {
 class Waiting {
  public:
   using Done = bool (*)(void* context) noexcept;
+  using Yield = std::size_t (*)(void* scheduler) noexcept;
 
   /// `crowded`: this host has more processes than cores. `trace`: null without one.
   Waiting(bool crowded, ProgressClock& clock, TimerQueue& timers, Deferrals& deferrals, Silence& silence,
@@ -26,6 +28,11 @@ class Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
+  /// See Worker::yield_to.
+  void yield_to(Yield yield, void* scheduler) noexcept {
+    yield_ = yield;
+    scheduler_ = scheduler;
+  }
   /// See Worker::wait_until.
   Status wait(Done done, void* context, std::chrono::nanoseconds timeout) noexcept;
   /// Moves the links, the network and what is polled until `done` holds, and tells nobody: for a layer that has to wait
@@ -34,11 +41,13 @@ class Waiting {
   /// See Worker::arm.
   std::chrono::nanoseconds arm() noexcept;
 
-  /// The program stands in a wait without a deadline.
-  [[nodiscard]] bool for_ever() const noexcept { return for_ever_; }
+  /// The program stands in a wait, and no wait that it stands in has a deadline.
+  [[nodiscard]] bool for_ever() const noexcept { return standing_ != 0 && for_ever_ == standing_; }
 
  private:
   Status wait_until(TimePoint deadline, Done done, void* context) noexcept;
+  void sleep(TimePoint deadline) noexcept;
+  bool let_others_run() noexcept;
   void note_idle(unsigned idle) noexcept;
 
   const unsigned spin_limit_;
@@ -52,7 +61,10 @@ class Waiting {
   Trace* const trace_;
   TimePoint idle_since_{};  ///< Only with a trace.
   TimePoint gave_up_at_{};  ///< When the last wait ended, if its time was over.
-  bool for_ever_ = false;
+  Yield yield_ = nullptr;
+  void* scheduler_ = nullptr;
+  std::size_t standing_ = 0;  ///< Waits that have begun and not ended, of all user-level threads.
+  std::size_t for_ever_ = 0;  ///< Those without a deadline.
 };
 
 }  // namespace brant

@@ -10,6 +10,8 @@ Status Worker::wait(bool (*done)(void*) noexcept, void* context, std::chrono::na
   return engine_.waiting().wait(done, context, timeout);
 }
 
+void Worker::yield_to(Yield yield, void* scheduler) noexcept { engine_.waiting().yield_to(yield, scheduler); }
+
 int Worker::fd() const noexcept { return engine_.event_fd(); }
 
 std::chrono::nanoseconds Worker::arm() noexcept { return engine_.waiting().arm(); }

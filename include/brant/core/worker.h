@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <type_traits>
 
@@ -36,6 +37,17 @@ class BRANT_API Worker {
     return wait([](void* self) noexcept { return static_cast<bool>((*static_cast<Held*>(self))()); },
                 std::addressof(done), timeout);
   }
+
+  /// For a scheduler of user-level threads: runs the others for a turn, and returns once this one is to go on. It says
+  /// how many could run or wait for brant, this one included: not those that wait for something else.
+  using Yield = std::size_t (*)(void* scheduler) noexcept;
+
+  /// A scheduler whose user-level threads all live on the worker's thread lets others run while one of them waits:
+  /// every wait of this worker that finds nothing to do calls `yield(scheduler)`. What the others call may wait too,
+  /// each on a stack of its own, and whoever makes progress makes it for all. Once as many stand in such waits as
+  /// `yield` counts, they sleep as a single one would; a wait with a time-out then ends up to 1 ms late. Not to be
+  /// changed within a wait. Null, as at the start: nobody. Cost: one call for each progress that saw nothing.
+  void yield_to(Yield yield, void* scheduler) noexcept;
 
   /// For a program with an event loop of its own (asyncio, libuv, epoll), which waits for brant among other things:
   ///

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -151,6 +152,64 @@ TEST_F(CoreParts, only_a_wait_without_a_deadline_is_for_ever) {
   EXPECT_EQ(waiting_.wait(look, &seen, 1ms), Status::ok);
   EXPECT_EQ(waiting_.wait(look, &seen, std::chrono::nanoseconds::max()), Status::ok);
   EXPECT_EQ(for_ever, (std::vector<bool>{false, true}));
+}
+
+/// A scheduler of two user-level threads: while one waits, the other runs on the same stack above it.
+struct TwoThreads {
+  Waiting& waiting;
+  std::size_t alive = 2;
+  unsigned turns = 0;
+  bool inside = false;
+  bool first_may_go = false;
+  std::vector<std::string> story = {};
+
+  void second() {
+    story.push_back("second begins");
+    const auto ready = [](void* self) noexcept { return static_cast<TwoThreads*>(self)->turns > 3; };
+    EXPECT_EQ(waiting.wait(ready, this, 10s), Status::ok);
+    story.push_back("second ends");
+    first_may_go = true;
+    --alive;
+  }
+  static std::size_t yield(void* scheduler) noexcept {
+    auto& self = *static_cast<TwoThreads*>(scheduler);
+    ++self.turns;
+    if (!self.inside && !self.first_may_go) {
+      self.inside = true;
+      self.second();
+      self.inside = false;
+    }
+    return self.alive;
+  }
+};
+
+TEST_F(CoreParts, a_wait_lets_other_user_level_threads_run_which_may_wait_too) {
+  TwoThreads threads{waiting_};
+  waiting_.yield_to(&TwoThreads::yield, &threads);
+  const auto may_go = [](void* self) noexcept { return static_cast<TwoThreads*>(self)->first_may_go; };
+  EXPECT_EQ(waiting_.wait(may_go, &threads, std::chrono::nanoseconds::max()), Status::ok);
+  EXPECT_EQ(threads.story, (std::vector<std::string>{"second begins", "second ends"}));
+  EXPECT_EQ(counters_.sleeps.read(), 0u) << "what others did is seen before a sleep";
+  EXPECT_FALSE(waiting_.for_ever());
+}
+
+TEST_F(CoreParts, a_wait_does_not_sleep_while_another_user_level_thread_has_work) {
+  struct Busy {
+    std::size_t alive = 2;  // the other one never waits
+    unsigned turns = 0;
+  } busy;
+  waiting_.yield_to(
+      [](void* self) noexcept {
+        ++static_cast<Busy*>(self)->turns;
+        return static_cast<Busy*>(self)->alive;
+      },
+      &busy);
+  EXPECT_EQ(waiting_.wait([](void*) noexcept { return false; }, nullptr, 20ms), Status::timed_out);
+  EXPECT_EQ(counters_.sleeps.read(), 0u);
+  EXPECT_GT(busy.turns, 100u);
+  busy.alive = 1;
+  EXPECT_EQ(waiting_.wait([](void*) noexcept { return false; }, nullptr, 20ms), Status::timed_out);
+  EXPECT_GT(counters_.sleeps.read(), 0u);
 }
 
 TEST_F(CoreParts, a_quiet_wait_tells_nobody) {
