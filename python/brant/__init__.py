@@ -41,6 +41,7 @@ from brant._brant import (
 )
 from brant._brant import ChannelEnd as Channel
 from brant._brant import end as _end
+from brant._chares import Chare, RemoteError, RemoteTraceback, entry, program, quiescence
 from brant._errors import (
     Canceled,
     DeviceFailed,
@@ -65,6 +66,7 @@ __all__ = [
     "Awaitable",
     "Canceled",
     "Channel",
+    "Chare",
     "DeviceFailed",
     "Error",
     "InvalidArgument",
@@ -75,7 +77,9 @@ __all__ = [
     "PeerError",
     "PeerLost",
     "PeerRejected",
+    "RemoteError",
     "RemoteSegment",
+    "RemoteTraceback",
     "Runtime",
     "Segment",
     "Task",
@@ -86,12 +90,15 @@ __all__ = [
     "channel",
     "device",
     "empty",
+    "entry",
     "gather",
     "init",
     "is_running",
     "local_rank",
     "local_size",
     "network",
+    "program",
+    "quiescence",
     "rank",
     "run",
     "size",
