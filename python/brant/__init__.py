@@ -41,7 +41,7 @@ from brant._brant import (
 )
 from brant._brant import ChannelEnd as Channel
 from brant._brant import end as _end
-from brant._chares import Chare, RemoteError, RemoteTraceback, entry, program, quiescence
+from brant._chares import Chare, Future, RemoteError, RemoteTraceback, entry, program, quiescence
 from brant._errors import (
     Canceled,
     DeviceFailed,
@@ -69,6 +69,7 @@ __all__ = [
     "Chare",
     "DeviceFailed",
     "Error",
+    "Future",
     "InvalidArgument",
     "LimitReached",
     "NotFound",

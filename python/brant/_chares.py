@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import pickle
 import traceback
-from collections.abc import Callable, Coroutine, Iterator
+import weakref
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from typing import Any, TypeVar
 
 from brant import _brant
 from brant._errors import Error, InvalidArgument
+from brant._reducing import check
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _T = TypeVar("_T")
@@ -88,6 +90,45 @@ class Chare:
         """The array, or the group, that it belongs to."""
         return self._brant_array
 
+    def contribute(
+        self,
+        value: Any,
+        operation: str | Callable[[Any, Any], Any],
+        to: Method | Future,
+        *,
+        section: Section | None = None,
+    ) -> None:
+        """Gives this element's part of a reduction over its array, or over a section that it is a member of. When all
+        have given theirs, the combined value goes to `to`: an entry of an element, an array or a section, or a future.
+
+        The n-th contribution of each element belongs to the n-th reduction. Returns at once; the value is copied if it
+        is an array of NumPy.
+
+        Args:
+            value: numbers, arrays of one shape (combined element by element), or whatever the operation takes.
+            operation: "sum", "product", "min", "max", "and", "or", "xor", "gather" (a list in the order of indices), or
+                a function of two values that can be pickled. It is associative and commutative.
+
+        Raises:
+            InvalidArgument: it does not fit what others in this process have contributed.
+        """
+        check(operation)
+        team = None if section is None else section._address
+        method = to._number if isinstance(to, Method) else 0
+        _brant.contribute(self._brant_place, team, value, operation, to._address, method)
+
+    def all_reduce(
+        self, value: Any, operation: str | Callable[[Any, Any], Any], *, section: Section | None = None
+    ) -> _brant.Awaitable:
+        """As `contribute`, with the result to every element: await it."""
+        check(operation)
+        team = None if section is None else section._address
+        return _brant.contribute(self._brant_place, team, value, operation, None, 0)
+
+    def barrier(self, *, section: Section | None = None) -> _brant.Awaitable:
+        """Awaited, it waits until every element of the array has come here."""
+        return self.all_reduce(None, "barrier", section=section)
+
     @classmethod
     def array(cls, shape: int | tuple[int, ...], *args: Any, placement: str = "block", **kwargs: Any) -> Array:
         """Makes an element for every index, spread over the processes. Returns at once; one process makes it.
@@ -149,6 +190,61 @@ class Method:
 
     def __reduce__(self) -> tuple:
         return getattr, (self._who, self._name)
+
+
+class Future:
+    """A value that comes later, awaited in the process that made it. It may be sent to others, who call it with the
+    value; the first one counts. It may also be where a reduction goes to.
+
+        done = brant.Future()
+        blocks.solve(done)
+        print(await done)
+    """
+
+    __slots__ = ("__weakref__", "_address", "_awaitable")
+
+    def __init__(self) -> None:
+        self._awaitable, self._address = _brant.new_future()
+        _made_here[self._address] = self
+
+    def __call__(self, value: Any = None) -> None:
+        """Gives it its value, from any process."""
+        _brant.fulfil(self._address, value, False)
+
+    def fail(self, error: BaseException) -> None:
+        """Whoever awaits it gets this exception."""
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
+        _brant.fulfil(self._address, (error, text), True)
+
+    def done(self) -> bool:
+        """It has a value, and this is the process that made it."""
+        return self._awaitable is not None and self._awaitable.done()
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        if self._awaitable is None:
+            raise InvalidArgument("a future is awaited in the process that made it; elsewhere it is called")
+        return self._awaitable.__await__()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Future) and self._address == other._address
+
+    def __hash__(self) -> int:
+        return hash(self._address)
+
+    def __reduce__(self) -> tuple:
+        return _future, (bytes(self._address),)
+
+
+_made_here: weakref.WeakValueDictionary[_brant.Address, Future] = weakref.WeakValueDictionary()
+
+
+def _future(address_bytes: bytes) -> Future:
+    address = _brant.Address.of(address_bytes)
+    future = _made_here.get(address)
+    if future is None:
+        future = object.__new__(Future)
+        future._awaitable, future._address = None, address
+    return future
 
 
 class _Proxy:

@@ -367,3 +367,169 @@ async def main_of_quiet() -> None:
 @RANKS
 def test_quiescence_waits_for_tasks_that_can_go_on(ranks: int, loop: str) -> None:
     run_job(quiet, ranks=ranks, loop=loop)
+
+
+def longer(left, right):
+    return max(left, right, key=lambda word: (len(word), word))
+
+
+class Part(Chare):
+    def __init__(self):
+        self.results = []
+
+    @entry
+    def give(self, value, operation, to):
+        self.contribute(value, operation, to)
+
+    @entry
+    def give_index(self, operation, to):
+        self.contribute(self.index, operation, to)
+
+    @entry
+    def give_arrays(self, operation, to):
+        columns = numpy.arange(6.0).reshape(3, 2) + self.index
+        self.contribute(columns[:, 1], operation, to)
+        columns[:] = -100  # what was given is not looked at again
+
+    @entry
+    def give_complex(self, to):
+        self.contribute(complex(self.index, 1), "sum", to)
+
+    @entry
+    async def in_a_row(self, times):
+        sums = [await self.all_reduce(self.index + time, "sum") for time in range(times)]
+        await self.barrier()
+        return sums
+
+    @entry
+    async def in_a_section(self, section, to):
+        total = await self.all_reduce(self.index, "sum", section=section)
+        self.contribute(total, "max", to, section=section)
+
+    @entry
+    def take(self, result):
+        self.results.append(result)
+
+    @entry
+    def given(self):
+        return self.results
+
+
+async def reductions() -> None:
+    await brant.program(main_of_reductions)
+
+
+async def reduced(call, *arguments):
+    future = brant.Future()
+    call(*arguments, future)
+    return await future
+
+
+async def main_of_reductions() -> None:
+    parts = Part.array(7)
+    expected = {"sum": 21, "product": 0, "min": 0, "max": 6, "or": 7, "and": 0, "xor": 7, "gather": list(range(7))}
+    for operation, result in expected.items():
+        assert await reduced(parts.give_index, operation) == result, operation
+    base = numpy.arange(6.0).reshape(3, 2)[:, 1]
+    assert same(await reduced(parts.give_arrays, "sum"), 7 * base + 21)
+    assert same(await reduced(parts.give_arrays, "max"), base + 6)
+    gathered = await reduced(parts.give_arrays, "gather")
+    assert len(gathered) == 7 and all(same(*pair) for pair in zip(gathered, [base + i for i in range(7)], strict=True))
+    assert await reduced(parts.give_complex) == 21 + 7j  # charm4py aborts
+    words = ["a", "four", "of", "them", "six", "", "then"]
+    future = brant.Future()
+    for part, word in zip(parts, words, strict=True):
+        part.give(word, longer, future)
+    assert await future == "then"
+    rows = [part.in_a_row.reply(20) for part in parts]
+    for row in rows:
+        assert await row == [21 + 7 * time for time in range(20)]
+    parts.give(2, "sum", parts[6].take)
+    parts.give(3, "sum", parts.take)
+    parts.give(4, "sum", parts[::3].take)
+    await brant.quiescence()
+    assert [await part.given.reply() for part in parts] == [[21, 28], [21], [21], [21, 28], [21], [21], [14, 21, 28]]
+    odd = parts[1::2]
+    assert await reduced(odd.in_a_section, odd) == 9
+    with pytest.raises(brant.InvalidArgument, match="operation 'median': use sum"):
+        await parts[0].give.reply(1, "median", parts.take)
+
+
+@BOTH
+@RANKS
+def test_reductions_combine_numbers_arrays_and_what_users_say(ranks: int, loop: str) -> None:
+    run_job(reductions, ranks=ranks, loop=loop)
+
+
+async def contributions_that_differ() -> None:
+    await brant.program(main_of_contributions_that_differ)
+
+
+async def main_of_contributions_that_differ() -> None:
+    parts = Part.array(2)
+    parts[0].give(numpy.ones(3), "sum", parts[0].take)
+    parts[1].give(numpy.ones(4), "sum", parts[0].take)
+    await brant.sleep(60)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_contributions_that_do_not_fit_end_the_job(ranks: int) -> None:
+    said = run_job(contributions_that_differ, ranks=ranks, fails=True).stderr
+    assert re.search(r"arrays of shapes \([34],\) and \([34],\) do not fit together", said)
+
+
+class Teller(Chare):
+    @entry
+    def tell(self, future, value):
+        future(value)
+
+    @entry
+    def tell_failure(self, future):
+        future.fail(KeyError("told"))
+
+    @entry
+    async def wait_for(self, future):
+        return await future
+
+
+async def futures() -> None:
+    await brant.program(main_of_futures)
+
+
+async def main_of_futures() -> None:
+    tellers = Teller.group()
+    last = tellers[brant.size() - 1]
+    future = brant.Future()
+    assert not future.done()
+    last.tell(future, numpy.arange(3))
+    assert same(await future, numpy.arange(3)) and future.done()
+    assert same(await future, numpy.arange(3))  # as often as wanted
+    failed = brant.Future()
+    last.tell_failure(failed)
+    with pytest.raises(KeyError, match="told"):
+        await failed
+    if brant.size() > 1:
+        with pytest.raises(brant.InvalidArgument, match="the process that made it"):
+            await last.wait_for.reply(future)
+    local = brant.Future()
+    local()
+    assert await local is None
+
+
+@BOTH
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_futures_travel_and_are_given_their_value_elsewhere(ranks: int, loop: str) -> None:
+    run_job(futures, ranks=ranks, loop=loop)
+
+
+async def deadlock() -> None:
+    await brant.program(main_of_a_deadlock)
+
+
+async def main_of_a_deadlock() -> None:
+    await Teller.array(1)[0].wait_for.reply(brant.Future())
+
+
+def test_a_deadlock_is_told_with_who_waits() -> None:
+    said = run_job(deadlock, ranks=1, fails=True).stderr
+    assert "deadlock: nothing can run any more" in said and "waits" in said

@@ -72,10 +72,10 @@ nb::object ask(const Address& address, std::uint16_t method, const nb::tuple& ar
   return std::move(result);
 }
 
-/// The value of a future.
-void fulfil(const Address& address, nb::handle value) {
+/// The value of a future, or an exception as `Reply` reads it.
+void fulfil(const Address& address, nb::handle value, bool failed) {
   detail::Core& to = core();
-  CallPacker packer(0);
+  CallPacker packer(0, failed ? CallHeader::kException : std::uint16_t{0});
   packer.add(value);
   post(to, packer, [&](std::size_t bytes) { return detail::open_callback(to, address.target, bytes); });
 }
@@ -240,7 +240,7 @@ void bind_calling(nb::module_& module) {
              nb::arg("priority"));
   module.def("ask", &ask, nb::arg("address"), nb::arg("method"), nb::arg("args"), nb::arg("kwargs").none(),
              nb::arg("priority"));
-  module.def("fulfil", &fulfil, nb::arg("address"), nb::arg("value").none());
+  module.def("fulfil", &fulfil, nb::arg("address"), nb::arg("value").none(), nb::arg("failed"));
   module.def("new_future", &new_future);
   module.def("quiescence", &quiescence);
   module.def("destroy", &destroy);

@@ -13,6 +13,7 @@
 #include "bindings/python/member.h"
 #include "bindings/python/process.h"
 #include "bindings/python/program.h"
+#include "bindings/python/reducing.h"
 #include "bindings/python/segment.h"
 
 namespace nb = nanobind;
@@ -63,4 +64,5 @@ NB_MODULE(_brant, module) {
   brant::python::bind_members(module);
   brant::python::bind_calling(module);
   brant::python::bind_program(module);
+  brant::python::bind_reducing(module);
 }
