@@ -205,7 +205,7 @@ class Future:
 
     def __init__(self) -> None:
         self._awaitable, self._address = _brant.new_future()
-        _made_here[self._address] = self
+        _keep(self)
 
     def __call__(self, value: Any = None) -> None:
         """Gives it its value, from any process."""
@@ -236,6 +236,17 @@ class Future:
 
 
 _made_here: weakref.WeakValueDictionary[_brant.Address, Future] = weakref.WeakValueDictionary()
+_open: list[Future] = []  # without a value, as far as is known: nobody here may hold them while they travel
+_open_at_most = 64  # before those that have a value are let go
+
+
+def _keep(future: Future) -> None:
+    global _open_at_most
+    _made_here[future._address] = future
+    _open.append(future)
+    if len(_open) > _open_at_most:
+        _open[:] = [one for one in _open if not one.done()]
+        _open_at_most = max(64, 2 * len(_open))
 
 
 def _future(address_bytes: bytes) -> Future:
@@ -460,6 +471,7 @@ async def program(main: Callable[..., Coroutine[Any, Any, _T]], *args: Any, dead
         if task is not None and not task.done():
             task.cancel()
         _brant.end_program()
+        _open.clear()
 
 
 async def _run_main(main: Callable[..., Coroutine[Any, Any, Any]], args: tuple, outcome: dict[str, Any]) -> None:
