@@ -41,7 +41,7 @@ from brant._brant import (
 )
 from brant._brant import ChannelEnd as Channel
 from brant._brant import end as _end
-from brant._chares import Chare, Future, RemoteError, RemoteTraceback, entry, program, quiescence
+from brant._chares import Chare, Future, RemoteError, RemoteTraceback, entry, program, quiescence, when
 from brant._errors import (
     Canceled,
     DeviceFailed,
@@ -105,6 +105,7 @@ __all__ = [
     "size",
     "sleep",
     "spawn",
+    "when",
 ]
 
 

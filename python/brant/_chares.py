@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import pickle
 import traceback
+import warnings
 import weakref
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from typing import Any, TypeVar
@@ -23,6 +25,48 @@ def entry(function: _F) -> _F:
     """
     function.__brant_entry__ = True
     return function
+
+
+def when(condition: str | Callable[..., bool]) -> Callable[[_F], _F]:
+    """An entry whose calls wait, in the order of arrival, until the condition holds:
+
+        @brant.when("self.step == step")
+        def halo(self, step, face): ...
+
+    It is looked at when the call arrives and whenever another entry of the same object has run.
+
+    Args:
+        condition: an expression of `self` and the parameters, or a function of them.
+    """
+
+    def decorate(function: _F) -> _F:
+        function.__brant_when__ = condition if callable(condition) else _compiled(condition, function)
+        return entry(function)
+
+    return decorate
+
+
+def _compiled(condition: str, function: Callable[..., Any]) -> Callable[..., bool]:
+    """The condition as a function with the parameters, defaults included, of `function`."""
+    names: dict[str, Any] = {}
+    parameters = []
+    for number, parameter in enumerate(inspect.signature(function).parameters.values()):
+        plain = parameter.replace(annotation=inspect.Parameter.empty, default=inspect.Parameter.empty)
+        if parameter.default is not inspect.Parameter.empty:
+            names[f"_default{number}"] = parameter.default
+            if parameter.kind is parameter.KEYWORD_ONLY and not any(text.startswith("*") for text in parameters):
+                parameters.append("*")
+            parameters.append(f"{plain}=_default{number}")
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not any(text.startswith("*") for text in parameters):
+            parameters.append("*")
+        parameters.append(str(plain))
+    source = f"lambda {', '.join(parameters)}: ({condition})"
+    try:
+        code = compile(source, f"<condition of {function.__qualname__}>", "eval")
+    except SyntaxError as error:
+        raise InvalidArgument(f"the condition {condition!r} of {function.__qualname__} is no expression") from error
+    return eval(code, {**function.__globals__, **names})
 
 
 class RemoteError(Error):
@@ -68,12 +112,14 @@ class Chare:
     _brant_place: _brant.Place
     _brant_entries: dict[str, int]
     _brant_table: tuple[Callable[..., Any], ...]
+    _brant_conditions: tuple[Callable[..., bool] | None, ...]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         names = sorted(name for name in dir(cls) if getattr(getattr(cls, name), "__brant_entry__", False))
         cls._brant_entries = {name: number for number, name in enumerate(names)}
         cls._brant_table = tuple(getattr(cls, name) for name in names)
+        cls._brant_conditions = tuple(getattr(function, "__brant_when__", None) for function in cls._brant_table)
 
     @property
     def index(self) -> Any:
@@ -128,6 +174,11 @@ class Chare:
     def barrier(self, *, section: Section | None = None) -> _brant.Awaitable:
         """Awaited, it waits until every element of the array has come here."""
         return self.all_reduce(None, "barrier", section=section)
+
+    def wait(self, condition: Callable[[], bool]) -> _brant.Awaitable:
+        """Awaited, it waits until `condition()` is true: it is looked at now, and whenever an entry of this object has
+        run."""
+        return _brant.wait_for(self._brant_place, condition)
 
     @classmethod
     def array(cls, shape: int | tuple[int, ...], *args: Any, placement: str = "block", **kwargs: Any) -> Array:
@@ -392,7 +443,7 @@ def element_name(cls: type, index: Any) -> str:
     return f"{cls.__name__}[{', '.join(map(str, index)) if isinstance(index, tuple) else index}]"
 
 
-def construct(place: _brant.Place, what: tuple) -> tuple[Chare, tuple]:
+def construct(place: _brant.Place, what: tuple) -> tuple[Chare, tuple, tuple]:
     """Makes an element where it shall live. Called by the extension module."""
     cls, names, shape, args, kwargs = what
     if names != tuple(cls._brant_entries):
@@ -401,7 +452,14 @@ def construct(place: _brant.Place, what: tuple) -> tuple[Chare, tuple]:
     made._brant_place = place
     made._brant_array = Array(cls, _brant.array_of(place), shape)
     made.__init__(*args, **kwargs)
-    return made, cls._brant_table
+    return made, cls._brant_table, cls._brant_conditions
+
+
+def warn_of_kept(chare: Chare, number: int, count: int) -> bool:
+    """Calls that will never run. Called by the extension module."""
+    name = f"{element_name(type(chare), chare.index)}.{list(type(chare)._brant_entries)[number]}"
+    warnings.warn(f"{count} calls wait for a condition when {name} ends, and never ran", RuntimeWarning, stacklevel=1)
+    return True
 
 
 def describe_failure(chare: Chare, number: int, error: BaseException) -> tuple[BaseException | None, str]:

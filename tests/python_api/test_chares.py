@@ -533,3 +533,136 @@ async def main_of_a_deadlock() -> None:
 def test_a_deadlock_is_told_with_who_waits() -> None:
     said = run_job(deadlock, ranks=1, fails=True).stderr
     assert "deadlock: nothing can run any more" in said and "waits" in said
+
+
+when = brant.when if brant else lambda condition: entry
+
+
+class Ordered(Chare):
+    def __init__(self):
+        self.step = 0
+        self.log = []
+
+    @when("self.step == step")
+    def go(self, step, *, note="none"):
+        self.log.append((step, note))
+        self.step += 1
+
+    @when(lambda self, low, high=2: low <= self.step < high)
+    async def between(self, low, high=2):
+        await brant.sleep(0.001)
+        self.log.append((low, high))
+        return self.step
+
+    @when("step < self.step and args[0] == named['word']")
+    def all_kinds(self, step, *args, **named):
+        return step, args, named
+
+    @entry
+    async def move_on(self):
+        await brant.sleep(0.01)
+        self.step += 10  # no entry ends with this: the coroutine goes on
+        await brant.sleep(0.01)
+        return self.step
+
+    @entry
+    async def wait_until(self, step):
+        await self.wait(lambda: self.step >= step)
+        return self.step
+
+    @entry
+    def seen(self):
+        return self.log
+
+    @when("self.no_such_thing")
+    def wrong(self):
+        pass
+
+    @entry
+    async def wait_wrongly(self):
+        await self.wait(lambda: self.no_such_thing)
+
+
+async def conditions() -> None:
+    await brant.program(main_of_conditions)
+
+
+async def main_of_conditions() -> None:
+    there = Ordered.array(2)[1]
+    late = there.wait_until.reply(5)
+    for step in (4, 2, 0, 3):
+        there.go(step, note=f"of {step}")
+    await brant.quiescence()
+    assert await there.seen.reply() == [(0, "of 0")] and not late.done()
+    asked = there.between.reply(1)
+    assert await asked == 1
+    there.go(1)
+    assert await late == 5
+    expected = [(0, "of 0"), (1, 2), (1, "none"), (2, "of 2"), (3, "of 3"), (4, "of 4")]
+    assert await there.seen.reply() == expected
+    assert await there.all_kinds.reply(1, "a", 2, word="a") == (1, ("a", 2), {"word": "a"})
+    kept = [there.go.reply(15), there.between.reply(15, high=20), there.wait_until.reply(16)]
+    assert await there.move_on.reply() >= 15
+    for reply in kept:
+        await reply
+    for method in (there.wrong, there.wait_wrongly):
+        with pytest.raises(AttributeError, match="no_such_thing"):
+            await method.reply()
+    kept = there.go.reply(99)
+    await brant.quiescence()
+    there.destroy()
+    with pytest.raises(brant.NotFound):
+        await kept
+
+
+@BOTH
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_calls_wait_for_their_conditions_in_the_order_of_arrival(ranks: int, loop: str) -> None:
+    run_job(conditions, ranks=ranks, loop=loop)
+
+
+class Stencil(Chare):
+    """Ghosts of a step may overtake: a condition keeps those that are early."""
+
+    def __init__(self, steps):
+        self.steps, self.step, self.missing, self.value = steps, 0, 2, float(self.index)
+
+    @entry
+    def start(self, done):
+        self.done = done
+        self.send()
+
+    def send(self):
+        count = len(self.array_proxy)
+        for other in (self.index - 1, self.index + 1):
+            self.array_proxy[other % count].ghost(self.step, self.value)
+
+    @when("self.step == step")
+    def ghost(self, step, value):
+        self.value += value
+        self.missing -= 1
+        if self.missing:
+            return
+        self.step, self.missing = self.step + 1, 2
+        if self.step == self.steps:
+            self.contribute([self.value], "sum", self.done)
+        else:
+            self.send()
+
+
+async def stencil() -> None:
+    await brant.program(main_of_stencil)
+
+
+async def main_of_stencil() -> None:
+    cells = Stencil.array(6, 30)
+    done = brant.Future()
+    for cell in reversed(list(cells)):
+        cell.start(done)
+    result = await done
+    assert sum(result) == 15 * 3**30 and len(result) == 6
+
+
+@RANKS
+def test_a_stencil_keeps_ghosts_that_are_early(ranks: int) -> None:
+    run_job(stencil, ranks=ranks)

@@ -24,7 +24,7 @@ print(json.dumps({
     "missing": [n for n in brant.__all__ if not hasattr(brant, n)],
 }))
 """
-INNER = {"Pause", "ProgramEnd", "Receiving", "Reply", "Sending", "Transferring"}  # all are Awaitable
+INNER = {"ConditionWait", "Pause", "ProgramEnd", "Receiving", "Reply", "Sending", "Transferring"}  # all are Awaitable
 OF_ITERATORS = {"throw", "close"}  # what `await` calls of an Awaitable
 
 

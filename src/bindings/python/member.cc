@@ -111,6 +111,24 @@ class Running final : public TaskObserver {
   bool ended_ = false;
 };
 
+/// The function of a table, called with the object and the arguments.
+nb::object call_with(nb::handle function, nb::handle object, const nb::tuple& args, const nb::object& keywords) {
+  const auto count = static_cast<std::size_t>(PyTuple_GET_SIZE(args.ptr()));
+  std::vector<PyObject*> all{object.ptr()};
+  all.reserve(count + 1);
+  for (std::size_t at = 0; at < count; ++at) all.push_back(PyTuple_GET_ITEM(args.ptr(), static_cast<Py_ssize_t>(at)));
+  nb::object result = nb::steal(
+      PyObject_VectorcallDict(function.ptr(), all.data(), all.size(), keywords.is_none() ? nullptr : keywords.ptr()));
+  if (!result.is_valid()) throw nb::python_error();
+  return result;
+}
+
+bool is_true(nb::handle value) {
+  const int truth = PyObject_IsTrue(value.ptr());
+  if (truth < 0) throw nb::python_error();
+  return truth != 0;
+}
+
 /// What is awaited of it.
 struct EndOf {
   Running& running;
@@ -166,6 +184,7 @@ struct Lines {
   }
 };
 Lines* g_lines = nullptr;
+Member::WaitingList* const g_waiting = new Member::WaitingList;  // never destroyed, as Process
 
 }  // namespace
 
@@ -211,7 +230,7 @@ ChareBase* Member::construct(ReadArchive& arguments) {
     const detail::Birth& birth = detail::present_birth();
     const Place place{{detail::view_of(*birth.collection).id, birth.key}, call.header.method};
     const auto made = nb::cast<nb::tuple>(construct_object(place, call.objects[0]));
-    return new Member(nb::object(made[0]), nb::cast<nb::tuple>(made[1]));
+    return new Member(nb::object(made[0]), nb::cast<nb::tuple>(made[1]), nb::cast<nb::tuple>(made[2]));
   } catch (nb::python_error& error) {
     throw Error(Status::internal, error.what());
   }
@@ -234,20 +253,155 @@ void Member::invoke(ChareBase& target, ReadArchive& arguments, detail::Invocatio
 void Member::run(const CallContents& call, const detail::Invocation& invocation) {
   const unsigned method = call.header.method;
   if (method >= table_.size()) throw Error(Status::invalid_argument, "a call names an entry that its class has not");
-  const auto [args, keywords] = call.arguments();
+  auto [args, keywords] = call.arguments();
+  if (!may_run(method, args, keywords)) return keep({method, std::move(args), std::move(keywords), invocation});
+  execute(method, args, keywords, invocation);
+  if (waiting_hook_.linked()) look_again();
+}
+
+void Member::execute(unsigned method, const nb::tuple& args, const nb::object& keywords,
+                     const detail::Invocation& invocation) {
   const Process::EntryScope scope;
-  const auto count = static_cast<std::size_t>(PyTuple_GET_SIZE(args.ptr()));
-  std::vector<PyObject*> all{object_.ptr()};
-  all.reserve(count + 1);
-  for (std::size_t at = 0; at < count; ++at) all.push_back(PyTuple_GET_ITEM(args.ptr(), static_cast<Py_ssize_t>(at)));
-  PyObject* function = PyTuple_GET_ITEM(table_.ptr(), method);
-  nb::object result = nb::steal(
-      PyObject_VectorcallDict(function, all.data(), all.size(), keywords.is_none() ? nullptr : keywords.ptr()));
-  if (!result.is_valid()) throw nb::python_error();
+  const nb::object result = call_with(PyTuple_GET_ITEM(table_.ptr(), method), object_, args, keywords);
   if (PyCoro_CheckExact(result.ptr()) == 0) return answer_with(invocation, result);
   auto running = std::make_unique<Running>(result);
   if (running->has_ended()) return conclude(invocation, object_, method, running->result());
   drive(invocation, object_, method, std::move(running));
+}
+
+bool Member::may_run(unsigned method, const nb::tuple& args, const nb::object& keywords) const {
+  PyObject* condition = PyTuple_GET_ITEM(conditions_.ptr(), method);
+  if (condition == Py_None) return true;
+  const Process::EntryScope scope;
+  return is_true(call_with(condition, object_, args, keywords));
+}
+
+void Member::keep(Kept call) {
+  constexpr std::size_t kKeptMax = 65536;
+  if (kept_.size() >= kKeptMax)
+    throw Error(Status::limit_reached, "65536 calls of a chare wait for their conditions already");
+  detail::retain_message(call.invocation);
+  kept_.push_back(std::move(call));
+  enlist();
+}
+
+void Member::run_kept(std::size_t place) noexcept {
+  const Kept call = std::move(kept_[place]);
+  kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(place));
+  const bool went_well = guarded(
+      [&] {
+        execute(call.method, call.args, call.keywords, call.invocation);
+        return true;
+      },
+      false);
+  if (!went_well) fail_with(call.invocation, object_, call.method);
+  detail::drop_message(call.invocation);
+}
+
+/// Runs the first one that may, in the order of arrival.
+bool Member::look_at_kept() {
+  for (std::size_t place = 0; place < kept_.size(); ++place) {
+    const Kept& call = kept_[place];
+    if (!may_run(call.method, call.args, call.keywords)) continue;
+    run_kept(place);
+    return true;
+  }
+  return false;
+}
+
+bool Member::look_at_waits() {
+  const std::size_t before = waits_.size();
+  for (const nb::object& wait : std::vector<nb::object>(waits_)) nb::inst_ptr<ConditionWait>(wait)->look();
+  std::erase_if(waits_, [](const nb::object& wait) { return nb::inst_ptr<ConditionWait>(wait)->has_answer(); });
+  return waits_.size() != before;
+}
+
+bool Member::look_again() {
+  if (looking_) return false;
+  looking_ = true;
+  bool any = false;
+  const bool went_well = guarded(
+      [&] {
+        while (look_at_kept()) any = true;
+        return true;
+      },
+      false);
+  // A condition that raises is a fault of the program, of whichever call it was asked for.
+  if (!went_well && !kept_.empty()) {
+    const Kept call = std::move(kept_.front());
+    kept_.pop_front();
+    fail_with(call.invocation, object_, call.method);
+    detail::drop_message(call.invocation);
+  }
+  any = look_at_waits() || any;
+  looking_ = false;
+  if (kept_.empty() && waits_.empty() && waiting_hook_.linked()) g_waiting->remove(*this);
+  return any;
+}
+
+void Member::enlist() {
+  if (!waiting_hook_.linked()) g_waiting->push_back(*this);
+}
+
+bool Member::look_at_all() {
+  bool any = false;
+  std::vector<Member*> all;
+  for (Member* member = g_waiting->front(); member != nullptr; member = g_waiting->next(*member)) all.push_back(member);
+  for (Member* member : all) any = member->look_again() || any;  // chares go only while messages run
+  return any;
+}
+
+bool Member::any_waits() noexcept { return !g_waiting->empty(); }
+
+nb::object Member::wait_for(nb::object condition) {
+  auto [object, wait] = make<ConditionWait>(std::move(condition));
+  wait->start();
+  wait->look();
+  if (!wait->has_answer()) {
+    waits_.push_back(object);
+    enlist();
+  }
+  return std::move(object);
+}
+
+Member::~Member() {
+  if (waiting_hook_.linked()) g_waiting->remove(*this);
+  for (const nb::object& wait : waits_) nb::inst_ptr<ConditionWait>(wait)->give_up(Status::canceled);
+  if (!kept_.empty()) {
+    static const nb::handle warn = python_function("brant._chares", "warn_of_kept");
+    guarded([&] { return warn(object_, kept_.front().method, kept_.size()).is_valid(); }, false);
+    if (PyErr_Occurred() != nullptr) PyErr_WriteUnraisable(object_.ptr());
+  }
+  for (const Kept& call : kept_) {
+    if (call.invocation.reply != 0) detail::fail_unanswered(call.invocation);
+    detail::drop_message(call.invocation);
+  }
+}
+
+void ConditionWait::end() noexcept {
+  answer();
+  release();
+}
+
+void ConditionWait::look() noexcept {
+  if (has_answer()) return;
+  const nb::object keeps = nb::borrow(self());
+  const int holds = guarded([&] { return is_true(condition_()) ? 1 : 0; }, -1);
+  if (holds < 0) error_ = take_exception();
+  if (holds != 0) end();
+}
+
+PyObject* ConditionWait::take() {
+  if (error_ == nullptr) return Py_NewRef(Py_None);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error_)), error_);
+  return nullptr;
+}
+
+void ConditionWait::give_up(Status status) {
+  if (has_answer()) return;
+  set_python_error(Error(status, "a condition was waited for"));
+  error_ = take_exception();
+  end();
 }
 
 void bind_members(nb::module_& module) {
@@ -255,6 +409,12 @@ void bind_members(nb::module_& module) {
   g_lines = &lines;
   nb::class_<Place>(module, "Place").def_prop_ro("index", [](const Place& place) {
     return index_of(place.target.key, place.dimensions);
+  });
+  const nb::class_<ConditionWait, Awaitable> wait(module, "ConditionWait");
+  module.def("wait_for", [](const Place& place, nb::object condition) {
+    ChareBase* chare = detail::local(Process::get().chares().core(), place.target);
+    if (chare == nullptr) throw Error(Status::invalid_argument, "a chare waits for a condition once it has been made");
+    return static_cast<Member*>(chare)->wait_for(std::move(condition));
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "bindings/python/channel.h"
 #include "bindings/python/errors.h"
+#include "bindings/python/member.h"
 
 namespace nb = nanobind;
 
@@ -132,7 +133,8 @@ void Process::drain() {
 }
 
 bool Process::turn(std::chrono::nanoseconds spin) {
-  bool happened = progress() != 0;
+  bool happened = Member::any_waits() && Member::look_at_all();
+  happened = progress() != 0 || happened;
   if (!happened && finished_.empty() && spin > std::chrono::nanoseconds(0)) {
     const auto deadline = Clock::now() + spin;
     do {
@@ -164,6 +166,8 @@ void Process::sleep() {
 double Process::arm() {
   std::chrono::nanoseconds longest = runtime().worker().arm();
   if (chares_ != nullptr) longest = std::min(longest, chares_->longest_sleep());
+  // A coroutine of asyncio may make a condition hold, and nobody tells.
+  if (Member::any_waits()) longest = std::min(longest, std::chrono::nanoseconds(std::chrono::milliseconds(1)));
   return std::chrono::duration<double>(longest).count();
 }
 
