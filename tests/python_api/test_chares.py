@@ -625,11 +625,11 @@ class Stencil(Chare):
     """Ghosts of a step may overtake: a condition keeps those that are early."""
 
     def __init__(self, steps):
-        self.steps, self.step, self.missing, self.value = steps, 0, 2, float(self.index)
+        self.steps, self.step, self.missing, self.value = steps, -1, 2, float(self.index)
 
     @entry
     def start(self, done):
-        self.done = done
+        self.done, self.step = done, 0
         self.send()
 
     def send(self):
