@@ -340,12 +340,16 @@ class Worker(Chare):
 
     @entry
     async def spread(self, depth):
-        for _ in range(20):  # lets others run, with nothing under way
-            await brant.sleep(0)
+        for _ in range(3):  # when the answer has come nothing is under way, and this goes on nevertheless
+            await self.proxy.nothing.reply()
         if depth != 0:
             for _ in range(2):
                 self.array_proxy[(self.index + 1) % len(self.array_proxy)].spread(depth - 1)
         self.made += 1
+
+    @entry
+    def nothing(self):
+        pass
 
     @entry
     def count(self):
@@ -666,3 +670,61 @@ async def main_of_stencil() -> None:
 @RANKS
 def test_a_stencil_keeps_ghosts_that_are_early(ranks: int) -> None:
     run_job(stencil, ranks=ranks)
+
+
+class Holder(Chare):
+    def __init__(self):
+        self.kept = []
+
+    @entry
+    def keep(self, *arrays, name="none"):
+        self.kept.append((arrays, name))
+
+    @when("len(self.kept) >= number")
+    def look(self, number):
+        arrays, name = self.kept[number - 1]
+        return [array.memory for array in arrays], [on_host(array) for array in arrays], name
+
+
+def on_host(array):
+    values = numpy.empty(array.shape, array.format)
+    array.copy_to(values)
+    return values
+
+
+def on_device(values):
+    array = brant.empty(values.shape, values.dtype, memory="emulated")
+    array.copy_from(values)
+    return array
+
+
+async def memory_of_a_device() -> None:
+    await brant.program(main_of_memory_of_a_device)
+
+
+async def main_of_memory_of_a_device() -> None:
+    holders = Holder.array(4)
+    values = [numpy.arange(size).reshape(2, -1) * 1.5 for size in (2, 1000, 200_000)]
+    for holder, number in [(holders[3], 1), (holders[0], 1), (holders[3], 2)]:
+        holder.keep(*[on_device(array) for array in values], name="dropped")  # its sources are held until they are free
+        memory, arrays, name = await holder.look.reply(number)
+        assert memory == ["emulated"] * 3 and name == "dropped" and all(map(same, arrays, values))
+    many = [on_device(values[0] + number) for number in range(12)]  # more than travel beside a message
+    holders[3].keep(*many)
+    _, arrays, _ = await holders[3].look.reply(3)
+    assert all(same(array, values[0] + number) for number, array in enumerate(arrays))
+    holders.keep(on_device(values[1]), name="to all")
+    holders[1:].keep(on_device(values[2]), name="to some")
+    for holder, number in zip(holders, (2, 1, 1, 4), strict=True):
+        _, arrays, name = await holder.look.reply(number)
+        assert name == "to all" and same(arrays[0], values[1])
+    for holder, number in [(holders[1], 2), (holders[3], 5)]:
+        _, arrays, name = await holder.look.reply(number)
+        assert name == "to some" and same(arrays[0], values[2])
+    await brant.quiescence()
+
+
+@BOTH
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_arrays_of_a_device_are_arguments(ranks: int, loop: str) -> None:
+    run_job(memory_of_a_device, ranks=ranks, loop=loop, BRANT_GPU="emulated")

@@ -24,7 +24,8 @@ print(json.dumps({
     "missing": [n for n in brant.__all__ if not hasattr(brant, n)],
 }))
 """
-INNER = {"ConditionWait", "Pause", "ProgramEnd", "Receiving", "Reply", "Sending", "Transferring"}  # all are Awaitable
+# All are Awaitable.
+INNER = {"ConditionWait", "Lending", "Pause", "ProgramEnd", "Receiving", "Reply", "Sending", "Transferring"}
 OF_ITERATORS = {"throw", "close"}  # what `await` calls of an Awaitable
 
 

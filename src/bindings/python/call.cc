@@ -40,6 +40,10 @@ void CallPacker::add_arguments(nb::handle args, nb::handle kwargs) {
 
 void CallPacker::add(nb::handle object) { parcel_.add(object, subject(), Parcel::kNoPeer); }
 
+bool CallPacker::has_apart() const noexcept {
+  return std::ranges::any_of(parcel_.contents(), [](const auto& item) { return item.header.type == ItemType::apart; });
+}
+
 std::size_t CallPacker::finish() {
   parcel_.bring_to_host();
   header_.items = static_cast<std::uint32_t>(parcel_.contents().size());
@@ -53,13 +57,14 @@ void CallPacker::write(std::byte* to) const noexcept {
   parcel_.write_contents(parcel_.write_descriptions(to + sizeof header_));
 }
 
-CallContents CallContents::read(ReadArchive& archive) {
+CallContents CallContents::read(ReadArchive& archive, const TakeApart& apart) {
   CallContents contents;
   std::memcpy(&contents.header, archive.take(sizeof contents.header), sizeof contents.header);
   const CallHeader& header = contents.header;
   const auto* description = static_cast<const std::byte*>(archive.take(header.description_bytes));
   const auto* content = static_cast<const std::byte*>(archive.take(header.content_bytes));
-  contents.objects = unpack({description, header.description_bytes}, header.items, {content, header.content_bytes});
+  contents.objects =
+      unpack({description, header.description_bytes}, header.items, {content, header.content_bytes}, apart);
   return contents;
 }
 

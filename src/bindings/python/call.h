@@ -30,6 +30,10 @@ class CallPacker {
 
   void add_arguments(nanobind::handle args, nanobind::handle kwargs);
   void add(nanobind::handle object);
+  /// Arrays in memory of a device travel beside the message, up to eight of them.
+  void set_apart() noexcept { parcel_.set_apart(detail::kDataMax); }
+  [[nodiscard]] bool has_apart() const noexcept;
+  [[nodiscard]] const Parcel& parcel() const noexcept { return parcel_; }
   /// How large it is; nothing is added after that.
   [[nodiscard]] std::size_t finish();
   void write(std::byte* to) const noexcept;
@@ -45,7 +49,7 @@ struct CallContents {
   CallHeader header;
   nanobind::list objects;
 
-  static CallContents read(ReadArchive& archive);
+  static CallContents read(ReadArchive& archive, const TakeApart& apart = {});
   /// What `add_arguments` took: a tuple and a dict or None.
   [[nodiscard]] std::pair<nanobind::tuple, nanobind::object> arguments() const;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bindings/python/errors.h"
+#include "bindings/python/lending.h"
 #include "bindings/python/make.h"
 #include "bindings/python/member.h"
 #include "bindings/python/process.h"
@@ -31,6 +32,17 @@ void post(detail::Core& to, CallPacker& packer, Open&& open) {
   detail::post(to, outgoing);
 }
 
+/// A call of an entry: `open` is told which one, since arrays in memory of a device travel beside the message.
+template <typename Open>
+void post_call(detail::Core& to, CallPacker& packer, Open&& open) {
+  packer.set_apart();
+  if (!packer.has_apart()) {
+    return post(to, packer, [&](std::size_t bytes) { return open(Member::entry(), bytes); });
+  }
+  auto [object, lending] = make<Lending>(std::move(packer));
+  lending->post(to, open);
+}
+
 CallOptions options_of(int priority) noexcept {
   CallOptions options;
   options.priority = priority;
@@ -42,17 +54,16 @@ void call(const Address& address, std::uint16_t method, const nb::tuple& args, c
   const detail::CallbackTarget& target = address.target;
   CallPacker packer(method);
   packer.add_arguments(args, kwargs);
-  post(to, packer, [&](std::size_t bytes) {
-    switch (target.kind) {
-      case CallbackKind::element:
-        return detail::open_call(to, {target.collection, target.key}, Member::entry(), options_of(priority), 0, bytes);
-      case CallbackKind::array:
-        return detail::open_broadcast(to, target.collection, Member::entry(), options_of(priority), bytes);
-      case CallbackKind::section:
-        return detail::open_multicast(to, {target.section, target.collection, 0}, detail::number_of(Member::entry()),
-                                      options_of(priority), bytes);
-      default: return detail::open_callback(to, target, bytes);
-    }
+  if (target.kind != CallbackKind::element && target.kind != CallbackKind::array &&
+      target.kind != CallbackKind::section)
+    throw Error(Status::invalid_argument, "only chares can be called");
+  post_call(to, packer, [&](const detail::EntryInfo& entry, std::size_t bytes) {
+    if (target.kind == CallbackKind::element)
+      return detail::open_call(to, {target.collection, target.key}, entry, options_of(priority), 0, bytes);
+    if (target.kind == CallbackKind::array)
+      return detail::open_broadcast(to, target.collection, entry, options_of(priority), bytes);
+    return detail::open_multicast(to, {target.section, target.collection, 0}, detail::number_of(entry),
+                                  options_of(priority), bytes);
   });
 }
 
@@ -66,8 +77,8 @@ nb::object ask(const Address& address, std::uint16_t method, const nb::tuple& ar
   packer.add_arguments(args, kwargs);
   auto [result, reply] = make<Reply>();
   const std::uint32_t number = detail::expect_reply(to, reply->expect(), target, Member::entry());
-  post(to, packer, [&](std::size_t bytes) {
-    return detail::open_call(to, target, Member::entry(), options_of(priority), number, bytes);
+  post_call(to, packer, [&](const detail::EntryInfo& entry, std::size_t bytes) {
+    return detail::open_call(to, target, entry, options_of(priority), number, bytes);
   });
   return std::move(result);
 }
@@ -232,6 +243,7 @@ void bind_calling(nb::module_& module) {
       .def("__bytes__", &bytes_of)
       .def_static("of", &address_of);
   const nb::class_<Reply, Awaitable> reply(module, "Reply");
+  const nb::class_<Lending, Awaitable> lending(module, "Lending");
   module.def("create", &create);
   module.def("element", &element);
   module.def("section", &section);

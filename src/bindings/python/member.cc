@@ -4,9 +4,11 @@
 
 #include <array>
 #include <coroutine>
+#include <cstring>
 #include <exception>
 #include <string>
 
+#include "bindings/python/array.h"
 #include "bindings/python/errors.h"
 #include "bindings/python/loop.h"
 #include "bindings/python/make.h"
@@ -171,16 +173,22 @@ struct Lines {
   std::array<detail::ClassInfo, kDimensionsMax> classes = make_classes(std::make_index_sequence<kDimensionsMax>());
   detail::ConstructorInfo constructor;
   detail::EntryInfo entry;
+  detail::EntryInfo entry_with_data;
 
-  Lines(ChareBase* (*construct)(ReadArchive&), void (*invoke)(ChareBase&, ReadArchive&, detail::Invocation&))
+  using Invoke = void(ChareBase&, ReadArchive&, detail::Invocation&);
+  Lines(ChareBase* (*construct)(ReadArchive&), Invoke* invoke, Invoke* invoke_with_data)
       : constructor{{detail::RegisteredKind::constructor, detail::name_hash("constructor", "brant.Chare"),
                      "brant.Chare", "(constructor)", ""},
                     construct},
         entry{{detail::RegisteredKind::entry, detail::name_hash("entry", "brant.Chare"), "brant.Chare", "entry", ""},
-              invoke} {
+              invoke},
+        entry_with_data{{detail::RegisteredKind::entry, detail::name_hash("entry", "brant.Chare", "data"),
+                         "brant.Chare", "entry", "with data"},
+                        invoke_with_data} {
     for (detail::ClassInfo& line : classes) detail::enroll(line);
     detail::enroll(constructor);
     detail::enroll(entry);
+    detail::enroll(entry_with_data);
   }
 };
 Lines* g_lines = nullptr;
@@ -195,6 +203,7 @@ const detail::ClassInfo& Member::class_of(int dimensions) {
 }
 const detail::ConstructorInfo& Member::constructor() { return g_lines->constructor; }
 const detail::EntryInfo& Member::entry() { return g_lines->entry; }
+const detail::EntryInfo& Member::entry_with_data() { return g_lines->entry_with_data; }
 
 detail::ElementKey key_of(nb::handle index, int dimensions) {
   detail::ElementKey key;
@@ -237,17 +246,40 @@ ChareBase* Member::construct(ReadArchive& arguments) {
 }
 
 void Member::invoke(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation) {
-  auto& self = static_cast<Member&>(target);
+  static_cast<Member&>(target).receive(arguments, invocation, {});
+}
+
+void Member::invoke_with_data(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation) {
+  detail::DataHeader header;
+  std::memcpy(&header, arguments.take(sizeof header), sizeof header);
+  arguments.take(header.count * sizeof(detail::DataMeta));
+  std::size_t next = 0;
+  const auto take = [&](const Item& item) {
+    detail::LandingBlock* block = nullptr;
+    if (next >= header.count) throw Error(Status::invalid_argument, "a call has fewer data arguments than it says");
+    const Buffer landing = detail::landed_data(invocation, next++, &block);
+    if (landing.bytes < item.header.bytes) throw Error(Status::truncated, "a data argument is shorter than it says");
+    std::shared_ptr<void> owner(block, [](void* last) {
+      if (last != nullptr) lane::drop_landing(static_cast<detail::LandingBlock*>(last));
+    });
+    return nb::cast(new Array(item.shape, std::string(item.format), item.header.item_bytes, landing, std::move(owner),
+                              item.header.order == Order::fortran),
+                    nb::rv_policy::take_ownership);
+  };
+  static_cast<Member&>(target).receive(arguments, invocation, take);
+}
+
+void Member::receive(ReadArchive& arguments, const detail::Invocation& invocation, const TakeApart& apart) noexcept {
   unsigned method = 0xffff;
   const bool went_well = guarded(
       [&] {
-        const CallContents call = CallContents::read(arguments);
+        const CallContents call = CallContents::read(arguments, apart);
         method = call.header.method;
-        self.run(call, invocation);
+        run(call, invocation);
         return true;
       },
       false);
-  if (!went_well) fail_with(invocation, self.object_, method);
+  if (!went_well) fail_with(invocation, object_, method);
 }
 
 void Member::run(const CallContents& call, const detail::Invocation& invocation) {
@@ -405,7 +437,7 @@ void ConditionWait::give_up(Status status) {
 }
 
 void bind_members(nb::module_& module) {
-  static Lines lines(&Member::construct, &Member::invoke);
+  static Lines lines(&Member::construct, &Member::invoke, &Member::invoke_with_data);
   g_lines = &lines;
   nb::class_<Place>(module, "Place").def_prop_ro("index", [](const Place& place) {
     return index_of(place.target.key, place.dimensions);

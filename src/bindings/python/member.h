@@ -22,6 +22,8 @@ class Member final : public ChareBase {
   static const detail::ClassInfo& class_of(int dimensions);
   static const detail::ConstructorInfo& constructor();
   static const detail::EntryInfo& entry();
+  /// The same with arguments that travel beside the message.
+  static const detail::EntryInfo& entry_with_data();
 
   /// `table`: the functions of the entries, by their numbers; `conditions`: what they wait for, None: nothing.
   Member(nanobind::object object, nanobind::tuple table, nanobind::tuple conditions) noexcept
@@ -38,9 +40,11 @@ class Member final : public ChareBase {
 
   // What stands in the list of classes and entries.
   static void invoke(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation);
+  static void invoke_with_data(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation);
   static ChareBase* construct(ReadArchive& arguments);
 
  private:
+  void receive(ReadArchive& arguments, const detail::Invocation& invocation, const TakeApart& apart) noexcept;
   /// A call whose condition does not hold yet. It holds the message, and so room in the window of its sender.
   struct Kept {
     unsigned method;

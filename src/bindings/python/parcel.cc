@@ -87,7 +87,7 @@ std::size_t Parcel::description_bytes() const noexcept {
 
 std::size_t Parcel::content_bytes() const noexcept {
   std::size_t bytes = 0;
-  for (const Content& item : contents_) bytes += item.header.bytes;
+  for (const Content& item : contents_) bytes += item.header.type != ItemType::apart ? item.header.bytes : 0;
   return bytes;
 }
 
@@ -100,16 +100,25 @@ bool Parcel::is_host() const noexcept {
 
 std::byte* Parcel::write_descriptions(std::byte* to) const noexcept {
   for (const Content& item : contents_) {
-    const bool is_array = item.header.type == ItemType::array;
-    to = write_description(item.header, is_array ? item.view.format() : std::string_view(),
-                           is_array ? item.view.shape() : std::span<const Py_ssize_t>(), to);
+    const bool array = is_array(item.header.type);
+    to = write_description(item.header, array ? item.view.format() : std::string_view(),
+                           array ? item.view.shape() : std::span<const Py_ssize_t>(), to);
   }
   return to;
 }
 
+void Parcel::set_apart(std::size_t most) noexcept {
+  for (Content& item : contents_) {
+    if (most == 0) return;
+    if (item.header.type != ItemType::array || item.view.is_host() || item.header.bytes == 0) continue;
+    item.header.type = ItemType::apart;
+    --most;
+  }
+}
+
 void Parcel::bring_to_host() {
   for (Content& item : contents_) {
-    if (item.view.is_host() || item.packed != nullptr) continue;
+    if (item.view.is_host() || item.packed != nullptr || item.header.type == ItemType::apart) continue;
     auto copy = std::make_unique_for_overwrite<std::byte[]>(item.header.bytes);
     if (item.header.bytes != 0)
       Process::get().runtime().copy(Buffer(copy.get(), item.header.bytes, MemoryKind::host), item.memory());
@@ -119,7 +128,8 @@ void Parcel::bring_to_host() {
 
 std::byte* Parcel::write_contents(std::byte* to) const noexcept {
   for (const Content& item : contents_) {
-    if (item.header.bytes != 0) std::memcpy(to, item.memory().data, item.header.bytes);
+    if (item.header.bytes == 0 || item.header.type == ItemType::apart) continue;
+    std::memcpy(to, item.memory().data, item.header.bytes);
     to += item.header.bytes;
   }
   return to;
@@ -169,12 +179,18 @@ nb::list objects_of(const std::vector<Item>& items, const std::vector<Landing>& 
   return objects;
 }
 
-nb::list unpack(std::span<const std::byte> description, std::size_t count, std::span<const std::byte> content) {
+nb::list unpack(std::span<const std::byte> description, std::size_t count, std::span<const std::byte> content,
+                const TakeApart& apart) {
   std::vector<Item> items;
   if (!read_items(description, count, items)) throw Error(Status::invalid_argument, "a message contradicts itself");
   std::vector<Landing> landings;
   landings.reserve(items.size());
   for (const Item& item : items) {
+    if (item.header.type == ItemType::apart) {
+      if (!apart) throw Error(Status::invalid_argument, "a message contradicts itself");
+      landings.emplace_back().made = apart(item);
+      continue;
+    }
     if (item.header.bytes > content.size()) throw Error(Status::invalid_argument, "a message contradicts itself");
     const Landing& landing = landings.emplace_back(make_landing(item));
     const auto part = content.first(item.header.bytes);

@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,6 +35,8 @@ class Parcel {
   void add_pickle(nanobind::handle object, const std::string& subject, int peer);
 
   [[nodiscard]] const std::deque<Content>& contents() const noexcept { return contents_; }
+  /// Arrays in memory of a device, up to so many, are described here and travel beside the message.
+  void set_apart(std::size_t most) noexcept;
   [[nodiscard]] std::size_t description_bytes() const noexcept;
   [[nodiscard]] std::size_t content_bytes() const noexcept;
   [[nodiscard]] bool is_host() const noexcept;
@@ -64,7 +67,10 @@ Landing make_landing(const Item& item);
 /// What the items are, once their content has landed: pickles with their buffers become objects.
 nanobind::list objects_of(const std::vector<Item>& items, const std::vector<Landing>& landings);
 
-/// The objects of a parcel whose bytes are all here. Throws InvalidArgument where they contradict themselves.
-nanobind::list unpack(std::span<const std::byte> description, std::size_t items, std::span<const std::byte> content);
+/// The objects of a parcel whose bytes are all here. `apart` gives the array of an item that came beside the message;
+/// without one there are none. Throws InvalidArgument where they contradict themselves.
+using TakeApart = std::function<nanobind::object(const Item&)>;
+nanobind::list unpack(std::span<const std::byte> description, std::size_t items, std::span<const std::byte> content,
+                      const TakeApart& apart);
 
 }  // namespace brant::python

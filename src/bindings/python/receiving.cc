@@ -119,7 +119,8 @@ void Receiving::on_frame() {
 
 void Receiving::on_description(std::span<const std::byte> description, std::span<const std::byte> content) {
   outcome_ = {};
-  if (!read_items(description, header_.items, items_)) {
+  const auto of_calls = [](const Item& item) { return item.header.type == ItemType::apart; };
+  if (!read_items(description, header_.items, items_) || std::ranges::any_of(items_, of_calls)) {
     end_.give_up_order();
     return refuse(Status::invalid_argument, "what came contradicts itself");
   }
