@@ -59,6 +59,7 @@ from brant._errors import (
     VersionMismatch,
     WrongKind,
 )
+from brant._pool import pool
 from brant._runtime import Runtime, channel, gather
 
 __all__ = [
@@ -98,6 +99,7 @@ __all__ = [
     "local_rank",
     "local_size",
     "network",
+    "pool",
     "program",
     "quiescence",
     "rank",

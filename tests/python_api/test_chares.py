@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 
 import numpy
 import pytest
@@ -728,3 +730,83 @@ async def main_of_memory_of_a_device() -> None:
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_arrays_of_a_device_are_arguments(ranks: int, loop: str) -> None:
     run_job(memory_of_a_device, ranks=ranks, loop=loop, BRANT_GPU="emulated")
+
+
+def square(value):
+    return value * value, brant.rank()
+
+
+async def slow_sum(left, right):
+    await brant.sleep(0.001)
+    return left + right
+
+
+def refuse(value):
+    raise ValueError(f"no {value}")
+
+
+async def the_pool() -> None:
+    await brant.program(main_of_the_pool)
+    await brant.program(main_of_the_pool)  # a second one has workers of its own
+
+
+async def main_of_the_pool() -> None:
+    for chunk in (None, 1, 7, 1000):
+        results = await brant.pool.map(square, range(50), chunk=chunk)
+        assert [result for result, _ in results] == [value * value for value in range(50)]
+        assert chunk != 1 or {rank for _, rank in results} == set(range(brant.size()))
+    assert await brant.pool.map(slow_sum, range(10), range(10, 20)) == list(range(10, 30, 2))
+    assert await brant.pool.map(square, []) == []
+    rows = await brant.pool.map(numpy.sum, [numpy.ones((3, 4))[:, :2]] * 3)
+    assert rows == [6.0] * 3
+    assert await brant.pool.submit(square, 5, rank=brant.size() - 1) == (25, brant.size() - 1)
+    ranks = [(await brant.pool.submit(square, 5))[1] for _ in range(2 * brant.size())]
+    assert sorted(ranks) == sorted([*range(brant.size())] * 2)
+    with pytest.raises(ValueError, match=r"no \d") as caught:
+        await brant.pool.map(refuse, range(3))
+    assert "in refuse" in str(caught.value.__cause__)
+    with pytest.raises(brant.InvalidArgument, match="chunk"):
+        await brant.pool.map(square, [1], chunk=0)
+    with pytest.raises(brant.InvalidArgument, match="no rank 7"):
+        await brant.pool.submit(square, 1, rank=7)
+
+
+@BOTH
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_the_pool_maps_functions_over_all_processes(ranks: int, loop: str) -> None:
+    run_job(the_pool, ranks=ranks, loop=loop)
+
+
+class Dying(Chare):
+    @entry
+    async def die(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def a_process_dies() -> None:
+    await brant.program(main_of_a_process_dies)
+
+
+async def main_of_a_process_dies() -> None:
+    await Dying.group()[1].die.reply()
+
+
+@BOTH
+def test_a_process_that_dies_ends_the_program_of_the_others(loop: str) -> None:
+    said = run_job(a_process_dies, ranks=3, loop=loop, options=("--keep-going",), fails=True).stderr
+    assert re.search(r"rank [02] lost rank 1 and its chares", said)
+
+
+async def kept_at_the_end() -> None:
+    await brant.program(main_of_kept_at_the_end)
+
+
+async def main_of_kept_at_the_end() -> None:
+    there = Ordered.array(2)[1]
+    there.go(7)
+    await there.seen.reply()
+
+
+def test_calls_that_never_ran_are_told_at_the_end() -> None:
+    said = run_job(kept_at_the_end).stderr
+    assert "1 calls wait for a condition when Ordered[1].go ends, and never ran" in said

@@ -101,6 +101,7 @@ void Process::begin_program(const ChareOptions& options) {
   if (chares_ != nullptr)
     throw Error(Status::invalid_argument, "a program of chares runs in this process already: await it before the next");
   chares_ = std::make_unique<Chares>(runtime(), options);
+  ++programs_;
   // It ends when `exit` is called: the main coroutine is one of Python.
   chares_->start([](Chares& chares) -> brant::Task<void> { co_await chares.until_exit(); }(*chares_));
 }

@@ -42,6 +42,8 @@ class Process {
   void end_program();
   /// Throws invalid_argument where no program runs.
   [[nodiscard]] Chares& chares();
+  /// Of the one that runs: how many have been started here.
+  [[nodiscard]] unsigned program_number() const noexcept { return programs_; }
   [[nodiscard]] bool has_program() const noexcept { return chares_ != nullptr; }
   /// While it lives an entry that is no coroutine is on the stack: it must not wait.
   class EntryScope {
@@ -99,6 +101,7 @@ class Process {
   std::unique_ptr<Chares> chares_;
   Awaitable* program_end_ = nullptr;
   unsigned entries_ = 0;
+  unsigned programs_ = 0;
   FinishedList finished_;
   std::mutex graves_mutex_;
   std::vector<std::shared_ptr<void>> graves_;

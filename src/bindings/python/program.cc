@@ -77,6 +77,10 @@ void bind_program(nb::module_& module) {
   module.def("exit_program", [](int code) { Process::get().chares().exit(code); });
   module.def("end_program", [] { Process::get().end_program(); });
   module.def("has_program", [] { return Process::get().has_program(); });
+  module.def("program_number", [] {
+    static_cast<void>(Process::get().chares());
+    return Process::get().program_number();
+  });
   module.def("note_woken", [](bool woken) { g_woken_in_asyncio += woken ? 1 : -1; });
 }
 
