@@ -41,6 +41,7 @@ from brant._brant import (
 )
 from brant._brant import ChannelEnd as Channel
 from brant._brant import end as _end
+from brant._chares import Chare, Future, RemoteError, RemoteTraceback, entry, program, quiescence, when
 from brant._errors import (
     Canceled,
     DeviceFailed,
@@ -58,6 +59,7 @@ from brant._errors import (
     VersionMismatch,
     WrongKind,
 )
+from brant._pool import pool
 from brant._runtime import Runtime, channel, gather
 
 __all__ = [
@@ -65,8 +67,10 @@ __all__ = [
     "Awaitable",
     "Canceled",
     "Channel",
+    "Chare",
     "DeviceFailed",
     "Error",
+    "Future",
     "InvalidArgument",
     "LimitReached",
     "NotFound",
@@ -75,7 +79,9 @@ __all__ = [
     "PeerError",
     "PeerLost",
     "PeerRejected",
+    "RemoteError",
     "RemoteSegment",
+    "RemoteTraceback",
     "Runtime",
     "Segment",
     "Task",
@@ -86,17 +92,22 @@ __all__ = [
     "channel",
     "device",
     "empty",
+    "entry",
     "gather",
     "init",
     "is_running",
     "local_rank",
     "local_size",
     "network",
+    "pool",
+    "program",
+    "quiescence",
     "rank",
     "run",
     "size",
     "sleep",
     "spawn",
+    "when",
 ]
 
 

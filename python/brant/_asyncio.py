@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 import weakref
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from brant import _brant
 
@@ -69,3 +71,19 @@ def make_future() -> asyncio.Future:
     future = loop.create_future()
     future._asyncio_future_blocking = True
     return future
+
+
+def start_entry(coroutine: Coroutine[Any, Any, Any], on_end: Callable[[], None]) -> asyncio.Task:
+    """An async entry of a chare as a task of the loop that runs; `on_end` is told when it has ended."""
+    task = asyncio.get_running_loop().create_task(coroutine)
+    task.add_done_callback(lambda _: on_end())
+    note_woken()
+    return task
+
+
+def note_woken() -> None:
+    """A task was made to go on and will, in this loop's next round: until then there is no quiescence."""
+    if not _brant.has_program():
+        return
+    _brant.note_woken(True)
+    asyncio.get_running_loop().call_soon(_brant.note_woken, False)

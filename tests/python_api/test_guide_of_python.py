@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import numpy
 import pytest
 from conftest import BRANT, ROOT, environment
 
@@ -30,6 +31,20 @@ def test_every_program_of_the_page_says_how_it_is_started_and_what_it_prints() -
 def test_a_program_prints_what_the_page_says(ranks, name, text, printed, tmp_path) -> None:
     (tmp_path / f"{name}.py").write_text(text)
     assert sorted(run(int(ranks), tmp_path / f"{name}.py").splitlines()) == sorted(printed.splitlines())
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_jacobi_by_chares_is_right(ranks: int) -> None:
+    plate = numpy.zeros((26, 38))
+    plate[:, 0] = 1.0
+    for _ in range(200):
+        before = plate.copy()
+        plate[1:-1, 1:-1] = 0.25 * (before[:-2, 1:-1] + before[2:, 1:-1] + before[1:-1, :-2] + before[1:-1, 2:])
+    change, inner = abs(plate - before).max(), plate[1:-1, 1:-1]
+    assert run(ranks, ROOT / "examples" / "python" / "jacobi.py").splitlines() == [
+        f"after 200 steps a cell changes by {change:.6f} at most",
+        f"the plate is {inner.mean():.6f} warm on average, and {inner[12, 0]:.6f} beside the edge",
+    ]
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])

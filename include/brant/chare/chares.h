@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -32,6 +33,10 @@ struct ChareOptions {
   /// When nothing can run any more on any rank for so long and `main` still waits, the job ends with an error that says
   /// who waits for what (see `Chares`, deadlock). 0: it waits for ever.
   std::chrono::milliseconds deadlock_after{1000};
+  /// Asked when all is still: true says that the program has something to do that is in no message and no entry, such
+  /// as tasks of its own that can go on. Then there is neither quiescence nor a deadlock. Called from within
+  /// `progress`.
+  std::function<bool()> has_other_work;
   /// False: `connect` must follow, on every rank. For tests and embedders that make several ranks in one thread.
   bool connect = true;
 };
@@ -142,6 +147,11 @@ class BRANT_API Chares {
   void start(Task<void> main);
   /// One round of the network and of the queue. Returns the number of events; 0 when idle. Not from an entry.
   unsigned progress();
+  /// Sleeps until there is something for `progress` to do, `until` holds, or so much time is over. Not from an entry.
+  void wait(const std::function<bool()>& until, std::chrono::nanoseconds longest);
+  /// For who sleeps elsewhere, on the descriptor of the worker: how long at most before the next `progress`; 0: not at
+  /// all.
+  [[nodiscard]] std::chrono::nanoseconds longest_sleep() const noexcept;
   [[nodiscard]] bool ended() const noexcept;
   [[nodiscard]] int exit_code() const noexcept;
   /// The text of the error that ended the job, on the rank where it happened; empty elsewhere.

@@ -145,19 +145,28 @@ nb::tuple shape_tuple(const std::vector<Py_ssize_t>& shape) {
   return nb::tuple(list);
 }
 
-Array::Array(std::vector<Py_ssize_t> shape, std::string format, std::size_t item_bytes, MemoryKind kind, bool fortran)
+Array::Array(std::vector<Py_ssize_t> shape, std::string format, std::size_t item_bytes, Buffer memory,
+             std::shared_ptr<void> owner, bool fortran)
     : shape_(std::move(shape)),
       strides_(contiguous_strides(shape_, item_bytes, fortran)),
       format_(std::move(format)),
       item_bytes_(item_bytes),
       bytes_(bytes_of(shape_, item_bytes)),
       fortran_(fortran),
-      memory_(std::make_shared<Memory>(Process::get().runtime().allocate(kind, std::max<std::size_t>(bytes_, 1)))) {}
+      owner_(std::move(owner)),
+      memory_(memory.data, bytes_, memory.kind) {}
+
+Array::Array(std::vector<Py_ssize_t> shape, std::string format, std::size_t item_bytes, MemoryKind kind, bool fortran)
+    : Array(std::move(shape), std::move(format), item_bytes, Buffer(), nullptr, fortran) {
+  auto memory = std::make_shared<Memory>(Process::get().runtime().allocate(kind, std::max<std::size_t>(bytes_, 1)));
+  memory_ = Buffer(memory->data(), bytes_, memory->kind());
+  owner_ = std::move(memory);
+}
 
 Array::~Array() {
   Process& process = Process::get();
   // After the end the memory goes with the runtime; in another thread it waits for the owner's next turn.
-  if (process.has_ended() || !process.is_owner()) process.bury(std::move(memory_));
+  if (process.has_ended() || !process.is_owner()) process.bury(std::move(owner_));
 }
 
 nb::object new_array(std::vector<Py_ssize_t> shape, std::string format, std::size_t item_bytes, MemoryKind kind,

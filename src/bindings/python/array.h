@@ -15,11 +15,14 @@ namespace brant::python {
 class Array {
  public:
   Array(std::vector<Py_ssize_t> shape, std::string format, std::size_t item_bytes, MemoryKind kind, bool fortran);
+  /// Over memory that `owner` keeps.
+  Array(std::vector<Py_ssize_t> shape, std::string format, std::size_t item_bytes, Buffer memory,
+        std::shared_ptr<void> owner, bool fortran);
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
   ~Array();
 
-  [[nodiscard]] Buffer memory() const noexcept { return {memory_->data(), bytes_, memory_->kind()}; }
+  [[nodiscard]] Buffer memory() const noexcept { return memory_; }
   [[nodiscard]] const std::vector<Py_ssize_t>& shape() const noexcept { return shape_; }
   [[nodiscard]] const std::vector<Py_ssize_t>& strides() const noexcept { return strides_; }
   [[nodiscard]] const std::string& format() const noexcept { return format_; }
@@ -34,7 +37,8 @@ class Array {
   std::size_t item_bytes_;
   std::size_t bytes_;
   bool fortran_;
-  std::shared_ptr<Memory> memory_;
+  std::shared_ptr<void> owner_;
+  Buffer memory_;
 };
 
 /// A new one as Python sees it: of host memory a NumPy array, where there is NumPy.

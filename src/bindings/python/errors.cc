@@ -36,6 +36,16 @@ void set_python_error(const Error& error) noexcept {
   }
 }
 
+PyObject* take_exception() noexcept {
+  PyObject *type = nullptr, *error = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &error, &trace);
+  PyErr_NormalizeException(&type, &error, &trace);
+  if (trace != nullptr) PyException_SetTraceback(error, trace);
+  Py_XDECREF(type);
+  Py_XDECREF(trace);
+  return error;
+}
+
 void register_errors() {
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {

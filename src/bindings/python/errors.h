@@ -28,6 +28,9 @@ Failure failure(Status status, const std::string& subject, int peer, const std::
 /// Makes it the current exception of the interpreter. The GIL is held.
 void set_python_error(const Error& error) noexcept;
 
+/// The exception that is set, with its trace: a new reference. None is set afterwards.
+PyObject* take_exception() noexcept;
+
 /// Tells nanobind how to translate brant::Error.
 void register_errors();
 

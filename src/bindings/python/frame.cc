@@ -22,14 +22,14 @@ bool fits(const Item& item) noexcept {
 }
 
 bool is_known(const ItemHeader& header) noexcept {
-  return header.type >= ItemType::array && header.type <= ItemType::buffer && header.order <= Order::fortran &&
+  return header.type >= ItemType::array && header.type <= ItemType::apart && header.order <= Order::fortran &&
          static_cast<int>(header.kind) < kMemoryKindCount;
 }
 
 }  // namespace
 
 std::string Item::describe() const {
-  if (header.type != ItemType::array)
+  if (!is_array(header.type))
     return std::to_string(header.bytes) + (header.type == ItemType::bytes ? " bytes" : " bytes of an object");
   std::string text = "an array of " + std::string(format) + " of shape (";
   for (std::size_t dim = 0; dim < shape.size(); ++dim) text += (dim == 0 ? "" : ", ") + std::to_string(shape[dim]);
@@ -62,7 +62,7 @@ bool read_items(std::span<const std::byte> description, std::size_t count, std::
     if (item.header.dims != 0) std::memcpy(item.shape.data(), at, item.header.dims * kShapeBytes);
     at += item.header.dims * kShapeBytes;
     item.format = {reinterpret_cast<const char*>(at), item.header.format_bytes};
-    if (item.header.type == ItemType::array && !fits(item)) return false;
+    if (is_array(item.header.type) && !fits(item)) return false;
     description = description.subspan(description_bytes(item.header));
   }
   return description.empty();

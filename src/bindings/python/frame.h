@@ -25,6 +25,7 @@ enum class ItemType : std::uint8_t {
   bytes = 2,   ///< An object of Python's type bytes.
   object = 3,  ///< A pickle, with its own buffers in the items that follow.
   buffer = 4,  ///< Of the pickle before.
+  apart = 5,   ///< An array in memory of a device, whose content comes beside the call of a chare.
 };
 
 struct FrameHeader {
@@ -39,6 +40,10 @@ struct FrameHeader {
   std::uint32_t items = 0;
   std::uint32_t description_bytes = 0;
 };
+
+[[nodiscard]] constexpr bool is_array(ItemType type) noexcept {
+  return type == ItemType::array || type == ItemType::apart;
+}
 
 struct ItemHeader {
   ItemType type = ItemType::array;

@@ -32,17 +32,6 @@ Loop& loop() {
   return only;
 }
 
-/// The exception that is set, with its trace: a new reference. None is set afterwards.
-PyObject* take_exception() noexcept {
-  PyObject *type = nullptr, *error = nullptr, *trace = nullptr;
-  PyErr_Fetch(&type, &error, &trace);
-  PyErr_NormalizeException(&type, &error, &trace);
-  if (trace != nullptr) PyException_SetTraceback(error, trace);
-  Py_XDECREF(type);
-  Py_XDECREF(trace);
-  return error;
-}
-
 class Pause final : public Awaitable {
  public:
   explicit Pause(double seconds) : seconds_(seconds) {}
@@ -128,6 +117,7 @@ void Task::finish(PyObject* result) noexcept {
   if (result == nullptr) error_ = take_exception();
   if (all_hook.linked()) loop().all.remove(*this);
   answer();
+  if (TaskObserver* observer = std::exchange(observer_, nullptr)) observer->task_ended();
   release();
 }
 
@@ -202,7 +192,11 @@ void wake(PyObject* waiter) noexcept {
     return;
   }
   PyObject* done = PyObject_CallMethod(waiter, "done", nullptr);
-  if (done == Py_False) Py_XDECREF(PyObject_CallMethod(waiter, "set_result", "O", Py_None));
+  if (done == Py_False) {
+    Py_XDECREF(PyObject_CallMethod(waiter, "set_result", "O", Py_None));
+    static const nb::handle note_woken = python_function("brant._asyncio", "note_woken");
+    if (Process::get().has_program()) Py_XDECREF(PyObject_CallNoArgs(note_woken.ptr()));
+  }
   Py_XDECREF(done);
   if (PyErr_Occurred() != nullptr) PyErr_WriteUnraisable(waiter);
 }
@@ -221,6 +215,17 @@ nb::object spawn(nb::handle coroutine) {
   task->start();
   return object;
 }
+
+std::pair<nb::object, Task*> spawn_now(nb::handle coroutine) {
+  auto made = make<Task>(coroutine.ptr());
+  loop().all.push_back(*made.second);
+  made.second->start();
+  made.second->step();
+  return made;
+}
+
+bool loop_runs() noexcept { return loop().runs; }
+bool loop_has_work() noexcept { return !loop().ready.empty(); }
 
 nb::object run(nb::handle coroutine) {
   Loop& all = loop();
@@ -246,7 +251,8 @@ nb::object run(nb::handle coroutine) {
 nb::object wait(Awaitable& awaitable) {
   Process& process = Process::get();
   process.runtime();
-  if (process.current != nullptr) throw nb::type_error("wait() would block the loop: await it");
+  if (process.current != nullptr || process.in_entry())
+    throw nb::type_error("wait() would block the loop: await it, in an entry that is async");
   while (!awaitable.has_answer()) {
     if (!process.turn(kSpinWithGil)) process.sleep();
   }
@@ -283,6 +289,7 @@ void bind_loop(nb::module_& module) {
   const nb::class_<Pause, Awaitable> pause_type(module, "Pause");
   module.def("run", &run, "Runs a coroutine in brant's own loop, to its end.");
   module.def("spawn", &spawn, "Starts a coroutine beside the one that calls it, in brant's own loop.");
+  module.def("loop_runs", &loop_runs);
   module.def("sleep", &pause, "A pause of so many seconds, under either loop.");
 }
 

@@ -2,9 +2,22 @@
 
 #include <nanobind/nanobind.h>
 
+#include <utility>
+
 #include "bindings/python/awaitable.h"
 
 namespace brant::python {
+
+class Task;
+
+/// Who is told of the end of a task, in C++.
+class TaskObserver {
+ public:
+  virtual void task_ended() noexcept = 0;
+
+ protected:
+  ~TaskObserver() = default;
+};
 
 /// A coroutine of Python that brant's own loop runs, and that others may await.
 class Task final : public Awaitable {
@@ -21,6 +34,8 @@ class Task final : public Awaitable {
   void start() noexcept { hold(); }
   /// Goes on with the coroutine up to where it waits next.
   void step();
+  /// Null: nobody any more.
+  void set_observer(TaskObserver* observer) noexcept { observer_ = observer; }
   /// Ends the coroutine where it waits, as a generator is closed.
   void close();
 
@@ -36,6 +51,7 @@ class Task final : public Awaitable {
   PyObject* error_ = nullptr;
   PyObject* thrown_ = nullptr;        ///< To be raised where the coroutine waits.
   Awaitable* waiting_for_ = nullptr;  ///< Held by the coroutine itself.
+  TaskObserver* observer_ = nullptr;
   bool retrieved_ = false;
 };
 
@@ -48,6 +64,12 @@ nanobind::object run(nanobind::handle coroutine);
 
 /// Starts a task in the loop that runs now. Throws invalid_argument where none does.
 nanobind::object spawn(nanobind::handle coroutine);
+
+/// The same, and goes with it at once up to where it waits first. In a loop that runs.
+std::pair<nanobind::object, Task*> spawn_now(nanobind::handle coroutine);
+[[nodiscard]] bool loop_runs() noexcept;
+/// Some task can go on.
+[[nodiscard]] bool loop_has_work() noexcept;
 
 /// Waits in plain code, without any loop, until it has an answer.
 nanobind::object wait(Awaitable& awaitable);

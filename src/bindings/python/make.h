@@ -18,4 +18,9 @@ std::pair<nanobind::object, T*> make(Args&&... args) {
   return {std::move(object), made};
 }
 
+/// A function of the package, for a static: looked up once, and never given back.
+inline nanobind::handle python_function(const char* module, const char* name) {
+  return nanobind::object(nanobind::module_::import_(module).attr(name)).release();
+}
+
 }  // namespace brant::python

@@ -6,10 +6,14 @@
 #include <string>
 
 #include "bindings/python/array.h"
+#include "bindings/python/calling.h"
 #include "bindings/python/channel.h"
 #include "bindings/python/errors.h"
 #include "bindings/python/loop.h"
+#include "bindings/python/member.h"
 #include "bindings/python/process.h"
+#include "bindings/python/program.h"
+#include "bindings/python/reducing.h"
 #include "bindings/python/segment.h"
 
 namespace nb = nanobind;
@@ -57,4 +61,8 @@ NB_MODULE(_brant, module) {
   brant::python::bind_array(module);
   brant::python::bind_channel(module);
   brant::python::bind_segments(module);
+  brant::python::bind_members(module);
+  brant::python::bind_calling(module);
+  brant::python::bind_program(module);
+  brant::python::bind_reducing(module);
 }

@@ -2,11 +2,13 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "bindings/python/channel.h"
 #include "bindings/python/errors.h"
+#include "bindings/python/member.h"
 
 namespace nb = nanobind;
 
@@ -82,6 +84,7 @@ void Process::start(std::optional<GpuChoice> gpu) {
 void Process::end(bool failed) {
   if (runtime_ == nullptr || !is_owner()) return;
   if (!failed) close_channels();
+  end_program();
   drain();
   clear_graves();
   ended_ = true;
@@ -94,19 +97,50 @@ void Process::end(bool failed) {
   [[maybe_unused]] static Runtime* const left = runtime_.release();
 }
 
+void Process::begin_program(const ChareOptions& options) {
+  if (chares_ != nullptr)
+    throw Error(Status::invalid_argument, "a program of chares runs in this process already: await it before the next");
+  chares_ = std::make_unique<Chares>(runtime(), options);
+  ++programs_;
+  // It ends when `exit` is called: the main coroutine is one of Python.
+  chares_->start([](Chares& chares) -> brant::Task<void> { co_await chares.until_exit(); }(*chares_));
+}
+
+void Process::end_program() {
+  program_end_ = nullptr;
+  if (chares_ == nullptr) return;
+  if (chares_->ended()) chares_->run([]() -> brant::Task<void> { co_return; }());  // what is urgent leaves
+  chares_.reset();
+}
+
+Chares& Process::chares() {
+  static_cast<void>(runtime());
+  if (chares_ == nullptr)
+    throw Error(Status::invalid_argument, "no program of chares runs in this process: see brant.program");
+  return *chares_;
+}
+
+unsigned Process::progress() {
+  if (chares_ == nullptr) return runtime().worker().progress();
+  static_cast<void>(runtime());
+  const unsigned events = chares_->progress();
+  if (chares_->ended() && program_end_ != nullptr) ended(*std::exchange(program_end_, nullptr));
+  return events;
+}
+
 void Process::drain() {
   while (Awaitable* awaitable = finished_.pop_front()) go_on(*awaitable);
   if (!graves_.empty()) clear_graves();
 }
 
 bool Process::turn(std::chrono::nanoseconds spin) {
-  Worker& worker = runtime().worker();
-  bool happened = worker.progress() != 0;
+  bool happened = Member::any_waits() && Member::look_at_all();
+  happened = progress() != 0 || happened;
   if (!happened && finished_.empty() && spin > std::chrono::nanoseconds(0)) {
     const auto deadline = Clock::now() + spin;
     do {
       for (unsigned look = 0; look < kLooksBetweenTimes && !happened && finished_.empty(); ++look)
-        happened = worker.progress() != 0;
+        happened = progress() != 0;
     } while (!happened && finished_.empty() && Clock::now() < deadline);
   }
   happened = happened || !finished_.empty();
@@ -119,14 +153,22 @@ void Process::sleep() {
   {
     const nb::gil_scoped_release others_run;
     // timed_out only means that a piece is over.
-    static_cast<void>(worker.wait_until([this] { return !finished_.empty(); }, kPiece));
+    auto something = [this] { return !finished_.empty(); };
+    if (chares_ != nullptr) {
+      chares_->wait(something, kPiece);
+    } else {
+      static_cast<void>(worker.wait_until(something, kPiece));
+    }
   }
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
   drain();
 }
 
 double Process::arm() {
-  const std::chrono::nanoseconds longest = runtime().worker().arm();
+  std::chrono::nanoseconds longest = runtime().worker().arm();
+  if (chares_ != nullptr) longest = std::min(longest, chares_->longest_sleep());
+  // A coroutine of asyncio may make a condition hold, and nobody tells.
+  if (Member::any_waits()) longest = std::min(longest, std::chrono::nanoseconds(std::chrono::milliseconds(1)));
   return std::chrono::duration<double>(longest).count();
 }
 

@@ -7,11 +7,12 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bindings/python/awaitable.h"
 #include "brant/base/intrusive_list.h"
-#include "brant/brant.h"
+#include "brant/chare.h"
 
 namespace brant::python {
 
@@ -34,6 +35,33 @@ class Process {
   [[nodiscard]] bool is_owner() const noexcept { return owner_ == std::this_thread::get_id(); }
   /// Ends this process's part. After a failure the other processes are not waited for.
   void end(bool failed);
+
+  /// Starts a program of chares, collectively over the job. Throws what `Chares` throws.
+  void begin_program(const ChareOptions& options);
+  /// Destroys the chares of this process, wherever the program is.
+  void end_program();
+  /// Throws invalid_argument where no program runs.
+  [[nodiscard]] Chares& chares();
+  /// Of the one that runs: how many have been started here.
+  [[nodiscard]] unsigned program_number() const noexcept { return programs_; }
+  [[nodiscard]] bool has_program() const noexcept { return chares_ != nullptr; }
+  /// While it lives an entry that is no coroutine is on the stack: it must not wait.
+  class EntryScope {
+   public:
+    EntryScope() noexcept : before_(std::exchange(get().current, nullptr)) { ++get().entries_; }
+    EntryScope(const EntryScope&) = delete;
+    EntryScope& operator=(const EntryScope&) = delete;
+    ~EntryScope() {
+      --get().entries_;
+      get().current = before_;
+    }
+
+   private:
+    Task* before_;
+  };
+  [[nodiscard]] bool in_entry() const noexcept { return entries_ != 0; }
+  /// Told once, in a turn, that the program has ended.
+  void on_program_end(Awaitable& awaitable) noexcept { program_end_ = &awaitable; }
 
   /// From sinks and timers, with or without the GIL.
   void ended(Awaitable& awaitable) noexcept {
@@ -65,10 +93,15 @@ class Process {
   using FinishedList = IntrusiveList<Awaitable, &Awaitable::hook_>;
 
   void clear_graves();
+  [[nodiscard]] unsigned progress();
 
   std::thread::id owner_{};
   bool ended_ = false;
   std::unique_ptr<Runtime> runtime_;
+  std::unique_ptr<Chares> chares_;
+  Awaitable* program_end_ = nullptr;
+  unsigned entries_ = 0;
+  unsigned programs_ = 0;
   FinishedList finished_;
   std::mutex graves_mutex_;
   std::vector<std::shared_ptr<void>> graves_;

@@ -119,7 +119,8 @@ void Receiving::on_frame() {
 
 void Receiving::on_description(std::span<const std::byte> description, std::span<const std::byte> content) {
   outcome_ = {};
-  if (!read_items(description, header_.items, items_)) {
+  const auto of_calls = [](const Item& item) { return item.header.type == ItemType::apart; };
+  if (!read_items(description, header_.items, items_) || std::ranges::any_of(items_, of_calls)) {
     end_.give_up_order();
     return refuse(Status::invalid_argument, "what came contradicts itself");
   }
@@ -172,33 +173,7 @@ void Receiving::make_landings() {
     landings_.push_back(given_.empty() ? make_landing(items_[at]) : land_in(given_[at], items_[at]));
 }
 
-Receiving::Landing Receiving::make_landing(const Item& item) {
-  Landing landing;
-  const auto bytes = static_cast<Py_ssize_t>(item.header.bytes);
-  if (item.header.type == ItemType::array) {
-    const bool fortran = item.header.order == Order::fortran;
-    const MemoryKind kind = landing_kind(item.header.kind);
-    landing.made = kind == MemoryKind::host
-                       ? nb::module_::import_("brant._arrays")
-                             .attr("empty_like")(nb::str(item.format.data(), item.format.size()),
-                                                 shape_tuple(item.shape), fortran, item.header.item_bytes)
-                       : new_array(item.shape, std::string(item.format), item.header.item_bytes, kind, fortran);
-    landing.view = std::make_unique<View>();
-    if (!landing.view->take(landing.made.ptr(), View::Access::write))
-      throw Error(Status::internal, "a new array cannot be written");
-    landing.memory = landing.view->memory();
-    return landing;
-  }
-  const bool is_buffer = item.header.type == ItemType::buffer;
-  landing.made =
-      nb::steal(is_buffer ? PyByteArray_FromStringAndSize(nullptr, bytes) : PyBytes_FromStringAndSize(nullptr, bytes));
-  if (!landing.made.is_valid()) throw nb::python_error();
-  char* data = is_buffer ? PyByteArray_AsString(landing.made.ptr()) : PyBytes_AsString(landing.made.ptr());
-  landing.memory = {data, item.header.bytes, MemoryKind::host};
-  return landing;
-}
-
-Receiving::Landing Receiving::land_in(View& given, const Item& item) {
+Landing Receiving::land_in(View& given, const Item& item) {
   Landing landing;
   landing.given = &given;
   const bool flat = item.header.type == ItemType::bytes || item.shape.size() <= 1;
@@ -316,19 +291,7 @@ nb::object Receiving::result() {
     for (const nb::object& object : given_objects_) all.append(object);
     return nb::tuple(all);
   }
-  nb::list objects;
-  for (std::size_t at = 0; at < items_.size(); ++at) {
-    if (items_[at].header.type != ItemType::object) {
-      objects.append(landings_[at].made);
-      continue;
-    }
-    nb::list buffers;
-    const std::size_t own = items_[at].header.buffers;
-    for (std::size_t next = at + 1; next <= at + own && next < landings_.size(); ++next)
-      buffers.append(landings_[next].made);
-    objects.append(nb::module_::import_("brant._objects").attr("restore")(landings_[at].made, buffers));
-    at += own;
-  }
+  const nb::list objects = objects_of(items_, landings_);
   return objects.size() == 1 ? nb::object(objects[0]) : nb::object(nb::tuple(objects));
 }
 

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "bindings/python/awaitable.h"
-#include "bindings/python/frame.h"
-#include "bindings/python/view.h"
+#include "bindings/python/parcel.h"
 
 namespace brant::python {
 
@@ -38,14 +37,6 @@ class Receiving final : public Awaitable {
 
  private:
   enum class Stage : std::uint8_t { in_line, frame, description, content, ended };
-  /// Where the content of one item lands, and what is made of it.
-  struct Landing {
-    nanobind::object made;             ///< What the program gets, if it gave nothing.
-    View* given = nullptr;             ///< What it gave.
-    std::unique_ptr<View> view;        ///< Of what was made.
-    std::unique_ptr<std::byte[]> raw;  ///< Bytes on their way into strides or another order.
-    Buffer memory;
-  };
 
   void post_raw();
   void post_part(Buffer landing);
@@ -53,7 +44,6 @@ class Receiving final : public Awaitable {
   void on_description(std::span<const std::byte> description, std::span<const std::byte> content);
   [[nodiscard]] std::string why_unfit() const;
   void make_landings();
-  Landing make_landing(const Item& item);
   Landing land_in(View& given, const Item& item);
   void copy_to_device(Buffer landing, std::span<const std::byte> content);
   void take_content(std::span<const std::byte> content);

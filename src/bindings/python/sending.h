@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "bindings/python/awaitable.h"
-#include "bindings/python/frame.h"
-#include "bindings/python/view.h"
+#include "bindings/python/parcel.h"
 
 namespace brant::python {
 
@@ -31,17 +30,6 @@ class Sending final : public Awaitable {
   void give_up(Status status) override;
 
  private:
-  /// What an item's content is: an array's, or a pickle's, which is an object of type bytes as well.
-  struct Content {
-    ItemHeader header;
-    View view;
-    std::unique_ptr<std::byte[]> packed;
-    [[nodiscard]] ConstBuffer memory() const noexcept;
-  };
-
-  Content& add_content(ItemType type);
-  bool add_array(nanobind::handle object, ItemType type);
-  void add_pickle(nanobind::handle object);
   [[nodiscard]] bool write_frame();
   void post_raw();
   void post_part(ConstBuffer source);
@@ -50,7 +38,7 @@ class Sending final : public Awaitable {
   ChannelEnd& end_;
   nanobind::object end_object_;
   Moment until_;
-  std::deque<Content> contents_;
+  Parcel parcel_;
   std::unique_ptr<std::byte[]> frame_;
   std::size_t frame_bytes_ = 0;
   std::vector<std::byte> apart_;

@@ -48,6 +48,10 @@ Future<> Chares::enroll_late() {
 }
 Future<> Chares::until_exit() { return core_->ending().never().future(); }
 unsigned Chares::progress() { return core_->scheduler().step(); }
+void Chares::wait(const std::function<bool()>& until, std::chrono::nanoseconds longest) {
+  core_->scheduler().wait(until, longest);
+}
+std::chrono::nanoseconds Chares::longest_sleep() const noexcept { return core_->scheduler().longest_sleep(); }
 bool Chares::ended() const noexcept { return core_->ending().ended(); }
 int Chares::exit_code() const noexcept { return core_->ending().exit_code(); }
 const std::string& Chares::failure() const noexcept { return core_->ending().failure(); }

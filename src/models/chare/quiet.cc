@@ -38,6 +38,7 @@ Stillness Quiet::stillness() noexcept {
   here.settled = coarse_now() - channels_still_since_ >= std::chrono::nanoseconds(settle_time).count();
   here.idle = queue_.empty() && !sending_.holds() && activity_.running == 0 && activity_.hold_depth == 0 &&
               !ending_.leaving() && context_.lanes.sources_idle() && !context_.engine.completions().due();
+  if (here.idle && context_.options.has_other_work) here.idle = !context_.options.has_other_work();
   // An operation that is no channel's may end by itself.
   here.stuck = here.idle && !context_.engine.sleeping().process_goes_on() &&
                context_.engine.completions().pending() <= context_.channels.live();

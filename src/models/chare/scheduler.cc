@@ -54,20 +54,34 @@ unsigned Scheduler::step() {
 
 void Scheduler::run_until_ended() {
   while (!ending_.ended()) {
-    if (step() != 0 || ending_.ended()) continue;
-    auto something = [this, held = sending_.holds()] {
-      if (!held && sending_.holds()) return true;  // a task that was resumed in the wait has sent too much at once
-      return ending_.ended() || sending_.in_trouble() || context_.lanes.broken().status != Status::ok ||
-             (!queue_.empty() && !ending_.leaving()) || ending_.main_finished();
-    };
-    // With messages held back for want of credit, the network alone cannot say when to go on.
-    auto patience = sending_.holds() ? std::chrono::nanoseconds(std::chrono::microseconds(50)) : Worker::kForever;
-    if (context_.rank == 0) patience = std::min(patience, quiet_.patience());
-    activity_.in_progress = true;
-    static_cast<void>(context_.chares.runtime().worker().wait_until(something, patience));
-    activity_.in_progress = false;
+    if (step() == 0 && !ending_.ended()) wait({}, Worker::kForever);
   }
   sending_.drain_urgent();
+}
+
+bool Scheduler::has_work() const noexcept {
+  return ending_.ended() || sending_.in_trouble() || context_.lanes.broken().status != Status::ok ||
+         (!queue_.empty() && !ending_.leaving()) || ending_.main_finished();
+}
+
+std::chrono::nanoseconds Scheduler::patience() const noexcept {
+  // With messages held back for want of credit, the network alone cannot say when to go on.
+  const auto patience = sending_.holds() ? std::chrono::nanoseconds(std::chrono::microseconds(50)) : Worker::kForever;
+  return context_.rank == 0 ? std::min(patience, quiet_.patience()) : patience;
+}
+
+std::chrono::nanoseconds Scheduler::longest_sleep() const noexcept {
+  return has_work() ? std::chrono::nanoseconds(0) : patience();
+}
+
+void Scheduler::wait(const std::function<bool()>& until, std::chrono::nanoseconds longest) {
+  auto something = [this, &until, held = sending_.holds()] {
+    if (!held && sending_.holds()) return true;  // a task that was resumed in the wait has sent too much at once
+    return has_work() || (until && until());
+  };
+  activity_.in_progress = true;
+  static_cast<void>(context_.chares.runtime().worker().wait_until(something, std::min(longest, patience())));
+  activity_.in_progress = false;
 }
 
 /// Too much is undelivered: lets others run until there is room. Runs no chare whose method is on the stack.

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <chrono>
+#include <functional>
+
 #include "models/chare/running.h"
 
 namespace brant::detail {
@@ -14,6 +17,10 @@ class Scheduler {
   /// Returns how much happened.
   unsigned step();
   void run_until_ended();
+  /// Sleeps until there is something for `step` to do, `until` holds (null: never), or so much time is over.
+  void wait(const std::function<bool()>& until, std::chrono::nanoseconds longest);
+  /// For who sleeps elsewhere; 0: there is something to do.
+  [[nodiscard]] std::chrono::nanoseconds longest_sleep() const noexcept;
   /// Before a call is packed: holds the caller back while too much is undelivered. Throws limit_reached.
   void make_room() {
     if (messages_.full()) [[unlikely]]
@@ -22,6 +29,8 @@ class Scheduler {
 
  private:
   void hold_back();
+  [[nodiscard]] bool has_work() const noexcept;
+  [[nodiscard]] std::chrono::nanoseconds patience() const noexcept;
   bool run_others(am::MessageList& set_aside);
   bool may_run_nested(const am::Message& message);
   void look_at_troubles();

@@ -227,5 +227,23 @@ TEST(Call, a_destroyed_chare_ends_its_waiting_coroutines) {
   EXPECT_EQ(ended, 12);
 }
 
+Task<void> end_at_once(Chares& chares) {
+  static_cast<void>(chares);
+  co_return;
+}
+TEST(Chares, tell_a_foreign_loop_how_long_it_may_sleep) {
+  Program program(test::ranks(1));
+  Chares& chares = program.rank(0);
+  EXPECT_GT(chares.longest_sleep(), std::chrono::nanoseconds(0)) << "nothing is to be done";
+  int asked = 0;
+  chares.wait([&asked] { return ++asked > 0; }, Worker::kForever);
+  EXPECT_GT(asked, 0);
+  chares.wait({}, std::chrono::nanoseconds(1));
+  chares.start(end_at_once(chares));
+  EXPECT_EQ(chares.longest_sleep(), std::chrono::nanoseconds(0)) << "its main task has ended";
+  EXPECT_EQ(program.run_on(), 0);
+  chares.wait({}, Worker::kForever);  // there is something to do for who waits: the program has ended
+}
+
 }  // namespace
 }  // namespace brant

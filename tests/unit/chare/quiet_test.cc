@@ -62,6 +62,17 @@ TEST(Quiescence, comes_when_everything_has_run) {
     EXPECT_EQ(program.run(settle), 0) << "seed " << seed << ": " << program.failure();
   }
 }
+Task<void> be_quiet(Chares& chares) { co_await chares.quiescence(); }
+TEST(Quiescence, waits_for_work_that_only_the_program_knows) {
+  bool busy = true;
+  ChareOptions options;
+  options.has_other_work = [&busy] { return busy; };
+  Program program(test::ranks(2), options);
+  program.rank(0).start(be_quiet(program.rank(0)));
+  EXPECT_EQ(program.run_on(20'000), -1) << "the program said that it has more to do";
+  busy = false;
+  EXPECT_EQ(program.run_on(), 0);
+}
 TEST(Quiescence, comes_over_a_faulty_wire) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     Program program(test::faulty(seed, 4));

@@ -1,0 +1,66 @@
+"""What reductions of chares do with two contributions."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from brant._arrays import _numpy
+from brant._errors import InvalidArgument
+
+
+def _smaller(left: Any, right: Any) -> Any:
+    return _numpy().minimum(left, right) if _is_array(left) else min(left, right)
+
+
+def _larger(left: Any, right: Any) -> Any:
+    return _numpy().maximum(left, right) if _is_array(left) else max(left, right)
+
+
+def _is_array(value: Any) -> bool:
+    numpy = _numpy()
+    return numpy is not None and isinstance(value, numpy.ndarray)
+
+
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": operator.add,
+    "product": operator.mul,
+    "min": _smaller,
+    "max": _larger,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "gather": operator.add,  # of lists: see begin and end
+    "barrier": lambda left, right: None,
+}
+
+
+@functools.lru_cache(maxsize=64)
+def check(operation: str | Callable[[Any, Any], Any]) -> None:
+    """Raises InvalidArgument for what is no operation."""
+    if not callable(operation) and operation not in _OPERATIONS:
+        known = ", ".join(name for name in _OPERATIONS if name != "barrier")
+        raise InvalidArgument(f"operation {operation!r}: use {known}, or a function of two values")
+
+
+def begin(operation: str | Callable[[Any, Any], Any], value: Any, index: Any) -> Any:
+    """The contribution of one element, which may go on with what it gave."""
+    if operation == "gather":
+        return [(index, value.copy() if _is_array(value) else value)]
+    return value.copy() if _is_array(value) else value
+
+
+def combine(operation: str | Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """Arrays of different shapes are not stretched: all contributions look alike."""
+    if _is_array(left) and operation != "gather" and (not _is_array(right) or left.shape != right.shape):
+        raise InvalidArgument(f"arrays of shapes {left.shape} and {getattr(right, 'shape', None)} do not fit together")
+    return operation(left, right) if callable(operation) else _OPERATIONS[operation](left, right)
+
+
+def end(operation: str | Callable[[Any, Any], Any], value: Any) -> Any:
+    """The result."""
+    if operation == "gather":
+        return [given for _, given in sorted(value, key=operator.itemgetter(0))]
+    return value

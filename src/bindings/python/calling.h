@@ -1,0 +1,45 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+
+#include "bindings/python/awaitable.h"
+#include "bindings/python/call.h"
+#include "brant/chare.h"
+
+/// Calls of chares of Python: from whom, to whom, and what comes back.
+namespace brant::python {
+
+/// Whom a call, a result or a value goes to: an element, an array, a section or a future. May travel as bytes.
+struct Address {
+  detail::CallbackTarget target;
+
+  bool operator==(const Address& other) const noexcept { return target == other.target; }
+};
+
+/// What comes back: the answer of a call, the result of a reduction, the value of a future.
+class Reply final : public Awaitable {
+ public:
+  /// Without a value it only comes.
+  explicit Reply(bool has_value = true) noexcept : has_value_(has_value) {}
+  ~Reply() override;
+
+  /// What it is told by, once: it is held until then.
+  [[nodiscard]] detail::Waiting expect() noexcept;
+
+  PyObject* take() override;
+  void advance() override {}
+  void give_up(Status status) override;
+
+ private:
+  void deliver(ReadArchive* answer, const std::exception_ptr& failure) noexcept;
+
+  bool has_value_;
+  PyObject* value_ = nullptr;
+  PyObject* error_ = nullptr;
+};
+
+void bind_calling(nanobind::module_& module);
+
+}  // namespace brant::python

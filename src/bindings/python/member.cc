@@ -1,0 +1,453 @@
+#include "bindings/python/member.h"
+
+#include <nanobind/stl/string.h>
+
+#include <array>
+#include <coroutine>
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include "bindings/python/array.h"
+#include "bindings/python/errors.h"
+#include "bindings/python/loop.h"
+#include "bindings/python/make.h"
+#include "bindings/python/process.h"
+
+namespace nb = nanobind;
+
+namespace brant::python {
+namespace {
+
+constexpr int kDimensionsMax = 6;
+
+void destroy(ChareBase& chare) noexcept { delete static_cast<Member*>(&chare); }
+
+/// Sends the result of an entry to whoever asked.
+void answer_with(const detail::Invocation& invocation, nb::handle result) {
+  if (invocation.reply == 0) return;
+  CallPacker packer(0);
+  packer.add(result);
+  detail::Outgoing outgoing = detail::open_reply(invocation, packer.finish());
+  packer.write(outgoing.args);
+  detail::post(*invocation.core, outgoing);
+}
+
+/// Sends the exception that is set to whoever asked, with its trace; the job ends with it if nobody did.
+void fail_with(const detail::Invocation& invocation, nb::handle object, unsigned method) noexcept {
+  const nb::object error = nb::steal(take_exception());
+  detail::Invocation nameless = invocation;
+  nameless.chare = nullptr;  // the text names it
+  try {
+    static const nb::handle describe = python_function("brant._chares", "describe_failure");
+    const auto described = nb::cast<nb::tuple>(describe(object, method, error));
+    if (invocation.reply != 0) {
+      CallPacker packer(0, CallHeader::kException);
+      packer.add(described);
+      detail::Outgoing outgoing = detail::open_reply(invocation, packer.finish());
+      packer.write(outgoing.args);
+      detail::post(*invocation.core, outgoing);
+    } else {
+      const Error failure(Status::internal, nb::cast<std::string>(described[1]));
+      detail::fail_invocation(nameless, std::make_exception_ptr(failure));
+    }
+  } catch (const std::exception& trouble) {
+    const Error failure(Status::internal,
+                        std::string("an exception of a chare of Python could not be told: ") + trouble.what());
+    detail::fail_invocation(nameless, std::make_exception_ptr(failure));
+  }
+}
+
+/// An async entry that is under way: awaited by a coroutine of C++, so that it ends with its chare and is named in
+/// reports as others are. A task of brant's own loop, or of asyncio.
+class Running final : public TaskObserver {
+ public:
+  explicit Running(nb::handle coroutine) {
+    if (loop_runs()) {
+      auto [object, task] = spawn_now(coroutine);
+      task_ = std::move(object);
+      ours_ = task;
+      ended_ = task->has_answer();
+      if (!ended_) task->set_observer(this);
+    } else {
+      static const nb::handle start = python_function("brant._asyncio", "start_entry");
+      link_ = std::make_shared<Running*>(this);
+      const auto on_end = [link = link_] {
+        if (*link != nullptr) (*link)->task_ended();
+      };
+      task_ = start(coroutine, nb::cpp_function(on_end));
+    }
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() {
+    if (link_ != nullptr) *link_ = nullptr;
+    if (ended_ || !task_.is_valid()) return;
+    if (ours_ != nullptr) {
+      ours_->set_observer(nullptr);
+      ours_->close();
+    } else {
+      PyObject* done = PyObject_CallMethod(task_.ptr(), "cancel", nullptr);
+      if (done == nullptr) PyErr_WriteUnraisable(task_.ptr());
+      Py_XDECREF(done);
+    }
+  }
+
+  void task_ended() noexcept override {
+    ended_ = true;
+    if (waiter_) waiter_.resume();
+  }
+  [[nodiscard]] bool has_ended() const noexcept { return ended_; }
+  void set_waiter(std::coroutine_handle<> waiter) noexcept { waiter_ = waiter; }
+
+  /// A new reference, or null and the exception is set.
+  [[nodiscard]] PyObject* result() const noexcept {
+    return ours_ != nullptr ? ours_->take() : PyObject_CallMethod(task_.ptr(), "result", nullptr);
+  }
+
+ private:
+  nb::object task_;
+  Task* ours_ = nullptr;
+  std::shared_ptr<Running*> link_;
+  std::coroutine_handle<> waiter_;
+  bool ended_ = false;
+};
+
+/// The function of a table, called with the object and the arguments.
+nb::object call_with(nb::handle function, nb::handle object, const nb::tuple& args, const nb::object& keywords) {
+  const auto count = static_cast<std::size_t>(PyTuple_GET_SIZE(args.ptr()));
+  std::vector<PyObject*> all{object.ptr()};
+  all.reserve(count + 1);
+  for (std::size_t at = 0; at < count; ++at) all.push_back(PyTuple_GET_ITEM(args.ptr(), static_cast<Py_ssize_t>(at)));
+  nb::object result = nb::steal(
+      PyObject_VectorcallDict(function.ptr(), all.data(), all.size(), keywords.is_none() ? nullptr : keywords.ptr()));
+  if (!result.is_valid()) throw nb::python_error();
+  return result;
+}
+
+bool is_true(nb::handle value) {
+  const int truth = PyObject_IsTrue(value.ptr());
+  if (truth < 0) throw nb::python_error();
+  return truth != 0;
+}
+
+/// What is awaited of it.
+struct EndOf {
+  Running& running;
+  [[nodiscard]] bool await_ready() const noexcept { return running.has_ended(); }
+  void await_suspend(std::coroutine_handle<> waiter) const noexcept { running.set_waiter(waiter); }
+  void await_resume() const noexcept {}
+};
+
+void conclude(const detail::Invocation& invocation, nb::handle object, unsigned method, PyObject* result) noexcept {
+  const bool answered = result != nullptr && guarded(
+                                                 [&] {
+                                                   answer_with(invocation, result);
+                                                   return true;
+                                                 },
+                                                 false);
+  Py_XDECREF(result);
+  if (!answered) fail_with(invocation, object, method);
+}
+
+detail::Driver drive(detail::Invocation invocation, nb::object object, unsigned method,
+                     std::unique_ptr<Running> running) {
+  co_await EndOf{*running};
+  conclude(invocation, object, method, running->result());
+}
+
+template <std::size_t... Dimensions>
+std::array<detail::ClassInfo, kDimensionsMax> make_classes(std::index_sequence<Dimensions...>) {
+  static constexpr std::string_view name = "brant.Chare";
+  return {detail::ClassInfo{
+      {detail::RegisteredKind::chare_class,
+       detail::name_hash("class", name, std::string_view("123456").substr(Dimensions, 1)), name, "", ""},
+      static_cast<int>(Dimensions) + 1,
+      (Dimensions + 1) * sizeof(std::int32_t),
+      sizeof(Member),
+      &destroy}...};
+}
+
+/// Enrolled before the first Chares: the module is here by then.
+struct Lines {
+  std::array<detail::ClassInfo, kDimensionsMax> classes = make_classes(std::make_index_sequence<kDimensionsMax>());
+  detail::ConstructorInfo constructor;
+  detail::EntryInfo entry;
+  detail::EntryInfo entry_with_data;
+
+  using Invoke = void(ChareBase&, ReadArchive&, detail::Invocation&);
+  Lines(ChareBase* (*construct)(ReadArchive&), Invoke* invoke, Invoke* invoke_with_data)
+      : constructor{{detail::RegisteredKind::constructor, detail::name_hash("constructor", "brant.Chare"),
+                     "brant.Chare", "(constructor)", ""},
+                    construct},
+        entry{{detail::RegisteredKind::entry, detail::name_hash("entry", "brant.Chare"), "brant.Chare", "entry", ""},
+              invoke},
+        entry_with_data{{detail::RegisteredKind::entry, detail::name_hash("entry", "brant.Chare", "data"),
+                         "brant.Chare", "entry", "with data"},
+                        invoke_with_data} {
+    for (detail::ClassInfo& line : classes) detail::enroll(line);
+    detail::enroll(constructor);
+    detail::enroll(entry);
+    detail::enroll(entry_with_data);
+  }
+};
+Lines* g_lines = nullptr;
+Member::WaitingList* const g_waiting = new Member::WaitingList;  // never destroyed, as Process
+
+}  // namespace
+
+const detail::ClassInfo& Member::class_of(int dimensions) {
+  if (dimensions < 1 || dimensions > kDimensionsMax)
+    throw Error(Status::invalid_argument, "an array of chares has 1 to 6 dimensions");
+  return g_lines->classes[static_cast<std::size_t>(dimensions - 1)];
+}
+const detail::ConstructorInfo& Member::constructor() { return g_lines->constructor; }
+const detail::EntryInfo& Member::entry() { return g_lines->entry; }
+const detail::EntryInfo& Member::entry_with_data() { return g_lines->entry_with_data; }
+
+detail::ElementKey key_of(nb::handle index, int dimensions) {
+  detail::ElementKey key;
+  const auto set = [&key](int at, nb::handle coordinate) {
+    const long value = PyLong_AsLong(coordinate.ptr());
+    if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+    if (value != static_cast<std::int32_t>(value))
+      throw Error(Status::invalid_argument, "a coordinate of an index has 32 bits");
+    key.set_coordinate(at, static_cast<std::int32_t>(value));
+  };
+  if (PyTuple_Check(index.ptr()) == 0) {
+    if (dimensions != 1) throw Error(Status::invalid_argument, "an index is a tuple of as many numbers as dimensions");
+    set(0, index);
+    return key;
+  }
+  if (PyTuple_GET_SIZE(index.ptr()) != dimensions)
+    throw Error(Status::invalid_argument, "an index is a tuple of as many numbers as dimensions");
+  for (int at = 0; at < dimensions; ++at) set(at, PyTuple_GET_ITEM(index.ptr(), at));
+  return key;
+}
+
+nb::object index_of(const detail::ElementKey& key, int dimensions) {
+  if (dimensions == 1) return nb::int_(key.coordinate(0));
+  nb::object index = nb::steal(PyTuple_New(dimensions));
+  for (int at = 0; at < dimensions; ++at) PyTuple_SET_ITEM(index.ptr(), at, PyLong_FromLong(key.coordinate(at)));
+  return index;
+}
+
+ChareBase* Member::construct(ReadArchive& arguments) {
+  static const nb::handle construct_object = python_function("brant._chares", "construct");
+  try {
+    const CallContents call = CallContents::read(arguments);
+    const detail::Birth& birth = detail::present_birth();
+    const Place place{{detail::view_of(*birth.collection).id, birth.key}, call.header.method};
+    const auto made = nb::cast<nb::tuple>(construct_object(place, call.objects[0]));
+    return new Member(nb::object(made[0]), nb::cast<nb::tuple>(made[1]), nb::cast<nb::tuple>(made[2]));
+  } catch (nb::python_error& error) {
+    throw Error(Status::internal, error.what());
+  }
+}
+
+void Member::invoke(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation) {
+  static_cast<Member&>(target).receive(arguments, invocation, {});
+}
+
+void Member::invoke_with_data(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation) {
+  detail::DataHeader header;
+  std::memcpy(&header, arguments.take(sizeof header), sizeof header);
+  arguments.take(header.count * sizeof(detail::DataMeta));
+  std::size_t next = 0;
+  const auto take = [&](const Item& item) {
+    detail::LandingBlock* block = nullptr;
+    if (next >= header.count) throw Error(Status::invalid_argument, "a call has fewer data arguments than it says");
+    const Buffer landing = detail::landed_data(invocation, next++, &block);
+    if (landing.bytes < item.header.bytes) throw Error(Status::truncated, "a data argument is shorter than it says");
+    std::shared_ptr<void> owner(block, [](void* last) {
+      if (last != nullptr) lane::drop_landing(static_cast<detail::LandingBlock*>(last));
+    });
+    return nb::cast(new Array(item.shape, std::string(item.format), item.header.item_bytes, landing, std::move(owner),
+                              item.header.order == Order::fortran),
+                    nb::rv_policy::take_ownership);
+  };
+  static_cast<Member&>(target).receive(arguments, invocation, take);
+}
+
+void Member::receive(ReadArchive& arguments, const detail::Invocation& invocation, const TakeApart& apart) noexcept {
+  unsigned method = 0xffff;
+  const bool went_well = guarded(
+      [&] {
+        const CallContents call = CallContents::read(arguments, apart);
+        method = call.header.method;
+        run(call, invocation);
+        return true;
+      },
+      false);
+  if (!went_well) fail_with(invocation, object_, method);
+}
+
+void Member::run(const CallContents& call, const detail::Invocation& invocation) {
+  const unsigned method = call.header.method;
+  if (method >= table_.size()) throw Error(Status::invalid_argument, "a call names an entry that its class has not");
+  auto [args, keywords] = call.arguments();
+  if (!may_run(method, args, keywords)) return keep({method, std::move(args), std::move(keywords), invocation});
+  execute(method, args, keywords, invocation);
+  if (waiting_hook_.linked()) look_again();
+}
+
+void Member::execute(unsigned method, const nb::tuple& args, const nb::object& keywords,
+                     const detail::Invocation& invocation) {
+  const Process::EntryScope scope;
+  const nb::object result = call_with(PyTuple_GET_ITEM(table_.ptr(), method), object_, args, keywords);
+  if (PyCoro_CheckExact(result.ptr()) == 0) return answer_with(invocation, result);
+  auto running = std::make_unique<Running>(result);
+  if (running->has_ended()) return conclude(invocation, object_, method, running->result());
+  drive(invocation, object_, method, std::move(running));
+}
+
+bool Member::may_run(unsigned method, const nb::tuple& args, const nb::object& keywords) const {
+  PyObject* condition = PyTuple_GET_ITEM(conditions_.ptr(), method);
+  if (condition == Py_None) return true;
+  const Process::EntryScope scope;
+  return is_true(call_with(condition, object_, args, keywords));
+}
+
+void Member::keep(Kept call) {
+  constexpr std::size_t kKeptMax = 65536;
+  if (kept_.size() >= kKeptMax)
+    throw Error(Status::limit_reached, "65536 calls of a chare wait for their conditions already");
+  detail::retain_message(call.invocation);
+  kept_.push_back(std::move(call));
+  enlist();
+}
+
+void Member::run_kept(std::size_t place) noexcept {
+  const Kept call = std::move(kept_[place]);
+  kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(place));
+  const bool went_well = guarded(
+      [&] {
+        execute(call.method, call.args, call.keywords, call.invocation);
+        return true;
+      },
+      false);
+  if (!went_well) fail_with(call.invocation, object_, call.method);
+  detail::drop_message(call.invocation);
+}
+
+/// Runs the first one that may, in the order of arrival.
+bool Member::look_at_kept() {
+  for (std::size_t place = 0; place < kept_.size(); ++place) {
+    const Kept& call = kept_[place];
+    if (!may_run(call.method, call.args, call.keywords)) continue;
+    run_kept(place);
+    return true;
+  }
+  return false;
+}
+
+bool Member::look_at_waits() {
+  const std::size_t before = waits_.size();
+  for (const nb::object& wait : std::vector<nb::object>(waits_)) nb::inst_ptr<ConditionWait>(wait)->look();
+  std::erase_if(waits_, [](const nb::object& wait) { return nb::inst_ptr<ConditionWait>(wait)->has_answer(); });
+  return waits_.size() != before;
+}
+
+bool Member::look_again() {
+  if (looking_) return false;
+  looking_ = true;
+  bool any = false;
+  const bool went_well = guarded(
+      [&] {
+        while (look_at_kept()) any = true;
+        return true;
+      },
+      false);
+  // A condition that raises is a fault of the program, of whichever call it was asked for.
+  if (!went_well && !kept_.empty()) {
+    const Kept call = std::move(kept_.front());
+    kept_.pop_front();
+    fail_with(call.invocation, object_, call.method);
+    detail::drop_message(call.invocation);
+  }
+  any = look_at_waits() || any;
+  looking_ = false;
+  if (kept_.empty() && waits_.empty() && waiting_hook_.linked()) g_waiting->remove(*this);
+  return any;
+}
+
+void Member::enlist() {
+  if (!waiting_hook_.linked()) g_waiting->push_back(*this);
+}
+
+bool Member::look_at_all() {
+  bool any = false;
+  std::vector<Member*> all;
+  for (Member* member = g_waiting->front(); member != nullptr; member = g_waiting->next(*member)) all.push_back(member);
+  for (Member* member : all) any = member->look_again() || any;  // chares go only while messages run
+  return any;
+}
+
+bool Member::any_waits() noexcept { return !g_waiting->empty(); }
+
+nb::object Member::wait_for(nb::object condition) {
+  auto [object, wait] = make<ConditionWait>(std::move(condition));
+  wait->start();
+  wait->look();
+  if (!wait->has_answer()) {
+    waits_.push_back(object);
+    enlist();
+  }
+  return std::move(object);
+}
+
+Member::~Member() {
+  if (waiting_hook_.linked()) g_waiting->remove(*this);
+  for (const nb::object& wait : waits_) nb::inst_ptr<ConditionWait>(wait)->give_up(Status::canceled);
+  if (!kept_.empty()) {
+    static const nb::handle warn = python_function("brant._chares", "warn_of_kept");
+    guarded([&] { return warn(object_, kept_.front().method, kept_.size()).is_valid(); }, false);
+    if (PyErr_Occurred() != nullptr) PyErr_WriteUnraisable(object_.ptr());
+  }
+  for (const Kept& call : kept_) {
+    if (call.invocation.reply != 0) detail::fail_unanswered(call.invocation);
+    detail::drop_message(call.invocation);
+  }
+}
+
+void ConditionWait::end() noexcept {
+  answer();
+  release();
+}
+
+void ConditionWait::look() noexcept {
+  if (has_answer()) return;
+  const nb::object keeps = nb::borrow(self());
+  const int holds = guarded([&] { return is_true(condition_()) ? 1 : 0; }, -1);
+  if (holds < 0) error_ = take_exception();
+  if (holds != 0) end();
+}
+
+PyObject* ConditionWait::take() {
+  if (error_ == nullptr) return Py_NewRef(Py_None);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error_)), error_);
+  return nullptr;
+}
+
+void ConditionWait::give_up(Status status) {
+  if (has_answer()) return;
+  set_python_error(Error(status, "a condition was waited for"));
+  error_ = take_exception();
+  end();
+}
+
+void bind_members(nb::module_& module) {
+  static Lines lines(&Member::construct, &Member::invoke, &Member::invoke_with_data);
+  g_lines = &lines;
+  nb::class_<Place>(module, "Place").def_prop_ro("index", [](const Place& place) {
+    return index_of(place.target.key, place.dimensions);
+  });
+  const nb::class_<ConditionWait, Awaitable> wait(module, "ConditionWait");
+  module.def("wait_for", [](const Place& place, nb::object condition) {
+    ChareBase* chare = detail::local(Process::get().chares().core(), place.target);
+    if (chare == nullptr) throw Error(Status::invalid_argument, "a chare waits for a condition once it has been made");
+    return static_cast<Member*>(chare)->wait_for(std::move(condition));
+  });
+}
+
+}  // namespace brant::python
