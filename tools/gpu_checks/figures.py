@@ -54,6 +54,10 @@ def test_figure(log: str, _: list[dict]) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items())
 
 
+def last_of_pytest(log: str, _: list[dict]) -> str:
+    return next(line for line in reversed(log.splitlines()) if " passed" in line or " failed" in line).strip("= ")
+
+
 def doctor_figure(log: str, _: list[dict]) -> str:
     return next(line for line in reversed(log.splitlines()) if " problems" in line)
 

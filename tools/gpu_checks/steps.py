@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import time
 
 from gpu_checks.check import Check, Step, end, last_line
@@ -22,6 +23,7 @@ from gpu_checks.figures import (
     doctor_figure,
     info_figure,
     jacobi_figure,
+    last_of_pytest,
     latency_figure,
     litmus_figure,
     perftest_figure,
@@ -33,7 +35,20 @@ from gpu_checks.figures import (
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGETS = "8,64K,1M,16M"
 GROUPS = ["info", "doctor", "check", "latency", "bandwidth", "perftest", "jacobi", "chare", "stream", "memory", "wire"]
-GROUPS += ["word", "channel", "rma", "kill", "host", "courier", "calibrate", "sanitizer"]
+GROUPS += [
+    "window",
+    "alloc",
+    "nccl",
+    "python",
+    "word",
+    "channel",
+    "rma",
+    "kill",
+    "host",
+    "courier",
+    "calibrate",
+    "sanitizer",
+]
 # What a test starts and looks for beside itself.
 HELPERS = {"wire_ucx_test": "wire_peer", "wire_kill_test": "wire_peer"}
 
@@ -155,6 +170,16 @@ def test_steps(check: Check) -> list[Step]:
     return steps or [Step("tests", "memory", [check.program("tests.tsv")])]
 
 
+def python_steps(check: Check) -> list[Step]:
+    """Arrays of CuPy and PyTorch, by the package that BRANT_PYTHONPATH names."""
+    if "BRANT_PYTHONPATH" not in os.environ:
+        return []
+    tests = [str(ROOT / "tests" / "python_api" / name) for name in ("test_gpu_arrays.py",)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    environment = {"BRANT_BIN": check.program("brant")}
+    return [Step("python on GPUs", "python", command, 150, 2, environment, figure=last_of_pytest)]
+
+
 def bench(check: Check, name: str, group: str, kind: str, *options: str, **more) -> Step:
     figure = latency_figure if kind == "latency" else bandwidth_figure
     command = [check.program("brant"), "run", "-n", "2", "--no-prefix", "--", check.program("brant"), "bench", kind]
@@ -188,7 +213,33 @@ def bench_steps(check: Check) -> list[Step]:
         )
     options = ["--memory", "cuda", "--path", "ucx", "--sizes", TARGETS, "--api", "await"]
     steps.append(bench(check, "latency cuda coroutines", "latency", "latency", *options, gpus=2))
-    return steps
+    return steps + window_steps(check) + alloc_steps(check) + nccl_steps(check)
+
+
+def window_steps(check: Check) -> list[Step]:
+    """Windows of the courier against those of the automatic choice, where either may win."""
+    some = ["--memory", "cuda", "--sizes", "16K,64K,128K,256K,512K,1M"]
+    return [
+        bench(check, f"bandwidth cuda window {path}", "window", "bandwidth", *some, "--path", path, gpus=2)
+        for path in ("courier", "copy_engine", "auto")
+    ]
+
+
+def alloc_steps(check: Check) -> list[Step]:
+    """Memory made elsewhere, against that of the library."""
+    some = ["--memory", "cuda", "--sizes", TARGETS]
+    return [
+        bench(check, f"latency cuda alloc {alloc}", "alloc", "latency", *some, "--alloc", alloc, gpus=2)
+        for alloc in ("library", "cuda", "torch-like")
+    ]
+
+
+def nccl_steps(check: Check) -> list[Step]:
+    some = ["--memory", "cuda", "--peer", "nccl", "--sizes", "8,1K,8K,64K,1M,16M"]
+    return [
+        bench(check, f"latency cuda nccl {trigger}", "nccl", "latency", *some, "--trigger", trigger, gpus=2)
+        for trigger in ("host", "stream")
+    ]
 
 
 def word_steps(check: Check) -> list[Step]:
@@ -399,6 +450,7 @@ def all_steps(check: Check) -> list[Step]:
         *stream_steps(check),
         *rma_steps(check),
         *test_steps(check),
+        *python_steps(check),
         *host_steps(check),
         *courier_steps(check),
         *calibrate_steps(check),
