@@ -7,6 +7,7 @@
 
 #include "core/engine.h"
 #include "ops/mapping/mapping.h"
+#include "ops/mapping/mapping_message.h"
 
 namespace brant {
 
@@ -33,15 +34,19 @@ class Imports {
   /// for others; a call of the device only for one that was unmapped for want of room.
   [[nodiscard]] MappedMemory take(std::uint64_t buffer_id, std::uint64_t offset, std::uint64_t bytes,
                                   Reach reach) noexcept;
+  /// `take` finds nothing yet, and may later: the file by means of which the allocation is mapped is on its way.
+  [[nodiscard]] bool awaits(std::uint64_t buffer_id) noexcept;
   /// The same of memory that the peer describes by a record: `bytes` from the exported pointer on, which is `address`
   /// over there. The peer hears that it is mapped; 0: that is nothing to it, and who opened it is the only user.
   /// in_progress: not yet, since memory that the peer has freed is to be
-  /// unmapped first (see DeferredWork). not_supported, no_memory, limit_reached, invalid_argument (the record
-  /// contradicts what is known), and what `Device::import_allocation` says.
+  /// unmapped first (see DeferredWork), or the file is on its way (`awaits`). not_supported, no_memory, limit_reached,
+  /// invalid_argument (the record contradicts what is known), and what `Device::import_allocation` says.
   Result<MappedMemory> open(const port::ExportRecord& record, std::uint64_t bytes, std::uint64_t address) noexcept;
 
   /// The peer told how to map an allocation.
   void on_exported(std::span<const std::byte> packed) noexcept;
+  /// The peer has answered for a file.
+  void on_handed(const MappingMessage& message) noexcept;
   /// The peer has freed an allocation.
   void on_withdrawn(std::uint64_t buffer_id) noexcept;
   /// The peer is gone.
@@ -59,12 +64,15 @@ class Imports {
   [[nodiscard]] Mapping* idlest(TimePoint before) noexcept;
 
   [[nodiscard]] std::size_t known() const noexcept { return known_.size(); }
+  [[nodiscard]] Peer& peer() noexcept { return peer_; }
 
  private:
   [[nodiscard]] Mapping* find(std::uint64_t buffer_id) noexcept;
   Mapping* remember(const port::ExportRecord& record) noexcept;
   void forget(Mapping& mapping) noexcept;
   Status map(Mapping& mapping) noexcept;
+  Status map_at(Mapping& mapping, const Result<void*>& base) noexcept;
+  Status map_file(Mapping& mapping, const Result<UniqueFd>& file) noexcept;
   Status note_refused(Mapping& mapping, Status why) noexcept;
   void revive(Mapping& mapping) noexcept;
   void answer(Mapping& mapping) noexcept;
