@@ -13,11 +13,11 @@
 
 #include <gtest/gtest.h>
 
-#include "conformance/memory/driver_memory.h"
 #include "conformance/memory/fake_cuda_driver.h"
 #include "conformance/memory/memory_fixture.h"
 #include "port/memory/devices.h"
 #include "port/memory/gpu_topology.h"
+#include "support/driver_memory.h"
 #include "support/environment.h"
 
 namespace brant::test {

@@ -6,10 +6,10 @@
 #include <memory>
 #include <string>
 
-#include "conformance/memory/driver_memory.h"
 #include "conformance/memory/memory_fixture.h"
 #include "conformance/memory/memory_peer.h"
 #include "core/memory_kinds.h"
+#include "support/driver_memory.h"
 
 namespace brant::test {
 namespace {

@@ -16,7 +16,7 @@ class DriverMemory {
     default_pool      ///< cudaMallocAsync.
   };
   /// Null pointer where the driver refuses it.
-  DriverMemory(Sort sort, std::size_t bytes);
+  DriverMemory(Sort sort, std::size_t bytes, int gpu = 0);
   DriverMemory(const DriverMemory&) = delete;
   DriverMemory& operator=(const DriverMemory&) = delete;
   ~DriverMemory() { free_now(); }
@@ -32,6 +32,7 @@ class DriverMemory {
   bool map_piece(std::size_t piece, bool shareable);
   bool allocate(bool shareable);
 
+  const int gpu_;
   std::size_t bytes_;
   std::size_t pieces_ = 0;  ///< Of cuMemCreate.
   std::byte* pointer_ = nullptr;

@@ -1,4 +1,4 @@
-#include "conformance/memory/driver_memory.h"
+#include "support/driver_memory.h"
 
 #include <dlfcn.h>
 
@@ -48,7 +48,7 @@ using Pointer = unsigned long long;
 
 }  // namespace
 
-DriverMemory::DriverMemory(Sort sort, std::size_t bytes) : bytes_(bytes) {
+DriverMemory::DriverMemory(Sort sort, std::size_t bytes, int gpu) : gpu_(gpu), bytes_(bytes) {
   if (sort == Sort::created || sort == Sort::created_private) pieces_ = 1;
   if (sort == Sort::segments) pieces_ = 2;
   const bool shareable = sort != Sort::created_private && sort != Sort::default_pool;
@@ -58,6 +58,7 @@ DriverMemory::DriverMemory(Sort sort, std::size_t bytes) : bytes_(bytes) {
 bool DriverMemory::create(bool shareable) {
   AllocationProp prop;
   prop.handle_types = shareable ? 1 : 0;
+  prop.location.id = gpu_;
   std::size_t step = 0;
   if (!call("cuMemGetAllocationGranularity", &step, static_cast<const AllocationProp*>(&prop), 0)) return false;
   step *= pieces_;
@@ -73,13 +74,15 @@ bool DriverMemory::create(bool shareable) {
 bool DriverMemory::map_piece(std::size_t piece, bool shareable) {
   AllocationProp prop;
   prop.handle_types = shareable ? 1 : 0;
+  prop.location.id = gpu_;
   const std::size_t bytes = bytes_ / pieces_;
   const Pointer at = reinterpret_cast<Pointer>(pointer_) + piece * bytes;
   unsigned long long handle = 0;
   if (!call("cuMemCreate", &handle, bytes, static_cast<const AllocationProp*>(&prop), 0ull)) return false;
-  const Access access;
+  Access access;
+  access.location.id = gpu_;
   const bool mapped = call("cuMemMap", at, bytes, std::size_t{0}, handle, 0ull) &&
-                      call("cuMemSetAccess", at, bytes, &access, std::size_t{1});
+                      call("cuMemSetAccess", at, bytes, static_cast<const Access*>(&access), std::size_t{1});
   return call("cuMemRelease", handle) && mapped;
 }
 
@@ -93,6 +96,7 @@ bool DriverMemory::allocate(bool shareable) {
   if (shareable) {
     PoolProps props;
     props.handle_types = 1;
+    props.location.id = gpu_;
     if (!call("cuMemPoolCreate", &pool_, static_cast<const PoolProps*>(&props))) return false;
     if (!call("cuMemAllocFromPoolAsync", &base, bytes_, pool_, stream)) return false;
   } else if (!call("cuMemAllocAsync", &base, bytes_, stream)) {
