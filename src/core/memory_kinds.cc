@@ -20,6 +20,21 @@ bool lies_within(const void* data, std::size_t bytes, const port::PointerInfo& i
 
 }  // namespace
 
+/// A buffer may lie in several allocations that were mapped side by side.
+bool MemoryKinds::goes_on(const void* data, std::size_t bytes, port::PointerInfo piece) noexcept {
+  const std::byte* const end = static_cast<const std::byte*>(data) + bytes;
+  const std::byte* const last = static_cast<const std::byte*>(piece.base) + piece.reserved_bytes;
+  const MemoryKind kind = piece.kind;
+  while (end <= last) {
+    const std::byte* const next = static_cast<const std::byte*>(piece.base) + piece.bytes;
+    if (next >= end) return true;
+    const Result<port::PointerInfo> found = device_.query(next);
+    if (!found || found->kind != kind || found->base != next) return false;
+    piece = *found;
+  }
+  return false;
+}
+
 /// Of host memory only what the device allocated has an end that is known.
 Status MemoryKinds::check_host(const void* data, std::size_t bytes) noexcept {
   if (host_allocations_ == nullptr) return Status::ok;
@@ -55,7 +70,8 @@ Status MemoryKinds::find(const void* data, std::size_t bytes, MemoryKind& kind, 
     return Status::wrong_kind;
   }
   if (buffer_id != nullptr) *buffer_id = info->buffer_id;
-  return lies_within(data, bytes, *info) ? Status::ok : past_the_end(data, bytes, *info);
+  const bool whole = lies_within(data, bytes, *info) || goes_on(data, bytes, *info);
+  return whole ? Status::ok : past_the_end(data, bytes, *info);
 }
 
 }  // namespace brant

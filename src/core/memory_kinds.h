@@ -31,6 +31,7 @@ class MemoryKinds {
  private:
   Status find(const void* data, std::size_t bytes, MemoryKind& kind, std::uint64_t* buffer_id) noexcept;
   Status check_host(const void* data, std::size_t bytes) noexcept;
+  [[nodiscard]] bool goes_on(const void* data, std::size_t bytes, port::PointerInfo piece) noexcept;
 
   port::Device& device_;
   const port::memory::AllocationMap* const host_allocations_;  ///< See Device::host_allocations.

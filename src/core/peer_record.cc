@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kRecordMagic = 0x62726e04;  // "brn", layout 4
 
 MemoryKind mappable_kind(const port::DeviceCapabilities& device) noexcept {
-  if (!device.exports || !device.streams) return MemoryKind::detect;
+  if ((!device.exports && !device.file_exports) || !device.streams) return MemoryKind::detect;
   if (device.offers(MemoryKind::cuda)) return MemoryKind::cuda;
   return device.offers(MemoryKind::emulated) ? MemoryKind::emulated : MemoryKind::detect;
 }

@@ -50,14 +50,21 @@ struct DeviceCapabilities {
 struct PointerInfo {
   MemoryKind kind = MemoryKind::host;
   int device = -1;
-  void* base = nullptr;         ///< Start of the allocation; null for memory the device does not know.
-  std::size_t bytes = 0;        ///< Size of the allocation.
+  void* base = nullptr;   ///< Start of the allocation; null for memory the device does not know.
+  std::size_t bytes = 0;  ///< Size of the allocation.
+  /// Addresses from `base` on that were reserved together: others may be mapped side by side there (cuMemMap), as one
+  /// buffer to its user. 0: the allocation stands alone.
+  std::size_t reserved_bytes = 0;
   std::uint64_t buffer_id = 0;  ///< Never used twice in a process: notices a freed and re-allocated address.
 };
 
 /// What another process on this host needs to map an allocation.
 struct ExportRecord {
+  /// `file`: an open file goes with it, see ExportedFile.
+  enum class Means : std::uint8_t { handle, file };
+
   MemoryKind kind = MemoryKind::detect;
+  Means means = Means::handle;
   std::uint64_t buffer_id = 0;
   std::size_t bytes = 0;   ///< Of the whole allocation.
   std::size_t offset = 0;  ///< Of the exported pointer inside it.
@@ -66,8 +73,8 @@ struct ExportRecord {
 
 /// An allocation as an open file, for a process of this host that is given a copy of it (SCM_RIGHTS, pidfd_getfd).
 struct ExportedFile {
-  UniqueFd file;  ///< The memory stays until all copies are closed and all imports: also when its owner frees it.
-  ExportRecord record;
+  UniqueFd file;        ///< The memory stays until all copies are closed and all imports: also when its owner frees it.
+  ExportRecord record;  ///< By means of a file.
 };
 
 // Programs use these too (brant/device.h).

@@ -80,9 +80,15 @@ class FaultyDevice final : public port::Device {
     if (imported) ++faults_.imported;
     return imported;
   }
-  Result<port::ExportedFile> export_file(const void* pointer) noexcept override { return inner_->export_file(pointer); }
+  Result<port::ExportedFile> export_file(const void* pointer) noexcept override {
+    if (faults_.files != Status::ok) return faults_.files;
+    return inner_->export_file(pointer);
+  }
   Result<void*> import_file(const port::ExportRecord& record, int file) noexcept override {
-    return inner_->import_file(record, file);
+    if (faults_.imports != Status::ok) return faults_.imports;
+    const Result<void*> imported = inner_->import_file(record, file);
+    if (imported) ++faults_.imported;
+    return imported;
   }
   Status close_import(void* imported) noexcept override {
     ++faults_.closed;

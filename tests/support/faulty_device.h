@@ -12,6 +12,7 @@ struct DeviceFaults {
   Status copies = Status::ok;   ///< Copies on streams, when they are asked for.
   Status events = Status::ok;   ///< Events, when they are looked at: the work before them has failed.
   Status imports = Status::ok;  ///< Mapping memory of other processes.
+  Status files = Status::ok;    ///< Memory as a file.
   // And what it was asked for.
   unsigned allocated = 0;  ///< Less what was freed.
   unsigned imported = 0;

@@ -8,6 +8,7 @@
 #include "brant/base/clock.h"
 #include "core/engine.h"
 #include "port/link/shared_memory/open.h"
+#include "port/memory/adapters.h"
 #include "port/memory/devices.h"
 #include "support/emulated_taking_wire.h"
 
@@ -35,7 +36,11 @@ class HalfSharedDevice final : public port::Device {
     if (mappable_ && !mappable_(record)) return Status::not_supported;
     return inner_->import_allocation(record);
   }
-  Result<port::ExportedFile> export_file(const void* pointer) noexcept override { return inner_->export_file(pointer); }
+  Result<port::ExportedFile> export_file(const void* pointer) noexcept override {
+    const Result<port::PointerInfo> info = inner_->query(pointer);
+    if (info && exportable_ && !exportable_(*info)) return Status::not_supported;
+    return inner_->export_file(pointer);
+  }
   Result<void*> import_file(const port::ExportRecord& record, int file) noexcept override {
     return inner_->import_file(record, file);
   }
@@ -49,7 +54,8 @@ class HalfSharedDevice final : public port::Device {
   const std::function<bool(const port::PointerInfo&)> exportable_;
 };
 
-std::unique_ptr<port::Device> make_device(GpuChoice gpu) {
+std::unique_ptr<port::Device> make_device(GpuChoice gpu, bool files_only) {
+  if (files_only) return port::memory::open_emulated_device({.files_only = true});
   port::DeviceRequest request;
   request.gpu = gpu == GpuChoice::emulated ? port::DeviceRequest::Gpu::emulated : port::DeviceRequest::Gpu::none;
   return port::open_device(request);
@@ -62,7 +68,7 @@ InProcessJob::InProcessJob(const JobOptions& options) : network_(options.network
   for (int rank = 0; rank < options.ranks; ++rank) {
     port::Adapters adapters;
     adapters.boot = std::make_unique<SharedBoot>(values, rank, options.ranks, options.fence);
-    adapters.device = make_device(options.gpu);
+    adapters.device = make_device(options.gpu, options.files_only);
     if (options.mappable || options.exportable)
       adapters.device = std::make_unique<HalfSharedDevice>(std::move(adapters.device), options);
     if (options.wrap_device) adapters.device = options.wrap_device(rank, std::move(adapters.device));

@@ -70,6 +70,8 @@ struct JobOptions {
   std::function<bool(const port::ExportRecord&)> mappable;
   /// Which device memory can be exported at all; empty: all. None is as with memory of CUDA's pools.
   std::function<bool(const port::PointerInfo&)> exportable;
+  /// Emulated devices whose memory is shared as files alone, as that of CUDA's pools.
+  bool files_only = false;
   /// Wraps a rank's wire, for faults; then there are no links, past which the faults would go unnoticed.
   std::function<std::unique_ptr<port::Wire>(int rank, std::unique_ptr<port::Wire>)> wrap;
   /// What becomes of a fence; empty: all come to it at once.

@@ -52,8 +52,17 @@ void DeviceSlots::emptied(std::uint16_t slot) noexcept {
 }
 
 void DeviceSlots::on_offered(const LinkMessage& message) noexcept {
-  if (there_.address != nullptr) return;  // they are where they are
+  if (there_.address != nullptr || offer_) return;  // they are where they are
+  offer_ = message;
+  map();
+}
+
+/// Again before each use, until the peer has handed over what they are mapped by means of.
+void DeviceSlots::map() noexcept {
+  const LinkMessage message = *offer_;
   there_ = pump_.mappings().imports.take(message.buffer_id, message.offset, kSlots * kSlotBytes, Reach::device);
+  if (there_.address == nullptr && pump_.mappings().imports.awaits(message.buffer_id)) return;
+  offer_.reset();
   if (there_.address == nullptr) return;
   try {
     free_.reserve(kSlots);
@@ -81,6 +90,7 @@ void DeviceSlots::give_back(std::uint16_t slot) noexcept {
 std::byte* DeviceSlots::there(std::uint16_t slot) const noexcept { return there_.address + place_of(slot); }
 
 void DeviceSlots::await(Transfer& transfer) noexcept {
+  if (offer_) map();
   transfer.asked_at = Clock::now();
   waiting_.push_back(transfer);
   watch();

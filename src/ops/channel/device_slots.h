@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/engine.h"
@@ -53,6 +54,7 @@ class DeviceSlots final : private Poller {
 
  private:
   unsigned poll() noexcept override;
+  void map() noexcept;
   void watch() noexcept;
 
   Engine& engine_;
@@ -61,6 +63,7 @@ class DeviceSlots final : private Poller {
   std::byte* here_ = nullptr;
   bool offered_ = false;
 
+  std::optional<LinkMessage> offer_;  ///< Of the peer's slots, until they are mapped or cannot be.
   MappedMemory there_;
   std::vector<std::uint16_t> free_;
   IntrusiveList<Transfer, &Transfer::watch_hook> waiting_;  ///< Oldest first.

@@ -32,8 +32,9 @@ Result<ExportedPlace> Exports::describe(const void* data, std::uint64_t buffer_i
 
 ExportedPlace Exports::place_of(const void* data, Exported& exported) noexcept {
   exported.used_at = engine_.clock().recently();
-  const auto offset = static_cast<const std::byte*>(data) - static_cast<std::byte*>(exported.info.base);
-  return {exported.info.buffer_id, static_cast<std::uint64_t>(offset)};
+  const auto offset =
+      static_cast<std::uint64_t>(static_cast<const std::byte*>(data) - static_cast<std::byte*>(exported.info.base));
+  return {exported.info.buffer_id, offset, exported.info.bytes - offset};
 }
 
 bool Exports::is_refused(std::uint64_t buffer_id) const noexcept {
@@ -45,12 +46,30 @@ void Exports::remember_refused(std::uint64_t buffer_id) noexcept {
   next_refused_ = (next_refused_ + 1) % refused_.size();
 }
 
+Result<port::ExportRecord> Exports::record_of(port::Device& device, const void* pointer) noexcept {
+  const Result<port::ExportRecord> record = device.export_allocation(pointer);
+  if (record.status() != Status::not_supported || !device.capabilities().file_exports) return record;
+  const Result<port::ExportedFile> file = device.export_file(pointer);
+  if (file) return file->record;  // the file is made once more for each who asks for it: none is kept open
+  return file.status() == Status::not_found ? Status::not_supported : file.status();
+}
+
+Result<port::ExportRecord> Exports::lend(const void* pointer) noexcept {
+  const Result<port::PointerInfo> info = engine_.device().query(pointer);
+  if (!info) return info.status();
+  make_way(*info);
+  const Result<port::ExportRecord> record = record_of(engine_.device(), pointer);
+  if (!record || record->means == port::ExportRecord::Means::handle) return record;
+  if (!has_room()) return Status::limit_reached;
+  return remember(*info) != nullptr ? record : Status::no_memory;
+}
+
 Result<Exports::Exported*> Exports::export_once(const port::PointerInfo& info) noexcept {
   if (info.buffer_id == 0) return Status::not_supported;  // nobody could tell it from what comes after it
   if (is_refused(info.buffer_id)) return Status::not_supported;
   make_way(info);
   if (!has_room()) return Status::limit_reached;
-  const Result<port::ExportRecord> record = engine_.device().export_allocation(info.base);
+  const Result<port::ExportRecord> record = record_of(engine_.device(), info.base);
   if (!record) {
     const bool for_good = record.status() == Status::not_supported || record.status() == Status::wrong_kind;
     if (for_good) remember_refused(info.buffer_id);
@@ -182,6 +201,30 @@ void Exports::withdraw_if(Chosen&& chosen) noexcept {
     if (!withdraw(known->second.info)) return;  // another time
     known = exported_.erase(known);
   }
+}
+
+void Exports::on_fetch(const MappingMessage& asked) noexcept {
+  MappingMessage answer;
+  answer.kind = MappingMessage::Kind::handed;
+  answer.outcome = static_cast<std::uint16_t>(hand_over(asked));
+  answer.buffer_id = asked.buffer_id;
+  answer.number = asked.number;
+  static_cast<void>(peer_.link->post_control(link_service::kMapping, std::as_bytes(std::span(&answer, 1))));
+}
+
+Status Exports::hand_over(const MappingMessage& asked) noexcept {
+  const auto known = exported_.find(asked.buffer_id);
+  const bool is_known = known != exported_.end();
+  const void* place = is_known ? known->second.info.base : reinterpret_cast<const void*>(asked.address);
+  const Result<port::PointerInfo> now = engine_.device().query(place);
+  if (!now || now->buffer_id != asked.buffer_id) return Status::not_found;
+  // Its end is told to those it is remembered for.
+  if (!is_known && (!has_room() || remember(*now) == nullptr)) return Status::limit_reached;
+  const Result<port::ExportedFile> exported = engine_.device().export_file(place);
+  if (!exported) return exported.status();
+  const Status handed = FileBox::hand_over(asked.box, peer_.record.pid, asked.number, exported->file.get());
+  // So it ends where the two have no sockets in common.
+  return handed == Status::not_found ? Status::peer_rejected : handed;
 }
 
 void Exports::on_watch(std::uint64_t buffer_id, const void* address) noexcept {

@@ -14,6 +14,7 @@ namespace brant {
 struct ExportedPlace {
   std::uint64_t buffer_id = 0;
   std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;  ///< From there to the end of the allocation.
 };
 
 /// What this process has told one peer how to map: each allocation once, known by the driver's buffer id, so that
@@ -34,6 +35,11 @@ class Exports {
   /// the caller knows it, which saves the question. not_supported or wrong_kind: no other process can map it, ever; the
   /// device has logged why. Any other status: not now.
   Result<ExportedPlace> describe(const void* data, std::uint64_t buffer_id = 0) noexcept;
+  /// How others map the allocation that `pointer` lies in: as its device lets them, or else by means of a file, for
+  /// which they have to ask.
+  static Result<port::ExportRecord> record_of(port::Device& device, const void* pointer) noexcept;
+  /// The same, for the peer to hear of by another way than `describe`: it may ask for the file by the buffer id alone.
+  Result<port::ExportRecord> lend(const void* pointer) noexcept;
   /// An allocation will be exported: the peer first hears of freed memory that shared a block with it.
   void make_way(const port::PointerInfo& info) noexcept;
   /// Whether the network may take device memory of this process, `buffer_id` its allocation, to or from the peer. While
@@ -44,6 +50,8 @@ class Exports {
   void on_watch(std::uint64_t buffer_id, const void* address) noexcept;
   /// The peer has answered so many withdrawals of an allocation.
   void on_closed(std::uint64_t buffer_id, std::uint32_t withdrawals) noexcept;
+  /// The peer asks for the file of an allocation, which it gets in its box, or not, and hears of that.
+  void on_fetch(const MappingMessage& asked) noexcept;
   /// Looks at some of them, and goes on there the next time: the driver tells nobody what a program frees.
   void look_for_freed(unsigned looks) noexcept;
   /// The peer is gone.
@@ -75,6 +83,7 @@ class Exports {
 
   [[nodiscard]] ExportedPlace place_of(const void* data, Exported& exported) noexcept;
   Result<Exported*> export_once(const port::PointerInfo& info) noexcept;
+  Status hand_over(const MappingMessage& asked) noexcept;
   Status tell(const port::ExportRecord& record) noexcept;
   Exported* remember(const port::PointerInfo& info) noexcept;
   [[nodiscard]] bool has_room() noexcept;

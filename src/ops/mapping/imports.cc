@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "core/link_services.h"
-#include "ops/mapping/mapping_message.h"
 #include "ops/mapping/table.h"
 
 namespace brant {
@@ -53,6 +52,7 @@ Result<MappedMemory> Imports::open(const port::ExportRecord& record, std::uint64
   const bool first = mapping == nullptr;
   if (first) mapping = remember(record);
   if (mapping == nullptr) return Status::limit_reached;
+  if (mapping->address == 0) mapping->address = address;
   if (mapping->withdrawn) revive(*mapping);  // its owner says otherwise soon, if it is no more
   watch(*mapping, address);
   const Status status = mapping->is_mapped() ? Status::ok : map(*mapping);
@@ -65,6 +65,11 @@ Result<MappedMemory> Imports::open(const port::ExportRecord& record, std::uint64
   MappedMemory memory{mapping->base + record.offset, MappingLease(*mapping)};
   if (!mapping->announced && !mapping->asked) withdraw(*mapping);  // nobody will tell of its end
   return memory;
+}
+
+bool Imports::awaits(std::uint64_t buffer_id) noexcept {
+  const Mapping* mapping = find(buffer_id);
+  return mapping != nullptr && FileFetches::is_awaited(*mapping);
 }
 
 Mapping* Imports::remember(const port::ExportRecord& record) noexcept {
@@ -83,15 +88,25 @@ void Imports::forget(Mapping& mapping) noexcept {
   if (last_ == &mapping) last_ = nullptr;
   if (mapping.withdrawn) table_.note_withdrawn(-1);
   table_.keep(mapping);
+  table_.fetches().forget(mapping);
   known_.erase(mapping.record.buffer_id);
 }
 
 /// in_progress: something is closed first, and then this is tried again.
 Status Imports::map(Mapping& mapping) noexcept {
   if (mapping.refused) return Status::not_supported;
+  if (FileFetches::is_awaited(mapping)) return Status::in_progress;
   if (mapping.tried == table_.closed()) return is_waiting(mapping) ? Status::in_progress : Status::not_supported;
   if (!table_.has_room()) return Status::limit_reached;
-  const Result<void*> base = engine_.device().import_allocation(mapping.record);
+  if (mapping.record.means == port::ExportRecord::Means::file) {
+    const Status fetched = table_.fetches().begin(mapping);
+    if (fetched != Status::in_progress) mapping.tried = table_.closed();
+    return fetched;
+  }
+  return map_at(mapping, engine_.device().import_allocation(mapping.record));
+}
+
+Status Imports::map_at(Mapping& mapping, const Result<void*>& base) noexcept {
   if (!base) return note_refused(mapping, base.status());
   mapping.base = static_cast<std::byte*>(*base);
   mapping.used_at = engine_.clock().recently();
@@ -109,6 +124,22 @@ bool Imports::is_hindered(const Mapping& mapping) const noexcept {
   return is_waiting(mapping) || std::any_of(known_.begin(), known_.end(), [](const auto& known) {
            return known.second.withdrawn && known.second.is_mapped();
          });
+}
+
+void Imports::on_handed(const MappingMessage& message) noexcept {
+  // Taken out of the box also if nobody wants it any more.
+  const Result<UniqueFd> file = table_.fetches().receive(peer_, message);
+  Mapping* mapping = find(message.buffer_id);
+  if (mapping == nullptr || mapping->file_number != message.number || !table_.fetches().end(*mapping)) return;
+  static_cast<void>(map_file(*mapping, file));
+}
+
+Status Imports::map_file(Mapping& mapping, const Result<UniqueFd>& file) noexcept {
+  if (file && !table_.has_room()) return Status::limit_reached;
+  if (file) return map_at(mapping, engine_.device().import_file(mapping.record, file->get()));
+  if (file.status() != Status::not_found) table_.fetches().say_why(mapping, file.status());  // it was freed
+  mapping.tried = table_.closed();
+  return file.status();
 }
 
 Status Imports::note_refused(Mapping& mapping, Status why) noexcept {
@@ -146,11 +177,15 @@ bool Imports::reach_by_device(Mapping& mapping) noexcept {
 // ------------------------------------------------------------------------------------------------------
 
 bool Imports::is_sound(const port::ExportRecord& record) noexcept {
-  return static_cast<unsigned>(record.kind) < static_cast<unsigned>(kMemoryKindCount) && record.offset <= record.bytes;
+  using Means = port::ExportRecord::Means;
+  const bool known = static_cast<unsigned>(record.kind) < static_cast<unsigned>(kMemoryKindCount);
+  const bool by_handle = record.means == Means::handle;
+  const bool by_file = record.means == Means::file && known && !host_accessible(record.kind);
+  return known && (by_handle || by_file) && record.offset <= record.bytes;
 }
 
 bool Imports::are_same(const port::ExportRecord& a, const port::ExportRecord& b) noexcept {
-  return a.kind == b.kind && a.bytes == b.bytes;
+  return a.kind == b.kind && a.means == b.means && a.bytes == b.bytes;
 }
 
 void Imports::on_exported(std::span<const std::byte> packed) noexcept {

@@ -7,6 +7,7 @@
 
 #include "core/engine.h"
 #include "ops/mapping/mapping.h"
+#include "ops/mapping/mapping_message.h"
 
 namespace brant {
 
@@ -33,11 +34,14 @@ class Imports {
   /// for others; a call of the device only for one that was unmapped for want of room.
   [[nodiscard]] MappedMemory take(std::uint64_t buffer_id, std::uint64_t offset, std::uint64_t bytes,
                                   Reach reach) noexcept;
+  /// `take` finds nothing yet, and may later: the file by means of which the allocation is mapped is on its way.
+  [[nodiscard]] bool awaits(std::uint64_t buffer_id) noexcept;
   /// The same of memory that the peer describes by a record: `bytes` from the exported pointer on, which is `address`
   /// over there. The peer hears that it is mapped; 0: that is nothing to it, and who opened it is the only user.
   /// in_progress: not yet, since memory that the peer has freed is to be
-  /// unmapped first (see DeferredWork), or the peer is asked for what it has freed. not_supported, no_memory,
-  /// limit_reached, invalid_argument (the record contradicts what is known), and what `Device::import_allocation` says.
+  /// unmapped first (see DeferredWork), the peer is asked for what it has freed, or the file is on its way (`awaits`).
+  /// not_supported, no_memory, limit_reached, invalid_argument (the record contradicts what is known), and what
+  /// `Device::import_allocation` says.
   Result<MappedMemory> open(const port::ExportRecord& record, std::uint64_t bytes, std::uint64_t address) noexcept;
 
   /// What `open` or `take` could not map may be tried again, since freed memory of the peer is in its way: that is
@@ -57,6 +61,8 @@ class Imports {
   void on_exported(std::span<const std::byte> packed) noexcept;
   /// The peer tells of the end of what was opened, and has told of what died before.
   void on_watched(std::uint64_t buffer_id) noexcept;
+  /// The peer has answered for a file.
+  void on_handed(const MappingMessage& message) noexcept;
   /// The peer has freed an allocation.
   void on_withdrawn(std::uint64_t buffer_id) noexcept;
   /// The peer is gone.
@@ -74,12 +80,15 @@ class Imports {
   [[nodiscard]] Mapping* idlest(TimePoint before) noexcept;
 
   [[nodiscard]] std::size_t known() const noexcept { return known_.size(); }
+  [[nodiscard]] Peer& peer() noexcept { return peer_; }
 
  private:
   [[nodiscard]] Mapping* find(std::uint64_t buffer_id) noexcept;
   Mapping* remember(const port::ExportRecord& record) noexcept;
   void forget(Mapping& mapping) noexcept;
   Status map(Mapping& mapping) noexcept;
+  Status map_at(Mapping& mapping, const Result<void*>& base) noexcept;
+  Status map_file(Mapping& mapping, const Result<UniqueFd>& file) noexcept;
   Status note_refused(Mapping& mapping, Status why) noexcept;
   [[nodiscard]] bool is_waiting(const Mapping& mapping) const noexcept;
   [[nodiscard]] bool is_hindered(const Mapping& mapping) const noexcept;

@@ -29,10 +29,16 @@ struct Mapping {
   bool watched = false;             ///< It has told of what died before in the same block of the device.
   bool registered = false;          ///< Host memory that the device reaches through this mapping.
   bool unregistrable = false;       ///< Host memory that it does not, as was tried.
-  std::uint32_t unanswered = 0;     ///< Its owner withdrew it so often, and has not heard that it is closed.
-  std::uint64_t tried = 0;          ///< How much had been closed when there was no room for it, or no way; see Imports.
+  /// Of one that is mapped by means of a file: where that is. `late`: so long asked for that nobody waits for it.
+  enum class File : std::uint8_t { here_or_none, wanted, asked_for, late } file = File::here_or_none;
+  std::uint64_t file_number = 0;  ///< Of the file that was asked for.
+  std::uint64_t address = 0;      ///< In its owner's process; 0: the owner knows it by its id.
+  std::uint32_t unanswered = 0;   ///< Its owner withdrew it so often, and has not heard that it is closed.
+  std::uint64_t tried = 0;        ///< How much had been closed when there was no room for it, or no way; see Imports.
   TimePoint used_at{};
+  TimePoint asked_at{};  ///< For its file.
   ListHook<Mapping> closing_hook;
+  ListHook<Mapping> file_hook;
 };
 
 /// Whoever uses mapped memory of a peer holds one: while it lives the memory stays mapped, whatever its owner does.

@@ -5,11 +5,16 @@
 #include "port/memory.h"
 
 namespace brant {
+namespace {
+
+bool is_status(std::uint16_t code) noexcept { return status_name(static_cast<Status>(code)) != "unknown"; }
+
+}  // namespace
 
 bool read_mapping_message(const std::byte* header, std::size_t payload_bytes, MappingMessage& message) noexcept {
   std::memcpy(&message, header, sizeof(message));
   const std::size_t expected = message.kind == MappingMessage::Kind::exported ? sizeof(port::ExportRecord) : 0;
-  return message.kind <= MappingMessage::Kind::closed && payload_bytes == expected;
+  return message.kind <= MappingMessage::Kind::handed && is_status(message.outcome) && payload_bytes == expected;
 }
 
 }  // namespace brant

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/file_box.h"
+#include "brant/base/status.h"
 #include "port/link.h"
 
 namespace brant {
@@ -16,13 +18,18 @@ namespace brant {
 ///     withdrawn           ->                 that allocation was freed, or is told anew when it is needed again
 ///                         <-    closed       what was withdrawn is mapped no more, or was told anew before it was
 ///                         unmapped
+///                         <-    fetch        an allocation that is mapped by means of a file: into which box it goes
+///     handed              ->                 it lies there, or why not
 struct MappingMessage {
-  enum class Kind : std::uint8_t { exported, withdrawn, watch, watched, closed };
+  enum class Kind : std::uint8_t { exported, withdrawn, watch, watched, closed, fetch, handed };
 
   Kind kind = Kind::exported;
+  std::uint16_t outcome = 0;      ///< handed: a Status.
   std::uint32_t withdrawals = 0;  ///< closed: so many of them are answered.
-  std::uint64_t buffer_id = 0;    ///< withdrawn, watch, watched, closed: of the allocation.
-  std::uint64_t address = 0;      ///< watch: in the owner's process.
+  std::uint64_t buffer_id = 0;    ///< But for exported: of the allocation.
+  std::uint64_t address = 0;      ///< watch, fetch: in the owner's process; 0: the owner knows it by its id.
+  std::uint64_t number = 0;       ///< fetch, handed: of the file in the box.
+  FileBox::Name box = {};         ///< fetch.
 };
 static_assert(sizeof(MappingMessage) <= port::kLinkHeaderBytes);
 

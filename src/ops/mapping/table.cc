@@ -13,14 +13,14 @@ namespace {
 /// Looks after the table while somebody holds it.
 struct MappingService final : Service {
   explicit MappingService(Engine& engine) : table(std::make_shared<MappingTable>(engine)) {}
-  void look_around() noexcept override { table->look_for_freed(); }
+  void look_around() noexcept override { table->look_around(); }
 
   std::shared_ptr<MappingTable> table;
 };
 
 }  // namespace
 
-MappingTable::MappingTable(Engine& engine, const Bounds& bounds) : engine_(engine), bounds_(bounds) {
+MappingTable::MappingTable(Engine& engine, const Bounds& bounds) : engine_(engine), fetches_(engine), bounds_(bounds) {
   engine.links().claim(link_service::kMapping, &MappingTable::on_record, this);
 }
 
@@ -53,6 +53,7 @@ PeerMappings& MappingTable::with(Peer& peer) {
 void MappingTable::on_lost(PeerMappings& peer) noexcept {
   peer.exports.forget_all();
   peer.imports.withdraw_all();
+  fetches_.discard(peer.imports.peer());
   if (peer.flags.is_open()) engine_.deferrals().defer(*this);
 }
 
@@ -60,7 +61,8 @@ void MappingTable::make_way(const port::PointerInfo& info) noexcept {
   for (PeerMappings* peer : peers_) peer->exports.make_way(info);
 }
 
-void MappingTable::look_for_freed() noexcept {
+void MappingTable::look_around() noexcept {
+  fetches_.look_for_late();
   for (unsigned turn = 0; turn < 2 && !peers_.empty(); ++turn) {
     looked_ = (looked_ + 1) % peers_.size();
     peers_[looked_]->exports.look_for_freed(kLooks / 2);
@@ -121,6 +123,8 @@ void MappingTable::on_record(void* self, const port::LinkRecord& record) noexcep
       case MappingMessage::Kind::watch:
         return peer.exports.on_watch(message.buffer_id, reinterpret_cast<const void*>(message.address));
       case MappingMessage::Kind::watched: return peer.imports.on_watched(message.buffer_id);
+      case MappingMessage::Kind::fetch: return peer.exports.on_fetch(message);
+      case MappingMessage::Kind::handed: return peer.imports.on_handed(message);
       case MappingMessage::Kind::closed: return peer.exports.on_closed(message.buffer_id, message.withdrawals);
     }
   } catch (const std::bad_alloc&) {

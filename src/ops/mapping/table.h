@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ops/mapping/exports.h"
+#include "ops/mapping/file_fetches.h"
 #include "ops/mapping/flag_page.h"
 #include "ops/mapping/imports.h"
 
@@ -52,14 +53,15 @@ class MappingTable final : private DeferredWork {
   PeerMappings& with(Peer& peer);
   /// See Exports::make_way; for an allocation whose peers are not known yet.
   void make_way(const port::PointerInfo& info) noexcept;
-  /// See Exports::look_for_freed; some of all.
-  void look_for_freed() noexcept;
+  /// See Exports::look_for_freed; some of all. And for files that do not come.
+  void look_around() noexcept;
 
   [[nodiscard]] std::size_t mapped() const noexcept { return mapped_; }
   /// Mapped, and about to be unmapped.
   [[nodiscard]] bool closing() const noexcept { return !closing_.empty(); }
 
   // For Imports.
+  [[nodiscard]] FileFetches& fetches() noexcept { return fetches_; }
   /// There is room for one more. If not, one that nobody uses is unmapped for those that come later.
   [[nodiscard]] bool has_room() noexcept;
   void note_mapped() noexcept { ++mapped_; }
@@ -86,6 +88,7 @@ class MappingTable final : private DeferredWork {
   void on_lost(PeerMappings& peer) noexcept;
 
   Engine& engine_;
+  FileFetches fetches_;
   const Bounds bounds_;
   std::size_t mapped_ = 0;
   std::ptrdiff_t withdrawn_ = 0;

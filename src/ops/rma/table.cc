@@ -40,9 +40,15 @@ void RmaTable::fill_ticket(ExposedSegment& segment) {
   content.kind = segment.memory.kind;
   // Others may have mapped what lay there before.
   if (const auto info = engine_.device().query(segment.memory.data)) mappings_->make_way(*info);
-  const Result<port::ExportRecord> exports = engine_.device().export_allocation(segment.memory.data);
-  content.exported = exports.ok();
-  if (exports) content.exports = *exports;
+  const Result<port::ExportRecord> exports = Exports::record_of(engine_.device(), segment.memory.data);
+  content.exported = exports.ok() && content.bytes <= exports->bytes - exports->offset;
+  if (content.exported) content.exports = *exports;
+  if (exports.ok() && !content.exported) {
+    log::info(
+        "a segment of {} bytes lies in several allocations of the driver (mapped side by side, as PyTorch's "
+        "expandable_segments are), and others map one of them: it is reached over the network",
+        content.bytes);
+  }
   port::RemoteMemory* network = engine_.wire().remote_memory();
   std::vector<std::byte> key;
   if (network != nullptr && engine_.wire().capabilities().takes(segment.memory.kind)) {

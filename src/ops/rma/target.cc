@@ -49,7 +49,7 @@ RmaTarget::RmaTarget(RmaTable& table, Rank rank, const TicketContent& content)
   // Where freed memory is in the way, the network library would end this process.
   if (!is_in_the_way_ && engine_.wire().remote_memory() != nullptr)
     packed_key_.assign(content.key.begin(), content.key.end());
-  if (mapped_ != nullptr || reach_over_network()) return;
+  if (mapped_ != nullptr || file_ || reach_over_network()) return;
   if (is_in_the_way_) {
     throw Error(Status::device_failed,
                 fmt::format("{} bytes of {} memory of rank {} cannot be mapped: memory that was freed there is mapped "
@@ -71,6 +71,7 @@ RmaTarget::RmaTarget(RmaTable& table, Rank rank, const TicketContent& content)
 }
 
 RmaTarget::~RmaTarget() {
+  engine_.pollers().detach(*this);
   if (way_.key != nullptr) engine_.wire().remote_memory()->release_key(way_.key);
 }
 
@@ -80,11 +81,19 @@ void RmaTarget::map(const TicketContent& content) {
   Imports& imports = table_.mappings().with(peer_).imports;
   Result<MappedMemory> memory = imports.open(content.exports, bytes_, address_);
   for (bool heard = true; memory.status() == Status::in_progress && heard;) {
+    if (imports.awaits(content.exports.buffer_id)) {
+      file_ = content.exports;
+      return;
+    }
     heard = !imports.has_heard(content.exports.buffer_id) && hear_of_freed(imports, content.exports.buffer_id);
     engine_.deferrals().run_if_safe();
     memory = imports.open(content.exports, bytes_, address_);
   }
   is_in_the_way_ = !memory && imports.is_hindered(content.exports.buffer_id);
+  note_mapped(std::move(memory));
+}
+
+void RmaTarget::note_mapped(Result<MappedMemory> memory) noexcept {
   if (memory) {
     mapped_ = memory->address;
     lease_ = std::move(memory->lease);
@@ -92,6 +101,16 @@ void RmaTarget::map(const TicketContent& content) {
   }
   log::info("a segment of {} bytes of {} memory of rank {} cannot be mapped: {}; it is reached over the network",
             bytes_, memory_kind_name(kind_), peer_.rank.value, status_text(memory.status()));
+}
+
+void RmaTarget::look_for_file() noexcept {
+  if (!file_) return;
+  Imports& imports = table_.mappings().with(peer_).imports;
+  if (imports.awaits(file_->buffer_id)) return;
+  Result<MappedMemory> memory = imports.open(*file_, bytes_, address_);
+  if (memory.status() == Status::in_progress) return;
+  file_.reset();
+  note_mapped(std::move(memory));
 }
 
 /// Waits for the owner's answer; false: none came.
@@ -132,8 +151,9 @@ PathQuery RmaTarget::query(MemoryKind local, std::size_t bytes, RmaDirection dir
                    : peer_.same_host  ? Locality::same_host
                                       : Locality::other_host;
   query.shm_open = mapped_ != nullptr && !device_there;
+  const bool mapped = mapped_ != nullptr || needs_file();
   const bool reached = device_there || (device_here && is_reached_by_device());
-  query.peer_maps = mapped_ != nullptr && (reached || peer_.same_process);
+  query.peer_maps = mapped && (reached || peer_.same_process);
   query.pinned_here = device_there ? local == MemoryKind::pinned : reached;
   if (device_here && device_there && query.peer_maps) query.courier_bytes = mover().courier_bytes();
   query.wire_takes_kind = (way_.key != nullptr || !packed_key_.empty()) && engine_.wire().capabilities().takes(local);
@@ -218,7 +238,7 @@ Status RmaTarget::choose_for_shapes(RmaDirection direction, Buffer local, const 
   } else {
     path = by_device_here && by_device_there ? Path::copy_engine : Path::staged;
   }
-  const bool reachable = mapped_ != nullptr || (way_.key != nullptr && run_there);
+  const bool reachable = mapped_ != nullptr || (run_there && reach_over_network());
   if (!reachable) {
     log::error(
         "{} a segment of rank {}: its {} memory is reached over the network alone, which takes one run and not "
@@ -245,12 +265,12 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   Status status = check(direction, offset, local, shapes);
   if (status == Status::ok && bytes == 0 && shapes != nullptr) return status;
   if (status == Status::ok) status = engine_.memory_kinds().resolve(local.data, local.bytes, local.kind);
-  if (status == Status::ok) {
-    const bool in_runs = shapes == nullptr || (shapes->from.form() == Shape::Form::contiguous &&
-                                               shapes->to.form() == Shape::Form::contiguous);
-    status = in_runs ? choose_for_post(local.kind, bytes, direction, options.path, path)
-                     : choose_for_shapes(direction, local, options, path);
+  if (file_) [[unlikely]] {
+    look_for_file();
+    if (status == Status::ok && bytes != 0 && needs_file())
+      return await_file(direction, offset, local, bytes, op, options);
   }
+  if (status == Status::ok) status = choose_for(direction, local, bytes, options, path);
   if (status != Status::ok || bytes == 0) return status;
   if (path == Path::shm && shapes == nullptr && bytes <= CpuCopier::kTurnBytes && engine_.trace() == nullptr) {
     copy_at_once(direction, offset, local);
@@ -281,6 +301,75 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   }
   release(*transfer);
   return status == Status::ok || status == Status::limit_reached ? status : final_status(status);
+}
+
+Status RmaTarget::choose_for(RmaDirection direction, Buffer local, std::size_t bytes, const RmaOptions& options,
+                             Path& path) noexcept {
+  const TransferShapes* const shapes = options.shapes;
+  const bool in_runs = shapes == nullptr ||
+                       (shapes->from.form() == Shape::Form::contiguous && shapes->to.form() == Shape::Form::contiguous);
+  return in_runs ? choose_for_post(local.kind, bytes, direction, options.path, path)
+                 : choose_for_shapes(direction, local, options, path);
+}
+
+Status RmaTarget::await_file(RmaDirection direction, std::uint64_t offset, Buffer local, std::size_t bytes, Op& op,
+                             const RmaOptions& options) noexcept {
+  RmaTransfer* transfer = take_transfer();
+  if (transfer == nullptr) return Status::limit_reached;
+  const MoveEnd here(local.data, local.kind), there = MoveEnd::over_network(address_ + offset, kind_);
+  transfer->is_put = direction == RmaDirection::put;
+  transfer->tells_visible = transfer->is_put && op.delivered.fire != nullptr;
+  transfer->path = options.path;
+  transfer->from = transfer->is_put ? here : there;
+  transfer->to = transfer->is_put ? there : here;
+  transfer->bytes = bytes;
+  transfer->shapes = options.shapes;
+  transfer->way = &way_;
+  transfer->own(engine_.completions(), op);
+  peer_.add_outstanding(*transfer);
+  transfer->awaits_file = true;
+  awaiting_.push_back(*transfer);
+  engine_.pollers().attach(*this);
+  return Status::in_progress;
+}
+
+bool RmaTarget::stop_awaiting(RmaTransfer& transfer) noexcept {
+  if (!std::exchange(transfer.awaits_file, false)) return false;
+  awaiting_.remove(transfer);
+  return true;
+}
+
+unsigned RmaTarget::poll() noexcept {
+  look_for_file();
+  if (needs_file()) return 0;
+  engine_.pollers().detach(*this);
+  // With the last one the target may go, so nothing here is touched behind it.
+  IntrusiveList<Move, &Move::hook> due;
+  while (Move* move = awaiting_.pop_front()) due.push_back(*move);
+  unsigned begun = 0;
+  for (; Move* move = due.pop_front(); ++begun) begin_late(static_cast<RmaTransfer&>(*move));
+  return begun;
+}
+
+void RmaTarget::begin_late(RmaTransfer& transfer) noexcept {
+  transfer.awaits_file = false;
+  const RmaDirection direction = transfer.is_put ? RmaDirection::put : RmaDirection::get;
+  MoveEnd& there = transfer.is_put ? transfer.to : transfer.from;
+  const MoveEnd& here = transfer.is_put ? transfer.from : transfer.to;
+  RmaOptions options;
+  options.path = transfer.path;
+  options.shapes = transfer.shapes;
+  Status status = mapped_ != nullptr || reach_over_network() ? Status::ok : Status::not_supported;
+  if (status == Status::ok)
+    status =
+        choose_for(direction, Buffer{here.memory(), transfer.bytes, here.kind}, transfer.bytes, options, transfer.path);
+  if (status == Status::ok) {
+    there = place(there.address - address_, transfer.path);
+    status = mover().start(transfer);
+  }
+  if (status != Status::in_progress) return ended(transfer, status);
+  if (transfer.source_is_free)
+    engine_.completions().report(transfer, Moment::source_free, {Status::ok, transfer.bytes});
 }
 
 void RmaTarget::count_outcome(Status status) noexcept { engine_.counters().count_outcome(status); }
@@ -354,6 +443,7 @@ Status RmaTarget::final_status(Status status) noexcept {
 void RmaTarget::on_lost(PeerOp& op) noexcept {
   auto& transfer = static_cast<RmaTransfer&>(op);
   RmaTarget& self = transfer.target;
+  if (self.stop_awaiting(transfer)) return self.ended(transfer, Status::peer_lost);
   // The network ends its own when it disconnects; what a device copies ends by itself.
   if (self.mover().withdraw(transfer)) self.ended(transfer, Status::peer_lost);
 }
@@ -362,6 +452,7 @@ void RmaTarget::on_lost(PeerOp& op) noexcept {
 void RmaTarget::on_cancel(OpOwner& owner) noexcept {
   auto& transfer = static_cast<RmaTransfer&>(owner);
   RmaTarget& self = transfer.target;
+  if (!transfer.observed() && self.stop_awaiting(transfer)) return self.release(transfer);
   if (transfer.observed() || transfer.is_put || !self.mover().withdraw(transfer)) return;
   self.release(transfer);
 }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "brant/ops/rma.h"
@@ -18,7 +19,7 @@ namespace brant {
 class RmaTable;
 
 /// What a RemoteSegment stands for: the way into a segment. See there for the rules.
-class RmaTarget {
+class RmaTarget final : private Poller {
  public:
   /// Throws as RemoteSegment does.
   RmaTarget(RmaTable& table, Rank rank, const TicketContent& content);
@@ -43,6 +44,20 @@ class RmaTarget {
   void map(const TicketContent& content);
   bool hear_of_freed(Imports& imports, std::uint64_t buffer_id) noexcept;
   bool reach_over_network() noexcept;
+  void note_mapped(Result<MappedMemory> memory) noexcept;
+  /// Maps the segment once the file has come by means of which that is done.
+  void look_for_file() noexcept;
+  [[nodiscard]] bool needs_file() const noexcept { return file_.has_value(); }
+  /// A put or get begins when the file has come, or ends if it does not.
+  Status await_file(RmaDirection direction, std::uint64_t offset, Buffer local, std::size_t bytes, Op& op,
+                    const RmaOptions& options) noexcept;
+  void begin_late(RmaTransfer& transfer) noexcept;
+  /// False: it has begun.
+  bool stop_awaiting(RmaTransfer& transfer) noexcept;
+  unsigned poll() noexcept override;
+  [[nodiscard]] bool lets_sleep() const noexcept override { return true; }  // word of the file wakes the process
+  Status choose_for(RmaDirection direction, Buffer local, std::size_t bytes, const RmaOptions& options,
+                    Path& path) noexcept;
   /// Logs why a forced path is refused.
   Status choose_for_post(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced, Path& path) noexcept;
   [[nodiscard]] PathQuery query(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept;
@@ -74,6 +89,9 @@ class RmaTarget {
   std::shared_ptr<ExposedSegment> own_;  ///< Of this very process, else null.
   std::byte* mapped_ = nullptr;          ///< Where this process, or its device, sees the segment.
   MappingLease lease_;                   ///< Of another process's.
+  /// Of one that is mapped by means of a file, until that has come or cannot be had: the network carries meanwhile.
+  std::optional<port::ExportRecord> file_;
+  IntrusiveList<Move, &Move::hook> awaiting_;
   RemoteWay way_;
   std::vector<std::byte> packed_key_;  ///< Of the network, until it is needed.
   std::size_t live_ = 0;

@@ -11,7 +11,8 @@ class RmaTarget;
 struct RmaTransfer final : OpOwner, PeerOp, Move {
   RmaTransfer(RmaTarget& target_in, const MoveEvents& events_in) noexcept : Move(events_in), target(target_in) {}
 
-  bool is_put = false;  // in what Move leaves of its last word
+  bool is_put = false;       // in what Move leaves of its last word
+  bool awaits_file = false;  ///< It has not begun: see RmaTarget::await_file.
   RmaTarget& target;
   TimePoint posted_at{};  ///< Exact only with a trace.
 };

@@ -16,6 +16,14 @@ Result<stream_steps::Receive> StreamBases::describe(Buffer landing) noexcept {
   if (landing.kind != engine.peers().mutual_kind(end_.peer())) return Status::wrong_kind;
   const Result<ExportedPlace> place = end_.mappings().exports.describe(landing.data);
   if (!place) return place.status();
+  if (landing.bytes > place->bytes) {
+    log::error(
+        "stream channel {} to rank {}: a landing of {} bytes lies in several allocations of the driver (mapped side by "
+        "side, as PyTorch's expandable_segments are), and others map one of them: land in memory of "
+        "Runtime::allocate or of cudaMalloc, or use a Channel",
+        end_.id().value, end_.peer().rank.value, landing.bytes);
+    return Status::not_supported;
+  }
   const Result<std::uint64_t> number = number_of(place->buffer_id, landing.data);
   if (!number) return number.status();
   return stream_steps::Receive{static_cast<std::byte*>(landing.data), landing.bytes, *number, place->offset};
@@ -41,8 +49,20 @@ Result<std::uint64_t> StreamBases::number_of(std::uint64_t buffer_id, const void
   return message.number;
 }
 
-void StreamBases::on_base(const StreamMessage& message) noexcept {
+void StreamBases::on_base(const StreamMessage& message) noexcept { map(message); }
+
+void StreamBases::poll() noexcept {
+  for (std::size_t left = awaited_.size(); left != 0; --left) {
+    const StreamMessage message = awaited_.front();
+    awaited_.erase(awaited_.begin());
+    map(message);
+  }
+}
+
+void StreamBases::map(const StreamMessage& message) noexcept {
   MappedMemory mapped = end_.mappings().imports.take(message.buffer_id, 0, 0, Reach::device);
+  const bool awaited = mapped.address == nullptr && end_.mappings().imports.awaits(message.buffer_id);
+  if (awaited && await(message)) return;
   mapped_[message.number] = std::move(mapped.lease);
   std::uint64_t base = reinterpret_cast<std::uint64_t>(mapped.address);
   if (base == 0) {  // freed by now, perhaps: small messages do without
@@ -53,6 +73,17 @@ void StreamBases::on_base(const StreamMessage& message) noexcept {
   }
   const Status written = end_.memory().write_base(message.number, base);
   if (written != Status::ok) end_.fail(written);
+}
+
+/// False: there is no memory to remember it.
+bool StreamBases::await(const StreamMessage& message) noexcept {
+  try {
+    awaited_.push_back(message);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  end_.poll_later();
+  return true;
 }
 
 void StreamBases::on_unmapped(unsigned number) noexcept {
@@ -68,6 +99,7 @@ void StreamBases::on_unmapped(unsigned number) noexcept {
 }
 
 void StreamBases::let_go() noexcept {
+  give_up();
   for (MappingLease& lease : mapped_) lease = {};
 }
 

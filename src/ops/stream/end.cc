@@ -157,6 +157,7 @@ void StreamEnd::give_up(Status why) noexcept {
 void StreamEnd::abandon(Status why) noexcept {
   if (fault_ == Status::ok) fault_ = why;
   meeting_.give_up();
+  bases_.give_up();
   give_up(fault_);
   waiting_.stop(fault_);
 }
@@ -239,8 +240,9 @@ Status StreamEnd::recv_finish(const OnStream& on) noexcept {
 
 unsigned StreamEnd::poll() noexcept {
   meeting_.poll();
+  bases_.poll();
   const unsigned ended = quiet() ? 0 : notices_.poll(*memory_.control());
-  if (quiet() && meeting_.idle()) engine_.pollers().detach(*this);
+  if (quiet() && meeting_.idle() && bases_.idle()) engine_.pollers().detach(*this);
   if (closed_ && quiet()) table_.look_at_closed();
   return ended;
 }

@@ -10,11 +10,7 @@
 namespace brant {
 
 Status StreamMeeting::begin() noexcept {
-  port::Device& device = end_.engine().device();
-  StreamMailbox* own = end_.memory().mailbox();
-  // Others may have mapped what lay there before.
-  if (const Result<port::PointerInfo> info = device.query(own)) end_.mappings().exports.make_way(*info);
-  const Result<port::ExportRecord> record = device.export_allocation(own);
+  const Result<port::ExportRecord> record = end_.mappings().exports.lend(end_.memory().mailbox());
   if (!record) return record.status();
   untold_ = *record;
   tell();

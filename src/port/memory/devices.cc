@@ -31,6 +31,7 @@ std::unique_ptr<Device> open_emulated(const DeviceRequest& request) {
   options.ordinal = request.ordinal >= 0 ? request.ordinal : request.local_rank;
   options.command_us = cost_from("BRANT_EMULATED_US");
   options.gigabytes_per_s = cost_from("BRANT_EMULATED_GB_S");
+  options.files_only = env_bool("BRANT_EMULATED_FILES", false);
   return memory::open_emulated_device(options);
 }
 

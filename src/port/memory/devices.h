@@ -43,7 +43,8 @@ std::vector<GpuSummary> list_gpus(std::string* reason = nullptr);
 /// device and writes the reason to the log (level info). A process that CUDA_VISIBLE_DEVICES shows one GPU takes that
 /// one.
 ///
-/// The emulated device's cost model is set by BRANT_EMULATED_US (microseconds per command) and BRANT_EMULATED_GB_S.
+/// The emulated device's cost model is set by BRANT_EMULATED_US (microseconds per command) and BRANT_EMULATED_GB_S;
+/// with BRANT_EMULATED_FILES=1 its memory is shared as files alone.
 std::unique_ptr<Device> open_device(const DeviceRequest& request);
 
 }  // namespace brant::port

@@ -13,6 +13,8 @@ struct EmulatedOptions {
   std::size_t queue_depth = 1024;
   /// Blocks of a kernel that are resident at once, each on a thread of its own, whatever their size.
   unsigned blocks_at_once = 32;
+  /// Other processes map its memory by files alone, as GPU memory of pools and of cuMemCreate.
+  bool files_only = false;
   /// How long a caller waits for a place in a full queue before it gets limit_reached.
   unsigned full_wait_ms = 2000;
   /// How long closing waits for work still running before it leaves the thread behind with a line in the log.

@@ -157,8 +157,8 @@ void store_attribute(void* data, int attribute, std::uintptr_t base, const Memor
     case 9: *static_cast<int*>(data) = memory.device; break;
     case 10: *static_cast<unsigned char*>(data) = memory.type == 2 && !memory.pool && !memory.managed ? 1 : 0; break;
     case 17: *static_cast<void**>(data) = memory.of_pool; break;
-    case 11: *static_cast<DevicePointer*>(data) = base; break;
-    case 12: *static_cast<std::size_t*>(data) = memory.bytes; break;
+    case 11: *static_cast<DevicePointer*>(data) = memory.reserved != 0 ? memory.reserved : base; break;
+    case 12: *static_cast<std::size_t*>(data) = memory.reserved != 0 ? memory.reserved_bytes : memory.bytes; break;
     default: std::abort();  // the fake must be taught it first
   }
 }

@@ -65,7 +65,9 @@ Result reserve(DevicePointer* pointer, std::size_t bytes, std::size_t, DevicePoi
 Result address_free(DevicePointer pointer, std::size_t bytes) {
   const std::lock_guard lock(g_mutex);
   const auto found = g_reserved.find(pointer);
-  if (found == g_reserved.end() || found->second != bytes || g_mapped.contains(pointer)) return kInvalidValue;
+  if (found == g_reserved.end() || found->second != bytes) return kInvalidValue;
+  const auto mapped = g_mapped.lower_bound(pointer);
+  if (mapped != g_mapped.end() && mapped->first < pointer + bytes) return kInvalidValue;
   ::munmap(reinterpret_cast<void*>(pointer), bytes);
   g_reserved.erase(found);
   return enter("cuMemAddressFree");
@@ -75,16 +77,23 @@ Result map(DevicePointer pointer, std::size_t bytes, std::size_t offset, unsigne
   if (const Result result = enter("cuMemMap"); result != kSuccess) return result;
   const std::lock_guard lock(g_mutex);
   auto* created = reinterpret_cast<Created*>(handle);
-  const auto reserved = g_reserved.find(pointer);
-  if (reserved == g_reserved.end() || bytes > reserved->second || bytes != created->bytes || offset != 0)
-    return kInvalidValue;
+  const auto after = g_reserved.upper_bound(pointer);
+  if (after == g_reserved.begin() || bytes != created->bytes || offset != 0) return kInvalidValue;
+  const auto reserved = std::prev(after);
+  if (pointer + bytes > reserved->first + reserved->second) return kInvalidValue;
   ++created->references;
   g_mapped[pointer] = created;
   // Without access yet, as with the driver. Its file is the stand-in's to close with the object.
   void* const mapped =
       ::mmap(reinterpret_cast<void*>(pointer), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, created->fd, 0);
   if (mapped == MAP_FAILED) return kInvalidValue;
-  g_memory[pointer] = {.bytes = bytes, .type = 2, .pool = true, .device = 0, .id = ++g_last_id};
+  g_memory[pointer] = {.bytes = bytes,
+                       .type = 2,
+                       .pool = true,
+                       .device = 0,
+                       .id = ++g_last_id,
+                       .reserved = reserved->first,
+                       .reserved_bytes = reserved->second};
   return kSuccess;
 }
 Result set_access(DevicePointer pointer, std::size_t bytes, const void*, std::size_t count) {

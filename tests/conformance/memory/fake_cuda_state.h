@@ -44,6 +44,8 @@ struct Memory {
   int fd = -1;
   int device = -1;
   unsigned long long id = 0;
+  std::uintptr_t reserved = 0;  // with others; 0: it stands alone
+  std::size_t reserved_bytes = 0;
 };
 
 struct Context {

@@ -17,6 +17,7 @@
 #include "conformance/memory/memory_fixture.h"
 #include "port/memory/devices.h"
 #include "port/memory/gpu_topology.h"
+#include "support/driver_memory.h"
 #include "support/environment.h"
 
 namespace brant::test {
@@ -180,20 +181,37 @@ TEST_F(FakeDriver, own_memory_is_known_without_asking) {
   EXPECT_EQ(calls("cuPointerGetAttribute") + calls("cuPointerGetAttributes"), before);
 }
 
-TEST_F(FakeDriver, pool_memory_cannot_be_exported_and_says_so) {
+TEST_F(FakeDriver, memory_that_cannot_be_shared_is_said_to_be_so_once) {
   const auto device = open(0);
-  void* pool = fake<fake_cuda::ForeignAlloc>(fake_cuda::kForeignAlloc)(4096, true);
+  const StreamScope makes_a_context_current(*device);
+  const DriverMemory pool(DriverMemory::Sort::default_pool, 4096);
   testing::internal::CaptureStderr();
-  EXPECT_EQ(device->export_allocation(pool).status(), Status::not_supported);
-  EXPECT_EQ(device->export_allocation(static_cast<std::byte*>(pool) + 100).status(), Status::not_supported);
+  EXPECT_EQ(device->export_allocation(pool.at()).status(), Status::not_supported);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "it may be a file";
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(device->export_file(pool.at()).status(), Status::not_supported);
+  EXPECT_EQ(device->export_file(pool.at(100)).status(), Status::not_supported);
   const std::string log = testing::internal::GetCapturedStderr();
   char address[32] = {};
-  std::snprintf(address, sizeof(address), "%p", pool);
-  for (const std::string& words :
-       {std::string("4096 bytes of GPU memory at ") + address, std::string("Runtime::allocate")})
+  std::snprintf(address, sizeof(address), "%p", static_cast<void*>(pool.at()));
+  for (const std::string& words : {std::string("4096 bytes of GPU memory at ") + address, std::string("cudaMalloc")})
     EXPECT_NE(log.find(words), std::string::npos) << words << " in: " << log;
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << "said once: " << log;
-  fake<fake_cuda::ForeignFree>(fake_cuda::kForeignFree)(pool);
+}
+
+TEST_F(FakeDriver, a_file_that_cannot_be_made_now_is_not_refused_for_good) {
+  const auto device = open(0);
+  const StreamScope makes_a_context_current(*device);
+  const DriverMemory pool(DriverMemory::Sort::pooled, 4096), created(DriverMemory::Sort::created, 4096);
+  constexpr int kOperatingSystem = 304;
+  fail("cuMemPoolExportToShareableHandle", kOperatingSystem);
+  fail("cuMemExportToShareableHandle", kOperatingSystem);
+  EXPECT_NE(device->export_file(pool.at()).status(), Status::not_supported);
+  EXPECT_NE(device->export_file(created.at()).status(), Status::not_supported);
+  fail("cuMemPoolExportToShareableHandle", 0);
+  fail("cuMemExportToShareableHandle", 0);
+  EXPECT_TRUE(device->export_file(pool.at()).ok());
+  EXPECT_TRUE(device->export_file(created.at()).ok());
 }
 
 TEST_F(FakeDriver, a_foreign_pointer_is_exported_with_its_base) {

@@ -6,9 +6,10 @@
 #include <memory>
 #include <string>
 
-#include "conformance/memory/driver_memory.h"
 #include "conformance/memory/memory_fixture.h"
 #include "conformance/memory/memory_peer.h"
+#include "core/memory_kinds.h"
+#include "support/driver_memory.h"
 
 namespace brant::test {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using port::ExportedFile;
 using Sort = DriverMemory::Sort;
 
-constexpr std::size_t kBytes = std::size_t{2} << 20;
+constexpr std::size_t kBytes = std::size_t{4} << 20;
 
 /// By device, and what memory of it: its own, or what libraries make with the driver.
 struct Subject {
@@ -46,6 +47,7 @@ class FileSharing : public testing::TestWithParam<Subject> {
     free_memory();
     device_.reset();
   }
+  bool map_anew() { return drivers_->map_anew(); }
   std::byte* memory() { return own_ != nullptr ? own_->at() : drivers_ != nullptr ? drivers_->at() : nullptr; }
   void free_memory() {
     own_.reset();
@@ -129,6 +131,49 @@ TEST_P(FileSharing, refuses_what_is_no_such_file) {
   record.offset = 0;
   EXPECT_EQ(device_->import_file(record, exported->file.get()).status(), Status::invalid_argument);
   EXPECT_EQ(device_->export_file(nullptr).status(), Status::not_found);
+}
+
+/// Memory of several allocations that are mapped side by side.
+class Segments : public FileSharing {};
+
+INSTANTIATE_TEST_SUITE_P(Device, Segments, testing::Values(Subject{"cuda", "segments", Sort::segments}), named);
+
+TEST_P(Segments, are_allocations_of_their_own_each_of_which_is_a_file) {
+  fill(4);
+  constexpr std::size_t kPiece = kBytes / 2;
+  const Result<port::PointerInfo> first = device_->query(memory() + 10), second = device_->query(memory() + kPiece);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(first->base, memory());
+  EXPECT_EQ(second->base, memory() + kPiece);
+  EXPECT_NE(first->buffer_id, second->buffer_id);
+  EXPECT_EQ(first->bytes, kPiece);
+  EXPECT_EQ(second->bytes, kPiece);
+  EXPECT_EQ(first->reserved_bytes, kBytes);
+  EXPECT_EQ(second->reserved_bytes, kPiece);
+  const Result<ExportedFile> exported = device_->export_file(memory() + kPiece + 1000);
+  ASSERT_TRUE(exported.ok()) << status_name(exported.status());
+  EXPECT_EQ(exported->record.offset, 1000u);
+  EXPECT_EQ(exported->record.bytes, kPiece);
+  MemoryPeer peer(GetParam().device);
+  ASSERT_EQ(peer.import_file_and_write(exported->record, exported->file.get(), 5), Status::ok);
+  EXPECT_EQ(read(memory() + kPiece + 1000, kPiece - 1000), pattern(kPiece - 1000, 5));
+  const Bytes before = pattern(kBytes, 4);
+  EXPECT_EQ(read(memory(), kPiece), Bytes(before.begin(), before.begin() + kPiece));
+}
+
+TEST_P(Segments, other_memory_at_the_same_address_is_another_allocation) {
+  const Result<port::PointerInfo> first = device_->query(memory()), second = device_->query(memory() + kBytes / 2);
+  ASSERT_TRUE(map_anew());
+  EXPECT_NE(device_->query(memory())->buffer_id, first->buffer_id);
+  EXPECT_EQ(device_->query(memory() + kBytes / 2)->buffer_id, second->buffer_id);
+}
+
+TEST_P(Segments, a_buffer_may_go_on_from_one_to_the_next_and_not_beyond_the_last) {
+  MemoryKinds kinds(*device_);
+  MemoryKind kind = MemoryKind::detect;
+  EXPECT_EQ(kinds.resolve(memory() + 100, kBytes - 100, kind), Status::ok);
+  EXPECT_EQ(kind, MemoryKind::cuda);
+  EXPECT_EQ(kinds.resolve(memory() + 100, kBytes - 99, kind), Status::invalid_argument);
 }
 
 /// Memory that was made so that nobody else can have it.

@@ -15,7 +15,7 @@ namespace brant::test {
 /// Rank 1 owns memory, rank 0 maps it.
 class MappingPair {
  public:
-  explicit MappingPair(GpuChoice gpu = GpuChoice::emulated) : job_(options(gpu)) {
+  explicit MappingPair(GpuChoice gpu = GpuChoice::emulated, bool files_only = false) : job_(options(gpu, files_only)) {
     imports();  // both listen, as they do once either has a channel or a segment
     exports();
   }
@@ -27,6 +27,7 @@ class MappingPair {
   Imports& imports() { return table(0).with(engine(0).peers().connect(Rank{1})).imports; }
   /// What rank 0 asked its device for, and what that refuses.
   DeviceFaults& device() { return faults_[0]; }
+  DeviceFaults& owners_device() { return faults_[1]; }
 
   Memory allocate(std::size_t bytes = kBytes) { return job_.rank(1).allocate(MemoryKind::emulated, bytes); }
   /// Tells rank 0 of it.
@@ -51,8 +52,9 @@ class MappingPair {
   static constexpr std::size_t kBytes = 4096;
 
  private:
-  JobOptions options(GpuChoice gpu) {
+  JobOptions options(GpuChoice gpu, bool files_only) {
     JobOptions options;
+    options.files_only = files_only;
     options.links = true;
     options.gpu = gpu;
     options.wrap_device = [this, gpu](int rank, std::unique_ptr<port::Device> device) {

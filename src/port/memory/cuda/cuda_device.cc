@@ -140,10 +140,15 @@ Result<PointerInfo> CudaDevice::ask_driver(const void* pointer) noexcept {
   unsigned long long id = 0;
   CUdeviceptr start = 0;
   std::size_t bytes = 0;
-  std::array<CUpointer_attribute, 6> attributes = {
-      CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-      CU_POINTER_ATTRIBUTE_BUFFER_ID,   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-  std::array<void*, 6> values = {&type, &managed, &ordinal, &id, &start, &bytes};
+  unsigned legacy = 0;
+  std::array<CUpointer_attribute, 7> attributes = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                                   CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                                   CU_POINTER_ATTRIBUTE_BUFFER_ID,
+                                                   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                                   CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                                   CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
+  std::array<void*, 7> values = {&type, &managed, &ordinal, &id, &start, &bytes, &legacy};
   const CUresult result = context_.driver().pointer_get_attributes(static_cast<unsigned>(attributes.size()),
                                                                    attributes.data(), values.data(), address(pointer));
   if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_CONTEXT) return Status::not_found;
@@ -157,8 +162,21 @@ Result<PointerInfo> CudaDevice::ask_driver(const void* pointer) noexcept {
   info.base = reinterpret_cast<void*>(start);
   info.bytes = bytes;
   info.buffer_id = id;
+  if (info.kind == MemoryKind::cuda && legacy == 0) narrow(info, pointer);
   foreign_.insert(info);
   return info;
+}
+
+/// The attributes tell of all the addresses that were reserved together; an allocation is what is mapped at one of
+/// them.
+void CudaDevice::narrow(PointerInfo& info, const void* pointer) const noexcept {
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  const CUresult result = context_.driver().mem_get_address_range(&base, &bytes, address(pointer));
+  if (result != CUDA_SUCCESS || (base == address(info.base) && bytes == info.bytes)) return;
+  info.reserved_bytes = address(info.base) + info.bytes - base;
+  info.base = reinterpret_cast<void*>(base);
+  info.bytes = bytes;
 }
 
 Result<ExportRecord> CudaDevice::export_allocation(const void* pointer) noexcept {
@@ -167,7 +185,13 @@ Result<ExportRecord> CudaDevice::export_allocation(const void* pointer) noexcept
   if (info->kind == MemoryKind::host) return host_memory_.export_allocation(pointer);
   if (info->kind != MemoryKind::cuda) return Status::wrong_kind;
   if (!capabilities_.exports) return Status::not_supported;
-  return imports_.export_allocation(*info, pointer);
+  const Result<ExportRecord> record = imports_.export_allocation(*info, pointer);
+  if (record.status() == Status::not_supported && !capabilities_.file_exports) {
+    files_.say_unshareable(*info,
+                           "legacy handles (CUDA IPC) do not name what pools and cuMemCreate made, and this GPU "
+                           "or its driver shares no files: allocate with cudaMalloc or Runtime::allocate");
+  }
+  return record;
 }
 
 Result<ExportedFile> CudaDevice::export_file(const void* pointer) noexcept {

@@ -50,6 +50,7 @@ class CudaDevice final : public Device {
   CUresult give_back(const PointerInfo& allocation) noexcept;
   [[nodiscard]] std::uint64_t buffer_id_at(const void* pointer) const noexcept;
   Result<PointerInfo> ask_driver(const void* pointer) noexcept;
+  void narrow(PointerInfo& info, const void* pointer) const noexcept;
 
   CudaContext context_;              ///< First made and last released.
   DeviceCapabilities capabilities_;  ///< Constant after construction.

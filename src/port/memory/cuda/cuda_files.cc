@@ -17,13 +17,19 @@ namespace {
 constexpr std::uint64_t kFileMagic = 0x6272616e74637566;  // "brantcuf"
 constexpr auto kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
-ExportRecord record_of(const PointerInfo& info, CUdeviceptr base, std::size_t bytes, const void* pointer) noexcept {
+ExportRecord record_of(const PointerInfo& info, const void* pointer) noexcept {
   ExportRecord record;
   record.kind = MemoryKind::cuda;
+  record.means = ExportRecord::Means::file;
   record.buffer_id = info.buffer_id;
-  record.bytes = bytes;
-  record.offset = address(pointer) - base;
+  record.bytes = info.bytes;
+  record.offset = address(pointer) - address(info.base);
   return record;
+}
+
+/// It may be otherwise the next time, as when no descriptor is left.
+bool is_passing(CUresult result) noexcept {
+  return result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 /// The driver leaves files of pools open for programs that are started.
@@ -76,29 +82,22 @@ Result<ExportedFile> CudaFiles::export_file(const PointerInfo& info, const void*
 Result<ExportedFile> CudaFiles::export_created(const PointerInfo& info, const void* pointer) noexcept {
   const CudaDriver& driver = context_.driver();
   const ContextScope scope(context_);
-  // What is mapped there, not the whole range of addresses that was reserved.
-  CUdeviceptr base = 0;
-  std::size_t bytes = 0;
   CUmemGenericAllocationHandle memory = 0;
-  CUresult result = driver.mem_get_address_range(&base, &bytes, address(pointer));
-  if (result == CUDA_SUCCESS) {
-    result = driver.mem_retain_allocation_handle(&memory, reinterpret_cast<void*>(base));
-  }
+  CUresult result = driver.mem_retain_allocation_handle(&memory, info.base);
   if (result != CUDA_SUCCESS) return context_.status(result, "cuMemRetainAllocationHandle");
   int file = -1;
   result = driver.mem_export_to_shareable_handle(&file, memory, kFile, 0);
   driver.mem_release(memory);
   if (result == CUDA_SUCCESS) {
-    ExportRecord record = record_of(info, base, bytes, pointer);
+    ExportRecord record = record_of(info, pointer);
     const Handle handle{.magic = kFileMagic, .pooled = 0, .place = {}};
     std::memcpy(record.handle, &handle, sizeof(handle));
     return ExportedFile{UniqueFd(closed_on_exec(file)), record};
   }
-  log::error(
-      "{} bytes of GPU memory at {} cannot be shared with other processes: {}. cuMemCreate made them without a "
-      "shareable handle type: ask for CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR (requestedHandleTypes), or allocate "
-      "with cudaMalloc",
-      bytes, info.base, cuda_error_text(driver, result));
+  if (is_passing(result)) return context_.status(result, "cuMemExportToShareableHandle");
+  say_unshareable(info,
+                  "cuMemCreate made them without a shareable handle type: ask for "
+                  "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR (requestedHandleTypes), or allocate with cudaMalloc");
   return Status::not_supported;
 }
 
@@ -109,21 +108,29 @@ Result<ExportedFile> CudaFiles::export_pooled(const PointerInfo& info, CUmemoryP
   int file = -1;
   const CUresult shared = driver.mem_pool_export_to_shareable_handle(&file, pool, kFile, 0);
   if (shared != CUDA_SUCCESS) {
-    log::error(
-        "{} bytes of GPU memory at {} cannot be shared with other processes: {}. Their pool was made without a "
-        "shareable handle type, as a GPU's default pool always is: make one with cudaMemHandleTypePosixFileDescriptor "
-        "(cudaMemPoolCreate) and allocate with cudaMallocFromPoolAsync, or allocate with cudaMalloc",
-        info.bytes, info.base, cuda_error_text(driver, shared));
+    if (is_passing(shared)) return context_.status(shared, "cuMemPoolExportToShareableHandle");
+    say_unshareable(info,
+                    "their pool was made without a shareable handle type, as a GPU's default pool always is: make "
+                    "one with cudaMemHandleTypePosixFileDescriptor (cudaMemPoolCreate) and allocate with "
+                    "cudaMallocFromPoolAsync, or allocate with cudaMalloc");
     return Status::not_supported;
   }
   UniqueFd owned(closed_on_exec(file));
   Handle handle{.magic = kFileMagic, .pooled = 1, .place = {}};
   const CUresult told = driver.mem_pool_export_pointer(&handle.place, address(info.base));
   if (told != CUDA_SUCCESS) return context_.status(told, "cuMemPoolExportPointer");
-  ExportRecord record = record_of(info, address(info.base), info.bytes, pointer);
+  ExportRecord record = record_of(info, pointer);
   static_assert(sizeof(Handle) <= sizeof(record.handle));
   std::memcpy(record.handle, &handle, sizeof(handle));
   return ExportedFile{std::move(owned), record};
+}
+
+void CudaFiles::say_unshareable(const PointerInfo& info, std::string_view why) noexcept {
+  const bool first = !said_unshareable_.exchange(true, std::memory_order_relaxed);
+  log::line(first ? log::Level::warn : log::Level::debug,
+            "{} bytes of GPU memory at {} cannot be shared with other processes, and what lies there goes other ways, "
+            "over the network as a rule: {}{}",
+            info.bytes, info.base, why, first ? ". Said once; BRANT_LOG=debug names all such memory" : "");
 }
 
 Result<void*> CudaFiles::import_file(const ExportRecord& record, int file) noexcept {

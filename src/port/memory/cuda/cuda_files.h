@@ -1,8 +1,10 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <string_view>
 
 #include "port/memory.h"
 #include "port/memory/cuda/cuda_context.h"
@@ -23,6 +25,9 @@ class CudaFiles {
   Result<ExportedFile> export_file(const PointerInfo& info, const void* pointer) noexcept;
   Result<void*> import_file(const ExportRecord& record, int file) noexcept;
   Status close_import(void* imported) noexcept;
+  /// No other process can map an allocation: `why`, and the cure. Loud once, since a program that allocates so does it
+  /// many times.
+  void say_unshareable(const PointerInfo& info, std::string_view why) noexcept;
 
  private:
   struct Handle;
@@ -41,6 +46,7 @@ class CudaFiles {
 
   const CudaContext& context_;
   const bool usable_;
+  std::atomic<bool> said_unshareable_ = false;
   std::mutex mutex_;
   std::map<CUdeviceptr, Import> imports_;  ///< By base. Protected by mutex_.
 };

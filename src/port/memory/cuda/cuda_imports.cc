@@ -4,7 +4,6 @@
 #include <cstring>
 #include <new>
 
-#include "base/log.h"
 #include "base/progress_scope.h"
 
 namespace brant::port::memory {
@@ -47,10 +46,7 @@ Result<ExportRecord> CudaImports::export_allocation(const PointerInfo& info, con
     return context_.driver().ipc_get_mem_handle(&handle.ipc, handle.base);
   });
   if (status != Status::ok) return status;
-  if (capable == 0) {
-    say_unshareable(info);
-    return Status::not_supported;
-  }
+  if (capable == 0) return Status::not_supported;
   const Result<ProcessMark> owner = own_process_mark();
   if (!owner) return owner.status();
   handle.owner = *owner;
@@ -61,17 +57,6 @@ Result<ExportRecord> CudaImports::export_allocation(const PointerInfo& info, con
   record.offset = address(pointer) - handle.base;
   std::memcpy(record.handle, &handle, sizeof(handle));
   return record;
-}
-
-/// Loud once, since a program that allocates from a pool does so many times.
-void CudaImports::say_unshareable(const PointerInfo& info) noexcept {
-  const bool first = !said_unshareable_.exchange(true, std::memory_order_relaxed);
-  log::line(first ? log::Level::warn : log::Level::debug,
-            "{} bytes of GPU memory at {} cannot be shared with other processes: they come from a pool "
-            "(cudaMallocAsync) or from cuMemCreate, for which CUDA IPC has no handles. What lands there goes other "
-            "ways, over the network as a rule. Allocate it with cudaMalloc or brant's Runtime::allocate (PyTorch: "
-            "without expandable_segments and backend:cudaMallocAsync).{}",
-            info.bytes, info.base, first ? " Said once; BRANT_LOG=debug names all such memory" : "");
 }
 
 Result<CUdeviceptr> CudaImports::open(const ExportRecord& record) noexcept {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -23,7 +22,7 @@ class CudaImports {
   ~CudaImports();
 
   /// Describes the allocation `info`, of kind cuda, for other processes; `pointer` lies in it. not_supported for memory
-  /// that legacy handles cannot name (pools, cuMemCreate); the log says so, loudly the first time.
+  /// that legacy handles cannot name (pools, cuMemCreate): see CudaFiles.
   Result<ExportRecord> export_allocation(const PointerInfo& info, const void* pointer) noexcept;
 
   /// The record must be current: the driver opens handles of memory that the exporter has freed, and nobody here can
@@ -48,11 +47,9 @@ class CudaImports {
     unsigned count = 0;
     bool own = false;  ///< Memory of this process: not opened, nothing to close.
   };
-  void say_unshareable(const PointerInfo& info) noexcept;
   Result<CUdeviceptr> open(const ExportRecord& record) noexcept;
 
   const CudaContext& context_;
-  std::atomic<bool> said_unshareable_ = false;
   std::mutex mutex_;
   std::map<Key, Entry> entries_;  ///< Protected by mutex_.
 };

@@ -25,7 +25,7 @@ DeviceCapabilities describe(const EmulatedOptions& options) {
   capabilities.kinds = kHostKinds | (1u << static_cast<unsigned>(MemoryKind::emulated));
   capabilities.streams = true;
   capabilities.kernels = true;
-  capabilities.exports = true;
+  capabilities.exports = !options.files_only;
   capabilities.export_block_bytes = std::size_t{2} << 20;  // as CUDA's
   capabilities.file_exports = true;
   capabilities.stream_words = true;
@@ -102,6 +102,7 @@ Result<PointerInfo> EmulatedDevice::query(const void* pointer) noexcept {
 
 Result<ExportRecord> EmulatedDevice::export_allocation(const void* pointer) noexcept {
   Result<ExportRecord> record = memory_.export_allocation(pointer);
+  if (record && !capabilities_.exports) return Status::not_supported;
   if (record || record.status() != Status::not_found) return record;
   record = host_memory_.export_allocation(pointer);
   if (record || record.status() != Status::not_found) return record;

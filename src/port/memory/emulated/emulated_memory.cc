@@ -177,6 +177,7 @@ Result<ExportedFile> EmulatedMemory::export_file(const void* pointer) noexcept {
   std::memcpy(&file_record, record->handle, sizeof(file_record));
   UniqueFd file(::fcntl(file_record.fd, F_DUPFD_CLOEXEC, 0));
   if (!file) return Status::limit_reached;
+  record->means = ExportRecord::Means::file;
   return ExportedFile{std::move(file), *record};
 }
 

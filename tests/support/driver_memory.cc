@@ -1,4 +1,4 @@
-#include "conformance/memory/driver_memory.h"
+#include "support/driver_memory.h"
 
 #include <dlfcn.h>
 
@@ -48,27 +48,46 @@ using Pointer = unsigned long long;
 
 }  // namespace
 
-DriverMemory::DriverMemory(Sort sort, std::size_t bytes) : sort_(sort), bytes_(bytes) {
-  const bool created = sort == Sort::created || sort == Sort::created_private;
-  const bool shareable = sort == Sort::created || sort == Sort::pooled;
-  if (!(created ? create(shareable) : allocate(shareable))) pointer_ = nullptr;
+DriverMemory::DriverMemory(Sort sort, std::size_t bytes, int gpu) : gpu_(gpu), bytes_(bytes) {
+  if (sort == Sort::created || sort == Sort::created_private) pieces_ = 1;
+  if (sort == Sort::segments) pieces_ = 2;
+  const bool shareable = sort != Sort::created_private && sort != Sort::default_pool;
+  if (!(pieces_ != 0 ? create(shareable) : allocate(shareable))) pointer_ = nullptr;
 }
 
 bool DriverMemory::create(bool shareable) {
   AllocationProp prop;
   prop.handle_types = shareable ? 1 : 0;
+  prop.location.id = gpu_;
   std::size_t step = 0;
   if (!call("cuMemGetAllocationGranularity", &step, static_cast<const AllocationProp*>(&prop), 0)) return false;
+  step *= pieces_;
   bytes_ = (bytes_ + step - 1) / step * step;
-  unsigned long long handle = 0;
-  if (!call("cuMemCreate", &handle, bytes_, static_cast<const AllocationProp*>(&prop), 0ull)) return false;
   Pointer base = 0;
-  const Access access;
-  const bool made = call("cuMemAddressReserve", &base, bytes_, std::size_t{0}, Pointer{0}, 0ull) &&
-                    call("cuMemMap", base, bytes_, std::size_t{0}, handle, 0ull) &&
-                    call("cuMemSetAccess", base, bytes_, &access, std::size_t{1});
+  if (!call("cuMemAddressReserve", &base, bytes_, std::size_t{0}, Pointer{0}, 0ull)) return false;
   pointer_ = reinterpret_cast<std::byte*>(base);
-  return call("cuMemRelease", handle) && made;
+  bool made = true;
+  for (std::size_t piece = 0; piece < pieces_; ++piece) made = map_piece(piece, shareable) && made;
+  return made;
+}
+
+bool DriverMemory::map_piece(std::size_t piece, bool shareable) {
+  AllocationProp prop;
+  prop.handle_types = shareable ? 1 : 0;
+  prop.location.id = gpu_;
+  const std::size_t bytes = bytes_ / pieces_;
+  const Pointer at = reinterpret_cast<Pointer>(pointer_) + piece * bytes;
+  unsigned long long handle = 0;
+  if (!call("cuMemCreate", &handle, bytes, static_cast<const AllocationProp*>(&prop), 0ull)) return false;
+  Access access;
+  access.location.id = gpu_;
+  const bool mapped = call("cuMemMap", at, bytes, std::size_t{0}, handle, 0ull) &&
+                      call("cuMemSetAccess", at, bytes, static_cast<const Access*>(&access), std::size_t{1});
+  return call("cuMemRelease", handle) && mapped;
+}
+
+bool DriverMemory::map_anew() {
+  return call("cuMemUnmap", reinterpret_cast<Pointer>(pointer_), bytes_ / pieces_) && map_piece(0, true);
 }
 
 bool DriverMemory::allocate(bool shareable) {
@@ -77,6 +96,7 @@ bool DriverMemory::allocate(bool shareable) {
   if (shareable) {
     PoolProps props;
     props.handle_types = 1;
+    props.location.id = gpu_;
     if (!call("cuMemPoolCreate", &pool_, static_cast<const PoolProps*>(&props))) return false;
     if (!call("cuMemAllocFromPoolAsync", &base, bytes_, pool_, stream)) return false;
   } else if (!call("cuMemAllocAsync", &base, bytes_, stream)) {
@@ -90,9 +110,11 @@ void DriverMemory::free_now() {
   if (pointer_ == nullptr) return;
   const auto base = reinterpret_cast<Pointer>(pointer_);
   pointer_ = nullptr;
-  bool freed = false;
-  if (sort_ == Sort::created || sort_ == Sort::created_private) {
-    freed = call("cuMemUnmap", base, bytes_) && call("cuMemAddressFree", base, bytes_);
+  bool freed = true;
+  if (pieces_ != 0) {
+    for (std::size_t piece = 0; piece < pieces_; ++piece)
+      freed = call("cuMemUnmap", base + piece * (bytes_ / pieces_), bytes_ / pieces_) && freed;
+    freed = call("cuMemAddressFree", base, bytes_) && freed;
   } else {
     freed = call("cuMemFree", base) && (pool_ == nullptr || call("cuMemPoolDestroy", pool_));
   }
