@@ -22,6 +22,9 @@ class AnnouncedEnds {
     const auto announced = ends_.find(key_of(closed));
     if (announced != ends_.end() && announced->second.rank == closed.sender_rank) ends_.erase(announced);
   }
+  void remove_all_of(std::int32_t rank) noexcept {
+    std::erase_if(ends_, [rank](const auto& end) { return end.second.rank == rank; });
+  }
   [[nodiscard]] const Announced* find(ChannelId id, unsigned side) const noexcept {
     const auto announced = ends_.find(side_key(id, side));
     return announced == ends_.end() ? nullptr : &announced->second;

@@ -13,5 +13,6 @@ constexpr std::uint64_t side_key(ChannelId id, unsigned side) noexcept { return 
 constexpr std::uint64_t end_key(ChannelId id, unsigned side, std::int32_t rank) noexcept {
   return side_key(id, side) | static_cast<std::uint64_t>(rank) << 33;
 }
+constexpr std::int32_t rank_of_end(std::uint64_t key) noexcept { return static_cast<std::int32_t>(key >> 33); }
 
 }  // namespace brant

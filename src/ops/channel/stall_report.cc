@@ -109,7 +109,7 @@ void StallReport::send_account(Peer& peer, bool is_answer) {
       header.size() > engine_.wire().capabilities().am_header_bytes_max) {
     return;  // then it remains at the report of the waits
   }
-  const AccountHeader head{engine_.job().rank, is_answer ? 1u : 0u};
+  const AccountHeader head{peer.rank_there, is_answer ? 1u : 0u};
   std::memcpy(header.data(), &head, sizeof(head));
   std::memcpy(header.data() + sizeof(head), ends.data(), ends.size() * sizeof(ChannelEnd));
   account_.on_complete = [](port::WireOp& op) noexcept { static_cast<Account&>(op).under_way = false; };

@@ -14,6 +14,22 @@
 #include "ops/channel/reserved_ids.h"
 
 namespace brant {
+namespace {
+
+/// Its ends are nobody's any more.
+bool is_gone(const Peer* peer) noexcept { return peer == nullptr || peer->lost; }
+
+/// Both ends see this, and both refuse: one of them waits for tags, the other for records.
+void refuse_unlike(ChannelEndpoint& endpoint, const AnnouncedEnds::Announced& other) noexcept {
+  if (endpoint.by_network() != other.linked) return;
+  log::error(
+      "channel {} between ranks {} and {}: one end is forced to path ucx, the other is not. Force the path of both "
+      "ends, or of neither (BRANT_PATH for all)",
+      endpoint.id().value, endpoint.engine().job().rank, other.rank);
+  endpoint.refuse(Status::invalid_argument);
+}
+
+}  // namespace
 
 ChannelTable::ChannelTable(Engine& engine)
     : engine_(engine),
@@ -50,7 +66,7 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
   }
   Peer& peer = engine_.peers().connect(peer_rank);
   const int self = engine_.job().rank;
-  unsigned side = self < peer_rank.value ? 0u : 1u;
+  unsigned side = 1 - side_of(peer_rank.value);
   if (peer.same_process) {
     side = own_side.value_or(open_end(id, 0) == nullptr ? 0u : 1u);
   }
@@ -67,6 +83,7 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
   open_ends_[side_key(id, side)] = endpoint;
   endpoint->reopen(forced);
   const AnnouncedEnds::Announced* announced = announced_.find(id, 1 - side);
+  if (announced != nullptr && is_gone(engine_.peers().find(announced->rank))) announced = nullptr;
   if (announced != nullptr && announced->rank != peer_rank.value) {
     const int who = announced->rank;
     endpoint->closing().close();
@@ -74,7 +91,8 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
                 fmt::format("channel {}: rank {} opens it with rank {}, but its other end is at rank {}", id.value,
                             self, peer_rank.value, who));
   }
-  controls_.send(peer, {ChannelControl::Kind::opened, id.value, side, self, endpoint->by_network() ? 0u : 1u, 0, 0});
+  controls_.send(
+      peer, {ChannelControl::Kind::opened, id.value, side, peer.rank_there, endpoint->by_network() ? 0u : 1u, 0, 0});
   if (announced != nullptr) {
     endpoint->closing().on_opened();
     refuse_unlike(*endpoint, *announced);
@@ -136,6 +154,18 @@ void ChannelTable::run_deferred() noexcept {
     return !peer.lost || std::any_of(endpoints_.begin(), endpoints_.end(), with_peer);
   };
   std::erase_if(pumps_, [&](const auto& pump) { return !in_use(pump.second->peer()); });
+}
+
+bool ChannelTable::forget(Peer& peer) noexcept {
+  const std::int32_t rank = peer.rank.value;
+  const auto with_peer = [&](const auto& end) { return &end.second->peer() == &peer; };
+  if (controls_.has_waiting(rank) || std::ranges::any_of(endpoints_, with_peer)) return false;
+  if (pumps_.contains(rank)) return false;  // it goes outside progress
+  closed_ends_.forget(rank);
+  announced_.remove_all_of(rank);
+  last_words_.forget(rank);
+  source_patience_.heard_from(rank);
+  return true;
 }
 
 unsigned ChannelTable::poll() noexcept {
@@ -221,16 +251,6 @@ void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcep
     log::error("channel {}: no memory for the end that a message from rank {} is for: dropped", message.channel,
                record.rank);
   }
-}
-
-/// Both ends see this, and both refuse: one of them waits for tags, the other for records.
-void ChannelTable::refuse_unlike(ChannelEndpoint& endpoint, const AnnouncedEnds::Announced& other) noexcept {
-  if (endpoint.by_network() != other.linked) return;
-  log::error(
-      "channel {} between ranks {} and {}: one end is forced to path ucx, the other is not. Force the path of both "
-      "ends, or of neither (BRANT_PATH for all)",
-      endpoint.id().value, engine_.job().rank, other.rank);
-  endpoint.refuse(Status::invalid_argument);
 }
 
 void ChannelTable::check_opened(const ChannelControl& control) noexcept {

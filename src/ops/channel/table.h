@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "core/joined_rank.h"
 #include "ops/channel/announced_ends.h"
 #include "ops/channel/closed_ends.h"
 #include "ops/channel/control_sender.h"
@@ -68,6 +69,7 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   // Of a service.
   unsigned part_from(Peer& peer) noexcept override { return last_words_.say(peer); }
   void peer_ended(Peer& peer) noexcept override { last_words_.on_farewell(peer); }
+  bool forget(Peer& peer) noexcept override;
   bool stalled(std::chrono::nanoseconds idle, bool for_ever) noexcept override { return stall_.tell(idle, for_ever); }
 
   // What is under way, for whoever wants to know whether a job can go on (traffic.cc).
@@ -89,7 +91,10 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   /// Memory of theirs that is still mapped here is nobody else's, and slots for their messages are of no use.
   void run_deferred() noexcept override;
   /// The side of channel ends of another rank.
-  [[nodiscard]] unsigned side_of(int rank) const noexcept { return rank < own_rank_ ? 0 : 1; }
+  [[nodiscard]] unsigned side_of(int rank) const noexcept {
+    if (joined_rank::is_one(rank)) return joined_rank::side_of(rank);
+    return rank < own_rank_ ? 0 : 1;
+  }
   static void on_control(void* table, port::AmMessage& message) noexcept;
   void take_control(const ChannelControl& control) noexcept;
   static void on_record(void* table, const port::LinkRecord& record) noexcept;
@@ -98,7 +103,6 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   ChannelEndpoint& end_for(const LinkMessage& message, int rank);
   ChannelEndpoint& make_end(Peer& peer, ChannelId id, unsigned side, Path forced);
   ChannelEndpoint* end_of_control(const ChannelControl& control);
-  void refuse_unlike(ChannelEndpoint& endpoint, const AnnouncedEnds::Announced& other) noexcept;
   void check_opened(const ChannelControl& control) noexcept;
 
   Engine& engine_;

@@ -21,6 +21,7 @@ struct UcxEndpoint {
   bool failed = false;       ///< UCX reported the peer lost.
   bool failure_told = false;
   bool closed = false;
+  bool kept = false;           ///< Closed for its user alone: who connects to the same wire again gets it.
   std::uint64_t sequence = 0;  ///< Of the last atomic operation or flush.
   UcxRequestList pending;
 };
