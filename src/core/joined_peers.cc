@@ -77,13 +77,22 @@ std::optional<Rank> JoinedPeers::own_rank_of(const JoinIdentity& identity) const
   return same ? std::optional(peer->rank) : std::nullopt;
 }
 
-void JoinedPeers::require_wire(const JoinIdentity& identity) const {
-  if (have_one_wire_version(identity.record, peers_.mine())) return;
-  throw Error(
-      Status::version_mismatch,
-      fmt::format("rank {} uses {}, but {} uses {}: mixed versions abort inside the library. Give both the same "
-                  "one (BRANT_UCX=wheel|system|PATH), or set BRANT_ALLOW_MIXED_UCX=1 to try",
-                  job_.rank, peers_.mine().wire_version, text_of(identity), identity.record.wire_version));
+void JoinedPeers::require_usable(const JoinIdentity& identity) const {
+  const PeerRecord& mine = peers_.mine();
+  const PeerRecord& theirs = identity.record;
+  if (!have_one_wire_version(theirs, mine)) {
+    throw Error(
+        Status::version_mismatch,
+        fmt::format("rank {} uses {}, but {} uses {}: mixed versions abort inside the library. Give both the same "
+                    "one (BRANT_UCX=wheel|system|PATH), or set BRANT_ALLOW_MIXED_UCX=1 to try",
+                    job_.rank, mine.wire_version, text_of(identity), theirs.wire_version));
+  }
+  // Between hosts the network notices a death; here nobody would, and waits for it would not end.
+  if (theirs.host_id != mine.host_id || theirs.pid_namespace == mine.pid_namespace) return;
+  throw Error(Status::not_supported,
+              fmt::format("{} and rank {} share the memory of one host but not its process numbers, so neither would "
+                          "see the other die: start both containers with --pid=host, or without --ipc=host",
+                          text_of(identity), job_.rank));
 }
 
 JoinedPeers::Joined& JoinedPeers::of(const Peer& peer) noexcept {
@@ -128,7 +137,8 @@ void JoinedPeers::connect(Joined& joined) {
     throw Error(Status::peer_lost, fmt::format("the process of {} has ended", text_of(joined.identity)));
   if (Joined* before = find_given_up(joined)) {
     peer.endpoint = std::exchange(before->peer.endpoint, nullptr);
-    return part(*before);
+    before->peer.ended = true;
+    return peers_.suspect(before->peer);  // not lost here: what comes over the network asks for this too
   }
   const Result<port::WireEndpoint*> endpoint = wire_.connect(peer.record.wire_address);
   if (endpoint) {
@@ -144,10 +154,12 @@ void JoinedPeers::connect(Joined& joined) {
 }
 
 /// The two ends of a connection are found by counting how often either has connected to the other (see the gotchas page
-/// of UCX). So what the other end has not answered stays open, and the next attempt takes it over.
+/// of UCX). So what the other end has not answered stays open, and the next attempt takes it over, at both ends.
 JoinedPeers::Joined* JoinedPeers::find_given_up(const Joined& joined) noexcept {
   const auto found = std::ranges::find_if(joined_, [&](const auto& each) {
-    return each->state == State::given_up && each->peer.endpoint != nullptr &&
+    const bool here = each->state == State::given_up;
+    const bool there = each->state == State::invited && each->peer.ended;
+    return (here || there) && each->peer.endpoint != nullptr &&
            each->peer.record.wire_address == joined.peer.record.wire_address;
   });
   return found == joined_.end() ? nullptr : found->get();
@@ -157,7 +169,7 @@ Rank JoinedPeers::join(std::string_view text, std::chrono::nanoseconds limit, Wa
   require_joining("was told to join a process");
   JoinAddress address = unpack_join_address(text);
   if (const auto rank = own_rank_of(address.identity)) return *rank;
-  require_wire(address.identity);
+  require_usable(address.identity);
   Joined& joined = add(std::move(address.identity), address.key, random_number<std::uint64_t>(), true);
   joined.held = true;
   try {
@@ -277,15 +289,8 @@ void JoinedPeers::on_parting(void* self, Peer& peer) noexcept {
   auto& peers = *static_cast<JoinedPeers*>(self);
   Joined& joined = peers.of(peer);
   if (!peer.ended) return;
-  if (!joined.heard) peers.say_heard(joined);
+  if (!joined.heard) static_cast<void>(peers.say(joined, Kind::heard));  // it waits for that
   log::info("{}, joined as rank {}, has left", text_of(joined.identity), peer.rank.value);
-}
-
-/// It waits for that, and what is not sent now never will be.
-void JoinedPeers::say_heard(Joined& joined) noexcept {
-  constexpr int kRounds = 64;
-  for (int round = 0; say(joined, Kind::heard) == Status::limit_reached && round < kRounds; ++round)
-    static_cast<void>(wire_.progress());
 }
 
 /// So that the record of the peer can go.
@@ -299,7 +304,11 @@ void JoinedPeers::look_around() noexcept {
     const bool invited = joined->state == State::invited && !joined->peer.lost;
     if (invited && clock_.recently() - joined->invited_at > kInvitationLasts) peers_.suspect(joined->peer);
   }
-  std::erase_if(joined_, [this](const auto& joined) { return joined->peer.lost && is_forgotten(*joined); });
+  std::erase_if(joined_, [this](const auto& joined) {
+    if (!joined->peer.lost || !is_forgotten(*joined)) return false;
+    std::erase(accepted_, joined->peer.rank);  // where nobody calls accept
+    return true;
+  });
 }
 
 }  // namespace brant

@@ -98,7 +98,7 @@ class JoinedPeers {
   [[nodiscard]] JoinIdentity own_identity() const;
   void require_joining(const char* what) const;
   [[nodiscard]] std::optional<Rank> own_rank_of(const JoinIdentity& identity) const noexcept;
-  void require_wire(const JoinIdentity& identity) const;
+  void require_usable(const JoinIdentity& identity) const;
   Joined& add(JoinIdentity identity, const JoinKey& key, std::uint64_t token, bool called);
   void connect(Joined& joined);
   [[nodiscard]] Joined* find_given_up(const Joined& joined) noexcept;
@@ -106,7 +106,6 @@ class JoinedPeers {
   [[noreturn]] void fail_to_join(Joined& joined, std::chrono::nanoseconds limit);
   void part(Joined& joined) noexcept;
   static void on_parting(void* joined_peers, Peer& peer) noexcept;
-  void say_heard(Joined& joined) noexcept;
   [[nodiscard]] bool is_forgotten(Joined& joined) noexcept;
   [[nodiscard]] Joined* find_token(std::uint64_t token) noexcept;
   [[nodiscard]] Joined& of(const Peer& peer) noexcept;

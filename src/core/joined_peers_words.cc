@@ -11,6 +11,17 @@
 #include "core/joined_peers.h"
 
 namespace brant {
+namespace {
+
+constexpr int kRoundsForRoom = 64;
+
+/// Whether the other end of a connection may have this number for us, which says who called: the two have two sides.
+bool fits(std::int32_t number, bool we_called) noexcept {
+  const unsigned side = we_called ? 0 : 1;
+  return joined_rank::is_one(number) && joined_rank::side_of(number) == side;
+}
+
+}  // namespace
 
 Digest JoinedPeers::proof_of(const JoinKey& key, const Word& word, std::span<const std::byte> payload) {
   std::vector<std::byte> text(offsetof(Word, proof) + payload.size());
@@ -19,7 +30,8 @@ Digest JoinedPeers::proof_of(const JoinKey& key, const Word& word, std::span<con
   return hmac_sha256(key, text);
 }
 
-/// ok: the network has it. The payload stays in place until then.
+/// ok: the network has it. The payload stays in place until then. What finds no room is tried again for a while: each
+/// word is said once, and the other end waits for it.
 Status JoinedPeers::say(Joined& joined, Kind kind, std::span<const std::byte> payload) noexcept {
   Send& send = joined.sends[static_cast<std::size_t>(kind)];
   if (joined.peer.endpoint == nullptr || send.busy) return Status::ok;
@@ -31,7 +43,11 @@ Status JoinedPeers::say(Joined& joined, Kind kind, std::span<const std::byte> pa
   }
   const ConstBuffer behind(payload.data(), payload.size(), MemoryKind::host);
   const auto header = std::as_bytes(std::span(&word, 1));
-  const Status status = wire_.am_send(joined.peer.endpoint, am_id::kJoin, header, behind, send);
+  Status status = Status::limit_reached;
+  for (int round = 0; status == Status::limit_reached && round < kRoundsForRoom; ++round) {
+    if (round != 0) static_cast<void>(wire_.progress());
+    status = wire_.am_send(joined.peer.endpoint, am_id::kJoin, header, behind, send);
+  }
   send.busy = status == Status::in_progress;
   return send.busy ? Status::ok : status;
 }
@@ -94,8 +110,9 @@ void JoinedPeers::hear_ask(const Word& word, std::span<const std::byte> payload)
   if (!key_) return refuse("this process has given no address to anybody, or takes nobody any more");
   if (!equal_in_constant_time(word.proof, proof_of(*key_, word, payload)))
     return refuse("it does not know the key of the address");
+  if (!fits(word.number, false)) return refuse("the number that it gives this process is none");
   JoinIdentity identity = unpack_join_identity(payload);
-  require_wire(identity);
+  require_usable(identity);
   Joined& joined = add(std::move(identity), *key_, word.token, false);
   joined.peer.rank_there = word.number;
   joined.state = State::invited;
@@ -113,7 +130,8 @@ void JoinedPeers::hear_ask(const Word& word, std::span<const std::byte> payload)
 }
 
 void JoinedPeers::hear_answer(Joined& joined, const Word& word) noexcept {
-  if (joined.state != State::asking || !joined_rank::is_one(word.number)) return;
+  if (joined.state != State::asking) return;
+  if (!fits(word.number, true)) return refuse("the number that it gives this process is none");
   joined.peer.rank_there = word.number;
   joined.state = State::open;
   if (say(joined, Kind::ready) != Status::ok) peers_.suspect(joined.peer);

@@ -137,7 +137,8 @@ class BRANT_API Runtime {
   /// has. Costs milliseconds. Waits for the answer, which takes progress over there, and lets the network move, but no
   /// completion fire. Throws Error: invalid_argument (no address, or a damaged one), version_mismatch (of brant or the
   /// network library), timed_out (no answer in `limit`), peer_lost (it has ended), limit_reached (1024 have joined),
-  /// and what the network reports.
+  /// not_supported (no RuntimeOptions::joining here, or neither could see the other die: containers that share IPC but
+  /// not process numbers), and what the network reports.
   Rank join(std::string_view address, std::chrono::nanoseconds limit = std::chrono::seconds(10));
   /// The next process that has joined this one, in the order in which they came; nothing if none does in time. Nobody
   /// else need call it: who joins may send and receive as soon as `join` returns, and what comes first waits.

@@ -79,7 +79,7 @@ std::string StallReport::unopened_text(const std::vector<ChannelWait>& waits) co
   std::uint64_t last_key = ~std::uint64_t{0};
   for (const ChannelWait& wait : waits) {
     const ChannelId id{wait.channel};
-    const AnnouncedEnds::Announced* other = table_.announced().find(id, 1 - wait.side);
+    const AnnouncedEnds::Announced* other = table_.announced().find(id, 1 - wait.side, wait.peer);
     if (other != nullptr && other->rank == wait.peer) continue;
     const std::uint64_t key = side_key(id, wait.side);
     if (std::exchange(last_key, key) == key) continue;
@@ -160,7 +160,7 @@ void StallReport::judge(Peer& peer, std::vector<ChannelEnd> theirs) {
   }
   std::string cure = unopened_text(waiting);
   for (const ChannelEnd& end : theirs) {
-    if (table_.is_open(ChannelId{end.channel}, 1 - end.side)) continue;
+    if (table_.is_open(ChannelId{end.channel}, 1 - end.side, peer.rank.value)) continue;
     cure += fmt::format(". Rank {} has not opened channel {}, or has closed it", engine_.job().rank, end.channel);
   }
   if (cure.empty()) cure = ". One of them must send, or receive, first";

@@ -159,7 +159,7 @@ Result<WireEndpoint*> UcxEndpoints::connect(std::span<const std::byte> address) 
 
 UcxEndpoint* UcxEndpoints::take_kept(std::uint64_t owner) noexcept {
   for (const auto& endpoint : endpoints_) {
-    if (endpoint->owner != owner || !endpoint->kept) continue;
+    if (endpoint->owner != owner || !endpoint->kept || endpoint->failed) continue;
     endpoint->kept = endpoint->closed = false;
     return endpoint.get();
   }
@@ -196,6 +196,7 @@ void UcxEndpoints::disconnect(WireEndpoint* endpoint) noexcept {
     if (!busy && closed && mine->pending.first == nullptr) break;
   }
   if (closing != nullptr) library_.request_free(closing);
+  mine->sends_given_up = mine->sends_given_up || mine->pending.first != nullptr;
   while (mine->pending.first != nullptr) operations_.give_up(*mine->pending.first);
 }
 
@@ -204,7 +205,7 @@ void UcxEndpoints::close() noexcept {
   const auto close = [&](UcxEndpoint& endpoint) {
     if (endpoint.closed && !endpoint.kept) return;
     const bool force = endpoint.peer_errors && (endpoint.failed || endpoint.pending.first != nullptr);
-    if (!endpoint.peer_errors && endpoint.pending.first != nullptr) return;
+    if (!endpoint.peer_errors && (endpoint.sends_given_up || endpoint.pending.first != nullptr)) return;
     if (ucs_status_ptr_t answer = start_close(endpoint, force); answer != nullptr) closing.push_back(answer);
   };
   try {
