@@ -199,23 +199,33 @@ void Peers::hear_verdicts() noexcept {
 
 void Peers::lose(Peer& peer) noexcept {
   if (peer.lost) return;
-  // What it sent before it died already lies in our memory: let it arrive first.
-  for (int round = 0; round < 64; ++round) {
-    const unsigned events = wire_.progress() + wire_.deliver(kDeliverLimit) + links_.poll();
-    if (events == 0 && round > 3) break;
-  }
-  if (peer.joined) detector_.forget(peer.rank.value);
-  if (peer.joined && parting_ != nullptr) parting_(parting_context_, peer);
-  if (!peer.joined || !peer.ended) {
+  const auto take_in_what_has_come = [this] {
+    for (int round = 0; round < 64; ++round) {
+      const unsigned events = wire_.progress() + wire_.deliver(kDeliverLimit) + links_.poll();
+      if (events == 0 && round > 3) break;
+    }
+  };
+  const auto end_operations = [&peer] {
+    while (PeerOp* op = peer.outstanding.pop_front()) op->lost(*op);
+  };
+  take_in_what_has_come();  // what it sent before it died already lies in our memory
+  const bool has_left = peer.joined && peer.ended;
+  if (!has_left) {
     log::info("rank {} (pid {}) is gone", peer.rank.value, peer.record.pid);
     counters_.peers_lost.add();
   }
   peer.lost = true;
   leases_.give_up(peer.rank.value);
+  if (has_left) {  // it lives, and frees its memory once it is told: so nothing here may use that any more
+    end_operations();
+    take_in_what_has_come();
+  }
+  if (peer.joined) detector_.forget(peer.rank.value);
+  if (peer.joined && parting_ != nullptr) parting_(parting_context_, peer);
   if (peer.endpoint != nullptr) wire_.disconnect(peer.endpoint);
   peer.endpoint = nullptr;
   links_.drop(peer.rank.value);
-  while (PeerOp* op = peer.outstanding.pop_front()) op->lost(*op);
+  end_operations();
 }
 
 void Peers::disconnect() noexcept {

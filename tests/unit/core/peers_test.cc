@@ -118,13 +118,27 @@ TEST_F(PeersTest, that_have_joined_are_found_and_lost_as_the_others_but_are_none
   EXPECT_EQ(counters_.bad_records.read(), 1u) << "it was still under way";
 }
 
-TEST_F(PeersTest, that_leave_are_no_loss) {
+TEST_F(PeersTest, that_leave_are_no_loss_and_told_once_nothing_uses_their_memory) {
   Peer& peer = peers_.joined().add(false);
   peer.endpoint = *wire_->connect(other_wire_->address());
   Outstanding pending;
   peer.add_outstanding(pending);
+  struct Told {
+    const Outstanding& pending;
+    int losses_before = -1;
+    bool connected = false;
+  } told{pending};
+  peers_.on_parting(
+      [](void* context, Peer& parting) noexcept {
+        auto& seen = *static_cast<Told*>(context);
+        seen.losses_before = seen.pending.losses;
+        seen.connected = parting.endpoint != nullptr;
+      },
+      &told);
   peer.ended = true;
   peers_.lose(peer);
+  EXPECT_EQ(told.losses_before, 1);
+  EXPECT_TRUE(told.connected) << "it could not be told";
   EXPECT_EQ(pending.losses, 1);
   EXPECT_EQ(counters_.peers_lost.read(), 0u);
 }
