@@ -13,6 +13,8 @@
 namespace brant {
 namespace {
 
+constexpr auto kPartingPatience = std::chrono::seconds(1);  // of those that have joined, to hear that this one leaves
+
 PathOrder open_path_order(const port::Adapters& adapters, const std::string& wanted) {
   const CalibrationInUse found = find_calibration(wanted, machine_of(adapters));
   // All processes of a host read one file: one of them speaks.
@@ -43,9 +45,10 @@ Engine::Engine(port::Adapters adapters, const Options& options)
       leases_(boot(), adapters_.other_hosts, options_.lease),
       peers_(job_, wire(), links_, leases_, counters_),
       farewell_(job_, wire(), held_messages_, links_, commands_, services_, peers_),
+      joined_peers_(job_, options_.joining, wire(), held_messages_, clock_, services_, peers_, counters_),
       silence_(options_.stall_report, clock_, services_, peers_),
-      progress_(wire(), links_, pollers_, commands_, timers_, clock_, services_, peers_, completions_, silence_,
-                counters_),
+      progress_(wire(), links_, pollers_, commands_, timers_, clock_, services_, peers_, joined_peers_, completions_,
+                silence_, counters_),
       sleeping_(options_.sleep, wire(), links_, pollers_, commands_, timers_, completions_, progress_, waiter_),
       waiting_(more_than_cores(job_.local_size), clock_, timers_, deferrals_, silence_, progress_, sleeping_, counters_,
                trace_.get()) {
@@ -64,6 +67,7 @@ void Engine::add_alarms() {
 }
 
 Engine::~Engine() {
+  joined_peers_.close();
   // The network must let go of every record before the layers that own the records go.
   peers_.disconnect();
   while (wire().deliver(kDeliverLimit) != 0) {
@@ -102,6 +106,7 @@ void Engine::require_start(Status status, const char* failed) {
 
 void Engine::shut_down() noexcept {
   if (trace_) trace_->write();
+  joined_peers_.leave_all(kPartingPatience, waiting_);
   // Whoever is ahead keeps the network moving: a peer may still be reading from this process.
   if (job().size > 1) {
     farewell_.say();

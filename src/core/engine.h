@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/process_copy.h"
+#include "brant/core/joining.h"
 #include "brant/core/path.h"
 #include "core/commands.h"
 #include "core/completions.h"
@@ -13,6 +14,7 @@
 #include "core/farewell.h"
 #include "core/held_messages.h"
 #include "core/host_links.h"
+#include "core/joined_peers.h"
 #include "core/leases.h"
 #include "core/memory_kinds.h"
 #include "core/observe/statistics.h"
@@ -46,6 +48,7 @@ class Engine {
     bool statistics = false;                        ///< Publish the counters for `brant info --jobs`.
     std::chrono::milliseconds stall_report{5'000};  ///< How long a wait is silent before it says what for; 0: for ever.
     std::chrono::milliseconds lease{10'000};        ///< How long a process of another host may be silent; 0: for ever.
+    Joining joining = Joining::off;                 ///< Who may be joined after the start.
   };
 
   Engine(port::Adapters adapters, const Options& options);
@@ -90,6 +93,7 @@ class Engine {
   [[nodiscard]] HostLinks& links() noexcept { return links_; }
   [[nodiscard]] Completions& completions() noexcept { return completions_; }
   [[nodiscard]] Peers& peers() noexcept { return peers_; }
+  [[nodiscard]] JoinedPeers& joined_peers() noexcept { return joined_peers_; }
   [[nodiscard]] Silence& silence() noexcept { return silence_; }
   [[nodiscard]] Progress& progress() noexcept { return progress_; }
   [[nodiscard]] Sleeping& sleeping() noexcept { return sleeping_; }
@@ -123,6 +127,7 @@ class Engine {
   Peers peers_;
   Services services_;
   Farewell farewell_;
+  JoinedPeers joined_peers_;
   Silence silence_;
   Progress progress_;
   Sleeping sleeping_;

@@ -77,7 +77,8 @@ void Farewell::on_word(void* self, port::AmMessage& message) noexcept {
   const bool whole = message.header.size() == sizeof(word);
   if (whole) std::memcpy(&word, message.header.data(), sizeof(word));
   const bool known = whole && (word.kind == Kind::greeting || word.kind == Kind::farewell);
-  if (!known || farewell.peers_.find(word.rank) == nullptr) {
+  const bool of_the_job = word.rank >= 0 && word.rank < farewell.job_.size;
+  if (!known || !of_the_job) {
     farewell.wire_.am_discard(message);
     return farewell.peers_.distrust(word.rank, "a greeting or farewell that contradicts itself");
   }

@@ -18,12 +18,15 @@ class PeerOp {
   void (*lost)(PeerOp& self) noexcept = nullptr;
 };
 
-/// Another process of the job, or this one.
+/// Another process of the job, this one, or one that has joined.
 struct Peer {
   using Outstanding = IntrusiveList<PeerOp, &PeerOp::peer_hook>;
 
   Rank rank;
   PeerRecord record;
+  std::int32_t rank_there = -1;            ///< By which it knows this process: whom messages to it say they are from.
+  std::int32_t rank_in_its_job = -1;       ///< `rank`, but of one that has joined.
+  bool joined = false;                     ///< After the start: it has no part in what the job does together.
   port::WireEndpoint* endpoint = nullptr;  ///< Null until the first use.
   port::Link* link = nullptr;              ///< From the first use on; null if the two share no memory.
   bool same_host = false;

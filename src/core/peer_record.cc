@@ -107,15 +107,17 @@ PeerRecord unpack_peer_record(int rank, std::span<const std::byte> packed) {
   return record;
 }
 
-void require_one_wire_version(const std::vector<PeerRecord>& records, int mine) {
+bool have_one_wire_version(const PeerRecord& one, const PeerRecord& other) {
   // The version string also says where the library lies; only what precedes the path must agree.
-  const auto version_of = [&](std::size_t rank) {
-    return records[rank].wire_version.substr(0, records[rank].wire_version.find(" ("));
+  const auto version_of = [](const PeerRecord& record) {
+    return std::string_view(record.wire_version).substr(0, record.wire_version.find(" ("));
   };
-  if (env_bool("BRANT_ALLOW_MIXED_UCX", false)) return;
-  const std::string ours = version_of(static_cast<std::size_t>(mine));
+  return version_of(one) == version_of(other) || env_bool("BRANT_ALLOW_MIXED_UCX", false);
+}
+
+void require_one_wire_version(const std::vector<PeerRecord>& records, int mine) {
   for (std::size_t rank = 0; rank < records.size(); ++rank) {
-    if (version_of(rank) == ours) continue;
+    if (have_one_wire_version(records[static_cast<std::size_t>(mine)], records[rank])) continue;
     throw Error(
         Status::version_mismatch,
         fmt::format(

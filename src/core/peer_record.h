@@ -33,6 +33,9 @@ std::vector<std::byte> pack(const PeerRecord& record);
 /// Throws version_mismatch if the record is of another brant, invalid_argument if it is damaged.
 PeerRecord unpack_peer_record(int rank, std::span<const std::byte> packed);
 
+/// Whether the network libraries of two processes understand each other, as far as their versions tell, or the user
+/// has said so (BRANT_ALLOW_MIXED_UCX).
+bool have_one_wire_version(const PeerRecord& one, const PeerRecord& other);
 /// Throws version_mismatch, naming both versions, if some process uses another network library than `mine`.
 void require_one_wire_version(const std::vector<PeerRecord>& records, int mine);
 

@@ -33,6 +33,13 @@ Peers::Peers(const port::JobInfo& job, port::Wire& wire, HostLinks& links, Lease
   links_.set_fault_handler(&Peers::on_link_fault, this);
 }
 
+/// Of the job, and joined. `visit` may make the network move, and so bring new ones.
+template <typename Visit>
+void Peers::for_each(Visit&& visit) {
+  std::ranges::for_each(peers_, visit);
+  joined_.for_each(visit);
+}
+
 void Peers::meet(std::vector<PeerRecord> records) {
   const std::string own_host = records[static_cast<std::size_t>(job_.rank)].host_id;
   for (PeerRecord& record : records) {
@@ -41,6 +48,8 @@ void Peers::meet(std::vector<PeerRecord> records) {
     peer.rank = Rank{rank};
     peer.same_host = record.host_id == own_host;
     peer.same_process = rank == job_.rank;
+    peer.rank_there = job_.rank;
+    peer.rank_in_its_job = rank;
     peer.record = std::move(record);
   }
   attach_links();
@@ -61,14 +70,21 @@ void Peers::attach_links() noexcept {
 
 Peer& Peers::connect(Rank rank) {
   Peer* found = find(rank.value);
+  if (found == nullptr && joined_rank::is_one(rank.value))
+    throw Error(Status::peer_lost, fmt::format("the process that was joined as rank {} has left", rank.value));
   if (found == nullptr) {
     throw Error(Status::invalid_argument,
                 fmt::format("there is no rank {}: the job has ranks 0 to {}", rank.value, job_.size - 1));
   }
   Peer& peer = *found;
-  if (peer.lost) throw Error(Status::peer_lost, fmt::format("rank {} (pid {}) is gone", rank.value, peer.record.pid));
+  if (peer.lost)
+    throw Error(Status::peer_lost, fmt::format("rank {} (pid {}) {}", rank.value, peer.record.pid,
+                                               peer.joined && peer.ended ? "has left" : "is gone"));
   if (peer.endpoint != nullptr) return peer;
-  watch(peer);
+  if (!watch(peer)) {
+    peer.lost = true;
+    throw Error(Status::peer_lost, ended_before(peer));
+  }
   Result<port::WireEndpoint*> endpoint = wire_.connect(peer.record.wire_address);
   if (!endpoint) {
     // A process that dies takes its memory along before its end can be seen.
@@ -82,12 +98,10 @@ Peer& Peers::connect(Rank rank) {
   return peer;
 }
 
-/// Throws peer_lost if it is gone already.
-void Peers::watch(Peer& peer) {
-  if (!runs_elsewhere(peer) || !watched_by_kernel(peer)) return leases_.watch(peer.rank.value);
-  if (detector_.watch(peer.rank.value, peer.record.pid)) return;
-  peer.lost = true;
-  throw Error(Status::peer_lost, ended_before(peer));
+bool Peers::watch(const Peer& peer) {
+  if (runs_elsewhere(peer) && watched_by_kernel(peer)) return detector_.watch(peer.rank.value, peer.record.pid);
+  leases_.watch(peer.rank.value);  // which knows none but those of the job
+  return true;
 }
 
 std::string Peers::ended_before(const Peer& peer) const {
@@ -135,6 +149,7 @@ void Peers::distrust(Peer& peer, const char* what) noexcept {
 
 void Peers::distrust(std::int32_t rank, const char* what) noexcept {
   if (Peer* peer = find(rank)) return distrust(*peer, what);
+  if (joined_rank::is_one(rank)) return;  // it has left, and this was still under way
   counters_.bad_records.add();
   if (std::exchange(nameless_told_, true)) return;
   log::error(
@@ -145,9 +160,9 @@ void Peers::distrust(std::int32_t rank, const char* what) noexcept {
 
 void Peers::on_endpoint_failed(void* peers, port::WireEndpoint* endpoint) noexcept {
   auto& self = *static_cast<Peers*>(peers);
-  for (Peer& peer : self.peers_) {
+  self.for_each([&](Peer& peer) {
     if (peer.endpoint == endpoint) self.suspect(peer);
-  }
+  });
 }
 
 void Peers::on_link_fault(void* peers, int rank) noexcept {
@@ -160,13 +175,15 @@ bool Peers::any_lost() const noexcept {
 
 void Peers::check() noexcept {
   if (std::exchange(suspects_, false)) {
-    for (Peer& peer : peers_) {
+    for_each([this](Peer& peer) {
       if (peer.suspected) lose(peer);
-    }
+    });
   }
   hear_verdicts();
   if (!detector_.watching()) return;
-  for (const int rank : detector_.poll()) lose((*this)[rank]);
+  for (const int rank : detector_.poll()) {
+    if (Peer* peer = find(rank)) lose(*peer);
+  }
 }
 
 /// Said aloud, unlike a death: it is a judgement, and its cause may be the network or a debugger.
@@ -182,33 +199,47 @@ void Peers::hear_verdicts() noexcept {
 
 void Peers::lose(Peer& peer) noexcept {
   if (peer.lost) return;
-  // What it sent before it died already lies in our memory: let it arrive first.
-  for (int round = 0; round < 64; ++round) {
-    const unsigned events = wire_.progress() + wire_.deliver(kDeliverLimit) + links_.poll();
-    if (events == 0 && round > 3) break;
+  const auto take_in_what_has_come = [this] {
+    for (int round = 0; round < 64; ++round) {
+      const unsigned events = wire_.progress() + wire_.deliver(kDeliverLimit) + links_.poll();
+      if (events == 0 && round > 3) break;
+    }
+  };
+  const auto end_operations = [&peer] {
+    while (PeerOp* op = peer.outstanding.pop_front()) op->lost(*op);
+  };
+  take_in_what_has_come();  // what it sent before it died already lies in our memory
+  const bool has_left = peer.joined && peer.ended;
+  if (!has_left) {
+    log::info("rank {} (pid {}) is gone", peer.rank.value, peer.record.pid);
+    counters_.peers_lost.add();
   }
-  log::info("rank {} (pid {}) is gone", peer.rank.value, peer.record.pid);
-  counters_.peers_lost.add();
   peer.lost = true;
   leases_.give_up(peer.rank.value);
+  if (has_left) {  // it lives, and frees its memory once it is told: so nothing here may use that any more
+    end_operations();
+    take_in_what_has_come();
+  }
+  if (peer.joined) detector_.forget(peer.rank.value);
+  if (peer.joined && parting_ != nullptr) parting_(parting_context_, peer);
   if (peer.endpoint != nullptr) wire_.disconnect(peer.endpoint);
   peer.endpoint = nullptr;
   links_.drop(peer.rank.value);
-  while (PeerOp* op = peer.outstanding.pop_front()) op->lost(*op);
+  end_operations();
 }
 
 void Peers::disconnect() noexcept {
-  for (Peer& peer : peers_) {
+  for_each([this](Peer& peer) {
     if (peer.endpoint != nullptr) wire_.disconnect(peer.endpoint);
     peer.lost = true;  // what still arrives must not be answered
-  }
+  });
 }
 
 void Peers::forget_outstanding() noexcept {
-  for (Peer& peer : peers_) {
+  for_each([](Peer& peer) {
     while (peer.outstanding.pop_front() != nullptr) {
     }
-  }
+  });
 }
 
 }  // namespace brant

@@ -61,6 +61,7 @@ void Progress::step_while_moving(std::chrono::nanoseconds limit) noexcept {
 void Progress::look_around() noexcept {
   const ProgressScope scope;
   peers_.check();
+  joined_peers_.look_around();
   services_.look_around();
 }
 

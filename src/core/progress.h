@@ -8,6 +8,7 @@
 #include "core/commands.h"
 #include "core/completions.h"
 #include "core/host_links.h"
+#include "core/joined_peers.h"
 #include "core/observe/counters.h"
 #include "core/peers.h"
 #include "core/pollers.h"
@@ -29,8 +30,8 @@ class Progress {
   static constexpr unsigned kWireTurnMoving = 64;
 
   Progress(port::Wire& wire, HostLinks& links, Pollers& pollers, Commands& commands, TimerQueue& timers,
-           ProgressClock& clock, Services& services, Peers& peers, Completions& completions, Silence& silence,
-           Counters& counters) noexcept
+           ProgressClock& clock, Services& services, Peers& peers, JoinedPeers& joined_peers, Completions& completions,
+           Silence& silence, Counters& counters) noexcept
       : wire_(wire),
         links_(links),
         pollers_(pollers),
@@ -39,6 +40,7 @@ class Progress {
         clock_(clock),
         services_(services),
         peers_(peers),
+        joined_peers_(joined_peers),
         completions_(completions),
         silence_(silence),
         counters_(counters) {}
@@ -74,6 +76,7 @@ class Progress {
   ProgressClock& clock_;
   Services& services_;
   Peers& peers_;
+  JoinedPeers& joined_peers_;
   Completions& completions_;
   Silence& silence_;
   Counters& counters_;

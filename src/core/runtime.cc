@@ -32,12 +32,21 @@ port::Gpu adapter_gpu(GpuChoice gpu) noexcept {
 
 port::Adapters open_for(const RuntimeOptions& options) {
   print_uncaught_errors();
-  return port::open_adapters({adapter_gpu(options.gpu), options.share_gpu, options.sleep, options.boot_timeout});
+  return port::open_adapters({adapter_gpu(options.gpu), options.share_gpu, options.sleep, options.boot_timeout,
+                              options.joining != Joining::off, options.joining == Joining::network});
 }
 
 Engine::Options engine_options(const RuntimeOptions& options) {
-  return {options.path,        options.share_gpu,  options.sleep,        options.boot_timeout,
-          options.calibration, options.statistics, options.stall_report, options.lease};
+  return {options.path,       options.share_gpu,    options.sleep, options.boot_timeout, options.calibration,
+          options.statistics, options.stall_report, options.lease, options.joining};
+}
+
+Joining joining_from_environment() {
+  const std::string_view joining = env("BRANT_JOIN");
+  if (joining == "host") return Joining::this_host;
+  if (joining == "network") return Joining::network;
+  if (joining.empty() || joining == "off") return Joining::off;
+  throw Error(Status::invalid_argument, fmt::format("BRANT_JOIN={}: use off, host or network", joining));
 }
 
 /// One process of each host speaks for all.
@@ -80,6 +89,7 @@ RuntimeOptions RuntimeOptions::from_environment() {
   options.statistics = env_bool("BRANT_STATISTICS", true);
   options.stall_report = std::chrono::milliseconds(
       env_int_in("BRANT_STALL_REPORT_MS", options.stall_report.count(), {0, kDayMs, "milliseconds (0: never)"}));
+  options.joining = joining_from_environment();
   const auto lease = std::chrono::duration_cast<std::chrono::seconds>(options.lease);
   options.lease =
       std::chrono::seconds(env_int_in("BRANT_LEASE", lease.count(), {0, kDaySeconds, "seconds (0: never)"}));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -27,6 +28,9 @@ class Service {
   virtual bool stalled(std::chrono::nanoseconds, bool /*for_ever*/) noexcept { return false; }
   /// Every few milliseconds of progress, and after each sleep: for what nobody tells this process of.
   virtual void look_around() noexcept {}
+  /// A joined peer is gone (`Peer::lost`), and its record is to go: drops what was kept of it, and is asked again as
+  /// long as it says false, which is while the program has something open with that peer.
+  virtual bool forget(Peer&) noexcept { return true; }
 };
 
 /// The services of an engine: each call of theirs goes to all.
@@ -65,6 +69,11 @@ class Services {
   }
   void look_around() noexcept {
     for (auto& [key, service] : services_) service->look_around();
+  }
+
+  /// True: nobody knows the peer any more. Those that came later use those that came before.
+  bool forget(Peer& peer) noexcept {
+    return std::all_of(services_.rbegin(), services_.rend(), [&](auto& known) { return known.second->forget(peer); });
   }
 
   /// Not left to the container, which may take either end first.

@@ -69,14 +69,17 @@ std::unique_ptr<Wire> open_wire(const AdapterRequest& request, const JobInfo& jo
   }
   UcxOptions options;
   options.sleep = request.sleep;
-  options.other_hosts = !one_host;
+  options.other_hosts = !one_host || request.joining_hosts;
   // UCX gives up its fast transports above some hundred endpoints, and most programs talk to few neighbours, however
   // many processes there are. The same in all of them: ends that choose by different estimates do not fit together.
-  options.endpoints_expected = std::min<std::size_t>(static_cast<std::size_t>(job.size), kNeighboursExpected);
+  options.endpoints_expected = request.joining
+                                   ? kNeighboursExpected
+                                   : std::min<std::size_t>(static_cast<std::size_t>(job.size), kNeighboursExpected);
   try {
     return open_ucx_wire(options);
   } catch (const Error& error) {
     // A single process needs no network: a laptop without UCX, or with an old one, still runs every model.
+    if (request.joining) throw;
     const bool too_old = error.status() == Status::version_mismatch && env("BRANT_UCX").empty();
     if (job.size > 1 || wanted == "ucx" || (error.status() != Status::not_found && !too_old)) throw;
     log::info("no usable UCX, and none is needed for one process: {}", error.what());

@@ -27,6 +27,8 @@ struct AdapterRequest {
   bool share_gpu = false;  ///< Several processes may use one GPU (about 150 us an operation: time slicing).
   bool sleep = true;       ///< The wire shall be able to wake a sleeping worker.
   std::chrono::milliseconds boot_timeout{60'000};  ///< For the other processes to say where they run.
+  bool joining = false;                            ///< Processes that are not of the job may join later,
+  bool joining_hosts = false;                      ///< also from other hosts.
 };
 
 /// Opens what this process was started for: the bootstrap its launcher offers, its GPU, and the network. The order

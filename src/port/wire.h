@@ -137,6 +137,10 @@ class Wire {
   /// As cancel, for a receive whose buffer is about to be freed: on return nothing is written into it any more, even if
   /// it had matched a long message. Works on the network for as long as that takes (bounded; beyond, it says so).
   virtual void take_back(WireOp& op) noexcept { cancel(op); }
+  /// Drops the tagged messages that have come, that no receive has met, and whose tags agree with `tag` in the bits of
+  /// `mask`: those of a peer that is disconnected, so that no receive for another peer ever meets them. Returns how
+  /// many.
+  virtual unsigned drop_unread(std::uint64_t tag, std::uint64_t mask) noexcept = 0;
 
   /// Sends an active message: `header` is copied before return; `payload` (host-accessible or any kind of the
   /// capabilities) is free at completion. `id` is 0 to 63.

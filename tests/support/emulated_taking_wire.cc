@@ -45,6 +45,9 @@ class EmulatedTakingWire final : public port::Wire {
   void cancel(port::WireOp& op) noexcept override { inner_->cancel(inner_of(op)); }
   void abandon(port::WireOp& op) noexcept override { inner_->abandon(inner_of(op)); }
   void take_back(port::WireOp& op) noexcept override { inner_->take_back(inner_of(op)); }
+  unsigned drop_unread(std::uint64_t tag, std::uint64_t mask) noexcept override {
+    return inner_->drop_unread(tag, mask);
+  }
 
   Status am_send(port::WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload,
                  port::WireOp& op) noexcept override {

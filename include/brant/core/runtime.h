@@ -4,14 +4,17 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "brant/base/api.h"
 #include "brant/base/buffer.h"
 #include "brant/base/ids.h"
 #include "brant/core/future.h"
+#include "brant/core/joining.h"
 #include "brant/core/operation.h"
 #include "brant/core/path.h"
 #include "brant/core/task.h"
@@ -57,10 +60,12 @@ struct BRANT_API RuntimeOptions {
   /// operations with it end as peer_lost. One that only computes answers. Below a second, packets that are lost by
   /// chance begin to matter. 0: never, and others do not watch this process either, as a debugger needs it.
   std::chrono::milliseconds lease{10'000};
+  /// Who may be joined after the start: see Runtime::address and Runtime::join.
+  Joining joining = Joining::off;
 
   /// BRANT_GPU=auto|none|emulated|cuda, BRANT_SHARE_GPU, BRANT_PATH, BRANT_SLEEP, BRANT_BOOT_TIMEOUT_MS,
   /// BRANT_CALIBRATION=FILE|auto|off (default auto), BRANT_STATISTICS=on|off (default on), BRANT_STALL_REPORT_MS,
-  /// BRANT_LEASE (whole seconds). Throws on a value that is none of these.
+  /// BRANT_LEASE (whole seconds), BRANT_JOIN=off|host|network. Throws on a value that is none of these.
   static RuntimeOptions from_environment();
 };
 
@@ -119,6 +124,33 @@ class BRANT_API Runtime {
 
   /// The exchange of addresses. Collective. Done by the first constructor.
   void connect();
+
+  /// Text by which a process that is not of this job joins this one: to be printed, put into a file or sent by a
+  /// socket. Some thousand characters, 16,384 at most. It has a key in it, and whoever has that may write to this
+  /// process what a process of its job may write: give it to nobody else. From the first call on this process may be
+  /// joined, until `stop_accepting`. Throws not_supported without RuntimeOptions::joining, limit_reached.
+  [[nodiscard]] std::string address();
+  /// Joins the process that has this address, of another job on this host or, with Joining::network, on another. The
+  /// rank that it gives is above those of the job, and good for whatever takes a peer: channels, segments, messages. It
+  /// is not counted in `size`, and has no part in barriers, quiescence and chares of either job. Each call makes a
+  /// connection of its own, with a rank that no other has later; for a process of the own job it gives the rank that it
+  /// has. Costs milliseconds. Waits for the answer, which takes progress over there, and lets the network move, but no
+  /// completion fire. Throws Error: invalid_argument (no address, or a damaged one), version_mismatch (of brant or the
+  /// network library), timed_out (no answer in `limit`), peer_lost (it has ended), limit_reached (1024 have joined),
+  /// not_supported (no RuntimeOptions::joining here, or neither could see the other die: containers that share IPC but
+  /// not process numbers), and what the network reports.
+  Rank join(std::string_view address, std::chrono::nanoseconds limit = std::chrono::seconds(10));
+  /// The next process that has joined this one, in the order in which they came; nothing if none does in time. Nobody
+  /// else need call it: who joins may send and receive as soon as `join` returns, and what comes first waits.
+  std::optional<Rank> accept(std::chrono::nanoseconds limit = Worker::kForever);
+  /// Nobody joins any more with the addresses that were given until now; the next call of `address` makes another key.
+  void stop_accepting() noexcept;
+  /// Parts from a process that has joined, or that was joined. What is under way with it ends as peer_lost at both
+  /// ends: wait for `delivered`, or for an answer, first. Its channels and segments are of no use any more; its rank
+  /// goes when they are closed. The other process sees that this one has left, which is no loss. Waits for its answer;
+  /// without one in `limit` this process leaves all the same. No effect on one that has left or died already. The end
+  /// of the runtime does it for all. Throws invalid_argument for a rank of the job.
+  void leave(Rank peer, std::chrono::nanoseconds limit = std::chrono::seconds(5));
 
   [[nodiscard]] Rank rank() const noexcept;
   [[nodiscard]] int size() const noexcept;

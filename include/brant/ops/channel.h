@@ -46,7 +46,8 @@ struct ChannelCounts {
 /// The same id may be opened again with the same peer, also while its other end stays open: the numbering goes on, and
 /// what was not received yet can be. What one end sent in its n-th opening is dropped once it and the other end's n-th
 /// opening are closed. Once an id is closed it may be opened with another peer: each pair has numbers and messages of
-/// its own. Closed ends leave some 50 bytes each while their peer lives.
+/// its own. Closed ends leave some 50 bytes each while their peer lives. With peers that have joined (Runtime::join)
+/// the same id may be open at one time, with each of them.
 ///
 /// A message that one end cannot send or take after both count on it ends at both: the send with its reason or, with
 /// `delivered`, `peer_rejected`, the receive likewise; the next message arrives (decision 19).

@@ -98,7 +98,8 @@ void Arrivals::receive_late(void* engine, am::Message& message) noexcept {
 }
 
 void Arrivals::on_trouble(void* self, Rank peer, Status status) noexcept {
-  static_cast<Arrivals*>(self)->sending_.note_trouble(peer, status);
+  auto& arrivals = *static_cast<Arrivals*>(self);
+  if (peer.value < arrivals.context_.ranks) arrivals.sending_.note_trouble(peer, status);  // others have no chares
 }
 
 template <typename T>

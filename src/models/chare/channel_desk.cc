@@ -137,7 +137,8 @@ void ChannelDesk::note_names(const Channel& channel, const Names& names) {
   if (names_.size() >= names_max_) {
     const auto& table = context_.engine.service<ChannelTable>();
     std::erase_if(names_, [&](const auto& named) {
-      return !table.is_open({static_cast<std::uint32_t>(named.first >> 1)}, static_cast<unsigned>(named.first & 1));
+      const ChannelId id{static_cast<std::uint32_t>(named.first >> 1)};
+      return !table.is_open(id, static_cast<unsigned>(named.first & 1), context_.engine.job().rank);
     });
     names_max_ = std::max<std::size_t>(64, 2 * names_.size());
   }

@@ -55,6 +55,7 @@ bool has_root(const Envelope& envelope, std::int32_t ranks) noexcept {
 
 bool is_sound(const am::Message& message, std::int32_t ranks, const Registry& registry) noexcept {
   if (message.wire.header_bytes != sizeof(Envelope)) return false;
+  if (message.wire.source >= ranks) return false;  // it has joined the process, and has no chares
   const auto envelope = message.header<Envelope>();
   if (envelope.kind < MessageKind::call || envelope.kind > MessageKind::numbers_given) return false;
   const bool by_tree = envelope.by_tree() || envelope.kind == MessageKind::multicast;

@@ -54,7 +54,7 @@ bool MessageLoans::lend(MessengerLink& link, Message& message) noexcept {
   port::Link& shared = *link.peer->link;
   if (loans.terms == Loans::Terms::untold) {
     const Result<MemoryFileRecord> record = region_->record();
-    const WireHeader note = note_header(engine_.job().rank, link.consumed, {.kind = LoanNote::Kind::region});
+    const WireHeader note = note_header(link.peer->rank_there, link.consumed, {.kind = LoanNote::Kind::region});
     const bool told = record && shared.post(link_service::kMessageLoan, bytes_of(note), bytes_of(*record));
     if (told) loans.terms = Loans::Terms::told;
   }
@@ -68,7 +68,7 @@ bool MessageLoans::lend(MessengerLink& link, Message& message) noexcept {
 
 /// False: memory is exhausted.
 bool MessageLoans::post_note(MessengerLink& link, const LoanNote& note) noexcept {
-  const WireHeader header = note_header(engine_.job().rank, link.consumed, note);
+  const WireHeader header = note_header(link.peer->rank_there, link.consumed, note);
   return link.peer->link->post_control(link_service::kMessageLoan, bytes_of(header));
 }
 

@@ -36,11 +36,24 @@ Messenger::Messenger(Engine& engine)
 
 Messenger::~Messenger() {
   engine_.pollers().detach(*this);
-  for (const auto& link : links_) {
-    if (link == nullptr) continue;
-    link->peer->remove_outstanding(*link);
-    while (Message* message = link->arrivals.pop_front()) pool_.give(*message);
+  links_.for_each([this](Link& link) {
+    link.peer->remove_outstanding(link);
+    while (Message* message = link.arrivals.pop_front()) pool_.give(*message);
+  });
+}
+
+/// What a service has not released yet is its own, and its room is nobody's.
+bool Messenger::forget(Peer& peer) noexcept {
+  Link* link = links_.find(peer.rank.value);
+  if (link == nullptr) return true;
+  if (link->credit.busy) return false;
+  for (Message* message = link->arrivals.front(); message != nullptr; message = link->arrivals.front()) {
+    if (!message->landed) return false;
+    link->arrivals.pop_front();
+    pool_.give(*message);
   }
+  links_.forget(peer.rank.value);
+  return true;
 }
 
 void Messenger::claim(ServiceId service, Handler handler, TroubleHandler trouble, void* context) noexcept {
@@ -48,12 +61,11 @@ void Messenger::claim(ServiceId service, Handler handler, TroubleHandler trouble
 }
 
 Messenger::Link* Messenger::link_to(Rank rank, Status& why) noexcept {
-  const auto place = static_cast<std::size_t>(rank.value);
-  if (rank.value < 0 || place >= links_.size()) {
+  if (!links_.takes(rank.value)) {
     why = Status::invalid_argument;
     return nullptr;
   }
-  if (Link* known = links_[place].get(); known != nullptr) {
+  if (Link* known = links_.find(rank.value); known != nullptr) {
     why = known->trouble;
     return known;
   }
@@ -62,8 +74,9 @@ Messenger::Link* Messenger::link_to(Rank rank, Status& why) noexcept {
     link->messenger = this;
     link->peer = &engine_.peers().connect(rank);
     link->lost = &Messenger::on_lost;
+    std::unique_ptr<Link>& place = links_.place(rank.value);
     link->peer->add_outstanding(*link);
-    links_[place] = std::move(link);
+    place = std::move(link);
     why = Status::ok;
   } catch (const Error& error) {
     // A loss is told to whoever sends, who knows what it means; every message would log it again.
@@ -72,14 +85,14 @@ Messenger::Link* Messenger::link_to(Rank rank, Status& why) noexcept {
   } catch (const std::bad_alloc&) {
     why = Status::no_memory;
   }
-  return links_[place].get();
+  return links_.find(rank.value);
 }
 
 Status Messenger::send(Rank to, ServiceId service, Message& message, Flow flow) noexcept {
   message.wire.service = service;
-  message.wire.source = engine_.job().rank;
   message.peer = to.value;
   if (to.value == engine_.job().rank) {  // the short cut: the block itself changes hands
+    message.wire.source = to.value;
     message.units = 0;
     if (engine_.trace() != nullptr) {
       message.wire.sequence = traced_locally_++;
@@ -95,6 +108,7 @@ Status Messenger::send(Rank to, ServiceId service, Message& message, Flow flow) 
     ++counts_.refused;
     return Status::limit_reached;
   }
+  message.wire.source = link->peer->rank_there;
   message.wire.sequence = link->next_sequence;
   message.wire.consumed = link->consumed;
   // Entered before the post: the wire of a single process may answer inside it.
@@ -172,7 +186,7 @@ void Messenger::on_sent(port::WireOp& op) noexcept {
   if (op.status != Status::ok && op.status != Status::canceled) {
     log::error("rank {}: a message of {} bytes to rank {} failed: {}", self.engine_.job().rank, message.bytes,
                message.peer, status_text(op.status));
-    self.give_up(*self.links_[static_cast<std::size_t>(message.peer)], op.status);
+    if (Link* link = self.links_.find(message.peer)) self.give_up(*link, op.status);
   }
   self.pool_.give(message);
 }
@@ -183,7 +197,9 @@ void Messenger::release(Message& message) noexcept {
   const std::uint64_t borrowed = message.borrowed;
   pool_.give(message);
   if (units == 0) return;
-  Link& link = *links_[static_cast<std::size_t>(source)];
+  Link* from = links_.find(source);
+  if (from == nullptr) return;  // it had joined, and has left
+  Link& link = *from;
   link.consumed += units;
   if (borrowed != Message::kOwn) loans_.hand_back(link, borrowed);
   if (link.consumed - link.reported >= kWindowUnits / 4) report_consumption(link);
@@ -193,7 +209,7 @@ void Messenger::report_consumption(Link& link) noexcept {
   if (link.trouble != Status::ok) return;
   if (!link.credit.busy) {
     const WireHeader header{
-        .consumed = link.consumed, .source = engine_.job().rank, .service = ServiceId{}, .user = {}};
+        .consumed = link.consumed, .source = link.peer->rank_there, .service = ServiceId{}, .user = {}};
     link.credit.on_complete = [](port::WireOp& op) noexcept { static_cast<Link::Credit&>(op).busy = false; };
     const auto bytes = std::span(reinterpret_cast<const std::byte*>(&header), kOwnHeaderBytes);
     const Status status = engine_.wire().am_send(link.peer->endpoint, am_id::kMessageCredit, bytes, {}, link.credit);
@@ -211,11 +227,11 @@ void Messenger::report_consumption(Link& link) noexcept {
 
 unsigned Messenger::poll() noexcept {
   unsigned owed = 0;
-  for (const auto& link : links_) {
-    if (link == nullptr || !link->credit.owed) continue;
-    report_consumption(*link);
-    if (link->credit.owed && link->trouble == Status::ok) ++owed;
-  }
+  links_.for_each([&](Link& link) {
+    if (!link.credit.owed) return;
+    report_consumption(link);
+    if (link.credit.owed && link.trouble == Status::ok) ++owed;
+  });
   if (owed == 0) engine_.pollers().detach(*this);
   return 0;
 }

@@ -3,9 +3,9 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "core/engine.h"
+#include "core/per_peer.h"
 #include "ops/am/message.h"
 #include "ops/am/message_loans.h"
 #include "ops/am/message_pool.h"
@@ -64,6 +64,8 @@ class Messenger final : public Service, private Poller {
   /// Gives a message back, and its room to the sender.
   void release(Message& message) noexcept;
 
+  bool forget(Peer& peer) noexcept override;
+
   [[nodiscard]] const MessengerCounts& counts() const noexcept { return counts_; }
   /// Messages lent now, in all states. For tests.
   [[nodiscard]] std::size_t lent() const noexcept { return pool_.lent(); }
@@ -107,7 +109,7 @@ class Messenger final : public Service, private Poller {
   Engine& engine_;
   MessageLoans loans_;  ///< Its region outlives the pool's blocks in it.
   MessagePool pool_;
-  std::vector<std::unique_ptr<Link>> links_;
+  PerPeer<Link> links_;
   std::array<Claim, kServices> claims_{};
   MessengerCounts counts_;
   std::uint32_t traced_locally_ = 0;  ///< Numbers for messages within the process, only with a trace.

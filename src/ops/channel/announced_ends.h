@@ -22,14 +22,18 @@ class AnnouncedEnds {
     const auto announced = ends_.find(key_of(closed));
     if (announced != ends_.end() && announced->second.rank == closed.sender_rank) ends_.erase(announced);
   }
-  [[nodiscard]] const Announced* find(ChannelId id, unsigned side) const noexcept {
-    const auto announced = ends_.find(side_key(id, side));
+  void remove_all_of(std::int32_t rank) noexcept {
+    std::erase_if(ends_, [rank](const auto& end) { return end.second.rank == rank; });
+  }
+  /// `rank`: with which the other end of the channel is opened here.
+  [[nodiscard]] const Announced* find(ChannelId id, unsigned side, std::int32_t rank) const noexcept {
+    const auto announced = ends_.find(open_key(id, side, rank));
     return announced == ends_.end() ? nullptr : &announced->second;
   }
 
  private:
   static std::uint64_t key_of(const ChannelControl& control) noexcept {
-    return side_key(ChannelId{control.channel}, control.sender_side & 1u);
+    return open_key(ChannelId{control.channel}, control.sender_side & 1u, control.sender_rank);
   }
 
   std::unordered_map<std::uint64_t, Announced> ends_;

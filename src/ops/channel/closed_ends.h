@@ -16,6 +16,8 @@ class ClosedEnds {
   void remember(Peer& peer, std::uint64_t key, const ClosedEnd& end);
   [[nodiscard]] const ClosedEnd* find(std::int32_t rank, std::uint64_t key) const noexcept;
   void forget(std::int32_t rank, std::uint64_t key) noexcept;
+  /// All of a peer that is lost.
+  void forget(std::int32_t rank) noexcept { by_rank_.erase(rank); }
   [[nodiscard]] std::size_t count() const noexcept;
 
  private:

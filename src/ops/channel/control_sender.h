@@ -23,6 +23,8 @@ class ControlSender final : private Poller {
   ControlSender& operator=(const ControlSender&) = delete;
 
   void send(Peer& peer, const ChannelControl& control) noexcept;
+  /// Something of that peer waits to be sent; of one that is lost not for long.
+  [[nodiscard]] bool has_waiting(std::int32_t rank) const noexcept { return refused_.contains(rank); }
 
  private:
   struct Send : port::WireOp {

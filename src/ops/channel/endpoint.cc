@@ -63,7 +63,7 @@ ChannelEnd ChannelEndpoint::account() noexcept {
   ChannelEnd end;
   end.channel = id_.value;
   end.side = side_;
-  end.rank = engine_.job().rank;
+  end.rank = peer_.rank_there;
   end.peer = peer_.rank.value;
   end.next_send = sends_.next_number();
   end.first_sending = sends_.first_pending().value_or(ChannelEnd::kNone);
@@ -95,7 +95,7 @@ void ChannelEndpoint::carried(Transfer& transfer) noexcept {
 void ChannelEndpoint::send_control(ChannelControl::Kind kind, std::uint64_t number, Status status,
                                    std::uint32_t linked) noexcept {
   table_.controls().send(peer_,
-                         {kind, id_.value, side_, engine_.job().rank, linked, receives_.told_prefix(), number, status});
+                         {kind, id_.value, side_, peer_.rank_there, linked, receives_.told_prefix(), number, status});
 }
 
 /// Of messages that this end has sent, or that the other one may.

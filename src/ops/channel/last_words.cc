@@ -12,8 +12,7 @@ unsigned LastWords::say(Peer& peer) noexcept {
   table_.for_each_end_with(peer, [&](ChannelEndpoint& end) noexcept {
     const std::uint64_t sent = end.sends().next_number();
     if (sent == 0) return;
-    table_.controls().send(
-        peer, {ChannelControl::Kind::last, end.id().value, end.side(), table_.engine().job().rank, 0, 0, sent});
+    table_.controls().send(peer, {ChannelControl::Kind::last, end.id().value, end.side(), peer.rank_there, 0, 0, sent});
     ++words;
   });
   return words;
@@ -59,6 +58,11 @@ void LastWords::on_farewell(Peer& peer) noexcept {
   } catch (const std::bad_alloc&) {  // then only what has come by now is known
   }
   if (has_all_of(peer)) end_all_of(peer);
+}
+
+void LastWords::forget(std::int32_t rank) noexcept {
+  heard_.erase(rank);
+  std::erase_if(sent_there_, [rank](const auto& word) { return rank_of_end(word.first) == rank; });
 }
 
 void LastWords::end_all_of(const Peer& peer) noexcept {

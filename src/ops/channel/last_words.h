@@ -24,6 +24,8 @@ class LastWords {
   void on_farewell(Peer& peer) noexcept;
   /// Ends what waits in vain, if the program of the other end has ended and has said how much it sent.
   void end_if_known(ChannelEndpoint& endpoint) noexcept;
+  /// That peer has left, and its rank is no other's.
+  void forget(std::int32_t rank) noexcept;
 
  private:
   struct Heard {

@@ -9,7 +9,7 @@ namespace brant {
 Status ChannelNetwork::send(Transfer& transfer) noexcept {
   transfer.become(TransferState::network);
   const tag::Type type = transfer.acknowledged ? tag::Type::channel_acknowledged : tag::Type::channel;
-  const tag::Sender self{end_.engine().job().rank, end_.side()};
+  const tag::Sender self{end_.peer().rank_there, end_.side()};
   const std::uint64_t tag = tag::channel(type, end_.id(), self, transfer.number);
   transfer.wire().on_complete = &ChannelNetwork::on_done;
   return noted(end_.engine().wire().tag_send(end_.peer().endpoint, tag, transfer.here, transfer.wire()));

@@ -79,7 +79,7 @@ std::string StallReport::unopened_text(const std::vector<ChannelWait>& waits) co
   std::uint64_t last_key = ~std::uint64_t{0};
   for (const ChannelWait& wait : waits) {
     const ChannelId id{wait.channel};
-    const AnnouncedEnds::Announced* other = table_.announced().find(id, 1 - wait.side);
+    const AnnouncedEnds::Announced* other = table_.announced().find(id, 1 - wait.side, wait.peer);
     if (other != nullptr && other->rank == wait.peer) continue;
     const std::uint64_t key = side_key(id, wait.side);
     if (std::exchange(last_key, key) == key) continue;
@@ -109,7 +109,7 @@ void StallReport::send_account(Peer& peer, bool is_answer) {
       header.size() > engine_.wire().capabilities().am_header_bytes_max) {
     return;  // then it remains at the report of the waits
   }
-  const AccountHeader head{engine_.job().rank, is_answer ? 1u : 0u};
+  const AccountHeader head{peer.rank_there, is_answer ? 1u : 0u};
   std::memcpy(header.data(), &head, sizeof(head));
   std::memcpy(header.data() + sizeof(head), ends.data(), ends.size() * sizeof(ChannelEnd));
   account_.on_complete = [](port::WireOp& op) noexcept { static_cast<Account&>(op).under_way = false; };
@@ -160,7 +160,7 @@ void StallReport::judge(Peer& peer, std::vector<ChannelEnd> theirs) {
   }
   std::string cure = unopened_text(waiting);
   for (const ChannelEnd& end : theirs) {
-    if (table_.is_open(ChannelId{end.channel}, 1 - end.side)) continue;
+    if (table_.is_open(ChannelId{end.channel}, 1 - end.side, peer.rank.value)) continue;
     cure += fmt::format(". Rank {} has not opened channel {}, or has closed it", engine_.job().rank, end.channel);
   }
   if (cure.empty()) cure = ". One of them must send, or receive, first";

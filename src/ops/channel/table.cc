@@ -12,8 +12,25 @@
 #include "core/link_services.h"
 #include "ops/channel/link_record.h"
 #include "ops/channel/reserved_ids.h"
+#include "ops/channel/tag.h"
 
 namespace brant {
+namespace {
+
+/// Its ends are nobody's any more.
+bool is_gone(const Peer* peer) noexcept { return peer == nullptr || peer->lost; }
+
+/// Both ends see this, and both refuse: one of them waits for tags, the other for records.
+void refuse_unlike(ChannelEndpoint& endpoint, const AnnouncedEnds::Announced& other) noexcept {
+  if (endpoint.by_network() != other.linked) return;
+  log::error(
+      "channel {} between ranks {} and {}: one end is forced to path ucx, the other is not. Force the path of both "
+      "ends, or of neither (BRANT_PATH for all)",
+      endpoint.id().value, endpoint.engine().job().rank, other.rank);
+  endpoint.refuse(Status::invalid_argument);
+}
+
+}  // namespace
 
 ChannelTable::ChannelTable(Engine& engine)
     : engine_(engine),
@@ -50,12 +67,12 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
   }
   Peer& peer = engine_.peers().connect(peer_rank);
   const int self = engine_.job().rank;
-  unsigned side = self < peer_rank.value ? 0u : 1u;
+  unsigned side = 1 - side_of(peer_rank.value);
   if (peer.same_process) {
-    side = own_side.value_or(open_end(id, 0) == nullptr ? 0u : 1u);
+    side = own_side.value_or(open_end(id, 0, self) == nullptr ? 0u : 1u);
   }
-  ChannelEndpoint* holder = open_end(id, side);
-  if (holder == nullptr && !peer.same_process) holder = open_end(id, 1 - side);
+  ChannelEndpoint* holder = open_end(id, side, peer_rank.value);
+  if (holder == nullptr && !peer.same_process) holder = open_end(id, 1 - side, peer_rank.value);
   if (holder != nullptr) {
     throw Error(Status::invalid_argument,
                 fmt::format("channel {} is open already (rank {} with rank {}): close it first, or use another id",
@@ -64,9 +81,10 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
   if (forced == Path::automatic) forced = engine_.options().path;
   const auto known = endpoints_.find(end_key(id, side, peer_rank.value));
   ChannelEndpoint* endpoint = known != endpoints_.end() ? known->second.get() : &make_end(peer, id, side, forced);
-  open_ends_[side_key(id, side)] = endpoint;
+  open_ends_[open_key(id, side, peer_rank.value)] = endpoint;
   endpoint->reopen(forced);
-  const AnnouncedEnds::Announced* announced = announced_.find(id, 1 - side);
+  const AnnouncedEnds::Announced* announced = announced_.find(id, 1 - side, peer_rank.value);
+  if (announced != nullptr && is_gone(engine_.peers().find(announced->rank))) announced = nullptr;
   if (announced != nullptr && announced->rank != peer_rank.value) {
     const int who = announced->rank;
     endpoint->closing().close();
@@ -74,7 +92,8 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
                 fmt::format("channel {}: rank {} opens it with rank {}, but its other end is at rank {}", id.value,
                             self, peer_rank.value, who));
   }
-  controls_.send(peer, {ChannelControl::Kind::opened, id.value, side, self, endpoint->by_network() ? 0u : 1u, 0, 0});
+  controls_.send(
+      peer, {ChannelControl::Kind::opened, id.value, side, peer.rank_there, endpoint->by_network() ? 0u : 1u, 0, 0});
   if (announced != nullptr) {
     endpoint->closing().on_opened();
     refuse_unlike(*endpoint, *announced);
@@ -83,9 +102,9 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
   return *endpoint;
 }
 
-/// Of this process, whoever has the other.
-ChannelEndpoint* ChannelTable::open_end(ChannelId id, unsigned side) const noexcept {
-  const auto found = open_ends_.find(side_key(id, side));
+/// Of this process, whoever of the job has the other; or that joined `rank`.
+ChannelEndpoint* ChannelTable::open_end(ChannelId id, unsigned side, std::int32_t rank) const noexcept {
+  const auto found = open_ends_.find(open_key(id, side, rank));
   return found == open_ends_.end() ? nullptr : found->second;
 }
 
@@ -136,6 +155,29 @@ void ChannelTable::run_deferred() noexcept {
     return !peer.lost || std::any_of(endpoints_.begin(), endpoints_.end(), with_peer);
   };
   std::erase_if(pumps_, [&](const auto& pump) { return !in_use(pump.second->peer()); });
+}
+
+bool ChannelTable::forget(Peer& peer) noexcept {
+  const std::int32_t rank = peer.rank.value;
+  const auto with_peer = [&](const auto& end) { return &end.second->peer() == &peer; };
+  if (controls_.has_waiting(rank) || std::ranges::any_of(endpoints_, with_peer)) return false;
+  if (pumps_.contains(rank)) return false;  // it goes outside progress
+  closed_ends_.forget(rank);
+  announced_.remove_all_of(rank);
+  last_words_.forget(rank);
+  source_patience_.heard_from(rank);
+  drop_unread_of(rank);
+  return true;
+}
+
+/// What a peer that is gone sent by tags, and nobody received: a tag has room for sixteen uses of a slot, so one of the
+/// next peers in it would receive that. Whatever came from the slot before goes too.
+void ChannelTable::drop_unread_of(std::int32_t rank) noexcept {
+  if (static_cast<std::uint32_t>(engine_.job().size) > joined_rank::kApart) return;  // ranks of the job have such tags
+  constexpr std::uint64_t kOfSlot = std::uint64_t{joined_rank::kApart | (joined_rank::kSlots - 1)} << tag::kRankShift;
+  constexpr std::uint64_t kOfType = tag::kChannelReceiveMask >> tag::kTypeShift << tag::kTypeShift;
+  const std::uint64_t tag = tag::channel(tag::Type::channel, ChannelId{}, {rank, 0}, 0);
+  engine_.wire().drop_unread(tag, kOfType | kOfSlot);
 }
 
 unsigned ChannelTable::poll() noexcept {
@@ -223,16 +265,6 @@ void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcep
   }
 }
 
-/// Both ends see this, and both refuse: one of them waits for tags, the other for records.
-void ChannelTable::refuse_unlike(ChannelEndpoint& endpoint, const AnnouncedEnds::Announced& other) noexcept {
-  if (endpoint.by_network() != other.linked) return;
-  log::error(
-      "channel {} between ranks {} and {}: one end is forced to path ucx, the other is not. Force the path of both "
-      "ends, or of neither (BRANT_PATH for all)",
-      endpoint.id().value, engine_.job().rank, other.rank);
-  endpoint.refuse(Status::invalid_argument);
-}
-
 void ChannelTable::check_opened(const ChannelControl& control) noexcept {
   const ChannelId id{control.channel};
   const auto other = endpoints_.find(end_key(id, 1 - (control.sender_side & 1u), control.sender_rank));
@@ -243,7 +275,7 @@ void ChannelTable::check_opened(const ChannelControl& control) noexcept {
     return;  // only a diagnosis is lost
   }
   for (const unsigned side : {0u, 1u}) {
-    ChannelEndpoint* mine = open_end(id, side);
+    ChannelEndpoint* mine = open_end(id, side, control.sender_rank);
     if (mine == nullptr) continue;
     const bool fits = mine->peer().rank.value == control.sender_rank &&
                       (side != (control.sender_side & 1u) || mine->peer().same_process);

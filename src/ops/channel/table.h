@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "core/joined_rank.h"
 #include "ops/channel/announced_ends.h"
 #include "ops/channel/closed_ends.h"
 #include "ops/channel/control_sender.h"
@@ -43,7 +44,7 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   ChannelEndpoint& open(Rank peer, ChannelId id, Path forced, std::optional<unsigned> own_side = std::nullopt);
 
   void note_closed(const ChannelEndpoint& endpoint) noexcept {
-    open_ends_.erase(side_key(endpoint.id(), endpoint.side()));
+    open_ends_.erase(open_key(endpoint.id(), endpoint.side(), endpoint.peer().rank.value));
   }
   /// An end has settled: unless that changes, its numbers are all that the next progress leaves of it.
   void forget_later(ChannelEndpoint& endpoint) noexcept;
@@ -68,6 +69,7 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   // Of a service.
   unsigned part_from(Peer& peer) noexcept override { return last_words_.say(peer); }
   void peer_ended(Peer& peer) noexcept override { last_words_.on_farewell(peer); }
+  bool forget(Peer& peer) noexcept override;
   bool stalled(std::chrono::nanoseconds idle, bool for_ever) noexcept override { return stall_.tell(idle, for_ever); }
 
   // What is under way, for whoever wants to know whether a job can go on (traffic.cc).
@@ -78,7 +80,7 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   [[nodiscard]] std::vector<ChannelEnd> ends() const;
   [[nodiscard]] std::vector<ChannelWait> waits() const;
   /// This end is open here.
-  [[nodiscard]] bool is_open(ChannelId id, unsigned side) const noexcept;
+  [[nodiscard]] bool is_open(ChannelId id, unsigned side, std::int32_t rank) const noexcept;
 
  private:
   using SettledEnds = IntrusiveList<ChannelEndpoint, &ChannelEndpoint::closed_hook>;
@@ -89,16 +91,19 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   /// Memory of theirs that is still mapped here is nobody else's, and slots for their messages are of no use.
   void run_deferred() noexcept override;
   /// The side of channel ends of another rank.
-  [[nodiscard]] unsigned side_of(int rank) const noexcept { return rank < own_rank_ ? 0 : 1; }
+  [[nodiscard]] unsigned side_of(int rank) const noexcept {
+    if (joined_rank::is_one(rank)) return joined_rank::side_of(rank);
+    return rank < own_rank_ ? 0 : 1;
+  }
   static void on_control(void* table, port::AmMessage& message) noexcept;
   void take_control(const ChannelControl& control) noexcept;
   static void on_record(void* table, const port::LinkRecord& record) noexcept;
-  [[nodiscard]] ChannelEndpoint* open_end(ChannelId id, unsigned side) const noexcept;
+  [[nodiscard]] ChannelEndpoint* open_end(ChannelId id, unsigned side, std::int32_t rank) const noexcept;
   /// The end that a record is for; made, closed, if it was not opened yet or is closed.
   ChannelEndpoint& end_for(const LinkMessage& message, int rank);
   ChannelEndpoint& make_end(Peer& peer, ChannelId id, unsigned side, Path forced);
   ChannelEndpoint* end_of_control(const ChannelControl& control);
-  void refuse_unlike(ChannelEndpoint& endpoint, const AnnouncedEnds::Announced& other) noexcept;
+  void drop_unread_of(std::int32_t rank) noexcept;
   void check_opened(const ChannelControl& control) noexcept;
 
   Engine& engine_;
@@ -115,7 +120,7 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   ClosedEnds closed_ends_;
   SettledEnds settled_;  ///< Of `endpoints_`, which goes first.
   std::unordered_map<std::uint64_t, std::unique_ptr<ChannelEndpoint>> endpoints_;
-  std::unordered_map<std::uint64_t, ChannelEndpoint*> open_ends_;  ///< Those of `endpoints_`, whatever the peer.
+  std::unordered_map<std::uint64_t, ChannelEndpoint*> open_ends_;  ///< Those of `endpoints_`, by open_key.
   AnnouncedEnds announced_;
   LastWords last_words_;
   StallReport stall_;

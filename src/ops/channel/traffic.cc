@@ -44,7 +44,9 @@ std::vector<ChannelEnd> ChannelTable::ends() const {
   return ends;
 }
 
-bool ChannelTable::is_open(ChannelId id, unsigned side) const noexcept { return open_end(id, side) != nullptr; }
+bool ChannelTable::is_open(ChannelId id, unsigned side, std::int32_t rank) const noexcept {
+  return open_end(id, side, rank) != nullptr;
+}
 
 namespace {
 

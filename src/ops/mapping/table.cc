@@ -14,6 +14,7 @@ namespace {
 struct MappingService final : Service {
   explicit MappingService(Engine& engine) : table(std::make_shared<MappingTable>(engine)) {}
   void look_around() noexcept override { table->look_around(); }
+  bool forget(Peer& peer) noexcept override { return table->forget(peer); }
 
   std::shared_ptr<MappingTable> table;
 };
@@ -55,6 +56,15 @@ void MappingTable::on_lost(PeerMappings& peer) noexcept {
   peer.imports.withdraw_all();
   fetches_.discard(peer.imports.peer());
   if (peer.flags.is_open()) engine_.deferrals().defer(*this);
+}
+
+bool MappingTable::forget(const Peer& peer) noexcept {
+  const auto known = by_rank_.find(peer.rank.value);
+  if (known == by_rank_.end()) return true;
+  if (known->second->imports.known() != 0 || known->second->flags.is_open()) return false;
+  std::erase(peers_, known->second.get());
+  by_rank_.erase(known);
+  return true;
 }
 
 void MappingTable::make_way(const port::PointerInfo& info) noexcept {

@@ -53,6 +53,8 @@ class MappingTable final : private DeferredWork {
   PeerMappings& with(Peer& peer);
   /// See Exports::make_way; for an allocation whose peers are not known yet.
   void make_way(const port::PointerInfo& info) noexcept;
+  /// See Service::forget.
+  bool forget(const Peer& peer) noexcept;
   /// See Exports::look_for_freed; some of all. And for files that do not come.
   void look_around() noexcept;
 

@@ -21,6 +21,7 @@ class Flusher final : private Poller {
   /// The put of `move` was posted. ok: it is visible; in_progress: `done` is told when it is, or why it never will
   /// be.
   Status flush(Move& move) noexcept;
+  [[nodiscard]] bool busy() const noexcept { return under_way_ || !covered_.empty() || !waiting_.empty(); }
 
  private:
   using Moves = IntrusiveList<Move, &Move::hook>;

@@ -55,6 +55,14 @@ void Mover::prepare(Peer& peer) {
       [](void* self, Move& move, Status status) noexcept { static_cast<Mover*>(self)->end(move, status); }, this);
 }
 
+bool Mover::forget(Peer& peer) noexcept {
+  const auto flusher = flushers_.find(peer.rank.value);
+  if (flusher == flushers_.end()) return true;
+  if (flusher->second->busy()) return false;
+  flushers_.erase(flusher);
+  return true;
+}
+
 Status Mover::start(Move& move) noexcept {
   move.moved = 0;
   move.leaving = move.source_is_free = move.signaled = false;

@@ -44,6 +44,7 @@ class Mover final : public Service, private Poller {
   std::size_t redirect(Move& move, void* to) noexcept;
   /// Made before the first put to a peer over the network that tells when it is visible. Throws bad_alloc.
   void prepare(Peer& peer);
+  bool forget(Peer& peer) noexcept override;
 
   /// Pinned buffers, which outlive the mover where somebody still has one.
   [[nodiscard]] const std::shared_ptr<StagePool>& stages() const noexcept { return stages_; }

@@ -87,6 +87,10 @@ RmaTarget& RmaTable::open(Rank rank, const SegmentTicket& ticket) {
   return *targets_.back();
 }
 
+bool RmaTable::forget(Peer& peer) noexcept {
+  return std::ranges::none_of(targets_, [&](const auto& target) { return &target->peer() == &peer; });
+}
+
 void RmaTable::drop(RmaTarget& target) noexcept {
   const auto found =
       std::find_if(targets_.begin(), targets_.end(), [&](const auto& each) { return each.get() == &target; });

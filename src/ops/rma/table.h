@@ -34,6 +34,7 @@ class RmaTable final : public Service {
   /// Throws as RemoteSegment does.
   RmaTarget& open(Rank rank, const SegmentTicket& ticket);
   void drop(RmaTarget& target) noexcept;
+  bool forget(Peer& peer) noexcept override;
 
  private:
   void fill_ticket(ExposedSegment& segment);

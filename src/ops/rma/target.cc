@@ -27,12 +27,12 @@ RmaTarget::RmaTarget(RmaTable& table, Rank rank, const TicketContent& content)
       bytes_(static_cast<std::size_t>(content.bytes)),
       kind_(content.kind),
       way_{peer_} {
-  if (content.rank != rank.value || content.pid != peer_.record.pid) {
+  if (content.rank != peer_.rank_in_its_job || content.pid != peer_.record.pid) {
     throw Error(
         Status::invalid_argument,
         fmt::format("the ticket is of rank {} (pid {}), not of rank {} (pid {}): pass the rank that exposed the "
-                    "segment, of this job",
-                    content.rank, content.pid, rank.value, peer_.record.pid));
+                    "segment, of this job or joined",
+                    content.rank, content.pid, peer_.rank_in_its_job, peer_.record.pid));
   }
   if (peer_.same_process) {
     own_ = table.find(content.id);

@@ -44,6 +44,7 @@ const char* StreamEnd::obstacle() const noexcept {
   const Path forced = engine_.options().path;
   if (forced != Path::automatic && forced != Path::kernel) return "BRANT_PATH forces another path";
   if (peer_.same_process) return "both ends are in this process";
+  if (peer_.joined) return "the other end is in a process that has joined";
   if (peer_.link == nullptr) return "the two processes share no memory (another host)";
   if (engine_.peers().mutual_kind(peer_) == MemoryKind::detect) return "the two cannot map each other's device memory";
   return nullptr;

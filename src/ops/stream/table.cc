@@ -235,6 +235,10 @@ void StreamTable::peer_ended(Peer& peer) noexcept {
   }
 }
 
+bool StreamTable::forget(Peer& peer) noexcept {
+  return std::ranges::none_of(ends_, [&](const auto& end) { return &end->peer() == &peer; });
+}
+
 bool StreamTable::stalled(std::chrono::nanoseconds idle, bool) noexcept {
   bool told = false;
   for (const auto& end : ends_) {

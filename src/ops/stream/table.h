@@ -41,6 +41,7 @@ class StreamTable final : public Service, private DeferredWork {
   [[nodiscard]] std::size_t closed_ends() const noexcept { return ends_.size() - open_.size(); }
 
   void peer_ended(Peer& peer) noexcept override;
+  bool forget(Peer& peer) noexcept override;
   bool stalled(std::chrono::nanoseconds idle, bool for_ever) noexcept override;
 
  private:

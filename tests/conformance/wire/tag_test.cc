@@ -287,6 +287,31 @@ TEST_P(Tag, many_that_cannot_be_taken_back_hold_the_process_no_longer_than_one) 
   }
 }
 
+TEST_P(Tag, what_has_come_and_is_dropped_unread_meets_no_receive) {
+  constexpr std::uint64_t kOfOne = ~std::uint64_t{0xf};
+  for (const std::size_t bytes : {8u, 5000u, 3000000u}) {
+    const auto out = pattern(bytes, 1), other = pattern(bytes, 2);
+    std::vector<std::byte> in(bytes);
+    Tracked dropped, dropped_too, kept, again, received, received_kept;
+    send(dropped, 0x31, host(out));
+    send(dropped_too, 0x32, host(out));
+    send(kept, 0x41, host(other));
+    pump_for(pair);
+    EXPECT_EQ(pair.right->drop_unread(0x30, kOfOne), 2u) << bytes;
+    EXPECT_EQ(pair.right->drop_unread(0x30, kOfOne), 0u) << bytes;
+    ASSERT_TRUE(pump(pair, [&] { return dropped.done() && dropped_too.done(); })) << "their senders wait for ever";
+    recv(received, 0x31, host(in));
+    pump_for(pair);
+    EXPECT_EQ(received.completions, 0) << bytes;
+    send(again, 0x31, host(other));
+    ASSERT_TRUE(finish(again, received)) << bytes;
+    EXPECT_EQ(in, other);
+    recv(received_kept, 0x41, host(in));
+    ASSERT_TRUE(finish(kept, received_kept)) << bytes;
+    EXPECT_EQ(received_kept.outcome(), Status::ok);
+  }
+}
+
 TEST_P(Tag, a_wire_can_send_to_itself) {
   for (const std::size_t bytes : {8u, 5000u, 3000000u}) {
     const auto out = pattern(bytes, 1);

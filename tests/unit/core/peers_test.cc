@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <ranges>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -90,6 +91,56 @@ TEST_F(PeersTest, that_are_suspected_are_lost_in_the_next_check_and_take_their_o
   peers_.check();
   EXPECT_EQ(counters_.peers_lost.read(), 1u) << "nobody is lost twice";
   EXPECT_THROW(peers_.connect(Rank{1}), Error);
+}
+
+TEST_F(PeersTest, that_have_joined_are_found_and_lost_as_the_others_but_are_none_of_the_job) {
+  std::vector<Peer*> parting;
+  peers_.on_parting([](void* seen, Peer& peer) noexcept { static_cast<std::vector<Peer*>*>(seen)->push_back(&peer); },
+                    &parting);
+  Peer& peer = peers_.joined().add(true);
+  peer.endpoint = *wire_->connect(other_wire_->address());
+  Outstanding pending;
+  peer.add_outstanding(pending);
+  EXPECT_EQ(peers_.find(peer.rank.value), &peer);
+  EXPECT_EQ(&peers_.connect(peer.rank), &peer);
+  EXPECT_EQ(std::ranges::distance(peers_), 2);
+  peers_.distrust(peer.rank.value, "a record that is none");
+  peers_.check();
+  EXPECT_EQ(parting, std::vector<Peer*>{&peer});
+  EXPECT_EQ(pending.losses, 1);
+  EXPECT_EQ(counters_.peers_lost.read(), 1u);
+  EXPECT_FALSE(peers_.any_lost()) << "of the job";
+  EXPECT_THROW(peers_.connect(peer.rank), Error);
+  const Rank rank = peer.rank;
+  peers_.joined().remove(peer);
+  EXPECT_THROW(peers_.connect(rank), Error);
+  peers_.distrust(rank.value, "a record that is none");
+  EXPECT_EQ(counters_.bad_records.read(), 1u) << "it was still under way";
+}
+
+TEST_F(PeersTest, that_leave_are_no_loss_and_told_once_nothing_uses_their_memory) {
+  Peer& peer = peers_.joined().add(false);
+  peer.endpoint = *wire_->connect(other_wire_->address());
+  Outstanding pending;
+  peer.add_outstanding(pending);
+  struct Told {
+    const Outstanding& pending;
+    int losses_before = -1;
+    bool connected = false;
+  } told{pending};
+  peers_.on_parting(
+      [](void* context, Peer& parting) noexcept {
+        auto& seen = *static_cast<Told*>(context);
+        seen.losses_before = seen.pending.losses;
+        seen.connected = parting.endpoint != nullptr;
+      },
+      &told);
+  peer.ended = true;
+  peers_.lose(peer);
+  EXPECT_EQ(told.losses_before, 1);
+  EXPECT_TRUE(told.connected) << "it could not be told";
+  EXPECT_EQ(pending.losses, 1);
+  EXPECT_EQ(counters_.peers_lost.read(), 0u);
 }
 
 TEST_F(PeersTest, that_write_what_nobody_writes_are_counted_and_suspected) {

@@ -41,14 +41,16 @@ class CoreParts : public testing::Test {
   Pollers pollers_;
   Deferrals deferrals_{clock_};
   Commands commands_{waiter_};
+  HeldMessages held_messages_{*wire_};
   HostLinks links_{nullptr};
   Completions completions_{counters_};
   Leases leases_{*boot_, false, 0ms};
   Peers peers_{boot_->job(), *wire_, links_, leases_, counters_};
   Services services_;
+  JoinedPeers joined_peers_{boot_->job(), Joining::off, *wire_, held_messages_, clock_, services_, peers_, counters_};
   Silence silence_{0ms, clock_, services_, peers_};
-  Progress progress_{*wire_,    links_, pollers_,     commands_, timers_,  clock_,
-                     services_, peers_, completions_, silence_,  counters_};
+  Progress progress_{*wire_,    links_, pollers_,      commands_,    timers_,  clock_,
+                     services_, peers_, joined_peers_, completions_, silence_, counters_};
   Sleeping sleeping_{true, *wire_, links_, pollers_, commands_, timers_, completions_, progress_, waiter_};
   Waiting waiting_{true, clock_, timers_, deferrals_, silence_, progress_, sleeping_, counters_, nullptr};
 };

@@ -79,6 +79,9 @@ class FaultyWire final : public Wire {
   void cancel(WireOp& op) noexcept override;
   void abandon(WireOp& op) noexcept override;
   void take_back(WireOp& op) noexcept override;
+  unsigned drop_unread(std::uint64_t tag, std::uint64_t mask) noexcept override {
+    return inside_->drop_unread(tag, mask);
+  }
   Status am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload,
                  WireOp& op) noexcept override;
   void set_am_handler(unsigned id, AmHandler handler, void* context) noexcept override;

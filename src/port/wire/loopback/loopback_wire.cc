@@ -208,6 +208,19 @@ void LoopbackWire::cancel(WireOp& op) noexcept {
   operations_.complete(op, Status::canceled);
 }
 
+unsigned LoopbackWire::drop_unread(std::uint64_t tag, std::uint64_t mask) noexcept {
+  unsigned dropped = 0;
+  Message* following = nullptr;
+  for (Message* message = arrivals_.first(Place::unexpected); message != nullptr; message = following) {
+    following = Messages::next(*message);
+    if (((message->tag ^ tag) & mask) != 0) continue;
+    end_at_sender(*message, Status::truncated);
+    arrivals_.release(*message);
+    ++dropped;
+  }
+  return dropped;
+}
+
 void LoopbackWire::set_am_handler(unsigned id, AmHandler handler, void* context) noexcept {
   if (id < am_slots_.size()) am_slots_[id] = {handler, context};
 }

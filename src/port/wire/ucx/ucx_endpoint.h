@@ -21,7 +21,9 @@ struct UcxEndpoint {
   bool failed = false;       ///< UCX reported the peer lost.
   bool failure_told = false;
   bool closed = false;
-  std::uint64_t sequence = 0;  ///< Of the last atomic operation or flush.
+  bool kept = false;            ///< Closed for its user alone: who connects to the same wire again gets it.
+  bool sends_given_up = false;  ///< Some that UCX still has: a flush might wait for them for ever.
+  std::uint64_t sequence = 0;   ///< Of the last atomic operation or flush.
   UcxRequestList pending;
 };
 

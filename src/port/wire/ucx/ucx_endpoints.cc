@@ -135,6 +135,7 @@ Result<WireEndpoint*> UcxEndpoints::connect(std::span<const std::byte> address) 
         envelope->owner, envelope->detail != 0, peer_errors_on_same_host_);
     return Status::version_mismatch;
   }
+  if (UcxEndpoint* before = take_kept(envelope->owner)) return reinterpret_cast<WireEndpoint*>(before);
   try {
     // A copy: UCX wants its address aligned.
     const std::vector<std::byte> body(address.begin() + sizeof(Envelope), address.end());
@@ -156,6 +157,15 @@ Result<WireEndpoint*> UcxEndpoints::connect(std::span<const std::byte> address) 
   }
 }
 
+UcxEndpoint* UcxEndpoints::take_kept(std::uint64_t owner) noexcept {
+  for (const auto& endpoint : endpoints_) {
+    if (endpoint->owner != owner || !endpoint->kept || endpoint->failed) continue;
+    endpoint->kept = endpoint->closed = false;
+    return endpoint.get();
+  }
+  return nullptr;
+}
+
 /// Null when UCX is done at once or refuses. The answer, if any, must be given to request_free.
 ucs_status_ptr_t UcxEndpoints::start_close(UcxEndpoint& endpoint, bool force) noexcept {
   ucp_request_param_t params{};
@@ -174,11 +184,10 @@ void UcxEndpoints::disconnect(WireEndpoint* endpoint) noexcept {
   ucs_status_ptr_t closing = nullptr;
   if (mine->peer_errors) {
     closing = start_close(*mine, true);
-  } else if (mine->pending.first == nullptr) {
-    closing = start_close(*mine, false);
   } else {
-    mine->closed = true;  // UCX cannot withdraw sends in this mode: they are given up below, the endpoint is left to
-                          // the worker's end
+    // UCX cannot withdraw sends in this mode: they are given up below. Nor does it free what it would close: each new
+    // endpoint to the same worker would map that one's memory once more.
+    mine->closed = mine->kept = true;
   }
   // Also takes in what a dead peer had put into shared memory before it died, so that nothing of it can land later.
   for (int i = 0; i < kDisconnectProgressMost; ++i) {
@@ -187,15 +196,16 @@ void UcxEndpoints::disconnect(WireEndpoint* endpoint) noexcept {
     if (!busy && closed && mine->pending.first == nullptr) break;
   }
   if (closing != nullptr) library_.request_free(closing);
+  mine->sends_given_up = mine->sends_given_up || mine->pending.first != nullptr;
   while (mine->pending.first != nullptr) operations_.give_up(*mine->pending.first);
 }
 
 void UcxEndpoints::close() noexcept {
   std::vector<ucs_status_ptr_t> closing;
   const auto close = [&](UcxEndpoint& endpoint) {
-    if (endpoint.closed) return;
+    if (endpoint.closed && !endpoint.kept) return;
     const bool force = endpoint.peer_errors && (endpoint.failed || endpoint.pending.first != nullptr);
-    if (!endpoint.peer_errors && endpoint.pending.first != nullptr) return;
+    if (!endpoint.peer_errors && (endpoint.sends_given_up || endpoint.pending.first != nullptr)) return;
     if (ucs_status_ptr_t answer = start_close(endpoint, force); answer != nullptr) closing.push_back(answer);
   };
   try {

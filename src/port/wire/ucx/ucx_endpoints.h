@@ -58,6 +58,8 @@ class UcxEndpoints {
 
  private:
   Result<ucp_ep_h> create(const ucp_address_t* address, UcxEndpoint& endpoint) noexcept;
+  /// One to the wire of that name which its user has closed. Null: there is none.
+  [[nodiscard]] UcxEndpoint* take_kept(std::uint64_t owner) noexcept;
   ucs_status_ptr_t start_close(UcxEndpoint& endpoint, bool force) noexcept;
   void fail(UcxEndpoint& endpoint) noexcept;
   static void on_failed(void* endpoint, ucp_ep_h handle, ucs_status_t status) noexcept;

@@ -146,6 +146,7 @@ void bind_all(const DynamicLibrary& ucp, UcxLibrary& lib) {
   functions.need(lib.am_send_nbx, "ucp_am_send_nbx");
   functions.need(lib.tag_send_nbx, "ucp_tag_send_nbx");
   functions.need(lib.tag_recv_nbx, "ucp_tag_recv_nbx");
+  functions.need(lib.tag_probe_nb, "ucp_tag_probe_nb");
   functions.need(lib.request_cancel, "ucp_request_cancel");
   functions.need(lib.request_check_status, "ucp_request_check_status");
   functions.need(lib.request_free, "ucp_request_free");

@@ -31,6 +31,13 @@ Status UcxOperations::posted(ucs_status_ptr_t answer, UcxRequest& request, WireO
   return wait_without_ucx(request);
 }
 
+void UcxOperations::posted_for_nobody(ucs_status_ptr_t answer, UcxRequest& request) noexcept {
+  const bool held = answer != nullptr && !UCS_PTR_IS_ERR(answer) && request.state != RequestState::ended;
+  if (!held) return requests_.give(request);
+  request.ucx_holds = true;
+  request.state = RequestState::pending;
+}
+
 Status UcxOperations::wait_without_ucx(UcxRequest& request) noexcept {
   request.state = RequestState::pending;
   if (request.endpoint != nullptr) request.endpoint->pending.add(request);

@@ -34,9 +34,14 @@ class UcxOperations {
 
   /// Null when there is no room for more.
   UcxRequest* start(RequestKind kind, UcxEndpoint* endpoint, WireOp& op) noexcept {
+    UcxRequest* request = start_for_nobody(kind, endpoint);
+    if (request != nullptr) request->op = &op;
+    return request;
+  }
+  /// One that nobody waits for.
+  UcxRequest* start_for_nobody(RequestKind kind, UcxEndpoint* endpoint) noexcept {
     UcxRequest* request = requests_.take();
     if (request == nullptr) return nullptr;
-    request->op = &op;
     request->endpoint = endpoint;
     request->kind = kind;
     request->state = RequestState::posting;
@@ -44,6 +49,8 @@ class UcxOperations {
   }
   /// What UCX answered to a post becomes what the wire answers.
   Status posted(ucs_status_ptr_t answer, UcxRequest& request, WireOp& op) noexcept;
+  /// As `posted`, of one that nobody waits for.
+  void posted_for_nobody(ucs_status_ptr_t answer, UcxRequest& request) noexcept;
   /// Puts a request that UCX does not hold among the pending ones of its endpoint.
   Status wait_without_ucx(UcxRequest& request) noexcept;
   /// For one that was refused, or has consumed its message within the post.

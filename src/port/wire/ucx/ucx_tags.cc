@@ -98,6 +98,24 @@ void UcxTags::take_back(WireOp& op) noexcept {
   take_back_spent_ += Clock::now() - begin;
 }
 
+/// Each goes to a receive of no bytes, which nobody waits for: UCX then has done with it, and a sender that still waits
+/// is told.
+unsigned UcxTags::drop_unread(std::uint64_t tag, std::uint64_t mask) noexcept {
+  recv_params_.memory_type = UCS_MEMORY_TYPE_HOST;
+  unsigned dropped = 0;
+  ucp_tag_recv_info_t found;
+  while (library_.tag_probe_nb(worker_.handle(), tag, mask, 0, &found) != nullptr) {
+    UcxRequest* request = operations_.start_for_nobody(RequestKind::receive, nullptr);
+    if (request == nullptr) break;
+    recv_params_.request = request;
+    const ucs_status_ptr_t answer = library_.tag_recv_nbx(worker_.handle(), nullptr, 0, tag, mask, &recv_params_);
+    operations_.posted_for_nobody(answer, *request);
+    if (UCS_PTR_IS_ERR(answer) && UCS_PTR_STATUS(answer) != UCS_ERR_MESSAGE_TRUNCATED) break;  // it is still there
+    ++dropped;
+  }
+  return dropped;
+}
+
 void UcxTags::on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void*) noexcept {
   auto& mine = *static_cast<UcxRequest*>(request);
   if (mine.op != nullptr && (status == UCS_OK || status == UCS_ERR_MESSAGE_TRUNCATED)) {

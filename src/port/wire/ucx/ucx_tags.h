@@ -25,6 +25,7 @@ class UcxTags {
   void cancel(WireOp& op) noexcept;
   void abandon(WireOp& op) noexcept;
   void take_back(WireOp& op) noexcept;
+  unsigned drop_unread(std::uint64_t tag, std::uint64_t mask) noexcept;
 
  private:
   static void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* context) noexcept;

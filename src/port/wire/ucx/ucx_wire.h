@@ -40,6 +40,7 @@ class UcxWire final : public Wire {
   void cancel(WireOp& op) noexcept override { tags_.cancel(op); }
   void abandon(WireOp& op) noexcept override { tags_.abandon(op); }
   void take_back(WireOp& op) noexcept override { tags_.take_back(op); }
+  unsigned drop_unread(std::uint64_t tag, std::uint64_t mask) noexcept override { return tags_.drop_unread(tag, mask); }
   Status am_send(WireEndpoint* endpoint, unsigned id, std::span<const std::byte> header, ConstBuffer payload,
                  WireOp& op) noexcept override {
     return messages_.send(endpoint, id, header, payload, op);
