@@ -56,6 +56,16 @@ PathQuery query_for(const Question& question, const Facts& facts, bool imagined_
   return query;
 }
 
+/// Of memory whose origin decides whether, and when, others can map it.
+std::string about_files(PathQuery query, const PathOrder& order) {
+  query.peer_maps = false;
+  query.forced = Path::automatic;
+  return fmt::format(
+      "a landing of a pool or of cuMemCreate is mapped by means of a file: until that has come, and for good where it "
+      "was made without a POSIX file descriptor (as a default pool is) or lies in several allocations, it goes by {}",
+      path_name(choose_path(query, order).path));
+}
+
 }  // namespace
 
 std::optional<double> Report::predicted_us() const noexcept {
@@ -98,6 +108,9 @@ Report make_report(const Question& question, const Facts& facts, CalibrationInUs
   const PathQuery query = query_for(question, facts, imagined_gpus);
   report.choice = choose_path(query, order);
   report.paths = judge_paths(query, order, unlike ? Calibration{} : numbers.calibration);
+  const bool maps_landing = report.choice.path == Path::copy_engine || report.choice.path == Path::courier;
+  if (question.to.kind == MemoryKind::cuda && maps_landing && query.locality == Locality::same_host)
+    report.notes.push_back(about_files(query, order));
   if (question.other_host) report.notes.emplace_back("nothing was measured between hosts: no times");
   if (question.one_process) report.notes.emplace_back("nothing was measured within one process: no times");
   const bool by_owner = is(MemoryKind::host) && question.from.kind == MemoryKind::host &&

@@ -92,15 +92,15 @@ void FileFetches::discard(const Peer& peer) noexcept {
 void FileFetches::look_for_late() noexcept {
   const TimePoint now = engine_.clock().recently();
   while (Mapping* oldest = asked_for_.front()) {
-    if (now - oldest->asked_at < kPatience) return;
+    if (now - oldest->asked_at < patience_) return;
     static_cast<void>(end(*oldest));
     oldest->file = Mapping::File::late;
     if (std::exchange(said_late_, true)) continue;
     log::warn(
-        "rank {} has not handed over the file of {} bytes of {} memory for {} s, by means of which they are mapped: "
+        "rank {} has not handed over the file of {} bytes of {} memory for {} ms, by means of which they are mapped: "
         "until it makes progress, what lies there goes other ways",
         oldest->imports.peer().rank.value, oldest->record.bytes, memory_kind_name(oldest->record.kind),
-        kPatience.count());
+        patience_.count());
   }
 }
 

@@ -21,10 +21,10 @@ class FileFetches {
  public:
   static constexpr unsigned kAtOnce = 16;
   static_assert(kAtOnce < FileBox::kKeptMax);
-  /// An owner that has not answered for so long makes no progress. A file that comes later is used all the same.
-  static constexpr auto kPatience = std::chrono::seconds(10);
 
-  explicit FileFetches(Engine& engine) noexcept : engine_(engine) {}
+  /// `patience`: an owner that has not answered for so long makes no progress, and nobody waits for it any more. A file
+  /// that comes later is used all the same.
+  FileFetches(Engine& engine, std::chrono::milliseconds patience) noexcept : engine_(engine), patience_(patience) {}
   FileFetches(const FileFetches&) = delete;
   FileFetches& operator=(const FileFetches&) = delete;
 
@@ -52,6 +52,7 @@ class FileFetches {
   void ask_next() noexcept;
 
   Engine& engine_;
+  const std::chrono::milliseconds patience_;
   std::optional<FileBox> box_;
   std::uint64_t last_number_ = 0;
   unsigned under_way_ = 0;

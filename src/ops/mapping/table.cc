@@ -21,7 +21,8 @@ struct MappingService final : Service {
 
 }  // namespace
 
-MappingTable::MappingTable(Engine& engine, const Bounds& bounds) : engine_(engine), fetches_(engine), bounds_(bounds) {
+MappingTable::MappingTable(Engine& engine, const Bounds& bounds)
+    : engine_(engine), fetches_(engine, bounds.file_patience), bounds_(bounds) {
   engine.links().claim(link_service::kMapping, &MappingTable::on_record, this);
 }
 

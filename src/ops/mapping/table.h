@@ -36,7 +36,8 @@ class MappingTable final : private DeferredWork {
  public:
   struct Bounds {
     std::size_t mapped = 4096;
-    std::chrono::milliseconds idle{1000};  ///< What nobody has used for so long makes room for others.
+    std::chrono::milliseconds idle{1000};             ///< What nobody has used for so long makes room for others.
+    std::chrono::milliseconds file_patience{10'000};  ///< See FileFetches.
   };
 
   explicit MappingTable(Engine& engine) : MappingTable(engine, Bounds{}) {}

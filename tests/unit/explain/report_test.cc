@@ -57,6 +57,20 @@ TEST(Explain, without_a_courier_or_shared_memory_the_answer_is_another) {
   EXPECT_EQ(make_report(ask("cuda", "cuda", 8), facts, {}).choice.path, Path::staged);
 }
 
+TEST(Explain, where_a_landing_goes_that_others_cannot_map_is_said_too) {
+  const auto says = [](const Report& report, const std::string& words) {
+    return std::any_of(report.notes.begin(), report.notes.end(),
+                       [&](const std::string& note) { return note.find(words) != std::string::npos; });
+  };
+  Facts facts = two_gpus();
+  EXPECT_TRUE(says(make_report(ask("cuda", "cuda", 1 << 20), facts, {}), "several allocations, it goes by ucx"));
+  facts.wire_kinds = 0;
+  EXPECT_TRUE(says(make_report(ask("cuda", "cuda", 1 << 20), facts, {}), "several allocations, it goes by staged"));
+  EXPECT_FALSE(says(make_report(ask("cuda", "host", 1 << 20), facts, {}), "by means of a file"));
+  facts.shares_memory = false;
+  EXPECT_FALSE(says(make_report(ask("cuda", "cuda", 1 << 20), facts, {}), "by means of a file"));
+}
+
 TEST(Explain, within_one_process_bytes_are_moved_without_the_network) {
   const auto path_within = [](const char* from, const char* to, Path forced = Path::automatic) {
     Question question = ask(from, to, 1 << 20);

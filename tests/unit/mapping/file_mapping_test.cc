@@ -165,6 +165,22 @@ TEST(FileMapping, a_process_without_descriptors_goes_other_ways) {
   EXPECT_NE(testing::internal::GetCapturedStderr().find("ulimit -n"), std::string::npos);
 }
 
+TEST(FileMapping, an_owner_that_does_not_answer_is_waited_for_by_nobody_and_may_answer_late) {
+  FilePair pair;
+  MappingTable table(pair.engine(0), {.file_patience = std::chrono::milliseconds(0)});
+  Imports& imports = table.with(pair.engine(0).peers().connect(Rank{1})).imports;
+  const Memory memory = pair.allocate();
+  const ExportedPlace place = pair.tell(memory);
+  pair.job().rank(0).worker().progress();
+  testing::internal::CaptureStderr();
+  table.look_around();
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("until it makes progress"), std::string::npos);
+  EXPECT_FALSE(imports.awaits(place.buffer_id));
+  EXPECT_EQ(imports.take(place.buffer_id, 0, 1, Reach::device).address, nullptr);
+  pair.job().run(20);
+  EXPECT_NE(imports.take(place.buffer_id, 0, 1, Reach::device).address, nullptr);
+}
+
 TEST(FileMapping, a_file_that_is_not_the_memory_is_refused) {
   FilePair pair;
   pair.device().imports = Status::invalid_argument;  // as a device says of somebody else's file
