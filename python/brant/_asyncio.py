@@ -73,12 +73,22 @@ def make_future() -> asyncio.Future:
     return future
 
 
-def start_entry(coroutine: Coroutine[Any, Any, Any], on_end: Callable[[], None]) -> asyncio.Task:
-    """An async entry of a chare as a task of the loop that runs; `on_end` is told when it has ended."""
-    task = asyncio.get_running_loop().create_task(coroutine)
+def start_entry(
+    coroutine: Coroutine[Any, Any, Any], on_begin: Callable[[], None], on_end: Callable[[], None]
+) -> asyncio.Task:
+    """An async entry of a chare as a task of the loop that runs; it tells when it has begun and when it has ended."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(coroutine)
+    loop.call_soon(on_begin)  # behind its first step
     task.add_done_callback(lambda _: on_end())
     note_woken()
     return task
+
+
+async def call_later(function: Callable[..., Any], chare: Any, args: tuple, keywords: dict[str, Any] | None) -> Any:
+    """A call of an entry that waits its turn behind others, which are tasks that have not begun."""
+    result = function(chare, *args, **(keywords or {}))
+    return await result if asyncio.iscoroutine(result) else result
 
 
 def note_woken() -> None:

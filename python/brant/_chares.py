@@ -226,8 +226,12 @@ class Method:
         pickled. An exception in there ends the job."""
         _brant.call(self._address, self._number, args, kwargs, self._priority)
 
-    def reply(self, *args: Any, **kwargs: Any) -> _brant.Awaitable:
-        """Calls it. Awaited, it gives the result, and raises what was raised there: `__cause__` has the traceback."""
+    def reply(self, *args: Any, **kwargs: Any) -> _brant.Awaitable | Replies:
+        """Calls it. Awaited, it gives the result, and raises what was raised there: `__cause__` has the traceback. Of
+        an array it gives a list in the order of indices, and raises the first exception when all have answered; that
+        costs a message for each element."""
+        if isinstance(self._who, Array):
+            return Replies([getattr(element, self._name).reply(*args, **kwargs) for element in self._who])
         return _brant.ask(self._address, self._number, args, kwargs, self._priority)
 
     def __eq__(self, other: object) -> bool:
@@ -307,6 +311,24 @@ def _future(address_bytes: bytes) -> Future:
         future = object.__new__(Future)
         future._awaitable, future._address = None, address
     return future
+
+
+class Replies:
+    """The answers of all elements of an array: to be awaited."""
+
+    def __init__(self, replies: list[_brant.Awaitable]):
+        self._replies = replies
+
+    def __await__(self) -> Generator[Any, None, list]:
+        results, failures = [], []
+        for reply in self._replies:
+            try:
+                results.append((yield from reply.__await__()))
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        return results
 
 
 class _Proxy:

@@ -34,6 +34,10 @@ class Block(Chare):
         self.calls.append(value * times)
 
     @entry
+    async def add_async(self, value):
+        self.calls.append(value)
+
+    @entry
     def where(self):
         return self.index, brant.rank(), self.calls, self.factor
 
@@ -66,6 +70,11 @@ class Block(Chare):
         raise error
 
     @entry
+    def fail_in(self, index, error):
+        if index == self.index:
+            raise error
+
+    @entry
     def block_the_loop(self):
         brant.sleep(0.01).wait()
 
@@ -80,15 +89,24 @@ async def main_of_calls() -> None:
         blocks[4].add(value)
     assert await blocks[4].where.reply() == (4, brant.size() - 1, [7, *range(20)], 3)
     await brant.quiescence()
+    for value in range(0, 20, 2):
+        blocks[2].add_async(value)
+        blocks[2].add(value + 1)
+    assert (await blocks[2].where.reply())[2] == [7, *range(20)]  # whichever is async
     blocks.add(1, times=4)
     await brant.quiescence()
-    assert [(await block.where.reply())[2] for block in blocks] == [[7, 4]] * 4 + [[7, *range(20), 4]]
+    assert [(await block.where.reply())[2] for block in blocks] == [
+        *[[7, 4]] * 2,
+        [7, *range(20), 4],
+        [7, 4],
+        [7, *range(20), 4],
+    ]
     blocks[4].call_me_back(blocks[0], "back")
     await brant.quiescence()
     assert (await blocks[0].where.reply())[2] == [7, 4, "back"]
     assert await blocks[0].ask_other.reply(blocks[4], 5) == 23
     replies = [block.slow_add.reply(9) for block in blocks]
-    assert await brant.gather(*replies) == [4, 3, 3, 3, 24] if brant._brant.loop_runs() else True
+    assert await brant.gather(*replies) == [4, 3, 23, 3, 24] if brant._brant.loop_runs() else True
 
 
 @BOTH
@@ -200,7 +218,10 @@ async def main_of_exceptions() -> None:
     with pytest.raises(TypeError, match="async"):
         await blocks[0, 0].block_the_loop.reply()
     with pytest.raises(brant.InvalidArgument, match="one element at a time"):
-        blocks.where.reply()
+        blocks[0, :].where.reply()
+    assert [index for index, *_ in await blocks.where.reply()] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    with pytest.raises(KeyError, match="one of all"):
+        await blocks.fail_in.reply((1, 0), KeyError("one of all"))
 
 
 class Refusing(Chare):

@@ -36,7 +36,7 @@ struct ChareOptions {
   /// Asked when all is still: true says that the program has something to do that is in no message and no entry, such
   /// as tasks of its own that can go on. Then there is neither quiescence nor a deadlock. Called from within
   /// `progress`.
-  std::function<bool()> has_other_work;
+  std::function<bool()> has_other_work = {};
   /// False: `connect` must follow, on every rank. For tests and embedders that make several ranks in one thread.
   bool connect = true;
 };

@@ -70,7 +70,8 @@ class Member final : public ChareBase {
   std::deque<Kept> kept_;
   std::vector<nanobind::object> waits_;  ///< Of type ConditionWait.
   bool looking_ = false;
-  ListHook<Member> waiting_hook_;  ///< Among those with kept calls or waits.
+  std::shared_ptr<unsigned> unbegun_ = std::make_shared<unsigned>(0);  ///< Async entries that asyncio has not begun.
+  ListHook<Member> waiting_hook_;                                      ///< Among those with kept calls or waits.
 
  public:
   using WaitingList = IntrusiveList<Member, &Member::waiting_hook_>;
