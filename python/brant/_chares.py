@@ -116,7 +116,10 @@ class Chare:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        names = sorted(name for name in dir(cls) if getattr(getattr(cls, name), "__brant_entry__", False))
+        names = sorted(_entry_names(cls))
+        for name in names:
+            if hasattr(_Proxy, name) or hasattr(Array, name) or hasattr(Element, name):
+                raise InvalidArgument(f"{cls.__name__}.{name} cannot be an entry: proxies have something of that name")
         cls._brant_entries = {name: number for number, name in enumerate(names)}
         cls._brant_table = tuple(getattr(cls, name) for name in names)
         cls._brant_conditions = tuple(getattr(function, "__brant_when__", None) for function in cls._brant_table)
@@ -210,6 +213,16 @@ class _Pickled:
 
     def __reduce__(self) -> tuple:
         return tuple, (self._what,)
+
+
+def _entry_names(cls: type) -> set[str]:
+    """Those of the class and its bases; what stands in for an entry of a base is one too."""
+    return {
+        name
+        for base in cls.__mro__
+        for name, thing in vars(base).items()
+        if getattr(thing, "__brant_entry__", False) and callable(getattr(cls, name))
+    }
 
 
 class Method:

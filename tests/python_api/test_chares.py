@@ -385,9 +385,10 @@ async def quiet() -> None:
 
 async def main_of_quiet() -> None:
     workers = Worker.array(6)
-    workers[0].spread(6)
-    await brant.quiescence()
-    assert sum([await worker.count.reply() for worker in workers]) == 2**7 - 1
+    for round in range(1, 21):
+        workers[0].spread(5)
+        await brant.quiescence()
+        assert sum(await workers.count.reply()) == round * (2**6 - 1)
 
 
 @BOTH
@@ -503,6 +504,45 @@ async def main_of_contributions_that_differ() -> None:
 def test_contributions_that_do_not_fit_end_the_job(ranks: int) -> None:
     said = run_job(contributions_that_differ, ranks=ranks, fails=True).stderr
     assert re.search(r"arrays of shapes \([34],\) and \([34],\) do not fit together", said)
+
+
+class Base(Chare):
+    @entry
+    def name(self):
+        return "base"
+
+    @entry
+    def inherited(self):
+        return type(self).__name__, self.name()
+
+
+class Derived(Base):
+    def name(self):
+        return "derived"
+
+    @entry
+    def own(self):
+        return super().name()
+
+
+async def inheritance() -> None:
+    await brant.program(main_of_inheritance)
+
+
+async def main_of_inheritance() -> None:
+    there = Derived.array(2)[1]
+    assert await there.inherited.reply() == ("Derived", "derived")
+    assert await there.name.reply() == "derived" and await there.own.reply() == "base"
+    assert await Base.array(1)[0].inherited.reply() == ("Base", "base")
+    assert {"name", "inherited", "own"} <= set(dir(there))
+    with pytest.raises(brant.InvalidArgument, match=r"Clash\.destroy cannot be an entry"):
+        type("Clash", (Chare,), {"destroy": entry(lambda self: None)})
+    with pytest.raises(brant.InvalidArgument, match=r"the condition 'a b' of .*go is no expression"):
+        when("a b")(Ordered.go)
+
+
+def test_classes_inherit_entries_and_names_of_proxies_are_taken() -> None:
+    run_job(inheritance)
 
 
 class Teller(Chare):
