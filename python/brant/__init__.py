@@ -41,7 +41,8 @@ from brant._brant import (
 )
 from brant._brant import ChannelEnd as Channel
 from brant._brant import end as _end
-from brant._chares import Chare, Future, RemoteError, RemoteTraceback, entry, program, quiescence, when
+from brant._chares import Chare, RemoteError, RemoteTraceback, program, quiescence
+from brant._entries import entry, when
 from brant._errors import (
     Canceled,
     DeviceFailed,
@@ -59,6 +60,7 @@ from brant._errors import (
     VersionMismatch,
     WrongKind,
 )
+from brant._futures import Future
 from brant._pool import pool
 from brant._runtime import Runtime, channel, gather
 

@@ -74,15 +74,32 @@ def make_future() -> asyncio.Future:
 
 
 def start_entry(
-    coroutine: Coroutine[Any, Any, Any], on_begin: Callable[[], None], on_end: Callable[[], None]
+    coroutine: Coroutine[Any, Any, Any],
+    on_begin: Callable[[], None],
+    on_end: Callable[[Any, BaseException | None], None],
 ) -> asyncio.Task:
-    """An async entry of a chare as a task of the loop that runs; it tells when it has begun and when it has ended."""
-    loop = asyncio.get_running_loop()
-    task = loop.create_task(coroutine)
-    loop.call_soon(on_begin)  # behind its first step
-    task.add_done_callback(lambda _: on_end())
+    """An async entry of a chare as a task of the loop that runs; it tells when it begins and what it ends with."""
+    task = asyncio.get_running_loop().create_task(_run_entry(coroutine, on_begin, on_end))
     note_woken()
     return task
+
+
+async def _run_entry(
+    coroutine: Coroutine[Any, Any, Any],
+    on_begin: Callable[[], None],
+    on_end: Callable[[Any, BaseException | None], None],
+) -> None:
+    # The end is told from inside: a callback of the task would come a round later, when all may seem to be quiet.
+    on_begin()
+    try:
+        result = await coroutine
+    except asyncio.CancelledError as error:
+        on_end(None, error)
+        raise
+    except BaseException as error:
+        on_end(None, error)
+    else:
+        on_end(result, None)
 
 
 async def call_later(function: Callable[..., Any], chare: Any, args: tuple, keywords: dict[str, Any] | None) -> Any:

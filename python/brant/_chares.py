@@ -2,71 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import pickle
 import traceback
 import warnings
-import weakref
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from typing import Any, TypeVar
 
-from brant import _brant
+from brant import _brant, _futures
 from brant._errors import Error, InvalidArgument
+from brant._futures import Future
 from brant._reducing import check
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _T = TypeVar("_T")
-
-
-def entry(function: _F) -> _F:
-    """Makes a method of a chare one that others may call by its proxy. It is plain, or `async def`; inside its object
-    it is called like any method.
-    """
-    function.__brant_entry__ = True
-    return function
-
-
-def when(condition: str | Callable[..., bool]) -> Callable[[_F], _F]:
-    """An entry whose calls wait, in the order of arrival, until the condition holds:
-
-        @brant.when("self.step == step")
-        def halo(self, step, face): ...
-
-    It is looked at when the call arrives and whenever another entry of the same object has run.
-
-    Args:
-        condition: an expression of `self` and the parameters, or a function of them.
-    """
-
-    def decorate(function: _F) -> _F:
-        function.__brant_when__ = condition if callable(condition) else _compiled(condition, function)
-        return entry(function)
-
-    return decorate
-
-
-def _compiled(condition: str, function: Callable[..., Any]) -> Callable[..., bool]:
-    """The condition as a function with the parameters, defaults included, of `function`."""
-    names: dict[str, Any] = {}
-    parameters = []
-    for number, parameter in enumerate(inspect.signature(function).parameters.values()):
-        plain = parameter.replace(annotation=inspect.Parameter.empty, default=inspect.Parameter.empty)
-        if parameter.default is not inspect.Parameter.empty:
-            names[f"_default{number}"] = parameter.default
-            if parameter.kind is parameter.KEYWORD_ONLY and not any(text.startswith("*") for text in parameters):
-                parameters.append("*")
-            parameters.append(f"{plain}=_default{number}")
-            continue
-        if parameter.kind is parameter.KEYWORD_ONLY and not any(text.startswith("*") for text in parameters):
-            parameters.append("*")
-        parameters.append(str(plain))
-    source = f"lambda {', '.join(parameters)}: ({condition})"
-    try:
-        code = compile(source, f"<condition of {function.__qualname__}>", "eval")
-    except SyntaxError as error:
-        raise InvalidArgument(f"the condition {condition!r} of {function.__qualname__} is no expression") from error
-    return eval(code, {**function.__globals__, **names})
 
 
 class RemoteError(Error):
@@ -116,7 +65,10 @@ class Chare:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        names = sorted(name for name in dir(cls) if getattr(getattr(cls, name), "__brant_entry__", False))
+        names = sorted(_entry_names(cls))
+        for name in names:
+            if hasattr(_Proxy, name) or hasattr(Array, name) or hasattr(Element, name):
+                raise InvalidArgument(f"{cls.__name__}.{name} cannot be an entry: proxies have something of that name")
         cls._brant_entries = {name: number for number, name in enumerate(names)}
         cls._brant_table = tuple(getattr(cls, name) for name in names)
         cls._brant_conditions = tuple(getattr(function, "__brant_when__", None) for function in cls._brant_table)
@@ -212,6 +164,16 @@ class _Pickled:
         return tuple, (self._what,)
 
 
+def _entry_names(cls: type) -> set[str]:
+    """Those of the class and its bases; what stands in for an entry of a base is one too."""
+    return {
+        name
+        for base in cls.__mro__
+        for name, thing in vars(base).items()
+        if getattr(thing, "__brant_entry__", False) and callable(getattr(cls, name))
+    }
+
+
 class Method:
     """An entry of an element, an array or a section: to be called."""
 
@@ -245,72 +207,6 @@ class Method:
 
     def __reduce__(self) -> tuple:
         return getattr, (self._who, self._name)
-
-
-class Future:
-    """A value that comes later, awaited in the process that made it. It may be sent to others, who call it with the
-    value; the first one counts. It may also be where a reduction goes to.
-
-        done = brant.Future()
-        blocks.solve(done)
-        print(await done)
-    """
-
-    __slots__ = ("__weakref__", "_address", "_awaitable")
-
-    def __init__(self) -> None:
-        self._awaitable, self._address = _brant.new_future()
-        _keep(self)
-
-    def __call__(self, value: Any = None) -> None:
-        """Gives it its value, from any process."""
-        _brant.fulfil(self._address, value, False)
-
-    def fail(self, error: BaseException) -> None:
-        """Whoever awaits it gets this exception."""
-        text = "".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
-        _brant.fulfil(self._address, (error, text), True)
-
-    def done(self) -> bool:
-        """It has a value, and this is the process that made it."""
-        return self._awaitable is not None and self._awaitable.done()
-
-    def __await__(self) -> Generator[Any, None, Any]:
-        if self._awaitable is None:
-            raise InvalidArgument("a future is awaited in the process that made it; elsewhere it is called")
-        return self._awaitable.__await__()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Future) and self._address == other._address
-
-    def __hash__(self) -> int:
-        return hash(self._address)
-
-    def __reduce__(self) -> tuple:
-        return _future, (bytes(self._address),)
-
-
-_made_here: weakref.WeakValueDictionary[_brant.Address, Future] = weakref.WeakValueDictionary()
-_open: list[Future] = []  # without a value, as far as is known: nobody here may hold them while they travel
-_open_at_most = 64  # before those that have a value are let go
-
-
-def _keep(future: Future) -> None:
-    global _open_at_most
-    _made_here[future._address] = future
-    _open.append(future)
-    if len(_open) > _open_at_most:
-        _open[:] = [one for one in _open if not one.done()]
-        _open_at_most = max(64, 2 * len(_open))
-
-
-def _future(address_bytes: bytes) -> Future:
-    address = _brant.Address.of(address_bytes)
-    future = _made_here.get(address)
-    if future is None:
-        future = object.__new__(Future)
-        future._awaitable, future._address = None, address
-    return future
 
 
 class Replies:
@@ -551,7 +447,7 @@ async def program(main: Callable[..., Coroutine[Any, Any, _T]], *args: Any, dead
         if task is not None and not task.done():
             task.cancel()
         _brant.end_program()
-        _open.clear()
+        _futures.forget_open()
 
 
 async def _run_main(main: Callable[..., Coroutine[Any, Any, Any]], args: tuple, outcome: dict[str, Any]) -> None:

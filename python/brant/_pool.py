@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from brant import _brant
-from brant._chares import Chare, entry
+from brant._chares import Chare
+from brant._entries import entry
 from brant._errors import InvalidArgument
 from brant._runtime import gather
 

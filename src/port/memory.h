@@ -145,7 +145,8 @@ class Device {
   /// owner frees it: the pool uses it again. not_supported: memory made otherwise, and the log says why and what to do;
   /// or the capabilities lack file_exports.
   virtual Result<ExportedFile> export_file(const void* pointer) noexcept = 0;
-  /// Maps it; `file` stays the caller's. Each import is a mapping of its own, closed with close_import.
+  /// Maps it; `file` stays the caller's. Each import is closed with close_import, and is a mapping of its own, but for
+  /// memory of a pool: the same place is found at the same address each time.
   virtual Result<void*> import_file(const ExportRecord& record, int file) noexcept = 0;
   /// Maps another process's allocation; the result points at the exported pointer. Close with close_import.
   /// in_progress: not while this process has mapped memory of the same block that was freed (see export_block_bytes).

@@ -32,12 +32,13 @@ class Running final : public TaskObserver {
     } else {
       static const nb::handle start = python_function("brant._asyncio", "start_entry");
       link_ = std::make_shared<Running*>(this);
-      const auto on_end = [link = link_] {
-        if (*link != nullptr) (*link)->task_ended();
+      const auto on_end = [link = link_](const nb::object& result, const nb::object& error) {
+        if (*link != nullptr) (*link)->end_with(result, error);
       };
       ++*unbegun;
       const auto on_begin = [unbegun] { --*unbegun; };
-      task_ = start(coroutine, nb::cpp_function(on_begin), nb::cpp_function(on_end));
+      task_ = start(coroutine, nb::cpp_function(on_begin),
+                    nb::cpp_function(on_end, nb::arg("result").none(), nb::arg("error").none()));
     }
   }
   Running(const Running&) = delete;
@@ -64,13 +65,24 @@ class Running final : public TaskObserver {
 
   /// A new reference, or null and the exception is set.
   [[nodiscard]] PyObject* result() const noexcept {
-    return ours_ != nullptr ? ours_->take() : PyObject_CallMethod(task_.ptr(), "result", nullptr);
+    if (ours_ != nullptr) return ours_->take();
+    if (error_.is_none()) return Py_NewRef(result_.ptr());
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error_.ptr())), error_.ptr());
+    return nullptr;
   }
 
  private:
+  void end_with(const nb::object& result, const nb::object& error) noexcept {
+    result_ = result;
+    error_ = error;
+    task_ended();
+  }
+
   nb::object task_;
   Task* ours_ = nullptr;
-  std::shared_ptr<Running*> link_;
+  std::shared_ptr<Running*> link_;  ///< From the task of asyncio, which may outlive this.
+  nb::object result_;
+  nb::object error_;
   std::coroutine_handle<> waiter_;
   bool ended_ = false;
 };

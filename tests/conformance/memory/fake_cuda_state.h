@@ -11,6 +11,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// What the parts of the stand-in for NVIDIA's driver share (fake_cuda_driver.cc).
@@ -44,7 +45,8 @@ struct Memory {
   int fd = -1;
   int device = -1;
   unsigned long long id = 0;
-  std::uintptr_t reserved = 0;  // with others; 0: it stands alone
+  std::pair<int, int> place{-1, -1};  // of a pool's memory that was imported: pid and file of its owner
+  std::uintptr_t reserved = 0;        // with others; 0: it stands alone
   std::size_t reserved_bytes = 0;
 };
 

@@ -199,6 +199,23 @@ TEST_F(FakeDriver, memory_that_cannot_be_shared_is_said_to_be_so_once) {
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << "said once: " << log;
 }
 
+TEST_F(FakeDriver, a_place_of_a_pool_that_is_imported_twice_is_there_until_both_are_closed) {
+  const auto device = open(0);
+  const StreamScope stream(*device);
+  const DriverMemory pool(DriverMemory::Sort::pooled, 4096);
+  const Result<port::ExportedFile> exported = device->export_file(pool.at());
+  ASSERT_TRUE(exported.ok());
+  const Result<void*> first = device->import_file(exported->record, exported->file.get());
+  const Result<void*> second = device->import_file(exported->record, exported->file.get());
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(*first, *second) << "as the driver does";
+  EXPECT_EQ(device->close_import(*first), Status::ok);
+  EXPECT_TRUE(device->query(*second).ok()) << "it is used still";
+  EXPECT_EQ(device->close_import(*second), Status::ok);
+  EXPECT_FALSE(device->query(*second).ok());
+  EXPECT_EQ(device->close_import(*second), Status::not_found);
+}
+
 TEST_F(FakeDriver, a_file_that_cannot_be_made_now_is_not_refused_for_good) {
   const auto device = open(0);
   const StreamScope makes_a_context_current(*device);

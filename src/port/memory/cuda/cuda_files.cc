@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <new>
@@ -138,7 +139,7 @@ Result<void*> CudaFiles::import_file(const ExportRecord& record, int file) noexc
   std::memcpy(&handle, record.handle, sizeof(handle));
   if (handle.magic != kFileMagic || record.offset >= record.bytes || file < 0) return Status::invalid_argument;
   if (!usable_) return Status::not_supported;
-  Import import{.base = 0, .bytes = record.bytes, .pool = nullptr};
+  Import import{.base = 0, .bytes = record.bytes, .pool = nullptr, .count = 1};
   const Status status = in_context(context_, handle.pooled != 0 ? "cuMemPoolImportPointer" : "cuMemMap", [&] {
     return handle.pooled != 0 ? import_pooled(file, handle, import) : import_created(file, import);
   });
@@ -147,13 +148,23 @@ Result<void*> CudaFiles::import_file(const ExportRecord& record, int file) noexc
   if (status != Status::ok) return status;
   try {
     const std::lock_guard lock(mutex_);
-    imports_.emplace(import.base, import);
+    const auto [known, fresh] = imports_.try_emplace(import.base, import);
+    if (!fresh) share(known->second, import);
     return reinterpret_cast<void*>(import.base + record.offset);
   } catch (const std::bad_alloc&) {
     const ContextScope scope(context_);
     undo(import);
     return Status::no_memory;
   }
+}
+
+/// What its owner has freed in a pool, and allocated anew, is found where the old import is: that goes once, with the
+/// last of the two.
+void CudaFiles::share(Import& known, const Import& again) noexcept {
+  ++known.count;
+  known.bytes = std::max(known.bytes, again.bytes);
+  const ContextScope scope(context_);
+  context_.driver().mem_pool_destroy(again.pool);
 }
 
 CUresult CudaFiles::import_created(int file, Import& import) noexcept {
@@ -209,6 +220,7 @@ Status CudaFiles::close_import(void* imported) noexcept {
     if (after == imports_.begin()) return Status::not_found;
     const auto found = std::prev(after);
     if (address(imported) - found->first >= found->second.bytes) return Status::not_found;
+    if (--found->second.count > 0) return Status::ok;
     last = found->second;
     imports_.erase(found);
   }

@@ -35,12 +35,14 @@ class CudaFiles {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
     CUmemoryPool pool = nullptr;  ///< Null: memory of cuMemCreate.
+    unsigned count = 1;           ///< The same place of a pool is imported at the same address each time.
   };
 
   Result<ExportedFile> export_created(const PointerInfo& info, const void* pointer) noexcept;
   Result<ExportedFile> export_pooled(const PointerInfo& info, CUmemoryPool pool, const void* pointer) noexcept;
   CUresult import_created(int file, Import& import) noexcept;
   CUresult import_pooled(int file, const Handle& handle, Import& import) noexcept;
+  void share(Import& known, const Import& again) noexcept;
   CUresult undo(const Import& import) noexcept;
   [[nodiscard]] CUmemAccessDesc access() const noexcept;
 
