@@ -232,7 +232,7 @@ TEST(Join, who_leaves_may_come_again_and_leaves_nothing_behind) {
 
 /// UCX frees nothing of a connection before the wire closes (docs/decisions/0044): it must not become more than that.
 TEST(Join, each_process_that_has_come_and_gone_leaves_two_mappings_and_no_descriptor) {
-  constexpr int kGuests = 24;
+  constexpr int kGuests = 14;
   constexpr int kFirstGuests = 4;
   Letters address;
   Program host([&] {
