@@ -276,9 +276,15 @@ class Generator {
   void post_mapping() {
     const Buffer& memory = memories_[mutation_.below(memories_.size())];
     port::ExportRecord record = *end_.hostile_engine().device().export_allocation(memory.data);
-    MappingMessage message{static_cast<MappingMessage::Kind>(mutation_.below(4)),
-                           static_cast<std::uint32_t>(mutation_.below(3)), record.buffer_id,
-                           reinterpret_cast<std::uint64_t>(memory.data)};
+    MappingMessage message;
+    message.kind = static_cast<MappingMessage::Kind>(mutation_.below(7));
+    message.outcome = static_cast<std::uint16_t>(mutation_.below(2) == 0 ? Status::ok : Status::not_found);
+    message.withdrawals = static_cast<std::uint32_t>(mutation_.below(3));
+    message.buffer_id = record.buffer_id;
+    message.address = reinterpret_cast<std::uint64_t>(memory.data);
+    message.number = mutation_.below(3);
+    message.box = {'0', '0', '0', 'a', 'b'};
+    if (mutation_.below(4) == 0) record.means = port::ExportRecord::Means::file;
     if (mutation_.below(4) == 0) mutation_.spoil(std::as_writable_bytes(std::span(&message, 1)));
     if (mutation_.below(4) == 0) mutation_.spoil(std::as_writable_bytes(std::span(&record, 1)));
     const bool maps = message.kind == MappingMessage::Kind::exported;
