@@ -74,14 +74,14 @@ const char* refusal(Path path, const PathQuery& query) noexcept {
 /// The same for a path that nobody demanded.
 const char* refusal_unforced(Path path, const PathQuery& query) noexcept {
   const char* reason = refusal(path, query);
-  if (reason == nullptr && path == Path::courier && query.bytes > query.courier_bytes)
+  if (reason != nullptr) return reason;
+  if (path == Path::courier && query.bytes > query.courier_bytes)
     return "the message is larger than what the courier takes";
-  const EndPair ends = EndPair::of(query.kind, query.other_kind);
   // It would map the memory a second time, for good: what is allocated there later could not be mapped any more.
-  if (reason == nullptr && path == Path::ucx && query.one_sided && query.peer_maps &&
-      ends.from_device != ends.to_device)
+  if (path == Path::ucx && query.one_sided && query.peer_maps &&
+      host_accessible(query.kind) != host_accessible(query.other_kind))
     return "the device memory is mapped here, so that nothing needs the network";
-  return reason;
+  return nullptr;
 }
 
 const char* praise(Path path) noexcept {

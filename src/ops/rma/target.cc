@@ -162,9 +162,11 @@ PathQuery RmaTarget::query(MemoryKind local, std::size_t bytes, RmaDirection dir
 }
 
 PathChoice RmaTarget::choose(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept {
-  const PathChoice choice = choose_path(query(local, bytes, direction, forced), engine_.path_order());
-  const bool serves = choice.status != Status::ok || choice.path != Path::ucx || reach_over_network();
-  return serves ? choice : choose_path(query(local, bytes, direction, forced), engine_.path_order());
+  PathQuery asked = query(local, bytes, direction, forced);
+  const PathChoice choice = choose_path(asked, engine_.path_order());
+  if (choice.path != Path::ucx || choice.status != Status::ok || reach_over_network()) return choice;
+  asked.wire_takes_kind = false;
+  return choose_path(asked, engine_.path_order());
 }
 
 Status RmaTarget::choose_for_post(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced,
