@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NUMBERS = ROOT / "docs" / "numbers"
 PICTURES = ROOT / "docs" / "how-it-works"
-MACHINE = "h200x2"
+MACHINE = "h100x2"
 WINDOWS = {"latency": 1, "bandwidth": 64}
 RAW_UCX = "raw UCX"
 KIB, MIB = 1 << 10, 1 << 20

@@ -18,11 +18,7 @@ FILES = sorted((ROOT / "docs" / "numbers").glob("*.jsonl"))
 # stay until such a machine is measured again. Nothing is added here.
 NOT_IN_THE_HISTORY = {
     "epyc-2-cores-2026-11-22.jsonl": {"ae7e333"},
-    "h200x2-2026-11-22.jsonl": {"ee706de"},
-    "turns-h200x2-2026-11-22.jsonl": {"ee706de"},
 }
-# Rows of programs that did not say their commit.
-OF_NO_COMMIT = {"h200x2-2026-11-22.jsonl": 62}
 
 
 def versions(file: pathlib.Path) -> collections.Counter[str]:
@@ -45,7 +41,7 @@ def in_the_history(commit: str) -> bool:
 
 def test_there_are_rows() -> None:
     assert FILES
-    assert set(NOT_IN_THE_HISTORY) | set(OF_NO_COMMIT) <= {file.name for file in FILES}, "remove what is gone"
+    assert set(NOT_IN_THE_HISTORY) <= {file.name for file in FILES}, "remove what is gone"
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -58,18 +54,15 @@ def test_a_page_cites_the_rows_and_the_folder_says_what_they_are(file: pathlib.P
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_rows_say_a_commit(file: pathlib.Path) -> None:
-    found = versions(file)
-    assert sum(count for version, count in found.items() if "+" not in version) == OF_NO_COMMIT.get(file.name, 0)
-    for version in found:
-        if "+" in version:
-            commit_of(version)
+    for version in versions(file):
+        commit_of(version)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_the_commits_are_in_the_history(file: pathlib.Path) -> None:
     if git("rev-parse", "--is-shallow-repository").stdout.strip() != "false":
         pytest.skip("this copy of the repository has no history (git fetch --unshallow)")
-    commits = {commit_of(version) for version in versions(file) if "+" in version}
+    commits = {commit_of(version) for version in versions(file)}
     lost = {commit for commit in commits if not in_the_history(commit)}
     assert lost == NOT_IN_THE_HISTORY.get(file.name, set())
 

@@ -14,7 +14,7 @@ from brant_command import brant, needs_brant
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 NUMBERS = ROOT / "docs" / "numbers"
-TWO_GPUS = "0.1.0+gee706de"
+TWO_GPUS = "0.1.0+g864d6d1"
 HOST_ROWS = "h200-2026-11-23.jsonl"
 NAMES = {"channel": ("message", "messages"), "put": ("put", "puts"), "message": ("call", "calls")}
 KIB, MIB = 1 << 10, 1 << 20
@@ -77,7 +77,7 @@ def two_gpu_lines(bench: str, sizes: list[int]) -> list[str]:
 
 def stream_lines() -> list[str]:
     """NCCL's rows, and ours of the same run, which stand before them."""
-    rows = [row for row in rows_of("h200x2-2026-11-22.jsonl") if row["brant"] == TWO_GPUS]
+    rows = [row for row in rows_of("h100x2-2026-11-25.jsonl") if row["brant"] == TWO_GPUS]
     rows = [row for row in rows if row["bench"] == "latency" and row.get("trigger") == "stream"]
     pairs = {nccl["bytes"]: (ours, nccl) for ours, nccl in zip(rows, rows[1:], strict=False) if nccl["peer"] == "nccl"}
     lines = []
