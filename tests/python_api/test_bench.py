@@ -1,0 +1,65 @@
+"""python3 -m brant.bench: what it measures, and what it says to wrong arguments."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from conftest import BRANT, environment
+
+
+def bench(*options: str, ranks: int = 2, **more: str) -> subprocess.CompletedProcess[str]:
+    command = [str(BRANT), "run", "-n", str(ranks), "--no-prefix", "--timeout", "60", "--"]
+    return subprocess.run(
+        [*command, sys.executable, "-m", "brant.bench", *options],
+        env=environment(BRANT_BIN=str(BRANT), **more),
+        text=True,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=90,
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "loop", "memory", "gpu"),
+    [
+        ("channel", "brant", "numpy,host,pinned,bytes", "none"),
+        ("channel", "asyncio", "numpy", "none"),
+        ("channel", "brant", "emulated", "emulated"),
+        ("chare", "brant", "numpy,bytes,host", "none"),
+        ("chare", "asyncio", "numpy", "none"),
+    ],
+)
+def test_a_line_for_each_memory_and_size(tmp_path: pathlib.Path, what: str, loop: str, memory: str, gpu: str) -> None:
+    file = tmp_path / "rows.jsonl"
+    options = ["--what", what, "--loop", loop, "--memory", memory, "--sizes", "8,4097,64K"]
+    done = bench(*options, "--check", "--iterations", "5", "--json", str(file), BRANT_GPU=gpu)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(row["memory"], row["bytes"]) for row in rows] == [
+        (kind, size) for kind in memory.split(",") for size in (8, 4097, 65536)
+    ]
+    for row in rows:
+        assert row["model"] == f"python {what}" and row["loop"] == loop and row["n"] == 5
+        assert 0 < row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"] < 10_000_000
+        assert row["brant"].startswith("0.") and row["ucx"] and row["cpu"]
+        assert f"{row['us']['p50']:.3f}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "ranks", "says"),
+    [
+        (["--memory", "wood"], 2, "there is no memory 'wood': use numpy"),
+        (["--sizes", "8,large"], 2, "'large' is no size"),
+        (["--iterations", "0"], 2, "--iterations is 1 or more"),
+        ([], 1, "between 2 processes, not 1: brant run -n 2"),
+        (["--memory", "emulated", "--sizes", "8"], 2, "emulated"),
+    ],
+)
+def test_wrong_arguments_end_it_with_a_word(options: list[str], ranks: int, says: str) -> None:
+    done = bench(*options, ranks=ranks)
+    assert done.returncode != 0
+    assert says in done.stdout + done.stderr
