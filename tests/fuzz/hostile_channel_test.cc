@@ -174,7 +174,7 @@ TEST(HostileChannel, an_allocation_is_told_of_once_and_does_not_contradict_itsel
 TEST(HostileChannel, a_record_of_mappings_that_is_none_is_not_believed) {
   expect_given_up(GpuChoice::none, [](HostileEnd& end) {
     MappingMessage message;
-    message.kind = static_cast<MappingMessage::Kind>(4);
+    message.kind = static_cast<MappingMessage::Kind>(static_cast<unsigned>(MappingMessage::Kind::handed) + 1);
     end.HostilePeer::post(link_service::kMapping, bytes_of(message));
   });
   expect_given_up(GpuChoice::none, [](HostileEnd& end) {
@@ -227,7 +227,8 @@ TEST(HostileChannel, control_messages_are_of_messages_that_there_can_be) {
 TEST(HostileChannel, a_control_message_of_a_rank_that_there_is_not_is_counted_and_dropped) {
   HostileEnd end(GpuChoice::none);
   end.job().run(4);
-  for (const std::int32_t rank : {-1, 2, 1 << 30}) {
+  constexpr std::int32_t kLeft = 1 << 30;  // a number of one that had joined: its words may still be under way
+  for (const std::int32_t rank : {-1, 2, kLeft - 1, kLeft}) {
     ChannelControl control = control_of(ChannelControl::Kind::closed, 0, 9);
     control.sender_rank = rank;
     end.post(control);

@@ -85,7 +85,8 @@ TEST(HostileMessage, a_record_says_whose_it_is_and_that_is_true) {
 
 TEST(HostileMessage, a_message_over_the_network_is_of_another_rank_of_the_job) {
   Messengers pair;
-  for (const std::int32_t source : {1, -1, 2, 1 << 30}) {
+  constexpr std::int32_t kLeft = 1 << 30;  // a number of one that had joined: its messages may still be under way
+  for (const std::int32_t source : {1, -1, 2, kLeft - 1, kLeft}) {
     WireHeader header = pair.header();
     header.source = source;
     pair.send(am_id::kMessage, std::as_bytes(std::span(&header, 1)).first(am::kOwnHeaderBytes + header.header_bytes));
