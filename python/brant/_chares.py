@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import pickle
-import traceback
 import warnings
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from typing import Any, TypeVar
@@ -384,13 +382,9 @@ def describe_failure(chare: Chare, number: int, error: BaseException) -> tuple[B
     """The exception, if it can travel, and a text that says where it was raised. Called by the extension module."""
     names = list(type(chare)._brant_entries)
     method = names[number] if number < len(names) else "(unknown entry)"
-    said = "".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
-    text = f"{element_name(type(chare), chare.index)}.{method} on rank {_brant.rank()} raised an exception:\n{said}"
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return None, text
-    return error, text
+    text = f"{element_name(type(chare), chare.index)}.{method} on rank {_brant.rank()} raised an exception:\n"
+    text += _futures.text_of(error)
+    return (error if _futures.may_travel(error) else None), text
 
 
 def remote_exception(described: tuple[BaseException | None, str]) -> BaseException:
@@ -456,9 +450,10 @@ async def _run_main(main: Callable[..., Coroutine[Any, Any, Any]], args: tuple, 
     except BaseException as error:
         outcome["error"] = error
         if _brant.has_program():
-            _brant.fail_program(f"the main function on rank 0 raised {type(error).__name__}: {error}")
+            _brant.fail_program(f"the main function on rank 0 raised an exception:\n{_futures.text_of(error)}")
         return
-    _brant.exit_program(0)
+    if _brant.has_program():
+        _brant.exit_program(0)
 
 
 def quiescence() -> _brant.Awaitable:

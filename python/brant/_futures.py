@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import traceback
 import weakref
 from collections.abc import Generator
@@ -9,6 +10,22 @@ from typing import Any
 
 from brant import _brant
 from brant._errors import InvalidArgument
+
+
+def text_of(error: BaseException) -> str:
+    """What the interpreter says of it, as text that can be sent."""
+    said = "".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
+    return said.encode("utf-8", "backslashreplace").decode()
+
+
+def may_travel(error: BaseException) -> bool:
+    """Not what ends loops, iterators or interpreters: that would do so where it is awaited."""
+    if not isinstance(error, Exception) or isinstance(error, (StopIteration, StopAsyncIteration)):
+        return False
+    try:
+        return isinstance(pickle.loads(pickle.dumps(error)), Exception)
+    except BaseException:
+        return False
 
 
 class Future:
@@ -32,8 +49,9 @@ class Future:
 
     def fail(self, error: BaseException) -> None:
         """Whoever awaits it gets this exception."""
-        text = "".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
-        _brant.fulfil(self._address, (error, text), True)
+        if not isinstance(error, BaseException):
+            raise InvalidArgument(f"a future fails with an exception, not with {error!r}")
+        _brant.fulfil(self._address, (error if may_travel(error) else None, text_of(error)), True)
 
     def done(self) -> bool:
         """It has a value, and this is the process that made it."""

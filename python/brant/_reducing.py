@@ -54,8 +54,9 @@ def begin(operation: str | Callable[[Any, Any], Any], value: Any, index: Any) ->
 
 def combine(operation: str | Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     """Arrays of different shapes are not stretched: all contributions look alike."""
-    if _is_array(left) and operation != "gather" and (not _is_array(right) or left.shape != right.shape):
-        raise InvalidArgument(f"arrays of shapes {left.shape} and {getattr(right, 'shape', None)} do not fit together")
+    shapes = [value.shape if _is_array(value) else None for value in (left, right)]
+    if operation != "gather" and shapes[0] != shapes[1]:
+        raise InvalidArgument(f"values of shapes {shapes[0]} and {shapes[1]} do not fit together (None: no array)")
     return operation(left, right) if callable(operation) else _OPERATIONS[operation](left, right)
 
 

@@ -34,11 +34,14 @@ ON_DEVICE = ("cuda", "cupy", "emulated")
 
 
 def size_of(text: str) -> int:
-    units = {"K": KIB, "M": MIB}
+    units = {"K": KIB, "M": MIB, "G": KIB * MIB}
     try:
-        return int(text[:-1]) * units[text[-1].upper()] if text[-1:].upper() in units else int(text)
+        size = int(text[:-1]) * units[text[-1].upper()] if text[-1:].upper() in units else int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is no size: for example 8, 64K or 1M") from None
+        size = -1
+    if not 0 <= size < 1 << 40:
+        raise argparse.ArgumentTypeError(f"'{text}' is no size: for example 8, 64K or 1M")
+    return size
 
 
 def rounds(size: int) -> int:

@@ -128,7 +128,7 @@ async def main_of_contributions_that_differ() -> None:
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_contributions_that_do_not_fit_end_the_job(ranks: int) -> None:
     said = run_job(contributions_that_differ, ranks=ranks, fails=True).stderr
-    assert re.search(r"arrays of shapes \([34],\) and \([34],\) do not fit together", said)
+    assert re.search(r"values of shapes \([34],\) and \([34],\) do not fit together", said)
 
 
 class Base(Chare):

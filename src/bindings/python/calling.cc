@@ -3,6 +3,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <array>
 #include <cstring>
 #include <exception>
 #include <utility>
@@ -22,6 +23,14 @@ namespace {
 using detail::CallbackKind;
 
 detail::Core& core() { return Process::get().chares().core(); }
+
+/// Of the program that runs, which `address` must be of.
+detail::Core& core_of(const Address& address) {
+  detail::Core& running = core();
+  if (address.program != Process::get().program_number())
+    throw Error(Status::invalid_argument, "this proxy or future is of a program of chares that has ended");
+  return running;
+}
 
 /// Packs nothing that could fail between the opening of a message and its post.
 template <typename Open>
@@ -50,7 +59,7 @@ CallOptions options_of(int priority) noexcept {
 }
 
 void call(const Address& address, std::uint16_t method, const nb::tuple& args, const nb::object& kwargs, int priority) {
-  detail::Core& to = core();
+  detail::Core& to = core_of(address);
   const detail::CallbackTarget& target = address.target;
   CallPacker packer(method);
   packer.add_arguments(args, kwargs);
@@ -69,7 +78,7 @@ void call(const Address& address, std::uint16_t method, const nb::tuple& args, c
 
 nb::object ask(const Address& address, std::uint16_t method, const nb::tuple& args, const nb::object& kwargs,
                int priority) {
-  detail::Core& to = core();
+  detail::Core& to = core_of(address);
   if (address.target.kind != CallbackKind::element)
     throw Error(Status::invalid_argument, "only one element at a time can be asked for a reply");
   const detail::Target target{address.target.collection, address.target.key};
@@ -85,7 +94,7 @@ nb::object ask(const Address& address, std::uint16_t method, const nb::tuple& ar
 
 /// The value of a future, or an exception as `Reply` reads it.
 void fulfil(const Address& address, nb::handle value, bool failed) {
-  detail::Core& to = core();
+  detail::Core& to = core_of(address);
   CallPacker packer(0, failed ? CallHeader::kException : std::uint16_t{0});
   packer.add(value);
   post(to, packer, [&](std::size_t bytes) { return detail::open_callback(to, address.target, bytes); });
@@ -137,6 +146,7 @@ Address create(const nb::tuple& shape, const std::string& placement, nb::handle 
 
 Address element(const Address& array, nb::handle index, int dimensions) {
   Address address;
+  address.program = array.program;
   address.target.kind = CallbackKind::element;
   address.target.collection = array.target.collection;
   address.target.key = key_of(index, dimensions);
@@ -150,15 +160,15 @@ Address section(const Address& array, const nb::list& indices, int dimensions) {
   Address address;
   address.target.kind = CallbackKind::section;
   address.target.collection = array.target.collection;
-  address.target.section = detail::define_section(core(), array.target.collection, keys);
+  address.target.section = detail::define_section(core_of(array), array.target.collection, keys);
   return address;
 }
 
 void destroy(const Address& address) {
   if (address.target.kind == CallbackKind::element) {
-    detail::post_destroy(core(), {address.target.collection, address.target.key});
+    detail::post_destroy(core_of(address), {address.target.collection, address.target.key});
   } else if (address.target.kind == CallbackKind::array) {
-    detail::post_destroy_all(core(), address.target.collection);
+    detail::post_destroy_all(core_of(address), address.target.collection);
   } else {
     throw Error(Status::invalid_argument, "only an array or one of its elements can be destroyed");
   }
@@ -171,16 +181,26 @@ Address array_of(const Place& place) {
   return address;
 }
 
-nb::bytes bytes_of(const Address& address) { return nb::bytes(&address.target, sizeof address.target); }
+constexpr std::size_t kTargetBytes = sizeof(detail::CallbackTarget), kProgramBytes = sizeof(std::uint32_t);
+
+nb::bytes bytes_of(const Address& address) {
+  std::array<char, kTargetBytes + kProgramBytes> bytes = {};
+  std::memcpy(bytes.data(), &address.target, kTargetBytes);
+  std::memcpy(bytes.data() + kTargetBytes, &address.program, kProgramBytes);
+  return nb::bytes(bytes.data(), bytes.size());
+}
 
 Address address_of(const nb::bytes& bytes) {
   Address address;
-  if (bytes.size() != sizeof address.target) throw Error(Status::invalid_argument, "these bytes are no address");
-  std::memcpy(&address.target, bytes.c_str(), sizeof address.target);
+  if (bytes.size() != kTargetBytes + kProgramBytes) throw Error(Status::invalid_argument, "these bytes are no address");
+  std::memcpy(&address.target, bytes.c_str(), kTargetBytes);
+  std::memcpy(&address.program, bytes.c_str() + kTargetBytes, kProgramBytes);
   return address;
 }
 
 }  // namespace
+
+Address::Address() noexcept : program(Process::get().program_number()) {}
 
 Reply::~Reply() {
   Py_XDECREF(value_);
@@ -232,7 +252,7 @@ void Reply::give_up(Status status) {
 
 PyObject* Reply::take() {
   if (error_ == nullptr) return Py_NewRef(value_);
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error_)), error_);
+  raise_to_awaiter(error_);
   return nullptr;
 }
 

@@ -13,9 +13,12 @@ namespace brant::python {
 
 /// Whom a call, a result or a value goes to: an element, an array, a section or a future. May travel as bytes.
 struct Address {
-  detail::CallbackTarget target;
+  Address() noexcept;
 
-  bool operator==(const Address& other) const noexcept { return target == other.target; }
+  detail::CallbackTarget target;
+  std::uint32_t program;  ///< Numbers begin again in each: one of an earlier program is nobody's.
+
+  bool operator==(const Address& other) const noexcept { return target == other.target && program == other.program; }
 };
 
 /// What comes back: the answer of a call, the result of a reduction, the value of a future.

@@ -1,6 +1,7 @@
 #include "bindings/python/entry_run.h"
 
 #include <nanobind/stl/string.h>
+#include <unistd.h>
 
 #include <coroutine>
 #include <exception>
@@ -11,6 +12,7 @@
 #include "bindings/python/errors.h"
 #include "bindings/python/loop.h"
 #include "bindings/python/make.h"
+#include "bindings/python/process.h"
 
 namespace nb = nanobind;
 
@@ -115,6 +117,8 @@ detail::Driver drive(detail::Invocation invocation, nb::object object, unsigned 
 }  // namespace
 
 void answer_with(const detail::Invocation& invocation, nb::handle result) {
+  // An entry that forked has come back in the child, which has no part in the job: the parent answers.
+  if (!Process::get().is_owner()) ::_exit(0);
   if (invocation.reply == 0) return;
   CallPacker packer(0);
   packer.add(result);
@@ -124,6 +128,10 @@ void answer_with(const detail::Invocation& invocation, nb::handle result) {
 }
 
 void fail_with(const detail::Invocation& invocation, nb::handle object, unsigned method) noexcept {
+  if (!Process::get().is_owner()) {
+    PyErr_Print();
+    ::_exit(1);
+  }
   const nb::object error = nb::steal(take_exception());
   detail::Invocation nameless = invocation;
   nameless.chare = nullptr;  // the text names it

@@ -46,6 +46,12 @@ PyObject* take_exception() noexcept {
   return error;
 }
 
+void raise_to_awaiter(PyObject* error) noexcept {
+  if (PyErr_GivenExceptionMatches(error, PyExc_StopIteration) == 0)
+    return PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
+  PyErr_SetString(PyExc_RuntimeError, "what is awaited raised StopIteration");
+}
+
 void register_errors() {
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {

@@ -30,6 +30,8 @@ void set_python_error(const Error& error) noexcept;
 
 /// The exception that is set, with its trace: a new reference. None is set afterwards.
 PyObject* take_exception() noexcept;
+/// Raises it where an awaitable ends. To a coroutine StopIteration would be a result (PEP 479).
+void raise_to_awaiter(PyObject* error) noexcept;
 
 /// Tells nanobind how to translate brant::Error.
 void register_errors();

@@ -205,25 +205,30 @@ void Member::keep(Kept call) {
   enlist();
 }
 
-void Member::run_kept(std::size_t place) noexcept {
+/// `may_run`: its condition holds; else that has raised an exception, which is set.
+void Member::end_kept(std::size_t place, bool may_run) noexcept {
+  PyObject* const raised = may_run ? nullptr : take_exception();
   const Kept call = std::move(kept_[place]);
   kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(place));
-  const bool went_well = guarded(
-      [&] {
-        execute(call.method, call.args, call.keywords, call.invocation);
-        return true;
-      },
-      false);
+  if (raised != nullptr) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised)), raised);
+  Py_XDECREF(raised);
+  const bool went_well = may_run && guarded(
+                                        [&] {
+                                          execute(call.method, call.args, call.keywords, call.invocation);
+                                          return true;
+                                        },
+                                        false);
   if (!went_well) fail_with(call.invocation, object_, call.method);
   detail::drop_message(call.invocation);
 }
 
 /// Runs the first one that may, in the order of arrival.
-bool Member::look_at_kept() {
+bool Member::look_at_kept() noexcept {
   for (std::size_t place = 0; place < kept_.size(); ++place) {
     const Kept& call = kept_[place];
-    if (!may_run(call.method, call.args, call.keywords)) continue;
-    run_kept(place);
+    const int holds = guarded([&] { return may_run(call.method, call.args, call.keywords) ? 1 : 0; }, -1);
+    if (holds == 0) continue;
+    end_kept(place, holds > 0);
     return true;
   }
   return false;
@@ -240,19 +245,7 @@ bool Member::look_again() {
   if (looking_) return false;
   looking_ = true;
   bool any = false;
-  const bool went_well = guarded(
-      [&] {
-        while (look_at_kept()) any = true;
-        return true;
-      },
-      false);
-  // A condition that raises is a fault of the program, of whichever call it was asked for.
-  if (!went_well && !kept_.empty()) {
-    const Kept call = std::move(kept_.front());
-    kept_.pop_front();
-    fail_with(call.invocation, object_, call.method);
-    detail::drop_message(call.invocation);
-  }
+  while (look_at_kept()) any = true;
   any = look_at_waits() || any;
   looking_ = false;
   if (kept_.empty() && waits_.empty() && waiting_hook_.linked()) g_waiting->remove(*this);
@@ -313,7 +306,7 @@ void ConditionWait::look() noexcept {
 
 PyObject* ConditionWait::take() {
   if (error_ == nullptr) return Py_NewRef(Py_None);
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error_)), error_);
+  raise_to_awaiter(error_);
   return nullptr;
 }
 

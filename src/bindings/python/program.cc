@@ -45,7 +45,7 @@ void fail(const std::string& text) {
 
 PyObject* ProgramEnd::take() {
   if (error_ == nullptr) return Py_NewRef(Py_None);
-  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error_)), error_);
+  raise_to_awaiter(error_);
   return nullptr;
 }
 
