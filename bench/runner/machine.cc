@@ -16,7 +16,7 @@ Machine describe_machine(const port::Device& device) {
     machine.cuda = capabilities.driver;
   }
   machine.cpu = cli::info::cpu_name();
-  machine.host = cli::info::host_name();
+  machine.host = cli::info::short_host_name();
   return machine;
 }
 

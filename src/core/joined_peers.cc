@@ -1,14 +1,14 @@
 #include "core/joined_peers.h"
 
-#include <sys/random.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/host_name.h"
 #include "base/log.h"
+#include "base/random_bytes.h"
 #include "core/am_ids.h"
 #include "core/waiting.h"
 
@@ -21,14 +21,8 @@ constexpr auto kInvitationLasts = std::chrono::seconds(30);
 template <typename T>
 T random_number() {
   T number{};
-  if (::getrandom(&number, sizeof(number), 0) != static_cast<ssize_t>(sizeof(number)))
-    throw Error(Status::io_error, "the kernel gave no random bytes for the address of this process");
+  fill_with_random_bytes(std::as_writable_bytes(std::span(&number, 1)), "the address of this process");
   return number;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
 }
 
 double in_seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }

@@ -1,7 +1,5 @@
 #include "core/leases.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -10,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "base/random_bytes.h"
 #include "core/peer_record.h"
 #include "core/peers.h"
 
@@ -20,8 +19,7 @@ constexpr const char* kLeaseKey = "brant.lease_key";
 
 Lease::Key random_key() {
   Lease::Key key;
-  if (::getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size()))
-    throw Error(Status::io_error, "the kernel gave no random bytes for the key of the job's leases");
+  fill_with_random_bytes(std::as_writable_bytes(std::span(key)), "the key of the job's leases");
   return key;
 }
 

@@ -47,17 +47,22 @@ def command(body, ranks: int = 2, loop: str = "brant", options: tuple[str, ...] 
     return [str(BRANT), "run", "-n", str(ranks), "--timeout", "60", *options, "--", *started]
 
 
-def run_job(
-    body, *, ranks: int = 2, loop: str = "brant", options: tuple[str, ...] = (), fails: bool = False, **more: str
-) -> subprocess.CompletedProcess[str]:
-    """Runs it to its end, which must be a good one unless it `fails`."""
-    done = subprocess.run(
-        command(body, ranks, loop, options),
+def run_command(what: list[str], **more: str) -> subprocess.CompletedProcess[str]:
+    """With `more` in its environment."""
+    return subprocess.run(
+        what,
         env=environment(**more),
         text=True,
         capture_output=True,
         stdin=subprocess.DEVNULL,
         timeout=90,
     )
+
+
+def run_job(
+    body, *, ranks: int = 2, loop: str = "brant", options: tuple[str, ...] = (), fails: bool = False, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs it to its end, which must be a good one unless it `fails`."""
+    done = run_command(command(body, ranks, loop, options), **more)
     assert (done.returncode != 0) == fails, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done

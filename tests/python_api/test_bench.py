@@ -8,19 +8,12 @@ import subprocess
 import sys
 
 import pytest
-from conftest import BRANT, environment
+from conftest import BRANT, run_command
 
 
 def bench(*options: str, ranks: int = 2, **more: str) -> subprocess.CompletedProcess[str]:
     command = [str(BRANT), "run", "-n", str(ranks), "--no-prefix", "--timeout", "60", "--"]
-    return subprocess.run(
-        [*command, sys.executable, "-m", "brant.bench", *options],
-        env=environment(BRANT_BIN=str(BRANT), **more),
-        text=True,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        timeout=90,
-    )
+    return run_command([*command, sys.executable, "-m", "brant.bench", *options], BRANT_BIN=str(BRANT), **more)
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,12 @@ from conftest import brant, run_job
 
 LISTS_GPUS = shutil.which("nvidia-smi")
 HAS_GPU = LISTS_GPUS is not None and subprocess.run([LISTS_GPUS, "-L"], capture_output=True).returncode == 0
-needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="there is no CUDA GPU")
 
 
-def needs(library: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(importlib.util.find_spec(library) is None, reason=f"{library} is not installed")
+def on_gpu(*libraries: str) -> pytest.MarkDecorator:
+    missing = [] if HAS_GPU else ["a CUDA GPU"]
+    missing += [library for library in libraries if importlib.util.find_spec(library) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"there is no {' and no '.join(missing)}")
 
 
 def cupy_here():
@@ -126,7 +127,7 @@ async def tensors_arrive() -> None:
             assert torch.equal(got, landing)
 
 
-async def a_parameter_with_a_gradient_says_what_to_do() -> None:
+async def a_parameter_without_its_gradient_arrives() -> None:
     torch = torch_here()
     channel = brant.channel(1 - brant.rank(), 1)
     weights = torch.ones(10, device="cuda", requires_grad=True)
@@ -170,60 +171,50 @@ async def segments_of_cupy_are_read_and_written() -> None:
     segment.close()
 
 
-@needs_gpu
-@needs("cupy")
+@on_gpu("cupy")
 @pytest.mark.parametrize("loop", ["brant", "asyncio"])
 def test_arrays_of_cupy_arrive(loop: str) -> None:
     run_job(arrays_of_cupy_arrive, loop=loop, BRANT_GPU="cuda")
 
 
-@needs_gpu
-@needs("cupy")
+@on_gpu("cupy")
 @pytest.mark.parametrize("path", ["copy_engine", "courier", "ucx", "staged"])
 def test_arrays_of_cupy_arrive_by_every_path(path: str) -> None:
     run_job(arrays_of_cupy_go_by_the_path_named, BRANT_GPU="cuda", BRANT_TEST_PATH=path)
 
 
-@needs_gpu
-@needs("cupy")
+@on_gpu("cupy")
 def test_arrays_of_cupy_keep_their_order() -> None:
     run_job(arrays_of_cupy_keep_their_order, BRANT_GPU="cuda")
 
 
-@needs_gpu
-@needs("cupy")
+@on_gpu("cupy")
 def test_work_on_another_stream_ends_before_its_array_is_sent() -> None:
     run_job(arrays_of_a_stream_of_their_own_arrive, BRANT_GPU="cuda")
 
 
-@needs_gpu
-@needs("cupy")
+@on_gpu("cupy")
 def test_a_gpu_array_lands_in_host_memory() -> None:
     run_job(from_a_gpu_to_the_host_and_back, BRANT_GPU="cuda")
 
 
-@needs_gpu
-@needs("torch")
+@on_gpu("torch")
 @pytest.mark.parametrize("allocator", ["native", "expandable"])
 def test_tensors_arrive(allocator: str) -> None:
     more = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"} if allocator == "expandable" else {}
     run_job(tensors_arrive, BRANT_GPU="cuda", **more)
 
 
-@needs_gpu
-@needs("torch")
+@on_gpu("torch")
 def test_a_parameter_is_sent_without_its_gradient() -> None:
-    run_job(a_parameter_with_a_gradient_says_what_to_do, BRANT_GPU="cuda")
+    run_job(a_parameter_without_its_gradient_arrives, BRANT_GPU="cuda")
 
 
-@needs_gpu
-@needs("cupy")
-@needs("torch")
+@on_gpu("cupy", "torch")
 def test_memory_of_brant_is_an_array_of_both() -> None:
     run_job(memory_of_brant_is_an_array_of_both, BRANT_GPU="cuda")
 
 
-@needs_gpu
-@needs("cupy")
+@on_gpu("cupy")
 def test_segments_of_cupy_arrays_are_read() -> None:
     run_job(segments_of_cupy_are_read_and_written, BRANT_GPU="cuda")

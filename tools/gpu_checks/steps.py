@@ -174,8 +174,8 @@ def python_steps(check: Check) -> list[Step]:
     """Arrays of CuPy and PyTorch, by the package that BRANT_PYTHONPATH names."""
     if "BRANT_PYTHONPATH" not in os.environ:
         return []
-    tests = [str(ROOT / "tests" / "python_api" / name) for name in ("test_gpu_arrays.py",)]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    tests = str(ROOT / "tests" / "python_api" / "test_gpu_arrays.py")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests]
     environment = {"BRANT_BIN": check.program("brant")}
     return [Step("python on GPUs", "python", command, 150, 2, environment, figure=last_of_pytest)]
 

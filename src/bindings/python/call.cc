@@ -1,6 +1,5 @@
 #include "bindings/python/call.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace nb = nanobind;
@@ -39,10 +38,6 @@ void CallPacker::add_arguments(nb::handle args, nb::handle kwargs) {
 }
 
 void CallPacker::add(nb::handle object) { parcel_.add(object, subject(), Parcel::kNoPeer); }
-
-bool CallPacker::has_apart() const noexcept {
-  return std::ranges::any_of(parcel_.contents(), [](const auto& item) { return item.header.type == ItemType::apart; });
-}
 
 std::size_t CallPacker::finish() {
   parcel_.bring_to_host();

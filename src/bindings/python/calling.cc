@@ -44,8 +44,7 @@ void post(detail::Core& to, CallPacker& packer, Open&& open) {
 /// A call of an entry: `open` is told which one, since arrays in memory of a device travel beside the message.
 template <typename Open>
 void post_call(detail::Core& to, CallPacker& packer, Open&& open) {
-  packer.set_apart();
-  if (!packer.has_apart()) {
+  if (!packer.set_apart()) {
     return post(to, packer, [&](std::size_t bytes) { return open(Member::entry(), bytes); });
   }
   auto [object, lending] = make<Lending>(std::move(packer));

@@ -205,19 +205,16 @@ void Member::keep(Kept call) {
   enlist();
 }
 
-/// `may_run`: its condition holds; else that has raised an exception, which is set.
-void Member::end_kept(std::size_t place, bool may_run) noexcept {
-  PyObject* const raised = may_run ? nullptr : take_exception();
+/// `runs`: its condition holds; else it has failed.
+void Member::end_kept(std::size_t place, bool runs) noexcept {
   const Kept call = std::move(kept_[place]);
   kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(place));
-  if (raised != nullptr) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised)), raised);
-  Py_XDECREF(raised);
-  const bool went_well = may_run && guarded(
-                                        [&] {
-                                          execute(call.method, call.args, call.keywords, call.invocation);
-                                          return true;
-                                        },
-                                        false);
+  const bool went_well = !runs || guarded(
+                                      [&] {
+                                        execute(call.method, call.args, call.keywords, call.invocation);
+                                        return true;
+                                      },
+                                      false);
   if (!went_well) fail_with(call.invocation, object_, call.method);
   detail::drop_message(call.invocation);
 }
@@ -228,6 +225,7 @@ bool Member::look_at_kept() noexcept {
     const Kept& call = kept_[place];
     const int holds = guarded([&] { return may_run(call.method, call.args, call.keywords) ? 1 : 0; }, -1);
     if (holds == 0) continue;
+    if (holds < 0) fail_with(call.invocation, object_, call.method);
     end_kept(place, holds > 0);
     return true;
   }

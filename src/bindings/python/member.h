@@ -58,7 +58,7 @@ class Member final : public ChareBase {
                const detail::Invocation& invocation);
   [[nodiscard]] bool may_run(unsigned method, const nanobind::tuple& args, const nanobind::object& keywords) const;
   void keep(Kept call);
-  void end_kept(std::size_t place, bool may_run) noexcept;
+  void end_kept(std::size_t place, bool runs) noexcept;
   bool look_again();
   bool look_at_kept() noexcept;
   bool look_at_waits();

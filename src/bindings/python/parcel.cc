@@ -107,13 +107,15 @@ std::byte* Parcel::write_descriptions(std::byte* to) const noexcept {
   return to;
 }
 
-void Parcel::set_apart(std::size_t most) noexcept {
+bool Parcel::set_apart(std::size_t most) noexcept {
+  std::size_t set = 0;
   for (Content& item : contents_) {
-    if (most == 0) return;
+    if (set == most) break;
     if (item.header.type != ItemType::array || item.view.is_host() || item.header.bytes == 0) continue;
     item.header.type = ItemType::apart;
-    --most;
+    ++set;
   }
+  return set != 0;
 }
 
 void Parcel::bring_to_host() {

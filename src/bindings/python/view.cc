@@ -75,10 +75,15 @@ PyTypeObject* numpy_array_type() {
   return type;
 }
 
-/// Arrays of CuPy have the buffer protocol too, and refuse it: where they lie comes before what protocols they know.
-bool lies_on_gpu(PyObject* object) noexcept {
-  return Py_TYPE(object) != numpy_array_type() && PyType_Check(object) == 0 &&
-         PyObject_HasAttrString(object, "__cuda_array_interface__") != 0;
+/// Made anew by each question, which takes CuPy some microseconds. Null: it has none. Arrays of CuPy have the buffer
+/// protocol too, and refuse it: where they lie comes before what protocols they know.
+nb::object cuda_interface_of(PyObject* object) noexcept {
+  const bool on_host = Py_TYPE(object) == numpy_array_type() || PyBytes_CheckExact(object) != 0 ||
+                       PyByteArray_CheckExact(object) != 0 || PyMemoryView_Check(object) != 0;
+  if (on_host || PyType_Check(object) != 0) return {};
+  nb::object interface = nb::steal(PyObject_GetAttrString(object, "__cuda_array_interface__"));
+  if (!interface.is_valid()) PyErr_Clear();
+  return interface;
 }
 
 }  // namespace
@@ -103,7 +108,8 @@ bool is_sent_raw(PyObject* object) {
     return !of_numpy && std::string_view(type->tp_name).substr(0, 6) != "numpy.";
   }
   if (PyType_Check(object) != 0) return false;
-  return nb::isinstance<Array>(object) || lies_on_gpu(object) || PyObject_HasAttrString(object, "__dlpack__") != 0;
+  return nb::isinstance<Array>(object) || PyObject_HasAttrString(object, "__dlpack__") != 0 ||
+         PyObject_HasAttrString(object, "__cuda_array_interface__") != 0;
 }
 
 std::string_view plain_format(std::string_view format) noexcept {
@@ -147,7 +153,8 @@ bool View::take(PyObject* array, Access access) {
     set_shape(ours.shape(), ours.strides());
     return true;
   }
-  if (lies_on_gpu(array)) return take_cuda(array, access);
+  if (const nb::object interface = cuda_interface_of(array); interface.is_valid())
+    return take_cuda(array, nb::cast<nb::dict>(interface), access);
   if (PyObject_CheckBuffer(array) != 0) return take_buffer(array, access);
   if (PyType_Check(array) != 0) return false;
   if (PyObject_HasAttrString(array, "__dlpack__") != 0) return take_dlpack(array);
@@ -182,8 +189,7 @@ bool View::take_buffer(PyObject* array, Access access) {
   return true;
 }
 
-bool View::take_cuda(PyObject* array, Access access) {
-  const nb::dict description = nb::cast<nb::dict>(nb::handle(array).attr("__cuda_array_interface__"));
+bool View::take_cuda(PyObject* array, const nb::dict& description, Access access) {
   const auto typestr = nb::cast<std::string>(description["typestr"]);
   own_format_ = format_of_typestr(typestr);
   if (own_format_.empty() && PyObject_HasAttrString(array, "__dlpack__") != 0) return take_dlpack(array);  // bfloat16

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <Python.h>
+#include <nanobind/nanobind.h>
 
 #include <cstdint>
 #include <span>
@@ -50,7 +50,7 @@ class View {
 
  private:
   bool take_buffer(PyObject* array, Access access);
-  bool take_cuda(PyObject* array, Access access);
+  bool take_cuda(PyObject* array, const nanobind::dict& description, Access access);
   bool take_dlpack(PyObject* array);
   /// Of what did not come by the buffer protocol; strides in bytes, none: C order.
   void set_shape(std::vector<Py_ssize_t> shape, std::vector<Py_ssize_t> strides);

@@ -4,13 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 
 #include <fmt/format.h>
+
+#include "base/host_name.h"
 
 namespace brant::cli::info {
 namespace {
@@ -57,10 +58,8 @@ std::string cpu_name() {
   return fmt::format("{}, {} core{}", name, cores, cores == 1 ? "" : "s");
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  const std::string whole = name.data();
+std::string short_host_name() {
+  const std::string whole = host_name();
   return whole.substr(0, whole.find('.'));
 }
 

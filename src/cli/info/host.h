@@ -12,7 +12,7 @@ std::string cpu_name();
 int usable_cores();
 
 /// The name of this host without its domain.
-std::string host_name();
+std::string short_host_name();
 
 /// The whole of a small file, empty if it cannot be read.
 std::string read_file(const std::string& path);

@@ -155,7 +155,7 @@ std::string detect_launcher() {
 Report make_report() {
   Report report;
   report.version = build_version();
-  report.host = host_name();
+  report.host = short_host_name();
   report.cpu = cpu_name();
   report.cores = usable_cores();
   report.launcher = detect_launcher();

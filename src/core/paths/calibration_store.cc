@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -15,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/env.h"
+#include "base/host_name.h"
 #include "base/unique_fd.h"
 #include "brant/base/status.h"
 #include "core/paths/calibration_text.h"
@@ -24,12 +24,6 @@ namespace {
 
 constexpr const char* kCure = "run `brant calibrate` again";
 constexpr std::size_t kBytesMax = std::size_t{1} << 20;  // what `brant calibrate` writes has some kilobytes
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
-}
 
 /// The reason of a failed call, or what is known without one.
 std::string system_reason(int error) { return error != 0 ? std::strerror(error) : "no reason given"; }

@@ -181,14 +181,14 @@ bool Exports::tell_withdrawn(std::uint64_t buffer_id) noexcept {
   MappingMessage message;
   message.kind = MappingMessage::Kind::withdrawn;
   message.buffer_id = buffer_id;
-  return peer_.lost || peer_.link->post_control(link_service::kMapping, std::as_bytes(std::span(&message, 1)));
+  return peer_.lost || post(*peer_.link, message);
 }
 
 void Exports::tell_watched(std::uint64_t buffer_id) noexcept {
   MappingMessage message;
   message.kind = MappingMessage::Kind::watched;
   message.buffer_id = buffer_id;
-  static_cast<void>(peer_.link->post_control(link_service::kMapping, std::as_bytes(std::span(&message, 1))));
+  static_cast<void>(post(*peer_.link, message));
 }
 
 template <typename Chosen>
@@ -209,7 +209,7 @@ void Exports::on_fetch(const MappingMessage& asked) noexcept {
   answer.outcome = static_cast<std::uint16_t>(hand_over(asked));
   answer.buffer_id = asked.buffer_id;
   answer.number = asked.number;
-  static_cast<void>(peer_.link->post_control(link_service::kMapping, std::as_bytes(std::span(&answer, 1))));
+  static_cast<void>(post(*peer_.link, answer));
 }
 
 Status Exports::hand_over(const MappingMessage& asked) noexcept {

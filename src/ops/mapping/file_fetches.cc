@@ -1,10 +1,8 @@
 #include "ops/mapping/file_fetches.h"
 
-#include <span>
 #include <utility>
 
 #include "base/log.h"
-#include "core/link_services.h"
 #include "ops/mapping/imports.h"
 
 namespace brant {
@@ -43,8 +41,7 @@ Status FileFetches::ask(Mapping& mapping) noexcept {
   message.address = mapping.address;
   message.number = ++last_number_;
   message.box = box_->name();
-  port::Link& link = *mapping.imports.peer().link;
-  if (!link.post_control(link_service::kMapping, std::as_bytes(std::span(&message, 1)))) return Status::no_memory;
+  if (!post(*mapping.imports.peer().link, message)) return Status::no_memory;
   mapping.file = Mapping::File::asked_for;
   mapping.file_number = message.number;
   mapping.asked_at = engine_.clock().recently();

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "core/link_services.h"
 #include "ops/mapping/table.h"
 
 namespace brant {
@@ -230,7 +229,7 @@ void Imports::tell_closed(std::uint64_t buffer_id, std::uint32_t withdrawals) no
   message.kind = MappingMessage::Kind::closed;
   message.withdrawals = withdrawals;
   message.buffer_id = buffer_id;
-  static_cast<void>(peer_.link->post_control(link_service::kMapping, std::as_bytes(std::span(&message, 1))));
+  static_cast<void>(post(*peer_.link, message));
 }
 
 void Imports::on_watched(std::uint64_t buffer_id) noexcept {
@@ -258,7 +257,7 @@ void Imports::watch(Mapping& mapping, std::uint64_t address) noexcept {
   message.kind = MappingMessage::Kind::watch;
   message.buffer_id = mapping.record.buffer_id;
   message.address = address;
-  mapping.asked = peer_.link->post_control(link_service::kMapping, std::as_bytes(std::span(&message, 1)));
+  mapping.asked = post(*peer_.link, message);
 }
 
 // Its end

@@ -34,16 +34,15 @@ class Imports {
   /// for others; a call of the device only for one that was unmapped for want of room.
   [[nodiscard]] MappedMemory take(std::uint64_t buffer_id, std::uint64_t offset, std::uint64_t bytes,
                                   Reach reach) noexcept;
-  /// `take` finds nothing yet, and may later: the file by means of which the allocation is mapped is on its way.
-  [[nodiscard]] bool awaits(std::uint64_t buffer_id) noexcept;
   /// The same of memory that the peer describes by a record: `bytes` from the exported pointer on, which is `address`
   /// over there. The peer hears that it is mapped; 0: that is nothing to it, and who opened it is the only user.
-  /// in_progress: not yet, since memory that the peer has freed is to be
-  /// unmapped first (see DeferredWork), the peer is asked for what it has freed, or the file is on its way (`awaits`).
-  /// not_supported, no_memory, limit_reached, invalid_argument (the record contradicts what is known), and what
-  /// `Device::import_allocation` says.
+  /// in_progress: not yet, since memory that the peer has freed is to be unmapped first (see DeferredWork), the peer is
+  /// asked for what it has freed, or the file is on its way (`awaits`). not_supported, no_memory, limit_reached,
+  /// invalid_argument (the record contradicts what is known), and what `Device::import_allocation` says.
   Result<MappedMemory> open(const port::ExportRecord& record, std::uint64_t bytes, std::uint64_t address) noexcept;
 
+  /// `take` finds nothing yet, and may later: the file by means of which the allocation is mapped is on its way.
+  [[nodiscard]] bool awaits(std::uint64_t buffer_id) noexcept;
   /// What `open` or `take` could not map may be tried again, since freed memory of the peer is in its way: that is
   /// mapped here and in use still, or this process has not heard of it. What else is in the way is the network
   /// library's own, which gets rid of it by itself.

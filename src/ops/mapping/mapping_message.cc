@@ -1,7 +1,9 @@
 #include "ops/mapping/mapping_message.h"
 
 #include <cstring>
+#include <span>
 
+#include "core/link_services.h"
 #include "port/memory.h"
 
 namespace brant {
@@ -10,6 +12,10 @@ namespace {
 bool is_status(std::uint16_t code) noexcept { return status_name(static_cast<Status>(code)) != "unknown"; }
 
 }  // namespace
+
+bool post(port::Link& link, const MappingMessage& message) noexcept {
+  return link.post_control(link_service::kMapping, std::as_bytes(std::span(&message, 1)));
+}
 
 bool read_mapping_message(const std::byte* header, std::size_t payload_bytes, MappingMessage& message) noexcept {
   std::memcpy(&message, header, sizeof(message));

@@ -33,6 +33,8 @@ struct MappingMessage {
 };
 static_assert(sizeof(MappingMessage) <= port::kLinkHeaderBytes);
 
+/// Posts one that has no payload. False: memory is exhausted.
+bool post(port::Link& link, const MappingMessage& message) noexcept;
 /// Reads the header of such a record, which another process wrote. False: no process of ours posts one like that.
 [[nodiscard]] bool read_mapping_message(const std::byte* header, std::size_t payload_bytes,
                                         MappingMessage& message) noexcept;

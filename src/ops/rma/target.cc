@@ -151,7 +151,7 @@ PathQuery RmaTarget::query(MemoryKind local, std::size_t bytes, RmaDirection dir
                    : peer_.same_host  ? Locality::same_host
                                       : Locality::other_host;
   query.shm_open = mapped_ != nullptr && !device_there;
-  const bool mapped = mapped_ != nullptr || needs_file();
+  const bool mapped = mapped_ != nullptr || file_.has_value();
   const bool reached = device_there || (device_here && is_reached_by_device());
   query.peer_maps = mapped && (reached || peer_.same_process);
   query.pinned_here = device_there ? local == MemoryKind::pinned : reached;
@@ -260,7 +260,6 @@ Status RmaTarget::choose_for_shapes(RmaDirection direction, Buffer local, const 
 Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer local, Op& op,
                        const RmaOptions& options) noexcept {
   op.result = {Status::ok, 0};
-  const bool is_put = direction == RmaDirection::put;
   const TransferShapes* const shapes = options.shapes;
   const std::size_t bytes = shapes == nullptr ? local.bytes : shapes->from.bytes();
   Path path = Path::automatic;
@@ -269,8 +268,7 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   if (status == Status::ok) status = engine_.memory_kinds().resolve(local.data, local.bytes, local.kind);
   if (file_) [[unlikely]] {
     look_for_file();
-    if (status == Status::ok && bytes != 0 && needs_file())
-      return await_file(direction, offset, local, bytes, op, options);
+    if (status == Status::ok && bytes != 0 && file_) return await_file(direction, offset, local, bytes, op, options);
   }
   if (status == Status::ok) status = choose_for(direction, local, bytes, options, path);
   if (status != Status::ok || bytes == 0) return status;
@@ -279,17 +277,11 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
     op.result.bytes = bytes;
     return Status::ok;
   }
-  RmaTransfer* transfer = take_transfer();
+  RmaTransfer* transfer = take_transfer(direction, local, place(offset, path), op);
   if (transfer == nullptr) return Status::limit_reached;
-  const MoveEnd here(local.data, local.kind), there = place(offset, path);
-  transfer->is_put = is_put;
-  transfer->tells_visible = is_put && op.delivered.fire != nullptr;
   transfer->path = path;
-  transfer->from = is_put ? here : there;
-  transfer->to = is_put ? there : here;
   transfer->bytes = bytes;
   transfer->shapes = shapes;
-  transfer->way = &way_;
   status = mover().start(*transfer);
   if (status == Status::in_progress) {
     transfer->own(engine_.completions(), op);
@@ -316,17 +308,11 @@ Status RmaTarget::choose_for(RmaDirection direction, Buffer local, std::size_t b
 
 Status RmaTarget::await_file(RmaDirection direction, std::uint64_t offset, Buffer local, std::size_t bytes, Op& op,
                              const RmaOptions& options) noexcept {
-  RmaTransfer* transfer = take_transfer();
+  RmaTransfer* transfer = take_transfer(direction, local, MoveEnd::over_network(address_ + offset, kind_), op);
   if (transfer == nullptr) return Status::limit_reached;
-  const MoveEnd here(local.data, local.kind), there = MoveEnd::over_network(address_ + offset, kind_);
-  transfer->is_put = direction == RmaDirection::put;
-  transfer->tells_visible = transfer->is_put && op.delivered.fire != nullptr;
   transfer->path = options.path;
-  transfer->from = transfer->is_put ? here : there;
-  transfer->to = transfer->is_put ? there : here;
   transfer->bytes = bytes;
   transfer->shapes = options.shapes;
-  transfer->way = &way_;
   transfer->own(engine_.completions(), op);
   peer_.add_outstanding(*transfer);
   transfer->awaits_file = true;
@@ -343,7 +329,7 @@ bool RmaTarget::stop_awaiting(RmaTransfer& transfer) noexcept {
 
 unsigned RmaTarget::poll() noexcept {
   look_for_file();
-  if (needs_file()) return 0;
+  if (file_) return 0;
   engine_.pollers().detach(*this);
   // With the last one the target may go, so nothing here is touched behind it.
   IntrusiveList<Move, &Move::hook> due;
@@ -376,13 +362,20 @@ void RmaTarget::begin_late(RmaTransfer& transfer) noexcept {
 
 void RmaTarget::count_outcome(Status status) noexcept { engine_.counters().count_outcome(status); }
 
-RmaTransfer* RmaTarget::take_transfer() noexcept {
+RmaTransfer* RmaTarget::take_transfer(RmaDirection direction, Buffer local, const MoveEnd& there,
+                                      const Op& op) noexcept {
   RmaTransfer* transfer = table_.transfers().take(*this, kEvents);
   if (transfer == nullptr) return nullptr;
   ++live_;
   transfer->posted_at = engine_.trace() != nullptr ? Clock::now() : engine_.clock().recently();
   transfer->lost = &RmaTarget::on_lost;
   transfer->cancel = &RmaTarget::on_cancel;
+  const MoveEnd here(local.data, local.kind);
+  transfer->is_put = direction == RmaDirection::put;
+  transfer->tells_visible = transfer->is_put && op.delivered.fire != nullptr;
+  transfer->from = transfer->is_put ? here : there;
+  transfer->to = transfer->is_put ? there : here;
+  transfer->way = &way_;
   return transfer;
 }
 

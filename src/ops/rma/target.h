@@ -47,7 +47,6 @@ class RmaTarget final : private Poller {
   void note_mapped(Result<MappedMemory> memory) noexcept;
   /// Maps the segment once the file has come by means of which that is done.
   void look_for_file() noexcept;
-  [[nodiscard]] bool needs_file() const noexcept { return file_.has_value(); }
   /// A put or get begins when the file has come, or ends if it does not.
   Status await_file(RmaDirection direction, std::uint64_t offset, Buffer local, std::size_t bytes, Op& op,
                     const RmaOptions& options) noexcept;
@@ -65,7 +64,8 @@ class RmaTarget final : private Poller {
   Status choose_for_shapes(RmaDirection direction, Buffer local, const RmaOptions& options, Path& path) noexcept;
   [[nodiscard]] bool is_reached_by_device() noexcept;
   [[nodiscard]] MoveEnd place(std::uint64_t offset, Path path) const noexcept;
-  RmaTransfer* take_transfer() noexcept;
+  /// Path, bytes and shapes are still to be said.
+  RmaTransfer* take_transfer(RmaDirection direction, Buffer local, const MoveEnd& there, const Op& op) noexcept;
   void copy_at_once(RmaDirection direction, std::uint64_t offset, Buffer local) noexcept;
   void count(RmaDirection direction, Path path, std::size_t bytes) noexcept;
   void trace(const RmaTransfer& transfer) noexcept;
@@ -89,7 +89,7 @@ class RmaTarget final : private Poller {
   std::shared_ptr<ExposedSegment> own_;  ///< Of this very process, else null.
   std::byte* mapped_ = nullptr;          ///< Where this process, or its device, sees the segment.
   MappingLease lease_;                   ///< Of another process's.
-  /// Of one that is mapped by means of a file, until that has come or cannot be had: the network carries meanwhile.
+  /// Of one that is mapped by means of a file, until that has come or cannot be had: transfers wait for it.
   std::optional<port::ExportRecord> file_;
   IntrusiveList<Move, &Move::hook> awaiting_;
   RemoteWay way_;
