@@ -13,8 +13,8 @@
 
 namespace brant {
 
-/// Which words of bells somebody waits for, in lines of 128 bytes that a device writes and this thread reads. Where none
-/// has rung, a scan costs a subtraction for two words: 4096 bells take less than a microsecond.
+/// Which words of bells somebody waits for, in lines of 128 bytes that a device writes and this thread reads. Where
+/// none has rung, a scan costs a subtraction for two words: 4096 bells take less than a microsecond.
 class ArmedLines {
  public:
   static constexpr std::size_t kWords = 16;  ///< Of a line.
