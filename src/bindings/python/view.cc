@@ -53,13 +53,10 @@ Runtime& runtime_with_device() {
   return runtime;
 }
 
-/// What the producer of the array queued there comes before what is done with it from here on. Most streams are idle
-/// by then, and to ask costs a fraction of what a wait does.
+/// What the producer of the array queued there comes before what is done with it from here on.
 void wait_for_stream(void* stream) {
   Stream borrowed = runtime_with_device().device().borrow_stream(stream);
-  Status status = borrowed.poll();
-  if (status == Status::in_progress) status = borrowed.synchronize();
-  if (status != Status::ok)
+  if (const Status status = borrowed.synchronize(); status != Status::ok)
     throw Error(status, "the stream that computes an array failed: " + std::string(status_text(status)));
 }
 
