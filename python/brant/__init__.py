@@ -47,7 +47,7 @@ from brant._brant import (
 from brant._brant import ChannelEnd as Channel
 from brant._brant import end as _end
 from brant._chares import Chare, RemoteError, RemoteTraceback, program, quiescence
-from brant._entries import entry, when
+from brant._entries import Coming, entry, post, when
 from brant._errors import (
     Canceled,
     DeviceFailed,
@@ -76,6 +76,7 @@ __all__ = [
     "Canceled",
     "Channel",
     "Chare",
+    "Coming",
     "DeviceFailed",
     "Error",
     "Future",
@@ -114,6 +115,7 @@ __all__ = [
     "local_size",
     "network",
     "pool",
+    "post",
     "program",
     "quiescence",
     "rank",
