@@ -60,7 +60,7 @@ struct Lines {
   detail::EntryInfo entry_with_data;
   detail::EntryInfo entry_with_post;
 
-  using Post = void(ChareBase&, ReadArchive&, const DeviceMeta*, Buffer*);
+  using Post = void(ChareBase&, ReadArchive&, const DeviceMeta*, brant::Landing*);
   using Invoke = void(ChareBase&, ReadArchive&, detail::Invocation&);
   Lines(ChareBase* (*construct)(ReadArchive&), Invoke* invoke, Invoke* invoke_with_data, Post* post)
       : constructor{{detail::RegisteredKind::constructor, detail::name_hash("constructor", "brant.Chare"),
@@ -169,7 +169,7 @@ void Member::invoke_with_data(ChareBase& target, ReadArchive& arguments, detail:
   member.receive(arguments, invocation, take);
 }
 
-void Member::post(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas, Buffer* landings) {
+void Member::post(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas, brant::Landing* landings) {
   detail::DataHeader header;
   const void* const message = arguments.take(sizeof header);
   std::memcpy(&header, message, sizeof header);
@@ -191,7 +191,7 @@ void Member::post(ChareBase& target, ReadArchive& arguments, const DeviceMeta* m
   }
 }
 
-void Member::ask_post(const CallContents& call, const std::vector<Item>& coming, Buffer* landings,
+void Member::ask_post(const CallContents& call, const std::vector<Item>& coming, brant::Landing* landings,
                       const void* message) {
   const unsigned method = call.header.method;
   if (method >= posts_.size() || nb::object(posts_[method]).is_none()) return;

@@ -49,7 +49,7 @@ class Member final : public ChareBase {
   // What stands in the list of classes and entries.
   static void invoke(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation);
   static void invoke_with_data(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation);
-  static void post(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas, Buffer* landings);
+  static void post(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas, brant::Landing* landings);
   static ChareBase* construct(ReadArchive& arguments);
 
  private:
@@ -67,7 +67,8 @@ class Member final : public ChareBase {
     nanobind::object array;
     std::unique_ptr<View> view;
   };
-  void ask_post(const CallContents& call, const std::vector<Item>& coming, Buffer* landings, const void* message);
+  void ask_post(const CallContents& call, const std::vector<Item>& coming, brant::Landing* landings,
+                const void* message);
   [[nodiscard]] std::vector<Posted> take_posted(const void* message);
 
   void run(const CallContents& call, const detail::Invocation& invocation);
