@@ -20,6 +20,7 @@ from __future__ import annotations
 import atexit as _atexit
 import sys as _sys
 
+from brant._agent import Agent, Region, RemoteRegion
 from brant._arrays import empty
 from brant._brant import (
     Array,
@@ -27,9 +28,12 @@ from brant._brant import (
     RemoteSegment,
     Segment,
     Task,
+    accept,
     device,
     init,
     is_running,
+    join,
+    leave,
     local_rank,
     local_size,
     network,
@@ -38,11 +42,12 @@ from brant._brant import (
     size,
     sleep,
     spawn,
+    stop_accepting,
 )
 from brant._brant import ChannelEnd as Channel
 from brant._brant import end as _end
 from brant._chares import Chare, RemoteError, RemoteTraceback, program, quiescence
-from brant._entries import entry, when
+from brant._entries import Coming, entry, post, when
 from brant._errors import (
     Canceled,
     DeviceFailed,
@@ -62,14 +67,16 @@ from brant._errors import (
 )
 from brant._futures import Future
 from brant._pool import pool
-from brant._runtime import Runtime, channel, gather
+from brant._runtime import Runtime, address, channel, gather
 
 __all__ = [
+    "Agent",
     "Array",
     "Awaitable",
     "Canceled",
     "Channel",
     "Chare",
+    "Coming",
     "DeviceFailed",
     "Error",
     "Future",
@@ -81,7 +88,9 @@ __all__ = [
     "PeerError",
     "PeerLost",
     "PeerRejected",
+    "Region",
     "RemoteError",
+    "RemoteRegion",
     "RemoteSegment",
     "RemoteTraceback",
     "Runtime",
@@ -91,6 +100,8 @@ __all__ = [
     "Truncated",
     "VersionMismatch",
     "WrongKind",
+    "accept",
+    "address",
     "channel",
     "device",
     "empty",
@@ -98,10 +109,13 @@ __all__ = [
     "gather",
     "init",
     "is_running",
+    "join",
+    "leave",
     "local_rank",
     "local_size",
     "network",
     "pool",
+    "post",
     "program",
     "quiescence",
     "rank",
@@ -109,6 +123,7 @@ __all__ = [
     "size",
     "sleep",
     "spawn",
+    "stop_accepting",
     "when",
 ]
 

@@ -61,13 +61,27 @@ class _Bridge:
 _bridges: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Bridge] = weakref.WeakKeyDictionary()
 
 
-def make_future() -> asyncio.Future:
-    """A future of the loop that runs, in the state in which a coroutine yields it to its task."""
-    loop = asyncio.get_running_loop()
+def _bridge_of(loop: asyncio.AbstractEventLoop) -> _Bridge:
     bridge = _bridges.get(loop)
     if bridge is None:
         bridge = _bridges[loop] = _Bridge(loop)
-    bridge.kick()
+    return bridge
+
+
+def watch() -> None:
+    """From here on the loop that runs, if one does, moves brant also when nothing of it is awaited: other processes may
+    want something of this one."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    _bridge_of(loop).kick()
+
+
+def make_future() -> asyncio.Future:
+    """A future of the loop that runs, in the state in which a coroutine yields it to its task."""
+    loop = asyncio.get_running_loop()
+    _bridge_of(loop).kick()
     future = loop.create_future()
     future._asyncio_future_blocking = True
     return future

@@ -145,14 +145,15 @@ class RemoteSegment:
     """
 
     def __init__(self, peer: int, ticket: bytes) -> None: ...
-    def put(self, array: Any, offset: int = 0) -> Awaitable:
+    def put(self, array: Any, offset: int = 0, *, timeout: float | None = None) -> Awaitable:
         """Writes an array, in C order if it has strides, at `offset` bytes. When it has ended the owner sees it.
+        `timeout`: seconds after which the waiter gets `TimedOut`; the put goes on, and its array stays held.
 
         Raises (here, or when awaited):
             InvalidArgument: it does not fit into the segment.
             PeerLost: the owner has ended.
         """
-    def get(self, out: Any, offset: int = 0) -> Awaitable:
+    def get(self, out: Any, offset: int = 0, *, timeout: float | None = None) -> Awaitable:
         """Reads as many bytes as `out` has, from `offset` on. Awaited, it gives `out`. Raises as `put`."""
     def close(self) -> None:
         """Lets go of it here, when what is under way has ended."""
@@ -161,15 +162,53 @@ class RemoteSegment:
     @property
     def nbytes(self) -> int: ...
 
-def init(gpu: str | None = None) -> None:
+def init(gpu: str | None = None, joining: str | None = None) -> None:
     """Starts brant in this process, collectively over the job. Done by whatever needs it first; once in a process.
 
     Args:
         gpu: "auto", "none", "emulated" or "cuda"; None: what BRANT_GPU says.
+        joining: "host" (processes of this host may be joined later), "network" (others too), "off"; None: what
+            BRANT_JOIN says.
 
     Raises:
         Error: what makes a start impossible, in words.
     """
+
+def join(address: str, *, timeout: float | None = 10.0) -> Awaitable:
+    """Joins a process that is not of this job, by what `brant.address()` gave there. Awaited, it gives a rank, above
+    those of the job, which is good for `brant.channel` and `brant.RemoteSegment`; chares have no part in it. For a
+    process of the own job that is its rank.
+
+    Args:
+        timeout: seconds for the answer, which takes progress over there.
+
+    Raises (here, or when awaited):
+        InvalidArgument: that is no address, or a damaged one.
+        TimedOut: no answer: its program makes no progress, or takes nobody with this address any more.
+        PeerLost: that process has ended.
+        NotSupported: this process was started without joining="host" or "network" (BRANT_JOIN).
+        VersionMismatch: of brant, or of the network library.
+        LimitReached: 1024 processes are joined.
+    """
+
+def accept(*, timeout: float | None = None) -> Awaitable:
+    """Awaited, it gives the rank of the next process that has joined this one, in the order in which they came. Who has
+    joined may send at once, whether or not this is called.
+
+    Raises (when awaited):
+        TimedOut: none came in so many seconds.
+    """
+
+def leave(peer: int, *, timeout: float | None = 5.0) -> Awaitable:
+    """Parts from a process that has joined, or that was joined; awaited, until it has heard of it, or so many seconds
+    are over. What is under way with it ends with `PeerLost` at both ends. No effect on one that has gone already.
+
+    Raises:
+        InvalidArgument: a rank of the job.
+    """
+
+def stop_accepting() -> None:
+    """Nobody joins any more with the addresses and descriptors that were given until now."""
 
 def end(failed: bool) -> None: ...
 def is_running() -> bool:
@@ -207,6 +246,8 @@ def spawn(coroutine: Coroutine[Any, Any, Any]) -> Task:
 def sleep(seconds: float) -> Awaitable:
     """A pause, under either loop. 0 lets others run."""
 
+def join_address() -> str: ...
+def layout_of(array: Any) -> tuple[tuple[int, ...], str, int, bool, bool]: ...
 def new_array(shape: list[int], format: str, itemsize: int, memory: str) -> Any: ...
 def turn(spin: float) -> bool: ...
 def arm() -> float: ...
@@ -242,8 +283,12 @@ def create(shape: tuple[int, ...], placement: str, what: Any) -> Address: ...
 def element(array: Address, index: Any, dimensions: int) -> Address: ...
 def section(array: Address, indices: list[tuple[int, ...]], dimensions: int) -> Address: ...
 def array_of(place: Place) -> Address: ...
-def call(address: Address, method: int, args: tuple, kwargs: dict[str, Any] | None, priority: int) -> None: ...
-def ask(address: Address, method: int, args: tuple, kwargs: dict[str, Any] | None, priority: int) -> Awaitable: ...
+def call(
+    address: Address, method: int, args: tuple, kwargs: dict[str, Any] | None, priority: int, posted: bool
+) -> None: ...
+def ask(
+    address: Address, method: int, args: tuple, kwargs: dict[str, Any] | None, priority: int, posted: bool
+) -> Awaitable: ...
 def fulfil(address: Address, value: Any, failed: bool) -> None: ...
 def contribute(
     place: Place, section: Address | None, value: Any, operation: Any, to: Address | None, method: int

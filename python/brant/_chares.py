@@ -60,6 +60,7 @@ class Chare:
     _brant_entries: dict[str, int]
     _brant_table: tuple[Callable[..., Any], ...]
     _brant_conditions: tuple[Callable[..., bool] | None, ...]
+    _brant_posts: tuple[Callable[..., Any] | None, ...]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -70,6 +71,7 @@ class Chare:
         cls._brant_entries = {name: number for number, name in enumerate(names)}
         cls._brant_table = tuple(getattr(cls, name) for name in names)
         cls._brant_conditions = tuple(getattr(function, "__brant_when__", None) for function in cls._brant_table)
+        cls._brant_posts = tuple(getattr(function, "__brant_post__", None) for function in cls._brant_table)
 
     @property
     def index(self) -> Any:
@@ -175,16 +177,17 @@ def _entry_names(cls: type) -> set[str]:
 class Method:
     """An entry of an element, an array or a section: to be called."""
 
-    __slots__ = ("_address", "_name", "_number", "_priority", "_who")
+    __slots__ = ("_address", "_name", "_number", "_posted", "_priority", "_who")
 
     def __init__(self, who: _Proxy, name: str, number: int):
         self._who, self._name, self._number = who, name, number
         self._address, self._priority = who._address, who._priority
+        self._posted = who._class._brant_posts[number] is not None
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Calls it and returns at once. Arrays travel beside the message, copied within the call; everything else is
         pickled. An exception in there ends the job."""
-        _brant.call(self._address, self._number, args, kwargs, self._priority)
+        _brant.call(self._address, self._number, args, kwargs, self._priority, self._posted)
 
     def reply(self, *args: Any, **kwargs: Any) -> _brant.Awaitable | Replies:
         """Calls it. Awaited, it gives the result, and raises what was raised there: `__cause__` has the traceback. Of
@@ -192,7 +195,7 @@ class Method:
         costs a message for each element."""
         if isinstance(self._who, Array):
             return Replies([getattr(element, self._name).reply(*args, **kwargs) for element in self._who])
-        return _brant.ask(self._address, self._number, args, kwargs, self._priority)
+        return _brant.ask(self._address, self._number, args, kwargs, self._priority, self._posted)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Method) and (self._who, self._name) == (other._who, other._name)
@@ -359,7 +362,7 @@ def element_name(cls: type, index: Any) -> str:
     return f"{cls.__name__}[{', '.join(map(str, index)) if isinstance(index, tuple) else index}]"
 
 
-def construct(place: _brant.Place, what: tuple) -> tuple[Chare, tuple, tuple]:
+def construct(place: _brant.Place, what: tuple) -> tuple[Chare, tuple, tuple, tuple]:
     """Makes an element where it shall live. Called by the extension module."""
     cls, names, shape, args, kwargs = what
     if names != tuple(cls._brant_entries):
@@ -368,7 +371,7 @@ def construct(place: _brant.Place, what: tuple) -> tuple[Chare, tuple, tuple]:
     made._brant_place = place
     made._brant_array = Array(cls, _brant.array_of(place), shape)
     made.__init__(*args, **kwargs)
-    return made, cls._brant_table, cls._brant_conditions
+    return made, cls._brant_table, cls._brant_conditions, cls._brant_posts
 
 
 def warn_of_kept(chare: Chare, number: int, count: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -34,6 +35,51 @@ def when(condition: str | Callable[..., bool]) -> Callable[[_F], _F]:
     def decorate(function: _F) -> _F:
         function.__brant_when__ = condition if callable(condition) else _compiled(condition, function)
         return entry(function)
+
+    return decorate
+
+
+@dataclasses.dataclass(frozen=True)
+class Coming:
+    """What a post function is told of an array that has not come yet."""
+
+    shape: tuple[int, ...]
+    format: str
+    """The type of the elements in the language of the module struct: "d" for 64-bit floats."""
+    nbytes: int
+    memory: str
+    """Of the sender's: "host", "pinned", "cuda" or "emulated"."""
+    source: int
+    """The rank of the sender."""
+
+
+def post(of: Callable[..., Any]) -> Callable[[_F], _F]:
+    """Says where the arrays of an entry land, before they come:
+
+        @brant.entry
+        def halo(self, step, face): ...
+
+        @brant.post(halo)
+        def _(self, step, face):
+            return self.ghosts[step % 2]
+
+    It gets the arguments of the call, with a `Coming` in place of each array, and returns an array of that shape, type
+    and order, of the host or of a device; of several a tuple, with None for one that the runtime finds memory for. The
+    entry then gets these very arrays. They belong to the runtime from here until the entry runs. A plain function,
+    which must not wait.
+
+    All arrays of such a call go from where they are to where they land: they are held, and must not be written, until
+    they have left. What is pickled of the arguments is unpickled twice.
+
+    Args:
+        of: the entry, declared before.
+    """
+
+    def decorate(function: _F) -> _F:
+        if not getattr(of, "__brant_entry__", False):
+            raise InvalidArgument(f"{of!r} is no entry: a post function is declared behind one, with its name")
+        of.__brant_post__ = function
+        return function
 
     return decorate
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Awaitable
 
 from brant import _brant
@@ -17,13 +18,15 @@ class Runtime:
 
     Args:
         gpu: "auto", "none", "emulated" or "cuda"; None: what BRANT_GPU says.
+        joining: "host" (processes of this host may be joined later), "network" (others too), "off"; None: what
+            BRANT_JOIN says.
 
     Raises:
         Error: what makes a start impossible, in words.
     """
 
-    def __init__(self, gpu: str | None = None):
-        _brant.init(gpu)
+    def __init__(self, gpu: str | None = None, joining: str | None = None):
+        _brant.init(gpu, joining)
 
     def __enter__(self) -> Runtime:
         return self
@@ -48,7 +51,8 @@ def channel(peer: int, id: int, *, raw: bool = False, path: str | None = None) -
     With `peer` = own rank the first call gives one end and the second the other.
 
     Args:
-        peer: a rank of the job.
+        peer: a rank of the job, or of a process that has joined (`brant.join`): to one of those arrays and bytes
+            travel, and no objects, which would be pickled.
         id: the channel's name, the same at both ends and used by no other channel of the two: 0 to 251658239.
         raw: a message is the bytes of one array and nothing else, as channels of C++ have them; for a channel whose
             other end is in C++. `recv` takes `out`, and awaited gives the number of bytes that came.
@@ -60,6 +64,23 @@ def channel(peer: int, id: int, *, raw: bool = False, path: str | None = None) -
         PeerLost: that process has ended.
     """
     return _brant.ChannelEnd(peer, id, path or "", raw)
+
+
+def address() -> str:
+    """Text by which a process that is not of this job joins this one (`brant.join`). Some thousand characters, to be
+    handed on as a password is: there is a key in it, and whoever has that may send to this process and use the segments
+    whose tickets it knows. From the first call on this process may be joined, until `stop_accepting`; it answers while
+    its loop runs, or while it waits for something of brant.
+
+    Raises:
+        NotSupported: this process was started without joining="host" or "network" (BRANT_JOIN).
+    """
+    text = _brant.join_address()
+    if "asyncio" in sys.modules:
+        from brant import _asyncio
+
+        _asyncio.watch()
+    return text
 
 
 async def gather(*awaitables: Awaitable) -> list:

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/random_bytes.h"
 #include "core/am_ids.h"
+#include "core/joined_rank.h"
 #include "core/waiting.h"
 
 namespace brant {
@@ -159,7 +160,7 @@ JoinedPeers::Joined* JoinedPeers::find_given_up(const Joined& joined) noexcept {
   return found == joined_.end() ? nullptr : found->get();
 }
 
-Rank JoinedPeers::join(std::string_view text, std::chrono::nanoseconds limit, Waiting& waiting) {
+Rank JoinedPeers::begin_join(std::string_view text) {
   require_joining("was told to join a process");
   JoinAddress address = unpack_join_address(text);
   if (const auto rank = own_rank_of(address.identity)) return *rank;
@@ -173,14 +174,41 @@ Rank JoinedPeers::join(std::string_view text, std::chrono::nanoseconds limit, Wa
     part(joined);
     throw;
   }
-  const auto decided = [](void* context) noexcept {
-    const auto& asking = *static_cast<Joined*>(context);
-    return asking.state == State::open || asking.peer.lost || asking.peer.suspected;
-  };
-  static_cast<void>(waiting.wait_quietly(decided, &joined, limit));
-  if (joined.state != State::open || joined.peer.lost) fail_to_join(joined, limit);
-  joined.held = false;
   return joined.peer.rank;
+}
+
+JoinedPeers::Joined* JoinedPeers::find_held(Rank rank) noexcept {
+  Peer* peer = joined_rank::is_one(rank.value) ? peers_.joined().find(rank.value) : nullptr;
+  if (peer == nullptr) return nullptr;
+  Joined& joined = of(*peer);
+  return joined.held ? &joined : nullptr;
+}
+
+/// One of the own job is there already.
+bool JoinedPeers::is_join_decided(Rank rank) noexcept {
+  const Joined* asking = find_held(rank);
+  return asking == nullptr || asking->state == State::open || asking->peer.lost || asking->peer.suspected;
+}
+
+void JoinedPeers::end_join(Rank rank, std::chrono::nanoseconds limit) {
+  Joined* joined = find_held(rank);
+  if (joined == nullptr) return;
+  if (joined->state != State::open || joined->peer.lost) fail_to_join(*joined, limit);
+  joined->held = false;
+}
+
+Rank JoinedPeers::join(std::string_view text, std::chrono::nanoseconds limit, Waiting& waiting) {
+  struct Asking {
+    JoinedPeers& peers;
+    Rank rank;
+  } asking{*this, begin_join(text)};
+  const auto decided = [](void* context) noexcept {
+    const auto& [peers, rank] = *static_cast<Asking*>(context);
+    return peers.is_join_decided(rank);
+  };
+  static_cast<void>(waiting.wait_quietly(decided, &asking, limit));
+  end_join(asking.rank, limit);
+  return asking.rank;
 }
 
 void JoinedPeers::ask(Joined& joined) {
@@ -235,7 +263,7 @@ bool JoinedPeers::has_accepted() noexcept {
 // Going
 // ---------------------------------------------------------------------------------------------------------------------
 
-void JoinedPeers::leave(Rank rank, std::chrono::nanoseconds limit, Waiting& waiting) {
+bool JoinedPeers::begin_leave(Rank rank) {
   if (!joined_rank::is_one(rank.value)) {
     throw Error(Status::invalid_argument,
                 fmt::format("rank {} has not joined rank {} after the start: the ranks of a job leave it with their "
@@ -243,19 +271,40 @@ void JoinedPeers::leave(Rank rank, std::chrono::nanoseconds limit, Waiting& wait
                             rank.value, job_.rank));
   }
   Peer* peer = peers_.joined().find(rank.value);
-  if (peer == nullptr || peer->lost) return;
+  if (peer == nullptr || peer->lost) return false;
   Joined& joined = of(*peer);
   joined.held = true;
   static_cast<void>(say(joined, Kind::farewell));
-  const auto decided = [](void* context) noexcept {
-    const auto& leaving = *static_cast<Joined*>(context);
-    return leaving.heard || leaving.peer.lost || leaving.peer.suspected;
-  };
-  if (!waiting.wait_quietly(decided, &joined, limit)) {
-    log::warn("{} has not heard for {} s that rank {} leaves it, which leaves all the same", text_of(joined.identity),
+  return true;
+}
+
+bool JoinedPeers::is_leave_decided(Rank rank) noexcept {
+  const Joined* leaving = find_held(rank);
+  return leaving == nullptr || leaving->heard || leaving->peer.lost || leaving->peer.suspected;
+}
+
+void JoinedPeers::end_leave(Rank rank, std::chrono::nanoseconds limit) noexcept {
+  Joined* joined = find_held(rank);
+  if (joined == nullptr) return;
+  if (!is_leave_decided(rank)) {
+    log::warn("{} has not heard for {} s that rank {} leaves it, which leaves all the same", text_of(joined->identity),
               in_seconds(limit), job_.rank);
   }
-  part(joined);
+  part(*joined);
+}
+
+void JoinedPeers::leave(Rank rank, std::chrono::nanoseconds limit, Waiting& waiting) {
+  if (!begin_leave(rank)) return;
+  struct Leaving {
+    JoinedPeers& peers;
+    Rank rank;
+  } leaving{*this, rank};
+  const auto decided = [](void* context) noexcept {
+    const auto& [peers, gone] = *static_cast<Leaving*>(context);
+    return peers.is_leave_decided(gone);
+  };
+  static_cast<void>(waiting.wait_quietly(decided, &leaving, limit));
+  end_leave(rank, limit);
 }
 
 void JoinedPeers::leave_all(std::chrono::nanoseconds limit, Waiting& waiting) noexcept {

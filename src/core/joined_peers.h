@@ -45,11 +45,19 @@ class JoinedPeers {
   /// See Runtime::address, join, accept and leave.
   std::string address();
   Rank join(std::string_view address, std::chrono::nanoseconds limit, Waiting& waiting);
+  /// `join` in steps: see JoinSteps.
+  Rank begin_join(std::string_view address);
+  [[nodiscard]] bool is_join_decided(Rank rank) noexcept;
+  void end_join(Rank rank, std::chrono::nanoseconds limit);
   /// The next that nobody was told of; nothing if there is none now.
   std::optional<Rank> take_accepted() noexcept;
   [[nodiscard]] bool has_accepted() noexcept;
   void stop_accepting() noexcept { key_.reset(); }
   void leave(Rank rank, std::chrono::nanoseconds limit, Waiting& waiting);
+  /// `leave` in steps. False: it has left or died already, and nothing follows.
+  bool begin_leave(Rank rank);
+  [[nodiscard]] bool is_leave_decided(Rank rank) noexcept;
+  void end_leave(Rank rank, std::chrono::nanoseconds limit) noexcept;
   /// Of all.
   void leave_all(std::chrono::nanoseconds limit, Waiting& waiting) noexcept;
   /// Whatever still comes is not heard.
@@ -109,6 +117,8 @@ class JoinedPeers {
   [[nodiscard]] bool is_forgotten(Joined& joined) noexcept;
   [[nodiscard]] Joined* find_token(std::uint64_t token) noexcept;
   [[nodiscard]] Joined& of(const Peer& peer) noexcept;
+  /// Of one that a call holds.
+  [[nodiscard]] Joined* find_held(Rank rank) noexcept;
 
   // joined_peers_words.cc
   static Digest proof_of(const JoinKey& key, const Word& word, std::span<const std::byte> payload);

@@ -22,6 +22,8 @@ def bench(*options: str, ranks: int = 2, **more: str) -> subprocess.CompletedPro
         ("channel", "brant", "numpy,host,pinned,bytes", "none"),
         ("channel", "asyncio", "numpy", "none"),
         ("channel", "brant", "emulated", "emulated"),
+        ("raw", "brant", "numpy,host", "none"),
+        ("raw", "brant", "emulated", "emulated"),
         ("chare", "brant", "numpy,bytes,host", "none"),
         ("chare", "asyncio", "numpy", "none"),
     ],
@@ -36,7 +38,7 @@ def test_a_line_for_each_memory_and_size(tmp_path: pathlib.Path, what: str, loop
         (kind, size) for kind in memory.split(",") for size in (8, 4097, 65536)
     ]
     for row in rows:
-        assert row["model"] == f"python {what}" and row["loop"] == loop and row["n"] == 5
+        assert row["model"] == {"raw": "python raw channel"}.get(what, f"python {what}") and row["loop"] == loop and row["n"] == 5
         assert 0 < row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"] < 10_000_000
         assert row["brant"].startswith("0.") and row["ucx"] and row["cpu"]
         assert f"{row['us']['p50']:.3f}" in done.stdout
@@ -48,6 +50,7 @@ def test_a_line_for_each_memory_and_size(tmp_path: pathlib.Path, what: str, loop
         (["--memory", "wood"], 2, "there is no memory 'wood': use numpy"),
         (["--sizes", "8,large"], 2, "'large' is no size"),
         (["--iterations", "0"], 2, "--iterations is 1 or more"),
+        (["--what", "raw", "--memory", "bytes"], 2, "needs --what channel"),
         ([], 1, "between 2 processes, not 1: brant run -n 2"),
         (["--memory", "emulated", "--sizes", "8"], 2, "emulated"),
     ],

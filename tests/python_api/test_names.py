@@ -25,7 +25,7 @@ print(json.dumps({
 }))
 """
 # All are Awaitable.
-INNER = {"ConditionWait", "Lending", "Pause", "ProgramEnd", "Receiving", "Reply", "Sending", "Transferring"}
+INNER = {"ConditionWait", "Lending", "Meeting", "Pause", "ProgramEnd", "Receiving", "Reply", "Sending", "Transferring"}
 OF_ITERATORS = {"throw", "close"}  # what `await` calls of an Awaitable
 
 

@@ -176,8 +176,15 @@ def python_steps(check: Check) -> list[Step]:
         return []
     tests = str(ROOT / "tests" / "python_api" / "test_gpu_arrays.py")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests]
-    environment = {"BRANT_BIN": check.program("brant")}
-    return [Step("python on GPUs", "python", command, 150, 2, environment, figure=last_of_pytest)]
+    environment = {"BRANT_BIN": check.program("brant"), "PYTHONPATH": os.environ["BRANT_PYTHONPATH"]}
+    steps = [Step("python on GPUs", "python", command, 150, 2, environment, figure=last_of_pytest)]
+    run = [check.program("brant"), "run", "-n", "2", "--no-prefix", "--", sys.executable, "-m", "brant.bench"]
+    for what in ("raw", "channel", "chare"):
+        for memory in ("cuda", "cupy"):
+            command = [*run, "--what", what, "--memory", memory, "--check"]
+            name = f"python {what} {memory}"
+            steps.append(Step(name, "python", command, 60, 2, environment, rows=True, figure=latency_figure))
+    return steps
 
 
 def bench(check: Check, name: str, group: str, kind: str, *options: str, **more) -> Step:

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
 
 #include "brant/base/ids.h"
+#include "brant/base/shape.h"
 #include "brant/chare/detail/data.h"
 
 /// Arguments that travel as data apart from the message of a call: GPU memory, and large host buffers. They go the way
@@ -36,10 +38,25 @@ struct DeviceMeta {
   int argument = 0;                    ///< Its place among the data arguments of the call.
 };
 
+/// Where one data argument lands: memory, and how the data lies in it if not in one run. Made of a Buffer as it is.
+///
+///     Landing post(Post<&Block::halo>, const DeviceMeta&, int) { return {field_, ghost_column_}; }
+struct Landing {
+  Landing() noexcept = default;
+  Landing(Buffer memory_in) noexcept : memory(memory_in) {}  // NOLINT(google-explicit-constructor)
+  /// `shape` is laid on `memory`, and has as many bytes as come. The runs of an indexed one stay valid until the method
+  /// runs.
+  Landing(Buffer memory_in, const Shape& shape_in) noexcept : memory(memory_in), shape(shape_in) {}
+
+  Buffer memory;
+  std::optional<Shape> shape;
+};
+
 /// Tells the post entries of a class apart. The *post entry* of a method is a public member, static or not, that
 /// overload resolution finds as `post(Post<&Class::method>{}, ...)`: after the tag come the method's parameters, with
-/// `const DeviceMeta&` in place of each data parameter. It returns the landing, a `Buffer` (std::array<Buffer, N> for N
-/// data parameters), of at least `bytes`; an empty Buffer leaves that one to the runtime.
+/// `const DeviceMeta&` in place of each data parameter. It returns the landing, a `Buffer` of at least `bytes`, or a
+/// `Landing` of exactly as many (std::array<Buffer, N>, std::array<Landing, N> for N data parameters); an empty Buffer
+/// leaves that one to the runtime.
 ///
 /// It runs from the scheduler when the message arrives, before the data, once per call; never beside a method of the
 /// same chare. The landing belongs to the runtime until the method runs. A landing that is too small, or of another
@@ -70,7 +87,7 @@ class DeviceData {
   }
 
   [[nodiscard]] void* data() const noexcept { return view_.data; }
-  /// The size that was sent.
+  /// The size that was sent. Of a landing with a shape: of all the memory that the shape is laid on.
   [[nodiscard]] std::size_t bytes() const noexcept { return view_.bytes; }
   [[nodiscard]] MemoryKind kind() const noexcept { return view_.kind; }
   /// The runtime allocated it, and this object gives it back.
@@ -142,7 +159,14 @@ class HostArgument {
 /// that produces the buffer must be finished before the call. To a chare of this process the data is copied once, on a
 /// stream of the device, after the receiver's post entry ran: the source is in use until then.
 [[nodiscard]] inline DeviceArgument device(ConstBuffer buffer, Completion free = {}) {
-  return DeviceArgument({buffer, free, std::nullopt});
+  return DeviceArgument({buffer, free, std::nullopt, std::nullopt});
+}
+/// What lies in the buffer in a shape: a column of a matrix, a face of a block. No copy is made of it where the memory
+/// of the receiver is mapped and a device carries it; elsewhere it is packed on the way, by its device or by the CPU.
+/// `shape` ends within the buffer (else invalid_argument); the runs of an indexed one belong to the runtime as the
+/// buffer does. Who receives it sees its bytes in one run, or gives them a shape of their own: see Landing.
+[[nodiscard]] inline DeviceArgument device(ConstBuffer buffer, const Shape& shape, Completion free = {}) {
+  return DeviceArgument({buffer, free, std::nullopt, shape});
 }
 /// The same, with a future that names the buffer which is free again (fails with the reason otherwise):
 ///
@@ -151,17 +175,20 @@ class HostArgument {
 ///     blocks[i].call<&Block::halo>(device(face, std::move(sent)), step);
 ///     const ConstBuffer again = co_await free;
 [[nodiscard]] inline DeviceArgument device(ConstBuffer buffer, Promise<ConstBuffer> free) {
-  return DeviceArgument({buffer, {}, std::move(free)});
+  return DeviceArgument({buffer, {}, std::move(free), std::nullopt});
+}
+[[nodiscard]] inline DeviceArgument device(ConstBuffer buffer, const Shape& shape, Promise<ConstBuffer> free) {
+  return DeviceArgument({buffer, {}, std::move(free), shape});
 }
 
 /// Passes a large host buffer without packing it into the message; for a parameter HostData<T>. Rules as for `device`.
 template <typename T>
 [[nodiscard]] HostArgument<T> no_copy(std::span<const T> items, Completion free = {}) {
-  return HostArgument<T>({ConstBuffer(items.data(), items.size_bytes()), free, std::nullopt});
+  return HostArgument<T>({ConstBuffer(items.data(), items.size_bytes()), free, std::nullopt, std::nullopt});
 }
 template <typename T>
 [[nodiscard]] HostArgument<T> no_copy(std::span<const T> items, Promise<ConstBuffer> free) {
-  return HostArgument<T>({ConstBuffer(items.data(), items.size_bytes()), {}, std::move(free)});
+  return HostArgument<T>({ConstBuffer(items.data(), items.size_bytes()), {}, std::move(free), std::nullopt});
 }
 
 namespace detail {

@@ -221,6 +221,7 @@ class BRANT_API Runtime {
   }
 
  private:
+  friend class JoinSteps;
   std::unique_ptr<Worker> worker_;  ///< Goes after the engine: what that resumes as it ends may use it.
   std::unique_ptr<Engine> engine_;
   int exceptions_at_start_ = 0;  ///< kHasLeft: there is nobody to wait for any more.

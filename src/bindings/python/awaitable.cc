@@ -18,6 +18,7 @@ namespace {
 /// around costs several microseconds; and so often in a row, since others wait for that loop too.
 constexpr auto kSpinBeforeAsyncio = std::chrono::microseconds(5);
 constexpr unsigned kSpinsInARow = 32;
+constexpr double kNoLimit = -1;
 unsigned g_spins = 0;
 
 Awaitable& of(PyObject* self) noexcept { return *nb::inst_ptr<Awaitable>(self); }
@@ -54,6 +55,13 @@ PyType_Slot awaitable_slots[] = {
     {Py_am_send, reinterpret_cast<void*>(send_slot)},
     {0, nullptr},
 };
+
+double seconds_of(const nb::object& timeout) {
+  if (timeout.is_none()) return kNoLimit;
+  const auto seconds = nb::cast<double>(timeout);
+  if (!(seconds >= 0)) throw Error(Status::invalid_argument, "a time-out is a number of seconds, 0 or more, or None");
+  return seconds;
+}
 
 Awaitable::~Awaitable() {
   Process::get().forget(*this);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <Python.h>
+#include <nanobind/nanobind.h>
 
 #include <optional>
 
@@ -74,6 +74,9 @@ class Awaitable {
   bool overdue_ = false;
   std::optional<Deadline> deadline_;
 };
+
+/// A time-out as Python gives it: a number of seconds, negative for None. Throws invalid_argument.
+double seconds_of(const nanobind::object& timeout);
 
 /// The slots that make a Python type of it awaitable: every type derived from Awaitable inherits them.
 extern PyType_Slot awaitable_slots[];

@@ -30,8 +30,8 @@ class CallPacker {
 
   void add_arguments(nanobind::handle args, nanobind::handle kwargs);
   void add(nanobind::handle object);
-  /// Arrays in memory of a device travel beside the message, up to eight of them. Whether there are any.
-  bool set_apart() noexcept { return parcel_.set_apart(detail::kDataMax); }
+  /// Arrays in memory of a device, or all, travel beside the message, up to eight of them. Whether there are any.
+  bool set_apart(bool all) noexcept { return parcel_.set_apart(detail::kDataMax, all); }
   [[nodiscard]] const Parcel& parcel() const noexcept { return parcel_; }
   /// How large it is; nothing is added after that.
   [[nodiscard]] std::size_t finish();

@@ -41,13 +41,15 @@ void post(detail::Core& to, CallPacker& packer, Open&& open) {
   detail::post(to, outgoing);
 }
 
-/// A call of an entry: `open` is told which one, since arrays in memory of a device travel beside the message.
+/// A call of an entry: `open` is told which one, since arrays in memory of a device travel beside the message. To a
+/// method with a post function (`posted`) all do.
 template <typename Open>
-void post_call(detail::Core& to, CallPacker& packer, Open&& open) {
-  if (!packer.set_apart()) {
+void post_call(detail::Core& to, CallPacker& packer, bool posted, Open&& open) {
+  if (!packer.set_apart(posted)) {
     return post(to, packer, [&](std::size_t bytes) { return open(Member::entry(), bytes); });
   }
-  auto [object, lending] = make<Lending>(std::move(packer));
+  auto [object, lending] =
+      make<Lending>(std::move(packer), posted ? Member::entry_with_post() : Member::entry_with_data());
   lending->post(to, open);
 }
 
@@ -57,7 +59,8 @@ CallOptions options_of(int priority) noexcept {
   return options;
 }
 
-void call(const Address& address, std::uint16_t method, const nb::tuple& args, const nb::object& kwargs, int priority) {
+void call(const Address& address, std::uint16_t method, const nb::tuple& args, const nb::object& kwargs, int priority,
+          bool posted) {
   detail::Core& to = core_of(address);
   const detail::CallbackTarget& target = address.target;
   CallPacker packer(method);
@@ -65,7 +68,7 @@ void call(const Address& address, std::uint16_t method, const nb::tuple& args, c
   if (target.kind != CallbackKind::element && target.kind != CallbackKind::array &&
       target.kind != CallbackKind::section)
     throw Error(Status::invalid_argument, "only chares can be called");
-  post_call(to, packer, [&](const detail::EntryInfo& entry, std::size_t bytes) {
+  post_call(to, packer, posted, [&](const detail::EntryInfo& entry, std::size_t bytes) {
     if (target.kind == CallbackKind::element)
       return detail::open_call(to, {target.collection, target.key}, entry, options_of(priority), 0, bytes);
     if (target.kind == CallbackKind::array)
@@ -76,7 +79,7 @@ void call(const Address& address, std::uint16_t method, const nb::tuple& args, c
 }
 
 nb::object ask(const Address& address, std::uint16_t method, const nb::tuple& args, const nb::object& kwargs,
-               int priority) {
+               int priority, bool posted) {
   detail::Core& to = core_of(address);
   if (address.target.kind != CallbackKind::element)
     throw Error(Status::invalid_argument, "only one element at a time can be asked for a reply");
@@ -85,7 +88,7 @@ nb::object ask(const Address& address, std::uint16_t method, const nb::tuple& ar
   packer.add_arguments(args, kwargs);
   auto [result, reply] = make<Reply>();
   const std::uint32_t number = detail::expect_reply(to, reply->expect(), target, Member::entry());
-  post_call(to, packer, [&](const detail::EntryInfo& entry, std::size_t bytes) {
+  post_call(to, packer, posted, [&](const detail::EntryInfo& entry, std::size_t bytes) {
     return detail::open_call(to, target, entry, options_of(priority), number, bytes);
   });
   return std::move(result);
@@ -268,9 +271,9 @@ void bind_calling(nb::module_& module) {
   module.def("section", &section);
   module.def("array_of", &array_of);
   module.def("call", &call, nb::arg("address"), nb::arg("method"), nb::arg("args"), nb::arg("kwargs").none(),
-             nb::arg("priority"));
+             nb::arg("priority"), nb::arg("posted"));
   module.def("ask", &ask, nb::arg("address"), nb::arg("method"), nb::arg("args"), nb::arg("kwargs").none(),
-             nb::arg("priority"));
+             nb::arg("priority"), nb::arg("posted"));
   module.def("fulfil", &fulfil, nb::arg("address"), nb::arg("value").none(), nb::arg("failed"));
   module.def("new_future", &new_future);
   module.def("quiescence", &quiescence);

@@ -20,13 +20,6 @@ namespace {
 
 constexpr double kNoLimit = -1;
 
-double seconds_of(const nb::object& timeout) {
-  if (timeout.is_none()) return kNoLimit;
-  const auto seconds = nb::cast<double>(timeout);
-  if (!(seconds >= 0)) throw Error(Status::invalid_argument, "a time-out is a number of seconds, 0 or more, or None");
-  return seconds;
-}
-
 ChannelOptions options_of(const std::string& path, bool raw) {
   ChannelOptions options;
   if (!path.empty() && !path_from_name(path, options.path))
@@ -57,6 +50,7 @@ ChannelEnd::ChannelEnd(int peer, std::uint32_t id, const std::string& path, bool
   } catch (const Error& error) {
     throw Failure(error.status(), error.what(), name_, peer_);
   }
+  joined_ = peer >= runtime.size();
   open_ends().insert(this);
 }
 

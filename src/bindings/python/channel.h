@@ -30,6 +30,8 @@ class ChannelEnd {
 
   /// A message is one transfer: the bytes of an array and no frame, as a channel of C++ has them.
   [[nodiscard]] bool is_raw() const noexcept { return raw_; }
+  /// The other end is no process of this job: objects, which are pickled, neither leave nor come.
+  [[nodiscard]] bool is_joined() const noexcept { return joined_; }
   [[nodiscard]] bool is_open() const noexcept { return channel_.is_open(); }
   [[nodiscard]] int peer() const noexcept { return peer_; }
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
@@ -53,6 +55,7 @@ class ChannelEnd {
   std::string name_;
   Channel channel_;
   bool raw_;
+  bool joined_ = false;
   bool broken_ = false;
   std::deque<Receiving*> turns_;
 };

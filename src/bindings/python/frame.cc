@@ -62,7 +62,7 @@ bool read_items(std::span<const std::byte> description, std::size_t count, std::
     if (item.header.dims != 0) std::memcpy(item.shape.data(), at, item.header.dims * kShapeBytes);
     at += item.header.dims * kShapeBytes;
     item.format = {reinterpret_cast<const char*>(at), item.header.format_bytes};
-    if (is_array(item.header.type) && !fits(item)) return false;
+    if (is_array(item.header.type) && (!fits(item) || has_objects(item.format))) return false;
     description = description.subspan(description_bytes(item.header));
   }
   return description.empty();

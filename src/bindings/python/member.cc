@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -57,9 +58,11 @@ struct Lines {
   detail::ConstructorInfo constructor;
   detail::EntryInfo entry;
   detail::EntryInfo entry_with_data;
+  detail::EntryInfo entry_with_post;
 
+  using Post = void(ChareBase&, ReadArchive&, const DeviceMeta*, brant::Landing*);
   using Invoke = void(ChareBase&, ReadArchive&, detail::Invocation&);
-  Lines(ChareBase* (*construct)(ReadArchive&), Invoke* invoke, Invoke* invoke_with_data)
+  Lines(ChareBase* (*construct)(ReadArchive&), Invoke* invoke, Invoke* invoke_with_data, Post* post)
       : constructor{{detail::RegisteredKind::constructor, detail::name_hash("constructor", "brant.Chare"),
                      "brant.Chare", "(constructor)", ""},
                     construct},
@@ -67,11 +70,16 @@ struct Lines {
               invoke},
         entry_with_data{{detail::RegisteredKind::entry, detail::name_hash("entry", "brant.Chare", "data"),
                          "brant.Chare", "entry", "with data"},
-                        invoke_with_data} {
+                        invoke_with_data},
+        entry_with_post{{detail::RegisteredKind::entry, detail::name_hash("entry", "brant.Chare", "post"),
+                         "brant.Chare", "entry", "with a post function"},
+                        invoke_with_data,
+                        post} {
     for (detail::ClassInfo& line : classes) detail::enroll(line);
     detail::enroll(constructor);
     detail::enroll(entry);
     detail::enroll(entry_with_data);
+    detail::enroll(entry_with_post);
   }
 };
 Lines* g_lines = nullptr;
@@ -87,6 +95,7 @@ const detail::ClassInfo& Member::class_of(int dimensions) {
 const detail::ConstructorInfo& Member::constructor() { return g_lines->constructor; }
 const detail::EntryInfo& Member::entry() { return g_lines->entry; }
 const detail::EntryInfo& Member::entry_with_data() { return g_lines->entry_with_data; }
+const detail::EntryInfo& Member::entry_with_post() { return g_lines->entry_with_post; }
 
 detail::ElementKey key_of(nb::handle index, int dimensions) {
   detail::ElementKey key;
@@ -122,7 +131,8 @@ ChareBase* Member::construct(ReadArchive& arguments) {
     const detail::Birth& birth = detail::present_birth();
     const Place place{{detail::view_of(*birth.collection).id, birth.key}, call.header.method};
     const auto made = nb::cast<nb::tuple>(construct_object(place, call.objects[0]));
-    return new Member(nb::object(made[0]), nb::cast<nb::tuple>(made[1]), nb::cast<nb::tuple>(made[2]));
+    return new Member(nb::object(made[0]), nb::cast<nb::tuple>(made[1]), nb::cast<nb::tuple>(made[2]),
+                      nb::cast<nb::tuple>(made[3]));
   } catch (nb::python_error& error) {
     throw Error(Status::internal, error.what());
   }
@@ -133,23 +143,94 @@ void Member::invoke(ChareBase& target, ReadArchive& arguments, detail::Invocatio
 }
 
 void Member::invoke_with_data(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation) {
+  auto& member = static_cast<Member&>(target);
   detail::DataHeader header;
-  std::memcpy(&header, arguments.take(sizeof header), sizeof header);
+  const void* const message = arguments.take(sizeof header);
+  std::memcpy(&header, message, sizeof header);
   arguments.take(header.count * sizeof(detail::DataMeta));
   std::size_t next = 0;
+  std::vector<Posted> posted = member.take_posted(message);
   const auto take = [&](const Item& item) {
     detail::LandingBlock* block = nullptr;
     if (next >= header.count) throw Error(Status::invalid_argument, "a call has fewer data arguments than it says");
-    const Buffer landing = detail::landed_data(invocation, next++, &block);
+    const std::size_t at = next++;
+    const Buffer landing = detail::landed_data(invocation, at, &block);
     if (landing.bytes < item.header.bytes) throw Error(Status::truncated, "a data argument is shorter than it says");
+    if (at < posted.size() && posted[at].view != nullptr) return std::move(posted[at].array);
     std::shared_ptr<void> owner(block, [](void* last) {
       if (last != nullptr) lane::drop_landing(static_cast<detail::LandingBlock*>(last));
     });
-    return nb::cast(new Array(item.shape, std::string(item.format), item.header.item_bytes, landing, std::move(owner),
-                              item.header.order == Order::fortran),
-                    nb::rv_policy::take_ownership);
+    nb::object array = nb::cast(new Array(item.shape, std::string(item.format), item.header.item_bytes, landing,
+                                          std::move(owner), item.header.order == Order::fortran),
+                                nb::rv_policy::take_ownership);
+    static const nb::handle show = python_function("brant._arrays", "show");
+    return host_accessible(landing.kind) && item.header.kind == MemoryKind::host ? show(array) : array;
   };
-  static_cast<Member&>(target).receive(arguments, invocation, take);
+  member.receive(arguments, invocation, take);
+}
+
+void Member::post(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas, brant::Landing* landings) {
+  detail::DataHeader header;
+  const void* const message = arguments.take(sizeof header);
+  std::memcpy(&header, message, sizeof header);
+  arguments.take(header.count * sizeof(detail::DataMeta));
+  std::vector<Item> coming;
+  const auto describe = [&](const Item& item) {
+    static const nb::handle describe_coming = python_function("brant._entries", "Coming");
+    if (coming.size() >= header.count)
+      throw Error(Status::invalid_argument, "a call has fewer data arguments than it says");
+    coming.push_back(item);
+    return nb::object(describe_coming(shape_tuple(item.shape), std::string(item.format), item.header.bytes,
+                                      std::string(memory_kind_name(item.header.kind)), metas->source.value));
+  };
+  try {
+    const CallContents call = CallContents::read(arguments, describe);
+    static_cast<Member&>(target).ask_post(call, coming, landings, message);
+  } catch (nb::python_error& error) {
+    throw Error(Status::invalid_argument, std::string("a post function raised an exception: ") + error.what());
+  }
+}
+
+void Member::ask_post(const CallContents& call, const std::vector<Item>& coming, brant::Landing* landings,
+                      const void* message) {
+  const unsigned method = call.header.method;
+  if (method >= posts_.size() || nb::object(posts_[method]).is_none()) return;
+  auto [args, keywords] = call.arguments();
+  nb::object named;
+  {
+    const Process::EntryScope scope;
+    named = call_with(nb::object(posts_[method]), object_, args, keywords);
+  }
+  const bool several = nb::isinstance<nb::tuple>(named) || nb::isinstance<nb::list>(named);
+  const nb::list arrays = several ? nb::list(named) : nb::list(nb::make_tuple(named));
+  if (arrays.size() != coming.size() && !named.is_none())
+    throw Error(Status::invalid_argument, "a post function names " + std::to_string(arrays.size()) + " arrays, and " +
+                                              std::to_string(coming.size()) + " come: None is one for the runtime");
+  std::vector<Posted> posted(coming.size());
+  for (std::size_t at = 0; at < coming.size() && !named.is_none(); ++at) {
+    posted[at].array = nb::object(arrays[at]);
+    if (posted[at].array.is_none()) continue;
+    auto view = std::make_unique<View>();
+    const Item& item = coming[at];
+    const bool taken = view->take(posted[at].array.ptr(), View::Access::write);
+    const bool in_order = taken && (view->order() == item.header.order || item.shape.size() <= 1);
+    if (!in_order || view->order() == Order::strided || view->format() != item.format ||
+        !std::ranges::equal(view->shape(), item.shape))
+      throw Error(Status::invalid_argument, item.describe() + " comes, and its post function names " +
+                                                (taken ? view->describe() : std::string("no array")) +
+                                                (taken && !in_order ? " in another order of elements" : ""));
+    landings[at] = view->memory();
+    posted[at].view = std::move(view);
+  }
+  posted_.insert_or_assign(message, std::move(posted));
+}
+
+std::vector<Member::Posted> Member::take_posted(const void* message) {
+  const auto found = posted_.find(message);
+  if (found == posted_.end()) return {};
+  std::vector<Posted> posted = std::move(found->second);
+  posted_.erase(found);
+  return posted;
 }
 
 void Member::receive(ReadArchive& arguments, const detail::Invocation& invocation, const TakeApart& apart) noexcept {
@@ -316,7 +397,7 @@ void ConditionWait::give_up(Status status) {
 }
 
 void bind_members(nb::module_& module) {
-  static Lines lines(&Member::construct, &Member::invoke, &Member::invoke_with_data);
+  static Lines lines(&Member::construct, &Member::invoke, &Member::invoke_with_data, &Member::post);
   g_lines = &lines;
   nb::class_<Place>(module, "Place").def_prop_ro("index", [](const Place& place) {
     return index_of(place.target.key, place.dimensions);

@@ -3,12 +3,14 @@
 #include <nanobind/nanobind.h>
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "bindings/python/awaitable.h"
 #include "bindings/python/call.h"
+#include "bindings/python/view.h"
 #include "brant/base/intrusive_list.h"
 #include "brant/chare.h"
 
@@ -24,10 +26,16 @@ class Member final : public ChareBase {
   static const detail::EntryInfo& entry();
   /// The same with arguments that travel beside the message.
   static const detail::EntryInfo& entry_with_data();
+  /// And of a method with a post function, which says where they land.
+  static const detail::EntryInfo& entry_with_post();
 
-  /// `table`: the functions of the entries, by their numbers; `conditions`: what they wait for, None: nothing.
-  Member(nanobind::object object, nanobind::tuple table, nanobind::tuple conditions) noexcept
-      : object_(std::move(object)), table_(std::move(table)), conditions_(std::move(conditions)) {}
+  /// `table`: the functions of the entries, by their numbers; `conditions`: what they wait for, `posts`: what says
+  /// where their arrays land; None: nothing.
+  Member(nanobind::object object, nanobind::tuple table, nanobind::tuple conditions, nanobind::tuple posts) noexcept
+      : object_(std::move(object)),
+        table_(std::move(table)),
+        conditions_(std::move(conditions)),
+        posts_(std::move(posts)) {}
   ~Member();
 
   /// An awaitable that has its answer when `condition` gives true: looked at when an entry of this chare has run.
@@ -41,6 +49,7 @@ class Member final : public ChareBase {
   // What stands in the list of classes and entries.
   static void invoke(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation);
   static void invoke_with_data(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation);
+  static void post(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas, brant::Landing* landings);
   static ChareBase* construct(ReadArchive& arguments);
 
  private:
@@ -52,6 +61,15 @@ class Member final : public ChareBase {
     nanobind::object keywords;
     detail::Invocation invocation;
   };
+
+  /// Where an array of a call lands, as the post function has said; without one the runtime finds memory.
+  struct Posted {
+    nanobind::object array;
+    std::unique_ptr<View> view;
+  };
+  void ask_post(const CallContents& call, const std::vector<Item>& coming, brant::Landing* landings,
+                const void* message);
+  [[nodiscard]] std::vector<Posted> take_posted(const void* message);
 
   void run(const CallContents& call, const detail::Invocation& invocation);
   void execute(unsigned method, const nanobind::tuple& args, const nanobind::object& keywords,
@@ -67,6 +85,8 @@ class Member final : public ChareBase {
   nanobind::object object_;
   nanobind::tuple table_;
   nanobind::tuple conditions_;
+  nanobind::tuple posts_;
+  std::map<const void*, std::vector<Posted>> posted_;  ///< By the message, until its call runs.
   std::deque<Kept> kept_;
   std::vector<nanobind::object> waits_;  ///< Of type ConditionWait.
   bool looking_ = false;

@@ -10,6 +10,7 @@
 #include "bindings/python/channel.h"
 #include "bindings/python/errors.h"
 #include "bindings/python/loop.h"
+#include "bindings/python/meeting.h"
 #include "bindings/python/member.h"
 #include "bindings/python/process.h"
 #include "bindings/python/program.h"
@@ -30,10 +31,21 @@ std::optional<GpuChoice> gpu_of(const std::optional<std::string>& name) {
   throw Error(Status::invalid_argument, "gpu='" + *name + "': use auto, none, emulated or cuda");
 }
 
+std::optional<Joining> joining_of(const std::optional<std::string>& name) {
+  if (!name) return std::nullopt;
+  if (*name == "off") return Joining::off;
+  if (*name == "host") return Joining::this_host;
+  if (*name == "network") return Joining::network;
+  throw Error(Status::invalid_argument, "joining='" + *name + "': use off, host or network");
+}
+
 void bind_process(nb::module_& module) {
   module.def(
-      "init", [](const std::optional<std::string>& gpu) { Process::get().start(gpu_of(gpu)); },
-      nb::arg("gpu") = nb::none());
+      "init",
+      [](const std::optional<std::string>& gpu, const std::optional<std::string>& joining) {
+        Process::get().start(gpu_of(gpu), joining_of(joining));
+      },
+      nb::arg("gpu") = nb::none(), nb::arg("joining") = nb::none());
   module.def("end", [](bool failed) { Process::get().end(failed); });
   module.def("is_running", [] { return Process::get().is_running(); });
   module.def("rank", [] { return Process::get().runtime().rank().value; });
@@ -61,6 +73,7 @@ NB_MODULE(_brant, module) {
   brant::python::bind_array(module);
   brant::python::bind_channel(module);
   brant::python::bind_segments(module);
+  brant::python::bind_meetings(module);
   brant::python::bind_members(module);
   brant::python::bind_calling(module);
   brant::python::bind_program(module);

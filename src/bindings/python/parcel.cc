@@ -107,11 +107,11 @@ std::byte* Parcel::write_descriptions(std::byte* to) const noexcept {
   return to;
 }
 
-bool Parcel::set_apart(std::size_t most) noexcept {
+bool Parcel::set_apart(std::size_t most, bool all) noexcept {
   std::size_t set = 0;
   for (Content& item : contents_) {
     if (set == most) break;
-    if (item.header.type != ItemType::array || item.view.is_host() || item.header.bytes == 0) continue;
+    if (item.header.type != ItemType::array || (item.view.is_host() && !all) || item.header.bytes == 0) continue;
     item.header.type = ItemType::apart;
     ++set;
   }

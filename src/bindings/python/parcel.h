@@ -35,9 +35,9 @@ class Parcel {
   void add_pickle(nanobind::handle object, const std::string& subject, int peer);
 
   [[nodiscard]] const std::deque<Content>& contents() const noexcept { return contents_; }
-  /// Arrays in memory of a device, up to so many, are described here and travel beside the message. Whether there are
-  /// any.
-  bool set_apart(std::size_t most) noexcept;
+  /// Arrays in memory of a device, or all, up to so many, are described here and travel beside the message. Whether
+  /// there are any.
+  bool set_apart(std::size_t most, bool all) noexcept;
   [[nodiscard]] std::size_t description_bytes() const noexcept;
   [[nodiscard]] std::size_t content_bytes() const noexcept;
   [[nodiscard]] bool is_host() const noexcept;

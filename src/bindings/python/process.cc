@@ -8,6 +8,7 @@
 
 #include "bindings/python/channel.h"
 #include "bindings/python/errors.h"
+#include "bindings/python/meeting.h"
 #include "bindings/python/member.h"
 
 namespace nb = nanobind;
@@ -54,7 +55,7 @@ Process& Process::get() {
 }
 
 Runtime& Process::runtime() {
-  if (runtime_ == nullptr) start(std::nullopt);
+  if (runtime_ == nullptr) start(std::nullopt, std::nullopt);
   if (!is_owner())
     throw Error(
         Status::not_supported,
@@ -63,15 +64,16 @@ Runtime& Process::runtime() {
   return *runtime_;
 }
 
-void Process::start(std::optional<GpuChoice> gpu) {
+void Process::start(std::optional<GpuChoice> gpu, std::optional<Joining> joining) {
   if (ended_) throw Error(Status::shutting_down, "brant has ended in this process, and starts once in a process");
   if (runtime_ != nullptr) {
-    if (gpu)
+    if (gpu || joining)
       throw Error(Status::invalid_argument, "brant is running already: call brant.init before anything else of it");
     return;
   }
   RuntimeOptions options = RuntimeOptions::from_environment();
   if (gpu) options.gpu = *gpu;
+  if (joining) options.joining = *joining;
   {
     const nb::gil_scoped_release others_run;
     runtime_ = std::make_unique<Runtime>(options);
@@ -83,6 +85,7 @@ void Process::start(std::optional<GpuChoice> gpu) {
 
 void Process::end(bool failed) {
   if (runtime_ == nullptr || !is_owner()) return;
+  Meeting::give_up_all();
   if (!failed) close_channels();
   end_program();
   drain();
@@ -143,6 +146,7 @@ bool Process::turn(std::chrono::nanoseconds spin) {
         happened = progress() != 0;
     } while (!happened && finished_.empty() && Clock::now() < deadline);
   }
+  if (Meeting::any_waits()) happened = Meeting::look_at_all() || happened;
   happened = happened || !finished_.empty();
   drain();
   return happened;
@@ -153,7 +157,7 @@ void Process::sleep() {
   {
     const nb::gil_scoped_release others_run;
     // timed_out only means that a piece is over.
-    auto something = [this] { return !finished_.empty(); };
+    auto something = [this] { return !finished_.empty() || Meeting::any_decided(); };
     if (chares_ != nullptr) {
       chares_->wait(something, kPiece);
     } else {
@@ -161,6 +165,7 @@ void Process::sleep() {
     }
   }
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  if (Meeting::any_waits()) Meeting::look_at_all();
   drain();
 }
 

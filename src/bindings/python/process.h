@@ -29,7 +29,7 @@ class Process {
   /// Started if it was not. Throws what a Runtime throws, not_supported in another thread than the first one, and
   /// shutting_down after `end`.
   Runtime& runtime();
-  void start(std::optional<GpuChoice> gpu);
+  void start(std::optional<GpuChoice> gpu, std::optional<Joining> joining);
   [[nodiscard]] bool is_running() const noexcept { return runtime_ != nullptr; }
   [[nodiscard]] bool has_ended() const noexcept { return ended_; }
   [[nodiscard]] bool is_owner() const noexcept { return owner_ == std::this_thread::get_id(); }

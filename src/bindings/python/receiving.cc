@@ -126,6 +126,11 @@ void Receiving::on_description(std::span<const std::byte> description, std::span
   }
   const bool within = (header_.flags & FrameHeader::kContent) != 0;
   std::string unfit = why_unfit();
+  const bool pickled = std::ranges::any_of(items_, [](const Item& item) {
+    return item.header.type == ItemType::object || item.header.type == ItemType::buffer;
+  });
+  const bool distrusted = pickled && end_.is_joined();
+  if (distrusted) unfit = "a pickle came from a process that is not of this job, and is not read";
   if (unfit.empty()) {
     try {
       make_landings();
@@ -136,7 +141,7 @@ void Receiving::on_description(std::span<const std::byte> description, std::span
     }
   }
   if (!unfit.empty()) {
-    status_ = Status::invalid_argument;
+    status_ = distrusted ? Status::peer_rejected : Status::invalid_argument;
     why_ = std::move(unfit);
     landings_.clear();
   }

@@ -3,7 +3,9 @@
 #include <nanobind/stl/string.h>
 
 #include <utility>
+#include <vector>
 
+#include "bindings/python/array.h"
 #include "bindings/python/errors.h"
 #include "bindings/python/make.h"
 #include "bindings/python/process.h"
@@ -18,6 +20,18 @@ template <typename T>
 void lay_aside(std::shared_ptr<T> thing) {
   Process& process = Process::get();
   if (process.has_ended() || !process.is_owner()) process.bury(std::move(thing));
+}
+
+/// Of an array: its shape, the format and the bytes of an element, whether its elements lie together in C order, and
+/// whether the CPU may look at them.
+nb::tuple layout_of(nb::handle array) {
+  View view;
+  if (!view.take(array.ptr(), View::Access::read))
+    throw Error(Status::wrong_kind,
+                "an object of type " + std::string(nb::type_name(array.type()).c_str()) + " is no array");
+  const std::vector<Py_ssize_t> shape(view.shape().begin(), view.shape().end());
+  const std::string format(view.format());
+  return nb::make_tuple(shape_tuple(shape), format, view.item_bytes(), view.order() == Order::c, view.is_host());
 }
 
 }  // namespace
@@ -67,17 +81,17 @@ void RemoteArray::check_usable() const {
   if (!segment_->is_open()) throw Failure(Status::invalid_argument, name_ + " is closed here", name_, peer_);
 }
 
-nb::object RemoteArray::put(nb::handle array, std::uint64_t offset) {
+nb::object RemoteArray::put(nb::handle array, std::uint64_t offset, const nb::object& timeout) {
   check_usable();
   auto [result, transferring] = make<Transferring>(*this, nb::find(*this), RmaDirection::put);
-  transferring->start(array, offset);
+  transferring->start(array, offset, timeout);
   return std::move(result);
 }
 
-nb::object RemoteArray::get(nb::handle out, std::uint64_t offset) {
+nb::object RemoteArray::get(nb::handle out, std::uint64_t offset, const nb::object& timeout) {
   check_usable();
   auto [result, transferring] = make<Transferring>(*this, nb::find(*this), RmaDirection::get);
-  transferring->start(out, offset);
+  transferring->start(out, offset, timeout);
   return std::move(result);
 }
 
@@ -87,7 +101,8 @@ void RemoteArray::close() {
   segment_->close();
 }
 
-void Transferring::start(nb::handle array, std::uint64_t offset) {
+void Transferring::start(nb::handle array, std::uint64_t offset, const nb::object& timeout) {
+  const double seconds = seconds_of(timeout);
   const bool puts = direction_ == RmaDirection::put;
   if (!view_.take(array.ptr(), puts ? View::Access::read : View::Access::write))
     throw Failure(Status::wrong_kind,
@@ -103,12 +118,18 @@ void Transferring::start(nb::handle array, std::uint64_t offset) {
   op_.delivered = {[](void* self, const OpResult& result) noexcept {
                      auto& transferring = *static_cast<Transferring*>(self);
                      transferring.outcome_ = result;
+                     transferring.pending_ = false;
                      Process::get().ended(transferring);
                    },
                    this};
   RemoteSegment& segment = target_.segment();
   const Status posted = puts ? segment.post_put(offset, memory, op_) : segment.post_get(offset, memory, op_);
-  if (posted == Status::in_progress) return hold();
+  if (posted == Status::in_progress) {
+    pending_ = true;
+    hold();
+    if (seconds >= 0) set_deadline(seconds);
+    return;
+  }
   outcome_ = {posted, op_.result.bytes};
   finish();
 }
@@ -121,6 +142,10 @@ void Transferring::finish() {
 }
 
 void Transferring::advance() {
+  if (pending_) {
+    if (is_overdue() && !has_answer()) give_up(Status::timed_out);
+    return;
+  }
   finish();
   release();
 }
@@ -148,13 +173,14 @@ void bind_segments(nb::module_& module) {
       .def_prop_ro("is_open", &ExposedArray::is_open);
   nb::class_<RemoteArray>(module, "RemoteSegment", nb::is_weak_referenceable())
       .def(nb::init<int, const nb::bytes&>(), nb::arg("peer"), nb::arg("ticket"))
-      .def("put", &RemoteArray::put, nb::arg("array"), nb::arg("offset") = 0,
-           "Writes an array at so many bytes into the segment.")
-      .def("get", &RemoteArray::get, nb::arg("out"), nb::arg("offset") = 0,
-           "Reads into an array from so many bytes on.")
+      .def("put", &RemoteArray::put, nb::arg("array"), nb::arg("offset") = 0, nb::kw_only(),
+           nb::arg("timeout") = nb::none(), "Writes an array at so many bytes into the segment.")
+      .def("get", &RemoteArray::get, nb::arg("out"), nb::arg("offset") = 0, nb::kw_only(),
+           nb::arg("timeout") = nb::none(), "Reads into an array from so many bytes on.")
       .def("close", &RemoteArray::close)
       .def_prop_ro("peer", &RemoteArray::peer)
       .def_prop_ro("nbytes", &RemoteArray::bytes);
+  module.def("layout_of", &layout_of);
   const nb::class_<Transferring, Awaitable> transferring(module, "Transferring");
 }
 

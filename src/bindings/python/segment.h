@@ -40,8 +40,8 @@ class RemoteArray {
   RemoteArray& operator=(const RemoteArray&) = delete;
   ~RemoteArray();
 
-  [[nodiscard]] nanobind::object put(nanobind::handle array, std::uint64_t offset);
-  [[nodiscard]] nanobind::object get(nanobind::handle out, std::uint64_t offset);
+  [[nodiscard]] nanobind::object put(nanobind::handle array, std::uint64_t offset, const nanobind::object& timeout);
+  [[nodiscard]] nanobind::object get(nanobind::handle out, std::uint64_t offset, const nanobind::object& timeout);
   void close();
 
   [[nodiscard]] RemoteSegment& segment() noexcept { return *segment_; }
@@ -63,7 +63,7 @@ class Transferring final : public Awaitable {
   Transferring(RemoteArray& target, nanobind::object target_object, RmaDirection direction) noexcept
       : target_(target), target_object_(std::move(target_object)), direction_(direction) {}
 
-  void start(nanobind::handle array, std::uint64_t offset);
+  void start(nanobind::handle array, std::uint64_t offset, const nanobind::object& timeout);
   PyObject* take() override;
   void advance() override;
   void give_up(Status status) override;
@@ -79,6 +79,7 @@ class Transferring final : public Awaitable {
   std::unique_ptr<std::byte[]> packed_;
   Op op_;
   OpResult outcome_;
+  bool pending_ = false;
   Status given_up_ = Status::ok;
 };
 

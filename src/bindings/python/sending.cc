@@ -14,7 +14,16 @@ namespace nb = nanobind;
 namespace brant::python {
 Sending::~Sending() { FramePool::get().give_back(std::move(frame_)); }
 
-void Sending::add(nb::handle object) { parcel_.add(object, end_.name(), end_.peer()); }
+void Sending::add(nb::handle object) {
+  const std::size_t before = parcel_.contents().size();
+  parcel_.add(object, end_.name(), end_.peer());
+  if (end_.is_joined() && parcel_.contents()[before].header.type == ItemType::object)
+    throw Failure(Status::not_supported,
+                  end_.name() + ": an object of type " + nb::type_name(object.type()).c_str() +
+                      " would be pickled, and what is not of this job neither sends nor gets pickles: send arrays and "
+                      "bytes (json.dumps(...).encode())",
+                  end_.name(), end_.peer());
+}
 
 /// True if the content is in it too.
 bool Sending::write_frame() {

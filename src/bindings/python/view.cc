@@ -29,9 +29,6 @@ constexpr std::array kTypes = {
     NamedType{"f4", "f"}, NamedType{"f8", "d"}, NamedType{"c8", "Zf"}, NamedType{"c16", "Zd"},
 };
 
-/// Pointers to objects of this process must not travel.
-bool has_objects(std::string_view format) noexcept { return format.find_first_of("OP&") != std::string_view::npos; }
-
 bool is_contiguous(const std::vector<Py_ssize_t>& shape, const std::vector<Py_ssize_t>& strides, std::size_t item,
                    bool fortran) noexcept {
   auto expected = static_cast<Py_ssize_t>(item);
@@ -98,6 +95,8 @@ std::vector<Py_ssize_t> contiguous_strides(const std::vector<Py_ssize_t>& shape,
   }
   return strides;
 }
+
+bool has_objects(std::string_view format) noexcept { return format.find_first_of("OP&") != std::string_view::npos; }
 
 bool is_sent_raw(PyObject* object) {
   PyTypeObject* const type = Py_TYPE(object);

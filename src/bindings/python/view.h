@@ -75,6 +75,9 @@ class View {
 /// subclasses of NumPy's arrays) or has none.
 bool is_sent_raw(PyObject* object);
 
+/// Pointers to objects of a process, which must not travel.
+bool has_objects(std::string_view format) noexcept;
+
 /// In bytes, of elements that lie together.
 std::vector<Py_ssize_t> contiguous_strides(const std::vector<Py_ssize_t>& shape, std::size_t item_bytes, bool fortran);
 

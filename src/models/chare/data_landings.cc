@@ -61,9 +61,27 @@ void DataLandings::lend(DataPart& part, const DataMeta& meta, const DataOrigin* 
   part.landing = part.block->view(bytes);
 }
 
-/// The landing that a post entry named, cut to the size of the data.
-Buffer DataLandings::check(Buffer landing, const DataMeta& meta, std::size_t index, std::int32_t source, bool local) {
-  if (landing.bytes < meta.bytes) {
+/// The landing that a post entry named.
+void DataLandings::name(DataPart& part, const Landing& landing, const DataMeta& meta, std::size_t index,
+                        std::int32_t source, bool local) {
+  part.landing = check(landing, meta, index, source, local);
+  if (!landing.shape) return;
+  part.shape = context_.lanes.keep(*landing.shape);
+  if (part.shape == nullptr) throw Error(Status::limit_reached, "a million shapes of data arguments are lent already");
+}
+
+/// Its memory, cut to the size of the data where that lies in one run.
+Buffer DataLandings::check(const Landing& named, const DataMeta& meta, std::size_t index, std::int32_t source,
+                           bool local) {
+  Buffer landing = named.memory;
+  if (named.shape && (named.shape->bytes() != meta.bytes || (meta.bytes != 0 && named.shape->end() > landing.bytes))) {
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("{}: its post entry named a shape of {} bytes that ends at byte {} of a landing of {}. A "
+                    "shape has DeviceMeta::bytes and ends within its memory",
+                    describe(meta, index, source), named.shape->bytes(), named.shape->end(), describe(landing)));
+  }
+  if (!named.shape && landing.bytes < meta.bytes) {
     throw Error(Status::truncated,
                 fmt::format("{}: its post entry named a landing of {}: too small. Give at least DeviceMeta::bytes",
                             describe(meta, index, source), describe(landing)));
@@ -80,7 +98,7 @@ Buffer DataLandings::check(Buffer landing, const DataMeta& meta, std::size_t ind
                                     meta.host_only ? "HostData lands in host memory"
                                                    : "Name a live allocation, and declare the kind that it is"));
   }
-  landing.bytes = static_cast<std::size_t>(meta.bytes);
+  if (!named.shape) landing.bytes = static_cast<std::size_t>(meta.bytes);
   return landing;
 }
 
@@ -91,7 +109,7 @@ DataCall& DataLandings::prepare(ChareBase& chare, const EntryInfo& entry, am::Me
   const DataMeta* metas = data_metas(message, envelope);
   const std::int32_t source = context_.source_of(message);
   const bool local = header.state == DataState::origins;
-  Buffer landings[kDataMax];
+  Landing landings[kDataMax];
   if (entry.post != nullptr) {
     DeviceMeta told[kDataMax];
     for (std::size_t i = 0; i < header.count; ++i) {
@@ -107,9 +125,10 @@ DataCall& DataLandings::prepare(ChareBase& chare, const EntryInfo& entry, am::Me
     const DataOrigin* origin = local ? place_as<DataOrigin>(header) : nullptr;
     std::size_t i = 0;
     for (DataPart* part = call.parts; part != nullptr; part = part->following, ++i) {
-      const bool named = landings[i].data != nullptr || landings[i].bytes != 0;
+      const Buffer& memory = landings[i].memory;
+      const bool named = memory.data != nullptr || memory.bytes != 0 || landings[i].shape;
       if (named) {
-        part->landing = check(landings[i], metas[i], i, source, local);
+        name(*part, landings[i], metas[i], i, source, local);
       } else {
         lend(*part, metas[i], origin);
       }

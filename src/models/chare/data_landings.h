@@ -34,7 +34,9 @@ class DataLandings {
 
  private:
   void lend(DataPart& part, const DataMeta& meta, const DataOrigin* origin);
-  Buffer check(Buffer landing, const DataMeta& meta, std::size_t index, std::int32_t source, bool local);
+  void name(DataPart& part, const Landing& landing, const DataMeta& meta, std::size_t index, std::int32_t source,
+            bool local);
+  Buffer check(const Landing& named, const DataMeta& meta, std::size_t index, std::int32_t source, bool local);
   DataCall& prepare(ChareBase& chare, const EntryInfo& entry, am::Message& message, const Envelope& envelope);
   void fill(DataCall& call, am::Message& message, const Envelope& envelope, DataState filling) noexcept;
   void settle(DataPart& part, Status status) noexcept;

@@ -9,30 +9,62 @@
 
 namespace brant::detail {
 
+namespace {
+
+/// Null: a million are lent.
+DataOrigin* take_origin(lane::DataLanes& lanes, const std::optional<Shape>& shape) noexcept {
+  DataOrigin* const origin = lanes.take_origin();
+  if (origin == nullptr || !shape) return origin;
+  origin->shape = lanes.keep(*shape);
+  if (origin->shape != nullptr) return origin;
+  lanes.release_one(*origin, Status::canceled);
+  return nullptr;
+}
+
+std::string cure(const DataSource& source, const DataMeta& meta, Status status) {
+  if (status == Status::limit_reached) return "Wait for some that are under way";
+  if (meta.host_only) return "no_copy takes host memory; use device(...) for other kinds";
+  if (source.shape && source.shape->end() > source.buffer.bytes) {
+    return fmt::format("Its shape ends at byte {}: pass all of the memory that it is laid on", source.shape->end());
+  }
+  return "Pass a live buffer of the kind that it declares";
+}
+
+/// Finds out the kind.
+Status judge(lane::DataLanes& lanes, DataSource& source, const DataMeta& meta) noexcept {
+  ConstBuffer& buffer = source.buffer;
+  const Status status = lanes.engine().memory_kinds().resolve(buffer.data, buffer.bytes, buffer.kind);
+  if (status != Status::ok) return status;
+  if (meta.host_only && !host_accessible(buffer.kind)) return Status::wrong_kind;
+  const bool outside = source.shape && source.shape->bytes() != 0 && source.shape->end() > buffer.bytes;
+  return outside ? Status::invalid_argument : Status::ok;
+}
+
+}  // namespace
+
 DataSources::DataSources(Core& core, const EntryInfo& entry, DataSource* sources, DataMeta* metas, std::size_t count)
     : core_(core) {
   lane::DataLanes& lanes = core.context().lanes;
   DataOrigin** end = &first_;
   for (std::size_t i = 0; i < count; ++i) {
-    ConstBuffer& buffer = sources[i].buffer;
-    Status status = lanes.engine().memory_kinds().resolve(buffer.data, buffer.bytes, buffer.kind);
-    if (status == Status::ok && metas[i].host_only && !host_accessible(buffer.kind)) status = Status::wrong_kind;
-    DataOrigin* origin = status == Status::ok ? lanes.take_origin() : nullptr;
+    DataSource& source = sources[i];
+    const ConstBuffer& buffer = source.buffer;
+    Status status = judge(lanes, source, metas[i]);
+    DataOrigin* origin = status == Status::ok ? take_origin(lanes, source.shape) : nullptr;
     if (origin == nullptr) {
       if (status == Status::ok) status = Status::limit_reached;
       lanes.release(std::exchange(first_, nullptr), Status::canceled);
-      throw Error(status, fmt::format("rank {}: data argument {} of a call of {}::{} ({} bytes of {} memory) cannot be "
-                                      "sent: {}. {}",
-                                      core.context().rank, i, entry.owner, entry.name, buffer.bytes,
-                                      memory_kind_name(buffer.kind), status_text(status),
-                                      metas[i].host_only ? "no_copy takes host memory; use device(...) for other kinds"
-                                                         : "Pass a live buffer of the kind that it declares"));
+      throw Error(status,
+                  fmt::format("rank {}: data argument {} of a call of {}::{} ({} bytes of {} memory) cannot be "
+                              "sent: {}. {}",
+                              core.context().rank, i, entry.owner, entry.name, buffer.bytes,
+                              memory_kind_name(buffer.kind), status_text(status), cure(source, metas[i], status)));
     }
-    metas[i].bytes = buffer.bytes;
+    metas[i].bytes = source.shape ? source.shape->bytes() : buffer.bytes;
     metas[i].kind = buffer.kind;
     origin->buffer = buffer;
-    origin->free = sources[i].free;
-    origin->promise = std::move(sources[i].promise);
+    origin->free = source.free;
+    origin->promise = std::move(source.promise);
     *end = origin;
     end = &origin->following;
   }

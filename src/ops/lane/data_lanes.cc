@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "ops/channel/reserved_ids.h"
+#include "ops/channel/shaped_posts.h"
 #include "ops/channel/table.h"
 
 namespace brant::lane {
@@ -35,12 +36,23 @@ DataLanes::Lane& DataLanes::lane(std::int32_t rank) {
   return *known;
 }
 
+const Shape* DataLanes::keep(const Shape& shape) noexcept {
+  Shape* const kept = shapes_.take();
+  if (kept != nullptr) *kept = shape;
+  return kept;
+}
+
+void DataLanes::drop(const Shape*& shape) noexcept {
+  if (shape != nullptr) shapes_.give_back(const_cast<Shape*>(std::exchange(shape, nullptr)));
+}
+
 // Sources
 // -------------------------------------------------------------------------------------------------------------------
 
 void DataLanes::release_one(DataOrigin& origin, Status status) noexcept {
   if (origin.status == Status::ok) origin.status = status;
   if (--origin.users != 0) return;
+  drop(origin.shape);
   if (origin.block != nullptr) LandingPool::drop(*std::exchange(origin.block, nullptr));
   if (origin.free.fire == nullptr && !origin.promise) return origins_.give_back(&origin);
   // Not told here: this may be inside the very call that passed the buffer.
@@ -112,7 +124,10 @@ Status DataLanes::post(Send& send) noexcept {
                            ended.lane->lanes->sent(ended, result.status);
                          },
                          &send};
-  return send.lane->end->sends().post(send.origin->buffer, send.op);
+  ChannelSends& sends = send.lane->end->sends();
+  const DataOrigin& origin = *send.origin;
+  return origin.shape != nullptr ? sends.post(origin.buffer, *origin.shape, send.op)
+                                 : sends.post(origin.buffer, send.op);
 }
 
 void DataLanes::send(std::int32_t to, DataOrigin* first) noexcept {
@@ -164,6 +179,7 @@ bool DataLanes::runs_elsewhere(std::int32_t rank) const noexcept {
 void DataLanes::give_back(DataPart& part) noexcept {
   if (part.block != nullptr) LandingPool::drop(*part.block);
   if (part.origin != nullptr) release_one(*part.origin, Status::ok);
+  drop(part.shape);
   parts_.give_back(&part);
 }
 
@@ -175,13 +191,15 @@ void DataLanes::filled(DataPart& part, Status status) noexcept {
 Status DataLanes::receive(DataPart& part, std::int32_t from, std::uint64_t number) noexcept {
   part.op.delivered = {[](void* self, const OpResult& result) noexcept {
                          auto& ended = *static_cast<DataPart*>(self);
-                         const bool whole = result.bytes == ended.landing.bytes;
+                         const bool whole = result.bytes == ended.bytes();
                          filled(ended, result.ok() && !whole ? Status::truncated : result.status);
                        },
                        &part};
   Status status = Status::ok;
   try {
-    status = lane(from).end->receives().post_at(number, part.landing, part.op);
+    ChannelEndpoint& end = *lane(from).end;
+    status = part.shape != nullptr ? receive_in_shape(end, part.landing, *part.shape, part.op, number)
+                                   : end.receives().post_at(number, part.landing, part.op);
   } catch (const Error& error) {
     status = error.status();
   } catch (const std::bad_alloc&) {
@@ -189,11 +207,12 @@ Status DataLanes::receive(DataPart& part, std::int32_t from, std::uint64_t numbe
   }
   if (status == Status::in_progress) return status;
   part.op.delivered = {};
-  return status == Status::ok && part.op.result.bytes != part.landing.bytes ? Status::truncated : status;
+  return status == Status::ok && part.op.result.bytes != part.bytes() ? Status::truncated : status;
 }
 
 Status DataLanes::copy(DataPart& part) noexcept {
   const ConstBuffer& from = part.origin->buffer;
+  if (part.shape != nullptr || part.origin->shape != nullptr) return copy_shaped(part);
   if (from.bytes == 0) return Status::ok;
   if (host_accessible(from.kind) && host_accessible(part.landing.kind)) {
     std::memmove(part.landing.data, from.data, from.bytes);
@@ -209,14 +228,50 @@ Status DataLanes::copy(DataPart& part) noexcept {
   const bool by_stager = from.kind == MemoryKind::pinned || part.landing.kind == MemoryKind::pinned;
   move->path = within_device ? Path::copy_engine : Path::staged;
   const Status status = by_stager ? mover_.start_staging(*move) : mover_.start(*move);
-  if (status != Status::in_progress) moves_.give_back(move);
+  if (status != Status::in_progress) give_back(*move);
   return status;
+}
+
+Status DataLanes::copy_shaped(DataPart& part) noexcept {
+  const DataOrigin& origin = *part.origin;
+  const std::size_t bytes = part.bytes();
+  if (bytes == 0) return Status::ok;
+  const MoveEnd from(origin.buffer.data, origin.buffer.kind);
+  const MoveEnd to(part.landing.data, part.landing.kind);
+  if (host_accessible(from.kind) && host_accessible(to.kind)) {
+    CpuCopier::copy({{to, part.shape}}, {{from, origin.shape}}, bytes);
+    return Status::ok;
+  }
+  static constexpr MoveEvents kEvents{&DataLanes::copied, nullptr};
+  TransferShapes* const kept = move_shapes_.take();
+  PartMove* const move = kept != nullptr ? moves_.take(part, kEvents) : nullptr;
+  if (move == nullptr) {
+    if (kept != nullptr) move_shapes_.give_back(kept);
+    return Status::limit_reached;
+  }
+  kept->from = origin.shape != nullptr ? *origin.shape : Shape::contiguous(bytes);
+  kept->to = part.shape != nullptr ? *part.shape : Shape::contiguous(bytes);
+  move->kept = kept;
+  move->shapes = kept;
+  move->from = from;
+  move->to = to;
+  move->bytes = bytes;
+  const bool within_device = !host_accessible(from.kind) && !host_accessible(to.kind);
+  move->path = within_device ? Path::copy_engine : Path::staged;
+  const Status status = mover_.start(*move);
+  if (status != Status::in_progress) give_back(*move);
+  return status;
+}
+
+void DataLanes::give_back(PartMove& move) noexcept {
+  if (move.kept != nullptr) move_shapes_.give_back(move.kept);
+  moves_.give_back(&move);
 }
 
 void DataLanes::copied(Move& move, Status status) noexcept {
   auto& ended = static_cast<PartMove&>(move);
   DataPart& part = ended.part;
-  part.lanes.moves_.give_back(&ended);
+  part.lanes.give_back(ended);
   filled(part, status);
 }
 

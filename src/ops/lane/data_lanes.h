@@ -20,6 +20,7 @@ class DataLanes;
 /// the sender is told that the buffer is free.
 struct DataOrigin {
   ConstBuffer buffer;
+  const Shape* shape = nullptr;  ///< How it lies in the buffer, if not in one run: of `DataLanes::keep`.
   Completion free;
   std::optional<Promise<ConstBuffer>> promise;
   Op told;  ///< Fired when the last user has let go.
@@ -43,8 +44,11 @@ struct DataPart {
   void* owner = nullptr;         ///< For `ended`.
   DataOrigin* origin = nullptr;  ///< Within this process: where from.
   LandingBlock* block = nullptr;
-  Buffer landing;  ///< Of exactly the size that was announced.
+  Buffer landing;                ///< Of exactly the size that was announced; with a shape, what that is laid on.
+  const Shape* shape = nullptr;  ///< How it will lie there, if not in one run: of `DataLanes::keep`.
   DataPart* following = nullptr;
+  [[nodiscard]] std::size_t bytes() const noexcept { return shape != nullptr ? shape->bytes() : landing.bytes; }
+
   bool under_way = false;
   Status status = Status::ok;
   std::int32_t from = -1;
@@ -55,6 +59,7 @@ struct DataPart {
 struct PartMove final : Move {
   PartMove(DataPart& part_in, const MoveEvents& events_in) noexcept : Move(events_in), part(part_in) {}
   DataPart& part;
+  TransferShapes* kept = nullptr;  ///< What `shapes` points to.
 };
 
 /// What carries data arguments between the ranks: one hidden channel per pair, opened on first use, and kept from one
@@ -76,6 +81,9 @@ class DataLanes final : public Service, private Poller {
 
   [[nodiscard]] LandingPool& landings() noexcept { return landings_; }
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
+
+  /// A copy of a shape, for a source or a landing, whose record gives it back. Null: a million are lent.
+  [[nodiscard]] const Shape* keep(const Shape& shape) noexcept;
 
   // --- sources
   DataOrigin* take_origin() noexcept { return origins_.take(); }
@@ -140,6 +148,9 @@ class DataLanes final : public Service, private Poller {
     if (broken_.status == Status::ok) broken_ = broken;
   }
   void tell(DataOrigin& origin) noexcept;
+  void drop(const Shape*& shape) noexcept;
+  Status copy_shaped(DataPart& part) noexcept;
+  void give_back(PartMove& move) noexcept;
   static void filled(DataPart& part, Status status) noexcept;
   static void copied(Move& move, Status status) noexcept;
   unsigned poll() noexcept override;
@@ -152,6 +163,8 @@ class DataLanes final : public Service, private Poller {
   ObjectPool<Send> sends_{std::size_t{1} << 20};
   ObjectPool<DataPart> parts_{std::size_t{1} << 20};
   ObjectPool<PartMove> moves_{std::size_t{1} << 20};
+  ObjectPool<Shape> shapes_{std::size_t{1} << 20};
+  ObjectPool<TransferShapes> move_shapes_{std::size_t{1} << 20};
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::size_t untold_ = 0;  ///< Sources that nobody uses any more, whose owners will be told.
   std::size_t unposted_ = 0;

@@ -84,6 +84,46 @@ Task<void> sizes(Chares& chares) {
     EXPECT_EQ(faults, 0) << i;
   }
 }
+/// A column of a matrix lands in another column of another matrix.
+class Column : public Chare<Column> {
+ public:
+  static Shape of(std::size_t column, std::size_t rows) {
+    const ShapeDim dim{.count = rows, .stride = 9 * sizeof(int)};
+    return *Shape::strided(column * sizeof(int), sizeof(int), {&dim, 1});
+  }
+  int take(DeviceData matrix, std::size_t rows, std::size_t from) {
+    std::vector<int> values(9 * rows);
+    job().copy(std::span(values), matrix);
+    int different = 0;
+    for (std::size_t row = 0; row < rows; ++row) {
+      different += values[9 * row + 4] != static_cast<int>(9 * row + from) ? 1 : 0;
+    }
+    return different;
+  }
+  Landing post(Post<&Column::take>, const DeviceMeta&, std::size_t rows, std::size_t) {
+    ghost_ = job().allocate(job().device_kind(), 9 * rows * sizeof(int));
+    return {ghost_, of(4, rows)};
+  }
+
+ private:
+  Memory ghost_;
+};
+Task<void> shapes(Chares& chares) {
+  const auto columns = create_array<Column>(chares, 2 * chares.size(), Placement::round_robin());
+  for (std::size_t rows = 1; rows <= 300'000; rows = rows * 8 + 1) {
+    Memory source = filled(job().device_kind(), ramp(9 * rows, 0));
+    for (int i = 0; i < 2 * chares.size(); ++i) {
+      const auto from = static_cast<std::size_t>(i % 9);
+      const int different = co_await columns[i].ask<&Column::take>(device(source, Column::of(from, rows)), rows, from);
+      EXPECT_EQ(different, 0) << rows << " rows to " << i;
+    }
+  }
+}
+TEST(ChareData, in_a_shape_lands_in_another_shape) {
+  Chares chares(job());
+  EXPECT_EQ(chares.run(shapes(chares)), 0) << chares.failure();
+}
+
 TEST(ChareData, of_all_sizes_lands_where_it_should) {
   Chares chares(job());
   EXPECT_EQ(chares.run(sizes(chares)), 0) << chares.failure();

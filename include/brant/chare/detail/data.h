@@ -10,6 +10,7 @@
 
 #include "brant/base/api.h"
 #include "brant/base/buffer.h"
+#include "brant/base/shape.h"
 #include "brant/chare/detail/core.h"
 #include "brant/core/future.h"
 #include "brant/ops/lane/data.h"
@@ -30,6 +31,7 @@ struct DataSource {
   ConstBuffer buffer;
   Completion free;
   std::optional<Promise<ConstBuffer>> promise;
+  std::optional<Shape> shape;  ///< How it lies in the buffer, if not in one run.
 };
 
 /// What `DataHeader::place` means.

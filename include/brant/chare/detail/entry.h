@@ -169,7 +169,8 @@ struct PostEntryOf;
 template <typename C, auto Method, typename... Ts>
 struct PostEntryOf<C, Method, std::tuple<Ts...>> {
   static constexpr std::size_t kData = (std::size_t{0} + ... + (std::is_same_v<Ts, DeviceMeta> ? 1 : 0));
-  using Landings = std::array<Buffer, kData>;
+  using Landings = std::array<Landing, kData>;
+  using Buffers = std::array<Buffer, kData>;
 
   template <typename... As>
   static constexpr bool kTakes = requires(C& object, As&... values) { object.post(Post<Method>{}, values...); };
@@ -182,7 +183,7 @@ struct PostEntryOf<C, Method, std::tuple<Ts...>> {
     return (takes_count(std::make_index_sequence<Counts>{}) || ...);
   }
 
-  static void call(ChareBase& target, ReadArchive& archive, const DeviceMeta* metas, Buffer* landings) {
+  static void call(ChareBase& target, ReadArchive& archive, const DeviceMeta* metas, Landing* landings) {
     std::tuple<Ts...> arguments{};
     archive.take(sizeof(DataBlock<kData>));
     std::size_t index = 0;
@@ -198,13 +199,16 @@ struct PostEntryOf<C, Method, std::tuple<Ts...>> {
         [&](auto&... values) {
           (fill(values), ...);
           using Result = decltype(object.post(Post<Method>{}, std::as_const(values)...));
-          if constexpr (kData == 1 && std::is_convertible_v<Result, Buffer>) {
+          if constexpr (kData == 1 && std::is_convertible_v<Result, Landing>) {
             landings[0] = object.post(Post<Method>{}, std::as_const(values)...);
           } else {
-            static_assert(std::is_convertible_v<Result, Landings>,
-                          "brant: a post entry returns a brant::Buffer, or std::array<brant::Buffer, N> for N data "
-                          "parameters");
-            const Landings all = object.post(Post<Method>{}, std::as_const(values)...);
+            constexpr bool kPlain = std::is_convertible_v<Result, Buffers>;
+            static_assert(
+                kPlain || std::is_convertible_v<Result, Landings>,
+                "brant: a post entry returns a brant::Buffer or a brant::Landing, or std::array<brant::Buffer, "
+                "N> (std::array<brant::Landing, N>) for N data parameters");
+            const std::conditional_t<kPlain, Buffers, Landings> all =
+                object.post(Post<Method>{}, std::as_const(values)...);
             std::copy(all.begin(), all.end(), landings);
           }
         },

@@ -20,6 +20,7 @@ namespace brant {
 class ChareBase;
 struct Buffer;
 struct DeviceMeta;
+struct Landing;
 
 namespace detail {
 
@@ -55,7 +56,7 @@ struct EntryInfo : Registered {
   /// Unpacks the arguments, calls the method, answers. Throws what the method throws.
   void (*invoke)(ChareBase& target, ReadArchive& arguments, Invocation& invocation);
   /// Asks the post entry where data lands; null if the method has none. Throws what it throws.
-  void (*post)(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas, Buffer* landings) = nullptr;
+  void (*post)(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas, Landing* landings) = nullptr;
   bool awaited = false;  ///< Some `when` names it: its calls wait for one.
 };
 struct PlacementInfo : Registered {
