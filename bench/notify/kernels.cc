@@ -1,0 +1,53 @@
+#include "bench/notify/kernels.h"
+
+#include <cstddef>
+#include <span>
+
+extern "C" const unsigned char notify_bench_kernels_fatbin[];
+extern "C" const std::size_t notify_bench_kernels_fatbin_bytes;
+
+namespace brant::bench {
+namespace {
+
+using notify::DeviceBell;
+using notify::KernelControl;
+using simt::Word;
+
+simt::CpuThread thread_of(const HostLaunch& launch) noexcept {
+  return simt::CpuThread(launch.engine_address, static_cast<unsigned>(launch.first_block),
+                         static_cast<unsigned>(launch.shape.blocks()));
+}
+
+void echo_on_host(const HostLaunch& launch) noexcept {
+  simt::CpuThread machine = thread_of(launch);
+  notify_steps::echo(machine, launch.value<KernelControl>(0), launch.value<DeviceBell>(1), launch.value<DeviceBell>(2),
+                     launch.value<Word>(3), launch.value<notify_steps::Witness>(4));
+}
+
+void cost_on_host(const HostLaunch& launch) noexcept {
+  simt::CpuThread machine = thread_of(launch);
+  notify_steps::cost(machine, launch.value<KernelControl>(0), launch.value<DeviceBell>(1), launch.value<DeviceBell>(2),
+                     launch.value<Word>(3), launch.value<Word*>(4));
+}
+
+void play_on_host(const HostLaunch& launch) noexcept {
+  simt::CpuThread machine = thread_of(launch);
+  notify_steps::play(machine, launch.value<KernelControl>(0), launch.value<DeviceBell>(1), launch.value<DeviceBell>(2),
+                     launch.value<Word>(3), launch.value<Word>(4), launch.value<Word*>(5));
+}
+
+void nothing_on_host(const HostLaunch&) noexcept {}
+
+std::span<const std::byte> image() noexcept {
+  return std::as_bytes(std::span(notify_bench_kernels_fatbin, notify_bench_kernels_fatbin_bytes));
+}
+
+}  // namespace
+
+NotifyKernels::NotifyKernels(Device device)
+    : echo(device, image(), "brant_bench_notify_echo", &echo_on_host),
+      cost(device, image(), "brant_bench_notify_cost", &cost_on_host),
+      play(device, image(), "brant_bench_notify_play", &play_on_host),
+      nothing(device, image(), "brant_bench_notify_nothing", &nothing_on_host) {}
+
+}  // namespace brant::bench

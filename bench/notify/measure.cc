@@ -1,0 +1,287 @@
+#include "bench/notify/measure.h"
+
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "bench/notify/kernels.h"
+#include "bench/runner/row.h"
+#include "bench/runner/session.h"
+#include "bench/runner/statistics.h"
+
+namespace brant::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Word = simt::Word;
+
+constexpr std::chrono::seconds kPatience{20};
+constexpr std::uint32_t kSilentBells = 4096;
+
+double us_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+RuntimeOptions options_of(const NotifyOptions& options) {
+  RuntimeOptions runtime;
+  runtime.gpu = options.memory == MemoryKind::cuda ? GpuChoice::cuda : GpuChoice::emulated;
+  return runtime;
+}
+
+/// One process of the benchmark.
+class Notifying {
+ public:
+  explicit Notifying(const NotifyOptions& options)
+      : options_(options),
+        session_(options_of(options), "brant bench notify"),
+        file_(session_.reports() ? options.json : std::string()),
+        machine_(describe_machine(session_.runtime())),
+        kernels_(session_.runtime().device()),
+        notifier_(session_.runtime(), {.bells = 2 * kSilentBells, .waits = 2 * kSilentBells, .patience = kPatience}) {}
+
+  void run() {
+    if (session_.reports()) {
+      say_head();
+      if (options_.check) check_order();
+      round_trip();
+      round_trip_awaited();
+      costs();
+      stream_words();
+      launch_and_synchronize();
+      scan();
+    }
+    session_.barrier();
+    between_devices();
+    session_.barrier();
+  }
+
+ private:
+  Runtime& runtime() noexcept { return session_.runtime(); }
+  Device device() const { return const_cast<Session&>(session_).runtime().device(); }
+
+  void say_head() const {
+    fmt::print("# brant bench notify: {} rounds; us\n", options_.iterations);
+    fmt::print("# brant {}, {}, {}\n", machine_.brant, machine_.cpu, machine_.gpu);
+    fmt::print("{:<34} {:>9} {:>9} {:>9} {:>8}\n", "what", "min us", "p50 us", "p99 us", "n");
+  }
+
+  Summary tell(const char* name, const char* text, std::vector<double> us, int ranks = 1) {
+    const Summary summary = summarize(us);
+    fmt::print("{:<34} {:>9.3f} {:>9.3f} {:>9.3f} {:>8}\n", text, summary.min, summary.p50, summary.p99, summary.n);
+    std::fflush(stdout);
+    nlohmann::ordered_json row = {{"bench", name},
+                                  {"model", "notify"},
+                                  {"memory", memory_kind_name(options_.memory)},
+                                  {"trigger", "device"},
+                                  {"path", "bell"},
+                                  {"bytes", sizeof(Word)},
+                                  {"window", 1},
+                                  {"ranks", ranks},
+                                  {"n", summary.n},
+                                  {"us", to_json(summary)}};
+    add_machine(row, "", machine_);
+    file_.append(row.dump());
+    return summary;
+  }
+
+  void require(Status status, const char* what) const {
+    if (status != Status::ok) throw Error(status, fmt::format("{}: {}", what, status_text(status)));
+  }
+  /// Ends as it should.
+  void finish(PersistentKernel& kernel, const char* what) { require(runtime().wait(kernel.ended()).status, what); }
+  void begin(PersistentKernel& kernel) { require(runtime().wait(kernel.started()).status, "the kernel does not run"); }
+
+  /// The CPU looks at the word itself: what the least of all costs.
+  void see(const Bell& bell, Word epoch) const {
+    const auto until = Clock::now() + kPatience;
+    for (unsigned looks = 1; static_cast<std::int64_t>(bell.epoch() - epoch) < 0; ++looks) {
+      if (looks % 65536 == 0 && Clock::now() > until)
+        throw Error(Status::timed_out, fmt::format("bell {} did not reach epoch {}", bell.number(), epoch));
+    }
+  }
+
+  void round_trip() {
+    Bell go = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
+    Bell back = notifier_.make();
+    const Word rounds = options_.iterations;
+    auto kernel = PersistentKernel::launch(notifier_, kernels_.echo, {}, {.name = "echo", .patience = kPatience},
+                                           go.device(), back.device(), rounds, notify_steps::Witness{});
+    begin(kernel);
+    std::vector<double> us(rounds);
+    for (Word epoch = 1; epoch <= rounds; ++epoch) {
+      const auto start = Clock::now();
+      require(go.ring(epoch), "a ring");
+      see(back, epoch);
+      us[epoch - 1] = us_since(start);
+    }
+    finish(kernel, "echo");
+    round_trip_us_ = tell("notify_round_trip", "CPU, GPU, CPU", std::move(us)).p50;
+  }
+
+  /// As programs do it: with an operation that progress completes.
+  void round_trip_awaited() {
+    Bell go = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
+    Bell back = notifier_.make();
+    const Word rounds = options_.iterations;
+    auto kernel = PersistentKernel::launch(notifier_, kernels_.echo, {}, {.name = "echo", .patience = kPatience},
+                                           go.device(), back.device(), rounds, notify_steps::Witness{});
+    begin(kernel);
+    std::vector<double> us(rounds);
+    for (Word epoch = 1; epoch <= rounds; ++epoch) {
+      const auto start = Clock::now();
+      require(go.ring(epoch), "a ring");
+      require(runtime().wait(back.when(epoch)).status, "a bell");
+      us[epoch - 1] = us_since(start);
+    }
+    finish(kernel, "echo");
+    tell("notify_round_trip_op", "the same, with an operation", std::move(us));
+  }
+
+  void check_order() {
+    Bell go = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
+    Bell back = notifier_.make();
+    Memory words = runtime().allocate(MemoryKind::pinned, 4096);
+    auto* const question = static_cast<volatile Word*>(words.data());
+    auto* const answer = question + 64;
+    const Word rounds = options_.iterations;
+    const notify_steps::Witness witness{const_cast<const Word*>(question), const_cast<Word*>(answer)};
+    auto kernel = PersistentKernel::launch(notifier_, kernels_.echo, {}, {.name = "check", .patience = kPatience},
+                                           go.device(), back.device(), rounds, witness);
+    begin(kernel);
+    for (Word epoch = 1; epoch <= rounds; ++epoch) {
+      *question = 7 * epoch;
+      require(go.ring(epoch), "a ring");
+      see(back, epoch);
+      if (*answer != 7 * epoch + 1) {
+        throw Error(Status::internal, fmt::format("epoch {}: what was written before the ring is not there: {} for {}",
+                                                  epoch, *answer, 7 * epoch + 1));
+      }
+    }
+    finish(kernel, "check");
+    fmt::print("# {} rings each way brought what was written before them\n", rounds);
+  }
+
+  /// Seen from the kernel. A look at memory of the host is a round trip on the bus; what the CPU rings is seen one such
+  /// look later on average, which leaves the other way.
+  void costs() {
+    Bell seen = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
+    Bell rung = notifier_.make();
+    Memory results = runtime().allocate(options_.memory, 3 * sizeof(Word));
+    const Word rounds = options_.iterations;
+    auto kernel = PersistentKernel::launch(notifier_, kernels_.cost, {}, {.name = "cost", .patience = kPatience},
+                                           seen.device(), rung.device(), rounds, static_cast<Word*>(results.data()));
+    finish(kernel, "cost");
+    std::vector<Word> ns(3);
+    runtime().copy(std::span(ns), results);
+    const auto each = [&](Word all) { return static_cast<double>(all) / 1e3 / static_cast<double>(rounds); };
+    tell("notify_device_look", "a look of the GPU at the host", {each(ns[0])});
+    tell("notify_device_ring", "a ring by the GPU, one of many", {each(ns[1])});
+    tell("notify_device_to_host", "GPU to CPU, by difference", {std::max(0.0, round_trip_us_ - each(ns[0]))});
+  }
+
+  void stream_words() {
+    Stream stream = device().create_stream();
+    Bell ring = notifier_.make();
+    if (ring.enqueue_ring(stream, 1) == Status::not_supported) {
+      fmt::print("# streams of this device write no words\n");
+      return;
+    }
+    require(stream.synchronize(), "a stream");
+    Bell go = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
+    const std::size_t rounds = std::max<std::size_t>(1, options_.iterations / 10);
+    std::vector<double> rung(rounds), released(rounds);
+    for (std::size_t i = 0; i < rounds; ++i) {
+      auto start = Clock::now();
+      require(ring.enqueue_ring(stream, i + 2), "a ring by a stream");
+      see(ring, i + 2);
+      rung[i] = us_since(start);
+      require(go.enqueue_wait(stream, i + 1), "a wait of a stream");
+      require(ring.enqueue_ring(stream, i + 2), "a ring by a stream");
+      start = Clock::now();
+      require(go.ring(i + 1), "a ring");
+      require(stream.synchronize(), "a stream");
+      released[i] = us_since(start);
+    }
+    tell("notify_stream_ring", "a stream rings, posted by the CPU", std::move(rung));
+    tell("notify_stream_wait", "a stream that waits is let go", std::move(released));
+  }
+
+  /// What bells are instead of.
+  void launch_and_synchronize() {
+    Stream stream = device().create_stream();
+    const std::size_t rounds = std::max<std::size_t>(1, options_.iterations / 10);
+    std::vector<double> us(rounds);
+    for (double& sample : us) {
+      const auto start = Clock::now();
+      require(kernels_.nothing.launch({}, stream), "a launch");
+      require(stream.synchronize(), "a stream");
+      sample = us_since(start);
+    }
+    tell("notify_launch_synchronize", "launch and synchronize", std::move(us));
+  }
+
+  /// What bells that do not ring cost each progress.
+  void scan() {
+    const auto progress_us = [&] {
+      std::vector<double> us;
+      constexpr int kTimes = 64;
+      for (int i = 0; i < 200; ++i) {
+        const auto start = Clock::now();
+        for (int k = 0; k < kTimes; ++k) runtime().worker().progress();
+        us.push_back(us_since(start) / kTimes);
+      }
+      return summarize(us).p50;
+    };
+    const double without = progress_us();
+    std::vector<Bell> bells;
+    std::vector<Operation> waits;
+    waits.reserve(kSilentBells);
+    for (std::uint32_t i = 0; i < kSilentBells; ++i) bells.push_back(notifier_.make());
+    for (Bell& bell : bells) waits.push_back(bell.when(1));
+    const double with = progress_us();
+    tell("notify_scan_4096", "progress beside 4096 silent bells", {std::max(0.0, with - without)});
+    bells.clear();  // what waits is canceled
+    runtime().worker().progress();
+  }
+
+  void between_devices() {
+    const Rank partner = session_.channel_partner();
+    Bell own = notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::device, .peer = partner});
+    const BellTicket ticket = own.ticket();
+    const auto bytes = ticket.bytes();
+    session_.partner().send_block(bytes);
+    const std::vector<std::byte> theirs = session_.partner().receive_block();
+    PeerBell peers(runtime(), partner, BellTicket(theirs));
+    Memory result = runtime().allocate(options_.memory, sizeof(Word));
+    const Word rounds = options_.iterations;
+    session_.barrier();
+    auto kernel = PersistentKernel::launch(notifier_, kernels_.play, {}, {.name = "play", .patience = kPatience},
+                                           own.device(), peers.device(), rounds, Word{session_.leads()},
+                                           static_cast<Word*>(result.data()));
+    finish(kernel, "play");
+    std::vector<Word> ns(1);
+    runtime().copy(std::span(ns), result);
+    const double one_way = static_cast<double>(ns[0]) / 1e3 / static_cast<double>(rounds) / 2;
+    if (session_.reports()) tell("notify_device_to_device", "GPU to GPU, one way", {one_way}, 2);
+    session_.barrier();
+  }
+
+  const NotifyOptions options_;
+  Session session_;
+  RowFile file_;
+  const Machine machine_;
+  NotifyKernels kernels_;
+  Notifier notifier_;
+  double round_trip_us_ = 0;
+};
+
+}  // namespace
+
+void measure_notify(const NotifyOptions& options) { Notifying(options).run(); }
+
+}  // namespace brant::bench
