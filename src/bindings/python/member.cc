@@ -249,6 +249,10 @@ void Member::receive(ReadArchive& arguments, const detail::Invocation& invocatio
 void Member::run(const CallContents& call, const detail::Invocation& invocation) {
   const unsigned method = call.header.method;
   if (method >= table_.size()) throw Error(Status::invalid_argument, "a call names an entry that its class has not");
+  if ((call.header.flags & CallHeader::kException) != 0) {  // a reduction that failed, and nobody awaits
+    static const nb::handle raise = python_function("brant._chares", "raise_remote");
+    raise(call.objects[0]);
+  }
   auto [args, keywords] = call.arguments();
   if (!may_run(method, args, keywords)) return keep({method, std::move(args), std::move(keywords), invocation});
   execute(method, args, keywords, invocation);
