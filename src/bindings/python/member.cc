@@ -131,6 +131,7 @@ ChareBase* Member::construct(ReadArchive& arguments) {
     const detail::Birth& birth = detail::present_birth();
     const Place place{{detail::view_of(*birth.collection).id, birth.key}, call.header.method};
     const auto made = nb::cast<nb::tuple>(construct_object(place, call.objects[0]));
+    detail::name_class(*birth.collection, nb::cast<std::string>(made[0].type().attr("__name__")));
     return new Member(nb::object(made[0]), nb::cast<nb::tuple>(made[1]), nb::cast<nb::tuple>(made[2]),
                       nb::cast<nb::tuple>(made[3]));
   } catch (nb::python_error& error) {
