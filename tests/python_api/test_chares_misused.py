@@ -17,6 +17,9 @@ def picky(left, right):
     return left + right
 
 
+when = brant.when if brant else lambda condition: entry
+
+
 class Odd(Chare):
     def __init__(self):
         self.results = []
@@ -133,6 +136,47 @@ def test_an_entry_that_waits_when_its_chare_is_destroyed_is_told(ranks: int, loo
     said = run_job(destroyed_while_it_waits, ranks=ranks, loop=loop).stderr
     assert "Odd[1].wait_for_ever was still waiting when its chare was destroyed" in said
     assert "Odd[0].wait_for_ever" not in said
+
+
+looks = 0
+
+
+def look(self) -> bool:
+    global looks
+    looks += 1
+    return self.ready
+
+
+class Waiter(Chare):
+    def __init__(self):
+        self.ready = False
+
+    @when(look)
+    def go(self):
+        return self.index
+
+    @entry
+    def get_ready(self):
+        self.ready = True
+
+
+async def many_that_wait() -> None:
+    await brant.program(main_of_many_that_wait)
+
+
+async def main_of_many_that_wait() -> None:
+    waiters, odd = Waiter.array(300), Odd.array(1)
+    answers = [waiter.go.reply() for waiter in waiters]
+    for number in range(500):
+        assert await odd[0].echo.reply(number) == number
+    assert looks < 30_000, looks  # each of them in each turn would be 150,000
+    waiters.get_ready()
+    assert [await answer for answer in answers] == list(range(300))
+
+
+@BOTH
+def test_chares_that_wait_cost_others_little(loop: str) -> None:
+    run_job(many_that_wait, ranks=1, loop=loop)
 
 
 async def odd_arguments() -> None:

@@ -84,6 +84,8 @@ struct Lines {
 };
 Lines* g_lines = nullptr;
 Member::WaitingList* const g_waiting = new Member::WaitingList;  // never destroyed, as Process
+std::size_t g_looked_at = 0;                                     ///< How many waited at the last look.
+std::size_t g_turns_without_look = 0;
 
 }  // namespace
 
@@ -344,8 +346,15 @@ bool Member::look_at_all() {
   bool any = false;
   std::vector<Member*> all;
   for (Member* member = g_waiting->front(); member != nullptr; member = g_waiting->next(*member)) all.push_back(member);
+  g_looked_at = all.size();
   for (Member* member : all) any = member->look_again() || any;  // chares go only while messages run
   return any;
+}
+
+bool Member::is_look_due() noexcept {
+  if (g_waiting->empty() || ++g_turns_without_look < g_looked_at) return false;
+  g_turns_without_look = 0;
+  return true;
 }
 
 bool Member::any_waits() noexcept { return !g_waiting->empty(); }
