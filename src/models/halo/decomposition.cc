@@ -11,6 +11,7 @@ namespace brant::halo {
 namespace {
 
 constexpr char kNames[kDims] = {'x', 'y', 'z'};
+constexpr std::int64_t kCellsMax = std::int64_t{1} << 48;
 
 std::int64_t cut(std::int64_t cells, int parts, int index) noexcept {
   return index * (cells / parts) + std::min<std::int64_t>(index, cells % parts);
@@ -20,6 +21,7 @@ std::int64_t cut(std::int64_t cells, int parts, int index) noexcept {
 
 void Decomposition::require_sense() const {
   std::int64_t blocks = 1;
+  std::int64_t cells = 1;
   for (std::size_t d = 0; d < kDims; ++d) {
     if (grid[d] < 1 || divide[d] < 1 || ghost[d] < 0) {
       throw Error(
@@ -36,6 +38,12 @@ void Decomposition::require_sense() const {
                       "{} wide: make the grid larger, or the parts or the ghosts fewer",
                       kNames[d], grid[d], divide[d], narrowest, ghost[d]));
     }
+    if (std::max(grid[d], ghost[d]) > kCellsMax || grid[d] + 2 * ghost[d] > kCellsMax / cells) {
+      throw Error(Status::invalid_argument,
+                  fmt::format("halo: a grid of {} x {} x {} cells: use at most {} in all, ghosts included", grid[0],
+                              grid[1], grid[2], kCellsMax));
+    }
+    cells *= grid[d] + 2 * ghost[d];
     blocks *= divide[d];
     if (blocks > std::numeric_limits<int>::max()) {
       throw Error(Status::invalid_argument, "halo: more than 2147483647 blocks: divide the grid into fewer parts");

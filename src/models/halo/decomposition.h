@@ -33,8 +33,8 @@ struct Decomposition {
   std::array<bool, kDims> periodic{};
   Cells ghost{};
 
-  /// Throws invalid_argument: sizes below one, ghosts below zero, more than 2^31 - 1 blocks, or ghosts wider than the
-  /// narrowest block, whose owner could then not fill them.
+  /// Throws invalid_argument: sizes below one, ghosts below zero, more than 2^31 - 1 blocks or 2^48 cells, or ghosts
+  /// wider than the narrowest block, whose owner could then not fill them.
   void require_sense() const;
 
   [[nodiscard]] int blocks() const noexcept { return divide[0] * divide[1] * divide[2]; }

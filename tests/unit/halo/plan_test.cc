@@ -154,6 +154,21 @@ TEST(HaloDecomposition, gives_the_first_blocks_the_cells_that_are_left_over) {
   EXPECT_EQ(cut.block_at({0, 0, 1}), 1);
 }
 
+TEST(HaloDecomposition, refuses_grids_whose_cells_cannot_be_counted) {
+  constexpr std::int64_t kLarge = std::int64_t{1} << 40;
+  for (const Decomposition& cut : {Decomposition{{kLarge, kLarge, 1}, {1, 1, 1}, {}, {}},
+                                   Decomposition{{8, 8, 8}, {1, 1, 1}, {}, {0, INT64_MAX, 0}}}) {
+    try {
+      cut.require_sense();
+      ADD_FAILURE() << "2^48 cells are the most";
+    } catch (const brant::Error& error) {
+      EXPECT_EQ(error.status(), brant::Status::invalid_argument);
+      EXPECT_NE(std::string(error.what()).find("use at most 281474976710656 in all"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 TEST(HaloDecomposition, refuses_ghosts_that_are_wider_than_a_block) {
   const Decomposition cut = {{10, 10, 10}, {4, 1, 1}, {}, {3, 3, 3}};
   try {
