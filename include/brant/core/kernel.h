@@ -47,6 +47,9 @@ class Kernel {
     return detail::launch_kernel(device_.inner(), kernel_, shape, stream, addresses.data());
   }
 
+  /// The inner side, for the layers above core.
+  [[nodiscard]] port::Kernel* inner() const noexcept { return kernel_; }
+
  private:
   static constexpr std::array<std::size_t, sizeof...(Args)> kArgumentBytes = {sizeof(Args)...};
 

@@ -11,6 +11,8 @@ namespace brant::test::model {
 /// thread, so what it keeps in shared memory needs no steps where it is read for all lanes or written.
 class SteppedThread : public simt::BlockOfOne {
  public:
+  static constexpr unsigned kLooksPerCheck = 1;
+
   /// Any time may pass whenever somebody looks at the clock.
   SteppedThread(Scheduler& scheduler, std::uint64_t& clock_ns) : scheduler_(scheduler), clock_ns_(clock_ns) {}
 
@@ -41,6 +43,11 @@ class SteppedThread : public simt::BlockOfOne {
   std::uint64_t load_acquire_device(const std::uint64_t* from) const { return load_relaxed(from); }
   simt::Pair load_pair_relaxed_device(const std::uint64_t* from) const { return load_pair_acquire(from); }
   std::uint64_t add_device(std::uint64_t* to, std::uint64_t value) { return scheduler_.add(to, value); }
+  std::uint64_t add_acq_rel_device(std::uint64_t* to, std::uint64_t value) {
+    fence_device();
+    return add_device(to, value);
+  }
+  void store_release_device(std::uint64_t* to, std::uint64_t value) { store_release(to, value); }
   void fence_device() { fence_system(); }
 
   std::uint64_t load_shared(const std::uint64_t* from) const { return load_relaxed(from); }
@@ -65,6 +72,7 @@ class SteppedThread : public simt::BlockOfOne {
     return clock_ns_;
   }
   void pause() { scheduler_.pause(); }
+  void rest() { scheduler_.pause(); }
   template <typename T>
   T* reach(T* pointer) const {
     return pointer;

@@ -1,0 +1,303 @@
+#pragma once
+
+#include "brant/base/simt.h"
+
+/// What kernels do with bells: ring one, wait for one, ring one together. Compiles with nvcc, with NVRTC, and for the
+/// host, where kernels run on CPU threads: one text, a template over the Machine (brant/base/simt.h).
+///
+///     brant::simt::GpuThread machine;                                    // on the CPU: CpuThread
+///     pack(face);                                                        // all threads of the block
+///     brant::notify::ring(machine, bell, epoch, brant::notify::Block{}); // the CPU, or a peer, sees it behind the
+///     bytes
+///
+/// A bell is a word of 64 bits that holds an epoch: it only grows, and is never reset. Epochs are compared cyclically,
+/// as cuStreamWaitValue64 with GEQ does. One side rings and the other looks, by one release store and one acquire load;
+/// nothing is read, changed and written across a bus.
+namespace brant::notify {
+
+using simt::Word;
+
+/// What a kernel gets of a bell, as an argument by value. Made by `Bell::device` and `PeerBell::device`.
+struct DeviceBell {
+  Word* word = nullptr;
+  Word number = 0;  ///< By which errors name it.
+};
+
+/// Several arrivals are one ring: what `arrive` counts in. A word of device memory, made by `Notifier::fan_in`. It has
+/// a count for each of four epochs that follow each other, so that who arrives first may be two epochs ahead.
+struct FanIn {
+  Word* counts = nullptr;
+  Word of = 1;  ///< Arrivals for each ring, 65535 at most.
+};
+
+/// What a kernel tells the CPU, 128 bytes that the GPU alone writes, and what the CPU asks of it, another 128.
+struct Told {
+  Word started;  ///< All its blocks are there.
+  Word ended;    ///< All its blocks have gone.
+  Word done;     ///< Items that all blocks have done.
+  Word heartbeat;
+  Word waits_for;  ///< Number of a bell that a thread waited for in vain, and gave up; 0: none.
+  Word wanted;     ///< The epoch it wanted,
+  Word seen;       ///< and what it saw.
+  Word failed;     ///< A Waited.
+  Word unused[8];
+};
+struct Asked {
+  Word abort;
+  Word quit;
+  Word items;  ///< So many were handed out.
+  Word unused[13];
+};
+
+/// Work for all blocks of a persistent kernel; what the words mean is the program's business.
+struct Item {
+  Word words[4];
+};
+inline constexpr Word kItemSlots = 4;
+inline constexpr Word kItems = 3;  ///< Under way at once: no block is more than two ahead of another one (see arrive).
+
+/// In device memory: how the blocks of one kernel agree.
+struct Together {
+  Word arrived;
+  Word gone;
+  Word handed;  ///< Item number that all may take, in the upper bits; bit 0: no more come.
+  Word finished;
+  Word unused[12];  // so that items are aligned to their size
+  Item items[kItemSlots];
+};
+
+/// What a persistent kernel gets as its first argument.
+struct KernelControl {
+  Told* told = nullptr;
+  const Asked* asked = nullptr;
+  const Item* items = nullptr;  ///< kItemSlots of them, in pinned memory.
+  Together* together = nullptr;
+  Word patience_ns = 0;  ///< Of each wait; 0: no end.
+};
+
+/// How a wait ended. Not `rung`: what was waited for has not come, and the block should end.
+enum class Waited : unsigned { rung = 0, timed_out = 1, aborted = 2 };
+
+/// Who does it together; all of them call. Before a ring they have done what it tells of; after a wait all see it.
+struct Thread {
+  template <typename Machine>
+  BRANT_DEVICE_CODE static bool gather(Machine&) {
+    return true;
+  }
+  template <typename Machine>
+  BRANT_DEVICE_CODE static Waited share(Machine&, Waited waited) {
+    return waited;
+  }
+};
+struct Warp {
+  template <typename Machine>
+  BRANT_DEVICE_CODE static bool gather(Machine& machine) {
+    machine.sync_warp();
+    return machine.lane() == 0;
+  }
+  template <typename Machine>
+  BRANT_DEVICE_CODE static Waited share(Machine& machine, Waited waited) {
+    const Word shared = machine.uniform(static_cast<Word>(waited));
+    machine.sync_warp();
+    return static_cast<Waited>(static_cast<unsigned>(shared));
+  }
+};
+struct Block {
+  template <typename Machine>
+  BRANT_DEVICE_CODE static bool gather(Machine& machine) {
+    machine.sync_block();
+    return machine.thread() == 0;
+  }
+  template <typename Machine>
+  BRANT_DEVICE_CODE static Waited share(Machine& machine, Waited waited) {
+    if (!machine.sync_block_any(waited != Waited::rung)) return Waited::rung;
+    return machine.sync_block_any(waited == Waited::aborted) ? Waited::aborted : Waited::timed_out;
+  }
+};
+
+/// `seen` is `wanted`, or later.
+BRANT_DEVICE_CODE bool reached(Word seen, Word wanted) { return static_cast<long long>(seen - wanted) >= 0; }
+
+/// Everything that the callers wrote, and what they have seen of others, is visible system-wide when the epoch is. The
+/// epochs of one bell grow, and one place rings it at a time. Cost: a release store of system scope, about 1 us when
+/// much was written.
+template <typename Machine, typename Scope = Thread>
+BRANT_DEVICE_CODE void ring(Machine& machine, DeviceBell bell, Word epoch, Scope = {}) {
+  if (Scope::gather(machine)) machine.store_release(machine.reach(bell.word), epoch);
+}
+
+/// Whether the epoch has come; then what its ringer wrote before is there.
+template <typename Machine>
+BRANT_DEVICE_CODE bool test(Machine& machine, DeviceBell bell, Word epoch) {
+  return reached(machine.load_acquire(machine.reach(bell.word)), epoch);
+}
+
+/// The last of `fan_in.of` callers (scopes) rings, for all of them; nobody waits. Each takes part in each epoch, of
+/// which none is left out: e, e + 1, e + 2. A caller may be up to two epochs ahead of the others; rings come in their
+/// order. Cost: one atomic of device memory, and for the last one another behind the ring.
+template <typename Machine, typename Scope = Block>
+BRANT_DEVICE_CODE void arrive(Machine& machine, DeviceBell bell, FanIn fan_in, Word epoch, Scope = {}) {
+  if (!Scope::gather(machine)) return;
+  constexpr unsigned kBits = 16;
+  const auto shift = [](Word of) { return static_cast<unsigned>(of % 4) * kBits; };
+  const auto count = [&](Word counts, Word of) { return counts >> shift(of) & 0xffffu; };
+  Word* const word = machine.reach(fan_in.counts);
+  const Word one = 1;
+  Word counts = machine.add_acq_rel_device(word, one << shift(epoch)) + (one << shift(epoch));
+  // An epoch before this one that has not rung: who rings that one finds this one complete, and goes on with it.
+  if (count(counts, epoch) != fan_in.of || count(counts, epoch - 1) != 0) return;
+  Word* const bell_word = machine.reach(bell.word);
+  while (count(counts, epoch) == fan_in.of) {
+    machine.store_release(bell_word, epoch);
+    const Word back = Word{0} - (fan_in.of << shift(epoch));
+    counts = machine.add_acq_rel_device(word, back) + back;
+    ++epoch;
+  }
+}
+
+/// Waits until the epoch has come; all callers see what its ringer wrote before. Ends early where the program aborts
+/// the kernel, or when `control.patience_ns` is over: that is told to the CPU, which names the bell. One thread of the
+/// scope looks. Cost: a look is some hundred nanoseconds in device memory, about 1 us in pinned memory of the host.
+template <typename Machine, typename Scope = Block>
+BRANT_DEVICE_CODE Waited wait(Machine& machine, const KernelControl& control, DeviceBell bell, Word epoch, Scope = {}) {
+  Waited waited = Waited::rung;
+  if (Scope::gather(machine)) {
+    const Word* const word = machine.reach(static_cast<const Word*>(bell.word));
+    const Word* const abort = control.asked == nullptr ? nullptr : &machine.reach(control.asked)->abort;
+    Word begun = 0;
+    for (unsigned looks = 1;; ++looks) {
+      const Word seen = machine.load_acquire(word);
+      if (reached(seen, epoch)) break;
+      if (looks % Machine::kLooksPerCheck == 0) {
+        const Word now = machine.now_ns();
+        if (begun == 0) begun = now;
+        if (abort != nullptr && machine.load_relaxed(abort) != 0) waited = Waited::aborted;
+        if (control.patience_ns != 0 && now - begun > control.patience_ns) waited = Waited::timed_out;
+        if (waited != Waited::rung) {
+          if (control.told != nullptr) {
+            Told* const told = machine.reach(control.told);
+            machine.store_relaxed(&told->wanted, epoch);
+            machine.store_relaxed(&told->seen, seen);
+            machine.store_relaxed(&told->failed, static_cast<Word>(waited));
+            machine.store_release(&told->waits_for, bell.number);
+          }
+          break;
+        }
+        machine.rest();
+      } else {
+        machine.pause();
+      }
+    }
+  }
+  return Scope::share(machine, waited);
+}
+
+/// The life of a persistent kernel, for all threads of all its blocks: the constructor tells the CPU that all blocks
+/// are there, `leave` that all have gone.
+///
+///     KernelLife life(machine, control);
+///     Item item;
+///     while (life.next(item)) { work(item); life.done(); }
+///     life.leave();
+template <typename Machine>
+class KernelLife {
+ public:
+  BRANT_DEVICE_CODE KernelLife(Machine& machine, const KernelControl& control)
+      : machine_(machine),
+        control_(control),
+        told_(machine.reach(control.told)),
+        together_(machine.reach(control.together)) {
+    if (Block::gather(machine_) && last(&together_->arrived)) machine_.store_release(&told_->started, 1);
+  }
+  KernelLife(const KernelLife&) = delete;
+  KernelLife& operator=(const KernelLife&) = delete;
+
+  /// The next item that the CPU has handed out: the same for all blocks, and each gets all of them. False: there are no
+  /// more (`PersistentKernel::quit`, or abort). Block 0 looks at the memory of the host, for all.
+  BRANT_DEVICE_CODE bool next(Item& item) {
+    ++number_;
+    if (machine_.thread() == 0) {
+      if (machine_.block() == 0) hand_out();
+      Word handed = machine_.load_acquire_device(&together_->handed);
+      while (handed >> 1 < number_ && (handed & 1) == 0) {
+        machine_.rest();
+        handed = machine_.load_acquire_device(&together_->handed);
+      }
+      more_ = handed >> 1 >= number_;
+    }
+    if (!machine_.sync_block_any(machine_.thread() == 0 && more_)) return false;
+    const Item& from = together_->items[number_ % kItemSlots];
+    for (unsigned i = 0; i < 4; i += 2) {
+      const simt::Pair pair = machine_.load_pair_relaxed_device(&from.words[i]);
+      item.words[i] = pair.first;
+      item.words[i + 1] = pair.second;
+    }
+    return true;
+  }
+  /// This block has done the item; the last one tells the CPU, which then sees what all have written.
+  BRANT_DEVICE_CODE void done() {
+    arrive(machine_, DeviceBell{&control_.told->done}, FanIn{&control_.together->finished, machine_.blocks()}, number_,
+           Block{});
+  }
+  /// The program wants the kernel to end at once. One thread may ask; costs a look at the memory of the host.
+  BRANT_DEVICE_CODE bool aborted() { return machine_.load_relaxed(&machine_.reach(control_.asked)->abort) != 0; }
+  BRANT_DEVICE_CODE void leave() {
+    if (Block::gather(machine_) && last(&together_->gone)) machine_.store_release(&told_->ended, 1);
+  }
+
+ private:
+  /// All blocks have been here, and this is the last one.
+  BRANT_DEVICE_CODE bool last(Word* count) { return machine_.add_acq_rel_device(count, 1) + 1 == machine_.blocks(); }
+  BRANT_DEVICE_CODE void hand_out() {
+    const Asked* const asked = machine_.reach(control_.asked);
+    while (machine_.load_acquire(&asked->items) < number_) {
+      // What was handed out before `quit` is done first.
+      const bool quit = machine_.load_acquire(&asked->quit) != 0;
+      const bool none = quit && machine_.load_acquire(&asked->items) < number_;
+      if (none || machine_.load_acquire(&asked->abort) != 0) {
+        machine_.store_release_device(&together_->handed, (number_ - 1) << 1 | 1);
+        return;
+      }
+      machine_.rest();
+    }
+    const Item& from = machine_.reach(control_.items)[number_ % kItemSlots];
+    Item& to = together_->items[number_ % kItemSlots];
+    for (unsigned i = 0; i < 4; ++i) machine_.store_relaxed(&to.words[i], machine_.load_relaxed(&from.words[i]));
+    machine_.store_release_device(&together_->handed, number_ << 1);
+  }
+
+  Machine& machine_;
+  const KernelControl control_;
+  Told* const told_;
+  Together* const together_;
+  Word number_ = 0;
+  bool more_ = false;
+};
+
+#ifdef __CUDACC__
+
+// For kernels that run on GPUs alone.
+
+template <typename Scope = Thread>
+BRANT_DEVICE_CODE void ring(DeviceBell bell, Word epoch, Scope scope = {}) {
+  simt::GpuThread machine;
+  ring(machine, bell, epoch, scope);
+}
+template <typename Scope = Block>
+BRANT_DEVICE_CODE void arrive(DeviceBell bell, FanIn fan_in, Word epoch, Scope scope = {}) {
+  simt::GpuThread machine;
+  arrive(machine, bell, fan_in, epoch, scope);
+}
+template <typename Scope = Block>
+BRANT_DEVICE_CODE Waited wait(const KernelControl& control, DeviceBell bell, Word epoch, Scope scope = {}) {
+  simt::GpuThread machine;
+  return wait(machine, control, bell, epoch, scope);
+}
+BRANT_DEVICE_CODE bool test(DeviceBell bell, Word epoch) {
+  simt::GpuThread machine;
+  return test(machine, bell, epoch);
+}
+
+#endif
+
+}  // namespace brant::notify

@@ -1,0 +1,77 @@
+#include "ops/notify/table.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "base/seconds.h"
+
+namespace brant {
+
+NotifyTable::NotifyTable(Engine& engine) : engine_(engine), mappings_(MappingTable::of(engine)) {}
+
+NotifyTable::~NotifyTable() {
+  engine_.deferrals().take_back(*this);
+  for (const auto& kernel : kernels_) kernel->close();
+  const bool stuck = std::any_of(kernels_.begin(), kernels_.end(), [](const auto& kernel) { return kernel->left(); });
+  for (const auto& board : boards_) board->close_all();
+  engine_.deferrals().take_back(*this);
+  if (!stuck) return;
+  // Their kernels write there still.
+  for (auto& board : boards_) static_cast<void>(board.release());
+  for (auto& kernel : kernels_) static_cast<void>(kernel.release());
+}
+
+BellBoard& NotifyTable::open(const NotifierOptions& options) {
+  boards_.reserve(boards_.size() + 1);
+  boards_.push_back(std::make_unique<BellBoard>(*this, options));
+  return *boards_.back();
+}
+
+void NotifyTable::run_deferred() noexcept {
+  const auto unused = [](const auto& board) { return board->unused(); };
+  if (std::none_of(boards_.begin(), boards_.end(), unused)) return;
+  // Kernels that nobody keeps account of may ring or wait there.
+  if (engine_.device().streams()->synchronize_all() != Status::ok) return;
+  std::erase_if(boards_, unused);
+}
+
+ResidentKernel& NotifyTable::add(BellBoard& board) {
+  kernels_.reserve(kernels_.size() + 1);
+  kernels_.push_back(std::make_unique<ResidentKernel>(*this, board));
+  return *kernels_.back();
+}
+
+void NotifyTable::drop(ResidentKernel& kernel) noexcept {
+  std::erase_if(kernels_, [&](const auto& known) { return known.get() == &kernel; });
+}
+
+double NotifyTable::held() const noexcept {
+  double held = 0;
+  for (const auto& kernel : kernels_) held += kernel->runs() ? kernel->share() : 0;
+  return held;
+}
+
+std::string NotifyTable::describe_kernels() const {
+  std::string text;
+  for (const auto& kernel : kernels_) text += (text.empty() ? "" : "; ") + kernel->describe();
+  return text.empty() ? "no persistent kernel is there" : text;
+}
+
+bool NotifyTable::stalled(std::chrono::nanoseconds idle, bool) noexcept {
+  bool told = false;
+  try {
+    for (const auto& board : boards_) {
+      const std::string waits = board->describe_waits();
+      if (waits.empty()) continue;
+      log::warn("waits for {}; nothing has moved for {:.1f} s; {}", waits, in_seconds(idle), describe_kernels());
+      told = true;
+    }
+  } catch (const std::exception&) {
+    return told;  // no memory to say it
+  }
+  return told;
+}
+
+}  // namespace brant
