@@ -12,15 +12,16 @@ namespace brant {
 NotifyTable::NotifyTable(Engine& engine) : engine_(engine), mappings_(MappingTable::of(engine)) {}
 
 NotifyTable::~NotifyTable() {
-  engine_.deferrals().take_back(*this);
   for (const auto& kernel : kernels_) kernel->close();
   const bool stuck = std::any_of(kernels_.begin(), kernels_.end(), [](const auto& kernel) { return kernel->left(); });
   for (const auto& board : boards_) board->close_all();
-  engine_.deferrals().take_back(*this);
-  if (!stuck) return;
-  // Their kernels write there still.
-  for (auto& board : boards_) static_cast<void>(board.release());
-  for (auto& kernel : kernels_) static_cast<void>(kernel.release());
+  if (stuck) {  // their kernels write there still
+    for (auto& kernel : kernels_) static_cast<void>(kernel.release());
+    for (auto& board : boards_) static_cast<void>(board.release());
+  }
+  kernels_.clear();
+  boards_.clear();
+  engine_.deferrals().take_back(*this);  // closing has asked for it again
 }
 
 BellBoard& NotifyTable::open(const NotifierOptions& options) {
