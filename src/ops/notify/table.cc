@@ -13,7 +13,7 @@ NotifyTable::NotifyTable(Engine& engine) : engine_(engine), mappings_(MappingTab
 
 NotifyTable::~NotifyTable() {
   for (const auto& kernel : kernels_) kernel->close();
-  const bool stuck = std::any_of(kernels_.begin(), kernels_.end(), [](const auto& kernel) { return kernel->left(); });
+  const bool stuck = std::ranges::any_of(kernels_, [](const auto& kernel) { return kernel->left(); });
   for (const auto& board : boards_) board->close_all();
   if (stuck) {  // their kernels write there still
     for (auto& kernel : kernels_) static_cast<void>(kernel.release());
@@ -32,7 +32,7 @@ BellBoard& NotifyTable::open(const NotifierOptions& options) {
 
 void NotifyTable::run_deferred() noexcept {
   const auto unused = [](const auto& board) { return board->unused(); };
-  if (std::none_of(boards_.begin(), boards_.end(), unused)) return;
+  if (std::ranges::none_of(boards_, unused)) return;
   // Kernels that nobody keeps account of may ring or wait there.
   if (engine_.device().streams()->synchronize_all() != Status::ok) return;
   std::erase_if(boards_, unused);
