@@ -15,7 +15,7 @@ NotifyTable::~NotifyTable() {
   for (const auto& kernel : kernels_) kernel->close();
   const bool stuck = std::ranges::any_of(kernels_, [](const auto& kernel) { return kernel->left(); });
   for (const auto& board : boards_) board->close_all();
-  if (stuck) {  // their kernels write there still
+  if (stuck) {                                                          // their kernels write there still
     for (auto& kernel : kernels_) static_cast<void>(kernel.release());  // NOLINT(bugprone-unused-return-value)
     for (auto& board : boards_) static_cast<void>(board.release());     // NOLINT(bugprone-unused-return-value)
   }
