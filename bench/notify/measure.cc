@@ -2,7 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
-#include <optional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -74,16 +74,11 @@ class Notifying {
     const Summary summary = summarize(us);
     fmt::print("{:<34} {:>9.3f} {:>9.3f} {:>9.3f} {:>8}\n", text, summary.min, summary.p50, summary.p99, summary.n);
     std::fflush(stdout);
-    nlohmann::ordered_json row = {{"bench", name},
-                                  {"model", "notify"},
-                                  {"memory", memory_kind_name(options_.memory)},
-                                  {"trigger", "device"},
-                                  {"path", "bell"},
-                                  {"bytes", sizeof(Word)},
-                                  {"window", 1},
-                                  {"ranks", ranks},
-                                  {"n", summary.n},
-                                  {"us", to_json(summary)}};
+    nlohmann::ordered_json row = {
+        {"bench", name},         {"model", "notify"}, {"memory", memory_kind_name(options_.memory)},
+        {"trigger", "device"},   {"path", "bell"},    {"bytes", sizeof(Word)},
+        {"window", 1},           {"ranks", ranks},    {"n", summary.n},
+        {"us", to_json(summary)}};
     add_machine(row, "", machine_);
     file_.append(row.dump());
     return summary;
@@ -239,10 +234,12 @@ class Notifying {
     };
     const double without = progress_us();
     std::vector<Bell> bells;
-    std::vector<Operation> waits;
-    waits.reserve(kSilentBells);
-    for (std::uint32_t i = 0; i < kSilentBells; ++i) bells.push_back(notifier_.make());
-    for (Bell& bell : bells) waits.push_back(bell.when(1));
+    const auto waits = std::make_unique<Op[]>(kSilentBells);
+    for (std::uint32_t i = 0; i < kSilentBells; ++i) {
+      bells.push_back(notifier_.make());
+      const Status status = bells.back().post_when(waits[i], 1);
+      if (status != Status::in_progress) throw Error(status, "a bell that nobody rings");
+    }
     const double with = progress_us();
     tell("notify_scan_4096", "progress beside 4096 silent bells", {std::max(0.0, with - without)});
     bells.clear();  // what waits is canceled
@@ -260,9 +257,9 @@ class Notifying {
     Memory result = runtime().allocate(options_.memory, sizeof(Word));
     const Word rounds = options_.iterations;
     session_.barrier();
-    auto kernel = PersistentKernel::launch(notifier_, kernels_.play, {}, {.name = "play", .patience = kPatience},
-                                           own.device(), peers.device(), rounds, Word{session_.leads()},
-                                           static_cast<Word*>(result.data()));
+    auto kernel =
+        PersistentKernel::launch(notifier_, kernels_.play, {}, {.name = "play", .patience = kPatience}, own.device(),
+                                 peers.device(), rounds, Word{session_.leads()}, static_cast<Word*>(result.data()));
     finish(kernel, "play");
     std::vector<Word> ns(1);
     runtime().copy(std::span(ns), result);

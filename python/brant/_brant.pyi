@@ -77,7 +77,7 @@ class ChannelEnd:
 
         Raises (here, or when awaited):
             InvalidArgument: the channel is closed, an object cannot be pickled.
-            NotSupported: memory of a device whose elements do not lie together.
+            NotSupported: memory of a device whose elements lie apart in more than eight dimensions.
             PeerLost: the other process has ended.
             Truncated, PeerRejected: the receiver could not take it.
             LimitReached: 65536 operations of this process are under way.

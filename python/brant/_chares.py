@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import warnings
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from typing import Any, TypeVar
 
 from brant import _brant, _futures
@@ -144,7 +145,7 @@ class Chare:
         Raises:
             InvalidArgument: a wrong shape or placement; no program of chares runs.
         """
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        shape = tuple(map(_whole_number, shape)) if isinstance(shape, Iterable) else (_whole_number(shape),)
         what = (cls, tuple(cls._brant_entries), shape, args, kwargs)
         return Array(cls, _brant.create(shape, placement, _Pickled(what)), shape)
 
@@ -152,6 +153,16 @@ class Chare:
     def group(cls, *args: Any, **kwargs: Any) -> Array:
         """Makes one element in every process of the job: `group[rank]`."""
         return cls.array(_brant.size(), *args, **kwargs)
+
+
+def _whole_number(number: Any) -> int:
+    """A coordinate: also one of NumPy, but no truth value, which is a mistake as a rule."""
+    if isinstance(number, bool) or type(number).__name__ in ("bool", "bool_"):
+        raise InvalidArgument(f"{number} is no coordinate of an index: use a whole number")
+    try:
+        return operator.index(number)
+    except TypeError as error:
+        raise InvalidArgument(f"{number!r} is no coordinate of an index: use a whole number") from error
 
 
 class _Pickled:
@@ -195,6 +206,9 @@ class Method:
         costs a message for each element."""
         if isinstance(self._who, Array):
             return Replies([getattr(element, self._name).reply(*args, **kwargs) for element in self._who])
+        if isinstance(self._who, Section):
+            text = f"{self._who!r} gives no replies: ask its elements one by one, or let them contribute to a future"
+            raise InvalidArgument(text)
         return _brant.ask(self._address, self._number, args, kwargs, self._priority, self._posted)
 
     def __eq__(self, other: object) -> bool:
@@ -253,10 +267,12 @@ class _Proxy:
 
     def with_priority(self, priority: int) -> Any:
         """The same, whose calls run before those of lower priority where they wait. 0 as a rule."""
+        if not -(2**31) <= operator.index(priority) < 2**31:
+            raise InvalidArgument(f"priority {priority}: a priority has 32 bits")
         other = object.__new__(type(self))
         for name in itertools.chain.from_iterable(getattr(kind, "__slots__", ()) for kind in type(self).__mro__):
             setattr(other, name, getattr(self, name))
-        other._priority = priority
+        other._priority = operator.index(priority)
         return other
 
 
@@ -293,8 +309,12 @@ class Array(_Proxy):
     def __getitem__(self, index: Any) -> Any:
         shape = self.shape
         place = index if type(index) is tuple else (index,)
+        is_one = all(type(at) is int for at in place)
+        if not is_one:
+            place = tuple(at if isinstance(at, slice) else _whole_number(at) for at in place)
+            index, is_one = place, not any(isinstance(at, slice) for at in place)
         if len(place) == len(shape):
-            if not any(isinstance(at, slice) for at in place):
+            if is_one:
                 for at, extent in zip(place, shape, strict=False):
                     if not 0 <= at < extent:
                         raise InvalidArgument(f"{element_name(self._class, index)} is outside the array: {shape}")
@@ -317,7 +337,7 @@ class Array(_Proxy):
 
     def section(self, indices: Any) -> Section:
         """Some of the elements, to be called and reduced together. All processes are told."""
-        members = [index if type(index) is tuple else (index,) for index in indices]
+        members = [tuple(map(_whole_number, index if type(index) is tuple else (index,))) for index in indices]
         for index in members:
             self[index]  # raises outside the array
         return Section(self._class, _brant.section(self._address, members, len(self.shape)))
@@ -379,6 +399,25 @@ def warn_of_kept(chare: Chare, number: int, count: int) -> bool:
     name = f"{element_name(type(chare), chare.index)}.{list(type(chare)._brant_entries)[number]}"
     warnings.warn(f"{count} calls wait for a condition when {name} ends, and never ran", RuntimeWarning, stacklevel=1)
     return True
+
+
+def warn_of_dropped(chare: Chare, number: int) -> bool:
+    """An async entry that its chare's end has ended. Called by the extension module."""
+    name = f"{element_name(type(chare), chare.index)}.{list(type(chare)._brant_entries)[number]}"
+    warnings.warn(f"{name} was still waiting when its chare was destroyed", RuntimeWarning, stacklevel=1)
+    return True
+
+
+def warn_of_unheard(error: BaseException) -> bool:
+    """An exception of a reply or a future that was let go before anybody awaited it. Called by the extension module."""
+    text = str(error.__cause__ or error).strip()
+    warnings.warn(f"nobody awaited a reply or a future that has an exception: {text}", RuntimeWarning, stacklevel=1)
+    return True
+
+
+def raise_remote(described: tuple[BaseException | None, str]) -> None:
+    """Called by the extension module."""
+    raise remote_exception(described)
 
 
 def describe_failure(chare: Chare, number: int, error: BaseException) -> tuple[BaseException | None, str]:

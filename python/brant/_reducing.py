@@ -9,6 +9,7 @@ from typing import Any
 
 from brant._arrays import _numpy
 from brant._errors import InvalidArgument
+from brant._futures import may_travel, text_of
 
 
 def _smaller(left: Any, right: Any) -> Any:
@@ -58,6 +59,11 @@ def combine(operation: str | Callable[[Any, Any], Any], left: Any, right: Any) -
     if operation != "gather" and shapes[0] != shapes[1]:
         raise InvalidArgument(f"values of shapes {shapes[0]} and {shapes[1]} do not fit together (None: no array)")
     return operation(left, right) if callable(operation) else _OPERATIONS[operation](left, right)
+
+
+def describe_failure(error: BaseException) -> tuple[BaseException | None, str]:
+    """What a reduction gives that failed. Called by the extension module."""
+    return (error if may_travel(error) else None), f"a reduction raised an exception:\n{text_of(error)}"
 
 
 def end(operation: str | Callable[[Any, Any], Any], value: Any) -> Any:

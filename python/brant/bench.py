@@ -245,7 +245,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python3 -m brant.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--what", choices=("channel", "raw", "chare"), default="channel", help="who sends (default channel)")
+    parser.add_argument(
+        "--what", choices=("channel", "raw", "chare"), default="channel", help="who sends (default channel)"
+    )
     parser.add_argument("--memory", default="numpy,host", help=f"of {', '.join(MEMORIES)} (default numpy,host)")
     parser.add_argument("--sizes", default=SIZES, help=f"bytes of an array (default {SIZES})")
     parser.add_argument("--loop", choices=("brant", "asyncio"), default="brant")

@@ -7,8 +7,6 @@
 namespace brant::cli {
 
 void add_bench(CLI::App& app, int& exit_code);
-/// Of `brant bench`.
-void add_bench_notify(CLI::App& bench, int& exit_code);
 void add_calibrate(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);

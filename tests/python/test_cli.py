@@ -28,6 +28,31 @@ def bench(*arguments: str, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.parametrize("memory", ["host", "pinned", "emulated"])
+def test_halo_exchanges_of_blocks_that_share_processes_are_checked(tmp_path: pathlib.Path, memory: str):
+    file = tmp_path / "rows.jsonl"
+    gpu = {"BRANT_GPU": "emulated"} if memory == "emulated" else {}
+    bench("halo", "--size", "12_12_12", "--divide", "3_3_4", "--vars", "3", "--memory", memory, "--check", "--cycles",
+          "5", "--warmup", "1", "--json", str(file), **gpu)  # fmt: skip
+    row = json.loads(file.read_text())
+    assert (row["bench"], row["memory"], row["blocks"], row["n"]) == ("halo", memory, 18, 5)
+    assert row["messages"] == 18 * 26
+    assert 0 < row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--divide", "3_1_1"], "3 blocks, which 2 processes cannot share equally"),
+        (["--size", "8_9_9", "--divide", "4_1_1", "--ghost", "3_1_1"], "leave 2 for the narrowest block"),
+    ],
+)
+def test_halo_options_that_do_not_fit_are_refused(options: list[str], text: str):
+    done = brant("bench", "halo", *options)
+    assert done.returncode == 2
+    assert text in done.stderr
+
+
 def rows_of(path: pathlib.Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 

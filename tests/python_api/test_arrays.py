@@ -228,7 +228,7 @@ async def arrays_of_the_cuda_interface_arrive() -> None:
         await channel.send(in_columns)
         await channel.send(OnDevice(memory, (3, 4), strides=None))
         with pytest.raises(brant.NotSupported, match="contiguous"):
-            channel.send(OnDevice(memory, (3, 2), strides=(32, 16)))
+            brant.Segment(OnDevice(memory, (3, 2), strides=(32, 16)))
         with pytest.raises(brant.NotSupported, match="mask"):
             channel.send(OnDevice(memory, (3, 4), mask=memory))
         with pytest.raises(brant.WrongKind, match="without one"):
@@ -246,6 +246,62 @@ async def arrays_of_the_cuda_interface_arrive() -> None:
     await channel.recv(OnDevice(landing, (3, 4)))
     landing.copy_to(seen)
     assert (seen == values).all()
+
+
+def strided_like(array, device):
+    """A view of an array of NumPy, but of a copy of its base that lies on the device."""
+    offset = array.__array_interface__["data"][0] - array.base.__array_interface__["data"][0]
+    view = OnDevice(device, array.shape, strides=array.strides)
+    view.__cuda_array_interface__["data"] = (device.address + offset, False)
+    return view
+
+
+def views_of(base) -> list:
+    cube = base.reshape(10, 10, -1)
+    return [
+        base[::2],
+        base[::-1],
+        base[3:-3:3],
+        cube[:, 3],
+        cube[:, :, 0],
+        cube[2:7, ::-2, 1::4],
+        cube.T,
+        cube[::-1].T[1:],
+    ]
+
+
+async def strides_on_a_device_arrive() -> None:
+    channel = brant.channel(1 - brant.rank(), 1)
+    raw = brant.channel(1 - brant.rank(), 2, raw=True)
+    for count in (400, 100_000):  # within a frame, and beside it
+        base = numpy.arange(count, dtype="i8")
+        device = brant.empty(count, "i8", memory="emulated")
+        for view in views_of(base):
+            if brant.rank() == 0:
+                device.copy_from(base)
+                await channel.send(strided_like(view, device))
+                await raw.send(strided_like(view, device))
+                for source in (numpy.ascontiguousarray(view), numpy.asfortranarray(view)):
+                    await channel.send(source)
+                continue
+            got = await channel.recv()
+            in_rows = got.strides == numpy.empty(view.shape, "i8").strides
+            seen = numpy.zeros(view.shape, "i8", "C" if in_rows else "F")
+            got.copy_to(seen)
+            assert got.memory == "emulated" and (seen == view).all()
+            flat = numpy.zeros(view.size, "i8")
+            assert await raw.recv(flat) == view.nbytes and (flat == view.ravel("F" if view.flags.fnc else "C")).all()
+            for _ in range(2):
+                device.copy_from(numpy.full(count, -1))
+                await channel.recv(strided_like(view, device))
+                whole, expected = numpy.zeros(count, "i8"), numpy.full(count, -1)
+                device.copy_to(whole)
+                expected[view.ravel()] = view.ravel()
+                assert (whole == expected).all(), view.shape
+
+
+def test_strides_on_a_device_arrive() -> None:
+    run_job(strides_on_a_device_arrive, BRANT_GPU="emulated")
 
 
 async def raw_channels_send_bytes() -> None:

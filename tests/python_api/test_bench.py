@@ -38,7 +38,8 @@ def test_a_line_for_each_memory_and_size(tmp_path: pathlib.Path, what: str, loop
         (kind, size) for kind in memory.split(",") for size in (8, 4097, 65536)
     ]
     for row in rows:
-        assert row["model"] == {"raw": "python raw channel"}.get(what, f"python {what}") and row["loop"] == loop and row["n"] == 5
+        assert row["model"] == {"raw": "python raw channel"}.get(what, f"python {what}")
+        assert row["loop"] == loop and row["n"] == 5
         assert 0 < row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"] < 10_000_000
         assert row["brant"].startswith("0.") and row["ucx"] and row["cpu"]
         assert f"{row['us']['p50']:.3f}" in done.stdout

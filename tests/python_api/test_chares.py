@@ -215,7 +215,7 @@ async def main_of_exceptions() -> None:
         await blocks[0, 0].where.reply(1, 2)
     with pytest.raises(TypeError, match="async"):
         await blocks[0, 0].block_the_loop.reply()
-    with pytest.raises(brant.InvalidArgument, match="one element at a time"):
+    with pytest.raises(brant.InvalidArgument, match="a section of Block gives no replies"):
         blocks[0, :].where.reply()
     assert [index for index, *_ in await blocks.where.reply()] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     with pytest.raises(KeyError, match="one of all"):

@@ -225,6 +225,7 @@ async def main_of_a_deadlock() -> None:
 def test_a_deadlock_is_told_with_who_waits() -> None:
     said = run_job(deadlock, ranks=1, fails=True).stderr
     assert "deadlock: nothing can run any more" in said and "waits" in said
+    assert "Teller[0]" in said and "brant.Chare" not in said
 
 
 class Ordered(Chare):

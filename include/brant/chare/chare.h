@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -40,6 +41,8 @@ struct Birth {
   std::uint32_t reductions = 0;  ///< The first that it takes part in.
 };
 BRANT_API const Birth& present_birth() noexcept;
+/// What errors and reports of this rank call the class of an array, for bindings whose classes are all one in C++.
+BRANT_API void name_class(Collection& collection, std::string_view name);
 
 }  // namespace detail
 

@@ -205,6 +205,18 @@ Address address_of(const nb::bytes& bytes) {
 Address::Address() noexcept : program(Process::get().program_number()) {}
 
 Reply::~Reply() {
+  if (unheard_) {
+    PyObject *type = nullptr, *error = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &error, &trace);  // of whoever lets go of it
+    guarded(
+        [&] {
+          static const nb::handle warn = python_function("brant._chares", "warn_of_unheard");
+          return warn(nb::handle(error_)).is_valid();
+        },
+        false);
+    if (PyErr_Occurred() != nullptr) PyErr_WriteUnraisable(nullptr);
+    PyErr_Restore(type, error, trace);
+  }
   Py_XDECREF(value_);
   Py_XDECREF(error_);
 }
@@ -234,6 +246,7 @@ void Reply::deliver(ReadArchive* answer_archive, const std::exception_ptr& failu
         } else if ((contents.header.flags & CallHeader::kException) != 0) {
           static const nb::handle remote = python_function("brant._chares", "remote_exception");
           error_ = remote(contents.objects[0]).release().ptr();
+          unheard_ = true;
         } else {
           value_ = nb::object(contents.objects[0]).release().ptr();
         }
@@ -253,6 +266,7 @@ void Reply::give_up(Status status) {
 }
 
 PyObject* Reply::take() {
+  unheard_ = false;
   if (error_ == nullptr) return Py_NewRef(value_);
   raise_to_awaiter(error_);
   return nullptr;

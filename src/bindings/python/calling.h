@@ -39,6 +39,7 @@ class Reply final : public Awaitable {
   void deliver(ReadArchive* answer, const std::exception_ptr& failure) noexcept;
 
   bool has_value_;
+  bool unheard_ = false;  ///< It has an exception of a chare, for which nobody has asked.
   PyObject* value_ = nullptr;
   PyObject* error_ = nullptr;
 };

@@ -108,9 +108,32 @@ void conclude(const detail::Invocation& invocation, nb::handle object, unsigned 
   if (!answered) fail_with(invocation, object, method);
 }
 
+/// Says that an entry has not come to its end because its chare was destroyed: not at the end of the program.
+class Dropped {
+ public:
+  Dropped(nb::object object, unsigned method) noexcept : object_(std::move(object)), method_(method) {}
+  Dropped(const Dropped&) = delete;
+  Dropped& operator=(const Dropped&) = delete;
+  ~Dropped() {
+    const Process& process = Process::get();
+    if (ended_ || !process.has_program() || Process::get().chares().ended()) return;
+    static const nb::handle warn = python_function("brant._chares", "warn_of_dropped");
+    guarded([&] { return warn(object_, method_).is_valid(); }, false);
+    if (PyErr_Occurred() != nullptr) PyErr_WriteUnraisable(object_.ptr());
+  }
+  void has_ended() noexcept { ended_ = true; }
+
+ private:
+  nb::object object_;
+  unsigned method_;
+  bool ended_ = false;
+};
+
 detail::Driver drive(detail::Invocation invocation, nb::object object, unsigned method,
                      std::unique_ptr<Running> running) {
+  Dropped dropped(object, method);
   co_await EndOf{*running};
+  dropped.has_ended();
   conclude(invocation, object, method, running->result());
 }
 

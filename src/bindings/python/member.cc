@@ -84,6 +84,8 @@ struct Lines {
 };
 Lines* g_lines = nullptr;
 Member::WaitingList* const g_waiting = new Member::WaitingList;  // never destroyed, as Process
+std::size_t g_looked_at = 0;                                     ///< How many waited at the last look.
+std::size_t g_turns_without_look = 0;
 
 }  // namespace
 
@@ -131,6 +133,7 @@ ChareBase* Member::construct(ReadArchive& arguments) {
     const detail::Birth& birth = detail::present_birth();
     const Place place{{detail::view_of(*birth.collection).id, birth.key}, call.header.method};
     const auto made = nb::cast<nb::tuple>(construct_object(place, call.objects[0]));
+    detail::name_class(*birth.collection, nb::cast<std::string>(made[0].type().attr("__name__")));
     return new Member(nb::object(made[0]), nb::cast<nb::tuple>(made[1]), nb::cast<nb::tuple>(made[2]),
                       nb::cast<nb::tuple>(made[3]));
   } catch (nb::python_error& error) {
@@ -249,6 +252,10 @@ void Member::receive(ReadArchive& arguments, const detail::Invocation& invocatio
 void Member::run(const CallContents& call, const detail::Invocation& invocation) {
   const unsigned method = call.header.method;
   if (method >= table_.size()) throw Error(Status::invalid_argument, "a call names an entry that its class has not");
+  if ((call.header.flags & CallHeader::kException) != 0) {  // a reduction that failed, and nobody awaits
+    static const nb::handle raise = python_function("brant._chares", "raise_remote");
+    raise(call.objects[0]);
+  }
   auto [args, keywords] = call.arguments();
   if (!may_run(method, args, keywords)) return keep({method, std::move(args), std::move(keywords), invocation});
   execute(method, args, keywords, invocation);
@@ -339,8 +346,15 @@ bool Member::look_at_all() {
   bool any = false;
   std::vector<Member*> all;
   for (Member* member = g_waiting->front(); member != nullptr; member = g_waiting->next(*member)) all.push_back(member);
+  g_looked_at = all.size();
   for (Member* member : all) any = member->look_again() || any;  // chares go only while messages run
   return any;
+}
+
+bool Member::is_look_due() noexcept {
+  if (g_waiting->empty() || ++g_turns_without_look < g_looked_at) return false;
+  g_turns_without_look = 0;
+  return true;
 }
 
 bool Member::any_waits() noexcept { return !g_waiting->empty(); }

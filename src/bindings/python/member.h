@@ -45,6 +45,9 @@ class Member final : public ChareBase {
   /// went on by that.
   static bool look_at_all();
   [[nodiscard]] static bool any_waits() noexcept;
+  /// Whether so many turns have gone by as there are chares that wait: a turn costs one look on the average then,
+  /// however many there are. Entries of the chare itself have it looked at anyway.
+  [[nodiscard]] static bool is_look_due() noexcept;
 
   // What stands in the list of classes and entries.
   static void invoke(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation);

@@ -21,7 +21,7 @@ constexpr std::size_t kFormatMax = 65535;
 
 ConstBuffer Parcel::Content::memory() const noexcept {
   if (packed != nullptr) return {packed.get(), header.bytes, MemoryKind::host};
-  return view.memory();
+  return shape ? view.extent() : view.memory();
 }
 
 Parcel::Content& Parcel::add_content(ItemType type) {
@@ -41,7 +41,7 @@ void Parcel::add(nb::handle object, const std::string& subject, int peer) {
 bool Parcel::add_array(nb::handle object, ItemType type) {
   Content& content = add_content(type);
   View& view = content.view;
-  if (!view.take(object.ptr(), View::Access::read)) {
+  if (!view.take(object.ptr(), View::Access::read, on_device_)) {
     contents_.pop_back();
     return false;
   }
@@ -58,7 +58,10 @@ bool Parcel::add_array(nb::handle object, ItemType type) {
     content.header.dims = static_cast<std::uint8_t>(view.shape().size());
     content.header.format_bytes = static_cast<std::uint16_t>(view.format().size());
   }
-  if (view.order() == Order::strided) {
+  if (view.order() == Order::strided && !view.is_host()) {
+    content.shape = view.shape_in(Order::c);
+    content.header.order = Order::c;
+  } else if (view.order() == Order::strided) {
     content.packed = std::make_unique_for_overwrite<std::byte[]>(view.bytes());
     view.pack(content.packed.get());
     content.header.order = Order::c;

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ class Parcel {
     ItemHeader header;
     View view;
     std::unique_ptr<std::byte[]> packed;
+    std::optional<Shape> shape;  ///< Of what lies apart on a device, in `memory`.
     [[nodiscard]] ConstBuffer memory() const noexcept;
   };
 
@@ -34,6 +36,8 @@ class Parcel {
   /// As one pickle, whatever it is; the arrays inside travel beside it.
   void add_pickle(nanobind::handle object, const std::string& subject, int peer);
 
+  /// What carries them moves shapes: elements in memory of a device may lie apart.
+  void allow_shapes() noexcept { on_device_ = View::OnDevice::apart; }
   [[nodiscard]] const std::deque<Content>& contents() const noexcept { return contents_; }
   /// Arrays in memory of a device, or all, up to so many, are described here and travel beside the message. Whether
   /// there are any.
@@ -53,6 +57,7 @@ class Parcel {
   bool add_array(nanobind::handle object, ItemType type);
 
   std::deque<Content> contents_;
+  View::OnDevice on_device_ = View::OnDevice::together;
 };
 
 /// New memory for an item, and the object that the program gets.
@@ -61,6 +66,7 @@ struct Landing {
   View* given = nullptr;             ///< What it gave.
   std::unique_ptr<View> view;        ///< Of what was made.
   std::unique_ptr<std::byte[]> raw;  ///< Bytes on their way into strides or another order.
+  std::optional<Shape> shape;        ///< Or how the elements lie in `memory`, which is a device's.
   Buffer memory;
 };
 Landing make_landing(const Item& item);

@@ -137,7 +137,8 @@ void Process::drain() {
 }
 
 bool Process::turn(std::chrono::nanoseconds spin) {
-  bool happened = Member::any_waits() && Member::look_at_all();
+  const bool looked = Member::is_look_due();
+  bool happened = looked && Member::look_at_all();
   happened = progress() != 0 || happened;
   if (!happened && finished_.empty() && spin > std::chrono::nanoseconds(0)) {
     const auto deadline = Clock::now() + spin;
@@ -146,6 +147,7 @@ bool Process::turn(std::chrono::nanoseconds spin) {
         happened = progress() != 0;
     } while (!happened && finished_.empty() && Clock::now() < deadline);
   }
+  if (!happened && !looked && Member::any_waits()) happened = Member::look_at_all();  // before it sleeps
   if (Meeting::any_waits()) happened = Meeting::look_at_all() || happened;
   happened = happened || !finished_.empty();
   drain();

@@ -17,7 +17,7 @@ Receiving::~Receiving() { FramePool::get().give_back(std::move(frame_)); }
 
 void Receiving::add_landing(nb::handle array) {
   View& view = given_.emplace_back();
-  if (!view.take(array.ptr(), View::Access::write))
+  if (!view.take(array.ptr(), View::Access::write, View::OnDevice::apart))
     throw Error(Status::wrong_kind, end_.name() + ": `out` takes arrays, and an object of type " +
                                         std::string(nb::type_name(array.type()).c_str()) + " is none that can receive");
   given_objects_.push_back(nb::borrow(array));
@@ -41,7 +41,7 @@ void Receiving::start(double timeout) {
   }
 }
 
-void Receiving::post_part(Buffer landing) {
+void Receiving::post_part(Buffer landing, const std::optional<Shape>& shape) {
   Op& op = ops_.emplace_back();
   op.delivered = {[](void* self, const OpResult& result) noexcept {
                     auto& receiving = *static_cast<Receiving*>(self);
@@ -49,7 +49,7 @@ void Receiving::post_part(Buffer landing) {
                     if (--receiving.pending_ == 0) Process::get().ended(receiving);
                   },
                   this};
-  const Status posted = end_.channel().post_recv(landing, op);
+  const Status posted = shape ? end_.channel().post_recv(landing, *shape, op) : end_.channel().post_recv(landing, op);
   if (posted == Status::in_progress) {
     ++pending_;
   } else {
@@ -64,7 +64,7 @@ void Receiving::post_raw() {
   item.header.bytes = given_.front().bytes();
   landings_.push_back(land_in(given_.front(), item));
   items_.push_back(std::move(item));
-  post_part(landings_.front().memory);
+  post_part(landings_.front().memory, landings_.front().shape);
 }
 
 void Receiving::post_frame() {
@@ -186,17 +186,36 @@ Landing Receiving::land_in(View& given, const Item& item) {
     landing.memory = given.memory();
     return landing;
   }
-  if (!given.is_host())
-    throw Error(Status::not_supported,
-                "an array came in another order of elements than `out` has, which lies in device memory");
+  if (!given.is_host()) {
+    landing.memory = given.extent();
+    landing.shape = given.shape_in(item.header.order);
+    return landing;
+  }
   landing.raw = std::make_unique_for_overwrite<std::byte[]>(item.header.bytes);
   landing.memory = {landing.raw.get(), item.header.bytes, MemoryKind::host};
   return landing;
 }
 
-void Receiving::copy_to_device(Buffer landing, std::span<const std::byte> content) {
+/// A small message that came within its frame. What lies apart is copied run by run: for more than a frame kernels do
+/// it.
+void Receiving::copy_to_device(const Landing& landing, std::span<const std::byte> content) {
+  const auto copy = [](std::byte* to, MemoryKind kind, std::span<const std::byte> from) {
+    Process::get().runtime().copy(Buffer(to, from.size(), kind),
+                                  ConstBuffer(from.data(), from.size(), MemoryKind::host));
+  };
+  auto* const base = static_cast<std::byte*>(landing.memory.data);
   try {
-    Process::get().runtime().copy(landing, ConstBuffer(content.data(), content.size(), MemoryKind::host));
+    if (!landing.shape) return copy(base, landing.memory.kind, content);
+    const Shape& shape = *landing.shape;
+    for (std::size_t at = 0, run = 0; at < content.size(); at += shape.run(), ++run) {
+      auto offset = static_cast<std::ptrdiff_t>(shape.first());
+      std::size_t rest = run;
+      for (const ShapeDim& dim : shape.dims()) {
+        offset += static_cast<std::ptrdiff_t>(rest % dim.count) * dim.stride;
+        rest /= dim.count;
+      }
+      copy(base + offset, landing.memory.kind, content.subspan(at, shape.run()));
+    }
   } catch (const Error& error) {
     status_ = error.status();
     why_ = error.what();
@@ -214,7 +233,7 @@ void Receiving::take_content(std::span<const std::byte> content) {
     const Buffer landing = landings_[at].memory;
     const bool on_device = landings_[at].given != nullptr && !landings_[at].given->is_host();
     if (on_device && bytes != 0) {
-      copy_to_device(landing, content.first(bytes));
+      copy_to_device(landings_[at], content.first(bytes));
     } else if (bytes != 0) {
       std::memcpy(landing.data, content.data(), bytes);
     }
@@ -228,8 +247,8 @@ void Receiving::post_content() {
   for (std::size_t at = 0; at < items_.size(); ++at) {
     if (items_[at].header.bytes == 0) continue;
     Buffer memory = landings_.empty() ? Buffer(nullptr, 0, MemoryKind::host) : landings_[at].memory;
-    memory.bytes = landings_.empty() ? 0 : items_[at].header.bytes;
-    post_part(memory);
+    if (landings_.empty() || !landings_[at].shape) memory.bytes = landings_.empty() ? 0 : items_[at].header.bytes;
+    post_part(memory, landings_.empty() ? std::nullopt : landings_[at].shape);
   }
   end_.next_turn();
   if (pending_ == 0) finish();

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,13 +40,13 @@ class Receiving final : public Awaitable {
   enum class Stage : std::uint8_t { in_line, frame, description, content, ended };
 
   void post_raw();
-  void post_part(Buffer landing);
+  void post_part(Buffer landing, const std::optional<Shape>& shape = {});
   void on_frame();
   void on_description(std::span<const std::byte> description, std::span<const std::byte> content);
   [[nodiscard]] std::string why_unfit() const;
   void make_landings();
   Landing land_in(View& given, const Item& item);
-  void copy_to_device(Buffer landing, std::span<const std::byte> content);
+  void copy_to_device(const Landing& landing, std::span<const std::byte> content);
   void take_content(std::span<const std::byte> content);
   void post_content();
   void refuse(Status status, std::string why);

@@ -8,6 +8,7 @@
 
 #include "bindings/python/call.h"
 #include "bindings/python/calling.h"
+#include "bindings/python/errors.h"
 #include "bindings/python/make.h"
 #include "bindings/python/member.h"
 #include "bindings/python/process.h"
@@ -26,55 +27,72 @@ struct Given {
 };
 
 /// What of it has been combined on this rank. The result looks like a call with one argument, so that it may go to an
-/// entry, a future or every contributor.
+/// entry, a future or every contributor. If a part of it raised an exception that is the result: the others who take
+/// part are told, and the next reduction is a new one.
 class ObjectPartial final : public detail::Partial {
  public:
   void add(const void* value, const detail::ElementKey&) override {
     const auto& given = *static_cast<const Given*>(value);
     static const nb::handle begin = python_function("brant._reducing", "begin");
-    guard([&] { take(given.operation, begin(given.operation, given.value, given.index), given.method); });
+    attempt([&] {
+      agree(given.operation, given.method);
+      take(begin(given.operation, given.value, given.index));
+    });
   }
 
   void merge(ReadArchive& other) override {
-    guard([&] {
+    attempt([&] {
       const CallContents contents = CallContents::read(other);
-      take(contents.objects[0], contents.objects[1], contents.header.method);
+      if ((contents.header.flags & CallHeader::kException) != 0) return fail_as(contents.objects[0]);
+      agree(contents.objects[0], contents.header.method);
+      take(contents.objects[1]);
     });
   }
 
   void measure(SizeArchive& archive, bool result) override {
-    guard([&] { pack(result); });
+    attempt([&] { pack(result); });
+    if (failure_.is_valid()) pack_failure();
     archive.bytes(packed_.data(), packed_.size());
   }
   void write(WriteArchive& archive, bool) override { archive.bytes(packed_.data(), packed_.size()); }
 
  private:
-  /// Nobody above knows exceptions of Python.
   template <typename Body>
-  static void guard(Body&& body) {
+  void attempt(Body&& body) {
+    const bool went_well = guarded([&] { return body(), true; }, false);
+    if (went_well) return;
+    const nb::object error = nb::steal(take_exception());
     try {
-      body();
-    } catch (nb::python_error& error) {
-      throw Error(Status::invalid_argument, std::string("a reduction raised an exception: ") + error.what());
+      static const nb::handle describe = python_function("brant._reducing", "describe_failure");
+      fail_as(describe(error));
+    } catch (nb::python_error& trouble) {
+      throw Error(Status::internal, std::string("a reduction raised an exception: ") + trouble.what());
     }
   }
 
-  void take(nb::handle operation, nb::object value, std::uint16_t method) {
-    if (!value_.is_valid()) {
-      value_ = std::move(value);
+  /// The first exception counts.
+  void fail_as(nb::object described) {
+    if (!failure_.is_valid()) failure_ = std::move(described);
+  }
+
+  void agree(nb::handle operation, std::uint16_t method) {
+    if (!operation_.is_valid()) {
       operation_ = nb::borrow(operation);
       method_ = method;
-      return;
-    }
-    if (!operation_.equal(operation) || method_ != method)
+    } else if (!operation_.equal(operation) || method_ != method) {
       throw Error(
           Status::invalid_argument,
           "the n-th contributions of all elements belong to one reduction, and name one operation and one entry");
+    }
+  }
+
+  void take(nb::object value) {
     static const nb::handle combine = python_function("brant._reducing", "combine");
-    value_ = combine(operation_, value_, value);
+    value_ = value_.is_valid() ? combine(operation_, value_, value) : std::move(value);
   }
 
   void pack(bool result) {
+    if (failure_.is_valid()) return;
     CallPacker packer(method_);
     if (result) {
       static const nb::handle end = python_function("brant._reducing", "end");
@@ -83,12 +101,23 @@ class ObjectPartial final : public detail::Partial {
       packer.add(operation_);
       packer.add(value_);
     }
+    write_packed(packer);
+  }
+
+  void pack_failure() {
+    CallPacker packer(method_, CallHeader::kException);
+    packer.add(failure_);
+    write_packed(packer);
+  }
+
+  void write_packed(CallPacker& packer) {
     packed_.resize(packer.finish());
     packer.write(packed_.data());
   }
 
   nb::object value_;
   nb::object operation_;
+  nb::object failure_;  ///< As `Reply` reads it.
   std::uint16_t method_ = 0;
   std::vector<std::byte> packed_;
 };

@@ -46,7 +46,7 @@ bool Sending::write_frame() {
   return true;
 }
 
-void Sending::post_part(ConstBuffer source) {
+void Sending::post_part(ConstBuffer source, const std::optional<Shape>& shape) {
   if (!outcome_.ok()) return;
   Op& op = ops_.emplace_back();
   (until_ == Moment::delivered ? op.delivered : op.source_free) = {[](void* self, const OpResult& result) noexcept {
@@ -56,7 +56,7 @@ void Sending::post_part(ConstBuffer source) {
                                                                        Process::get().ended(sending);
                                                                    },
                                                                    this};
-  const Status posted = end_.channel().post_send(source, op);
+  const Status posted = shape ? end_.channel().post_send(source, *shape, op) : end_.channel().post_send(source, op);
   if (posted == Status::in_progress) {
     ++pending_;
     return;
@@ -69,7 +69,7 @@ void Sending::post_raw() {
   if (parcel_.contents().size() != 1 || parcel_.contents().front().header.type == ItemType::object)
     throw Failure(Status::invalid_argument, end_.name() + " is raw: it sends one array, or bytes, at a time",
                   end_.name(), end_.peer());
-  post_part(parcel_.contents().front().memory());
+  post_part(parcel_.contents().front().memory(), parcel_.contents().front().shape);
 }
 
 void Sending::post(double timeout) {
@@ -82,7 +82,7 @@ void Sending::post(double timeout) {
   if (!apart_.empty()) post_part({apart_.data(), apart_.size(), MemoryKind::host});
   for (const Parcel::Content& item : parcel_.contents()) {
     if (within || end_.is_raw()) break;
-    if (item.header.bytes != 0) post_part(item.memory());
+    if (item.header.bytes != 0) post_part(item.memory(), item.shape);
   }
   if (pending_ == 0) {
     let_go();

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,9 @@ class ChannelEnd;
 class Sending final : public Awaitable {
  public:
   Sending(ChannelEnd& end, nanobind::object end_object, Moment until) noexcept
-      : end_(end), end_object_(std::move(end_object)), until_(until) {}
+      : end_(end), end_object_(std::move(end_object)), until_(until) {
+    parcel_.allow_shapes();
+  }
   ~Sending() override;
 
   void add(nanobind::handle object);
@@ -32,7 +35,7 @@ class Sending final : public Awaitable {
  private:
   [[nodiscard]] bool write_frame();
   void post_raw();
-  void post_part(ConstBuffer source);
+  void post_part(ConstBuffer source, const std::optional<Shape>& shape = {});
   void let_go() noexcept;
 
   ChannelEnd& end_;

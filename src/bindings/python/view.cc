@@ -139,7 +139,8 @@ void View::clear() noexcept {
   Py_XDECREF(std::exchange(owner_, nullptr));
 }
 
-bool View::take(PyObject* array, Access access) {
+bool View::take(PyObject* array, Access access, OnDevice on_device) {
+  on_device_ = on_device;
   if (nb::isinstance<Array>(array)) {
     const Array& ours = *nb::inst_ptr<Array>(array);
     owner_ = Py_NewRef(array);
@@ -252,10 +253,19 @@ void View::set_shape(std::vector<Py_ssize_t> shape, std::vector<Py_ssize_t> stri
   if (own_strides_.size() != dims_) own_strides_ = contiguous_strides(own_shape_, item_bytes_, false);
   const auto lies = [&](bool fortran) { return is_contiguous(own_shape_, own_strides_, item_bytes_, fortran); };
   order_ = lies(false) ? Order::c : lies(true) ? Order::fortran : Order::strided;
-  if (order_ == Order::strided && !host_)
-    throw Error(Status::not_supported,
-                "an array in device memory whose elements do not lie together cannot be sent or received yet: make it "
-                "contiguous first (cupy.ascontiguousarray, tensor.contiguous())");
+  auto* const first = static_cast<std::byte*>(data_);
+  std::ptrdiff_t below = 0, above = 0;
+  for (std::size_t dim = 0; dim < dims_ && bytes_ != 0; ++dim) {
+    const std::ptrdiff_t reach = (own_shape_[dim] - 1) * own_strides_[dim];
+    (reach < 0 ? below : above) += reach;
+  }
+  lowest_ = first + below;
+  extent_bytes_ = bytes_ == 0 ? 0 : static_cast<std::size_t>(above - below) + item_bytes_;
+  if (order_ == Order::strided && !host_ && on_device_ == OnDevice::together)
+    throw Error(
+        Status::not_supported,
+        "an array in device memory whose elements do not lie together cannot be used here, but by channels: make "
+        "it contiguous first (cupy.ascontiguousarray, tensor.contiguous())");
   if (!host_) return;
   buffer_.buf = data_;
   buffer_.len = static_cast<Py_ssize_t>(bytes_);
@@ -263,6 +273,20 @@ void View::set_shape(std::vector<Py_ssize_t> shape, std::vector<Py_ssize_t> stri
   buffer_.ndim = static_cast<int>(dims_);
   buffer_.shape = own_shape_.data();
   buffer_.strides = own_strides_.data();
+}
+
+Shape View::shape_in(Order order) const {
+  std::vector<ShapeDim> dims;  // innermost first
+  for (std::size_t at = 0; at < dims_; ++at) {
+    const std::size_t dim = order == Order::fortran ? at : dims_ - 1 - at;
+    dims.push_back({static_cast<std::size_t>(own_shape_[dim]), own_strides_[dim]});
+  }
+  const auto first = static_cast<std::size_t>(static_cast<std::byte*>(data_) - lowest_);
+  const Result<Shape> shape = Shape::strided(first, item_bytes_, dims);
+  if (!shape.ok())
+    throw Error(Status::not_supported,
+                "an array in device memory has too many dimensions whose elements lie apart: make it contiguous first");
+  return *shape;
 }
 
 std::string View::describe() const {

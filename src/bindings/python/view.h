@@ -20,6 +20,8 @@ enum class Order : std::uint8_t { c, fortran, strided };
 class View {
  public:
   enum class Access : std::uint8_t { read, write };
+  /// Whether elements in memory of a device may lie apart.
+  enum class OnDevice : std::uint8_t { together, apart };
 
   View() noexcept = default;
   View(const View&) = delete;
@@ -27,8 +29,9 @@ class View {
   ~View() { clear(); }
 
   /// False, without an exception: it is no array whose bytes could travel as they are (objects, datetime64). Throws
-  /// InvalidArgument for what is an array and cannot be used: read-only to be written, strided device memory.
-  bool take(PyObject* array, Access access);
+  /// InvalidArgument for what is an array and cannot be used: read-only to be written, strided device memory where it
+  /// must lie together.
+  bool take(PyObject* array, Access access, OnDevice on_device = OnDevice::together);
   void clear() noexcept;
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
@@ -43,8 +46,13 @@ class View {
   /// Where its bytes are, if they lie together.
   [[nodiscard]] Buffer memory() const noexcept { return {data_, bytes_, kind_}; }
 
-  /// The one place that deals with strides: all its bytes in C order into `packed`, and back from bytes in that order
-  /// (c or fortran). Host memory only.
+  /// For what moves shapes: memory in which all elements are, and how they lie there if they are taken in an order (c
+  /// or fortran). Throws not_supported for more dimensions than a shape has.
+  [[nodiscard]] Buffer extent() const noexcept { return {lowest_, extent_bytes_, kind_}; }
+  [[nodiscard]] Shape shape_in(Order order) const;
+
+  /// The one place that deals with strides of host memory: all its bytes in C order into `packed`, and back from bytes
+  /// in that order (c or fortran). Host memory only.
   void pack(std::byte* packed) const;
   void unpack(const std::byte* packed, Order order) const;
 
@@ -58,6 +66,9 @@ class View {
   Py_buffer buffer_{};  ///< Of the protocol; of other host memory what `pack` and `unpack` look at.
   PyObject* owner_ = nullptr;
   void* data_ = nullptr;
+  std::byte* lowest_ = nullptr;  ///< Of memory that did not come by the buffer protocol, as what follows.
+  std::size_t extent_bytes_ = 0;
+  OnDevice on_device_ = OnDevice::together;
   std::size_t bytes_ = 0;
   std::size_t item_bytes_ = 1;
   std::string_view format_ = "B";

@@ -265,9 +265,9 @@ void Collection::destroy_all() noexcept {
 std::string Collection::name_of(const ElementKey& key) const {
   if (singles()) {
     const SingleNumber number = SingleNumber::of(key);
-    return fmt::format("{} (single, number {} of rank {})", class_.owner, number.count, number.maker);
+    return fmt::format("{} (single, number {} of rank {})", class_name(), number.count, number.maker);
   }
-  return fmt::format("{}{}", class_.owner, index_text(key, class_.dimensions, class_.index_bytes));
+  return fmt::format("{}{}", class_name(), index_text(key, class_.dimensions, class_.index_bytes));
 }
 
 }  // namespace brant::detail

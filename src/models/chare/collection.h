@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -68,6 +69,13 @@ class Collection {
   [[nodiscard]] Core& core() const noexcept;
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
   [[nodiscard]] const ClassInfo& chare_class() const noexcept { return class_; }
+  /// "heat::Block": of C++, unless a binding has said what its users call it.
+  [[nodiscard]] std::string_view class_name() const noexcept {
+    return class_name_.empty() ? class_.owner : std::string_view(class_name_);
+  }
+  void set_class_name(std::string_view name) {
+    if (class_name_.empty()) class_name_ = name;
+  }
   [[nodiscard]] const PlacementRule& rule() const noexcept { return rule_; }
   [[nodiscard]] bool dense() const noexcept { return rule_.dense != 0; }
   /// The single chares of one class.
@@ -132,6 +140,7 @@ class Collection {
   const ProgramContext& context_;
   const std::uint32_t id_;
   const ClassInfo& class_;
+  std::string class_name_;
   const PlacementRule rule_;
   const PlacementInfo* function_;
   PlacementScope scope_;

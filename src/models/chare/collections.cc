@@ -54,7 +54,7 @@ std::string Collections::name_of(const Target& target) {
 
 std::string Collections::name_of_array(std::uint32_t id) {
   const Collection* collection = find(id);
-  return collection != nullptr ? fmt::format("{} (array {})", collection->chare_class().owner, id)
+  return collection != nullptr ? fmt::format("{} (array {})", collection->class_name(), id)
                                : fmt::format("array {}", id);
 }
 

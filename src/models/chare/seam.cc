@@ -244,6 +244,8 @@ void drop_message(const Invocation& invocation) noexcept {
   invocation.core->messages().drop(*static_cast<am::Message*>(invocation.message));
 }
 
+void name_class(Collection& collection, std::string_view name) { collection.set_class_name(name); }
+
 CollectionView view_of(const Collection& collection) noexcept {
   return {collection.id(), collection.dense(), collection.rule().extent};
 }

@@ -170,6 +170,11 @@ void BellBoard::close(std::uint32_t slot) noexcept {
   if (unused()) table_.look_at_closed();
 }
 
+void BellBoard::note_kernel(int change) noexcept {
+  open_ = static_cast<std::size_t>(static_cast<long>(open_) + change);
+  if (unused()) table_.look_at_closed();
+}
+
 void BellBoard::close_all() noexcept {
   closed_ = true;
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {

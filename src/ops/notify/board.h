@@ -62,7 +62,8 @@ class BellBoard final : private Poller, private Timer {
   Result<std::uint32_t> take_unit() noexcept;
   void give_unit(std::uint32_t unit) noexcept { free_units_.push_back(unit); }
   [[nodiscard]] std::uint64_t* unit(std::uint32_t unit) const noexcept { return words_.unit(unit); }
-  void note_kernel(int change) noexcept { open_ = static_cast<std::size_t>(static_cast<long>(open_) + change); }
+  /// One more persistent kernel uses it, or one less (-1).
+  void note_kernel(int change) noexcept;
 
   [[nodiscard]] NotifyTable& table() const noexcept { return table_; }
   [[nodiscard]] Engine& engine() const noexcept;

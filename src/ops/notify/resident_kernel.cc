@@ -40,7 +40,9 @@ ResidentKernel::Watch::Watch(ResidentKernel& kernel_in) noexcept : kernel(kernel
 }
 
 ResidentKernel::ResidentKernel(NotifyTable& table, BellBoard& board) noexcept
-    : table_(table), board_(board), engine_(table.engine()), started_(*this), ended_(*this) {}
+    : table_(table), board_(board), engine_(table.engine()), started_(*this), ended_(*this) {
+  board_.note_kernel(+1);
+}
 
 ResidentKernel::~ResidentKernel() {
   engine_.pollers().detach(*this);
@@ -48,6 +50,7 @@ ResidentKernel::~ResidentKernel() {
   if (stream_ != nullptr) engine_.device().streams()->destroy_stream(stream_);
   for (unsigned i = 0; i < std::min(taken_, 3u); ++i) board_.give_line(lines_[i]);
   if (taken_ == 4) board_.give_unit(unit_);
+  board_.note_kernel(-1);
 }
 
 // Launched

@@ -12,15 +12,16 @@ namespace brant {
 NotifyTable::NotifyTable(Engine& engine) : engine_(engine), mappings_(MappingTable::of(engine)) {}
 
 NotifyTable::~NotifyTable() {
-  engine_.deferrals().take_back(*this);
   for (const auto& kernel : kernels_) kernel->close();
-  const bool stuck = std::any_of(kernels_.begin(), kernels_.end(), [](const auto& kernel) { return kernel->left(); });
+  const bool stuck = std::ranges::any_of(kernels_, [](const auto& kernel) { return kernel->left(); });
   for (const auto& board : boards_) board->close_all();
-  engine_.deferrals().take_back(*this);
-  if (!stuck) return;
-  // Their kernels write there still.
-  for (auto& board : boards_) static_cast<void>(board.release());
-  for (auto& kernel : kernels_) static_cast<void>(kernel.release());
+  if (stuck) {                                                          // their kernels write there still
+    for (auto& kernel : kernels_) static_cast<void>(kernel.release());  // NOLINT(bugprone-unused-return-value)
+    for (auto& board : boards_) static_cast<void>(board.release());     // NOLINT(bugprone-unused-return-value)
+  }
+  kernels_.clear();
+  boards_.clear();
+  engine_.deferrals().take_back(*this);  // closing has asked for it again
 }
 
 BellBoard& NotifyTable::open(const NotifierOptions& options) {
@@ -31,7 +32,7 @@ BellBoard& NotifyTable::open(const NotifierOptions& options) {
 
 void NotifyTable::run_deferred() noexcept {
   const auto unused = [](const auto& board) { return board->unused(); };
-  if (std::none_of(boards_.begin(), boards_.end(), unused)) return;
+  if (std::ranges::none_of(boards_, unused)) return;
   // Kernels that nobody keeps account of may ring or wait there.
   if (engine_.device().streams()->synchronize_all() != Status::ok) return;
   std::erase_if(boards_, unused);

@@ -1,3 +1,5 @@
+#include "cli/bench_notify.h"
+
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -7,7 +9,6 @@
 #include "bench/notify/measure.h"
 #include "bench/runner/row.h"
 #include "bench/runner/self_start.h"
-#include "cli/commands.h"
 
 namespace brant::cli {
 namespace {
@@ -43,7 +44,8 @@ void add_bench_notify(CLI::App& bench, int& exit_code) {
   command->add_option("--iterations", arguments->options.iterations, "Rings of each kind")
       ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}))
       ->capture_default_str();
-  command->add_flag("--check", arguments->options.check, "Look whether what was written before a ring is there behind it");
+  command->add_flag("--check", arguments->options.check,
+                    "Look whether what was written before a ring is there behind it");
   command->add_option("--json", arguments->options.json, "Append one JSON object per row to this file");
   command->callback([arguments, &exit_code] { exit_code = run_notify(*arguments); });
 }

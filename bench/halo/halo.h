@@ -1,0 +1,30 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "brant/base/buffer.h"
+#include "brant/halo/halo_exchange.h"
+
+namespace brant::bench {
+
+/// What the user asked for.
+struct HaloBench {
+  HaloOptions halo{.grid = {100, 100, 100}, .divide = {0, 0, 0}, .periodic = {true, true, true}, .variables = 3};
+  int blocks = 1;  ///< Of each process, where the division is left to brant: all zero.
+  std::size_t cycles = 100;
+  std::size_t warmup = 10;
+  MemoryKind memory = MemoryKind::host;
+  bool check = false;  ///< Every cell of every field, in cycles before and after the timed ones.
+  std::string json;
+};
+
+/// The prime factors of `parts`, the largest first, each given to the dimension that has the most cells per part.
+std::array<int, 3> divide_evenly(const std::array<std::int64_t, 3>& grid, int parts);
+
+/// Runs it in this job; rank 0 prints. Throws Error.
+void run_halo(HaloBench bench);
+
+}  // namespace brant::bench

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "brant/base/api.h"
+#include "brant/base/buffer.h"
+#include "brant/base/ids.h"
+#include "brant/core/path.h"
+#include "brant/core/runtime.h"
+#include "brant/core/task.h"
+
+namespace brant {
+
+namespace halo {
+class Exchange;
+}
+
+/// How a grid is cut into blocks, and what their ghost cells are. All of these are the same at every process.
+struct HaloOptions {
+  std::array<std::int64_t, 3> grid{1, 1, 1};  ///< Cells along x, y, z; in two dimensions 1 along z, without ghosts.
+  std::array<int, 3> divide{1, 1, 1};  ///< Parts along each; their product is a multiple of the number of processes.
+  std::array<bool, 3> periodic{};
+  std::array<std::int64_t, 3> ghost{1, 1, 1};  ///< Ghost cells on either side; not wider than the narrowest block.
+  std::size_t variables = 1;
+  std::size_t cell_bytes = 8;  ///< Of one variable in one cell.
+  ChannelId first_channel{};   ///< It uses as many channel ids as there are processes, from this one on.
+  Path path = Path::automatic;
+};
+
+/// Fills the ghost cells of the blocks of a grid from the blocks that own them: across faces, edges and corners. Blocks
+/// are numbered with z the fastest, as MPI_Cart_create numbers processes, and each process has as many of them, in
+/// order. The memory of a block (a *field*) holds its variables one after another, each an array with ghosts and x the
+/// fastest. All that goes from one block to another is one message; it is packed and unpacked as a message with a shape
+/// is (`Channel::post_send`), by kernels where the field is in device memory. Ghosts beyond an edge of the grid that is
+/// not periodic are never written by it; they travel with the block's own cells.
+///
+///     HaloExchange exchange(runtime, {.grid = {200, 200, 200}, .divide = {4, 4, 4}, .periodic = {true, true, true}});
+///     std::vector<Memory> fields = ...;   // exchange.field_bytes(0), exchange.field_bytes(1), ...
+///     co_await exchange.run(buffers);
+///
+/// Belongs to the worker's thread of its runtime, and goes before it.
+class BRANT_API HaloExchange {
+ public:
+  /// Opens one channel to each process it exchanges with, itself included. Every process makes one, with the same
+  /// options. Throws Error: invalid_argument (options that do not fit one another or the number of processes, ids in
+  /// use), peer_lost.
+  HaloExchange(Runtime& runtime, const HaloOptions& options);
+  HaloExchange(HaloExchange&&) noexcept;
+  HaloExchange& operator=(HaloExchange&&) noexcept;
+  /// Not while a `run` is under way.
+  ~HaloExchange();
+
+  /// The blocks of this process: `blocks` of them, from number `first_block` on.
+  [[nodiscard]] int first_block() const noexcept;
+  [[nodiscard]] int blocks() const noexcept;
+  /// Of the field of this process's i-th block. Throws invalid_argument for one it does not have.
+  [[nodiscard]] std::size_t field_bytes(int i) const;
+  /// Cells of its array along x, y, z, ghosts included. Throws likewise.
+  [[nodiscard]] std::array<std::int64_t, 3> array_of(int i) const;
+  /// Messages that one exchange sends from this process's blocks, and their bytes.
+  [[nodiscard]] std::size_t messages() const noexcept;
+  [[nodiscard]] std::size_t message_bytes() const noexcept;
+
+  /// One exchange: ends when the ghosts of this process's blocks are there and their cells may be written again. One
+  /// field per block, all of one kind of memory; what produces them on a device must be done. Every process runs as
+  /// many exchanges as the others; one at a time.
+  /// Throws Error: invalid_argument (fields missing or too small, an exchange under way), wrong_kind (kinds are mixed),
+  /// and the first failure of a message, by the numbers of its blocks and the rank. After that failure the ghosts are
+  /// undefined, the channels are closed, and further runs throw it again: the other processes see an end of it when
+  /// this one ends. No allocation but the coroutine's frame.
+  Task<void> run(std::span<const Buffer> fields);
+
+ private:
+  std::unique_ptr<halo::Exchange> exchange_;
+};
+
+}  // namespace brant

@@ -1,0 +1,79 @@
+#include "cli/bench_halo.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "bench/halo/halo.h"
+#include "bench/runner/row.h"
+#include "bench/runner/self_start.h"
+
+namespace brant::cli {
+namespace {
+
+struct HaloArguments {
+  bench::HaloBench bench;
+  std::vector<std::int64_t> size{100, 100, 100};
+  std::vector<int> divide{0, 0, 0};
+  std::vector<int> periodic{1, 1, 1};
+  std::vector<std::int64_t> ghost{1, 1, 1};
+  std::string memory = "host";
+};
+
+int run_halo(const HaloArguments& arguments) {
+  try {
+    bench::HaloBench asked = arguments.bench;
+    std::copy_n(arguments.size.begin(), 3, asked.halo.grid.begin());
+    std::copy_n(arguments.divide.begin(), 3, asked.halo.divide.begin());
+    std::copy_n(arguments.ghost.begin(), 3, asked.halo.ghost.begin());
+    for (std::size_t d = 0; d < 3; ++d) asked.halo.periodic[d] = arguments.periodic[d] != 0;
+    static_cast<void>(memory_kind_from_name(arguments.memory, asked.memory));  // CLI11 has checked it
+    const bench::RowFile probe(asked.json);  // a file that cannot be written is found before anything starts
+    if (bench::started_alone()) bench::restart_as_job(2);
+    bench::run_halo(asked);
+    return 0;
+  } catch (const Error& fault) {
+    bench::wait_to_be_ended();
+    fmt::print(stderr, "brant bench: {}\n", fault.what());
+    return fault.status() == Status::invalid_argument ? 2 : 1;
+  }
+}
+
+}  // namespace
+
+void add_bench_halo(CLI::App& bench, int& exit_code) {
+  auto arguments = std::make_shared<HaloArguments>();
+  bench::HaloBench& asked = arguments->bench;
+  CLI::App* command = bench.add_subcommand(
+      "halo", "Exchange the ghost cells of a grid cut into blocks, as LLNL's Comb does: time of a cycle");
+  command->add_option("--size", arguments->size, "Cells of the grid, X_Y_Z")->delimiter('_')->expected(3);
+  command->add_option("--divide", arguments->divide, "Blocks along each dimension, A_B_C (default: by the sizes)")
+      ->delimiter('_')
+      ->expected(3);
+  command->add_option("--periodic", arguments->periodic, "0 or 1 for each dimension")->delimiter('_')->expected(3);
+  command->add_option("--ghost", arguments->ghost, "Ghost cells on either side, for each dimension")
+      ->delimiter('_')
+      ->expected(3);
+  command->add_option("--vars", asked.halo.variables, "Variables of a cell, doubles")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("--blocks", asked.blocks, "Blocks of each process, where --divide does not say")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command->add_option("--cycles", asked.cycles, "Timed exchanges")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}))
+      ->capture_default_str();
+  command->add_option("--warmup", asked.warmup, "Not timed ones before them")->capture_default_str();
+  command->add_option("--memory", arguments->memory, "Where the fields are")
+      ->check(CLI::IsMember({"host", "pinned", "cuda", "emulated"}))
+      ->capture_default_str();
+  command->add_flag("--check", asked.check, "Look at every cell, in cycles that are not timed");
+  command->add_option("--json", asked.json, "Append one JSON object to this file");
+  command->callback([arguments, &exit_code] { exit_code = run_halo(*arguments); });
+}
+
+}  // namespace brant::cli

@@ -1,0 +1,143 @@
+// What kernels do with bells, its own source, under every schedule with a few deviations and many by chance: what was
+// written before a ring is there for whoever sees it. And faults put in are found.
+#include <array>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "brant/device/notify.cuh"
+#include "support/effort.h"
+#include "support/model/explore.h"
+#include "support/model/stepped_thread.h"
+
+namespace brant::test {
+namespace {
+
+using model::Scheduler;
+using notify::DeviceBell;
+using notify::FanIn;
+using notify::KernelControl;
+using notify::Waited;
+
+struct Faults {
+  bool relaxed_ring = false;    ///< The epoch does not come behind the bytes.
+  bool relaxed_fan_in = false;  ///< An arrival does not come behind its bytes.
+  bool split_fan_in = false;    ///< The count is read and written, and not added to.
+};
+
+class ModelBlock : public model::SteppedThread {
+ public:
+  ModelBlock(Scheduler& scheduler, std::uint64_t& clock_ns, const Faults& faults)
+      : SteppedThread(scheduler, clock_ns), faults_(faults) {}
+
+  // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method)
+  void store_release(std::uint64_t* to, std::uint64_t value) {
+    faults_.relaxed_ring ? store_relaxed(to, value) : SteppedThread::store_release(to, value);
+  }
+  std::uint64_t add_acq_rel_device(std::uint64_t* to, std::uint64_t value) {
+    if (faults_.relaxed_fan_in) return add_device(to, value);
+    if (!faults_.split_fan_in) return SteppedThread::add_acq_rel_device(to, value);
+    fence_device();
+    const std::uint64_t before = load_relaxed(to);
+    store_relaxed(to, before + value);
+    fence_device();
+    return before;
+  }
+  // NOLINTEND(bugprone-derived-method-shadowing-base-method)
+
+ private:
+  const Faults& faults_;
+};
+
+/// So many blocks write a word each for every epoch, and arrive; two of them without an answer in between. Another
+/// thread, beyond the bus, waits for each epoch.
+class World {
+ public:
+  World(Scheduler& scheduler, unsigned blocks, std::uint64_t epochs, Faults faults)
+      : scheduler_(scheduler), blocks_(blocks), epochs_(epochs), faults_(faults) {
+    scheduler_.far_threads = 1;
+    scheduler_.on_stuck = nullptr;
+  }
+
+  std::vector<std::function<void()>> make() {
+    bell_ = counts_ = 0;
+    written_ = {};
+    seen_ = 0;
+    std::vector<std::function<void()>> threads{[this] { look(); }};
+    for (unsigned block = 0; block < blocks_; ++block) threads.push_back([this, block] { write(block); });
+    return threads;
+  }
+  void check() {
+    if (seen_ != epochs_) wrong = "not all epochs came";
+    if (bell_ != epochs_) wrong = "the bell went back";
+  }
+  std::string wrong;
+
+ private:
+  static constexpr unsigned kBlocksMax = 3;
+
+  void write(unsigned block) {
+    ModelBlock machine(scheduler_, clock_ns_, faults_);
+    for (std::uint64_t epoch = 1; epoch <= epochs_; ++epoch) {
+      machine.store_relaxed(&written_[epoch][block], 100 * epoch + block);
+      if (blocks_ == 1) {
+        notify::ring(machine, DeviceBell{&bell_, 0}, epoch, notify::Block{});
+      } else {
+        notify::arrive(machine, DeviceBell{&bell_, 0}, FanIn{&counts_, blocks_}, epoch, notify::Block{});
+      }
+    }
+    static_cast<void>(machine.load_acquire(&bell_));  // it does not end with its last store
+  }
+  void look() {
+    ModelBlock machine(scheduler_, clock_ns_, faults_);
+    for (std::uint64_t epoch = 1; epoch <= epochs_; ++epoch) {
+      const Waited waited = notify::wait(machine, KernelControl{}, DeviceBell{&bell_, 0}, epoch, notify::Block{});
+      scheduler_.expect(waited == Waited::rung, "a wait without a limit ended");
+      for (unsigned block = 0; block < blocks_; ++block) {
+        scheduler_.expect(machine.load_relaxed(&written_[epoch][block]) == 100 * epoch + block,
+                          "the epoch came before the bytes");
+      }
+      seen_ = epoch;
+    }
+  }
+
+  Scheduler& scheduler_;
+  const unsigned blocks_;
+  const std::uint64_t epochs_;
+  const Faults faults_;
+  std::uint64_t bell_ = 0;
+  std::uint64_t counts_ = 0;
+  std::array<std::array<std::uint64_t, kBlocksMax>, 4> written_{};
+  std::uint64_t clock_ns_ = 0;
+  std::uint64_t seen_ = 0;
+};
+
+class NotifyModel : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (test::kSanitized) GTEST_SKIP() << "sanitizers do not follow the scheduler's stacks; the other builds run this";
+  }
+};
+class NotifyModelFaults : public NotifyModel {};
+
+std::string explore(unsigned blocks, std::uint64_t epochs, Faults faults = {}) {
+  return model::explore([&](Scheduler& scheduler) { return World(scheduler, blocks, epochs, faults); });
+}
+
+TEST_F(NotifyModel, a_ring_comes_behind_the_bytes) { EXPECT_EQ(explore(1, 2), ""); }
+TEST_F(NotifyModel, the_last_of_two_blocks_rings_for_both) { EXPECT_EQ(explore(2, 1), ""); }
+TEST_F(NotifyModel, the_last_of_three_blocks_rings_for_all) { EXPECT_EQ(explore(3, 1), ""); }
+TEST_F(NotifyModel, blocks_may_be_two_epochs_ahead_of_others) { EXPECT_EQ(explore(2, 3), ""); }
+
+TEST_F(NotifyModelFaults, a_relaxed_ring_is_found) {
+  EXPECT_EQ(explore(1, 1, {.relaxed_ring = true}), "the epoch came before the bytes");
+  EXPECT_EQ(explore(2, 1, {.relaxed_ring = true}), "the epoch came before the bytes");
+}
+TEST_F(NotifyModelFaults, a_relaxed_fan_in_is_found) {
+  EXPECT_EQ(explore(2, 1, {.relaxed_fan_in = true}), "the epoch came before the bytes");
+}
+TEST_F(NotifyModelFaults, a_count_that_is_no_atomic_is_found) { EXPECT_NE(explore(2, 1, {.split_fan_in = true}), ""); }
+
+}  // namespace
+}  // namespace brant::test

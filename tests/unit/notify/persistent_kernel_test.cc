@@ -1,0 +1,153 @@
+// Kernels that stay, on an emulated device: started, given work, ended, and stuck.
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "brant/core/device.h"
+#include "brant/core/kernel.h"
+#include "brant/core/runtime.h"
+#include "brant/notify.h"
+#include "port/memory.h"
+#include "support/in_process_job.h"
+
+namespace brant::test {
+namespace {
+
+using namespace std::chrono_literals;
+using notify::DeviceBell;
+using notify::FanIn;
+using notify::KernelControl;
+
+simt::CpuThread block_of(const HostLaunch& launch) {
+  return simt::CpuThread(launch.engine_address, static_cast<unsigned>(launch.first_block),
+                         static_cast<unsigned>(launch.shape.blocks()));
+}
+
+/// Every block adds the item to its word.
+void add_items(const HostLaunch& launch) noexcept {
+  simt::CpuThread machine = block_of(launch);
+  auto* sums = launch.pointer<std::uint64_t>(1);
+  notify::KernelLife life(machine, launch.value<KernelControl>(0));
+  notify::Item item;
+  while (life.next(item)) {
+    sums[machine.block()] += item.words[0];
+    life.done();
+  }
+  life.leave();
+}
+
+/// Waits for one bell, and rings another when all blocks have.
+void pass_on(const HostLaunch& launch) noexcept {
+  simt::CpuThread machine = block_of(launch);
+  const auto control = launch.value<KernelControl>(0);
+  notify::KernelLife life(machine, control);
+  for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
+    if (notify::wait(machine, control, launch.value<DeviceBell>(1), epoch) != notify::Waited::rung) break;
+    notify::arrive(machine, launch.value<DeviceBell>(2), launch.value<FanIn>(3), epoch);
+  }
+  life.leave();
+}
+
+JobOptions one_device() {
+  JobOptions options;
+  options.ranks = 1;
+  options.gpu = GpuChoice::emulated;
+  return options;
+}
+
+class PersistentKernels : public testing::Test {
+ protected:
+  Runtime& runtime() { return job_.rank(0); }
+  Status outcome(const Operation& operation) { return job_.outcome(operation).status; }
+  static LaunchShape blocks(unsigned count) {
+    LaunchShape shape;
+    shape.grid[0] = count;
+    return shape;
+  }
+  PersistentKernel passing(unsigned count, unsigned arrivals, const PersistentOptions& options) {
+    return PersistentKernel::launch(notifier_, passing_, blocks(count), options, go_.device(), gone_.device(),
+                                    notifier_.fan_in(arrivals));
+  }
+
+  InProcessJob job_{one_device()};
+  Kernel<KernelControl, std::uint64_t*> adding_{runtime().device(), {}, "add_items", &add_items};
+  Kernel<KernelControl, DeviceBell, DeviceBell, FanIn> passing_{runtime().device(), {}, "pass_on", &pass_on};
+  Notifier notifier_{runtime(), {.bells = 16, .others = 32}};
+  Bell go_ = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
+  Bell gone_ = notifier_.make();
+};
+
+TEST_F(PersistentKernels, do_all_items_and_end) {
+  Memory sums = runtime().allocate(MemoryKind::emulated, 4 * sizeof(std::uint64_t));
+  std::array<std::uint64_t, 4> found{};
+  runtime().copy(sums, std::span<std::uint64_t>(found));
+  auto kernel = PersistentKernel::launch(notifier_, adding_, blocks(4), {.name = "adds"}, sums.as<std::uint64_t>());
+  EXPECT_EQ(outcome(kernel.started()), Status::ok);
+  for (std::uint64_t i = 1; i <= 100; ++i) {
+    ASSERT_TRUE(job_.run_until([&] { return kernel.submit({{i, 0, 0, 0}}) == Status::ok; }));
+  }
+  kernel.quit();
+  EXPECT_EQ(kernel.submit({}), Status::invalid_argument);
+  EXPECT_EQ(outcome(kernel.ended()), Status::ok);
+  EXPECT_EQ(kernel.done(), 100u);
+  runtime().copy(std::span<std::uint64_t>(found), sums);
+  EXPECT_EQ(found, (std::array<std::uint64_t, 4>{5050, 5050, 5050, 5050}));
+}
+
+TEST_F(PersistentKernels, pass_bells_on_by_their_last_block) {
+  PersistentKernel kernel = passing(3, 3, {.name = "passes"});
+  for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
+    Operation answer = gone_.when(epoch);
+    job_.run(5);
+    EXPECT_FALSE(answer.done());
+    ASSERT_EQ(go_.ring(epoch), Status::ok);
+    EXPECT_EQ(outcome(answer), Status::ok);
+  }
+  EXPECT_EQ(outcome(kernel.ended()), Status::ok);
+}
+
+TEST_F(PersistentKernels, that_wait_in_vain_give_up_and_say_for_what) {
+  PersistentKernel kernel = passing(2, 2, {.name = "waits", .patience = 20ms});
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(outcome(kernel.ended()), Status::timed_out);
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("kernel 'waits' gave up"), std::string::npos) << log;
+  EXPECT_NE(log.find("bell " + std::to_string(go_.number()) + " has not reached epoch 1, it saw 0"), std::string::npos)
+      << log;
+}
+
+TEST_F(PersistentKernels, end_when_they_are_aborted) {
+  PersistentKernel kernel = passing(2, 2, {.name = "waits", .patience = Worker::kForever});
+  EXPECT_EQ(outcome(kernel.started()), Status::ok);
+  kernel.abort();
+  EXPECT_EQ(outcome(kernel.ended()), Status::canceled);
+}
+
+TEST_F(PersistentKernels, that_are_destroyed_end_and_tell_who_waits) {
+  Operation* wait = nullptr;
+  auto kernel = std::make_unique<PersistentKernel>(passing(2, 2, {.name = "waits", .patience = Worker::kForever}));
+  Operation ended = kernel->ended();
+  wait = &ended;
+  kernel.reset();
+  EXPECT_EQ(outcome(*wait), Status::canceled);
+}
+
+TEST_F(PersistentKernels, with_a_fan_in_larger_than_the_grid_are_refused) {
+  EXPECT_THROW(passing(2, 3, {.name = "waits"}), Error);
+}
+
+TEST_F(PersistentKernels, that_do_not_fit_on_the_device_are_refused) {
+  EXPECT_THROW(passing(60'000, 2, {.name = "large"}), Error);
+  const unsigned fit = runtime().device().inner().kernels()->blocks_at_once(passing_.inner(), blocks(1)).value();
+  PersistentKernel first = passing(fit, fit, {.name = "all of it"});
+  EXPECT_THROW(passing(1, 1, {.name = "one more"}), Error);
+  first.close();
+  PersistentKernel second = passing(1, 1, {.name = "one more"});
+  EXPECT_EQ(outcome(second.started()), Status::ok);
+}
+
+}  // namespace
+}  // namespace brant::test
