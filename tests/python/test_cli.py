@@ -53,6 +53,25 @@ def test_halo_options_that_do_not_fit_are_refused(options: list[str], text: str)
     assert text in done.stderr
 
 
+def test_bells_bring_what_was_written_before_them(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    said = bench("notify", "--memory", "emulated", "--check", "--iterations", "50", "--json", str(file))
+    assert "50 rings each way brought what was written before them" in said
+    rows = {row["bench"]: row for row in rows_of(file)}
+    assert {"notify_round_trip", "notify_round_trip_op", "notify_device_to_device", "notify_scan_4096"} <= rows.keys()
+    for row in rows.values():
+        assert (row["model"], row["memory"], row["path"]) == ("notify", "emulated", "bell")
+        assert 0 <= row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"]
+    assert rows["notify_round_trip"]["n"] == 50 and rows["notify_device_to_device"]["ranks"] == 2
+
+
+@pytest.mark.parametrize("options", [["--memory", "host"], ["--iterations", "0"]])
+def test_bells_of_no_device_are_refused(options: list[str]) -> None:
+    done = brant("bench", "notify", *options)
+    assert done.returncode != 0
+    assert options[0] in done.stderr
+
+
 def rows_of(path: pathlib.Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 

@@ -45,6 +45,15 @@ def bandwidth_figure(_: str, rows: list[dict]) -> str:
     return compared(rows, lambda row: row["gb_s"], "GB/s")
 
 
+def notify_figure(_: str, rows: list[dict]) -> str:
+    names = {"notify_round_trip": "there and back", "notify_device_to_device": "GPU to GPU", "notify_scan_4096": "scan"}
+    return ", ".join(f"{names[row['bench']]} {row['us']['p50']:.3g} us" for row in rows if row["bench"] in names)
+
+
+def halo_figure(_: str, rows: list[dict]) -> str:
+    return ", ".join(f"{row['messages']} messages, {row['bytes']} bytes: {row['us']['p50']:.4g} us" for row in rows)
+
+
 def test_figure(log: str, _: list[dict]) -> str:
     counts = {}
     for word in ("PASSED", "SKIPPED", "FAILED"):

@@ -21,11 +21,13 @@ from gpu_checks.figures import (
     calibrate_figure,
     courier_figure,
     doctor_figure,
+    halo_figure,
     info_figure,
     jacobi_figure,
     last_of_pytest,
     latency_figure,
     litmus_figure,
+    notify_figure,
     perftest_figure,
     sanitizer_excuse,
     sanitizer_figure,
@@ -39,6 +41,8 @@ GROUPS += [
     "window",
     "alloc",
     "nccl",
+    "notify",
+    "halo",
     "python",
     "word",
     "channel",
@@ -373,6 +377,22 @@ def courier_steps(check: Check) -> list[Step]:
     ]
 
 
+def notify_steps(check: Check) -> list[Step]:
+    """Bells between running kernels, CPUs and other processes, and whether they come behind what they tell of."""
+    command = [check.program("brant"), "bench", "notify", "--check"]
+    return [Step("notify", "notify", command, 60, 2, rows=True, figure=notify_figure)]
+
+
+def halo_steps(check: Check) -> list[Step]:
+    """The smallest cube of the paper on two processes, every cell compared."""
+    paper = ["--size", "200_200_200", "--divide", "4_4_4", "--periodic", "1_1_1", "--cycles", "20", "--check"]
+    steps = []
+    for memory in ("cuda", "pinned", "host"):
+        command = [check.program("brant"), "bench", "halo", "--memory", memory, *paper]
+        steps.append(Step(f"halo {memory}", "halo", command, 60, 2, rows=True, figure=halo_figure))
+    return steps
+
+
 def calibrate(check: Check, step: Step) -> tuple[int | None, str]:
     """Measures the paths into a file of this run, and asks `brant explain` whether it goes by that. The user's own
     calibration is neither read nor written."""
@@ -455,6 +475,8 @@ def all_steps(check: Check) -> list[Step]:
         *jacobi_steps(check),
         *chare_steps(check),
         *stream_steps(check),
+        *notify_steps(check),
+        *halo_steps(check),
         *rma_steps(check),
         *test_steps(check),
         *python_steps(check),
