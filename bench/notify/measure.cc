@@ -1,5 +1,6 @@
 #include "bench/notify/measure.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -100,65 +101,53 @@ class Notifying {
     }
   }
 
-  void round_trip() {
+  /// Rings a kernel that answers each ring, `rounds` times, and lets `answered(bell, epoch)` see the answers. Gives the
+  /// microseconds of each round.
+  template <typename Answered>
+  std::vector<double> echo(const char* name, const notify_steps::Witness& witness, Answered&& answered) {
     Bell go = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
     Bell back = notifier_.make();
     const Word rounds = options_.iterations;
-    auto kernel = PersistentKernel::launch(notifier_, kernels_.echo, {}, {.name = "echo", .patience = kPatience},
-                                           go.device(), back.device(), rounds, notify_steps::Witness{});
+    auto kernel = PersistentKernel::launch(notifier_, kernels_.echo, {}, {.name = name, .patience = kPatience},
+                                           go.device(), back.device(), rounds, witness);
     begin(kernel);
     std::vector<double> us(rounds);
     for (Word epoch = 1; epoch <= rounds; ++epoch) {
+      if (witness.question != nullptr)
+        std::atomic_ref(*const_cast<Word*>(witness.question)).store(7 * epoch, std::memory_order_relaxed);
       const auto start = Clock::now();
       require(go.ring(epoch), "a ring");
-      see(back, epoch);
+      answered(back, epoch);
       us[epoch - 1] = us_since(start);
     }
-    finish(kernel, "echo");
-    round_trip_us_ = tell("notify_round_trip", "CPU, GPU, CPU", std::move(us)).p50;
+    finish(kernel, name);
+    return us;
+  }
+
+  void round_trip() {
+    const auto look = [this](const Bell& bell, Word epoch) { see(bell, epoch); };
+    round_trip_us_ = tell("notify_round_trip", "CPU, GPU, CPU", echo("echo", {}, look)).p50;
   }
 
   /// As programs do it: with an operation that progress completes.
   void round_trip_awaited() {
-    Bell go = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
-    Bell back = notifier_.make();
-    const Word rounds = options_.iterations;
-    auto kernel = PersistentKernel::launch(notifier_, kernels_.echo, {}, {.name = "echo", .patience = kPatience},
-                                           go.device(), back.device(), rounds, notify_steps::Witness{});
-    begin(kernel);
-    std::vector<double> us(rounds);
-    for (Word epoch = 1; epoch <= rounds; ++epoch) {
-      const auto start = Clock::now();
-      require(go.ring(epoch), "a ring");
-      require(runtime().wait(back.when(epoch)).status, "a bell");
-      us[epoch - 1] = us_since(start);
-    }
-    finish(kernel, "echo");
-    tell("notify_round_trip_op", "the same, with an operation", std::move(us));
+    const auto wait = [this](Bell& bell, Word epoch) { require(runtime().wait(bell.when(epoch)).status, "a bell"); };
+    tell("notify_round_trip_op", "the same, with an operation", echo("echo", {}, wait));
   }
 
   void check_order() {
-    Bell go = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
-    Bell back = notifier_.make();
     Memory words = runtime().allocate(MemoryKind::pinned, 4096);
-    auto* const question = static_cast<volatile Word*>(words.data());
+    auto* const question = static_cast<Word*>(words.data());
     auto* const answer = question + 64;
-    const Word rounds = options_.iterations;
-    const notify_steps::Witness witness{const_cast<const Word*>(question), const_cast<Word*>(answer)};
-    auto kernel = PersistentKernel::launch(notifier_, kernels_.echo, {}, {.name = "check", .patience = kPatience},
-                                           go.device(), back.device(), rounds, witness);
-    begin(kernel);
-    for (Word epoch = 1; epoch <= rounds; ++epoch) {
-      *question = 7 * epoch;
-      require(go.ring(epoch), "a ring");
-      see(back, epoch);
-      if (*answer != 7 * epoch + 1) {
+    echo("check", {question, answer}, [&](const Bell& bell, Word epoch) {
+      see(bell, epoch);
+      const Word found = std::atomic_ref(*answer).load(std::memory_order_relaxed);
+      if (found != 7 * epoch + 1) {
         throw Error(Status::internal, fmt::format("epoch {}: what was written before the ring is not there: {} for {}",
-                                                  epoch, *answer, 7 * epoch + 1));
+                                                  epoch, found, 7 * epoch + 1));
       }
-    }
-    finish(kernel, "check");
-    fmt::print("# {} rings each way brought what was written before them\n", rounds);
+    });
+    fmt::print("# {} rings each way brought what was written before them\n", options_.iterations);
   }
 
   /// Seen from the kernel. A look at memory of the host is a round trip on the bus; what the CPU rings is seen one such

@@ -1,9 +1,6 @@
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
-
-#include <fmt/format.h>
 
 #include "bench/nccl/nccl_library.h"
 #include "bench/runner/measure.h"
@@ -12,6 +9,7 @@
 #include "bench/runner/self_start.h"
 #include "cli/bench_halo.h"
 #include "cli/bench_notify.h"
+#include "cli/bench_run.h"
 #include "cli/commands.h"
 
 namespace brant::cli {
@@ -60,18 +58,13 @@ bench::Options checked_options(const BenchArguments& arguments) {
 }
 
 int run_bench(const BenchArguments& arguments) {
-  try {
+  return run_benchmark("brant bench", [&] {
     const bench::Options options = checked_options(arguments);
     const bench::RowFile probe(options.json);  // a file that cannot be written is found before anything starts
     if (options.rival == bench::Rival::nccl) static_cast<void>(bench::nccl::library());  // nor a library
     if (bench::started_alone()) bench::restart_as_job(2);
     bench::run_benchmark(options);
-    return 0;
-  } catch (const Error& fault) {
-    bench::wait_to_be_ended();
-    fmt::print(stderr, "brant bench: {}\n", fault.what());
-    return fault.status() == Status::invalid_argument ? 2 : 1;
-  }
+  });
 }
 
 CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit_code) {

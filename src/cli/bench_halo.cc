@@ -1,16 +1,14 @@
 #include "cli/bench_halo.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "bench/halo/halo.h"
 #include "bench/runner/row.h"
 #include "bench/runner/self_start.h"
+#include "cli/bench_run.h"
 
 namespace brant::cli {
 namespace {
@@ -25,7 +23,7 @@ struct HaloArguments {
 };
 
 int run_halo(const HaloArguments& arguments) {
-  try {
+  return run_benchmark("brant bench", [&] {
     bench::HaloBench asked = arguments.bench;
     std::copy_n(arguments.size.begin(), 3, asked.halo.grid.begin());
     std::copy_n(arguments.divide.begin(), 3, asked.halo.divide.begin());
@@ -35,12 +33,7 @@ int run_halo(const HaloArguments& arguments) {
     const bench::RowFile probe(asked.json);  // a file that cannot be written is found before anything starts
     if (bench::started_alone()) bench::restart_as_job(2);
     bench::run_halo(asked);
-    return 0;
-  } catch (const Error& fault) {
-    bench::wait_to_be_ended();
-    fmt::print(stderr, "brant bench: {}\n", fault.what());
-    return fault.status() == Status::invalid_argument ? 2 : 1;
-  }
+  });
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
 #include "cli/bench_notify.h"
 
-#include <cstdio>
 #include <memory>
 #include <string>
-
-#include <fmt/format.h>
 
 #include "bench/notify/measure.h"
 #include "bench/runner/row.h"
 #include "bench/runner/self_start.h"
+#include "cli/bench_run.h"
 
 namespace brant::cli {
 namespace {
@@ -20,16 +18,11 @@ struct NotifyArguments {
 
 int run_notify(NotifyArguments& arguments) {
   static_cast<void>(memory_kind_from_name(arguments.memory, arguments.options.memory));
-  try {
+  return run_benchmark("brant bench notify", [&] {
     const bench::RowFile probe(arguments.options.json);  // a file that cannot be written is found first
     if (bench::started_alone()) bench::restart_as_job(2);
     bench::measure_notify(arguments.options);
-    return 0;
-  } catch (const Error& fault) {
-    bench::wait_to_be_ended();
-    fmt::print(stderr, "brant bench notify: {}\n", fault.what());
-    return fault.status() == Status::invalid_argument ? 2 : 1;
-  }
+  });
 }
 
 }  // namespace
