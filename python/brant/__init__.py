@@ -66,6 +66,7 @@ from brant._errors import (
     WrongKind,
 )
 from brant._futures import Future
+from brant._launch import launch
 from brant._pool import pool
 from brant._runtime import Runtime, address, channel, gather
 
@@ -110,6 +111,7 @@ __all__ = [
     "init",
     "is_running",
     "join",
+    "launch",
     "leave",
     "local_rank",
     "local_size",

@@ -11,8 +11,10 @@
 #include "base/log.h"
 #include "base/variables.h"
 #include "brant/core/device.h"
+#include "brant/core/start_via.h"
 #include "core/engine.h"
 #include "core/uncaught.h"
+#include "port/adapters_via.h"
 
 namespace brant {
 namespace {
@@ -30,10 +32,14 @@ port::Gpu adapter_gpu(GpuChoice gpu) noexcept {
   return port::Gpu::automatic;
 }
 
-port::Adapters open_for(const RuntimeOptions& options) {
+port::AdapterRequest adapter_request(const RuntimeOptions& options) {
   print_uncaught_errors();
-  return port::open_adapters({adapter_gpu(options.gpu), options.share_gpu, options.sleep, options.boot_timeout,
-                              options.joining != Joining::off, options.joining == Joining::network});
+  return {adapter_gpu(options.gpu),
+          options.share_gpu,
+          options.sleep,
+          options.boot_timeout,
+          options.joining != Joining::off,
+          options.joining == Joining::network};
 }
 
 Engine::Options engine_options(const RuntimeOptions& options) {
@@ -112,7 +118,7 @@ Buffer Memory::part(std::size_t offset, std::size_t bytes) const {
   return {static_cast<std::byte*>(view_.data) + offset, bytes, view_.kind};
 }
 
-Runtime::Runtime(const RuntimeOptions& options) : Runtime(open_for(options), options) {
+Runtime::Runtime(const RuntimeOptions& options) : Runtime(port::open_adapters(adapter_request(options)), options) {
   warn_of_unread_variables(engine_->job());
   connect();
 }
@@ -139,6 +145,12 @@ Runtime::~Runtime() {
 void Runtime::leave() noexcept {
   if (engine_->is_of_this_process()) engine_->shut_down();
   exceptions_at_start_ = kHasLeft;
+}
+
+std::unique_ptr<Runtime> start_via(Exchange& exchange, const RuntimeOptions& options) {
+  auto runtime = std::make_unique<Runtime>(port::open_adapters_via(exchange, adapter_request(options)), options);
+  runtime->connect();
+  return runtime;
 }
 
 void Runtime::connect() { engine_->exchange(); }

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/env.h"
 #include "base/log.h"
 #include "base/place.h"
+#include "port/adapters_via.h"
+#include "port/boot/given/given_boot.h"
 #include "port/boot/select.h"
 #include "port/link/shared_memory/open.h"
 #include "port/memory/devices.h"
@@ -87,11 +90,9 @@ std::unique_ptr<Wire> open_wire(const AdapterRequest& request, const JobInfo& jo
   }
 }
 
-}  // namespace
-
-Adapters open_adapters(const AdapterRequest& request) {
+Adapters open_others(std::unique_ptr<Boot> boot, const AdapterRequest& request) {
   Adapters adapters;
-  adapters.boot = make_boot();
+  adapters.boot = std::move(boot);
   const JobInfo& job = adapters.boot->job();
   DeviceRequest device;
   device.gpu = device_gpu(request.gpu);
@@ -103,6 +104,14 @@ Adapters open_adapters(const AdapterRequest& request) {
   adapters.wire = open_wire(request, job, !adapters.other_hosts);
   if (job.local_size > 1) adapters.links = open_links(static_cast<std::uint32_t>(job.local_size));
   return adapters;
+}
+
+}  // namespace
+
+Adapters open_adapters(const AdapterRequest& request) { return open_others(make_boot(), request); }
+
+Adapters open_adapters_via(Exchange& exchange, const AdapterRequest& request) {
+  return open_others(open_given_boot(exchange), request);
 }
 
 }  // namespace brant::port

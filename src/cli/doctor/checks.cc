@@ -235,14 +235,18 @@ Finding check_launcher(const Facts& facts) {
   switch (facts.starter.starter) {
     case port::Starter::brant_run: return ok("launcher", fmt::format("brant run ({})", evidence));
     case port::Starter::pmix: return ok("launcher", fmt::format("a PMIx server ({})", evidence));
+    case port::Starter::torchrun: return ok("launcher", fmt::format("torchrun ({})", evidence));
     case port::Starter::nobody:
       return ok("launcher", fmt::format("nobody: a job of one process ({})",
                                         evidence.empty() ? "no variable of a launcher is set" : evidence));
     case port::Starter::not_spoken: break;
   }
-  return warning("launcher", fmt::format("{}, which brant does not speak ({})", facts.starter.launcher, evidence),
-                 "start with `brant run -n N` on one host, with srun --mpi=pmix or Open MPI's mpirun on several; "
-                 "BRANT_BOOTSTRAP=single runs a process as a job of one");
+  return warning(
+      "launcher", fmt::format("{}, which brant does not speak ({})", facts.starter.launcher, evidence),
+      (facts.starter.cure.empty() ? "start with `brant run -n N` on one host, with srun --mpi=pmix, Open MPI's "
+                                    "mpirun or torchrun on several"
+                                  : facts.starter.cure) +
+          "; BRANT_BOOTSTRAP=single runs a process as a job of one");
 }
 
 Finding check_brant_variables(const Facts& facts) {

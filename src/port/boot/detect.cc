@@ -20,6 +20,7 @@ struct Mark {
   Starter starter = Starter::nobody;
   std::string evidence;
   std::string launcher{};
+  std::string cure{};
 };
 
 std::string_view value(const Environment& environment, std::string_view name) {
@@ -77,8 +78,17 @@ std::optional<Mark> pmi(const Environment& environment) {
 
 std::optional<Mark> torchrun(const Environment& environment) {
   if (value(environment, "RANK").empty() || value(environment, "WORLD_SIZE").empty()) return std::nullopt;
-  return not_spoken(environment, "torchrun, or something that sets the same variables", "WORLD_SIZE",
-                    shown(environment, {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}));
+  std::string evidence = shown(
+      environment, {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE"});
+  Mark mark = not_spoken(environment, "torchrun, or something that sets the same variables", "WORLD_SIZE", evidence);
+  if (mark.starter == Starter::nobody) return mark;
+  // Without an agent's store the port is for rank 0 to listen on, which PyTorch does.
+  if (value(environment, "TORCHELASTIC_USE_AGENT_STORE") == "True") return Mark{Starter::torchrun, std::move(evidence)};
+  mark.cure =
+      "No agent keeps a store for the processes (TORCHELASTIC_USE_AGENT_STORE is not True). Start with torchrun, whose "
+      "rendezvous c10d and static have one; or, where a TCPStore listens at MASTER_ADDR:MASTER_PORT all the same, as "
+      "after torch.distributed.init_process_group, set BRANT_BOOTSTRAP=torchrun";
+  return mark;
 }
 
 std::optional<Mark> open_mpi(const Environment& environment) {
@@ -132,6 +142,7 @@ Detection detect_starter(const Environment& environment, bool launcher_socket) {
     if (!decides) continue;
     detection.starter = mark->starter;
     detection.launcher = std::move(mark->launcher);
+    detection.cure = std::move(mark->cure);
   }
   // A descendant of a rank has the variable without the socket; taking it for a job of one would hide a lost rank.
   const bool orphan = !value(environment, "BRANT_BOOT_FD").empty() && detection.starter == Starter::nobody;

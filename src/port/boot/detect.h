@@ -17,6 +17,7 @@ enum class Starter {
   nobody,      ///< A job of one process.
   brant_run,   ///< `brant run`, or a descendant of a rank of it.
   pmix,        ///< A PMIx server: mpirun, prterun, srun --mpi=pmix.
+  torchrun,    ///< An agent of torchrun that keeps a store for its processes.
   not_spoken,  ///< A launcher of several processes whose protocol brant does not speak.
 };
 
@@ -24,6 +25,7 @@ enum class Starter {
 struct Detection {
   Starter starter = Starter::nobody;
   std::string launcher;               ///< For not_spoken: its name, for error texts.
+  std::string cure;                   ///< For not_spoken, where there is one of its own: what to do.
   std::vector<std::string> evidence;  ///< Every mark of a launcher that is there; the first one decided.
 };
 

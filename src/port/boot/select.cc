@@ -9,6 +9,7 @@
 #include "port/boot/launcher/launcher_boot.h"
 #include "port/boot/pmix/pmix_boot.h"
 #include "port/boot/single/single_boot.h"
+#include "port/boot/tcp_store/tcp_store_boot.h"
 
 namespace brant::port {
 namespace {
@@ -16,10 +17,11 @@ namespace {
 std::unique_ptr<Boot> forced(std::string_view name) {
   if (name == "launcher") return open_launcher_boot();
   if (name == "pmix") return open_pmix_boot();
+  if (name == "torchrun") return open_tcp_store_boot();
   if (name == "single") return open_single_boot();
   throw Error(Status::invalid_argument,
               fmt::format("BRANT_BOOTSTRAP='{}' is unknown; there are launcher (brant run), pmix (mpirun, "
-                          "srun --mpi=pmix) and single (a job of one process)",
+                          "srun --mpi=pmix), torchrun and single (a job of one process)",
                           name));
 }
 
@@ -31,15 +33,17 @@ std::unique_ptr<Boot> make_boot() {
   switch (detection.starter) {
     case Starter::brant_run: return open_launcher_boot();
     case Starter::pmix: return open_pmix_boot();
+    case Starter::torchrun: return open_tcp_store_boot();
     case Starter::nobody: return open_single_boot();
     case Starter::not_spoken: break;
   }
-  throw Error(
-      Status::not_supported,
-      fmt::format("this process seems to be started by {} ({}), and this bootstrap is not built yet. Use `brant "
-                  "run -n N -- PROGRAM` on one host, `srun --mpi=pmix` or Open MPI's mpirun on several; "
-                  "BRANT_BOOTSTRAP=single runs the process as a job of one",
-                  detection.launcher, detection.evidence.front()));
+  const std::string cure = detection.cure.empty() ? "Use `brant run -n N -- PROGRAM` on one host, `srun --mpi=pmix` or "
+                                                    "Open MPI's mpirun on several"
+                                                  : detection.cure;
+  throw Error(Status::not_supported,
+              fmt::format("this process seems to be started by {} ({}), and this bootstrap is not built yet. {}; "
+                          "BRANT_BOOTSTRAP=single runs the process as a job of one",
+                          detection.launcher, detection.evidence.front(), cure));
 }
 
 }  // namespace brant::port

@@ -7,9 +7,10 @@
 namespace brant::port {
 
 /// The bootstrap this process was started with, as detect_starter() finds it: the socket of `brant run`, then a PMIx
-/// server (mpirun, srun --mpi=pmix, prterun), otherwise a job of one. BRANT_BOOTSTRAP=launcher|pmix|single forces one.
-/// Throws Error if the choice cannot be opened, and for a launcher that is recognised but not spoken (Slurm without
-/// PMIx, MPICH's mpiexec, torchrun): a program that was started N times never silently runs as N jobs of one.
+/// server (mpirun, srun --mpi=pmix, prterun), the store of torchrun, otherwise a job of one.
+/// BRANT_BOOTSTRAP=launcher|pmix|torchrun|single forces one. Throws Error if the choice cannot be opened, and for a
+/// launcher that is recognised but not spoken (Slurm without PMIx, MPICH's mpiexec): a program that was started N times
+/// never silently runs as N jobs of one.
 std::unique_ptr<Boot> make_boot();
 
 }  // namespace brant::port

@@ -146,8 +146,10 @@ void late(Boot& boot) {
   expect_status(boot, boot.fence(kEnough), Status::ok, "fence of all");
 }
 
-/// Slurm's server waits in a fence for a process that has ended, until the fence is given up.
+/// Slurm's server waits in a fence for a process that has ended, until the fence is given up, and so does the store of
+/// torchrun.
 bool server_tells_of_deaths() {
+  if (std::getenv("TORCHELASTIC_RUN_ID") != nullptr) return false;
   return std::getenv("SLURM_STEP_ID") == nullptr || std::getenv("OMPI_COMM_WORLD_RANK") != nullptr;
 }
 

@@ -1,5 +1,6 @@
 // Every bootstrap adapter keeps the same promises. Each test starts a job of boot_probe processes, which check them
-// from the inside, the way users start jobs: alone, with `brant run`, and with the mpirun of Open MPI 4 and 5.
+// from the inside, the way users start jobs: alone, with `brant run`, with a stand-in for torchrun, and with the mpirun
+// of Open MPI 4 and 5.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -36,7 +37,7 @@ Outcome shell(const std::string& command) {
   return outcome;
 }
 
-enum class Way { single, launcher, open_mpi_4, open_mpi_5 };
+enum class Way { single, launcher, torchrun, open_mpi_4, open_mpi_5 };
 
 struct Launch {
   Way way = Way::single;
@@ -47,6 +48,7 @@ const char* way_name(Way way) {
   switch (way) {
     case Way::single: return "single";
     case Way::launcher: return "brant_run";
+    case Way::torchrun: return "torchrun";
     case Way::open_mpi_4: return "open_mpi_4";
     case Way::open_mpi_5: return "open_mpi_5";
   }
@@ -82,6 +84,8 @@ class BootTest : public testing::TestWithParam<Launch> {
       case Way::launcher:
         return shell(
             fmt::format("{} {} run -n {} {} -- {}", prefix, beside_this_test("brant"), ranks, launcher_options, probe));
+      case Way::torchrun:
+        return shell(fmt::format("{} python3 {}/torchrun.py -n {} {}", prefix, BRANT_TEST_SUPPORT, ranks, probe));
       case Way::open_mpi_4:
       case Way::open_mpi_5: break;
     }
@@ -116,7 +120,11 @@ TEST_P(BootTest, abort_ends_all_processes_with_its_code_and_message) {
 
 TEST_P(BootTest, the_right_adapter_is_chosen) {
   const Outcome outcome = run("name");
-  const char* name = GetParam().way == Way::single ? "single" : GetParam().way == Way::launcher ? "brant run" : "pmix";
+  const auto name_of = [](Way way) {
+    if (way == Way::launcher) return "brant run";
+    return by_mpirun(way) ? "pmix" : way_name(way);
+  };
+  const char* name = name_of(GetParam().way);
   EXPECT_NE(outcome.output.find(fmt::format("bootstrap={} rank=0 size={}", name, GetParam().ranks)), std::string::npos)
       << outcome.output;
 }
@@ -220,12 +228,12 @@ TEST(BootSelection, variables_that_contradict_the_launcher_are_refused) {
 
 INSTANTIATE_TEST_SUITE_P(Launchers, BootTest,
                          testing::Values(Launch{Way::single, 1}, Launch{Way::launcher, 1}, Launch{Way::launcher, 2},
-                                         Launch{Way::launcher, 5}, Launch{Way::open_mpi_4, 3},
-                                         Launch{Way::open_mpi_5, 3}),
+                                         Launch{Way::launcher, 5}, Launch{Way::torchrun, 2}, Launch{Way::torchrun, 3},
+                                         Launch{Way::open_mpi_4, 3}, Launch{Way::open_mpi_5, 3}),
                          launch_name);
 INSTANTIATE_TEST_SUITE_P(Launchers, BootDeathTest,
-                         testing::Values(Launch{Way::launcher, 2}, Launch{Way::launcher, 4}, Launch{Way::open_mpi_4, 3},
-                                         Launch{Way::open_mpi_5, 3}),
+                         testing::Values(Launch{Way::launcher, 2}, Launch{Way::launcher, 4}, Launch{Way::torchrun, 3},
+                                         Launch{Way::open_mpi_4, 3}, Launch{Way::open_mpi_5, 3}),
                          launch_name);
 
 }  // namespace

@@ -46,6 +46,7 @@ const char* name_of(Starter starter) {
     case Starter::nobody: return "nobody";
     case Starter::brant_run: return "brant_run";
     case Starter::pmix: return "pmix";
+    case Starter::torchrun: return "torchrun";
     case Starter::not_spoken: return "not_spoken";
   }
   return "unknown";
