@@ -47,6 +47,7 @@ from brant._brant import (
 from brant._brant import ChannelEnd as Channel
 from brant._brant import end as _end
 from brant._chares import Chare, RemoteError, RemoteTraceback, program, quiescence
+from brant._cpp import CppClass, cpp, load
 from brant._entries import Coming, entry, post, when
 from brant._errors import (
     Canceled,
@@ -77,6 +78,7 @@ __all__ = [
     "Channel",
     "Chare",
     "Coming",
+    "CppClass",
     "DeviceFailed",
     "Error",
     "Future",
@@ -103,6 +105,7 @@ __all__ = [
     "accept",
     "address",
     "channel",
+    "cpp",
     "device",
     "empty",
     "entry",
@@ -111,6 +114,7 @@ __all__ = [
     "is_running",
     "join",
     "leave",
+    "load",
     "local_rank",
     "local_size",
     "network",

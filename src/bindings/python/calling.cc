@@ -14,6 +14,7 @@
 #include "bindings/python/make.h"
 #include "bindings/python/member.h"
 #include "bindings/python/process.h"
+#include "bindings/python/typed_read.h"
 
 namespace nb = nanobind;
 
@@ -23,14 +24,6 @@ namespace {
 using detail::CallbackKind;
 
 detail::Core& core() { return Process::get().chares().core(); }
-
-/// Of the program that runs, which `address` must be of.
-detail::Core& core_of(const Address& address) {
-  detail::Core& running = core();
-  if (address.program != Process::get().program_number())
-    throw Error(Status::invalid_argument, "this proxy or future is of a program of chares that has ended");
-  return running;
-}
 
 /// Packs nothing that could fail between the opening of a message and its post.
 template <typename Open>
@@ -121,13 +114,6 @@ nb::object quiescence() {
   return std::move(result);
 }
 
-Placement placement_of(const std::string& name) {
-  if (name == "block") return Placement::block();
-  if (name == "round_robin") return Placement::round_robin();
-  if (name == "hashed") return Placement::hashed();
-  throw Error(Status::invalid_argument, "placement '" + name + "': use block, round_robin or hashed");
-}
-
 Address create(const nb::tuple& shape, const std::string& placement, nb::handle what) {
   const auto dimensions = static_cast<int>(shape.size());
   const Placement where = placement_of(placement);
@@ -202,6 +188,20 @@ Address address_of(const nb::bytes& bytes) {
 
 }  // namespace
 
+detail::Core& core_of(const Address& address) {
+  detail::Core& running = core();
+  if (address.program != Process::get().program_number())
+    throw Error(Status::invalid_argument, "this proxy or future is of a program of chares that has ended");
+  return running;
+}
+
+Placement placement_of(const std::string& name) {
+  if (name == "block") return Placement::block();
+  if (name == "round_robin") return Placement::round_robin();
+  if (name == "hashed") return Placement::hashed();
+  throw Error(Status::invalid_argument, "placement '" + name + "': use block, round_robin or hashed");
+}
+
 Address::Address() noexcept : program(Process::get().program_number()) {}
 
 Reply::~Reply() {
@@ -239,6 +239,10 @@ void Reply::deliver(ReadArchive* answer_archive, const std::exception_ptr& failu
       [&] {
         if (failure) std::rethrow_exception(failure);
         if (has_answer()) return true;  // nobody waits any more
+        if (!type_.empty()) {
+          value_ = read_typed(*answer_archive, type_).release().ptr();
+          return true;
+        }
         CallContents contents;
         if (has_value_) contents = CallContents::read(*answer_archive);
         if (contents.objects.size() == 0) {

@@ -12,6 +12,7 @@
 #include "bindings/python/errors.h"
 #include "bindings/python/make.h"
 #include "bindings/python/process.h"
+#include "bindings/python/signature.h"
 
 namespace nb = nanobind;
 
@@ -40,6 +41,21 @@ bool is_true(nb::handle value) {
   return truth != 0;
 }
 
+/// The array of a data argument that lies in memory of the runtime, which it owns from here on.
+nb::object landed_array(const detail::Invocation& invocation, std::size_t at, const Item& item) {
+  detail::LandingBlock* block = nullptr;
+  const Buffer landing = detail::landed_data(invocation, at, &block);
+  std::shared_ptr<void> owner(block, [](void* last) {
+    if (last != nullptr) lane::drop_landing(static_cast<detail::LandingBlock*>(last));
+  });
+  if (landing.bytes < item.header.bytes) throw Error(Status::truncated, "a data argument is shorter than it says");
+  nb::object array = nb::cast(new Array(item.shape, std::string(item.format), item.header.item_bytes, landing,
+                                        std::move(owner), item.header.order == Order::fortran),
+                              nb::rv_policy::take_ownership);
+  static const nb::handle show = python_function("brant._arrays", "show");
+  return host_accessible(landing.kind) && item.header.kind == MemoryKind::host ? nb::object(show(array)) : array;
+}
+
 template <std::size_t... Dimensions>
 std::array<detail::ClassInfo, kDimensionsMax> make_classes(std::index_sequence<Dimensions...>) {
   static constexpr std::string_view name = "brant.Chare";
@@ -59,6 +75,8 @@ struct Lines {
   detail::EntryInfo entry;
   detail::EntryInfo entry_with_data;
   detail::EntryInfo entry_with_post;
+  detail::EntryInfo entry_from_cpp;
+  detail::EntryInfo entry_from_cpp_with_data;
 
   using Post = void(ChareBase&, ReadArchive&, const DeviceMeta*, brant::Landing*);
   using Invoke = void(ChareBase&, ReadArchive&, detail::Invocation&);
@@ -74,12 +92,21 @@ struct Lines {
         entry_with_post{{detail::RegisteredKind::entry, detail::name_hash("entry", "brant.Chare", "post"),
                          "brant.Chare", "entry", "with a post function"},
                         invoke_with_data,
-                        post} {
+                        post},
+        entry_from_cpp{{detail::RegisteredKind::entry, detail::name_hash("entry", "brant.Chare", "from C++"),
+                        "brant.Chare", "entry", "from C++"},
+                       &Member::invoke_from_cpp},
+        entry_from_cpp_with_data{{detail::RegisteredKind::entry,
+                                  detail::name_hash("entry", "brant.Chare", "from C++, data"), "brant.Chare", "entry",
+                                  "from C++, with data"},
+                                 &Member::invoke_from_cpp_with_data} {
     for (detail::ClassInfo& line : classes) detail::enroll(line);
     detail::enroll(constructor);
     detail::enroll(entry);
     detail::enroll(entry_with_data);
     detail::enroll(entry_with_post);
+    detail::enroll(entry_from_cpp);
+    detail::enroll(entry_from_cpp_with_data);
   }
 };
 Lines* g_lines = nullptr;
@@ -154,20 +181,12 @@ void Member::invoke_with_data(ChareBase& target, ReadArchive& arguments, detail:
   std::size_t next = 0;
   std::vector<Posted> posted = member.take_posted(message);
   const auto take = [&](const Item& item) {
-    detail::LandingBlock* block = nullptr;
     if (next >= header.count) throw Error(Status::invalid_argument, "a call has fewer data arguments than it says");
     const std::size_t at = next++;
-    const Buffer landing = detail::landed_data(invocation, at, &block);
+    if (at >= posted.size() || posted[at].view == nullptr) return landed_array(invocation, at, item);
+    const Buffer landing = detail::landed_data(invocation, at, nullptr);
     if (landing.bytes < item.header.bytes) throw Error(Status::truncated, "a data argument is shorter than it says");
-    if (at < posted.size() && posted[at].view != nullptr) return std::move(posted[at].array);
-    std::shared_ptr<void> owner(block, [](void* last) {
-      if (last != nullptr) lane::drop_landing(static_cast<detail::LandingBlock*>(last));
-    });
-    nb::object array = nb::cast(new Array(item.shape, std::string(item.format), item.header.item_bytes, landing,
-                                          std::move(owner), item.header.order == Order::fortran),
-                                nb::rv_policy::take_ownership);
-    static const nb::handle show = python_function("brant._arrays", "show");
-    return host_accessible(landing.kind) && item.header.kind == MemoryKind::host ? show(array) : array;
+    return std::move(posted[at].array);
   };
   member.receive(arguments, invocation, take);
 }
@@ -249,7 +268,7 @@ void Member::receive(ReadArchive& arguments, const detail::Invocation& invocatio
   if (!went_well) fail_with(invocation, object_, method);
 }
 
-void Member::run(const CallContents& call, const detail::Invocation& invocation) {
+void Member::run(const CallContents& call, const Invoked& invocation) {
   const unsigned method = call.header.method;
   if (method >= table_.size()) throw Error(Status::invalid_argument, "a call names an entry that its class has not");
   if ((call.header.flags & CallHeader::kException) != 0) {  // a reduction that failed, and nobody awaits
@@ -257,13 +276,75 @@ void Member::run(const CallContents& call, const detail::Invocation& invocation)
     raise(call.objects[0]);
   }
   auto [args, keywords] = call.arguments();
+  execute_or_keep(method, std::move(args), std::move(keywords), invocation);
+}
+
+void Member::execute_or_keep(unsigned method, nb::tuple args, nb::object keywords, const Invoked& invocation) {
   if (!may_run(method, args, keywords)) return keep({method, std::move(args), std::move(keywords), invocation});
   execute(method, args, keywords, invocation);
   if (waiting_hook_.linked()) look_again();
 }
 
+unsigned Member::number_of_method(std::string_view name, bool with_data) const {
+  const auto entries = nb::cast<nb::dict>(object_.type().attr("_brant_entries"));
+  const nb::str key(name.data(), name.size());
+  const auto of_class = [&] { return nb::cast<std::string>(object_.type().attr("__name__")) + "." + std::string(name); };
+  if (!entries.contains(key))
+    throw Error(Status::not_found, "C++ calls " + of_class() + ", and there is no such method with @brant.entry");
+  const auto method = nb::cast<unsigned>(entries[key]);
+  if (with_data && !nb::object(posts_[method]).is_none())
+    throw Error(Status::not_supported,
+                of_class() + " has a post function, and a call of C++ with device() or no_copy() asks none");
+  return method;
+}
+
+void Member::receive_typed(ReadArchive& arguments, const detail::Invocation& invocation,
+                           const LandTyped& land) noexcept {
+  unsigned method = 0xffff;
+  Invoked invoked(invocation);
+  const bool went_well = guarded(
+      [&] {
+        std::string_view name, signature, answer;
+        arguments(name, signature, answer);
+        invoked.answer = std::make_shared<const std::string>(answer);
+        method = number_of_method(name, static_cast<bool>(land));
+        execute_or_keep(method, read_typed_all(arguments, signature, land), nb::none(), invoked);
+        return true;
+      },
+      false);
+  if (!went_well) fail_with(invoked, object_, method);
+}
+
+void Member::invoke_from_cpp(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation) {
+  static_cast<Member&>(target).receive_typed(arguments, invocation, {});
+}
+
+void Member::invoke_from_cpp_with_data(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation) {
+  detail::DataHeader header;
+  std::memcpy(&header, arguments.take(sizeof header), sizeof header);
+  const auto* const metas =
+      static_cast<const std::byte*>(arguments.take(header.count * sizeof(detail::DataMeta)));
+  std::size_t next = 0;
+  const auto land = [&](std::string_view type) {
+    if (next >= header.count) throw Error(Status::invalid_argument, "a call has fewer data arguments than it says");
+    const std::size_t at = next++;
+    detail::DataMeta meta;
+    std::memcpy(static_cast<void*>(&meta), metas + at * sizeof meta, sizeof meta);
+    const char letter = type.size() > 1 ? type[1] : 'B';
+    Item item;
+    item.header.type = ItemType::apart;
+    item.header.kind = meta.kind;
+    item.header.item_bytes = bytes_of_letter(letter);
+    item.header.bytes = meta.bytes;
+    item.format = format_of_letter(letter);
+    item.shape = {static_cast<Py_ssize_t>(meta.bytes / item.header.item_bytes)};
+    return landed_array(invocation, at, item);
+  };
+  static_cast<Member&>(target).receive_typed(arguments, invocation, land);
+}
+
 void Member::execute(unsigned method, const nb::tuple& args, const nb::object& keywords,
-                     const detail::Invocation& invocation) {
+                     const Invoked& invocation) {
   const Process::EntryScope scope;
   const nb::handle function = PyTuple_GET_ITEM(table_.ptr(), method);
   nb::object result;

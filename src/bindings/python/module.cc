@@ -78,4 +78,5 @@ NB_MODULE(_brant, module) {
   brant::python::bind_calling(module);
   brant::python::bind_program(module);
   brant::python::bind_reducing(module);
+  brant::python::bind_foreign(module);
 }
