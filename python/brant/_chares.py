@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from brant import _brant, _futures
 from brant._errors import Error, InvalidArgument
 from brant._futures import Future
+from brant._placement import Placement, listed
 from brant._reducing import check
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -137,20 +138,23 @@ class Chare:
         return _brant.wait_for(self._brant_place, condition)
 
     @classmethod
-    def array(cls, shape: int | tuple[int, ...], *args: Any, placement: str = "block", **kwargs: Any) -> Array:
+    def array(cls, shape: int | tuple[int, ...], *args: Any, placement: Placement = "block", **kwargs: Any) -> Array:
         """Makes an element for every index, spread over the processes. Returns at once; one process makes it.
 
         Args:
             shape: the number of elements in each of 1 to 6 dimensions.
             args, kwargs: what the constructor of each element gets.
-            placement: "block" (runs of neighbours), "round_robin" or "hashed".
+            placement: "block" (runs of neighbours), "round_robin" or "hashed", or a function that gives the rank of the
+                element at an index (a number, or a tuple). It is called here, once for each element, of which there are
+                2**24 at most then; the ranks travel with the message that makes the array.
 
         Raises:
-            InvalidArgument: a wrong shape or placement; no program of chares runs.
+            InvalidArgument: a wrong shape or placement, a rank that the job has not; no program of chares runs.
+            LimitReached: more elements than a function places.
         """
         shape = shape_of(shape)
         what = (cls, tuple(cls._brant_entries), shape, args, kwargs)
-        return Array(cls, _brant.create(shape, placement, _Pickled(what)), shape)
+        return Array(cls, _brant.create(shape, listed(cls.__name__, shape, placement), _Pickled(what)), shape)
 
     @classmethod
     def group(cls, *args: Any, **kwargs: Any) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 from brant import _brant
 from brant._chares import Array, Chare, Element, Method, Section, _Proxy, shape_of
 from brant._errors import InvalidArgument, NotFound
-
+from brant._placement import Placement, listed
 
 _loaded: dict[str, list[CppClass]] = {}
 
@@ -65,7 +65,7 @@ class CppClass:
                 text = f"{line.name}.{name} cannot be an entry of Python, since proxies have something of that name"
                 raise InvalidArgument(f"{text}: expose it as .entry<...>(another name)")
 
-    def array(self, shape: int | tuple[int, ...], *args: Any, placement: str = "block") -> Array:
+    def array(self, shape: int | tuple[int, ...], *args: Any, placement: Placement = "block") -> Array:
         """As `brant.Chare.array`: `args` are those of the constructor that C++ has exposed.
 
         Raises:
@@ -75,7 +75,7 @@ class CppClass:
         shape = shape_of(shape)
         if len(shape) != self._line.dimensions:
             raise InvalidArgument(f"{self.__name__} has arrays of {self._line.dimensions} dimensions, not {len(shape)}")
-        return Array(self, _brant.create_cpp(self._line, shape, placement, args), shape)
+        return Array(self, _brant.create_cpp(self._line, shape, listed(self.__name__, shape, placement), args), shape)
 
     def group(self, *args: Any) -> Array:
         """Makes one element in every process of the job: `group[rank]`."""
@@ -89,8 +89,8 @@ class CppClass:
 
 
 def load(path: str | os.PathLike[str]) -> list[CppClass]:
-    """Opens a library of C++ that exposes chare classes (`brant/chare/expose.h`): in every process, and before the first
-    program of chares.
+    """Opens a library of C++ that exposes chare classes (`brant/chare/expose.h`): in every process, and before the
+    first program of chares.
 
     Args:
         path: the shared library, linked with the libbrant.so that this package uses.

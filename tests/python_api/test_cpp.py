@@ -202,7 +202,7 @@ WRONG = [
     ("echo_points", ([[1, 2]],), r"^Block\.echo_points: argument 1\[0\] must be 3 of float64, not 2$"),
     ("echo_texts", ("abc",), r"^Block\.echo_texts: argument 1 must be list of str, not str$"),
     ("echo_map", ({1: [2]},), r"^Block\.echo_map: a key of argument 1 must be str, not int$"),
-    ("echo_floats", ([1e300],), r"^Block\.echo_floats: argument 1\[0\] must be float32, not a number that does not fit$"),
+    ("echo_floats", ([1e300],), r"^Block\.echo_floats: argument 1\[0\] must be float32, not a number that does not"),
     ("echo_bytes", ("text",), r"^Block\.echo_bytes: argument 1 must be bytes, not str$"),
     ("value_of", (7,), r"^Block\.value_of: argument 1 must be chare cpp_chares::Block, not int$"),
     ("scale_all", ("watchers", 1.0), r"^Block\.scale_all: argument 1 must be array of chares cpp_chares::Block, not"),

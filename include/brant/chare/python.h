@@ -53,9 +53,12 @@ struct PythonCall {
   static constexpr std::size_t kData = (std::size_t{0} + ... + (DataParameter<Ps>::is_data ? 1 : 0));
   static_assert(kData <= kDataMax, "brant: a call has at most 8 arguments device() and no_copy()");
 
+  template <typename P>
+  using Given = std::conditional_t<DataParameter<P>::is_data, typename DataParameter<P>::Sent,
+                                   const typename DataParameter<P>::Sent&>;
+
   template <typename Open>
-  static void post(Core& core, Open&& open, std::string_view method, std::string_view answer,
-                   typename DataParameter<Ps>::Sent... values) {
+  static void post(Core& core, Open&& open, std::string_view method, std::string_view answer, Given<Ps>... values) {
     const EntryInfo& entry = python_entry(kData != 0);
     const auto open_entry = [&](std::size_t bytes) { return open(entry, bytes); };
     const std::string_view signature = signature_of<Ps...>();

@@ -114,7 +114,7 @@ nb::object quiescence() {
   return std::move(result);
 }
 
-Address create(const nb::tuple& shape, const std::string& placement, nb::handle what) {
+Address create(const nb::tuple& shape, nb::handle placement, nb::handle what) {
   const auto dimensions = static_cast<int>(shape.size());
   const Placement where = placement_of(placement);
   detail::CollectionShape made;
@@ -195,11 +195,19 @@ detail::Core& core_of(const Address& address) {
   return running;
 }
 
-Placement placement_of(const std::string& name) {
+Placement placement_of(nb::handle placement) {
+  if (PyBytes_Check(placement.ptr()) != 0) {
+    std::vector<std::int32_t> ranks(static_cast<std::size_t>(PyBytes_GET_SIZE(placement.ptr())) / sizeof(std::int32_t));
+    if (!ranks.empty())
+      std::memcpy(ranks.data(), PyBytes_AS_STRING(placement.ptr()), ranks.size() * sizeof(std::int32_t));
+    return Placement::listed(std::move(ranks));
+  }
+  const auto name = PyUnicode_Check(placement.ptr()) != 0 ? nb::cast<std::string>(placement)
+                                                          : nb::cast<std::string>(nb::repr(placement));
   if (name == "block") return Placement::block();
   if (name == "round_robin") return Placement::round_robin();
   if (name == "hashed") return Placement::hashed();
-  throw Error(Status::invalid_argument, "placement '" + name + "': use block, round_robin or hashed");
+  throw Error(Status::invalid_argument, "placement '" + name + "': use block, round_robin, hashed or a function");
 }
 
 Address::Address() noexcept : program(Process::get().program_number()) {}

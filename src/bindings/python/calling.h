@@ -26,8 +26,8 @@ struct Address {
 /// Of the program that runs, which `address` must be of. Throws InvalidArgument for one of an earlier program.
 detail::Core& core_of(const Address& address);
 
-/// Throws InvalidArgument for a name that is none.
-Placement placement_of(const std::string& name);
+/// Of a name, or of bytes: the ranks of all elements. Throws InvalidArgument for a name that is none.
+Placement placement_of(nanobind::handle placement);
 
 /// What comes back: the answer of a call, the result of a reduction, the value of a future.
 class Reply final : public Awaitable {

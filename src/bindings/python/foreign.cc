@@ -84,7 +84,7 @@ nb::object ask_cpp(const ExposedClass& of, std::size_t number, const Address& ad
   return std::move(result);
 }
 
-Address create_cpp(const ExposedClass& of, const nb::tuple& shape, const std::string& placement, const nb::tuple& args) {
+Address create_cpp(const ExposedClass& of, const nb::tuple& shape, nb::handle placement, const nb::tuple& args) {
   const Placement where = placement_of(placement);
   if (of.constructor == nullptr)
     throw Error(Status::invalid_argument,
