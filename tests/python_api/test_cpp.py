@@ -347,23 +347,42 @@ async def data_arguments() -> None:
             datas[1].take(numpy.ones((4, 4))[:, 1], 1)
         with pytest.raises(TypeError, match="argument 1 must be array of any memory, not list"):
             datas[1].take([1], 1)
-        with pytest.raises(brant.Error, match="Posted.take_bytes has a post function"):
-            await datas[0].pass_on.reply(b"123", Posted.array(1)[0])
+        for posted in Posted.array(2, placement="round_robin"):
+            assert await datas[0].pass_on.reply(numpy.arange(6.0), posted) == 15
+            with pytest.raises(brant.Error, match=r"an array of B of shape \(40\) comes, and its post function names"):
+                await datas[0].pass_on.reply(numpy.arange(5.0), posted)
+            assert await datas[1].send_numbers.reply(posted) == 2500.0
         await brant.quiescence()
 
     await brant.program(main)
 
 
 class Posted(Chare):
+    def __init__(self):
+        self.landing = numpy.zeros((2, 3))
+        self.numbers = numpy.zeros(5000)
+
     @entry
     def take_bytes(self, data, number):
-        return 0
+        assert data is self.landing
+        return int(data.sum())
+
+    @entry
+    def take_numbers(self, text, numbers):
+        assert numbers is self.numbers
+        return float(numbers.sum())
 
     if brant:
 
         @brant.post(take_bytes)
         def _(self, data, number):
-            return None
+            assert (data.format, data.nbytes, number) == ("B", data.shape[0], 3)
+            return self.landing
+
+        @brant.post(take_numbers)
+        def _(self, text, numbers):
+            assert (text, numbers.format, numbers.shape) == ("half", "d", (5000,))
+            return self.numbers
 
 
 @pytest.mark.parametrize("gpu", ["none", "emulated"])

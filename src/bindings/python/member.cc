@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <tuple>
 
 #include "bindings/python/array.h"
 #include "bindings/python/entry_run.h"
@@ -56,6 +57,43 @@ nb::object landed_array(const detail::Invocation& invocation, std::size_t at, co
   return host_accessible(landing.kind) && item.header.kind == MemoryKind::host ? nb::object(show(array)) : array;
 }
 
+/// What stands in front of the arguments of a call of C++ with data arguments.
+class DataInFront {
+ public:
+  explicit DataInFront(ReadArchive& arguments) : message_(arguments.take(sizeof header_)) {
+    std::memcpy(&header_, message_, sizeof header_);
+    metas_ = static_cast<const std::byte*>(arguments.take(header_.count * sizeof(detail::DataMeta)));
+  }
+  [[nodiscard]] const void* message() const noexcept { return message_; }
+  /// A data argument of the type "x" or "Xd", as an array.
+  [[nodiscard]] Item item(std::size_t at, std::string_view type) const {
+    if (at >= header_.count) throw Error(Status::invalid_argument, "a call has fewer data arguments than it says");
+    detail::DataMeta meta;
+    std::memcpy(static_cast<void*>(&meta), metas_ + at * sizeof meta, sizeof meta);
+    const char letter = type.size() > 1 ? type[1] : 'B';
+    Item item;
+    item.header.type = ItemType::apart;
+    item.header.kind = meta.kind;
+    item.header.item_bytes = bytes_of_letter(letter);
+    item.header.bytes = meta.bytes;
+    item.format = format_of_letter(letter);
+    item.shape = {static_cast<Py_ssize_t>(meta.bytes / item.header.item_bytes)};
+    item.any_type = type == "x";
+    return item;
+  }
+
+ private:
+  detail::DataHeader header_;
+  const void* message_;
+  const std::byte* metas_;
+};
+
+nb::object describe_coming(const Item& item, Rank source) {
+  static const nb::handle describe = python_function("brant._entries", "Coming");
+  return nb::object(describe(shape_tuple(item.shape), std::string(item.format), item.header.bytes,
+                             std::string(memory_kind_name(item.header.kind)), source.value));
+}
+
 template <std::size_t... Dimensions>
 std::array<detail::ClassInfo, kDimensionsMax> make_classes(std::index_sequence<Dimensions...>) {
   static constexpr std::string_view name = "brant.Chare";
@@ -99,7 +137,8 @@ struct Lines {
         entry_from_cpp_with_data{{detail::RegisteredKind::entry,
                                   detail::name_hash("entry", "brant.Chare", "from C++, data"), "brant.Chare", "entry",
                                   "from C++, with data"},
-                                 &Member::invoke_from_cpp_with_data} {
+                                 &Member::invoke_from_cpp_with_data,
+                                 &Member::post_from_cpp} {
     for (detail::ClassInfo& line : classes) detail::enroll(line);
     detail::enroll(constructor);
     detail::enroll(entry);
@@ -196,32 +235,34 @@ void Member::post(ChareBase& target, ReadArchive& arguments, const DeviceMeta* m
   const void* const message = arguments.take(sizeof header);
   std::memcpy(&header, message, sizeof header);
   arguments.take(header.count * sizeof(detail::DataMeta));
-  std::vector<Item> coming;
+  Announced announced;
   const auto describe = [&](const Item& item) {
-    static const nb::handle describe_coming = python_function("brant._entries", "Coming");
-    if (coming.size() >= header.count)
+    if (announced.coming.size() >= header.count)
       throw Error(Status::invalid_argument, "a call has fewer data arguments than it says");
-    coming.push_back(item);
-    return nb::object(describe_coming(shape_tuple(item.shape), std::string(item.format), item.header.bytes,
-                                      std::string(memory_kind_name(item.header.kind)), metas->source.value));
+    announced.coming.push_back(item);
+    return describe_coming(item, metas->source);
   };
   try {
     const CallContents call = CallContents::read(arguments, describe);
-    static_cast<Member&>(target).ask_post(call, coming, landings, message);
+    announced.method = call.header.method;
+    std::tie(announced.args, announced.keywords) = call.arguments();
+    static_cast<Member&>(target).ask_post(announced, landings, message);
   } catch (nb::python_error& error) {
     throw Error(Status::invalid_argument, std::string("a post function raised an exception: ") + error.what());
   }
 }
 
-void Member::ask_post(const CallContents& call, const std::vector<Item>& coming, brant::Landing* landings,
-                      const void* message) {
-  const unsigned method = call.header.method;
-  if (method >= posts_.size() || nb::object(posts_[method]).is_none()) return;
-  auto [args, keywords] = call.arguments();
+bool Member::has_post(unsigned method) const {
+  return method < posts_.size() && !nb::object(posts_[method]).is_none();
+}
+
+void Member::ask_post(const Announced& call, brant::Landing* landings, const void* message) {
+  if (!has_post(call.method)) return;
+  const std::vector<Item>& coming = call.coming;
   nb::object named;
   {
     const Process::EntryScope scope;
-    named = call_with(nb::object(posts_[method]), object_, args, keywords);
+    named = call_with(nb::object(posts_[call.method]), object_, call.args, call.keywords);
   }
   const bool several = nb::isinstance<nb::tuple>(named) || nb::isinstance<nb::list>(named);
   const nb::list arrays = several ? nb::list(named) : nb::list(nb::make_tuple(named));
@@ -236,8 +277,10 @@ void Member::ask_post(const CallContents& call, const std::vector<Item>& coming,
     const Item& item = coming[at];
     const bool taken = view->take(posted[at].array.ptr(), View::Access::write);
     const bool in_order = taken && (view->order() == item.header.order || item.shape.size() <= 1);
-    if (!in_order || view->order() == Order::strided || view->format() != item.format ||
-        !std::ranges::equal(view->shape(), item.shape))
+    const bool fits = taken && (item.any_type ? view->bytes() == item.header.bytes
+                                              : view->format() == item.format &&
+                                                    std::ranges::equal(view->shape(), item.shape));
+    if (!in_order || view->order() == Order::strided || !fits)
       throw Error(Status::invalid_argument, item.describe() + " comes, and its post function names " +
                                                 (taken ? view->describe() : std::string("no array")) +
                                                 (taken && !in_order ? " in another order of elements" : ""));
@@ -285,17 +328,13 @@ void Member::execute_or_keep(unsigned method, nb::tuple args, nb::object keyword
   if (waiting_hook_.linked()) look_again();
 }
 
-unsigned Member::number_of_method(std::string_view name, bool with_data) const {
+unsigned Member::number_of_method(std::string_view name) const {
   const auto entries = nb::cast<nb::dict>(object_.type().attr("_brant_entries"));
   const nb::str key(name.data(), name.size());
-  const auto of_class = [&] { return nb::cast<std::string>(object_.type().attr("__name__")) + "." + std::string(name); };
   if (!entries.contains(key))
-    throw Error(Status::not_found, "C++ calls " + of_class() + ", and there is no such method with @brant.entry");
-  const auto method = nb::cast<unsigned>(entries[key]);
-  if (with_data && !nb::object(posts_[method]).is_none())
-    throw Error(Status::not_supported,
-                of_class() + " has a post function, and a call of C++ with device() or no_copy() asks none");
-  return method;
+    throw Error(Status::not_found, "C++ calls " + nb::cast<std::string>(object_.type().attr("__name__")) + "." +
+                                       std::string(name) + ", and there is no such method with @brant.entry");
+  return nb::cast<unsigned>(entries[key]);
 }
 
 void Member::receive_typed(ReadArchive& arguments, const detail::Invocation& invocation,
@@ -307,7 +346,7 @@ void Member::receive_typed(ReadArchive& arguments, const detail::Invocation& inv
         std::string_view name, signature, answer;
         arguments(name, signature, answer);
         invoked.answer = std::make_shared<const std::string>(answer);
-        method = number_of_method(name, static_cast<bool>(land));
+        method = number_of_method(name);
         execute_or_keep(method, read_typed_all(arguments, signature, land), nb::none(), invoked);
         return true;
       },
@@ -320,27 +359,40 @@ void Member::invoke_from_cpp(ChareBase& target, ReadArchive& arguments, detail::
 }
 
 void Member::invoke_from_cpp_with_data(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation) {
-  detail::DataHeader header;
-  std::memcpy(&header, arguments.take(sizeof header), sizeof header);
-  const auto* const metas =
-      static_cast<const std::byte*>(arguments.take(header.count * sizeof(detail::DataMeta)));
+  auto& member = static_cast<Member&>(target);
+  const DataInFront data(arguments);
+  std::vector<Posted> posted = member.take_posted(data.message());
   std::size_t next = 0;
   const auto land = [&](std::string_view type) {
-    if (next >= header.count) throw Error(Status::invalid_argument, "a call has fewer data arguments than it says");
     const std::size_t at = next++;
-    detail::DataMeta meta;
-    std::memcpy(static_cast<void*>(&meta), metas + at * sizeof meta, sizeof meta);
-    const char letter = type.size() > 1 ? type[1] : 'B';
-    Item item;
-    item.header.type = ItemType::apart;
-    item.header.kind = meta.kind;
-    item.header.item_bytes = bytes_of_letter(letter);
-    item.header.bytes = meta.bytes;
-    item.format = format_of_letter(letter);
-    item.shape = {static_cast<Py_ssize_t>(meta.bytes / item.header.item_bytes)};
-    return landed_array(invocation, at, item);
+    const Item item = data.item(at, type);
+    if (at >= posted.size() || posted[at].view == nullptr) return landed_array(invocation, at, item);
+    static_cast<void>(detail::landed_data(invocation, at, nullptr));
+    return std::move(posted[at].array);
   };
-  static_cast<Member&>(target).receive_typed(arguments, invocation, land);
+  member.receive_typed(arguments, invocation, land);
+}
+
+void Member::post_from_cpp(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas,
+                           brant::Landing* landings) {
+  auto& member = static_cast<Member&>(target);
+  const DataInFront data(arguments);
+  try {
+    std::string_view name, signature, answer;
+    arguments(name, signature, answer);
+    Announced announced;
+    announced.method = member.number_of_method(name);
+    if (!member.has_post(announced.method)) return;
+    const auto describe = [&](std::string_view type) {
+      announced.coming.push_back(data.item(announced.coming.size(), type));
+      return describe_coming(announced.coming.back(), metas->source);
+    };
+    announced.args = read_typed_all(arguments, signature, describe);
+    announced.keywords = nb::none();
+    member.ask_post(announced, landings, data.message());
+  } catch (nb::python_error& error) {
+    throw Error(Status::invalid_argument, std::string("a post function raised an exception: ") + error.what());
+  }
 }
 
 void Member::execute(unsigned method, const nb::tuple& args, const nb::object& keywords,

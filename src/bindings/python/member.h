@@ -58,6 +58,8 @@ class Member final : public ChareBase {
   static void invoke_from_cpp(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation);
   static void invoke_from_cpp_with_data(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation);
   static void post(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas, brant::Landing* landings);
+  static void post_from_cpp(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas,
+                            brant::Landing* landings);
   static ChareBase* construct(ReadArchive& arguments);
 
  private:
@@ -75,13 +77,20 @@ class Member final : public ChareBase {
     nanobind::object array;
     std::unique_ptr<View> view;
   };
-  void ask_post(const CallContents& call, const std::vector<Item>& coming, brant::Landing* landings,
-                const void* message);
+  /// A call whose arrays have not come, with a Coming in place of each.
+  struct Announced {
+    unsigned method;
+    nanobind::tuple args;
+    nanobind::object keywords;
+    std::vector<Item> coming;
+  };
+  void ask_post(const Announced& call, brant::Landing* landings, const void* message);
   [[nodiscard]] std::vector<Posted> take_posted(const void* message);
 
   void run(const CallContents& call, const Invoked& invocation);
   void receive_typed(ReadArchive& arguments, const detail::Invocation& invocation, const LandTyped& land) noexcept;
-  [[nodiscard]] unsigned number_of_method(std::string_view name, bool with_data) const;
+  [[nodiscard]] unsigned number_of_method(std::string_view name) const;
+  [[nodiscard]] bool has_post(unsigned method) const;
   void execute_or_keep(unsigned method, nanobind::tuple args, nanobind::object keywords, const Invoked& invocation);
   void execute(unsigned method, const nanobind::tuple& args, const nanobind::object& keywords,
                const Invoked& invocation);

@@ -9,6 +9,7 @@
 #include "bindings/python/calling.h"
 #include "bindings/python/channel.h"
 #include "bindings/python/errors.h"
+#include "bindings/python/foreign.h"
 #include "bindings/python/loop.h"
 #include "bindings/python/meeting.h"
 #include "bindings/python/member.h"
