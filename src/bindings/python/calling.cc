@@ -202,12 +202,12 @@ Placement placement_of(nb::handle placement) {
       std::memcpy(ranks.data(), PyBytes_AS_STRING(placement.ptr()), ranks.size() * sizeof(std::int32_t));
     return Placement::listed(std::move(ranks));
   }
-  const auto name = PyUnicode_Check(placement.ptr()) != 0 ? nb::cast<std::string>(placement)
-                                                          : nb::cast<std::string>(nb::repr(placement));
+  const auto name = PyUnicode_Check(placement.ptr()) != 0 ? nb::cast<std::string>(placement) : std::string();
   if (name == "block") return Placement::block();
   if (name == "round_robin") return Placement::round_robin();
   if (name == "hashed") return Placement::hashed();
-  throw Error(Status::invalid_argument, "placement '" + name + "': use block, round_robin, hashed or a function");
+  throw Error(Status::invalid_argument, "placement " + nb::cast<std::string>(nb::repr(placement)) +
+                                            ": use block, round_robin, hashed or a function");
 }
 
 Address::Address() noexcept : program(Process::get().program_number()) {}
