@@ -87,9 +87,9 @@ class Exposing {
 ///                                     .entry<&Block::halo>();
 ///
 /// In Python, in every process and before the first program of chares: `brant.load("./libblocks.so")`, then
-/// `brant.cpp("Block").array(8, 1.5)[3].scale(2.0)`. Arguments and results are what `detail/signature.h` lists: numbers,
-/// text, containers of these, DeviceData, HostData and proxies; another type is an error of the compiler. Indices are
-/// `Index<1>` to `Index<6>`. Two classes must not have one name: who asks for it is told.
+/// `brant.cpp("Block").array(8, 1.5)[3].scale(2.0)`. Arguments and results are what `detail/signature.h` lists:
+/// numbers, text, containers of these, DeviceData, HostData and proxies; another type is an error of the compiler.
+/// Indices are `Index<1>` to `Index<6>`. Two classes must not have one name: who asks for it is told.
 template <typename C>
 Exposing<C> expose(std::string_view name) {
   static_assert(detail::kDimensions<typename C::IndexType> > 0, "brant: Python uses arrays of brant::Index<1..6>");

@@ -117,8 +117,9 @@ class PythonProxy : private NotBytes {
 ///     double mean = co_await watcher.ask<double>("mean", "of what");        // its result, as a double
 ///
 /// Arguments are numbers, text, containers of these, `device(...)`, `no_copy(...)` and proxies
-/// (`detail/signature.h`). Runs of numbers arrive as arrays of NumPy, `device(...)` as an array of bytes. They are packed
-/// inside the call. The method gets them as positional ones; if it does not take them, that is an error of the method.
+/// (`detail/signature.h`). Runs of numbers arrive as arrays of NumPy, `device(...)` as an array of bytes. They are
+/// packed inside the call. The method gets them as positional ones; if it does not take them, that is an error of the
+/// method.
 class PythonElement : public detail::PythonProxy {
  public:
   /// The same element with other options for the next call.
@@ -140,9 +141,8 @@ class PythonElement : public detail::PythonProxy {
   Future<R> ask(std::string_view method, As&&... arguments) const {
     Promise<R> promise;
     Future<R> future = promise.future();
-    const std::uint32_t reply =
-        detail::expect_reply(require_core(), detail::waiting_for(std::move(promise)), {collection_, key_},
-                             detail::python_entry(false));
+    const std::uint32_t reply = detail::expect_reply(require_core(), detail::waiting_for(std::move(promise)),
+                                                     {collection_, key_}, detail::python_entry(false));
     send(reply, method, detail::signature_of<R>(), std::forward<As>(arguments)...);
     return future;
   }
@@ -157,7 +157,7 @@ class PythonElement : public detail::PythonProxy {
       return detail::open_call(core, {collection_, key_}, entry, options_, reply, bytes);
     };
     detail::PythonCall<typename detail::PythonForm<std::decay_t<As>>::type...>::post(core, open, method, answer,
-                                                                                    std::forward<As>(arguments)...);
+                                                                                     std::forward<As>(arguments)...);
   }
 };
 

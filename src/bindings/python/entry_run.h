@@ -18,7 +18,7 @@ void fail_with(const Invoked& invocation, nanobind::handle object, unsigned meth
 
 /// Goes on with the coroutine that an async entry is, in whichever loop runs, and answers when it ends. It ends with
 /// its chare. `unbegun` counts those of the chare that asyncio has not begun.
-void run_async(const Invoked& invocation, nanobind::handle object, unsigned method,
-               nanobind::handle coroutine, const std::shared_ptr<unsigned>& unbegun);
+void run_async(const Invoked& invocation, nanobind::handle object, unsigned method, nanobind::handle coroutine,
+               const std::shared_ptr<unsigned>& unbegun);
 
 }  // namespace brant::python

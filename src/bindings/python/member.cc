@@ -134,11 +134,11 @@ struct Lines {
         entry_from_cpp{{detail::RegisteredKind::entry, detail::name_hash("entry", "brant.Chare", "from C++"),
                         "brant.Chare", "entry", "from C++"},
                        &Member::invoke_from_cpp},
-        entry_from_cpp_with_data{{detail::RegisteredKind::entry,
-                                  detail::name_hash("entry", "brant.Chare", "from C++, data"), "brant.Chare", "entry",
-                                  "from C++, with data"},
-                                 &Member::invoke_from_cpp_with_data,
-                                 &Member::post_from_cpp} {
+        entry_from_cpp_with_data{
+            {detail::RegisteredKind::entry, detail::name_hash("entry", "brant.Chare", "from C++, data"), "brant.Chare",
+             "entry", "from C++, with data"},
+            &Member::invoke_from_cpp_with_data,
+            &Member::post_from_cpp} {
     for (detail::ClassInfo& line : classes) detail::enroll(line);
     detail::enroll(constructor);
     detail::enroll(entry);
@@ -252,9 +252,7 @@ void Member::post(ChareBase& target, ReadArchive& arguments, const DeviceMeta* m
   }
 }
 
-bool Member::has_post(unsigned method) const {
-  return method < posts_.size() && !nb::object(posts_[method]).is_none();
-}
+bool Member::has_post(unsigned method) const { return method < posts_.size() && !nb::object(posts_[method]).is_none(); }
 
 void Member::ask_post(const Announced& call, brant::Landing* landings, const void* message) {
   if (!has_post(call.method)) return;
@@ -277,9 +275,9 @@ void Member::ask_post(const Announced& call, brant::Landing* landings, const voi
     const Item& item = coming[at];
     const bool taken = view->take(posted[at].array.ptr(), View::Access::write);
     const bool in_order = taken && (view->order() == item.header.order || item.shape.size() <= 1);
-    const bool fits = taken && (item.any_type ? view->bytes() == item.header.bytes
-                                              : view->format() == item.format &&
-                                                    std::ranges::equal(view->shape(), item.shape));
+    const bool fits =
+        taken && (item.any_type ? view->bytes() == item.header.bytes
+                                : view->format() == item.format && std::ranges::equal(view->shape(), item.shape));
     if (!in_order || view->order() == Order::strided || !fits)
       throw Error(Status::invalid_argument, item.describe() + " comes, and its post function names " +
                                                 (taken ? view->describe() : std::string("no array")) +
@@ -395,8 +393,7 @@ void Member::post_from_cpp(ChareBase& target, ReadArchive& arguments, const Devi
   }
 }
 
-void Member::execute(unsigned method, const nb::tuple& args, const nb::object& keywords,
-                     const Invoked& invocation) {
+void Member::execute(unsigned method, const nb::tuple& args, const nb::object& keywords, const Invoked& invocation) {
   const Process::EntryScope scope;
   const nb::handle function = PyTuple_GET_ITEM(table_.ptr(), method);
   nb::object result;

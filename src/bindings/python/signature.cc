@@ -17,10 +17,10 @@ struct Number {
   std::string_view text;
 };
 constexpr std::array kNumbers = {
-    Number{'?', 1, "?", "bool"},       Number{'b', 1, "b", "int8"},         Number{'h', 2, "h", "int16"},
-    Number{'i', 4, "i", "int32"},      Number{'q', 8, "l", "int64"},        Number{'B', 1, "B", "uint8"},
-    Number{'H', 2, "H", "uint16"},     Number{'I', 4, "I", "uint32"},       Number{'Q', 8, "L", "uint64"},
-    Number{'f', 4, "f", "float32"},    Number{'d', 8, "d", "float64"},      Number{'F', 8, "Zf", "complex64"},
+    Number{'?', 1, "?", "bool"},         Number{'b', 1, "b", "int8"},    Number{'h', 2, "h", "int16"},
+    Number{'i', 4, "i", "int32"},        Number{'q', 8, "l", "int64"},   Number{'B', 1, "B", "uint8"},
+    Number{'H', 2, "H", "uint16"},       Number{'I', 4, "I", "uint32"},  Number{'Q', 8, "L", "uint64"},
+    Number{'f', 4, "f", "float32"},      Number{'d', 8, "d", "float64"}, Number{'F', 8, "Zf", "complex64"},
     Number{'D', 16, "Zd", "complex128"},
 };
 

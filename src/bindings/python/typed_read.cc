@@ -71,8 +71,8 @@ nb::object number(char letter, const std::byte* from) {
 /// An array of its own: what C++ wrote goes with the message.
 nb::object array_of(const std::vector<Py_ssize_t>& shape, char letter, const void* bytes, std::size_t count) {
   static const nb::handle empty_like = python_function("brant._arrays", "empty_like");
-  nb::object array = nb::object(
-      empty_like(std::string(format_of_letter(letter)), shape_tuple(shape), false, bytes_of_letter(letter)));
+  nb::object array =
+      nb::object(empty_like(std::string(format_of_letter(letter)), shape_tuple(shape), false, bytes_of_letter(letter)));
   View view;
   if (!view.take(array.ptr(), View::Access::write)) throw Error(Status::internal, "a new array cannot be written");
   if (count != 0) std::memcpy(view.memory().data, bytes, count);
@@ -151,14 +151,14 @@ nb::object read_proxy(ReadArchive& archive, char letter, std::string_view type_n
   if (letter == 'E' || letter == 'A') {
     const detail::ExposedClass* known = detail::find_exposed_type(type_name);
     if (known == nullptr)
-      throw Error(Status::not_found, "a proxy of the class " + class_name + " came, which is not exposed to Python here");
+      throw Error(Status::not_found,
+                  "a proxy of the class " + class_name + " came, which is not exposed to Python here");
     dimensions = known->info->dimensions;
     class_name = known->name;
   }
   if (dimensions < 1 || dimensions > 6) throw Error(Status::invalid_argument, "a message contradicts itself");
   if (!array) address.target.key = key;
-  return nb::object(proxy_of(std::string(1, letter), class_name, address,
-                             index_of(array ? extent : key, dimensions)));
+  return nb::object(proxy_of(std::string(1, letter), class_name, address, index_of(array ? extent : key, dimensions)));
 }
 
 }  // namespace
@@ -183,8 +183,7 @@ nb::object read_typed(ReadArchive& archive, std::string_view type, const LandTyp
     case 'p': return read_proxy(archive, type.front(), {});
     case 'A':
     case 'E': return read_proxy(archive, type.front(), inner.substr(0, inner.size() - 1));
-    default:
-      return number(type.front(), static_cast<const std::byte*>(archive.take(bytes_of_letter(type.front()))));
+    default: return number(type.front(), static_cast<const std::byte*>(archive.take(bytes_of_letter(type.front()))));
   }
 }
 

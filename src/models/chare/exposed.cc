@@ -22,8 +22,7 @@ ExposedClasses& exposed_classes() {
 }
 
 const EntryInfo* find_python_entry(std::string_view detail) noexcept {
-  return static_cast<const EntryInfo*>(
-      find_enrolled(RegisteredKind::entry, name_hash("entry", "brant.Chare", detail)));
+  return static_cast<const EntryInfo*>(find_enrolled(RegisteredKind::entry, name_hash("entry", "brant.Chare", detail)));
 }
 
 }  // namespace

@@ -108,13 +108,15 @@ void check_listed(Core& core, const CollectionShape& shape, const PlacementRule&
     return fmt::format("an array of {} with extent {}", shape.chare_class->owner,
                        index_text(shape.extent, rule.dimensions, 0));
   };
-  if (!shape.dense) throw Error(Status::invalid_argument, "a list places the elements of a dense array, and of no other");
+  if (!shape.dense)
+    throw Error(Status::invalid_argument, "a list places the elements of a dense array, and of no other");
   if (rule.total() > PlacementRule::kListedMax)
-    throw Error(Status::limit_reached, fmt::format("{} has {} elements: a list places {} at most. Use a function of C++",
-                                                   name(), rule.total(), PlacementRule::kListedMax));
+    throw Error(Status::limit_reached,
+                fmt::format("{} has {} elements: a list places {} at most. Use a function of C++", name(), rule.total(),
+                            PlacementRule::kListedMax));
   if (listed.size() != rule.total())
-    throw Error(Status::invalid_argument,
-                fmt::format("{} has {} elements, and the list of its placement {}", name(), rule.total(), listed.size()));
+    throw Error(Status::invalid_argument, fmt::format("{} has {} elements, and the list of its placement {}", name(),
+                                                      rule.total(), listed.size()));
   for (std::uint64_t at = 0; at < listed.size(); ++at) {
     if (listed[at] >= 0 && listed[at] < core.context().ranks) continue;
     throw Error(Status::invalid_argument,

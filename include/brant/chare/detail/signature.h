@@ -17,14 +17,12 @@
 
 /// Types in words that another language reads: what stands in a message behind them are the bytes of the archive.
 ///
-///     ? b h i q B H I Q f d F D   bool, integers of 1, 2, 4, 8 bytes (capital: without a sign), floats, complex numbers
-///     s y                         text, bytes
-///     [T                          a count, and a run of T as they lie in memory: vector, span of numbers
-///     lT {T mKV                   a count, and one after the other: other containers, sets, maps
-///     #N:T (TT...) oT             std::array, pair and tuple, optional
-///     x XT                        a data argument: DeviceData, HostData<T>
-///     P p                         a PythonArray, a PythonElement
-///     Aname; Ename;               an Array, an Element of the chare class that C++ calls so
+///     ? b h i q B H I Q f d F D   bool, integers of 1, 2, 4, 8 bytes (capital: without a sign), floats, complex
+///     numbers s y                         text, bytes [T                          a count, and a run of T as they lie
+///     in memory: vector, span of numbers lT {T mKV                   a count, and one after the other: other
+///     containers, sets, maps #N:T (TT...) oT             std::array, pair and tuple, optional x XT a data argument:
+///     DeviceData, HostData<T> P p                         a PythonArray, a PythonElement Aname; Ename; an Array, an
+///     Element of the chare class that C++ calls so
 namespace brant {
 
 class PythonArray;
