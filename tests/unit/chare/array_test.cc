@@ -71,7 +71,7 @@ TEST(Array, is_placed_by_a_function_of_the_user_and_like_another) {
 }
 
 Task<void> listed(Chares& chares) {
-  const std::vector<std::int32_t> ranks{3, 0, 0, 2, 1, 3};
+  const std::vector<std::int32_t> ranks{2, 0, 0, 2, 1, 2};
   const auto points = create_array<Point<2>>(chares, {2, 3}, Placement::listed(ranks));
   const auto bound = create_array<Point<2>>(chares, {2, 3}, Placement::like(points));
   for (int x = 0; x < 2; ++x) {
