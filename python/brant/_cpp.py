@@ -156,6 +156,12 @@ def proxy_of(letter: str, name: str, address: _brant.Address, index: Any) -> Arr
     return Element(cls, address, index)
 
 
+def construction_of(name: str, shape: Any, args: tuple) -> tuple:
+    """What `brant._chares.construct` takes, for an array that C++ makes. Called by the extension module."""
+    cls = _class_of(name)
+    return cls, tuple(cls._brant_entries), shape if isinstance(shape, tuple) else (shape,), args, {}
+
+
 def _class_of(name: str) -> type[Chare]:
     module, _, qualified = name.partition(":")
     found: Any = importlib.import_module(module)

@@ -96,6 +96,16 @@ class Caller : public brant::Chare<Caller, brant::Index<2>> {
     co_return "";
   }
   void call_without_asking(brant::PythonElement to, std::string method) { to.call(method, 5); }
+  /// In the wrong order: conditions of Python put them right.
+  void step_down(brant::PythonElement to, int from) {
+    for (int step = from; step >= 0; --step) to.call("step", step);
+  }
+  brant::Task<int> broadcast_data(brant::PythonArray to) {
+    bytes_.assign(10'000, std::byte{3});
+    to.call("keep_bytes", brant::device(brant::ConstBuffer(bytes_.data(), bytes_.size())));
+    co_await chares().quiescence();
+    co_return to.extent(0);
+  }
   brant::Task<std::string> outside(brant::PythonArray of) {
     try {
       of[99].call("note", 1);
@@ -108,6 +118,28 @@ class Caller : public brant::Chare<Caller, brant::Index<2>> {
     int sum = 0;
     for (int i = 0; i < of.extent(0); ++i) sum += co_await of[i].ask<int>("take_proxies", of, of[i], this_array());
     co_return sum;
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// Makes chares of Python.
+class Maker : public brant::Chare<Maker> {
+ public:
+  Maker() = default;
+
+  brant::PythonArray make(std::string class_name, std::vector<int> ranks) {
+    const std::array<double, 2> pair{0.5, 1.5};
+    return brant::create_python_array(chares(), class_name, brant::Index<2>(2, 3), brant::Placement::listed(ranks),
+                                      "a text", 7, std::span<const double>(pair));
+  }
+  /// The sum of what each says, in the order of indices.
+  brant::Task<std::string> make_and_ask(std::string class_name) {
+    const auto made = brant::create_python_array(chares(), class_name, brant::Index<1>(3));
+    std::string all;
+    for (int i = 0; i < 3; ++i) all += co_await made[i].ask<std::string>("say");
+    co_return all;
   }
 };
 
@@ -169,8 +201,12 @@ const auto exposed_caller = brant::expose<Caller>("Caller")
                                 .entry<&Caller::mean>()
                                 .entry<&Caller::text_of_failure>()
                                 .entry<&Caller::call_without_asking>()
+                                .entry<&Caller::step_down>()
+                                .entry<&Caller::broadcast_data>()
                                 .entry<&Caller::outside>()
                                 .entry<&Caller::hand_back>();
+const auto exposed_maker =
+    brant::expose<Maker>("Maker").constructor<>().entry<&Maker::make>().entry<&Maker::make_and_ask>();
 const auto exposed_data = brant::expose<Data>("Data")
                               .constructor<>()
                               .entry<&Data::take>()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy
 import pytest
 from conftest import TREE, brant, run_job
@@ -122,6 +124,41 @@ async def python_called() -> None:
 @RANKS
 def test_cpp_calls_entries_of_python(ranks, loop):
     run_job(python_called, ranks=ranks, loop=loop)
+
+
+class Stepper(Chare):
+    def __init__(self):
+        self.steps = []
+        self.bytes = None
+
+    @(brant.when("len(self.steps) == step") if brant else entry)
+    def step(self, step):
+        self.steps.append(step)
+
+    @entry
+    def keep_bytes(self, data):
+        self.bytes = bytes(data)
+
+    @entry
+    def kept(self):
+        return self.steps, self.bytes
+
+
+async def conditions_and_broadcasts() -> None:
+    async def main() -> None:
+        caller = brant.cpp("Caller").array((1, 1))[0, 0]
+        steppers = Stepper.array(4, placement="round_robin")
+        await caller.step_down.reply(steppers[1], 10)
+        assert await caller.broadcast_data.reply(steppers) == 4
+        assert (await steppers[1].kept.reply())[0] == list(range(11))
+        assert {kept for _, kept in await steppers.kept.reply()} == {b"\3" * 10_000}
+
+    await brant.program(main)
+
+
+@RANKS
+def test_conditions_of_python_hold_for_calls_of_cpp_and_broadcasts_carry_data(ranks):
+    run_job(conditions_and_broadcasts, ranks=ranks)
 
 
 async def every_type() -> None:
@@ -254,7 +291,7 @@ async def not_loaded() -> None:
         brant.load("/nowhere.so")
     with pytest.raises(brant.NotFound, match="exposes no chare class, or is linked with another libbrant"):
         brant.load("libm.so.6")
-    assert brant.load(LIBRARY) == [brant.cpp(name) for name in ("Block", "Caller", "Data")]
+    assert brant.load(LIBRARY) == [brant.cpp(name) for name in ("Block", "Caller", "Maker", "Data")]
 
 
 async def failures() -> None:
@@ -322,6 +359,64 @@ async def unheard_in_cpp() -> None:
 def test_an_exception_that_nobody_asked_for_ends_the_job_with_its_text(body, text):
     done = run_job(body, fails=True)
     assert text in done.stderr
+
+
+class Made(Chare):
+    def __init__(self, text="nothing", number=0, pair=()):
+        self.made = text, number, list(pair)
+        self.open = False
+
+    @entry
+    def all(self):
+        return self.index, brant.rank(), self.made, self.array_proxy.shape
+
+    @entry
+    def say(self):
+        return f"{self.made[0]} {self.index} "
+
+
+class Unmade(Chare):
+    def __init__(self):
+        raise ValueError("never made")
+
+
+async def made_by_cpp() -> None:
+    async def main() -> None:
+        maker = brant.cpp("Maker").group()[brant.size() - 1]
+        where = [number % brant.size() for number in (1, 0, 0, 1, 1, 0)]
+        made = await maker.make.reply(f"{__name__}:Made", where)
+        assert made._class is Made and made.shape == (2, 3)
+        for element, rank in zip(made, where, strict=True):
+            assert await element.all.reply() == (element.index, rank, ("a text", 7, [0.5, 1.5]), (2, 3))
+        assert await maker.make_and_ask.reply(f"{__name__}:Made") == "nothing 0 nothing 1 nothing 2 "
+
+    await brant.program(main)
+
+
+@RANKS
+def test_cpp_makes_arrays_of_python(ranks):
+    run_job(made_by_cpp, ranks=ranks)
+
+
+async def wrongly_made() -> None:
+    async def main() -> None:
+        await brant.cpp("Maker").array(1)[0].make_and_ask.reply(os.environ["MADE"])
+
+    await brant.program(main)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("body:Unmade", "ValueError: never made"),
+        ("body:Missing", "has no attribute 'Missing'"),
+        ("nowhere.at_all:Class", "No module named 'nowhere'"),
+        ("os.path:join", "os.path:join came, which is no chare class"),
+    ],
+)
+def test_classes_of_python_that_cannot_be_made_end_the_job(name, text):
+    done = run_job(wrongly_made, fails=True, MADE=name)
+    assert text in done.stderr, done.stderr
 
 
 async def data_arguments() -> None:

@@ -11,6 +11,7 @@
 #include "brant/base/api.h"
 #include "brant/chare/array.h"
 #include "brant/chare/detail/signature.h"
+#include "brant/chare/placement.h"
 
 namespace brant {
 
@@ -18,6 +19,9 @@ namespace detail {
 
 /// The entry of chares of Python that C++ calls. Throws not_found in a process without the package for Python.
 BRANT_API const EntryInfo& python_entry(bool with_data);
+/// The class that stands for those of Python in arrays of so many dimensions, and its constructor for C++. As above.
+BRANT_API const ClassInfo& python_class(int dimensions);
+BRANT_API const ConstructorInfo& python_constructor();
 BRANT_API [[noreturn]] void throw_no_python_element(const std::string& class_name, const ElementKey& index,
                                                     int dimensions, const ElementKey& extent, int extent_dimensions);
 
@@ -94,6 +98,14 @@ class PythonProxy : private NotBytes {
   }
 
  protected:
+  PythonProxy() = default;
+  PythonProxy(Core& core, std::uint32_t collection, int dimensions, const ElementKey& extent, std::string class_name)
+      : core_(&core),
+        collection_(collection),
+        dimensions_(dimensions),
+        extent_(extent),
+        class_name_(std::move(class_name)) {}
+
   [[nodiscard]] Core& require_core() const {
     if (core_ == nullptr)
       throw Error(Status::invalid_argument, "a proxy of Python that was never assigned: it comes as an argument");
@@ -122,6 +134,8 @@ class PythonProxy : private NotBytes {
 /// method.
 class PythonElement : public detail::PythonProxy {
  public:
+  PythonElement() = default;
+
   /// The same element with other options for the next call.
   [[nodiscard]] PythonElement with(const CallOptions& options) const {
     PythonElement other = *this;
@@ -161,9 +175,16 @@ class PythonElement : public detail::PythonProxy {
   }
 };
 
-/// All elements of an array, or a group, of a class of Python: handed over by Python as an argument.
+/// All elements of an array, or a group, of a class of Python: handed over by Python as an argument, or made by
+/// `create_python_array`.
 class PythonArray : public detail::PythonProxy {
  public:
+  PythonArray() = default;
+  /// For `create_python_array`.
+  PythonArray(detail::Core& core, std::uint32_t collection, int dimensions, const detail::ElementKey& extent,
+              std::string class_name)
+      : PythonProxy(core, collection, dimensions, extent, std::move(class_name)) {}
+
   /// Of the dense array; 0 beyond its dimensions.
   [[nodiscard]] std::int32_t extent(int dimension) const noexcept { return extent_.coordinate(dimension); }
 
@@ -198,5 +219,34 @@ class PythonArray : public detail::PythonProxy {
         core, open, method, std::string_view(), std::forward<As>(arguments)...);
   }
 };
+
+/// Makes an array of chares of Python: an element for every index below `extent`. `class_name` is
+/// "package.module:Class", as Python imports it in every process; "__main__:Class" for one of the program itself. The
+/// arguments are those of
+/// `__init__`, by place, as in a call; the placement stands before them. Called once, on any rank; returns at once.
+/// Throws as `create_array`, and not_found in a process without the package for Python. What the constructor or the
+/// import raises ends the job with its text.
+template <int N, typename... As>
+PythonArray create_python_array(Chares& chares, const std::string& class_name, const Index<N>& extent,
+                                const Placement& placement = Placement::block(), const As&... arguments) {
+  static_assert((!detail::DataParameter<typename detail::PythonForm<std::decay_t<As>>::type>::is_data && ...),
+                "brant: a constructor takes no arguments device() and no_copy()");
+  detail::Core& core = chares.core();
+  const auto key = detail::ElementKey::of(extent);
+  const detail::CollectionShape shape{.chare_class = &detail::python_class(N),
+                                      .constructor = &detail::python_constructor(),
+                                      .placement = &placement,
+                                      .extent = key,
+                                      .dense = true};
+  std::uint32_t collection = 0;
+  const auto open = [&](std::size_t bytes) { return detail::open_create(core, shape, bytes, collection); };
+  using Parameters = std::tuple<std::string, std::int32_t, detail::ElementKey, std::string_view,
+                                typename detail::PythonForm<std::decay_t<As>>::type...>;
+  detail::Outgoing outgoing = detail::PackAs<Parameters>::pack(
+      open, class_name, N, key, detail::signature_of<typename detail::PythonForm<std::decay_t<As>>::type...>(),
+      arguments...);
+  detail::post(core, outgoing);
+  return PythonArray(core, collection, N, key, class_name);
+}
 
 }  // namespace brant

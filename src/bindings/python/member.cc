@@ -57,6 +57,21 @@ nb::object landed_array(const detail::Invocation& invocation, std::size_t at, co
   return host_accessible(landing.kind) && item.header.kind == MemoryKind::host ? nb::object(show(array)) : array;
 }
 
+/// `construct` gives what `brant._chares.construct` has made.
+template <typename Construct>
+ChareBase* construct_with(Construct&& construct) {
+  static const nb::handle construct_object = python_function("brant._chares", "construct");
+  try {
+    const detail::Birth& birth = detail::present_birth();
+    const auto made = nb::cast<nb::tuple>(construct(construct_object, birth));
+    detail::name_class(*birth.collection, nb::cast<std::string>(made[0].type().attr("__name__")));
+    return new Member(nb::object(made[0]), nb::cast<nb::tuple>(made[1]), nb::cast<nb::tuple>(made[2]),
+                      nb::cast<nb::tuple>(made[3]));
+  } catch (nb::python_error& error) {
+    throw Error(Status::internal, error.what());
+  }
+}
+
 /// What stands in front of the arguments of a call of C++ with data arguments.
 class DataInFront {
  public:
@@ -115,6 +130,7 @@ struct Lines {
   detail::EntryInfo entry_with_post;
   detail::EntryInfo entry_from_cpp;
   detail::EntryInfo entry_from_cpp_with_data;
+  detail::ConstructorInfo constructor_for_cpp;
 
   using Post = void(ChareBase&, ReadArchive&, const DeviceMeta*, brant::Landing*);
   using Invoke = void(ChareBase&, ReadArchive&, detail::Invocation&);
@@ -138,7 +154,11 @@ struct Lines {
             {detail::RegisteredKind::entry, detail::name_hash("entry", "brant.Chare", "from C++, data"), "brant.Chare",
              "entry", "from C++, with data"},
             &Member::invoke_from_cpp_with_data,
-            &Member::post_from_cpp} {
+            &Member::post_from_cpp},
+        constructor_for_cpp{
+            {detail::RegisteredKind::constructor, detail::name_hash("constructor", "brant.Chare", "from C++"),
+             "brant.Chare", "(constructor)", "from C++"},
+            &Member::construct_for_cpp} {
     for (detail::ClassInfo& line : classes) detail::enroll(line);
     detail::enroll(constructor);
     detail::enroll(entry);
@@ -146,6 +166,7 @@ struct Lines {
     detail::enroll(entry_with_post);
     detail::enroll(entry_from_cpp);
     detail::enroll(entry_from_cpp_with_data);
+    detail::enroll(constructor_for_cpp);
   }
 };
 Lines* g_lines = nullptr;
@@ -193,18 +214,24 @@ nb::object index_of(const detail::ElementKey& key, int dimensions) {
 }
 
 ChareBase* Member::construct(ReadArchive& arguments) {
-  static const nb::handle construct_object = python_function("brant._chares", "construct");
-  try {
+  return construct_with([&](const nb::handle& construct_object, const detail::Birth& birth) {
     const CallContents call = CallContents::read(arguments);
-    const detail::Birth& birth = detail::present_birth();
     const Place place{{detail::view_of(*birth.collection).id, birth.key}, call.header.method};
-    const auto made = nb::cast<nb::tuple>(construct_object(place, call.objects[0]));
-    detail::name_class(*birth.collection, nb::cast<std::string>(made[0].type().attr("__name__")));
-    return new Member(nb::object(made[0]), nb::cast<nb::tuple>(made[1]), nb::cast<nb::tuple>(made[2]),
-                      nb::cast<nb::tuple>(made[3]));
-  } catch (nb::python_error& error) {
-    throw Error(Status::internal, error.what());
-  }
+    return nb::object(construct_object(place, call.objects[0]));
+  });
+}
+
+ChareBase* Member::construct_for_cpp(ReadArchive& arguments) {
+  return construct_with([&](const nb::handle& construct_object, const detail::Birth& birth) {
+    static const nb::handle what_of = python_function("brant._cpp", "construction_of");
+    std::string_view name, signature;
+    std::int32_t dimensions = 0;
+    detail::ElementKey extent;
+    arguments(name, dimensions, extent, signature);
+    const Place place{{detail::view_of(*birth.collection).id, birth.key}, dimensions};
+    const nb::object shape = index_of(extent, dimensions);
+    return nb::object(construct_object(place, what_of(std::string(name), shape, read_typed_all(arguments, signature))));
+  });
 }
 
 void Member::invoke(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation) {

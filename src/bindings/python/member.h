@@ -61,6 +61,7 @@ class Member final : public ChareBase {
   static void post_from_cpp(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas,
                             brant::Landing* landings);
   static ChareBase* construct(ReadArchive& arguments);
+  static ChareBase* construct_for_cpp(ReadArchive& arguments);
 
  private:
   void receive(ReadArchive& arguments, const detail::Invocation& invocation, const TakeApart& apart) noexcept;

@@ -21,6 +21,10 @@ ExposedClasses& exposed_classes() {
   return *all;
 }
 
+[[noreturn]] void throw_no_package() {
+  throw Error(Status::not_found, "there are no chares of Python here: this process has not imported the package brant");
+}
+
 const EntryInfo* find_python_entry(std::string_view detail) noexcept {
   return static_cast<const EntryInfo*>(find_enrolled(RegisteredKind::entry, name_hash("entry", "brant.Chare", detail)));
 }
@@ -73,10 +77,22 @@ const EntryInfo& python_entry(bool with_data) {
   static const EntryInfo* entries[2] = {};
   const EntryInfo*& entry = entries[with_data ? 1 : 0];
   if (entry == nullptr) entry = find_python_entry(with_data ? "from C++, data" : "from C++");
-  if (entry == nullptr)
-    throw Error(Status::not_found,
-                "a chare of Python cannot be called from here: this process has not imported the package brant");
+  if (entry == nullptr) throw_no_package();
   return *entry;
+}
+
+const ClassInfo& python_class(int dimensions) {
+  const std::string text = std::to_string(dimensions);
+  const Registered* line = find_enrolled(RegisteredKind::chare_class, name_hash("class", "brant.Chare", text));
+  if (line == nullptr) throw_no_package();
+  return static_cast<const ClassInfo&>(*line);
+}
+
+const ConstructorInfo& python_constructor() {
+  const Registered* line =
+      find_enrolled(RegisteredKind::constructor, name_hash("constructor", "brant.Chare", "from C++"));
+  if (line == nullptr) throw_no_package();
+  return static_cast<const ConstructorInfo&>(*line);
 }
 
 void throw_no_python_element(const std::string& class_name, const ElementKey& index, int dimensions,
