@@ -40,7 +40,7 @@ class Block : public brant::Chare<Block> {
     for (int round = 0; round < 3; ++round) co_await this_element().ask<&Block::value>();
     co_return value_ + more;
   }
-  void fail(std::string text) { throw std::runtime_error(text); }
+  void fail(const std::string& text) { throw std::runtime_error(text); }
 
   Kinds echo_kinds(Kinds values) { return values; }
   std::vector<float> echo_floats(std::vector<float> values) { return values; }
@@ -54,7 +54,8 @@ class Block : public brant::Chare<Block> {
   std::array<int, 2> echo_pair_of(std::array<int, 2> value) { return value; }
   Colour echo_colour(Colour value) { return value; }
   std::tuple<std::string, std::uint8_t, std::vector<std::complex<double>>, std::string_view> echo_mixed(
-      std::string text, std::uint8_t number, std::vector<std::complex<double>> numbers, std::string_view view) {
+      const std::string& text, std::uint8_t number, const std::vector<std::complex<double>>& numbers,
+      std::string_view view) {
     return {text, number, numbers, view};
   }
 
@@ -62,7 +63,7 @@ class Block : public brant::Chare<Block> {
   brant::Array<Block> siblings() { return this_array(); }
   brant::Element<Block> me() { return this_element(); }
   brant::Task<double> value_of(brant::Element<Block> other) { co_return co_await other.ask<&Block::value>(); }
-  void scale_all(brant::Array<Block> all, double factor) { all.call<&Block::scale>(factor); }
+  void scale_all(const brant::Array<Block>& all, double factor) { all.call<&Block::scale>(factor); }
 
  private:
   double value_;
@@ -74,13 +75,13 @@ class Caller : public brant::Chare<Caller, brant::Index<2>> {
  public:
   Caller() = default;
 
-  void note(brant::PythonElement to, int times) {
+  void note(const brant::PythonElement& to, int times) {
     for (int time = 0; time < times; ++time) {
       const std::array<double, 3> three{1.5, 2.5, time + 0.5};
       to.call("note", time, "text", std::span<const double>(three));
     }
   }
-  void note_all(brant::PythonArray to) { to.call("note", 7, std::string("all"), std::vector<double>{1}); }
+  void note_all(const brant::PythonArray& to) { to.call("note", 7, std::string("all"), std::vector<double>{1}); }
   brant::Task<std::pair<double, std::string>> mean(brant::PythonElement of) {
     const std::vector<double> values(3, 3.0);
     const double mean = co_await of.ask<double>("mean", values);
@@ -95,9 +96,9 @@ class Caller : public brant::Chare<Caller, brant::Index<2>> {
     }
     co_return "";
   }
-  void call_without_asking(brant::PythonElement to, std::string method) { to.call(method, 5); }
+  void call_without_asking(const brant::PythonElement& to, const std::string& method) { to.call(method, 5); }
   /// In the wrong order: conditions of Python put them right.
-  void step_down(brant::PythonElement to, int from) {
+  void step_down(const brant::PythonElement& to, int from) {
     for (int step = from; step >= 0; --step) to.call("step", step);
   }
   brant::Task<int> broadcast_data(brant::PythonArray to) {
@@ -129,7 +130,7 @@ class Maker : public brant::Chare<Maker> {
  public:
   Maker() = default;
 
-  brant::PythonArray make(std::string class_name, std::vector<int> ranks) {
+  brant::PythonArray make(const std::string& class_name, const std::vector<int>& ranks) {
     const std::array<double, 2> pair{0.5, 1.5};
     return brant::create_python_array(chares(), class_name, brant::Index<2>(2, 3), brant::Placement::listed(ranks),
                                       "a text", 7, std::span<const double>(pair));
@@ -151,7 +152,7 @@ class Data : public brant::Chare<Data> {
   std::tuple<std::size_t, int, bool> take(brant::DeviceData bytes, int step) {
     return {bytes.bytes(), step, brant::host_accessible(bytes.kind())};
   }
-  double total(const brant::HostData<double>& values, std::string, const brant::HostData<int>& more) {
+  double total(const brant::HostData<double>& values, const std::string&, const brant::HostData<int>& more) {
     double sum = 0;
     for (const double value : values.items()) sum += value;
     for (const int value : more.items()) sum += value;
@@ -170,6 +171,7 @@ class Data : public brant::Chare<Data> {
   std::vector<double> numbers_;
 };
 
+// NOLINTBEGIN(bugprone-throwing-static-initialization): memory of some bytes, when the library is opened
 const auto exposed_block = brant::expose<Block>("Block")
                                .constructor<double, std::string>()
                                .entry<&Block::scale>()
@@ -213,5 +215,7 @@ const auto exposed_data = brant::expose<Data>("Data")
                               .entry<&Data::total>()
                               .entry<&Data::pass_on>()
                               .entry<&Data::send_numbers>();
+
+// NOLINTEND(bugprone-throwing-static-initialization)
 
 }  // namespace cpp_chares

@@ -115,6 +115,7 @@ void bind_foreign(nb::module_& module) {
       .def_prop_ro("dimensions", [](const ExposedClass& self) { return self.info->dimensions; })
       .def_prop_ro("entries", [](const ExposedClass& self) {
         std::vector<std::string> names;
+        names.reserve(self.entries.size());
         for (const ExposedEntry& entry : self.entries) names.push_back(entry.name);
         return names;
       });

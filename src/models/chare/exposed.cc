@@ -83,7 +83,8 @@ const EntryInfo& python_entry(bool with_data) {
 
 const ClassInfo& python_class(int dimensions) {
   const std::string text = std::to_string(dimensions);
-  const Registered* line = find_enrolled(RegisteredKind::chare_class, name_hash("class", "brant.Chare", text));
+  const Registered* line =
+      find_enrolled(RegisteredKind::chare_class, name_hash("class", "brant.Chare", std::string_view(text)));
   if (line == nullptr) throw_no_package();
   return static_cast<const ClassInfo&>(*line);
 }
