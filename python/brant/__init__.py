@@ -47,6 +47,7 @@ from brant._brant import (
 from brant._brant import ChannelEnd as Channel
 from brant._brant import end as _end
 from brant._chares import Chare, RemoteError, RemoteTraceback, program, quiescence
+from brant._cpp import CppClass, cpp, load
 from brant._entries import Coming, entry, post, when
 from brant._errors import (
     Canceled,
@@ -78,6 +79,7 @@ __all__ = [
     "Channel",
     "Chare",
     "Coming",
+    "CppClass",
     "DeviceFailed",
     "Error",
     "Future",
@@ -104,6 +106,7 @@ __all__ = [
     "accept",
     "address",
     "channel",
+    "cpp",
     "device",
     "empty",
     "entry",
@@ -113,6 +116,7 @@ __all__ = [
     "join",
     "launch",
     "leave",
+    "load",
     "local_rank",
     "local_size",
     "network",

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from brant import _brant, _futures
 from brant._errors import Error, InvalidArgument
 from brant._futures import Future
+from brant._placement import Placement, listed
 from brant._reducing import check
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -62,6 +63,7 @@ class Chare:
     _brant_table: tuple[Callable[..., Any], ...]
     _brant_conditions: tuple[Callable[..., bool] | None, ...]
     _brant_posts: tuple[Callable[..., Any] | None, ...]
+    _brant_method: type[Method]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -112,6 +114,8 @@ class Chare:
             InvalidArgument: it does not fit what others in this process have contributed.
         """
         check(operation)
+        if isinstance(to, Method) and not to._takes_results:
+            raise InvalidArgument(f"the result of a reduction goes to chares of Python and futures, not to {to!r}")
         team = None if section is None else section._address
         method = to._number if isinstance(to, Method) else 0
         _brant.contribute(self._brant_place, team, value, operation, to._address, method)
@@ -134,20 +138,23 @@ class Chare:
         return _brant.wait_for(self._brant_place, condition)
 
     @classmethod
-    def array(cls, shape: int | tuple[int, ...], *args: Any, placement: str = "block", **kwargs: Any) -> Array:
+    def array(cls, shape: int | tuple[int, ...], *args: Any, placement: Placement = "block", **kwargs: Any) -> Array:
         """Makes an element for every index, spread over the processes. Returns at once; one process makes it.
 
         Args:
             shape: the number of elements in each of 1 to 6 dimensions.
             args, kwargs: what the constructor of each element gets.
-            placement: "block" (runs of neighbours), "round_robin" or "hashed".
+            placement: "block" (runs of neighbours), "round_robin" or "hashed", or a function that gives the rank of the
+                element at an index (a number, or a tuple). It is called here, once for each element, of which there are
+                2**24 at most then; the ranks travel with the message that makes the array.
 
         Raises:
-            InvalidArgument: a wrong shape or placement; no program of chares runs.
+            InvalidArgument: a wrong shape or placement, a rank that the job has not; no program of chares runs.
+            LimitReached: more elements than a function places.
         """
-        shape = tuple(map(_whole_number, shape)) if isinstance(shape, Iterable) else (_whole_number(shape),)
+        shape = shape_of(shape)
         what = (cls, tuple(cls._brant_entries), shape, args, kwargs)
-        return Array(cls, _brant.create(shape, placement, _Pickled(what)), shape)
+        return Array(cls, _brant.create(shape, listed(cls.__name__, shape, placement), _Pickled(what)), shape)
 
     @classmethod
     def group(cls, *args: Any, **kwargs: Any) -> Array:
@@ -163,6 +170,11 @@ def _whole_number(number: Any) -> int:
         return operator.index(number)
     except TypeError as error:
         raise InvalidArgument(f"{number!r} is no coordinate of an index: use a whole number") from error
+
+
+def shape_of(shape: int | Iterable[int]) -> tuple[int, ...]:
+    """What an array was asked for as, as a tuple."""
+    return tuple(_whole_number(at) for at in shape) if isinstance(shape, Iterable) else (_whole_number(shape),)
 
 
 class _Pickled:
@@ -189,6 +201,7 @@ class Method:
     """An entry of an element, an array or a section: to be called."""
 
     __slots__ = ("_address", "_name", "_number", "_posted", "_priority", "_who")
+    _takes_results = True  # of reductions
 
     def __init__(self, who: _Proxy, name: str, number: int):
         self._who, self._name, self._number = who, name, number
@@ -209,6 +222,9 @@ class Method:
         if isinstance(self._who, Section):
             text = f"{self._who!r} gives no replies: ask its elements one by one, or let them contribute to a future"
             raise InvalidArgument(text)
+        return self._ask(args, kwargs)
+
+    def _ask(self, args: tuple, kwargs: dict[str, Any]) -> _brant.Awaitable:
         return _brant.ask(self._address, self._number, args, kwargs, self._priority, self._posted)
 
     def __eq__(self, other: object) -> bool:
@@ -222,6 +238,9 @@ class Method:
 
     def __reduce__(self) -> tuple:
         return getattr, (self._who, self._name)
+
+
+Chare._brant_method = Method
 
 
 class Replies:
@@ -245,7 +264,7 @@ class Replies:
 class _Proxy:
     __slots__ = ("_address", "_class", "_priority")
 
-    def __init__(self, cls: type[Chare], address: _brant.Address):
+    def __init__(self, cls: Any, address: _brant.Address):
         self._class, self._address, self._priority = cls, address, 0
 
     def __getattr__(self, name: str) -> Method:
@@ -254,7 +273,7 @@ class _Proxy:
             raise AttributeError(
                 f"{self._class.__name__} has no entry {name!r}: mark the method with @brant.entry", name=name, obj=self
             )
-        return Method(self, name, number)
+        return self._class._brant_method(self, name, number)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._class._brant_entries]

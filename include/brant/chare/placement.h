@@ -2,6 +2,9 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "brant/chare/detail/registry.h"
 
@@ -38,7 +41,7 @@ struct PlacementSignature<R (*)(I, int)> {
 /// Says on which rank each element of an array lives. The same on all ranks: a pure function of the index.
 class Placement {
  public:
-  enum class Kind : std::uint8_t { block, round_robin, hashed, function, like };
+  enum class Kind : std::uint8_t { block, round_robin, hashed, function, listed, like };
 
   /// Contiguous runs in row-major order, as equal as possible. Dense arrays only; the default of these.
   static Placement block() noexcept { return Placement(Kind::block); }
@@ -57,6 +60,14 @@ class Placement {
     placement.function_ = &detail::PlacementOf<Function, I>::info;
     return placement;
   }
+  /// By a list: the rank of every element of a dense array, in row-major order. It travels with the message that makes
+  /// the array, and is kept on every rank: 4 bytes for each element, of which there are 2^24 at most. Making the array
+  /// throws invalid_argument for a list of another length, and for a rank that the job has not; limit_reached.
+  static Placement listed(std::vector<std::int32_t> ranks) {
+    Placement placement(Kind::listed);
+    placement.list_ = std::make_shared<const std::vector<std::int32_t>>(std::move(ranks));
+    return placement;
+  }
   /// As another array: elements of one index are neighbours on one rank for ever (a bound array).
   template <typename ArrayProxy>
   static Placement like(const ArrayProxy& array) noexcept {
@@ -67,6 +78,8 @@ class Placement {
 
   [[nodiscard]] Kind kind() const noexcept { return kind_; }
   [[nodiscard]] const detail::PlacementInfo* function() const noexcept { return function_; }
+  /// Null but for `listed`.
+  [[nodiscard]] const std::vector<std::int32_t>* list() const noexcept { return list_.get(); }
   [[nodiscard]] std::uint32_t like_collection() const noexcept { return like_; }
 
  private:
@@ -74,6 +87,7 @@ class Placement {
 
   Kind kind_;
   const detail::PlacementInfo* function_ = nullptr;
+  std::shared_ptr<const std::vector<std::int32_t>> list_;
   std::uint32_t like_ = 0;
 };
 

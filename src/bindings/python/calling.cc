@@ -14,6 +14,7 @@
 #include "bindings/python/make.h"
 #include "bindings/python/member.h"
 #include "bindings/python/process.h"
+#include "bindings/python/typed_read.h"
 
 namespace nb = nanobind;
 
@@ -23,14 +24,6 @@ namespace {
 using detail::CallbackKind;
 
 detail::Core& core() { return Process::get().chares().core(); }
-
-/// Of the program that runs, which `address` must be of.
-detail::Core& core_of(const Address& address) {
-  detail::Core& running = core();
-  if (address.program != Process::get().program_number())
-    throw Error(Status::invalid_argument, "this proxy or future is of a program of chares that has ended");
-  return running;
-}
 
 /// Packs nothing that could fail between the opening of a message and its post.
 template <typename Open>
@@ -121,14 +114,7 @@ nb::object quiescence() {
   return std::move(result);
 }
 
-Placement placement_of(const std::string& name) {
-  if (name == "block") return Placement::block();
-  if (name == "round_robin") return Placement::round_robin();
-  if (name == "hashed") return Placement::hashed();
-  throw Error(Status::invalid_argument, "placement '" + name + "': use block, round_robin or hashed");
-}
-
-Address create(const nb::tuple& shape, const std::string& placement, nb::handle what) {
+Address create(const nb::tuple& shape, nb::handle placement, nb::handle what) {
   const auto dimensions = static_cast<int>(shape.size());
   const Placement where = placement_of(placement);
   detail::CollectionShape made;
@@ -202,6 +188,28 @@ Address address_of(const nb::bytes& bytes) {
 
 }  // namespace
 
+detail::Core& core_of(const Address& address) {
+  detail::Core& running = core();
+  if (address.program != Process::get().program_number())
+    throw Error(Status::invalid_argument, "this proxy or future is of a program of chares that has ended");
+  return running;
+}
+
+Placement placement_of(nb::handle placement) {
+  if (PyBytes_Check(placement.ptr()) != 0) {
+    std::vector<std::int32_t> ranks(static_cast<std::size_t>(PyBytes_GET_SIZE(placement.ptr())) / sizeof(std::int32_t));
+    if (!ranks.empty())
+      std::memcpy(ranks.data(), PyBytes_AS_STRING(placement.ptr()), ranks.size() * sizeof(std::int32_t));
+    return Placement::listed(std::move(ranks));
+  }
+  const auto name = PyUnicode_Check(placement.ptr()) != 0 ? nb::cast<std::string>(placement) : std::string();
+  if (name == "block") return Placement::block();
+  if (name == "round_robin") return Placement::round_robin();
+  if (name == "hashed") return Placement::hashed();
+  throw Error(Status::invalid_argument, "placement " + nb::cast<std::string>(nb::repr(placement)) +
+                                            ": use block, round_robin, hashed or a function");
+}
+
 Address::Address() noexcept : program(Process::get().program_number()) {}
 
 Reply::~Reply() {
@@ -239,6 +247,10 @@ void Reply::deliver(ReadArchive* answer_archive, const std::exception_ptr& failu
       [&] {
         if (failure) std::rethrow_exception(failure);
         if (has_answer()) return true;  // nobody waits any more
+        if (!type_.empty()) {
+          value_ = read_typed(*answer_archive, type_).release().ptr();
+          return true;
+        }
         CallContents contents;
         if (has_value_) contents = CallContents::read(*answer_archive);
         if (contents.objects.size() == 0) {

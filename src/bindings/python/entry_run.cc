@@ -13,6 +13,7 @@
 #include "bindings/python/loop.h"
 #include "bindings/python/make.h"
 #include "bindings/python/process.h"
+#include "bindings/python/typed_call.h"
 
 namespace nb = nanobind;
 
@@ -97,7 +98,7 @@ struct EndOf {
   void await_resume() const noexcept {}
 };
 
-void conclude(const detail::Invocation& invocation, nb::handle object, unsigned method, PyObject* result) noexcept {
+void conclude(const Invoked& invocation, nb::handle object, unsigned method, PyObject* result) noexcept {
   const bool answered = result != nullptr && guarded(
                                                  [&] {
                                                    answer_with(invocation, result);
@@ -129,20 +130,29 @@ class Dropped {
   bool ended_ = false;
 };
 
-detail::Driver drive(detail::Invocation invocation, nb::object object, unsigned method,
-                     std::unique_ptr<Running> running) {
+detail::Driver drive(Invoked invocation, nb::object object, unsigned method, std::unique_ptr<Running> running) {
   Dropped dropped(object, method);
   co_await EndOf{*running};
   dropped.has_ended();
   conclude(invocation, object, method, running->result());
 }
 
+/// To a caller in C++, who has said what the answer is.
+void answer_cpp(const Invoked& invocation, nb::handle result) {
+  TypedCall typed("a chare of Python was asked by C++");
+  if (!invocation.answer->empty()) typed.add(*invocation.answer, result, "what it returns");
+  detail::Outgoing outgoing = detail::open_reply(invocation, typed.bytes_behind(0));
+  typed.write_behind(0, outgoing.args);
+  detail::post(*invocation.core, outgoing);
+}
+
 }  // namespace
 
-void answer_with(const detail::Invocation& invocation, nb::handle result) {
+void answer_with(const Invoked& invocation, nb::handle result) {
   // An entry that forked has come back in the child, which has no part in the job: the parent answers.
   if (!Process::get().is_owner()) ::_exit(0);
   if (invocation.reply == 0) return;
+  if (invocation.answer != nullptr) return answer_cpp(invocation, result);
   CallPacker packer(0);
   packer.add(result);
   detail::Outgoing outgoing = detail::open_reply(invocation, packer.finish());
@@ -150,7 +160,7 @@ void answer_with(const detail::Invocation& invocation, nb::handle result) {
   detail::post(*invocation.core, outgoing);
 }
 
-void fail_with(const detail::Invocation& invocation, nb::handle object, unsigned method) noexcept {
+void fail_with(const Invoked& invocation, nb::handle object, unsigned method) noexcept {
   if (!Process::get().is_owner()) {
     PyErr_Print();
     ::_exit(1);
@@ -161,7 +171,7 @@ void fail_with(const detail::Invocation& invocation, nb::handle object, unsigned
   try {
     static const nb::handle describe = python_function("brant._chares", "describe_failure");
     const auto described = nb::cast<nb::tuple>(describe(object, method, error));
-    if (invocation.reply != 0) {
+    if (invocation.reply != 0 && invocation.answer == nullptr) {
       CallPacker packer(0, CallHeader::kException);
       packer.add(described);
       detail::Outgoing outgoing = detail::open_reply(invocation, packer.finish());
@@ -178,7 +188,7 @@ void fail_with(const detail::Invocation& invocation, nb::handle object, unsigned
   }
 }
 
-void run_async(const detail::Invocation& invocation, nb::handle object, unsigned method, nb::handle coroutine,
+void run_async(const Invoked& invocation, nb::handle object, unsigned method, nb::handle coroutine,
                const std::shared_ptr<unsigned>& unbegun) {
   auto running = std::make_unique<Running>(coroutine, unbegun);
   if (running->has_ended()) return conclude(invocation, object, method, running->result());

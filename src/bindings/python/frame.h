@@ -61,6 +61,7 @@ struct Item {
   ItemHeader header;
   std::string_view format;
   std::vector<Py_ssize_t> shape;
+  bool any_type = false;  ///< Bytes from C++, which land in an array of any type.
 
   [[nodiscard]] std::string describe() const;
 };

@@ -6,12 +6,14 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <tuple>
 
 #include "bindings/python/array.h"
 #include "bindings/python/entry_run.h"
 #include "bindings/python/errors.h"
 #include "bindings/python/make.h"
 #include "bindings/python/process.h"
+#include "bindings/python/signature.h"
 
 namespace nb = nanobind;
 
@@ -40,6 +42,73 @@ bool is_true(nb::handle value) {
   return truth != 0;
 }
 
+/// The array of a data argument that lies in memory of the runtime, which it owns from here on.
+nb::object landed_array(const detail::Invocation& invocation, std::size_t at, const Item& item) {
+  detail::LandingBlock* block = nullptr;
+  const Buffer landing = detail::landed_data(invocation, at, &block);
+  std::shared_ptr<void> owner(block, [](void* last) {
+    if (last != nullptr) lane::drop_landing(static_cast<detail::LandingBlock*>(last));
+  });
+  if (landing.bytes < item.header.bytes) throw Error(Status::truncated, "a data argument is shorter than it says");
+  nb::object array = nb::cast(new Array(item.shape, std::string(item.format), item.header.item_bytes, landing,
+                                        std::move(owner), item.header.order == Order::fortran),
+                              nb::rv_policy::take_ownership);
+  static const nb::handle show = python_function("brant._arrays", "show");
+  return host_accessible(landing.kind) && item.header.kind == MemoryKind::host ? nb::object(show(array)) : array;
+}
+
+/// `construct` gives what `brant._chares.construct` has made.
+template <typename Construct>
+ChareBase* construct_with(Construct&& construct) {
+  static const nb::handle construct_object = python_function("brant._chares", "construct");
+  try {
+    const detail::Birth& birth = detail::present_birth();
+    const auto made = nb::cast<nb::tuple>(construct(construct_object, birth));
+    detail::name_class(*birth.collection, nb::cast<std::string>(made[0].type().attr("__name__")));
+    return new Member(nb::object(made[0]), nb::cast<nb::tuple>(made[1]), nb::cast<nb::tuple>(made[2]),
+                      nb::cast<nb::tuple>(made[3]));
+  } catch (nb::python_error& error) {
+    throw Error(Status::internal, error.what());
+  }
+}
+
+/// What stands in front of the arguments of a call of C++ with data arguments.
+class DataInFront {
+ public:
+  explicit DataInFront(ReadArchive& arguments) : message_(arguments.take(sizeof header_)) {
+    std::memcpy(&header_, message_, sizeof header_);
+    metas_ = static_cast<const std::byte*>(arguments.take(header_.count * sizeof(detail::DataMeta)));
+  }
+  [[nodiscard]] const void* message() const noexcept { return message_; }
+  /// A data argument of the type "x" or "Xd", as an array.
+  [[nodiscard]] Item item(std::size_t at, std::string_view type) const {
+    if (at >= header_.count) throw Error(Status::invalid_argument, "a call has fewer data arguments than it says");
+    detail::DataMeta meta;
+    std::memcpy(static_cast<void*>(&meta), metas_ + at * sizeof meta, sizeof meta);
+    const char letter = type.size() > 1 ? type[1] : 'B';
+    Item item;
+    item.header.type = ItemType::apart;
+    item.header.kind = meta.kind;
+    item.header.item_bytes = bytes_of_letter(letter);
+    item.header.bytes = meta.bytes;
+    item.format = format_of_letter(letter);
+    item.shape = {static_cast<Py_ssize_t>(meta.bytes / item.header.item_bytes)};
+    item.any_type = type == "x";
+    return item;
+  }
+
+ private:
+  detail::DataHeader header_;
+  const void* message_;
+  const std::byte* metas_;
+};
+
+nb::object describe_coming(const Item& item, Rank source) {
+  static const nb::handle describe = python_function("brant._entries", "Coming");
+  return nb::object(describe(shape_tuple(item.shape), std::string(item.format), item.header.bytes,
+                             std::string(memory_kind_name(item.header.kind)), source.value));
+}
+
 template <std::size_t... Dimensions>
 std::array<detail::ClassInfo, kDimensionsMax> make_classes(std::index_sequence<Dimensions...>) {
   static constexpr std::string_view name = "brant.Chare";
@@ -59,6 +128,9 @@ struct Lines {
   detail::EntryInfo entry;
   detail::EntryInfo entry_with_data;
   detail::EntryInfo entry_with_post;
+  detail::EntryInfo entry_from_cpp;
+  detail::EntryInfo entry_from_cpp_with_data;
+  detail::ConstructorInfo constructor_for_cpp;
 
   using Post = void(ChareBase&, ReadArchive&, const DeviceMeta*, brant::Landing*);
   using Invoke = void(ChareBase&, ReadArchive&, detail::Invocation&);
@@ -74,12 +146,27 @@ struct Lines {
         entry_with_post{{detail::RegisteredKind::entry, detail::name_hash("entry", "brant.Chare", "post"),
                          "brant.Chare", "entry", "with a post function"},
                         invoke_with_data,
-                        post} {
+                        post},
+        entry_from_cpp{{detail::RegisteredKind::entry, detail::name_hash("entry", "brant.Chare", "from C++"),
+                        "brant.Chare", "entry", "from C++"},
+                       &Member::invoke_from_cpp},
+        entry_from_cpp_with_data{
+            {detail::RegisteredKind::entry, detail::name_hash("entry", "brant.Chare", "from C++, data"), "brant.Chare",
+             "entry", "from C++, with data"},
+            &Member::invoke_from_cpp_with_data,
+            &Member::post_from_cpp},
+        constructor_for_cpp{
+            {detail::RegisteredKind::constructor, detail::name_hash("constructor", "brant.Chare", "from C++"),
+             "brant.Chare", "(constructor)", "from C++"},
+            &Member::construct_for_cpp} {
     for (detail::ClassInfo& line : classes) detail::enroll(line);
     detail::enroll(constructor);
     detail::enroll(entry);
     detail::enroll(entry_with_data);
     detail::enroll(entry_with_post);
+    detail::enroll(entry_from_cpp);
+    detail::enroll(entry_from_cpp_with_data);
+    detail::enroll(constructor_for_cpp);
   }
 };
 Lines* g_lines = nullptr;
@@ -127,18 +214,24 @@ nb::object index_of(const detail::ElementKey& key, int dimensions) {
 }
 
 ChareBase* Member::construct(ReadArchive& arguments) {
-  static const nb::handle construct_object = python_function("brant._chares", "construct");
-  try {
+  return construct_with([&](const nb::handle& construct_object, const detail::Birth& birth) {
     const CallContents call = CallContents::read(arguments);
-    const detail::Birth& birth = detail::present_birth();
     const Place place{{detail::view_of(*birth.collection).id, birth.key}, call.header.method};
-    const auto made = nb::cast<nb::tuple>(construct_object(place, call.objects[0]));
-    detail::name_class(*birth.collection, nb::cast<std::string>(made[0].type().attr("__name__")));
-    return new Member(nb::object(made[0]), nb::cast<nb::tuple>(made[1]), nb::cast<nb::tuple>(made[2]),
-                      nb::cast<nb::tuple>(made[3]));
-  } catch (nb::python_error& error) {
-    throw Error(Status::internal, error.what());
-  }
+    return nb::object(construct_object(place, call.objects[0]));
+  });
+}
+
+ChareBase* Member::construct_for_cpp(ReadArchive& arguments) {
+  return construct_with([&](const nb::handle& construct_object, const detail::Birth& birth) {
+    static const nb::handle what_of = python_function("brant._cpp", "construction_of");
+    std::string_view name, signature;
+    std::int32_t dimensions = 0;
+    detail::ElementKey extent;
+    arguments(name, dimensions, extent, signature);
+    const Place place{{detail::view_of(*birth.collection).id, birth.key}, dimensions};
+    const nb::object shape = index_of(extent, dimensions);
+    return nb::object(construct_object(place, what_of(std::string(name), shape, read_typed_all(arguments, signature))));
+  });
 }
 
 void Member::invoke(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation) {
@@ -154,20 +247,12 @@ void Member::invoke_with_data(ChareBase& target, ReadArchive& arguments, detail:
   std::size_t next = 0;
   std::vector<Posted> posted = member.take_posted(message);
   const auto take = [&](const Item& item) {
-    detail::LandingBlock* block = nullptr;
     if (next >= header.count) throw Error(Status::invalid_argument, "a call has fewer data arguments than it says");
     const std::size_t at = next++;
-    const Buffer landing = detail::landed_data(invocation, at, &block);
+    if (at >= posted.size() || posted[at].view == nullptr) return landed_array(invocation, at, item);
+    const Buffer landing = detail::landed_data(invocation, at, nullptr);
     if (landing.bytes < item.header.bytes) throw Error(Status::truncated, "a data argument is shorter than it says");
-    if (at < posted.size() && posted[at].view != nullptr) return std::move(posted[at].array);
-    std::shared_ptr<void> owner(block, [](void* last) {
-      if (last != nullptr) lane::drop_landing(static_cast<detail::LandingBlock*>(last));
-    });
-    nb::object array = nb::cast(new Array(item.shape, std::string(item.format), item.header.item_bytes, landing,
-                                          std::move(owner), item.header.order == Order::fortran),
-                                nb::rv_policy::take_ownership);
-    static const nb::handle show = python_function("brant._arrays", "show");
-    return host_accessible(landing.kind) && item.header.kind == MemoryKind::host ? show(array) : array;
+    return std::move(posted[at].array);
   };
   member.receive(arguments, invocation, take);
 }
@@ -177,32 +262,32 @@ void Member::post(ChareBase& target, ReadArchive& arguments, const DeviceMeta* m
   const void* const message = arguments.take(sizeof header);
   std::memcpy(&header, message, sizeof header);
   arguments.take(header.count * sizeof(detail::DataMeta));
-  std::vector<Item> coming;
+  Announced announced;
   const auto describe = [&](const Item& item) {
-    static const nb::handle describe_coming = python_function("brant._entries", "Coming");
-    if (coming.size() >= header.count)
+    if (announced.coming.size() >= header.count)
       throw Error(Status::invalid_argument, "a call has fewer data arguments than it says");
-    coming.push_back(item);
-    return nb::object(describe_coming(shape_tuple(item.shape), std::string(item.format), item.header.bytes,
-                                      std::string(memory_kind_name(item.header.kind)), metas->source.value));
+    announced.coming.push_back(item);
+    return describe_coming(item, metas->source);
   };
   try {
     const CallContents call = CallContents::read(arguments, describe);
-    static_cast<Member&>(target).ask_post(call, coming, landings, message);
+    announced.method = call.header.method;
+    std::tie(announced.args, announced.keywords) = call.arguments();
+    static_cast<Member&>(target).ask_post(announced, landings, message);
   } catch (nb::python_error& error) {
     throw Error(Status::invalid_argument, std::string("a post function raised an exception: ") + error.what());
   }
 }
 
-void Member::ask_post(const CallContents& call, const std::vector<Item>& coming, brant::Landing* landings,
-                      const void* message) {
-  const unsigned method = call.header.method;
-  if (method >= posts_.size() || nb::object(posts_[method]).is_none()) return;
-  auto [args, keywords] = call.arguments();
+bool Member::has_post(unsigned method) const { return method < posts_.size() && !nb::object(posts_[method]).is_none(); }
+
+void Member::ask_post(const Announced& call, brant::Landing* landings, const void* message) {
+  if (!has_post(call.method)) return;
+  const std::vector<Item>& coming = call.coming;
   nb::object named;
   {
     const Process::EntryScope scope;
-    named = call_with(nb::object(posts_[method]), object_, args, keywords);
+    named = call_with(nb::object(posts_[call.method]), object_, call.args, call.keywords);
   }
   const bool several = nb::isinstance<nb::tuple>(named) || nb::isinstance<nb::list>(named);
   const nb::list arrays = several ? nb::list(named) : nb::list(nb::make_tuple(named));
@@ -217,8 +302,10 @@ void Member::ask_post(const CallContents& call, const std::vector<Item>& coming,
     const Item& item = coming[at];
     const bool taken = view->take(posted[at].array.ptr(), View::Access::write);
     const bool in_order = taken && (view->order() == item.header.order || item.shape.size() <= 1);
-    if (!in_order || view->order() == Order::strided || view->format() != item.format ||
-        !std::ranges::equal(view->shape(), item.shape))
+    const bool fits =
+        taken && (item.any_type ? view->bytes() == item.header.bytes
+                                : view->format() == item.format && std::ranges::equal(view->shape(), item.shape));
+    if (!in_order || view->order() == Order::strided || !fits)
       throw Error(Status::invalid_argument, item.describe() + " comes, and its post function names " +
                                                 (taken ? view->describe() : std::string("no array")) +
                                                 (taken && !in_order ? " in another order of elements" : ""));
@@ -249,7 +336,7 @@ void Member::receive(ReadArchive& arguments, const detail::Invocation& invocatio
   if (!went_well) fail_with(invocation, object_, method);
 }
 
-void Member::run(const CallContents& call, const detail::Invocation& invocation) {
+void Member::run(const CallContents& call, const Invoked& invocation) {
   const unsigned method = call.header.method;
   if (method >= table_.size()) throw Error(Status::invalid_argument, "a call names an entry that its class has not");
   if ((call.header.flags & CallHeader::kException) != 0) {  // a reduction that failed, and nobody awaits
@@ -257,13 +344,83 @@ void Member::run(const CallContents& call, const detail::Invocation& invocation)
     raise(call.objects[0]);
   }
   auto [args, keywords] = call.arguments();
+  execute_or_keep(method, std::move(args), std::move(keywords), invocation);
+}
+
+void Member::execute_or_keep(unsigned method, nb::tuple args, nb::object keywords, const Invoked& invocation) {
   if (!may_run(method, args, keywords)) return keep({method, std::move(args), std::move(keywords), invocation});
   execute(method, args, keywords, invocation);
   if (waiting_hook_.linked()) look_again();
 }
 
-void Member::execute(unsigned method, const nb::tuple& args, const nb::object& keywords,
-                     const detail::Invocation& invocation) {
+unsigned Member::number_of_method(std::string_view name) const {
+  const auto entries = nb::cast<nb::dict>(object_.type().attr("_brant_entries"));
+  const nb::str key(name.data(), name.size());
+  if (!entries.contains(key))
+    throw Error(Status::not_found, "C++ calls " + nb::cast<std::string>(object_.type().attr("__name__")) + "." +
+                                       std::string(name) + ", and there is no such method with @brant.entry");
+  return nb::cast<unsigned>(entries[key]);
+}
+
+void Member::receive_typed(ReadArchive& arguments, const detail::Invocation& invocation,
+                           const LandTyped& land) noexcept {
+  unsigned method = 0xffff;
+  Invoked invoked(invocation);
+  const bool went_well = guarded(
+      [&] {
+        std::string_view name, signature, answer;
+        arguments(name, signature, answer);
+        invoked.answer = std::make_shared<const std::string>(answer);
+        method = number_of_method(name);
+        execute_or_keep(method, read_typed_all(arguments, signature, land), nb::none(), invoked);
+        return true;
+      },
+      false);
+  if (!went_well) fail_with(invoked, object_, method);
+}
+
+void Member::invoke_from_cpp(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation) {
+  static_cast<Member&>(target).receive_typed(arguments, invocation, {});
+}
+
+void Member::invoke_from_cpp_with_data(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation) {
+  auto& member = static_cast<Member&>(target);
+  const DataInFront data(arguments);
+  std::vector<Posted> posted = member.take_posted(data.message());
+  std::size_t next = 0;
+  const auto land = [&](std::string_view type) {
+    const std::size_t at = next++;
+    const Item item = data.item(at, type);
+    if (at >= posted.size() || posted[at].view == nullptr) return landed_array(invocation, at, item);
+    static_cast<void>(detail::landed_data(invocation, at, nullptr));
+    return std::move(posted[at].array);
+  };
+  member.receive_typed(arguments, invocation, land);
+}
+
+void Member::post_from_cpp(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas,
+                           brant::Landing* landings) {
+  auto& member = static_cast<Member&>(target);
+  const DataInFront data(arguments);
+  try {
+    std::string_view name, signature, answer;
+    arguments(name, signature, answer);
+    Announced announced;
+    announced.method = member.number_of_method(name);
+    if (!member.has_post(announced.method)) return;
+    const auto describe = [&](std::string_view type) {
+      announced.coming.push_back(data.item(announced.coming.size(), type));
+      return describe_coming(announced.coming.back(), metas->source);
+    };
+    announced.args = read_typed_all(arguments, signature, describe);
+    announced.keywords = nb::none();
+    member.ask_post(announced, landings, data.message());
+  } catch (nb::python_error& error) {
+    throw Error(Status::invalid_argument, std::string("a post function raised an exception: ") + error.what());
+  }
+}
+
+void Member::execute(unsigned method, const nb::tuple& args, const nb::object& keywords, const Invoked& invocation) {
   const Process::EntryScope scope;
   const nb::handle function = PyTuple_GET_ITEM(table_.ptr(), method);
   nb::object result;

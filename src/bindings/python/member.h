@@ -5,11 +5,14 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "bindings/python/awaitable.h"
 #include "bindings/python/call.h"
+#include "bindings/python/invoked.h"
+#include "bindings/python/typed_read.h"
 #include "bindings/python/view.h"
 #include "brant/base/intrusive_list.h"
 #include "brant/chare.h"
@@ -52,8 +55,13 @@ class Member final : public ChareBase {
   // What stands in the list of classes and entries.
   static void invoke(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation);
   static void invoke_with_data(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation);
+  static void invoke_from_cpp(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation);
+  static void invoke_from_cpp_with_data(ChareBase& target, ReadArchive& arguments, detail::Invocation& invocation);
   static void post(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas, brant::Landing* landings);
+  static void post_from_cpp(ChareBase& target, ReadArchive& arguments, const DeviceMeta* metas,
+                            brant::Landing* landings);
   static ChareBase* construct(ReadArchive& arguments);
+  static ChareBase* construct_for_cpp(ReadArchive& arguments);
 
  private:
   void receive(ReadArchive& arguments, const detail::Invocation& invocation, const TakeApart& apart) noexcept;
@@ -62,7 +70,7 @@ class Member final : public ChareBase {
     unsigned method;
     nanobind::tuple args;
     nanobind::object keywords;
-    detail::Invocation invocation;
+    Invoked invocation;
   };
 
   /// Where an array of a call lands, as the post function has said; without one the runtime finds memory.
@@ -70,13 +78,23 @@ class Member final : public ChareBase {
     nanobind::object array;
     std::unique_ptr<View> view;
   };
-  void ask_post(const CallContents& call, const std::vector<Item>& coming, brant::Landing* landings,
-                const void* message);
+  /// A call whose arrays have not come, with a Coming in place of each.
+  struct Announced {
+    unsigned method;
+    nanobind::tuple args;
+    nanobind::object keywords;
+    std::vector<Item> coming;
+  };
+  void ask_post(const Announced& call, brant::Landing* landings, const void* message);
   [[nodiscard]] std::vector<Posted> take_posted(const void* message);
 
-  void run(const CallContents& call, const detail::Invocation& invocation);
+  void run(const CallContents& call, const Invoked& invocation);
+  void receive_typed(ReadArchive& arguments, const detail::Invocation& invocation, const LandTyped& land) noexcept;
+  [[nodiscard]] unsigned number_of_method(std::string_view name) const;
+  [[nodiscard]] bool has_post(unsigned method) const;
+  void execute_or_keep(unsigned method, nanobind::tuple args, nanobind::object keywords, const Invoked& invocation);
   void execute(unsigned method, const nanobind::tuple& args, const nanobind::object& keywords,
-               const detail::Invocation& invocation);
+               const Invoked& invocation);
   [[nodiscard]] bool may_run(unsigned method, const nanobind::tuple& args, const nanobind::object& keywords) const;
   void keep(Kept call);
   void end_kept(std::size_t place, bool runs) noexcept;

@@ -9,6 +9,7 @@
 #include "bindings/python/calling.h"
 #include "bindings/python/channel.h"
 #include "bindings/python/errors.h"
+#include "bindings/python/foreign.h"
 #include "bindings/python/loop.h"
 #include "bindings/python/meeting.h"
 #include "bindings/python/member.h"
@@ -78,4 +79,5 @@ NB_MODULE(_brant, module) {
   brant::python::bind_calling(module);
   brant::python::bind_program(module);
   brant::python::bind_reducing(module);
+  brant::python::bind_foreign(module);
 }

@@ -76,6 +76,7 @@ void bind_program(nb::module_& module) {
   module.def("fail_program", &fail);
   module.def("exit_program", [](int code) { Process::get().chares().exit(code); });
   module.def("end_program", [] { Process::get().end_program(); });
+  module.def("programs_begun", [] { return Process::get().program_number(); });
   module.def("has_program", [] { return Process::get().has_program(); });
   module.def("program_number", [] {
     static_cast<void>(Process::get().chares());

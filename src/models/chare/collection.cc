@@ -70,13 +70,14 @@ ElementKey PlacementRule::key_at(std::uint64_t number) const noexcept {
 }
 
 Collection::Collection(Collections& home, const ProgramContext& context, std::uint32_t id, const ClassInfo& chare_class,
-                       const PlacementRule& rule, const PlacementInfo* function)
+                       const PlacementRule& rule, const PlacementInfo* function, std::vector<std::int32_t> listed)
     : home_(home),
       context_(context),
       id_(id),
       class_(chare_class),
       rule_(rule),
       function_(function),
+      listed_(std::move(listed)),
       self_(context.rank),
       total_(rule.dense != 0 ? rule.total() : 0),
       directory_(self_) {
@@ -127,8 +128,10 @@ std::int32_t Collection::home_of(const ElementKey& key) const {
   if (ranks == 1) return 0;
   if (singles()) return SingleNumber::rank_of(key);
   switch (rule_.kind) {
+    case Placement::Kind::listed:
     case Placement::Kind::block: {
       const std::uint64_t number = rule_.linear(key);
+      if (number < listed_.size()) return listed_[number];
       if (number < total_) [[likely]]
         return static_cast<std::int32_t>(block_owner(total_, ranks, number));
       throw Error(Status::invalid_argument,

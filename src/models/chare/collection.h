@@ -36,6 +36,8 @@ struct PlacementRule {
   static constexpr std::uint64_t kElementsMax = (std::uint64_t{1} << 32) - 1;
   /// Each takes memory, and the network stands still while they are constructed.
   static constexpr std::uint64_t kElementsPerRankMax = std::uint64_t{1} << 27;
+  /// Of an array whose placement is a list, which travels in one message.
+  static constexpr std::uint64_t kListedMax = std::uint64_t{1} << 24;
 
   /// Of a dense array every dimension has 1 or more, and it has kElementsMax elements at most.
   [[nodiscard]] bool can_be_dense() const noexcept;
@@ -44,6 +46,12 @@ struct PlacementRule {
   /// Row-major.
   [[nodiscard]] std::uint64_t linear(const ElementKey& key) const noexcept;
   [[nodiscard]] ElementKey key_at(std::uint64_t number) const noexcept;
+  /// What the list takes in the message that makes the collection, in front of the constructor's arguments.
+  [[nodiscard]] std::size_t listed_bytes() const noexcept {
+    constexpr std::size_t aligned = 16;
+    if (kind != Placement::Kind::listed) return 0;
+    return (static_cast<std::size_t>(total()) * sizeof(std::int32_t) + aligned - 1) / aligned * aligned;
+  }
 };
 
 static_assert(sizeof(PlacementRule) + 2 * sizeof(std::uint16_t) <= kCreateBytes);
@@ -61,7 +69,7 @@ class Collection {
   static constexpr std::size_t kDeletedMax = 4096;
 
   Collection(Collections& home, const ProgramContext& context, std::uint32_t id, const ClassInfo& chare_class,
-             const PlacementRule& rule, const PlacementInfo* function);
+             const PlacementRule& rule, const PlacementInfo* function, std::vector<std::int32_t> listed = {});
   ~Collection();
   Collection(const Collection&) = delete;
   Collection& operator=(const Collection&) = delete;
@@ -77,6 +85,8 @@ class Collection {
     if (class_name_.empty()) class_name_ = name;
   }
   [[nodiscard]] const PlacementRule& rule() const noexcept { return rule_; }
+  /// The ranks of all elements, where the placement is a list.
+  [[nodiscard]] const std::vector<std::int32_t>& listed() const noexcept { return listed_; }
   [[nodiscard]] bool dense() const noexcept { return rule_.dense != 0; }
   /// The single chares of one class.
   [[nodiscard]] bool singles() const noexcept;
@@ -143,6 +153,7 @@ class Collection {
   std::string class_name_;
   const PlacementRule rule_;
   const PlacementInfo* function_;
+  const std::vector<std::int32_t> listed_;
   PlacementScope scope_;
   std::int32_t self_;
   std::uint64_t total_;

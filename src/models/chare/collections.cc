@@ -32,7 +32,10 @@ Collection& Collections::make(const am::Message& message, const Envelope& envelo
   const auto* chare_class = context_.registry.find<ClassInfo>(number, RegisteredKind::chare_class);
   if (chare_class == nullptr) throw Error(Status::internal, "a collection of a class that is none");
   const auto* function = context_.registry.find<PlacementInfo>(rule.function, RegisteredKind::placement);
-  auto made = std::make_unique<Collection>(*this, context_, envelope.collection, *chare_class, rule, function);
+  std::vector<std::int32_t> listed(rule.listed_bytes() != 0 ? rule.total() : 0);
+  if (!listed.empty()) std::memcpy(listed.data(), message.data + kCreateBytes, listed.size() * sizeof(listed[0]));
+  auto made = std::make_unique<Collection>(*this, context_, envelope.collection, *chare_class, rule, function,
+                                           std::move(listed));
   ids_.note_made(envelope.collection);
   return *by_id_.insert_or_assign(envelope.collection, std::move(made)).first->second;
 }

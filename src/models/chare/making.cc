@@ -36,7 +36,7 @@ void Making::run_create(am::Message& message, const Envelope& envelope) {
   const auto* constructor = context_.registry.find<ConstructorInfo>(number, RegisteredKind::constructor);
   try {
     if (collection.dense() && constructor != nullptr) {
-      collection.construct_all(*constructor, context_.chares, message, kCreateBytes);
+      collection.construct_all(*constructor, context_.chares, message, kCreateBytes + collection.rule().listed_bytes());
     }
   } catch (const ConstructionFailed& failed) {
     return fail(collection.name_of(failed.key), failed.cause);

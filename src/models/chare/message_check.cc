@@ -30,17 +30,31 @@ bool data_fits(const am::Message& message, const Envelope& envelope) noexcept {
   return true;
 }
 
-bool describes_collection(const am::Message& message, const Envelope& envelope, const Registry& registry) noexcept {
+/// Whether a list says for every element a rank of the job, and is all there.
+bool lists_ranks(const am::Message& message, const PlacementRule& rule, std::int32_t ranks) noexcept {
+  if (rule.dense == 0 || rule.total() > PlacementRule::kListedMax) return false;
+  if (message.bytes - kCreateBytes < rule.listed_bytes()) return false;
+  for (std::uint64_t at = 0; at < rule.total(); ++at) {
+    std::int32_t rank = 0;
+    std::memcpy(&rank, message.data + kCreateBytes + at * sizeof(rank), sizeof(rank));
+    if (rank < 0 || rank >= ranks) return false;
+  }
+  return true;
+}
+
+bool describes_collection(const am::Message& message, const Envelope& envelope, std::int32_t ranks,
+                          const Registry& registry) noexcept {
   if (message.bytes < kCreateBytes || (envelope.collection & kSinglesBit) != 0) return false;
   PlacementRule rule;
   std::memcpy(static_cast<void*>(&rule), message.data, sizeof(rule));
-  if (rule.kind > Placement::Kind::function || rule.dense > 1) return false;
+  if (rule.kind > Placement::Kind::listed || rule.dense > 1) return false;
   std::uint16_t number = 0;
   std::memcpy(&number, message.data + sizeof(rule), sizeof(number));
   const auto* chare_class = registry.find<ClassInfo>(number, RegisteredKind::chare_class);
   if (chare_class == nullptr) return registry.is_awaited(number);  // what else it says is checked when that is enrolled
   if (rule.dimensions != chare_class->dimensions) return false;
   if (rule.dense != 0 && !rule.can_be_dense()) return false;
+  if (rule.kind == Placement::Kind::listed) return lists_ranks(message, rule, ranks);
   return rule.kind != Placement::Kind::function ||
          registry.find<PlacementInfo>(rule.function, RegisteredKind::placement) != nullptr ||
          registry.is_awaited(rule.function);
@@ -66,7 +80,7 @@ bool is_sound(const am::Message& message, std::int32_t ranks, const Registry& re
     if (!may || !data_fits(message, envelope)) return false;
   }
   if (envelope.kind == MessageKind::reply) return message.bytes >= kReplyPrefix;
-  return envelope.kind != MessageKind::create || describes_collection(message, envelope, registry);
+  return envelope.kind != MessageKind::create || describes_collection(message, envelope, ranks, registry);
 }
 
 }  // namespace brant::detail

@@ -44,6 +44,13 @@ bool enroll(Registered& line) noexcept {
   return true;
 }
 
+const Registered* find_enrolled(RegisteredKind kind, std::uint64_t hash) noexcept {
+  for (const Registered* line = g_enrolled; line != nullptr; line = line->following) {
+    if (line->kind == kind && line->hash == hash) return line;
+  }
+  return nullptr;
+}
+
 void throw_without_number(const Registered& line) {
   throw Error(Status::invalid_argument,
               fmt::format("{} was enrolled after Chares was made and has no number yet: co_await Chares::enroll_late() "

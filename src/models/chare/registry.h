@@ -10,6 +10,9 @@
 
 namespace brant::detail {
 
+/// What has been enrolled in this process, with a number or without; null for nothing.
+[[nodiscard]] const Registered* find_enrolled(RegisteredKind kind, std::uint64_t hash) noexcept;
+
 /// What was enrolled late, as rank 0 is asked for its number.
 struct LateName {
   RegisteredKind kind = RegisteredKind::absent;

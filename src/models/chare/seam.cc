@@ -1,5 +1,7 @@
 // The plain functions through which the templates of include/brant/chare reach the core.
+#include <cstdint>
 #include <cstring>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -98,6 +100,33 @@ void run_inline(Core& core, ChareBase& chare, const EntryInfo& entry, void (*cal
   }
 }
 
+namespace {
+
+void check_listed(Core& core, const CollectionShape& shape, const PlacementRule& rule,
+                  std::span<const std::int32_t> listed) {
+  const auto name = [&] {
+    return fmt::format("an array of {} with extent {}", shape.chare_class->owner,
+                       index_text(shape.extent, rule.dimensions, 0));
+  };
+  if (!shape.dense)
+    throw Error(Status::invalid_argument, "a list places the elements of a dense array, and of no other");
+  if (rule.total() > PlacementRule::kListedMax)
+    throw Error(Status::limit_reached,
+                fmt::format("{} has {} elements: a list places {} at most. Use a function of C++", name(), rule.total(),
+                            PlacementRule::kListedMax));
+  if (listed.size() != rule.total())
+    throw Error(Status::invalid_argument, fmt::format("{} has {} elements, and the list of its placement {}", name(),
+                                                      rule.total(), listed.size()));
+  for (std::uint64_t at = 0; at < listed.size(); ++at) {
+    if (listed[at] >= 0 && listed[at] < core.context().ranks) continue;
+    throw Error(Status::invalid_argument,
+                fmt::format("{}: the list of its placement puts {} on rank {}: the job has ranks 0 to {}", name(),
+                            index_text(rule.key_at(at), rule.dimensions, 0), listed[at], core.context().ranks - 1));
+  }
+}
+
+}  // namespace
+
 Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes, std::uint32_t& collection) {
   PlacementRule rule;
   rule.kind = shape.placement->kind();
@@ -105,6 +134,8 @@ Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes
   rule.dense = shape.dense ? 1 : 0;
   rule.extent = shape.extent;
   rule.function = shape.placement->function() != nullptr ? number_of(*shape.placement->function()) : kNoNumber;
+  std::span<const std::int32_t> listed;
+  if (shape.placement->list() != nullptr) listed = *shape.placement->list();
   if (rule.kind == Placement::Kind::like) {
     const Collection* other = core.collections().find(shape.placement->like_collection());
     if (other == nullptr || other->chare_class().dimensions != rule.dimensions ||
@@ -119,6 +150,7 @@ Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes
     }
     rule.kind = other->rule().kind;
     rule.function = other->rule().function;
+    if (rule.kind == Placement::Kind::listed) listed = other->listed();
   }
   if (rule.dense != 0 && !rule.can_be_dense()) {
     throw Error(
@@ -127,6 +159,7 @@ Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes
                     "in all",
                     shape.chare_class->owner, index_text(shape.extent, rule.dimensions, 0)));
   }
+  if (rule.kind == Placement::Kind::listed) check_listed(core, shape, rule, listed);
   const auto ranks = static_cast<std::uint64_t>(core.context().ranks);
   if (rule.dense != 0 && (rule.total() - 1) / ranks >= PlacementRule::kElementsPerRankMax) {
     throw Error(
@@ -142,13 +175,18 @@ Outgoing open_create(Core& core, const CollectionShape& shape, std::size_t bytes
   envelope.kind = MessageKind::create;
   envelope.collection = collection;
   envelope.reply = static_cast<std::uint32_t>(core.context().rank);
-  am::Message& message = core.messages().make(envelope, kCreateBytes + bytes);
+  const std::size_t arguments_at = kCreateBytes + rule.listed_bytes();
+  am::Message& message = core.messages().make(envelope, arguments_at + bytes);
   const std::uint16_t numbers[2]{number_of(*shape.chare_class), shape.dense && shape.constructor != nullptr
                                                                     ? number_of(*shape.constructor)
                                                                     : kNoNumber};
   std::memcpy(message.data, &rule, sizeof(rule));
   std::memcpy(message.data + sizeof(rule), numbers, sizeof(numbers));
-  return {&message, message.data + kCreateBytes};
+  if (arguments_at != kCreateBytes) {
+    std::memset(message.data + arguments_at - sizeof(std::uint64_t) * 2, 0, sizeof(std::uint64_t) * 2);
+    std::memcpy(message.data + kCreateBytes, listed.data(), listed.size_bytes());
+  }
+  return {&message, message.data + arguments_at};
 }
 
 Outgoing open_insert(Core& core, const Target& target, const ConstructorInfo& constructor, std::size_t bytes) {

@@ -70,6 +70,48 @@ TEST(Array, is_placed_by_a_function_of_the_user_and_like_another) {
   EXPECT_EQ(program.run(placements), 0) << program.failure();
 }
 
+Task<void> listed(Chares& chares) {
+  const std::vector<std::int32_t> ranks{2, 0, 0, 2, 1, 2};
+  const auto points = create_array<Point<2>>(chares, {2, 3}, Placement::listed(ranks));
+  const auto bound = create_array<Point<2>>(chares, {2, 3}, Placement::like(points));
+  for (int x = 0; x < 2; ++x) {
+    for (int y = 0; y < 3; ++y) {
+      const int first = co_await points[{x, y}].ask<&Point<2>::where>();
+      EXPECT_EQ(first, ranks[static_cast<std::size_t>(x * 3 + y)]);
+      const int second = co_await bound[{x, y}].ask<&Point<2>::where>();
+      EXPECT_EQ(second, first);
+    }
+  }
+}
+TEST(Array, is_placed_by_a_list_and_like_another_that_is) {
+  Program program(test::reordering(4));
+  EXPECT_EQ(program.run(listed), 0) << program.failure();
+}
+
+void expect_refused(Chares& chares, const Index<2>& extent, std::vector<std::int32_t> ranks, const std::string& text) {
+  try {
+    create_array<Point<2>>(chares, extent, Placement::listed(std::move(ranks)));
+    ADD_FAILURE() << "not refused: " << text;
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+  }
+}
+Task<void> wrong_lists(Chares& chares) {
+  expect_refused(chares, {1, 2}, {0, 2}, "puts [0,1] on rank 2: the job has ranks 0 to 1");
+  expect_refused(chares, {2, 1}, {-1, 0}, "puts [0,0] on rank -1: the job has ranks 0 to 1");
+  expect_refused(chares, {2, 2}, {0, 1}, "has 4 elements, and the list of its placement 2");
+  expect_refused(chares, {1 << 12, (1 << 12) + 1}, {0, 1}, "a list places 16777216 at most");
+  EXPECT_THROW(create_sparse<Point<2>>(chares, Placement::listed({0})), Error);
+  const auto points = create_array<Point<2>>(chares, {1, 2}, Placement::listed({0, 1}));
+  EXPECT_THROW(create_sparse<Point<2>>(chares, Placement::like(points)), Error);
+  const int there = co_await points[{0, 1}].ask<&Point<2>::where>();
+  EXPECT_EQ(there, 1);
+}
+TEST(Array, refuses_lists_that_are_none) {
+  Program program(test::ranks(2));
+  EXPECT_EQ(program.run(wrong_lists), 0) << program.failure();
+}
+
 Task<void> placed_by_default(Chares& chares) {
   const auto unnamed = create_array<Point<1>>(chares, {8});
   const auto blocks = create_array<Point<1>>(chares, {8}, Placement::block());

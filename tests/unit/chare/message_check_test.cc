@@ -100,6 +100,30 @@ TEST(ChareMessageCheck, every_kind_that_a_rank_sends_is_sound) {
   EXPECT_TRUE(with_data({5, DataState::numbers, 2}).sound());
 }
 
+TEST(ChareMessageCheck, a_list_names_a_rank_of_the_job_for_every_element) {
+  PlacementRule rule = square();
+  rule.kind = Placement::Kind::listed;
+  const auto listed = [&rule](std::size_t bytes) {
+    Draft draft(envelope_of(MessageKind::create), kCreateBytes + bytes);
+    return std::move(draft.put(0, rule).put(sizeof(rule), Lines().class_number()));
+  };
+  const std::size_t all = rule.listed_bytes(), last = kCreateBytes + (rule.total() - 1) * sizeof(std::int32_t);
+  EXPECT_EQ(all, 400U);
+  EXPECT_TRUE(listed(all).sound());
+  EXPECT_TRUE(listed(all).put(last, std::int32_t{kRanks - 1}).sound());
+  EXPECT_FALSE(listed(all).put(last, std::int32_t{kRanks}).sound());
+  EXPECT_FALSE(listed(all).put(kCreateBytes, std::int32_t{-1}).sound());
+  EXPECT_FALSE(listed(all - 16).sound());
+  EXPECT_FALSE(listed(0).sound());
+  rule.dense = 0;
+  EXPECT_FALSE(listed(all).sound());
+  rule = square();
+  rule.kind = Placement::Kind::listed;
+  rule.extent.set_coordinate(0, 1 << 12);
+  rule.extent.set_coordinate(1, (1 << 12) + 1);
+  EXPECT_FALSE(listed(400).sound()) << "more than a list may have";
+}
+
 TEST(ChareMessageCheck, kinds_and_ranks_are_those_that_there_are) {
   EXPECT_FALSE(Draft(envelope_of(MessageKind{})).sound());
   EXPECT_FALSE(Draft(envelope_of(static_cast<MessageKind>(kKinds + 1))).sound());
