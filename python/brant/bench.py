@@ -5,6 +5,7 @@
     brant run -n 2 -- python3 -m brant.bench --what chare          # entry methods of chares
     brant run -n 2 -- python3 -m brant.bench --memory cupy,cuda    # arrays on GPUs
     brant run -n 2 -- python3 -m brant.bench --loop asyncio --json rows.jsonl
+    brant run -n 2 -- python3 -m brant.bench --peer all            # and mpi4py, charm4py, ucxx, sockets
 
 One way is half a round trip. Every array is looked at in a pass that is not timed (`--check`).
 """
@@ -27,6 +28,7 @@ from typing import Any
 import numpy
 
 import brant
+from brant import _contest
 
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = "8,1K,64K,1M,16M"
@@ -185,6 +187,46 @@ async def measure_chares(options: argparse.Namespace, tell: Callable[[dict], Non
             tell(row_of("python chare", kind, size, times, options))
 
 
+# --- Rivals ------------------------------------------------------------------------------------------------------
+
+RIVAL_ROUNDS = {64 * KIB: 500, MIB: 50}  # at most, from that size on: some take a second for 1 MB
+
+
+def rival_rounds(size: int, asked: int | None) -> int:
+    fewer = [most for least, most in RIVAL_ROUNDS.items() if size >= least]
+    return asked or min([rounds(size), *fewer])
+
+
+def measure_rivals(options: argparse.Namespace, tell: Callable[[dict], None], each_second: Callable[[], None]) -> None:
+    """On rank 0. Each plays in two processes of its own, with what it calls an array's natural way."""
+    model = "python chare" if options.what == "chare" else "python channel"
+    counts = [(size, rival_rounds(size, options.iterations)) for size in options.sizes]
+    memories = ["numpy", "cupy"] if {"cuda", "cupy"} & set(options.memory) else ["numpy"]
+    for name in options.peer:
+        for memory in memories:
+            try:
+                seen = _contest.play(name, options.what, memory, counts, each_second)
+            except _contest.CannotPlay as why:
+                print(f"{name}, {memory}: not measured, {why}", flush=True)
+                continue
+            rival = {"peer": name, "peer_version": seen["version"], "loop": _contest.LOOPS.get(name)}
+            for figure in seen["figures"]:
+                tell({**row_of(model, memory, figure["bytes"], figure["times"], options), **rival})
+            if seen["note"]:
+                print(f"{name}, {memory}: {seen['note']}", flush=True)
+
+
+def let_rivals_play(options: argparse.Namespace, tell: Callable[[dict], None]) -> None:
+    """The other process waits meanwhile, and sleeps; what comes each second keeps it from asking after a silence."""
+    channel = brant.channel(1 - brant.rank(), len(MEMORIES))
+    if brant.rank() == 0:
+        measure_rivals(options, tell, lambda: channel.send(True).wait())
+        channel.send(False).wait()
+    else:
+        while channel.recv().wait():
+            pass
+
+
 # --- What comes of it --------------------------------------------------------------------------------------------
 
 
@@ -234,7 +276,8 @@ class Teller:
     def __call__(self, row: dict[str, Any]) -> None:
         us = row["us"]
         cells = f"{us['min']:9.3f} {us['p50']:9.3f} {us['p99']:9.3f} {row['gb_s']:9.4g}"
-        print(f"{row['model']:18} {row['memory']:10} {row['bytes']:9} {cells}", flush=True)
+        who = row["peer"] or row["model"]
+        print(f"{who:18} {row['memory']:10} {row['bytes']:9} {cells}", flush=True)
         if self.file is None:
             return
         with open(self.file, "a") as rows:
@@ -252,6 +295,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sizes", default=SIZES, help=f"bytes of an array (default {SIZES})")
     parser.add_argument("--loop", choices=("brant", "asyncio"), default="brant")
     parser.add_argument("--iterations", type=int, help="round trips (default by size)")
+    parser.add_argument("--peer", help=f"rivals, where installed: {', '.join(_contest.MODULES)}, or all")
     parser.add_argument("--check", action="store_true", help="look at every byte first, not timed")
     parser.add_argument("--json", help="append one JSON object for each line to this file")
     options = parser.parse_args()
@@ -263,7 +307,8 @@ def arguments() -> argparse.Namespace:
         parser.error("a raw channel receives into an array that is there already: --memory bytes needs --what channel")
     try:
         options.sizes = [size_of(each) for each in options.sizes.split(",")]
-    except argparse.ArgumentTypeError as error:
+        options.peer = _contest.names_of(options.peer) if options.peer else []
+    except (argparse.ArgumentTypeError, ValueError) as error:
         parser.error(str(error))
     if options.iterations is not None and options.iterations < 1:
         parser.error("--iterations is 1 or more")
@@ -279,6 +324,8 @@ def main() -> None:
         brant.program(measure_chares, options, tell) if options.what == "chare" else measure_channels(options, tell)
     )
     (asyncio.run if options.loop == "asyncio" else brant.run)(measured)
+    if options.peer:
+        let_rivals_play(options, tell)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,138 @@
+"""What is computed on a block: by NumPy in host memory, by a kernel of CuPy's on a GPU; the same to the last bit.
+
+A field is an array [z, y, x] with one layer of ghost cells around. Its rows are aligned as a GPU likes them, so it is a
+view with strides of a larger array.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+import brant
+import numpy
+
+ROW = 16  # doubles: 128 bytes, a GPU's cache line
+PLANES = 16  # that one thread walks along
+
+SWEEP = r"""
+extern "C" __global__ void jacobi_sweep(double* __restrict__ next, const double* __restrict__ now, long long nx,
+                                        long long ny, long long nz, long long row, long long plane) {
+  const long long x = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  const long long y = (long long)blockIdx.y * blockDim.y + threadIdx.y;
+  const long long first = (long long)blockIdx.z * PLANES;
+  if (x >= nx || y >= ny) return;
+  const long long last = first + PLANES < nz ? first + PLANES : nz;
+  long long at = (first + 1) * plane + (y + 1) * row + x + 1;
+  double below = now[at - plane], centre = now[at];
+  for (long long z = first; z < last; ++z, at += plane) {
+    const double above = now[at + plane];
+    next[at] = (centre + now[at - 1] + now[at + 1] + now[at - row] + now[at + row] + below + above) * (1.0 / 7.0);
+    below = centre;
+    centre = above;
+  }
+}
+"""
+
+
+def inner(field: Any) -> Any:
+    """The cells without the ghosts."""
+    return field[1:-1, 1:-1, 1:-1]
+
+
+def memory_shape(extent: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Of the array that a field is a view of: cell 0 of each row is aligned, and its ghost is right before it."""
+    nx, ny, nz = extent
+    return nz + 2, ny + 2, ROW + (nx + ROW) // ROW * ROW
+
+
+def field_in(memory: Any, extent: tuple[int, int, int]) -> Any:
+    return memory[:, :, ROW - 1 : ROW + extent[0] + 1]
+
+
+class HostKernels:
+    """By NumPy, in memory that the processes of this host can map."""
+
+    xp = numpy
+    memory = "host"
+
+    def field(self, extent: tuple[int, int, int]) -> numpy.ndarray:
+        return field_in(brant.empty(memory_shape(extent)), extent)
+
+    def fill(self, field: numpy.ndarray, planes: Iterable[numpy.ndarray]) -> None:
+        for target, plane in zip(field, planes, strict=True):
+            target[...] = plane
+
+    def sweep(self, new: numpy.ndarray, old: numpy.ndarray) -> None:
+        """One iteration. The additions are in the order of apps/jacobi3d."""
+        total = inner(new)
+        numpy.add(inner(old), old[1:-1, 1:-1, :-2], out=total)
+        for other in (old[1:-1, 1:-1, 2:], old[1:-1, :-2, 1:-1], old[1:-1, 2:, 1:-1], old[:-2, 1:-1, 1:-1]):
+            total += other
+        total += old[2:, 1:-1, 1:-1]
+        total *= 1.0 / 7.0
+
+    async def finish(self) -> None:
+        """Waits until what was started is done: here everything is, when its call returns."""
+
+    def current(self) -> contextlib.AbstractContextManager:
+        """What arrays are handed to brant in."""
+        return contextlib.nullcontext()
+
+    def change(self, new: numpy.ndarray, old: numpy.ndarray) -> float:
+        """By how much a cell has changed at most. Plane by plane: it takes no memory for a third field."""
+        return max(float(numpy.abs(a - b).max()) for a, b in zip(inner(new), inner(old), strict=True))
+
+    def to_host(self, cells: numpy.ndarray) -> numpy.ndarray:
+        return cells
+
+
+class DeviceKernels:
+    """By CuPy, on a stream of its own, in memory of brant's on the process's GPU."""
+
+    memory = "cuda"
+
+    def __init__(self) -> None:
+        import cupy
+
+        cupy.cuda.Device(brant.local_rank() % cupy.cuda.runtime.getDeviceCount()).use()
+        self.xp = cupy
+        self._stream = cupy.cuda.Stream(non_blocking=True)
+        self._done = cupy.cuda.Event(disable_timing=True)
+        self._sweep = cupy.RawKernel(SWEEP.replace("PLANES", str(PLANES)), "jacobi_sweep")
+
+    def field(self, extent: tuple[int, int, int]) -> Any:
+        return field_in(self.xp.asarray(brant.empty(memory_shape(extent), memory="cuda")), extent)
+
+    def fill(self, field: Any, planes: Iterable[Any]) -> None:
+        with self._stream:
+            for target, plane in zip(field, planes, strict=True):
+                target[...] = plane
+        self._stream.synchronize()
+
+    def sweep(self, new: Any, old: Any) -> None:
+        nz, ny, nx = inner(old).shape
+        plane, row, _ = (stride // old.itemsize for stride in old.strides)
+        blocks = ((nx + 31) // 32, (ny + 7) // 8, (nz + PLANES - 1) // PLANES)
+        with self._stream:
+            self._sweep(blocks, (32, 8, 1), (new, old, *map(self.xp.int64, (nx, ny, nz, row, plane))))
+
+    async def finish(self) -> None:
+        """Meanwhile the other blocks of the process go on."""
+        self._done.record(self._stream)
+        while not self._done.done:
+            await brant.sleep(0)
+
+    def current(self) -> contextlib.AbstractContextManager:
+        """Arrays name this stream to brant, which waits for what it still does."""
+        return self._stream
+
+    def change(self, new: Any, old: Any) -> float:
+        with self._stream:
+            largest = [self.xp.abs(a - b).max() for a, b in zip(inner(new), inner(old), strict=True)]
+            return float(self.xp.stack(largest).max())
+
+    def to_host(self, cells: Any) -> numpy.ndarray:
+        with self._stream:
+            return cells.get()
