@@ -14,9 +14,11 @@ struct NotifyKernels {
 
   explicit NotifyKernels(Device device);
 
-  Kernel<Control, DeviceBell, DeviceBell, Word, notify_steps::Witness> echo;
+  Kernel<Control, DeviceBell, DeviceBell, Word, notify_steps::Witness, Word> echo;
   Kernel<Control, DeviceBell, DeviceBell, Word, Word*> cost;
   Kernel<Control, DeviceBell, DeviceBell, Word, Word, Word*> play;
+  Kernel<Control, DeviceBell, DeviceBell, Word, Word, void*, const void*, Word, Word*> play_put;
+  Kernel<Control, notify::Line*, const notify::Line*, Word, Word, Word*, Word, Word*> play_lines;
   Kernel<> nothing;
 };
 
