@@ -39,16 +39,14 @@ void play_on_host(const HostLaunch& launch) noexcept {
 void play_put_on_host(const HostLaunch& launch) noexcept {
   simt::CpuThread machine = thread_of(launch);
   notify_steps::play_put(machine, launch.value<KernelControl>(0), launch.value<DeviceBell>(1),
-                         launch.value<DeviceBell>(2), launch.value<Word>(3), launch.value<Word>(4),
-                         launch.value<void*>(5), launch.value<const void*>(6), launch.value<Word>(7),
-                         launch.value<Word*>(8));
+                         launch.value<DeviceBell>(2), launch.value<void*>(3), launch.value<const Word*>(4),
+                         launch.value<notify_steps::Play>(5));
 }
 
 void play_lines_on_host(const HostLaunch& launch) noexcept {
   simt::CpuThread machine = thread_of(launch);
   notify_steps::play_lines(machine, launch.value<KernelControl>(0), launch.value<notify::Line*>(1),
-                           launch.value<const notify::Line*>(2), launch.value<Word>(3), launch.value<Word>(4),
-                           launch.value<Word*>(5), launch.value<Word>(6), launch.value<Word*>(7));
+                           launch.value<const notify::Line*>(2), launch.value<notify_steps::Play>(3));
 }
 
 void nothing_on_host(const HostLaunch&) noexcept {}

@@ -22,16 +22,14 @@ extern "C" __global__ void brant_bench_notify_play(KernelControl control, Device
 }
 
 extern "C" __global__ void brant_bench_notify_play_put(KernelControl control, DeviceBell own, DeviceBell peers,
-                                                       Word rounds, Word leads, void* to, const void* from, Word bytes,
-                                                       Word* nanoseconds) {
+                                                       void* to, const Word* landed, Play play) {
   simt::GpuThread machine;
-  play_put(machine, control, own, peers, rounds, leads, to, from, bytes, nanoseconds);
+  play_put(machine, control, own, peers, to, landed, play);
 }
 
-extern "C" __global__ void brant_bench_notify_play_lines(KernelControl control, Line* to, const Line* from, Word rounds,
-                                                         Word leads, Word* words, Word count, Word* nanoseconds) {
+extern "C" __global__ void brant_bench_notify_play_lines(KernelControl control, Line* to, const Line* from, Play play) {
   simt::GpuThread machine;
-  play_lines(machine, control, to, from, rounds, leads, words, count, nanoseconds);
+  play_lines(machine, control, to, from, play);
 }
 
 extern "C" __global__ void brant_bench_notify_nothing() {}

@@ -17,8 +17,8 @@ struct NotifyKernels {
   Kernel<Control, DeviceBell, DeviceBell, Word, notify_steps::Witness, Word> echo;
   Kernel<Control, DeviceBell, DeviceBell, Word, Word*> cost;
   Kernel<Control, DeviceBell, DeviceBell, Word, Word, Word*> play;
-  Kernel<Control, DeviceBell, DeviceBell, Word, Word, void*, const void*, Word, Word*> play_put;
-  Kernel<Control, notify::Line*, const notify::Line*, Word, Word, Word*, Word, Word*> play_lines;
+  Kernel<Control, DeviceBell, DeviceBell, void*, const Word*, notify_steps::Play> play_put;
+  Kernel<Control, notify::Line*, const notify::Line*, notify_steps::Play> play_lines;
   Kernel<> nothing;
 };
 

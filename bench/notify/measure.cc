@@ -284,11 +284,12 @@ class Notifying {
     Landing(Notifying& self, Rank partner)
         : memory(self.runtime().allocate(self.options_.memory, kBytes)),
           local(self.runtime().allocate(self.options_.memory, kBytes)),
-          result(self.runtime().allocate(self.options_.memory, sizeof(Word))),
+          result(self.runtime().allocate(self.options_.memory, 2 * sizeof(Word))),
           segment(expose(self.runtime(), memory)) {
       const std::vector<std::byte> zeros(kBytes);
       self.runtime().copy(memory, std::span(zeros));
       self.runtime().copy(local, std::span(zeros));
+      self.runtime().copy(result, std::span(zeros).first(2 * sizeof(Word)));
       const SegmentTicket ticket = segment.ticket();
       self.session_.partner().send_block(ticket.bytes());
       const std::vector<std::byte> theirs = self.session_.partner().receive_block();
@@ -304,8 +305,11 @@ class Notifying {
   };
 
   void tell_one_way(const char* name, const char* text, std::size_t bytes, const Memory& nanoseconds) {
-    std::vector<Word> ns(1);
+    std::vector<Word> ns(nanoseconds.bytes() / sizeof(Word));
     runtime().copy(std::span(ns), nanoseconds);
+    if (ns.size() > 1 && ns[1] != 0) {
+      throw Error(Status::internal, fmt::format("{}: what was written before a ring is not there behind it", text));
+    }
     const double one_way = static_cast<double>(ns[0]) / 1e3 / static_cast<double>(options_.iterations) / 2;
     if (session_.reports()) tell(name, text, {one_way}, 2, bytes);
     session_.barrier();
@@ -320,14 +324,26 @@ class Notifying {
     return shape;
   }
 
+  [[nodiscard]] notify_steps::Play play_of(const Landing& landing, std::size_t bytes) const {
+    notify_steps::Play play;
+    play.rounds = options_.iterations;
+    play.leads = session_.leads();
+    play.check = options_.check;
+    play.count = bytes / sizeof(Word);
+    play.words = static_cast<Word*>(landing.local.data());
+    play.nanoseconds = static_cast<Word*>(landing.result.data());
+    play.wrong = play.nanoseconds + 1;
+    return play;
+  }
+
   void put_and_ring(Rank partner, std::size_t bytes) {
     const BellPair bells(*this, partner);
     const Landing landing(*this, partner);
     session_.barrier();
-    auto kernel = PersistentKernel::launch(
-        notifier_, kernels_.play_put, shape_for(bytes), {.name = "put and ring", .patience = kPatience},
-        bells.own.device(), bells.peers.device(), Word{options_.iterations}, Word{session_.leads()},
-        landing.remote.device_pointer(), landing.local.data(), Word{bytes}, static_cast<Word*>(landing.result.data()));
+    auto kernel = PersistentKernel::launch(notifier_, kernels_.play_put, shape_for(bytes),
+                                           {.name = "put and ring", .patience = kPatience}, bells.own.device(),
+                                           bells.peers.device(), landing.remote.device_pointer(),
+                                           static_cast<const Word*>(landing.memory.data()), play_of(landing, bytes));
     finish(kernel, "put and ring");
     tell_one_way("notify_put_and_ring", fmt::format("put {} B and ring, one way", bytes).c_str(), bytes,
                  landing.result);
@@ -339,9 +355,7 @@ class Notifying {
     auto kernel = PersistentKernel::launch(
         notifier_, kernels_.play_lines, shape_for(2 * bytes), {.name = "lines", .patience = kPatience},
         static_cast<notify::Line*>(landing.remote.device_pointer()),
-        static_cast<const notify::Line*>(landing.memory.data()), Word{options_.iterations}, Word{session_.leads()},
-        static_cast<Word*>(landing.local.data()), Word{bytes / sizeof(Word)},
-        static_cast<Word*>(landing.result.data()));
+        static_cast<const notify::Line*>(landing.memory.data()), play_of(landing, bytes));
     finish(kernel, "lines");
     tell_one_way("notify_put_lines", fmt::format("{} B in lines, one way", bytes).c_str(), bytes, landing.result);
   }

@@ -78,33 +78,68 @@ BRANT_DEVICE_CODE void play(Machine& machine, const KernelControl& control, Devi
   life.leave();
 }
 
-/// The same with bytes before each ring: from `from` here to `to` over there.
+/// What two kernels that play with bytes are given. `wrong`: set to 1 where `check` finds a word that is not of its
+/// epoch.
+struct Play {
+  Word rounds = 0;
+  Word leads = 0;
+  Word check = 0;
+  Word count = 0;  ///< Words of a message.
+  Word* words = nullptr;
+  Word* nanoseconds = nullptr;
+  Word* wrong = nullptr;
+};
+
+template <typename Machine>
+BRANT_DEVICE_CODE void fill(Machine& machine, const Play& play, Word epoch) {
+  if (play.check == 0) return;
+  Word* const words = machine.reach(play.words);
+  for (Word i = machine.thread(); i < play.count; i += machine.threads()) machine.store_relaxed(&words[i], epoch + i);
+}
+template <typename Machine>
+BRANT_DEVICE_CODE void look_at(Machine& machine, const Play& play, const Word* landed, Word epoch) {
+  if (play.check == 0) return;
+  const Word* const words = machine.reach(landed);
+  for (Word i = machine.thread(); i < play.count; i += machine.threads()) {
+    if (machine.load_relaxed(&words[i]) != epoch + i) machine.store_relaxed(machine.reach(play.wrong), 1);
+  }
+}
+
+/// The same with bytes before each ring: to `to` over there, while the other's come to `landed`.
 template <typename Machine>
 BRANT_DEVICE_CODE void play_put(Machine& machine, const KernelControl& control, DeviceBell own, DeviceBell peers,
-                                Word rounds, Word leads, void* to, const void* from, Word bytes, Word* nanoseconds) {
+                                void* to, const Word* landed, Play play) {
   KernelLife life(machine, control);
+  const Word bytes = play.count * sizeof(Word);
   const Word begin = machine.now_ns();
-  for (Word epoch = 1; epoch <= rounds; ++epoch) {
-    if (leads != 0) put_and_ring(machine, peers, epoch, to, from, bytes, notify::Block{});
+  for (Word epoch = 1; epoch <= play.rounds; ++epoch) {
+    fill(machine, play, epoch);
+    if (play.leads != 0) put_and_ring(machine, peers, epoch, to, play.words, bytes, notify::Block{});
     if (wait(machine, control, own, epoch, notify::Block{}) != Waited::rung) break;
-    if (leads == 0) put_and_ring(machine, peers, epoch, to, from, bytes, notify::Block{});
+    look_at(machine, play, landed, epoch);
+    if (play.leads == 0) put_and_ring(machine, peers, epoch, to, play.words, bytes, notify::Block{});
   }
-  if (machine.thread() == 0) machine.store_release(machine.reach(nanoseconds), machine.now_ns() - begin);
+  if (machine.thread() == 0) machine.store_release(machine.reach(play.nanoseconds), machine.now_ns() - begin);
   life.leave();
 }
 
-/// The same with words in lines: to `to` over there, out of `from` here; `words` holds them between.
+/// The same with words in lines: to `to` over there, while the other's come to `from` and are taken into `words`, which
+/// is what the one that does not lead sends back.
 template <typename Machine>
 BRANT_DEVICE_CODE void play_lines(Machine& machine, const KernelControl& control, Line* to, const Line* from,
-                                  Word rounds, Word leads, Word* words, Word count, Word* nanoseconds) {
+                                  Play play) {
   KernelLife life(machine, control);
   const Word begin = machine.now_ns();
-  for (Word epoch = 1; epoch <= rounds; ++epoch) {
-    if (leads != 0) put_lines(machine, to, epoch, words, count, notify::Block{});
-    if (take_lines(machine, control, from, epoch, words, count, 0, notify::Block{}) != Waited::rung) break;
-    if (leads == 0) put_lines(machine, to, epoch, words, count, notify::Block{});
+  for (Word epoch = 1; epoch <= play.rounds; ++epoch) {
+    if (play.leads != 0) {
+      fill(machine, play, epoch);
+      put_lines(machine, to, epoch, play.words, play.count, notify::Block{});
+    }
+    if (take_lines(machine, control, from, epoch, play.words, play.count, 0, notify::Block{}) != Waited::rung) break;
+    look_at(machine, play, play.words, epoch);
+    if (play.leads == 0) put_lines(machine, to, epoch, play.words, play.count, notify::Block{});
   }
-  if (machine.thread() == 0) machine.store_release(machine.reach(nanoseconds), machine.now_ns() - begin);
+  if (machine.thread() == 0) machine.store_release(machine.reach(play.nanoseconds), machine.now_ns() - begin);
   life.leave();
 }
 

@@ -27,16 +27,13 @@ KERNEL wait_block(KernelControl control, DeviceBell bell, Word epoch) { wait(con
 KERNEL look(DeviceBell bell, Word epoch, bool* seen) { *seen = test(bell, epoch); }
 KERNEL fan_in(DeviceBell bell, FanIn fan_in, Word epoch) { arrive(bell, fan_in, epoch); }
 KERNEL put_block(DeviceBell bell, Word epoch, void* to, const void* from, Word bytes) {
-  GpuThread machine;
-  put_and_ring(machine, bell, epoch, to, from, bytes, Block{});
+  put_and_ring(bell, epoch, to, from, bytes);
 }
 KERNEL send_lines(Line* to, const Word* words, Word count) {
-  GpuThread machine;
-  put_lines(machine, to, 1, words, count, Warp{});
+  put_lines(to, 1, words, count, Warp{});
 }
 KERNEL receive_lines(KernelControl control, const Line* from, Word* words, Word count) {
-  GpuThread machine;
-  take_lines(machine, control, from, 1, words, count, 0, Block{});
+  take_lines(control, from, 1, words, count);
 }
 KERNEL live(KernelControl control) {
   GpuThread machine;

@@ -125,4 +125,28 @@ BRANT_DEVICE_CODE Waited take_lines(Machine& machine, const KernelControl& contr
   return Scope::worst(machine, waited);
 }
 
+#ifdef __CUDACC__
+
+// For kernels that run on GPUs alone.
+
+template <typename Scope = Block>
+BRANT_DEVICE_CODE void put_and_ring(DeviceBell bell, Word epoch, void* to, const void* from, Word bytes,
+                                    Scope scope = {}) {
+  simt::GpuThread machine;
+  put_and_ring(machine, bell, epoch, to, from, bytes, scope);
+}
+template <typename Scope = Block>
+BRANT_DEVICE_CODE void put_lines(Line* to, Word epoch, const Word* from, Word words, Scope scope = {}) {
+  simt::GpuThread machine;
+  put_lines(machine, to, epoch, from, words, scope);
+}
+template <typename Scope = Block>
+BRANT_DEVICE_CODE Waited take_lines(const KernelControl& control, const Line* from, Word epoch, Word* to, Word words,
+                                    Word number = 0, Scope scope = {}) {
+  simt::GpuThread machine;
+  return take_lines(machine, control, from, epoch, to, words, number, scope);
+}
+
+#endif
+
 }  // namespace brant::notify

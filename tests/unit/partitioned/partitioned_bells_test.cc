@@ -167,6 +167,39 @@ TEST_P(PartsOfKernels, one_message_at_a_time_and_epochs_that_grow) {
   EXPECT_EQ(sender_->ready(0), Status::invalid_argument) << "no message is under way";
 }
 
+/// Without parts: the sink of a wait posts the send.
+TEST(BellsThatReleaseSends, the_message_leaves_when_the_kernel_rings) {
+  InProcessJob job(with_devices(2, false));
+  Channel left = Channel::open(job.rank(0), Rank{1}, ChannelId{9});
+  Channel right = Channel::open(job.rank(1), Rank{0}, ChannelId{9});
+  Notifier notifier(job.rank(0), {.bells = 16, .others = 2, .waits = 16});
+  Bell bell = notifier.make();
+  struct Release {
+    Channel& channel;
+    int value = 0;
+    Status posted = Status::internal;
+    Op send;
+  } release{left};
+  Op wait;
+  wait.delivered = {[](void* self, const OpResult& rung) noexcept {
+                      auto& to = *static_cast<Release*>(self);
+                      to.value = 77;
+                      to.posted =
+                          rung.ok() ? to.channel.post_send(ConstBuffer(&to.value, sizeof(int)), to.send) : rung.status;
+                    },
+                    &release};
+  ASSERT_EQ(bell.post_when(wait, 1), Status::in_progress);
+  int got = 0;
+  Operation incoming = right.recv(Buffer(&got, sizeof(got)));
+  job.run(20);
+  EXPECT_FALSE(incoming.done());
+  Stream stream = job.rank(0).device().create_stream();
+  ASSERT_EQ(bell.enqueue_ring(stream, 1), Status::ok);
+  EXPECT_EQ(job.outcome(incoming).status, Status::ok);
+  EXPECT_EQ(got, 77);
+  EXPECT_TRUE(release.posted == Status::ok || release.posted == Status::in_progress);
+}
+
 TEST(PartsOfNothing, are_refused) {
   InProcessJob job(with_devices(1, false));
   Channel open = Channel::open(job.rank(0), Rank{0}, ChannelId{1});
