@@ -77,7 +77,7 @@ class BRANT_API PartitionedSend {
   /// Messages of the channel that parts have gone in, since it was made.
   [[nodiscard]] std::uint64_t runs_sent() const noexcept;
   [[nodiscard]] bool is_open() const noexcept { return sending_ != nullptr; }
-  /// What is under way is canceled; see Channel::close.
+  /// What is under way is canceled, and its receive ends with peer_rejected; see Channel::close.
   void close() noexcept;
 
  private:

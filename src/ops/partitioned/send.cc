@@ -50,6 +50,7 @@ struct PartitionedSend::Sending final : OpOwner, Timer {
     fire = [](Timer& timer) noexcept { static_cast<Sending&>(timer).say_given_up(); };
   }
   ~Sending() {
+    give_up(Status::canceled);  // who receives hears of it, as of a small message that is on its way
     engine.timers().clear(*this);
     if (active && observed()) engine.completions().finish(*this, {Status::canceled, 0});
   }

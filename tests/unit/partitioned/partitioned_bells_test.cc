@@ -147,6 +147,16 @@ TEST_P(PartsOfKernels, closing_ends_what_waits) {
   EXPECT_EQ(receiver_.when(0).result().status, Status::invalid_argument);
 }
 
+TEST_P(PartsOfKernels, a_sender_that_closes_ends_the_receive) {
+  Operation all = receiver_.receive(landing_, 1);
+  Operation sent = sender_->send(source_, 1);
+  kernel_makes(3, 1);
+  ASSERT_TRUE(job_.run_until([&] { return receiver_.arrived(3); }));
+  sender_->close();
+  EXPECT_EQ(job_.outcome(all).status, Status::peer_rejected);
+  EXPECT_EQ(job_.outcome(sent).status, Status::canceled);
+}
+
 TEST_P(PartsOfKernels, a_receive_that_is_withdrawn_closes_its_end) {
   {
     Operation gone = receiver_.receive(landing_, 1);
