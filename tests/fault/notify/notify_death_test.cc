@@ -34,10 +34,13 @@ void require(Runtime& runtime, const Operation& operation, const char* what) {
   if (outcome(runtime, operation) != Status::ok) fail(runtime.rank().value, what);
 }
 
+/// The channel by which the ticket of a bell goes to who rings it: an id is open with one process at a time.
+ChannelId way(int owner, int ringer) { return ChannelId{static_cast<std::uint32_t>(10 + 3 * owner + ringer)}; }
+
 /// A bell that `ringer` rings: its ticket goes there by a channel.
 Bell bell_of(Runtime& runtime, Notifier& notifier, int ringer) {
   Bell bell = notifier.make({.rung_by = RungBy::peer, .seen_by = SeenBy::host, .peer = Rank{ringer}});
-  Channel channel = Channel::open(runtime, Rank{ringer}, ChannelId{1});
+  Channel channel = Channel::open(runtime, Rank{ringer}, way(runtime.rank().value, ringer));
   const BellTicket ticket = bell.ticket();
   require(runtime, channel.send(ConstBuffer(ticket.bytes()), Moment::delivered), "the ticket was not sent");
   return bell;
@@ -45,7 +48,7 @@ Bell bell_of(Runtime& runtime, Notifier& notifier, int ringer) {
 
 PeerBell peer_bell(Runtime& runtime, int owner) {
   std::vector<std::byte> bytes(BellTicket::kBytesMax);
-  Channel channel = Channel::open(runtime, Rank{owner}, ChannelId{1});
+  Channel channel = Channel::open(runtime, Rank{owner}, way(owner, runtime.rank().value));
   Operation got = channel.recv(std::span(bytes));
   require(runtime, got, "the ticket did not come");
   bytes.resize(got.result().bytes);

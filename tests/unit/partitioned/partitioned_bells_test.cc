@@ -185,11 +185,12 @@ TEST(BellsThatReleaseSends, the_message_leaves_when_the_kernel_rings) {
   Notifier notifier(job.rank(0), {.bells = 16, .others = 2, .waits = 16});
   Bell bell = notifier.make();
   struct Release {
+    explicit Release(Channel& to) : channel(to) {}
     Channel& channel;
     int value = 0;
     Status posted = Status::internal;
     Op send;
-  } release{left};
+  } release(left);
   Op wait;
   wait.delivered = {[](void* self, const OpResult& rung) noexcept {
                       auto& to = *static_cast<Release*>(self);
