@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@ struct PartitionedReceive::Receiving final : OpOwner {
   /// Somebody may wait for it.
   struct Part final : OpOwner {
     Receiving* self = nullptr;
+    bool told = false;  ///< By a head.
     bool here = false;
   };
   struct Run {
@@ -53,7 +55,7 @@ struct PartitionedReceive::Receiving final : OpOwner {
     drops = false;
     left = options.parts;
     used = in_flight = 0;
-    for (std::uint32_t i = 0; i < options.parts; ++i) parts[i].here = false;
+    for (std::uint32_t i = 0; i < options.parts; ++i) parts[i].told = parts[i].here = false;
     const Status status = post_head();
     if (status != Status::ok && status != Status::in_progress) return status;
     active = any = true;
@@ -88,7 +90,7 @@ struct PartitionedReceive::Receiving final : OpOwner {
     if (!result.ok()) return fail(result.status);
     const bool sound = result.bytes == sizeof(head) && head.parts != 0 && head.parts <= PartitionedOptions::kPartsMax &&
                        head.first < head.parts && head.count <= head.parts - head.first;
-    if (!sound) {
+    if (!sound || tells_again()) {
       broken = true;
       log::error(
           "channel {} from rank {} brought a message that is no part of one: its other end must be a "
@@ -102,6 +104,14 @@ struct PartitionedReceive::Receiving final : OpOwner {
     }
     if (!drops) look_at_head();
     receive_run();
+  }
+  /// Of a part that an earlier head of this message told of.
+  [[nodiscard]] bool tells_again() noexcept {
+    if (head.parts != options.parts) return false;  // it is dropped anyway
+    bool again = false;
+    for (std::uint32_t i = head.first; i < head.first + head.count; ++i)
+      again = std::exchange(parts[i].told, true) || again;
+    return again;
   }
   /// A message that does not fit is dropped, run by run: the next one may.
   void look_at_head() noexcept {

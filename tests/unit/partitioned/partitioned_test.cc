@@ -12,6 +12,7 @@
 #include "brant/core/runtime.h"
 #include "brant/notify.h"
 #include "core/engine.h"
+#include "ops/partitioned/parts.h"
 #include "support/in_process_job.h"
 
 namespace brant::test {
@@ -186,6 +187,41 @@ TEST(PartedMessagesToTheLost, end_with_peer_lost_when_the_next_part_is_ready) {
   EXPECT_EQ(ends.sender.ready(2), Status::ok) << "what the network says is told by the message";
   EXPECT_EQ(ends.job.outcome(sent).status, Status::peer_lost);
   EXPECT_EQ(ends.job.outcome(all).status, Status::canceled);
+}
+
+/// What another program may write into the channel.
+TEST(PartedMessagesOfSomethingElse, break_the_receiver_and_nothing_more) {
+  const auto outcome_of = [](auto&& send) {
+    InProcessJob job(ranks(2));
+    Channel channel = Channel::open(job.rank(0), Rank{1}, ChannelId{3});
+    PartitionedReceive receiver(job.rank(1), Channel::open(job.rank(1), Rank{0}, ChannelId{3}), {.parts = 4});
+    std::vector<int> landing(1000);
+    Operation all = receiver.receive(std::span(landing), 1);
+    send(channel);
+    const Status status = job.outcome(all).status;
+    EXPECT_EQ(receiver.receive(std::span(landing), 2).result().status, Status::invalid_argument)
+        << "it is out of order";
+    return status;
+  };
+  const auto post = [](Channel& channel, const auto& thing) {
+    Op unobserved;
+    static_cast<void>(channel.post_send(ConstBuffer(&thing, sizeof(thing), MemoryKind::host), unobserved));
+  };
+  EXPECT_EQ(outcome_of([&](Channel& channel) { post(channel, 7); }), Status::invalid_argument);
+  PartHead head{.epoch = 1, .bytes = 4000, .parts = 4, .first = 3, .count = 2};
+  EXPECT_EQ(outcome_of([&](Channel& channel) { post(channel, head); }), Status::invalid_argument) << "beyond its parts";
+  head.parts = 0;
+  EXPECT_EQ(outcome_of([&](Channel& channel) { post(channel, head); }), Status::invalid_argument);
+  EXPECT_EQ(outcome_of([&](Channel& channel) {
+              const std::vector<int> part(256);
+              for (int i = 0; i < 2; ++i) {
+                post(channel, PartHead{.epoch = 1, .bytes = 4000, .parts = 4, .first = 0, .count = 1});
+                Op unobserved;
+                static_cast<void>(channel.post_send(std::span(part), unobserved));
+              }
+            }),
+            Status::invalid_argument)
+      << "the same part again";
 }
 
 TEST(PartedMessagesOfOtherParts, are_refused) {
