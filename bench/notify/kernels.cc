@@ -21,7 +21,7 @@ simt::CpuThread thread_of(const HostLaunch& launch) noexcept {
 void echo_on_host(const HostLaunch& launch) noexcept {
   simt::CpuThread machine = thread_of(launch);
   notify_steps::echo(machine, launch.value<KernelControl>(0), launch.value<DeviceBell>(1), launch.value<DeviceBell>(2),
-                     launch.value<Word>(3), launch.value<notify_steps::Witness>(4));
+                     launch.value<Word>(3), launch.value<notify_steps::Witness>(4), launch.value<Word>(5));
 }
 
 void cost_on_host(const HostLaunch& launch) noexcept {
@@ -36,6 +36,19 @@ void play_on_host(const HostLaunch& launch) noexcept {
                      launch.value<Word>(3), launch.value<Word>(4), launch.value<Word*>(5));
 }
 
+void play_put_on_host(const HostLaunch& launch) noexcept {
+  simt::CpuThread machine = thread_of(launch);
+  notify_steps::play_put(machine, launch.value<KernelControl>(0), launch.value<DeviceBell>(1),
+                         launch.value<DeviceBell>(2), launch.value<void*>(3), launch.value<const Word*>(4),
+                         launch.value<notify_steps::Play>(5));
+}
+
+void play_lines_on_host(const HostLaunch& launch) noexcept {
+  simt::CpuThread machine = thread_of(launch);
+  notify_steps::play_lines(machine, launch.value<KernelControl>(0), launch.value<notify::Line*>(1),
+                           launch.value<const notify::Line*>(2), launch.value<notify_steps::Play>(3));
+}
+
 void nothing_on_host(const HostLaunch&) noexcept {}
 
 std::span<const std::byte> image() noexcept {
@@ -48,6 +61,8 @@ NotifyKernels::NotifyKernels(Device device)
     : echo(device, image(), "brant_bench_notify_echo", &echo_on_host),
       cost(device, image(), "brant_bench_notify_cost", &cost_on_host),
       play(device, image(), "brant_bench_notify_play", &play_on_host),
+      play_put(device, image(), "brant_bench_notify_play_put", &play_put_on_host),
+      play_lines(device, image(), "brant_bench_notify_play_lines", &play_lines_on_host),
       nothing(device, image(), "brant_bench_notify_nothing", &nothing_on_host) {}
 
 }  // namespace brant::bench

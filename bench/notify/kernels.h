@@ -14,9 +14,11 @@ struct NotifyKernels {
 
   explicit NotifyKernels(Device device);
 
-  Kernel<Control, DeviceBell, DeviceBell, Word, notify_steps::Witness> echo;
+  Kernel<Control, DeviceBell, DeviceBell, Word, notify_steps::Witness, Word> echo;
   Kernel<Control, DeviceBell, DeviceBell, Word, Word*> cost;
   Kernel<Control, DeviceBell, DeviceBell, Word, Word, Word*> play;
+  Kernel<Control, DeviceBell, DeviceBell, void*, const Word*, notify_steps::Play> play_put;
+  Kernel<Control, notify::Line*, const notify::Line*, notify_steps::Play> play_lines;
   Kernel<> nothing;
 };
 

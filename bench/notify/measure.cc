@@ -1,5 +1,6 @@
 #include "bench/notify/measure.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -14,6 +15,7 @@
 #include "bench/runner/row.h"
 #include "bench/runner/session.h"
 #include "bench/runner/statistics.h"
+#include "brant/ops/rma.h"
 
 namespace brant::bench {
 namespace {
@@ -71,13 +73,14 @@ class Notifying {
     fmt::print("{:<34} {:>9} {:>9} {:>9} {:>8}\n", "what", "min us", "p50 us", "p99 us", "n");
   }
 
-  Summary tell(const char* name, const char* text, std::vector<double> us, int ranks = 1) {
+  Summary tell(const char* name, const char* text, std::vector<double> us, int ranks = 1,
+               std::size_t bytes = sizeof(Word)) {
     const Summary summary = summarize(us);
     fmt::print("{:<34} {:>9.3f} {:>9.3f} {:>9.3f} {:>8}\n", text, summary.min, summary.p50, summary.p99, summary.n);
     std::fflush(stdout);
     nlohmann::ordered_json row = {
         {"bench", name},         {"model", "notify"}, {"memory", memory_kind_name(options_.memory)},
-        {"trigger", "device"},   {"path", "bell"},    {"bytes", sizeof(Word)},
+        {"trigger", "device"},   {"path", "bell"},    {"bytes", bytes},
         {"window", 1},           {"ranks", ranks},    {"n", summary.n},
         {"us", to_json(summary)}};
     add_machine(row, "", machine_);
@@ -104,12 +107,13 @@ class Notifying {
   /// Rings a kernel that answers each ring, `rounds` times, and lets `answered(bell, epoch)` see the answers. Gives the
   /// microseconds of each round.
   template <typename Answered>
-  std::vector<double> echo(const char* name, const notify_steps::Witness& witness, Answered&& answered) {
+  std::vector<double> echo(const char* name, const notify_steps::Witness& witness, Answered&& answered,
+                           bool relaxed = false) {
     Bell go = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
     Bell back = notifier_.make();
     const Word rounds = options_.iterations;
     auto kernel = PersistentKernel::launch(notifier_, kernels_.echo, {}, {.name = name, .patience = kPatience},
-                                           go.device(), back.device(), rounds, witness);
+                                           go.device(), back.device(), rounds, witness, Word{relaxed});
     begin(kernel);
     std::vector<double> us(rounds);
     for (Word epoch = 1; epoch <= rounds; ++epoch) {
@@ -127,6 +131,7 @@ class Notifying {
   void round_trip() {
     const auto look = [this](const Bell& bell, Word epoch) { see(bell, epoch); };
     round_trip_us_ = tell("notify_round_trip", "CPU, GPU, CPU", echo("echo", {}, look)).p50;
+    relaxed_us_ = tell("notify_round_trip_relaxed", "the same, the epoch alone back", echo("echo", {}, look, true)).p50;
   }
 
   /// As programs do it: with an operation that progress completes.
@@ -155,17 +160,23 @@ class Notifying {
   void costs() {
     Bell seen = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
     Bell rung = notifier_.make();
-    Memory results = runtime().allocate(options_.memory, 3 * sizeof(Word));
+    Memory results = runtime().allocate(options_.memory, notify_steps::kCosts * sizeof(Word));
     const Word rounds = options_.iterations;
     auto kernel = PersistentKernel::launch(notifier_, kernels_.cost, {}, {.name = "cost", .patience = kPatience},
                                            seen.device(), rung.device(), rounds, static_cast<Word*>(results.data()));
     finish(kernel, "cost");
-    std::vector<Word> ns(3);
+    std::vector<Word> ns(notify_steps::kCosts);
     runtime().copy(std::span(ns), results);
-    const auto each = [&](Word all) { return static_cast<double>(all) / 1e3 / static_cast<double>(rounds); };
-    tell("notify_device_look", "a look of the GPU at the host", {each(ns[0])});
-    tell("notify_device_ring", "a ring by the GPU, one of many", {each(ns[1])});
-    tell("notify_device_to_host", "GPU to CPU, by difference", {std::max(0.0, round_trip_us_ - each(ns[0]))});
+    const auto each = [&](notify_steps::Cost cost) {
+      return static_cast<double>(ns[cost]) / 1e3 / static_cast<double>(rounds);
+    };
+    const double look_us = each(notify_steps::kLooks);
+    tell("notify_device_look", "a look of the GPU at the host", {look_us});
+    tell("notify_device_ring", "a ring by the GPU, one of many", {each(notify_steps::kRings)});
+    tell("notify_device_ring_relaxed", "a ring of the epoch alone", {each(notify_steps::kRelaxedRings)});
+    tell("notify_device_release", "a release of device scope", {each(notify_steps::kDeviceReleases)});
+    tell("notify_device_to_host", "GPU to CPU, by difference", {std::max(0.0, round_trip_us_ - look_us)});
+    tell("notify_device_to_host_relaxed", "the same, the epoch alone", {std::max(0.0, relaxed_us_ - look_us)});
   }
 
   void stream_words() {
@@ -235,26 +246,119 @@ class Notifying {
     runtime().worker().progress();
   }
 
+  /// A bell of each of the two processes, which the other's kernel rings.
+  struct BellPair {
+    BellPair(Notifying& self, Rank partner)
+        : own(self.notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::device, .peer = partner})) {
+      const BellTicket ticket = own.ticket();
+      self.session_.partner().send_block(ticket.bytes());
+      const std::vector<std::byte> theirs = self.session_.partner().receive_block();
+      peers = PeerBell(self.runtime(), partner, BellTicket(theirs));
+    }
+
+    Bell own;
+    PeerBell peers;
+  };
+
   void between_devices() {
     const Rank partner = session_.channel_partner();
-    Bell own = notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::device, .peer = partner});
-    const BellTicket ticket = own.ticket();
-    const auto bytes = ticket.bytes();
-    session_.partner().send_block(bytes);
-    const std::vector<std::byte> theirs = session_.partner().receive_block();
-    PeerBell peers(runtime(), partner, BellTicket(theirs));
+    play(partner);
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{1024}, Landing::kBytes}) put_and_ring(partner, bytes);
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{1024}}) lines(partner, bytes);
+  }
+
+  void play(Rank partner) {
+    const BellPair bells(*this, partner);
     Memory result = runtime().allocate(options_.memory, sizeof(Word));
-    const Word rounds = options_.iterations;
     session_.barrier();
-    auto kernel =
-        PersistentKernel::launch(notifier_, kernels_.play, {}, {.name = "play", .patience = kPatience}, own.device(),
-                                 peers.device(), rounds, Word{session_.leads()}, static_cast<Word*>(result.data()));
+    auto kernel = PersistentKernel::launch(notifier_, kernels_.play, {}, {.name = "play", .patience = kPatience},
+                                           bells.own.device(), bells.peers.device(), Word{options_.iterations},
+                                           Word{session_.leads()}, static_cast<Word*>(result.data()));
     finish(kernel, "play");
-    std::vector<Word> ns(1);
-    runtime().copy(std::span(ns), result);
-    const double one_way = static_cast<double>(ns[0]) / 1e3 / static_cast<double>(rounds) / 2;
-    if (session_.reports()) tell("notify_device_to_device", "GPU to GPU, one way", {one_way}, 2);
+    tell_one_way("notify_device_to_device", "GPU to GPU, one way", sizeof(Word), result);
+  }
+
+  /// Device memory of the two processes, each of which reaches the other's.
+  struct Landing {
+    static constexpr std::size_t kBytes = 65536;
+
+    Landing(Notifying& self, Rank partner)
+        : memory(self.runtime().allocate(self.options_.memory, kBytes)),
+          local(self.runtime().allocate(self.options_.memory, kBytes)),
+          result(self.runtime().allocate(self.options_.memory, 2 * sizeof(Word))),
+          segment(expose(self.runtime(), memory)) {
+      const std::vector<std::byte> zeros(kBytes);
+      self.runtime().copy(memory, std::span(zeros));
+      self.runtime().copy(local, std::span(zeros));
+      self.runtime().copy(result, std::span(zeros).first(2 * sizeof(Word)));
+      const SegmentTicket ticket = segment.ticket();
+      self.session_.partner().send_block(ticket.bytes());
+      const std::vector<std::byte> theirs = self.session_.partner().receive_block();
+      remote = RemoteSegment(self.runtime(), partner, SegmentTicket(theirs));
+      if (remote.device_pointer() == nullptr) {
+        throw Error(Status::not_supported, "kernels do not reach memory of the other device: they need a mapping");
+      }
+    }
+
+    Memory memory, local, result;
+    Segment segment;
+    RemoteSegment remote;
+  };
+
+  void tell_one_way(const char* name, const char* text, std::size_t bytes, const Memory& nanoseconds) {
+    std::vector<Word> ns(nanoseconds.bytes() / sizeof(Word));
+    runtime().copy(std::span(ns), nanoseconds);
+    if (ns.size() > 1 && ns[1] != 0) {
+      throw Error(Status::internal, fmt::format("{}: what was written before a ring is not there behind it", text));
+    }
+    const double one_way = static_cast<double>(ns[0]) / 1e3 / static_cast<double>(options_.iterations) / 2;
+    if (session_.reports()) tell(name, text, {one_way}, 2, bytes);
     session_.barrier();
+  }
+
+  /// A block with a thread for each 16 bytes, as far as they go.
+  [[nodiscard]] LaunchShape shape_for(std::size_t bytes) const {
+    LaunchShape shape;
+    if (options_.memory == MemoryKind::cuda) {
+      shape.block[0] = static_cast<unsigned>(std::clamp<std::size_t>(bytes / 16, 32, 1024));
+    }
+    return shape;
+  }
+
+  [[nodiscard]] notify_steps::Play play_of(const Landing& landing, std::size_t bytes) const {
+    notify_steps::Play play;
+    play.rounds = options_.iterations;
+    play.leads = session_.leads();
+    play.check = options_.check;
+    play.count = bytes / sizeof(Word);
+    play.words = static_cast<Word*>(landing.local.data());
+    play.nanoseconds = static_cast<Word*>(landing.result.data());
+    play.wrong = play.nanoseconds + 1;
+    return play;
+  }
+
+  void put_and_ring(Rank partner, std::size_t bytes) {
+    const BellPair bells(*this, partner);
+    const Landing landing(*this, partner);
+    session_.barrier();
+    auto kernel = PersistentKernel::launch(notifier_, kernels_.play_put, shape_for(bytes),
+                                           {.name = "put and ring", .patience = kPatience}, bells.own.device(),
+                                           bells.peers.device(), landing.remote.device_pointer(),
+                                           static_cast<const Word*>(landing.memory.data()), play_of(landing, bytes));
+    finish(kernel, "put and ring");
+    tell_one_way("notify_put_and_ring", fmt::format("put {} B and ring, one way", bytes).c_str(), bytes,
+                 landing.result);
+  }
+
+  void lines(Rank partner, std::size_t bytes) {
+    const Landing landing(*this, partner);
+    session_.barrier();
+    auto kernel = PersistentKernel::launch(
+        notifier_, kernels_.play_lines, shape_for(2 * bytes), {.name = "lines", .patience = kPatience},
+        static_cast<notify::Line*>(landing.remote.device_pointer()),
+        static_cast<const notify::Line*>(landing.memory.data()), play_of(landing, bytes));
+    finish(kernel, "lines");
+    tell_one_way("notify_put_lines", fmt::format("{} B in lines, one way", bytes).c_str(), bytes, landing.result);
   }
 
   const NotifyOptions options_;
@@ -264,6 +368,7 @@ class Notifying {
   NotifyKernels kernels_;
   Notifier notifier_;
   double round_trip_us_ = 0;
+  double relaxed_us_ = 0;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "brant/brant.h"
 #include "brant/chare/archive.h"
 #include "brant/chare/array.h"
+#include "brant/chare/bell_calls.h"
 #include "brant/chare/callback.h"
 #include "brant/chare/chare.h"
 #include "brant/chare/chares.h"

@@ -109,6 +109,73 @@ class ChannelEnd:
     @property
     def id(self) -> int: ...
 
+class Stream:
+    """A stream of the device of this process: a queue of work. Streams of PyTorch, CuPy and cuda.core do as well.
+
+    Raises:
+        NotSupported: the process has no device.
+    """
+
+    def __init__(self) -> None: ...
+    def synchronize(self) -> None:
+        """Waits until all that was queued is done. Other threads of Python run meanwhile."""
+    def __cuda_stream__(self) -> tuple[int, int]: ...
+    @property
+    def handle(self) -> int:
+        """The CUstream, with CUDA."""
+
+class Notifier:
+    """Makes bells: keep it as long as they are used. It allocates all memory that they will need, so make it before
+    kernels run that end late.
+
+    Args:
+        bells: open at once that the device rings and Python sees; half as many of other sorts, 512 at most.
+
+    Raises:
+        NotSupported: the process has no device, or one that does not reach memory of the host.
+    """
+
+    def __init__(self, bells: int = 1024) -> None: ...
+
+class Bell:
+    """A counter in one direction between the device and Python. Its value, the epoch, begins at 0 and only grows; what
+    was written before a ring is there for whoever sees its epoch.
+
+    Args:
+        notifier: it holds the memory.
+        rung_by: "device" (kernels and streams) or "host" (Python).
+        seen_by: "host" or "device".
+
+    Raises:
+        LimitReached: as many bells are open as the notifier has.
+        InvalidArgument: that is no such sort.
+    """
+
+    def __init__(self, notifier: Notifier, rung_by: str = "device", seen_by: str = "host") -> None: ...
+    def ring(self, epoch: int) -> None:
+        """Tells the device of an epoch, which is not earlier than the last one. For bells that Python rings."""
+    def when(self, epoch: int, timeout: float | None = None) -> Awaitable:
+        """To be awaited: the bell has reached the epoch. Gives the epoch that it has.
+
+        Raises:
+            TimedOut, Canceled: the bell was closed.
+            InvalidArgument: Python does not see it.
+        """
+    def enqueue_ring(self, stream: Any, epoch: int) -> None:
+        """The stream rings when it comes there. It may be captured into a graph."""
+    def enqueue_wait(self, stream: Any, epoch: int) -> None:
+        """The stream waits there until the bell has reached the epoch."""
+    def close(self) -> None:
+        """Nobody must be ringing it any more. Who waits gets Canceled."""
+    @property
+    def epoch(self) -> int:
+        """As Python sees it, or has rung it last."""
+    @property
+    def word(self) -> int:
+        """Where kernels find it: the address of 64 bits, to be stored with the order of a release of system scope."""
+    @property
+    def is_open(self) -> bool: ...
+
 class Segment:
     """An array of this process that others may write into and read from, held while it is exposed.
 

@@ -59,6 +59,12 @@ def test_bells_bring_what_was_written_before_them(tmp_path: pathlib.Path) -> Non
     assert "50 rings each way brought what was written before them" in said
     rows = {row["bench"]: row for row in rows_of(file)}
     assert {"notify_round_trip", "notify_round_trip_op", "notify_device_to_device", "notify_scan_4096"} <= rows.keys()
+    assert {"notify_round_trip_relaxed", "notify_device_ring_relaxed", "notify_device_release"} <= rows.keys()
+    sizes = [(row["bench"], row["bytes"]) for row in rows_of(file) if row["bench"].startswith("notify_put_")]
+    assert sizes == [
+        *(("notify_put_and_ring", n) for n in (8, 1024, 65536)),
+        *(("notify_put_lines", n) for n in (8, 1024)),
+    ]
     for row in rows.values():
         assert (row["model"], row["memory"], row["path"]) == ("notify", "emulated", "bell")
         assert 0 <= row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"]

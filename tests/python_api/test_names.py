@@ -15,7 +15,8 @@ import json, types
 import brant
 from brant import _brant
 def own(thing):
-    kept = ("__await__", "__aiter__", "__anext__", "__dlpack__", "__dlpack_device__", "__cuda_array_interface__")
+    kept = ("__await__", "__aiter__", "__anext__", "__dlpack__", "__dlpack_device__", "__cuda_array_interface__",
+            "__cuda_stream__")
     return sorted(n for n in vars(thing) if not n.startswith("_") or n in kept)
 public = {n: v for n, v in vars(_brant).items() if not n.startswith("_")}
 print(json.dumps({
@@ -25,7 +26,18 @@ print(json.dumps({
 }))
 """
 # All are Awaitable.
-INNER = {"ConditionWait", "Lending", "Meeting", "Pause", "ProgramEnd", "Receiving", "Reply", "Sending", "Transferring"}
+INNER = {
+    "ConditionWait",
+    "Lending",
+    "Meeting",
+    "Pause",
+    "ProgramEnd",
+    "Receiving",
+    "Reply",
+    "Ringing",
+    "Sending",
+    "Transferring",
+}
 OF_ITERATORS = {"throw", "close"}  # what `await` calls of an Awaitable
 
 

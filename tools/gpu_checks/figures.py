@@ -46,8 +46,21 @@ def bandwidth_figure(_: str, rows: list[dict]) -> str:
 
 
 def notify_figure(_: str, rows: list[dict]) -> str:
-    names = {"notify_round_trip": "there and back", "notify_device_to_device": "GPU to GPU", "notify_scan_4096": "scan"}
-    return ", ".join(f"{names[row['bench']]} {row['us']['p50']:.3g} us" for row in rows if row["bench"] in names)
+    names = {
+        "notify_round_trip": "there and back",
+        "notify_round_trip_relaxed": "relaxed",
+        "notify_device_to_device": "GPU to GPU",
+        "notify_put_and_ring": "put and ring",
+        "notify_put_lines": "lines",
+        "notify_scan_4096": "scan",
+    }
+    sized = ("notify_put_and_ring", "notify_put_lines")
+    figures = []
+    for row in rows:
+        if row["bench"] in names:
+            size = f" {row['bytes']} B" if row["bench"] in sized else ""
+            figures.append(f"{names[row['bench']]}{size} {row['us']['p50']:.3g} us")
+    return ", ".join(figures)
 
 
 def halo_figure(_: str, rows: list[dict]) -> str:

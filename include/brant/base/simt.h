@@ -26,7 +26,7 @@
 /// warp       each, leading, any, sync_warp, uniform: `each` and the like give a lane an item of its own, everything
 ///            else is the same in all lanes
 /// memory     load_relaxed, load_acquire, load_pair_acquire, store_relaxed, store_release: of system scope, for words
-///            that CPUs or other devices see; fence_system
+///            that CPUs or other devices see; fence_system; load_line, store_line: 16 bytes that are one access
 /// `_device`  of device memory that other blocks write; add_acq_rel_device, store_release_device, fence_device
 /// `_shared`  of the shared memory of the block (`_shared_uniform`: one value for all lanes); claim, lock, unlock;
 ///            fence_block
@@ -48,6 +48,10 @@ struct Pair {
 };
 
 #ifdef __CUDACC__
+
+__device__ __forceinline__ unsigned shared_address(const void* place) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(place));
+}
 
 /// A thread of a GPU. `pause` does nothing: looks take long enough.
 class GpuThread {
@@ -115,6 +119,20 @@ class GpuThread {
     asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
   }
   __device__ __forceinline__ void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+  /// One access of 128 bits, aligned to 16 bytes, and no two of 64: v2.u64 promises nothing about the two together.
+  __device__ __forceinline__ Pair load_line(const Word* from) {
+    Pair pair;
+    asm volatile("{ .reg .b128 line; ld.relaxed.sys.b128 line, [%2]; mov.b128 {%0, %1}, line; }"
+                 : "=l"(pair.first), "=l"(pair.second)
+                 : "l"(from)
+                 : "memory");
+    return pair;
+  }
+  __device__ __forceinline__ void store_line(Word* to, Pair pair) {
+    asm volatile("{ .reg .b128 line; mov.b128 line, {%1, %2}; st.relaxed.sys.b128 [%0], line; }" ::"l"(to),
+                 "l"(pair.first), "l"(pair.second)
+                 : "memory");
+  }
 
   __device__ __forceinline__ Word load_acquire_device(const Word* from) {
     Word value;
@@ -196,10 +214,6 @@ class GpuThread {
   }
 
  private:
-  static __device__ __forceinline__ unsigned shared_address(const void* place) {
-    return static_cast<unsigned>(__cvta_generic_to_shared(place));
-  }
-
   const unsigned lane_;
 };
 
@@ -263,6 +277,12 @@ class CpuThread : public BlockOfOne {
   Pair load_pair_acquire(const Word* from) const noexcept { return {load_acquire(from), load_acquire(from + 1)}; }
   void store_relaxed(Word* to, Word value) noexcept { store_release(to, value); }
   void fence_system() noexcept {}
+  /// Two accesses, the first word behind the second one: who sees the first has the second, or a later one.
+  Pair load_line(const Word* from) const noexcept { return load_pair_acquire(from); }
+  void store_line(Word* to, Pair pair) noexcept {
+    store_relaxed(to + 1, pair.second);
+    store_release(to, pair.first);
+  }
 
   Word load_acquire_device(const Word* from) const noexcept { return load_acquire(from); }
   Pair load_pair_relaxed_device(const Word* from) const noexcept { return load_pair_acquire(from); }

@@ -78,8 +78,28 @@ struct KernelControl {
 /// How a wait ended. Not `rung`: what was waited for has not come, and the block should end.
 enum class Waited : unsigned { rung = 0, timed_out = 1, aborted = 2 };
 
+/// Threads of a warp: on the CPU a block is one thread.
+#ifdef __CUDACC__
+inline constexpr unsigned kLanes = 32;
+#else
+inline constexpr unsigned kLanes = 1;
+#endif
+
 /// Who does it together; all of them call. Before a ring they have done what it tells of; after a wait all see it.
+/// `first` and `stride`: which of many items are a thread's. `worst`: how the waits of all its threads ended.
 struct Thread {
+  template <typename Machine>
+  BRANT_DEVICE_CODE static Word first(Machine&) {
+    return 0;
+  }
+  template <typename Machine>
+  BRANT_DEVICE_CODE static Word stride(Machine&) {
+    return 1;
+  }
+  template <typename Machine>
+  BRANT_DEVICE_CODE static Waited worst(Machine&, Waited waited) {
+    return waited;
+  }
   template <typename Machine>
   BRANT_DEVICE_CODE static bool gather(Machine&) {
     return true;
@@ -90,6 +110,21 @@ struct Thread {
   }
 };
 struct Warp {
+  template <typename Machine>
+  BRANT_DEVICE_CODE static Word first(Machine& machine) {
+    return machine.lane();
+  }
+  template <typename Machine>
+  BRANT_DEVICE_CODE static Word stride(Machine&) {
+    return kLanes;
+  }
+  template <typename Machine>
+  BRANT_DEVICE_CODE static Waited worst(Machine& machine, Waited waited) {
+    const bool aborted = machine.any(kLanes, [&](unsigned) { return waited == Waited::aborted; });
+    if (aborted) return Waited::aborted;
+    const bool late = machine.any(kLanes, [&](unsigned) { return waited == Waited::timed_out; });
+    return late ? Waited::timed_out : Waited::rung;
+  }
   template <typename Machine>
   BRANT_DEVICE_CODE static bool gather(Machine& machine) {
     machine.sync_warp();
@@ -103,6 +138,18 @@ struct Warp {
   }
 };
 struct Block {
+  template <typename Machine>
+  BRANT_DEVICE_CODE static Word first(Machine& machine) {
+    return machine.thread();
+  }
+  template <typename Machine>
+  BRANT_DEVICE_CODE static Word stride(Machine& machine) {
+    return machine.threads();
+  }
+  template <typename Machine>
+  BRANT_DEVICE_CODE static Waited worst(Machine& machine, Waited waited) {
+    return share(machine, waited);
+  }
   template <typename Machine>
   BRANT_DEVICE_CODE static bool gather(Machine& machine) {
     machine.sync_block();
@@ -124,6 +171,13 @@ BRANT_DEVICE_CODE bool reached(Word seen, Word wanted) { return static_cast<long
 template <typename Machine, typename Scope = Thread>
 BRANT_DEVICE_CODE void ring(Machine& machine, DeviceBell bell, Word epoch, Scope = {}) {
   if (Scope::gather(machine)) machine.store_release(machine.reach(bell.word), epoch);
+}
+
+/// The epoch alone: what was written before need not be there when it is seen. For an answer, a credit, a heartbeat;
+/// epochs of one bell stay in their order. Cost: a store that nothing waits for.
+template <typename Machine>
+BRANT_DEVICE_CODE void ring_relaxed(Machine& machine, DeviceBell bell, Word epoch) {
+  machine.store_relaxed(machine.reach(bell.word), epoch);
 }
 
 /// Whether the epoch has come; then what its ringer wrote before is there.
@@ -155,39 +209,49 @@ BRANT_DEVICE_CODE void arrive(Machine& machine, DeviceBell bell, FanIn fan_in, W
   }
 }
 
-/// Waits until the epoch has come; all callers see what its ringer wrote before. Ends early where the program aborts
-/// the kernel, or when `control.patience_ns` is over: that is told to the CPU, which names the bell. One thread of the
-/// scope looks. Cost: a look is some hundred nanoseconds in device memory, about 1 us in pinned memory of the host.
+/// Looks until `look()` gives the epoch, or a later one; for one thread. Ends early where the program aborts the
+/// kernel, or when `control.patience_ns` is over: that is told to the CPU, by the number of what was waited for.
+template <typename Machine, typename Look>
+BRANT_DEVICE_CODE Waited look_until(Machine& machine, const KernelControl& control, Word number, Word epoch,
+                                    Look&& look) {
+  const Word* const abort = control.asked == nullptr ? nullptr : &machine.reach(control.asked)->abort;
+  Word begun = 0;
+  for (unsigned looks = 1;; ++looks) {
+    const Word seen = look();
+    if (reached(seen, epoch)) return Waited::rung;
+    if (looks % Machine::kLooksPerCheck != 0) {
+      machine.pause();
+      continue;
+    }
+    const Word now = machine.now_ns();
+    if (begun == 0) begun = now;
+    Waited waited = Waited::rung;
+    if (abort != nullptr && machine.load_relaxed(abort) != 0) waited = Waited::aborted;
+    if (control.patience_ns != 0 && now - begun > control.patience_ns) waited = Waited::timed_out;
+    if (waited == Waited::rung) {
+      machine.rest();
+      continue;
+    }
+    if (control.told != nullptr) {
+      Told* const told = machine.reach(control.told);
+      machine.store_relaxed(&told->wanted, epoch);
+      machine.store_relaxed(&told->seen, seen);
+      machine.store_relaxed(&told->failed, static_cast<Word>(waited));
+      machine.store_release(&told->waits_for, number);
+    }
+    return waited;
+  }
+}
+
+/// Waits until the epoch has come; all callers see what its ringer wrote before. It ends early as `look_until` says.
+/// One thread of the scope looks. Cost: a look is some hundred nanoseconds in device memory, about 1 us in pinned
+/// memory of the host.
 template <typename Machine, typename Scope = Block>
 BRANT_DEVICE_CODE Waited wait(Machine& machine, const KernelControl& control, DeviceBell bell, Word epoch, Scope = {}) {
   Waited waited = Waited::rung;
   if (Scope::gather(machine)) {
     const Word* const word = machine.reach(static_cast<const Word*>(bell.word));
-    const Word* const abort = control.asked == nullptr ? nullptr : &machine.reach(control.asked)->abort;
-    Word begun = 0;
-    for (unsigned looks = 1;; ++looks) {
-      const Word seen = machine.load_acquire(word);
-      if (reached(seen, epoch)) break;
-      if (looks % Machine::kLooksPerCheck == 0) {
-        const Word now = machine.now_ns();
-        if (begun == 0) begun = now;
-        if (abort != nullptr && machine.load_relaxed(abort) != 0) waited = Waited::aborted;
-        if (control.patience_ns != 0 && now - begun > control.patience_ns) waited = Waited::timed_out;
-        if (waited != Waited::rung) {
-          if (control.told != nullptr) {
-            Told* const told = machine.reach(control.told);
-            machine.store_relaxed(&told->wanted, epoch);
-            machine.store_relaxed(&told->seen, seen);
-            machine.store_relaxed(&told->failed, static_cast<Word>(waited));
-            machine.store_release(&told->waits_for, bell.number);
-          }
-          break;
-        }
-        machine.rest();
-      } else {
-        machine.pause();
-      }
-    }
+    waited = look_until(machine, control, bell.number, epoch, [&] { return machine.load_acquire(word); });
   }
   return Scope::share(machine, waited);
 }
@@ -282,6 +346,10 @@ template <typename Scope = Thread>
 BRANT_DEVICE_CODE void ring(DeviceBell bell, Word epoch, Scope scope = {}) {
   simt::GpuThread machine;
   ring(machine, bell, epoch, scope);
+}
+BRANT_DEVICE_CODE void ring_relaxed(DeviceBell bell, Word epoch) {
+  simt::GpuThread machine;
+  ring_relaxed(machine, bell, epoch);
 }
 template <typename Scope = Block>
 BRANT_DEVICE_CODE void arrive(DeviceBell bell, FanIn fan_in, Word epoch, Scope scope = {}) {

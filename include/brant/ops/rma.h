@@ -133,6 +133,10 @@ class BRANT_API RemoteSegment {
   [[nodiscard]] MemoryKind kind() const noexcept;
   /// Operations that have not ended, of this segment.
   [[nodiscard]] std::size_t pending() const noexcept;
+  /// Where kernels of this process's device reach the segment, for them to write there by themselves (see
+  /// brant/device/put.cuh); until `close`. Null: they do not, or not yet (its memory is on its way), or it is closed.
+  /// The first time, for host memory, it costs what registering that takes: about 100 us a MB.
+  [[nodiscard]] void* device_pointer() const noexcept;
   /// The path that a transfer from or to local memory of this kind (not `detect`) takes; `pinned` is memory that this
   /// process pinned. not_supported if a forced path cannot carry it.
   [[nodiscard]] Result<Path> path_of(MemoryKind kind, std::size_t bytes, RmaDirection direction,

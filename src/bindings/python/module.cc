@@ -6,6 +6,7 @@
 #include <string>
 
 #include "bindings/python/array.h"
+#include "bindings/python/bell.h"
 #include "bindings/python/calling.h"
 #include "bindings/python/channel.h"
 #include "bindings/python/errors.h"
@@ -72,6 +73,7 @@ NB_MODULE(_brant, module) {
   brant::python::bind_process(module);
   brant::python::bind_loop(module);
   brant::python::bind_array(module);
+  brant::python::bind_bells(module);
   brant::python::bind_channel(module);
   brant::python::bind_segments(module);
   brant::python::bind_meetings(module);

@@ -41,6 +41,9 @@ void RemoteSegment::close() noexcept {
 Rank RemoteSegment::rank() const noexcept { return target_ == nullptr ? Rank{} : target_->peer().rank; }
 std::size_t RemoteSegment::size() const noexcept { return target_ == nullptr ? 0 : target_->bytes(); }
 MemoryKind RemoteSegment::kind() const noexcept { return target_ == nullptr ? MemoryKind::detect : target_->kind(); }
+void* RemoteSegment::device_pointer() const noexcept {
+  return target_ == nullptr ? nullptr : target_->device_pointer();
+}
 std::size_t RemoteSegment::pending() const noexcept { return target_ == nullptr ? 0 : target_->live(); }
 
 Result<Path> RemoteSegment::path_of(MemoryKind kind, std::size_t bytes, RmaDirection direction,

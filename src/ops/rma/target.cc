@@ -189,6 +189,11 @@ bool RmaTarget::is_reached_by_device() noexcept {
   return peer_.same_process ? kind_ == MemoryKind::pinned : lease_.reach_by_device();
 }
 
+void* RmaTarget::device_pointer() noexcept {
+  if (mapped_ == nullptr) return nullptr;
+  return !host_accessible(kind_) || is_reached_by_device() ? mapped_ : nullptr;
+}
+
 MoveEnd RmaTarget::place(std::uint64_t offset, Path path) const noexcept {
   const bool over_network = path == Path::ucx || mapped_ == nullptr;
   if (over_network) return MoveEnd::over_network(address_ + offset, kind_);

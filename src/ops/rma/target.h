@@ -33,6 +33,8 @@ class RmaTarget final : private Poller {
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] MemoryKind kind() const noexcept { return kind_; }
   [[nodiscard]] std::size_t live() const noexcept { return live_; }
+  /// See RemoteSegment.
+  [[nodiscard]] void* device_pointer() noexcept;
 
   [[nodiscard]] PathChoice choose(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept;
   Status post(RmaDirection direction, std::uint64_t offset, Buffer local, Op& op, const RmaOptions& options) noexcept;

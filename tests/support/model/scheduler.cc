@@ -211,6 +211,10 @@ void Scheduler::store(std::uint64_t* to, std::uint64_t value) {
 
 std::uint64_t Scheduler::load(const std::uint64_t* from) {
   step();
+  return peek(from);
+}
+
+std::uint64_t Scheduler::peek(const std::uint64_t* from) const {
   const auto& buffer = threads_[running_]->buffer;
   for (auto entry = buffer.rbegin(); entry != buffer.rend(); ++entry) {
     if (entry->first == from) return entry->second;
@@ -233,10 +237,14 @@ std::uint64_t Scheduler::add(std::uint64_t* to, std::uint64_t value) {
 }
 
 void Scheduler::fence() {
+  fence_near();
+  threads_[running_]->fenced = crossings_made_;
+}
+
+void Scheduler::fence_near() {
   step();
   Thread& self = *threads_[running_];
   while (!self.buffer.empty()) let_out(self, 0);
-  self.fenced = crossings_made_;
 }
 
 void Scheduler::pause() {

@@ -48,8 +48,12 @@ class Scheduler {
   // What the threads call.
   void store(std::uint64_t* to, std::uint64_t value);
   std::uint64_t load(const std::uint64_t* from);
+  /// No step of its own: together with what the thread did last.
+  [[nodiscard]] std::uint64_t peek(const std::uint64_t* from) const;
   std::uint64_t add(std::uint64_t* to, std::uint64_t value);
   void fence();
+  /// Of threads on this side of the bus alone: what crosses it keeps no order.
+  void fence_near();
   /// The thread can do nothing until another one's store becomes visible.
   void pause();
   /// One of 0 to `count - 1`; 0 is what happens without a deviation.

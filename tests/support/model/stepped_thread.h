@@ -39,6 +39,18 @@ class SteppedThread : public simt::BlockOfOne {
     store_relaxed(to, value);
   }
   void fence_system() { scheduler_.fence(); }
+  /// One access of 16 bytes: loads are one here, stores two, which nobody sees in another order.
+  simt::Pair load_line(const std::uint64_t* from) const {
+    simt::Pair pair{};
+    pair.first = load_relaxed(from);
+    pair.second = scheduler_.peek(from + 1);
+    return pair;
+  }
+  void store_line(std::uint64_t* to, simt::Pair pair) {
+    store_relaxed(to + 1, pair.second);
+    fence_system();
+    store_relaxed(to, pair.first);
+  }
 
   std::uint64_t load_acquire_device(const std::uint64_t* from) const { return load_relaxed(from); }
   simt::Pair load_pair_relaxed_device(const std::uint64_t* from) const { return load_pair_acquire(from); }

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "brant/device/notify.cuh"
+#include "brant/device/put.cuh"
 #include "support/effort.h"
 #include "support/model/explore.h"
 #include "support/model/stepped_thread.h"
@@ -24,6 +24,8 @@ struct Faults {
   bool relaxed_ring = false;    ///< The epoch does not come behind the bytes.
   bool relaxed_fan_in = false;  ///< An arrival does not come behind its bytes.
   bool split_fan_in = false;    ///< The count is read and written, and not added to.
+  bool narrow_ring = false;     ///< The fence before the epoch is one of the device, and not of the system.
+  bool torn_line = false;       ///< A line is two stores, which keep no order.
 };
 
 class ModelBlock : public model::SteppedThread {
@@ -33,7 +35,14 @@ class ModelBlock : public model::SteppedThread {
 
   // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method)
   void store_release(std::uint64_t* to, std::uint64_t value) {
-    faults_.relaxed_ring ? store_relaxed(to, value) : SteppedThread::store_release(to, value);
+    if (!faults_.relaxed_ring && !faults_.narrow_ring) return SteppedThread::store_release(to, value);
+    if (faults_.narrow_ring) scheduler_.fence_near();
+    store_relaxed(to, value);
+  }
+  void store_line(std::uint64_t* to, simt::Pair pair) {
+    if (!faults_.torn_line) return SteppedThread::store_line(to, pair);
+    store_relaxed(to, pair.first);
+    store_relaxed(to + 1, pair.second);
   }
   std::uint64_t add_acq_rel_device(std::uint64_t* to, std::uint64_t value) {
     if (faults_.relaxed_fan_in) return add_device(to, value);
@@ -113,6 +122,60 @@ class World {
   std::uint64_t seen_ = 0;
 };
 
+/// A thread sends lines of two words, epoch by epoch; another one, beyond the bus, takes them, and says so by a ring
+/// that tells of nothing else.
+class WorldOfLines {
+ public:
+  WorldOfLines(Scheduler& scheduler, std::uint64_t epochs, Faults faults)
+      : scheduler_(scheduler), epochs_(epochs), faults_(faults) {
+    scheduler_.far_threads = 1;
+    scheduler_.on_stuck = nullptr;
+  }
+
+  std::vector<std::function<void()>> make() {
+    lines_ = {};
+    taken_ = seen_ = 0;
+    return {[this] { take(); }, [this] { send(); }};
+  }
+  void check() {
+    if (seen_ != epochs_) wrong = "not all epochs came";
+  }
+  std::string wrong;
+
+ private:
+  void send() {
+    ModelBlock machine(scheduler_, clock_ns_, faults_);
+    for (std::uint64_t epoch = 1; epoch <= epochs_; ++epoch) {
+      notify::wait(machine, KernelControl{}, DeviceBell{&taken_, 0}, epoch - 1, notify::Thread{});
+      const std::array<std::uint64_t, 2> words = {10 * epoch, 10 * epoch + 1};
+      notify::put_lines(machine, lines_.data(), epoch, words.data(), words.size(), notify::Warp{});
+    }
+    static_cast<void>(machine.load_acquire(&taken_));  // it does not end with its last store
+  }
+  void take() {
+    ModelBlock machine(scheduler_, clock_ns_, faults_);
+    for (std::uint64_t epoch = 1; epoch <= epochs_; ++epoch) {
+      const Waited waited = notify::take_lines(machine, KernelControl{}, lines_.data(), epoch, got_.data(), got_.size(),
+                                               0, notify::Warp{});
+      scheduler_.expect(waited == Waited::rung, "a wait without a limit ended");
+      for (std::uint64_t i = 0; i < got_.size(); ++i) {
+        scheduler_.expect(machine.load_relaxed(&got_[i]) == 10 * epoch + i, "the epoch came before its word");
+      }
+      seen_ = epoch;
+      notify::ring_relaxed(machine, DeviceBell{&taken_, 0}, epoch);
+    }
+  }
+
+  Scheduler& scheduler_;
+  const std::uint64_t epochs_;
+  const Faults faults_;
+  std::array<notify::Line, 2> lines_{};
+  std::array<std::uint64_t, 2> got_{};
+  std::uint64_t taken_ = 0;
+  std::uint64_t clock_ns_ = 0;
+  std::uint64_t seen_ = 0;
+};
+
 class NotifyModel : public testing::Test {
  protected:
   void SetUp() override {
@@ -125,14 +188,27 @@ std::string explore(unsigned blocks, std::uint64_t epochs, Faults faults = {}) {
   return model::explore([&](Scheduler& scheduler) { return World(scheduler, blocks, epochs, faults); });
 }
 
+std::string explore_lines(std::uint64_t epochs, Faults faults = {}) {
+  return model::explore([&](Scheduler& scheduler) { return WorldOfLines(scheduler, epochs, faults); });
+}
+
 TEST_F(NotifyModel, a_ring_comes_behind_the_bytes) { EXPECT_EQ(explore(1, 2), ""); }
 TEST_F(NotifyModel, the_last_of_two_blocks_rings_for_both) { EXPECT_EQ(explore(2, 1), ""); }
 TEST_F(NotifyModel, the_last_of_three_blocks_rings_for_all) { EXPECT_EQ(explore(3, 1), ""); }
 TEST_F(NotifyModel, blocks_may_be_two_epochs_ahead_of_others) { EXPECT_EQ(explore(2, 3), ""); }
 
+TEST_F(NotifyModel, a_line_brings_the_word_of_its_epoch) { EXPECT_EQ(explore_lines(2), ""); }
+
 TEST_F(NotifyModelFaults, a_relaxed_ring_is_found) {
   EXPECT_EQ(explore(1, 1, {.relaxed_ring = true}), "the epoch came before the bytes");
   EXPECT_EQ(explore(2, 1, {.relaxed_ring = true}), "the epoch came before the bytes");
+}
+TEST_F(NotifyModelFaults, a_fence_that_does_not_reach_across_the_bus_is_found) {
+  EXPECT_EQ(explore(1, 1, {.narrow_ring = true}), "the epoch came before the bytes");
+  EXPECT_EQ(explore(2, 1, {.narrow_ring = true}), "the epoch came before the bytes");
+}
+TEST_F(NotifyModelFaults, a_line_of_two_accesses_is_found) {
+  EXPECT_EQ(explore_lines(1, {.torn_line = true}), "the epoch came before its word");
 }
 TEST_F(NotifyModelFaults, a_relaxed_fan_in_is_found) {
   EXPECT_EQ(explore(2, 1, {.relaxed_fan_in = true}), "the epoch came before the bytes");

@@ -151,6 +151,17 @@ TEST(Rma, the_path_follows_from_what_is_mapped) {
   EXPECT_EQ(*shared.there.path_of(MemoryKind::emulated, 8, RmaDirection::get), Path::copy_engine);
 }
 
+TEST(Rma, kernels_reach_a_segment_that_is_mapped) {
+  Pair device(with(GpuChoice::emulated), MemoryKind::emulated, 65536);
+  EXPECT_NE(device.there.device_pointer(), nullptr);
+  Pair shared(with(GpuChoice::emulated), MemoryKind::host, 65536);
+  EXPECT_NE(shared.there.device_pointer(), nullptr);
+  Pair heap(with(GpuChoice::emulated), MemoryKind::host, 65536, true);
+  EXPECT_EQ(heap.there.device_pointer(), nullptr) << "it cannot be mapped";
+  device.there.close();
+  EXPECT_EQ(device.there.device_pointer(), nullptr);
+}
+
 TEST(Rma, a_path_that_cannot_serve_is_refused) {
   Pair heap(with(GpuChoice::emulated), MemoryKind::host, 65536, true);
   Pair device(with(GpuChoice::emulated), MemoryKind::emulated, 65536);

@@ -1,0 +1,152 @@
+#pragma once
+
+#include "brant/device/notify.cuh"
+
+/// Bytes that a kernel writes into memory of another device, of the host, or of its own device, and how whoever waits
+/// for them hears of it. In two ways:
+///
+/// - `put_and_ring` copies, and rings a bell behind the bytes. For any size. The ring waits until the bytes have
+///   arrived, which takes about a microsecond over NVLink.
+/// - `put_lines` and `take_lines` send words in lines of 16 bytes, each of which carries the epoch that it belongs to:
+///   who finds the epoch has the word. There is no bell, and nothing waits for anything but the store. Half of what
+///   crosses the link is epochs, so it is for some kilobytes at most.
+namespace brant::notify {
+
+/// A word of a message, and the epoch that it belongs to, in one access. It begins as zeros, and epochs with 1.
+struct alignas(16) Line {
+  Word epoch = 0;
+  Word word = 0;
+};
+
+namespace detail {
+
+#ifdef __CUDACC__
+using Wide = ulonglong2;
+template <typename Machine>
+__device__ __forceinline__ void store(Machine&, Wide* to, Wide value) {
+  *to = value;
+}
+template <typename Machine>
+__device__ __forceinline__ void store(Machine&, Word* to, Word value) {
+  *to = value;
+}
+#else
+struct Wide {
+  Word x, y;
+};
+template <typename Machine>
+void store(Machine& machine, Word* to, Word value) {
+  machine.store_relaxed(to, value);
+}
+template <typename Machine>
+void store(Machine& machine, Wide* to, Wide value) {
+  machine.store_relaxed(&to->x, value.x);
+  machine.store_relaxed(&to->y, value.y);
+}
+#endif
+template <typename Machine>
+BRANT_DEVICE_CODE void store(Machine&, unsigned char* to, unsigned char value) {
+  *to = value;
+}
+
+/// Four loads are under way before the first store, since a store might change what the next load finds.
+template <typename Scope, typename Unit, typename Machine>
+BRANT_DEVICE_CODE void put_units(Machine& machine, unsigned char* to, const unsigned char* from, Word begin, Word end) {
+  Unit* const there = reinterpret_cast<Unit*>(to);
+  const Unit* const here = reinterpret_cast<const Unit*>(from);
+  const Word stride = Scope::stride(machine);
+  Word i = begin / sizeof(Unit) + Scope::first(machine);
+  const Word stop = end / sizeof(Unit);
+  for (; i + 3 * stride < stop; i += 4 * stride) {
+    const Unit units[4] = {here[i], here[i + stride], here[i + 2 * stride], here[i + 3 * stride]};
+    for (unsigned k = 0; k < 4; ++k) store(machine, &there[i + k * stride], units[k]);
+  }
+  for (; i < stop; i += stride) store(machine, &there[i], here[i]);
+}
+
+}  // namespace detail
+
+/// Copies bytes with all threads of the scope. They are there for whoever sees a ring that comes behind them. 16 at a
+/// time where both ends are aligned to that, 8 likewise, else one by one. The two ends do not overlap; the source is
+/// what the scope has seen already (its own writes, or behind a wait).
+template <typename Machine, typename Scope = Block>
+BRANT_DEVICE_CODE void put(Machine& machine, void* to, const void* from, Word bytes, Scope = {}) {
+  auto* const there = static_cast<unsigned char*>(machine.reach(to));
+  const auto* const here = static_cast<const unsigned char*>(machine.reach(from));
+  const Word misaligned = reinterpret_cast<Word>(there) | reinterpret_cast<Word>(here);
+  const Word wide = misaligned % sizeof(detail::Wide) == 0 ? bytes / sizeof(detail::Wide) * sizeof(detail::Wide) : 0;
+  const Word words = misaligned % sizeof(Word) == 0 ? bytes / sizeof(Word) * sizeof(Word) : wide;
+  detail::put_units<Scope, detail::Wide>(machine, there, here, 0, wide);
+  detail::put_units<Scope, Word>(machine, there, here, wide, words);
+  detail::put_units<Scope, unsigned char>(machine, there, here, words, bytes);
+}
+
+/// The same, and a ring behind the bytes, of all threads of the scope. Cost: see `ring`.
+template <typename Machine, typename Scope = Block>
+BRANT_DEVICE_CODE void put_and_ring(Machine& machine, DeviceBell bell, Word epoch, void* to, const void* from,
+                                    Word bytes, Scope scope = {}) {
+  Scope::gather(machine);  // what others of the scope have written may be copied
+  put(machine, to, from, bytes, scope);
+  ring(machine, bell, epoch, scope);
+}
+
+/// Sends words in as many lines, which lie in memory that the receiver looks at. The lines of an epoch are written over
+/// by the next one: the receiver must have taken them, and said so (by lines of its own, or by `ring_relaxed`). Says
+/// nothing of other memory that was written before.
+template <typename Machine, typename Scope = Block>
+BRANT_DEVICE_CODE void put_lines(Machine& machine, Line* to, Word epoch, const Word* from, Word words, Scope = {}) {
+  Scope::gather(machine);
+  Line* const there = machine.reach(to);
+  const Word* const here = machine.reach(from);
+  const Word stride = Scope::stride(machine);
+  for (Word i = Scope::first(machine); i < words; i += stride) {
+    machine.store_line(&there[i].epoch, simt::Pair{epoch, here[i]});
+  }
+}
+
+/// Waits for so many lines of an epoch, and gives their words; all callers see them. It ends early as `look_until`
+/// says, which names the lines by `number`. All threads look: have the lines in memory of the device that waits.
+template <typename Machine, typename Scope = Block>
+BRANT_DEVICE_CODE Waited take_lines(Machine& machine, const KernelControl& control, const Line* from, Word epoch,
+                                    Word* to, Word words, Word number = 0, Scope = {}) {
+  const Line* const there = machine.reach(from);
+  Word* const here = machine.reach(to);
+  const Word stride = Scope::stride(machine);
+  Waited waited = Waited::rung;
+  for (Word i = Scope::first(machine); i < words && waited == Waited::rung; i += stride) {
+    simt::Pair line{};
+    waited = look_until(machine, control, number, epoch, [&] {
+      line = machine.load_line(&there[i].epoch);
+      return line.first;
+    });
+    if (waited == Waited::rung) detail::store(machine, &here[i], line.second);
+  }
+  Scope::gather(machine);
+  return Scope::worst(machine, waited);
+}
+
+#ifdef __CUDACC__
+
+// For kernels that run on GPUs alone.
+
+template <typename Scope = Block>
+BRANT_DEVICE_CODE void put_and_ring(DeviceBell bell, Word epoch, void* to, const void* from, Word bytes,
+                                    Scope scope = {}) {
+  simt::GpuThread machine;
+  put_and_ring(machine, bell, epoch, to, from, bytes, scope);
+}
+template <typename Scope = Block>
+BRANT_DEVICE_CODE void put_lines(Line* to, Word epoch, const Word* from, Word words, Scope scope = {}) {
+  simt::GpuThread machine;
+  put_lines(machine, to, epoch, from, words, scope);
+}
+template <typename Scope = Block>
+BRANT_DEVICE_CODE Waited take_lines(const KernelControl& control, const Line* from, Word epoch, Word* to, Word words,
+                                    Word number = 0, Scope scope = {}) {
+  simt::GpuThread machine;
+  return take_lines(machine, control, from, epoch, to, words, number, scope);
+}
+
+#endif
+
+}  // namespace brant::notify

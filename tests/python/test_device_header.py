@@ -1,0 +1,154 @@
+"""What kernels call for bells: the PTX that comes of it has the memory order that the protocol needs, and no more."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = [Path(entry) / "nvidia" for entry in sys.path if (Path(entry) / "nvidia").is_dir()]
+
+KERNELS = """
+#include "brant/device/put.cuh"
+using namespace brant::notify;
+using brant::simt::GpuThread;
+using brant::simt::Word;
+#define KERNEL extern "C" __global__ void
+KERNEL ring_thread(DeviceBell bell, Word epoch) { ring(bell, epoch); }
+KERNEL ring_block(DeviceBell bell, Word epoch) { ring(bell, epoch, Block{}); }
+KERNEL ring_alone(DeviceBell bell, Word epoch) { ring_relaxed(bell, epoch); }
+KERNEL wait_block(KernelControl control, DeviceBell bell, Word epoch) { wait(control, bell, epoch); }
+KERNEL look(DeviceBell bell, Word epoch, bool* seen) { *seen = test(bell, epoch); }
+KERNEL fan_in(DeviceBell bell, FanIn fan_in, Word epoch) { arrive(bell, fan_in, epoch); }
+KERNEL put_block(DeviceBell bell, Word epoch, void* to, const void* from, Word bytes) {
+  put_and_ring(bell, epoch, to, from, bytes);
+}
+KERNEL send_lines(Line* to, const Word* words, Word count) {
+  put_lines(to, 1, words, count, Warp{});
+}
+KERNEL receive_lines(KernelControl control, const Line* from, Word* words, Word count) {
+  take_lines(control, from, 1, words, count);
+}
+KERNEL live(KernelControl control) {
+  GpuThread machine;
+  KernelLife life(machine, control);
+  Item item;
+  while (life.next(item)) life.done();
+  life.leave();
+}
+"""
+
+SYNC = r"bar\.(?:warp\.)?sync"
+
+
+def find_nvcc() -> str | None:
+    for package in PACKAGES:
+        found = next(package.glob("cu*/bin/nvcc"), None)
+        if found is not None:
+            return str(found)
+    return shutil.which("nvcc")
+
+
+def find_nvrtc() -> Path | None:
+    for package in PACKAGES:
+        found = next(package.rglob("libnvrtc.so.*"), None)
+        if found is not None:
+            return found
+    return None
+
+
+def by_kernel(ptx: str) -> dict[str, list[str]]:
+    """The instructions that touch memory or order it, of each kernel; not those of parameters and local memory."""
+    kernels: dict[str, list[str]] = {}
+    for part in ptx.split(".entry ")[1:]:
+        name = part[: part.index("(")].strip()
+        body = part[part.index("{") :]
+        found = re.findall(rf"\b((?:ld|st|atom|red|fence|membar)\.[\w.:]+|{SYNC})", body)
+        kernels[name] = [each for each in found if ".param" not in each and ".local" not in each]
+    return kernels
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    nvcc = find_nvcc()
+    if nvcc is None:
+        pytest.skip("no nvcc here")
+    folder = tmp_path_factory.mktemp("ptx")
+    (folder / "kernels.cu").write_text(KERNELS)
+    command = [nvcc, "-std=c++20", "-ptx", "-arch=compute_90", f"-I{ROOT / 'include'}", "-o", "kernels.ptx"]
+    done = subprocess.run([*command, "kernels.cu"], cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return by_kernel((folder / "kernels.ptx").read_text())
+
+
+def test_a_ring_is_one_release_store(kernels: dict[str, list[str]]) -> None:
+    """Nothing is read back, and no fence stands before the release, which is one."""
+    assert kernels["ring_thread"] == ["st.release.sys.u64"]
+    assert re.fullmatch(rf"{SYNC} st\.release\.sys\.u64", " ".join(kernels["ring_block"]))
+    assert kernels["ring_alone"] == ["st.relaxed.sys.u64"]
+
+
+def test_a_wait_looks_by_acquire_loads(kernels: dict[str, list[str]]) -> None:
+    looks = [each for each in kernels["wait_block"] if each.startswith("ld.")]
+    assert "ld.acquire.sys.u64" in looks
+    # The flag of an abort is no data: it needs no order.
+    assert set(looks) <= {"ld.acquire.sys.u64", "ld.relaxed.sys.u64"}
+    assert [each for each in kernels["look"] if each.startswith("ld.")] == ["ld.acquire.sys.u64"]
+
+
+def test_arrivals_are_counted_in_device_memory(kernels: dict[str, list[str]]) -> None:
+    atomics = {each for each in kernels["fan_in"] if each.startswith(("atom", "red"))}
+    assert atomics == {"atom.acq_rel.gpu.add.u64"}
+    assert "st.release.sys.u64" in kernels["fan_in"]
+
+
+def test_a_put_copies_first_and_rings_behind_a_barrier(kernels: dict[str, list[str]]) -> None:
+    done = kernels["put_block"]
+    assert done.count("st.release.sys.u64") == 1
+    assert done[-1] == "st.release.sys.u64"
+    assert re.fullmatch(SYNC, done[-2])
+    assert any(re.match(r"st\.(global\.)?v2\.(u|b)64", each) for each in done), done
+
+
+def test_a_line_is_one_access_without_a_fence(kernels: dict[str, list[str]]) -> None:
+    """Two words of a vector access might be seen one without the other."""
+    sent = kernels["send_lines"]
+    assert "st.relaxed.sys.b128" in sent
+    assert not [each for each in sent if "release" in each or "fence" in each or ".sys.v2" in each]
+    assert "ld.relaxed.sys.b128" in kernels["receive_lines"]
+
+
+def test_nothing_is_changed_across_a_bus_or_read_from_a_stale_cache(kernels: dict[str, list[str]]) -> None:
+    assert len(kernels) == 10
+    for name, instructions in kernels.items():
+        for each in instructions:
+            assert not (each.startswith(("atom", "red")) and ".sys" in each), (name, each)
+            assert ".nc" not in each, (name, each)
+
+
+def test_the_header_compiles_under_nvrtc() -> None:
+    library = find_nvrtc()
+    if library is None:
+        pytest.skip("no NVRTC here: install nvidia-cuda-nvrtc to run this")
+    for builtins in library.parent.glob("libnvrtc-builtins.so.*"):
+        ctypes.CDLL(str(builtins))  # which the library would not find there by itself
+    nvrtc = ctypes.CDLL(str(library))
+    program = ctypes.c_void_p()
+    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), KERNELS.encode(), b"kernels.cu", 0, None, None) == 0
+    options = [b"--std=c++20", b"--gpu-architecture=compute_90", f"-I{ROOT / 'include'}".encode()]
+    outcome = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+    size = ctypes.c_size_t()
+    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value)
+    nvrtc.nvrtcGetProgramLog(program, log)
+    assert outcome == 0, log.value.decode()
+    nvrtc.nvrtcGetPTXSize(program, ctypes.byref(size))
+    ptx = ctypes.create_string_buffer(size.value)
+    nvrtc.nvrtcGetPTX(program, ptx)
+    assert by_kernel(ptx.value.decode())["ring_thread"] == ["st.release.sys.u64"]
