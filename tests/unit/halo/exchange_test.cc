@@ -1,7 +1,9 @@
 // Exchanges between the ranks of a job in this process: every cell of every field, before and after.
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -23,6 +25,18 @@ struct Case {
   HaloOptions options;
 };
 
+/// How it is exchanged.
+struct Way {
+  const char* name;
+  HaloMode mode;
+  HaloMessages messages = HaloMessages::per_process;
+};
+constexpr Way kShapes{"shapes", HaloMode::shapes};
+constexpr Way kFused{"fused", HaloMode::fused};
+constexpr Way kFusedPerBlock{"fused_per_block", HaloMode::fused, HaloMessages::per_block};
+constexpr Way kFusedAll{"fused_all", HaloMode::fused, HaloMessages::all};
+constexpr Way kDirect{"direct", HaloMode::direct};
+
 constexpr double kUnwritten = -1;
 
 /// One rank's part: its exchange, its fields, and what is to be in them.
@@ -34,8 +48,9 @@ class Side {
         cut_{options.grid, options.divide, options.periodic, options.ghost},
         exchange(runtime, options) {
     for (int i = 0; i < exchange.blocks(); ++i) {
-      fields_.push_back(runtime.allocate(kind, exchange.field_bytes(i)));
-      buffers.emplace_back(fields_.back());
+      // Large enough for others to map it.
+      fields_.push_back(runtime.allocate(kind, std::max<std::size_t>(exchange.field_bytes(i), 16384)));
+      buffers.emplace_back(fields_.back().part(0, exchange.field_bytes(i)));
     }
   }
 
@@ -96,10 +111,12 @@ class Side {
   std::vector<Buffer> buffers;
 };
 
-class HaloExchanges : public testing::TestWithParam<Case> {};
+class HaloExchanges : public testing::TestWithParam<std::tuple<Case, Way>> {};
 
 TEST_P(HaloExchanges, fill_every_ghost_with_the_cell_it_stands_for) {
-  const Case& test = GetParam();
+  auto [test, way] = GetParam();
+  test.options.mode = way.mode;
+  test.options.messages = way.messages;
   InProcessJob job(test::ranks(test.ranks, test.kind == MemoryKind::emulated ? GpuChoice::emulated : GpuChoice::none));
   std::deque<Side> sides;
   for (int rank = 0; rank < test.ranks; ++rank) sides.emplace_back(job.rank(rank), test.options, test.kind);
@@ -125,16 +142,25 @@ constexpr HaloOptions kOpen = {
     .grid = {9, 8, 7}, .divide = {2, 2, 1}, .periodic = {false, false, true}, .ghost = {1, 2, 1}, .variables = 2};
 constexpr HaloOptions kFlat = {
     .grid = {9, 8, 1}, .divide = {2, 2, 1}, .periodic = {true, false, false}, .ghost = {1, 1, 0}};
+/// Faces of more than a chunk, and rows along x of two cells: words of 16 bytes.
+constexpr HaloOptions kWide = {
+    .grid = {80, 40, 8}, .divide = {2, 2, 1}, .periodic = {true, true, true}, .ghost = {2, 1, 1}, .variables = 4};
 
 INSTANTIATE_TEST_SUITE_P(Kinds, HaloExchanges,
-                         testing::Values(Case{"host_periodic", 2, MemoryKind::host, kPeriodic},
-                                         Case{"host_open", 4, MemoryKind::host, kOpen},
-                                         Case{"host_flat", 2, MemoryKind::host, kFlat},
-                                         Case{"host_alone", 1, MemoryKind::host, kPeriodic},
-                                         Case{"pinned_periodic", 3, MemoryKind::pinned, kPeriodic},
-                                         Case{"device_periodic", 2, MemoryKind::emulated, kPeriodic},
-                                         Case{"device_open", 4, MemoryKind::emulated, kOpen}),
-                         [](const auto& test) { return test.param.name; });
+                         testing::Combine(testing::Values(Case{"host_periodic", 2, MemoryKind::host, kPeriodic},
+                                                          Case{"host_open", 4, MemoryKind::host, kOpen},
+                                                          Case{"host_flat", 2, MemoryKind::host, kFlat},
+                                                          Case{"host_alone", 1, MemoryKind::host, kPeriodic},
+                                                          Case{"host_wide", 2, MemoryKind::host, kWide},
+                                                          Case{"pinned_periodic", 3, MemoryKind::pinned, kPeriodic},
+                                                          Case{"device_periodic", 2, MemoryKind::emulated, kPeriodic},
+                                                          Case{"device_alone", 1, MemoryKind::emulated, kPeriodic},
+                                                          Case{"device_wide", 2, MemoryKind::emulated, kWide},
+                                                          Case{"device_open", 4, MemoryKind::emulated, kOpen}),
+                                          testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect)),
+                         [](const auto& test) {
+                           return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name;
+                         });
 
 /// The text of the Error that it throws; with its status in front.
 template <typename Call>

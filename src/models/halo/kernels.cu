@@ -1,0 +1,13 @@
+#include "models/halo/direct_steps.h"
+
+extern "C" __global__ void brant_halo_copy(const brant::halo::CopyTable table, brant::simt::Word first,
+                                           brant::simt::Word last) {
+  brant::simt::GpuThread machine;
+  brant::halo::copy_chunks(machine, table, first, last);
+}
+
+extern "C" __global__ void brant_halo_exchange(const brant::notify::KernelControl control,
+                                               const brant::halo::DirectPlan plan, brant::simt::Word epoch) {
+  brant::simt::GpuThread machine;
+  brant::halo::exchange_directly(machine, control, plan, epoch);
+}

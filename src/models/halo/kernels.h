@@ -1,0 +1,16 @@
+#pragma once
+
+#include "brant/core/kernel.h"
+#include "models/halo/cell_copy.h"
+#include "models/halo/direct_steps.h"
+
+namespace brant::halo {
+
+using CopyKernel = Kernel<CopyTable, Word, Word>;
+using DirectKernel = Kernel<notify::KernelControl, DirectPlan, Word>;
+
+/// Throw what Kernel does.
+CopyKernel load_copy_kernel(Device device);
+DirectKernel load_direct_kernel(Device device);
+
+}  // namespace brant::halo
