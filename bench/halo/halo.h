@@ -30,7 +30,8 @@ struct NamedMode {
   std::string_view name;
 };
 inline constexpr std::array kHaloModes = {NamedMode{HaloMode::shapes, "shapes"}, NamedMode{HaloMode::fused, "fused"},
-                                          NamedMode{HaloMode::direct, "direct"}};
+                                          NamedMode{HaloMode::direct, "direct"},
+                                          NamedMode{HaloMode::resident, "resident"}};
 struct NamedMessages {
   HaloMessages messages;
   std::string_view name;

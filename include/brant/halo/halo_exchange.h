@@ -26,6 +26,9 @@ enum class HaloMode : std::uint8_t {
            ///< shape).
   fused,   ///< One kernel packs all messages, they go, one kernel unpacks them; in memory of the host the CPU does so.
   direct,  ///< Cells go straight into the ghosts, in memory that is mapped; processes of one host alone. See `bind`.
+  /// The same by a kernel that stays on the device from `bind` on, and holds a part of it: nothing is launched for an
+  /// exchange. What waits for all that a device does (cudaFree, say) never ends meanwhile.
+  resident,
 };
 
 /// What of it is one message, in mode `fused`.

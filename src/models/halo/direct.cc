@@ -6,8 +6,9 @@
 #include <fmt/format.h>
 
 #include "core/engine.h"
-#include "models/halo/direct_by_device.h"
 #include "models/halo/direct_by_host.h"
+#include "models/halo/direct_launched.h"
+#include "models/halo/direct_resident.h"
 
 namespace brant::halo {
 
@@ -95,8 +96,10 @@ void DirectExchange::choose_way(std::span<const Buffer> fields) {
   }
   by_device_ = by_device;
   if (way_ != nullptr) return;
-  if (by_device) {
-    way_ = std::make_unique<DirectByDevice>(runtime_, layout_, plan_);
+  if (by_device && layout_.options().mode == HaloMode::resident) {
+    way_ = std::make_unique<DirectResident>(runtime_, layout_, plan_);
+  } else if (by_device) {
+    way_ = std::make_unique<DirectLaunched>(runtime_, layout_, plan_);
   } else {
     way_ = std::make_unique<DirectByHost>(plan_, transfers_);
   }

@@ -1,15 +1,12 @@
 #include "models/halo/direct_by_device.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cstring>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/seconds.h"
-#include "brant/core/stream_done.h"
 #include "port/memory.h"
 
 namespace brant::halo {
@@ -17,40 +14,33 @@ namespace {
 
 constexpr std::uint32_t kBellsOfPair = 3;
 
-void store(const Word& word, Word value) noexcept {
-  std::atomic_ref(const_cast<Word&>(word)).store(value, std::memory_order_release);
-}
-Word load(const Word& word) noexcept {
-  return std::atomic_ref(const_cast<Word&>(word)).load(std::memory_order_acquire);
-}
-
 NotifierOptions enough_for(std::size_t neighbours) noexcept {
   return {.bells = 16,
           .others = static_cast<std::uint32_t>((kBellsOfPair + 1) * neighbours) + 16,
           .waits = static_cast<std::uint32_t>(neighbours) + 16};
 }
 
-/// As many blocks as have something to copy for some neighbour, and not more than run at once.
-unsigned blocks_for(Device device, const DirectKernel& kernel, const DirectCopies& plan) {
-  Word most = std::max<Word>(plan.own.last - plan.own.first, 1);
-  for (const Phase& phase : plan.to) most = std::max(most, phase.last - phase.first);
-  LaunchShape one;
-  one.block[0] = kChunkThreads;
-  const unsigned fit =
-      device.inner().kernels()->blocks_at_once(kernel.inner(), one).or_throw("halo: the kernel of mode direct");
-  return static_cast<unsigned>(std::clamp<Word>(most, 1, std::max(fit, 1u)));
-}
-
 }  // namespace
 
-DirectByDevice::DirectByDevice(Runtime& runtime, const Layout& layout, DirectCopies& plan)
+unsigned blocks_of_use(const DirectCopies& plan) noexcept {
+  Word most = std::max<Word>(plan.own.last - plan.own.first, 1);
+  for (const Phase& phase : plan.to) most = std::max(most, phase.last - phase.first);
+  return static_cast<unsigned>(std::min<Word>(most, 65535));  // what a fan-in counts
+}
+
+unsigned blocks_at_once(Device device, port::Kernel* kernel) {
+  LaunchShape one;
+  one.block[0] = kChunkThreads;
+  return device.inner().kernels()->blocks_at_once(kernel, one).or_throw("halo: the kernel of mode direct");
+}
+
+DirectByDevice::DirectByDevice(Runtime& runtime, const Layout& layout, DirectCopies& plan, unsigned blocks)
     : runtime_(runtime),
       layout_(layout),
       plan_(plan),
-      kernel_(load_direct_kernel(runtime.device())),
       notifier_(runtime, enough_for(plan.neighbours.size())),
       stream_(runtime.device().create_stream(StreamPriority::high)) {
-  shape_.grid[0] = blocks_for(runtime.device(), kernel_, plan);
+  shape_.grid[0] = blocks;
   shape_.block[0] = kChunkThreads;
   for (std::size_t n = 0; n < plan.neighbours.size(); ++n) {
     Pair& pair = pairs_.emplace_back();
@@ -60,15 +50,8 @@ DirectByDevice::DirectByDevice(Runtime& runtime, const Layout& layout, DirectCop
     pair.ready = notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::device, .peer = peer});
     pair.arrived = notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::device, .peer = peer});
     pair.gone = notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::host, .peer = peer});
-    pair.fan_in = notifier_.fan_in(shape_.grid[0]);
+    pair.fan_in = notifier_.fan_in(blocks);
   }
-  static_assert(sizeof(notify::Told) == 128 && sizeof(notify::Asked) == 128);
-  control_memory_ = runtime.allocate(MemoryKind::pinned, sizeof(notify::Told) + sizeof(notify::Asked));
-  std::memset(control_memory_.data(), 0, control_memory_.bytes());
-  control_.told = control_memory_.as<notify::Told>();
-  control_.asked = reinterpret_cast<const notify::Asked*>(control_.told + 1);
-  const auto patience = layout.options().patience;
-  control_.patience_ns = patience == Worker::kForever ? 0 : static_cast<Word>(patience.count());
   plan_.copies.upload(runtime, plan_.bases.size());
   if (!pairs_.empty()) neighbours_ = runtime.allocate(runtime.device_kind(), pairs_.size() * sizeof(DirectNeighbour));
 }
@@ -114,31 +97,25 @@ void DirectByDevice::bind() {
 
 void DirectByDevice::require_ready() const {
   for (const Pair& pair : pairs_) {
-    if (is_gone(pair, epoch_ + 1)) throw_gone(pair);
+    if (is_gone(pair, epoch_ + 1)) throw_gone(pair, epoch_ + 1);
   }
 }
 
 Task<void> DirectByDevice::exchange() {
-  running_ = true;
   ++epoch_;
-  const Status launched = kernel_.launch(shape_, stream_, control_, on_device_, epoch_);
-  if (launched != Status::ok) throw_error(launched, "halo: the kernel of mode direct was not launched");
-  co_await stream_done(runtime_, stream_);
-  running_ = false;
-  if (load(control_.told->failed) != 0) throw_unfinished();
+  const bool done = co_await run_kernel(epoch_);
+  if (!done) throw_unfinished();
+  done_ = epoch_;
 }
 
 void DirectByDevice::give_up() noexcept {
   if (given_up_) return;
   given_up_ = true;
-  abort();
-  static_cast<void>(stream_.synchronize());  // its waits look whether they were aborted, and the rest ends by itself
-  const std::uint64_t completed = running_ || load(control_.told->failed) != 0 ? epoch_ - 1 : epoch_;
+  stop();
   for (Pair& pair : pairs_) {
     if (pair.watch.pending()) pair.watch.detach();
-    static_cast<void>(pair.tell_gone.ring(completed + 1));
+    static_cast<void>(pair.tell_gone.ring(done_ + 1));
   }
-  running_ = false;
 }
 
 // Neighbours that leave
@@ -155,8 +132,9 @@ void DirectByDevice::watch(Pair& pair) noexcept {
 }
 
 void DirectByDevice::on_gone(Pair& pair, Status status) noexcept {
-  pair.lost = status == Status::ok ? Status::canceled : status;
-  if (running_ && is_gone(pair, epoch_)) abort();
+  // One that has left in order has rung before it ended.
+  pair.lost = status == Status::ok || pair.gone.epoch() != 0 ? Status::canceled : status;
+  if (epoch_ != done_ && is_gone(pair, epoch_)) abort();
 }
 
 /// It has not done this exchange, and will not.
@@ -165,7 +143,12 @@ bool DirectByDevice::is_gone(const Pair& pair, std::uint64_t epoch) const noexce
   return pair.lost != Status::canceled || pair.gone.epoch() <= epoch;
 }
 
-void DirectByDevice::abort() noexcept { store(control_.asked->abort, 1); }
+bool DirectByDevice::has_rung(const Bell& bell) const {
+  Word seen = 0;
+  const ConstBuffer word(bell.device().word, sizeof seen, runtime_.device_kind());
+  runtime_.copy(Buffer(&seen, sizeof seen, MemoryKind::host), word);
+  return notify::reached(seen, epoch_);
+}
 
 std::string DirectByDevice::describe(const Pair& pair) const {
   const Neighbour& neighbour = plan_.neighbours[pair.number];
@@ -175,28 +158,26 @@ std::string DirectByDevice::describe(const Pair& pair) const {
                      fmt::join(neighbour.blocks, ", "), fmt::join(own, ", "));
 }
 
-void DirectByDevice::throw_gone(const Pair& pair) const {
+void DirectByDevice::throw_gone(const Pair& pair, std::uint64_t epoch) const {
   if (pair.lost == Status::canceled) {
     throw Error(Status::peer_lost,
-                fmt::format("halo: the exchange {} of mode direct was given up by {}", epoch_, describe(pair)));
+                fmt::format("halo: the exchange {} of mode direct was given up by {}", epoch, describe(pair)));
   }
   throw_error(pair.lost,
-              fmt::format("halo: the exchange {} of mode direct could not be done with {}", epoch_, describe(pair)));
+              fmt::format("halo: the exchange {} of mode direct could not be done with {}", epoch, describe(pair)));
 }
 
 void DirectByDevice::throw_unfinished() const {
   for (const Pair& pair : pairs_) {
-    if (is_gone(pair, epoch_)) throw_gone(pair);
+    if (is_gone(pair, epoch_)) throw_gone(pair, epoch_);
   }
-  const notify::Told& told = *control_.told;
-  const Word bell = load(told.waits_for);
   for (const Pair& pair : pairs_) {
-    const bool not_ready = pair.ready.number() == bell;
-    if (!not_ready && pair.arrived.number() != bell) continue;
+    const bool is_ready = has_rung(pair.ready);
+    if (is_ready && has_rung(pair.arrived)) continue;
     throw Error(Status::timed_out,
                 fmt::format("halo: the exchange {} of mode direct was given up after {:.1f} s: {} {}", epoch_,
                             in_seconds(layout_.options().patience), describe(pair),
-                            not_ready ? "has not begun it" : "has begun it, and not written its cells"));
+                            is_ready ? "has begun it, and not written its cells" : "has not begun it"));
   }
   throw Error(Status::canceled, fmt::format("halo: the exchange {} of mode direct was given up", epoch_));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <string>
 
@@ -9,20 +10,35 @@
 
 namespace brant::halo {
 
-/// One kernel for each exchange copies, and agrees with those of the neighbours by bells in device memory. A neighbour
-/// that leaves or dies ends the kernel.
-class DirectByDevice final : public DirectWay {
+/// Kernels copy, and agree with those of the neighbours by bells in device memory. A neighbour that leaves or dies ends
+/// the kernel. What is the same whether one is launched for each exchange or stays.
+class DirectByDevice : public DirectWay {
  public:
-  /// Throws not_supported: a device without kernels, or bells.
-  DirectByDevice(Runtime& runtime, const Layout& layout, DirectCopies& plan);
-  ~DirectByDevice() override { give_up(); }
-
   void offer(std::size_t neighbour, DirectOffer& offer) override;
   void accept(std::size_t neighbour, const DirectOffer& offer) override;
   void bind() override;
   void require_ready() const override;
-  Task<void> exchange() override;
-  void give_up() noexcept override;
+  Task<void> exchange() final;
+  void give_up() noexcept final;
+
+ protected:
+  /// Throws not_supported: a device without kernels, or bells. `blocks`: of the kernel.
+  DirectByDevice(Runtime& runtime, const Layout& layout, DirectCopies& plan, unsigned blocks);
+
+  /// Has the kernel do an exchange, and waits for its end. True: it was done.
+  virtual Task<bool> run_kernel(std::uint64_t epoch) = 0;
+  /// Waits in the kernel end at once.
+  virtual void abort() noexcept = 0;
+  /// No kernel touches any memory when this returns.
+  virtual void stop() noexcept = 0;
+
+  Runtime& runtime_;
+  const Layout& layout_;
+  DirectCopies& plan_;
+  LaunchShape shape_;
+  Notifier notifier_;
+  DirectPlan on_device_;
+  Stream stream_;
 
  private:
   /// What is agreed upon with one neighbour.
@@ -43,26 +59,21 @@ class DirectByDevice final : public DirectWay {
   void watch(Pair& pair) noexcept;
   void on_gone(Pair& pair, Status status) noexcept;
   [[nodiscard]] bool is_gone(const Pair& pair, std::uint64_t epoch) const noexcept;
-  void abort() noexcept;
-  [[noreturn]] void throw_gone(const Pair& pair) const;
+  [[noreturn]] void throw_gone(const Pair& pair, std::uint64_t epoch) const;
   [[noreturn]] void throw_unfinished() const;
+  [[nodiscard]] bool has_rung(const Bell& bell) const;
   [[nodiscard]] std::string describe(const Pair& pair) const;
 
-  Runtime& runtime_;
-  const Layout& layout_;
-  DirectCopies& plan_;
-  DirectKernel kernel_;
-  LaunchShape shape_;
-  Notifier notifier_;
-  std::deque<Pair> pairs_;  ///< By neighbours.
-  Memory neighbours_;       ///< On the device: DirectNeighbour for each.
-  Memory control_memory_;
-  notify::KernelControl control_;
-  DirectPlan on_device_;
-  Stream stream_;
-  std::uint64_t epoch_ = 0;  ///< Exchanges that have begun.
-  bool running_ = false;
+  std::deque<Pair> pairs_;   ///< By neighbours.
+  Memory neighbours_;        ///< On the device: DirectNeighbour for each.
+  std::uint64_t epoch_ = 0;  ///< Exchanges that have begun,
+  std::uint64_t done_ = 0;   ///< and that have been done.
   bool given_up_ = false;
 };
+
+/// The most blocks that are of use for a kernel of the plan: as many as have something to copy for some neighbour.
+unsigned blocks_of_use(const DirectCopies& plan) noexcept;
+/// As many as run at once.
+unsigned blocks_at_once(Device device, port::Kernel* kernel);
 
 }  // namespace brant::halo

@@ -1,5 +1,7 @@
 #include "models/halo/exchange.h"
 
+#include <utility>
+
 #include "models/halo/direct.h"
 #include "models/halo/fused.h"
 #include "models/halo/shaped.h"
@@ -23,20 +25,29 @@ struct Exchange::Running {
 void Exchange::require_fields(std::span<const Buffer> fields) const {
   if (running_) throw Error(Status::invalid_argument, "halo: an exchange is under way: await it before the next one");
   layout_.require_fields(fields);
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
 }
 
 Task<void> Exchange::run(std::span<const Buffer> fields) {
   require_fields(fields);
   require_ready(fields);
-  Running running(*this);
-  co_await exchange(fields);
-  running.done();
+  co_await finish(exchange(fields));
 }
 
 Task<void> Exchange::bind(std::span<const Buffer> fields) {
   require_fields(fields);
+  co_await finish(bind_to(fields));
+}
+
+/// To its end; a failure stays.
+Task<void> Exchange::finish(Task<void> step) {
   Running running(*this);
-  co_await bind_to(fields);
+  try {
+    co_await std::move(step);
+  } catch (...) {
+    failure_ = std::current_exception();
+    throw;
+  }
   running.done();
 }
 
@@ -44,7 +55,8 @@ std::unique_ptr<Exchange> make_exchange(Runtime& runtime, const HaloOptions& opt
   switch (options.mode) {
     case HaloMode::shapes: return std::make_unique<ShapedExchange>(runtime, options);
     case HaloMode::fused: return std::make_unique<FusedExchange>(runtime, options);
-    case HaloMode::direct: return std::make_unique<DirectExchange>(runtime, options);
+    case HaloMode::direct:
+    case HaloMode::resident: return std::make_unique<DirectExchange>(runtime, options);
   }
   throw Error(Status::invalid_argument, "halo: no such mode: take one of HaloMode");
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <span>
 
@@ -43,8 +44,10 @@ class Exchange {
   struct Running;
 
   void require_fields(std::span<const Buffer> fields) const;
+  Task<void> finish(Task<void> step);
 
   bool running_ = false;
+  std::exception_ptr failure_;  ///< Of an earlier run: it is told again.
 };
 
 std::unique_ptr<Exchange> make_exchange(Runtime& runtime, const HaloOptions& options);

@@ -11,3 +11,11 @@ extern "C" __global__ void brant_halo_exchange(const brant::notify::KernelContro
   brant::simt::GpuThread machine;
   brant::halo::exchange_directly(machine, control, plan, epoch);
 }
+
+extern "C" __global__ void brant_halo_resident(const brant::notify::KernelControl control,
+                                               const brant::halo::DirectPlan plan,
+                                               const brant::notify::DeviceBell finished,
+                                               const brant::notify::FanIn fan_in) {
+  brant::simt::GpuThread machine;
+  brant::halo::exchange_as_told(machine, control, plan, finished, fan_in);
+}

@@ -8,9 +8,11 @@ namespace brant::halo {
 
 using CopyKernel = Kernel<CopyTable, Word, Word>;
 using DirectKernel = Kernel<notify::KernelControl, DirectPlan, Word>;
+using ResidentExchange = Kernel<notify::KernelControl, DirectPlan, notify::DeviceBell, notify::FanIn>;
 
 /// Throw what Kernel does.
 CopyKernel load_copy_kernel(Device device);
 DirectKernel load_direct_kernel(Device device);
+ResidentExchange load_resident_kernel(Device device);
 
 }  // namespace brant::halo

@@ -41,7 +41,6 @@ Channel& Transfers::channel_to(int rank, bool is_send) {
 }
 
 void Transfers::require_open() const {
-  if (failed_ != nullptr) throw_failure();
   if (given_up_) {
     throw Error(Status::canceled, "halo: an exchange was abandoned under way, and its channels are closed");
   }

@@ -40,7 +40,7 @@ class Transfers {
   /// A message of so many bytes; opens the channel. Both ends add in the same order. Throws what Channel::open does.
   Transfer& add(std::span<const Link> links, std::size_t bytes, bool is_send);
 
-  /// One more exchange may begin. Throws the failure of an earlier one, and canceled after `give_up`.
+  /// One more exchange may begin. Throws canceled after `give_up`.
   void require_open() const;
   void post(Transfer& transfer, Buffer buffer) noexcept;
   void post(Transfer& transfer, Buffer buffer, const Shape& shape) noexcept;
