@@ -29,6 +29,10 @@ enum class HaloMode : std::uint8_t {
   /// The same by a kernel that stays on the device from `bind` on, and holds a part of it: nothing is launched for an
   /// exchange. What waits for all that a device does (cudaFree, say) never ends meanwhile.
   resident,
+  /// A kernel that packs and one that unpacks stay on the device, each message with a block of its own: it leaves when
+  /// its block rings, and the block that unpacks it is told when it has come. In memory of the host as `fused`.
+  stream,
+  stacked,  ///< The same, with all blocks on one message after another.
 };
 
 /// What of it is one message, in mode `fused`.

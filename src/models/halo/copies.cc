@@ -100,7 +100,7 @@ void Copies::upload(Runtime& runtime, std::size_t bases) {
 }
 
 Status Copies::set_bases(std::span<std::byte* const> bases, Stream& stream) noexcept {
-  if (std::ranges::equal(bases, bases_)) return Status::ok;
+  if (has_bases(bases)) return Status::ok;
   Word all = 16;
   for (std::size_t i = 0; i < bases.size(); ++i) {
     const auto address = reinterpret_cast<Word>(bases[i]);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -40,6 +41,9 @@ class Copies {
   // By the device.
   /// Puts the plan there, and loads the kernel. After the last phase. Throws what Runtime::allocate and Kernel do.
   void upload(Runtime& runtime, std::size_t bases);
+  [[nodiscard]] bool has_bases(std::span<std::byte* const> bases) const noexcept {
+    return std::ranges::equal(bases, bases_);
+  }
   /// The addresses from here on. What was launched before has ended.
   Status set_bases(std::span<std::byte* const> bases, Stream& stream) noexcept;
   Status launch(const Phase& phase, Stream& stream) const noexcept;

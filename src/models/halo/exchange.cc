@@ -5,6 +5,7 @@
 #include "models/halo/direct.h"
 #include "models/halo/fused.h"
 #include "models/halo/shaped.h"
+#include "models/halo/triggered.h"
 
 namespace brant::halo {
 
@@ -57,6 +58,8 @@ std::unique_ptr<Exchange> make_exchange(Runtime& runtime, const HaloOptions& opt
     case HaloMode::fused: return std::make_unique<FusedExchange>(runtime, options);
     case HaloMode::direct:
     case HaloMode::resident: return std::make_unique<DirectExchange>(runtime, options);
+    case HaloMode::stream:
+    case HaloMode::stacked: return std::make_unique<TriggeredExchange>(runtime, options);
   }
   throw Error(Status::invalid_argument, "halo: no such mode: take one of HaloMode");
 }

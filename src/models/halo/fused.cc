@@ -27,13 +27,14 @@ void require(Status status, const char* what) {
 
 }  // namespace
 
-FusedExchange::FusedExchange(Runtime& runtime, const HaloOptions& options)
-    : Exchange(runtime, options), transfers_(runtime, layout_) {
+FusedExchange::FusedExchange(Runtime& runtime, const HaloOptions& options, HaloMessages messages)
+    : Exchange(runtime, options), transfers_(runtime, layout_), together_(messages) {
   send_bytes_ = plan_messages(layout_.sends(), true);
   plan_copies_within();
-  pack_ = copies_.end_phase();
+  own_ = copies_.end_phase();
   receive_bytes_ = plan_messages(layout_.receives(), false);
-  unpack_ = copies_.end_phase();
+  pack_ = {0, own_.last};
+  unpack_ = {own_.last, copies_.end_phase().last};
   bases_.resize(static_cast<std::size_t>(layout_.blocks()) + 2);
 }
 
@@ -41,11 +42,11 @@ FusedExchange::FusedExchange(Runtime& runtime, const HaloOptions& options)
 // -------------------------------------------------------------------------------------------------------------------
 
 bool FusedExchange::travels(const Link& link) const noexcept {
-  return link.rank != layout_.rank() || layout_.options().messages == HaloMessages::all;
+  return link.rank != layout_.rank() || together_ == HaloMessages::all;
 }
 
 std::size_t FusedExchange::plan_messages(const std::vector<Link>& links, bool is_send) {
-  const bool together = layout_.options().messages == HaloMessages::per_process;
+  const bool together = together_ == HaloMessages::per_process;
   std::size_t offset = 0;
   for (auto first = links.begin(); first != links.end();) {
     auto last = first + 1;
@@ -54,7 +55,7 @@ std::size_t FusedExchange::plan_messages(const std::vector<Link>& links, bool is
     first = last;
     if (!travels(message[0])) continue;
     const std::size_t bytes = plan_message(message, offset, is_send);
-    (is_send ? sends_ : receives_).push_back({&transfers_.add(message, bytes, is_send), offset});
+    (is_send ? sends_ : receives_).push_back({&transfers_.add(message, bytes, is_send), offset, copies_.end_phase()});
     offset = round_up(offset + bytes, kMessageStep);
   }
   return offset;
@@ -100,8 +101,17 @@ std::size_t FusedExchange::message_bytes() const noexcept {
 // Run
 // -------------------------------------------------------------------------------------------------------------------
 
-void FusedExchange::prepare(MemoryKind kind) {
-  if (kind == kind_) return;
+void FusedExchange::prepare(std::span<const Buffer> fields) {
+  MemoryKind kind = fields[0].kind;
+  require(runtime_.worker().engine().memory_kinds().resolve(fields[0].data, fields[0].bytes, kind),
+          "halo: the first field is no memory of this process");
+  if (kind != kind_) make_buffers(kind);
+  for (std::size_t i = 0; i < fields.size(); ++i) bases_[i] = static_cast<std::byte*>(fields[i].data);
+  bases_[fields.size()] = static_cast<std::byte*>(send_buffer_.data());
+  bases_[fields.size() + 1] = static_cast<std::byte*>(receive_buffer_.data());
+}
+
+void FusedExchange::make_buffers(MemoryKind kind) {
   by_device_ = !host_accessible(kind) || kind == MemoryKind::cuda_managed;
   const MemoryKind buffers = by_device_ ? runtime_.device_kind() : kind;
   kind_ = MemoryKind::detect;
@@ -117,22 +127,12 @@ void FusedExchange::prepare(MemoryKind kind) {
   kind_ = kind;
 }
 
-void FusedExchange::set_bases(std::span<const Buffer> fields) noexcept {
-  for (std::size_t i = 0; i < fields.size(); ++i) bases_[i] = static_cast<std::byte*>(fields[i].data);
-  bases_[fields.size()] = static_cast<std::byte*>(send_buffer_.data());
-  bases_[fields.size() + 1] = static_cast<std::byte*>(receive_buffer_.data());
-}
-
 Buffer FusedExchange::part_of(const Memory& memory, const Part& part) const {
   return memory.part(part.offset, part.transfer->bytes);
 }
 
 Task<void> FusedExchange::exchange(std::span<const Buffer> fields) {
-  MemoryKind kind = fields[0].kind;
-  require(runtime_.worker().engine().memory_kinds().resolve(fields[0].data, fields[0].bytes, kind),
-          "halo: the first field is no memory of this process");
-  prepare(kind);
-  set_bases(fields);
+  prepare(fields);
   HaloPhases took;
   TimePoint begin = Clock::now();
   for (Part& part : receives_) transfers_.post(*part.transfer, part_of(receive_buffer_, part));

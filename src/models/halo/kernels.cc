@@ -35,11 +35,18 @@ void stay_on_host(const HostLaunch& launch) noexcept {
                    launch.value<notify::DeviceBell>(2), launch.value<notify::FanIn>(3));
 }
 
+void pack_on_host(const HostLaunch& launch) noexcept {
+  simt::CpuThread machine(launch.engine_address, static_cast<unsigned>(launch.first_block), launch.shape.grid[0]);
+  pack_as_told(machine, launch.value<notify::KernelControl>(0), launch.value<TriggeredPlan>(1));
+}
+
 }  // namespace
 
 CopyKernel load_copy_kernel(Device device) { return {device, image(), "brant_halo_copy", &copy_on_host}; }
 DirectKernel load_direct_kernel(Device device) { return {device, image(), "brant_halo_exchange", &exchange_on_host}; }
 
 ResidentExchange load_resident_kernel(Device device) { return {device, image(), "brant_halo_resident", &stay_on_host}; }
+
+TriggeredKernel load_triggered_kernel(Device device) { return {device, image(), "brant_halo_pack", &pack_on_host}; }
 
 }  // namespace brant::halo

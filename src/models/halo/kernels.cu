@@ -1,4 +1,5 @@
 #include "models/halo/direct_steps.h"
+#include "models/halo/triggered_steps.h"
 
 extern "C" __global__ void brant_halo_copy(const brant::halo::CopyTable table, brant::simt::Word first,
                                            brant::simt::Word last) {
@@ -18,4 +19,10 @@ extern "C" __global__ void brant_halo_resident(const brant::notify::KernelContro
                                                const brant::notify::FanIn fan_in) {
   brant::simt::GpuThread machine;
   brant::halo::exchange_as_told(machine, control, plan, finished, fan_in);
+}
+
+extern "C" __global__ void brant_halo_pack(const brant::notify::KernelControl control,
+                                           const brant::halo::TriggeredPlan plan) {
+  brant::simt::GpuThread machine;
+  brant::halo::pack_as_told(machine, control, plan);
 }

@@ -52,6 +52,7 @@ Completion Transfers::sink_of(Transfer& transfer) noexcept {
             Transfers& owner = *own.owner;
             --owner.pending_;
             owner.note(own, outcome);
+            if (own.then.fire != nullptr) return own.then.fire(own.then.self, outcome);
             if (owner.pending_ == 0 || !outcome.ok()) owner.waiter_.resume();
           },
           &transfer};
@@ -73,7 +74,9 @@ void Transfers::posted(Transfer& transfer, Status status) noexcept {
   if (status == Status::in_progress) {
     ++pending_;
   } else {
-    note(transfer, {status, transfer.op.result.bytes});
+    const OpResult outcome{status, transfer.op.result.bytes};
+    note(transfer, outcome);
+    if (transfer.then.fire != nullptr) transfer.then.fire(transfer.then.self, outcome);
   }
 }
 

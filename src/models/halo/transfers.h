@@ -23,6 +23,7 @@ struct Transfer {
   int rank = 0;
   bool is_send = false;
   Channel* channel = nullptr;
+  Completion then;  ///< Told when it has ended, instead of who waits in `ended`.
   Op op;
   Transfers* owner = nullptr;
 };
@@ -46,6 +47,10 @@ class Transfers {
   void post(Transfer& transfer, Buffer buffer, const Shape& shape) noexcept;
   /// Until all that was posted has ended. Throws the first failure.
   Task<void> ended();
+  /// Throws the first failure, if there was one.
+  void throw_if_failed() const {
+    if (failed_ != nullptr) throw_failure();
+  }
   /// Lets go of all that is under way, and closes the channels: from here on nobody uses the buffers any more.
   void give_up() noexcept;
 

@@ -39,6 +39,8 @@ constexpr Way kFusedPerBlock{"fused_per_block", HaloMode::fused, HaloMessages::p
 constexpr Way kFusedAll{"fused_all", HaloMode::fused, HaloMessages::all};
 constexpr Way kDirect{"direct", HaloMode::direct};
 constexpr Way kResident{"resident", HaloMode::resident};
+constexpr Way kStream{"stream", HaloMode::stream};
+constexpr Way kStacked{"stacked", HaloMode::stacked};
 
 constexpr double kUnwritten = -1;
 
@@ -178,20 +180,22 @@ constexpr HaloOptions kFlat = {
 constexpr HaloOptions kWide = {
     .grid = {80, 40, 8}, .divide = {2, 2, 1}, .periodic = {true, true, true}, .ghost = {2, 1, 1}, .variables = 4};
 
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, HaloExchanges,
-    testing::Combine(testing::Values(Case{"host_periodic", 2, MemoryKind::host, kPeriodic},
-                                     Case{"host_open", 4, MemoryKind::host, kOpen},
-                                     Case{"host_flat", 2, MemoryKind::host, kFlat},
-                                     Case{"host_alone", 1, MemoryKind::host, kPeriodic},
-                                     Case{"host_wide", 2, MemoryKind::host, kWide},
-                                     Case{"pinned_periodic", 3, MemoryKind::pinned, kPeriodic},
-                                     Case{"device_periodic", 2, MemoryKind::emulated, kPeriodic},
-                                     Case{"device_alone", 1, MemoryKind::emulated, kPeriodic},
-                                     Case{"device_wide", 2, MemoryKind::emulated, kWide},
-                                     Case{"device_open", 4, MemoryKind::emulated, kOpen}),
-                     testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect, kResident)),
-    [](const auto& test) { return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name; });
+INSTANTIATE_TEST_SUITE_P(Kinds, HaloExchanges,
+                         testing::Combine(testing::Values(Case{"host_periodic", 2, MemoryKind::host, kPeriodic},
+                                                          Case{"host_open", 4, MemoryKind::host, kOpen},
+                                                          Case{"host_flat", 2, MemoryKind::host, kFlat},
+                                                          Case{"host_alone", 1, MemoryKind::host, kPeriodic},
+                                                          Case{"host_wide", 2, MemoryKind::host, kWide},
+                                                          Case{"pinned_periodic", 3, MemoryKind::pinned, kPeriodic},
+                                                          Case{"device_periodic", 2, MemoryKind::emulated, kPeriodic},
+                                                          Case{"device_alone", 1, MemoryKind::emulated, kPeriodic},
+                                                          Case{"device_wide", 2, MemoryKind::emulated, kWide},
+                                                          Case{"device_open", 4, MemoryKind::emulated, kOpen}),
+                                          testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect,
+                                                          kResident, kStream, kStacked)),
+                         [](const auto& test) {
+                           return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name;
+                         });
 
 /// The text of the Error that it throws; with its status in front.
 template <typename Call>
@@ -313,7 +317,7 @@ TEST_P(HaloModes, leave_nothing_behind_when_a_run_is_abandoned) {
 INSTANTIATE_TEST_SUITE_P(
     Modes, HaloModes,
     testing::Combine(testing::Values(Place{"host", MemoryKind::host}, Place{"device", MemoryKind::emulated}),
-                     testing::Values(kShapes, kFused, kDirect, kResident)),
+                     testing::Values(kShapes, kFused, kDirect, kResident, kStream, kStacked)),
     [](const auto& test) { return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name; });
 
 constexpr HaloOptions kDirectly{.grid = {20, 20, 20},
