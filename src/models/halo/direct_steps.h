@@ -50,14 +50,16 @@ BRANT_DEVICE_CODE bool exchange_directly(Machine& machine, const notify::KernelC
   return true;
 }
 
-/// A kernel that stays, and does the exchange of each item, whose first word is the epoch: the last block rings.
+/// A kernel that stays, and does the exchange of each item, whose first word is the epoch: the last block rings. A
+/// block that has waited in vain goes on to the next item, which does not come: block 0 must be there to tell the
+/// others that the kernel is to end.
 template <typename Machine>
 BRANT_DEVICE_CODE void exchange_as_told(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
                                         const notify::DeviceBell& finished, const notify::FanIn& fan_in) {
   notify::KernelLife<Machine> life(machine, control);
   notify::Item item;
   while (life.next(item)) {
-    if (!exchange_directly(machine, control, plan, item.words[0])) break;
+    if (!exchange_directly(machine, control, plan, item.words[0])) continue;
     notify::arrive(machine, finished, fan_in, item.words[0], notify::Block{});
     life.done();
   }

@@ -55,7 +55,7 @@ BRANT_DEVICE_CODE void copy_by_squads(Machine& machine, const CopyTable& table, 
   for (Word chunk = first + place; chunk < last; chunk += places) copy_chunk(squad, table, chunk);
 }
 
-/// All messages of one exchange that are this block's, in turn. False: the kernel is to end.
+/// All messages of one exchange that are this block's, in turn. False: one of them has not come.
 template <typename Machine>
 BRANT_DEVICE_CODE bool do_messages(Machine& machine, const notify::KernelControl& control, const TriggeredPlan& plan,
                                    const CopyTable& table, Word epoch) {
@@ -79,7 +79,7 @@ BRANT_DEVICE_CODE bool do_messages(Machine& machine, const notify::KernelControl
 }
 
 /// A kernel that stays, and packs or unpacks the messages of each item: its words are the epoch, and to what the bases
-/// are aligned in it.
+/// are aligned in it. See exchange_as_told for a block that has waited in vain.
 template <typename Machine>
 BRANT_DEVICE_CODE void pack_as_told(Machine& machine, const notify::KernelControl& control, const TriggeredPlan& plan) {
   notify::KernelLife<Machine> life(machine, control);
@@ -87,7 +87,7 @@ BRANT_DEVICE_CODE void pack_as_told(Machine& machine, const notify::KernelContro
   while (life.next(item)) {
     CopyTable table = plan.table;
     table.unit_max = item.words[1];
-    if (!do_messages(machine, control, plan, table, item.words[0])) break;
+    if (!do_messages(machine, control, plan, table, item.words[0])) continue;
     copy_by_squads(machine, table, plan.own_first, plan.own_last, true);
     notify::arrive(machine, plan.finished, plan.all, item.words[0], notify::Block{});
     life.done();
