@@ -5,11 +5,8 @@
 namespace brant::halo {
 namespace {
 
-/// Of those that run at once: the others are for the program's own kernels.
-constexpr unsigned kShare = 8;
-
-unsigned blocks_for(Device device, const DirectCopies& plan, const ResidentExchange& kernel) {
-  const unsigned share = blocks_at_once(device, kernel.inner()) / kShare;
+unsigned resident_blocks(Device device, const DirectCopies& plan, const ResidentExchange& kernel) {
+  const unsigned share = blocks_at_once(device, kernel.inner()) / kResidentShare;
   return std::min(blocks_of_use(plan), std::max(share, 1u));
 }
 
@@ -30,7 +27,7 @@ DirectResident::DirectResident(Runtime& runtime, const Layout& layout, DirectCop
 
 DirectResident::DirectResident(Runtime& runtime, const Layout& layout, DirectCopies& plan,
                                const ResidentExchange& kernel)
-    : DirectByDevice(runtime, layout, plan, blocks_for(runtime.device(), plan, kernel)), kernel_(kernel) {
+    : DirectByDevice(runtime, layout, plan, resident_blocks(runtime.device(), plan, kernel)), kernel_(kernel) {
   finished_ = notifier_.make({.rung_by = RungBy::device, .seen_by = SeenBy::host});
   fan_in_ = notifier_.fan_in(shape_.grid[0]);
 }

@@ -5,6 +5,7 @@
 
 #include "brant/core/stream_done.h"
 #include "core/engine.h"
+#include "models/halo/require.h"
 
 namespace brant::halo {
 namespace {
@@ -19,10 +20,6 @@ double us_since(TimePoint& begin) noexcept {
   const double us = std::chrono::duration<double, std::micro>(now - begin).count();
   begin = now;
   return us;
-}
-
-void require(Status status, const char* what) {
-  if (status != Status::ok) throw_error(status, what);
 }
 
 }  // namespace

@@ -12,6 +12,9 @@ using DirectKernel = Kernel<notify::KernelControl, DirectPlan, Word>;
 using ResidentExchange = Kernel<notify::KernelControl, DirectPlan, notify::DeviceBell, notify::FanIn>;
 using TriggeredKernel = Kernel<notify::KernelControl, TriggeredPlan>;
 
+/// Of the blocks that run at once, one in so many is a kernel's that stays: the others are for the program's own.
+inline constexpr unsigned kResidentShare = 8;
+
 /// Throw what Kernel does.
 CopyKernel load_copy_kernel(Device device);
 DirectKernel load_direct_kernel(Device device);

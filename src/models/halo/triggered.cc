@@ -5,24 +5,19 @@
 #include <fmt/format.h>
 
 #include "brant/core/stream_done.h"
-#include "models/halo/direct_by_device.h"
+#include "models/halo/require.h"
+#include "port/memory.h"
 
 namespace brant::halo {
 namespace {
 
 /// Parts of a block that copy a chunk each.
 constexpr unsigned kSquads = 4;
-/// Of the blocks that run at once, for each of the two kernels.
-constexpr unsigned kShare = 8;
 
 HaloMessages messages_of(const HaloOptions& options) noexcept {
   // A block does its messages alone: with all in one there would be one block.
   const bool split = options.mode == HaloMode::stream && options.messages == HaloMessages::per_process;
   return split ? HaloMessages::per_block : options.messages;
-}
-
-void require(Status status, const char* what) {
-  if (status != Status::ok) throw_error(status, what);
 }
 
 }  // namespace
@@ -58,7 +53,7 @@ void TriggeredExchange::start() {
   one.block[0] = kChunkThreads * kSquads;
   const unsigned share = std::max(
       runtime_.device().inner().kernels()->blocks_at_once(kernel_->inner(), one).or_throw("halo: kernels that stay") /
-          kShare,
+          kResidentShare,
       1u);
   // One that packs comes first, so that one that waits never stands before it.
   make(packer_, sends_, false, share);
