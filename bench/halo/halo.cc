@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,10 +17,39 @@
 namespace brant::bench {
 namespace {
 
+/// One mode, as it was measured.
+struct Measured {
+  HaloMode mode = HaloMode::fused;
+  std::size_t messages = 0;
+  std::size_t bytes = 0;
+  std::vector<double> us;  ///< Of each cycle.
+  HaloPhases phases;       ///< Means of this process.
+};
+
+double mean_of(const std::vector<double>& samples) {
+  return std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
+}
+
+template <typename Named, std::size_t Count, typename Value>
+std::string_view name_of(const std::array<Named, Count>& all, Value Named::* value, Value wanted) {
+  for (const Named& named : all) {
+    if (named.*value == wanted) return named.name;
+  }
+  return "unknown";
+}
+std::string_view name_of(HaloMode mode) { return name_of(kHaloModes, &NamedMode::mode, mode); }
+
 double timed_cycle(Runtime& runtime, HaloExchange& exchange, const std::vector<Buffer>& fields) {
   const auto begin = std::chrono::steady_clock::now();
   runtime.run(exchange.run(fields));
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void add(HaloPhases& sum, const HaloPhases& phases) {
+  sum.pack += phases.pack;
+  sum.sync += phases.sync;
+  sum.comm += phases.comm;
+  sum.unpack += phases.unpack;
 }
 
 /// At rank 0, of each cycle the time of the process that took longest; elsewhere its own.
@@ -44,37 +74,94 @@ std::vector<double> slowest(Runtime& runtime, std::vector<double> own) {
   return own;
 }
 
-void report(Runtime& runtime, const HaloBench& bench, const HaloExchange& exchange, std::vector<double> samples) {
-  double sum = 0;
-  for (const double sample : samples) sum += sample;
-  const double mean = sum / static_cast<double>(samples.size());
-  const Summary us = summarize(samples);
+void print_head(Runtime& runtime, const HaloBench& bench, int blocks) {
   const auto& halo = bench.halo;
   fmt::print("# {} processes, {} blocks each, grid {} x {} x {} in {} x {} x {} blocks, {} memory{}\n", runtime.size(),
-             exchange.blocks(), halo.grid[0], halo.grid[1], halo.grid[2], halo.divide[0], halo.divide[1],
-             halo.divide[2], memory_kind_name(bench.memory), bench.check ? ", checked" : "");
-  fmt::print("{:>9} {:>12} {:>10} {:>10} {:>10} {:>10}\n", "messages", "bytes", "mean us", "min us", "p50 us",
-             "p99 us");
-  fmt::print("{:>9} {:>12} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f}\n", exchange.messages(), exchange.message_bytes(),
-             mean, us.min, us.p50, us.p99);
+             blocks, halo.grid[0], halo.grid[1], halo.grid[2], halo.divide[0], halo.divide[1], halo.divide[2],
+             memory_kind_name(bench.memory), bench.check ? ", checked" : "");
+  fmt::print("{:<8} {:>9} {:>12} {:>10} {:>10} {:>10} {:>10} {:>7} {:>9} {:>9} {:>9} {:>9}\n", "mode", "messages",
+             "bytes", "mean us", "min us", "p50 us", "p99 us", "faster", "pack", "sync", "comm", "unpack");
+}
+
+void report(Runtime& runtime, const HaloBench& bench, int blocks, Measured& measured, double baseline_p50) {
+  const double mean = mean_of(measured.us);
+  const Summary us = summarize(measured.us);
+  const HaloPhases& phases = measured.phases;
+  const auto& halo = bench.halo;
+  const double faster = us.p50 > 0 ? baseline_p50 / us.p50 : 0;
+  fmt::print(
+      "{:<8} {:>9} {:>12} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>7.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f}\n",
+      name_of(measured.mode), measured.messages, measured.bytes, mean, us.min, us.p50, us.p99, faster, phases.pack,
+      phases.sync, phases.comm, phases.unpack);
   nlohmann::ordered_json row;
   row["bench"] = "halo";
+  row["mode"] = name_of(measured.mode);
+  row["per"] = name_of(kHaloMessages, &NamedMessages::messages, halo.messages);
   row["memory"] = memory_kind_name(bench.memory);
   row["grid"] = halo.grid;
   row["divide"] = halo.divide;
   row["periodic"] = halo.periodic;
   row["ghost"] = halo.ghost;
   row["variables"] = halo.variables;
-  row["blocks"] = exchange.blocks();
-  row["messages"] = exchange.messages();
-  row["bytes"] = exchange.message_bytes();
+  row["blocks"] = blocks;
+  row["messages"] = measured.messages;
+  row["bytes"] = measured.bytes;
   row["ranks"] = runtime.size();
   row["n"] = us.n;
   row["us"] = to_json(us);
   row["us"]["mean"] = rounded(mean);
+  row["baseline"] = name_of(bench.modes.front());
+  row["faster"] = rounded(faster);
+  row["phases_us"] = {{"pack", rounded(phases.pack)},
+                      {"sync", rounded(phases.sync)},
+                      {"comm", rounded(phases.comm)},
+                      {"unpack", rounded(phases.unpack)}};
   row["check"] = bench.check;
   add_machine(row, {}, describe_machine(runtime));
   RowFile(bench.json).append(row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+/// The fields of the blocks of this process, in one allocation that others can map.
+struct Fields {
+  Memory memory;
+  std::vector<Buffer> buffers;
+
+  Fields(Runtime& runtime, const HaloExchange& exchange, MemoryKind kind) {
+    constexpr std::size_t kMappableBytes = 16384;
+    const auto room = [](std::size_t bytes) { return (bytes + 255) / 256 * 256; };
+    std::size_t bytes = 0;
+    for (int i = 0; i < exchange.blocks(); ++i) bytes += room(exchange.field_bytes(i));
+    memory = runtime.allocate(kind, std::max(bytes, kMappableBytes));
+    std::size_t offset = 0;
+    for (int i = 0; i < exchange.blocks(); ++i) {
+      buffers.push_back(memory.part(offset, exchange.field_bytes(i)));
+      offset += room(exchange.field_bytes(i));
+    }
+  }
+};
+
+Measured measure(Runtime& runtime, const HaloBench& bench, HaloExchange& exchange, const std::vector<Buffer>& fields) {
+  const auto checked = [&] {
+    fill_fields(runtime, bench.halo, exchange, fields);
+    runtime.run(exchange.run(fields));
+    check_fields(runtime, bench.halo, exchange, fields);
+  };
+  fill_fields(runtime, bench.halo, exchange, fields);
+  if (bench.check) checked();
+  for (std::size_t i = 0; i < bench.warmup; ++i) runtime.run(exchange.run(fields));
+  Measured measured{bench.halo.mode, exchange.messages(), exchange.message_bytes(), {}, {}};
+  measured.us.reserve(bench.cycles);
+  for (std::size_t i = 0; i < bench.cycles; ++i) {
+    measured.us.push_back(timed_cycle(runtime, exchange, fields));
+    add(measured.phases, exchange.phases());
+  }
+  const auto cycles = static_cast<double>(bench.cycles);
+  for (double* phase : {&measured.phases.pack, &measured.phases.sync, &measured.phases.comm, &measured.phases.unpack}) {
+    *phase /= cycles;
+  }
+  if (bench.check) checked();
+  measured.us = slowest(runtime, std::move(measured.us));
+  return measured;
 }
 
 }  // namespace
@@ -105,27 +192,17 @@ void run_halo(HaloBench bench) {
   if (bench.halo.divide == std::array<int, 3>{}) {
     bench.halo.divide = divide_evenly(bench.halo.grid, runtime.size() * bench.blocks);
   }
-  HaloExchange exchange(runtime, bench.halo);
-  std::vector<Memory> memory;
-  std::vector<Buffer> fields;
-  for (int i = 0; i < exchange.blocks(); ++i) {
-    memory.push_back(runtime.allocate(bench.memory, exchange.field_bytes(i)));
-    fields.emplace_back(memory.back());
+  double baseline_p50 = 0;
+  for (const HaloMode mode : bench.modes) {
+    bench.halo.mode = mode;
+    HaloExchange exchange(runtime, bench.halo);
+    const Fields fields(runtime, exchange, bench.memory);
+    const bool is_first = mode == bench.modes.front();
+    if (is_first && runtime.rank().value == 0) print_head(runtime, bench, exchange.blocks());
+    Measured measured = measure(runtime, bench, exchange, fields.buffers);
+    if (is_first) baseline_p50 = summarize(measured.us).p50;
+    if (runtime.rank().value == 0) report(runtime, bench, exchange.blocks(), measured, baseline_p50);
   }
-  const auto checked = [&] {
-    fill_fields(runtime, bench.halo, exchange, fields);
-    runtime.run(exchange.run(fields));
-    check_fields(runtime, bench.halo, exchange, fields);
-  };
-  fill_fields(runtime, bench.halo, exchange, fields);
-  if (bench.check) checked();
-  for (std::size_t i = 0; i < bench.warmup; ++i) runtime.run(exchange.run(fields));
-  std::vector<double> samples;
-  samples.reserve(bench.cycles);
-  for (std::size_t i = 0; i < bench.cycles; ++i) samples.push_back(timed_cycle(runtime, exchange, fields));
-  if (bench.check) checked();
-  samples = slowest(runtime, std::move(samples));
-  if (runtime.rank().value == 0) report(runtime, bench, exchange, std::move(samples));
 }
 
 }  // namespace brant::bench

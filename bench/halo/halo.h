@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "brant/base/buffer.h"
 #include "brant/halo/halo_exchange.h"
@@ -17,9 +19,27 @@ struct HaloBench {
   std::size_t cycles = 100;
   std::size_t warmup = 10;
   MemoryKind memory = MemoryKind::host;
+  std::vector<HaloMode> modes{HaloMode::fused};  ///< One after another; what is faster is faster than the first.
   bool check = false;  ///< Every cell of every field, in cycles before and after the timed ones.
   std::string json;
 };
+
+/// All modes, by their names in options and rows.
+struct NamedMode {
+  HaloMode mode;
+  std::string_view name;
+};
+inline constexpr std::array kHaloModes = {
+    NamedMode{HaloMode::shapes, "shapes"}, NamedMode{HaloMode::fused, "fused"},
+    NamedMode{HaloMode::direct, "direct"}, NamedMode{HaloMode::resident, "resident"},
+    NamedMode{HaloMode::stream, "stream"}, NamedMode{HaloMode::stacked, "stacked"}};
+struct NamedMessages {
+  HaloMessages messages;
+  std::string_view name;
+};
+inline constexpr std::array kHaloMessages = {NamedMessages{HaloMessages::per_process, "process"},
+                                             NamedMessages{HaloMessages::per_block, "block"},
+                                             NamedMessages{HaloMessages::all, "all"}};
 
 /// The prime factors of `parts`, the largest first, each given to the dimension that has the most cells per part.
 std::array<int, 3> divide_evenly(const std::array<std::int64_t, 3>& grid, int parts);

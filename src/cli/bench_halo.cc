@@ -20,7 +20,30 @@ struct HaloArguments {
   std::vector<int> periodic{1, 1, 1};
   std::vector<std::int64_t> ghost{1, 1, 1};
   std::string memory = "host";
+  std::vector<std::string> modes{"fused"};
+  std::string messages = "process";
 };
+
+/// "all" stands for each of them.
+std::vector<HaloMode> modes_of(const std::vector<std::string>& names) {
+  std::vector<HaloMode> modes;
+  for (const auto& [mode, known] : bench::kHaloModes) {
+    for (const std::string& name : names) {
+      if (name == "all" || name == known) {
+        modes.push_back(mode);
+        break;
+      }
+    }
+  }
+  return modes;
+}
+
+template <typename All>
+std::vector<std::string> names_of(const All& all) {
+  std::vector<std::string> names;
+  for (const auto& named : all) names.emplace_back(named.name);
+  return names;
+}
 
 int run_halo(const HaloArguments& arguments) {
   return run_benchmark("brant bench", [&] {
@@ -30,6 +53,10 @@ int run_halo(const HaloArguments& arguments) {
     std::copy_n(arguments.ghost.begin(), 3, asked.halo.ghost.begin());
     for (std::size_t d = 0; d < 3; ++d) asked.halo.periodic[d] = arguments.periodic[d] != 0;
     static_cast<void>(memory_kind_from_name(arguments.memory, asked.memory));  // CLI11 has checked it
+    asked.modes = modes_of(arguments.modes);
+    for (const auto& [messages, name] : bench::kHaloMessages) {
+      if (arguments.messages == name) asked.halo.messages = messages;
+    }
     const bench::RowFile probe(asked.json);  // a file that cannot be written is found before anything starts
     if (bench::started_alone()) bench::restart_as_job(2);
     bench::run_halo(asked);
@@ -63,6 +90,15 @@ void add_bench_halo(CLI::App& bench, int& exit_code) {
   command->add_option("--warmup", asked.warmup, "Not timed ones before them")->capture_default_str();
   command->add_option("--memory", arguments->memory, "Where the fields are")
       ->check(CLI::IsMember({"host", "pinned", "cuda", "emulated"}))
+      ->capture_default_str();
+  std::vector<std::string> modes = names_of(bench::kHaloModes);
+  modes.emplace_back("all");
+  command->add_option("--mode", arguments->modes, "How cells travel: one or several with commas, or all of them")
+      ->delimiter(',')
+      ->check(CLI::IsMember(modes))
+      ->capture_default_str();
+  command->add_option("--per", arguments->messages, "What is one message, in mode fused: all for a process, or a block")
+      ->check(CLI::IsMember(names_of(bench::kHaloMessages)))
       ->capture_default_str();
   command->add_flag("--check", asked.check, "Look at every cell, in cycles that are not timed");
   command->add_option("--json", asked.json, "Append one JSON object to this file");

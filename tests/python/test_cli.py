@@ -33,11 +33,15 @@ def test_halo_exchanges_of_blocks_that_share_processes_are_checked(tmp_path: pat
     file = tmp_path / "rows.jsonl"
     gpu = {"BRANT_GPU": "emulated"} if memory == "emulated" else {}
     bench("halo", "--size", "12_12_12", "--divide", "3_3_4", "--vars", "3", "--memory", memory, "--check", "--cycles",
-          "5", "--warmup", "1", "--json", str(file), **gpu)  # fmt: skip
-    row = json.loads(file.read_text())
-    assert (row["bench"], row["memory"], row["blocks"], row["n"]) == ("halo", memory, 18, 5)
-    assert row["messages"] == 18 * 26
-    assert 0 < row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"]
+          "5", "--warmup", "1", "--mode", "all", "--per", "all", "--json", str(file), **gpu)  # fmt: skip
+    rows = {row["mode"]: row for row in map(json.loads, file.read_text().splitlines())}
+    assert {"shapes", "fused"} <= rows.keys()
+    for row in rows.values():
+        assert (row["bench"], row["memory"], row["blocks"], row["n"]) == ("halo", memory, 18, 5)
+        assert 0 < row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"]
+    assert rows["shapes"]["messages"] == rows["fused"]["messages"] == 18 * 26
+    assert (rows["fused"]["baseline"], rows["shapes"]["faster"]) == ("shapes", 1)
+    assert rows["fused"]["phases_us"]["comm"] > 0
 
 
 @pytest.mark.parametrize(

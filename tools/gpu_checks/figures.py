@@ -64,7 +64,7 @@ def notify_figure(_: str, rows: list[dict]) -> str:
 
 
 def halo_figure(_: str, rows: list[dict]) -> str:
-    return ", ".join(f"{row['messages']} messages, {row['bytes']} bytes: {row['us']['p50']:.4g} us" for row in rows)
+    return ", ".join(f"{row['mode']} {row['us']['p50']:.4g} us ({row['messages']} messages)" for row in rows)
 
 
 def test_figure(log: str, _: list[dict]) -> str:

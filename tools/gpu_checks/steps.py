@@ -409,12 +409,18 @@ def notify_steps(check: Check) -> list[Step]:
 
 
 def halo_steps(check: Check) -> list[Step]:
-    """The smallest cube of the paper on two processes, every cell compared."""
-    paper = ["--size", "200_200_200", "--divide", "4_4_4", "--periodic", "1_1_1", "--cycles", "20", "--check"]
+    """The cubes of the paper on two processes, every cell of the smallest compared, by all modes."""
+    halo = [check.program("brant"), "bench", "halo", "--periodic", "1_1_1", "--mode", "all"]
+    small = [*halo, "--size", "200_200_200", "--divide", "4_4_4", "--cycles", "20", "--check"]
     steps = []
     for memory in ("cuda", "pinned", "host"):
-        command = [check.program("brant"), "bench", "halo", "--memory", memory, *paper]
-        steps.append(Step(f"halo {memory}", "halo", command, 60, 2, rows=True, figure=halo_figure))
+        for per in ("process", "all"):
+            command = [*small, "--memory", memory, "--per", per]
+            steps.append(Step(f"halo {memory} {per}", "halo", command, 60, 2, rows=True, figure=halo_figure))
+    # One block for each process, as large as the paper's.
+    for cells in (50, 100, 200):
+        command = [*halo, "--memory", "cuda", "--size", f"{cells}_{cells}_{2 * cells}", "--divide", "1_1_2"]
+        steps.append(Step(f"halo cuda block of {cells}", "halo", command, 60, 2, rows=True, figure=halo_figure))
     return steps
 
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,7 +18,37 @@ namespace brant {
 
 namespace halo {
 class Exchange;
-}
+}  // namespace halo
+
+/// How the cells of an exchange travel. Docs: docs/guide/halo.md.
+enum class HaloMode : std::uint8_t {
+  shapes,  ///< Each message has a pack and an unpack of its own: those of a channel (`Channel::post_send` with a
+           ///< shape).
+  fused,   ///< One kernel packs all messages, they go, one kernel unpacks them; in memory of the host the CPU does so.
+  direct,  ///< Cells go straight into the ghosts, in memory that is mapped; processes of one host alone. See `bind`.
+  /// The same by a kernel that stays on the device from `bind` on, and holds a part of it: nothing is launched for an
+  /// exchange. What waits for all that a device does (cudaFree, say) never ends meanwhile.
+  resident,
+  /// A kernel that packs and one that unpacks stay on the device, each message with a block of its own: it leaves when
+  /// its block rings, and the block that unpacks it is told when it has come. In memory of the host as `fused`.
+  stream,
+  stacked,  ///< The same, with all blocks on one message after another.
+};
+
+/// What of it is one message, in mode `fused`.
+enum class HaloMessages : std::uint8_t {
+  per_process,  ///< All that goes to one process; between blocks of the same process cells are copied.
+  per_block,    ///< What goes from one block to another; likewise copied within a process.
+  all,          ///< The same, and within a process a message as well, as LLNL's Comb has it.
+};
+
+/// Where the time of an exchange went, in microseconds, as this process's CPU saw it.
+struct HaloPhases {
+  double pack = 0;    ///< Until the kernel that packs was launched, or the CPU had packed.
+  double sync = 0;    ///< Until that kernel had ended.
+  double comm = 0;    ///< Until all messages had come, and all sends had gone.
+  double unpack = 0;  ///< Until the kernel that unpacks had ended.
+};
 
 /// How a grid is cut into blocks, and what their ghost cells are. All of these are the same at every process.
 struct HaloOptions {
@@ -29,14 +60,17 @@ struct HaloOptions {
   std::size_t cell_bytes = 8;  ///< Of one variable in one cell.
   ChannelId first_channel{};   ///< It uses as many channel ids as there are processes, from this one on.
   Path path = Path::automatic;
+  HaloMode mode = HaloMode::fused;
+  HaloMessages messages = HaloMessages::per_process;
+  /// Mode `direct`, of a kernel that waits for a neighbour: then the exchange fails. Worker::kForever: none.
+  std::chrono::nanoseconds patience = std::chrono::seconds(30);
 };
 
 /// Fills the ghost cells of the blocks of a grid from the blocks that own them: across faces, edges and corners. Blocks
 /// are numbered with z the fastest, as MPI_Cart_create numbers processes, and each process has as many of them, in
 /// order. The memory of a block (a *field*) holds its variables one after another, each an array with ghosts and x the
-/// fastest. All that goes from one block to another is one message; it is packed and unpacked as a message with a shape
-/// is (`Channel::post_send`), by kernels where the field is in device memory. Ghosts beyond an edge of the grid that is
-/// not periodic are never written by it; they travel with the block's own cells.
+/// fastest. Ghosts beyond an edge of the grid that is not periodic are never written by it; they travel with the
+/// block's own cells. How the cells travel is `HaloOptions::mode`, the same at every process.
 ///
 ///     HaloExchange exchange(runtime, {.grid = {200, 200, 200}, .divide = {4, 4, 4}, .periodic = {true, true, true}});
 ///     std::vector<Memory> fields = ...;   // exchange.field_bytes(0), exchange.field_bytes(1), ...
@@ -71,8 +105,17 @@ class BRANT_API HaloExchange {
   /// Throws Error: invalid_argument (fields missing or too small, an exchange under way), wrong_kind (kinds are mixed),
   /// and the first failure of a message, by the numbers of its blocks and the rank. After that failure the ghosts are
   /// undefined, the channels are closed, and further runs throw it again: the other processes see an end of it when
-  /// this one ends. No allocation but the coroutine's frame.
+  /// this one ends. The fields may be others in each run. In mode `fused` the first run with a kind of memory allocates
+  /// buffers for all messages in that kind; later ones allocate nothing but the coroutine's frame.
   Task<void> run(std::span<const Buffer> fields);
+  /// Mode `direct` writes into the fields of other processes, which have to know them: the first `run` binds the
+  /// exchange to its fields, and those of later runs are the same ones until all processes call this with others. The
+  /// fields are memory of Runtime::allocate (of the host 16 KB or more), and stay until the exchange is destroyed or
+  /// bound to others. In other modes it does nothing. Throws as `run`, and not_supported: memory that other processes
+  /// cannot map; another host.
+  Task<void> bind(std::span<const Buffer> fields);
+  /// Of the last `run` that ended well; all 0 but in mode `fused`.
+  [[nodiscard]] HaloPhases phases() const noexcept;
 
  private:
   std::unique_ptr<halo::Exchange> exchange_;

@@ -1,68 +1,55 @@
 #pragma once
 
-#include <deque>
-#include <map>
-#include <vector>
+#include <exception>
+#include <memory>
+#include <span>
 
-#include "brant/halo/halo_exchange.h"
-#include "brant/ops/channel.h"
-#include "models/halo/plan.h"
+#include "brant/core/task.h"
+#include "models/halo/layout.h"
 
 namespace brant::halo {
 
-/// One end of one message: from or into the field of a block of this process, over a channel.
-struct Part {
-  Message message;
-  bool is_send = false;
-  std::size_t field = 0;  ///< Which of this process's.
-  Channel* channel = nullptr;
-  std::vector<ByteRun> runs;  ///< Of an indexed shape.
-  Shape shape;
-  Op op;
-  Exchange* owner = nullptr;
-};
-
-/// What is behind a HaloExchange: its parts in the order in which both ends post them, and what is under way.
+/// What is behind a HaloExchange: one for each mode.
 class Exchange {
  public:
-  Exchange(Runtime& runtime, const HaloOptions& options);
+  Exchange(Runtime& runtime, const HaloOptions& options)
+      : runtime_(runtime), layout_(options, runtime.rank().value, runtime.size()) {}
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+  virtual ~Exchange() = default;
 
-  [[nodiscard]] int first_block() const noexcept { return first_; }
-  [[nodiscard]] int blocks() const noexcept { return count_; }
-  [[nodiscard]] std::size_t field_bytes(int i) const;
-  [[nodiscard]] Cells array_of(int i) const;
-  [[nodiscard]] std::size_t messages() const noexcept { return sends_.size(); }
-  [[nodiscard]] std::size_t message_bytes() const noexcept;
+  [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
+  [[nodiscard]] const HaloPhases& phases() const noexcept { return phases_; }
+  /// See HaloExchange.
+  [[nodiscard]] virtual std::size_t messages() const noexcept = 0;
+  [[nodiscard]] virtual std::size_t message_bytes() const noexcept = 0;
   Task<void> run(std::span<const Buffer> fields);
+  Task<void> bind(std::span<const Buffer> fields);
 
- private:
-  struct Ended;
-
-  [[nodiscard]] int rank_of(int block) const noexcept { return block / count_; }
-  void add(std::deque<Part>& parts, std::vector<Message> messages, bool is_send);
-  [[nodiscard]] Shape shape_of(Part& part) const;
-  Channel& channel_to(int rank, bool is_send);
-  void require_fields(std::span<const Buffer> fields) const;
-  void post(Part& part, Buffer field) noexcept;
-  void ended(Part& part, const OpResult& outcome) noexcept;
-  /// Lets go of all that is under way.
-  void give_up() noexcept;
-  [[noreturn]] void throw_failure() const;
+ protected:
+  /// Throws what `run` says where no exchange can begin.
+  virtual void require_ready(std::span<const Buffer> fields) const = 0;
+  /// Fields that fit: for modes that have to know them beforehand.
+  virtual Task<void> bind_to(std::span<const Buffer>) { co_return; }
+  /// One exchange; the fields fit.
+  virtual Task<void> exchange(std::span<const Buffer> fields) = 0;
+  /// It failed, or its coroutine was destroyed: nothing touches the fields any more when this returns.
+  virtual void give_up() noexcept = 0;
 
   Runtime& runtime_;
-  HaloOptions options_;
-  Decomposition cut_;
-  int first_ = 0;
-  int count_ = 0;
-  std::map<int, Channel> channels_;  ///< By rank; with this process itself the end that sends.
-  Channel own_landing_;              ///< The end with this process itself that receives.
-  std::deque<Part> receives_;
-  std::deque<Part> sends_;
+  const Layout layout_;
+  HaloPhases phases_;
+
+ private:
+  struct Running;
+
+  void require_fields(std::span<const Buffer> fields) const;
+  Task<void> finish(Task<void> step);
+
   bool running_ = false;
-  std::size_t pending_ = 0;
-  const Part* failed_ = nullptr;  ///< The first part that failed, with `why_`.
-  Status why_ = Status::ok;
-  detail::WaitPlace waiter_;
+  std::exception_ptr failure_;  ///< Of an earlier run: it is told again.
 };
+
+std::unique_ptr<Exchange> make_exchange(Runtime& runtime, const HaloOptions& options);
 
 }  // namespace brant::halo

@@ -1,7 +1,11 @@
 // Exchanges between the ranks of a job in this process: every cell of every field, before and after.
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -23,6 +27,21 @@ struct Case {
   HaloOptions options;
 };
 
+/// How it is exchanged.
+struct Way {
+  const char* name;
+  HaloMode mode;
+  HaloMessages messages = HaloMessages::per_process;
+};
+constexpr Way kShapes{"shapes", HaloMode::shapes};
+constexpr Way kFused{"fused", HaloMode::fused};
+constexpr Way kFusedPerBlock{"fused_per_block", HaloMode::fused, HaloMessages::per_block};
+constexpr Way kFusedAll{"fused_all", HaloMode::fused, HaloMessages::all};
+constexpr Way kDirect{"direct", HaloMode::direct};
+constexpr Way kResident{"resident", HaloMode::resident};
+constexpr Way kStream{"stream", HaloMode::stream};
+constexpr Way kStacked{"stacked", HaloMode::stacked};
+
 constexpr double kUnwritten = -1;
 
 /// One rank's part: its exchange, its fields, and what is to be in them.
@@ -34,8 +53,18 @@ class Side {
         cut_{options.grid, options.divide, options.periodic, options.ghost},
         exchange(runtime, options) {
     for (int i = 0; i < exchange.blocks(); ++i) {
-      fields_.push_back(runtime.allocate(kind, exchange.field_bytes(i)));
-      buffers.emplace_back(fields_.back());
+      // Large enough for others to map it.
+      fields_.push_back(runtime.allocate(kind, std::max<std::size_t>(exchange.field_bytes(i), 16384)));
+      buffers.emplace_back(fields_.back().part(0, exchange.field_bytes(i)));
+    }
+  }
+
+  /// Fields elsewhere, with the same content.
+  void move_fields() {
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      Memory moved = runtime_.allocate(fields_[i].kind(), fields_[i].bytes());
+      old_fields_.push_back(std::exchange(fields_[i], std::move(moved)));
+      buffers[i] = fields_[i].part(0, buffers[i].bytes);
     }
   }
 
@@ -90,31 +119,53 @@ class Side {
   HaloOptions options_;
   halo::Decomposition cut_;
   std::vector<Memory> fields_;
+  std::vector<Memory> old_fields_;
 
  public:
   HaloExchange exchange;
   std::vector<Buffer> buffers;
 };
 
-class HaloExchanges : public testing::TestWithParam<Case> {};
+std::deque<Side> sides_of(InProcessJob& job, int ranks, const HaloOptions& options, MemoryKind kind) {
+  std::deque<Side> sides;
+  for (int rank = 0; rank < ranks; ++rank) sides.emplace_back(job.rank(rank), options, kind);
+  return sides;
+}
+
+GpuChoice gpu_of(MemoryKind kind) { return kind == MemoryKind::emulated ? GpuChoice::emulated : GpuChoice::none; }
+
+/// All of them do it, to its end.
+void together(InProcessJob& job, std::vector<Task<void>> tasks) {
+  for (Task<void>& task : tasks) task.start();
+  ASSERT_TRUE(job.run_until(
+      [&] { return std::all_of(tasks.begin(), tasks.end(), [](const Task<void>& task) { return task.finished(); }); }));
+  for (Task<void>& task : tasks) task.take();
+}
+
+void exchange(InProcessJob& job, std::deque<Side>& sides) {
+  std::vector<Task<void>> runs;
+  for (Side& side : sides) runs.push_back(side.exchange.run(side.buffers));
+  together(job, std::move(runs));
+}
+
+void bind(InProcessJob& job, std::deque<Side>& sides) {
+  std::vector<Task<void>> binds;
+  for (Side& side : sides) binds.push_back(side.exchange.bind(side.buffers));
+  together(job, std::move(binds));
+}
+
+class HaloExchanges : public testing::TestWithParam<std::tuple<Case, Way>> {};
 
 TEST_P(HaloExchanges, fill_every_ghost_with_the_cell_it_stands_for) {
-  const Case& test = GetParam();
-  InProcessJob job(test::ranks(test.ranks, test.kind == MemoryKind::emulated ? GpuChoice::emulated : GpuChoice::none));
-  std::deque<Side> sides;
-  for (int rank = 0; rank < test.ranks; ++rank) sides.emplace_back(job.rank(rank), test.options, test.kind);
+  auto [test, way] = GetParam();
+  test.options.mode = way.mode;
+  test.options.messages = way.messages;
+  InProcessJob job(test::ranks(test.ranks, gpu_of(test.kind)));
+  std::deque<Side> sides = sides_of(job, test.ranks, test.options, test.kind);
   for (int cycle = 1; cycle <= 3; ++cycle) {
-    std::vector<Task<void>> runs;
     for (Side& side : sides) side.fill(cycle);
-    for (Side& side : sides) runs.push_back(side.exchange.run(side.buffers));
-    for (Task<void>& run : runs) run.start();
-    ASSERT_TRUE(job.run_until([&] {
-      for (const Task<void>& run : runs) {
-        if (!run.finished()) return false;
-      }
-      return true;
-    }));
-    for (Task<void>& run : runs) run.take();
+    exchange(job, sides);
+    if (HasFatalFailure()) return;
     for (Side& side : sides) side.expect_filled(cycle);
   }
 }
@@ -125,16 +176,26 @@ constexpr HaloOptions kOpen = {
     .grid = {9, 8, 7}, .divide = {2, 2, 1}, .periodic = {false, false, true}, .ghost = {1, 2, 1}, .variables = 2};
 constexpr HaloOptions kFlat = {
     .grid = {9, 8, 1}, .divide = {2, 2, 1}, .periodic = {true, false, false}, .ghost = {1, 1, 0}};
+/// Faces of more than a chunk, and rows along x of two cells: words of 16 bytes.
+constexpr HaloOptions kWide = {
+    .grid = {80, 40, 8}, .divide = {2, 2, 1}, .periodic = {true, true, true}, .ghost = {2, 1, 1}, .variables = 4};
 
 INSTANTIATE_TEST_SUITE_P(Kinds, HaloExchanges,
-                         testing::Values(Case{"host_periodic", 2, MemoryKind::host, kPeriodic},
-                                         Case{"host_open", 4, MemoryKind::host, kOpen},
-                                         Case{"host_flat", 2, MemoryKind::host, kFlat},
-                                         Case{"host_alone", 1, MemoryKind::host, kPeriodic},
-                                         Case{"pinned_periodic", 3, MemoryKind::pinned, kPeriodic},
-                                         Case{"device_periodic", 2, MemoryKind::emulated, kPeriodic},
-                                         Case{"device_open", 4, MemoryKind::emulated, kOpen}),
-                         [](const auto& test) { return test.param.name; });
+                         testing::Combine(testing::Values(Case{"host_periodic", 2, MemoryKind::host, kPeriodic},
+                                                          Case{"host_open", 4, MemoryKind::host, kOpen},
+                                                          Case{"host_flat", 2, MemoryKind::host, kFlat},
+                                                          Case{"host_alone", 1, MemoryKind::host, kPeriodic},
+                                                          Case{"host_wide", 2, MemoryKind::host, kWide},
+                                                          Case{"pinned_periodic", 3, MemoryKind::pinned, kPeriodic},
+                                                          Case{"device_periodic", 2, MemoryKind::emulated, kPeriodic},
+                                                          Case{"device_alone", 1, MemoryKind::emulated, kPeriodic},
+                                                          Case{"device_wide", 2, MemoryKind::emulated, kWide},
+                                                          Case{"device_open", 4, MemoryKind::emulated, kOpen}),
+                                          testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect,
+                                                          kResident, kStream, kStacked)),
+                         [](const auto& test) {
+                           return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name;
+                         });
 
 /// The text of the Error that it throws; with its status in front.
 template <typename Call>
@@ -167,11 +228,49 @@ TEST(HaloExchange, refuses_fields_that_are_missing_too_small_or_mixed) {
   EXPECT_EQ(run({whole, whole}), "not refused");  // what was refused has left nothing behind
 }
 
-TEST(HaloExchange, names_the_process_that_has_ended_and_stays_ended) {
-  InProcessJob job(test::ranks(2));
-  std::deque<Side> sides;
-  const HaloOptions options{.grid = {200, 200, 4}, .divide = {2, 1, 1}, .periodic = {true, true, true}};
-  for (int rank = 0; rank < 2; ++rank) sides.emplace_back(job.rank(rank), options, MemoryKind::host);
+/// In one kind of memory.
+struct Place {
+  const char* name;
+  MemoryKind kind;
+};
+
+class HaloModes : public testing::TestWithParam<std::tuple<Place, Way>> {
+ protected:
+  static constexpr HaloOptions kTwoBlocks{.grid = {200, 200, 4}, .divide = {2, 1, 1}, .periodic = {true, true, true}};
+
+  static MemoryKind kind() { return std::get<0>(GetParam()).kind; }
+  static HaloMode mode() { return std::get<1>(GetParam()).mode; }
+  static HaloOptions options() {
+    HaloOptions chosen = kTwoBlocks;
+    chosen.mode = mode();
+    chosen.messages = std::get<1>(GetParam()).messages;
+    return chosen;
+  }
+};
+
+TEST_P(HaloModes, take_other_fields) {
+  InProcessJob job(test::ranks(2, gpu_of(kind())));
+  std::deque<Side> sides = sides_of(job, 2, options(), kind());
+  for (int cycle = 1; cycle <= 3; ++cycle) {
+    for (Side& side : sides) side.fill(cycle);
+    exchange(job, sides);
+    if (HasFatalFailure()) return;
+    for (Side& side : sides) side.expect_filled(cycle);
+    for (Side& side : sides) side.move_fields();
+    if (mode() == HaloMode::direct || mode() == HaloMode::resident) {
+      const std::string why = refused([&] { job.rank(0).run(sides[0].exchange.run(sides[0].buffers)); });
+      EXPECT_NE(why.find("invalid_argument: halo: these are not the fields"), std::string::npos) << why;
+    }
+    bind(job, sides);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(HaloModes, name_the_process_that_has_ended_and_stay_ended) {
+  InProcessJob job(test::ranks(2, gpu_of(kind())));
+  std::deque<Side> sides = sides_of(job, 2, options(), kind());
+  exchange(job, sides);
+  if (HasFatalFailure()) return;
   Task<void> run = sides[0].exchange.run(sides[0].buffers);
   run.start();
   job.run(10);
@@ -183,6 +282,104 @@ TEST(HaloExchange, names_the_process_that_has_ended_and_stays_ended) {
   EXPECT_NE(first.find("peer_lost: halo: the "), std::string::npos) << first;
   EXPECT_NE(first.find("rank 1"), std::string::npos) << first;
   EXPECT_EQ(refused([&] { job.rank(0).run(sides[0].exchange.run(sides[0].buffers)); }), first);
+}
+
+TEST_P(HaloModes, name_the_process_that_ends_before_the_first_exchange) {
+  InProcessJob job(test::ranks(2, gpu_of(kind())));
+  std::deque<Side> sides = sides_of(job, 2, options(), kind());
+  Task<void> run = sides[0].exchange.run(sides[0].buffers);
+  run.start();
+  job.run(10);
+  ASSERT_FALSE(run.finished());
+  sides.pop_back();
+  job.rank(1).worker().engine().shut_down();
+  ASSERT_TRUE(job.run_until([&] { return run.finished(); }));
+  const std::string first = refused([&] { run.take(); });
+  EXPECT_NE(first.find("peer_lost: halo: the "), std::string::npos) << first;
+  EXPECT_NE(first.find("rank 1"), std::string::npos) << first;
+}
+
+TEST_P(HaloModes, leave_nothing_behind_when_a_run_is_abandoned) {
+  InProcessJob job(test::ranks(2, gpu_of(kind())));
+  std::deque<Side> sides = sides_of(job, 2, options(), kind());
+  exchange(job, sides);
+  if (HasFatalFailure()) return;
+  {
+    Task<void> run = sides[0].exchange.run(sides[0].buffers);
+    run.start();
+    job.run(10);
+    ASSERT_FALSE(run.finished());
+  }
+  const std::string again = refused([&] { job.rank(0).run(sides[0].exchange.run(sides[0].buffers)); });
+  EXPECT_NE(again.find("canceled: halo: "), std::string::npos) << again;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Modes, HaloModes,
+    testing::Combine(testing::Values(Place{"host", MemoryKind::host}, Place{"device", MemoryKind::emulated}),
+                     testing::Values(kShapes, kFused, kDirect, kResident, kStream, kStacked)),
+    [](const auto& test) { return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name; });
+
+constexpr HaloOptions kDirectly{.grid = {20, 20, 20},
+                                .divide = {2, 1, 1},
+                                .periodic = {true, true, true},
+                                .mode = HaloMode::direct,
+                                .patience = std::chrono::milliseconds(200)};
+
+TEST(HaloDirect, gives_up_and_names_who_has_not_come_in_time) {
+  InProcessJob job(test::ranks(2, GpuChoice::emulated));
+  std::deque<Side> sides = sides_of(job, 2, kDirectly, MemoryKind::emulated);
+  exchange(job, sides);
+  if (testing::Test::HasFatalFailure()) return;
+  Task<void> run = sides[0].exchange.run(sides[0].buffers);
+  run.start();
+  ASSERT_TRUE(job.run_until([&] { return run.finished(); }));
+  const std::string why = refused([&] { run.take(); });
+  EXPECT_NE(why.find("timed_out: halo: the exchange 2 of mode direct was given up after 0.2 s: rank 1, whose blocks 1 "
+                     "exchange with blocks 0 of this process has not begun it"),
+            std::string::npos)
+      << why;
+  // The other one hears of that, and not by its own patience.
+  const std::string told = refused([&] {
+    Task<void> late = sides[1].exchange.run(sides[1].buffers);
+    late.start();
+    ASSERT_TRUE(job.run_until([&] { return late.finished(); }));
+    late.take();
+  });
+  EXPECT_NE(told.find("peer_lost: halo: the exchange "), std::string::npos) << told;
+  EXPECT_NE(told.find("was given up by rank 0"), std::string::npos) << told;
+}
+
+TEST(HaloDirect, ends_well_where_a_neighbour_has_ended_well_and_left) {
+  InProcessJob job(test::ranks(2, GpuChoice::emulated));
+  std::deque<Side> sides = sides_of(job, 2, kDirectly, MemoryKind::emulated);
+  for (Side& side : sides) side.fill(1);
+  std::vector<Task<void>> runs;
+  for (Side& side : sides) runs.push_back(side.exchange.run(side.buffers));
+  for (Task<void>& run : runs) run.start();
+  ASSERT_TRUE(job.run_until([&] { return runs[1].finished(); }));
+  runs[1].take();
+  sides[1].expect_filled(1);
+  sides.pop_back();
+  ASSERT_TRUE(job.run_until([&] { return runs[0].finished(); }));
+  runs[0].take();
+  sides[0].expect_filled(1);
+}
+
+TEST(HaloDirect, refuses_fields_that_others_cannot_map_in_all_processes) {
+  InProcessJob job(test::ranks(2));
+  std::deque<Side> sides = sides_of(job, 2, kDirectly, MemoryKind::host);
+  std::vector<std::byte> heap(sides[0].exchange.field_bytes(0));
+  const Buffer field(heap.data(), heap.size(), MemoryKind::host);
+  Task<void> own = sides[0].exchange.run(std::span(&field, 1));
+  Task<void> other = sides[1].exchange.run(sides[1].buffers);
+  own.start();
+  other.start();
+  ASSERT_TRUE(job.run_until([&] { return own.finished() && other.finished(); }));
+  const std::string why = refused([&] { own.take(); });
+  EXPECT_NE(why.find("halo: other processes cannot write into the field of block 0"), std::string::npos) << why;
+  const std::string told = refused([&] { other.take(); });
+  EXPECT_NE(told.find("halo: rank 0 could not bind its fields"), std::string::npos) << told;
 }
 
 }  // namespace

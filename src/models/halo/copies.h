@@ -1,0 +1,65 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "brant/core/runtime.h"
+#include "brant/core/stream.h"
+#include "models/halo/kernels.h"
+#include "models/halo/layout.h"
+
+namespace brant::halo {
+
+/// Numbers of chunks, from `first` to before `last`: what one kernel copies.
+struct Phase {
+  Word first = 0;
+  Word last = 0;
+
+  [[nodiscard]] bool empty() const noexcept { return first == last; }
+};
+
+/// Copies of boxes of cells between memories that are known by numbers, the bases: planned once, and done as often as
+/// wanted with the addresses of then; by a kernel for each phase, or by the CPU. Of the worker's thread.
+class Copies {
+ public:
+  // Planned.
+  /// A region of cells from one array into another.
+  static CopyEnd end_in_field(const FieldStrides& strides, const Box& box, std::size_t base) noexcept;
+  /// The same cells packed, from `offset` bytes on.
+  static CopyEnd end_packed(const FieldStrides& strides, const Box& box, std::size_t base, std::size_t offset) noexcept;
+  void add(const CopyEnd& from, const CopyEnd& to, const Box& box, std::size_t cell_bytes, std::size_t variables);
+  /// All that was added since the last phase.
+  Phase end_phase() noexcept;
+
+  // By the CPU.
+  /// `bases` are addresses that it reaches.
+  void run_on_cpu(const Phase& phase, std::span<std::byte* const> bases) const noexcept;
+
+  // By the device.
+  /// Puts the plan there, and loads the kernel. After the last phase. Throws what Runtime::allocate and Kernel do.
+  void upload(Runtime& runtime, std::size_t bases);
+  [[nodiscard]] bool has_bases(std::span<std::byte* const> bases) const noexcept {
+    return std::ranges::equal(bases, bases_);
+  }
+  /// The addresses from here on. What was launched before has ended.
+  Status set_bases(std::span<std::byte* const> bases, Stream& stream) noexcept;
+  Status launch(const Phase& phase, Stream& stream) const noexcept;
+  /// For kernels that copy as they go.
+  [[nodiscard]] const CopyTable& table() const noexcept { return table_; }
+
+ private:
+  std::vector<CopyBox> boxes_;
+  std::vector<CopyChunk> chunks_;
+  Word ended_ = 0;  ///< Chunks of phases that have ended.
+
+  std::optional<CopyKernel> kernel_;
+  CopyTable table_;
+  Memory on_device_;
+  Memory new_bases_;               ///< Pinned, on their way.
+  std::vector<std::byte*> bases_;  ///< As the device has them.
+};
+
+}  // namespace brant::halo

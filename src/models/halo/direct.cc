@@ -1,0 +1,231 @@
+#include "models/halo/direct.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "core/engine.h"
+#include "models/halo/direct_by_host.h"
+#include "models/halo/direct_launched.h"
+#include "models/halo/direct_resident.h"
+
+namespace brant::halo {
+
+DirectExchange::DirectExchange(Runtime& runtime, const HaloOptions& options)
+    : Exchange(runtime, options), mappings_(MappingTable::of(runtime.worker().engine())), transfers_(runtime, layout_) {
+  plan();
+  add_round(offers_, true);
+  add_round(verdicts_, false);
+}
+
+// Planned
+// -------------------------------------------------------------------------------------------------------------------
+
+void DirectExchange::plan() {
+  plan_.neighbours = neighbours_of(layout_);
+  const std::size_t cell = layout_.options().cell_bytes;
+  const std::size_t variables = layout_.options().variables;
+  const auto add = [&](const Link& link, std::size_t base) {
+    for (const Region& region : link.message.regions) {
+      plan_.copies.add(Copies::end_in_field(layout_.strides_of(link.message.from), region.from, link.field),
+                       Copies::end_in_field(layout_.strides_of(link.message.to), region.to, base), region.from, cell,
+                       variables);
+    }
+  };
+  auto bases = static_cast<std::size_t>(layout_.blocks());
+  for (const Neighbour& neighbour : plan_.neighbours) {
+    for (const Link& link : neighbour.sends) add(link, bases + neighbour.place_of(link.message.to));
+    plan_.to.push_back(plan_.copies.end_phase());
+    bases += neighbour.blocks.size();
+  }
+  for (const Link& link : layout_.sends()) {
+    if (link.rank == layout_.rank()) add(link, static_cast<std::size_t>(link.message.to - layout_.first_block()));
+  }
+  plan_.own = plan_.copies.end_phase();
+  plan_.bases.resize(bases);
+}
+
+void DirectExchange::add_round(Round& round, bool with_fields) {
+  const auto bytes = [&](std::size_t fields) {
+    return with_fields ? sizeof(DirectOffer) + fields * sizeof(FieldOffer) : sizeof(std::uint64_t);
+  };
+  for (const Neighbour& neighbour : plan_.neighbours) {
+    round.heard.emplace_back(bytes(neighbour.blocks.size()));
+    round.told.emplace_back(bytes(neighbour.fields.size()));
+    round.receives.push_back(&transfers_.add(neighbour.receives, round.heard.back().size(), false));
+    round.sends.push_back(&transfers_.add(neighbour.sends, round.told.back().size(), true));
+  }
+}
+
+std::size_t DirectExchange::messages() const noexcept {
+  std::size_t sum = 0;
+  for (const Neighbour& neighbour : plan_.neighbours) sum += neighbour.sends.size();
+  return sum;
+}
+
+std::size_t DirectExchange::message_bytes() const noexcept {
+  std::size_t sum = 0;
+  for (const Neighbour& neighbour : plan_.neighbours) {
+    for (const Link& link : neighbour.sends) sum += link.bytes;
+  }
+  return sum;
+}
+
+// Bound
+// -------------------------------------------------------------------------------------------------------------------
+
+Task<void> DirectExchange::swap(Round& round) {
+  const auto whole = [](std::vector<std::byte>& bytes) { return Buffer(bytes.data(), bytes.size(), MemoryKind::host); };
+  for (std::size_t n = 0; n < round.heard.size(); ++n) transfers_.post(*round.receives[n], whole(round.heard[n]));
+  for (std::size_t n = 0; n < round.told.size(); ++n) transfers_.post(*round.sends[n], whole(round.told[n]));
+  co_await transfers_.ended();
+}
+
+void DirectExchange::choose_way(std::span<const Buffer> fields) {
+  MemoryKind kind = fields[0].kind;
+  const Status known = runtime_.worker().engine().memory_kinds().resolve(fields[0].data, fields[0].bytes, kind);
+  if (known != Status::ok) throw_error(known, "halo: the first field is no memory of this process");
+  const bool by_device = !host_accessible(kind);
+  if (way_ != nullptr && by_device != by_device_) {
+    throw Error(
+        Status::wrong_kind,
+        fmt::format("halo: this exchange was bound to fields of {} memory, and now to fields of {} memory: make "
+                    "another exchange for those",
+                    by_device_ ? "device" : "host", memory_kind_name(kind)));
+  }
+  by_device_ = by_device;
+  if (way_ != nullptr) return;
+  if (by_device && layout_.options().mode == HaloMode::resident) {
+    way_ = std::make_unique<DirectResident>(runtime_, layout_, plan_);
+  } else if (by_device) {
+    way_ = std::make_unique<DirectLaunched>(runtime_, layout_, plan_);
+  } else {
+    way_ = std::make_unique<DirectByHost>(plan_, transfers_);
+  }
+}
+
+void DirectExchange::tell_offers(std::span<const Buffer> fields) {
+  for (std::size_t n = 0; n < plan_.neighbours.size(); ++n) {
+    DirectOffer offer;
+    offer.by_device = by_device_ ? 1 : 0;
+    way_->offer(n, offer);
+    std::byte* to = offers_.told[n].data();
+    std::memcpy(to, &offer, sizeof offer);
+    to += sizeof offer;
+    for (const std::size_t field : plan_.neighbours[n].fields) {
+      const FieldOffer one = offer_field(runtime_, fields[field], layout_.first_block() + static_cast<int>(field));
+      std::memcpy(to, &one, sizeof one);
+      to += sizeof one;
+    }
+  }
+}
+
+void DirectExchange::accept_offer(std::size_t n) {
+  Neighbour& neighbour = plan_.neighbours[n];
+  const std::byte* from = offers_.heard[n].data();
+  DirectOffer offer;
+  std::memcpy(&offer, from, sizeof offer);
+  from += sizeof offer;
+  if (offer.refused != 0) {
+    throw_error(static_cast<Status>(offer.refused),
+                fmt::format("halo: rank {} could not bind its fields", neighbour.rank));
+  }
+  if ((offer.by_device != 0) != by_device_) {
+    throw Error(Status::wrong_kind,
+                fmt::format("halo: the fields of rank {} are {} memory, and those of this process {} memory: use one "
+                            "kind in all processes",
+                            neighbour.rank, by_device_ ? "host" : "device", by_device_ ? "device" : "host"));
+  }
+  way_->accept(n, offer);
+  neighbour.mapped.clear();
+  for (const int block : neighbour.blocks) {
+    FieldOffer one;
+    std::memcpy(&one, from, sizeof one);
+    from += sizeof one;
+    neighbour.mapped.push_back(map_field(runtime_, neighbour.rank, block, one, by_device_));
+  }
+}
+
+/// Everybody says whether it can begin, so that nobody waits for one that cannot.
+Task<void> DirectExchange::agree(Status own) {
+  for (std::vector<std::byte>& told : verdicts_.told) {
+    const auto verdict = static_cast<std::uint64_t>(own);
+    std::memcpy(told.data(), &verdict, sizeof verdict);
+  }
+  co_await swap(verdicts_);
+  for (std::size_t n = 0; n < plan_.neighbours.size(); ++n) {
+    std::uint64_t verdict = 0;
+    std::memcpy(&verdict, verdicts_.heard[n].data(), sizeof verdict);
+    if (verdict != 0 && own == Status::ok) {
+      throw_error(static_cast<Status>(verdict),
+                  fmt::format("halo: rank {} could not bind its fields, or reach those of this process",
+                              plan_.neighbours[n].rank));
+    }
+  }
+}
+
+Task<void> DirectExchange::bind_to(std::span<const Buffer> fields) {
+  bound_ = false;
+  Status refused = Status::ok;
+  std::exception_ptr why;
+  const auto attempt = [&](auto step) {
+    try {
+      if (why == nullptr) step();
+    } catch (const Error& error) {
+      refused = error.status();
+      why = std::current_exception();
+    }
+  };
+  attempt([&] {
+    choose_way(fields);
+    tell_offers(fields);
+  });
+  if (why != nullptr) {
+    DirectOffer offer;
+    offer.refused = static_cast<std::uint64_t>(refused);
+    for (std::vector<std::byte>& told : offers_.told) std::memcpy(told.data(), &offer, sizeof offer);
+  }
+  co_await swap(offers_);
+  for (std::size_t n = 0; n < plan_.neighbours.size(); ++n) attempt([&] { accept_offer(n); });
+  attempt([&] {
+    for (std::size_t i = 0; i < fields.size(); ++i) plan_.bases[i] = static_cast<std::byte*>(fields[i].data);
+    std::size_t base = fields.size();
+    for (const Neighbour& neighbour : plan_.neighbours) {
+      for (const MappedMemory& mapped : neighbour.mapped) plan_.bases[base++] = mapped.address;
+    }
+    way_->bind();
+  });
+  co_await agree(refused);
+  if (why != nullptr) std::rethrow_exception(why);
+  bound_ = true;
+}
+
+bool DirectExchange::is_bound(std::span<const Buffer> fields) const noexcept {
+  return std::equal(fields.begin(), fields.end(), plan_.bases.begin(),
+                    [](const Buffer& field, const std::byte* base) { return field.data == base; });
+}
+
+// Run
+// -------------------------------------------------------------------------------------------------------------------
+
+void DirectExchange::require_ready(std::span<const Buffer> fields) const {
+  transfers_.require_open();
+  if (way_ != nullptr) way_->require_ready();
+  if (!bound_ || is_bound(fields)) return;
+  throw Error(Status::invalid_argument,
+              "halo: these are not the fields that mode direct is bound to: call bind with them first, in every "
+              "process, or give the same ones in each run");
+}
+
+Task<void> DirectExchange::exchange(std::span<const Buffer> fields) {
+  if (!bound_) co_await bind_to(fields);
+  co_await way_->exchange();
+}
+
+void DirectExchange::give_up() noexcept {
+  if (way_ != nullptr) way_->give_up();
+  transfers_.give_up();
+}
+
+}  // namespace brant::halo

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "models/halo/direct_way.h"
+#include "models/halo/exchange.h"
+#include "models/halo/transfers.h"
+
+namespace brant::halo {
+
+/// Mode `direct`: the cells go straight into the ghosts of the blocks that need them, in memory that is mapped.
+class DirectExchange final : public Exchange {
+ public:
+  DirectExchange(Runtime& runtime, const HaloOptions& options);
+  ~DirectExchange() override { give_up(); }
+
+  [[nodiscard]] std::size_t messages() const noexcept override;
+  [[nodiscard]] std::size_t message_bytes() const noexcept override;
+
+ private:
+  /// Messages to each neighbour and from it.
+  struct Round {
+    std::vector<Transfer*> receives;
+    std::vector<Transfer*> sends;
+    std::vector<std::vector<std::byte>> heard;
+    std::vector<std::vector<std::byte>> told;
+  };
+
+  void plan();
+  void add_round(Round& round, bool with_fields);
+  Task<void> swap(Round& round);
+  void choose_way(std::span<const Buffer> fields);
+  void tell_offers(std::span<const Buffer> fields);
+  void accept_offer(std::size_t neighbour);
+  Task<void> agree(Status own);
+  [[nodiscard]] bool is_bound(std::span<const Buffer> fields) const noexcept;
+  Task<void> bind_to(std::span<const Buffer> fields) override;
+  void require_ready(std::span<const Buffer> fields) const override;
+  Task<void> exchange(std::span<const Buffer> fields) override;
+  void give_up() noexcept override;
+
+  std::shared_ptr<MappingTable> mappings_;  ///< Outlives what is mapped.
+  DirectCopies plan_;
+  Transfers transfers_;
+  Round offers_;
+  Round verdicts_;
+  bool by_device_ = false;
+  bool bound_ = false;
+  std::unique_ptr<DirectWay> way_;
+};
+
+}  // namespace brant::halo

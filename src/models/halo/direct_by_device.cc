@@ -1,0 +1,185 @@
+#include "models/halo/direct_by_device.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/seconds.h"
+#include "port/memory.h"
+
+namespace brant::halo {
+namespace {
+
+constexpr std::uint32_t kBellsOfPair = 3;
+
+NotifierOptions enough_for(std::size_t neighbours) noexcept {
+  return {.bells = 16,
+          .others = static_cast<std::uint32_t>((kBellsOfPair + 1) * neighbours) + 16,
+          .waits = static_cast<std::uint32_t>(neighbours) + 16};
+}
+
+}  // namespace
+
+unsigned blocks_of_use(const DirectCopies& plan) noexcept {
+  Word most = std::max<Word>(plan.own.last - plan.own.first, 1);
+  for (const Phase& phase : plan.to) most = std::max(most, phase.last - phase.first);
+  return static_cast<unsigned>(std::min<Word>(most, 65535));  // what a fan-in counts
+}
+
+unsigned blocks_at_once(Device device, port::Kernel* kernel) {
+  LaunchShape one;
+  one.block[0] = kChunkThreads;
+  return device.inner().kernels()->blocks_at_once(kernel, one).or_throw("halo: the kernel of mode direct");
+}
+
+DirectByDevice::DirectByDevice(Runtime& runtime, const Layout& layout, DirectCopies& plan, unsigned blocks)
+    : runtime_(runtime),
+      layout_(layout),
+      plan_(plan),
+      notifier_(runtime, enough_for(plan.neighbours.size())),
+      stream_(runtime.device().create_stream(StreamPriority::high)) {
+  shape_.grid[0] = blocks;
+  shape_.block[0] = kChunkThreads;
+  for (std::size_t n = 0; n < plan.neighbours.size(); ++n) {
+    Pair& pair = pairs_.emplace_back();
+    pair.owner = this;
+    pair.number = n;
+    const Rank peer{plan.neighbours[n].rank};
+    pair.ready = notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::device, .peer = peer});
+    pair.arrived = notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::device, .peer = peer});
+    pair.gone = notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::host, .peer = peer});
+    pair.fan_in = notifier_.fan_in(blocks);
+  }
+  plan_.copies.upload(runtime, plan_.bases.size());
+  if (!pairs_.empty()) neighbours_ = runtime.allocate(runtime.device_kind(), pairs_.size() * sizeof(DirectNeighbour));
+}
+
+// Bound
+// -------------------------------------------------------------------------------------------------------------------
+
+void DirectByDevice::offer(std::size_t neighbour, DirectOffer& offer) {
+  const Pair& pair = pairs_[neighbour];
+  offer.ready = pair.ready.ticket();
+  offer.arrived = pair.arrived.ticket();
+  offer.gone = pair.gone.ticket();
+}
+
+void DirectByDevice::accept(std::size_t neighbour, const DirectOffer& offer) {
+  Pair& pair = pairs_[neighbour];
+  const Rank rank{plan_.neighbours[neighbour].rank};
+  pair.tell_ready = PeerBell(runtime_, rank, offer.ready);
+  pair.tell_arrived = PeerBell(runtime_, rank, offer.arrived);
+  pair.tell_gone = PeerBell(runtime_, rank, offer.gone);
+  if (!pair.watch.pending()) watch(pair);
+}
+
+void DirectByDevice::bind() {
+  std::vector<DirectNeighbour> all;
+  for (const Pair& pair : pairs_) {
+    const Phase& to = plan_.to[pair.number];
+    all.push_back({pair.tell_ready.device(), pair.tell_arrived.device(), pair.ready.device(), pair.arrived.device(),
+                   pair.fan_in, to.first, to.last});
+  }
+  if (!all.empty()) runtime_.copy(neighbours_, std::span<const DirectNeighbour>(all));
+  const Status status = plan_.copies.set_bases(plan_.bases, stream_);
+  if (status != Status::ok) throw_error(status, "halo: the addresses of the fields did not reach the device");
+  on_device_.table = plan_.copies.table();
+  on_device_.neighbours = neighbours_.as<DirectNeighbour>();
+  on_device_.count = all.size();
+  on_device_.own_first = plan_.own.first;
+  on_device_.own_last = plan_.own.last;
+}
+
+// Run
+// -------------------------------------------------------------------------------------------------------------------
+
+void DirectByDevice::require_ready() const {
+  for (const Pair& pair : pairs_) {
+    if (is_gone(pair, epoch_ + 1)) throw_gone(pair, epoch_ + 1);
+  }
+}
+
+Task<void> DirectByDevice::exchange() {
+  ++epoch_;
+  const bool done = co_await run_kernel(epoch_);
+  if (!done) throw_unfinished();
+  done_ = epoch_;
+}
+
+void DirectByDevice::give_up() noexcept {
+  if (given_up_) return;
+  given_up_ = true;
+  stop();
+  for (Pair& pair : pairs_) {
+    if (pair.watch.pending()) pair.watch.detach();
+    static_cast<void>(pair.tell_gone.ring(done_ + 1));
+  }
+}
+
+// Neighbours that leave
+// -------------------------------------------------------------------------------------------------------------------
+
+void DirectByDevice::watch(Pair& pair) noexcept {
+  pair.watch.delivered = {[](void* self, const OpResult& outcome) noexcept {
+                            auto& own = *static_cast<Pair*>(self);
+                            own.owner->on_gone(own, outcome.status);
+                          },
+                          &pair};
+  const Status status = pair.gone.post_when(pair.watch, 1, Worker::kForever);
+  if (status != Status::in_progress) on_gone(pair, status);
+}
+
+void DirectByDevice::on_gone(Pair& pair, Status status) noexcept {
+  // One that has left in order has rung before it ended.
+  pair.lost = status == Status::ok || pair.gone.epoch() != 0 ? Status::canceled : status;
+  if (epoch_ != done_ && is_gone(pair, epoch_)) abort();
+}
+
+/// It has not done this exchange, and will not.
+bool DirectByDevice::is_gone(const Pair& pair, std::uint64_t epoch) const noexcept {
+  if (pair.lost == Status::ok) return false;
+  return pair.lost != Status::canceled || pair.gone.epoch() <= epoch;
+}
+
+bool DirectByDevice::has_rung(const Bell& bell) const {
+  Word seen = 0;
+  const ConstBuffer word(bell.device().word, sizeof seen, runtime_.device_kind());
+  runtime_.copy(Buffer(&seen, sizeof seen, MemoryKind::host), word);
+  return notify::reached(seen, epoch_);
+}
+
+std::string DirectByDevice::describe(const Pair& pair) const {
+  const Neighbour& neighbour = plan_.neighbours[pair.number];
+  std::vector<int> own;
+  for (const std::size_t field : neighbour.fields) own.push_back(layout_.first_block() + static_cast<int>(field));
+  return fmt::format("rank {}, whose blocks {} exchange with blocks {} of this process", neighbour.rank,
+                     fmt::join(neighbour.blocks, ", "), fmt::join(own, ", "));
+}
+
+void DirectByDevice::throw_gone(const Pair& pair, std::uint64_t epoch) const {
+  if (pair.lost == Status::canceled) {
+    throw Error(Status::peer_lost,
+                fmt::format("halo: the exchange {} of mode direct was given up by {}", epoch, describe(pair)));
+  }
+  throw_error(pair.lost,
+              fmt::format("halo: the exchange {} of mode direct could not be done with {}", epoch, describe(pair)));
+}
+
+void DirectByDevice::throw_unfinished() const {
+  for (const Pair& pair : pairs_) {
+    if (is_gone(pair, epoch_)) throw_gone(pair, epoch_);
+  }
+  for (const Pair& pair : pairs_) {
+    const bool is_ready = has_rung(pair.ready);
+    if (is_ready && has_rung(pair.arrived)) continue;
+    throw Error(Status::timed_out,
+                fmt::format("halo: the exchange {} of mode direct was given up after {:.1f} s: {} {}", epoch_,
+                            in_seconds(layout_.options().patience), describe(pair),
+                            is_ready ? "has begun it, and not written its cells" : "has not begun it"));
+  }
+  throw Error(Status::canceled, fmt::format("halo: the exchange {} of mode direct was given up", epoch_));
+}
+
+}  // namespace brant::halo

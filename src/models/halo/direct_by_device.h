@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "brant/notify/notifier.h"
+#include "models/halo/direct_way.h"
+#include "models/halo/kernels.h"
+
+namespace brant::halo {
+
+/// Kernels copy, and agree with those of the neighbours by bells in device memory. A neighbour that leaves or dies ends
+/// the kernel. What is the same whether one is launched for each exchange or stays.
+class DirectByDevice : public DirectWay {
+ public:
+  void offer(std::size_t neighbour, DirectOffer& offer) override;
+  void accept(std::size_t neighbour, const DirectOffer& offer) override;
+  void bind() override;
+  void require_ready() const override;
+  Task<void> exchange() final;
+  void give_up() noexcept final;
+
+ protected:
+  /// Throws not_supported: a device without kernels, or bells. `blocks`: of the kernel.
+  DirectByDevice(Runtime& runtime, const Layout& layout, DirectCopies& plan, unsigned blocks);
+
+  /// Has the kernel do an exchange, and waits for its end. True: it was done.
+  virtual Task<bool> run_kernel(std::uint64_t epoch) = 0;
+  /// Waits in the kernel end at once.
+  virtual void abort() noexcept = 0;
+  /// No kernel touches any memory when this returns.
+  virtual void stop() noexcept = 0;
+
+  Runtime& runtime_;
+  const Layout& layout_;
+  DirectCopies& plan_;
+  LaunchShape shape_;
+  Notifier notifier_;
+  DirectPlan on_device_;
+  Stream stream_;
+
+ private:
+  /// What is agreed upon with one neighbour.
+  struct Pair {
+    DirectByDevice* owner = nullptr;
+    std::size_t number = 0;
+    Bell ready;
+    Bell arrived;
+    Bell gone;  ///< It has left, with one exchange less than the epoch: then it is in nobody's way.
+    PeerBell tell_ready;
+    PeerBell tell_arrived;
+    PeerBell tell_gone;
+    notify::FanIn fan_in;
+    Op watch;  ///< Of `gone`.
+    Status lost = Status::ok;
+  };
+
+  void watch(Pair& pair) noexcept;
+  void on_gone(Pair& pair, Status status) noexcept;
+  [[nodiscard]] bool is_gone(const Pair& pair, std::uint64_t epoch) const noexcept;
+  [[noreturn]] void throw_gone(const Pair& pair, std::uint64_t epoch) const;
+  [[noreturn]] void throw_unfinished() const;
+  [[nodiscard]] bool has_rung(const Bell& bell) const;
+  [[nodiscard]] std::string describe(const Pair& pair) const;
+
+  std::deque<Pair> pairs_;   ///< By neighbours.
+  Memory neighbours_;        ///< On the device: DirectNeighbour for each.
+  std::uint64_t epoch_ = 0;  ///< Exchanges that have begun,
+  std::uint64_t done_ = 0;   ///< and that have been done.
+  bool given_up_ = false;
+};
+
+/// The most blocks that are of use for a kernel of the plan: as many as have something to copy for some neighbour.
+unsigned blocks_of_use(const DirectCopies& plan) noexcept;
+/// As many as run at once.
+unsigned blocks_at_once(Device device, port::Kernel* kernel);
+
+}  // namespace brant::halo

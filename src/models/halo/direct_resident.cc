@@ -1,0 +1,77 @@
+#include "models/halo/direct_resident.h"
+
+#include <algorithm>
+
+namespace brant::halo {
+namespace {
+
+unsigned resident_blocks(Device device, const DirectCopies& plan, const ResidentExchange& kernel) {
+  const unsigned share = blocks_at_once(device, kernel.inner()) / kResidentShare;
+  return std::min(blocks_of_use(plan), std::max(share, 1u));
+}
+
+}  // namespace
+
+/// Until the exchange is done, or the kernel has ended.
+struct DirectResident::Answered {
+  DirectResident& owner;
+  detail::Awaiting waiting = {};
+
+  [[nodiscard]] bool await_ready() const noexcept { return owner.answered_; }
+  void await_suspend(std::coroutine_handle<> waiter) { owner.waiter_.admit(waiting, waiter); }
+  void await_resume() const noexcept {}
+};
+
+DirectResident::DirectResident(Runtime& runtime, const Layout& layout, DirectCopies& plan)
+    : DirectResident(runtime, layout, plan, load_resident_kernel(runtime.device())) {}
+
+DirectResident::DirectResident(Runtime& runtime, const Layout& layout, DirectCopies& plan,
+                               const ResidentExchange& kernel)
+    : DirectByDevice(runtime, layout, plan, resident_blocks(runtime.device(), plan, kernel)), kernel_(kernel) {
+  finished_ = notifier_.make({.rung_by = RungBy::device, .seen_by = SeenBy::host});
+  fan_in_ = notifier_.fan_in(shape_.grid[0]);
+}
+
+void DirectResident::bind() {
+  running_.close();  // it has the addresses of the old fields
+  DirectByDevice::bind();
+  const Status copied = stream_.synchronize();
+  if (copied != Status::ok) throw_error(copied, "halo: the addresses of the fields did not reach the device");
+  const PersistentOptions options{.name = "halo exchange", .patience = layout_.options().patience};
+  running_ = PersistentKernel::launch(notifier_, kernel_, shape_, options, on_device_, finished_.device(), fan_in_);
+}
+
+Completion DirectResident::answer() noexcept {
+  return {[](void* self, const OpResult&) noexcept {
+            auto& own = *static_cast<DirectResident*>(self);
+            own.answered_ = true;
+            own.waiter_.resume();
+          },
+          this};
+}
+
+Task<bool> DirectResident::run_kernel(std::uint64_t epoch) {
+  answered_ = false;
+  if (!end_.pending()) {
+    end_.delivered = answer();
+    const Status status = running_.post_ended(end_);
+    if (status != Status::in_progress) throw_error(status, "halo: the kernel of mode resident has ended");
+  }
+  finish_.delivered = answer();
+  const Status posted = finished_.post_when(finish_, epoch, layout_.options().patience);
+  if (posted != Status::in_progress) throw_error(posted, "halo: the bell of mode resident");
+  const Status submitted = running_.submit({{epoch, 0, 0, 0}});
+  if (submitted != Status::ok) throw_error(submitted, "halo: the kernel of mode resident takes no exchange");
+  co_await Answered{*this};
+  const bool done = !finish_.pending() && finish_.result.ok();
+  if (!done) stop();  // where one block has waited for too long, others may wait for what comes next
+  co_return done;
+}
+
+void DirectResident::stop() noexcept {
+  if (finish_.pending()) finish_.detach();
+  if (end_.pending()) end_.detach();
+  running_.close();
+}
+
+}  // namespace brant::halo

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "brant/core/wait_place.h"
+#include "brant/notify/persistent_kernel.h"
+#include "models/halo/direct_by_device.h"
+
+namespace brant::halo {
+
+/// A kernel stays on the device, and does an exchange for each item that it is handed.
+class DirectResident final : public DirectByDevice {
+ public:
+  DirectResident(Runtime& runtime, const Layout& layout, DirectCopies& plan);
+  ~DirectResident() override { give_up(); }
+
+  /// Launches it, or launches it again.
+  void bind() override;
+
+ private:
+  struct Answered;
+
+  DirectResident(Runtime& runtime, const Layout& layout, DirectCopies& plan, const ResidentExchange& kernel);
+
+  Task<bool> run_kernel(std::uint64_t epoch) override;
+  void abort() noexcept override { running_.abort(); }
+  void stop() noexcept override;
+  [[nodiscard]] Completion answer() noexcept;
+
+  ResidentExchange kernel_;
+  PersistentKernel running_;
+  Bell finished_;
+  notify::FanIn fan_in_;
+  Op finish_;              ///< Of an exchange,
+  Op end_;                 ///< and of the kernel: whichever comes first.
+  bool answered_ = false;  ///< One of them has come.
+  detail::WaitPlace waiter_;
+};
+
+}  // namespace brant::halo

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "brant/core/task.h"
+#include "brant/notify/bell.h"
+#include "models/halo/copies.h"
+#include "models/halo/neighbours.h"
+
+namespace brant::halo {
+
+/// What a process tells a neighbour before the first exchange, in front of its fields.
+struct DirectOffer {
+  std::uint64_t by_device = 0;  ///< Its fields are device memory.
+  std::uint64_t refused = 0;    ///< A Status: why it has nothing to offer; ok else.
+  BellTicket ready;             ///< By device: bells that the neighbour rings.
+  BellTicket arrived;
+  BellTicket gone;
+};
+
+/// Everything that is copied, and by whom it is wanted. Bases are the fields of this process, then those of the
+/// neighbours.
+struct DirectCopies {
+  std::vector<Neighbour> neighbours;
+  Copies copies;
+  std::vector<Phase> to;  ///< By neighbours.
+  Phase own;              ///< What stays in this process.
+  std::vector<std::byte*> bases;
+};
+
+/// How mode `direct` copies in one kind of memory: by the device, or by the CPU.
+class DirectWay {
+ public:
+  DirectWay() = default;
+  DirectWay(const DirectWay&) = delete;
+  DirectWay& operator=(const DirectWay&) = delete;
+  virtual ~DirectWay() = default;
+
+  virtual void offer(std::size_t neighbour, DirectOffer& offer) = 0;
+  virtual void accept(std::size_t neighbour, const DirectOffer& offer) = 0;
+  /// All neighbours are there, and the bases what they are from here on.
+  virtual void bind() = 0;
+  /// Throws where a neighbour has left.
+  virtual void require_ready() const = 0;
+  virtual Task<void> exchange() = 0;
+  /// Nothing touches the fields any more when this returns.
+  virtual void give_up() noexcept = 0;
+};
+
+}  // namespace brant::halo

@@ -1,0 +1,52 @@
+#include "models/halo/kernels.h"
+
+#include <span>
+
+// Made by brant_fatbin from kernels.cu.
+extern "C" const unsigned char halo_kernels_fatbin[];
+extern "C" const std::size_t halo_kernels_fatbin_bytes;
+
+namespace brant::halo {
+namespace {
+
+std::span<const std::byte> image() noexcept {
+  return std::as_bytes(std::span(halo_kernels_fatbin, halo_kernels_fatbin_bytes));
+}
+
+void copy_on_host(const HostLaunch& launch) noexcept {
+  simt::CpuThread machine(launch.engine_address);
+  copy_chunks(machine, launch.value<CopyTable>(0), launch.value<Word>(1), launch.value<Word>(2));
+}
+
+void exchange_on_host(const HostLaunch& launch) noexcept {
+  const auto control = launch.value<notify::KernelControl>(0);
+  const auto plan = launch.value<DirectPlan>(1);
+  const auto blocks = static_cast<unsigned>(launch.blocks);
+  for (unsigned block = 0; block < blocks; ++block) {
+    simt::CpuThread machine(launch.engine_address, block, blocks);
+    if (!exchange_directly(machine, control, plan, launch.value<Word>(2))) return;
+  }
+}
+
+/// Of a cooperative launch: a call and a thread for each block.
+void stay_on_host(const HostLaunch& launch) noexcept {
+  simt::CpuThread machine(launch.engine_address, static_cast<unsigned>(launch.first_block), launch.shape.grid[0]);
+  exchange_as_told(machine, launch.value<notify::KernelControl>(0), launch.value<DirectPlan>(1),
+                   launch.value<notify::DeviceBell>(2), launch.value<notify::FanIn>(3));
+}
+
+void pack_on_host(const HostLaunch& launch) noexcept {
+  simt::CpuThread machine(launch.engine_address, static_cast<unsigned>(launch.first_block), launch.shape.grid[0]);
+  pack_as_told(machine, launch.value<notify::KernelControl>(0), launch.value<TriggeredPlan>(1));
+}
+
+}  // namespace
+
+CopyKernel load_copy_kernel(Device device) { return {device, image(), "brant_halo_copy", &copy_on_host}; }
+DirectKernel load_direct_kernel(Device device) { return {device, image(), "brant_halo_exchange", &exchange_on_host}; }
+
+ResidentExchange load_resident_kernel(Device device) { return {device, image(), "brant_halo_resident", &stay_on_host}; }
+
+TriggeredKernel load_triggered_kernel(Device device) { return {device, image(), "brant_halo_pack", &pack_on_host}; }
+
+}  // namespace brant::halo

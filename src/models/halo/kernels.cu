@@ -1,0 +1,28 @@
+#include "models/halo/direct_steps.h"
+#include "models/halo/triggered_steps.h"
+
+extern "C" __global__ void brant_halo_copy(const brant::halo::CopyTable table, brant::simt::Word first,
+                                           brant::simt::Word last) {
+  brant::simt::GpuThread machine;
+  brant::halo::copy_chunks(machine, table, first, last);
+}
+
+extern "C" __global__ void brant_halo_exchange(const brant::notify::KernelControl control,
+                                               const brant::halo::DirectPlan plan, brant::simt::Word epoch) {
+  brant::simt::GpuThread machine;
+  brant::halo::exchange_directly(machine, control, plan, epoch);
+}
+
+extern "C" __global__ void brant_halo_resident(const brant::notify::KernelControl control,
+                                               const brant::halo::DirectPlan plan,
+                                               const brant::notify::DeviceBell finished,
+                                               const brant::notify::FanIn fan_in) {
+  brant::simt::GpuThread machine;
+  brant::halo::exchange_as_told(machine, control, plan, finished, fan_in);
+}
+
+extern "C" __global__ void brant_halo_pack(const brant::notify::KernelControl control,
+                                           const brant::halo::TriggeredPlan plan) {
+  brant::simt::GpuThread machine;
+  brant::halo::pack_as_told(machine, control, plan);
+}

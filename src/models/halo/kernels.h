@@ -1,0 +1,24 @@
+#pragma once
+
+#include "brant/core/kernel.h"
+#include "models/halo/cell_copy.h"
+#include "models/halo/direct_steps.h"
+#include "models/halo/triggered_steps.h"
+
+namespace brant::halo {
+
+using CopyKernel = Kernel<CopyTable, Word, Word>;
+using DirectKernel = Kernel<notify::KernelControl, DirectPlan, Word>;
+using ResidentExchange = Kernel<notify::KernelControl, DirectPlan, notify::DeviceBell, notify::FanIn>;
+using TriggeredKernel = Kernel<notify::KernelControl, TriggeredPlan>;
+
+/// Of the blocks that run at once, one in so many is a kernel's that stays: the others are for the program's own.
+inline constexpr unsigned kResidentShare = 8;
+
+/// Throw what Kernel does.
+CopyKernel load_copy_kernel(Device device);
+DirectKernel load_direct_kernel(Device device);
+ResidentExchange load_resident_kernel(Device device);
+TriggeredKernel load_triggered_kernel(Device device);
+
+}  // namespace brant::halo
