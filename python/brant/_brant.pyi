@@ -229,13 +229,17 @@ class RemoteSegment:
     @property
     def nbytes(self) -> int: ...
 
-def init(gpu: str | None = None, joining: str | None = None) -> None:
+def init(gpu: str | None = None, joining: str | None = None, via: Any = None) -> None:
     """Starts brant in this process, collectively over the job. Done by whatever needs it first; once in a process.
 
     Args:
         gpu: "auto", "none", "emulated" or "cuda"; None: what BRANT_GPU says.
         joining: "host" (processes of this host may be joined later), "network" (others too), "off"; None: what
             BRANT_JOIN says.
+        via: through what the processes tell each other where they are, where something started them that brant does not
+            speak: a communicator of mpi4py (`MPI.COMM_WORLD`), `torch.distributed` or a process group of it, or an
+            object with `Get_rank`, `Get_size`, `allgather` (of bytes) and `Barrier`. Its ranks are brant's. It is used
+            again when brant ends. None: what the launcher offers.
 
     Raises:
         Error: what makes a start impossible, in words.

@@ -1,4 +1,4 @@
-"""A process of brant.launch: python -m brant._launched CALL LIFELINE RESULTS, all of them inherited descriptors."""
+"""A process of brant.launch: main(), with the arguments CALL LIFELINE RESULTS, all of them inherited descriptors."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def main() -> None:
         os.close(file)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     try:
-        sys.path[:], inner = pickle.loads(read_whole(call))
+        content = read_whole(call)
         os.close(call)
-        outcome = (time.monotonic_ns(), _pickled_result(_run(inner)), None, "", "")
+        outcome = (time.monotonic_ns(), _pickled_result(_run(content)), None, "", "")
     except BaseException as error:  # SystemExit and Ctrl-C too: nothing that ends a rank must look like a result
         outcome = _describe(error)
     _write(result, pickle.dumps(outcome))
@@ -85,7 +85,3 @@ def main() -> None:
 
         brant._end(True)  # the others learn of it at once
         sys.exit(GONE)
-
-
-if __name__ == "__main__":
-    main()

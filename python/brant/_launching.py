@@ -60,7 +60,7 @@ def _pickle_call(function: Callable, args: tuple, keywords: dict[str, Any]) -> b
     except Exception as error:
         what = f"the call of {name} cannot be pickled for the processes ({type(error).__name__}: {error})"
         raise InvalidArgument(f"{what}; " + (cure if pickler is pickle else "pass names or numbers instead")) from error
-    return pickle.dumps((sys.path, call))
+    return call
 
 
 def _find_brant() -> str:
@@ -117,15 +117,15 @@ class _Launch:
                     self.results.append(_memory(f"brant-result-{rank}"))
                 inherited = [call_file, lifeline, *self.results]
                 limit = [] if timeout is None else ["--timeout", str(timeout)]
-                command = [_find_brant(), "run", "-n", str(n), *limit, "--", sys.executable, "-m"]
-                command += ["brant._launched", str(call_file), str(lifeline), ",".join(map(str, self.results))]
+                command = [_find_brant(), "run", "-n", str(n), *limit, "--", sys.executable, "-c"]
+                command += [_start(), str(call_file), str(lifeline), ",".join(map(str, self.results))]
                 self.process = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     pass_fds=inherited,
-                    env={**os.environ, **environment, "PYTHONPATH": _python_path()},
+                    env={**os.environ, **environment},
                 )
                 unless_started.pop_all()
 
@@ -182,11 +182,10 @@ class _Launch:
         return found
 
 
-def _python_path() -> str:
-    """The processes find the same brant, wherever this process has it from."""
-    own = str(pathlib.Path(__file__).resolve().parents[1])
-    others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    return os.pathsep.join([own, *(one for one in others if one and one != own)])
+def _start() -> str:
+    """The program of each process: it finds modules where this one does, brant among them."""
+    path = [one for one in sys.path if isinstance(one, str)]
+    return f"import sys; sys.path[:] = {path!r}; from brant._launched import main; main()"
 
 
 def _raise_remote(rank: int, outcome: Outcome) -> None:

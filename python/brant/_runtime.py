@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Awaitable
+from typing import Any
 
 from brant import _brant
 
@@ -20,13 +21,15 @@ class Runtime:
         gpu: "auto", "none", "emulated" or "cuda"; None: what BRANT_GPU says.
         joining: "host" (processes of this host may be joined later), "network" (others too), "off"; None: what
             BRANT_JOIN says.
+        via: a communicator of mpi4py, `torch.distributed` or a process group of it, or the like, through which the
+            processes meet: see brant.init. None: what the launcher offers.
 
     Raises:
         Error: what makes a start impossible, in words.
     """
 
-    def __init__(self, gpu: str | None = None, joining: str | None = None):
-        _brant.init(gpu, joining)
+    def __init__(self, gpu: str | None = None, joining: str | None = None, via: Any = None):
+        _brant.init(gpu, joining, via)
 
     def __enter__(self) -> Runtime:
         return self

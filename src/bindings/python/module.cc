@@ -10,6 +10,7 @@
 #include "bindings/python/calling.h"
 #include "bindings/python/channel.h"
 #include "bindings/python/errors.h"
+#include "bindings/python/exchange.h"
 #include "bindings/python/foreign.h"
 #include "bindings/python/loop.h"
 #include "bindings/python/meeting.h"
@@ -44,10 +45,10 @@ std::optional<Joining> joining_of(const std::optional<std::string>& name) {
 void bind_process(nb::module_& module) {
   module.def(
       "init",
-      [](const std::optional<std::string>& gpu, const std::optional<std::string>& joining) {
-        Process::get().start(gpu_of(gpu), joining_of(joining));
+      [](const std::optional<std::string>& gpu, const std::optional<std::string>& joining, const nb::object& via) {
+        Process::get().start(gpu_of(gpu), joining_of(joining), via.is_none() ? nullptr : make_exchange(via));
       },
-      nb::arg("gpu") = nb::none(), nb::arg("joining") = nb::none());
+      nb::arg("gpu") = nb::none(), nb::arg("joining") = nb::none(), nb::arg("via") = nb::none());
   module.def("end", [](bool failed) { Process::get().end(failed); });
   module.def("is_running", [] { return Process::get().is_running(); });
   module.def("rank", [] { return Process::get().runtime().rank().value; });

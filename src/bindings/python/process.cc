@@ -10,6 +10,7 @@
 #include "bindings/python/errors.h"
 #include "bindings/python/meeting.h"
 #include "bindings/python/member.h"
+#include "brant/core/start_via.h"
 
 namespace nb = nanobind;
 
@@ -64,10 +65,10 @@ Runtime& Process::runtime() {
   return *runtime_;
 }
 
-void Process::start(std::optional<GpuChoice> gpu, std::optional<Joining> joining) {
+void Process::start(std::optional<GpuChoice> gpu, std::optional<Joining> joining, std::unique_ptr<Exchange> exchange) {
   if (ended_) throw Error(Status::shutting_down, "brant has ended in this process, and starts once in a process");
   if (runtime_ != nullptr) {
-    if (gpu || joining)
+    if (gpu || joining || exchange)
       throw Error(Status::invalid_argument, "brant is running already: call brant.init before anything else of it");
     return;
   }
@@ -76,8 +77,9 @@ void Process::start(std::optional<GpuChoice> gpu, std::optional<Joining> joining
   if (joining) options.joining = *joining;
   {
     const nb::gil_scoped_release others_run;
-    runtime_ = std::make_unique<Runtime>(options);
+    runtime_ = exchange != nullptr ? start_via(*exchange, options) : std::make_unique<Runtime>(options);
   }
+  exchange_ = std::move(exchange);
   owner_ = std::this_thread::get_id();
   // In a child nobody owns it: what it does at its end would reach into what its parent uses.
   static_cast<void>(::pthread_atfork(nullptr, nullptr, [] { Process::get().owner_ = {}; }));

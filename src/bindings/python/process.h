@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bindings/python/awaitable.h"
+#include "brant/base/exchange.h"
 #include "brant/base/intrusive_list.h"
 #include "brant/chare.h"
 
@@ -29,7 +30,9 @@ class Process {
   /// Started if it was not. Throws what a Runtime throws, not_supported in another thread than the first one, and
   /// shutting_down after `end`.
   Runtime& runtime();
-  void start(std::optional<GpuChoice> gpu, std::optional<Joining> joining);
+  /// `exchange`: through which the processes meet; null: as whoever started them says.
+  void start(std::optional<GpuChoice> gpu, std::optional<Joining> joining,
+             std::unique_ptr<Exchange> exchange = nullptr);
   [[nodiscard]] bool is_running() const noexcept { return runtime_ != nullptr; }
   [[nodiscard]] bool has_ended() const noexcept { return ended_; }
   [[nodiscard]] bool is_owner() const noexcept { return owner_ == std::this_thread::get_id(); }
@@ -97,6 +100,7 @@ class Process {
 
   std::thread::id owner_{};
   bool ended_ = false;
+  std::unique_ptr<Exchange> exchange_;  ///< Outlives the runtime.
   std::unique_ptr<Runtime> runtime_;
   std::unique_ptr<Chares> chares_;
   Awaitable* program_end_ = nullptr;
