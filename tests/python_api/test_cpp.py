@@ -12,6 +12,8 @@ BOTH = pytest.mark.parametrize("loop", ["brant", "asyncio"])
 RANKS = pytest.mark.parametrize("ranks", [1, 2])
 
 LIBRARY = TREE / "python_test" / "libcpp_chares.so"
+pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not there: run 'make build'")
+
 Chare, entry = (brant.Chare, brant.entry) if brant else (object, lambda function: function)
 
 if brant:
@@ -62,6 +64,18 @@ class Watcher(Chare):
         assert ours == self.array_proxy and me == self.proxy and ours.shape == self.array_proxy.shape
         await me.note.reply("through its own proxy")
         return self.index + len(callers.shape)
+
+    @entry
+    def call(self, to, *values):
+        to(*values)
+
+    @entry
+    async def ask(self, block):
+        return await block.value.reply()
+
+    @entry
+    def give(self, section):
+        section.scale(2.0)
 
     @entry
     def take_bytes(self, data, number):
@@ -210,6 +224,13 @@ async def proxies() -> None:
         blocks[1].scale_all(siblings, 0.5)
         await brant.quiescence()
         assert await blocks.value.reply() == [1.0, 1.0, 1.0, 5.0]
+        # They are pickled as those of Python are, and so are their methods.
+        for watcher in Watcher.array(2, placement="round_robin"):
+            assert await watcher.call.reply(blocks[2].scale, 3.0) is None
+            assert await watcher.ask.reply(blocks[3]) == 5.0
+            assert await watcher.give.reply(blocks[1:3]) is None
+            await brant.quiescence()
+        assert await blocks.value.reply() == [1.0, 4.0, 36.0, 5.0]
 
     await brant.program(main)
 
@@ -280,6 +301,29 @@ async def wrong_arguments() -> None:
 
 def test_arguments_that_do_not_fit_are_type_errors_at_the_caller():
     run_job(wrong_arguments)
+
+
+async def programs_in_a_row() -> None:
+    left = []
+
+    async def main() -> None:
+        blocks = brant.cpp("Block").array(2, 1.0, "", placement="round_robin")
+        if left:
+            with pytest.raises(brant.InvalidArgument, match="of a program of chares that has ended"):
+                left[-1][1].scale(2.0)
+            with pytest.raises(brant.InvalidArgument, match="of a program of chares that has ended"):
+                await blocks[0].value_of.reply(left[-1][1])
+        assert await blocks.value.reply() == [1.0, 1.0]
+        left.append(blocks)
+
+    with pytest.raises(brant.Error):
+        brant.cpp("Block").array(2, 1.0, "")
+    for _ in range(3):
+        await brant.program(main)
+
+
+def test_classes_of_cpp_are_there_for_one_program_after_another():
+    run_job(programs_in_a_row)
 
 
 def test_libraries_that_cannot_be_loaded():

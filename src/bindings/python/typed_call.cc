@@ -329,7 +329,9 @@ void TypedCall::add_proxy(const Value& value) {
   const nb::object found = nb::object(parts_of(value.object, std::string(1, letter), std::string(name)));
   if (found.is_none()) refuse(value);
   const auto parts = nb::cast<nb::tuple>(found);  // the address, the extent of the array, the name of the class
-  const detail::CallbackTarget& target = nb::inst_ptr<Address>(parts[0])->target;
+  const Address& address = *nb::inst_ptr<Address>(parts[0]);
+  static_cast<void>(core_of(address));  // C++ could not tell one of an earlier program
+  const detail::CallbackTarget& target = address.target;
   const auto shape = nb::cast<nb::tuple>(parts[1]);
   const auto dimensions = static_cast<int>(shape.size());
   add_plain(target.collection);
