@@ -199,6 +199,11 @@ def stage_python_api() -> None:
     run(sys.executable, "-m", "pytest", "-q", "-ra", "tests/python_api")
 
 
+def stage_python_numpy1() -> None:
+    """Of these tests those of arrays once more, with the last NumPy before 2."""
+    run(sys.executable, "tools/test_python_versions.py", "--numpy1")
+
+
 def stage_hosts() -> None:
     """Jobs over hosts in namespaces, with the programs of the release tree; skipped by name where there can be none."""
     run(sys.executable, "-m", "pytest", "-q", "-ra", "tests/hosts")
@@ -213,6 +218,7 @@ STAGES = {
     "tsan": stage_tsan,
     "release": stage_release,
     "python-api": stage_python_api,
+    "python-numpy1": stage_python_numpy1,
     "hosts": stage_hosts,
     "pytest": stage_pytest,
 }

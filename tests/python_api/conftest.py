@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TREE = ROOT / "build" / "release"
 PACKAGE = pathlib.Path(os.environ.get("BRANT_PYTHONPATH", TREE / "python"))
 BRANT = pathlib.Path(os.environ.get("BRANT_BIN", ROOT / "build" / "bin" / "brant"))
+PROGRAMS = ROOT / "build" / "bin"  # of C++, that tests of both start
 START = pathlib.Path(__file__).with_name("start.py")
 
 

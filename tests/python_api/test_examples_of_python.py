@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import sys
 
 import numpy
 import pytest
 from conftest import BRANT, ROOT, run_command
+from test_gpu_arrays import HAS_GPU
 
 EXAMPLES = ROOT / "examples" / "python"
 
@@ -34,8 +36,17 @@ def test_the_parameter_server_fits_the_weights(ranks: int) -> None:
 
 @pytest.mark.parametrize(("ranks", "batches"), [(1, 8), (2, 1), (2, 9), (3, 2)])
 def test_the_pipeline_computes_what_one_process_does(ranks: int, batches: int) -> None:
-    said = run(ranks, "pipeline", "--batches", str(batches))
+    said = run(ranks, "pipeline", "--of", "numpy", "--batches", str(batches))
     assert said == f"{batches} batches are what one process computes, to the last bit\n"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="there is no torch")
+@pytest.mark.parametrize(("ranks", "batches", "device"), [(1, 3, "cpu"), (2, 9, "cpu"), (3, 2, "cpu"), (2, 9, "cuda")])
+def test_the_pipeline_of_modules_computes_what_one_process_does(ranks: int, batches: int, device: str) -> None:
+    if device == "cuda" and not HAS_GPU:
+        pytest.skip("there is no CUDA GPU")
+    said = run(ranks, "pipeline", "--of", "torch", "--device", device, "--batches", str(batches))
+    assert said.startswith(f"{batches} batches are what one process computes, as near as")
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -51,6 +62,7 @@ WRONG = [
     ("kmeans", "--clusters", "0", "1 to --points clusters"),
     ("parameter_server", "--steps", "0", "--steps is 1 or more"),
     ("pipeline", "--rows", "0", "1 or more"),
+    ("pipeline", "--of", "wood", "invalid choice: 'wood'"),
     ("pool_map", "--throws", "few", "invalid int value: 'few'"),
 ]
 

@@ -10,10 +10,10 @@ import sys
 
 import numpy
 import pytest
-from conftest import BRANT, ROOT, run_command
+from conftest import BRANT, PROGRAMS, ROOT, run_command
 
 PROGRAM = ROOT / "apps" / "jacobi3d_python" / "jacobi3d.py"
-JACOBI3D = BRANT.with_name("jacobi3d")
+JACOBI3D = PROGRAMS / "jacobi3d"
 
 
 def jacobi(ranks: int, *options: object, fails: bool = False) -> str:

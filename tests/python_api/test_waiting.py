@@ -102,7 +102,7 @@ async def iteration_ends_when_the_other_program_ends() -> None:
 async def many_unread_messages_wait() -> None:
     """The window holds the sender back: memory does not grow."""
     channel = brant.channel(1 - brant.rank(), 1)
-    count = 20_000
+    count = 100_000
     if brant.rank() == 0:
         for number in range(count):
             await channel.send(number.to_bytes(4, "little"))
@@ -249,6 +249,18 @@ async def idling_costs_little() -> None:
     return None
 
 
+async def serving_chares_costs_little() -> None:
+    async def main():
+        await brant.sleep(0.1)
+        time.sleep(1.5)
+
+    before, began = time.process_time(), time.monotonic()
+    await brant.program(main)
+    used, passed = time.process_time() - before, time.monotonic() - began
+    # Beginning and ending cost something too, once.
+    assert passed > 1.0 and used < 0.05 * passed + 0.05, f"{used:.3f} s of a core in {passed:.3f} s"
+
+
 async def one_awaits_at_a_time() -> None:
     channel = brant.channel(brant.rank(), 1), brant.channel(brant.rank(), 1)
     operation = channel[0].recv()
@@ -321,6 +333,11 @@ def test_other_threads_run_while_one_waits(loop: str) -> None:
 @BOTH
 def test_an_idle_process_uses_little_of_a_core(loop: str) -> None:
     run_job(idling_costs_little, loop=loop)
+
+
+@BOTH
+def test_a_process_whose_chares_have_nothing_to_do_uses_little_of_a_core(loop: str) -> None:
+    run_job(serving_chares_costs_little, loop=loop)
 
 
 def test_one_coroutine_at_a_time_awaits_an_operation() -> None:
