@@ -70,9 +70,12 @@ class StagedFace(Face):
     """The same by pinned host memory: down, over, up."""
 
     def __init__(self, channel: brant.Channel, fields: list[Any], axis: int, high: bool):
+        import cupy
+
         super().__init__(channel, fields, axis, high)
         shape = self.cells[0].shape
         self._down, self._up = brant.empty(shape, memory="pinned"), brant.empty(shape, memory="pinned")
+        self._landing = cupy.empty(shape)  # CuPy copies from the host to what lies together
 
     def receive(self, which: int) -> brant.Awaitable:
         return self.channel.recv(out=self._up)
@@ -82,7 +85,8 @@ class StagedFace(Face):
         return self.channel.send(self._down)
 
     def land(self, which: int) -> None:
-        self.ghosts[which].set(self._up)
+        self._landing.set(self._up)
+        self.ghosts[which][...] = self._landing
 
 
 class Block(brant.Chare):

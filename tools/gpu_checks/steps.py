@@ -175,11 +175,11 @@ def test_steps(check: Check) -> list[Step]:
 
 
 def python_steps(check: Check) -> list[Step]:
-    """Arrays of CuPy and PyTorch, by the package that BRANT_PYTHONPATH names."""
+    """Arrays of CuPy, PyTorch and JAX, by the package that BRANT_PYTHONPATH names."""
     if "BRANT_PYTHONPATH" not in os.environ:
         return []
-    tests = str(ROOT / "tests" / "python_api" / "test_gpu_arrays.py")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests]
+    tests = [str(ROOT / "tests" / "python_api" / f"test_{name}.py") for name in ("gpu_arrays", "frameworks")]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     environment = {"BRANT_BIN": check.program("brant"), "PYTHONPATH": os.environ["BRANT_PYTHONPATH"]}
     steps = [Step("python on GPUs", "python", command, 150, 2, environment, figure=last_of_pytest)]
     run = [check.program("brant"), "run", "-n", "2", "--no-prefix", "--", sys.executable, "-m", "brant.bench"]
@@ -188,7 +188,32 @@ def python_steps(check: Check) -> list[Step]:
             command = [*run, "--what", what, "--memory", memory, "--check"]
             name = f"python {what} {memory}"
             steps.append(Step(name, "python", command, 60, 2, environment, rows=True, figure=latency_figure))
+    return steps + python_program_steps(run[:-2], environment)
+
+
+def python_program_steps(run: list[str], environment: dict[str, str]) -> list[Step]:
+    """Jacobi3D and the pipeline of modules; `run` starts two interpreters."""
+    modules = [*run, str(ROOT / "examples" / "python" / "pipeline.py"), "--of", "torch", "--device", "cuda"]
+    steps = [Step("python pipeline of modules", "python", modules, 60, 2, environment)]
+    jacobi3d = [*run, str(ROOT / "apps" / "jacobi3d_python" / "jacobi3d.py"), "--memory", "cuda"]
+    small = ["--size", "70", "52", "46", "--iterations", "20", "--check"]
+    large = ["--size", "512", "512", "1024", "--iterations", "100"]
+    ways = {"": [], " 4 blocks": ["--blocks", "4"], " staged": ["--host-staging"]}
+    for name, way in ways.items():
+        check = Step(f"python jacobi3d check{name}", "python", [*jacobi3d, *small, *way], 60, 2, environment)
+        timed = [*jacobi3d, *large, *way]
+        steps.append(check)
+        steps.append(
+            Step(f"python jacobi3d{name}", "python", timed, 60, 2, environment, rows=True, figure=python_figure)
+        )
     return steps
+
+
+def python_figure(_: str, rows: list[dict]) -> str:
+    """An iteration, and how long its faces travel where that is told apart."""
+    (row,) = rows
+    text = f"{row['per_iteration_us']:.1f} us"
+    return text if row["communication_us"] is None else f"{text}, {row['communication_us']:.1f} of them faces"
 
 
 def bench(check: Check, name: str, group: str, kind: str, *options: str, **more) -> Step:
