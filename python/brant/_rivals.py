@@ -120,13 +120,16 @@ def second_player() -> Iterator[bool]:
         other.wait()
 
 
-def appears(path: pathlib.Path) -> pathlib.Path:
+def tries() -> Iterator[None]:
+    """Until the other process is there: `for _ in tries()`, with a `break` where it is."""
     end = time.monotonic() + START_S
-    while not path.exists():
-        if time.monotonic() > end:
-            raise SystemExit(f"{path} did not appear in {START_S:.0f} s: the other process has not started")
+    while time.monotonic() < end:
+        yield
         time.sleep(0.01)
-    return path
+    raise SystemExit(f"the other process was not there in {START_S:.0f} s")
+
+
+NOT_YET = (FileNotFoundError, ConnectionRefusedError)  # a socket has its name before anybody listens
 
 
 # --- Sockets -----------------------------------------------------------------------------------------------------
@@ -142,7 +145,10 @@ def connection(what: str, memory: str, counts: Counts, file: str) -> None:
             with Listener(str(path), "AF_UNIX") as listener:
                 link = listener.accept()
         else:
-            link = Client(str(appears(path)), "AF_UNIX")
+            for _ in tries():
+                with contextlib.suppress(*NOT_YET):
+                    link = Client(str(path), "AF_UNIX")
+                    break
         with link:
             blocking(counts, memory, Record(file, PYTHON) if first else None, link.send_bytes, link.recv_bytes_into)
 
@@ -160,7 +166,10 @@ def streams(what: str, memory: str, counts: Counts, file: str) -> None:
             reader, writer = await asyncio.wait_for(accepted, START_S)
             server.close()
         else:
-            reader, writer = await asyncio.open_unix_connection(appears(path), limit=limit)
+            for _ in tries():
+                with contextlib.suppress(*NOT_YET):
+                    reader, writer = await asyncio.open_unix_connection(path, limit=limit)
+                    break
 
         async def send(array: numpy.ndarray) -> None:
             writer.write(array.data)
@@ -209,7 +218,10 @@ def ucx(module: str, memory: str, counts: Counts, file: str) -> None:
             path.with_suffix(".part").rename(path)
             end = await asyncio.wait_for(accepted, START_S)
         else:
-            end = await library.create_endpoint("127.0.0.1", int(appears(path).read_text()))
+            for _ in tries():
+                with contextlib.suppress(*NOT_YET):
+                    end = await library.create_endpoint("127.0.0.1", int(path.read_text()))
+                    break
 
         async def receive(landing: Any) -> None:
             await end.recv(landing)

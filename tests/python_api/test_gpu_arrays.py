@@ -16,7 +16,7 @@ HAS_GPU = LISTS_GPUS is not None and subprocess.run([LISTS_GPUS, "-L"], capture_
 
 
 def on_gpu(*libraries: str) -> pytest.MarkDecorator:
-    missing = [] if HAS_GPU else ["a CUDA GPU"]
+    missing = [] if HAS_GPU else ["CUDA GPU"]
     missing += [library for library in libraries if importlib.util.find_spec(library) is None]
     return pytest.mark.skipif(bool(missing), reason=f"there is no {' and no '.join(missing)}")
 
