@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from typing import Any
 
 import brant
@@ -72,13 +73,16 @@ def environment() -> dict[str, str]:
     return {**plain, **root, "PATH": folder + os.pathsep + plain.get("PATH", "")}
 
 
-def end_of(process: subprocess.Popen, limit_s: float) -> int | None:
+def end_of(process: subprocess.Popen, limit_s: float, each_second: Callable[[], None]) -> int | None:
     """Its exit code; None when it was ended after so many seconds. brant makes progress meanwhile."""
-    end = time.monotonic() + limit_s
+    end, tick = time.monotonic() + limit_s, time.monotonic()
     try:
         while process.poll() is None:
             if time.monotonic() > end:
                 return None
+            if time.monotonic() > tick:
+                each_second()
+                tick += 1.0
             brant.sleep(0.05).wait()
         return process.returncode
     finally:
@@ -87,13 +91,21 @@ def end_of(process: subprocess.Popen, limit_s: float) -> int | None:
         process.wait()
 
 
-def play(name: str, what: str, memory: str, counts: list[tuple[int, int]], limit_s: float = LIMIT_S) -> dict[str, Any]:
+def play(
+    name: str,
+    what: str,
+    memory: str,
+    counts: list[tuple[int, int]],
+    each_second: Callable[[], None],
+    limit_s: float = LIMIT_S,
+) -> dict[str, Any]:
     """Runs a rival in two processes of its own.
 
     Args:
         what: "channel", or "chare" for entry methods.
         memory: "numpy" or "cupy".
         counts: bytes of a message, and round trips.
+        each_second: is called while it plays.
 
     Returns:
         "version"; "figures", a list of {"bytes", "times"}, a time being the seconds of a round trip; "note", what went
@@ -121,7 +133,7 @@ def play(name: str, what: str, memory: str, counts: list[tuple[int, int]], limit
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        code = end_of(process, limit_s)
+        code = end_of(process, limit_s, each_second)
         note = ""
         if code != 0:
             note = f"it was ended after {limit_s:.0f} s" if code is None else f"it ended with exit code {code}"

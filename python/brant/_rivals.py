@@ -8,12 +8,16 @@ uses each rival as its own examples do.
 
 from __future__ import annotations
 
+import sys
+
+if __name__ == "__main__":
+    del sys.path[0]  # the folder of this file: its _asyncio.py would stand in front of Python's own
+
 import contextlib
 import json
 import os
 import pathlib
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -197,7 +197,7 @@ def rival_rounds(size: int, asked: int | None) -> int:
     return asked or min([rounds(size), *fewer])
 
 
-def measure_rivals(options: argparse.Namespace, tell: Callable[[dict], None]) -> None:
+def measure_rivals(options: argparse.Namespace, tell: Callable[[dict], None], each_second: Callable[[], None]) -> None:
     """On rank 0. Each plays in two processes of its own, with what it calls an array's natural way."""
     model = "python chare" if options.what == "chare" else "python channel"
     counts = [(size, rival_rounds(size, options.iterations)) for size in options.sizes]
@@ -205,7 +205,7 @@ def measure_rivals(options: argparse.Namespace, tell: Callable[[dict], None]) ->
     for name in options.peer:
         for memory in memories:
             try:
-                seen = _contest.play(name, options.what, memory, counts)
+                seen = _contest.play(name, options.what, memory, counts, each_second)
             except _contest.CannotPlay as why:
                 print(f"{name}, {memory}: not measured, {why}", flush=True)
                 continue
@@ -217,13 +217,14 @@ def measure_rivals(options: argparse.Namespace, tell: Callable[[dict], None]) ->
 
 
 def let_rivals_play(options: argparse.Namespace, tell: Callable[[dict], None]) -> None:
-    """The other process waits meanwhile, and sleeps."""
+    """The other process waits meanwhile, and sleeps; what comes each second keeps it from asking after a silence."""
     channel = brant.channel(1 - brant.rank(), len(MEMORIES))
     if brant.rank() == 0:
-        measure_rivals(options, tell)
-        channel.send("done").wait()
+        measure_rivals(options, tell, lambda: channel.send(True).wait())
+        channel.send(False).wait()
     else:
-        channel.recv().wait()
+        while channel.recv().wait():
+            pass
 
 
 # --- What comes of it --------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def test_rivals_are_measured_where_they_are_installed(tmp_path: pathlib.Path) ->
     assert done.returncode == 0, done.stdout + done.stderr
     seen = [json.loads(line) for line in file.read_text().splitlines()]
     rows = {peer: [row for row in seen if row["peer"] == peer] for peer in ("connection", "streams", None)}
-    for peer, of_peer in rows.items():
+    for of_peer in rows.values():
         assert [row["bytes"] for row in of_peer] == [8, 70000], done.stdout
         assert all(row["model"] == "python channel" and row["n"] == 5 for row in of_peer)
     for row in rows["streams"]:
