@@ -5,8 +5,9 @@
     tools/test_python_versions.py 3.10 3.13     # these
     tools/test_python_versions.py --numpy1      # nothing is built: the release tree and a NumPy before 2; a stage of CI
 
-A wheel is built as `pip wheel .` does it, without kernels, in build/versions/3.X. It takes as long as the release tree
-where ccache has not compiled that, and else a minute. What is tested is tests/python_api, but for the wheel itself.
+A wheel is built as `pip wheel .` does it, without kernels, in build/wheel-3.X and build/versions. It takes as long as
+the release tree where ccache has not compiled that, and else a minute or two. What is tested is tests/python_api, but
+for the wheel itself.
 """
 
 from __future__ import annotations
@@ -87,15 +88,16 @@ def test_a_wheel(version: str, options: list[str]) -> None:
     )
     for old in folder.glob("*.whl"):
         old.unlink()
-    # Tools, compiler's name and UCX are those of .venv, so that ccache knows what has been compiled before.
+    # Tools, compiler's name and UCX are those of .venv, and the folder is as deep as that of the release tree: ccache
+    # knows what has been compiled there, and only what includes Python's headers is compiled anew.
     (site,) = (ROOT / ".venv").glob("lib/python3*/site-packages")
     (own,) = (folder / "builder").glob("lib/python3*/site-packages")
     for package in site.glob("libucx*"):
         (own / package.name).symlink_to(package)
     compiler = {"CXX": shutil.which("c++") or "c++", "CC": shutil.which("cc") or "cc"}
     path = os.pathsep.join([str(ROOT / ".venv" / "bin"), os.environ["PATH"]])
-    build = ["--no-deps", "--no-build-isolation", "-C", f"build-dir={folder / 'build'}", "-w", folder]
-    build += ["-C", "cmake.define.BRANT_WITH_CUDA=OFF"]
+    build = ["--no-deps", "--no-build-isolation", "-w", folder, "-C", "cmake.define.BRANT_WITH_CUDA=OFF"]
+    build += ["-C", f"build-dir={ROOT / 'build' / f'wheel-{version}'}"]
     env = {**os.environ, **compiler, "PATH": path}
     run(builder, "-m", "pip", "wheel", *build, ROOT, env=env, log=folder / "build.log")
     (wheel,) = folder.glob("brant-*.whl")

@@ -41,14 +41,19 @@ def environment(**more: str) -> dict[str, str]:
     return {**plain, "PYTHONPATH": str(PACKAGE), "BRANT_CALIBRATION": "off", "BRANT_GPU": "none", **more}
 
 
-def command(body, ranks: int = 2, loop: str = "brant", options: tuple[str, ...] = ()) -> list[str]:
+LIMIT_S = 60
+
+
+def command(
+    body, ranks: int = 2, loop: str = "brant", options: tuple[str, ...] = (), limit_s: int = LIMIT_S
+) -> list[str]:
     """What starts `body`, an async function of a test file without arguments, in each process of a job."""
     file = sys.modules[body.__module__].__file__
     started = [sys.executable, str(START), file, body.__name__, loop]
-    return [str(BRANT), "run", "-n", str(ranks), "--timeout", "60", *options, "--", *started]
+    return [str(BRANT), "run", "-n", str(ranks), "--timeout", str(limit_s), *options, "--", *started]
 
 
-def run_command(what: list[str], **more: str) -> subprocess.CompletedProcess[str]:
+def run_command(what: list[str], limit_s: int = LIMIT_S, **more: str) -> subprocess.CompletedProcess[str]:
     """With `more` in its environment."""
     return subprocess.run(
         what,
@@ -56,14 +61,21 @@ def run_command(what: list[str], **more: str) -> subprocess.CompletedProcess[str
         text=True,
         capture_output=True,
         stdin=subprocess.DEVNULL,
-        timeout=90,
+        timeout=limit_s + 30,
     )
 
 
 def run_job(
-    body, *, ranks: int = 2, loop: str = "brant", options: tuple[str, ...] = (), fails: bool = False, **more: str
+    body,
+    *,
+    ranks: int = 2,
+    loop: str = "brant",
+    options: tuple[str, ...] = (),
+    limit_s: int = LIMIT_S,
+    fails: bool = False,
+    **more: str,
 ) -> subprocess.CompletedProcess[str]:
     """Runs it to its end, which must be a good one unless it `fails`."""
-    done = run_command(command(body, ranks, loop, options), **more)
+    done = run_command(command(body, ranks, loop, options, limit_s), limit_s, **more)
     assert (done.returncode != 0) == fails, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done

@@ -404,7 +404,7 @@ def test_an_array_of_three_gib_arrives() -> None:
     free = next(line for line in pathlib.Path("/proc/meminfo").read_text().splitlines() if "MemAvailable" in line)
     if int(free.split()[1]) < 6 << 20:
         pytest.skip("there are less than 6 GiB of free memory")
-    run_job(three_gib_arrive)
+    run_job(three_gib_arrive, limit_s=300)  # seconds, where nothing else runs
 
 
 def test_objects_arrive_with_the_arrays_inside_them() -> None:

@@ -296,7 +296,8 @@ std::string View::describe() const {
 }
 
 void View::pack(std::byte* packed) const {
-  if (PyBuffer_ToContiguous(packed, &buffer_, static_cast<Py_ssize_t>(bytes_), 'C') != 0) throw nb::python_error();
+  auto* const view = const_cast<Py_buffer*>(&buffer_);  // as below; const in Python 3.11 and later
+  if (PyBuffer_ToContiguous(packed, view, static_cast<Py_ssize_t>(bytes_), 'C') != 0) throw nb::python_error();
 }
 
 void View::unpack(const std::byte* packed, Order order) const {
