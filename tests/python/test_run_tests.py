@@ -65,7 +65,10 @@ def test_refuses_an_unknown_stage():
     assert "unknown stage 'typo'" in done.stderr
 
 
-@pytest.mark.parametrize("stage", ["format", "layers", "classes", "asan", "tsan", "release", "hosts", "pytest"])
+STAGES = ["format", "layers", "classes", "asan", "tsan", "release", "python-api", "python-numpy1", "hosts", "pytest"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
 def test_ci_has_every_stage(stage):
     assert stage in run_tests.STAGES
 
