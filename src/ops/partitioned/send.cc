@@ -28,6 +28,10 @@ struct PartitionedSend::Sending final : OpOwner, Timer {
     bool sent = false;
     Op wait;
   };
+  /// While a message is under way: parts that are not ready wait for nothing that would tell of the peer's death.
+  struct Watch final : PeerOp {
+    Sending* self = nullptr;
+  };
   /// Its head, and its bytes.
   struct Run {
     PartHead head;
@@ -37,10 +41,13 @@ struct PartitionedSend::Sending final : OpOwner, Timer {
 
   Sending(Runtime& runtime, Channel channel_in, const PartitionedOptions& options_in, Notifier* notifier)
       : engine(runtime.worker().engine()),
+        peer(engine.peers().connect(channel_in.peer())),
         channel(std::move(channel_in)),
         options(options_in),
         parts(std::make_unique<Part[]>(options_in.parts)),
         runs(std::make_unique<Run[]>(options_in.parts + 1)) {
+    watch.self = this;
+    watch.lost = [](PeerOp& of) noexcept { static_cast<Watch&>(of).self->give_up(Status::peer_lost); };
     for (std::uint32_t i = 0; i < options.parts; ++i) {
       parts[i].self = this;
       parts[i].number = i;
@@ -50,6 +57,7 @@ struct PartitionedSend::Sending final : OpOwner, Timer {
     fire = [](Timer& timer) noexcept { static_cast<Sending&>(timer).say_given_up(); };
   }
   ~Sending() {
+    peer.remove_outstanding(watch);
     give_up(Status::canceled);  // who receives hears of it, as of a small message that is on its way
     engine.timers().clear(*this);
     if (active && observed()) engine.completions().finish(*this, {Status::canceled, 0});
@@ -58,6 +66,7 @@ struct PartitionedSend::Sending final : OpOwner, Timer {
   Status begin(ConstBuffer from, std::uint64_t of, Op& op, std::chrono::nanoseconds patience) noexcept {
     if (active || (any && static_cast<std::int64_t>(of - epoch) <= 0)) return Status::invalid_argument;
     if (from.data == nullptr && from.bytes != 0) return Status::invalid_argument;
+    if (peer.lost) return Status::peer_lost;
     source = from;
     epoch = of;
     active = any = true;
@@ -67,6 +76,7 @@ struct PartitionedSend::Sending final : OpOwner, Timer {
     used = in_flight = unfree = 0;
     wants_delivered = op.delivered.fire != nullptr;
     own(engine.completions(), op);
+    peer.add_outstanding(watch);
     for (std::uint32_t i = 0; i < options.parts; ++i) parts[i].ready = parts[i].sent = false;
     if (bells.empty()) return Status::in_progress;
     for (std::uint32_t i = 0; i < options.parts && !given_up; ++i) {
@@ -207,6 +217,7 @@ struct PartitionedSend::Sending final : OpOwner, Timer {
     }
     if (in_flight != 0) return;
     active = false;
+    peer.remove_outstanding(watch);
     engine.completions().finish(*this, outcome);
   }
 
@@ -223,6 +234,8 @@ struct PartitionedSend::Sending final : OpOwner, Timer {
   }
 
   Engine& engine;
+  Peer& peer;
+  Watch watch;
   Channel channel;
   const PartitionedOptions options;
   std::vector<Bell> bells;  ///< Of each part; none where the CPU alone says what is ready.

@@ -1,5 +1,6 @@
 // A process dies by SIGKILL while another waits for a bell that it was to ring, from its CPU or its device, or for a
-// part of a message. Who waits hears of it within a second, is told which bell or message it was, and goes on.
+// part of a message; or while parts for it are not ready. Who waits hears of it within a second, is told which bell or
+// message it was, and goes on.
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -16,7 +17,7 @@
 namespace brant {
 namespace {
 
-constexpr const char* kScenes[] = {"host", "device", "part"};
+constexpr const char* kScenes[] = {"host", "device", "part", "taker"};
 
 [[noreturn]] void fail(int rank, const char* what) {
   std::fprintf(stderr, "rank %d: %s\n", rank, what);
@@ -71,6 +72,13 @@ Status ring(PeerBell& bell, bool by_device, const Stream& stream) {
     static_cast<void>(runtime.worker().wait_until([&] { return sent.done(); }, std::chrono::milliseconds(300)));
     test::die();
   }
+  if (scene == "taker") {
+    PartitionedReceive receiver(runtime, Channel::open(runtime, Rank{0}, ChannelId{2}), {.parts = 2});
+    std::vector<int> landing(100);
+    Operation all = receiver.receive(std::span(landing), 1);
+    static_cast<void>(runtime.worker().wait_until([&] { return all.done(); }, std::chrono::milliseconds(300)));
+    test::die();
+  }
   PeerBell bell = peer_bell(runtime, 0);
   if (ring(bell, scene == "device", stream) != Status::ok) fail(1, "it cannot ring");
   static_cast<void>(runtime.worker().wait_until([] { return false; }, std::chrono::milliseconds(300)));
@@ -87,6 +95,14 @@ void lose_the_ringer(const std::string& scene, Runtime& runtime, Notifier& notif
     if (outcome(runtime, never) != Status::peer_lost) fail(0, "the death was not the outcome of the part");
     test::say_if_late();
     if (outcome(runtime, all) != Status::peer_lost) fail(0, "the death was not the outcome of the message");
+    return;
+  }
+  if (scene == "taker") {
+    PartitionedSend sender(runtime, Channel::open(runtime, Rank{1}, ChannelId{2}), {.parts = 2}, &notifier);
+    const std::vector<int> source(100, 7);
+    if (outcome(runtime, sender.send(std::span(source), 1)) != Status::peer_lost) fail(0, "no part was ready");
+    test::say_if_late();
+    if (outcome(runtime, sender.send(std::span(source), 2)) != Status::peer_lost) fail(0, "a later message goes");
     return;
   }
   Bell bell = bell_of(runtime, notifier, 1);
