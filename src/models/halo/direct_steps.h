@@ -36,13 +36,13 @@ BRANT_DEVICE_CODE bool exchange_directly(Machine& machine, const notify::KernelC
       notify::ring(machine, all[n].tell_ready, epoch, notify::Thread{});
     }
   }
+  copy_chunks(machine, plan.table, plan.own_first, plan.own_last);  // while the neighbours come
   for (Word n = 0; n < plan.count; ++n) {
     const DirectNeighbour& neighbour = all[n];
     if (notify::wait(machine, control, neighbour.ready, epoch, notify::Block{}) != notify::Waited::rung) return false;
     copy_chunks(machine, plan.table, neighbour.first, neighbour.last);
     notify::arrive(machine, neighbour.tell_arrived, neighbour.fan_in, epoch, notify::Block{});
   }
-  copy_chunks(machine, plan.table, plan.own_first, plan.own_last);
   if (machine.block() + 1 != machine.blocks()) return true;
   for (Word n = 0; n < plan.count; ++n) {
     if (notify::wait(machine, control, all[n].arrived, epoch, notify::Block{}) != notify::Waited::rung) return false;
