@@ -107,8 +107,9 @@ class BRANT_API HaloExchange {
   /// and the first failure of a message, by the numbers of its blocks and the rank. After that failure the ghosts are
   /// undefined, the channels are closed, and further runs throw it again: the other processes see an end of it when
   /// this one ends. The fields may be others in each run. In mode `fused` the first run with a kind of memory allocates
-  /// buffers for all messages in that kind; later ones allocate nothing but the coroutine's frame.
-  Task<void> run(std::span<const Buffer> fields);
+  /// buffers for all messages in that kind; later ones allocate nothing but coroutine frames. `times`: so many
+  /// exchanges after each other, the same at every process; in mode `resident` without the CPU between them.
+  Task<void> run(std::span<const Buffer> fields, std::uint64_t times = 1);
   /// Mode `direct` writes into the fields of other processes, which have to know them: the first `run` binds the
   /// exchange to its fields, and those of later runs are the same ones until all processes call this with others. The
   /// fields are memory of Runtime::allocate (of the host 16 KB or more), and stay until the exchange is destroyed or
