@@ -18,6 +18,7 @@ struct HaloBench {
   int blocks = 1;  ///< Of each process, where the division is left to brant: all zero.
   std::size_t cycles = 100;
   std::size_t warmup = 10;
+  std::size_t batch = 1;  ///< Exchanges of each cycle, whose time is divided by them.
   MemoryKind memory = MemoryKind::host;
   std::vector<HaloMode> modes{HaloMode::fused};  ///< One after another; what is faster is faster than the first.
   bool check = false;  ///< Every cell of every field, in cycles before and after the timed ones.

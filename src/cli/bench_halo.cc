@@ -88,6 +88,9 @@ void add_bench_halo(CLI::App& bench, int& exit_code) {
       ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}))
       ->capture_default_str();
   command->add_option("--warmup", asked.warmup, "Not timed ones before them")->capture_default_str();
+  command->add_option("--batch", asked.batch, "Exchanges of each cycle, in mode resident without the CPU between them")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}))
+      ->capture_default_str();
   command->add_option("--memory", arguments->memory, "Where the fields are")
       ->check(CLI::IsMember({"host", "pinned", "cuda", "emulated"}))
       ->capture_default_str();

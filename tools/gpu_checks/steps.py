@@ -417,6 +417,9 @@ def halo_steps(check: Check) -> list[Step]:
         for per in ("process", "all"):
             command = [*small, "--memory", memory, "--per", per]
             steps.append(Step(f"halo {memory} {per}", "halo", command, 60, 2, rows=True, figure=halo_figure))
+    # Without the CPU between the exchanges.
+    command = [*halo[:-2], "--mode", "resident", "--batch", "100", "--memory", "cuda", "--size", "16_16_32"]
+    steps.append(Step("halo cuda batch", "halo", [*command, "--check"], 60, 2, rows=True, figure=halo_figure))
     # One block for each process, as large as the paper's.
     for cells in (50, 100, 200):
         command = [*halo, "--memory", "cuda", "--size", f"{cells}_{cells}_{2 * cells}", "--divide", "1_1_2"]

@@ -27,7 +27,8 @@ enum class HaloMode : std::uint8_t {
   fused,   ///< One kernel packs all messages, they go, one kernel unpacks them; in memory of the host the CPU does so.
   direct,  ///< Cells go straight into the ghosts, in memory that is mapped; processes of one host alone. See `bind`.
   /// The same by a kernel that stays on the device from `bind` on, and holds a part of it: nothing is launched for an
-  /// exchange. What waits for all that a device does (cudaFree, say) never ends meanwhile.
+  /// exchange. What waits for all that a device does (cudaFree, the end of a Memory of the device) never ends
+  /// meanwhile: destroy the exchange before its fields. So it is in the modes `stream` and `stacked`.
   resident,
   /// A kernel that packs and one that unpacks stay on the device, each message with a block of its own: it leaves when
   /// its block rings, and the block that unpacks it is told when it has come. In memory of the host as `fused`.
@@ -106,8 +107,9 @@ class BRANT_API HaloExchange {
   /// and the first failure of a message, by the numbers of its blocks and the rank. After that failure the ghosts are
   /// undefined, the channels are closed, and further runs throw it again: the other processes see an end of it when
   /// this one ends. The fields may be others in each run. In mode `fused` the first run with a kind of memory allocates
-  /// buffers for all messages in that kind; later ones allocate nothing but the coroutine's frame.
-  Task<void> run(std::span<const Buffer> fields);
+  /// buffers for all messages in that kind; later ones allocate nothing but coroutine frames. `times`: so many
+  /// exchanges after each other, the same at every process; in mode `resident` without the CPU between them.
+  Task<void> run(std::span<const Buffer> fields, std::uint64_t times = 1);
   /// Mode `direct` writes into the fields of other processes, which have to know them: the first `run` binds the
   /// exchange to its fields, and those of later runs are the same ones until all processes call this with others. The
   /// fields are memory of Runtime::allocate (of the host 16 KB or more), and stay until the exchange is destroyed or

@@ -218,9 +218,9 @@ void DirectExchange::require_ready(std::span<const Buffer> fields) const {
               "process, or give the same ones in each run");
 }
 
-Task<void> DirectExchange::exchange(std::span<const Buffer> fields) {
+Task<void> DirectExchange::exchange_times(std::span<const Buffer> fields, std::uint64_t times) {
   if (!bound_) co_await bind_to(fields);
-  co_await way_->exchange();
+  co_await way_->exchange(times);
 }
 
 void DirectExchange::give_up() noexcept {

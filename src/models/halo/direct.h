@@ -37,7 +37,8 @@ class DirectExchange final : public Exchange {
   [[nodiscard]] bool is_bound(std::span<const Buffer> fields) const noexcept;
   Task<void> bind_to(std::span<const Buffer> fields) override;
   void require_ready(std::span<const Buffer> fields) const override;
-  Task<void> exchange(std::span<const Buffer> fields) override;
+  Task<void> exchange(std::span<const Buffer> fields) override { return exchange_times(fields, 1); }
+  Task<void> exchange_times(std::span<const Buffer> fields, std::uint64_t times) override;
   void give_up() noexcept override;
 
   std::shared_ptr<MappingTable> mappings_;  ///< Outlives what is mapped.

@@ -101,9 +101,10 @@ void DirectByDevice::require_ready() const {
   }
 }
 
-Task<void> DirectByDevice::exchange() {
-  ++epoch_;
-  const bool done = co_await run_kernel(epoch_);
+Task<void> DirectByDevice::exchange(std::uint64_t times) {
+  const std::uint64_t first = epoch_ + 1;
+  epoch_ += times;
+  const bool done = co_await run_kernel(first, times);
   if (!done) throw_unfinished();
   done_ = epoch_;
 }

@@ -18,15 +18,15 @@ class DirectByDevice : public DirectWay {
   void accept(std::size_t neighbour, const DirectOffer& offer) override;
   void bind() override;
   void require_ready() const override;
-  Task<void> exchange() final;
+  Task<void> exchange(std::uint64_t times) final;
   void give_up() noexcept final;
 
  protected:
   /// Throws not_supported: a device without kernels, or bells. `blocks`: of the kernel.
   DirectByDevice(Runtime& runtime, const Layout& layout, DirectCopies& plan, unsigned blocks);
 
-  /// Has the kernel do an exchange, and waits for its end. True: it was done.
-  virtual Task<bool> run_kernel(std::uint64_t epoch) = 0;
+  /// Has the kernel do so many exchanges, and waits for their end. True: they were done.
+  virtual Task<bool> run_kernel(std::uint64_t first, std::uint64_t times) = 0;
   /// Waits in the kernel end at once.
   virtual void abort() noexcept = 0;
   /// No kernel touches any memory when this returns.

@@ -17,7 +17,11 @@ void DirectByHost::swap_words() noexcept {
   for (Transfer* send : sends_) transfers_.post(*send, Buffer(&word_, sizeof word_, MemoryKind::host));
 }
 
-Task<void> DirectByHost::exchange() {
+Task<void> DirectByHost::exchange(std::uint64_t times) {
+  for (std::uint64_t i = 0; i < times; ++i) co_await exchange_once();
+}
+
+Task<void> DirectByHost::exchange_once() {
   swap_words();  // the ghosts may be overwritten
   plan_.copies.run_on_cpu(plan_.own, plan_.bases);
   co_await transfers_.ended();

@@ -17,10 +17,11 @@ class DirectByHost final : public DirectWay {
   void accept(std::size_t, const DirectOffer&) override {}
   void bind() override {}
   void require_ready() const override {}
-  Task<void> exchange() override;
+  Task<void> exchange(std::uint64_t times) override;
   void give_up() noexcept override {}
 
  private:
+  Task<void> exchange_once();
   void swap_words() noexcept;
 
   DirectCopies& plan_;

@@ -25,11 +25,15 @@ DirectLaunched::DirectLaunched(Runtime& runtime, const Layout& layout, DirectCop
   control_.patience_ns = patience == Worker::kForever ? 0 : static_cast<Word>(patience.count());
 }
 
-Task<bool> DirectLaunched::run_kernel(std::uint64_t epoch) {
-  const Status launched = kernel_.launch(shape_, stream_, control_, on_device_, epoch);
-  if (launched != Status::ok) throw_error(launched, "halo: the kernel of mode direct was not launched");
-  co_await stream_done(runtime_, stream_);
-  co_return std::atomic_ref(control_.told->failed).load(std::memory_order_acquire) == 0;
+Task<bool> DirectLaunched::run_kernel(std::uint64_t first, std::uint64_t times) {
+  bool done = true;
+  for (std::uint64_t epoch = first; done && epoch < first + times; ++epoch) {
+    const Status launched = kernel_.launch(shape_, stream_, control_, on_device_, epoch);
+    if (launched != Status::ok) throw_error(launched, "halo: the kernel of mode direct was not launched");
+    co_await stream_done(runtime_, stream_);
+    done = std::atomic_ref(control_.told->failed).load(std::memory_order_acquire) == 0;
+  }
+  co_return done;
 }
 
 void DirectLaunched::abort() noexcept {

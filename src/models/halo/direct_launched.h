@@ -13,7 +13,7 @@ class DirectLaunched final : public DirectByDevice {
  private:
   DirectLaunched(Runtime& runtime, const Layout& layout, DirectCopies& plan, const DirectKernel& kernel);
 
-  Task<bool> run_kernel(std::uint64_t epoch) override;
+  Task<bool> run_kernel(std::uint64_t first, std::uint64_t times) override;
   void abort() noexcept override;
   void stop() noexcept override;
 

@@ -41,6 +41,14 @@ void DirectResident::bind() {
   running_ = PersistentKernel::launch(notifier_, kernel_, shape_, options, on_device_, finished_.device(), fan_in_);
 }
 
+/// Of all of them.
+std::chrono::nanoseconds DirectResident::patience_for(std::uint64_t times) const noexcept {
+  const std::chrono::nanoseconds one = layout_.options().patience;
+  const bool for_ever =
+      one == brant::Worker::kForever || one > brant::Worker::kForever / static_cast<std::int64_t>(times);
+  return for_ever ? brant::Worker::kForever : one * static_cast<std::int64_t>(times);
+}
+
 Completion DirectResident::answer() noexcept {
   return {[](void* self, const OpResult&) noexcept {
             auto& own = *static_cast<DirectResident*>(self);
@@ -50,7 +58,7 @@ Completion DirectResident::answer() noexcept {
           this};
 }
 
-Task<bool> DirectResident::run_kernel(std::uint64_t epoch) {
+Task<bool> DirectResident::run_kernel(std::uint64_t first, std::uint64_t times) {
   answered_ = false;
   if (!end_.pending()) {
     end_.delivered = answer();
@@ -58,9 +66,9 @@ Task<bool> DirectResident::run_kernel(std::uint64_t epoch) {
     if (status != Status::in_progress) throw_error(status, "halo: the kernel of mode resident has ended");
   }
   finish_.delivered = answer();
-  const Status posted = finished_.post_when(finish_, epoch, layout_.options().patience);
+  const Status posted = finished_.post_when(finish_, ++items_, patience_for(times));
   if (posted != Status::in_progress) throw_error(posted, "halo: the bell of mode resident");
-  const Status submitted = running_.submit({{epoch, 0, 0, 0}});
+  const Status submitted = running_.submit({{first, times, items_, 0}});
   if (submitted != Status::ok) throw_error(submitted, "halo: the kernel of mode resident takes no exchange");
   co_await Answered{*this};
   const bool done = !finish_.pending() && finish_.result.ok();

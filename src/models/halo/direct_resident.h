@@ -20,15 +20,17 @@ class DirectResident final : public DirectByDevice {
 
   DirectResident(Runtime& runtime, const Layout& layout, DirectCopies& plan, const ResidentExchange& kernel);
 
-  Task<bool> run_kernel(std::uint64_t epoch) override;
+  Task<bool> run_kernel(std::uint64_t first, std::uint64_t times) override;
   void abort() noexcept override { running_.abort(); }
   void stop() noexcept override;
+  [[nodiscard]] std::chrono::nanoseconds patience_for(std::uint64_t times) const noexcept;
   [[nodiscard]] Completion answer() noexcept;
 
   ResidentExchange kernel_;
   PersistentKernel running_;
   Bell finished_;
   notify::FanIn fan_in_;
+  std::uint64_t items_ = 0;
   Op finish_;              ///< Of an exchange,
   Op end_;                 ///< and of the kernel: whichever comes first.
   bool answered_ = false;  ///< One of them has come.

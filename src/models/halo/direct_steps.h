@@ -26,31 +26,44 @@ struct DirectPlan {
 };
 
 /// One exchange, by all blocks of a grid: epochs 1, 2, 3 and so on. False: a neighbour has not come, and the block is
-/// to end. No block waits for another one of its grid, so they need not run at once; the last one waits for what comes.
+/// to end. `last_waits`: no block waits for another one of its grid, so they need not run at once; the last one waits
+/// for what comes. Else all of them wait for it, run at once, and go on with the next exchange: none is then more than
+/// two ahead of another one.
 template <typename Machine>
 BRANT_DEVICE_CODE bool exchange_directly(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
-                                         Word epoch) {
+                                         Word epoch, bool last_waits) {
   const DirectNeighbour* const all = plan.count == 0 ? nullptr : machine.reach(plan.neighbours);
   if (machine.block() == 0) {
     for (Word n = machine.thread(); n < plan.count; n += machine.threads()) {
       notify::ring(machine, all[n].tell_ready, epoch, notify::Thread{});
     }
   }
+  copy_chunks(machine, plan.table, plan.own_first, plan.own_last);  // while the neighbours come
   for (Word n = 0; n < plan.count; ++n) {
     const DirectNeighbour& neighbour = all[n];
     if (notify::wait(machine, control, neighbour.ready, epoch, notify::Block{}) != notify::Waited::rung) return false;
     copy_chunks(machine, plan.table, neighbour.first, neighbour.last);
     notify::arrive(machine, neighbour.tell_arrived, neighbour.fan_in, epoch, notify::Block{});
   }
-  copy_chunks(machine, plan.table, plan.own_first, plan.own_last);
-  if (machine.block() + 1 != machine.blocks()) return true;
+  if (last_waits && machine.block() + 1 != machine.blocks()) return true;
   for (Word n = 0; n < plan.count; ++n) {
     if (notify::wait(machine, control, all[n].arrived, epoch, notify::Block{}) != notify::Waited::rung) return false;
   }
   return true;
 }
 
-/// A kernel that stays, and does the exchange of each item, whose first word is the epoch: the last block rings. A
+/// Some exchanges after each other, from an epoch on.
+template <typename Machine>
+BRANT_DEVICE_CODE bool exchange_in_turn(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
+                                        Word first, Word times) {
+  for (Word i = 0; i < times; ++i) {
+    if (!exchange_directly(machine, control, plan, first + i, false)) return false;
+  }
+  return true;
+}
+
+/// A kernel that stays, and does the exchanges of each item: its words are the first epoch, how many they are, and the
+/// number of the item, which the last block rings. A
 /// block that has waited in vain goes on to the next item, which does not come: block 0 must be there to tell the
 /// others that the kernel is to end.
 template <typename Machine>
@@ -59,8 +72,8 @@ BRANT_DEVICE_CODE void exchange_as_told(Machine& machine, const notify::KernelCo
   notify::KernelLife<Machine> life(machine, control);
   notify::Item item;
   while (life.next(item)) {
-    if (!exchange_directly(machine, control, plan, item.words[0])) continue;
-    notify::arrive(machine, finished, fan_in, item.words[0], notify::Block{});
+    if (!exchange_in_turn(machine, control, plan, item.words[0], item.words[1])) continue;
+    notify::arrive(machine, finished, fan_in, item.words[2], notify::Block{});
     life.done();
   }
   life.leave();

@@ -43,7 +43,7 @@ class DirectWay {
   virtual void bind() = 0;
   /// Throws where a neighbour has left.
   virtual void require_ready() const = 0;
-  virtual Task<void> exchange() = 0;
+  virtual Task<void> exchange(std::uint64_t times) = 0;
   /// Nothing touches the fields any more when this returns.
   virtual void give_up() noexcept = 0;
 };

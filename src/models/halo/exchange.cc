@@ -29,10 +29,19 @@ void Exchange::require_fields(std::span<const Buffer> fields) const {
   if (failure_ != nullptr) std::rethrow_exception(failure_);
 }
 
-Task<void> Exchange::run(std::span<const Buffer> fields) {
+Task<void> Exchange::exchange_times(std::span<const Buffer> fields, std::uint64_t times) {
+  for (std::uint64_t i = 0; i < times; ++i) co_await exchange(fields);
+}
+
+Task<void> Exchange::run(std::span<const Buffer> fields, std::uint64_t times) {
   require_fields(fields);
   require_ready(fields);
-  co_await finish(exchange(fields));
+  if (times == 0) co_return;
+  if (times == 1) {
+    co_await finish(exchange(fields));
+  } else {
+    co_await finish(exchange_times(fields, times));
+  }
 }
 
 Task<void> Exchange::bind(std::span<const Buffer> fields) {
@@ -80,7 +89,9 @@ std::size_t HaloExchange::field_bytes(int i) const { return exchange_->layout().
 std::array<std::int64_t, 3> HaloExchange::array_of(int i) const { return exchange_->layout().array_of(i); }
 std::size_t HaloExchange::messages() const noexcept { return exchange_->messages(); }
 std::size_t HaloExchange::message_bytes() const noexcept { return exchange_->message_bytes(); }
-Task<void> HaloExchange::run(std::span<const Buffer> fields) { return exchange_->run(fields); }
+Task<void> HaloExchange::run(std::span<const Buffer> fields, std::uint64_t times) {
+  return exchange_->run(fields, times);
+}
 Task<void> HaloExchange::bind(std::span<const Buffer> fields) { return exchange_->bind(fields); }
 HaloPhases HaloExchange::phases() const noexcept { return exchange_->phases(); }
 

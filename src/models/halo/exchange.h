@@ -23,7 +23,7 @@ class Exchange {
   /// See HaloExchange.
   [[nodiscard]] virtual std::size_t messages() const noexcept = 0;
   [[nodiscard]] virtual std::size_t message_bytes() const noexcept = 0;
-  Task<void> run(std::span<const Buffer> fields);
+  Task<void> run(std::span<const Buffer> fields, std::uint64_t times);
   Task<void> bind(std::span<const Buffer> fields);
 
  protected:
@@ -33,6 +33,8 @@ class Exchange {
   virtual Task<void> bind_to(std::span<const Buffer>) { co_return; }
   /// One exchange; the fields fit.
   virtual Task<void> exchange(std::span<const Buffer> fields) = 0;
+  /// Some after each other.
+  virtual Task<void> exchange_times(std::span<const Buffer> fields, std::uint64_t times);
   /// It failed, or its coroutine was destroyed: nothing touches the fields any more when this returns.
   virtual void give_up() noexcept = 0;
 

@@ -24,7 +24,7 @@ void exchange_on_host(const HostLaunch& launch) noexcept {
   const auto blocks = static_cast<unsigned>(launch.blocks);
   for (unsigned block = 0; block < blocks; ++block) {
     simt::CpuThread machine(launch.engine_address, block, blocks);
-    if (!exchange_directly(machine, control, plan, launch.value<Word>(2))) return;
+    if (!exchange_directly(machine, control, plan, launch.value<Word>(2), true)) return;
   }
 }
 

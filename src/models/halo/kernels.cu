@@ -10,7 +10,7 @@ extern "C" __global__ void brant_halo_copy(const brant::halo::CopyTable table, b
 extern "C" __global__ void brant_halo_exchange(const brant::notify::KernelControl control,
                                                const brant::halo::DirectPlan plan, brant::simt::Word epoch) {
   brant::simt::GpuThread machine;
-  brant::halo::exchange_directly(machine, control, plan, epoch);
+  brant::halo::exchange_directly(machine, control, plan, epoch, true);
 }
 
 extern "C" __global__ void brant_halo_resident(const brant::notify::KernelControl control,

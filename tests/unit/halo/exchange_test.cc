@@ -228,6 +228,22 @@ TEST(HaloExchange, refuses_fields_that_are_missing_too_small_or_mixed) {
   EXPECT_EQ(run({whole, whole}), "not refused");  // what was refused has left nothing behind
 }
 
+TEST(HaloDirect, does_many_exchanges_in_one_run) {
+  for (const HaloMode mode : {HaloMode::resident, HaloMode::direct, HaloMode::fused}) {
+    InProcessJob job(test::ranks(2, GpuChoice::emulated));
+    HaloOptions options{.grid = {20, 20, 20}, .divide = {2, 1, 1}, .periodic = {true, true, true}, .mode = mode};
+    std::deque<Side> sides = sides_of(job, 2, options, MemoryKind::emulated);
+    for (int cycle = 1; cycle <= 2; ++cycle) {
+      for (Side& side : sides) side.fill(cycle);
+      std::vector<Task<void>> runs;
+      for (Side& side : sides) runs.push_back(side.exchange.run(side.buffers, 20));
+      together(job, std::move(runs));
+      if (testing::Test::HasFatalFailure()) return;
+      for (Side& side : sides) side.expect_filled(cycle);
+    }
+  }
+}
+
 /// In one kind of memory.
 struct Place {
   const char* name;
