@@ -204,7 +204,7 @@ def setup_venv(requirements: list[pathlib.Path]) -> None:
         shutil.rmtree(VENV, ignore_errors=True)
         run([sys.executable, "-m", "venv", "--without-pip", str(VENV)])
     pip, env = pip_command(python)
-    say("installing pinned packages into .venv (about 210 MB to download the first time)")
+    say("installing pinned packages into .venv (about 315 MB to download the first time)")
     arguments = [item for path in requirements for item in ("-r", str(path))]
     run([*pip, "install", "--quiet", *arguments], env=env)
     stamp.write_text(want)
