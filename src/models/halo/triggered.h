@@ -37,6 +37,7 @@ class TriggeredExchange final : public FusedExchange {
     Memory table;  ///< On the device: TriggeredMessage for each.
     TriggeredPlan plan;
     Bell finished;
+    Bell passed_on;
     Op finish;
     Op end;
   };

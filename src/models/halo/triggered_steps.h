@@ -21,6 +21,7 @@ struct TriggeredPlan {
   Word own_first = 0;  ///< Chunks that are no message's.
   Word own_last = 0;
   notify::DeviceBell finished;
+  notify::DeviceBell passed_on;  ///< In device memory: messages that have come, of all exchanges, where it is stacked.
   notify::FanIn all;
   Word stacked = 0;  ///< All blocks do one message after another; 0: each block does its messages alone.
   Word unpacks = 0;  ///< The bell of a message tells this kernel that it has come; 0: the kernel rings it.
@@ -55,6 +56,22 @@ BRANT_DEVICE_CODE void copy_by_squads(Machine& machine, const CopyTable& table, 
   for (Word chunk = first + place; chunk < last; chunk += places) copy_chunk(squad, table, chunk);
 }
 
+/// Until a message has come. Where all blocks wait for the same one, block 0 alone looks at memory of the host, and
+/// passes it on: looks of all of them would hold up everything else on the bus.
+template <typename Machine>
+BRANT_DEVICE_CODE bool await_message(Machine& machine, const notify::KernelControl& control, const TriggeredPlan& plan,
+                                     Word number, notify::DeviceBell bell, Word epoch) {
+  const notify::Block block;
+  if (plan.stacked == 0) return notify::wait(machine, control, bell, epoch, block) == notify::Waited::rung;
+  const Word passed = (epoch - 1) * plan.count + number + 1;
+  if (machine.block() != 0) {
+    return notify::wait(machine, control, plan.passed_on, passed, block) == notify::Waited::rung;
+  }
+  if (notify::wait(machine, control, bell, epoch, block) != notify::Waited::rung) return false;
+  notify::ring(machine, plan.passed_on, passed, block);
+  return true;
+}
+
 /// All messages of one exchange that are this block's, in turn. False: one of them has not come.
 template <typename Machine>
 BRANT_DEVICE_CODE bool do_messages(Machine& machine, const notify::KernelControl& control, const TriggeredPlan& plan,
@@ -63,10 +80,7 @@ BRANT_DEVICE_CODE bool do_messages(Machine& machine, const notify::KernelControl
   const TriggeredMessage* const all = plan.count == 0 ? nullptr : machine.reach(plan.messages);
   for (Word m = together ? 0 : machine.block(); m < plan.count; m += together ? 1 : machine.blocks()) {
     const TriggeredMessage& message = all[m];
-    if (plan.unpacks != 0 &&
-        notify::wait(machine, control, message.bell, epoch, notify::Block{}) != notify::Waited::rung) {
-      return false;
-    }
+    if (plan.unpacks != 0 && !await_message(machine, control, plan, m, message.bell, epoch)) return false;
     copy_by_squads(machine, table, message.first, message.last, together);
     if (plan.unpacks != 0) continue;
     if (together) {
