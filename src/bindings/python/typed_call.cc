@@ -79,7 +79,8 @@ bool put_real(char letter, double value, std::byte* to) noexcept {
 
 /// Clears what an argument of the wrong type raises; what the program raises in its own __float__ goes on.
 void clear_misfit() {
-  if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_OverflowError)) throw nb::python_error();
+  if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_OverflowError))
+    throw nb::python_error();
   PyErr_Clear();
 }
 
@@ -247,8 +248,8 @@ std::byte* TypedCall::write_run(const Value& value, std::string_view item, std::
   const auto count = static_cast<std::size_t>(PyTuple_GET_SIZE(items.ptr()));
   if (count != fixed.count) refuse(value, std::to_string(count));
   for (std::size_t at = 0; at < count; ++at)
-    to = write_run({fixed.item, PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(at)), value.what},
-                   fixed.item, to);
+    to =
+        write_run({fixed.item, PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(at)), value.what}, fixed.item, to);
   return to;
 }
 
