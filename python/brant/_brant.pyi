@@ -192,7 +192,9 @@ class Segment:
     def ticket(self) -> bytes:
         """What another process needs to reach it: bytes, which may travel by a channel. At most 1024."""
     def close(self) -> None:
-        """Nobody must be using it any more."""
+        """Nobody must be using it any more: `await` what the others began, and hear from them that it has ended. One
+        that is closed or let go before costs the connection: the others get PeerLost, and where the network reads it
+        by software (UCX over TCP) this process may end by SIGSEGV."""
     @property
     def nbytes(self) -> int: ...
     @property

@@ -35,7 +35,7 @@ def launch(
         environment: variables for the processes, beside those of this one.
 
     Raises:
-        InvalidArgument: the function or an argument cannot be pickled.
+        InvalidArgument: the function or an argument cannot be pickled; `n` or `timeout` is out of range.
         NotSupported: this process is a rank itself.
         PeerLost: a process was killed by a signal; the text names rank and signal.
         TimedOut: the time was over.

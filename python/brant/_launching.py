@@ -26,6 +26,7 @@ from brant._chares import RemoteError, RemoteTraceback
 from brant._errors import Error, InvalidArgument, NotFound, NotSupported, PeerLost, TimedOut
 
 PATIENCE_S = 10.0  # for `brant run` to end all processes once it was asked to
+SHORTEST_S, LONGEST_S = 0.001, 1e8  # of a timeout, as `brant run` takes them
 TIMEOUT_CODE = 124  # of `brant run`, as of timeout(1)
 KILLED = re.compile(r"^brant run: (rank \d+) \(pid \d+\) was (killed by signal \d+ \([^)]*\))")
 
@@ -209,10 +210,14 @@ def run(
 ) -> list:
     """See brant.launch."""
     _refuse_in_a_rank()
-    if not isinstance(n, int) or not 1 <= n <= 1024:
+    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= 1024:
         raise InvalidArgument(f"brant.launch starts 1 to 1024 processes, not {n!r}")
     if not callable(function):
         raise InvalidArgument(f"brant.launch(n, function, ...) runs a function, not {function!r}")
+    if timeout is not None and not (isinstance(timeout, int | float) and SHORTEST_S <= timeout <= LONGEST_S):
+        raise InvalidArgument(
+            f"brant.launch(timeout={timeout!r}): use {SHORTEST_S} to {LONGEST_S:.0f} seconds, or None for no limit"
+        )
     call = _pickle_call(function, args, keywords)
     job = _Launch(n, call, timeout, environment)
     try:
@@ -237,7 +242,9 @@ def _results(job: _Launch, code: int) -> list:
     if code == TIMEOUT_CODE:
         raise TimedOut(f"brant.launch: {said}")
     if code != 0 or None in outcomes:
-        raise Error(f"brant.launch: a process ended before it said what its function returned. {said}")
+        silent = ", ".join(str(rank) for rank, one in enumerate(outcomes) if one is None)
+        who = f"rank {silent}" if silent else "a process"
+        raise Error(f"brant.launch: {who} ended before it said what its function returned. {said}".rstrip())
     for line in job.complaints:
         print(line, file=sys.stderr)
     return [_load(rank, outcome.value) for rank, outcome in enumerate(outcomes)]

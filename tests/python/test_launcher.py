@@ -202,6 +202,12 @@ def test_timeout_ends_the_job_with_124():
     assert "longer than 0.5 s" in done.stderr and "ranks 0-1" in done.stderr
 
 
+def test_the_timeout_holds_while_ranks_are_started():
+    done = brant_run("-n", "1024", "--timeout", "0.001", "--", "sleep", "60")
+    assert done.returncode == 124
+    assert "longer than 0.001 s" in done.stderr and "1023" not in done.stderr
+
+
 def test_program_not_found_is_127_and_said_once():
     done = brant_run("-n", "4", "--", "no-such-program-anywhere")
     assert done.returncode == 127

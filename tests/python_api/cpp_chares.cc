@@ -47,6 +47,7 @@ class Block : public brant::Chare<Block> {
   std::vector<std::array<double, 3>> echo_points(std::vector<std::array<double, 3>> values) { return values; }
   std::vector<std::string> echo_texts(std::vector<std::string> values) { return values; }
   std::map<std::string, std::vector<int>> echo_map(std::map<std::string, std::vector<int>> values) { return values; }
+  std::set<std::vector<int>> set_of_lists() { return {{1, 2}, {3}}; }
   std::set<int> echo_set(std::set<int> values) { return values; }
   std::vector<bool> echo_truths(std::vector<bool> values) { return values; }
   std::optional<double> echo_optional(std::optional<double> value) { return value; }
@@ -186,6 +187,7 @@ const auto exposed_block = brant::expose<Block>("Block")
                                .entry<&Block::echo_texts>()
                                .entry<&Block::echo_map>()
                                .entry<&Block::echo_set>()
+                               .entry<&Block::set_of_lists>()
                                .entry<&Block::echo_truths>()
                                .entry<&Block::echo_optional>()
                                .entry<&Block::echo_bytes>()

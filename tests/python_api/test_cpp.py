@@ -303,6 +303,54 @@ def test_arguments_that_do_not_fit_are_type_errors_at_the_caller():
     run_job(wrong_arguments)
 
 
+class Emptying:
+    """A number that empties the lists that hold it when it is read."""
+
+    def __init__(self, *lists):
+        self.lists = lists
+
+    def __index__(self):
+        for one in self.lists:
+            one.clear()
+        return 1
+
+    def __float__(self):
+        return float(self.__index__())
+
+
+class Interrupting:
+    def __float__(self):
+        raise KeyboardInterrupt("of the program")
+
+
+async def arguments_that_change() -> None:
+    async def main() -> None:
+        block = brant.cpp("Block").array(1, 1.0, "")[0]
+        numbers: list = [2] * 100_000
+        numbers[0] = Emptying(numbers)
+        assert await block.echo_set.reply(numbers) == {1, 2}
+        points: list = []
+        point = [None, 2.0, 3.0]
+        point[0] = Emptying(point, points)
+        points += [point, [4.0] * 3] * 1000
+        with pytest.raises(TypeError, match=r"argument 1\[2\] must be 3 of float64, not 0$"):
+            block.echo_points.reply(points)
+        pair: list = [None, 3]
+        pair[0] = Emptying(pair)
+        assert list(await block.echo_pair_of.reply(pair)) == [1, 3]
+        with pytest.raises(KeyboardInterrupt, match="of the program"):
+            block.scale(Interrupting())
+        with pytest.raises(TypeError, match="unhashable"):
+            await block.set_of_lists.reply()
+        assert await block.value.reply() == 1.0
+
+    await brant.program(main)
+
+
+def test_arguments_may_change_while_they_are_read():
+    run_job(arguments_that_change, ranks=1)
+
+
 async def programs_in_a_row() -> None:
     left = []
 

@@ -84,6 +84,13 @@ def test_processes_that_die_are_named():
 def misuse() -> None:
     with expect(brant.InvalidArgument, "1 to 1024 processes, not 0"):
         brant.launch(0, launched.place)
+    with expect(brant.InvalidArgument, "1 to 1024 processes, not True"):
+        brant.launch(True, launched.place)
+    for seconds in (0, -1, "x", float("nan"), float("inf")):
+        with expect(brant.InvalidArgument, "timeout=.*0.001 to 100000000 seconds"):
+            brant.launch(1, launched.place, 1, timeout=seconds)
+    with expect(brant.Error, "^brant.launch: rank 0, 1 ended before it said"):
+        brant.launch(2, launched.leaves_with, 0)
     with expect(brant.InvalidArgument, "runs a function, not 3"):
         brant.launch(2, 3)
     with expect(brant.InvalidArgument, "cannot be pickled"):

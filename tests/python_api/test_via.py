@@ -123,6 +123,17 @@ def wrong_things() -> None:
             brant.init(via=via)
     with pytest.raises(brant.Error, match="RuntimeError: the network is down"):
         brant.init(via=Failing())
+
+    class Texts(Failing):
+        allgather = staticmethod(lambda mine: ["a text"] * 2)
+
+    class Named(Failing):
+        Get_rank = staticmethod(lambda: "first")
+
+    with pytest.raises(brant.Error, match="allgather brought an object of type str, where each gave bytes"):
+        brant.init(via=Texts())
+    with pytest.raises(brant.Error, match="Get_rank gave 'first', which is no rank or size"):
+        brant.init(via=Named())
     brant.init(gpu="none")
     with pytest.raises(brant.InvalidArgument, match="running already"):
         brant.init(via=Failing())

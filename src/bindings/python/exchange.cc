@@ -1,5 +1,8 @@
 #include "bindings/python/exchange.h"
 
+#include <nanobind/stl/string.h>
+
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +25,15 @@ auto with_gil(Call call) {
   }
 }
 
+/// A number of the communicator, which is an int that fits.
+int number_of(nb::handle value, const char* what) {
+  int number = 0;
+  if (!nb::try_cast(value, number))
+    throw std::invalid_argument(std::string(what) + " gave " + nb::cast<std::string>(nb::repr(value)) +
+                                ", which is no rank or size");
+  return number;
+}
+
 class PythonExchange final : public Exchange {
  public:
   explicit PythonExchange(nb::object exchange) : exchange_(std::move(exchange)) {}
@@ -33,16 +45,19 @@ class PythonExchange final : public Exchange {
   }
 
   int rank() override {
-    return with_gil([&] { return nb::cast<int>(exchange_.attr("rank")()); });
+    return with_gil([&] { return number_of(exchange_.attr("rank")(), "Get_rank"); });
   }
   int size() override {
-    return with_gil([&] { return nb::cast<int>(exchange_.attr("size")()); });
+    return with_gil([&] { return number_of(exchange_.attr("size")(), "Get_size"); });
   }
   std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override {
     return with_gil([&] {
       std::vector<std::vector<std::byte>> all;
       for (const nb::handle one : exchange_.attr("allgather")(nb::bytes(mine.data(), mine.size()))) {
-        const auto bytes = nb::cast<nb::bytes>(one);
+        if (!nb::isinstance<nb::bytes>(one))
+          throw std::invalid_argument("allgather brought an object of type " +
+                                      std::string(nb::type_name(one.type()).c_str()) + ", where each gave bytes");
+        const auto bytes = nb::borrow<nb::bytes>(one);
         const auto* data = reinterpret_cast<const std::byte*>(bytes.c_str());
         all.emplace_back(data, data + bytes.size());
       }

@@ -228,6 +228,7 @@ ChareBase* Member::construct_for_cpp(ReadArchive& arguments) {
     std::int32_t dimensions = 0;
     detail::ElementKey extent;
     arguments(name, dimensions, extent, signature);
+    if (dimensions < 1 || dimensions > 6) throw Error(Status::invalid_argument, "a message contradicts itself");
     const Place place{{detail::view_of(*birth.collection).id, birth.key}, dimensions};
     const nb::object shape = index_of(extent, dimensions);
     return nb::object(construct_object(place, what_of(std::string(name), shape, read_typed_all(arguments, signature))));

@@ -96,6 +96,7 @@ RunItem run_item(std::string_view item) {
   RunItem run;
   while (item.front() == '#') {
     const FixedCount fixed = fixed_count(item);
+    if (run.each > (std::size_t{1} << 32)) refuse(item);  // or the product would wrap
     run.each *= fixed.count;
     ++run.dims;
     item = fixed.item;

@@ -77,12 +77,20 @@ bool put_real(char letter, double value, std::byte* to) noexcept {
   return std::isfinite(narrow) || !std::isfinite(value);
 }
 
-/// A list of its items, or null: it has none that stand in an order.
+/// Clears what an argument of the wrong type raises; what the program raises in its own __float__ goes on.
+void clear_misfit() {
+  if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_OverflowError))
+    throw nb::python_error();
+  PyErr_Clear();
+}
+
+/// A tuple of its items, or null: it has none that stand in an order. Of a list, which may change meanwhile: making
+/// numbers of its items runs code of the program.
 nb::object items_of(nb::handle object) {
   if (PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr()) || PyDict_Check(object.ptr())) return {};
   if (PySequence_Check(object.ptr()) == 0 && PyAnySet_Check(object.ptr()) == 0) return {};
-  nb::object items = nb::steal(PySequence_Fast(object.ptr(), ""));
-  if (!items.is_valid()) PyErr_Clear();
+  nb::object items = nb::steal(PySequence_Tuple(object.ptr()));
+  if (!items.is_valid()) clear_misfit();
   return items;
 }
 
@@ -162,7 +170,7 @@ void TypedCall::write_number(const Value& value, char letter, std::byte* to) con
   if (letter == 'F' || letter == 'D') {
     const Py_complex number = PyComplex_AsCComplex(object);
     if (PyErr_Occurred() != nullptr) {
-      PyErr_Clear();
+      clear_misfit();
       refuse(value);
     }
     const char part = letter == 'D' ? 'd' : 'f';
@@ -171,14 +179,14 @@ void TypedCall::write_number(const Value& value, char letter, std::byte* to) con
   } else if (letter == 'f' || letter == 'd') {
     const double number = PyFloat_AsDouble(object);
     if (number == -1.0 && PyErr_Occurred() != nullptr) {
-      PyErr_Clear();
+      clear_misfit();
       refuse(value);
     }
     if (!put_real(letter, number, to)) refuse(value, "a number that does not fit");
   } else {
     const nb::object number = nb::steal(PyNumber_Index(object));
     if (!number.is_valid()) {
-      PyErr_Clear();
+      clear_misfit();
       refuse(value);
     }
     if (!put_integer(letter, number.ptr(), to)) refuse(value, nb::cast<std::string>(nb::str(number)));
@@ -216,12 +224,12 @@ void TypedCall::add_run(const Value& value) {
   if (!items.is_valid()) refuse(value);
   const std::string_view item = value.type.substr(1);
   const RunItem run = run_item(item);
-  const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.ptr()));
+  const auto count = static_cast<std::size_t>(PyTuple_GET_SIZE(items.ptr()));
   const std::size_t bytes = count * run.each * bytes_of_letter(run.letter);
   std::byte* const memory = make(bytes);
   std::byte* to = memory;
   for (std::size_t at = 0; at < count; ++at) {
-    PyObject* object = PySequence_Fast_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(at));
+    PyObject* object = PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(at));
     to = write_run({item, object, value.what + "[" + std::to_string(at) + "]"}, item, to);
   }
   add_plain(static_cast<std::uint64_t>(count));
@@ -237,11 +245,11 @@ std::byte* TypedCall::write_run(const Value& value, std::string_view item, std::
   const FixedCount fixed = fixed_count(item);
   const nb::object items = items_of(value.object);
   if (!items.is_valid()) refuse(value);
-  const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.ptr()));
+  const auto count = static_cast<std::size_t>(PyTuple_GET_SIZE(items.ptr()));
   if (count != fixed.count) refuse(value, std::to_string(count));
   for (std::size_t at = 0; at < count; ++at)
-    to = write_run({fixed.item, PySequence_Fast_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(at)), value.what},
-                   fixed.item, to);
+    to =
+        write_run({fixed.item, PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(at)), value.what}, fixed.item, to);
   return to;
 }
 
@@ -271,11 +279,11 @@ void TypedCall::add_run_of_array(const Value& value) {
 void TypedCall::add_each(const Value& value) {
   const nb::object items = items_of(value.object);
   if (!items.is_valid()) refuse(value);
-  const Py_ssize_t count = PySequence_Fast_GET_SIZE(items.ptr());
+  const Py_ssize_t count = PyTuple_GET_SIZE(items.ptr());
   add_plain(static_cast<std::uint64_t>(count));
   kept_.push_back(items);
   for (Py_ssize_t at = 0; at < count; ++at)
-    add(value.type.substr(1), PySequence_Fast_GET_ITEM(items.ptr(), at), value.what + "[" + std::to_string(at) + "]");
+    add(value.type.substr(1), PyTuple_GET_ITEM(items.ptr(), at), value.what + "[" + std::to_string(at) + "]");
 }
 
 void TypedCall::add_map(const Value& value) {
@@ -296,7 +304,7 @@ void TypedCall::add_map(const Value& value) {
 void TypedCall::add_parts(const Value& value) {
   const nb::object items = items_of(value.object);
   if (!items.is_valid()) refuse(value);
-  const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(items.ptr()));
+  const auto count = static_cast<std::size_t>(PyTuple_GET_SIZE(items.ptr()));
   const bool tuple = value.type.front() == '(';
   std::string_view types = tuple ? value.type.substr(1, value.type.size() - 2) : std::string_view();
   const FixedCount fixed = tuple ? FixedCount{} : fixed_count(value.type);
@@ -307,7 +315,7 @@ void TypedCall::add_parts(const Value& value) {
   if (count != wanted) refuse(value, std::to_string(count) + " values");
   kept_.push_back(items);
   for (std::size_t at = 0; at < count; ++at)
-    add(tuple ? next_type(types) : fixed.item, PySequence_Fast_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(at)),
+    add(tuple ? next_type(types) : fixed.item, PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(at)),
         value.what + "[" + std::to_string(at) + "]");
 }
 

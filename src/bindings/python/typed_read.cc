@@ -91,9 +91,17 @@ nb::object read_run(ReadArchive& archive, std::string_view item) {
   return array_of(shape, run.letter, archive.take_items(count, bytes), static_cast<std::size_t>(count) * bytes);
 }
 
+/// How many follow: each takes a byte at least, or a crafted count would keep the process busy for ever.
+std::uint64_t read_count(ReadArchive& archive) {
+  const auto count = read<std::uint64_t>(archive);
+  ReadArchive behind = archive;
+  static_cast<void>(behind.take_items(count, 1));
+  return count;
+}
+
 nb::object read_each(ReadArchive& archive, std::string_view item, const LandTyped& land) {
   nb::list list;
-  const auto count = read<std::uint64_t>(archive);
+  const std::uint64_t count = read_count(archive);
   for (std::uint64_t at = 0; at < count; ++at) list.append(read_typed(archive, item, land));
   return list;
 }
@@ -101,7 +109,7 @@ nb::object read_each(ReadArchive& archive, std::string_view item, const LandType
 nb::object read_map(ReadArchive& archive, std::string_view types) {
   const std::string_view key_type = next_type(types);
   nb::dict map;
-  const auto count = read<std::uint64_t>(archive);
+  const std::uint64_t count = read_count(archive);
   for (std::uint64_t at = 0; at < count; ++at) {
     const nb::object key = read_typed(archive, key_type);
     map[key] = read_typed(archive, types);
@@ -115,9 +123,17 @@ nb::object read_fixed(ReadArchive& archive, std::string_view type) {
     const std::size_t bytes = fixed.count * bytes_of_letter(fixed.item.front());
     return array_of({static_cast<Py_ssize_t>(fixed.count)}, fixed.item.front(), archive.take(bytes), bytes);
   }
+  ReadArchive behind = archive;
+  static_cast<void>(behind.take(fixed.count));  // a byte each, at least
   nb::list list;
   for (std::size_t at = 0; at < fixed.count; ++at) list.append(read_typed(archive, fixed.item));
   return list;
+}
+
+nb::object read_set(ReadArchive& archive, std::string_view item, const LandTyped& land) {
+  nb::object set = nb::steal(PySet_New(read_each(archive, item, land).ptr()));
+  if (!set.is_valid()) throw nb::python_error();  // of lists, say, which Python has in no set
+  return set;
 }
 
 nb::object read_text(ReadArchive& archive) {
@@ -170,7 +186,7 @@ nb::object read_typed(ReadArchive& archive, std::string_view type, const LandTyp
     case 'y': return read_bytes(archive);
     case '[': return read_run(archive, inner);
     case 'l': return read_each(archive, inner, land);
-    case '{': return nb::steal(PySet_New(read_each(archive, inner, land).ptr()));
+    case '{': return read_set(archive, inner, land);
     case 'm': return read_map(archive, inner);
     case '#': return read_fixed(archive, type);
     case '(': return read_typed_all(archive, inner.substr(0, inner.size() - 1), land);

@@ -181,7 +181,9 @@ void Job::start(int rank) {
 
 int Job::run() {
   if (options_.timeout.count() > 0) timeout_at_ = Clock::now() + options_.timeout;
-  for (int rank = 0; rank < options_.ranks && !stop_; ++rank) {
+  const auto overdue = [this] { return timeout_at_ && Clock::now() >= *timeout_at_; };
+  // Hundreds of ranks take longer to start than some jobs may last.
+  for (int rank = 0; rank < options_.ranks && !stop_ && !overdue(); ++rank) {
     start(rank);
     while (const std::optional<int> number = signals_.next()) on_signal(*number);
   }
