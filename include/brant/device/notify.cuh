@@ -186,11 +186,12 @@ BRANT_DEVICE_CODE bool test(Machine& machine, DeviceBell bell, Word epoch) {
   return reached(machine.load_acquire(machine.reach(bell.word)), epoch);
 }
 
-/// The last of `fan_in.of` callers (scopes) rings, for all of them; nobody waits. Each takes part in each epoch, of
-/// which none is left out: e, e + 1, e + 2. A caller may be up to two epochs ahead of the others; rings come in their
-/// order. Cost: one atomic of device memory, and for the last one another behind the ring.
-template <typename Machine, typename Scope = Block>
-BRANT_DEVICE_CODE void arrive(Machine& machine, DeviceBell bell, FanIn fan_in, Word epoch, Scope = {}) {
+/// The last of `fan_in.of` callers (scopes) does `tell(epoch)`, for all of them; nobody waits. Each takes part in each
+/// epoch, e, e + 1, e + 2; one may be left out when all callers know that all have arrived for those before. A caller
+/// may be up to two epochs ahead of the others; they are told of in their order. Cost: one atomic of device memory, and
+/// for the last one another behind what it tells.
+template <typename Machine, typename Tell, typename Scope = Block>
+BRANT_DEVICE_CODE void arrive_and(Machine& machine, FanIn fan_in, Word epoch, Tell&& tell, Scope = {}) {
   if (!Scope::gather(machine)) return;
   constexpr unsigned kBits = 16;
   const auto shift = [](Word of) { return static_cast<unsigned>(of % 4) * kBits; };
@@ -200,13 +201,19 @@ BRANT_DEVICE_CODE void arrive(Machine& machine, DeviceBell bell, FanIn fan_in, W
   Word counts = machine.add_acq_rel_device(word, one << shift(epoch)) + (one << shift(epoch));
   // An epoch before this one that has not rung: who rings that one finds this one complete, and goes on with it.
   if (count(counts, epoch) != fan_in.of || count(counts, epoch - 1) != 0) return;
-  Word* const bell_word = machine.reach(bell.word);
   while (count(counts, epoch) == fan_in.of) {
-    machine.store_release(bell_word, epoch);
+    tell(epoch);
     const Word back = Word{0} - (fan_in.of << shift(epoch));
     counts = machine.add_acq_rel_device(word, back) + back;
     ++epoch;
   }
+}
+
+/// `arrive_and` that rings a bell.
+template <typename Machine, typename Scope = Block>
+BRANT_DEVICE_CODE void arrive(Machine& machine, DeviceBell bell, FanIn fan_in, Word epoch, Scope scope = {}) {
+  Word* const word = machine.reach(bell.word);
+  arrive_and(machine, fan_in, epoch, [&](Word all_there) { machine.store_release(word, all_there); }, scope);
 }
 
 /// Looks until `look()` gives the epoch, or a later one; for one thread. Ends early where the program aborts the
@@ -302,6 +309,16 @@ class KernelLife {
   BRANT_DEVICE_CODE void done() {
     arrive(machine_, DeviceBell{&control_.told->done}, FanIn{&control_.together->finished, machine_.blocks()}, number_,
            Block{});
+  }
+  /// The same, and a bell is rung by it too: its epoch grows by one with each item.
+  BRANT_DEVICE_CODE void done(DeviceBell bell, Word epoch) {
+    const Word ahead = epoch - number_;
+    Word* const word = machine_.reach(bell.word);
+    const auto tell = [&](Word number) {
+      machine_.store_relaxed(&told_->done, number);
+      machine_.store_release(word, number + ahead);
+    };
+    arrive_and(machine_, FanIn{&control_.together->finished, machine_.blocks()}, number_, tell, Block{});
   }
   /// The program wants the kernel to end at once. One thread may ask; costs a look at the memory of the host.
   BRANT_DEVICE_CODE bool aborted() { return machine_.load_relaxed(&machine_.reach(control_.asked)->abort) != 0; }

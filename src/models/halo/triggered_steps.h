@@ -22,9 +22,8 @@ struct TriggeredPlan {
   Word own_last = 0;
   notify::DeviceBell finished;
   notify::DeviceBell passed_on;  ///< In device memory: messages that have come, of all exchanges, where it is stacked.
-  notify::FanIn all;
-  Word stacked = 0;  ///< All blocks do one message after another; 0: each block does its messages alone.
-  Word unpacks = 0;  ///< The bell of a message tells this kernel that it has come; 0: the kernel rings it.
+  Word stacked = 0;              ///< All blocks do one message after another; 0: each block does its messages alone.
+  Word unpacks = 0;              ///< The bell of a message tells this kernel that it has come; 0: the kernel rings it.
 };
 
 /// A part of a block that copies one chunk, beside others.
@@ -103,8 +102,7 @@ BRANT_DEVICE_CODE void pack_as_told(Machine& machine, const notify::KernelContro
     table.unit_max = item.words[1];
     if (!do_messages(machine, control, plan, table, item.words[0])) continue;
     copy_by_squads(machine, table, plan.own_first, plan.own_last, true);
-    notify::arrive(machine, plan.finished, plan.all, item.words[0], notify::Block{});
-    life.done();
+    life.done(plan.finished, item.words[0]);
   }
   life.leave();
 }
