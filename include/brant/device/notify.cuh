@@ -53,7 +53,17 @@ struct Asked {
 struct Item {
   Word words[4];
 };
+/// One as the CPU hands it out: each word beside the number of the item, the two of which are one access. So a kernel
+/// reads all of it at once, and sees whether it was there.
+struct ItemSlot {
+  struct Line {
+    Word number;
+    Word word;
+  };
+  Line lines[4];
+};
 inline constexpr Word kItemSlots = 4;
+inline constexpr Word kSlotsOfLine = 2;  ///< In 128 bytes.
 inline constexpr Word kItems = 3;  ///< Under way at once: no block is more than two ahead of another one (see arrive).
 
 /// In device memory: how the blocks of one kernel agree.
@@ -70,10 +80,16 @@ struct Together {
 struct KernelControl {
   Told* told = nullptr;
   const Asked* asked = nullptr;
-  const Item* items = nullptr;  ///< kItemSlots of them, in pinned memory.
+  const ItemSlot* slots[kItemSlots / kSlotsOfLine] = {};  ///< In pinned memory, kSlotsOfLine each.
   Together* together = nullptr;
   Word patience_ns = 0;  ///< Of each wait; 0: no end.
 };
+
+/// Where an item of a number is.
+BRANT_DEVICE_CODE const ItemSlot* slot_of(const KernelControl& control, Word number) {
+  const Word slot = number % kItemSlots;
+  return control.slots[slot / kSlotsOfLine] + slot % kSlotsOfLine;
+}
 
 /// How a wait ended. Not `rung`: what was waited for has not come, and the block should end.
 enum class Waited : unsigned { rung = 0, timed_out = 1, aborted = 2 };
@@ -186,11 +202,12 @@ BRANT_DEVICE_CODE bool test(Machine& machine, DeviceBell bell, Word epoch) {
   return reached(machine.load_acquire(machine.reach(bell.word)), epoch);
 }
 
-/// The last of `fan_in.of` callers (scopes) rings, for all of them; nobody waits. Each takes part in each epoch, of
-/// which none is left out: e, e + 1, e + 2. A caller may be up to two epochs ahead of the others; rings come in their
-/// order. Cost: one atomic of device memory, and for the last one another behind the ring.
-template <typename Machine, typename Scope = Block>
-BRANT_DEVICE_CODE void arrive(Machine& machine, DeviceBell bell, FanIn fan_in, Word epoch, Scope = {}) {
+/// The last of `fan_in.of` callers (scopes) does `tell(epoch)`, for all of them; nobody waits. Each takes part in each
+/// epoch, e, e + 1, e + 2; one may be left out when all callers know that all have arrived for those before. A caller
+/// may be up to two epochs ahead of the others; they are told of in their order. Cost: one atomic of device memory, and
+/// for the last one another behind what it tells.
+template <typename Machine, typename Tell, typename Scope = Block>
+BRANT_DEVICE_CODE void arrive_and(Machine& machine, FanIn fan_in, Word epoch, Tell&& tell, Scope = {}) {
   if (!Scope::gather(machine)) return;
   constexpr unsigned kBits = 16;
   const auto shift = [](Word of) { return static_cast<unsigned>(of % 4) * kBits; };
@@ -200,13 +217,19 @@ BRANT_DEVICE_CODE void arrive(Machine& machine, DeviceBell bell, FanIn fan_in, W
   Word counts = machine.add_acq_rel_device(word, one << shift(epoch)) + (one << shift(epoch));
   // An epoch before this one that has not rung: who rings that one finds this one complete, and goes on with it.
   if (count(counts, epoch) != fan_in.of || count(counts, epoch - 1) != 0) return;
-  Word* const bell_word = machine.reach(bell.word);
   while (count(counts, epoch) == fan_in.of) {
-    machine.store_release(bell_word, epoch);
+    tell(epoch);
     const Word back = Word{0} - (fan_in.of << shift(epoch));
     counts = machine.add_acq_rel_device(word, back) + back;
     ++epoch;
   }
+}
+
+/// `arrive_and` that rings a bell.
+template <typename Machine, typename Scope = Block>
+BRANT_DEVICE_CODE void arrive(Machine& machine, DeviceBell bell, FanIn fan_in, Word epoch, Scope scope = {}) {
+  Word* const word = machine.reach(bell.word);
+  arrive_and(machine, fan_in, epoch, [&](Word all_there) { machine.store_release(word, all_there); }, scope);
 }
 
 /// Looks until `look()` gives the epoch, or a later one; for one thread. Ends early where the program aborts the
@@ -303,6 +326,16 @@ class KernelLife {
     arrive(machine_, DeviceBell{&control_.told->done}, FanIn{&control_.together->finished, machine_.blocks()}, number_,
            Block{});
   }
+  /// The same, and a bell is rung by it too: its epoch grows by one with each item.
+  BRANT_DEVICE_CODE void done(DeviceBell bell, Word epoch) {
+    const Word ahead = epoch - number_;
+    Word* const word = machine_.reach(bell.word);
+    const auto tell = [&](Word number) {
+      machine_.store_relaxed(&told_->done, number);
+      machine_.store_release(word, number + ahead);
+    };
+    arrive_and(machine_, FanIn{&control_.together->finished, machine_.blocks()}, number_, tell, Block{});
+  }
   /// The program wants the kernel to end at once. One thread may ask; costs a look at the memory of the host.
   BRANT_DEVICE_CODE bool aborted() { return machine_.load_relaxed(&machine_.reach(control_.asked)->abort) != 0; }
   BRANT_DEVICE_CODE void leave() {
@@ -313,21 +346,41 @@ class KernelLife {
   /// All blocks have been here, and this is the last one.
   BRANT_DEVICE_CODE bool last(Word* count) { return machine_.add_acq_rel_device(count, 1) + 1 == machine_.blocks(); }
   BRANT_DEVICE_CODE void hand_out() {
-    const Asked* const asked = machine_.reach(control_.asked);
-    while (machine_.load_acquire(&asked->items) < number_) {
-      // What was handed out before `quit` is done first.
-      const bool quit = machine_.load_acquire(&asked->quit) != 0;
-      const bool none = quit && machine_.load_acquire(&asked->items) < number_;
-      if (none || machine_.load_acquire(&asked->abort) != 0) {
+    Item item;
+    while (!look(item)) {
+      if (ends()) {
         machine_.store_release_device(&together_->handed, (number_ - 1) << 1 | 1);
         return;
       }
-      machine_.rest();
+      machine_.pause();
     }
-    const Item& from = machine_.reach(control_.items)[number_ % kItemSlots];
     Item& to = together_->items[number_ % kItemSlots];
-    for (unsigned i = 0; i < 4; ++i) machine_.store_relaxed(&to.words[i], machine_.load_relaxed(&from.words[i]));
+    for (unsigned i = 0; i < 4; ++i) machine_.store_relaxed(&to.words[i], item.words[i]);
     machine_.store_release_device(&together_->handed, number_ << 1);
+  }
+  /// One look at the memory of the host, which is a round trip across the bus: nothing is read because of what was read
+  /// before. Lines that were read too early show it by their numbers. True: the item is there, and all that the CPU
+  /// wrote before it. Else `asks_` is what the CPU may have asked.
+  BRANT_DEVICE_CODE bool look(Item& item) {
+    const ItemSlot* const slot = machine_.reach(slot_of(control_, number_));
+    const Asked* const asked = machine_.reach(control_.asked);
+    simt::Pair lines[4];
+    for (unsigned i = 0; i < 4; ++i) lines[i] = machine_.load_line(&slot->lines[i].number);
+    const simt::Pair abort_and_quit = machine_.load_line(&asked->abort);
+    bool there = machine_.load_acquire(&asked->items) >= number_;
+    for (unsigned i = 0; i < 4; ++i) {
+      there = there && lines[i].first == number_;
+      item.words[i] = lines[i].second;
+    }
+    asks_ = (abort_and_quit.first | abort_and_quit.second) != 0;
+    return there;
+  }
+  /// The kernel is to end: at once, or what was handed out before is done.
+  BRANT_DEVICE_CODE bool ends() {
+    if (!asks_) return false;
+    const Asked* const asked = machine_.reach(control_.asked);
+    if (machine_.load_acquire(&asked->abort) != 0) return true;
+    return machine_.load_acquire(&asked->quit) != 0 && machine_.load_acquire(&asked->items) < number_;
   }
 
   Machine& machine_;
@@ -336,6 +389,7 @@ class KernelLife {
   Together* const together_;
   Word number_ = 0;
   bool more_ = false;
+  bool asks_ = false;
 };
 
 #ifdef __CUDACC__

@@ -12,9 +12,26 @@
 
 namespace brant::halo {
 
+namespace {
+
+/// Shorter rows would go one by one over the link between two devices.
+constexpr std::size_t kNarrowRow = 32;
+constexpr std::size_t kLandingStep = 128;  ///< Where a warp writes whole lines.
+
+bool is_narrow(const Box& box, std::size_t cell) noexcept {
+  return static_cast<std::size_t>(box.high[0] - box.low[0]) * cell < kNarrowRow;
+}
+
+std::size_t landing_bytes_of(const Box& box, std::size_t cell) noexcept {
+  const std::size_t bytes = static_cast<std::size_t>(box.cells()) * cell;
+  return (bytes + kLandingStep - 1) / kLandingStep * kLandingStep;
+}
+
+}  // namespace
+
 DirectExchange::DirectExchange(Runtime& runtime, const HaloOptions& options)
     : Exchange(runtime, options), mappings_(MappingTable::of(runtime.worker().engine())), transfers_(runtime, layout_) {
-  plan();
+  plan_.neighbours = neighbours_of(layout_);
   add_round(offers_, true);
   add_round(verdicts_, false);
 }
@@ -22,28 +39,73 @@ DirectExchange::DirectExchange(Runtime& runtime, const HaloOptions& options)
 // Planned
 // -------------------------------------------------------------------------------------------------------------------
 
-void DirectExchange::plan() {
-  plan_.neighbours = neighbours_of(layout_);
+/// On a device, narrow rows are written packed into a landing of the neighbour, which copies them on.
+std::size_t DirectExchange::plan_sends(const Neighbour& neighbour, std::size_t fields, std::size_t landing) {
   const std::size_t cell = layout_.options().cell_bytes;
   const std::size_t variables = layout_.options().variables;
-  const auto add = [&](const Link& link, std::size_t base) {
+  std::size_t landed = 0;
+  for (const Link& link : neighbour.sends) {
+    const std::size_t field = fields + neighbour.place_of(link.message.to);
     for (const Region& region : link.message.regions) {
-      plan_.copies.add(Copies::end_in_field(layout_.strides_of(link.message.from), region.from, link.field),
-                       Copies::end_in_field(layout_.strides_of(link.message.to), region.to, base), region.from, cell,
-                       variables);
+      const CopyEnd from = Copies::end_in_field(layout_.strides_of(link.message.from), region.from, link.field);
+      CopyEnd to = Copies::end_in_field(layout_.strides_of(link.message.to), region.to, field);
+      if (by_device_ && is_narrow(region.from, cell)) {
+        to = Copies::end_packed(layout_.strides_of(link.message.to), region.to, landing, landed);
+        landed += landing_bytes_of(region.from, cell * variables);
+      }
+      plan_.copies.add(from, to, region.from, cell, variables);
     }
-  };
-  auto bases = static_cast<std::size_t>(layout_.blocks());
-  for (const Neighbour& neighbour : plan_.neighbours) {
-    for (const Link& link : neighbour.sends) add(link, bases + neighbour.place_of(link.message.to));
-    plan_.to.push_back(plan_.copies.end_phase());
-    bases += neighbour.blocks.size();
+  }
+  plan_.to.push_back(plan_.copies.end_phase());
+  return landed;
+}
+
+/// From where they land into the ghosts.
+std::size_t DirectExchange::plan_landed(const Neighbour& neighbour, std::size_t landing) {
+  const std::size_t cell = layout_.options().cell_bytes;
+  const std::size_t variables = layout_.options().variables;
+  std::size_t landed = 0;
+  for (const Link& link : neighbour.receives) {
+    const FieldStrides strides = layout_.strides_of(link.message.to);
+    for (const Region& region : link.message.regions) {
+      if (!by_device_ || !is_narrow(region.to, cell)) continue;
+      plan_.copies.add(Copies::end_packed(strides, region.to, landing, landed),
+                       Copies::end_in_field(strides, region.to, link.field), region.to, cell, variables);
+      landed += landing_bytes_of(region.to, cell * variables);
+    }
+  }
+  plan_.landed.push_back(plan_.copies.end_phase());
+  return landed;
+}
+
+void DirectExchange::plan_copies() {
+  const std::size_t count = plan_.neighbours.size();
+  const auto own = static_cast<std::size_t>(layout_.blocks());
+  std::size_t landings = own;
+  for (const Neighbour& neighbour : plan_.neighbours) landings += neighbour.blocks.size();
+  std::size_t fields = own;
+  for (std::size_t n = 0; n < count; ++n) {
+    Neighbour& neighbour = plan_.neighbours[n];
+    neighbour.far_bytes = plan_sends(neighbour, fields, landings + count + n);
+    fields += neighbour.blocks.size();
   }
   for (const Link& link : layout_.sends()) {
-    if (link.rank == layout_.rank()) add(link, static_cast<std::size_t>(link.message.to - layout_.first_block()));
+    if (link.rank != layout_.rank()) continue;
+    const auto to = static_cast<std::size_t>(link.message.to - layout_.first_block());
+    for (const Region& region : link.message.regions) {
+      plan_.copies.add(Copies::end_in_field(layout_.strides_of(link.message.from), region.from, link.field),
+                       Copies::end_in_field(layout_.strides_of(link.message.to), region.to, to), region.from,
+                       layout_.options().cell_bytes, layout_.options().variables);
+    }
   }
   plan_.own = plan_.copies.end_phase();
-  plan_.bases.resize(bases);
+  for (std::size_t n = 0; n < count; ++n) {
+    Neighbour& neighbour = plan_.neighbours[n];
+    neighbour.landing_bytes = plan_landed(neighbour, landings + n);
+    if (neighbour.landing_bytes == 0) continue;
+    neighbour.landing = runtime_.allocate(runtime_.device_kind(), neighbour.landing_bytes);
+  }
+  plan_.bases.resize(landings + 2 * count);
 }
 
 void DirectExchange::add_round(Round& round, bool with_fields) {
@@ -96,6 +158,7 @@ void DirectExchange::choose_way(std::span<const Buffer> fields) {
   }
   by_device_ = by_device;
   if (way_ != nullptr) return;
+  if (plan_.bases.empty()) plan_copies();
   if (by_device && layout_.options().mode == HaloMode::resident) {
     way_ = std::make_unique<DirectResident>(runtime_, layout_, plan_);
   } else if (by_device) {
@@ -110,10 +173,14 @@ void DirectExchange::tell_offers(std::span<const Buffer> fields) {
     DirectOffer offer;
     offer.by_device = by_device_ ? 1 : 0;
     way_->offer(n, offer);
+    const Neighbour& neighbour = plan_.neighbours[n];
+    if (neighbour.landing_bytes != 0) {
+      offer.landing = offer_field(runtime_, neighbour.landing, layout_.first_block());
+    }
     std::byte* to = offers_.told[n].data();
     std::memcpy(to, &offer, sizeof offer);
     to += sizeof offer;
-    for (const std::size_t field : plan_.neighbours[n].fields) {
+    for (const std::size_t field : neighbour.fields) {
       const FieldOffer one = offer_field(runtime_, fields[field], layout_.first_block() + static_cast<int>(field));
       std::memcpy(to, &one, sizeof one);
       to += sizeof one;
@@ -137,7 +204,14 @@ void DirectExchange::accept_offer(std::size_t n) {
                             "kind in all processes",
                             neighbour.rank, by_device_ ? "host" : "device", by_device_ ? "device" : "host"));
   }
+  if (offer.landing.bytes < neighbour.far_bytes) {
+    throw Error(Status::internal, fmt::format("halo: rank {} has {} bytes for {} bytes of narrow rows", neighbour.rank,
+                                              offer.landing.bytes, neighbour.far_bytes));
+  }
   way_->accept(n, offer);
+  if (neighbour.far_bytes != 0) {
+    neighbour.far_landing = map_field(runtime_, neighbour.rank, neighbour.blocks[0], offer.landing, by_device_);
+  }
   neighbour.mapped.clear();
   for (const int block : neighbour.blocks) {
     FieldOffer one;
@@ -194,6 +268,10 @@ Task<void> DirectExchange::bind_to(std::span<const Buffer> fields) {
     for (const Neighbour& neighbour : plan_.neighbours) {
       for (const MappedMemory& mapped : neighbour.mapped) plan_.bases[base++] = mapped.address;
     }
+    for (const Neighbour& neighbour : plan_.neighbours) {
+      plan_.bases[base++] = static_cast<std::byte*>(neighbour.landing.data());
+    }
+    for (const Neighbour& neighbour : plan_.neighbours) plan_.bases[base++] = neighbour.far_landing.address;
     way_->bind();
   });
   co_await agree(refused);

@@ -27,7 +27,10 @@ class DirectExchange final : public Exchange {
     std::vector<std::vector<std::byte>> told;
   };
 
-  void plan();
+  void plan_copies();
+  /// Give the bytes of narrow rows; the numbers are of bases.
+  std::size_t plan_sends(const Neighbour& neighbour, std::size_t fields, std::size_t landing);
+  std::size_t plan_landed(const Neighbour& neighbour, std::size_t landing);
   void add_round(Round& round, bool with_fields);
   Task<void> swap(Round& round);
   void choose_way(std::span<const Buffer> fields);

@@ -16,7 +16,7 @@ constexpr std::uint32_t kBellsOfPair = 3;
 
 NotifierOptions enough_for(std::size_t neighbours) noexcept {
   return {.bells = 16,
-          .others = static_cast<std::uint32_t>((kBellsOfPair + 1) * neighbours) + 16,
+          .others = static_cast<std::uint32_t>((kBellsOfPair + 1) * neighbours) + 24,
           .waits = static_cast<std::uint32_t>(neighbours) + 16};
 }
 
@@ -25,6 +25,7 @@ NotifierOptions enough_for(std::size_t neighbours) noexcept {
 unsigned blocks_of_use(const DirectCopies& plan) noexcept {
   Word most = std::max<Word>(plan.own.last - plan.own.first, 1);
   for (const Phase& phase : plan.to) most = std::max(most, phase.last - phase.first);
+  for (const Phase& phase : plan.landed) most = std::max(most, phase.last - phase.first);
   return static_cast<unsigned>(std::min<Word>(most, 65535));  // what a fan-in counts
 }
 
@@ -52,6 +53,7 @@ DirectByDevice::DirectByDevice(Runtime& runtime, const Layout& layout, DirectCop
     pair.gone = notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::host, .peer = peer});
     pair.fan_in = notifier_.fan_in(blocks);
   }
+  on_device_.ready_again = notifier_.fan_in(blocks);
   plan_.copies.upload(runtime, plan_.bases.size());
   if (!pairs_.empty()) neighbours_ = runtime.allocate(runtime.device_kind(), pairs_.size() * sizeof(DirectNeighbour));
 }
@@ -79,8 +81,9 @@ void DirectByDevice::bind() {
   std::vector<DirectNeighbour> all;
   for (const Pair& pair : pairs_) {
     const Phase& to = plan_.to[pair.number];
+    const Phase& landed = plan_.landed[pair.number];
     all.push_back({pair.tell_ready.device(), pair.tell_arrived.device(), pair.ready.device(), pair.arrived.device(),
-                   pair.fan_in, to.first, to.last});
+                   pair.fan_in, to.first, to.last, landed.first, landed.last});
   }
   if (!all.empty()) runtime_.copy(neighbours_, std::span<const DirectNeighbour>(all));
   const Status status = plan_.copies.set_bases(plan_.bases, stream_);

@@ -30,6 +30,10 @@ Task<bool> DirectLaunched::run_kernel(std::uint64_t first, std::uint64_t times) 
   for (std::uint64_t epoch = first; done && epoch < first + times; ++epoch) {
     const Status launched = kernel_.launch(shape_, stream_, control_, on_device_, epoch);
     if (launched != Status::ok) throw_error(launched, "halo: the kernel of mode direct was not launched");
+    for (const Phase& landed : plan_.landed) {
+      const Status taken = plan_.copies.launch(landed, stream_);
+      if (taken != Status::ok) throw_error(taken, "halo: the kernel of mode direct that takes what has landed");
+    }
     co_await stream_done(runtime_, stream_);
     done = std::atomic_ref(control_.told->failed).load(std::memory_order_acquire) == 0;
   }

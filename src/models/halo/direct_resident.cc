@@ -29,7 +29,6 @@ DirectResident::DirectResident(Runtime& runtime, const Layout& layout, DirectCop
                                const ResidentExchange& kernel)
     : DirectByDevice(runtime, layout, plan, resident_blocks(runtime.device(), plan, kernel)), kernel_(kernel) {
   finished_ = notifier_.make({.rung_by = RungBy::device, .seen_by = SeenBy::host});
-  fan_in_ = notifier_.fan_in(shape_.grid[0]);
 }
 
 void DirectResident::bind() {
@@ -38,7 +37,7 @@ void DirectResident::bind() {
   const Status copied = stream_.synchronize();
   if (copied != Status::ok) throw_error(copied, "halo: the addresses of the fields did not reach the device");
   const PersistentOptions options{.name = "halo exchange", .patience = layout_.options().patience};
-  running_ = PersistentKernel::launch(notifier_, kernel_, shape_, options, on_device_, finished_.device(), fan_in_);
+  running_ = PersistentKernel::launch(notifier_, kernel_, shape_, options, on_device_, finished_.device());
 }
 
 /// Of all of them.

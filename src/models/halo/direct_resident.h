@@ -29,7 +29,6 @@ class DirectResident final : public DirectByDevice {
   ResidentExchange kernel_;
   PersistentKernel running_;
   Bell finished_;
-  notify::FanIn fan_in_;
   std::uint64_t items_ = 0;
   Op finish_;              ///< Of an exchange,
   Op end_;                 ///< and of the kernel: whichever comes first.

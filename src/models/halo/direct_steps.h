@@ -15,6 +15,8 @@ struct DirectNeighbour {
   notify::FanIn fan_in;  ///< Of all blocks of the grid.
   Word first = 0;        ///< Chunks of the cells that it gets,
   Word last = 0;         ///< up to before this one.
+  Word land_first = 0;   ///< Chunks of what it writes packed: from where that lands into the ghosts,
+  Word land_last = 0;    ///< likewise.
 };
 
 struct DirectPlan {
@@ -23,21 +25,29 @@ struct DirectPlan {
   Word count = 0;
   Word own_first = 0;  ///< Chunks that stay in this process.
   Word own_last = 0;
+  notify::FanIn ready_again;  ///< Of all blocks.
 };
 
-/// One exchange, by all blocks of a grid: epochs 1, 2, 3 and so on. False: a neighbour has not come, and the block is
-/// to end. `last_waits`: no block waits for another one of its grid, so they need not run at once; the last one waits
-/// for what comes. Else all of them wait for it, run at once, and go on with the next exchange: none is then more than
-/// two ahead of another one.
 template <typename Machine>
-BRANT_DEVICE_CODE bool exchange_directly(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
-                                         Word epoch, bool last_waits) {
-  const DirectNeighbour* const all = plan.count == 0 ? nullptr : machine.reach(plan.neighbours);
-  if (machine.block() == 0) {
-    for (Word n = machine.thread(); n < plan.count; n += machine.threads()) {
-      notify::ring(machine, all[n].tell_ready, epoch, notify::Thread{});
-    }
+BRANT_DEVICE_CODE const DirectNeighbour* neighbours_in(Machine& machine, const DirectPlan& plan) {
+  return plan.count == 0 ? nullptr : machine.reach(plan.neighbours);
+}
+
+/// Block 0 tells all neighbours that the ghosts may be overwritten, and that what landed is taken.
+template <typename Machine>
+BRANT_DEVICE_CODE void tell_ready(Machine& machine, const DirectPlan& plan, Word epoch) {
+  if (machine.block() != 0) return;
+  const DirectNeighbour* const all = neighbours_in(machine, plan);
+  for (Word n = machine.thread(); n < plan.count; n += machine.threads()) {
+    notify::ring(machine, all[n].tell_ready, epoch, notify::Thread{});
   }
+}
+
+/// What all blocks of a grid write in one exchange: none waits for another one. False: a neighbour has not come.
+template <typename Machine>
+BRANT_DEVICE_CODE bool write_cells(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
+                                   Word epoch) {
+  const DirectNeighbour* const all = neighbours_in(machine, plan);
   copy_chunks(machine, plan.table, plan.own_first, plan.own_last);  // while the neighbours come
   for (Word n = 0; n < plan.count; ++n) {
     const DirectNeighbour& neighbour = all[n];
@@ -45,36 +55,60 @@ BRANT_DEVICE_CODE bool exchange_directly(Machine& machine, const notify::KernelC
     copy_chunks(machine, plan.table, neighbour.first, neighbour.last);
     notify::arrive(machine, neighbour.tell_arrived, neighbour.fan_in, epoch, notify::Block{});
   }
-  if (last_waits && machine.block() + 1 != machine.blocks()) return true;
+  return true;
+}
+
+/// Waits for what the neighbours write. `takes`: and copies what has landed, as one of all blocks.
+template <typename Machine>
+BRANT_DEVICE_CODE bool await_cells(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
+                                   Word epoch, bool takes) {
+  const DirectNeighbour* const all = neighbours_in(machine, plan);
   for (Word n = 0; n < plan.count; ++n) {
-    if (notify::wait(machine, control, all[n].arrived, epoch, notify::Block{}) != notify::Waited::rung) return false;
+    const DirectNeighbour& neighbour = all[n];
+    if (notify::wait(machine, control, neighbour.arrived, epoch, notify::Block{}) != notify::Waited::rung) return false;
+    if (takes) copy_chunks(machine, plan.table, neighbour.land_first, neighbour.land_last);
   }
   return true;
 }
 
-/// Some exchanges after each other, from an epoch on.
+/// One exchange, by all blocks of a grid that need not run at once: the last one alone waits for what comes. What has
+/// landed is taken by a kernel behind this one. Epochs are 1, 2, 3 and so on. False: a neighbour has not come.
+template <typename Machine>
+BRANT_DEVICE_CODE bool exchange_directly(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
+                                         Word epoch) {
+  tell_ready(machine, plan, epoch);
+  if (!write_cells(machine, control, plan, epoch)) return false;
+  return machine.block() + 1 != machine.blocks() || await_cells(machine, control, plan, epoch, false);
+}
+
+/// Some exchanges after each other, from an epoch on, by blocks that all run at once; before the first one all of them
+/// have done those before. The next one may come as soon as the last block is done with this one.
 template <typename Machine>
 BRANT_DEVICE_CODE bool exchange_in_turn(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
                                         Word first, Word times) {
-  for (Word i = 0; i < times; ++i) {
-    if (!exchange_directly(machine, control, plan, first + i, false)) return false;
+  const DirectNeighbour* const all = neighbours_in(machine, plan);
+  const auto tell = [&](Word epoch) {
+    for (Word n = 0; n < plan.count; ++n) notify::ring(machine, all[n].tell_ready, epoch, notify::Thread{});
+  };
+  tell_ready(machine, plan, first);
+  for (Word epoch = first; epoch != first + times; ++epoch) {
+    if (!write_cells(machine, control, plan, epoch)) return false;
+    if (!await_cells(machine, control, plan, epoch, true)) return false;
+    if (epoch + 1 != first + times) notify::arrive_and(machine, plan.ready_again, epoch + 1, tell, notify::Block{});
   }
   return true;
 }
 
 /// A kernel that stays, and does the exchanges of each item: its words are the first epoch, how many they are, and the
-/// number of the item, which the last block rings. A
-/// block that has waited in vain goes on to the next item, which does not come: block 0 must be there to tell the
-/// others that the kernel is to end.
+/// number of the item, which the last block rings. A block that has waited in vain goes on to the next item, which does
+/// not come: block 0 must be there to tell the others that the kernel is to end.
 template <typename Machine>
 BRANT_DEVICE_CODE void exchange_as_told(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
-                                        const notify::DeviceBell& finished, const notify::FanIn& fan_in) {
+                                        const notify::DeviceBell& finished) {
   notify::KernelLife<Machine> life(machine, control);
   notify::Item item;
   while (life.next(item)) {
-    if (!exchange_in_turn(machine, control, plan, item.words[0], item.words[1])) continue;
-    notify::arrive(machine, finished, fan_in, item.words[2], notify::Block{});
-    life.done();
+    if (exchange_in_turn(machine, control, plan, item.words[0], item.words[1])) life.done(finished, item.words[2]);
   }
   life.leave();
 }

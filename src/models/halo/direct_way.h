@@ -14,18 +14,20 @@ namespace brant::halo {
 struct DirectOffer {
   std::uint64_t by_device = 0;  ///< Its fields are device memory.
   std::uint64_t refused = 0;    ///< A Status: why it has nothing to offer; ok else.
+  FieldOffer landing;           ///< By device: for narrow rows; of 0 bytes where there are none.
   BellTicket ready;             ///< By device: bells that the neighbour rings.
   BellTicket arrived;
   BellTicket gone;
 };
 
-/// Everything that is copied, and by whom it is wanted. Bases are the fields of this process, then those of the
-/// neighbours.
+/// Everything that is copied, and by whom it is wanted. Bases are the fields of this process, those of the neighbours,
+/// and by neighbours where narrow rows land: here, then there.
 struct DirectCopies {
   std::vector<Neighbour> neighbours;
   Copies copies;
-  std::vector<Phase> to;  ///< By neighbours.
-  Phase own;              ///< What stays in this process.
+  std::vector<Phase> to;      ///< By neighbours.
+  Phase own;                  ///< What stays in this process.
+  std::vector<Phase> landed;  ///< By neighbours: from where narrow rows land into the ghosts.
   std::vector<std::byte*> bases;
 };
 

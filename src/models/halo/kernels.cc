@@ -24,7 +24,7 @@ void exchange_on_host(const HostLaunch& launch) noexcept {
   const auto blocks = static_cast<unsigned>(launch.blocks);
   for (unsigned block = 0; block < blocks; ++block) {
     simt::CpuThread machine(launch.engine_address, block, blocks);
-    if (!exchange_directly(machine, control, plan, launch.value<Word>(2), true)) return;
+    if (!exchange_directly(machine, control, plan, launch.value<Word>(2))) return;
   }
 }
 
@@ -32,7 +32,7 @@ void exchange_on_host(const HostLaunch& launch) noexcept {
 void stay_on_host(const HostLaunch& launch) noexcept {
   simt::CpuThread machine(launch.engine_address, static_cast<unsigned>(launch.first_block), launch.shape.grid[0]);
   exchange_as_told(machine, launch.value<notify::KernelControl>(0), launch.value<DirectPlan>(1),
-                   launch.value<notify::DeviceBell>(2), launch.value<notify::FanIn>(3));
+                   launch.value<notify::DeviceBell>(2));
 }
 
 void pack_on_host(const HostLaunch& launch) noexcept {

@@ -10,15 +10,14 @@ extern "C" __global__ void brant_halo_copy(const brant::halo::CopyTable table, b
 extern "C" __global__ void brant_halo_exchange(const brant::notify::KernelControl control,
                                                const brant::halo::DirectPlan plan, brant::simt::Word epoch) {
   brant::simt::GpuThread machine;
-  brant::halo::exchange_directly(machine, control, plan, epoch, true);
+  brant::halo::exchange_directly(machine, control, plan, epoch);
 }
 
 extern "C" __global__ void brant_halo_resident(const brant::notify::KernelControl control,
                                                const brant::halo::DirectPlan plan,
-                                               const brant::notify::DeviceBell finished,
-                                               const brant::notify::FanIn fan_in) {
+                                               const brant::notify::DeviceBell finished) {
   brant::simt::GpuThread machine;
-  brant::halo::exchange_as_told(machine, control, plan, finished, fan_in);
+  brant::halo::exchange_as_told(machine, control, plan, finished);
 }
 
 extern "C" __global__ void brant_halo_pack(const brant::notify::KernelControl control,

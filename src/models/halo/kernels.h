@@ -9,7 +9,7 @@ namespace brant::halo {
 
 using CopyKernel = Kernel<CopyTable, Word, Word>;
 using DirectKernel = Kernel<notify::KernelControl, DirectPlan, Word>;
-using ResidentExchange = Kernel<notify::KernelControl, DirectPlan, notify::DeviceBell, notify::FanIn>;
+using ResidentExchange = Kernel<notify::KernelControl, DirectPlan, notify::DeviceBell>;
 using TriggeredKernel = Kernel<notify::KernelControl, TriggeredPlan>;
 
 /// Of the blocks that run at once, one in so many is a kernel's that stays: the others are for the program's own.

@@ -19,6 +19,10 @@ struct Neighbour {
   std::vector<int> blocks;           ///< Of it, those that this process writes into, in ascending order.
   std::vector<std::size_t> fields;   ///< Of this process, those that it writes into.
   std::vector<MappedMemory> mapped;  ///< The fields of `blocks`.
+  std::size_t landing_bytes = 0;     ///< Of narrow rows that come from it,
+  Memory landing;                    ///< and where they land: it writes there.
+  std::size_t far_bytes = 0;         ///< Likewise there.
+  MappedMemory far_landing;
 
   [[nodiscard]] std::size_t place_of(int block) const noexcept;
 };

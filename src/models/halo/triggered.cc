@@ -90,7 +90,6 @@ void TriggeredExchange::make(Worker& worker, const std::deque<Part>& parts, bool
   worker.plan.finished = worker.finished.device();
   worker.passed_on = notifier_->make({.rung_by = RungBy::device, .seen_by = SeenBy::device});
   worker.plan.passed_on = worker.passed_on.device();
-  worker.plan.all = notifier_->fan_in(blocks);
   worker.plan.stacked = stacked ? 1 : 0;
   worker.plan.unpacks = unpacks ? 1 : 0;
 }

@@ -22,9 +22,8 @@ struct TriggeredPlan {
   Word own_last = 0;
   notify::DeviceBell finished;
   notify::DeviceBell passed_on;  ///< In device memory: messages that have come, of all exchanges, where it is stacked.
-  notify::FanIn all;
-  Word stacked = 0;  ///< All blocks do one message after another; 0: each block does its messages alone.
-  Word unpacks = 0;  ///< The bell of a message tells this kernel that it has come; 0: the kernel rings it.
+  Word stacked = 0;              ///< All blocks do one message after another; 0: each block does its messages alone.
+  Word unpacks = 0;              ///< The bell of a message tells this kernel that it has come; 0: the kernel rings it.
 };
 
 /// A part of a block that copies one chunk, beside others.
@@ -47,48 +46,96 @@ class Squad {
   Machine& machine_;
 };
 
-/// Chunks `first` to `last`, by the block alone, or its share of those that all blocks do.
+/// Which of how many parts of the chunks of a message a block does.
+struct Share {
+  Word part = 0;
+  Word parts = 1;
+};
+
+/// The share of the block of chunks `first` to `last`.
 template <typename Machine>
-BRANT_DEVICE_CODE void copy_by_squads(Machine& machine, const CopyTable& table, Word first, Word last, bool together) {
+BRANT_DEVICE_CODE void copy_by_squads(Machine& machine, const CopyTable& table, Word first, Word last, Share share) {
   Squad<Machine> squad(machine);
-  const Word place = together ? Word{machine.block()} * squad.squads() + squad.number() : squad.number();
-  const Word places = together ? Word{machine.blocks()} * squad.squads() : squad.squads();
-  for (Word chunk = first + place; chunk < last; chunk += places) copy_chunk(squad, table, chunk);
+  const Word squads = squad.squads();
+  for (Word chunk = first + share.part * squads + squad.number(); chunk < last; chunk += share.parts * squads) {
+    copy_chunk(squad, table, chunk);
+  }
 }
 
-/// Until a message has come. Where all blocks wait for the same one, block 0 alone looks at memory of the host, and
-/// passes it on: looks of all of them would hold up everything else on the bus.
+/// Messages before that of the number, in all exchanges.
+BRANT_DEVICE_CODE Word messages_before(const TriggeredPlan& plan, Word epoch, Word number) {
+  return (epoch - 1) * plan.count + number;
+}
+
+/// By one warp: tells all blocks, in device memory, how many of the messages have come, in their order. The lanes look
+/// ahead, so that messages that have come together cost one trip across the bus. False: one has not come.
 template <typename Machine>
-BRANT_DEVICE_CODE bool await_message(Machine& machine, const notify::KernelControl& control, const TriggeredPlan& plan,
-                                     Word number, notify::DeviceBell bell, Word epoch) {
-  const notify::Block block;
-  if (plan.stacked == 0) return notify::wait(machine, control, bell, epoch, block) == notify::Waited::rung;
-  const Word passed = (epoch - 1) * plan.count + number + 1;
-  if (machine.block() != 0) {
-    return notify::wait(machine, control, plan.passed_on, passed, block) == notify::Waited::rung;
+BRANT_DEVICE_CODE bool pass_on(Machine& machine, const notify::KernelControl& control, const TriggeredPlan& plan,
+                               Word epoch) {
+  const TriggeredMessage* const all = plan.count == 0 ? nullptr : machine.reach(plan.messages);
+  for (Word m = 0; m < plan.count;) {
+    if (notify::wait(machine, control, all[m].bell, epoch, notify::Warp{}) != notify::Waited::rung) return false;
+    const Word left = plan.count - m;
+    const unsigned looks = left < notify::kLanes ? static_cast<unsigned>(left) : notify::kLanes;
+    m += machine.leading(looks, [&](unsigned i) { return notify::test(machine, all[m + i].bell, epoch); });
+    notify::ring(machine, plan.passed_on, messages_before(plan, epoch, m), notify::Warp{});
   }
-  if (notify::wait(machine, control, bell, epoch, block) != notify::Waited::rung) return false;
-  notify::ring(machine, plan.passed_on, passed, block);
   return true;
 }
 
-/// All messages of one exchange that are this block's, in turn. False: one of them has not come.
+/// Unpacks all messages in turn, with all blocks. Block 0 alone looks at memory of the host, and does nothing else:
+/// looks of all of them would hold up everything else on the bus.
+template <typename Machine>
+BRANT_DEVICE_CODE bool unpack_stacked(Machine& machine, const notify::KernelControl& control, const TriggeredPlan& plan,
+                                      const CopyTable& table, Word epoch) {
+  const notify::Block block;
+  const bool alone = machine.blocks() == 1;
+  if (machine.block() == 0) {
+    const bool failed = machine.thread() < notify::kLanes && !pass_on(machine, control, plan, epoch);
+    if (machine.sync_block_any(failed)) return false;
+    if (!alone) return true;
+  }
+  const Share share = alone ? Share{} : Share{machine.block() - Word{1}, machine.blocks() - Word{1}};
+  const TriggeredMessage* const all = plan.count == 0 ? nullptr : machine.reach(plan.messages);
+  for (Word m = 0; m < plan.count; ++m) {
+    const Word wanted = messages_before(plan, epoch, m + 1);
+    if (notify::wait(machine, control, plan.passed_on, wanted, block) != notify::Waited::rung) return false;
+    copy_by_squads(machine, table, all[m].first, all[m].last, share);
+  }
+  return true;
+}
+
+template <typename Machine>
+BRANT_DEVICE_CODE void pack_stacked(Machine& machine, const TriggeredPlan& plan, const CopyTable& table, Word epoch) {
+  const TriggeredMessage* const all = plan.count == 0 ? nullptr : machine.reach(plan.messages);
+  for (Word m = 0; m < plan.count; ++m) {
+    copy_by_squads(machine, table, all[m].first, all[m].last, {machine.block(), machine.blocks()});
+    notify::arrive(machine, all[m].bell, all[m].fan_in, epoch, notify::Block{});
+  }
+}
+
+/// The messages of this block, which it does alone.
+template <typename Machine>
+BRANT_DEVICE_CODE bool do_own_messages(Machine& machine, const notify::KernelControl& control,
+                                       const TriggeredPlan& plan, const CopyTable& table, Word epoch) {
+  const notify::Block block;
+  const TriggeredMessage* const all = plan.count == 0 ? nullptr : machine.reach(plan.messages);
+  for (Word m = machine.block(); m < plan.count; m += machine.blocks()) {
+    const bool waits = plan.unpacks != 0;
+    if (waits && notify::wait(machine, control, all[m].bell, epoch, block) != notify::Waited::rung) return false;
+    copy_by_squads(machine, table, all[m].first, all[m].last, {});
+    if (!waits) notify::ring(machine, all[m].bell, epoch, block);
+  }
+  return true;
+}
+
+/// All messages of one exchange that are this block's. False: one of them has not come.
 template <typename Machine>
 BRANT_DEVICE_CODE bool do_messages(Machine& machine, const notify::KernelControl& control, const TriggeredPlan& plan,
                                    const CopyTable& table, Word epoch) {
-  const bool together = plan.stacked != 0;
-  const TriggeredMessage* const all = plan.count == 0 ? nullptr : machine.reach(plan.messages);
-  for (Word m = together ? 0 : machine.block(); m < plan.count; m += together ? 1 : machine.blocks()) {
-    const TriggeredMessage& message = all[m];
-    if (plan.unpacks != 0 && !await_message(machine, control, plan, m, message.bell, epoch)) return false;
-    copy_by_squads(machine, table, message.first, message.last, together);
-    if (plan.unpacks != 0) continue;
-    if (together) {
-      notify::arrive(machine, message.bell, message.fan_in, epoch, notify::Block{});
-    } else {
-      notify::ring(machine, message.bell, epoch, notify::Block{});
-    }
-  }
+  if (plan.stacked == 0) return do_own_messages(machine, control, plan, table, epoch);
+  if (plan.unpacks != 0) return unpack_stacked(machine, control, plan, table, epoch);
+  pack_stacked(machine, plan, table, epoch);
   return true;
 }
 
@@ -102,9 +149,8 @@ BRANT_DEVICE_CODE void pack_as_told(Machine& machine, const notify::KernelContro
     CopyTable table = plan.table;
     table.unit_max = item.words[1];
     if (!do_messages(machine, control, plan, table, item.words[0])) continue;
-    copy_by_squads(machine, table, plan.own_first, plan.own_last, true);
-    notify::arrive(machine, plan.finished, plan.all, item.words[0], notify::Block{});
-    life.done();
+    copy_by_squads(machine, table, plan.own_first, plan.own_last, {machine.block(), machine.blocks()});
+    life.done(plan.finished, item.words[0]);
   }
   life.leave();
 }

@@ -16,7 +16,8 @@ class BellWords {
   static constexpr std::size_t kLineBytes = 128;
   static constexpr std::size_t kUnitBytes = 256;  ///< Of device memory, for each bell or kernel.
   static_assert(sizeof(notify::Told) == kLineBytes && sizeof(notify::Asked) == kLineBytes);
-  static_assert(sizeof(notify::Item) * notify::kItemSlots == kLineBytes && sizeof(notify::Together) <= kUnitBytes);
+  static_assert(sizeof(notify::ItemSlot) * notify::kSlotsOfLine == kLineBytes &&
+                sizeof(notify::Together) <= kUnitBytes);
 
   explicit BellWords(port::Device& device) noexcept : device_(device) {}
   BellWords(const BellWords&) = delete;

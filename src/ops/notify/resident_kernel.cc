@@ -16,6 +16,7 @@ namespace brant {
 namespace {
 
 constexpr auto kCloseMax = std::chrono::seconds(5);
+constexpr unsigned kLines = 4;
 /// How often, in polls, the driver is asked whether a kernel that runs is still well.
 constexpr unsigned kPollsPerCheck = 4096;
 
@@ -48,8 +49,8 @@ ResidentKernel::~ResidentKernel() {
   engine_.pollers().detach(*this);
   if (left()) return;
   if (stream_ != nullptr) engine_.device().streams()->destroy_stream(stream_);
-  for (unsigned i = 0; i < std::min(taken_, 3u); ++i) board_.give_line(lines_[i]);
-  if (taken_ == 4) board_.give_unit(unit_);
+  for (unsigned i = 0; i < std::min(taken_, kLines); ++i) board_.give_line(lines_[i]);
+  if (taken_ == kLines + 1) board_.give_unit(unit_);
   board_.note_kernel(-1);
 }
 
@@ -97,7 +98,9 @@ void ResidentKernel::take_memory() {
   ++taken_;
   control_.told = reinterpret_cast<notify::Told*>(board_.line(lines_[0]));
   control_.asked = reinterpret_cast<const notify::Asked*>(board_.line(lines_[1]));
-  control_.items = reinterpret_cast<const notify::Item*>(board_.line(lines_[2]));
+  for (unsigned i = 0; i < 2; ++i) {
+    control_.slots[i] = reinterpret_cast<const notify::ItemSlot*>(board_.line(lines_[2 + i]));
+  }
   control_.together = reinterpret_cast<notify::Together*>(board_.unit(unit_));
   control_.patience_ns = as_ns(options_.patience);
 }
@@ -214,8 +217,11 @@ Status ResidentKernel::submit(const notify::Item& item) noexcept {
   if (quit_ || !runs()) return Status::invalid_argument;
   if (submitted_ - done() >= notify::kItems) return Status::limit_reached;
   const std::uint64_t number = submitted_ + 1;
-  auto& slot = const_cast<notify::Item&>(control_.items[number % notify::kItemSlots]);
-  for (unsigned i = 0; i < 4; ++i) std::atomic_ref(slot.words[i]).store(item.words[i], std::memory_order_relaxed);
+  auto& slot = const_cast<notify::ItemSlot&>(*notify::slot_of(control_, number));
+  for (unsigned i = 0; i < 4; ++i) {
+    std::atomic_ref(slot.lines[i].word).store(item.words[i], std::memory_order_relaxed);
+    store(slot.lines[i].number, number);
+  }
   submitted_ = number;
   store(control_.asked->items, number);
   return Status::ok;

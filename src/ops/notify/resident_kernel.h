@@ -75,7 +75,7 @@ struct ResidentKernel final : private Poller {
   std::uint64_t submitted_ = 0;
   bool quit_ = false;
   port::Stream* stream_ = nullptr;
-  std::uint32_t lines_[3] = {};
+  std::uint32_t lines_[4] = {};
   std::uint32_t unit_ = 0;
   unsigned taken_ = 0;  ///< Lines, and the unit behind them.
   notify::KernelControl control_;
