@@ -179,6 +179,8 @@ void ChannelSends::staged(Transfer& transfer, Status status) noexcept {
 void ChannelSends::source_freed(Transfer& transfer) noexcept {
   transfer.become(TransferState::carried);
   const bool waits = transfer.acknowledged && transfer.number >= window_.acknowledged();
+  // What a lost peer's network has taken all the same, before it was disconnected, nobody will acknowledge.
+  if (waits && end_.peer().lost) return end(transfer, Status::peer_lost);
   waits ? await_ack(transfer) : end(transfer, Status::ok);
 }
 
