@@ -181,7 +181,7 @@ def python_steps(check: Check) -> list[Step]:
     tests = [str(ROOT / "tests" / "python_api" / f"test_{name}.py") for name in ("gpu_arrays", "frameworks")]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     environment = {"BRANT_BIN": check.program("brant"), "PYTHONPATH": os.environ["BRANT_PYTHONPATH"]}
-    steps = [Step("python on GPUs", "python", command, 150, 2, environment, figure=last_of_pytest)]
+    steps = [Step("python on GPUs", "python", command, 300, 2, environment, figure=last_of_pytest)]
     run = [check.program("brant"), "run", "-n", "2", "--no-prefix", "--", sys.executable, "-m", "brant.bench"]
     for what in ("raw", "channel", "chare"):
         for memory in ("cuda", "cupy"):
