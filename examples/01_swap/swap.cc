@@ -11,7 +11,7 @@ Task<void> swap_with_partner(Channel& channel, Memory& mine, Memory& theirs) {
 }
 
 int main() {
-  Runtime runtime;  // started by brant run, mpirun or srun --mpi=pmix
+  Runtime runtime;  // started by brant run, mpirun, srun --mpi=pmix or torchrun
   const int rank = runtime.rank().value, partner = rank ^ 1;
   if (runtime.size() % 2 != 0) {
     std::fprintf(stderr, "swap takes an even number of processes, not %d: brant run -n 2 -- swap\n", runtime.size());
