@@ -17,13 +17,13 @@ Bytes some_bytes(std::size_t count) {
 TEST(Parcel, values_of_every_size_come_back_from_pieces_of_every_size) {
   for (const std::size_t size : {0u, 1u, 11u, 12u, 13u, 64u, 100u}) {
     for (const std::size_t longest : {8u, 16u, 64u, 1000u}) {
-      const Values sent{{"a", some_bytes(size)}, {"b", {}}, {"c", some_bytes(3)}};
+      const KeyValues sent{{"a", some_bytes(size)}, {"b", {}}, {"c", some_bytes(3)}};
       const std::vector<Bytes> pieces = pack(sent, longest);
       std::size_t more = 99;
       ASSERT_TRUE(pieces_after(pieces.front(), more));
       EXPECT_EQ(more + 1, pieces.size());
       for (const Bytes& piece : pieces) EXPECT_LE(piece.size(), longest);
-      Values got;
+      KeyValues got;
       ASSERT_TRUE(unpack(pieces, got)) << size << " bytes, pieces of " << longest;
       EXPECT_EQ(got, sent);
     }
@@ -33,14 +33,14 @@ TEST(Parcel, values_of_every_size_come_back_from_pieces_of_every_size) {
 TEST(Parcel, nothing_is_one_piece) { EXPECT_EQ(pack({}, 64).size(), 1u); }
 
 TEST(Parcel, a_later_value_replaces_an_earlier_one) {
-  Values values{{"a", some_bytes(1)}, {"b", some_bytes(2)}};
+  KeyValues values{{"a", some_bytes(1)}, {"b", some_bytes(2)}};
   ASSERT_TRUE(unpack(pack({{"a", some_bytes(9)}}, 64), values));
-  EXPECT_EQ(values, (Values{{"a", some_bytes(9)}, {"b", some_bytes(2)}}));
+  EXPECT_EQ(values, (KeyValues{{"a", some_bytes(9)}, {"b", some_bytes(2)}}));
 }
 
 TEST(Parcel, damaged_ones_are_refused) {
   const std::vector<Bytes> good = pack({{"a", some_bytes(30)}}, 16);
-  Values values;
+  KeyValues values;
   EXPECT_FALSE(unpack({}, values));
   EXPECT_FALSE(unpack(std::vector<Bytes>{Bytes(3)}, values)) << "no header";
   EXPECT_FALSE(unpack(std::span(good).first(1), values)) << "pieces are missing";

@@ -1,10 +1,8 @@
 #include "port/boot/given/given_boot.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdlib>
-#include <map>
 #include <thread>
 #include <utility>
 
@@ -14,22 +12,18 @@
 #include "base/host_name.h"
 #include "base/log.h"
 #include "base/place.h"
-#include "base/random_bytes.h"
 #include "port/boot/key_value.h"
+#include "port/boot/key_values.h"
 
 namespace brant::port {
 namespace {
 
 using namespace std::chrono_literals;
 using Bytes = std::vector<std::byte>;
-using Values = std::map<std::string, Bytes>;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kMagic = 0x31616976'746e7262;  // "brntvia1": tells our records from whatever else was gathered
-constexpr std::size_t kMaxStagedBytes = std::size_t{64} << 20;
 constexpr auto kPause = 50us;
-/// Keeps the arithmetic of deadlines from overflowing.
-constexpr std::chrono::hours kLongestFence{24 * 365};
 
 /// What each process says of itself at the beginning.
 struct Hello {
@@ -59,34 +53,9 @@ bool unpack(std::span<const std::byte> bytes, Hello& hello) {
   return ours && !reader.failed() && reader.left() == 0;
 }
 
-Bytes pack(const Values& values) {
-  ByteWriter writer;
-  for (const auto& [key, value] : values) {
-    writer.text(key);
-    writer.run(value);
-  }
-  return writer.bytes();
-}
-
-bool unpack(std::span<const std::byte> bytes, Values& values) {
-  ByteReader reader(bytes);
-  while (reader.left() > 0 && !reader.failed()) {
-    const std::string key = reader.text();
-    const auto value = reader.run();
-    if (!reader.failed()) values[key].assign(value.begin(), value.end());
-  }
-  return !reader.failed();
-}
-
 std::string place_of_host() {
   const Place place = own_place();
   return place.known ? place.host + "/" + place.pid_namespace : host_name();
-}
-
-std::string random_text() {
-  std::array<std::uint64_t, 2> number{};
-  fill_with_random_bytes(std::as_writable_bytes(std::span(number)), "the id of the job");
-  return fmt::format("given-{:016x}{:016x}", number[0], number[1]);
 }
 
 class GivenBoot final : public Boot {
@@ -122,8 +91,8 @@ class GivenBoot final : public Boot {
   Exchange& exchange_;
   JobInfo job_;
   bool waiting_ = false;  ///< A barrier has begun.
-  Values staged_;
-  std::vector<Values> values_;  ///< By rank.
+  KeyValues staged_;
+  std::vector<KeyValues> values_;  ///< By rank.
   std::string error_;
 };
 
@@ -149,7 +118,7 @@ void GivenBoot::meet() {
         fmt::format("the exchange that the program gave to brant says rank {} of {}: it should be 0 to size - 1",
                     job_.rank, job_.size));
   }
-  const Hello own{.rank = job_.rank, .size = job_.size, .place = place_of_host(), .job_id = random_text()};
+  const Hello own{.rank = job_.rank, .size = job_.size, .place = place_of_host(), .job_id = "given-" + random_job_id()};
   const std::vector<Bytes> records = gather(pack(own));
   job_.local_size = 0;
   for (int rank = 0; rank < job_.size; ++rank) {
@@ -173,16 +142,7 @@ void GivenBoot::meet() {
 
 Status GivenBoot::put(const std::string& key, std::span<const std::byte> value) noexcept {
   try {
-    error_ = key_value_fault(key, value.size());
-    if (!error_.empty()) return Status::invalid_argument;
-    std::size_t bytes = value.size();
-    for (const auto& [other, staged] : staged_) bytes += other == key ? 0 : staged.size();
-    if (bytes > kMaxStagedBytes) {
-      error_ = fmt::format("more than {} bytes were put before one fence", kMaxStagedBytes);
-      return Status::limit_reached;
-    }
-    staged_[key].assign(value.begin(), value.end());
-    return Status::ok;
+    return stage(staged_, key, value, error_);
   } catch (...) {
     return Status::no_memory;
   }
@@ -210,10 +170,10 @@ Status GivenBoot::fence_or_throw(std::chrono::milliseconds timeout) {
         timeout.count());
     return Status::timed_out;
   }
-  const std::vector<Bytes> all = gather(pack(staged_));
+  const std::vector<Bytes> all = gather(port::pack(staged_));
   staged_.clear();
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (unpack(all[rank], values_[rank])) continue;
+    if (port::unpack(all[rank], values_[rank])) continue;
     error_ = fmt::format("allgather brought something else than what rank {} gave", rank);
     return Status::peer_rejected;
   }
@@ -236,14 +196,9 @@ Status GivenBoot::fence(std::chrono::milliseconds timeout) noexcept {
 
 Result<Bytes> GivenBoot::get(int rank, const std::string& key) noexcept {
   try {
-    error_ = rank >= 0 && rank < job_.size ? key_value_fault(key, 0)
-                                           : fmt::format("there is no rank {} in a job of {}", rank, job_.size);
+    error_ = question_fault(rank, job_.size, key);
     if (!error_.empty()) return Status::invalid_argument;
-    const Values& values = values_[static_cast<std::size_t>(rank)];
-    const auto found = values.find(key);
-    if (found != values.end()) return found->second;
-    error_ = fmt::format("rank {} put no value '{}' before a fence of all", rank, key);
-    return Status::not_found;
+    return find_value(values_[static_cast<std::size_t>(rank)], rank, key, error_);
   } catch (...) {
     return Status::no_memory;
   }

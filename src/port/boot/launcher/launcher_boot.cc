@@ -15,7 +15,9 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "port/boot/key_values.h"
 #include "port/boot/launcher/channel.h"
+#include "port/boot/one_at_a_time.h"
 
 namespace brant::port {
 namespace {
@@ -31,9 +33,6 @@ constexpr std::chrono::seconds kAnswerTime{60};
 constexpr std::chrono::seconds kCancelTime{2};
 /// After abort(): how long the launcher may take to end this process.
 constexpr std::chrono::seconds kAbortTime{5};
-
-/// Keeps the arithmetic of deadlines from overflowing.
-constexpr std::chrono::hours kLongestFence{24 * 365};
 
 /// The socket is the process's, not the object's: it stays open so that bootstrap can be opened again. Hence the guard.
 std::atomic<bool> socket_in_use{false};
@@ -260,17 +259,7 @@ std::unique_ptr<Boot> open_launcher_boot() {
                             "program that a rank starts is no rank itself; it runs alone with BRANT_BOOTSTRAP=single",
                             env("BRANT_BOOT_FD")));
   }
-  if (socket_in_use.exchange(true, std::memory_order_acquire)) {
-    throw Error(Status::limit_reached,
-                "this process has a Runtime already: one at a time. Use that one, or destroy it "
-                "before the next is made");
-  }
-  try {
-    return std::make_unique<LauncherBoot>(*fd);
-  } catch (...) {
-    socket_in_use.store(false, std::memory_order_release);
-    throw;
-  }
+  return open_alone<LauncherBoot>(socket_in_use, *fd);
 }
 
 }  // namespace brant::port

@@ -14,6 +14,8 @@
 
 #include "base/env.h"
 #include "port/boot/key_value.h"
+#include "port/boot/key_values.h"
+#include "port/boot/one_at_a_time.h"
 #include "port/boot/pmix/fetch.h"
 #include "port/boot/pmix/pmix_library.h"
 
@@ -21,12 +23,6 @@ namespace brant::port {
 namespace {
 
 using pmix::Code;
-
-/// Keeps the arithmetic of deadlines from overflowing.
-constexpr std::chrono::hours kLongestFence{24 * 365};
-
-/// Values that wait for a fence; the server holds every process's at once.
-constexpr std::size_t kMaxStagedBytes = std::size_t{64} << 20;
 
 /// How long this host's server may take to accept this process: it may have a few hundred to accept at once.
 constexpr std::chrono::seconds kInitPatience{20};
@@ -78,7 +74,7 @@ struct Client {
   std::shared_ptr<PendingAnswer> pending;
   bool fetched = false;  // the pending fence is the second half
   std::uint64_t fences = 0;
-  std::map<std::string, std::vector<std::byte>> staged;
+  KeyValues staged;
   std::map<std::pair<pmix::Rank, std::string>, std::vector<std::byte>> values;  // of all, put before a fence
   std::string lost;                                                             // why no fence can succeed any more
 };
@@ -230,16 +226,7 @@ int PmixBoot::number(const pmix::Proc& of, const char* key) const {
 
 Status PmixBoot::put(const std::string& key, std::span<const std::byte> value) noexcept {
   try {
-    error_ = key_value_fault(key, value.size());
-    if (!error_.empty()) return Status::invalid_argument;
-    std::size_t bytes = value.size();
-    for (const auto& [other, staged] : client_.staged) bytes += other == key ? 0 : staged.size();
-    if (bytes > kMaxStagedBytes) {
-      error_ = fmt::format("more than {} bytes were put before one fence", kMaxStagedBytes);
-      return Status::limit_reached;
-    }
-    client_.staged[key].assign(value.begin(), value.end());
-    return Status::ok;
+    return stage(client_.staged, key, value, error_);
   } catch (...) {
     return Status::no_memory;
   }
@@ -398,8 +385,7 @@ Status PmixBoot::fence(std::chrono::milliseconds timeout) noexcept {
 
 Result<std::vector<std::byte>> PmixBoot::get(int rank, const std::string& key) noexcept {
   try {
-    error_ = rank >= 0 && rank < job_.size ? key_value_fault(key, 0)
-                                           : fmt::format("there is no rank {} in a job of {}", rank, job_.size);
+    error_ = question_fault(rank, job_.size, key);
     if (!error_.empty()) return Status::invalid_argument;
     const auto found = client_.values.find({static_cast<pmix::Rank>(rank), key});
     if (found != client_.values.end()) return found->second;
@@ -417,18 +403,6 @@ void PmixBoot::abort(int exit_code, const std::string& message) noexcept {
 
 }  // namespace
 
-std::unique_ptr<Boot> open_pmix_boot() {
-  if (boot_open.exchange(true, std::memory_order_acquire)) {
-    throw Error(Status::limit_reached,
-                "this process has a Runtime already: one at a time. Use that one, or destroy it before the "
-                "next is made");
-  }
-  try {
-    return std::make_unique<PmixBoot>();
-  } catch (...) {
-    boot_open.store(false, std::memory_order_release);
-    throw;
-  }
-}
+std::unique_ptr<Boot> open_pmix_boot() { return open_alone<PmixBoot>(boot_open); }
 
 }  // namespace brant::port

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "base/bytes.h"
-#include "port/boot/key_value.h"
 
 namespace brant::port::tcp_store {
 namespace {
@@ -23,13 +22,9 @@ Bytes with_count(std::uint32_t count, std::span<const std::byte> rest) {
 
 }  // namespace
 
-std::vector<Bytes> pack(const Values& values, std::size_t longest) {
-  ByteWriter writer;
-  for (const auto& [key, value] : values) {
-    writer.text(key);
-    writer.run(value);
-  }
-  std::span<const std::byte> rest = writer.bytes();
+std::vector<Bytes> pack(const KeyValues& values, std::size_t longest) {
+  const Bytes all = port::pack(values);
+  std::span<const std::byte> rest = all;
   const std::size_t first = std::min(rest.size(), longest - kHeaderBytes);
   const std::size_t more = (rest.size() - first + longest - 1) / longest;
   std::vector<Bytes> pieces{with_count(static_cast<std::uint32_t>(more), rest.first(first))};
@@ -46,19 +41,12 @@ bool pieces_after(std::span<const std::byte> first, std::size_t& count) {
   return !reader.failed();
 }
 
-bool unpack(std::span<const Bytes> pieces, Values& values) {
+bool unpack(std::span<const Bytes> pieces, KeyValues& values) {
   std::size_t more = 0;
   if (pieces.empty() || !pieces_after(pieces.front(), more) || more + 1 != pieces.size()) return false;
   Bytes all(pieces.front().begin() + kHeaderBytes, pieces.front().end());
   for (const Bytes& piece : pieces.subspan(1)) all.insert(all.end(), piece.begin(), piece.end());
-  ByteReader reader(all);
-  while (reader.left() > 0 && !reader.failed()) {
-    const std::string key = reader.text();
-    const std::span<const std::byte> value = reader.run();
-    if (reader.failed() || !key_value_fault(key, value.size()).empty()) return false;
-    values[key].assign(value.begin(), value.end());
-  }
-  return !reader.failed();
+  return port::unpack(all, values);
 }
 
 }  // namespace brant::port::tcp_store

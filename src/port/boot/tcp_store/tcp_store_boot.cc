@@ -15,8 +15,9 @@
 #include "base/env.h"
 #include "base/host_name.h"
 #include "base/log.h"
-#include "base/random_bytes.h"
 #include "port/boot/key_value.h"
+#include "port/boot/key_values.h"
+#include "port/boot/one_at_a_time.h"
 #include "port/boot/tcp_store/client.h"
 #include "port/boot/tcp_store/parcel.h"
 #include "port/boot/tcp_store/rendezvous.h"
@@ -27,7 +28,6 @@ namespace {
 using namespace std::chrono_literals;
 using tcp_store::Client;
 using tcp_store::Rendezvous;
-using tcp_store::Values;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kConnectPatience = 20s;
@@ -35,9 +35,6 @@ constexpr auto kConnectPatience = 20s;
 constexpr auto kAnswerTime = 20s;
 /// A fence that was given up after less does not ask who is missing.
 constexpr auto kWorthAsking = 100ms;
-/// Keeps the arithmetic of deadlines from overflowing.
-constexpr std::chrono::hours kLongestFence{24 * 365};
-constexpr std::size_t kMaxStagedBytes = std::size_t{64} << 20;
 /// Of so many processes one question brings what they put, as bootstrap reads everybody's record in order of rank.
 constexpr int kRanksAtOnce = 32;
 
@@ -48,9 +45,9 @@ struct Memory {
   std::string of;  ///< Which job.
   std::uint64_t fences = 0;
   bool pending = false;  ///< The last of them is under way.
-  Values staged;
+  KeyValues staged;
   std::map<int, std::uint64_t> read;  ///< Up to which fence what a rank put was fetched.
-  std::map<int, Values> values;
+  std::map<int, KeyValues> values;
   std::string self;  ///< Tells this process from all others.
 };
 
@@ -62,12 +59,6 @@ Memory& memory_of(const Rendezvous& meeting) {
     memory.of = std::move(of);
   }
   return memory;
-}
-
-std::string random_text() {
-  std::array<std::uint64_t, 2> number{};
-  fill_with_random_bytes(std::as_writable_bytes(std::span(number)), "the id of the job");
-  return fmt::format("{:016x}{:016x}", number[0], number[1]);
 }
 
 std::string parcel_key(std::uint64_t fence, int rank, std::size_t piece) {
@@ -142,7 +133,7 @@ std::string TcpStoreBoot::set_once(const std::string& key, std::string value) {
 
 void TcpStoreBoot::agree_on_job() {
   const std::string size = std::to_string(meeting_.job.size);
-  const std::string agreed = set_once("job", fmt::format("{} {}", size, random_text()));
+  const std::string agreed = set_once("job", fmt::format("{} {}", size, random_job_id()));
   const std::size_t blank = agreed.find(' ');
   if (blank == std::string::npos)
     refuse(Status::peer_rejected,
@@ -157,7 +148,7 @@ void TcpStoreBoot::agree_on_job() {
 
 void TcpStoreBoot::take_rank() {
   if (memory_.self.empty())
-    memory_.self = fmt::format("process {} of host {}, {}", ::getpid(), host_name(), random_text());
+    memory_.self = fmt::format("process {} of host {}, {}", ::getpid(), host_name(), random_job_id());
   const std::string owner = set_once(fmt::format("rank/{}", meeting_.job.rank), memory_.self);
   if (owner == memory_.self) return;
   refuse(Status::invalid_argument,
@@ -175,16 +166,7 @@ Status TcpStoreBoot::failed(Status status, const std::string& doing) {
 
 Status TcpStoreBoot::put(const std::string& key, std::span<const std::byte> value) noexcept {
   try {
-    error_ = key_value_fault(key, value.size());
-    if (!error_.empty()) return Status::invalid_argument;
-    std::size_t bytes = value.size();
-    for (const auto& [other, staged] : memory_.staged) bytes += other == key ? 0 : staged.size();
-    if (bytes > kMaxStagedBytes) {
-      error_ = fmt::format("more than {} bytes were put before one fence", kMaxStagedBytes);
-      return Status::limit_reached;
-    }
-    memory_.staged[key].assign(value.begin(), value.end());
-    return Status::ok;
+    return stage(memory_.staged, key, value, error_);
   } catch (...) {
     return Status::no_memory;
   }
@@ -304,17 +286,11 @@ Status TcpStoreBoot::fetch(int rank) {
 
 Result<std::vector<std::byte>> TcpStoreBoot::get(int rank, const std::string& key) noexcept {
   try {
-    error_ = rank >= 0 && rank < meeting_.job.size
-                 ? key_value_fault(key, 0)
-                 : fmt::format("there is no rank {} in a job of {}", rank, meeting_.job.size);
+    error_ = question_fault(rank, meeting_.job.size, key);
     if (!error_.empty()) return Status::invalid_argument;
     const Status status = fetch(rank);
     if (status != Status::ok) return status;
-    const Values& values = memory_.values[rank];
-    const auto found = values.find(key);
-    if (found != values.end()) return found->second;
-    error_ = fmt::format("rank {} put no value '{}' before a fence of all", rank, key);
-    return Status::not_found;
+    return find_value(memory_.values[rank], rank, key, error_);
   } catch (...) {
     return Status::no_memory;
   }
@@ -328,18 +304,6 @@ void TcpStoreBoot::abort(int exit_code, const std::string& message) noexcept {
 
 }  // namespace
 
-std::unique_ptr<Boot> open_tcp_store_boot() {
-  if (boot_open.exchange(true, std::memory_order_acquire)) {
-    throw Error(Status::limit_reached,
-                "this process has a Runtime already: one at a time. Use that one, or destroy it before the "
-                "next is made");
-  }
-  try {
-    return std::make_unique<TcpStoreBoot>();
-  } catch (...) {
-    boot_open.store(false, std::memory_order_release);
-    throw;
-  }
-}
+std::unique_ptr<Boot> open_tcp_store_boot() { return open_alone<TcpStoreBoot>(boot_open); }
 
 }  // namespace brant::port
