@@ -5,22 +5,10 @@
 #include <fmt/format.h>
 
 #include "core/engine.h"
+#include "ops/mapping/opening.h"
 
 namespace brant::halo {
 namespace {
-
-/// For the owner's answer, where memory that it has freed is in the way.
-constexpr auto kPatience = std::chrono::seconds(10);
-
-struct Wanted {
-  Imports& imports;
-  std::uint64_t buffer_id;
-
-  static bool heard(void* context) noexcept {
-    const auto& wanted = *static_cast<Wanted*>(context);
-    return wanted.imports.has_heard(wanted.buffer_id) && !wanted.imports.awaits(wanted.buffer_id);
-  }
-};
 
 template <typename Value>
 void sort_once(std::vector<Value>& values) {
@@ -78,17 +66,8 @@ FieldOffer offer_field(Runtime& runtime, Buffer field, int block) {
 MappedMemory map_field(Runtime& runtime, int rank, int block, const FieldOffer& offer, bool for_device) {
   Engine& engine = runtime.worker().engine();
   Imports& imports = MappingTable::of(engine)->with(engine.peers().connect(Rank{rank})).imports;
-  const TimePoint until = Clock::now() + kPatience;
-  Wanted wanted{imports, offer.record.buffer_id};
-  Result<MappedMemory> memory = imports.open(offer.record, offer.bytes, offer.address);
-  while (memory.status() == Status::in_progress && Clock::now() < until) {
-    static_cast<void>(engine.waiting().wait_quietly(&Wanted::heard, &wanted, std::chrono::milliseconds(100)));
-    engine.deferrals().run_if_safe();
-    memory = imports.open(offer.record, offer.bytes, offer.address);
-  }
   const auto what = fmt::format("halo: the field of block {} of rank {} cannot be mapped", block, rank);
-  if (memory.status() == Status::in_progress) throw Error(Status::timed_out, what);
-  MappedMemory mapped = std::move(memory).or_throw(what);
+  MappedMemory mapped = open_or_wait(engine, imports, offer.record, offer.bytes, offer.address, what);
   if (for_device && !mapped.lease.reach_by_device()) {
     throw Error(Status::not_supported, what + ": the device of this process does not reach it");
   }

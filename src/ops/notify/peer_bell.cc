@@ -4,40 +4,18 @@
 
 #include "brant/core/runtime.h"
 #include "brant/notify/bell.h"
+#include "ops/mapping/opening.h"
 #include "ops/notify/table.h"
 #include "ops/notify/ticket.h"
 
 namespace brant {
 namespace {
 
-/// For the owner's answer, where memory that it has freed is in the way.
-constexpr auto kPatience = std::chrono::seconds(10);
-
-struct Wanted {
-  Imports& imports;
-  std::uint64_t buffer_id;
-
-  /// What the owner has to say has come.
-  static bool heard(void* context) noexcept {
-    const auto& wanted = *static_cast<Wanted*>(context);
-    return wanted.imports.has_heard(wanted.buffer_id) && !wanted.imports.awaits(wanted.buffer_id);
-  }
-};
-
 MappedMemory map(NotifyTable& table, Peer& peer, const TicketOfBell& content) {
   Engine& engine = table.engine();
   Imports& imports = table.mappings().with(peer).imports;
-  const TimePoint until = Clock::now() + kPatience;
-  Wanted wanted{imports, content.record.buffer_id};
-  Result<MappedMemory> memory = imports.open(content.record, sizeof(std::uint64_t), content.address);
-  while (memory.status() == Status::in_progress && Clock::now() < until) {
-    static_cast<void>(engine.waiting().wait_quietly(&Wanted::heard, &wanted, std::chrono::milliseconds(100)));
-    engine.deferrals().run_if_safe();
-    memory = imports.open(content.record, sizeof(std::uint64_t), content.address);
-  }
   const auto what = fmt::format("bell {} of rank {} cannot be mapped", content.number, peer.rank.value);
-  if (memory.status() == Status::in_progress) throw Error(Status::timed_out, what);
-  MappedMemory mapped = std::move(memory).or_throw(what);
+  MappedMemory mapped = open_or_wait(engine, imports, content.record, sizeof(std::uint64_t), content.address, what);
   if (!mapped.lease.reach_by_device()) {
     throw Error(Status::not_supported, what + ": the device of this process does not reach it");
   }
