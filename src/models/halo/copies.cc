@@ -65,6 +65,15 @@ void Copies::add(const CopyEnd& from, const CopyEnd& to, const Box& box, std::si
   boxes_.push_back(copy);
 }
 
+void Copies::add_within(const Layout& layout, const Link& link) {
+  const auto to = static_cast<std::size_t>(link.message.to - layout.first_block());
+  for (const Region& region : link.message.regions) {
+    add(end_in_field(layout.strides_of(link.message.from), region.from, link.field),
+        end_in_field(layout.strides_of(link.message.to), region.to, to), region.from, layout.options().cell_bytes,
+        layout.options().variables);
+  }
+}
+
 Phase Copies::end_phase() noexcept {
   const Phase phase{ended_, chunks_.size()};
   ended_ = phase.last;

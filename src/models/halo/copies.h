@@ -31,6 +31,8 @@ class Copies {
   /// The same cells packed, from `offset` bytes on.
   static CopyEnd end_packed(const FieldStrides& strides, const Box& box, std::size_t base, std::size_t offset) noexcept;
   void add(const CopyEnd& from, const CopyEnd& to, const Box& box, std::size_t cell_bytes, std::size_t variables);
+  /// What goes from one block of this process to another, from field to field.
+  void add_within(const Layout& layout, const Link& link);
   /// All that was added since the last phase.
   Phase end_phase() noexcept;
 

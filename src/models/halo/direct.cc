@@ -90,13 +90,7 @@ void DirectExchange::plan_copies() {
     fields += neighbour.blocks.size();
   }
   for (const Link& link : layout_.sends()) {
-    if (link.rank != layout_.rank()) continue;
-    const auto to = static_cast<std::size_t>(link.message.to - layout_.first_block());
-    for (const Region& region : link.message.regions) {
-      plan_.copies.add(Copies::end_in_field(layout_.strides_of(link.message.from), region.from, link.field),
-                       Copies::end_in_field(layout_.strides_of(link.message.to), region.to, to), region.from,
-                       layout_.options().cell_bytes, layout_.options().variables);
-    }
+    if (link.rank == layout_.rank()) plan_.copies.add_within(layout_, link);
   }
   plan_.own = plan_.copies.end_phase();
   for (std::size_t n = 0; n < count; ++n) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/halo/until.h"
+
 namespace brant::halo {
 namespace {
 
@@ -11,16 +13,6 @@ unsigned resident_blocks(Device device, const DirectCopies& plan, const Resident
 }
 
 }  // namespace
-
-/// Until the exchange is done, or the kernel has ended.
-struct DirectResident::Answered {
-  DirectResident& owner;
-  detail::Awaiting waiting = {};
-
-  [[nodiscard]] bool await_ready() const noexcept { return owner.answered_; }
-  void await_suspend(std::coroutine_handle<> waiter) { owner.waiter_.admit(waiting, waiter); }
-  void await_resume() const noexcept {}
-};
 
 DirectResident::DirectResident(Runtime& runtime, const Layout& layout, DirectCopies& plan)
     : DirectResident(runtime, layout, plan, load_resident_kernel(runtime.device())) {}
@@ -69,7 +61,8 @@ Task<bool> DirectResident::run_kernel(std::uint64_t first, std::uint64_t times) 
   if (posted != Status::in_progress) throw_error(posted, "halo: the bell of mode resident");
   const Status submitted = running_.submit({{first, times, items_, 0}});
   if (submitted != Status::ok) throw_error(submitted, "halo: the kernel of mode resident takes no exchange");
-  co_await Answered{*this};
+  // It is done, or the kernel has ended.
+  co_await Until{waiter_, [this] { return answered_; }};
   const bool done = !finish_.pending() && finish_.result.ok();
   if (!done) stop();  // where one block has waited for too long, others may wait for what comes next
   co_return done;

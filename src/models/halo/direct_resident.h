@@ -16,8 +16,6 @@ class DirectResident final : public DirectByDevice {
   void bind() override;
 
  private:
-  struct Answered;
-
   DirectResident(Runtime& runtime, const Layout& layout, DirectCopies& plan, const ResidentExchange& kernel);
 
   Task<bool> run_kernel(std::uint64_t first, std::uint64_t times) override;

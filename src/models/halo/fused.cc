@@ -27,7 +27,9 @@ double us_since(TimePoint& begin) noexcept {
 FusedExchange::FusedExchange(Runtime& runtime, const HaloOptions& options, HaloMessages messages)
     : Exchange(runtime, options), transfers_(runtime, layout_), together_(messages) {
   send_bytes_ = plan_messages(layout_.sends(), true);
-  plan_copies_within();
+  for (const Link& link : layout_.sends()) {
+    if (!travels(link)) copies_.add_within(layout_, link);
+  }
   own_ = copies_.end_phase();
   receive_bytes_ = plan_messages(layout_.receives(), false);
   pack_ = {0, own_.last};
@@ -75,18 +77,6 @@ std::size_t FusedExchange::plan_message(std::span<const Link> links, std::size_t
     }
   }
   return bytes;
-}
-
-void FusedExchange::plan_copies_within() {
-  for (const Link& link : layout_.sends()) {
-    if (travels(link)) continue;
-    const auto to = static_cast<std::size_t>(link.message.to - layout_.first_block());
-    for (const Region& region : link.message.regions) {
-      copies_.add(Copies::end_in_field(layout_.strides_of(link.message.from), region.from, link.field),
-                  Copies::end_in_field(layout_.strides_of(link.message.to), region.to, to), region.from,
-                  layout_.options().cell_bytes, layout_.options().variables);
-    }
-  }
 }
 
 std::size_t FusedExchange::message_bytes() const noexcept {

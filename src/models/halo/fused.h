@@ -51,7 +51,6 @@ class FusedExchange : public Exchange {
   /// Those that travel, as messages; each region of them is copied from or into the buffer. Returns its bytes.
   std::size_t plan_messages(const std::vector<Link>& links, bool is_send);
   std::size_t plan_message(std::span<const Link> links, std::size_t offset, bool is_send);
-  void plan_copies_within();
   void make_buffers(MemoryKind kind);
   void require_ready(std::span<const Buffer>) const override { transfers_.require_open(); }
 

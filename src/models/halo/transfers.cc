@@ -2,16 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "models/halo/until.h"
+
 namespace brant::halo {
-
-struct Transfers::Ended {
-  Transfers& transfers;
-  detail::Awaiting waiting = {};
-
-  [[nodiscard]] bool await_ready() const noexcept { return transfers.pending_ == 0 || transfers.failed_ != nullptr; }
-  void await_suspend(std::coroutine_handle<> waiter) { transfers.waiter_.admit(waiting, waiter); }
-  void await_resume() const noexcept {}
-};
 
 Transfer& Transfers::add(std::span<const Link> links, std::size_t bytes, bool is_send) {
   Transfer& transfer = all_.emplace_back();
@@ -58,16 +51,17 @@ Completion Transfers::sink_of(Transfer& transfer) noexcept {
           &transfer};
 }
 
-void Transfers::post(Transfer& transfer, Buffer buffer) noexcept {
+template <typename... As>
+void Transfers::post_as(Transfer& transfer, const As&... as) noexcept {
   (transfer.is_send ? transfer.op.source_free : transfer.op.delivered) = sink_of(transfer);
-  posted(transfer, transfer.is_send ? transfer.channel->post_send(buffer, transfer.op)
-                                    : transfer.channel->post_recv(buffer, transfer.op));
+  posted(transfer, transfer.is_send ? transfer.channel->post_send(as..., transfer.op)
+                                    : transfer.channel->post_recv(as..., transfer.op));
 }
 
+void Transfers::post(Transfer& transfer, Buffer buffer) noexcept { post_as(transfer, buffer); }
+
 void Transfers::post(Transfer& transfer, Buffer buffer, const Shape& shape) noexcept {
-  (transfer.is_send ? transfer.op.source_free : transfer.op.delivered) = sink_of(transfer);
-  posted(transfer, transfer.is_send ? transfer.channel->post_send(buffer, shape, transfer.op)
-                                    : transfer.channel->post_recv(buffer, shape, transfer.op));
+  post_as(transfer, buffer, shape);
 }
 
 void Transfers::posted(Transfer& transfer, Status status) noexcept {
@@ -89,7 +83,7 @@ void Transfers::note(Transfer& transfer, const OpResult& outcome) noexcept {
 }
 
 Task<void> Transfers::ended() {
-  co_await Ended{*this};
+  co_await Until{waiter_, [this] { return pending_ == 0 || failed_ != nullptr; }};
   if (failed_ != nullptr) throw_failure();
 }
 

@@ -55,10 +55,10 @@ class Transfers {
   void give_up() noexcept;
 
  private:
-  struct Ended;
-
   Channel& channel_to(int rank, bool is_send);
   [[nodiscard]] Completion sink_of(Transfer& transfer) noexcept;
+  template <typename... As>
+  void post_as(Transfer& transfer, const As&... as) noexcept;
   void posted(Transfer& transfer, Status status) noexcept;
   void note(Transfer& transfer, const OpResult& outcome) noexcept;
   [[noreturn]] void throw_failure() const;

@@ -6,6 +6,7 @@
 
 #include "brant/core/stream_done.h"
 #include "models/halo/require.h"
+#include "models/halo/until.h"
 #include "port/memory.h"
 
 namespace brant::halo {
@@ -21,16 +22,6 @@ HaloMessages messages_of(const HaloOptions& options) noexcept {
 }
 
 }  // namespace
-
-/// Until all bells have rung, or something has failed.
-struct TriggeredExchange::Settled {
-  TriggeredExchange& owner;
-  detail::Awaiting waiting = {};
-
-  [[nodiscard]] bool await_ready() const noexcept { return owner.steps_ == 0 || owner.failed_ != Status::ok; }
-  void await_suspend(std::coroutine_handle<> waiter) { owner.waiter_.admit(waiting, waiter); }
-  void await_resume() const noexcept {}
-};
 
 TriggeredExchange::TriggeredExchange(Runtime& runtime, const HaloOptions& options)
     : FusedExchange(runtime, options, messages_of(options)) {}
@@ -193,7 +184,8 @@ Task<void> TriggeredExchange::exchange(std::span<const Buffer> fields) {
   submit(packer_);
   submit(unpacker_);
   post_messages();
-  co_await Settled{*this};
+  // All bells have rung, or something has failed.
+  co_await Until{waiter_, [this] { return steps_ == 0 || failed_ != Status::ok; }};
   if (failed_ == Status::ok) {
     co_await transfers_.ended();
     co_return;

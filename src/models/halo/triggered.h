@@ -41,7 +41,6 @@ class TriggeredExchange final : public FusedExchange {
     Op finish;
     Op end;
   };
-  struct Settled;
 
   void start();
   void make(Worker& worker, const std::deque<Part>& parts, bool unpacks, unsigned blocks);
