@@ -88,6 +88,15 @@ void expect_of_plays(const std::string& scene, int ranks, Check&& check) {
   }
 }
 
+/// Of three processes rank 1 dies, and the two others survive.
+inline void expect_survivors(const std::string& scene) {
+  expect_of_plays(scene, 3, [](const std::string& text, int code) {
+    EXPECT_NE(text.find("[0] survived"), std::string::npos) << text;
+    EXPECT_NE(text.find("[2] survived"), std::string::npos) << text;
+    EXPECT_EQ(code, 128 + SIGKILL) << text;
+  });
+}
+
 /// In the processes of the job: plays their scene before any test runs, and ends as programs do (with the leak check
 /// of a sanitized build).
 class SceneEnvironment final : public testing::Environment {

@@ -244,6 +244,20 @@ TEST(HaloDirect, does_many_exchanges_in_one_run) {
   }
 }
 
+/// Rank 1 ends while rank 0 exchanges, whose failure becomes `first`.
+void end_rank_1_under_way(InProcessJob& job, std::deque<Side>& sides, std::string& first) {
+  Task<void> run = sides[0].exchange.run(sides[0].buffers);
+  run.start();
+  job.run(10);
+  ASSERT_FALSE(run.finished());
+  sides.pop_back();
+  job.rank(1).worker().engine().shut_down();
+  ASSERT_TRUE(job.run_until([&] { return run.finished(); }));
+  first = refused([&] { run.take(); });
+  EXPECT_NE(first.find("peer_lost: halo: the "), std::string::npos) << first;
+  EXPECT_NE(first.find("rank 1"), std::string::npos) << first;
+}
+
 /// In one kind of memory.
 struct Place {
   const char* name;
@@ -287,32 +301,17 @@ TEST_P(HaloModes, name_the_process_that_has_ended_and_stay_ended) {
   std::deque<Side> sides = sides_of(job, 2, options(), kind());
   exchange(job, sides);
   if (HasFatalFailure()) return;
-  Task<void> run = sides[0].exchange.run(sides[0].buffers);
-  run.start();
-  job.run(10);
-  ASSERT_FALSE(run.finished());
-  sides.pop_back();
-  job.rank(1).worker().engine().shut_down();
-  ASSERT_TRUE(job.run_until([&] { return run.finished(); }));
-  const std::string first = refused([&] { run.take(); });
-  EXPECT_NE(first.find("peer_lost: halo: the "), std::string::npos) << first;
-  EXPECT_NE(first.find("rank 1"), std::string::npos) << first;
+  std::string first;
+  end_rank_1_under_way(job, sides, first);
+  if (HasFatalFailure()) return;
   EXPECT_EQ(refused([&] { job.rank(0).run(sides[0].exchange.run(sides[0].buffers)); }), first);
 }
 
 TEST_P(HaloModes, name_the_process_that_ends_before_the_first_exchange) {
   InProcessJob job(test::ranks(2, gpu_of(kind())));
   std::deque<Side> sides = sides_of(job, 2, options(), kind());
-  Task<void> run = sides[0].exchange.run(sides[0].buffers);
-  run.start();
-  job.run(10);
-  ASSERT_FALSE(run.finished());
-  sides.pop_back();
-  job.rank(1).worker().engine().shut_down();
-  ASSERT_TRUE(job.run_until([&] { return run.finished(); }));
-  const std::string first = refused([&] { run.take(); });
-  EXPECT_NE(first.find("peer_lost: halo: the "), std::string::npos) << first;
-  EXPECT_NE(first.find("rank 1"), std::string::npos) << first;
+  std::string first;
+  end_rank_1_under_way(job, sides, first);
 }
 
 TEST_P(HaloModes, leave_nothing_behind_when_a_run_is_abandoned) {
