@@ -4,16 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "bench/runner/us_since.h"
 #include "load.h"
 
 namespace brant::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double us_since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
-}
 
 bool poll_for(Courier& courier, double us, bool resident) {
   for (const auto begin = Clock::now(); us_since(begin) < us;) {

@@ -4,14 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "bench/runner/us_since.h"
+
 namespace brant::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double us_since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
-}
 
 void relax() noexcept {
 #if defined(__x86_64__)

@@ -12,6 +12,7 @@
 #include "bench/runner/machine.h"
 #include "bench/runner/row.h"
 #include "bench/runner/statistics.h"
+#include "bench/runner/us_since.h"
 #include "brant/ops/channel.h"
 
 namespace brant::bench {
@@ -42,8 +43,7 @@ std::string_view name_of(HaloMode mode) { return name_of(kHaloModes, &NamedMode:
 double timed_cycle(Runtime& runtime, HaloExchange& exchange, const std::vector<Buffer>& fields, std::size_t batch) {
   const auto begin = std::chrono::steady_clock::now();
   runtime.run(exchange.run(fields, batch));
-  const auto took = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
-  return took / static_cast<double>(batch);
+  return us_since(begin) / static_cast<double>(batch);
 }
 
 void add(HaloPhases& sum, const HaloPhases& phases) {

@@ -15,6 +15,7 @@
 #include "bench/runner/row.h"
 #include "bench/runner/session.h"
 #include "bench/runner/statistics.h"
+#include "bench/runner/us_since.h"
 #include "brant/ops/rma.h"
 
 namespace brant::bench {
@@ -25,10 +26,6 @@ using Word = simt::Word;
 
 constexpr std::chrono::seconds kPatience{20};
 constexpr std::uint32_t kSilentBells = 4096;
-
-double us_since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
-}
 
 RuntimeOptions options_of(const NotifyOptions& options) {
   RuntimeOptions runtime;

@@ -9,6 +9,7 @@
 #include "base/host_name.h"
 #include "base/log.h"
 #include "base/random_bytes.h"
+#include "base/seconds.h"
 #include "core/am_ids.h"
 #include "core/joined_rank.h"
 #include "core/waiting.h"
@@ -25,8 +26,6 @@ T random_number() {
   fill_with_random_bytes(std::as_writable_bytes(std::span(&number, 1)), "the address of this process");
   return number;
 }
-
-double in_seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 }  // namespace
 

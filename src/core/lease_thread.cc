@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "base/seconds.h"
 #include "brant/base/status.h"
 #include "core/own_address.h"
 
@@ -252,7 +253,7 @@ void LeaseThread::complain_once(const Lease& lease) noexcept {
       "no process of another host has answered a datagram for {} s, from the start on: UDP to and from {} seems to be "
       "filtered. A process that stops or is cut off is noticed only when the network fails towards it. Cure: let UDP "
       "through between the hosts of the job, name another interface by UCX_NET_DEVICES, or set BRANT_LEASE=0",
-      std::chrono::duration<double>(patience_).count(), address_.text());
+      in_seconds(patience_), address_.text());
 }
 
 }  // namespace brant

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/random_bytes.h"
+#include "base/seconds.h"
 #include "core/peer_record.h"
 #include "core/peers.h"
 
@@ -63,7 +64,7 @@ void Leases::start(const Peers& peers) {
 }
 
 std::string Leases::words_of(Lease::Why why) const {
-  const double seconds = std::chrono::duration<double>(patience_).count();
+  const double seconds = in_seconds(patience_);
   switch (why) {
     case Lease::Why::silent:
       return fmt::format("it has answered nothing for {} s (BRANT_LEASE), so it was stopped or cut off", seconds);
