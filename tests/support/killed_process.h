@@ -36,6 +36,12 @@ inline constexpr auto kDeathPatience = std::chrono::seconds(1);
   for (;;) ::pause();
 }
 
+/// In a process of a scene: something is not as it should be.
+[[noreturn]] inline void fail(int rank, const char* what) {
+  std::fprintf(stderr, "rank %d: %s\n", rank, what);
+  std::_Exit(3);
+}
+
 /// In a survivor.
 inline std::chrono::steady_clock::duration since_death() {
   using Clock = std::chrono::steady_clock;

@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "base/log.h"
 #include "base/random_bytes.h"
 #include "port/boot/key_value.h"
 
@@ -55,6 +57,11 @@ bool unpack(std::span<const std::byte> bytes, KeyValues& values) {
     values[key].assign(value.begin(), value.end());
   }
   return !reader.failed();
+}
+
+void abort_alone(int exit_code, const std::string& message) noexcept {
+  log::error("the job is aborted with exit code {}: {}", exit_code, message);
+  std::_Exit(abort_exit_code(exit_code));
 }
 
 std::string random_job_id() {

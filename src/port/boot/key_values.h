@@ -36,6 +36,9 @@ std::vector<std::byte> pack(const KeyValues& values);
 /// Adds what a run of bytes holds. False if it is damaged.
 bool unpack(std::span<const std::byte> bytes, KeyValues& values);
 
+/// Ends this process, for adapters that can tell nobody of it.
+[[noreturn]] void abort_alone(int exit_code, const std::string& message) noexcept;
+
 /// 32 hexadecimal digits that no other job has.
 std::string random_job_id();
 

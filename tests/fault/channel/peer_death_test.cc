@@ -45,10 +45,7 @@ constexpr SceneName kScenes[] = {
     {Scene::mid_transfer, "mid_transfer"},   {Scene::shaped_transfer, "shaped_transfer"},
     {Scene::awaiting_ack, "awaiting_ack"},   {Scene::closing, "closing"}};
 
-[[noreturn]] void fail(int rank, const char* what) {
-  std::fprintf(stderr, "rank %d: %s\n", rank, what);
-  std::_Exit(3);
-}
+using test::fail;
 
 /// Posts what the scene asks for; every status that comes back now or later must be ok or peer_lost.
 struct Outstanding {

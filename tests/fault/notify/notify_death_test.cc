@@ -13,26 +13,17 @@
 #include "brant/notify.h"
 #include "brant/partitioned/partitioned.h"
 #include "support/killed_process.h"
+#include "support/outcome_in_time.h"
 
 namespace brant {
 namespace {
 
 constexpr const char* kScenes[] = {"host", "device", "part", "taker"};
 
-[[noreturn]] void fail(int rank, const char* what) {
-  std::fprintf(stderr, "rank %d: %s\n", rank, what);
-  std::_Exit(3);
-}
-
-Status outcome(Runtime& runtime, const Operation& operation) {
-  if (runtime.worker().wait_until([&] { return operation.done(); }, std::chrono::seconds(20)) != Status::ok) {
-    fail(runtime.rank().value, "something hangs");
-  }
-  return operation.result().status;
-}
+using test::fail;
 
 void require(Runtime& runtime, const Operation& operation, const char* what) {
-  if (outcome(runtime, operation) != Status::ok) fail(runtime.rank().value, what);
+  if (test::outcome_in_time(runtime, operation) != Status::ok) fail(runtime.rank().value, what);
 }
 
 /// The channel by which the ticket of a bell goes to who rings it: an id is open with one process at a time.
@@ -92,25 +83,29 @@ void lose_the_ringer(const std::string& scene, Runtime& runtime, Notifier& notif
     Operation all = receiver.receive(std::span(landing), 1);
     Operation never = receiver.when(0);
     require(runtime, receiver.when(1), "the part that was sent did not come");
-    if (outcome(runtime, never) != Status::peer_lost) fail(0, "the death was not the outcome of the part");
+    if (test::outcome_in_time(runtime, never) != Status::peer_lost)
+      fail(0, "the death was not the outcome of the part");
     test::say_if_late();
-    if (outcome(runtime, all) != Status::peer_lost) fail(0, "the death was not the outcome of the message");
+    if (test::outcome_in_time(runtime, all) != Status::peer_lost)
+      fail(0, "the death was not the outcome of the message");
     return;
   }
   if (scene == "taker") {
     PartitionedSend sender(runtime, Channel::open(runtime, Rank{1}, ChannelId{2}), {.parts = 2}, &notifier);
     const std::vector<int> source(100, 7);
-    if (outcome(runtime, sender.send(std::span(source), 1)) != Status::peer_lost) fail(0, "no part was ready");
+    if (test::outcome_in_time(runtime, sender.send(std::span(source), 1)) != Status::peer_lost)
+      fail(0, "no part was ready");
     test::say_if_late();
-    if (outcome(runtime, sender.send(std::span(source), 2)) != Status::peer_lost) fail(0, "a later message goes");
+    if (test::outcome_in_time(runtime, sender.send(std::span(source), 2)) != Status::peer_lost)
+      fail(0, "a later message goes");
     return;
   }
   Bell bell = bell_of(runtime, notifier, 1);
   require(runtime, bell.when(1), "the ring did not come");
   Operation never = bell.when(2);
-  if (outcome(runtime, never) != Status::peer_lost) fail(0, "the death was not the outcome");
+  if (test::outcome_in_time(runtime, never) != Status::peer_lost) fail(0, "the death was not the outcome");
   test::say_if_late();
-  if (outcome(runtime, bell.when(2)) != Status::peer_lost) fail(0, "a later wait does not say so");
+  if (test::outcome_in_time(runtime, bell.when(2)) != Status::peer_lost) fail(0, "a later wait does not say so");
   require(runtime, bell.when(1), "what was rung before is not there any more");
 }
 

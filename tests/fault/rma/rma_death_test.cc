@@ -32,10 +32,7 @@ constexpr Scene kScenes[] = {{"shm_small", Path::shm, false, 64},
                              {"staged_large", Path::staged, true, 8'000'000}};
 constexpr std::size_t kSegmentBytes = 16'000'000;
 
-[[noreturn]] void fail(int rank, const char* what) {
-  std::fprintf(stderr, "rank %d: %s\n", rank, what);
-  std::_Exit(3);
-}
+using test::fail;
 
 /// Tickets go from the owner to each user over a channel.
 void give_ticket(Runtime& runtime, int to, const SegmentTicket& ticket, std::uint32_t id) {

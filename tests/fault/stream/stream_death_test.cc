@@ -9,6 +9,7 @@
 #include "brant/brant.h"
 #include "brant/device.h"
 #include "support/killed_process.h"
+#include "support/outcome_in_time.h"
 
 namespace brant {
 namespace {
@@ -17,22 +18,12 @@ constexpr const char* kScenes[] = {"preparing", "receiving", "sending"};
 constexpr ChannelId kId{3};
 constexpr std::size_t kLarge = 1'000'000;
 
-[[noreturn]] void fail(int rank, const char* what) {
-  std::fprintf(stderr, "rank %d: %s\n", rank, what);
-  std::_Exit(3);
-}
-
-Status outcome(Runtime& runtime, const Operation& operation) {
-  if (runtime.worker().wait_until([&] { return operation.done(); }, std::chrono::seconds(20)) != Status::ok) {
-    fail(runtime.rank().value, "something hangs");
-  }
-  return operation.result().status;
-}
+using test::fail;
 
 StreamChannel met(Runtime& runtime, int peer) {
   StreamChannel channel = StreamChannel::open(runtime, Rank{peer}, kId);
   Operation prepared = channel.prepare();
-  if (outcome(runtime, prepared) != Status::ok) fail(runtime.rank().value, "the two ends did not meet");
+  if (test::outcome_in_time(runtime, prepared) != Status::ok) fail(runtime.rank().value, "the two ends did not meet");
   return channel;
 }
 
@@ -45,7 +36,8 @@ void lose_rank_1(const std::string& scene, Runtime& runtime, const Stream& strea
     const OnStream on{.stream = stream, .op = &op};
     return scene == "sending" ? channel.send(memory, on) : channel.recv(memory, on);
   });
-  if (outcome(runtime, waits) != Status::peer_lost) fail(runtime.rank().value, "the death was not the outcome");
+  if (test::outcome_in_time(runtime, waits) != Status::peer_lost)
+    fail(runtime.rank().value, "the death was not the outcome");
   test::say_if_late();
   if (channel.state() != Status::peer_lost) fail(runtime.rank().value, "the channel does not say why it ended");
   if (channel.send(memory, {.stream = stream}) != Status::peer_lost) fail(runtime.rank().value, "a later send goes");
@@ -61,7 +53,7 @@ void exchange(Runtime& runtime, StreamChannel& channel, const Stream& stream) {
       channel.send(face, {.stream = stream}) != Status::ok)
     fail(self, "the exchange was not queued");
   Operation end(Moment::delivered, [&](Op& op) noexcept { return channel.recv_finish({.stream = stream, .op = &op}); });
-  if (outcome(runtime, end) != Status::ok) fail(self, "the survivors lost each other");
+  if (test::outcome_in_time(runtime, end) != Status::ok) fail(self, "the survivors lost each other");
   int got = -1;
   runtime.copy(Buffer(&got, sizeof(got), MemoryKind::host), ghost);
   if (got != channel.peer().value) fail(self, "what came is not what was sent");

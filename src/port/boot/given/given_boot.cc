@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -10,9 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/host_name.h"
-#include "base/log.h"
 #include "base/place.h"
-#include "port/boot/key_value.h"
 #include "port/boot/key_values.h"
 
 namespace brant::port {
@@ -77,10 +74,7 @@ class GivenBoot final : public Boot {
   Result<Bytes> get(int rank, const std::string& key) noexcept override;
   std::string last_error() const override { return error_; }
   void finalize() noexcept override {}
-  void abort(int exit_code, const std::string& message) noexcept override {
-    log::error("the job is aborted with exit code {}: {}", exit_code, message);
-    std::_Exit(abort_exit_code(exit_code));
-  }
+  void abort(int exit_code, const std::string& message) noexcept override { abort_alone(exit_code, message); }
 
  private:
   void meet();

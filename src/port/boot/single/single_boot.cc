@@ -3,13 +3,12 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <map>
 
 #include <fmt/format.h>
 
-#include "base/log.h"
 #include "port/boot/key_value.h"
+#include "port/boot/key_values.h"
 
 namespace brant::port {
 namespace {
@@ -66,10 +65,7 @@ class SingleBoot final : public Boot {
 
   void finalize() noexcept override {}
 
-  void abort(int exit_code, const std::string& message) noexcept override {
-    log::error("the job is aborted with exit code {}: {}", exit_code, message);
-    std::_Exit(abort_exit_code(exit_code));
-  }
+  void abort(int exit_code, const std::string& message) noexcept override { abort_alone(exit_code, message); }
 
  private:
   JobInfo job_;

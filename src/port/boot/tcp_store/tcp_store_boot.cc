@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -14,8 +13,6 @@
 
 #include "base/env.h"
 #include "base/host_name.h"
-#include "base/log.h"
-#include "port/boot/key_value.h"
 #include "port/boot/key_values.h"
 #include "port/boot/one_at_a_time.h"
 #include "port/boot/tcp_store/client.h"
@@ -298,8 +295,7 @@ Result<std::vector<std::byte>> TcpStoreBoot::get(int rank, const std::string& ke
 
 void TcpStoreBoot::abort(int exit_code, const std::string& message) noexcept {
   // The agent of this host ends its other processes when it sees this one fail, and the agents of other hosts theirs.
-  log::error("the job is aborted with exit code {}: {}", exit_code, message);
-  std::_Exit(abort_exit_code(exit_code));
+  abort_alone(exit_code, message);
 }
 
 }  // namespace
