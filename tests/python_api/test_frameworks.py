@@ -122,6 +122,20 @@ async def arrays_of_jax_on_gpus_arrive() -> None:
         )
 
 
+async def what_jax_still_computes_on_a_gpu_arrives() -> None:
+    import jax
+
+    channel = brant.channel(1 - brant.rank(), 1)
+    gpus = jax.devices("gpu")
+    product = jax.jit(lambda a: jax.lax.fori_loop(0, 20, lambda _, b: b @ a, a))
+    eye = jax.device_put(jax.numpy.eye(2048), gpus[brant.rank() % len(gpus)])
+    for round_ in range(5):
+        got = await there_and_here(channel, product(eye) * (brant.rank() + round_))  # dispatched, and not computed yet
+        numpy.testing.assert_array_equal(
+            numpy.asarray(jax.numpy.from_dlpack(got)), numpy.eye(2048) * (1 - brant.rank() + round_)
+        )
+
+
 @needs("jax")
 @BOTH
 def test_arrays_of_jax_arrive(loop: str) -> None:
@@ -151,6 +165,11 @@ def test_a_chare_gets_arrays_of_jax() -> None:
 @on_gpu("jax")
 def test_arrays_of_jax_on_gpus_arrive() -> None:
     run_job(arrays_of_jax_on_gpus_arrive, BRANT_GPU="cuda", XLA_PYTHON_CLIENT_PREALLOCATE="false")
+
+
+@on_gpu("jax")
+def test_what_jax_still_computes_on_a_gpu_arrives() -> None:
+    run_job(what_jax_still_computes_on_a_gpu_arrives, BRANT_GPU="cuda", XLA_PYTHON_CLIENT_PREALLOCATE="false")
 
 
 # --- PyTorch on CPUs ---------------------------------------------------------------------------------------------

@@ -94,6 +94,23 @@ async def arrays_of_a_stream_of_their_own_arrive() -> None:
         assert (seen == 20 + 1 - brant.rank() + round_).all()
 
 
+async def what_torch_still_computes_arrives() -> None:
+    """On torch's default stream, on one of its own, and where an earlier read of the landing is still under way."""
+    torch = torch_here()
+    channel = brant.channel(1 - brant.rank(), 1)
+    for stream in (torch.cuda.default_stream(), torch.cuda.Stream()):
+        with torch.cuda.stream(stream):
+            for round_ in range(5):
+                landing = torch.full((1 << 20,), -1.0, device="cuda")
+                torch.cuda._sleep(20_000_000)
+                before = landing.clone()
+                mine = torch.full((1 << 20,), float(brant.rank() + round_), device="cuda")
+                outgoing = channel.send(mine)
+                await channel.recv(landing)
+                await outgoing
+                assert bool((before == -1).all()) and bool((landing == 1 - brant.rank() + round_).all())
+
+
 async def from_a_gpu_to_the_host_and_back() -> None:
     cupy = cupy_here()
     channel = brant.channel(1 - brant.rank(), 1)
@@ -191,6 +208,11 @@ def test_arrays_of_cupy_keep_their_order() -> None:
 @on_gpu("cupy")
 def test_work_on_another_stream_ends_before_its_array_is_sent() -> None:
     run_job(arrays_of_a_stream_of_their_own_arrive, BRANT_GPU="cuda")
+
+
+@on_gpu("torch")
+def test_what_torch_still_computes_arrives() -> None:
+    run_job(what_torch_still_computes_arrives, BRANT_GPU="cuda")
 
 
 @on_gpu("cupy")

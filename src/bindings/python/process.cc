@@ -11,6 +11,7 @@
 #include "bindings/python/meeting.h"
 #include "bindings/python/member.h"
 #include "brant/core/start_via.h"
+#include "brant/device.h"
 
 namespace nb = nanobind;
 
@@ -85,6 +86,11 @@ void Process::start(std::optional<GpuChoice> gpu, std::optional<Joining> joining
   static_cast<void>(::pthread_atfork(nullptr, nullptr, [] { Process::get().owner_ = {}; }));
 }
 
+Stream& Process::arrivals() {
+  if (!arrivals_) arrivals_ = runtime().device().create_stream();
+  return *arrivals_;
+}
+
 void Process::end(bool failed) {
   if (runtime_ == nullptr || !is_owner()) return;
   Meeting::give_up_all();
@@ -92,6 +98,7 @@ void Process::end(bool failed) {
   end_program();
   drain();
   clear_graves();
+  arrivals_.reset();
   ended_ = true;
   {
     const nb::gil_scoped_release others_run;

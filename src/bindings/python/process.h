@@ -14,6 +14,7 @@
 #include "brant/base/exchange.h"
 #include "brant/base/intrusive_list.h"
 #include "brant/chare.h"
+#include "brant/core/stream.h"
 
 namespace brant::python {
 
@@ -33,6 +34,9 @@ class Process {
   /// `exchange`: through which the processes meet; null: as whoever started them says.
   void start(std::optional<GpuChoice> gpu, std::optional<Joining> joining,
              std::unique_ptr<Exchange> exchange = nullptr);
+  /// On which what other libraries compute is waited for: they order it before this stream (DLPack's `stream`). Made
+  /// when it is first needed. Throws what `runtime` and `Device::create_stream` throw.
+  Stream& arrivals();
   [[nodiscard]] bool is_running() const noexcept { return runtime_ != nullptr; }
   [[nodiscard]] bool has_ended() const noexcept { return ended_; }
   [[nodiscard]] bool is_owner() const noexcept { return owner_ == std::this_thread::get_id(); }
@@ -102,6 +106,7 @@ class Process {
   bool ended_ = false;
   std::unique_ptr<Exchange> exchange_;  ///< Outlives the runtime.
   std::unique_ptr<Runtime> runtime_;
+  std::optional<Stream> arrivals_;
   std::unique_ptr<Chares> chares_;
   Awaitable* program_end_ = nullptr;
   unsigned entries_ = 0;

@@ -51,14 +51,23 @@ Runtime& runtime_with_device() {
 }
 
 /// What the producer of the array queued there comes before what is done with it from here on.
-void wait_for_stream(void* stream) {
-  Stream borrowed = runtime_with_device().device().borrow_stream(stream);
-  if (const Status status = borrowed.synchronize(); status != Status::ok)
+void wait_for(Stream& stream) {
+  if (const Status status = stream.synchronize(); status != Status::ok)
     throw Error(status, "the stream that computes an array failed: " + std::string(status_text(status)));
 }
 
 void* stream_of_interface(nb::handle stream) {
   return reinterpret_cast<void*>(nb::cast<std::uintptr_t>(stream));  // 1: legacy, 2: per thread, as CUDA has it
+}
+
+/// By a stream of this process: the default one has a name alone, which means another stream for each device.
+nb::object capsule_in_order(nb::handle array) {
+  runtime_with_device();
+  Stream& stream = Process::get().arrivals();
+  const auto handle = reinterpret_cast<std::uintptr_t>(static_cast<StreamHandle>(stream));
+  nb::object capsule = array.attr("__dlpack__")(nb::arg("stream") = handle);
+  wait_for(stream);
+  return capsule;
 }
 
 /// NumPy's array type; null as long as nobody has imported NumPy. Borrowed, for the life of the interpreter.
@@ -192,16 +201,21 @@ bool View::take_buffer(PyObject* array, Access access) {
 bool View::take_cuda(PyObject* array, const nb::dict& description, Access access) {
   const auto typestr = nb::cast<std::string>(description["typestr"]);
   own_format_ = format_of_typestr(typestr);
-  if (own_format_.empty() && PyObject_HasAttrString(array, "__dlpack__") != 0) return take_dlpack(array);  // bfloat16
   const nb::tuple data = nb::cast<nb::tuple>(description["data"]);
   if (access == Access::write && nb::cast<bool>(data[1]))
     throw Error(Status::invalid_argument, "a read-only array cannot receive");
   if (description.contains("mask") && !description["mask"].is_none())
     throw Error(Status::not_supported, "an array with a mask cannot be sent: send its data and its mask");
+  // Before version 3 the interface says nothing of streams (PyTorch, JAX), and it has no name for bfloat16.
+  const bool is_ordered = description.contains("version") && nb::cast<int>(description["version"]) >= 3;
+  if ((!is_ordered || own_format_.empty()) && PyObject_HasAttrString(array, "__dlpack__") != 0)
+    return take_dlpack(array);
   if (own_format_.empty())
     throw Error(Status::not_supported, "arrays of the type '" + typestr + "' cannot be sent from a GPU");
-  if (description.contains("stream") && !description["stream"].is_none())
-    wait_for_stream(stream_of_interface(description["stream"]));
+  if (description.contains("stream") && !description["stream"].is_none()) {
+    Stream theirs = runtime_with_device().device().borrow_stream(stream_of_interface(description["stream"]));
+    wait_for(theirs);
+  }
   owner_ = Py_NewRef(array);
   data_ = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0]));
   format_ = own_format_;
@@ -221,10 +235,7 @@ bool View::take_dlpack(PyObject* array) {
   if (!on_gpu && device.first != kDlCpu && device.first != kDlCudaHost)
     throw Error(Status::not_supported, "an array lies on a device that brant does not know (DLPack device type " +
                                            std::to_string(device.first) + ")");
-  constexpr int kLegacyStream = 1;  // the producer orders what it has queued before that stream
-  nb::object capsule = on_gpu ? nb::handle(array).attr("__dlpack__")(nb::arg("stream") = kLegacyStream)
-                              : nb::handle(array).attr("__dlpack__")();
-  if (on_gpu) wait_for_stream(reinterpret_cast<void*>(static_cast<std::uintptr_t>(kLegacyStream)));
+  nb::object capsule = on_gpu ? capsule_in_order(array) : nb::handle(array).attr("__dlpack__")();
   const DlTensor* tensor = tensor_of(capsule.ptr());
   own_format_ = format_of(*tensor);
   if (own_format_.empty())
