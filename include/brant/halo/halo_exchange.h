@@ -30,17 +30,19 @@ enum class HaloMode : std::uint8_t {
   /// exchange. What waits for all that a device does (cudaFree, the end of a Memory of the device) never ends
   /// meanwhile: destroy the exchange before its fields. So it is in the modes `stream` and `stacked`.
   resident,
-  /// A kernel that packs and one that unpacks stay on the device, each message with a block of its own: it leaves when
-  /// its block rings, and the block that unpacks it is told when it has come. In memory of the host as `fused`.
+  /// A kernel that packs and one that unpacks stay on the device: a message leaves when it is packed, while others are,
+  /// and is unpacked when it has come. In memory of the host as `fused`.
   stream,
-  stacked,  ///< The same, with all blocks on one message after another.
+  stacked,  ///< The same, with all blocks on one message after another, whatever its size.
 };
 
-/// What of it is one message, in mode `fused`.
+/// What of it is one message, in the modes `fused`, `stream` and `stacked`.
 enum class HaloMessages : std::uint8_t {
-  per_process,  ///< All that goes to one process; between blocks of the same process cells are copied.
-  per_block,    ///< What goes from one block to another; likewise copied within a process.
-  all,          ///< The same, and within a process a message as well, as LLNL's Comb has it.
+  /// All that goes to one process; between blocks of the same process cells are copied. In mode `stream` it is cut into
+  /// four groups or less, of 64 KiB or more each, which all blocks of the kernels do one after another.
+  per_process,
+  per_block,  ///< What goes from one block to another, in mode `stream` done by one block; copied within a process.
+  all,        ///< The same, and within a process a message as well, as LLNL's Comb has it.
 };
 
 /// Where the time of an exchange went, in microseconds, as this process's CPU saw it.

@@ -40,7 +40,10 @@ constexpr Way kFusedAll{"fused_all", HaloMode::fused, HaloMessages::all};
 constexpr Way kDirect{"direct", HaloMode::direct};
 constexpr Way kResident{"resident", HaloMode::resident};
 constexpr Way kStream{"stream", HaloMode::stream};
+constexpr Way kStreamPerBlock{"stream_per_block", HaloMode::stream, HaloMessages::per_block};
+constexpr Way kStreamAll{"stream_all", HaloMode::stream, HaloMessages::all};
 constexpr Way kStacked{"stacked", HaloMode::stacked};
+constexpr Way kStackedPerBlock{"stacked_per_block", HaloMode::stacked, HaloMessages::per_block};
 
 constexpr double kUnwritten = -1;
 
@@ -180,22 +183,26 @@ constexpr HaloOptions kFlat = {
 constexpr HaloOptions kWide = {
     .grid = {80, 40, 8}, .divide = {2, 2, 1}, .periodic = {true, true, true}, .ghost = {2, 1, 1}, .variables = 4};
 
-INSTANTIATE_TEST_SUITE_P(Kinds, HaloExchanges,
-                         testing::Combine(testing::Values(Case{"host_periodic", 2, MemoryKind::host, kPeriodic},
-                                                          Case{"host_open", 4, MemoryKind::host, kOpen},
-                                                          Case{"host_flat", 2, MemoryKind::host, kFlat},
-                                                          Case{"host_alone", 1, MemoryKind::host, kPeriodic},
-                                                          Case{"host_wide", 2, MemoryKind::host, kWide},
-                                                          Case{"pinned_periodic", 3, MemoryKind::pinned, kPeriodic},
-                                                          Case{"device_periodic", 2, MemoryKind::emulated, kPeriodic},
-                                                          Case{"device_alone", 1, MemoryKind::emulated, kPeriodic},
-                                                          Case{"device_wide", 2, MemoryKind::emulated, kWide},
-                                                          Case{"device_open", 4, MemoryKind::emulated, kOpen}),
-                                          testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect,
-                                                          kResident, kStream, kStacked)),
-                         [](const auto& test) {
-                           return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name;
-                         });
+/// Some 400 KB to each process: in mode stream several messages.
+constexpr HaloOptions kGroups = {
+    .grid = {40, 64, 64}, .divide = {2, 2, 2}, .periodic = {true, true, true}, .ghost = {1, 1, 1}, .variables = 6};
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, HaloExchanges,
+    testing::Combine(testing::Values(Case{"host_periodic", 2, MemoryKind::host, kPeriodic},
+                                     Case{"host_open", 4, MemoryKind::host, kOpen},
+                                     Case{"host_flat", 2, MemoryKind::host, kFlat},
+                                     Case{"host_alone", 1, MemoryKind::host, kPeriodic},
+                                     Case{"host_wide", 2, MemoryKind::host, kWide},
+                                     Case{"pinned_periodic", 3, MemoryKind::pinned, kPeriodic},
+                                     Case{"device_periodic", 2, MemoryKind::emulated, kPeriodic},
+                                     Case{"device_alone", 1, MemoryKind::emulated, kPeriodic},
+                                     Case{"device_wide", 2, MemoryKind::emulated, kWide},
+                                     Case{"device_groups", 2, MemoryKind::emulated, kGroups},
+                                     Case{"device_open", 4, MemoryKind::emulated, kOpen}),
+                     testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect, kResident, kStream,
+                                     kStreamPerBlock, kStreamAll, kStacked, kStackedPerBlock)),
+    [](const auto& test) { return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name; });
 
 /// The text of the Error that it throws; with its status in front.
 template <typename Call>
@@ -226,6 +233,15 @@ TEST(HaloExchange, refuses_fields_that_are_missing_too_small_or_mixed) {
   EXPECT_NE(run({whole, Buffer(whole.data, whole.bytes, MemoryKind::pinned)}).find("wrong_kind: halo:"),
             std::string::npos);
   EXPECT_EQ(run({whole, whole}), "not refused");  // what was refused has left nothing behind
+}
+
+TEST(HaloStream, sends_some_groups_to_each_process) {
+  InProcessJob job(test::ranks(2));
+  HaloOptions options = kGroups;
+  options.mode = HaloMode::stream;
+  EXPECT_EQ(HaloExchange(job.rank(0), options).messages(), 4u);
+  options.messages = HaloMessages::per_block;
+  EXPECT_EQ(HaloExchange(job.rank(0), options).messages(), 16u);  // each of 4 blocks to the 4 others
 }
 
 TEST(HaloDirect, does_many_exchanges_in_one_run) {
@@ -332,7 +348,7 @@ TEST_P(HaloModes, leave_nothing_behind_when_a_run_is_abandoned) {
 INSTANTIATE_TEST_SUITE_P(
     Modes, HaloModes,
     testing::Combine(testing::Values(Place{"host", MemoryKind::host}, Place{"device", MemoryKind::emulated}),
-                     testing::Values(kShapes, kFused, kDirect, kResident, kStream, kStacked)),
+                     testing::Values(kShapes, kFused, kDirect, kResident, kStream, kStreamPerBlock, kStacked)),
     [](const auto& test) { return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name; });
 
 constexpr HaloOptions kDirectly{.grid = {20, 20, 20},
