@@ -27,8 +27,8 @@ enum class HaloMode : std::uint8_t {
   fused,   ///< One kernel packs all messages, they go, one kernel unpacks them; in memory of the host the CPU does so.
   direct,  ///< Cells go straight into the ghosts, in memory that is mapped; processes of one host alone. See `bind`.
   /// The same by a kernel that stays on the device from `bind` on, and holds a part of it: nothing is launched for an
-  /// exchange. What waits for all that a device does (cudaFree, the end of a Memory of the device) never ends
-  /// meanwhile: destroy the exchange before its fields. So it is in the modes `stream` and `stacked`.
+  /// exchange. What waits for all that a device does (cudaFree, cudaDeviceSynchronize) never ends meanwhile; a Memory
+  /// of the device that goes is kept for later, see there. So it is in the modes `stream` and `stacked`.
   resident,
   /// A kernel that packs and one that unpacks stay on the device: a message leaves when it is packed, while others are,
   /// and is unpacked when it has come. In memory of the host as `fused`.

@@ -10,9 +10,11 @@
 
 #include <gtest/gtest.h>
 
+#include "brant/core/device.h"
 #include "brant/halo.h"
 #include "core/engine.h"
 #include "models/halo/decomposition.h"
+#include "port/memory.h"
 #include "support/in_process_job.h"
 
 namespace brant {
@@ -70,6 +72,8 @@ class Side {
       buffers[i] = fields_[i].part(0, buffers[i].bytes);
     }
   }
+
+  void drop_fields() { fields_.clear(); }
 
   void fill(int cycle) {
     for (int i = 0; i < exchange.blocks(); ++i) {
@@ -343,6 +347,21 @@ TEST_P(HaloModes, leave_nothing_behind_when_a_run_is_abandoned) {
   }
   const std::string again = refused([&] { job.rank(0).run(sides[0].exchange.run(sides[0].buffers)); });
   EXPECT_NE(again.find("canceled: halo: "), std::string::npos) << again;
+}
+
+TEST_P(HaloModes, outlive_their_fields) {
+  InProcessJob job(test::ranks(2, gpu_of(kind())));
+  std::deque<Side> sides = sides_of(job, 2, options(), kind());
+  exchange(job, sides);
+  if (HasFatalFailure()) return;
+  const void* const field = sides[0].buffers[0].data;
+  for (Side& side : sides) side.drop_fields();
+  const bool stays = kind() == MemoryKind::emulated &&
+                     (mode() == HaloMode::resident || mode() == HaloMode::stream || mode() == HaloMode::stacked);
+  EXPECT_EQ(job.rank(0).device().inner().query(field).ok(), stays);
+  sides.clear();
+  for (int rank = 0; rank < 2; ++rank) job.rank(rank).tidy();
+  EXPECT_FALSE(job.rank(0).device().inner().query(field).ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(
