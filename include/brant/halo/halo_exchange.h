@@ -26,9 +26,12 @@ enum class HaloMode : std::uint8_t {
            ///< shape).
   fused,   ///< One kernel packs all messages, they go, one kernel unpacks them; in memory of the host the CPU does so.
   direct,  ///< Cells go straight into the ghosts, in memory that is mapped; processes of one host alone. See `bind`.
-  /// The same by a kernel that stays on the device from `bind` on, and holds a part of it: nothing is launched for an
-  /// exchange. What waits for all that a device does (cudaFree, cudaDeviceSynchronize) never ends meanwhile; a Memory
-  /// of the device that goes is kept for later, see there. So it is in the modes `stream` and `stacked`.
+  /// The same, recorded in a graph (of CUDA) when fields are bound, which is launched for each exchange: in a run of
+  /// several exchanges without the CPU between them.
+  graph,
+  /// As `direct`, by a kernel that stays on the device from `bind` on, and holds a part of it: nothing is launched for
+  /// an exchange. What waits for all that a device does (cudaFree, cudaDeviceSynchronize) never ends meanwhile; a
+  /// Memory of the device that goes is kept for later, see there. So it is in the modes `stream` and `stacked`.
   resident,
   /// A kernel that packs and one that unpacks stay on the device: a message leaves when it is packed, while others are,
   /// and is unpacked when it has come. In memory of the host as `fused`.
@@ -65,7 +68,7 @@ struct HaloOptions {
   Path path = Path::automatic;
   HaloMode mode = HaloMode::fused;
   HaloMessages messages = HaloMessages::per_process;
-  /// Mode `direct`, of a kernel that waits for a neighbour: then the exchange fails. Worker::kForever: none.
+  /// Of a kernel that waits for a neighbour: then the exchange fails. Worker::kForever: none.
   std::chrono::nanoseconds patience = std::chrono::seconds(30);
 };
 
@@ -110,7 +113,8 @@ class BRANT_API HaloExchange {
   /// undefined, the channels are closed, and further runs throw it again: the other processes see an end of it when
   /// this one ends. The fields may be others in each run. In mode `fused` the first run with a kind of memory allocates
   /// buffers for all messages in that kind; later ones allocate nothing but coroutine frames. `times`: so many
-  /// exchanges after each other, the same at every process; in mode `resident` without the CPU between them.
+  /// exchanges after each other, the same at every process; in modes `graph` and `resident` without the CPU between
+  /// them.
   Task<void> run(std::span<const Buffer> fields, std::uint64_t times = 1);
   /// Mode `direct` writes into the fields of other processes, which have to know them: the first `run` binds the
   /// exchange to its fields, and those of later runs are the same ones until all processes call this with others. The

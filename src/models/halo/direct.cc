@@ -7,6 +7,7 @@
 
 #include "core/engine.h"
 #include "models/halo/direct_by_host.h"
+#include "models/halo/direct_graph.h"
 #include "models/halo/direct_launched.h"
 #include "models/halo/direct_resident.h"
 
@@ -153,8 +154,11 @@ void DirectExchange::choose_way(std::span<const Buffer> fields) {
   by_device_ = by_device;
   if (way_ != nullptr) return;
   if (plan_.bases.empty()) plan_copies();
-  if (by_device && layout_.options().mode == HaloMode::resident) {
+  const HaloMode mode = layout_.options().mode;
+  if (by_device && mode == HaloMode::resident) {
     way_ = std::make_unique<DirectResident>(runtime_, layout_, plan_);
+  } else if (by_device && mode == HaloMode::graph) {
+    way_ = std::make_unique<DirectGraph>(runtime_, layout_, plan_);
   } else if (by_device) {
     way_ = std::make_unique<DirectLaunched>(runtime_, layout_, plan_);
   } else {

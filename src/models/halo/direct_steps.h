@@ -81,6 +81,30 @@ BRANT_DEVICE_CODE bool exchange_directly(Machine& machine, const notify::KernelC
   return machine.block() + 1 != machine.blocks() || await_cells(machine, control, plan, epoch, false);
 }
 
+/// Where a launch that is repeated unchanged finds its epoch.
+struct DirectCount {
+  Word* words = nullptr;  ///< In device memory: exchanges that were done, and whether one was not. Null: nobody counts.
+  notify::FanIn fan_in;   ///< Of all blocks.
+};
+
+/// The exchange behind those that were counted. After one that was not done no further one begins.
+template <typename Machine>
+BRANT_DEVICE_CODE bool exchange_counted(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
+                                        DirectCount count) {
+  Word* const done = machine.reach(count.words);
+  Word* const failed = done + 1;
+  const Word epoch = machine.load_acquire_device(done) + 1;
+  if (machine.sync_block_any(machine.load_relaxed(failed) != 0)) return false;
+  if (!exchange_directly(machine, control, plan, epoch)) {
+    machine.store_relaxed(failed, 1);
+    return false;
+  }
+  // The last block: all have read the count.
+  const auto note = [&](Word all_done) { machine.store_release_device(done, all_done); };
+  notify::arrive_and(machine, count.fan_in, epoch, note, notify::Block{});
+  return true;
+}
+
 /// Some exchanges after each other, from an epoch on, by blocks that all run at once; before the first one all of them
 /// have done those before. The next one may come as soon as the last block is done with this one.
 template <typename Machine>

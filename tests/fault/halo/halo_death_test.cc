@@ -24,6 +24,7 @@ constexpr Scene kScenes[] = {
     {"fused_device", HaloMode::fused, MemoryKind::emulated},
     {"direct_host", HaloMode::direct, MemoryKind::host},
     {"direct_device", HaloMode::direct, MemoryKind::emulated},
+    {"graph_device", HaloMode::graph, MemoryKind::emulated},
     {"resident_device", HaloMode::resident, MemoryKind::emulated},
     {"stream_device", HaloMode::stream, MemoryKind::emulated},
     {"stream_per_block_device", HaloMode::stream, MemoryKind::emulated, HaloMessages::per_block},

@@ -40,6 +40,7 @@ constexpr Way kFused{"fused", HaloMode::fused};
 constexpr Way kFusedPerBlock{"fused_per_block", HaloMode::fused, HaloMessages::per_block};
 constexpr Way kFusedAll{"fused_all", HaloMode::fused, HaloMessages::all};
 constexpr Way kDirect{"direct", HaloMode::direct};
+constexpr Way kGraph{"graph", HaloMode::graph};
 constexpr Way kResident{"resident", HaloMode::resident};
 constexpr Way kStream{"stream", HaloMode::stream};
 constexpr Way kStreamPerBlock{"stream_per_block", HaloMode::stream, HaloMessages::per_block};
@@ -204,7 +205,7 @@ INSTANTIATE_TEST_SUITE_P(
                                      Case{"device_wide", 2, MemoryKind::emulated, kWide},
                                      Case{"device_groups", 2, MemoryKind::emulated, kGroups},
                                      Case{"device_open", 4, MemoryKind::emulated, kOpen}),
-                     testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect, kResident, kStream,
+                     testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect, kGraph, kResident, kStream,
                                      kStreamPerBlock, kStreamAll, kStacked, kStackedPerBlock)),
     [](const auto& test) { return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name; });
 
@@ -249,14 +250,15 @@ TEST(HaloStream, sends_some_groups_to_each_process) {
 }
 
 TEST(HaloDirect, does_many_exchanges_in_one_run) {
-  for (const HaloMode mode : {HaloMode::resident, HaloMode::direct, HaloMode::fused}) {
+  for (const HaloMode mode : {HaloMode::resident, HaloMode::graph, HaloMode::direct, HaloMode::fused}) {
     InProcessJob job(test::ranks(2, GpuChoice::emulated));
     HaloOptions options{.grid = {20, 20, 20}, .divide = {2, 1, 1}, .periodic = {true, true, true}, .mode = mode};
     std::deque<Side> sides = sides_of(job, 2, options, MemoryKind::emulated);
     for (int cycle = 1; cycle <= 2; ++cycle) {
       for (Side& side : sides) side.fill(cycle);
       std::vector<Task<void>> runs;
-      for (Side& side : sides) runs.push_back(side.exchange.run(side.buffers, 20));
+      // More than are launched at once.
+      for (Side& side : sides) runs.push_back(side.exchange.run(side.buffers, 70));
       together(job, std::move(runs));
       if (testing::Test::HasFatalFailure()) return;
       for (Side& side : sides) side.expect_filled(cycle);
@@ -307,7 +309,7 @@ TEST_P(HaloModes, take_other_fields) {
     if (HasFatalFailure()) return;
     for (Side& side : sides) side.expect_filled(cycle);
     for (Side& side : sides) side.move_fields();
-    if (mode() == HaloMode::direct || mode() == HaloMode::resident) {
+    if (mode() == HaloMode::direct || mode() == HaloMode::graph || mode() == HaloMode::resident) {
       const std::string why = refused([&] { job.rank(0).run(sides[0].exchange.run(sides[0].buffers)); });
       EXPECT_NE(why.find("invalid_argument: halo: these are not the fields"), std::string::npos) << why;
     }
@@ -367,7 +369,7 @@ TEST_P(HaloModes, outlive_their_fields) {
 INSTANTIATE_TEST_SUITE_P(
     Modes, HaloModes,
     testing::Combine(testing::Values(Place{"host", MemoryKind::host}, Place{"device", MemoryKind::emulated}),
-                     testing::Values(kShapes, kFused, kDirect, kResident, kStream, kStreamPerBlock, kStacked)),
+                     testing::Values(kShapes, kFused, kDirect, kGraph, kResident, kStream, kStreamPerBlock, kStacked)),
     [](const auto& test) { return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name; });
 
 constexpr HaloOptions kDirectly{.grid = {20, 20, 20},
@@ -398,6 +400,22 @@ TEST(HaloDirect, gives_up_and_names_who_has_not_come_in_time) {
   });
   EXPECT_NE(told.find("peer_lost: halo: the exchange "), std::string::npos) << told;
   EXPECT_NE(told.find("was given up by rank 0"), std::string::npos) << told;
+}
+
+TEST(HaloGraph, gives_up_many_exchanges_when_the_first_is_late) {
+  InProcessJob job(test::ranks(2, GpuChoice::emulated));
+  HaloOptions options = kDirectly;
+  options.mode = HaloMode::graph;
+  std::deque<Side> sides = sides_of(job, 2, options, MemoryKind::emulated);
+  exchange(job, sides);
+  if (testing::Test::HasFatalFailure()) return;
+  const auto begin = std::chrono::steady_clock::now();
+  Task<void> run = sides[0].exchange.run(sides[0].buffers, 50);
+  run.start();
+  ASSERT_TRUE(job.run_until([&] { return run.finished(); }));
+  const std::string why = refused([&] { run.take(); });
+  EXPECT_NE(why.find("timed_out: halo: the exchange "), std::string::npos) << why;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));  // and not after 50 times 0.2 s
 }
 
 TEST(HaloDirect, ends_well_where_a_neighbour_has_ended_well_and_left) {
