@@ -11,8 +11,10 @@ namespace brant::halo {
 
 // More blocks than run at once would be of no use.
 DirectByLaunches::DirectByLaunches(Runtime& runtime, const Layout& layout, DirectCopies& plan, port::Kernel* kernel)
-    : DirectByDevice(runtime, layout, plan,
-                     std::min(blocks_of_use(plan), std::max(blocks_at_once(runtime.device(), kernel), 1u))) {
+    : DirectByDevice(
+          runtime, layout, plan,
+          shape_of(std::min<Word>(most_chunks(plan), blocks_at_once(runtime.device(), kernel, kChunkThreads)),
+                   kChunkThreads)) {
   static_assert(sizeof(notify::Told) == 128 && sizeof(notify::Asked) == 128);  // one writer for each line
   words_ = runtime.allocate(MemoryKind::pinned, sizeof(notify::Told) + sizeof(notify::Asked));
   std::memset(words_.data(), 0, words_.bytes());

@@ -14,8 +14,8 @@
 namespace brant::halo {
 namespace {
 
-/// Parts of a block that copy a chunk each.
-constexpr unsigned kSquads = 4;
+/// Of a block: each copies a chunk at a time.
+constexpr unsigned kSquads = kStayThreads / kChunkThreads;
 /// Of a message in mode `stream`: shorter ones cost more than the time that they are sent earlier.
 constexpr std::size_t kGroupBytes = std::size_t{64} << 10;
 
@@ -43,7 +43,7 @@ void TriggeredExchange::start() {
       runtime_, NotifierOptions{.bells = count + 16, .others = 2 * count + 32, .waits = count + 16});
   kernel_ = std::make_unique<TriggeredKernel>(load_triggered_kernel(runtime_.device()));
   LaunchShape one;
-  one.block[0] = kChunkThreads * kSquads;
+  one.block[0] = kStayThreads;
   const unsigned at_once =
       runtime_.device().inner().kernels()->blocks_at_once(kernel_->inner(), one).or_throw("halo: kernels that stay");
   const unsigned share = std::max(at_once / kResidentShare, 1u);
@@ -63,7 +63,7 @@ unsigned TriggeredExchange::blocks_for(const std::deque<Part>& parts, unsigned m
 }
 
 void TriggeredExchange::plan(Worker& worker, const std::vector<TriggeredMessage>& table) {
-  worker.shape.block[0] = kChunkThreads * kSquads;
+  worker.shape.block[0] = kStayThreads;
   if (!table.empty()) {
     worker.messages = runtime_.allocate(runtime_.device_kind(), table.size() * sizeof(TriggeredMessage));
     runtime_.copy(worker.messages, std::span<const TriggeredMessage>(table));

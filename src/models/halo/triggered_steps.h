@@ -1,7 +1,7 @@
 #pragma once
 
 #include "brant/device/notify.cuh"
-#include "models/halo/cell_copy.h"
+#include "models/halo/squads.h"
 
 /// What the kernels of modes `stream` and `stacked` do: one text for the GPU and the emulated device.
 namespace brant::halo {
@@ -37,44 +37,6 @@ struct TriggeredPlan {
   Word together = 0;  ///< All blocks do one message after another; 0: each block does its messages alone.
   Word unpacks = 0;
 };
-
-/// A part of a block that copies one chunk, beside others.
-template <typename Machine>
-class Squad {
- public:
-  BRANT_DEVICE_CODE explicit Squad(Machine& machine) : machine_(machine) {}
-  [[nodiscard]] BRANT_DEVICE_CODE unsigned thread() const { return machine_.thread() % kChunkThreads; }
-  [[nodiscard]] BRANT_DEVICE_CODE unsigned threads() const {
-    return machine_.threads() < kChunkThreads ? machine_.threads() : kChunkThreads;
-  }
-  [[nodiscard]] BRANT_DEVICE_CODE unsigned number() const { return machine_.thread() / kChunkThreads; }
-  [[nodiscard]] BRANT_DEVICE_CODE unsigned squads() const { return machine_.threads() / threads(); }
-  template <typename T>
-  BRANT_DEVICE_CODE T* reach(T* pointer) const {
-    return machine_.reach(pointer);
-  }
-
- private:
-  Machine& machine_;
-};
-
-/// Which of how many blocks that copy together a block is.
-struct Share {
-  Word part = 0;
-  Word parts = 1;
-};
-
-/// The share of the block of chunks `first` to `last`. Chunks are dealt out by their numbers: what is copied one after
-/// another keeps all blocks busy, however short each of it is.
-template <typename Machine>
-BRANT_DEVICE_CODE void copy_by_squads(Machine& machine, const CopyTable& table, Word first, Word last, Share share) {
-  Squad<Machine> squad(machine);
-  const Word squads = share.parts * squad.squads();
-  const Word own = share.part * squad.squads() + squad.number();
-  for (Word chunk = first + (own + squads - first % squads) % squads; chunk < last; chunk += squads) {
-    copy_chunk(squad, table, chunk);
-  }
-}
 
 /// By block 0, a thread for each neighbour: tells the others, in device memory, how many messages have come. So memory
 /// of the host is looked at once, whoever waits; looks of all blocks would hold up everything else on the bus. False:
@@ -119,7 +81,7 @@ BRANT_DEVICE_CODE bool unpack(Machine& machine, const notify::KernelControl& con
     if (!pass_on(machine, control, plan, epoch)) return false;
     if (!alone) return true;
   }
-  const Share all = alone ? Share{} : Share{machine.block() - Word{1}, machine.blocks() - Word{1}};
+  const Share all = alone ? Share{} : Share{machine.block() - 1, machine.blocks() - 1};
   const Share mine = plan.together != 0 ? all : Share{};
   const TriggeredMessage* const messages = plan.count == 0 ? nullptr : machine.reach(plan.messages);
   for (Word m = plan.together != 0 ? 0 : all.part; m < plan.count; m += plan.together != 0 ? 1 : all.parts) {
