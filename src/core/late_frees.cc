@@ -18,7 +18,7 @@ constexpr std::size_t kMuch = 4;
 
 LateFrees::~LateFrees() {
   deferrals_.take_back(*this);
-  if (kernels_ == 0) {
+  if (!device_.staying_kernels().any()) {
     free_kept();
   } else if (kept_bytes_ != 0) {
     log::warn("{} bytes are not freed: a kernel could not be ended that may use them", kept_bytes_);
@@ -44,7 +44,7 @@ Status LateFrees::free(const Buffer& memory) noexcept {
   if (memory.kind == MemoryKind::host) return device_.free(memory.data);
   // Under the lock, so that no kernel is launched meanwhile.
   const std::lock_guard lock(mutex_);
-  return kernels_ == 0 ? device_.free(memory.data) : keep(memory);
+  return device_.staying_kernels().any() ? keep(memory) : device_.free(memory.data);
 }
 
 Status LateFrees::keep(const Buffer& memory) noexcept {
@@ -65,13 +65,8 @@ Status LateFrees::keep(const Buffer& memory) noexcept {
 
 void LateFrees::note_kernels(int change) noexcept {
   const std::lock_guard lock(mutex_);
-  kernels_ += change;
-  if (kernels_ == 0 && !kept_.empty()) deferrals_.defer(*this);
-}
-
-bool LateFrees::kernels_stay() const noexcept {
-  const std::lock_guard lock(mutex_);
-  return kernels_ != 0;
+  device_.staying_kernels().note(change);
+  if (!device_.staying_kernels().any() && !kept_.empty()) deferrals_.defer(*this);
 }
 
 std::size_t LateFrees::kept_bytes() const noexcept {
@@ -91,7 +86,7 @@ std::string LateFrees::describe() const {
 
 void LateFrees::run_deferred() noexcept {
   const std::lock_guard lock(mutex_);
-  if (kernels_ == 0) free_kept();
+  if (!device_.staying_kernels().any()) free_kept();
 }
 
 void LateFrees::free_kept() noexcept {

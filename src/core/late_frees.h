@@ -29,7 +29,7 @@ class LateFrees final : private DeferredWork {
 
   /// One kernel more stays on the device from now on (before it is launched), or one less.
   void note_kernels(int change) noexcept;
-  [[nodiscard]] bool kernels_stay() const noexcept;
+  [[nodiscard]] bool kernels_stay() const noexcept { return device_.staying_kernels().any(); }
   /// Given back, and not free yet.
   [[nodiscard]] std::size_t kept_bytes() const noexcept;
   /// "; 4096 bytes wait ..." for who gets no memory; empty where none are kept.
@@ -45,7 +45,6 @@ class LateFrees final : private DeferredWork {
   mutable std::mutex mutex_;
   std::vector<Buffer> kept_;  ///< Protected by mutex_, as all below.
   std::size_t kept_bytes_ = 0;
-  int kernels_ = 0;
   bool told_ = false;  ///< That much is kept.
 };
 

@@ -109,6 +109,23 @@ TEST_F(LateFreesTest, that_are_much_are_told_of_once) {
   frees_->note_kernels(-1);
 }
 
+TEST_F(LateFreesTest, that_others_do_past_it_are_told_of) {
+  const Buffer memory = allocate();
+  const Buffer other = allocate();
+  frees_->note_kernels(+1);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(device_->free(memory.data), Status::ok);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("free waits for all kernels of the device, and one stays"),
+            std::string::npos);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(device_->streams()->synchronize_all(), Status::ok);  // of what is counted here nothing runs
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("synchronize_all waits for all kernels"), std::string::npos);
+  frees_->note_kernels(-1);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(frees_->free(other), Status::ok);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST_F(LateFreesTest, happen_at_the_end) {
   const Buffer memory = allocate();
   frees_->note_kernels(+1);
