@@ -1,5 +1,6 @@
 #include "models/halo/kernels.h"
 
+#include <algorithm>
 #include <span>
 
 // Made by brant_fatbin from kernels.cu.
@@ -51,6 +52,18 @@ void pack_on_host(const HostLaunch& launch) noexcept {
 }
 
 }  // namespace
+
+unsigned staying_share(unsigned at_once) noexcept {
+  constexpr unsigned kShare = 8;
+  return std::max(at_once / kShare, 1u);
+}
+
+unsigned staying_blocks(Word chunks, unsigned at_once) noexcept {
+  constexpr Word kWarps = kStayThreads / kWarpThreads;
+  constexpr Word kSquads = kStayThreads / kChunkThreads;
+  if (chunks <= 2 * kWarps) return 1;
+  return static_cast<unsigned>(std::min<Word>((chunks + kSquads - 1) / kSquads, staying_share(at_once)));
+}
 
 CopyKernel load_copy_kernel(Device device) { return {device, image(), "brant_halo_copy", &copy_on_host}; }
 DirectKernel load_direct_kernel(Device device) { return {device, image(), "brant_halo_exchange", &exchange_on_host}; }
