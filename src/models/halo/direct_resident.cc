@@ -20,7 +20,6 @@ DirectResident::DirectResident(Runtime& runtime, const Layout& layout, DirectCop
 DirectResident::DirectResident(Runtime& runtime, const Layout& layout, DirectCopies& plan,
                                const ResidentExchange& kernel)
     : DirectByDevice(runtime, layout, plan, resident_shape(runtime.device(), plan, kernel)), kernel_(kernel) {
-  on_device_.squad_min = kWarpThreads;
   finished_ = notifier_.make({.rung_by = RungBy::device, .seen_by = SeenBy::host});
 }
 

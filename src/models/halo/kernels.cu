@@ -13,9 +13,10 @@ extern "C" __global__ void brant_halo_exchange(const brant::notify::KernelContro
   brant::halo::exchange_directly(machine, control, plan, epoch);
 }
 
-extern "C" __global__ void brant_halo_exchange_counted(const brant::notify::KernelControl control,
-                                                       const brant::halo::DirectPlan plan,
-                                                       const brant::halo::DirectCount count) {
+// As many blocks at once as of the one above.
+extern "C" __global__ void __launch_bounds__(brant::halo::kChunkThreads, 5)
+    brant_halo_exchange_counted(const brant::notify::KernelControl control, const brant::halo::DirectPlan plan,
+                                const brant::halo::DirectCount count) {
   brant::simt::GpuThread machine;
   brant::halo::exchange_counted(machine, control, plan, count);
 }
