@@ -21,15 +21,15 @@ extern "C" __global__ void __launch_bounds__(brant::halo::kChunkThreads, 5)
   brant::halo::exchange_counted(machine, control, plan, count);
 }
 
-extern "C" __global__ void brant_halo_resident(const brant::notify::KernelControl control,
-                                               const brant::halo::DirectPlan plan,
-                                               const brant::notify::DeviceBell finished) {
+extern "C" __global__ void __launch_bounds__(brant::halo::kStayThreads, 1)
+    brant_halo_resident(const brant::notify::KernelControl control, const brant::halo::DirectPlan plan,
+                        const brant::notify::DeviceBell finished) {
   brant::simt::GpuThread machine;
   brant::halo::exchange_as_told(machine, control, plan, finished);
 }
 
-extern "C" __global__ void brant_halo_pack(const brant::notify::KernelControl control,
-                                           const brant::halo::TriggeredPlan plan) {
+extern "C" __global__ void __launch_bounds__(brant::halo::kStayThreads, 1)
+    brant_halo_pack(const brant::notify::KernelControl control, const brant::halo::TriggeredPlan plan) {
   brant::simt::GpuThread machine;
   brant::halo::pack_as_told(machine, control, plan);
 }
