@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include "base/seconds.h"
-#include "port/memory.h"
 
 namespace brant::halo {
 namespace {
@@ -27,21 +26,6 @@ Word most_chunks(const DirectCopies& plan) noexcept {
   for (const Phase& phase : plan.to) most = std::max(most, phase.last - phase.first);
   for (const Phase& phase : plan.landed) most = std::max(most, phase.last - phase.first);
   return most;
-}
-
-unsigned blocks_at_once(Device device, port::Kernel* kernel, unsigned threads) {
-  const unsigned at_once = device.inner()
-                               .kernels()
-                               ->blocks_at_once(kernel, shape_of(1, threads))
-                               .or_throw("halo: the kernel of mode direct");
-  return std::max(at_once, 1u);
-}
-
-LaunchShape shape_of(Word blocks, unsigned threads) noexcept {
-  LaunchShape shape;
-  shape.grid[0] = static_cast<unsigned>(std::min<Word>(blocks, 65535));  // what a fan-in counts
-  shape.block[0] = threads;
-  return shape;
 }
 
 DirectByDevice::DirectByDevice(Runtime& runtime, const Layout& layout, DirectCopies& plan, const LaunchShape& shape)

@@ -74,8 +74,5 @@ class DirectByDevice : public DirectWay {
 
 /// The most chunks that a kernel of the plan copies at a time: for some neighbour, or within the process.
 Word most_chunks(const DirectCopies& plan) noexcept;
-/// Blocks of so many threads that run at once; at least 1.
-unsigned blocks_at_once(Device device, port::Kernel* kernel, unsigned threads);
-LaunchShape shape_of(Word blocks, unsigned threads) noexcept;
 
 }  // namespace brant::halo

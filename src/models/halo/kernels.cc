@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "port/memory.h"
+
 // Made by brant_fatbin from kernels.cu.
 extern "C" const unsigned char halo_kernels_fatbin[];
 extern "C" const std::size_t halo_kernels_fatbin_bytes;
@@ -52,6 +54,20 @@ void pack_on_host(const HostLaunch& launch) noexcept {
 }
 
 }  // namespace
+
+LaunchShape shape_of(Word blocks, unsigned threads) noexcept {
+  LaunchShape shape;
+  shape.grid[0] = static_cast<unsigned>(std::min<Word>(blocks, 65535));  // what a fan-in counts
+  shape.block[0] = threads;
+  return shape;
+}
+
+unsigned blocks_at_once(Device device, port::Kernel* kernel, unsigned threads) {
+  port::Kernels& kernels = *device.inner().kernels();
+  const unsigned blocks =
+      kernels.blocks_at_once(kernel, shape_of(1, threads)).or_throw("halo: a kernel of the exchange");
+  return std::max(blocks, 1u);
+}
 
 unsigned staying_share(unsigned at_once) noexcept {
   constexpr unsigned kShare = 8;

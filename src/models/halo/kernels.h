@@ -13,6 +13,9 @@ using CountedKernel = Kernel<notify::KernelControl, DirectPlan, DirectCount>;
 using ResidentExchange = Kernel<notify::KernelControl, DirectPlan, notify::DeviceBell>;
 using TriggeredKernel = Kernel<notify::KernelControl, TriggeredPlan>;
 
+LaunchShape shape_of(Word blocks, unsigned threads) noexcept;
+/// Blocks of so many threads that run at once; at least 1. Throws what the device says.
+unsigned blocks_at_once(Device device, port::Kernel* kernel, unsigned threads);
 /// Of so many blocks that run at once, those that a kernel that stays has at most: the others are for the program's own
 /// kernels.
 unsigned staying_share(unsigned at_once) noexcept;

@@ -9,7 +9,6 @@
 #include "brant/core/stream_done.h"
 #include "models/halo/require.h"
 #include "models/halo/until.h"
-#include "port/memory.h"
 
 namespace brant::halo {
 namespace {
@@ -40,10 +39,7 @@ void TriggeredExchange::start() {
   notifier_ = std::make_unique<Notifier>(
       runtime_, NotifierOptions{.bells = count + 16, .others = 2 * count + 32, .waits = count + 16});
   kernel_ = std::make_unique<TriggeredKernel>(load_triggered_kernel(runtime_.device()));
-  LaunchShape one;
-  one.block[0] = kStayThreads;
-  const unsigned at_once =
-      runtime_.device().inner().kernels()->blocks_at_once(kernel_->inner(), one).or_throw("halo: kernels that stay");
+  const unsigned at_once = blocks_at_once(runtime_.device(), kernel_->inner(), kStayThreads);
   plan_packer(at_once);
   plan_unpacker(at_once);
   // One that packs comes first, so that one that waits never stands before it.
@@ -60,7 +56,6 @@ unsigned TriggeredExchange::blocks_for(const std::deque<Part>& parts, unsigned a
 }
 
 void TriggeredExchange::plan(Worker& worker, const std::vector<TriggeredMessage>& table) {
-  worker.shape.block[0] = kStayThreads;
   if (!table.empty()) {
     worker.messages = runtime_.allocate(runtime_.device_kind(), table.size() * sizeof(TriggeredMessage));
     runtime_.copy(worker.messages, std::span<const TriggeredMessage>(table));
@@ -88,7 +83,7 @@ void TriggeredExchange::plan_packer(unsigned at_once) {
     planned.packed = to.packed.back().device();
     if (together_) planned.fan_in = notifier_->fan_in(blocks);
   }
-  packer_.shape.grid[0] = blocks;
+  packer_.shape = shape_of(blocks, kStayThreads);
   packer_.plan.own_first = own_.first;
   packer_.plan.own_last = own_.last;
   plan(packer_, table);
@@ -122,7 +117,7 @@ void TriggeredExchange::plan_unpacker(unsigned at_once) {
   }
   // Where there are several, one more looks for what comes.
   const unsigned blocks = blocks_for(receives_, at_once);
-  unpacker_.shape.grid[0] = blocks == 1 ? 1 : std::min(blocks + 1, staying_share(at_once));
+  unpacker_.shape = shape_of(blocks == 1 ? 1 : std::min(blocks + 1, staying_share(at_once)), kStayThreads);
   unpacker_.plan.neighbours = neighbours_.as<TriggeredNeighbour>();
   unpacker_.plan.neighbour_count = neighbours.size();
   unpacker_.plan.unpacks = 1;
