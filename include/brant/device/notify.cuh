@@ -310,8 +310,8 @@ class KernelLife {
     if (machine_.thread() == 0) {
       if (machine_.block() == 0) hand_out();
       Word handed = machine_.load_acquire_device(&together_->handed);
-      while (handed >> 1 < number_ && (handed & 1) == 0) {
-        machine_.rest();
+      for (unsigned looks = 1; handed >> 1 < number_ && (handed & 1) == 0; ++looks) {
+        looks % Machine::kLooksPerCheck == 0 ? machine_.rest() : machine_.pause();
         handed = machine_.load_acquire_device(&together_->handed);
       }
       more_ = handed >> 1 >= number_;
