@@ -31,9 +31,10 @@ struct NamedMode {
   std::string_view name;
 };
 inline constexpr std::array kHaloModes = {
-    NamedMode{HaloMode::shapes, "shapes"}, NamedMode{HaloMode::fused, "fused"},
-    NamedMode{HaloMode::direct, "direct"}, NamedMode{HaloMode::resident, "resident"},
-    NamedMode{HaloMode::stream, "stream"}, NamedMode{HaloMode::stacked, "stacked"}};
+    NamedMode{HaloMode::shapes, "shapes"},     NamedMode{HaloMode::fused, "fused"},
+    NamedMode{HaloMode::direct, "direct"},     NamedMode{HaloMode::graph, "graph"},
+    NamedMode{HaloMode::resident, "resident"}, NamedMode{HaloMode::stream, "stream"},
+    NamedMode{HaloMode::stacked, "stacked"}};
 struct NamedMessages {
   HaloMessages messages;
   std::string_view name;

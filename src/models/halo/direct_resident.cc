@@ -7,9 +7,9 @@
 namespace brant::halo {
 namespace {
 
-unsigned resident_blocks(Device device, const DirectCopies& plan, const ResidentExchange& kernel) {
-  const unsigned share = blocks_at_once(device, kernel.inner()) / kResidentShare;
-  return std::min(blocks_of_use(plan), std::max(share, 1u));
+LaunchShape resident_shape(Device device, const DirectCopies& plan, const ResidentExchange& kernel) {
+  const unsigned at_once = blocks_at_once(device, kernel.inner(), kStayThreads);
+  return shape_of(staying_blocks(most_chunks(plan), at_once), kStayThreads);
 }
 
 }  // namespace
@@ -19,7 +19,7 @@ DirectResident::DirectResident(Runtime& runtime, const Layout& layout, DirectCop
 
 DirectResident::DirectResident(Runtime& runtime, const Layout& layout, DirectCopies& plan,
                                const ResidentExchange& kernel)
-    : DirectByDevice(runtime, layout, plan, resident_blocks(runtime.device(), plan, kernel)), kernel_(kernel) {
+    : DirectByDevice(runtime, layout, plan, resident_shape(runtime.device(), plan, kernel)), kernel_(kernel) {
   finished_ = notifier_.make({.rung_by = RungBy::device, .seen_by = SeenBy::host});
 }
 

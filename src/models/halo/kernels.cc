@@ -1,6 +1,9 @@
 #include "models/halo/kernels.h"
 
+#include <algorithm>
 #include <span>
+
+#include "port/memory.h"
 
 // Made by brant_fatbin from kernels.cu.
 extern "C" const unsigned char halo_kernels_fatbin[];
@@ -28,6 +31,16 @@ void exchange_on_host(const HostLaunch& launch) noexcept {
   }
 }
 
+void exchange_counted_on_host(const HostLaunch& launch) noexcept {
+  const auto control = launch.value<notify::KernelControl>(0);
+  const auto plan = launch.value<DirectPlan>(1);
+  const auto blocks = static_cast<unsigned>(launch.blocks);
+  for (unsigned block = 0; block < blocks; ++block) {
+    simt::CpuThread machine(launch.engine_address, block, blocks);
+    if (!exchange_counted(machine, control, plan, launch.value<DirectCount>(2))) return;
+  }
+}
+
 /// Of a cooperative launch: a call and a thread for each block.
 void stay_on_host(const HostLaunch& launch) noexcept {
   simt::CpuThread machine(launch.engine_address, static_cast<unsigned>(launch.first_block), launch.shape.grid[0]);
@@ -42,8 +55,38 @@ void pack_on_host(const HostLaunch& launch) noexcept {
 
 }  // namespace
 
+LaunchShape shape_of(Word blocks, unsigned threads) noexcept {
+  LaunchShape shape;
+  shape.grid[0] = static_cast<unsigned>(std::min<Word>(blocks, 65535));  // what a fan-in counts
+  shape.block[0] = threads;
+  return shape;
+}
+
+unsigned blocks_at_once(Device device, port::Kernel* kernel, unsigned threads) {
+  port::Kernels& kernels = *device.inner().kernels();
+  const unsigned blocks =
+      kernels.blocks_at_once(kernel, shape_of(1, threads)).or_throw("halo: a kernel of the exchange");
+  return std::max(blocks, 1u);
+}
+
+unsigned staying_share(unsigned at_once) noexcept {
+  constexpr unsigned kShare = 8;
+  return std::max(at_once / kShare, 1u);
+}
+
+unsigned staying_blocks(Word chunks, unsigned at_once) noexcept {
+  constexpr Word kWarps = kStayThreads / kWarpThreads;
+  constexpr Word kSquads = kStayThreads / kChunkThreads;
+  if (chunks <= 2 * kWarps) return 1;
+  return static_cast<unsigned>(std::min<Word>((chunks + kSquads - 1) / kSquads, staying_share(at_once)));
+}
+
 CopyKernel load_copy_kernel(Device device) { return {device, image(), "brant_halo_copy", &copy_on_host}; }
 DirectKernel load_direct_kernel(Device device) { return {device, image(), "brant_halo_exchange", &exchange_on_host}; }
+
+CountedKernel load_counted_kernel(Device device) {
+  return {device, image(), "brant_halo_exchange_counted", &exchange_counted_on_host};
+}
 
 ResidentExchange load_resident_kernel(Device device) { return {device, image(), "brant_halo_resident", &stay_on_host}; }
 
