@@ -23,7 +23,7 @@ constexpr std::int64_t volume(const Extent& extent) noexcept { return extent.x *
 /// "1536 x 1536 x 3072".
 std::string to_text(const Extent& extent);
 
-/// A grid of processes: rank = x + blocks.x * (y + blocks.y * z).
+/// A grid of processes: rank = z + blocks.z * (y + blocks.y * x), as a HaloExchange numbers them.
 struct Decomposition {
   Extent global;
   Extent blocks;

@@ -26,8 +26,8 @@ enum class HaloMode : std::uint8_t {
            ///< shape).
   fused,   ///< One kernel packs all messages, they go, one kernel unpacks them; in memory of the host the CPU does so.
   direct,  ///< Cells go straight into the ghosts, in memory that is mapped; processes of one host alone. See `bind`.
-  /// The same by a kernel that stays on the device from `bind` on, and holds a part of it: nothing is launched for an
-  /// exchange. What waits for all that a device does (cudaFree, the end of a Memory of the device) never ends
+  /// The same by a kernel that stays on the device from the first run on, and holds a part of it: nothing is launched
+  /// for an exchange. What waits for all that a device does (cudaFree, the end of a Memory of the device) never ends
   /// meanwhile: destroy the exchange before its fields. So it is in the modes `stream` and `stacked`.
   resident,
   /// A kernel that packs and one that unpacks stay on the device, each message with a block of its own: it leaves when
@@ -65,13 +65,17 @@ struct HaloOptions {
   HaloMessages messages = HaloMessages::per_process;
   /// Mode `direct`, of a kernel that waits for a neighbour: then the exchange fails. Worker::kForever: none.
   std::chrono::nanoseconds patience = std::chrono::seconds(30);
+  /// For arrays whose rows begin at aligned places: the rows are a multiple of so many cells apart, and the first array
+  std::size_t row_step = 1;
+  std::size_t lead = 0;  ///< begins so many cells behind the begin of its field.
 };
 
 /// Fills the ghost cells of the blocks of a grid from the blocks that own them: across faces, edges and corners. Blocks
 /// are numbered with z the fastest, as MPI_Cart_create numbers processes, and each process has as many of them, in
 /// order. The memory of a block (a *field*) holds its variables one after another, each an array with ghosts and x the
 /// fastest. Ghosts beyond an edge of the grid that is not periodic are never written by it; they travel with the
-/// block's own cells. How the cells travel is `HaloOptions::mode`, the same at every process.
+/// block's own cells. `HaloOptions::row_step` and `lead` leave room between rows, and before the first one. How the
+/// cells travel is `HaloOptions::mode`, the same at every process.
 ///
 ///     HaloExchange exchange(runtime, {.grid = {200, 200, 200}, .divide = {4, 4, 4}, .periodic = {true, true, true}});
 ///     std::vector<Memory> fields = ...;   // exchange.field_bytes(0), exchange.field_bytes(1), ...

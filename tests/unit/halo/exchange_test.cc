@@ -93,7 +93,7 @@ class Side {
     const halo::Box cells = cut_.cells_of(block);
     const halo::Box owned = cut_.owned_by(block);
     const auto array = exchange.array_of(i);
-    std::vector<double> content;
+    std::vector<double> content(options_.lead, kUnwritten);
     for (std::size_t v = 0; v < options_.variables; ++v) {
       for (std::int64_t z = 0; z < array[2]; ++z) {
         for (std::int64_t y = 0; y < array[1]; ++y) {
@@ -109,6 +109,7 @@ class Side {
             }
             content.push_back(own || after ? number : kUnwritten);
           }
+          while ((content.size() - options_.lead) % options_.row_step != 0) content.push_back(kUnwritten);
         }
       }
     }
@@ -179,23 +180,28 @@ constexpr HaloOptions kFlat = {
 /// Faces of more than a chunk, and rows along x of two cells: words of 16 bytes.
 constexpr HaloOptions kWide = {
     .grid = {80, 40, 8}, .divide = {2, 2, 1}, .periodic = {true, true, true}, .ghost = {2, 1, 1}, .variables = 4};
+/// Rows that begin at places of their own, with room between them.
+constexpr HaloOptions kRoomy = {.grid = {9, 8, 7},
+                                .divide = {1, 2, 2},
+                                .periodic = {true, false, true},
+                                .ghost = {1, 1, 1},
+                                .variables = 2,
+                                .row_step = 8,
+                                .lead = 7};
 
-INSTANTIATE_TEST_SUITE_P(Kinds, HaloExchanges,
-                         testing::Combine(testing::Values(Case{"host_periodic", 2, MemoryKind::host, kPeriodic},
-                                                          Case{"host_open", 4, MemoryKind::host, kOpen},
-                                                          Case{"host_flat", 2, MemoryKind::host, kFlat},
-                                                          Case{"host_alone", 1, MemoryKind::host, kPeriodic},
-                                                          Case{"host_wide", 2, MemoryKind::host, kWide},
-                                                          Case{"pinned_periodic", 3, MemoryKind::pinned, kPeriodic},
-                                                          Case{"device_periodic", 2, MemoryKind::emulated, kPeriodic},
-                                                          Case{"device_alone", 1, MemoryKind::emulated, kPeriodic},
-                                                          Case{"device_wide", 2, MemoryKind::emulated, kWide},
-                                                          Case{"device_open", 4, MemoryKind::emulated, kOpen}),
-                                          testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect,
-                                                          kResident, kStream, kStacked)),
-                         [](const auto& test) {
-                           return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, HaloExchanges,
+    testing::Combine(
+        testing::Values(
+            Case{"host_periodic", 2, MemoryKind::host, kPeriodic}, Case{"host_open", 4, MemoryKind::host, kOpen},
+            Case{"host_flat", 2, MemoryKind::host, kFlat}, Case{"host_alone", 1, MemoryKind::host, kPeriodic},
+            Case{"host_wide", 2, MemoryKind::host, kWide}, Case{"pinned_periodic", 3, MemoryKind::pinned, kPeriodic},
+            Case{"device_periodic", 2, MemoryKind::emulated, kPeriodic},
+            Case{"device_alone", 1, MemoryKind::emulated, kPeriodic},
+            Case{"device_wide", 2, MemoryKind::emulated, kWide}, Case{"host_roomy", 2, MemoryKind::host, kRoomy},
+            Case{"device_roomy", 2, MemoryKind::emulated, kRoomy}, Case{"device_open", 4, MemoryKind::emulated, kOpen}),
+        testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect, kResident, kStream, kStacked)),
+    [](const auto& test) { return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name; });
 
 /// The text of the Error that it throws; with its status in front.
 template <typename Call>
@@ -212,6 +218,12 @@ TEST(HaloExchange, refuses_a_division_that_the_processes_cannot_share) {
   InProcessJob job(test::ranks(2));
   const std::string why = refused([&] { HaloExchange(job.rank(0), {.grid = {9, 9, 9}, .divide = {3, 1, 1}}); });
   EXPECT_NE(why.find("invalid_argument: halo: divided by 3 x 1 x 1 the grid has 3 blocks"), std::string::npos) << why;
+}
+
+TEST(HaloExchange, refuses_rows_that_are_no_distance_apart) {
+  InProcessJob job(test::ranks(1));
+  const std::string why = refused([&] { HaloExchange(job.rank(0), {.grid = {9, 9, 9}, .row_step = 0}); });
+  EXPECT_NE(why.find("invalid_argument: halo: rows a multiple of 0 cells apart"), std::string::npos) << why;
 }
 
 TEST(HaloExchange, refuses_fields_that_are_missing_too_small_or_mixed) {

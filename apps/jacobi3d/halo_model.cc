@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models.h"
+
+namespace jacobi {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kSamplesOfExchanges = 20;
+
+/// The exchange of one of the two fields, which lie as `Layout` has it.
+brant::HaloOptions options_of(const Decomposition& cut, brant::HaloMode mode, brant::Path path, int field) {
+  const auto parts = [](std::int64_t blocks) { return static_cast<int>(blocks); };
+  return {.grid = {cut.global.x, cut.global.y, cut.global.z},
+          .divide = {parts(cut.blocks.x), parts(cut.blocks.y), parts(cut.blocks.z)},
+          .first_channel = {static_cast<std::uint32_t>(field * cut.processes())},
+          .path = path,
+          .mode = mode,
+          .row_step = kRowAlignment,
+          .lead = kRowAlignment - 1};
+}
+
+/// It knows the fields that it writes into, and is bound to them.
+bool is_bound(brant::HaloMode mode) noexcept {
+  return mode == brant::HaloMode::direct || mode == brant::HaloMode::resident;
+}
+
+/// Ghosts by exchanges: where those are bound, one for each of the two fields.
+class ExchangedHalo final : public Halo {
+ public:
+  ExchangedHalo(brant::Runtime& runtime, const Block& block, const Decomposition& cut, brant::HaloMode mode,
+                brant::Path path)
+      : block_(block) {
+    const int count = is_bound(mode) ? 2 : 1;
+    for (int field = 0; field < count; ++field) exchanges_.emplace_back(runtime, options_of(cut, mode, path, field));
+  }
+
+  /// Both before the first run: a kernel that stays would be in the way.
+  brant::Task<void> bind() {
+    const brant::Buffer fields[] = {block_.current_field(), block_.next_field()};
+    for (std::size_t i = 0; i < exchanges_.size(); ++i) co_await exchanges_[i].bind(std::span(&fields[i], 1));
+  }
+
+  void receive_ghosts() override {}
+  void send_faces() override {}
+  brant::Task<void> finish() override {
+    const brant::Buffer field[] = {block_.current_field()};
+    co_await exchanges_[next_].run(field);
+    next_ = (next_ + 1) % exchanges_.size();
+  }
+  [[nodiscard]] std::size_t message_bytes() const override { return exchanges_[0].message_bytes(); }
+
+ private:
+  const Block& block_;
+  std::vector<brant::HaloExchange> exchanges_;
+  std::size_t next_ = 0;  ///< Of the current field.
+};
+
+}  // namespace
+
+std::vector<Solution> solve_with_halo(brant::Runtime& runtime, Share& share, const Plan& plan, brant::HaloMode mode,
+                                      brant::Path path) {
+  ExchangedHalo halo(runtime, *share.blocks[0], share.cut, mode, path);
+  runtime.run(halo.bind());
+  return {runtime.run(solve(*share.blocks[0], *share.stencils[0], halo, plan))};
+}
+
+std::vector<Solution> exchange_halo(brant::Runtime& runtime, Share& share, const Plan& plan, brant::HaloMode mode,
+                                    brant::Path path) {
+  brant::HaloExchange exchange(runtime, options_of(share.cut, mode, path, 0));
+  const brant::Buffer field[] = {share.blocks[0]->current_field()};
+  runtime.run(exchange.run(field, static_cast<std::uint64_t>(plan.warmup)));
+  Solution solution;
+  solution.sent_bytes = static_cast<double>(exchange.message_bytes());
+  for (std::int64_t left = plan.iterations, samples = kSamplesOfExchanges; left > 0; --samples) {
+    const std::int64_t times = std::max<std::int64_t>(left / std::max<std::int64_t>(samples, 1), 1);
+    const Clock::time_point begin = Clock::now();
+    runtime.run(exchange.run(field, static_cast<std::uint64_t>(times)));
+    const double us = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+    solution.iteration += us;
+    solution.samples.push_back(us / static_cast<double>(times));
+    left -= times;
+  }
+  solution.communication = solution.iteration;
+  return {solution};
+}
+
+}  // namespace jacobi
