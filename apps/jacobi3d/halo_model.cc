@@ -25,11 +25,6 @@ brant::HaloOptions options_of(const Decomposition& cut, brant::HaloMode mode, br
           .lead = kRowAlignment - 1};
 }
 
-/// It knows the fields that it writes into, and is bound to them.
-bool is_bound(brant::HaloMode mode) noexcept {
-  return mode == brant::HaloMode::direct || mode == brant::HaloMode::resident;
-}
-
 /// Ghosts by exchanges: where those are bound, one for each of the two fields.
 class ExchangedHalo final : public Halo {
  public:

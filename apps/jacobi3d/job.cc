@@ -31,11 +31,11 @@ double memory_of(brant::Runtime& runtime, MemoryKind kind) {
 
 /// In memory of the host some modes are others, and would be measured under a wrong name.
 void require_mode(const Options& options, MemoryKind kind) {
-  const bool stays = options.halo == brant::HaloMode::resident || options.halo == brant::HaloMode::stream ||
-                     options.halo == brant::HaloMode::stacked;
-  if (options.model != Model::halo || !stays || !brant::host_accessible(kind)) return;
+  const bool is_same = options.halo == brant::HaloMode::shapes || options.halo == brant::HaloMode::fused ||
+                       options.halo == brant::HaloMode::direct;
+  if (options.model != Model::halo || is_same || !brant::host_accessible(kind)) return;
   throw brant::Error(brant::Status::not_supported,
-                     fmt::format("--halo {} is for memory of a device, where kernels stay, and this is {} memory: use "
+                     fmt::format("--halo {} is for memory of a device, and this is {} memory: use "
                                  "--memory cuda or emulated, or --halo fused or direct",
                                  brant::halo_mode_name(options.halo), brant::memory_kind_name(kind)));
 }

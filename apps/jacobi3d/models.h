@@ -17,6 +17,11 @@ std::vector<Solution> solve_with_channels(brant::Runtime& runtime, Share& share,
 /// other chares of its process run.
 std::vector<Solution> solve_with_chares(brant::Runtime& runtime, Share& share, const Plan& plan);
 
+/// It writes into fields of other processes, is bound to them, and sends no messages.
+constexpr bool is_bound(brant::HaloMode mode) noexcept {
+  return mode == brant::HaloMode::direct || mode == brant::HaloMode::graph || mode == brant::HaloMode::resident;
+}
+
 /// One block in each process, whose ghosts a HaloExchange fills, in one of its modes.
 std::vector<Solution> solve_with_halo(brant::Runtime& runtime, Share& share, const Plan& plan, brant::HaloMode mode,
                                       brant::Path path);

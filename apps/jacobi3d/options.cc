@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "decomposition.h"
+#include "models.h"
 
 namespace jacobi {
 namespace {
@@ -84,9 +85,8 @@ void take(Options& options, const Raw& raw) {
   refuse(!options.computes && !halo, "--compute", "only exchanges can go without the rest: --halo MODE");
   refuse(!options.computes && (options.compare || options.plan.overlap || !options.output.empty()), "--compute",
          "where nothing is computed there is nothing to --compare, --overlap or --output");
-  const bool sends = options.halo != brant::HaloMode::direct && options.halo != brant::HaloMode::resident;
-  refuse(halo && !sends && (options.compare || options.path != brant::Path::automatic), "--halo",
-         "the modes direct and resident send no messages, which a --path or --compare would be for");
+  refuse(halo && is_bound(options.halo) && (options.compare || options.path != brant::Path::automatic), "--halo",
+         "the modes direct, graph and resident send no messages, which a --path or --compare would be for");
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ void run_halo(HaloBench bench) {
   double baseline_p50 = 0;
   for (const HaloMode mode : bench.modes) {
     bench.halo.mode = mode;
-    Fields fields;  // freed after the exchange, whose kernels may stay until then: the driver would wait for them
+    Fields fields;  // freed after the exchange, at once: its kernels may stay until then
     HaloExchange exchange(runtime, bench.halo);
     fields.allocate(runtime, exchange, bench.memory);
     const bool is_first = mode == bench.modes.front();

@@ -88,7 +88,9 @@ void add_bench_halo(CLI::App& bench, int& exit_code) {
       ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}))
       ->capture_default_str();
   command->add_option("--warmup", asked.warmup, "Not timed ones before them")->capture_default_str();
-  command->add_option("--batch", asked.batch, "Exchanges of each cycle, in mode resident without the CPU between them")
+  command
+      ->add_option("--batch", asked.batch,
+                   "Exchanges of each cycle, in modes graph and resident without the CPU between them")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}))
       ->capture_default_str();
   command->add_option("--memory", arguments->memory, "Where the fields are")
@@ -100,7 +102,9 @@ void add_bench_halo(CLI::App& bench, int& exit_code) {
       ->delimiter(',')
       ->check(CLI::IsMember(modes))
       ->capture_default_str();
-  command->add_option("--per", arguments->messages, "What is one message, in mode fused: all for a process, or a block")
+  command
+      ->add_option("--per", arguments->messages,
+                   "What is one message, in modes fused, stream and stacked: all for a process, or a block")
       ->check(CLI::IsMember(names_of(bench::kHaloMessages)))
       ->capture_default_str();
   command->add_flag("--check", asked.check, "Look at every cell, in cycles that are not timed");

@@ -15,6 +15,7 @@
 #include "core/held_messages.h"
 #include "core/host_links.h"
 #include "core/joined_peers.h"
+#include "core/late_frees.h"
 #include "core/leases.h"
 #include "core/memory_kinds.h"
 #include "core/observe/statistics.h"
@@ -88,6 +89,7 @@ class Engine {
   [[nodiscard]] TimerQueue& timers() noexcept { return timers_; }
   [[nodiscard]] Pollers& pollers() noexcept { return pollers_; }
   [[nodiscard]] Deferrals& deferrals() noexcept { return deferrals_; }
+  [[nodiscard]] LateFrees& late_frees() noexcept { return late_frees_; }
   [[nodiscard]] Commands& commands() noexcept { return commands_; }
   [[nodiscard]] HeldMessages& held_messages() noexcept { return held_messages_; }
   [[nodiscard]] HostLinks& links() noexcept { return links_; }
@@ -119,6 +121,7 @@ class Engine {
   TimerQueue timers_;
   Pollers pollers_;
   Deferrals deferrals_{clock_};
+  LateFrees late_frees_{device(), deferrals_};
   Commands commands_{waiter_};
   HeldMessages held_messages_;
   HostLinks links_{adapters_.links.get()};

@@ -104,7 +104,7 @@ RuntimeOptions RuntimeOptions::from_environment() {
 
 Memory::~Memory() {
   if (view_.data == nullptr) return;
-  const Status status = device_->free(view_.data);
+  const Status status = owner_->free(view_);
   if (status != Status::ok)
     log::warn("{} bytes of {} memory could not be freed: {}", view_.bytes, memory_kind_name(view_.kind),
               status_text(status));
@@ -183,16 +183,19 @@ Memory Runtime::allocate(MemoryKind kind, std::size_t bytes) {
                             "with a GPU, or BRANT_GPU=emulated for a device made of threads",
                             rank().value, memory_kind_name(kind), device.capabilities().name));
   }
-  const Result<void*> data = device.allocate(kind, bytes);
+  const Result<void*> data = engine_->late_frees().allocate(kind, bytes);
   if (!data) {
     throw Error(data.status(),
-                fmt::format("rank {}: {} bytes of {} memory on '{}': {}", rank().value, bytes, memory_kind_name(kind),
-                            device.capabilities().name, status_text(data.status())));
+                fmt::format("rank {}: {} bytes of {} memory on '{}': {}{}", rank().value, bytes, memory_kind_name(kind),
+                            device.capabilities().name, status_text(data.status()), engine_->late_frees().describe()));
   }
-  return Memory(device, Buffer(*data, bytes, kind));
+  return Memory(engine_->late_frees(), Buffer(*data, bytes, kind));
 }
 
-void Runtime::tidy() noexcept { engine_->deferrals().run(); }
+void Runtime::tidy() noexcept {
+  if (!engine_->late_frees().kernels_stay()) return engine_->deferrals().run();
+  log::warn("nothing is tidied up while a kernel stays on the device, for which the driver would wait: end it first");
+}
 
 void Runtime::copy(Buffer destination, ConstBuffer source) {
   if (source.bytes > destination.bytes) {

@@ -10,6 +10,7 @@
 #include "brant/base/kernel_source.h"
 #include "brant/base/result.h"
 #include "brant/base/status.h"
+#include "port/memory/staying_kernels.h"
 
 /// Memory kinds, streams and kernels: what brant needs of a device. Adapters: memory/host (host, and pinned where no
 /// GPU is present), memory/cuda (driver API by dlopen), memory/emulated (threads as a device).
@@ -156,6 +157,13 @@ class Device {
 
   virtual Streams* streams() noexcept = 0;
   virtual Kernels* kernels() noexcept = 0;
+
+  /// Kernels that stay on it: counted by whoever launches them.
+  [[nodiscard]] StayingKernels& staying_kernels() noexcept { return staying_kernels_; }
+  [[nodiscard]] const StayingKernels& staying_kernels() const noexcept { return staying_kernels_; }
+
+ private:
+  StayingKernels staying_kernels_;
 };
 
 /// In-order queues of device work.

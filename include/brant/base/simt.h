@@ -53,10 +53,11 @@ __device__ __forceinline__ unsigned shared_address(const void* place) {
   return static_cast<unsigned>(__cvta_generic_to_shared(place));
 }
 
-/// A thread of a GPU. `pause` does nothing: looks take long enough.
+/// A thread of a GPU. `pause` does nothing: looks take long enough. So many of them are 100 us or more: what is checked
+/// then is in memory of the host, and while it is read the fences of all threads of the SM wait.
 class GpuThread {
  public:
-  static constexpr unsigned kLooksPerCheck = 32;
+  static constexpr unsigned kLooksPerCheck = 256;
 
   __device__ __forceinline__ GpuThread() : lane_(threadIdx.x % 32) {}
 

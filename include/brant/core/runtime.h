@@ -29,6 +29,7 @@ class Device;
 }  // namespace port
 
 class Device;
+class LateFrees;
 
 /// Which device a process works with.
 enum class GpuChoice : std::uint8_t {
@@ -69,13 +70,16 @@ struct BRANT_API RuntimeOptions {
   static RuntimeOptions from_environment();
 };
 
-/// Memory that a runtime allocated. Freed when it goes; the transfers that use it must have completed.
+/// Memory that a runtime allocated. Freed when it goes; the transfers that use it must have completed. While a kernel
+/// stays on the device (`PersistentKernel`, some modes of `HaloExchange`) the driver could not free what the device
+/// reaches: it is kept, given to the next `allocate` of the same kind and size, and freed when the kernels have ended
+/// and the program waits or calls `Runtime::tidy`. Any thread may let it go.
 class BRANT_API Memory {
  public:
   Memory() noexcept = default;
-  Memory(Memory&& other) noexcept : device_(other.device_), view_(std::exchange(other.view_, {})) {}
+  Memory(Memory&& other) noexcept : owner_(other.owner_), view_(std::exchange(other.view_, {})) {}
   Memory& operator=(Memory&& other) noexcept {
-    std::swap(device_, other.device_);
+    std::swap(owner_, other.owner_);
     std::swap(view_, other.view_);
     return *this;
   }
@@ -95,9 +99,9 @@ class BRANT_API Memory {
 
  private:
   friend class Runtime;
-  Memory(port::Device& device, Buffer view) noexcept : device_(&device), view_(view) {}
+  Memory(LateFrees& owner, Buffer view) noexcept : owner_(&owner), view_(view) {}
 
-  port::Device* device_ = nullptr;
+  LateFrees* owner_ = nullptr;
   Buffer view_;
 };
 
@@ -180,7 +184,8 @@ class BRANT_API Runtime {
   /// Gives back now what was kept for later because it may wait for the device: memory of other processes that they
   /// have freed and that is still mapped here, memory of the device that nobody uses any more. Waits that find nothing
   /// to do, and the end of the runtime, do so by themselves; a program that only calls `progress` calls this now and
-  /// then. Waits for all that the device does: not while a kernel runs that waits for this process.
+  /// then. Waits for all that the device does: not while a kernel runs that waits for this process. While one stays
+  /// that the runtime knows (`PersistentKernel`), it does nothing, and the log says so.
   void tidy() noexcept;
 
   /// Waits in plain code until all have ended, moving the network: the first failure (in argument order), or ok with

@@ -205,10 +205,14 @@ BRANT_DEVICE_CODE bool test(Machine& machine, DeviceBell bell, Word epoch) {
 /// The last of `fan_in.of` callers (scopes) does `tell(epoch)`, for all of them; nobody waits. Each takes part in each
 /// epoch, e, e + 1, e + 2; one may be left out when all callers know that all have arrived for those before. A caller
 /// may be up to two epochs ahead of the others; they are told of in their order. Cost: one atomic of device memory, and
-/// for the last one another behind what it tells.
+/// for the last one another behind what it tells; none of a single caller.
 template <typename Machine, typename Tell, typename Scope = Block>
 BRANT_DEVICE_CODE void arrive_and(Machine& machine, FanIn fan_in, Word epoch, Tell&& tell, Scope = {}) {
   if (!Scope::gather(machine)) return;
+  if (fan_in.of == 1) {  // it is always the last one
+    tell(epoch);
+    return;
+  }
   constexpr unsigned kBits = 16;
   const auto shift = [](Word of) { return static_cast<unsigned>(of % 4) * kBits; };
   const auto count = [&](Word counts, Word of) { return counts >> shift(of) & 0xffffu; };

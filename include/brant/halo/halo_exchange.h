@@ -26,21 +26,27 @@ enum class HaloMode : std::uint8_t {
            ///< shape).
   fused,   ///< One kernel packs all messages, they go, one kernel unpacks them; in memory of the host the CPU does so.
   direct,  ///< Cells go straight into the ghosts, in memory that is mapped; processes of one host alone. See `bind`.
-  /// The same by a kernel that stays on the device from the first run on, and holds a part of it: nothing is launched
-  /// for an exchange. What waits for all that a device does (cudaFree, the end of a Memory of the device) never ends
-  /// meanwhile: destroy the exchange before its fields. So it is in the modes `stream` and `stacked`.
+  /// The same, recorded in a graph (of CUDA) when fields are bound, which is launched for each exchange: in a run of
+  /// several exchanges without the CPU between them.
+  graph,
+  /// As `direct`, by a kernel that stays on the device from the first run on, and holds a part of it: nothing is
+  /// launched for an exchange. What waits for all that a device does (cudaFree, cudaDeviceSynchronize) never ends
+  /// meanwhile; a Memory of the device that goes is kept for later, see there. So it is in the modes `stream` and
+  /// `stacked`.
   resident,
-  /// A kernel that packs and one that unpacks stay on the device, each message with a block of its own: it leaves when
-  /// its block rings, and the block that unpacks it is told when it has come. In memory of the host as `fused`.
+  /// A kernel that packs and one that unpacks stay on the device: a message leaves when it is packed, while others are,
+  /// and is unpacked when it has come. In memory of the host as `fused`.
   stream,
-  stacked,  ///< The same, with all blocks on one message after another.
+  stacked,  ///< The same, with all blocks on one message after another, whatever its size.
 };
 
-/// What of it is one message, in mode `fused`.
+/// What of it is one message, in the modes `fused`, `stream` and `stacked`.
 enum class HaloMessages : std::uint8_t {
-  per_process,  ///< All that goes to one process; between blocks of the same process cells are copied.
-  per_block,    ///< What goes from one block to another; likewise copied within a process.
-  all,          ///< The same, and within a process a message as well, as LLNL's Comb has it.
+  /// All that goes to one process; between blocks of the same process cells are copied. In mode `stream` it is cut into
+  /// four groups or less, of 64 KiB or more each, which all blocks of the kernels do one after another.
+  per_process,
+  per_block,  ///< What goes from one block to another, in mode `stream` done by one block; copied within a process.
+  all,        ///< The same, and within a process a message as well, as LLNL's Comb has it.
 };
 
 /// Where the time of an exchange went, in microseconds, as this process's CPU saw it.
@@ -63,7 +69,7 @@ struct HaloOptions {
   Path path = Path::automatic;
   HaloMode mode = HaloMode::fused;
   HaloMessages messages = HaloMessages::per_process;
-  /// Mode `direct`, of a kernel that waits for a neighbour: then the exchange fails. Worker::kForever: none.
+  /// Of a kernel that waits for a neighbour: then the exchange fails. Worker::kForever: none.
   std::chrono::nanoseconds patience = std::chrono::seconds(30);
   /// For arrays whose rows begin at aligned places: the rows are a multiple of so many cells apart, and the first array
   std::size_t row_step = 1;
@@ -112,7 +118,8 @@ class BRANT_API HaloExchange {
   /// undefined, the channels are closed, and further runs throw it again: the other processes see an end of it when
   /// this one ends. The fields may be others in each run. In mode `fused` the first run with a kind of memory allocates
   /// buffers for all messages in that kind; later ones allocate nothing but coroutine frames. `times`: so many
-  /// exchanges after each other, the same at every process; in mode `resident` without the CPU between them.
+  /// exchanges after each other, the same at every process; in modes `graph` and `resident` without the CPU between
+  /// them.
   Task<void> run(std::span<const Buffer> fields, std::uint64_t times = 1);
   /// Mode `direct` writes into the fields of other processes, which have to know them: the first `run` binds the
   /// exchange to its fields, and those of later runs are the same ones until all processes call this with others. The

@@ -13,9 +13,10 @@ struct NamedHaloMode {
   std::string_view name;
 };
 inline constexpr std::array kHaloModes = {
-    NamedHaloMode{HaloMode::shapes, "shapes"}, NamedHaloMode{HaloMode::fused, "fused"},
-    NamedHaloMode{HaloMode::direct, "direct"}, NamedHaloMode{HaloMode::resident, "resident"},
-    NamedHaloMode{HaloMode::stream, "stream"}, NamedHaloMode{HaloMode::stacked, "stacked"}};
+    NamedHaloMode{HaloMode::shapes, "shapes"},     NamedHaloMode{HaloMode::fused, "fused"},
+    NamedHaloMode{HaloMode::direct, "direct"},     NamedHaloMode{HaloMode::graph, "graph"},
+    NamedHaloMode{HaloMode::resident, "resident"}, NamedHaloMode{HaloMode::stream, "stream"},
+    NamedHaloMode{HaloMode::stacked, "stacked"}};
 
 constexpr std::string_view halo_mode_name(HaloMode mode) noexcept {
   for (const NamedHaloMode& named : kHaloModes) {

@@ -7,6 +7,7 @@
 
 #include "core/engine.h"
 #include "models/halo/direct_by_host.h"
+#include "models/halo/direct_graph.h"
 #include "models/halo/direct_launched.h"
 #include "models/halo/direct_resident.h"
 
@@ -79,6 +80,7 @@ std::size_t DirectExchange::plan_landed(const Neighbour& neighbour, std::size_t 
 }
 
 void DirectExchange::plan_copies() {
+  if (by_device_ && layout_.options().mode == HaloMode::resident) plan_.turns = 2;
   const std::size_t count = plan_.neighbours.size();
   const auto own = static_cast<std::size_t>(layout_.blocks());
   std::size_t landings = own;
@@ -97,9 +99,9 @@ void DirectExchange::plan_copies() {
     Neighbour& neighbour = plan_.neighbours[n];
     neighbour.landing_bytes = plan_landed(neighbour, landings + n);
     if (neighbour.landing_bytes == 0) continue;
-    neighbour.landing = runtime_.allocate(runtime_.device_kind(), neighbour.landing_bytes);
+    neighbour.landing = runtime_.allocate(runtime_.device_kind(), plan_.turns * neighbour.landing_bytes);
   }
-  plan_.bases.resize(landings + 2 * count);
+  plan_.bases.resize(plan_.turns * (landings + 2 * count));
 }
 
 void DirectExchange::add_round(Round& round, bool with_fields) {
@@ -153,8 +155,11 @@ void DirectExchange::choose_way(std::span<const Buffer> fields) {
   by_device_ = by_device;
   if (way_ != nullptr) return;
   if (plan_.bases.empty()) plan_copies();
-  if (by_device && layout_.options().mode == HaloMode::resident) {
+  const HaloMode mode = layout_.options().mode;
+  if (by_device && mode == HaloMode::resident) {
     way_ = std::make_unique<DirectResident>(runtime_, layout_, plan_);
+  } else if (by_device && mode == HaloMode::graph) {
+    way_ = std::make_unique<DirectGraph>(runtime_, layout_, plan_);
   } else if (by_device) {
     way_ = std::make_unique<DirectLaunched>(runtime_, layout_, plan_);
   } else {
@@ -198,9 +203,9 @@ void DirectExchange::accept_offer(std::size_t n) {
                             "kind in all processes",
                             neighbour.rank, by_device_ ? "host" : "device", by_device_ ? "device" : "host"));
   }
-  if (offer.landing.bytes < neighbour.far_bytes) {
-    throw Error(Status::internal, fmt::format("halo: rank {} has {} bytes for {} bytes of narrow rows", neighbour.rank,
-                                              offer.landing.bytes, neighbour.far_bytes));
+  if (offer.landing.bytes < plan_.turns * neighbour.far_bytes) {
+    throw Error(Status::internal, fmt::format("halo: rank {} has {} bytes for {} times {} bytes of narrow rows",
+                                              neighbour.rank, offer.landing.bytes, plan_.turns, neighbour.far_bytes));
   }
   way_->accept(n, offer);
   if (neighbour.far_bytes != 0) {
@@ -233,6 +238,22 @@ Task<void> DirectExchange::agree(Status own) {
   }
 }
 
+void DirectExchange::set_bases(std::span<const Buffer> fields) noexcept {
+  std::size_t base = 0;
+  for (std::size_t turn = 0; turn < plan_.turns; ++turn) {
+    for (const Buffer& field : fields) plan_.bases[base++] = static_cast<std::byte*>(field.data);
+    for (const Neighbour& neighbour : plan_.neighbours) {
+      for (const MappedMemory& mapped : neighbour.mapped) plan_.bases[base++] = mapped.address;
+    }
+    for (const Neighbour& neighbour : plan_.neighbours) {
+      plan_.bases[base++] = static_cast<std::byte*>(neighbour.landing.data()) + turn * neighbour.landing_bytes;
+    }
+    for (const Neighbour& neighbour : plan_.neighbours) {
+      plan_.bases[base++] = neighbour.far_landing.address + turn * neighbour.far_bytes;
+    }
+  }
+}
+
 Task<void> DirectExchange::bind_to(std::span<const Buffer> fields) {
   bound_ = false;
   Status refused = Status::ok;
@@ -257,15 +278,7 @@ Task<void> DirectExchange::bind_to(std::span<const Buffer> fields) {
   co_await swap(offers_);
   for (std::size_t n = 0; n < plan_.neighbours.size(); ++n) attempt([&] { accept_offer(n); });
   attempt([&] {
-    for (std::size_t i = 0; i < fields.size(); ++i) plan_.bases[i] = static_cast<std::byte*>(fields[i].data);
-    std::size_t base = fields.size();
-    for (const Neighbour& neighbour : plan_.neighbours) {
-      for (const MappedMemory& mapped : neighbour.mapped) plan_.bases[base++] = mapped.address;
-    }
-    for (const Neighbour& neighbour : plan_.neighbours) {
-      plan_.bases[base++] = static_cast<std::byte*>(neighbour.landing.data());
-    }
-    for (const Neighbour& neighbour : plan_.neighbours) plan_.bases[base++] = neighbour.far_landing.address;
+    set_bases(fields);
     way_->bind();
   });
   co_await agree(refused);

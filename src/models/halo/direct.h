@@ -36,6 +36,7 @@ class DirectExchange final : public Exchange {
   void choose_way(std::span<const Buffer> fields);
   void tell_offers(std::span<const Buffer> fields);
   void accept_offer(std::size_t neighbour);
+  void set_bases(std::span<const Buffer> fields) noexcept;
   Task<void> agree(Status own);
   [[nodiscard]] bool is_bound(std::span<const Buffer> fields) const noexcept;
   Task<void> bind_to(std::span<const Buffer> fields) override;

@@ -22,27 +22,35 @@ NotifierOptions enough_for(std::size_t neighbours) noexcept {
 
 }  // namespace
 
-unsigned blocks_of_use(const DirectCopies& plan) noexcept {
+Word most_chunks(const DirectCopies& plan) noexcept {
   Word most = std::max<Word>(plan.own.last - plan.own.first, 1);
   for (const Phase& phase : plan.to) most = std::max(most, phase.last - phase.first);
   for (const Phase& phase : plan.landed) most = std::max(most, phase.last - phase.first);
-  return static_cast<unsigned>(std::min<Word>(most, 65535));  // what a fan-in counts
+  return most;
 }
 
-unsigned blocks_at_once(Device device, port::Kernel* kernel) {
-  LaunchShape one;
-  one.block[0] = kChunkThreads;
-  return device.inner().kernels()->blocks_at_once(kernel, one).or_throw("halo: the kernel of mode direct");
+unsigned blocks_at_once(Device device, port::Kernel* kernel, unsigned threads) {
+  const unsigned at_once = device.inner()
+                               .kernels()
+                               ->blocks_at_once(kernel, shape_of(1, threads))
+                               .or_throw("halo: the kernel of mode direct");
+  return std::max(at_once, 1u);
 }
 
-DirectByDevice::DirectByDevice(Runtime& runtime, const Layout& layout, DirectCopies& plan, unsigned blocks)
+LaunchShape shape_of(Word blocks, unsigned threads) noexcept {
+  LaunchShape shape;
+  shape.grid[0] = static_cast<unsigned>(std::min<Word>(blocks, 65535));  // what a fan-in counts
+  shape.block[0] = threads;
+  return shape;
+}
+
+DirectByDevice::DirectByDevice(Runtime& runtime, const Layout& layout, DirectCopies& plan, const LaunchShape& shape)
     : runtime_(runtime),
       layout_(layout),
       plan_(plan),
+      shape_(shape),
       notifier_(runtime, enough_for(plan.neighbours.size())),
       stream_(runtime.device().create_stream(StreamPriority::high)) {
-  shape_.grid[0] = blocks;
-  shape_.block[0] = kChunkThreads;
   for (std::size_t n = 0; n < plan.neighbours.size(); ++n) {
     Pair& pair = pairs_.emplace_back();
     pair.owner = this;
@@ -51,9 +59,8 @@ DirectByDevice::DirectByDevice(Runtime& runtime, const Layout& layout, DirectCop
     pair.ready = notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::device, .peer = peer});
     pair.arrived = notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::device, .peer = peer});
     pair.gone = notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::host, .peer = peer});
-    pair.fan_in = notifier_.fan_in(blocks);
+    pair.fan_in = notifier_.fan_in(shape.grid[0]);
   }
-  on_device_.ready_again = notifier_.fan_in(blocks);
   plan_.copies.upload(runtime, plan_.bases.size());
   if (!pairs_.empty()) neighbours_ = runtime.allocate(runtime.device_kind(), pairs_.size() * sizeof(DirectNeighbour));
 }
@@ -93,6 +100,7 @@ void DirectByDevice::bind() {
   on_device_.count = all.size();
   on_device_.own_first = plan_.own.first;
   on_device_.own_last = plan_.own.last;
+  on_device_.bases_of_turn = plan_.turns == 1 ? 0 : plan_.bases.size() / plan_.turns;
 }
 
 // Run
@@ -105,9 +113,9 @@ void DirectByDevice::require_ready() const {
 }
 
 Task<void> DirectByDevice::exchange(std::uint64_t times) {
-  const std::uint64_t first = epoch_ + 1;
+  first_ = epoch_ + 1;
   epoch_ += times;
-  const bool done = co_await run_kernel(first, times);
+  const bool done = co_await run_kernel(first_, times);
   if (!done) throw_unfinished();
   done_ = epoch_;
 }
@@ -147,11 +155,11 @@ bool DirectByDevice::is_gone(const Pair& pair, std::uint64_t epoch) const noexce
   return pair.lost != Status::canceled || pair.gone.epoch() <= epoch;
 }
 
-bool DirectByDevice::has_rung(const Bell& bell) const {
+bool DirectByDevice::has_rung(const Bell& bell, std::uint64_t epoch) const {
   Word seen = 0;
   const ConstBuffer word(bell.device().word, sizeof seen, runtime_.device_kind());
   runtime_.copy(Buffer(&seen, sizeof seen, MemoryKind::host), word);
-  return notify::reached(seen, epoch_);
+  return notify::reached(seen, epoch);
 }
 
 std::string DirectByDevice::describe(const Pair& pair) const {
@@ -176,8 +184,8 @@ void DirectByDevice::throw_unfinished() const {
     if (is_gone(pair, epoch_)) throw_gone(pair, epoch_);
   }
   for (const Pair& pair : pairs_) {
-    const bool is_ready = has_rung(pair.ready);
-    if (is_ready && has_rung(pair.arrived)) continue;
+    const bool is_ready = has_rung(pair.ready, first_);  // and for all of the run
+    if (is_ready && has_rung(pair.arrived, epoch_)) continue;
     throw Error(Status::timed_out,
                 fmt::format("halo: the exchange {} of mode direct was given up after {:.1f} s: {} {}", epoch_,
                             in_seconds(layout_.options().patience), describe(pair),

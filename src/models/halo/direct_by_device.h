@@ -22,8 +22,8 @@ class DirectByDevice : public DirectWay {
   void give_up() noexcept final;
 
  protected:
-  /// Throws not_supported: a device without kernels, or bells. `blocks`: of the kernel.
-  DirectByDevice(Runtime& runtime, const Layout& layout, DirectCopies& plan, unsigned blocks);
+  /// Throws not_supported: a device without kernels, or bells. `shape`: of the kernel.
+  DirectByDevice(Runtime& runtime, const Layout& layout, DirectCopies& plan, const LaunchShape& shape);
 
   /// Has the kernel do so many exchanges, and waits for their end. True: they were done.
   virtual Task<bool> run_kernel(std::uint64_t first, std::uint64_t times) = 0;
@@ -61,19 +61,21 @@ class DirectByDevice : public DirectWay {
   [[nodiscard]] bool is_gone(const Pair& pair, std::uint64_t epoch) const noexcept;
   [[noreturn]] void throw_gone(const Pair& pair, std::uint64_t epoch) const;
   [[noreturn]] void throw_unfinished() const;
-  [[nodiscard]] bool has_rung(const Bell& bell) const;
+  [[nodiscard]] bool has_rung(const Bell& bell, std::uint64_t epoch) const;
   [[nodiscard]] std::string describe(const Pair& pair) const;
 
   std::deque<Pair> pairs_;   ///< By neighbours.
   Memory neighbours_;        ///< On the device: DirectNeighbour for each.
+  std::uint64_t first_ = 0;  ///< Of the run that has begun.
   std::uint64_t epoch_ = 0;  ///< Exchanges that have begun,
   std::uint64_t done_ = 0;   ///< and that have been done.
   bool given_up_ = false;
 };
 
-/// The most blocks that are of use for a kernel of the plan: as many as have something to copy for some neighbour.
-unsigned blocks_of_use(const DirectCopies& plan) noexcept;
-/// As many as run at once.
-unsigned blocks_at_once(Device device, port::Kernel* kernel);
+/// The most chunks that a kernel of the plan copies at a time: for some neighbour, or within the process.
+Word most_chunks(const DirectCopies& plan) noexcept;
+/// Blocks of so many threads that run at once; at least 1.
+unsigned blocks_at_once(Device device, port::Kernel* kernel, unsigned threads);
+LaunchShape shape_of(Word blocks, unsigned threads) noexcept;
 
 }  // namespace brant::halo

@@ -5,17 +5,16 @@
 #include <cstring>
 
 #include "brant/core/stream_done.h"
+#include "models/halo/require.h"
 
 namespace brant::halo {
 
-DirectLaunched::DirectLaunched(Runtime& runtime, const Layout& layout, DirectCopies& plan)
-    : DirectLaunched(runtime, layout, plan, load_direct_kernel(runtime.device())) {}
-
 // More blocks than run at once would be of no use.
-DirectLaunched::DirectLaunched(Runtime& runtime, const Layout& layout, DirectCopies& plan, const DirectKernel& kernel)
-    : DirectByDevice(runtime, layout, plan,
-                     std::min(blocks_of_use(plan), std::max(blocks_at_once(runtime.device(), kernel.inner()), 1u))),
-      kernel_(kernel) {
+DirectByLaunches::DirectByLaunches(Runtime& runtime, const Layout& layout, DirectCopies& plan, port::Kernel* kernel)
+    : DirectByDevice(
+          runtime, layout, plan,
+          shape_of(std::min<Word>(most_chunks(plan), blocks_at_once(runtime.device(), kernel, kChunkThreads)),
+                   kChunkThreads)) {
   static_assert(sizeof(notify::Told) == 128 && sizeof(notify::Asked) == 128);  // one writer for each line
   words_ = runtime.allocate(MemoryKind::pinned, sizeof(notify::Told) + sizeof(notify::Asked));
   std::memset(words_.data(), 0, words_.bytes());
@@ -25,30 +24,34 @@ DirectLaunched::DirectLaunched(Runtime& runtime, const Layout& layout, DirectCop
   control_.patience_ns = patience == Worker::kForever ? 0 : static_cast<Word>(patience.count());
 }
 
-Task<bool> DirectLaunched::run_kernel(std::uint64_t first, std::uint64_t times) {
-  bool done = true;
-  for (std::uint64_t epoch = first; done && epoch < first + times; ++epoch) {
-    const Status launched = kernel_.launch(shape_, stream_, control_, on_device_, epoch);
-    if (launched != Status::ok) throw_error(launched, "halo: the kernel of mode direct was not launched");
-    for (const Phase& landed : plan_.landed) {
-      const Status taken = plan_.copies.launch(landed, stream_);
-      if (taken != Status::ok) throw_error(taken, "halo: the kernel of mode direct that takes what has landed");
-    }
-    co_await stream_done(runtime_, stream_);
-    done = std::atomic_ref(control_.told->failed).load(std::memory_order_acquire) == 0;
-  }
-  co_return done;
+bool DirectByLaunches::all_done() const noexcept {
+  return std::atomic_ref(control_.told->failed).load(std::memory_order_acquire) == 0;
 }
 
-void DirectLaunched::abort() noexcept {
+void DirectByLaunches::abort() noexcept {
   auto& asked = const_cast<notify::Asked&>(*control_.asked);
   std::atomic_ref(asked.abort).store(1, std::memory_order_release);
 }
 
 /// Its waits look whether they were aborted, and the rest of it ends by itself.
-void DirectLaunched::stop() noexcept {
+void DirectByLaunches::stop() noexcept {
   abort();
   static_cast<void>(stream_.synchronize());
+}
+
+DirectLaunched::DirectLaunched(Runtime& runtime, const Layout& layout, DirectCopies& plan)
+    : DirectLaunched(runtime, layout, plan, load_direct_kernel(runtime.device())) {}
+
+Task<bool> DirectLaunched::run_kernel(std::uint64_t first, std::uint64_t times) {
+  for (std::uint64_t epoch = first; epoch < first + times; ++epoch) {
+    require(kernel_.launch(shape_, stream_, control_, on_device_, epoch),
+            "halo: the kernel of mode direct was not launched");
+    require(plan_.copies.launch(plan_.all_landed(), stream_),
+            "halo: the kernel of mode direct that takes what has landed");
+    co_await stream_done(runtime_, stream_);
+    if (!all_done()) co_return false;
+  }
+  co_return true;
 }
 
 }  // namespace brant::halo

@@ -4,22 +4,35 @@
 
 namespace brant::halo {
 
+/// Kernels that end with each exchange: what is the same whether they are launched one by one or as a graph.
+class DirectByLaunches : public DirectByDevice {
+ protected:
+  DirectByLaunches(Runtime& runtime, const Layout& layout, DirectCopies& plan, port::Kernel* kernel);
+
+  /// No exchange was given up by the kernels.
+  [[nodiscard]] bool all_done() const noexcept;
+  void abort() noexcept override;
+  void stop() noexcept override;
+
+  notify::KernelControl control_;
+
+ private:
+  Memory words_;  ///< Pinned: what the kernels tell, and what they are asked.
+};
+
 /// A kernel is launched for each exchange.
-class DirectLaunched final : public DirectByDevice {
+class DirectLaunched final : public DirectByLaunches {
  public:
   DirectLaunched(Runtime& runtime, const Layout& layout, DirectCopies& plan);
   ~DirectLaunched() override { give_up(); }
 
  private:
-  DirectLaunched(Runtime& runtime, const Layout& layout, DirectCopies& plan, const DirectKernel& kernel);
+  DirectLaunched(Runtime& runtime, const Layout& layout, DirectCopies& plan, const DirectKernel& kernel)
+      : DirectByLaunches(runtime, layout, plan, kernel.inner()), kernel_(kernel) {}
 
   Task<bool> run_kernel(std::uint64_t first, std::uint64_t times) override;
-  void abort() noexcept override;
-  void stop() noexcept override;
 
   DirectKernel kernel_;
-  Memory words_;  ///< Pinned: what the kernel tells, and what it is asked.
-  notify::KernelControl control_;
 };
 
 }  // namespace brant::halo

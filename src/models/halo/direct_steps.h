@@ -1,7 +1,7 @@
 #pragma once
 
 #include "brant/device/notify.cuh"
-#include "models/halo/cell_copy.h"
+#include "models/halo/squads.h"
 
 /// What kernels of mode `direct` do: one text for the GPU, the emulated device and the model checker.
 namespace brant::halo {
@@ -25,8 +25,16 @@ struct DirectPlan {
   Word count = 0;
   Word own_first = 0;  ///< Chunks that stay in this process.
   Word own_last = 0;
-  notify::FanIn ready_again;  ///< Of all blocks.
+  Word bases_of_turn = 0;              ///< Bases of odd exchanges lie so many words behind those of even ones.
+  unsigned squad_min = kChunkThreads;  ///< See Share.
 };
+
+/// With the bases of an exchange.
+BRANT_DEVICE_CODE CopyTable table_of(const DirectPlan& plan, Word epoch) {
+  CopyTable table = plan.table;
+  table.bases += epoch % 2 * plan.bases_of_turn;
+  return table;
+}
 
 template <typename Machine>
 BRANT_DEVICE_CODE const DirectNeighbour* neighbours_in(Machine& machine, const DirectPlan& plan) {
@@ -43,17 +51,21 @@ BRANT_DEVICE_CODE void tell_ready(Machine& machine, const DirectPlan& plan, Word
   }
 }
 
-/// What all blocks of a grid write in one exchange: none waits for another one. False: a neighbour has not come.
+/// What all blocks of a grid write in one exchange: none waits for another one. `asks`: whether the neighbours are
+/// ready. False: one has not come.
 template <typename Machine>
 BRANT_DEVICE_CODE bool write_cells(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
-                                   Word epoch) {
+                                   Word epoch, bool asks) {
+  const notify::Block block;
   const DirectNeighbour* const all = neighbours_in(machine, plan);
-  copy_chunks(machine, plan.table, plan.own_first, plan.own_last);  // while the neighbours come
+  const CopyTable table = table_of(plan, epoch);
+  const Share share{machine.block(), machine.blocks(), plan.squad_min};
+  copy_by_squads(machine, table, plan.own_first, plan.own_last, share);  // while the neighbours come
   for (Word n = 0; n < plan.count; ++n) {
     const DirectNeighbour& neighbour = all[n];
-    if (notify::wait(machine, control, neighbour.ready, epoch, notify::Block{}) != notify::Waited::rung) return false;
-    copy_chunks(machine, plan.table, neighbour.first, neighbour.last);
-    notify::arrive(machine, neighbour.tell_arrived, neighbour.fan_in, epoch, notify::Block{});
+    if (asks && notify::wait(machine, control, neighbour.ready, epoch, block) != notify::Waited::rung) return false;
+    copy_by_squads(machine, table, neighbour.first, neighbour.last, share);
+    notify::arrive(machine, neighbour.tell_arrived, neighbour.fan_in, epoch, block);
   }
   return true;
 }
@@ -63,10 +75,11 @@ template <typename Machine>
 BRANT_DEVICE_CODE bool await_cells(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
                                    Word epoch, bool takes) {
   const DirectNeighbour* const all = neighbours_in(machine, plan);
+  const Share share{machine.block(), machine.blocks(), plan.squad_min};
   for (Word n = 0; n < plan.count; ++n) {
     const DirectNeighbour& neighbour = all[n];
     if (notify::wait(machine, control, neighbour.arrived, epoch, notify::Block{}) != notify::Waited::rung) return false;
-    if (takes) copy_chunks(machine, plan.table, neighbour.land_first, neighbour.land_last);
+    if (takes) copy_by_squads(machine, table_of(plan, epoch), neighbour.land_first, neighbour.land_last, share);
   }
   return true;
 }
@@ -77,24 +90,44 @@ template <typename Machine>
 BRANT_DEVICE_CODE bool exchange_directly(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
                                          Word epoch) {
   tell_ready(machine, plan, epoch);
-  if (!write_cells(machine, control, plan, epoch)) return false;
+  if (!write_cells(machine, control, plan, epoch, true)) return false;
   return machine.block() + 1 != machine.blocks() || await_cells(machine, control, plan, epoch, false);
 }
 
+/// Where a launch that is repeated unchanged finds its epoch.
+struct DirectCount {
+  Word* words = nullptr;  ///< In device memory: exchanges that were done, and whether one was not. Null: nobody counts.
+  notify::FanIn fan_in;   ///< Of all blocks.
+};
+
+/// The exchange behind those that were counted. After one that was not done no further one begins.
+template <typename Machine>
+BRANT_DEVICE_CODE bool exchange_counted(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
+                                        DirectCount count) {
+  Word* const done = machine.reach(count.words);
+  Word* const failed = done + 1;
+  const Word epoch = machine.load_acquire_device(done) + 1;
+  if (machine.sync_block_any(machine.load_relaxed(failed) != 0)) return false;
+  if (!exchange_directly(machine, control, plan, epoch)) {
+    machine.store_relaxed(failed, 1);
+    return false;
+  }
+  // The last block: all have read the count.
+  const auto note = [&](Word all_done) { machine.store_release_device(done, all_done); };
+  notify::arrive_and(machine, count.fan_in, epoch, note, notify::Block{});
+  return true;
+}
+
 /// Some exchanges after each other, from an epoch on, by blocks that all run at once; before the first one all of them
-/// have done those before. The next one may come as soon as the last block is done with this one.
+/// have done those before. Between them nobody looks at the ghosts, and there are two landings: so a neighbour is ready
+/// for one when it has written its cells for that before, which is behind its taking of what landed before those.
 template <typename Machine>
 BRANT_DEVICE_CODE bool exchange_in_turn(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
                                         Word first, Word times) {
-  const DirectNeighbour* const all = neighbours_in(machine, plan);
-  const auto tell = [&](Word epoch) {
-    for (Word n = 0; n < plan.count; ++n) notify::ring(machine, all[n].tell_ready, epoch, notify::Thread{});
-  };
   tell_ready(machine, plan, first);
   for (Word epoch = first; epoch != first + times; ++epoch) {
-    if (!write_cells(machine, control, plan, epoch)) return false;
+    if (!write_cells(machine, control, plan, epoch, epoch == first)) return false;
     if (!await_cells(machine, control, plan, epoch, true)) return false;
-    if (epoch + 1 != first + times) notify::arrive_and(machine, plan.ready_again, epoch + 1, tell, notify::Block{});
   }
   return true;
 }

@@ -27,8 +27,14 @@ struct DirectCopies {
   Copies copies;
   std::vector<Phase> to;      ///< By neighbours.
   Phase own;                  ///< What stays in this process.
-  std::vector<Phase> landed;  ///< By neighbours: from where narrow rows land into the ghosts.
+  std::vector<Phase> landed;  ///< By neighbours, one behind another: from where narrow rows land into the ghosts.
+  /// Landings are used in turn by so many exchanges that follow each other: then there are as many of all bases.
+  std::size_t turns = 1;
   std::vector<std::byte*> bases;
+
+  [[nodiscard]] Phase all_landed() const noexcept {
+    return landed.empty() ? Phase{} : Phase{landed.front().first, landed.back().last};
+  }
 };
 
 /// How mode `direct` copies in one kind of memory: by the device, or by the CPU.

@@ -66,6 +66,7 @@ std::unique_ptr<Exchange> make_exchange(Runtime& runtime, const HaloOptions& opt
     case HaloMode::shapes: return std::make_unique<ShapedExchange>(runtime, options);
     case HaloMode::fused: return std::make_unique<FusedExchange>(runtime, options);
     case HaloMode::direct:
+    case HaloMode::graph:
     case HaloMode::resident: return std::make_unique<DirectExchange>(runtime, options);
     case HaloMode::stream:
     case HaloMode::stacked: return std::make_unique<TriggeredExchange>(runtime, options);

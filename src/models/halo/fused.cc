@@ -24,14 +24,14 @@ double us_since(TimePoint& begin) noexcept {
 
 }  // namespace
 
-FusedExchange::FusedExchange(Runtime& runtime, const HaloOptions& options, HaloMessages messages)
-    : Exchange(runtime, options), transfers_(runtime, layout_), together_(messages) {
-  send_bytes_ = plan_messages(layout_.sends(), true);
+FusedExchange::FusedExchange(Runtime& runtime, const HaloOptions& options, const MessageCut& cut)
+    : Exchange(runtime, options), transfers_(runtime, layout_), to_itself_(cut.per == HaloMessages::all) {
+  send_bytes_ = plan_messages(layout_.sends(), cut, true);
   for (const Link& link : layout_.sends()) {
     if (!travels(link)) copies_.add_within(layout_, link);
   }
   own_ = copies_.end_phase();
-  receive_bytes_ = plan_messages(layout_.receives(), false);
+  receive_bytes_ = plan_messages(layout_.receives(), cut, false);
   pack_ = {0, own_.last};
   unpack_ = {own_.last, copies_.end_phase().last};
   bases_.resize(static_cast<std::size_t>(layout_.blocks()) + 2);
@@ -40,18 +40,11 @@ FusedExchange::FusedExchange(Runtime& runtime, const HaloOptions& options, HaloM
 // Planned
 // -------------------------------------------------------------------------------------------------------------------
 
-bool FusedExchange::travels(const Link& link) const noexcept {
-  return link.rank != layout_.rank() || together_ == HaloMessages::all;
-}
+bool FusedExchange::travels(const Link& link) const noexcept { return link.rank != layout_.rank() || to_itself_; }
 
-std::size_t FusedExchange::plan_messages(const std::vector<Link>& links, bool is_send) {
-  const bool together = together_ == HaloMessages::per_process;
+std::size_t FusedExchange::plan_messages(const std::vector<Link>& links, const MessageCut& cut, bool is_send) {
   std::size_t offset = 0;
-  for (auto first = links.begin(); first != links.end();) {
-    auto last = first + 1;
-    while (together && last != links.end() && last->rank == first->rank) ++last;
-    const std::span<const Link> message(first, last);
-    first = last;
+  for (const std::span<const Link> message : cut_into_messages(links, cut)) {
     if (!travels(message[0])) continue;
     const std::size_t bytes = plan_message(message, offset, is_send);
     (is_send ? sends_ : receives_).push_back({&transfers_.add(message, bytes, is_send), offset, copies_.end_phase()});
@@ -120,6 +113,10 @@ Buffer FusedExchange::part_of(const Memory& memory, const Part& part) const {
 
 Task<void> FusedExchange::exchange(std::span<const Buffer> fields) {
   prepare(fields);
+  co_await exchange_prepared();
+}
+
+Task<void> FusedExchange::exchange_prepared() {
   HaloPhases took;
   TimePoint begin = Clock::now();
   for (Part& part : receives_) transfers_.post(*part.transfer, part_of(receive_buffer_, part));

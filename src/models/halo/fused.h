@@ -5,6 +5,7 @@
 
 #include "models/halo/copies.h"
 #include "models/halo/exchange.h"
+#include "models/halo/message_cut.h"
 #include "models/halo/transfers.h"
 
 namespace brant::halo {
@@ -14,7 +15,7 @@ namespace brant::halo {
 /// does the same.
 class FusedExchange : public Exchange {
  public:
-  FusedExchange(Runtime& runtime, const HaloOptions& options) : FusedExchange(runtime, options, options.messages) {}
+  FusedExchange(Runtime& runtime, const HaloOptions& options) : FusedExchange(runtime, options, {options.messages}) {}
 
   [[nodiscard]] std::size_t messages() const noexcept override { return sends_.size(); }
   [[nodiscard]] std::size_t message_bytes() const noexcept override;
@@ -27,12 +28,14 @@ class FusedExchange : public Exchange {
     Phase phase;
   };
 
-  FusedExchange(Runtime& runtime, const HaloOptions& options, HaloMessages messages);
+  FusedExchange(Runtime& runtime, const HaloOptions& options, const MessageCut& cut);
 
   /// For these fields, which may be of another kind than last time.
   void prepare(std::span<const Buffer> fields);
   [[nodiscard]] Buffer part_of(const Memory& memory, const Part& part) const;
   Task<void> exchange(std::span<const Buffer> fields) override;
+  /// After `prepare`.
+  Task<void> exchange_prepared();
   void give_up() noexcept override;
 
   Transfers transfers_;
@@ -49,12 +52,12 @@ class FusedExchange : public Exchange {
  private:
   [[nodiscard]] bool travels(const Link& link) const noexcept;
   /// Those that travel, as messages; each region of them is copied from or into the buffer. Returns its bytes.
-  std::size_t plan_messages(const std::vector<Link>& links, bool is_send);
+  std::size_t plan_messages(const std::vector<Link>& links, const MessageCut& cut, bool is_send);
   std::size_t plan_message(std::span<const Link> links, std::size_t offset, bool is_send);
   void make_buffers(MemoryKind kind);
   void require_ready(std::span<const Buffer>) const override { transfers_.require_open(); }
 
-  const HaloMessages together_;
+  const bool to_itself_;  ///< What stays in this process is a message as well.
   std::size_t send_bytes_ = 0;
   std::size_t receive_bytes_ = 0;
   Phase pack_;

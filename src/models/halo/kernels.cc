@@ -28,6 +28,16 @@ void exchange_on_host(const HostLaunch& launch) noexcept {
   }
 }
 
+void exchange_counted_on_host(const HostLaunch& launch) noexcept {
+  const auto control = launch.value<notify::KernelControl>(0);
+  const auto plan = launch.value<DirectPlan>(1);
+  const auto blocks = static_cast<unsigned>(launch.blocks);
+  for (unsigned block = 0; block < blocks; ++block) {
+    simt::CpuThread machine(launch.engine_address, block, blocks);
+    if (!exchange_counted(machine, control, plan, launch.value<DirectCount>(2))) return;
+  }
+}
+
 /// Of a cooperative launch: a call and a thread for each block.
 void stay_on_host(const HostLaunch& launch) noexcept {
   simt::CpuThread machine(launch.engine_address, static_cast<unsigned>(launch.first_block), launch.shape.grid[0]);
@@ -44,6 +54,10 @@ void pack_on_host(const HostLaunch& launch) noexcept {
 
 CopyKernel load_copy_kernel(Device device) { return {device, image(), "brant_halo_copy", &copy_on_host}; }
 DirectKernel load_direct_kernel(Device device) { return {device, image(), "brant_halo_exchange", &exchange_on_host}; }
+
+CountedKernel load_counted_kernel(Device device) {
+  return {device, image(), "brant_halo_exchange_counted", &exchange_counted_on_host};
+}
 
 ResidentExchange load_resident_kernel(Device device) { return {device, image(), "brant_halo_resident", &stay_on_host}; }
 

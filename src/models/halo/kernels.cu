@@ -13,6 +13,13 @@ extern "C" __global__ void brant_halo_exchange(const brant::notify::KernelContro
   brant::halo::exchange_directly(machine, control, plan, epoch);
 }
 
+extern "C" __global__ void brant_halo_exchange_counted(const brant::notify::KernelControl control,
+                                                       const brant::halo::DirectPlan plan,
+                                                       const brant::halo::DirectCount count) {
+  brant::simt::GpuThread machine;
+  brant::halo::exchange_counted(machine, control, plan, count);
+}
+
 extern "C" __global__ void brant_halo_resident(const brant::notify::KernelControl control,
                                                const brant::halo::DirectPlan plan,
                                                const brant::notify::DeviceBell finished) {

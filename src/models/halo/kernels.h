@@ -9,6 +9,7 @@ namespace brant::halo {
 
 using CopyKernel = Kernel<CopyTable, Word, Word>;
 using DirectKernel = Kernel<notify::KernelControl, DirectPlan, Word>;
+using CountedKernel = Kernel<notify::KernelControl, DirectPlan, DirectCount>;
 using ResidentExchange = Kernel<notify::KernelControl, DirectPlan, notify::DeviceBell>;
 using TriggeredKernel = Kernel<notify::KernelControl, TriggeredPlan>;
 
@@ -18,6 +19,7 @@ inline constexpr unsigned kResidentShare = 8;
 /// Throw what Kernel does.
 CopyKernel load_copy_kernel(Device device);
 DirectKernel load_direct_kernel(Device device);
+CountedKernel load_counted_kernel(Device device);
 ResidentExchange load_resident_kernel(Device device);
 TriggeredKernel load_triggered_kernel(Device device);
 

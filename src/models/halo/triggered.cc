@@ -1,6 +1,8 @@
 #include "models/halo/triggered.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,19 +14,20 @@
 namespace brant::halo {
 namespace {
 
-/// Parts of a block that copy a chunk each.
-constexpr unsigned kSquads = 4;
+/// Of a block: each copies a chunk at a time.
+constexpr unsigned kSquads = kStayThreads / kChunkThreads;
+/// Of a message in mode `stream`: shorter ones cost more than the time that they are sent earlier.
+constexpr std::size_t kGroupBytes = std::size_t{64} << 10;
 
-HaloMessages messages_of(const HaloOptions& options) noexcept {
-  // A block does its messages alone: with all in one there would be one block.
-  const bool split = options.mode == HaloMode::stream && options.messages == HaloMessages::per_process;
-  return split ? HaloMessages::per_block : options.messages;
+MessageCut cut_of(const HaloOptions& options) noexcept {
+  return {options.messages, options.mode == HaloMode::stream ? kGroupBytes : MessageCut::kWhole};
 }
 
 }  // namespace
 
 TriggeredExchange::TriggeredExchange(Runtime& runtime, const HaloOptions& options)
-    : FusedExchange(runtime, options, messages_of(options)) {}
+    : FusedExchange(runtime, options, cut_of(options)),
+      together_(options.mode == HaloMode::stacked || options.messages == HaloMessages::per_process) {}
 
 TriggeredExchange::~TriggeredExchange() {
   unpacker_.kernel.close();
@@ -35,54 +38,98 @@ TriggeredExchange::~TriggeredExchange() {
 // -------------------------------------------------------------------------------------------------------------------
 
 void TriggeredExchange::start() {
-  const std::size_t messages = sends_.size() + receives_.size();
-  const auto count = static_cast<std::uint32_t>(messages);
+  const auto count = static_cast<std::uint32_t>(sends_.size() + receives_.size());
   notifier_ = std::make_unique<Notifier>(
       runtime_, NotifierOptions{.bells = count + 16, .others = 2 * count + 32, .waits = count + 16});
   kernel_ = std::make_unique<TriggeredKernel>(load_triggered_kernel(runtime_.device()));
   LaunchShape one;
-  one.block[0] = kChunkThreads * kSquads;
-  const unsigned share = std::max(
-      runtime_.device().inner().kernels()->blocks_at_once(kernel_->inner(), one).or_throw("halo: kernels that stay") /
-          kResidentShare,
-      1u);
+  one.block[0] = kStayThreads;
+  const unsigned at_once =
+      runtime_.device().inner().kernels()->blocks_at_once(kernel_->inner(), one).or_throw("halo: kernels that stay");
+  const unsigned share = std::max(at_once / kResidentShare, 1u);
+  plan_packer(share);
+  plan_unpacker(share);
   // One that packs comes first, so that one that waits never stands before it.
-  make(packer_, sends_, false, share);
   launch(packer_, "halo pack");
-  make(unpacker_, receives_, true, share);
   launch(unpacker_, "halo unpack");
 }
 
-void TriggeredExchange::make(Worker& worker, const std::deque<Part>& parts, bool unpacks, unsigned blocks) {
-  const bool stacked = layout_.options().mode == HaloMode::stacked;
-  if (!stacked) blocks = std::min<unsigned>(blocks, static_cast<unsigned>(std::max<std::size_t>(parts.size(), 1)));
-  worker.shape.grid[0] = blocks;
-  worker.shape.block[0] = kChunkThreads * kSquads;
-  std::vector<TriggeredMessage> table;
-  for (const Part& part : parts) {
-    Triggered& message = worker.messages.emplace_back();
-    message.owner = this;
-    message.part = &part;
-    message.bell = notifier_->make(unpacks ? BellOptions{.rung_by = RungBy::host, .seen_by = SeenBy::device}
-                                           : BellOptions{.rung_by = RungBy::device, .seen_by = SeenBy::host});
-    if (!unpacks && stacked) message.fan_in = notifier_->fan_in(blocks);
-    table.push_back({part.phase.first, part.phase.last, message.bell.device(), message.fan_in});
-  }
+/// As many as have something to copy.
+unsigned TriggeredExchange::blocks_for(const std::deque<Part>& parts, unsigned most) const noexcept {
+  Word chunks = 0;
+  for (const Part& part : parts) chunks += part.phase.last - part.phase.first;
+  const Word useful = together_ ? (chunks + kSquads - 1) / kSquads : parts.size();
+  return static_cast<unsigned>(std::clamp<Word>(useful, 1, most));
+}
+
+void TriggeredExchange::plan(Worker& worker, const std::vector<TriggeredMessage>& table) {
+  worker.shape.block[0] = kStayThreads;
   if (!table.empty()) {
-    worker.table = runtime_.allocate(runtime_.device_kind(), table.size() * sizeof(TriggeredMessage));
-    runtime_.copy(worker.table, std::span<const TriggeredMessage>(table));
+    worker.messages = runtime_.allocate(runtime_.device_kind(), table.size() * sizeof(TriggeredMessage));
+    runtime_.copy(worker.messages, std::span<const TriggeredMessage>(table));
   }
   worker.finished = notifier_->make({.rung_by = RungBy::device, .seen_by = SeenBy::host});
   worker.plan.table = copies_.table();
-  worker.plan.messages = worker.table.as<TriggeredMessage>();
+  worker.plan.messages = worker.messages.as<TriggeredMessage>();
   worker.plan.count = table.size();
-  if (!unpacks) worker.plan.own_first = own_.first;
-  if (!unpacks) worker.plan.own_last = own_.last;
   worker.plan.finished = worker.finished.device();
-  worker.passed_on = notifier_->make({.rung_by = RungBy::device, .seen_by = SeenBy::device});
-  worker.plan.passed_on = worker.passed_on.device();
-  worker.plan.stacked = stacked ? 1 : 0;
-  worker.plan.unpacks = unpacks ? 1 : 0;
+  worker.plan.together = together_ ? 1 : 0;
+}
+
+void TriggeredExchange::plan_packer(unsigned most) {
+  // What stays in this process is copied by all blocks as well.
+  const Word own = (own_.last - own_.first + kSquads - 1) / kSquads;
+  const unsigned blocks = std::max(blocks_for(sends_, most), static_cast<unsigned>(std::min<Word>(own, most)));
+  std::vector<TriggeredMessage> table;
+  for (const Part& part : sends_) {
+    ToRank& to = to_[part.transfer->rank];
+    to.owner = this;
+    to.parts.push_back(&part);
+    to.packed.push_back(notifier_->make({.rung_by = RungBy::device, .seen_by = SeenBy::host}));
+    TriggeredMessage& planned = table.emplace_back();
+    planned.first = part.phase.first;
+    planned.last = part.phase.last;
+    planned.packed = to.packed.back().device();
+    if (together_) planned.fan_in = notifier_->fan_in(blocks);
+  }
+  packer_.shape.grid[0] = blocks;
+  packer_.plan.own_first = own_.first;
+  packer_.plan.own_last = own_.last;
+  plan(packer_, table);
+}
+
+void TriggeredExchange::plan_unpacker(unsigned most) {
+  std::vector<TriggeredMessage> table;
+  for (const Part& part : receives_) {
+    FromRank& from = from_[part.transfer->rank];
+    from.owner = this;
+    Coming& message = coming_.emplace_back(Coming{&from, &part});
+    from.messages.push_back(&message);
+    TriggeredMessage& planned = table.emplace_back();
+    planned.first = part.phase.first;
+    planned.last = part.phase.last;
+    planned.number = from.messages.size() - 1;
+  }
+  std::vector<TriggeredNeighbour> neighbours;
+  for (auto& [rank, from] : from_) {
+    from.came = notifier_->make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
+    from.passed_on = notifier_->make({.rung_by = RungBy::device, .seen_by = SeenBy::device});
+    neighbours.push_back({from.came.device(), from.passed_on.device().word, from.messages.size()});
+  }
+  for (std::size_t i = 0; i < receives_.size(); ++i) {
+    const auto from = from_.find(receives_[i].transfer->rank);
+    table[i].neighbour = static_cast<Word>(std::distance(from_.begin(), from));
+  }
+  if (!neighbours.empty()) {
+    neighbours_ = runtime_.allocate(runtime_.device_kind(), neighbours.size() * sizeof(TriggeredNeighbour));
+    runtime_.copy(neighbours_, std::span<const TriggeredNeighbour>(neighbours));
+  }
+  // One block more looks for what comes.
+  unpacker_.shape.grid[0] = std::min(blocks_for(receives_, most) + 1, most);
+  unpacker_.plan.neighbours = neighbours_.as<TriggeredNeighbour>();
+  unpacker_.plan.neighbour_count = neighbours.size();
+  unpacker_.plan.unpacks = 1;
+  plan(unpacker_, table);
 }
 
 void TriggeredExchange::launch(Worker& worker, const char* name) {
@@ -119,44 +166,45 @@ void TriggeredExchange::settle(Status status) noexcept {
 }
 
 /// Messages of one channel go in their order, in whichever they were packed.
-void TriggeredExchange::packed(Triggered& message, const OpResult& outcome) noexcept {
-  message.is_packed = outcome.ok();
-  const int rank = message.part->transfer->rank;
-  std::size_t& next = next_[rank];
-  while (next < packer_.messages.size()) {
-    const Triggered& one = packer_.messages[next];
-    if (one.part->transfer->rank != rank || !one.is_packed) break;
-    transfers_.post(*one.part->transfer, part_of(send_buffer_, *one.part));
-    ++next;
+void TriggeredExchange::send_packed(ToRank& to) noexcept {
+  while (to.next < to.parts.size()) {
+    to.wait.delivered = {[](void* self, const OpResult& outcome) noexcept {
+                           auto& own = *static_cast<ToRank*>(self);
+                           if (outcome.ok()) return own.owner->send_packed(own);
+                           own.owner->settle(outcome.status);
+                         },
+                         &to};
+    const Status packed = to.packed[to.next].post_when(to.wait, epoch_, layout_.options().patience);
+    if (packed == Status::in_progress) return;
+    if (packed != Status::ok) return settle(packed);
+    const Part& part = *to.parts[to.next++];
+    transfers_.post(*part.transfer, part_of(send_buffer_, part));
   }
-  settle(outcome.status);
+  settle(Status::ok);
 }
 
-void TriggeredExchange::came(Triggered& message, const OpResult& outcome) noexcept {
-  settle(outcome.ok() ? message.bell.ring(epoch_) : outcome.status);
+/// The kernel hears how many have come in their order: one word for each process.
+void TriggeredExchange::came(Coming& message, const OpResult& outcome) noexcept {
+  FromRank& from = *message.from;
+  message.has_come = outcome.ok();
+  const std::size_t before = from.next;
+  while (from.next < from.messages.size() && from.messages[from.next]->has_come) ++from.next;
+  if (!outcome.ok() || from.next == before) return settle(outcome.status);
+  settle(from.came.ring((epoch_ - 1) * from.messages.size() + from.next));
 }
 
-void TriggeredExchange::post_messages() {
-  for (Triggered& message : unpacker_.messages) {
+void TriggeredExchange::post_receives() {
+  for (auto& [rank, from] : from_) from.next = 0;
+  for (Coming& message : coming_) {
+    message.has_come = false;
     message.part->transfer->then = {[](void* self, const OpResult& outcome) noexcept {
-                                      auto& own = *static_cast<Triggered*>(self);
-                                      own.owner->came(own, outcome);
+                                      auto& own = *static_cast<Coming*>(self);
+                                      own.from->owner->came(own, outcome);
                                     },
                                     &message};
+  }
+  for (const Coming& message : coming_) {
     transfers_.post(*message.part->transfer, part_of(receive_buffer_, *message.part));
-  }
-  for (std::size_t i = packer_.messages.size(); i-- > 0;) {
-    packer_.messages[i].is_packed = false;
-    next_[packer_.messages[i].part->transfer->rank] = i;
-  }
-  for (Triggered& message : packer_.messages) {
-    message.packed.delivered = {[](void* self, const OpResult& outcome) noexcept {
-                                  auto& own = *static_cast<Triggered*>(self);
-                                  own.owner->packed(own, outcome);
-                                },
-                                &message};
-    const Status status = message.bell.post_when(message.packed, epoch_, layout_.options().patience);
-    if (status != Status::in_progress) packed(message, {status, 0});
   }
 }
 
@@ -170,7 +218,7 @@ void TriggeredExchange::submit(Worker& worker) {
 Task<void> TriggeredExchange::exchange(std::span<const Buffer> fields) {
   prepare(fields);
   if (!by_device_) {
-    co_await FusedExchange::exchange(fields);
+    co_await exchange_prepared();
     co_return;
   }
   if (!copies_.has_bases(bases_)) {
@@ -180,11 +228,15 @@ Task<void> TriggeredExchange::exchange(std::span<const Buffer> fields) {
   if (notifier_ == nullptr) start();
   if (failed_ != Status::ok) throw_error(failed_, "halo: a kernel that should stay has ended");
   ++epoch_;
-  steps_ = packer_.messages.size() + unpacker_.messages.size() + 2;
+  steps_ = to_.size() + coming_.size() + 2;
   submit(packer_);
   submit(unpacker_);
-  post_messages();
-  // All bells have rung, or something has failed.
+  post_receives();
+  for (auto& [rank, to] : to_) {
+    to.next = 0;
+    send_packed(to);
+  }
+  // All of it is done, or something has failed.
   co_await Until{waiter_, [this] { return steps_ == 0 || failed_ != Status::ok; }};
   if (failed_ == Status::ok) {
     co_await transfers_.ended();
@@ -196,8 +248,8 @@ Task<void> TriggeredExchange::exchange(std::span<const Buffer> fields) {
 }
 
 void TriggeredExchange::give_up() noexcept {
-  for (Triggered& message : packer_.messages) {
-    if (message.packed.pending()) message.packed.detach();
+  for (auto& [rank, to] : to_) {
+    if (to.wait.pending()) to.wait.detach();
   }
   for (Worker* worker : {&packer_, &unpacker_}) {
     if (worker->finish.pending()) worker->finish.detach();

@@ -114,8 +114,10 @@ void ResidentKernel::launch(port::Kernel* kernel, const LaunchShape& shape, cons
   stream_ = device.streams()->create_stream(port::StreamPriority::high).or_throw("a persistent kernel has no stream");
   std::vector<void*> all{&control_};
   all.insert(all.end(), arguments.begin(), arguments.end());
+  engine_.late_frees().note_kernels(+1);  // before it runs, so that nobody frees memory meanwhile
   const Status launched = device.kernels()->launch_cooperative(kernel, shape, all.data(), stream_);
   if (launched != Status::ok) {
+    engine_.late_frees().note_kernels(-1);
     throw Error(launched, fmt::format("kernel '{}' of {} blocks was not launched on '{}'", options.name, shape.blocks(),
                                       device.capabilities().name));
   }
@@ -199,6 +201,7 @@ void ResidentKernel::on_ended(Status status) noexcept {
   }
   state_ = State::ended;
   engine_.deferrals().note_waiting_kernels(-1);
+  engine_.late_frees().note_kernels(-1);
   engine_.pollers().detach(*this);
   engine_.completions().finish(ended_, {status, 0});
 }

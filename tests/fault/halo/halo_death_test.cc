@@ -17,14 +17,18 @@ struct Scene {
   const char* name;
   HaloMode mode;
   MemoryKind kind;
+  HaloMessages messages = HaloMessages::per_process;
 };
-constexpr Scene kScenes[] = {{"fused_host", HaloMode::fused, MemoryKind::host},
-                             {"fused_device", HaloMode::fused, MemoryKind::emulated},
-                             {"direct_host", HaloMode::direct, MemoryKind::host},
-                             {"direct_device", HaloMode::direct, MemoryKind::emulated},
-                             {"resident_device", HaloMode::resident, MemoryKind::emulated},
-                             {"stream_device", HaloMode::stream, MemoryKind::emulated},
-                             {"stacked_device", HaloMode::stacked, MemoryKind::emulated}};
+constexpr Scene kScenes[] = {
+    {"fused_host", HaloMode::fused, MemoryKind::host},
+    {"fused_device", HaloMode::fused, MemoryKind::emulated},
+    {"direct_host", HaloMode::direct, MemoryKind::host},
+    {"direct_device", HaloMode::direct, MemoryKind::emulated},
+    {"graph_device", HaloMode::graph, MemoryKind::emulated},
+    {"resident_device", HaloMode::resident, MemoryKind::emulated},
+    {"stream_device", HaloMode::stream, MemoryKind::emulated},
+    {"stream_per_block_device", HaloMode::stream, MemoryKind::emulated, HaloMessages::per_block},
+    {"stacked_device", HaloMode::stacked, MemoryKind::emulated}};
 
 constexpr int kDying = 1;
 constexpr int kCyclesBefore = 5;
@@ -50,8 +54,11 @@ int play(const std::string& name) {
     RuntimeOptions options = RuntimeOptions::from_environment();
     options.gpu = scene.kind == MemoryKind::emulated ? GpuChoice::emulated : GpuChoice::none;
     Runtime runtime(options);
-    HaloExchange exchange(
-        runtime, {.grid = {60, 40, 40}, .divide = {3, 1, 1}, .periodic = {true, true, true}, .mode = scene.mode});
+    HaloExchange exchange(runtime, {.grid = {60, 40, 40},
+                                    .divide = {3, 1, 1},
+                                    .periodic = {true, true, true},
+                                    .mode = scene.mode,
+                                    .messages = scene.messages});
     const Memory field = runtime.allocate(scene.kind, exchange.field_bytes(0));
     const std::vector<Buffer> fields{field};
     for (int i = 0; i < kCyclesBefore; ++i) runtime.run(exchange.run(fields));

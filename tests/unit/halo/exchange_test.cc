@@ -10,9 +10,11 @@
 
 #include <gtest/gtest.h>
 
+#include "brant/core/device.h"
 #include "brant/halo.h"
 #include "core/engine.h"
 #include "models/halo/decomposition.h"
+#include "port/memory.h"
 #include "support/in_process_job.h"
 
 namespace brant {
@@ -38,9 +40,13 @@ constexpr Way kFused{"fused", HaloMode::fused};
 constexpr Way kFusedPerBlock{"fused_per_block", HaloMode::fused, HaloMessages::per_block};
 constexpr Way kFusedAll{"fused_all", HaloMode::fused, HaloMessages::all};
 constexpr Way kDirect{"direct", HaloMode::direct};
+constexpr Way kGraph{"graph", HaloMode::graph};
 constexpr Way kResident{"resident", HaloMode::resident};
 constexpr Way kStream{"stream", HaloMode::stream};
+constexpr Way kStreamPerBlock{"stream_per_block", HaloMode::stream, HaloMessages::per_block};
+constexpr Way kStreamAll{"stream_all", HaloMode::stream, HaloMessages::all};
 constexpr Way kStacked{"stacked", HaloMode::stacked};
+constexpr Way kStackedPerBlock{"stacked_per_block", HaloMode::stacked, HaloMessages::per_block};
 
 constexpr double kUnwritten = -1;
 
@@ -67,6 +73,8 @@ class Side {
       buffers[i] = fields_[i].part(0, buffers[i].bytes);
     }
   }
+
+  void drop_fields() { fields_.clear(); }
 
   void fill(int cycle) {
     for (int i = 0; i < exchange.blocks(); ++i) {
@@ -189,6 +197,10 @@ constexpr HaloOptions kRoomy = {.grid = {9, 8, 7},
                                 .row_step = 8,
                                 .lead = 7};
 
+/// Some 400 KB to each process: in mode stream several messages.
+constexpr HaloOptions kGroups = {
+    .grid = {40, 64, 64}, .divide = {2, 2, 2}, .periodic = {true, true, true}, .ghost = {1, 1, 1}, .variables = 6};
+
 INSTANTIATE_TEST_SUITE_P(
     Kinds, HaloExchanges,
     testing::Combine(
@@ -198,9 +210,11 @@ INSTANTIATE_TEST_SUITE_P(
             Case{"host_wide", 2, MemoryKind::host, kWide}, Case{"pinned_periodic", 3, MemoryKind::pinned, kPeriodic},
             Case{"device_periodic", 2, MemoryKind::emulated, kPeriodic},
             Case{"device_alone", 1, MemoryKind::emulated, kPeriodic},
-            Case{"device_wide", 2, MemoryKind::emulated, kWide}, Case{"host_roomy", 2, MemoryKind::host, kRoomy},
+            Case{"device_wide", 2, MemoryKind::emulated, kWide},
+            Case{"device_groups", 2, MemoryKind::emulated, kGroups}, Case{"host_roomy", 2, MemoryKind::host, kRoomy},
             Case{"device_roomy", 2, MemoryKind::emulated, kRoomy}, Case{"device_open", 4, MemoryKind::emulated, kOpen}),
-        testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect, kResident, kStream, kStacked)),
+        testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect, kGraph, kResident, kStream,
+                        kStreamPerBlock, kStreamAll, kStacked, kStackedPerBlock)),
     [](const auto& test) { return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name; });
 
 /// The text of the Error that it throws; with its status in front.
@@ -240,18 +254,34 @@ TEST(HaloExchange, refuses_fields_that_are_missing_too_small_or_mixed) {
   EXPECT_EQ(run({whole, whole}), "not refused");  // what was refused has left nothing behind
 }
 
+TEST(HaloStream, sends_some_groups_to_each_process) {
+  InProcessJob job(test::ranks(2));
+  HaloOptions options = kGroups;
+  options.mode = HaloMode::stream;
+  EXPECT_EQ(HaloExchange(job.rank(0), options).messages(), 4u);
+  options.messages = HaloMessages::per_block;
+  EXPECT_EQ(HaloExchange(job.rank(0), options).messages(), 16u);  // each of 4 blocks to the 4 others
+}
+
 TEST(HaloDirect, does_many_exchanges_in_one_run) {
-  for (const HaloMode mode : {HaloMode::resident, HaloMode::direct, HaloMode::fused}) {
-    InProcessJob job(test::ranks(2, GpuChoice::emulated));
-    HaloOptions options{.grid = {20, 20, 20}, .divide = {2, 1, 1}, .periodic = {true, true, true}, .mode = mode};
-    std::deque<Side> sides = sides_of(job, 2, options, MemoryKind::emulated);
-    for (int cycle = 1; cycle <= 2; ++cycle) {
-      for (Side& side : sides) side.fill(cycle);
-      std::vector<Task<void>> runs;
-      for (Side& side : sides) runs.push_back(side.exchange.run(side.buffers, 20));
-      together(job, std::move(runs));
-      if (testing::Test::HasFatalFailure()) return;
-      for (Side& side : sides) side.expect_filled(cycle);
+  constexpr HaloOptions kSmall{.grid = {20, 20, 20}, .divide = {2, 1, 1}, .periodic = {true, true, true}};
+  constexpr HaloOptions kThree{
+      .grid = {60, 64, 64}, .divide = {3, 2, 1}, .periodic = {true, true, true}, .variables = 4};
+  for (const HaloMode mode : {HaloMode::resident, HaloMode::graph, HaloMode::direct, HaloMode::fused}) {
+    for (HaloOptions options : {kSmall, kThree}) {  // by one block of a kernel that stays, and by several
+      const int ranks = options.divide[0];
+      options.mode = mode;
+      InProcessJob job(test::ranks(ranks, GpuChoice::emulated));
+      std::deque<Side> sides = sides_of(job, ranks, options, MemoryKind::emulated);
+      for (int cycle = 1; cycle <= 2; ++cycle) {
+        for (Side& side : sides) side.fill(cycle);
+        std::vector<Task<void>> runs;
+        // More than are launched at once.
+        for (Side& side : sides) runs.push_back(side.exchange.run(side.buffers, 70));
+        together(job, std::move(runs));
+        if (testing::Test::HasFatalFailure()) return;
+        for (Side& side : sides) side.expect_filled(cycle);
+      }
     }
   }
 }
@@ -299,7 +329,7 @@ TEST_P(HaloModes, take_other_fields) {
     if (HasFatalFailure()) return;
     for (Side& side : sides) side.expect_filled(cycle);
     for (Side& side : sides) side.move_fields();
-    if (mode() == HaloMode::direct || mode() == HaloMode::resident) {
+    if (mode() == HaloMode::direct || mode() == HaloMode::graph || mode() == HaloMode::resident) {
       const std::string why = refused([&] { job.rank(0).run(sides[0].exchange.run(sides[0].buffers)); });
       EXPECT_NE(why.find("invalid_argument: halo: these are not the fields"), std::string::npos) << why;
     }
@@ -341,10 +371,25 @@ TEST_P(HaloModes, leave_nothing_behind_when_a_run_is_abandoned) {
   EXPECT_NE(again.find("canceled: halo: "), std::string::npos) << again;
 }
 
+TEST_P(HaloModes, outlive_their_fields) {
+  InProcessJob job(test::ranks(2, gpu_of(kind())));
+  std::deque<Side> sides = sides_of(job, 2, options(), kind());
+  exchange(job, sides);
+  if (HasFatalFailure()) return;
+  const void* const field = sides[0].buffers[0].data;
+  for (Side& side : sides) side.drop_fields();
+  const bool stays = kind() == MemoryKind::emulated &&
+                     (mode() == HaloMode::resident || mode() == HaloMode::stream || mode() == HaloMode::stacked);
+  EXPECT_EQ(job.rank(0).device().inner().query(field).ok(), stays);
+  sides.clear();
+  for (int rank = 0; rank < 2; ++rank) job.rank(rank).tidy();
+  EXPECT_FALSE(job.rank(0).device().inner().query(field).ok());
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Modes, HaloModes,
     testing::Combine(testing::Values(Place{"host", MemoryKind::host}, Place{"device", MemoryKind::emulated}),
-                     testing::Values(kShapes, kFused, kDirect, kResident, kStream, kStacked)),
+                     testing::Values(kShapes, kFused, kDirect, kGraph, kResident, kStream, kStreamPerBlock, kStacked)),
     [](const auto& test) { return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name; });
 
 constexpr HaloOptions kDirectly{.grid = {20, 20, 20},
@@ -375,6 +420,22 @@ TEST(HaloDirect, gives_up_and_names_who_has_not_come_in_time) {
   });
   EXPECT_NE(told.find("peer_lost: halo: the exchange "), std::string::npos) << told;
   EXPECT_NE(told.find("was given up by rank 0"), std::string::npos) << told;
+}
+
+TEST(HaloGraph, gives_up_many_exchanges_when_the_first_is_late) {
+  InProcessJob job(test::ranks(2, GpuChoice::emulated));
+  HaloOptions options = kDirectly;
+  options.mode = HaloMode::graph;
+  std::deque<Side> sides = sides_of(job, 2, options, MemoryKind::emulated);
+  exchange(job, sides);
+  if (testing::Test::HasFatalFailure()) return;
+  const auto begin = std::chrono::steady_clock::now();
+  Task<void> run = sides[0].exchange.run(sides[0].buffers, 50);
+  run.start();
+  ASSERT_TRUE(job.run_until([&] { return run.finished(); }));
+  const std::string why = refused([&] { run.take(); });
+  EXPECT_NE(why.find("timed_out: halo: the exchange "), std::string::npos) << why;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));  // and not after 50 times 0.2 s
 }
 
 TEST(HaloDirect, ends_well_where_a_neighbour_has_ended_well_and_left) {

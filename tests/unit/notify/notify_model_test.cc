@@ -90,7 +90,9 @@ class World {
     ModelBlock machine(scheduler_, clock_ns_, faults_);
     for (std::uint64_t epoch = 1; epoch <= epochs_; ++epoch) {
       machine.store_relaxed(&written_[epoch][block], 100 * epoch + block);
-      if (blocks_ == 1) {
+      if (blocks_ == 1 && epoch % 2 == 0) {
+        notify::arrive(machine, DeviceBell{&bell_, 0}, FanIn{}, epoch, notify::Block{});
+      } else if (blocks_ == 1) {
         notify::ring(machine, DeviceBell{&bell_, 0}, epoch, notify::Block{});
       } else {
         notify::arrive(machine, DeviceBell{&bell_, 0}, FanIn{&counts_, blocks_}, epoch, notify::Block{});

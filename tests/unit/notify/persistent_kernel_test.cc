@@ -1,6 +1,7 @@
 // Kernels that stay, on an emulated device: started, given work, ended, and stuck.
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -147,6 +148,36 @@ TEST_F(PersistentKernels, that_do_not_fit_on_the_device_are_refused) {
   first.close();
   PersistentKernel second = passing(1, 1, {.name = "one more"});
   EXPECT_EQ(outcome(second.started()), Status::ok);
+}
+
+TEST_F(PersistentKernels, that_stay_keep_memory_that_is_given_back) {
+  port::Device& device = runtime().device().inner();
+  PersistentKernel first = passing(2, 2, {.name = "first", .patience = Worker::kForever});
+  PersistentKernel second = passing(2, 2, {.name = "second", .patience = Worker::kForever});
+  std::optional<Memory> memory = runtime().allocate(MemoryKind::emulated, 4096);
+  void* const data = memory->data();
+  memory.reset();
+  first.close();
+  testing::internal::CaptureStderr();
+  runtime().tidy();  // which would wait for the second one
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("nothing is tidied up while a kernel stays"),
+            std::string::npos);
+  EXPECT_TRUE(device.query(data).ok());
+  memory = runtime().allocate(MemoryKind::emulated, 4096);
+  EXPECT_EQ(memory->data(), data);
+  memory.reset();
+  second.abort();
+  EXPECT_EQ(outcome(second.ended()), Status::canceled);
+  runtime().tidy();
+  EXPECT_FALSE(device.query(data).ok());
+}
+
+TEST_F(PersistentKernels, that_were_not_launched_keep_no_memory) {
+  EXPECT_THROW(passing(60'000, 2, {.name = "large"}), Error);
+  Memory memory = runtime().allocate(MemoryKind::emulated, 4096);
+  void* const data = memory.data();
+  memory = {};
+  EXPECT_FALSE(runtime().device().inner().query(data).ok());
 }
 
 }  // namespace

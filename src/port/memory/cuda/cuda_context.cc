@@ -8,7 +8,8 @@
 
 namespace brant::port::memory {
 
-CudaContext::CudaContext(const CudaDriver& driver, int ordinal) : driver_(driver), process_(::getpid()) {
+CudaContext::CudaContext(const CudaDriver& driver, int ordinal, const StayingKernels& staying_kernels)
+    : driver_(driver), staying_kernels_(staying_kernels), process_(::getpid()) {
   CUresult result = driver_.device_get(&device_, ordinal);
   if (result == CUDA_SUCCESS) result = driver_.primary_context_retain(&context_, device_);
   if (result == CUDA_SUCCESS) return;

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include "port/memory/cuda/cuda_driver.h"
+#include "port/memory/staying_kernels.h"
 
 namespace brant::port::memory {
 
@@ -11,13 +12,14 @@ namespace brant::port::memory {
 class CudaContext {
  public:
   /// Retains the primary context, which creates it if this is its first user. Throws Error.
-  CudaContext(const CudaDriver& driver, int ordinal);
+  CudaContext(const CudaDriver& driver, int ordinal, const StayingKernels& staying_kernels);
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
   ~CudaContext();
 
   [[nodiscard]] const CudaDriver& driver() const noexcept { return driver_; }
   [[nodiscard]] CUdevice device() const noexcept { return device_; }
+  [[nodiscard]] const StayingKernels& staying_kernels() const noexcept { return staying_kernels_; }
   [[nodiscard]] CUcontext handle() const noexcept { return context_; }
   /// False in a child made by fork: the driver refuses to work there, and what the parent opened is the parent's.
   [[nodiscard]] bool own_process() const noexcept;
@@ -25,6 +27,7 @@ class CudaContext {
 
  private:
   const CudaDriver& driver_;
+  const StayingKernels& staying_kernels_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   const pid_t process_;

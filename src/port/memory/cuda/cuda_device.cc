@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "base/progress_scope.h"
 
 namespace brant::port::memory {
 namespace {
@@ -41,7 +40,7 @@ DeviceCapabilities describe(const CudaContext& context, const CudaDeviceSummary&
 }  // namespace
 
 CudaDevice::CudaDevice(const CudaDriver& driver, const CudaDeviceSummary& summary, const std::string& driver_version)
-    : context_(driver, summary.ordinal),
+    : context_(driver, summary.ordinal, staying_kernels()),
       capabilities_(describe(context_, summary, driver_version)),
       imports_(context_),
       files_(context_, capabilities_.file_exports),
@@ -109,7 +108,7 @@ Result<void*> CudaDevice::allocate(MemoryKind kind, std::size_t bytes) noexcept 
 Status CudaDevice::free(void* pointer) noexcept {
   const Result<PointerInfo> allocation = allocations_.remove(pointer);
   if (!allocation) return allocation.status() == Status::not_found ? host_memory_.free(pointer) : allocation.status();
-  ProgressScope::expect_none("cuMemFree");
+  context_.staying_kernels().expect_none("cuMemFree");
   return in_context(context_, "cuMemFree", [&] { return give_back(*allocation); });
 }
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/progress_scope.h"
 
 namespace brant::port::memory {
 
@@ -224,7 +223,7 @@ Status CudaFiles::close_import(void* imported) noexcept {
     last = found->second;
     imports_.erase(found);
   }
-  ProgressScope::expect_none("cuMemUnmap");
+  context_.staying_kernels().expect_none("cuMemUnmap");
   return in_context(context_, "cuMemUnmap", [&] { return undo(last); });
 }
 

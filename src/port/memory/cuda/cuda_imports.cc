@@ -4,8 +4,6 @@
 #include <cstring>
 #include <new>
 
-#include "base/progress_scope.h"
-
 namespace brant::port::memory {
 namespace {
 
@@ -114,7 +112,7 @@ Status CudaImports::close_import(void* imported) noexcept {
     const Entry last = entry;
     entries_.erase(place);
     if (last.own) return Status::ok;
-    ProgressScope::expect_none("cuIpcCloseMemHandle");
+    context_.staying_kernels().expect_none("cuIpcCloseMemHandle");
     return in_context(context_, "cuIpcCloseMemHandle",
                       [&] { return context_.driver().ipc_close_mem_handle(last.base); });
   }

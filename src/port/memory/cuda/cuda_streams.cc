@@ -3,8 +3,6 @@
 #include <array>
 #include <cstdint>
 
-#include "base/progress_scope.h"
-
 namespace brant::port::memory {
 namespace {
 
@@ -119,7 +117,7 @@ Status CudaStreams::register_host(void* base, std::size_t bytes) noexcept {
 
 Status CudaStreams::unregister_host(void* base) noexcept {
   if (const auto range = registered_.remove(base); !range) return range.status();
-  ProgressScope::expect_none("cuMemHostUnregister");
+  context_.staying_kernels().expect_none("cuMemHostUnregister");
   return in_context(context_, "cuMemHostUnregister", [&] { return context_.driver().mem_host_unregister(base); });
 }
 
@@ -177,7 +175,7 @@ Status CudaStreams::synchronize(Stream* stream) noexcept {
 }
 
 Status CudaStreams::synchronize_all() noexcept {
-  ProgressScope::expect_none("cuCtxSynchronize");
+  context_.staying_kernels().expect_none("cuCtxSynchronize");
   return in_context(context_, "cuCtxSynchronize", [&] { return context_.driver().ctx_synchronize(); });
 }
 

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "base/progress_scope.h"
 #include "port/memory/adapters.h"
 
 namespace brant::port::memory {
@@ -36,7 +35,9 @@ DeviceCapabilities describe(const EmulatedOptions& options) {
 }  // namespace
 
 EmulatedDevice::EmulatedDevice(const EmulatedOptions& options)
-    : capabilities_(describe(options)), streams_(options), kernels_(streams_, options.blocks_at_once) {}
+    : capabilities_(describe(options)),
+      streams_(options, staying_kernels()),
+      kernels_(streams_, options.blocks_at_once) {}
 
 EmulatedDevice::~EmulatedDevice() {
   streams_.close();  // kernels use memory that nothing else keeps alive
@@ -81,7 +82,7 @@ Result<void*> EmulatedDevice::allocate_emulated(std::size_t bytes) noexcept {
 Status EmulatedDevice::free(void* pointer) noexcept {
   const Result<PointerInfo> info = memory_.free(owner(), pointer);
   if (info) {
-    ProgressScope::expect_none("free");
+    staying_kernels().expect_none("free");
     bytes_in_use_.fetch_sub(info->bytes, std::memory_order_relaxed);
     return Status::ok;
   }
@@ -89,7 +90,7 @@ Status EmulatedDevice::free(void* pointer) noexcept {
   const Result<PointerInfo> host = host_memory_.query(pointer);
   if (!host) return Status::not_found;
   if (host->base != pointer) return Status::invalid_argument;
-  if (host->kind == MemoryKind::pinned) ProgressScope::expect_none("free");
+  if (host->kind == MemoryKind::pinned) staying_kernels().expect_none("free");
   // Forgotten first: freed host addresses are handed out again at once.
   if (host->kind == MemoryKind::pinned && !memory_.reachable_host().remove(pointer)) return Status::not_found;
   return host_memory_.free(pointer);
@@ -116,7 +117,7 @@ Result<void*> EmulatedDevice::import_allocation(const ExportRecord& record) noex
 Status EmulatedDevice::close_import(void* imported) noexcept {
   const Status closed = memory_.close_import(imported);
   if (closed == Status::not_found) return host_memory_.close_import(imported);
-  ProgressScope::expect_none("close_import");
+  staying_kernels().expect_none("close_import");
   return closed;
 }
 

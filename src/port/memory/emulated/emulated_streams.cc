@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/progress_scope.h"
 
 namespace brant::port::memory {
 namespace {
@@ -153,7 +152,7 @@ Status EmulatedStreams::register_host(void* base, std::size_t bytes) noexcept {
 
 Status EmulatedStreams::unregister_host(void* base) noexcept {
   if (const auto range = registered_.remove(base); !range) return range.status();
-  ProgressScope::expect_none("unregister_host");
+  staying_kernels_.expect_none("unregister_host");
   return memory_.reachable_host().remove(base).status();
 }
 
@@ -229,7 +228,7 @@ Status EmulatedStreams::synchronize(Stream* stream) noexcept {
 }
 
 Status EmulatedStreams::synchronize_all() noexcept {
-  ProgressScope::expect_none("synchronize_all");
+  staying_kernels_.expect_none("synchronize_all");
   std::vector<std::shared_ptr<StreamCore>> cores;  // drained without the lock, which new streams need
   try {
     const std::lock_guard lock(mutex_);

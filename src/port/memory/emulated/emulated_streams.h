@@ -16,7 +16,8 @@ namespace brant::port::memory {
 /// they are created and destroyed, as a GPU driver does.
 class EmulatedStreams final : public Streams {
  public:
-  explicit EmulatedStreams(const EmulatedOptions& options) noexcept : options_(options) {}
+  EmulatedStreams(const EmulatedOptions& options, const StayingKernels& staying_kernels) noexcept
+      : options_(options), staying_kernels_(staying_kernels) {}
   ~EmulatedStreams() override { close(); }
 
   /// Discards what is queued, waits up to close_wait_ms for what runs, and ends all streams. Before the memory goes.
@@ -59,6 +60,7 @@ class EmulatedStreams final : public Streams {
   void end(Worker& worker) noexcept;
 
   const EmulatedOptions options_;
+  const StayingKernels& staying_kernels_;
   EmulatedMemory& memory_ = EmulatedMemory::of_process();
   AllocationMap registered_;  ///< What this device registered and has to give up again.
   std::mutex mutex_;

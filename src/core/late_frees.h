@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "brant/base/buffer.h"
+#include "core/deferrals.h"
+#include "port/memory.h"
+
+namespace brant {
+
+/// Frees what the program allocated. The driver frees memory of a device once all its kernels have ended: while one
+/// stays there (PersistentKernel), what is given back is kept, handed out again to whoever wants as much, and freed
+/// when the last such kernel has ended, by the deferrals. Any thread may free and allocate; the rest is the worker's.
+class LateFrees final : private DeferredWork {
+ public:
+  LateFrees(port::Device& device, Deferrals& deferrals) noexcept : device_(device), deferrals_(deferrals) {}
+  /// Frees what is kept, unless a kernel was left on the device.
+  ~LateFrees();
+  LateFrees(const LateFrees&) = delete;
+  LateFrees& operator=(const LateFrees&) = delete;
+
+  /// Of the device, or one that is kept.
+  Result<void*> allocate(MemoryKind kind, std::size_t bytes) noexcept;
+  /// What `allocate` gave.
+  Status free(const Buffer& memory) noexcept;
+
+  /// One kernel more stays on the device from now on (before it is launched), or one less.
+  void note_kernels(int change) noexcept;
+  [[nodiscard]] bool kernels_stay() const noexcept { return device_.staying_kernels().any(); }
+  /// Given back, and not free yet.
+  [[nodiscard]] std::size_t kept_bytes() const noexcept;
+  /// "; 4096 bytes wait ..." for who gets no memory; empty where none are kept.
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  void run_deferred() noexcept override;
+  Status keep(const Buffer& memory) noexcept;
+  void free_kept() noexcept;
+
+  port::Device& device_;
+  Deferrals& deferrals_;
+  mutable std::mutex mutex_;
+  std::vector<Buffer> kept_;  ///< Protected by mutex_, as all below.
+  std::size_t kept_bytes_ = 0;
+  bool told_ = false;  ///< That much is kept.
+};
+
+}  // namespace brant

@@ -1,0 +1,149 @@
+// Memory that is given back while a kernel stays on the device, for which the driver would wait.
+#include "core/late_frees.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "port/memory/adapters.h"
+
+namespace brant {
+namespace {
+
+class LateFreesTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kBytes = 4096;
+
+  Buffer allocate(MemoryKind kind = MemoryKind::emulated, std::size_t bytes = kBytes) {
+    return {frees_->allocate(kind, bytes).value(), bytes, kind};
+  }
+  [[nodiscard]] bool is_there(const Buffer& memory) const { return device_->query(memory.data).ok(); }
+
+  std::unique_ptr<port::Device> device_ = port::memory::open_emulated_device({.memory_bytes = 1 << 20});
+  const ProgressClock clock_;
+  Deferrals deferrals_{clock_};
+  std::optional<LateFrees> frees_{std::in_place, *device_, deferrals_};
+};
+
+TEST_F(LateFreesTest, happen_at_once_where_no_kernel_stays) {
+  const Buffer memory = allocate();
+  EXPECT_EQ(frees_->free(memory), Status::ok);
+  EXPECT_FALSE(is_there(memory));
+  EXPECT_EQ(frees_->kept_bytes(), 0u);
+}
+
+TEST_F(LateFreesTest, wait_for_the_last_kernel_and_for_the_program) {
+  const Buffer memory = allocate();
+  const Buffer pinned = allocate(MemoryKind::pinned);
+  frees_->note_kernels(+1);
+  frees_->note_kernels(+1);
+  EXPECT_EQ(frees_->free(memory), Status::ok);
+  EXPECT_EQ(frees_->free(pinned), Status::ok);
+  EXPECT_EQ(frees_->kept_bytes(), 2 * kBytes);
+  EXPECT_NE(frees_->describe().find("; 8192 bytes were given back, and are freed when the kernels"), std::string::npos);
+  frees_->note_kernels(-1);
+  deferrals_.run();
+  EXPECT_TRUE(is_there(memory));
+  frees_->note_kernels(-1);  // within progress, where nothing is freed
+  EXPECT_TRUE(is_there(memory));
+  EXPECT_NE(frees_->describe().find("Runtime::tidy"), std::string::npos);
+  deferrals_.run();
+  EXPECT_FALSE(is_there(memory));
+  EXPECT_FALSE(is_there(pinned));
+  EXPECT_EQ(frees_->kept_bytes(), 0u);
+  EXPECT_EQ(frees_->describe(), "");
+}
+
+TEST_F(LateFreesTest, wait_on_where_another_kernel_has_come) {
+  const Buffer memory = allocate();
+  frees_->note_kernels(+1);
+  EXPECT_EQ(frees_->free(memory), Status::ok);
+  frees_->note_kernels(-1);
+  frees_->note_kernels(+1);
+  deferrals_.run();
+  EXPECT_TRUE(is_there(memory));
+  frees_->note_kernels(-1);
+  deferrals_.run();
+  EXPECT_FALSE(is_there(memory));
+}
+
+TEST_F(LateFreesTest, do_not_hold_up_memory_of_the_host) {
+  frees_->note_kernels(+1);
+  const Buffer memory = allocate(MemoryKind::host);
+  EXPECT_EQ(frees_->free(memory), Status::ok);
+  EXPECT_EQ(frees_->kept_bytes(), 0u);
+  frees_->note_kernels(-1);
+}
+
+TEST_F(LateFreesTest, are_bounded_by_what_is_allocated_anew) {
+  frees_->note_kernels(+1);
+  const Buffer first = allocate();
+  for (int i = 0; i < 1000; ++i) {  // more than the device has
+    const Buffer memory = allocate();
+    ASSERT_EQ(frees_->free(memory), Status::ok);
+  }
+  EXPECT_EQ(frees_->kept_bytes(), kBytes);
+  EXPECT_EQ(frees_->free(first), Status::ok);
+  const Buffer other = allocate(MemoryKind::emulated, 2 * kBytes);  // neither of the two fits
+  EXPECT_EQ(frees_->kept_bytes(), 2 * kBytes);
+  EXPECT_EQ(frees_->free(other), Status::ok);
+  const Buffer pinned = allocate(MemoryKind::pinned);
+  EXPECT_EQ(frees_->kept_bytes(), 4 * kBytes);
+  EXPECT_EQ(frees_->free(pinned), Status::ok);
+  frees_->note_kernels(-1);
+}
+
+TEST_F(LateFreesTest, that_are_much_are_told_of_once) {
+  frees_->note_kernels(+1);
+  const Buffer one = allocate(MemoryKind::emulated, 300'000);
+  const Buffer other = allocate(MemoryKind::emulated, 300'000);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(frees_->free(one), Status::ok);
+  EXPECT_EQ(frees_->free(other), Status::ok);
+  const std::string log = testing::internal::GetCapturedStderr();
+  const std::size_t told = log.find("300000 bytes were given back and cannot be freed while a kernel stays");
+  EXPECT_NE(told, std::string::npos) << log;
+  EXPECT_EQ(log.find("were given back", told + 20), std::string::npos) << log;
+  frees_->note_kernels(-1);
+}
+
+TEST_F(LateFreesTest, that_others_do_past_it_are_told_of) {
+  const Buffer memory = allocate();
+  const Buffer other = allocate();
+  frees_->note_kernels(+1);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(device_->free(memory.data), Status::ok);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("free waits for all kernels of the device, and one stays"),
+            std::string::npos);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(device_->streams()->synchronize_all(), Status::ok);  // of what is counted here nothing runs
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("synchronize_all waits for all kernels"), std::string::npos);
+  frees_->note_kernels(-1);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(frees_->free(other), Status::ok);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(LateFreesTest, happen_at_the_end) {
+  const Buffer memory = allocate();
+  frees_->note_kernels(+1);
+  EXPECT_EQ(frees_->free(memory), Status::ok);
+  frees_->note_kernels(-1);
+  frees_.reset();
+  EXPECT_FALSE(is_there(memory));
+}
+
+TEST_F(LateFreesTest, do_not_happen_where_a_kernel_never_ends) {
+  const Buffer memory = allocate();
+  frees_->note_kernels(+1);
+  EXPECT_EQ(frees_->free(memory), Status::ok);
+  testing::internal::CaptureStderr();
+  frees_.reset();
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("4096 bytes are not freed"), std::string::npos);
+  EXPECT_TRUE(is_there(memory));
+}
+
+}  // namespace
+}  // namespace brant

@@ -1,0 +1,173 @@
+// Exchanges of a kernel that stays, its own source, under every schedule with a few deviations and many by chance: each
+// takes what the neighbour wrote for it, and not what that wrote for the next. And faults put in are found.
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "models/halo/direct_steps.h"
+#include "support/effort.h"
+#include "support/model/explore.h"
+#include "support/model/stepped_thread.h"
+
+namespace brant::halo {
+namespace {
+
+using test::model::Scheduler;
+
+constexpr unsigned kCells = 2;
+constexpr Word kTurns = 2;
+
+class ModelBlock : public test::model::SteppedThread {
+ public:
+  ModelBlock(Scheduler& scheduler, std::uint64_t& clock_ns, unsigned block, unsigned blocks)
+      : SteppedThread(scheduler, clock_ns), block_(block), blocks_(blocks) {}
+  // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method)
+  [[nodiscard]] unsigned block() const { return block_; }
+  [[nodiscard]] unsigned blocks() const { return blocks_; }
+  // NOLINTEND(bugprone-derived-method-shadowing-base-method)
+
+ private:
+  const unsigned block_;
+  const unsigned blocks_;
+};
+
+struct Faults {
+  bool one_landing = false;  ///< Of exchanges that follow each other.
+  bool no_fan_in = false;    ///< The first block to arrive rings.
+};
+
+using CellWords = std::array<Word, kCells>;
+
+/// Two processes that write two cells each into the other's landing. What odd exchanges send differs from what even
+/// ones do, and each of them notes what the ghosts were before.
+class World {
+ public:
+  World(Scheduler& scheduler, unsigned blocks, Word times, Faults faults)
+      : scheduler_(scheduler), blocks_(blocks), times_(times), faults_(faults) {
+    scheduler_.on_stuck = nullptr;
+  }
+
+  std::vector<std::function<void()>> make() {
+    for (unsigned p = 0; p < 2; ++p) reset(p);
+    for (unsigned p = 0; p < 2; ++p) connect(sides_[p], sides_[1 - p]);
+    std::vector<std::function<void()>> threads;
+    for (unsigned p = 0; p < 2; ++p) {
+      for (unsigned block = 0; block < blocks_; ++block) {
+        threads.push_back([this, p, block] {
+          ModelBlock machine(scheduler_, clock_ns_, block, blocks_);
+          const bool done = exchange_in_turn(machine, notify::KernelControl{}, sides_[p].plan, 1, times_);
+          scheduler_.expect(done, "an exchange without a limit ended");
+          static_cast<void>(machine.load_acquire(&sides_[p].arrived));  // it does not end with its last store
+        });
+      }
+    }
+    return threads;
+  }
+  void check() {
+    for (unsigned p = 0; p < 2; ++p) {
+      if (sides_[p].ghost != content(1 - p, times_)) wrong = "the ghosts are not those of the last exchange";
+      for (Word epoch = 2; epoch <= times_ && epoch + kTurns > times_; ++epoch) {
+        if (sides_[p].noted[epoch % kTurns] != content(1 - p, epoch - 1))
+          wrong = "an exchange took another one's cells";
+      }
+    }
+  }
+  std::string wrong;
+
+ private:
+  struct Side {
+    std::array<CellWords, kTurns> sent{};
+    std::array<CellWords, kTurns> landing{};
+    std::array<CellWords, kTurns> noted{};
+    CellWords ghost{};
+    Word ready = 0;
+    Word arrived = 0;
+    Word counts = 0;
+    std::vector<CopyBox> boxes;
+    std::vector<CopyChunk> chunks;
+    std::vector<Word> bases;
+    DirectNeighbour neighbour;
+    DirectPlan plan;
+  };
+  enum Base : Word { sent, ghost, landing, far_landing, noted, bases };
+
+  /// What a process sends in an exchange.
+  static CellWords content(unsigned process, Word epoch) {
+    CellWords cells;
+    for (unsigned c = 0; c < kCells; ++c) cells[c] = 100 * (process + 1) + 10 * (epoch % kTurns) + c;
+    return cells;
+  }
+
+  void reset(unsigned process) {
+    sides_[process] = Side{};
+    for (Word turn = 0; turn < kTurns; ++turn) sides_[process].sent[turn] = content(process, turn);
+  }
+
+  static void add_copy(Side& side, Word from, Word to, unsigned cell) {
+    constexpr Word kBytes = sizeof(Word);
+    CopyBox box;
+    box.from = {from, cell * kBytes, kBytes, kBytes, kBytes};
+    box.to = {to, cell * kBytes, kBytes, kBytes, kBytes};
+    box.row_bytes = box.bytes = box.unit = kBytes;
+    box.rows = box.planes = 1;
+    side.chunks.push_back({side.boxes.size(), 0});
+    side.boxes.push_back(box);
+  }
+
+  void connect(Side& side, Side& other) const {
+    for (unsigned c = 0; c < kCells; ++c) add_copy(side, ghost, noted, kCells - 1 - c);
+    for (unsigned c = 0; c < kCells; ++c) add_copy(side, sent, far_landing, c);
+    for (unsigned c = 0; c < kCells; ++c)
+      add_copy(side, landing, ghost, kCells - 1 - c);  // by another block than wrote it
+    for (Word turn = 0; turn < kTurns; ++turn) {
+      const Word place = faults_.one_landing ? 0 : turn;
+      for (Word* base : {side.sent[turn].data(), side.ghost.data(), side.landing[place].data(),
+                         other.landing[place].data(), side.noted[turn].data()}) {
+        side.bases.push_back(reinterpret_cast<Word>(base));
+      }
+    }
+    const notify::FanIn fan_in{&side.counts, faults_.no_fan_in ? 1 : Word{blocks_}};
+    side.neighbour = {{&other.ready}, {&other.arrived}, {&side.ready}, {&side.arrived}, fan_in, 2, 4, 4, 6};
+    side.plan.table = {side.boxes.data(), side.chunks.data(), side.bases.data()};
+    side.plan.neighbours = &side.neighbour;
+    side.plan.count = 1;
+    side.plan.own_last = kCells;
+    side.plan.bases_of_turn = bases;
+  }
+
+  Scheduler& scheduler_;
+  const unsigned blocks_;
+  const Word times_;
+  const Faults faults_;
+  std::array<Side, 2> sides_;
+  std::uint64_t clock_ns_ = 0;
+};
+
+class DirectModel : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (test::kSanitized) GTEST_SKIP() << "sanitizers do not follow the scheduler's stacks; the other builds run this";
+  }
+};
+class DirectModelFaults : public DirectModel {};
+
+std::string explore(unsigned blocks, Word times, Faults faults = {}) {
+  return test::model::explore([&](Scheduler& scheduler) { return World(scheduler, blocks, times, faults); });
+}
+
+TEST_F(DirectModel, exchanges_in_turn_take_their_own_cells) { EXPECT_EQ(explore(1, 4), ""); }
+TEST_F(DirectModel, exchanges_in_turn_of_two_blocks_take_their_own_cells) { EXPECT_EQ(explore(2, 3), ""); }
+
+TEST_F(DirectModelFaults, one_landing_for_all_is_found) {
+  EXPECT_EQ(explore(1, 3, {.one_landing = true}), "an exchange took another one's cells");
+}
+TEST_F(DirectModelFaults, a_ring_before_all_blocks_have_written_is_found) {
+  EXPECT_NE(explore(2, 3, {.no_fan_in = true}), "");
+}
+
+}  // namespace
+}  // namespace brant::halo
