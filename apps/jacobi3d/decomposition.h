@@ -41,12 +41,6 @@ struct Decomposition {
 /// y, since those faces are cheaper to copy. Throws invalid_argument if there is no way to give every process a cell.
 Decomposition decompose(const Extent& global, int processes);
 
-/// A block cut in two: `interior` needs no ghost cells of neighbours; `shell` does.
-struct Split {
-  Box interior;  ///< May be empty.
-  Shell shell;
-};
-
 /// `has_neighbour[side]` says where ghost cells come from another process.
 Split split_block(const Extent& cells, const std::array<bool, kSides>& has_neighbour) noexcept;
 

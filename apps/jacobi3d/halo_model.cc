@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "models.h"
+#include "resident.h"
 
 namespace jacobi {
 namespace {
@@ -56,10 +58,44 @@ class ExchangedHalo final : public Halo {
   std::size_t next_ = 0;  ///< Of the current field.
 };
 
+/// In device memory a kernel can do both, in mode direct.
+bool stays(const Block& block, brant::HaloMode mode) noexcept {
+  return mode == brant::HaloMode::direct && !brant::host_accessible(block.kind());
+}
+
+/// By one kernel for all iterations.
+Solution solve_by_kernel(brant::Runtime& runtime, Share& share, const Plan& plan, bool computes) {
+  Block& block = *share.blocks[0];
+  constexpr auto kMode = brant::HaloMode::direct;
+  std::array exchanges = {brant::HaloExchange(runtime, options_of(share.cut, kMode, brant::Path::automatic, 0)),
+                          brant::HaloExchange(runtime, options_of(share.cut, kMode, brant::Path::automatic, 1))};
+  const brant::Buffer fields[] = {block.current_field(), block.next_field()};
+  for (std::size_t i = 0; i < 2; ++i) runtime.run(exchanges[i].bind(std::span(&fields[i], 1)));
+  ResidentSolver solver(runtime, block, exchanges, plan.overlap, computes);
+  runtime.run(solver.run(static_cast<std::uint64_t>(plan.warmup)));
+  const Clock::time_point begin = Clock::now();
+  runtime.run(solver.run(static_cast<std::uint64_t>(plan.iterations)));
+  Solution solution;
+  solution.iteration = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+  solution.sent_bytes = static_cast<double>(exchanges[0].message_bytes());
+  double exchanged = 0;
+  double all = 0;
+  for (const Lap& lap : solver.laps()) {
+    exchanged += static_cast<double>(lap.exchange);
+    all += static_cast<double>(lap.all);
+    solution.samples.push_back(static_cast<double>(lap.all) * 1e-3);
+  }
+  // What the CPU saw, shared out as the kernel says.
+  solution.communication = computes ? solution.iteration * exchanged / std::max(all, 1.0) : solution.iteration;
+  if (computes) solution.compute = plan.overlap ? solution.iteration : solution.iteration - solution.communication;
+  return solution;
+}
+
 }  // namespace
 
 std::vector<Solution> solve_with_halo(brant::Runtime& runtime, Share& share, const Plan& plan, brant::HaloMode mode,
                                       brant::Path path) {
+  if (stays(*share.blocks[0], mode)) return {solve_by_kernel(runtime, share, plan, true)};
   ExchangedHalo halo(runtime, *share.blocks[0], share.cut, mode, path);
   runtime.run(halo.bind());
   return {runtime.run(solve(*share.blocks[0], *share.stencils[0], halo, plan))};
@@ -67,6 +103,7 @@ std::vector<Solution> solve_with_halo(brant::Runtime& runtime, Share& share, con
 
 std::vector<Solution> exchange_halo(brant::Runtime& runtime, Share& share, const Plan& plan, brant::HaloMode mode,
                                     brant::Path path) {
+  if (stays(*share.blocks[0], mode)) return {solve_by_kernel(runtime, share, plan, false)};
   brant::HaloExchange exchange(runtime, options_of(share.cut, mode, path, 0));
   const brant::Buffer field[] = {share.blocks[0]->current_field()};
   runtime.run(exchange.run(field, static_cast<std::uint64_t>(plan.warmup)));

@@ -29,11 +29,8 @@ double memory_of(brant::Runtime& runtime, MemoryKind kind) {
   return host / runtime.local_size();
 }
 
-/// In memory of the host some modes are others, and would be measured under a wrong name.
 void require_mode(const Options& options, MemoryKind kind) {
-  const bool is_same = options.halo == brant::HaloMode::shapes || options.halo == brant::HaloMode::fused ||
-                       options.halo == brant::HaloMode::direct;
-  if (options.model != Model::halo || is_same || !brant::host_accessible(kind)) return;
+  if (options.model != Model::halo || !needs_device(options.halo) || !brant::host_accessible(kind)) return;
   throw brant::Error(brant::Status::not_supported,
                      fmt::format("--halo {} is for memory of a device, and this is {} memory: use "
                                  "--memory cuda or emulated, or --halo fused or direct",

@@ -22,6 +22,11 @@ constexpr bool is_bound(brant::HaloMode mode) noexcept {
   return mode == brant::HaloMode::direct || mode == brant::HaloMode::graph || mode == brant::HaloMode::resident;
 }
 
+/// In memory of the host it is another mode, and would be measured under a wrong name.
+constexpr bool needs_device(brant::HaloMode mode) noexcept {
+  return mode != brant::HaloMode::shapes && mode != brant::HaloMode::fused && mode != brant::HaloMode::direct;
+}
+
 /// One block in each process, whose ghosts a HaloExchange fills, in one of its modes.
 std::vector<Solution> solve_with_halo(brant::Runtime& runtime, Share& share, const Plan& plan, brant::HaloMode mode,
                                       brant::Path path);

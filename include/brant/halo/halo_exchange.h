@@ -13,6 +13,8 @@
 #include "brant/core/path.h"
 #include "brant/core/runtime.h"
 #include "brant/core/task.h"
+#include "brant/halo/direct_steps.cuh"
+#include "brant/notify/persistent_kernel.h"
 
 namespace brant {
 
@@ -127,6 +129,15 @@ class BRANT_API HaloExchange {
   /// bound to others. In other modes it does nothing. Throws as `run`, and not_supported: memory that other processes
   /// cannot map; another host.
   Task<void> bind(std::span<const Buffer> fields);
+  /// Modes `direct` and `resident`, bound to fields of a device: what a kernel of the program's own needs to do the
+  /// exchanges by itself, with brant/halo/direct_steps.cuh. Valid until the next `bind`. Throws Error: not_supported
+  /// (another mode; memory of the host), invalid_argument (not bound).
+  [[nodiscard]] halo::DirectPlan device() const;
+  /// Beside `work`, in which `kernel`, which stays, does so many exchanges: they count like those of `run`. A neighbour
+  /// that leaves or dies meanwhile aborts the kernel. `work` ends when they are done (true), or the kernel has ended
+  /// (false): then this throws what `run` does. The kernel lives until this has ended, and ends before the exchange is
+  /// destroyed. Throws what `device` does.
+  Task<void> accompany(PersistentKernel& kernel, std::uint64_t times, Task<bool> work);
   /// Of the last `run` that ended well; all 0 but in mode `fused`.
   [[nodiscard]] HaloPhases phases() const noexcept;
 

@@ -308,6 +308,18 @@ Task<void> DirectExchange::exchange_times(std::span<const Buffer> fields, std::u
   co_await way_->exchange(times);
 }
 
+DirectPlan DirectExchange::device() const {
+  if (!bound_) throw Error(Status::invalid_argument, "halo: no kernel can exchange before all processes call bind");
+  const DirectPlan* const plan = way_->device();
+  return plan != nullptr ? *plan : Exchange::device();
+}
+
+Task<void> DirectExchange::accompany_kernel(PersistentKernel& kernel, std::uint64_t times, Task<bool> work) {
+  transfers_.require_open();
+  way_->require_ready();
+  co_await way_->accompany(kernel, times, std::move(work));
+}
+
 void DirectExchange::give_up() noexcept {
   if (way_ != nullptr) way_->give_up();
   transfers_.give_up();

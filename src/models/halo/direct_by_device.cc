@@ -120,9 +120,20 @@ Task<void> DirectByDevice::exchange(std::uint64_t times) {
   done_ = epoch_;
 }
 
+Task<void> DirectByDevice::accompany(PersistentKernel& kernel, std::uint64_t times, Task<bool> work) {
+  guest_ = &kernel;
+  first_ = epoch_ + 1;
+  epoch_ += times;
+  const bool done = co_await std::move(work);
+  if (!done) throw_unfinished();
+  guest_ = nullptr;
+  done_ = epoch_;
+}
+
 void DirectByDevice::give_up() noexcept {
   if (given_up_) return;
   given_up_ = true;
+  if (guest_ != nullptr) guest_->close();
   stop();
   for (Pair& pair : pairs_) {
     if (pair.watch.pending()) pair.watch.detach();
@@ -146,7 +157,12 @@ void DirectByDevice::watch(Pair& pair) noexcept {
 void DirectByDevice::on_gone(Pair& pair, Status status) noexcept {
   // One that has left in order has rung before it ended.
   pair.lost = status == Status::ok || pair.gone.epoch() != 0 ? Status::canceled : status;
-  if (epoch_ != done_ && is_gone(pair, epoch_)) abort();
+  if (epoch_ == done_ || !is_gone(pair, epoch_)) return;
+  if (guest_ != nullptr) {
+    guest_->abort();
+  } else {
+    abort();
+  }
 }
 
 /// It has not done this exchange, and will not.

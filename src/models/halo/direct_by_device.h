@@ -19,6 +19,8 @@ class DirectByDevice : public DirectWay {
   void bind() override;
   void require_ready() const override;
   Task<void> exchange(std::uint64_t times) final;
+  [[nodiscard]] const DirectPlan* device() const noexcept override { return &on_device_; }
+  Task<void> accompany(PersistentKernel& kernel, std::uint64_t times, Task<bool> work) final;
   void give_up() noexcept final;
 
  protected:
@@ -70,6 +72,7 @@ class DirectByDevice : public DirectWay {
   std::uint64_t epoch_ = 0;  ///< Exchanges that have begun,
   std::uint64_t done_ = 0;   ///< and that have been done.
   bool given_up_ = false;
+  PersistentKernel* guest_ = nullptr;  ///< The program's, while that exchanges.
 };
 
 /// The most chunks that a kernel of the plan copies at a time: for some neighbour, or within the process.

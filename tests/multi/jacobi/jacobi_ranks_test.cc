@@ -5,6 +5,7 @@
 
 #include "field.h"
 #include "job.h"
+#include "models.h"
 
 namespace jacobi {
 namespace {
@@ -67,10 +68,7 @@ TEST(Job, agrees_as_chares) {
 TEST(Job, agrees_by_halo_exchanges_of_every_mode) {
   const bool host = brant::host_accessible(g_process->runtime.device_kind());
   for (const auto& [mode, name] : brant::kHaloModes) {
-    if (host &&
-        (mode == brant::HaloMode::resident || mode == brant::HaloMode::stream || mode == brant::HaloMode::stacked)) {
-      continue;
-    }
+    if (host && needs_device(mode)) continue;
     for (const bool overlap : {false, true}) {
       Options options = checked({19, 22, 17});
       options.model = Model::halo;

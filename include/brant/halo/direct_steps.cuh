@@ -1,9 +1,11 @@
 #pragma once
 
 #include "brant/device/notify.cuh"
-#include "models/halo/squads.h"
+#include "brant/halo/squads.cuh"
 
-/// What kernels of mode `direct` do: one text for the GPU, the emulated device and the model checker.
+/// What kernels of mode `direct` do: one text for the GPU, the emulated device and the model checker. A program's own
+/// kernel that stays may do it as well, between its steps: it gets the plan by `HaloExchange::device`, and calls
+/// tell_ready, write_cells and await_cells for the exchanges 1, 2, 3 and so on, with all its blocks.
 namespace brant::halo {
 
 /// A process with blocks beside those of this one.
@@ -12,7 +14,7 @@ struct DirectNeighbour {
   notify::DeviceBell tell_arrived;  ///< There: its ghosts are written.
   notify::DeviceBell ready;         ///< Here, and rung by it: likewise.
   notify::DeviceBell arrived;
-  notify::FanIn fan_in;  ///< Of all blocks of the grid.
+  notify::FanIn fan_in;  ///< Of all blocks of the grid, however many they are.
   Word first = 0;        ///< Chunks of the cells that it gets,
   Word last = 0;         ///< up to before this one.
   Word land_first = 0;   ///< Chunks of what it writes packed: from where that lands into the ghosts,
@@ -65,7 +67,8 @@ BRANT_DEVICE_CODE bool write_cells(Machine& machine, const notify::KernelControl
     const DirectNeighbour& neighbour = all[n];
     if (asks && notify::wait(machine, control, neighbour.ready, epoch, block) != notify::Waited::rung) return false;
     copy_by_squads(machine, table, neighbour.first, neighbour.last, share);
-    notify::arrive(machine, neighbour.tell_arrived, neighbour.fan_in, epoch, block);
+    const notify::FanIn all_blocks{neighbour.fan_in.counts, machine.blocks()};
+    notify::arrive(machine, neighbour.tell_arrived, all_blocks, epoch, block);
   }
   return true;
 }
