@@ -15,18 +15,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kSamplesOfExchanges = 20;
 
-/// The exchange of one of the two fields, which lie as `Layout` has it.
-brant::HaloOptions options_of(const Decomposition& cut, brant::HaloMode mode, brant::Path path, int field) {
-  const auto parts = [](std::int64_t blocks) { return static_cast<int>(blocks); };
-  return {.grid = {cut.global.x, cut.global.y, cut.global.z},
-          .divide = {parts(cut.blocks.x), parts(cut.blocks.y), parts(cut.blocks.z)},
-          .first_channel = {static_cast<std::uint32_t>(field * cut.processes())},
-          .path = path,
-          .mode = mode,
-          .row_step = kRowAlignment,
-          .lead = kRowAlignment - 1};
-}
-
 /// Ghosts by exchanges: where those are bound, one for each of the two fields.
 class ExchangedHalo final : public Halo {
  public:
@@ -34,7 +22,8 @@ class ExchangedHalo final : public Halo {
                 brant::Path path)
       : block_(block) {
     const int count = is_bound(mode) ? 2 : 1;
-    for (int field = 0; field < count; ++field) exchanges_.emplace_back(runtime, options_of(cut, mode, path, field));
+    for (int field = 0; field < count; ++field)
+      exchanges_.emplace_back(runtime, exchange_of_field(cut, mode, path, field));
   }
 
   /// Both before the first run: a kernel that stays would be in the way.
@@ -67,8 +56,8 @@ bool stays(const Block& block, brant::HaloMode mode) noexcept {
 Solution solve_by_kernel(brant::Runtime& runtime, Share& share, const Plan& plan, bool computes) {
   Block& block = *share.blocks[0];
   constexpr auto kMode = brant::HaloMode::direct;
-  std::array exchanges = {brant::HaloExchange(runtime, options_of(share.cut, kMode, brant::Path::automatic, 0)),
-                          brant::HaloExchange(runtime, options_of(share.cut, kMode, brant::Path::automatic, 1))};
+  std::array exchanges = {brant::HaloExchange(runtime, exchange_of_field(share.cut, kMode, brant::Path::automatic, 0)),
+                          brant::HaloExchange(runtime, exchange_of_field(share.cut, kMode, brant::Path::automatic, 1))};
   const brant::Buffer fields[] = {block.current_field(), block.next_field()};
   for (std::size_t i = 0; i < 2; ++i) runtime.run(exchanges[i].bind(std::span(&fields[i], 1)));
   ResidentSolver solver(runtime, block, exchanges, plan.overlap, computes);
@@ -93,6 +82,17 @@ Solution solve_by_kernel(brant::Runtime& runtime, Share& share, const Plan& plan
 
 }  // namespace
 
+brant::HaloOptions exchange_of_field(const Decomposition& cut, brant::HaloMode mode, brant::Path path, int field) {
+  const auto parts = [](std::int64_t blocks) { return static_cast<int>(blocks); };
+  return {.grid = {cut.global.x, cut.global.y, cut.global.z},
+          .divide = {parts(cut.blocks.x), parts(cut.blocks.y), parts(cut.blocks.z)},
+          .first_channel = {static_cast<std::uint32_t>(field * cut.processes())},
+          .path = path,
+          .mode = mode,
+          .row_step = kRowAlignment,
+          .lead = kRowAlignment - 1};
+}
+
 std::vector<Solution> solve_with_halo(brant::Runtime& runtime, Share& share, const Plan& plan, brant::HaloMode mode,
                                       brant::Path path) {
   if (stays(*share.blocks[0], mode)) return {solve_by_kernel(runtime, share, plan, true)};
@@ -104,7 +104,7 @@ std::vector<Solution> solve_with_halo(brant::Runtime& runtime, Share& share, con
 std::vector<Solution> exchange_halo(brant::Runtime& runtime, Share& share, const Plan& plan, brant::HaloMode mode,
                                     brant::Path path) {
   if (stays(*share.blocks[0], mode)) return {solve_by_kernel(runtime, share, plan, false)};
-  brant::HaloExchange exchange(runtime, options_of(share.cut, mode, path, 0));
+  brant::HaloExchange exchange(runtime, exchange_of_field(share.cut, mode, path, 0));
   const brant::Buffer field[] = {share.blocks[0]->current_field()};
   runtime.run(exchange.run(field, static_cast<std::uint64_t>(plan.warmup)));
   Solution solution;

@@ -27,6 +27,9 @@ constexpr bool needs_device(brant::HaloMode mode) noexcept {
   return mode != brant::HaloMode::shapes && mode != brant::HaloMode::fused && mode != brant::HaloMode::direct;
 }
 
+/// The exchange of one of the two fields, 0 or 1, which lie as `Layout` has it.
+brant::HaloOptions exchange_of_field(const Decomposition& cut, brant::HaloMode mode, brant::Path path, int field);
+
 /// One block in each process, whose ghosts a HaloExchange fills, in one of its modes.
 std::vector<Solution> solve_with_halo(brant::Runtime& runtime, Share& share, const Plan& plan, brant::HaloMode mode,
                                       brant::Path path);
