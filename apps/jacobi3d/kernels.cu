@@ -100,7 +100,7 @@ __device__ __forceinline__ void sweep_cells(double* next, const double* current,
 // have, with rows for its warps.
 class Sweeper : public brant::simt::GpuThread {
  public:
-  __device__ __forceinline__ void sweep(double* next, const double* current, const Layout& layout, const Box& box) {
+  __device__ __noinline__ void sweep(double* next, const double* current, const Layout& layout, const Box& box) {
     if (is_empty(box)) return;
     const std::int64_t warps = blockDim.x / kWarp;
     const std::int64_t tiles_x = (box.high.x - (box.low.x & ~std::int64_t{15}) + 2 * kWarp - 1) / (2 * kWarp);
@@ -114,7 +114,7 @@ class Sweeper : public brant::simt::GpuThread {
       if (y < box.high.y) sweep_rows<Changing>(next, current, layout, lane, y, z, z_end);  // a whole warp
     }
   }
-  __device__ __forceinline__ void sweep_shell(double* next, const double* current, const Layout& layout,
+  __device__ __noinline__ void sweep_shell(double* next, const double* current, const Layout& layout,
                                               const Shell& shell) {
     for (int box = 0; box < shell.count; ++box) {
       sweep_cells(next, current, layout, shell.box[box], std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x,
@@ -145,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(256, 6)
 // Iterations with the exchange of ghosts, and no CPU in between: see resident_steps.h. Block: 256, the grid as many as
 // run at once.
 extern "C" __global__ void __launch_bounds__(256, 4)
-    jacobi_resident(const brant::notify::KernelControl control, const Resident work) {
+    jacobi_resident(const __grid_constant__ brant::notify::KernelControl control, const __grid_constant__ Resident work) {
   Sweeper machine;
   iterate_as_told(machine, control, work);
 }
