@@ -43,8 +43,8 @@ struct Resident {
 #endif
 template <typename Machine>
 JACOBI_CALLED bool send_ghosts(Machine& machine, const brant::notify::KernelControl& control,
-                               const brant::halo::DirectPlan& halo, Word exchange) {
-  return brant::halo::write_cells(machine, control, halo, exchange, true);
+                               const brant::halo::DirectPlan& halo, Word exchange, bool asks) {
+  return brant::halo::write_cells(machine, control, halo, exchange, asks);
 }
 template <typename Machine>
 JACOBI_CALLED bool receive_ghosts(Machine& machine, const brant::notify::KernelControl& control,
@@ -66,18 +66,14 @@ BRANT_DEVICE_CODE bool takes_landed(Machine& machine, const brant::halo::DirectP
   return false;
 }
 
-/// All blocks have come here, and see what all have written: places have the numbers 1, 2, 3 and so on. Behind that one
-/// thread does `then`. False: some block has not come.
-template <typename Machine, typename Then>
+/// All blocks have come here, and see what all have written: places have the numbers 1, 2, 3 and so on. False: some
+/// block has not come.
+template <typename Machine>
 BRANT_DEVICE_CODE bool meet(Machine& machine, const brant::notify::KernelControl& control, const Resident& work,
-                            Word place, Then&& then) {
+                            Word place) {
   const brant::notify::Block block;
   const brant::notify::FanIn all_blocks{work.arrivals.counts, machine.blocks()};
-  const auto tell = [&](Word all_there) {
-    machine.store_release(machine.reach(work.together.word), all_there);
-    then();
-  };
-  brant::notify::arrive_and(machine, all_blocks, place, tell, block);
+  brant::notify::arrive(machine, work.together, all_blocks, place, block);
   return brant::notify::wait(machine, control, work.together, place, block) == brant::notify::Waited::rung;
 }
 
@@ -96,9 +92,10 @@ BRANT_DEVICE_CODE void sweep_behind(Machine& machine, const Resident& work, doub
   }
 }
 
-/// Iterations from `first` on, by blocks that all run at once. The neighbours may overwrite the ghosts of a field as
-/// soon as the sweep that reads them is done, an iteration before they do: nobody waits for that. False: a neighbour
-/// has not come.
+/// Iterations from `first` on, by blocks that all run at once. The neighbours ask in the first two, one for each field,
+/// whether their cells may come. Then they know: a neighbour writes the ghosts of a field again when it has those of
+/// the other field, which this process sends when all its blocks have read those that are overwritten. False: a
+/// neighbour has not come.
 template <typename Machine>
 BRANT_DEVICE_CODE bool iterate(Machine& machine, const brant::notify::KernelControl& control, const Resident& work,
                                Word first, Word times) {
@@ -111,19 +108,13 @@ BRANT_DEVICE_CODE bool iterate(Machine& machine, const brant::notify::KernelCont
     const double* const current = work.field[i % 2];
     double* const next = work.field[(i + 1) % 2];
     const Word begun = machine.now_ns();
-    if (!send_ghosts(machine, control, halo, exchange_of(i))) return false;
+    if (!send_ghosts(machine, control, halo, exchange_of(i), i < first + 2)) return false;
     sweep_before(machine, work, next, current);
     if (!receive_ghosts(machine, control, halo, exchange_of(i))) return false;
-    if (takes && !meet(machine, control, work, 2 * i + 1, [] {})) return false;
+    if (takes && !meet(machine, control, work, 2 * i + 1)) return false;
     const Word exchanged = machine.now_ns();
     sweep_behind(machine, work, next, current);
-    const auto tell_ready = [&] {
-      const brant::halo::DirectNeighbour* const all = brant::halo::neighbours_in(machine, halo);
-      for (Word n = 0; i + 2 < end && n < halo.count; ++n) {
-        brant::notify::ring(machine, all[n].tell_ready, exchange_of(i + 2), brant::notify::Thread{});
-      }
-    };
-    if (!meet(machine, control, work, takes ? 2 * i + 2 : i + 1, tell_ready)) return false;
+    if (!meet(machine, control, work, takes ? 2 * i + 2 : i + 1)) return false;
     if (machine.block() == 0 && machine.thread() == 0 && i - first < work.laps_max) {
       machine.reach(work.laps)[i - first] = {exchanged - begun, machine.now_ns() - begun};
     }
