@@ -115,7 +115,7 @@ class Sweeper : public brant::simt::GpuThread {
     }
   }
   __device__ __noinline__ void sweep_shell(double* next, const double* current, const Layout& layout,
-                                              const Shell& shell) {
+                                           const Shell& shell) {
     for (int box = 0; box < shell.count; ++box) {
       sweep_cells(next, current, layout, shell.box[box], std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x,
                   std::int64_t{gridDim.x} * blockDim.x);
@@ -145,7 +145,8 @@ extern "C" __global__ void __launch_bounds__(256, 6)
 // Iterations with the exchange of ghosts, and no CPU in between: see resident_steps.h. Block: 256, the grid as many as
 // run at once.
 extern "C" __global__ void __launch_bounds__(256, 4)
-    jacobi_resident(const __grid_constant__ brant::notify::KernelControl control, const __grid_constant__ Resident work) {
+    jacobi_resident(const __grid_constant__ brant::notify::KernelControl control,
+                    const __grid_constant__ Resident work) {
   Sweeper machine;
   iterate_as_told(machine, control, work);
 }
