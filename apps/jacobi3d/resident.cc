@@ -83,7 +83,7 @@ ResidentSolver::ResidentSolver(brant::Runtime& runtime, Block& block, std::span<
   shape.grid[0] = static_cast<unsigned>(std::clamp<std::int64_t>(
       blocks_of_use(block, exchanges[0].message_bytes(), computes), 1, std::max<std::int64_t>(room, 1)));
   Resident work;
-  for (std::size_t field = 0; field < 2; ++field) work.halo[field] = exchanges[field].device();
+  for (std::size_t field = 0; field < 2; ++field) work.halo[field] = exchanges[field].device(shape.grid[0]);
   work.field[0] = block.current();
   work.field[1] = block.next();
   work.layout = block.layout();

@@ -35,23 +35,16 @@ struct Resident {
   Word laps_max = 0;
 };
 
-/// Calls and not inlined: what copies cells would take registers from what sweeps.
+/// The block's share of some chunks. A call and not inlined: what copies cells would take registers from what sweeps.
+template <typename Machine>
 #ifdef __CUDACC__
-#define JACOBI_CALLED __device__ __noinline__
+__device__ __noinline__
 #else
-#define JACOBI_CALLED inline
+inline
 #endif
-template <typename Machine>
-JACOBI_CALLED bool send_ghosts(Machine& machine, const brant::notify::KernelControl& control,
-                               const brant::halo::DirectPlan& halo, Word exchange, bool asks) {
-  return brant::halo::write_cells(machine, control, halo, exchange, asks);
+    void copy_cells(Machine& machine, const brant::halo::CopyTable& table, Word first, Word last) {
+  brant::halo::copy_by_squads(machine, table, first, last, {machine.block(), machine.blocks()});
 }
-template <typename Machine>
-JACOBI_CALLED bool receive_ghosts(Machine& machine, const brant::notify::KernelControl& control,
-                                  const brant::halo::DirectPlan& halo, Word exchange) {
-  return brant::halo::await_cells(machine, control, halo, exchange, true);
-}
-#undef JACOBI_CALLED
 
 /// Each field has exchanges of its own, which count from 1.
 BRANT_DEVICE_CODE Word exchange_of(Word iteration) { return iteration / 2 + 1; }
@@ -108,9 +101,10 @@ BRANT_DEVICE_CODE bool iterate(Machine& machine, const brant::notify::KernelCont
     const double* const current = work.field[i % 2];
     double* const next = work.field[(i + 1) % 2];
     const Word begun = machine.now_ns();
-    if (!send_ghosts(machine, control, halo, exchange_of(i), i < first + 2)) return false;
+    const auto copy = [&](Word from, Word to) { copy_cells(machine, halo.table, from, to); };
+    if (!brant::halo::write_cells(machine, control, halo, exchange_of(i), i < first + 2, copy)) return false;
     sweep_before(machine, work, next, current);
-    if (!receive_ghosts(machine, control, halo, exchange_of(i))) return false;
+    if (!brant::halo::await_cells(machine, control, halo, exchange_of(i), copy)) return false;
     if (takes && !meet(machine, control, work, 2 * i + 1)) return false;
     const Word exchanged = machine.now_ns();
     sweep_behind(machine, work, next, current);

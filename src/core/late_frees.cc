@@ -20,13 +20,13 @@ LateFrees::~LateFrees() {
   deferrals_.take_back(*this);
   if (!device_.staying_kernels().any()) {
     free_kept();
-  } else if (kept_bytes_ != 0) {
-    log::warn("{} bytes are not freed: a kernel could not be ended that may use them", kept_bytes_);
+  } else if (kept_bytes() != 0) {
+    log::warn("{} bytes are not freed: a kernel could not be ended that may use them", kept_bytes());
   }
 }
 
 Result<void*> LateFrees::allocate(MemoryKind kind, std::size_t bytes) noexcept {
-  {
+  if (kept_bytes() != 0) {  // else without the lock: another thread may free meanwhile, and wait for the device
     const std::lock_guard lock(mutex_);
     const auto fits =
         std::ranges::find_if(kept_, [&](const Buffer& kept) { return kept.kind == kind && kept.bytes == bytes; });
@@ -54,11 +54,11 @@ Status LateFrees::keep(const Buffer& memory) noexcept {
     return Status::no_memory;
   }
   kept_bytes_ += memory.bytes;
-  if (kept_bytes_ > device_.capabilities().memory_bytes / kMuch && !std::exchange(told_, true)) {
+  if (kept_bytes() > device_.capabilities().memory_bytes / kMuch && !std::exchange(told_, true)) {
     log::warn(
         "{} bytes were given back and cannot be freed while a kernel stays on the device: end it (destroy the "
         "HaloExchange or the PersistentKernel) before memory is allocated anew, or use the memory again",
-        kept_bytes_);
+        kept_bytes());
   }
   return Status::ok;
 }
@@ -67,11 +67,6 @@ void LateFrees::note_kernels(int change) noexcept {
   const std::lock_guard lock(mutex_);
   device_.staying_kernels().note(change);
   if (!device_.staying_kernels().any() && !kept_.empty()) deferrals_.defer(*this);
-}
-
-std::size_t LateFrees::kept_bytes() const noexcept {
-  const std::lock_guard lock(mutex_);
-  return kept_bytes_;
 }
 
 std::string LateFrees::describe() const {

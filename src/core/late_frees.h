@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <mutex>
 #include <string>
@@ -31,7 +32,7 @@ class LateFrees final : private DeferredWork {
   void note_kernels(int change) noexcept;
   [[nodiscard]] bool kernels_stay() const noexcept { return device_.staying_kernels().any(); }
   /// Given back, and not free yet.
-  [[nodiscard]] std::size_t kept_bytes() const noexcept;
+  [[nodiscard]] std::size_t kept_bytes() const noexcept { return kept_bytes_.load(std::memory_order_relaxed); }
   /// "; 4096 bytes wait ..." for who gets no memory; empty where none are kept.
   [[nodiscard]] std::string describe() const;
 
@@ -42,10 +43,10 @@ class LateFrees final : private DeferredWork {
 
   port::Device& device_;
   Deferrals& deferrals_;
-  mutable std::mutex mutex_;
-  std::vector<Buffer> kept_;  ///< Protected by mutex_, as all below.
-  std::size_t kept_bytes_ = 0;
-  bool told_ = false;  ///< That much is kept.
+  std::mutex mutex_;
+  std::vector<Buffer> kept_;                 ///< Protected by mutex_.
+  std::atomic<std::size_t> kept_bytes_ = 0;  ///< Written under mutex_.
+  bool told_ = false;                        ///< That much is kept; protected by mutex_.
 };
 
 }  // namespace brant

@@ -14,7 +14,7 @@ struct DirectNeighbour {
   notify::DeviceBell tell_arrived;  ///< There: its ghosts are written.
   notify::DeviceBell ready;         ///< Here, and rung by it: likewise.
   notify::DeviceBell arrived;
-  notify::FanIn fan_in;  ///< Of all blocks of the grid, however many they are.
+  notify::FanIn fan_in;  ///< Of all blocks of the grid.
   Word first = 0;        ///< Chunks of the cells that it gets,
   Word last = 0;         ///< up to before this one.
   Word land_first = 0;   ///< Chunks of what it writes packed: from where that lands into the ghosts,
@@ -27,16 +27,8 @@ struct DirectPlan {
   Word count = 0;
   Word own_first = 0;  ///< Chunks that stay in this process.
   Word own_last = 0;
-  Word bases_of_turn = 0;              ///< Bases of odd exchanges lie so many words behind those of even ones.
-  unsigned squad_min = kChunkThreads;  ///< See Share.
+  Word bases_of_turn = 0;  ///< Bases of odd exchanges lie so many words behind those of even ones.
 };
-
-/// With the bases of an exchange.
-BRANT_DEVICE_CODE CopyTable table_of(const DirectPlan& plan, Word epoch) {
-  CopyTable table = plan.table;
-  table.bases += epoch % 2 * plan.bases_of_turn;
-  return table;
-}
 
 template <typename Machine>
 BRANT_DEVICE_CODE const DirectNeighbour* neighbours_in(Machine& machine, const DirectPlan& plan) {
@@ -53,36 +45,33 @@ BRANT_DEVICE_CODE void tell_ready(Machine& machine, const DirectPlan& plan, Word
   }
 }
 
-/// What all blocks of a grid write in one exchange: none waits for another one. `asks`: whether the neighbours are
-/// ready. False: one has not come.
-template <typename Machine>
+/// What all blocks of a grid write in one exchange: none waits for another one. `copy(first, last)`: the block's share
+/// of these chunks. `asks`: whether the neighbours are ready. False: one has not come.
+template <typename Machine, typename Copy>
 BRANT_DEVICE_CODE bool write_cells(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
-                                   Word epoch, bool asks) {
+                                   Word epoch, bool asks, Copy&& copy) {
   const notify::Block block;
   const DirectNeighbour* const all = neighbours_in(machine, plan);
-  const CopyTable table = table_of(plan, epoch);
-  const Share share{machine.block(), machine.blocks(), plan.squad_min};
-  copy_by_squads(machine, table, plan.own_first, plan.own_last, share);  // while the neighbours come
+  if (asks) copy(plan.own_first, plan.own_last);  // while the neighbours come
   for (Word n = 0; n < plan.count; ++n) {
     const DirectNeighbour& neighbour = all[n];
     if (asks && notify::wait(machine, control, neighbour.ready, epoch, block) != notify::Waited::rung) return false;
-    copy_by_squads(machine, table, neighbour.first, neighbour.last, share);
-    const notify::FanIn all_blocks{neighbour.fan_in.counts, machine.blocks()};
-    notify::arrive(machine, neighbour.tell_arrived, all_blocks, epoch, block);
+    copy(neighbour.first, neighbour.last);
+    notify::arrive(machine, neighbour.tell_arrived, neighbour.fan_in, epoch, block);
   }
+  if (!asks) copy(plan.own_first, plan.own_last);  // while their cells come
   return true;
 }
 
-/// Waits for what the neighbours write. `takes`: and copies what has landed, as one of all blocks.
-template <typename Machine>
+/// Waits for what the neighbours write; `take(first, last)` takes these chunks of what has landed.
+template <typename Machine, typename Take>
 BRANT_DEVICE_CODE bool await_cells(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
-                                   Word epoch, bool takes) {
+                                   Word epoch, Take&& take) {
   const DirectNeighbour* const all = neighbours_in(machine, plan);
-  const Share share{machine.block(), machine.blocks(), plan.squad_min};
   for (Word n = 0; n < plan.count; ++n) {
     const DirectNeighbour& neighbour = all[n];
     if (notify::wait(machine, control, neighbour.arrived, epoch, notify::Block{}) != notify::Waited::rung) return false;
-    if (takes) copy_by_squads(machine, table_of(plan, epoch), neighbour.land_first, neighbour.land_last, share);
+    take(neighbour.land_first, neighbour.land_last);
   }
   return true;
 }
@@ -93,8 +82,9 @@ template <typename Machine>
 BRANT_DEVICE_CODE bool exchange_directly(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
                                          Word epoch) {
   tell_ready(machine, plan, epoch);
-  if (!write_cells(machine, control, plan, epoch, true)) return false;
-  return machine.block() + 1 != machine.blocks() || await_cells(machine, control, plan, epoch, false);
+  const auto copy = [&](Word first, Word last) { copy_chunks(machine, plan.table, first, last); };
+  if (!write_cells(machine, control, plan, epoch, true, copy)) return false;
+  return machine.block() + 1 != machine.blocks() || await_cells(machine, control, plan, epoch, [](Word, Word) {});
 }
 
 /// Where a launch that is repeated unchanged finds its epoch.
@@ -128,9 +118,14 @@ template <typename Machine>
 BRANT_DEVICE_CODE bool exchange_in_turn(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
                                         Word first, Word times) {
   tell_ready(machine, plan, first);
+  CopyTable table = plan.table;
+  const auto copy = [&](Word begin, Word end) {
+    copy_by_squads(machine, table, begin, end, {machine.block(), machine.blocks()});
+  };
   for (Word epoch = first; epoch != first + times; ++epoch) {
-    if (!write_cells(machine, control, plan, epoch, epoch == first)) return false;
-    if (!await_cells(machine, control, plan, epoch, true)) return false;
+    table.bases = plan.table.bases + epoch % 2 * plan.bases_of_turn;
+    if (!write_cells(machine, control, plan, epoch, epoch == first, copy)) return false;
+    if (!await_cells(machine, control, plan, epoch, copy)) return false;
   }
   return true;
 }

@@ -129,10 +129,11 @@ class BRANT_API HaloExchange {
   /// bound to others. In other modes it does nothing. Throws as `run`, and not_supported: memory that other processes
   /// cannot map; another host.
   Task<void> bind(std::span<const Buffer> fields);
-  /// Modes `direct` and `resident`, bound to fields of a device: what a kernel of the program's own needs to do the
-  /// exchanges by itself, with brant/halo/direct_steps.cuh. Valid until the next `bind`. Throws Error: not_supported
-  /// (another mode; memory of the host), invalid_argument (not bound).
-  [[nodiscard]] halo::DirectPlan device() const;
+  /// Mode `direct`, bound to fields of a device: what a kernel of the program's own needs to do the
+  /// exchanges by itself, with brant/halo/direct_steps.cuh and so many blocks. Valid until the next `bind` or
+  /// `device`: copies to the device, so ask before the kernel is launched. Throws Error: not_supported (another mode;
+  /// memory of the host), invalid_argument (not bound; no blocks, or more than 65535).
+  [[nodiscard]] halo::DirectPlan device(unsigned blocks);
   /// Beside `work`, in which `kernel`, which stays, does so many exchanges: they count like those of `run`. A neighbour
   /// that leaves or dies meanwhile aborts the kernel. `work` ends when they are done (true), or the kernel has ended
   /// (false): then this throws what `run` does. The kernel lives until this has ended, and ends before the exchange is

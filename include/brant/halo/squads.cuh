@@ -33,7 +33,6 @@ class Squad {
 struct Share {
   unsigned part = 0;
   unsigned parts = 1;
-  unsigned squad_min = kWarpThreads;  ///< Threads that copy one chunk, where there are many chunks.
 };
 
 /// The share of the block of chunks `first` to `last`. Chunks are dealt out by their numbers: what is copied one after
@@ -41,7 +40,7 @@ struct Share {
 template <typename Machine>
 BRANT_DEVICE_CODE void copy_by_squads(Machine& machine, const CopyTable& table, Word first, Word last, Share share) {
   const bool few = last - first <= Word{share.parts} * (machine.threads() / kChunkThreads);
-  Squad<Machine> squad(machine, few ? kChunkThreads : share.squad_min);
+  Squad<Machine> squad(machine, few ? kChunkThreads : kWarpThreads);
   const unsigned squads = share.parts * squad.squads();
   const unsigned own = share.part * squad.squads() + squad.number();
   const unsigned before = static_cast<unsigned>(first) % squads;

@@ -308,10 +308,15 @@ Task<void> DirectExchange::exchange_times(std::span<const Buffer> fields, std::u
   co_await way_->exchange(times);
 }
 
-DirectPlan DirectExchange::device() const {
+void DirectExchange::require_device() const {
+  if (layout_.options().mode != HaloMode::direct) Exchange::require_device();
   if (!bound_) throw Error(Status::invalid_argument, "halo: no kernel can exchange before all processes call bind");
-  const DirectPlan* const plan = way_->device();
-  return plan != nullptr ? *plan : Exchange::device();
+  if (!by_device_) Exchange::require_device();
+}
+
+DirectPlan DirectExchange::device(unsigned blocks) {
+  require_device();
+  return way_->device(blocks);
 }
 
 Task<void> DirectExchange::accompany_kernel(PersistentKernel& kernel, std::uint64_t times, Task<bool> work) {

@@ -17,7 +17,8 @@ class DirectExchange final : public Exchange {
 
   [[nodiscard]] std::size_t messages() const noexcept override;
   [[nodiscard]] std::size_t message_bytes() const noexcept override;
-  [[nodiscard]] DirectPlan device() const override;
+  [[nodiscard]] DirectPlan device(unsigned blocks) override;
+  void require_device() const override;
 
  private:
   /// Messages to each neighbour and from it.

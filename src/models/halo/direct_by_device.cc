@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include "base/seconds.h"
-#include "port/memory.h"
 
 namespace brant::halo {
 namespace {
@@ -29,21 +28,6 @@ Word most_chunks(const DirectCopies& plan) noexcept {
   return most;
 }
 
-unsigned blocks_at_once(Device device, port::Kernel* kernel, unsigned threads) {
-  const unsigned at_once = device.inner()
-                               .kernels()
-                               ->blocks_at_once(kernel, shape_of(1, threads))
-                               .or_throw("halo: the kernel of mode direct");
-  return std::max(at_once, 1u);
-}
-
-LaunchShape shape_of(Word blocks, unsigned threads) noexcept {
-  LaunchShape shape;
-  shape.grid[0] = static_cast<unsigned>(std::min<Word>(blocks, 65535));  // what a fan-in counts
-  shape.block[0] = threads;
-  return shape;
-}
-
 DirectByDevice::DirectByDevice(Runtime& runtime, const Layout& layout, DirectCopies& plan, const LaunchShape& shape)
     : runtime_(runtime),
       layout_(layout),
@@ -62,7 +46,6 @@ DirectByDevice::DirectByDevice(Runtime& runtime, const Layout& layout, DirectCop
     pair.fan_in = notifier_.fan_in(shape.grid[0]);
   }
   plan_.copies.upload(runtime, plan_.bases.size());
-  if (!pairs_.empty()) neighbours_ = runtime.allocate(runtime.device_kind(), pairs_.size() * sizeof(DirectNeighbour));
 }
 
 // Bound
@@ -84,20 +67,26 @@ void DirectByDevice::accept(std::size_t neighbour, const DirectOffer& offer) {
   if (!pair.watch.pending()) watch(pair);
 }
 
-void DirectByDevice::bind() {
+void DirectByDevice::put_neighbours(Memory& to, Word blocks) {
   std::vector<DirectNeighbour> all;
   for (const Pair& pair : pairs_) {
-    const Phase& to = plan_.to[pair.number];
+    const Phase& sent = plan_.to[pair.number];
     const Phase& landed = plan_.landed[pair.number];
     all.push_back({pair.tell_ready.device(), pair.tell_arrived.device(), pair.ready.device(), pair.arrived.device(),
-                   pair.fan_in, to.first, to.last, landed.first, landed.last});
+                   notify::FanIn{pair.fan_in.counts, blocks}, sent.first, sent.last, landed.first, landed.last});
   }
-  if (!all.empty()) runtime_.copy(neighbours_, std::span<const DirectNeighbour>(all));
+  if (all.empty()) return;
+  if (to.bytes() == 0) to = runtime_.allocate(runtime_.device_kind(), all.size() * sizeof(DirectNeighbour));
+  runtime_.copy(to, std::span<const DirectNeighbour>(all));
+}
+
+void DirectByDevice::bind() {
+  put_neighbours(neighbours_, shape_.grid[0]);
   const Status status = plan_.copies.set_bases(plan_.bases, stream_);
   if (status != Status::ok) throw_error(status, "halo: the addresses of the fields did not reach the device");
   on_device_.table = plan_.copies.table();
   on_device_.neighbours = neighbours_.as<DirectNeighbour>();
-  on_device_.count = all.size();
+  on_device_.count = pairs_.size();
   on_device_.own_first = plan_.own.first;
   on_device_.own_last = plan_.own.last;
   on_device_.bases_of_turn = plan_.turns == 1 ? 0 : plan_.bases.size() / plan_.turns;
@@ -118,6 +107,17 @@ Task<void> DirectByDevice::exchange(std::uint64_t times) {
   const bool done = co_await run_kernel(first_, times);
   if (!done) throw_unfinished();
   done_ = epoch_;
+}
+
+DirectPlan DirectByDevice::device(unsigned blocks) {
+  if (blocks == 0 || blocks > 65535) {
+    throw Error(Status::invalid_argument,
+                fmt::format("halo: a kernel of {} blocks cannot exchange: give it 1 to 65535", blocks));
+  }
+  put_neighbours(guests_, blocks);
+  DirectPlan plan = on_device_;
+  plan.neighbours = guests_.as<DirectNeighbour>();
+  return plan;
 }
 
 Task<void> DirectByDevice::accompany(PersistentKernel& kernel, std::uint64_t times, Task<bool> work) {

@@ -19,7 +19,7 @@ class DirectByDevice : public DirectWay {
   void bind() override;
   void require_ready() const override;
   Task<void> exchange(std::uint64_t times) final;
-  [[nodiscard]] const DirectPlan* device() const noexcept override { return &on_device_; }
+  [[nodiscard]] DirectPlan device(unsigned blocks) final;
   Task<void> accompany(PersistentKernel& kernel, std::uint64_t times, Task<bool> work) final;
   void give_up() noexcept final;
 
@@ -58,6 +58,8 @@ class DirectByDevice : public DirectWay {
     Status lost = Status::ok;
   };
 
+  /// For a kernel of so many blocks.
+  void put_neighbours(Memory& to, Word blocks);
   void watch(Pair& pair) noexcept;
   void on_gone(Pair& pair, Status status) noexcept;
   [[nodiscard]] bool is_gone(const Pair& pair, std::uint64_t epoch) const noexcept;
@@ -68,6 +70,7 @@ class DirectByDevice : public DirectWay {
 
   std::deque<Pair> pairs_;   ///< By neighbours.
   Memory neighbours_;        ///< On the device: DirectNeighbour for each.
+  Memory guests_;            ///< The same for a kernel of the program.
   std::uint64_t first_ = 0;  ///< Of the run that has begun.
   std::uint64_t epoch_ = 0;  ///< Exchanges that have begun,
   std::uint64_t done_ = 0;   ///< and that have been done.
@@ -77,8 +80,5 @@ class DirectByDevice : public DirectWay {
 
 /// The most chunks that a kernel of the plan copies at a time: for some neighbour, or within the process.
 Word most_chunks(const DirectCopies& plan) noexcept;
-/// Blocks of so many threads that run at once; at least 1.
-unsigned blocks_at_once(Device device, port::Kernel* kernel, unsigned threads);
-LaunchShape shape_of(Word blocks, unsigned threads) noexcept;
 
 }  // namespace brant::halo

@@ -7,16 +7,9 @@
 namespace brant::halo {
 namespace {
 
-constexpr unsigned kSquads = kStayThreads / kChunkThreads;
-constexpr unsigned kWarps = kStayThreads / kWarpThreads;
-
-/// Blocks have to agree in each exchange, which takes longer than it takes one to copy a few chunks, one by each of its
-/// warps.
 LaunchShape resident_shape(Device device, const DirectCopies& plan, const ResidentExchange& kernel) {
-  const Word chunks = most_chunks(plan);
-  if (chunks <= 2 * kWarps) return shape_of(1, kStayThreads);
-  const unsigned share = blocks_at_once(device, kernel.inner(), kStayThreads) / kResidentShare;
-  return shape_of(std::clamp<Word>((chunks + kSquads - 1) / kSquads, 1, std::max(share, 1u)), kStayThreads);
+  const unsigned at_once = blocks_at_once(device, kernel.inner(), kStayThreads);
+  return shape_of(staying_blocks(most_chunks(plan), at_once), kStayThreads);
 }
 
 }  // namespace
@@ -27,7 +20,6 @@ DirectResident::DirectResident(Runtime& runtime, const Layout& layout, DirectCop
 DirectResident::DirectResident(Runtime& runtime, const Layout& layout, DirectCopies& plan,
                                const ResidentExchange& kernel)
     : DirectByDevice(runtime, layout, plan, resident_shape(runtime.device(), plan, kernel)), kernel_(kernel) {
-  on_device_.squad_min = kWarpThreads;
   finished_ = notifier_.make({.rung_by = RungBy::device, .seen_by = SeenBy::host});
 }
 

@@ -54,8 +54,8 @@ class DirectWay {
   /// Throws where a neighbour has left.
   virtual void require_ready() const = 0;
   virtual Task<void> exchange(std::uint64_t times) = 0;
-  /// For a kernel of the program; null: there is none.
-  [[nodiscard]] virtual const DirectPlan* device() const noexcept { return nullptr; }
+  /// For a kernel of the program, by device alone.
+  [[nodiscard]] virtual DirectPlan device(unsigned) { return {}; }
   virtual Task<void> accompany(PersistentKernel&, std::uint64_t, Task<bool>) { co_return; }
   /// Nothing touches the fields any more when this returns.
   virtual void give_up() noexcept = 0;

@@ -1,6 +1,9 @@
 #include "models/halo/kernels.h"
 
+#include <algorithm>
 #include <span>
+
+#include "port/memory.h"
 
 // Made by brant_fatbin from kernels.cu.
 extern "C" const unsigned char halo_kernels_fatbin[];
@@ -51,6 +54,32 @@ void pack_on_host(const HostLaunch& launch) noexcept {
 }
 
 }  // namespace
+
+LaunchShape shape_of(Word blocks, unsigned threads) noexcept {
+  LaunchShape shape;
+  shape.grid[0] = static_cast<unsigned>(std::min<Word>(blocks, 65535));  // what a fan-in counts
+  shape.block[0] = threads;
+  return shape;
+}
+
+unsigned blocks_at_once(Device device, port::Kernel* kernel, unsigned threads) {
+  port::Kernels& kernels = *device.inner().kernels();
+  const unsigned blocks =
+      kernels.blocks_at_once(kernel, shape_of(1, threads)).or_throw("halo: a kernel of the exchange");
+  return std::max(blocks, 1u);
+}
+
+unsigned staying_share(unsigned at_once) noexcept {
+  constexpr unsigned kShare = 8;
+  return std::max(at_once / kShare, 1u);
+}
+
+unsigned staying_blocks(Word chunks, unsigned at_once) noexcept {
+  constexpr Word kWarps = kStayThreads / kWarpThreads;
+  constexpr Word kSquads = kStayThreads / kChunkThreads;
+  if (chunks <= 2 * kWarps) return 1;
+  return static_cast<unsigned>(std::min<Word>((chunks + kSquads - 1) / kSquads, staying_share(at_once)));
+}
 
 CopyKernel load_copy_kernel(Device device) { return {device, image(), "brant_halo_copy", &copy_on_host}; }
 DirectKernel load_direct_kernel(Device device) { return {device, image(), "brant_halo_exchange", &exchange_on_host}; }

@@ -13,8 +13,15 @@ using CountedKernel = Kernel<notify::KernelControl, DirectPlan, DirectCount>;
 using ResidentExchange = Kernel<notify::KernelControl, DirectPlan, notify::DeviceBell>;
 using TriggeredKernel = Kernel<notify::KernelControl, TriggeredPlan>;
 
-/// Of the blocks that run at once, one in so many is a kernel's that stays: the others are for the program's own.
-inline constexpr unsigned kResidentShare = 8;
+LaunchShape shape_of(Word blocks, unsigned threads) noexcept;
+/// Blocks of so many threads that run at once; at least 1. Throws what the device says.
+unsigned blocks_at_once(Device device, port::Kernel* kernel, unsigned threads);
+/// Of so many blocks that run at once, those that a kernel that stays has at most: the others are for the program's own
+/// kernels.
+unsigned staying_share(unsigned at_once) noexcept;
+/// Blocks of kStayThreads that together copy so many chunks at a time. Blocks have to agree in each exchange, which
+/// takes longer than it takes one of them to copy a few chunks.
+unsigned staying_blocks(Word chunks, unsigned at_once) noexcept;
 
 /// Throw what Kernel does.
 CopyKernel load_copy_kernel(Device device);

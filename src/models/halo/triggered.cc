@@ -9,13 +9,10 @@
 #include "brant/core/stream_done.h"
 #include "models/halo/require.h"
 #include "models/halo/until.h"
-#include "port/memory.h"
 
 namespace brant::halo {
 namespace {
 
-/// Of a block: each copies a chunk at a time.
-constexpr unsigned kSquads = kStayThreads / kChunkThreads;
 /// Of a message in mode `stream`: shorter ones cost more than the time that they are sent earlier.
 constexpr std::size_t kGroupBytes = std::size_t{64} << 10;
 
@@ -42,28 +39,23 @@ void TriggeredExchange::start() {
   notifier_ = std::make_unique<Notifier>(
       runtime_, NotifierOptions{.bells = count + 16, .others = 2 * count + 32, .waits = count + 16});
   kernel_ = std::make_unique<TriggeredKernel>(load_triggered_kernel(runtime_.device()));
-  LaunchShape one;
-  one.block[0] = kStayThreads;
-  const unsigned at_once =
-      runtime_.device().inner().kernels()->blocks_at_once(kernel_->inner(), one).or_throw("halo: kernels that stay");
-  const unsigned share = std::max(at_once / kResidentShare, 1u);
-  plan_packer(share);
-  plan_unpacker(share);
+  const unsigned at_once = blocks_at_once(runtime_.device(), kernel_->inner(), kStayThreads);
+  plan_packer(at_once);
+  plan_unpacker(at_once);
   // One that packs comes first, so that one that waits never stands before it.
   launch(packer_, "halo pack");
   launch(unpacker_, "halo unpack");
 }
 
-/// As many as have something to copy.
-unsigned TriggeredExchange::blocks_for(const std::deque<Part>& parts, unsigned most) const noexcept {
+/// As many as are of use for messages.
+unsigned TriggeredExchange::blocks_for(const std::deque<Part>& parts, unsigned at_once) const noexcept {
+  if (!together_) return std::clamp<unsigned>(static_cast<unsigned>(parts.size()), 1, staying_share(at_once));
   Word chunks = 0;
   for (const Part& part : parts) chunks += part.phase.last - part.phase.first;
-  const Word useful = together_ ? (chunks + kSquads - 1) / kSquads : parts.size();
-  return static_cast<unsigned>(std::clamp<Word>(useful, 1, most));
+  return staying_blocks(chunks, at_once);
 }
 
 void TriggeredExchange::plan(Worker& worker, const std::vector<TriggeredMessage>& table) {
-  worker.shape.block[0] = kStayThreads;
   if (!table.empty()) {
     worker.messages = runtime_.allocate(runtime_.device_kind(), table.size() * sizeof(TriggeredMessage));
     runtime_.copy(worker.messages, std::span<const TriggeredMessage>(table));
@@ -76,10 +68,9 @@ void TriggeredExchange::plan(Worker& worker, const std::vector<TriggeredMessage>
   worker.plan.together = together_ ? 1 : 0;
 }
 
-void TriggeredExchange::plan_packer(unsigned most) {
+void TriggeredExchange::plan_packer(unsigned at_once) {
   // What stays in this process is copied by all blocks as well.
-  const Word own = (own_.last - own_.first + kSquads - 1) / kSquads;
-  const unsigned blocks = std::max(blocks_for(sends_, most), static_cast<unsigned>(std::min<Word>(own, most)));
+  const unsigned blocks = std::max(blocks_for(sends_, at_once), staying_blocks(own_.last - own_.first, at_once));
   std::vector<TriggeredMessage> table;
   for (const Part& part : sends_) {
     ToRank& to = to_[part.transfer->rank];
@@ -92,13 +83,13 @@ void TriggeredExchange::plan_packer(unsigned most) {
     planned.packed = to.packed.back().device();
     if (together_) planned.fan_in = notifier_->fan_in(blocks);
   }
-  packer_.shape.grid[0] = blocks;
+  packer_.shape = shape_of(blocks, kStayThreads);
   packer_.plan.own_first = own_.first;
   packer_.plan.own_last = own_.last;
   plan(packer_, table);
 }
 
-void TriggeredExchange::plan_unpacker(unsigned most) {
+void TriggeredExchange::plan_unpacker(unsigned at_once) {
   std::vector<TriggeredMessage> table;
   for (const Part& part : receives_) {
     FromRank& from = from_[part.transfer->rank];
@@ -124,8 +115,9 @@ void TriggeredExchange::plan_unpacker(unsigned most) {
     neighbours_ = runtime_.allocate(runtime_.device_kind(), neighbours.size() * sizeof(TriggeredNeighbour));
     runtime_.copy(neighbours_, std::span<const TriggeredNeighbour>(neighbours));
   }
-  // One block more looks for what comes.
-  unpacker_.shape.grid[0] = std::min(blocks_for(receives_, most) + 1, most);
+  // Where there are several, one more looks for what comes.
+  const unsigned blocks = blocks_for(receives_, at_once);
+  unpacker_.shape = shape_of(blocks == 1 ? 1 : std::min(blocks + 1, staying_share(at_once)), kStayThreads);
   unpacker_.plan.neighbours = neighbours_.as<TriggeredNeighbour>();
   unpacker_.plan.neighbour_count = neighbours.size();
   unpacker_.plan.unpacks = 1;

@@ -57,10 +57,10 @@ class TriggeredExchange final : public FusedExchange {
   };
 
   void start();
-  [[nodiscard]] unsigned blocks_for(const std::deque<Part>& parts, unsigned most) const noexcept;
+  [[nodiscard]] unsigned blocks_for(const std::deque<Part>& parts, unsigned at_once) const noexcept;
   void plan(Worker& worker, const std::vector<TriggeredMessage>& table);
-  void plan_packer(unsigned most);
-  void plan_unpacker(unsigned most);
+  void plan_packer(unsigned at_once);
+  void plan_unpacker(unsigned at_once);
   void launch(Worker& worker, const char* name);
   void post_receives();
   void submit(Worker& worker);

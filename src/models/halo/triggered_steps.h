@@ -85,7 +85,7 @@ BRANT_DEVICE_CODE bool unpack(Machine& machine, const notify::KernelControl& con
   const Share mine = plan.together != 0 ? all : Share{};
   const TriggeredMessage* const messages = plan.count == 0 ? nullptr : machine.reach(plan.messages);
   for (Word m = plan.together != 0 ? 0 : all.part; m < plan.count; m += plan.together != 0 ? 1 : all.parts) {
-    if (!await_message(machine, control, plan, messages[m], epoch)) return false;
+    if (!alone && !await_message(machine, control, plan, messages[m], epoch)) return false;
     copy_by_squads(machine, table, messages[m].first, messages[m].last, mine);
   }
   return true;

@@ -286,6 +286,27 @@ TEST(HaloDirect, does_many_exchanges_in_one_run) {
   }
 }
 
+TEST(HaloDirect, gives_a_plan_to_kernels_of_the_program_in_mode_direct_alone) {
+  for (const auto& [mode, kind, why] :
+       {std::tuple(HaloMode::fused, MemoryKind::emulated, "not_supported: halo: kernels of the program exchange"),
+        std::tuple(HaloMode::resident, MemoryKind::emulated, "not_supported: halo: kernels of the program exchange"),
+        std::tuple(HaloMode::direct, MemoryKind::host, "not_supported: halo: kernels of the program exchange"),
+        std::tuple(HaloMode::direct, MemoryKind::emulated, "not refused")}) {
+    InProcessJob job(test::ranks(1, GpuChoice::emulated));
+    std::deque<Side> sides =
+        sides_of(job, 1, {.grid = {20, 20, 20}, .periodic = {true, true, true}, .mode = mode}, kind);
+    if (mode == HaloMode::direct) {
+      const std::string early = refused([&] { static_cast<void>(sides[0].exchange.device(3)); });
+      EXPECT_NE(early.find("invalid_argument: halo: no kernel can exchange before"), std::string::npos) << early;
+    }
+    bind(job, sides);
+    if (testing::Test::HasFatalFailure()) return;
+    const std::string told = refused([&] { static_cast<void>(sides[0].exchange.device(3)); });
+    EXPECT_EQ(told.find(why), 0u) << told;
+    EXPECT_NE(refused([&] { static_cast<void>(sides[0].exchange.device(0)); }), "not refused");
+  }
+}
+
 /// Rank 1 ends while rank 0 exchanges, whose failure becomes `first`.
 void end_rank_1_under_way(InProcessJob& job, std::deque<Side>& sides, std::string& first) {
   Task<void> run = sides[0].exchange.run(sides[0].buffers);
