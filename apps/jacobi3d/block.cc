@@ -6,7 +6,8 @@
 namespace jacobi {
 namespace {
 
-constexpr std::int64_t kFaceAlignment = 32;  // doubles: 256 bytes
+constexpr std::int64_t kFaceAlignment = 32;    // doubles: 256 bytes
+constexpr std::size_t kMappableBytes = 16384;  // what other processes can map, of host memory
 
 /// An x or y face at layer `layer` of its axis.
 PackedFace face_at(const Layout& layout, int side, std::int64_t layer) noexcept {
@@ -18,7 +19,8 @@ std::size_t bytes_of(std::int64_t doubles) noexcept { return static_cast<std::si
 
 }  // namespace
 
-Block::Block(brant::Runtime& runtime, const Decomposition& decomposition, int number, brant::MemoryKind kind)
+Block::Block(brant::Runtime& runtime, const Decomposition& decomposition, int number, brant::MemoryKind kind,
+             Faces faces)
     : runtime_(runtime), kind_(kind) {
   const Box box = decomposition.block(number);
   for (int side = 0; side < kSides; ++side) {
@@ -28,7 +30,7 @@ Block::Block(brant::Runtime& runtime, const Decomposition& decomposition, int nu
   place_ = {box.low, decomposition.global};
   split_ = split_block(layout_.cells, has_neighbour_);
   std::int64_t offset = 0;
-  for (int side = 0; side < z_low; ++side) {
+  for (int side = 0; faces == Faces::gathered && side < z_low; ++side) {
     if (!has_neighbour(side)) continue;
     const std::int64_t last = axis_of(side) == 0 ? layout_.cells.x - 1 : layout_.cells.y - 1;
     PackedFace out = face_at(layout_, side, is_high(side) ? last : 0);
@@ -39,7 +41,9 @@ Block::Block(brant::Runtime& runtime, const Decomposition& decomposition, int nu
     outgoing_.face[outgoing_.count++] = out;
     incoming_.face[incoming_.count++] = in;
   }
-  for (brant::Memory& field : fields_) field = runtime.allocate(kind, bytes_of(layout_.doubles));
+  for (brant::Memory& field : fields_) {
+    field = runtime.allocate(kind, std::max(bytes_of(layout_.doubles), kMappableBytes));
+  }
   if (offset > 0) {
     send_buffer_ = runtime.allocate(kind, bytes_of(offset));
     for (brant::Memory& buffer : receive_buffers_) buffer = runtime.allocate(kind, bytes_of(offset));
@@ -68,9 +72,21 @@ brant::Buffer Block::landing(int side, std::size_t ahead) const {
   return piece(receive_buffers_[ahead], packed.offset, packed.count_a * packed.count_b);
 }
 
+std::size_t Block::message_bytes() const {
+  std::size_t sum = 0;
+  for (int side = 0; side < kSides; ++side) {
+    if (has_neighbour(side)) sum += message_out(side).bytes;
+  }
+  return sum;
+}
+
 void Block::read_plane(std::int64_t z, std::span<double> plane) const {
   runtime_.copy(brant::Buffer(plane, brant::MemoryKind::host),
                 piece(fields_[0], layout_.at(0, 0, z), layout_.plane_span()));
+}
+
+void Block::read(std::span<double> field) const {
+  runtime_.copy(brant::Buffer(field, brant::MemoryKind::host), piece(fields_[0], 0, layout_.doubles));
 }
 
 }  // namespace jacobi

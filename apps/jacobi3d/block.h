@@ -8,6 +8,12 @@
 
 namespace jacobi {
 
+/// How the faces of a block leave it.
+enum class Faces {
+  gathered,  ///< x and y faces packed in buffers of the block.
+  in_place,  ///< As they lie in the field: whoever sends them packs them.
+};
+
 /// A piece of the grid: its two fields in memory of one kind, the buffers its x and y faces are gathered
 /// in, and the shape of it all. A z face is one contiguous piece of a field: it is sent from where it is, and lands
 /// where it belongs.
@@ -16,7 +22,8 @@ namespace jacobi {
 class Block {
  public:
   /// Allocates. Throws no_memory, not_supported, naming what was needed.
-  Block(brant::Runtime& runtime, const Decomposition& decomposition, int number, brant::MemoryKind kind);
+  Block(brant::Runtime& runtime, const Decomposition& decomposition, int number, brant::MemoryKind kind,
+        Faces faces = Faces::gathered);
 
   [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
   [[nodiscard]] const Place& place() const noexcept { return place_; }
@@ -32,6 +39,10 @@ class Block {
     std::swap(receive_buffers_[0], receive_buffers_[1]);
   }
 
+  /// The memory of both, for whoever exchanges ghosts in it: others can map it.
+  [[nodiscard]] brant::Buffer current_field() const { return fields_[0]; }
+  [[nodiscard]] brant::Buffer next_field() const { return fields_[1]; }
+
   /// What packing gathers from the field, and where unpacking puts what arrived. Empty without x and y neighbours.
   [[nodiscard]] const PackedFaces& outgoing() const noexcept { return outgoing_; }
   [[nodiscard]] const PackedFaces& incoming() const noexcept { return incoming_; }
@@ -45,9 +56,14 @@ class Block {
   /// What `message_in` will be after the next swap: for faces of a neighbour that is ahead.
   [[nodiscard]] brant::Buffer next_message_in(int side) const { return landing(side, 1); }
 
+  /// Of all of them.
+  [[nodiscard]] std::size_t message_bytes() const;
+
   /// Copies plane z of the current field (layout().plane_span() doubles, rows `layout().row` apart) to host memory.
   /// Waits.
   void read_plane(std::int64_t z, std::span<double> plane) const;
+  /// Copies all of the current field, `layout().doubles`. Waits.
+  void read(std::span<double> field) const;
   /// Copies the current field over the next one, by the best copy there is. Waits.
   void copy_over_next() { runtime_.copy(fields_[1], fields_[0]); }
 

@@ -47,6 +47,8 @@ class ChannelHalo final : public Halo {
     }
   }
 
+  [[nodiscard]] std::size_t message_bytes() const override { return block_.message_bytes(); }
+
  private:
   struct Link {
     Link(int side_in, brant::Channel channel_in) noexcept : side(side_in), channel(std::move(channel_in)) {}

@@ -51,6 +51,7 @@ class Patch : public brant::Chare<Patch>, public Halo {
     for (brant::Future<brant::ConstBuffer>& free : leaving_) co_await free;
     leaving_.clear();
   }
+  [[nodiscard]] std::size_t message_bytes() const override { return block_.message_bytes(); }
 
  private:
   [[nodiscard]] std::size_t place() const { return static_cast<std::size_t>(index()[0] - g_scene->share.first); }

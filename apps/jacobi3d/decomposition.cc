@@ -29,7 +29,7 @@ double cut_surface(const Extent& global, const Extent& blocks) noexcept {
 std::string to_text(const Extent& extent) { return fmt::format("{} x {} x {}", extent.x, extent.y, extent.z); }
 
 Cell Decomposition::coordinates(int rank) const noexcept {
-  return {rank % blocks.x, rank / blocks.x % blocks.y, rank / (blocks.x * blocks.y)};
+  return {rank / (blocks.z * blocks.y), rank / blocks.z % blocks.y, rank % blocks.z};
 }
 
 Box Decomposition::block(int rank) const noexcept {
@@ -43,7 +43,7 @@ Box Decomposition::block(int rank) const noexcept {
 
 std::optional<int> Decomposition::neighbour(int rank, int side) const noexcept {
   const auto axis = kAxes[axis_of(side)];
-  const std::int64_t stride[] = {1, blocks.x, blocks.x * blocks.y};
+  const std::int64_t stride[] = {blocks.z * blocks.y, blocks.z, 1};
   if (coordinates(rank).*axis == (is_high(side) ? blocks.*axis - 1 : 0)) return std::nullopt;
   return static_cast<int>(rank + (is_high(side) ? 1 : -1) * stride[axis_of(side)]);
 }

@@ -23,7 +23,7 @@ constexpr std::int64_t volume(const Extent& extent) noexcept { return extent.x *
 /// "1536 x 1536 x 3072".
 std::string to_text(const Extent& extent);
 
-/// A grid of processes: rank = x + blocks.x * (y + blocks.y * z).
+/// A grid of processes: rank = z + blocks.z * (y + blocks.y * x), as a HaloExchange numbers them.
 struct Decomposition {
   Extent global;
   Extent blocks;
@@ -40,12 +40,6 @@ struct Decomposition {
 /// Cuts `global` into `processes` blocks with the least total surface between them; of equals the one that cuts z, then
 /// y, since those faces are cheaper to copy. Throws invalid_argument if there is no way to give every process a cell.
 Decomposition decompose(const Extent& global, int processes);
-
-/// A block cut in two: `interior` needs no ghost cells of neighbours; `shell` does.
-struct Split {
-  Box interior;  ///< May be empty.
-  Shell shell;
-};
 
 /// `has_neighbour[side]` says where ghost cells come from another process.
 Split split_block(const Extent& cells, const std::array<bool, kSides>& has_neighbour) noexcept;

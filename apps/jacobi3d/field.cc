@@ -42,10 +42,19 @@ void gather(const Share& share, Team& team, const std::function<void(const Cell&
   }
 }
 
+template <typename Visit>
+void for_each_cell(const Box& box, Visit&& visit) {
+  for (std::int64_t z = box.low.z; z < box.high.z; ++z) {
+    for (std::int64_t y = box.low.y; y < box.high.y; ++y) {
+      for (std::int64_t x = box.low.x; x < box.high.x; ++x) visit(x, y, z);
+    }
+  }
+}
+
 /// The field after so many iterations; x is contiguous.
 std::vector<double> solve_serially(const Extent& global, std::int64_t iterations) {
   std::vector<double> field(static_cast<std::size_t>(volume(global))), next(field.size());
-  const auto for_each_cell = [&](const auto& visit) {
+  const auto renew = [&](const auto& visit) {
     for (std::int64_t z = 0; z < global.z; ++z) {
       for (std::int64_t y = 0; y < global.y; ++y) {
         for (std::int64_t x = 0; x < global.x; ++x) next[place_of(global, {x, y, z})] = visit(x, y, z);
@@ -57,9 +66,9 @@ std::vector<double> solve_serially(const Extent& global, std::int64_t iterations
     const bool outside = x < 0 || y < 0 || z < 0 || x >= global.x || y >= global.y || z >= global.z;
     return outside ? boundary_value(z) : field[place_of(global, {x, y, z})];
   };
-  for_each_cell(initial_value);
+  renew(initial_value);
   for (std::int64_t iteration = 0; iteration < iterations; ++iteration) {
-    for_each_cell([&](std::int64_t x, std::int64_t y, std::int64_t z) {
+    renew([&](std::int64_t x, std::int64_t y, std::int64_t z) {
       return average(at(x, y, z), at(x - 1, y, z), at(x + 1, y, z), at(x, y - 1, z), at(x, y + 1, z), at(x, y, z - 1),
                      at(x, y, z + 1));
     });
@@ -128,6 +137,34 @@ void check_field(const Share& share, Team& team, std::int64_t iterations) {
   throw brant::Error(brant::Status::internal,
                      fmt::format("the check failed: {} of {} cells differ from the serial run; the first, {}",
                                  differences, volume(global), first));
+}
+
+void check_ghosts(const Share& share, Team& team) {
+  std::int64_t wrong = 0;
+  for (const auto& block : share.blocks) {
+    const Layout& layout = block->layout();
+    std::vector<double> field(static_cast<std::size_t>(layout.doubles));
+    block->read(field);
+    for (int side = 0; side < kSides; ++side) {
+      if (!block->has_neighbour(side)) continue;
+      const auto axis = kAxes[axis_of(side)];
+      Box face = block->whole();
+      face.low.*axis = is_high(side) ? layout.cells.*axis : -1;
+      face.high.*axis = face.low.*axis + 1;
+      const Cell& first = block->place().first;
+      for_each_cell(face, [&](std::int64_t x, std::int64_t y, std::int64_t z) {
+        const double expected = initial_value(first.x + x, first.y + y, first.z + z);
+        wrong += field[static_cast<std::size_t>(layout.at(x, y, z))] == expected ? 0 : 1;
+      });
+    }
+  }
+  const std::vector<std::int64_t> all = team.gather(wrong);
+  for (std::size_t rank = 0; team.leads() && rank < all.size(); ++rank) {
+    if (all[rank] == 0) continue;
+    throw brant::Error(brant::Status::internal,
+                       fmt::format("the check failed: rank {} has {} ghosts that are not the cells that they stand for",
+                                   rank, all[rank]));
+  }
 }
 
 }  // namespace jacobi

@@ -20,4 +20,8 @@ void require_checkable(const Extent& global, std::int64_t iterations);
 /// compares every bit of the field. Collective. Throws internal on rank 0, naming the first difference.
 void check_field(const Share& share, Team& team, std::int64_t iterations);
 
+/// Looks at the ghost cells that are cells of other blocks, where the field holds start values. Collective. Throws
+/// internal on rank 0, with the first rank that has a wrong one.
+void check_ghosts(const Share& share, Team& team);
+
 }  // namespace jacobi

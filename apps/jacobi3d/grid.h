@@ -92,6 +92,12 @@ struct Shell {
   Box box[6];
 };
 
+/// A block cut in two: `interior` needs no ghost cells of neighbours; `shell` does.
+struct Split {
+  Box interior;  ///< May be empty.
+  Shell shell;
+};
+
 /// How many planes one block of a GPU's sweep walks along: short pieces keep neighbouring blocks, and so the caches,
 /// together.
 inline constexpr std::int64_t kPlanesPerPiece = 16;

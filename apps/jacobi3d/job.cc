@@ -29,8 +29,17 @@ double memory_of(brant::Runtime& runtime, MemoryKind kind) {
   return host / runtime.local_size();
 }
 
+void require_mode(const Options& options, MemoryKind kind) {
+  if (options.model != Model::halo || !needs_device(options.halo) || !brant::host_accessible(kind)) return;
+  throw brant::Error(brant::Status::not_supported,
+                     fmt::format("--halo {} is for memory of a device, and this is {} memory: use "
+                                 "--memory cuda or emulated, or --halo fused or direct",
+                                 brant::halo_mode_name(options.halo), brant::memory_kind_name(kind)));
+}
+
 /// Throws what is impossible, before anything is allocated.
 Share make_share(brant::Runtime& runtime, const Options& options, MemoryKind kind) {
+  require_mode(options, kind);
   const int each = options.chares_per_process;
   Share share;
   share.cut = decompose(options.size, runtime.size() * each);
@@ -44,9 +53,11 @@ Share make_share(brant::Runtime& runtime, const Options& options, MemoryKind kin
                                    to_text(options.size), runtime.size(), needed / 1e9, brant::memory_kind_name(kind),
                                    available / 1e9));
   }
-  if (options.check) require_checkable(options.size, options.plan.warmup + options.plan.iterations);
+  if (options.check)
+    require_checkable(options.size, options.computes ? options.plan.warmup + options.plan.iterations : 0);
   for (int number = share.first; number < share.first + each; ++number) {
-    share.blocks.push_back(std::make_unique<Block>(runtime, share.cut, number, kind));
+    const Faces faces = options.model == Model::halo ? Faces::in_place : Faces::gathered;
+    share.blocks.push_back(std::make_unique<Block>(runtime, share.cut, number, kind, faces));
     share.stencils.push_back(make_stencil(runtime, *share.blocks.back()));
   }
   return share;
@@ -61,6 +72,16 @@ double copy_bandwidth(Block& block) {
   return 2.0 * kCopies * sizeof(double) * static_cast<double>(block.layout().doubles) / spent.count();
 }
 
+std::vector<Solution> solve(brant::Runtime& runtime, Share& share, const Options& options, brant::Path path) {
+  switch (options.model) {
+    case Model::channel: return solve_with_channels(runtime, share, options.plan, path);
+    case Model::message: return solve_with_chares(runtime, share, options.plan);
+    case Model::halo: break;
+  }
+  if (options.computes) return solve_with_halo(runtime, share, options.plan, options.halo, path);
+  return exchange_halo(runtime, share, options.plan, options.halo, path);
+}
+
 /// Solves from the start values. The figures are of all processes on rank 0, elsewhere of this one.
 Report measure(brant::Runtime& runtime, Team& team, Share& share, const Options& options, brant::Path path) {
   Figures mine;
@@ -68,8 +89,7 @@ Report measure(brant::Runtime& runtime, Team& team, Share& share, const Options&
   mine.copy_bandwidth = copy_bandwidth(*share.blocks[0]);
   for (const auto& stencil : share.stencils) stencil->fill();
   const brant::PathUse before = runtime.path_use();
-  std::vector<Solution> solutions = options.messages ? solve_with_chares(runtime, share, options.plan)
-                                                     : solve_with_channels(runtime, share, options.plan, path);
+  std::vector<Solution> solutions = solve(runtime, share, options, path);
   const brant::PathUse after = runtime.path_use();
   for (std::size_t i = 0; i < mine.path_bytes.size(); ++i) {
     mine.path_bytes[i] = static_cast<double>(after.bytes[i] - before.bytes[i]);
@@ -78,11 +98,7 @@ Report measure(brant::Runtime& runtime, Team& team, Share& share, const Options&
   for (const Solution& solution : solutions) {
     mine.join({solution.iteration / times, solution.compute / times, solution.communication / times});
   }
-  for (const auto& block : share.blocks) {
-    for (int side = 0; side < kSides; ++side) {
-      if (block->has_neighbour(side)) mine.halo_bytes += static_cast<double>(block->message_out(side).bytes);
-    }
-  }
+  for (const Solution& solution : solutions) mine.halo_bytes += solution.sent_bytes;
   Report run{options, share.cut.blocks, share.blocks[0]->kind(), {}, std::move(solutions[0].samples)};
   for (const Figures& figures : team.gather(mine)) run.figures.join(figures);
   return run;
@@ -92,6 +108,19 @@ void say(const Team& team, const std::string& text) {
   if (!team.leads()) return;
   fmt::print("{}", text);
   std::fflush(stdout);
+}
+
+/// Of the field; and of the ghosts, where they alone change.
+void check(const Share& share, Team& team, const Options& options, const std::string& path) {
+  const std::int64_t iterations = options.computes ? options.plan.warmup + options.plan.iterations : 0;
+  check_field(share, team, iterations);
+  if (!options.computes) check_ghosts(share, team);
+  const std::int64_t cells = volume(share.cut.global);
+  say(team,
+      options.computes
+          ? fmt::format("check of path {}: all {} cells agree with a serial run to the last bit after {} iterations\n",
+                        path, cells, iterations)
+          : fmt::format("check of path {}: all ghosts are the cells that they stand for\n", path));
 }
 
 void append_rows(const std::string& name, const std::vector<Report>& runs, const Report* staged,
@@ -106,20 +135,19 @@ void append_rows(const std::string& name, const std::vector<Report>& runs, const
 void run_job(brant::Runtime& runtime, Team& team, const Options& options) {
   const MemoryKind kind = options.memory.value_or(runtime.device_kind());
   Share share = make_share(runtime, options, kind);
-  const std::int64_t iterations = options.plan.warmup + options.plan.iterations;
-  say(team, fmt::format("Jacobi3D: {} cells in {} blocks, {} memory, {} iterations after {} to warm up{}\n",
-                        to_text(share.cut.global), to_text(share.cut.blocks), brant::memory_kind_name(kind),
-                        options.plan.iterations, options.plan.warmup, options.plan.overlap ? ", overlapped" : ""));
+  say(team,
+      fmt::format("Jacobi3D: {} cells in {} blocks, {} memory, {} {} after {} to warm up{}{}\n",
+                  to_text(share.cut.global), to_text(share.cut.blocks), brant::memory_kind_name(kind),
+                  options.plan.iterations, options.computes ? "iterations" : "exchanges", options.plan.warmup,
+                  options.model == Model::halo ? fmt::format(", halo {}", brant::halo_mode_name(options.halo)) : "",
+                  options.plan.overlap ? ", overlapped" : ""));
   std::vector<Report> runs;
   const bool twice = options.compare && options.path != brant::Path::staged;
   for (const brant::Path path : {options.path, brant::Path::staged}) {
     if (!runs.empty() && !twice) break;
     runs.push_back(measure(runtime, team, share, options, path));
     if (options.check) {
-      check_field(share, team, iterations);
-      say(team,
-          fmt::format("check of path {}: all {} cells agree with a serial run to the last bit after {} iterations\n",
-                      runs.back().figures.path(), volume(share.cut.global), iterations));
+      check(share, team, options, runs.back().figures.path());
     }
     if (runs.size() == 1 && !options.output.empty()) write_field(share, team, options.output);
   }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "brant/brant.h"
+#include "brant/halo.h"
 #include "solver.h"
 
 /// The programming models. Each solves on all blocks of this process, collectively, and gives what became of them; the
@@ -15,5 +16,25 @@ std::vector<Solution> solve_with_channels(brant::Runtime& runtime, Share& share,
 /// Each block a chare, which sends its faces as arguments of messages, by the runtime's path. While they travel, the
 /// other chares of its process run.
 std::vector<Solution> solve_with_chares(brant::Runtime& runtime, Share& share, const Plan& plan);
+
+/// It writes into fields of other processes, is bound to them, and sends no messages.
+constexpr bool is_bound(brant::HaloMode mode) noexcept {
+  return mode == brant::HaloMode::direct || mode == brant::HaloMode::graph || mode == brant::HaloMode::resident;
+}
+
+/// In memory of the host it is another mode, and would be measured under a wrong name.
+constexpr bool needs_device(brant::HaloMode mode) noexcept {
+  return mode != brant::HaloMode::shapes && mode != brant::HaloMode::fused && mode != brant::HaloMode::direct;
+}
+
+/// The exchange of one of the two fields, 0 or 1, which lie as `Layout` has it.
+brant::HaloOptions exchange_of_field(const Decomposition& cut, brant::HaloMode mode, brant::Path path, int field);
+
+/// One block in each process, whose ghosts a HaloExchange fills, in one of its modes.
+std::vector<Solution> solve_with_halo(brant::Runtime& runtime, Share& share, const Plan& plan, brant::HaloMode mode,
+                                      brant::Path path);
+/// The same without sweeps: exchanges of one field, by one call for as many of them as one sample stands for.
+std::vector<Solution> exchange_halo(brant::Runtime& runtime, Share& share, const Plan& plan, brant::HaloMode mode,
+                                    brant::Path path);
 
 }  // namespace jacobi

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "decomposition.h"
+#include "models.h"
 
 namespace jacobi {
 namespace {
@@ -21,8 +22,14 @@ constexpr std::int64_t kIterationsMax = 1'000'000'000'000;
 /// What CLI11 fills and we still have to understand.
 struct Raw {
   std::vector<std::int64_t> size{256};
-  std::string path = "auto", memory = "auto", model = "channel";
+  std::string path = "auto", memory = "auto", model, halo, compute = "sweep";
 };
+
+std::vector<std::string> halo_modes() {
+  std::vector<std::string> names;
+  for (const brant::NamedHaloMode& known : brant::kHaloModes) names.emplace_back(known.name);
+  return names;
+}
 
 void declare(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--size", raw.size, "Size of the grid in cells: N for a cube, or NX NY NZ")
@@ -35,8 +42,13 @@ void declare(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--memory", raw.memory, "Where the field lives (auto: the GPU if there is one, else host)")
       ->check(CLI::IsMember({"auto", "host", "pinned", "cuda", "emulated"}));
   app.add_option("--path", raw.path, "How faces travel")->check(CLI::IsMember(brant::requestable_paths()));
-  app.add_option("--model", raw.model, "Faces over channels, or as arguments of messages between chares")
-      ->check(CLI::IsMember({"channel", "message"}));
+  app.add_option("--model", raw.model,
+                 "Faces over channels (the default), as arguments of messages between chares, or by a halo exchange")
+      ->check(CLI::IsMember({"channel", "message", "halo"}));
+  app.add_option("--halo", raw.halo, "Model halo, in this mode (without it: fused)")
+      ->check(CLI::IsMember(halo_modes()));
+  app.add_option("--compute", raw.compute, "none: exchange ghosts and compute nothing, with model halo")
+      ->check(CLI::IsMember({"sweep", "none"}));
   app.add_option("--chares-per-process", options.chares_per_process,
                  "Cut every process's share into so many blocks, each a chare")
       ->check(CLI::Range(1, 4096));
@@ -51,7 +63,12 @@ void take(Options& options, const Raw& raw) {
   const std::vector<std::int64_t>& size = raw.size;
   if (size.size() == 2) throw CLI::ValidationError("--size", "give one number for a cube, or three: NX NY NZ");
   options.size = size.size() == 1 ? Extent{size[0], size[0], size[0]} : Extent{size[0], size[1], size[2]};
-  options.messages = raw.model == "message";
+  const bool halo = raw.model == "halo" || (raw.model.empty() && !raw.halo.empty());
+  options.model = halo ? Model::halo : raw.model == "message" ? Model::message : Model::channel;
+  for (const auto& [mode, name] : brant::kHaloModes) {
+    if (raw.halo == name) options.halo = mode;
+  }
+  options.computes = raw.compute == "sweep";
   static_cast<void>(brant::path_from_name(raw.path, options.path));
   MemoryKind kind = MemoryKind::detect;
   if (brant::memory_kind_from_name(raw.memory, kind)) options.memory = kind;
@@ -60,10 +77,16 @@ void take(Options& options, const Raw& raw) {
   };
   refuse(options.path == brant::Path::shm && options.memory && !brant::host_accessible(kind), "--path",
          "shm is a path between host memories");
-  refuse(options.messages && options.compare, "--compare",
+  refuse(options.model == Model::message && options.compare, "--compare",
          "messages of one run take one path: compare two runs, one with --path staged");
-  refuse(options.chares_per_process > 1 && !options.messages, "--chares-per-process",
+  refuse(options.chares_per_process > 1 && options.model != Model::message, "--chares-per-process",
          "only chares can be several in a process: --model message");
+  refuse(!raw.halo.empty() && !halo, "--halo", "a mode of --model halo, and of no other");
+  refuse(!options.computes && !halo, "--compute", "only exchanges can go without the rest: --halo MODE");
+  refuse(!options.computes && (options.compare || options.plan.overlap || !options.output.empty()), "--compute",
+         "where nothing is computed there is nothing to --compare, --overlap or --output");
+  refuse(halo && is_bound(options.halo) && (options.compare || options.path != brant::Path::automatic), "--halo",
+         "the modes direct, graph and resident send no messages, which a --path or --compare would be for");
 }
 
 }  // namespace
@@ -101,7 +124,8 @@ brant::RuntimeOptions runtime_options(const Options& options) {
   if (options.memory == MemoryKind::host) runtime.gpu = brant::GpuChoice::none;
   if (options.memory == MemoryKind::cuda) runtime.gpu = brant::GpuChoice::cuda;
   if (options.memory == MemoryKind::emulated) runtime.gpu = brant::GpuChoice::emulated;
-  if (options.messages) runtime.path = options.path;  // arguments travel in channels of the runtime's own
+  if (options.model == Model::message)
+    runtime.path = options.path;  // arguments travel in channels of the runtime's own
   return runtime;
 }
 

@@ -4,9 +4,13 @@
 #include <string>
 
 #include "brant/brant.h"
+#include "brant/halo.h"
 #include "solver.h"
 
 namespace jacobi {
+
+/// Which of models.h.
+enum class Model { channel, message, halo };
 
 /// What the command line said, checked as far as it can be without knowing the job.
 struct Options {
@@ -14,7 +18,9 @@ struct Options {
   Plan plan;
   brant::Path path = brant::Path::automatic;
   std::optional<brant::MemoryKind> memory;  ///< Nothing: the device's kind, or host.
-  bool messages = false;                    ///< Faces are arguments of messages between chares, not sent over channels.
+  Model model = Model::channel;
+  brant::HaloMode halo = brant::HaloMode::fused;  ///< How, of model halo.
+  bool computes = true;                           ///< Or nothing but exchanges, which leave the field as it is.
   int chares_per_process = 1;
   bool check = false;
   bool compare = false;

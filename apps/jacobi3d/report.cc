@@ -18,6 +18,15 @@ using Json = nlohmann::ordered_json;
 
 std::string name_of(std::size_t path) { return std::string(brant::path_name(static_cast<brant::Path>(path))); }
 
+const char* name_of(Model model) {
+  switch (model) {
+    case Model::channel: return "channel";
+    case Model::message: return "message";
+    case Model::halo: break;
+  }
+  return "halo";
+}
+
 bool comparable(const Report& run, const Report* staged) {
   return staged != nullptr && run.figures.halo_bytes > 0 && !brant::host_accessible(run.memory);
 }
@@ -57,7 +66,7 @@ std::string Figures::path() const {
 }
 
 double Report::bandwidth_fraction() const noexcept {
-  if (options.plan.overlap || options.chares_per_process > 1) return 0;
+  if (options.plan.overlap || options.chares_per_process > 1 || !options.computes) return 0;
   const double cells = static_cast<double>(options.size.x) * static_cast<double>(options.size.y * options.size.z);
   return cells * 2 * sizeof(double) / std::max(figures.compute, 1e-3) * 1e6 / std::max(figures.copy_bandwidth, 1.0);
 }
@@ -94,7 +103,7 @@ std::string json_row(const Report& run, const Report* staged, brant::Runtime& ru
   const Figures& mean = run.figures;
   const double share = run.bandwidth_fraction();
   Json json = {{"bench", "jacobi3d"},
-               {"model", run.options.messages ? "message" : "channel"},
+               {"model", name_of(run.options.model)},
                {"memory", brant::memory_kind_name(run.memory)},
                {"trigger", "host"},
                {"path", mean.path()},
@@ -110,15 +119,18 @@ std::string json_row(const Report& run, const Report* staged, brant::Runtime& ru
     if (mean.path_bytes[path] > 0) json["path_bytes"][name_of(path)] = mean.path_bytes[path];
   }
   describe_machine(json, runtime);
-  json.update({{"cells", {run.options.size.x, run.options.size.y, run.options.size.z}},
-               {"grid", {run.blocks.x, run.blocks.y, run.blocks.z}},
-               {"overlap", run.options.plan.overlap},
-               {"chares", run.options.chares_per_process},
-               {"per_iteration_us", mean.iteration},
-               {"compute_us", mean.compute},
-               {"communication_us", mean.communication},
-               {"memory_bandwidth_fraction", share > 0 ? Json(share) : Json(nullptr)},
-               {"speedup_vs_staged", nullptr}});
+  json.update(
+      {{"cells", {run.options.size.x, run.options.size.y, run.options.size.z}},
+       {"grid", {run.blocks.x, run.blocks.y, run.blocks.z}},
+       {"halo", run.options.model == Model::halo ? Json(brant::halo_mode_name(run.options.halo)) : Json(nullptr)},
+       {"compute", run.options.computes ? "sweep" : "none"},
+       {"overlap", run.options.plan.overlap},
+       {"chares", run.options.chares_per_process},
+       {"per_iteration_us", mean.iteration},
+       {"compute_us", mean.compute},
+       {"communication_us", mean.communication},
+       {"memory_bandwidth_fraction", share > 0 ? Json(share) : Json(nullptr)},
+       {"speedup_vs_staged", nullptr}});
   if (comparable(run, staged)) {
     json["speedup_vs_staged"] = {{"communication", staged->figures.communication / mean.communication},
                                  {"iteration", staged->figures.iteration / mean.iteration}};

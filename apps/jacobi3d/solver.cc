@@ -15,6 +15,7 @@ double microseconds(Clock::time_point from, Clock::time_point to) noexcept {
 
 brant::Task<Solution> solve(Block& block, Stencil& stencil, Halo& halo, Plan plan) {
   Solution solution;
+  solution.sent_bytes = static_cast<double>(halo.message_bytes());
   solution.samples.reserve(std::min<std::size_t>(static_cast<std::size_t>(plan.iterations), kSamplesMax));
   const Step rest = plan.overlap ? Step::shell : Step::whole;
   const bool computes_here = brant::host_accessible(block.kind());  // this thread does the work of a sweep

@@ -22,6 +22,8 @@ class Halo {
   virtual void send_faces() = 0;
   /// Ends when all ghost cells have come and all faces may be overwritten. Throws what failed, naming the neighbour.
   virtual brant::Task<void> finish() = 0;
+  /// What one exchange sends.
+  [[nodiscard]] virtual std::size_t message_bytes() const = 0;
 };
 
 struct Plan {
@@ -36,6 +38,7 @@ struct Solution {
   double compute = 0.0;         ///< The sweep. With overlap, from its start to its end, beside the exchange.
   double communication = 0.0;   ///< Posting the receives, and from packing to the end of unpacking.
   std::vector<double> samples;  ///< Each iteration, at most kSamplesMax.
+  double sent_bytes = 0.0;      ///< In each.
 };
 inline constexpr std::size_t kSamplesMax = 1'000'000;
 

@@ -38,7 +38,6 @@ std::string_view name_of(const std::array<Named, Count>& all, Value Named::* val
   }
   return "unknown";
 }
-std::string_view name_of(HaloMode mode) { return name_of(kHaloModes, &NamedMode::mode, mode); }
 
 double timed_cycle(Runtime& runtime, HaloExchange& exchange, const std::vector<Buffer>& fields, std::size_t batch) {
   const auto begin = std::chrono::steady_clock::now();
@@ -92,11 +91,11 @@ void report(Runtime& runtime, const HaloBench& bench, int blocks, Measured& meas
   const double faster = us.p50 > 0 ? baseline_p50 / us.p50 : 0;
   fmt::print(
       "{:<8} {:>9} {:>12} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f} {:>7.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f}\n",
-      name_of(measured.mode), measured.messages, measured.bytes, mean, us.min, us.p50, us.p99, faster, phases.pack,
-      phases.sync, phases.comm, phases.unpack);
+      halo_mode_name(measured.mode), measured.messages, measured.bytes, mean, us.min, us.p50, us.p99, faster,
+      phases.pack, phases.sync, phases.comm, phases.unpack);
   nlohmann::ordered_json row;
   row["bench"] = "halo";
-  row["mode"] = name_of(measured.mode);
+  row["mode"] = halo_mode_name(measured.mode);
   row["per"] = name_of(kHaloMessages, &NamedMessages::messages, halo.messages);
   row["memory"] = memory_kind_name(bench.memory);
   row["grid"] = halo.grid;
@@ -112,7 +111,7 @@ void report(Runtime& runtime, const HaloBench& bench, int blocks, Measured& meas
   row["n"] = us.n;
   row["us"] = to_json(us);
   row["us"]["mean"] = rounded(mean);
-  row["baseline"] = name_of(bench.modes.front());
+  row["baseline"] = halo_mode_name(bench.modes.front());
   row["faster"] = rounded(faster);
   row["phases_us"] = {{"pack", rounded(phases.pack)},
                       {"sync", rounded(phases.sync)},

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "brant/base/buffer.h"
-#include "brant/halo/halo_exchange.h"
+#include "brant/halo/halo_modes.h"
 
 namespace brant::bench {
 
@@ -25,16 +25,6 @@ struct HaloBench {
   std::string json;
 };
 
-/// All modes, by their names in options and rows.
-struct NamedMode {
-  HaloMode mode;
-  std::string_view name;
-};
-inline constexpr std::array kHaloModes = {
-    NamedMode{HaloMode::shapes, "shapes"},     NamedMode{HaloMode::fused, "fused"},
-    NamedMode{HaloMode::direct, "direct"},     NamedMode{HaloMode::graph, "graph"},
-    NamedMode{HaloMode::resident, "resident"}, NamedMode{HaloMode::stream, "stream"},
-    NamedMode{HaloMode::stacked, "stacked"}};
 struct NamedMessages {
   HaloMessages messages;
   std::string_view name;

@@ -27,7 +27,7 @@ struct HaloArguments {
 /// "all" stands for each of them.
 std::vector<HaloMode> modes_of(const std::vector<std::string>& names) {
   std::vector<HaloMode> modes;
-  for (const auto& [mode, known] : bench::kHaloModes) {
+  for (const auto& [mode, known] : kHaloModes) {
     for (const std::string& name : names) {
       if (name == "all" || name == known) {
         modes.push_back(mode);
@@ -96,7 +96,7 @@ void add_bench_halo(CLI::App& bench, int& exit_code) {
   command->add_option("--memory", arguments->memory, "Where the fields are")
       ->check(CLI::IsMember({"host", "pinned", "cuda", "emulated"}))
       ->capture_default_str();
-  std::vector<std::string> modes = names_of(bench::kHaloModes);
+  std::vector<std::string> modes = names_of(kHaloModes);
   modes.emplace_back("all");
   command->add_option("--mode", arguments->modes, "How cells travel: one or several with commas, or all of them")
       ->delimiter(',')

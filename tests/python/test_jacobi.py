@@ -78,6 +78,16 @@ RUNS = [
     (2, (31, 18, 27), "emulated", ["--model", "message", "--chares-per-process", "2", "--path", "staged"]),
     (3, (41, 30, 7), "none", ["--model", "message", "--overlap", "--path", "ucx"]),
     (4, (25, 26, 27), "emulated", ["--model", "message", "--chares-per-process", "2", "--overlap"]),
+    # by halo exchanges
+    (1, (17, 9, 12), "emulated", ["--halo", "direct"]),
+    (2, (33, 31, 29), "none", ["--model", "halo", "--overlap"]),
+    (2, (33, 31, 29), "emulated", ["--halo", "fused", "--compare"]),
+    (2, (31, 18, 27), "emulated", ["--halo", "stream"]),
+    (2, (31, 18, 27), "emulated", ["--halo", "stacked"]),
+    (2, (31, 18, 27), "emulated", ["--halo", "resident"]),
+    (3, (41, 30, 7), "none", ["--halo", "direct"]),
+    (4, (25, 26, 27), "emulated", ["--halo", "direct"]),
+    (4, (25, 26, 27), "emulated", ["--halo", "direct", "--overlap"]),
     (4, (70, 52, 46), "none", ["--model", "message", "--chares-per-process", "16", "--overlap"]),
 ]
 
@@ -148,6 +158,19 @@ def test_rows_say_what_was_measured(tmp_path):
         assert row["speedup_vs_staged"]["communication"] > 0
 
 
+def test_exchanges_alone_are_measured_and_checked(tmp_path):
+    file = tmp_path / "rows"
+    arguments = ["--size", 16, "--iterations", 50, "--halo", "direct", "--compute", "none", "--check", "--json", file]
+    done = jacobi(*arguments, ranks=2, gpu="emulated")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all ghosts are the cells" in done.stdout
+    row = json.loads(file.read_text())
+    assert (row["model"], row["halo"], row["compute"]) == ("halo", "direct", "none")
+    assert row["compute_us"] == 0
+    assert 0 < row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"]
+    assert row["per_iteration_us"] == pytest.approx(row["communication_us"])
+
+
 @pytest.mark.parametrize(
     ("ranks", "arguments", "path"),
     [
@@ -191,6 +214,13 @@ BAD = [
     (["--size", "huge"], "size"),
     (["--size", 8, "--chares-per-process", 2], "--model message"),
     (["--size", 8, "--model", "message", "--compare"], "--compare"),
+    (["--size", 8, "--halo", "pigeon"], "pigeon"),
+    (["--size", 8, "--halo", "direct", "--model", "channel"], "--model halo"),
+    (["--size", 8, "--halo", "direct", "--path", "staged"], "--path"),
+    (["--size", 8, "--halo", "stream"], "is for memory of a device"),
+    (["--size", 8, "--compute", "none"], "--halo"),
+    (["--size", 8, "--halo", "fused", "--compute", "none", "--overlap"], "--overlap"),
+    (["--size", 1, 1, 1, "--halo", "direct"], "1 x 1 x 1"),
     (["--size", 400000], "GB of host memory"),
     (["--size", 1, 1, 1], "1 x 1 x 1"),
     (["--size", 8, "--iterations", 0], "iterations"),
@@ -228,11 +258,15 @@ def test_device_memory_without_a_device_is_refused():
     assert "GPU" in errors_of(done)[0]
 
 
-def test_a_killed_process_ends_the_job():
+@pytest.mark.parametrize(
+    ("gpu", "more"),
+    [("none", []), ("none", ["--halo", "direct"]), ("emulated", ["--halo", "direct"])],
+)
+def test_a_killed_process_ends_the_job(gpu, more):
     """Whatever the others are at, they end within seconds."""
     job = subprocess.Popen(
-        command("--size", 48, "--iterations", 1_000_000_000, ranks=3),
-        env={**os.environ, "BRANT_GPU": "none"},
+        command("--size", 48, "--iterations", 1_000_000_000, *more, ranks=3),
+        env={**os.environ, "BRANT_GPU": gpu},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )

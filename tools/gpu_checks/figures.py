@@ -95,7 +95,7 @@ def jacobi_figure(_: str, rows: list[dict]) -> str:
     parts = []
     for row in rows:
         text = (
-            f"{row['path']}: {row['per_iteration_us']:.0f} us/iteration, communication {row['communication_us']:.0f} us"
+            f"{row['path']}: {row['per_iteration_us']:.1f} us/iteration, communication {row['communication_us']:.1f} us"
         )
         if row.get("speedup_vs_staged"):
             text += f" ({row['speedup_vs_staged']['communication']:.1f}x staged)"

@@ -360,11 +360,38 @@ def jacobi_steps(check: Check) -> list[Step]:
             options = [*run, *size, *count, "--compare", *overlap]
             name = f"jacobi3d {cells}^3 per GPU{' overlap' if overlap else ''}"
             steps.append(Step(name, "jacobi", options, 100, 2, rows=True, figure=jacobi_figure))
+    steps += jacobi_halo_steps(run, small)
     # Faces of 512 KB, which every path takes.
     small_cube = [*per_gpu("256"), "--iterations", "500", "--warmup", "20"]
     for path in ("courier", "copy_engine", "ucx", "staged"):
         options = [*run, *small_cube, "--path", path]
         steps.append(Step(f"jacobi3d 256^3 per GPU {path}", "jacobi", options, 60, 2, rows=True, figure=jacobi_figure))
+    return steps
+
+
+def jacobi_halo_steps(run: list[str], small: list[str]) -> list[Step]:
+    """By halo exchanges: every mode checked, what an exchange alone costs, and iterations; in mode direct one kernel
+    does all of them."""
+    steps = []
+    for mode in ("shapes", "fused", "direct", "graph", "resident", "stream", "stacked"):
+        halo = [*run, "--halo", mode]
+        steps.append(Step(f"jacobi3d halo {mode} check", "jacobi", [*halo, *small], gpus=2))
+        # Faces of 32 KB: what CPU-free stencils are compared with.
+        alone = [*halo, "--compute", "none", *per_gpu("64"), "--iterations", "10000", "--warmup", "100", "--check"]
+        steps.append(Step(f"jacobi3d halo {mode} exchanges", "jacobi", alone, 100, 2, rows=True, figure=jacobi_figure))
+        timed = [*halo, *per_gpu("256"), "--iterations", "500", "--warmup", "20"]
+        steps.append(
+            Step(f"jacobi3d halo {mode} 256^3 per GPU", "jacobi", timed, 60, 2, rows=True, figure=jacobi_figure)
+        )
+    overlap = [*run, "--halo", "direct", "--overlap"]
+    steps.append(Step("jacobi3d halo direct overlap check", "jacobi", [*overlap, *small], gpus=2))
+    for cells in ("64", "256", "768"):
+        timed = [*overlap, *per_gpu(cells), "--iterations", "200", "--warmup", "20"]
+        name = f"jacobi3d halo direct {cells}^3 per GPU overlap"
+        steps.append(Step(name, "jacobi", timed, 60, 2, rows=True, figure=jacobi_figure))
+    # Faces along x: rows of one cell, which go packed.
+    along_x = ["--size", "514", "48", "33", "--iterations", "30", "--check"]
+    steps.append(Step("jacobi3d halo direct along x check", "jacobi", [*run, "--halo", "direct", *along_x], gpus=2))
     return steps
 
 

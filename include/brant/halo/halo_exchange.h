@@ -13,6 +13,8 @@
 #include "brant/core/path.h"
 #include "brant/core/runtime.h"
 #include "brant/core/task.h"
+#include "brant/halo/direct_steps.cuh"
+#include "brant/notify/persistent_kernel.h"
 
 namespace brant {
 
@@ -29,9 +31,10 @@ enum class HaloMode : std::uint8_t {
   /// The same, recorded in a graph (of CUDA) when fields are bound, which is launched for each exchange: in a run of
   /// several exchanges without the CPU between them.
   graph,
-  /// As `direct`, by a kernel that stays on the device from `bind` on, and holds a part of it: nothing is launched for
-  /// an exchange. What waits for all that a device does (cudaFree, cudaDeviceSynchronize) never ends meanwhile; a
-  /// Memory of the device that goes is kept for later, see there. So it is in the modes `stream` and `stacked`.
+  /// As `direct`, by a kernel that stays on the device from the first run on, and holds a part of it: nothing is
+  /// launched for an exchange. What waits for all that a device does (cudaFree, cudaDeviceSynchronize) never ends
+  /// meanwhile; a Memory of the device that goes is kept for later, see there. So it is in the modes `stream` and
+  /// `stacked`.
   resident,
   /// A kernel that packs and one that unpacks stay on the device: a message leaves when it is packed, while others are,
   /// and is unpacked when it has come. In memory of the host as `fused`.
@@ -70,13 +73,17 @@ struct HaloOptions {
   HaloMessages messages = HaloMessages::per_process;
   /// Of a kernel that waits for a neighbour: then the exchange fails. Worker::kForever: none.
   std::chrono::nanoseconds patience = std::chrono::seconds(30);
+  /// For arrays whose rows begin at aligned places: the rows are a multiple of so many cells apart, and the first array
+  std::size_t row_step = 1;
+  std::size_t lead = 0;  ///< begins so many cells behind the begin of its field.
 };
 
 /// Fills the ghost cells of the blocks of a grid from the blocks that own them: across faces, edges and corners. Blocks
 /// are numbered with z the fastest, as MPI_Cart_create numbers processes, and each process has as many of them, in
 /// order. The memory of a block (a *field*) holds its variables one after another, each an array with ghosts and x the
 /// fastest. Ghosts beyond an edge of the grid that is not periodic are never written by it; they travel with the
-/// block's own cells. How the cells travel is `HaloOptions::mode`, the same at every process.
+/// block's own cells. `HaloOptions::row_step` and `lead` leave room between rows, and before the first one. How the
+/// cells travel is `HaloOptions::mode`, the same at every process.
 ///
 ///     HaloExchange exchange(runtime, {.grid = {200, 200, 200}, .divide = {4, 4, 4}, .periodic = {true, true, true}});
 ///     std::vector<Memory> fields = ...;   // exchange.field_bytes(0), exchange.field_bytes(1), ...
@@ -122,6 +129,16 @@ class BRANT_API HaloExchange {
   /// bound to others. In other modes it does nothing. Throws as `run`, and not_supported: memory that other processes
   /// cannot map; another host.
   Task<void> bind(std::span<const Buffer> fields);
+  /// Mode `direct`, bound to fields of a device: what a kernel of the program's own needs to do the
+  /// exchanges by itself, with brant/halo/direct_steps.cuh and so many blocks. Valid until the next `bind` or
+  /// `device`: copies to the device, so ask before the kernel is launched. Throws Error: not_supported (another mode;
+  /// memory of the host), invalid_argument (not bound; no blocks, or more than 65535).
+  [[nodiscard]] halo::DirectPlan device(unsigned blocks);
+  /// Beside `work`, in which `kernel`, which stays, does so many exchanges: they count like those of `run`. A neighbour
+  /// that leaves or dies meanwhile aborts the kernel. `work` ends when they are done (true), or the kernel has ended
+  /// (false): then this throws what `run` does. The kernel lives until this has ended, and ends before the exchange is
+  /// destroyed. Throws what `device` does.
+  Task<void> accompany(PersistentKernel& kernel, std::uint64_t times, Task<bool> work);
   /// Of the last `run` that ended well; all 0 but in mode `fused`.
   [[nodiscard]] HaloPhases phases() const noexcept;
 

@@ -47,6 +47,14 @@ class BRANT_API PersistentKernel {
   /// Aborts it if it runs still.
   ~PersistentKernel() { close(); }
 
+  /// So many blocks of a shape, whose grid is not looked at, can be launched: as many as run at once beside the
+  /// persistent kernels that run. Throws Error: device_failed, not_supported.
+  template <typename... Args>
+  static unsigned blocks_at_once(Notifier& notifier, const Kernel<notify::KernelControl, Args...>& kernel,
+                                 const LaunchShape& shape) {
+    return room_for(notifier, kernel.inner(), shape);
+  }
+
   /// Queues it on a stream of its own. Throws Error: limit_reached (its blocks do not fit on the device at once, beside
   /// the persistent kernels that run), invalid_argument (a fan-in among the arguments takes more arrivals than there
   /// are blocks), not_supported (no cooperative launches), no_memory, device_failed.
@@ -93,6 +101,7 @@ class BRANT_API PersistentKernel {
   static void note_fan_in(std::uint64_t& largest, const Argument& argument) noexcept {
     if constexpr (std::is_same_v<Argument, notify::FanIn>) largest = argument.of > largest ? argument.of : largest;
   }
+  static unsigned room_for(Notifier& notifier, port::Kernel* kernel, const LaunchShape& shape);
   static PersistentKernel start(Notifier& notifier, port::Kernel* kernel, const LaunchShape& shape,
                                 const PersistentOptions& options, std::uint64_t largest_fan_in,
                                 std::span<void* const> arguments);

@@ -308,6 +308,23 @@ Task<void> DirectExchange::exchange_times(std::span<const Buffer> fields, std::u
   co_await way_->exchange(times);
 }
 
+void DirectExchange::require_device() const {
+  if (layout_.options().mode != HaloMode::direct) Exchange::require_device();
+  if (!bound_) throw Error(Status::invalid_argument, "halo: no kernel can exchange before all processes call bind");
+  if (!by_device_) Exchange::require_device();
+}
+
+DirectPlan DirectExchange::device(unsigned blocks) {
+  require_device();
+  return way_->device(blocks);
+}
+
+Task<void> DirectExchange::accompany_kernel(PersistentKernel& kernel, std::uint64_t times, Task<bool> work) {
+  transfers_.require_open();
+  way_->require_ready();
+  co_await way_->accompany(kernel, times, std::move(work));
+}
+
 void DirectExchange::give_up() noexcept {
   if (way_ != nullptr) way_->give_up();
   transfers_.give_up();

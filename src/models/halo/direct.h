@@ -17,6 +17,8 @@ class DirectExchange final : public Exchange {
 
   [[nodiscard]] std::size_t messages() const noexcept override;
   [[nodiscard]] std::size_t message_bytes() const noexcept override;
+  [[nodiscard]] DirectPlan device(unsigned blocks) override;
+  void require_device() const override;
 
  private:
   /// Messages to each neighbour and from it.
@@ -43,6 +45,7 @@ class DirectExchange final : public Exchange {
   void require_ready(std::span<const Buffer> fields) const override;
   Task<void> exchange(std::span<const Buffer> fields) override { return exchange_times(fields, 1); }
   Task<void> exchange_times(std::span<const Buffer> fields, std::uint64_t times) override;
+  Task<void> accompany_kernel(PersistentKernel& kernel, std::uint64_t times, Task<bool> work) override;
   void give_up() noexcept override;
 
   std::shared_ptr<MappingTable> mappings_;  ///< Outlives what is mapped.

@@ -46,7 +46,6 @@ DirectByDevice::DirectByDevice(Runtime& runtime, const Layout& layout, DirectCop
     pair.fan_in = notifier_.fan_in(shape.grid[0]);
   }
   plan_.copies.upload(runtime, plan_.bases.size());
-  if (!pairs_.empty()) neighbours_ = runtime.allocate(runtime.device_kind(), pairs_.size() * sizeof(DirectNeighbour));
 }
 
 // Bound
@@ -68,20 +67,26 @@ void DirectByDevice::accept(std::size_t neighbour, const DirectOffer& offer) {
   if (!pair.watch.pending()) watch(pair);
 }
 
-void DirectByDevice::bind() {
+void DirectByDevice::put_neighbours(Memory& to, Word blocks) {
   std::vector<DirectNeighbour> all;
   for (const Pair& pair : pairs_) {
-    const Phase& to = plan_.to[pair.number];
+    const Phase& sent = plan_.to[pair.number];
     const Phase& landed = plan_.landed[pair.number];
     all.push_back({pair.tell_ready.device(), pair.tell_arrived.device(), pair.ready.device(), pair.arrived.device(),
-                   pair.fan_in, to.first, to.last, landed.first, landed.last});
+                   notify::FanIn{pair.fan_in.counts, blocks}, sent.first, sent.last, landed.first, landed.last});
   }
-  if (!all.empty()) runtime_.copy(neighbours_, std::span<const DirectNeighbour>(all));
+  if (all.empty()) return;
+  if (to.bytes() == 0) to = runtime_.allocate(runtime_.device_kind(), all.size() * sizeof(DirectNeighbour));
+  runtime_.copy(to, std::span<const DirectNeighbour>(all));
+}
+
+void DirectByDevice::bind() {
+  put_neighbours(neighbours_, shape_.grid[0]);
   const Status status = plan_.copies.set_bases(plan_.bases, stream_);
   if (status != Status::ok) throw_error(status, "halo: the addresses of the fields did not reach the device");
   on_device_.table = plan_.copies.table();
   on_device_.neighbours = neighbours_.as<DirectNeighbour>();
-  on_device_.count = all.size();
+  on_device_.count = pairs_.size();
   on_device_.own_first = plan_.own.first;
   on_device_.own_last = plan_.own.last;
   on_device_.bases_of_turn = plan_.turns == 1 ? 0 : plan_.bases.size() / plan_.turns;
@@ -104,9 +109,31 @@ Task<void> DirectByDevice::exchange(std::uint64_t times) {
   done_ = epoch_;
 }
 
+DirectPlan DirectByDevice::device(unsigned blocks) {
+  if (blocks == 0 || blocks > 65535) {
+    throw Error(Status::invalid_argument,
+                fmt::format("halo: a kernel of {} blocks cannot exchange: give it 1 to 65535", blocks));
+  }
+  put_neighbours(guests_, blocks);
+  DirectPlan plan = on_device_;
+  plan.neighbours = guests_.as<DirectNeighbour>();
+  return plan;
+}
+
+Task<void> DirectByDevice::accompany(PersistentKernel& kernel, std::uint64_t times, Task<bool> work) {
+  guest_ = &kernel;
+  first_ = epoch_ + 1;
+  epoch_ += times;
+  const bool done = co_await std::move(work);
+  if (!done) throw_unfinished();
+  guest_ = nullptr;
+  done_ = epoch_;
+}
+
 void DirectByDevice::give_up() noexcept {
   if (given_up_) return;
   given_up_ = true;
+  if (guest_ != nullptr) guest_->close();
   stop();
   for (Pair& pair : pairs_) {
     if (pair.watch.pending()) pair.watch.detach();
@@ -130,7 +157,12 @@ void DirectByDevice::watch(Pair& pair) noexcept {
 void DirectByDevice::on_gone(Pair& pair, Status status) noexcept {
   // One that has left in order has rung before it ended.
   pair.lost = status == Status::ok || pair.gone.epoch() != 0 ? Status::canceled : status;
-  if (epoch_ != done_ && is_gone(pair, epoch_)) abort();
+  if (epoch_ == done_ || !is_gone(pair, epoch_)) return;
+  if (guest_ != nullptr) {
+    guest_->abort();
+  } else {
+    abort();
+  }
 }
 
 /// It has not done this exchange, and will not.

@@ -19,6 +19,8 @@ class DirectByDevice : public DirectWay {
   void bind() override;
   void require_ready() const override;
   Task<void> exchange(std::uint64_t times) final;
+  [[nodiscard]] DirectPlan device(unsigned blocks) final;
+  Task<void> accompany(PersistentKernel& kernel, std::uint64_t times, Task<bool> work) final;
   void give_up() noexcept final;
 
  protected:
@@ -56,6 +58,8 @@ class DirectByDevice : public DirectWay {
     Status lost = Status::ok;
   };
 
+  /// For a kernel of so many blocks.
+  void put_neighbours(Memory& to, Word blocks);
   void watch(Pair& pair) noexcept;
   void on_gone(Pair& pair, Status status) noexcept;
   [[nodiscard]] bool is_gone(const Pair& pair, std::uint64_t epoch) const noexcept;
@@ -66,10 +70,12 @@ class DirectByDevice : public DirectWay {
 
   std::deque<Pair> pairs_;   ///< By neighbours.
   Memory neighbours_;        ///< On the device: DirectNeighbour for each.
+  Memory guests_;            ///< The same for a kernel of the program.
   std::uint64_t first_ = 0;  ///< Of the run that has begun.
   std::uint64_t epoch_ = 0;  ///< Exchanges that have begun,
   std::uint64_t done_ = 0;   ///< and that have been done.
   bool given_up_ = false;
+  PersistentKernel* guest_ = nullptr;  ///< The program's, while that exchanges.
 };
 
 /// The most chunks that a kernel of the plan copies at a time: for some neighbour, or within the process.

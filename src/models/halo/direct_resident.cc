@@ -25,11 +25,16 @@ DirectResident::DirectResident(Runtime& runtime, const Layout& layout, DirectCop
 
 void DirectResident::bind() {
   running_.close();  // it has the addresses of the old fields
+  launched_ = false;
   DirectByDevice::bind();
   const Status copied = stream_.synchronize();
   if (copied != Status::ok) throw_error(copied, "halo: the addresses of the fields did not reach the device");
+}
+
+void DirectResident::launch() {
   const PersistentOptions options{.name = "halo exchange", .patience = layout_.options().patience};
   running_ = PersistentKernel::launch(notifier_, kernel_, shape_, options, on_device_, finished_.device());
+  launched_ = true;
 }
 
 /// Of all of them.
@@ -51,6 +56,7 @@ Completion DirectResident::answer() noexcept {
 
 Task<bool> DirectResident::run_kernel(std::uint64_t first, std::uint64_t times) {
   answered_ = false;
+  if (!launched_) launch();
   if (!end_.pending()) {
     end_.delivered = answer();
     const Status status = running_.post_ended(end_);

@@ -12,10 +12,11 @@ class DirectResident final : public DirectByDevice {
   DirectResident(Runtime& runtime, const Layout& layout, DirectCopies& plan);
   ~DirectResident() override { give_up(); }
 
-  /// Launches it, or launches it again.
+  /// It is launched by the next exchange: until then others can be bound, which is no work beside a kernel that stays.
   void bind() override;
 
  private:
+  void launch();
   DirectResident(Runtime& runtime, const Layout& layout, DirectCopies& plan, const ResidentExchange& kernel);
 
   Task<bool> run_kernel(std::uint64_t first, std::uint64_t times) override;
@@ -27,6 +28,7 @@ class DirectResident final : public DirectByDevice {
   ResidentExchange kernel_;
   PersistentKernel running_;
   Bell finished_;
+  bool launched_ = false;  ///< With the fields of now.
   std::uint64_t items_ = 0;
   Op finish_;              ///< Of an exchange,
   Op end_;                 ///< and of the kernel: whichever comes first.

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "brant/core/task.h"
+#include "brant/halo/direct_steps.cuh"
 #include "brant/notify/bell.h"
+#include "brant/notify/persistent_kernel.h"
 #include "models/halo/copies.h"
 #include "models/halo/neighbours.h"
 
@@ -52,6 +54,9 @@ class DirectWay {
   /// Throws where a neighbour has left.
   virtual void require_ready() const = 0;
   virtual Task<void> exchange(std::uint64_t times) = 0;
+  /// For a kernel of the program, by device alone.
+  [[nodiscard]] virtual DirectPlan device(unsigned) { return {}; }
+  virtual Task<void> accompany(PersistentKernel&, std::uint64_t, Task<bool>) { co_return; }
   /// Nothing touches the fields any more when this returns.
   virtual void give_up() noexcept = 0;
 };

@@ -49,6 +49,23 @@ Task<void> Exchange::bind(std::span<const Buffer> fields) {
   co_await finish(bind_to(fields));
 }
 
+void Exchange::require_device() const {
+  throw Error(Status::not_supported,
+              "halo: kernels of the program exchange in mode direct alone, in fields of device memory");
+}
+
+DirectPlan Exchange::device(unsigned) {
+  require_device();
+  return {};
+}
+
+Task<void> Exchange::accompany(PersistentKernel& kernel, std::uint64_t times, Task<bool> work) {
+  if (running_) throw Error(Status::invalid_argument, "halo: an exchange is under way: await it before the next one");
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
+  require_device();
+  co_await finish(accompany_kernel(kernel, times, std::move(work)));
+}
+
 /// To its end; a failure stays.
 Task<void> Exchange::finish(Task<void> step) {
   Running running(*this);
@@ -94,6 +111,10 @@ Task<void> HaloExchange::run(std::span<const Buffer> fields, std::uint64_t times
   return exchange_->run(fields, times);
 }
 Task<void> HaloExchange::bind(std::span<const Buffer> fields) { return exchange_->bind(fields); }
+halo::DirectPlan HaloExchange::device(unsigned blocks) { return exchange_->device(blocks); }
+Task<void> HaloExchange::accompany(PersistentKernel& kernel, std::uint64_t times, Task<bool> work) {
+  return exchange_->accompany(kernel, times, std::move(work));
+}
 HaloPhases HaloExchange::phases() const noexcept { return exchange_->phases(); }
 
 }  // namespace brant

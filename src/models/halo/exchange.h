@@ -25,6 +25,11 @@ class Exchange {
   [[nodiscard]] virtual std::size_t message_bytes() const noexcept = 0;
   Task<void> run(std::span<const Buffer> fields, std::uint64_t times);
   Task<void> bind(std::span<const Buffer> fields);
+  /// See HaloExchange.
+  [[nodiscard]] virtual DirectPlan device(unsigned blocks);
+  /// Throws where `device` does.
+  virtual void require_device() const;
+  Task<void> accompany(PersistentKernel& kernel, std::uint64_t times, Task<bool> work);
 
  protected:
   /// Throws what `run` says where no exchange can begin.
@@ -35,6 +40,8 @@ class Exchange {
   virtual Task<void> exchange(std::span<const Buffer> fields) = 0;
   /// Some after each other.
   virtual Task<void> exchange_times(std::span<const Buffer> fields, std::uint64_t times);
+  /// See HaloExchange::accompany; `require_device` has not thrown.
+  virtual Task<void> accompany_kernel(PersistentKernel&, std::uint64_t, Task<bool>) { co_return; }
   /// It failed, or its coroutine was destroyed: nothing touches the fields any more when this returns.
   virtual void give_up() noexcept = 0;
 

@@ -1,4 +1,4 @@
-#include "models/halo/direct_steps.h"
+#include "brant/halo/direct_steps.cuh"
 #include "models/halo/triggered_steps.h"
 
 extern "C" __global__ void brant_halo_copy(const brant::halo::CopyTable table, brant::simt::Word first,

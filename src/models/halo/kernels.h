@@ -1,8 +1,8 @@
 #pragma once
 
 #include "brant/core/kernel.h"
-#include "models/halo/cell_copy.h"
-#include "models/halo/direct_steps.h"
+#include "brant/halo/cell_copy.cuh"
+#include "brant/halo/direct_steps.cuh"
 #include "models/halo/triggered_steps.h"
 
 namespace brant::halo {

@@ -7,6 +7,11 @@
 #include <fmt/format.h>
 
 namespace brant::halo {
+namespace {
+
+constexpr std::size_t kRoomMax = std::size_t{1} << 20;  ///< Keeps what it is multiplied with within 64 bits.
+
+}  // namespace
 
 Layout::Layout(const HaloOptions& options, int rank, int ranks)
     : options_(options),
@@ -16,6 +21,13 @@ Layout::Layout(const HaloOptions& options, int rank, int ranks)
   cut_.require_sense();
   if (options.variables == 0 || options.cell_bytes == 0) {
     throw Error(Status::invalid_argument, "halo: no variables, or cells of no bytes: give each at least one");
+  }
+  if (options.row_step == 0 || options.row_step > kRoomMax || options.lead > kRoomMax) {
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("halo: rows a multiple of {} cells apart, {} cells behind the begin of the field: take 1 to "
+                    "{}, and at most that",
+                    options.row_step, options.lead, kRoomMax));
   }
   if (cut_.blocks() % ranks != 0) {
     throw Error(Status::invalid_argument,
@@ -50,24 +62,27 @@ void Layout::add(std::vector<Link>& links, std::vector<Message> messages, bool i
   std::sort(links.begin(), links.end(), [&](const Link& a, const Link& b) { return key(a) < key(b); });
 }
 
-Cells Layout::array_of(int i) const {
-  if (i < 0 || i >= count_) {
-    throw Error(Status::invalid_argument,
-                fmt::format("halo: this process has no block {} of its own, it has {}", i, count_));
-  }
-  return cut_.array_of(first_ + i);
+int Layout::checked(int i) const {
+  if (i >= 0 && i < count_) return i;
+  throw Error(Status::invalid_argument,
+              fmt::format("halo: this process has no block {} of its own, it has {}", i, count_));
 }
 
+Cells Layout::array_of(int i) const { return cut_.array_of(first_ + checked(i)); }
+
 std::size_t Layout::field_bytes(int i) const {
-  const Cells array = array_of(i);
-  return static_cast<std::size_t>(array[0] * array[1] * array[2]) * options_.variables * options_.cell_bytes;
+  const auto array = static_cast<std::size_t>(strides_of(first_ + checked(i)).variable);
+  return options_.lead * options_.cell_bytes + array * options_.variables;
 }
 
 FieldStrides Layout::strides_of(int block) const noexcept {
   const Cells array = cut_.array_of(block);
   FieldStrides strides;
+  const auto cell = static_cast<std::int64_t>(options_.cell_bytes);
+  const auto step = static_cast<std::int64_t>(options_.row_step);
   strides.cell = options_.cell_bytes;
-  strides.row = array[0] * static_cast<std::int64_t>(options_.cell_bytes);
+  strides.lead = static_cast<std::int64_t>(options_.lead) * cell;
+  strides.row = (array[0] + step - 1) / step * step * cell;
   strides.plane = array[1] * strides.row;
   strides.variable = array[2] * strides.plane;
   return strides;

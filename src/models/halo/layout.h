@@ -24,10 +24,11 @@ struct FieldStrides {
   std::int64_t row = 0;
   std::int64_t plane = 0;
   std::int64_t variable = 0;
+  std::int64_t lead = 0;  ///< Before the first array.
 
   /// Of the first cell of a box.
   [[nodiscard]] std::int64_t first_of(const Box& box) const noexcept {
-    return box.low[0] * static_cast<std::int64_t>(cell) + box.low[1] * row + box.low[2] * plane;
+    return lead + box.low[0] * static_cast<std::int64_t>(cell) + box.low[1] * row + box.low[2] * plane;
   }
 };
 
@@ -56,6 +57,8 @@ class Layout {
   void require_fields(std::span<const Buffer> fields) const;
 
  private:
+  /// Throws invalid_argument for a block that this process does not have.
+  [[nodiscard]] int checked(int i) const;
   void add(std::vector<Link>& links, std::vector<Message> messages, bool is_send);
 
   HaloOptions options_;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "brant/device/notify.cuh"
-#include "models/halo/squads.h"
+#include "brant/halo/squads.cuh"
 
 /// What the kernels of modes `stream` and `stacked` do: one text for the GPU and the emulated device.
 namespace brant::halo {

@@ -100,6 +100,10 @@ void Notifier::close() noexcept {
 // PersistentKernel
 // -------------------------------------------------------------------------------------------------------------------
 
+unsigned PersistentKernel::room_for(Notifier& notifier, port::Kernel* kernel, const LaunchShape& shape) {
+  return notifier.board().table().room_for(kernel, shape);
+}
+
 PersistentKernel PersistentKernel::start(Notifier& notifier, port::Kernel* kernel, const LaunchShape& shape,
                                          const PersistentOptions& options, std::uint64_t largest_fan_in,
                                          std::span<void* const> arguments) {

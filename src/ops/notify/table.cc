@@ -54,6 +54,13 @@ double NotifyTable::held() const noexcept {
   return held;
 }
 
+unsigned NotifyTable::room_for(port::Kernel* kernel, const LaunchShape& shape) const {
+  port::Kernels* const kernels = engine_.device().kernels();
+  if (kernels == nullptr) throw Error(Status::not_supported, "no kernel runs on this device");
+  const unsigned fit = kernels->blocks_at_once(kernel, shape).or_throw("how many blocks run at once");
+  return static_cast<unsigned>(fit * std::max(1.0 - held(), 0.0));
+}
+
 std::string NotifyTable::describe_kernels() const {
   std::string text;
   for (const auto& kernel : kernels_) text += (text.empty() ? "" : "; ") + kernel->describe();

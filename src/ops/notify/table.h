@@ -31,6 +31,8 @@ class NotifyTable final : public Service, private DeferredWork {
   void drop(ResidentKernel& kernel) noexcept;
   /// The part of the device that persistent kernels hold: 1 is all of it.
   [[nodiscard]] double held() const noexcept;
+  /// Blocks of a kernel that run at once in the rest. Throws Error: not_supported, device_failed.
+  [[nodiscard]] unsigned room_for(port::Kernel* kernel, const LaunchShape& shape) const;
   /// "kernel 'jacobi' runs", for errors of whoever waits for it.
   [[nodiscard]] std::string describe_kernels() const;
 

@@ -5,6 +5,7 @@
 
 #include "field.h"
 #include "job.h"
+#include "models.h"
 
 namespace jacobi {
 namespace {
@@ -58,9 +59,42 @@ TEST(Job, agrees_as_chares) {
   for (const int chares : {1, 3}) {
     Options options = checked({19, 22, 17});
     options.plan.overlap = chares == 3;
-    options.messages = true;
+    options.model = Model::message;
     options.chares_per_process = chares;
     EXPECT_NO_THROW(run(options));
+  }
+}
+
+TEST(Job, agrees_by_halo_exchanges_of_every_mode) {
+  const bool host = brant::host_accessible(g_process->runtime.device_kind());
+  for (const auto& [mode, name] : brant::kHaloModes) {
+    if (host && needs_device(mode)) continue;
+    for (const bool overlap : {false, true}) {
+      Options options = checked({19, 22, 17});
+      options.model = Model::halo;
+      options.halo = mode;
+      options.plan.overlap = overlap;
+      EXPECT_NO_THROW(run(options)) << name;
+      if (overlap) continue;
+      options.computes = false;
+      EXPECT_NO_THROW(run(options)) << name << " without sweeps";
+    }
+  }
+}
+
+TEST(Check, finds_ghosts_that_have_not_come) {
+  Process& process = *g_process;
+  Share share;
+  share.cut = decompose({8, 8, 8}, process.team.size());
+  share.first = process.team.rank();
+  share.blocks.push_back(
+      std::make_unique<Block>(process.runtime, share.cut, share.first, process.runtime.device_kind()));
+  share.stencils.push_back(make_stencil(process.runtime, *share.blocks[0]));
+  share.stencils[0]->fill();
+  if (process.team.leads()) {
+    EXPECT_THROW(check_ghosts(share, process.team), brant::Error);
+  } else {
+    EXPECT_NO_THROW(check_ghosts(share, process.team));
   }
 }
 

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/halo/direct_steps.h"
+#include "brant/halo/direct_steps.cuh"
 #include "support/effort.h"
 #include "support/model/explore.h"
 #include "support/model/stepped_thread.h"

@@ -101,7 +101,7 @@ class Side {
     const halo::Box cells = cut_.cells_of(block);
     const halo::Box owned = cut_.owned_by(block);
     const auto array = exchange.array_of(i);
-    std::vector<double> content;
+    std::vector<double> content(options_.lead, kUnwritten);
     for (std::size_t v = 0; v < options_.variables; ++v) {
       for (std::int64_t z = 0; z < array[2]; ++z) {
         for (std::int64_t y = 0; y < array[1]; ++y) {
@@ -117,6 +117,7 @@ class Side {
             }
             content.push_back(own || after ? number : kUnwritten);
           }
+          while ((content.size() - options_.lead) % options_.row_step != 0) content.push_back(kUnwritten);
         }
       }
     }
@@ -187,6 +188,14 @@ constexpr HaloOptions kFlat = {
 /// Faces of more than a chunk, and rows along x of two cells: words of 16 bytes.
 constexpr HaloOptions kWide = {
     .grid = {80, 40, 8}, .divide = {2, 2, 1}, .periodic = {true, true, true}, .ghost = {2, 1, 1}, .variables = 4};
+/// Rows that begin at places of their own, with room between them.
+constexpr HaloOptions kRoomy = {.grid = {9, 8, 7},
+                                .divide = {1, 2, 2},
+                                .periodic = {true, false, true},
+                                .ghost = {1, 1, 1},
+                                .variables = 2,
+                                .row_step = 8,
+                                .lead = 7};
 
 /// Some 400 KB to each process: in mode stream several messages.
 constexpr HaloOptions kGroups = {
@@ -194,19 +203,18 @@ constexpr HaloOptions kGroups = {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, HaloExchanges,
-    testing::Combine(testing::Values(Case{"host_periodic", 2, MemoryKind::host, kPeriodic},
-                                     Case{"host_open", 4, MemoryKind::host, kOpen},
-                                     Case{"host_flat", 2, MemoryKind::host, kFlat},
-                                     Case{"host_alone", 1, MemoryKind::host, kPeriodic},
-                                     Case{"host_wide", 2, MemoryKind::host, kWide},
-                                     Case{"pinned_periodic", 3, MemoryKind::pinned, kPeriodic},
-                                     Case{"device_periodic", 2, MemoryKind::emulated, kPeriodic},
-                                     Case{"device_alone", 1, MemoryKind::emulated, kPeriodic},
-                                     Case{"device_wide", 2, MemoryKind::emulated, kWide},
-                                     Case{"device_groups", 2, MemoryKind::emulated, kGroups},
-                                     Case{"device_open", 4, MemoryKind::emulated, kOpen}),
-                     testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect, kGraph, kResident, kStream,
-                                     kStreamPerBlock, kStreamAll, kStacked, kStackedPerBlock)),
+    testing::Combine(
+        testing::Values(
+            Case{"host_periodic", 2, MemoryKind::host, kPeriodic}, Case{"host_open", 4, MemoryKind::host, kOpen},
+            Case{"host_flat", 2, MemoryKind::host, kFlat}, Case{"host_alone", 1, MemoryKind::host, kPeriodic},
+            Case{"host_wide", 2, MemoryKind::host, kWide}, Case{"pinned_periodic", 3, MemoryKind::pinned, kPeriodic},
+            Case{"device_periodic", 2, MemoryKind::emulated, kPeriodic},
+            Case{"device_alone", 1, MemoryKind::emulated, kPeriodic},
+            Case{"device_wide", 2, MemoryKind::emulated, kWide},
+            Case{"device_groups", 2, MemoryKind::emulated, kGroups}, Case{"host_roomy", 2, MemoryKind::host, kRoomy},
+            Case{"device_roomy", 2, MemoryKind::emulated, kRoomy}, Case{"device_open", 4, MemoryKind::emulated, kOpen}),
+        testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect, kGraph, kResident, kStream,
+                        kStreamPerBlock, kStreamAll, kStacked, kStackedPerBlock)),
     [](const auto& test) { return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name; });
 
 /// The text of the Error that it throws; with its status in front.
@@ -224,6 +232,12 @@ TEST(HaloExchange, refuses_a_division_that_the_processes_cannot_share) {
   InProcessJob job(test::ranks(2));
   const std::string why = refused([&] { HaloExchange(job.rank(0), {.grid = {9, 9, 9}, .divide = {3, 1, 1}}); });
   EXPECT_NE(why.find("invalid_argument: halo: divided by 3 x 1 x 1 the grid has 3 blocks"), std::string::npos) << why;
+}
+
+TEST(HaloExchange, refuses_rows_that_are_no_distance_apart) {
+  InProcessJob job(test::ranks(1));
+  const std::string why = refused([&] { HaloExchange(job.rank(0), {.grid = {9, 9, 9}, .row_step = 0}); });
+  EXPECT_NE(why.find("invalid_argument: halo: rows a multiple of 0 cells apart"), std::string::npos) << why;
 }
 
 TEST(HaloExchange, refuses_fields_that_are_missing_too_small_or_mixed) {
@@ -269,6 +283,27 @@ TEST(HaloDirect, does_many_exchanges_in_one_run) {
         for (Side& side : sides) side.expect_filled(cycle);
       }
     }
+  }
+}
+
+TEST(HaloDirect, gives_a_plan_to_kernels_of_the_program_in_mode_direct_alone) {
+  for (const auto& [mode, kind, why] :
+       {std::tuple(HaloMode::fused, MemoryKind::emulated, "not_supported: halo: kernels of the program exchange"),
+        std::tuple(HaloMode::resident, MemoryKind::emulated, "not_supported: halo: kernels of the program exchange"),
+        std::tuple(HaloMode::direct, MemoryKind::host, "not_supported: halo: kernels of the program exchange"),
+        std::tuple(HaloMode::direct, MemoryKind::emulated, "not refused")}) {
+    InProcessJob job(test::ranks(1, GpuChoice::emulated));
+    std::deque<Side> sides =
+        sides_of(job, 1, {.grid = {20, 20, 20}, .periodic = {true, true, true}, .mode = mode}, kind);
+    if (mode == HaloMode::direct) {
+      const std::string early = refused([&] { static_cast<void>(sides[0].exchange.device(3)); });
+      EXPECT_NE(early.find("invalid_argument: halo: no kernel can exchange before"), std::string::npos) << early;
+    }
+    bind(job, sides);
+    if (testing::Test::HasFatalFailure()) return;
+    const std::string told = refused([&] { static_cast<void>(sides[0].exchange.device(3)); });
+    EXPECT_EQ(told.find(why), 0u) << told;
+    EXPECT_NE(refused([&] { static_cast<void>(sides[0].exchange.device(0)); }), "not refused");
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/halo/cell_copy.h"
+#include "brant/halo/cell_copy.cuh"
 
 /// How kernels share copies out to their threads: one text for the GPU and the emulated device.
 namespace brant::halo {

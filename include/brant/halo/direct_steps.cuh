@@ -1,9 +1,11 @@
 #pragma once
 
 #include "brant/device/notify.cuh"
-#include "models/halo/squads.h"
+#include "brant/halo/squads.cuh"
 
-/// What kernels of mode `direct` do: one text for the GPU, the emulated device and the model checker.
+/// What kernels of mode `direct` do: one text for the GPU, the emulated device and the model checker. A program's own
+/// kernel that stays may do it as well, between its steps: it gets the plan by `HaloExchange::device`, and calls
+/// tell_ready, write_cells and await_cells for the exchanges 1, 2, 3 and so on, with all its blocks.
 namespace brant::halo {
 
 /// A process with blocks beside those of this one.

@@ -1,0 +1,159 @@
+#include "resident.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "host_kernels.h"
+
+// Made by brant_fatbin from kernels.cu.
+extern "C" const unsigned char jacobi_kernels_fatbin[];
+extern "C" const std::size_t jacobi_kernels_fatbin_bytes;
+
+namespace jacobi {
+namespace {
+
+using brant::Status;
+
+constexpr unsigned kThreads = 256;
+constexpr std::int64_t kRowsPerTile = 8;
+constexpr std::int64_t kCellsPerTile = 64;
+constexpr std::uint64_t kLaps = 65536;
+
+/// A block of the emulated device: one thread, which sweeps a part of the planes.
+class CpuSweeper : public brant::simt::CpuThread {
+ public:
+  using CpuThread::CpuThread;
+
+  void sweep(double* next, const double* current, const Layout& layout, const Box& box) noexcept {
+    const std::int64_t each = (box.high.z - box.low.z + blocks() - 1) / blocks();
+    Box part = box;
+    part.low.z = std::min(box.low.z + each * block(), box.high.z);
+    part.high.z = std::min(part.low.z + each, box.high.z);
+    if (!is_empty(part)) host::sweep(reach(next), reach(current), layout, part);
+  }
+  void sweep_shell(double* next, const double* current, const Layout& layout, const Shell& shell) noexcept {
+    for (int box = 0; box < shell.count; ++box) sweep(next, current, layout, shell.box[box]);
+  }
+};
+
+/// Of a cooperative launch: a call and a thread for each block.
+void iterate_on_host(const brant::HostLaunch& launch) noexcept {
+  CpuSweeper machine(launch.engine_address, static_cast<unsigned>(launch.first_block), launch.shape.grid[0]);
+  iterate_as_told(machine, launch.value<brant::notify::KernelControl>(0), launch.value<Resident>(1));
+}
+
+std::int64_t pieces(std::int64_t count, std::int64_t each) noexcept { return (count + each - 1) / each; }
+
+/// Blocks that have something to do: more would be more to wait for.
+std::int64_t blocks_of_use(const Block& block, std::size_t sent_bytes, bool computes) noexcept {
+  const Extent cells = block.layout().cells;
+  const std::int64_t tiles =
+      pieces(cells.x, kCellsPerTile) * pieces(cells.y, kRowsPerTile) * pieces(cells.z, kPlanesPerPiece);
+  const auto chunks = static_cast<std::int64_t>(sent_bytes / brant::halo::kChunkBytes);
+  return std::max<std::int64_t>(computes ? tiles : pieces(chunks, kThreads / brant::halo::kChunkThreads), 1);
+}
+
+void require(Status status, const char* what) {
+  if (status != Status::ok) throw brant::Error(status, fmt::format("{}: {}", what, brant::status_text(status)));
+}
+
+}  // namespace
+
+ResidentKernel load_resident_kernel(brant::Device device) {
+  return {device, std::as_bytes(std::span(jacobi_kernels_fatbin, jacobi_kernels_fatbin_bytes)), "jacobi_resident",
+          &iterate_on_host};
+}
+
+ResidentSolver::ResidentSolver(brant::Runtime& runtime, Block& block, std::span<brant::HaloExchange, 2> exchanges,
+                               bool overlaps, bool computes)
+    : runtime_(runtime),
+      block_(block),
+      exchanges_(exchanges),
+      computes_(computes),
+      kernel_(load_resident_kernel(runtime.device())),
+      notifier_(runtime, {.bells = 16, .others = 32, .waits = 16}),
+      together_(notifier_.make({.rung_by = brant::RungBy::device, .seen_by = brant::SeenBy::device})),
+      finished_(notifier_.make({.rung_by = brant::RungBy::device, .seen_by = brant::SeenBy::host})),
+      laps_(runtime.allocate(brant::MemoryKind::pinned, kLaps * sizeof(Lap))) {
+  brant::LaunchShape shape;
+  shape.block[0] = kThreads;
+  const std::int64_t room = brant::PersistentKernel::blocks_at_once(notifier_, kernel_, shape);
+  shape.grid[0] = static_cast<unsigned>(std::clamp<std::int64_t>(
+      blocks_of_use(block, exchanges[0].message_bytes(), computes), 1, std::max<std::int64_t>(room, 1)));
+  Resident work;
+  for (std::size_t field = 0; field < 2; ++field) work.halo[field] = exchanges[field].device(shape.grid[0]);
+  work.field[0] = block.current();
+  work.field[1] = block.next();
+  work.layout = block.layout();
+  work.whole = block.whole();
+  work.split = block.split();
+  work.overlaps = overlaps ? 1 : 0;
+  work.computes = computes ? 1 : 0;
+  work.together = together_.device();
+  work.arrivals = notifier_.fan_in(shape.grid[0]);
+  work.finished = finished_.device();
+  work.laps = laps_.as<Lap>();
+  work.laps_max = kLaps;
+  running_ = brant::PersistentKernel::launch(notifier_, kernel_, shape, {.name = "jacobi"}, work);
+}
+
+ResidentSolver::~ResidentSolver() {
+  for (brant::Op* op : {&finish_, &end_}) {
+    if (op->pending()) op->detach();
+  }
+  running_.close();
+}
+
+std::span<const Lap> ResidentSolver::laps() const noexcept {
+  return {laps_.as<const Lap>(), static_cast<std::size_t>(std::min(last_run_, kLaps))};
+}
+
+std::uint64_t ResidentSolver::uses_of(std::size_t field, std::uint64_t times) const noexcept {
+  return (times + ((done_ + field) % 2 == 0 ? 1 : 0)) / 2;
+}
+
+brant::Completion ResidentSolver::answer() noexcept {
+  return {[](void* self, const brant::OpResult&) noexcept {
+            auto& own = *static_cast<ResidentSolver*>(self);
+            if (own.waiting_) std::exchange(own.waiting_, std::nullopt)->deliver();
+          },
+          this};
+}
+
+/// True: they are done. False: the kernel has ended.
+brant::Task<bool> ResidentSolver::iterate(std::uint64_t times) {
+  if (!end_.pending()) {
+    end_.delivered = answer();
+    const Status status = running_.post_ended(end_);
+    if (status != Status::in_progress) throw brant::Error(status, "the kernel 'jacobi' has ended");
+  }
+  brant::Future<> answered = waiting_.emplace().future();
+  finish_.delivered = answer();
+  const Status posted = finished_.post_when(finish_, ++items_, brant::Worker::kForever);
+  if (posted != Status::in_progress) throw brant::Error(posted, "the bell of the kernel 'jacobi'");
+  require(running_.submit({{done_, times, items_, 0}}), "the kernel 'jacobi' takes no iterations");
+  co_await answered;
+  const bool done = !finish_.pending() && finish_.result.ok();
+  if (!done) {
+    if (finish_.pending()) finish_.detach();
+    running_.close();
+  }
+  co_return done;
+}
+
+brant::Task<bool> ResidentSolver::exchange_second(std::uint64_t times) {
+  co_await exchanges_[1].accompany(running_, uses_of(1, times), iterate(times));
+  co_return true;
+}
+
+brant::Task<void> ResidentSolver::run(std::uint64_t times) {
+  if (times == 0) co_return;
+  co_await exchanges_[0].accompany(running_, uses_of(0, times), exchange_second(times));
+  done_ += times;
+  last_run_ = times;
+  if (computes_ && times % 2 == 1) block_.swap();
+}
+
+}  // namespace jacobi
