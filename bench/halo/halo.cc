@@ -187,8 +187,14 @@ Measured measure(Runtime& runtime, const HaloBench& bench, HaloExchange& exchang
   return measured;
 }
 
-/// Throws Error invalid_argument for parameters of another machine.
+/// Throws Error: parameters of another machine, a job of several.
 void require_fit(Runtime& runtime, const model::Parameters& parameters) {
+  if (runtime.local_size() != runtime.size()) {
+    throw Error(Status::not_supported,
+                fmt::format("--model: {} of {} processes are on this host, and the parameters are of one host: run it "
+                            "without --model, or on one host",
+                            runtime.local_size(), runtime.size()));
+  }
   CalibratedMachine measured;
   measured.brant = parameters.brant;
   measured.ucx = parameters.ucx;

@@ -18,6 +18,7 @@ from gpu_checks.figures import (
     PERFTEST_SIZES,
     SANITIZER,
     bandwidth_figure,
+    bound_figure,
     calibrate_figure,
     courier_figure,
     doctor_figure,
