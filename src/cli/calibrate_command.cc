@@ -74,6 +74,9 @@ int calibrate_model(const CalibrateArguments& arguments, const std::string& file
   const calibrate::ModelFindings findings = calibrate::measure_model(session);
   if (session.reports()) {
     fmt::print("{}", calibrate::to_text(findings.parameters));
+    std::fflush(stdout);
+    if (findings.parameters.paths.empty() && !arguments.dry_run)
+      throw Error(Status::not_supported, "not kept: no path is described by the models, for the reasons above");
     exit_code = finish(arguments, findings.busy, "what was kept before stays", [&] {
       write_small_file(bench::model::to_json(findings.parameters), file);
       fmt::print("kept in {}: `brant bench halo --model` goes by it\n", file);

@@ -54,11 +54,6 @@ class ModelMeasurement {
     }
     session_.barrier();
     if (!session_.reports()) return {};
-    if (all_.paths.empty()) {
-      std::string why = "no path is described by the models";
-      for (const std::string& note : all_.notes) why += "; " + note;
-      throw Error(Status::not_supported, why);
-    }
     return {std::move(all_), findings.busy};
   }
 

@@ -17,8 +17,7 @@ struct ModelFindings {
 
 /// Measures the paths at sizes from 8 B to 16 MB, floods, several pairs at once, copies and rings, and fits the models
 /// to it: less than 30 s. Collective, of an even number of processes of one host; the findings are rank 0's, and
-/// nothing elsewhere. A path that no model describes is left out, and a note says why. Throws Error: not_supported when
-/// none is left.
+/// nothing elsewhere. A path that no model describes is left out, and a note says why. Throws Error.
 ModelFindings measure_model(bench::Session& session);
 
 /// What was found, for people.
