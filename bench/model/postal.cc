@@ -99,13 +99,17 @@ std::vector<std::size_t> best_ends(const std::vector<Point>& points) {
   const auto count = static_cast<double>(n);
   double best = none;
   std::size_t segments = 1;
+  bool describes = false;  // What misses by too much gives way to more segments that do not, whatever they cost.
   for (std::size_t k = 1; k <= most; ++k) {
     const double parameters = kParametersPerSegment * static_cast<double>(k);
     // Of so few points the parameters take a part of the noise: what is left is divided by what is free.
     const double free = std::max(count - parameters, 1.0);
     const double variance = std::max(least[k][n] / free, kNoiseFloor * kNoiseFloor);
     const double criterion = count * std::log(variance) + parameters * std::log(count);
-    if (criterion >= best) continue;
+    const bool close = least[k][n] <= kResidualMax * kResidualMax * count;
+    if (describes && !close) continue;
+    if (criterion >= best && close == describes) continue;
+    describes = close;
     best = criterion;
     segments = k;
   }

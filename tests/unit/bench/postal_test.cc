@@ -110,6 +110,15 @@ TEST(PostalFit, what_is_no_measurement_is_refused) {
   EXPECT_EQ(status_of({{8, 1}, {16, std::numeric_limits<double>::infinity()}, {32, 1}}), Status::invalid_argument);
 }
 
+TEST(PostalFit, few_points_of_several_protocols_get_the_segments_that_they_need) {
+  std::vector<Point> points;
+  double us = 1;
+  for (int i = 0; i < 12; ++i) points.push_back({8192.0 * (1 << i), i % 4 == 0 ? us *= 3 : us *= 1.02});
+  const PiecewisePostal fit = fit_postal(points);
+  EXPECT_EQ(fit.segments.size(), 3u);
+  EXPECT_LE(fit.residual, kResidualMax);
+}
+
 TEST(PostalFit, a_model_that_misses_by_more_than_15_percent_is_refused) {
   EXPECT_EQ(status_of({{8, 1}, {16, 3}, {32, 1}, {64, 3}, {128, 1}}), Status::not_supported);
 }
