@@ -37,7 +37,10 @@ class ModelMeasurement {
   explicit ModelMeasurement(bench::Session& session) : session_(session) {}
 
   ModelFindings run() {
-    const std::vector<std::size_t> sizes = bench::sizes_between(kSmall, kLarge);
+    std::vector<std::size_t> sizes = bench::sizes_between(kSmall, kLarge);
+    // Messages that no cache holds are a segment of their own, which needs three points.
+    for (const std::size_t more : {kLarge / 8 * 3, kLarge / 4 * 3}) sizes.push_back(more);
+    std::sort(sizes.begin(), sizes.end());
     const Findings findings = measure_paths(session_, {.sizes = sizes, .turns = kTurns, .budget_us = kBudgetUs});
     all_.pairs = session_.ranks() / 2;
     if (session_.reports()) fit_paths(findings);
@@ -85,13 +88,26 @@ class ModelMeasurement {
       parameters.best_gb_s = std::max(parameters.best_gb_s, bytes / point.us / 1e3);
       if (point.bytes == kSmall && !ends.from_device) one_way_us_ = std::min(one_way_us_, point.us);
     }
-    try {
-      parameters.postal = model::fit_postal(std::move(points));
-      all_.paths.push_back(std::move(parameters));
-    } catch (const Error& fault) {
-      all_.notes.push_back(
-          fmt::format("left out: {} from {} to {}: {}", path_name(path), from_name(ends), to_name(ends), fault.what()));
+    const std::string name = fmt::format("{} from {} to {}", path_name(path), from_name(ends), to_name(ends));
+    // Where a cache ends, times jump by more than a line tells: the sizes before it are described all the same.
+    const std::size_t least = points.size() * 2 / 3;
+    for (;;) {
+      try {
+        parameters.postal = model::fit_postal(points);
+        break;
+      } catch (const Error& fault) {
+        if (fault.status() != Status::not_supported || points.size() <= least) {
+          all_.notes.push_back(fmt::format("left out: {}: {}", name, fault.what()));
+          return;
+        }
+        points.pop_back();
+      }
     }
+    if (points.size() < measured.size()) {
+      all_.notes.push_back(fmt::format("{}: no line describes messages above {}", name,
+                                       bench::format_size(static_cast<std::size_t>(points.back().bytes))));
+    }
+    all_.paths.push_back(std::move(parameters));
   }
 
   /// o_s, o_r and g, of messages of 8 bytes in memory of the host; L is what is left of the way.
