@@ -9,11 +9,14 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/halo/check.h"
+#include "bench/halo/load.h"
 #include "bench/runner/machine.h"
 #include "bench/runner/row.h"
 #include "bench/runner/statistics.h"
 #include "bench/runner/us_since.h"
 #include "brant/ops/channel.h"
+#include "core/engine.h"
+#include "core/paths/calibration_store.h"
 
 namespace brant::bench {
 namespace {
@@ -83,6 +86,23 @@ void print_head(Runtime& runtime, const HaloBench& bench, int blocks) {
              "bytes", "mean us", "min us", "p50 us", "p99 us", "faster", "pack", "sync", "comm", "unpack");
 }
 
+/// Beside the measurement: how far from what cannot be undercut it is, and what stands in the way.
+void report_bound(const model::HaloBound& bound, double p50, nlohmann::ordered_json& row) {
+  const double efficiency = p50 > 0 ? bound.us / p50 : 0;
+  fmt::print("  model: at least {:.2f} us, {:.0f} % of p50; estimate {:.2f} us; {} binds", bound.us, 100 * efficiency,
+             bound.estimate_us, bound.binds.empty() ? "nothing" : bound.binds);
+  nlohmann::ordered_json resources = nlohmann::ordered_json::object();
+  for (const model::Occupied& each : bound.resources) {
+    fmt::print("{} {} {:.2f}", resources.empty() ? " (us:" : ",", each.resource, each.us);
+    resources[each.resource] = rounded(each.us);
+  }
+  fmt::print("{}\n", resources.empty() ? "" : ")");
+  for (const std::string& each : bound.unknown) fmt::print("  model: not measured, so left out: {}\n", each);
+  row["model"] = {
+      {"bound_us", rounded(bound.us)}, {"efficiency", rounded(efficiency)}, {"estimate_us", rounded(bound.estimate_us)},
+      {"binds", bound.binds},          {"resources_us", resources},         {"unknown", bound.unknown}};
+}
+
 void report(Runtime& runtime, const HaloBench& bench, int blocks, Measured& measured, double baseline_p50) {
   const double mean = mean_of(measured.us);
   const Summary us = summarize(measured.us);
@@ -118,6 +138,7 @@ void report(Runtime& runtime, const HaloBench& bench, int blocks, Measured& meas
                       {"comm", rounded(phases.comm)},
                       {"unpack", rounded(phases.unpack)}};
   row["check"] = bench.check;
+  if (bench.parameters) report_bound(bound_of(*bench.parameters, halo, bench.memory, runtime.size()), us.p50, row);
   add_machine(row, {}, describe_machine(runtime));
   RowFile(bench.json).append(row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
@@ -165,6 +186,25 @@ Measured measure(Runtime& runtime, const HaloBench& bench, HaloExchange& exchang
   return measured;
 }
 
+/// Throws Error: parameters of another machine, a job of several.
+void require_fit(Runtime& runtime, const model::Parameters& parameters) {
+  if (runtime.local_size() != runtime.size()) {
+    throw Error(Status::not_supported,
+                fmt::format("--model: {} of {} processes are on this host, and the parameters are of one host: run it "
+                            "without --model, or on one host",
+                            runtime.local_size(), runtime.size()));
+  }
+  CalibratedMachine measured;
+  measured.brant = parameters.brant;
+  measured.ucx = parameters.ucx;
+  measured.cuda = parameters.cuda;
+  measured.gpus = parameters.gpus;
+  const std::string unfit = why_unfit(measured, runtime.worker().engine().machine());
+  if (unfit.empty()) return;
+  throw Error(Status::invalid_argument,
+              fmt::format("the parameters of models do not hold here: {}; run `brant calibrate --model` again", unfit));
+}
+
 }  // namespace
 
 std::array<int, 3> divide_evenly(const std::array<std::int64_t, 3>& grid, int parts) {
@@ -193,6 +233,7 @@ void run_halo(HaloBench bench) {
   if (bench.halo.divide == std::array<int, 3>{}) {
     bench.halo.divide = divide_evenly(bench.halo.grid, runtime.size() * bench.blocks);
   }
+  if (bench.parameters) require_fit(runtime, *bench.parameters);
   double baseline_p50 = 0;
   for (const HaloMode mode : bench.modes) {
     bench.halo.mode = mode;

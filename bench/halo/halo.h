@@ -3,10 +3,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "bench/model/parameters.h"
 #include "brant/base/buffer.h"
 #include "brant/halo/halo_modes.h"
 
@@ -23,6 +25,8 @@ struct HaloBench {
   std::vector<HaloMode> modes{HaloMode::fused};  ///< One after another; what is faster is faster than the first.
   bool check = false;  ///< Every cell of every field, in cycles before and after the timed ones.
   std::string json;
+  /// Of the machine: beside each measurement goes what the models say of it. Nothing: no model was asked for.
+  std::optional<model::Parameters> parameters;
 };
 
 struct NamedMessages {

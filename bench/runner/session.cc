@@ -78,9 +78,10 @@ Session::Session(const Options& options) : runtime_(runtime_options(options)) {
   use(options.memory, options.path, std::max(options.sizes.back(), least), options.alloc);
 }
 
-Session::Session(const RuntimeOptions& options, const char* name) : runtime_(options) {
+Session::Session(const RuntimeOptions& options, const char* name, int ranks_max) : runtime_(options) {
   require_pairs(name, ranks());
-  if (ranks() != 2) throw Error(Status::invalid_argument, fmt::format("{} takes 2 processes, not {}", name, ranks()));
+  if (ranks() > ranks_max)
+    throw Error(Status::invalid_argument, fmt::format("{} takes 2 processes, not {}", name, ranks()));
   connect();
 }
 

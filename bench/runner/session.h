@@ -18,8 +18,9 @@ class Session {
  public:
   /// Throws Error: a number of processes that does not fit, memory this machine does not have, no network.
   explicit Session(const Options& options);
-  /// Of two processes, without memory and channel yet: `use` gives them. `name` is the command's, for the same errors.
-  Session(const RuntimeOptions& options, const char* name);
+  /// Of two processes, or up to `ranks_max`, without memory and channel yet: `use` gives them. `name` is the command's,
+  /// for the same errors.
+  Session(const RuntimeOptions& options, const char* name, int ranks_max = 2);
 
   /// Exchanges in memory of this kind over a new channel from now on, in messages up to `largest` bytes. Collective.
   /// Throws Error: memory this process does not have.

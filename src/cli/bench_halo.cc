@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "bench/runner/row.h"
 #include "bench/runner/self_start.h"
 #include "cli/bench_run.h"
+#include "core/paths/calibration_store.h"
 
 namespace brant::cli {
 namespace {
@@ -22,6 +24,8 @@ struct HaloArguments {
   std::string memory = "host";
   std::vector<std::string> modes{"fused"};
   std::string messages = "process";
+  bool model = false;
+  std::string parameters;
 };
 
 /// "all" stands for each of them.
@@ -36,6 +40,20 @@ std::vector<HaloMode> modes_of(const std::vector<std::string>& names) {
     }
   }
   return modes;
+}
+
+/// What `brant calibrate --model` kept. Throws Error, with the cure.
+bench::model::Parameters read_parameters(const std::string& named) {
+  const std::string file = named.empty() ? model_file() : named;
+  if (file.empty())
+    throw Error(Status::invalid_argument, "--model: there is no cache folder to look into; give --parameters FILE");
+  const std::optional<std::string> text = read_small_file(file);
+  if (!text) {
+    throw Error(Status::invalid_argument,
+                fmt::format("--model: {} does not exist: run `brant calibrate --model{}` first", file,
+                            named.empty() ? "" : " --output " + file));
+  }
+  return bench::model::parse_parameters(*text, file);
 }
 
 template <typename All>
@@ -57,6 +75,7 @@ int run_halo(const HaloArguments& arguments) {
     for (const auto& [messages, name] : bench::kHaloMessages) {
       if (arguments.messages == name) asked.halo.messages = messages;
     }
+    if (arguments.model || !arguments.parameters.empty()) asked.parameters = read_parameters(arguments.parameters);
     const bench::RowFile probe(asked.json);  // a file that cannot be written is found before anything starts
     if (bench::started_alone()) bench::restart_as_job(2);
     bench::run_halo(asked);
@@ -108,6 +127,11 @@ void add_bench_halo(CLI::App& bench, int& exit_code) {
       ->check(CLI::IsMember(names_of(bench::kHaloMessages)))
       ->capture_default_str();
   command->add_flag("--check", asked.check, "Look at every cell, in cycles that are not timed");
+  command->add_flag("--model", arguments->model,
+                    "Beside each measurement: what no exchange can undercut, by what `brant calibrate --model` kept, "
+                    "the resource that stands in the way, and an estimate");
+  command->add_option("--parameters", arguments->parameters,
+                      "The same by this file (default: where `brant calibrate --model` keeps it)");
   command->add_option("--json", asked.json, "Append one JSON object to this file");
   command->callback([arguments, &exit_code] { exit_code = run_halo(*arguments); });
 }

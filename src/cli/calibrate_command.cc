@@ -7,6 +7,7 @@
 #include "bench/runner/self_start.h"
 #include "bench/runner/session.h"
 #include "cli/calibrate/measure.h"
+#include "cli/calibrate/model.h"
 #include "cli/calibrate/table.h"
 #include "cli/commands.h"
 #include "core/paths/calibration_store.h"
@@ -21,6 +22,7 @@ struct CalibrateArguments {
   std::string output;
   bool dry_run = false;
   bool even_if_busy = false;
+  bool model = false;
 };
 
 RuntimeOptions runtime_options() {
@@ -42,29 +44,58 @@ void keep(const Calibration& calibration, const std::string& file) {
   }
 }
 
+/// Keeps what was measured by `keep_it` unless the user or the load of the machine is against it. Gives the exit code.
+template <typename Keep>
+int finish(const CalibrateArguments& arguments, bool busy, const char* otherwise, Keep&& keep_it) {
+  if (arguments.dry_run) return 0;
+  if (busy && !arguments.even_if_busy) {
+    fmt::print("not kept: {}. --even-if-busy keeps it all the same\n", otherwise);
+    return kBusy;
+  }
+  keep_it();
+  return 0;
+}
+
+int calibrate_paths(const CalibrateArguments& arguments, const std::string& file) {
+  bench::Session session(runtime_options(), "calibrate");
+  int exit_code = 0;
+  const calibrate::Findings findings = calibrate::measure_paths(session);
+  if (session.reports()) {
+    fmt::print("{}", calibrate::to_text(findings));
+    exit_code = finish(arguments, findings.busy, "programs go on as before", [&] { keep(findings.calibration, file); });
+  }
+  session.barrier();
+  return exit_code;
+}
+
+int calibrate_model(const CalibrateArguments& arguments, const std::string& file) {
+  bench::Session session(runtime_options(), "calibrate --model", calibrate::kModelRanksMax);
+  int exit_code = 0;
+  const calibrate::ModelFindings findings = calibrate::measure_model(session);
+  if (session.reports()) {
+    fmt::print("{}", calibrate::to_text(findings.parameters));
+    std::fflush(stdout);
+    if (findings.parameters.paths.empty() && !arguments.dry_run)
+      throw Error(Status::not_supported, "not kept: no path is described by the models, for the reasons above");
+    exit_code = finish(arguments, findings.busy, "what was kept before stays", [&] {
+      write_small_file(bench::model::to_json(findings.parameters), file);
+      fmt::print("kept in {}: `brant bench halo --model` goes by it\n", file);
+    });
+  }
+  session.barrier();
+  return exit_code;
+}
+
 int run_calibrate(const CalibrateArguments& arguments) {
   try {
-    const std::string file = arguments.output.empty() ? calibration_file() : arguments.output;
+    const std::string by_default = arguments.model ? model_file() : calibration_file();
+    const std::string file = arguments.output.empty() ? by_default : arguments.output;
     if (file.empty() && !arguments.dry_run) {
       throw Error(Status::invalid_argument,
                   "there is no cache folder to keep it in: set XDG_CACHE_HOME or HOME, or give --output FILE");
     }
     if (bench::started_alone()) bench::restart_as_job(2);
-    bench::Session session(runtime_options(), "calibrate");
-    int exit_code = 0;
-    const calibrate::Findings findings = calibrate::measure_paths(session);
-    if (session.reports()) {
-      fmt::print("{}", calibrate::to_text(findings));
-      const bool doubtful = findings.busy && !arguments.even_if_busy;
-      if (!arguments.dry_run && doubtful) {
-        fmt::print("not kept: programs go on as before. --even-if-busy keeps it all the same\n");
-        exit_code = kBusy;
-      } else if (!arguments.dry_run) {
-        keep(findings.calibration, file);
-      }
-    }
-    session.barrier();
-    return exit_code;
+    return arguments.model ? calibrate_model(arguments, file) : calibrate_paths(arguments, file);
   } catch (const Error& fault) {
     bench::wait_to_be_ended();
     fmt::print(stderr, "brant calibrate: {}\n", fault.what());
@@ -85,6 +116,10 @@ void add_calibrate(CLI::App& app, int& exit_code) {
   command->add_flag("--dry-run", arguments->dry_run, "Measure and print only");
   command->add_flag("--even-if-busy", arguments->even_if_busy,
                     "Keep it although others used the machine meanwhile (else it ends with 3 and keeps nothing)");
+  command->add_flag("--model", arguments->model,
+                    "Fit the postal, the max-rate and the LogGP model to what paths, floods, copies and rings cost, "
+                    "and keep those parameters instead, as JSON. In jobs of 4 or more processes also of several pairs "
+                    "at once");
   command->callback([arguments, &exit_code] { exit_code = run_calibrate(*arguments); });
 }
 

@@ -143,3 +143,93 @@ def test_a_process_alone_uses_it_without_complaint(tmp_path: pathlib.Path) -> No
     done = brant("run", "-n", "1", "--", str(program), "--size", "4", BRANT_CALIBRATION=str(file), BRANT_LOG="warn")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
+
+
+def test_parameters_of_models_are_fitted_or_refused(tmp_path: pathlib.Path) -> None:
+    """On a machine whose load varies, a path that no line describes is left out; all of them, and it ends with 1."""
+    done = brant("calibrate", "--model", "--even-if-busy", XDG_CACHE_HOME=str(tmp_path))
+    if done.returncode == 1:
+        assert "no path is described by the models" in done.stderr and "miss the times by" in done.stdout
+        assert list(tmp_path.iterdir()) == []
+        return
+    assert done.returncode == 0, done.stderr
+    file = tmp_path / "brant" / f"{os.uname().nodename}.model.json"
+    assert f"kept in {file}" in done.stdout
+    kept = json.loads(file.read_text())
+    assert kept["brant_model"] == 1 and kept["machine"]["ucx"] and kept["pairs"] == 1
+    for path in kept["paths"]:
+        assert path["residual"] <= 0.15 and path["best_gb_s"] > 0
+        ends = [segment["up_to"] for segment in path["segments"]]
+        assert ends[-1] is None and ends[:-1] == sorted(ends[:-1])
+        for segment in path["segments"]:
+            for value, low, high in (segment["alpha_us"], segment["us_per_byte"]):
+                assert 0 <= low <= value <= high
+    assert {"send", "receive", "gap", "latency"} == kept["messages_us"].keys()
+    assert [copy["what"] for copy in kept["copies"]] == ["host"]
+    assert kept["notify_us"] is None and any("rings" in note for note in kept["notes"])
+    row = halo_row(tmp_path, "--model", XDG_CACHE_HOME=str(tmp_path))
+    assert row["model"]["bound_us"] > 0
+
+
+def halo_row(folder: pathlib.Path, *options: str, **environment: str) -> dict:
+    file = folder / "rows"
+    small = ["--size", "12_12_12", "--cycles", "5", "--warmup", "1", "--check", "--json", str(file)]
+    done = brant("bench", "halo", *small, *options, **environment)
+    assert done.returncode == 0, done.stderr
+    assert "model: at least" in done.stdout and "binds" in done.stdout
+    return json.loads(file.read_text())
+
+
+def parameters(**changes: object) -> dict:
+    """10 GB/s and 1 us between processes, copies of 20 GB/s."""
+    segment = {"up_to": None, "alpha_us": [1, 1, 1], "us_per_byte": [1e-4, 1e-4, 1e-4]}
+    path = {"path": "shm", "from": "mapped", "to": "host", "segments": [segment], "r2": 1, "residual": 0}
+    return {
+        "brant_model": 1,
+        "machine": {"brant": "", "ucx": "", "cuda": "", "host": "", "gpus": []},
+        "pairs": 1,
+        "paths": [{**path, "best_gb_s": 10}],
+        "messages_us": {"send": [0.1] * 3, "receive": [0.1] * 3, "gap": [0.2] * 3, "latency": [0.8] * 3},
+        "copies": [{"what": "host", "us": 0.05, "best_gb_s": 20, "large_gb_s": 20}],
+        "notify_us": None,
+        "notes": [],
+        **changes,
+    }
+
+
+def test_the_bound_of_an_exchange_stands_beside_it(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "parameters"
+    file.write_text(json.dumps(parameters()))
+    row = halo_row(tmp_path, "--parameters", str(file), "--vars", "3")
+    model = row["model"]
+    # 12 x 12 x 12 in two blocks along z, periodic: two faces of 14 x 14 cells with edges and corners.
+    sent = 2 * 14 * 14 * 3 * 8
+    assert row["bytes"] >= sent and row["messages"] == 1
+    assert model["resources_us"]["link"] == pytest.approx(sent / 10e3, abs=1e-3)
+    assert model["resources_us"]["progress"] == pytest.approx(0.2)
+    assert model["binds"] == max(model["resources_us"], key=model["resources_us"].get)
+    pack = sent / 20e3
+    assert model["bound_us"] == pytest.approx(max(model["resources_us"].values()) + 0.8 + 2 * pack, abs=1e-2)
+    assert model["efficiency"] == pytest.approx(model["bound_us"] / row["us"]["p50"], abs=1e-3)
+    assert model["estimate_us"] >= model["bound_us"] and model["unknown"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "does not exist: run `brant calibrate --model"),
+        ("rubbish", "holds no parameters of models"),
+        (json.dumps(parameters(paths=[])), "no path between host memory was measured: run `brant calibrate --model`"),
+        (
+            json.dumps(parameters(machine={"brant": "0.0.1", "ucx": "", "cuda": "", "host": "", "gpus": []})),
+            "do not hold here: it was measured with brant 0.0.1",
+        ),
+    ],
+)
+def test_parameters_of_no_use_are_refused(tmp_path: pathlib.Path, text: str | None, said: str) -> None:
+    file = tmp_path / "parameters"
+    if text is not None:
+        file.write_text(text)
+    done = brant("bench", "halo", "--size", "12_12_12", "--cycles", "2", "--parameters", str(file))
+    assert done.returncode != 0
+    assert said in done.stderr, done.stderr

@@ -63,6 +63,12 @@ def notify_figure(_: str, rows: list[dict]) -> str:
     return ", ".join(figures)
 
 
+def bound_figure(_: str, rows: list[dict]) -> str:
+    return ", ".join(
+        f"{row['mode']} {100 * row['model']['efficiency']:.0f} % of its bound ({row['model']['binds']})" for row in rows
+    )
+
+
 def halo_figure(_: str, rows: list[dict]) -> str:
     return ", ".join(f"{row['mode']} {row['us']['p50']:.4g} us ({row['messages']} messages)" for row in rows)
 

@@ -18,6 +18,7 @@ from gpu_checks.figures import (
     PERFTEST_SIZES,
     SANITIZER,
     bandwidth_figure,
+    bound_figure,
     calibrate_figure,
     courier_figure,
     doctor_figure,
@@ -493,7 +494,14 @@ def explained(check: Check, size: str, environment: dict[str, str], file: pathli
 def calibrate_steps(check: Check) -> list[Step]:
     # The verdict is about going by the file; whether the numbers are worth keeping is said in them.
     command = [check.program("brant"), "calibrate", "--even-if-busy"]
-    return [Step("calibrate", "calibrate", command, 90, 2, figure=calibrate_figure, act=calibrate)]
+    file = str(check.out / "model.json")
+    halo = [check.program("brant"), "bench", "halo", "--mode", "all", "--memory", "cuda", "--parameters", file]
+    halo += ["--size", "100_100_200", "--divide", "1_1_2", "--check"]
+    return [
+        Step("calibrate", "calibrate", command, 90, 2, figure=calibrate_figure, act=calibrate),
+        Step("calibrate model", "calibrate", [*command, "--model", "--output", file], 90, 2),
+        Step("halo beside its bound", "calibrate", halo, 60, 2, rows=True, figure=bound_figure),
+    ]
 
 
 def sanitizer_steps(check: Check) -> list[Step]:

@@ -24,14 +24,7 @@
 namespace brant::cli::calibrate {
 namespace {
 
-constexpr std::size_t kKb = 1024;
-constexpr std::size_t kMb = 1024 * kKb;
-constexpr std::array<std::size_t, 8> kSizes = {8, kKb, 8 * kKb, 32 * kKb, 128 * kKb, kMb, 4 * kMb, 16 * kMb};
-
-/// All paths take turns so often, and the best median counts: a slow moment of the machine hits one turn of each.
-constexpr int kTurns = 3;
 constexpr std::size_t kTrialRounds = 4;  ///< Warm-up, and how long one takes.
-constexpr double kBudgetUs = 20'000;     ///< Of one path and size in one turn.
 constexpr int kProcesses = 2;
 constexpr double kOthersMax = 0.25;  ///< Of the cores that are left, or of one: what others may use meanwhile.
 constexpr double kRoundsMin = 6;
@@ -60,8 +53,9 @@ CpuTimes cpu_times() {
 
 class Measurement {
  public:
-  explicit Measurement(bench::Session& session)
+  Measurement(bench::Session& session, const Effort& effort)
       : session_(session),
+        effort_(effort),
         engine_(session.runtime().worker().engine()),
         peer_(engine_.peers().connect(session.channel_partner())) {}
 
@@ -116,7 +110,7 @@ class Measurement {
 
   /// Both processes see the same, so both leave out the same.
   void measure_kind(MemoryKind kind, std::initializer_list<Path> paths) {
-    for (int turn = 0; turn < kTurns; ++turn) {
+    for (int turn = 0; turn < effort_.turns; ++turn) {
       for (const Path path : paths) {
         if (choose_path(query(kind, path)).status == Status::ok) measure_path(kind, path);
       }
@@ -135,11 +129,11 @@ class Measurement {
   /// There is nothing to choose, the receiver copies such messages itself; what that costs is to be said.
   void measure_mapped() {
     if (peer_.link == nullptr) return;
-    for (int turn = 0; turn < kTurns; ++turn) {
-      session_.use(MemoryKind::host, Path::automatic, kSizes.back());
+    for (int turn = 0; turn < effort_.turns; ++turn) {
+      session_.use(MemoryKind::host, Path::automatic, effort_.sizes.back());
       const bench::Options options;
       bench::ChannelContender contender(session_, options);
-      for (const std::size_t bytes : kSizes) {
+      for (const std::size_t bytes : effort_.sizes) {
         if (bytes >= kOfferedBytes) measure_size(contender, kFromMapped, Path::shm, bytes);
       }
     }
@@ -154,10 +148,10 @@ class Measurement {
     engine_.set_path_order(PathOrder::preferring(path));
     // Messages in memory that the peer can map are always copied from there: what is chosen is for the others.
     const auto alloc = kind == MemoryKind::host ? bench::Alloc::malloc : bench::Alloc::library;
-    session_.use(kind, by_choice ? Path::automatic : path, kSizes.back(), alloc);
+    session_.use(kind, by_choice ? Path::automatic : path, effort_.sizes.back(), alloc);
     const bench::Options options;
     bench::ChannelContender contender(session_, options);
-    for (const std::size_t bytes : kSizes) {
+    for (const std::size_t bytes : effort_.sizes) {
       if (path == Path::courier && bytes > findings_.courier_bytes) break;
       measure_size(contender, EndPair::of(kind, kind), path, bytes);
     }
@@ -165,6 +159,7 @@ class Measurement {
 
   void measure_size(bench::ChannelContender& contender, EndPair ends, Path path, std::size_t bytes) {
     session_.barrier();
+    if (session_.pair() != 0) return session_.barrier();
     std::vector<double> samples(kTrialRounds);
     contender.ping_pong(bytes, samples);
     samples.resize(rounds_after(samples));
@@ -190,7 +185,7 @@ class Measurement {
     std::uint64_t rounds = 0;
     if (session_.leads()) {
       const double round_us = std::max(*std::min_element(trial.begin(), trial.end()), 0.01);
-      rounds = static_cast<std::uint64_t>(std::clamp(kBudgetUs / round_us, kRoundsMin, kRoundsMax));
+      rounds = static_cast<std::uint64_t>(std::clamp(effort_.budget_us / round_us, kRoundsMin, kRoundsMax));
       std::memcpy(packed.data(), &rounds, sizeof(rounds));
       session_.partner().send(packed);
     } else {
@@ -215,6 +210,7 @@ class Measurement {
   }
 
   bench::Session& session_;
+  const Effort effort_;
   Engine& engine_;
   Peer& peer_;
   Findings findings_;
@@ -222,11 +218,11 @@ class Measurement {
 
 }  // namespace
 
-Findings measure_paths(bench::Session& session) {
+Findings measure_paths(bench::Session& session, const Effort& effort) {
   if (!session.runtime().worker().engine().peers().connect(session.channel_partner()).same_host) {
     throw Error(Status::not_supported, "the two processes are on different hosts: a calibration is of one");
   }
-  return Measurement(session).run();
+  return Measurement(session, effort).run();
 }
 
 }  // namespace brant::cli::calibrate

@@ -36,9 +36,15 @@ std::string unreadable(const std::string& file, const std::string& reason) {
   throw Error(Status::io_error, unreadable(file, reason));
 }
 
-/// What a file of a calibration's size holds. Nothing if it does not exist. Throws io_error if it cannot be read, is a
-/// folder, a pipe or a device, where reading may never end, or is too large.
-std::optional<std::string> small_file(const std::string& file) {
+[[noreturn]] void fail_write(const std::string& file, const std::string& reason) {
+  throw Error(Status::io_error, fmt::format("{} cannot be written: {}. Choose another place with --output or "
+                                            "XDG_CACHE_HOME",
+                                            file, reason));
+}
+
+}  // namespace
+
+std::optional<std::string> read_small_file(const std::string& file) {
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // or it waits for who writes to a pipe
   if (!fd && errno == ENOENT) return std::nullopt;
   struct stat facts{};
@@ -59,14 +65,6 @@ std::optional<std::string> small_file(const std::string& file) {
   return text;
 }
 
-[[noreturn]] void fail_write(const std::string& file, const std::string& reason) {
-  throw Error(Status::io_error, fmt::format("{} cannot be written: {}. Choose another place with --output or "
-                                            "XDG_CACHE_HOME",
-                                            file, reason));
-}
-
-}  // namespace
-
 std::string calibration_file() {
   std::filesystem::path folder(env("XDG_CACHE_HOME"));
   // The convention of these variables: a relative one is to be ignored.
@@ -75,7 +73,16 @@ std::string calibration_file() {
   return folder / "brant" / (host_name() + ".calibration");
 }
 
+std::string model_file() {
+  const std::string beside = calibration_file();
+  return beside.empty() ? beside : std::filesystem::path(beside).replace_extension(".model.json").string();
+}
+
 void write_calibration(const Calibration& calibration, const std::string& file) {
+  write_small_file(calibration_text(calibration), file);
+}
+
+void write_small_file(const std::string& text, const std::string& file) {
   const std::filesystem::path target(file);
   std::error_code fault;
   if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), fault);
@@ -83,7 +90,7 @@ void write_calibration(const Calibration& calibration, const std::string& file) 
   const std::string draft = fmt::format("{}.{}", file, ::getpid());
   errno = 0;
   std::ofstream stream(draft, std::ios::binary | std::ios::trunc);
-  stream << calibration_text(calibration);
+  stream << text;
   stream.close();
   if (!stream) {
     const std::string reason = system_reason(errno);
@@ -147,7 +154,7 @@ CalibrationInUse find_calibration(const std::string& wanted, const CalibratedMac
   found.file = by_default ? calibration_file() : wanted == "off" ? "" : wanted;
   if (found.file.empty()) return found;
   try {
-    const std::optional<std::string> text = small_file(found.file);
+    const std::optional<std::string> text = read_small_file(found.file);
     if (!text) {
       if (by_default) {
         found.file.clear();

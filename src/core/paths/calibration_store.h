@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,14 @@ std::string calibration_file();
 
 /// Replaces the file in one step, with the folders before it. Throws Error io_error naming the file and the reason.
 void write_calibration(const Calibration& calibration, const std::string& file);
+
+/// Where `brant calibrate --model` keeps the parameters of models: beside that file, likewise.
+std::string model_file();
+/// What a file of this kind holds; nothing if it does not exist. Throws io_error naming the file and the reason: it
+/// cannot be read, is a folder, a pipe or a device, where reading may never end, or is larger than a calibration.
+std::optional<std::string> read_small_file(const std::string& file);
+/// As write_calibration, any text.
+void write_small_file(const std::string& text, const std::string& file);
 
 /// What a process knows of the machine it runs on; its `gpus` is its own one, or none.
 CalibratedMachine machine_of(const port::Adapters& adapters);

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/model/parameters.h"
+
+namespace brant::bench::model {
+
+/// What one process does in an exchange.
+struct HaloLoad {
+  std::string memory;         ///< "host" or "device".
+  double sent_bytes = 0;      ///< To other processes of the host; as many come back.
+  double network_bytes = 0;   ///< To those of other hosts.
+  double local_bytes = 0;     ///< Copied within the process.
+  double messages = 0;        ///< To other processes, that a CPU posts; 0: kernels write.
+  double smallest_bytes = 0;  ///< Of what goes to another process at once.
+  bool packs = true;          ///< Cells go through buffers; else straight into the ghosts.
+  bool notifies = false;      ///< Kernels and the CPU wait for each other.
+};
+
+/// A resource, and how long the exchange occupies it at least.
+struct Occupied {
+  std::string resource;  ///< "link", "copy down", "copy up", "memory", "network", "progress".
+  double us = 0;
+};
+
+struct HaloBound {
+  double us = 0;           ///< No exchange takes less.
+  double estimate_us = 0;  ///< What one takes where nothing overlaps but messages.
+  std::string binds;       ///< The resource that is occupied longest; empty: none is.
+  std::vector<Occupied> resources;
+  std::vector<std::string> unknown;  ///< Resources that are used, and were not measured.
+};
+
+/// The bound: pack of the smallest message + a ring to the CPU + the time of the resource that is occupied longest +
+/// the latency of the last message + a ring to the kernel + its unpack. The estimate: pack of all + LogGP of all
+/// messages + unpack of all. Throws Error not_supported when nothing is known of this memory.
+HaloBound bound_halo(const Parameters& parameters, const HaloLoad& load);
+
+}  // namespace brant::bench::model
