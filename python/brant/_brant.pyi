@@ -231,6 +231,40 @@ class RemoteSegment:
     @property
     def nbytes(self) -> int: ...
 
+class Halo:
+    """What python/brant/_halo.py is made of: `brant.HaloExchange` says what each is for."""
+
+    def __init__(
+        self,
+        grid: list[int],
+        divide: list[int],
+        periodic: list[bool],
+        ghost: list[int],
+        variables: int,
+        format: str,
+        itemsize: int,
+        first_channel: int,
+        path: str,
+        mode: str,
+        messages: str,
+        patience: float,
+    ) -> None: ...
+    def run(self, fields: list[Any], times: int) -> Awaitable: ...
+    def bind(self, fields: list[Any]) -> Awaitable: ...
+    def array_of(self, i: int) -> tuple[int, int, int, int]: ...
+    def phases(self) -> tuple[float, float, float, float]: ...
+    def close(self) -> None: ...
+    @property
+    def first_block(self) -> int: ...
+    @property
+    def blocks(self) -> int: ...
+    @property
+    def messages(self) -> int: ...
+    @property
+    def message_bytes(self) -> int: ...
+    @property
+    def is_open(self) -> bool: ...
+
 def init(gpu: str | None = None, joining: str | None = None, via: Any = None) -> None:
     """Starts brant in this process, collectively over the job. Done by whatever needs it first; once in a process.
 

@@ -12,6 +12,7 @@
 #include "bindings/python/errors.h"
 #include "bindings/python/exchange.h"
 #include "bindings/python/foreign.h"
+#include "bindings/python/halo.h"
 #include "bindings/python/loop.h"
 #include "bindings/python/meeting.h"
 #include "bindings/python/member.h"
@@ -77,6 +78,7 @@ NB_MODULE(_brant, module) {
   brant::python::bind_bells(module);
   brant::python::bind_channel(module);
   brant::python::bind_segments(module);
+  brant::python::bind_halo(module);
   brant::python::bind_meetings(module);
   brant::python::bind_members(module);
   brant::python::bind_calling(module);
