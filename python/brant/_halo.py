@@ -53,7 +53,7 @@ class HaloExchange:
         dtype: of a variable, what NumPy takes for one.
         mode: how the cells travel: "fused", "direct", "resident", "stream", "stacked" or "shapes" (docs/guide/halo.md).
         messages: what is one message, in mode "fused": "per_process", "per_block" or "all".
-        first_channel: its ids are those from this one on: one more than there are processes.
+        first_channel: its ids are those from this one on: twice as many as there are processes.
         path: forces the path of all messages, for measuring.
         patience: seconds that a kernel of mode "direct" waits for a neighbour; None: for ever.
 

@@ -256,7 +256,7 @@ def memory(kind: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", ["host", "emulated"])
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_every_ghost_is_filled_in_every_mode(ranks: int, kind: str) -> None:
     run_job(every_ghost_is_filled, ranks=ranks, **memory(kind))
 

@@ -53,6 +53,19 @@ def test_the_field_is_that_of_the_program_in_cxx(ranks: int, blocks: int, size, 
     assert (tmp_path / "python.npy").read_bytes() == (tmp_path / "cxx.npy").read_bytes()
 
 
+@pytest.mark.parametrize("mode", ["fused", "direct", "resident", "stream", "stacked", "shapes"])
+@pytest.mark.parametrize(
+    ("ranks", "blocks", "size"), [(1, 8, (16, 13, 12)), (2, 6, (14, 15, 16)), (4, 1, (25, 26, 27))]
+)
+def test_a_halo_exchange_gives_the_same_field(mode: str, ranks: int, blocks: int, size, tmp_path: pathlib.Path) -> None:
+    options = ["--halo", mode, "--size", *size, "--blocks", blocks, "--iterations", 7, "--warmup", 2]
+    said = jacobi(ranks, *options, "--check", "--json", tmp_path / "rows")
+    assert "to the last bit after 9 iterations" in said
+    row = json.loads((tmp_path / "rows").read_text())
+    assert row["halo"] == mode and row["chares"] == blocks and row["n"] == 7
+    assert row["per_iteration_us"] == pytest.approx(row["compute_us"] + row["communication_us"], rel=0.01)
+
+
 @pytest.mark.parametrize(("ranks", "blocks"), [(1, 1), (2, 3)])
 def test_it_ends_when_little_changes(ranks: int, blocks: int, tmp_path: pathlib.Path) -> None:
     file = tmp_path / "rows"

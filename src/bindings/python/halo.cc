@@ -153,12 +153,15 @@ brant::Task<void> Halo::agree() {
   Runtime& runtime = Process::get().runtime();
   const int ranks = runtime.size(), rank = runtime.rank().value;
   if (ranks == 1) co_return;
-  // One id behind those of the exchange itself, which has one for each process.
-  const ChannelId id{options_.first_channel.value + static_cast<std::uint32_t>(ranks)};
   const Rank next{(rank + 1) % ranks}, before{(rank + ranks - 1) % ranks};
-  Channel to = Channel::open(runtime, next, id);
+  // Ids behind those of the exchange itself, which has one for each process and chooses them likewise.
+  const auto open = [&](Rank peer) {
+    const auto sum = static_cast<std::uint32_t>(ranks + (rank + peer.value) % ranks);
+    return Channel::open(runtime, peer, ChannelId{options_.first_channel.value + sum});
+  };
+  Channel to = open(next);
   Channel apart;
-  if (next.value != before.value) apart = Channel::open(runtime, before, id);
+  if (next.value != before.value) apart = open(before);
   Channel& from = apart.is_open() ? apart : to;
   const Text mine = text_of(described_);
   Text theirs{};
