@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
 from typing import Any
 
 import brant
@@ -51,10 +52,17 @@ class Face:
     """One side of a block: the channel to the neighbour, the cells that go there and the ghosts that come, of both
     fields."""
 
-    def __init__(self, channel: brant.Channel, fields: list[Any], axis: int, high: bool):
+    def __init__(
+        self,
+        channel: brant.Channel,
+        fields: list[Any],
+        axis: int,
+        high: bool,
+        shown: Callable[[Any], Any] = lambda array: array,
+    ):
         self.channel = channel
-        self.cells = [layer(field, axis, -2 if high else 1) for field in fields]
-        self.ghosts = [layer(field, axis, -1 if high else 0) for field in fields]
+        self.cells = [shown(layer(field, axis, -2 if high else 1)) for field in fields]
+        self.ghosts = [shown(layer(field, axis, -1 if high else 0)) for field in fields]
 
     def receive(self, which: int) -> brant.Awaitable:
         return self.channel.recv(out=self.ghosts[which])
@@ -108,7 +116,9 @@ class Block(brant.Chare):
         # the axis; if both live in this process, whoever comes second gets the other end.
         number = min(self.index, neighbour) * len(AXES) + axis
         channel = brant.channel(neighbour // self.plan.each, number)
-        return (StagedFace if self.plan.staged else Face)(channel, self.fields, axis, high)
+        if self.plan.staged:
+            return StagedFace(channel, self.fields, axis, high)
+        return Face(channel, self.fields, axis, high, self.kernels.shown)
 
     @brant.entry
     async def solve(self) -> Figures:

@@ -9,17 +9,22 @@ from __future__ import annotations
 import argparse
 import collections
 import json
+import math
 import pathlib
 import statistics
 import sys
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import brant
 import numpy
 from block import Block, Figures, Plan
 from brant.bench import facts
-from grid import Box, cut, start_planes
+from grid import Box, Cut, cut, start_planes
+from halo import Team, number_of
 from kernels import HostKernels
+
+PlaneOf = Callable[[int, int], Awaitable]  # of a block's number and z: its cells [y, x]
 
 CHECKED_MAX = 128_000_000  # cells
 UPDATES_MAX = 2_000_000_000
@@ -47,6 +52,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--warmup", type=whole(0), default=10, help="iterations before them (default 10)")
     parser.add_argument("--memory", choices=("host", "cuda"), default="host", help="where the field lives")
     parser.add_argument("--host-staging", action="store_true", help="faces of a GPU go by host memory, to compare")
+    modes = ("fused", "direct", "resident", "stream", "stacked", "shapes")
+    parser.add_argument("--halo", choices=modes, help="ghosts by a brant.HaloExchange in this mode, not by channels")
     parser.add_argument("--tolerance", type=float, default=0.0, help="end when no cell changes by more (default never)")
     parser.add_argument("--every", type=whole(1), default=10, help="iterations between two looks at that (default 10)")
     parser.add_argument("--check", action="store_true", help="compare every bit with a run of one process by NumPy")
@@ -58,6 +65,8 @@ def arguments() -> argparse.Namespace:
     options.size = tuple(options.size * 3 if len(options.size) == 1 else options.size)
     if options.host_staging and options.memory == "host":
         parser.error("--host-staging is for --memory cuda: in host memory there is nothing to stage")
+    if options.host_staging and options.halo:
+        parser.error("--host-staging is for faces that go by channels: not with --halo")
     if not options.tolerance >= 0.0:
         parser.error("--tolerance is 0 or more")
     cells = numpy.prod(options.size, dtype=float)
@@ -78,10 +87,10 @@ def solve_serially(size: tuple[int, int, int], iterations: int) -> numpy.ndarray
     return old[1:-1, 1:-1, 1:-1]
 
 
-async def check(blocks: brant.Array, plan: Plan, iterations: int) -> None:
+async def check(planes: PlaneOf, plan: Plan, iterations: int) -> None:
     expected = solve_serially(plan.cut.size, iterations)
     differences, first = 0, ""
-    async for place, plane in planes_of(blocks, plan):
+    async for place, plane in planes_of(planes, plan.cut):
         wanted = expected[place]
         wrong = numpy.argwhere(plane.view("u8") != numpy.ascontiguousarray(wanted).view("u8"))
         if len(wrong) and not first:
@@ -93,22 +102,22 @@ async def check(blocks: brant.Array, plan: Plan, iterations: int) -> None:
     print(f"checked: all cells are what one process computes, to the last bit after {iterations} iterations")
 
 
-async def planes_of(blocks: brant.Array, plan: Plan):
+async def planes_of(planes: PlaneOf, cut: Cut):
     """All cells, a plane of a block at a time: where it lies in an array [z, y, x] of the whole, and the cells."""
-    for number in range(blocks.shape[0]):
-        box = plan.cut.box(number)
+    for number in range(math.prod(cut.blocks)):
+        box = cut.box(number)
         for z in range(box.extent[2]):
             place = (box.low[2] + z, slice(box.low[1], box.high[1]), slice(box.low[0], box.high[0]))
-            yield place, numpy.ascontiguousarray(await blocks[number].plane.reply(z))
+            yield place, numpy.ascontiguousarray(await planes(number, z))
 
 
-async def write(blocks: brant.Array, plan: Plan, name: str) -> None:
+async def write(planes: PlaneOf, plan: Plan, name: str) -> None:
     """Beside its final name first, so that there is never half a file."""
     path = pathlib.Path(name)
     part = path.with_name(path.name + ".part")
     try:
         whole = numpy.lib.format.open_memmap(part, "w+", "f8", plan.cut.size, fortran_order=True)
-        async for place, plane in planes_of(blocks, plan):
+        async for place, plane in planes_of(planes, plan.cut):
             whole.T[place] = plane
         whole.flush()
         part.rename(path)
@@ -119,7 +128,8 @@ async def write(blocks: brant.Array, plan: Plan, name: str) -> None:
 
 def row_of(figures: list[Figures], plan: Plan, options: argparse.Namespace) -> dict[str, Any]:
     """A process takes as long as its blocks; those compute one after another in host memory."""
-    iterations, each = figures[0].iterations, plan.each
+    iterations = figures[0].iterations
+    each = len(figures) // brant.size()  # of a process: blocks, or with --halo all of them together
     count = len(figures) * iterations
     iteration = sum(block.total for block in figures) / count
     compute = each * sum(block.compute for block in figures) / count
@@ -147,7 +157,8 @@ def row_of(figures: list[Figures], plan: Plan, options: argparse.Namespace) -> d
         "cells": list(plan.cut.size),
         "grid": list(plan.cut.blocks),
         "overlap": each > 1,
-        "chares": each,
+        "chares": plan.each,
+        "halo": options.halo,
         "per_iteration_us": round(iteration, 3),
         "compute_us": round(compute, 3) if split else None,
         "communication_us": round(iteration - compute, 3) if split else None,
@@ -165,18 +176,28 @@ def tell(row: dict[str, Any]) -> None:
     print(f"a cell changes by {row['change']:.3g} at most")
 
 
+async def by_channels(options: argparse.Namespace, plan: Plan) -> tuple[list[Figures], PlaneOf]:
+    blocks = Block.array(plan.each * brant.size(), plan)
+    return await blocks.solve.reply(), lambda number, z: blocks[number].plane.reply(z)
+
+
+async def by_halo(options: argparse.Namespace, plan: Plan) -> tuple[list[Figures], PlaneOf]:
+    team = Team.group(plan, options.halo)
+    ranks = {number_of(plan, block): block // plan.each for block in range(plan.each * brant.size())}
+    return await team.solve.reply(), lambda number, z: team[ranks[number]].plane.reply(number, z)
+
+
 async def main(options: argparse.Namespace, plan: Plan) -> None:
     names = collections.OrderedDict(cells=plan.cut.size, blocks=plan.cut.blocks)
     described = ", ".join(f"{' x '.join(map(str, extent))} {name}" for name, extent in names.items())
     print(f"Jacobi3D in Python: {described}, {brant.size()} processes, {options.memory} memory", flush=True)
-    blocks = Block.array(plan.each * brant.size(), plan)
-    figures = await blocks.solve.reply()
+    figures, planes = await (by_halo if options.halo else by_channels)(options, plan)
     row = row_of(figures, plan, options)
     tell(row)
     if options.check:
-        await check(blocks, plan, options.warmup + figures[0].iterations)
+        await check(planes, plan, options.warmup + figures[0].iterations)
     if options.output:
-        await write(blocks, plan, options.output)
+        await write(planes, plan, options.output)
     if options.json:
         with open(options.json, "a") as rows:
             rows.write(json.dumps(row) + "\n")

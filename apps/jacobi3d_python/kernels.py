@@ -51,6 +51,18 @@ def field_in(memory: Any, extent: tuple[int, int, int]) -> Any:
     return memory[:, :, ROW - 1 : ROW + extent[0] + 1]
 
 
+class Shown:
+    """An array of a GPU, described once for all the times that it is handed to brant. It names no stream, so that
+    brant waits for none: what is computed on it must be done by then. CuPy makes a new description for each call, and
+    the wait takes the driver more than a microsecond even where the stream is idle.
+    """
+
+    def __init__(self, array: Any):
+        self.array = array
+        self.nbytes = array.nbytes
+        self.__cuda_array_interface__ = {**array.__cuda_array_interface__, "stream": None}
+
+
 class HostKernels:
     """By NumPy, in memory that the processes of this host can map."""
 
@@ -79,6 +91,10 @@ class HostKernels:
     def current(self) -> contextlib.AbstractContextManager:
         """What arrays are handed to brant in."""
         return contextlib.nullcontext()
+
+    def shown(self, array: numpy.ndarray) -> numpy.ndarray:
+        """As it is handed to brant again and again, each time after `finish`."""
+        return array
 
     def change(self, new: numpy.ndarray, old: numpy.ndarray) -> float:
         """By how much a cell has changed at most. Plane by plane: it takes no memory for a third field."""
@@ -123,6 +139,9 @@ class DeviceKernels:
         self._done.record(self._stream)
         while not self._done.done:
             await brant.sleep(0)
+
+    def shown(self, array: Any) -> Shown:
+        return Shown(array)
 
     def current(self) -> contextlib.AbstractContextManager:
         """Arrays name this stream to brant, which waits for what it still does."""

@@ -70,6 +70,7 @@ from brant._errors import (
     WrongKind,
 )
 from brant._futures import Future
+from brant._halo import HaloExchange, HaloPhases
 from brant._launch import launch
 from brant._pool import pool
 from brant._runtime import Runtime, address, channel, gather
@@ -87,6 +88,8 @@ __all__ = [
     "DeviceFailed",
     "Error",
     "Future",
+    "HaloExchange",
+    "HaloPhases",
     "InvalidArgument",
     "LimitReached",
     "NotFound",

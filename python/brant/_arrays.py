@@ -20,6 +20,14 @@ def _numpy() -> Any:
     return numpy
 
 
+def elements_of(dtype: Any) -> tuple[str, int]:
+    """Of what NumPy takes for an element type: its name in the language of the module struct, and its bytes."""
+    numpy = _numpy()
+    if numpy is None:
+        raise ImportError("this needs NumPy, for its element types: pip install numpy")
+    return memoryview(numpy.empty(1, dtype)).format, numpy.dtype(dtype).itemsize
+
+
 def empty(shape: int | tuple[int, ...], dtype: Any = float, memory: str = "host") -> Any:
     """An array whose contents are undefined, in memory that other processes of this host can map: what is sent from
     there is copied once at most, and what is received there likewise. It is registered once, and kept for long.
@@ -37,13 +45,9 @@ def empty(shape: int | tuple[int, ...], dtype: Any = float, memory: str = "host"
         NotSupported: this process has no such device.
         OutOfMemory: there is not so much memory.
     """
-    numpy = _numpy()
-    if numpy is None:
-        raise ImportError("brant.empty needs NumPy, for its element types: pip install numpy")
-    dtype = numpy.dtype(dtype)
-    format = memoryview(numpy.empty(1, dtype)).format
+    format, itemsize = elements_of(dtype)
     extents = [shape] if isinstance(shape, int) else list(shape)
-    return _brant.new_array(extents, format, dtype.itemsize, memory)
+    return _brant.new_array(extents, format, itemsize, memory)
 
 
 def show(array: _brant.Array) -> Any:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy
 
 import brant
-from brant import _contest
+from brant import _brant, _contest
 
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = "8,1K,64K,1M,16M"
@@ -114,6 +114,12 @@ async def check_channel(channel: brant.Channel, memory: Memory, size: int) -> No
             raise SystemExit(f"brant.bench: {size} bytes of {memory.kind} memory did not arrive as they were sent")
 
 
+def path_since(before: dict[str, int]) -> str:
+    """By which most of the bytes went that this process has sent since then: the name that rows of C++ have."""
+    after = _brant.bytes_by_path()
+    return max(after, key=lambda path: after[path] - before[path])
+
+
 async def measure_channels(options: argparse.Namespace, tell: Callable[[dict], None]) -> None:
     raw = options.what == "raw"
     for number, kind in enumerate(options.memory):
@@ -124,9 +130,11 @@ async def measure_channels(options: argparse.Namespace, tell: Callable[[dict], N
             count = options.iterations or rounds(size)
             mine, landing = memory.make(size, 1), memory.make(size, 0)
             await ping_pong(channel, mine, landing, max(1, count // 10))
+            before = _brant.bytes_by_path()
             times = await ping_pong(channel, mine, landing, count)
             if brant.rank() == 0:
-                tell(row_of("python raw channel" if raw else "python channel", kind, size, times, options))
+                row = row_of("python raw channel" if raw else "python channel", kind, size, times, options)
+                tell({**row, "path": path_since(before)})
         channel.close()
 
 
@@ -257,6 +265,7 @@ def row_of(model: str, memory: str, size: int, times: list[float], options: argp
         "model": model,
         "memory": memory,
         "loop": options.loop,
+        "path": None,
         "bytes": size,
         "window": 1,
         "ranks": 2,

@@ -41,6 +41,9 @@ def test_a_line_for_each_memory_and_size(tmp_path: pathlib.Path, what: str, loop
     for row in rows:
         assert row["model"] == {"raw": "python raw channel"}.get(what, f"python {what}")
         assert row["loop"] == loop and row["n"] == 5
+        assert row["path"] in {"chare": (None,)}.get(what, ("shm", "ucx", "staged", "copy_engine", "courier"))
+        if what != "chare" and (row["bytes"] == 8 or row["memory"] == "host") and gpu == "none":
+            assert row["path"] == "shm"
         assert 0 < row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"] < 10_000_000
         assert row["brant"].startswith("0.") and row["ucx"] and row["cpu"]
         assert f"{row['us']['p50']:.3f}" in done.stdout

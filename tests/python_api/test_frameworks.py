@@ -6,6 +6,7 @@ Their arrays on GPUs of CuPy and PyTorch have a file of their own, test_gpu_arra
 from __future__ import annotations
 
 import importlib.util
+import os
 
 import numpy
 import pytest
@@ -107,19 +108,28 @@ async def a_chare_gets_arrays_of_jax() -> None:
     await brant.program(main)
 
 
-async def arrays_of_jax_on_gpus_arrive() -> None:
+async def arrays_of_jax_arrive_beside_those_of_the_sender() -> None:
+    """On the GPU of each process or on its CPU, as BRANT_TEST_JAX says."""
     import jax
 
+    platform = os.environ["BRANT_TEST_JAX"]
+    devices = jax.devices(platform)
+    device = devices[brant.rank() % len(devices)]
     channel = brant.channel(1 - brant.rank(), 1)
-    gpus = jax.devices("gpu")
-    for shape in ((7,), (3, 5), (1 << 20,)):
-        mine = jax.device_put(of_jax("float32", shape, brant.rank()), gpus[brant.rank() % len(gpus)])
-        got = await there_and_here(channel, mine)
-        assert got.memory == "cuda"
-        theirs = jax.numpy.from_dlpack(got)
-        numpy.testing.assert_array_equal(
-            numpy.asarray(theirs), numpy.asarray(of_jax("float32", shape, 1 - brant.rank()))
-        )
+    double = jax.jit(lambda values: values + values)
+    for dtype in ("float32", "int32", "float16", "complex64"):
+        for shape in ((7,), (3, 5), (1 << 20,)):
+            mine, theirs = (
+                jax.device_put(of_jax(dtype, shape, rank), device) for rank in (brant.rank(), 1 - brant.rank())
+            )
+            got = await there_and_here(channel, double(mine))  # dispatched, and perhaps not computed yet
+            assert isinstance(got, numpy.ndarray) if platform == "cpu" else got.memory == "cuda"
+            landing = brant.empty(shape, dtype, memory="host" if platform == "cpu" else "cuda")
+            assert await there_and_here(channel, mine, landing) is landing
+            shown, landed = jax.numpy.from_dlpack(got), jax.numpy.from_dlpack(landing)
+            assert shown.devices() == landed.devices() == {device}
+            numpy.testing.assert_array_equal(numpy.asarray(shown), numpy.asarray(double(theirs)))
+            numpy.testing.assert_array_equal(numpy.asarray(double(landed)), numpy.asarray(shown))
 
 
 async def what_jax_still_computes_on_a_gpu_arrives() -> None:
@@ -162,9 +172,15 @@ def test_a_chare_gets_arrays_of_jax() -> None:
     run_job(a_chare_gets_arrays_of_jax, JAX_PLATFORMS="cpu")
 
 
+@needs("jax")
+def test_arrays_of_jax_arrive_beside_those_of_the_sender() -> None:
+    run_job(arrays_of_jax_arrive_beside_those_of_the_sender, JAX_PLATFORMS="cpu", BRANT_TEST_JAX="cpu")
+
+
 @on_gpu("jax")
 def test_arrays_of_jax_on_gpus_arrive() -> None:
-    run_job(arrays_of_jax_on_gpus_arrive, BRANT_GPU="cuda", XLA_PYTHON_CLIENT_PREALLOCATE="false")
+    more = {"BRANT_TEST_JAX": "gpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    run_job(arrays_of_jax_arrive_beside_those_of_the_sender, BRANT_GPU="cuda", **more)
 
 
 @on_gpu("jax")

@@ -10,6 +10,7 @@ import subprocess
 import numpy
 import pytest
 from conftest import brant, run_job
+from halo_content import content
 
 LISTS_GPUS = shutil.which("nvidia-smi")
 HAS_GPU = LISTS_GPUS is not None and subprocess.run([LISTS_GPUS, "-L"], capture_output=True).returncode == 0
@@ -186,6 +187,55 @@ async def segments_of_cupy_are_read_and_written() -> None:
     await channel.send("closed")
     await channel.recv()
     segment.close()
+
+
+HALO = {"grid": (9, 8, 7), "divide": (3, 2, 2), "periodic": (True, True, False), "ghost": (2, 1, 3), "variables": 3}
+
+
+def expected(exchange, round_: int, exchanged: bool) -> list[numpy.ndarray]:
+    return [content(exchange.first_block + i, round_, exchanged, **HALO) for i in range(exchange.blocks)]
+
+
+async def every_ghost_of_cupy_is_filled() -> None:
+    cupy = cupy_here()
+    for mode in ("fused", "direct", "resident", "stream", "stacked", "shapes"):
+        with brant.HaloExchange(**HALO, mode=mode) as exchange:
+            fields = [cupy.asarray(field) for field in exchange.empty("cuda")]
+            if mode not in ("direct", "resident"):
+                fields = [cupy.empty_like(field) for field in fields]  # memory of CuPy's own pool
+            stream = cupy.cuda.Stream(non_blocking=True)
+            for round_ in (1, 2):
+                with stream:  # which the exchange waits for
+                    for field, values in zip(fields, expected(exchange, round_, False), strict=True):
+                        field.set(values)
+                    under_way = exchange.run(fields)
+                await under_way
+                for field, values in zip(fields, expected(exchange, round_, True), strict=True):
+                    numpy.testing.assert_array_equal(field.get(stream), values, err_msg=mode)
+
+
+async def every_ghost_of_torch_is_filled() -> None:
+    torch = torch_here()
+    for mode in ("fused", "direct"):
+        with brant.HaloExchange(**HALO, mode=mode) as exchange:
+            fields = [torch.from_dlpack(field) for field in exchange.empty("cuda")]
+            for round_ in (1, 2):
+                for field, values in zip(fields, expected(exchange, round_, False), strict=True):
+                    field.copy_(torch.from_numpy(values))
+                await exchange.run(fields)
+                for field, values in zip(fields, expected(exchange, round_, True), strict=True):
+                    numpy.testing.assert_array_equal(field.cpu().numpy(), values, err_msg=mode)
+
+
+@on_gpu("cupy")
+@pytest.mark.parametrize("loop", ["brant", "asyncio"])
+def test_every_ghost_of_cupy_is_filled(loop: str) -> None:
+    run_job(every_ghost_of_cupy_is_filled, loop=loop, BRANT_GPU="cuda")
+
+
+@on_gpu("torch")
+def test_every_ghost_of_torch_is_filled() -> None:
+    run_job(every_ghost_of_torch_is_filled, BRANT_GPU="cuda")
 
 
 @on_gpu("cupy")

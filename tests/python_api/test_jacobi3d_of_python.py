@@ -10,7 +10,7 @@ import sys
 
 import numpy
 import pytest
-from conftest import BRANT, PROGRAMS, ROOT, run_command
+from conftest import BRANT, PROGRAMS, ROOT, brant, run_command, run_job
 
 PROGRAM = ROOT / "apps" / "jacobi3d_python" / "jacobi3d.py"
 JACOBI3D = PROGRAMS / "jacobi3d"
@@ -51,6 +51,47 @@ def test_the_field_is_that_of_the_program_in_cxx(ranks: int, blocks: int, size, 
     assert field.dtype == numpy.float64 and field.flags.f_contiguous
     numpy.testing.assert_array_equal(field.view("u8"), expected.view("u8"))
     assert (tmp_path / "python.npy").read_bytes() == (tmp_path / "cxx.npy").read_bytes()
+
+
+@pytest.mark.parametrize("mode", ["fused", "direct", "resident", "stream", "stacked", "shapes"])
+@pytest.mark.parametrize(
+    ("ranks", "blocks", "size"), [(1, 8, (16, 13, 12)), (2, 6, (14, 15, 16)), (4, 1, (25, 26, 27))]
+)
+def test_a_halo_exchange_gives_the_same_field(mode: str, ranks: int, blocks: int, size, tmp_path: pathlib.Path) -> None:
+    options = ["--halo", mode, "--size", *size, "--blocks", blocks, "--iterations", 7, "--warmup", 2]
+    said = jacobi(ranks, *options, "--check", "--json", tmp_path / "rows")
+    assert "to the last bit after 9 iterations" in said
+    row = json.loads((tmp_path / "rows").read_text())
+    assert row["halo"] == mode and row["chares"] == blocks and row["n"] == 7
+    assert row["per_iteration_us"] == pytest.approx(row["compute_us"] + row["communication_us"], rel=0.01)
+
+
+async def faces_that_are_shown_name_no_stream() -> None:
+    """What is described as memory of a GPU lies in host memory here, and to wait for a stream would need a GPU."""
+    sys.path.insert(0, str(PROGRAM.parent))
+    from kernels import Shown
+
+    class OnGpu:
+        def __init__(self, array: numpy.ndarray):
+            self.array, self.nbytes = array, array.nbytes
+            self.__cuda_array_interface__ = {**array.__array_interface__, "version": 3, "stream": 1}
+
+    field, ghosts = numpy.arange(60.0).reshape(3, 4, 5) + brant.rank(), numpy.zeros((3, 4, 5))
+    channel = brant.channel(1 - brant.rank(), 1)
+    with pytest.raises(brant.WrongKind, match="works without one"):
+        channel.send(OnGpu(field[:, :, 1]))
+    cells, landing = Shown(OnGpu(field[:, :, 1])), Shown(OnGpu(ghosts[:, :, 4]))
+    assert cells.nbytes == 96
+    for _ in range(3):
+        outgoing = channel.send(cells)
+        await channel.recv(out=landing)
+        await outgoing
+        numpy.testing.assert_array_equal(ghosts[:, :, 4], field[:, :, 1] - brant.rank() + 1 - brant.rank())
+    assert not ghosts[:, :, :4].any()
+
+
+def test_faces_that_are_shown_name_no_stream() -> None:
+    run_job(faces_that_are_shown_name_no_stream)
 
 
 @pytest.mark.parametrize(("ranks", "blocks"), [(1, 1), (2, 3)])

@@ -28,6 +28,7 @@ print(json.dumps({
 # All are Awaitable.
 INNER = {
     "ConditionWait",
+    "HaloRun",
     "Lending",
     "Meeting",
     "Pause",

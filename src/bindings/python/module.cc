@@ -12,6 +12,7 @@
 #include "bindings/python/errors.h"
 #include "bindings/python/exchange.h"
 #include "bindings/python/foreign.h"
+#include "bindings/python/halo.h"
 #include "bindings/python/loop.h"
 #include "bindings/python/meeting.h"
 #include "bindings/python/member.h"
@@ -57,6 +58,14 @@ void bind_process(nb::module_& module) {
   module.def("local_size", [] { return Process::get().runtime().local_size(); });
   module.def("network", [] { return Process::get().runtime().network(); });
   module.def("device", [] { return std::string(memory_kind_name(Process::get().runtime().device_kind())); });
+  // For python/brant/bench.py.
+  module.def("bytes_by_path", [] {
+    const PathUse use = Process::get().runtime().path_use();
+    nb::dict bytes;
+    for (std::size_t path = 0; path < use.bytes.size(); ++path)
+      bytes[std::string(path_name(static_cast<Path>(path))).c_str()] = use.bytes[path];
+    return bytes;
+  });
   // For another event loop: python/brant/_asyncio.py.
   module.def("turn", [](double spin) {
     return Process::get().turn(std::chrono::nanoseconds(static_cast<std::int64_t>(spin * 1e9)));
@@ -77,6 +86,7 @@ NB_MODULE(_brant, module) {
   brant::python::bind_bells(module);
   brant::python::bind_channel(module);
   brant::python::bind_segments(module);
+  brant::python::bind_halo(module);
   brant::python::bind_meetings(module);
   brant::python::bind_members(module);
   brant::python::bind_calling(module);

@@ -8,6 +8,7 @@
 
 #include "bindings/python/channel.h"
 #include "bindings/python/errors.h"
+#include "bindings/python/halo.h"
 #include "bindings/python/meeting.h"
 #include "bindings/python/member.h"
 #include "brant/core/start_via.h"
@@ -94,6 +95,7 @@ Stream& Process::arrivals() {
 void Process::end(bool failed) {
   if (runtime_ == nullptr || !is_owner()) return;
   Meeting::give_up_all();
+  close_halos();
   if (!failed) close_channels();
   end_program();
   drain();

@@ -55,7 +55,7 @@ FieldOffer offer_field(Runtime& runtime, Buffer field, int block) {
   const Result<port::ExportRecord> record = Exports::record_of(runtime.worker().engine().device(), field.data);
   if (!record) {
     throw_error(
-        record.status(),
+        record.status() == Status::not_found ? Status::not_supported : record.status(),
         fmt::format("halo: other processes cannot write into the field of block {}, {} bytes of {} memory: take "
                     "memory of Runtime::allocate, of the host 16 KB or more, or another HaloMode than direct",
                     block, field.bytes, memory_kind_name(field.kind)));

@@ -486,9 +486,10 @@ TEST(HaloDirect, refuses_fields_that_others_cannot_map_in_all_processes) {
   other.start();
   ASSERT_TRUE(job.run_until([&] { return own.finished() && other.finished(); }));
   const std::string why = refused([&] { own.take(); });
-  EXPECT_NE(why.find("halo: other processes cannot write into the field of block 0"), std::string::npos) << why;
+  EXPECT_NE(why.find("not_supported: halo: other processes cannot write into the field of block 0"), std::string::npos)
+      << why;
   const std::string told = refused([&] { other.take(); });
-  EXPECT_NE(told.find("halo: rank 0 could not bind its fields"), std::string::npos) << told;
+  EXPECT_NE(told.find("not_supported: halo: rank 0 could not bind its fields"), std::string::npos) << told;
 }
 
 }  // namespace
