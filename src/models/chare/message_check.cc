@@ -4,6 +4,7 @@
 
 #include "models/chare/collections.h"
 #include "models/chare/data_call.h"
+#include "models/chare/moving.h"
 
 namespace brant::detail {
 namespace {
@@ -78,6 +79,19 @@ bool is_sound(const am::Message& message, std::int32_t ranks, const Registry& re
   if (envelope.has_data()) {
     const bool may = envelope.kind >= MessageKind::call && envelope.kind <= MessageKind::multicast;
     if (!may || !data_fits(message, envelope)) return false;
+  }
+  if (envelope.kind == MessageKind::depart) return false;  // stays within a process
+  const bool of_moves = envelope.kind == MessageKind::moved || envelope.kind == MessageKind::place;
+  if (of_moves != ((envelope.flags & Envelope::kDirect) != 0 && !envelope.to_element())) return false;
+  if (envelope.follows() && !of_moves && !envelope.to_element()) return false;
+  const std::size_t prefix = (envelope.flags & Envelope::kWide) != 0 ? kWideBytes : 0;
+  if (envelope.kind == MessageKind::moved) return message.bytes >= prefix + sizeof(PassportTail);
+  if ((envelope.flags & Envelope::kPassedOn) != 0) {
+    if (of_moves || message.bytes < prefix + sizeof(Trail)) return false;
+    Trail trail;
+    std::memcpy(&trail, message.data + message.bytes - sizeof(trail), sizeof(trail));
+    const auto is_rank = [ranks](std::int32_t rank) { return rank >= 0 && rank < ranks; };
+    if (!is_rank(trail.origin) || !is_rank(trail.caller) || trail.by_home > 1) return false;
   }
   if (envelope.kind == MessageKind::reply) return message.bytes >= kReplyPrefix;
   return envelope.kind != MessageKind::create || describes_collection(message, envelope, ranks, registry);
