@@ -56,6 +56,7 @@ class Core {
   [[nodiscard]] Ending& ending() noexcept { return ending_; }
   [[nodiscard]] ChannelDesk& channel_desk() noexcept { return channel_desk_; }
   [[nodiscard]] Answers& answers() noexcept { return answers_; }
+  [[nodiscard]] Following& following() noexcept { return following_; }
   [[nodiscard]] Moving& moving() noexcept { return moving_; }
   [[nodiscard]] Routing& routing() noexcept { return routing_; }
   [[nodiscard]] WaitReport& report() noexcept { return report_; }

@@ -1,6 +1,8 @@
 // Runs as every rank of a job (`brant run -n N`): elements that move between real processes while others call them.
 // What one sender calls at one element comes there once and in its order, wherever it lives by then.
+#include <cstdlib>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -9,6 +11,7 @@
 #include "models/chare/core.h"
 #include "support/effort.h"
 #include "support/job_runtime.h"
+#include "support/own_host.h"
 
 namespace brant {
 namespace {
@@ -16,6 +19,9 @@ namespace {
 using detail::ConstructorOf;
 using detail::Handover;
 using test::job;
+
+/// Before the runtime is opened: no memory is shared, everything goes over UCX.
+const bool g_own_host = std::getenv("BRANT_TEST_OWN_HOSTS") != nullptr && test::become_own_host();
 
 /// What a traveller knows, and takes along.
 struct Luggage {
@@ -27,6 +33,8 @@ struct Luggage {
   int moves = 0;
   void serialize(auto& archive) { archive(taken, broadcasts, data, sections, faults, moves); }
 };
+
+const Handover& traveller_handover();
 
 class Traveller : public Chare<Traveller> {
  public:
@@ -47,6 +55,18 @@ class Traveller : public Chare<Traveller> {
     ++luggage_.data[static_cast<std::size_t>(sender)];
   }
   int twice(int value) { return 2 * value; }
+  void count_all(const Callback<int>& to) { contribute<reduce::Sum>(1, to); }
+  void count_section(Section<Traveller> section, const Callback<int>& to) { contribute<reduce::Sum>(section, 1, to); }
+  /// Why it cannot move; empty if it can.
+  std::string refusal(int to) {
+    try {
+      chares().core().moving().move(*this, to, traveller_handover());
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  }
+  Task<std::string> refusal_of_coroutine(int to) { co_return refusal(to); }
   void go(int to);
   Luggage luggage() { return luggage_; }
 
@@ -152,7 +172,61 @@ Task<void> roam(Chares& chares, Plan plan) {
   testing::Test::RecordProperty("moves", moves);
 }
 
+Task<void> count(Chares& chares) {
+  const auto travellers = create_array<Traveller>(chares, 6, Placement::round_robin(), chares.size());
+  for (int step = 0; step < 5; ++step) {
+    for (int i = 0; i < 6; ++i) travellers[i].call<&Traveller::go>((i + step) % chares.size());
+    co_await chares.quiescence();
+    auto [to, sum] = future_callback<int>(chares);
+    travellers.call<&Traveller::count_all>(to);
+    const int all = co_await std::move(sum);
+    EXPECT_EQ(all, 6);
+  }
+}
+
+Task<void> ask_the_pinned(Chares& chares) {
+  const auto travellers = create_array<Traveller>(chares, 2, Placement::round_robin(), chares.size());
+  const std::string coroutine = co_await travellers[0].ask<&Traveller::refusal_of_coroutine>(1);
+  EXPECT_NE(coroutine.find("Traveller[0] cannot move from rank 0 to rank 1: a coroutine of it has not ended"),
+            std::string::npos)
+      << coroutine;
+  const std::string nowhere = co_await travellers[0].ask<&Traveller::refusal>(1000);
+  EXPECT_NE(nowhere.find("the job has ranks 0 to"), std::string::npos) << nowhere;
+  const std::string here = co_await travellers[0].ask<&Traveller::refusal>(0);
+  EXPECT_NE(here.find("it is there"), std::string::npos) << here;
+  const std::string may = co_await travellers[0].ask<&Traveller::refusal>(1);
+  EXPECT_EQ(may, "");
+}
+
+Task<void> count_a_section(Chares& chares) {
+  const auto travellers = create_array<Traveller>(chares, 2, Placement::round_robin(), chares.size());
+  const auto section = make_section(chares, travellers, std::vector<Index<1>>{0});
+  travellers[0].call<&Traveller::go>(1);
+  co_await chares.quiescence();
+  auto [to, sum] = future_callback<int>(chares);
+  travellers[0].call<&Traveller::count_section>(section, to);
+  co_await std::move(sum);
+}
+
 }  // namespace
+
+TEST(ChareMoves, reductions_between_moves_count_everybody_once) {
+  Chares chares(job());
+  EXPECT_EQ(chares.run(count(chares)), 0) << chares.failure();
+}
+
+TEST(ChareMoves, what_cannot_be_taken_along_is_named) {
+  Chares chares(job());
+  EXPECT_EQ(chares.run(ask_the_pinned(chares)), 0) << chares.failure();
+}
+
+TEST(ChareMoves, reductions_of_sections_refuse_who_moved) {
+  Chares chares(job());
+  EXPECT_EQ(chares.run(count_a_section(chares)), 1);
+  if (chares.rank() == Rank{1}) {
+    EXPECT_NE(chares.failure().find("but it has moved from rank 0"), std::string::npos) << chares.failure();
+  }
+}
 
 TEST(ChareMoves, every_call_follows_once_and_in_its_order) {
   Chares chares(job());
