@@ -80,8 +80,8 @@ class Core {
   Answers answers_{context_, messages_, sending_, ending_};
   Latecomers latecomers_{context_,  activity_, collections_, channel_desk_, landings_,
                          messages_, queue_,    answers_,     ending_};
-  Following following_{context_, activity_, collections_, messages_, sending_,
-                       queue_,   landings_, latecomers_,  ending_,   enrolment_};
+  Following following_{context_,  collections_, messages_, sending_,  queue_,
+                       landings_, latecomers_,  ending_,   enrolment_};
   Moving moving_{context_, collections_, data_calls_, messages_, sending_, queue_, channel_desk_, following_, ending_};
   Routing routing_{activity_, collections_, messages_,  sending_, queue_,
                    landings_, latecomers_,  following_, answers_, ending_};

@@ -29,11 +29,10 @@ void set_flags(am::Message& message, std::uint8_t flags) noexcept {
 
 }  // namespace
 
-Following::Following(const ProgramContext& context, Activity& activity, Collections& collections, Messages& messages,
-                     Sending& sending, ReadyQueue& queue, DataLandings& landings, Latecomers& latecomers,
-                     Ending& ending, Enrolment& enrolment) noexcept
+Following::Following(const ProgramContext& context, Collections& collections, Messages& messages, Sending& sending,
+                     ReadyQueue& queue, DataLandings& landings, Latecomers& latecomers, Ending& ending,
+                     Enrolment& enrolment) noexcept
     : context_(context),
-      activity_(activity),
       collections_(collections),
       messages_(messages),
       sending_(sending),

@@ -18,8 +18,8 @@ class Enrolment;
 /// first, and goes on as a new letter of this rank.
 class Following final : private place::Carrier {
  public:
-  Following(const ProgramContext& context, Activity& activity, Collections& collections, Messages& messages,
-            Sending& sending, ReadyQueue& queue, DataLandings& landings, Latecomers& latecomers, Ending& ending,
+  Following(const ProgramContext& context, Collections& collections, Messages& messages, Sending& sending,
+            ReadyQueue& queue, DataLandings& landings, Latecomers& latecomers, Ending& ending,
             Enrolment& enrolment) noexcept;
 
   /// The array's places, made if it has none.
@@ -87,7 +87,6 @@ class Following final : private place::Carrier {
   void drop_damaged(am::Message* message, std::int32_t from) noexcept;
 
   const ProgramContext& context_;
-  Activity& activity_;
   Collections& collections_;
   Messages& messages_;
   Sending& sending_;
