@@ -17,8 +17,8 @@ constexpr bool is_upkeep(MessageKind kind) noexcept {
 }  // namespace
 
 Arrivals::Arrivals(const ProgramContext& context, Activity& activity, Sending& sending, ReadyQueue& queue,
-                   Ending& ending, DataLandings& landings, WaitReport& report, Quiet& quiet,
-                   Enrolment& enrolment) noexcept
+                   Ending& ending, DataLandings& landings, WaitReport& report, Quiet& quiet, Enrolment& enrolment,
+                   Following& following) noexcept
     : context_(context),
       activity_(activity),
       sending_(sending),
@@ -27,7 +27,8 @@ Arrivals::Arrivals(const ProgramContext& context, Activity& activity, Sending& s
       landings_(landings),
       report_(report),
       quiet_(quiet),
-      enrolment_(enrolment) {}
+      enrolment_(enrolment),
+      following_(following) {}
 
 void Arrivals::open() {
   context_.messenger.claim(am::ServiceId::chare, &Arrivals::on_message, &Arrivals::on_trouble, this);
@@ -52,6 +53,8 @@ void Arrivals::on_message(void* self, am::Message& message) noexcept {
 void Arrivals::take_in(am::Message& message) {
   try {
     const auto envelope = message.header<Envelope>();
+    if (following_.may_concern(envelope) && following_.take(message, envelope)) [[unlikely]]
+      return;
     if (enrolment_.must_wait(message, envelope)) [[unlikely]]
       return enrolment_.park(message);
     if (envelope.has_data() && envelope.by_tree()) {  // it goes on when its data is here

@@ -2,6 +2,7 @@
 
 #include "models/chare/data_landings.h"
 #include "models/chare/enrolment.h"
+#include "models/chare/following.h"
 #include "models/chare/quiet.h"
 #include "models/chare/wait_report.h"
 
@@ -12,7 +13,8 @@ namespace brant::detail {
 class Arrivals {
  public:
   Arrivals(const ProgramContext& context, Activity& activity, Sending& sending, ReadyQueue& queue, Ending& ending,
-           DataLandings& landings, WaitReport& report, Quiet& quiet, Enrolment& enrolment) noexcept;
+           DataLandings& landings, WaitReport& report, Quiet& quiet, Enrolment& enrolment,
+           Following& following) noexcept;
 
   /// From now on messages of other ranks come here.
   void open();
@@ -45,6 +47,7 @@ class Arrivals {
   WaitReport& report_;
   Quiet& quiet_;
   Enrolment& enrolment_;
+  Following& following_;
 };
 
 }  // namespace brant::detail

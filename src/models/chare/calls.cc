@@ -17,7 +17,7 @@ constexpr unsigned kBroadcastBatch = 256;  // elements between looks at the netw
 
 Calls::Calls(const ProgramContext& context, Activity& activity, Collections& collections, DataCalls& data_calls,
              Messages& messages, Sending& sending, ReadyQueue& queue, DataLandings& landings, ChannelDesk& desk,
-             Answers& answers, Latecomers& latecomers) noexcept
+             Answers& answers, Latecomers& latecomers, Following& following, Moving& moving) noexcept
     : context_(context),
       activity_(activity),
       collections_(collections),
@@ -28,7 +28,9 @@ Calls::Calls(const ProgramContext& context, Activity& activity, Collections& col
       landings_(landings),
       desk_(desk),
       answers_(answers),
-      latecomers_(latecomers) {}
+      latecomers_(latecomers),
+      following_(following),
+      moving_(moving) {}
 
 void Calls::run_call(am::Message& message, const Envelope& envelope) {
   Collection* collection = collections_.ready(envelope.collection);
@@ -36,13 +38,16 @@ void Calls::run_call(am::Message& message, const Envelope& envelope) {
     return latecomers_.await_creation(message, envelope);
   const ElementKey key = key_of(message, envelope);
   ChareBase* chare = collection->find(key);
-  if (chare == nullptr) [[unlikely]]
+  if (chare == nullptr) [[unlikely]] {
+    if (following_.find(*collection, message, envelope, key)) return;
     return latecomers_.await_element(*collection, message, envelope, key);
+  }
   const auto* entry = context_.registry.find<EntryInfo>(envelope.number, RegisteredKind::entry);
   if (entry == nullptr) [[unlikely]]
     throw Error(Status::internal, "a message names an entry that is none");
-  if (Collection::leaving(*chare) && data_calls_.put_behind(*chare, message, envelope)) [[unlikely]]
-    return;
+  if (Collection::leaving(*chare)) [[unlikely]] {
+    if (moving_.hold(*collection, message, envelope, key) || data_calls_.put_behind(*chare, message, envelope)) return;
+  }
   if (envelope.has_data() && !data_ready(*chare, *entry, message, envelope)) return;
   messages_.count_out(message);
   if (envelope.counted()) ++activity_.calls_run;
@@ -55,8 +60,11 @@ void Calls::run_broadcast(am::Message& message, const Envelope& envelope) {
   if (collection == nullptr) return latecomers_.await_creation(message, envelope);
   const auto* entry = context_.registry.find<EntryInfo>(envelope.number, RegisteredKind::entry);
   if (entry == nullptr) throw Error(Status::internal, "a broadcast names an entry that is none");
-  if (envelope.has_data()) return fan_out(*collection, message, envelope);
   Notes notes = notes_of(message);
+  // As calls, broadcasts keep their order also where those before this one are still on their way to what moved.
+  const bool by_calls = collection->places() != nullptr && (notes.flags & Notes::kStarted) == 0;
+  if (envelope.has_data() || by_calls) [[unlikely]]
+    return fan_out(*collection, message, envelope);
   if ((notes.flags & Notes::kStarted) == 0) {
     notes.flags |= Notes::kStarted;
     notes.end_slot = static_cast<std::uint32_t>(collection->slots().size());  // later ones are not meant
@@ -83,10 +91,16 @@ void Calls::run_broadcast(am::Message& message, const Envelope& envelope) {
   messages_.drop(message);
 }
 
-void Calls::fan_out(const Collection& collection, am::Message& message, const Envelope& envelope) {
+void Calls::fan_out(Collection& collection, am::Message& message, const Envelope& envelope) {
+  if (collection.places() != nullptr) {  // elements of this home that live elsewhere
+    following_.for_each_absent(collection,
+                               [&](const ElementKey& key) { call_member(collection, key, message, envelope); });
+  }
   const std::size_t slots = collection.slots().size();
   for (std::size_t slot = 0; slot < slots; ++slot) {
-    if (const ChareBase* chare = collection.slots()[slot]) call_member(Collection::key_of(*chare), message, envelope);
+    const ChareBase* chare = collection.slots()[slot];
+    if (chare == nullptr || following_.is_guest(collection, *chare)) continue;
+    call_member(collection, Collection::key_of(*chare), message, envelope);
   }
   messages_.count_out(message);
   ++activity_.calls_run;

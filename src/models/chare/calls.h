@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/chare/latecomers.h"
+#include "models/chare/moving.h"
 
 namespace brant::detail {
 
@@ -9,7 +9,7 @@ class Calls {
  public:
   Calls(const ProgramContext& context, Activity& activity, Collections& collections, DataCalls& data_calls,
         Messages& messages, Sending& sending, ReadyQueue& queue, DataLandings& landings, ChannelDesk& desk,
-        Answers& answers, Latecomers& latecomers) noexcept;
+        Answers& answers, Latecomers& latecomers, Following& following, Moving& moving) noexcept;
 
   void run_call(am::Message& message, const Envelope& envelope);
   void run_broadcast(am::Message& message, const Envelope& envelope);
@@ -17,10 +17,11 @@ class Calls {
   void run_hello(am::Message& message, const Envelope& envelope);
 
  private:
-  /// A broadcast becomes a call of each element here: every one has a post entry of its own, or shares the data.
-  void fan_out(const Collection& collection, am::Message& message, const Envelope& envelope);
-  /// A broadcast or multicast becomes a call of one element here.
-  void call_member(const ElementKey& key, const am::Message& message, const Envelope& envelope);
+  /// A broadcast becomes a call of each element of this home: every one has a post entry of its own or shares the data,
+  /// or some have moved.
+  void fan_out(Collection& collection, am::Message& message, const Envelope& envelope);
+  /// A broadcast or multicast becomes a call of one element of this home.
+  void call_member(Collection& collection, const ElementKey& key, const am::Message& message, const Envelope& envelope);
   bool data_ready(ChareBase& chare, const EntryInfo& entry, am::Message& message, const Envelope& envelope);
   void invoke(ChareBase& chare, const EntryInfo& entry, am::Message& message, const Envelope& envelope,
               ReadArchive arguments) noexcept;
@@ -36,6 +37,8 @@ class Calls {
   ChannelDesk& desk_;
   Answers& answers_;
   Latecomers& latecomers_;
+  Following& following_;
+  Moving& moving_;
 };
 
 }  // namespace brant::detail

@@ -159,6 +159,19 @@ const ChannelDesk::Names* ChannelDesk::names(std::uint32_t channel, std::uint32_
   return found != names_.end() ? &found->second : nullptr;
 }
 
+bool ChannelDesk::holds_end_of(const Target& chare) const noexcept {
+  for (const auto& [key, meeting] : meetings_) {
+    if (key.my_collection == chare.collection && key.my_key == chare.key) return true;
+  }
+  const auto& table = context_.engine.service<ChannelTable>();
+  for (const auto& [name, names] : names_) {
+    if (names.mine.collection != chare.collection || !(names.mine.key == chare.key)) continue;
+    const ChannelId id{static_cast<std::uint32_t>(name >> 1)};
+    if (table.is_open(id, static_cast<unsigned>(name & 1), context_.rank)) return true;
+  }
+  return false;
+}
+
 std::vector<ChannelDesk::Unmet> ChannelDesk::unmet() const {
   std::vector<Unmet> unmet;
   for (const auto& [key, meeting] : meetings_) {

@@ -46,6 +46,8 @@ class ChannelDesk {
     std::int64_t since = 0;
   };
   [[nodiscard]] std::vector<Unmet> unmet() const;
+  /// Whether a chare here has asked for an end, was asked for one, or holds one.
+  [[nodiscard]] bool holds_end_of(const Target& chare) const noexcept;
   /// Of how many ends it knows who holds them: of those that are open, and of as many that were.
   [[nodiscard]] std::size_t named() const noexcept { return names_.size(); }
 

@@ -79,8 +79,7 @@ Collection::Collection(Collections& home, const ProgramContext& context, std::ui
       function_(function),
       listed_(std::move(listed)),
       self_(context.rank),
-      total_(rule.dense != 0 ? rule.total() : 0),
-      directory_(self_) {
+      total_(rule.dense != 0 ? rule.total() : 0) {
   scope_.ranks = context.ranks;
   for (int i = 0; i < rule.dimensions; ++i) {
     scope_.extent[static_cast<std::size_t>(i)] = rule.dense != 0 ? rule.extent.coordinate(i) : 0;
@@ -189,13 +188,14 @@ void Collection::enter(ChareBase& element) {
   }
 }
 
-void Collection::construct(const ElementKey& key, const ConstructorInfo& constructor, ReadArchive& arguments) {
+std::uint32_t Collection::first_round() const noexcept { return home_.first_round(id_); }
+
+void Collection::construct(const ElementKey& key, const ConstructorInfo& constructor, ReadArchive& arguments,
+                           std::uint32_t first_round) {
   if (find(key) != nullptr) {
     throw Error(Status::invalid_argument, "the element exists already: destroy it first, or use another index");
   }
   grow();
-  // What exists from the start takes part from the start, even if others have begun already.
-  const std::uint32_t first_round = ready ? home_.first_round(id_) : 0;
   ChareBase* element = nullptr;
   {
     const BirthScope scope({this, key, first_round});
@@ -232,7 +232,7 @@ void Collection::construct_all(const ConstructorInfo& constructor, Chares& chare
   }
 }
 
-void Collection::destroy(ChareBase& element) noexcept {
+void Collection::destroy(ChareBase& element, Gone how) noexcept {
   const std::size_t mask = table_.size() - 1;
   std::size_t hole = element.key_.hash() & mask;
   while (table_[hole] != &element) hole = (hole + 1) & mask;
@@ -251,7 +251,7 @@ void Collection::destroy(ChareBase& element) noexcept {
   } catch (const std::bad_alloc&) {  // a slot is lost, and a diagnosis
   }
   --size_;
-  home_.element_gone(*this, element);
+  home_.element_gone(*this, element, how);
   class_.destroy(element);
 }
 

@@ -12,9 +12,9 @@
 #include "brant/chare/chare.h"
 #include "brant/chare/detail/core.h"
 #include "brant/chare/placement.h"
+#include "models/chare/array_places.h"
 #include "models/chare/envelope.h"
 #include "ops/am/message.h"
-#include "ops/place/directory.h"
 
 namespace brant::detail {
 
@@ -62,6 +62,9 @@ struct ConstructionFailed {
   std::exception_ptr cause;
 };
 
+/// Whether an element that is destroyed here lives on elsewhere.
+enum class Gone : std::uint8_t { for_good, elsewhere };
+
 /// One array, or the single chares of one class, as one process sees it: the rule that places all elements, and those
 /// that live here.
 class Collection {
@@ -93,8 +96,8 @@ class Collection {
 
   /// Where an element lives, or would, as far as this rank knows. Throws as `home_of` does.
   [[nodiscard]] std::int32_t rank_of(const ElementKey& key) const {
-    if (directory_.anything_moved()) [[unlikely]]
-      return directory_.rank_of(identity_of(key));
+    if (places_ != nullptr) [[unlikely]]
+      return places_->directory.rank_of(identity_of(key));
     return home_of(key);
   }
   /// Where the rule places it: where it is made, and where it lives unless it moved. The same on all ranks. Throws
@@ -105,15 +108,23 @@ class Collection {
     assert(dense());
     return place::Identity::of(home_of(key), rule_.linear(key));
   }
-  [[nodiscard]] place::Directory& directory() noexcept { return directory_; }
+  /// Null: as far as this rank knows, nothing of it ever moved.
+  [[nodiscard]] ArrayPlaces* places() const noexcept { return places_.get(); }
+  void set_places(std::unique_ptr<ArrayPlaces> places) noexcept { places_ = std::move(places); }
   [[nodiscard]] ChareBase* find(const ElementKey& key) const noexcept;
 
   /// Constructs an element here. Throws what the constructor throws; invalid_argument if it exists.
-  void construct(const ElementKey& key, const ConstructorInfo& constructor, ReadArchive& arguments);
+  void construct(const ElementKey& key, const ConstructorInfo& constructor, ReadArchive& arguments) {
+    // What exists from the start takes part from the start, even if others have begun already.
+    construct(key, constructor, arguments, ready ? first_round() : 0);
+  }
+  /// The same of one whose next reduction is known, since it comes from another rank.
+  void construct(const ElementKey& key, const ConstructorInfo& constructor, ReadArchive& arguments,
+                 std::uint32_t first_round);
   /// The elements of a dense array that live here.
   void construct_all(const ConstructorInfo& constructor, Chares& chares, const am::Message& message,
                      std::size_t arguments_at);
-  void destroy(ChareBase& element) noexcept;
+  void destroy(ChareBase& element, Gone how = Gone::for_good) noexcept;
   void destroy_all() noexcept;
   /// Of an element that does not exist: it did, and is no one who was not made yet. Of a sparse array as far as that is
   /// remembered: of the last `kDeletedMax` that were deleted.
@@ -133,6 +144,7 @@ class Collection {
   static bool& leaving_mark(ChareBase& element) noexcept { return element.leaving_; }
   static const RunningTask* first_task(const ChareBase& element) noexcept { return element.tasks_; }
   static const ElementKey& key_of(const ChareBase& element) noexcept { return element.key_; }
+  static std::uint32_t next_reduction(const ChareBase& element) noexcept { return element.reductions_; }
 
   /// False on the rank that makes it, from the call until its message is run: it places elements, but has none.
   bool ready = false;
@@ -141,6 +153,7 @@ class Collection {
   std::unordered_map<ElementKey, am::MessageList, KeyHash> waiting;
 
  private:
+  [[nodiscard]] std::uint32_t first_round() const noexcept;
   void grow();
   void enter(ChareBase& element);
   void note_made(const ElementKey& key);
@@ -166,7 +179,7 @@ class Collection {
   std::vector<ElementKey> deletions_;                               ///< A ring of the last ones, by that number.
   std::uint64_t deletions_so_far_ = 0;
   std::unordered_map<std::int32_t, std::uint64_t> last_made_;  ///< Of single chares: by who made them, who count them.
-  place::Directory directory_;
+  std::unique_ptr<ArrayPlaces> places_;
 };
 
 }  // namespace brant::detail

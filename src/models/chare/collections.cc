@@ -88,8 +88,8 @@ void Collections::element_made(const Collection& collection, std::uint32_t first
   if (teams_ != nullptr) teams_->born(collection, first_round);
 }
 
-void Collections::element_gone(const Collection& collection, const ChareBase& element) noexcept {
-  teams_->gone(collection, element);
+void Collections::element_gone(const Collection& collection, const ChareBase& element, Gone how) noexcept {
+  teams_->gone(collection, element, how);
 }
 
 }  // namespace brant::detail

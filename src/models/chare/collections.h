@@ -64,7 +64,7 @@ class Collections {
   /// The first reduction that an element made now takes part in.
   std::uint32_t first_round(std::uint32_t id) noexcept;
   void element_made(const Collection& collection, std::uint32_t first_round);
-  void element_gone(const Collection& collection, const ChareBase& element) noexcept;
+  void element_gone(const Collection& collection, const ChareBase& element, Gone how) noexcept;
 
  private:
   Collection* look_up(std::uint32_t id);

@@ -74,6 +74,10 @@ void Core::let_all_go() noexcept {
       while (am::Message* message = list.pop_front()) messages_.let_go(*message);
     }
   }
+  for (const auto& [id, collection] : collections_.all()) {
+    am::MessageList following = following_.take_all(*collection);
+    while (am::Message* message = following.pop_front()) messages_.let_go(*message);
+  }
   while (am::Message* message = queue_.pop()) messages_.let_go(*message);
   sending_.let_all_go();
   latecomers_.let_all_go();

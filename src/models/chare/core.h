@@ -14,9 +14,11 @@
 #include "models/chare/data_landings.h"
 #include "models/chare/ending.h"
 #include "models/chare/enrolment.h"
+#include "models/chare/following.h"
 #include "models/chare/latecomers.h"
 #include "models/chare/making.h"
 #include "models/chare/messages.h"
+#include "models/chare/moving.h"
 #include "models/chare/program_context.h"
 #include "models/chare/queue.h"
 #include "models/chare/quiet.h"
@@ -54,6 +56,8 @@ class Core {
   [[nodiscard]] Ending& ending() noexcept { return ending_; }
   [[nodiscard]] ChannelDesk& channel_desk() noexcept { return channel_desk_; }
   [[nodiscard]] Answers& answers() noexcept { return answers_; }
+  [[nodiscard]] Following& following() noexcept { return following_; }
+  [[nodiscard]] Moving& moving() noexcept { return moving_; }
   [[nodiscard]] Routing& routing() noexcept { return routing_; }
   [[nodiscard]] WaitReport& report() noexcept { return report_; }
   [[nodiscard]] Enrolment& enrolment() noexcept { return enrolment_; }
@@ -76,17 +80,23 @@ class Core {
   Answers answers_{context_, messages_, sending_, ending_};
   Latecomers latecomers_{context_,  activity_, collections_, channel_desk_, landings_,
                          messages_, queue_,    answers_,     ending_};
-  Routing routing_{activity_, collections_, messages_, sending_, queue_, landings_, latecomers_, answers_, ending_};
+  Following following_{context_,  collections_, messages_, sending_,  queue_,
+                       landings_, latecomers_,  ending_,   enrolment_};
+  Moving moving_{context_, collections_, data_calls_, messages_, sending_, queue_, channel_desk_, following_, ending_};
+  Routing routing_{activity_, collections_, messages_,  sending_, queue_,
+                   landings_, latecomers_,  following_, answers_, ending_};
   // What arrives may wait for its enrolment, and arrives again with that: these two know each other.
   Enrolment enrolment_{context_, messages_, sending_, arrivals_};
   WaitReport report_{context_, activity_,     collections_, queue_,      data_calls_, sending_,
                      ending_,  channel_desk_, answers_,     latecomers_, enrolment_};
   Quiet quiet_{context_, activity_, queue_, sending_, ending_, report_};
-  Arrivals arrivals_{context_, activity_, sending_, queue_, ending_, landings_, report_, quiet_, enrolment_};
-  Making making_{context_, collections_, data_calls_, messages_, queue_, ending_, channel_desk_, latecomers_, routing_};
-  Calls calls_{context_, activity_, collections_,  data_calls_, messages_,  sending_,
-               queue_,   landings_, channel_desk_, answers_,    latecomers_};
-  Running running_{context_, activity_, messages_, queue_, ending_, answers_, arrivals_, making_, calls_};
+  Arrivals arrivals_{context_,  activity_, sending_, queue_,     ending_,
+                     landings_, report_,   quiet_,   enrolment_, following_};
+  Making making_{context_, collections_,  data_calls_, messages_,  queue_,
+                 ending_,  channel_desk_, latecomers_, following_, routing_};
+  Calls calls_{context_,  activity_,     collections_, data_calls_, messages_,  sending_, queue_,
+               landings_, channel_desk_, answers_,     latecomers_, following_, moving_};
+  Running running_{context_, activity_, messages_, queue_, ending_, answers_, arrivals_, making_, calls_, moving_};
   Scheduler scheduler_{context_, activity_, collections_, messages_, sending_, queue_,
                        ending_,  answers_,  report_,      quiet_,    running_};
   const TeamsNeighbours teams_neighbours_{context_, activity_, collections_, ending_, answers_, latecomers_, quiet_};

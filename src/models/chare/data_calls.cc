@@ -41,8 +41,7 @@ void DataCalls::discard(am::Message& message) noexcept {
   set_data_header(message, envelope, {0, DataState::none, header.count});
   switch (header.state) {
     case DataState::numbers:
-      return context_.lanes.swallow(context_.source_of(message), header.place, data_metas(message, envelope),
-                                    header.count);
+      return context_.lanes.swallow(message.peer, header.place, data_metas(message, envelope), header.count);
     case DataState::origins: return context_.lanes.release(place_as<DataOrigin>(header), Status::canceled);
     case DataState::landed: return close(*place_as<DataCall>(header));
     default: return;

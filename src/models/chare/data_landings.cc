@@ -155,7 +155,7 @@ void DataLandings::fill(DataCall& call, am::Message& message, const Envelope& en
       const bool shared = part->block != nullptr && part->block == part->origin->block;
       if (!shared) status = context_.lanes.copy(*part);
     } else {
-      part->from = context_.source_of(message);
+      part->from = message.peer;  // who passed it on has sent the data
       part->number = header.place + i;
       status = context_.lanes.receive(*part, part->from, part->number);
       const bool came = status == Status::ok || status == Status::in_progress || status == Status::truncated;

@@ -19,6 +19,9 @@ enum class MessageKind : std::uint8_t {
   destroy_all,    ///< Destroy a collection; goes by a tree.
   reply,          ///< The result of a call, or its error.
   hello,          ///< To the other end of a channel between chares.
+  depart,         ///< Within a process: an element moves away when everything before it has run.
+  moved,          ///< An element comes from another rank.
+  place,          ///< What `place::Delivery` says to itself on other ranks.
   exit_asked,     ///< To rank 0: somebody called exit.
   stop,           ///< By a tree: run what waits, then no more, and say how many were sent and run.
   stopped,        ///< To rank 0: the answer.
@@ -38,6 +41,8 @@ struct Envelope {
   static constexpr std::uint8_t kWide = 1;        ///< The payload begins with the rest of the element's key.
   static constexpr std::uint8_t kExpedited = 2;   ///< Runs before all priorities.
   static constexpr std::uint8_t kData = 4;        ///< A DataBlock stands in front of the arguments.
+  static constexpr std::uint8_t kDirect = 8;      ///< Of an element that moved: straight from its sender to its place.
+  static constexpr std::uint8_t kPassedOn = 16;   ///< A Trail stands behind the payload.
   static constexpr std::uint8_t kInternal = 128;  ///< A step of a protocol of ours, which nobody can await.
 
   std::uint32_t collection = 0;
@@ -55,6 +60,10 @@ struct Envelope {
            kind == MessageKind::wave || kind == MessageKind::report_asked;
   }
   [[nodiscard]] bool has_data() const noexcept { return (flags & kData) != 0; }
+  /// It knows of a move, even if this rank does not yet.
+  [[nodiscard]] bool follows() const noexcept { return (flags & (kDirect | kPassedOn)) != 0; }
+  /// Goes to one element, wherever that lives.
+  [[nodiscard]] bool to_element() const noexcept { return kind == MessageKind::call || kind == MessageKind::hello; }
   /// Messages of the ending: they wait for no credit.
   [[nodiscard]] bool urgent() const noexcept { return kind >= MessageKind::exit_asked; }
   /// Those that `exit` waits for.
@@ -67,6 +76,16 @@ static_assert(sizeof(Envelope) == am::kHeaderBytesMax);
 inline constexpr std::size_t kWideBytes = 16;    // two more words of a key
 inline constexpr std::size_t kReplyPrefix = 16;  // the status, padded so that results are aligned
 inline constexpr std::size_t kCreateBytes = 48;  // what describes a collection, in front of its constructor's arguments
+
+/// Behind the payload of a message that a rank has passed on to an element that moved.
+struct Trail {
+  std::int32_t origin = -1;  ///< Whose order it keeps: the sender, or the home that spread it.
+  std::int32_t caller = -1;  ///< Who is answered.
+  std::uint8_t hops = 0;
+  std::uint8_t by_home = 0;
+  std::uint16_t unused = 0;
+};
+static_assert(sizeof(Trail) == 12);
 
 /// What the key of a single chare says. Each maker counts its own, so that no two are alike.
 struct SingleNumber {

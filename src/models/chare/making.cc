@@ -11,7 +11,8 @@
 namespace brant::detail {
 
 Making::Making(const ProgramContext& context, Collections& collections, DataCalls& data_calls, Messages& messages,
-               ReadyQueue& queue, Ending& ending, ChannelDesk& desk, Latecomers& latecomers, Routing& routing) noexcept
+               ReadyQueue& queue, Ending& ending, ChannelDesk& desk, Latecomers& latecomers, Following& following,
+               Routing& routing) noexcept
     : context_(context),
       collections_(collections),
       data_calls_(data_calls),
@@ -20,6 +21,7 @@ Making::Making(const ProgramContext& context, Collections& collections, DataCall
       ending_(ending),
       desk_(desk),
       latecomers_(latecomers),
+      following_(following),
       routing_(routing) {}
 
 void Making::fail(const std::string& element, const std::exception_ptr& cause) {
@@ -47,6 +49,7 @@ void Making::run_create(am::Message& message, const Envelope& envelope) {
   am::MessageList list = latecomers_.take_awaiting(envelope.collection), here;
   while (am::Message* next = list.pop_front()) {
     const auto inner = next->header<Envelope>();
+    if (following_.may_concern(inner) && following_.take(*next, inner)) continue;
     // What goes by a tree was passed on when it came.
     if (inner.by_tree() || collection.rank_of(key_of(*next, inner)) == context_.rank) {
       here.push_back(*next);
@@ -86,6 +89,12 @@ void Making::run_destroy(am::Message& message, const Envelope& envelope) {
   if (collection == nullptr) return latecomers_.await_creation(message, envelope);
   const ElementKey key = key_of(message, envelope);
   ChareBase* chare = collection->find(key);
+  if (chare == nullptr && collection->places() != nullptr &&
+      !collection->places()->directory.lives_here(collection->identity_of(key))) {
+    ending_.fail_job(fmt::format("{} cannot be destroyed: it has moved away from rank {}; move it home first",
+                                 collection->name_of(key), context_.rank));
+    return messages_.drop(message);
+  }
   if (chare == nullptr) return latecomers_.await_element(*collection, message, envelope, key);
   if (data_calls_.put_behind(*chare, message, envelope)) {
     Collection::leaving_mark(*chare) = true;
@@ -118,6 +127,8 @@ void Making::destroy(Collection& collection) {
     while (am::Message* message = list.pop_front()) late.push_back(*message);
   }
   collections_.teams().forget(id, unanswered);  // what destructors did
+  am::MessageList following = following_.take_all(collection);
+  while (am::Message* message = following.pop_front()) late.push_back(*message);
   desk_.forget(id);
   collections_.erase(id);
   latecomers_.take_of_sections(id, late);

@@ -12,7 +12,8 @@ namespace brant::detail {
 class Making {
  public:
   Making(const ProgramContext& context, Collections& collections, DataCalls& data_calls, Messages& messages,
-         ReadyQueue& queue, Ending& ending, ChannelDesk& desk, Latecomers& latecomers, Routing& routing) noexcept;
+         ReadyQueue& queue, Ending& ending, ChannelDesk& desk, Latecomers& latecomers, Following& following,
+         Routing& routing) noexcept;
 
   void run_create(am::Message& message, const Envelope& envelope);
   void run_insert(am::Message& message, const Envelope& envelope);
@@ -31,6 +32,7 @@ class Making {
   Ending& ending_;
   ChannelDesk& desk_;
   Latecomers& latecomers_;
+  Following& following_;
   Routing& routing_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "models/chare/collections.h"
 #include "models/chare/data_call.h"
+#include "models/chare/moving.h"
 
 namespace brant::detail {
 namespace {
@@ -65,6 +66,23 @@ bool has_root(const Envelope& envelope, std::int32_t ranks) noexcept {
   return envelope.reply < static_cast<std::uint32_t>(ranks);
 }
 
+/// Of messages to elements that moved, and of moves.
+bool follows_soundly(const am::Message& message, const Envelope& envelope, std::int32_t ranks) noexcept {
+  const bool direct = (envelope.flags & Envelope::kDirect) != 0;
+  const bool passed_on = (envelope.flags & Envelope::kPassedOn) != 0;
+  const std::size_t prefix = (envelope.flags & Envelope::kWide) != 0 ? kWideBytes : 0;
+  if (direct == passed_on) return false;
+  if (envelope.kind == MessageKind::place) return direct;
+  if (envelope.kind == MessageKind::moved) return direct && message.bytes >= prefix + sizeof(PassportTail);
+  if (!envelope.to_element()) return false;  // a departure stays within its process
+  if (direct) return true;
+  if (message.bytes < prefix + sizeof(Trail)) return false;
+  Trail trail;
+  std::memcpy(&trail, message.data + message.bytes - sizeof(trail), sizeof(trail));
+  const auto is_rank = [ranks](std::int32_t rank) { return rank >= 0 && rank < ranks; };
+  return is_rank(trail.origin) && is_rank(trail.caller) && trail.by_home <= 1;
+}
+
 }  // namespace
 
 bool is_sound(const am::Message& message, std::int32_t ranks, const Registry& registry) noexcept {
@@ -79,6 +97,9 @@ bool is_sound(const am::Message& message, std::int32_t ranks, const Registry& re
     const bool may = envelope.kind >= MessageKind::call && envelope.kind <= MessageKind::multicast;
     if (!may || !data_fits(message, envelope)) return false;
   }
+  const bool of_moves = envelope.kind >= MessageKind::depart && envelope.kind <= MessageKind::place;
+  if ((of_moves || envelope.follows()) && !follows_soundly(message, envelope, ranks)) [[unlikely]]
+    return false;
   if (envelope.kind == MessageKind::reply) return message.bytes >= kReplyPrefix;
   return envelope.kind != MessageKind::create || describes_collection(message, envelope, ranks, registry);
 }

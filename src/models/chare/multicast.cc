@@ -28,7 +28,8 @@ void Calls::run_multicast(am::Message& message, const Envelope& envelope) {
     const bool callers_memory = message.wire.source < 0;
     if (envelope.has_data() && callers_memory && members->size() > 1) return landings_.stage(message, envelope, true);
   }
-  for (const auto& [key, next_round] : *members) call_member(key, message, envelope);
+  Collection* const collection = collections_.find(envelope.collection);
+  for (const auto& [key, next_round] : *members) call_member(*collection, key, message, envelope);
   if (envelope.has_data()) {  // our own use has ended well: letting the message go would tell the caller otherwise
     const DataHeader header = data_header(message, envelope);
     context_.lanes.release(place_as<DataOrigin>(header), Status::ok);
@@ -39,7 +40,8 @@ void Calls::run_multicast(am::Message& message, const Envelope& envelope) {
   messages_.drop(message);
 }
 
-void Calls::call_member(const ElementKey& key, const am::Message& message, const Envelope& envelope) {
+void Calls::call_member(Collection& collection, const ElementKey& key, const am::Message& message,
+                        const Envelope& envelope) {
   Envelope call = envelope;
   call.kind = MessageKind::call;
   call.reply = 0;
@@ -55,6 +57,8 @@ void Calls::call_member(const ElementKey& key, const am::Message& message, const
   set_notes(copy, {});
   messages_.count_in(copy);
   ++activity_.calls_sent;
+  if (collection.places() != nullptr) [[unlikely]]
+    return following_.send(collection, copy, call, key);
   queue_.push(copy, call);
 }
 

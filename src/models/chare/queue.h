@@ -30,6 +30,18 @@ class ReadyQueue {
   /// Puts what had to wait in front, in its order: messages sent later may stand in the queue already.
   void push_front(am::MessageList& list) noexcept;
   am::Message* pop() noexcept;
+  /// Takes out all that a predicate chooses; equal priorities keep their order.
+  template <typename Predicate>
+  am::MessageList extract(Predicate&& wanted) {
+    am::MessageList taken;
+    ReadyQueue left;
+    while (am::Message* message = pop()) {
+      wanted(*message) ? taken.push_back(*message) : left.expedited_.push_back(*message);
+    }
+    // What was expedited goes back as that; the others by what their headers say, in the order in which they came.
+    while (am::Message* message = left.expedited_.pop_front()) push(*message, message->header<Envelope>());
+    return taken;
+  }
   /// The first that a predicate chooses, without taking it; null if none. For error texts.
   template <typename Predicate>
   [[nodiscard]] am::Message* find(Predicate&& wanted) const {

@@ -3,7 +3,8 @@
 namespace brant::detail {
 
 Routing::Routing(Activity& activity, Collections& collections, Messages& messages, Sending& sending, ReadyQueue& queue,
-                 DataLandings& landings, Latecomers& latecomers, Answers& answers, const Ending& ending) noexcept
+                 DataLandings& landings, Latecomers& latecomers, Following& following, Answers& answers,
+                 const Ending& ending) noexcept
     : activity_(activity),
       collections_(collections),
       messages_(messages),
@@ -11,6 +12,7 @@ Routing::Routing(Activity& activity, Collections& collections, Messages& message
       queue_(queue),
       landings_(landings),
       latecomers_(latecomers),
+      following_(following),
       answers_(answers),
       ending_(ending) {}
 
@@ -36,8 +38,9 @@ void Routing::route(am::Message& message) {
   }
   if (envelope.kind == MessageKind::multicast) return queue_.push(message, envelope);
   std::int32_t destination = message.peer;  // of a reply
+  Collection* collection = nullptr;
   if (envelope.kind != MessageKind::reply) {
-    const Collection* collection = collections_.find(envelope.collection);
+    collection = collections_.find(envelope.collection);
     if (collection == nullptr) return latecomers_.await_creation(message, envelope);
     try {
       destination = collection->rank_of(key_of(message, envelope));
@@ -49,6 +52,8 @@ void Routing::route(am::Message& message) {
   if (envelope.reply != 0 && envelope.kind == MessageKind::call && message.wire.source < 0) {
     if (ReplyTable::Entry* waiting = answers_.waiting().find(envelope.reply)) waiting->rank = destination;
   }
+  if (collection != nullptr && collection->places() != nullptr) [[unlikely]]
+    return following_.send(*collection, message, envelope, key_of(message, envelope));
   sending_.deliver(destination, message, envelope);
 }
 

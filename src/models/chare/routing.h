@@ -1,6 +1,6 @@
 #pragma once
 
-#include "models/chare/latecomers.h"
+#include "models/chare/following.h"
 
 namespace brant::detail {
 
@@ -8,7 +8,8 @@ namespace brant::detail {
 class Routing {
  public:
   Routing(Activity& activity, Collections& collections, Messages& messages, Sending& sending, ReadyQueue& queue,
-          DataLandings& landings, Latecomers& latecomers, Answers& answers, const Ending& ending) noexcept;
+          DataLandings& landings, Latecomers& latecomers, Following& following, Answers& answers,
+          const Ending& ending) noexcept;
 
   /// A message that was packed here. It is gone if this throws.
   void post(am::Message& message);
@@ -23,6 +24,7 @@ class Routing {
   ReadyQueue& queue_;
   DataLandings& landings_;
   Latecomers& latecomers_;
+  Following& following_;
   Answers& answers_;
   const Ending& ending_;
 };

@@ -11,7 +11,8 @@
 namespace brant::detail {
 
 Running::Running(const ProgramContext& context, Activity& activity, Messages& messages, ReadyQueue& queue,
-                 Ending& ending, Answers& answers, Arrivals& arrivals, Making& making, Calls& calls) noexcept
+                 Ending& ending, Answers& answers, Arrivals& arrivals, Making& making, Calls& calls,
+                 Moving& moving) noexcept
     : context_(context),
       activity_(activity),
       messages_(messages),
@@ -20,7 +21,8 @@ Running::Running(const ProgramContext& context, Activity& activity, Messages& me
       answers_(answers),
       arrivals_(arrivals),
       making_(making),
-      calls_(calls) {}
+      calls_(calls),
+      moving_(moving) {}
 
 unsigned Running::run_ready(unsigned limit) {
   unsigned done = 0;
@@ -50,6 +52,8 @@ void Running::run(am::Message& message) noexcept {
       case MessageKind::destroy: return making_.run_destroy(message, envelope);
       case MessageKind::destroy_all: return making_.run_destroy_all(message, envelope);
       case MessageKind::reply: return answers_.run(message, envelope);
+      case MessageKind::depart: return moving_.run_depart(message, envelope);
+      case MessageKind::moved: return moving_.run_moved(message, envelope);
       case MessageKind::hello: return calls_.run_hello(message, envelope);
       default: arrivals_.obey(message, envelope); return messages_.drop(message);
     }

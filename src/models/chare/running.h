@@ -11,7 +11,7 @@ namespace brant::detail {
 class Running {
  public:
   Running(const ProgramContext& context, Activity& activity, Messages& messages, ReadyQueue& queue, Ending& ending,
-          Answers& answers, Arrivals& arrivals, Making& making, Calls& calls) noexcept;
+          Answers& answers, Arrivals& arrivals, Making& making, Calls& calls, Moving& moving) noexcept;
 
   /// At most `limit` messages, and no longer than a `BatchTime`. How many.
   unsigned run_ready(unsigned limit);
@@ -27,6 +27,7 @@ class Running {
   Arrivals& arrivals_;
   Making& making_;
   Calls& calls_;
+  Moving& moving_;
 };
 
 }  // namespace brant::detail

@@ -135,7 +135,8 @@ void Scheduler::hold_back() {
 bool Scheduler::may_run_nested(const am::Message& message) {
   const auto envelope = message.header<Envelope>();
   if (envelope.kind == MessageKind::broadcast || envelope.kind == MessageKind::destroy ||
-      envelope.kind == MessageKind::destroy_all) {
+      envelope.kind == MessageKind::destroy_all || envelope.kind == MessageKind::depart ||
+      envelope.kind == MessageKind::moved) {
     return false;
   }
   if (envelope.kind != MessageKind::call) return true;

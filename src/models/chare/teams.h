@@ -106,7 +106,8 @@ class Teams : public Chare<Teams, Single> {
   [[nodiscard]] std::uint32_t first_round(std::uint32_t collection) noexcept;
   /// An element was made that takes part from `first_round` on.
   void born(const Collection& collection, std::uint32_t first_round);
-  void gone(const Collection& collection, const ChareBase& element) noexcept;
+  /// `how`: of what moves, the sections go on at its home.
+  void gone(const Collection& collection, const ChareBase& element, Gone how) noexcept;
   /// A collection is destroyed: its reductions have no result, and its sections no members. Adds whoever waits here for
   /// a result that goes to everyone.
   void forget(std::uint32_t collection, std::vector<Waiting>& unanswered);

@@ -95,6 +95,12 @@ void Teams::contribute_here(const Contribution& contribution) {
   const Contributor self{chare.key_, with_->context.rank};
   std::uint32_t* counter = &chare.reductions_;
   if (id.section != 0) {
+    if (chare.collection_->home_of(chare.key_) != with_->context.rank) {
+      throw Error(Status::invalid_argument,
+                  fmt::format("{} contributes to a section, but it has moved from rank {}: reductions of sections take "
+                              "elements at their homes only; reduce over the array, or move it back first",
+                              name_of(self, id), chare.collection_->home_of(chare.key_)));
+    }
     const auto found = team.counts.find(chare.key_);
     if (chare.collection_id() != id.collection || (team.known && found == team.counts.end())) {
       throw Error(Status::invalid_argument, fmt::format("{} contributes to a section of {} that it is no member of",
@@ -104,6 +110,12 @@ void Teams::contribute_here(const Contribution& contribution) {
     counter = found != team.counts.end() ? &found->second : &team.counts[chare.key_];
   }
   const std::uint32_t number = *counter;
+  if (static_cast<std::int32_t>(number - team.first) < 0) {
+    throw Error(Status::invalid_argument,
+                fmt::format("{} comes too late to {}, which rank {} closed before the element moved there: move "
+                            "elements between reductions, not while one is under way",
+                            name_of(self, id), round_text(id, number), with_->context.rank));
+  }
   Round& round = open_round(team, id, number);
   fit(round, id, number, *contribution.reducer, *contribution.target, self);
   try {
@@ -262,12 +274,13 @@ void Teams::born(const Collection& collection, std::uint32_t first_round) {
   close_rounds(team, id);
 }
 
-void Teams::gone(const Collection& collection, const ChareBase& element) noexcept {
+void Teams::gone(const Collection& collection, const ChareBase& element, Gone how) noexcept {
   const CountMark work(at_work_);
   for (auto& [id, team] : teams_) {
     if (id.collection != collection.id()) continue;
     std::uint32_t next = element.reductions_;
     if (id.section != 0) {
+      if (how == Gone::elsewhere) continue;
       const auto member = team.counts.find(element.key_);
       if (member == team.counts.end()) continue;
       next = member->second;

@@ -193,7 +193,7 @@ void Messenger::on_sent(port::WireOp& op) noexcept {
 
 void Messenger::release(Message& message) noexcept {
   const std::uint32_t units = message.units;
-  const std::int32_t source = message.wire.source;
+  const std::int32_t source = message.peer;  // the service may have said in the header who wrote it
   const std::uint64_t borrowed = message.borrowed;
   pool_.give(message);
   if (units == 0) return;

@@ -16,16 +16,10 @@ void ControlSender::send(Peer& peer, const ChannelControl& control) noexcept {
   if (peer.link != nullptr && control.kind != ChannelControl::Kind::last) {
     const LinkMessage message = packed(control);
     if (peer.link->post_control(link_service::kChannel, std::as_bytes(std::span(&message, 1)))) return;
-    log::error("channel {} to rank {}: no memory for a control record; the peer is given up", control.channel,
-               peer.rank.value);
-    return engine_.peers().suspect(peer);
+    return give_up(peer, control);
   }
   Send* send = sends_.take();
-  if (send == nullptr) {
-    log::error("channel {}: no memory for a control message to rank {}: its end there may wait for it for ever",
-               control.channel, peer.rank.value);
-    return;
-  }
+  if (send == nullptr) return give_up(peer, control);
   send->sender = this;
   send->peer = &peer;
   send->control = control;
@@ -44,13 +38,19 @@ void ControlSender::send(Peer& peer, const ChannelControl& control) noexcept {
   if (status != Status::in_progress) sends_.give_back(send);
 }
 
+/// As when a link has no memory: the other end would wait for ever for what was never said.
+void ControlSender::give_up(Peer& peer, const ChannelControl& control) noexcept {
+  log::error("channel {} to rank {}: no memory for a control record; the peer is given up", control.channel,
+             peer.rank.value);
+  if (!peer.same_process) engine_.peers().suspect(peer);
+}
+
 /// Behind those of the same peer.
 void ControlSender::send_later(Send& send) noexcept {
   try {
     refused_[send.peer->rank.value].push_back(send);
   } catch (const std::bad_alloc&) {
-    log::error("channel {}: no memory to keep a control message to rank {}", send.control.channel,
-               send.peer->rank.value);
+    give_up(*send.peer, send.control);
     return sends_.give_back(&send);
   }
   engine_.pollers().attach(*this);

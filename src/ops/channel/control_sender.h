@@ -11,7 +11,8 @@ namespace brant {
 
 /// Carries what the ends of this process tell others apart from data. All of one channel go the same way, since an
 /// acknowledgement says of all messages before it that nothing went wrong: within this process, by the link where there
-/// is one, else by the network; what finds no room there is sent later, in order.
+/// is one, else by the network; what finds no room there is sent later, in order. A peer that cannot be told for want
+/// of memory is given up: nobody there or here waits for what was never said.
 class ControlSender final : private Poller {
  public:
   using Deliver = void (*)(void* context, const ChannelControl& control) noexcept;
@@ -38,6 +39,7 @@ class ControlSender final : private Poller {
   unsigned deliver_own() noexcept;
   Status post(Send& send) noexcept;
   void send_later(Send& send) noexcept;
+  void give_up(Peer& peer, const ChannelControl& control) noexcept;
   unsigned poll() noexcept override;
 
   Engine& engine_;

@@ -211,54 +211,40 @@ Status DataLanes::receive(DataPart& part, std::int32_t from, std::uint64_t numbe
 }
 
 Status DataLanes::copy(DataPart& part) noexcept {
-  const ConstBuffer& from = part.origin->buffer;
-  if (part.shape != nullptr || part.origin->shape != nullptr) return copy_shaped(part);
-  if (from.bytes == 0) return Status::ok;
-  if (host_accessible(from.kind) && host_accessible(part.landing.kind)) {
-    std::memmove(part.landing.data, from.data, from.bytes);
-    return Status::ok;
-  }
-  static constexpr MoveEvents kEvents{&DataLanes::copied, nullptr};
-  PartMove* move = moves_.take(part, kEvents);
-  if (move == nullptr) return Status::limit_reached;
-  move->from = MoveEnd(from.data, from.kind);
-  move->to = MoveEnd(part.landing.data, part.landing.kind);
-  move->bytes = from.bytes;
-  const bool within_device = !host_accessible(from.kind) && !host_accessible(part.landing.kind);
-  const bool by_stager = from.kind == MemoryKind::pinned || part.landing.kind == MemoryKind::pinned;
-  move->path = within_device ? Path::copy_engine : Path::staged;
-  const Status status = by_stager ? mover_.start_staging(*move) : mover_.start(*move);
-  if (status != Status::in_progress) give_back(*move);
-  return status;
-}
-
-Status DataLanes::copy_shaped(DataPart& part) noexcept {
   const DataOrigin& origin = *part.origin;
-  const std::size_t bytes = part.bytes();
+  const bool shaped = part.shape != nullptr || origin.shape != nullptr;
+  const std::size_t bytes = shaped ? part.bytes() : origin.buffer.bytes;
   if (bytes == 0) return Status::ok;
   const MoveEnd from(origin.buffer.data, origin.buffer.kind);
   const MoveEnd to(part.landing.data, part.landing.kind);
   if (host_accessible(from.kind) && host_accessible(to.kind)) {
-    CpuCopier::copy({{to, part.shape}}, {{from, origin.shape}}, bytes);
+    if (shaped) {
+      CpuCopier::copy({{to, part.shape}}, {{from, origin.shape}}, bytes);
+    } else {
+      std::memmove(part.landing.data, origin.buffer.data, bytes);
+    }
     return Status::ok;
   }
   static constexpr MoveEvents kEvents{&DataLanes::copied, nullptr};
-  TransferShapes* const kept = move_shapes_.take();
-  PartMove* const move = kept != nullptr ? moves_.take(part, kEvents) : nullptr;
-  if (move == nullptr) {
-    if (kept != nullptr) move_shapes_.give_back(kept);
-    return Status::limit_reached;
+  PartMove* const move = moves_.take(part, kEvents);
+  if (move == nullptr) return Status::limit_reached;
+  if (shaped) {
+    move->kept = move_shapes_.take();
+    if (move->kept == nullptr) {
+      give_back(*move);
+      return Status::limit_reached;
+    }
+    move->kept->from = origin.shape != nullptr ? *origin.shape : Shape::contiguous(bytes);
+    move->kept->to = part.shape != nullptr ? *part.shape : Shape::contiguous(bytes);
+    move->shapes = move->kept;
   }
-  kept->from = origin.shape != nullptr ? *origin.shape : Shape::contiguous(bytes);
-  kept->to = part.shape != nullptr ? *part.shape : Shape::contiguous(bytes);
-  move->kept = kept;
-  move->shapes = kept;
   move->from = from;
   move->to = to;
   move->bytes = bytes;
   const bool within_device = !host_accessible(from.kind) && !host_accessible(to.kind);
+  const bool by_stager = !shaped && (from.kind == MemoryKind::pinned || to.kind == MemoryKind::pinned);
   move->path = within_device ? Path::copy_engine : Path::staged;
-  const Status status = mover_.start(*move);
+  const Status status = by_stager ? mover_.start_staging(*move) : mover_.start(*move);
   if (status != Status::in_progress) give_back(*move);
   return status;
 }

@@ -149,7 +149,6 @@ class DataLanes final : public Service, private Poller {
   }
   void tell(DataOrigin& origin) noexcept;
   void drop(const Shape*& shape) noexcept;
-  Status copy_shaped(DataPart& part) noexcept;
   void give_back(PartMove& move) noexcept;
   static void filled(DataPart& part, Status status) noexcept;
   static void copied(Move& move, Status status) noexcept;

@@ -230,6 +230,16 @@ void Delivery::finish_turn(Turns::iterator turn) {
   }
 }
 
+Letter* Delivery::take_parked() noexcept {
+  for (auto& [id, turn] : turns_) {
+    Letter* const letter = turn.parked.pop_front();
+    if (letter == nullptr) continue;
+    --parked_;
+    return letter;
+  }
+  return nullptr;
+}
+
 // Moves.
 
 bool Delivery::may_depart(Identity id) const noexcept {

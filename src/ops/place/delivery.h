@@ -63,6 +63,9 @@ class Delivery {
 
   /// Things to which this rank changes its way.
   [[nodiscard]] std::size_t turns() const noexcept { return turns_.size(); }
+  [[nodiscard]] bool turning(Identity id) const noexcept { return !turns_.empty() && turns_.contains(id); }
+  /// At the end: one of the letters that wait; null if none does.
+  [[nodiscard]] Letter* take_parked() noexcept;
   /// Letters that wait for that.
   [[nodiscard]] std::size_t parked() const noexcept { return parked_; }
 

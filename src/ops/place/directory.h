@@ -95,6 +95,10 @@ class Directory {
   [[nodiscard]] std::size_t ways() const noexcept { return ways_.size(); }
   /// Things of this home that live elsewhere.
   [[nodiscard]] std::size_t away() const noexcept { return away_.size(); }
+  template <typename Visit>
+  void for_each_away(Visit&& visit) const {
+    for (const auto& [id, way] : away_) visit(id);
+  }
   [[nodiscard]] std::size_t guests() const noexcept { return guests_.size(); }
   [[nodiscard]] std::size_t stubs() const noexcept { return stubs_.size(); }
 

@@ -14,6 +14,7 @@
 #include "brant/chare/array.h"
 #include "models/chare/collection.h"
 #include "models/chare/data_call.h"
+#include "models/chare/moving.h"
 #include "support/mutation.h"
 
 namespace brant::detail {
@@ -91,8 +92,11 @@ Draft creation(const PlacementRule& rule) {
 TEST(ChareMessageCheck, every_kind_that_a_rank_sends_is_sound) {
   for (unsigned number = 1; number <= kKinds; ++number) {
     const auto kind = static_cast<MessageKind>(number);
-    if (kind == MessageKind::create) continue;
-    EXPECT_TRUE(Draft(envelope_of(kind, 0, kRanks - 1), kReplyPrefix).sound()) << number;
+    if (kind == MessageKind::create || kind == MessageKind::depart) continue;
+    const bool of_moves = kind == MessageKind::moved || kind == MessageKind::place;
+    const std::uint8_t flags = of_moves ? Envelope::kDirect : 0;
+    EXPECT_TRUE(Draft(envelope_of(kind, flags, kRanks - 1), of_moves ? sizeof(PassportTail) : kReplyPrefix).sound())
+        << number;
   }
   EXPECT_TRUE(creation(square()).sound());
   EXPECT_TRUE(Draft(envelope_of(MessageKind::call, Envelope::kWide), kWideBytes).sound());
@@ -122,6 +126,17 @@ TEST(ChareMessageCheck, a_list_names_a_rank_of_the_job_for_every_element) {
   rule.extent.set_coordinate(0, 1 << 12);
   rule.extent.set_coordinate(1, (1 << 12) + 1);
   EXPECT_FALSE(listed(400).sound()) << "more than a list may have";
+}
+
+TEST(ChareMessageCheck, what_follows_an_element_says_whom_it_comes_from) {
+  EXPECT_FALSE(Draft(envelope_of(MessageKind::depart), kReplyPrefix).sound()) << "stays within a process";
+  EXPECT_FALSE(Draft(envelope_of(MessageKind::moved), sizeof(PassportTail)).sound()) << "without its flag";
+  EXPECT_FALSE(Draft(envelope_of(MessageKind::moved, Envelope::kDirect), sizeof(PassportTail) - 1).sound());
+  EXPECT_FALSE(Draft(envelope_of(MessageKind::reply, Envelope::kDirect), kReplyPrefix).sound());
+  EXPECT_FALSE(Draft(envelope_of(MessageKind::broadcast, Envelope::kPassedOn), sizeof(Trail)).sound());
+  EXPECT_FALSE(Draft(envelope_of(MessageKind::call, Envelope::kPassedOn), sizeof(Trail) - 1).sound());
+  EXPECT_TRUE(Draft(envelope_of(MessageKind::call, Envelope::kPassedOn), sizeof(Trail)).sound()) << "zeros: rank 0";
+  EXPECT_TRUE(Draft(envelope_of(MessageKind::call, Envelope::kDirect), 0).sound());
 }
 
 TEST(ChareMessageCheck, kinds_and_ranks_are_those_that_there_are) {
