@@ -52,7 +52,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--warmup", type=whole(0), default=10, help="iterations before them (default 10)")
     parser.add_argument("--memory", choices=("host", "cuda"), default="host", help="where the field lives")
     parser.add_argument("--host-staging", action="store_true", help="faces of a GPU go by host memory, to compare")
-    modes = ("fused", "direct", "resident", "stream", "stacked", "shapes")
+    modes = ("fused", "direct", "graph", "resident", "stream", "stacked", "shapes")
     parser.add_argument("--halo", choices=modes, help="ghosts by a brant.HaloExchange in this mode, not by channels")
     parser.add_argument("--tolerance", type=float, default=0.0, help="end when no cell changes by more (default never)")
     parser.add_argument("--every", type=whole(1), default=10, help="iterations between two looks at that (default 10)")

@@ -51,7 +51,8 @@ class HaloExchange:
         ghost: cells on either side, likewise; not wider than the narrowest block.
         variables: of a cell.
         dtype: of a variable, what NumPy takes for one.
-        mode: how the cells travel: "fused", "direct", "resident", "stream", "stacked" or "shapes" (docs/guide/halo.md).
+        mode: how the cells travel: "fused", "direct", "graph", "resident", "stream", "stacked" or "shapes"
+            (docs/guide/halo.md).
         messages: what is one message, in mode "fused": "per_process", "per_block" or "all".
         first_channel: its ids are those from this one on: twice as many as there are processes.
         path: forces the path of all messages, for measuring.
@@ -102,8 +103,9 @@ class HaloExchange:
 
         Args:
             fields: one for each block of this process, in a list, or the one array. It holds them until it has ended,
-                in modes "direct" and "resident" until the exchange is closed or bound to others. What produces them on
-                a device is waited for, as the array names it. They may be others in each run, but in these two modes.
+                in modes "direct", "graph" and "resident" until the exchange is closed or bound to others. What produces
+                them on a device is waited for, as the array names it. They may be others in each run, but in these
+                modes.
             times: so many exchanges after each other, the same in every process.
 
         Raises (here, or when awaited):
@@ -111,7 +113,8 @@ class HaloExchange:
                 not those that the exchange is bound to; an exchange under way; it is closed; another process made its
                 exchange with other options.
             WrongKind: what is no array; fields in host memory and on a device.
-            NotSupported: in modes "direct" and "resident": memory that other processes cannot map, another host.
+            NotSupported: in modes "direct", "graph" and "resident": memory that other processes cannot map, another
+                host.
             PeerLost, TimedOut: a neighbour has ended, or not come in time.
             Canceled: the exchange was closed, or the wait for it cancelled.
 
@@ -120,9 +123,9 @@ class HaloExchange:
         return self._halo.run(self._listed(fields), times)
 
     def bind(self, fields: Any) -> _brant.Awaitable:
-        """Tells the other processes of these fields, into which those of modes "direct" and "resident" write. The first
-        `run` does so by itself; for others later all processes call this. In other modes it does nothing. Raises as
-        `run` does."""
+        """Tells the other processes of these fields, into which those of modes "direct", "graph" and "resident" write.
+        The first `run` does so by itself; for others later all processes call this. In other modes it does nothing.
+        Raises as `run` does."""
         return self._halo.bind(self._listed(fields))
 
     def _listed(self, fields: Any) -> list:

@@ -12,7 +12,7 @@ import pytest
 from conftest import brant, run_job
 from halo_content import content
 
-MODES = ("fused", "direct", "resident", "stream", "stacked", "shapes")
+MODES = ("fused", "direct", "graph", "resident", "stream", "stacked", "shapes")
 PERIODIC = {"grid": (9, 8, 7), "divide": (3, 2, 2), "periodic": (True, True, True), "ghost": (2, 1, 3), "variables": 3}
 OPEN = {"grid": (9, 8, 7), "divide": (2, 2, 1), "periodic": (False, False, True), "ghost": (1, 2, 1), "variables": 2}
 FLAT = {"grid": (9, 8, 1), "divide": (2, 2, 1), "periodic": (True, False, False), "ghost": (1, 1, 0)}
@@ -80,7 +80,7 @@ async def several_after_each_other() -> None:
 
 
 async def other_fields_are_bound() -> None:
-    for mode in ("direct", "resident", "fused"):
+    for mode in ("direct", "graph", "resident", "fused"):
         with brant.HaloExchange(**TWO, mode=mode) as exchange:
             first, second = (exchange.empty(os.environ["BRANT_TEST_MEMORY"]) for _ in range(2))
             await rounds(exchange, first, TWO)
@@ -117,7 +117,7 @@ async def what_does_not_fit_is_refused() -> None:
         ({**TWO, "grid": (6, 5)}, "grid=.*one for each of x, y and z"),
         ({**TWO, "ghost": "wide"}, "ghost='wide'"),
         ({**TWO, "variables": 0}, "variables=0"),
-        ({**TWO, "mode": "slow"}, "mode='slow': use fused, direct"),
+        ({**TWO, "mode": "slow"}, "mode='slow': use shapes, fused, direct"),
         ({**TWO, "messages": "none"}, "messages='none': use per_process"),
         ({**TWO, "path": "there"}, "'there' is no path"),
         ({**TWO, "first_channel": -1}, "first_channel=-1"),

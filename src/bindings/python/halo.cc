@@ -17,19 +17,12 @@
 #include "bindings/python/halo_run.h"
 #include "bindings/python/make.h"
 #include "bindings/python/process.h"
+#include "brant/halo/halo_modes.h"
 
 namespace nb = nanobind;
 
 namespace brant::python {
 namespace {
-
-struct NamedMode {
-  std::string_view name;
-  HaloMode mode;
-};
-constexpr std::array kModes = {NamedMode{"fused", HaloMode::fused},       NamedMode{"direct", HaloMode::direct},
-                               NamedMode{"resident", HaloMode::resident}, NamedMode{"stream", HaloMode::stream},
-                               NamedMode{"stacked", HaloMode::stacked},   NamedMode{"shapes", HaloMode::shapes}};
 
 struct NamedMessages {
   std::string_view name;
@@ -82,7 +75,7 @@ Text text_of(const std::string& described) {
 
 Halo::Halo(const HaloOptions& options, std::string format) : options_(options), format_(std::move(format)) {
   held_->exchange = std::make_unique<HaloExchange>(Process::get().runtime(), options);
-  const auto mode = std::ranges::find(kModes, options.mode, &NamedMode::mode);
+  const auto mode = std::ranges::find(kHaloModes, options.mode, &NamedHaloMode::mode);
   const auto messages = std::ranges::find(kMessages, options.messages, &NamedMessages::messages);
   described_ = describe(options, format_, std::string(mode->name), std::string(messages->name));
   open_halos().insert(this);
@@ -106,7 +99,7 @@ std::vector<Py_ssize_t> Halo::array_of(int i) const {
 }
 
 bool Halo::writes_into_others() const noexcept {
-  return options_.mode == HaloMode::direct || options_.mode == HaloMode::resident;
+  return options_.mode == HaloMode::direct || options_.mode == HaloMode::graph || options_.mode == HaloMode::resident;
 }
 
 // Fields
@@ -246,7 +239,7 @@ void bind_halo(nb::module_& module) {
              options.first_channel = ChannelId{first_channel};
              if (!path.empty() && !path_from_name(path, options.path))
                throw Error(Status::invalid_argument, "halo: '" + path + "' is no path: use " + requestable_path_list());
-             options.mode = named(kModes, mode, "mode").mode;
+             options.mode = named(kHaloModes, mode, "mode").mode;
              options.messages = named(kMessages, messages, "messages").messages;
              options.patience = patience < 0 ? Worker::kForever
                                              : std::chrono::duration_cast<std::chrono::nanoseconds>(
