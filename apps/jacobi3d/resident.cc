@@ -48,9 +48,7 @@ std::int64_t pieces(std::int64_t count, std::int64_t each) noexcept { return (co
 
 /// Blocks that have something to do: more would be more to wait for.
 std::int64_t blocks_of_use(const Block& block, std::size_t sent_bytes, bool computes) noexcept {
-  const Extent cells = block.layout().cells;
-  const std::int64_t tiles =
-      pieces(cells.x, kCellsPerTile) * pieces(cells.y, kRowsPerTile) * pieces(cells.z, kPlanesPerPiece);
+  const std::int64_t tiles = tiles_of(block.layout().cells);
   const auto chunks = static_cast<std::int64_t>(sent_bytes / brant::halo::kChunkBytes);
   return std::max<std::int64_t>(computes ? tiles : pieces(chunks, kThreads / brant::halo::kChunkThreads), 1);
 }
@@ -60,6 +58,10 @@ void require(Status status, const char* what) {
 }
 
 }  // namespace
+
+std::int64_t tiles_of(const Extent& cells) noexcept {
+  return pieces(cells.x, kCellsPerTile) * pieces(cells.y, kRowsPerTile) * pieces(cells.z, kPlanesPerPiece);
+}
 
 ResidentKernel load_resident_kernel(brant::Device device) {
   return {device, std::as_bytes(std::span(jacobi_kernels_fatbin, jacobi_kernels_fatbin_bytes)), "jacobi_resident",

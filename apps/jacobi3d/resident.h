@@ -16,6 +16,9 @@ namespace jacobi {
 
 using ResidentKernel = brant::Kernel<brant::notify::KernelControl, Resident>;
 
+/// What the blocks of the kernel that stays take one after another, of a block of so many cells.
+std::int64_t tiles_of(const Extent& cells) noexcept;
+
 /// Throws what Kernel does.
 ResidentKernel load_resident_kernel(brant::Device device);
 

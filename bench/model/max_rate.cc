@@ -13,8 +13,6 @@
 namespace brant::bench::model {
 namespace {
 
-constexpr double kNoiseFloor = 1e-3;
-
 struct Sample {
   double pairs = 1;
   double rate = 0;  ///< Of all pairs together.

@@ -12,8 +12,6 @@
 namespace brant::bench::model {
 namespace {
 
-/// Below a tenth of a percent it is not noise that segments would explain.
-constexpr double kNoiseFloor = 1e-3;
 constexpr double kParametersPerSegment = 3;  // alpha, beta, and where it ends
 
 struct Line {

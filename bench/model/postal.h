@@ -8,6 +8,9 @@
 
 namespace brant::bench::model {
 
+/// Relative errors below a tenth of a percent are no noise that more parameters would explain.
+inline constexpr double kNoiseFloor = 1e-3;
+
 /// What a message of so many bytes took.
 struct Point {
   double bytes = 0;
