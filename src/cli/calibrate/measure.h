@@ -11,6 +11,9 @@
 
 namespace brant::cli::calibrate {
 
+/// All that are measured, in the order of tables.
+inline constexpr Path kPaths[] = {Path::shm, Path::courier, Path::copy_engine, Path::ucx, Path::staged};
+
 /// What the choice of paths is measured at.
 inline constexpr std::array<std::size_t, 8> kPathSizes = {8,         1 << 10, 8 << 10, 32 << 10,
                                                           128 << 10, 1 << 20, 4 << 20, 16 << 20};

@@ -30,7 +30,6 @@ constexpr int kTurns = 3;
 constexpr double kBudgetUs = 5'000;
 constexpr int kFloods = 200;
 constexpr int kLargeFloods = 5;
-constexpr Path kPaths[] = {Path::shm, Path::courier, Path::copy_engine, Path::ucx, Path::staged};
 
 class ModelMeasurement {
  public:

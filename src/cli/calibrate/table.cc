@@ -12,8 +12,6 @@
 namespace brant::cli::calibrate {
 namespace {
 
-constexpr Path kPaths[] = {Path::shm, Path::courier, Path::copy_engine, Path::ucx, Path::staged};
-
 std::string ends_name(EndPair ends) {
   if (ends.from_mapped) return "host to host, from memory that the receiver maps";
   return fmt::format("{} to {}", from_name(ends), to_name(ends));
