@@ -215,14 +215,15 @@ nb::object Halo::bind(const nb::sequence& fields) { return start(fields, true, 0
 void Halo::close() {
   if (!is_open() || Process::get().has_ended()) return;
   static_cast<void>(Process::get().runtime());
+  const auto held = held_;  // the run that is given up may be the last that has this object
   if (running_ != nullptr) running_->give_up(Status::canceled);
-  held_->exchange.reset();
-  held_->bound.reset();
+  held->exchange.reset();
+  held->bound.reset();
 }
 
 void close_halos() {
-  const std::set<Halo*> halos = std::exchange(open_halos(), {});
-  for (Halo* halo : halos) halo->close();
+  std::set<Halo*>& halos = open_halos();
+  while (!halos.empty()) halos.extract(halos.begin()).value()->close();
 }
 
 void bind_halo(nb::module_& module) {

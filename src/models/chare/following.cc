@@ -139,6 +139,10 @@ bool Following::take(am::Message& message, const Envelope& envelope) {
     drop_damaged(&message, message.peer);
     return true;
   }
+  if (!of_moves && !envelope.follows()) {
+    // For an element of another home: it was followed when it came, and has waited for its entry since.
+    if (collection->identity_of(key_of(message, envelope)).home() != context_.rank) return false;
+  }
   const ArrayPlaces& places = places_of(*collection);
   at_work_ = collection;
   set_notes(message, {});

@@ -44,8 +44,9 @@ void DirectGraph::bind() {
   Status recorded = kernel_.launch(shape_, stream_, control_, on_device_, count_);
   if (recorded == Status::ok) recorded = plan_.copies.launch(plan_.all_landed(), stream_);
   Result<port::Graph*> graph = streams.end_capture(stream_);
+  if (graph.ok()) graph_ = *graph;
   require(recorded, "halo: the kernels of mode graph were not recorded");
-  graph_ = std::move(graph).or_throw("halo: the graph of mode graph was not made");
+  require(graph.status(), "halo: the graph of mode graph was not made");
 }
 
 /// One behind another, without the CPU between them.

@@ -359,6 +359,24 @@ TEST_P(HaloModes, take_other_fields) {
   }
 }
 
+/// Alone, with nothing to wait for between a binding and the next exchange.
+TEST_P(HaloModes, take_other_fields_within_one_task) {
+  InProcessJob job(test::ranks(1, gpu_of(kind())));
+  HaloOptions alone = options();
+  alone.divide = {1, 1, 1};
+  std::deque<Side> sides = sides_of(job, 1, alone, kind());
+  const auto twice = [](Side& side) -> Task<void> {
+    side.fill(1);
+    co_await side.exchange.run(side.buffers);
+    side.move_fields();
+    side.fill(2);
+    co_await side.exchange.bind(side.buffers);
+    co_await side.exchange.run(side.buffers);
+  };
+  job.rank(0).run(twice(sides[0]));
+  sides[0].expect_filled(2);
+}
+
 TEST_P(HaloModes, name_the_process_that_has_ended_and_stay_ended) {
   InProcessJob job(test::ranks(2, gpu_of(kind())));
   std::deque<Side> sides = sides_of(job, 2, options(), kind());
