@@ -25,7 +25,7 @@ DirectResident::DirectResident(Runtime& runtime, const Layout& layout, DirectCop
 
 void DirectResident::bind() {
   if (end_.pending()) end_.detach();  // of the kernel that is closed: the next run waits for its own
-  running_.close();  // it has the addresses of the old fields
+  running_.close();                   // it has the addresses of the old fields
   launched_ = false;
   DirectByDevice::bind();
   const Status copied = stream_.synchronize();
