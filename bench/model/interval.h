@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -15,7 +16,7 @@ inline Figure with_interval(double value, std::vector<double> resampled) {
   if (resampled.empty()) return {value, value, value};
   std::sort(resampled.begin(), resampled.end());
   const auto at = [&](double part) {
-    return resampled[static_cast<std::size_t>(part * static_cast<double>(resampled.size() - 1) + 0.5)];
+    return resampled[static_cast<std::size_t>(std::lround(part * static_cast<double>(resampled.size() - 1)))];
   };
   return {value, std::min(value, at(0.025)), std::max(value, at(0.975))};
 }

@@ -133,6 +133,7 @@ MaxRate fit_max_rate(const std::vector<PairsPoint>& points, double alpha_us) {
   const std::size_t rising = best_rising(samples);
   const Curve curve = fit_curve(samples, rising);
   std::vector<double> errors;
+  errors.reserve(samples.size());
   for (const Sample& sample : samples) errors.push_back(sample.rate / curve.at(sample.pairs) - 1);
   std::mt19937 random(1);
   std::uniform_int_distribution<std::size_t> any(0, errors.size() - 1);

@@ -76,8 +76,7 @@ void Moving::run_depart(am::Message& message, const Envelope& envelope) {
   ArrayPlaces& places = *collection->places();
   ArrayPlaces::Departure& departure = places.departures.at(id);
   ChareBase* const chare = collection->find(key);
-  const std::string why = chare != nullptr ? pinned_by(*chare) : std::string("it was destroyed");
-  if (!why.empty()) {
+  if (chare == nullptr || !pinned_by(*chare).empty()) {
     am::MessageList mail = std::exchange(departure.mail, {});
     places.departures.erase(id);
     if (chare != nullptr) Collection::leaving_mark(*chare) = false;

@@ -21,7 +21,8 @@ using detail::Handover;
 using test::job;
 
 /// Before the runtime is opened: no memory is shared, everything goes over UCX.
-const bool g_own_host = std::getenv("BRANT_TEST_OWN_HOSTS") != nullptr && test::become_own_host();
+const bool g_own_host =  // NOLINT(bugprone-throwing-static-initialization): the test fails then
+    std::getenv("BRANT_TEST_OWN_HOSTS") != nullptr && test::become_own_host();
 
 /// What a traveller knows, and takes along.
 struct Luggage {
@@ -56,7 +57,9 @@ class Traveller : public Chare<Traveller> {
   }
   int twice(int value) { return 2 * value; }
   void count_all(const Callback<int>& to) { contribute<reduce::Sum>(1, to); }
-  void count_section(Section<Traveller> section, const Callback<int>& to) { contribute<reduce::Sum>(section, 1, to); }
+  void count_section(const Section<Traveller>& section, const Callback<int>& to) {
+    contribute<reduce::Sum>(section, 1, to);
+  }
   /// Why it cannot move; empty if it can.
   std::string refusal(int to) {
     try {
@@ -149,6 +152,7 @@ Task<void> roam(Chares& chares, Plan plan) {
   const auto senders = create_group<Sender>(chares);
   const auto section = make_section(chares, travellers, std::vector<Index<1>>{0, 3, 4});
   std::vector<Future<int>> floods;
+  floods.reserve(static_cast<std::size_t>(chares.size()));
   for (int rank = 0; rank < chares.size(); ++rank) {
     floods.push_back(senders[rank].ask<&Sender::flood>(travellers, section, plan.rounds, plan.data));
   }

@@ -98,7 +98,7 @@ class World {
   /// What a process sends in an exchange.
   static CellWords content(unsigned process, Word epoch) {
     CellWords cells;
-    for (unsigned c = 0; c < kCells; ++c) cells[c] = 100 * (process + 1) + 10 * (epoch % kTurns) + c;
+    for (unsigned c = 0; c < kCells; ++c) cells[c] = Word{100} * (process + 1) + 10 * (epoch % kTurns) + c;
     return cells;
   }
 
