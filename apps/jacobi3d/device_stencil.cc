@@ -22,16 +22,10 @@ using brant::Status;
 
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kGridMax = 65535;  // of a grid's y and z
-constexpr std::int64_t kRowsPerTile = 8;
-constexpr std::int64_t kCellsPerTile = 64;
 constexpr std::int64_t kShellGridMax = 4096;
 
 std::span<const std::byte> image() noexcept {
   return std::as_bytes(std::span(jacobi_kernels_fatbin, jacobi_kernels_fatbin_bytes));
-}
-
-unsigned pieces(std::int64_t count, std::int64_t each) noexcept {
-  return static_cast<unsigned>((count + each - 1) / each);
 }
 
 unsigned at_most_grid(std::int64_t count) noexcept {

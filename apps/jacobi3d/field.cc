@@ -55,11 +55,9 @@ void for_each_cell(const Box& box, Visit&& visit) {
 std::vector<double> solve_serially(const Extent& global, std::int64_t iterations) {
   std::vector<double> field(static_cast<std::size_t>(volume(global))), next(field.size());
   const auto renew = [&](const auto& visit) {
-    for (std::int64_t z = 0; z < global.z; ++z) {
-      for (std::int64_t y = 0; y < global.y; ++y) {
-        for (std::int64_t x = 0; x < global.x; ++x) next[place_of(global, {x, y, z})] = visit(x, y, z);
-      }
-    }
+    for_each_cell({{0, 0, 0}, {global.x, global.y, global.z}}, [&](std::int64_t x, std::int64_t y, std::int64_t z) {
+      next[place_of(global, {x, y, z})] = visit(x, y, z);
+    });
     field.swap(next);
   };
   const auto at = [&](std::int64_t x, std::int64_t y, std::int64_t z) {

@@ -101,6 +101,14 @@ struct Split {
 /// How many planes one block of a GPU's sweep walks along: short pieces keep neighbouring blocks, and so the caches,
 /// together.
 inline constexpr std::int64_t kPlanesPerPiece = 16;
+/// And what else is the same for all of its sweeps: cells along x and y.
+inline constexpr std::int64_t kCellsPerTile = 64;
+inline constexpr std::int64_t kRowsPerTile = 8;
+
+/// Of so many, each with so many at most.
+constexpr unsigned pieces(std::int64_t count, std::int64_t each) noexcept {
+  return static_cast<unsigned>((count + each - 1) / each);
+}
 
 /// The seven-point Jacobi step: the mean of a cell and its six neighbours. The additions are in one fixed order and
 /// nothing is of the form a*b+c, so no compiler can fuse or reorder anything: host and GPU agree to the last bit.

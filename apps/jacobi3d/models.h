@@ -4,6 +4,7 @@
 
 #include "brant/brant.h"
 #include "brant/halo.h"
+#include "brant/halo/halo_modes.h"
 #include "solver.h"
 
 /// The programming models. Each solves on all blocks of this process, collectively, and gives what became of them; the
@@ -16,11 +17,6 @@ std::vector<Solution> solve_with_channels(brant::Runtime& runtime, Share& share,
 /// Each block a chare, which sends its faces as arguments of messages, by the runtime's path. While they travel, the
 /// other chares of its process run.
 std::vector<Solution> solve_with_chares(brant::Runtime& runtime, Share& share, const Plan& plan);
-
-/// It writes into fields of other processes, is bound to them, and sends no messages.
-constexpr bool is_bound(brant::HaloMode mode) noexcept {
-  return mode == brant::HaloMode::direct || mode == brant::HaloMode::graph || mode == brant::HaloMode::resident;
-}
 
 /// In memory of the host it is another mode, and would be measured under a wrong name.
 constexpr bool needs_device(brant::HaloMode mode) noexcept {

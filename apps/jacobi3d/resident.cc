@@ -17,8 +17,6 @@ namespace {
 using brant::Status;
 
 constexpr unsigned kThreads = 256;
-constexpr std::int64_t kRowsPerTile = 8;
-constexpr std::int64_t kCellsPerTile = 64;
 constexpr std::uint64_t kLaps = 65536;
 
 /// A block of the emulated device: one thread, which sweeps a part of the planes.
@@ -44,8 +42,6 @@ void iterate_on_host(const brant::HostLaunch& launch) noexcept {
   iterate_as_told(machine, launch.value<brant::notify::KernelControl>(0), launch.value<Resident>(1));
 }
 
-std::int64_t pieces(std::int64_t count, std::int64_t each) noexcept { return (count + each - 1) / each; }
-
 /// Blocks that have something to do: more would be more to wait for.
 std::int64_t blocks_of_use(const Block& block, std::size_t sent_bytes, bool computes) noexcept {
   const std::int64_t tiles = tiles_of(block.layout().cells);
@@ -60,7 +56,8 @@ void require(Status status, const char* what) {
 }  // namespace
 
 std::int64_t tiles_of(const Extent& cells) noexcept {
-  return pieces(cells.x, kCellsPerTile) * pieces(cells.y, kRowsPerTile) * pieces(cells.z, kPlanesPerPiece);
+  return std::int64_t{pieces(cells.x, kCellsPerTile)} * pieces(cells.y, kRowsPerTile) *
+         pieces(cells.z, kPlanesPerPiece);
 }
 
 ResidentKernel load_resident_kernel(brant::Device device) {

@@ -67,16 +67,7 @@ BRANT_DEVICE_CODE bool meet(Machine& machine, const brant::notify::KernelControl
   const brant::notify::Block block;
   const brant::notify::FanIn all_blocks{work.arrivals.counts, machine.blocks()};
   brant::notify::arrive(machine, work.together, all_blocks, place, block);
-  auto waited = brant::notify::Waited::rung;
-  if (brant::notify::Block::gather(machine)) {
-    const Word* const word = machine.reach(static_cast<const Word*>(work.together.word));
-    // Each load that acquires empties the cache of the multiprocessor, which other blocks there still sweep with.
-    waited = brant::notify::look_until(machine, control, work.together.number, place, [&] {
-      const Word seen = machine.load_relaxed(word);
-      return brant::notify::reached(seen, place) ? machine.load_acquire(word) : seen;
-    });
-  }
-  return brant::notify::Block::share(machine, waited) == brant::notify::Waited::rung;
+  return brant::notify::wait(machine, control, work.together, place, block) == brant::notify::Waited::rung;
 }
 
 /// The cells that need no ghosts of others, while those come; or all the rest.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import brant
 import numpy
@@ -39,6 +39,33 @@ class Figures:
     compute: float = 0.0
     samples: list[float] = dataclasses.field(default_factory=list)
     face_bytes: int = 0
+
+
+class Solver(Protocol):
+    """What iterates, and says when the ghosts were there and by how much a cell has changed."""
+
+    async def iterate(self) -> float: ...
+    async def change(self) -> float: ...
+
+
+async def timed(solver: Solver, plan: Plan, face_bytes: int) -> Figures:
+    """The warm-up, and the iterations until one of the ends that the plan has."""
+    figures = Figures(0, 0.0, face_bytes=face_bytes)
+    for _ in range(plan.warmup):
+        await solver.iterate()
+    while figures.iterations < plan.iterations:
+        figures.iterations += 1
+        begin = time.perf_counter()
+        exchanged = await solver.iterate()
+        end = time.perf_counter()
+        figures.total += 1e6 * (end - begin)
+        figures.compute += 1e6 * (end - exchanged)
+        if len(figures.samples) < SAMPLES_MAX:
+            figures.samples.append(1e6 * (end - begin))
+        if plan.tolerance > 0 and figures.iterations % plan.every == 0 and await solver.change() <= plan.tolerance:
+            break
+    figures.change = await solver.change()
+    return figures
 
 
 def layer(field: Any, axis: int, at: int) -> Any:
@@ -122,22 +149,7 @@ class Block(brant.Chare):
 
     @brant.entry
     async def solve(self) -> Figures:
-        plan = self.plan
-        figures = Figures(0, 0.0, face_bytes=sum(face.cells[0].nbytes for face in self.faces))
-        for _ in range(plan.warmup):
-            await self.iterate()
-        while figures.iterations < plan.iterations:
-            figures.iterations += 1
-            begin = time.perf_counter()
-            exchanged = await self.iterate()
-            end = time.perf_counter()
-            figures.total += 1e6 * (end - begin)
-            figures.compute += 1e6 * (end - exchanged)
-            if len(figures.samples) < SAMPLES_MAX:
-                figures.samples.append(1e6 * (end - begin))
-            if plan.tolerance > 0 and figures.iterations % plan.every == 0 and await self.change() <= plan.tolerance:
-                break
-        figures.change = await self.change()
+        figures = await timed(self, self.plan, sum(face.cells[0].nbytes for face in self.faces))
         for face in self.faces:
             face.channel.close()
         return figures

@@ -7,7 +7,7 @@ from typing import Any
 
 import brant
 import numpy
-from block import SAMPLES_MAX, Figures, Plan
+from block import Figures, Plan, timed
 from grid import AXES, start_planes
 from kernels import DeviceKernels, HostKernels, inner
 
@@ -55,22 +55,7 @@ class Team(brant.Chare):
 
     @brant.entry
     async def solve(self) -> Figures:
-        plan = self.plan
-        figures = Figures(0, 0.0, face_bytes=self.face_bytes())
-        for _ in range(plan.warmup):
-            await self.iterate()
-        while figures.iterations < plan.iterations:
-            figures.iterations += 1
-            begin = time.perf_counter()
-            exchanged = await self.iterate()
-            end = time.perf_counter()
-            figures.total += 1e6 * (end - begin)
-            figures.compute += 1e6 * (end - exchanged)
-            if len(figures.samples) < SAMPLES_MAX:
-                figures.samples.append(1e6 * (end - begin))
-            if plan.tolerance > 0 and figures.iterations % plan.every == 0 and await self.change() <= plan.tolerance:
-                break
-        figures.change = await self.change()
+        figures = await timed(self, self.plan, self.face_bytes())
         for exchange in self.exchanges:
             exchange.close()
         return figures

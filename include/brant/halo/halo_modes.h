@@ -25,4 +25,9 @@ constexpr std::string_view halo_mode_name(HaloMode mode) noexcept {
   return "unknown";
 }
 
+/// It writes into fields of other processes, is bound to them, and sends no messages.
+constexpr bool is_bound(HaloMode mode) noexcept {
+  return mode == HaloMode::direct || mode == HaloMode::graph || mode == HaloMode::resident;
+}
+
 }  // namespace brant

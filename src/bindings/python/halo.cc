@@ -98,9 +98,7 @@ std::vector<Py_ssize_t> Halo::array_of(int i) const {
   return {static_cast<Py_ssize_t>(options_.variables), z, y, x};
 }
 
-bool Halo::writes_into_others() const noexcept {
-  return options_.mode == HaloMode::direct || options_.mode == HaloMode::graph || options_.mode == HaloMode::resident;
-}
+bool Halo::writes_into_others() const noexcept { return is_bound(options_.mode); }
 
 // Fields
 // -------------------------------------------------------------------------------------------------------------------

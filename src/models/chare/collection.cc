@@ -159,6 +159,14 @@ ChareBase* Collection::find(const ElementKey& key) const noexcept {
   }
 }
 
+am::MessageList Collection::take_waiting(const ElementKey& key) {
+  const auto early = waiting.find(key);
+  if (early == waiting.end()) return {};
+  const am::MessageList list = early->second;
+  waiting.erase(early);
+  return list;
+}
+
 void Collection::grow() {
   if ((size_ + 1) * 2 <= table_.size()) return;
   std::vector<ChareBase*> larger(std::max<std::size_t>(8, table_.size() * 2));

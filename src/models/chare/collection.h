@@ -151,6 +151,8 @@ class Collection {
 
   /// Messages to elements that were not inserted yet.
   std::unordered_map<ElementKey, am::MessageList, KeyHash> waiting;
+  /// Those to one that is here now.
+  am::MessageList take_waiting(const ElementKey& key);
 
  private:
   [[nodiscard]] std::uint32_t first_round() const noexcept;

@@ -139,10 +139,9 @@ bool Following::take(am::Message& message, const Envelope& envelope) {
     drop_damaged(&message, message.peer);
     return true;
   }
-  if (!of_moves && !envelope.follows()) {
-    // For an element of another home: it was followed when it came, and has waited for its entry since.
-    if (collection->identity_of(key_of(message, envelope)).home() != context_.rank) return false;
-  }
+  const Identity id = of_moves ? Identity{} : collection->identity_of(key_of(message, envelope));
+  // For an element of another home: it was followed when it came, and has waited for its entry since.
+  if (!of_moves && !envelope.follows() && id.home() != context_.rank) return false;
   const ArrayPlaces& places = places_of(*collection);
   at_work_ = collection;
   set_notes(message, {});
@@ -151,8 +150,6 @@ bool Following::take(am::Message& message, const Envelope& envelope) {
   } else if (envelope.kind == MessageKind::place) {
     if (!take_letter(*collection, message)) drop_damaged(&message, message.peer);
   } else {
-    const ElementKey key = key_of(message, envelope);
-    const Identity id = collection->identity_of(key);
     Header header{.by_home = !envelope.follows(), .origin = message.wire.source, .id = id, .place = {}};
     if ((envelope.flags & Envelope::kPassedOn) != 0) {
       const auto trail = read_last<Trail>(message);

@@ -77,11 +77,8 @@ void Making::run_insert(am::Message& message, const Envelope& envelope) {
     return messages_.drop(message);
   }
   messages_.drop(message);
-  const auto early = collection->waiting.find(key);
-  if (early == collection->waiting.end()) return;
-  am::MessageList list = early->second;
-  collection->waiting.erase(early);
-  queue_.push_front(list);
+  am::MessageList early = collection->take_waiting(key);
+  queue_.push_front(early);
 }
 
 void Making::run_destroy(am::Message& message, const Envelope& envelope) {

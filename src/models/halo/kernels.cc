@@ -21,24 +21,28 @@ void copy_on_host(const HostLaunch& launch) noexcept {
   copy_chunks(machine, launch.value<CopyTable>(0), launch.value<Word>(1), launch.value<Word>(2));
 }
 
-void exchange_on_host(const HostLaunch& launch) noexcept {
+/// One block after another, as long as each does its exchange: `exchange(machine, control, plan)`.
+template <typename Exchange>
+void each_block(const HostLaunch& launch, Exchange&& exchange) noexcept {
   const auto control = launch.value<notify::KernelControl>(0);
   const auto plan = launch.value<DirectPlan>(1);
   const auto blocks = static_cast<unsigned>(launch.blocks);
   for (unsigned block = 0; block < blocks; ++block) {
     simt::CpuThread machine(launch.engine_address, block, blocks);
-    if (!exchange_directly(machine, control, plan, launch.value<Word>(2))) return;
+    if (!exchange(machine, control, plan)) return;
   }
 }
 
+void exchange_on_host(const HostLaunch& launch) noexcept {
+  each_block(launch, [&](auto& machine, const auto& control, const auto& plan) {
+    return exchange_directly(machine, control, plan, launch.value<Word>(2));
+  });
+}
+
 void exchange_counted_on_host(const HostLaunch& launch) noexcept {
-  const auto control = launch.value<notify::KernelControl>(0);
-  const auto plan = launch.value<DirectPlan>(1);
-  const auto blocks = static_cast<unsigned>(launch.blocks);
-  for (unsigned block = 0; block < blocks; ++block) {
-    simt::CpuThread machine(launch.engine_address, block, blocks);
-    if (!exchange_counted(machine, control, plan, launch.value<DirectCount>(2))) return;
-  }
+  each_block(launch, [&](auto& machine, const auto& control, const auto& plan) {
+    return exchange_counted(machine, control, plan, launch.value<DirectCount>(2));
+  });
 }
 
 /// Of a cooperative launch: a call and a thread for each block.

@@ -25,6 +25,18 @@ class JobEnvironment final : public testing::Environment {
 };
 const testing::Environment* const g_environment = testing::AddGlobalTestEnvironment(new JobEnvironment);
 
+/// A process's share of a grid of 8 x 8 x 8 cells, with start values.
+Share filled_share(Process& process) {
+  Share share;
+  share.cut = decompose({8, 8, 8}, process.team.size());
+  share.first = process.team.rank();
+  share.blocks.push_back(
+      std::make_unique<Block>(process.runtime, share.cut, share.first, process.runtime.device_kind()));
+  share.stencils.push_back(make_stencil(process.runtime, *share.blocks[0]));
+  share.stencils[0]->fill();
+  return share;
+}
+
 Options checked(const Extent& size) {
   Options options;
   options.size = size;
@@ -84,13 +96,7 @@ TEST(Job, agrees_by_halo_exchanges_of_every_mode) {
 
 TEST(Check, finds_ghosts_that_have_not_come) {
   Process& process = *g_process;
-  Share share;
-  share.cut = decompose({8, 8, 8}, process.team.size());
-  share.first = process.team.rank();
-  share.blocks.push_back(
-      std::make_unique<Block>(process.runtime, share.cut, share.first, process.runtime.device_kind()));
-  share.stencils.push_back(make_stencil(process.runtime, *share.blocks[0]));
-  share.stencils[0]->fill();
+  const Share share = filled_share(process);
   if (process.team.leads()) {
     EXPECT_THROW(check_ghosts(share, process.team), brant::Error);
   } else {
@@ -117,13 +123,7 @@ TEST(Job, goes_on_after_sizes_that_are_impossible) {
 
 TEST(Check, finds_an_iteration_that_was_not_made) {
   Process& process = *g_process;
-  Share share;
-  share.cut = decompose({8, 8, 8}, process.team.size());
-  share.first = process.team.rank();
-  share.blocks.push_back(
-      std::make_unique<Block>(process.runtime, share.cut, share.first, process.runtime.device_kind()));
-  share.stencils.push_back(make_stencil(process.runtime, *share.blocks[0]));
-  share.stencils[0]->fill();
+  const Share share = filled_share(process);
   EXPECT_NO_THROW(check_field(share, process.team, 0));
   if (process.team.leads()) {
     EXPECT_THROW(check_field(share, process.team, 1), brant::Error);
