@@ -100,17 +100,18 @@ __device__ __forceinline__ void sweep_cells(double* next, const double* current,
 // have, with rows for its warps.
 class Sweeper : public brant::simt::GpuThread {
  public:
-  __device__ __noinline__ void sweep(double* next, const double* current, const Layout& layout, const Box& box) {
+  __device__ __noinline__ void sweep(double* next, const double* current, const Layout& layout, const Box& box,
+                                     std::int64_t planes) {
     if (is_empty(box)) return;
     const std::int64_t warps = blockDim.x / kWarp;
     const std::int64_t tiles_x = (box.high.x - (box.low.x & ~std::int64_t{15}) + 2 * kWarp - 1) / (2 * kWarp);
     const std::int64_t tiles_y = (box.high.y - box.low.y + warps - 1) / warps;
-    const std::int64_t tiles = tiles_x * tiles_y * ((box.high.z - box.low.z + kPlanesPerPiece - 1) / kPlanesPerPiece);
+    const std::int64_t tiles = tiles_x * tiles_y * ((box.high.z - box.low.z + planes - 1) / planes);
     for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
       const Lane lane(box, tile % tiles_x, static_cast<int>(threadIdx.x % kWarp));
       const std::int64_t y = box.low.y + tile / tiles_x % tiles_y * warps + threadIdx.x / kWarp;
-      const std::int64_t z = box.low.z + tile / (tiles_x * tiles_y) * kPlanesPerPiece;
-      const std::int64_t z_end = z + kPlanesPerPiece < box.high.z ? z + kPlanesPerPiece : box.high.z;
+      const std::int64_t z = box.low.z + tile / (tiles_x * tiles_y) * planes;
+      const std::int64_t z_end = z + planes < box.high.z ? z + planes : box.high.z;
       if (y < box.high.y) sweep_rows<Changing>(next, current, layout, lane, y, z, z_end);  // a whole warp
     }
   }

@@ -1,6 +1,7 @@
 #include "resident.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,16 +16,19 @@ namespace jacobi {
 namespace {
 
 using brant::Status;
+using brant::simt::Word;
 
 constexpr unsigned kThreads = 256;
 constexpr std::uint64_t kLaps = 65536;
+constexpr Word kMeetingNumber = 1000;  // no bell has it
+constexpr std::int64_t kCopiedByBlock = brant::halo::kChunkBytes;
 
 /// A block of the emulated device: one thread, which sweeps a part of the planes.
 class CpuSweeper : public brant::simt::CpuThread {
  public:
   using CpuThread::CpuThread;
 
-  void sweep(double* next, const double* current, const Layout& layout, const Box& box) noexcept {
+  void sweep(double* next, const double* current, const Layout& layout, const Box& box, Word = 0) noexcept {
     const std::int64_t each = (box.high.z - box.low.z + blocks() - 1) / blocks();
     Box part = box;
     part.low.z = std::min(box.low.z + each * block(), box.high.z);
@@ -43,10 +47,9 @@ void iterate_on_host(const brant::HostLaunch& launch) noexcept {
 }
 
 /// Blocks that have something to do: more would be more to wait for.
-std::int64_t blocks_of_use(const Block& block, std::size_t sent_bytes, bool computes) noexcept {
-  const std::int64_t tiles = tiles_of(block.layout().cells);
-  const auto chunks = static_cast<std::int64_t>(sent_bytes / brant::halo::kChunkBytes);
-  return std::max<std::int64_t>(computes ? tiles : pieces(chunks, kThreads / brant::halo::kChunkThreads), 1);
+std::int64_t blocks_of_use(const Block& block, std::int64_t planes, std::size_t sent_bytes, bool computes) noexcept {
+  const std::int64_t tiles = tiles_of(block.layout().cells, planes);
+  return std::max<std::int64_t>(computes ? tiles : pieces(static_cast<std::int64_t>(sent_bytes), kCopiedByBlock), 1);
 }
 
 void require(Status status, const char* what) {
@@ -55,9 +58,8 @@ void require(Status status, const char* what) {
 
 }  // namespace
 
-std::int64_t tiles_of(const Extent& cells) noexcept {
-  return std::int64_t{pieces(cells.x, kCellsPerTile)} * pieces(cells.y, kRowsPerTile) *
-         pieces(cells.z, kPlanesPerPiece);
+std::int64_t tiles_of(const Extent& cells, std::int64_t planes) noexcept {
+  return std::int64_t{pieces(cells.x, kCellsPerTile)} * pieces(cells.y, kRowsPerTile) * pieces(cells.z, planes);
 }
 
 ResidentKernel load_resident_kernel(brant::Device device) {
@@ -73,14 +75,15 @@ ResidentSolver::ResidentSolver(brant::Runtime& runtime, Block& block, std::span<
       computes_(computes),
       kernel_(load_resident_kernel(runtime.device())),
       notifier_(runtime, {.bells = 16, .others = 32, .waits = 16}),
-      together_(notifier_.make({.rung_by = brant::RungBy::device, .seen_by = brant::SeenBy::device})),
+      together_(runtime.allocate(runtime.device_kind(), brant::notify::MeetingPlace::kBytes)),
       finished_(notifier_.make({.rung_by = brant::RungBy::device, .seen_by = brant::SeenBy::host})),
       laps_(runtime.allocate(brant::MemoryKind::pinned, kLaps * sizeof(Lap))) {
+  const std::int64_t planes = kPlanesPerPiece;
   brant::LaunchShape shape;
   shape.block[0] = kThreads;
   const std::int64_t room = brant::PersistentKernel::blocks_at_once(notifier_, kernel_, shape);
   shape.grid[0] = static_cast<unsigned>(std::clamp<std::int64_t>(
-      blocks_of_use(block, exchanges[0].message_bytes(), computes), 1, std::max<std::int64_t>(room, 1)));
+      blocks_of_use(block, planes, exchanges[0].message_bytes(), computes), 1, std::max<std::int64_t>(room, 1)));
   Resident work;
   for (std::size_t field = 0; field < 2; ++field) work.halo[field] = exchanges[field].device(shape.grid[0]);
   work.field[0] = block.current();
@@ -88,10 +91,12 @@ ResidentSolver::ResidentSolver(brant::Runtime& runtime, Block& block, std::span<
   work.layout = block.layout();
   work.whole = block.whole();
   work.split = block.split();
+  work.planes = static_cast<Word>(planes);
   work.overlaps = overlaps ? 1 : 0;
   work.computes = computes ? 1 : 0;
-  work.together = together_.device();
-  work.arrivals = notifier_.fan_in(shape.grid[0]);
+  constexpr std::array<std::byte, brant::notify::MeetingPlace::kBytes> kNobody{};
+  runtime.copy(together_, std::span<const std::byte>(kNobody));
+  work.together = {together_.as<Word>(), kMeetingNumber};
   work.finished = finished_.device();
   work.laps = laps_.as<Lap>();
   work.laps_max = kLaps;

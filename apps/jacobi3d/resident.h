@@ -17,7 +17,7 @@ namespace jacobi {
 using ResidentKernel = brant::Kernel<brant::notify::KernelControl, Resident>;
 
 /// What the blocks of the kernel that stays take one after another, of a block of so many cells.
-std::int64_t tiles_of(const Extent& cells) noexcept;
+std::int64_t tiles_of(const Extent& cells, std::int64_t planes = kPlanesPerPiece) noexcept;
 
 /// Throws what Kernel does.
 ResidentKernel load_resident_kernel(brant::Device device);
@@ -53,8 +53,8 @@ class ResidentSolver {
   const bool computes_;
   ResidentKernel kernel_;
   brant::Notifier notifier_;
-  brant::Bell together_;
   brant::Bell finished_;
+  brant::Memory together_;
   brant::Memory laps_;
   brant::PersistentKernel running_;
   std::uint64_t done_ = 0;      ///< Iterations.

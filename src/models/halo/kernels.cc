@@ -18,7 +18,7 @@ std::span<const std::byte> image() noexcept {
 
 void copy_on_host(const HostLaunch& launch) noexcept {
   simt::CpuThread machine(launch.engine_address);
-  copy_chunks(machine, launch.value<CopyTable>(0), launch.value<Word>(1), launch.value<Word>(2));
+  copy_chunks(machine, launch.value<CopyTable>(0), launch.value<Word>(1), launch.value<Word>(2), {});
 }
 
 /// One block after another, as long as each does its exchange: `exchange(machine, control, plan)`.
