@@ -146,7 +146,15 @@ extern "C" __global__ void __launch_bounds__(256, 6)
 // run at once.
 extern "C" __global__ void __launch_bounds__(256, 4)
     jacobi_resident(const __grid_constant__ brant::notify::KernelControl control,
-                    const __grid_constant__ Resident work) {
+                    const __grid_constant__ Resident<brant::halo::DirectPlan> work) {
+  Sweeper machine;
+  iterate_as_told(machine, control, work);
+}
+
+// The same, with a CPU that sends what is packed.
+extern "C" __global__ void __launch_bounds__(256, 4)
+    jacobi_resident_messages(const __grid_constant__ brant::notify::KernelControl control,
+                             const __grid_constant__ Resident<brant::halo::MessagePlan> work) {
   Sweeper machine;
   iterate_as_told(machine, control, work);
 }
