@@ -77,12 +77,12 @@ void TriggeredExchange::throw_unfinished() const {
   for (const Coming& message : coming_) {
     if (message.has_come) continue;
     const halo::Message& first = message.part->transfer->links.front().message;
-    throw_error(failed_, fmt::format("halo: the exchange {} of mode {} was given up by the program's kernel: no cells "
+    throw_error(failed_, fmt::format("halo: the exchange {} of mode {} was given up: no cells "
                                      "have come from rank {}, those of block {} for block {} first",
                                      epoch_, mode_name(), message.part->transfer->rank, first.from, first.to));
   }
-  throw_error(failed_, fmt::format("halo: the exchange {} of mode {} was given up by the program's kernel", epoch_,
-                                   mode_name()));
+  throw_error(failed_, fmt::format("halo: the exchange {} of mode {} was given up beside a kernel of the program",
+                                   epoch_, mode_name()));
 }
 
 }  // namespace brant::halo
