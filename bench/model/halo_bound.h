@@ -37,7 +37,7 @@ struct BoundPhase {
 };
 
 struct HaloBound {
-  double us = 0;           ///< No exchange takes less.
+  double us = 0;           ///< No exchange of this load takes less.
   double estimate_us = 0;  ///< What one takes where nothing overlaps but messages.
   std::string binds;       ///< The resource that is occupied longest; empty: none is.
   std::vector<Occupied> resources;
