@@ -143,11 +143,19 @@ extern "C" __global__ void __launch_bounds__(256, 6)
   sweep_rows<Unchanged>(next, current, layout, lane, y, z, z_end);
 }
 
-// Iterations with the exchange of ghosts, and no CPU in between: see resident_steps.h. Block: 256, the grid as many as
+// Iterations with the exchange of ghosts, and no CPU in between: see resident_steps.h. Block: 1024, the grid as many as
 // run at once.
-extern "C" __global__ void __launch_bounds__(256, 4)
+extern "C" __global__ void __launch_bounds__(1024, 1)
     jacobi_resident(const __grid_constant__ brant::notify::KernelControl control,
-                    const __grid_constant__ Resident work) {
+                    const __grid_constant__ Resident<brant::halo::DirectPlan> work) {
+  Sweeper machine;
+  iterate_as_told(machine, control, work);
+}
+
+// The same, with a CPU that sends what is packed.
+extern "C" __global__ void __launch_bounds__(1024, 1)
+    jacobi_resident_messages(const __grid_constant__ brant::notify::KernelControl control,
+                             const __grid_constant__ Resident<brant::halo::MessagePlan> work) {
   Sweeper machine;
   iterate_as_told(machine, control, work);
 }

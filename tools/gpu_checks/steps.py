@@ -371,8 +371,8 @@ def jacobi_steps(check: Check) -> list[Step]:
 
 
 def jacobi_halo_steps(run: list[str], small: list[str]) -> list[Step]:
-    """By halo exchanges: every mode checked, what an exchange alone costs, and iterations; in mode direct one kernel
-    does all of them."""
+    """By halo exchanges: every mode checked, what an exchange alone costs, and iterations; in modes direct, stream and
+    stacked one kernel does all of them where blocks are small."""
     steps = []
     for mode in ("shapes", "fused", "direct", "graph", "resident", "stream", "stacked"):
         halo = [*run, "--halo", mode]
@@ -384,15 +384,19 @@ def jacobi_halo_steps(run: list[str], small: list[str]) -> list[Step]:
         steps.append(
             Step(f"jacobi3d halo {mode} 256^3 per GPU", "jacobi", timed, 60, 2, rows=True, figure=jacobi_figure)
         )
-    overlap = [*run, "--halo", "direct", "--overlap"]
-    steps.append(Step("jacobi3d halo direct overlap check", "jacobi", [*overlap, *small], gpus=2))
+    for mode in ("direct", "stream", "stacked"):
+        halo = [*run, "--halo", mode]
+        steps.append(Step(f"jacobi3d halo {mode} overlap check", "jacobi", [*halo, "--overlap", *small], gpus=2))
+        # Faces along x: rows of one cell, which mode direct writes packed.
+        along_x = ["--size", "514", "48", "33", "--iterations", "30", "--check"]
+        steps.append(Step(f"jacobi3d halo {mode} along x check", "jacobi", [*halo, *along_x], gpus=2))
+        stays = [*halo, *per_gpu("64"), "--iterations", "1000", "--warmup", "100"]
+        name = f"jacobi3d halo {mode} 64^3 per GPU"
+        steps.append(Step(name, "jacobi", stays, 60, 2, rows=True, figure=jacobi_figure))
     for cells in ("64", "256", "768"):
-        timed = [*overlap, *per_gpu(cells), "--iterations", "200", "--warmup", "20"]
+        timed = [*run, "--halo", "direct", "--overlap", *per_gpu(cells), "--iterations", "200", "--warmup", "20"]
         name = f"jacobi3d halo direct {cells}^3 per GPU overlap"
         steps.append(Step(name, "jacobi", timed, 60, 2, rows=True, figure=jacobi_figure))
-    # Faces along x: rows of one cell, which go packed.
-    along_x = ["--size", "514", "48", "33", "--iterations", "30", "--check"]
-    steps.append(Step("jacobi3d halo direct along x check", "jacobi", [*run, "--halo", "direct", *along_x], gpus=2))
     return steps
 
 

@@ -308,48 +308,20 @@ BRANT_DEVICE_CODE Waited wait_for_parts(Machine& machine, const KernelControl& c
   return Scope::worst(machine, waited);
 }
 
-/// Where the blocks of a grid that run at once wait for each other: device memory, all 0 when the kernel begins, of one
-/// kernel. Hundreds of blocks that looked at one word would keep everything else from it, so there are several doors,
-/// each in a line of its own.
-struct MeetingPlace {
-  static constexpr unsigned kDoors = 16;
-  static constexpr unsigned kLineWords = 16;
-  static constexpr unsigned kBytes = (kDoors + 1) * kLineWords * sizeof(Word);
-
-  Word* words = nullptr;  ///< Arrivals, and the doors.
-  Word number = 0;        ///< By which errors name it.
-};
-
-/// Lets all blocks pass that wait at a door for this time, or an earlier one: times are 1, 2, 3 and so on, of meetings
-/// and of this together. By one thread; who passes sees what it has seen.
+/// All blocks of a grid that run at once have come to a place, and each sees what all have written before; places have
+/// the numbers 1, 2, 3 and so on. `bell` and what `all` counts in lie in device memory, and nobody else uses them. It
+/// ends early as `look_until` says. Cost: a fan-in, and a look at what the last block stored; nothing of a system's
+/// scope. Have one block on each SM: where some wait and others compute on the same one, an acquire takes those the
+/// cache of that SM.
 template <typename Machine>
-BRANT_DEVICE_CODE void open_doors(Machine& machine, MeetingPlace place, Word time) {
-  Word* const words = machine.reach(place.words);
-  machine.fence_device();
-  for (unsigned door = 1; door <= MeetingPlace::kDoors; ++door) {
-    machine.store_relaxed(words + door * MeetingPlace::kLineWords, time);
-  }
-}
-
-/// All threads of a block wait until the doors were opened. It ends early as `look_until` says.
-template <typename Machine>
-BRANT_DEVICE_CODE Waited pass(Machine& machine, const KernelControl& control, MeetingPlace place, Word time) {
+BRANT_DEVICE_CODE Waited meet(Machine& machine, const KernelControl& control, DeviceBell bell, FanIn all, Word place) {
+  Word* const word = machine.reach(bell.word);
+  arrive_and(machine, all, place, [&](Word all_there) { machine.store_release_device(word, all_there); }, Block{});
   Waited waited = Waited::rung;
   if (machine.thread() == 0) {
-    const unsigned door = 1 + machine.block() % MeetingPlace::kDoors;
-    const Word* const word = machine.reach(place.words) + door * MeetingPlace::kLineWords;
-    waited = look_until(machine, control, place.number, time, [&] { return machine.load_acquire_device(word); });
+    waited = look_until(machine, control, bell.number, place, [&] { return machine.load_acquire_device(word); });
   }
   return Block::share(machine, waited);
-}
-
-/// All blocks of the grid have come, and each sees what all have written before. It ends early as `look_until` says.
-/// Cost: a fan-in, and a look at what the last block stored; nothing of a system's scope.
-template <typename Machine>
-BRANT_DEVICE_CODE Waited meet(Machine& machine, const KernelControl& control, MeetingPlace place, Word time) {
-  const FanIn all{place.words, machine.blocks()};
-  arrive_and(machine, all, time, [&](Word all_there) { open_doors(machine, place, all_there); }, Block{});
-  return pass(machine, control, place, time);
 }
 
 /// The life of a persistent kernel, for all threads of all its blocks: the constructor tells the CPU that all blocks

@@ -137,10 +137,7 @@ Task<void> DirectByDevice::exchange(std::uint64_t times) {
 }
 
 DirectPlan DirectByDevice::device(unsigned blocks) {
-  if (blocks == 0 || blocks > 65535) {
-    throw Error(Status::invalid_argument,
-                fmt::format("halo: a kernel of {} blocks cannot exchange: give it 1 to 65535", blocks));
-  }
+  require_blocks(blocks);
   put_neighbours(guests_, blocks);
   DirectPlan plan = on_device_;
   plan.neighbours = guests_.as<DirectNeighbour>();

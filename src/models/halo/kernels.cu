@@ -1,5 +1,5 @@
 #include "brant/halo/direct_steps.cuh"
-#include "models/halo/triggered_steps.h"
+#include "brant/halo/triggered_steps.cuh"
 
 extern "C" __global__ void brant_halo_copy(const brant::halo::CopyTable table, brant::simt::Word first,
                                            brant::simt::Word last) {
