@@ -2,9 +2,9 @@
 // gets from it over the network. The owner lives, and the reader is told.
 #include <sys/mman.h>
 
+#include <chrono>
 #include <cstring>
-#include <deque>
-#include <string>
+#include <memory>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -74,10 +74,10 @@ void read(Channel& other) {
   Operation told = other.send(ConstBuffer(&word, sizeof word, MemoryKind::host));
   Status last = Status::ok;
   while (last == Status::ok) {
-    std::deque<Operation> gets;
-    for (int i = 0; i < 4; ++i) gets.emplace_back(there.get(0, whole));
-    for (const Operation& get : gets) {
-      const Status status = wait_for(get);
+    std::vector<std::unique_ptr<Operation>> gets;
+    for (int i = 0; i < 4; ++i) gets.emplace_back(new Operation(there.get(0, whole)));
+    for (const auto& get : gets) {
+      const Status status = wait_for(*get);
       if (status != Status::ok) last = status;
     }
   }
