@@ -28,6 +28,12 @@ double rate_of(const Json& json) {
   return value;
 }
 Figure figure_of(const Json& json) { return {number_of(json.at(0)), number_of(json.at(1)), number_of(json.at(2))}; }
+/// Of a rate that times are divided by.
+Figure figure_of_rate(const Json& json) {
+  Figure figure = figure_of(json);
+  figure.value = rate_of(json.at(0));
+  return figure;
+}
 
 /// Its members, into the object of what it is a fit of.
 void add(Json& json, const PiecewisePostal& postal) {
@@ -72,9 +78,9 @@ Json json_of(const PathParameters& path) {
 MaxRate max_rate_of(const Json& json) {
   MaxRate rate;
   rate.alpha_us = number_of(json.at("alpha_us"));
-  rate.rates.first = figure_of(json.at("first_gb_s"));
+  rate.rates.first = figure_of_rate(json.at("first_gb_s"));
   if (const Json& more = json.at("more_gb_s"); !more.is_null()) rate.rates.more = figure_of(more);
-  if (const Json& node = json.at("node_gb_s"); !node.is_null()) rate.rates.node = figure_of(node);
+  if (const Json& node = json.at("node_gb_s"); !node.is_null()) rate.rates.node = figure_of_rate(node);
   rate.residual = number_of(json.at("residual"));
   return rate;
 }

@@ -65,6 +65,7 @@ class FaultyDevice final : public port::Device {
     return allocated;
   }
   Status free(void* pointer) noexcept override {
+    if (faults_.at_free) faults_.at_free();
     const Status freed = inner_->free(pointer);
     if (freed == Status::ok) --faults_.allocated;
     return freed;

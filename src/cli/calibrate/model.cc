@@ -244,9 +244,7 @@ class ModelMeasurement {
                                        memory_kind_name(kind), path));
       return;
     }
-    for (const model::PairsPoint& point : points) {
-      if (point.pairs == 1) found->best_gb_s = std::max(found->best_gb_s, point.bytes / point.us / 1e3);
-    }
+    found->best_gb_s = std::max(found->best_gb_s, model::best_rate(points));
     try {
       // Messages that follow each other wait for no latency.
       found->rate = model::fit_max_rate(points, 0);

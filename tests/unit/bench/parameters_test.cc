@@ -66,7 +66,9 @@ TEST(ModelParameters, rubbish_is_refused_by_the_name_of_its_file) {
        {std::string(), std::string("rubbish"), std::string("[]"), std::string("{}"), good.substr(0, good.size() / 2),
         with("\"brant_model\": 1", "\"brant_model\": 2"), with("\"best_gb_s\": 7.5", "\"best_gb_s\": 0"),
         with("\"best_gb_s\": 7.5", "\"best_gb_s\": -1"), with("\"best_gb_s\": 7.5", "\"best_gb_s\": \"x\""),
-        with("\"best_gb_s\": 1500", "\"best_gb_s\": 0")}) {
+        with("\"best_gb_s\": 1500", "\"best_gb_s\": 0"),
+        with("\"first_gb_s\": [\n     18.0", "\"first_gb_s\": [\n     0.0"),
+        with("\"node_gb_s\": null", "\"node_gb_s\": [0, 0, 1]")}) {
     try {
       static_cast<void>(parse_parameters(text, "/some/file"));
       ADD_FAILURE() << text;
