@@ -64,6 +64,7 @@ def test_bells_bring_what_was_written_before_them(tmp_path: pathlib.Path) -> Non
     rows = {row["bench"]: row for row in rows_of(file)}
     assert {"notify_round_trip", "notify_round_trip_op", "notify_device_to_device", "notify_scan_4096"} <= rows.keys()
     assert {"notify_round_trip_relaxed", "notify_device_ring_relaxed", "notify_device_release"} <= rows.keys()
+    assert {"notify_host_function", "notify_launch_host_function", "notify_launch_stream_ring"} <= rows.keys()
     sizes = [(row["bench"], row["bytes"]) for row in rows_of(file) if row["bench"].startswith("notify_put_")]
     assert sizes == [
         *(("notify_put_and_ring", n) for n in (8, 1024, 65536)),
