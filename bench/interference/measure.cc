@@ -261,11 +261,12 @@ class Interfering {
   // ------------------------------------------------------------------------------------------------------------------
 
   void report(std::size_t bytes, bool all, AllSamples& samples) {
-    InterferenceRow row{.all_blocks = all,
-                        .blocks = sweeper_->blocks(),
-                        .memory = options_.memory,
-                        .bytes = bytes,
-                        .check = options_.check};
+    InterferenceRow row;
+    row.all_blocks = all;
+    row.blocks = sweeper_->blocks();
+    row.memory = options_.memory;
+    row.bytes = bytes;
+    row.check = options_.check;
     const auto tell = [&](Disturbed what, Beside beside, std::vector<double>& us) {
       row.what = what;
       row.beside = beside;

@@ -1,6 +1,5 @@
 #include "bench/interference/sweeper.h"
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <span>
@@ -45,8 +44,8 @@ Sweeper::Sweeper(Runtime& runtime, Notifier& notifier, const InterferenceKernels
       met_(notifier.make({.rung_by = RungBy::device, .seen_by = SeenBy::device})),
       arrivals_(notifier.fan_in(blocks)),
       stream_(runtime.device().create_stream()) {
-  const std::array<Word, 1> none{};
-  runtime_.copy(last_, std::span(none));
+  const Word none = 0;
+  runtime_.copy(last_, ConstBuffer(&none, sizeof(none)));
 }
 
 LaunchShape Sweeper::shape() const noexcept {

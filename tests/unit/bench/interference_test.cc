@@ -164,7 +164,9 @@ TEST(InterferenceCheck, finds_a_word_of_another_round_or_sweep) {
 TEST(InterferenceOptions, that_make_no_sense_are_refused_with_a_cure) {
   const auto refusal = [](std::size_t bytes) -> std::string {
     try {
-      require_sense(InterferenceOptions{.sizes = {64, bytes}});
+      InterferenceOptions options;
+      options.sizes = {64, bytes};
+      require_sense(options);
     } catch (const Error& fault) {
       return fault.what();
     }
