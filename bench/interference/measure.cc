@@ -29,8 +29,10 @@ constexpr std::chrono::seconds kPatience{30};
 constexpr std::size_t kTurns = 4;
 /// Blocks of an emulated device are threads of the CPU, which wait for each other.
 constexpr unsigned kEmulatedBlocks = 4;
-/// Sweeps of a round that no send ends: as many as beside the last send, within these.
-constexpr Word kSweepsMin = 8;
+/// Sweeps of a round that no send ends: as many as beside the last send, but for so long that the clock of a device
+/// can tell.
+constexpr double kRoundMinUs = 50;
+constexpr double kSweepsForClockMax = 64;
 constexpr Word kSweepsMax = 4096;
 constexpr Word kAnsweredSweeps = 16;
 
@@ -168,7 +170,8 @@ class Interfering {
     sweeper_->hear(epoch);
     const SweepLap beside_send = sweeper_->finish();
     to.with_sends.push_back(beside_send.us);
-    const Word sweeps = std::clamp(beside_send.sweeps, kSweepsMin, kSweepsMax);
+    const double for_clock = std::min(kRoundMinUs / std::max(beside_send.us, 1e-3), kSweepsForClockMax);
+    const Word sweeps = std::clamp(beside_send.sweeps, static_cast<Word>(for_clock) + 1, kSweepsMax);
     sweeper_->start(sweeps, kSilent);
     to.alone.push_back(sweeper_->finish().us);
     sweeper_->see(sweeper_->start(sweeps, kRingsOnce | kRings) + sweeps);

@@ -86,8 +86,8 @@ def test_bells_of_no_device_are_refused(options: list[str]) -> None:
 @pytest.mark.parametrize("memory", ["emulated", "pinned"])
 def test_interference_is_measured_in_all_cases_and_checked(tmp_path: pathlib.Path, memory: str) -> None:
     file = tmp_path / "rows.jsonl"
-    said = bench("interference", "--memory", memory, "--sizes", "64,4K", "--blocks", "2", "--iterations", "6", "--warmup",
-                 "1", "--check", "--json", str(file), BRANT_GPU="emulated")  # fmt: skip
+    few = ["--sizes", "64,4K", "--blocks", "2", "--iterations", "6", "--warmup", "1"]
+    said = bench("interference", "--memory", memory, *few, "--check", "--json", str(file), BRANT_GPU="emulated")
     for case, rings in (("ssb", 0), ("psb", 18), ("pcb", 18), ("p2ab", 18)):
         for blocks in (1, 2):
             assert f"# {case}, {blocks} blocks, 4K: {rings} rings were seen once each" in said
