@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 using namespace bench;
 using namespace bench::interference_steps;
 
-constexpr std::size_t kBytes = 4096;
+constexpr std::size_t kBytes = 65536;
 
 JobOptions one_device() {
   JobOptions options;
@@ -88,10 +88,11 @@ TEST_F(Interference, rounds_end_when_the_cpu_says_so_and_leave_the_words_of_thei
     for (const InterferenceCase which : {InterferenceCase::psb, InterferenceCase::pcb, InterferenceCase::p2ab}) {
       SCOPED_TRACE(testing::Message() << interference_case_name(which) << " by " << blocks);
       some.begin(which);
-      for (int i = 0; i < 5; ++i) {
+      for (int i = 0; i < 20; ++i) {
         const Word epoch = some.start(0, kRingsOnce);
         some.see(epoch);
         EXPECT_EQ(some.rung().epoch(), epoch);
+        if (which != InterferenceCase::psb) check_words(some.words(), some.round(), 0, "what was rung for");
         some.hear(epoch);
         const SweepLap lap = some.finish();
         EXPECT_GE(lap.sweeps, 1u);
