@@ -191,8 +191,9 @@ class Interfering {
         continue;
       }
       const Word rings = which == InterferenceCase::ssb ? check_alone() : check_send(which) + check_rings(which);
-      fmt::print("# {}, {} blocks, {}: {} rings were seen once each, and every word written and sent is right\n",
-                 interference_case_name(which), sweeper_->blocks(), format_size(bytes), rings);
+      fmt::print("# {}, {} block{}, {}: {} rings were seen once each, and every word written and sent is right\n",
+                 interference_case_name(which), sweeper_->blocks(), sweeper_->blocks() == 1 ? "" : "s",
+                 format_size(bytes), rings);
     }
   }
 

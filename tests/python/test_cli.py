@@ -89,8 +89,8 @@ def test_interference_is_measured_in_all_cases_and_checked(tmp_path: pathlib.Pat
     few = ["--sizes", "64,4K", "--blocks", "2", "--iterations", "6", "--warmup", "1"]
     said = bench("interference", "--memory", memory, *few, "--check", "--json", str(file), BRANT_GPU="emulated")
     for case, rings in (("ssb", 0), ("psb", 18), ("pcb", 18), ("p2ab", 18)):
-        for blocks in (1, 2):
-            assert f"# {case}, {blocks} blocks, 4K: {rings} rings were seen once each" in said
+        for blocks in ("1 block", "2 blocks"):
+            assert f"# {case}, {blocks}, 4K: {rings} rings were seen once each" in said
     rows = rows_of(file)
     sends = [row for row in rows if row["bench"] == "interference_send"]
     sweeps = [row for row in rows if row["bench"] == "interference_sweep"]
