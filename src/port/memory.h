@@ -196,6 +196,11 @@ class Streams {
     const StreamWord one = StreamWord::wait(act, word, value);
     return at_words({&one, 1}, stream);
   }
+  /// The CPU calls `function(argument)` when the stream comes there, on a thread of the device; what is queued behind
+  /// it waits for its return. So it is short, does not block, and calls nothing of this interface, nor of the driver.
+  /// `argument` is there until then. Not called where the stream has failed, or is closed before it comes there.
+  using HostFunction = void (*)(void* argument) noexcept;
+  virtual Status call_host(HostFunction function, void* argument, Stream* stream) noexcept = 0;
   /// Makes host memory that this device did not allocate reachable for it (page-locks and maps it). Undo before the
   /// memory goes.
   virtual Status register_host(void* base, std::size_t bytes) noexcept = 0;
@@ -214,7 +219,8 @@ class Streams {
   /// `ProgressScope`. A capture that is under way would be spoilt.
   virtual Status synchronize_all() noexcept = 0;
 
-  /// Copies, fills and kernels queued from here on are recorded and do not run; events cannot be polled meanwhile.
+  /// Copies, fills, kernels and calls of the host queued from here on are recorded and do not run; events cannot be
+  /// polled meanwhile.
   virtual Status begin_capture(Stream* stream) noexcept = 0;
   /// Ends it, and makes what was recorded ready to run. Also on failure the stream works as before.
   virtual Result<Graph*> end_capture(Stream* stream) noexcept = 0;

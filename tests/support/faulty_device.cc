@@ -22,6 +22,9 @@ class FaultyStreams final : public port::Streams {
   Status at_words(std::span<const port::StreamWord> words, port::Stream* stream) noexcept override {
     return inner_.at_words(words, stream);
   }
+  Status call_host(HostFunction function, void* argument, port::Stream* stream) noexcept override {
+    return inner_.call_host(function, argument, stream);
+  }
   Status register_host(void* base, std::size_t bytes) noexcept override { return inner_.register_host(base, bytes); }
   Status unregister_host(void* base) noexcept override { return inner_.unregister_host(base); }
   Result<port::Event*> create_event(bool timing) noexcept override { return inner_.create_event(timing); }

@@ -24,6 +24,7 @@ from gpu_checks.figures import (
     doctor_figure,
     halo_figure,
     info_figure,
+    interference_figure,
     jacobi_figure,
     last_of_pytest,
     latency_figure,
@@ -43,6 +44,7 @@ GROUPS += [
     "alloc",
     "nccl",
     "notify",
+    "interference",
     "halo",
     "python",
     "word",
@@ -440,6 +442,21 @@ def notify_steps(check: Check) -> list[Step]:
     return [Step("notify", "notify", command, 60, 2, rows=True, figure=notify_figure)]
 
 
+def interference_steps(check: Check) -> list[Step]:
+    """What a kernel that goes on writing and sends of the CPU cost each other, and whether all words are right."""
+    command = [check.program("brant"), "bench", "interference"]
+    few = ["--check", "--iterations", "4", "--warmup", "1", "--sizes", "64,64K,1M"]
+    steps = []
+    for memory in ("pinned", "cuda"):
+        where = ["--memory", memory]
+        steps.append(Step(f"check interference {memory}", "interference", [*command, *where, *few], 60, 2, rows=True))
+    for memory in ("pinned", "cuda"):
+        sizes = ["--memory", memory, "--sizes", "64,64K,1M" if check.quick else "64,4K,64K,1M,4M,16M"]
+        name = f"interference {memory}"
+        steps.append(Step(name, "interference", [*command, *sizes], 90, 2, rows=True, figure=interference_figure))
+    return steps
+
+
 def halo_steps(check: Check) -> list[Step]:
     """The cubes of the paper on two processes, every cell of the smallest compared, by all modes."""
     halo = [check.program("brant"), "bench", "halo", "--periodic", "1_1_1", "--mode", "all"]
@@ -549,6 +566,7 @@ def all_steps(check: Check) -> list[Step]:
         *chare_steps(check),
         *stream_steps(check),
         *notify_steps(check),
+        *interference_steps(check),
         *halo_steps(check),
         *rma_steps(check),
         *test_steps(check),
