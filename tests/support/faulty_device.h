@@ -13,10 +13,14 @@ struct DeviceFaults {
   Status events = Status::ok;   ///< Events, when they are looked at: the work before them has failed.
   Status imports = Status::ok;  ///< Mapping memory of other processes.
   Status files = Status::ok;    ///< Memory as a file.
+  /// Asked whenever a call would allocate: memory, a stream, an event, a mapping, a piece of work. True: no memory.
+  bool (*scarce)() noexcept = nullptr;
   // And what it was asked for.
   unsigned allocated = 0;  ///< Less what was freed.
   unsigned imported = 0;
   unsigned closed = 0;
+
+  [[nodiscard]] bool no_memory() const noexcept { return scarce != nullptr && scarce(); }
 };
 
 /// A device that breaks as `faults` say, which must outlive it.

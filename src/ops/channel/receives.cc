@@ -60,8 +60,10 @@ Status ChannelReceives::receive(Buffer landing, Op& op, std::optional<std::uint6
 }
 
 Status ChannelReceives::start(const Landing& landing, Op& op, std::optional<std::uint64_t> number) noexcept {
+  if (!number && !turns_.can_take(landed_.prefix())) [[unlikely]]
+    return Status::no_memory;
   Transfer* transfer = end_.records().take(false);
-  if (transfer == nullptr) return Status::limit_reached;
+  if (transfer == nullptr) return end_.table().pools().transfers.refusal();
   transfer->buffer = landing.buffer;
   transfer->path = landing.path;
   transfer->buffer_id = landing.buffer_id;
@@ -79,8 +81,8 @@ Status ChannelReceives::start(const Landing& landing, Op& op, std::optional<std:
     if (end_.peer().lost || transfer->number >= never_comes_) withdraw(*transfer, Status::peer_lost);
     return status;
   }
-  op.result.bytes = transfer->wire().bytes;
   settle_turn(*transfer, status);
+  if (transfer->consumed) op.result.bytes = transfer->wire().bytes;  // else the message is the next receive's
   end_.records().give_back(*transfer);
   return status;
 }
