@@ -24,7 +24,9 @@ class ReceiveTurns {
   }
   /// Asked before a receive that waits takes its turn: there is a place for each turn that may come back, of the
   /// messages from `first` on. False: no memory.
-  [[nodiscard]] bool can_take(std::uint64_t first) noexcept { return next_ - first < returned_.capacity() || grow(first); }
+  [[nodiscard]] bool can_take(std::uint64_t first) noexcept {
+    return next_ - first < returned_.capacity() || grow(first);
+  }
   std::uint64_t take() noexcept {
     if (returned_.empty()) return next_++;
     const auto first = std::ranges::min_element(returned_);

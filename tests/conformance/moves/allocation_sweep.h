@@ -46,23 +46,27 @@ struct Told {
     const Completion sink{[](void* self, const OpResult& result) noexcept {
                             auto& told = *static_cast<Told*>(self);
                             ++told.times;
-                            told.status = result.status;
+                            told.note(result.status);
                           },
                           this};
     (moment == Moment::source_free ? op.source_free : op.delivered) = sink;
-    status = post(op);
-    refused = status == Status::no_memory && op.result.bytes == 0;
+    note(post(op));
     times = status == Status::in_progress ? 0 : 1;
+  }
+  void note(Status now) noexcept {
+    status = now;
+    refused = status == Status::no_memory && op.result.bytes == 0;
   }
   [[nodiscard]] bool ended() const noexcept { return times != 0; }
 
   Op op;
   Status status = Status::in_progress;
-  bool refused = false;  ///< By its post: as if that had never been.
+  bool refused = false;  ///< As if it had never been posted: the message, if any, is the next one's.
   int times = 0;
 };
 
-/// Ranks whose devices, if any, allocate from the memory that is scarce, and are watched for what they do not give back.
+/// Ranks whose devices, if any, allocate from the memory that is scarce, and are watched for what they do not give
+/// back.
 class ScarceJob {
  public:
   explicit ScarceJob(JobOptions options) : ranks_(options.ranks) {
