@@ -148,6 +148,7 @@ void ChannelReceives::end(Transfer& transfer, const OpResult& result) noexcept {
 void ChannelReceives::settle_turn(Transfer& transfer, Status status) noexcept {
   if (transfer.consumed) return;
   if (transfer.lost) return consumed(transfer, status);
+  end_.peer().remove_outstanding(transfer);  // it has ended: an end that refuses all else must not end it again
   return_turn(transfer);
   if (end_.linked()) end_.link_receiver()->on_withdrawn_elsewhere(transfer);
   if (transfer.let_go && !end_.peer().lost) take_for_nobody(transfer.number);
