@@ -15,10 +15,14 @@ struct DeviceFaults {
   Status imports = Status::ok;    ///< Mapping memory of other processes.
   Status files = Status::ok;      ///< Memory as a file.
   std::function<void()> at_free;  ///< What a call of free waits for; empty: nothing.
+  /// Asked whenever a call would allocate: memory, a stream, an event, a mapping, a piece of work. True: no memory.
+  bool (*scarce)() noexcept = nullptr;
   // And what it was asked for.
   unsigned allocated = 0;  ///< Less what was freed.
   unsigned imported = 0;
   unsigned closed = 0;
+
+  [[nodiscard]] bool no_memory() const noexcept { return scarce != nullptr && scarce(); }
 };
 
 /// A device that breaks as `faults` say, which must outlive it.
