@@ -143,9 +143,9 @@ extern "C" __global__ void __launch_bounds__(256, 6)
   sweep_rows<Unchanged>(next, current, layout, lane, y, z, z_end);
 }
 
-// Iterations with the exchange of ghosts, and no CPU in between: see resident_steps.h. Block: 1024, the grid as many as
-// run at once.
-extern "C" __global__ void __launch_bounds__(1024, 1)
+// Iterations with the exchange of ghosts, and no CPU in between: see resident_steps.h. Block: 256, the grid one for
+// each SM at most.
+extern "C" __global__ void __launch_bounds__(256, 2)
     jacobi_resident(const __grid_constant__ brant::notify::KernelControl control,
                     const __grid_constant__ Resident<brant::halo::DirectPlan> work) {
   Sweeper machine;
@@ -153,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
 }
 
 // The same, with a CPU that sends what is packed.
-extern "C" __global__ void __launch_bounds__(1024, 1)
+extern "C" __global__ void __launch_bounds__(256, 2)
     jacobi_resident_messages(const __grid_constant__ brant::notify::KernelControl control,
                              const __grid_constant__ Resident<brant::halo::MessagePlan> work) {
   Sweeper machine;

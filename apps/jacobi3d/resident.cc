@@ -18,7 +18,7 @@ namespace {
 using brant::Status;
 using brant::simt::Word;
 
-constexpr unsigned kThreads = 1024;  // one block on each SM: fewer that have to meet
+constexpr unsigned kThreads = 256;
 constexpr std::int64_t kPlanesMax = 64;
 constexpr std::uint64_t kLaps = 65536;
 constexpr std::int64_t kLeftToOthers = 8;  ///< One part of so many.
@@ -48,8 +48,7 @@ void iterate_on_host(const brant::HostLaunch& launch) noexcept {
 }
 
 std::int64_t tiles_of(const Extent& cells, std::int64_t planes) noexcept {
-  constexpr std::int64_t kRows = kThreads / 32;
-  return std::int64_t{pieces(cells.x, kCellsPerTile)} * pieces(cells.y, kRows) * pieces(cells.z, planes);
+  return std::int64_t{pieces(cells.x, kCellsPerTile)} * pieces(cells.y, kRowsPerTile) * pieces(cells.z, planes);
 }
 
 /// Planes of a tile, so that the last blocks have done their tiles soon. A block that begins a tile waits for memory as
@@ -86,6 +85,15 @@ brant::LaunchShape shape_of(std::int64_t blocks) noexcept {
   shape.block[0] = kThreads;
   shape.grid[0] = static_cast<unsigned>(std::max<std::int64_t>(blocks, 1));
   return shape;
+}
+
+/// Blocks that are there at once, with an SM for each: where one waits and another one sweeps on the same SM, each look
+/// of the first takes the second one its cache, and an iteration may take ten times as long.
+template <typename Kernel>
+std::int64_t room_for(brant::Runtime& runtime, brant::Notifier& notifier, const Kernel& kernel) {
+  const std::int64_t at_once = brant::PersistentKernel::blocks_at_once(notifier, kernel, shape_of(1));
+  const std::int64_t processors = runtime.device().info().processors;
+  return std::max<std::int64_t>(std::min(at_once, processors), 1);
 }
 
 void require(Status status, const char* what) {
@@ -134,7 +142,7 @@ Resident<Plan> ResidentSolver::work_of(const std::array<Plan, 2>& plans, unsigne
 
 void ResidentSolver::launch_direct(bool overlaps) {
   const auto kernel = load_kernel<brant::halo::DirectPlan>(runtime_.device(), "jacobi_resident");
-  const std::int64_t room = brant::PersistentKernel::blocks_at_once(notifier_, kernel, shape_of(1));
+  const std::int64_t room = room_for(runtime_, notifier_, kernel);
   const std::int64_t planes = planes_for(block_.layout().cells, room);
   const auto shape = shape_of(std::min(blocks_of_use(block_, planes, exchanges_[0].message_bytes(), computes_), room));
   const std::array plans = {exchanges_[0].device(shape.grid[0]), exchanges_[1].device(shape.grid[0])};
@@ -146,8 +154,8 @@ void ResidentSolver::launch_direct(bool overlaps) {
 /// that copy looks for what comes.
 void ResidentSolver::launch_messages(bool overlaps) {
   const auto kernel = load_kernel<brant::halo::MessagePlan>(runtime_.device(), "jacobi_resident_messages");
-  const std::int64_t at_once = brant::PersistentKernel::blocks_at_once(notifier_, kernel, shape_of(1));
-  const std::int64_t room = std::max<std::int64_t>(at_once - at_once / kLeftToOthers, 1);
+  const std::int64_t all = room_for(runtime_, notifier_, kernel);
+  const std::int64_t room = std::max<std::int64_t>(all - all / kLeftToOthers, 1);
   const std::int64_t planes = planes_for(block_.layout().cells, room);
   const std::int64_t use =
       blocks_of_use(block_, planes, exchanges_[0].message_bytes(), computes_) + (computes_ ? 0 : 1);

@@ -28,7 +28,8 @@ struct DeviceCapabilities {
   std::string id;      ///< UUID or another name unique on the host.
   std::string driver;  ///< "CUDA 13.0 (driver 580.159)", empty for host.
   int ordinal = -1;
-  int architecture = 0;  ///< Of a CUDA device: ten times the major compute capability plus the minor; else 0.
+  int architecture = 0;     ///< Of a CUDA device: ten times the major compute capability plus the minor; else 0.
+  unsigned processors = 0;  ///< That run blocks of kernels, each some at once (SMs); 0: none.
   std::size_t memory_bytes = 0;
   std::uint32_t kinds = 0;  ///< Bit (1 << MemoryKind): what `allocate` offers and `query` recognises.
   bool streams = false;     ///< `Device::streams()` is not null.

@@ -17,8 +17,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kCell = 8;
 constexpr std::size_t kRowMax = 2048;
-constexpr std::size_t kSmall = std::size_t{1} << 10;
-constexpr std::size_t kLarge = std::size_t{16} << 20;
+constexpr std::size_t kSmallPack = std::size_t{1} << 10;
+constexpr std::size_t kLargePack = std::size_t{16} << 20;
 constexpr std::size_t kRowStep = kRowMax + 128;  ///< Of an array with ghosts, which are not packed.
 constexpr int kSamples = 15;
 constexpr int kInARow = 8;
@@ -28,10 +28,10 @@ class Faces {
  public:
   explicit Faces(Runtime& runtime)
       : runtime_(runtime),
-        field_(runtime.allocate(runtime.device_kind(), kLarge / kRowMax * kRowStep)),
-        buffer_(runtime.allocate(runtime.device_kind(), kLarge)),
+        field_(runtime.allocate(runtime.device_kind(), kLargePack / kRowMax * kRowStep)),
+        buffer_(runtime.allocate(runtime.device_kind(), kLargePack)),
         stream_(runtime.device().create_stream(StreamPriority::high)) {
-    for (std::size_t bytes = kSmall; bytes <= kLarge; bytes *= 2) add(bytes);
+    for (std::size_t bytes = kSmallPack; bytes <= kLargePack; bytes *= 2) add(bytes);
     const std::array bases = {static_cast<std::byte*>(field_.data()), static_cast<std::byte*>(buffer_.data())};
     copies_.upload(runtime, bases.size());
     require(copies_.set_bases(bases, stream_));
