@@ -16,21 +16,21 @@ struct DirectNeighbour {
   notify::DeviceBell tell_arrived;  ///< There: its ghosts are written.
   notify::DeviceBell ready;         ///< Here, and rung by it: likewise.
   notify::DeviceBell arrived;
-  notify::FanIn fan_in;   ///< Of all blocks of the grid.
-  CopyRange cells;        ///< That it gets.
-  CopyRange landed;       ///< What it writes packed: from where that lands into the ghosts.
-  Word ways = 0;          ///< 0: all blocks copy all of it together.
-  Word first_block = 0;   ///< Has way 0; the blocks behind it have the others.
-  Word arrives_in = 1;    ///< So many parts does it ring.
+  notify::FanIn fan_in;  ///< Of all blocks of the grid.
+  CopyRange cells;       ///< That it gets.
+  CopyRange landed;      ///< What it writes packed: from where that lands into the ghosts.
+  Word ways = 0;         ///< 0: all blocks copy all of it together.
+  Word first_block = 0;  ///< Has way 0; the blocks behind it have the others.
+  Word arrives_in = 1;   ///< So many parts does it ring.
 };
 
 struct DirectPlan {
   CopyTable table;
   const DirectNeighbour* neighbours = nullptr;  ///< In device memory.
   Word count = 0;
-  CopyRange own;            ///< What stays in this process.
-  Word bases_of_turn = 0;   ///< Bases of odd exchanges lie so many words behind those of even ones,
-  Word units_of_turn = 0;   ///< and units so many.
+  CopyRange own;           ///< What stays in this process.
+  Word bases_of_turn = 0;  ///< Bases of odd exchanges lie so many words behind those of even ones,
+  Word units_of_turn = 0;  ///< and units so many.
 };
 
 /// What copies of an exchange go by: those of a plan with two turns differ.
