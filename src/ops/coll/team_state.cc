@@ -16,9 +16,11 @@ namespace {
 using coll::CallRecord;
 using coll::Fault;
 
-/// Looks for the others before a call waits as everything waits: some ten microseconds where every process has a core.
-constexpr unsigned kSpinsWithRoom = 4000;
-constexpr unsigned kSpinsCrowded = 100;
+/// Looks for the others before a call waits as everything waits: some microseconds where every process has a core, and
+/// then so many more between which others have theirs.
+constexpr unsigned kSpinsWithRoom = 400;
+constexpr unsigned kSpinsCrowded = 20;
+constexpr unsigned kYields = 200;
 /// A program that does nothing but small collectives makes progress all the same.
 constexpr unsigned kRunsWithoutProgress = 64;
 constexpr unsigned kCallsOfTurn = 8;
@@ -153,8 +155,9 @@ OpResult TeamState::run(const Collective& call) noexcept {
   CallRecord record;
   if (const Status status = admit(call, record); status != Status::ok) return {status, 0};
   calls_.push_back(record);
-  for (unsigned spin = 0; !record.ended && spin < spins_; ++spin) {
-    if (drive() == 0) relax();
+  for (unsigned spin = 0; !record.ended && spin < spins_ + kYields; ++spin) {
+    if (drive() != 0) continue;
+    spin < spins_ ? relax() : std::this_thread::yield();
   }
   if (!record.ended) {
     engine_.pollers().attach(*this);
