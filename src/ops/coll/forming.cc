@@ -110,8 +110,7 @@ void TeamState::form() {
 
   name_ = fmt::format("{}.{}", ranks_[lowest].value, all[lowest].led);
   patience_ = options_.patience;
-  journal_.clear();
-  for (Watch& watch : watches_) watch.last_call = 0;
+  journal_.hide();
 }
 
 std::vector<Rank> TeamState::agree_on_survivors() {

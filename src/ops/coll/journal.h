@@ -16,7 +16,7 @@ class Journal {
  public:
   static constexpr std::size_t kCalls = 64;
 
-  /// The next call has come to its turn. Returns its number.
+  /// The next call has come to its turn. Returns its number, which goes on where `hide` was called.
   std::uint64_t begin(const CallWords& words, Algorithm algorithm, std::int64_t now_ns) noexcept {
     Entry& entry = entries_[++last_ % kCalls];
     entry = {words, algorithm, Status::in_progress, now_ns, 0};
@@ -28,14 +28,20 @@ class Journal {
   }
   /// How many calls there were.
   [[nodiscard]] std::uint64_t last() const noexcept { return last_; }
-  void clear() noexcept { last_ = 0; }
+  /// Nobody is to see the calls until now: the next one is the first.
+  void hide() noexcept { hidden_ = last_; }
+  /// The number of a call as it is told to people.
+  [[nodiscard]] std::uint64_t shown(std::uint64_t number) const noexcept {
+    return number > hidden_ ? number - hidden_ : 0;
+  }
 
   /// The oldest first.
   [[nodiscard]] std::vector<TeamCall> calls() const {
     std::vector<TeamCall> all;
-    for (std::uint64_t number = last_ < kCalls ? 1 : last_ - kCalls + 1; number <= last_; ++number) {
+    const std::uint64_t first = last_ - hidden_ < kCalls ? hidden_ + 1 : last_ - kCalls + 1;
+    for (std::uint64_t number = first; number <= last_; ++number) {
       const Entry& entry = entries_[number % kCalls];
-      all.push_back({number, kind_of(entry.words), type_of(entry.words), op_of(entry.words), root_of(entry.words),
+      all.push_back({shown(number), kind_of(entry.words), type_of(entry.words), op_of(entry.words), root_of(entry.words),
                      bytes_of(entry.words), entry.status, entry.begun_ns, entry.ended_ns,
                      algorithm_name(entry.algorithm)});
     }
@@ -53,6 +59,7 @@ class Journal {
 
   std::array<Entry, kCalls> entries_{};
   std::uint64_t last_ = 0;
+  std::uint64_t hidden_ = 0;
 };
 
 }  // namespace brant::coll

@@ -129,6 +129,7 @@ bool TeamState::plan(const Collective& call, coll::Plan& plan) const noexcept {
 }
 
 Status TeamState::admit(const Collective& call, CallRecord& record) noexcept {
+  if (told_.happened() && calls_.empty()) fail(told_, true);
   if (fault_.happened()) {
     say_fault();
     return fault_.status();
@@ -189,13 +190,32 @@ void TeamState::begin(CallRecord& record) noexcept {
   const std::int64_t now = coarse_now();
   record.number = journal_.begin(record.work.words, record.plan.algorithm, now);
   record.waits_since_ns = now;
-  if (!coll::is_of_board(record.plan)) messages_.begin(record.number);
+  if (told_.happened() && journal_.shown(record.number) >= told_.call) return fail(told_, true);
+  if (coll::is_of_board(record.plan)) return;
+  messages_.begin(record.number);
+  for (unsigned m = 0; m < members_.count; ++m) {
+    if (const am::Message* message = mail_.front(m)) compare_words(m, message->header<coll::MailHeader>());
+    if (fault_.happened()) return;
+  }
+}
+
+void TeamState::compare_words(unsigned member, const coll::MailHeader& header) noexcept {
+  const CallRecord* record = calls_.front();
+  if (record == nullptr || record->number == 0 || coll::is_of_board(record->plan)) return;
+  const auto ahead = static_cast<std::int32_t>(header.call - static_cast<std::uint32_t>(record->number));
+  if (ahead > 0 || (ahead == 0 && header.words() == record->work.words)) return;
+  Fault fault;
+  fault.why = Fault::Why::other_call;
+  fault.member = member;
+  fault.theirs = header.words();
+  fail(fault);
 }
 
 unsigned TeamState::drive() noexcept {
   unsigned events = 0;
   while (CallRecord* record = calls_.front()) {
     if (record->number == 0) begin(*record);
+    if (fault_.happened()) break;
     const std::uint64_t before = moved(*record);
     Fault fault;
     const Status status = step(*record, fault);
@@ -281,17 +301,16 @@ void TeamState::fail_by(Fault::Why why, unsigned member) noexcept {
   fail(fault);
 }
 
-void TeamState::fail(Fault fault) noexcept {
+void TeamState::fail(Fault fault, bool told) noexcept {
   if (fault_.happened()) return;
-  const bool told = fault.teller != members_.self && fault.call != 0;
   if (!told) {
     fault.teller = members_.self;
-    fault.call = journal_.last();
-    fault.last_call = watches_[fault.member].last_call;
+    fault.call = journal_.shown(journal_.last());
+    fault.last_call = journal_.shown(watches_[fault.member].last_call);
     const CallRecord* record = calls_.front();
     if (record != nullptr) fault.ours = record->work.words;
     // All are in the call, or have ended the one before: on the board nobody is further behind.
-    if (board_ && record != nullptr && fault.why != Fault::Why::other_call) fault.last_call = fault.call - 1;
+    if (board_ && record != nullptr) fault.last_call = fault.call == 0 ? 0 : fault.call - 1;
     if (fault.why == Fault::Why::other_call) fault.last_call = fault.call;
   }
   fault_ = fault;
@@ -347,7 +366,8 @@ void TeamState::on_mail(am::Message& message) noexcept {
   if (kind == coll::MailKind::data) {
     if (fault_.happened()) return mail_.release(message);
     watches_[*from].last_call = std::max<std::uint64_t>(watches_[*from].last_call, header.call);
-    return mail_.keep(*from, message);
+    mail_.keep(*from, message);
+    return compare_words(*from, header);
   }
   if (kind == coll::MailKind::shrink) {
     try {
@@ -363,8 +383,11 @@ void TeamState::on_mail(am::Message& message) noexcept {
   if (!whole || !coll::is_sound(fault, ranks_.size()) || fault.teller != *from)
     return refuse("a collective's message that is none");
   mail_.release(message);
-  if (fault.call == 0) fault.call = 1;  // before any call: its forming
-  fail(fault);
+  // A call before that one may still end well: those who are further have given what it takes.
+  const CallRecord* record = calls_.front();
+  if (record == nullptr || record->number == 0 || journal_.shown(record->number) >= fault.call)
+    return fail(fault, true);
+  if (!told_.happened()) told_ = fault;
 }
 
 void TeamState::on_lost(PeerOp& op) noexcept {
@@ -405,7 +428,7 @@ bool TeamState::say_what_it_waits_for() const noexcept {
   if (record == nullptr || record->number == 0) return false;
   try {
     const unsigned member = awaited();
-    log::warn("team {}: call {}, {}, waits for member {} (rank {} of the job)", name_, record->number,
+    log::warn("team {}: call {}, {}, waits for member {} (rank {} of the job)", name_, journal_.shown(record->number),
               coll::describe(record->work.words), member, ranks_[member].value);
   } catch (const std::bad_alloc&) {
   }

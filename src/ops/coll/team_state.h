@@ -70,13 +70,16 @@ class TeamState final : private Poller {
   Status admit(const Collective& call, coll::CallRecord& record) noexcept;
   Status require_host_memory(const void* data, std::uint64_t bytes, MemoryKind kind) noexcept;
   void begin(coll::CallRecord& record) noexcept;
+  /// A message of a call that is under way here, or was, must be of that very call, also where nobody awaits it: a
+  /// member that waits for somebody who never sends would not hear of it.
+  void compare_words(unsigned member, const coll::MailHeader& header) noexcept;
   /// Does what can be done now. Returns how much it was.
   unsigned drive() noexcept;
   Status step(coll::CallRecord& record, coll::Fault& fault) noexcept;
   Status step_on_board(coll::CallRecord& record, coll::Fault& fault) noexcept;
   void end(coll::CallRecord& record, Status status) noexcept;
   /// Ends the team here, and at the others unless it was they who told of it.
-  void fail(coll::Fault fault) noexcept;
+  void fail(coll::Fault fault, bool told = false) noexcept;
   void fail_by(coll::Fault::Why why, unsigned member) noexcept;
   void say_fault() noexcept;
   [[nodiscard]] unsigned awaited() const noexcept;
@@ -110,6 +113,7 @@ class TeamState final : private Poller {
   coll::Journal journal_;
   Calls calls_;
   coll::Fault fault_;
+  coll::Fault told_;  ///< By another member, of a call that this one has not come to.
   bool fault_said_ = false;
   bool entered_ = false;
   unsigned runs_ = 0;

@@ -2,6 +2,7 @@
 // process computes by itself.
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -15,11 +16,15 @@
 #include "brant/coll/team.h"
 #include "support/effort.h"
 #include "support/job_runtime.h"
+#include "support/own_host.h"
 
 namespace brant {
 namespace {
 
 using test::job;
+
+/// Before the runtime is opened: each process is a host of its own, so that teams reach over several.
+[[maybe_unused]] const bool g_own_host = std::getenv("BRANT_TEST_OWN_HOSTS") != nullptr && test::become_own_host();
 
 /// What member `member` gives as element `index`: small whole numbers, so that sums of floats are exact too.
 std::int64_t given(int member, std::size_t index, int salt) {
