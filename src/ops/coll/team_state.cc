@@ -18,7 +18,7 @@ using coll::Fault;
 
 /// Looks for the others before a call waits as everything waits: some microseconds where every process has a core, and
 /// then so many more between which others have theirs.
-constexpr unsigned kSpinsWithRoom = 400;
+constexpr unsigned kSpinsWithRoom = 100;
 constexpr unsigned kSpinsCrowded = 20;
 constexpr unsigned kYields = 200;
 /// A program that does nothing but small collectives makes progress all the same.
