@@ -38,13 +38,6 @@ struct Pair {
   P place;
 };
 
-template <typename Sort>
-typename Sort::Acc load_at(const void* data, std::uint64_t index) noexcept {
-  typename Sort::Stored stored;
-  std::memcpy(&stored, static_cast<const std::byte*>(data) + index * sizeof(stored), sizeof(stored));
-  return Sort::load(stored);
-}
-
 /// By the number of members, which a small integer may not hold.
 template <typename Acc>
 Acc divided(Acc total, std::size_t members) noexcept {
@@ -57,27 +50,41 @@ Acc divided(Acc total, std::size_t members) noexcept {
   }
 }
 
+/// An element where nothing is aligned.
+template <typename T>
+struct [[gnu::packed, gnu::may_alias]] Unaligned {
+  T value;
+};
+
+/// What a block has come to lies apart from all inputs, so that the compiler makes vectors of the loops.
 template <typename Sort, typename Combine>
 void fold_all(std::span<const void* const> inputs, void* out, std::uint64_t count, bool average,
               Combine combine) noexcept {
   using Acc = typename Sort::Acc;
+  using Anywhere = Unaligned<typename Sort::Stored>;
   constexpr std::size_t kBlock = kBlockBytes / sizeof(Acc);
-  Acc total[kBlock];
+  alignas(64) Acc total[kBlock];
   for (std::uint64_t begin = 0; begin < count; begin += kBlock) {
     const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, count - begin));
-    for (std::size_t i = 0; i < some; ++i) total[i] = load_at<Sort>(inputs[0], begin + i);
-    for (const void* input : inputs.subspan(1)) {
-      for (std::size_t i = 0; i < some; ++i) total[i] = combine(total[i], load_at<Sort>(input, begin + i));
+    const auto block_of = [begin](const void* input) { return static_cast<const Anywhere*>(input) + begin; };
+    const Anywhere* first = block_of(inputs[0]);
+    if (inputs.size() == 1) {
+      for (std::size_t i = 0; i < some; ++i) total[i] = Sort::load(first[i].value);
+    } else {
+      const Anywhere* second = block_of(inputs[1]);
+      for (std::size_t i = 0; i < some; ++i) total[i] = combine(Sort::load(first[i].value), Sort::load(second[i].value));
+    }
+    for (std::size_t k = 2; k < inputs.size(); ++k) {
+      const Anywhere* next = block_of(inputs[k]);
+      for (std::size_t i = 0; i < some; ++i) total[i] = combine(total[i], Sort::load(next[i].value));
     }
     if constexpr (std::is_arithmetic_v<Acc>) {
       if (average) {
         for (std::size_t i = 0; i < some; ++i) total[i] = divided(total[i], inputs.size());
       }
     }
-    for (std::size_t i = 0; i < some; ++i) {
-      const typename Sort::Stored stored = Sort::store(total[i]);
-      std::memcpy(static_cast<std::byte*>(out) + (begin + i) * sizeof(stored), &stored, sizeof(stored));
-    }
+    auto* to = static_cast<Anywhere*>(out) + begin;
+    for (std::size_t i = 0; i < some; ++i) to[i].value = Sort::store(total[i]);
   }
 }
 
