@@ -37,14 +37,11 @@ class Calls {
     const ConstBuffer in(in_.data(), bytes, MemoryKind::host);
     const Buffer out(out_.data(), bytes, MemoryKind::host);
     switch (kind_) {
-      case CollectiveKind::barrier:
-        return barrier();
-      case CollectiveKind::broadcast:
-        return broadcast(out, 0);
+      case CollectiveKind::barrier: return barrier();
+      case CollectiveKind::broadcast: return broadcast(out, 0);
       case CollectiveKind::allgather:
         return allgather({in_.data(), bytes / static_cast<std::size_t>(ranks_), MemoryKind::host}, out);
-      default:
-        return allreduce(in, out, DataType::f32, ReduceOp::sum);
+      default: return allreduce(in, out, DataType::f32, ReduceOp::sum);
     }
   }
 

@@ -25,9 +25,9 @@ struct CollArguments {
 int run_coll(const CollArguments& arguments) {
   return run_benchmark("brant bench", [&] {
     bench::CollBench asked = arguments.bench;
-    asked.sizes = arguments.sizes ? bench::parse_sizes(*arguments.sizes)
-                                  : bench::sizes_between(bench::parse_size(arguments.min),
-                                                         bench::parse_size(arguments.max));
+    asked.sizes = arguments.sizes
+                      ? bench::parse_sizes(*arguments.sizes)
+                      : bench::sizes_between(bench::parse_size(arguments.min), bench::parse_size(arguments.max));
     asked.way = arguments.way == "messages" ? TeamWay::messages : TeamWay::automatic;
     const bench::RowFile probe(asked.json);  // a file that cannot be written is found before anything starts
     if (bench::started_alone()) bench::restart_as_job(arguments.ranks);

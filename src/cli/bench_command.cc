@@ -133,12 +133,15 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
 }  // namespace
 
 void add_bench(CLI::App& app, int& exit_code) {
-  CLI::App* bench = app.add_subcommand("bench",
-                                       "Measure: brant bench latency|bandwidth|allreduce|broadcast|allgather|barrier|halo|"
-                                       "notify [OPTIONS]. Starts itself on 2 processes when nobody else did");
+  CLI::App* bench =
+      app.add_subcommand("bench",
+                         "Measure: brant bench latency|bandwidth|allreduce|broadcast|allgather|barrier|halo|"
+                         "notify [OPTIONS]. Starts itself on 2 processes when nobody else did");
   bench->require_subcommand(0, 1);  // so that an unknown name is reported by name
   bench->callback([bench] {
-    if (bench->get_subcommands().empty()) throw CLI::RequiredError("A subcommand (latency, bandwidth, allreduce, broadcast, allgather, barrier, halo or notify)");
+    if (bench->get_subcommands().empty())
+      throw CLI::RequiredError(
+          "A subcommand (latency, bandwidth, allreduce, broadcast, allgather, barrier, halo or notify)");
   });
   add_one(*bench, bench::Kind::latency,
           "Ping-pong of one message over a channel; one way = round trip / 2. Puts and gets: until they are done",

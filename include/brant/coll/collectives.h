@@ -54,7 +54,9 @@ struct Collective {
 static_assert(std::is_trivially_copyable_v<Collective>);
 
 /// Nobody goes on before all have come.
-inline Collective barrier() noexcept { return {.kind = CollectiveKind::barrier, .in = {}, .out = {}, .block_bytes = {}}; }
+inline Collective barrier() noexcept {
+  return {.kind = CollectiveKind::barrier, .in = {}, .out = {}, .block_bytes = {}};
+}
 
 /// `data` of the root, for all.
 inline Collective broadcast(Buffer data, int root) noexcept {
@@ -86,7 +88,8 @@ inline Collective allreduce(ConstBuffer in, Buffer out, const UserReduce& functi
 
 /// The same for the root alone. `out` counts at the root only.
 inline Collective reduce(ConstBuffer in, Buffer out, DataType type, ReduceOp op, int root) noexcept {
-  return {.kind = CollectiveKind::reduce, .type = type, .op = op, .root = root, .in = in, .out = out, .block_bytes = {}};
+  return {
+      .kind = CollectiveKind::reduce, .type = type, .op = op, .root = root, .in = in, .out = out, .block_bytes = {}};
 }
 
 /// The blocks of all, by rank, for all: `out` has as many times the size of `in` as the team has members. In place:

@@ -40,11 +40,11 @@ struct TeamCall {
   DataType type = DataType::bytes;
   ReduceOp op = ReduceOp::none;
   std::int32_t root = 0;
-  std::uint64_t bytes = 0;            ///< Of one block, where it has blocks.
+  std::uint64_t bytes = 0;  ///< Of one block, where it has blocks.
   Status status = Status::in_progress;
-  std::int64_t begun_ns = 0;          ///< By a clock that is some milliseconds late; when it came to its turn.
+  std::int64_t begun_ns = 0;  ///< By a clock that is some milliseconds late; when it came to its turn.
   std::int64_t ended_ns = 0;
-  std::string_view algorithm;         ///< "lines", "slots", "slices", "direct", ...
+  std::string_view algorithm;  ///< "lines", "slots", "slices", "direct", ...
 };
 
 /// Ordered members, processes of the job, that act together: they carry out what `brant/coll/collectives.h` describes.

@@ -65,20 +65,16 @@ void BoardRounds::put(std::uint64_t round) noexcept {
     case Kind::allreduce:
     case Kind::reduce:
     case Kind::scan:
-    case Kind::exscan:
-      return put_piece(work_.in, work_.bytes, round);
+    case Kind::exscan: return put_piece(work_.in, work_.bytes, round);
     case Kind::allgather:
-    case Kind::gather:
-      return put_piece(work_.in, work_.block_bytes(members_.self), round);
+    case Kind::gather: return put_piece(work_.in, work_.block_bytes(members_.self), round);
     case Kind::scatter:
       if (work_.is_root(members_)) put_blocks(round);
       return;
     case Kind::alltoall:
-    case Kind::reduce_scatter:
-      return put_blocks(round);
+    case Kind::reduce_scatter: return put_blocks(round);
     case Kind::barrier:
-    case Kind::none:
-      return;
+    case Kind::none: return;
   }
 }
 
@@ -115,8 +111,8 @@ void BoardRounds::take_blocks(std::uint64_t round) noexcept {
 void BoardRounds::take_exchanged(std::uint64_t round) noexcept {
   const Extent piece = piece_of(work_.bytes, plan_.piece, round);
   for (unsigned m = 0; m < members_.count; ++m) {
-    const std::byte* from = m == members_.self ? work_.in + m * work_.bytes + piece.offset
-                                               : room(m) + members_.self * plan_.piece;
+    const std::byte* from =
+        m == members_.self ? work_.in + m * work_.bytes + piece.offset : room(m) + members_.self * plan_.piece;
     copy_bytes(work_.out + m * work_.bytes + piece.offset, from, piece.bytes);
   }
 }
@@ -154,26 +150,18 @@ void BoardRounds::take_slices(std::uint64_t round) noexcept {
 void BoardRounds::take(std::uint64_t round) noexcept {
   if (plan_.algorithm == Algorithm::slices) return take_slices(round);
   switch (work_.kind) {
-    case Kind::broadcast:
-      return take_broadcast(round);
+    case Kind::broadcast: return take_broadcast(round);
     case Kind::allreduce:
-    case Kind::reduce:
-      return take_combined(round);
+    case Kind::reduce: return take_combined(round);
     case Kind::scan:
-    case Kind::exscan:
-      return take_prefix(round);
+    case Kind::exscan: return take_prefix(round);
     case Kind::allgather:
-    case Kind::gather:
-      return take_blocks(round);
-    case Kind::scatter:
-      return take_scattered(round);
-    case Kind::alltoall:
-      return take_exchanged(round);
-    case Kind::reduce_scatter:
-      return take_own_block_combined(round);
+    case Kind::gather: return take_blocks(round);
+    case Kind::scatter: return take_scattered(round);
+    case Kind::alltoall: return take_exchanged(round);
+    case Kind::reduce_scatter: return take_own_block_combined(round);
     case Kind::barrier:
-    case Kind::none:
-      return;
+    case Kind::none: return;
   }
 }
 

@@ -27,9 +27,7 @@ CallWords words_of(CollectiveKind kind, DataType type, ReduceOp op, std::uint64_
 CollectiveKind kind_of(const CallWords& words) noexcept {
   return static_cast<CollectiveKind>(words.high >> kKindShift);
 }
-DataType type_of(const CallWords& words) noexcept {
-  return static_cast<DataType>(words.high >> kTypeShift & 0xff);
-}
+DataType type_of(const CallWords& words) noexcept { return static_cast<DataType>(words.high >> kTypeShift & 0xff); }
 ReduceOp op_of(const CallWords& words) noexcept { return static_cast<ReduceOp>(words.low >> kOpShift); }
 std::uint64_t bytes_of(const CallWords& words) noexcept { return words.high & kBytesMax; }
 std::int32_t root_of(const CallWords& words) noexcept { return static_cast<std::int32_t>(words.low & kRootMax); }
@@ -38,7 +36,8 @@ std::string describe(const CallWords& words) {
   const CollectiveKind kind = kind_of(words);
   if (kind == CollectiveKind::barrier) return "barrier";
   std::string text = fmt::format("{} of {} bytes", collective_name(kind), bytes_of(words));
-  if (op_of(words) == ReduceOp::user) text += " (a function of the program)";
+  if (op_of(words) == ReduceOp::user)
+    text += " (a function of the program)";
   else if (op_of(words) != ReduceOp::none)
     text += fmt::format(" ({}, {})", data_type_name(type_of(words)), reduce_op_name(op_of(words)));
   if (has_root(kind)) {

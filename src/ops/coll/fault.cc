@@ -19,20 +19,14 @@ std::string last_of(const Fault& fault) {
 
 Status Fault::status() const noexcept {
   switch (why) {
-    case Why::none:
-      return Status::ok;
+    case Why::none: return Status::ok;
     case Why::lost:
     case Why::left:
-    case Why::network:
-      return Status::peer_lost;
-    case Why::late:
-      return Status::timed_out;
-    case Why::other_call:
-      return Status::invalid_argument;
-    case Why::no_memory:
-      return Status::no_memory;
-    case Why::closed:
-      return Status::canceled;
+    case Why::network: return Status::peer_lost;
+    case Why::late: return Status::timed_out;
+    case Why::other_call: return Status::invalid_argument;
+    case Why::no_memory: return Status::no_memory;
+    case Why::closed: return Status::canceled;
   }
   return Status::internal;
 }
@@ -49,33 +43,24 @@ std::string describe(const Fault& fault, const std::string& team, std::span<cons
   const std::string who = name(fault.member);
   std::string text = fmt::format("team {} has ended, {}: ", team, call_of(fault, fault.ours));
   switch (fault.why) {
-    case Fault::Why::none:
-      return {};
+    case Fault::Why::none: return {};
     case Fault::Why::lost:
       text += fmt::format("{} has died; {}. Make a team of the others by Team::shrink", who, last_of(fault));
       break;
-    case Fault::Why::left:
-      text += fmt::format("the program of {} has ended; {}", who, last_of(fault));
-      break;
+    case Fault::Why::left: text += fmt::format("the program of {} has ended; {}", who, last_of(fault)); break;
     case Fault::Why::late:
       text += fmt::format(
-          "{} did not come within the patience; {}. Look for what it waits for, or give TeamOptions::patience more", who,
-          last_of(fault));
+          "{} did not come within the patience; {}. Look for what it waits for, or give TeamOptions::patience more",
+          who, last_of(fault));
       break;
     case Fault::Why::other_call:
       text += fmt::format(
           "{} called {} there: all members call the same, with the same sizes, types, ops and roots, in one order", who,
           describe(fault.theirs));
       break;
-    case Fault::Why::no_memory:
-      text += fmt::format("{} has no memory for a message", who);
-      break;
-    case Fault::Why::network:
-      text += fmt::format("{} could not send; its log says why", who);
-      break;
-    case Fault::Why::closed:
-      text += fmt::format("{} has closed the team while calls were under way", who);
-      break;
+    case Fault::Why::no_memory: text += fmt::format("{} has no memory for a message", who); break;
+    case Fault::Why::network: text += fmt::format("{} could not send; its log says why", who); break;
+    case Fault::Why::closed: text += fmt::format("{} has closed the team while calls were under way", who); break;
   }
   if (fault.teller != self) text += fmt::format(" (found by {})", name(fault.teller));
   return text;

@@ -72,7 +72,8 @@ void fold_all(std::span<const void* const> inputs, void* out, std::uint64_t coun
       for (std::size_t i = 0; i < some; ++i) total[i] = Sort::load(first[i].value);
     } else {
       const Anywhere* second = block_of(inputs[1]);
-      for (std::size_t i = 0; i < some; ++i) total[i] = combine(Sort::load(first[i].value), Sort::load(second[i].value));
+      for (std::size_t i = 0; i < some; ++i)
+        total[i] = combine(Sort::load(first[i].value), Sort::load(second[i].value));
     }
     for (std::size_t k = 2; k < inputs.size(); ++k) {
       const Anywhere* next = block_of(inputs[k]);
@@ -111,14 +112,10 @@ bool fold_numbers(ReduceOp op, std::span<const void* const> inputs, void* out, s
     case ReduceOp::average:
       return with([](Acc a, Acc b) { return wrapped(a, b, [](auto x, auto y) { return x + y; }); },
                   op == ReduceOp::average);
-    case ReduceOp::prod:
-      return with([](Acc a, Acc b) { return wrapped(a, b, [](auto x, auto y) { return x * y; }); });
-    case ReduceOp::min:
-      return with([](Acc a, Acc b) { return b < a ? b : a; });
-    case ReduceOp::max:
-      return with([](Acc a, Acc b) { return a < b ? b : a; });
-    default:
-      return false;
+    case ReduceOp::prod: return with([](Acc a, Acc b) { return wrapped(a, b, [](auto x, auto y) { return x * y; }); });
+    case ReduceOp::min: return with([](Acc a, Acc b) { return b < a ? b : a; });
+    case ReduceOp::max: return with([](Acc a, Acc b) { return a < b ? b : a; });
+    default: return false;
   }
 }
 
@@ -129,20 +126,13 @@ bool fold_bits(ReduceOp op, std::span<const void* const> inputs, void* out, std:
     return true;
   };
   switch (op) {
-    case ReduceOp::logical_and:
-      return with([](T a, T b) { return static_cast<T>(a != 0 && b != 0); });
-    case ReduceOp::logical_or:
-      return with([](T a, T b) { return static_cast<T>(a != 0 || b != 0); });
-    case ReduceOp::logical_xor:
-      return with([](T a, T b) { return static_cast<T>((a != 0) != (b != 0)); });
-    case ReduceOp::bit_and:
-      return with([](T a, T b) { return static_cast<T>(a & b); });
-    case ReduceOp::bit_or:
-      return with([](T a, T b) { return static_cast<T>(a | b); });
-    case ReduceOp::bit_xor:
-      return with([](T a, T b) { return static_cast<T>(a ^ b); });
-    default:
-      return false;
+    case ReduceOp::logical_and: return with([](T a, T b) { return static_cast<T>(a != 0 && b != 0); });
+    case ReduceOp::logical_or: return with([](T a, T b) { return static_cast<T>(a != 0 || b != 0); });
+    case ReduceOp::logical_xor: return with([](T a, T b) { return static_cast<T>((a != 0) != (b != 0)); });
+    case ReduceOp::bit_and: return with([](T a, T b) { return static_cast<T>(a & b); });
+    case ReduceOp::bit_or: return with([](T a, T b) { return static_cast<T>(a | b); });
+    case ReduceOp::bit_xor: return with([](T a, T b) { return static_cast<T>(a ^ b); });
+    default: return false;
   }
 }
 
@@ -184,41 +174,24 @@ void fold(const Folding& how, std::span<const void* const> inputs, void* out, st
   if (how.op == ReduceOp::user) return fold_by_user(*how.user, inputs, out, count);
   const ReduceOp op = how.op;
   switch (how.type) {
-    case DataType::i8:
-      return fold_integers<std::int8_t>(op, inputs, out, count);
+    case DataType::i8: return fold_integers<std::int8_t>(op, inputs, out, count);
     case DataType::u8:
-    case DataType::boolean:
-      return fold_integers<std::uint8_t>(op, inputs, out, count);
-    case DataType::i16:
-      return fold_integers<std::int16_t>(op, inputs, out, count);
-    case DataType::u16:
-      return fold_integers<std::uint16_t>(op, inputs, out, count);
-    case DataType::i32:
-      return fold_integers<std::int32_t>(op, inputs, out, count);
-    case DataType::u32:
-      return fold_integers<std::uint32_t>(op, inputs, out, count);
-    case DataType::i64:
-      return fold_integers<std::int64_t>(op, inputs, out, count);
-    case DataType::u64:
-      return fold_integers<std::uint64_t>(op, inputs, out, count);
-    case DataType::f16:
-      return static_cast<void>(fold_numbers<Half>(op, inputs, out, count));
-    case DataType::bf16:
-      return static_cast<void>(fold_numbers<Brain>(op, inputs, out, count));
-    case DataType::f32:
-      return static_cast<void>(fold_numbers<Plain<float>>(op, inputs, out, count));
-    case DataType::f64:
-      return static_cast<void>(fold_numbers<Plain<double>>(op, inputs, out, count));
-    case DataType::i32_i32:
-      return fold_places<std::int32_t, std::int32_t>(op, inputs, out, count);
-    case DataType::i64_i64:
-      return fold_places<std::int64_t, std::int64_t>(op, inputs, out, count);
-    case DataType::f32_i32:
-      return fold_places<float, std::int32_t>(op, inputs, out, count);
-    case DataType::f64_i64:
-      return fold_places<double, std::int64_t>(op, inputs, out, count);
-    case DataType::bytes:
-      return;
+    case DataType::boolean: return fold_integers<std::uint8_t>(op, inputs, out, count);
+    case DataType::i16: return fold_integers<std::int16_t>(op, inputs, out, count);
+    case DataType::u16: return fold_integers<std::uint16_t>(op, inputs, out, count);
+    case DataType::i32: return fold_integers<std::int32_t>(op, inputs, out, count);
+    case DataType::u32: return fold_integers<std::uint32_t>(op, inputs, out, count);
+    case DataType::i64: return fold_integers<std::int64_t>(op, inputs, out, count);
+    case DataType::u64: return fold_integers<std::uint64_t>(op, inputs, out, count);
+    case DataType::f16: return static_cast<void>(fold_numbers<Half>(op, inputs, out, count));
+    case DataType::bf16: return static_cast<void>(fold_numbers<Brain>(op, inputs, out, count));
+    case DataType::f32: return static_cast<void>(fold_numbers<Plain<float>>(op, inputs, out, count));
+    case DataType::f64: return static_cast<void>(fold_numbers<Plain<double>>(op, inputs, out, count));
+    case DataType::i32_i32: return fold_places<std::int32_t, std::int32_t>(op, inputs, out, count);
+    case DataType::i64_i64: return fold_places<std::int64_t, std::int64_t>(op, inputs, out, count);
+    case DataType::f32_i32: return fold_places<float, std::int32_t>(op, inputs, out, count);
+    case DataType::f64_i64: return fold_places<double, std::int64_t>(op, inputs, out, count);
+    case DataType::bytes: return;
   }
 }
 

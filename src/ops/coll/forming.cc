@@ -75,7 +75,8 @@ bool TeamState::map_region(const FormRecord& record) noexcept {
 void TeamState::require(const OpResult& outcome, const char* what) const {
   if (outcome.ok()) return;
   const std::string why = describe_fault();
-  throw Error(outcome.status, fmt::format("{}: {}", what, why.empty() ? std::string(status_text(outcome.status)) : why));
+  throw Error(outcome.status,
+              fmt::format("{}: {}", what, why.empty() ? std::string(status_text(outcome.status)) : why));
 }
 
 void TeamState::form() {
@@ -118,8 +119,7 @@ std::vector<Rank> TeamState::agree_on_survivors() {
   const auto say = [&] {
     const std::vector<std::byte> gone = shrinking_.gone();
     for (unsigned m = 0; m < members_.count; ++m) {
-      if (m != self && !shrinking_.is_gone(m))
-        static_cast<void>(mail_.send(m, coll::MailKind::shrink, 0, {}, gone));
+      if (m != self && !shrinking_.is_gone(m)) static_cast<void>(mail_.send(m, coll::MailKind::shrink, 0, {}, gone));
     }
     return gone;
   };

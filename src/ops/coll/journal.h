@@ -41,8 +41,8 @@ class Journal {
     const std::uint64_t first = last_ - hidden_ < kCalls ? hidden_ + 1 : last_ - kCalls + 1;
     for (std::uint64_t number = first; number <= last_; ++number) {
       const Entry& entry = entries_[number % kCalls];
-      all.push_back({shown(number), kind_of(entry.words), type_of(entry.words), op_of(entry.words), root_of(entry.words),
-                     bytes_of(entry.words), entry.status, entry.begun_ns, entry.ended_ns,
+      all.push_back({shown(number), kind_of(entry.words), type_of(entry.words), op_of(entry.words),
+                     root_of(entry.words), bytes_of(entry.words), entry.status, entry.begun_ns, entry.ended_ns,
                      algorithm_name(entry.algorithm)});
     }
     return all;

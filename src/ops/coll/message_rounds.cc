@@ -57,17 +57,11 @@ Status MessageRounds::step(const Work& work, const Plan& plan, Fault& fault) noe
 
 Status MessageRounds::carry_out(const Step& step, const Work& work, Fault& fault) {
   switch (step.what) {
-    case Step::What::send:
-      return send(step, work, fault);
+    case Step::What::send: return send(step, work, fault);
     case Step::What::receive:
-    case Step::What::hold:
-      return receive(step, work, fault);
-    case Step::What::combine:
-      combine(step, work);
-      return Status::ok;
-    case Step::What::copy:
-      std::memmove(step.to, step.from, static_cast<std::size_t>(step.bytes));
-      return Status::ok;
+    case Step::What::hold: return receive(step, work, fault);
+    case Step::What::combine: combine(step, work); return Status::ok;
+    case Step::What::copy: std::memmove(step.to, step.from, static_cast<std::size_t>(step.bytes)); return Status::ok;
   }
   return Status::internal;
 }

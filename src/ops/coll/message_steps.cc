@@ -16,16 +16,11 @@ class Round {
 
   void add() {
     switch (plan_.algorithm) {
-      case Algorithm::alone:
-        return alone();
-      case Algorithm::dissemination:
-        return dissemination();
-      case Algorithm::binomial:
-        return binomial();
-      case Algorithm::pairwise:
-        return pairwise();
-      default:
-        return direct();
+      case Algorithm::alone: return alone();
+      case Algorithm::dissemination: return dissemination();
+      case Algorithm::binomial: return binomial();
+      case Algorithm::pairwise: return pairwise();
+      default: return direct();
     }
   }
 
@@ -107,31 +102,23 @@ class Round {
       steps_.push_back({What::combine, count(), work_.in + own.offset, nullptr, own.bytes});
     }
     others([&](unsigned peer) {
-      if (everybody || peer == work_.root) send(peer, work_.out == nullptr ? nullptr : work_.out + own.offset, own.bytes);
+      if (everybody || peer == work_.root)
+        send(peer, work_.out == nullptr ? nullptr : work_.out + own.offset, own.bytes);
     });
   }
 
   void direct() {
     switch (work_.kind) {
-      case Kind::allreduce:
-        return combine_all(true);
-      case Kind::reduce:
-        return combine_all(is_root());
+      case Kind::allreduce: return combine_all(true);
+      case Kind::reduce: return combine_all(is_root());
       case Kind::scan:
-      case Kind::exscan:
-        return prefixes();
-      case Kind::allgather:
-        return blocks(true);
-      case Kind::gather:
-        return blocks(is_root());
-      case Kind::scatter:
-        return scatter();
-      case Kind::alltoall:
-        return exchange();
-      case Kind::reduce_scatter:
-        return combine_blocks();
-      default:
-        return;
+      case Kind::exscan: return prefixes();
+      case Kind::allgather: return blocks(true);
+      case Kind::gather: return blocks(is_root());
+      case Kind::scatter: return scatter();
+      case Kind::alltoall: return exchange();
+      case Kind::reduce_scatter: return combine_blocks();
+      default: return;
     }
   }
 

@@ -31,7 +31,7 @@ constexpr std::array<TypeFacts, kDataTypeCount> kTypes = {{{"bytes", 1, Sort::op
                                                            {"f32_i32", 8, Sort::pair},
                                                            {"f64_i64", 16, Sort::pair}}};
 constexpr std::array<std::string_view, kReduceOpCount> kOps = {
-    "none",       "sum",     "prod",   "min",     "max",       "average",   "logical_and", "logical_or",
+    "none",        "sum",     "prod",   "min",     "max",       "average",   "logical_and", "logical_or",
     "logical_xor", "bit_and", "bit_or", "bit_xor", "min_place", "max_place", "user"};
 constexpr std::array<std::string_view, kCollectiveKindCount> kKinds = {
     "none",           "barrier",  "broadcast", "reduce",  "allreduce", "allgather",
@@ -65,25 +65,19 @@ bool can_reduce(DataType type, ReduceOp op) noexcept {
   switch (op) {
     case ReduceOp::sum:
     case ReduceOp::prod:
-    case ReduceOp::average:
-      return sort == Sort::integer || sort == Sort::real;
+    case ReduceOp::average: return sort == Sort::integer || sort == Sort::real;
     case ReduceOp::min:
-    case ReduceOp::max:
-      return sort == Sort::integer || sort == Sort::real || sort == Sort::boolean;
+    case ReduceOp::max: return sort == Sort::integer || sort == Sort::real || sort == Sort::boolean;
     case ReduceOp::logical_and:
     case ReduceOp::logical_or:
     case ReduceOp::logical_xor:
     case ReduceOp::bit_and:
     case ReduceOp::bit_or:
-    case ReduceOp::bit_xor:
-      return sort == Sort::integer || sort == Sort::boolean;
+    case ReduceOp::bit_xor: return sort == Sort::integer || sort == Sort::boolean;
     case ReduceOp::min_place:
-    case ReduceOp::max_place:
-      return sort == Sort::pair;
-    case ReduceOp::user:
-      return true;
-    case ReduceOp::none:
-      return false;
+    case ReduceOp::max_place: return sort == Sort::pair;
+    case ReduceOp::user: return true;
+    case ReduceOp::none: return false;
   }
   return false;
 }

@@ -52,8 +52,7 @@ Plan on_board(const PlanQuery& query) noexcept {
 
 Plan by_messages(const PlanQuery& query) noexcept {
   if (query.kind == Kind::barrier) return {Algorithm::dissemination, 0, 1};
-  if (query.kind == Kind::broadcast)
-    return {Algorithm::binomial, kMessagePiece, rounds_of(query.bytes, kMessagePiece)};
+  if (query.kind == Kind::broadcast) return {Algorithm::binomial, kMessagePiece, rounds_of(query.bytes, kMessagePiece)};
   const std::uint64_t fair = std::clamp(kMessagesOfRound / query.members, kSlicePieceLeast, kMessagePiece);
   const std::uint64_t piece = whole(fair, query.element);  // elements have 4096 bytes at most
   if (has_slices(query.kind) && query.bytes >= query.bands.pairwise_from)

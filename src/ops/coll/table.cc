@@ -7,8 +7,7 @@
 
 namespace brant {
 
-TeamTable::TeamTable(Engine& engine)
-    : engine_(engine), messenger_(engine.service<am::Messenger>()) {
+TeamTable::TeamTable(Engine& engine) : engine_(engine), messenger_(engine.service<am::Messenger>()) {
   messenger_.claim(am::ServiceId::coll, &TeamTable::on_message, nullptr, this);
 }
 

@@ -44,14 +44,15 @@ unsigned spins_for(const port::JobInfo& job) noexcept {
 coll::Members members_in(Runtime& runtime, std::span<const Rank> ranks) {
   const auto own = std::find(ranks.begin(), ranks.end(), runtime.rank());
   if (own == ranks.end()) {
-    throw Error(Status::invalid_argument,
-                fmt::format("rank {} makes a team that it is no member of: only members make one", runtime.rank().value));
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("rank {} makes a team that it is no member of: only members make one", runtime.rank().value));
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const Rank rank = ranks[i];
     if (rank.value < 0 || rank.value >= runtime.size())
-      throw Error(Status::invalid_argument, fmt::format("a team of rank {}, which the job does not have: it has {}",
-                                                        rank.value, runtime.size()));
+      throw Error(Status::invalid_argument,
+                  fmt::format("a team of rank {}, which the job does not have: it has {}", rank.value, runtime.size()));
     if (std::find(ranks.begin() + static_cast<std::ptrdiff_t>(i) + 1, ranks.end(), rank) != ranks.end())
       throw Error(Status::invalid_argument, fmt::format("rank {} stands in the list of a team twice", rank.value));
   }
@@ -419,8 +420,7 @@ void TeamState::look_around() noexcept {
   if (member == members_.self) return;
   if (watch.left_ns != 0 && now - watch.left_ns > kFarewellGrace && now - record->waits_since_ns > kFarewellGrace)
     return fail_by(Fault::Why::left, member);
-  if (now - record->waits_since_ns > std::chrono::nanoseconds(patience_).count())
-    fail_by(Fault::Why::late, member);
+  if (now - record->waits_since_ns > std::chrono::nanoseconds(patience_).count()) fail_by(Fault::Why::late, member);
 }
 
 bool TeamState::say_what_it_waits_for() const noexcept {

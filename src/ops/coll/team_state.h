@@ -62,8 +62,8 @@ class TeamState final : private Poller {
     TeamState* team = nullptr;
     unsigned member = 0;
     Peer* peer = nullptr;
-    std::int64_t left_ns = 0;        ///< When its program ended; 0: it has not.
-    std::uint64_t last_call = 0;     ///< The last it is known to have come to.
+    std::int64_t left_ns = 0;     ///< When its program ended; 0: it has not.
+    std::uint64_t last_call = 0;  ///< The last it is known to have come to.
   };
   struct FormRecord;
 

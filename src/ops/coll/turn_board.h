@@ -12,9 +12,9 @@
 /// bytes, and sees what all others say and show. Nobody writes where another writes, and nothing is reset: what is
 /// written carries the number of its turn.
 ///
-/// Two sets of lines and slots serve in turns. Whoever writes those of turn t has seen all members in turn t - 1, so all
-/// of them have ended turn t - 2, which used the same set: nobody reads there any more. That holds only because every
-/// member waits for all in every turn.
+/// Two sets of lines and slots serve in turns. Whoever writes those of turn t has seen all members in turn t - 1, so
+/// all of them have ended turn t - 2, which used the same set: nobody reads there any more. That holds only because
+/// every member waits for all in every turn.
 namespace brant::coll {
 
 inline constexpr std::size_t kLineBytes = 64;

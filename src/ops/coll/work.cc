@@ -62,10 +62,12 @@ class Arguments {
   Status look_at_elements() {
     if (!reduces(call_.kind)) return Status::ok;
     if (!can_reduce(call_.type, call_.op)) {
-      return refuse(fmt::format("elements of type {} have no {}", data_type_name(call_.type), reduce_op_name(call_.op)));
+      return refuse(
+          fmt::format("elements of type {} have no {}", data_type_name(call_.type), reduce_op_name(call_.op)));
     }
     const bool prefix = call_.kind == Kind::scan || call_.kind == Kind::exscan;
-    if (prefix && call_.op == ReduceOp::average) return refuse("there is no average of the first members: take the sum");
+    if (prefix && call_.op == ReduceOp::average)
+      return refuse("there is no average of the first members: take the sum");
     if (call_.op == ReduceOp::user) {
       const UserReduce* user = call_.user;
       if (user == nullptr || user->combine == nullptr || user->element_bytes == 0 ||
@@ -81,32 +83,23 @@ class Arguments {
 
   Status look_at_sizes() {
     switch (call_.kind) {
-      case Kind::barrier:
-        work_.in_bytes = work_.out_bytes = work_.result_bytes = 0;
-        return Status::ok;
+      case Kind::barrier: work_.in_bytes = work_.out_bytes = work_.result_bytes = 0; return Status::ok;
       case Kind::broadcast:
         work_.in = work_.out;
         work_.in_bytes = 0;
         return vector_of(call_.out.bytes);
       case Kind::allreduce:
       case Kind::scan:
-      case Kind::exscan:
-        return vector_in_and_out();
-      case Kind::reduce:
-        return self_is_root() ? vector_in_and_out() : vector_given();
-      case Kind::allgather:
-        return gathered();
+      case Kind::exscan: return vector_in_and_out();
+      case Kind::reduce: return self_is_root() ? vector_in_and_out() : vector_given();
+      case Kind::allgather: return gathered();
       case Kind::gather:
         if (!self_is_root()) return vector_given();
         return gathered();
-      case Kind::scatter:
-        return scattered();
-      case Kind::reduce_scatter:
-        return reduced_and_scattered();
-      case Kind::alltoall:
-        return exchanged();
-      case Kind::none:
-        break;
+      case Kind::scatter: return scattered();
+      case Kind::reduce_scatter: return reduced_and_scattered();
+      case Kind::alltoall: return exchanged();
+      case Kind::none: break;
     }
     return Status::invalid_argument;
   }
@@ -124,7 +117,8 @@ class Arguments {
   }
   /// As many bytes go in as come out, or the call is in place.
   Status vector_in_and_out() {
-    if (call_.in.data == nullptr && call_.in.bytes == 0) work_.in = work_.out;
+    if (call_.in.data == nullptr && call_.in.bytes == 0)
+      work_.in = work_.out;
     else if (call_.in.bytes != call_.out.bytes)
       return refuse(fmt::format("{} bytes go in and {} come out: they are as many", call_.in.bytes, call_.out.bytes));
     if (work_.in != work_.out && overlap(work_.in, call_.out.bytes, work_.out, call_.out.bytes))
@@ -154,7 +148,8 @@ class Arguments {
         return refuse(fmt::format("the blocks have {} bytes in all, and `out` has {}", all, call_.out.bytes));
     }
     std::byte* const own = work_.out == nullptr ? nullptr : work_.out + work_.block_offset(members_.self);
-    if (call_.in.data == nullptr && call_.in.bytes == 0) work_.in = own;
+    if (call_.in.data == nullptr && call_.in.bytes == 0)
+      work_.in = own;
     else if (call_.in.bytes != work_.block_bytes(members_.self))
       return refuse(fmt::format("`in` has {} bytes, and the block of this member {}", call_.in.bytes,
                                 work_.block_bytes(members_.self)));
@@ -173,8 +168,8 @@ class Arguments {
     const bool in_place = call_.out.data == nullptr && call_.out.bytes == 0 && call_.in.bytes % count == 0;
     const std::uint64_t block = in_place ? call_.in.bytes / count : call_.out.bytes;
     if (call_.in.bytes != block * count) {
-      return refuse(fmt::format("`in` has {} bytes, and {} blocks of {} have {}", call_.in.bytes, count, block,
-                                block * count));
+      return refuse(
+          fmt::format("`in` has {} bytes, and {} blocks of {} have {}", call_.in.bytes, count, block, block * count));
     }
     if (overlap(work_.in, call_.in.bytes, work_.out, call_.out.bytes))
       return refuse("`out` lies in `in`: leave it null where the root's own block may stay where it is");

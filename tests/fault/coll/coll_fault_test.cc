@@ -1,5 +1,5 @@
-// A member of a team dies, stops, does not come, or calls something else. All others get an error in time, which says who
-// it was and what it did; their processes go on, and what is left makes a new team.
+// A member of a team dies, stops, does not come, or calls something else. All others get an error in time, which says
+// who it was and what it did; their processes go on, and what is left makes a new team.
 #include <signal.h>
 
 #include <chrono>
@@ -37,7 +37,8 @@ void go_on(Runtime& runtime, const Team& team) {
   Team rest = team.shrink();
   if (rest.size() != 2) fail(runtime.rank().value, "the survivors are not two");
   std::int32_t own = runtime.rank().value, sum = -1;
-  const OpResult result = rest.run(allreduce(std::span<const std::int32_t>(&own, 1), std::span(&sum, 1), ReduceOp::sum));
+  const OpResult result =
+      rest.run(allreduce(std::span<const std::int32_t>(&own, 1), std::span(&sum, 1), ReduceOp::sum));
   if (!result.ok() || sum != 2) say(own, rest, "the survivors do not go on");
   if (!rest.run(barrier()).ok()) fail(own, "the survivors do not meet");
 }
@@ -133,7 +134,8 @@ int play(const std::string& scene) {
   if (what == "death_small") code = play_death(runtime, team, 4);
   if (what == "death_large") code = play_death(runtime, team, 1'000'000);
   if (silence) code = play_silence(runtime, team, what == "stopped");
-  if (what == "root" || what == "size" || what == "type" || what == "order") code = play_other_call(runtime, team, what);
+  if (what == "root" || what == "size" || what == "type" || what == "order")
+    code = play_other_call(runtime, team, what);
   if (code == 0) std::printf("survived\n");
   return code;
 }

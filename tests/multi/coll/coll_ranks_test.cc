@@ -28,8 +28,8 @@ using test::job;
 
 /// What member `member` gives as element `index`: small whole numbers, so that sums of floats are exact too.
 std::int64_t given(int member, std::size_t index, int salt) {
-  return static_cast<std::int64_t>((index * 7 + static_cast<std::size_t>(member) * 13 + static_cast<std::size_t>(salt)) %
-                                   11) +
+  return static_cast<std::int64_t>(
+             (index * 7 + static_cast<std::size_t>(member) * 13 + static_cast<std::size_t>(salt)) % 11) +
          1;
 }
 
@@ -43,12 +43,9 @@ std::vector<T> gift(int member, std::size_t count, int salt) {
 template <typename T>
 T combined(ReduceOp op, T a, T b) {
   switch (op) {
-    case ReduceOp::sum:
-      return static_cast<T>(a + b);
-    case ReduceOp::max:
-      return std::max(a, b);
-    default:
-      return std::min(a, b);
+    case ReduceOp::sum: return static_cast<T>(a + b);
+    case ReduceOp::max: return std::max(a, b);
+    default: return std::min(a, b);
   }
 }
 
@@ -263,9 +260,9 @@ TEST_P(Collectives, sums_have_the_same_bits_everywhere) {
     }
     std::vector<float> out(count);
     for (int round = 0; round < 3; ++round) {
-      carry_out(allreduce(buffer_of(gifts[static_cast<std::size_t>(self())]), buffer_of(out), DataType::f32,
-                          ReduceOp::sum),
-                "allreduce");
+      carry_out(
+          allreduce(buffer_of(gifts[static_cast<std::size_t>(self())]), buffer_of(out), DataType::f32, ReduceOp::sum),
+          "allreduce");
       ASSERT_EQ(std::memcmp(out.data(), expected.data(), count * sizeof(float)), 0) << count;
     }
   }
@@ -346,9 +343,8 @@ TEST_P(Collectives, calls_that_are_under_way_together_keep_their_order) {
   for (int i = 0; i < kCalls; ++i) {
     const auto place = static_cast<std::size_t>(i);
     values[place] = i + self();
-    operations.emplace_back(new Operation(
-        team_.start(allreduce(std::span<const std::int64_t>(&values[place], 1), std::span(&sums[place], 1),
-                              ReduceOp::sum))));
+    operations.emplace_back(new Operation(team_.start(
+        allreduce(std::span<const std::int64_t>(&values[place], 1), std::span(&sums[place], 1), ReduceOp::sum))));
   }
   for (const auto& operation : operations) {
     ASSERT_TRUE(job().wait_for(std::chrono::seconds(60), *operation).ok()) << team_.fault();
@@ -362,8 +358,8 @@ TEST_P(Collectives, a_coroutine_awaits_them) {
   job().run([](Team& team) -> Task<void> {
     for (int i = 0; i < 20; ++i) {
       double value = team.rank() + i, sum = 0;
-      const OpResult result = co_await team.start(allreduce(std::span<const double>(&value, 1), std::span(&sum, 1),
-                                                            ReduceOp::sum));
+      const OpResult result =
+          co_await team.start(allreduce(std::span<const double>(&value, 1), std::span(&sum, 1), ReduceOp::sum));
       result.or_throw("no sum");
       EXPECT_EQ(result.bytes, sizeof(sum));
       EXPECT_EQ(sum, i * team.size() + team.size() * (team.size() - 1) / 2.0);

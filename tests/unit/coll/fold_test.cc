@@ -1,4 +1,6 @@
 // How elements are combined, against plain loops; and the floats of 16 bits, all of them.
+#include "ops/coll/fold.h"
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -8,7 +10,6 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/coll/fold.h"
 #include "ops/coll/half.h"
 
 namespace brant::coll {

@@ -1,5 +1,7 @@
-// The steps of collectives by messages, played by all members in one thread: each message that is awaited was sent, none
-// is left over, and the result is that of one process.
+// The steps of collectives by messages, played by all members in one thread: each message that is awaited was sent,
+// none is left over, and the result is that of one process.
+#include "ops/coll/message_steps.h"
+
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -8,7 +10,6 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/coll/message_steps.h"
 #include "ops/coll/shrinking.h"
 
 namespace brant::coll {
@@ -110,8 +111,7 @@ struct Given {
   Given(unsigned members, std::size_t in_count, std::size_t out_count)
       : in(members, Values(in_count)), out(members, Values(out_count, -1)) {
     for (unsigned m = 0; m < members; ++m) {
-      for (std::size_t i = 0; i < in_count; ++i)
-        in[m][i] = static_cast<std::int32_t>(i * 7 + m * 1000);
+      for (std::size_t i = 0; i < in_count; ++i) in[m][i] = static_cast<std::int32_t>(i * 7 + m * 1000);
     }
   }
   [[nodiscard]] ConstBuffer from(unsigned m) const { return {in[m].data(), in[m].size() * 4}; }

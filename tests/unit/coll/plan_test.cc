@@ -1,11 +1,12 @@
 // The plan of a call: every call has one, and more bytes never lead back to an algorithm for fewer.
+#include "ops/coll/plan.h"
+
 #include <cstdint>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "ops/coll/extent.h"
-#include "ops/coll/plan.h"
 #include "ops/coll/turn_board.h"
 
 namespace brant::coll {
@@ -24,8 +25,8 @@ template <typename Visit>
 void for_all_queries(Visit&& visit) {
   for (unsigned kind = 1; kind < kCollectiveKindCount; ++kind) {
     for (const unsigned members : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u, 31u, 64u, 1000u}) {
-      for (const std::size_t element : {std::size_t{1}, std::size_t{2}, std::size_t{8}, std::size_t{16}, std::size_t{24},
-                                        std::size_t{4096}}) {
+      for (const std::size_t element :
+           {std::size_t{1}, std::size_t{2}, std::size_t{8}, std::size_t{16}, std::size_t{24}, std::size_t{4096}}) {
         for (const bool board : {false, true}) {
           if (board && members > kBoardMembersMax) continue;
           visit(PlanQuery{static_cast<CollectiveKind>(kind), members, 0, element, board, {}});
@@ -86,8 +87,8 @@ TEST(Plan, slices_of_a_round_lie_one_behind_the_other) {
   for (const unsigned members : {2u, 3u, 7u}) {
     for (const std::size_t element : {std::size_t{1}, std::size_t{8}, std::size_t{24}}) {
       for (const std::uint64_t bytes : {std::uint64_t{element * 3000}, std::uint64_t{element * 40'001}}) {
-        const Plan plan =
-            plan_for({CollectiveKind::allreduce, members, bytes, element, true, {.slices_from = 0, .pairwise_from = 0}});
+        const Plan plan = plan_for(
+            {CollectiveKind::allreduce, members, bytes, element, true, {.slices_from = 0, .pairwise_from = 0}});
         ASSERT_EQ(plan.algorithm, Algorithm::slices);
         std::uint64_t next = 0;
         for (std::uint64_t round = 0; round < plan.rounds; ++round) {

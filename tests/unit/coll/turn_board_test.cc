@@ -1,4 +1,6 @@
 // Members as threads that share a board: turns, and whole collectives in them. With the thread sanitizer too.
+#include "ops/coll/turn_board.h"
+
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -13,7 +15,6 @@
 #include <gtest/gtest.h>
 
 #include "ops/coll/board_rounds.h"
-#include "ops/coll/turn_board.h"
 #include "support/effort.h"
 
 namespace brant::coll {
@@ -129,7 +130,8 @@ TEST(BoardRounds, calls_of_changing_sizes_follow_each_other) {
         const Bands bands{.slices_from = common() % 2 == 0 ? std::uint64_t{0} : std::uint64_t{1} << 40};
         if (own() % 10 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 100));
         std::vector<std::int32_t> in(n), out(which == 1 ? n * count : n);
-        for (std::size_t k = 0; k < n; ++k) in[k] = static_cast<std::int32_t>(k) * 3 + static_cast<std::int32_t>(self) + i;
+        for (std::size_t k = 0; k < n; ++k)
+          in[k] = static_cast<std::int32_t>(k) * 3 + static_cast<std::int32_t>(self) + i;
         const ConstBuffer from(in.data(), n * 4);
         const Buffer to(out.data(), out.size() * 4);
         if (which == 0) carry_out(board, members, allreduce(from, to, DataType::i32, ReduceOp::sum), bands);
@@ -144,7 +146,8 @@ TEST(BoardRounds, calls_of_changing_sizes_follow_each_other) {
           if (which == 0 || (which == 2 && self == 1)) right = out[k] == sum;
           if (which == 1) right = out[n * (count - 1) + k] == base + static_cast<std::int32_t>(count) - 1;
           if (which == 3) right = out[k] == base + static_cast<std::int32_t>(self);
-          if (!right && faults[self].empty()) faults[self] = "call " + std::to_string(i) + " sort " + std::to_string(which);
+          if (!right && faults[self].empty())
+            faults[self] = "call " + std::to_string(i) + " sort " + std::to_string(which);
         }
       }
     });
