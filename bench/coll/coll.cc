@@ -127,8 +127,8 @@ void report(Runtime& runtime, const CollBench& bench, std::size_t bytes, std::st
   row["ranks"] = runtime.size();
   row["n"] = us.n;
   row["us"] = to_json(us);
-  row["algbw_gb_s"] = rounded(algbw);
-  row["busbw_gb_s"] = rounded(busbw);
+  row["gb_s"] = rounded(algbw);
+  row["bus_gb_s"] = rounded(busbw);
   if (bench.check) row["wrong"] = wrong;
   add_machine(row, {}, describe_machine(runtime));
   RowFile(bench.json).append(row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
