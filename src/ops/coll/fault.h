@@ -28,7 +28,7 @@ struct Fault {
   std::uint32_t member = 0;  ///< Who it was.
   std::uint32_t teller = 0;  ///< Who found it.
   std::uint32_t reserved = 0;
-  std::uint64_t call = 0;       ///< In which call of the team.
+  std::uint64_t call = 0;       ///< In which call of the team, those by which it was made counted too.
   std::uint64_t last_call = 0;  ///< The last one that `member` is known to have come to; 0: none.
   CallWords theirs;             ///< other_call: what it called.
   CallWords ours;               ///< What the teller called. Kind none: nothing was under way.

@@ -99,7 +99,11 @@ std::uint64_t TeamState::make_key() {
 }
 
 std::string TeamState::describe_fault() const {
-  return fault_.happened() ? coll::describe(fault_, name_, ranks_, members_.self) : std::string();
+  if (!fault_.happened()) return {};
+  Fault told = fault_;
+  told.call = journal_.shown(fault_.call);
+  told.last_call = journal_.shown(fault_.last_call);
+  return coll::describe(told, name_, ranks_, members_.self);
 }
 
 Status TeamState::require_host_memory(const void* data, std::uint64_t bytes, MemoryKind kind) noexcept {
@@ -130,7 +134,6 @@ bool TeamState::plan(const Collective& call, coll::Plan& plan) const noexcept {
 }
 
 Status TeamState::admit(const Collective& call, CallRecord& record) noexcept {
-  if (told_.happened() && calls_.empty()) fail(told_, true);
   if (fault_.happened()) {
     say_fault();
     return fault_.status();
@@ -191,7 +194,7 @@ void TeamState::begin(CallRecord& record) noexcept {
   const std::int64_t now = coarse_now();
   record.number = journal_.begin(record.work.words, record.plan.algorithm, now);
   record.waits_since_ns = now;
-  if (told_.happened() && journal_.shown(record.number) >= told_.call) return fail(told_, true);
+  if (told_.happened() && record.number >= told_.call) return fail(told_, true);
   if (coll::is_of_board(record.plan)) return;
   messages_.begin(record.number);
   for (unsigned m = 0; m < members_.count; ++m) {
@@ -285,14 +288,17 @@ unsigned TeamState::awaited() const noexcept {
 }
 
 void TeamState::end(CallRecord& record, Status status) noexcept {
+  const std::uint64_t number = record.number;
   calls_.remove(record);
   record.result = {status, status == Status::ok ? record.work.result_bytes : 0};
   record.ended = true;
-  if (record.number != 0) journal_.end(status, coarse_now());
+  if (number != 0) journal_.end(status, coarse_now());
   if (calls_.empty()) engine_.pollers().detach(*this);
-  if (!record.pooled) return;
-  engine_.completions().finish(record, record.result);
-  table_.calls().give_back(&record);
+  if (record.pooled) {
+    engine_.completions().finish(record, record.result);
+    table_.calls().give_back(&record);
+  }
+  if (told_.happened() && calls_.empty() && number + 1 >= told_.call) fail(told_, true);
 }
 
 void TeamState::fail_by(Fault::Why why, unsigned member) noexcept {
@@ -306,8 +312,8 @@ void TeamState::fail(Fault fault, bool told) noexcept {
   if (fault_.happened()) return;
   if (!told) {
     fault.teller = members_.self;
-    fault.call = journal_.shown(journal_.last());
-    fault.last_call = journal_.shown(watches_[fault.member].last_call);
+    fault.call = journal_.last();
+    fault.last_call = watches_[fault.member].last_call;
     const CallRecord* record = calls_.front();
     if (record != nullptr) fault.ours = record->work.words;
     // All are in the call, or have ended the one before: on the board nobody is further behind.
@@ -386,8 +392,7 @@ void TeamState::on_mail(am::Message& message) noexcept {
   mail_.release(message);
   // A call before that one may still end well: those who are further have given what it takes.
   const CallRecord* record = calls_.front();
-  if (record == nullptr || record->number == 0 || journal_.shown(record->number) >= fault.call)
-    return fail(fault, true);
+  if (record == nullptr || record->number == 0 || record->number >= fault.call) return fail(fault, true);
   if (!told_.happened()) told_ = fault;
 }
 

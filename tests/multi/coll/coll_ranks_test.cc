@@ -420,6 +420,21 @@ TEST_P(Collectives, teams_are_split_and_named) {
   EXPECT_TRUE(team_.run(barrier()).ok());
 }
 
+/// Whoever waits for one that closes hears of it.
+TEST_P(Collectives, closing_ends_what_is_under_way_at_all) {
+  if (size() == 1) GTEST_SKIP() << "nobody is awaited";
+  Team team = Team::world(job(), {.patience = std::chrono::seconds(60), .way = GetParam()});
+  if (self() == size() - 1) {
+    // The call stays under way since this one does not come.
+    ASSERT_EQ(job().worker().wait_until([&] { return !team.fault().empty(); }, std::chrono::seconds(60)), Status::ok);
+    ASSERT_EQ(team.run(barrier()).status, Status::canceled);
+    return;
+  }
+  Operation waits = team.start(barrier());
+  if (self() == 0) team.close();
+  ASSERT_EQ(job().wait_for(std::chrono::seconds(60), waits).status, Status::canceled);
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, Collectives, testing::Values(TeamWay::automatic, TeamWay::messages),
                          [](const auto& way) { return way.param == TeamWay::automatic ? "automatic" : "messages"; });
 
