@@ -11,11 +11,6 @@ TeamTable::TeamTable(Engine& engine) : engine_(engine), messenger_(engine.servic
   messenger_.claim(am::ServiceId::coll, &TeamTable::on_message, nullptr, this);
 }
 
-TeamTable::~TeamTable() {
-  messenger_.claim(am::ServiceId::coll, nullptr, nullptr, nullptr);
-  while (am::Message* message = early_.pop_front()) messenger_.release(*message);
-}
-
 bool TeamTable::enter(std::uint64_t key, TeamState& team) {
   if (!teams_.emplace(key, &team).second) return false;
   am::MessageList others;

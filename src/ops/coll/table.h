@@ -19,8 +19,8 @@ class TeamTable final : public Service {
  public:
   static constexpr std::size_t kCallsMax = 4096;
 
+  /// The messenger is made first, so it goes first, and takes along what is kept here of its messages.
   explicit TeamTable(Engine& engine);
-  ~TeamTable() override;
 
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] am::Messenger& messenger() noexcept { return messenger_; }
