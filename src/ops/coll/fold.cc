@@ -50,33 +50,43 @@ Acc divided(Acc total, std::size_t members) noexcept {
   }
 }
 
-/// An element where nothing is aligned.
+/// An element of memory that somebody else knows as what he likes.
 template <typename T>
-struct [[gnu::packed, gnu::may_alias]] Unaligned {
+struct [[gnu::may_alias]] Element {
   T value;
 };
 
-/// What a block has come to lies apart from all inputs, so that the compiler makes vectors of the loops.
+/// Some elements where they are, or, if they are not aligned there, in `room`: the compiler makes vectors of aligned
+/// ones only.
+template <typename T>
+const Element<T>* aligned(const void* input, std::uint64_t begin, std::size_t some, Element<T>* room) noexcept {
+  const std::byte* from = static_cast<const std::byte*>(input) + begin * sizeof(T);
+  if (reinterpret_cast<std::uintptr_t>(from) % alignof(T) == 0) return reinterpret_cast<const Element<T>*>(from);
+  std::memcpy(static_cast<void*>(room), from, some * sizeof(T));
+  return room;
+}
+
+/// What a block has come to lies apart from all inputs.
 template <typename Sort, typename Combine>
 void fold_all(std::span<const void* const> inputs, void* out, std::uint64_t count, bool average,
               Combine combine) noexcept {
   using Acc = typename Sort::Acc;
-  using Anywhere = Unaligned<typename Sort::Stored>;
+  using Stored = Element<typename Sort::Stored>;
   constexpr std::size_t kBlock = kBlockBytes / sizeof(Acc);
   alignas(64) Acc total[kBlock];
+  alignas(64) Stored room[2][kBlock];
   for (std::uint64_t begin = 0; begin < count; begin += kBlock) {
     const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, count - begin));
-    const auto block_of = [begin](const void* input) { return static_cast<const Anywhere*>(input) + begin; };
-    const Anywhere* first = block_of(inputs[0]);
+    const Stored* first = aligned(inputs[0], begin, some, room[0]);
     if (inputs.size() == 1) {
       for (std::size_t i = 0; i < some; ++i) total[i] = Sort::load(first[i].value);
     } else {
-      const Anywhere* second = block_of(inputs[1]);
+      const Stored* second = aligned(inputs[1], begin, some, room[1]);
       for (std::size_t i = 0; i < some; ++i)
         total[i] = combine(Sort::load(first[i].value), Sort::load(second[i].value));
     }
     for (std::size_t k = 2; k < inputs.size(); ++k) {
-      const Anywhere* next = block_of(inputs[k]);
+      const Stored* next = aligned(inputs[k], begin, some, room[0]);
       for (std::size_t i = 0; i < some; ++i) total[i] = combine(total[i], Sort::load(next[i].value));
     }
     if constexpr (std::is_arithmetic_v<Acc>) {
@@ -84,8 +94,13 @@ void fold_all(std::span<const void* const> inputs, void* out, std::uint64_t coun
         for (std::size_t i = 0; i < some; ++i) total[i] = divided(total[i], inputs.size());
       }
     }
-    auto* to = static_cast<Anywhere*>(out) + begin;
-    for (std::size_t i = 0; i < some; ++i) to[i].value = Sort::store(total[i]);
+    std::byte* const to = static_cast<std::byte*>(out) + begin * sizeof(Stored);
+    if constexpr (std::is_same_v<Acc, typename Sort::Stored>) {
+      std::memcpy(to, total, some * sizeof(Stored));
+    } else {
+      for (std::size_t i = 0; i < some; ++i) room[0][i].value = Sort::store(total[i]);
+      std::memcpy(to, static_cast<const void*>(room[0]), some * sizeof(Stored));
+    }
   }
 }
 

@@ -20,7 +20,7 @@ using coll::Fault;
 /// then so many more between which others have theirs.
 constexpr unsigned kSpinsWithRoom = 100;
 constexpr unsigned kSpinsCrowded = 20;
-constexpr unsigned kYields = 200;
+constexpr unsigned kYields = 2000;
 /// A program that does nothing but small collectives makes progress all the same.
 constexpr unsigned kRunsWithoutProgress = 64;
 constexpr unsigned kCallsOfTurn = 8;
@@ -160,9 +160,15 @@ OpResult TeamState::run(const Collective& call) noexcept {
   CallRecord record;
   if (const Status status = admit(call, record); status != Status::ok) return {status, 0};
   calls_.push_back(record);
-  for (unsigned spin = 0; !record.ended && spin < spins_ + kYields; ++spin) {
+  const unsigned first = coll::is_of_board(record.plan) ? 0 : spins_;  // messages come by progress
+  for (unsigned look = first; !record.ended && look < spins_ + kYields; ++look) {
     if (drive() != 0) continue;
-    spin < spins_ ? relax() : std::this_thread::yield();
+    if (look < spins_) {
+      relax();
+    } else {
+      static_cast<void>(engine_.progress().step());
+      std::this_thread::yield();
+    }
   }
   if (!record.ended) {
     engine_.pollers().attach(*this);
