@@ -13,7 +13,7 @@ class Shrinking {
   explicit Shrinking(std::size_t members) : gone_(members), said_(members) {}
 
   /// True: that is news, to be said to the others.
-  bool note_gone(std::size_t member) {
+  bool note_gone(std::size_t member) noexcept {
     const bool news = gone_[member] == std::byte{0};
     gone_[member] = std::byte{1};
     return news;

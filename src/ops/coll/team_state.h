@@ -81,6 +81,7 @@ class TeamState final : private Poller {
   /// Ends the team here, and at the others unless it was they who told of it.
   void fail(coll::Fault fault, bool told = false) noexcept;
   void fail_by(coll::Fault::Why why, unsigned member) noexcept;
+  void note_gone(unsigned member) noexcept;
   void say_fault() noexcept;
   [[nodiscard]] unsigned awaited() const noexcept;
   [[nodiscard]] std::uint64_t moved(const coll::CallRecord& record) const noexcept;

@@ -70,9 +70,15 @@ int play_death(Runtime& runtime, Team& team, std::size_t count) {
     for (int i = 0; i < 30; ++i) static_cast<void>(team.run(sum_of(data)));
     test::die();
   }
+  const auto say_when = [](const char* what) {
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(test::since_death()).count();
+    std::printf("%s %lld ms after the death\n", what, static_cast<long long>(ms));
+  };
   expect_end(runtime, team, count, Status::peer_lost);
   test::say_if_late();
+  say_when("told");
   go_on(runtime, team);
+  say_when("went on");
   return 0;
 }
 

@@ -44,12 +44,12 @@ void as_threads(unsigned members, Play&& play) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// All are there, and say the same.
+/// All are there in time, and say the same.
 bool wait_for_all(TurnBoard& board, unsigned members, const CallWords& words) {
-  for (;;) {
+  for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);;) {
     const unsigned seen = board.look([&](unsigned member) { return board.line(member).words() == words; });
     if (seen == members) return true;
-    if (seen > members) return false;
+    if (seen > members || std::chrono::steady_clock::now() > until) return false;
     std::this_thread::yield();
   }
 }
@@ -70,7 +70,10 @@ TEST(TurnBoard, nobody_overwrites_what_a_slow_member_still_reads) {
       std::memcpy(board.own_payload(), &value, sizeof(value));
       for (const std::size_t at : {std::size_t{0}, kSlotBytes - 8}) std::memcpy(board.own_slot() + at, &value, 8);
       board.publish(words);
-      if (!wait_for_all(board, kMembers, words)) faults[self] = "words";
+      if (!wait_for_all(board, kMembers, words)) {
+        faults[self] = "turn " + std::to_string(turn) + " never came";
+        return;
+      }
       if (self == 0 && random() % 20 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
       for (unsigned member = 0; member < kMembers; ++member) {
         const std::uint64_t expected = std::uint64_t{turn} * 100 + member;
