@@ -1,7 +1,6 @@
 // How members meet, and how those that are left find each other.
 #include <algorithm>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -46,40 +45,12 @@ bool TeamState::can_share_memory() const noexcept {
   });
 }
 
-/// Pages that nobody writes to take no memory.
-void TeamState::make_region(FormRecord& record) noexcept {
-  Result<MappedFile> file = MappedFile::create("brant-team", coll::TurnBoard::bytes_for(members_.count));
-  const Result<MemoryFileRecord> told = file ? file->record() : file.status();
-  if (!told) {
-    log::info("team {}: no memory to share ({}): collectives go by messages", name_, status_text(told.status()));
-    return;
-  }
-  region_.emplace(std::move(*file));
-  record.memory = *told;
-  record.offers = true;
-}
-
-bool TeamState::map_region(const FormRecord& record) noexcept {
-  if (members_.self == 0) return region_.has_value();
-  Result<MappedFile> file = MappedFile::open(record.memory);
-  const bool fits = file && file->bytes().size() >= coll::TurnBoard::bytes_for(members_.count);
-  if (fits) {
-    region_.emplace(std::move(*file));
-  } else {
-    log::info("team {}: the memory of member 0 cannot be mapped ({}): collectives go by messages", name_,
-              status_text(file ? Status::invalid_argument : file.status()));
-  }
-  return fits;
-}
-
-void TeamState::require(const OpResult& outcome, const char* what) const {
-  if (outcome.ok()) return;
-  const std::string why = describe_fault();
-  throw Error(outcome.status,
-              fmt::format("{}: {}", what, why.empty() ? std::string(status_text(outcome.status)) : why));
-}
-
 void TeamState::form() {
+  const auto require = [this](const OpResult& outcome) {
+    if (outcome.ok()) return;
+    const std::string why = describe_fault();
+    throw Error(outcome.status, fmt::format("no team was made: {}", why.empty() ? status_text(outcome.status) : why));
+  };
   const auto lowest = static_cast<unsigned>(std::min_element(ranks_.begin(), ranks_.end()) - ranks_.begin());
   FormRecord own;
   if (lowest == members_.self) own.led = table_.next_led();
@@ -89,25 +60,37 @@ void TeamState::form() {
   if (!entered_) throw Error(Status::internal, "two teams of one process have one key");
   patience_ = std::min(options_.patience, kFormingPatience);
   own.shares = members_.count > 1 && can_share_memory();
-  if (own.shares && members_.self == 0) make_region(own);
+  if (own.shares && members_.self == 0) {
+    const Result<MemoryFileRecord> made = memory_.make(members_.count);
+    own.offers = made.ok();
+    if (made) own.memory = *made;
+    if (!made) log::info("team {}: no memory to share ({}): it goes by messages", name_, status_text(made.status()));
+  }
 
-  constexpr const char* kWhat = "no team was made";
   std::vector<FormRecord> all(members_.count);
   static_assert(std::is_trivially_copyable_v<FormRecord>);
   const auto bytes_of = [](auto& items) {
     return Buffer(items.data(), items.size() * sizeof(items[0]), MemoryKind::host);
   };
-  require(run(allgather(ConstBuffer(&own, sizeof(own), MemoryKind::host), bytes_of(all))), kWhat);
+  require(run(allgather(ConstBuffer(&own, sizeof(own), MemoryKind::host), bytes_of(all))));
   for (const FormRecord& record : all) {
     if (record.version != kVersion) throw Error(Status::version_mismatch, "members run different versions of brant");
   }
   const bool possible = all[0].offers && std::all_of(all.begin(), all.end(), [](const auto& r) { return r.shares; });
-  const std::uint8_t mapped = possible && map_region(all[0]) ? 1 : 0;
+  if (possible && members_.self != 0) {
+    if (const Status status = memory_.map(all[0].memory, members_.count); status != Status::ok)
+      log::info("team {}: the memory of member 0 cannot be mapped ({}): it goes by messages", name_,
+                status_text(status));
+  }
+  const std::uint8_t mapped = possible && memory_.is_there() ? 1 : 0;
   std::vector<std::uint8_t> mapped_by(members_.count);
-  require(run(allgather(ConstBuffer(&mapped, 1, MemoryKind::host), bytes_of(mapped_by))), kWhat);
+  require(run(allgather(ConstBuffer(&mapped, 1, MemoryKind::host), bytes_of(mapped_by))));
   const bool by_all = std::all_of(mapped_by.begin(), mapped_by.end(), [](std::uint8_t each) { return each != 0; });
-  if (by_all) board_.emplace(region_->bytes().data(), members_.count, members_.self);
-  if (!by_all) region_.reset();
+  if (by_all) {
+    board_.emplace(memory_.data(), members_.count, members_.self);
+  } else {
+    memory_.drop();
+  }
 
   name_ = fmt::format("{}.{}", ranks_[lowest].value, all[lowest].led);
   patience_ = options_.patience;

@@ -307,9 +307,6 @@ void TeamState::end(CallRecord& record, Status status) noexcept {
   if (told_.happened() && calls_.empty() && number + 1 >= told_.call) fail(told_, true);
 }
 
-/// Of the dead as another member tells of them, too.
-void TeamState::note_gone(unsigned member) noexcept { static_cast<void>(shrinking_.note_gone(member)); }
-
 void TeamState::fail_by(Fault::Why why, unsigned member) noexcept {
   Fault fault;
   fault.why = why;
@@ -330,7 +327,8 @@ void TeamState::fail(Fault fault, bool told) noexcept {
     if (fault.why == Fault::Why::other_call) fault.last_call = fault.call;
   }
   fault_ = fault;
-  if (fault.why == Fault::Why::lost && fault.member != members_.self) note_gone(fault.member);
+  if (fault.why == Fault::Why::lost && fault.member != members_.self)
+    static_cast<void>(shrinking_.note_gone(fault.member));
   const bool concerns_calls = !calls_.empty();
   if (concerns_calls) say_fault();
   while (CallRecord* record = calls_.front()) end(*record, fault_.status());
@@ -410,7 +408,7 @@ void TeamState::on_lost(PeerOp& op) noexcept {
   auto& watch = static_cast<Watch&>(op);
   TeamState& self = *watch.team;
   static_cast<void>(self.drive());  // what it has given before may be all that was missing
-  self.note_gone(watch.member);
+  static_cast<void>(self.shrinking_.note_gone(watch.member));
   self.fail_by(Fault::Why::lost, watch.member);
 }
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "base/mapped_file.h"
 #include "brant/coll/team.h"
 #include "brant/core/runtime.h"
 #include "core/pollers.h"
+#include "ops/coll/board_memory.h"
 #include "ops/coll/call_record.h"
 #include "ops/coll/fault.h"
 #include "ops/coll/journal.h"
@@ -81,7 +81,6 @@ class TeamState final : private Poller {
   /// Ends the team here, and at the others unless it was they who told of it.
   void fail(coll::Fault fault, bool told = false) noexcept;
   void fail_by(coll::Fault::Why why, unsigned member) noexcept;
-  void note_gone(unsigned member) noexcept;
   void say_fault() noexcept;
   [[nodiscard]] unsigned awaited() const noexcept;
   [[nodiscard]] std::uint64_t moved(const coll::CallRecord& record) const noexcept;
@@ -89,9 +88,6 @@ class TeamState final : private Poller {
   std::uint64_t make_key();
   void connect();
   [[nodiscard]] bool can_share_memory() const noexcept;
-  void make_region(FormRecord& record) noexcept;
-  bool map_region(const FormRecord& record) noexcept;
-  void require(const OpResult& outcome, const char* what) const;
   unsigned poll() noexcept override;
   [[nodiscard]] bool lets_sleep() const noexcept override;
   static void on_lost(PeerOp& op) noexcept;
@@ -106,7 +102,7 @@ class TeamState final : private Poller {
   std::uint64_t key_ = 0;
   std::string name_;
   std::vector<Watch> watches_;
-  std::optional<MappedFile> region_;  ///< Made by member 0; it stays as long as somebody has it mapped.
+  coll::BoardMemory memory_;  ///< Made by member 0.
   std::optional<coll::TurnBoard> board_;
   coll::Mail mail_;
   coll::MessageRounds messages_;
