@@ -61,7 +61,8 @@ void expect_end(Runtime& runtime, Team& team, std::size_t count, Status expected
   if (result.status != expected) say(self, team, std::string(status_name(result.status)).c_str());
   if (team.fault().find("member 1 (rank 1 of the job)") == std::string::npos) say(self, team, "the text names nobody");
   if (team.run(barrier()).status != expected) say(self, team, "a later call is not refused alike");
-  if (team.journal().back().status != expected) say(self, team, "the journal does not have it");
+  const bool between_calls = team.fault().find("between calls") != std::string::npos;
+  if (!between_calls && team.journal().back().status != expected) say(self, team, "the journal does not have it");
 }
 
 int play_death(Runtime& runtime, Team& team, std::size_t count) {
