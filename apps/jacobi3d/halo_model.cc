@@ -47,31 +47,36 @@ class ExchangedHalo final : public Halo {
   std::size_t next_ = 0;  ///< Of the current field.
 };
 
-/// In device memory a kernel can do both, in mode direct.
-bool stays(const Block& block, brant::HaloMode mode) noexcept {
-  return mode == brant::HaloMode::direct && !brant::host_accessible(block.kind());
+/// It sends messages, by kernels that stay.
+bool sends_from_kernels(brant::HaloMode mode) noexcept {
+  return mode == brant::HaloMode::stream || mode == brant::HaloMode::stacked;
 }
 
-/// Beyond these, blocks that wait get in the way of those that sweep, and a launch for each sweep costs less: on an
-/// H100 32 tiles take 21 us (27 by channels), 256 take 214 (34).
-constexpr std::int64_t kTilesThatStay = 128;
+/// In device memory a kernel can do both, the exchange and the sweep.
+bool stays(const Block& block, brant::HaloMode mode) noexcept {
+  return (mode == brant::HaloMode::direct || sends_from_kernels(mode)) && !brant::host_accessible(block.kind());
+}
+
+/// Larger blocks are swept by launches: those have more threads on an SM than a kernel that stays, which is what keeps
+/// the memory busy. On two H100 that kernel takes 11.5 us for 64 cells cubed (by launches 35), 42 for 128 cubed (43).
+constexpr std::int64_t kCellsThatStay = 128 * 128 * 128;
 
 /// The same in all processes: by the largest block there can be.
 bool sweeps_stay(const Decomposition& cut) noexcept {
-  Extent largest;
-  for (const auto axis : kAxes) largest.*axis = (cut.global.*axis + cut.blocks.*axis - 1) / (cut.blocks.*axis);
-  return tiles_of(largest) <= kTilesThatStay;
+  std::int64_t cells = 1;
+  for (const auto axis : kAxes) cells *= (cut.global.*axis + cut.blocks.*axis - 1) / (cut.blocks.*axis);
+  return cells <= kCellsThatStay;
 }
 
 /// By one kernel for all iterations.
-Solution solve_by_kernel(brant::Runtime& runtime, Share& share, const Plan& plan, bool computes) {
+Solution solve_by_kernel(brant::Runtime& runtime, Share& share, const Plan& plan, brant::HaloMode mode,
+                         brant::Path path, bool computes) {
   Block& block = *share.blocks[0];
-  constexpr auto kMode = brant::HaloMode::direct;
-  std::array exchanges = {brant::HaloExchange(runtime, exchange_of_field(share.cut, kMode, brant::Path::automatic, 0)),
-                          brant::HaloExchange(runtime, exchange_of_field(share.cut, kMode, brant::Path::automatic, 1))};
+  std::array exchanges = {brant::HaloExchange(runtime, exchange_of_field(share.cut, mode, path, 0)),
+                          brant::HaloExchange(runtime, exchange_of_field(share.cut, mode, path, 1))};
   const brant::Buffer fields[] = {block.current_field(), block.next_field()};
   for (std::size_t i = 0; i < 2; ++i) runtime.run(exchanges[i].bind(std::span(&fields[i], 1)));
-  ResidentSolver solver(runtime, block, exchanges, plan.overlap, computes);
+  ResidentSolver solver(runtime, block, exchanges, mode, plan.overlap, computes);
   runtime.run(solver.run(static_cast<std::uint64_t>(plan.warmup)));
   const Clock::time_point begin = Clock::now();
   runtime.run(solver.run(static_cast<std::uint64_t>(plan.iterations)));
@@ -106,7 +111,8 @@ brant::HaloOptions exchange_of_field(const Decomposition& cut, brant::HaloMode m
 
 std::vector<Solution> solve_with_halo(brant::Runtime& runtime, Share& share, const Plan& plan, brant::HaloMode mode,
                                       brant::Path path) {
-  if (stays(*share.blocks[0], mode) && sweeps_stay(share.cut)) return {solve_by_kernel(runtime, share, plan, true)};
+  if (stays(*share.blocks[0], mode) && sweeps_stay(share.cut))
+    return {solve_by_kernel(runtime, share, plan, mode, path, true)};
   ExchangedHalo halo(runtime, *share.blocks[0], share.cut, mode, path);
   runtime.run(halo.bind());
   return {runtime.run(solve(*share.blocks[0], *share.stencils[0], halo, plan))};
@@ -114,7 +120,8 @@ std::vector<Solution> solve_with_halo(brant::Runtime& runtime, Share& share, con
 
 std::vector<Solution> exchange_halo(brant::Runtime& runtime, Share& share, const Plan& plan, brant::HaloMode mode,
                                     brant::Path path) {
-  if (stays(*share.blocks[0], mode)) return {solve_by_kernel(runtime, share, plan, false)};
+  if (stays(*share.blocks[0], mode) && (!sends_from_kernels(mode) || sweeps_stay(share.cut)))
+    return {solve_by_kernel(runtime, share, plan, mode, path, false)};
   brant::HaloExchange exchange(runtime, exchange_of_field(share.cut, mode, path, 0));
   const brant::Buffer field[] = {share.blocks[0]->current_field()};
   runtime.run(exchange.run(field, static_cast<std::uint64_t>(plan.warmup)));

@@ -100,17 +100,18 @@ __device__ __forceinline__ void sweep_cells(double* next, const double* current,
 // have, with rows for its warps.
 class Sweeper : public brant::simt::GpuThread {
  public:
-  __device__ __noinline__ void sweep(double* next, const double* current, const Layout& layout, const Box& box) {
+  __device__ __noinline__ void sweep(double* next, const double* current, const Layout& layout, const Box& box,
+                                     std::int64_t planes) {
     if (is_empty(box)) return;
     const std::int64_t warps = blockDim.x / kWarp;
     const std::int64_t tiles_x = (box.high.x - (box.low.x & ~std::int64_t{15}) + 2 * kWarp - 1) / (2 * kWarp);
     const std::int64_t tiles_y = (box.high.y - box.low.y + warps - 1) / warps;
-    const std::int64_t tiles = tiles_x * tiles_y * ((box.high.z - box.low.z + kPlanesPerPiece - 1) / kPlanesPerPiece);
+    const std::int64_t tiles = tiles_x * tiles_y * ((box.high.z - box.low.z + planes - 1) / planes);
     for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
       const Lane lane(box, tile % tiles_x, static_cast<int>(threadIdx.x % kWarp));
       const std::int64_t y = box.low.y + tile / tiles_x % tiles_y * warps + threadIdx.x / kWarp;
-      const std::int64_t z = box.low.z + tile / (tiles_x * tiles_y) * kPlanesPerPiece;
-      const std::int64_t z_end = z + kPlanesPerPiece < box.high.z ? z + kPlanesPerPiece : box.high.z;
+      const std::int64_t z = box.low.z + tile / (tiles_x * tiles_y) * planes;
+      const std::int64_t z_end = z + planes < box.high.z ? z + planes : box.high.z;
       if (y < box.high.y) sweep_rows<Changing>(next, current, layout, lane, y, z, z_end);  // a whole warp
     }
   }
@@ -142,11 +143,19 @@ extern "C" __global__ void __launch_bounds__(256, 6)
   sweep_rows<Unchanged>(next, current, layout, lane, y, z, z_end);
 }
 
-// Iterations with the exchange of ghosts, and no CPU in between: see resident_steps.h. Block: 256, the grid as many as
-// run at once.
-extern "C" __global__ void __launch_bounds__(256, 4)
+// Iterations with the exchange of ghosts, and no CPU in between: see resident_steps.h. Block: 256, the grid one for
+// each SM at most.
+extern "C" __global__ void __launch_bounds__(256, 2)
     jacobi_resident(const __grid_constant__ brant::notify::KernelControl control,
-                    const __grid_constant__ Resident work) {
+                    const __grid_constant__ Resident<brant::halo::DirectPlan> work) {
+  Sweeper machine;
+  iterate_as_told(machine, control, work);
+}
+
+// The same, with a CPU that sends what is packed.
+extern "C" __global__ void __launch_bounds__(256, 2)
+    jacobi_resident_messages(const __grid_constant__ brant::notify::KernelControl control,
+                             const __grid_constant__ Resident<brant::halo::MessagePlan> work) {
   Sweeper machine;
   iterate_as_told(machine, control, work);
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "brant/halo/halo_modes.h"
 #include "host_kernels.h"
 
 // Made by brant_fatbin from kernels.cu.
@@ -15,16 +16,19 @@ namespace jacobi {
 namespace {
 
 using brant::Status;
+using brant::simt::Word;
 
 constexpr unsigned kThreads = 256;
+constexpr std::int64_t kPlanesMax = 64;
 constexpr std::uint64_t kLaps = 65536;
+constexpr std::int64_t kLeftToOthers = 8;  ///< One part of so many.
 
 /// A block of the emulated device: one thread, which sweeps a part of the planes.
 class CpuSweeper : public brant::simt::CpuThread {
  public:
   using CpuThread::CpuThread;
 
-  void sweep(double* next, const double* current, const Layout& layout, const Box& box) noexcept {
+  void sweep(double* next, const double* current, const Layout& layout, const Box& box, Word = 1) noexcept {
     const std::int64_t each = (box.high.z - box.low.z + blocks() - 1) / blocks();
     Box part = box;
     part.low.z = std::min(box.low.z + each * block(), box.high.z);
@@ -37,16 +41,59 @@ class CpuSweeper : public brant::simt::CpuThread {
 };
 
 /// Of a cooperative launch: a call and a thread for each block.
+template <typename Plan>
 void iterate_on_host(const brant::HostLaunch& launch) noexcept {
   CpuSweeper machine(launch.engine_address, static_cast<unsigned>(launch.first_block), launch.shape.grid[0]);
-  iterate_as_told(machine, launch.value<brant::notify::KernelControl>(0), launch.value<Resident>(1));
+  iterate_as_told(machine, launch.value<brant::notify::KernelControl>(0), launch.value<Resident<Plan>>(1));
+}
+
+std::int64_t tiles_of(const Extent& cells, std::int64_t planes) noexcept {
+  return std::int64_t{pieces(cells.x, kCellsPerTile)} * pieces(cells.y, kRowsPerTile) * pieces(cells.z, planes);
+}
+
+/// Planes of a tile, so that the last blocks have done their tiles soon. A block that begins a tile waits for memory as
+/// long as for some planes.
+std::int64_t planes_for(const Extent& cells, std::int64_t room) noexcept {
+  constexpr std::int64_t kPlanesToBegin = 2;
+  const auto steps = [&](std::int64_t planes) {
+    return std::int64_t{pieces(tiles_of(cells, planes), room)} * (planes + kPlanesToBegin);
+  };
+  std::int64_t best = 1;
+  for (std::int64_t planes = 2; planes <= kPlanesMax; planes *= 2) {
+    if (steps(planes) < steps(best)) best = planes;
+  }
+  return best;
 }
 
 /// Blocks that have something to do: more would be more to wait for.
-std::int64_t blocks_of_use(const Block& block, std::size_t sent_bytes, bool computes) noexcept {
-  const std::int64_t tiles = tiles_of(block.layout().cells);
-  const auto chunks = static_cast<std::int64_t>(sent_bytes / brant::halo::kChunkBytes);
-  return std::max<std::int64_t>(computes ? tiles : pieces(chunks, kThreads / brant::halo::kChunkThreads), 1);
+std::int64_t blocks_of_use(const Block& block, std::int64_t planes, std::size_t sent_bytes, bool computes) noexcept {
+  const auto chunks = pieces(static_cast<std::int64_t>(sent_bytes), brant::halo::kChunkBytes);
+  return std::max<std::int64_t>(computes ? tiles_of(block.layout().cells, planes) : chunks, 1);
+}
+
+template <typename Plan>
+using ResidentKernel = brant::Kernel<brant::notify::KernelControl, Resident<Plan>>;
+
+template <typename Plan>
+ResidentKernel<Plan> load_kernel(brant::Device device, const char* symbol) {
+  const auto image = std::as_bytes(std::span(jacobi_kernels_fatbin, jacobi_kernels_fatbin_bytes));
+  return {device, image, symbol, &iterate_on_host<Plan>};
+}
+
+brant::LaunchShape shape_of(std::int64_t blocks) noexcept {
+  brant::LaunchShape shape;
+  shape.block[0] = kThreads;
+  shape.grid[0] = static_cast<unsigned>(std::max<std::int64_t>(blocks, 1));
+  return shape;
+}
+
+/// Blocks that are there at once, with an SM for each: where one waits and another one sweeps on the same SM, each look
+/// of the first takes the second one its cache, and an iteration may take ten times as long.
+template <typename Kernel>
+std::int64_t room_for(brant::Runtime& runtime, brant::Notifier& notifier, const Kernel& kernel) {
+  const std::int64_t at_once = brant::PersistentKernel::blocks_at_once(notifier, kernel, shape_of(1));
+  const std::int64_t processors = runtime.device().info().processors;
+  return std::max<std::int64_t>(std::min(at_once, processors), 1);
 }
 
 void require(Status status, const char* what) {
@@ -55,47 +102,67 @@ void require(Status status, const char* what) {
 
 }  // namespace
 
-std::int64_t tiles_of(const Extent& cells) noexcept {
-  return std::int64_t{pieces(cells.x, kCellsPerTile)} * pieces(cells.y, kRowsPerTile) *
-         pieces(cells.z, kPlanesPerPiece);
-}
-
-ResidentKernel load_resident_kernel(brant::Device device) {
-  return {device, std::as_bytes(std::span(jacobi_kernels_fatbin, jacobi_kernels_fatbin_bytes)), "jacobi_resident",
-          &iterate_on_host};
-}
-
 ResidentSolver::ResidentSolver(brant::Runtime& runtime, Block& block, std::span<brant::HaloExchange, 2> exchanges,
-                               bool overlaps, bool computes)
+                               brant::HaloMode mode, bool overlaps, bool computes)
     : runtime_(runtime),
       block_(block),
       exchanges_(exchanges),
       computes_(computes),
-      kernel_(load_resident_kernel(runtime.device())),
       notifier_(runtime, {.bells = 16, .others = 32, .waits = 16}),
       together_(notifier_.make({.rung_by = brant::RungBy::device, .seen_by = brant::SeenBy::device})),
       finished_(notifier_.make({.rung_by = brant::RungBy::device, .seen_by = brant::SeenBy::host})),
       laps_(runtime.allocate(brant::MemoryKind::pinned, kLaps * sizeof(Lap))) {
-  brant::LaunchShape shape;
-  shape.block[0] = kThreads;
-  const std::int64_t room = brant::PersistentKernel::blocks_at_once(notifier_, kernel_, shape);
-  shape.grid[0] = static_cast<unsigned>(std::clamp<std::int64_t>(
-      blocks_of_use(block, exchanges[0].message_bytes(), computes), 1, std::max<std::int64_t>(room, 1)));
-  Resident work;
-  for (std::size_t field = 0; field < 2; ++field) work.halo[field] = exchanges[field].device(shape.grid[0]);
-  work.field[0] = block.current();
-  work.field[1] = block.next();
-  work.layout = block.layout();
-  work.whole = block.whole();
-  work.split = block.split();
+  if (is_bound(mode)) {
+    launch_direct(overlaps);
+  } else {
+    launch_messages(overlaps);
+  }
+}
+
+template <typename Plan>
+Resident<Plan> ResidentSolver::work_of(const std::array<Plan, 2>& plans, unsigned blocks, std::int64_t planes,
+                                       bool overlaps) {
+  Resident<Plan> work;
+  std::ranges::copy(plans, work.halo);
+  work.field[0] = block_.current();
+  work.field[1] = block_.next();
+  work.layout = block_.layout();
+  work.whole = block_.whole();
+  work.split = block_.split();
+  work.planes = static_cast<Word>(planes);
   work.overlaps = overlaps ? 1 : 0;
-  work.computes = computes ? 1 : 0;
+  work.computes = computes_ ? 1 : 0;
   work.together = together_.device();
-  work.arrivals = notifier_.fan_in(shape.grid[0]);
+  work.arrivals = notifier_.fan_in(blocks);
   work.finished = finished_.device();
   work.laps = laps_.as<Lap>();
   work.laps_max = kLaps;
-  running_ = brant::PersistentKernel::launch(notifier_, kernel_, shape, {.name = "jacobi"}, work);
+  return work;
+}
+
+void ResidentSolver::launch_direct(bool overlaps) {
+  const auto kernel = load_kernel<brant::halo::DirectPlan>(runtime_.device(), "jacobi_resident");
+  const std::int64_t room = room_for(runtime_, notifier_, kernel);
+  const std::int64_t planes = planes_for(block_.layout().cells, room);
+  const auto shape = shape_of(std::min(blocks_of_use(block_, planes, exchanges_[0].message_bytes(), computes_), room));
+  const std::array plans = {exchanges_[0].device(shape.grid[0]), exchanges_[1].device(shape.grid[0])};
+  running_ = brant::PersistentKernel::launch(notifier_, kernel, shape, {.name = "jacobi"},
+                                             work_of(plans, shape.grid[0], planes, overlaps));
+}
+
+/// What moves the messages may have kernels of its own: a part of the device is left to them. One block more than those
+/// that copy looks for what comes.
+void ResidentSolver::launch_messages(bool overlaps) {
+  const auto kernel = load_kernel<brant::halo::MessagePlan>(runtime_.device(), "jacobi_resident_messages");
+  const std::int64_t all = room_for(runtime_, notifier_, kernel);
+  const std::int64_t room = std::max<std::int64_t>(all - all / kLeftToOthers, 1);
+  const std::int64_t planes = planes_for(block_.layout().cells, room);
+  const std::int64_t use =
+      blocks_of_use(block_, planes, exchanges_[0].message_bytes(), computes_) + (computes_ ? 0 : 1);
+  const auto shape = shape_of(std::min(use, room));
+  const std::array plans = {exchanges_[0].device_messages(shape.grid[0]), exchanges_[1].device_messages(shape.grid[0])};
+  running_ = brant::PersistentKernel::launch(notifier_, kernel, shape, {.name = "jacobi"},
+                                             work_of(plans, shape.grid[0], planes, overlaps));
 }
 
 ResidentSolver::~ResidentSolver() {

@@ -14,23 +14,15 @@
 
 namespace jacobi {
 
-using ResidentKernel = brant::Kernel<brant::notify::KernelControl, Resident>;
-
-/// What the blocks of the kernel that stays take one after another, of a block of so many cells.
-std::int64_t tiles_of(const Extent& cells) noexcept;
-
-/// Throws what Kernel does.
-ResidentKernel load_resident_kernel(brant::Device device);
-
-/// A block of device memory whose iterations one kernel does, which stays on the device and holds all of it: it
-/// exchanges the ghosts with the neighbours' kernels and sweeps, and the CPU is told when a number of iterations is
-/// done. Of the worker's thread. Block, runtime and exchanges outlive it.
+/// A block of device memory whose iterations one kernel does, which stays on the device and holds all of it, or most:
+/// it exchanges the ghosts and sweeps, and the CPU is told when a number of iterations is done. In mode direct it
+/// writes into the neighbours' fields. In modes stream and stacked it packs and unpacks, and the CPU sends and receives
+/// meanwhile. Of the worker's thread. Block, runtime and exchanges outlive it.
 class ResidentSolver {
  public:
-  /// An exchange for each field, in mode direct and bound to it. Launches the kernel. Throws what PersistentKernel
-  /// does.
-  ResidentSolver(brant::Runtime& runtime, Block& block, std::span<brant::HaloExchange, 2> exchanges, bool overlaps,
-                 bool computes);
+  /// An exchange for each field, in this mode and bound to it. Launches the kernel. Throws what PersistentKernel does.
+  ResidentSolver(brant::Runtime& runtime, Block& block, std::span<brant::HaloExchange, 2> exchanges,
+                 brant::HaloMode mode, bool overlaps, bool computes);
   ~ResidentSolver();
   ResidentSolver(const ResidentSolver&) = delete;
   ResidentSolver& operator=(const ResidentSolver&) = delete;
@@ -42,6 +34,11 @@ class ResidentSolver {
   [[nodiscard]] std::span<const Lap> laps() const noexcept;
 
  private:
+  template <typename Plan>
+  [[nodiscard]] Resident<Plan> work_of(const std::array<Plan, 2>& plans, unsigned blocks, std::int64_t planes,
+                                       bool overlaps);
+  void launch_direct(bool overlaps);
+  void launch_messages(bool overlaps);
   brant::Task<bool> exchange_second(std::uint64_t times);
   brant::Task<bool> iterate(std::uint64_t times);
   [[nodiscard]] brant::Completion answer() noexcept;
@@ -51,7 +48,6 @@ class ResidentSolver {
   Block& block_;
   std::span<brant::HaloExchange, 2> exchanges_;
   const bool computes_;
-  ResidentKernel kernel_;
   brant::Notifier notifier_;
   brant::Bell together_;
   brant::Bell finished_;

@@ -132,6 +132,7 @@ class Block(brant.Chare):
         self.fields = [self.kernels.field(self.box.extent) for _ in range(2)]
         for field in self.fields:
             self.kernels.fill(field, start_planes(self.kernels.xp, plan.cut.size, self.box))
+        self.sweeps = [self.kernels.sweep_of(self.fields[1 - now], self.fields[now]) for now in range(2)]
         self.now = 0  # the field that holds the cells; the other one is written
         self.faces = [face for axis in AXES for high in (False, True) if (face := self.face(axis, high))]
 
@@ -166,7 +167,7 @@ class Block(brant.Chare):
             for face in self.faces:
                 face.land(now)
         exchanged = time.perf_counter()
-        kernels.sweep(self.fields[1 - now], self.fields[now])
+        self.sweeps[now]()
         await kernels.finish()
         self.now = 1 - now
         return exchanged

@@ -43,6 +43,10 @@ class Team(brant.Chare):
         for fields in self.fields:
             for kernels, field, box in zip(self.kernels, fields, self.boxes, strict=True):
                 kernels.fill(field, start_planes(kernels.xp, plan.cut.size, box))
+        self.sweeps = [
+            [kernels.sweep_of(new, old) for kernels, new, old in zip(self.kernels, news, olds, strict=True)]
+            for olds, news in (self.fields, reversed(self.fields))
+        ]
 
     def face_bytes(self) -> int:
         """That a block shows its neighbours, as those of the blocks with channels."""
@@ -65,8 +69,8 @@ class Team(brant.Chare):
         now = self.now
         await self.exchanges[now].run(self.memories[now])
         exchanged = time.perf_counter()
-        for kernels, new, old in zip(self.kernels, self.fields[1 - now], self.fields[now], strict=True):
-            kernels.sweep(new, old)
+        for sweep in self.sweeps[now]:
+            sweep()
         for kernels in self.kernels:
             await kernels.finish()
         self.now = 1 - now

@@ -81,8 +81,10 @@ def solve_serially(size: tuple[int, int, int], iterations: int) -> numpy.ndarray
     old, new = (kernels.field(size) for _ in range(2))
     for field in (old, new):
         kernels.fill(field, start_planes(numpy, size, everything))
-    for _ in range(iterations):
-        kernels.sweep(new, old)
+    sweeps = kernels.sweep_of(new, old), kernels.sweep_of(old, new)
+    for iteration in range(iterations):
+        sweeps[iteration % 2]()
+    if iterations % 2:
         old, new = new, old
     return old[1:-1, 1:-1, 1:-1]
 

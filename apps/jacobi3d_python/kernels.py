@@ -7,7 +7,7 @@ view with strides of a larger array.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import brant
@@ -76,14 +76,23 @@ class HostKernels:
         for target, plane in zip(field, planes, strict=True):
             target[...] = plane
 
-    def sweep(self, new: numpy.ndarray, old: numpy.ndarray) -> None:
-        """One iteration. The additions are in the order of apps/jacobi3d."""
+    def sweep_of(self, new: numpy.ndarray, old: numpy.ndarray) -> Callable[[], None]:
+        """One iteration, whenever it is called. The additions are in the order of apps/jacobi3d."""
         total = inner(new)
-        numpy.add(inner(old), old[1:-1, 1:-1, :-2], out=total)
-        for other in (old[1:-1, 1:-1, 2:], old[1:-1, :-2, 1:-1], old[1:-1, 2:, 1:-1], old[:-2, 1:-1, 1:-1]):
-            total += other
-        total += old[2:, 1:-1, 1:-1]
-        total *= 1.0 / 7.0
+        first, second, *others = (
+            inner(old),
+            *(old[1:-1, 1:-1, :-2], old[1:-1, 1:-1, 2:]),
+            *(old[1:-1, :-2, 1:-1], old[1:-1, 2:, 1:-1]),
+            *(old[:-2, 1:-1, 1:-1], old[2:, 1:-1, 1:-1]),
+        )
+
+        def sweep() -> None:
+            numpy.add(first, second, out=total)
+            for other in others:
+                numpy.add(total, other, out=total)
+            numpy.multiply(total, 1.0 / 7.0, out=total)
+
+        return sweep
 
     async def finish(self) -> None:
         """Waits until what was started is done: here everything is, when its call returns."""
@@ -115,7 +124,9 @@ class DeviceKernels:
         cupy.cuda.Device(brant.local_rank() % cupy.cuda.runtime.getDeviceCount()).use()
         self.xp = cupy
         self._stream = cupy.cuda.Stream(non_blocking=True)
-        self._done = cupy.cuda.Event(disable_timing=True)
+        self._notifier = brant.Notifier(bells=2)
+        self._done = brant.Bell(self._notifier)
+        self._sweeps = 0
         self._sweep = cupy.RawKernel(SWEEP.replace("PLANES", str(PLANES)), "jacobi_sweep")
 
     def field(self, extent: tuple[int, int, int]) -> Any:
@@ -127,18 +138,23 @@ class DeviceKernels:
                 target[...] = plane
         self._stream.synchronize()
 
-    def sweep(self, new: Any, old: Any) -> None:
+    def sweep_of(self, new: Any, old: Any) -> Callable[[], None]:
         nz, ny, nx = inner(old).shape
         plane, row, _ = (stride // old.itemsize for stride in old.strides)
         blocks = ((nx + 31) // 32, (ny + 7) // 8, (nz + PLANES - 1) // PLANES)
-        with self._stream:
-            self._sweep(blocks, (32, 8, 1), (new, old, *map(self.xp.int64, (nx, ny, nz, row, plane))))
+        arguments = (new, old, *map(self.xp.int64, (nx, ny, nz, row, plane)))
+
+        def sweep() -> None:
+            with self._stream:
+                self._sweep(blocks, (32, 8, 1), arguments)
+            self._sweeps += 1
+            self._done.enqueue_ring(self._stream, self._sweeps)
+
+        return sweep
 
     async def finish(self) -> None:
-        """Meanwhile the other blocks of the process go on."""
-        self._done.record(self._stream)
-        while not self._done.done:
-            await brant.sleep(0)
+        """The stream rings when it has swept. Meanwhile the other blocks of the process go on."""
+        await self._done.when(self._sweeps)
 
     def shown(self, array: Any) -> Shown:
         return Shown(array)

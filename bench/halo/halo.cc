@@ -97,10 +97,17 @@ void report_bound(const model::HaloBound& bound, double p50, nlohmann::ordered_j
     resources[each.resource] = rounded(each.us);
   }
   fmt::print("{}\n", resources.empty() ? "" : ")");
+  nlohmann::ordered_json phases = nlohmann::ordered_json::object();
+  for (const model::BoundPhase& each : bound.phases) {
+    fmt::print("{} {} {:.2f} us ({})", phases.empty() ? "  model: in phases" : ",", each.phase, each.us, each.binds);
+    phases[each.phase] = {{"us", rounded(each.us)}, {"binds", each.binds}};
+  }
+  if (!phases.empty()) fmt::print("\n");
   for (const std::string& each : bound.unknown) fmt::print("  model: not measured, so left out: {}\n", each);
   row["model"] = {
       {"bound_us", rounded(bound.us)}, {"efficiency", rounded(efficiency)}, {"estimate_us", rounded(bound.estimate_us)},
-      {"binds", bound.binds},          {"resources_us", resources},         {"unknown", bound.unknown}};
+      {"binds", bound.binds},          {"resources_us", resources},         {"phases", phases},
+      {"unknown", bound.unknown}};
 }
 
 void report(Runtime& runtime, const HaloBench& bench, int blocks, Measured& measured, double baseline_p50) {

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <map>
 
+#include "brant/halo/halo_modes.h"
 #include "models/halo/plan.h"
 
 namespace brant::bench {
 namespace {
-
-bool writes_directly(HaloMode mode) { return mode == HaloMode::direct || mode == HaloMode::resident; }
 
 bool rings(HaloMode mode) { return mode == HaloMode::stream || mode == HaloMode::stacked; }
 
@@ -21,10 +20,11 @@ model::HaloLoad load_of(const HaloOptions& options, MemoryKind memory, int rank,
   const double cell_bytes = static_cast<double>(options.variables * options.cell_bytes);
   model::HaloLoad load;
   load.memory = host_accessible(memory) ? "host" : "device";
-  load.packs = !writes_directly(options.mode);
+  load.packs = !is_bound(options.mode);
   load.notifies = rings(options.mode) && load.memory == "device";
   // In memory of the host the modes with kernels that stay do as `fused`.
   const bool fused = options.mode == HaloMode::fused || (rings(options.mode) && load.memory == "host");
+  load.packs_first = fused && load.memory == "device";  // where it is a kernel that packs
   const bool whole = fused && options.messages == HaloMessages::per_process;
   std::map<std::pair<int, int>, double> messages;  // by what is one message
   for (int block = rank * blocks; block < (rank + 1) * blocks; ++block) {
@@ -39,6 +39,8 @@ model::HaloLoad load_of(const HaloOptions& options, MemoryKind memory, int rank,
       messages[whole ? std::pair(to, 0) : std::pair(message.to, block)] += bytes;
     }
   }
+  if (load.memory == "device" && (fused || options.mode == HaloMode::direct))
+    load.launches = fused && !messages.empty() ? 2 : 1;  // where nothing comes, nothing is unpacked
   if (!load.packs || messages.empty()) return load;
   load.messages = static_cast<double>(messages.size());
   load.smallest_bytes = std::min_element(messages.begin(), messages.end(), [](const auto& a, const auto& b) {

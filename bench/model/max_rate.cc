@@ -91,11 +91,15 @@ std::size_t best_rising(std::span<const Sample> samples) {
   return best;
 }
 
+bool is_measurement(const PairsPoint& point, double alpha_us) {
+  return point.pairs >= 1 && std::isfinite(point.bytes) && std::isfinite(point.us) && point.bytes > 0 &&
+         point.us > alpha_us;
+}
+
 std::vector<Sample> rates_of(const std::vector<PairsPoint>& points, double alpha_us) {
   std::vector<Sample> samples;
   for (const PairsPoint& point : points) {
-    if (point.pairs < 1 || !std::isfinite(point.bytes) || !std::isfinite(point.us) || point.bytes <= 0 ||
-        point.us <= alpha_us) {
+    if (!is_measurement(point, alpha_us)) {
       throw Error(Status::invalid_argument,
                   fmt::format("{} pairs with {} bytes in {} us is no measurement beside a latency of {} us",
                               point.pairs, point.bytes, point.us, alpha_us));
@@ -126,6 +130,14 @@ double kappa(double pairs, double messages_off_node, double messages) {
                                                       messages_off_node, messages, pairs));
   }
   return pairs * messages_off_node / messages;
+}
+
+double best_rate(const std::vector<PairsPoint>& points) {
+  double best = 0;
+  for (const PairsPoint& point : points) {
+    if (point.pairs == 1 && is_measurement(point, 0)) best = std::max(best, point.bytes / point.us / 1e3);
+  }
+  return best;
 }
 
 MaxRate fit_max_rate(const std::vector<PairsPoint>& points, double alpha_us) {

@@ -35,6 +35,9 @@ struct MaxRate {
 /// The K-model's kappa: of the `pairs` processes of a node, those whose messages leave it.
 double kappa(double pairs, double messages_off_node, double messages);
 
+/// The highest rate of one pair alone; 0 if there is no point of one, or none of sense.
+double best_rate(const std::vector<PairsPoint>& points);
+
 /// From times of one size and of 1, 2, ... pairs, and alpha of the path. Throws Error as fit_postal: no point, one of
 /// no sense, no point of one pair; a residual above 15 %.
 MaxRate fit_max_rate(const std::vector<PairsPoint>& points, double alpha_us);

@@ -28,17 +28,42 @@ double rate_of(const Json& json) {
   return value;
 }
 Figure figure_of(const Json& json) { return {number_of(json.at(0)), number_of(json.at(1)), number_of(json.at(2))}; }
+/// Of a rate that times are divided by.
+Figure figure_of_rate(const Json& json) {
+  Figure figure = figure_of(json);
+  figure.value = rate_of(json.at(0));
+  return figure;
+}
 
-Json json_of(const PathParameters& path) {
-  Json segments = Json::array();
-  for (const Postal& each : path.postal.segments) {
+/// Its members, into the object of what it is a fit of.
+void add(Json& json, const PiecewisePostal& postal) {
+  Json& segments = json["segments"] = Json::array();
+  for (const Postal& each : postal.segments) {
     segments.push_back({{"up_to", std::isfinite(each.up_to) ? Json(each.up_to) : Json(nullptr)},
                         {"alpha_us", json_of(each.alpha_us)},
                         {"us_per_byte", json_of(each.us_per_byte)}});
   }
-  Json json = {{"path", path.path},          {"from", path.from},    {"to", path.to},
-               {"segments", segments},       {"r2", path.postal.r2}, {"residual", path.postal.residual},
-               {"best_gb_s", path.best_gb_s}};
+  json["r2"] = postal.r2;
+  json["residual"] = postal.residual;
+}
+
+PiecewisePostal postal_of(const Json& json) {
+  PiecewisePostal postal;
+  for (const Json& each : json.at("segments")) {
+    const Json& up_to = each.at("up_to");
+    postal.segments.push_back({figure_of(each.at("alpha_us")), figure_of(each.at("us_per_byte")),
+                               up_to.is_null() ? std::numeric_limits<double>::infinity() : number_of(up_to)});
+  }
+  if (postal.segments.empty()) throw std::invalid_argument("a path has no segment");
+  postal.r2 = json.at("r2").get<double>();
+  postal.residual = number_of(json.at("residual"));
+  return postal;
+}
+
+Json json_of(const PathParameters& path) {
+  Json json = {{"path", path.path}, {"from", path.from}, {"to", path.to}};
+  add(json, path.postal);
+  json["best_gb_s"] = path.best_gb_s;
   if (path.rate) {
     const MaxRate& rate = *path.rate;
     json["max_rate"] = {{"alpha_us", rate.alpha_us},
@@ -53,9 +78,9 @@ Json json_of(const PathParameters& path) {
 MaxRate max_rate_of(const Json& json) {
   MaxRate rate;
   rate.alpha_us = number_of(json.at("alpha_us"));
-  rate.rates.first = figure_of(json.at("first_gb_s"));
+  rate.rates.first = figure_of_rate(json.at("first_gb_s"));
   if (const Json& more = json.at("more_gb_s"); !more.is_null()) rate.rates.more = figure_of(more);
-  if (const Json& node = json.at("node_gb_s"); !node.is_null()) rate.rates.node = figure_of(node);
+  if (const Json& node = json.at("node_gb_s"); !node.is_null()) rate.rates.node = figure_of_rate(node);
   rate.residual = number_of(json.at("residual"));
   return rate;
 }
@@ -65,14 +90,7 @@ PathParameters path_of(const Json& json) {
   path.path = json.at("path").get<std::string>();
   path.from = json.at("from").get<std::string>();
   path.to = json.at("to").get<std::string>();
-  for (const Json& each : json.at("segments")) {
-    const Json& up_to = each.at("up_to");
-    path.postal.segments.push_back({figure_of(each.at("alpha_us")), figure_of(each.at("us_per_byte")),
-                                    up_to.is_null() ? std::numeric_limits<double>::infinity() : number_of(up_to)});
-  }
-  if (path.postal.segments.empty()) throw std::invalid_argument("a path has no segment");
-  path.postal.r2 = json.at("r2").get<double>();
-  path.postal.residual = number_of(json.at("residual"));
+  path.postal = postal_of(json);
   path.best_gb_s = rate_of(json.at("best_gb_s"));
   if (json.contains("max_rate")) path.rate = max_rate_of(json.at("max_rate"));
   return path;
@@ -98,6 +116,8 @@ Parameters parameters_of(const Json& json) {
   }
   if (const Json& notify = json.at("notify_us"); !notify.is_null())
     all.notify = {number_of(notify.at("to_host")), number_of(notify.at("to_device"))};
+  if (const Json pack = json.value("pack", Json()); !pack.is_null())  // files of before it was measured have none
+    all.pack = {postal_of(pack), rate_of(pack.at("best_gb_s"))};
   all.notes = json.at("notes").get<std::vector<std::string>>();
   return all;
 }
@@ -129,6 +149,12 @@ std::string to_json(const Parameters& all) {
   }
   json["notify_us"] = nullptr;
   if (all.notify) json["notify_us"] = {{"to_host", all.notify->to_host}, {"to_device", all.notify->to_device}};
+  json["pack"] = nullptr;
+  if (all.pack) {
+    json["pack"] = Json::object();
+    add(json["pack"], all.pack->postal);
+    json["pack"]["best_gb_s"] = all.pack->best_gb_s;
+  }
   json["notes"] = all.notes;
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

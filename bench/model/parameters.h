@@ -35,6 +35,12 @@ struct CopyParameters {
   double large_gb_s = 0;  ///< Of those that no cache holds.
 };
 
+/// The kernel by which halo exchanges pack: from the launch by the CPU until that sees the end, by the bytes it packs.
+struct PackParameters {
+  PiecewisePostal postal;
+  double best_gb_s = 0;  ///< Without the launch; more was never seen.
+};
+
 /// Between a kernel that runs and the CPU, in microseconds.
 struct NotifyParameters {
   double to_host = 0;
@@ -50,7 +56,8 @@ struct Parameters {
   LogGp messages;
   std::vector<CopyParameters> copies;
   std::optional<NotifyParameters> notify;
-  std::vector<std::string> notes;  ///< What is missing, and why.
+  std::optional<PackParameters> pack;  ///< Of the device.
+  std::vector<std::string> notes;      ///< What is missing, and why.
 
   [[nodiscard]] const CopyParameters* copy(const std::string& what) const;
 };

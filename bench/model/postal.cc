@@ -68,6 +68,10 @@ void require_sound(const std::vector<Point>& points) {
                   fmt::format("{} us for {} bytes is no measurement: both must be positive", point.us, point.bytes));
     }
   }
+}
+
+/// Of what is sorted.
+void require_different(const std::vector<Point>& points) {
   const auto twice = std::adjacent_find(points.begin(), points.end(),
                                         [](const Point& a, const Point& b) { return a.bytes == b.bytes; });
   if (twice != points.end()) {
@@ -160,8 +164,9 @@ double PiecewisePostal::us(double bytes) const {
 }
 
 PiecewisePostal fit_postal(std::vector<Point> points) {
+  require_sound(points);  // what is no number has no order
   std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.bytes < b.bytes; });
-  require_sound(points);
+  require_different(points);
   std::mt19937 random(1);
   PiecewisePostal fit;
   double squares = 0;

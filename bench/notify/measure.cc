@@ -17,6 +17,7 @@
 #include "bench/runner/statistics.h"
 #include "bench/runner/us_since.h"
 #include "brant/ops/rma.h"
+#include "port/memory.h"
 
 namespace brant::bench {
 namespace {
@@ -52,6 +53,7 @@ class Notifying {
       round_trip_awaited();
       costs();
       stream_words();
+      host_functions();
       launch_and_synchronize();
       scan();
     }
@@ -186,7 +188,7 @@ class Notifying {
     require(stream.synchronize(), "a stream");
     Bell go = notifier_.make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
     const std::size_t rounds = std::max<std::size_t>(1, options_.iterations / 10);
-    std::vector<double> rung(rounds), released(rounds);
+    std::vector<double> rung(rounds), released(rounds), behind(rounds);
     for (std::size_t i = 0; i < rounds; ++i) {
       auto start = Clock::now();
       require(ring.enqueue_ring(stream, i + 2), "a ring by a stream");
@@ -199,8 +201,49 @@ class Notifying {
       require(stream.synchronize(), "a stream");
       released[i] = us_since(start);
     }
+    for (std::size_t i = 0; i < rounds; ++i) {
+      const auto start = Clock::now();
+      require(kernels_.nothing.launch({}, stream), "a launch");
+      require(ring.enqueue_ring(stream, rounds + i + 2), "a ring by a stream");
+      see(ring, rounds + i + 2);
+      behind[i] = us_since(start);
+    }
     tell("notify_stream_ring", "a stream rings, posted by the CPU", std::move(rung));
     tell("notify_stream_wait", "a stream that waits is let go", std::move(released));
+    tell("notify_launch_stream_ring", "launch, and a ring of the stream", std::move(behind));
+  }
+
+  /// What bells are instead of, too: a function of the CPU that the stream calls, which rings.
+  void host_functions() {
+    Word calls = 0;  // there as long as the stream, which may call still
+    Stream stream = device().create_stream();
+    port::Streams& streams = *device().inner().streams();
+    const port::Streams::HostFunction count = [](void* word) noexcept {
+      std::atomic_ref(*static_cast<Word*>(word)).fetch_add(1, std::memory_order_release);
+    };
+    const std::size_t rounds = std::max<std::size_t>(1, options_.iterations / 10);
+    const auto look = [&](Word wanted) {
+      const auto until = Clock::now() + kPatience;
+      for (unsigned looks = 1; std::atomic_ref(calls).load(std::memory_order_acquire) != wanted; ++looks) {
+        if (looks % 65536 == 0 && Clock::now() > until)
+          throw Error(Status::timed_out, fmt::format("a stream has called the host {} times, not {}", calls, wanted));
+      }
+    };
+    std::vector<double> alone(rounds), behind(rounds);
+    for (std::size_t i = 0; i < rounds; ++i) {
+      auto start = Clock::now();
+      require(streams.call_host(count, &calls, stream), "a function of the host");
+      look(2 * i + 1);
+      alone[i] = us_since(start);
+      start = Clock::now();
+      require(kernels_.nothing.launch({}, stream), "a launch");
+      require(streams.call_host(count, &calls, stream), "a function of the host");
+      look(2 * i + 2);
+      behind[i] = us_since(start);
+    }
+    require(stream.synchronize(), "a stream");
+    tell("notify_host_function", "a stream calls the CPU", std::move(alone));
+    tell("notify_launch_host_function", "launch, and a call of the CPU", std::move(behind));
   }
 
   /// What bells are instead of.

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "brant/base/status.h"
+
 namespace brant {
 
 /// Lends records of one type from blocks that are kept until the pool goes: no allocation in steady state, and a bound.
@@ -41,6 +43,8 @@ class ObjectPool {
   }
 
   [[nodiscard]] std::size_t lent() const noexcept { return lent_; }
+  /// Why `take` gave none: limit_reached, no_memory.
+  [[nodiscard]] Status refusal() const noexcept { return is_full() ? Status::limit_reached : Status::no_memory; }
 
  private:
   struct Slot {
@@ -57,8 +61,9 @@ class ObjectPool {
 #endif
   };
 
+  [[nodiscard]] bool is_full() const noexcept { return total_ + BlockItems > items_max_ && total_ != 0; }
   bool grow() noexcept {
-    if (total_ + BlockItems > items_max_ && total_ != 0) return false;
+    if (is_full()) return false;
     try {
       blocks_.push_back(std::make_unique<Slot[]>(BlockItems));
     } catch (const std::bad_alloc&) {

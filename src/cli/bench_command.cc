@@ -9,6 +9,7 @@
 #include "bench/runner/self_start.h"
 #include "cli/bench_coll.h"
 #include "cli/bench_halo.h"
+#include "cli/bench_interference.h"
 #include "cli/bench_notify.h"
 #include "cli/bench_run.h"
 #include "cli/commands.h"
@@ -136,12 +137,12 @@ void add_bench(CLI::App& app, int& exit_code) {
   CLI::App* bench =
       app.add_subcommand("bench",
                          "Measure: brant bench latency|bandwidth|allreduce|broadcast|allgather|barrier|halo|"
-                         "notify [OPTIONS]. Starts itself on 2 processes when nobody else did");
+                         "notify|interference [OPTIONS]. Starts itself on 2 processes when nobody else did");
   bench->require_subcommand(0, 1);  // so that an unknown name is reported by name
   bench->callback([bench] {
     if (bench->get_subcommands().empty())
       throw CLI::RequiredError(
-          "A subcommand (latency, bandwidth, allreduce, broadcast, allgather, barrier, halo or notify)");
+          "A subcommand (latency, bandwidth, allreduce, broadcast, allgather, barrier, halo, notify or interference)");
   });
   add_one(*bench, bench::Kind::latency,
           "Ping-pong of one message over a channel; one way = round trip / 2. Puts and gets: until they are done",
@@ -150,6 +151,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   add_bench_coll(*bench, exit_code);
   add_bench_halo(*bench, exit_code);
   add_bench_notify(*bench, exit_code);
+  add_bench_interference(*bench, exit_code);
 }
 
 }  // namespace brant::cli

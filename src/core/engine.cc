@@ -16,6 +16,7 @@ namespace {
 constexpr auto kPartingPatience = std::chrono::seconds(1);  // of those that have joined, to hear that this one leaves
 
 PathOrder open_path_order(const port::Adapters& adapters, const std::string& wanted) {
+  static_cast<void>(PathOrder::one_sided());  // made now: where a message has to find its path there may be no memory
   const CalibrationInUse found = find_calibration(wanted, machine_of(adapters));
   // All processes of a host read one file: one of them speaks.
   if (!found.refused.empty() && adapters.boot->job().local_rank == 0)

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <new>
 #include <vector>
 
 #include "brant/base/result.h"
@@ -20,15 +22,27 @@ class EventPool {
 
   /// The device must have streams.
   Result<port::Event*> take() noexcept {
-    if (free_.empty()) return device_.streams()->create_event(false);
+    if (free_.empty()) return make();
     port::Event* event = free_.back();
     free_.pop_back();
     return event;
   }
-  void give_back(port::Event* event) noexcept { free_.push_back(event); }
+  void give_back(port::Event* event) noexcept { free_.push_back(event); }  // there is room for all of them
 
  private:
+  Result<port::Event*> make() noexcept {
+    try {
+      if (made_ == free_.capacity()) free_.reserve(2 * made_ + 1);
+    } catch (const std::bad_alloc&) {
+      return Status::no_memory;
+    }
+    const Result<port::Event*> event = device_.streams()->create_event(false);
+    if (event) ++made_;
+    return event;
+  }
+
   port::Device& device_;
+  std::size_t made_ = 0;
   std::vector<port::Event*> free_;
 };
 

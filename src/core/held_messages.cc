@@ -1,5 +1,6 @@
 #include "core/held_messages.h"
 
+#include <new>
 #include <utility>
 
 #include "base/log.h"
@@ -22,14 +23,19 @@ void HeldMessages::hold(void* slot, port::AmMessage& message) noexcept {
     if (!complete) messages->wire_.am_discard(message);
     return;
   }
-  Held held{id, {message.header.begin(), message.header.end()}, {}};
-  if (message.bytes != 0) held.data.assign(message.data, message.data + message.bytes);
-  messages->held_.push_back(std::move(held));
+  try {
+    Held held{id, {message.header.begin(), message.header.end()}, {}};
+    if (message.bytes != 0) held.data.assign(message.data, message.data + message.bytes);
+    messages->held_.push_back(std::move(held));
+  } catch (const std::bad_alloc&) {
+    log::error("no memory to hold an active message {} until somebody claims it: dropped", id);
+  }
 }
 
 void HeldMessages::claim(unsigned id, port::AmHandler handler, void* context) {
-  wire_.set_am_handler(id, handler, context);
   std::vector<Held> earlier;
+  earlier.reserve(held_.size());
+  wire_.set_am_handler(id, handler, context);
   std::erase_if(held_, [&](Held& held) {
     if (held.id != id) return false;
     earlier.push_back(std::move(held));

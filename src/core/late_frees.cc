@@ -26,7 +26,8 @@ LateFrees::~LateFrees() {
 }
 
 Result<void*> LateFrees::allocate(MemoryKind kind, std::size_t bytes) noexcept {
-  if (kept_bytes() != 0) {  // else without the lock: another thread may free meanwhile, and wait for the device
+  if (kept_bytes() != 0 && !left_.load(std::memory_order_relaxed)) {  // else without the lock: another thread may free
+                                                                      // meanwhile, and wait for the device
     const std::lock_guard lock(mutex_);
     const auto fits =
         std::ranges::find_if(kept_, [&](const Buffer& kept) { return kept.kind == kind && kept.bytes == bytes; });
@@ -63,15 +64,25 @@ Status LateFrees::keep(const Buffer& memory) noexcept {
   return Status::ok;
 }
 
-void LateFrees::note_kernels(int change) noexcept {
+void LateFrees::note_kernel() noexcept {
   const std::lock_guard lock(mutex_);
-  device_.staying_kernels().note(change);
-  if (!device_.staying_kernels().any() && !kept_.empty()) deferrals_.defer(*this);
+  device_.staying_kernels().note(+1);
+}
+
+/// A thread that frees meanwhile may keep the memory, or has: then there may be something to do.
+void LateFrees::note_end() noexcept {
+  device_.staying_kernels().note(-1);
+  if (device_.staying_kernels().any()) return;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || !kept_.empty()) deferrals_.defer(*this);
 }
 
 std::string LateFrees::describe() const {
   const std::size_t bytes = kept_bytes();
   if (bytes == 0) return {};
+  if (left_.load(std::memory_order_relaxed)) {
+    return fmt::format("; {} bytes were given back, and a kernel that could not be ended may use them", bytes);
+  }
   return kernels_stay() ? fmt::format(
                               "; {} bytes were given back, and are freed when the kernels that stay on the "
                               "device have ended",
@@ -80,7 +91,8 @@ std::string LateFrees::describe() const {
 }
 
 void LateFrees::run_deferred() noexcept {
-  const std::lock_guard lock(mutex_);
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return deferrals_.defer(*this);  // behind a thread that frees, and waits for the device
   if (!device_.staying_kernels().any()) free_kept();
 }
 

@@ -13,8 +13,9 @@
 namespace brant {
 
 /// Frees what the program allocated. The driver frees memory of a device once all its kernels have ended: while one
-/// stays there (PersistentKernel), what is given back is kept, handed out again to whoever wants as much, and freed
-/// when the last such kernel has ended, by the deferrals. Any thread may free and allocate; the rest is the worker's.
+/// stays there (PersistentKernel) or waits for another process, what is given back is kept, handed out again to whoever
+/// wants as much, and freed when the last such kernel has ended, by the deferrals. Where a kernel never ends, it is not
+/// handed out again either: that kernel may still write it. Any thread may free and allocate; the rest is the worker's.
 class LateFrees final : private DeferredWork {
  public:
   LateFrees(port::Device& device, Deferrals& deferrals) noexcept : device_(device), deferrals_(deferrals) {}
@@ -28,8 +29,12 @@ class LateFrees final : private DeferredWork {
   /// What `allocate` gave.
   Status free(const Buffer& memory) noexcept;
 
-  /// One kernel more stays on the device from now on (before it is launched), or one less.
-  void note_kernels(int change) noexcept;
+  /// One kernel more stays on the device from now on: before it is launched. Waits while another thread frees.
+  void note_kernel() noexcept;
+  /// It has ended. Never waits: also within progress.
+  void note_end() noexcept;
+  /// It will not end.
+  void note_left() noexcept { left_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool kernels_stay() const noexcept { return device_.staying_kernels().any(); }
   /// Given back, and not free yet.
   [[nodiscard]] std::size_t kept_bytes() const noexcept { return kept_bytes_.load(std::memory_order_relaxed); }
@@ -46,6 +51,7 @@ class LateFrees final : private DeferredWork {
   std::mutex mutex_;
   std::vector<Buffer> kept_;                 ///< Protected by mutex_.
   std::atomic<std::size_t> kept_bytes_ = 0;  ///< Written under mutex_.
+  std::atomic<bool> left_ = false;           ///< A kernel was left on the device.
   bool told_ = false;                        ///< That much is kept; protected by mutex_.
 };
 

@@ -62,11 +62,11 @@ Status MemoryKinds::find(const void* data, std::size_t bytes, MemoryKind& kind, 
   const bool known = info.ok() && info->kind == kind;
   if (!known) {
     log::error(
-        "{} bytes at {} were declared as {} memory, but the device {}: pass a live allocation of that kind, or declare "
+        "{} bytes at {} were declared as {} memory, but the device {}{}: pass a live allocation of that kind, or "
+        "declare "
         "what it is",
-        bytes, data, memory_kind_name(kind),
-        info.ok() ? fmt::format("says {}", memory_kind_name(info->kind))
-                  : "does not know the address (freed, or host memory)");
+        bytes, data, memory_kind_name(kind), info.ok() ? "says " : "does not know the address (freed, or host memory)",
+        info.ok() ? memory_kind_name(info->kind) : std::string_view());
     return Status::wrong_kind;
   }
   if (buffer_id != nullptr) *buffer_id = info->buffer_id;

@@ -28,7 +28,8 @@ struct DeviceCapabilities {
   std::string id;      ///< UUID or another name unique on the host.
   std::string driver;  ///< "CUDA 13.0 (driver 580.159)", empty for host.
   int ordinal = -1;
-  int architecture = 0;  ///< Of a CUDA device: ten times the major compute capability plus the minor; else 0.
+  int architecture = 0;     ///< Of a CUDA device: ten times the major compute capability plus the minor; else 0.
+  unsigned processors = 0;  ///< That run blocks of kernels, each some at once (SMs); 0: none.
   std::size_t memory_bytes = 0;
   std::uint32_t kinds = 0;  ///< Bit (1 << MemoryKind): what `allocate` offers and `query` recognises.
   bool streams = false;     ///< `Device::streams()` is not null.
@@ -196,6 +197,11 @@ class Streams {
     const StreamWord one = StreamWord::wait(act, word, value);
     return at_words({&one, 1}, stream);
   }
+  /// The CPU calls `function(argument)` when the stream comes there, on a thread of the device; what is queued behind
+  /// it waits for its return. So it is short, does not block, and calls nothing of this interface, nor of the driver.
+  /// `argument` is there until then. Not called where the stream has failed, or is closed before it comes there.
+  using HostFunction = void (*)(void* argument) noexcept;
+  virtual Status call_host(HostFunction function, void* argument, Stream* stream) noexcept = 0;
   /// Makes host memory that this device did not allocate reachable for it (page-locks and maps it). Undo before the
   /// memory goes.
   virtual Status register_host(void* base, std::size_t bytes) noexcept = 0;
@@ -214,7 +220,8 @@ class Streams {
   /// `ProgressScope`. A capture that is under way would be spoilt.
   virtual Status synchronize_all() noexcept = 0;
 
-  /// Copies, fills and kernels queued from here on are recorded and do not run; events cannot be polled meanwhile.
+  /// Copies, fills, kernels and calls of the host queued from here on are recorded and do not run; events cannot be
+  /// polled meanwhile.
   virtual Status begin_capture(Stream* stream) noexcept = 0;
   /// Ends it, and makes what was recorded ready to run. Also on failure the stream works as before.
   virtual Result<Graph*> end_capture(Stream* stream) noexcept = 0;

@@ -167,6 +167,7 @@ def test_parameters_of_models_are_fitted_or_refused(tmp_path: pathlib.Path) -> N
     assert {"send", "receive", "gap", "latency"} == kept["messages_us"].keys()
     assert [copy["what"] for copy in kept["copies"]] == ["host"]
     assert kept["notify_us"] is None and any("rings" in note for note in kept["notes"])
+    assert kept["pack"] is None
     row = halo_row(tmp_path, "--model", XDG_CACHE_HOME=str(tmp_path))
     assert row["model"]["bound_us"] > 0
 
@@ -177,6 +178,7 @@ def halo_row(folder: pathlib.Path, *options: str, **environment: str) -> dict:
     done = brant("bench", "halo", *small, *options, **environment)
     assert done.returncode == 0, done.stderr
     assert "model: at least" in done.stdout and "binds" in done.stdout
+    assert "model: in phases pack " in done.stdout
     return json.loads(file.read_text())
 
 
@@ -210,6 +212,11 @@ def test_the_bound_of_an_exchange_stands_beside_it(tmp_path: pathlib.Path) -> No
     assert model["binds"] == max(model["resources_us"], key=model["resources_us"].get)
     pack = sent / 20e3
     assert model["bound_us"] == pytest.approx(max(model["resources_us"].values()) + 0.8 + 2 * pack, abs=1e-2)
+    phases = {phase: (part["us"], part["binds"]) for phase, part in model["phases"].items()}
+    assert list(phases) == ["pack", "comm", "unpack"]
+    assert phases["pack"] == (pytest.approx(pack, abs=1e-3), "memory")
+    assert phases["comm"][1] == ("latency" if max(model["resources_us"].values()) < 0.8 else model["binds"])
+    assert sum(us for us, _ in phases.values()) == pytest.approx(model["bound_us"], abs=1e-2)
     assert model["efficiency"] == pytest.approx(model["bound_us"] / row["us"]["p50"], abs=1e-3)
     assert model["estimate_us"] >= model["bound_us"] and model["unknown"] == []
 

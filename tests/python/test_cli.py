@@ -81,6 +81,7 @@ def test_bells_bring_what_was_written_before_them(tmp_path: pathlib.Path) -> Non
     rows = {row["bench"]: row for row in rows_of(file)}
     assert {"notify_round_trip", "notify_round_trip_op", "notify_device_to_device", "notify_scan_4096"} <= rows.keys()
     assert {"notify_round_trip_relaxed", "notify_device_ring_relaxed", "notify_device_release"} <= rows.keys()
+    assert {"notify_host_function", "notify_launch_host_function", "notify_launch_stream_ring"} <= rows.keys()
     sizes = [(row["bench"], row["bytes"]) for row in rows_of(file) if row["bench"].startswith("notify_put_")]
     assert sizes == [
         *(("notify_put_and_ring", n) for n in (8, 1024, 65536)),
@@ -97,6 +98,60 @@ def test_bells_of_no_device_are_refused(options: list[str]) -> None:
     done = brant("bench", "notify", *options)
     assert done.returncode != 0
     assert options[0] in done.stderr
+
+
+@pytest.mark.parametrize("memory", ["emulated", "pinned"])
+def test_interference_is_measured_in_all_cases_and_checked(tmp_path: pathlib.Path, memory: str) -> None:
+    file = tmp_path / "rows.jsonl"
+    few = ["--sizes", "64,4K", "--blocks", "2", "--iterations", "6", "--warmup", "1"]
+    said = bench("interference", "--memory", memory, *few, "--check", "--json", str(file), BRANT_GPU="emulated")
+    for case, rings in (("ssb", 0), ("psb", 18), ("pcb", 18), ("p2ab", 18)):
+        for blocks in ("1 block", "2 blocks"):
+            assert f"# {case}, {blocks}, 4K: {rings} rings were seen once each" in said
+    rows = rows_of(file)
+    sends = [row for row in rows if row["bench"] == "interference_send"]
+    sweeps = [row for row in rows if row["bench"] == "interference_sweep"]
+    assert len(rows) == len(sends) + len(sweeps)
+    groups = [(size, grid, blocks) for size in (64, 4096) for grid, blocks in (("one", 1), ("all", 2))]
+    of_group = [(row["bytes"], row["grid"], row["blocks"], row["case"], row["beside"]) for row in sends]
+    cases = (("ssb", "nothing"), ("psb", "sweeps"), ("pcb", "sweeps"), ("p2ab", "sweeps"))
+    assert of_group == [(*group, *case) for group in groups for case in cases]
+    of_group = [(row["bytes"], row["grid"], row["blocks"], row["case"], row["beside"]) for row in sweeps]
+    beside = [(case, other) for case in ("psb", "pcb", "p2ab") for other in ("nothing", "bells", "sends")]
+    assert of_group == [(*group, *each) for group in groups for each in beside]
+    for row in rows:
+        assert (row["model"], row["memory"], row["n"], row["check"]) == ("notify", memory, 6, True)
+        assert 0 <= row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"]
+        assert row["trigger"] == ("host" if row["beside"] == "nothing" else "device")
+        assert (row["path"] is None) == (row["bench"] == "interference_sweep" and row["beside"] != "sends")
+        if row["beside"] == "nothing":
+            assert row["slowdown"] == 1 and row["baseline_us"] == row["us"]["p50"]
+        else:
+            assert row["slowdown"] == pytest.approx(row["us"]["p50"] / row["baseline_us"], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "text"),
+    [
+        (["--memory", "host"], 1, "--memory"),
+        (["--sizes", "60"], 2, "60 is no multiple of that: use 64"),
+        (["--sizes", "1G"], 2, "use smaller sizes"),
+        (["--iterations", "0"], 1, "--iterations"),
+        (["--blocks", "0"], 1, "--blocks"),
+        (["--blocks", "60000", "--memory", "emulated", "--sizes", "64"], 1, "Launch fewer or smaller blocks"),
+        (["--json", "/nowhere/rows.jsonl"], 1, "--json /nowhere/rows.jsonl"),
+    ],
+)
+def test_interference_that_cannot_be_measured_is_refused(options: list[str], status: int, text: str) -> None:
+    done = brant("bench", "interference", *options)
+    assert (done.returncode != 0) if status == 1 else (done.returncode == status)
+    assert text in done.stderr
+
+
+def test_interference_without_a_device_says_what_to_do() -> None:
+    done = brant("bench", "interference", "--sizes", "64", BRANT_GPU="none")
+    assert done.returncode != 0
+    assert "--memory emulated measures on threads of the CPU" in done.stderr
 
 
 def rows_of(path: pathlib.Path) -> list[dict]:

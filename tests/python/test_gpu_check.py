@@ -248,3 +248,28 @@ def test_promised_ratios_come_from_the_rows() -> None:
     assert "latency 8: staged / ucx = 2.50 (wanted 1.3)" in lines
     assert "latency 8: ours / ucx_perftest = 1.25 (wanted at most 1.15)" in lines
     assert figures.ratio_lines([]) == []
+
+
+def test_interference_is_told_by_its_worst_size() -> None:
+    rows = [
+        {"bench": f"interference_{what}", "case": "pcb", "grid": grid, "beside": beside, "slowdown": slowdown}
+        for what, grid, beside, slowdown in (
+            ("send", "one", "sweeps", 9.0),
+            ("send", "all", "sweeps", 1.5),
+            ("send", "all", "sweeps", 2.5),
+            ("sweep", "all", "nothing", 1.0),
+            ("sweep", "all", "bells", 1.25),
+        )
+    ]
+    assert figures.interference_figure("", rows) == "pcb send beside sweeps 2.50x, pcb sweep beside bells 1.25x"
+    names = {step.name for step in steps.interference_steps(CheckStub())}
+    assert {"check interference pinned", "check interference cuda", "interference pinned", "interference cuda"} == names
+
+
+class CheckStub:
+    """What steps ask of a check to name their commands."""
+
+    quick = True
+
+    def program(self, name: str) -> str:
+        return name

@@ -82,8 +82,13 @@ RUNS = [
     (1, (17, 9, 12), "emulated", ["--halo", "direct"]),
     (2, (33, 31, 29), "none", ["--model", "halo", "--overlap"]),
     (2, (33, 31, 29), "emulated", ["--halo", "fused", "--compare"]),
-    (2, (31, 18, 27), "emulated", ["--halo", "stream"]),
+    (1, (17, 9, 12), "emulated", ["--halo", "stream"]),
+    (2, (31, 18, 27), "emulated", ["--halo", "stream", "--path", "staged"]),
     (2, (31, 18, 27), "emulated", ["--halo", "stacked"]),
+    (2, (2, 1100, 260), "emulated", ["--halo", "stream"]),  # more than 128 tiles: a launch for each sweep
+    (3, (41, 30, 7), "emulated", ["--halo", "stacked", "--overlap"]),
+    (4, (25, 26, 27), "emulated", ["--halo", "stream", "--overlap"]),
+    (4, (25, 26, 27), "emulated", ["--halo", "stacked", "--compare"]),
     (2, (31, 18, 27), "emulated", ["--halo", "resident"]),
     (3, (41, 30, 7), "none", ["--halo", "direct"]),
     (4, (25, 26, 27), "emulated", ["--halo", "direct"]),
@@ -158,14 +163,15 @@ def test_rows_say_what_was_measured(tmp_path):
         assert row["speedup_vs_staged"]["communication"] > 0
 
 
-def test_exchanges_alone_are_measured_and_checked(tmp_path):
+@pytest.mark.parametrize("mode", ["direct", "stream"])
+def test_exchanges_alone_are_measured_and_checked(tmp_path, mode):
     file = tmp_path / "rows"
-    arguments = ["--size", 16, "--iterations", 50, "--halo", "direct", "--compute", "none", "--check", "--json", file]
+    arguments = ["--size", 16, "--iterations", 50, "--halo", mode, "--compute", "none", "--check", "--json", file]
     done = jacobi(*arguments, ranks=2, gpu="emulated")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "all ghosts are the cells" in done.stdout
     row = json.loads(file.read_text())
-    assert (row["model"], row["halo"], row["compute"]) == ("halo", "direct", "none")
+    assert (row["model"], row["halo"], row["compute"]) == ("halo", mode, "none")
     assert row["compute_us"] == 0
     assert 0 < row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"]
     assert row["per_iteration_us"] == pytest.approx(row["communication_us"])
@@ -260,7 +266,13 @@ def test_device_memory_without_a_device_is_refused():
 
 @pytest.mark.parametrize(
     ("gpu", "more"),
-    [("none", []), ("none", ["--halo", "direct"]), ("emulated", ["--halo", "direct"])],
+    [
+        ("none", []),
+        ("none", ["--halo", "direct"]),
+        ("emulated", ["--halo", "direct"]),
+        ("emulated", ["--halo", "stream"]),
+        ("emulated", ["--halo", "stacked", "--overlap"]),
+    ],
 )
 def test_a_killed_process_ends_the_job(gpu, more):
     """Whatever the others are at, they end within seconds."""

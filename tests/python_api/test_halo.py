@@ -191,6 +191,53 @@ async def fields_are_held() -> None:
             exchange.close()
 
 
+async def fields_that_others_know_are_held() -> None:
+    memory = os.environ["BRANT_TEST_MEMORY"]
+    channel = brant.channel(1 - brant.rank(), 1000)
+    for mode in ("direct", "graph", "resident"):
+        with brant.HaloExchange(**TWO, mode=mode) as exchange:
+            idle, first, second = (exchange.empty(memory) for _ in range(3))
+            await exchange.run(idle, 0)  # tells nobody
+            fill(exchange, first, 1, TWO)
+            await exchange.run(first)
+            held = weakref.ref(idle[0]), weakref.ref(first[0]), weakref.ref(second[0])
+            del idle, first
+            gc.collect()
+            assert held[0]() is None and held[1]() is not None
+            if brant.rank() == 1:
+                await channel.recv()
+            binding = exchange.bind(second)
+            del second
+            gc.collect()
+            assert held[1]() is not None and held[2]() is not None  # until the other one has bound its own
+            if brant.rank() == 0:
+                await channel.send("go on")
+            await binding
+            gc.collect()
+            assert held[1]() is None and held[2]() is not None
+            fill(exchange, [held[2]()], 2, TWO)
+            await exchange.run([held[2]()])
+            check(exchange, [held[2]()], 2, TWO)
+        del binding
+        gc.collect()
+        assert held[2]() is None
+
+
+async def fields_are_held_after_a_failure() -> None:
+    """Others may have been told of them, and write into them."""
+    exchange = brant.HaloExchange(**TWO, mode="direct")
+    fields = [numpy.zeros(exchange.array_of(0))] if brant.rank() == 0 else exchange.empty()
+    held = weakref.ref(fields[0])
+    with pytest.raises(brant.NotSupported):
+        await exchange.run(fields)
+    del fields
+    gc.collect()
+    assert held() is not None
+    exchange.close()
+    gc.collect()
+    assert held() is None
+
+
 async def the_others_options_are_compared() -> None:
     wrong = ({"ghost": (1, 1, 2)}, {"mode": "direct"}, {"messages": "all"}, {"dtype": "i8"}, {"periodic": False})
     for number, other in enumerate(wrong):
@@ -267,7 +314,10 @@ def test_fields_of_numpy_do(ranks: int, loop: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["host", "emulated"])
-@pytest.mark.parametrize("body", [several_after_each_other, other_fields_are_bound, nothing_is_closed_at_the_end])
+@pytest.mark.parametrize(
+    "body",
+    [several_after_each_other, other_fields_are_bound, fields_that_others_know_are_held, nothing_is_closed_at_the_end],
+)
 def test_in_any_memory(body, kind: str) -> None:
     run_job(body, **memory(kind))
 
@@ -283,6 +333,7 @@ def test_of_each_process(body, ranks: int) -> None:
     [
         memory_that_others_cannot_map_is_refused,
         fields_are_held,
+        fields_are_held_after_a_failure,
         the_others_options_are_compared,
         a_run_that_is_given_up_ends_the_exchange,
     ],

@@ -10,10 +10,12 @@ class FaultyStreams final : public port::Streams {
   FaultyStreams(port::Streams& inner, const DeviceFaults& faults) noexcept : inner_(inner), faults_(faults) {}
 
   Result<port::Stream*> create_stream(port::StreamPriority priority) noexcept override {
+    if (faults_.no_memory()) return Status::no_memory;
     return inner_.create_stream(priority);
   }
   void destroy_stream(port::Stream* stream) noexcept override { inner_.destroy_stream(stream); }
   Status copy(void* destination, const void* source, std::size_t bytes, port::Stream* stream) noexcept override {
+    if (faults_.no_memory()) return Status::no_memory;
     return faults_.copies != Status::ok ? faults_.copies : inner_.copy(destination, source, bytes, stream);
   }
   Status fill(void* destination, std::byte value, std::size_t bytes, port::Stream* stream) noexcept override {
@@ -22,11 +24,20 @@ class FaultyStreams final : public port::Streams {
   Status at_words(std::span<const port::StreamWord> words, port::Stream* stream) noexcept override {
     return inner_.at_words(words, stream);
   }
+  Status call_host(HostFunction function, void* argument, port::Stream* stream) noexcept override {
+    return inner_.call_host(function, argument, stream);
+  }
   Status register_host(void* base, std::size_t bytes) noexcept override { return inner_.register_host(base, bytes); }
   Status unregister_host(void* base) noexcept override { return inner_.unregister_host(base); }
-  Result<port::Event*> create_event(bool timing) noexcept override { return inner_.create_event(timing); }
+  Result<port::Event*> create_event(bool timing) noexcept override {
+    if (faults_.no_memory()) return Status::no_memory;
+    return inner_.create_event(timing);
+  }
   void destroy_event(port::Event* event) noexcept override { inner_.destroy_event(event); }
-  Status record(port::Event* event, port::Stream* stream) noexcept override { return inner_.record(event, stream); }
+  Status record(port::Event* event, port::Stream* stream) noexcept override {
+    if (faults_.no_memory()) return Status::no_memory;
+    return inner_.record(event, stream);
+  }
   Status wait_event(port::Stream* stream, port::Event* event) noexcept override {
     return inner_.wait_event(stream, event);
   }
@@ -60,11 +71,13 @@ class FaultyDevice final : public port::Device {
   }
   Result<void*> allocate(MemoryKind kind, std::size_t bytes) noexcept override {
     if (kind == MemoryKind::pinned && faults_.pinned != Status::ok) return faults_.pinned;
+    if (faults_.no_memory()) return Status::no_memory;
     const Result<void*> allocated = inner_->allocate(kind, bytes);
     if (allocated) ++faults_.allocated;
     return allocated;
   }
   Status free(void* pointer) noexcept override {
+    if (faults_.at_free) faults_.at_free();
     const Status freed = inner_->free(pointer);
     if (freed == Status::ok) --faults_.allocated;
     return freed;
@@ -72,20 +85,24 @@ class FaultyDevice final : public port::Device {
   Result<port::PointerInfo> query(const void* pointer) noexcept override { return inner_->query(pointer); }
   const port::memory::AllocationMap* host_allocations() const noexcept override { return inner_->host_allocations(); }
   Result<port::ExportRecord> export_allocation(const void* pointer) noexcept override {
+    if (faults_.no_memory()) return Status::no_memory;
     return inner_->export_allocation(pointer);
   }
   Result<void*> import_allocation(const port::ExportRecord& record) noexcept override {
     if (faults_.imports != Status::ok) return faults_.imports;
+    if (faults_.no_memory()) return Status::no_memory;
     const Result<void*> imported = inner_->import_allocation(record);
     if (imported) ++faults_.imported;
     return imported;
   }
   Result<port::ExportedFile> export_file(const void* pointer) noexcept override {
     if (faults_.files != Status::ok) return faults_.files;
+    if (faults_.no_memory()) return Status::no_memory;
     return inner_->export_file(pointer);
   }
   Result<void*> import_file(const port::ExportRecord& record, int file) noexcept override {
     if (faults_.imports != Status::ok) return faults_.imports;
+    if (faults_.no_memory()) return Status::no_memory;
     const Result<void*> imported = inner_->import_file(record, file);
     if (imported) ++faults_.imported;
     return imported;

@@ -63,6 +63,16 @@ def notify_figure(_: str, rows: list[dict]) -> str:
     return ", ".join(figures)
 
 
+def interference_figure(_: str, rows: list[dict]) -> str:
+    """Of the kernel of all blocks, the largest slowdown over the sizes."""
+    largest = {}
+    for row in rows:
+        if row["grid"] == "all" and row["beside"] != "nothing":
+            key = f"{row['case']} {row['bench'].removeprefix('interference_')} beside {row['beside']}"
+            largest[key] = max(largest.get(key, 0), row["slowdown"])
+    return ", ".join(f"{key} {slowdown:.2f}x" for key, slowdown in largest.items())
+
+
 def bound_figure(_: str, rows: list[dict]) -> str:
     return ", ".join(
         f"{row['mode']} {100 * row['model']['efficiency']:.0f} % of its bound ({row['model']['binds']})" for row in rows

@@ -24,6 +24,7 @@ from gpu_checks.figures import (
     doctor_figure,
     halo_figure,
     info_figure,
+    interference_figure,
     jacobi_figure,
     last_of_pytest,
     latency_figure,
@@ -43,6 +44,7 @@ GROUPS += [
     "alloc",
     "nccl",
     "notify",
+    "interference",
     "halo",
     "python",
     "word",
@@ -371,8 +373,8 @@ def jacobi_steps(check: Check) -> list[Step]:
 
 
 def jacobi_halo_steps(run: list[str], small: list[str]) -> list[Step]:
-    """By halo exchanges: every mode checked, what an exchange alone costs, and iterations; in mode direct one kernel
-    does all of them."""
+    """By halo exchanges: every mode checked, what an exchange alone costs, and iterations; in modes direct, stream and
+    stacked one kernel does all of them where blocks are small."""
     steps = []
     for mode in ("shapes", "fused", "direct", "graph", "resident", "stream", "stacked"):
         halo = [*run, "--halo", mode]
@@ -384,15 +386,19 @@ def jacobi_halo_steps(run: list[str], small: list[str]) -> list[Step]:
         steps.append(
             Step(f"jacobi3d halo {mode} 256^3 per GPU", "jacobi", timed, 60, 2, rows=True, figure=jacobi_figure)
         )
-    overlap = [*run, "--halo", "direct", "--overlap"]
-    steps.append(Step("jacobi3d halo direct overlap check", "jacobi", [*overlap, *small], gpus=2))
+    for mode in ("direct", "stream", "stacked"):
+        halo = [*run, "--halo", mode]
+        steps.append(Step(f"jacobi3d halo {mode} overlap check", "jacobi", [*halo, "--overlap", *small], gpus=2))
+        # Faces along x: rows of one cell, which mode direct writes packed.
+        along_x = ["--size", "514", "48", "33", "--iterations", "30", "--check"]
+        steps.append(Step(f"jacobi3d halo {mode} along x check", "jacobi", [*halo, *along_x], gpus=2))
+        stays = [*halo, *per_gpu("64"), "--iterations", "1000", "--warmup", "100"]
+        name = f"jacobi3d halo {mode} 64^3 per GPU"
+        steps.append(Step(name, "jacobi", stays, 60, 2, rows=True, figure=jacobi_figure))
     for cells in ("64", "256", "768"):
-        timed = [*overlap, *per_gpu(cells), "--iterations", "200", "--warmup", "20"]
+        timed = [*run, "--halo", "direct", "--overlap", *per_gpu(cells), "--iterations", "200", "--warmup", "20"]
         name = f"jacobi3d halo direct {cells}^3 per GPU overlap"
         steps.append(Step(name, "jacobi", timed, 60, 2, rows=True, figure=jacobi_figure))
-    # Faces along x: rows of one cell, which go packed.
-    along_x = ["--size", "514", "48", "33", "--iterations", "30", "--check"]
-    steps.append(Step("jacobi3d halo direct along x check", "jacobi", [*run, "--halo", "direct", *along_x], gpus=2))
     return steps
 
 
@@ -434,6 +440,21 @@ def notify_steps(check: Check) -> list[Step]:
     """Bells between running kernels, CPUs and other processes, and whether they come behind what they tell of."""
     command = [check.program("brant"), "bench", "notify", "--check"]
     return [Step("notify", "notify", command, 60, 2, rows=True, figure=notify_figure)]
+
+
+def interference_steps(check: Check) -> list[Step]:
+    """What a kernel that goes on writing and sends of the CPU cost each other, and whether all words are right."""
+    command = [check.program("brant"), "bench", "interference"]
+    few = ["--check", "--iterations", "4", "--warmup", "1", "--sizes", "64,64K,1M"]
+    steps = []
+    for memory in ("pinned", "cuda"):
+        where = ["--memory", memory]
+        steps.append(Step(f"check interference {memory}", "interference", [*command, *where, *few], 60, 2, rows=True))
+    for memory in ("pinned", "cuda"):
+        sizes = ["--memory", memory, "--sizes", "64,64K,1M" if check.quick else "64,4K,64K,1M,4M,16M"]
+        name = f"interference {memory}"
+        steps.append(Step(name, "interference", [*command, *sizes], 90, 2, rows=True, figure=interference_figure))
+    return steps
 
 
 def halo_steps(check: Check) -> list[Step]:
@@ -545,6 +566,7 @@ def all_steps(check: Check) -> list[Step]:
         *chare_steps(check),
         *stream_steps(check),
         *notify_steps(check),
+        *interference_steps(check),
         *halo_steps(check),
         *rma_steps(check),
         *test_steps(check),

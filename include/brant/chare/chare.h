@@ -34,6 +34,14 @@ struct RunningTask;
 struct Mail;
 struct WhenWaiter;
 
+/// Why a chare will not be here for long.
+struct Leaving {
+  bool destroyed = false;  ///< Its destroy waits until no data comes into its memory any more.
+  bool moved = false;      ///< It goes to another rank as soon as it can.
+
+  [[nodiscard]] bool any() const noexcept { return destroyed || moved; }
+};
+
 /// What a chare is born with; set around its constructor.
 struct Birth {
   Collection* collection = nullptr;
@@ -79,7 +87,7 @@ class BRANT_API ChareBase {
   std::uint32_t slot_ = 0;                ///< In its collection's list of local elements.
   std::uint32_t reductions_;              ///< The next reduction of its collection that it contributes to.
   bool busy_ = false;                     ///< One of its entry methods is on the stack.
-  bool leaving_ = false;                  ///< Its destroy waits until no data comes into its memory any more.
+  detail::Leaving leaving_;
 };
 
 /// Base of every class whose public methods are invoked by messages:

@@ -25,6 +25,7 @@ struct DeviceInfo {
   std::string id;                      ///< Its UUID as nvidia-smi writes it, or another name unique on the host.
   std::size_t memory_bytes = 0;        ///< All of it, whoever uses it; 0: not known.
   int architecture = 0;                ///< Of a CUDA device: ten times the major compute capability plus the minor.
+  unsigned processors = 0;             ///< SMs of the device of a Runtime; 0: not known.
   std::string driver;                  ///< "CUDA 13.0 (driver 580.159)" of a Runtime's GPU; else empty.
   bool streams = false;                ///< It has streams and events.
   bool kernels = false;                ///< It runs kernels.

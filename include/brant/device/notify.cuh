@@ -23,6 +23,10 @@ struct DeviceBell {
   Word number = 0;  ///< By which errors name it.
 };
 
+/// A bell in device memory may be rung in so many parts, each by a place of its own, which need not meet for that. They
+/// are words of its own that lie behind each other; part 0 is the bell's word.
+inline constexpr unsigned kBellParts = 16;
+
 /// Several arrivals are one ring: what `arrive` counts in. A word of device memory, made by `Notifier::fan_in`. It has
 /// a count for each of four epochs that follow each other, so that who arrives first may be two epochs ahead.
 struct FanIn {
@@ -196,6 +200,9 @@ BRANT_DEVICE_CODE void ring_relaxed(Machine& machine, DeviceBell bell, Word epoc
   machine.store_relaxed(machine.reach(bell.word), epoch);
 }
 
+/// A part of a bell in device memory, to be rung alone.
+BRANT_DEVICE_CODE DeviceBell part_of(DeviceBell bell, Word part) { return {bell.word + part, bell.number}; }
+
 /// Whether the epoch has come; then what its ringer wrote before is there.
 template <typename Machine>
 BRANT_DEVICE_CODE bool test(Machine& machine, DeviceBell bell, Word epoch) {
@@ -285,6 +292,36 @@ BRANT_DEVICE_CODE Waited wait(Machine& machine, const KernelControl& control, De
     waited = look_until(machine, control, bell.number, epoch, [&] { return machine.load_acquire(word); });
   }
   return Scope::share(machine, waited);
+}
+
+/// Waits until the first `parts` parts of a bell have reached the epoch, kBellParts at most. Threads of the scope look
+/// at one each. Cost: that of `wait`.
+template <typename Machine, typename Scope = Block>
+BRANT_DEVICE_CODE Waited wait_for_parts(Machine& machine, const KernelControl& control, DeviceBell bell, Word parts,
+                                        Word epoch, Scope = {}) {
+  const Word* const words = machine.reach(static_cast<const Word*>(bell.word));
+  const Word stride = Scope::stride(machine);
+  Waited waited = Waited::rung;
+  for (Word part = Scope::first(machine); part < parts && waited == Waited::rung; part += stride) {
+    waited = look_until(machine, control, bell.number, epoch, [&] { return machine.load_acquire(&words[part]); });
+  }
+  return Scope::worst(machine, waited);
+}
+
+/// All blocks of a grid that run at once have come to a place, and each sees what all have written before; places have
+/// the numbers 1, 2, 3 and so on. `bell` and what `all` counts in lie in device memory, and nobody else uses them. It
+/// ends early as `look_until` says. Cost: a fan-in, and a look at what the last block stored; nothing of a system's
+/// scope. Have one block on each SM: where some wait and others compute on the same one, an acquire takes those the
+/// cache of that SM.
+template <typename Machine>
+BRANT_DEVICE_CODE Waited meet(Machine& machine, const KernelControl& control, DeviceBell bell, FanIn all, Word place) {
+  Word* const word = machine.reach(bell.word);
+  arrive_and(machine, all, place, [&](Word all_there) { machine.store_release_device(word, all_there); }, Block{});
+  Waited waited = Waited::rung;
+  if (machine.thread() == 0) {
+    waited = look_until(machine, control, bell.number, place, [&] { return machine.load_acquire_device(word); });
+  }
+  return Block::share(machine, waited);
 }
 
 /// The life of a persistent kernel, for all threads of all its blocks: the constructor tells the CPU that all blocks

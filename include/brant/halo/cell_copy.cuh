@@ -41,13 +41,51 @@ struct CopyChunk {
 inline constexpr unsigned kChunkThreads = 128;
 inline constexpr Word kChunkBytes = 4096;
 
+/// A unit of cells, written out: addresses of the device.
+struct alignas(16) CopyUnit {
+  Word from = 0;
+  Word to = 0;
+};
+
 /// In device memory; the bases are addresses of the device.
 struct CopyTable {
   const CopyBox* boxes = nullptr;
   const CopyChunk* chunks = nullptr;
   const Word* bases = nullptr;
   Word unit_max = 16;  ///< To which all bases are aligned.
+  /// All units of all chunks in their order, of so many bytes each. Null: they are too many. For copies that are done
+  /// often: a thread finds its cells by one look and not by one at the chunk, its box and the bases behind each other.
+  const CopyUnit* units = nullptr;
+  Word unit_bytes = 0;
 };
+
+/// Chunks `first` to `last` of a table, and the units that these are.
+struct CopyRange {
+  Word first = 0;
+  Word last = 0;
+  Word first_unit = 0;
+  Word last_unit = 0;
+};
+
+/// One of so many parts of numbers, about equal ones.
+struct Share {
+  unsigned part = 0;
+  unsigned parts = 1;
+};
+
+/// A part of a range for a block that copies alone.
+BRANT_DEVICE_CODE CopyRange part_of(const CopyRange& range, Share share) {
+  const auto cut = [&](Word first, Word last, Word& low, Word& high) {
+    const unsigned each = (static_cast<unsigned>(last - first) + share.parts - 1) / share.parts;
+    const Word begin = first + Word{each} * share.part;
+    low = begin < last ? begin : last;
+    high = low + each < last ? low + each : last;
+  };
+  CopyRange part;
+  cut(range.first, range.last, part.first, part.last);
+  cut(range.first_unit, range.last_unit, part.first_unit, part.last_unit);
+  return part;
+}
 
 struct alignas(16) Unit16 {
   Word first;
@@ -141,12 +179,49 @@ BRANT_DEVICE_CODE void copy_chunk(Machine& machine, const CopyTable& table, Word
   }
 }
 
-/// Chunks `first` to `last` of the table, by all blocks of the grid.
-template <typename Machine>
-BRANT_DEVICE_CODE void copy_chunks(Machine& machine, const CopyTable& table, Word first, Word last) {
-  for (Word chunk = first + machine.block(); chunk < last; chunk += machine.blocks()) {
-    copy_chunk(machine, table, chunk);
+/// Units of the list from `first` to before `last`, by the threads of some blocks. Loads of several are under way at
+/// once.
+template <typename Unit, typename Machine>
+BRANT_DEVICE_CODE void copy_listed_of(Machine& machine, const CopyUnit* units, Word first, Word last, Share share) {
+  constexpr unsigned kBatch = 4;
+  const unsigned stride = share.parts * machine.threads();
+  for (Word unit = first + share.part * machine.threads() + machine.thread(); unit < last; unit += kBatch * stride) {
+    CopyUnit places[kBatch];
+    Unit values[kBatch];
+    BRANT_UNROLLED
+    for (unsigned i = 0; i < kBatch; ++i) {
+      if (unit + i * stride < last) places[i] = units[unit + i * stride];
+    }
+    BRANT_UNROLLED
+    for (unsigned i = 0; i < kBatch; ++i) {
+      const auto* const from = machine.reach(reinterpret_cast<const unsigned char*>(places[i].from));
+      // Null: there is none, or it was freed by a program that gave up, on the emulated device.
+      if (from != nullptr) values[i] = load_unit<Unit>(from);
+    }
+    BRANT_UNROLLED
+    for (unsigned i = 0; i < kBatch; ++i) {
+      auto* const to = machine.reach(reinterpret_cast<unsigned char*>(places[i].to));
+      if (to != nullptr) store_unit(to, values[i]);
+    }
   }
+}
+
+template <typename Machine>
+BRANT_DEVICE_CODE void copy_listed(Machine& machine, const CopyTable& table, Word first, Word last, Share share) {
+  const CopyUnit* const units = machine.reach(table.units);
+  switch (table.unit_bytes) {
+    case 16: return copy_listed_of<Unit16>(machine, units, first, last, share);
+    case 8: return copy_listed_of<Word>(machine, units, first, last, share);
+    case 4: return copy_listed_of<unsigned>(machine, units, first, last, share);
+    case 2: return copy_listed_of<unsigned short>(machine, units, first, last, share);
+    default: return copy_listed_of<unsigned char>(machine, units, first, last, share);
+  }
+}
+
+/// The share of the block of chunks `first` to `last`.
+template <typename Machine>
+BRANT_DEVICE_CODE void copy_chunks(Machine& machine, const CopyTable& table, Word first, Word last, Share share) {
+  for (Word chunk = first + share.part; chunk < last; chunk += share.parts) copy_chunk(machine, table, chunk);
 }
 
 }  // namespace brant::halo

@@ -8,31 +8,63 @@
 /// tell_ready, write_cells and await_cells for the exchanges 1, 2, 3 and so on, with all its blocks.
 namespace brant::halo {
 
-/// A process with blocks beside those of this one.
+/// A process with blocks beside those of this one. What goes there is cut into as many ways as blocks copy it: each
+/// rings a part of the bell when its cells are there, and takes a part of what has landed, so that no block waits for
+/// another one. Where that would be more ways than a bell has parts, all blocks copy, and the last of them rings.
 struct DirectNeighbour {
   notify::DeviceBell tell_ready;    ///< There: the ghosts of this process may be overwritten.
   notify::DeviceBell tell_arrived;  ///< There: its ghosts are written.
   notify::DeviceBell ready;         ///< Here, and rung by it: likewise.
   notify::DeviceBell arrived;
-  notify::FanIn fan_in;  ///< Of all blocks of the grid.
-  Word first = 0;        ///< Chunks of the cells that it gets,
-  Word last = 0;         ///< up to before this one.
-  Word land_first = 0;   ///< Chunks of what it writes packed: from where that lands into the ghosts,
-  Word land_last = 0;    ///< likewise.
+  notify::FanIn fan_in;   ///< Of all blocks of the grid.
+  CopyRange cells;        ///< That it gets.
+  CopyRange landed;       ///< What it writes packed: from where that lands into the ghosts.
+  Word ways = 0;          ///< 0: all blocks copy all of it together.
+  Word first_block = 0;   ///< Has way 0; the blocks behind it have the others.
+  Word arrives_in = 1;    ///< So many parts does it ring.
 };
 
 struct DirectPlan {
   CopyTable table;
   const DirectNeighbour* neighbours = nullptr;  ///< In device memory.
   Word count = 0;
-  Word own_first = 0;  ///< Chunks that stay in this process.
-  Word own_last = 0;
-  Word bases_of_turn = 0;  ///< Bases of odd exchanges lie so many words behind those of even ones.
+  CopyRange own;            ///< What stays in this process.
+  Word bases_of_turn = 0;   ///< Bases of odd exchanges lie so many words behind those of even ones,
+  Word units_of_turn = 0;   ///< and units so many.
 };
+
+/// What copies of an exchange go by: those of a plan with two turns differ.
+BRANT_DEVICE_CODE CopyTable table_of(const DirectPlan& plan, Word epoch) {
+  CopyTable table = plan.table;
+  table.bases += epoch % 2 * plan.bases_of_turn;
+  if (table.units != nullptr) table.units += epoch % 2 * plan.units_of_turn;
+  return table;
+}
 
 template <typename Machine>
 BRANT_DEVICE_CODE const DirectNeighbour* neighbours_in(Machine& machine, const DirectPlan& plan) {
   return plan.count == 0 ? nullptr : machine.reach(plan.neighbours);
+}
+
+/// The first way of the block to a neighbour; the others come as many behind each other as there are blocks.
+template <typename Machine>
+BRANT_DEVICE_CODE unsigned first_way(Machine& machine, const DirectNeighbour& neighbour) {
+  const auto first = static_cast<unsigned>(neighbour.first_block);
+  return machine.block() >= first ? machine.block() - first : machine.block() + machine.blocks() - first;
+}
+
+/// The block does `each(way)` for its ways to a neighbour; false ends that.
+template <typename Machine, typename Each>
+BRANT_DEVICE_CODE bool each_way(Machine& machine, const DirectNeighbour& neighbour, Each&& each) {
+  for (unsigned way = first_way(machine, neighbour); way < neighbour.ways; way += machine.blocks()) {
+    if (!each(way)) return false;
+  }
+  return true;
+}
+
+template <typename Machine>
+BRANT_DEVICE_CODE bool writes_to(Machine& machine, const DirectNeighbour& neighbour) {
+  return neighbour.ways == 0 || first_way(machine, neighbour) < neighbour.ways;
 }
 
 /// Block 0 tells all neighbours that the ghosts may be overwritten, and that what landed is taken.
@@ -45,33 +77,70 @@ BRANT_DEVICE_CODE void tell_ready(Machine& machine, const DirectPlan& plan, Word
   }
 }
 
-/// What all blocks of a grid write in one exchange: none waits for another one. `copy(first, last)`: the block's share
-/// of these chunks. `asks`: whether the neighbours are ready. False: one has not come.
+/// What the block writes for one neighbour. False: it is not ready, and was asked.
+template <typename Machine, typename Copy>
+BRANT_DEVICE_CODE bool write_to(Machine& machine, const notify::KernelControl& control,
+                                const DirectNeighbour& neighbour, Word epoch, bool asks, Copy&& copy) {
+  const notify::Block block;
+  const auto ready = [&] {
+    return !asks || notify::wait(machine, control, neighbour.ready, epoch, block) == notify::Waited::rung;
+  };
+  if (neighbour.ways == 0) {
+    if (!ready()) return false;
+    copy(neighbour.cells, {machine.block(), machine.blocks()});
+    notify::arrive(machine, neighbour.tell_arrived, neighbour.fan_in, epoch, block);
+    return true;
+  }
+  return each_way(machine, neighbour, [&](unsigned way) {
+    if (!ready()) return false;
+    copy(part_of(neighbour.cells, {way, static_cast<unsigned>(neighbour.ways)}), Share{});
+    notify::ring(machine, notify::part_of(neighbour.tell_arrived, way), epoch, block);
+    return true;
+  });
+}
+
+/// What all blocks of a grid write in one exchange: none waits for another one. `copy(range, share)`: the block's share
+/// of a range. `asks`: whether the neighbours are ready. False: one has not come.
 template <typename Machine, typename Copy>
 BRANT_DEVICE_CODE bool write_cells(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
                                    Word epoch, bool asks, Copy&& copy) {
-  const notify::Block block;
+  const Share all_blocks{machine.block(), machine.blocks()};
   const DirectNeighbour* const all = neighbours_in(machine, plan);
-  if (asks) copy(plan.own_first, plan.own_last);  // while the neighbours come
+  if (asks) copy(plan.own, all_blocks);  // while the neighbours come
   for (Word n = 0; n < plan.count; ++n) {
-    const DirectNeighbour& neighbour = all[n];
-    if (asks && notify::wait(machine, control, neighbour.ready, epoch, block) != notify::Waited::rung) return false;
-    copy(neighbour.first, neighbour.last);
-    notify::arrive(machine, neighbour.tell_arrived, neighbour.fan_in, epoch, block);
+    if (!write_to(machine, control, all[n], epoch, asks, copy)) return false;
   }
-  if (!asks) copy(plan.own_first, plan.own_last);  // while their cells come
+  if (!asks) copy(plan.own, all_blocks);  // while their cells come
   return true;
 }
 
-/// Waits for what the neighbours write; `take(first, last)` takes these chunks of what has landed.
+/// What has landed from a neighbour and is the block's to take.
+template <typename Machine, typename Take>
+BRANT_DEVICE_CODE void take_from(Machine& machine, const DirectNeighbour& neighbour, Take&& take) {
+  if (neighbour.landed.first == neighbour.landed.last) return;
+  if (neighbour.ways == 0) {
+    take(neighbour.landed, {machine.block(), machine.blocks()});
+    return;
+  }
+  each_way(machine, neighbour, [&](unsigned way) {  // the block that sends there next
+    take(part_of(neighbour.landed, {way, static_cast<unsigned>(neighbour.ways)}), Share{});
+    return true;
+  });
+}
+
+/// Waits for what the neighbours write, those that the block writes for; `waits_for_all`: for that of all of them.
+/// `take(range, share)` takes the block's share of what has landed.
 template <typename Machine, typename Take>
 BRANT_DEVICE_CODE bool await_cells(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
-                                   Word epoch, Take&& take) {
+                                   Word epoch, bool waits_for_all, Take&& take) {
   const DirectNeighbour* const all = neighbours_in(machine, plan);
   for (Word n = 0; n < plan.count; ++n) {
     const DirectNeighbour& neighbour = all[n];
-    if (notify::wait(machine, control, neighbour.arrived, epoch, notify::Block{}) != notify::Waited::rung) return false;
-    take(neighbour.land_first, neighbour.land_last);
+    if (!waits_for_all && !writes_to(machine, neighbour)) continue;
+    const notify::Waited waited =
+        notify::wait_for_parts(machine, control, neighbour.arrived, neighbour.arrives_in, epoch, notify::Block{});
+    if (waited != notify::Waited::rung) return false;
+    take_from(machine, neighbour, take);
   }
   return true;
 }
@@ -82,9 +151,16 @@ template <typename Machine>
 BRANT_DEVICE_CODE bool exchange_directly(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
                                          Word epoch) {
   tell_ready(machine, plan, epoch);
-  const auto copy = [&](Word first, Word last) { copy_chunks(machine, plan.table, first, last); };
+  const auto copy = [&](const CopyRange& range, Share share) {
+    if (plan.table.units != nullptr) {
+      copy_listed(machine, plan.table, range.first_unit, range.last_unit, share);
+    } else {
+      copy_chunks(machine, plan.table, range.first, range.last, share);
+    }
+  };
   if (!write_cells(machine, control, plan, epoch, true, copy)) return false;
-  return machine.block() + 1 != machine.blocks() || await_cells(machine, control, plan, epoch, [](Word, Word) {});
+  const auto leave = [](const CopyRange&, Share) {};
+  return machine.block() + 1 != machine.blocks() || await_cells(machine, control, plan, epoch, true, leave);
 }
 
 /// Where a launch that is repeated unchanged finds its epoch.
@@ -118,14 +194,11 @@ template <typename Machine>
 BRANT_DEVICE_CODE bool exchange_in_turn(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
                                         Word first, Word times) {
   tell_ready(machine, plan, first);
-  CopyTable table = plan.table;
-  const auto copy = [&](Word begin, Word end) {
-    copy_by_squads(machine, table, begin, end, {machine.block(), machine.blocks()});
-  };
   for (Word epoch = first; epoch != first + times; ++epoch) {
-    table.bases = plan.table.bases + epoch % 2 * plan.bases_of_turn;
+    const CopyTable table = table_of(plan, epoch);
+    const auto copy = [&](const CopyRange& range, Share share) { copy_range(machine, table, range, share); };
     if (!write_cells(machine, control, plan, epoch, epoch == first, copy)) return false;
-    if (!await_cells(machine, control, plan, epoch, copy)) return false;
+    if (!await_cells(machine, control, plan, epoch, false, copy)) return false;
   }
   return true;
 }

@@ -14,6 +14,7 @@
 #include "brant/core/runtime.h"
 #include "brant/core/task.h"
 #include "brant/halo/direct_steps.cuh"
+#include "brant/halo/triggered_steps.cuh"
 #include "brant/notify/persistent_kernel.h"
 
 namespace brant {
@@ -126,7 +127,8 @@ class BRANT_API HaloExchange {
   /// Mode `direct` writes into the fields of other processes, which have to know them: the first `run` binds the
   /// exchange to its fields, and those of later runs are the same ones until all processes call this with others. The
   /// fields are memory of Runtime::allocate (of the host 16 KB or more), and stay until the exchange is destroyed or
-  /// bound to others. In other modes it does nothing. Throws as `run`, and not_supported: memory that other processes
+  /// bound to others. In modes `stream` and `stacked` it makes the buffers and tells the device the addresses, for
+  /// `device_messages`; in other modes it does nothing. Throws as `run`, and not_supported: memory that other processes
   /// cannot map; another host.
   Task<void> bind(std::span<const Buffer> fields);
   /// Mode `direct`, bound to fields of a device: what a kernel of the program's own needs to do the
@@ -134,10 +136,13 @@ class BRANT_API HaloExchange {
   /// `device`: copies to the device, so ask before the kernel is launched. Throws Error: not_supported (another mode;
   /// memory of the host), invalid_argument (not bound; no blocks, or more than 65535).
   [[nodiscard]] halo::DirectPlan device(unsigned blocks);
+  /// Modes `stream` and `stacked`, likewise, with brant/halo/triggered_steps.cuh: the kernel packs and unpacks, and the
+  /// CPU sends and receives. Valid until the next `bind`, `run` or `device_messages`. Throws likewise.
+  [[nodiscard]] halo::MessagePlan device_messages(unsigned blocks);
   /// Beside `work`, in which `kernel`, which stays, does so many exchanges: they count like those of `run`. A neighbour
-  /// that leaves or dies meanwhile aborts the kernel. `work` ends when they are done (true), or the kernel has ended
-  /// (false): then this throws what `run` does. The kernel lives until this has ended, and ends before the exchange is
-  /// destroyed. Throws what `device` does.
+  /// that leaves or dies meanwhile aborts the kernel. In modes `stream` and `stacked` the messages move in it. `work`
+  /// ends when they are done (true), or the kernel has ended (false): then this throws what `run` does. The kernel
+  /// lives until this has ended, and ends before the exchange is destroyed. Throws what `device` does.
   Task<void> accompany(PersistentKernel& kernel, std::uint64_t times, Task<bool> work);
   /// Of the last `run` that ended well; all 0 but in mode `fused`.
   [[nodiscard]] HaloPhases phases() const noexcept;

@@ -29,12 +29,6 @@ class Squad {
   const unsigned threads_;
 };
 
-/// Which of how many blocks that copy together a block is.
-struct Share {
-  unsigned part = 0;
-  unsigned parts = 1;
-};
-
 /// The share of the block of chunks `first` to `last`. Chunks are dealt out by their numbers: what is copied one after
 /// another keeps all blocks busy, however short each of it is, and a chunk is always copied by the same threads.
 template <typename Machine>
@@ -46,6 +40,16 @@ BRANT_DEVICE_CODE void copy_by_squads(Machine& machine, const CopyTable& table, 
   const unsigned before = static_cast<unsigned>(first) % squads;
   for (Word chunk = first + (own + squads - before) % squads; chunk < last; chunk += squads) {
     copy_chunk(squad, table, chunk);
+  }
+}
+
+/// The share of the block of a range, by the list of units where there is one.
+template <typename Machine>
+BRANT_DEVICE_CODE void copy_range(Machine& machine, const CopyTable& table, const CopyRange& range, Share share) {
+  if (table.units != nullptr) {
+    copy_listed(machine, table, range.first_unit, range.last_unit, share);
+  } else {
+    copy_by_squads(machine, table, range.first, range.last, share);
   }
 }
 

@@ -109,12 +109,13 @@ class BRANT_API Channel {
   /// between processes of one host after 20 us (64 such messages are kept; decision 16). Between two ends of one
   /// process all messages of at most 8 KiB are small. Errors: wrong_kind, invalid_argument (see `Buffer`; `op` is
   /// pending), not_supported (forced path), peer_lost, limit_reached (65536 sends and receives of this process are
-  /// under way: progress until some have ended). No allocation in steady state.
+  /// under way: progress until some have ended), no_memory (nothing was started). No allocation in steady state.
   Status post_send(ConstBuffer source, Op& op) noexcept;
 
   /// Receives the next message, of at most `landing.bytes`; `op.result.bytes` is its size. Only `op.delivered` applies.
   /// A longer message completes with `truncated`; it is consumed, and how much of the landing was written is undefined.
-  /// Returns the same errors as a send.
+  /// Returns the same errors as a send. A message that had come, and that there was no memory for, is lost: its receive
+  /// gets no_memory with the size of the message in `op.result.bytes`, and the next one is for the next message.
   Status post_recv(Buffer landing, Op& op) noexcept;
 
   /// The same of bytes that do not lie in one run: those of `shape`, laid on the buffer, in its order, are the message,

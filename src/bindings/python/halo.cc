@@ -200,15 +200,24 @@ nb::object Halo::start(const nb::sequence& fields, bool binds, std::uint64_t tim
                 "halo: the fields lie in the memory of a GPU, and this process works without one: set BRANT_GPU=cuda");
   std::vector<Buffer> buffers;
   for (const View& view : *views) buffers.emplace_back(view.memory().data, view.bytes(), kind);
-  auto [result, run] = make<HaloRun>(*this, nb::borrow(nb::find(*this)), views);
-  // Fields that others have been told of are held until others take their place.
-  if (writes_into_others() && (binds || held_->bound == nullptr)) held_->bound = std::move(views);
+  const bool tells = writes_into_others() && (binds || (held_->bound == nullptr && times != 0));
+  auto [result, run] = make<HaloRun>(*this, nb::borrow(nb::find(*this)), std::move(views), tells);
   run->start(steps(std::move(buffers), binds, times));
   return std::move(result);
 }
 
 nb::object Halo::run(const nb::sequence& fields, std::uint64_t times) { return start(fields, false, times); }
 nb::object Halo::bind(const nb::sequence& fields) { return start(fields, true, 0); }
+
+/// Until then the kernel of mode resident has the fields before them, and others write into those.
+void Halo::keep(std::shared_ptr<std::deque<View>> fields, bool known) noexcept {
+  if (known) {
+    held_->bound = std::move(fields);
+    held_->told.reset();
+  } else if (held_->told == nullptr) {  // what fails later was told to nobody
+    held_->told = std::move(fields);
+  }
+}
 
 void Halo::close() {
   if (!is_open() || Process::get().has_ended()) return;
@@ -217,6 +226,7 @@ void Halo::close() {
   if (running_ != nullptr) running_->give_up(Status::canceled);
   held->exchange.reset();
   held->bound.reset();
+  held->told.reset();
 }
 
 void close_halos() {

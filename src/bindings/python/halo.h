@@ -39,6 +39,7 @@ class Halo {
   friend class HaloRun;
   struct Held {
     std::shared_ptr<std::deque<View>> bound;  ///< Fields that other processes know.
+    std::shared_ptr<std::deque<View>> told;   ///< Those that some may know, since making them known has failed.
     std::unique_ptr<HaloExchange> exchange;   ///< Goes before they do.
   };
 
@@ -46,6 +47,8 @@ class Halo {
   void take_field(View& view, nanobind::handle field, int i) const;
   [[nodiscard]] std::shared_ptr<std::deque<View>> take_fields(const nanobind::sequence& fields) const;
   [[nodiscard]] bool writes_into_others() const noexcept;
+  /// Fields that others were to be told of are held as long as they may write into them.
+  void keep(std::shared_ptr<std::deque<View>> fields, bool known) noexcept;
   /// The processes before and after this one were given the same options: otherwise it throws.
   brant::Task<void> agree();
   brant::Task<void> steps(std::vector<Buffer> fields, bool binds, std::uint64_t times);

@@ -33,6 +33,7 @@ void HaloRun::end() noexcept {
   const nb::object keeps = nb::borrow(self());
   halo_.running_ = nullptr;
   task_.reset();
+  if (tells_) halo_.keep(std::move(fields_), error_ == nullptr);
   fields_.reset();
   answer();
   release();

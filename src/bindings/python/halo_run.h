@@ -18,8 +18,9 @@ class Halo;
 /// An exchange of a Halo under way, or its fields being made known: holds it and the fields until that has ended.
 class HaloRun final : public Awaitable {
  public:
-  HaloRun(Halo& halo, nanobind::object halo_object, std::shared_ptr<std::deque<View>> fields) noexcept
-      : halo_(halo), halo_object_(std::move(halo_object)), fields_(std::move(fields)) {}
+  /// `tells`: other processes are told of these fields, and are to write into them.
+  HaloRun(Halo& halo, nanobind::object halo_object, std::shared_ptr<std::deque<View>> fields, bool tells) noexcept
+      : halo_(halo), halo_object_(std::move(halo_object)), fields_(std::move(fields)), tells_(tells) {}
 
   void start(brant::Task<void> steps);
 
@@ -35,6 +36,7 @@ class HaloRun final : public Awaitable {
   Halo& halo_;
   nanobind::object halo_object_;
   std::shared_ptr<std::deque<View>> fields_;
+  const bool tells_;
   std::exception_ptr error_;
   std::optional<brant::Task<void>> task_;  ///< Goes before the fields do.
 };

@@ -12,6 +12,7 @@
 #include "bench/runner/statistics.h"
 #include "bench/runner/us_since.h"
 #include "cli/calibrate/measure.h"
+#include "cli/calibrate/packs.h"
 #include "cli/calibrate/rings.h"
 #include "core/paths/calibration_text.h"
 
@@ -50,9 +51,11 @@ class ModelMeasurement {
     measure_pairs(MemoryKind::host);
     if (device != MemoryKind::host) {
       measure_pairs(device);
-      if (session_.reports()) all_.notify = measure_rings(session_.runtime());
+      if (session_.reports()) measure_kernels();
     } else {
-      all_.notes.emplace_back("not measured: rings between a kernel and the CPU: this process has no device");
+      all_.notes.emplace_back(
+          "not measured: rings between a kernel and the CPU, and kernels that pack: this process "
+          "has no device");
     }
     session_.barrier();
     if (!session_.reports()) return {};
@@ -241,14 +244,22 @@ class ModelMeasurement {
                                        memory_kind_name(kind), path));
       return;
     }
-    for (const model::PairsPoint& point : points) {
-      if (point.pairs == 1) found->best_gb_s = std::max(found->best_gb_s, point.bytes / point.us / 1e3);
-    }
+    found->best_gb_s = std::max(found->best_gb_s, model::best_rate(points));
     try {
       // Messages that follow each other wait for no latency.
       found->rate = model::fit_max_rate(points, 0);
     } catch (const Error& fault) {
       all_.notes.push_back(fmt::format("not fitted: several pairs at once, {}: {}", path, fault.what()));
+    }
+  }
+
+  void measure_kernels() {
+    all_.notify = measure_rings(session_.runtime());
+    try {
+      all_.pack = measure_packs(session_.runtime());
+    } catch (const Error& fault) {
+      if (fault.status() != Status::not_supported) throw;
+      all_.notes.push_back(fmt::format("left out: kernels that pack: {}", fault.what()));
     }
   }
 
@@ -311,6 +322,17 @@ std::string size_text(double bytes) {
   return std::isfinite(bytes) ? bench::format_size(static_cast<std::size_t>(bytes / 8) * 8) : "-";
 }
 
+std::string pack_text(const model::PackParameters& pack) {
+  std::string text =
+      fmt::format("kernels that pack, until the CPU sees the end, {:.3g} GB/s at best\n", pack.best_gb_s);
+  for (const model::Postal& segment : pack.postal.segments) {
+    text += fmt::format("{:<29} {:>10}  {:<26} {:<26} {:>6.3f} {:>8.1f}%\n", "", size_text(segment.up_to),
+                        shown(segment.alpha_us), rate_text(segment.us_per_byte), pack.postal.r2,
+                        100 * pack.postal.residual);
+  }
+  return text;
+}
+
 }  // namespace
 
 ModelFindings measure_model(bench::Session& session) { return ModelMeasurement(session).run(); }
@@ -343,6 +365,7 @@ std::string to_text(const model::Parameters& all) {
     text += fmt::format("rings, us: from a kernel to the CPU {:.3g}, from the CPU to a kernel {:.3g}\n",
                         all.notify->to_host, all.notify->to_device);
   }
+  if (all.pack) text += pack_text(*all.pack);
   for (const std::string& note : all.notes) text += fmt::format("{}\n", note);
   return text;
 }

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "ops/am/message.h"
 #include "ops/place/delivery.h"
@@ -29,8 +28,8 @@ struct ArrayPlaces {
   place::Directory directory;
   place::Delivery delivery;
   ById<Departure> departures;
-  /// Those whose state has come and waits in the queue to be constructed.
-  std::unordered_set<place::Identity, place::Identity::Hash> arriving;
+  /// Those whose state has come and waits to be constructed, in this message.
+  ById<const am::Message*> arriving;
 };
 
 }  // namespace brant::detail

@@ -45,7 +45,7 @@ void Calls::run_call(am::Message& message, const Envelope& envelope) {
   const auto* entry = context_.registry.find<EntryInfo>(envelope.number, RegisteredKind::entry);
   if (entry == nullptr) [[unlikely]]
     throw Error(Status::internal, "a message names an entry that is none");
-  if (Collection::leaving(*chare)) [[unlikely]] {
+  if (Collection::leaving(*chare).any()) [[unlikely]] {
     if (moving_.hold(*collection, message, envelope, key) || data_calls_.put_behind(*chare, message, envelope)) return;
   }
   if (envelope.has_data() && !data_ready(*chare, *entry, message, envelope)) return;

@@ -46,6 +46,11 @@ struct PlacementRule {
   /// Row-major.
   [[nodiscard]] std::uint64_t linear(const ElementKey& key) const noexcept;
   [[nodiscard]] ElementKey key_at(std::uint64_t number) const noexcept;
+  /// That a dense array has such an element.
+  [[nodiscard]] bool has(const ElementKey& key) const noexcept {
+    const std::uint64_t number = linear(key);
+    return number < total() && key_at(number) == key;
+  }
   /// What the list takes in the message that makes the collection, in front of the constructor's arguments.
   [[nodiscard]] std::size_t listed_bytes() const noexcept {
     constexpr std::size_t aligned = 16;
@@ -140,8 +145,8 @@ class Collection {
   static std::string name_of(const ChareBase& element) { return element.collection_->name_of(element.key_); }
   static bool busy(const ChareBase& element) noexcept { return element.busy_; }
   static bool& busy_mark(ChareBase& element) noexcept { return element.busy_; }
-  static bool leaving(const ChareBase& element) noexcept { return element.leaving_; }
-  static bool& leaving_mark(ChareBase& element) noexcept { return element.leaving_; }
+  static const Leaving& leaving(const ChareBase& element) noexcept { return element.leaving_; }
+  static Leaving& leaving_mark(ChareBase& element) noexcept { return element.leaving_; }
   static const RunningTask* first_task(const ChareBase& element) noexcept { return element.tasks_; }
   static const ElementKey& key_of(const ChareBase& element) noexcept { return element.key_; }
   static std::uint32_t next_reduction(const ChareBase& element) noexcept { return element.reductions_; }

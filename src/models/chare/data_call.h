@@ -15,10 +15,10 @@ class DataLandings;
 /// A call (or broadcast) whose data is coming, or is here and waits for its method to run.
 struct DataCall {
   DataLandings* landings = nullptr;
-  am::Message* message = nullptr;
-  ChareBase* chare = nullptr;  ///< Whose landings are being filled; null while staging.
-  DataPart* parts = nullptr;   ///< In the order of the arguments.
-  std::size_t remaining = 0;   ///< Parts that are not there yet.
+  am::Message* message = nullptr;  ///< Null while staging: it is gone, and nobody wants the data any more.
+  ChareBase* chare = nullptr;      ///< Whose landings are being filled; null while staging.
+  DataPart* parts = nullptr;       ///< In the order of the arguments.
+  std::size_t remaining = 0;       ///< Parts that are not there yet.
   Status status = Status::ok;
   bool wanted = false;      ///< Staging: the message stands in no queue, and goes back when all is here.
   am::MessageList after;    ///< A destroy of the chare, which waits until nothing writes into it, and what follows.

@@ -43,6 +43,7 @@ void DataCalls::discard(am::Message& message) noexcept {
     case DataState::numbers:
       return context_.lanes.swallow(message.peer, header.place, data_metas(message, envelope), header.count);
     case DataState::origins: return context_.lanes.release(place_as<DataOrigin>(header), Status::canceled);
+    case DataState::staging: place_as<DataCall>(header)->message = nullptr; return;  // the record goes with the data
     case DataState::landed: return close(*place_as<DataCall>(header));
     default: return;
   }
@@ -61,7 +62,7 @@ bool DataCalls::put_behind(const ChareBase& chare, am::Message& message, const E
 bool DataCalls::put_behind(const Collection& collection, am::Message& message) noexcept {
   for (DataCall* call = calls_.front(); call != nullptr; call = calls_.next(*call)) {
     if (call->chare == nullptr || call->remaining == 0 || &Collection::of(*call->chare) != &collection) continue;
-    Collection::leaving_mark(*call->chare) = true;
+    Collection::leaving_mark(*call->chare).destroyed = true;
     call->after.push_back(message);
     return true;
   }
@@ -70,7 +71,7 @@ bool DataCalls::put_behind(const Collection& collection, am::Message& message) n
 
 const DataCall* DataCalls::first_coming() const noexcept {
   const DataCall* call = calls_.front();
-  while (call != nullptr && call->remaining == 0) call = calls_.next(*call);
+  while (call != nullptr && (call->remaining == 0 || call->message == nullptr)) call = calls_.next(*call);
   return call;
 }
 

@@ -190,6 +190,7 @@ void DataLandings::part_ended(DataPart& part, Status status) noexcept {
 
 /// All of a call's data is here (or failed to come); from progress.
 void DataLandings::complete(DataCall& call) noexcept {
+  if (call.message == nullptr) return calls_.close(call);
   am::Message& message = *call.message;
   const auto envelope = message.header<Envelope>();
   DataHeader header = data_header(message, envelope);
@@ -349,6 +350,11 @@ void DataLandings::abandon() noexcept {
   take_back();
   for (DataCall* call = calls_.first(); call != nullptr;) {
     DataCall* following = calls_.next(*call);
+    if (call->message == nullptr) {
+      drop_swallowed(*call);
+      calls_.close(*std::exchange(call, following));
+      continue;
+    }
     const auto envelope = call->message->header<Envelope>();
     const DataHeader header = data_header(*call->message, envelope);
     const DataMeta* metas = data_metas(*call->message, envelope);

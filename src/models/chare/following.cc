@@ -76,21 +76,20 @@ void Following::receive_own() {
 
 void Following::send_after(std::int32_t to, Collection& collection, Identity id, am::MessageList& mail) {
   while (am::Message* message = mail.pop_front()) {
-    const auto envelope = message->header<Envelope>();
-    if (envelope.has_data()) {
-      const DataHeader data = data_header(*message, envelope);
-      if (data.state == DataState::numbers) {
-        landings_.stage(*message, envelope, true);
-        continue;
-      }
-      if (data.state == DataState::staging) {
-        place_as<DataCall>(data)->wanted = true;
-        continue;
-      }
-    }
+    if (awaits_data(*message, message->header<Envelope>())) continue;
     ChareLetter& letter = letter_of(collection, message);
     letter.header = {.origin = context_.source_of(*message), .id = id, .place = {}};
     send(to, letter);
+  }
+}
+
+bool Following::awaits_data(am::Message& message, const Envelope& envelope) {
+  if (!envelope.has_data()) return false;
+  const DataHeader data = data_header(message, envelope);
+  switch (data.state) {
+    case DataState::numbers: landings_.stage(message, envelope, true); return true;
+    case DataState::staging: place_as<DataCall>(data)->wanted = true; return true;
+    default: return false;
   }
 }
 
@@ -103,17 +102,7 @@ bool Following::find(Collection& collection, am::Message& message, const Envelop
     return true;
   }
   if (places->directory.lives_here(id)) return false;  // it was destroyed
-  if (envelope.has_data()) {
-    const DataHeader data = data_header(message, envelope);
-    if (data.state == DataState::staging) {
-      place_as<DataCall>(data)->wanted = true;
-      return true;
-    }
-    if (data.state == DataState::numbers) {
-      landings_.stage(message, envelope, true);
-      return true;
-    }
-  }
+  if (awaits_data(message, envelope)) return true;
   send(collection, message, envelope, key);
   return true;
 }
@@ -135,7 +124,9 @@ bool Following::take(am::Message& message, const Envelope& envelope) {
     return true;
   }
   if (!envelope.follows() && collection->places() == nullptr) return false;
-  if (!collection->dense()) {
+  const bool has_element =
+      collection->dense() && (envelope.kind == MessageKind::place || collection->rule().has(key_of(message, envelope)));
+  if (!has_element) {
     drop_damaged(&message, message.peer);
     return true;
   }
@@ -161,8 +152,9 @@ bool Following::take(am::Message& message, const Envelope& envelope) {
     }
     set_flags(message, 0);
     const bool stays = places.directory.lives_here(id) && !places.delivery.turning(id);
-    if (envelope.has_data() && !stays) {
-      landings_.stage(message, message.header<Envelope>(), true);
+    if (envelope.has_data() && !stays) {  // in no order
+      const auto own = message.header<Envelope>();
+      if (!awaits_data(message, own)) queue_.push(message, own);
     } else {
       ChareLetter& letter = letter_of(*collection, &message);
       letter.header = header;
@@ -203,13 +195,25 @@ bool Following::take_letter(Collection& collection, am::Message& message) {
   return true;
 }
 
-/// Its state waits in the queue, in front of the calls that follow it.
+/// Its state waits in the queue, in front of the calls that follow it; they also wait while what makes it is not
+/// enrolled here yet.
 void Following::take_arrival(Collection& collection, am::Message& message, const Envelope& envelope) {
+  const Identity id = collection.identity_of(key_of(message, envelope));
+  auto& arriving = collection.places()->arriving;
+  const auto known = arriving.find(id);
+  const bool has_waited = known != arriving.end() && known->second == &message;
+  if (!has_waited && !admit(collection, message, envelope, id)) return drop_damaged(&message, message.peer);
+  arriving[id] = &message;
+  if (enrolment_.must_wait(message, envelope)) return enrolment_.park(message);
+  set_flags(message, 0);
+  queue_.push(message, message.header<Envelope>());
+}
+
+bool Following::admit(Collection& collection, const am::Message& message, const Envelope& envelope, Identity id) {
   const auto tail = read_last<PassportTail>(message);
   const std::size_t senders_bytes = std::size_t{tail.senders} * sizeof(std::int32_t);
   const std::size_t prefix = (envelope.flags & Envelope::kWide) != 0 ? kWideBytes : 0;
-  if (message.bytes - sizeof(tail) < prefix + senders_bytes) return drop_damaged(&message, message.peer);
-  const Identity id = collection.identity_of(key_of(message, envelope));
+  if (message.bytes - sizeof(tail) < prefix + senders_bytes) return false;
   place::Passport passport{.id = id,
                            .from = message.peer,
                            .epoch = tail.epoch,
@@ -219,12 +223,9 @@ void Following::take_arrival(Collection& collection, am::Message& message, const
   const std::size_t senders_at = message.bytes - sizeof(tail) - senders_bytes;
   if (senders_bytes != 0) std::memcpy(passport.senders.data(), message.data + senders_at, senders_bytes);
   for (const std::int32_t rank : passport.senders) {
-    if (rank < 0 || rank >= context_.ranks) return drop_damaged(&message, message.peer);
+    if (rank < 0 || rank >= context_.ranks) return false;
   }
-  if (!collection.places()->delivery.arrive(passport)) return drop_damaged(&message, message.peer);
-  collection.places()->arriving.insert(id);
-  set_flags(message, 0);
-  queue_.push(message, message.header<Envelope>());
+  return collection.places()->delivery.arrive(passport);
 }
 
 void Following::drop_damaged(am::Message* message, std::int32_t from) noexcept {

@@ -48,7 +48,7 @@ class Following final : private place::Carrier {
     };
     const ArrayPlaces& places = *collection.places();
     places.directory.for_each_away(note);
-    for (const place::Identity id : places.arriving) {
+    for (const auto& [id, message] : places.arriving) {
       if (id.home() == context_.rank && places.directory.way(id) == nullptr) note(id);
     }
     for (const ElementKey& key : absent) visit(key);
@@ -81,6 +81,11 @@ class Following final : private place::Carrier {
   void receive_own();
   [[nodiscard]] bool take_letter(Collection& collection, am::Message& message);
   void take_arrival(Collection& collection, am::Message& message, const Envelope& envelope);
+  /// False: it contradicts itself, or what is known here.
+  [[nodiscard]] bool admit(Collection& collection, const am::Message& message, const Envelope& envelope,
+                           place::Identity id);
+  /// A call that cannot run here. True: it has to wait for its data, and goes on with that as a letter of this rank.
+  [[nodiscard]] bool awaits_data(am::Message& message, const Envelope& envelope);
   /// Gives a block back to whoever lent it: the copy is this rank's own, with room behind it.
   am::Message& own(am::Message& message, std::size_t room);
   void carry(std::int32_t rank, ChareLetter& letter);

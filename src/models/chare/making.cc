@@ -67,7 +67,7 @@ void Making::run_insert(am::Message& message, const Envelope& envelope) {
   if (constructor == nullptr) throw Error(Status::internal, "an insertion names a constructor that is none");
   const ElementKey key = key_of(message, envelope);
   const ChareBase* leaving = collection->find(key);
-  if (leaving != nullptr && Collection::leaving(*leaving) && data_calls_.put_behind(*leaving, message, envelope))
+  if (leaving != nullptr && Collection::leaving(*leaving).any() && data_calls_.put_behind(*leaving, message, envelope))
     return;
   ReadArchive arguments = arguments_of(context_.chares, message, envelope);
   try {
@@ -94,7 +94,7 @@ void Making::run_destroy(am::Message& message, const Envelope& envelope) {
   }
   if (chare == nullptr) return latecomers_.await_element(*collection, message, envelope, key);
   if (data_calls_.put_behind(*chare, message, envelope)) {
-    Collection::leaving_mark(*chare) = true;
+    Collection::leaving_mark(*chare).destroyed = true;
     return;
   }
   messages_.drop(message);

@@ -14,9 +14,10 @@ constexpr std::uint64_t kDataBytesMax = std::uint64_t{1} << 46;
 
 bool data_fits(const am::Message& message, const Envelope& envelope) noexcept {
   const std::size_t before = static_cast<std::size_t>(data_block(message, envelope) - message.data);
-  if (message.bytes < before + sizeof(DataHeader)) return false;
+  const std::size_t behind = (envelope.flags & Envelope::kPassedOn) != 0 ? sizeof(Trail) : 0;
+  if (message.bytes < before + sizeof(DataHeader) + behind) return false;
   const DataHeader header = data_header(message, envelope);
-  const std::size_t left = message.bytes - before - sizeof(DataHeader);
+  const std::size_t left = message.bytes - before - sizeof(DataHeader) - behind;
   const bool counts = header.count != 0 && header.count <= kDataMax && header.count <= left / sizeof(DataMeta);
   if (!counts || header.state != DataState::numbers) return false;  // any other one would hold a pointer
   for (std::uint32_t i = 0; i < header.count; ++i) {

@@ -41,7 +41,7 @@ void Moving::move(ChareBase& chare, std::int32_t to, const Handover& how) {
   std::string why = pinned_by(chare);
   if (to < 0 || to >= context_.ranks) why = fmt::format("the job has ranks 0 to {}", context_.ranks - 1);
   if (to == context_.rank) why = "it is there";
-  if (Collection::leaving(chare)) why = "it is about to be destroyed";
+  if (Collection::leaving(chare).destroyed) why = "it is about to be destroyed";
   Collection& collection = *collections_.find(of.id());
   const ElementKey key = Collection::key_of(chare);
   if (why.empty() && !following_.places_of(collection).departures.try_emplace(collection.identity_of(key)).second) {
@@ -76,17 +76,22 @@ void Moving::run_depart(am::Message& message, const Envelope& envelope) {
   ArrayPlaces& places = *collection->places();
   ArrayPlaces::Departure& departure = places.departures.at(id);
   ChareBase* const chare = collection->find(key);
+  if (chare != nullptr && Collection::leaving(*chare).destroyed)
+    return queue_.push(message, envelope);  // its destroy comes first
   if (chare == nullptr || !pinned_by(*chare).empty()) {
-    am::MessageList mail = std::exchange(departure.mail, {});
-    places.departures.erase(id);
-    if (chare != nullptr) Collection::leaving_mark(*chare) = false;
     messages_.drop(message);
-    return queue_.push_front(mail);
+    return stay(places, chare, id);
   }
-  departure.leaving = Collection::leaving_mark(*chare) = places.delivery.may_depart(id);
+  departure.leaving = Collection::leaving_mark(*chare).moved = places.delivery.may_depart(id);
   if (!departure.leaving || has_data_coming(*chare) || Collection::busy(*chare)) return queue_.push(message, envelope);
   messages_.drop(message);
   depart(*collection, *chare, id);
+}
+
+void Moving::stay(ArrayPlaces& places, ChareBase* chare, place::Identity id) noexcept {
+  auto departing = places.departures.extract(id);
+  if (chare != nullptr) Collection::leaving_mark(*chare).moved = false;
+  queue_.push_front(departing.mapped().mail);
 }
 
 bool Moving::hold(const Collection& collection, am::Message& message, const Envelope& envelope, const ElementKey& key) {
@@ -102,9 +107,15 @@ bool Moving::hold(const Collection& collection, am::Message& message, const Enve
 void Moving::depart(Collection& collection, ChareBase& chare, place::Identity id) {
   ArrayPlaces& places = *collection.places();
   const ElementKey key = Collection::key_of(chare);
+  std::vector<std::byte> state;
+  try {
+    state = places.departures.at(id).how->state(chare);
+  } catch (...) {
+    stay(places, &chare, id);
+    throw;
+  }
   auto departing = places.departures.extract(id);
   ArrayPlaces::Departure& departure = departing.mapped();
-  const std::vector<std::byte> state = departure.how->state(chare);
   const place::Passport passport = places.delivery.depart(id, departure.to);
   const PassportTail tail{passport.epoch, passport.epoch_before, passport.awaited,
                           static_cast<std::uint32_t>(passport.senders.size()), Collection::next_reduction(chare)};

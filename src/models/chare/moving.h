@@ -44,6 +44,8 @@ class Moving {
  private:
   [[nodiscard]] bool has_data_coming(const ChareBase& chare) const noexcept;
   void depart(Collection& collection, ChareBase& chare, place::Identity id);
+  /// It does not go, or is no more: what was to go along runs here.
+  void stay(ArrayPlaces& places, ChareBase* chare, place::Identity id) noexcept;
 
   const ProgramContext& context_;
   Collections& collections_;

@@ -125,6 +125,67 @@ Status Copies::set_bases(std::span<std::byte* const> bases, Stream& stream) noex
   return status;
 }
 
+Word Copies::bytes_in(const CopyChunk& chunk) const noexcept {
+  return std::min(kChunkBytes, boxes_[chunk.box].bytes - chunk.begin);
+}
+
+Word Copies::bytes_of(const Phase& phase) const noexcept {
+  Word bytes = 0;
+  for (Word chunk = phase.first; chunk < phase.last; ++chunk) bytes += bytes_in(chunks_[chunk]);
+  return bytes;
+}
+
+CopyRange Copies::range_of(const Phase& phase) const noexcept {
+  CopyRange range{phase.first, phase.last};
+  if (table_.units == nullptr) return range;
+  range.first_unit = units_before_[phase.first];
+  range.last_unit = units_before_[phase.last];
+  return range;
+}
+
+void Copies::write_units(const CopyChunk& chunk, Word unit, std::span<std::byte* const> bases,
+                         CopyUnit* to) const noexcept {
+  const CopyBox& box = boxes_[chunk.box];
+  const auto address = [&](const CopyEnd& end, Word x, Word y, Word z, Word variable) {
+    return reinterpret_cast<Word>(bases[end.base]) + end.first + x + y * end.row + z * end.plane +
+           variable * end.variable;
+  };
+  const Word bytes = bytes_in(chunk);
+  for (Word done = 0; done < bytes; done += unit) {
+    const Word at = chunk.begin + done;
+    const Word row = at / box.row_bytes;
+    const Word plane = row / box.rows;
+    const Word variable = plane / box.planes;
+    const Word x = at % box.row_bytes;
+    const Word y = row % box.rows;
+    const Word z = plane % box.planes;
+    *to++ = {address(box.from, x, y, z, variable), address(box.to, x, y, z, variable)};
+  }
+}
+
+void Copies::list_units(Runtime& runtime, std::size_t turns) {
+  table_.units = nullptr;
+  Word unit = table_.unit_max;
+  for (const CopyBox& box : boxes_) unit = std::min(unit, box.unit);
+  units_before_.assign(1, 0);
+  for (const CopyChunk& chunk : chunks_) units_before_.push_back(units_before_.back() + bytes_in(chunk) / unit);
+  const Word each = units_before_.back();
+  if (each == 0 || each > kListedUnits) return;
+  std::vector<CopyUnit> units(turns * each);
+  const std::size_t bases_of_turn = bases_.size() / turns;
+  for (std::size_t turn = 0; turn < turns; ++turn) {
+    const auto bases = std::span(bases_).subspan(turn * bases_of_turn, bases_of_turn);
+    for (std::size_t i = 0; i < chunks_.size(); ++i) {
+      write_units(chunks_[i], unit, bases, &units[turn * each + units_before_[i]]);
+    }
+  }
+  const std::size_t bytes = units.size() * sizeof(CopyUnit);
+  if (units_.bytes() < bytes) units_ = runtime.allocate(runtime.device_kind(), bytes);
+  runtime.copy(units_.part(0, bytes), std::span<const CopyUnit>(units));
+  table_.units = units_.as<const CopyUnit>();
+  table_.unit_bytes = unit;
+}
+
 Status Copies::launch(const Phase& phase, Stream& stream) const noexcept {
   if (phase.empty()) return Status::ok;
   LaunchShape shape;

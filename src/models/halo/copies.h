@@ -21,6 +21,9 @@ struct Phase {
   [[nodiscard]] bool empty() const noexcept { return first == last; }
 };
 
+/// So many units of all copies are written out one by one: 2 MiB of them. They are in the cache of the device then.
+inline constexpr Word kListedUnits = 128 * 1024;
+
 /// Copies of boxes of cells between memories that are known by numbers, the bases: planned once, and done as often as
 /// wanted with the addresses of then; by a kernel for each phase, or by the CPU. Of the worker's thread.
 class Copies {
@@ -49,10 +52,21 @@ class Copies {
   /// The addresses from here on. What was launched before has ended.
   Status set_bases(std::span<std::byte* const> bases, Stream& stream) noexcept;
   Status launch(const Phase& phase, Stream& stream) const noexcept;
+  /// Writes out all units with the addresses that were set, `turns` times where there are so many of all bases, if they
+  /// are few. For kernels that copy often. Waits for the device.
+  void list_units(Runtime& runtime, std::size_t turns);
+  /// So many units of one turn are written out; 0: none are.
+  [[nodiscard]] Word listed() const noexcept { return table_.units == nullptr ? 0 : units_before_.back(); }
+  [[nodiscard]] CopyRange range_of(const Phase& phase) const noexcept;
+  [[nodiscard]] Word bytes_of(const Phase& phase) const noexcept;
   /// For kernels that copy as they go.
   [[nodiscard]] const CopyTable& table() const noexcept { return table_; }
 
  private:
+  [[nodiscard]] Word bytes_in(const CopyChunk& chunk) const noexcept;
+  /// Of a chunk, as it lies in memory; `unit` bytes each.
+  void write_units(const CopyChunk& chunk, Word unit, std::span<std::byte* const> bases, CopyUnit* to) const noexcept;
+
   std::vector<CopyBox> boxes_;
   std::vector<CopyChunk> chunks_;
   Word ended_ = 0;  ///< Chunks of phases that have ended.
@@ -60,8 +74,10 @@ class Copies {
   std::optional<CopyKernel> kernel_;
   CopyTable table_;
   Memory on_device_;
-  Memory new_bases_;               ///< Pinned, on their way.
-  std::vector<std::byte*> bases_;  ///< As the device has them.
+  Memory new_bases_;                ///< Pinned, on their way.
+  Memory units_;                    ///< On the device.
+  std::vector<Word> units_before_;  ///< By chunks, and of all.
+  std::vector<std::byte*> bases_;   ///< As the device has them.
 };
 
 }  // namespace brant::halo

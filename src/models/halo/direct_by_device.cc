@@ -1,6 +1,7 @@
 #include "models/halo/direct_by_device.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,11 +13,21 @@ namespace brant::halo {
 namespace {
 
 constexpr std::uint32_t kBellsOfPair = 3;
+/// That a block copies alone at least: two units of 8 bytes for each of 256 threads. More than so many bytes in all are
+/// copied by all blocks together.
+constexpr Word kWayBytes = 4096;
+constexpr Word kInWaysMax = 256 * 1024;
 
 NotifierOptions enough_for(std::size_t neighbours) noexcept {
   return {.bells = 16,
           .others = static_cast<std::uint32_t>((kBellsOfPair + 1) * neighbours) + 24,
           .waits = static_cast<std::uint32_t>(neighbours) + 16};
+}
+
+/// Blocks that copy so much, each by itself.
+Word ways_for(Word bytes) noexcept {
+  if (bytes > kInWaysMax) return 0;
+  return std::clamp<Word>((bytes + kWayBytes - 1) / kWayBytes, 1, notify::kBellParts);
 }
 
 }  // namespace
@@ -44,6 +55,7 @@ DirectByDevice::DirectByDevice(Runtime& runtime, const Layout& layout, DirectCop
     pair.arrived = notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::device, .peer = peer});
     pair.gone = notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::host, .peer = peer});
     pair.fan_in = notifier_.fan_in(shape.grid[0]);
+    pair.ways = ways_for(plan.copies.bytes_of(plan.to[n]));
   }
   plan_.copies.upload(runtime, plan_.bases.size());
 }
@@ -53,6 +65,7 @@ DirectByDevice::DirectByDevice(Runtime& runtime, const Layout& layout, DirectCop
 
 void DirectByDevice::offer(std::size_t neighbour, DirectOffer& offer) {
   const Pair& pair = pairs_[neighbour];
+  offer.ways = std::max<Word>(pair.ways, 1);
   offer.ready = pair.ready.ticket();
   offer.arrived = pair.arrived.ticket();
   offer.gone = pair.gone.ticket();
@@ -61,6 +74,10 @@ void DirectByDevice::offer(std::size_t neighbour, DirectOffer& offer) {
 void DirectByDevice::accept(std::size_t neighbour, const DirectOffer& offer) {
   Pair& pair = pairs_[neighbour];
   const Rank rank{plan_.neighbours[neighbour].rank};
+  if (offer.ways == 0 || offer.ways > notify::kBellParts) {
+    throw Error(Status::internal, fmt::format("halo: rank {} rings in {} parts", rank.value, offer.ways));
+  }
+  pair.arrives_in = offer.ways;
   pair.tell_ready = PeerBell(runtime_, rank, offer.ready);
   pair.tell_arrived = PeerBell(runtime_, rank, offer.arrived);
   pair.tell_gone = PeerBell(runtime_, rank, offer.gone);
@@ -69,11 +86,20 @@ void DirectByDevice::accept(std::size_t neighbour, const DirectOffer& offer) {
 
 void DirectByDevice::put_neighbours(Memory& to, Word blocks) {
   std::vector<DirectNeighbour> all;
+  Word block = 0;
   for (const Pair& pair : pairs_) {
-    const Phase& sent = plan_.to[pair.number];
-    const Phase& landed = plan_.landed[pair.number];
-    all.push_back({pair.tell_ready.device(), pair.tell_arrived.device(), pair.ready.device(), pair.arrived.device(),
-                   notify::FanIn{pair.fan_in.counts, blocks}, sent.first, sent.last, landed.first, landed.last});
+    DirectNeighbour& one = all.emplace_back();
+    one.tell_ready = pair.tell_ready.device();
+    one.tell_arrived = pair.tell_arrived.device();
+    one.ready = pair.ready.device();
+    one.arrived = pair.arrived.device();
+    one.fan_in = {pair.fan_in.counts, blocks};
+    one.cells = plan_.copies.range_of(plan_.to[pair.number]);
+    one.landed = plan_.copies.range_of(plan_.landed[pair.number]);
+    one.ways = pair.ways;
+    one.first_block = block;
+    one.arrives_in = pair.arrives_in;
+    block = (block + pair.ways) % blocks;
   }
   if (all.empty()) return;
   if (to.bytes() == 0) to = runtime_.allocate(runtime_.device_kind(), all.size() * sizeof(DirectNeighbour));
@@ -81,15 +107,16 @@ void DirectByDevice::put_neighbours(Memory& to, Word blocks) {
 }
 
 void DirectByDevice::bind() {
-  put_neighbours(neighbours_, shape_.grid[0]);
   const Status status = plan_.copies.set_bases(plan_.bases, stream_);
   if (status != Status::ok) throw_error(status, "halo: the addresses of the fields did not reach the device");
+  plan_.copies.list_units(runtime_, plan_.turns);
+  put_neighbours(neighbours_, shape_.grid[0]);
   on_device_.table = plan_.copies.table();
   on_device_.neighbours = neighbours_.as<DirectNeighbour>();
   on_device_.count = pairs_.size();
-  on_device_.own_first = plan_.own.first;
-  on_device_.own_last = plan_.own.last;
+  on_device_.own = plan_.copies.range_of(plan_.own);
   on_device_.bases_of_turn = plan_.turns == 1 ? 0 : plan_.bases.size() / plan_.turns;
+  on_device_.units_of_turn = plan_.turns == 1 ? 0 : plan_.copies.listed();
 }
 
 // Run
@@ -110,10 +137,7 @@ Task<void> DirectByDevice::exchange(std::uint64_t times) {
 }
 
 DirectPlan DirectByDevice::device(unsigned blocks) {
-  if (blocks == 0 || blocks > 65535) {
-    throw Error(Status::invalid_argument,
-                fmt::format("halo: a kernel of {} blocks cannot exchange: give it 1 to 65535", blocks));
-  }
+  require_blocks(blocks);
   put_neighbours(guests_, blocks);
   DirectPlan plan = on_device_;
   plan.neighbours = guests_.as<DirectNeighbour>();
@@ -171,11 +195,12 @@ bool DirectByDevice::is_gone(const Pair& pair, std::uint64_t epoch) const noexce
   return pair.lost != Status::canceled || pair.gone.epoch() <= epoch;
 }
 
-bool DirectByDevice::has_rung(const Bell& bell, std::uint64_t epoch) const {
-  Word seen = 0;
-  const ConstBuffer word(bell.device().word, sizeof seen, runtime_.device_kind());
-  runtime_.copy(Buffer(&seen, sizeof seen, MemoryKind::host), word);
-  return notify::reached(seen, epoch);
+bool DirectByDevice::has_rung(const Bell& bell, Word parts, std::uint64_t epoch) const {
+  std::array<Word, notify::kBellParts> seen{};
+  const ConstBuffer words(bell.device().word, parts * sizeof(Word), runtime_.device_kind());
+  runtime_.copy(Buffer(seen.data(), words.bytes, MemoryKind::host), words);
+  return std::all_of(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(parts),
+                     [&](Word part) { return notify::reached(part, epoch); });
 }
 
 std::string DirectByDevice::describe(const Pair& pair) const {
@@ -200,8 +225,8 @@ void DirectByDevice::throw_unfinished() const {
     if (is_gone(pair, epoch_)) throw_gone(pair, epoch_);
   }
   for (const Pair& pair : pairs_) {
-    const bool is_ready = has_rung(pair.ready, first_);  // and for all of the run
-    if (is_ready && has_rung(pair.arrived, epoch_)) continue;
+    const bool is_ready = has_rung(pair.ready, 1, first_);  // and for all of the run
+    if (is_ready && has_rung(pair.arrived, pair.arrives_in, epoch_)) continue;
     throw Error(Status::timed_out,
                 fmt::format("halo: the exchange {} of mode direct was given up after {:.1f} s: {} {}", epoch_,
                             in_seconds(layout_.options().patience), describe(pair),

@@ -54,7 +54,9 @@ class DirectByDevice : public DirectWay {
     PeerBell tell_arrived;
     PeerBell tell_gone;
     notify::FanIn fan_in;
-    Op watch;  ///< Of `gone`.
+    Word ways = 0;        ///< To it; 0: all blocks copy together.
+    Word arrives_in = 1;  ///< Parts of `arrived`.
+    Op watch;             ///< Of `gone`.
     Status lost = Status::ok;
   };
 
@@ -65,7 +67,8 @@ class DirectByDevice : public DirectWay {
   [[nodiscard]] bool is_gone(const Pair& pair, std::uint64_t epoch) const noexcept;
   [[noreturn]] void throw_gone(const Pair& pair, std::uint64_t epoch) const;
   [[noreturn]] void throw_unfinished() const;
-  [[nodiscard]] bool has_rung(const Bell& bell, std::uint64_t epoch) const;
+  /// All of so many parts.
+  [[nodiscard]] bool has_rung(const Bell& bell, Word parts, std::uint64_t epoch) const;
   [[nodiscard]] std::string describe(const Pair& pair) const;
 
   std::deque<Pair> pairs_;   ///< By neighbours.

@@ -52,6 +52,7 @@ void DirectGraph::bind() {
 /// One behind another, without the CPU between them.
 Task<bool> DirectGraph::run_kernel(std::uint64_t, std::uint64_t times) {
   port::Streams& streams = *runtime_.device().inner().streams();
+  note_launched(true);
   for (std::uint64_t left = times; left != 0;) {
     const std::uint64_t launches = std::min(left, kLaunchesMax);
     for (std::uint64_t i = 0; i < launches; ++i) {
@@ -61,6 +62,7 @@ Task<bool> DirectGraph::run_kernel(std::uint64_t, std::uint64_t times) {
     co_await stream_done(runtime_, stream_);
     if (!all_done()) co_return false;
   }
+  note_launched(false);
   co_return true;
 }
 

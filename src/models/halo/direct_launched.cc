@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "brant/core/stream_done.h"
+#include "core/engine.h"
 #include "models/halo/require.h"
 
 namespace brant::halo {
@@ -37,12 +39,25 @@ void DirectByLaunches::abort() noexcept {
 void DirectByLaunches::stop() noexcept {
   abort();
   static_cast<void>(stream_.synchronize());
+  note_launched(false);
+}
+
+void DirectByLaunches::note_launched(bool may_run) noexcept {
+  if (std::exchange(may_run_, may_run) == may_run) return;
+  Engine& engine = runtime_.worker().engine();
+  engine.deferrals().note_waiting_kernels(may_run ? +1 : -1);
+  if (may_run) {
+    engine.late_frees().note_kernel();
+  } else {
+    engine.late_frees().note_end();
+  }
 }
 
 DirectLaunched::DirectLaunched(Runtime& runtime, const Layout& layout, DirectCopies& plan)
     : DirectLaunched(runtime, layout, plan, load_direct_kernel(runtime.device())) {}
 
 Task<bool> DirectLaunched::run_kernel(std::uint64_t first, std::uint64_t times) {
+  note_launched(true);
   for (std::uint64_t epoch = first; epoch < first + times; ++epoch) {
     require(kernel_.launch(shape_, stream_, control_, on_device_, epoch),
             "halo: the kernel of mode direct was not launched");
@@ -51,6 +66,7 @@ Task<bool> DirectLaunched::run_kernel(std::uint64_t first, std::uint64_t times) 
     co_await stream_done(runtime_, stream_);
     if (!all_done()) co_return false;
   }
+  note_launched(false);
   co_return true;
 }
 

@@ -13,10 +13,14 @@ class DirectByLaunches : public DirectByDevice {
   [[nodiscard]] bool all_done() const noexcept;
   void abort() noexcept override;
   void stop() noexcept override;
+  /// From before a launch to the end of what was launched: nobody waits for the device meanwhile, since the kernels
+  /// wait for those of the neighbours.
+  void note_launched(bool may_run) noexcept;
 
   notify::KernelControl control_;
 
  private:
+  bool may_run_ = false;
   Memory words_;  ///< Pinned: what the kernels tell, and what they are asked.
 };
 

@@ -51,11 +51,17 @@ Task<void> Exchange::bind(std::span<const Buffer> fields) {
 
 void Exchange::require_device() const {
   throw Error(Status::not_supported,
-              "halo: kernels of the program exchange in mode direct alone, in fields of device memory");
+              "halo: kernels of the program exchange in modes direct, stream and stacked alone, in fields of device "
+              "memory: `device` is of the first, `device_messages` of the others");
 }
 
 DirectPlan Exchange::device(unsigned) {
-  require_device();
+  Exchange::require_device();
+  return {};
+}
+
+MessagePlan Exchange::device_messages(unsigned) {
+  Exchange::require_device();
   return {};
 }
 
@@ -112,6 +118,7 @@ Task<void> HaloExchange::run(std::span<const Buffer> fields, std::uint64_t times
 }
 Task<void> HaloExchange::bind(std::span<const Buffer> fields) { return exchange_->bind(fields); }
 halo::DirectPlan HaloExchange::device(unsigned blocks) { return exchange_->device(blocks); }
+halo::MessagePlan HaloExchange::device_messages(unsigned blocks) { return exchange_->device_messages(blocks); }
 Task<void> HaloExchange::accompany(PersistentKernel& kernel, std::uint64_t times, Task<bool> work) {
   return exchange_->accompany(kernel, times, std::move(work));
 }

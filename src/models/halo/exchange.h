@@ -27,7 +27,8 @@ class Exchange {
   Task<void> bind(std::span<const Buffer> fields);
   /// See HaloExchange.
   [[nodiscard]] virtual DirectPlan device(unsigned blocks);
-  /// Throws where `device` does.
+  [[nodiscard]] virtual MessagePlan device_messages(unsigned blocks);
+  /// Throws where `device` and `device_messages` do, both of them.
   virtual void require_device() const;
   Task<void> accompany(PersistentKernel& kernel, std::uint64_t times, Task<bool> work);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include <fmt/format.h>
+
 #include "port/memory.h"
 
 // Made by brant_fatbin from kernels.cu.
@@ -12,13 +14,15 @@ extern "C" const std::size_t halo_kernels_fatbin_bytes;
 namespace brant::halo {
 namespace {
 
+constexpr unsigned kFanInMax = 65535;
+
 std::span<const std::byte> image() noexcept {
   return std::as_bytes(std::span(halo_kernels_fatbin, halo_kernels_fatbin_bytes));
 }
 
 void copy_on_host(const HostLaunch& launch) noexcept {
   simt::CpuThread machine(launch.engine_address);
-  copy_chunks(machine, launch.value<CopyTable>(0), launch.value<Word>(1), launch.value<Word>(2));
+  copy_chunks(machine, launch.value<CopyTable>(0), launch.value<Word>(1), launch.value<Word>(2), {});
 }
 
 /// One block after another, as long as each does its exchange: `exchange(machine, control, plan)`.
@@ -61,7 +65,7 @@ void pack_on_host(const HostLaunch& launch) noexcept {
 
 LaunchShape shape_of(Word blocks, unsigned threads) noexcept {
   LaunchShape shape;
-  shape.grid[0] = static_cast<unsigned>(std::min<Word>(blocks, 65535));  // what a fan-in counts
+  shape.grid[0] = static_cast<unsigned>(std::min<Word>(blocks, kFanInMax));
   shape.block[0] = threads;
   return shape;
 }
@@ -83,6 +87,12 @@ unsigned staying_blocks(Word chunks, unsigned at_once) noexcept {
   constexpr Word kSquads = kStayThreads / kChunkThreads;
   if (chunks <= 2 * kWarps) return 1;
   return static_cast<unsigned>(std::min<Word>((chunks + kSquads - 1) / kSquads, staying_share(at_once)));
+}
+
+void require_blocks(unsigned blocks) {
+  if (blocks != 0 && blocks <= kFanInMax) return;
+  throw Error(Status::invalid_argument,
+              fmt::format("halo: a kernel of {} blocks cannot exchange: give it 1 to {}", blocks, kFanInMax));
 }
 
 CopyKernel load_copy_kernel(Device device) { return {device, image(), "brant_halo_copy", &copy_on_host}; }

@@ -1,10 +1,10 @@
 #include "brant/halo/direct_steps.cuh"
-#include "models/halo/triggered_steps.h"
+#include "brant/halo/triggered_steps.cuh"
 
 extern "C" __global__ void brant_halo_copy(const brant::halo::CopyTable table, brant::simt::Word first,
                                            brant::simt::Word last) {
   brant::simt::GpuThread machine;
-  brant::halo::copy_chunks(machine, table, first, last);
+  brant::halo::copy_chunks(machine, table, first, last, {machine.block(), machine.blocks()});
 }
 
 extern "C" __global__ void brant_halo_exchange(const brant::notify::KernelControl control,

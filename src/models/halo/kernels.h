@@ -3,7 +3,7 @@
 #include "brant/core/kernel.h"
 #include "brant/halo/cell_copy.cuh"
 #include "brant/halo/direct_steps.cuh"
-#include "models/halo/triggered_steps.h"
+#include "brant/halo/triggered_steps.cuh"
 
 namespace brant::halo {
 
@@ -22,6 +22,8 @@ unsigned staying_share(unsigned at_once) noexcept;
 /// Blocks of kStayThreads that together copy so many chunks at a time. Blocks have to agree in each exchange, which
 /// takes longer than it takes one of them to copy a few chunks.
 unsigned staying_blocks(Word chunks, unsigned at_once) noexcept;
+/// Of a kernel of the program. Throws invalid_argument where a fan-in does not count so many.
+void require_blocks(unsigned blocks);
 
 /// Throw what Kernel does.
 CopyKernel load_copy_kernel(Device device);

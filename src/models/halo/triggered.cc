@@ -31,72 +31,45 @@ TriggeredExchange::~TriggeredExchange() {
   packer_.kernel.close();
 }
 
-// Started
+const char* TriggeredExchange::mode_name() const noexcept {
+  return layout_.options().mode == HaloMode::stacked ? "stacked" : "stream";
+}
+
+// Planned
 // -------------------------------------------------------------------------------------------------------------------
 
-void TriggeredExchange::start() {
+void TriggeredExchange::make_bells() {
+  if (notifier_ != nullptr) return;
   const auto count = static_cast<std::uint32_t>(sends_.size() + receives_.size());
   notifier_ = std::make_unique<Notifier>(
       runtime_, NotifierOptions{.bells = count + 16, .others = 2 * count + 32, .waits = count + 16});
-  kernel_ = std::make_unique<TriggeredKernel>(load_triggered_kernel(runtime_.device()));
-  const unsigned at_once = blocks_at_once(runtime_.device(), kernel_->inner(), kStayThreads);
-  plan_packer(at_once);
-  plan_unpacker(at_once);
-  // One that packs comes first, so that one that waits never stands before it.
-  launch(packer_, "halo pack");
-  launch(unpacker_, "halo unpack");
+  make_bells_of_sends();
+  make_bells_of_receives();
+  taken_ = notifier_->make({.rung_by = RungBy::device, .seen_by = SeenBy::host});
+  sent_ = notifier_->make({.rung_by = RungBy::host, .seen_by = SeenBy::device});
 }
 
-/// As many as are of use for messages.
-unsigned TriggeredExchange::blocks_for(const std::deque<Part>& parts, unsigned at_once) const noexcept {
-  if (!together_) return std::clamp<unsigned>(static_cast<unsigned>(parts.size()), 1, staying_share(at_once));
-  Word chunks = 0;
-  for (const Part& part : parts) chunks += part.phase.last - part.phase.first;
-  return staying_blocks(chunks, at_once);
-}
-
-void TriggeredExchange::plan(Worker& worker, const std::vector<TriggeredMessage>& table) {
-  if (!table.empty()) {
-    worker.messages = runtime_.allocate(runtime_.device_kind(), table.size() * sizeof(TriggeredMessage));
-    runtime_.copy(worker.messages, std::span<const TriggeredMessage>(table));
-  }
-  worker.finished = notifier_->make({.rung_by = RungBy::device, .seen_by = SeenBy::host});
-  worker.plan.table = copies_.table();
-  worker.plan.messages = worker.messages.as<TriggeredMessage>();
-  worker.plan.count = table.size();
-  worker.plan.finished = worker.finished.device();
-  worker.plan.together = together_ ? 1 : 0;
-}
-
-void TriggeredExchange::plan_packer(unsigned at_once) {
-  // What stays in this process is copied by all blocks as well.
-  const unsigned blocks = std::max(blocks_for(sends_, at_once), staying_blocks(own_.last - own_.first, at_once));
-  std::vector<TriggeredMessage> table;
+void TriggeredExchange::make_bells_of_sends() {
   for (const Part& part : sends_) {
     ToRank& to = to_[part.transfer->rank];
     to.owner = this;
     to.parts.push_back(&part);
     to.packed.push_back(notifier_->make({.rung_by = RungBy::device, .seen_by = SeenBy::host}));
-    TriggeredMessage& planned = table.emplace_back();
+    TriggeredMessage& planned = packs_.emplace_back();
     planned.first = part.phase.first;
     planned.last = part.phase.last;
     planned.packed = to.packed.back().device();
-    if (together_) planned.fan_in = notifier_->fan_in(blocks);
+    if (together_) planned.fan_in = notifier_->fan_in(1);
   }
-  packer_.shape = shape_of(blocks, kStayThreads);
-  packer_.plan.own_first = own_.first;
-  packer_.plan.own_last = own_.last;
-  plan(packer_, table);
 }
 
-void TriggeredExchange::plan_unpacker(unsigned at_once) {
-  std::vector<TriggeredMessage> table;
+void TriggeredExchange::make_bells_of_receives() {
   for (const Part& part : receives_) {
     FromRank& from = from_[part.transfer->rank];
     from.owner = this;
     Coming& message = coming_.emplace_back(Coming{&from, &part});
     from.messages.push_back(&message);
-    TriggeredMessage& planned = table.emplace_back();
+    TriggeredMessage& planned = unpacks_.emplace_back();
     planned.first = part.phase.first;
     planned.last = part.phase.last;
     planned.number = from.messages.size() - 1;
@@ -109,24 +82,74 @@ void TriggeredExchange::plan_unpacker(unsigned at_once) {
   }
   for (std::size_t i = 0; i < receives_.size(); ++i) {
     const auto from = from_.find(receives_[i].transfer->rank);
-    table[i].neighbour = static_cast<Word>(std::distance(from_.begin(), from));
+    unpacks_[i].neighbour = static_cast<Word>(std::distance(from_.begin(), from));
   }
-  if (!neighbours.empty()) {
-    neighbours_ = runtime_.allocate(runtime_.device_kind(), neighbours.size() * sizeof(TriggeredNeighbour));
-    runtime_.copy(neighbours_, std::span<const TriggeredNeighbour>(neighbours));
-  }
-  // Where there are several, one more looks for what comes.
-  const unsigned blocks = blocks_for(receives_, at_once);
-  unpacker_.shape = shape_of(blocks == 1 ? 1 : std::min(blocks + 1, staying_share(at_once)), kStayThreads);
-  unpacker_.plan.neighbours = neighbours_.as<TriggeredNeighbour>();
-  unpacker_.plan.neighbour_count = neighbours.size();
-  unpacker_.plan.unpacks = 1;
-  plan(unpacker_, table);
+  if (neighbours.empty()) return;
+  neighbours_ = runtime_.allocate(runtime_.device_kind(), neighbours.size() * sizeof(TriggeredNeighbour));
+  runtime_.copy(neighbours_, std::span<const TriggeredNeighbour>(neighbours));
 }
 
-void TriggeredExchange::launch(Worker& worker, const char* name) {
+TriggeredPlan TriggeredExchange::plan_of(Memory& messages, const std::vector<TriggeredMessage>& table) {
+  if (!table.empty()) {
+    if (messages.bytes() == 0)
+      messages = runtime_.allocate(runtime_.device_kind(), table.size() * sizeof(TriggeredMessage));
+    runtime_.copy(messages, std::span<const TriggeredMessage>(table));
+  }
+  TriggeredPlan plan;
+  plan.table = copies_.table();
+  plan.messages = messages.as<TriggeredMessage>();
+  plan.count = table.size();
+  plan.together = together_ ? 1 : 0;
+  return plan;
+}
+
+TriggeredPlan TriggeredExchange::plan_packs(Memory& messages, unsigned blocks) {
+  for (TriggeredMessage& message : packs_) message.fan_in.of = blocks;
+  TriggeredPlan plan = plan_of(messages, packs_);
+  plan.own_first = own_.first;
+  plan.own_last = own_.last;
+  return plan;
+}
+
+TriggeredPlan TriggeredExchange::plan_unpacks(Memory& messages) {
+  TriggeredPlan plan = plan_of(messages, unpacks_);
+  plan.neighbours = neighbours_.as<TriggeredNeighbour>();
+  plan.neighbour_count = from_.size();
+  plan.unpacks = 1;
+  return plan;
+}
+
+// Kernels of the library
+// -------------------------------------------------------------------------------------------------------------------
+
+void TriggeredExchange::start() {
+  make_bells();
+  kernel_ = std::make_unique<TriggeredKernel>(load_triggered_kernel(runtime_.device()));
+  const unsigned at_once = blocks_at_once(runtime_.device(), kernel_->inner(), kStayThreads);
+  // What stays in this process is copied by all blocks as well.
+  const unsigned packing = std::max(blocks_for(sends_, at_once), staying_blocks(own_.last - own_.first, at_once));
+  packer_.plan = plan_packs(packer_.messages, packing);
+  // Where there are several, one more looks for what comes.
+  const unsigned unpacking = blocks_for(receives_, at_once);
+  unpacker_.plan = plan_unpacks(unpacker_.messages);
+  // One that packs comes first, so that one that waits never stands before it.
+  launch(packer_, packing, "halo pack");
+  launch(unpacker_, unpacking == 1 ? 1 : std::min(unpacking + 1, staying_share(at_once)), "halo unpack");
+}
+
+/// As many as are of use for messages.
+unsigned TriggeredExchange::blocks_for(const std::deque<Part>& parts, unsigned at_once) const noexcept {
+  if (!together_) return std::clamp<unsigned>(static_cast<unsigned>(parts.size()), 1, staying_share(at_once));
+  Word chunks = 0;
+  for (const Part& part : parts) chunks += part.phase.last - part.phase.first;
+  return staying_blocks(chunks, at_once);
+}
+
+void TriggeredExchange::launch(Worker& worker, unsigned blocks, const char* name) {
+  worker.finished = notifier_->make({.rung_by = RungBy::device, .seen_by = SeenBy::host});
+  worker.plan.finished = worker.finished.device();
   const PersistentOptions options{.name = name, .patience = layout_.options().patience};
-  worker.kernel = PersistentKernel::launch(*notifier_, *kernel_, worker.shape, options, worker.plan);
+  worker.kernel = PersistentKernel::launch(*notifier_, *kernel_, shape_of(blocks, kStayThreads), options, worker.plan);
   worker.end.delivered = kernel_ended();
   const Status status = worker.kernel.post_ended(worker.end);
   if (status != Status::in_progress) throw_error(status, "halo: a kernel that should stay has ended");
@@ -207,27 +230,34 @@ void TriggeredExchange::submit(Worker& worker) {
   require(worker.kernel.submit({{epoch_, copies_.table().unit_max, 0, 0}}), "halo: a kernel takes no exchange");
 }
 
+Task<void> TriggeredExchange::put_bases() {
+  if (copies_.has_bases(bases_)) co_return;
+  require(copies_.set_bases(bases_, stream_), "halo: the addresses of the fields did not reach the device");
+  co_await stream_done(runtime_, stream_);
+}
+
+void TriggeredExchange::post_messages() {
+  post_receives();
+  for (auto& [rank, to] : to_) {
+    to.next = 0;
+    send_packed(to);
+  }
+}
+
 Task<void> TriggeredExchange::exchange(std::span<const Buffer> fields) {
   prepare(fields);
   if (!by_device_) {
     co_await exchange_prepared();
     co_return;
   }
-  if (!copies_.has_bases(bases_)) {
-    require(copies_.set_bases(bases_, stream_), "halo: the addresses of the fields did not reach the device");
-    co_await stream_done(runtime_, stream_);
-  }
-  if (notifier_ == nullptr) start();
+  co_await put_bases();
+  if (kernel_ == nullptr) start();
   if (failed_ != Status::ok) throw_error(failed_, "halo: a kernel that should stay has ended");
   ++epoch_;
   steps_ = to_.size() + coming_.size() + 2;
   submit(packer_);
   submit(unpacker_);
-  post_receives();
-  for (auto& [rank, to] : to_) {
-    to.next = 0;
-    send_packed(to);
-  }
+  post_messages();
   // All of it is done, or something has failed.
   co_await Until{waiter_, [this] { return steps_ == 0 || failed_ != Status::ok; }};
   if (failed_ == Status::ok) {
@@ -236,10 +266,12 @@ Task<void> TriggeredExchange::exchange(std::span<const Buffer> fields) {
   }
   transfers_.throw_if_failed();
   throw_error(failed_, fmt::format("halo: the exchange {} of mode {} was not done by the kernels that pack and unpack",
-                                   epoch_, layout_.options().mode == HaloMode::stacked ? "stacked" : "stream"));
+                                   epoch_, mode_name()));
 }
 
 void TriggeredExchange::give_up() noexcept {
+  if (guest_ != nullptr) std::exchange(guest_, nullptr)->close();
+  if (take_.pending()) take_.detach();
   for (auto& [rank, to] : to_) {
     if (to.wait.pending()) to.wait.detach();
   }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <exception>
 #include <map>
 #include <memory>
 #include <vector>
@@ -12,12 +13,15 @@
 namespace brant::halo {
 
 /// Modes `stream` and `stacked`: a kernel that packs and one that unpacks stay on the device. A message leaves when the
-/// one has rung for it, while it packs the others; the other is told of each that has come. In memory of the host it is
-/// mode `fused`.
+/// one has rung for it, while it packs the others; the other is told of each that has come. Or one kernel of the
+/// program, a guest, does both, and the CPU moves the messages beside it. In memory of the host it is mode `fused`.
 class TriggeredExchange final : public FusedExchange {
  public:
   TriggeredExchange(Runtime& runtime, const HaloOptions& options);
   ~TriggeredExchange() override;
+
+  [[nodiscard]] MessagePlan device_messages(unsigned blocks) override;
+  void require_device() const override;
 
  private:
   struct ToRank;
@@ -48,7 +52,6 @@ class TriggeredExchange final : public FusedExchange {
   /// One of the two kernels.
   struct Worker {
     PersistentKernel kernel;
-    LaunchShape shape;
     Memory messages;  ///< On the device: TriggeredMessage for each.
     TriggeredPlan plan;
     Bell finished;
@@ -56,14 +59,32 @@ class TriggeredExchange final : public FusedExchange {
     Op end;
   };
 
+  // Planned.
+  void make_bells();
+  void make_bells_of_sends();
+  void make_bells_of_receives();
+  [[nodiscard]] TriggeredPlan plan_packs(Memory& messages, unsigned blocks);
+  [[nodiscard]] TriggeredPlan plan_unpacks(Memory& messages);
+  [[nodiscard]] TriggeredPlan plan_of(Memory& messages, const std::vector<TriggeredMessage>& table);
+
+  // By the kernels of the library.
   void start();
   [[nodiscard]] unsigned blocks_for(const std::deque<Part>& parts, unsigned at_once) const noexcept;
-  void plan(Worker& worker, const std::vector<TriggeredMessage>& table);
-  void plan_packer(unsigned at_once);
-  void plan_unpacker(unsigned at_once);
-  void launch(Worker& worker, const char* name);
-  void post_receives();
+  void launch(Worker& worker, unsigned blocks, const char* name);
   void submit(Worker& worker);
+
+  // By a guest.
+  Task<void> bind_to(std::span<const Buffer> fields) override;
+  Task<void> accompany_kernel(PersistentKernel& kernel, std::uint64_t times, Task<bool> work) override;
+  Task<void> move_messages(std::uint64_t times);
+  Task<void> move_messages_once();
+  Task<void> follow(Task<bool> work);
+  [[noreturn]] void throw_unfinished() const;
+
+  // In either case.
+  Task<void> put_bases();
+  void post_messages();
+  void post_receives();
   void send_packed(ToRank& to) noexcept;
   void came(Coming& message, const OpResult& outcome) noexcept;
   void settle(Status status) noexcept;
@@ -72,9 +93,13 @@ class TriggeredExchange final : public FusedExchange {
   Task<void> exchange(std::span<const Buffer> fields) override;
   void give_up() noexcept override;
 
+  [[nodiscard]] const char* mode_name() const noexcept;
+
   const bool together_;  ///< All blocks do one message after another.
   std::unique_ptr<Notifier> notifier_;
   std::unique_ptr<TriggeredKernel> kernel_;
+  std::vector<TriggeredMessage> packs_;  ///< With fan-ins of no blocks yet.
+  std::vector<TriggeredMessage> unpacks_;
   Worker packer_;
   Worker unpacker_;
   std::map<int, ToRank> to_;  ///< By ranks.
@@ -82,9 +107,18 @@ class TriggeredExchange final : public FusedExchange {
   std::deque<Coming> coming_;
   Memory neighbours_;  ///< On the device: TriggeredNeighbour for each of `from_`.
   std::uint64_t epoch_ = 0;
-  std::size_t steps_ = 0;  ///< Until all messages are posted, have come, and both kernels are done.
+  std::size_t steps_ = 0;  ///< Until all messages are posted, have come, and the kernels are done.
   Status failed_ = Status::ok;
   detail::WaitPlace waiter_;
+
+  // Of a guest.
+  Memory guest_packs_;  ///< On the device, as those of a Worker.
+  Memory guest_unpacks_;
+  Bell taken_;
+  Bell sent_;
+  Op take_;
+  PersistentKernel* guest_ = nullptr;  ///< While it exchanges.
+  std::exception_ptr guests_failure_;  ///< Of the work beside which it exchanges.
 };
 
 }  // namespace brant::halo

@@ -64,8 +64,9 @@ Status ControlSender::post(Send& send) noexcept {
                             : engine_.wire().am_send(send.peer->endpoint, am_id::kChannelControl, bytes, {}, send);
   const bool ended = status != Status::in_progress && status != Status::limit_reached;
   if (ended && status != Status::ok && status != Status::peer_lost) {
-    log::error("channel {}: a control message to rank {} failed: {}", send.control.channel, send.peer->rank.value,
-               status_text(status));
+    log::error("channel {}: a control message to rank {} failed: {}; the peer is given up", send.control.channel,
+               send.peer->rank.value, status_text(status));
+    engine_.peers().suspect(*send.peer);
   }
   return status;
 }

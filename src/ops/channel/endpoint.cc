@@ -1,6 +1,6 @@
 #include "ops/channel/endpoint.h"
 
-#include <new>
+#include <utility>
 
 #include "base/log.h"
 #include "ops/channel/reserved_ids.h"
@@ -8,7 +8,7 @@
 
 namespace brant {
 
-ChannelEndpoint::ChannelEndpoint(ChannelTable& table, Peer& peer, ChannelId id, unsigned side, Path forced) noexcept
+ChannelEndpoint::ChannelEndpoint(ChannelTable& table, Peer& peer, ChannelId id, unsigned side, Path forced)
     : table_(table),
       engine_(table.engine()),
       peer_(peer),
@@ -27,11 +27,12 @@ ChannelEndpoint::ChannelEndpoint(ChannelTable& table, Peer& peer, ChannelId id, 
 
 ChannelEndpoint::~ChannelEndpoint() { table_.keep(*this); }
 
-void ChannelEndpoint::use_link(Path forced) noexcept {
+void ChannelEndpoint::use_link(Path forced) {
   if (peer_.link != nullptr && link_sender_ == nullptr) {
     LinkPump& pump = table_.pump(peer_);
-    link_sender_ = std::make_unique<LinkSender>(*this, pump);
+    auto sender = std::make_unique<LinkSender>(*this, pump);
     link_receiver_ = std::make_unique<LinkReceiver>(*this, pump);
+    link_sender_ = std::move(sender);
     mutual_kind_ = engine_.peers().mutual_kind(peer_);
   }
   if (peer_.same_process && local_ == nullptr) local_ = std::make_unique<LocalMatcher>(*this);
@@ -40,10 +41,10 @@ void ChannelEndpoint::use_link(Path forced) noexcept {
   paths_.force(forced);
 }
 
-void ChannelEndpoint::reopen(Path forced) noexcept {
+void ChannelEndpoint::reopen(Path forced) {
+  use_link(forced);
   closing_.reopen();
   refused_ = Status::ok;
-  use_link(forced);
 }
 
 void ChannelEndpoint::refuse(Status status) noexcept {

@@ -24,7 +24,8 @@ class ChannelTable;
 /// passes on to them what comes from the other end.
 class ChannelEndpoint {
  public:
-  ChannelEndpoint(ChannelTable& table, Peer& peer, ChannelId id, unsigned side, Path forced) noexcept;
+  /// Throws bad_alloc.
+  ChannelEndpoint(ChannelTable& table, Peer& peer, ChannelId id, unsigned side, Path forced);
   ~ChannelEndpoint();
   ChannelEndpoint(const ChannelEndpoint&) = delete;
   ChannelEndpoint& operator=(const ChannelEndpoint&) = delete;
@@ -64,8 +65,8 @@ class ChannelEndpoint {
   [[nodiscard]] Status refused() const noexcept { return refused_; }
   /// Refuses everything from now on, and ends what is pending: the two ends do not fit together, or a message was lost.
   void refuse(Status status) noexcept;
-  /// Opened again; the numbering goes on.
-  void reopen(Path forced) noexcept;
+  /// Opened again; the numbering goes on. Throws bad_alloc, and is as it was.
+  void reopen(Path forced);
 
   void on_control(const ChannelControl& control) noexcept;
   void on_link(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
@@ -84,7 +85,7 @@ class ChannelEndpoint {
   ListHook<ChannelEndpoint> closed_hook;  ///< In the table's list of ends that may have settled.
 
  private:
-  void use_link(Path forced) noexcept;
+  void use_link(Path forced);
   Status failed_status(const Transfer& transfer, Status status) noexcept;
   [[nodiscard]] bool is_possible(const ChannelControl& control) const noexcept;
 
@@ -131,7 +132,7 @@ inline void ChannelRecords::note_ended(bool was_send) noexcept {
 inline SmallReceive* ChannelRecords::take_small() noexcept {
   SmallReceive* receive = pools_.small_receives.take(end_);
   if (receive == nullptr) [[unlikely]] {
-    pools_.tell_limit();
+    if (pools_.small_receives.refusal() == Status::limit_reached) pools_.tell_limit();
     return nullptr;
   }
   note_begun(*receive);

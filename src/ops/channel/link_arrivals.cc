@@ -14,7 +14,7 @@ Status LinkArrivals::keep(const LinkMessage& message, std::span<const std::byte>
   Arrival* arrival = keep(message, lease);
   if (arrival == nullptr) {
     buffers_.give_back(lease);
-    return Status::limit_reached;
+    return pool_.refusal();
   }
   if (!payload.empty()) std::memcpy(arrival->bytes(), payload.data(), payload.size());
   return Status::ok;

@@ -512,6 +512,10 @@ void LinkReceiver::keep(const LinkMessage& message, std::span<const std::byte> p
       endpoint_.id().value, endpoint_.peer().rank.value, message.number, message.bytes, status_text(status));
   // Where no more can be kept, nothing of what comes could be.
   status == Status::limit_reached ? endpoint_.refuse(status) : lose(message, status);
+  if (message.kind != Kind::elsewhere) return;
+  // Its sender waits for the network.
+  endpoint_.send_control(ChannelControl::Kind::not_taken, message.number, status);
+  endpoint_.receives().drain(message.number);
 }
 
 /// The message of a ghost is complete: it is for the receive that got the turn.

@@ -8,8 +8,9 @@
 namespace brant {
 
 Status ChannelMoves::take(Transfer& transfer) noexcept {
-  if (transfer.move == nullptr) transfer.move = end_.table().pools().moves.take(transfer, kEvents);
-  return transfer.move != nullptr ? Status::ok : Status::limit_reached;
+  ChannelPools& pools = end_.table().pools();
+  if (transfer.move == nullptr) transfer.move = pools.moves.take(transfer, kEvents);
+  return transfer.move != nullptr ? Status::ok : pools.moves.refusal();
 }
 
 Status ChannelMoves::lease_stage(Transfer& transfer, std::size_t bytes) noexcept {

@@ -9,7 +9,7 @@ namespace brant {
 void ChannelPools::tell_limit() noexcept {
   if (std::exchange(limit_told, true)) return;
   log::warn(
-      "{} sends and receives are under way in this process, and no more can be (or there is no memory for them): "
+      "{} sends and receives are under way in this process, and no more can be: "
       "a post returns limit_reached until some have ended. Call progress, and post receives before their messages",
       live());
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <new>
 #include <vector>
 
 namespace brant {
@@ -20,6 +22,11 @@ class ReceiveTurns {
   [[nodiscard]] bool is_taken(std::uint64_t number) const noexcept {
     return number < next_ && std::find(returned_.begin(), returned_.end(), number) == returned_.end();
   }
+  /// Asked before a receive that waits takes its turn: there is a place for each turn that may come back, of the
+  /// messages from `first` on. False: no memory.
+  [[nodiscard]] bool can_take(std::uint64_t first) noexcept {
+    return next_ - first < returned_.capacity() || grow(first);
+  }
   std::uint64_t take() noexcept {
     if (returned_.empty()) return next_++;
     const auto first = std::ranges::min_element(returned_);
@@ -27,13 +34,23 @@ class ReceiveTurns {
     returned_.erase(first);
     return number;
   }
-  void give_back(std::uint64_t number) noexcept { returned_.push_back(number); }
+  void give_back(std::uint64_t number) noexcept { returned_.push_back(number); }  // see can_take
   /// Nobody will receive it.
   void strike(std::uint64_t number) noexcept { std::erase(returned_, number); }
   /// Messages before this one are for nobody any more.
   void skip_to(std::uint64_t number) noexcept { next_ = std::max(next_, number); }
 
  private:
+  bool grow(std::uint64_t first) noexcept {
+    constexpr std::size_t kFirst = 8;
+    try {
+      returned_.reserve(std::max<std::size_t>(kFirst, 2 * (next_ - first)));
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+
   std::uint64_t next_ = 0;
   std::vector<std::uint64_t> returned_;
 };

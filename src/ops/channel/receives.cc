@@ -60,8 +60,10 @@ Status ChannelReceives::receive(Buffer landing, Op& op, std::optional<std::uint6
 }
 
 Status ChannelReceives::start(const Landing& landing, Op& op, std::optional<std::uint64_t> number) noexcept {
+  if (!number && !turns_.can_take(landed_.prefix())) [[unlikely]]
+    return Status::no_memory;
   Transfer* transfer = end_.records().take(false);
-  if (transfer == nullptr) return Status::limit_reached;
+  if (transfer == nullptr) return end_.table().pools().transfers.refusal();
   transfer->buffer = landing.buffer;
   transfer->path = landing.path;
   transfer->buffer_id = landing.buffer_id;
@@ -79,8 +81,8 @@ Status ChannelReceives::start(const Landing& landing, Op& op, std::optional<std:
     if (end_.peer().lost || transfer->number >= never_comes_) withdraw(*transfer, Status::peer_lost);
     return status;
   }
-  op.result.bytes = transfer->wire().bytes;
   settle_turn(*transfer, status);
+  if (transfer->consumed) op.result.bytes = transfer->wire().bytes;  // else the message is the next receive's
   end_.records().give_back(*transfer);
   return status;
 }
@@ -146,6 +148,7 @@ void ChannelReceives::end(Transfer& transfer, const OpResult& result) noexcept {
 void ChannelReceives::settle_turn(Transfer& transfer, Status status) noexcept {
   if (transfer.consumed) return;
   if (transfer.lost) return consumed(transfer, status);
+  end_.peer().remove_outstanding(transfer);  // it has ended: an end that refuses all else must not end it again
   return_turn(transfer);
   if (end_.linked()) end_.link_receiver()->on_withdrawn_elsewhere(transfer);
   if (transfer.let_go && !end_.peer().lost) take_for_nobody(transfer.number);

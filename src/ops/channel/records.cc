@@ -11,7 +11,7 @@ ChannelRecords::ChannelRecords(ChannelEndpoint& end) noexcept
 Transfer* ChannelRecords::take(bool is_send) noexcept {
   Transfer* transfer = pools_.transfers.take(end_, is_send);
   if (transfer == nullptr) [[unlikely]] {
-    pools_.tell_limit();
+    if (pools_.transfers.refusal() == Status::limit_reached) pools_.tell_limit();
     return nullptr;
   }
   note_begun(*transfer);

@@ -40,7 +40,7 @@ Status ChannelSends::refusal() const noexcept {
 Status ChannelSends::send(const Source& what, Op& op) noexcept {
   const ConstBuffer& source = what.buffer;
   Transfer* transfer = end_.records().take(true);
-  if (transfer == nullptr) return Status::limit_reached;
+  if (transfer == nullptr) return end_.table().pools().transfers.refusal();
   transfer->buffer = Buffer(const_cast<void*>(source.data), source.bytes, source.kind);
   transfer->path = what.path;
   transfer->buffer_id = what.buffer_id;

@@ -8,8 +8,9 @@ namespace brant {
 
 Status ChannelMoves::lay(Transfer& transfer, const Shape& shape) noexcept {
   if (const Status taken = take(transfer); taken != Status::ok) return taken;
-  OwnShape* shapes = end_.table().pools().shapes.take();
-  if (shapes == nullptr) return Status::limit_reached;
+  ChannelPools& pools = end_.table().pools();
+  OwnShape* shapes = pools.shapes.take();
+  if (shapes == nullptr) return pools.shapes.refusal();
   (transfer.is_send ? shapes->from : shapes->to) = shape;
   transfer.move->own_shape = shapes;
   return Status::ok;

@@ -37,8 +37,10 @@ bool ChannelSmallReceives::take_arrived(std::uint64_t number, Buffer landing, Op
 }
 
 Status ChannelSmallReceives::await(std::uint64_t number, Buffer landing, Op& op) noexcept {
+  if (!end_.receives().turns().can_take(end_.receives().prefix())) [[unlikely]]
+    return Status::no_memory;
   SmallReceive* receive = end_.records().take_small();
-  if (receive == nullptr) return Status::limit_reached;
+  if (receive == nullptr) return end_.table().pools().small_receives.refusal();
   static_cast<void>(end_.receives().turns().take());
   receive->number = number;
   receive->buffer = landing;
@@ -60,7 +62,7 @@ bool ChannelSmallReceives::land(std::uint64_t number, std::span<const std::byte>
 Transfer* ChannelSmallReceives::grow(SmallReceive& receive) noexcept {
   Transfer* transfer = end_.records().take(false);
   if (transfer == nullptr) {
-    withdraw(receive, Status::limit_reached);
+    withdraw(receive, end_.table().pools().transfers.refusal());
     return nullptr;
   }
   transfer->number = receive.number;

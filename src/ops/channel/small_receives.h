@@ -15,8 +15,8 @@ class ChannelSmallReceives {
 
   /// A message of any size may come for it; this is what is likely, and which record it starts with.
   [[nodiscard]] bool suits(const Buffer& landing) const noexcept;
-  /// The next message is for `landing`. in_progress, limit_reached; not_supported: it has come, and is more than a
-  /// landing is enough for.
+  /// The next message is for `landing`. in_progress, limit_reached, no_memory; not_supported: it has come, and is more
+  /// than a landing is enough for.
   Status receive(Buffer landing, Op& op) noexcept;
   /// A message came complete. False: no small receive waits for it, or it is too long for that.
   bool land(std::uint64_t number, std::span<const std::byte> payload, bool acknowledged) noexcept;

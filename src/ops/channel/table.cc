@@ -81,8 +81,9 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
   if (forced == Path::automatic) forced = engine_.options().path;
   const auto known = endpoints_.find(end_key(id, side, peer_rank.value));
   ChannelEndpoint* endpoint = known != endpoints_.end() ? known->second.get() : &make_end(peer, id, side, forced);
-  open_ends_[open_key(id, side, peer_rank.value)] = endpoint;
-  endpoint->reopen(forced);
+  ChannelEndpoint*& place = open_ends_[open_key(id, side, peer_rank.value)];
+  endpoint->reopen(forced);  // the last that may find no memory
+  place = endpoint;
   const AnnouncedEnds::Announced* announced = announced_.find(id, 1 - side, peer_rank.value);
   if (announced != nullptr && is_gone(engine_.peers().find(announced->rank))) announced = nullptr;
   if (announced != nullptr && announced->rank != peer_rank.value) {
@@ -209,6 +210,8 @@ void ChannelTable::take_control(const ChannelControl& control) noexcept {
   if (control.kind == ChannelControl::Kind::closed) announced_.remove(control);
   try {
     if (ChannelEndpoint* end = end_of_control(control)) end->on_control(control);
+  } catch (const std::bad_alloc&) {
+    no_end_for(*engine_.peers().find(control.sender_rank), control.channel);
   } catch (const std::exception& error) {
     log::error("channel {}: a control message of rank {} has no end here: {}", control.channel, control.sender_rank,
                error.what());
@@ -260,9 +263,15 @@ void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcep
     endpoint.on_link(message, record.payload);
     endpoint.closing().look();
   } catch (const std::bad_alloc&) {
-    log::error("channel {}: no memory for the end that a message from rank {} is for: dropped", message.channel,
-               record.rank);
+    table.no_end_for(table.engine_.peers()[record.rank], message.channel);
   }
+}
+
+/// What it sent is lost, and the other end would wait for it for ever.
+void ChannelTable::no_end_for(Peer& peer, std::uint32_t channel) noexcept {
+  log::error("channel {}: no memory for the end that a message from rank {} is for; the peer is given up", channel,
+             peer.rank.value);
+  if (!peer.same_process) engine_.peers().suspect(peer);
 }
 
 void ChannelTable::check_opened(const ChannelControl& control) noexcept {

@@ -103,6 +103,7 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   ChannelEndpoint& end_for(const LinkMessage& message, int rank);
   ChannelEndpoint& make_end(Peer& peer, ChannelId id, unsigned side, Path forced);
   ChannelEndpoint* end_of_control(const ChannelControl& control);
+  void no_end_for(Peer& peer, std::uint32_t channel) noexcept;
   void drop_unread_of(std::int32_t rank) noexcept;
   void check_opened(const ChannelControl& control) noexcept;
 

@@ -29,6 +29,7 @@ struct DeviceCopy {
   Path path = Path::automatic;  ///< What is to carry it; once it is done, what did.
   bool alone = false;           ///< Not by a kernel: an end is host memory, which kernels may not reach.
   bool broken = false;          ///< The device refused some of its parts: it fails once the others are done.
+  bool no_memory = false;       ///< That is why.
 
   void want(const CopySignal& signal) noexcept {
     flag = signal.flag;

@@ -70,7 +70,9 @@ Status ShapedCopier::start(const StepEnd& to, const StepEnd& from, std::size_t b
   if (engine_.device().streams() == nullptr) return Status::not_supported;
   const Result<port::Stream*> stream = lane_.stream();
   if (!stream) return stream.status();
-  copy.broken = issue(to, from, bytes, *stream) != Status::ok;
+  const Status issued = issue(to, from, bytes, *stream);
+  copy.broken = issued != Status::ok;
+  copy.no_memory = issued == Status::no_memory;
   DeviceCopies batch;
   batch.push_back(copy);
   const Status status = lane_.close(batch);
@@ -123,7 +125,8 @@ Status ShapedCopier::issue_runs(const StepEnd& to, const StepEnd& from, std::siz
 
 void ShapedCopier::ended(void* self, DeviceCopy& copy, Status status) noexcept {
   const CopyEnd& done = static_cast<ShapedCopier*>(self)->done_;
-  done(copy, copy.broken ? Status::device_failed : status);
+  if (copy.broken) status = copy.no_memory ? Status::no_memory : Status::device_failed;
+  done(copy, status);
 }
 
 unsigned ShapedCopier::poll() noexcept {

@@ -10,8 +10,8 @@ namespace brant {
 
 StagePool::~StagePool() {
   engine_.deferrals().take_back(*this);
-  for (auto& buffers : kept_) {
-    for (void* buffer : buffers) {
+  for (const Size& size : sizes_) {
+    for (void* buffer : size.kept) {
       if (device_.free(buffer) != Status::ok) log::debug("a stage buffer could not be freed at the end");
     }
   }
@@ -19,14 +19,14 @@ StagePool::~StagePool() {
 
 Result<StagePool::Lease> StagePool::take(std::size_t bytes) noexcept {
   const std::size_t capacity = std::bit_ceil(std::max(bytes, kSmallest));
-  auto& buffers = kept_[static_cast<std::size_t>(std::countr_zero(capacity))];
-  if (!buffers.empty()) {
-    void* data = buffers.back();
-    buffers.pop_back();
+  Size& size = sizes_[static_cast<std::size_t>(std::countr_zero(capacity))];
+  if (!size.kept.empty()) {
+    void* data = size.kept.back();
+    size.kept.pop_back();
     kept_bytes_ -= capacity;
     return Lease{data, capacity};
   }
-  const Result<void*> data = device_.allocate(MemoryKind::pinned, capacity);
+  const Result<void*> data = make(size, capacity);
   if (!data) {
     log::error(
         "no pinned host buffer of {} bytes for the staged path: {}. Use fewer or smaller messages, or another path",
@@ -36,25 +36,32 @@ Result<StagePool::Lease> StagePool::take(std::size_t bytes) noexcept {
   return Lease{*data, capacity};
 }
 
+Result<void*> StagePool::make(Size& size, std::size_t capacity) noexcept {
+  try {
+    if (size.made == size.kept.capacity()) size.kept.reserve(2 * size.made + 1);
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
+  const Result<void*> data = device_.allocate(MemoryKind::pinned, capacity);
+  if (data) ++size.made;
+  return data;
+}
+
 void StagePool::give_back(Lease lease) noexcept {
   if (lease.data == nullptr) return;
-  try {
-    kept_[static_cast<std::size_t>(std::countr_zero(lease.bytes))].push_back(lease.data);
-    kept_bytes_ += lease.bytes;
-  } catch (const std::bad_alloc&) {
-    log::debug("no memory to keep a stage buffer of {} bytes: the device frees it at the end", lease.bytes);
-  }
+  sizes_[static_cast<std::size_t>(std::countr_zero(lease.bytes))].kept.push_back(lease.data);
+  kept_bytes_ += lease.bytes;
   if (kept_bytes_ > kKeptBytesMax) engine_.deferrals().defer(*this);
 }
 
 /// The largest first.
 void StagePool::run_deferred() noexcept {
-  for (std::size_t size = kept_.size(); size-- > 0;) {
-    std::vector<void*>& buffers = kept_[size];
-    for (; kept_bytes_ > kKeptBytesMax && !buffers.empty(); buffers.pop_back()) {
-      kept_bytes_ -= std::size_t{1} << size;
-      if (device_.free(buffers.back()) != Status::ok)
-        log::warn("a stage buffer of 2^{} bytes could not be freed", size);
+  for (std::size_t power = sizes_.size(); power-- > 0;) {
+    Size& size = sizes_[power];
+    for (; kept_bytes_ > kKeptBytesMax && !size.kept.empty(); size.kept.pop_back(), --size.made) {
+      kept_bytes_ -= std::size_t{1} << power;
+      if (device_.free(size.kept.back()) != Status::ok)
+        log::warn("a stage buffer of 2^{} bytes could not be freed", power);
     }
   }
 }

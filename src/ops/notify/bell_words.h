@@ -17,7 +17,7 @@ class BellWords {
   static constexpr std::size_t kUnitBytes = 256;  ///< Of device memory, for each bell or kernel.
   static_assert(sizeof(notify::Told) == kLineBytes && sizeof(notify::Asked) == kLineBytes);
   static_assert(sizeof(notify::ItemSlot) * notify::kSlotsOfLine == kLineBytes &&
-                sizeof(notify::Together) <= kUnitBytes);
+                sizeof(notify::Together) <= kUnitBytes && notify::kBellParts * sizeof(notify::Word) <= kUnitBytes);
 
   explicit BellWords(port::Device& device) noexcept : device_(device) {}
   BellWords(const BellWords&) = delete;

@@ -15,7 +15,10 @@ MappedMemory map(NotifyTable& table, Peer& peer, const TicketOfBell& content) {
   Engine& engine = table.engine();
   Imports& imports = table.mappings().with(peer).imports;
   const auto what = fmt::format("bell {} of rank {} cannot be mapped", content.number, peer.rank.value);
-  MappedMemory mapped = open_or_wait(engine, imports, content.record, sizeof(std::uint64_t), content.address, what);
+  // One in device memory may be rung in parts.
+  const std::size_t words = host_accessible(content.record.kind) ? 1 : notify::kBellParts;
+  MappedMemory mapped =
+      open_or_wait(engine, imports, content.record, words * sizeof(std::uint64_t), content.address, what);
   if (!mapped.lease.reach_by_device()) {
     throw Error(Status::not_supported, what + ": the device of this process does not reach it");
   }

@@ -114,10 +114,10 @@ void ResidentKernel::launch(port::Kernel* kernel, const LaunchShape& shape, cons
   stream_ = device.streams()->create_stream(port::StreamPriority::high).or_throw("a persistent kernel has no stream");
   std::vector<void*> all{&control_};
   all.insert(all.end(), arguments.begin(), arguments.end());
-  engine_.late_frees().note_kernels(+1);  // before it runs, so that nobody frees memory meanwhile
+  engine_.late_frees().note_kernel();  // before it runs, so that nobody frees memory meanwhile
   const Status launched = device.kernels()->launch_cooperative(kernel, shape, all.data(), stream_);
   if (launched != Status::ok) {
-    engine_.late_frees().note_kernels(-1);
+    engine_.late_frees().note_end();
     throw Error(launched, fmt::format("kernel '{}' of {} blocks was not launched on '{}'", options.name, shape.blocks(),
                                       device.capabilities().name));
   }
@@ -201,7 +201,7 @@ void ResidentKernel::on_ended(Status status) noexcept {
   }
   state_ = State::ended;
   engine_.deferrals().note_waiting_kernels(-1);
-  engine_.late_frees().note_kernels(-1);
+  engine_.late_frees().note_end();
   engine_.pollers().detach(*this);
   engine_.completions().finish(ended_, {status, 0});
 }
@@ -255,6 +255,7 @@ void ResidentKernel::close() noexcept {
       "kernel '{}' does not end {:.0f} s after it was aborted: it is left on the device with its memory. Let "
       "its loops look at KernelLife::aborted, or wait by notify::wait",
       options_.name, in_seconds(kCloseMax));
+  engine_.late_frees().note_left();
   engine_.pollers().detach(*this);
   engine_.completions().finish(started_, {Status::canceled, 0});
   engine_.completions().finish(ended_, {Status::timed_out, 0});

@@ -283,7 +283,7 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
     return Status::ok;
   }
   RmaTransfer* transfer = take_transfer(direction, local, place(offset, path), op);
-  if (transfer == nullptr) return Status::limit_reached;
+  if (transfer == nullptr) return table_.transfers().refusal();
   transfer->path = path;
   transfer->bytes = bytes;
   transfer->shapes = shapes;
@@ -314,7 +314,7 @@ Status RmaTarget::choose_for(RmaDirection direction, Buffer local, std::size_t b
 Status RmaTarget::await_file(RmaDirection direction, std::uint64_t offset, Buffer local, std::size_t bytes, Op& op,
                              const RmaOptions& options) noexcept {
   RmaTransfer* transfer = take_transfer(direction, local, MoveEnd::over_network(address_ + offset, kind_), op);
-  if (transfer == nullptr) return Status::limit_reached;
+  if (transfer == nullptr) return table_.transfers().refusal();
   transfer->path = options.path;
   transfer->bytes = bytes;
   transfer->shapes = options.shapes;

@@ -289,14 +289,27 @@ Result memcpy_async(DevicePointer destination, DevicePointer source, std::size_t
   {
     const std::lock_guard lock(g_mutex);
     if (const auto found = g_captures.find(stream); found != g_captures.end()) {
-      found->second.push_back({destination, source, bytes});
+      found->second.push_back({.destination = destination, .source = source, .bytes = bytes});
       return kSuccess;
     }
   }
   std::memmove(reinterpret_cast<void*>(destination), reinterpret_cast<const void*>(source), bytes);
   return kSuccess;
 }
-// Graphs hold copies alone. The recorded one and the one made ready are the same object.
+Result launch_host_func(void* stream, void (*function)(void*), void* argument) {
+  if (const Result result = on_stream("cuLaunchHostFunc", stream); result != kSuccess) return result;
+  {
+    const std::lock_guard lock(g_mutex);
+    if (const auto found = g_captures.find(stream); found != g_captures.end()) {
+      found->second.push_back({.function = function, .argument = argument});
+      return kSuccess;
+    }
+  }
+  if (function == nullptr) return kInvalidValue;
+  function(argument);  // whatever was queued before is done
+  return kSuccess;
+}
+// Graphs hold copies and functions of the host. The recorded one and the one made ready are the same object.
 Result stream_begin_capture(void* stream, int) {
   if (const Result result = on_stream("cuStreamBeginCapture", stream); result != kSuccess) return result;
   const std::lock_guard lock(g_mutex);
@@ -307,23 +320,24 @@ Result stream_end_capture(void* stream, void** graph) {
   const std::lock_guard lock(g_mutex);
   const auto found = g_captures.find(stream);
   if (found == g_captures.end()) return kInvalidValue;
-  *graph = new std::vector<Copy>(std::move(found->second));
+  *graph = new std::vector<Recorded>(std::move(found->second));
   g_captures.erase(found);
   return kSuccess;
 }
 Result graph_instantiate(void** ready, void* graph, unsigned long long) {
-  *ready = new std::vector<Copy>(*static_cast<std::vector<Copy>*>(graph));
+  *ready = new std::vector<Recorded>(*static_cast<std::vector<Recorded>*>(graph));
   return enter("cuGraphInstantiateWithFlags");
 }
 Result graph_launch(void* graph, void* stream) {
-  for (const Copy& copy : *static_cast<std::vector<Copy>*>(graph)) {
-    const Result result = memcpy_async(copy.destination, copy.source, copy.bytes, stream);
+  for (const Recorded& work : *static_cast<std::vector<Recorded>*>(graph)) {
+    const Result result = work.function != nullptr ? launch_host_func(stream, work.function, work.argument)
+                                                   : memcpy_async(work.destination, work.source, work.bytes, stream);
     if (result != kSuccess) return result;
   }
   return on_stream("cuGraphLaunch", stream);
 }
 Result graph_destroy(void* graph) {
-  delete static_cast<std::vector<Copy>*>(graph);
+  delete static_cast<std::vector<Recorded>*>(graph);
   return kSuccess;
 }
 Result memset_d8_async(DevicePointer destination, unsigned char value, std::size_t bytes, void* stream) {
@@ -436,6 +450,7 @@ const Symbol kSymbols[] = {
     symbol("cuStreamSynchronize", stream_synchronize, 2000),
     symbol("cuStreamWaitEvent", stream_wait_event, 3020),
     symbol("cuStreamBatchMemOp", stream_batch_mem_op, 11070),
+    symbol("cuLaunchHostFunc", launch_host_func, 10000),
     symbol("cuMemcpyAsync", memcpy_async, 4000),
     symbol("cuMemsetD8Async", memset_d8_async, 3020),
     symbol("cuEventCreate", event_create, 2000),

@@ -76,12 +76,15 @@ inline std::map<std::string, int> g_failures;
 inline std::map<std::string, std::uint64_t> g_calls;
 inline std::set<void*> g_streams;
 inline std::set<void*> g_events;
-struct Copy {
-  DevicePointer destination;
-  DevicePointer source;
-  std::size_t bytes;
+/// A copy, or a call of a function of the host.
+struct Recorded {
+  DevicePointer destination = 0;
+  DevicePointer source = 0;
+  std::size_t bytes = 0;
+  void (*function)(void*) = nullptr;
+  void* argument = nullptr;
 };
-inline std::map<void*, std::vector<Copy>> g_captures;  // streams that record
+inline std::map<void*, std::vector<Recorded>> g_captures;  // streams that record
 inline unsigned long long g_last_id = 0;
 inline Context g_contexts[8];
 inline thread_local void* t_current = nullptr;

@@ -112,6 +112,8 @@ TEST_P(StreamConformance, refuses_bad_arguments) {
   EXPECT_EQ(streams().write_value(nullptr, 1, stream), Status::invalid_argument);
   EXPECT_EQ(streams().write_value(piece.as<std::uint64_t>(4), 1, stream), Status::invalid_argument);
   EXPECT_EQ(streams().write_value(piece.as<std::uint64_t>(), 1, nullptr), Status::invalid_argument);
+  EXPECT_EQ(streams().call_host(nullptr, nullptr, stream), Status::invalid_argument);
+  EXPECT_EQ(streams().call_host([](void*) noexcept {}, nullptr, nullptr), Status::invalid_argument);
   EXPECT_EQ(streams().record(event, nullptr), Status::invalid_argument);
   EXPECT_EQ(streams().record(nullptr, stream), Status::invalid_argument);
   EXPECT_EQ(streams().wait_event(nullptr, event), Status::invalid_argument);
@@ -276,6 +278,60 @@ TEST_P(StreamConformance, measures_time_between_events) {
   EXPECT_LT(*us, 60e6);
   EXPECT_EQ(streams().elapsed_us(from, untimed).status(), Status::invalid_argument);
   EXPECT_EQ(streams().elapsed_us(from, unused).status(), Status::invalid_argument);
+}
+
+/// What a function that a stream calls has found: how often it was called, and of bytes the first and the last one.
+struct Found {
+  const std::byte* bytes;
+  std::size_t count;
+  std::uint64_t calls = 0;
+  std::byte first{};
+  std::byte last{};
+
+  static void look(void* argument) noexcept {
+    auto& found = *static_cast<Found*>(argument);
+    found.first = found.bytes[0];
+    found.last = found.bytes[found.count - 1];
+    std::atomic_ref(found.calls).fetch_add(1, std::memory_order_release);
+  }
+};
+
+TEST_P(StreamConformance, calls_the_host_behind_the_work_before_and_ahead_of_the_work_after) {
+  const StreamScope stream(device());
+  const Piece source(device(), device_kind(), 65536);
+  const Piece landing(device(), MemoryKind::pinned, 65536);
+  Found found{landing.at(), landing.bytes()};
+  for (std::uint64_t round = 1; round <= 100; ++round) {
+    const auto value = static_cast<std::byte>(round);
+    ASSERT_EQ(streams().fill(source.at(), value, source.bytes(), stream), Status::ok);
+    ASSERT_EQ(streams().copy(landing.at(), source.at(), source.bytes(), stream), Status::ok);
+    ASSERT_EQ(streams().call_host(&Found::look, &found, stream), Status::ok);
+    ASSERT_EQ(streams().fill(landing.at(), ~value, landing.bytes(), stream), Status::ok);
+    ASSERT_TRUE(wait_for(&found.calls, round)) << "nobody asks the stream meanwhile";
+    ASSERT_EQ(found.first, value);
+    ASSERT_EQ(found.last, value);
+  }
+  ASSERT_EQ(streams().synchronize(stream), Status::ok);
+  EXPECT_EQ(found.calls, 100u);
+}
+
+TEST_P(StreamConformance, a_call_of_the_host_that_is_captured_comes_with_each_launch) {
+  const StreamScope stream(device());
+  const Piece bytes(device(), MemoryKind::pinned, 64);
+  std::memset(bytes.at(), 7, bytes.bytes());
+  Found found{bytes.at(), bytes.bytes()};
+  ASSERT_EQ(streams().begin_capture(stream), Status::ok);
+  EXPECT_EQ(streams().call_host(&Found::look, &found, stream), Status::ok);
+  const Result<port::Graph*> graph = streams().end_capture(stream);
+  ASSERT_TRUE(graph.ok());
+  ASSERT_EQ(streams().synchronize(stream), Status::ok);
+  EXPECT_EQ(found.calls, 0u) << "it was recorded, not called";
+  for (std::uint64_t round = 1; round <= 3; ++round) {
+    ASSERT_EQ(streams().launch(*graph, stream), Status::ok);
+    ASSERT_EQ(streams().synchronize(stream), Status::ok);
+    EXPECT_EQ(found.calls, round);
+  }
+  streams().destroy_graph(*graph);
 }
 
 TEST_P(StreamConformance, a_written_value_comes_after_the_data) {

@@ -99,6 +99,90 @@ TEST(HaloBound, rings_count_where_kernels_wait_for_the_cpu) {
   EXPECT_NEAR(bound_halo(all, ringing).us, without + 5, 1e-9);
 }
 
+/// A device: packs of 100 GB/s, 5 us for each kernel, 4 at least; copies by the driver are twice as fast.
+Parameters device() {
+  Parameters all = machine();
+  all.paths.front().from = all.paths.front().to = "device";
+  all.copies.push_back({"device", 1, 200, 200});
+  PackParameters pack;
+  pack.postal.segments = {{{5, 4, 6}, exactly(1e-5)}};
+  pack.best_gb_s = 100;
+  all.pack = pack;
+  all.notify = {2, 3};
+  return all;
+}
+
+const BoundPhase& phase(const HaloBound& bound, const std::string& name) {
+  const auto found = std::ranges::find(bound.phases, name, &BoundPhase::phase);
+  if (found == bound.phases.end()) throw Error(Status::not_found, name);
+  return *found;
+}
+
+TEST(HaloBound, kernels_that_pack_first_are_phases_of_their_own) {
+  HaloLoad fused = load();
+  fused.memory = "device";
+  fused.local_bytes = 5e5;
+  fused.packs_first = true;
+  fused.launches = 2;
+  const HaloBound bound = bound_halo(device(), fused);
+  EXPECT_NEAR(phase(bound, "pack").us, 4 + 15, 1e-9) << "all messages and what stays";
+  EXPECT_EQ(phase(bound, "pack").binds, "memory");
+  EXPECT_NEAR(phase(bound, "comm").us, 100 + 0.8, 1e-9);
+  EXPECT_EQ(phase(bound, "comm").binds, "link");
+  EXPECT_NEAR(phase(bound, "unpack").us, 4 + 10, 1e-9);
+  EXPECT_NEAR(bound.us, 19 + 100.8 + 14, 1e-9);
+  EXPECT_EQ(bound.binds, "link");
+  EXPECT_NEAR(occupied(bound, "memory"), 25, 1e-9);
+  EXPECT_NEAR(occupied(bound, "launch"), 8, 1e-9);
+  EXPECT_NEAR(bound.estimate_us, (5 + 15) + (5 + 10) + 9 * 10 + 11, 1e-9);
+}
+
+TEST(HaloBound, a_launch_binds_where_little_is_packed) {
+  HaloLoad fused = load();
+  fused.memory = "device";
+  fused.sent_bytes = 1000;
+  fused.messages = 1;
+  fused.packs_first = true;
+  fused.launches = 2;
+  const HaloBound bound = bound_halo(device(), fused);
+  EXPECT_EQ(bound.binds, "launch");
+  EXPECT_EQ(phase(bound, "pack").binds, "launch");
+  EXPECT_EQ(phase(bound, "comm").binds, "latency");
+}
+
+TEST(HaloBound, the_device_packs_beside_messages_where_kernels_stay) {
+  HaloLoad stream = load();
+  stream.memory = "device";
+  stream.sent_bytes = 1e7;
+  stream.smallest_bytes = 1e6;
+  stream.notifies = true;
+  Parameters all = device();
+  all.paths.front().best_gb_s = 400;
+  const HaloBound bound = bound_halo(all, stream);
+  EXPECT_EQ(bound.binds, "memory") << "packed and unpacked while messages travel";
+  EXPECT_EQ(phase(bound, "comm").binds, "memory");
+  EXPECT_NEAR(phase(bound, "comm").us, 200 + 0.8, 1e-9);
+  EXPECT_NEAR(phase(bound, "pack").us, 10 + 2, 1e-9);
+  EXPECT_NEAR(phase(bound, "unpack").us, 3 + 10, 1e-9);
+  EXPECT_EQ(occupied(bound, "launch"), -1);
+}
+
+TEST(HaloBound, kernels_that_write_into_others_are_launched_once) {
+  HaloLoad direct = load();
+  direct.memory = "device";
+  direct.packs = false;
+  direct.messages = 0;
+  direct.launches = 1;
+  const HaloBound bound = bound_halo(device(), direct);
+  EXPECT_NEAR(bound.us, 4 + 100, 1e-9);
+  EXPECT_EQ(phase(bound, "pack").binds, "launch");
+  EXPECT_EQ(bound.phases.size(), 2u);
+  Parameters old = device();
+  old.pack.reset();
+  EXPECT_EQ(bound_halo(old, direct).unknown, std::vector<std::string>{"launch"});
+  EXPECT_NEAR(bound_halo(old, direct).us, 100, 1e-9);
+}
+
 TEST(HaloBound, what_was_not_measured_is_said) {
   HaloLoad far = load();
   far.network_bytes = 10;

@@ -2,6 +2,7 @@
 
 #include "bench/halo/load.h"
 #include "brant/base/status.h"
+#include "brant/halo/halo_modes.h"
 
 namespace brant::bench {
 namespace {
@@ -37,6 +38,25 @@ TEST(HaloLoad, what_stays_within_a_process_is_no_message) {
   options.mode = HaloMode::stream;
   EXPECT_TRUE(load_of(options, MemoryKind::cuda, 1, 2).notifies);
   EXPECT_FALSE(load_of(options, MemoryKind::host, 1, 2).notifies);
+}
+
+TEST(HaloLoad, modes_launch_as_many_kernels_as_follow_each_other) {
+  const auto on = [](HaloMode mode, MemoryKind kind) {
+    HaloOptions options = cube();
+    options.mode = mode;
+    return load_of(options, kind, 0, 2);
+  };
+  const model::HaloLoad fused = on(HaloMode::fused, MemoryKind::cuda);
+  EXPECT_EQ(fused.launches, 2);
+  EXPECT_TRUE(fused.packs_first);
+  EXPECT_EQ(on(HaloMode::direct, MemoryKind::cuda).launches, 1);
+  for (const HaloMode mode : {HaloMode::graph, HaloMode::resident, HaloMode::stream, HaloMode::stacked}) {
+    EXPECT_EQ(on(mode, MemoryKind::cuda).launches, 0) << halo_mode_name(mode);
+    EXPECT_FALSE(on(mode, MemoryKind::cuda).packs_first) << halo_mode_name(mode);
+  }
+  EXPECT_FALSE(on(HaloMode::graph, MemoryKind::cuda).packs) << "it writes into the ghosts";
+  EXPECT_EQ(on(HaloMode::fused, MemoryKind::host).launches, 0);
+  EXPECT_EQ(load_of(cube(), MemoryKind::cuda, 0, 1).launches, 1) << "nothing comes that is unpacked";
 }
 
 TEST(HaloLoad, options_without_sense_are_refused) {

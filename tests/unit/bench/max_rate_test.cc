@@ -71,6 +71,12 @@ TEST(MaxRateFit, what_is_no_measurement_is_refused) {
   EXPECT_EQ(status_of({{1, kBytes, 100}, {1, kBytes, 200}}), Status::not_supported);
 }
 
+TEST(MaxRateFit, the_best_rate_is_of_one_pair_and_of_a_measurement) {
+  EXPECT_EQ(best_rate({{1, 8e6, 1000}, {1, 8e6, 800}, {2, 8e6, 100}}), 10);
+  EXPECT_EQ(best_rate({{1, 8e6, 0}, {1, 8e6, std::numeric_limits<double>::quiet_NaN()}}), 0);
+  EXPECT_EQ(best_rate({}), 0);
+}
+
 TEST(KModel, those_that_leave_the_node_share_its_rate) {
   // The paper: 4 processes of a node with 26 messages each, 24 of them to other nodes.
   const double k = kappa(4, 24, 26);

@@ -26,6 +26,7 @@ Parameters some() {
   all.messages = {{0.1, 0.1, 0.1}, {0.2, 0.2, 0.2}, {0.3, 0.3, 0.3}, {0.4, 0.4, 0.4}};
   all.copies = {{"host", 0.1, 20, 10}};
   all.notify = {1.5, 2.5};
+  all.pack = PackParameters{path.postal, 1500};
   all.notes = {"no device"};
   return all;
 }
@@ -39,6 +40,18 @@ TEST(ModelParameters, what_is_written_is_read_again) {
   EXPECT_FALSE(read.paths.at(0).rate->rates.node);
   EXPECT_EQ(read.copy("host")->large_gb_s, 10);
   EXPECT_EQ(read.copy("up"), nullptr);
+  EXPECT_EQ(read.pack->best_gb_s, 1500);
+  EXPECT_EQ(read.pack->postal.segments.at(0).alpha_us.high, 2.5);
+}
+
+TEST(ModelParameters, a_file_of_before_kernels_that_pack_were_measured_is_read) {
+  Parameters old = some();
+  old.pack.reset();
+  std::string text = to_json(old);
+  const std::string none = " \"pack\": null,\n";
+  ASSERT_NE(text.find(none), std::string::npos) << text;
+  EXPECT_FALSE(parse_parameters(text, "file").pack);
+  EXPECT_FALSE(parse_parameters(text.erase(text.find(none), none.size()), "file").pack);
 }
 
 TEST(ModelParameters, rubbish_is_refused_by_the_name_of_its_file) {
@@ -52,7 +65,10 @@ TEST(ModelParameters, rubbish_is_refused_by_the_name_of_its_file) {
   for (const std::string& text :
        {std::string(), std::string("rubbish"), std::string("[]"), std::string("{}"), good.substr(0, good.size() / 2),
         with("\"brant_model\": 1", "\"brant_model\": 2"), with("\"best_gb_s\": 7.5", "\"best_gb_s\": 0"),
-        with("\"best_gb_s\": 7.5", "\"best_gb_s\": -1"), with("\"best_gb_s\": 7.5", "\"best_gb_s\": \"x\"")}) {
+        with("\"best_gb_s\": 7.5", "\"best_gb_s\": -1"), with("\"best_gb_s\": 7.5", "\"best_gb_s\": \"x\""),
+        with("\"best_gb_s\": 1500", "\"best_gb_s\": 0"),
+        with("\"first_gb_s\": [\n     18.0", "\"first_gb_s\": [\n     0.0"),
+        with("\"node_gb_s\": null", "\"node_gb_s\": [0, 0, 1]")}) {
     try {
       static_cast<void>(parse_parameters(text, "/some/file"));
       ADD_FAILURE() << text;

@@ -161,6 +161,17 @@ TEST(ChareMessageCheck, the_payload_holds_what_the_header_says) {
   EXPECT_FALSE(Draft(envelope_of(MessageKind::insert, Envelope::kData), 64).sound()) << "only calls have data";
 }
 
+TEST(ChareMessageCheck, a_trail_lies_behind_the_descriptions_of_data_and_not_in_them) {
+  const auto passed_on = [](std::size_t bytes) {
+    Draft draft(envelope_of(MessageKind::call, Envelope::kData | Envelope::kPassedOn), bytes);
+    return std::move(draft.put(0, DataHeader{5, DataState::numbers, 1}));  // zeros: a trail of rank 0, no data
+  };
+  constexpr std::size_t kAll = sizeof(DataHeader) + sizeof(DataMeta) + sizeof(Trail);
+  EXPECT_TRUE(passed_on(kAll).sound());
+  EXPECT_FALSE(passed_on(kAll - 1).sound());
+  EXPECT_FALSE(passed_on(sizeof(DataHeader) + sizeof(DataMeta)).sound());
+}
+
 TEST(ChareMessageCheck, no_pointer_comes_from_another_process) {
   for (const DataState state : {DataState::origins, DataState::staging, DataState::landing, DataState::landed,
                                 DataState::none, static_cast<DataState>(77)}) {

@@ -38,6 +38,14 @@ class ModelBlock : public test::model::SteppedThread {
 struct Faults {
   bool one_landing = false;  ///< Of exchanges that follow each other.
   bool no_fan_in = false;    ///< The first block to arrive rings.
+  bool one_part = false;     ///< Of two ways, one is waited for.
+};
+
+/// How two blocks share a neighbour.
+enum class Sharing : std::uint8_t {
+  together,      ///< The last one rings.
+  in_ways,       ///< Each rings a part,
+  listed_units,  ///< and finds its cells in the list of units.
 };
 
 using CellWords = std::array<Word, kCells>;
@@ -46,8 +54,8 @@ using CellWords = std::array<Word, kCells>;
 /// ones do, and each of them notes what the ghosts were before.
 class World {
  public:
-  World(Scheduler& scheduler, unsigned blocks, Word times, Faults faults)
-      : scheduler_(scheduler), blocks_(blocks), times_(times), faults_(faults) {
+  World(Scheduler& scheduler, unsigned blocks, Word times, Faults faults, Sharing sharing)
+      : scheduler_(scheduler), blocks_(blocks), times_(times), faults_(faults), sharing_(sharing) {
     scheduler_.on_stuck = nullptr;
   }
 
@@ -61,7 +69,7 @@ class World {
           ModelBlock machine(scheduler_, clock_ns_, block, blocks_);
           const bool done = exchange_in_turn(machine, notify::KernelControl{}, sides_[p].plan, 1, times_);
           scheduler_.expect(done, "an exchange without a limit ended");
-          static_cast<void>(machine.load_acquire(&sides_[p].arrived));  // it does not end with its last store
+          static_cast<void>(machine.load_acquire(sides_[p].arrived.data()));  // it does not end with its last store
         });
       }
     }
@@ -85,11 +93,12 @@ class World {
     std::array<CellWords, kTurns> noted{};
     CellWords ghost{};
     Word ready = 0;
-    Word arrived = 0;
+    std::array<Word, kCells> arrived{};
     Word counts = 0;
     std::vector<CopyBox> boxes;
     std::vector<CopyChunk> chunks;
     std::vector<Word> bases;
+    std::vector<CopyUnit> units;
     DirectNeighbour neighbour;
     DirectPlan plan;
   };
@@ -130,19 +139,39 @@ class World {
         side.bases.push_back(reinterpret_cast<Word>(base));
       }
     }
-    const notify::FanIn fan_in{&side.counts, faults_.no_fan_in ? 1 : Word{blocks_}};
-    side.neighbour = {{&other.ready}, {&other.arrived}, {&side.ready}, {&side.arrived}, fan_in, 2, 4, 4, 6};
+    const bool in_ways = sharing_ != Sharing::together;
+    side.neighbour.tell_ready = {&other.ready};
+    side.neighbour.tell_arrived = {other.arrived.data()};
+    side.neighbour.ready = {&side.ready};
+    side.neighbour.arrived = {side.arrived.data()};
+    side.neighbour.fan_in = {&side.counts, faults_.no_fan_in ? 1 : Word{blocks_}};
+    side.neighbour.cells = {2, 4, 2, 4};
+    side.neighbour.landed = {4, 6, 4, 6};
+    side.neighbour.ways = in_ways ? blocks_ : 0;
+    side.neighbour.arrives_in = in_ways && !faults_.one_part ? blocks_ : 1;
     side.plan.table = {side.boxes.data(), side.chunks.data(), side.bases.data()};
+    if (sharing_ == Sharing::listed_units) list_units(side);
     side.plan.neighbours = &side.neighbour;
     side.plan.count = 1;
-    side.plan.own_last = kCells;
+    side.plan.own = {0, kCells, 0, kCells};
     side.plan.bases_of_turn = bases;
+  }
+
+  static void list_units(Side& side) {
+    for (Word turn = 0; turn < kTurns; ++turn) {
+      const auto address = [&](const CopyEnd& end) { return side.bases[turn * bases + end.base] + end.first; };
+      for (const CopyBox& box : side.boxes) side.units.push_back({address(box.from), address(box.to)});
+    }
+    side.plan.table.units = side.units.data();
+    side.plan.table.unit_bytes = sizeof(Word);
+    side.plan.units_of_turn = side.boxes.size();
   }
 
   Scheduler& scheduler_;
   const unsigned blocks_;
   const Word times_;
   const Faults faults_;
+  const Sharing sharing_;
   std::array<Side, 2> sides_;
   std::uint64_t clock_ns_ = 0;
 };
@@ -155,18 +184,32 @@ class DirectModel : public testing::Test {
 };
 class DirectModelFaults : public DirectModel {};
 
-std::string explore(unsigned blocks, Word times, Faults faults = {}) {
-  return test::model::explore([&](Scheduler& scheduler) { return World(scheduler, blocks, times, faults); });
+std::string explore(unsigned blocks, Word times, Faults faults = {}, Sharing sharing = Sharing::together) {
+  return test::model::explore([&](Scheduler& scheduler) { return World(scheduler, blocks, times, faults, sharing); });
 }
 
 TEST_F(DirectModel, exchanges_in_turn_take_their_own_cells) { EXPECT_EQ(explore(1, 4), ""); }
 TEST_F(DirectModel, exchanges_in_turn_of_two_blocks_take_their_own_cells) { EXPECT_EQ(explore(2, 3), ""); }
+
+TEST_F(DirectModel, blocks_with_ways_of_their_own_take_their_own_cells) {
+  EXPECT_EQ(explore(2, 3, {}, Sharing::in_ways), "");
+}
+TEST_F(DirectModel, blocks_that_find_their_cells_in_a_list_take_their_own_cells) {
+  EXPECT_EQ(explore(2, 3, {}, Sharing::listed_units), "");
+}
 
 TEST_F(DirectModelFaults, one_landing_for_all_is_found) {
   EXPECT_EQ(explore(1, 3, {.one_landing = true}), "an exchange took another one's cells");
 }
 TEST_F(DirectModelFaults, a_ring_before_all_blocks_have_written_is_found) {
   EXPECT_NE(explore(2, 3, {.no_fan_in = true}), "");
+}
+
+TEST_F(DirectModelFaults, a_wait_for_one_way_of_two_is_found) {
+  EXPECT_NE(explore(2, 3, {.one_part = true}, Sharing::in_ways), "");
+}
+TEST_F(DirectModelFaults, one_landing_for_all_ways_is_found) {
+  EXPECT_NE(explore(2, 3, {.one_landing = true}, Sharing::in_ways), "");
 }
 
 }  // namespace

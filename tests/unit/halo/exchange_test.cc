@@ -461,6 +461,44 @@ TEST(HaloDirect, gives_up_and_names_who_has_not_come_in_time) {
   EXPECT_NE(told.find("was given up by rank 0"), std::string::npos) << told;
 }
 
+/// Kernels that wait for those of another process: nobody may wait for the device meanwhile.
+TEST(HaloDirect, keeps_memory_that_is_given_back_while_kernels_wait_for_a_neighbour) {
+  for (const HaloMode mode : {HaloMode::direct, HaloMode::graph}) {
+    InProcessJob job(test::ranks(2, GpuChoice::emulated));
+    HaloOptions options = kDirectly;
+    options.mode = mode;
+    options.patience = std::chrono::seconds(20);
+    std::deque<Side> sides = sides_of(job, 2, options, MemoryKind::emulated);
+    exchange(job, sides);
+    if (testing::Test::HasFatalFailure()) return;
+    Engine& engine = job.rank(0).worker().engine();
+    EXPECT_FALSE(engine.deferrals().kernels_wait());
+    Memory memory = job.rank(0).allocate(MemoryKind::emulated, 4096);
+    const void* const data = memory.data();
+    Task<void> run = sides[0].exchange.run(sides[0].buffers);
+    run.start();
+    EXPECT_TRUE(engine.deferrals().kernels_wait());
+    memory = {};
+    EXPECT_TRUE(job.rank(0).device().inner().query(data).ok());
+    Task<void> other = sides[1].exchange.run(sides[1].buffers);
+    other.start();
+    ASSERT_TRUE(job.run_until([&] { return run.finished() && other.finished(); }));
+    run.take();
+    other.take();
+    EXPECT_FALSE(engine.deferrals().kernels_wait());
+    EXPECT_FALSE(engine.late_frees().kernels_stay());
+    job.rank(0).tidy();
+    EXPECT_FALSE(job.rank(0).device().inner().query(data).ok());
+    {
+      Task<void> abandoned = sides[0].exchange.run(sides[0].buffers);
+      abandoned.start();
+      EXPECT_TRUE(engine.late_frees().kernels_stay());
+    }
+    EXPECT_FALSE(engine.deferrals().kernels_wait());
+    EXPECT_FALSE(engine.late_frees().kernels_stay());
+  }
+}
+
 TEST(HaloGraph, gives_up_many_exchanges_when_the_first_is_late) {
   InProcessJob job(test::ranks(2, GpuChoice::emulated));
   HaloOptions options = kDirectly;

@@ -17,10 +17,14 @@ namespace {
 
 using brant::test::InProcessJob;
 
+constexpr auto kStream = brant::HaloMode::stream;
+constexpr auto kStacked = brant::HaloMode::stacked;
+
 struct Case {
   const char* name;
   Decomposition cut;
   bool overlaps = false;
+  brant::HaloMode mode = brant::HaloMode::direct;
 };
 
 /// The cells of a block, whose field holds them.
@@ -63,11 +67,11 @@ std::vector<double> expected(const Decomposition& cut, int number, int iteration
 
 /// What one rank has.
 struct Side {
-  Side(brant::Runtime& runtime, const Decomposition& cut, int rank)
+  Side(brant::Runtime& runtime, const Decomposition& cut, int rank, brant::HaloMode mode)
       : block(runtime, cut, rank, brant::MemoryKind::emulated, Faces::in_place),
         stencil(make_stencil(runtime, block)),
-        exchanges{brant::HaloExchange(runtime, exchange_of_field(cut, brant::HaloMode::direct, {}, 0)),
-                  brant::HaloExchange(runtime, exchange_of_field(cut, brant::HaloMode::direct, {}, 1))} {
+        exchanges{brant::HaloExchange(runtime, exchange_of_field(cut, mode, {}, 0)),
+                  brant::HaloExchange(runtime, exchange_of_field(cut, mode, {}, 1))} {
     stencil->fill();
   }
   brant::Task<void> bind() {
@@ -95,7 +99,8 @@ TEST_P(ResidentIterations, agree_with_one_process_to_the_last_bit) {
   const int ranks = cut.processes();
   InProcessJob job(brant::test::ranks(ranks, brant::GpuChoice::emulated));
   std::vector<std::unique_ptr<Side>> sides;
-  for (int rank = 0; rank < ranks; ++rank) sides.push_back(std::make_unique<Side>(job.rank(rank), cut, rank));
+  for (int rank = 0; rank < ranks; ++rank)
+    sides.push_back(std::make_unique<Side>(job.rank(rank), cut, rank, GetParam().mode));
   const auto all = [&](auto&& step) {
     std::vector<brant::Task<void>> tasks;
     for (auto& side : sides) tasks.push_back(step(*side));
@@ -104,8 +109,8 @@ TEST_P(ResidentIterations, agree_with_one_process_to_the_last_bit) {
   all([](Side& side) { return side.bind(); });
   for (int rank = 0; rank < ranks; ++rank) {
     Side& side = *sides[static_cast<std::size_t>(rank)];
-    side.solver =
-        std::make_unique<ResidentSolver>(job.rank(rank), side.block, side.exchanges, GetParam().overlaps, true);
+    side.solver = std::make_unique<ResidentSolver>(job.rank(rank), side.block, side.exchanges, GetParam().mode,
+                                                   GetParam().overlaps, true);
   }
   int done = 0;
   for (const int times : {1, 4, 3}) {  // each time another field is the first
@@ -128,7 +133,14 @@ INSTANTIATE_TEST_SUITE_P(Cuts, ResidentIterations,
                                          Case{"along_z_overlapped", {{33, 18, 40}, {1, 1, 2}}, true},
                                          Case{"along_x", {{40, 18, 33}, {2, 1, 1}}},
                                          Case{"along_x_and_y_overlapped", {{21, 18, 33}, {2, 2, 1}}, true},
-                                         Case{"single_layers", {{5, 4, 3}, {1, 1, 3}}, true}),
+                                         Case{"single_layers", {{5, 4, 3}, {1, 1, 3}}, true},
+                                         Case{"alone_streamed", {{9, 20, 20}, {1, 1, 1}}, false, kStream},
+                                         Case{"along_z_streamed", {{33, 18, 40}, {1, 1, 2}}, false, kStream},
+                                         Case{"along_x_streamed_overlapped", {{40, 18, 33}, {2, 1, 1}}, true, kStream},
+                                         Case{"along_x_and_y_streamed", {{21, 18, 33}, {2, 2, 1}}, false, kStream},
+                                         Case{"single_layers_streamed", {{5, 4, 3}, {1, 1, 3}}, true, kStream},
+                                         Case{"along_z_stacked_overlapped", {{33, 18, 40}, {1, 1, 2}}, true, kStacked},
+                                         Case{"along_x_and_y_stacked", {{21, 18, 33}, {2, 2, 1}}, false, kStacked}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

@@ -1,9 +1,11 @@
 // Kernels that stay, on an emulated device: started, given work, ended, and stuck.
 #include <array>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -49,6 +51,16 @@ void pass_on(const HostLaunch& launch) noexcept {
     if (notify::wait(machine, control, launch.value<DeviceBell>(1), epoch) != notify::Waited::rung) break;
     notify::arrive(machine, launch.value<DeviceBell>(2), launch.value<FanIn>(3), epoch);
   }
+  life.leave();
+}
+
+std::atomic<bool> may_end = false;
+
+/// Looks at nothing that it is told.
+void never_listen(const HostLaunch& launch) noexcept {
+  simt::CpuThread machine = block_of(launch);
+  notify::KernelLife life(machine, launch.value<KernelControl>(0));
+  while (!may_end.load()) std::this_thread::yield();
   life.leave();
 }
 
@@ -170,6 +182,22 @@ TEST_F(PersistentKernels, that_stay_keep_memory_that_is_given_back) {
   EXPECT_EQ(outcome(second.ended()), Status::canceled);
   runtime().tidy();
   EXPECT_FALSE(device.query(data).ok());
+}
+
+TEST_F(PersistentKernels, that_do_not_end_keep_memory_to_themselves) {
+  Kernel<KernelControl> deaf(runtime().device(), {}, "never_listen", &never_listen);
+  PersistentKernel kernel = PersistentKernel::launch(notifier_, deaf, blocks(1), {.name = "deaf"});
+  EXPECT_EQ(outcome(kernel.started()), Status::ok);
+  Memory memory = runtime().allocate(MemoryKind::emulated, 4096);
+  void* const data = memory.data();
+  memory = {};
+  testing::internal::CaptureStderr();
+  kernel.close();
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("kernel 'deaf' does not end 5 s after it was aborted"),
+            std::string::npos);
+  memory = runtime().allocate(MemoryKind::emulated, 4096);
+  EXPECT_NE(memory.data(), data);
+  may_end.store(true);
 }
 
 TEST_F(PersistentKernels, that_were_not_launched_keep_no_memory) {

@@ -21,6 +21,7 @@ DeviceCapabilities describe(const CudaContext& context, const CudaDeviceSummary&
   capabilities.driver = driver;
   capabilities.ordinal = summary.ordinal;
   capabilities.architecture = 10 * summary.compute_major + summary.compute_minor;
+  capabilities.processors = static_cast<unsigned>(attribute(context, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   capabilities.memory_bytes = summary.memory_bytes;
   capabilities.kinds = kHostKinds | (1u << static_cast<unsigned>(MemoryKind::cuda));
   if (attribute(context, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY) != 0) {

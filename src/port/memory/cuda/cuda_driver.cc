@@ -122,6 +122,7 @@ void resolve_work(Symbols& symbols, CudaDriver& driver) noexcept {
   symbols.need<PFN_cuCtxSynchronize_v2000>(driver.ctx_synchronize, "cuCtxSynchronize", 2000);
   symbols.need<PFN_cuStreamWaitEvent_v3020>(driver.stream_wait_event, "cuStreamWaitEvent", 3020);
   symbols.need<PFN_cuStreamBatchMemOp_v11070>(driver.stream_batch_mem_op, "cuStreamBatchMemOp", 11070);
+  symbols.need<PFN_cuLaunchHostFunc_v10000>(driver.launch_host_func, "cuLaunchHostFunc", 10000);
   symbols.need<PFN_cuMemcpyAsync_v4000>(driver.memcpy_async, "cuMemcpyAsync", 4000);
   symbols.need<PFN_cuMemsetD8Async_v3020>(driver.memset_d8_async, "cuMemsetD8Async", 3020);
   symbols.need<PFN_cuEventCreate_v2000>(driver.event_create, "cuEventCreate", 2000);

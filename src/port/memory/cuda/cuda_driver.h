@@ -82,6 +82,7 @@ struct CudaDriver {
   decltype(&::cuCtxSynchronize) ctx_synchronize = nullptr;
   decltype(&::cuStreamWaitEvent) stream_wait_event = nullptr;
   decltype(&::cuStreamBatchMemOp) stream_batch_mem_op = nullptr;
+  decltype(&::cuLaunchHostFunc) launch_host_func = nullptr;
   decltype(&::cuMemcpyAsync) memcpy_async = nullptr;
   decltype(&::cuMemsetD8Async) memset_d8_async = nullptr;
 

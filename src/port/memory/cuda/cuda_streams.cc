@@ -100,6 +100,12 @@ Status CudaStreams::at_words(std::span<const StreamWord> words, Stream* stream) 
   });
 }
 
+Status CudaStreams::call_host(HostFunction function, void* argument, Stream* stream) noexcept {
+  if (function == nullptr || stream == nullptr) return Status::invalid_argument;
+  return in_context(context_, "cuLaunchHostFunc",
+                    [&] { return context_.driver().launch_host_func(stream_of(stream), function, argument); });
+}
+
 Status CudaStreams::register_host(void* base, std::size_t bytes) noexcept {
   if (base == nullptr || bytes == 0) return Status::invalid_argument;
   constexpr unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;

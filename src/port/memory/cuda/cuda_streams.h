@@ -20,6 +20,7 @@ class CudaStreams final : public Streams {
   Status copy(void* destination, const void* source, std::size_t bytes, Stream* stream) noexcept override;
   Status fill(void* destination, std::byte value, std::size_t bytes, Stream* stream) noexcept override;
   Status at_words(std::span<const StreamWord> words, Stream* stream) noexcept override;
+  Status call_host(HostFunction function, void* argument, Stream* stream) noexcept override;
   Status register_host(void* base, std::size_t bytes) noexcept override;
   Status unregister_host(void* base) noexcept override;
 

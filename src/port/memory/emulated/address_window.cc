@@ -65,7 +65,7 @@ Result<std::size_t> AddressWindow::take(std::size_t bytes) noexcept {
 }
 
 void AddressWindow::give_back(std::size_t offset, std::size_t bytes) noexcept {
-  std::size_t size = bytes + page_;
+  const std::size_t size = bytes + page_;
   const std::lock_guard lock(mutex_);
   auto after = free_.lower_bound(offset);
   if (after != free_.begin()) {
@@ -79,11 +79,14 @@ void AddressWindow::give_back(std::size_t offset, std::size_t bytes) noexcept {
       return;
     }
   }
+  if (after != free_.end() && offset + size == after->first) {
+    auto node = free_.extract(after);  // kept, as in `take`
+    node.key() = offset;
+    node.mapped() += size;
+    free_.insert(std::move(node));
+    return;
+  }
   try {
-    if (after != free_.end() && offset + size == after->first) {
-      size += after->second;
-      after = free_.erase(after);
-    }
     free_.emplace_hint(after, offset, size);
   } catch (const std::bad_alloc&) {
     return;  // Address space is lost, not memory: 256 GiB hold out.

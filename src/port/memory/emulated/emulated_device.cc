@@ -20,6 +20,7 @@ DeviceCapabilities describe(const EmulatedOptions& options) {
   capabilities.id = fmt::format("emulated-{}-{}", ::getpid(), options.ordinal);
   capabilities.driver = "threads of this process";
   capabilities.ordinal = options.ordinal;
+  capabilities.processors = options.blocks_at_once;
   capabilities.memory_bytes = options.memory_bytes != 0 ? options.memory_bytes : half_of_machine_memory();
   capabilities.kinds = kHostKinds | (1u << static_cast<unsigned>(MemoryKind::emulated));
   capabilities.streams = true;

@@ -139,6 +139,11 @@ Status EmulatedStreams::at_words(std::span<const StreamWord> words, Stream* stre
   }
 }
 
+Status EmulatedStreams::call_host(HostFunction function, void* argument, Stream* stream) noexcept {
+  if (function == nullptr || stream == nullptr) return Status::invalid_argument;
+  return core_of(stream)->post(HostCallWork{function, argument});
+}
+
 Status EmulatedStreams::register_host(void* base, std::size_t bytes) noexcept {
   if (base == nullptr || bytes == 0) return Status::invalid_argument;
   if (memory_.query(base).ok()) return Status::invalid_argument;  // device memory, pinned, or registered already

@@ -181,6 +181,9 @@ void StreamCore::execute(StreamWork& work) noexcept {
     // What was not waited for is not written behind.
     const bool came = std::ranges::all_of(words->words, [&](const WordsWork::Word& word) { return at_word(word); });
     if (!came) discarded_.store(true, std::memory_order_release);
+  } else if (auto* call = std::get_if<HostCallWork>(&work)) {
+    spend(0);
+    call->function(call->argument);
   } else if (auto* record = std::get_if<RecordWork>(&work)) {
     record->event->stamp(record->ticket);
   } else if (auto* wait = std::get_if<WaitWork>(&work)) {

@@ -75,6 +75,10 @@ struct WordsWork {
   };
   std::vector<Word> words;
 };
+struct HostCallWork {
+  Streams::HostFunction function = nullptr;
+  void* argument = nullptr;
+};
 struct RecordWork {
   std::shared_ptr<EventState> event;
   std::uint64_t ticket = 0;
@@ -89,7 +93,8 @@ struct KernelWork {
   std::vector<std::byte> values;     ///< The argument values, each aligned.
   std::vector<std::size_t> offsets;  ///< Where each value starts.
 };
-using StreamWork = std::variant<std::monostate, CopyWork, FillWork, WordsWork, RecordWork, WaitWork, KernelWork>;
+using StreamWork =
+    std::variant<std::monostate, CopyWork, FillWork, WordsWork, HostCallWork, RecordWork, WaitWork, KernelWork>;
 
 /// The in-order queue behind an emulated stream, and what its thread does. Shared between the handle, the thread and
 /// the points recorded in it, so that it outlives each of them.

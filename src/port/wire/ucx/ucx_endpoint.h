@@ -18,6 +18,7 @@ struct UcxEndpoint {
   std::uint64_t owner = 0;  ///< Names the peer's wire; keys carry the same number.
   bool to_self = false;
   bool peer_errors = false;  ///< Made in UCX's error mode PEER.
+  bool reads = false;        ///< One of its transports reads the peer's memory by itself.
   bool failed = false;       ///< UCX reported the peer lost.
   bool failure_told = false;
   bool closed = false;

@@ -1,10 +1,13 @@
 #include "port/wire/ucx/ucx_endpoints.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,6 +30,21 @@ std::uint64_t host_number() {
   std::error_code error;
   name += std::filesystem::read_symlink("/proc/self/ns/ipc", error).string();
   return checksum_of(std::as_bytes(std::span(name)));
+}
+
+/// Names of transports begin so that read the memory of a peer without its CPU, or by its kernel.
+constexpr std::array kReading = {"rc_", "dc_", "gga_", "srd", "cma", "knem", "xpmem"};
+
+bool reads(const UcxLibrary& library, ucp_ep_h endpoint) noexcept {
+  std::array<ucp_transport_entry_t, 32> entries{};
+  ucp_ep_attr_t attributes{};
+  attributes.field_mask = UCP_EP_ATTR_FIELD_TRANSPORTS;
+  attributes.transports = {entries.data(), entries.size(), sizeof(ucp_transport_entry_t)};
+  if (library.ep_query(endpoint, &attributes) != UCS_OK) return false;
+  return std::any_of(entries.begin(), entries.begin() + attributes.transports.num_entries, [](const auto& entry) {
+    const std::string_view name(entry.transport_name);
+    return std::ranges::any_of(kReading, [name](const char* begin) { return name.starts_with(begin); });
+  });
 }
 
 }  // namespace
@@ -151,6 +169,7 @@ Result<WireEndpoint*> UcxEndpoints::connect(std::span<const std::byte> address) 
       return handle.status();
     }
     endpoint.handle = *handle;
+    endpoint.reads = reads(library_, *handle);
     return reinterpret_cast<WireEndpoint*>(&endpoint);
   } catch (const std::bad_alloc&) {
     return Status::no_memory;

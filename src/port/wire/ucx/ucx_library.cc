@@ -141,6 +141,7 @@ void bind_all(const DynamicLibrary& ucp, UcxLibrary& lib) {
   functions.need(lib.worker_arm, "ucp_worker_arm");
   functions.need(lib.worker_set_am_recv_handler, "ucp_worker_set_am_recv_handler");
   functions.need(lib.ep_create, "ucp_ep_create");
+  functions.need(lib.ep_query, "ucp_ep_query");
   functions.need(lib.ep_close_nbx, "ucp_ep_close_nbx");
   functions.need(lib.ep_flush_nbx, "ucp_ep_flush_nbx");
   functions.need(lib.am_send_nbx, "ucp_am_send_nbx");

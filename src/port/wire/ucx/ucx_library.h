@@ -31,6 +31,7 @@ struct UcxLibrary {
   decltype(&ucp_worker_arm) worker_arm = nullptr;
   decltype(&ucp_worker_set_am_recv_handler) worker_set_am_recv_handler = nullptr;
   decltype(&ucp_ep_create) ep_create = nullptr;
+  decltype(&ucp_ep_query) ep_query = nullptr;
   decltype(&ucp_ep_close_nbx) ep_close_nbx = nullptr;
   decltype(&ucp_ep_flush_nbx) ep_flush_nbx = nullptr;
   decltype(&ucp_tag_send_nbx) tag_send_nbx = nullptr;

@@ -219,9 +219,13 @@ Status UcxRemoteMemory::get(WireEndpoint* endpoint, WireKey* key, std::uint64_t 
   if (why != Status::ok) return why;
   UcxEndpoint* to = checked(endpoint, key, remote_address, landing.bytes, why);
   if (to == nullptr) return why;
-  UcxRequest* request = operations_.start(RequestKind::send, to, op);
+  const UcxKey& there = *key_of(key);
+  const bool by_owner = !to->reads && there.mapped == nullptr && landing.bytes != 0 && host_accessible(there.kind) &&
+                        host_accessible(landing.kind);
+  UcxRequest* request = operations_.start(by_owner ? RequestKind::get : RequestKind::send, to, op);
   if (request == nullptr) return Status::limit_reached;
   op.bytes = landing.bytes;
+  if (by_owner) return gets_.start(*request, remote_address, landing);
   return operations_.posted(library_.get_nbx(to->handle, landing.data, landing.bytes, remote_address,
                                              key_of(key)->handle, &params_of(*request, landing.kind)),
                             *request, op);
@@ -266,17 +270,20 @@ Status UcxRemoteMemory::flush(WireEndpoint* endpoint, WireOp& op) noexcept {
   return operations_.posted(answer, *request, op);
 }
 
-std::uint64_t* UcxRemoteMemory::local_word(std::uint64_t address) const noexcept {
-  constexpr std::size_t kBytes = sizeof(std::uint64_t);
+std::byte* UcxRemoteMemory::local_bytes(std::uint64_t address, std::size_t bytes) const noexcept {
   for (const auto& segment : segments_) {
     const std::uint64_t base = reinterpret_cast<std::uintptr_t>(segment->memory.data);
     const bool inside =
-        address >= base && segment->memory.bytes >= kBytes && address - base <= segment->memory.bytes - kBytes;
-    if (inside)
-      return host_accessible(segment->memory.kind) && address % kBytes == 0 ? reinterpret_cast<std::uint64_t*>(address)
-                                                                            : nullptr;
+        address >= base && segment->memory.bytes >= bytes && address - base <= segment->memory.bytes - bytes;
+    if (inside && host_accessible(segment->memory.kind)) return reinterpret_cast<std::byte*>(address);
   }
   return nullptr;
+}
+
+std::uint64_t* UcxRemoteMemory::local_word(std::uint64_t address) const noexcept {
+  constexpr std::size_t kBytes = sizeof(std::uint64_t);
+  if (address % kBytes != 0) return nullptr;
+  return reinterpret_cast<std::uint64_t*>(local_bytes(address, kBytes));
 }
 
 }  // namespace brant::port::ucx

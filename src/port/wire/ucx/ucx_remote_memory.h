@@ -9,6 +9,7 @@
 #include "port/wire.h"
 #include "port/wire/ucx/ucx_atomics.h"
 #include "port/wire/ucx/ucx_endpoints.h"
+#include "port/wire/ucx/ucx_gets.h"
 #include "port/wire/ucx/ucx_operations.h"
 #include "port/wire/ucx/ucx_worker.h"
 
@@ -54,7 +55,9 @@ class UcxRemoteMemory final : public RemoteMemory {
   /// Lets go of all segments and keys.
   void release() noexcept;
 
-  /// The word at an address a peer names, or null unless it lies, aligned, in host memory of one of our segments.
+  /// Bytes at an address a peer names, or null unless all lie in host memory of one of our segments.
+  [[nodiscard]] std::byte* local_bytes(std::uint64_t address, std::size_t bytes) const noexcept;
+  /// A word likewise, which is aligned.
   [[nodiscard]] std::uint64_t* local_word(std::uint64_t address) const noexcept;
 
  private:
@@ -70,6 +73,7 @@ class UcxRemoteMemory final : public RemoteMemory {
   UcxOperations& operations_;
   UcxEndpoints& endpoints_;
   UcxAtomics atomics_{worker_, operations_, *this};
+  UcxGets gets_{worker_, operations_, *this};
   ucp_request_param_t params_{};  ///< Filled once; a post changes two members, as in UcxTags.
   std::vector<std::unique_ptr<UcxSegment>> segments_;
   std::vector<std::unique_ptr<UcxKey>> keys_;

@@ -12,13 +12,24 @@ namespace brant::port::ucx {
 class UcxOperations;
 struct UcxEndpoint;
 
-enum class RequestKind : std::uint8_t { send, receive, atomic, flush };
+enum class RequestKind : std::uint8_t { send, receive, get, atomic, flush };  // get: in pieces, see UcxGets
 
 enum class RequestState : std::uint8_t {
   idle,
   posting,  ///< Inside the UCX call that starts it. UCX may already report the end here and yet return the request.
   pending,
   ended,  ///< UCX reported the end while posting.
+};
+
+/// How far a get in pieces has come, in bytes.
+struct UcxGet {
+  std::byte* landing = nullptr;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t asked = 0;
+  std::uint64_t came = 0;
+  unsigned under_way = 0;  ///< Pieces that were asked for, and have not come.
+  bool asks = false;       ///< The next ones are being asked for.
 };
 
 /// Our part of one UCX request. UCX's own part lies directly in front of it, in the same block
@@ -32,11 +43,12 @@ struct alignas(64) UcxRequest {
   UcxRequest** link = nullptr;      ///< Where `next` of the predecessor lies, when in an endpoint's list.
   std::uint64_t* result = nullptr;  ///< Atomics: where the caller wants the old value.
   std::uint64_t sequence = 0;       ///< Atomics and flushes: their order on the endpoint.
-  std::uint32_t generation = 0;     ///< Atomics: tells a reply to this use of the record from one to an earlier use.
+  std::uint32_t generation = 0;     ///< Tells a reply to this use of the record from one to an earlier use.
   Status ended_status = Status::ok;
   RequestKind kind = RequestKind::send;
   RequestState state = RequestState::idle;
   bool ucx_holds = false;  ///< UCX will still call back, so the record may not be reused.
+  UcxGet get;
 };
 
 /// The pending requests of an endpoint. Links lie in the requests.

@@ -3,7 +3,10 @@
 #include "brant/device/notify.cuh"
 #include "brant/halo/squads.cuh"
 
-/// What the kernels of modes `stream` and `stacked` do: one text for the GPU and the emulated device.
+/// What the kernels of modes `stream` and `stacked` do: one text for the GPU and the emulated device. A program's own
+/// kernel that stays may do it as well, between its steps: it gets the plans by `HaloExchange::device_messages`, and
+/// calls pack_messages, unpack_messages, tell_taken and await_sent for the exchanges 1, 2, 3 and so on, with all its
+/// blocks, while the CPU sends and receives.
 namespace brant::halo {
 
 struct TriggeredMessage {
@@ -36,6 +39,14 @@ struct TriggeredPlan {
   notify::DeviceBell finished;
   Word together = 0;  ///< All blocks do one message after another; 0: each block does its messages alone.
   Word unpacks = 0;
+};
+
+/// What a kernel of the program's own gets, which does both.
+struct MessagePlan {
+  TriggeredPlan packs;
+  TriggeredPlan unpacks;
+  notify::DeviceBell taken;  ///< Rung by the kernel: what came was taken, so the next messages may come into its place.
+  notify::DeviceBell sent;   ///< Rung by the CPU: all messages have gone, so others may be packed in their place.
 };
 
 /// By block 0, a thread for each neighbour: tells the others, in device memory, how many messages have come. So memory
@@ -72,10 +83,11 @@ BRANT_DEVICE_CODE bool await_message(Machine& machine, const notify::KernelContr
   return notify::wait(machine, control, seen, wanted, notify::Block{}) == notify::Waited::rung;
 }
 
-/// Block 0 does nothing but look for what comes, unless it is alone.
-template <typename Machine>
-BRANT_DEVICE_CODE bool unpack(Machine& machine, const notify::KernelControl& control, const TriggeredPlan& plan,
-                              const CopyTable& table, Word epoch) {
+/// Takes what comes into the ghosts. Block 0 does nothing but look for it, unless it is alone. `copy(first, last,
+/// share)`: the share of the block of these chunks. False: some have not come.
+template <typename Machine, typename Copy>
+BRANT_DEVICE_CODE bool unpack_messages(Machine& machine, const notify::KernelControl& control,
+                                       const TriggeredPlan& plan, Word epoch, Copy&& copy) {
   const bool alone = machine.blocks() == 1;
   if (machine.block() == 0) {
     if (!pass_on(machine, control, plan, epoch)) return false;
@@ -86,27 +98,42 @@ BRANT_DEVICE_CODE bool unpack(Machine& machine, const notify::KernelControl& con
   const TriggeredMessage* const messages = plan.count == 0 ? nullptr : machine.reach(plan.messages);
   for (Word m = plan.together != 0 ? 0 : all.part; m < plan.count; m += plan.together != 0 ? 1 : all.parts) {
     if (!alone && !await_message(machine, control, plan, messages[m], epoch)) return false;
-    copy_by_squads(machine, table, messages[m].first, messages[m].last, mine);
+    copy(messages[m].first, messages[m].last, mine);
   }
   return true;
 }
 
-template <typename Machine>
-BRANT_DEVICE_CODE void pack(Machine& machine, const TriggeredPlan& plan, const CopyTable& table, Word epoch) {
+/// Packs all messages, and rings for each; then copies what stays in this process. No block waits.
+template <typename Machine, typename Copy>
+BRANT_DEVICE_CODE void pack_messages(Machine& machine, const TriggeredPlan& plan, Word epoch, Copy&& copy) {
   const Share all{machine.block(), machine.blocks()};
   const TriggeredMessage* const messages = plan.count == 0 ? nullptr : machine.reach(plan.messages);
   if (plan.together != 0) {
     for (Word m = 0; m < plan.count; ++m) {
-      copy_by_squads(machine, table, messages[m].first, messages[m].last, all);
+      copy(messages[m].first, messages[m].last, all);
       notify::arrive(machine, messages[m].packed, messages[m].fan_in, epoch, notify::Block{});
     }
   } else {
     for (Word m = machine.block(); m < plan.count; m += machine.blocks()) {
-      copy_by_squads(machine, table, messages[m].first, messages[m].last, {});
+      copy(messages[m].first, messages[m].last, Share{});
       notify::ring(machine, messages[m].packed, epoch, notify::Block{});
     }
   }
-  copy_by_squads(machine, table, plan.own_first, plan.own_last, all);
+  copy(plan.own_first, plan.own_last, all);
+}
+
+/// By block 0, when it knows that all blocks have unpacked.
+template <typename Machine>
+BRANT_DEVICE_CODE void tell_taken(Machine& machine, const MessagePlan& plan, Word epoch) {
+  if (machine.block() == 0) notify::ring(machine, plan.taken, epoch, notify::Block{});
+}
+
+/// By block 0: the others know by what it does next that they may pack. False: some message has not gone.
+template <typename Machine>
+BRANT_DEVICE_CODE bool await_sent(Machine& machine, const notify::KernelControl& control, const MessagePlan& plan,
+                                  Word epoch) {
+  if (machine.block() != 0) return true;
+  return notify::wait(machine, control, plan.sent, epoch, notify::Block{}) == notify::Waited::rung;
 }
 
 /// A kernel that stays, and packs or unpacks the messages of each item: its words are the epoch, and to what the bases
@@ -115,12 +142,13 @@ template <typename Machine>
 BRANT_DEVICE_CODE void pack_as_told(Machine& machine, const notify::KernelControl& control, const TriggeredPlan& plan) {
   notify::KernelLife<Machine> life(machine, control);
   notify::Item item;
+  CopyTable table = plan.table;
+  const auto copy = [&](Word first, Word last, Share share) { copy_by_squads(machine, table, first, last, share); };
   while (life.next(item)) {
-    CopyTable table = plan.table;
     table.unit_max = item.words[1];
     if (plan.unpacks == 0) {
-      pack(machine, plan, table, item.words[0]);
-    } else if (!unpack(machine, control, plan, table, item.words[0])) {
+      pack_messages(machine, plan, item.words[0], copy);
+    } else if (!unpack_messages(machine, control, plan, item.words[0], copy)) {
       continue;
     }
     life.done(plan.finished, item.words[0]);
