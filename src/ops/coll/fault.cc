@@ -59,7 +59,9 @@ std::string describe(const Fault& fault, const std::string& team, std::span<cons
           describe(fault.theirs));
       break;
     case Fault::Why::no_memory: text += fmt::format("{} has no memory for a message", who); break;
-    case Fault::Why::network: text += fmt::format("{} could not send; its log says why", who); break;
+    case Fault::Why::network:
+      text += fmt::format("{} could not be reached; the log of who found it says why", who);
+      break;
     case Fault::Why::closed: text += fmt::format("{} has closed the team while calls were under way", who); break;
   }
   if (fault.teller != self) text += fmt::format(" (found by {})", name(fault.teller));

@@ -20,7 +20,7 @@ struct Fault {
     late,        ///< It did not come within the patience.
     other_call,  ///< It called something else.
     no_memory,   ///< `member` has none for a message.
-    network,     ///< `member` could not send.
+    network,     ///< `member` could not be reached.
     closed,      ///< `member` closed the team while calls were under way.
   };
 

@@ -78,8 +78,10 @@ Status MessageRounds::send(const Step& step, const Work& work, Fault& fault) noe
   }
   if (status == Status::peer_lost) {
     fault = fault_of(Fault::Why::lost, step.peer);
+  } else if (status == Status::no_memory) {
+    fault = fault_of(Fault::Why::no_memory, members_.self);
   } else {
-    fault = fault_of(status == Status::no_memory ? Fault::Why::no_memory : Fault::Why::network, members_.self);
+    fault = fault_of(Fault::Why::network, step.peer);
   }
   return status;
 }
