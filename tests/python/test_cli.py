@@ -44,6 +44,23 @@ def test_halo_exchanges_of_blocks_that_share_processes_are_checked(tmp_path: pat
     assert rows["fused"]["phases_us"]["comm"] > 0
 
 
+@pytest.mark.parametrize("kind", ["allreduce", "broadcast", "allgather", "barrier"])
+@pytest.mark.parametrize("way", ["auto", "messages"])
+def test_bench_of_collectives_counts_as_nccl_tests(kind: str, way: str, tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    sizes = () if kind == "barrier" else ("--sizes", "8,64K")
+    said = bench(kind, *sizes, "--way", way, "--check", "--iterations", "5", "--json", str(file))
+    rows = rows_of(file)
+    assert [row["bytes"] for row in rows] == ([0] if kind == "barrier" else [8, 65536])
+    for row in rows:
+        assert (row["bench"], row["trigger"], row["memory"], row["ranks"]) == (kind, "host", "host", 2)
+        assert (row["wrong"], row["n"], row["peer"]) == (0, 5, None)
+        assert row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"]
+        assert row["path"] in said
+        factor = {"allreduce": 1, "allgather": 0.5}.get(kind, 1)  # of two processes
+        assert row["bus_gb_s"] == pytest.approx(factor * row["gb_s"], abs=1e-3)
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

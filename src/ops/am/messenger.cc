@@ -40,6 +40,9 @@ Messenger::~Messenger() {
     link.peer->remove_outstanding(link);
     while (Message* message = link.arrivals.pop_front()) pool_.give(*message);
   });
+  for (Claim& claim : claims_) {
+    while (Message* message = claim.early.pop_front()) pool_.give(*message);
+  }
 }
 
 /// What a service has not released yet is its own, and its room is nobody's.
@@ -57,7 +60,12 @@ bool Messenger::forget(Peer& peer) noexcept {
 }
 
 void Messenger::claim(ServiceId service, Handler handler, TroubleHandler trouble, void* context) noexcept {
-  claims_[static_cast<std::size_t>(service)] = {handler, trouble, context};
+  Claim& claim = claims_[static_cast<std::size_t>(service)];
+  claim.handler = handler;
+  claim.trouble = trouble;
+  claim.context = context;
+  claim.made = true;
+  while (Message* message = claim.early.pop_front()) hand_over(*message);
 }
 
 Messenger::Link* Messenger::link_to(Rank rank, Status& why) noexcept {
@@ -424,6 +432,7 @@ void Messenger::hand_over(Message& message) noexcept {
     claims_[service].handler(claims_[service].context, message);
     return;
   }
+  if (service < claims_.size() && !claims_[service].made) return claims_[service].early.push_back(message);
   log::warn("rank {}: a message of {} bytes from rank {} for service {}, which nobody runs here: dropped",
             engine_.job().rank, message.bytes, message.wire.source, service);
   release(message);

@@ -51,7 +51,8 @@ class Messenger final : public Service, private Poller {
   explicit Messenger(Engine& engine);
   ~Messenger() override;
 
-  /// Takes over the messages of a service. Null handler: they are dropped from now on.
+  /// Takes over the messages of a service, those that came before the first claim among them. Null handler: they are
+  /// dropped from now on.
   void claim(ServiceId service, Handler handler, TroubleHandler trouble, void* context) noexcept;
 
   /// A message with room for a payload; null when memory is exhausted. Who makes it and does not send it releases it.
@@ -76,6 +77,8 @@ class Messenger final : public Service, private Poller {
     Handler handler = nullptr;
     TroubleHandler trouble = nullptr;
     void* context = nullptr;
+    bool made = false;  ///< Once at least: until then messages wait, as far as their senders' windows let them.
+    MessageList early;
   };
 
   static std::uint32_t units_of(std::size_t payload_bytes) noexcept;

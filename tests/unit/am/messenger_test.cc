@@ -83,6 +83,23 @@ TEST(Messenger, a_message_larger_than_the_window_passes) {
   EXPECT_TRUE(right.intact);
 }
 
+TEST(Messenger, what_comes_before_its_service_waits_for_it) {
+  InProcessJob job;
+  End left(job.rank(0));
+  auto& early = job.rank(1).worker().engine().service<Messenger>();  // it is there, and the service is not
+  for (std::uint32_t i = 0; i < 20; ++i) ASSERT_EQ(left.send(1, i, i % 2 == 0 ? 8 : 20'000), Status::ok);
+  ASSERT_TRUE(job.run_until([&] { return early.counts().received == 20; }));
+  {
+    End right(job.rank(1));
+    EXPECT_EQ(right.numbers, count_to(20));
+    EXPECT_TRUE(right.intact);
+  }
+  // A service that has ended takes nothing any more.
+  ASSERT_EQ(left.send(1, 20, 8), Status::ok);
+  ASSERT_TRUE(job.run_until([&] { return early.counts().received == 21; }));
+  EXPECT_EQ(early.lent(), 0u);
+}
+
 TEST(Messenger, repeated_messages_are_dropped_and_late_completions_do_no_harm) {
   JobOptions options;
   options.wrap = [](int, std::unique_ptr<port::Wire> wire) -> std::unique_ptr<port::Wire> {

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "brant/coll/team.h"
+
+namespace brant::bench {
+
+/// What the user asked for.
+struct CollBench {
+  CollectiveKind kind = CollectiveKind::allreduce;  ///< barrier, broadcast, allreduce or allgather.
+  std::vector<std::size_t> sizes;                   ///< As nccl-tests count them: of an allgather, what each gets.
+  std::size_t iterations = 0;                       ///< Samples per size; 0: by size.
+  TeamWay way = TeamWay::automatic;
+  bool check = false;  ///< Every element, in calls that are not timed, before and after those that are.
+  std::string json;
+};
+
+/// What a link would have to carry if this were done as well as can be, for each byte of the size, as nccl-tests count:
+/// 2 (n - 1) / n for an allreduce, (n - 1) / n for an allgather, 1 for a broadcast.
+double bus_factor(CollectiveKind kind, int ranks) noexcept;
+
+/// Runs it in this job; rank 0 prints. Throws Error.
+void run_collectives(const CollBench& bench);
+
+}  // namespace brant::bench

@@ -1,0 +1,74 @@
+#include "cli/bench_coll.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "bench/coll/coll.h"
+#include "bench/runner/options.h"
+#include "bench/runner/row.h"
+#include "bench/runner/self_start.h"
+#include "cli/bench_run.h"
+
+namespace brant::cli {
+namespace {
+
+struct CollArguments {
+  bench::CollBench bench;
+  std::optional<std::string> sizes;
+  std::string min = "8";
+  std::string max = "16M";
+  std::string way = "auto";
+  int ranks = 2;
+};
+
+int run_coll(const CollArguments& arguments) {
+  return run_benchmark("brant bench", [&] {
+    bench::CollBench asked = arguments.bench;
+    asked.sizes = arguments.sizes
+                      ? bench::parse_sizes(*arguments.sizes)
+                      : bench::sizes_between(bench::parse_size(arguments.min), bench::parse_size(arguments.max));
+    asked.way = arguments.way == "messages" ? TeamWay::messages : TeamWay::automatic;
+    const bench::RowFile probe(asked.json);  // a file that cannot be written is found before anything starts
+    if (bench::started_alone()) bench::restart_as_job(arguments.ranks);
+    bench::run_collectives(asked);
+  });
+}
+
+void add_one(CLI::App& bench, CollectiveKind kind, const char* text, int& exit_code) {
+  auto arguments = std::make_shared<CollArguments>();
+  bench::CollBench& asked = arguments->bench;
+  asked.kind = kind;
+  CLI::App* command = bench.add_subcommand(std::string(collective_name(kind)), text);
+  if (kind != CollectiveKind::barrier) {
+    CLI::Option* sizes = command->add_option("--sizes", arguments->sizes, "Sizes, for example 8,64K,1M");
+    command->add_option("--min", arguments->min, "Smallest size; powers of two from here")
+        ->capture_default_str()
+        ->excludes(sizes);
+    command->add_option("--max", arguments->max, "Largest size")->capture_default_str()->excludes(sizes);
+  }
+  command->add_option("--ranks", arguments->ranks, "Processes, where nobody else starts them")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_option("--way", arguments->way, "Force messages, or leave it to brant")
+      ->check(CLI::IsMember({"auto", "messages"}))
+      ->capture_default_str();
+  command->add_option("--iterations", asked.iterations, "Samples per size (default: by size)")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}));
+  command->add_flag("--check", asked.check, "Look at every element, in calls that are not timed");
+  command->add_option("--json", asked.json, "Append one JSON object per row to this file");
+  command->callback([arguments, &exit_code] { exit_code = run_coll(*arguments); });
+}
+
+}  // namespace
+
+void add_bench_coll(CLI::App& bench, int& exit_code) {
+  add_one(bench, CollectiveKind::allreduce, "Sum of floats at all processes: time and bandwidth as nccl-tests count",
+          exit_code);
+  add_one(bench, CollectiveKind::broadcast, "What rank 0 has, at all processes", exit_code);
+  add_one(bench, CollectiveKind::allgather, "A block of each process at all of them; sizes are of all blocks",
+          exit_code);
+  add_one(bench, CollectiveKind::barrier, "All processes wait for each other", exit_code);
+}
+
+}  // namespace brant::cli

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace brant::cli {
+
+/// `brant bench allreduce`, `broadcast`, `allgather`, `barrier`.
+void add_bench_coll(CLI::App& bench, int& exit_code);
+
+}  // namespace brant::cli

@@ -1,0 +1,71 @@
+#include "ops/coll/fault.h"
+
+#include <fmt/format.h>
+
+namespace brant::coll {
+namespace {
+
+std::string call_of(const Fault& fault, const CallWords& words) {
+  if (kind_of(words) == CollectiveKind::none) return "between calls";
+  return fmt::format("in call {}, {}", fault.call, describe(words));
+}
+
+std::string last_of(const Fault& fault) {
+  if (fault.last_call == 0) return "it has come to no call of this team";
+  return fmt::format("the last call it is known to have come to is {}", fault.last_call);
+}
+
+}  // namespace
+
+Status Fault::status() const noexcept {
+  switch (why) {
+    case Why::none: return Status::ok;
+    case Why::lost:
+    case Why::left:
+    case Why::network: return Status::peer_lost;
+    case Why::late: return Status::timed_out;
+    case Why::other_call: return Status::invalid_argument;
+    case Why::no_memory: return Status::no_memory;
+    case Why::closed: return Status::canceled;
+  }
+  return Status::internal;
+}
+
+bool is_sound(const Fault& fault, std::size_t members) noexcept {
+  return fault.why != Fault::Why::none && fault.why <= Fault::Why::closed && fault.member < members &&
+         fault.teller < members;
+}
+
+std::string describe(const Fault& fault, const std::string& team, std::span<const Rank> members, unsigned self) {
+  const auto name = [&](std::uint32_t member) {
+    return fmt::format("member {} (rank {} of the job)", member, members[member].value);
+  };
+  const std::string who = name(fault.member);
+  std::string text = fmt::format("team {} has ended, {}: ", team, call_of(fault, fault.ours));
+  switch (fault.why) {
+    case Fault::Why::none: return {};
+    case Fault::Why::lost:
+      text += fmt::format("{} has died; {}. Make a team of the others by Team::shrink", who, last_of(fault));
+      break;
+    case Fault::Why::left: text += fmt::format("the program of {} has ended; {}", who, last_of(fault)); break;
+    case Fault::Why::late:
+      text += fmt::format(
+          "{} did not come within the patience; {}. Look for what it waits for, or give TeamOptions::patience more",
+          who, last_of(fault));
+      break;
+    case Fault::Why::other_call:
+      text += fmt::format(
+          "{} called {} there: all members call the same, with the same sizes, types, ops and roots, in one order", who,
+          describe(fault.theirs));
+      break;
+    case Fault::Why::no_memory: text += fmt::format("{} has no memory for a message", who); break;
+    case Fault::Why::network:
+      text += fmt::format("{} could not be reached; the log of who found it says why", who);
+      break;
+    case Fault::Why::closed: text += fmt::format("{} has closed the team while calls were under way", who); break;
+  }
+  if (fault.teller != self) text += fmt::format(" (found by {})", name(fault.teller));
+  return text;
+}
+
+}  // namespace brant::coll

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "brant/base/ids.h"
+#include "brant/base/status.h"
+#include "ops/coll/call_words.h"
+
+namespace brant::coll {
+
+/// What ended a team. Travels as bytes: whoever finds it tells all other members.
+struct Fault {
+  enum class Why : std::uint32_t {
+    none,
+    lost,        ///< A member died.
+    left,        ///< Its program has ended.
+    late,        ///< It did not come within the patience.
+    other_call,  ///< It called something else.
+    no_memory,   ///< `member` has none for a message.
+    network,     ///< `member` could not be reached.
+    closed,      ///< `member` closed the team while calls were under way.
+  };
+
+  Why why = Why::none;
+  std::uint32_t member = 0;  ///< Who it was.
+  std::uint32_t teller = 0;  ///< Who found it.
+  std::uint32_t reserved = 0;
+  std::uint64_t call = 0;       ///< In which call of the team, those by which it was made counted too.
+  std::uint64_t last_call = 0;  ///< The last one that `member` is known to have come to; 0: none.
+  CallWords theirs;             ///< other_call: what it called.
+  CallWords ours;               ///< What the teller called. Kind none: nothing was under way.
+
+  [[nodiscard]] bool happened() const noexcept { return why != Why::none; }
+  [[nodiscard]] Status status() const noexcept;
+};
+static_assert(std::is_trivially_copyable_v<Fault> && sizeof(Fault) == 64);
+
+/// False: no process of ours told it.
+bool is_sound(const Fault& fault, std::size_t members) noexcept;
+
+/// For people: the member, the call, what it did, and the cure. `self` is the member that says it.
+std::string describe(const Fault& fault, const std::string& team, std::span<const Rank> members, unsigned self);
+
+}  // namespace brant::coll

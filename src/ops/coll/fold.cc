@@ -1,0 +1,213 @@
+#include "ops/coll/fold.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "ops/coll/half.h"
+
+namespace brant::coll {
+namespace {
+
+/// What is accumulated at a time, on the stack: `out` may be one of the inputs.
+constexpr std::size_t kBlockBytes = 4096;
+
+/// How one sort of element is loaded, combined as `Acc`, and stored.
+template <typename T>
+struct Plain {
+  using Stored = T;
+  using Acc = T;
+  static Acc load(Stored value) noexcept { return value; }
+  static Stored store(Acc value) noexcept { return value; }
+};
+struct Half {
+  using Stored = std::uint16_t;
+  using Acc = float;
+  static Acc load(Stored value) noexcept { return from_f16(value); }
+  static Stored store(Acc value) noexcept { return to_f16(value); }
+};
+struct Brain {
+  using Stored = std::uint16_t;
+  using Acc = float;
+  static Acc load(Stored value) noexcept { return from_bf16(value); }
+  static Stored store(Acc value) noexcept { return to_bf16(value); }
+};
+template <typename V, typename P>
+struct Pair {
+  V value;
+  P place;
+};
+
+/// By the number of members, which a small integer may not hold.
+template <typename Acc>
+Acc divided(Acc total, std::size_t members) noexcept {
+  if constexpr (std::is_floating_point_v<Acc>) {
+    return total / static_cast<Acc>(members);
+  } else if constexpr (std::is_signed_v<Acc>) {
+    return static_cast<Acc>(std::int64_t{total} / static_cast<std::int64_t>(members));
+  } else {
+    return static_cast<Acc>(std::uint64_t{total} / members);
+  }
+}
+
+/// An element of memory that somebody else knows as what he likes.
+template <typename T>
+struct [[gnu::may_alias]] Element {
+  T value;
+};
+
+/// Some elements where they are, or, if they are not aligned there, in `room`: the compiler makes vectors of aligned
+/// ones only.
+template <typename T>
+const Element<T>* aligned(const void* input, std::uint64_t begin, std::size_t some, Element<T>* room) noexcept {
+  const std::byte* from = static_cast<const std::byte*>(input) + begin * sizeof(T);
+  if (reinterpret_cast<std::uintptr_t>(from) % alignof(T) == 0) return reinterpret_cast<const Element<T>*>(from);
+  std::memcpy(static_cast<void*>(room), from, some * sizeof(T));
+  return room;
+}
+
+/// What a block has come to lies apart from all inputs.
+template <typename Sort, typename Combine>
+void fold_all(std::span<const void* const> inputs, void* out, std::uint64_t count, bool average,
+              Combine combine) noexcept {
+  using Acc = typename Sort::Acc;
+  using Stored = Element<typename Sort::Stored>;
+  constexpr std::size_t kBlock = kBlockBytes / sizeof(Acc);
+  alignas(64) Acc total[kBlock];
+  alignas(64) Stored room[2][kBlock];
+  for (std::uint64_t begin = 0; begin < count; begin += kBlock) {
+    const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, count - begin));
+    const Stored* first = aligned(inputs[0], begin, some, room[0]);
+    if (inputs.size() == 1) {
+      for (std::size_t i = 0; i < some; ++i) total[i] = Sort::load(first[i].value);
+    } else {
+      const Stored* second = aligned(inputs[1], begin, some, room[1]);
+      for (std::size_t i = 0; i < some; ++i)
+        total[i] = combine(Sort::load(first[i].value), Sort::load(second[i].value));
+    }
+    for (std::size_t k = 2; k < inputs.size(); ++k) {
+      const Stored* next = aligned(inputs[k], begin, some, room[0]);
+      for (std::size_t i = 0; i < some; ++i) total[i] = combine(total[i], Sort::load(next[i].value));
+    }
+    if constexpr (std::is_arithmetic_v<Acc>) {
+      if (average) {
+        for (std::size_t i = 0; i < some; ++i) total[i] = divided(total[i], inputs.size());
+      }
+    }
+    std::byte* const to = static_cast<std::byte*>(out) + begin * sizeof(Stored);
+    if constexpr (std::is_same_v<Acc, typename Sort::Stored>) {
+      std::memcpy(to, total, some * sizeof(Stored));
+    } else {
+      for (std::size_t i = 0; i < some; ++i) room[0][i].value = Sort::store(total[i]);
+      std::memcpy(to, static_cast<const void*>(room[0]), some * sizeof(Stored));
+    }
+  }
+}
+
+/// Sums and products of integers wrap around, which only unsigned ones of full width do.
+template <typename T, typename Function>
+T wrapped(T a, T b, Function function) noexcept {
+  if constexpr (std::is_integral_v<T>) {
+    using Wide = std::conditional_t<(sizeof(T) < sizeof(std::uint32_t)), std::uint32_t, std::make_unsigned_t<T>>;
+    return static_cast<T>(function(static_cast<Wide>(a), static_cast<Wide>(b)));
+  } else {
+    return function(a, b);
+  }
+}
+
+template <typename Sort>
+bool fold_numbers(ReduceOp op, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept {
+  using Acc = typename Sort::Acc;
+  const auto with = [&](auto combine, bool average = false) {
+    fold_all<Sort>(inputs, out, count, average, combine);
+    return true;
+  };
+  switch (op) {
+    case ReduceOp::sum:
+    case ReduceOp::average:
+      return with([](Acc a, Acc b) { return wrapped(a, b, [](auto x, auto y) { return x + y; }); },
+                  op == ReduceOp::average);
+    case ReduceOp::prod: return with([](Acc a, Acc b) { return wrapped(a, b, [](auto x, auto y) { return x * y; }); });
+    case ReduceOp::min: return with([](Acc a, Acc b) { return b < a ? b : a; });
+    case ReduceOp::max: return with([](Acc a, Acc b) { return a < b ? b : a; });
+    default: return false;
+  }
+}
+
+template <typename T>
+bool fold_bits(ReduceOp op, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept {
+  const auto with = [&](auto combine) {
+    fold_all<Plain<T>>(inputs, out, count, false, combine);
+    return true;
+  };
+  switch (op) {
+    case ReduceOp::logical_and: return with([](T a, T b) { return static_cast<T>(a != 0 && b != 0); });
+    case ReduceOp::logical_or: return with([](T a, T b) { return static_cast<T>(a != 0 || b != 0); });
+    case ReduceOp::logical_xor: return with([](T a, T b) { return static_cast<T>((a != 0) != (b != 0)); });
+    case ReduceOp::bit_and: return with([](T a, T b) { return static_cast<T>(a & b); });
+    case ReduceOp::bit_or: return with([](T a, T b) { return static_cast<T>(a | b); });
+    case ReduceOp::bit_xor: return with([](T a, T b) { return static_cast<T>(a ^ b); });
+    default: return false;
+  }
+}
+
+template <typename V, typename P>
+void fold_places(ReduceOp op, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept {
+  using Both = Pair<V, P>;
+  const bool least = op == ReduceOp::min_place;
+  fold_all<Plain<Both>>(inputs, out, count, false, [least](const Both& a, const Both& b) {
+    if (a.value == b.value) return b.place < a.place ? b : a;
+    return (least ? b.value < a.value : a.value < b.value) ? b : a;
+  });
+}
+
+template <typename T>
+void fold_integers(ReduceOp op, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept {
+  if (!fold_numbers<Plain<T>>(op, inputs, out, count)) fold_bits<T>(op, inputs, out, count);
+}
+
+void fold_by_user(const UserReduce& user, std::span<const void* const> inputs, void* out,
+                  std::uint64_t count) noexcept {
+  alignas(16) std::byte total[kBlockBytes];
+  const std::uint64_t block = kBlockBytes / user.element_bytes;
+  for (std::uint64_t begin = 0; begin < count; begin += block) {
+    const std::uint64_t some = std::min(block, count - begin);
+    const auto bytes = static_cast<std::size_t>(some * user.element_bytes);
+    const auto at = static_cast<std::size_t>(begin * user.element_bytes);
+    std::memcpy(total, static_cast<const std::byte*>(inputs[0]) + at, bytes);
+    for (const void* input : inputs.subspan(1)) {
+      user.combine(user.context, total, static_cast<const std::byte*>(input) + at, some);
+    }
+    std::memcpy(static_cast<std::byte*>(out) + at, total, bytes);
+  }
+}
+
+}  // namespace
+
+void fold(const Folding& how, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept {
+  if (count == 0 || inputs.empty()) return;
+  if (how.op == ReduceOp::user) return fold_by_user(*how.user, inputs, out, count);
+  const ReduceOp op = how.op;
+  switch (how.type) {
+    case DataType::i8: return fold_integers<std::int8_t>(op, inputs, out, count);
+    case DataType::u8:
+    case DataType::boolean: return fold_integers<std::uint8_t>(op, inputs, out, count);
+    case DataType::i16: return fold_integers<std::int16_t>(op, inputs, out, count);
+    case DataType::u16: return fold_integers<std::uint16_t>(op, inputs, out, count);
+    case DataType::i32: return fold_integers<std::int32_t>(op, inputs, out, count);
+    case DataType::u32: return fold_integers<std::uint32_t>(op, inputs, out, count);
+    case DataType::i64: return fold_integers<std::int64_t>(op, inputs, out, count);
+    case DataType::u64: return fold_integers<std::uint64_t>(op, inputs, out, count);
+    case DataType::f16: return static_cast<void>(fold_numbers<Half>(op, inputs, out, count));
+    case DataType::bf16: return static_cast<void>(fold_numbers<Brain>(op, inputs, out, count));
+    case DataType::f32: return static_cast<void>(fold_numbers<Plain<float>>(op, inputs, out, count));
+    case DataType::f64: return static_cast<void>(fold_numbers<Plain<double>>(op, inputs, out, count));
+    case DataType::i32_i32: return fold_places<std::int32_t, std::int32_t>(op, inputs, out, count);
+    case DataType::i64_i64: return fold_places<std::int64_t, std::int64_t>(op, inputs, out, count);
+    case DataType::f32_i32: return fold_places<float, std::int32_t>(op, inputs, out, count);
+    case DataType::f64_i64: return fold_places<double, std::int64_t>(op, inputs, out, count);
+    case DataType::bytes: return;
+  }
+}
+
+}  // namespace brant::coll

@@ -1,0 +1,143 @@
+// How members meet, and how those that are left find each other.
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "ops/coll/team_state.h"
+
+namespace brant {
+namespace {
+
+constexpr auto kFormingPatience = std::chrono::milliseconds(60'000);
+constexpr std::uint32_t kVersion = 1;
+
+}  // namespace
+
+/// What each member says of itself.
+struct TeamState::FormRecord {
+  std::uint32_t version = kVersion;
+  std::uint32_t led = 0;  ///< Of the lowest rank: how many teams it was that of.
+  bool shares = false;    ///< It has a link to every other member.
+  bool offers = false;    ///< Member 0: memory for the board is below.
+  MemoryFileRecord memory;
+};
+
+void TeamState::connect() {
+  for (unsigned m = 0; m < members_.count; ++m) {
+    if (m == members_.self) continue;
+    Watch& watch = watches_[m];
+    watch.team = this;
+    watch.member = m;
+    watch.lost = &TeamState::on_lost;
+    Peer& peer = engine_.peers().connect(ranks_[m]);
+    watch.peer = &peer;
+    peer.add_outstanding(watch);
+  }
+}
+
+bool TeamState::can_share_memory() const noexcept {
+  if (options_.way == TeamWay::messages || members_.count > coll::kBoardMembersMax) return false;
+  return std::all_of(watches_.begin(), watches_.end(), [](const Watch& watch) {
+    return watch.peer == nullptr || (watch.peer->same_host && watch.peer->link != nullptr);
+  });
+}
+
+void TeamState::form() {
+  const auto require = [this](const OpResult& outcome) {
+    if (outcome.ok()) return;
+    const std::string why = describe_fault();
+    throw Error(outcome.status, fmt::format("no team was made: {}", why.empty() ? status_text(outcome.status) : why));
+  };
+  const auto lowest = static_cast<unsigned>(std::min_element(ranks_.begin(), ranks_.end()) - ranks_.begin());
+  FormRecord own;
+  if (lowest == members_.self) own.led = table_.next_led();
+  name_ = fmt::format("of {} led by rank {}", members_.count, ranks_[lowest].value);
+  connect();
+  entered_ = table_.enter(key_, *this);
+  if (!entered_) throw Error(Status::internal, "two teams of one process have one key");
+  patience_ = std::min(options_.patience, kFormingPatience);
+  own.shares = members_.count > 1 && can_share_memory();
+  if (own.shares && members_.self == 0) {
+    const Result<MemoryFileRecord> made = memory_.make(members_.count);
+    own.offers = made.ok();
+    if (made) own.memory = *made;
+    if (!made) log::info("team {}: no memory to share ({}): it goes by messages", name_, status_text(made.status()));
+  }
+
+  std::vector<FormRecord> all(members_.count);
+  static_assert(std::is_trivially_copyable_v<FormRecord>);
+  const auto bytes_of = [](auto& items) {
+    return Buffer(items.data(), items.size() * sizeof(items[0]), MemoryKind::host);
+  };
+  require(run(allgather(ConstBuffer(&own, sizeof(own), MemoryKind::host), bytes_of(all))));
+  for (const FormRecord& record : all) {
+    if (record.version != kVersion) throw Error(Status::version_mismatch, "members run different versions of brant");
+  }
+  const bool possible = all[0].offers && std::all_of(all.begin(), all.end(), [](const auto& r) { return r.shares; });
+  if (possible && members_.self != 0) {
+    if (const Status status = memory_.map(all[0].memory, members_.count); status != Status::ok)
+      log::info("team {}: the memory of member 0 cannot be mapped ({}): it goes by messages", name_,
+                status_text(status));
+  }
+  const std::uint8_t mapped = possible && memory_.is_there() ? 1 : 0;
+  std::vector<std::uint8_t> mapped_by(members_.count);
+  require(run(allgather(ConstBuffer(&mapped, 1, MemoryKind::host), bytes_of(mapped_by))));
+  const bool by_all = std::all_of(mapped_by.begin(), mapped_by.end(), [](std::uint8_t each) { return each != 0; });
+  if (by_all) {
+    board_.emplace(memory_.data(), members_.count, members_.self);
+  } else {
+    memory_.drop();
+  }
+
+  name_ = fmt::format("{}.{}", ranks_[lowest].value, all[lowest].led);
+  patience_ = options_.patience;
+  journal_.hide();
+}
+
+std::vector<Rank> TeamState::agree_on_survivors() {
+  const unsigned self = members_.self;
+  const auto say = [&] {
+    const std::vector<std::byte> gone = shrinking_.gone();
+    for (unsigned m = 0; m < members_.count; ++m) {
+      if (m != self && !shrinking_.is_gone(m)) static_cast<void>(mail_.send(m, coll::MailKind::shrink, 0, {}, gone));
+    }
+    return gone;
+  };
+  engine_.progress().look_around();
+  const auto patience = std::min(options_.patience, kFormingPatience);
+  std::vector<std::byte> said = say();
+  TimePoint until = deadline_after(patience);
+  struct Waited {
+    coll::Shrinking& shrinking;
+    const std::vector<std::byte>& said;
+    unsigned self;
+  };
+  while (!shrinking_.is_agreed(self) || said != shrinking_.gone()) {
+    Waited waited{shrinking_, said, self};
+    const auto news = [](void* context) noexcept {
+      auto& look = *static_cast<Waited*>(context);
+      return look.shrinking.gone() != look.said || look.shrinking.is_agreed(look.self);
+    };
+    static_cast<void>(engine_.waiting().wait(news, &waited, std::chrono::milliseconds(20)));
+    if (Clock::now() >= until) {
+      for (unsigned m = 0; m < members_.count; ++m) {
+        if (m != self && !shrinking_.is_gone(m) && !shrinking_.agrees(m)) static_cast<void>(shrinking_.note_gone(m));
+      }
+      until = deadline_after(patience);
+    }
+    if (shrinking_.is_gone(self))
+      throw Error(Status::timed_out,
+                  fmt::format("team {}: the others have taken this member for lost, since it was silent", name_));
+    if (said != shrinking_.gone()) said = say();
+  }
+  std::vector<Rank> living;
+  for (unsigned m = 0; m < members_.count; ++m) {
+    if (!shrinking_.is_gone(m)) living.push_back(ranks_[m]);
+  }
+  return living;
+}
+
+}  // namespace brant

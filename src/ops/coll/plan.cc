@@ -1,0 +1,80 @@
+#include "ops/coll/plan.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ops/coll/turn_board.h"
+
+namespace brant::coll {
+namespace {
+
+using Kind = CollectiveKind;
+
+constexpr std::uint64_t kMessagePiece = 256 << 10;
+constexpr std::uint64_t kMessagesOfRound = 1 << 20;  // what a member holds of one round's messages
+constexpr std::uint64_t kSlicePieceLeast = 4 << 10;
+
+/// In one room there is a block for each member.
+bool shares_room(Kind kind) noexcept {
+  return kind == Kind::alltoall || kind == Kind::scatter || kind == Kind::reduce_scatter;
+}
+
+bool has_slices(Kind kind) noexcept { return kind == Kind::allreduce || kind == Kind::reduce; }
+
+std::uint64_t whole(std::uint64_t bytes, std::size_t element) noexcept { return bytes / element * element; }
+std::uint64_t rounds_of(std::uint64_t bytes, std::uint64_t piece) noexcept {
+  return bytes == 0 ? 1 : (bytes + piece - 1) / piece;
+}
+
+/// Slices begin at whole lines where elements let them.
+std::uint64_t slice_piece(std::uint64_t room, const PlanQuery& query) noexcept {
+  const std::uint64_t piece = whole(room / query.members, query.element);
+  const bool fits_lines = kLineBytes % query.element == 0 && piece >= kLineBytes;
+  return fits_lines ? whole(piece, kLineBytes) : piece;
+}
+
+/// Every member's slice once, and one round more until the last of them are known.
+Plan in_slices(Algorithm algorithm, std::uint64_t piece, const PlanQuery& query) noexcept {
+  return {algorithm, piece, rounds_of(query.bytes, piece * query.members) + 1};
+}
+
+Plan on_board(const PlanQuery& query) noexcept {
+  const std::uint64_t shares = shares_room(query.kind) ? query.members : 1;
+  if (query.bytes <= kLinePayload / shares) return {Algorithm::lines, query.bytes, 1};
+  if (has_slices(query.kind) && query.bytes >= query.bands.slices_from) {
+    const std::uint64_t piece = slice_piece(kSlotBytes / 2, query);
+    if (piece != 0) return in_slices(Algorithm::slices, piece, query);
+  }
+  const std::uint64_t piece = whole(kSlotBytes / shares, query.element);
+  if (piece == 0) return {};
+  return {Algorithm::slots, piece, rounds_of(query.bytes, piece)};
+}
+
+Plan by_messages(const PlanQuery& query) noexcept {
+  if (query.kind == Kind::barrier) return {Algorithm::dissemination, 0, 1};
+  if (query.kind == Kind::broadcast) return {Algorithm::binomial, kMessagePiece, rounds_of(query.bytes, kMessagePiece)};
+  const std::uint64_t fair = std::clamp(kMessagesOfRound / query.members, kSlicePieceLeast, kMessagePiece);
+  const std::uint64_t piece = whole(fair, query.element);  // elements have 4096 bytes at most
+  if (has_slices(query.kind) && query.bytes >= query.bands.pairwise_from)
+    return in_slices(Algorithm::pairwise, piece, query);
+  return {Algorithm::direct, piece, rounds_of(query.bytes, piece)};
+}
+
+}  // namespace
+
+std::string_view algorithm_name(Algorithm algorithm) noexcept {
+  constexpr std::array<std::string_view, 8> kNames = {"alone",         "lines",    "slots",  "slices",
+                                                      "dissemination", "binomial", "direct", "pairwise"};
+  return kNames[static_cast<std::size_t>(algorithm)];
+}
+
+Plan plan_for(const PlanQuery& query) noexcept {
+  if (query.members == 1) return {Algorithm::alone, query.bytes, 1};
+  if (query.board) {
+    const Plan plan = on_board(query);
+    if (plan.algorithm != Algorithm::alone) return plan;
+  }
+  return by_messages(query);
+}
+
+}  // namespace brant::coll

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "brant/coll/collectives.h"
+
+namespace brant::coll {
+
+/// How a call is carried out. Those of shared memory first, each for more bytes than the one before it.
+enum class Algorithm : std::uint8_t {
+  alone,          ///< A team of one.
+  lines,          ///< Everything fits into the lines of the board.
+  slots,          ///< Every member puts what it gives into its slot, and takes what concerns it out of the others'.
+  slices,         ///< Each member combines one slice for all.
+  dissemination,  ///< Messages: each hears of twice as many in each round.
+  binomial,       ///< Messages: a tree below the root.
+  direct,         ///< Messages: what a member gives goes straight to those whom it concerns.
+  pairwise,       ///< Messages: each member combines one slice for all.
+};
+std::string_view algorithm_name(Algorithm algorithm) noexcept;
+
+/// From how many bytes on which algorithm is the better one. Equal at all members of a team.
+struct Bands {
+  std::uint64_t slices_from = 8 << 10;     ///< Shared memory: below, every member combines everything.
+  std::uint64_t pairwise_from = 32 << 10;  ///< The same of messages.
+};
+
+/// What all members of a team know of a call before they exchange anything.
+struct PlanQuery {
+  CollectiveKind kind = CollectiveKind::none;
+  unsigned members = 1;
+  std::uint64_t bytes = 0;  ///< As Work::bytes.
+  std::size_t element = 1;
+  bool board = false;  ///< They share memory.
+  Bands bands;
+};
+
+struct Plan {
+  Algorithm algorithm = Algorithm::alone;
+  /// Bytes of the vector, of each block, or of each slice, that one round moves: whole elements.
+  std::uint64_t piece = 0;
+  std::uint64_t rounds = 1;
+
+  bool operator==(const Plan&) const noexcept = default;
+};
+
+/// A pure function: all members come to the same plan.
+Plan plan_for(const PlanQuery& query) noexcept;
+
+/// Whether the plan is one of shared memory.
+constexpr bool is_of_board(const Plan& plan) noexcept {
+  return plan.algorithm == Algorithm::lines || plan.algorithm == Algorithm::slots ||
+         plan.algorithm == Algorithm::slices;
+}
+
+}  // namespace brant::coll

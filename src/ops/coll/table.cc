@@ -1,0 +1,57 @@
+#include "ops/coll/table.h"
+
+#include <algorithm>
+
+#include "ops/coll/mail.h"
+#include "ops/coll/team_state.h"
+
+namespace brant {
+
+TeamTable::TeamTable(Engine& engine) : engine_(engine), messenger_(engine.service<am::Messenger>()) {
+  messenger_.claim(am::ServiceId::coll, &TeamTable::on_message, nullptr, this);
+}
+
+bool TeamTable::enter(std::uint64_t key, TeamState& team) {
+  if (!teams_.emplace(key, &team).second) return false;
+  am::MessageList others;
+  while (am::Message* message = early_.pop_front()) {
+    message->header<coll::MailHeader>().team == key ? team.on_mail(*message) : others.push_back(*message);
+  }
+  early_ = others;
+  return true;
+}
+
+void TeamTable::leave(std::uint64_t key) noexcept {
+  teams_.erase(key);
+  closed_[next_closed_++ % kClosedKept] = key;
+}
+
+void TeamTable::on_message(void* context, am::Message& message) noexcept {
+  auto& self = *static_cast<TeamTable*>(context);
+  if (message.wire.header_bytes != sizeof(coll::MailHeader)) [[unlikely]] {
+    self.engine_.peers().distrust(message.peer, "a collective's message with a damaged header");
+    return self.messenger_.release(message);
+  }
+  const std::uint64_t key = message.header<coll::MailHeader>().team;
+  const auto team = self.teams_.find(key);
+  if (team != self.teams_.end()) return team->second->on_mail(message);
+  if (std::find(self.closed_.begin(), self.closed_.end(), key) != self.closed_.end())
+    return self.messenger_.release(message);
+  self.early_.push_back(message);
+}
+
+void TeamTable::peer_ended(Peer& peer) noexcept {
+  for (const auto& [key, team] : teams_) team->on_left(peer.rank);
+}
+
+bool TeamTable::stalled(std::chrono::nanoseconds, bool) noexcept {
+  bool told = false;
+  for (const auto& [key, team] : teams_) told = team->say_what_it_waits_for() || told;
+  return told;
+}
+
+void TeamTable::look_around() noexcept {
+  for (const auto& [key, team] : teams_) team->look_around();
+}
+
+}  // namespace brant

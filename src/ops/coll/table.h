@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+
+#include "base/object_pool.h"
+#include "core/engine.h"
+#include "ops/am/messenger.h"
+#include "ops/coll/call_record.h"
+
+namespace brant {
+
+class TeamState;
+
+/// The teams of one runtime.
+class TeamTable final : public Service {
+ public:
+  static constexpr std::size_t kCallsMax = 4096;
+
+  /// The messenger is made first, so it goes first, and takes along what is kept here of its messages.
+  explicit TeamTable(Engine& engine);
+
+  [[nodiscard]] Engine& engine() noexcept { return engine_; }
+  [[nodiscard]] am::Messenger& messenger() noexcept { return messenger_; }
+  [[nodiscard]] ObjectPool<coll::CallRecord>& calls() noexcept { return calls_; }
+
+  /// How many teams of this list of members, given by its hash, this process has made before.
+  std::uint64_t count_of(std::uint64_t list) noexcept { return made_[list]++; }
+  /// The next number of those that this process is the lowest member of.
+  std::uint32_t next_led() noexcept { return ++led_; }
+
+  /// Its messages go to it from now on, those that came before among them. False: there is one of this key.
+  bool enter(std::uint64_t key, TeamState& team);
+  void leave(std::uint64_t key) noexcept;
+
+  void peer_ended(Peer& peer) noexcept override;
+  bool stalled(std::chrono::nanoseconds idle, bool for_ever) noexcept override;
+  void look_around() noexcept override;
+
+ private:
+  static constexpr std::size_t kClosedKept = 1024;
+
+  static void on_message(void* self, am::Message& message) noexcept;
+
+  Engine& engine_;
+  am::Messenger& messenger_;
+  ObjectPool<coll::CallRecord> calls_{kCallsMax};
+  std::unordered_map<std::uint64_t, TeamState*> teams_;  ///< By key.
+  std::unordered_map<std::uint64_t, std::uint64_t> made_;
+  std::uint32_t led_ = 0;
+  am::MessageList early_;  ///< Of teams that are not made here yet: what making one sends, so a few for each.
+  std::array<std::uint64_t, kClosedKept> closed_{};  ///< Keys of those that were closed last: nobody waits for theirs.
+  std::size_t next_closed_ = 0;
+};
+
+}  // namespace brant

@@ -1,0 +1,84 @@
+#include "brant/coll/team.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "brant/core/runtime.h"
+#include "ops/coll/team_state.h"
+
+namespace brant {
+namespace {
+
+std::vector<Rank> all_of_job(const Runtime& runtime) {
+  std::vector<Rank> ranks;
+  for (int rank = 0; rank < runtime.size(); ++rank) ranks.push_back(Rank{rank});
+  return ranks;
+}
+
+/// An outcome that is known at once is not reported again.
+Status told_at_once(Status status, Op& op) noexcept {
+  if (status == Status::in_progress || op.pending()) return status;
+  op.source_free = {};
+  op.delivered = {};
+  return status;
+}
+
+}  // namespace
+
+Team::Team() noexcept = default;
+Team::Team(Team&&) noexcept = default;
+Team& Team::operator=(Team&&) noexcept = default;
+Team::~Team() = default;
+
+Team::Team(Runtime& runtime, std::span<const Rank> members, const TeamOptions& options)
+    : state_(std::make_unique<TeamState>(runtime, members, options)) {
+  state_->form();
+}
+
+Team Team::world(Runtime& runtime, const TeamOptions& options) { return {runtime, all_of_job(runtime), options}; }
+
+Team Team::split(int color, int key) const {
+  struct Choice {
+    std::int32_t color, key;
+  };
+  const Choice own{color, key};
+  std::vector<Choice> all(state_->ranks().size());
+  state_
+      ->run(allgather(ConstBuffer(&own, sizeof(own), MemoryKind::host),
+                      Buffer(all.data(), all.size() * sizeof(Choice), MemoryKind::host)))
+      .or_throw(fmt::format("team {} was not split", state_->name()));
+  if (color < 0) return {};
+  std::vector<std::size_t> places(all.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  std::erase_if(places, [&](std::size_t place) { return all[place].color != color; });
+  std::stable_sort(places.begin(), places.end(), [&](auto a, auto b) { return all[a].key < all[b].key; });
+  std::vector<Rank> members;
+  for (const std::size_t place : places) members.push_back(state_->ranks()[place]);
+  return {state_->runtime(), members, state_->options()};
+}
+
+Team Team::shrink() const { return {state_->runtime(), state_->agree_on_survivors(), state_->options()}; }
+
+void Team::close() noexcept { state_.reset(); }
+
+int Team::rank() const noexcept { return static_cast<int>(state_->members().self); }
+int Team::size() const noexcept { return static_cast<int>(state_->members().count); }
+Rank Team::member(int rank) const noexcept { return state_->ranks()[static_cast<std::size_t>(rank)]; }
+std::string Team::name() const { return state_->name(); }
+
+OpResult Team::run(const Collective& call) noexcept { return state_->run(call); }
+Status Team::post(const Collective& call, Op& op) noexcept { return told_at_once(state_->post(call, op), op); }
+
+std::string Team::fault() const { return state_->describe_fault(); }
+
+std::string_view Team::explain(const Collective& call) const noexcept {
+  coll::Plan plan;
+  return state_->plan(call, plan) ? coll::algorithm_name(plan.algorithm) : std::string_view();
+}
+
+std::vector<TeamCall> Team::journal() const { return state_->journal().calls(); }
+
+}  // namespace brant

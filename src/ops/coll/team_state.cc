@@ -1,0 +1,448 @@
+#include "ops/coll/team_state.h"
+
+#include <algorithm>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "ops/coll/board_rounds.h"
+
+namespace brant {
+namespace {
+
+using coll::CallRecord;
+using coll::Fault;
+
+/// Looks for the others before a call waits as everything waits: some microseconds where every process has a core, and
+/// then so many more between which others have theirs.
+constexpr unsigned kSpinsWithRoom = 100;
+constexpr unsigned kSpinsCrowded = 20;
+constexpr unsigned kYields = 2000;
+/// A program that does nothing but small collectives makes progress all the same.
+constexpr unsigned kRunsWithoutProgress = 64;
+constexpr unsigned kCallsOfTurn = 8;
+constexpr unsigned kBoardTurnsOfTurn = 16;
+/// What a member has sent before its program ended is here by then.
+constexpr std::int64_t kFarewellGrace = 1'000'000'000;
+
+void relax() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+unsigned spins_for(const port::JobInfo& job) noexcept {
+  const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return job.local_size > cores ? kSpinsCrowded : kSpinsWithRoom;
+}
+
+coll::Members members_in(Runtime& runtime, std::span<const Rank> ranks) {
+  const auto own = std::find(ranks.begin(), ranks.end(), runtime.rank());
+  if (own == ranks.end()) {
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("rank {} makes a team that it is no member of: only members make one", runtime.rank().value));
+  }
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const Rank rank = ranks[i];
+    if (rank.value < 0 || rank.value >= runtime.size())
+      throw Error(Status::invalid_argument,
+                  fmt::format("a team of rank {}, which the job does not have: it has {}", rank.value, runtime.size()));
+    if (std::find(ranks.begin() + static_cast<std::ptrdiff_t>(i) + 1, ranks.end(), rank) != ranks.end())
+      throw Error(Status::invalid_argument, fmt::format("rank {} stands in the list of a team twice", rank.value));
+  }
+  return {static_cast<unsigned>(ranks.size()), static_cast<unsigned>(own - ranks.begin())};
+}
+
+}  // namespace
+
+TeamState::TeamState(Runtime& runtime, std::span<const Rank> members, const TeamOptions& options)
+    : runtime_(runtime),
+      engine_(runtime.worker().engine()),
+      table_(engine_.service<TeamTable>()),
+      ranks_(members.begin(), members.end()),
+      members_(members_in(runtime, members)),
+      options_(options),
+      patience_(options.patience),
+      key_(make_key()),
+      watches_(members.size()),
+      mail_(table_.messenger(), key_, members),
+      messages_(mail_, members_),
+      shrinking_(members.size()),
+      spins_(spins_for(engine_.job())) {}
+
+TeamState::~TeamState() {
+  if (!calls_.empty()) fail_by(Fault::Why::closed, members_.self);
+  engine_.pollers().detach(*this);
+  for (Watch& watch : watches_) {
+    if (watch.peer != nullptr) watch.peer->remove_outstanding(watch);
+  }
+  if (entered_) table_.leave(key_);
+}
+
+/// From the list, and how many teams of that list there were: all members count alike.
+std::uint64_t TeamState::make_key() {
+  std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
+  const auto mix = [&hash](std::uint64_t value) {
+    hash = (hash ^ value) * 0x0000'0100'0000'01b3;
+    hash ^= hash >> 29;
+  };
+  for (const Rank rank : ranks_) mix(static_cast<std::uint64_t>(rank.value) + 1);
+  mix(ranks_.size() << 32);
+  mix(table_.count_of(hash));
+  return hash;
+}
+
+std::string TeamState::describe_fault() const {
+  if (!fault_.happened()) return {};
+  Fault told = fault_;
+  told.call = journal_.shown(fault_.call);
+  told.last_call = journal_.shown(fault_.last_call);
+  return coll::describe(told, name_, ranks_, members_.self);
+}
+
+Status TeamState::require_host_memory(const void* data, std::uint64_t bytes, MemoryKind kind) noexcept {
+  if (bytes == 0) return Status::ok;
+  const auto size = static_cast<std::size_t>(bytes);
+  if (const Status status = engine_.memory_kinds().resolve(data, size, kind); status != Status::ok) {
+    log::error("team {}: {} bytes at {} were given to a collective: {}", name_, bytes, data, status_text(status));
+    return status;
+  }
+  if (host_accessible(kind)) return Status::ok;
+  log::error(
+      "team {}: a collective was given {} memory: this version carries out collectives on host memory. Copy it to the "
+      "host first (Runtime::copy), or use pinned or managed memory",
+      name_, memory_kind_name(kind));
+  return Status::not_supported;
+}
+
+bool TeamState::plan(const Collective& call, coll::Plan& plan) const noexcept {
+  try {
+    coll::Work work;
+    std::string why;
+    if (coll::make_work(call, members_, work, why) != Status::ok) return false;
+    plan = coll::plan_for({work.kind, members_.count, work.bytes, work.element, board_.has_value(), {}});
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+Status TeamState::admit(const Collective& call, CallRecord& record) noexcept {
+  if (fault_.happened()) {
+    say_fault();
+    return fault_.status();
+  }
+  try {
+    std::string why;
+    coll::Work& work = record.work;
+    if (const Status status = coll::make_work(call, members_, work, why); status != Status::ok) {
+      log::error("team {}: {}", name_, why);
+      return status;
+    }
+    if (const Status status = require_host_memory(call.in.data, work.in_bytes, call.in.kind); status != Status::ok)
+      return status;
+    if (const Status status = require_host_memory(call.out.data, work.out_bytes, call.out.kind); status != Status::ok)
+      return status;
+    record.plan = coll::plan_for({work.kind, members_.count, work.bytes, work.element, board_.has_value(), {}});
+    return Status::ok;
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
+}
+
+OpResult TeamState::run(const Collective& call) noexcept {
+  CallRecord record;
+  if (const Status status = admit(call, record); status != Status::ok) return {status, 0};
+  calls_.push_back(record);
+  const unsigned first = coll::is_of_board(record.plan) ? 0 : spins_;  // messages come by progress
+  for (unsigned look = first; !record.ended && look < spins_ + kYields; ++look) {
+    if (drive() != 0) continue;
+    if (look < spins_) {
+      relax();
+    } else {
+      static_cast<void>(engine_.progress().step());
+      std::this_thread::yield();
+    }
+  }
+  if (!record.ended) {
+    engine_.pollers().attach(*this);
+    static_cast<void>(engine_.waiting().wait([](void* ended) noexcept { return *static_cast<bool*>(ended); },
+                                             &record.ended, Worker::kForever));
+  } else if (++runs_ % kRunsWithoutProgress == 0) {
+    static_cast<void>(engine_.progress().step());
+  }
+  return record.result;
+}
+
+Status TeamState::post(const Collective& call, Op& op) noexcept {
+  if (op.pending()) return refuse_pending_op();
+  CallRecord* record = table_.calls().take();
+  if (record == nullptr) return Status::limit_reached;
+  if (const Status status = admit(call, *record); status != Status::ok) {
+    table_.calls().give_back(record);
+    return status;
+  }
+  record->pooled = true;
+  record->own(engine_.completions(), op);
+  calls_.push_back(*record);
+  engine_.pollers().attach(*this);
+  if (calls_.front() == record) static_cast<void>(drive());
+  return Status::in_progress;
+}
+
+void TeamState::begin(CallRecord& record) noexcept {
+  const std::int64_t now = coarse_now();
+  record.number = journal_.begin(record.work.words, record.plan.algorithm, now);
+  record.waits_since_ns = now;
+  if (told_.happened() && record.number >= told_.call) return fail(told_, true);
+  if (coll::is_of_board(record.plan)) return;
+  messages_.begin(record.number);
+  for (unsigned m = 0; m < members_.count; ++m) {
+    if (const am::Message* message = mail_.front(m)) compare_words(m, message->header<coll::MailHeader>());
+    if (fault_.happened()) return;
+  }
+}
+
+void TeamState::compare_words(unsigned member, const coll::MailHeader& header) noexcept {
+  const CallRecord* record = calls_.front();
+  if (record == nullptr || record->number == 0 || coll::is_of_board(record->plan)) return;
+  const auto ahead = static_cast<std::int32_t>(header.call - static_cast<std::uint32_t>(record->number));
+  if (ahead > 0 || (ahead == 0 && header.words() == record->work.words)) return;
+  Fault fault;
+  fault.why = Fault::Why::other_call;
+  fault.member = member;
+  fault.theirs = header.words();
+  fail(fault);
+}
+
+unsigned TeamState::drive() noexcept {
+  unsigned events = 0;
+  while (CallRecord* record = calls_.front()) {
+    if (record->number == 0) begin(*record);
+    if (fault_.happened()) break;
+    const std::uint64_t before = moved(*record);
+    Fault fault;
+    const Status status = step(*record, fault);
+    if (status == Status::in_progress) {
+      if (moved(*record) != before) ++events;
+      break;
+    }
+    ++events;
+    if (status != Status::ok) {
+      fail(fault);
+      break;
+    }
+    end(*record, status);
+    if (events == kCallsOfTurn) break;
+  }
+  return events;
+}
+
+Status TeamState::step(CallRecord& record, Fault& fault) noexcept {
+  if (coll::is_of_board(record.plan)) return step_on_board(record, fault);
+  return messages_.step(record.work, record.plan, fault);
+}
+
+Status TeamState::step_on_board(CallRecord& record, Fault& fault) noexcept {
+  coll::TurnBoard& board = *board_;
+  coll::BoardRounds rounds(board, members_, record.work, record.plan);
+  for (unsigned turns = 0; turns < kBoardTurnsOfTurn; ++turns) {
+    if (!record.published) {
+      rounds.put(record.round);
+      board.publish(record.work.words);
+      record.published = true;
+      for (const Watch& watch : watches_) {
+        if (watch.peer != nullptr) watch.peer->link->wake();
+      }
+    }
+    unsigned other = 0;
+    const unsigned seen = board.look([&](unsigned member) {
+      other = member;
+      return board.line(member).words() == record.work.words;
+    });
+    if (seen < members_.count) return Status::in_progress;
+    if (seen > members_.count) {
+      fault.why = Fault::Why::other_call;
+      fault.member = other;
+      fault.theirs = board.line(other).words();
+      return fault.status();
+    }
+    rounds.take(record.round);
+    board.end_turn();
+    record.published = false;
+    if (++record.round == record.plan.rounds) return Status::ok;
+  }
+  return Status::in_progress;
+}
+
+std::uint64_t TeamState::moved(const CallRecord& record) const noexcept {
+  return coll::is_of_board(record.plan) ? record.round : messages_.moved();
+}
+
+/// The first member that the call waits for.
+unsigned TeamState::awaited() const noexcept {
+  if (!coll::is_of_board(calls_.front()->plan)) return messages_.awaited();
+  unsigned member = 0;
+  while (member + 1 < members_.count && board_->is_here(member)) ++member;
+  return member;
+}
+
+void TeamState::end(CallRecord& record, Status status) noexcept {
+  const std::uint64_t number = record.number;
+  calls_.remove(record);
+  record.result = {status, status == Status::ok ? record.work.result_bytes : 0};
+  record.ended = true;
+  if (number != 0) journal_.end(status, coarse_now());
+  if (calls_.empty()) engine_.pollers().detach(*this);
+  if (record.pooled) {
+    engine_.completions().finish(record, record.result);
+    table_.calls().give_back(&record);
+  }
+  if (told_.happened() && calls_.empty() && number + 1 >= told_.call) fail(told_, true);
+}
+
+void TeamState::fail_by(Fault::Why why, unsigned member) noexcept {
+  Fault fault;
+  fault.why = why;
+  fault.member = member;
+  fail(fault);
+}
+
+void TeamState::fail(Fault fault, bool told) noexcept {
+  if (fault_.happened()) return;
+  if (!told) {
+    fault.teller = members_.self;
+    fault.call = journal_.last();
+    fault.last_call = watches_[fault.member].last_call;
+    const CallRecord* record = calls_.front();
+    if (record != nullptr) fault.ours = record->work.words;
+    // All are in the call, or have ended the one before: on the board nobody is further behind.
+    if (board_ && record != nullptr) fault.last_call = fault.call == 0 ? 0 : fault.call - 1;
+    if (fault.why == Fault::Why::other_call) fault.last_call = fault.call;
+  }
+  fault_ = fault;
+  if (fault.why == Fault::Why::lost && fault.member != members_.self)
+    static_cast<void>(shrinking_.note_gone(fault.member));
+  const bool concerns_calls = !calls_.empty();
+  if (concerns_calls) say_fault();
+  while (CallRecord* record = calls_.front()) end(*record, fault_.status());
+  messages_.drop_held();
+  mail_.drop_all();
+  // A death is seen by all; what one alone knows is not.
+  if (told || (fault.why == Fault::Why::lost && !concerns_calls)) return;
+  const auto bytes = std::as_bytes(std::span(&fault_, 1));
+  for (unsigned m = 0; m < members_.count; ++m) {
+    const Peer* peer = watches_[m].peer;
+    if (peer != nullptr && !peer->lost) static_cast<void>(mail_.send(m, coll::MailKind::fault, fault_.call, {}, bytes));
+  }
+}
+
+/// Once, where it is first of consequence.
+void TeamState::say_fault() noexcept {
+  if (std::exchange(fault_said_, true)) return;
+  try {
+    log::error("{}", describe_fault());
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+unsigned TeamState::poll() noexcept { return drive(); }
+
+/// Members wake each other after each turn, and messages wake whom they reach.
+bool TeamState::lets_sleep() const noexcept {
+  const CallRecord* record = calls_.front();
+  if (record == nullptr) return true;
+  if (record->number == 0) return false;
+  if (!coll::is_of_board(record->plan)) return !messages_.is_blocked() && mail_.front(messages_.awaited()) == nullptr;
+  return record->published && !board_->is_here(awaited());
+}
+
+std::optional<unsigned> TeamState::member_of(Rank rank) const noexcept {
+  const auto found = std::find(ranks_.begin(), ranks_.end(), rank);
+  if (found == ranks_.end()) return std::nullopt;
+  return static_cast<unsigned>(found - ranks_.begin());
+}
+
+void TeamState::on_mail(am::Message& message) noexcept {
+  const std::optional<unsigned> from = member_of(Rank{message.peer});
+  const auto header = message.header<coll::MailHeader>();
+  const auto kind = static_cast<coll::MailKind>(message.wire.session);
+  const auto refuse = [&](const char* what) {
+    if (Peer* peer = engine_.peers().find(message.peer)) engine_.peers().distrust(*peer, what);
+    mail_.release(message);
+  };
+  if (!from) return refuse("a collective's message for a team that it is no member of");
+  if (kind == coll::MailKind::data) {
+    if (fault_.happened()) return mail_.release(message);
+    watches_[*from].last_call = std::max<std::uint64_t>(watches_[*from].last_call, header.call);
+    mail_.keep(*from, message);
+    return compare_words(*from, header);
+  }
+  if (kind == coll::MailKind::shrink) {
+    try {
+      if (!shrinking_.hear(*from, message.payload())) return refuse("a list of survivors that is none");
+    } catch (const std::bad_alloc&) {
+      log::error("team {}: no memory for a list of survivors", name_);
+    }
+    return mail_.release(message);
+  }
+  Fault fault;
+  const bool whole = kind == coll::MailKind::fault && message.bytes == sizeof(fault);
+  if (whole) std::memcpy(&fault, message.data, sizeof(fault));
+  if (!whole || !coll::is_sound(fault, ranks_.size()) || fault.teller != *from)
+    return refuse("a collective's message that is none");
+  mail_.release(message);
+  // A call before that one may still end well: those who are further have given what it takes.
+  const CallRecord* record = calls_.front();
+  if (record == nullptr || record->number == 0 || record->number >= fault.call) return fail(fault, true);
+  if (!told_.happened()) told_ = fault;
+}
+
+void TeamState::on_lost(PeerOp& op) noexcept {
+  auto& watch = static_cast<Watch&>(op);
+  TeamState& self = *watch.team;
+  static_cast<void>(self.drive());  // what it has given before may be all that was missing
+  static_cast<void>(self.shrinking_.note_gone(watch.member));
+  self.fail_by(Fault::Why::lost, watch.member);
+}
+
+void TeamState::on_left(Rank rank) noexcept {
+  const std::optional<unsigned> member = member_of(rank);
+  if (member && watches_[*member].left_ns == 0) watches_[*member].left_ns = coarse_now();
+}
+
+void TeamState::look_around() noexcept {
+  CallRecord* record = calls_.front();
+  if (record == nullptr || record->number == 0) return;
+  const std::int64_t now = coarse_now();
+  if (const std::uint64_t before = std::exchange(record->moved_before, moved(*record) + 1);
+      before != record->moved_before) {
+    record->waits_since_ns = now;
+  }
+  const unsigned member = awaited();
+  const Watch& watch = watches_[member];
+  if (member == members_.self) return;
+  if (watch.left_ns != 0 && now - watch.left_ns > kFarewellGrace && now - record->waits_since_ns > kFarewellGrace)
+    return fail_by(Fault::Why::left, member);
+  if (now - record->waits_since_ns > std::chrono::nanoseconds(patience_).count()) fail_by(Fault::Why::late, member);
+}
+
+bool TeamState::say_what_it_waits_for() const noexcept {
+  const CallRecord* record = calls_.front();
+  if (record == nullptr || record->number == 0) return false;
+  try {
+    const unsigned member = awaited();
+    log::warn("team {}: call {}, {}, waits for member {} (rank {} of the job)", name_, journal_.shown(record->number),
+              coll::describe(record->work.words), member, ranks_[member].value);
+  } catch (const std::bad_alloc&) {
+  }
+  return true;
+}
+
+}  // namespace brant

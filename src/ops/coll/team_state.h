@@ -1,0 +1,120 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "brant/coll/team.h"
+#include "brant/core/runtime.h"
+#include "core/pollers.h"
+#include "ops/coll/board_memory.h"
+#include "ops/coll/call_record.h"
+#include "ops/coll/fault.h"
+#include "ops/coll/journal.h"
+#include "ops/coll/mail.h"
+#include "ops/coll/message_rounds.h"
+#include "ops/coll/shrinking.h"
+#include "ops/coll/table.h"
+#include "ops/coll/turn_board.h"
+
+namespace brant {
+
+/// What a Team stands for: its members, the calls under way, and what ended it. See there for the rules.
+class TeamState final : private Poller {
+ public:
+  /// Throws as Team does. Nothing was agreed with the others yet.
+  TeamState(Runtime& runtime, std::span<const Rank> members, const TeamOptions& options);
+  TeamState(const TeamState&) = delete;
+  TeamState& operator=(const TeamState&) = delete;
+  ~TeamState();
+
+  /// Meets the other members. Throws as Team does.
+  void form();
+
+  [[nodiscard]] Runtime& runtime() noexcept { return runtime_; }
+  [[nodiscard]] const coll::Members& members() const noexcept { return members_; }
+  [[nodiscard]] const std::vector<Rank>& ranks() const noexcept { return ranks_; }
+  [[nodiscard]] const TeamOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] std::string describe_fault() const;
+  [[nodiscard]] const coll::Journal& journal() const noexcept { return journal_; }
+
+  OpResult run(const Collective& call) noexcept;
+  Status post(const Collective& call, Op& op) noexcept;
+  /// What `call` would be carried out by. False: it would be refused.
+  bool plan(const Collective& call, coll::Plan& plan) const noexcept;
+  /// Who lives, by member, as all that live agree. Throws as Team::shrink.
+  std::vector<Rank> agree_on_survivors();
+
+  // For the table.
+  /// Takes the message over.
+  void on_mail(am::Message& message) noexcept;
+  void on_left(Rank rank) noexcept;
+  void look_around() noexcept;
+  bool say_what_it_waits_for() const noexcept;
+
+ private:
+  using Calls = IntrusiveList<coll::CallRecord, &coll::CallRecord::hook>;
+  struct Watch final : PeerOp {
+    TeamState* team = nullptr;
+    unsigned member = 0;
+    Peer* peer = nullptr;
+    std::int64_t left_ns = 0;     ///< When its program ended; 0: it has not.
+    std::uint64_t last_call = 0;  ///< The last it is known to have come to.
+  };
+  struct FormRecord;
+
+  Status admit(const Collective& call, coll::CallRecord& record) noexcept;
+  Status require_host_memory(const void* data, std::uint64_t bytes, MemoryKind kind) noexcept;
+  void begin(coll::CallRecord& record) noexcept;
+  /// A message of a call that is under way here, or was, must be of that very call, also where nobody awaits it: a
+  /// member that waits for somebody who never sends would not hear of it.
+  void compare_words(unsigned member, const coll::MailHeader& header) noexcept;
+  /// Does what can be done now. Returns how much it was.
+  unsigned drive() noexcept;
+  Status step(coll::CallRecord& record, coll::Fault& fault) noexcept;
+  Status step_on_board(coll::CallRecord& record, coll::Fault& fault) noexcept;
+  void end(coll::CallRecord& record, Status status) noexcept;
+  /// Ends the team here, and at the others unless it was they who told of it.
+  void fail(coll::Fault fault, bool told = false) noexcept;
+  void fail_by(coll::Fault::Why why, unsigned member) noexcept;
+  void say_fault() noexcept;
+  [[nodiscard]] unsigned awaited() const noexcept;
+  [[nodiscard]] std::uint64_t moved(const coll::CallRecord& record) const noexcept;
+  [[nodiscard]] std::optional<unsigned> member_of(Rank rank) const noexcept;
+  std::uint64_t make_key();
+  void connect();
+  [[nodiscard]] bool can_share_memory() const noexcept;
+  unsigned poll() noexcept override;
+  [[nodiscard]] bool lets_sleep() const noexcept override;
+  static void on_lost(PeerOp& op) noexcept;
+
+  Runtime& runtime_;
+  Engine& engine_;
+  TeamTable& table_;
+  const std::vector<Rank> ranks_;
+  coll::Members members_;
+  const TeamOptions options_;
+  std::chrono::milliseconds patience_;
+  std::uint64_t key_ = 0;
+  std::string name_;
+  std::vector<Watch> watches_;
+  coll::BoardMemory memory_;  ///< Made by member 0.
+  std::optional<coll::TurnBoard> board_;
+  coll::Mail mail_;
+  coll::MessageRounds messages_;
+  coll::Shrinking shrinking_;
+  coll::Journal journal_;
+  Calls calls_;
+  coll::Fault fault_;
+  coll::Fault told_;  ///< By another member, of a call that this one has not come to.
+  bool fault_said_ = false;
+  bool entered_ = false;
+  unsigned runs_ = 0;
+  const unsigned spins_;
+};
+
+}  // namespace brant

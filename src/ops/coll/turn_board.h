@@ -1,0 +1,109 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "ops/coll/call_words.h"
+
+/// Turns in memory that all members of a team have mapped. In each turn every member says what it calls and shows some
+/// bytes, and sees what all others say and show. Nobody writes where another writes, and nothing is reset: what is
+/// written carries the number of its turn.
+///
+/// Two sets of lines and slots serve in turns. Whoever writes those of turn t has seen all members in turn t - 1, so
+/// all of them have ended turn t - 2, which used the same set: nobody reads there any more. That holds only because
+/// every member waits for all in every turn.
+namespace brant::coll {
+
+inline constexpr std::size_t kLineBytes = 64;
+inline constexpr std::size_t kLinePayload = 48;
+inline constexpr std::size_t kSlotBytes = std::size_t{64} << 10;
+inline constexpr unsigned kBoardMembersMax = 64;
+
+/// What one member says in one turn.
+struct alignas(kLineBytes) TurnLine {
+  std::atomic<std::uint32_t> turn;  ///< Written last.
+  std::uint32_t low;                ///< CallWords.
+  std::uint64_t high;
+  std::byte payload[kLinePayload];
+
+  [[nodiscard]] CallWords words() const noexcept { return {high, low}; }
+};
+static_assert(sizeof(TurnLine) == kLineBytes && std::atomic<std::uint32_t>::is_always_lock_free);
+
+/// One member's view of the board.
+class TurnBoard {
+ public:
+  /// Of zeroed memory that all members see; at each of them the same number of members and the same first turn.
+  TurnBoard(std::byte* memory, unsigned members, unsigned self, std::uint32_t first_turn = 1) noexcept
+      : memory_(memory), members_(members), self_(self), turn_(first_turn) {}
+
+  /// 256-byte aligned memory of this size serves a team of so many.
+  static constexpr std::size_t bytes_for(unsigned members) noexcept {
+    return lines_bytes(members) + 2 * members * kSlotBytes;
+  }
+
+  [[nodiscard]] std::uint32_t turn() const noexcept { return turn_; }
+  /// Where this member puts what it shows in this turn: before `publish`.
+  [[nodiscard]] std::byte* own_slot() noexcept { return slot_of(self_, turn_); }
+  [[nodiscard]] std::byte* own_payload() noexcept { return line_of(self_).payload; }
+  /// The slot of the next turn, which nobody reads any more once `all_here` held in this one.
+  [[nodiscard]] std::byte* own_next_slot() noexcept { return slot_of(self_, turn_ + 1); }
+
+  /// This member is in the turn. What it has put is visible to whoever sees that.
+  void publish(const CallWords& words) noexcept {
+    TurnLine& line = line_of(self_);
+    line.low = words.low;
+    line.high = words.high;
+    line.turn.store(turn_, std::memory_order_release);
+  }
+
+  /// The first member that has not been seen in this turn; as many as there are members: all were. Cheap to repeat.
+  template <typename Seen>
+  unsigned look(Seen&& seen) noexcept {
+    while (seen_ < members_ && is_here(seen_)) {
+      if (!seen(seen_)) return members_ + 1;
+      ++seen_;
+    }
+    return seen_;
+  }
+  [[nodiscard]] bool is_here(unsigned member) const noexcept {
+    return line_of(member).turn.load(std::memory_order_acquire) == turn_;
+  }
+  /// What a member that is here says and shows.
+  [[nodiscard]] const TurnLine& line(unsigned member) const noexcept { return line_of(member); }
+  [[nodiscard]] const std::byte* slot(unsigned member) const noexcept { return slot_of(member, turn_); }
+
+  /// All were seen, and what they show was taken.
+  void end_turn() noexcept {
+    ++turn_;
+    seen_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kLineStride = 2 * kLineBytes;  // lines are fetched in pairs
+
+  static constexpr std::size_t lines_bytes(unsigned members) noexcept {
+    constexpr std::size_t kPage = 4096;
+    return (2 * members * kLineStride + kPage - 1) / kPage * kPage;
+  }
+  [[nodiscard]] std::size_t place(unsigned member, std::uint32_t turn) const noexcept {
+    return std::size_t{turn & 1u} * members_ + member;
+  }
+  [[nodiscard]] TurnLine& line_of(unsigned member) const noexcept {
+    return *reinterpret_cast<TurnLine*>(memory_ + place(member, turn_) * kLineStride);
+  }
+  [[nodiscard]] std::byte* slot_of(unsigned member, std::uint32_t turn) const noexcept {
+    return memory_ + lines_bytes(members_) + place(member, turn) * kSlotBytes;
+  }
+
+  std::byte* memory_;
+  unsigned members_;
+  unsigned self_;
+  std::uint32_t turn_;
+  unsigned seen_ = 0;
+};
+
+}  // namespace brant::coll

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "brant/base/status.h"
+#include "brant/coll/collectives.h"
+#include "ops/coll/call_words.h"
+#include "ops/coll/fold.h"
+
+namespace brant::coll {
+
+/// Who carries out a call: how many, and which of them this is.
+struct Members {
+  unsigned count = 1;
+  unsigned self = 0;
+};
+
+/// A call whose arguments were found to fit together, as the algorithms take it: plain pointers, and `in` is where this
+/// member's data is also where it works in place.
+struct Work {
+  CollectiveKind kind = CollectiveKind::none;
+  Folding folding;
+  unsigned root = 0;
+  std::size_t element = 1;  ///< What is not to be cut.
+  /// Of the vector (barrier: 0; broadcast, reduce, allreduce, scan, exscan) or of one block (the others; where blocks
+  /// differ, the largest).
+  std::uint64_t bytes = 0;
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  std::span<const std::uint64_t> blocks;  ///< Of an allgather with blocks of different sizes; else empty.
+  CallWords words;
+  std::uint64_t result_bytes = 0;  ///< What this member gets.
+  std::uint64_t in_bytes = 0;      ///< What is read of the call's `in`, and written of its `out`.
+  std::uint64_t out_bytes = 0;
+
+  [[nodiscard]] bool is_root(const Members& members) const noexcept { return root == members.self; }
+  /// Of a member's block in `out`.
+  [[nodiscard]] std::uint64_t block_bytes(unsigned member) const noexcept {
+    return blocks.empty() ? bytes : blocks[member];
+  }
+  [[nodiscard]] std::uint64_t block_offset(unsigned member) const noexcept;
+};
+
+/// Looks at the arguments of a call. invalid_argument: `why` says what does not fit, and the cure. What kind of memory
+/// the buffers are is not looked at.
+Status make_work(const Collective& call, const Members& members, Work& work, std::string& why);
+
+}  // namespace brant::coll

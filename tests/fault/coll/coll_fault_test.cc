@@ -1,0 +1,180 @@
+// A member of a team dies, stops, does not come, or calls something else. All others get an error in time, which says
+// who it was and what it did; their processes go on, and what is left makes a new team.
+#include <signal.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "brant/brant.h"
+#include "brant/coll/team.h"
+#include "support/killed_process.h"
+#include "support/own_host.h"
+
+namespace brant {
+namespace {
+
+using test::fail;
+
+constexpr const char* kWays[] = {"board", "messages", "hosts"};
+
+void say(int rank, const Team& team, const char* what) {
+  std::fprintf(stderr, "rank %d: %s: %s\n", rank, what, team.fault().c_str());
+  fail(rank, what);
+}
+
+Collective sum_of(std::vector<float>& data) {
+  return allreduce(Buffer(data.data(), data.size() * sizeof(float), MemoryKind::host), DataType::f32, ReduceOp::sum);
+}
+
+/// What is left is a team as good as any.
+void go_on(Runtime& runtime, const Team& team) {
+  Team rest = team.shrink();
+  if (rest.size() != 2) fail(runtime.rank().value, "the survivors are not two");
+  std::int32_t own = runtime.rank().value, sum = -1;
+  const OpResult result =
+      rest.run(allreduce(std::span<const std::int32_t>(&own, 1), std::span(&sum, 1), ReduceOp::sum));
+  if (!result.ok() || sum != 2) say(own, rest, "the survivors do not go on");
+  if (!rest.run(barrier()).ok()) fail(own, "the survivors do not meet");
+}
+
+/// Calls until one fails, with the outcome that is expected, and a text that names the culprit.
+void expect_end(Runtime& runtime, Team& team, std::size_t count, Status expected) {
+  const int self = runtime.rank().value;
+  std::vector<float> data(count);
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  OpResult result;
+  for (int i = 0; result.ok(); ++i) {
+    if (i % 2 == 0) {
+      result = team.run(sum_of(data));
+    } else {
+      Operation operation = team.start(sum_of(data));
+      result = runtime.wait_for(std::chrono::seconds(20), operation);
+    }
+    if (std::chrono::steady_clock::now() > give_up) fail(self, "nothing was told");
+  }
+  if (result.status != expected) say(self, team, std::string(status_name(result.status)).c_str());
+  if (team.fault().find("member 1 (rank 1 of the job)") == std::string::npos) say(self, team, "the text names nobody");
+  if (team.run(barrier()).status != expected) say(self, team, "a later call is not refused alike");
+  const bool between_calls = team.fault().find("between calls") != std::string::npos;
+  if (!between_calls && team.journal().back().status != expected) say(self, team, "the journal does not have it");
+}
+
+int play_death(Runtime& runtime, Team& team, std::size_t count) {
+  std::vector<float> data(count);
+  if (runtime.rank().value == 1) {
+    for (int i = 0; i < 30; ++i) static_cast<void>(team.run(sum_of(data)));
+    test::die();
+  }
+  const auto say_when = [](const char* what) {
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(test::since_death()).count();
+    std::printf("%s %lld ms after the death\n", what, static_cast<long long>(ms));
+  };
+  expect_end(runtime, team, count, Status::peer_lost);
+  test::say_if_late();
+  say_when("told");
+  go_on(runtime, team);
+  say_when("went on");
+  return 0;
+}
+
+/// Rank 1 is there and does not call, or is stopped; when it comes at last, it hears that nobody waits any more.
+int play_silence(Runtime& runtime, Team& team, bool stopped) {
+  const int self = runtime.rank().value;
+  std::vector<pid_t> pids(3);
+  const pid_t own = ::getpid();
+  if (!team.run(allgather(ConstBuffer(&own, sizeof(own)), Buffer(pids.data(), 3 * sizeof(own)))).ok())
+    fail(self, "the start");
+  std::vector<float> data(4);
+  if (self == 1) {
+    if (stopped) ::raise(SIGSTOP);
+    static_cast<void>(
+        runtime.worker().wait_until([] { return false; }, std::chrono::milliseconds(stopped ? 100 : 1500)));
+    const OpResult late = team.run(sum_of(data));
+    if (late.status != Status::timed_out) say(self, team, "the late one is not told");
+    if (team.fault().find("found by member") == std::string::npos) say(self, team, "it is not said who gave up");
+    return 0;
+  }
+  expect_end(runtime, team, 4, Status::timed_out);
+  if (team.fault().find("did not come") == std::string::npos) say(self, team, "the text does not say that it is late");
+  if (stopped && self == 0) ::kill(pids[1], SIGCONT);
+  return 0;
+}
+
+/// Rank 1 calls something else than the others, after some calls that all make.
+int play_other_call(Runtime& runtime, Team& team, const std::string& what) {
+  const int self = runtime.rank().value;
+  std::vector<float> data(64), more(65);
+  for (int i = 0; i < 5; ++i) {
+    if (!team.run(sum_of(data)).ok()) say(self, team, "the first calls");
+  }
+  Collective call = sum_of(data);
+  const Buffer bytes(data.data(), 64, MemoryKind::host);
+  if (what == "root") call = broadcast(bytes, self == 1 ? 2 : 0);
+  if (self == 1 && what == "size") call = sum_of(more);
+  if (self == 1 && what == "type") call = allreduce(bytes, DataType::i32, ReduceOp::sum);
+  if (self == 1 && what == "order") call = barrier();
+  // By messages the root of a broadcast has ended before it can hear: the next call tells it.
+  OpResult result;
+  for (int i = 0; i < 3 && result.ok(); ++i) result = team.run(i == 0 ? call : barrier());
+  if (result.status != Status::invalid_argument) say(self, team, "the other call was not noticed");
+  if (team.fault().find(" called ") == std::string::npos) say(self, team, "the text does not say what was called");
+  // Nothing hangs, and another team of the same processes is not concerned.
+  Team again = Team::world(runtime);
+  if (!again.run(barrier()).ok()) fail(self, "no new team");
+  return 0;
+}
+
+int play(const std::string& scene) {
+  const std::string way = scene.substr(scene.find('.') + 1), what = scene.substr(0, scene.find('.'));
+  if (way == "hosts" && !test::become_own_host()) return 2;
+  Runtime runtime;
+  const bool silence = what == "silent" || what == "stopped";
+  Team team = Team::world(runtime, {.patience = std::chrono::milliseconds(silence ? 500 : 30'000),
+                                    .way = way == "board" ? TeamWay::automatic : TeamWay::messages});
+  int code = 2;
+  if (what == "death_small") code = play_death(runtime, team, 4);
+  if (what == "death_large") code = play_death(runtime, team, 1'000'000);
+  if (silence) code = play_silence(runtime, team, what == "stopped");
+  if (what == "root" || what == "size" || what == "type" || what == "order")
+    code = play_other_call(runtime, team, what);
+  if (code == 0) std::printf("survived\n");
+  return code;
+}
+
+class CollFault : public testing::TestWithParam<const char*> {
+ protected:
+  [[nodiscard]] std::string scene(const char* what) const { return std::string(what) + "." + GetParam(); }
+  static void expect_all(const std::string& scene) {
+    const auto [text, code] = test::play_scene(scene, 3);
+    EXPECT_EQ(code, 0) << text;
+    for (const char* rank : {"[0] survived", "[1] survived", "[2] survived"})
+      EXPECT_NE(text.find(rank), std::string::npos) << text;
+  }
+  void SetUp() override {
+    if (std::string(GetParam()) == "hosts" && !test::own_hosts_allowed())
+      GTEST_SKIP() << "this machine allows no hosts of one's own (unshare)";
+  }
+};
+
+TEST_P(CollFault, the_death_of_a_member_is_told_and_the_others_go_on) {
+  for (const char* what : {"death_small", "death_large"}) test::expect_survivors(scene(what));
+}
+TEST_P(CollFault, a_member_that_does_not_come_is_named) { expect_all(scene("silent")); }
+TEST_P(CollFault, a_stopped_member_is_named) { expect_all(scene("stopped")); }
+TEST_P(CollFault, another_call_is_an_error_at_all) {
+  for (const char* what : {"size", "type", "order", "root"}) expect_all(scene(what));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, CollFault, testing::ValuesIn(kWays), [](const auto& way) { return way.param; });
+
+/// The child processes of the test play their scene before any test runs.
+const testing::Environment* const g_environment = testing::AddGlobalTestEnvironment(new test::SceneEnvironment(play));
+
+}  // namespace
+}  // namespace brant

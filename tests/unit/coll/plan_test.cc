@@ -1,0 +1,111 @@
+// The plan of a call: every call has one, and more bytes never lead back to an algorithm for fewer.
+#include "ops/coll/plan.h"
+
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ops/coll/extent.h"
+#include "ops/coll/turn_board.h"
+
+namespace brant::coll {
+namespace {
+
+std::vector<std::uint64_t> sizes() {
+  std::vector<std::uint64_t> all;
+  for (std::uint64_t bytes = 0; bytes <= 300; ++bytes) all.push_back(bytes);
+  for (std::uint64_t power = 512; power <= std::uint64_t{1} << 30; power *= 2) {
+    for (const std::int64_t beside : {-8, 0, 4, 12}) all.push_back(power + static_cast<std::uint64_t>(beside));
+  }
+  return all;
+}
+
+template <typename Visit>
+void for_all_queries(Visit&& visit) {
+  for (unsigned kind = 1; kind < kCollectiveKindCount; ++kind) {
+    for (const unsigned members : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u, 31u, 64u, 1000u}) {
+      for (const std::size_t element :
+           {std::size_t{1}, std::size_t{2}, std::size_t{8}, std::size_t{16}, std::size_t{24}, std::size_t{4096}}) {
+        for (const bool board : {false, true}) {
+          if (board && members > kBoardMembersMax) continue;
+          visit(PlanQuery{static_cast<CollectiveKind>(kind), members, 0, element, board, {}});
+        }
+      }
+    }
+  }
+}
+
+TEST(Plan, is_there_for_every_call_and_moves_all_bytes) {
+  for_all_queries([](PlanQuery query) {
+    for (const std::uint64_t bytes : sizes()) {
+      query.bytes = bytes / query.element * query.element;
+      const Plan plan = plan_for(query);
+      ASSERT_EQ(plan, plan_for(query));
+      ASSERT_GE(plan.rounds, 1u);
+      if (query.members == 1) {
+        ASSERT_EQ(plan.algorithm, Algorithm::alone);
+        continue;
+      }
+      ASSERT_NE(plan.algorithm, Algorithm::alone) << query.bytes << " " << query.element;
+      ASSERT_TRUE(query.board || !is_of_board(plan));
+      if (query.kind == CollectiveKind::barrier) continue;
+      const bool slices = plan.algorithm == Algorithm::slices || plan.algorithm == Algorithm::pairwise;
+      const std::uint64_t moved = slices ? plan.piece * query.members * (plan.rounds - 1) : plan.piece * plan.rounds;
+      ASSERT_GE(moved, query.bytes) << algorithm_name(plan.algorithm) << " " << query.bytes << " of " << query.element;
+      if (plan.algorithm != Algorithm::lines && plan.algorithm != Algorithm::binomial) {
+        ASSERT_EQ(plan.piece % query.element, 0u);
+      }
+      if (is_of_board(plan)) {
+        const bool shares = query.kind == CollectiveKind::alltoall || query.kind == CollectiveKind::scatter ||
+                            query.kind == CollectiveKind::reduce_scatter;
+        const std::uint64_t room = plan.algorithm == Algorithm::lines ? kLinePayload : kSlotBytes;
+        ASSERT_LE(plan.piece * (shares ? query.members : 1), room);
+        if (slices) {
+          ASSERT_LE(plan.piece * query.members, kSlotBytes / 2);
+        }
+      }
+    }
+  });
+}
+
+TEST(Plan, never_goes_back_to_an_algorithm_for_fewer_bytes) {
+  for_all_queries([](PlanQuery query) {
+    Plan before;
+    for (const std::uint64_t bytes : sizes()) {
+      query.bytes = bytes / query.element * query.element;
+      const Plan plan = plan_for(query);
+      // With elements as long as a whole room, slices and messages take turns.
+      if (query.element > kLineBytes) break;
+      ASSERT_GE(plan.algorithm, before.algorithm) << query.bytes;
+      before = plan;
+    }
+  });
+}
+
+TEST(Plan, slices_of_a_round_lie_one_behind_the_other) {
+  for (const unsigned members : {2u, 3u, 7u}) {
+    for (const std::size_t element : {std::size_t{1}, std::size_t{8}, std::size_t{24}}) {
+      for (const std::uint64_t bytes : {std::uint64_t{element * 3000}, std::uint64_t{element * 40'001}}) {
+        const Plan plan = plan_for(
+            {CollectiveKind::allreduce, members, bytes, element, true, {.slices_from = 0, .pairwise_from = 0}});
+        ASSERT_EQ(plan.algorithm, Algorithm::slices);
+        std::uint64_t next = 0;
+        for (std::uint64_t round = 0; round < plan.rounds; ++round) {
+          for (unsigned member = 0; member < members; ++member) {
+            const Extent slice = slice_of(bytes, element, plan, members, member, round);
+            ASSERT_LE(slice.bytes, plan.piece);
+            ASSERT_EQ(slice.bytes % element, 0u);
+            if (slice.bytes == 0) continue;
+            ASSERT_EQ(slice.offset, next);
+            next += slice.bytes;
+          }
+        }
+        ASSERT_EQ(next, bytes);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace brant::coll
