@@ -14,8 +14,8 @@
 
 namespace jacobi {
 
-/// A block of device memory whose iterations one kernel does, which stays on the device and holds all of it, or most:
-/// it exchanges the ghosts and sweeps, and the CPU is told when a number of iterations is done. In mode direct it
+/// A block of device memory whose iterations one kernel does, which stays on the device, with a block for each SM at
+/// most: it exchanges the ghosts and sweeps, and the CPU is told when a number of iterations is done. In mode direct it
 /// writes into the neighbours' fields. In modes stream and stacked it packs and unpacks, and the CPU sends and receives
 /// meanwhile. Of the worker's thread. Block, runtime and exchanges outlive it.
 class ResidentSolver {

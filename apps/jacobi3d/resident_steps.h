@@ -53,6 +53,18 @@ inline
   brant::halo::copy_range(machine, table, range, share);
 }
 
+/// The same for chunks of messages, which no list has.
+template <typename Machine>
+#ifdef __CUDACC__
+__device__ __noinline__
+#else
+inline
+#endif
+    void copy_chunks_of(Machine& machine, const brant::halo::CopyTable& table, Word first, Word last,
+                        brant::halo::Share share) {
+  brant::halo::copy_by_squads(machine, table, first, last, share);
+}
+
 /// Each field has exchanges of its own, which count from 1.
 BRANT_DEVICE_CODE Word exchange_of(Word iteration) { return iteration / 2 + 1; }
 
@@ -109,7 +121,7 @@ template <typename Machine>
 BRANT_DEVICE_CODE bool send(Machine& machine, const brant::notify::KernelControl&, const brant::halo::MessagePlan& plan,
                             Word epoch, bool) {
   const auto copy = [&](Word first, Word last, brant::halo::Share share) {
-    copy_cells(machine, plan.packs.table, {first, last}, share);
+    copy_chunks_of(machine, plan.packs.table, first, last, share);
   };
   brant::halo::pack_messages(machine, plan.packs, epoch, copy);
   return true;
@@ -118,7 +130,7 @@ template <typename Machine>
 BRANT_DEVICE_CODE bool receive(Machine& machine, const brant::notify::KernelControl& control,
                                const brant::halo::MessagePlan& plan, Word epoch, bool) {
   const auto copy = [&](Word first, Word last, brant::halo::Share share) {
-    copy_cells(machine, plan.unpacks.table, {first, last}, share);
+    copy_chunks_of(machine, plan.unpacks.table, first, last, share);
   };
   return brant::halo::unpack_messages(machine, control, plan.unpacks, epoch, copy);
 }
@@ -155,7 +167,7 @@ BRANT_DEVICE_CODE void sweep_behind(Machine& machine, const Resident<Plan>& work
 
 /// One iteration of some that begin with `first`. Where messages go through buffers, those of the exchange before this
 /// one are free when the next one packs into them: block 0 asks while messages are on their way, and the others know
-/// when they have met. Where nothing is swept and nobody reads the ghosts, blocks of mode direct need not meet.
+/// when they have met. Where nothing is swept, and nothing that landed is taken, blocks of mode direct need not meet.
 template <typename Machine, typename Plan>
 BRANT_DEVICE_CODE bool iterate_once(Machine& machine, const brant::notify::KernelControl& control,
                                     const Resident<Plan>& work, Word i, Word first, bool takes) {
@@ -163,7 +175,7 @@ BRANT_DEVICE_CODE bool iterate_once(Machine& machine, const brant::notify::Kerne
   const Plan& before = work.halo[(i + 1) % 2];
   const double* const current = work.field[i % 2];
   double* const next = work.field[(i + 1) % 2];
-  const bool meets = work.computes != 0 || always_meets(halo);
+  const bool meets = work.computes != 0 || takes || always_meets(halo);
   const Word begun = machine.now_ns();
   if (!send(machine, control, halo, exchange_of(i), i < first + 2)) return false;
   sweep_before(machine, work, next, current);

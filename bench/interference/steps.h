@@ -49,8 +49,8 @@ struct Scene {
 };
 enum Lap : unsigned { kNanoseconds, kSweeps, kLapWords };
 
-/// All blocks leave the kernel.
-inline constexpr Word kLeave = ~Word{0};
+/// All blocks leave the kernel behind the sweep of this number.
+inline constexpr Word kLeave = Word{1} << 63;
 /// How often the clock is looked at, and whether the program wants the end.
 inline constexpr Word kSweepsPerCheck = 64;
 
@@ -117,14 +117,14 @@ class Player {
     Word last = 0;
     if ((round.how & kAnswered) != 0 &&
         notify::wait(machine_, control_, scene_.heard, round.epoch + sweep - 1, Thread{}) != Waited::rung) {
-      last = kLeave;
+      last = swept_ | kLeave;
     } else if (round.sweeps != 0) {
       if (round.how != kSilent) notify::test(machine_, scene_.heard, round.epoch);  // for what a look costs
       if (sweep == round.sweeps) last = swept_;
     } else if (notify::test(machine_, scene_.heard, round.epoch)) {
       last = swept_;
     }
-    if (last == 0 && sweep % kSweepsPerCheck == 0 && gives_up(round, begun)) last = kLeave;
+    if (last == 0 && sweep % kSweepsPerCheck == 0 && gives_up(round, begun)) last = swept_ | kLeave;
     if (last != 0) machine_.store_relaxed(machine_.reach(scene_.last), last);
   }
 
@@ -157,7 +157,7 @@ class Player {
       last = machine_.load_relaxed(machine_.reach(scene_.last));
     }
     if (Block::share(machine_, waited) != Waited::rung) return Met::not_all;
-    if (machine_.sync_block_any(last == kLeave)) return Met::all_leave;
+    if (machine_.sync_block_any(last == (swept_ | kLeave))) return Met::all_leave;
     return machine_.sync_block_any(last == swept_) ? Met::round_is_over : Met::sweep_is_over;
   }
 

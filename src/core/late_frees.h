@@ -31,6 +31,9 @@ class LateFrees final : private DeferredWork {
 
   /// One kernel more stays on the device from now on: before it is launched. Waits while another thread frees.
   void note_kernel() noexcept;
+  /// The same of one that ends by itself when it has waited for others. Never waits: a free that is under way may end
+  /// with that kernel.
+  void note_launch() noexcept { device_.staying_kernels().note(+1); }
   /// It has ended. Never waits: also within progress.
   void note_end() noexcept;
   /// It will not end.

@@ -1,6 +1,7 @@
 #include "support/emulated_taking_wire.h"
 
 #include <memory>
+#include <new>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -11,9 +12,15 @@ namespace {
 class EmulatedTakingWire final : public port::Wire {
  public:
   EmulatedTakingWire(std::unique_ptr<port::Wire> inner, port::Device& device, DeviceMemoryTaken taken)
-      : inner_(std::move(inner)), device_(device), taken_(std::move(taken)), capabilities_(inner_->capabilities()) {
+      : inner_(std::move(inner)),
+        device_(device),
+        taken_(std::move(taken)),
+        capabilities_(inner_->capabilities()),
+        stream_(*device_.streams()->create_stream(port::StreamPriority::normal)) {
     capabilities_.kinds |= 1u << static_cast<unsigned>(MemoryKind::emulated);
   }
+
+  ~EmulatedTakingWire() override { device_.streams()->destroy_stream(stream_); }
 
   [[nodiscard]] const port::WireCapabilities& capabilities() const noexcept override { return capabilities_; }
   [[nodiscard]] std::span<const std::byte> address() const noexcept override { return inner_->address(); }
@@ -29,8 +36,9 @@ class EmulatedTakingWire final : public port::Wire {
                   port::WireOp& op) noexcept override {
     if (source.kind != MemoryKind::emulated) return inner_->tag_send(endpoint, tag, source, op);
     if (taken_) taken_(source.data);
-    auto* carried = new Carried(*this, op, source.bytes, {});
-    copy(carried->bytes.data(), source.data, source.bytes);
+    Carried* const carried = make(op, source.bytes, {});
+    if (carried == nullptr) return Status::no_memory;
+    if (copy(carried->bytes.data(), source.data, source.bytes) != Status::ok) return finish(Status::no_memory, carried);
     return finish(
         inner_->tag_send(endpoint, tag, ConstBuffer(carried->bytes.data(), source.bytes, MemoryKind::host), *carried),
         carried);
@@ -38,7 +46,8 @@ class EmulatedTakingWire final : public port::Wire {
   Status tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer landing, port::WireOp& op) noexcept override {
     if (landing.kind != MemoryKind::emulated) return inner_->tag_recv(tag, mask, landing, op);
     if (taken_) taken_(landing.data);
-    auto* carried = new Carried(*this, op, landing.bytes, landing);
+    Carried* const carried = make(op, landing.bytes, landing);
+    if (carried == nullptr) return Status::no_memory;
     return finish(inner_->tag_recv(tag, mask, Buffer(carried->bytes.data(), landing.bytes, MemoryKind::host), *carried),
                   carried);
   }
@@ -80,11 +89,13 @@ class EmulatedTakingWire final : public port::Wire {
       wire.carried_[&outer] = this;
     }
     void hand_over() {
+      if (status == Status::ok && landing.data != nullptr) {
+        status = wire.copy(landing.data, bytes.data(), WireOp::bytes);
+      }
       outer.status = status;
       outer.bytes = WireOp::bytes;
       outer.tag = tag;
       wire.carried_.erase(&outer);
-      if (status == Status::ok && landing.data != nullptr) wire.copy(landing.data, bytes.data(), WireOp::bytes);
       delete this;
     }
 
@@ -99,6 +110,14 @@ class EmulatedTakingWire final : public port::Wire {
     return found == carried_.end() ? op : *found->second;
   }
 
+  Carried* make(port::WireOp& op, std::size_t bytes, Buffer landing) noexcept {
+    try {
+      return new Carried(*this, op, bytes, landing);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+
   static Status finish(Status status, Carried* carried) noexcept {
     if (status == Status::in_progress) return status;
     carried->status = status;
@@ -106,13 +125,10 @@ class EmulatedTakingWire final : public port::Wire {
     return status;
   }
 
-  void copy(void* destination, const void* source, std::size_t bytes) noexcept {
-    if (bytes == 0) return;
-    port::Streams& streams = *device_.streams();
-    port::Stream* stream = *streams.create_stream(port::StreamPriority::normal);
-    static_cast<void>(streams.copy(destination, source, bytes, stream));
-    static_cast<void>(streams.synchronize(stream));
-    streams.destroy_stream(stream);
+  Status copy(void* destination, const void* source, std::size_t bytes) noexcept {
+    if (bytes == 0) return Status::ok;
+    const Status copied = device_.streams()->copy(destination, source, bytes, stream_);
+    return copied == Status::ok ? device_.streams()->synchronize(stream_) : copied;
   }
 
   std::unordered_map<port::WireOp*, Carried*> carried_;
@@ -120,6 +136,7 @@ class EmulatedTakingWire final : public port::Wire {
   port::Device& device_;
   const DeviceMemoryTaken taken_;
   port::WireCapabilities capabilities_;
+  port::Stream* const stream_;  ///< For its copies, which must not fail where memory is short.
 };
 
 }  // namespace

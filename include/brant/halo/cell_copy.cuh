@@ -196,7 +196,11 @@ BRANT_DEVICE_CODE void copy_listed_of(Machine& machine, const CopyUnit* units, W
     for (unsigned i = 0; i < kBatch; ++i) {
       const auto* const from = machine.reach(reinterpret_cast<const unsigned char*>(places[i].from));
       // Null: there is none, or it was freed by a program that gave up, on the emulated device.
-      if (from != nullptr) values[i] = load_unit<Unit>(from);
+      if (from != nullptr) {
+        values[i] = load_unit<Unit>(from);
+      } else {
+        places[i].to = 0;
+      }
     }
     BRANT_UNROLLED
     for (unsigned i = 0; i < kBatch; ++i) {

@@ -8,9 +8,10 @@
 /// tell_ready, write_cells and await_cells for the exchanges 1, 2, 3 and so on, with all its blocks.
 namespace brant::halo {
 
-/// A process with blocks beside those of this one. What goes there is cut into as many ways as blocks copy it: each
-/// rings a part of the bell when its cells are there, and takes a part of what has landed, so that no block waits for
-/// another one. Where that would be more ways than a bell has parts, all blocks copy, and the last of them rings.
+/// A process with blocks beside those of this one. What goes there is cut into strips, by how many bytes it is: a block
+/// copies one, and rings a part of the bell when its cells are there. It takes a part of what has landed as well. So no
+/// block waits for another one, and each ring tells of its own block alone: that its strips are written, and that what
+/// it took of the exchanges before is taken. Too much for strips is copied by all blocks, and the last of them rings.
 struct DirectNeighbour {
   notify::DeviceBell tell_ready;    ///< There: the ghosts of this process may be overwritten.
   notify::DeviceBell tell_arrived;  ///< There: its ghosts are written.
@@ -19,8 +20,8 @@ struct DirectNeighbour {
   notify::FanIn fan_in;  ///< Of all blocks of the grid.
   CopyRange cells;       ///< That it gets.
   CopyRange landed;      ///< What it writes packed: from where that lands into the ghosts.
-  Word ways = 0;         ///< 0: all blocks copy all of it together.
-  Word first_block = 0;  ///< Has way 0; the blocks behind it have the others.
+  Word strips = 0;       ///< 0: all blocks copy all of it together.
+  Word first_block = 0;  ///< Has strip 0; the blocks behind it have the others.
   Word arrives_in = 1;   ///< So many parts does it ring.
 };
 
@@ -46,28 +47,27 @@ BRANT_DEVICE_CODE const DirectNeighbour* neighbours_in(Machine& machine, const D
   return plan.count == 0 ? nullptr : machine.reach(plan.neighbours);
 }
 
-/// The first way of the block to a neighbour; the others come as many behind each other as there are blocks.
+/// The first strip of the block to a neighbour; the others come as many behind each other as there are blocks.
 template <typename Machine>
-BRANT_DEVICE_CODE unsigned first_way(Machine& machine, const DirectNeighbour& neighbour) {
+BRANT_DEVICE_CODE unsigned first_strip(Machine& machine, const DirectNeighbour& neighbour) {
   const auto first = static_cast<unsigned>(neighbour.first_block);
   return machine.block() >= first ? machine.block() - first : machine.block() + machine.blocks() - first;
 }
 
-/// The block does `each(way)` for its ways to a neighbour; false ends that.
+/// The block does `each(strip)` for its strips to a neighbour.
 template <typename Machine, typename Each>
-BRANT_DEVICE_CODE bool each_way(Machine& machine, const DirectNeighbour& neighbour, Each&& each) {
-  for (unsigned way = first_way(machine, neighbour); way < neighbour.ways; way += machine.blocks()) {
-    if (!each(way)) return false;
-  }
-  return true;
+BRANT_DEVICE_CODE void each_strip(Machine& machine, const DirectNeighbour& neighbour, Each&& each) {
+  for (unsigned strip = first_strip(machine, neighbour); strip < neighbour.strips; strip += machine.blocks())
+    each(strip);
 }
 
 template <typename Machine>
 BRANT_DEVICE_CODE bool writes_to(Machine& machine, const DirectNeighbour& neighbour) {
-  return neighbour.ways == 0 || first_way(machine, neighbour) < neighbour.ways;
+  return neighbour.strips == 0 || first_strip(machine, neighbour) < neighbour.strips;
 }
 
-/// Block 0 tells all neighbours that the ghosts may be overwritten, and that what landed is taken.
+/// Block 0 tells all neighbours that the ghosts may be overwritten, and that what landed is taken: all blocks have read
+/// and taken them, and have met since.
 template <typename Machine>
 BRANT_DEVICE_CODE void tell_ready(Machine& machine, const DirectPlan& plan, Word epoch) {
   if (machine.block() != 0) return;
@@ -85,22 +85,29 @@ BRANT_DEVICE_CODE bool write_to(Machine& machine, const notify::KernelControl& c
   const auto ready = [&] {
     return !asks || notify::wait(machine, control, neighbour.ready, epoch, block) == notify::Waited::rung;
   };
-  if (neighbour.ways == 0) {
+  if (neighbour.strips == 0) {
     if (!ready()) return false;
     copy(neighbour.cells, {machine.block(), machine.blocks()});
     notify::arrive(machine, neighbour.tell_arrived, neighbour.fan_in, epoch, block);
     return true;
   }
-  return each_way(machine, neighbour, [&](unsigned way) {
-    if (!ready()) return false;
-    copy(part_of(neighbour.cells, {way, static_cast<unsigned>(neighbour.ways)}), Share{});
-    notify::ring(machine, notify::part_of(neighbour.tell_arrived, way), epoch, block);
-    return true;
+  if (!writes_to(machine, neighbour)) return true;
+  if (!ready()) return false;
+  each_strip(machine, neighbour, [&](unsigned strip) {
+    copy(part_of(neighbour.cells, {strip, static_cast<unsigned>(neighbour.strips)}), Share{});
   });
+  if (notify::Block::gather(machine)) {
+    machine.fence_system();  // one for all, which costs as much as a release
+    each_strip(machine, neighbour, [&](unsigned strip) {
+      notify::ring_relaxed(machine, notify::part_of(neighbour.tell_arrived, strip), epoch);
+    });
+  }
+  return true;
 }
 
 /// What all blocks of a grid write in one exchange: none waits for another one. `copy(range, share)`: the block's share
-/// of a range. `asks`: whether the neighbours are ready. False: one has not come.
+/// of a range. `asks`: whether the neighbours are ready; who does not ask knows it from what they have written since,
+/// and all blocks have met behind the last look at what those will write next. False: one has not come.
 template <typename Machine, typename Copy>
 BRANT_DEVICE_CODE bool write_cells(Machine& machine, const notify::KernelControl& control, const DirectPlan& plan,
                                    Word epoch, bool asks, Copy&& copy) {
@@ -118,13 +125,12 @@ BRANT_DEVICE_CODE bool write_cells(Machine& machine, const notify::KernelControl
 template <typename Machine, typename Take>
 BRANT_DEVICE_CODE void take_from(Machine& machine, const DirectNeighbour& neighbour, Take&& take) {
   if (neighbour.landed.first == neighbour.landed.last) return;
-  if (neighbour.ways == 0) {
+  if (neighbour.strips == 0) {
     take(neighbour.landed, {machine.block(), machine.blocks()});
     return;
   }
-  each_way(machine, neighbour, [&](unsigned way) {  // the block that sends there next
-    take(part_of(neighbour.landed, {way, static_cast<unsigned>(neighbour.ways)}), Share{});
-    return true;
+  each_strip(machine, neighbour, [&](unsigned strip) {  // the block that sends there next
+    take(part_of(neighbour.landed, {strip, static_cast<unsigned>(neighbour.strips)}), Share{});
   });
 }
 

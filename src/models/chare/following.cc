@@ -204,7 +204,14 @@ void Following::take_arrival(Collection& collection, am::Message& message, const
   const bool has_waited = known != arriving.end() && known->second == &message;
   if (!has_waited && !admit(collection, message, envelope, id)) return drop_damaged(&message, message.peer);
   arriving[id] = &message;
-  if (enrolment_.must_wait(message, envelope)) return enrolment_.park(message);
+  if (enrolment_.must_wait(message, envelope)) {
+    try {
+      return enrolment_.park(message);
+    } catch (...) {
+      arriving.erase(id);
+      throw;
+    }
+  }
   set_flags(message, 0);
   queue_.push(message, message.header<Envelope>());
 }

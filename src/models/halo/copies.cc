@@ -165,8 +165,14 @@ void Copies::write_units(const CopyChunk& chunk, Word unit, std::span<std::byte*
 
 void Copies::list_units(Runtime& runtime, std::size_t turns) {
   table_.units = nullptr;
+  constexpr Word kUnitMin = 8;  // smaller ones are not worth an entry, where others would be larger
   Word unit = table_.unit_max;
-  for (const CopyBox& box : boxes_) unit = std::min(unit, box.unit);
+  Word largest = 1;
+  for (const CopyBox& box : boxes_) {
+    unit = std::min(unit, box.unit);
+    largest = std::max(largest, std::min(box.unit, table_.unit_max));
+  }
+  if (unit < kUnitMin && largest > unit) return;
   units_before_.assign(1, 0);
   for (const CopyChunk& chunk : chunks_) units_before_.push_back(units_before_.back() + bytes_in(chunk) / unit);
   const Word each = units_before_.back();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -263,6 +264,9 @@ Task<void> DirectExchange::bind_to(std::span<const Buffer> fields) {
       if (why == nullptr) step();
     } catch (const Error& error) {
       refused = error.status();
+      why = std::current_exception();
+    } catch (const std::bad_alloc&) {
+      refused = Status::no_memory;
       why = std::current_exception();
     }
   };

@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint32_t kBellsOfPair = 3;
 /// That a block copies alone at least: two units of 8 bytes for each of 256 threads. More than so many bytes in all are
 /// copied by all blocks together.
-constexpr Word kWayBytes = 4096;
-constexpr Word kInWaysMax = 256 * 1024;
+constexpr Word kStripBytes = 4096;
+constexpr Word kInStripsMax = 256 * 1024;
 
 NotifierOptions enough_for(std::size_t neighbours) noexcept {
   return {.bells = 16,
@@ -25,9 +25,9 @@ NotifierOptions enough_for(std::size_t neighbours) noexcept {
 }
 
 /// Blocks that copy so much, each by itself.
-Word ways_for(Word bytes) noexcept {
-  if (bytes > kInWaysMax) return 0;
-  return std::clamp<Word>((bytes + kWayBytes - 1) / kWayBytes, 1, notify::kBellParts);
+Word strips_for(Word bytes) noexcept {
+  if (bytes > kInStripsMax) return 0;
+  return std::clamp<Word>((bytes + kStripBytes - 1) / kStripBytes, 1, notify::kBellParts);
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ DirectByDevice::DirectByDevice(Runtime& runtime, const Layout& layout, DirectCop
     pair.arrived = notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::device, .peer = peer});
     pair.gone = notifier_.make({.rung_by = RungBy::peer, .seen_by = SeenBy::host, .peer = peer});
     pair.fan_in = notifier_.fan_in(shape.grid[0]);
-    pair.ways = ways_for(plan.copies.bytes_of(plan.to[n]));
+    pair.strips = strips_for(plan.copies.bytes_of(plan.to[n]));
   }
   plan_.copies.upload(runtime, plan_.bases.size());
 }
@@ -65,7 +65,7 @@ DirectByDevice::DirectByDevice(Runtime& runtime, const Layout& layout, DirectCop
 
 void DirectByDevice::offer(std::size_t neighbour, DirectOffer& offer) {
   const Pair& pair = pairs_[neighbour];
-  offer.ways = std::max<Word>(pair.ways, 1);
+  offer.strips = std::max<Word>(pair.strips, 1);
   offer.ready = pair.ready.ticket();
   offer.arrived = pair.arrived.ticket();
   offer.gone = pair.gone.ticket();
@@ -74,10 +74,10 @@ void DirectByDevice::offer(std::size_t neighbour, DirectOffer& offer) {
 void DirectByDevice::accept(std::size_t neighbour, const DirectOffer& offer) {
   Pair& pair = pairs_[neighbour];
   const Rank rank{plan_.neighbours[neighbour].rank};
-  if (offer.ways == 0 || offer.ways > notify::kBellParts) {
-    throw Error(Status::internal, fmt::format("halo: rank {} rings in {} parts", rank.value, offer.ways));
+  if (offer.strips == 0 || offer.strips > notify::kBellParts) {
+    throw Error(Status::internal, fmt::format("halo: rank {} rings in {} parts", rank.value, offer.strips));
   }
-  pair.arrives_in = offer.ways;
+  pair.arrives_in = offer.strips;
   pair.tell_ready = PeerBell(runtime_, rank, offer.ready);
   pair.tell_arrived = PeerBell(runtime_, rank, offer.arrived);
   pair.tell_gone = PeerBell(runtime_, rank, offer.gone);
@@ -96,10 +96,10 @@ void DirectByDevice::put_neighbours(Memory& to, Word blocks) {
     one.fan_in = {pair.fan_in.counts, blocks};
     one.cells = plan_.copies.range_of(plan_.to[pair.number]);
     one.landed = plan_.copies.range_of(plan_.landed[pair.number]);
-    one.ways = pair.ways;
+    one.strips = pair.strips;
     one.first_block = block;
     one.arrives_in = pair.arrives_in;
-    block = (block + pair.ways) % blocks;
+    block = (block + pair.strips) % blocks;
   }
   if (all.empty()) return;
   if (to.bytes() == 0) to = runtime_.allocate(runtime_.device_kind(), all.size() * sizeof(DirectNeighbour));

@@ -54,7 +54,7 @@ class DirectByDevice : public DirectWay {
     PeerBell tell_arrived;
     PeerBell tell_gone;
     notify::FanIn fan_in;
-    Word ways = 0;        ///< To it; 0: all blocks copy together.
+    Word strips = 0;      ///< To it; 0: all blocks copy together.
     Word arrives_in = 1;  ///< Parts of `arrived`.
     Op watch;             ///< Of `gone`.
     Status lost = Status::ok;

@@ -47,7 +47,7 @@ void DirectByLaunches::note_launched(bool may_run) noexcept {
   Engine& engine = runtime_.worker().engine();
   engine.deferrals().note_waiting_kernels(may_run ? +1 : -1);
   if (may_run) {
-    engine.late_frees().note_kernel();
+    engine.late_frees().note_launch();
   } else {
     engine.late_frees().note_end();
   }

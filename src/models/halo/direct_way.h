@@ -17,7 +17,7 @@ struct DirectOffer {
   std::uint64_t by_device = 0;  ///< Its fields are device memory.
   std::uint64_t refused = 0;    ///< A Status: why it has nothing to offer; ok else.
   FieldOffer landing;           ///< By device: for narrow rows; of 0 bytes where there are none.
-  std::uint64_t ways = 0;       ///< By device: it rings `arrived` in so many parts, 1 at least.
+  std::uint64_t strips = 0;     ///< By device: it rings `arrived` in so many parts, 1 at least.
   BellTicket ready;             ///< By device: bells that the neighbour rings.
   BellTicket arrived;
   BellTicket gone;

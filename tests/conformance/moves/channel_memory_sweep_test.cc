@@ -218,11 +218,15 @@ class Exchange {
 
 class ChannelMemorySweep : public testing::TestWithParam<Case> {};
 
+bool takes_device(const Case& one) { return one.kinds.from != MemoryKind::host || one.kinds.to != MemoryKind::host; }
+
 TEST_P(ChannelMemorySweep, both_ends_are_told_and_the_next_message_arrives) {
   const test::ScopedVariable couriers("BRANT_COURIER", GetParam().path == Path::courier ? "1" : "0");
   for (const bool shaped : {false, true}) {
     for (const std::size_t bytes : {std::size_t{64}, std::size_t{4000}, std::size_t{100'000}}) {
       for (const Order order : {Order::receive_first, Order::send_first}) {
+        if (GetParam().fails == Fails::from_then_on && order == Order::send_first) continue;
+        if (takes_device(GetParam()) && bytes == 4000) continue;  // as 64 B, or as the largest
         SCOPED_TRACE(testing::Message() << bytes << (shaped ? " B shaped" : " B")
                                         << (order == Order::send_first ? ", sent first" : ""));
         sweep_allocations([&](unsigned nth) {

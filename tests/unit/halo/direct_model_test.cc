@@ -38,13 +38,13 @@ class ModelBlock : public test::model::SteppedThread {
 struct Faults {
   bool one_landing = false;  ///< Of exchanges that follow each other.
   bool no_fan_in = false;    ///< The first block to arrive rings.
-  bool one_part = false;     ///< Of two ways, one is waited for.
+  bool one_part = false;     ///< Of two strips, one is waited for.
 };
 
 /// How two blocks share a neighbour.
 enum class Sharing : std::uint8_t {
   together,      ///< The last one rings.
-  in_ways,       ///< Each rings a part,
+  in_strips,     ///< Each rings a part,
   listed_units,  ///< and finds its cells in the list of units.
 };
 
@@ -54,8 +54,14 @@ using CellWords = std::array<Word, kCells>;
 /// ones do, and each of them notes what the ghosts were before.
 class World {
  public:
-  World(Scheduler& scheduler, unsigned blocks, Word times, Faults faults, Sharing sharing)
-      : scheduler_(scheduler), blocks_(blocks), times_(times), faults_(faults), sharing_(sharing) {
+  /// `strips`: 0 are as many as blocks.
+  World(Scheduler& scheduler, unsigned blocks, Word times, Faults faults, Sharing sharing, unsigned strips)
+      : scheduler_(scheduler),
+        blocks_(blocks),
+        times_(times),
+        faults_(faults),
+        sharing_(sharing),
+        strips_(strips == 0 ? blocks : strips) {
     scheduler_.on_stuck = nullptr;
   }
 
@@ -139,7 +145,7 @@ class World {
         side.bases.push_back(reinterpret_cast<Word>(base));
       }
     }
-    const bool in_ways = sharing_ != Sharing::together;
+    const bool in_strips = sharing_ != Sharing::together;
     side.neighbour.tell_ready = {&other.ready};
     side.neighbour.tell_arrived = {other.arrived.data()};
     side.neighbour.ready = {&side.ready};
@@ -147,8 +153,8 @@ class World {
     side.neighbour.fan_in = {&side.counts, faults_.no_fan_in ? 1 : Word{blocks_}};
     side.neighbour.cells = {2, 4, 2, 4};
     side.neighbour.landed = {4, 6, 4, 6};
-    side.neighbour.ways = in_ways ? blocks_ : 0;
-    side.neighbour.arrives_in = in_ways && !faults_.one_part ? blocks_ : 1;
+    side.neighbour.strips = in_strips ? strips_ : 0;
+    side.neighbour.arrives_in = in_strips && !faults_.one_part ? strips_ : 1;
     side.plan.table = {side.boxes.data(), side.chunks.data(), side.bases.data()};
     if (sharing_ == Sharing::listed_units) list_units(side);
     side.plan.neighbours = &side.neighbour;
@@ -172,6 +178,7 @@ class World {
   const Word times_;
   const Faults faults_;
   const Sharing sharing_;
+  const Word strips_;
   std::array<Side, 2> sides_;
   std::uint64_t clock_ns_ = 0;
 };
@@ -184,15 +191,23 @@ class DirectModel : public testing::Test {
 };
 class DirectModelFaults : public DirectModel {};
 
-std::string explore(unsigned blocks, Word times, Faults faults = {}, Sharing sharing = Sharing::together) {
-  return test::model::explore([&](Scheduler& scheduler) { return World(scheduler, blocks, times, faults, sharing); });
+std::string explore(unsigned blocks, Word times, Faults faults = {}, Sharing sharing = Sharing::together,
+                    unsigned strips = 0) {
+  return test::model::explore(
+      [&](Scheduler& scheduler) { return World(scheduler, blocks, times, faults, sharing, strips); });
 }
 
 TEST_F(DirectModel, exchanges_in_turn_take_their_own_cells) { EXPECT_EQ(explore(1, 4), ""); }
 TEST_F(DirectModel, exchanges_in_turn_of_two_blocks_take_their_own_cells) { EXPECT_EQ(explore(2, 3), ""); }
 
-TEST_F(DirectModel, blocks_with_ways_of_their_own_take_their_own_cells) {
-  EXPECT_EQ(explore(2, 3, {}, Sharing::in_ways), "");
+TEST_F(DirectModel, blocks_with_strips_of_their_own_take_their_own_cells) {
+  EXPECT_EQ(explore(2, 3, {}, Sharing::in_strips), "");
+}
+TEST_F(DirectModel, a_block_with_two_strips_takes_its_own_cells) {
+  EXPECT_EQ(explore(1, 4, {}, Sharing::in_strips, 2), "");
+}
+TEST_F(DirectModel, a_block_without_a_strip_is_in_nobodys_way) {
+  EXPECT_EQ(explore(2, 3, {}, Sharing::in_strips, 1), "");
 }
 TEST_F(DirectModel, blocks_that_find_their_cells_in_a_list_take_their_own_cells) {
   EXPECT_EQ(explore(2, 3, {}, Sharing::listed_units), "");
@@ -205,11 +220,11 @@ TEST_F(DirectModelFaults, a_ring_before_all_blocks_have_written_is_found) {
   EXPECT_NE(explore(2, 3, {.no_fan_in = true}), "");
 }
 
-TEST_F(DirectModelFaults, a_wait_for_one_way_of_two_is_found) {
-  EXPECT_NE(explore(2, 3, {.one_part = true}, Sharing::in_ways), "");
+TEST_F(DirectModelFaults, a_wait_for_one_strip_of_two_is_found) {
+  EXPECT_NE(explore(2, 3, {.one_part = true}, Sharing::in_strips), "");
 }
-TEST_F(DirectModelFaults, one_landing_for_all_ways_is_found) {
-  EXPECT_NE(explore(2, 3, {.one_landing = true}, Sharing::in_ways), "");
+TEST_F(DirectModelFaults, one_landing_for_all_strips_is_found) {
+  EXPECT_NE(explore(2, 3, {.one_landing = true}, Sharing::in_strips), "");
 }
 
 }  // namespace

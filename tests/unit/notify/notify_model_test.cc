@@ -178,6 +178,66 @@ class WorldOfLines {
   std::uint64_t seen_ = 0;
 };
 
+/// Blocks of one grid write a word each, meet, and read what all have written, in one place behind another.
+class WorldOfMeetings {
+ public:
+  WorldOfMeetings(Scheduler& scheduler, unsigned blocks, Faults faults)
+      : scheduler_(scheduler), blocks_(blocks), faults_(faults) {
+    scheduler_.on_stuck = nullptr;
+  }
+
+  std::vector<std::function<void()>> make() {
+    bell_ = counts_ = passed_ = 0;
+    written_ = {};
+    std::vector<std::function<void()>> threads;
+    for (unsigned block = 0; block < blocks_; ++block) threads.push_back([this, block] { go(block); });
+    return threads;
+  }
+  void check() {
+    if (passed_ != blocks_) wrong = "not all blocks have come to the end";
+  }
+  std::string wrong;
+
+ private:
+  static constexpr unsigned kBlocksMax = 3;
+  static constexpr std::uint64_t kPlaces = 3;
+
+  /// A place of its own for what is told here and for the answer: whoever has passed may write again.
+  void go(unsigned block) {
+    MeetingBlock machine(scheduler_, clock_ns_, faults_, blocks_);
+    for (std::uint64_t place = 1; place <= kPlaces; ++place) {
+      machine.store_relaxed(&written_[place % 2][block], 100 * place + block);
+      const Waited waited =
+          notify::meet(machine, KernelControl{}, DeviceBell{&bell_, 0}, FanIn{&counts_, blocks_}, place);
+      scheduler_.expect(waited == Waited::rung, "a meeting without a limit ended");
+      for (unsigned other = 0; other < blocks_; ++other) {
+        scheduler_.expect(machine.load_relaxed(&written_[place % 2][other]) == 100 * place + other,
+                          "a block has passed before another one's bytes were there");
+      }
+    }
+    ++passed_;
+  }
+
+  class MeetingBlock : public ModelBlock {
+   public:
+    MeetingBlock(Scheduler& scheduler, std::uint64_t& clock_ns, const Faults& faults, unsigned blocks)
+        : ModelBlock(scheduler, clock_ns, faults), blocks_(blocks) {}
+    [[nodiscard]] unsigned blocks() const { return blocks_; }  // NOLINT(bugprone-derived-method-shadowing-base-method)
+
+   private:
+    const unsigned blocks_;
+  };
+
+  Scheduler& scheduler_;
+  const unsigned blocks_;
+  const Faults faults_;
+  std::uint64_t bell_ = 0;
+  std::uint64_t counts_ = 0;
+  std::array<std::array<std::uint64_t, kBlocksMax>, 2> written_{};
+  std::uint64_t clock_ns_ = 0;
+  unsigned passed_ = 0;
+};
+
 class NotifyModel : public testing::Test {
  protected:
   void SetUp() override {
@@ -194,12 +254,19 @@ std::string explore_lines(std::uint64_t epochs, Faults faults = {}) {
   return model::explore([&](Scheduler& scheduler) { return WorldOfLines(scheduler, epochs, faults); });
 }
 
+std::string explore_meetings(unsigned blocks, Faults faults = {}) {
+  return model::explore([&](Scheduler& scheduler) { return WorldOfMeetings(scheduler, blocks, faults); });
+}
+
 TEST_F(NotifyModel, a_ring_comes_behind_the_bytes) { EXPECT_EQ(explore(1, 2), ""); }
 TEST_F(NotifyModel, the_last_of_two_blocks_rings_for_both) { EXPECT_EQ(explore(2, 1), ""); }
 TEST_F(NotifyModel, the_last_of_three_blocks_rings_for_all) { EXPECT_EQ(explore(3, 1), ""); }
 TEST_F(NotifyModel, blocks_may_be_two_epochs_ahead_of_others) { EXPECT_EQ(explore(2, 3), ""); }
 
 TEST_F(NotifyModel, a_line_brings_the_word_of_its_epoch) { EXPECT_EQ(explore_lines(2), ""); }
+
+TEST_F(NotifyModel, two_blocks_that_have_met_see_what_both_have_written) { EXPECT_EQ(explore_meetings(2), ""); }
+TEST_F(NotifyModel, three_blocks_that_have_met_see_what_all_have_written) { EXPECT_EQ(explore_meetings(3), ""); }
 
 TEST_F(NotifyModelFaults, a_relaxed_ring_is_found) {
   EXPECT_EQ(explore(1, 1, {.relaxed_ring = true}), "the epoch came before the bytes");
@@ -214,6 +281,9 @@ TEST_F(NotifyModelFaults, a_line_of_two_accesses_is_found) {
 }
 TEST_F(NotifyModelFaults, a_relaxed_fan_in_is_found) {
   EXPECT_EQ(explore(2, 1, {.relaxed_fan_in = true}), "the epoch came before the bytes");
+}
+TEST_F(NotifyModelFaults, a_relaxed_arrival_at_a_meeting_is_found) {
+  EXPECT_NE(explore_meetings(2, {.relaxed_fan_in = true}), "");
 }
 TEST_F(NotifyModelFaults, a_count_that_is_no_atomic_is_found) { EXPECT_NE(explore(2, 1, {.split_fan_in = true}), ""); }
 

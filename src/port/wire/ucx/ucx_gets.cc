@@ -159,7 +159,8 @@ void UcxGets::serve(const Call& call, ucp_ep_h reply_to) noexcept {
   const std::byte* const from = call.bytes <= kPieceBytes ? memory_.local_bytes(call.address, call.bytes) : nullptr;
   std::unique_ptr<Piece> piece(from == nullptr ? nullptr : new (std::nothrow) Piece(library_));
   if (piece == nullptr) {
-    reply.status = static_cast<std::int32_t>(Status::peer_rejected);  // it was released meanwhile
+    // It was released meanwhile, or there is no memory for the answer.
+    reply.status = static_cast<std::int32_t>(from == nullptr ? Status::peer_rejected : Status::no_memory);
     const ucp_request_param_t params = params_of(0, library_);
     return say_if_refused(library_.am_send_nbx(reply_to, kPieceId, &reply, sizeof reply, nullptr, 0, &params));
   }
