@@ -42,7 +42,7 @@ class TurnBoard {
 
   /// 256-byte aligned memory of this size serves a team of so many.
   static constexpr std::size_t bytes_for(unsigned members) noexcept {
-    return lines_bytes(members) + 2 * members * kSlotBytes;
+    return lines_bytes(members) + std::size_t{2} * members * kSlotBytes;
   }
 
   [[nodiscard]] std::uint32_t turn() const noexcept { return turn_; }
@@ -87,7 +87,7 @@ class TurnBoard {
 
   static constexpr std::size_t lines_bytes(unsigned members) noexcept {
     constexpr std::size_t kPage = 4096;
-    return (2 * members * kLineStride + kPage - 1) / kPage * kPage;
+    return (std::size_t{2} * members * kLineStride + kPage - 1) / kPage * kPage;
   }
   [[nodiscard]] std::size_t place(unsigned member, std::uint32_t turn) const noexcept {
     return std::size_t{turn & 1u} * members_ + member;

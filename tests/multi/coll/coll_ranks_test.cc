@@ -24,6 +24,7 @@ namespace {
 using test::job;
 
 /// Before the runtime is opened: each process is a host of its own, so that teams reach over several.
+// NOLINTNEXTLINE(bugprone-throwing-static-initialization): it ends the program where it throws
 [[maybe_unused]] const bool g_own_host = std::getenv("BRANT_TEST_OWN_HOSTS") != nullptr && test::become_own_host();
 
 /// What member `member` gives as element `index`: small whole numbers, so that sums of floats are exact too.
@@ -69,7 +70,7 @@ ConstBuffer buffer_of(const std::vector<T>& values) {
   return {values.data(), values.size() * sizeof(T), MemoryKind::host};
 }
 
-const std::vector<std::size_t> kSizes = {0, 1, 7, 8, 48, 64, 4096 + 4, 65536, (std::size_t{1} << 20) + 12};
+constexpr std::size_t kSizes[] = {0, 1, 7, 8, 48, 64, 4096 + 4, 65536, (std::size_t{1} << 20) + 12};
 
 class Collectives : public testing::TestWithParam<TeamWay> {
  protected:

@@ -165,6 +165,7 @@ std::deque<Side> sides_of(InProcessJob& job, int ranks, const HaloOptions& optio
 template <typename Step>
 void together(InProcessJob& job, std::deque<Side>& sides, Step&& step) {
   std::vector<Task<void>> tasks;
+  tasks.reserve(sides.size());
   for (Side& side : sides) tasks.push_back(step(side));
   for (Task<void>& task : tasks) task.start();
   ASSERT_TRUE(job.run_until(
