@@ -53,16 +53,12 @@ inline
   brant::halo::copy_range(machine, table, range, share);
 }
 
-/// The same for chunks of messages, which no list has.
+/// What brant::halo copies by.
 template <typename Machine>
-#ifdef __CUDACC__
-__device__ __noinline__
-#else
-inline
-#endif
-    void copy_chunks_of(Machine& machine, const brant::halo::CopyTable& table, Word first, Word last,
-                        brant::halo::Share share) {
-  brant::halo::copy_by_squads(machine, table, first, last, share);
+BRANT_DEVICE_CODE auto copies_of(Machine& machine, const brant::halo::CopyTable& table) {
+  return [&machine, &table](const brant::halo::CopyRange& range, brant::halo::Share share) {
+    copy_cells(machine, table, range, share);
+  };
 }
 
 /// Each field has exchanges of its own, which count from 1.
@@ -81,26 +77,20 @@ BRANT_DEVICE_CODE void begin(Machine& machine, const brant::halo::DirectPlan& pl
 template <typename Machine>
 BRANT_DEVICE_CODE bool send(Machine& machine, const brant::notify::KernelControl& control,
                             const brant::halo::DirectPlan& plan, Word epoch, bool asks) {
-  const auto copy = [&](const brant::halo::CopyRange& range, brant::halo::Share share) {
-    copy_cells(machine, plan.table, range, share);
-  };
-  return brant::halo::write_cells(machine, control, plan, epoch, asks, copy);
+  return brant::halo::write_cells(machine, control, plan, epoch, asks, copies_of(machine, plan.table));
 }
 /// `for_all`: the block is to see all ghosts, and not only to know that it may write again.
 template <typename Machine>
 BRANT_DEVICE_CODE bool receive(Machine& machine, const brant::notify::KernelControl& control,
                                const brant::halo::DirectPlan& plan, Word epoch, bool for_all) {
-  const auto copy = [&](const brant::halo::CopyRange& range, brant::halo::Share share) {
-    copy_cells(machine, plan.table, range, share);
-  };
-  return brant::halo::await_cells(machine, control, plan, epoch, for_all, copy);
+  return brant::halo::await_cells(machine, control, plan, epoch, for_all, copies_of(machine, plan.table));
 }
 /// Rows that came packed are copied into the ghosts, by other threads than those that read them.
 template <typename Machine>
 BRANT_DEVICE_CODE bool takes_landed(Machine& machine, const brant::halo::DirectPlan& plan) {
   const brant::halo::DirectNeighbour* const all = brant::halo::neighbours_in(machine, plan);
   for (Word n = 0; n < plan.count; ++n) {
-    if (all[n].landed.first != all[n].landed.last) return true;
+    if (!all[n].landed.empty()) return true;
   }
   return false;
 }
@@ -120,19 +110,13 @@ BRANT_DEVICE_CODE void begin(Machine&, const brant::halo::MessagePlan&, Word) {}
 template <typename Machine>
 BRANT_DEVICE_CODE bool send(Machine& machine, const brant::notify::KernelControl&, const brant::halo::MessagePlan& plan,
                             Word epoch, bool) {
-  const auto copy = [&](Word first, Word last, brant::halo::Share share) {
-    copy_chunks_of(machine, plan.packs.table, first, last, share);
-  };
-  brant::halo::pack_messages(machine, plan.packs, epoch, copy);
+  brant::halo::pack_messages(machine, plan.packs, epoch, copies_of(machine, plan.packs.table));
   return true;
 }
 template <typename Machine>
 BRANT_DEVICE_CODE bool receive(Machine& machine, const brant::notify::KernelControl& control,
                                const brant::halo::MessagePlan& plan, Word epoch, bool) {
-  const auto copy = [&](Word first, Word last, brant::halo::Share share) {
-    copy_chunks_of(machine, plan.unpacks.table, first, last, share);
-  };
-  return brant::halo::unpack_messages(machine, control, plan.unpacks, epoch, copy);
+  return brant::halo::unpack_messages(machine, control, plan.unpacks, epoch, copies_of(machine, plan.unpacks.table));
 }
 template <typename Machine>
 BRANT_DEVICE_CODE bool takes_landed(Machine&, const brant::halo::MessagePlan&) {

@@ -26,8 +26,8 @@ LateFrees::~LateFrees() {
 }
 
 Result<void*> LateFrees::allocate(MemoryKind kind, std::size_t bytes) noexcept {
-  if (kept_bytes() != 0 && !left_.load(std::memory_order_relaxed)) {  // else without the lock: another thread may free
-                                                                      // meanwhile, and wait for the device
+  // Without the lock where nothing can be taken: another thread may free meanwhile, and wait for the device.
+  if (kept_bytes() != 0 && !left_.load(std::memory_order_relaxed)) {
     const std::lock_guard lock(mutex_);
     const auto fits =
         std::ranges::find_if(kept_, [&](const Buffer& kept) { return kept.kind == kind && kept.bytes == bytes; });

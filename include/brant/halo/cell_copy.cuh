@@ -59,12 +59,13 @@ struct CopyTable {
   Word unit_bytes = 0;
 };
 
-/// Chunks `first` to `last` of a table, and the units that these are.
+/// Numbers from `first` to before `last`: of chunks of a table, or of units of its list.
 struct CopyRange {
   Word first = 0;
   Word last = 0;
-  Word first_unit = 0;
-  Word last_unit = 0;
+  Word listed = 0;
+
+  [[nodiscard]] BRANT_DEVICE_CODE bool empty() const { return first == last; }
 };
 
 /// One of so many parts of numbers, about equal ones.
@@ -75,15 +76,11 @@ struct Share {
 
 /// A part of a range for a block that copies alone.
 BRANT_DEVICE_CODE CopyRange part_of(const CopyRange& range, Share share) {
-  const auto cut = [&](Word first, Word last, Word& low, Word& high) {
-    const unsigned each = (static_cast<unsigned>(last - first) + share.parts - 1) / share.parts;
-    const Word begin = first + Word{each} * share.part;
-    low = begin < last ? begin : last;
-    high = low + each < last ? low + each : last;
-  };
-  CopyRange part;
-  cut(range.first, range.last, part.first, part.last);
-  cut(range.first_unit, range.last_unit, part.first_unit, part.last_unit);
+  const unsigned each = (static_cast<unsigned>(range.last - range.first) + share.parts - 1) / share.parts;
+  const Word begin = range.first + Word{each} * share.part;
+  CopyRange part = range;
+  part.first = begin < range.last ? begin : range.last;
+  part.last = part.first + each < range.last ? part.first + each : range.last;
   return part;
 }
 

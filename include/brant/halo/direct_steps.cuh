@@ -38,7 +38,7 @@ struct DirectPlan {
 BRANT_DEVICE_CODE CopyTable table_of(const DirectPlan& plan, Word epoch) {
   CopyTable table = plan.table;
   table.bases += epoch % 2 * plan.bases_of_turn;
-  if (table.units != nullptr) table.units += epoch % 2 * plan.units_of_turn;
+  table.units += epoch % 2 * plan.units_of_turn;
   return table;
 }
 
@@ -124,7 +124,7 @@ BRANT_DEVICE_CODE bool write_cells(Machine& machine, const notify::KernelControl
 /// What has landed from a neighbour and is the block's to take.
 template <typename Machine, typename Take>
 BRANT_DEVICE_CODE void take_from(Machine& machine, const DirectNeighbour& neighbour, Take&& take) {
-  if (neighbour.landed.first == neighbour.landed.last) return;
+  if (neighbour.landed.empty()) return;
   if (neighbour.strips == 0) {
     take(neighbour.landed, {machine.block(), machine.blocks()});
     return;
@@ -158,8 +158,8 @@ BRANT_DEVICE_CODE bool exchange_directly(Machine& machine, const notify::KernelC
                                          Word epoch) {
   tell_ready(machine, plan, epoch);
   const auto copy = [&](const CopyRange& range, Share share) {
-    if (plan.table.units != nullptr) {
-      copy_listed(machine, plan.table, range.first_unit, range.last_unit, share);
+    if (range.listed != 0) {
+      copy_listed(machine, plan.table, range.first, range.last, share);
     } else {
       copy_chunks(machine, plan.table, range.first, range.last, share);
     }

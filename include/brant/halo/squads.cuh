@@ -43,11 +43,11 @@ BRANT_DEVICE_CODE void copy_by_squads(Machine& machine, const CopyTable& table, 
   }
 }
 
-/// The share of the block of a range, by the list of units where there is one.
+/// The share of the block of a range.
 template <typename Machine>
 BRANT_DEVICE_CODE void copy_range(Machine& machine, const CopyTable& table, const CopyRange& range, Share share) {
-  if (table.units != nullptr) {
-    copy_listed(machine, table, range.first_unit, range.last_unit, share);
+  if (range.listed != 0) {
+    copy_listed(machine, table, range.first, range.last, share);
   } else {
     copy_by_squads(machine, table, range.first, range.last, share);
   }

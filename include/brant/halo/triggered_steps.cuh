@@ -83,8 +83,8 @@ BRANT_DEVICE_CODE bool await_message(Machine& machine, const notify::KernelContr
   return notify::wait(machine, control, seen, wanted, notify::Block{}) == notify::Waited::rung;
 }
 
-/// Takes what comes into the ghosts. Block 0 does nothing but look for it, unless it is alone. `copy(first, last,
-/// share)`: the share of the block of these chunks. False: some have not come.
+/// Takes what comes into the ghosts. Block 0 does nothing but look for it, unless it is alone. `copy(range,
+/// share)`: the share of the block of a range. False: some have not come.
 template <typename Machine, typename Copy>
 BRANT_DEVICE_CODE bool unpack_messages(Machine& machine, const notify::KernelControl& control,
                                        const TriggeredPlan& plan, Word epoch, Copy&& copy) {
@@ -98,7 +98,7 @@ BRANT_DEVICE_CODE bool unpack_messages(Machine& machine, const notify::KernelCon
   const TriggeredMessage* const messages = plan.count == 0 ? nullptr : machine.reach(plan.messages);
   for (Word m = plan.together != 0 ? 0 : all.part; m < plan.count; m += plan.together != 0 ? 1 : all.parts) {
     if (!alone && !await_message(machine, control, plan, messages[m], epoch)) return false;
-    copy(messages[m].first, messages[m].last, mine);
+    copy(CopyRange{messages[m].first, messages[m].last}, mine);
   }
   return true;
 }
@@ -110,16 +110,16 @@ BRANT_DEVICE_CODE void pack_messages(Machine& machine, const TriggeredPlan& plan
   const TriggeredMessage* const messages = plan.count == 0 ? nullptr : machine.reach(plan.messages);
   if (plan.together != 0) {
     for (Word m = 0; m < plan.count; ++m) {
-      copy(messages[m].first, messages[m].last, all);
+      copy(CopyRange{messages[m].first, messages[m].last}, all);
       notify::arrive(machine, messages[m].packed, messages[m].fan_in, epoch, notify::Block{});
     }
   } else {
     for (Word m = machine.block(); m < plan.count; m += machine.blocks()) {
-      copy(messages[m].first, messages[m].last, Share{});
+      copy(CopyRange{messages[m].first, messages[m].last}, Share{});
       notify::ring(machine, messages[m].packed, epoch, notify::Block{});
     }
   }
-  copy(plan.own_first, plan.own_last, all);
+  copy(CopyRange{plan.own_first, plan.own_last}, all);
 }
 
 /// By block 0, when it knows that all blocks have unpacked.
@@ -143,7 +143,7 @@ BRANT_DEVICE_CODE void pack_as_told(Machine& machine, const notify::KernelContro
   notify::KernelLife<Machine> life(machine, control);
   notify::Item item;
   CopyTable table = plan.table;
-  const auto copy = [&](Word first, Word last, Share share) { copy_by_squads(machine, table, first, last, share); };
+  const auto copy = [&](const CopyRange& range, Share share) { copy_range(machine, table, range, share); };
   while (life.next(item)) {
     table.unit_max = item.words[1];
     if (plan.unpacks == 0) {

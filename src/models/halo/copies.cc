@@ -7,6 +7,9 @@
 namespace brant::halo {
 namespace {
 
+/// So many units of all copies are written out one by one: 2 MiB of them. They are in the cache of the device then.
+constexpr Word kListedUnits = 128 * 1024;
+
 std::size_t aligned(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
 
 /// The largest of 16, 8, 4, 2 and 1 that divides it.
@@ -136,11 +139,8 @@ Word Copies::bytes_of(const Phase& phase) const noexcept {
 }
 
 CopyRange Copies::range_of(const Phase& phase) const noexcept {
-  CopyRange range{phase.first, phase.last};
-  if (table_.units == nullptr) return range;
-  range.first_unit = units_before_[phase.first];
-  range.last_unit = units_before_[phase.last];
-  return range;
+  if (table_.units == nullptr) return {phase.first, phase.last};
+  return {units_before_[phase.first], units_before_[phase.last], 1};
 }
 
 void Copies::write_units(const CopyChunk& chunk, Word unit, std::span<std::byte* const> bases,

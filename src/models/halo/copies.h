@@ -21,9 +21,6 @@ struct Phase {
   [[nodiscard]] bool empty() const noexcept { return first == last; }
 };
 
-/// So many units of all copies are written out one by one: 2 MiB of them. They are in the cache of the device then.
-inline constexpr Word kListedUnits = 128 * 1024;
-
 /// Copies of boxes of cells between memories that are known by numbers, the bases: planned once, and done as often as
 /// wanted with the addresses of then; by a kernel for each phase, or by the CPU. Of the worker's thread.
 class Copies {

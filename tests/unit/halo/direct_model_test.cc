@@ -11,29 +11,16 @@
 #include "brant/halo/direct_steps.cuh"
 #include "support/effort.h"
 #include "support/model/explore.h"
-#include "support/model/stepped_thread.h"
+#include "support/model/grid_block.h"
 
 namespace brant::halo {
 namespace {
 
+using test::model::GridBlock;
 using test::model::Scheduler;
 
 constexpr unsigned kCells = 2;
 constexpr Word kTurns = 2;
-
-class ModelBlock : public test::model::SteppedThread {
- public:
-  ModelBlock(Scheduler& scheduler, std::uint64_t& clock_ns, unsigned block, unsigned blocks)
-      : SteppedThread(scheduler, clock_ns), block_(block), blocks_(blocks) {}
-  // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method)
-  [[nodiscard]] unsigned block() const { return block_; }
-  [[nodiscard]] unsigned blocks() const { return blocks_; }
-  // NOLINTEND(bugprone-derived-method-shadowing-base-method)
-
- private:
-  const unsigned block_;
-  const unsigned blocks_;
-};
 
 struct Faults {
   bool one_landing = false;  ///< Of exchanges that follow each other.
@@ -61,7 +48,8 @@ class World {
         times_(times),
         faults_(faults),
         sharing_(sharing),
-        strips_(strips == 0 ? blocks : strips) {
+        strips_(strips == 0 ? blocks : strips),
+        notes_(sharing == Sharing::together || strips_ >= blocks) {
     scheduler_.on_stuck = nullptr;
   }
 
@@ -72,7 +60,7 @@ class World {
     for (unsigned p = 0; p < 2; ++p) {
       for (unsigned block = 0; block < blocks_; ++block) {
         threads.push_back([this, p, block] {
-          ModelBlock machine(scheduler_, clock_ns_, block, blocks_);
+          GridBlock machine(scheduler_, clock_ns_, block, blocks_);
           const bool done = exchange_in_turn(machine, notify::KernelControl{}, sides_[p].plan, 1, times_);
           scheduler_.expect(done, "an exchange without a limit ended");
           static_cast<void>(machine.load_acquire(sides_[p].arrived.data()));  // it does not end with its last store
@@ -84,7 +72,7 @@ class World {
   void check() {
     for (unsigned p = 0; p < 2; ++p) {
       if (sides_[p].ghost != content(1 - p, times_)) wrong = "the ghosts are not those of the last exchange";
-      for (Word epoch = 2; epoch <= times_ && epoch + kTurns > times_; ++epoch) {
+      for (Word epoch = 2; notes_ && epoch <= times_ && epoch + kTurns > times_; ++epoch) {
         if (sides_[p].noted[epoch % kTurns] != content(1 - p, epoch - 1))
           wrong = "an exchange took another one's cells";
       }
@@ -151,15 +139,16 @@ class World {
     side.neighbour.ready = {&side.ready};
     side.neighbour.arrived = {side.arrived.data()};
     side.neighbour.fan_in = {&side.counts, faults_.no_fan_in ? 1 : Word{blocks_}};
-    side.neighbour.cells = {2, 4, 2, 4};
-    side.neighbour.landed = {4, 6, 4, 6};
+    const Word listed = sharing_ == Sharing::listed_units ? 1 : 0;
+    side.neighbour.cells = {2, 4, listed};
+    side.neighbour.landed = {4, 6, listed};
     side.neighbour.strips = in_strips ? strips_ : 0;
     side.neighbour.arrives_in = in_strips && !faults_.one_part ? strips_ : 1;
     side.plan.table = {side.boxes.data(), side.chunks.data(), side.bases.data()};
-    if (sharing_ == Sharing::listed_units) list_units(side);
+    if (listed != 0) list_units(side);
     side.plan.neighbours = &side.neighbour;
     side.plan.count = 1;
-    side.plan.own = {0, kCells, 0, kCells};
+    if (notes_) side.plan.own = {0, kCells, listed};
     side.plan.bases_of_turn = bases;
   }
 
@@ -179,6 +168,7 @@ class World {
   const Faults faults_;
   const Sharing sharing_;
   const Word strips_;
+  const bool notes_;  ///< Each block notes what the ghosts were: all of them wait for some neighbour.
   std::array<Side, 2> sides_;
   std::uint64_t clock_ns_ = 0;
 };

@@ -16,11 +16,13 @@
 #include "models/halo/decomposition.h"
 #include "port/memory.h"
 #include "support/in_process_job.h"
+#include "support/refused.h"
 
 namespace brant {
 namespace {
 
 using test::InProcessJob;
+using test::refused;
 
 struct Case {
   const char* name;
@@ -216,17 +218,6 @@ INSTANTIATE_TEST_SUITE_P(
         testing::Values(kShapes, kFused, kFusedPerBlock, kFusedAll, kDirect, kGraph, kResident, kStream,
                         kStreamPerBlock, kStreamAll, kStacked, kStackedPerBlock)),
     [](const auto& test) { return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name; });
-
-/// The text of the Error that it throws; with its status in front.
-template <typename Call>
-std::string refused(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return std::string(status_name(error.status())) + ": " + error.what();
-  }
-  return "not refused";
-}
 
 TEST(HaloExchange, refuses_a_division_that_the_processes_cannot_share) {
   InProcessJob job(test::ranks(2));

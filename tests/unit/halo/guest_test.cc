@@ -15,6 +15,7 @@
 #include "brant/notify/persistent_kernel.h"
 #include "core/engine.h"
 #include "support/in_process_job.h"
+#include "support/refused.h"
 
 namespace brant {
 namespace {
@@ -23,6 +24,7 @@ using halo::MessagePlan;
 using halo::Share;
 using halo::Word;
 using test::InProcessJob;
+using test::refused;
 
 constexpr unsigned kBlocks = 3;
 
@@ -41,8 +43,8 @@ bool meet(simt::CpuThread& machine, const notify::KernelControl& control, const 
 
 /// One exchange, behind which the messages have gone as well: the next one may begin at once.
 bool exchange_once(simt::CpuThread& machine, const notify::KernelControl& control, const Guest& guest, Word epoch) {
-  const auto copy = [&](Word first, Word last, Share share) {
-    halo::copy_by_squads(machine, guest.plan.packs.table, first, last, share);
+  const auto copy = [&](const halo::CopyRange& range, Share share) {
+    halo::copy_range(machine, guest.plan.packs.table, range, share);
   };
   halo::pack_messages(machine, guest.plan.packs, epoch, copy);
   if (!halo::unpack_messages(machine, control, guest.plan.unpacks, epoch, copy)) return false;
@@ -239,16 +241,6 @@ TEST(HaloGuest, takes_turns_with_the_kernels_of_the_library) {
   together(job, sides, [](Side& side) { return side.by_library(); });
   if (testing::Test::HasFatalFailure()) return;
   for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(sides[i].content(), expected[i]) << "rank " << i;
-}
-
-template <typename Call>
-std::string refused(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return std::string(status_name(error.status())) + ": " + error.what();
-  }
-  return "not refused";
 }
 
 TEST(HaloGuest, is_refused_where_no_messages_of_a_device_are) {

@@ -12,29 +12,17 @@
 #include "brant/halo/triggered_steps.cuh"
 #include "support/effort.h"
 #include "support/model/explore.h"
+#include "support/model/grid_block.h"
 #include "support/model/stepped_thread.h"
 
 namespace brant::halo {
 namespace {
 
+using test::model::GridBlock;
 using test::model::Scheduler;
 using test::model::SteppedThread;
 
 constexpr unsigned kCells = 2;
-
-class ModelBlock : public SteppedThread {
- public:
-  ModelBlock(Scheduler& scheduler, std::uint64_t& clock_ns, unsigned block, unsigned blocks)
-      : SteppedThread(scheduler, clock_ns), block_(block), blocks_(blocks) {}
-  // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method)
-  [[nodiscard]] unsigned block() const { return block_; }
-  [[nodiscard]] unsigned blocks() const { return blocks_; }
-  // NOLINTEND(bugprone-derived-method-shadowing-base-method)
-
- private:
-  const unsigned block_;
-  const unsigned blocks_;
-};
 
 struct Faults {
   bool packs_unasked = false;     ///< The kernel does not ask whether its messages have gone.
@@ -97,23 +85,23 @@ class World {
 
   static Word content(unsigned process, Word epoch, Word cell) { return 1000 * (process + 1) + 10 * epoch + cell; }
 
-  bool meet(ModelBlock& machine, Side& side, Word place) const {
+  bool meet(GridBlock& machine, Side& side, Word place) const {
     const notify::DeviceBell bell{&side.place};
     notify::arrive(machine, bell, {&side.arrivals, blocks_}, place);
     return notify::wait(machine, notify::KernelControl{}, bell, place) == notify::Waited::rung;
   }
 
   void kernel(unsigned process, unsigned block) {
-    ModelBlock machine(scheduler_, clock_ns_, block, blocks_);
+    GridBlock machine(scheduler_, clock_ns_, block, blocks_);
     Side& side = sides_[process];
     const notify::KernelControl control;
     for (Word epoch = 1; epoch <= times_; ++epoch) {
-      pack_messages(machine, side.plan.packs, epoch, [&](Word first, Word last, Share share) {
-        for (Word cell = first + share.part; cell < last; cell += share.parts)
+      pack_messages(machine, side.plan.packs, epoch, [&](const CopyRange& range, Share share) {
+        for (Word cell = range.first + share.part; cell < range.last; cell += share.parts)
           machine.store_relaxed(&side.send_buffer[cell], content(process, epoch, cell));
       });
-      const auto take = [&](Word first, Word last, Share share) {
-        for (Word cell = first + share.part; cell < last; cell += share.parts) {
+      const auto take = [&](const CopyRange& range, Share share) {
+        for (Word cell = range.first + share.part; cell < range.last; cell += share.parts) {
           const Word seen = machine.load_relaxed(&side.receive_buffer[cell]);
           scheduler_.expect(seen == content(1 - process, epoch, cell), "an exchange took another one's cells");
         }

@@ -4,8 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/log.h"
 #include "brant/base/status.h"
 #include "port/wire/ucx/ucx_remote_memory.h"
@@ -49,19 +47,8 @@ std::uint64_t perform_atomic(std::uint64_t* word, AtomicOp operation, std::uint6
 
 UcxAtomics::UcxAtomics(UcxWorker& worker, UcxOperations& operations, UcxRemoteMemory& memory)
     : worker_(worker), library_(worker.library()), operations_(operations), memory_(memory) {
-  const auto set = [this](unsigned id, ucp_am_recv_callback_t callback) {
-    ucp_am_handler_param_t param{};
-    param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    param.id = id;
-    param.cb = callback;
-    param.arg = this;
-    const ucs_status_t status = library_.worker_set_am_recv_handler(worker_.handle(), &param);
-    if (status != UCS_OK)
-      throw Error(status_of(status),
-                  fmt::format("wire ucx: UCX refuses active message id {}: {}", id, library_.status_string(status)));
-  };
-  set(kCallId, &UcxAtomics::on_call);
-  set(kReplyId, &UcxAtomics::on_reply);
+  worker_.set_handler(kCallId, &UcxAtomics::on_call, this);
+  worker_.set_handler(kReplyId, &UcxAtomics::on_reply, this);
 }
 
 /// The header is everything, and UCX keeps its own record of the send: ours ends with the reply.

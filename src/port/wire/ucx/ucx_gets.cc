@@ -6,8 +6,6 @@
 #include <new>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/log.h"
 #include "brant/base/status.h"
 #include "port/wire/ucx/ucx_remote_memory.h"
@@ -40,20 +38,6 @@ ucp_request_param_t params_of(unsigned flags, const UcxLibrary& library) noexcep
   return params_of(flags, kFree, const_cast<UcxLibrary*>(&library));
 }
 
-void set_handler(const UcxWorker& worker, unsigned id, ucp_am_recv_callback_t callback, void* self) {
-  ucp_am_handler_param_t param{};
-  param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG |
-                     UCP_AM_HANDLER_PARAM_FIELD_FLAGS;
-  param.id = id;
-  param.cb = callback;
-  param.arg = self;
-  param.flags = UCP_AM_FLAG_WHOLE_MSG;
-  const ucs_status_t status = worker.library().worker_set_am_recv_handler(worker.handle(), &param);
-  if (status != UCS_OK)
-    throw Error(status_of(status), fmt::format("wire ucx: UCX refuses active message id {}: {}", id,
-                                               worker.library().status_string(status)));
-}
-
 }  // namespace
 
 /// Please send `bytes` that lie at `address`.
@@ -82,8 +66,8 @@ struct UcxGets::Piece {
 
 UcxGets::UcxGets(UcxWorker& worker, UcxOperations& operations, const UcxRemoteMemory& memory)
     : worker_(worker), library_(worker.library()), operations_(operations), memory_(memory) {
-  set_handler(worker_, kAskId, &UcxGets::on_call, this);
-  set_handler(worker_, kPieceId, &UcxGets::on_reply, this);
+  worker_.set_handler(kAskId, &UcxGets::on_call, this, UCP_AM_FLAG_WHOLE_MSG);
+  worker_.set_handler(kPieceId, &UcxGets::on_reply, this, UCP_AM_FLAG_WHOLE_MSG);
 }
 
 // The asker
@@ -131,7 +115,10 @@ void UcxGets::take(const Reply& reply, const std::byte* data, std::size_t bytes)
   if (!awaited || request->get.under_way == 0) return;
   UcxGet& get = request->get;
   --get.under_way;
-  if (reply.status != 0) return operations_.finish(*request, Status::peer_rejected);
+  if (reply.status != 0) {
+    const bool short_of_memory = reply.status == static_cast<std::int32_t>(Status::no_memory);
+    return operations_.finish(*request, short_of_memory ? Status::no_memory : Status::peer_rejected);
+  }
   const bool fits = reply.offset % kPieceBytes == 0 && reply.offset < get.bytes &&
                     bytes == std::min<std::uint64_t>(kPieceBytes, get.bytes - reply.offset);
   if (!fits) return operations_.finish(*request, Status::internal);

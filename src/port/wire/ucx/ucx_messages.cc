@@ -3,8 +3,6 @@
 #include <cstring>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/log.h"
 #include "port/wire/ucx/ucx_status.h"
 
@@ -40,17 +38,7 @@ void UcxMessages::register_slots() {
   for (unsigned id = 0; id < slots_.size(); ++id) {
     slots_[id].messages = this;
     slots_[id].id = id;
-    ucp_am_handler_param_t param{};
-    param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG |
-                       UCP_AM_HANDLER_PARAM_FIELD_FLAGS;
-    param.id = id;
-    param.cb = &UcxMessages::on_arrived;
-    param.arg = &slots_[id];
-    param.flags = UCP_AM_FLAG_WHOLE_MSG;
-    const ucs_status_t status = library_.worker_set_am_recv_handler(worker_.handle(), &param);
-    if (status != UCS_OK)
-      throw Error(status_of(status),
-                  fmt::format("wire ucx: UCX refuses active message id {}: {}", id, library_.status_string(status)));
+    worker_.set_handler(id, &UcxMessages::on_arrived, &slots_[id], UCP_AM_FLAG_WHOLE_MSG);
   }
 }
 

@@ -77,4 +77,18 @@ void UcxWorker::close() noexcept {
   context_ = nullptr;
 }
 
+void UcxWorker::set_handler(unsigned id, ucp_am_recv_callback_t callback, void* self, std::uint32_t flags) const {
+  ucp_am_handler_param_t param{};
+  param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG |
+                     UCP_AM_HANDLER_PARAM_FIELD_FLAGS;
+  param.id = id;
+  param.cb = callback;
+  param.arg = self;
+  param.flags = flags;
+  const ucs_status_t status = library_.worker_set_am_recv_handler(worker_, &param);
+  if (status == UCS_OK) return;
+  throw Error(status_of(status),
+              fmt::format("wire ucx: UCX refuses active message id {}: {}", id, library_.status_string(status)));
+}
+
 }  // namespace brant::port::ucx

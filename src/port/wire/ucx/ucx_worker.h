@@ -32,6 +32,10 @@ class UcxWorker {
   /// What UCX itself can do; sizes of active messages are the caller's to limit further.
   [[nodiscard]] WireCapabilities capabilities() const;
 
+  /// UCX calls `callback(self, ...)` for each active message of this id from now on. `flags`: UCP_AM_FLAG_*. Throws
+  /// Error.
+  void set_handler(unsigned id, ucp_am_recv_callback_t callback, void* self, std::uint32_t flags = 0) const;
+
   unsigned progress() noexcept { return library_.worker_progress(worker_); }
   /// True: nothing is pending in UCX, and event_fd will say when something is.
   bool arm() noexcept { return event_fd_ >= 0 && library_.worker_arm(worker_) == UCS_OK; }
