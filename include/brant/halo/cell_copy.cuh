@@ -191,8 +191,9 @@ BRANT_DEVICE_CODE void copy_listed_of(Machine& machine, const CopyUnit* units, W
     }
     BRANT_UNROLLED
     for (unsigned i = 0; i < kBatch; ++i) {
+      if (unit + i * stride >= last) continue;
       const auto* const from = machine.reach(reinterpret_cast<const unsigned char*>(places[i].from));
-      // Null: there is none, or it was freed by a program that gave up, on the emulated device.
+      // Null: freed by a program that gave up, on the emulated device.
       if (from != nullptr) {
         values[i] = load_unit<Unit>(from);
       } else {
@@ -201,6 +202,7 @@ BRANT_DEVICE_CODE void copy_listed_of(Machine& machine, const CopyUnit* units, W
     }
     BRANT_UNROLLED
     for (unsigned i = 0; i < kBatch; ++i) {
+      if (unit + i * stride >= last || places[i].to == 0) continue;
       auto* const to = machine.reach(reinterpret_cast<unsigned char*>(places[i].to));
       if (to != nullptr) store_unit(to, values[i]);
     }

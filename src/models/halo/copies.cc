@@ -7,8 +7,8 @@
 namespace brant::halo {
 namespace {
 
-/// So many units of all copies are written out one by one: 2 MiB of them. They are in the cache of the device then.
-constexpr Word kListedUnits = 128 * 1024;
+/// So many units of all copies are written out one by one: 256 KB of cells of 8 bytes, as much as goes in strips.
+constexpr Word kListedUnits = 32 * 1024;
 
 std::size_t aligned(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
 
