@@ -8,7 +8,7 @@ namespace brant::halo {
 namespace {
 
 /// So many units of all copies are written out one by one: 256 KB of cells of 8 bytes, as much as goes in strips.
-constexpr Word kListedUnits = 32 * 1024;
+constexpr Word kListedUnits = Word{32} * 1024;
 
 std::size_t aligned(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
 
