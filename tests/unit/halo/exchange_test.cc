@@ -33,7 +33,6 @@ using test::kStreamPerBlock;
 using test::refused;
 using test::Side;
 using test::sides_of;
-using test::together;
 using test::Way;
 
 struct Case {
@@ -130,29 +129,6 @@ TEST(HaloStream, sends_some_groups_to_each_process) {
   EXPECT_EQ(HaloExchange(job.rank(0), options).messages(), 4u);
   options.messages = HaloMessages::per_block;
   EXPECT_EQ(HaloExchange(job.rank(0), options).messages(), 16u);  // each of 4 blocks to the 4 others
-}
-
-TEST(HaloDirect, does_many_exchanges_in_one_run) {
-  constexpr HaloOptions kSmall{.grid = {20, 20, 20}, .divide = {2, 1, 1}, .periodic = {true, true, true}};
-  constexpr HaloOptions kThree{
-      .grid = {60, 64, 64}, .divide = {3, 2, 1}, .periodic = {true, true, true}, .variables = 4};
-  for (const HaloMode mode : {HaloMode::resident, HaloMode::graph, HaloMode::direct, HaloMode::fused}) {
-    for (HaloOptions options : {kSmall, kThree}) {  // by one block of a kernel that stays, and by several
-      const int ranks = options.divide[0];
-      options.mode = mode;
-      InProcessJob job(test::ranks(ranks, GpuChoice::emulated));
-      std::deque<Side> sides = sides_of(job, ranks, options, MemoryKind::emulated);
-      for (int cycle = 1; cycle <= 2; ++cycle) {
-        for (Side& side : sides) side.fill(cycle);
-        std::vector<Task<void>> runs;
-        // More than are launched at once.
-        for (Side& side : sides) runs.push_back(side.exchange.run(side.buffers, 70));
-        together(job, std::move(runs));
-        if (testing::Test::HasFatalFailure()) return;
-        for (Side& side : sides) side.expect_filled(cycle);
-      }
-    }
-  }
 }
 
 TEST(HaloDirect, gives_a_plan_to_kernels_of_the_program_in_mode_direct_alone) {
