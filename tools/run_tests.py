@@ -210,7 +210,7 @@ def stage_python_numpy1() -> None:
 
 
 def stage_torch() -> None:
-    """The backend of torch.distributed, with a PyTorch that tools/frameworks.py unpacks; skipped by name without one."""
+    """The backend of torch.distributed, with a PyTorch that tools/frameworks.py unpacks; without one, skipped."""
     subprocess.run([sys.executable, "tools/frameworks.py"], cwd=ROOT, stdin=subprocess.DEVNULL)
     run(sys.executable, "-m", "pytest", "-q", "-ra", "tests/torch")
 

@@ -20,16 +20,16 @@ struct Named {
   DataType type;
 };
 constexpr std::array kTypes = {
-    Named{"?", DataType::boolean}, Named{"b", DataType::i8},    Named{"B", DataType::u8},    Named{"h", DataType::i16},
-    Named{"H", DataType::u16},     Named{"i", DataType::i32},   Named{"I", DataType::u32},   Named{"l", DataType::i64},
-    Named{"L", DataType::u64},     Named{"e", DataType::f16},   Named{"bf16", DataType::bf16}, Named{"f", DataType::f32},
-    Named{"d", DataType::f64},     Named{"Zf", DataType::f32},  Named{"Zd", DataType::f64},
+    Named{"?", DataType::boolean}, Named{"b", DataType::i8},   Named{"B", DataType::u8},      Named{"h", DataType::i16},
+    Named{"H", DataType::u16},     Named{"i", DataType::i32},  Named{"I", DataType::u32},     Named{"l", DataType::i64},
+    Named{"L", DataType::u64},     Named{"e", DataType::f16},  Named{"bf16", DataType::bf16}, Named{"f", DataType::f32},
+    Named{"d", DataType::f64},     Named{"Zf", DataType::f32}, Named{"Zd", DataType::f64},
 };
 
 constexpr std::array kOps = {
-    ReduceOp::sum,         ReduceOp::prod,       ReduceOp::min,         ReduceOp::max,     ReduceOp::average,
-    ReduceOp::logical_and, ReduceOp::logical_or, ReduceOp::logical_xor, ReduceOp::bit_and, ReduceOp::bit_or,
-    ReduceOp::bit_xor,
+    ReduceOp::sum,     ReduceOp::prod,        ReduceOp::min,        ReduceOp::max,
+    ReduceOp::average, ReduceOp::logical_and, ReduceOp::logical_or, ReduceOp::logical_xor,
+    ReduceOp::bit_and, ReduceOp::bit_or,      ReduceOp::bit_xor,
 };
 constexpr std::size_t kElementMax = 4096;
 
@@ -71,8 +71,9 @@ void Collecting::take_side(Side& side, nb::handle array, View::Access access, bo
                                    " is no array: pass numpy.asarray(value)");
   View& view = side.view;
   if (!view.is_host())
-    refuse(Status::not_supported, "an array in the memory of a GPU: copy it to the host first (array.get(), "
-                                  "tensor.cpu())");
+    refuse(Status::not_supported,
+           "an array in the memory of a GPU: copy it to the host first (array.get(), "
+           "tensor.cpu())");
   side.memory = view.memory();
   if (view.order() == Order::c) return;
   side.packed = std::make_unique_for_overwrite<std::byte[]>(view.bytes());
@@ -91,7 +92,8 @@ void Collecting::choose_operation(nb::handle op, Collective& call) {
     call.user = &user_;
     return;
   }
-  if (!nb::isinstance<nb::str>(op)) refuse(Status::invalid_argument, "op is a name as 'sum', or a function of two arrays");
+  if (!nb::isinstance<nb::str>(op))
+    refuse(Status::invalid_argument, "op is a name as 'sum', or a function of two arrays");
   const std::string_view name = nb::borrow<nb::str>(op).c_str();
   const auto found = std::ranges::find(kOps, name, &reduce_op_name);
   if (found == kOps.end()) {
@@ -150,7 +152,8 @@ void Collecting::start(nb::handle array, nb::handle op, int root, nb::handle out
     take_side(out_, array, is_root ? View::Access::read : View::Access::write, !is_root);
     result_ = nb::borrow(array);
   } else {
-    in_place_ = gives(root) && !out.is_none() && out.ptr() == array.ptr() && !gives_blocks(kind_) && !gets_blocks(kind_);
+    in_place_ =
+        gives(root) && !out.is_none() && out.ptr() == array.ptr() && !gives_blocks(kind_) && !gets_blocks(kind_);
     if (in_place_) {
       take_side(out_, out, View::Access::write, false);
       result_ = nb::borrow(out);
@@ -192,10 +195,11 @@ void Collecting::combine(void* self, void* accumulated, const void* next, std::u
       [&] {
         static const nb::handle combine = python_function("brant._arrays", "combine");
         const auto bytes = static_cast<Py_ssize_t>(count * view.item_bytes());
-        const nb::object first = nb::steal(PyMemoryView_FromMemory(static_cast<char*>(accumulated), bytes, PyBUF_WRITE));
+        const nb::object first =
+            nb::steal(PyMemoryView_FromMemory(static_cast<char*>(accumulated), bytes, PyBUF_WRITE));
         // Only read: a view that cannot be written shows it.
-        const nb::object second = nb::steal(
-            PyMemoryView_FromMemory(const_cast<char*>(static_cast<const char*>(next)), bytes, PyBUF_READ));
+        const nb::object second =
+            nb::steal(PyMemoryView_FromMemory(const_cast<char*>(static_cast<const char*>(next)), bytes, PyBUF_READ));
         combine(collecting.function_, nb::str(view.format().data(), view.format().size()), view.item_bytes(), first,
                 second);
         return true;

@@ -1,11 +1,11 @@
 #include "bindings/torch/backend.h"
 
+#include <ATen/Functions.h>
+#include <pybind11/pybind11.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
-
-#include <ATen/Functions.h>
-#include <pybind11/pybind11.h>
 
 #include "bindings/torch/store_meeting.h"
 
@@ -122,8 +122,7 @@ BrantBackend::WorkPtr BrantBackend::begin(OpType type, const Shared& tensors, Li
 
 BrantBackend::WorkPtr BrantBackend::collect(OpType type, const Shared& tensors, List outputs, bool waits,
                                             const Calls& calls) {
-  return begin(type, tensors, std::move(outputs), waits,
-               [&](Done done) { group_.collect(calls, std::move(done)); });
+  return begin(type, tensors, std::move(outputs), waits, [&](Done done) { group_.collect(calls, std::move(done)); });
 }
 
 void BrantBackend::require_root(std::int64_t root, const char* what) const {
@@ -165,7 +164,7 @@ BrantBackend::WorkPtr BrantBackend::reduce(List& tensors, const c10d::ReduceOpti
   const int root = static_cast<int>(options.rootRank);
   const Buffer data = held->out(tensors[0], true);
   return collect(OpType::REDUCE, held, tensors, waits(options),
-                 {brant::reduce(data, root == rank_ ? data : Buffer{}, how.type, how.op, root)});
+                 {brant::reduce_to(data, root == rank_ ? data : Buffer{}, how.type, how.op, root)});
 }
 
 BrantBackend::WorkPtr BrantBackend::allgather(Lists& outputs, List& inputs, const c10d::AllgatherOptions& options) {
@@ -239,7 +238,7 @@ BrantBackend::WorkPtr BrantBackend::reduce_scatter(List& outputs, Lists& inputs,
   Calls calls;
   for (int root = 0; root < size_; ++root) {
     const Buffer in = held->in(from[static_cast<std::size_t>(root)]);
-    if (in.bytes != 0) calls.push_back(brant::reduce(in, root == rank_ ? out : Buffer{}, how.type, how.op, root));
+    if (in.bytes != 0) calls.push_back(brant::reduce_to(in, root == rank_ ? out : Buffer{}, how.type, how.op, root));
   }
   return collect(OpType::REDUCE_SCATTER, held, outputs, waits(options), calls);
 }
@@ -279,9 +278,8 @@ BrantBackend::WorkPtr BrantBackend::exchange(OpType type, const Shared& tensors,
   }
   const auto own = static_cast<std::size_t>(rank_);
   received[own].copy_(sent[own].view_as(received[own]));
-  return begin(type, tensors, std::move(outputs), waits, [&](Done done) {
-    group_.exchange(sends, receives, kTagOfBlocks, std::move(done));
-  });
+  return begin(type, tensors, std::move(outputs), waits,
+               [&](Done done) { group_.exchange(sends, receives, kTagOfBlocks, std::move(done)); });
 }
 
 BrantBackend::WorkPtr BrantBackend::alltoall(List& outputs, List& inputs, const c10d::AllToAllOptions& options) {
@@ -300,7 +298,8 @@ BrantBackend::WorkPtr BrantBackend::alltoall_base(Tensor& output, Tensor& input,
                 "brant: all_to_all_single: ", input.numel(), " and ", output.numel(),
                 " elements are not equal blocks for ", size_, " ranks: give split sizes");
     const Buffer in = held->in(input);
-    return collect(OpType::ALLTOALL_BASE, held, {output}, waits(options), {brant::alltoall(in, held->out(output, false))});
+    return collect(OpType::ALLTOALL_BASE, held, {output}, waits(options),
+                   {brant::alltoall(in, held->out(output, false))});
   }
   return exchange(OpType::ALLTOALL_BASE, held, {output}, waits(options), rows_of(input, input_sizes, size_),
                   rows_of(output, output_sizes, size_));

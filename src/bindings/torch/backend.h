@@ -6,9 +6,8 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
-
 #include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <vector>
 
 #include "bindings/torch/group.h"
 #include "bindings/torch/tensors.h"

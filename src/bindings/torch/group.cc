@@ -7,14 +7,18 @@
 namespace brant::distributed {
 namespace {
 
-/// The same at both ends, and with luck of no other tag or group; a channel that is open already is refused.
-ChannelId channel_id(const std::string& name, std::int64_t tag) {
+/// The same at both ends, whose ranks of the job are in it, since a channel has two ends; and with luck of no other tag
+/// or group: one that is open already is refused.
+ChannelId channel_id(const std::string& name, std::int64_t tag, Rank one, Rank other) {
+  const std::pair<int, int> ends = std::minmax(one.value, other.value);
   std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
   const auto add = [&](const void* data, std::size_t bytes) {
     for (std::size_t i = 0; i < bytes; ++i) hash = (hash ^ static_cast<const std::uint8_t*>(data)[i]) * 0x100000001b3U;
   };
   add(name.data(), name.size());
   add(&tag, sizeof tag);
+  add(&ends.first, sizeof ends.first);
+  add(&ends.second, sizeof ends.second);
   return ChannelId{static_cast<std::uint32_t>((hash ^ (hash >> 32U)) % kChannelIdMax)};
 }
 
@@ -67,7 +71,8 @@ Group::Lane& Group::lane(int peer, std::int64_t tag) {
   const auto [place, made] = lanes_.try_emplace({peer, tag});
   if (!made) return place->second;
   try {
-    place->second.channel = Channel::open(job_.runtime(), team_.member(peer), channel_id(name_, tag));
+    place->second.channel = Channel::open(job_.runtime(), team_.member(peer),
+                                          channel_id(name_, tag, team_.member(rank()), team_.member(peer)));
   } catch (...) {
     lanes_.erase(place);
     throw;

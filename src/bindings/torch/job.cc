@@ -87,7 +87,8 @@ void Job::end(bool failed) {
   meeting_->part();
   {
     const Claim claim(*this);
-    while (runtime_->worker().progress() != 0) {}
+    while (runtime_->worker().progress() != 0) {
+    }
     if (failed) {
       leave_without_waiting(std::move(runtime_));
     } else {

@@ -5,9 +5,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
-
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
 
 #include "bindings/torch/job.h"
 

@@ -1,8 +1,8 @@
 #include "bindings/torch/tensors.h"
 
-#include <string>
-
 #include <ATen/Functions.h>
+
+#include <string>
 
 namespace brant::distributed {
 namespace {
@@ -68,10 +68,10 @@ Reduction reduction_of(const at::Tensor& tensor, const c10d::ReduceOp& op, const
   TORCH_CHECK(!is_complex || kind == c10d::ReduceOp::SUM || kind == c10d::ReduceOp::AVG, "brant: ", what,
               " of complex numbers adds or averages only");
   const Reduction reduction{type_of(scalar), op_of(kind, scalar == at::kBool)};
-  TORCH_CHECK(reduction.op != ReduceOp::none && reduction.type != DataType::bytes &&
-                  can_reduce(reduction.type, reduction.op),
-              "brant: ", what, " cannot combine elements of type ", c10::toString(scalar),
-              " so: use another ReduceOp, or convert the tensor (to float32, say)");
+  TORCH_CHECK(
+      reduction.op != ReduceOp::none && reduction.type != DataType::bytes && can_reduce(reduction.type, reduction.op),
+      "brant: ", what, " cannot combine elements of type ", c10::toString(scalar),
+      " so: use another ReduceOp, or convert the tensor (to float32, say)");
   return reduction;
 }
 
@@ -124,7 +124,8 @@ Buffer Tensors::out(const std::vector<at::Tensor>& blocks) {
   copies_.emplace_back([blocks, room] {
     const std::int64_t length = blocks.front().numel();
     for (std::size_t i = 0; i < blocks.size(); ++i)
-      at::Tensor(blocks[i]).copy_(room.narrow(0, static_cast<std::int64_t>(i) * length, length).view(blocks[i].sizes()));
+      at::Tensor(blocks[i]).copy_(
+          room.narrow(0, static_cast<std::int64_t>(i) * length, length).view(blocks[i].sizes()));
   });
   return keep(room);
 }

@@ -1,9 +1,9 @@
 #include "bindings/torch/work.h"
 
+#include <c10/util/Exception.h>
+
 #include <mutex>
 #include <utility>
-
-#include <c10/util/Exception.h>
 
 namespace brant::distributed {
 namespace {
@@ -22,11 +22,7 @@ std::exception_ptr error_of(const Outcome& outcome) {
 BrantWork::BrantWork(const std::shared_ptr<Job>& job, int rank, c10d::OpType type, const char* title,
                      std::uint64_t number, std::chrono::milliseconds timeout, const std::vector<at::Tensor>& inputs,
                      std::vector<at::Tensor> outputs)
-    : Work(rank, type, title, inputs),
-      job_(job),
-      number_(number),
-      timeout_(timeout),
-      outputs_(std::move(outputs)) {}
+    : Work(rank, type, title, inputs), job_(job), number_(number), timeout_(timeout), outputs_(std::move(outputs)) {}
 
 bool BrantWork::isSuccess() const { return done_.load(std::memory_order_acquire) && error_ == nullptr; }
 
@@ -35,7 +31,8 @@ std::exception_ptr BrantWork::exception() const { return done_.load(std::memory_
 bool BrantWork::wait(std::chrono::milliseconds timeout) {
   if (!isCompleted()) {
     const bool limited = timeout != kNoTimeout;
-    const auto deadline = limited ? std::chrono::steady_clock::now() + timeout : std::chrono::steady_clock::time_point::max();
+    const auto deadline =
+        limited ? std::chrono::steady_clock::now() + timeout : std::chrono::steady_clock::time_point::max();
     const std::shared_ptr<Job> job = job_.lock();  // without a job all has ended
     const bool in_time = job == nullptr || job->wait([this] { return isCompleted(); }, deadline);
     if (!in_time)

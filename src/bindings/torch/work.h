@@ -7,9 +7,8 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
-
 #include <torch/csrc/distributed/c10d/Work.hpp>
+#include <vector>
 
 #include "bindings/torch/job.h"
 
@@ -19,8 +18,7 @@ namespace brant::distributed {
 class BrantWork final : public c10d::Work {
  public:
   BrantWork(const std::shared_ptr<Job>& job, int rank, c10d::OpType type, const char* title, std::uint64_t number,
-            std::chrono::milliseconds timeout, const std::vector<at::Tensor>& inputs,
-            std::vector<at::Tensor> outputs);
+            std::chrono::milliseconds timeout, const std::vector<at::Tensor>& inputs, std::vector<at::Tensor> outputs);
 
   bool isCompleted() override { return done_.load(std::memory_order_acquire); }
   bool isSuccess() const override;
