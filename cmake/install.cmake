@@ -98,6 +98,9 @@ if(brant_python_module)
   install(FILES $<TARGET_FILE:brant_shared> DESTINATION brant/lib RENAME ${brant_soname} COMPONENT python EXCLUDE_FROM_ALL)
   install(CODE "execute_process(COMMAND ${CMAKE_STRIP} --strip-debug \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/brant/lib/${brant_soname})"
           COMPONENT python EXCLUDE_FROM_ALL)
+  # What brant.torch compiles against the PyTorch that it finds.
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION brant/include COMPONENT python EXCLUDE_FROM_ALL)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/bindings/torch/ DESTINATION brant/sources/bindings/torch COMPONENT python EXCLUDE_FROM_ALL)
 endif()
 
 install(EXPORT brant_targets NAMESPACE brant:: DESTINATION ${brant_package_folder} FILE brant_targets.cmake)

@@ -75,6 +75,10 @@ def apply_format() -> None:
     run("ruff", "format", "--quiet", ".")
 
 
+# Compiled against a PyTorch by who imports brant.torch, and by no tree of CMake: clang-tidy would not find its headers.
+OF_OTHERS = "src/bindings/torch/"
+
+
 def compiled_sources() -> set[str]:
     """The sources of the debug tree, which is configured for that and not built."""
     run("cmake", "--preset", "dev", quiet=True)
@@ -123,7 +127,8 @@ def stage_tidy_changes() -> None:
     lines = {
         name: of_file
         for name, of_file in changes.changed_lines(ROOT, commit).items()
-        if name in compiled or (name.endswith(".h") and name.split("/")[0] in CXX_FOLDERS)
+        if name in compiled
+        or (name.endswith(".h") and name.split("/")[0] in CXX_FOLDERS and not name.startswith(OF_OTHERS))
     }
     # Sources before headers, which most are read with.
     ordered = sorted(lines, key=lambda name: (name.endswith(".h"), -sum(b - a + 1 for a, b in lines[name]), name))
@@ -204,6 +209,12 @@ def stage_python_numpy1() -> None:
     run(sys.executable, "tools/test_python_versions.py", "--numpy1")
 
 
+def stage_torch() -> None:
+    """The backend of torch.distributed, with a PyTorch that tools/frameworks.py unpacks; without one, skipped."""
+    subprocess.run([sys.executable, "tools/frameworks.py"], cwd=ROOT, stdin=subprocess.DEVNULL)
+    run(sys.executable, "-m", "pytest", "-q", "-ra", "tests/torch")
+
+
 def stage_hosts() -> None:
     """Jobs over hosts in namespaces, with the programs of the release tree; skipped by name where there can be none."""
     run(sys.executable, "-m", "pytest", "-q", "-ra", "tests/hosts")
@@ -219,6 +230,7 @@ STAGES = {
     "release": stage_release,
     "python-api": stage_python_api,
     "python-numpy1": stage_python_numpy1,
+    "torch": stage_torch,
     "hosts": stage_hosts,
     "pytest": stage_pytest,
 }

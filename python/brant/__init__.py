@@ -31,6 +31,7 @@ from brant._brant import (
     Segment,
     Stream,
     Task,
+    Team,
     accept,
     device,
     init,
@@ -73,7 +74,7 @@ from brant._futures import Future
 from brant._halo import HaloExchange, HaloPhases
 from brant._launch import launch
 from brant._pool import pool
-from brant._runtime import Runtime, address, channel, gather
+from brant._runtime import Runtime, address, channel, gather, world
 
 __all__ = [
     "Agent",
@@ -108,6 +109,7 @@ __all__ = [
     "Segment",
     "Stream",
     "Task",
+    "Team",
     "TimedOut",
     "Truncated",
     "VersionMismatch",
@@ -140,6 +142,7 @@ __all__ = [
     "spawn",
     "stop_accepting",
     "when",
+    "world",
 ]
 
 

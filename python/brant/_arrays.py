@@ -73,4 +73,14 @@ def empty_like(format: str, shape: tuple[int, ...], fortran: bool, itemsize: int
     return flat if format == "B" and len(shape) == 1 else flat.cast(format, list(shape))
 
 
+def combine(function: Any, format: str, itemsize: int, accumulated: memoryview, following: memoryview) -> None:
+    """What a function of the program makes of two arrays, into the first: for collectives."""
+    numpy = _numpy()
+    if numpy is None:
+        raise ImportError("a function that combines arrays needs NumPy: pip install numpy")
+    dtype = _dtype_of(format, itemsize)
+    first = numpy.frombuffer(accumulated, dtype)
+    first[...] = function(first, numpy.frombuffer(following, dtype))
+
+
 assert sys.byteorder == "little", "brant runs on x86-64"

@@ -1,6 +1,6 @@
 """The extension module: what src/bindings/python binds. Programs use the names that `brant` itself has."""
 
-from collections.abc import AsyncIterator, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from collections.abc import Awaitable as _Awaitable
 from typing import Any, TypeVar
 
@@ -175,6 +175,97 @@ class Bell:
         """Where kernels find it: the address of 64 bits, to be stored with the order of a release of system scope."""
     @property
     def is_open(self) -> bool: ...
+
+class Team:
+    """Processes of the job that act together, in an order: they combine arrays, hand blocks around, wait for each
+    other. All of them make it, and make the same calls in the same order; different teams are independent.
+
+    A call is under way from the moment it is made, and holds its arrays until it has ended. Awaited it gives the array
+    with the result: `out`, or a new one of NumPy. `await team.allreduce(a)`, or `team.allreduce(a).wait()` in plain
+    code. Arrays lie in host memory, in any order and of any strides; what is filled has the element type of what is
+    given.
+
+    Args:
+        ranks: of the job, this process among them, in the order of the team; the same at all of them.
+        patience: seconds after which a member that has not come to a call ends the team; None: 600.
+        way: "automatic", or "messages": not by memory that the members share.
+
+    Raises:
+        InvalidArgument: a list without this process, or with a rank twice or outside the job.
+        PeerLost, TimedOut: a member has ended, or did not come.
+
+    The calls raise:
+        InvalidArgument: shapes, element types or ops that do not fit; or members called different things, which ends
+            the team, as what follows does.
+        NotSupported: an array in the memory of a GPU. WrongKind: no array.
+        PeerLost, TimedOut: a member has ended, or did not come; the text says who, and in which call.
+    """
+
+    def __init__(self, ranks: list[int], *, patience: float | None = None, way: str = "automatic") -> None: ...
+    def split(self, color: int, key: int = 0) -> Team | None:
+        """A team for each colour, its members in the order of `key`, and of rank where keys are equal; None for a
+        negative colour. All members call it; it waits for them."""
+    def shrink(self) -> Team:
+        """A team of the members that live, in their order here. All that live call it."""
+    def close(self) -> None:
+        """What is under way ends as Canceled, for all members."""
+    def journal(self) -> list[dict[str, Any]]:
+        """The last 64 calls, the oldest first: number, kind, type, op, root, nbytes, status, begun_ns, ended_ns,
+        algorithm."""
+    @property
+    def rank(self) -> int:
+        """Of this process in the team."""
+    @property
+    def size(self) -> int: ...
+    @property
+    def ranks(self) -> list[int]:
+        """Which processes of the job the members are."""
+    @property
+    def name(self) -> str:
+        """ "0.3": the third team that rank 0 of the job is the lowest member of."""
+    @property
+    def is_open(self) -> bool: ...
+    @property
+    def fault(self) -> str:
+        """What ended the team; empty as long as it is of use."""
+    def barrier(self, *, timeout: float | None = None) -> Awaitable:
+        """Nobody goes on before all have come."""
+    def broadcast(self, array: Any, root: int = 0, *, timeout: float | None = None) -> Awaitable:
+        """The array of the root, into those of all."""
+    def allreduce(
+        self, array: Any, op: str | Callable = "sum", *, out: Any = None, timeout: float | None = None
+    ) -> Awaitable:
+        """Element by element the combination of what all give, by rank, for all. In place: `out=array`.
+
+        Args:
+            op: "sum", "prod", "min", "max", "average", "logical_and", "logical_or", "logical_xor", "bit_and", "bit_or",
+                "bit_xor"; or a function of two arrays of one dimension, which gives their combination. It is
+                associative, and runs while the network is moved, so that it must not wait for anything.
+        """
+    def reduce(
+        self, array: Any, op: str | Callable = "sum", root: int = 0, *, out: Any = None, timeout: float | None = None
+    ) -> Awaitable:
+        """The same for the root; None for the others."""
+    def reduce_scatter(
+        self, array: Any, op: str | Callable = "sum", *, out: Any = None, timeout: float | None = None
+    ) -> Awaitable:
+        """Of the combination, whose first dimension is the members, each gets its own part."""
+    def scan(
+        self, array: Any, op: str | Callable = "sum", *, out: Any = None, timeout: float | None = None
+    ) -> Awaitable:
+        """The combination of what this member and those of lower ranks give."""
+    def exscan(
+        self, array: Any, op: str | Callable = "sum", *, out: Any = None, timeout: float | None = None
+    ) -> Awaitable:
+        """The same without this member; None at rank 0."""
+    def allgather(self, array: Any, *, out: Any = None, timeout: float | None = None) -> Awaitable:
+        """The arrays of all, for all: the first dimension of the result is the members."""
+    def alltoall(self, array: Any, *, out: Any = None, timeout: float | None = None) -> Awaitable:
+        """`array[j]` of member i becomes `result[i]` of member j."""
+    def gather(self, array: Any, root: int = 0, *, out: Any = None, timeout: float | None = None) -> Awaitable:
+        """The arrays of all for the root, as of `allgather`; None for the others."""
+    def scatter(self, array: Any, root: int = 0, *, out: Any = None, timeout: float | None = None) -> Awaitable:
+        """`array[i]` of the root for member i. The others pass None, and `out`."""
 
 class Segment:
     """An array of this process that others may write into and read from, held while it is exposed.

@@ -86,6 +86,14 @@ def address() -> str:
     return text
 
 
+def world(*, patience: float | None = None, way: str = "automatic") -> _brant.Team:
+    """A team of all processes of the job. All of them call it; it waits for them.
+
+    Args: as of `Team`.
+    """
+    return _brant.Team(list(range(_brant.size())), patience=patience, way=way)
+
+
 async def gather(*awaitables: Awaitable) -> list:
     """Waits for all of them, which run side by side: their results in the order of the arguments. Raises the first
     exception in that order, once those before it have ended; the others go on.

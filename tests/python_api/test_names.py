@@ -27,6 +27,7 @@ print(json.dumps({
 """
 # All are Awaitable.
 INNER = {
+    "Collecting",
     "ConditionWait",
     "HaloRun",
     "Lending",

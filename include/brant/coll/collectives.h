@@ -86,8 +86,8 @@ inline Collective allreduce(ConstBuffer in, Buffer out, const UserReduce& functi
   return call;
 }
 
-/// The same for the root alone. `out` counts at the root only.
-inline Collective reduce(ConstBuffer in, Buffer out, DataType type, ReduceOp op, int root) noexcept {
+/// The same for the root alone. `out` counts at the root only. (`brant::reduce` are the reductions of chares.)
+inline Collective reduce_to(ConstBuffer in, Buffer out, DataType type, ReduceOp op, int root) noexcept {
   return {
       .kind = CollectiveKind::reduce, .type = type, .op = op, .root = root, .in = in, .out = out, .block_bytes = {}};
 }

@@ -20,6 +20,7 @@
 #include "bindings/python/program.h"
 #include "bindings/python/reducing.h"
 #include "bindings/python/segment.h"
+#include "bindings/python/team.h"
 
 namespace nb = nanobind;
 
@@ -87,6 +88,7 @@ NB_MODULE(_brant, module) {
   brant::python::bind_channel(module);
   brant::python::bind_segments(module);
   brant::python::bind_halo(module);
+  brant::python::bind_teams(module);
   brant::python::bind_meetings(module);
   brant::python::bind_members(module);
   brant::python::bind_calling(module);

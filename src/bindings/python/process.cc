@@ -11,6 +11,7 @@
 #include "bindings/python/halo.h"
 #include "bindings/python/meeting.h"
 #include "bindings/python/member.h"
+#include "bindings/python/team.h"
 #include "brant/core/start_via.h"
 #include "brant/device.h"
 
@@ -96,6 +97,7 @@ void Process::end(bool failed) {
   if (runtime_ == nullptr || !is_owner()) return;
   Meeting::give_up_all();
   close_halos();
+  close_teams();
   if (!failed) close_channels();
   end_program();
   drain();

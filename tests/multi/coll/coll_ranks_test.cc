@@ -127,7 +127,7 @@ void try_reductions(int self, int size, CarryOut&& carry_out) {
         for (int root = 0; root < size; root += std::max(1, size - 1)) {
           std::vector<T> at_root = in_place ? own : std::vector<T>(count);
           const ConstBuffer gives = in_place ? ConstBuffer(buffer_of(at_root)) : buffer_of(own);
-          carry_out(reduce(gives, buffer_of(at_root), kType, op, root), title<T>("reduce", count, root, in_place));
+          carry_out(reduce_to(gives, buffer_of(at_root), kType, op, root), title<T>("reduce", count, root, in_place));
           if (root == self) {
             ASSERT_EQ(at_root, all) << title<T>("reduce", count, root, in_place);
           }

@@ -151,7 +151,7 @@ TEST_P(MessageSteps, allreduce_and_reduce) {
       Given again(n, count, count);
       calls.clear();
       for (unsigned m = 0; m < n; ++m)
-        calls.push_back(reduce(again.from(m), again.to(m), DataType::i32, ReduceOp::sum, static_cast<int>(root)));
+        calls.push_back(reduce_to(again.from(m), again.to(m), DataType::i32, ReduceOp::sum, static_cast<int>(root)));
       ASSERT_TRUE(Stage(calls, bands).play()) << count;
       for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(again.out[root][i], again.sum(n, i));
     }

@@ -139,7 +139,7 @@ TEST(BoardRounds, calls_of_changing_sizes_follow_each_other) {
         const Buffer to(out.data(), out.size() * 4);
         if (which == 0) carry_out(board, members, allreduce(from, to, DataType::i32, ReduceOp::sum), bands);
         if (which == 1) carry_out(board, members, allgather(from, to), bands);
-        if (which == 2) carry_out(board, members, reduce(from, to, DataType::i32, ReduceOp::sum, 1), bands);
+        if (which == 2) carry_out(board, members, reduce_to(from, to, DataType::i32, ReduceOp::sum, 1), bands);
         if (which == 3) carry_out(board, members, scan(from, to, DataType::i32, ReduceOp::max), bands);
         for (std::size_t k = 0; k < n; ++k) {
           const auto base = static_cast<std::int32_t>(k) * 3 + i;

@@ -1,0 +1,226 @@
+#include "bindings/torch/group.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+namespace brant::distributed {
+namespace {
+
+/// The same at both ends, whose ranks of the job are in it, since a channel has two ends; and with luck of no other tag
+/// or group: one that is open already is refused.
+ChannelId channel_id(const std::string& name, std::int64_t tag, Rank one, Rank other) {
+  const std::pair<int, int> ends = std::minmax(one.value, other.value);
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+  const auto add = [&](const void* data, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i) hash = (hash ^ static_cast<const std::uint8_t*>(data)[i]) * 0x100000001b3U;
+  };
+  add(name.data(), name.size());
+  add(&tag, sizeof tag);
+  add(&ends.first, sizeof ends.first);
+  add(&ends.second, sizeof ends.second);
+  return ChannelId{static_cast<std::uint32_t>((hash ^ (hash >> 32U)) % kChannelIdMax)};
+}
+
+}  // namespace
+
+/// Each member may be the one: its message lands in a place of its own, and what comes second is kept.
+struct Group::AnyReceive {
+  Group* group = nullptr;
+  Call* call = nullptr;
+  Buffer landing;
+  std::int64_t tag = 0;
+  struct Place {
+    AnyReceive* all = nullptr;
+    int peer = 0;
+    std::vector<std::byte> bytes;
+    Op op;
+  };
+  std::deque<Place> places;
+  std::size_t pending = 0;
+
+  void came(Place& place, const OpResult& result) noexcept {
+    --pending;
+    if (result.ok()) {
+      place.bytes.resize(result.bytes);
+      if (call->source < 0) {
+        call->source = place.peer;
+        call->result = {};
+        call->result.bytes = result.bytes;
+        std::memcpy(landing.data, place.bytes.data(), place.bytes.size());
+        for (Place& other : places) {
+          if (&other != &place && other.op.pending()) other.op.cancel();
+        }
+      } else {
+        group->lane(place.peer, tag).early.push_back(std::move(place.bytes));
+      }
+    } else if (call->source < 0 && result.status != Status::canceled) {
+      call->result.status = result.status;  // if nobody else sends
+      call->peer = place.peer;
+    }
+    if (pending != 0) return;
+    if (call->source < 0 && call->result.ok()) call->result.status = Status::canceled;
+    group->one_less(*call);
+  }
+};
+
+Group::Group(Job& job, const std::vector<Rank>& members, std::string name, std::chrono::milliseconds timeout)
+    : job_(job), name_(std::move(name)), team_(job.runtime(), members, TeamOptions{.patience = timeout}) {}
+
+Group::Lane& Group::lane(int peer, std::int64_t tag) {
+  const auto [place, made] = lanes_.try_emplace({peer, tag});
+  if (!made) return place->second;
+  try {
+    place->second.channel = Channel::open(job_.runtime(), team_.member(peer),
+                                          channel_id(name_, tag, team_.member(rank()), team_.member(peer)));
+  } catch (...) {
+    lanes_.erase(place);
+    throw;
+  }
+  return place->second;
+}
+
+Call& Group::begin(Done done) {
+  auto call = std::make_unique<Call>(*this, std::move(done));
+  Call& begun = *call;
+  calls_.emplace(&begun, std::move(call));
+  if (!open_) begun.result.status = Status::shutting_down;
+  return begun;
+}
+
+Completion Group::sink_of(Call& call) noexcept {
+  return {[](void* self, const OpResult& result) noexcept {
+            auto& ended = *static_cast<Call*>(self);
+            ended.result.join(result);
+            ended.group.one_less(ended);
+          },
+          &call};
+}
+
+/// What a post returned: it is one more that is under way, or it has ended.
+void Group::post(Call& call, Status posted) noexcept {
+  if (posted == Status::in_progress) {
+    ++call.pending;
+  } else {
+    call.result.join({posted, 0});
+  }
+}
+
+void Group::one_less(Call& call) noexcept {
+  if (--call.pending != 0) return;
+  const auto place = calls_.find(&call);
+  std::unique_ptr<Call> ended = std::move(place->second);
+  calls_.erase(place);
+  if (!ended->result.ok()) ended->text = explain(*ended);
+  job_.finish(std::move(ended));
+}
+
+std::string Group::explain(const Call& call) const {
+  const std::string who = call.peer < 0 ? "" : " with rank " + std::to_string(call.peer);
+  std::string text = "process group " + name_ + who + ": " + std::string(status_text(call.result.status));
+  if (open_ && call.peer < 0 && !team_.fault().empty()) text += ". " + team_.fault();
+  return text;
+}
+
+void Group::collect(const std::vector<Collective>& calls, Done done) {
+  Call& call = begin(std::move(done));
+  for (const Collective& collective : calls) {
+    if (!call.result.ok()) break;
+    Op& op = call.ops.emplace_back();
+    op.delivered = sink_of(call);
+    post(call, team_.post(collective, op));
+  }
+  one_less(call);
+}
+
+void Group::receive(Call& call, Lane& from, Buffer landing) {
+  if (from.early.empty()) {
+    Op& op = call.ops.emplace_back();
+    op.delivered = sink_of(call);
+    return post(call, from.channel.post_recv(landing, op));
+  }
+  const std::vector<std::byte> message = std::move(from.early.front());
+  from.early.pop_front();
+  if (message.size() > landing.bytes) {
+    call.result.join({Status::truncated, message.size()});
+  } else {
+    std::memcpy(landing.data, message.data(), message.size());
+    call.result.join({Status::ok, message.size()});
+  }
+}
+
+void Group::exchange(const std::vector<Transfer>& sends, const std::vector<Transfer>& receives, std::int64_t tag,
+                     Done done) {
+  Call& call = begin(std::move(done));
+  try {
+    for (const Transfer& transfer : receives) {
+      if (!call.result.ok()) break;
+      call.peer = transfer.peer;
+      if (transfer.memory.bytes != 0) receive(call, lane(transfer.peer, tag), transfer.memory);
+    }
+    for (const Transfer& transfer : sends) {
+      if (!call.result.ok()) break;
+      call.peer = transfer.peer;
+      if (transfer.memory.bytes == 0) continue;
+      Op& op = call.ops.emplace_back();
+      op.source_free = sink_of(call);
+      post(call, lane(transfer.peer, tag).channel.post_send(transfer.memory, op));
+    }
+  } catch (const Error& error) {
+    call.result.join({error.status(), 0});
+  }
+  one_less(call);
+}
+
+void Group::receive_any(Buffer landing, std::int64_t tag, Done done) {
+  Call& call = begin(std::move(done));
+  for (int peer = 0; call.result.ok() && peer < size(); ++peer) {
+    if (peer == rank() || lane(peer, tag).early.empty()) continue;
+    receive(call, lane(peer, tag), landing);
+    call.source = peer;
+    return one_less(call);
+  }
+  const auto any = std::make_shared<AnyReceive>();
+  any->group = this;
+  any->call = &call;
+  any->landing = landing;
+  any->tag = tag;
+  for (int peer = 0; call.result.ok() && peer < size(); ++peer) {
+    if (peer == rank()) continue;
+    AnyReceive::Place& place = any->places.emplace_back();
+    place.all = any.get();
+    place.peer = peer;
+    place.bytes.resize(landing.bytes);
+    place.op.delivered = {[](void* self, const OpResult& result) noexcept {
+                            auto& where = *static_cast<AnyReceive::Place*>(self);
+                            where.all->came(where, result);
+                          },
+                          &place};
+    const Status posted =
+        lane(peer, tag).channel.post_recv({place.bytes.data(), place.bytes.size(), MemoryKind::host}, place.op);
+    if (posted == Status::in_progress) ++any->pending;
+  }
+  if (any->pending == 0) {
+    call.result.join({Status::peer_lost, 0});
+    return one_less(call);
+  }
+  call.keeps = any;  // the last place to come ends the call
+}
+
+void Group::close() noexcept {
+  if (!open_) return;
+  open_ = false;
+  lanes_.clear();
+  team_.close();
+}
+
+void Group::abandon() noexcept {
+  while (!calls_.empty()) {
+    Call& call = *calls_.begin()->second;
+    call.result.join({Status::canceled, 0});
+    call.pending = 1;
+    one_less(call);
+  }
+}
+
+}  // namespace brant::distributed

@@ -1,0 +1,12 @@
+// The extension module of brant.torch: a process group for each description that torch.distributed gives.
+#include <torch/csrc/utils/pybind.h>
+
+#include "bindings/torch/backend.h"
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  module.def("create", [](const c10d::DistributedBackendOptions& options) -> c10::intrusive_ptr<c10d::Backend> {
+    return brant::distributed::BrantBackend::create(options);
+  });
+  module.def("end_all", &brant::distributed::Job::end_all, pybind11::arg("failed"),
+             pybind11::call_guard<pybind11::gil_scoped_release>());
+}

@@ -1,0 +1,139 @@
+#include "bindings/torch/tensors.h"
+
+#include <ATen/Functions.h>
+
+#include <string>
+
+namespace brant::distributed {
+namespace {
+
+DataType type_of(at::ScalarType type) {
+  switch (type) {
+    case at::kByte: return DataType::u8;
+    case at::kChar: return DataType::i8;
+    case at::kShort: return DataType::i16;
+    case at::kInt: return DataType::i32;
+    case at::kLong: return DataType::i64;
+    case at::kUInt16: return DataType::u16;
+    case at::kUInt32: return DataType::u32;
+    case at::kUInt64: return DataType::u64;
+    case at::kHalf: return DataType::f16;
+    case at::kBFloat16: return DataType::bf16;
+    case at::kFloat:
+    case at::kComplexFloat: return DataType::f32;
+    case at::kDouble:
+    case at::kComplexDouble: return DataType::f64;
+    case at::kBool: return DataType::boolean;
+    default: return DataType::bytes;
+  }
+}
+
+ReduceOp op_of(c10d::ReduceOp::RedOpType op, bool logical) {
+  using From = c10d::ReduceOp;
+  switch (op) {
+    case From::SUM: return logical ? ReduceOp::logical_or : ReduceOp::sum;
+    case From::AVG: return ReduceOp::average;
+    case From::PRODUCT: return logical ? ReduceOp::logical_and : ReduceOp::prod;
+    case From::MIN: return logical ? ReduceOp::logical_and : ReduceOp::min;
+    case From::MAX: return logical ? ReduceOp::logical_or : ReduceOp::max;
+    case From::BAND: return logical ? ReduceOp::logical_and : ReduceOp::bit_and;
+    case From::BOR: return logical ? ReduceOp::logical_or : ReduceOp::bit_or;
+    case From::BXOR: return logical ? ReduceOp::logical_xor : ReduceOp::bit_xor;
+    default: return ReduceOp::none;
+  }
+}
+
+/// They lie in one run already, in this order.
+bool is_one_run(const std::vector<at::Tensor>& blocks) {
+  const auto* next = static_cast<const std::byte*>(blocks.front().const_data_ptr());
+  for (const at::Tensor& block : blocks) {
+    if (!block.is_contiguous() || block.const_data_ptr() != next) return false;
+    next += block.nbytes();
+  }
+  return true;
+}
+
+at::Tensor room_for(const std::vector<at::Tensor>& blocks) {
+  return at::empty({static_cast<std::int64_t>(blocks.size()) * blocks.front().numel()}, blocks.front().options());
+}
+
+}  // namespace
+
+Reduction reduction_of(const at::Tensor& tensor, const c10d::ReduceOp& op, const char* what) {
+  const at::ScalarType scalar = tensor.scalar_type();
+  const bool is_complex = tensor.is_complex();
+  const auto kind = static_cast<c10d::ReduceOp::RedOpType>(op);
+  TORCH_CHECK(kind != c10d::ReduceOp::PREMUL_SUM, "brant: ", what,
+              " does not multiply before it adds: scale the tensor, and use ReduceOp.SUM");
+  TORCH_CHECK(!is_complex || kind == c10d::ReduceOp::SUM || kind == c10d::ReduceOp::AVG, "brant: ", what,
+              " of complex numbers adds or averages only");
+  const Reduction reduction{type_of(scalar), op_of(kind, scalar == at::kBool)};
+  TORCH_CHECK(
+      reduction.op != ReduceOp::none && reduction.type != DataType::bytes && can_reduce(reduction.type, reduction.op),
+      "brant: ", what, " cannot combine elements of type ", c10::toString(scalar),
+      " so: use another ReduceOp, or convert the tensor (to float32, say)");
+  return reduction;
+}
+
+void require_host(const at::Tensor& tensor, const char* what) {
+  TORCH_CHECK(tensor.layout() == at::kStrided, "brant: ", what, " takes dense tensors: use tensor.to_dense()");
+  TORCH_CHECK(tensor.device().is_cpu(), "brant: ", what, " of a tensor on ", tensor.device(),
+              " is not in this version: start with init_process_group('cpu:brant,cuda:nccl'), or move it to the CPU");
+}
+
+Buffer memory_of(const at::Tensor& tensor) { return {tensor.data_ptr(), tensor.nbytes(), MemoryKind::host}; }
+
+Buffer Tensors::keep(at::Tensor tensor) {
+  kept_.push_back(std::move(tensor));
+  return memory_of(kept_.back());
+}
+
+Buffer Tensors::in(const at::Tensor& tensor) {
+  require_host(tensor, what_);
+  return keep(tensor.contiguous());
+}
+
+Buffer Tensors::out(const at::Tensor& tensor, bool keeps) {
+  require_host(tensor, what_);
+  if (tensor.is_contiguous()) return keep(tensor);
+  const at::Tensor together = keeps ? tensor.contiguous() : at::empty(tensor.sizes(), tensor.options());
+  copies_.emplace_back([tensor, together] { at::Tensor(tensor).copy_(together); });
+  return keep(together);
+}
+
+Buffer Tensors::in(const std::vector<at::Tensor>& blocks) {
+  for (const at::Tensor& block : blocks) require_host(block, what_);
+  if (is_one_run(blocks)) {
+    kept_.insert(kept_.end(), blocks.begin(), blocks.end());
+    return {blocks.front().data_ptr(), blocks.size() * blocks.front().nbytes(), MemoryKind::host};
+  }
+  at::Tensor room = room_for(blocks);
+  const std::int64_t length = blocks.front().numel();
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    room.narrow(0, static_cast<std::int64_t>(i) * length, length).copy_(blocks[i].reshape(-1));
+  return keep(room);
+}
+
+Buffer Tensors::out(const std::vector<at::Tensor>& blocks) {
+  for (const at::Tensor& block : blocks) require_host(block, what_);
+  if (is_one_run(blocks)) {
+    kept_.insert(kept_.end(), blocks.begin(), blocks.end());
+    return {blocks.front().data_ptr(), blocks.size() * blocks.front().nbytes(), MemoryKind::host};
+  }
+  const at::Tensor room = room_for(blocks);
+  copies_.emplace_back([blocks, room] {
+    const std::int64_t length = blocks.front().numel();
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      at::Tensor(blocks[i]).copy_(
+          room.narrow(0, static_cast<std::int64_t>(i) * length, length).view(blocks[i].sizes()));
+  });
+  return keep(room);
+}
+
+void Tensors::finish() {
+  const at::NoGradGuard plain;  // what comes is data, and no operation of the program
+  for (const auto& copy : copies_) copy();
+  copies_.clear();
+}
+
+}  // namespace brant::distributed

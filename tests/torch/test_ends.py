@@ -1,0 +1,91 @@
+"""Members that die, are late, or call something else; and groups that are made and destroyed."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import time
+
+import pytest
+from conftest import outputs_of, run, start
+
+try:
+    import torch
+    import torch.distributed as dist
+except ImportError:  # in pytest itself, which only starts the processes that have it
+    torch = dist = None
+
+
+def one_dies() -> None:
+    dist.barrier()
+    if dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    begin = time.monotonic()
+    with pytest.raises(dist.DistBackendError, match=r"rank 1"):
+        dist.all_reduce(torch.ones(3))
+    with pytest.raises(dist.DistBackendError, match=r"rank 1"):
+        dist.recv(torch.ones(3), 1)
+    assert time.monotonic() - begin < 30
+    print("the others know", flush=True)
+    os._exit(0)
+
+
+def test_a_killed_rank_raises_at_the_others() -> None:
+    processes = start(one_dies, 3)
+    outputs = outputs_of(processes)
+    assert [process.returncode for process in processes] == [0, -signal.SIGKILL, 0], outputs
+    assert sum("the others know" in output for output in outputs) == 2, outputs
+
+
+def one_is_late() -> None:
+    if dist.get_rank() == 0:
+        work = dist.barrier(async_op=True)
+        with pytest.raises(dist.DistBackendError, match="was not done within 200 ms"):
+            work.wait(datetime.timedelta(milliseconds=200))
+        with pytest.raises(dist.DistBackendError, match="rank 1"):
+            work.wait()
+        print("named", flush=True)
+    else:
+        time.sleep(6)  # what is late
+    os._exit(0)
+
+
+def test_a_rank_that_does_not_come_is_named_after_the_timeout() -> None:
+    assert "named" in run(one_is_late, 2, "brant", "3")[0]
+
+
+def different_calls() -> None:
+    with pytest.raises(dist.DistBackendError, match=r"(?s)barrier|allreduce"):
+        if dist.get_rank() == 0:
+            dist.barrier()
+        else:
+            dist.all_reduce(torch.ones(3))
+    print("told", flush=True)
+    os._exit(0)
+
+
+def test_ranks_that_call_different_things_are_told() -> None:
+    assert all("told" in output for output in run(different_calls))
+
+
+def again() -> None:
+    for turn in range(3):
+        dist.init_process_group("cpu:brant")
+        groups = [dist.new_group() for _ in range(3)]
+        for group in [None, *groups]:
+            tensor = torch.ones(2)
+            dist.all_reduce(tensor, group=group)
+            assert tensor[0] == dist.get_world_size()
+        dist.destroy_process_group(groups[1])
+        dist.all_reduce(torch.ones(turn + 1), group=groups[2])
+        dist.destroy_process_group()
+    dist.init_process_group("brant")
+    work = dist.all_reduce(torch.ones(2), async_op=True)
+    work.wait()
+    # No destroy: the end of the interpreter does it.
+    print("made and destroyed")
+
+
+def test_groups_are_made_and_destroyed_again() -> None:
+    assert all("made and destroyed" in output for output in run(again, 2, "none"))
