@@ -27,12 +27,13 @@ Status Fault::status() const noexcept {
     case Why::other_call: return Status::invalid_argument;
     case Why::no_memory: return Status::no_memory;
     case Why::closed: return Status::canceled;
+    case Why::device: return Status::device_failed;
   }
   return Status::internal;
 }
 
 bool is_sound(const Fault& fault, std::size_t members) noexcept {
-  return fault.why != Fault::Why::none && fault.why <= Fault::Why::closed && fault.member < members &&
+  return fault.why != Fault::Why::none && fault.why <= Fault::Why::device && fault.member < members &&
          fault.teller < members;
 }
 
@@ -63,6 +64,7 @@ std::string describe(const Fault& fault, const std::string& team, std::span<cons
       text += fmt::format("{} could not be reached; the log of who found it says why", who);
       break;
     case Fault::Why::closed: text += fmt::format("{} has closed the team while calls were under way", who); break;
+    case Fault::Why::device: text += fmt::format("the device of {} has failed; its log says how", who); break;
   }
   if (fault.teller != self) text += fmt::format(" (found by {})", name(fault.teller));
   return text;

@@ -22,6 +22,7 @@ struct Fault {
     no_memory,   ///< `member` has none for a message.
     network,     ///< `member` could not be reached.
     closed,      ///< `member` closed the team while calls were under way.
+    device,      ///< The device of `member` has failed.
   };
 
   Why why = Why::none;

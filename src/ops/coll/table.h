@@ -19,12 +19,18 @@ class TeamTable final : public Service {
  public:
   static constexpr std::size_t kCallsMax = 4096;
 
-  /// The messenger is made first, so it goes first, and takes along what is kept here of its messages.
+  /// The messenger and the mover are made first, so they go first, and take along what is kept here of theirs.
   explicit TeamTable(Engine& engine);
 
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] am::Messenger& messenger() noexcept { return messenger_; }
   [[nodiscard]] ObjectPool<coll::CallRecord>& calls() noexcept { return calls_; }
+  /// For a call with device memory. Null: memory is exhausted.
+  coll::Staging* take_staging() noexcept;
+  /// Gives back what a record was lent, without having been posted.
+  void drop(coll::CallRecord& record) noexcept;
+  /// Whoever waits for the call hears of its end, once no copy of it is under way.
+  void end(coll::CallRecord& record) noexcept;
 
   /// How many teams of this list of members, given by its hash, this process has made before.
   std::uint64_t count_of(std::uint64_t list) noexcept { return made_[list]++; }
@@ -46,6 +52,8 @@ class TeamTable final : public Service {
 
   Engine& engine_;
   am::Messenger& messenger_;
+  Mover& mover_;
+  ObjectPool<coll::Staging, 8> stagings_{kCallsMax};
   ObjectPool<coll::CallRecord> calls_{kCallsMax};
   std::unordered_map<std::uint64_t, TeamState*> teams_;  ///< By key.
   std::unordered_map<std::uint64_t, std::uint64_t> made_;

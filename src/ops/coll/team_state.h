@@ -68,7 +68,8 @@ class TeamState final : private Poller {
   struct FormRecord;
 
   Status admit(const Collective& call, coll::CallRecord& record) noexcept;
-  Status require_host_memory(const void* data, std::uint64_t bytes, MemoryKind kind) noexcept;
+  Status look_at_memory(const void* data, std::uint64_t bytes, MemoryKind& kind) noexcept;
+  Status stage(const Collective& call, coll::CallRecord& record) noexcept;
   void begin(coll::CallRecord& record) noexcept;
   /// A message of a call that is under way here, or was, must be of that very call, also where nobody awaits it: a
   /// member that waits for somebody who never sends would not hear of it.
@@ -76,6 +77,8 @@ class TeamState final : private Poller {
   /// Does what can be done now. Returns how much it was.
   unsigned drive() noexcept;
   Status step(coll::CallRecord& record, coll::Fault& fault) noexcept;
+  Status step_staged(coll::CallRecord& record, coll::Fault& fault) noexcept;
+  Status carry_on(coll::CallRecord& record, coll::Fault& fault) noexcept;
   Status step_on_board(coll::CallRecord& record, coll::Fault& fault) noexcept;
   void end(coll::CallRecord& record, Status status) noexcept;
   /// Ends the team here, and at the others unless it was they who told of it.
