@@ -8,7 +8,8 @@
 
 namespace brant {
 
-TeamTable::TeamTable(Engine& engine) : engine_(engine), messenger_(engine.service<am::Messenger>()), mover_(engine.service<Mover>()) {
+TeamTable::TeamTable(Engine& engine)
+    : engine_(engine), messenger_(engine.service<am::Messenger>()), mover_(engine.service<Mover>()) {
   messenger_.claim(am::ServiceId::coll, &TeamTable::on_message, nullptr, this);
 }
 

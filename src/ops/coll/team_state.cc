@@ -127,8 +127,7 @@ Status TeamState::stage(const Collective& call, CallRecord& record) noexcept {
     return status;
   if (!sides.any()) return Status::ok;
   record.staging = table_.take_staging();
-  const Status status =
-      record.staging == nullptr ? Status::no_memory : record.staging->prepare(members_, sides, work);
+  const Status status = record.staging == nullptr ? Status::no_memory : record.staging->prepare(members_, sides, work);
   if (status == Status::ok) return status;
   table_.drop(record);
   log::error("team {}: no pinned memory for the {} bytes of device memory of a collective: {}", name_,

@@ -98,7 +98,8 @@ void Staging::start(Leg& leg, MoveEnd from, MoveEnd to, std::uint64_t bytes) noe
 void Staging::ended(Move& move, Status status) noexcept {
   Staging& self = static_cast<Leg&>(move).owner;
   if (self.failed_ == Status::ok) self.failed_ = status;
-  if (--self.under_way_ == 0 && self.record_ != nullptr) self.end_(self.context_, *std::exchange(self.record_, nullptr));
+  if (--self.under_way_ == 0 && self.record_ != nullptr)
+    self.end_(self.context_, *std::exchange(self.record_, nullptr));
 }
 
 }  // namespace brant::coll
