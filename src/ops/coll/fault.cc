@@ -7,7 +7,7 @@ namespace {
 
 std::string call_of(const Fault& fault, const CallWords& words) {
   if (kind_of(words) == CollectiveKind::none) return "between calls";
-  return fmt::format("in call {}, {}", fault.call, describe(words));
+  return fmt::format("in call {}{}, {}", fault.call, fault.on_stream != 0 ? " on streams" : "", describe(words));
 }
 
 std::string last_of(const Fault& fault) {
@@ -34,7 +34,7 @@ Status Fault::status() const noexcept {
 
 bool is_sound(const Fault& fault, std::size_t members) noexcept {
   return fault.why != Fault::Why::none && fault.why <= Fault::Why::device && fault.member < members &&
-         fault.teller < members;
+         fault.teller < members && fault.on_stream <= 1;
 }
 
 std::string describe(const Fault& fault, const std::string& team, std::span<const Rank> members, unsigned self) {

@@ -32,6 +32,12 @@ void TeamTable::end(coll::CallRecord& record) noexcept {
   calls_.give_back(&record);
 }
 
+Result<const coll::StreamKernels*> TeamTable::stream_kernels() noexcept {
+  if (stream_kernels_.is_loaded()) return &stream_kernels_;
+  if (const Status status = stream_kernels_.load(engine_.device()); status != Status::ok) return status;
+  return &stream_kernels_;
+}
+
 bool TeamTable::enter(std::uint64_t key, TeamState& team) {
   if (!teams_.emplace(key, &team).second) return false;
   am::MessageList others;

@@ -9,6 +9,7 @@
 #include "core/engine.h"
 #include "ops/am/messenger.h"
 #include "ops/coll/call_record.h"
+#include "ops/coll/device/retired_streams.h"
 
 namespace brant {
 
@@ -37,6 +38,10 @@ class TeamTable final : public Service {
   /// The next number of those that this process is the lowest member of.
   std::uint32_t next_led() noexcept { return ++led_; }
 
+  /// Loaded on first use: ask for them before kernels run that end late.
+  Result<const coll::StreamKernels*> stream_kernels() noexcept;
+  [[nodiscard]] coll::RetiredStreams& retired_streams() noexcept { return retired_streams_; }
+
   /// Its messages go to it from now on, those that came before among them. False: there is one of this key.
   bool enter(std::uint64_t key, TeamState& team);
   void leave(std::uint64_t key) noexcept;
@@ -55,6 +60,8 @@ class TeamTable final : public Service {
   Mover& mover_;
   ObjectPool<coll::Staging, 8> stagings_{kCallsMax};
   ObjectPool<coll::CallRecord> calls_{kCallsMax};
+  coll::StreamKernels stream_kernels_;
+  coll::RetiredStreams retired_streams_{engine_};
   std::unordered_map<std::uint64_t, TeamState*> teams_;  ///< By key.
   std::unordered_map<std::uint64_t, std::uint64_t> made_;
   std::uint32_t led_ = 0;

@@ -78,6 +78,7 @@ TeamState::TeamState(Runtime& runtime, std::span<const Rank> members, const Team
 
 TeamState::~TeamState() {
   if (!calls_.empty()) fail_by(Fault::Why::closed, members_.self);
+  streams_.retire();
   engine_.pollers().detach(*this);
   for (Watch& watch : watches_) {
     if (watch.peer != nullptr) watch.peer->remove_outstanding(watch);
@@ -101,29 +102,19 @@ std::uint64_t TeamState::make_key() {
 std::string TeamState::describe_fault() const {
   if (!fault_.happened()) return {};
   Fault told = fault_;
-  told.call = journal_.shown(fault_.call);
-  told.last_call = journal_.shown(fault_.last_call);
-  return coll::describe(told, name_, ranks_, members_.self);
-}
-
-/// What is there is memory, of a kind that is known from here on.
-Status TeamState::look_at_memory(const void* data, std::uint64_t bytes, MemoryKind& kind) noexcept {
-  if (bytes == 0) {
-    kind = MemoryKind::host;
-    return Status::ok;
+  if (told.on_stream == 0) {
+    told.call = journal_.shown(fault_.call);
+    told.last_call = journal_.shown(fault_.last_call);
   }
-  const Status status = engine_.memory_kinds().resolve(data, static_cast<std::size_t>(bytes), kind);
-  if (status != Status::ok)
-    log::error("team {}: {} bytes at {} were given to a collective: {}", name_, bytes, data, status_text(status));
-  return status;
+  return coll::describe(told, name_, ranks_, members_.self);
 }
 
 /// Looks at the call's memory. The CPU does not reach that of a device: such a call is carried out elsewhere.
 Status TeamState::stage(const Collective& call, CallRecord& record) noexcept {
-  coll::Sides sides{call.in.kind, call.out.kind};
+  coll::Sides sides;
   coll::Work& work = record.work;
-  if (const Status status = look_at_memory(call.in.data, work.in_bytes, sides.in); status != Status::ok) return status;
-  if (const Status status = look_at_memory(call.out.data, work.out_bytes, sides.out); status != Status::ok)
+  if (const Status status = coll::look_at_memory(engine_.memory_kinds(), call, work, name_, sides);
+      status != Status::ok)
     return status;
   if (!sides.any()) return Status::ok;
   record.staging = table_.take_staging();
@@ -257,10 +248,7 @@ unsigned TeamState::drive() noexcept {
 }
 
 Status TeamState::step(CallRecord& record, Fault& fault) noexcept {
-  return record.staging == nullptr ? carry_on(record, fault) : step_staged(record, fault);
-}
-
-Status TeamState::step_staged(CallRecord& record, Fault& fault) noexcept {
+  if (record.staging == nullptr) return carry_on(record, fault);
   Status status = record.exchanged ? Status::ok : record.staging->bring();
   if (status == Status::ok && !record.exchanged) {
     status = carry_on(record, fault);
@@ -343,8 +331,8 @@ void TeamState::fail_by(Fault::Why why, unsigned member) noexcept {
 
 void TeamState::fail(Fault fault, bool told) noexcept {
   if (fault_.happened()) return;
-  if (!told) {
-    fault.teller = members_.self;
+  if (!told) fault.teller = members_.self;
+  if (!told && fault.on_stream == 0) {
     fault.call = journal_.last();
     fault.last_call = watches_[fault.member].last_call;
     const CallRecord* record = calls_.front();
@@ -354,9 +342,10 @@ void TeamState::fail(Fault fault, bool told) noexcept {
     if (fault.why == Fault::Why::other_call) fault.last_call = fault.call;
   }
   fault_ = fault;
+  streams_.abort();
   if (fault.why == Fault::Why::lost && fault.member != members_.self)
     static_cast<void>(shrinking_.note_gone(fault.member));
-  const bool concerns_calls = !calls_.empty();
+  const bool concerns_calls = !calls_.empty() || fault.on_stream != 0;
   if (concerns_calls) say_fault();
   while (CallRecord* record = calls_.front()) end(*record, fault_.status());
   messages_.drop_held();
@@ -426,6 +415,7 @@ void TeamState::on_mail(am::Message& message) noexcept {
   if (!whole || !coll::is_sound(fault, ranks_.size()) || fault.teller != *from)
     return refuse("a collective's message that is none");
   mail_.release(message);
+  if (fault.on_stream != 0) return fail(fault, true);
   // A call before that one may still end well: those who are further have given what it takes.
   const CallRecord* record = calls_.front();
   if (record == nullptr || record->number == 0 || record->number >= fault.call) return fail(fault, true);
@@ -446,6 +436,7 @@ void TeamState::on_left(Rank rank) noexcept {
 }
 
 void TeamState::look_around() noexcept {
+  streams_.look();
   CallRecord* record = calls_.front();
   if (record == nullptr || record->number == 0) return;
   const std::int64_t now = coarse_now();

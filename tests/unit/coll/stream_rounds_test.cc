@@ -280,7 +280,7 @@ TEST(StreamRounds, all_types_and_ops_have_the_host_s_bits) {
 /// Calls of all sizes one behind the other, with members that are late, over the place where the numbers of turns wrap.
 TEST(StreamRounds, turns_go_on_from_call_to_call) {
   constexpr unsigned kMembers = 3;
-  const int calls = test::effort(600, 60);
+  const int calls = test::effort(300, 40);
   Team team(kMembers);
   team.set_turn((Word{1} << 32) - 40);
   std::vector<std::vector<Part>> all;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/log.h"
+
 namespace brant::coll {
 namespace {
 
@@ -28,6 +30,22 @@ Extent needed_before(const Work& work, const Members& members, bool in_place) no
 }
 
 }  // namespace
+
+Status look_at_memory(MemoryKinds& kinds, const Collective& call, const Work& work, const std::string& team,
+                      Sides& sides) noexcept {
+  const auto look = [&](const void* data, std::uint64_t bytes, MemoryKind kind, MemoryKind& found) noexcept {
+    if (bytes == 0) return Status::ok;
+    const Status status = kinds.resolve(data, static_cast<std::size_t>(bytes), kind);
+    if (status == Status::ok) {
+      found = kind;
+    } else {
+      log::error("team {}: {} bytes at {} were given to a collective: {}", team, bytes, data, status_text(status));
+    }
+    return status;
+  };
+  const Status status = look(call.in.data, work.in_bytes, call.in.kind, sides.in);
+  return status == Status::ok ? look(call.out.data, work.out_bytes, call.out.kind, sides.out) : status;
+}
 
 const MoveEvents Staging::kEvents = {&Staging::ended, nullptr};
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "ops/coll/extent.h"
 #include "ops/coll/work.h"
@@ -19,6 +20,11 @@ struct Sides {
 
   [[nodiscard]] bool any() const noexcept { return !host_accessible(in) || !host_accessible(out); }
 };
+
+/// What memory the buffers of a call are. Null memory, or less of it than the call says: invalid_argument, and the log
+/// says it.
+Status look_at_memory(MemoryKinds& kinds, const Collective& call, const Work& work, const std::string& team,
+                      Sides& sides) noexcept;
 
 /// A call with buffers in device memory is carried out in pinned memory. This brings there what the member gives, and
 /// back what it gets. Which member does so is nobody else's business: the plan does not depend on it, so that members
