@@ -151,9 +151,12 @@ class StreamRounds {
   template <typename Look>
   BRANT_DEVICE_CODE bool wait(unsigned member, Look&& look) {
     Word begin = 0;
-    for (unsigned looks = 0; !look(); machine_.pause()) {
+    for (unsigned looks = 1; !look(); ++looks) {
       if (lost_) return false;
-      if (++looks % kStreamLooks<Machine> != 0) continue;
+      if (looks % kStreamLooks<Machine> != 0) {
+        machine_.pause();
+        continue;
+      }
       if (machine_.load_relaxed(&board_.fault) != 0 || machine_.load_acquire(&talk_.abort) != 0) {
         give_up();
         return false;
