@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,12 +9,17 @@
 
 namespace brant::bench {
 
+/// Who starts a call: the CPU, a stream that it is queued on, or one in which it was captured.
+enum class CollTrigger : std::uint8_t { host, stream, graph };
+
 /// What the user asked for.
 struct CollBench {
   CollectiveKind kind = CollectiveKind::allreduce;  ///< barrier, broadcast, allreduce or allgather.
   std::vector<std::size_t> sizes;                   ///< As nccl-tests count them: of an allgather, what each gets.
   std::size_t iterations = 0;                       ///< Samples per size; 0: by size.
   TeamWay way = TeamWay::automatic;
+  bool device = false;  ///< The buffers lie in memory of the device. Streams and graphs need that.
+  CollTrigger trigger = CollTrigger::host;
   bool check = false;  ///< Every element, in calls that are not timed, before and after those that are.
   std::string json;
 };

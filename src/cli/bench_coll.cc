@@ -19,6 +19,8 @@ struct CollArguments {
   std::string min = "8";
   std::string max = "16M";
   std::string way = "auto";
+  std::string memory = "host";
+  std::string trigger = "host";
   int ranks = 2;
 };
 
@@ -29,6 +31,13 @@ int run_coll(const CollArguments& arguments) {
                       ? bench::parse_sizes(*arguments.sizes)
                       : bench::sizes_between(bench::parse_size(arguments.min), bench::parse_size(arguments.max));
     asked.way = arguments.way == "messages" ? TeamWay::messages : TeamWay::automatic;
+    asked.device = arguments.memory == "device";
+    asked.trigger = arguments.trigger == "graph"    ? bench::CollTrigger::graph
+                    : arguments.trigger == "stream" ? bench::CollTrigger::stream
+                                                    : bench::CollTrigger::host;
+    if (asked.trigger != bench::CollTrigger::host && !asked.device)
+      throw Error(Status::invalid_argument,
+                  "streams and graphs carry out what lies on the device: add --memory device");
     const bench::RowFile probe(asked.json);  // a file that cannot be written is found before anything starts
     if (bench::started_alone()) bench::restart_as_job(arguments.ranks);
     bench::run_collectives(asked);
@@ -52,6 +61,12 @@ void add_one(CLI::App& bench, CollectiveKind kind, const char* text, int& exit_c
       ->capture_default_str();
   command->add_option("--way", arguments->way, "Force messages, or leave it to brant")
       ->check(CLI::IsMember({"auto", "messages"}))
+      ->capture_default_str();
+  command->add_option("--memory", arguments->memory, "Where the buffers lie")
+      ->check(CLI::IsMember({"host", "device"}))
+      ->capture_default_str();
+  command->add_option("--trigger", arguments->trigger, "Who starts the calls: the host, a stream, or a captured graph")
+      ->check(CLI::IsMember({"host", "stream", "graph"}))
       ->capture_default_str();
   command->add_option("--iterations", asked.iterations, "Samples per size (default: by size)")
       ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}));

@@ -13,6 +13,7 @@
 #include "brant/base/ids.h"
 #include "brant/coll/collectives.h"
 #include "brant/core/operation.h"
+#include "brant/core/stream.h"
 
 namespace brant {
 
@@ -51,8 +52,9 @@ struct TeamCall {
 /// Members alone take part in making one. One team has one order: its calls are carried out one after another, in the
 /// order in which they are posted, which is the same at all members. Different teams are independent of each other.
 ///
-/// On one host data goes through memory that all members have mapped; between hosts, by messages. Host memory of any
-/// origin; device memory is refused (not_supported): copy it to the host first.
+/// On one host data goes through memory that all members have mapped; between hosts, by messages. Memory may be of any
+/// kind, and of different kinds at different members. That of devices goes through pinned memory of the host; streams
+/// carry calls out on the device itself (`enqueue`).
 ///
 /// A member that dies, leaves, does not come within the patience, or calls something else than the others, ends the
 /// team: the call under way and all later ones return the same error at all other members, `fault` says who it was and
@@ -97,10 +99,13 @@ class BRANT_API Team {
   /// Carries it out and waits, moving the network: the fastest way for what is small. It looks for the other members by
   /// itself for a while before it waits as `Runtime::wait` does, and makes progress now and then. Not within a
   /// completion. The outcome's `bytes` are those of `out`. Errors: invalid_argument (sizes that do not fit together, a
-  /// rank outside the team, no such combination of type and op, memory that overlaps), wrong_kind and not_supported
-  /// (device memory); these are this member's own, nothing has happened, and a right call may follow. Those that end
-  /// the team: invalid_argument (members call different things), peer_lost, timed_out, no_memory, canceled. Allocates
-  /// nothing in steady state.
+  /// rank outside the team, no such combination of type and op, memory that overlaps, was freed or is too small),
+  /// wrong_kind, no_memory (pinned memory for buffers of a device); these are this member's own, nothing has happened,
+  /// and a right call may follow. Those that end the team: invalid_argument (members call different things), peer_lost,
+  /// timed_out, no_memory, canceled, device_failed. Allocates nothing in steady state.
+  ///
+  /// Device memory must be ready: streams that write it are done. Costs a copy of what is given, and one of what is
+  /// got, and pinned memory of their size, which is kept for later calls.
   OpResult run(const Collective& call) noexcept;
   /// Posts it. Only `op.delivered` applies: `in` is free, `out` is filled. Buffers stay in place until then, also where
   /// the operation is no longer observed: a collective cannot be withdrawn. Errors as of `run`, and limit_reached (4096
@@ -111,12 +116,39 @@ class BRANT_API Team {
     return Operation(Moment::delivered, [&](Op& op) noexcept { return post(call, op); });
   }
 
+  /// Makes the team ready for `enqueue`; all members call it, and it waits for all. Does nothing a second time.
+  /// not_supported, at all members alike, where one of them has no device with kernels, or one that does not map the
+  /// others' memory, shares no memory with another, or is in one process with it, or where there are more than 8. The
+  /// log says which member it was and why. Else errors as of `run`, and no_memory. Cost: 17 to 20 MB of device memory
+  /// for each member, until the team is closed and the device has done its work; messages among the members.
+  OpResult prepare_streams() noexcept;
+  /// Has a stream of the runtime's device carry it out: one kernel of at most 32 blocks, behind what was queued there
+  /// before, which agrees with those of the other members by itself. No CPU takes part, so the stream may be captured,
+  /// and graphs be launched as often as wanted, mixed with calls that are queued one by one. Calls of streams have an
+  /// order of their own, apart from those of `run` and `post`: the same at all members, and on the device one after the
+  /// other (one stream, or streams tied by events).
+  ///
+  /// Buffers are of this device's memory, or pinned, and are in use until the stream has passed the call. Sums have the
+  /// bits that the host's have (but for those of a NaN). Returns ok once it is queued. invalid_argument as of `run`, or
+  /// not prepared, or no stream; wrong_kind: memory that kernels do not reach; not_supported: functions of the program,
+  /// pairs of a value and a place, blocks of different sizes: wait for the stream, and `run` the call. Nothing has
+  /// happened then. What ended the team, as of `run`: the log and `fault` say what.
+  ///
+  /// A kernel waits for the others no longer than the patience. Then, or if the team has ended meanwhile, it and all
+  /// behind it give up: the stream goes on, and what `out` holds is undefined. So look at `fault` when the stream is
+  /// done. A death is heard of by progress (`co_await stream_done(...)`); where the CPU sleeps in a synchronisation,
+  /// the patience alone ends the wait. Close the team when its streams have passed its calls: those that have not are
+  /// canceled.
+  Status enqueue(const Collective& call, StreamHandle stream) noexcept;
+
   /// What ended the team, for people; empty as long as it is of use.
   [[nodiscard]] std::string fault() const;
   /// By which algorithm a call of this shape is carried out here: "lines", "slots", "slices" (shared memory), "direct",
   /// "pairwise", "binomial", "dissemination" (messages), "alone"; empty for a call that would be refused.
   [[nodiscard]] std::string_view explain(const Collective& call) const noexcept;
-  /// The last 64 calls, the oldest first.
+  /// The same of `enqueue`: "kernel lines", "kernel slots", "kernel slices", "kernel alone".
+  [[nodiscard]] std::string_view explain_on_stream(const Collective& call) const noexcept;
+  /// The last 64 calls of `run` and `post`, the oldest first.
   [[nodiscard]] std::vector<TeamCall> journal() const;
 
  private:

@@ -7,7 +7,7 @@ namespace {
 
 std::string call_of(const Fault& fault, const CallWords& words) {
   if (kind_of(words) == CollectiveKind::none) return "between calls";
-  return fmt::format("in call {}, {}", fault.call, describe(words));
+  return fmt::format("in call {}{}, {}", fault.call, fault.on_stream != 0 ? " on streams" : "", describe(words));
 }
 
 std::string last_of(const Fault& fault) {
@@ -27,13 +27,14 @@ Status Fault::status() const noexcept {
     case Why::other_call: return Status::invalid_argument;
     case Why::no_memory: return Status::no_memory;
     case Why::closed: return Status::canceled;
+    case Why::device: return Status::device_failed;
   }
   return Status::internal;
 }
 
 bool is_sound(const Fault& fault, std::size_t members) noexcept {
-  return fault.why != Fault::Why::none && fault.why <= Fault::Why::closed && fault.member < members &&
-         fault.teller < members;
+  return fault.why != Fault::Why::none && fault.why <= Fault::Why::device && fault.member < members &&
+         fault.teller < members && fault.on_stream <= 1;
 }
 
 std::string describe(const Fault& fault, const std::string& team, std::span<const Rank> members, unsigned self) {
@@ -63,6 +64,7 @@ std::string describe(const Fault& fault, const std::string& team, std::span<cons
       text += fmt::format("{} could not be reached; the log of who found it says why", who);
       break;
     case Fault::Why::closed: text += fmt::format("{} has closed the team while calls were under way", who); break;
+    case Fault::Why::device: text += fmt::format("the device of {} has failed; its log says how", who); break;
   }
   if (fault.teller != self) text += fmt::format(" (found by {})", name(fault.teller));
   return text;

@@ -22,12 +22,13 @@ struct Fault {
     no_memory,   ///< `member` has none for a message.
     network,     ///< `member` could not be reached.
     closed,      ///< `member` closed the team while calls were under way.
+    device,      ///< The device of `member` has failed.
   };
 
   Why why = Why::none;
-  std::uint32_t member = 0;  ///< Who it was.
-  std::uint32_t teller = 0;  ///< Who found it.
-  std::uint32_t reserved = 0;
+  std::uint32_t member = 0;     ///< Who it was.
+  std::uint32_t teller = 0;     ///< Who found it.
+  std::uint32_t on_stream = 0;  ///< 1: in a call that a stream carries out; those are counted apart.
   std::uint64_t call = 0;       ///< In which call of the team, those by which it was made counted too.
   std::uint64_t last_call = 0;  ///< The last one that `member` is known to have come to; 0: none.
   CallWords theirs;             ///< other_call: what it called.

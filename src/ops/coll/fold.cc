@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "ops/coll/half.h"
+#include "ops/coll/element.h"
 
 namespace brant::coll {
 namespace {
@@ -12,43 +12,11 @@ namespace {
 /// What is accumulated at a time, on the stack: `out` may be one of the inputs.
 constexpr std::size_t kBlockBytes = 4096;
 
-/// How one sort of element is loaded, combined as `Acc`, and stored.
-template <typename T>
-struct Plain {
-  using Stored = T;
-  using Acc = T;
-  static Acc load(Stored value) noexcept { return value; }
-  static Stored store(Acc value) noexcept { return value; }
-};
-struct Half {
-  using Stored = std::uint16_t;
-  using Acc = float;
-  static Acc load(Stored value) noexcept { return from_f16(value); }
-  static Stored store(Acc value) noexcept { return to_f16(value); }
-};
-struct Brain {
-  using Stored = std::uint16_t;
-  using Acc = float;
-  static Acc load(Stored value) noexcept { return from_bf16(value); }
-  static Stored store(Acc value) noexcept { return to_bf16(value); }
-};
 template <typename V, typename P>
 struct Pair {
   V value;
   P place;
 };
-
-/// By the number of members, which a small integer may not hold.
-template <typename Acc>
-Acc divided(Acc total, std::size_t members) noexcept {
-  if constexpr (std::is_floating_point_v<Acc>) {
-    return total / static_cast<Acc>(members);
-  } else if constexpr (std::is_signed_v<Acc>) {
-    return static_cast<Acc>(std::int64_t{total} / static_cast<std::int64_t>(members));
-  } else {
-    return static_cast<Acc>(std::uint64_t{total} / members);
-  }
-}
 
 /// An element of memory that somebody else knows as what he likes.
 template <typename T>
@@ -104,53 +72,6 @@ void fold_all(std::span<const void* const> inputs, void* out, std::uint64_t coun
   }
 }
 
-/// Sums and products of integers wrap around, which only unsigned ones of full width do.
-template <typename T, typename Function>
-T wrapped(T a, T b, Function function) noexcept {
-  if constexpr (std::is_integral_v<T>) {
-    using Wide = std::conditional_t<(sizeof(T) < sizeof(std::uint32_t)), std::uint32_t, std::make_unsigned_t<T>>;
-    return static_cast<T>(function(static_cast<Wide>(a), static_cast<Wide>(b)));
-  } else {
-    return function(a, b);
-  }
-}
-
-template <typename Sort>
-bool fold_numbers(ReduceOp op, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept {
-  using Acc = typename Sort::Acc;
-  const auto with = [&](auto combine, bool average = false) {
-    fold_all<Sort>(inputs, out, count, average, combine);
-    return true;
-  };
-  switch (op) {
-    case ReduceOp::sum:
-    case ReduceOp::average:
-      return with([](Acc a, Acc b) { return wrapped(a, b, [](auto x, auto y) { return x + y; }); },
-                  op == ReduceOp::average);
-    case ReduceOp::prod: return with([](Acc a, Acc b) { return wrapped(a, b, [](auto x, auto y) { return x * y; }); });
-    case ReduceOp::min: return with([](Acc a, Acc b) { return b < a ? b : a; });
-    case ReduceOp::max: return with([](Acc a, Acc b) { return a < b ? b : a; });
-    default: return false;
-  }
-}
-
-template <typename T>
-bool fold_bits(ReduceOp op, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept {
-  const auto with = [&](auto combine) {
-    fold_all<Plain<T>>(inputs, out, count, false, combine);
-    return true;
-  };
-  switch (op) {
-    case ReduceOp::logical_and: return with([](T a, T b) { return static_cast<T>(a != 0 && b != 0); });
-    case ReduceOp::logical_or: return with([](T a, T b) { return static_cast<T>(a != 0 || b != 0); });
-    case ReduceOp::logical_xor: return with([](T a, T b) { return static_cast<T>((a != 0) != (b != 0)); });
-    case ReduceOp::bit_and: return with([](T a, T b) { return static_cast<T>(a & b); });
-    case ReduceOp::bit_or: return with([](T a, T b) { return static_cast<T>(a | b); });
-    case ReduceOp::bit_xor: return with([](T a, T b) { return static_cast<T>(a ^ b); });
-    default: return false;
-  }
-}
-
 template <typename V, typename P>
 void fold_places(ReduceOp op, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept {
   using Both = Pair<V, P>;
@@ -159,11 +80,6 @@ void fold_places(ReduceOp op, std::span<const void* const> inputs, void* out, st
     if (a.value == b.value) return b.place < a.place ? b : a;
     return (least ? b.value < a.value : a.value < b.value) ? b : a;
   });
-}
-
-template <typename T>
-void fold_integers(ReduceOp op, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept {
-  if (!fold_numbers<Plain<T>>(op, inputs, out, count)) fold_bits<T>(op, inputs, out, count);
 }
 
 void fold_by_user(const UserReduce& user, std::span<const void* const> inputs, void* out,
@@ -188,25 +104,18 @@ void fold(const Folding& how, std::span<const void* const> inputs, void* out, st
   if (count == 0 || inputs.empty()) return;
   if (how.op == ReduceOp::user) return fold_by_user(*how.user, inputs, out, count);
   const ReduceOp op = how.op;
+  const bool numbers = visit_sort(how.type, [&](auto sort) noexcept {
+    visit_op<decltype(sort)>(op, [&](auto combine) noexcept {
+      fold_all<decltype(sort)>(inputs, out, count, op == ReduceOp::average, combine);
+    });
+  });
+  if (numbers) return;
   switch (how.type) {
-    case DataType::i8: return fold_integers<std::int8_t>(op, inputs, out, count);
-    case DataType::u8:
-    case DataType::boolean: return fold_integers<std::uint8_t>(op, inputs, out, count);
-    case DataType::i16: return fold_integers<std::int16_t>(op, inputs, out, count);
-    case DataType::u16: return fold_integers<std::uint16_t>(op, inputs, out, count);
-    case DataType::i32: return fold_integers<std::int32_t>(op, inputs, out, count);
-    case DataType::u32: return fold_integers<std::uint32_t>(op, inputs, out, count);
-    case DataType::i64: return fold_integers<std::int64_t>(op, inputs, out, count);
-    case DataType::u64: return fold_integers<std::uint64_t>(op, inputs, out, count);
-    case DataType::f16: return static_cast<void>(fold_numbers<Half>(op, inputs, out, count));
-    case DataType::bf16: return static_cast<void>(fold_numbers<Brain>(op, inputs, out, count));
-    case DataType::f32: return static_cast<void>(fold_numbers<Plain<float>>(op, inputs, out, count));
-    case DataType::f64: return static_cast<void>(fold_numbers<Plain<double>>(op, inputs, out, count));
     case DataType::i32_i32: return fold_places<std::int32_t, std::int32_t>(op, inputs, out, count);
     case DataType::i64_i64: return fold_places<std::int64_t, std::int64_t>(op, inputs, out, count);
     case DataType::f32_i32: return fold_places<float, std::int32_t>(op, inputs, out, count);
     case DataType::f64_i64: return fold_places<double, std::int64_t>(op, inputs, out, count);
-    case DataType::bytes: return;
+    default: return;
   }
 }
 

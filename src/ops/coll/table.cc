@@ -1,14 +1,41 @@
 #include "ops/coll/table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ops/coll/mail.h"
 #include "ops/coll/team_state.h"
 
 namespace brant {
 
-TeamTable::TeamTable(Engine& engine) : engine_(engine), messenger_(engine.service<am::Messenger>()) {
+TeamTable::TeamTable(Engine& engine)
+    : engine_(engine), messenger_(engine.service<am::Messenger>()), mover_(engine.service<Mover>()) {
   messenger_.claim(am::ServiceId::coll, &TeamTable::on_message, nullptr, this);
+}
+
+coll::Staging* TeamTable::take_staging() noexcept {
+  return stagings_.take(
+      mover_, [](void* table, coll::CallRecord& record) noexcept { static_cast<TeamTable*>(table)->end(record); },
+      this);
+}
+
+void TeamTable::drop(coll::CallRecord& record) noexcept {
+  if (record.staging != nullptr) stagings_.give_back(std::exchange(record.staging, nullptr));
+}
+
+void TeamTable::end(coll::CallRecord& record) noexcept {
+  if (record.staging != nullptr && record.staging->is_busy()) return record.staging->end_later(record);
+  drop(record);
+  record.ended = true;
+  if (!record.pooled) return;
+  engine_.completions().finish(record, record.result);
+  calls_.give_back(&record);
+}
+
+Result<const coll::StreamKernels*> TeamTable::stream_kernels() noexcept {
+  if (stream_kernels_.is_loaded()) return &stream_kernels_;
+  if (const Status status = stream_kernels_.load(engine_.device()); status != Status::ok) return status;
+  return &stream_kernels_;
 }
 
 bool TeamTable::enter(std::uint64_t key, TeamState& team) {

@@ -9,6 +9,7 @@
 #include "core/engine.h"
 #include "ops/am/messenger.h"
 #include "ops/coll/call_record.h"
+#include "ops/coll/device/retired_streams.h"
 
 namespace brant {
 
@@ -19,17 +20,27 @@ class TeamTable final : public Service {
  public:
   static constexpr std::size_t kCallsMax = 4096;
 
-  /// The messenger is made first, so it goes first, and takes along what is kept here of its messages.
+  /// The messenger and the mover are made first, so they go first, and take along what is kept here of theirs.
   explicit TeamTable(Engine& engine);
 
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] am::Messenger& messenger() noexcept { return messenger_; }
   [[nodiscard]] ObjectPool<coll::CallRecord>& calls() noexcept { return calls_; }
+  /// For a call with device memory. Null: memory is exhausted.
+  coll::Staging* take_staging() noexcept;
+  /// Gives back what a record was lent, without having been posted.
+  void drop(coll::CallRecord& record) noexcept;
+  /// Whoever waits for the call hears of its end, once no copy of it is under way.
+  void end(coll::CallRecord& record) noexcept;
 
   /// How many teams of this list of members, given by its hash, this process has made before.
   std::uint64_t count_of(std::uint64_t list) noexcept { return made_[list]++; }
   /// The next number of those that this process is the lowest member of.
   std::uint32_t next_led() noexcept { return ++led_; }
+
+  /// Loaded on first use: ask for them before kernels run that end late.
+  Result<const coll::StreamKernels*> stream_kernels() noexcept;
+  [[nodiscard]] coll::RetiredStreams& retired_streams() noexcept { return retired_streams_; }
 
   /// Its messages go to it from now on, those that came before among them. False: there is one of this key.
   bool enter(std::uint64_t key, TeamState& team);
@@ -46,7 +57,11 @@ class TeamTable final : public Service {
 
   Engine& engine_;
   am::Messenger& messenger_;
+  Mover& mover_;
+  ObjectPool<coll::Staging, 8> stagings_{kCallsMax};
   ObjectPool<coll::CallRecord> calls_{kCallsMax};
+  coll::StreamKernels stream_kernels_;
+  coll::RetiredStreams retired_streams_{engine_};
   std::unordered_map<std::uint64_t, TeamState*> teams_;  ///< By key.
   std::unordered_map<std::uint64_t, std::uint64_t> made_;
   std::uint32_t led_ = 0;

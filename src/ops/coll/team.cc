@@ -72,7 +72,16 @@ std::string Team::name() const { return state_->name(); }
 OpResult Team::run(const Collective& call) noexcept { return state_->run(call); }
 Status Team::post(const Collective& call, Op& op) noexcept { return told_at_once(state_->post(call, op), op); }
 
-std::string Team::fault() const { return state_->describe_fault(); }
+std::string Team::fault() const {
+  state_->streams().look();
+  return state_->describe_fault();
+}
+
+OpResult Team::prepare_streams() noexcept { return state_->streams().prepare(); }
+Status Team::enqueue(const Collective& call, StreamHandle stream) noexcept {
+  return state_->streams().enqueue(call, stream);
+}
+std::string_view Team::explain_on_stream(const Collective& call) const noexcept { return state_->streams().plan(call); }
 
 std::string_view Team::explain(const Collective& call) const noexcept {
   coll::Plan plan;

@@ -78,6 +78,7 @@ TeamState::TeamState(Runtime& runtime, std::span<const Rank> members, const Team
 
 TeamState::~TeamState() {
   if (!calls_.empty()) fail_by(Fault::Why::closed, members_.self);
+  streams_.retire();
   engine_.pollers().detach(*this);
   for (Watch& watch : watches_) {
     if (watch.peer != nullptr) watch.peer->remove_outstanding(watch);
@@ -101,24 +102,28 @@ std::uint64_t TeamState::make_key() {
 std::string TeamState::describe_fault() const {
   if (!fault_.happened()) return {};
   Fault told = fault_;
-  told.call = journal_.shown(fault_.call);
-  told.last_call = journal_.shown(fault_.last_call);
+  if (told.on_stream == 0) {
+    told.call = journal_.shown(fault_.call);
+    told.last_call = journal_.shown(fault_.last_call);
+  }
   return coll::describe(told, name_, ranks_, members_.self);
 }
 
-Status TeamState::require_host_memory(const void* data, std::uint64_t bytes, MemoryKind kind) noexcept {
-  if (bytes == 0) return Status::ok;
-  const auto size = static_cast<std::size_t>(bytes);
-  if (const Status status = engine_.memory_kinds().resolve(data, size, kind); status != Status::ok) {
-    log::error("team {}: {} bytes at {} were given to a collective: {}", name_, bytes, data, status_text(status));
+/// Looks at the call's memory. The CPU does not reach that of a device: such a call is carried out elsewhere.
+Status TeamState::stage(const Collective& call, CallRecord& record) noexcept {
+  coll::Sides sides;
+  coll::Work& work = record.work;
+  if (const Status status = coll::look_at_memory(engine_.memory_kinds(), call, work, name_, sides);
+      status != Status::ok)
     return status;
-  }
-  if (host_accessible(kind)) return Status::ok;
-  log::error(
-      "team {}: a collective was given {} memory: this version carries out collectives on host memory. Copy it to the "
-      "host first (Runtime::copy), or use pinned or managed memory",
-      name_, memory_kind_name(kind));
-  return Status::not_supported;
+  if (!sides.any()) return Status::ok;
+  record.staging = table_.take_staging();
+  const Status status = record.staging == nullptr ? Status::no_memory : record.staging->prepare(members_, sides, work);
+  if (status == Status::ok) return status;
+  table_.drop(record);
+  log::error("team {}: no pinned memory for the {} bytes of device memory of a collective: {}", name_,
+             work.in_bytes + work.out_bytes, status_text(status));
+  return status;
 }
 
 bool TeamState::plan(const Collective& call, coll::Plan& plan) const noexcept {
@@ -145,12 +150,8 @@ Status TeamState::admit(const Collective& call, CallRecord& record) noexcept {
       log::error("team {}: {}", name_, why);
       return status;
     }
-    if (const Status status = require_host_memory(call.in.data, work.in_bytes, call.in.kind); status != Status::ok)
-      return status;
-    if (const Status status = require_host_memory(call.out.data, work.out_bytes, call.out.kind); status != Status::ok)
-      return status;
     record.plan = coll::plan_for({work.kind, members_.count, work.bytes, work.element, board_.has_value(), {}});
-    return Status::ok;
+    return stage(call, record);
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }
@@ -160,7 +161,8 @@ OpResult TeamState::run(const Collective& call) noexcept {
   CallRecord record;
   if (const Status status = admit(call, record); status != Status::ok) return {status, 0};
   calls_.push_back(record);
-  const unsigned first = coll::is_of_board(record.plan) ? 0 : spins_;  // messages come by progress
+  // Messages and copies of devices come by progress.
+  const unsigned first = coll::is_of_board(record.plan) && record.staging == nullptr ? 0 : spins_;
   for (unsigned look = first; !record.ended && look < spins_ + kYields; ++look) {
     if (drive() != 0) continue;
     if (look < spins_) {
@@ -174,6 +176,7 @@ OpResult TeamState::run(const Collective& call) noexcept {
     engine_.pollers().attach(*this);
     static_cast<void>(engine_.waiting().wait([](void* ended) noexcept { return *static_cast<bool*>(ended); },
                                              &record.ended, Worker::kForever));
+    if (calls_.empty()) engine_.pollers().detach(*this);
   } else if (++runs_ % kRunsWithoutProgress == 0) {
     static_cast<void>(engine_.progress().step());
   }
@@ -245,6 +248,22 @@ unsigned TeamState::drive() noexcept {
 }
 
 Status TeamState::step(CallRecord& record, Fault& fault) noexcept {
+  if (record.staging == nullptr) return carry_on(record, fault);
+  Status status = record.exchanged ? Status::ok : record.staging->bring();
+  if (status == Status::ok && !record.exchanged) {
+    status = carry_on(record, fault);
+    if (status != Status::ok) return status;
+    record.exchanged = true;
+  }
+  if (status == Status::ok) status = record.staging->take_back();
+  if (status != Status::ok && status != Status::in_progress) {
+    fault.why = Fault::Why::device;
+    fault.member = members_.self;
+  }
+  return status;
+}
+
+Status TeamState::carry_on(CallRecord& record, Fault& fault) noexcept {
   if (coll::is_of_board(record.plan)) return step_on_board(record, fault);
   return messages_.step(record.work, record.plan, fault);
 }
@@ -297,13 +316,9 @@ void TeamState::end(CallRecord& record, Status status) noexcept {
   const std::uint64_t number = record.number;
   calls_.remove(record);
   record.result = {status, status == Status::ok ? record.work.result_bytes : 0};
-  record.ended = true;
   if (number != 0) journal_.end(status, coarse_now());
   if (calls_.empty()) engine_.pollers().detach(*this);
-  if (record.pooled) {
-    engine_.completions().finish(record, record.result);
-    table_.calls().give_back(&record);
-  }
+  table_.end(record);
   if (told_.happened() && calls_.empty() && number + 1 >= told_.call) fail(told_, true);
 }
 
@@ -316,8 +331,8 @@ void TeamState::fail_by(Fault::Why why, unsigned member) noexcept {
 
 void TeamState::fail(Fault fault, bool told) noexcept {
   if (fault_.happened()) return;
-  if (!told) {
-    fault.teller = members_.self;
+  if (!told) fault.teller = members_.self;
+  if (!told && fault.on_stream == 0) {
     fault.call = journal_.last();
     fault.last_call = watches_[fault.member].last_call;
     const CallRecord* record = calls_.front();
@@ -327,9 +342,10 @@ void TeamState::fail(Fault fault, bool told) noexcept {
     if (fault.why == Fault::Why::other_call) fault.last_call = fault.call;
   }
   fault_ = fault;
+  streams_.abort();
   if (fault.why == Fault::Why::lost && fault.member != members_.self)
     static_cast<void>(shrinking_.note_gone(fault.member));
-  const bool concerns_calls = !calls_.empty();
+  const bool concerns_calls = !calls_.empty() || fault.on_stream != 0;
   if (concerns_calls) say_fault();
   while (CallRecord* record = calls_.front()) end(*record, fault_.status());
   messages_.drop_held();
@@ -359,6 +375,7 @@ bool TeamState::lets_sleep() const noexcept {
   const CallRecord* record = calls_.front();
   if (record == nullptr) return true;
   if (record->number == 0) return false;
+  if (record->staging != nullptr && !record->staging->is_there()) return false;
   if (!coll::is_of_board(record->plan)) return !messages_.is_blocked() && mail_.front(messages_.awaited()) == nullptr;
   return record->published && !board_->is_here(awaited());
 }
@@ -398,6 +415,7 @@ void TeamState::on_mail(am::Message& message) noexcept {
   if (!whole || !coll::is_sound(fault, ranks_.size()) || fault.teller != *from)
     return refuse("a collective's message that is none");
   mail_.release(message);
+  if (fault.on_stream != 0) return fail(fault, true);
   // A call before that one may still end well: those who are further have given what it takes.
   const CallRecord* record = calls_.front();
   if (record == nullptr || record->number == 0 || record->number >= fault.call) return fail(fault, true);
@@ -418,6 +436,7 @@ void TeamState::on_left(Rank rank) noexcept {
 }
 
 void TeamState::look_around() noexcept {
+  streams_.look();
   CallRecord* record = calls_.front();
   if (record == nullptr || record->number == 0) return;
   const std::int64_t now = coarse_now();

@@ -12,6 +12,7 @@
 #include "core/pollers.h"
 #include "ops/coll/board_memory.h"
 #include "ops/coll/call_record.h"
+#include "ops/coll/device/team_streams.h"
 #include "ops/coll/fault.h"
 #include "ops/coll/journal.h"
 #include "ops/coll/mail.h"
@@ -44,6 +45,7 @@ class TeamState final : private Poller {
 
   OpResult run(const Collective& call) noexcept;
   Status post(const Collective& call, Op& op) noexcept;
+  [[nodiscard]] coll::TeamStreams& streams() noexcept { return streams_; }
   /// What `call` would be carried out by. False: it would be refused.
   bool plan(const Collective& call, coll::Plan& plan) const noexcept;
   /// Who lives, by member, as all that live agree. Throws as Team::shrink.
@@ -57,6 +59,7 @@ class TeamState final : private Poller {
   bool say_what_it_waits_for() const noexcept;
 
  private:
+  friend class coll::TeamStreams;
   using Calls = IntrusiveList<coll::CallRecord, &coll::CallRecord::hook>;
   struct Watch final : PeerOp {
     TeamState* team = nullptr;
@@ -68,7 +71,7 @@ class TeamState final : private Poller {
   struct FormRecord;
 
   Status admit(const Collective& call, coll::CallRecord& record) noexcept;
-  Status require_host_memory(const void* data, std::uint64_t bytes, MemoryKind kind) noexcept;
+  Status stage(const Collective& call, coll::CallRecord& record) noexcept;
   void begin(coll::CallRecord& record) noexcept;
   /// A message of a call that is under way here, or was, must be of that very call, also where nobody awaits it: a
   /// member that waits for somebody who never sends would not hear of it.
@@ -76,6 +79,7 @@ class TeamState final : private Poller {
   /// Does what can be done now. Returns how much it was.
   unsigned drive() noexcept;
   Status step(coll::CallRecord& record, coll::Fault& fault) noexcept;
+  Status carry_on(coll::CallRecord& record, coll::Fault& fault) noexcept;
   Status step_on_board(coll::CallRecord& record, coll::Fault& fault) noexcept;
   void end(coll::CallRecord& record, Status status) noexcept;
   /// Ends the team here, and at the others unless it was they who told of it.
@@ -108,6 +112,7 @@ class TeamState final : private Poller {
   coll::MessageRounds messages_;
   coll::Shrinking shrinking_;
   coll::Journal journal_;
+  coll::TeamStreams streams_{*this};
   Calls calls_;
   coll::Fault fault_;
   coll::Fault told_;  ///< By another member, of a call that this one has not come to.

@@ -13,6 +13,8 @@
 
 #include "brant/brant.h"
 #include "brant/coll/team.h"
+#include "brant/core/stream_done.h"
+#include "brant/device.h"
 #include "support/killed_process.h"
 #include "support/own_host.h"
 
@@ -130,7 +132,67 @@ int play_other_call(Runtime& runtime, Team& team, const std::string& what) {
   return 0;
 }
 
+/// The kernels of the others wait for rank 1: the CPU sleeps in the stream, or goes on with progress.
+int play_on_streams(Runtime& runtime, const std::string& what) {
+  const int self = runtime.rank().value;
+  const bool dies = what == "streams_death";
+  Team team = Team::world(runtime, {.patience = std::chrono::milliseconds(dies ? 30'000 : 700)});
+  if (const OpResult prepared = team.prepare_streams(); !prepared.ok()) say(self, team, "streams are not prepared");
+  Stream stream = runtime.device().create_stream();
+  Memory data = runtime.allocate(runtime.device_kind(), 100'000);
+  const auto sum = [&](std::size_t bytes) {
+    return team.enqueue(allreduce(Buffer(data.data(), bytes, data.kind()), DataType::f32, ReduceOp::sum), stream);
+  };
+  const std::size_t other_bytes = what == "streams_size" && self == 1 ? 64 : 100'000;
+  for (int i = 0; i < 5; ++i) {
+    if (sum(100'000) != Status::ok) say(self, team, "the first calls");
+  }
+  if (stream.synchronize() != Status::ok || !team.fault().empty()) say(self, team, "the first calls end badly");
+  if (self == 1 && dies) test::die();
+  if (self != 1 || what == "streams_size") {
+    for (const std::size_t bytes : {other_bytes, std::size_t{64}, std::size_t{100'000}}) {
+      if (const Status queued = sum(bytes); queued != Status::ok && team.fault().empty())
+        say(self, team, "a call is refused");
+    }
+  }
+  if (dies) {
+    runtime.run([](Runtime& own, Stream& on) -> Task<void> { co_await stream_done(own, on); }(runtime, stream));
+    test::say_if_late();
+  } else if (stream.synchronize() != Status::ok) {
+    fail(self, "the stream does not go on");
+  }
+  if (self == 1 && !dies) {
+    // It is told.
+    if (runtime.worker().wait_until([&] { return !team.fault().empty(); }, std::chrono::seconds(20)) != Status::ok)
+      fail(self, "nothing was told");
+    return 0;
+  }
+  const std::string text = team.fault();
+  if (text.find("member 1 (rank 1 of the job)") == std::string::npos && what != "streams_size")
+    say(self, team, "the text names nobody");
+  if (!dies && text.find("in call 6 on streams") == std::string::npos) say(self, team, "the text names no call");
+  const Status expected =
+      dies ? Status::peer_lost : (what == "streams_size" ? Status::invalid_argument : Status::timed_out);
+  if (sum(64) != expected || team.run(barrier()).status != expected) say(self, team, "later calls are not refused");
+  if (dies) {
+    go_on(runtime, team);
+    Team rest = team.shrink();
+    if (!rest.prepare_streams().ok()) fail(self, "the survivors have no streams");
+    if (rest.enqueue(allreduce(Buffer(data), DataType::f32, ReduceOp::sum), stream) != Status::ok)
+      fail(self, "the survivors do not go on");
+    if (stream.synchronize() != Status::ok || !rest.fault().empty()) say(self, rest, "the survivors do not go on");
+  }
+  return 0;
+}
+
 int play(const std::string& scene) {
+  if (scene.starts_with("streams")) {
+    ::setenv("BRANT_GPU", "emulated", 1);
+    Runtime runtime;
+    const int code = play_on_streams(runtime, scene);
+    if (code == 0) std::printf("survived\n");
+    return code;
+  }
   const std::string way = scene.substr(scene.find('.') + 1), what = scene.substr(0, scene.find('.'));
   if (way == "hosts" && !test::become_own_host()) return 2;
   Runtime runtime;
@@ -169,6 +231,18 @@ TEST_P(CollFault, a_member_that_does_not_come_is_named) { expect_all(scene("sile
 TEST_P(CollFault, a_stopped_member_is_named) { expect_all(scene("stopped")); }
 TEST_P(CollFault, another_call_is_an_error_at_all) {
   for (const char* what : {"size", "type", "order", "root"}) expect_all(scene(what));
+}
+
+TEST(CollFaultOnStreams, the_death_of_a_member_ends_the_kernels_that_wait_for_it) {
+  test::expect_survivors("streams_death");
+}
+TEST(CollFaultOnStreams, a_member_that_does_not_come_is_named) {
+  const auto [text, code] = test::play_scene("streams_silent", 3);
+  EXPECT_EQ(code, 0) << text;
+}
+TEST(CollFaultOnStreams, another_size_is_an_error_at_all) {
+  const auto [text, code] = test::play_scene("streams_size", 3);
+  EXPECT_EQ(code, 0) << text;
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, CollFault, testing::ValuesIn(kWays), [](const auto& way) { return way.param; });

@@ -14,6 +14,8 @@
 
 #include "brant/brant.h"
 #include "brant/coll/team.h"
+#include "brant/device.h"
+#include "multi/coll/relocated.h"
 #include "support/effort.h"
 #include "support/job_runtime.h"
 #include "support/own_host.h"
@@ -72,14 +74,54 @@ ConstBuffer buffer_of(const std::vector<T>& values) {
 
 constexpr std::size_t kSizes[] = {0, 1, 7, 8, 48, 64, 4096 + 4, 65536, (std::size_t{1} << 20) + 12};
 
-class Collectives : public testing::TestWithParam<TeamWay> {
+/// Where the buffers lie, and who carries the calls out.
+enum class Placing { host, pinned, device, mixed, stream };
+struct Form {
+  TeamWay way = TeamWay::automatic;
+  Placing placing = Placing::host;
+};
+
+class Collectives : public testing::TestWithParam<Form> {
  protected:
-  Collectives() : team_(Team::world(job(), {.patience = std::chrono::seconds(60), .way = GetParam()})) {}
+  Collectives() : team_(Team::world(job(), {.patience = std::chrono::seconds(60), .way = GetParam().way})) {}
+  void SetUp() override {
+    const bool with_device = GetParam().placing != Placing::host && GetParam().placing != Placing::pinned;
+    if (with_device && job().device_kind() == MemoryKind::host) GTEST_SKIP() << "no device";
+    if (GetParam().placing != Placing::stream) return;
+    if (const OpResult prepared = team_.prepare_streams(); !prepared.ok()) {
+      ASSERT_EQ(prepared.status, Status::not_supported);
+      GTEST_SKIP() << "no devices that map each other's memory";
+    }
+    stream_ = job().device().create_stream();
+  }
 
   [[nodiscard]] int self() const { return team_.rank(); }
   [[nodiscard]] int size() const { return team_.size(); }
-  /// By turns the call that waits and the operation.
-  void carry_out(const Collective& call, const std::string& what) {
+  /// Of the next buffer: at each member and in each call another one, where they are mixed.
+  [[nodiscard]] MemoryKind next_kind() {
+    switch (GetParam().placing) {
+      case Placing::host: return MemoryKind::host;
+      case Placing::pinned: return MemoryKind::pinned;
+      case Placing::mixed: break;
+      default: return job().device_kind();
+    }
+    const MemoryKind kinds[] = {MemoryKind::host, MemoryKind::pinned, job().device_kind()};
+    return kinds[static_cast<std::size_t>(kinds_++ * 7 + self()) % 3];
+  }
+  void carry_out(const Collective& given, const std::string& what) {
+    const MemoryKind in = next_kind();
+    test::Relocated moved(job(), given, in, next_kind());
+    carry_out_there(moved.call(), what);
+    if (!HasFatalFailure()) moved.bring_back();
+  }
+  /// By turns the call that waits and the operation; or a stream does it, if it can.
+  void carry_out_there(const Collective& call, const std::string& what) {
+    if (GetParam().placing == Placing::stream && !team_.explain_on_stream(call).empty()) {
+      ASSERT_EQ(team_.enqueue(call, stream_), Status::ok) << what << ": " << team_.fault();
+      ASSERT_EQ(stream_.synchronize(), Status::ok) << what;
+      ASSERT_EQ(team_.fault(), "") << what;
+      return;
+    }
     if (++calls_ % 2 == 0) {
       const OpResult result = team_.run(call);
       ASSERT_TRUE(result.ok()) << what << ": " << status_name(result.status) << " " << team_.fault();
@@ -91,7 +133,9 @@ class Collectives : public testing::TestWithParam<TeamWay> {
   }
 
   Team team_;
+  Stream stream_;
   int calls_ = 0;
+  int kinds_ = 0;
 };
 
 template <typename T>
@@ -382,6 +426,7 @@ TEST_P(Collectives, a_wrong_call_is_refused_here_and_a_right_one_may_follow) {
 }
 
 TEST_P(Collectives, the_journal_has_the_last_64_calls) {
+  if (GetParam().placing == Placing::stream) GTEST_SKIP() << "calls of streams are not in it";
   for (int i = 0; i < 100; ++i) carry_out(barrier(), "barrier");
   std::uint32_t value = 1;
   carry_out(allreduce(Buffer(&value, 4), DataType::u32, ReduceOp::sum), "allreduce");
@@ -424,7 +469,7 @@ TEST_P(Collectives, teams_are_split_and_named) {
 /// Whoever waits for one that closes hears of it.
 TEST_P(Collectives, closing_ends_what_is_under_way_at_all) {
   if (size() == 1) GTEST_SKIP() << "nobody is awaited";
-  Team team = Team::world(job(), {.patience = std::chrono::seconds(60), .way = GetParam()});
+  Team team = Team::world(job(), {.patience = std::chrono::seconds(60), .way = GetParam().way});
   if (self() == size() - 1) {
     // The call stays under way since this one does not come.
     ASSERT_EQ(job().worker().wait_until([&] { return !team.fault().empty(); }, std::chrono::seconds(60)), Status::ok);
@@ -436,8 +481,20 @@ TEST_P(Collectives, closing_ends_what_is_under_way_at_all) {
   ASSERT_EQ(job().wait_for(std::chrono::seconds(60), waits).status, Status::canceled);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Collectives, testing::Values(TeamWay::automatic, TeamWay::messages),
-                         [](const auto& way) { return way.param == TeamWay::automatic ? "automatic" : "messages"; });
+std::string name_of(const Form& form) {
+  constexpr const char* kPlacings[] = {"automatic", "pinned", "device", "mixed", "stream"};
+  const std::string placing = kPlacings[static_cast<std::size_t>(form.placing)];
+  if (form.way == TeamWay::automatic) return placing;
+  return form.placing == Placing::host ? "messages" : "messages_" + placing;
+}
+
+constexpr Form kForms[] = {
+    {TeamWay::automatic, Placing::host},  {TeamWay::automatic, Placing::pinned}, {TeamWay::automatic, Placing::device},
+    {TeamWay::automatic, Placing::mixed}, {TeamWay::automatic, Placing::stream}, {TeamWay::messages, Placing::host},
+    {TeamWay::messages, Placing::mixed},
+};
+INSTANTIATE_TEST_SUITE_P(Ways, Collectives, testing::ValuesIn(kForms),
+                         [](const auto& form) { return name_of(form.param); });
 
 TEST(Team, a_list_that_makes_no_team_is_refused) {
   const auto make = [](std::vector<Rank> ranks) { Team(job(), ranks); };

@@ -1,0 +1,151 @@
+#pragma once
+
+#include "ops/coll/device/stream_board.h"
+#include "ops/coll/element.h"
+
+/// Some words at a time, as kernels move and combine them.
+namespace brant::coll {
+
+/// 8 or 16 bytes.
+template <unsigned N>
+struct alignas(8 * N) Unit {
+  static constexpr Word kBytes = 8 * N;
+  Word word[N];
+};
+
+template <unsigned N>
+BRANT_DEVICE_CODE bool is_aligned(const void* place) {
+  return reinterpret_cast<Word>(place) % Unit<N>::kBytes == 0;
+}
+
+/// The unit `i` of `bytes` of the program's memory; what lies behind them is 0. Nothing need be aligned.
+template <unsigned N>
+BRANT_DEVICE_CODE Unit<N> read_unit(const std::byte* from, Word i, Word bytes) {
+  const Word left = bytes - i * Unit<N>::kBytes;
+  const std::byte* const at = from + i * Unit<N>::kBytes;
+  Unit<N> unit{};
+  if (left >= Unit<N>::kBytes && is_aligned<N>(at)) {
+#ifdef __CUDACC__
+    unit = *reinterpret_cast<const Unit<N>*>(at);
+#else
+    __builtin_memcpy(&unit, at, sizeof(unit));
+#endif
+    return unit;
+  }
+  for (unsigned k = 0; k < Unit<N>::kBytes && k < left; ++k)
+    unit.word[k / 8] |= static_cast<Word>(static_cast<std::uint8_t>(at[k])) << (8 * (k % 8));
+  return unit;
+}
+template <unsigned N>
+BRANT_DEVICE_CODE void write_unit(std::byte* to, Word i, Word bytes, const Unit<N>& unit) {
+  const Word left = bytes - i * Unit<N>::kBytes;
+  std::byte* const at = to + i * Unit<N>::kBytes;
+  if (left >= Unit<N>::kBytes && is_aligned<N>(at)) {
+#ifdef __CUDACC__
+    *reinterpret_cast<Unit<N>*>(at) = unit;
+#else
+    __builtin_memcpy(at, &unit, sizeof(unit));
+#endif
+    return;
+  }
+  for (unsigned k = 0; k < Unit<N>::kBytes && k < left; ++k)
+    at[k] = static_cast<std::byte>(unit.word[k / 8] >> (8 * (k % 8)));
+}
+
+/// The same of rooms, which are aligned, and which members write for each other: a head says that it is there. The CPU
+/// and the model checker know such memory by its words.
+template <unsigned N, typename Machine>
+BRANT_DEVICE_CODE Unit<N> read_room([[maybe_unused]] Machine& machine, const std::byte* room, Word i) {
+#ifdef __CUDACC__
+  return reinterpret_cast<const Unit<N>*>(room)[i];
+#else
+  Unit<N> unit;
+  const Word* const words = reinterpret_cast<const Word*>(room) + i * N;
+  for (unsigned k = 0; k < N; ++k) unit.word[k] = machine.load_relaxed(&words[k]);
+  return unit;
+#endif
+}
+template <unsigned N, typename Machine>
+BRANT_DEVICE_CODE void write_room([[maybe_unused]] Machine& machine, std::byte* room, Word i, const Unit<N>& unit) {
+#ifdef __CUDACC__
+  reinterpret_cast<Unit<N>*>(room)[i] = unit;
+#else
+  Word* const words = reinterpret_cast<Word*>(room) + i * N;
+  for (unsigned k = 0; k < N; ++k) machine.store_relaxed(&words[k], unit.word[k]);
+#endif
+}
+
+/// The elements of a unit, combined member by member. Type and op are looked at for each unit: a loop for each of them
+/// would be a kernel of many times the size, which compilers take minutes for, and the memory is slower than the look.
+template <unsigned N>
+class Total {
+ public:
+  BRANT_DEVICE_CODE Total(DataType type, ReduceOp op) : type_(type), op_(op) {}
+
+  BRANT_DEVICE_CODE void begin(const Unit<N>& unit) { is_short() ? widen(unit, wide_) : void(total_ = unit); }
+  BRANT_DEVICE_CODE void add(const Unit<N>& unit) {
+    if (is_short()) {
+      float next[kShort];
+      widen(unit, next);
+      visit_op<Plain<float>>(op_, [&](auto combine) {
+        for (unsigned k = 0; k < kShort; ++k) wide_[k] = combine(wide_[k], next[k]);
+      });
+      return;
+    }
+    visit_sort(type_, [&](auto sort) {
+      using T = typename decltype(sort)::Stored;
+      visit_op<decltype(sort)>(op_, [&](auto combine) {
+        if constexpr (std::is_same_v<T, typename decltype(sort)::Acc>) {
+          auto all = bits_as<Elements<T>>(total_);
+          const auto next = bits_as<Elements<T>>(unit);
+          for (unsigned k = 0; k < Elements<T>::kCount; ++k) all.of[k] = combine(all.of[k], next.of[k]);
+          total_ = bits_as<Unit<N>>(all);
+        }
+      });
+    });
+  }
+  /// `divisor`: for an average; 0: none.
+  BRANT_DEVICE_CODE Unit<N> end(unsigned divisor) const {
+    if (is_short()) return narrowed(divisor);
+    if (divisor == 0) return total_;
+    Unit<N> result = total_;
+    visit_sort(type_, [&](auto sort) {
+      using T = typename decltype(sort)::Stored;
+      if constexpr (std::is_same_v<T, typename decltype(sort)::Acc>) {
+        auto all = bits_as<Elements<T>>(total_);
+        for (unsigned k = 0; k < Elements<T>::kCount; ++k) all.of[k] = divided(all.of[k], divisor);
+        result = bits_as<Unit<N>>(all);
+      }
+    });
+    return result;
+  }
+
+ private:
+  static constexpr unsigned kShort = 4 * N;  ///< Floats of 16 bits.
+  template <typename T>
+  struct alignas(Unit<N>::kBytes) Elements {
+    static constexpr unsigned kCount = Unit<N>::kBytes / sizeof(T);
+    T of[kCount];
+  };
+
+  BRANT_DEVICE_CODE bool is_short() const { return type_ == DataType::f16 || type_ == DataType::bf16; }
+  BRANT_DEVICE_CODE void widen(const Unit<N>& unit, float* wide) const {
+    const auto all = bits_as<Elements<std::uint16_t>>(unit);
+    for (unsigned k = 0; k < kShort; ++k) wide[k] = type_ == DataType::f16 ? from_f16(all.of[k]) : from_bf16(all.of[k]);
+  }
+  BRANT_DEVICE_CODE Unit<N> narrowed(unsigned divisor) const {
+    Elements<std::uint16_t> all;
+    for (unsigned k = 0; k < kShort; ++k) {
+      const float value = divisor == 0 ? wide_[k] : divided(wide_[k], divisor);
+      all.of[k] = type_ == DataType::f16 ? to_f16(value) : to_bf16(value);
+    }
+    return bits_as<Unit<N>>(all);
+  }
+
+  const DataType type_;
+  const ReduceOp op_;
+  Unit<N> total_{};
+  float wide_[kShort] = {};
+};
+
+}  // namespace brant::coll
