@@ -67,7 +67,8 @@ void DataLandings::name(DataPart& part, const Landing& landing, const DataMeta& 
   part.landing = check(landing, meta, index, source, local);
   if (!landing.shape) return;
   part.shape = context_.lanes.keep(*landing.shape);
-  if (part.shape == nullptr) throw Error(Status::limit_reached, "a million shapes of data arguments are lent already");
+  if (part.shape == nullptr)
+    throw Error(context_.lanes.shape_refusal(), "there is no record for the shape of a data argument's landing");
 }
 
 /// Its memory, cut to the size of the data where that lies in one run.
@@ -272,7 +273,7 @@ void DataLandings::staged(DataCall& call, am::Message& message, const Envelope& 
   DataOrigin* last = nullptr;
   for (DataPart* part = call.parts; part != nullptr && status == Status::ok; part = part->following) {
     DataOrigin* origin = context_.lanes.take_origin();
-    if (origin == nullptr) throw Error(Status::limit_reached, "a million data arguments are under way already");
+    if (origin == nullptr) throw Error(context_.lanes.origin_refusal(), "there is no record for a data argument");
     origin->block = std::exchange(part->block, nullptr);
     origin->buffer = part->landing;
     (last != nullptr ? last->following : first) = origin;

@@ -72,10 +72,10 @@ void Ending::add_tally(const Tally& theirs) {
 void Ending::fail_job(const std::string& text) noexcept {
   if (ended_) return;
   log::error("{}", text);
+  ended_ = true;
+  exit_code_ = 1;
   try {
     failure_ = text;
-    ended_ = true;
-    exit_code_ = 1;
     sending_.spread(MessageKind::failed, 1);
   } catch (...) {  // the launcher ends the others when this process leaves
   }
