@@ -110,12 +110,8 @@ Status ChannelReceives::begin(Transfer& transfer) noexcept {
 // ----------------------------------------------------------------------------------------------------------------
 
 void ChannelReceives::carried(Transfer& transfer) noexcept {
-  const bool from_network = transfer.state() == TransferState::network;
   const Status status = landed(transfer);
   if (status == Status::in_progress) return;
-  // The network had its message, and could not put it into the landing: it does not come again.
-  const bool wasted = from_network && status != Status::canceled && status != Status::peer_lost;
-  if (wasted && !transfer.consumed) consumed(transfer, status);
   settle_turn(transfer, status);
   end(transfer, {end_.final_status(transfer, status), transfer.wire().bytes});
 }

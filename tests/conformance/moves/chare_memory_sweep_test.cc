@@ -156,6 +156,11 @@ class Run {
     return true;
   }
   [[nodiscard]] bool ended() const { return program_.rank(0).ended() && program_.rank(1).ended(); }
+  /// A rank has failed, and could not tell the other one: that one will hear of the end of its process.
+  [[nodiscard]] bool one_failed() const {
+    return (program_.rank(0).ended() && program_.rank(0).exit_code() != 0) ||
+           (program_.rank(1).ended() && program_.rank(1).exit_code() != 0);
+  }
   [[nodiscard]] unsigned idle() const noexcept { return idle_; }
 
  private:
@@ -171,6 +176,7 @@ void run(Program& program, Scene& scene) {
     const bool goes_on = run.step();
     // Enough of it: whoever still waits for memory gets it.
     if (!goes_on || run.idle() == kIdle) scene.end();
+    if (run.idle() > kIdle && run.one_failed()) break;
     if (!goes_on) {
       EXPECT_TRUE(scene.failed);
       return;
@@ -181,8 +187,7 @@ void run(Program& program, Scene& scene) {
     }
   }
   scene.end();
-  const int code = program.rank(0).exit_code();
-  if (code == 0 && !scene.thrown) {
+  if (!run.one_failed() && !scene.thrown) {
     EXPECT_EQ(scene.result, expected(scene.act));
   } else {
     EXPECT_TRUE(scene.failed) << program.failure();
@@ -216,7 +221,7 @@ TEST_P(ChareMemorySweep, somebody_is_told_and_the_job_ends) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Moves, ChareMemorySweep, testing::ValuesIn(kCases),
-                         [](const testing::TestParamInfo<Case>& info) { return std::string(info.param.name); });
+                         [](const auto& one) { return std::string(one.param.name); });
 
 }  // namespace
 }  // namespace brant

@@ -163,8 +163,9 @@ class Scene {
       }
     }
     EXPECT_TRUE(job_.run_until([this] { return landed_.times != 0; })) << "the receiver is never told";
-    if (sends_ && landed_.status != Status::no_memory)
+    if (sends_ && landed_.status != Status::no_memory) {
       EXPECT_TRUE(job_.run_until([this] { return is_told_to_sender(); })) << "the sender is never told";
+    }
     job_->run(50);
   }
 
@@ -179,8 +180,8 @@ class Scene {
     if (done) {
       EXPECT_EQ(free_.times, 1);
       EXPECT_EQ(free_.status, Status::ok);
-      if (hears()) EXPECT_EQ(heard_.times, 1);
-      if (case_.signal == Signal::bell) EXPECT_EQ(part_.times, 1);
+      EXPECT_EQ(heard_.times, hears() ? 1 : 0);
+      EXPECT_EQ(part_.times, case_.signal == Signal::bell ? 1 : 0);
       expect_landed();
     }
     // What says that the bytes are there says nothing else, and nobody says it of bytes that are not.
@@ -291,9 +292,9 @@ TEST_P(SignalOutcomes, the_signal_is_told_once_and_of_bytes_that_are_there) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Moves, SignalOutcomes, testing::ValuesIn(all_cases()),
-                         [](const testing::TestParamInfo<Case>& info) {
-                           return std::string(name_of(info.param.signal)) + "_" + name_of(info.param.outcome) + "_" +
-                                  name_of(info.param.locality);
+                         [](const auto& one) {
+                           return std::string(name_of(one.param.signal)) + "_" + name_of(one.param.outcome) + "_" +
+                                  name_of(one.param.locality);
                          });
 
 }  // namespace

@@ -71,7 +71,7 @@ void use(Channel& other, RmaDirection direction) {
   const Buffer whole(local.data(), kBytes, MemoryKind::host);
   const auto start = [&] { return direction == RmaDirection::put ? there.put(0, whole) : there.get(0, whole); };
   EXPECT_EQ(wait_for(start()), Status::ok);
-  if (direction == RmaDirection::get) EXPECT_EQ(local, std::vector<std::byte>(kBytes, std::byte{7}));
+  EXPECT_EQ(local, std::vector<std::byte>(kBytes, direction == RmaDirection::get ? std::byte{7} : std::byte{9}));
   std::uint64_t word = 1;
   Operation told = other.send(ConstBuffer(&word, sizeof word, MemoryKind::host));
   Status last = Status::ok;
