@@ -46,8 +46,7 @@ void StagePool::run_deferred() noexcept {
     Spares<void*>& size = sizes_[power];
     while (kept_bytes_ > kKeptBytesMax && !size.empty()) {
       kept_bytes_ -= std::size_t{1} << power;
-      if (device_.free(size.drop()) != Status::ok)
-        log::warn("a stage buffer of 2^{} bytes could not be freed", power);
+      if (device_.free(size.drop()) != Status::ok) log::warn("a stage buffer of 2^{} bytes could not be freed", power);
     }
   }
 }

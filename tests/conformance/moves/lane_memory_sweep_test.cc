@@ -84,9 +84,10 @@ class Delivery {
     begin();
     for (int round = 0; round < kRounds && !settled(); ++round) job_->run(1);
     scarce.end();
-    if (job_.parted()) job_.part_wholly();
-    if (!broken() && !job_.parted() && !settled()) begin();  // what was refused is asked for again
-    EXPECT_TRUE(job_.run_until([this] { return settled(); })) << "never ends";
+    if (!over() && !settled()) begin();  // what was refused is asked for again
+    EXPECT_TRUE(job_.run_until([this] { return over() || settled(); })) << "never ends";
+    if (over()) job_.part_wholly();  // the job ends
+    EXPECT_TRUE(job_.run_until([this] { return settled(); })) << "does not end with the job";
     job_->run(20);
     return scarce.failed();
   }
@@ -105,7 +106,7 @@ class Delivery {
     if (case_.landing == Landing::named && landed_.told == 1 && landed_.status == Status::ok) expect_landed();
   }
   void expect_next_arrives() {
-    if (broken() || job_.parted()) return;
+    if (over()) return;
     swallowed_ = false;
     free_ = landed_ = {};
     number_.reset();
@@ -138,6 +139,8 @@ class Delivery {
   [[nodiscard]] bool broken() {
     return lanes(0).broken().status != Status::ok || lanes(receiver_).broken().status != Status::ok;
   }
+  /// The job cannot go on: a lane is broken, or a peer was given up.
+  [[nodiscard]] bool over() { return broken() || job_.parted(); }
   static void expect_named(const DataLanes::Break& broken, int rank) {
     if (broken.status == Status::ok) return;
     EXPECT_TRUE(tells_of_memory(broken.status)) << status_name(broken.status);
@@ -145,7 +148,7 @@ class Delivery {
   }
   /// All has been told that ever will be.
   [[nodiscard]] bool settled() {
-    if (broken() || job_.parted()) return lanes(0).sources_idle() && part_ == nullptr;
+    if (job_.parted()) return lanes(0).sources_idle() && part_ == nullptr;
     const bool landed = case_.landing == Landing::nobody ? swallowed_ : landed_.told != 0;
     return free_.told != 0 && landed && lanes(0).sources_idle();
   }
@@ -174,8 +177,8 @@ class Delivery {
       }
     }
     origin->buffer = source_.whole();
-    origin->free = {[](void* self, const OpResult& result) noexcept { static_cast<Waiter*>(self)->tell(result.status); },
-                    &free_};
+    origin->free = {
+        [](void* self, const OpResult& result) noexcept { static_cast<Waiter*>(self)->tell(result.status); }, &free_};
     return origin;
   }
   void send() {
@@ -199,7 +202,9 @@ class Delivery {
       return nullptr;
     };
     part->owner = this;
-    part->ended = [](DataPart& ended, Status status) noexcept { static_cast<Delivery*>(ended.owner)->on_ended(ended, status); };
+    part->ended = [](DataPart& ended, Status status) noexcept {
+      static_cast<Delivery*>(ended.owner)->on_ended(ended, status);
+    };
     if (case_.landing == Landing::lent) {
       const Result<lane::LandingBlock*> block = lanes(receiver_).landings().take(case_.to, kBytes);
       if (!block) return give_back();

@@ -62,10 +62,10 @@ std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const Signal signal :
        {Signal::operation, Signal::record, Signal::engine_word, Signal::courier_word, Signal::bell}) {
-    for (const Outcome outcome : {Outcome::done, Outcome::truncated, Outcome::canceled, Outcome::closed, Outcome::lost,
-                                  Outcome::no_memory}) {
+    for (const Outcome outcome :
+         {Outcome::done, Outcome::truncated, Outcome::canceled, Outcome::closed, Outcome::lost, Outcome::no_memory}) {
       for (const Locality locality : {Locality::own_process, Locality::own_host, Locality::other_host}) {
-        if (is_of_device(signal) && locality != Locality::own_host) continue;     // words are for who maps them
+        if (is_of_device(signal) && locality != Locality::own_host) continue;         // words are for who maps them
         if (outcome == Outcome::lost && locality == Locality::own_process) continue;  // they die together
         cases.push_back({signal, outcome, locality});
       }
@@ -210,9 +210,7 @@ class Scene {
  private:
   static constexpr std::size_t kBytes = 40'000;
 
-  [[nodiscard]] MemoryKind kind() const {
-    return is_of_device(case_.signal) ? MemoryKind::emulated : MemoryKind::host;
-  }
+  [[nodiscard]] MemoryKind kind() const { return is_of_device(case_.signal) ? MemoryKind::emulated : MemoryKind::host; }
   Channel left() { return Channel::open(job_->rank(0), Rank{receiver_}, ChannelId{7}); }
   Channel right() { return Channel::open(job_->rank(receiver_), Rank{0}, ChannelId{7}); }
   /// The sender asks for more than that its source is free.
@@ -291,11 +289,9 @@ TEST_P(SignalOutcomes, the_signal_is_told_once_and_of_bytes_that_are_there) {
   scene.expect_memory_is_free();
 }
 
-INSTANTIATE_TEST_SUITE_P(Moves, SignalOutcomes, testing::ValuesIn(all_cases()),
-                         [](const auto& one) {
-                           return std::string(name_of(one.param.signal)) + "_" + name_of(one.param.outcome) + "_" +
-                                  name_of(one.param.locality);
-                         });
+INSTANTIATE_TEST_SUITE_P(Moves, SignalOutcomes, testing::ValuesIn(all_cases()), [](const auto& one) {
+  return std::string(name_of(one.param.signal)) + "_" + name_of(one.param.outcome) + "_" + name_of(one.param.locality);
+});
 
 }  // namespace
 }  // namespace brant

@@ -1,5 +1,5 @@
-// Puts and gets over transports that do not reach the memory of a peer by themselves: the owner's CPU serves them, lives
-// when the memory goes meanwhile, and has a bounded part of them under way.
+// Puts and gets over transports that do not reach the memory of a peer by themselves: the owner's CPU serves them,
+// lives when the memory goes meanwhile, and has a bounded part of them under way.
 #include <sys/mman.h>
 
 #include <algorithm>

@@ -49,8 +49,7 @@ struct UcxPieces::Call {
 
 struct UcxPieces::Reply {
   explicit Reply() = default;
-  explicit Reply(const Call& call) noexcept
-      : request(call.request), offset(call.offset), generation(call.generation) {}
+  explicit Reply(const Call& call) noexcept : request(call.request), offset(call.offset), generation(call.generation) {}
 
   std::uint64_t request = 0;
   std::uint64_t offset = 0;
@@ -266,8 +265,7 @@ ucs_status_t UcxPieces::on_put(void* self, const void* header, std::size_t heade
                                const ucp_am_recv_param_t* param) noexcept {
   Call call;
   const bool whole = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
-  if (header_bytes != sizeof call || !whole || (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) == 0)
-    return UCS_OK;
+  if (header_bytes != sizeof call || !whole || (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) == 0) return UCS_OK;
   std::memcpy(&call, header, sizeof call);
   static_cast<UcxPieces*>(self)->serve_put(call, {static_cast<const std::byte*>(data), bytes}, param->reply_ep);
   return UCS_OK;
