@@ -159,9 +159,7 @@ class Delivery {
     if (!number_) send();
     if (!number_) return;
     if (case_.landing == Landing::nobody) {
-      if (std::exchange(swallowed_, true)) return;
-      const lane::DataMeta meta{.bytes = kBytes, .kind = case_.from};
-      lanes(1).swallow(0, *number_, &meta, 1);
+      if (!std::exchange(swallowed_, true)) swallow();
     } else if (landed_.told == 0 && part_ == nullptr) {
       receive();
     }
@@ -222,9 +220,13 @@ class Delivery {
     if (part_ == nullptr) return;
     const Status status = lanes(receiver_).receive(*part_, 0, *number_);
     if (status == Status::in_progress) return;
-    // Refused: the message is still to come, and the caller's to ask for again.
-    if (status == Status::no_memory) return lanes(receiver_).give_back(*std::exchange(part_, nullptr));
+    // As for calls: what is still to come is received for nobody, and where that fails too the lane is broken.
+    if (status == Status::no_memory) swallow();
     on_ended(*part_, status);
+  }
+  void swallow() {
+    const lane::DataMeta meta{.bytes = kBytes, .kind = case_.from};
+    lanes(1).swallow(0, *number_, &meta, 1);
   }
   void copy() {
     if (part_ != nullptr || landed_.told != 0) return;
