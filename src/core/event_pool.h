@@ -1,10 +1,6 @@
 #pragma once
 
-#include <cstddef>
-#include <new>
-#include <vector>
-
-#include "brant/base/result.h"
+#include "base/spares.h"
 #include "port/memory.h"
 
 namespace brant {
@@ -17,33 +13,19 @@ class EventPool {
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
   ~EventPool() {
-    for (port::Event* event : free_) device_.streams()->destroy_event(event);
+    for (port::Event* event : spares_) device_.streams()->destroy_event(event);
   }
 
   /// The device must have streams.
   Result<port::Event*> take() noexcept {
-    if (free_.empty()) return make();
-    port::Event* event = free_.back();
-    free_.pop_back();
-    return event;
+    if (!spares_.empty()) return spares_.take();
+    return spares_.make([this] { return device_.streams()->create_event(false); });
   }
-  void give_back(port::Event* event) noexcept { free_.push_back(event); }  // there is room for all of them
+  void give_back(port::Event* event) noexcept { spares_.give_back(event); }
 
  private:
-  Result<port::Event*> make() noexcept {
-    try {
-      if (made_ == free_.capacity()) free_.reserve(2 * made_ + 1);
-    } catch (const std::bad_alloc&) {
-      return Status::no_memory;
-    }
-    const Result<port::Event*> event = device_.streams()->create_event(false);
-    if (event) ++made_;
-    return event;
-  }
-
   port::Device& device_;
-  std::size_t made_ = 0;
-  std::vector<port::Event*> free_;
+  Spares<port::Event*> spares_;
 };
 
 }  // namespace brant

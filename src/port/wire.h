@@ -29,6 +29,7 @@ struct WireOp {
   Status status = Status::ok;        ///< Valid at completion.
   std::uint64_t bytes = 0;  ///< Bytes received or sent. On `truncated`: the message's full length where known, else 0.
   std::uint64_t tag = 0;    ///< Tag of the message received.
+  bool visible = false;     ///< Of a put: its bytes are there, and it needs no flush.
 };
 
 /// A first-in-first-out list of completed operations; the link is in the operation, so nothing is allocated.
@@ -124,7 +125,8 @@ class Wire {
 
   /// Receives the first message whose tag agrees with `tag` in the bits of `mask`; op.bytes and op.tag say what came.
   /// A message longer than the buffer completes with `truncated`; what the buffer then holds is undefined, but nothing
-  /// behind it is touched.
+  /// behind it is touched. One that completes with any other error has taken its message as well, which could not be
+  /// put into the buffer; but for `canceled` and `peer_lost`, with which none has come.
   virtual Status tag_recv(std::uint64_t tag, std::uint64_t mask, Buffer landing, WireOp& op) noexcept = 0;
 
   /// Withdraws a pending tag_recv or am_receive: it completes with `canceled` unless it matched first. Sends cannot be
@@ -195,7 +197,9 @@ class RemoteMemory {
   /// A pointer through which this process loads and stores the peer's memory, or not_supported.
   virtual Result<void*> map_remote(WireKey* key, std::uint64_t remote_address) noexcept = 0;
 
-  /// Completion means: the source is free. Visible at the target after a later `flush` completed.
+  /// Completion means: the source is free. Visible at the target after a later `flush` completed, unless `op.visible`
+  /// says that it is already. peer_rejected: the owner has released the segment; a wire that cannot tell writes to
+  /// memory that may not be there any more (the gotchas page of the adapter says where).
   virtual Status put(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, ConstBuffer source,
                      WireOp& op) noexcept = 0;
   /// Completion means: the bytes are in `landing`.

@@ -21,6 +21,15 @@ namespace detail {
 /// A void future carries this.
 struct Unit {};
 
+/// What a future throws whose promise went without delivering; where there is no memory for that, std::bad_alloc.
+inline std::exception_ptr given_up() noexcept {
+  try {
+    return std::make_exception_ptr(Error(Status::canceled, "the promise was given up"));
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
 template <typename T>
 struct FutureState {
   using Value = std::conditional_t<std::is_void_v<T>, Unit, T>;
@@ -112,7 +121,7 @@ class Promise {
     return *this;
   }
   ~Promise() {
-    if (state_ && !state_->ready()) fail(std::make_exception_ptr(Error(Status::canceled, "the promise was given up")));
+    if (state_ && !state_->ready()) fail(detail::given_up());
   }
 
   /// The future that this promise delivers to. To be asked for once.

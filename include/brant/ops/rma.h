@@ -54,9 +54,10 @@ class BRANT_API SegmentTicket {
 /// valid until the segment is closed (or destroyed) *and* no peer uses it any more: what peers have mapped they can
 /// write until they close their RemoteSegment, and freed GPU memory goes back to the driver only then. A put that comes
 /// after the close ends with an error where that is noticed (by some networks, or within this process), and otherwise
-/// writes into pages that this process no longer has; over TCP it ends this process if they are freed. Gets of host
-/// memory over TCP may be under way: they end with peer_rejected, and the memory may be freed. Belongs to the worker's
-/// thread; goes before its runtime.
+/// writes into pages that this process no longer has. Over TCP, puts and gets between host memory may be under way:
+/// they end with peer_rejected, and the memory may be freed. With GPU memory at either end they must have ended there:
+/// one that comes later ends this process if the memory is freed. Belongs to the worker's thread; goes before its
+/// runtime.
 class BRANT_API Segment {
  public:
   Segment() noexcept = default;

@@ -120,6 +120,10 @@ class BRANT_API StreamChannel {
   /// landings, and use each once, before kernels of the other end wait: a new allocation at the addresses of one that
   /// was freed closes the old mapping, and that waits for all kernels of the device.
   ///
+  /// So does the driver where memory of the device, or pinned memory, is freed: beside a transfer that waits, a free
+  /// ends when the other end has come, and after the patience at the latest. This process makes no progress meanwhile,
+  /// so free before the first receive into an allocation, or when what is under way has ended.
+  ///
   /// Returns what `send` does; besides limit_reached for a 65th allocation, not_supported for memory that no other
   /// process can map, and, at both ends and from then on, for an allocation that the other end cannot map. More than 64
   /// receives that have begun and not ended end this end with limit_reached. Cost: one kernel of one block.

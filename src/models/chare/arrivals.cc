@@ -70,8 +70,11 @@ void Arrivals::take_in(am::Message& message) {
       queue_.push(message, envelope);
     }
   } catch (const std::exception& error) {
-    ending_.fail_job(fmt::format("rank {}: a message from rank {} could not be taken in: {}", context_.rank,
-                                 message.wire.source, error.what()));
+    const auto say = [&] {
+      return fmt::format("rank {}: a message from rank {} could not be taken in: {}", context_.rank,
+                         message.wire.source, error.what());
+    };
+    ending_.fail_job(say, "a message could not be taken in: memory is exhausted");
   }
 }
 

@@ -7,7 +7,7 @@ namespace brant::detail {
 DataCall& DataCalls::open(am::Message& message, std::size_t count, DataLandings& landings,
                           void (*ended)(DataPart&, Status) noexcept) {
   DataCall* call = pool_.take();
-  if (call == nullptr) throw Error(Status::limit_reached, "a million calls wait for their data already");
+  if (call == nullptr) throw Error(pool_.refusal(), "there is no record for a call that waits for its data");
   call->landings = &landings;
   call->message = &message;
   calls_.push_back(*call);
@@ -15,8 +15,9 @@ DataCall& DataCalls::open(am::Message& message, std::size_t count, DataLandings&
   for (std::size_t i = 0; i < count; ++i) {
     DataPart* part = context_.lanes.take_part();
     if (part == nullptr) {
+      const Status why = context_.lanes.part_refusal();
       close(*call);
-      throw Error(Status::limit_reached, "a million data arguments are under way already");
+      throw Error(why, "there is no record for a data argument that comes");
     }
     part->owner = call;
     part->ended = ended;

@@ -14,7 +14,7 @@ class DataCalls {
  public:
   explicit DataCalls(const ProgramContext& context) noexcept : context_(context) {}
 
-  /// A record for a message with `count` arguments; `ended` is told of each part. Throws limit_reached.
+  /// A record for a message with `count` arguments; `ended` is told of each part. Throws limit_reached, no_memory.
   DataCall& open(am::Message& message, std::size_t count, DataLandings& landings,
                  void (*ended)(DataPart&, Status) noexcept);
   void close(DataCall& call) noexcept;

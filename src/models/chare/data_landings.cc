@@ -67,7 +67,8 @@ void DataLandings::name(DataPart& part, const Landing& landing, const DataMeta& 
   part.landing = check(landing, meta, index, source, local);
   if (!landing.shape) return;
   part.shape = context_.lanes.keep(*landing.shape);
-  if (part.shape == nullptr) throw Error(Status::limit_reached, "a million shapes of data arguments are lent already");
+  if (part.shape == nullptr)
+    throw Error(context_.lanes.shape_refusal(), "there is no record for the shape of a data argument's landing");
 }
 
 /// Its memory, cut to the size of the data where that lies in one run.
@@ -204,8 +205,10 @@ void DataLandings::complete(DataCall& call) noexcept {
     after.push_front(message);
     queue_.push_front(after);
   } catch (const std::exception& error) {
-    ending_.fail_job(
-        fmt::format("rank {}: a call whose data has come could not be queued: {}", context_.rank, error.what()));
+    const auto say = [&] {
+      return fmt::format("rank {}: a call whose data has come could not be queued: {}", context_.rank, error.what());
+    };
+    ending_.fail_job(say, "a call whose data has come could not be queued: memory is exhausted");
   }
 }
 
@@ -272,7 +275,11 @@ void DataLandings::staged(DataCall& call, am::Message& message, const Envelope& 
   DataOrigin* last = nullptr;
   for (DataPart* part = call.parts; part != nullptr && status == Status::ok; part = part->following) {
     DataOrigin* origin = context_.lanes.take_origin();
-    if (origin == nullptr) throw Error(Status::limit_reached, "a million data arguments are under way already");
+    if (origin == nullptr) {
+      const Status why = context_.lanes.origin_refusal();
+      context_.lanes.release(first, why);
+      throw Error(why, "there is no record for a data argument");
+    }
     origin->block = std::exchange(part->block, nullptr);
     origin->buffer = part->landing;
     (last != nullptr ? last->following : first) = origin;

@@ -11,18 +11,21 @@ namespace brant::detail {
 
 namespace {
 
-/// Null: a million are lent.
-DataOrigin* take_origin(lane::DataLanes& lanes, const std::optional<Shape>& shape) noexcept {
+/// Null: `why` says so.
+DataOrigin* take_origin(lane::DataLanes& lanes, const std::optional<Shape>& shape, Status& why) noexcept {
   DataOrigin* const origin = lanes.take_origin();
+  if (origin == nullptr) why = lanes.origin_refusal();
   if (origin == nullptr || !shape) return origin;
   origin->shape = lanes.keep(*shape);
   if (origin->shape != nullptr) return origin;
+  why = lanes.shape_refusal();
   lanes.release_one(*origin, Status::canceled);
   return nullptr;
 }
 
 std::string cure(const DataSource& source, const DataMeta& meta, Status status) {
   if (status == Status::limit_reached) return "Wait for some that are under way";
+  if (status == Status::no_memory) return "Free some, or wait for those that are under way";
   if (meta.host_only) return "no_copy takes host memory; use device(...) for other kinds";
   if (source.shape && source.shape->end() > source.buffer.bytes) {
     return fmt::format("Its shape ends at byte {}: pass all of the memory that it is laid on", source.shape->end());
@@ -50,9 +53,8 @@ DataSources::DataSources(Core& core, const EntryInfo& entry, DataSource* sources
     DataSource& source = sources[i];
     const ConstBuffer& buffer = source.buffer;
     Status status = judge(lanes, source, metas[i]);
-    DataOrigin* origin = status == Status::ok ? take_origin(lanes, source.shape) : nullptr;
+    DataOrigin* origin = status == Status::ok ? take_origin(lanes, source.shape, status) : nullptr;
     if (origin == nullptr) {
-      if (status == Status::ok) status = Status::limit_reached;
       lanes.release(std::exchange(first_, nullptr), Status::canceled);
       throw Error(status,
                   fmt::format("rank {}: data argument {} of a call of {}::{} ({} bytes of {} memory) cannot be "

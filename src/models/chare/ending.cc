@@ -69,13 +69,17 @@ void Ending::add_tally(const Tally& theirs) {
                   tally_.sent - tally_.run, tally_.example.empty() ? "" : " (one is " + tally_.example + ")"));
 }
 
-void Ending::fail_job(const std::string& text) noexcept {
+void Ending::fail_job(std::string_view text) noexcept {
   if (ended_) return;
   log::error("{}", text);
+  ended_ = true;
+  exit_code_ = 1;
   try {
     failure_ = text;
-    ended_ = true;
-    exit_code_ = 1;
+  } catch (const std::bad_alloc&) {
+    failure_.assign(text, 0, failure_.capacity());
+  }
+  try {
     sending_.spread(MessageKind::failed, 1);
   } catch (...) {  // the launcher ends the others when this process leaves
   }

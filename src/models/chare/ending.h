@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "brant/core/future.h"
 #include "brant/core/task.h"
@@ -30,7 +33,9 @@ class Ending {
  public:
   Ending(const ProgramContext& context, const Activity& activity, Messages& messages, Sending& sending,
          ReadyQueue& queue) noexcept
-      : context_(context), activity_(activity), messages_(messages), sending_(sending), queue_(queue) {}
+      : context_(context), activity_(activity), messages_(messages), sending_(sending), queue_(queue) {
+    failure_.reserve(kFailureReserved);
+  }
 
   // --- the main task, on rank 0
   /// Throws invalid_argument while the program runs. Of one that has ended `main` is dropped.
@@ -48,7 +53,17 @@ class Ending {
   /// On rank 0: somebody has stopped.
   void add_tally(const Tally& theirs);
   void leave(int code) noexcept;
-  void fail_job(const std::string& text) noexcept;
+  void fail_job(std::string_view text) noexcept;
+  /// The same of code that may not throw: `say()` gives the text. Where there is no memory for it, `plain` is told.
+  template <typename Say>
+  void fail_job(Say&& say, std::string_view plain) noexcept {
+    try {
+      const std::string text = std::forward<Say>(say)();
+      fail_job(text);
+    } catch (const std::bad_alloc&) {
+      fail_job(plain);
+    }
+  }
 
   [[nodiscard]] bool ended() const noexcept { return ended_; }
   /// No entry runs any more.
@@ -71,6 +86,9 @@ class Ending {
   }
 
  private:
+  /// So much of a text is kept where there is no memory for it.
+  static constexpr std::size_t kFailureReserved = 160;
+
   void require_not_running() const;
   void spread_end(int code);
 

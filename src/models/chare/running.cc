@@ -58,8 +58,11 @@ void Running::run(am::Message& message) noexcept {
       default: arrivals_.obey(message, envelope); return messages_.drop(message);
     }
   } catch (...) {
-    Status status;
-    ending_.fail_job(fmt::format("rank {}: {}", context_.rank, text_of(std::current_exception(), status)));
+    const auto say = [this, error = std::current_exception()] {
+      Status status;
+      return fmt::format("rank {}: {}", context_.rank, text_of(error, status));
+    };
+    ending_.fail_job(say, "a message could not be run: memory is exhausted");
   }
 }
 

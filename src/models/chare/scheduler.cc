@@ -163,11 +163,17 @@ bool Scheduler::run_others(am::MessageList& set_aside) {
 }
 
 void Scheduler::look_at_troubles() {
-  for (const auto& [peer, status] : sending_.take_troubles()) {
-    const std::string text = fmt::format("rank {} lost rank {} and its chares: {} ({})", context_.rank, peer.value,
-                                         status_text(status), status_name(status));
-    answers_.fail_waiting_for(peer.value, std::make_exception_ptr(Error(status, text)));
-    ending_.fail_job(text);
+  while (const std::optional<Sending::Trouble> trouble = sending_.take_trouble()) {
+    const auto [peer, status] = *trouble;
+    const auto say = [&, rank = peer.value, why = status] {
+      return fmt::format("rank {} lost rank {} and its chares: {} ({})", context_.rank, rank, status_text(why),
+                         status_name(why));
+    };
+    try {
+      answers_.fail_waiting_for(peer.value, std::make_exception_ptr(Error(status, say())));
+    } catch (const std::bad_alloc&) {  // they end with the job
+    }
+    ending_.fail_job(say, "a rank was lost, and its chares; memory is exhausted");
   }
 }
 

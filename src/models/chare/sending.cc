@@ -1,6 +1,9 @@
 #include "models/chare/sending.h"
 
+#include <algorithm>
 #include <cstring>
+#include <new>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -28,7 +31,15 @@ Sending::Sending(const ProgramContext& context, Activity& activity, Messages& me
       activity_(activity),
       messages_(messages),
       queue_(queue),
-      outboxes_(static_cast<std::size_t>(context.ranks)) {}
+      outboxes_(static_cast<std::size_t>(context.ranks)),
+      troubles_(static_cast<std::size_t>(context.ranks), Status::ok) {}
+
+std::optional<Sending::Trouble> Sending::take_trouble() noexcept {
+  const auto found = std::ranges::find_if(troubles_, [](Status status) { return status != Status::ok; });
+  in_trouble_ = found != troubles_.end();
+  if (!in_trouble_) return std::nullopt;
+  return Trouble(Rank{static_cast<std::int32_t>(found - troubles_.begin())}, std::exchange(*found, Status::ok));
+}
 
 void Sending::send_to(std::int32_t destination, am::Message& message, const Envelope& envelope) {
   if (static_cast<std::size_t>(destination) >= outboxes_.size()) [[unlikely]] {
@@ -64,6 +75,8 @@ Status Sending::send_with_data(std::int32_t to, am::Message& message, const Enve
     status = context_.messenger.send(Rank{to}, am::ServiceId::chare, message, flow);
   } catch (const Error& error) {
     status = error.status();
+  } catch (const std::bad_alloc&) {
+    status = Status::no_memory;
   }
   if (status == Status::ok) {
     context_.lanes.send(to, place_as<DataOrigin>(before));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -59,9 +60,14 @@ class Sending {
   /// A call that has not left; null if none.
   [[nodiscard]] const am::Message* first_held_call() const noexcept;
 
-  void note_trouble(Rank peer, Status status) { troubles_.emplace_back(peer, status); }
-  [[nodiscard]] bool in_trouble() const noexcept { return !troubles_.empty(); }
-  std::vector<Trouble> take_troubles() noexcept { return std::exchange(troubles_, {}); }
+  /// Of a rank, the first one is kept until it was taken.
+  void note_trouble(Rank peer, Status status) noexcept {
+    Status& known = troubles_[static_cast<std::size_t>(peer.value)];
+    if (known == Status::ok) known = status;
+    in_trouble_ = true;
+  }
+  [[nodiscard]] bool in_trouble() const noexcept { return in_trouble_; }
+  std::optional<Trouble> take_trouble() noexcept;
 
  private:
   Status send(std::int32_t to, am::Message& message, const Envelope& envelope) {
@@ -77,7 +83,8 @@ class Sending {
   ReadyQueue& queue_;
   std::vector<am::MessageList> outboxes_;  ///< Per rank: what its window does not take yet.
   std::size_t in_outboxes_ = 0;
-  std::vector<Trouble> troubles_;
+  std::vector<Status> troubles_;  ///< By rank; ok: none.
+  bool in_trouble_ = false;
 };
 
 }  // namespace brant::detail

@@ -5,6 +5,15 @@
 #include "ops/channel/tag.h"
 
 namespace brant {
+namespace {
+
+/// A receive has ended so: its message had come, could not be put into the landing, and does not come again.
+bool is_of_its_message(Status status) noexcept {
+  return status != Status::ok && status != Status::truncated && status != Status::canceled &&
+         status != Status::peer_lost;
+}
+
+}  // namespace
 
 Status ChannelNetwork::send(Transfer& transfer) noexcept {
   transfer.become(TransferState::network);
@@ -32,6 +41,7 @@ Status ChannelNetwork::noted(Status posted) noexcept {
 void ChannelNetwork::on_done(port::WireOp& wire) noexcept {
   Transfer& transfer = Transfer::of(wire);
   transfer.endpoint.engine().progress().note_wire_op(-1);
+  if (!transfer.is_send && is_of_its_message(wire.status)) transfer.lost = true;
   transfer.endpoint.carried(transfer);
 }
 

@@ -46,6 +46,21 @@ void DataLanes::drop(const Shape*& shape) noexcept {
   if (shape != nullptr) shapes_.give_back(const_cast<Shape*>(std::exchange(shape, nullptr)));
 }
 
+namespace {
+
+/// What the future of a data argument throws. Where there is no memory for the text, that.
+std::exception_ptr not_delivered(const ConstBuffer& buffer, Status status) noexcept {
+  try {
+    return std::make_exception_ptr(
+        Error(status, fmt::format("a device argument of {} bytes of {} memory was not delivered: {}", buffer.bytes,
+                                  memory_kind_name(buffer.kind), status_text(status))));
+  } catch (const std::bad_alloc&) {
+    return std::current_exception();
+  }
+}
+
+}  // namespace
+
 // Sources
 // -------------------------------------------------------------------------------------------------------------------
 
@@ -83,13 +98,8 @@ void DataLanes::tell(DataOrigin& origin) noexcept {
   origins_.give_back(&origin);
   if (sink.fire != nullptr) sink.fire(sink.self, {status, buffer.bytes});
   if (!promise) return;
-  if (status == Status::ok) {
-    promise->deliver(buffer);
-  } else {
-    promise->fail(std::make_exception_ptr(
-        Error(status, fmt::format("a device argument of {} bytes of {} memory was not delivered: {}", buffer.bytes,
-                                  memory_kind_name(buffer.kind), status_text(status)))));
-  }
+  if (status != Status::ok) return promise->fail(not_delivered(buffer, status));
+  promise->deliver(buffer);
 }
 
 unsigned DataLanes::poll() noexcept {
@@ -100,7 +110,8 @@ unsigned DataLanes::poll() noexcept {
       Send& send = *lane->unposted.front();
       const Status status = post(send);
       if (status == Status::limit_reached || status == Status::no_memory) break;
-      lane->unposted.pop_front();
+      lane->unposted.remove(send);
+      --lane->unposted_count;
       --unposted_;
       ++events;
       if (status != Status::in_progress) sent(send, status);
@@ -115,7 +126,7 @@ unsigned DataLanes::poll() noexcept {
 
 std::uint64_t DataLanes::next_number(std::int32_t to) {
   const Lane& way = lane(to);
-  return way.end->sends().next_number() + way.unposted.size();
+  return way.end->sends().next_number() + way.unposted_count;
 }
 
 Status DataLanes::post(Send& send) noexcept {
@@ -135,9 +146,10 @@ void DataLanes::send(std::int32_t to, DataOrigin* first) noexcept {
   while (first != nullptr) {
     DataOrigin& origin = *std::exchange(first, first->following);
     Send* send = sends_.take();
-    if (send == nullptr) {  // a million are under way
-      note_broken({Status::limit_reached, to, false});
-      release_one(origin, Status::limit_reached);
+    if (send == nullptr) {
+      const Status why = sends_.refusal();
+      note_broken({why, to, false});
+      release_one(origin, why);
       continue;
     }
     send->lane = &way;
@@ -146,7 +158,8 @@ void DataLanes::send(std::int32_t to, DataOrigin* first) noexcept {
     Status status = way.unposted.empty() ? post(*send) : Status::limit_reached;
     if (status == Status::in_progress) continue;
     if (status == Status::limit_reached || status == Status::no_memory) {
-      way.unposted.push_back(send);
+      way.unposted.push_back(*send);
+      ++way.unposted_count;
       ++unposted_;
       engine_.pollers().attach(*this);
     } else {
@@ -227,12 +240,12 @@ Status DataLanes::copy(DataPart& part) noexcept {
   }
   static constexpr MoveEvents kEvents{&DataLanes::copied, nullptr};
   PartMove* const move = moves_.take(part, kEvents);
-  if (move == nullptr) return Status::limit_reached;
+  if (move == nullptr) return moves_.refusal();
   if (shaped) {
     move->kept = move_shapes_.take();
     if (move->kept == nullptr) {
       give_back(*move);
-      return Status::limit_reached;
+      return move_shapes_.refusal();
     }
     move->kept->from = origin.shape != nullptr ? *origin.shape : Shape::contiguous(bytes);
     move->kept->to = part.shape != nullptr ? *part.shape : Shape::contiguous(bytes);
@@ -268,7 +281,7 @@ void DataLanes::swallow(std::int32_t from, std::uint64_t number, const DataMeta*
     const Result<LandingBlock*> block =
         landings_.take(landings_.landing_kind(metas[i].kind, metas[i].host_only), bytes);
     if (part == nullptr || !block) {
-      note_broken({block ? Status::limit_reached : block.status(), from, true});
+      note_broken({block ? parts_.refusal() : block.status(), from, true});
       if (part != nullptr) give_back(*part);
       if (block) LandingPool::drop(**block);
       continue;

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "base/object_pool.h"
+#include "brant/base/intrusive_list.h"
 #include "brant/core/future.h"
 #include "brant/ops/lane/data.h"
 #include "ops/channel/endpoint.h"
@@ -82,10 +82,15 @@ class DataLanes final : public Service, private Poller {
   [[nodiscard]] LandingPool& landings() noexcept { return landings_; }
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
 
-  /// A copy of a shape, for a source or a landing, whose record gives it back. Null: a million are lent.
+  /// A copy of a shape, for a source or a landing, whose record gives it back. Null: see `shape_refusal`.
   [[nodiscard]] const Shape* keep(const Shape& shape) noexcept;
+  /// Why there was none of them: a million are lent (limit_reached), or no_memory.
+  [[nodiscard]] Status shape_refusal() const noexcept { return shapes_.refusal(); }
+  [[nodiscard]] Status origin_refusal() const noexcept { return origins_.refusal(); }
+  [[nodiscard]] Status part_refusal() const noexcept { return parts_.refusal(); }
 
   // --- sources
+  /// Null: see `origin_refusal`.
   DataOrigin* take_origin() noexcept { return origins_.take(); }
   static void share(DataOrigin* first) noexcept {
     for (; first != nullptr; first = first->following) ++first->users;
@@ -117,7 +122,7 @@ class DataLanes final : public Service, private Poller {
   [[nodiscard]] bool sources_idle() const noexcept { return sending() == 0 && untold_ == 0; }
 
   // --- receiving
-  /// Null: a million are lent.
+  /// Null: see `part_refusal`.
   DataPart* take_part() noexcept { return parts_.take(*this); }
   void give_back(DataPart& part) noexcept;
   /// Starts to fill `part.landing`; in_progress: `part.ended` will tell. Any other status is the outcome.
@@ -132,13 +137,16 @@ class DataLanes final : public Service, private Poller {
     Op op;
     Lane* lane = nullptr;
     DataOrigin* origin = nullptr;
+    ListHook<Send> unposted_hook;
   };
   struct Lane {
     DataLanes* lanes = nullptr;
     std::int32_t rank = -1;
     ChannelEndpoint* end = nullptr;
     std::size_t sending = 0;
-    std::deque<Send*> unposted;  ///< The network took no more: tried again in the next progress.
+    /// The network took no more: tried again in the next progress.
+    IntrusiveList<Send, &Send::unposted_hook> unposted;
+    std::size_t unposted_count = 0;
   };
 
   Lane& lane(std::int32_t rank);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <new>
 
 #include "base/log.h"
 #include "brant/ops/lane/data.h"
@@ -49,36 +48,38 @@ MemoryKind LandingPool::landing_kind(MemoryKind source, bool host_only) const no
 
 Result<LandingBlock*> LandingPool::take(MemoryKind kind, std::size_t bytes) noexcept {
   const SizeClass size = class_of(std::max(bytes, kSmallest));
-  auto& kept = kept_[static_cast<std::size_t>(kind)][size.number];
+  Spares<LandingBlock*>& kept = kept_[static_cast<std::size_t>(kind)][size.number];
   LandingBlock* block = nullptr;
   if (!kept.empty()) {
-    block = kept.back();
-    kept.pop_back();
+    block = kept.take();
     kept_bytes_ -= block->capacity;
   } else {
-    block = records_.take();
-    if (block == nullptr) return Status::limit_reached;
-    const Result<void*> data = device_.allocate(kind, size.capacity);
-    if (!data) {
-      records_.give_back(block);
-      return data.status();
-    }
-    *block = {this, *data, size.capacity, kind, 0, size.number};
-    ++allocations_;
+    const Result<LandingBlock*> made = kept.make([&] { return make(kind, size.capacity, size.number); });
+    if (!made) return made.status();
+    block = *made;
   }
   block->owners = 1;
   ++lent_;
   return block;
 }
 
+Result<LandingBlock*> LandingPool::make(MemoryKind kind, std::size_t capacity, unsigned size_class) noexcept {
+  LandingBlock* const block = records_.take();
+  if (block == nullptr) return records_.refusal();
+  const Result<void*> data = device_.allocate(kind, capacity);
+  if (!data) {
+    records_.give_back(block);
+    return data.status();
+  }
+  *block = {this, *data, capacity, kind, 0, size_class};
+  ++allocations_;
+  return block;
+}
+
 void LandingPool::give_back(LandingBlock& block) noexcept {
   --lent_;
-  try {
-    kept_[static_cast<std::size_t>(block.kind)][block.size_class].push_back(&block);
-    kept_bytes_ += block.capacity;
-  } catch (const std::bad_alloc&) {
-    log::debug("no memory to keep a landing of {} bytes: the device frees it at the end", block.capacity);
-  }
+  kept_[static_cast<std::size_t>(block.kind)][block.size_class].give_back(&block);
+  kept_bytes_ += block.capacity;
   if (kept_bytes_ > kKeptBytesMax) engine_.deferrals().defer(*this);
 }
 
@@ -86,10 +87,11 @@ void LandingPool::give_back(LandingBlock& block) noexcept {
 void LandingPool::run_deferred() noexcept {
   for (unsigned size = kClasses; size-- > 0;) {
     for (auto& of_kind : kept_) {
-      std::vector<LandingBlock*>& blocks = of_kind[size];
-      for (; kept_bytes_ > kKeptBytesMax && !blocks.empty(); blocks.pop_back()) {
-        kept_bytes_ -= blocks.back()->capacity;
-        free(*blocks.back());
+      Spares<LandingBlock*>& blocks = of_kind[size];
+      while (kept_bytes_ > kKeptBytesMax && !blocks.empty()) {
+        LandingBlock& block = *blocks.drop();
+        kept_bytes_ -= block.capacity;
+        free(block);
       }
     }
   }

@@ -3,9 +3,9 @@
 #include <array>
 #include <cstddef>
 #include <memory>
-#include <vector>
 
 #include "base/object_pool.h"
+#include "base/spares.h"
 #include "brant/base/buffer.h"
 #include "brant/base/result.h"
 #include "core/engine.h"
@@ -52,6 +52,7 @@ class LandingPool final : private DeferredWork {
   static constexpr std::size_t kKeptBytesMax = std::size_t{1} << 30;  ///< What is beyond it is freed, later.
   static constexpr unsigned kClasses = 64 * 8;
 
+  Result<LandingBlock*> make(MemoryKind kind, std::size_t capacity, unsigned size_class) noexcept;
   void give_back(LandingBlock& block) noexcept;
   void free(LandingBlock& block) noexcept;
   void run_deferred() noexcept override;
@@ -59,7 +60,7 @@ class LandingPool final : private DeferredWork {
   Engine& engine_;
   port::Device& device_;
   ObjectPool<LandingBlock> records_{std::size_t{1} << 20};
-  std::array<std::array<std::vector<LandingBlock*>, kClasses>, kMemoryKindCount> kept_;
+  std::array<std::array<Spares<LandingBlock*>, kClasses>, kMemoryKindCount> kept_;
   std::size_t kept_bytes_ = 0;
   std::size_t lent_ = 0;
   std::size_t allocations_ = 0;

@@ -117,6 +117,7 @@ struct Move {
   ListHook<Move> hook;  ///< In the list of what the CPU copies, what waits for a flush, or for room in the network.
   Path path = Path::automatic;  ///< What is to carry it; at the end, what did.
   bool tells_visible = false;   ///< A put over the network: it ends when the bytes are visible there, not before.
+  bool needs_flush = false;     ///< Some of its puts have gone, and are not known to be visible.
   bool source_is_free = false;  ///< Of such a put, before it ends.
   bool leaving = false;         ///< Staged: the piece is in the buffer and goes on from there.
   bool signaled = false;        ///< The word of `signal` has been set behind the bytes.

@@ -232,6 +232,7 @@ Status Mover::by_wire(Move& move, const MoveEnd& to, const MoveEnd& from, std::s
     auto& ended = static_cast<Move::ByWire&>(op);
     Mover& mover = *ended.mover;
     mover.engine_.progress().note_wire_op(-1);
+    ended.move->needs_flush |= !op.visible;
     mover.step_ended(*ended.move, op.status);
   };
   port::RemoteMemory& memory = *engine_.wire().remote_memory();
@@ -242,13 +243,14 @@ Status Mover::by_wire(Move& move, const MoveEnd& to, const MoveEnd& from, std::s
   if (status == Status::in_progress) {
     engine_.progress().note_wire_op(+1);
   } else {
+    move.needs_flush |= !step.visible;
     move.step = {};
   }
   return status;
 }
 
 Status Mover::all_moved(Move& move) noexcept {
-  if (!move.to.over_wire || !move.tells_visible) return Status::ok;
+  if (!move.to.over_wire || !move.tells_visible || !move.needs_flush) return Status::ok;
   move.source_is_free = true;
   return flushers_.at(move.way->peer.rank.value)->flush(move);
 }

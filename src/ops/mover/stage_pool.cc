@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <new>
 
 #include "base/log.h"
 
@@ -10,8 +9,8 @@ namespace brant {
 
 StagePool::~StagePool() {
   engine_.deferrals().take_back(*this);
-  for (const Size& size : sizes_) {
-    for (void* buffer : size.kept) {
+  for (const Spares<void*>& size : sizes_) {
+    for (void* buffer : size) {
       if (device_.free(buffer) != Status::ok) log::debug("a stage buffer could not be freed at the end");
     }
   }
@@ -19,14 +18,12 @@ StagePool::~StagePool() {
 
 Result<StagePool::Lease> StagePool::take(std::size_t bytes) noexcept {
   const std::size_t capacity = std::bit_ceil(std::max(bytes, kSmallest));
-  Size& size = sizes_[static_cast<std::size_t>(std::countr_zero(capacity))];
-  if (!size.kept.empty()) {
-    void* data = size.kept.back();
-    size.kept.pop_back();
+  Spares<void*>& size = sizes_[static_cast<std::size_t>(std::countr_zero(capacity))];
+  if (!size.empty()) {
     kept_bytes_ -= capacity;
-    return Lease{data, capacity};
+    return Lease{size.take(), capacity};
   }
-  const Result<void*> data = make(size, capacity);
+  const Result<void*> data = size.make([&] { return device_.allocate(MemoryKind::pinned, capacity); });
   if (!data) {
     log::error(
         "no pinned host buffer of {} bytes for the staged path: {}. Use fewer or smaller messages, or another path",
@@ -36,20 +33,9 @@ Result<StagePool::Lease> StagePool::take(std::size_t bytes) noexcept {
   return Lease{*data, capacity};
 }
 
-Result<void*> StagePool::make(Size& size, std::size_t capacity) noexcept {
-  try {
-    if (size.made == size.kept.capacity()) size.kept.reserve(2 * size.made + 1);
-  } catch (const std::bad_alloc&) {
-    return Status::no_memory;
-  }
-  const Result<void*> data = device_.allocate(MemoryKind::pinned, capacity);
-  if (data) ++size.made;
-  return data;
-}
-
 void StagePool::give_back(Lease lease) noexcept {
   if (lease.data == nullptr) return;
-  sizes_[static_cast<std::size_t>(std::countr_zero(lease.bytes))].kept.push_back(lease.data);
+  sizes_[static_cast<std::size_t>(std::countr_zero(lease.bytes))].give_back(lease.data);
   kept_bytes_ += lease.bytes;
   if (kept_bytes_ > kKeptBytesMax) engine_.deferrals().defer(*this);
 }
@@ -57,11 +43,10 @@ void StagePool::give_back(Lease lease) noexcept {
 /// The largest first.
 void StagePool::run_deferred() noexcept {
   for (std::size_t power = sizes_.size(); power-- > 0;) {
-    Size& size = sizes_[power];
-    for (; kept_bytes_ > kKeptBytesMax && !size.kept.empty(); size.kept.pop_back(), --size.made) {
+    Spares<void*>& size = sizes_[power];
+    while (kept_bytes_ > kKeptBytesMax && !size.empty()) {
       kept_bytes_ -= std::size_t{1} << power;
-      if (device_.free(size.kept.back()) != Status::ok)
-        log::warn("a stage buffer of 2^{} bytes could not be freed", power);
+      if (device_.free(size.drop()) != Status::ok) log::warn("a stage buffer of 2^{} bytes could not be freed", power);
     }
   }
 }

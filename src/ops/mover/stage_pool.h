@@ -2,8 +2,8 @@
 
 #include <array>
 #include <cstddef>
-#include <vector>
 
+#include "base/spares.h"
 #include "brant/base/result.h"
 #include "core/engine.h"
 
@@ -29,19 +29,11 @@ class StagePool final : private DeferredWork {
   static constexpr std::size_t kSmallest = 4096;
   static constexpr std::size_t kKeptBytesMax = std::size_t{2} << 30;  ///< What is beyond it is freed, later.
 
-  /// Buffers of one capacity.
-  struct Size {
-    std::vector<void*> kept;  ///< It has room for all of them.
-    std::size_t made = 0;
-  };
-
-  /// One more.
-  Result<void*> make(Size& size, std::size_t capacity) noexcept;
   void run_deferred() noexcept override;
 
   Engine& engine_;
   port::Device& device_;
-  std::array<Size, 64> sizes_;  ///< By the logarithm of the capacity.
+  std::array<Spares<void*>, 64> sizes_;  ///< By the logarithm of the capacity.
   std::size_t kept_bytes_ = 0;
 };
 

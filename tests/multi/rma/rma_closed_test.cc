@@ -1,5 +1,5 @@
 // Runs as two ranks, each a host of its own: an owner closes a segment, and gives its memory back, while the other rank
-// gets from it over the network. The owner lives, and the reader is told.
+// puts into it or gets from it over the network. The owner lives, and the other one is told.
 #include <sys/mman.h>
 
 #include <chrono>
@@ -62,22 +62,24 @@ void own(Channel& other) {
   EXPECT_EQ(static_cast<Status>(word), Status::peer_rejected) << status_name(static_cast<Status>(word));
 }
 
-void read(Channel& other) {
+/// Puts or gets all of it, several at a time, until one fails.
+void use(Channel& other, RmaDirection direction) {
   SegmentTicket ticket;
   EXPECT_EQ(wait_for(other.recv(Buffer(&ticket, sizeof ticket, MemoryKind::host))), Status::ok);
   RemoteSegment there(job(), Rank{0}, ticket);
-  std::vector<std::byte> landing(kBytes);
-  const Buffer whole(landing.data(), kBytes, MemoryKind::host);
-  EXPECT_EQ(wait_for(there.get(0, whole)), Status::ok);
-  EXPECT_EQ(landing, std::vector<std::byte>(kBytes, std::byte{7}));
+  std::vector<std::byte> local(kBytes, std::byte{9});
+  const Buffer whole(local.data(), kBytes, MemoryKind::host);
+  const auto start = [&] { return direction == RmaDirection::put ? there.put(0, whole) : there.get(0, whole); };
+  EXPECT_EQ(wait_for(start()), Status::ok);
+  EXPECT_EQ(local, std::vector<std::byte>(kBytes, direction == RmaDirection::get ? std::byte{7} : std::byte{9}));
   std::uint64_t word = 1;
   Operation told = other.send(ConstBuffer(&word, sizeof word, MemoryKind::host));
   Status last = Status::ok;
   while (last == Status::ok) {
-    std::vector<std::unique_ptr<Operation>> gets;
-    for (int i = 0; i < 4; ++i) gets.emplace_back(new Operation(there.get(0, whole)));
-    for (const auto& get : gets) {
-      const Status status = wait_for(*get);
+    std::vector<std::unique_ptr<Operation>> some;
+    for (int i = 0; i < 4; ++i) some.emplace_back(new Operation(start()));
+    for (const auto& one : some) {
+      const Status status = wait_for(*one);
       if (status != Status::ok) last = status;
     }
   }
@@ -86,16 +88,19 @@ void read(Channel& other) {
   EXPECT_EQ(wait_for(other.send(ConstBuffer(&word, sizeof word, MemoryKind::host))), Status::ok);
 }
 
+void play(RmaDirection direction) {
+  Channel other = Channel::open(job(), Rank{1 - job().rank().value}, ChannelId{1});
+  for (int round = 0; round < 5; ++round) job().rank() == Rank{0} ? own(other) : use(other, direction);
+}
+
 TEST(RmaClosed, an_owner_lives_that_closes_a_segment_under_a_get) {
   if (!g_own_host) GTEST_SKIP() << "this machine does not allow hosts of its own to a process";
-  Channel other = Channel::open(job(), Rank{1 - job().rank().value}, ChannelId{1});
-  for (int round = 0; round < 5; ++round) {
-    if (job().rank() == Rank{0}) {
-      own(other);
-    } else {
-      read(other);
-    }
-  }
+  play(RmaDirection::get);
+}
+
+TEST(RmaClosed, an_owner_lives_that_closes_a_segment_under_a_put) {
+  if (!g_own_host) GTEST_SKIP() << "this machine does not allow hosts of its own to a process";
+  play(RmaDirection::put);
 }
 
 }  // namespace

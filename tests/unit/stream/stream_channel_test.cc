@@ -13,6 +13,7 @@
 #include "brant/ops/channel.h"
 #include "ops/stream/mailbox.h"
 #include "support/effort.h"
+#include "support/faulty_device.h"
 #include "unit/stream/stream_pair.h"
 
 namespace brant {
@@ -251,6 +252,25 @@ TEST(StreamChannel, a_wait_ends_when_patience_does) {
   Operation never = pair.right.observed_recv(landing);
   EXPECT_EQ(pair.outcome(never).status, Status::timed_out);
   EXPECT_EQ(pair.right.recv(landing), Status::timed_out);
+}
+
+/// The driver frees memory once all kernels of the device have ended, and the program makes no progress meanwhile.
+TEST(StreamChannel, a_free_beside_a_transfer_that_waits_ends_with_its_patience_at_the_latest) {
+  test::DeviceFaults faults[2];
+  port::Device* devices[2] = {};
+  JobOptions options = with_devices();
+  options.wrap_device = [&](int rank, std::unique_ptr<port::Device> device) {
+    devices[rank] = device.get();
+    return test::make_faulty(std::move(device), faults[rank]);
+  };
+  Pair pair(options, std::chrono::milliseconds(50));
+  Memory landing = pair.right.device(100);
+  Memory other = pair.right.device(100);
+  Operation never = pair.right.observed_recv(landing);
+  faults[1].at_free = [&] { EXPECT_EQ(devices[1]->streams()->synchronize_all(), Status::ok); };
+  other = Memory();
+  faults[1].at_free = {};
+  EXPECT_EQ(pair.outcome(never).status, Status::timed_out);
 }
 
 TEST(StreamChannel, closed_ends_can_be_opened_and_prepared_again) {

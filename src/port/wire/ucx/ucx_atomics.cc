@@ -122,16 +122,7 @@ void UcxAtomics::answered(const void* header, std::size_t bytes) noexcept {
   if (reply.status == 0) *request->result = reply.value;
   UcxEndpoint& endpoint = *request->endpoint;
   operations_.finish(*request, reply.status == 0 ? Status::ok : Status::peer_rejected);
-  settle_flushes(endpoint);
-}
-
-void UcxAtomics::settle_flushes(UcxEndpoint& endpoint) noexcept {
-  UcxRequest* following = nullptr;
-  for (UcxRequest* request = endpoint.pending.first; request != nullptr; request = following) {
-    following = request->next;
-    if (request->kind == RequestKind::flush && !request->ucx_holds && !UcxOperations::waits_for_atomics(*request))
-      operations_.finish(*request, Status::ok);
-  }
+  operations_.settle_flushes(endpoint);
 }
 
 ucs_status_t UcxAtomics::on_call(void* self, const void* header, std::size_t header_bytes, void*, std::size_t,

@@ -41,7 +41,6 @@ class UcxAtomics {
  private:
   void serve(const void* header, std::size_t bytes, ucp_ep_h reply_to) noexcept;
   void answered(const void* header, std::size_t bytes) noexcept;
-  void settle_flushes(UcxEndpoint& endpoint) noexcept;
   [[nodiscard]] ucs_status_ptr_t post(ucp_ep_h to, unsigned id, const void* header, std::size_t bytes,
                                       bool with_reply) const noexcept;
 

@@ -32,10 +32,10 @@ std::uint64_t host_number() {
   return checksum_of(std::as_bytes(std::span(name)));
 }
 
-/// Names of transports begin so that read the memory of a peer without its CPU, or by its kernel.
-constexpr std::array kReading = {"rc_", "dc_", "gga_", "srd", "cma", "knem", "xpmem"};
+/// Names of transports begin so that reach the memory of a peer without its CPU, or by its kernel.
+constexpr std::array kReaching = {"rc_", "dc_", "gga_", "srd", "cma", "knem", "xpmem"};
 
-bool reads(const UcxLibrary& library, ucp_ep_h endpoint) noexcept {
+bool reaches(const UcxLibrary& library, ucp_ep_h endpoint) noexcept {
   std::array<ucp_transport_entry_t, 32> entries{};
   ucp_ep_attr_t attributes{};
   attributes.field_mask = UCP_EP_ATTR_FIELD_TRANSPORTS;
@@ -43,7 +43,7 @@ bool reads(const UcxLibrary& library, ucp_ep_h endpoint) noexcept {
   if (library.ep_query(endpoint, &attributes) != UCS_OK) return false;
   return std::any_of(entries.begin(), entries.begin() + attributes.transports.num_entries, [](const auto& entry) {
     const std::string_view name(entry.transport_name);
-    return std::ranges::any_of(kReading, [name](const char* begin) { return name.starts_with(begin); });
+    return std::ranges::any_of(kReaching, [name](const char* begin) { return name.starts_with(begin); });
   });
 }
 
@@ -169,7 +169,7 @@ Result<WireEndpoint*> UcxEndpoints::connect(std::span<const std::byte> address) 
       return handle.status();
     }
     endpoint.handle = *handle;
-    endpoint.reads = reads(library_, *handle);
+    endpoint.reaches = reaches(library_, *handle);
     return reinterpret_cast<WireEndpoint*>(&endpoint);
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
@@ -217,6 +217,7 @@ void UcxEndpoints::disconnect(WireEndpoint* endpoint) noexcept {
   if (closing != nullptr) library_.request_free(closing);
   mine->sends_given_up = mine->sends_given_up || mine->pending.first != nullptr;
   while (mine->pending.first != nullptr) operations_.give_up(*mine->pending.first);
+  mine->pieces_under_way = 0;  // what the peer still says of them is too late
 }
 
 void UcxEndpoints::close() noexcept {

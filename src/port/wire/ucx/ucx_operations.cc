@@ -61,19 +61,19 @@ void UcxOperations::ended(UcxRequest& request, ucs_status_t ucx_status) noexcept
   }
   request.ucx_holds = false;
   if (status != Status::ok && request.endpoint != nullptr && request.endpoint->closed) status = Status::canceled;
-  if (request.kind == RequestKind::flush && status == Status::ok && request.op != nullptr && waits_for_atomics(request))
+  if (request.kind == RequestKind::flush && status == Status::ok && request.op != nullptr && waits_for_owner(request))
     return;
   finish(request, status);
 }
 
 void UcxOperations::finish(UcxRequest& request, Status status) noexcept {
-  UcxRequestList::remove(request);
+  take_out_of_lists(request);
   if (request.op != nullptr) complete_later(*request.op, status);
   requests_.give(request);
 }
 
 void UcxOperations::give_up(UcxRequest& request) noexcept {
-  UcxRequestList::remove(request);
+  take_out_of_lists(request);
   if (WireOp* op = std::exchange(request.op, nullptr); op != nullptr) complete_later(*op, Status::canceled);
   if (!request.ucx_holds) requests_.give(request);
 }
@@ -84,11 +84,26 @@ UcxRequest* UcxOperations::pending_receive(const WireOp& op) const noexcept {
   return request->op == &op && request->kind == RequestKind::receive ? request : nullptr;
 }
 
-bool UcxOperations::waits_for_atomics(const UcxRequest& flush) noexcept {
+bool UcxOperations::waits_for_owner(const UcxRequest& flush) noexcept {
   for (const UcxRequest* request = flush.endpoint->pending.first; request != nullptr; request = request->next) {
-    if (request->kind == RequestKind::atomic && request->sequence < flush.sequence) return true;
+    const bool by_owner = request->kind == RequestKind::atomic || request->kind == RequestKind::put;
+    if (by_owner && request->sequence < flush.sequence) return true;
   }
   return false;
+}
+
+void UcxOperations::settle_flushes(UcxEndpoint& endpoint) noexcept {
+  UcxRequest* following = nullptr;
+  for (UcxRequest* request = endpoint.pending.first; request != nullptr; request = following) {
+    following = request->next;
+    if (request->kind == RequestKind::flush && !request->ucx_holds && !waits_for_owner(*request))
+      finish(*request, Status::ok);
+  }
+}
+
+void UcxOperations::take_out_of_lists(UcxRequest& request) noexcept {
+  UcxRequestList::remove(request);
+  if (request.ask_hook.linked()) request.endpoint->to_ask.remove(request);
 }
 
 void UcxOperations::lose(UcxEndpoint& endpoint) noexcept {

@@ -65,8 +65,10 @@ class UcxOperations {
   [[nodiscard]] UcxRequest* find(std::uint64_t address) const noexcept { return requests_.find(address); }
   /// The request of a receive that has not ended, or null.
   [[nodiscard]] UcxRequest* pending_receive(const WireOp& op) const noexcept;
-  /// Is an atomic operation pending that was posted before this flush on its endpoint?
-  [[nodiscard]] static bool waits_for_atomics(const UcxRequest& flush) noexcept;
+  /// Is something pending that was posted before this flush on its endpoint, and that the owner's CPU does?
+  [[nodiscard]] static bool waits_for_owner(const UcxRequest& flush) noexcept;
+  /// Something has ended for which flushes may have waited: those end that UCX has done with.
+  void settle_flushes(UcxEndpoint& endpoint) noexcept;
   /// The peer is gone: what waits for an answer of it alone ends.
   void lose(UcxEndpoint& endpoint) noexcept;
 
@@ -95,6 +97,8 @@ class UcxOperations {
   static void on_sent(void* request, ucs_status_t status, void* context) noexcept;
 
  private:
+  static void take_out_of_lists(UcxRequest& request) noexcept;
+
   const WireCapabilities& capabilities_;
   UcxRequestPool requests_;
   WireOpList done_;

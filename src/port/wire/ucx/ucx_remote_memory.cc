@@ -205,9 +205,12 @@ Status UcxRemoteMemory::put(WireEndpoint* endpoint, WireKey* key, std::uint64_t 
   if (why != Status::ok) return why;
   UcxEndpoint* to = checked(endpoint, key, remote_address, source.bytes, why);
   if (to == nullptr) return why;
-  UcxRequest* request = operations_.start(RequestKind::send, to, op);
+  const bool by_owner = is_by_owner(*to, *key_of(key), source.bytes, source.kind);
+  UcxRequest* request = operations_.start(by_owner ? RequestKind::put : RequestKind::send, to, op);
   if (request == nullptr) return Status::limit_reached;
   op.bytes = source.bytes;
+  op.visible = false;
+  if (by_owner) return pieces_.put(*request, remote_address, source);
   return operations_.posted(library_.put_nbx(to->handle, source.data, source.bytes, remote_address, key_of(key)->handle,
                                              &params_of(*request, source.kind)),
                             *request, op);
@@ -219,13 +222,11 @@ Status UcxRemoteMemory::get(WireEndpoint* endpoint, WireKey* key, std::uint64_t 
   if (why != Status::ok) return why;
   UcxEndpoint* to = checked(endpoint, key, remote_address, landing.bytes, why);
   if (to == nullptr) return why;
-  const UcxKey& there = *key_of(key);
-  const bool by_owner = !to->reads && there.mapped == nullptr && landing.bytes != 0 && host_accessible(there.kind) &&
-                        host_accessible(landing.kind);
+  const bool by_owner = is_by_owner(*to, *key_of(key), landing.bytes, landing.kind);
   UcxRequest* request = operations_.start(by_owner ? RequestKind::get : RequestKind::send, to, op);
   if (request == nullptr) return Status::limit_reached;
   op.bytes = landing.bytes;
-  if (by_owner) return gets_.start(*request, remote_address, landing);
+  if (by_owner) return pieces_.get(*request, remote_address, landing);
   return operations_.posted(library_.get_nbx(to->handle, landing.data, landing.bytes, remote_address,
                                              key_of(key)->handle, &params_of(*request, landing.kind)),
                             *request, op);
@@ -263,10 +264,10 @@ Status UcxRemoteMemory::flush(WireEndpoint* endpoint, WireOp& op) noexcept {
   request->sequence = ++to->sequence;
   op.bytes = 0;
   const ucs_status_ptr_t answer = library_.ep_flush_nbx(to->handle, &params_of(*request, MemoryKind::host));
-  // UCX knows nothing of our atomics: a flush that is over for UCX may still have to wait for their replies.
+  // UCX knows nothing of what owners do for us: a flush that is over for UCX may still have to wait for their replies.
   const bool over = answer == nullptr || (!UCS_PTR_IS_ERR(answer) && request->state == RequestState::ended &&
                                           request->ended_status == Status::ok);
-  if (over && UcxOperations::waits_for_atomics(*request)) return operations_.wait_without_ucx(*request);
+  if (over && UcxOperations::waits_for_owner(*request)) return operations_.wait_without_ucx(*request);
   return operations_.posted(answer, *request, op);
 }
 

@@ -9,8 +9,8 @@
 #include "port/wire.h"
 #include "port/wire/ucx/ucx_atomics.h"
 #include "port/wire/ucx/ucx_endpoints.h"
-#include "port/wire/ucx/ucx_gets.h"
 #include "port/wire/ucx/ucx_operations.h"
+#include "port/wire/ucx/ucx_pieces.h"
 #include "port/wire/ucx/ucx_worker.h"
 
 namespace brant::port::ucx {
@@ -66,6 +66,12 @@ class UcxRemoteMemory final : public RemoteMemory {
   UcxEndpoint* checked(WireEndpoint* endpoint, const WireKey* key, std::uint64_t remote_address, std::size_t bytes,
                        Status& why) const noexcept;
 
+  /// The owner's CPU does it, since no transport reaches that memory by itself.
+  [[nodiscard]] static bool is_by_owner(const UcxEndpoint& to, const UcxKey& there, std::size_t bytes,
+                                        MemoryKind here) noexcept {
+    return !to.reaches && there.mapped == nullptr && bytes != 0 && host_accessible(there.kind) && host_accessible(here);
+  }
+
   ucp_request_param_t& params_of(UcxRequest& request, MemoryKind kind) noexcept;
 
   UcxWorker& worker_;
@@ -73,7 +79,7 @@ class UcxRemoteMemory final : public RemoteMemory {
   UcxOperations& operations_;
   UcxEndpoints& endpoints_;
   UcxAtomics atomics_{worker_, operations_, *this};
-  UcxGets gets_{worker_, operations_, *this};
+  UcxPieces pieces_{worker_, operations_, *this};
   ucp_request_param_t params_{};  ///< Filled once; a post changes two members, as in UcxTags.
   std::vector<std::unique_ptr<UcxSegment>> segments_;
   std::vector<std::unique_ptr<UcxKey>> keys_;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "brant/base/intrusive_list.h"
 #include "port/wire.h"
 
 namespace brant::port::ucx {
@@ -12,7 +13,7 @@ namespace brant::port::ucx {
 class UcxOperations;
 struct UcxEndpoint;
 
-enum class RequestKind : std::uint8_t { send, receive, get, atomic, flush };  // get: in pieces, see UcxGets
+enum class RequestKind : std::uint8_t { send, receive, put, get, atomic, flush };  // put, get: see UcxPieces
 
 enum class RequestState : std::uint8_t {
   idle,
@@ -21,15 +22,14 @@ enum class RequestState : std::uint8_t {
   ended,  ///< UCX reported the end while posting.
 };
 
-/// How far a get in pieces has come, in bytes.
-struct UcxGet {
-  std::byte* landing = nullptr;
+/// How far a put or get in pieces has come, in bytes.
+struct UcxInPieces {
+  std::byte* here = nullptr;
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   std::uint64_t asked = 0;
-  std::uint64_t came = 0;
-  unsigned under_way = 0;  ///< Pieces that were asked for, and have not come.
-  bool asks = false;       ///< The next ones are being asked for.
+  std::uint64_t done = 0;
+  unsigned under_way = 0;  ///< Pieces that were asked for, and of which the owner has not said what became of them.
 };
 
 /// Our part of one UCX request. UCX's own part lies directly in front of it, in the same block
@@ -48,7 +48,8 @@ struct alignas(64) UcxRequest {
   RequestKind kind = RequestKind::send;
   RequestState state = RequestState::idle;
   bool ucx_holds = false;  ///< UCX will still call back, so the record may not be reused.
-  UcxGet get;
+  UcxInPieces pieces;
+  ListHook<UcxRequest> ask_hook;  ///< In its endpoint's list of those that ask for their next piece.
 };
 
 /// The pending requests of an endpoint. Links lie in the requests.

@@ -1,6 +1,7 @@
 #include "port/wire/ucx/ucx_tags.h"
 
 #include <chrono>
+#include <cstdint>
 
 #include "base/log.h"
 
@@ -13,6 +14,8 @@ constexpr int kAbandonProgressMost = 1024;
 /// must not be held for the sum.
 constexpr auto kTakeBackMost = std::chrono::seconds(2);
 constexpr auto kTakeBackTurn = std::chrono::seconds(10);
+/// Stands where UCX says how long a message is that had come before its receive.
+constexpr std::size_t kNothingCame = SIZE_MAX;
 
 }  // namespace
 
@@ -49,15 +52,17 @@ Status UcxTags::receive(std::uint64_t tag, std::uint64_t mask, Buffer landing, W
   if (request == nullptr) return Status::limit_reached;
   recv_params_.request = request;
   recv_params_.memory_type = memory_type_of(landing.kind);
-  recv_info_ = {};
+  recv_info_ = {.sender_tag = 0, .length = kNothingCame};
   const ucs_status_ptr_t answer =
       library_.tag_recv_nbx(worker_.handle(), landing.data, landing.bytes, tag, mask, &recv_params_);
-  op.bytes = recv_info_.length;
+  const bool came = recv_info_.length != kNothingCame;
+  op.bytes = came ? recv_info_.length : 0;
   op.tag = recv_info_.sender_tag;
-  if (UCS_PTR_IS_ERR(answer) && UCS_PTR_STATUS(answer) == UCS_ERR_MESSAGE_TRUNCATED) {
-    // The message is consumed: that is a completion, not a refused post.
+  if (UCS_PTR_IS_ERR(answer) && (came || UCS_PTR_STATUS(answer) == UCS_ERR_MESSAGE_TRUNCATED)) {
+    // The message is consumed (it was too long, or its bytes could not be put into the memory of a device): that is a
+    // completion, not a refused post.
     operations_.give(*request);
-    operations_.complete_later(op, Status::truncated);
+    operations_.complete_later(op, status_of(UCS_PTR_STATUS(answer)));
     return Status::in_progress;
   }
   return operations_.posted(answer, *request, op);
