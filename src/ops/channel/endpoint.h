@@ -77,6 +77,12 @@ class ChannelEndpoint {
   [[nodiscard]] LinkMessage link_message(LinkMessage::Kind kind, const Transfer& transfer) const noexcept;
   /// The bytes have gone or come, or never will: `transfer.wire()` says what became of it.
   void carried(Transfer& transfer) noexcept;
+  /// The same, with what became of it. in_progress: nothing yet.
+  void carried(Transfer& transfer, Status status) noexcept {
+    if (status == Status::in_progress) return;
+    transfer.wire().status = status;
+    carried(transfer);
+  }
   /// What its owner is told, where the network says `status`.
   Status final_status(const Transfer& transfer, Status status) noexcept {
     return status == Status::ok || status == Status::truncated ? status : failed_status(transfer, status);

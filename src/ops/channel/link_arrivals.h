@@ -21,6 +21,12 @@ struct Arrival {
     return lease.data != nullptr ? static_cast<std::byte*>(lease.data) : small.data();
   }
 
+  /// Of a whole message: its bytes.
+  [[nodiscard]] std::span<const std::byte> payload() noexcept {
+    const bool whole = message.kind == LinkMessage::Kind::eager;
+    return {bytes(), whole ? static_cast<std::size_t>(message.bytes) : 0};
+  }
+
   ListHook<Arrival> hook;
   LinkMessage message;
   StagePool::Lease lease;  ///< Of a payload that does not fit into `small`.

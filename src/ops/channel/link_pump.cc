@@ -1,6 +1,7 @@
 #include "ops/channel/link_pump.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "core/link_services.h"
@@ -98,10 +99,32 @@ bool LinkPump::send_at_once(const LinkMessage& message, ConstBuffer bytes) noexc
 void LinkPump::withdraw(Transfer& transfer) noexcept {
   waiting_.remove(transfer);
   transfer.become(TransferState::carried);
-  if (waiting_.empty()) engine_.pollers().detach(*this);
+  rest_if_idle();
+}
+
+void LinkPump::put_off(Transfer& transfer) noexcept {
+  transfer.asked_at = Clock::now();
+  put_off_.push_back(transfer);
+  engine_.pollers().attach(*this);
+}
+
+void LinkPump::forget(Transfer& transfer) noexcept {
+  if (!put_off_.linked(transfer)) return;
+  put_off_.remove(transfer);
+  rest_if_idle();
+}
+
+void LinkPump::rest_if_idle() noexcept {
+  if (waiting_.empty() && put_off_.empty()) engine_.pollers().detach(*this);
 }
 
 unsigned LinkPump::poll() noexcept {
+  const unsigned events = push_waiting() + (put_off_.empty() ? 0 : ask_late());
+  rest_if_idle();
+  return events;
+}
+
+unsigned LinkPump::push_waiting() noexcept {
   unsigned pieces = 0;
   while (pieces < kPollPieces) {
     Transfer* transfer = waiting_.front();
@@ -112,13 +135,25 @@ unsigned LinkPump::poll() noexcept {
     waiting_.remove(*transfer);
     if (pushed == Pushed::some) {
       waiting_.push_back(*transfer);
-      continue;
+    } else {
+      transfer->endpoint.carried(*transfer, Status::ok);
     }
-    transfer->wire().status = Status::ok;
-    transfer->endpoint.carried(*transfer);
   }
-  if (waiting_.empty()) engine_.pollers().detach(*this);
   return pieces;
+}
+
+unsigned LinkPump::ask_late() noexcept {
+  unsigned asked = 0;
+  const TimePoint now = Clock::now();
+  if (std::exchange(heard_, false)) heard_at_ = now;
+  for (Transfer* transfer = put_off_.front(); transfer != nullptr; transfer = put_off_.front()) {
+    const TimePoint since = transfer->asked_at;
+    if (now - std::max(since, heard_at_) < kPatience && now - since < kPatienceMost) break;
+    put_off_.remove(*transfer);
+    transfer->endpoint.link_sender()->ask_late(*transfer);
+    ++asked;
+  }
+  return asked;
 }
 
 }  // namespace brant

@@ -31,7 +31,7 @@ Status LinkSender::send(Transfer& transfer) noexcept {
   if (landing) return start(transfer, *landing);
   await_landing(transfer);
   if (told_unasked_) {
-    pump_.questions().put_off(transfer);
+    pump_.put_off(transfer);
   } else {
     ask(transfer, question(transfer));
   }
@@ -127,7 +127,7 @@ void LinkSender::ask_late(Transfer& transfer) noexcept {
 
 void LinkSender::end_asking(Transfer& transfer) noexcept {
   asking_.remove(transfer);
-  transfer.asked ? pump_.slots().forget(transfer) : pump_.questions().forget(transfer);
+  transfer.asked ? pump_.slots().forget(transfer) : pump_.forget(transfer);
 }
 
 bool LinkSender::send_early(Transfer& transfer, std::uint16_t slot) noexcept {
@@ -138,23 +138,14 @@ bool LinkSender::send_early(Transfer& transfer, std::uint16_t slot) noexcept {
       start_copy(transfer, {pump_.slots().there(slot), {}}, endpoint_.mutual_kind(), LandingFlags::kNone);
   if (status == Status::in_progress) return true;
   transfer.slot = DeviceSlots::kNone;
-  transfer.wire().status = status;
-  endpoint_.carried(transfer);
+  endpoint_.carried(transfer, status);
   return false;
-}
-
-Transfer* LinkSender::find_asking(std::uint64_t number) noexcept {
-  Transfer* transfer = asking_.front();
-  while (transfer != nullptr && transfer->number != number) transfer = asking_.next(*transfer);
-  return transfer;
 }
 
 std::optional<LinkSender::Landing> LinkSender::take_landing(std::uint64_t number) noexcept {
   if (!knows_landing(number)) return std::nullopt;
-  Landing& landing = landings_[number % landings_.size()];
-  landing.known = false;
   --landings_known_;
-  return landing;
+  return std::exchange(landings_[number % landings_.size()], {});
 }
 
 void LinkSender::look_for_landing(std::uint64_t number) noexcept {
@@ -249,8 +240,7 @@ void LinkSender::copied(Transfer& transfer, Status status) noexcept {
   } else if (transfer.slot != DeviceSlots::kNone) {
     pump_.slots().give_back(std::exchange(transfer.slot, DeviceSlots::kNone));
   }
-  transfer.wire().status = status;
-  endpoint_.carried(transfer);
+  endpoint_.carried(transfer, status);
 }
 
 void LinkSender::tell_copied(Transfer& transfer) noexcept {
@@ -281,25 +271,14 @@ Status LinkSender::send_elsewhere(Transfer& transfer) noexcept {
   return status;
 }
 
-void LinkSender::on_landing(const LinkMessage& message) noexcept {
-  pump_.questions().heard();
-  const Landing landing{true,
-                        message.number,
-                        message.bytes,
-                        message.place,
-                        message.buffer_id,
-                        message.offset,
-                        static_cast<std::uint16_t>(message.flag)};
-  Transfer* transfer = find_asking(landing.number);
-  if (transfer != nullptr && (message.kind == Kind::declined || !transfer->offered)) {
+void LinkSender::on_landing(const LinkMessage& landing) noexcept {
+  pump_.heard();
+  Transfer* transfer = find_number(asking_, landing.number);
+  if (transfer != nullptr && (landing.kind == Kind::declined || !transfer->offered)) {
     end_asking(*transfer);
     // A kernel that reads freed memory would end all work of the device.
     if (is_gone(*transfer)) return source_gone(*transfer);
-    const Status status = start(*transfer, landing);
-    if (status == Status::in_progress) return;
-    transfer->wire().status = status;
-    endpoint_.carried(*transfer);
-    return;
+    return endpoint_.carried(*transfer, start(*transfer, landing));
   }
   told_unasked_ = true;  // what was asked for has had its answer, if this is none
   if (endpoint_.sends().has_begun(landing.number))
@@ -310,14 +289,14 @@ void LinkSender::on_landing(const LinkMessage& message) noexcept {
 void LinkSender::remember(const Landing& landing) noexcept {
   const auto is_taken = [&] {
     const Landing& place = landings_[landing.number % landings_.size()];
-    return place.known && place.number != landing.number;
+    return is_known(place) && place.number != landing.number;
   };
   while ((landings_.empty() || is_taken()) && grow_landings()) {
   }
   if (landings_.empty()) return;
   Landing& place = landings_[landing.number % landings_.size()];
-  if (place.known && landing.number >= place.number) return;
-  landings_known_ += place.known ? 0 : 1;
+  if (is_known(place) && landing.number >= place.number) return;
+  landings_known_ += is_known(place) ? 0 : 1;
   place = landing;
 }
 
@@ -328,7 +307,7 @@ bool LinkSender::grow_landings() noexcept {
   try {
     std::vector<Landing> grown(landings_.empty() ? kFirst : 2 * landings_.size());
     for (const Landing& landing : landings_) {
-      if (landing.known) grown[landing.number % grown.size()] = landing;
+      if (is_known(landing)) grown[landing.number % grown.size()] = landing;
     }
     landings_ = std::move(grown);
     return true;
@@ -343,12 +322,11 @@ void LinkSender::source_gone(Transfer& transfer) noexcept {
       "until source_free",
       endpoint_.id().value, endpoint_.peer().rank.value, transfer.number, transfer.here.bytes,
       memory_kind_name(transfer.here.kind), transfer.here.data);
-  transfer.wire().status = Status::invalid_argument;
-  endpoint_.carried(transfer);
+  endpoint_.carried(transfer, Status::invalid_argument);
 }
 
 void LinkSender::on_taken(const LinkMessage& message) noexcept {
-  Transfer* transfer = find_asking(message.number);
+  Transfer* transfer = find_number(asking_, message.number);
   if (transfer == nullptr) return;  // given up meanwhile
   if (!transfer->offered) [[unlikely]] {
     return endpoint_.engine().peers().distrust(endpoint_.peer(),
@@ -356,8 +334,7 @@ void LinkSender::on_taken(const LinkMessage& message) noexcept {
   }
   end_asking(*transfer);
   transfer->path = Path::shm;
-  transfer->wire().status = Status::ok;
-  endpoint_.carried(*transfer);
+  endpoint_.carried(*transfer, Status::ok);
 }
 
 void LinkSender::on_retract(const LinkMessage& message) noexcept {
@@ -391,12 +368,6 @@ void LinkSender::keep_copy(Transfer& transfer) noexcept {
   const Buffer copy = transfer.staged(bytes.bytes);
   copy_out(transfer, 0, {static_cast<std::byte*>(copy.data), bytes.bytes});
   transfer.here = copy;
-}
-
-bool LinkSender::withdraw_pieces(Transfer& transfer) noexcept {
-  if (transfer.state() != TransferState::pieces) return false;
-  pump_.withdraw(transfer);
-  return true;
 }
 
 bool LinkSender::withdraw(Transfer& transfer) noexcept {

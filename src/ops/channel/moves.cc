@@ -1,8 +1,11 @@
 #include "ops/channel/moves.h"
 
+#include <cstring>
 #include <utility>
 
+#include "base/copy_small.h"
 #include "ops/channel/endpoint.h"
+#include "ops/channel/shaped_bytes.h"
 #include "ops/channel/table.h"
 
 namespace brant {
@@ -25,6 +28,22 @@ void ChannelMoves::give_back(Transfer& transfer) noexcept {
   end_.table().stages().give_back(transfer.move->lease);
   if (transfer.move->own_shape != nullptr) end_.table().pools().shapes.give_back(transfer.move->own_shape);
   end_.table().pools().moves.give_back(std::exchange(transfer.move, nullptr));
+}
+
+Status ChannelMoves::land(Transfer& transfer, std::span<const std::byte> message) noexcept {
+  const Buffer target = transfer.here;
+  if (message.size() > target.bytes) return Status::truncated;
+  if (message.empty()) return Status::ok;
+  if (transfer.here_is_shaped()) {
+    copy_in(transfer, 0, message);
+  } else if (host_accessible(target.kind)) {
+    copy_small(target.data, message.data(), message.size());
+  } else {
+    const Status leased = lease_stage(transfer, message.size());
+    if (leased != Status::ok) return leased;
+    std::memcpy(transfer.staged(0).data, message.data(), message.size());  // the end copies it to the device
+  }
+  return Status::ok;
 }
 
 bool ChannelMoves::needs_stage(Transfer& transfer) noexcept {

@@ -15,6 +15,9 @@ class ChannelMoves {
   /// Gets it a pinned buffer besides; or why there is none.
   Status lease_stage(Transfer& transfer, std::size_t bytes) noexcept;
   void give_back(Transfer& transfer) noexcept;
+  /// A message that came complete goes to its receive's landing, or into a pinned buffer on the way there. ok,
+  /// truncated. Others: there is no such buffer.
+  Status land(Transfer& transfer, std::span<const std::byte> message) noexcept;
   /// Its bytes lie in `shape` behind `transfer.buffer.data`, from now to its end. limit_reached.
   Status lay(Transfer& transfer, const Shape& shape) noexcept;
   /// Device memory of the path staged, or that the network was to take and cannot now; and a shape that nobody can

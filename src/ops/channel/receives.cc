@@ -89,9 +89,7 @@ Status ChannelReceives::start(const Landing& landing, Op& op, std::optional<std:
 
 Status ChannelReceives::begin(Transfer& transfer) noexcept {
   if (const std::optional<LostMessage> lost = lost_.take(transfer.number)) {
-    transfer.wire().bytes = lost->bytes;
-    transfer.lost = true;
-    transfer.sender_knows = lost->sender_knows;
+    transfer.note_lost(lost->bytes, lost->sender_knows);
     return lost->status;
   }
   transfer.here = transfer.buffer;

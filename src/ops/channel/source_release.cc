@@ -59,7 +59,7 @@ bool SourceRelease::is_done() const noexcept {
 void SourceRelease::give_up(std::chrono::nanoseconds waited) noexcept {
   for_each(end_.sends().under_way(), [&](Transfer& transfer) noexcept {
     if (!uses_source(transfer)) return;
-    if (end_.linked() && end_.link_sender()->withdraw_pieces(transfer)) {
+    if (transfer.state() == TransferState::pieces && end_.link_sender()->withdraw(transfer)) {
       return end_.sends().fail(transfer, Status::canceled);
     }
     log::error(
