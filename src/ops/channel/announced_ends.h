@@ -2,8 +2,8 @@
 
 #include <unordered_map>
 
-#include "ops/channel/control.h"
 #include "ops/channel/end_key.h"
+#include "ops/channel/link_message.h"
 
 namespace brant {
 
@@ -33,7 +33,7 @@ class AnnouncedEnds {
 
  private:
   static std::uint64_t key_of(const ChannelControl& control) noexcept {
-    return open_key(ChannelId{control.channel}, control.sender_side & 1u, control.sender_rank);
+    return open_key(ChannelId{control.channel}, control.sender_side, control.sender_rank);
   }
 
   std::unordered_map<std::uint64_t, Announced> ends_;

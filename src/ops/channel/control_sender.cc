@@ -7,15 +7,13 @@
 #include "base/log.h"
 #include "core/am_ids.h"
 #include "core/link_services.h"
-#include "ops/channel/link_record.h"
 
 namespace brant {
 
 void ControlSender::send(Peer& peer, const ChannelControl& control) noexcept {
   if (peer.lost) return;
   if (peer.link != nullptr && control.kind != ChannelControl::Kind::last) {
-    const LinkMessage message = packed(control);
-    if (peer.link->post_control(link_service::kChannel, std::as_bytes(std::span(&message, 1)))) return;
+    if (peer.link->post_control(link_service::kChannel, std::as_bytes(std::span(&control, 1)))) return;
     return give_up(peer, control);
   }
   Send* send = sends_.take();

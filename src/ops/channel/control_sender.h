@@ -5,7 +5,7 @@
 
 #include "base/object_pool.h"
 #include "core/engine.h"
-#include "ops/channel/control.h"
+#include "ops/channel/link_message.h"
 
 namespace brant {
 

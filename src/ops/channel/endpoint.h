@@ -3,8 +3,9 @@
 #include <memory>
 
 #include "brant/ops/channel.h"
+#include "ops/channel/channel_peer.h"
 #include "ops/channel/closing.h"
-#include "ops/channel/control.h"
+#include "ops/channel/link_message.h"
 #include "ops/channel/link_receiver.h"
 #include "ops/channel/link_sender.h"
 #include "ops/channel/local_matcher.h"
@@ -34,6 +35,8 @@ class ChannelEndpoint {
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] Peer& peer() noexcept { return peer_; }
   [[nodiscard]] const Peer& peer() const noexcept { return peer_; }
+  /// What all ends with this peer share.
+  [[nodiscard]] ChannelPeer& shared() noexcept { return shared_; }
   [[nodiscard]] ChannelId id() const noexcept { return id_; }
   [[nodiscard]] unsigned side() const noexcept { return side_; }
   /// Carries arguments of chares, which count what is under way themselves.
@@ -98,6 +101,7 @@ class ChannelEndpoint {
   ChannelTable& table_;
   Engine& engine_;
   Peer& peer_;
+  ChannelPeer& shared_;
   const ChannelId id_;
   const unsigned side_;
   const bool hidden_;

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "ops/channel/endpoint.h"
-#include "ops/channel/shaped_bytes.h"
+#include "ops/channel/shaped.h"
 #include "ops/channel/table.h"
 
 namespace brant {

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "core/paths/path_choice.h"
 #include "ops/channel/endpoint.h"
-#include "ops/channel/shaped_bytes.h"
+#include "ops/channel/shaped.h"
 #include "ops/channel/table.h"
 
 namespace brant {

@@ -59,9 +59,9 @@ class LocalMatcher {
 
   ChannelEndpoint& end_;
   LocalMatcher* other_ = nullptr;  ///< Null: nothing is there, and nothing waits there.
-  Transfers waiting_;   ///< Sends without a receive yet.
-  Transfers posted_;    ///< Receives without a message yet.
-  LinkArrivals early_;  ///< Copies of messages of this end that have no receive yet.
+  Transfers waiting_;              ///< Sends without a receive yet.
+  Transfers posted_;               ///< Receives without a message yet.
+  LinkArrivals early_;             ///< Copies of messages of this end that have no receive yet.
 };
 
 }  // namespace brant

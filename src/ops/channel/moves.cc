@@ -5,7 +5,7 @@
 
 #include "base/copy_small.h"
 #include "ops/channel/endpoint.h"
-#include "ops/channel/shaped_bytes.h"
+#include "ops/channel/shaped.h"
 #include "ops/channel/table.h"
 
 namespace brant {
@@ -59,6 +59,8 @@ Status ChannelMoves::stage_out(Transfer& transfer) noexcept {
   const Status leased = lease_stage(transfer, bytes);
   return leased == Status::ok ? stage(transfer, transfer.staged(bytes), transfer.buffer) : leased;
 }
+
+bool ChannelMoves::stop_staging(Transfer& transfer) noexcept { return end_.table().mover().withdraw(*transfer.move); }
 
 Status ChannelMoves::stage_in(Transfer& transfer, std::size_t bytes) noexcept {
   return stage(transfer, Buffer(transfer.buffer.data, bytes, transfer.buffer.kind), transfer.staged(bytes));

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "ops/channel/endpoint.h"
-#include "ops/channel/shaped_bytes.h"
+#include "ops/channel/shaped.h"
 #include "ops/channel/table.h"
 
 namespace brant {
@@ -84,7 +84,7 @@ void PostedReceives::divert(Transfer& ghost, std::uint64_t message_bytes) noexce
   std::size_t come = 0;
   if (ghost.state() == TransferState::landing) come = static_cast<std::size_t>(ghost.moved);
   if (ghost.state() == TransferState::pulling) come = end_.table().mover().redirect(*ghost.move, ghost.here.data);
-  if (kept && come != 0) copy_back(ghost, {static_cast<std::byte*>(ghost.here.data), come});
+  if (kept && come != 0) copy_out(ghost, 0, {static_cast<std::byte*>(ghost.here.data), come});
 }
 
 }  // namespace brant

@@ -1,9 +1,20 @@
 #include "ops/channel/records.h"
 
+#include <utility>
+
+#include "base/log.h"
 #include "ops/channel/endpoint.h"
 #include "ops/channel/table.h"
 
 namespace brant {
+
+void ChannelPools::tell_limit() noexcept {
+  if (std::exchange(limit_told, true)) return;
+  log::warn(
+      "{} sends and receives are under way in this process, and no more can be: "
+      "a post returns limit_reached until some have ended. Call progress, and post receives before their messages",
+      live());
+}
 
 ChannelRecords::ChannelRecords(ChannelEndpoint& end) noexcept
     : end_(end), engine_(end.engine()), traffic_(end.table().traffic()), pools_(end.table().pools()) {}
