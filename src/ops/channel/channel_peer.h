@@ -56,6 +56,8 @@ struct ChannelPeer final : private PeerOp {
   std::unordered_map<std::uint64_t, std::uint64_t> sent_there;  ///< By side_key of its end, once its program has ended.
   std::uint32_t words = 0;
   SourcePatience patience;
+  std::size_t controls_waiting = 0;  ///< At the ControlSender.
+  bool network_full = false;         ///< For them, at its last look.
 };
 
 }  // namespace brant

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "ops/channel/end_key.h"
 #include "ops/channel/endpoint.h"
 #include "ops/channel/table.h"
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,8 +16,29 @@ inline constexpr std::size_t kEagerBytes = kShmSmallBytes;
 static_assert(kEagerBytes <= port::kLinkPayloadMax);
 static_assert(kOfferedBytes <= kEagerBytes);
 
-/// Landings that a receiver makes known before the sender asks.
+/// The delays and counts of the protocol of LinkMessage, and what justifies them. `docs/decisions` has the figures.
+namespace tuned {
+
+/// Landings that a receiver makes known before the sender asks: more than a window of 64 messages (0017) needs.
 inline constexpr unsigned kAnnouncedMax = 128;
+/// So long nothing is heard before a send asks, if its receiver tells of its receives by itself: some times what a
+/// record takes, and little beside what a late receive costs anyway. A question costs both ends a record (0017).
+inline constexpr std::chrono::microseconds kQuiet{3};
+/// So long it waits in any case: what is heard may be of other channels.
+inline constexpr std::chrono::microseconds kQuietMost{100};
+/// So long a small send of device memory waits for its receive before it goes into a slot: what the second copy costs,
+/// and some more (0016).
+inline constexpr std::chrono::microseconds kLate{20};
+/// Of so many messages one is asked about again, where the answer was no before: whether the receiver maps a small one
+/// (which costs more than to copy it, 0014), and whether the sender's device reaches its landing in host memory (0041).
+inline constexpr unsigned kAskEvery = 64;
+/// Pieces of one large message before the next one gets its turn, and the rest of the engine: copying must not keep it
+/// waiting.
+inline constexpr unsigned kTurnPieces = 16;
+/// Flags that are looked at behind the last one that was set: messages come in order, nearly always (0017).
+inline constexpr unsigned kLooks = 4;
+
+}  // namespace tuned
 
 /// The header of a channel's records on a link. What the two ends must agree on (which way the bytes go, how many fit,
 /// whether a receive was withdrawn) travels here, so no two protocols ever wait for each other.

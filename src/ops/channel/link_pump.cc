@@ -11,9 +11,6 @@
 namespace brant {
 namespace {
 
-constexpr unsigned kTurnPieces = 16;  // of one large message before the next one gets its turn
-constexpr unsigned kPollPieces = 16;  // in one poll: copying must not keep the rest of the engine waiting
-
 /// Both ends copy, one piece behind the other: many small pieces overlap better, few large ones cost fewer records.
 constexpr std::size_t piece_bytes(std::size_t message_bytes) noexcept {
   return std::clamp((message_bytes / 8 + 4095) / 4096 * 4096, std::size_t{4096}, port::kLinkPayloadMax);
@@ -69,7 +66,7 @@ LinkPump::Pushed LinkPump::push(Transfer& transfer) noexcept {
   LinkMessage message =
       transfer.endpoint.link_message(eager ? LinkMessage::Kind::eager : LinkMessage::Kind::data, transfer);
   const std::size_t whole_piece = eager ? bytes : piece_bytes(bytes);
-  for (unsigned piece = 0; piece < kTurnPieces; ++piece) {
+  for (unsigned piece = 0; piece < tuned::kTurnPieces; ++piece) {
     message.offset = transfer.moved & LinkMessage::kOffsetMask;
     const std::size_t size = std::min<std::size_t>(bytes - transfer.moved, whole_piece);
     if (!link().post(link_service::kChannel, header_of(message), piece_of(transfer, size))) {
@@ -126,12 +123,12 @@ unsigned LinkPump::poll() noexcept {
 
 unsigned LinkPump::push_waiting() noexcept {
   unsigned pieces = 0;
-  while (pieces < kPollPieces) {
+  while (pieces < tuned::kTurnPieces) {
     Transfer* transfer = waiting_.front();
     if (transfer == nullptr) break;
     const Pushed pushed = push(*transfer);
     if (pushed == Pushed::no_room) break;
-    pieces += pushed == Pushed::all ? 1 : kTurnPieces;
+    pieces += pushed == Pushed::all ? 1 : tuned::kTurnPieces;
     waiting_.remove(*transfer);
     if (pushed == Pushed::some) {
       waiting_.push_back(*transfer);
@@ -148,7 +145,7 @@ unsigned LinkPump::ask_late() noexcept {
   if (std::exchange(heard_, false)) heard_at_ = now;
   for (Transfer* transfer = put_off_.front(); transfer != nullptr; transfer = put_off_.front()) {
     const TimePoint since = transfer->asked_at;
-    if (now - std::max(since, heard_at_) < kPatience && now - since < kPatienceMost) break;
+    if (now - std::max(since, heard_at_) < tuned::kQuiet && now - since < tuned::kQuietMost) break;
     put_off_.remove(*transfer);
     transfer->endpoint.link_sender()->ask_late(*transfer);
     ++asked;

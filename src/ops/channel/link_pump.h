@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 
 #include "core/engine.h"
 #include "ops/channel/device_slots.h"
@@ -18,12 +17,6 @@ namespace brant {
 /// ends a record.
 class LinkPump final : private Poller {
  public:
-  /// So long nothing is heard before a send asks: some times what a record takes, and little beside what a late receive
-  /// costs anyway.
-  static constexpr auto kPatience = std::chrono::microseconds(3);
-  /// So long it waits in any case: what is heard may be of other channels.
-  static constexpr auto kPatienceMost = std::chrono::microseconds(100);
-
   /// Throws only if memory is exhausted.
   LinkPump(Engine& engine, Peer& peer, MappingTable& mappings)
       : engine_(engine),

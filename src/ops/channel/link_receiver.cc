@@ -201,18 +201,12 @@ Status LinkReceiver::unload(Transfer& transfer, const LinkMessage& message) noex
     on_unloaded(transfer);
     return Status::truncated;
   }
-  Status status = endpoint_.moves().take(transfer);
-  if (status == Status::ok) {
-    transfer.become(TransferState::staging);
-    TransferMove& move = *transfer.move;
-    move.from = MoveEnd(pump_.slots().at(transfer.slot), endpoint_.mutual_kind());
-    move.to = MoveEnd(target.data, target.kind);
-    move.bytes = static_cast<std::size_t>(message.bytes);
-    move.shapes = transfer.own_shape();
-    move.path = move.shapes != nullptr ? Path::copy_engine : Path::courier;
-    if (host_accessible(target.kind)) move.path = Path::staged;
-    status = endpoint_.table().mover().start(move);
-  }
+  const MoveEnd slot(pump_.slots().at(transfer.slot), endpoint_.mutual_kind());
+  Path path = transfer.own_shape() != nullptr ? Path::copy_engine : Path::courier;
+  if (host_accessible(target.kind)) path = Path::staged;
+  const Status status = endpoint_.moves().start(
+      transfer, TransferState::staging,
+      {MoveEnd(target.data, target.kind), slot, static_cast<std::size_t>(message.bytes), transfer.own_shape(), path});
   if (status == Status::in_progress) return status;
   on_unloaded(transfer);
   transfer.lost = true;
@@ -256,22 +250,20 @@ Status LinkReceiver::pull(Transfer& transfer, const LinkMessage& message) noexce
   if (message.place != LinkMessage::Place::mapped || !host_accessible(transfer.here.kind)) return Status::not_supported;
   MappedMemory source = pump_.mappings().imports.take(message.buffer_id, message.offset, message.bytes, Reach::cpu);
   if (source.address == nullptr) return Status::not_supported;
-  if (endpoint_.moves().take(transfer) != Status::ok) return Status::not_supported;
   if (transfer.ghost) posted_.divert(transfer, message.bytes);
-  if (message.bytes > transfer.here.bytes) return Status::not_supported;  // the sender is to know
-  if (transfer.state() == TransferState::posted) posted_.note_known();
-  transfer.become(TransferState::pulling);
+  const Buffer& target = transfer.here;
+  if (message.bytes > target.bytes) return Status::not_supported;  // the sender is to know
+  const bool was_told = transfer.state() != TransferState::posted;
+  const Status status = endpoint_.moves().start(
+      transfer, TransferState::pulling,
+      {MoveEnd(target.data, target.kind), MoveEnd(source.address, MemoryKind::host),
+       static_cast<std::size_t>(message.bytes), transfer.shape_here(), Path::shm, std::move(source.lease)});
+  if (status != Status::ok && status != Status::in_progress) return Status::not_supported;
+  if (!was_told) posted_.note_known();
   transfer.wire().bytes = message.bytes;
   transfer.came_by(Path::shm);
   transfer.acknowledged = message.acknowledged;
-  TransferMove& move = *transfer.move;
-  move.from = MoveEnd(source.address, MemoryKind::host);
-  move.to = MoveEnd(transfer.here.data, transfer.here.kind);
-  move.bytes = static_cast<std::size_t>(message.bytes);
-  move.shapes = transfer.here_is_shaped() ? transfer.own_shape() : nullptr;
-  move.path = Path::shm;
-  move.mapped = std::move(source.lease);
-  return endpoint_.table().mover().start(move);
+  return status;
 }
 
 void LinkReceiver::tell_taken(std::uint64_t number) noexcept {

@@ -93,15 +93,8 @@ bool LinkSender::locate(ConstBuffer bytes, LinkMessage& message) noexcept {
     return false;
   }
   const bool located = pump_.describe(bytes.data, message) == Status::ok;
-  if (small && !located) not_asked_ = kAskEvery - 1;
+  if (small && !located) not_asked_ = tuned::kAskEvery - 1;
   return located;
-}
-
-/// Its source was device memory when it was posted, and is no more, or another allocation.
-bool LinkSender::is_gone(const Transfer& transfer) const noexcept {
-  if (transfer.buffer_id == 0) return false;
-  const Result<port::PointerInfo> info = endpoint_.engine().device().query(transfer.here.data);
-  return !info || info->buffer_id != transfer.buffer_id;
 }
 
 void LinkSender::await_landing(Transfer& transfer) noexcept {
@@ -131,7 +124,7 @@ void LinkSender::end_asking(Transfer& transfer) noexcept {
 }
 
 bool LinkSender::send_early(Transfer& transfer, std::uint16_t slot) noexcept {
-  if (is_gone(transfer)) return false;  // said when the receive is there
+  if (endpoint_.sends().source_is_gone(transfer)) return false;  // said when the receive is there
   end_asking(transfer);
   transfer.slot = slot;
   const Status status =
@@ -199,7 +192,7 @@ Status LinkSender::start_to_host(Transfer& transfer, const Landing& landing) noe
   }
   if (transfer.by_device) {
     transfer.by_device = false;
-    not_direct_ = kAskEvery - 1;
+    not_direct_ = tuned::kAskEvery - 1;
   } else if (!transfer.asked && may_go_direct(transfer)) {
     --not_direct_;
   }
@@ -212,25 +205,18 @@ Status LinkSender::start_to_host(Transfer& transfer, const Landing& landing) noe
 }
 
 Status LinkSender::start_copy(Transfer& transfer, MappedMemory target, MemoryKind to, std::uint16_t flag) noexcept {
-  if (const Status taken = endpoint_.moves().take(transfer); taken != Status::ok) return taken;
-  transfer.become(TransferState::copying);
   transfer.flag = flag;
   const Buffer& bytes = transfer.here;
-  TransferMove& move = *transfer.move;
-  move.from = MoveEnd(bytes.data, bytes.kind);
-  move.to = MoveEnd(target.address, to);
-  move.bytes = bytes.bytes;
-  move.shapes = transfer.here_is_shaped() ? transfer.own_shape() : nullptr;
-  move.mapped = std::move(target.lease);
-  move.path = transfer.path == Path::courier ? Path::courier : Path::copy_engine;
-  move.signal = {};
+  ChannelMoves::Copy copy{
+      MoveEnd(target.address, to), MoveEnd(bytes.data, bytes.kind), bytes.bytes, transfer.shape_here(),
+      Path::copy_engine,           std::move(target.lease)};
+  if (transfer.path == Path::courier) copy.path = Path::courier;
   const bool sets_words = transfer.path == Path::courier || endpoint_.table().mover().sets_words();
   if (sets_words && bytes.bytes <= LandingFlags::Word::kBytesMax) {
-    move.signal = {pump_.flags().there(flag), LandingFlags::Word::pack(bytes.bytes, transfer.acknowledged)};
+    copy.signal = {pump_.flags().there(flag), LandingFlags::Word::pack(bytes.bytes, transfer.acknowledged)};
   }
-  const Status status = endpoint_.table().mover().start(move);
-  transfer.path = move.path;
-  return status;
+  transfer.path = copy.path;
+  return endpoint_.moves().start(transfer, TransferState::copying, std::move(copy));
 }
 
 void LinkSender::copied(Transfer& transfer, Status status) noexcept {
@@ -277,7 +263,7 @@ void LinkSender::on_landing(const LinkMessage& landing) noexcept {
   if (transfer != nullptr && (landing.kind == Kind::declined || !transfer->offered)) {
     end_asking(*transfer);
     // A kernel that reads freed memory would end all work of the device.
-    if (is_gone(*transfer)) return source_gone(*transfer);
+    if (endpoint_.sends().source_is_gone(*transfer)) return endpoint_.sends().end_without_source(*transfer);
     return endpoint_.carried(*transfer, start(*transfer, landing));
   }
   told_unasked_ = true;  // what was asked for has had its answer, if this is none
@@ -303,7 +289,7 @@ void LinkSender::remember(const Landing& landing) noexcept {
 /// False: there are as many as there may be, or there is no memory for more.
 bool LinkSender::grow_landings() noexcept {
   constexpr std::size_t kFirst = 8;
-  if (landings_.size() >= kAnnouncedMax) return false;
+  if (landings_.size() >= tuned::kAnnouncedMax) return false;
   try {
     std::vector<Landing> grown(landings_.empty() ? kFirst : 2 * landings_.size());
     for (const Landing& landing : landings_) {
@@ -314,15 +300,6 @@ bool LinkSender::grow_landings() noexcept {
   } catch (const std::bad_alloc&) {
     return false;
   }
-}
-
-void LinkSender::source_gone(Transfer& transfer) noexcept {
-  log::error(
-      "channel {} to rank {}: message {}, {} bytes of {} memory at {}, was freed before it was sent. Keep the source "
-      "until source_free",
-      endpoint_.id().value, endpoint_.peer().rank.value, transfer.number, transfer.here.bytes,
-      memory_kind_name(transfer.here.kind), transfer.here.data);
-  endpoint_.carried(transfer, Status::invalid_argument);
 }
 
 void LinkSender::on_taken(const LinkMessage& message) noexcept {

@@ -39,8 +39,6 @@ class LinkSender {
   bool withdraw(Transfer& transfer) noexcept;
 
  private:
-  static constexpr unsigned kAskEvery = 64;
-
   /// Word of a receive over there that has room for a large message, known before the message is sent.
   using Landing = LinkMessage;
 
@@ -61,8 +59,6 @@ class LinkSender {
   void end_asking(Transfer& transfer) noexcept;
   void keep_copy(Transfer& transfer) noexcept;
   void tell_copied(Transfer& transfer) noexcept;
-  void source_gone(Transfer& transfer) noexcept;
-  [[nodiscard]] bool is_gone(const Transfer& transfer) const noexcept;
   Status start(Transfer& transfer, const Landing& landing) noexcept;
   Status start_to_host(Transfer& transfer, const Landing& landing) noexcept;
   Status send_over_network(Transfer& transfer, const Landing& landing) noexcept;
@@ -73,8 +69,8 @@ class LinkSender {
 
   ChannelEndpoint& endpoint_;
   LinkPump& pump_;
-  /// By number, kAnnouncedMax at most, and none while none was told. A message whose landing found no place asks for
-  /// it.
+  /// By number, tuned::kAnnouncedMax at most, and none while none was told. A message whose landing found no place asks
+  /// for it.
   std::vector<Landing> landings_;
   unsigned landings_known_ = 0;
   IntrusiveList<Transfer, &Transfer::link_hook> asking_;

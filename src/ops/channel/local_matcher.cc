@@ -74,7 +74,13 @@ Status LocalMatcher::receive(Transfer& receive) noexcept {
   if (early != nullptr) return take_early(receive, *early);
   receive.become(TransferState::posted);
   Transfer* const send = other_ != nullptr ? find_number(other_->waiting_, receive.number) : nullptr;
-  if (send == nullptr || other_->is_source_gone(*send)) {
+  // A kernel that reads freed memory would end all work of the device.
+  const bool gone = send != nullptr && other_->end_.sends().source_is_gone(*send);
+  if (gone) {
+    other_->waiting_.remove(*send);
+    other_->end_.sends().end_without_source(*send);
+  }
+  if (send == nullptr || gone) {
     posted_.push_back(receive);
     return Status::in_progress;
   }
@@ -83,20 +89,6 @@ Status LocalMatcher::receive(Transfer& receive) noexcept {
   other_->waiting_.remove(*send);
   other_->end_.carried(*send, status);
   return status;
-}
-
-/// What was freed while it waited for its receive: a kernel that reads it would end all work of the device.
-bool LocalMatcher::is_source_gone(Transfer& send) noexcept {
-  if (send.buffer_id == 0 || host_accessible(send.here.kind)) return false;
-  const Result<port::PointerInfo> info = end_.engine().device().query(send.here.data);
-  if (info && info->buffer_id == send.buffer_id) return false;
-  log::error(
-      "channel {} to this process: message {}, {} bytes of {} memory at {}, was freed before it was received. Keep the "
-      "source until source_free",
-      end_.id().value, send.number, send.here.bytes, memory_kind_name(send.here.kind), send.here.data);
-  waiting_.remove(send);
-  end_.carried(send, Status::invalid_argument);
-  return true;
 }
 
 Status LocalMatcher::take_early(Transfer& receive, Arrival& early) noexcept {
@@ -132,16 +124,11 @@ Status LocalMatcher::move(Transfer& send, Transfer& receive) noexcept {
     if (!send.is_staged()) send.path = path;
     return Status::ok;
   }
-  if (const Status taken = send.endpoint.moves().take(send); taken != Status::ok) return taken;
-  TransferMove& move = *send.move;
-  move.from = MoveEnd(send.here.data, send.here.kind);
-  move.to = MoveEnd(receive.here.data, receive.here.kind);
-  move.bytes = bytes;
-  move.shapes = nullptr;  // a send that was packed has some
-  move.path = path;
-  const Status status = end_.table().mover().start(move);
+  // No shapes: a send that has some was packed.
+  const Status status = send.endpoint.moves().start(
+      send, TransferState::copying,
+      {MoveEnd(receive.here.data, receive.here.kind), MoveEnd(send.here.data, send.here.kind), bytes, nullptr, path});
   if (status != Status::in_progress) return status;
-  send.become(TransferState::copying);
   receive.become(TransferState::pulling);
   send.mate = &receive;
   receive.mate = &send;

@@ -50,7 +50,6 @@ class LocalMatcher {
 
   bool keep_copy(std::uint64_t number, ConstBuffer bytes, bool acknowledged) noexcept;
   void wait_for_receive(Transfer& send) noexcept;
-  [[nodiscard]] bool is_source_gone(Transfer& send) noexcept;
   Status take_early(Transfer& receive, Arrival& early) noexcept;
   Status move(Transfer& send, Transfer& receive) noexcept;
   [[nodiscard]] Path path_between(const Transfer& send, const Transfer& receive) noexcept;

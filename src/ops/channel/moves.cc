@@ -16,6 +16,24 @@ Status ChannelMoves::take(Transfer& transfer) noexcept {
   return transfer.move != nullptr ? Status::ok : pools.moves.refusal();
 }
 
+Status ChannelMoves::start(Transfer& transfer, TransferState as, Copy copy) noexcept {
+  if (const Status taken = take(transfer); taken != Status::ok) return taken;
+  TransferMove& move = *transfer.move;
+  move.to = copy.to;
+  move.from = copy.from;
+  move.bytes = copy.bytes;
+  move.shapes = copy.shapes;
+  move.path = copy.path;
+  move.mapped = std::move(copy.mapped);
+  move.signal = copy.signal;
+  Mover& mover = end_.table().mover();
+  // What goes by way of the pinned buffer that the transfer has needs none of the mover's.
+  const bool stages = as == TransferState::staging && copy.path == Path::automatic;
+  const Status status = stages ? mover.start_staging(move) : mover.start(move);
+  if (status == Status::ok || status == Status::in_progress) transfer.become(as);
+  return status;
+}
+
 Status ChannelMoves::lease_stage(Transfer& transfer, std::size_t bytes) noexcept {
   if (const Status taken = take(transfer); taken != Status::ok) return taken;
   const Result<StagePool::Lease> lease = end_.table().stages().take(bytes);
@@ -68,15 +86,9 @@ Status ChannelMoves::stage_in(Transfer& transfer, std::size_t bytes) noexcept {
 
 /// Between memory of the user and the pinned buffer of a transfer; of one size.
 Status ChannelMoves::stage(Transfer& transfer, const Buffer& to, const Buffer& from) noexcept {
-  transfer.become(TransferState::staging);
-  Move& move = *transfer.move;
-  move.to = MoveEnd(to.data, to.kind);
-  move.from = MoveEnd(from.data, from.kind);
-  move.bytes = from.bytes;
-  move.shapes = transfer.own_shape();
-  if (move.shapes == nullptr) return end_.table().mover().start_staging(move);
-  move.path = host_accessible(transfer.buffer.kind) ? Path::shm : Path::copy_engine;
-  return end_.table().mover().start(move);
+  Copy copy{MoveEnd(to.data, to.kind), MoveEnd(from.data, from.kind), from.bytes, transfer.own_shape()};
+  if (copy.shapes != nullptr) copy.path = host_accessible(transfer.buffer.kind) ? Path::shm : Path::copy_engine;
+  return start(transfer, TransferState::staging, std::move(copy));
 }
 
 const MoveEvents ChannelMoves::kEvents{[](Move& move, Status status) noexcept {

@@ -10,6 +10,18 @@ class ChannelMoves {
  public:
   explicit ChannelMoves(ChannelEndpoint& end) noexcept : end_(end) {}
 
+  struct Copy {
+    MoveEnd to;
+    MoveEnd from;
+    std::size_t bytes = 0;
+    const TransferShapes* shapes = nullptr;
+    Path path = Path::automatic;
+    MappingLease mapped{};  ///< Of memory of the other end.
+    CopySignal signal{};
+  };
+  /// Makes a copy for `transfer`, which is in state `as` from then on. As `Mover::start`; limit_reached: there is no
+  /// record for it. Nothing has happened then, or after other failures.
+  Status start(Transfer& transfer, TransferState as, Copy copy) noexcept;
   /// Gets a transfer the record of a copy, which goes with it: `transfer.move`. limit_reached.
   Status take(Transfer& transfer) noexcept;
   /// Gets it a pinned buffer besides; or why there is none.

@@ -28,7 +28,7 @@ bool PostedReceives::is_to_be_told(const Transfer& transfer) const noexcept {
 }
 
 void PostedReceives::tell_untold() noexcept {
-  while (untold_ != nullptr && known_ < kAnnouncedMax) {
+  while (untold_ != nullptr && known_ < tuned::kAnnouncedMax) {
     Transfer& transfer = *std::exchange(untold_, Receives::next(*untold_));
     if (is_to_be_told(transfer)) tell_landing(transfer, LinkMessage::Kind::landing, LinkMessage::Place::host);
   }

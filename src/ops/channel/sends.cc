@@ -234,6 +234,21 @@ void ChannelSends::on_not_received(std::uint64_t number, Status status) noexcept
   }
 }
 
+bool ChannelSends::source_is_gone(const Transfer& transfer) const noexcept {
+  if (transfer.buffer_id == 0 || host_accessible(transfer.here.kind)) return false;
+  const Result<port::PointerInfo> info = engine_.device().query(transfer.here.data);
+  return !info || info->buffer_id != transfer.buffer_id;
+}
+
+void ChannelSends::end_without_source(Transfer& transfer) noexcept {
+  log::error(
+      "channel {} to rank {}: message {}, {} bytes of {} memory at {}, was freed before it was sent. Keep the source "
+      "until source_free",
+      end_.id().value, end_.peer().rank.value, transfer.number, transfer.here.bytes,
+      memory_kind_name(transfer.here.kind), transfer.here.data);
+  end_.carried(transfer, Status::invalid_argument);
+}
+
 void ChannelSends::note_truncated(std::uint64_t number) noexcept {
   ++truncated_;
   log::warn("channel {} to rank {}: message {} was longer than the receive buffer there and was truncated",

@@ -89,8 +89,8 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
                 fmt::format("channel {}: rank {} opens it with rank {}, but its other end is at rank {}", id.value,
                             self, peer_rank.value, who));
   }
-  controls_.send(peer, {ChannelControl::Kind::opened, static_cast<std::uint16_t>(side), id.value, peer.rank_there,
-                        endpoint->by_network() ? 0u : 1u, 0, 0});
+  controls_.send(endpoint->shared(), {ChannelControl::Kind::opened, static_cast<std::uint16_t>(side), id.value,
+                                      peer.rank_there, endpoint->by_network() ? 0u : 1u, 0, 0});
   if (announced != nullptr) {
     endpoint->closing().on_opened();
     refuse_unlike(*endpoint, *announced);
@@ -158,9 +158,9 @@ std::size_t ChannelTable::ends_remembered() const noexcept {
 bool ChannelTable::forget(Peer& peer) noexcept {
   const std::int32_t rank = peer.rank.value;
   const auto with_peer = [&](const auto& end) { return &end.second->peer() == &peer; };
-  if (controls_.has_waiting(rank) || std::ranges::any_of(endpoints_, with_peer)) return false;
-  const auto known = peers_.find(rank);
-  if (known != peers_.end() && known->second.pump != nullptr) return false;  // it goes outside progress
+  if (std::ranges::any_of(endpoints_, with_peer)) return false;
+  const auto known = peers_.find(rank);  // a pump goes outside progress
+  if (known != peers_.end() && (known->second.pump != nullptr || known->second.controls_waiting != 0)) return false;
   peers_.erase(rank);
   announced_.remove_all_of(rank);
   drop_unread_of(rank);
@@ -216,8 +216,8 @@ unsigned ChannelTable::part_from(Peer& peer) noexcept {
   for_each_end_with(peer, [&](ChannelEndpoint& end) noexcept {
     const std::uint64_t sent = end.sends().next_number();
     if (sent == 0) return;
-    controls_.send(peer, {ChannelControl::Kind::last, static_cast<std::uint16_t>(end.side()), end.id().value,
-                          peer.rank_there, 0, 0, sent});
+    controls_.send(end.shared(), {ChannelControl::Kind::last, static_cast<std::uint16_t>(end.side()), end.id().value,
+                                  peer.rank_there, 0, 0, sent});
     ++words;
   });
   return words;

@@ -9,7 +9,6 @@
 #include "ops/channel/announced_ends.h"
 #include "ops/channel/channel_peer.h"
 #include "ops/channel/control_sender.h"
-#include "ops/channel/end_key.h"
 #include "ops/channel/endpoint.h"
 #include "ops/channel/stall_report.h"
 #include "ops/channel/traffic.h"

@@ -90,6 +90,7 @@ struct Transfer final : ChannelOp, private port::WireOp {
   }
   /// `here` has that shape: no pinned buffer is in its place.
   [[nodiscard]] bool here_is_shaped() const noexcept { return own_shape() != nullptr && !is_staged(); }
+  [[nodiscard]] const OwnShape* shape_here() const noexcept { return here_is_shaped() ? own_shape() : nullptr; }
 
  private:
   TransferState state_ = TransferState::begun;
