@@ -61,7 +61,7 @@ Status ControlSender::post(Send& send) noexcept {
   return status;
 }
 
-Status ControlSender::deliver(const Send& send) noexcept {
+Status ControlSender::hand_over(const Send& send) noexcept {
   const ChannelControl control = send.control;
   deliver_(context_, control);
   return Status::ok;
@@ -79,7 +79,7 @@ unsigned ControlSender::poll() noexcept {
     ChannelPeer& to = *send->to;
     --to.controls_waiting;
     Status status = Status::limit_reached;
-    if (!to.network_full) status = to.peer.same_process ? deliver(*send) : post(*send);
+    if (!to.network_full) status = to.peer.same_process ? hand_over(*send) : post(*send);
     to.network_full = status == Status::limit_reached;
     events += to.network_full ? 0 : 1;
     settle(*send, status);

@@ -36,7 +36,7 @@ class ControlSender final : private Poller {
   using Sends = IntrusiveList<Send, &Send::hook>;
 
   Status post(Send& send) noexcept;
-  Status deliver(const Send& send) noexcept;
+  Status hand_over(const Send& send) noexcept;
   void settle(Send& send, Status status) noexcept;
   void give_up(Peer& peer, const ChannelControl& control) noexcept;
   unsigned poll() noexcept override;

@@ -1,5 +1,6 @@
 #include "ops/channel/posted_receives.h"
 
+#include <cassert>
 #include <utility>
 
 #include "ops/channel/endpoint.h"
@@ -15,6 +16,7 @@ void PostedReceives::remove(Transfer& transfer) noexcept {
   if (transfer.state() != TransferState::posted) --known_;
   if (transfer.state() == TransferState::pulling) static_cast<void>(end_.table().mover().withdraw(*transfer.move));
   transfer.become(TransferState::carried);
+  assert((!empty() || (known_ == 0 && untold_ == nullptr)) && "the sender knows of receives that there are");
 }
 
 // The sender is told

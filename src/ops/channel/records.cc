@@ -1,5 +1,6 @@
 #include "ops/channel/records.h"
 
+#include <cassert>
 #include <utility>
 
 #include "base/log.h"
@@ -30,6 +31,8 @@ Transfer* ChannelRecords::take(bool is_send) noexcept {
 }
 
 void ChannelRecords::give_back(Transfer& transfer) noexcept {
+  assert(!transfer.endpoint_hook.linked() && !transfer.link_hook.linked() && !transfer.watch_hook.linked() &&
+         "a record that is given back waits for nothing");
   if (engine_.trace() != nullptr) trace(transfer);
   if (!end_.hidden()) {
     if (transfer.is_send) {
