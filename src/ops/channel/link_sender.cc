@@ -124,7 +124,7 @@ void LinkSender::end_asking(Transfer& transfer) noexcept {
 }
 
 bool LinkSender::send_early(Transfer& transfer, std::uint16_t slot) noexcept {
-  if (endpoint_.sends().source_is_gone(transfer)) return false;  // said when the receive is there
+  if (endpoint_.moves().source_is_gone(transfer)) return false;  // said when the receive is there
   end_asking(transfer);
   transfer.slot = slot;
   const Status status =
@@ -262,8 +262,7 @@ void LinkSender::on_landing(const LinkMessage& landing) noexcept {
   Transfer* transfer = find_number(asking_, landing.number);
   if (transfer != nullptr && (landing.kind == Kind::declined || !transfer->offered)) {
     end_asking(*transfer);
-    // A kernel that reads freed memory would end all work of the device.
-    if (endpoint_.sends().source_is_gone(*transfer)) return endpoint_.sends().end_without_source(*transfer);
+    if (endpoint_.moves().source_is_gone(*transfer)) return endpoint_.moves().end_without_source(*transfer);
     return endpoint_.carried(*transfer, start(*transfer, landing));
   }
   told_unasked_ = true;  // what was asked for has had its answer, if this is none

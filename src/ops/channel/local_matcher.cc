@@ -74,11 +74,10 @@ Status LocalMatcher::receive(Transfer& receive) noexcept {
   if (early != nullptr) return take_early(receive, *early);
   receive.become(TransferState::posted);
   Transfer* const send = other_ != nullptr ? find_number(other_->waiting_, receive.number) : nullptr;
-  // A kernel that reads freed memory would end all work of the device.
-  const bool gone = send != nullptr && other_->end_.sends().source_is_gone(*send);
+  const bool gone = send != nullptr && other_->end_.moves().source_is_gone(*send);
   if (gone) {
     other_->waiting_.remove(*send);
-    other_->end_.sends().end_without_source(*send);
+    other_->end_.moves().end_without_source(*send);
   }
   if (send == nullptr || gone) {
     posted_.push_back(receive);

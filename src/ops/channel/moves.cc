@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/copy_small.h"
+#include "base/log.h"
 #include "ops/channel/endpoint.h"
 #include "ops/channel/shaped.h"
 #include "ops/channel/table.h"
@@ -14,6 +15,21 @@ Status ChannelMoves::take(Transfer& transfer) noexcept {
   ChannelPools& pools = end_.table().pools();
   if (transfer.move == nullptr) transfer.move = pools.moves.take(transfer, kEvents);
   return transfer.move != nullptr ? Status::ok : pools.moves.refusal();
+}
+
+bool ChannelMoves::source_is_gone(const Transfer& transfer) const noexcept {
+  if (transfer.buffer_id == 0 || host_accessible(transfer.here.kind)) return false;
+  const Result<port::PointerInfo> info = end_.engine().device().query(transfer.here.data);
+  return !info || info->buffer_id != transfer.buffer_id;
+}
+
+void ChannelMoves::end_without_source(Transfer& transfer) noexcept {
+  log::error(
+      "channel {} to rank {}: message {}, {} bytes of {} memory at {}, was freed before it was sent. Keep the source "
+      "until source_free",
+      end_.id().value, end_.peer().rank.value, transfer.number, transfer.here.bytes,
+      memory_kind_name(transfer.here.kind), transfer.here.data);
+  end_.carried(transfer, Status::invalid_argument);
 }
 
 Status ChannelMoves::start(Transfer& transfer, TransferState as, Copy copy) noexcept {

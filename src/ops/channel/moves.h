@@ -10,6 +10,10 @@ class ChannelMoves {
  public:
   explicit ChannelMoves(ChannelEndpoint& end) noexcept : end_(end) {}
 
+  /// The source of a send was device memory when it was posted, and is no more, or another allocation: a kernel that
+  /// reads it would end all work of the device.
+  [[nodiscard]] bool source_is_gone(const Transfer& transfer) const noexcept;
+  void end_without_source(Transfer& transfer) noexcept;
   struct Copy {
     MoveEnd to;
     MoveEnd from;

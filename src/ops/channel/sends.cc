@@ -17,7 +17,8 @@ Status ChannelSends::begin(Source what, Op& op) noexcept {
   Status status = engine_.memory_kinds().resolve(source.data, source.bytes, source.kind, &what.buffer_id);
   if (what.shape != nullptr) source.bytes = what.shape->bytes();
   if (status == Status::ok) look_for_landing(source);
-  if (const Status refused = refusal(); refused != Status::ok) return refused;
+  if (end_.refused() != Status::ok) return end_.refused();
+  if (end_.peer().lost || end_.peer().ended) return Status::peer_lost;
   if (status == Status::ok) {
     status = what.shape == nullptr ? end_.paths().choose_again(source.kind, source.bytes, what.path)
                                    : end_.paths().choose_for_shape(source.kind, source.bytes, what.path);
@@ -34,11 +35,6 @@ Status ChannelSends::begin(Source what, Op& op) noexcept {
 /// A window of messages goes on its way while it is being posted, and not in the first progress after that.
 void ChannelSends::look_for_landing(ConstBuffer source) noexcept {
   if (end_.linked() && !host_accessible(source.kind)) end_.link_sender()->look_for_landing(window_.next());
-}
-
-Status ChannelSends::refusal() const noexcept {
-  if (end_.refused() != Status::ok) return end_.refused();
-  return end_.peer().lost || end_.peer().ended ? Status::peer_lost : Status::ok;
 }
 
 Status ChannelSends::send(const Source& what, Op& op) noexcept {
@@ -232,21 +228,6 @@ void ChannelSends::on_not_received(std::uint64_t number, Status status) noexcept
   } else {
     transfer->outcome = status;
   }
-}
-
-bool ChannelSends::source_is_gone(const Transfer& transfer) const noexcept {
-  if (transfer.buffer_id == 0 || host_accessible(transfer.here.kind)) return false;
-  const Result<port::PointerInfo> info = engine_.device().query(transfer.here.data);
-  return !info || info->buffer_id != transfer.buffer_id;
-}
-
-void ChannelSends::end_without_source(Transfer& transfer) noexcept {
-  log::error(
-      "channel {} to rank {}: message {}, {} bytes of {} memory at {}, was freed before it was sent. Keep the source "
-      "until source_free",
-      end_.id().value, end_.peer().rank.value, transfer.number, transfer.here.bytes,
-      memory_kind_name(transfer.here.kind), transfer.here.data);
-  end_.carried(transfer, Status::invalid_argument);
 }
 
 void ChannelSends::note_truncated(std::uint64_t number) noexcept {

@@ -47,9 +47,6 @@ class ChannelSends {
   void on_acknowledged(std::uint64_t prefix) noexcept;
   /// Of a message that has a number, which the other end waits for: that is told.
   void fail(Transfer& transfer, Status status) noexcept;
-  /// Its source was device memory when it was posted, and is no more, or another allocation.
-  [[nodiscard]] bool source_is_gone(const Transfer& transfer) const noexcept;
-  void end_without_source(Transfer& transfer) noexcept;
   void withdraw(Transfer& transfer, Status why) noexcept;
   /// Those that the window holds back. Returns how many.
   std::size_t withdraw_waiting(Status why) noexcept;
@@ -67,7 +64,6 @@ class ChannelSends {
 
   Status begin(Source what, Op& op) noexcept;
   bool send_at_once(ConstBuffer source) noexcept;
-  Status refusal() const noexcept;
   void look_for_landing(ConstBuffer source) noexcept;
   [[nodiscard]] bool has_room(std::size_t bytes) noexcept { return waiting_.empty() && window_.has_room(bytes); }
   bool send_packed(const Source& source) noexcept;
