@@ -27,10 +27,10 @@ Extent BoardRounds::slice(unsigned member, std::uint64_t round) const noexcept {
 }
 
 void BoardRounds::fold_rooms(unsigned count, std::size_t offset, const std::byte* own, std::byte* out,
-                             std::uint64_t bytes) noexcept {
+                             std::uint64_t bytes, std::byte* also) noexcept {
   const void* inputs[kBoardMembersMax];
   for (unsigned m = 0; m < count; ++m) inputs[m] = m == members_.self ? own : room(m) + offset;
-  fold(work_.folding, std::span(inputs, count), out, bytes / work_.element);
+  fold(work_.folding, std::span(inputs, count), out, bytes / work_.element, also);
 }
 
 void BoardRounds::put_piece(const std::byte* from, std::uint64_t bytes, std::uint64_t round) noexcept {
@@ -143,8 +143,8 @@ void BoardRounds::take_slices(std::uint64_t round) noexcept {
   const Extent own = slice(members_.self, round);
   if (own.bytes == 0) return;
   std::byte* const result = board_.own_next_slot() + kResultsAt;
-  fold_rooms(members_.count, members_.self * plan_.piece, work_.in + own.offset, result, own.bytes);
-  if (wants_result()) copy_bytes(work_.out + own.offset, result, own.bytes);
+  std::byte* const here = wants_result() ? work_.out + own.offset : nullptr;
+  fold_rooms(members_.count, members_.self * plan_.piece, work_.in + own.offset, result, own.bytes, here);
 }
 
 void BoardRounds::take(std::uint64_t round) noexcept {

@@ -30,9 +30,10 @@ class BoardRounds {
     return in_lines() ? board_.line(member).payload : board_.slot(member);
   }
   [[nodiscard]] Extent slice(unsigned member, std::uint64_t round) const noexcept;
-  /// Combines what members [0, `count`) give: this member's at `own`, the others' in their rooms at `offset`.
-  void fold_rooms(unsigned count, std::size_t offset, const std::byte* own, std::byte* out,
-                  std::uint64_t bytes) noexcept;
+  /// Combines what members [0, `count`) give: this member's at `own`, the others' in their rooms at `offset`. `also`
+  /// gets the same, where it is given.
+  void fold_rooms(unsigned count, std::size_t offset, const std::byte* own, std::byte* out, std::uint64_t bytes,
+                  std::byte* also = nullptr) noexcept;
 
   void put_piece(const std::byte* from, std::uint64_t bytes, std::uint64_t round) noexcept;
   void put_blocks(std::uint64_t round) noexcept;

@@ -66,9 +66,20 @@ const Element<T>* aligned(const void* input, std::uint64_t begin, std::size_t so
   return room;
 }
 
+/// Where combinations go: to one place or two.
+struct Results {
+  void* out;
+  void* also;
+
+  void store(std::uint64_t offset, const void* from, std::size_t bytes) const noexcept {
+    std::memcpy(static_cast<std::byte*>(out) + offset, from, bytes);
+    if (also != nullptr) std::memcpy(static_cast<std::byte*>(also) + offset, from, bytes);
+  }
+};
+
 /// What a block has come to lies apart from all inputs.
 template <typename Sort, typename Combine>
-void fold_all(std::span<const void* const> inputs, void* out, std::uint64_t count, bool average,
+void fold_all(std::span<const void* const> inputs, Results results, std::uint64_t count, bool average,
               Combine combine) noexcept {
   using Acc = typename Sort::Acc;
   using Stored = Element<typename Sort::Stored>;
@@ -94,12 +105,11 @@ void fold_all(std::span<const void* const> inputs, void* out, std::uint64_t coun
         for (std::size_t i = 0; i < some; ++i) total[i] = divided(total[i], inputs.size());
       }
     }
-    std::byte* const to = static_cast<std::byte*>(out) + begin * sizeof(Stored);
     if constexpr (std::is_same_v<Acc, typename Sort::Stored>) {
-      std::memcpy(to, total, some * sizeof(Stored));
+      results.store(begin * sizeof(Stored), total, some * sizeof(Stored));
     } else {
       for (std::size_t i = 0; i < some; ++i) room[0][i].value = Sort::store(total[i]);
-      std::memcpy(to, static_cast<const void*>(room[0]), some * sizeof(Stored));
+      results.store(begin * sizeof(Stored), room[0], some * sizeof(Stored));
     }
   }
 }
@@ -116,10 +126,10 @@ T wrapped(T a, T b, Function function) noexcept {
 }
 
 template <typename Sort>
-bool fold_numbers(ReduceOp op, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept {
+bool fold_numbers(ReduceOp op, std::span<const void* const> inputs, Results results, std::uint64_t count) noexcept {
   using Acc = typename Sort::Acc;
   const auto with = [&](auto combine, bool average = false) {
-    fold_all<Sort>(inputs, out, count, average, combine);
+    fold_all<Sort>(inputs, results, count, average, combine);
     return true;
   };
   switch (op) {
@@ -135,9 +145,9 @@ bool fold_numbers(ReduceOp op, std::span<const void* const> inputs, void* out, s
 }
 
 template <typename T>
-bool fold_bits(ReduceOp op, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept {
+bool fold_bits(ReduceOp op, std::span<const void* const> inputs, Results results, std::uint64_t count) noexcept {
   const auto with = [&](auto combine) {
-    fold_all<Plain<T>>(inputs, out, count, false, combine);
+    fold_all<Plain<T>>(inputs, results, count, false, combine);
     return true;
   };
   switch (op) {
@@ -152,21 +162,21 @@ bool fold_bits(ReduceOp op, std::span<const void* const> inputs, void* out, std:
 }
 
 template <typename V, typename P>
-void fold_places(ReduceOp op, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept {
+void fold_places(ReduceOp op, std::span<const void* const> inputs, Results results, std::uint64_t count) noexcept {
   using Both = Pair<V, P>;
   const bool least = op == ReduceOp::min_place;
-  fold_all<Plain<Both>>(inputs, out, count, false, [least](const Both& a, const Both& b) {
+  fold_all<Plain<Both>>(inputs, results, count, false, [least](const Both& a, const Both& b) {
     if (a.value == b.value) return b.place < a.place ? b : a;
     return (least ? b.value < a.value : a.value < b.value) ? b : a;
   });
 }
 
 template <typename T>
-void fold_integers(ReduceOp op, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept {
-  if (!fold_numbers<Plain<T>>(op, inputs, out, count)) fold_bits<T>(op, inputs, out, count);
+void fold_integers(ReduceOp op, std::span<const void* const> inputs, Results results, std::uint64_t count) noexcept {
+  if (!fold_numbers<Plain<T>>(op, inputs, results, count)) fold_bits<T>(op, inputs, results, count);
 }
 
-void fold_by_user(const UserReduce& user, std::span<const void* const> inputs, void* out,
+void fold_by_user(const UserReduce& user, std::span<const void* const> inputs, Results results,
                   std::uint64_t count) noexcept {
   alignas(16) std::byte total[kBlockBytes];
   const std::uint64_t block = kBlockBytes / user.element_bytes;
@@ -178,34 +188,36 @@ void fold_by_user(const UserReduce& user, std::span<const void* const> inputs, v
     for (const void* input : inputs.subspan(1)) {
       user.combine(user.context, total, static_cast<const std::byte*>(input) + at, some);
     }
-    std::memcpy(static_cast<std::byte*>(out) + at, total, bytes);
+    results.store(at, total, bytes);
   }
 }
 
 }  // namespace
 
-void fold(const Folding& how, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept {
+void fold(const Folding& how, std::span<const void* const> inputs, void* out, std::uint64_t count,
+          void* also) noexcept {
   if (count == 0 || inputs.empty()) return;
-  if (how.op == ReduceOp::user) return fold_by_user(*how.user, inputs, out, count);
+  const Results results{out, also};
+  if (how.op == ReduceOp::user) return fold_by_user(*how.user, inputs, results, count);
   const ReduceOp op = how.op;
   switch (how.type) {
-    case DataType::i8: return fold_integers<std::int8_t>(op, inputs, out, count);
+    case DataType::i8: return fold_integers<std::int8_t>(op, inputs, results, count);
     case DataType::u8:
-    case DataType::boolean: return fold_integers<std::uint8_t>(op, inputs, out, count);
-    case DataType::i16: return fold_integers<std::int16_t>(op, inputs, out, count);
-    case DataType::u16: return fold_integers<std::uint16_t>(op, inputs, out, count);
-    case DataType::i32: return fold_integers<std::int32_t>(op, inputs, out, count);
-    case DataType::u32: return fold_integers<std::uint32_t>(op, inputs, out, count);
-    case DataType::i64: return fold_integers<std::int64_t>(op, inputs, out, count);
-    case DataType::u64: return fold_integers<std::uint64_t>(op, inputs, out, count);
-    case DataType::f16: return static_cast<void>(fold_numbers<Half>(op, inputs, out, count));
-    case DataType::bf16: return static_cast<void>(fold_numbers<Brain>(op, inputs, out, count));
-    case DataType::f32: return static_cast<void>(fold_numbers<Plain<float>>(op, inputs, out, count));
-    case DataType::f64: return static_cast<void>(fold_numbers<Plain<double>>(op, inputs, out, count));
-    case DataType::i32_i32: return fold_places<std::int32_t, std::int32_t>(op, inputs, out, count);
-    case DataType::i64_i64: return fold_places<std::int64_t, std::int64_t>(op, inputs, out, count);
-    case DataType::f32_i32: return fold_places<float, std::int32_t>(op, inputs, out, count);
-    case DataType::f64_i64: return fold_places<double, std::int64_t>(op, inputs, out, count);
+    case DataType::boolean: return fold_integers<std::uint8_t>(op, inputs, results, count);
+    case DataType::i16: return fold_integers<std::int16_t>(op, inputs, results, count);
+    case DataType::u16: return fold_integers<std::uint16_t>(op, inputs, results, count);
+    case DataType::i32: return fold_integers<std::int32_t>(op, inputs, results, count);
+    case DataType::u32: return fold_integers<std::uint32_t>(op, inputs, results, count);
+    case DataType::i64: return fold_integers<std::int64_t>(op, inputs, results, count);
+    case DataType::u64: return fold_integers<std::uint64_t>(op, inputs, results, count);
+    case DataType::f16: return static_cast<void>(fold_numbers<Half>(op, inputs, results, count));
+    case DataType::bf16: return static_cast<void>(fold_numbers<Brain>(op, inputs, results, count));
+    case DataType::f32: return static_cast<void>(fold_numbers<Plain<float>>(op, inputs, results, count));
+    case DataType::f64: return static_cast<void>(fold_numbers<Plain<double>>(op, inputs, results, count));
+    case DataType::i32_i32: return fold_places<std::int32_t, std::int32_t>(op, inputs, results, count);
+    case DataType::i64_i64: return fold_places<std::int64_t, std::int64_t>(op, inputs, results, count);
+    case DataType::f32_i32: return fold_places<float, std::int32_t>(op, inputs, results, count);
+    case DataType::f64_i64: return fold_places<double, std::int64_t>(op, inputs, results, count);
     case DataType::bytes: return;
   }
 }

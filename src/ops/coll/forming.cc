@@ -87,6 +87,9 @@ void TeamState::form() {
   require(run(allgather(ConstBuffer(&mapped, 1, MemoryKind::host), bytes_of(mapped_by))));
   const bool by_all = std::all_of(mapped_by.begin(), mapped_by.end(), [](std::uint8_t each) { return each != 0; });
   if (by_all) {
+    std::vector<Peer*> peers;
+    for (const Watch& watch : watches_) peers.push_back(watch.peer);
+    reading_.emplace(engine_, members_, peers);
     board_.emplace(memory_.data(), members_.count, members_.self);
   } else {
     memory_.drop();

@@ -13,6 +13,7 @@ using Kind = CollectiveKind;
 constexpr std::uint64_t kMessagePiece = 256 << 10;
 constexpr std::uint64_t kMessagesOfRound = 1 << 20;  // what a member holds of one round's messages
 constexpr std::uint64_t kSlicePieceLeast = 4 << 10;
+constexpr std::uint64_t kReadPiece = 128 << 10;  // what is combined is read by others while it is in their cache
 
 /// In one room there is a block for each member.
 bool shares_room(Kind kind) noexcept {
@@ -38,9 +39,27 @@ Plan in_slices(Algorithm algorithm, std::uint64_t piece, const PlanQuery& query)
   return {algorithm, piece, rounds_of(query.bytes, piece * query.members) + 1};
 }
 
+/// Turns in which nobody reads: where buffers are, who can read them, and that all have read.
+Plan in_reads(const PlanQuery& query) noexcept {
+  const std::uint64_t piece = whole(kReadPiece, query.element);
+  constexpr std::uint64_t kOtherTurns = 2;  // the second one reads already
+  if (query.kind == Kind::allreduce) {
+    const Plan slices = in_slices(Algorithm::reads, piece, query);
+    return {Algorithm::reads, piece, slices.rounds + kOtherTurns};
+  }
+  return {Algorithm::reads, piece, rounds_of(query.bytes, piece) + kOtherTurns};
+}
+
+/// To one root all come at once: more than a few members combine in slices sooner than one does for all.
+bool has_reads(const PlanQuery& query) noexcept {
+  constexpr unsigned kReadersOfOne = 3;
+  return query.kind != Kind::barrier && (query.kind != Kind::reduce || query.members <= kReadersOfOne);
+}
+
 Plan on_board(const PlanQuery& query) noexcept {
   const std::uint64_t shares = shares_room(query.kind) ? query.members : 1;
   if (query.bytes <= kLinePayload / shares) return {Algorithm::lines, query.bytes, 1};
+  if (has_reads(query) && query.bytes >= query.bands.reads_from / shares) return in_reads(query);
   if (has_slices(query.kind) && query.bytes >= query.bands.slices_from) {
     const std::uint64_t piece = slice_piece(kSlotBytes / 2, query);
     if (piece != 0) return in_slices(Algorithm::slices, piece, query);
@@ -63,7 +82,7 @@ Plan by_messages(const PlanQuery& query) noexcept {
 }  // namespace
 
 std::string_view algorithm_name(Algorithm algorithm) noexcept {
-  constexpr std::array<std::string_view, 8> kNames = {"alone",         "lines",    "slots",  "slices",
+  constexpr std::array<std::string_view, 9> kNames = {"alone", "lines", "slots", "slices", "reads",
                                                       "dissemination", "binomial", "direct", "pairwise"};
   return kNames[static_cast<std::size_t>(algorithm)];
 }

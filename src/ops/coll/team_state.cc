@@ -121,12 +121,16 @@ Status TeamState::require_host_memory(const void* data, std::uint64_t bytes, Mem
   return Status::not_supported;
 }
 
+coll::PlanQuery TeamState::query(const coll::Work& work) const noexcept {
+  return {work.kind, members_.count, work.bytes, work.element, board_.has_value(), {}};
+}
+
 bool TeamState::plan(const Collective& call, coll::Plan& plan) const noexcept {
   try {
     coll::Work work;
     std::string why;
     if (coll::make_work(call, members_, work, why) != Status::ok) return false;
-    plan = coll::plan_for({work.kind, members_.count, work.bytes, work.element, board_.has_value(), {}});
+    plan = coll::plan_for(query(work));
     return true;
   } catch (const std::bad_alloc&) {
     return false;
@@ -149,7 +153,7 @@ Status TeamState::admit(const Collective& call, CallRecord& record) noexcept {
       return status;
     if (const Status status = require_host_memory(call.out.data, work.out_bytes, call.out.kind); status != Status::ok)
       return status;
-    record.plan = coll::plan_for({work.kind, members_.count, work.bytes, work.element, board_.has_value(), {}});
+    record.plan = coll::plan_for(query(work));
     return Status::ok;
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
@@ -249,12 +253,34 @@ Status TeamState::step(CallRecord& record, Fault& fault) noexcept {
   return messages_.step(record.work, record.plan, fault);
 }
 
+void TeamState::put(CallRecord& record) noexcept {
+  if (record.plan.algorithm == coll::Algorithm::reads) return reading_->put(*board_, record.work, record.round);
+  coll::BoardRounds(*board_, members_, record.work, record.plan).put(record.round);
+}
+
+bool TeamState::take(CallRecord& record) noexcept {
+  using Next = coll::Reading::Next;
+  if (record.plan.algorithm != coll::Algorithm::reads) {
+    coll::BoardRounds(*board_, members_, record.work, record.plan).take(record.round++);
+    return true;
+  }
+  const Next next = reading_->take(*board_, record.work, record.plan, record.round);
+  if (next == Next::wait) return false;
+  ++record.round;
+  if (next == Next::give_up) {
+    record.plan = coll::plan_for(coll::without_reads(query(record.work)));
+    record.round = 0;
+    journal_.change(record.plan.algorithm);
+  }
+  if (next == Next::give_up || record.round == record.plan.rounds) reading_->end();
+  return true;
+}
+
 Status TeamState::step_on_board(CallRecord& record, Fault& fault) noexcept {
   coll::TurnBoard& board = *board_;
-  coll::BoardRounds rounds(board, members_, record.work, record.plan);
   for (unsigned turns = 0; turns < kBoardTurnsOfTurn; ++turns) {
     if (!record.published) {
-      rounds.put(record.round);
+      put(record);
       board.publish(record.work.words);
       record.published = true;
       for (const Watch& watch : watches_) {
@@ -273,16 +299,16 @@ Status TeamState::step_on_board(CallRecord& record, Fault& fault) noexcept {
       fault.theirs = board.line(other).words();
       return fault.status();
     }
-    rounds.take(record.round);
+    if (!take(record)) return Status::in_progress;
     board.end_turn();
     record.published = false;
-    if (++record.round == record.plan.rounds) return Status::ok;
+    if (record.round == record.plan.rounds) return Status::ok;
   }
   return Status::in_progress;
 }
 
 std::uint64_t TeamState::moved(const CallRecord& record) const noexcept {
-  return coll::is_of_board(record.plan) ? record.round : messages_.moved();
+  return coll::is_of_board(record.plan) ? board_->turn() : messages_.moved();
 }
 
 /// The first member that the call waits for.
@@ -331,6 +357,8 @@ void TeamState::fail(Fault fault, bool told) noexcept {
     static_cast<void>(shrinking_.note_gone(fault.member));
   const bool concerns_calls = !calls_.empty();
   if (concerns_calls) say_fault();
+  if (board_) board_->desert();
+  if (reading_) reading_->end();
   while (CallRecord* record = calls_.front()) end(*record, fault_.status());
   messages_.drop_held();
   mail_.drop_all();

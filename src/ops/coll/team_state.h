@@ -16,6 +16,7 @@
 #include "ops/coll/journal.h"
 #include "ops/coll/mail.h"
 #include "ops/coll/message_rounds.h"
+#include "ops/coll/reading.h"
 #include "ops/coll/shrinking.h"
 #include "ops/coll/table.h"
 #include "ops/coll/turn_board.h"
@@ -77,6 +78,10 @@ class TeamState final : private Poller {
   unsigned drive() noexcept;
   Status step(coll::CallRecord& record, coll::Fault& fault) noexcept;
   Status step_on_board(coll::CallRecord& record, coll::Fault& fault) noexcept;
+  void put(coll::CallRecord& record) noexcept;
+  /// False: not now, though all are there.
+  bool take(coll::CallRecord& record) noexcept;
+  [[nodiscard]] coll::PlanQuery query(const coll::Work& work) const noexcept;
   void end(coll::CallRecord& record, Status status) noexcept;
   /// Ends the team here, and at the others unless it was they who told of it.
   void fail(coll::Fault fault, bool told = false) noexcept;
@@ -104,6 +109,7 @@ class TeamState final : private Poller {
   std::vector<Watch> watches_;
   coll::BoardMemory memory_;  ///< Made by member 0.
   std::optional<coll::TurnBoard> board_;
+  std::optional<coll::Reading> reading_;  ///< With the board.
   coll::Mail mail_;
   coll::MessageRounds messages_;
   coll::Shrinking shrinking_;
