@@ -18,6 +18,9 @@ namespace brant {
 
 class Runtime;
 class TeamState;
+namespace coll {
+struct Prepared;
+}
 
 /// Which way the bytes of a team's collectives go.
 enum class TeamWay : std::uint8_t {
@@ -45,6 +48,22 @@ struct TeamCall {
   std::int64_t begun_ns = 0;  ///< By a clock that is some milliseconds late; when it came to its turn.
   std::int64_t ended_ns = 0;
   std::string_view algorithm;  ///< "lines", "slots", "slices", "direct", ...
+};
+
+/// A call that a team has looked at and planned once, to be carried out often: `Team::prepare` makes it. It has copies
+/// of the call's lists; buffers and a function of the program stay the caller's, at their places. It goes before its
+/// team.
+class BRANT_API PreparedCall {
+ public:
+  PreparedCall(PreparedCall&&) noexcept;
+  PreparedCall& operator=(PreparedCall&&) noexcept;
+  ~PreparedCall();
+
+ private:
+  friend class Team;
+  explicit PreparedCall(std::unique_ptr<coll::Prepared> prepared) noexcept;
+
+  std::unique_ptr<coll::Prepared> prepared_;
 };
 
 /// Ordered members, processes of the job, that act together: they carry out what `brant/coll/collectives.h` describes.
@@ -108,6 +127,16 @@ class BRANT_API Team {
   Status post(const Collective& call, Op& op) noexcept;
   /// The same as an object to await.
   Operation start(const Collective& call) noexcept {
+    return Operation(Moment::delivered, [&](Op& op) noexcept { return post(call, op); });
+  }
+
+  /// Plans a call that is made often; nothing is said to the others. Throws Error: what `run` would return for it.
+  [[nodiscard]] PreparedCall prepare(const Collective& call) const;
+  /// As of the call that was prepared, which may be made by any of these ways at each member. One of another team:
+  /// invalid_argument.
+  OpResult run(const PreparedCall& call) noexcept;
+  Status post(const PreparedCall& call, Op& op) noexcept;
+  Operation start(const PreparedCall& call) noexcept {
     return Operation(Moment::delivered, [&](Op& op) noexcept { return post(call, op); });
   }
 

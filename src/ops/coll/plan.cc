@@ -12,13 +12,10 @@ using Kind = CollectiveKind;
 
 constexpr std::uint64_t kMessagePiece = 256 << 10;
 constexpr std::uint64_t kMessagesOfRound = 1 << 20;  // what a member holds of one round's messages
+/// Of each edge: so small that there may be many edges between two members.
+constexpr std::uint64_t kNeighbourPiece = 64 << 10;
 constexpr std::uint64_t kSlicePieceLeast = 4 << 10;
 constexpr std::uint64_t kReadPiece = 128 << 10;  // what is combined is read by others while it is in their cache
-
-/// In one room there is a block for each member.
-bool shares_room(Kind kind) noexcept {
-  return kind == Kind::alltoall || kind == Kind::scatter || kind == Kind::reduce_scatter;
-}
 
 bool has_slices(Kind kind) noexcept { return kind == Kind::allreduce || kind == Kind::reduce; }
 
@@ -53,12 +50,14 @@ Plan in_reads(const PlanQuery& query) noexcept {
 /// To one root all come at once: more than a few members combine in slices sooner than one does for all.
 bool has_reads(const PlanQuery& query) noexcept {
   constexpr unsigned kReadersOfOne = 3;
-  return query.kind != Kind::barrier && (query.kind != Kind::reduce || query.members <= kReadersOfOne);
+  return !query.uneven && query.kind != Kind::barrier &&
+         (query.kind != Kind::reduce || query.members <= kReadersOfOne);
 }
 
 Plan on_board(const PlanQuery& query) noexcept {
+  if (is_of_neighbours(query.kind)) return {};
   const std::uint64_t shares = shares_room(query.kind) ? query.members : 1;
-  if (query.bytes <= kLinePayload / shares) return {Algorithm::lines, query.bytes, 1};
+  if (!query.uneven && query.bytes <= kLinePayload / shares) return {Algorithm::lines, query.bytes, 1};
   if (has_reads(query) && query.bytes >= query.bands.reads_from / shares) return in_reads(query);
   if (has_slices(query.kind) && query.bytes >= query.bands.slices_from) {
     const std::uint64_t piece = slice_piece(kSlotBytes / 2, query);
@@ -69,9 +68,17 @@ Plan on_board(const PlanQuery& query) noexcept {
   return {Algorithm::slots, piece, rounds_of(query.bytes, piece)};
 }
 
+/// What all show fits into one slot.
+bool fits_hosts(const PlanQuery& query) noexcept {
+  const std::uint64_t shares = shares_room(query.kind) ? query.members : 1;
+  return !query.uneven && !is_of_neighbours(query.kind) && query.bytes <= kSlotBytes / query.members / shares;
+}
+
 Plan by_messages(const PlanQuery& query) noexcept {
   if (query.kind == Kind::barrier) return {Algorithm::dissemination, 0, 1};
   if (query.kind == Kind::broadcast) return {Algorithm::binomial, kMessagePiece, rounds_of(query.bytes, kMessagePiece)};
+  if (is_of_neighbours(query.kind))
+    return {Algorithm::direct, kNeighbourPiece, rounds_of(query.bytes, kNeighbourPiece)};
   const std::uint64_t fair = std::clamp(kMessagesOfRound / query.members, kSlicePieceLeast, kMessagePiece);
   const std::uint64_t piece = whole(fair, query.element);  // elements have 4096 bytes at most
   if (has_slices(query.kind) && query.bytes >= query.bands.pairwise_from)
@@ -82,7 +89,7 @@ Plan by_messages(const PlanQuery& query) noexcept {
 }  // namespace
 
 std::string_view algorithm_name(Algorithm algorithm) noexcept {
-  constexpr std::array<std::string_view, 9> kNames = {"alone", "lines", "slots", "slices", "reads",
+  constexpr std::array<std::string_view, 10> kNames = {"alone", "lines", "slots", "slices", "reads", "hosts",
                                                       "dissemination", "binomial", "direct", "pairwise"};
   return kNames[static_cast<std::size_t>(algorithm)];
 }
@@ -93,6 +100,7 @@ Plan plan_for(const PlanQuery& query) noexcept {
     const Plan plan = on_board(query);
     if (plan.algorithm != Algorithm::alone) return plan;
   }
+  if (query.hosts && fits_hosts(query)) return {Algorithm::hosts, query.bytes, 1};
   return by_messages(query);
 }
 

@@ -15,6 +15,7 @@ enum class Algorithm : std::uint8_t {
   slots,          ///< Every member puts what it gives into its slot, and takes what concerns it out of the others'.
   slices,         ///< Each member combines one slice for all.
   reads,          ///< Every member reads the others' buffers where they are, if all that are read can be mapped.
+  hosts,          ///< Those of one host show on its board, and one of each host exchanges messages with the others.
   dissemination,  ///< Messages: each hears of twice as many in each round.
   binomial,       ///< Messages: a tree below the root.
   direct,         ///< Messages: what a member gives goes straight to those whom it concerns.
@@ -37,7 +38,19 @@ struct PlanQuery {
   std::size_t element = 1;
   bool board = false;  ///< They share memory.
   Bands bands;
+  bool hosts = false;   ///< Some of them share memory with each other: see Houses.
+  bool uneven = false;  ///< As Work::uneven: `bytes`, and so the rounds of the plan, are what this member knows of.
 };
+
+/// What a member gives is a block for each.
+constexpr bool shares_room(CollectiveKind kind) noexcept {
+  return kind == CollectiveKind::alltoall || kind == CollectiveKind::scatter || kind == CollectiveKind::reduce_scatter;
+}
+
+/// Of a graph of the members: each exchanges messages with its neighbours alone.
+constexpr bool is_of_neighbours(CollectiveKind kind) noexcept {
+  return kind == CollectiveKind::neighbour_allgather || kind == CollectiveKind::neighbour_alltoall;
+}
 
 struct Plan {
   Algorithm algorithm = Algorithm::alone;

@@ -25,13 +25,14 @@ bool reads_results(const Work& work) noexcept { return work.kind == Kind::allred
 std::uint64_t bytes_given(const Work& work, unsigned members, unsigned giver) noexcept {
   const bool one_for_each =
       work.kind == Kind::scatter || work.kind == Kind::alltoall || work.kind == Kind::reduce_scatter;
-  return one_for_each ? work.bytes * members : work.block_bytes(giver);
+  return one_for_each ? work.in_block_offset(members - 1) + work.in_block_bytes(members - 1) : work.block_bytes(giver);
 }
 
 /// What this member gives is overwritten while others may still read it.
 bool spoils_its_gift(const Work& work) noexcept {
   const bool writes_elsewhere =
-      work.kind == Kind::reduce_scatter || work.kind == Kind::scan || work.kind == Kind::exscan;
+      work.kind == Kind::reduce_scatter || work.kind == Kind::alltoall ||
+                               work.kind == Kind::scan || work.kind == Kind::exscan;
   return writes_elsewhere && work.in == work.out;
 }
 
@@ -171,8 +172,10 @@ void Reading::move(const Work& work, const Plan& plan, std::uint64_t step) noexc
     case Kind::exscan:
       return fold_inputs(work, self + (work.kind == Kind::scan ? 1 : 0), piece.offset, work.out + piece.offset,
                          piece.bytes);
-    case Kind::reduce_scatter:
-      return fold_inputs(work, members_.count, self * work.bytes + piece.offset, work.out + piece.offset, piece.bytes);
+    case Kind::reduce_scatter: {
+      const Extent own = piece_of(work.in_block_bytes(self), plan.piece, step);
+      return fold_inputs(work, members_.count, work.in_block_offset(self) + own.offset, work.out + own.offset, own.bytes);
+    }
     case Kind::scatter:
       if (work.out != nullptr) {
         copy_bytes(work.out + piece.offset, in_of(work, work.root) + self * work.bytes + piece.offset, piece.bytes);
@@ -184,6 +187,8 @@ void Reading::move(const Work& work, const Plan& plan, std::uint64_t step) noexc
     case Kind::allgather:
     case Kind::alltoall: return copy_blocks(work, plan, step);
     case Kind::barrier:
+    case Kind::neighbour_allgather:
+    case Kind::neighbour_alltoall:
     case Kind::none: return;
   }
 }

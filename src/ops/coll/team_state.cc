@@ -13,8 +13,10 @@
 namespace brant {
 namespace {
 
+using coll::Algorithm;
 using coll::CallRecord;
 using coll::Fault;
+using coll::Plan;
 
 /// Looks for the others before a call waits as everything waits: some microseconds where every process has a core, and
 /// then so many more between which others have theirs.
@@ -122,7 +124,7 @@ Status TeamState::require_host_memory(const void* data, std::uint64_t bytes, Mem
 }
 
 coll::PlanQuery TeamState::query(const coll::Work& work) const noexcept {
-  return {work.kind, members_.count, work.bytes, work.element, board_.has_value(), {}};
+  return {work.kind, members_.count, work.bytes, work.element, board_.has_value(), {}, houses_.has_value(), work.uneven};
 }
 
 bool TeamState::plan(const Collective& call, coll::Plan& plan) const noexcept {
@@ -160,7 +162,36 @@ Status TeamState::admit(const Collective& call, CallRecord& record) noexcept {
   }
 }
 
-OpResult TeamState::run(const Collective& call) noexcept {
+Status TeamState::admit(const coll::Prepared& call, CallRecord& record) noexcept {
+  if (fault_.happened()) {
+    say_fault();
+    return fault_.status();
+  }
+  if (call.team != this) {
+    log::error("team {}: a call that another team has prepared", name_);
+    return Status::invalid_argument;
+  }
+  record.work = call.work;
+  record.plan = call.plan;
+  return Status::ok;
+}
+
+std::unique_ptr<coll::Prepared> TeamState::prepare(const Collective& call) {
+  auto prepared = std::make_unique<coll::Prepared>(call);
+  CallRecord record;
+  if (const Status status = admit(prepared->call, record); status != Status::ok) {
+    const std::string why = describe_fault();
+    throw Error(status, fmt::format("team {}: the call was not prepared: {}", name_,
+                                    why.empty() ? "the log says what does not fit" : why));
+  }
+  prepared->team = this;
+  prepared->work = record.work;
+  prepared->plan = record.plan;
+  return prepared;
+}
+
+template <typename Call>
+OpResult TeamState::carry_out(const Call& call) noexcept {
   CallRecord record;
   if (const Status status = admit(call, record); status != Status::ok) return {status, 0};
   calls_.push_back(record);
@@ -184,7 +215,8 @@ OpResult TeamState::run(const Collective& call) noexcept {
   return record.result;
 }
 
-Status TeamState::post(const Collective& call, Op& op) noexcept {
+template <typename Call>
+Status TeamState::post_call(const Call& call, Op& op) noexcept {
   if (op.pending()) return refuse_pending_op();
   CallRecord* record = table_.calls().take();
   if (record == nullptr) return Status::limit_reached;
@@ -200,12 +232,18 @@ Status TeamState::post(const Collective& call, Op& op) noexcept {
   return Status::in_progress;
 }
 
+OpResult TeamState::run(const Collective& call) noexcept { return carry_out(call); }
+OpResult TeamState::run(const coll::Prepared& call) noexcept { return carry_out(call); }
+Status TeamState::post(const Collective& call, Op& op) noexcept { return post_call(call, op); }
+Status TeamState::post(const coll::Prepared& call, Op& op) noexcept { return post_call(call, op); }
+
 void TeamState::begin(CallRecord& record) noexcept {
   const std::int64_t now = coarse_now();
   record.number = journal_.begin(record.work.words, record.plan.algorithm, now);
   record.waits_since_ns = now;
   if (told_.happened() && record.number >= told_.call) return fail(told_, true);
   if (coll::is_of_board(record.plan)) return;
+  if (record.plan.algorithm == Algorithm::hosts) houses_->begin(record.number);
   messages_.begin(record.number);
   for (unsigned m = 0; m < members_.count; ++m) {
     if (const am::Message* message = mail_.front(m)) compare_words(m, message->header<coll::MailHeader>());
@@ -250,18 +288,22 @@ unsigned TeamState::drive() noexcept {
 
 Status TeamState::step(CallRecord& record, Fault& fault) noexcept {
   if (coll::is_of_board(record.plan)) return step_on_board(record, fault);
+  if (record.plan.algorithm == Algorithm::hosts) return houses_->step(record.work, record.plan, fault);
   return messages_.step(record.work, record.plan, fault);
 }
 
 void TeamState::put(CallRecord& record) noexcept {
-  if (record.plan.algorithm == coll::Algorithm::reads) return reading_->put(*board_, record.work, record.round);
+  if (record.plan.algorithm == Algorithm::reads) return reading_->put(*board_, record.work, record.round);
   coll::BoardRounds(*board_, members_, record.work, record.plan).put(record.round);
 }
 
 bool TeamState::take(CallRecord& record) noexcept {
   using Next = coll::Reading::Next;
-  if (record.plan.algorithm != coll::Algorithm::reads) {
-    coll::BoardRounds(*board_, members_, record.work, record.plan).take(record.round++);
+  if (record.plan.algorithm != Algorithm::reads) {
+    coll::BoardRounds rounds(*board_, members_, record.work, record.plan);
+    rounds.take(record.round);
+    if (record.work.uneven && record.round == 0) record.plan.rounds = rounds.rounds();
+    ++record.round;
     return true;
   }
   const Next next = reading_->take(*board_, record.work, record.plan, record.round);
@@ -308,12 +350,15 @@ Status TeamState::step_on_board(CallRecord& record, Fault& fault) noexcept {
 }
 
 std::uint64_t TeamState::moved(const CallRecord& record) const noexcept {
-  return coll::is_of_board(record.plan) ? board_->turn() : messages_.moved();
+  if (coll::is_of_board(record.plan)) return board_->turn();
+  return record.plan.algorithm == Algorithm::hosts ? houses_->moved() : messages_.moved();
 }
 
 /// The first member that the call waits for.
 unsigned TeamState::awaited() const noexcept {
-  if (!coll::is_of_board(calls_.front()->plan)) return messages_.awaited();
+  const Plan& plan = calls_.front()->plan;
+  if (plan.algorithm == Algorithm::hosts) return houses_->awaited();
+  if (!coll::is_of_board(plan)) return messages_.awaited();
   unsigned member = 0;
   while (member + 1 < members_.count && board_->is_here(member)) ++member;
   return member;
@@ -321,6 +366,7 @@ unsigned TeamState::awaited() const noexcept {
 
 void TeamState::end(CallRecord& record, Status status) noexcept {
   const std::uint64_t number = record.number;
+  if (status == Status::ok && coll::is_of_board(record.plan)) met_ = number;
   calls_.remove(record);
   record.result = {status, status == Status::ok ? record.work.result_bytes : 0};
   record.ended = true;
@@ -345,11 +391,9 @@ void TeamState::fail(Fault fault, bool told) noexcept {
   if (!told) {
     fault.teller = members_.self;
     fault.call = journal_.last();
-    fault.last_call = watches_[fault.member].last_call;
+    fault.last_call = std::max(watches_[fault.member].last_call, met_);
     const CallRecord* record = calls_.front();
     if (record != nullptr) fault.ours = record->work.words;
-    // All are in the call, or have ended the one before: on the board nobody is further behind.
-    if (board_ && record != nullptr) fault.last_call = fault.call == 0 ? 0 : fault.call - 1;
     if (fault.why == Fault::Why::other_call) fault.last_call = fault.call;
   }
   fault_ = fault;
@@ -358,6 +402,7 @@ void TeamState::fail(Fault fault, bool told) noexcept {
   const bool concerns_calls = !calls_.empty();
   if (concerns_calls) say_fault();
   if (board_) board_->desert();
+  if (houses_) houses_->desert();
   if (reading_) reading_->end();
   while (CallRecord* record = calls_.front()) end(*record, fault_.status());
   messages_.drop_held();
@@ -387,6 +432,7 @@ bool TeamState::lets_sleep() const noexcept {
   const CallRecord* record = calls_.front();
   if (record == nullptr) return true;
   if (record->number == 0) return false;
+  if (record->plan.algorithm == Algorithm::hosts) return houses_->lets_sleep();
   if (!coll::is_of_board(record->plan)) return !messages_.is_blocked() && mail_.front(messages_.awaited()) == nullptr;
   return record->published && !board_->is_here(awaited());
 }
@@ -458,7 +504,10 @@ void TeamState::look_around() noexcept {
   if (member == members_.self) return;
   if (watch.left_ns != 0 && now - watch.left_ns > kFarewellGrace && now - record->waits_since_ns > kFarewellGrace)
     return fail_by(Fault::Why::left, member);
-  if (now - record->waits_since_ns > std::chrono::nanoseconds(patience_).count()) fail_by(Fault::Why::late, member);
+  // The members of another host know which of them is late, and say so first.
+  const bool others_know = record->plan.algorithm == Algorithm::hosts && houses_->awaits_a_host();
+  const auto patience = std::chrono::nanoseconds(others_know ? patience_ + patience_ / 2 : patience_).count();
+  if (now - record->waits_since_ns > patience) fail_by(Fault::Why::late, member);
 }
 
 bool TeamState::say_what_it_waits_for() const noexcept {

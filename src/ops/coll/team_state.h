@@ -13,9 +13,11 @@
 #include "ops/coll/board_memory.h"
 #include "ops/coll/call_record.h"
 #include "ops/coll/fault.h"
+#include "ops/coll/houses.h"
 #include "ops/coll/journal.h"
 #include "ops/coll/mail.h"
 #include "ops/coll/message_rounds.h"
+#include "ops/coll/prepared.h"
 #include "ops/coll/reading.h"
 #include "ops/coll/shrinking.h"
 #include "ops/coll/table.h"
@@ -44,7 +46,11 @@ class TeamState final : private Poller {
   [[nodiscard]] const coll::Journal& journal() const noexcept { return journal_; }
 
   OpResult run(const Collective& call) noexcept;
+  OpResult run(const coll::Prepared& call) noexcept;
   Status post(const Collective& call, Op& op) noexcept;
+  Status post(const coll::Prepared& call, Op& op) noexcept;
+  /// Throws as Team::prepare.
+  std::unique_ptr<coll::Prepared> prepare(const Collective& call);
   /// What `call` would be carried out by. False: it would be refused.
   bool plan(const Collective& call, coll::Plan& plan) const noexcept;
   /// Who lives, by member, as all that live agree. Throws as Team::shrink.
@@ -69,6 +75,11 @@ class TeamState final : private Poller {
   struct FormRecord;
 
   Status admit(const Collective& call, coll::CallRecord& record) noexcept;
+  Status admit(const coll::Prepared& call, coll::CallRecord& record) noexcept;
+  template <typename Call>
+  OpResult carry_out(const Call& call) noexcept;
+  template <typename Call>
+  Status post_call(const Call& call, Op& op) noexcept;
   Status require_host_memory(const void* data, std::uint64_t bytes, MemoryKind kind) noexcept;
   void begin(coll::CallRecord& record) noexcept;
   /// A message of a call that is under way here, or was, must be of that very call, also where nobody awaits it: a
@@ -92,7 +103,9 @@ class TeamState final : private Poller {
   [[nodiscard]] std::optional<unsigned> member_of(Rank rank) const noexcept;
   std::uint64_t make_key();
   void connect();
-  [[nodiscard]] bool can_share_memory() const noexcept;
+  [[nodiscard]] bool shares_memory_with(unsigned member) const noexcept;
+  void make_memory(FormRecord& own);
+  void map_memory(const std::vector<FormRecord>& all);
   unsigned poll() noexcept override;
   [[nodiscard]] bool lets_sleep() const noexcept override;
   static void on_lost(PeerOp& op) noexcept;
@@ -107,16 +120,18 @@ class TeamState final : private Poller {
   std::uint64_t key_ = 0;
   std::string name_;
   std::vector<Watch> watches_;
-  coll::BoardMemory memory_;  ///< Made by member 0.
-  std::optional<coll::TurnBoard> board_;
+  coll::BoardMemory memory_;              ///< Made by the lowest member of each host.
+  std::optional<coll::TurnBoard> board_;  ///< Where all share a host.
   std::optional<coll::Reading> reading_;  ///< With the board.
   coll::Mail mail_;
   coll::MessageRounds messages_;
+  std::optional<coll::HouseRounds> houses_;  ///< Where some share a host.
   coll::Shrinking shrinking_;
   coll::Journal journal_;
   Calls calls_;
   coll::Fault fault_;
   coll::Fault told_;  ///< By another member, of a call that this one has not come to.
+  std::uint64_t met_ = 0;  ///< The last call in which all members were seen.
   bool fault_said_ = false;
   bool entered_ = false;
   unsigned runs_ = 0;
