@@ -197,7 +197,10 @@ OpResult TeamState::carry_out(const Call& call) noexcept {
   calls_.push_back(record);
   const unsigned first = coll::is_of_board(record.plan) ? 0 : spins_;  // messages come by progress
   for (unsigned look = first; !record.ended && look < spins_ + kYields; ++look) {
-    if (drive() != 0) continue;
+    if (drive() != 0) {
+      look = first;  // the others are at work: the next turn is as near as the first one was
+      continue;
+    }
     if (look < spins_) {
       relax();
     } else {

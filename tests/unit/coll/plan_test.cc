@@ -55,9 +55,8 @@ TEST(Plan, is_there_for_every_call_and_moves_all_bytes) {
       const bool slices = plan.algorithm == Algorithm::slices || plan.algorithm == Algorithm::pairwise ||
                           (reads && query.kind == CollectiveKind::allreduce);
       // Of reads some turns move nothing.
-      const Plan& told = plan;
-      const Plan moving{told.algorithm, told.piece, told.rounds - (reads ? 2 : 0)};
-      ASSERT_EQ(plan_for(without_reads(query)).algorithm == Algorithm::reads, false);
+      const Plan moving{plan.algorithm, plan.piece, plan.rounds - (reads ? 2 : 0)};
+      ASSERT_NE(plan_for(without_reads(query)).algorithm, Algorithm::reads);
       const std::uint64_t moved = slices ? plan.piece * query.members * (moving.rounds - 1) : plan.piece * moving.rounds;
       ASSERT_GE(moved, query.bytes) << algorithm_name(plan.algorithm) << " " << query.bytes << " of " << query.element;
       if (plan.algorithm != Algorithm::lines && plan.algorithm != Algorithm::binomial) {
@@ -84,8 +83,9 @@ TEST(Plan, never_goes_back_to_an_algorithm_for_fewer_bytes) {
     for (const std::uint64_t bytes : sizes()) {
       query.bytes = bytes / query.element * query.element;
       const Plan plan = plan_for(query);
-      if (query.kind == CollectiveKind::neighbour_allgather || query.kind == CollectiveKind::neighbour_alltoall)
+      if (is_of_neighbours(query.kind)) {
         ASSERT_TRUE(plan.algorithm == Algorithm::direct || plan.algorithm == Algorithm::alone);
+      }
       // With elements as long as a whole room, slices and messages take turns.
       if (query.element > kLineBytes) break;
       ASSERT_GE(plan.algorithm, before.algorithm) << query.bytes;
