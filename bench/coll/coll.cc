@@ -38,9 +38,7 @@ class Calls {
     return bytes / grain * grain;
   }
 
-  [[nodiscard]] CollCall call(std::size_t bytes) const {
-    return {kind_, in_.floats.data(), out_.floats.data(), bytes};
-  }
+  [[nodiscard]] CollCall call(std::size_t bytes) const { return {kind_, in_.floats.data(), out_.floats.data(), bytes}; }
 
   void fill() {
     for (std::size_t i = 0; i < in_.floats.size(); ++i) in_.floats[i] = given(self_, i);

@@ -45,9 +45,9 @@ class MpiCaller final : public CollCaller {
 
   void greatest(std::span<double> values) override {
     const std::vector<double> own(values.begin(), values.end());
-    require(mpi_.allreduce(own.data(), values.data(), static_cast<int>(own.size()), mpi_.double_type, mpi_.max,
-                           mpi_.world),
-            "MPI_Allreduce");
+    require(
+        mpi_.allreduce(own.data(), values.data(), static_cast<int>(own.size()), mpi_.double_type, mpi_.max, mpi_.world),
+        "MPI_Allreduce");
   }
   double sum(double value) override {
     double all = 0;

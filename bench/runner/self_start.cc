@@ -59,8 +59,8 @@ void restart_as_job(int ranks) {
   const std::vector<std::string> mine = own_command();
   const std::string& self = mine.front();
   // Whoever typed this command knows nothing of a launcher: what is wrong is said by rank 0, and once.
-  std::vector<std::string> command = {self, "run", "-n", std::to_string(ranks), "--no-prefix", "--quiet", "--patience",
-                                      "0",  "--"};
+  std::vector<std::string> command = {self,         "run", "-n", std::to_string(ranks), "--no-prefix", "--quiet",
+                                      "--patience", "0",   "--"};
   command.insert(command.end(), mine.begin(), mine.end());
   std::vector<char*> argv;
   for (std::string& argument : command) argv.push_back(argument.data());

@@ -54,7 +54,12 @@ def test_bench_of_collectives_counts_as_nccl_tests(kind: str, way: str, tmp_path
     rows = rows_of(file)
     assert [row["bytes"] for row in rows] == ([0] if kind == "barrier" else [8, 65536])
     for row in rows:
-        assert (row["bench"], row["trigger"], row["memory"], row["ranks"]) == (kind.replace("-", "_"), "host", "host", 2)
+        assert (row["bench"], row["trigger"], row["memory"], row["ranks"]) == (
+            kind.replace("-", "_"),
+            "host",
+            "host",
+            2,
+        )
         assert (row["wrong"], row["n"], row["peer"]) == (0, 5, None)
         assert row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"]
         assert row["path"] in said

@@ -60,8 +60,8 @@ class SharedHost {
     if (pid <= 0) return false;
     const auto fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
     if (fd < 0) return false;
-    const bool joined = ::setns(fd, CLONE_NEWIPC | CLONE_NEWUTS) == 0 ||
-                        ::setns(fd, CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWUTS) == 0;
+    const bool joined =
+        ::setns(fd, CLONE_NEWIPC | CLONE_NEWUTS) == 0 || ::setns(fd, CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWUTS) == 0;
     ::close(fd);
     return joined;
   }

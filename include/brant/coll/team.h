@@ -47,7 +47,7 @@ struct TeamCall {
   Status status = Status::in_progress;
   std::int64_t begun_ns = 0;  ///< By a clock that is some milliseconds late; when it came to its turn.
   std::int64_t ended_ns = 0;
-  std::string_view algorithm;  ///< "lines", "slots", "slices", "direct", ...
+  std::string_view algorithm;  ///< "lines", "slots", "reads", "direct", ...: the one that it went by.
 };
 
 /// A call that a team has looked at and planned once, to be carried out often: `Team::prepare` makes it. It has copies
@@ -70,8 +70,9 @@ class BRANT_API PreparedCall {
 /// Members alone take part in making one. One team has one order: its calls are carried out one after another, in the
 /// order in which they are posted, which is the same at all members. Different teams are independent of each other.
 ///
-/// On one host data goes through memory that all members have mapped; between hosts, by messages. Host memory of any
-/// origin; device memory is refused (not_supported): copy it to the host first.
+/// On one host data goes through memory that all members have mapped, or is read where it is (memory of
+/// `Runtime::allocate`, from 32 KiB on); between hosts, by messages. Host memory of any origin; device memory is
+/// refused (not_supported): copy it to the host first.
 ///
 /// A member that dies, leaves, does not come within the patience, or calls something else than the others, ends the
 /// team: the call under way and all later ones return the same error at all other members, `fault` says who it was and
@@ -142,8 +143,9 @@ class BRANT_API Team {
 
   /// What ended the team, for people; empty as long as it is of use.
   [[nodiscard]] std::string fault() const;
-  /// By which algorithm a call of this shape is carried out here: "lines", "slots", "slices" (shared memory), "direct",
-  /// "pairwise", "binomial", "dissemination" (messages), "alone"; empty for a call that would be refused.
+  /// By which algorithm a call of this shape is carried out here: "lines", "slots", "slices", "reads" (shared memory;
+  /// of buffers that can be mapped, else as if it were shorter), "hosts", "direct", "pairwise", "binomial",
+  /// "dissemination" (messages), "alone"; empty for a call that would be refused.
   [[nodiscard]] std::string_view explain(const Collective& call) const noexcept;
   /// The last 64 calls, the oldest first.
   [[nodiscard]] std::vector<TeamCall> journal() const;

@@ -118,8 +118,8 @@ void BoardRounds::take_exchanged(std::uint64_t round) noexcept {
   for (unsigned m = 0; m < members_.count; ++m) {
     const std::uint64_t bytes = work_.block_bytes(m);
     const Extent piece = piece_of(bytes, plan_.piece, round);
-    const std::byte* from = m == members_.self ? work_.in + work_.in_block_offset(m) + piece.offset
-                                               : room(m) + members_.self * plan_.piece;
+    const std::byte* from =
+        m == members_.self ? work_.in + work_.in_block_offset(m) + piece.offset : room(m) + members_.self * plan_.piece;
     copy_bytes(work_.out + block + piece.offset, from, piece.bytes);
     block += bytes;
   }
@@ -130,8 +130,8 @@ void BoardRounds::take_scattered(std::uint64_t round) noexcept {
   const unsigned self = members_.self;
   const bool is_root = work_.is_root(members_);
   const Extent piece = piece_of(is_root ? work_.in_block_bytes(self) : work_.bytes, plan_.piece, round);
-  const std::byte* from = is_root ? work_.in + work_.in_block_offset(self) + piece.offset
-                                  : room(work_.root) + self * plan_.piece;
+  const std::byte* from =
+      is_root ? work_.in + work_.in_block_offset(self) + piece.offset : room(work_.root) + self * plan_.piece;
   copy_bytes(work_.out + piece.offset, from, piece.bytes);
 }
 

@@ -19,7 +19,7 @@ constexpr std::uint32_t kVersion = 2;
 /// What each member says of itself.
 struct TeamState::FormRecord {
   std::uint32_t version = kVersion;
-  std::uint32_t led = 0;  ///< Of the lowest rank: how many teams it was that of.
+  std::uint32_t led = 0;     ///< Of the lowest rank: how many teams it was that of.
   std::uint32_t leader = 0;  ///< The lowest member on its host.
   bool offers = false;       ///< A leader: memory for the board of its host is below.
   MemoryFileRecord memory;
@@ -70,9 +70,8 @@ void TeamState::map_memory(const std::vector<FormRecord>& all) {
   coll::Houses houses(leaders, members_.self);
   const FormRecord& leader = all[leaders[members_.self]];
   const auto count = static_cast<unsigned>(houses.own().size());
-  const bool see_each_other = std::all_of(houses.own().begin(), houses.own().end(), [this](unsigned m) {
-    return m == members_.self || shares_memory_with(m);
-  });
+  const bool see_each_other = std::all_of(houses.own().begin(), houses.own().end(),
+                                          [this](unsigned m) { return m == members_.self || shares_memory_with(m); });
   Status status = see_each_other ? Status::ok : Status::not_supported;
   if (status == Status::ok && count == 1 && houses.are_worth_it()) {
     status = memory_.make(1).status();  // a board where nobody else looks
@@ -94,10 +93,9 @@ void TeamState::map_memory(const std::vector<FormRecord>& all) {
   std::vector<Peer*> peers;
   for (const Watch& watch : watches_) peers.push_back(watch.peer);
   if (houses.all().size() == 1) {
-    reading_.emplace(engine_, members_, peers);
-    board_.emplace(memory_.data(), members_.count, members_.self);
+    ways_.share_board(engine_, memory_.data(), peers);
   } else {
-    houses_.emplace(std::move(houses), memory_.data(), mail_, members_, peers);
+    ways_.share_boards(std::move(houses), memory_.data(), peers);
   }
 }
 

@@ -50,8 +50,7 @@ Plan in_reads(const PlanQuery& query) noexcept {
 /// To one root all come at once: more than a few members combine in slices sooner than one does for all.
 bool has_reads(const PlanQuery& query) noexcept {
   constexpr unsigned kReadersOfOne = 3;
-  return !query.uneven && query.kind != Kind::barrier &&
-         (query.kind != Kind::reduce || query.members <= kReadersOfOne);
+  return !query.uneven && query.kind != Kind::barrier && (query.kind != Kind::reduce || query.members <= kReadersOfOne);
 }
 
 Plan on_board(const PlanQuery& query) noexcept {
@@ -77,8 +76,10 @@ bool fits_hosts(const PlanQuery& query) noexcept {
 Plan by_messages(const PlanQuery& query) noexcept {
   if (query.kind == Kind::barrier) return {Algorithm::dissemination, 0, 1};
   if (query.kind == Kind::broadcast) return {Algorithm::binomial, kMessagePiece, rounds_of(query.bytes, kMessagePiece)};
-  if (is_of_neighbours(query.kind))
-    return {Algorithm::direct, kNeighbourPiece, rounds_of(query.bytes, kNeighbourPiece)};
+  if (is_of_neighbours(query.kind)) {
+    const std::uint64_t piece = whole(kNeighbourPiece, query.element);
+    return {Algorithm::direct, piece, rounds_of(query.bytes, piece)};
+  }
   const std::uint64_t fair = std::clamp(kMessagesOfRound / query.members, kSlicePieceLeast, kMessagePiece);
   const std::uint64_t piece = whole(fair, query.element);  // elements have 4096 bytes at most
   if (has_slices(query.kind) && query.bytes >= query.bands.pairwise_from)
@@ -89,8 +90,8 @@ Plan by_messages(const PlanQuery& query) noexcept {
 }  // namespace
 
 std::string_view algorithm_name(Algorithm algorithm) noexcept {
-  constexpr std::array<std::string_view, 10> kNames = {"alone", "lines", "slots", "slices", "reads", "hosts",
-                                                      "dissemination", "binomial", "direct", "pairwise"};
+  constexpr std::array<std::string_view, 10> kNames = {"alone", "lines",         "slots",    "slices", "reads",
+                                                       "hosts", "dissemination", "binomial", "direct", "pairwise"};
   return kNames[static_cast<std::size_t>(algorithm)];
 }
 

@@ -30,9 +30,8 @@ std::uint64_t bytes_given(const Work& work, unsigned members, unsigned giver) no
 
 /// What this member gives is overwritten while others may still read it.
 bool spoils_its_gift(const Work& work) noexcept {
-  const bool writes_elsewhere =
-      work.kind == Kind::reduce_scatter || work.kind == Kind::alltoall ||
-                               work.kind == Kind::scan || work.kind == Kind::exscan;
+  const bool writes_elsewhere = work.kind == Kind::reduce_scatter || work.kind == Kind::alltoall ||
+                                work.kind == Kind::scan || work.kind == Kind::exscan;
   return writes_elsewhere && work.in == work.out;
 }
 
@@ -92,8 +91,7 @@ bool Reading::map(const TurnBoard& board, const Work& work) noexcept {
     if (!can_ || !reads(work, self, giver)) continue;
     Theirs& theirs = theirs_[giver];
     Imports& imports = theirs.mappings->imports;
-    theirs.in =
-        imports.take(there.in_id, there.in_offset, bytes_given(work, members_.count, giver), Reach::cpu);
+    theirs.in = imports.take(there.in_id, there.in_offset, bytes_given(work, members_.count, giver), Reach::cpu);
     can_ = theirs.in.address != nullptr;
     if (!can_ || !reads_results(work)) continue;
     theirs.out = imports.take(there.out_id, there.out_offset, work.bytes, Reach::cpu);
@@ -174,7 +172,8 @@ void Reading::move(const Work& work, const Plan& plan, std::uint64_t step) noexc
                          piece.bytes);
     case Kind::reduce_scatter: {
       const Extent own = piece_of(work.in_block_bytes(self), plan.piece, step);
-      return fold_inputs(work, members_.count, work.in_block_offset(self) + own.offset, work.out + own.offset, own.bytes);
+      return fold_inputs(work, members_.count, work.in_block_offset(self) + own.offset, work.out + own.offset,
+                         own.bytes);
     }
     case Kind::scatter:
       if (work.out != nullptr) {

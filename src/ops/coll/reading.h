@@ -35,7 +35,7 @@ class Reading {
   enum class Next : std::uint8_t {
     go_on,
     give_up,  ///< The call begins anew, by another plan.
-    wait,     ///< A member's call has failed while others read: what it gave counts no more. Word of that is on its way.
+    wait,  ///< A member's call has failed while others read: what it gave counts no more. Word of that is on its way.
   };
 
   /// The peers by member; null: this process. Throws bad_alloc.

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "ops/coll/board_rounds.h"
 
 namespace brant {
 namespace {
@@ -16,7 +15,6 @@ namespace {
 using coll::Algorithm;
 using coll::CallRecord;
 using coll::Fault;
-using coll::Plan;
 
 /// Looks for the others before a call waits as everything waits: some microseconds where every process has a core, and
 /// then so many more between which others have theirs.
@@ -26,7 +24,6 @@ constexpr unsigned kYields = 2000;
 /// A program that does nothing but small collectives makes progress all the same.
 constexpr unsigned kRunsWithoutProgress = 64;
 constexpr unsigned kCallsOfTurn = 8;
-constexpr unsigned kBoardTurnsOfTurn = 16;
 /// What a member has sent before its program ended is here by then.
 constexpr std::int64_t kFarewellGrace = 1'000'000'000;
 
@@ -61,6 +58,22 @@ coll::Members members_in(Runtime& runtime, std::span<const Rank> ranks) {
   return {static_cast<unsigned>(ranks.size()), static_cast<unsigned>(own - ranks.begin())};
 }
 
+Status require_host_memory(Engine& engine, const std::string& team, const void* data, std::uint64_t bytes,
+                           MemoryKind kind) noexcept {
+  if (bytes == 0) return Status::ok;
+  const auto size = static_cast<std::size_t>(bytes);
+  if (const Status status = engine.memory_kinds().resolve(data, size, kind); status != Status::ok) {
+    log::error("team {}: {} bytes at {} were given to a collective: {}", team, bytes, data, status_text(status));
+    return status;
+  }
+  if (host_accessible(kind)) return Status::ok;
+  log::error(
+      "team {}: a collective was given {} memory: this version carries out collectives on host memory. Copy it to the "
+      "host first (Runtime::copy), or use pinned or managed memory",
+      team, memory_kind_name(kind));
+  return Status::not_supported;
+}
+
 }  // namespace
 
 TeamState::TeamState(Runtime& runtime, std::span<const Rank> members, const TeamOptions& options)
@@ -74,7 +87,7 @@ TeamState::TeamState(Runtime& runtime, std::span<const Rank> members, const Team
       key_(make_key()),
       watches_(members.size()),
       mail_(table_.messenger(), key_, members),
-      messages_(mail_, members_),
+      ways_(mail_, members_),
       shrinking_(members.size()),
       spins_(spins_for(engine_.job())) {}
 
@@ -108,31 +121,12 @@ std::string TeamState::describe_fault() const {
   return coll::describe(told, name_, ranks_, members_.self);
 }
 
-Status TeamState::require_host_memory(const void* data, std::uint64_t bytes, MemoryKind kind) noexcept {
-  if (bytes == 0) return Status::ok;
-  const auto size = static_cast<std::size_t>(bytes);
-  if (const Status status = engine_.memory_kinds().resolve(data, size, kind); status != Status::ok) {
-    log::error("team {}: {} bytes at {} were given to a collective: {}", name_, bytes, data, status_text(status));
-    return status;
-  }
-  if (host_accessible(kind)) return Status::ok;
-  log::error(
-      "team {}: a collective was given {} memory: this version carries out collectives on host memory. Copy it to the "
-      "host first (Runtime::copy), or use pinned or managed memory",
-      name_, memory_kind_name(kind));
-  return Status::not_supported;
-}
-
-coll::PlanQuery TeamState::query(const coll::Work& work) const noexcept {
-  return {work.kind, members_.count, work.bytes, work.element, board_.has_value(), {}, houses_.has_value(), work.uneven};
-}
-
 bool TeamState::plan(const Collective& call, coll::Plan& plan) const noexcept {
   try {
     coll::Work work;
     std::string why;
     if (coll::make_work(call, members_, work, why) != Status::ok) return false;
-    plan = coll::plan_for(query(work));
+    plan = coll::plan_for(ways_.query(work));
     return true;
   } catch (const std::bad_alloc&) {
     return false;
@@ -151,11 +145,13 @@ Status TeamState::admit(const Collective& call, CallRecord& record) noexcept {
       log::error("team {}: {}", name_, why);
       return status;
     }
-    if (const Status status = require_host_memory(call.in.data, work.in_bytes, call.in.kind); status != Status::ok)
+    if (const Status status = require_host_memory(engine_, name_, call.in.data, work.in_bytes, call.in.kind);
+        status != Status::ok)
       return status;
-    if (const Status status = require_host_memory(call.out.data, work.out_bytes, call.out.kind); status != Status::ok)
+    if (const Status status = require_host_memory(engine_, name_, call.out.data, work.out_bytes, call.out.kind);
+        status != Status::ok)
       return status;
-    record.plan = coll::plan_for(query(work));
+    record.plan = coll::plan_for(ways_.query(work));
     return Status::ok;
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
@@ -245,9 +241,8 @@ void TeamState::begin(CallRecord& record) noexcept {
   record.number = journal_.begin(record.work.words, record.plan.algorithm, now);
   record.waits_since_ns = now;
   if (told_.happened() && record.number >= told_.call) return fail(told_, true);
+  ways_.begin(record);
   if (coll::is_of_board(record.plan)) return;
-  if (record.plan.algorithm == Algorithm::hosts) houses_->begin(record.number);
-  messages_.begin(record.number);
   for (unsigned m = 0; m < members_.count; ++m) {
     if (const am::Message* message = mail_.front(m)) compare_words(m, message->header<coll::MailHeader>());
     if (fault_.happened()) return;
@@ -271,11 +266,13 @@ unsigned TeamState::drive() noexcept {
   while (CallRecord* record = calls_.front()) {
     if (record->number == 0) begin(*record);
     if (fault_.happened()) break;
-    const std::uint64_t before = moved(*record);
+    const std::uint64_t before = ways_.moved(*record);
     Fault fault;
-    const Status status = step(*record, fault);
+    const Algorithm planned = record->plan.algorithm;
+    const Status status = ways_.step(*record, fault);
+    if (record->plan.algorithm != planned) journal_.change(record->plan.algorithm);
     if (status == Status::in_progress) {
-      if (moved(*record) != before) ++events;
+      if (ways_.moved(*record) != before) ++events;
       break;
     }
     ++events;
@@ -287,84 +284,6 @@ unsigned TeamState::drive() noexcept {
     if (events == kCallsOfTurn) break;
   }
   return events;
-}
-
-Status TeamState::step(CallRecord& record, Fault& fault) noexcept {
-  if (coll::is_of_board(record.plan)) return step_on_board(record, fault);
-  if (record.plan.algorithm == Algorithm::hosts) return houses_->step(record.work, record.plan, fault);
-  return messages_.step(record.work, record.plan, fault);
-}
-
-void TeamState::put(CallRecord& record) noexcept {
-  if (record.plan.algorithm == Algorithm::reads) return reading_->put(*board_, record.work, record.round);
-  coll::BoardRounds(*board_, members_, record.work, record.plan).put(record.round);
-}
-
-bool TeamState::take(CallRecord& record) noexcept {
-  using Next = coll::Reading::Next;
-  if (record.plan.algorithm != Algorithm::reads) {
-    coll::BoardRounds rounds(*board_, members_, record.work, record.plan);
-    rounds.take(record.round);
-    if (record.work.uneven && record.round == 0) record.plan.rounds = rounds.rounds();
-    ++record.round;
-    return true;
-  }
-  const Next next = reading_->take(*board_, record.work, record.plan, record.round);
-  if (next == Next::wait) return false;
-  ++record.round;
-  if (next == Next::give_up) {
-    record.plan = coll::plan_for(coll::without_reads(query(record.work)));
-    record.round = 0;
-    journal_.change(record.plan.algorithm);
-  }
-  if (next == Next::give_up || record.round == record.plan.rounds) reading_->end();
-  return true;
-}
-
-Status TeamState::step_on_board(CallRecord& record, Fault& fault) noexcept {
-  coll::TurnBoard& board = *board_;
-  for (unsigned turns = 0; turns < kBoardTurnsOfTurn; ++turns) {
-    if (!record.published) {
-      put(record);
-      board.publish(record.work.words);
-      record.published = true;
-      for (const Watch& watch : watches_) {
-        if (watch.peer != nullptr) watch.peer->link->wake();
-      }
-    }
-    unsigned other = 0;
-    const unsigned seen = board.look([&](unsigned member) {
-      other = member;
-      return board.line(member).words() == record.work.words;
-    });
-    if (seen < members_.count) return Status::in_progress;
-    if (seen > members_.count) {
-      fault.why = Fault::Why::other_call;
-      fault.member = other;
-      fault.theirs = board.line(other).words();
-      return fault.status();
-    }
-    if (!take(record)) return Status::in_progress;
-    board.end_turn();
-    record.published = false;
-    if (record.round == record.plan.rounds) return Status::ok;
-  }
-  return Status::in_progress;
-}
-
-std::uint64_t TeamState::moved(const CallRecord& record) const noexcept {
-  if (coll::is_of_board(record.plan)) return board_->turn();
-  return record.plan.algorithm == Algorithm::hosts ? houses_->moved() : messages_.moved();
-}
-
-/// The first member that the call waits for.
-unsigned TeamState::awaited() const noexcept {
-  const Plan& plan = calls_.front()->plan;
-  if (plan.algorithm == Algorithm::hosts) return houses_->awaited();
-  if (!coll::is_of_board(plan)) return messages_.awaited();
-  unsigned member = 0;
-  while (member + 1 < members_.count && board_->is_here(member)) ++member;
-  return member;
 }
 
 void TeamState::end(CallRecord& record, Status status) noexcept {
@@ -404,11 +323,8 @@ void TeamState::fail(Fault fault, bool told) noexcept {
     static_cast<void>(shrinking_.note_gone(fault.member));
   const bool concerns_calls = !calls_.empty();
   if (concerns_calls) say_fault();
-  if (board_) board_->desert();
-  if (houses_) houses_->desert();
-  if (reading_) reading_->end();
+  ways_.abandon();
   while (CallRecord* record = calls_.front()) end(*record, fault_.status());
-  messages_.drop_held();
   mail_.drop_all();
   // A death is seen by all; what one alone knows is not.
   if (told || (fault.why == Fault::Why::lost && !concerns_calls)) return;
@@ -430,14 +346,10 @@ void TeamState::say_fault() noexcept {
 
 unsigned TeamState::poll() noexcept { return drive(); }
 
-/// Members wake each other after each turn, and messages wake whom they reach.
 bool TeamState::lets_sleep() const noexcept {
   const CallRecord* record = calls_.front();
   if (record == nullptr) return true;
-  if (record->number == 0) return false;
-  if (record->plan.algorithm == Algorithm::hosts) return houses_->lets_sleep();
-  if (!coll::is_of_board(record->plan)) return !messages_.is_blocked() && mail_.front(messages_.awaited()) == nullptr;
-  return record->published && !board_->is_here(awaited());
+  return record->number != 0 && ways_.lets_sleep(*record);
 }
 
 std::optional<unsigned> TeamState::member_of(Rank rank) const noexcept {
@@ -498,17 +410,17 @@ void TeamState::look_around() noexcept {
   CallRecord* record = calls_.front();
   if (record == nullptr || record->number == 0) return;
   const std::int64_t now = coarse_now();
-  if (const std::uint64_t before = std::exchange(record->moved_before, moved(*record) + 1);
+  if (const std::uint64_t before = std::exchange(record->moved_before, ways_.moved(*record) + 1);
       before != record->moved_before) {
     record->waits_since_ns = now;
   }
-  const unsigned member = awaited();
+  const unsigned member = ways_.awaited(*record);
   const Watch& watch = watches_[member];
   if (member == members_.self) return;
   if (watch.left_ns != 0 && now - watch.left_ns > kFarewellGrace && now - record->waits_since_ns > kFarewellGrace)
     return fail_by(Fault::Why::left, member);
   // The members of another host know which of them is late, and say so first.
-  const bool others_know = record->plan.algorithm == Algorithm::hosts && houses_->awaits_a_host();
+  const bool others_know = ways_.awaits_a_host(*record);
   const auto patience = std::chrono::nanoseconds(others_know ? patience_ + patience_ / 2 : patience_).count();
   if (now - record->waits_since_ns > patience) fail_by(Fault::Why::late, member);
 }
@@ -517,7 +429,7 @@ bool TeamState::say_what_it_waits_for() const noexcept {
   const CallRecord* record = calls_.front();
   if (record == nullptr || record->number == 0) return false;
   try {
-    const unsigned member = awaited();
+    const unsigned member = ways_.awaited(*record);
     log::warn("team {}: call {}, {}, waits for member {} (rank {} of the job)", name_, journal_.shown(record->number),
               coll::describe(record->work.words), member, ranks_[member].value);
   } catch (const std::bad_alloc&) {

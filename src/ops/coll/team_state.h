@@ -13,15 +13,12 @@
 #include "ops/coll/board_memory.h"
 #include "ops/coll/call_record.h"
 #include "ops/coll/fault.h"
-#include "ops/coll/houses.h"
 #include "ops/coll/journal.h"
 #include "ops/coll/mail.h"
-#include "ops/coll/message_rounds.h"
 #include "ops/coll/prepared.h"
-#include "ops/coll/reading.h"
 #include "ops/coll/shrinking.h"
 #include "ops/coll/table.h"
-#include "ops/coll/turn_board.h"
+#include "ops/coll/ways.h"
 
 namespace brant {
 
@@ -80,26 +77,17 @@ class TeamState final : private Poller {
   OpResult carry_out(const Call& call) noexcept;
   template <typename Call>
   Status post_call(const Call& call, Op& op) noexcept;
-  Status require_host_memory(const void* data, std::uint64_t bytes, MemoryKind kind) noexcept;
   void begin(coll::CallRecord& record) noexcept;
   /// A message of a call that is under way here, or was, must be of that very call, also where nobody awaits it: a
   /// member that waits for somebody who never sends would not hear of it.
   void compare_words(unsigned member, const coll::MailHeader& header) noexcept;
   /// Does what can be done now. Returns how much it was.
   unsigned drive() noexcept;
-  Status step(coll::CallRecord& record, coll::Fault& fault) noexcept;
-  Status step_on_board(coll::CallRecord& record, coll::Fault& fault) noexcept;
-  void put(coll::CallRecord& record) noexcept;
-  /// False: not now, though all are there.
-  bool take(coll::CallRecord& record) noexcept;
-  [[nodiscard]] coll::PlanQuery query(const coll::Work& work) const noexcept;
   void end(coll::CallRecord& record, Status status) noexcept;
   /// Ends the team here, and at the others unless it was they who told of it.
   void fail(coll::Fault fault, bool told = false) noexcept;
   void fail_by(coll::Fault::Why why, unsigned member) noexcept;
   void say_fault() noexcept;
-  [[nodiscard]] unsigned awaited() const noexcept;
-  [[nodiscard]] std::uint64_t moved(const coll::CallRecord& record) const noexcept;
   [[nodiscard]] std::optional<unsigned> member_of(Rank rank) const noexcept;
   std::uint64_t make_key();
   void connect();
@@ -120,17 +108,14 @@ class TeamState final : private Poller {
   std::uint64_t key_ = 0;
   std::string name_;
   std::vector<Watch> watches_;
-  coll::BoardMemory memory_;              ///< Made by the lowest member of each host.
-  std::optional<coll::TurnBoard> board_;  ///< Where all share a host.
-  std::optional<coll::Reading> reading_;  ///< With the board.
+  coll::BoardMemory memory_;  ///< Made by the lowest member of each host.
   coll::Mail mail_;
-  coll::MessageRounds messages_;
-  std::optional<coll::HouseRounds> houses_;  ///< Where some share a host.
+  coll::Ways ways_;
   coll::Shrinking shrinking_;
   coll::Journal journal_;
   Calls calls_;
   coll::Fault fault_;
-  coll::Fault told_;  ///< By another member, of a call that this one has not come to.
+  coll::Fault told_;       ///< By another member, of a call that this one has not come to.
   std::uint64_t met_ = 0;  ///< The last call in which all members were seen.
   bool fault_said_ = false;
   bool entered_ = false;

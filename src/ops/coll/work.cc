@@ -126,8 +126,8 @@ class Arguments {
   Status sizes_of(std::span<const std::uint64_t> given, std::size_t count, std::uint64_t all, const char* what,
                   std::span<const std::uint64_t>& sizes) {
     if (given.size() != count)
-      return refuse(fmt::format("{} sizes of blocks for {} {}", given.size(), count,
-                                is_of_neighbours() ? "edges" : "members"));
+      return refuse(
+          fmt::format("{} sizes of blocks for {} {}", given.size(), count, is_of_neighbours() ? "edges" : "members"));
     std::uint64_t sum = 0;
     for (const std::uint64_t bytes : given) {
       if (bytes > kBytesMax / members_.count) return refuse(fmt::format("a block of {} bytes is too large", bytes));
@@ -221,7 +221,8 @@ class Arguments {
     const bool in_place = call_.in.data == nullptr && call_.in.bytes == 0;
     const std::uint64_t all = in_place ? call_.out.bytes : call_.in.bytes;
     if (!call_.in_block_bytes.empty()) {
-      const Status status = sizes_of(call_.in_block_bytes, members_.count, all, in_place ? "out" : "in", work_.in_blocks);
+      const Status status =
+          sizes_of(call_.in_block_bytes, members_.count, all, in_place ? "out" : "in", work_.in_blocks);
       if (status != Status::ok) return status;
     } else if (all % count != 0) {
       return refuse(fmt::format("{} bytes are not one block for each of {} members", all, count));
@@ -234,8 +235,8 @@ class Arguments {
       return Status::ok;
     }
     if (call_.out.bytes != work_.result_bytes) {
-      return refuse(fmt::format("`out` has {} bytes, and the block of this member {}", call_.out.bytes,
-                                work_.result_bytes));
+      return refuse(
+          fmt::format("`out` has {} bytes, and the block of this member {}", call_.out.bytes, work_.result_bytes));
     }
     if (overlap(work_.in, call_.in.bytes, work_.out, call_.out.bytes))
       return refuse("`in` and `out` overlap: give memory apart, or leave `in` null");
@@ -251,7 +252,8 @@ class Arguments {
     if (call_.uneven) {
       const auto given = in_place ? call_.block_bytes : call_.in_block_bytes;
       Status status = sizes_of(given, members_.count, in_bytes, "in", work_.in_blocks);
-      if (status == Status::ok) status = sizes_of(call_.block_bytes, members_.count, call_.out.bytes, "out", work_.blocks);
+      if (status == Status::ok)
+        status = sizes_of(call_.block_bytes, members_.count, call_.out.bytes, "out", work_.blocks);
       if (status != Status::ok) return status;
       if (work_.in_blocks[members_.self] != work_.blocks[members_.self])
         return refuse("the block that this member gives itself has two sizes");
@@ -289,9 +291,10 @@ class Arguments {
     const std::uint64_t gets = edges.sources.size(), gives = one_for_each ? edges.destinations.size() : 1;
     work_.bytes = gives != 0 ? call_.in.bytes / gives : call_.out.bytes / std::max<std::uint64_t>(gets, 1);
     if (work_.bytes * gives != call_.in.bytes || work_.bytes * gets != call_.out.bytes) {
-      return refuse(fmt::format("{} bytes go in and {} come out, and each of {} sources and {} destinations has a block "
-                                "of one size",
-                                call_.in.bytes, call_.out.bytes, gets, edges.destinations.size()));
+      return refuse(
+          fmt::format("{} bytes go in and {} come out, and each of {} sources and {} destinations has a block "
+                      "of one size",
+                      call_.in.bytes, call_.out.bytes, gets, edges.destinations.size()));
     }
     return Status::ok;
   }

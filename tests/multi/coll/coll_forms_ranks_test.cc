@@ -29,9 +29,8 @@ using Sizes = std::vector<std::uint64_t>;
 /// Or several processes are one host.
 test::SharedHost g_shared_host;
 // NOLINTNEXTLINE(bugprone-throwing-static-initialization): it ends the program where it throws
-[[maybe_unused]] const bool g_pairs =
-    std::getenv("BRANT_TEST_RANKS_PER_HOST") != nullptr &&
-    g_shared_host.join(std::atoi(std::getenv("BRANT_TEST_RANKS_PER_HOST")));
+[[maybe_unused]] const bool g_pairs = std::getenv("BRANT_TEST_RANKS_PER_HOST") != nullptr &&
+                                      g_shared_host.join(std::atoi(std::getenv("BRANT_TEST_RANKS_PER_HOST")));
 
 template <typename T>
 Buffer buffer_of(std::vector<T>& values) {
@@ -186,7 +185,8 @@ TEST_P(Forms, neighbours_exchange_along_edges) {
       for (int edge = 0; edge < 3; ++edge) {
         if (towards[edge] == self()) to_me.push_back(edge);
       }
-      append(gets, block(source, 10 + to_me[static_cast<std::size_t>(used[static_cast<std::size_t>(source)]++)], bytes));
+      append(gets,
+             block(source, 10 + to_me[static_cast<std::size_t>(used[static_cast<std::size_t>(source)]++)], bytes));
     }
     Bytes got(gets.size());
     carry_out(neighbour_alltoall(buffer_of(std::as_const(gives)), buffer_of(got), edges), "neighbour_alltoall");

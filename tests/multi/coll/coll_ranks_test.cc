@@ -32,9 +32,8 @@ using test::job;
 /// Or several processes are one host.
 test::SharedHost g_shared_host;
 // NOLINTNEXTLINE(bugprone-throwing-static-initialization): it ends the program where it throws
-[[maybe_unused]] const bool g_pairs =
-    std::getenv("BRANT_TEST_RANKS_PER_HOST") != nullptr &&
-    g_shared_host.join(std::atoi(std::getenv("BRANT_TEST_RANKS_PER_HOST")));
+[[maybe_unused]] const bool g_pairs = std::getenv("BRANT_TEST_RANKS_PER_HOST") != nullptr &&
+                                      g_shared_host.join(std::atoi(std::getenv("BRANT_TEST_RANKS_PER_HOST")));
 
 /// What member `member` gives as element `index`: small whole numbers, so that sums of floats are exact too.
 std::int64_t given(int member, std::size_t index, int salt) {
@@ -450,8 +449,7 @@ TEST_P(Collectives, closing_ends_what_is_under_way_at_all) {
 TEST_P(Collectives, members_of_one_host_exchange_no_messages_for_small_calls) {
   if (!g_pairs || GetParam() != TeamWay::automatic) GTEST_SKIP() << "no two processes share a host that others do not";
   std::int64_t own = self(), sum = 0;
-  const Collective call =
-      allreduce(std::span<const std::int64_t>(&own, 1), std::span(&sum, 1), ReduceOp::sum);
+  const Collective call = allreduce(std::span<const std::int64_t>(&own, 1), std::span(&sum, 1), ReduceOp::sum);
   EXPECT_EQ(team_.explain(call), "hosts");
   const std::uint64_t before = job().worker().engine().service<am::Messenger>().counts().sent;
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(team_.run(call).ok()) << team_.fault();

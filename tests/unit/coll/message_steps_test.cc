@@ -240,13 +240,15 @@ TEST_P(MessageSteps, blocks_of_different_sizes) {
       back[m].resize(own, -1);
       std::size_t first = 0;
       for (unsigned k = 0; k < root; ++k) first += count(m, k);
-      gathers.push_back(gatherv(ConstBuffer(in[m].data() + first, own * 4),
-                                m == root ? Buffer(gathered.data(), gathered.size() * 4) : Buffer(),
-                                m == root ? std::span<const std::uint64_t>(gets[root]) : std::span<const std::uint64_t>(),
-                                static_cast<int>(root)));
-      scatters.push_back(scatterv(m == root ? ConstBuffer(gathered.data(), gathered.size() * 4) : ConstBuffer(),
-                                  m == root ? std::span<const std::uint64_t>(gets[root]) : std::span<const std::uint64_t>(),
-                                  Buffer(back[m].data(), own * 4), static_cast<int>(root)));
+      gathers.push_back(
+          gatherv(ConstBuffer(in[m].data() + first, own * 4),
+                  m == root ? Buffer(gathered.data(), gathered.size() * 4) : Buffer(),
+                  m == root ? std::span<const std::uint64_t>(gets[root]) : std::span<const std::uint64_t>(),
+                  static_cast<int>(root)));
+      scatters.push_back(
+          scatterv(m == root ? ConstBuffer(gathered.data(), gathered.size() * 4) : ConstBuffer(),
+                   m == root ? std::span<const std::uint64_t>(gets[root]) : std::span<const std::uint64_t>(),
+                   Buffer(back[m].data(), own * 4), static_cast<int>(root)));
     }
     ASSERT_TRUE(Stage(gathers, {}).play()) << unit;
     ASSERT_EQ(gathered, expected[root]) << unit;

@@ -57,7 +57,8 @@ TEST(Plan, is_there_for_every_call_and_moves_all_bytes) {
       // Of reads some turns move nothing.
       const Plan moving{plan.algorithm, plan.piece, plan.rounds - (reads ? 2 : 0)};
       ASSERT_NE(plan_for(without_reads(query)).algorithm, Algorithm::reads);
-      const std::uint64_t moved = slices ? plan.piece * query.members * (moving.rounds - 1) : plan.piece * moving.rounds;
+      const std::uint64_t moved =
+          slices ? plan.piece * query.members * (moving.rounds - 1) : plan.piece * moving.rounds;
       ASSERT_GE(moved, query.bytes) << algorithm_name(plan.algorithm) << " " << query.bytes << " of " << query.element;
       if (plan.algorithm != Algorithm::lines && plan.algorithm != Algorithm::binomial) {
         ASSERT_EQ(plan.piece % query.element, 0u);

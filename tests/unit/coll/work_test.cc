@@ -30,9 +30,9 @@ TEST(Work, vectors_beyond_4_gib_are_cut_without_a_gap) {
   const std::uint64_t bytes = 6 * kGiB + 12;
   for (const bool board : {false, true}) {
     const Members members{3, 1};
-    const Work work = work_of(allreduce(ConstBuffer(place(kGiB), bytes), Buffer(place(100 * kGiB), bytes),
-                                        DataType::f32, ReduceOp::sum),
-                              members);
+    const Work work = work_of(
+        allreduce(ConstBuffer(place(kGiB), bytes), Buffer(place(100 * kGiB), bytes), DataType::f32, ReduceOp::sum),
+        members);
     EXPECT_EQ(bytes_of(work.words), bytes);
     const Plan plan = plan_for(without_reads({work.kind, 3, work.bytes, work.element, board, {}}));
     std::uint64_t next = 0;
@@ -51,9 +51,9 @@ TEST(Work, vectors_beyond_4_gib_are_cut_without_a_gap) {
 TEST(Work, blocks_beyond_4_gib_lie_where_they_belong) {
   const Members members{3, 2};
   const std::vector<std::uint64_t> gives = {5 * kGiB, 1, 6 * kGiB}, gets = {7 * kGiB, 8, 6 * kGiB};
-  const Work work = work_of(alltoallv(ConstBuffer(place(kGiB), 11 * kGiB + 1), gives,
-                                      Buffer(place(100 * kGiB), 13 * kGiB + 8), gets),
-                            members);
+  const Work work =
+      work_of(alltoallv(ConstBuffer(place(kGiB), 11 * kGiB + 1), gives, Buffer(place(100 * kGiB), 13 * kGiB + 8), gets),
+              members);
   EXPECT_EQ(work.in_block_offset(2), 5 * kGiB + 1);
   EXPECT_EQ(work.block_offset(2), 7 * kGiB + 8);
   EXPECT_EQ(work.bytes, 7 * kGiB);
