@@ -3,21 +3,26 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "bench/runner/options.h"
 #include "brant/coll/team.h"
 
 namespace brant::bench {
 
 /// Who starts a call: the CPU, a stream that it is queued on, or one in which it was captured.
 enum class CollTrigger : std::uint8_t { host, stream, graph };
+std::string_view trigger_name(CollTrigger trigger) noexcept;
 
 /// What the user asked for.
 struct CollBench {
-  CollectiveKind kind = CollectiveKind::allreduce;  ///< barrier, broadcast, allreduce or allgather.
-  std::vector<std::size_t> sizes;                   ///< As nccl-tests count them: of an allgather, what each gets.
-  std::size_t iterations = 0;                       ///< Samples per size; 0: by size.
+  /// barrier, broadcast, allreduce, allgather, reduce_scatter or alltoall.
+  CollectiveKind kind = CollectiveKind::allreduce;
+  std::vector<std::size_t> sizes;  ///< As nccl-tests count them: the larger one of what each gives and gets.
+  std::size_t iterations = 0;      ///< Samples per size; 0: by size.
   TeamWay way = TeamWay::automatic;
+  Alloc alloc = Alloc::library;
   bool device = false;  ///< The buffers lie in memory of the device. Streams and graphs need that.
   CollTrigger trigger = CollTrigger::host;
   bool check = false;  ///< Every element, in calls that are not timed, before and after those that are.
@@ -25,10 +30,12 @@ struct CollBench {
 };
 
 /// What a link would have to carry if this were done as well as can be, for each byte of the size, as nccl-tests count:
-/// 2 (n - 1) / n for an allreduce, (n - 1) / n for an allgather, 1 for a broadcast.
+/// 2 (n - 1) / n for an allreduce, 1 for a broadcast, (n - 1) / n for the others.
 double bus_factor(CollectiveKind kind, int ranks) noexcept;
 
 /// Runs it in this job; rank 0 prints. Throws Error.
 void run_collectives(const CollBench& bench);
+/// The same by the MPI whose processes these are.
+void run_collectives_of_mpi(const CollBench& bench, const std::string& library);
 
 }  // namespace brant::bench

@@ -7,16 +7,21 @@
 
 namespace brant::bench {
 
-Machine describe_machine(const port::Device& device) {
+Machine describe_machine() {
   Machine machine;
   machine.brant = cli::info::build_version();
+  machine.cpu = cli::info::cpu_name();
+  machine.host = cli::info::short_host_name();
+  return machine;
+}
+
+Machine describe_machine(const port::Device& device) {
+  Machine machine = describe_machine();
   const port::DeviceCapabilities& capabilities = device.capabilities();
   if (capabilities.offers(MemoryKind::cuda)) {
     machine.gpu = capabilities.name;
     machine.cuda = capabilities.driver;
   }
-  machine.cpu = cli::info::cpu_name();
-  machine.host = cli::info::short_host_name();
   return machine;
 }
 

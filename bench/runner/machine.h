@@ -16,7 +16,9 @@ struct Machine {
   std::string host;
 };
 
-/// Of this process and a device, without UCX.
+/// Of this process alone.
+Machine describe_machine();
+/// The same, and its device.
 Machine describe_machine(const port::Device& device);
 /// Of this process, its device and its network.
 Machine describe_machine(Runtime& runtime);

@@ -33,7 +33,20 @@ std::vector<std::string> own_arguments() {
   return arguments;
 }
 
+std::string own_program() {
+  std::error_code error;
+  std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (error) throw Error(Status::io_error, "/proc/self/exe cannot be read: " + error.message());
+  return self;
+}
+
 }  // namespace
+
+std::vector<std::string> own_command() {
+  std::vector<std::string> command = own_arguments();
+  command.front() = own_program();
+  return command;
+}
 
 bool started_alone() {
   if (!env("BRANT_BOOTSTRAP").empty()) return false;
@@ -43,14 +56,12 @@ bool started_alone() {
 }
 
 void restart_as_job(int ranks) {
-  std::error_code error;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  if (error) throw Error(Status::io_error, "/proc/self/exe cannot be read: " + error.message());
+  const std::vector<std::string> mine = own_command();
+  const std::string& self = mine.front();
   // Whoever typed this command knows nothing of a launcher: what is wrong is said by rank 0, and once.
-  std::vector<std::string> command = {self, "run", "-n", std::to_string(ranks), "--no-prefix", "--quiet", "--patience",
-                                      "0",  "--",  self};
-  const std::vector<std::string> mine = own_arguments();
-  command.insert(command.end(), mine.begin() + 1, mine.end());
+  std::vector<std::string> command = {self,         "run", "-n", std::to_string(ranks), "--no-prefix", "--quiet",
+                                      "--patience", "0",   "--"};
+  command.insert(command.end(), mine.begin(), mine.end());
   std::vector<char*> argv;
   for (std::string& argument : command) argv.push_back(argument.data());
   argv.push_back(nullptr);

@@ -1,10 +1,16 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 namespace brant::bench {
 
 /// True if nobody started this process as one of several. Throws Error for a launcher that brant recognises but does
 /// not speak.
 bool started_alone();
+
+/// The program of this process, and its arguments. Throws Error (io_error).
+std::vector<std::string> own_command();
 
 /// Replaces this process by `brant run -n RANKS` of the same command line. Returns only by throwing Error.
 [[noreturn]] void restart_as_job(int ranks);

@@ -1,10 +1,15 @@
 #include "cli/bench_coll.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/env.h"
 #include "bench/coll/coll.h"
+#include "bench/mpi/mpi_start.h"
 #include "bench/runner/options.h"
 #include "bench/runner/row.h"
 #include "bench/runner/self_start.h"
@@ -13,12 +18,17 @@
 namespace brant::cli {
 namespace {
 
+/// In the environment of the processes that start when the rivals have played.
+constexpr const char* kPeersPlayed = "BRANT_BENCH_PEERS_PLAYED";
+
 struct CollArguments {
   bench::CollBench bench;
   std::optional<std::string> sizes;
   std::string min = "8";
   std::string max = "16M";
   std::string way = "auto";
+  std::string alloc = "library";
+  std::vector<std::string> peers;
   std::string memory = "host";
   std::string trigger = "host";
   int ranks = 2;
@@ -31,6 +41,7 @@ int run_coll(const CollArguments& arguments) {
                       ? bench::parse_sizes(*arguments.sizes)
                       : bench::sizes_between(bench::parse_size(arguments.min), bench::parse_size(arguments.max));
     asked.way = arguments.way == "messages" ? TeamWay::messages : TeamWay::automatic;
+    asked.alloc = arguments.alloc == "malloc" ? bench::Alloc::malloc : bench::Alloc::library;
     asked.device = arguments.memory == "device";
     asked.trigger = arguments.trigger == "graph"    ? bench::CollTrigger::graph
                     : arguments.trigger == "stream" ? bench::CollTrigger::stream
@@ -38,8 +49,19 @@ int run_coll(const CollArguments& arguments) {
     if (asked.trigger != bench::CollTrigger::host && !asked.device)
       throw Error(Status::invalid_argument,
                   "streams and graphs carry out what lies on the device: add --memory device");
+    if (asked.device && !arguments.peers.empty())
+      throw Error(Status::invalid_argument, "--peer measures an MPI in host memory: leave --memory device out");
     const bench::RowFile probe(asked.json);  // a file that cannot be written is found before anything starts
-    if (bench::started_alone()) bench::restart_as_job(arguments.ranks);
+    if (const std::string library(env(bench::mpi::kLibraryVariable)); !library.empty())
+      return bench::run_collectives_of_mpi(asked, library);
+    if (bench::started_alone()) {
+      for (const std::string& peer : arguments.peers) bench::mpi::run_as_job(bench::mpi::find(peer), arguments.ranks);
+      static_cast<void>(::setenv(kPeersPlayed, "1", 1));
+      bench::restart_as_job(arguments.ranks);
+    }
+    if (!arguments.peers.empty() && env(kPeersPlayed).empty())
+      throw Error(Status::invalid_argument, "--peer starts processes by itself: call `brant bench` without a launcher");
+    static_cast<void>(::unsetenv(kPeersPlayed));
     bench::run_collectives(asked);
   });
 }
@@ -48,7 +70,9 @@ void add_one(CLI::App& bench, CollectiveKind kind, const char* text, int& exit_c
   auto arguments = std::make_shared<CollArguments>();
   bench::CollBench& asked = arguments->bench;
   asked.kind = kind;
-  CLI::App* command = bench.add_subcommand(std::string(collective_name(kind)), text);
+  std::string name(collective_name(kind));
+  std::replace(name.begin(), name.end(), '_', '-');
+  CLI::App* command = bench.add_subcommand(name, text);
   if (kind != CollectiveKind::barrier) {
     CLI::Option* sizes = command->add_option("--sizes", arguments->sizes, "Sizes, for example 8,64K,1M");
     command->add_option("--min", arguments->min, "Smallest size; powers of two from here")
@@ -62,6 +86,12 @@ void add_one(CLI::App& bench, CollectiveKind kind, const char* text, int& exit_c
   command->add_option("--way", arguments->way, "Force messages, or leave it to brant")
       ->check(CLI::IsMember({"auto", "messages"}))
       ->capture_default_str();
+  command->add_option("--alloc", arguments->alloc, "Memory of Runtime::allocate, or of malloc")
+      ->check(CLI::IsMember({"library", "malloc"}))
+      ->capture_default_str();
+  command->add_option("--peer", arguments->peers,
+                      "Measure an MPI before brant: 'mpi' for the mpiexec on PATH, or the path of an mpiexec. May be "
+                      "given several times");
   command->add_option("--memory", arguments->memory, "Where the buffers lie")
       ->check(CLI::IsMember({"host", "device"}))
       ->capture_default_str();
@@ -82,6 +112,10 @@ void add_bench_coll(CLI::App& bench, int& exit_code) {
           exit_code);
   add_one(bench, CollectiveKind::broadcast, "What rank 0 has, at all processes", exit_code);
   add_one(bench, CollectiveKind::allgather, "A block of each process at all of them; sizes are of all blocks",
+          exit_code);
+  add_one(bench, CollectiveKind::reduce_scatter,
+          "A block of the sum of floats at each process; sizes are of all blocks", exit_code);
+  add_one(bench, CollectiveKind::alltoall, "A block of each process for each other one; sizes are of all blocks",
           exit_code);
   add_one(bench, CollectiveKind::barrier, "All processes wait for each other", exit_code);
 }

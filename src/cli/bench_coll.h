@@ -4,7 +4,7 @@
 
 namespace brant::cli {
 
-/// `brant bench allreduce`, `broadcast`, `allgather`, `barrier`.
+/// `brant bench allreduce`, `broadcast`, `allgather`, `reduce-scatter`, `alltoall`, `barrier`.
 void add_bench_coll(CLI::App& bench, int& exit_code);
 
 }  // namespace brant::cli

@@ -7,6 +7,7 @@ import json
 import pathlib
 import re
 import subprocess
+import sys
 
 import brant_command
 import pytest
@@ -44,7 +45,7 @@ def test_halo_exchanges_of_blocks_that_share_processes_are_checked(tmp_path: pat
     assert rows["fused"]["phases_us"]["comm"] > 0
 
 
-@pytest.mark.parametrize("kind", ["allreduce", "broadcast", "allgather", "barrier"])
+@pytest.mark.parametrize("kind", ["allreduce", "broadcast", "allgather", "reduce-scatter", "alltoall", "barrier"])
 @pytest.mark.parametrize("way", ["auto", "messages"])
 def test_bench_of_collectives_counts_as_nccl_tests(kind: str, way: str, tmp_path: pathlib.Path) -> None:
     file = tmp_path / "rows.jsonl"
@@ -53,12 +54,31 @@ def test_bench_of_collectives_counts_as_nccl_tests(kind: str, way: str, tmp_path
     rows = rows_of(file)
     assert [row["bytes"] for row in rows] == ([0] if kind == "barrier" else [8, 65536])
     for row in rows:
-        assert (row["bench"], row["trigger"], row["memory"], row["ranks"]) == (kind, "host", "host", 2)
+        assert (row["bench"], row["trigger"], row["memory"], row["ranks"]) == (
+            kind.replace("-", "_"),
+            "host",
+            "host",
+            2,
+        )
         assert (row["wrong"], row["n"], row["peer"]) == (0, 5, None)
         assert row["us"]["min"] <= row["us"]["p50"] <= row["us"]["p99"]
         assert row["path"] in said
-        factor = {"allreduce": 1, "allgather": 0.5}.get(kind, 1)  # of two processes
+        factor = {"allreduce": 1, "broadcast": 1, "barrier": 1}.get(kind, 0.5)  # of two processes
         assert row["bus_gb_s"] == pytest.approx(factor * row["gb_s"], abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["allreduce", "alltoall", "barrier"])
+def test_bench_of_collectives_plays_an_mpi_beside(kind: str, tmp_path: pathlib.Path) -> None:
+    mpiexec = pathlib.Path(sys.executable).with_name("mpiexec")
+    if not mpiexec.exists():
+        pytest.skip("the wheel of mpich is not installed")
+    file = tmp_path / "rows.jsonl"
+    sizes = () if kind == "barrier" else ("--sizes", "64K")
+    bench(kind, *sizes, "--peer", str(mpiexec), "--check", "--iterations", "5", "--json", str(file))
+    theirs, ours = rows_of(file)
+    assert (theirs["peer"], ours["peer"], theirs["bench"]) == ("mpi", None, ours["bench"])
+    assert theirs["peer_version"].startswith("MPICH")
+    assert (theirs["wrong"], ours["wrong"], theirs["ranks"]) == (0, 0, 2)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,9 @@ namespace brant {
 
 class Runtime;
 class TeamState;
+namespace coll {
+struct Prepared;
+}
 
 /// Which way the bytes of a team's collectives go.
 enum class TeamWay : std::uint8_t {
@@ -45,16 +48,33 @@ struct TeamCall {
   Status status = Status::in_progress;
   std::int64_t begun_ns = 0;  ///< By a clock that is some milliseconds late; when it came to its turn.
   std::int64_t ended_ns = 0;
-  std::string_view algorithm;  ///< "lines", "slots", "slices", "direct", ...
+  std::string_view algorithm;  ///< "lines", "slots", "reads", "direct", ...: the one that it went by.
+};
+
+/// A call that a team has looked at and planned once, to be carried out often: `Team::prepare` makes it. It has copies
+/// of the call's lists; buffers and a function of the program stay the caller's, at their places. It goes before its
+/// team.
+class BRANT_API PreparedCall {
+ public:
+  PreparedCall(PreparedCall&&) noexcept;
+  PreparedCall& operator=(PreparedCall&&) noexcept;
+  ~PreparedCall();
+
+ private:
+  friend class Team;
+  explicit PreparedCall(std::unique_ptr<coll::Prepared> prepared) noexcept;
+
+  std::unique_ptr<coll::Prepared> prepared_;
 };
 
 /// Ordered members, processes of the job, that act together: they carry out what `brant/coll/collectives.h` describes.
 /// Members alone take part in making one. One team has one order: its calls are carried out one after another, in the
 /// order in which they are posted, which is the same at all members. Different teams are independent of each other.
 ///
-/// On one host data goes through memory that all members have mapped; between hosts, by messages. Memory may be of any
-/// kind, and of different kinds at different members. That of devices goes through pinned memory of the host; streams
-/// carry calls out on the device itself (`enqueue`).
+/// On one host data goes through memory that all members have mapped, or is read where it is (memory of
+/// `Runtime::allocate`, from 32 KiB on); between hosts, by messages. Memory may be of any kind, and of different kinds
+/// at different members. That of devices goes through pinned memory of the host; streams carry calls out on the device
+/// itself (`enqueue`).
 ///
 /// A member that dies, leaves, does not come within the patience, or calls something else than the others, ends the
 /// team: the call under way and all later ones return the same error at all other members, `fault` says who it was and
@@ -116,6 +136,16 @@ class BRANT_API Team {
     return Operation(Moment::delivered, [&](Op& op) noexcept { return post(call, op); });
   }
 
+  /// Plans a call that is made often; nothing is said to the others. Throws Error: what `run` would return for it.
+  [[nodiscard]] PreparedCall prepare(const Collective& call) const;
+  /// As of the call that was prepared, which may be made by any of these ways at each member. One of another team:
+  /// invalid_argument.
+  OpResult run(const PreparedCall& call) noexcept;
+  Status post(const PreparedCall& call, Op& op) noexcept;
+  Operation start(const PreparedCall& call) noexcept {
+    return Operation(Moment::delivered, [&](Op& op) noexcept { return post(call, op); });
+  }
+
   /// Makes the team ready for `enqueue`; all members call it, and it waits for all. Does nothing a second time.
   /// not_supported, at all members alike, where one of them has no device with kernels, or one that does not map the
   /// others' memory, shares no memory with another, or is in one process with it, or where there are more than 8. The
@@ -143,8 +173,9 @@ class BRANT_API Team {
 
   /// What ended the team, for people; empty as long as it is of use.
   [[nodiscard]] std::string fault() const;
-  /// By which algorithm a call of this shape is carried out here: "lines", "slots", "slices" (shared memory), "direct",
-  /// "pairwise", "binomial", "dissemination" (messages), "alone"; empty for a call that would be refused.
+  /// By which algorithm a call of this shape is carried out here: "lines", "slots", "slices", "reads" (shared memory;
+  /// of buffers that can be mapped, else as if it were shorter), "hosts", "direct", "pairwise", "binomial",
+  /// "dissemination" (messages), "alone"; empty for a call that would be refused.
   [[nodiscard]] std::string_view explain(const Collective& call) const noexcept;
   /// The same of `enqueue`: "kernel lines", "kernel slots", "kernel slices", "kernel alone".
   [[nodiscard]] std::string_view explain_on_stream(const Collective& call) const noexcept;

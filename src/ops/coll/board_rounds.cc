@@ -27,10 +27,10 @@ Extent BoardRounds::slice(unsigned member, std::uint64_t round) const noexcept {
 }
 
 void BoardRounds::fold_rooms(unsigned count, std::size_t offset, const std::byte* own, std::byte* out,
-                             std::uint64_t bytes) noexcept {
+                             std::uint64_t bytes, std::byte* also) noexcept {
   const void* inputs[kBoardMembersMax];
   for (unsigned m = 0; m < count; ++m) inputs[m] = m == members_.self ? own : room(m) + offset;
-  fold(work_.folding, std::span(inputs, count), out, bytes / work_.element);
+  fold(work_.folding, std::span(inputs, count), out, bytes / work_.element, also);
 }
 
 void BoardRounds::put_piece(const std::byte* from, std::uint64_t bytes, std::uint64_t round) noexcept {
@@ -40,10 +40,12 @@ void BoardRounds::put_piece(const std::byte* from, std::uint64_t bytes, std::uin
 
 /// A piece for each other member.
 void BoardRounds::put_blocks(std::uint64_t round) noexcept {
-  const Extent piece = piece_of(work_.bytes, plan_.piece, round);
+  std::uint64_t block = 0;
   for (unsigned m = 0; m < members_.count; ++m) {
-    if (m != members_.self)
-      copy_bytes(own_room() + m * plan_.piece, work_.in + m * work_.bytes + piece.offset, piece.bytes);
+    const std::uint64_t bytes = work_.in_block_bytes(m);
+    const Extent piece = piece_of(bytes, plan_.piece, round);
+    if (m != members_.self) copy_bytes(own_room() + m * plan_.piece, work_.in + block + piece.offset, piece.bytes);
+    block += bytes;
   }
 }
 
@@ -57,6 +59,7 @@ void BoardRounds::put_slices(std::uint64_t round) noexcept {
 }
 
 void BoardRounds::put(std::uint64_t round) noexcept {
+  if (work_.uneven && round == 0) std::memcpy(board_.own_payload(), &plan_.rounds, sizeof(plan_.rounds));
   if (plan_.algorithm == Algorithm::slices) return put_slices(round);
   switch (work_.kind) {
     case Kind::broadcast:
@@ -74,6 +77,8 @@ void BoardRounds::put(std::uint64_t round) noexcept {
     case Kind::alltoall:
     case Kind::reduce_scatter: return put_blocks(round);
     case Kind::barrier:
+    case Kind::neighbour_allgather:
+    case Kind::neighbour_alltoall:
     case Kind::none: return;
   }
 }
@@ -109,26 +114,41 @@ void BoardRounds::take_blocks(std::uint64_t round) noexcept {
 }
 
 void BoardRounds::take_exchanged(std::uint64_t round) noexcept {
-  const Extent piece = piece_of(work_.bytes, plan_.piece, round);
+  std::uint64_t block = 0;
   for (unsigned m = 0; m < members_.count; ++m) {
+    const std::uint64_t bytes = work_.block_bytes(m);
+    const Extent piece = piece_of(bytes, plan_.piece, round);
     const std::byte* from =
-        m == members_.self ? work_.in + m * work_.bytes + piece.offset : room(m) + members_.self * plan_.piece;
-    copy_bytes(work_.out + m * work_.bytes + piece.offset, from, piece.bytes);
+        m == members_.self ? work_.in + work_.in_block_offset(m) + piece.offset : room(m) + members_.self * plan_.piece;
+    copy_bytes(work_.out + block + piece.offset, from, piece.bytes);
+    block += bytes;
   }
 }
 
 void BoardRounds::take_scattered(std::uint64_t round) noexcept {
   if (work_.out == nullptr) return;  // the root's block stays where it is
-  const Extent piece = piece_of(work_.bytes, plan_.piece, round);
-  const std::byte* from = work_.is_root(members_) ? work_.in + members_.self * work_.bytes + piece.offset
-                                                  : room(work_.root) + members_.self * plan_.piece;
+  const unsigned self = members_.self;
+  const bool is_root = work_.is_root(members_);
+  const Extent piece = piece_of(is_root ? work_.in_block_bytes(self) : work_.bytes, plan_.piece, round);
+  const std::byte* from =
+      is_root ? work_.in + work_.in_block_offset(self) + piece.offset : room(work_.root) + self * plan_.piece;
   copy_bytes(work_.out + piece.offset, from, piece.bytes);
 }
 
 void BoardRounds::take_own_block_combined(std::uint64_t round) noexcept {
-  const Extent piece = piece_of(work_.bytes, plan_.piece, round);
-  const std::byte* own = work_.in + members_.self * work_.bytes + piece.offset;
+  const Extent piece = piece_of(work_.in_block_bytes(members_.self), plan_.piece, round);
+  const std::byte* own = work_.in + work_.in_block_offset(members_.self) + piece.offset;
   fold_rooms(members_.count, members_.self * plan_.piece, own, work_.out + piece.offset, piece.bytes);
+}
+
+std::uint64_t BoardRounds::rounds() const noexcept {
+  std::uint64_t most = 1;
+  for (unsigned m = 0; m < members_.count; ++m) {
+    std::uint64_t rounds = 0;
+    std::memcpy(&rounds, board_.line(m).payload, sizeof(rounds));
+    most = std::max(most, rounds);
+  }
+  return most;
 }
 
 /// The slice is combined where the next turn shows it: nobody reads there any more.
@@ -143,8 +163,8 @@ void BoardRounds::take_slices(std::uint64_t round) noexcept {
   const Extent own = slice(members_.self, round);
   if (own.bytes == 0) return;
   std::byte* const result = board_.own_next_slot() + kResultsAt;
-  fold_rooms(members_.count, members_.self * plan_.piece, work_.in + own.offset, result, own.bytes);
-  if (wants_result()) copy_bytes(work_.out + own.offset, result, own.bytes);
+  std::byte* const here = wants_result() ? work_.out + own.offset : nullptr;
+  fold_rooms(members_.count, members_.self * plan_.piece, work_.in + own.offset, result, own.bytes, here);
 }
 
 void BoardRounds::take(std::uint64_t round) noexcept {
@@ -161,6 +181,8 @@ void BoardRounds::take(std::uint64_t round) noexcept {
     case Kind::alltoall: return take_exchanged(round);
     case Kind::reduce_scatter: return take_own_block_combined(round);
     case Kind::barrier:
+    case Kind::neighbour_allgather:
+    case Kind::neighbour_alltoall:
     case Kind::none: return;
   }
 }

@@ -34,9 +34,20 @@ const Element<T>* aligned(const void* input, std::uint64_t begin, std::size_t so
   return room;
 }
 
+/// Where combinations go: to one place or two.
+struct Results {
+  void* out;
+  void* also;
+
+  void store(std::uint64_t offset, const void* from, std::size_t bytes) const noexcept {
+    std::memcpy(static_cast<std::byte*>(out) + offset, from, bytes);
+    if (also != nullptr) std::memcpy(static_cast<std::byte*>(also) + offset, from, bytes);
+  }
+};
+
 /// What a block has come to lies apart from all inputs.
 template <typename Sort, typename Combine>
-void fold_all(std::span<const void* const> inputs, void* out, std::uint64_t count, bool average,
+void fold_all(std::span<const void* const> inputs, Results results, std::uint64_t count, bool average,
               Combine combine) noexcept {
   using Acc = typename Sort::Acc;
   using Stored = Element<typename Sort::Stored>;
@@ -62,27 +73,26 @@ void fold_all(std::span<const void* const> inputs, void* out, std::uint64_t coun
         for (std::size_t i = 0; i < some; ++i) total[i] = divided(total[i], inputs.size());
       }
     }
-    std::byte* const to = static_cast<std::byte*>(out) + begin * sizeof(Stored);
     if constexpr (std::is_same_v<Acc, typename Sort::Stored>) {
-      std::memcpy(to, total, some * sizeof(Stored));
+      results.store(begin * sizeof(Stored), total, some * sizeof(Stored));
     } else {
       for (std::size_t i = 0; i < some; ++i) room[0][i].value = Sort::store(total[i]);
-      std::memcpy(to, static_cast<const void*>(room[0]), some * sizeof(Stored));
+      results.store(begin * sizeof(Stored), room[0], some * sizeof(Stored));
     }
   }
 }
 
 template <typename V, typename P>
-void fold_places(ReduceOp op, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept {
+void fold_places(ReduceOp op, std::span<const void* const> inputs, Results results, std::uint64_t count) noexcept {
   using Both = Pair<V, P>;
   const bool least = op == ReduceOp::min_place;
-  fold_all<Plain<Both>>(inputs, out, count, false, [least](const Both& a, const Both& b) {
+  fold_all<Plain<Both>>(inputs, results, count, false, [least](const Both& a, const Both& b) {
     if (a.value == b.value) return b.place < a.place ? b : a;
     return (least ? b.value < a.value : a.value < b.value) ? b : a;
   });
 }
 
-void fold_by_user(const UserReduce& user, std::span<const void* const> inputs, void* out,
+void fold_by_user(const UserReduce& user, std::span<const void* const> inputs, Results results,
                   std::uint64_t count) noexcept {
   alignas(16) std::byte total[kBlockBytes];
   const std::uint64_t block = kBlockBytes / user.element_bytes;
@@ -94,27 +104,29 @@ void fold_by_user(const UserReduce& user, std::span<const void* const> inputs, v
     for (const void* input : inputs.subspan(1)) {
       user.combine(user.context, total, static_cast<const std::byte*>(input) + at, some);
     }
-    std::memcpy(static_cast<std::byte*>(out) + at, total, bytes);
+    results.store(at, total, bytes);
   }
 }
 
 }  // namespace
 
-void fold(const Folding& how, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept {
+void fold(const Folding& how, std::span<const void* const> inputs, void* out, std::uint64_t count,
+          void* also) noexcept {
   if (count == 0 || inputs.empty()) return;
-  if (how.op == ReduceOp::user) return fold_by_user(*how.user, inputs, out, count);
+  const Results results{out, also};
+  if (how.op == ReduceOp::user) return fold_by_user(*how.user, inputs, results, count);
   const ReduceOp op = how.op;
   const bool numbers = visit_sort(how.type, [&](auto sort) noexcept {
     visit_op<decltype(sort)>(op, [&](auto combine) noexcept {
-      fold_all<decltype(sort)>(inputs, out, count, op == ReduceOp::average, combine);
+      fold_all<decltype(sort)>(inputs, results, count, op == ReduceOp::average, combine);
     });
   });
   if (numbers) return;
   switch (how.type) {
-    case DataType::i32_i32: return fold_places<std::int32_t, std::int32_t>(op, inputs, out, count);
-    case DataType::i64_i64: return fold_places<std::int64_t, std::int64_t>(op, inputs, out, count);
-    case DataType::f32_i32: return fold_places<float, std::int32_t>(op, inputs, out, count);
-    case DataType::f64_i64: return fold_places<double, std::int64_t>(op, inputs, out, count);
+    case DataType::i32_i32: return fold_places<std::int32_t, std::int32_t>(op, inputs, results, count);
+    case DataType::i64_i64: return fold_places<std::int64_t, std::int64_t>(op, inputs, results, count);
+    case DataType::f32_i32: return fold_places<float, std::int32_t>(op, inputs, results, count);
+    case DataType::f64_i64: return fold_places<double, std::int64_t>(op, inputs, results, count);
     default: return;
   }
 }

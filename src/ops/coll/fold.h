@@ -21,7 +21,8 @@ struct Folding {
 
 /// `out[i] = ((inputs[0][i] op inputs[1][i]) op inputs[2][i]) ...` for `count` elements, in this order, whatever the
 /// machine: the one place where elements are combined. `out` may be one of the inputs, or apart from all of them.
-/// Nothing need be aligned. An average is divided by the number of inputs.
-void fold(const Folding& how, std::span<const void* const> inputs, void* out, std::uint64_t count) noexcept;
+/// Nothing need be aligned. An average is divided by the number of inputs. `also`: gets the same; null: nobody.
+void fold(const Folding& how, std::span<const void* const> inputs, void* out, std::uint64_t count,
+          void* also = nullptr) noexcept;
 
 }  // namespace brant::coll

@@ -12,16 +12,22 @@ namespace brant {
 namespace {
 
 constexpr auto kFormingPatience = std::chrono::milliseconds(60'000);
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
+
+/// This process and `peer`, which is null for this one itself, can have a board in common.
+bool shares_memory(const TeamOptions& options, const coll::Members& members, const Peer* peer) noexcept {
+  if (options.way == TeamWay::messages || members.count > coll::kBoardMembersMax) return false;
+  return peer != nullptr && peer->same_host && peer->link != nullptr;
+}
 
 }  // namespace
 
 /// What each member says of itself.
 struct TeamState::FormRecord {
   std::uint32_t version = kVersion;
-  std::uint32_t led = 0;  ///< Of the lowest rank: how many teams it was that of.
-  bool shares = false;    ///< It has a link to every other member.
-  bool offers = false;    ///< Member 0: memory for the board is below.
+  std::uint32_t led = 0;     ///< Of the lowest rank: how many teams it was that of.
+  std::uint32_t leader = 0;  ///< The lowest member on its host.
+  bool offers = false;       ///< A leader: memory for the board of its host is below.
   MemoryFileRecord memory;
 };
 
@@ -38,11 +44,60 @@ void TeamState::connect() {
   }
 }
 
-bool TeamState::can_share_memory() const noexcept {
-  if (options_.way == TeamWay::messages || members_.count > coll::kBoardMembersMax) return false;
-  return std::all_of(watches_.begin(), watches_.end(), [](const Watch& watch) {
-    return watch.peer == nullptr || (watch.peer->same_host && watch.peer->link != nullptr);
+/// Says who leads the members on this host; the leader makes memory for them.
+void TeamState::make_memory(FormRecord& own) {
+  unsigned beside = 0;
+  own.leader = members_.self;
+  for (unsigned m = members_.count; m-- > 0;) {
+    if (!shares_memory(options_, members_, watches_[m].peer)) continue;
+    ++beside;
+    own.leader = std::min(own.leader, m);
+  }
+  if (beside == 0 || own.leader != members_.self) return;
+  const Result<MemoryFileRecord> made = memory_.make(beside + 1);
+  own.offers = made.ok();
+  if (made) own.memory = *made;
+  if (!made) log::info("team {}: no memory to share ({}): it goes by messages", name_, status_text(made.status()));
+}
+
+/// What all have said is enough to know who shares memory with whom.
+void TeamState::map_memory(const std::vector<FormRecord>& all) {
+  std::vector<unsigned> leaders;
+  for (const FormRecord& record : all) {
+    leaders.push_back(record.leader);
+    if (record.leader >= members_.count || all[record.leader].leader != record.leader) return memory_.drop();
+  }
+  coll::Houses houses(leaders, members_.self);
+  const FormRecord& leader = all[leaders[members_.self]];
+  const auto count = static_cast<unsigned>(houses.own().size());
+  const bool see_each_other = std::all_of(houses.own().begin(), houses.own().end(), [this](unsigned m) {
+    return m == members_.self || shares_memory(options_, members_, watches_[m].peer);
   });
+  Status status = see_each_other ? Status::ok : Status::not_supported;
+  if (status == Status::ok && count == 1 && houses.are_worth_it()) {
+    status = memory_.make(1).status();  // a board where nobody else looks
+  } else if (status == Status::ok && count > 1 && !memory_.is_there()) {
+    status = leader.offers ? memory_.map(leader.memory, count) : Status::not_supported;
+  }
+  if (status != Status::ok) {
+    log::info("team {}: the memory of member {} cannot be mapped ({}): it goes by messages", name_,
+              leaders[members_.self], status_text(status));
+    memory_.drop();
+  }
+  const std::uint8_t mapped = memory_.is_there() ? 1 : 0;
+  std::vector<std::uint8_t> mapped_by(members_.count);
+  const OpResult told = run(allgather(ConstBuffer(&mapped, 1, MemoryKind::host),
+                                      Buffer(mapped_by.data(), mapped_by.size(), MemoryKind::host)));
+  if (!told.ok()) throw Error(told.status, fmt::format("no team was made: {}", describe_fault()));
+  if (std::any_of(mapped_by.begin(), mapped_by.end(), [](std::uint8_t each) { return each == 0; }))
+    return memory_.drop();
+  std::vector<Peer*> peers;
+  for (const Watch& watch : watches_) peers.push_back(watch.peer);
+  if (houses.all().size() == 1) {
+    ways_.share_board(engine_, memory_.data(), peers);
+  } else {
+    ways_.share_boards(std::move(houses), memory_.data(), peers);
+  }
 }
 
 void TeamState::form() {
@@ -59,13 +114,7 @@ void TeamState::form() {
   entered_ = table_.enter(key_, *this);
   if (!entered_) throw Error(Status::internal, "two teams of one process have one key");
   patience_ = std::min(options_.patience, kFormingPatience);
-  own.shares = members_.count > 1 && can_share_memory();
-  if (own.shares && members_.self == 0) {
-    const Result<MemoryFileRecord> made = memory_.make(members_.count);
-    own.offers = made.ok();
-    if (made) own.memory = *made;
-    if (!made) log::info("team {}: no memory to share ({}): it goes by messages", name_, status_text(made.status()));
-  }
+  make_memory(own);
 
   std::vector<FormRecord> all(members_.count);
   static_assert(std::is_trivially_copyable_v<FormRecord>);
@@ -76,21 +125,7 @@ void TeamState::form() {
   for (const FormRecord& record : all) {
     if (record.version != kVersion) throw Error(Status::version_mismatch, "members run different versions of brant");
   }
-  const bool possible = all[0].offers && std::all_of(all.begin(), all.end(), [](const auto& r) { return r.shares; });
-  if (possible && members_.self != 0) {
-    if (const Status status = memory_.map(all[0].memory, members_.count); status != Status::ok)
-      log::info("team {}: the memory of member 0 cannot be mapped ({}): it goes by messages", name_,
-                status_text(status));
-  }
-  const std::uint8_t mapped = possible && memory_.is_there() ? 1 : 0;
-  std::vector<std::uint8_t> mapped_by(members_.count);
-  require(run(allgather(ConstBuffer(&mapped, 1, MemoryKind::host), bytes_of(mapped_by))));
-  const bool by_all = std::all_of(mapped_by.begin(), mapped_by.end(), [](std::uint8_t each) { return each != 0; });
-  if (by_all) {
-    board_.emplace(memory_.data(), members_.count, members_.self);
-  } else {
-    memory_.drop();
-  }
+  if (members_.count > 1) map_memory(all);
 
   name_ = fmt::format("{}.{}", ranks_[lowest].value, all[lowest].led);
   patience_ = options_.patience;

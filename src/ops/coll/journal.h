@@ -22,6 +22,8 @@ class Journal {
     entry = {words, algorithm, Status::in_progress, now_ns, 0};
     return last_;
   }
+  /// The last call goes another way than was planned.
+  void change(Algorithm algorithm) noexcept { entries_[last_ % kCalls].algorithm = algorithm; }
   void end(Status status, std::int64_t now_ns) noexcept {
     entries_[last_ % kCalls].status = status;
     entries_[last_ % kCalls].ended_ns = now_ns;

@@ -15,6 +15,7 @@ class Round {
       : members_(members), work_(work), plan_(plan), round_(round), steps_(steps) {}
 
   void add() {
+    if (is_of_neighbours(work_.kind)) return neighbours();
     switch (plan_.algorithm) {
       case Algorithm::alone: return alone();
       case Algorithm::dissemination: return dissemination();
@@ -35,6 +36,15 @@ class Round {
   }
   void receive(unsigned peer, std::byte* to, std::uint64_t bytes) {
     steps_.push_back({What::receive, peer, nullptr, to, bytes});
+  }
+  /// Two members agree on the size of the block between them, and so on how many messages it takes: one at least, by
+  /// which they hear what the other one calls.
+  [[nodiscard]] bool goes_on(const Extent& piece) const noexcept { return round_ == 0 || piece.bytes != 0; }
+  void send_piece(unsigned peer, const std::byte* block, const Extent& piece) {
+    if (goes_on(piece)) send(peer, block + piece.offset, piece.bytes);
+  }
+  void receive_piece(unsigned peer, std::byte* block, const Extent& piece) {
+    if (goes_on(piece)) receive(peer, block + piece.offset, piece.bytes);
   }
   void hold(unsigned peer, std::uint64_t bytes) { steps_.push_back({What::hold, peer, nullptr, nullptr, bytes}); }
   void combine(unsigned of, const std::byte* own, std::byte* to, std::uint64_t bytes) {
@@ -144,35 +154,72 @@ class Round {
   void blocks(bool here) {
     const Extent own = piece(work_.block_bytes(self()));
     others([&](unsigned peer) {
-      if (work_.kind == Kind::allgather || peer == work_.root) send(peer, work_.in + own.offset, own.bytes);
+      if (work_.kind == Kind::allgather || peer == work_.root) send_piece(peer, work_.in, own);
     });
     if (!here) return;
     copy(work_.in + own.offset, work_.out + work_.block_offset(self()) + own.offset, own.bytes);
     others([&](unsigned peer) {
-      const Extent theirs = piece(work_.block_bytes(peer));
-      receive(peer, work_.out + work_.block_offset(peer) + theirs.offset, theirs.bytes);
+      receive_piece(peer, work_.out + work_.block_offset(peer), piece(work_.block_bytes(peer)));
     });
   }
 
   void scatter() {
-    const Extent some = piece(work_.bytes);
-    if (!is_root()) return receive(work_.root, work_.out + some.offset, some.bytes);
-    others([&](unsigned peer) { send(peer, work_.in + peer * work_.bytes + some.offset, some.bytes); });
-    if (work_.out != nullptr) copy(work_.in + self() * work_.bytes + some.offset, work_.out + some.offset, some.bytes);
+    if (!is_root()) return receive_piece(work_.root, work_.out, piece(work_.bytes));
+    others([&](unsigned peer) {
+      send_piece(peer, work_.in + work_.in_block_offset(peer), piece(work_.in_block_bytes(peer)));
+    });
+    const Extent own = piece(work_.in_block_bytes(self()));
+    if (work_.out != nullptr)
+      copy(work_.in + work_.in_block_offset(self()) + own.offset, work_.out + own.offset, own.bytes);
   }
 
   void exchange() {
-    const Extent some = piece(work_.bytes);
-    others([&](unsigned peer) { send(peer, work_.in + peer * work_.bytes + some.offset, some.bytes); });
-    copy(work_.in + self() * work_.bytes + some.offset, work_.out + self() * work_.bytes + some.offset, some.bytes);
-    others([&](unsigned peer) { receive(peer, work_.out + peer * work_.bytes + some.offset, some.bytes); });
+    others([&](unsigned peer) {
+      send_piece(peer, work_.in + work_.in_block_offset(peer), piece(work_.in_block_bytes(peer)));
+    });
+    const Extent own = piece(work_.in_block_bytes(self()));
+    copy(work_.in + work_.in_block_offset(self()) + own.offset, work_.out + work_.block_offset(self()) + own.offset,
+         own.bytes);
+    others([&](unsigned peer) {
+      receive_piece(peer, work_.out + work_.block_offset(peer), piece(work_.block_bytes(peer)));
+    });
+  }
+
+  /// Of edges between the same two members the first ones fit together, and so on: their messages keep their order.
+  void neighbours() {
+    const auto& [sources, destinations] = work_.neighbours;
+    const bool one_for_each = work_.kind == Kind::neighbour_alltoall;
+    const auto bytes_given = [&](std::size_t edge) {
+      return one_for_each ? work_.in_block_bytes(edge) : work_.in_bytes;
+    };
+    std::size_t own_edge = 0;  // of this member as its own source
+    for (std::size_t edge = 0; edge < destinations.size(); ++edge) {
+      const std::byte* const block = work_.in + (one_for_each ? work_.in_block_offset(edge) : 0);
+      const Extent some = piece(bytes_given(edge));
+      const auto peer = static_cast<unsigned>(destinations[edge]);
+      if (peer != self()) {
+        send_piece(peer, block, some);
+        continue;
+      }
+      while (own_edge < sources.size() && sources[own_edge] != destinations[edge]) ++own_edge;
+      if (own_edge == sources.size()) continue;
+      copy(block + some.offset, work_.out + work_.block_offset(own_edge) + some.offset, some.bytes);
+      ++own_edge;
+    }
+    for (std::size_t edge = 0; edge < sources.size(); ++edge) {
+      const auto peer = static_cast<unsigned>(sources[edge]);
+      if (peer != self()) receive_piece(peer, work_.out + work_.block_offset(edge), piece(work_.block_bytes(edge)));
+    }
   }
 
   void combine_blocks() {
-    const Extent some = piece(work_.bytes);
-    others([&](unsigned peer) { send(peer, work_.in + peer * work_.bytes + some.offset, some.bytes); });
-    others([&](unsigned peer) { hold(peer, some.bytes); });
-    combine(count(), work_.in + self() * work_.bytes + some.offset, work_.out + some.offset, some.bytes);
+    others([&](unsigned peer) {
+      send_piece(peer, work_.in + work_.in_block_offset(peer), piece(work_.in_block_bytes(peer)));
+    });
+    const Extent own = piece(work_.in_block_bytes(self()));
+    if (!goes_on(own)) return;
+    others([&](unsigned peer) { hold(peer, own.bytes); });
+    combine(count(), work_.in + work_.in_block_offset(self()) + own.offset, work_.out + own.offset, own.bytes);
   }
 
   const Members& members_;

@@ -34,8 +34,8 @@ constexpr std::array<std::string_view, kReduceOpCount> kOps = {
     "none",        "sum",     "prod",   "min",     "max",       "average",   "logical_and", "logical_or",
     "logical_xor", "bit_and", "bit_or", "bit_xor", "min_place", "max_place", "user"};
 constexpr std::array<std::string_view, kCollectiveKindCount> kKinds = {
-    "none",           "barrier",  "broadcast", "reduce",  "allreduce", "allgather",
-    "reduce_scatter", "alltoall", "gather",    "scatter", "scan",      "exscan"};
+    "none",     "barrier", "broadcast", "reduce", "allreduce", "allgather",           "reduce_scatter",
+    "alltoall", "gather",  "scatter",   "scan",   "exscan",    "neighbour_allgather", "neighbour_alltoall"};
 
 /// Of words that another process wrote, too.
 template <std::size_t Count, typename Value>

@@ -12,12 +12,10 @@ using Kind = CollectiveKind;
 
 constexpr std::uint64_t kMessagePiece = 256 << 10;
 constexpr std::uint64_t kMessagesOfRound = 1 << 20;  // what a member holds of one round's messages
+/// Of each edge: so small that there may be many edges between two members.
+constexpr std::uint64_t kNeighbourPiece = 64 << 10;
 constexpr std::uint64_t kSlicePieceLeast = 4 << 10;
-
-/// In one room there is a block for each member.
-bool shares_room(Kind kind) noexcept {
-  return kind == Kind::alltoall || kind == Kind::scatter || kind == Kind::reduce_scatter;
-}
+constexpr std::uint64_t kReadPiece = 128 << 10;  // what is combined is read by others while it is in their cache
 
 bool has_slices(Kind kind) noexcept { return kind == Kind::allreduce || kind == Kind::reduce; }
 
@@ -38,9 +36,28 @@ Plan in_slices(Algorithm algorithm, std::uint64_t piece, const PlanQuery& query)
   return {algorithm, piece, rounds_of(query.bytes, piece * query.members) + 1};
 }
 
+/// Turns in which nobody reads: where buffers are, who can read them, and that all have read.
+Plan in_reads(const PlanQuery& query) noexcept {
+  const std::uint64_t piece = whole(kReadPiece, query.element);
+  constexpr std::uint64_t kOtherTurns = 2;  // the second one reads already
+  if (query.kind == Kind::allreduce) {
+    const Plan slices = in_slices(Algorithm::reads, piece, query);
+    return {Algorithm::reads, piece, slices.rounds + kOtherTurns};
+  }
+  return {Algorithm::reads, piece, rounds_of(query.bytes, piece) + kOtherTurns};
+}
+
+/// To one root all come at once: more than a few members combine in slices sooner than one does for all.
+bool has_reads(const PlanQuery& query) noexcept {
+  constexpr unsigned kReadersOfOne = 3;
+  return !query.uneven && query.kind != Kind::barrier && (query.kind != Kind::reduce || query.members <= kReadersOfOne);
+}
+
 Plan on_board(const PlanQuery& query) noexcept {
+  if (is_of_neighbours(query.kind)) return {};
   const std::uint64_t shares = shares_room(query.kind) ? query.members : 1;
-  if (query.bytes <= kLinePayload / shares) return {Algorithm::lines, query.bytes, 1};
+  if (!query.uneven && query.bytes <= kLinePayload / shares) return {Algorithm::lines, query.bytes, 1};
+  if (has_reads(query) && query.bytes >= query.bands.reads_from / shares) return in_reads(query);
   if (has_slices(query.kind) && query.bytes >= query.bands.slices_from) {
     const std::uint64_t piece = slice_piece(kSlotBytes / 2, query);
     if (piece != 0) return in_slices(Algorithm::slices, piece, query);
@@ -50,9 +67,19 @@ Plan on_board(const PlanQuery& query) noexcept {
   return {Algorithm::slots, piece, rounds_of(query.bytes, piece)};
 }
 
+/// What all show fits into one slot.
+bool fits_hosts(const PlanQuery& query) noexcept {
+  const std::uint64_t shares = shares_room(query.kind) ? query.members : 1;
+  return !query.uneven && !is_of_neighbours(query.kind) && query.bytes <= kSlotBytes / query.members / shares;
+}
+
 Plan by_messages(const PlanQuery& query) noexcept {
   if (query.kind == Kind::barrier) return {Algorithm::dissemination, 0, 1};
   if (query.kind == Kind::broadcast) return {Algorithm::binomial, kMessagePiece, rounds_of(query.bytes, kMessagePiece)};
+  if (is_of_neighbours(query.kind)) {
+    const std::uint64_t piece = whole(kNeighbourPiece, query.element);
+    return {Algorithm::direct, piece, rounds_of(query.bytes, piece)};
+  }
   const std::uint64_t fair = std::clamp(kMessagesOfRound / query.members, kSlicePieceLeast, kMessagePiece);
   const std::uint64_t piece = whole(fair, query.element);  // elements have 4096 bytes at most
   if (has_slices(query.kind) && query.bytes >= query.bands.pairwise_from)
@@ -63,8 +90,8 @@ Plan by_messages(const PlanQuery& query) noexcept {
 }  // namespace
 
 std::string_view algorithm_name(Algorithm algorithm) noexcept {
-  constexpr std::array<std::string_view, 8> kNames = {"alone",         "lines",    "slots",  "slices",
-                                                      "dissemination", "binomial", "direct", "pairwise"};
+  constexpr std::array<std::string_view, 10> kNames = {"alone", "lines",         "slots",    "slices", "reads",
+                                                       "hosts", "dissemination", "binomial", "direct", "pairwise"};
   return kNames[static_cast<std::size_t>(algorithm)];
 }
 
@@ -74,6 +101,7 @@ Plan plan_for(const PlanQuery& query) noexcept {
     const Plan plan = on_board(query);
     if (plan.algorithm != Algorithm::alone) return plan;
   }
+  if (query.hosts && fits_hosts(query)) return {Algorithm::hosts, query.bytes, 1};
   return by_messages(query);
 }
 

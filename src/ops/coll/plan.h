@@ -14,6 +14,8 @@ enum class Algorithm : std::uint8_t {
   lines,          ///< Everything fits into the lines of the board.
   slots,          ///< Every member puts what it gives into its slot, and takes what concerns it out of the others'.
   slices,         ///< Each member combines one slice for all.
+  reads,          ///< Every member reads the others' buffers where they are, if all that are read can be mapped.
+  hosts,          ///< Those of one host show on its board, and one of each host exchanges messages with the others.
   dissemination,  ///< Messages: each hears of twice as many in each round.
   binomial,       ///< Messages: a tree below the root.
   direct,         ///< Messages: what a member gives goes straight to those whom it concerns.
@@ -24,6 +26,7 @@ std::string_view algorithm_name(Algorithm algorithm) noexcept;
 /// From how many bytes on which algorithm is the better one. Equal at all members of a team.
 struct Bands {
   std::uint64_t slices_from = 8 << 10;     ///< Shared memory: below, every member combines everything.
+  std::uint64_t reads_from = 32 << 10;     ///< Shared memory: below, two copies cost less than to agree on one.
   std::uint64_t pairwise_from = 32 << 10;  ///< The same of messages.
 };
 
@@ -35,7 +38,19 @@ struct PlanQuery {
   std::size_t element = 1;
   bool board = false;  ///< They share memory.
   Bands bands;
+  bool hosts = false;   ///< Some of them share memory with each other: see Houses.
+  bool uneven = false;  ///< As Work::uneven: `bytes`, and so the rounds of the plan, are what this member knows of.
 };
+
+/// What a member gives is a block for each.
+constexpr bool shares_room(CollectiveKind kind) noexcept {
+  return kind == CollectiveKind::alltoall || kind == CollectiveKind::scatter || kind == CollectiveKind::reduce_scatter;
+}
+
+/// Of a graph of the members: each exchanges messages with its neighbours alone.
+constexpr bool is_of_neighbours(CollectiveKind kind) noexcept {
+  return kind == CollectiveKind::neighbour_allgather || kind == CollectiveKind::neighbour_alltoall;
+}
 
 struct Plan {
   Algorithm algorithm = Algorithm::alone;
@@ -49,10 +64,15 @@ struct Plan {
 /// A pure function: all members come to the same plan.
 Plan plan_for(const PlanQuery& query) noexcept;
 
+/// The query of a call whose buffers cannot be read in place, as all have found.
+constexpr PlanQuery without_reads(PlanQuery query) noexcept {
+  query.bands.reads_from = ~std::uint64_t{0};
+  return query;
+}
+
 /// Whether the plan is one of shared memory.
 constexpr bool is_of_board(const Plan& plan) noexcept {
-  return plan.algorithm == Algorithm::lines || plan.algorithm == Algorithm::slots ||
-         plan.algorithm == Algorithm::slices;
+  return plan.algorithm >= Algorithm::lines && plan.algorithm <= Algorithm::reads;
 }
 
 }  // namespace brant::coll

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "ops/coll/mail.h"
 #include "ops/coll/team_state.h"
 
@@ -17,6 +18,19 @@ coll::Staging* TeamTable::take_staging() noexcept {
   return stagings_.take(
       mover_, [](void* table, coll::CallRecord& record) noexcept { static_cast<TeamTable*>(table)->end(record); },
       this);
+}
+
+Status TeamTable::stage(const coll::Members& members, const coll::Sides& sides, const std::string& team,
+                        coll::CallRecord& record) noexcept {
+  if (!sides.any()) return Status::ok;
+  record.staging = take_staging();
+  const Status status =
+      record.staging == nullptr ? Status::no_memory : record.staging->prepare(members, sides, record.work);
+  if (status == Status::ok) return status;
+  drop(record);
+  log::error("team {}: no pinned memory for the {} bytes of device memory of a collective: {}", team,
+             record.work.in_bytes + record.work.out_bytes, status_text(status));
+  return status;
 }
 
 void TeamTable::drop(coll::CallRecord& record) noexcept {

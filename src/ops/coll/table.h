@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <unordered_map>
 
 #include "base/object_pool.h"
@@ -26,8 +27,10 @@ class TeamTable final : public Service {
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] am::Messenger& messenger() noexcept { return messenger_; }
   [[nodiscard]] ObjectPool<coll::CallRecord>& calls() noexcept { return calls_; }
-  /// For a call with device memory. Null: memory is exhausted.
-  coll::Staging* take_staging() noexcept;
+  /// The CPU does not reach memory of a device: a call with such memory is carried out elsewhere. no_memory, which the
+  /// log says.
+  Status stage(const coll::Members& members, const coll::Sides& sides, const std::string& team,
+               coll::CallRecord& record) noexcept;
   /// Gives back what a record was lent, without having been posted.
   void drop(coll::CallRecord& record) noexcept;
   /// Whoever waits for the call hears of its end, once no copy of it is under way.
@@ -53,6 +56,7 @@ class TeamTable final : public Service {
  private:
   static constexpr std::size_t kClosedKept = 1024;
 
+  coll::Staging* take_staging() noexcept;
   static void on_message(void* self, am::Message& message) noexcept;
 
   Engine& engine_;

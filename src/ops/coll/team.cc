@@ -28,6 +28,11 @@ Status told_at_once(Status status, Op& op) noexcept {
 
 }  // namespace
 
+PreparedCall::PreparedCall(std::unique_ptr<coll::Prepared> prepared) noexcept : prepared_(std::move(prepared)) {}
+PreparedCall::PreparedCall(PreparedCall&&) noexcept = default;
+PreparedCall& PreparedCall::operator=(PreparedCall&&) noexcept = default;
+PreparedCall::~PreparedCall() = default;
+
 Team::Team() noexcept = default;
 Team::Team(Team&&) noexcept = default;
 Team& Team::operator=(Team&&) noexcept = default;
@@ -71,6 +76,12 @@ std::string Team::name() const { return state_->name(); }
 
 OpResult Team::run(const Collective& call) noexcept { return state_->run(call); }
 Status Team::post(const Collective& call, Op& op) noexcept { return told_at_once(state_->post(call, op), op); }
+
+PreparedCall Team::prepare(const Collective& call) const { return PreparedCall(state_->prepare(call)); }
+OpResult Team::run(const PreparedCall& call) noexcept { return state_->run(*call.prepared_); }
+Status Team::post(const PreparedCall& call, Op& op) noexcept {
+  return told_at_once(state_->post(*call.prepared_, op), op);
+}
 
 std::string Team::fault() const {
   state_->streams().look();

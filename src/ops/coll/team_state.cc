@@ -8,11 +8,11 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "ops/coll/board_rounds.h"
 
 namespace brant {
 namespace {
 
+using coll::Algorithm;
 using coll::CallRecord;
 using coll::Fault;
 
@@ -24,7 +24,6 @@ constexpr unsigned kYields = 2000;
 /// A program that does nothing but small collectives makes progress all the same.
 constexpr unsigned kRunsWithoutProgress = 64;
 constexpr unsigned kCallsOfTurn = 8;
-constexpr unsigned kBoardTurnsOfTurn = 16;
 /// What a member has sent before its program ended is here by then.
 constexpr std::int64_t kFarewellGrace = 1'000'000'000;
 
@@ -59,6 +58,19 @@ coll::Members members_in(Runtime& runtime, std::span<const Rank> ranks) {
   return {static_cast<unsigned>(ranks.size()), static_cast<unsigned>(own - ranks.begin())};
 }
 
+/// From the list, and how many teams of that list there were: all members count alike.
+std::uint64_t make_key(std::span<const Rank> ranks, TeamTable& table) {
+  std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
+  const auto mix = [&hash](std::uint64_t value) {
+    hash = (hash ^ value) * 0x0000'0100'0000'01b3;
+    hash ^= hash >> 29;
+  };
+  for (const Rank rank : ranks) mix(static_cast<std::uint64_t>(rank.value) + 1);
+  mix(ranks.size() << 32);
+  mix(table.count_of(hash));
+  return hash;
+}
+
 }  // namespace
 
 TeamState::TeamState(Runtime& runtime, std::span<const Rank> members, const TeamOptions& options)
@@ -69,10 +81,10 @@ TeamState::TeamState(Runtime& runtime, std::span<const Rank> members, const Team
       members_(members_in(runtime, members)),
       options_(options),
       patience_(options.patience),
-      key_(make_key()),
+      key_(make_key(ranks_, table_)),
       watches_(members.size()),
       mail_(table_.messenger(), key_, members),
-      messages_(mail_, members_),
+      ways_(mail_, members_),
       shrinking_(members.size()),
       spins_(spins_for(engine_.job())) {}
 
@@ -86,19 +98,6 @@ TeamState::~TeamState() {
   if (entered_) table_.leave(key_);
 }
 
-/// From the list, and how many teams of that list there were: all members count alike.
-std::uint64_t TeamState::make_key() {
-  std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
-  const auto mix = [&hash](std::uint64_t value) {
-    hash = (hash ^ value) * 0x0000'0100'0000'01b3;
-    hash ^= hash >> 29;
-  };
-  for (const Rank rank : ranks_) mix(static_cast<std::uint64_t>(rank.value) + 1);
-  mix(ranks_.size() << 32);
-  mix(table_.count_of(hash));
-  return hash;
-}
-
 std::string TeamState::describe_fault() const {
   if (!fault_.happened()) return {};
   Fault told = fault_;
@@ -109,62 +108,82 @@ std::string TeamState::describe_fault() const {
   return coll::describe(told, name_, ranks_, members_.self);
 }
 
-/// Looks at the call's memory. The CPU does not reach that of a device: such a call is carried out elsewhere.
-Status TeamState::stage(const Collective& call, CallRecord& record) noexcept {
-  coll::Sides sides;
-  coll::Work& work = record.work;
-  if (const Status status = coll::look_at_memory(engine_.memory_kinds(), call, work, name_, sides);
-      status != Status::ok)
-    return status;
-  if (!sides.any()) return Status::ok;
-  record.staging = table_.take_staging();
-  const Status status = record.staging == nullptr ? Status::no_memory : record.staging->prepare(members_, sides, work);
-  if (status == Status::ok) return status;
-  table_.drop(record);
-  log::error("team {}: no pinned memory for the {} bytes of device memory of a collective: {}", name_,
-             work.in_bytes + work.out_bytes, status_text(status));
-  return status;
-}
-
 bool TeamState::plan(const Collective& call, coll::Plan& plan) const noexcept {
   try {
     coll::Work work;
     std::string why;
     if (coll::make_work(call, members_, work, why) != Status::ok) return false;
-    plan = coll::plan_for({work.kind, members_.count, work.bytes, work.element, board_.has_value(), {}});
+    plan = coll::plan_for(ways_.query(work));
     return true;
   } catch (const std::bad_alloc&) {
     return false;
   }
 }
 
-Status TeamState::admit(const Collective& call, CallRecord& record) noexcept {
+Status TeamState::plan_call(const Collective& call, CallRecord& record, coll::Sides& sides) noexcept {
   if (fault_.happened()) {
     say_fault();
     return fault_.status();
   }
   try {
     std::string why;
-    coll::Work& work = record.work;
-    if (const Status status = coll::make_work(call, members_, work, why); status != Status::ok) {
+    if (const Status status = coll::make_work(call, members_, record.work, why); status != Status::ok) {
       log::error("team {}: {}", name_, why);
       return status;
     }
-    record.plan = coll::plan_for({work.kind, members_.count, work.bytes, work.element, board_.has_value(), {}});
-    return stage(call, record);
+    record.plan = coll::plan_for(ways_.query(record.work));
+    return coll::look_at_memory(engine_.memory_kinds(), call, record.work, name_, sides);
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }
 }
 
-OpResult TeamState::run(const Collective& call) noexcept {
+Status TeamState::admit(const Collective& call, CallRecord& record) noexcept {
+  coll::Sides sides;
+  const Status status = plan_call(call, record, sides);
+  return status == Status::ok ? table_.stage(members_, sides, name_, record) : status;
+}
+
+Status TeamState::admit(const coll::Prepared& call, CallRecord& record) noexcept {
+  if (fault_.happened()) {
+    say_fault();
+    return fault_.status();
+  }
+  if (call.team != this) {
+    log::error("team {}: a call that another team has prepared", name_);
+    return Status::invalid_argument;
+  }
+  record.work = call.work;
+  record.plan = call.plan;
+  return table_.stage(members_, call.sides, name_, record);
+}
+
+std::unique_ptr<coll::Prepared> TeamState::prepare(const Collective& call) {
+  auto prepared = std::make_unique<coll::Prepared>(call);
+  CallRecord record;
+  if (const Status status = plan_call(prepared->call, record, prepared->sides); status != Status::ok) {
+    const std::string why = describe_fault();
+    throw Error(status, fmt::format("team {}: the call was not prepared: {}", name_,
+                                    why.empty() ? "the log says what does not fit" : why));
+  }
+  prepared->team = this;
+  prepared->work = record.work;
+  prepared->plan = record.plan;
+  return prepared;
+}
+
+template <typename Call>
+OpResult TeamState::carry_out(const Call& call) noexcept {
   CallRecord record;
   if (const Status status = admit(call, record); status != Status::ok) return {status, 0};
   calls_.push_back(record);
   // Messages and copies of devices come by progress.
   const unsigned first = coll::is_of_board(record.plan) && record.staging == nullptr ? 0 : spins_;
   for (unsigned look = first; !record.ended && look < spins_ + kYields; ++look) {
-    if (drive() != 0) continue;
+    if (drive() != 0) {
+      look = first;  // the others are at work: the next turn is as near as the first one was
+      continue;
+    }
     if (look < spins_) {
       relax();
     } else {
@@ -183,7 +202,8 @@ OpResult TeamState::run(const Collective& call) noexcept {
   return record.result;
 }
 
-Status TeamState::post(const Collective& call, Op& op) noexcept {
+template <typename Call>
+Status TeamState::post_call(const Call& call, Op& op) noexcept {
   if (op.pending()) return refuse_pending_op();
   CallRecord* record = table_.calls().take();
   if (record == nullptr) return Status::limit_reached;
@@ -199,13 +219,18 @@ Status TeamState::post(const Collective& call, Op& op) noexcept {
   return Status::in_progress;
 }
 
+OpResult TeamState::run(const Collective& call) noexcept { return carry_out(call); }
+OpResult TeamState::run(const coll::Prepared& call) noexcept { return carry_out(call); }
+Status TeamState::post(const Collective& call, Op& op) noexcept { return post_call(call, op); }
+Status TeamState::post(const coll::Prepared& call, Op& op) noexcept { return post_call(call, op); }
+
 void TeamState::begin(CallRecord& record) noexcept {
   const std::int64_t now = coarse_now();
   record.number = journal_.begin(record.work.words, record.plan.algorithm, now);
   record.waits_since_ns = now;
   if (told_.happened() && record.number >= told_.call) return fail(told_, true);
+  ways_.begin(record);
   if (coll::is_of_board(record.plan)) return;
-  messages_.begin(record.number);
   for (unsigned m = 0; m < members_.count; ++m) {
     if (const am::Message* message = mail_.front(m)) compare_words(m, message->header<coll::MailHeader>());
     if (fault_.happened()) return;
@@ -229,11 +254,13 @@ unsigned TeamState::drive() noexcept {
   while (CallRecord* record = calls_.front()) {
     if (record->number == 0) begin(*record);
     if (fault_.happened()) break;
-    const std::uint64_t before = moved(*record);
+    const std::uint64_t before = ways_.moved(*record);
     Fault fault;
-    const Status status = step(*record, fault);
+    const Algorithm planned = record->plan.algorithm;
+    const Status status = ways_.step(*record, fault);
+    if (record->plan.algorithm != planned) journal_.change(record->plan.algorithm);
     if (status == Status::in_progress) {
-      if (moved(*record) != before) ++events;
+      if (ways_.moved(*record) != before) ++events;
       break;
     }
     ++events;
@@ -247,73 +274,9 @@ unsigned TeamState::drive() noexcept {
   return events;
 }
 
-Status TeamState::step(CallRecord& record, Fault& fault) noexcept {
-  if (record.staging == nullptr) return carry_on(record, fault);
-  Status status = record.exchanged ? Status::ok : record.staging->bring();
-  if (status == Status::ok && !record.exchanged) {
-    status = carry_on(record, fault);
-    if (status != Status::ok) return status;
-    record.exchanged = true;
-  }
-  if (status == Status::ok) status = record.staging->take_back();
-  if (status != Status::ok && status != Status::in_progress) {
-    fault.why = Fault::Why::device;
-    fault.member = members_.self;
-  }
-  return status;
-}
-
-Status TeamState::carry_on(CallRecord& record, Fault& fault) noexcept {
-  if (coll::is_of_board(record.plan)) return step_on_board(record, fault);
-  return messages_.step(record.work, record.plan, fault);
-}
-
-Status TeamState::step_on_board(CallRecord& record, Fault& fault) noexcept {
-  coll::TurnBoard& board = *board_;
-  coll::BoardRounds rounds(board, members_, record.work, record.plan);
-  for (unsigned turns = 0; turns < kBoardTurnsOfTurn; ++turns) {
-    if (!record.published) {
-      rounds.put(record.round);
-      board.publish(record.work.words);
-      record.published = true;
-      for (const Watch& watch : watches_) {
-        if (watch.peer != nullptr) watch.peer->link->wake();
-      }
-    }
-    unsigned other = 0;
-    const unsigned seen = board.look([&](unsigned member) {
-      other = member;
-      return board.line(member).words() == record.work.words;
-    });
-    if (seen < members_.count) return Status::in_progress;
-    if (seen > members_.count) {
-      fault.why = Fault::Why::other_call;
-      fault.member = other;
-      fault.theirs = board.line(other).words();
-      return fault.status();
-    }
-    rounds.take(record.round);
-    board.end_turn();
-    record.published = false;
-    if (++record.round == record.plan.rounds) return Status::ok;
-  }
-  return Status::in_progress;
-}
-
-std::uint64_t TeamState::moved(const CallRecord& record) const noexcept {
-  return coll::is_of_board(record.plan) ? record.round : messages_.moved();
-}
-
-/// The first member that the call waits for.
-unsigned TeamState::awaited() const noexcept {
-  if (!coll::is_of_board(calls_.front()->plan)) return messages_.awaited();
-  unsigned member = 0;
-  while (member + 1 < members_.count && board_->is_here(member)) ++member;
-  return member;
-}
-
 void TeamState::end(CallRecord& record, Status status) noexcept {
   const std::uint64_t number = record.number;
+  if (status == Status::ok && coll::is_of_board(record.plan)) met_ = number;
   calls_.remove(record);
   record.result = {status, status == Status::ok ? record.work.result_bytes : 0};
   if (number != 0) journal_.end(status, coarse_now());
@@ -334,11 +297,9 @@ void TeamState::fail(Fault fault, bool told) noexcept {
   if (!told) fault.teller = members_.self;
   if (!told && fault.on_stream == 0) {
     fault.call = journal_.last();
-    fault.last_call = watches_[fault.member].last_call;
+    fault.last_call = std::max(watches_[fault.member].last_call, met_);
     const CallRecord* record = calls_.front();
     if (record != nullptr) fault.ours = record->work.words;
-    // All are in the call, or have ended the one before: on the board nobody is further behind.
-    if (board_ && record != nullptr) fault.last_call = fault.call == 0 ? 0 : fault.call - 1;
     if (fault.why == Fault::Why::other_call) fault.last_call = fault.call;
   }
   fault_ = fault;
@@ -347,8 +308,8 @@ void TeamState::fail(Fault fault, bool told) noexcept {
     static_cast<void>(shrinking_.note_gone(fault.member));
   const bool concerns_calls = !calls_.empty() || fault.on_stream != 0;
   if (concerns_calls) say_fault();
+  ways_.abandon();
   while (CallRecord* record = calls_.front()) end(*record, fault_.status());
-  messages_.drop_held();
   mail_.drop_all();
   // A death is seen by all; what one alone knows is not.
   if (told || (fault.why == Fault::Why::lost && !concerns_calls)) return;
@@ -370,14 +331,10 @@ void TeamState::say_fault() noexcept {
 
 unsigned TeamState::poll() noexcept { return drive(); }
 
-/// Members wake each other after each turn, and messages wake whom they reach.
 bool TeamState::lets_sleep() const noexcept {
   const CallRecord* record = calls_.front();
   if (record == nullptr) return true;
-  if (record->number == 0) return false;
-  if (record->staging != nullptr && !record->staging->is_there()) return false;
-  if (!coll::is_of_board(record->plan)) return !messages_.is_blocked() && mail_.front(messages_.awaited()) == nullptr;
-  return record->published && !board_->is_here(awaited());
+  return record->number != 0 && ways_.lets_sleep(*record);
 }
 
 std::optional<unsigned> TeamState::member_of(Rank rank) const noexcept {
@@ -440,23 +397,26 @@ void TeamState::look_around() noexcept {
   CallRecord* record = calls_.front();
   if (record == nullptr || record->number == 0) return;
   const std::int64_t now = coarse_now();
-  if (const std::uint64_t before = std::exchange(record->moved_before, moved(*record) + 1);
+  if (const std::uint64_t before = std::exchange(record->moved_before, ways_.moved(*record) + 1);
       before != record->moved_before) {
     record->waits_since_ns = now;
   }
-  const unsigned member = awaited();
+  const unsigned member = ways_.awaited(*record);
   const Watch& watch = watches_[member];
   if (member == members_.self) return;
   if (watch.left_ns != 0 && now - watch.left_ns > kFarewellGrace && now - record->waits_since_ns > kFarewellGrace)
     return fail_by(Fault::Why::left, member);
-  if (now - record->waits_since_ns > std::chrono::nanoseconds(patience_).count()) fail_by(Fault::Why::late, member);
+  // The members of another host know which of them is late, and say so first.
+  const bool others_know = ways_.awaits_a_host(*record);
+  const auto patience = std::chrono::nanoseconds(others_know ? patience_ + patience_ / 2 : patience_).count();
+  if (now - record->waits_since_ns > patience) fail_by(Fault::Why::late, member);
 }
 
 bool TeamState::say_what_it_waits_for() const noexcept {
   const CallRecord* record = calls_.front();
   if (record == nullptr || record->number == 0) return false;
   try {
-    const unsigned member = awaited();
+    const unsigned member = ways_.awaited(*record);
     log::warn("team {}: call {}, {}, waits for member {} (rank {} of the job)", name_, journal_.shown(record->number),
               coll::describe(record->work.words), member, ranks_[member].value);
   } catch (const std::bad_alloc&) {

@@ -16,10 +16,10 @@
 #include "ops/coll/fault.h"
 #include "ops/coll/journal.h"
 #include "ops/coll/mail.h"
-#include "ops/coll/message_rounds.h"
+#include "ops/coll/prepared.h"
 #include "ops/coll/shrinking.h"
 #include "ops/coll/table.h"
-#include "ops/coll/turn_board.h"
+#include "ops/coll/ways.h"
 
 namespace brant {
 
@@ -44,7 +44,11 @@ class TeamState final : private Poller {
   [[nodiscard]] const coll::Journal& journal() const noexcept { return journal_; }
 
   OpResult run(const Collective& call) noexcept;
+  OpResult run(const coll::Prepared& call) noexcept;
   Status post(const Collective& call, Op& op) noexcept;
+  Status post(const coll::Prepared& call, Op& op) noexcept;
+  /// Throws as Team::prepare.
+  std::unique_ptr<coll::Prepared> prepare(const Collective& call);
   [[nodiscard]] coll::TeamStreams& streams() noexcept { return streams_; }
   /// What `call` would be carried out by. False: it would be refused.
   bool plan(const Collective& call, coll::Plan& plan) const noexcept;
@@ -70,28 +74,28 @@ class TeamState final : private Poller {
   };
   struct FormRecord;
 
+  Status plan_call(const Collective& call, coll::CallRecord& record, coll::Sides& sides) noexcept;
   Status admit(const Collective& call, coll::CallRecord& record) noexcept;
-  Status stage(const Collective& call, coll::CallRecord& record) noexcept;
+  Status admit(const coll::Prepared& call, coll::CallRecord& record) noexcept;
+  template <typename Call>
+  OpResult carry_out(const Call& call) noexcept;
+  template <typename Call>
+  Status post_call(const Call& call, Op& op) noexcept;
   void begin(coll::CallRecord& record) noexcept;
   /// A message of a call that is under way here, or was, must be of that very call, also where nobody awaits it: a
   /// member that waits for somebody who never sends would not hear of it.
   void compare_words(unsigned member, const coll::MailHeader& header) noexcept;
   /// Does what can be done now. Returns how much it was.
   unsigned drive() noexcept;
-  Status step(coll::CallRecord& record, coll::Fault& fault) noexcept;
-  Status carry_on(coll::CallRecord& record, coll::Fault& fault) noexcept;
-  Status step_on_board(coll::CallRecord& record, coll::Fault& fault) noexcept;
   void end(coll::CallRecord& record, Status status) noexcept;
   /// Ends the team here, and at the others unless it was they who told of it.
   void fail(coll::Fault fault, bool told = false) noexcept;
   void fail_by(coll::Fault::Why why, unsigned member) noexcept;
   void say_fault() noexcept;
-  [[nodiscard]] unsigned awaited() const noexcept;
-  [[nodiscard]] std::uint64_t moved(const coll::CallRecord& record) const noexcept;
   [[nodiscard]] std::optional<unsigned> member_of(Rank rank) const noexcept;
-  std::uint64_t make_key();
   void connect();
-  [[nodiscard]] bool can_share_memory() const noexcept;
+  void make_memory(FormRecord& own);
+  void map_memory(const std::vector<FormRecord>& all);
   unsigned poll() noexcept override;
   [[nodiscard]] bool lets_sleep() const noexcept override;
   static void on_lost(PeerOp& op) noexcept;
@@ -106,16 +110,16 @@ class TeamState final : private Poller {
   std::uint64_t key_ = 0;
   std::string name_;
   std::vector<Watch> watches_;
-  coll::BoardMemory memory_;  ///< Made by member 0.
-  std::optional<coll::TurnBoard> board_;
+  coll::BoardMemory memory_;  ///< Made by the lowest member of each host.
   coll::Mail mail_;
-  coll::MessageRounds messages_;
+  coll::Ways ways_;
   coll::Shrinking shrinking_;
   coll::Journal journal_;
   coll::TeamStreams streams_{*this};
   Calls calls_;
   coll::Fault fault_;
-  coll::Fault told_;  ///< By another member, of a call that this one has not come to.
+  coll::Fault told_;       ///< By another member, of a call that this one has not come to.
+  std::uint64_t met_ = 0;  ///< The last call in which all members were seen.
   bool fault_said_ = false;
   bool entered_ = false;
   unsigned runs_ = 0;

@@ -76,6 +76,21 @@ class TurnBoard {
   [[nodiscard]] const TurnLine& line(unsigned member) const noexcept { return line_of(member); }
   [[nodiscard]] const std::byte* slot(unsigned member) const noexcept { return slot_of(member, turn_); }
 
+  /// This member's call has failed: who reads its memory still, must not believe what he reads. What its caller does
+  /// to that memory afterwards is not seen before this is.
+  void desert() noexcept {
+    desertion_of(self_).store(1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  /// Some member did. Asked after reading: if not, what was read is what the members gave.
+  [[nodiscard]] bool is_deserted() const noexcept {
+    std::atomic_thread_fence(std::memory_order_acquire);
+    for (unsigned m = 0; m < members_; ++m) {
+      if (desertion_of(m).load(std::memory_order_relaxed) != 0) return true;
+    }
+    return false;
+  }
+
   /// All were seen, and what they show was taken.
   void end_turn() noexcept {
     ++turn_;
@@ -94,6 +109,10 @@ class TurnBoard {
   }
   [[nodiscard]] TurnLine& line_of(unsigned member) const noexcept {
     return *reinterpret_cast<TurnLine*>(memory_ + place(member, turn_) * kLineStride);
+  }
+  /// Behind the member's first line, where nobody looks but who has read.
+  [[nodiscard]] std::atomic<std::uint32_t>& desertion_of(unsigned member) const noexcept {
+    return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_ + member * kLineStride + kLineBytes);
   }
   [[nodiscard]] std::byte* slot_of(unsigned member, std::uint32_t turn) const noexcept {
     return memory_ + lines_bytes(members_) + place(member, turn) * kSlotBytes;

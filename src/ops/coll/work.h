@@ -30,7 +30,15 @@ struct Work {
   std::uint64_t bytes = 0;
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
-  std::span<const std::uint64_t> blocks;  ///< Of an allgather with blocks of different sizes; else empty.
+  /// Where blocks differ: those that lie in `out`, by the member that gives them (allgather, gather at the root,
+  /// alltoall), and those that lie in `in`, by the member that gets them (scatter at the root, reduce_scatter,
+  /// alltoall). Of neighbours, by edge. Empty: all have `bytes`.
+  std::span<const std::uint64_t> blocks;
+  std::span<const std::uint64_t> in_blocks;
+  /// Not all know all sizes, and so `bytes` is the largest that this member knows: how many rounds it takes is agreed
+  /// in the first one.
+  bool uneven = false;
+  Neighbours neighbours;
   CallWords words;
   std::uint64_t result_bytes = 0;  ///< What this member gets.
   std::uint64_t in_bytes = 0;      ///< What is read of the call's `in`, and written of its `out`.
@@ -38,10 +46,15 @@ struct Work {
 
   [[nodiscard]] bool is_root(const Members& members) const noexcept { return root == members.self; }
   /// Of a member's block in `out`.
-  [[nodiscard]] std::uint64_t block_bytes(unsigned member) const noexcept {
+  [[nodiscard]] std::uint64_t block_bytes(std::size_t member) const noexcept {
     return blocks.empty() ? bytes : blocks[member];
   }
-  [[nodiscard]] std::uint64_t block_offset(unsigned member) const noexcept;
+  [[nodiscard]] std::uint64_t block_offset(std::size_t member) const noexcept;
+  /// The same of a member's block in `in`.
+  [[nodiscard]] std::uint64_t in_block_bytes(std::size_t member) const noexcept {
+    return in_blocks.empty() ? bytes : in_blocks[member];
+  }
+  [[nodiscard]] std::uint64_t in_block_offset(std::size_t member) const noexcept;
 };
 
 /// Looks at the arguments of a call. invalid_argument: `why` says what does not fit, and the cure. What kind of memory

@@ -17,13 +17,37 @@
 #include "brant/device.h"
 #include "support/killed_process.h"
 #include "support/own_host.h"
+#include "support/shared_host.h"
 
 namespace brant {
 namespace {
 
 using test::fail;
 
-constexpr const char* kWays[] = {"board", "messages", "hosts"};
+/// Over the board; with buffers that others read where they are; by messages; each process a host; two of three on one.
+constexpr const char* kWays[] = {"board", "reads", "messages", "hosts", "pair"};
+
+/// A vector of floats, in memory that others can map or not.
+class Data {
+ public:
+  Data(Runtime& runtime, std::size_t count) : count_(count) {
+    if (g_mappable) {
+      mapped_ = runtime.allocate(MemoryKind::host, count * sizeof(float));
+    } else {
+      private_.resize(count);
+    }
+  }
+  [[nodiscard]] Collective sum() {
+    const Buffer all(g_mappable ? mapped_.data() : private_.data(), count_ * sizeof(float), MemoryKind::host);
+    return allreduce(all, DataType::f32, ReduceOp::sum);
+  }
+  static inline bool g_mappable = false;
+
+ private:
+  std::size_t count_;
+  Memory mapped_;
+  std::vector<float> private_;
+};
 
 void say(int rank, const Team& team, const char* what) {
   std::fprintf(stderr, "rank %d: %s: %s\n", rank, what, team.fault().c_str());
@@ -58,14 +82,14 @@ bool is_overdue(std::chrono::steady_clock::time_point begin, Status expected) {
 /// Calls until one fails, with the outcome that is expected, and a text that names the culprit.
 void expect_end(Runtime& runtime, Team& team, std::size_t count, Status expected) {
   const int self = runtime.rank().value;
-  std::vector<float> data(count);
+  Data data(runtime, count);
   const auto begin = std::chrono::steady_clock::now();
   OpResult result;
   for (int i = 0; result.ok(); ++i) {
     if (i % 2 == 0) {
-      result = team.run(sum_of(data));
+      result = team.run(data.sum());
     } else {
-      Operation operation = team.start(sum_of(data));
+      Operation operation = team.start(data.sum());
       result = runtime.wait_for(kPatience, operation);
     }
     if (is_overdue(begin, expected)) fail(self, "nothing was told");
@@ -78,10 +102,10 @@ void expect_end(Runtime& runtime, Team& team, std::size_t count, Status expected
 }
 
 int play_death(Runtime& runtime, Team& team, std::size_t count) {
-  std::vector<float> data(count);
+  Data data(runtime, count);
   if (runtime.rank().value == 1) {
     const int calls = count > 1000 ? 6 : 30;  // large ones take a second each where sanitized processes share a core
-    for (int i = 0; i < calls; ++i) static_cast<void>(team.run(sum_of(data)));
+    for (int i = 0; i < calls; ++i) static_cast<void>(team.run(data.sum()));
     test::die();
   }
   const auto say_when = [](const char* what) {
@@ -206,10 +230,13 @@ int play(const std::string& scene) {
   }
   const std::string way = scene.substr(scene.find('.') + 1), what = scene.substr(0, scene.find('.'));
   if (way == "hosts" && !test::become_own_host()) return 2;
+  test::SharedHost shared;
+  if (way == "pair" && !shared.join(2)) return 2;
+  Data::g_mappable = way == "reads";
   Runtime runtime;
   const bool silence = what == "silent" || what == "stopped";
   Team team = Team::world(runtime, {.patience = std::chrono::milliseconds(silence ? 500 : 30'000),
-                                    .way = way == "board" ? TeamWay::automatic : TeamWay::messages});
+                                    .way = way == "messages" ? TeamWay::messages : TeamWay::automatic});
   int code = 2;
   if (what == "death_small") code = play_death(runtime, team, 4);
   if (what == "death_large") code = play_death(runtime, team, 1'000'000);
@@ -230,7 +257,8 @@ class CollFault : public testing::TestWithParam<const char*> {
       EXPECT_NE(text.find(rank), std::string::npos) << text;
   }
   void SetUp() override {
-    if (std::string(GetParam()) == "hosts" && !test::own_hosts_allowed())
+    const std::string way = GetParam();
+    if ((way == "hosts" || way == "pair") && !test::own_hosts_allowed())
       GTEST_SKIP() << "this machine allows no hosts of one's own (unshare)";
   }
 };

@@ -15,10 +15,13 @@
 #include "brant/brant.h"
 #include "brant/coll/team.h"
 #include "brant/device.h"
+#include "core/engine.h"
 #include "multi/coll/relocated.h"
+#include "ops/am/messenger.h"
 #include "support/effort.h"
 #include "support/job_runtime.h"
 #include "support/own_host.h"
+#include "support/shared_host.h"
 
 namespace brant {
 namespace {
@@ -28,6 +31,11 @@ using test::job;
 /// Before the runtime is opened: each process is a host of its own, so that teams reach over several.
 // NOLINTNEXTLINE(bugprone-throwing-static-initialization): it ends the program where it throws
 [[maybe_unused]] const bool g_own_host = std::getenv("BRANT_TEST_OWN_HOSTS") != nullptr && test::become_own_host();
+/// Or several processes are one host.
+test::SharedHost g_shared_host;
+// NOLINTNEXTLINE(bugprone-throwing-static-initialization): it ends the program where it throws
+[[maybe_unused]] const bool g_pairs = std::getenv("BRANT_TEST_RANKS_PER_HOST") != nullptr &&
+                                      g_shared_host.join(std::atoi(std::getenv("BRANT_TEST_RANKS_PER_HOST")));
 
 /// What member `member` gives as element `index`: small whole numbers, so that sums of floats are exact too.
 std::int64_t given(int member, std::size_t index, int salt) {
@@ -479,6 +487,21 @@ TEST_P(Collectives, closing_ends_what_is_under_way_at_all) {
   Operation waits = team.start(barrier());
   if (self() == 0) team.close();
   ASSERT_EQ(job().wait_for(std::chrono::seconds(60), waits).status, Status::canceled);
+}
+
+/// Where some members share a host and not all do, small calls cost one message for each other host, from one member
+/// of each.
+TEST_P(Collectives, members_of_one_host_exchange_no_messages_for_small_calls) {
+  if (!g_pairs || GetParam().way != TeamWay::automatic || GetParam().placing != Placing::host)
+    GTEST_SKIP() << "no two processes share a host that others do not";
+  std::int64_t own = self(), sum = 0;
+  const Collective call = allreduce(std::span<const std::int64_t>(&own, 1), std::span(&sum, 1), ReduceOp::sum);
+  EXPECT_EQ(team_.explain(call), "hosts");
+  const std::uint64_t before = job().worker().engine().service<am::Messenger>().counts().sent;
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(team_.run(call).ok()) << team_.fault();
+  EXPECT_EQ(sum, size() * (size() - 1) / 2);
+  const std::uint64_t sent = job().worker().engine().service<am::Messenger>().counts().sent - before;
+  EXPECT_EQ(sent, self() % 2 == 0 ? 10u * static_cast<unsigned>(size() / 2 - 1) : 0u);
 }
 
 std::string name_of(const Form& form) {

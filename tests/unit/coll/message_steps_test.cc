@@ -38,11 +38,14 @@ class Stage {
       player.members = {count, m};
       std::string why;
       EXPECT_EQ(make_work(calls[m], player.members, player.work, why), Status::ok) << why;
-      player.plan = plan_for({player.work.kind, count, player.work.bytes, player.work.element, false, bands});
+      const Work& work = player.work;
+      player.plan = plan_for({work.kind, count, work.bytes, work.element, false, bands, false, work.uneven});
       player.inbox.resize(count);
       player.held.resize(count);
       EXPECT_EQ(player.work.words, players_[0].work.words);
-      EXPECT_EQ(player.plan, players_[0].plan);
+      if (!work.uneven) {
+        EXPECT_EQ(player.plan, players_[0].plan);
+      }
     }
   }
 
@@ -202,6 +205,84 @@ TEST_P(MessageSteps, blocks) {
       }
     }
   });
+}
+
+/// Sizes that only the two ends of a block know.
+TEST_P(MessageSteps, blocks_of_different_sizes) {
+  const unsigned n = GetParam();
+  using Sizes = std::vector<std::uint64_t>;
+  for (const std::size_t unit : {0u, 1u, 70'000u}) {
+    const auto count = [&](unsigned from, unsigned to) { return unit * ((from * 3 + to) % 4); };
+    std::vector<Sizes> gives(n, Sizes(n)), gets(n, Sizes(n));
+    std::vector<Values> in(n), out(n), expected(n);
+    for (unsigned m = 0; m < n; ++m) {
+      for (unsigned k = 0; k < n; ++k) {
+        gives[m][k] = 4 * count(m, k);
+        gets[m][k] = 4 * count(k, m);
+        in[m].resize(in[m].size() + count(m, k), static_cast<std::int32_t>(m * 100 + k));
+        expected[m].resize(expected[m].size() + count(k, m), static_cast<std::int32_t>(k * 100 + m));
+      }
+      out[m].resize(expected[m].size(), -1);
+    }
+    std::vector<Collective> exchanges;
+    for (unsigned m = 0; m < n; ++m) {
+      exchanges.push_back(alltoallv(ConstBuffer(in[m].data(), in[m].size() * 4), gives[m],
+                                    Buffer(out[m].data(), out[m].size() * 4), gets[m]));
+    }
+    ASSERT_TRUE(Stage(exchanges, {}).play()) << unit;
+    ASSERT_EQ(out, expected) << unit;
+    const unsigned root = n - 1;
+    Values gathered(expected[root].size(), -1);
+    std::vector<Values> back(n);
+    std::vector<Collective> gathers, scatters;
+    for (unsigned m = 0; m < n; ++m) {
+      const std::size_t own = count(m, root);
+      back[m].resize(own, -1);
+      std::size_t first = 0;
+      for (unsigned k = 0; k < root; ++k) first += count(m, k);
+      gathers.push_back(
+          gatherv(ConstBuffer(in[m].data() + first, own * 4),
+                  m == root ? Buffer(gathered.data(), gathered.size() * 4) : Buffer(),
+                  m == root ? std::span<const std::uint64_t>(gets[root]) : std::span<const std::uint64_t>(),
+                  static_cast<int>(root)));
+      scatters.push_back(
+          scatterv(m == root ? ConstBuffer(gathered.data(), gathered.size() * 4) : ConstBuffer(),
+                   m == root ? std::span<const std::uint64_t>(gets[root]) : std::span<const std::uint64_t>(),
+                   Buffer(back[m].data(), own * 4), static_cast<int>(root)));
+    }
+    ASSERT_TRUE(Stage(gathers, {}).play()) << unit;
+    ASSERT_EQ(gathered, expected[root]) << unit;
+    ASSERT_TRUE(Stage(scatters, {}).play()) << unit;
+    for (unsigned m = 0; m < n; ++m)
+      ASSERT_EQ(back[m], Values(count(m, root), static_cast<std::int32_t>(m * 100 + root))) << unit;
+  }
+}
+
+/// Each gives to the next one and, along two edges, to itself; the first of equal edges fits the first of the others.
+TEST_P(MessageSteps, neighbours) {
+  const auto n = static_cast<std::int32_t>(GetParam());
+  for (const std::size_t count : {std::size_t{1}, std::size_t{50'000}}) {
+    std::vector<std::vector<std::int32_t>> sources, destinations;
+    Given pairs(GetParam(), 3 * count, 3 * count);
+    std::vector<Collective> calls;
+    for (std::int32_t m = 0; m < n; ++m) {
+      sources.push_back({m, (m + n - 1) % n, m});
+      destinations.push_back({m, m, (m + 1) % n});
+    }
+    for (unsigned m = 0; m < GetParam(); ++m)
+      calls.push_back(neighbour_alltoall(pairs.from(m), pairs.to(m), {sources[m], destinations[m]}));
+    ASSERT_TRUE(Stage(calls, {}).play());
+    for (unsigned m = 0; m < GetParam(); ++m) {
+      const unsigned before = (m + GetParam() - 1) % GetParam();
+      // Of one member alone all edges are its own, in order.
+      const std::size_t blocks[3] = {0, n == 1 ? 1u : 2u, n == 1 ? 2u : 1u};
+      const unsigned from[3] = {m, before, m};
+      for (std::size_t edge = 0; edge < 3; ++edge) {
+        for (std::size_t i = 0; i < count; ++i)
+          ASSERT_EQ(pairs.out[m][edge * count + i], pairs.in[from[edge]][blocks[edge] * count + i]) << edge;
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Members, MessageSteps, testing::Values(1u, 2u, 3u, 4u, 5u, 8u, 9u));

@@ -30,6 +30,7 @@ void for_all_queries(Visit&& visit) {
         for (const bool board : {false, true}) {
           if (board && members > kBoardMembersMax) continue;
           visit(PlanQuery{static_cast<CollectiveKind>(kind), members, 0, element, board, {}});
+          if (!board) visit(PlanQuery{static_cast<CollectiveKind>(kind), members, 0, element, board, {}, true});
         }
       }
     }
@@ -50,15 +51,23 @@ TEST(Plan, is_there_for_every_call_and_moves_all_bytes) {
       ASSERT_NE(plan.algorithm, Algorithm::alone) << query.bytes << " " << query.element;
       ASSERT_TRUE(query.board || !is_of_board(plan));
       if (query.kind == CollectiveKind::barrier) continue;
-      const bool slices = plan.algorithm == Algorithm::slices || plan.algorithm == Algorithm::pairwise;
-      const std::uint64_t moved = slices ? plan.piece * query.members * (plan.rounds - 1) : plan.piece * plan.rounds;
+      const bool reads = plan.algorithm == Algorithm::reads;
+      const bool slices = plan.algorithm == Algorithm::slices || plan.algorithm == Algorithm::pairwise ||
+                          (reads && query.kind == CollectiveKind::allreduce);
+      // Of reads some turns move nothing.
+      const Plan moving{plan.algorithm, plan.piece, plan.rounds - (reads ? 2 : 0)};
+      ASSERT_NE(plan_for(without_reads(query)).algorithm, Algorithm::reads);
+      const std::uint64_t moved =
+          slices ? plan.piece * query.members * (moving.rounds - 1) : plan.piece * moving.rounds;
       ASSERT_GE(moved, query.bytes) << algorithm_name(plan.algorithm) << " " << query.bytes << " of " << query.element;
       if (plan.algorithm != Algorithm::lines && plan.algorithm != Algorithm::binomial) {
         ASSERT_EQ(plan.piece % query.element, 0u);
       }
-      if (is_of_board(plan)) {
-        const bool shares = query.kind == CollectiveKind::alltoall || query.kind == CollectiveKind::scatter ||
-                            query.kind == CollectiveKind::reduce_scatter;
+      if (plan.algorithm == Algorithm::hosts) {
+        ASSERT_LE(plan.piece * query.members * (shares_room(query.kind) ? query.members : 1), kSlotBytes);
+      }
+      if (is_of_board(plan) && !reads) {
+        const bool shares = shares_room(query.kind);
         const std::uint64_t room = plan.algorithm == Algorithm::lines ? kLinePayload : kSlotBytes;
         ASSERT_LE(plan.piece * (shares ? query.members : 1), room);
         if (slices) {
@@ -75,6 +84,9 @@ TEST(Plan, never_goes_back_to_an_algorithm_for_fewer_bytes) {
     for (const std::uint64_t bytes : sizes()) {
       query.bytes = bytes / query.element * query.element;
       const Plan plan = plan_for(query);
+      if (is_of_neighbours(query.kind)) {
+        ASSERT_TRUE(plan.algorithm == Algorithm::direct || plan.algorithm == Algorithm::alone);
+      }
       // With elements as long as a whole room, slices and messages take turns.
       if (query.element > kLineBytes) break;
       ASSERT_GE(plan.algorithm, before.algorithm) << query.bytes;
@@ -87,8 +99,8 @@ TEST(Plan, slices_of_a_round_lie_one_behind_the_other) {
   for (const unsigned members : {2u, 3u, 7u}) {
     for (const std::size_t element : {std::size_t{1}, std::size_t{8}, std::size_t{24}}) {
       for (const std::uint64_t bytes : {std::uint64_t{element * 3000}, std::uint64_t{element * 40'001}}) {
-        const Plan plan = plan_for(
-            {CollectiveKind::allreduce, members, bytes, element, true, {.slices_from = 0, .pairwise_from = 0}});
+        const Plan plan = plan_for(without_reads(
+            {CollectiveKind::allreduce, members, bytes, element, true, {.slices_from = 0, .pairwise_from = 0}}));
         ASSERT_EQ(plan.algorithm, Algorithm::slices);
         std::uint64_t next = 0;
         for (std::uint64_t round = 0; round < plan.rounds; ++round) {

@@ -1,6 +1,7 @@
 // Members as threads that share a board: turns, and whole collectives in them. With the thread sanitizer too.
 #include "ops/coll/turn_board.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -101,12 +102,36 @@ TEST(TurnBoard, other_words_are_seen_by_all) {
   EXPECT_EQ(same, std::vector<int>(kMembers, 0));
 }
 
+/// Whoever has read, and then sees no desertion, has read what was given.
+TEST(TurnBoard, a_desertion_is_seen_before_what_comes_after_it) {
+  constexpr unsigned kMembers = 2;
+  for (int round = 0; round < test::effort(500, 50); ++round) {
+    const Space space(kMembers);
+    std::atomic<int> data{1};
+    bool fooled = false;
+    as_threads(kMembers, [&](unsigned self) {
+      TurnBoard board(space.data(), kMembers, self);
+      if (self == 0) {
+        board.desert();
+        data.store(2, std::memory_order_relaxed);
+      } else {
+        for (int i = 0; i < 100; ++i) {
+          const int read = data.load(std::memory_order_relaxed);
+          if (read == 2 && !board.is_deserted()) fooled = true;
+        }
+      }
+    });
+    ASSERT_FALSE(fooled);
+    EXPECT_TRUE(TurnBoard(space.data(), kMembers, 1).is_deserted());
+  }
+}
+
 /// Carries one call out as `TeamState` does.
 void carry_out(TurnBoard& board, const Members& members, const Collective& call, const Bands& bands) {
   Work work;
   std::string why;
   ASSERT_EQ(make_work(call, members, work, why), Status::ok) << why;
-  const Plan plan = plan_for({work.kind, members.count, work.bytes, work.element, true, bands});
+  const Plan plan = plan_for(without_reads({work.kind, members.count, work.bytes, work.element, true, bands}));
   BoardRounds rounds(board, members, work, plan);
   for (std::uint64_t round = 0; round < plan.rounds; ++round) {
     rounds.put(round);

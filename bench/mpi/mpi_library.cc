@@ -1,0 +1,79 @@
+#include "bench/mpi/mpi_library.h"
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/dynamic_library.h"
+#include "brant/base/status.h"
+
+namespace brant::bench::mpi {
+namespace {
+
+/// The library stays loaded: it has threads of its own.
+const DynamicLibrary& open(const std::string& file) {
+  static const auto* const library = new DynamicLibrary(file);
+  return *library;
+}
+
+Handle number(std::uint32_t value) noexcept { return reinterpret_cast<Handle>(std::uintptr_t{value}); }
+
+/// Open MPI's handles are addresses of objects with these names; MPICH's are numbers that its ABI fixes.
+void name_handles(const DynamicLibrary& mpi, Library& lib) {
+  const auto is_there = [&](Handle& handle, const char* name) { return mpi.find(handle, name); };
+  if (is_there(lib.world, "ompi_mpi_comm_world")) {
+    const bool all = is_there(lib.float_type, "ompi_mpi_float") && is_there(lib.double_type, "ompi_mpi_double") &&
+                     is_there(lib.sum, "ompi_mpi_op_sum") && is_there(lib.max, "ompi_mpi_op_max");
+    if (!all) throw Error(Status::version_mismatch, "this Open MPI lacks names that every other one has");
+    return;
+  }
+  lib.world = number(0x4400'0000);
+  lib.float_type = number(0x4c00'040a);
+  lib.double_type = number(0x4c00'080b);
+  lib.max = number(0x5800'0001);
+  lib.sum = number(0x5800'0003);
+}
+
+/// "MPICH 5.0.2" of "MPICH Version:      5.0.2\n...", "Open MPI v5.0.11" of "Open MPI v5.0.11, package: ...".
+std::string short_version(std::string_view text) {
+  std::string words;
+  for (const char c : text.substr(0, text.find_first_of(",\n"))) {
+    const bool space = c == ' ' || c == '\t';
+    if (!space) words += c;
+    if (space && !words.empty() && words.back() != ' ') words += ' ';
+  }
+  constexpr std::string_view kLabel = "Version: ";
+  if (const std::size_t at = words.find(kLabel); at != std::string::npos) words.erase(at, kLabel.size());
+  return words;
+}
+
+}  // namespace
+
+Library load(const std::string& file) {
+  const DynamicLibrary& mpi = open(file);
+  if (!mpi) throw Error(Status::not_found, fmt::format("no MPI was loaded: {}", mpi.why_not()));
+  FunctionFinder functions(mpi);
+  Library lib;
+  functions.need(lib.init, "MPI_Init");
+  functions.need(lib.finalize, "MPI_Finalize");
+  functions.need(lib.get_library_version, "MPI_Get_library_version");
+  functions.need(lib.comm_rank, "MPI_Comm_rank");
+  functions.need(lib.comm_size, "MPI_Comm_size");
+  functions.need(lib.barrier, "MPI_Barrier");
+  functions.need(lib.bcast, "MPI_Bcast");
+  functions.need(lib.allreduce, "MPI_Allreduce");
+  functions.need(lib.allgather, "MPI_Allgather");
+  functions.need(lib.reduce_scatter_block, "MPI_Reduce_scatter_block");
+  functions.need(lib.alltoall, "MPI_Alltoall");
+  if (functions.missing() != nullptr)
+    throw Error(Status::version_mismatch, fmt::format("{} has no {}", file, functions.missing()));
+  name_handles(mpi, lib);
+  std::array<char, 8192> text{};
+  int length = 0;
+  if (lib.get_library_version(text.data(), &length) == 0) lib.version = short_version(text.data());
+  return lib;
+}
+
+}  // namespace brant::bench::mpi
