@@ -37,20 +37,13 @@ struct Group::AnyReceive {
     Op op;
   };
   std::deque<Place> places;
-  std::size_t pending = 0;
+  std::size_t pending = 1;  ///< The one who posts counts as one.
 
   void came(Place& place, const OpResult& result) noexcept {
-    --pending;
     if (result.ok()) {
       place.bytes.resize(result.bytes);
       if (call->source < 0) {
-        call->source = place.peer;
-        call->result = {};
-        call->result.bytes = result.bytes;
-        std::memcpy(landing.data, place.bytes.data(), place.bytes.size());
-        for (Place& other : places) {
-          if (&other != &place && other.op.pending()) other.op.cancel();
-        }
+        take(place);
       } else {
         group->lane(place.peer, tag).early.push_back(std::move(place.bytes));
       }
@@ -58,7 +51,20 @@ struct Group::AnyReceive {
       call->result.status = result.status;  // if nobody else sends
       call->peer = place.peer;
     }
-    if (pending != 0) return;
+    one_less();
+  }
+
+  void take(Place& place) noexcept {
+    call->source = place.peer;
+    call->result = {Status::ok, place.bytes.size()};
+    std::memcpy(landing.data, place.bytes.data(), place.bytes.size());
+    for (Place& other : places) {
+      if (&other != &place && other.op.pending()) other.op.cancel();
+    }
+  }
+
+  void one_less() noexcept {
+    if (--pending != 0) return;
     if (call->source < 0 && call->result.ok()) call->result.status = Status::canceled;
     group->one_less(*call);
   }
@@ -185,7 +191,8 @@ void Group::receive_any(Buffer landing, std::int64_t tag, Done done) {
   any->call = &call;
   any->landing = landing;
   any->tag = tag;
-  for (int peer = 0; call.result.ok() && peer < size(); ++peer) {
+  call.keeps = any;  // the last place to come ends the call
+  for (int peer = 0; call.result.ok() && call.source < 0 && peer < size(); ++peer) {
     if (peer == rank()) continue;
     AnyReceive::Place& place = any->places.emplace_back();
     place.all = any.get();
@@ -196,15 +203,12 @@ void Group::receive_any(Buffer landing, std::int64_t tag, Done done) {
                             where.all->came(where, result);
                           },
                           &place};
+    ++any->pending;
     const Status posted =
         lane(peer, tag).channel.post_recv({place.bytes.data(), place.bytes.size(), MemoryKind::host}, place.op);
-    if (posted == Status::in_progress) ++any->pending;
+    if (posted != Status::in_progress) any->came(place, {posted, place.op.result.bytes});  // it was there already
   }
-  if (any->pending == 0) {
-    call.result.join({Status::peer_lost, 0});
-    return one_less(call);
-  }
-  call.keeps = any;  // the last place to come ends the call
+  any->one_less();
 }
 
 void Group::close() noexcept {
