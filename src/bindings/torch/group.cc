@@ -24,18 +24,19 @@ ChannelId channel_id(const std::string& name, std::int64_t tag, Rank one, Rank o
 
 }  // namespace
 
+struct Group::Place {
+  AnyReceive* all = nullptr;
+  int peer = 0;
+  std::vector<std::byte> bytes;
+  Op op;
+};
+
 /// Each member may be the one: its message lands in a place of its own, and what comes second is kept.
 struct Group::AnyReceive {
   Group* group = nullptr;
   Call* call = nullptr;
   Buffer landing;
   std::int64_t tag = 0;
-  struct Place {
-    AnyReceive* all = nullptr;
-    int peer = 0;
-    std::vector<std::byte> bytes;
-    Op op;
-  };
   std::deque<Place> places;
   std::size_t pending = 1;  ///< The one who posts counts as one.
 
@@ -178,12 +179,21 @@ void Group::exchange(const std::vector<Transfer>& sends, const std::vector<Trans
   one_less(call);
 }
 
+Status Group::post_place(Place& place, std::int64_t tag) noexcept {
+  try {
+    const Buffer landing(place.bytes.data(), place.bytes.size(), MemoryKind::host);
+    return lane(place.peer, tag).channel.post_recv(landing, place.op);
+  } catch (const Error& error) {
+    return error.status();  // the member has ended
+  }
+}
+
 void Group::receive_any(Buffer landing, std::int64_t tag, Done done) {
   Call& call = begin(std::move(done));
-  for (int peer = 0; call.result.ok() && peer < size(); ++peer) {
-    if (peer == rank() || lane(peer, tag).early.empty()) continue;
-    receive(call, lane(peer, tag), landing);
-    call.source = peer;
+  for (auto& [from, lane] : lanes_) {
+    if (from.second != tag || lane.early.empty()) continue;
+    receive(call, lane, landing);
+    call.source = from.first;
     return one_less(call);
   }
   const auto any = std::make_shared<AnyReceive>();
@@ -192,20 +202,19 @@ void Group::receive_any(Buffer landing, std::int64_t tag, Done done) {
   any->landing = landing;
   any->tag = tag;
   call.keeps = any;  // the last place to come ends the call
-  for (int peer = 0; call.result.ok() && call.source < 0 && peer < size(); ++peer) {
+  for (int peer = 0; open_ && call.source < 0 && peer < size(); ++peer) {
     if (peer == rank()) continue;
-    AnyReceive::Place& place = any->places.emplace_back();
+    Place& place = any->places.emplace_back();
     place.all = any.get();
     place.peer = peer;
     place.bytes.resize(landing.bytes);
     place.op.delivered = {[](void* self, const OpResult& result) noexcept {
-                            auto& where = *static_cast<AnyReceive::Place*>(self);
+                            auto& where = *static_cast<Place*>(self);
                             where.all->came(where, result);
                           },
                           &place};
     ++any->pending;
-    const Status posted =
-        lane(peer, tag).channel.post_recv({place.bytes.data(), place.bytes.size(), MemoryKind::host}, place.op);
+    const Status posted = post_place(place, tag);
     if (posted != Status::in_progress) any->came(place, {posted, place.op.result.bytes});  // it was there already
   }
   any->one_less();
