@@ -85,12 +85,12 @@ Team PythonTeam::without_gil(Make&& make) const {
 nb::object PythonTeam::split(int color, int key) {
   Team part = without_gil([&] { return team_.split(color, key); });
   if (!part.is_open()) return nb::none();
-  return nb::cast(std::make_unique<PythonTeam>(std::move(part)));
+  return nb::cast(new PythonTeam(std::move(part)), nb::rv_policy::take_ownership);
 }
 
 nb::object PythonTeam::shrink() {
   Team rest = without_gil([&] { return team_.shrink(); });
-  return nb::cast(std::make_unique<PythonTeam>(std::move(rest)));
+  return nb::cast(new PythonTeam(std::move(rest)), nb::rv_policy::take_ownership);
 }
 
 void PythonTeam::close() {

@@ -24,33 +24,27 @@ ChannelId channel_id(const std::string& name, std::int64_t tag, Rank one, Rank o
 
 }  // namespace
 
+struct Group::Place {
+  AnyReceive* all = nullptr;
+  int peer = 0;
+  std::vector<std::byte> bytes;
+  Op op;
+};
+
 /// Each member may be the one: its message lands in a place of its own, and what comes second is kept.
 struct Group::AnyReceive {
   Group* group = nullptr;
   Call* call = nullptr;
   Buffer landing;
   std::int64_t tag = 0;
-  struct Place {
-    AnyReceive* all = nullptr;
-    int peer = 0;
-    std::vector<std::byte> bytes;
-    Op op;
-  };
   std::deque<Place> places;
-  std::size_t pending = 0;
+  std::size_t pending = 1;  ///< The one who posts counts as one.
 
   void came(Place& place, const OpResult& result) noexcept {
-    --pending;
     if (result.ok()) {
       place.bytes.resize(result.bytes);
       if (call->source < 0) {
-        call->source = place.peer;
-        call->result = {};
-        call->result.bytes = result.bytes;
-        std::memcpy(landing.data, place.bytes.data(), place.bytes.size());
-        for (Place& other : places) {
-          if (&other != &place && other.op.pending()) other.op.cancel();
-        }
+        take(place);
       } else {
         group->lane(place.peer, tag).early.push_back(std::move(place.bytes));
       }
@@ -58,7 +52,20 @@ struct Group::AnyReceive {
       call->result.status = result.status;  // if nobody else sends
       call->peer = place.peer;
     }
-    if (pending != 0) return;
+    one_less();
+  }
+
+  void take(Place& place) noexcept {
+    call->source = place.peer;
+    call->result = {Status::ok, place.bytes.size()};
+    std::memcpy(landing.data, place.bytes.data(), place.bytes.size());
+    for (Place& other : places) {
+      if (&other != &place && other.op.pending()) other.op.cancel();
+    }
+  }
+
+  void one_less() noexcept {
+    if (--pending != 0) return;
     if (call->source < 0 && call->result.ok()) call->result.status = Status::canceled;
     group->one_less(*call);
   }
@@ -172,12 +179,21 @@ void Group::exchange(const std::vector<Transfer>& sends, const std::vector<Trans
   one_less(call);
 }
 
+Status Group::post_place(Place& place, std::int64_t tag) noexcept {
+  try {
+    const Buffer landing(place.bytes.data(), place.bytes.size(), MemoryKind::host);
+    return lane(place.peer, tag).channel.post_recv(landing, place.op);
+  } catch (const Error& error) {
+    return error.status();  // the member has ended
+  }
+}
+
 void Group::receive_any(Buffer landing, std::int64_t tag, Done done) {
   Call& call = begin(std::move(done));
-  for (int peer = 0; call.result.ok() && peer < size(); ++peer) {
-    if (peer == rank() || lane(peer, tag).early.empty()) continue;
-    receive(call, lane(peer, tag), landing);
-    call.source = peer;
+  for (auto& [from, lane] : lanes_) {
+    if (from.second != tag || lane.early.empty()) continue;
+    receive(call, lane, landing);
+    call.source = from.first;
     return one_less(call);
   }
   const auto any = std::make_shared<AnyReceive>();
@@ -185,26 +201,23 @@ void Group::receive_any(Buffer landing, std::int64_t tag, Done done) {
   any->call = &call;
   any->landing = landing;
   any->tag = tag;
-  for (int peer = 0; call.result.ok() && peer < size(); ++peer) {
+  call.keeps = any;  // the last place to come ends the call
+  for (int peer = 0; open_ && call.source < 0 && peer < size(); ++peer) {
     if (peer == rank()) continue;
-    AnyReceive::Place& place = any->places.emplace_back();
+    Place& place = any->places.emplace_back();
     place.all = any.get();
     place.peer = peer;
     place.bytes.resize(landing.bytes);
     place.op.delivered = {[](void* self, const OpResult& result) noexcept {
-                            auto& where = *static_cast<AnyReceive::Place*>(self);
+                            auto& where = *static_cast<Place*>(self);
                             where.all->came(where, result);
                           },
                           &place};
-    const Status posted =
-        lane(peer, tag).channel.post_recv({place.bytes.data(), place.bytes.size(), MemoryKind::host}, place.op);
-    if (posted == Status::in_progress) ++any->pending;
+    ++any->pending;
+    const Status posted = post_place(place, tag);
+    if (posted != Status::in_progress) any->came(place, {posted, place.op.result.bytes});  // it was there already
   }
-  if (any->pending == 0) {
-    call.result.join({Status::peer_lost, 0});
-    return one_less(call);
-  }
-  call.keeps = any;  // the last place to come ends the call
+  any->one_less();
 }
 
 void Group::close() noexcept {

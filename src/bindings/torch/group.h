@@ -48,12 +48,14 @@ class Group {
     std::deque<std::vector<std::byte>> early;  ///< Came for a receive from anybody that another member was quicker for.
   };
   struct AnyReceive;
+  struct Place;
 
   Lane& lane(int peer, std::int64_t tag);
   Call& begin(Done done);
   void post(Call& call, Status posted) noexcept;
   void one_less(Call& call) noexcept;
   void receive(Call& call, Lane& from, Buffer landing);
+  Status post_place(Place& place, std::int64_t tag) noexcept;
   [[nodiscard]] std::string explain(const Call& call) const;
   [[nodiscard]] Completion sink_of(Call& call) noexcept;
 
