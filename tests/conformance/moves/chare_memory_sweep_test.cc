@@ -163,16 +163,25 @@ class Run {
            (program_.rank(1).ended() && program_.rank(1).exit_code() != 0);
   }
   [[nodiscard]] unsigned idle() const noexcept { return idle_; }
-  /// As if either process had ended in the eyes of the other.
+  /// As if either process had ended in the eyes of the other: all data that is under way ends, and copies of devices do.
   void part() {
     for (const int rank : {0, 1}) {
-      Peers& peers = program_.rank(rank).core().context().engine.peers();
+      Peers& peers = engine(rank).peers();
       if (!peers[1 - rank].lost) peers.suspect(peers[1 - rank]);
     }
-    for (int round = 0; round < 50; ++round) static_cast<void>(step());
+    const TimePoint until = deadline_after(std::chrono::seconds(10));
+    do {
+      for (int round = 0; round < 50; ++round) static_cast<void>(step());
+    } while (!(is_idle(0) && is_idle(1)) && Clock::now() < until);
   }
 
  private:
+  Engine& engine(int rank) { return program_.rank(rank).core().context().engine; }
+  bool is_idle(int rank) {
+    const bool sends = !engine(rank).service<lane::DataLanes>().sources_idle();
+    return !sends && engine(rank).service<ChannelTable>().pools().live() == 0;
+  }
+
   Program& program_;
   Scene& scene_;
   unsigned idle_ = 0;
