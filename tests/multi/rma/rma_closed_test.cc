@@ -21,6 +21,7 @@ using test::job;
 const bool g_own_host = test::become_own_host();  // before the runtime is opened: nothing is mapped
 
 constexpr std::size_t kBytes = 8 << 20;
+constexpr std::size_t kPutBytes = 16 << 10;  // larger ones must have ended before the segment is closed
 constexpr auto kPatience = std::chrono::seconds(20);
 
 /// Memory that is gone for good once it is given back.
@@ -62,13 +63,13 @@ void own(Channel& other) {
   EXPECT_EQ(static_cast<Status>(word), Status::peer_rejected) << status_name(static_cast<Status>(word));
 }
 
-/// Puts or gets all of it, several at a time, until one fails.
+/// Puts into it or gets all of it, several at a time, until one fails.
 void use(Channel& other, RmaDirection direction) {
   SegmentTicket ticket;
   EXPECT_EQ(wait_for(other.recv(Buffer(&ticket, sizeof ticket, MemoryKind::host))), Status::ok);
   RemoteSegment there(job(), Rank{0}, ticket);
   std::vector<std::byte> local(kBytes, std::byte{9});
-  const Buffer whole(local.data(), kBytes, MemoryKind::host);
+  const Buffer whole(local.data(), direction == RmaDirection::put ? kPutBytes : kBytes, MemoryKind::host);
   const auto start = [&] { return direction == RmaDirection::put ? there.put(0, whole) : there.get(0, whole); };
   EXPECT_EQ(wait_for(start()), Status::ok);
   EXPECT_EQ(local, std::vector<std::byte>(kBytes, direction == RmaDirection::get ? std::byte{7} : std::byte{9}));

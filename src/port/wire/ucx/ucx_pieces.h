@@ -25,6 +25,8 @@ class UcxPieces {
   static constexpr std::size_t kPieceBytes = 64 << 10;
   /// Towards one peer: 4 MB.
   static constexpr unsigned kUnderWayMost = 64;
+  /// Larger puts are UCX's, whose form writes what it has read from the socket straight into the memory.
+  static constexpr std::size_t kPutBytesMost = 16 << 10;
 
   /// Takes three active-message ids behind those of the atomics. Throws Error.
   UcxPieces(UcxWorker& worker, UcxOperations& operations, const UcxRemoteMemory& memory);

@@ -205,7 +205,8 @@ Status UcxRemoteMemory::put(WireEndpoint* endpoint, WireKey* key, std::uint64_t 
   if (why != Status::ok) return why;
   UcxEndpoint* to = checked(endpoint, key, remote_address, source.bytes, why);
   if (to == nullptr) return why;
-  const bool by_owner = is_by_owner(*to, *key_of(key), source.bytes, source.kind);
+  const bool by_owner =
+      source.bytes <= UcxPieces::kPutBytesMost && is_by_owner(*to, *key_of(key), source.bytes, source.kind);
   UcxRequest* request = operations_.start(by_owner ? RequestKind::put : RequestKind::send, to, op);
   if (request == nullptr) return Status::limit_reached;
   op.bytes = source.bytes;
