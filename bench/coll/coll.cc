@@ -13,6 +13,7 @@
 #include "bench/runner/row.h"
 #include "bench/runner/statistics.h"
 #include "bench/runner/us_since.h"
+#include "brant/core/device.h"
 #include "brant/core/runtime.h"
 #include "brant/core/stream.h"
 #include "port/memory.h"
