@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "brant/core/device.h"
+
 namespace brant::bench {
 namespace {
 

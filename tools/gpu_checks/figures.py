@@ -45,6 +45,11 @@ def bandwidth_figure(_: str, rows: list[dict]) -> str:
     return compared(rows, lambda row: row["gb_s"], "GB/s")
 
 
+def coll_figure(_: str, rows: list[dict]) -> str:
+    """A collective by size: its time, and what a link sees of it."""
+    return ", ".join(f"{short(row['bytes'])} {row['us']['p50']:.4g} us {row['bus_gb_s']:.3g} GB/s" for row in rows)
+
+
 def notify_figure(_: str, rows: list[dict]) -> str:
     names = {
         "notify_round_trip": "there and back",

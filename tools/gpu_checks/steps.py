@@ -20,6 +20,7 @@ from gpu_checks.figures import (
     bandwidth_figure,
     bound_figure,
     calibrate_figure,
+    coll_figure,
     courier_figure,
     doctor_figure,
     halo_figure,
@@ -45,6 +46,7 @@ GROUPS += [
     "nccl",
     "notify",
     "interference",
+    "coll",
     "halo",
     "python",
     "word",
@@ -442,6 +444,20 @@ def notify_steps(check: Check) -> list[Step]:
     return [Step("notify", "notify", command, 60, 2, rows=True, figure=notify_figure)]
 
 
+def coll_steps(check: Check) -> list[Step]:
+    """Collectives of device memory, called by the host, by streams and by graphs: every element, and what they cost."""
+    steps = []
+    sizes = ["--sizes", "8,64K,1M,16M"] if check.quick else ["--max", "64M"]
+    for kind in ("allreduce", "broadcast", "allgather", "barrier"):
+        for trigger in ("host", "stream", "graph"):
+            command = [check.program("brant"), "run", "-n", "2", "--no-prefix", "--"]
+            command += [check.program("brant"), "bench", kind, "--memory", "device", "--trigger", trigger, "--check"]
+            command += [] if kind == "barrier" else sizes
+            name = f"{kind} cuda {trigger}"
+            steps.append(Step(name, "coll", command, 80, 2, rows=True, figure=coll_figure))
+    return steps
+
+
 def interference_steps(check: Check) -> list[Step]:
     """What a kernel that goes on writing and sends of the CPU cost each other, and whether all words are right."""
     command = [check.program("brant"), "bench", "interference"]
@@ -567,6 +583,7 @@ def all_steps(check: Check) -> list[Step]:
         *stream_steps(check),
         *notify_steps(check),
         *interference_steps(check),
+        *coll_steps(check),
         *halo_steps(check),
         *rma_steps(check),
         *test_steps(check),

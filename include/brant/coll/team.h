@@ -149,7 +149,7 @@ class BRANT_API Team {
   /// Makes the team ready for `enqueue`; all members call it, and it waits for all. Does nothing a second time.
   /// not_supported, at all members alike, where one of them has no device with kernels, or one that does not map the
   /// others' memory, shares no memory with another, or is in one process with it, or where there are more than 8. The
-  /// log says which member it was and why. Else errors as of `run`, and no_memory. Cost: 17 to 20 MB of device memory
+  /// log says which member it was and why. Else errors as of `run`, and no_memory. Cost: 25 to 28 MB of device memory
   /// for each member, until the team is closed and the device has done its work; messages among the members.
   OpResult prepare_streams() noexcept;
   /// Has a stream of the runtime's device carry it out: one kernel of at most 32 blocks, behind what was queued there

@@ -167,6 +167,33 @@ int play_other_call(Runtime& runtime, Team& team, const std::string& what) {
   return 0;
 }
 
+/// Calls of the host on memory of the device, whose copies may be under way when rank 1 dies.
+int play_staged_death(Runtime& runtime) {
+  const int self = runtime.rank().value;
+  Team team = Team::world(runtime);
+  constexpr std::size_t kCount = 200'000;
+  Memory data = runtime.allocate(runtime.device_kind(), kCount * sizeof(float));
+  const std::vector<float> zeros(kCount);
+  runtime.copy(data, ConstBuffer(zeros.data(), kCount * sizeof(float), MemoryKind::host));
+  const Collective sum = allreduce(Buffer(data), DataType::f32, ReduceOp::sum);
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  OpResult result;
+  for (int i = 0; result.ok(); ++i) {
+    if (self == 1 && i == 30) test::die();
+    // Two are posted, so that the team may end between the copies of either.
+    Operation first = team.start(sum);
+    Operation second = team.start(sum);
+    result = runtime.wait_for(std::chrono::seconds(20), first);
+    if (const OpResult next = runtime.wait_for(std::chrono::seconds(20), second); result.ok()) result = next;
+    if (std::chrono::steady_clock::now() > give_up) fail(self, "nothing was told");
+  }
+  test::say_if_late();
+  if (result.status != Status::peer_lost) say(self, team, "the death is not told");
+  if (team.run(sum).status != Status::peer_lost) say(self, team, "a later call is not refused alike");
+  go_on(runtime, team);
+  return 0;
+}
+
 /// The kernels of the others wait for rank 1: the CPU sleeps in the stream, or goes on with progress.
 int play_on_streams(Runtime& runtime, const std::string& what) {
   const int self = runtime.rank().value;
@@ -221,10 +248,10 @@ int play_on_streams(Runtime& runtime, const std::string& what) {
 }
 
 int play(const std::string& scene) {
-  if (scene.starts_with("streams")) {
+  if (scene.starts_with("streams") || scene.starts_with("device")) {
     ::setenv("BRANT_GPU", "emulated", 1);
     Runtime runtime;
-    const int code = play_on_streams(runtime, scene);
+    const int code = scene == "device_death" ? play_staged_death(runtime) : play_on_streams(runtime, scene);
     if (code == 0) std::printf("survived\n");
     return code;
   }
@@ -275,6 +302,7 @@ TEST_P(CollFault, another_call_is_an_error_at_all) {
 TEST(CollFaultOnStreams, the_death_of_a_member_ends_the_kernels_that_wait_for_it) {
   test::expect_survivors("streams_death");
 }
+TEST(CollFaultOnDevices, a_death_amid_copies_of_the_device_is_told) { test::expect_survivors("device_death"); }
 TEST(CollFaultOnStreams, a_member_that_does_not_come_is_named) {
   const auto [text, code] = test::play_scene("streams_silent", 3);
   EXPECT_EQ(code, 0) << text;

@@ -28,7 +28,7 @@ using model::Scheduler;
 
 struct Faults {
   bool no_fence = false;  ///< A head does not come behind what lies in rooms.
-  bool one_set = false;   ///< The same set of heads, lines and rooms serves in every turn.
+  bool one_set = false;   ///< The same set of heads and lines serves in every turn.
 };
 
 /// A kernel of one block and one thread in the model. A line is one access, which orders nothing else.
@@ -92,7 +92,7 @@ class World {
     talks_[member].patience_ns = ~Word{0};
     auto* const memory = reinterpret_cast<std::byte*>(&board(member));
     std::memset(static_cast<void*>(memory), 0, sizeof(StreamBoard));
-    for (Word turn = 0; turn < 2; ++turn) {
+    for (Word turn = 0; turn < 6; ++turn) {
       std::byte* const room = memory + StreamBoard::room_at(members_, turn, 0);
       for (unsigned from = 0; from < members_; ++from) {
         std::memset(memory + StreamBoard::lines_at(members_, turn, 0, from), 0, kWords * 16);
@@ -119,8 +119,10 @@ class World {
       call.algorithm = calls_[i];
       call.members = static_cast<std::uint8_t>(members_);
       call.bytes = call.share = sizeof(in);
-      call.piece = call.algorithm == StreamAlgorithm::slices ? 16 : sizeof(in);
-      call.rounds = 1;
+      // Two words at a time of slots, so that the next turn's go while heads are on their way.
+      const bool slots = call.algorithm == StreamAlgorithm::slots;
+      call.piece = call.algorithm == StreamAlgorithm::lines ? sizeof(in) : 16;
+      call.rounds = slots ? 2 : 1;
       call.low = words.low;
       call.high = words.high;
       call.self = static_cast<std::uint8_t>(self);

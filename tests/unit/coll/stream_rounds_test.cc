@@ -292,7 +292,8 @@ TEST(StreamRounds, turns_go_on_from_call_to_call) {
   for (int i = 0; i < calls; ++i) {
     const Kind kind = kKinds[common() % std::size(kKinds)];
     const std::size_t bytes = kind == Kind::barrier ? 0 : (common() % (common() % 4 == 0 ? 20'000 : 100)) * 4;
-    cases.push_back({kind, DataType::f32, ReduceOp::sum, static_cast<unsigned>(common() % kMembers), bytes, common() % 2 == 0, 0});
+    cases.push_back(
+        {kind, DataType::f32, ReduceOp::sum, static_cast<unsigned>(common() % kMembers), bytes, common() % 2 == 0, 0});
     ways.push_back(static_cast<Way>(common() % 3));
     all.push_back(parts_of(cases.back(), kMembers, static_cast<unsigned>(i)));
   }

@@ -12,9 +12,10 @@
 ///
 /// Block b of a member deals with the blocks b of the others alone, and counts turns of its own, in device memory, so
 /// that nothing changes where a graph is launched again. In each turn it writes a head for every other member, and sees
-/// those of all. Two sets of everything serve in turns, as on the host's board: who writes what belongs to turn t has
-/// seen all in turn t - 1, so their kernels have ended turn t - 2. Where a block's parts lie depends on its number
-/// alone, and not on how many blocks a call has: the blocks of a call before may still be at work.
+/// those of all. Two sets of heads and lines serve in turns, as on the host's board: who writes those of turn t has
+/// seen all in turn t - 1, so their blocks have ended turn t - 2. Of rooms there are three: those of turn t are written
+/// once all were seen in turn t - 2, while the heads of turn t - 1 are on their way. Where a block's parts lie depends
+/// on its number alone, and not on how many blocks a call has: the blocks of a call before may still be at work.
 namespace brant::coll {
 
 using simt::Word;
@@ -24,6 +25,7 @@ inline constexpr unsigned kStreamBlocksMax = 32;
 inline constexpr unsigned kLineBlocksMax = 16;  ///< Of calls that go in lines.
 inline constexpr Word kLinesOfBlock = 1024;     ///< Of 8 bytes of a member each.
 inline constexpr Word kRoomOfBlock = Word{256} << 10;
+inline constexpr unsigned kRoomSets = 3;
 
 /// A word, and what says by itself that it is there: written by one store of 16 bytes.
 struct alignas(16) BoardLine {
@@ -52,11 +54,11 @@ struct StreamBoard {
   /// A block's room is for parts of all members. Their places are multiples of 128 bytes.
   BRANT_DEVICE_CODE static Word room_at(unsigned members, Word turn, unsigned block) {
     return lines_at(members, 2, 0, 0) + Word{2} * kLineBlocksMax * members * kLinesOfBlock * 16 +
-           ((turn & 1) * kStreamBlocksMax + block) * kRoomOfBlock;
+           (turn % kRoomSets * kStreamBlocksMax + block) * kRoomOfBlock;
   }
   static constexpr Word bytes_for(unsigned members) noexcept {
     return sizeof(StreamBoard) + Word{2} * kLineBlocksMax * members * kLinesOfBlock * 16 +
-           Word{2} * kStreamBlocksMax * kRoomOfBlock;
+           Word{kRoomSets} * kStreamBlocksMax * kRoomOfBlock;
   }
 };
 static_assert(sizeof(StreamBoard) % 128 == 0);

@@ -36,8 +36,8 @@ class StreamRounds {
     StreamBoard::OfBlock& own = board_.blocks[machine_.block()];
     turn_ = machine_.load_relaxed(&own.turn);
     if (machine_.sync_block_any(machine_.load_acquire(&board_.fault) != 0)) return;
-    const bool lines = call_.algorithm == StreamAlgorithm::lines, slices = call_.algorithm == StreamAlgorithm::slices;
-    const Word rounds = call_.rounds + (slices ? 1 : 0);
+    const bool lines = call_.algorithm == StreamAlgorithm::lines;
+    const Word rounds = call_.rounds + (call_.algorithm == StreamAlgorithm::slices ? 1 : 0);
     for (Word round = 0; round < rounds; ++round) {
       ++turn_;
       if (lines) {
@@ -45,8 +45,10 @@ class StreamRounds {
         meet_in_lines();
         take_lines();
       } else {
-        slices ? put_slices(round) : put_slots(round);
-        if (!meet()) return;
+        if (round == 0) put_into_rooms(round, turn_);
+        tell_all();
+        if (round + 1 < rounds) put_into_rooms(round + 1, turn_ + 1);  // while the heads are on their way
+        if (!await_all()) return;
         take_from_rooms(round);
       }
     }
@@ -123,8 +125,8 @@ class StreamRounds {
   BRANT_DEVICE_CODE BoardLine* lines(unsigned member, unsigned from) const {
     return reinterpret_cast<BoardLine*>(at(member, StreamBoard::lines_at(members_, turn_, machine_.block(), from)));
   }
-  BRANT_DEVICE_CODE std::byte* slot(unsigned member, unsigned from) const {
-    return room(member, turn_) + from * StreamRoom::slot_bytes(members_);
+  BRANT_DEVICE_CODE std::byte* slot(unsigned member, unsigned from, Word turn) const {
+    return room(member, turn) + from * StreamRoom::slot_bytes(members_);
   }
 
   // Waits
@@ -186,14 +188,17 @@ class StreamRounds {
     if (came && (low != call_.low || seen.second != call_.high)) tell(StreamWhy::other_call, member, low, seen.second);
   }
 
-  /// All members are in this turn, and what they have put into rooms is there. Whole blocks.
-  BRANT_DEVICE_CODE bool meet() {
+  /// This member is in this turn, and what it has put into rooms is there. Whole blocks.
+  BRANT_DEVICE_CODE void tell_all() {
     machine_.sync_block();
     for (unsigned m = machine_.thread(); m < members_; m += machine_.threads()) {
       if (m == self_) continue;
       machine_.fence_system();
       write_head(m);
     }
+  }
+  /// All members are. Whole blocks.
+  BRANT_DEVICE_CODE bool await_all() {
     for (unsigned m = machine_.thread(); m < members_; m += machine_.threads()) {
       if (m == self_) continue;
       await_head(m);
@@ -201,7 +206,7 @@ class StreamRounds {
     }
     return !machine_.sync_block_any(lost_);
   }
-  /// The same where nothing but lines is written: what is lost is seen at the end.
+  /// Both where nothing but lines is written: what is lost is seen at the end.
   BRANT_DEVICE_CODE void meet_in_lines() {
     for (unsigned m = machine_.thread(); m < members_; m += machine_.threads()) {
       if (m != self_) write_head(m);
@@ -245,19 +250,22 @@ class StreamRounds {
         bytes, [&](Word i) { return read_unit<2>(from, i, bytes); },
         [&](Word i, const Unit<2>& unit) { write_room<2>(machine_, there, i, unit); });
   }
-  BRANT_DEVICE_CODE void put_slots(Word round) {
+  BRANT_DEVICE_CODE void put_into_rooms(Word round, Word turn) {
+    call_.algorithm == StreamAlgorithm::slices ? put_slices(round, turn) : put_slots(round, turn);
+  }
+  BRANT_DEVICE_CODE void put_slots(Word round, Word turn) {
     const Part now = piece(round);
     for (unsigned step = 1; step < members_; ++step) {
       const unsigned to = other(step);
-      if (gives(self_, to)) put_into(slot(to, self_), in_ + gift_at(to) + now.offset, now.bytes);
+      if (gives(self_, to)) put_into(slot(to, self_, turn), in_ + gift_at(to) + now.offset, now.bytes);
     }
   }
-  /// The results of the round before are there already: see `share_result`.
-  BRANT_DEVICE_CODE void put_slices(Word round) {
+  /// The results of the round before go there too: see `share_result`.
+  BRANT_DEVICE_CODE void put_slices(Word round, Word turn) {
     for (unsigned step = 1; step < members_; ++step) {
       const unsigned to = other(step);
       const Part theirs = slice(to, round);
-      put_into(room(to, turn_) + self_ * StreamRoom::slice_bytes(members_), in_ + theirs.offset, theirs.bytes);
+      put_into(room(to, turn) + self_ * StreamRoom::slice_bytes(members_), in_ + theirs.offset, theirs.bytes);
     }
   }
 
@@ -278,7 +286,7 @@ class StreamRounds {
     } else {
       const bool slices = call_.algorithm == StreamAlgorithm::slices;
       const std::byte* const there =
-          slices ? room(self_, turn_) + from * StreamRoom::slice_bytes(members_) : slot(self_, from);
+          slices ? room(self_, turn_) + from * StreamRoom::slice_bytes(members_) : slot(self_, from, turn_);
       return read_room<N>(machine_, there, i);
     }
   }
@@ -302,7 +310,7 @@ class StreamRounds {
       if (to != nullptr) write_unit(to, i, bytes, result);
     }
   }
-  /// Goes where the next turn shows it: nobody reads there any more.
+  /// Goes where the next turn shows it.
   template <unsigned N>
   BRANT_DEVICE_CODE void share_result(Word i, const Unit<N>& result) {
     for (unsigned step = 1; step < members_; ++step) {

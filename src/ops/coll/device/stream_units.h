@@ -9,7 +9,7 @@ namespace brant::coll {
 /// 8 or 16 bytes.
 template <unsigned N>
 struct alignas(8 * N) Unit {
-  static constexpr Word kBytes = 8 * N;
+  static constexpr Word kBytes = Word{8} * N;
   Word word[N];
 };
 

@@ -24,6 +24,7 @@ OpResult TeamStreams::prepare() noexcept {
     std::vector<StreamOffer> offers(team_.members_.count);
     std::vector<Status> mapped(team_.members_.count);
     std::vector<Peer*> peers;
+    peers.reserve(team_.watches_.size());
     for (const auto& watch : team_.watches_) peers.push_back(watch.peer);
     const auto refused = [&](unsigned member, Status status) {
       log::error("team {}: no collectives on streams: member {} (rank {} of the job) cannot take part ({}){}",
