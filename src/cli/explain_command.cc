@@ -8,6 +8,7 @@
 #include "brant/base/status.h"
 #include "brant/core/runtime.h"
 #include "cli/commands.h"
+#include "cli/explain/collective.h"
 #include "cli/explain/report.h"
 
 namespace brant::cli {
@@ -21,10 +22,22 @@ struct ExplainArguments {
   bool other_host = false;
   bool one_process = false;
   bool json = false;
+  std::string collective;
+  unsigned ranks = 2;
+  unsigned hosts = 1;
 };
 
 int run_explain(const ExplainArguments& arguments) {
   try {
+    if (!arguments.collective.empty()) {
+      const explain::CollectiveQuestion asked{explain::parse_collective(arguments.collective),
+                                              arguments.bytes.empty() ? 0 : bench::parse_size(arguments.bytes),
+                                              arguments.ranks, arguments.hosts};
+      fmt::print("{}", explain::explain_collective(asked, arguments.json));
+      return 0;
+    }
+    if (arguments.from.empty() || arguments.to.empty() || arguments.bytes.empty())
+      throw Error(Status::invalid_argument, "--from, --to and --bytes say which transfer, or --collective which call");
     const RuntimeOptions environment = RuntimeOptions::from_environment();
     explain::Question question;
     question.from = explain::parse_place(arguments.from);
@@ -55,13 +68,24 @@ void add_explain(CLI::App& app, int& exit_code) {
       "Which path a transfer would take on this machine, why, and what the others would cost. Ends with 1 "
       "if a forced path cannot serve");
   auto arguments = std::make_shared<ExplainArguments>();
-  command
-      ->add_option("--from", arguments->from,
-                   "Where the bytes are: host (of Runtime::allocate), heap (of malloc), pinned, cuda, cuda:1, "
-                   "cuda-managed, emulated")
-      ->required();
-  command->add_option("--to", arguments->to, "Where they shall be")->required();
-  command->add_option("--bytes", arguments->bytes, "Size of the message, for example 8, 64K or 1M")->required();
+  command->add_option("--from", arguments->from,
+                      "Where the bytes are: host (of Runtime::allocate), heap (of malloc), pinned, cuda, cuda:1, "
+                      "cuda-managed, emulated");
+  command->add_option("--to", arguments->to, "Where they shall be");
+  command->add_option("--bytes", arguments->bytes,
+                      "Size of the message, for example 8, 64K or 1M; of a collective, of all blocks together");
+  CLI::Option* collective = command->add_option(
+      "--collective", arguments->collective,
+      "Instead of a transfer: how a team carries out a call on host memory, for example allreduce or reduce-scatter");
+  collective->excludes("--from")->excludes("--to");
+  command->add_option("--ranks", arguments->ranks, "Members of the team")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str()
+      ->needs(collective);
+  command->add_option("--hosts", arguments->hosts, "Hosts that they are on")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str()
+      ->needs(collective);
   command->add_option("--path", arguments->path, "As if this path were forced (default: BRANT_PATH)")
       ->check(CLI::IsMember(requestable_paths()));
   command->add_flag("--other-host", arguments->other_host, "The two processes are on different hosts");

@@ -126,3 +126,31 @@ def test_wrong_questions_are_named(arguments: list[str], text: str) -> None:
     done = explain(*arguments)
     assert done.returncode == 2
     assert text in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize(
+    ("collective", "size", "more", "algorithm"),
+    [
+        ("allreduce", "8", [], "lines"),
+        ("allreduce", "1M", ["--ranks", "4"], "reads"),
+        ("reduce-scatter", "64K", [], "reads"),
+        ("allgather", "1K", ["--ranks", "4"], "slots"),
+        ("allreduce", "8", ["--ranks", "4", "--hosts", "2"], "hosts"),
+        ("allreduce", "1M", ["--ranks", "4", "--hosts", "2"], "pairwise"),
+        ("broadcast", "8", ["--ranks", "2", "--hosts", "2"], "binomial"),
+        ("neighbour_alltoall", "8", [], "direct"),
+    ],
+)
+def test_the_plan_of_a_collective(collective: str, size: str, more: list[str], algorithm: str) -> None:
+    asked = ["--collective", collective, "--bytes", size, *more]
+    told = json.loads(explain(*asked, "--json").stdout)
+    assert told["plan"]["algorithm"] == algorithm
+    assert ("plan_of_private_memory" in told) == (algorithm == "reads")
+    assert f"  {algorithm}: " in explain(*asked).stdout
+
+
+def test_an_unknown_collective_is_refused_with_those_there_are() -> None:
+    done = explain("--collective", "allsum", "--bytes", "8")
+    assert done.returncode == 2
+    assert "allreduce" in done.stderr
+    assert "--collective" in explain("--from", "host").stderr

@@ -23,6 +23,9 @@ enum class Algorithm : std::uint8_t {
 };
 std::string_view algorithm_name(Algorithm algorithm) noexcept;
 
+/// More of them share no memory.
+inline constexpr unsigned kBoardMembersMax = 64;
+
 /// From how many bytes on which algorithm is the better one. Equal at all members of a team.
 struct Bands {
   std::uint64_t slices_from = 8 << 10;     ///< Shared memory: below, every member combines everything.

@@ -20,7 +20,6 @@ namespace brant::coll {
 inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::size_t kLinePayload = 48;
 inline constexpr std::size_t kSlotBytes = std::size_t{64} << 10;
-inline constexpr unsigned kBoardMembersMax = 64;
 
 /// What one member says in one turn.
 struct alignas(kLineBytes) TurnLine {
