@@ -66,6 +66,9 @@ class HostileEnd : public HostilePeer {
     HostilePeer::post(link_service::kChannel, bytes_of(message), std::span(payload_).first(payload));
   }
   void post(const ChannelControl& control) { HostilePeer::send(am_id::kChannelControl, bytes_of(control)); }
+  void post_by_link(const ChannelControl& control) {
+    HostilePeer::post(link_service::kChannel, bytes_of(control), std::span(payload_).first(0));
+  }
   [[nodiscard]] bool all_ended() {
     return job().run_until([&] {
       for (const auto& operation : operations_) {
@@ -207,7 +210,7 @@ TEST(HostileChannel, records_of_the_wrong_end_are_refused) {
 }
 
 ChannelControl control_of(ChannelControl::Kind kind, std::uint64_t prefix, std::uint64_t number) {
-  return {kind, kChannel.value, 0, 0, 0, prefix, number, Status::canceled};
+  return {kind, 0, kChannel.value, 0, 0, prefix, number, Status::canceled};
 }
 
 TEST(HostileChannel, control_messages_are_of_messages_that_there_can_be) {
@@ -220,6 +223,10 @@ TEST(HostileChannel, control_messages_are_of_messages_that_there_can_be) {
     expect_given_up(GpuChoice::none, [&](HostileEnd& end) {
       end.job().run(4);
       end.post(control);
+    });
+    expect_given_up(GpuChoice::none, [&](HostileEnd& end) {
+      end.job().run(4);
+      end.post_by_link(control);
     });
   }
 }
@@ -237,10 +244,10 @@ TEST(HostileChannel, a_control_message_of_a_rank_that_there_is_not_is_counted_an
   EXPECT_FALSE(end.given_up());
 }
 
-constexpr Kind kKinds[] = {Kind::eager,        Kind::landing, Kind::ask,       Kind::taken,  Kind::declined,
-                           Kind::data,         Kind::landed,  Kind::failed,    Kind::stored, Kind::elsewhere,
-                           Kind::truncated,    Kind::retract, Kind::retracted, Kind::slots,  Kind::abandoned,
-                           Kind::slot_emptied, Kind::control};
+constexpr Kind kKinds[] = {Kind::eager,     Kind::landing,   Kind::ask,       Kind::taken,
+                           Kind::declined,  Kind::data,      Kind::landed,    Kind::failed,
+                           Kind::stored,    Kind::elsewhere, Kind::truncated, Kind::retract,
+                           Kind::retracted, Kind::slots,     Kind::abandoned, Kind::slot_emptied};
 
 /// Records as an end posts them, but in any order and about anything; some of them are spoiled.
 class Generator {
@@ -293,11 +300,12 @@ class Generator {
                            maps ? bytes_of(record) : std::span<const std::byte>{});
   }
   void post_control() {
+    const auto kind = static_cast<unsigned>(ChannelControl::Kind::opened) + mutation_.below(8);
     ChannelControl control =
-        control_of(static_cast<ChannelControl::Kind>(mutation_.below(8)), mutation_.below(3), mutation_.below(10));
+        control_of(static_cast<ChannelControl::Kind>(kind), mutation_.below(3), mutation_.below(10));
     control.linked = static_cast<std::uint32_t>(mutation_.below(3));
     if (mutation_.below(4) == 0) mutation_.spoil(std::as_writable_bytes(std::span(&control, 1)));
-    end_.post(control);
+    mutation_.below(2) == 0 ? end_.post(control) : end_.post_by_link(control);
   }
 
   Mutation& mutation_;

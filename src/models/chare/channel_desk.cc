@@ -138,7 +138,7 @@ void ChannelDesk::note_names(const Channel& channel, const Names& names) {
     const auto& table = context_.engine.service<ChannelTable>();
     std::erase_if(names_, [&](const auto& named) {
       const ChannelId id{static_cast<std::uint32_t>(named.first >> 1)};
-      return !table.is_open(id, static_cast<unsigned>(named.first & 1), context_.engine.job().rank);
+      return table.open_end(id, static_cast<unsigned>(named.first & 1), context_.engine.job().rank) == nullptr;
     });
     names_max_ = std::max<std::size_t>(64, 2 * names_.size());
   }
@@ -167,7 +167,7 @@ bool ChannelDesk::holds_end_of(const Target& chare) const noexcept {
   for (const auto& [name, names] : names_) {
     if (names.mine.collection != chare.collection || !(names.mine.key == chare.key)) continue;
     const ChannelId id{static_cast<std::uint32_t>(name >> 1)};
-    if (table.is_open(id, static_cast<unsigned>(name & 1), context_.rank)) return true;
+    if (table.open_end(id, static_cast<unsigned>(name & 1), context_.rank) != nullptr) return true;
   }
   return false;
 }

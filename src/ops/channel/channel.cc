@@ -4,7 +4,6 @@
 
 #include "brant/core/runtime.h"
 #include "ops/channel/reserved_ids.h"
-#include "ops/channel/shaped_posts.h"
 #include "ops/channel/table.h"
 
 namespace brant {
@@ -36,37 +35,25 @@ ChannelId Channel::id() const noexcept { return endpoint_ == nullptr ? ChannelId
 unsigned Channel::side() const noexcept { return endpoint_ == nullptr ? 0 : endpoint_->side(); }
 ChannelCounts Channel::counts() const noexcept { return endpoint_ == nullptr ? ChannelCounts{} : endpoint_->counts(); }
 
-Result<Path> Channel::path_of(MemoryKind kind, std::size_t bytes) const noexcept {
-  if (endpoint_ == nullptr || kind == MemoryKind::detect) return Status::invalid_argument;
-  Path path = Path::automatic;
-  const Status status = endpoint_->paths().choose(kind, bytes, path, kind == MemoryKind::host);
-  if (status != Status::ok) return status;
-  return path;
-}
-
-Result<Path> Channel::path_of(ConstBuffer source) const noexcept {
-  if (endpoint_ == nullptr) return Status::invalid_argument;
-  Path path = Path::automatic;
-  const Status status = endpoint_->paths().of(source, path);
-  if (status != Status::ok) return status;
-  return path;
-}
-
-Result<Path> Channel::path_of(ConstBuffer source, const Shape& shape) const noexcept {
-  if (endpoint_ == nullptr) return Status::invalid_argument;
-  Path path = Path::automatic;
-  const Status status = endpoint_->paths().of(source, shape, path);
-  if (status != Status::ok) return status;
-  return path;
-}
-
 namespace {
+
+template <typename Choose>
+Result<Path> path_by(ChannelEndpoint* end, Choose&& choose) noexcept {
+  Path path = Path::automatic;
+  const Status status = end == nullptr ? Status::invalid_argument : choose(end->paths(), path);
+  if (status != Status::ok) return status;
+  return path;
+}
 
 /// An outcome that is known at once is not reported again: a record that is posted next must not fire the sinks of this
 /// post.
-Status told_at_once(ChannelEndpoint* endpoint, Status status, Op& op) noexcept {
+template <typename Post>
+Status post_to(ChannelEndpoint* end, Op& op, Post&& post) noexcept {
+  if (op.pending()) [[unlikely]]
+    return refuse_pending_op();
+  const Status status = end == nullptr ? Status::invalid_argument : post(*end);
   if (status == Status::in_progress) return status;
-  if (endpoint != nullptr) endpoint->engine().counters().count_outcome(status);
+  if (end != nullptr) end->engine().counters().count_outcome(status);
   op.source_free = {};
   op.delivered = {};
   return status;
@@ -74,33 +61,35 @@ Status told_at_once(ChannelEndpoint* endpoint, Status status, Op& op) noexcept {
 
 }  // namespace
 
+Result<Path> Channel::path_of(MemoryKind kind, std::size_t bytes) const noexcept {
+  if (kind == MemoryKind::detect) return Status::invalid_argument;
+  return path_by(endpoint_, [&](ChannelPaths& paths, Path& path) noexcept {
+    return paths.choose(kind, bytes, path, kind == MemoryKind::host);
+  });
+}
+
+Result<Path> Channel::path_of(ConstBuffer source) const noexcept {
+  return path_by(endpoint_, [&](ChannelPaths& paths, Path& path) noexcept { return paths.of(source, path); });
+}
+
+Result<Path> Channel::path_of(ConstBuffer source, const Shape& shape) const noexcept {
+  return path_by(endpoint_, [&](ChannelPaths& paths, Path& path) noexcept { return paths.of(source, shape, path); });
+}
+
 Status Channel::post_send(ConstBuffer source, Op& op) noexcept {
-  if (op.pending()) [[unlikely]]
-    return refuse_pending_op();
-  return told_at_once(endpoint_, endpoint_ == nullptr ? Status::invalid_argument : endpoint_->sends().post(source, op),
-                      op);
+  return post_to(endpoint_, op, [&](ChannelEndpoint& end) noexcept { return end.sends().post(source, op); });
 }
 
 Status Channel::post_send(ConstBuffer source, const Shape& shape, Op& op) noexcept {
-  if (op.pending()) [[unlikely]]
-    return refuse_pending_op();
-  return told_at_once(endpoint_,
-                      endpoint_ == nullptr ? Status::invalid_argument : endpoint_->sends().post(source, shape, op), op);
+  return post_to(endpoint_, op, [&](ChannelEndpoint& end) noexcept { return end.sends().post(source, shape, op); });
 }
 
 Status Channel::post_recv(Buffer landing, Op& op) noexcept {
-  if (op.pending()) [[unlikely]]
-    return refuse_pending_op();
-  return told_at_once(endpoint_,
-                      endpoint_ == nullptr ? Status::invalid_argument : endpoint_->receives().post(landing, op), op);
+  return post_to(endpoint_, op, [&](ChannelEndpoint& end) noexcept { return end.receives().post(landing, op); });
 }
 
 Status Channel::post_recv(Buffer landing, const Shape& shape, Op& op) noexcept {
-  if (op.pending()) [[unlikely]]
-    return refuse_pending_op();
-  return told_at_once(
-      endpoint_, endpoint_ == nullptr ? Status::invalid_argument : receive_in_shape(*endpoint_, landing, shape, op),
-      op);
+  return post_to(endpoint_, op, [&](ChannelEndpoint& end) noexcept { return end.receives().post(landing, shape, op); });
 }
 
 }  // namespace brant

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "base/log.h"
 #include "ops/channel/endpoint.h"
-#include "ops/channel/source_release.h"
 #include "ops/channel/table.h"
 
 namespace brant {
@@ -20,7 +20,7 @@ void ChannelClosing::close() noexcept {
   end_.table().note_closed(end_);
   end_.send_control(ChannelControl::Kind::closed, end_.sends().begun(), Status::ok, opened_);
   end_.records().withdraw(Status::canceled);
-  SourceRelease(end_).run();
+  release_sources(end_);
   end_.receives().tell_progress();
   in_use_ = false;
   await_open();
@@ -55,16 +55,31 @@ void ChannelClosing::on_closed(std::uint32_t opened, std::uint64_t sent) noexcep
 bool ChannelClosing::nobody_receives() const noexcept { return end_.peer().ended && !opened_there_; }
 
 void ChannelClosing::on_ended(bool was_send) noexcept {
-  if (was_send && !in_use_) end_.table().source_patience().heard_from(end_.peer().rank.value);
+  if (was_send && !in_use_) end_.shared().patience.heard_from();
   settle();
 }
 
 void ChannelClosing::give_up_late(Transfer& transfer) noexcept {
   const bool in_use = std::exchange(in_use_, true);
   end_.sends().withdraw(transfer, Status::canceled);
-  SourceRelease(end_).run();
+  release_sources(end_);
   in_use_ = in_use;
   look();
+}
+
+void ChannelClosing::end_if_known() noexcept {
+  const ChannelPeer& known = end_.shared();
+  if (end_.peer().same_process || !known.has_said_all()) return;
+  const auto word = known.sent_there.find(side_key(end_.id(), 1 - end_.side()));
+  // An end of which only its numbers were left said nothing: all that it had sent was received.
+  const std::uint64_t sent = word == known.sent_there.end() ? end_.receives().prefix() : word->second;
+  const std::size_t ended = end_.receives().end_after(sent);
+  look();
+  if (ended == 0 || end_.hidden()) return;
+  log::warn(
+      "channel {}: the program of rank {} (pid {}) has ended normally. It sent {} messages here; what waits for "
+      "others, or to be received there, ends with peer_lost",
+      end_.id().value, end_.peer().rank.value, end_.peer().record.pid, sent);
 }
 
 // What is left of it

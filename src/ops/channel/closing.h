@@ -38,6 +38,8 @@ class ChannelClosing final : private PeerOp {
   }
   /// The other end was closed for the `opened`th time, after `sent` messages.
   void on_closed(std::uint32_t opened, std::uint64_t sent) noexcept;
+  /// Ends what waits in vain, if the program of the other end has ended and has said how much it sent.
+  void end_if_known() noexcept;
   [[nodiscard]] bool is_closed_there() const noexcept { return other_closed_ != 0; }
   /// Nor has anybody begun to: the program over there has ended, and never opened its end.
   [[nodiscard]] bool nobody_receives() const noexcept;
@@ -67,5 +69,9 @@ class ChannelClosing final : private PeerOp {
   std::uint32_t other_closed_ = 0;  ///< Unless 0 the other end is closed, and was opened so often.
   std::uint64_t other_sent_ = 0;    ///< So many messages, until it was closed.
 };
+
+/// What a closing end does about sources that nobody observes any more: it lets go of them, and waits until they are
+/// free, or says which may still be read (source_release.cc).
+void release_sources(ChannelEndpoint& end) noexcept;
 
 }  // namespace brant

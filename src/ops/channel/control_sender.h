@@ -1,13 +1,14 @@
 #pragma once
 
 #include <limits>
-#include <unordered_map>
 
 #include "base/object_pool.h"
 #include "core/engine.h"
-#include "ops/channel/control.h"
+#include "ops/channel/link_message.h"
 
 namespace brant {
+
+struct ChannelPeer;
 
 /// Carries what the ends of this process tell others apart from data. All of one channel go the same way, since an
 /// acknowledgement says of all messages before it that nothing went wrong: within this process, by the link where there
@@ -23,22 +24,20 @@ class ControlSender final : private Poller {
   ControlSender(const ControlSender&) = delete;
   ControlSender& operator=(const ControlSender&) = delete;
 
-  void send(Peer& peer, const ChannelControl& control) noexcept;
-  /// Something of that peer waits to be sent; of one that is lost not for long.
-  [[nodiscard]] bool has_waiting(std::int32_t rank) const noexcept { return refused_.contains(rank); }
+  void send(ChannelPeer& to, const ChannelControl& control) noexcept;
 
  private:
   struct Send : port::WireOp {
     ControlSender* sender = nullptr;
-    Peer* peer = nullptr;
+    ChannelPeer* to = nullptr;
     ChannelControl control;
     ListHook<Send> hook;
   };
   using Sends = IntrusiveList<Send, &Send::hook>;
 
-  unsigned deliver_own() noexcept;
   Status post(Send& send) noexcept;
-  void send_later(Send& send) noexcept;
+  Status hand_over(const Send& send) noexcept;
+  void settle(Send& send, Status status) noexcept;
   void give_up(Peer& peer, const ChannelControl& control) noexcept;
   unsigned poll() noexcept override;
 
@@ -46,8 +45,7 @@ class ControlSender final : private Poller {
   const Deliver deliver_;
   void* const context_;
   ObjectPool<Send> sends_{std::numeric_limits<std::size_t>::max()};  // none may be missing
-  std::unordered_map<std::int32_t, Sends> refused_;                  ///< By rank; oldest first.
-  Sends own_;                                                        ///< For ends of this process; oldest first.
+  Sends waiting_;  ///< For ends of this process, and for peers without room; oldest first.
 };
 
 }  // namespace brant

@@ -114,7 +114,7 @@ unsigned DeviceSlots::poll() noexcept {
   unsigned gone = 0;
   const TimePoint now = Clock::now();
   for (Transfer* transfer = waiting_.front(); transfer != nullptr && !free_.empty(); transfer = waiting_.front()) {
-    if (now - transfer->asked_at < kPatience) break;
+    if (now - transfer->asked_at < tuned::kLate) break;
     waiting_.remove(*transfer);
     const std::uint16_t slot = free_.back();
     if (!transfer->endpoint.link_sender()->send_early(*transfer, slot)) continue;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -23,8 +22,6 @@ class DeviceSlots final : private Poller {
   /// Slots are numbered from 1; 0: none.
   static constexpr std::uint16_t kNone = 0;
   static constexpr std::uint16_t kSlots = 64;
-  /// So long a send waits for its receive: what the second copy costs, and some more.
-  static constexpr auto kPatience = std::chrono::microseconds(20);
 
   DeviceSlots(Engine& engine, Peer& peer, LinkPump& pump) noexcept : engine_(engine), peer_(peer), pump_(pump) {}
   DeviceSlots(const DeviceSlots&) = delete;

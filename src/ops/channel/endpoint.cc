@@ -12,6 +12,7 @@ ChannelEndpoint::ChannelEndpoint(ChannelTable& table, Peer& peer, ChannelId id, 
     : table_(table),
       engine_(table.engine()),
       peer_(peer),
+      shared_(table.with(peer)),
       id_(id),
       side_(side),
       hidden_(id.value >= reserved_id::kDataLanes),
@@ -95,8 +96,8 @@ void ChannelEndpoint::carried(Transfer& transfer) noexcept {
 
 void ChannelEndpoint::send_control(ChannelControl::Kind kind, std::uint64_t number, Status status,
                                    std::uint32_t linked) noexcept {
-  table_.controls().send(peer_,
-                         {kind, id_.value, side_, peer_.rank_there, linked, receives_.told_prefix(), number, status});
+  table_.controls().send(shared_, {kind, static_cast<std::uint16_t>(side_), id_.value, peer_.rank_there, linked,
+                                   receives_.told_prefix(), number, status});
 }
 
 /// Of messages that this end has sent, or that the other one may.

@@ -3,8 +3,9 @@
 #include <memory>
 
 #include "brant/ops/channel.h"
+#include "ops/channel/channel_peer.h"
 #include "ops/channel/closing.h"
-#include "ops/channel/control.h"
+#include "ops/channel/link_message.h"
 #include "ops/channel/link_receiver.h"
 #include "ops/channel/link_sender.h"
 #include "ops/channel/local_matcher.h"
@@ -34,6 +35,8 @@ class ChannelEndpoint {
   [[nodiscard]] Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] Peer& peer() noexcept { return peer_; }
   [[nodiscard]] const Peer& peer() const noexcept { return peer_; }
+  /// What all ends with this peer share.
+  [[nodiscard]] ChannelPeer& shared() noexcept { return shared_; }
   [[nodiscard]] ChannelId id() const noexcept { return id_; }
   [[nodiscard]] unsigned side() const noexcept { return side_; }
   /// Carries arguments of chares, which count what is under way themselves.
@@ -77,6 +80,12 @@ class ChannelEndpoint {
   [[nodiscard]] LinkMessage link_message(LinkMessage::Kind kind, const Transfer& transfer) const noexcept;
   /// The bytes have gone or come, or never will: `transfer.wire()` says what became of it.
   void carried(Transfer& transfer) noexcept;
+  /// The same, with what became of it. in_progress: nothing yet.
+  void carried(Transfer& transfer, Status status) noexcept {
+    if (status == Status::in_progress) return;
+    transfer.wire().status = status;
+    carried(transfer);
+  }
   /// What its owner is told, where the network says `status`.
   Status final_status(const Transfer& transfer, Status status) noexcept {
     return status == Status::ok || status == Status::truncated ? status : failed_status(transfer, status);
@@ -92,6 +101,7 @@ class ChannelEndpoint {
   ChannelTable& table_;
   Engine& engine_;
   Peer& peer_;
+  ChannelPeer& shared_;
   const ChannelId id_;
   const unsigned side_;
   const bool hidden_;

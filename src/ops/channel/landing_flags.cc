@@ -32,7 +32,7 @@ void LandingFlags::free(std::uint16_t flag) noexcept {
 }
 
 void LandingFlags::watch(Transfer& transfer) noexcept {
-  if (watched_count_ == kWatched) return;
+  if (watched_count_ == tuned::kAnnouncedMax) return;
   transfer.flag = take();
   if (transfer.flag == kNone) return;
   std::atomic_ref<std::uint64_t>(here_[transfer.flag - 1u]).store(0, std::memory_order_relaxed);
@@ -68,7 +68,7 @@ void LandingFlags::give_back(std::uint16_t flag) noexcept {
 
 unsigned LandingFlags::poll() noexcept {
   unsigned landed = 0, looks = 0;
-  for (Transfer* transfer = watched_.front(); transfer != nullptr && looks < kLooks; ++looks) {
+  for (Transfer* transfer = watched_.front(); transfer != nullptr && looks < tuned::kLooks; ++looks) {
     Transfer* following = decltype(watched_)::next(*transfer);
     const std::uint64_t word = read(transfer->flag, std::memory_order_acquire);
     if (word != 0) {

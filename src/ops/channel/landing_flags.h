@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/engine.h"
+#include "ops/channel/link_message.h"
 #include "ops/channel/transfer.h"
 #include "ops/mapping/flag_page.h"
 
@@ -37,7 +38,7 @@ class LandingFlags final : private Poller {
   ~LandingFlags() { engine_.pollers().detach(*this); }
 
   // The receiver's side.
-  /// Watches a flag for a receive, if one is free: `transfer.flag`. Never more than kWatched at a time.
+  /// Watches a flag for a receive, if one is free: `transfer.flag`. Never more than tuned::kAnnouncedMax at a time.
   void watch(Transfer& transfer) noexcept;
   /// The receive ended and the sender is done with its flag, if it has one.
   void let_go(Transfer& transfer) noexcept;
@@ -53,9 +54,6 @@ class LandingFlags final : private Poller {
   void was_set() noexcept { peer_.link->wake(); }
 
  private:
-  static constexpr std::size_t kWatched = 128;
-  static constexpr unsigned kLooks = 4;  ///< Messages come in order, nearly always.
-
   unsigned poll() noexcept override;
   [[nodiscard]] bool lets_sleep() const noexcept override;
   [[nodiscard]] std::uint64_t read(std::uint16_t flag, std::memory_order order) const noexcept;

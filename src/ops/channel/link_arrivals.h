@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <span>
 
 #include "base/object_pool.h"
@@ -19,6 +20,12 @@ struct Arrival {
 
   [[nodiscard]] std::byte* bytes() noexcept {
     return lease.data != nullptr ? static_cast<std::byte*>(lease.data) : small.data();
+  }
+
+  /// Of a whole message: its bytes.
+  [[nodiscard]] std::span<const std::byte> payload() noexcept {
+    const bool whole = message.kind == LinkMessage::Kind::eager;
+    return {bytes(), whole ? static_cast<std::size_t>(message.bytes) : 0};
   }
 
   ListHook<Arrival> hook;
@@ -52,11 +59,40 @@ class LinkArrivals {
 
   /// A copy of `payload` is kept. limit_reached: nothing more can be, of any channel. Others: there is no buffer for
   /// it.
-  Status keep(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
+  Status keep(const LinkMessage& message, std::span<const std::byte> payload) noexcept {
+    StagePool::Lease lease;
+    if (payload.size() > Arrival::kSmallBytes) {
+      const Result<StagePool::Lease> taken = buffers_.take(payload.size());
+      if (!taken) return taken.status();
+      lease = *taken;
+    }
+    Arrival* arrival = keep(message, lease);
+    if (arrival == nullptr) {
+      buffers_.give_back(lease);
+      return pool_.refusal();
+    }
+    if (!payload.empty()) std::memcpy(arrival->bytes(), payload.data(), payload.size());
+    return Status::ok;
+  }
   /// A message whose bytes are in `payload`, which is the record's from now on. Null: no more can be kept.
-  Arrival* keep(const LinkMessage& message, StagePool::Lease payload) noexcept;
+  Arrival* keep(const LinkMessage& message, StagePool::Lease payload) noexcept {
+    Arrival* arrival = pool_.take();
+    if (arrival == nullptr) return nullptr;
+    arrival->message = message;
+    arrival->lease = payload;
+    list_.push_back(*arrival);
+    kept_before_ = std::max(kept_before_, message.number + 1);
+    return arrival;
+  }
   /// Forgets it; its slot of the device is free again.
-  void give_back(Arrival& arrival) noexcept;
+  void give_back(Arrival& arrival) noexcept {
+    list_.remove(arrival);
+    if (arrival.message.kind == LinkMessage::Kind::stored && arrival.message.flag != DeviceSlots::kNone) {
+      slots_->emptied(arrival.message.flag);
+    }
+    buffers_.give_back(arrival.lease);
+    pool_.give_back(&arrival);
+  }
 
  private:
   ObjectPool<Arrival>& pool_;

@@ -1,17 +1,15 @@
 #include "ops/channel/link_pump.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "core/link_services.h"
 #include "ops/channel/endpoint.h"
-#include "ops/channel/shaped_bytes.h"
+#include "ops/channel/shaped.h"
 
 namespace brant {
 namespace {
-
-constexpr unsigned kTurnPieces = 16;  // of one large message before the next one gets its turn
-constexpr unsigned kPollPieces = 16;  // in one poll: copying must not keep the rest of the engine waiting
 
 /// Both ends copy, one piece behind the other: many small pieces overlap better, few large ones cost fewer records.
 constexpr std::size_t piece_bytes(std::size_t message_bytes) noexcept {
@@ -68,7 +66,7 @@ LinkPump::Pushed LinkPump::push(Transfer& transfer) noexcept {
   LinkMessage message =
       transfer.endpoint.link_message(eager ? LinkMessage::Kind::eager : LinkMessage::Kind::data, transfer);
   const std::size_t whole_piece = eager ? bytes : piece_bytes(bytes);
-  for (unsigned piece = 0; piece < kTurnPieces; ++piece) {
+  for (unsigned piece = 0; piece < tuned::kTurnPieces; ++piece) {
     message.offset = transfer.moved & LinkMessage::kOffsetMask;
     const std::size_t size = std::min<std::size_t>(bytes - transfer.moved, whole_piece);
     if (!link().post(link_service::kChannel, header_of(message), piece_of(transfer, size))) {
@@ -98,27 +96,61 @@ bool LinkPump::send_at_once(const LinkMessage& message, ConstBuffer bytes) noexc
 void LinkPump::withdraw(Transfer& transfer) noexcept {
   waiting_.remove(transfer);
   transfer.become(TransferState::carried);
-  if (waiting_.empty()) engine_.pollers().detach(*this);
+  rest_if_idle();
+}
+
+void LinkPump::put_off(Transfer& transfer) noexcept {
+  transfer.asked_at = Clock::now();
+  put_off_.push_back(transfer);
+  engine_.pollers().attach(*this);
+}
+
+void LinkPump::forget(Transfer& transfer) noexcept {
+  if (!put_off_.linked(transfer)) return;
+  put_off_.remove(transfer);
+  rest_if_idle();
+}
+
+void LinkPump::rest_if_idle() noexcept {
+  if (waiting_.empty() && put_off_.empty()) engine_.pollers().detach(*this);
 }
 
 unsigned LinkPump::poll() noexcept {
+  const unsigned events = push_waiting() + (put_off_.empty() ? 0 : ask_late());
+  rest_if_idle();
+  return events;
+}
+
+unsigned LinkPump::push_waiting() noexcept {
   unsigned pieces = 0;
-  while (pieces < kPollPieces) {
+  while (pieces < tuned::kTurnPieces) {
     Transfer* transfer = waiting_.front();
     if (transfer == nullptr) break;
     const Pushed pushed = push(*transfer);
     if (pushed == Pushed::no_room) break;
-    pieces += pushed == Pushed::all ? 1 : kTurnPieces;
+    pieces += pushed == Pushed::all ? 1 : tuned::kTurnPieces;
     waiting_.remove(*transfer);
     if (pushed == Pushed::some) {
       waiting_.push_back(*transfer);
-      continue;
+    } else {
+      transfer->endpoint.carried(*transfer, Status::ok);
     }
-    transfer->wire().status = Status::ok;
-    transfer->endpoint.carried(*transfer);
   }
-  if (waiting_.empty()) engine_.pollers().detach(*this);
   return pieces;
+}
+
+unsigned LinkPump::ask_late() noexcept {
+  unsigned asked = 0;
+  const TimePoint now = Clock::now();
+  if (std::exchange(heard_, false)) heard_at_ = now;
+  for (Transfer* transfer = put_off_.front(); transfer != nullptr; transfer = put_off_.front()) {
+    const TimePoint since = transfer->asked_at;
+    if (now - std::max(since, heard_at_) < tuned::kQuiet && now - since < tuned::kQuietMost) break;
+    put_off_.remove(*transfer);
+    transfer->endpoint.link_sender()->ask_late(*transfer);
+    ++asked;
+  }
+  return asked;
 }
 
 }  // namespace brant

@@ -6,14 +6,15 @@
 #include "ops/channel/device_slots.h"
 #include "ops/channel/landing_flags.h"
 #include "ops/channel/link_message.h"
-#include "ops/channel/link_questions.h"
 #include "ops/channel/transfer.h"
 #include "ops/mapping/table.h"
 
 namespace brant {
 
-/// Sends to one peer that wait for room in its ring: small messages, and large ones piece by piece, each getting its
-/// turn. One per peer, shared by all channels to it.
+/// What one peer and this process have for all channels between them, and the sends that wait: for room in the peer's
+/// ring (small messages, and large ones piece by piece, each getting its turn), or for word of their receives before
+/// they ask for it. A receiver that tells of its receives by itself mostly does so soon, and a question would cost both
+/// ends a record.
 class LinkPump final : private Poller {
  public:
   /// Throws only if memory is exhausted.
@@ -22,7 +23,6 @@ class LinkPump final : private Poller {
         peer_(peer),
         mappings_(mappings.with(peer)),
         flags_(engine, peer, mappings_.flags),
-        questions_(engine),
         slots_(engine, peer, *this) {}
   ~LinkPump() { engine_.pollers().detach(*this); }
 
@@ -30,7 +30,6 @@ class LinkPump final : private Poller {
   [[nodiscard]] port::Link& link() noexcept { return *peer_.link; }
   [[nodiscard]] PeerMappings& mappings() noexcept { return mappings_; }
   [[nodiscard]] LandingFlags& flags() noexcept { return flags_; }
-  [[nodiscard]] LinkQuestions& questions() noexcept { return questions_; }
   [[nodiscard]] DeviceSlots& slots() noexcept { return slots_; }
 
   /// Fills in where memory of this process is. See Exports::describe.
@@ -40,6 +39,12 @@ class LinkPump final : private Poller {
   /// endpoint is told at the end (`ChannelEndpoint::carried`).
   bool send(Transfer& transfer) noexcept;
   void withdraw(Transfer& transfer) noexcept;
+  /// `LinkSender::ask_late` follows, unless the send is forgotten before.
+  void put_off(Transfer& transfer) noexcept;
+  /// The peer told of a receive.
+  void heard() noexcept { heard_ = true; }
+  /// Nothing happens if it was not put off. Not after it was asked for.
+  void forget(Transfer& transfer) noexcept;
   /// A whole message in its record. False: there is no room for it now.
   bool send_at_once(const LinkMessage& message, ConstBuffer bytes) noexcept;
 
@@ -56,6 +61,9 @@ class LinkPump final : private Poller {
   enum class Pushed : std::uint8_t { all, some, no_room };
 
   unsigned poll() noexcept override;
+  unsigned push_waiting() noexcept;
+  unsigned ask_late() noexcept;
+  void rest_if_idle() noexcept;
   Pushed push(Transfer& transfer) noexcept;
   std::span<const std::byte> piece_of(const Transfer& transfer, std::size_t bytes) noexcept;
 
@@ -63,9 +71,11 @@ class LinkPump final : private Poller {
   Peer& peer_;
   PeerMappings& mappings_;
   LandingFlags flags_;
-  LinkQuestions questions_;
   DeviceSlots slots_;
   IntrusiveList<Transfer, &Transfer::link_hook> waiting_;
+  IntrusiveList<Transfer, &Transfer::watch_hook> put_off_;  ///< Oldest first.
+  bool heard_ = false;                                      ///< Since the last look at `put_off_`.
+  TimePoint heard_at_{};
   std::array<std::byte, port::kLinkPayloadMax> packed_;  ///< A piece of a source that does not lie in one run.
 };
 

@@ -2,7 +2,6 @@
 
 #include <span>
 
-#include "ops/channel/ghost_receives.h"
 #include "ops/channel/link_arrivals.h"
 #include "ops/channel/posted_receives.h"
 
@@ -34,7 +33,7 @@ class LinkReceiver {
   /// was known of the message is forgotten.
   bool end_lost(const LostMessage& message) noexcept;
   /// Nothing is kept, and no receive waits.
-  [[nodiscard]] bool empty() const noexcept { return posted_.empty() && ghosts_.empty() && arrivals_.empty(); }
+  [[nodiscard]] bool empty() const noexcept { return posted_.empty() && arrivals_.empty(); }
   /// Nobody will receive a message: what came of it goes, and the sender gets its source back.
   void drop(std::uint64_t number) noexcept;
   /// A receive of a message that comes over the network was withdrawn: the next receive must find word of it.
@@ -45,31 +44,27 @@ class LinkReceiver {
  private:
   void grow_if_small(std::uint64_t number) noexcept;
   void leave(Transfer& transfer) noexcept;
-  void part_with(Transfer& transfer) noexcept;
   void end(Transfer& transfer, Status status) noexcept;
   void end_ghost(std::uint64_t number) noexcept;
+  void complete(Transfer& transfer) noexcept;
 
-  void on_whole(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
+  void arrive(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
+  Status take(Transfer& transfer, const LinkMessage& message, std::span<const std::byte> payload) noexcept;
+  Status take(Transfer& transfer, Arrival& arrival) noexcept;
+  Status unload(Transfer& transfer, const LinkMessage& message) noexcept;
+  Status receive_elsewhere(Transfer& transfer, const LinkMessage& message) noexcept;
   void on_ask(const LinkMessage& message) noexcept;
+  Status answer(Transfer& transfer, const LinkMessage& ask) noexcept;
   Status pull(Transfer& transfer, const LinkMessage& message) noexcept;
   void tell_taken(std::uint64_t number) noexcept;
   void on_piece(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
-  void on_elsewhere(const LinkMessage& message) noexcept;
   void on_landed(const LinkMessage& message) noexcept;
-  void on_stored(const LinkMessage& message) noexcept;
-  Status unload(Transfer& transfer, const LinkMessage& message) noexcept;
   void landed_too_late(Transfer& ghost, std::uint64_t bytes) noexcept;
-  void on_failed(const LinkMessage& message) noexcept;
   void on_abandoned(const LinkMessage& message) noexcept;
-  void lose(const LinkMessage& message, Status status) noexcept;
-  void dismiss(const LinkMessage& message) noexcept;
-  void on_truncated(const LinkMessage& message) noexcept;
-  void on_retracted(const LinkMessage& message) noexcept;
 
-  Status receive_elsewhere(Transfer& transfer, const LinkMessage& message) noexcept;
-  Status take(Transfer& transfer, Arrival& arrival) noexcept;
-  Status land(Transfer& transfer, const LinkMessage& message, std::span<const std::byte> payload) noexcept;
   void keep(const LinkMessage& message, std::span<const std::byte> payload) noexcept;
+  void dismiss(const LinkMessage& message) noexcept;
+  void lose(const LinkMessage& message, Status status) noexcept;
   void hand_over(Transfer& ghost) noexcept;
   [[nodiscard]] LinkMessage word_of(LinkMessage::Kind kind, const Transfer& transfer,
                                     std::uint64_t bytes) const noexcept;
@@ -78,7 +73,6 @@ class LinkReceiver {
   ChannelEndpoint& endpoint_;
   LinkPump& pump_;
   PostedReceives posted_;
-  GhostReceives ghosts_;
   LinkArrivals arrivals_;
 };
 

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "core/paths/path_choice.h"
 #include "ops/channel/endpoint.h"
-#include "ops/channel/shaped_bytes.h"
+#include "ops/channel/shaped.h"
 #include "ops/channel/table.h"
 
 namespace brant {
@@ -31,7 +31,7 @@ Status LinkSender::send(Transfer& transfer) noexcept {
   if (landing) return start(transfer, *landing);
   await_landing(transfer);
   if (told_unasked_) {
-    pump_.questions().put_off(transfer);
+    pump_.put_off(transfer);
   } else {
     ask(transfer, question(transfer));
   }
@@ -93,15 +93,8 @@ bool LinkSender::locate(ConstBuffer bytes, LinkMessage& message) noexcept {
     return false;
   }
   const bool located = pump_.describe(bytes.data, message) == Status::ok;
-  if (small && !located) not_asked_ = kAskEvery - 1;
+  if (small && !located) not_asked_ = tuned::kAskEvery - 1;
   return located;
-}
-
-/// Its source was device memory when it was posted, and is no more, or another allocation.
-bool LinkSender::is_gone(const Transfer& transfer) const noexcept {
-  if (transfer.buffer_id == 0) return false;
-  const Result<port::PointerInfo> info = endpoint_.engine().device().query(transfer.here.data);
-  return !info || info->buffer_id != transfer.buffer_id;
 }
 
 void LinkSender::await_landing(Transfer& transfer) noexcept {
@@ -127,34 +120,25 @@ void LinkSender::ask_late(Transfer& transfer) noexcept {
 
 void LinkSender::end_asking(Transfer& transfer) noexcept {
   asking_.remove(transfer);
-  transfer.asked ? pump_.slots().forget(transfer) : pump_.questions().forget(transfer);
+  transfer.asked ? pump_.slots().forget(transfer) : pump_.forget(transfer);
 }
 
 bool LinkSender::send_early(Transfer& transfer, std::uint16_t slot) noexcept {
-  if (is_gone(transfer)) return false;  // said when the receive is there
+  if (endpoint_.moves().source_is_gone(transfer)) return false;  // said when the receive is there
   end_asking(transfer);
   transfer.slot = slot;
   const Status status =
       start_copy(transfer, {pump_.slots().there(slot), {}}, endpoint_.mutual_kind(), LandingFlags::kNone);
   if (status == Status::in_progress) return true;
   transfer.slot = DeviceSlots::kNone;
-  transfer.wire().status = status;
-  endpoint_.carried(transfer);
+  endpoint_.carried(transfer, status);
   return false;
-}
-
-Transfer* LinkSender::find_asking(std::uint64_t number) noexcept {
-  Transfer* transfer = asking_.front();
-  while (transfer != nullptr && transfer->number != number) transfer = asking_.next(*transfer);
-  return transfer;
 }
 
 std::optional<LinkSender::Landing> LinkSender::take_landing(std::uint64_t number) noexcept {
   if (!knows_landing(number)) return std::nullopt;
-  Landing& landing = landings_[number % landings_.size()];
-  landing.known = false;
   --landings_known_;
-  return landing;
+  return std::exchange(landings_[number % landings_.size()], {});
 }
 
 void LinkSender::look_for_landing(std::uint64_t number) noexcept {
@@ -208,7 +192,7 @@ Status LinkSender::start_to_host(Transfer& transfer, const Landing& landing) noe
   }
   if (transfer.by_device) {
     transfer.by_device = false;
-    not_direct_ = kAskEvery - 1;
+    not_direct_ = tuned::kAskEvery - 1;
   } else if (!transfer.asked && may_go_direct(transfer)) {
     --not_direct_;
   }
@@ -221,25 +205,18 @@ Status LinkSender::start_to_host(Transfer& transfer, const Landing& landing) noe
 }
 
 Status LinkSender::start_copy(Transfer& transfer, MappedMemory target, MemoryKind to, std::uint16_t flag) noexcept {
-  if (const Status taken = endpoint_.moves().take(transfer); taken != Status::ok) return taken;
-  transfer.become(TransferState::copying);
   transfer.flag = flag;
   const Buffer& bytes = transfer.here;
-  TransferMove& move = *transfer.move;
-  move.from = MoveEnd(bytes.data, bytes.kind);
-  move.to = MoveEnd(target.address, to);
-  move.bytes = bytes.bytes;
-  move.shapes = transfer.here_is_shaped() ? transfer.own_shape() : nullptr;
-  move.mapped = std::move(target.lease);
-  move.path = transfer.path == Path::courier ? Path::courier : Path::copy_engine;
-  move.signal = {};
+  ChannelMoves::Copy copy{
+      MoveEnd(target.address, to), MoveEnd(bytes.data, bytes.kind), bytes.bytes, transfer.shape_here(),
+      Path::copy_engine,           std::move(target.lease)};
+  if (transfer.path == Path::courier) copy.path = Path::courier;
   const bool sets_words = transfer.path == Path::courier || endpoint_.table().mover().sets_words();
   if (sets_words && bytes.bytes <= LandingFlags::Word::kBytesMax) {
-    move.signal = {pump_.flags().there(flag), LandingFlags::Word::pack(bytes.bytes, transfer.acknowledged)};
+    copy.signal = {pump_.flags().there(flag), LandingFlags::Word::pack(bytes.bytes, transfer.acknowledged)};
   }
-  const Status status = endpoint_.table().mover().start(move);
-  transfer.path = move.path;
-  return status;
+  transfer.path = copy.path;
+  return endpoint_.moves().start(transfer, TransferState::copying, std::move(copy));
 }
 
 void LinkSender::copied(Transfer& transfer, Status status) noexcept {
@@ -249,8 +226,7 @@ void LinkSender::copied(Transfer& transfer, Status status) noexcept {
   } else if (transfer.slot != DeviceSlots::kNone) {
     pump_.slots().give_back(std::exchange(transfer.slot, DeviceSlots::kNone));
   }
-  transfer.wire().status = status;
-  endpoint_.carried(transfer);
+  endpoint_.carried(transfer, status);
 }
 
 void LinkSender::tell_copied(Transfer& transfer) noexcept {
@@ -281,25 +257,13 @@ Status LinkSender::send_elsewhere(Transfer& transfer) noexcept {
   return status;
 }
 
-void LinkSender::on_landing(const LinkMessage& message) noexcept {
-  pump_.questions().heard();
-  const Landing landing{true,
-                        message.number,
-                        message.bytes,
-                        message.place,
-                        message.buffer_id,
-                        message.offset,
-                        static_cast<std::uint16_t>(message.flag)};
-  Transfer* transfer = find_asking(landing.number);
-  if (transfer != nullptr && (message.kind == Kind::declined || !transfer->offered)) {
+void LinkSender::on_landing(const LinkMessage& landing) noexcept {
+  pump_.heard();
+  Transfer* transfer = find_number(asking_, landing.number);
+  if (transfer != nullptr && (landing.kind == Kind::declined || !transfer->offered)) {
     end_asking(*transfer);
-    // A kernel that reads freed memory would end all work of the device.
-    if (is_gone(*transfer)) return source_gone(*transfer);
-    const Status status = start(*transfer, landing);
-    if (status == Status::in_progress) return;
-    transfer->wire().status = status;
-    endpoint_.carried(*transfer);
-    return;
+    if (endpoint_.moves().source_is_gone(*transfer)) return endpoint_.moves().end_without_source(*transfer);
+    return endpoint_.carried(*transfer, start(*transfer, landing));
   }
   told_unasked_ = true;  // what was asked for has had its answer, if this is none
   if (endpoint_.sends().has_begun(landing.number))
@@ -310,25 +274,25 @@ void LinkSender::on_landing(const LinkMessage& message) noexcept {
 void LinkSender::remember(const Landing& landing) noexcept {
   const auto is_taken = [&] {
     const Landing& place = landings_[landing.number % landings_.size()];
-    return place.known && place.number != landing.number;
+    return is_known(place) && place.number != landing.number;
   };
   while ((landings_.empty() || is_taken()) && grow_landings()) {
   }
   if (landings_.empty()) return;
   Landing& place = landings_[landing.number % landings_.size()];
-  if (place.known && landing.number >= place.number) return;
-  landings_known_ += place.known ? 0 : 1;
+  if (is_known(place) && landing.number >= place.number) return;
+  landings_known_ += is_known(place) ? 0 : 1;
   place = landing;
 }
 
 /// False: there are as many as there may be, or there is no memory for more.
 bool LinkSender::grow_landings() noexcept {
   constexpr std::size_t kFirst = 8;
-  if (landings_.size() >= kAnnouncedMax) return false;
+  if (landings_.size() >= tuned::kAnnouncedMax) return false;
   try {
     std::vector<Landing> grown(landings_.empty() ? kFirst : 2 * landings_.size());
     for (const Landing& landing : landings_) {
-      if (landing.known) grown[landing.number % grown.size()] = landing;
+      if (is_known(landing)) grown[landing.number % grown.size()] = landing;
     }
     landings_ = std::move(grown);
     return true;
@@ -337,18 +301,8 @@ bool LinkSender::grow_landings() noexcept {
   }
 }
 
-void LinkSender::source_gone(Transfer& transfer) noexcept {
-  log::error(
-      "channel {} to rank {}: message {}, {} bytes of {} memory at {}, was freed before it was sent. Keep the source "
-      "until source_free",
-      endpoint_.id().value, endpoint_.peer().rank.value, transfer.number, transfer.here.bytes,
-      memory_kind_name(transfer.here.kind), transfer.here.data);
-  transfer.wire().status = Status::invalid_argument;
-  endpoint_.carried(transfer);
-}
-
 void LinkSender::on_taken(const LinkMessage& message) noexcept {
-  Transfer* transfer = find_asking(message.number);
+  Transfer* transfer = find_number(asking_, message.number);
   if (transfer == nullptr) return;  // given up meanwhile
   if (!transfer->offered) [[unlikely]] {
     return endpoint_.engine().peers().distrust(endpoint_.peer(),
@@ -356,8 +310,7 @@ void LinkSender::on_taken(const LinkMessage& message) noexcept {
   }
   end_asking(*transfer);
   transfer->path = Path::shm;
-  transfer->wire().status = Status::ok;
-  endpoint_.carried(*transfer);
+  endpoint_.carried(*transfer, Status::ok);
 }
 
 void LinkSender::on_retract(const LinkMessage& message) noexcept {
@@ -391,12 +344,6 @@ void LinkSender::keep_copy(Transfer& transfer) noexcept {
   const Buffer copy = transfer.staged(bytes.bytes);
   copy_out(transfer, 0, {static_cast<std::byte*>(copy.data), bytes.bytes});
   transfer.here = copy;
-}
-
-bool LinkSender::withdraw_pieces(Transfer& transfer) noexcept {
-  if (transfer.state() != TransferState::pieces) return false;
-  pump_.withdraw(transfer);
-  return true;
 }
 
 bool LinkSender::withdraw(Transfer& transfer) noexcept {

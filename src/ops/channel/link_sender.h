@@ -33,31 +33,21 @@ class LinkSender {
   void copied(Transfer& transfer, Status status) noexcept;
   /// Nobody observes a send any more, and its source is to be free soon.
   void let_go(Transfer& transfer) noexcept;
-  /// False if it is none that goes piece by piece.
-  bool withdraw_pieces(Transfer& transfer) noexcept;
   /// The receiver counts on a message that failed here.
   void tell_not_sent(Transfer& transfer, Status why) noexcept;
   /// Gives a pending send up because the peer is lost or refused. False if it is with the network, not here.
   bool withdraw(Transfer& transfer) noexcept;
 
  private:
-  static constexpr unsigned kAskEvery = 64;
+  /// Word of a receive over there that has room for a large message, known before the message is sent.
+  using Landing = LinkMessage;
 
-  /// A receive over there that has room for a large message, known before the message is sent.
-  struct Landing {
-    bool known = false;
-    std::uint64_t number = 0;
-    std::uint64_t bytes = 0;
-    LinkMessage::Place place = LinkMessage::Place::host;
-    std::uint64_t buffer_id = 0;
-    std::uint64_t offset = 0;
-    std::uint16_t flag = 0;
-  };
-
+  /// Of a place in `landings_`.
+  [[nodiscard]] static bool is_known(const Landing& place) noexcept { return place.kind != LinkMessage::Kind::eager; }
   [[nodiscard]] bool knows_landing(std::uint64_t number) const noexcept {
     if (landings_known_ == 0) return false;
     const Landing& landing = landings_[number % landings_.size()];
-    return landing.known && landing.number == number;
+    return is_known(landing) && landing.number == number;
   }
   std::optional<Landing> take_landing(std::uint64_t number) noexcept;
   bool offer(Transfer& transfer, const std::optional<Landing>& landing) noexcept;
@@ -69,9 +59,6 @@ class LinkSender {
   void end_asking(Transfer& transfer) noexcept;
   void keep_copy(Transfer& transfer) noexcept;
   void tell_copied(Transfer& transfer) noexcept;
-  Transfer* find_asking(std::uint64_t number) noexcept;
-  void source_gone(Transfer& transfer) noexcept;
-  [[nodiscard]] bool is_gone(const Transfer& transfer) const noexcept;
   Status start(Transfer& transfer, const Landing& landing) noexcept;
   Status start_to_host(Transfer& transfer, const Landing& landing) noexcept;
   Status send_over_network(Transfer& transfer, const Landing& landing) noexcept;
@@ -82,8 +69,8 @@ class LinkSender {
 
   ChannelEndpoint& endpoint_;
   LinkPump& pump_;
-  /// By number, kAnnouncedMax at most, and none while none was told. A message whose landing found no place asks for
-  /// it.
+  /// By number, tuned::kAnnouncedMax at most, and none while none was told. A message whose landing found no place asks
+  /// for it.
   std::vector<Landing> landings_;
   unsigned landings_known_ = 0;
   IntrusiveList<Transfer, &Transfer::link_hook> asking_;

@@ -1,6 +1,5 @@
 #include "ops/channel/local_matcher.h"
 
-#include <cstring>
 #include <utility>
 
 #include "base/copy_small.h"
@@ -17,17 +16,11 @@ LocalMatcher::~LocalMatcher() {
   if (other_ != nullptr) other_->other_ = nullptr;
 }
 
-Transfer* LocalMatcher::find(Transfers& transfers, std::uint64_t number) noexcept {
-  Transfer* transfer = transfers.front();
-  while (transfer != nullptr && transfer->number != number) transfer = Transfers::next(*transfer);
-  return transfer;
-}
-
 // A message comes first
 // ----------------------------------------------------------------------------------------------------------------
 
 Status LocalMatcher::send(Transfer& send) noexcept {
-  if (Transfer* receive = other_ != nullptr ? find(other_->posted_, send.number) : nullptr) {
+  if (Transfer* receive = other_ != nullptr ? find_number(other_->posted_, send.number) : nullptr) {
     const Status status = move(send, *receive);
     if (status == Status::in_progress) other_->posted_.remove(*receive);
     if (status == Status::ok || status == Status::truncated) other_->end_receive(*receive, status);
@@ -49,7 +42,7 @@ Status LocalMatcher::send(Transfer& send) noexcept {
 }
 
 bool LocalMatcher::send_at_once(std::uint64_t number, ConstBuffer bytes) noexcept {
-  Transfer* receive = other_ != nullptr ? find(other_->posted_, number) : nullptr;
+  Transfer* receive = other_ != nullptr ? find_number(other_->posted_, number) : nullptr;
   if (receive == nullptr) return keep_copy(number, bytes, false);
   if (bytes.bytes > receive->here.bytes || !host_accessible(receive->here.kind)) return false;
   copy_small(receive->here.data, bytes.data, bytes.bytes);
@@ -80,53 +73,33 @@ Status LocalMatcher::receive(Transfer& receive) noexcept {
   Arrival* const early = other_ != nullptr ? other_->early_.find(receive.number) : nullptr;
   if (early != nullptr) return take_early(receive, *early);
   receive.become(TransferState::posted);
-  Transfer* const send = other_ != nullptr ? find(other_->waiting_, receive.number) : nullptr;
-  if (send == nullptr || other_->is_source_gone(*send)) {
+  Transfer* const send = other_ != nullptr ? find_number(other_->waiting_, receive.number) : nullptr;
+  const bool gone = send != nullptr && other_->end_.moves().source_is_gone(*send);
+  if (gone) {
+    other_->waiting_.remove(*send);
+    other_->end_.moves().end_without_source(*send);
+  }
+  if (send == nullptr || gone) {
     posted_.push_back(receive);
     return Status::in_progress;
   }
   const Status status = move(*send, receive);
   if (status != Status::in_progress && status != Status::ok && status != Status::truncated) return status;
   other_->waiting_.remove(*send);
-  if (status == Status::in_progress) return status;
-  send->wire().status = status;
-  other_->end_.carried(*send);
+  other_->end_.carried(*send, status);
   return status;
-}
-
-/// What was freed while it waited for its receive: a kernel that reads it would end all work of the device.
-bool LocalMatcher::is_source_gone(Transfer& send) noexcept {
-  if (send.buffer_id == 0 || host_accessible(send.here.kind)) return false;
-  const Result<port::PointerInfo> info = end_.engine().device().query(send.here.data);
-  if (info && info->buffer_id == send.buffer_id) return false;
-  log::error(
-      "channel {} to this process: message {}, {} bytes of {} memory at {}, was freed before it was received. Keep the "
-      "source until source_free",
-      end_.id().value, send.number, send.here.bytes, memory_kind_name(send.here.kind), send.here.data);
-  waiting_.remove(send);
-  send.wire().status = Status::invalid_argument;
-  end_.carried(send);
-  return true;
 }
 
 Status LocalMatcher::take_early(Transfer& receive, Arrival& early) noexcept {
-  const auto bytes = static_cast<std::size_t>(early.message.bytes);
-  receive.wire().bytes = bytes;
+  const Status landed = end_.moves().land(receive, early.payload());
+  if (landed != Status::ok && landed != Status::truncated) return landed;  // kept for the next receive
+  receive.wire().bytes = early.message.bytes;
   receive.acknowledged = early.message.acknowledged;
-  Status status = Status::ok;
-  if (bytes > receive.here.bytes) {
-    status = Status::truncated;
-  } else if (bytes != 0 && host_accessible(receive.here.kind)) {
-    receive.path = Path::shm;
-    copy_small(receive.here.data, early.bytes(), bytes);
-  } else if (bytes != 0) {
-    status = end_.moves().lease_stage(receive, bytes);
-    if (status != Status::ok) return status;  // kept for the next receive
-    receive.path = Path::staged;
-    std::memcpy(receive.staged(bytes).data, early.bytes(), bytes);  // the end copies it to the device
+  if (landed == Status::ok && early.message.bytes != 0) {
+    receive.path = host_accessible(receive.here.kind) ? Path::shm : Path::staged;
   }
   other_->early_.give_back(early);
-  return status;
+  return landed;
 }
 
 // They meet
@@ -150,16 +123,11 @@ Status LocalMatcher::move(Transfer& send, Transfer& receive) noexcept {
     if (!send.is_staged()) send.path = path;
     return Status::ok;
   }
-  if (const Status taken = send.endpoint.moves().take(send); taken != Status::ok) return taken;
-  TransferMove& move = *send.move;
-  move.from = MoveEnd(send.here.data, send.here.kind);
-  move.to = MoveEnd(receive.here.data, receive.here.kind);
-  move.bytes = bytes;
-  move.shapes = nullptr;  // a send that was packed has some
-  move.path = path;
-  const Status status = end_.table().mover().start(move);
+  // No shapes: a send that has some was packed.
+  const Status status = send.endpoint.moves().start(
+      send, TransferState::copying,
+      {MoveEnd(receive.here.data, receive.here.kind), MoveEnd(send.here.data, send.here.kind), bytes, nullptr, path});
   if (status != Status::in_progress) return status;
-  send.become(TransferState::copying);
   receive.become(TransferState::pulling);
   send.mate = &receive;
   receive.mate = &send;
@@ -195,31 +163,25 @@ void LocalMatcher::copied(Transfer& send, Status status) noexcept {
   if (receive.ghost) {
     receive.become(TransferState::carried);
     receive.endpoint.receives().end(receive, {Status::canceled, 0});
-    if (status == Status::ok) return part(send);
+    if (status == Status::ok) return move_or_wait(send);
   } else {
     receive.path = path;
     receive.lost = receive.sender_knows = status != Status::ok;
-    receive.wire().status = status;
-    receive.endpoint.carried(receive);
+    receive.endpoint.carried(receive, status);
   }
   if (!send.is_staged()) send.path = path;
-  send.wire().status = status;
-  end_.carried(send);
+  end_.carried(send, status);
 }
 
 /// Its receive was taken back: the message is for the one that got its turn.
-void LocalMatcher::part(Transfer& send) noexcept {
+void LocalMatcher::move_or_wait(Transfer& send) noexcept {
   send.become(TransferState::asking);
-  const Status status = this->send(send);
-  if (status == Status::in_progress) return;
-  send.wire().status = status;
-  end_.carried(send);
+  end_.carried(send, this->send(send));
 }
 
 void LocalMatcher::end_receive(Transfer& receive, Status status) noexcept {
   posted_.remove(receive);
-  receive.wire().status = status;
-  end_.carried(receive);
+  end_.carried(receive, status);
 }
 
 // One is taken back
@@ -249,11 +211,9 @@ void LocalMatcher::withdraw_receive(Transfer& receive) noexcept {
 }
 
 bool LocalMatcher::end_lost(const LostMessage& message) noexcept {
-  Transfer* const receive = find(posted_, message.number);
+  Transfer* const receive = find_number(posted_, message.number);
   if (receive == nullptr) return false;
-  receive->wire().bytes = message.bytes;
-  receive->lost = true;
-  receive->sender_knows = message.sender_knows;
+  receive->note_lost(message.bytes, message.sender_knows);
   end_receive(*receive, message.status);
   return true;
 }

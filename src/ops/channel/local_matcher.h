@@ -48,22 +48,19 @@ class LocalMatcher {
  private:
   using Transfers = IntrusiveList<Transfer, &Transfer::link_hook>;
 
-  /// Nearly always the first.
-  static Transfer* find(Transfers& transfers, std::uint64_t number) noexcept;
   bool keep_copy(std::uint64_t number, ConstBuffer bytes, bool acknowledged) noexcept;
   void wait_for_receive(Transfer& send) noexcept;
-  [[nodiscard]] bool is_source_gone(Transfer& send) noexcept;
   Status take_early(Transfer& receive, Arrival& early) noexcept;
   Status move(Transfer& send, Transfer& receive) noexcept;
   [[nodiscard]] Path path_between(const Transfer& send, const Transfer& receive) noexcept;
   void end_receive(Transfer& receive, Status status) noexcept;
-  void part(Transfer& send) noexcept;
+  void move_or_wait(Transfer& send) noexcept;
 
   ChannelEndpoint& end_;
-  LocalMatcher* other_ = nullptr;
-  Transfers waiting_;   ///< Sends without a receive yet.
-  Transfers posted_;    ///< Receives without a message yet.
-  LinkArrivals early_;  ///< Copies of messages of this end that have no receive yet.
+  LocalMatcher* other_ = nullptr;  ///< Null: nothing is there, and nothing waits there.
+  Transfers waiting_;              ///< Sends without a receive yet.
+  Transfers posted_;               ///< Receives without a message yet.
+  LinkArrivals early_;             ///< Copies of messages of this end that have no receive yet.
 };
 
 }  // namespace brant

@@ -10,11 +10,30 @@ class ChannelMoves {
  public:
   explicit ChannelMoves(ChannelEndpoint& end) noexcept : end_(end) {}
 
+  /// The source of a send was device memory when it was posted, and is no more, or another allocation: a kernel that
+  /// reads it would end all work of the device.
+  [[nodiscard]] bool source_is_gone(const Transfer& transfer) const noexcept;
+  void end_without_source(Transfer& transfer) noexcept;
+  struct Copy {
+    MoveEnd to;
+    MoveEnd from;
+    std::size_t bytes = 0;
+    const TransferShapes* shapes = nullptr;
+    Path path = Path::automatic;
+    MappingLease mapped{};  ///< Of memory of the other end.
+    CopySignal signal{};
+  };
+  /// Makes a copy for `transfer`, which is in state `as` from then on. As `Mover::start`; limit_reached: there is no
+  /// record for it. Nothing has happened then, or after other failures.
+  Status start(Transfer& transfer, TransferState as, Copy copy) noexcept;
   /// Gets a transfer the record of a copy, which goes with it: `transfer.move`. limit_reached.
   Status take(Transfer& transfer) noexcept;
   /// Gets it a pinned buffer besides; or why there is none.
   Status lease_stage(Transfer& transfer, std::size_t bytes) noexcept;
   void give_back(Transfer& transfer) noexcept;
+  /// A message that came complete goes to its receive's landing, or into a pinned buffer on the way there. ok,
+  /// truncated. Others: there is no such buffer.
+  Status land(Transfer& transfer, std::span<const std::byte> message) noexcept;
   /// Its bytes lie in `shape` behind `transfer.buffer.data`, from now to its end. limit_reached.
   Status lay(Transfer& transfer, const Shape& shape) noexcept;
   /// Device memory of the path staged, or that the network was to take and cannot now; and a shape that nobody can

@@ -38,25 +38,25 @@ Status from_other_end(ChannelEndpoint& end, Transfer& transfer) noexcept {
 // A receive begins
 // ----------------------------------------------------------------------------------------------------------------
 
-Status ChannelReceives::post_at(std::uint64_t number, Buffer landing, Op& op) noexcept {
-  op.result = {Status::ok, 0};
-  if (landed_.has(number)) [[unlikely]]
-    return Status::invalid_argument;
-  return receive(landing, op, number);
-}
-
-Status ChannelReceives::receive(Buffer landing, Op& op, std::optional<std::uint64_t> number) noexcept {
+Status ChannelReceives::begin(Landing what, Op& op, std::optional<std::uint64_t> number) noexcept {
   op.result = {Status::ok, 0};
   if (end_.refused() != Status::ok) return end_.refused();
-  Path path = Path::automatic;
-  std::uint64_t buffer_id = 0;
-  Status status = engine_.memory_kinds().resolve(landing.data, landing.bytes, landing.kind, &buffer_id);
-  if (status == Status::ok && !number && small_.suits(landing)) {
-    const Status small = small_.receive(landing, op);
-    if (small != Status::not_supported) return small;
+  if (number && landed_.has(*number)) [[unlikely]]
+    return Status::invalid_argument;
+  Buffer& landing = what.buffer;
+  Status status = engine_.memory_kinds().resolve(landing.data, landing.bytes, landing.kind, &what.buffer_id);
+  if (status != Status::ok) return status;
+  if (what.shape != nullptr) {
+    landing.bytes = what.shape->bytes();
+    status = end_.paths().choose_for_shape(landing.kind, landing.bytes, what.path);
+  } else {
+    if (!number && small_.suits(landing)) {
+      const Status small = small_.receive(landing, op);
+      if (small != Status::not_supported) return small;
+    }
+    status = end_.paths().choose(landing.kind, landing.bytes, what.path);
   }
-  if (status == Status::ok) status = end_.paths().choose(landing.kind, landing.bytes, path);
-  return status == Status::ok ? start({landing, path, buffer_id}, op, number) : status;
+  return status == Status::ok ? start(what, op, number) : status;
 }
 
 Status ChannelReceives::start(const Landing& landing, Op& op, std::optional<std::uint64_t> number) noexcept {
@@ -89,9 +89,7 @@ Status ChannelReceives::start(const Landing& landing, Op& op, std::optional<std:
 
 Status ChannelReceives::begin(Transfer& transfer) noexcept {
   if (const std::optional<LostMessage> lost = lost_.take(transfer.number)) {
-    transfer.wire().bytes = lost->bytes;
-    transfer.lost = true;
-    transfer.sender_knows = lost->sender_knows;
+    transfer.note_lost(lost->bytes, lost->sender_knows);
     return lost->status;
   }
   transfer.here = transfer.buffer;
@@ -159,8 +157,8 @@ void ChannelReceives::consumed(Transfer& transfer, Status status) noexcept {
   count_landed(transfer.number, transfer.wire().bytes);
   if (status == Status::ok || status == Status::truncated) count_receive(engine_, transfer.path, transfer.wire().bytes);
   if (status != Status::ok && !transfer.sender_knows) {
-    using Kind = ChannelControl::Kind;  // either tells how far this end has come
-    return end_.send_control(status == Status::truncated ? Kind::truncated : Kind::not_taken, transfer.number, status);
+    using Word = ChannelControl::Kind;  // either tells how far this end has come
+    return end_.send_control(status == Status::truncated ? Word::truncated : Word::not_taken, transfer.number, status);
   }
   acknowledge_if_due(transfer.number,
                      transfer.acknowledged || tag::type_of(transfer.wire().tag) == tag::Type::channel_acknowledged);

@@ -2,14 +2,50 @@
 
 #include <limits>
 #include <optional>
+#include <span>
 
 #include "ops/channel/delivery_window.h"
-#include "ops/channel/lost_messages.h"
 #include "ops/channel/receive_turns.h"
-#include "ops/channel/small_receives.h"
 #include "ops/channel/transfer.h"
 
 namespace brant {
+
+/// Receives of small messages in host memory over the link of the two processes: the message comes complete in one
+/// record, so that the record of a receive is its landing and little more, and none is needed if the message came
+/// first.
+class ChannelSmallReceives {
+ public:
+  explicit ChannelSmallReceives(ChannelEndpoint& end) noexcept : end_(end) {}
+
+  /// A message of any size may come for it; this is what is likely, and which record it starts with.
+  [[nodiscard]] bool suits(const Buffer& landing) const noexcept;
+  /// The next message is for `landing`. in_progress, limit_reached, no_memory; not_supported: it has come, and is more
+  /// than a landing is enough for.
+  Status receive(Buffer landing, Op& op) noexcept;
+  /// A message came complete. False: no small receive waits for it, or it is too long for that.
+  bool land(std::uint64_t number, std::span<const std::byte> payload, bool acknowledged) noexcept;
+  /// The message is no small one, or comes another way: its receive goes on as this. Null if there is no such receive,
+  /// or no record is left: then it has ended, and the next receive gets its turn.
+  Transfer* grow(std::uint64_t number) noexcept {
+    SmallReceive* receive = find(number);
+    return receive != nullptr ? grow(*receive) : nullptr;
+  }
+  void withdraw(SmallReceive& receive, Status why) noexcept;
+
+ private:
+  bool take_arrived(std::uint64_t number, Buffer landing, Op& op) noexcept;
+  Status await(std::uint64_t number, Buffer landing, Op& op) noexcept;
+  [[nodiscard]] SmallReceive* find(std::uint64_t number) noexcept {
+    SmallReceive* receive = waiting_.front();
+    while (receive != nullptr && receive->number < number) receive = decltype(waiting_)::next(*receive);
+    return receive != nullptr && receive->number == number ? receive : nullptr;
+  }
+  Transfer* grow(SmallReceive& receive) noexcept;
+  void give_back(SmallReceive& receive) noexcept;
+
+  ChannelEndpoint& end_;
+  IntrusiveList<SmallReceive, &SmallReceive::hook> waiting_;  ///< By number. The sender need not know of them.
+};
 
 /// The messages that one end receives: which receive gets which, up to where all have landed, and what the sender is
 /// told of that.
@@ -17,21 +53,15 @@ class ChannelReceives {
  public:
   explicit ChannelReceives(ChannelEndpoint& end) noexcept;
 
-  Status post(Buffer landing, Op& op) noexcept { return receive(landing, op, std::nullopt); }
-  /// Receives message `number` of the other end, which is told by other means; the receives may be posted in any order.
-  /// Once for each number, and below (the first not received) + kWindowMessages, which the sender's window ensures: so
-  /// every message must be received in finite time, whatever becomes of those before it. An end uses either this or
-  /// `post`. Outcomes as there; invalid_argument for a message that was received already.
-  Status post_at(std::uint64_t number, Buffer landing, Op& op) noexcept;
-  /// What a post found out about its landing.
-  struct Landing {
-    Buffer buffer;  ///< With a shape: of so many bytes as that.
-    Path path = Path::automatic;
-    std::uint64_t buffer_id = 0;
-    const Shape* shape = nullptr;
-  };
-  /// The rest of a post. `number`: of which message; none for the next.
-  Status start(const Landing& landing, Op& op, std::optional<std::uint64_t> number) noexcept;
+  /// Receives the next message, or message `number` of the other end, which is told by other means; the latter receives
+  /// may be posted in any order. Once for each number, and below (the first not received) + kWindowMessages, which the
+  /// sender's window ensures: so every message must be received in finite time, whatever becomes of those before it. An
+  /// end uses numbers for all receives or for none. invalid_argument for a message that was received already.
+  Status post(Buffer landing, Op& op, std::optional<std::uint64_t> number = std::nullopt) noexcept {
+    return begin({landing}, op, number);
+  }
+  /// Into a shape that is laid on `landing`.
+  Status post(Buffer landing, const Shape& shape, Op& op, std::optional<std::uint64_t> number = std::nullopt) noexcept;
   /// Goes on where an end was that had been closed. Before anything else.
   void resume(std::uint64_t next) noexcept;
   [[nodiscard]] ChannelSmallReceives& small() noexcept { return small_; }
@@ -94,7 +124,16 @@ class ChannelReceives {
   void drop_before(std::uint64_t number) noexcept;
 
  private:
-  Status receive(Buffer landing, Op& op, std::optional<std::uint64_t> number) noexcept;
+  /// What a post found out about its landing.
+  struct Landing {
+    Buffer buffer;  ///< With a shape: of so many bytes as that.
+    Path path = Path::automatic;
+    std::uint64_t buffer_id = 0;
+    const Shape* shape = nullptr;
+  };
+
+  Status begin(Landing what, Op& op, std::optional<std::uint64_t> number) noexcept;
+  Status start(const Landing& what, Op& op, std::optional<std::uint64_t> number) noexcept;
   Status begin(Transfer& transfer) noexcept;
   Status landed(Transfer& transfer) noexcept;
   void settle_turn(Transfer& transfer, Status status) noexcept;

@@ -1,9 +1,21 @@
 #include "ops/channel/records.h"
 
+#include <cassert>
+#include <utility>
+
+#include "base/log.h"
 #include "ops/channel/endpoint.h"
 #include "ops/channel/table.h"
 
 namespace brant {
+
+void ChannelPools::tell_limit() noexcept {
+  if (std::exchange(limit_told, true)) return;
+  log::warn(
+      "{} sends and receives are under way in this process, and no more can be: "
+      "a post returns limit_reached until some have ended. Call progress, and post receives before their messages",
+      live());
+}
 
 ChannelRecords::ChannelRecords(ChannelEndpoint& end) noexcept
     : end_(end), engine_(end.engine()), traffic_(end.table().traffic()), pools_(end.table().pools()) {}
@@ -19,6 +31,8 @@ Transfer* ChannelRecords::take(bool is_send) noexcept {
 }
 
 void ChannelRecords::give_back(Transfer& transfer) noexcept {
+  assert(!transfer.endpoint_hook.linked() && !transfer.link_hook.linked() && !transfer.watch_hook.linked() &&
+         "a record that is given back waits for nothing");
   if (engine_.trace() != nullptr) trace(transfer);
   if (!end_.hidden()) {
     if (transfer.is_send) {

@@ -11,30 +11,30 @@ ChannelSends::ChannelSends(ChannelEndpoint& end) noexcept : end_(end), engine_(e
 // A message leaves
 // ----------------------------------------------------------------------------------------------------------------
 
-Status ChannelSends::post(ConstBuffer source, Op& op) noexcept {
+Status ChannelSends::begin(Source what, Op& op) noexcept {
   op.result = {Status::ok, 0};
-  Path path = Path::automatic;
-  std::uint64_t buffer_id = 0;
-  Status status = engine_.memory_kinds().resolve(source.data, source.bytes, source.kind, &buffer_id);
+  ConstBuffer& source = what.buffer;
+  Status status = engine_.memory_kinds().resolve(source.data, source.bytes, source.kind, &what.buffer_id);
+  if (what.shape != nullptr) source.bytes = what.shape->bytes();
   if (status == Status::ok) look_for_landing(source);
-  if (const Status refused = refusal(); refused != Status::ok) return refused;
-  if (status == Status::ok) status = end_.paths().choose_again(source.kind, source.bytes, path);
+  if (end_.refused() != Status::ok) return end_.refused();
+  if (end_.peer().lost || end_.peer().ended) return Status::peer_lost;
+  if (status == Status::ok) {
+    status = what.shape == nullptr ? end_.paths().choose_again(source.kind, source.bytes, what.path)
+                                   : end_.paths().choose_for_shape(source.kind, source.bytes, what.path);
+  }
   if (status != Status::ok) return status;
-  if (path == Path::shm && op.delivered.fire == nullptr && has_room(source.bytes) && send_at_once(source)) {
+  if (what.path == Path::shm && op.delivered.fire == nullptr && has_room(source.bytes) &&
+      (what.shape == nullptr ? send_at_once(source) : send_packed(what))) {
     op.result.bytes = source.bytes;
     return Status::ok;
   }
-  return send({source, path, buffer_id}, op);
+  return send(what, op);
 }
 
 /// A window of messages goes on its way while it is being posted, and not in the first progress after that.
 void ChannelSends::look_for_landing(ConstBuffer source) noexcept {
   if (end_.linked() && !host_accessible(source.kind)) end_.link_sender()->look_for_landing(window_.next());
-}
-
-Status ChannelSends::refusal() const noexcept {
-  if (end_.refused() != Status::ok) return end_.refused();
-  return end_.peer().lost || end_.peer().ended ? Status::peer_lost : Status::ok;
 }
 
 Status ChannelSends::send(const Source& what, Op& op) noexcept {
@@ -130,15 +130,8 @@ void ChannelSends::start_waiting() noexcept {
     stop_waiting(*transfer);
     transfer->become(TransferState::begun);
     const Status status = end_.peer().lost ? Status::peer_lost : begin(*transfer);
-    if (status == Status::in_progress) continue;
-    if (status == Status::ok || status == Status::truncated) count(transfer->path, transfer->buffer.bytes);
-    if (status == Status::ok) {
-      source_freed(*transfer);
-    } else if (status == Status::truncated) {
-      end(*transfer, status);
-    } else {
-      end_unsent(*transfer, status);
-    }
+    const bool left = status == Status::ok || status == Status::in_progress || status == Status::truncated;
+    left ? settle(*transfer, status) : end_unsent(*transfer, status);
   }
 }
 
@@ -151,28 +144,22 @@ void ChannelSends::stop_waiting(Transfer& transfer) noexcept {
 // ----------------------------------------------------------------------------------------------------------------
 
 void ChannelSends::carried(Transfer& transfer) noexcept {
-  const Status carried = transfer.wire().status;
-  if (carried == Status::ok || carried == Status::truncated) count(transfer.path, transfer.buffer.bytes);
-  if (carried == Status::ok && transfer.outcome == Status::ok) {
-    source_freed(transfer);
-  } else {
-    const bool gone = carried == Status::ok || (carried == Status::truncated && transfer.outcome != Status::ok);
-    fail(transfer, end_.final_status(transfer, gone ? transfer.outcome : carried));
-  }
+  settle(transfer, transfer.wire().status);
   start_waiting();
 }
 
 void ChannelSends::staged(Transfer& transfer, Status status) noexcept {
-  if (status == Status::ok) {
-    status = carry(transfer, transfer.staged(transfer.buffer.bytes));
-    if (status == Status::in_progress) return;
-  }
-  if (status == Status::ok) {
-    count(transfer.path, transfer.buffer.bytes);
-    source_freed(transfer);
-  } else {
-    fail(transfer, end_.final_status(transfer, status));
-  }
+  if (status == Status::ok) status = carry(transfer, transfer.staged(transfer.buffer.bytes));
+  settle(transfer, status);
+}
+
+/// Its bytes have gone, or never will. in_progress: not yet.
+void ChannelSends::settle(Transfer& transfer, Status status) noexcept {
+  if (status == Status::in_progress) return;
+  if (status == Status::ok || status == Status::truncated) count(transfer.path, transfer.buffer.bytes);
+  if (status == Status::ok && transfer.outcome == Status::ok) return source_freed(transfer);
+  const bool gone = status == Status::ok || (status == Status::truncated && transfer.outcome != Status::ok);
+  fail(transfer, end_.final_status(transfer, gone ? transfer.outcome : status));
 }
 
 /// That is reported, and the send ends, or waits for its acknowledgement if that is wanted.

@@ -15,7 +15,7 @@ class ChannelSends {
 
   explicit ChannelSends(ChannelEndpoint& end) noexcept;
 
-  Status post(ConstBuffer source, Op& op) noexcept;
+  Status post(ConstBuffer source, Op& op) noexcept { return begin({source}, op); }
   /// The bytes of a shape that is laid on `source`.
   Status post(ConstBuffer source, const Shape& shape, Op& op) noexcept;
   /// Goes on where an end was that had been closed. Before anything else.
@@ -62,8 +62,8 @@ class ChannelSends {
     const Shape* shape = nullptr;
   };
 
+  Status begin(Source what, Op& op) noexcept;
   bool send_at_once(ConstBuffer source) noexcept;
-  Status refusal() const noexcept;
   void look_for_landing(ConstBuffer source) noexcept;
   [[nodiscard]] bool has_room(std::size_t bytes) noexcept { return waiting_.empty() && window_.has_room(bytes); }
   bool send_packed(const Source& source) noexcept;
@@ -73,6 +73,7 @@ class ChannelSends {
   void start_waiting() noexcept;
   void stop_waiting(Transfer& transfer) noexcept;
   Status carry(Transfer& transfer, const Buffer& bytes) noexcept;
+  void settle(Transfer& transfer, Status status) noexcept;
   void source_freed(Transfer& transfer) noexcept;
   void await_ack(Transfer& transfer) noexcept;
   bool stop(Transfer& transfer) noexcept;

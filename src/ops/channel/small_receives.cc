@@ -1,7 +1,6 @@
-#include "ops/channel/small_receives.h"
-
 #include "base/copy_small.h"
 #include "ops/channel/endpoint.h"
+#include "ops/channel/receives.h"
 #include "ops/channel/table.h"
 
 namespace brant {

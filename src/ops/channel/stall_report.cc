@@ -160,7 +160,7 @@ void StallReport::judge(Peer& peer, std::vector<ChannelEnd> theirs) {
   }
   std::string cure = unopened_text(waiting);
   for (const ChannelEnd& end : theirs) {
-    if (table_.is_open(ChannelId{end.channel}, 1 - end.side, peer.rank.value)) continue;
+    if (table_.open_end(ChannelId{end.channel}, 1 - end.side, peer.rank.value) != nullptr) continue;
     cure += fmt::format(". Rank {} has not opened channel {}, or has closed it", engine_.job().rank, end.channel);
   }
   if (cure.empty()) cure = ". One of them must send, or receive, first";

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "core/am_ids.h"
 #include "core/link_services.h"
-#include "ops/channel/link_record.h"
 #include "ops/channel/reserved_ids.h"
 #include "ops/channel/tag.h"
 
@@ -44,8 +43,6 @@ ChannelTable::ChannelTable(Engine& engine)
       mappings_(MappingTable::of(engine)),
       mover_(engine.service<Mover>()),
       stages_(mover_.stages()),
-      closed_ends_(engine),
-      last_words_(*this),
       stall_(*this) {
   engine.held_messages().claim(am_id::kChannelControl, &ChannelTable::on_control, this);
   engine.links().claim(link_service::kChannel, &ChannelTable::on_record, this);
@@ -53,11 +50,10 @@ ChannelTable::ChannelTable(Engine& engine)
 }
 
 LinkPump& ChannelTable::pump(Peer& peer) {
-  auto known = pumps_.find(peer.rank.value);
-  if (known == pumps_.end())
-    known = pumps_.emplace(peer.rank.value, std::make_unique<LinkPump>(engine_, peer, *mappings_)).first;
+  ChannelPeer& known = with(peer);
+  if (known.pump == nullptr) known.pump = std::make_unique<LinkPump>(engine_, peer, *mappings_);
   mover_.open();
-  return *known->second;
+  return *known.pump;
 }
 
 ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, std::optional<unsigned> own_side) {
@@ -93,17 +89,16 @@ ChannelEndpoint& ChannelTable::open(Rank peer_rank, ChannelId id, Path forced, s
                 fmt::format("channel {}: rank {} opens it with rank {}, but its other end is at rank {}", id.value,
                             self, peer_rank.value, who));
   }
-  controls_.send(
-      peer, {ChannelControl::Kind::opened, id.value, side, peer.rank_there, endpoint->by_network() ? 0u : 1u, 0, 0});
+  controls_.send(endpoint->shared(), {ChannelControl::Kind::opened, static_cast<std::uint16_t>(side), id.value,
+                                      peer.rank_there, endpoint->by_network() ? 0u : 1u, 0, 0});
   if (announced != nullptr) {
     endpoint->closing().on_opened();
     refuse_unlike(*endpoint, *announced);
   }
-  last_words_.end_if_known(*endpoint);
+  endpoint->closing().end_if_known();
   return *endpoint;
 }
 
-/// Of this process, whoever of the job has the other; or that joined `rank`.
 ChannelEndpoint* ChannelTable::open_end(ChannelId id, unsigned side, std::int32_t rank) const noexcept {
   const auto found = open_ends_.find(open_key(id, side, rank));
   return found == open_ends_.end() ? nullptr : found->second;
@@ -113,11 +108,7 @@ ChannelEndpoint* ChannelTable::open_end(ChannelId id, unsigned side, std::int32_
 ChannelEndpoint& ChannelTable::make_end(Peer& peer, ChannelId id, unsigned side, Path forced) {
   auto end = std::make_unique<ChannelEndpoint>(*this, peer, id, side, forced);
   std::unique_ptr<ChannelEndpoint>& place = endpoints_[end_key(id, side, peer.rank.value)];  // the last that may throw
-  const std::uint64_t key = side_key(id, side);
-  if (const ClosedEnd* before = closed_ends_.find(peer.rank.value, key)) {
-    end->closing().resume(*before);
-    closed_ends_.forget(peer.rank.value, key);
-  }
+  if (const auto before = end->shared().closed.extract(side_key(id, side))) end->closing().resume(before.mapped());
   place = std::move(end);
   const auto other = endpoints_.find(end_key(id, 1 - side, peer.rank.value));
   if (peer.same_process && other != endpoints_.end()) place->local()->meet(*other->second->local());
@@ -131,13 +122,13 @@ void ChannelTable::forget_later(ChannelEndpoint& endpoint) noexcept {
   engine_.pollers().attach(*this);
 }
 
-unsigned ChannelTable::forget_settled() noexcept {
+unsigned ChannelTable::poll() noexcept {
   unsigned forgotten = 0;
   bool of_the_lost = false;
   while (ChannelEndpoint* end = settled_.pop_front()) {
     if (!end->closing().settled()) continue;  // opened again, or something came
     try {
-      closed_ends_.remember(end->peer(), side_key(end->id(), end->side()), end->closing().rest());
+      end->shared().remember(side_key(end->id(), end->side()), end->closing().rest());
     } catch (const std::bad_alloc&) {
       continue;  // it stays as it is
     }
@@ -147,26 +138,31 @@ unsigned ChannelTable::forget_settled() noexcept {
     ++forgotten;
   }
   if (of_the_lost) engine_.deferrals().defer(*this);
+  engine_.pollers().detach(*this);
   return forgotten;
 }
 
 void ChannelTable::run_deferred() noexcept {
-  const auto in_use = [this](const Peer& peer) {
-    const auto with_peer = [&](const auto& end) { return &end.second->peer() == &peer; };
-    return !peer.lost || std::any_of(endpoints_.begin(), endpoints_.end(), with_peer);
-  };
-  std::erase_if(pumps_, [&](const auto& pump) { return !in_use(pump.second->peer()); });
+  for (auto& [rank, known] : peers_) {
+    const auto with_it = [&](const auto& end) { return &end.second->peer() == &known.peer; };
+    if (known.peer.lost && std::ranges::none_of(endpoints_, with_it)) known.pump.reset();
+  }
+}
+
+std::size_t ChannelTable::ends_remembered() const noexcept {
+  std::size_t count = 0;
+  for (const auto& [rank, known] : peers_) count += known.closed.size();
+  return count;
 }
 
 bool ChannelTable::forget(Peer& peer) noexcept {
   const std::int32_t rank = peer.rank.value;
   const auto with_peer = [&](const auto& end) { return &end.second->peer() == &peer; };
-  if (controls_.has_waiting(rank) || std::ranges::any_of(endpoints_, with_peer)) return false;
-  if (pumps_.contains(rank)) return false;  // it goes outside progress
-  closed_ends_.forget(rank);
+  if (std::ranges::any_of(endpoints_, with_peer)) return false;
+  const auto known = peers_.find(rank);  // a pump goes outside progress
+  if (known != peers_.end() && (known->second.pump != nullptr || known->second.controls_waiting != 0)) return false;
+  peers_.erase(rank);
   announced_.remove_all_of(rank);
-  last_words_.forget(rank);
-  source_patience_.heard_from(rank);
   drop_unread_of(rank);
   return true;
 }
@@ -179,12 +175,6 @@ void ChannelTable::drop_unread_of(std::int32_t rank) noexcept {
   constexpr std::uint64_t kOfType = tag::kChannelReceiveMask >> tag::kTypeShift << tag::kTypeShift;
   const std::uint64_t tag = tag::channel(tag::Type::channel, ChannelId{}, {rank, 0}, 0);
   engine_.wire().drop_unread(tag, kOfType | kOfSlot);
-}
-
-unsigned ChannelTable::poll() noexcept {
-  const unsigned events = forget_settled();
-  engine_.pollers().detach(*this);
-  return events;
 }
 
 void ChannelTable::on_control(void* self, port::AmMessage& message) noexcept {
@@ -203,9 +193,9 @@ void ChannelTable::on_control(void* self, port::AmMessage& message) noexcept {
 }
 
 void ChannelTable::take_control(const ChannelControl& control) noexcept {
-  source_patience_.heard_from(control.sender_rank);
+  if (const auto known = peers_.find(control.sender_rank); known != peers_.end()) known->second.patience.heard_from();
   if (control.kind == ChannelControl::Kind::opened) return check_opened(control);
-  if (control.kind == ChannelControl::Kind::last) return last_words_.on_word(control);
+  if (control.kind == ChannelControl::Kind::last) return on_last_word(control);
   // From now on that end may lie elsewhere.
   if (control.kind == ChannelControl::Kind::closed) announced_.remove(control);
   try {
@@ -218,14 +208,48 @@ void ChannelTable::take_control(const ChannelControl& control) noexcept {
   }
 }
 
+// What a program says when it ends
+// ----------------------------------------------------------------------------------------------------------------
+
+unsigned ChannelTable::part_from(Peer& peer) noexcept {
+  unsigned words = 0;
+  for_each_end_with(peer, [&](ChannelEndpoint& end) noexcept {
+    const std::uint64_t sent = end.sends().next_number();
+    if (sent == 0) return;
+    controls_.send(end.shared(), {ChannelControl::Kind::last, static_cast<std::uint16_t>(end.side()), end.id().value,
+                                  peer.rank_there, 0, 0, sent});
+    ++words;
+  });
+  return words;
+}
+
+void ChannelTable::on_last_word(const ChannelControl& control) noexcept {
+  Peer& peer = *engine_.peers().find(control.sender_rank);
+  try {
+    ChannelPeer& known = with(peer);
+    known.sent_there[side_key(ChannelId{control.channel}, control.sender_side)] = control.number;
+    ++known.words;
+    peer_ended(peer);  // the farewell may have come before
+  } catch (const std::bad_alloc&) {
+    log::error("channel {}: no memory for the last word of rank {}: receives from it end only with its process",
+               control.channel, control.sender_rank);
+  }
+}
+
+void ChannelTable::peer_ended(Peer& peer) noexcept {
+  for_each_end_with(peer, [](ChannelEndpoint& end) noexcept { end.closing().end_if_known(); });
+}
+
 /// The end that a control message is for. Null if it is not there and has nothing to do.
 ChannelEndpoint* ChannelTable::end_of_control(const ChannelControl& control) {
   const ChannelId id{control.channel};
-  const unsigned side = 1 - (control.sender_side & 1u);
+  const unsigned side = 1 - (control.sender_side);
   const auto found = endpoints_.find(end_key(id, side, control.sender_rank));
   if (found != endpoints_.end()) return found->second.get();
-  const ClosedEnd* rest = closed_ends_.find(control.sender_rank, side_key(id, side));
-  const std::uint64_t received = rest != nullptr ? rest->next_receive : 0;
+  Peer& peer = *engine_.peers().find(control.sender_rank);
+  const ChannelPeer& known = with(peer);
+  const auto rest = known.closed.find(side_key(id, side));
+  const std::uint64_t received = rest != known.closed.end() ? rest->second.next_receive : 0;
   const bool unread = control.kind == ChannelControl::Kind::closed && received < control.number;
   if (!unread && control.kind != ChannelControl::Kind::abandoned) return nullptr;
   return &make_end(engine_.peers().connect(Rank{control.sender_rank}), id, side, engine_.options().path);
@@ -247,6 +271,7 @@ ChannelEndpoint& ChannelTable::end_for(const LinkMessage& message, int rank) {
 
 void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcept {
   auto& table = *static_cast<ChannelTable*>(self);
+  if (is_channel_control(record.header)) return table.on_control_record(record);
   LinkMessage message;
   if (!read_link_record(record.header, record.payload.size(), message)) [[unlikely]] {
     return table.engine_.peers().distrust(record.rank, "a record of channels that contradicts itself");
@@ -258,13 +283,23 @@ void ChannelTable::on_record(void* self, const port::LinkRecord& record) noexcep
     }
     if (message.from_side != table.side_of(record.rank)) [[unlikely]]
       return table.engine_.peers().distrust(record.rank, "a record of the wrong end of a channel");
-    if (message.kind == LinkMessage::Kind::control) return table.take_control(unpacked(message, record.rank));
     ChannelEndpoint& endpoint = table.end_for(message, record.rank);
     endpoint.on_link(message, record.payload);
     endpoint.closing().look();
   } catch (const std::bad_alloc&) {
     table.no_end_for(table.engine_.peers()[record.rank], message.channel);
   }
+}
+
+/// The last words of a program go with its farewell, over the network.
+void ChannelTable::on_control_record(const port::LinkRecord& record) noexcept {
+  ChannelControl control;
+  const bool whole = read_channel_control({record.header, sizeof(control)}, control) && record.payload.empty() &&
+                     control.kind != ChannelControl::Kind::last;
+  control.sender_rank = record.rank;
+  if (!whole || control.sender_side != side_of(record.rank)) [[unlikely]]
+    return engine_.peers().distrust(record.rank, "a control message that contradicts itself, or is of the wrong end");
+  take_control(control);
 }
 
 /// What it sent is lost, and the other end would wait for it for ever.
@@ -276,7 +311,7 @@ void ChannelTable::no_end_for(Peer& peer, std::uint32_t channel) noexcept {
 
 void ChannelTable::check_opened(const ChannelControl& control) noexcept {
   const ChannelId id{control.channel};
-  const auto other = endpoints_.find(end_key(id, 1 - (control.sender_side & 1u), control.sender_rank));
+  const auto other = endpoints_.find(end_key(id, 1 - (control.sender_side), control.sender_rank));
   if (other != endpoints_.end()) other->second->closing().on_opened();
   try {
     announced_.add(control);
@@ -286,8 +321,8 @@ void ChannelTable::check_opened(const ChannelControl& control) noexcept {
   for (const unsigned side : {0u, 1u}) {
     ChannelEndpoint* mine = open_end(id, side, control.sender_rank);
     if (mine == nullptr) continue;
-    const bool fits = mine->peer().rank.value == control.sender_rank &&
-                      (side != (control.sender_side & 1u) || mine->peer().same_process);
+    const bool fits =
+        mine->peer().rank.value == control.sender_rank && (side != (control.sender_side) || mine->peer().same_process);
     if (fits) {
       refuse_unlike(*mine, {control.sender_rank, control.linked != 0});
       continue;

@@ -1,18 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <unordered_map>
 
 #include "core/joined_rank.h"
 #include "ops/channel/announced_ends.h"
-#include "ops/channel/closed_ends.h"
+#include "ops/channel/channel_peer.h"
 #include "ops/channel/control_sender.h"
-#include "ops/channel/end_key.h"
 #include "ops/channel/endpoint.h"
-#include "ops/channel/last_words.h"
-#include "ops/channel/pools.h"
-#include "ops/channel/source_patience.h"
 #include "ops/channel/stall_report.h"
 #include "ops/channel/traffic.h"
 #include "ops/mapping/table.h"
@@ -33,9 +30,10 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   [[nodiscard]] Mover& mover() noexcept { return mover_; }
   [[nodiscard]] StagePool& stages() noexcept { return *stages_; }
   [[nodiscard]] ChannelPools& pools() noexcept { return pools_; }
-  [[nodiscard]] SourcePatience& source_patience() noexcept { return source_patience_; }
   [[nodiscard]] ControlSender& controls() noexcept { return controls_; }
   [[nodiscard]] const AnnouncedEnds& announced() const noexcept { return announced_; }
+  /// Throws bad_alloc.
+  ChannelPeer& with(Peer& peer) { return peers_.try_emplace(peer.rank.value, peer).first->second; }
   /// What waits for room on the link to a peer, which must have one. Throws only if memory is exhausted.
   LinkPump& pump(Peer& peer);
 
@@ -54,9 +52,12 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   /// Ends that are open, or have something under way or kept for them.
   [[nodiscard]] std::size_t ends_in_use() const noexcept { return endpoints_.size(); }
   /// Others, of which their numbers are left.
-  [[nodiscard]] std::size_t ends_remembered() const noexcept { return closed_ends_.count(); }
+  [[nodiscard]] std::size_t ends_remembered() const noexcept;
   /// Peers whose memory this process has mapped for channels, or may have.
-  [[nodiscard]] std::size_t links_in_use() const noexcept { return pumps_.size(); }
+  [[nodiscard]] std::size_t links_in_use() const noexcept {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(peers_, [](const auto& known) { return known.second.pump != nullptr; }));
+  }
 
   /// `visit` must not open an end.
   template <typename Visit>
@@ -67,8 +68,8 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   }
 
   // Of a service.
-  unsigned part_from(Peer& peer) noexcept override { return last_words_.say(peer); }
-  void peer_ended(Peer& peer) noexcept override { last_words_.on_farewell(peer); }
+  unsigned part_from(Peer& peer) noexcept override;
+  void peer_ended(Peer& peer) noexcept override;
   bool forget(Peer& peer) noexcept override;
   bool stalled(std::chrono::nanoseconds idle, bool for_ever) noexcept override { return stall_.tell(idle, for_ever); }
 
@@ -79,15 +80,14 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   /// Of all channels that were used, but the hidden ones.
   [[nodiscard]] std::vector<ChannelEnd> ends() const;
   [[nodiscard]] std::vector<ChannelWait> waits() const;
-  /// This end is open here.
-  [[nodiscard]] bool is_open(ChannelId id, unsigned side, std::int32_t rank) const noexcept;
+  /// An end of this process, whoever of the job has the other; or that joined `rank`. Null if it is not open.
+  [[nodiscard]] ChannelEndpoint* open_end(ChannelId id, unsigned side, std::int32_t rank) const noexcept;
 
  private:
   using SettledEnds = IntrusiveList<ChannelEndpoint, &ChannelEndpoint::closed_hook>;
 
   /// Ends that have settled.
   unsigned poll() noexcept override;
-  unsigned forget_settled() noexcept;
   /// Memory of theirs that is still mapped here is nobody else's, and slots for their messages are of no use.
   void run_deferred() noexcept override;
   /// The side of channel ends of another rank.
@@ -97,8 +97,9 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   }
   static void on_control(void* table, port::AmMessage& message) noexcept;
   void take_control(const ChannelControl& control) noexcept;
+  void on_last_word(const ChannelControl& control) noexcept;
   static void on_record(void* table, const port::LinkRecord& record) noexcept;
-  [[nodiscard]] ChannelEndpoint* open_end(ChannelId id, unsigned side, std::int32_t rank) const noexcept;
+  void on_control_record(const port::LinkRecord& record) noexcept;
   /// The end that a record is for; made, closed, if it was not opened yet or is closed.
   ChannelEndpoint& end_for(const LinkMessage& message, int rank);
   ChannelEndpoint& make_end(Peer& peer, ChannelId id, unsigned side, Path forced);
@@ -114,18 +115,15 @@ class ChannelTable final : public Service, private Poller, private DeferredWork 
   ChannelEndpoint* last_end_ = nullptr;  ///< For that key: messages of one channel come in bursts.
   ChannelPools pools_;
   ControlSender controls_;
-  const std::shared_ptr<MappingTable> mappings_;                       // outlives whatever is mapped
-  Mover& mover_;                                                       // made first: its last copies lie in the records
-  const std::shared_ptr<StagePool> stages_;                            // outlives the records, which lend buffers
-  std::unordered_map<std::int32_t, std::unique_ptr<LinkPump>> pumps_;  ///< By rank.
-  ClosedEnds closed_ends_;
-  SettledEnds settled_;  ///< Of `endpoints_`, which goes first.
+  const std::shared_ptr<MappingTable> mappings_;         // outlives whatever is mapped
+  Mover& mover_;                                         // made first: its last copies lie in the records
+  const std::shared_ptr<StagePool> stages_;              // outlives the records, which lend buffers
+  std::unordered_map<std::int32_t, ChannelPeer> peers_;  ///< By rank.
+  SettledEnds settled_;                                  ///< Of `endpoints_`, which goes first.
   std::unordered_map<std::uint64_t, std::unique_ptr<ChannelEndpoint>> endpoints_;
   std::unordered_map<std::uint64_t, ChannelEndpoint*> open_ends_;  ///< Those of `endpoints_`, by open_key.
   AnnouncedEnds announced_;
-  LastWords last_words_;
   StallReport stall_;
-  SourcePatience source_patience_;
 };
 
 }  // namespace brant

@@ -44,10 +44,6 @@ std::vector<ChannelEnd> ChannelTable::ends() const {
   return ends;
 }
 
-bool ChannelTable::is_open(ChannelId id, unsigned side, std::int32_t rank) const noexcept {
-  return open_end(id, side, rank) != nullptr;
-}
-
 namespace {
 
 ChannelWait wait_of(const ChannelOp& op) noexcept {

@@ -78,8 +78,19 @@ struct Transfer final : ChannelOp, private port::WireOp {
   }
   /// How its user's bytes lie behind `buffer.data`, and those of the message in one run; null if they all do.
   [[nodiscard]] const OwnShape* own_shape() const noexcept { return move != nullptr ? move->own_shape : nullptr; }
+  /// Of a receive: which way a message goes is its sender's choice, so it was only taken for the same.
+  void came_by(Path way) noexcept {
+    if (path == Path::ucx || path == Path::shm) path = way;
+  }
+  /// Of a receive: its message can never be had.
+  void note_lost(std::uint64_t message_bytes, bool known_there) noexcept {
+    wire().bytes = message_bytes;
+    lost = true;
+    sender_knows = known_there;
+  }
   /// `here` has that shape: no pinned buffer is in its place.
   [[nodiscard]] bool here_is_shaped() const noexcept { return own_shape() != nullptr && !is_staged(); }
+  [[nodiscard]] const OwnShape* shape_here() const noexcept { return here_is_shaped() ? own_shape() : nullptr; }
 
  private:
   TransferState state_ = TransferState::begun;
@@ -115,5 +126,13 @@ struct Transfer final : ChannelOp, private port::WireOp {
   ListHook<Transfer> watch_hook;  ///< In a list of what is watched: flags, questions to be asked, slots to come free.
 };
 static_assert(sizeof(Transfer) <= 256, "four cache lines");
+
+/// The one of a message in a list, or null. It is nearly always the first.
+template <auto Hook>
+[[nodiscard]] Transfer* find_number(IntrusiveList<Transfer, Hook>& transfers, std::uint64_t number) noexcept {
+  Transfer* transfer = transfers.front();
+  while (transfer != nullptr && transfer->number != number) transfer = transfers.next(*transfer);
+  return transfer;
+}
 
 }  // namespace brant

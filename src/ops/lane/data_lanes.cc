@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "ops/channel/reserved_ids.h"
-#include "ops/channel/shaped_posts.h"
 #include "ops/channel/table.h"
 
 namespace brant::lane {
@@ -198,8 +197,8 @@ Status DataLanes::receive(DataPart& part, std::int32_t from, std::uint64_t numbe
   Status status = Status::ok;
   try {
     ChannelEndpoint& end = *lane(from).end;
-    status = part.shape != nullptr ? receive_in_shape(end, part.landing, *part.shape, part.op, number)
-                                   : end.receives().post_at(number, part.landing, part.op);
+    status = part.shape != nullptr ? end.receives().post(part.landing, *part.shape, part.op, number)
+                                   : end.receives().post(part.landing, part.op, number);
   } catch (const Error& error) {
     status = error.status();
   } catch (const std::bad_alloc&) {

@@ -15,10 +15,11 @@ using test::ScarceMemory;
 /// Posts control records of a channel until there is no room for one in the ring or the pools, and no memory.
 bool is_given_up_for_want_of_memory(Engine& engine, Peer& peer) {
   constexpr int kMost = 100'000;
-  const ChannelControl control{ChannelControl::Kind::acknowledge, 7, 0, peer.rank_there, 0, 0, 0};
-  ControlSender& controls = engine.service<ChannelTable>().controls();
+  const ChannelControl control{ChannelControl::Kind::acknowledge, 0, 7, peer.rank_there, 0, 0, 0};
+  auto& table = engine.service<ChannelTable>();
+  ChannelPeer& to = table.with(peer);
   ScarceMemory scarce(1, Fails::from_then_on);
-  for (int sent = 0; sent < kMost && !engine.peers().any_suspected(); ++sent) controls.send(peer, control);
+  for (int sent = 0; sent < kMost && !engine.peers().any_suspected(); ++sent) table.controls().send(to, control);
   return engine.peers().any_suspected() && scarce.failed();
 }
 

@@ -209,21 +209,21 @@ TEST(ClosingChannel, gets_a_source_back_whose_receive_is_being_withdrawn) {
 TEST(ClosingChannel, has_all_patience_again_with_a_peer_that_moves_again) {
   Pair pair;
   pair.job.run(20);
-  SourcePatience& patience = table(pair, 0).source_patience();
+  SourcePatience& patience = table(pair, 0).with(pair.job.rank(0).worker().engine().peers()[1]).patience;
   Memory source = pair.job.rank(0).allocate(MemoryKind::host, kLarge);
   {
     Operation forgotten = pair.left.send(source);
   }
   pair.left.close();
-  patience.waited(1, SourcePatience::kWhole, false);
+  patience.waited(SourcePatience::kWhole, false);
   pair.run(0, 20);
-  EXPECT_EQ(patience.left(1), std::chrono::nanoseconds(0));
+  EXPECT_EQ(patience.left(), std::chrono::nanoseconds(0));
   pair.job.run(20);  // it lets the source go
-  EXPECT_EQ(patience.left(1), SourcePatience::kWhole);
-  patience.waited(1, SourcePatience::kWhole, false);
+  EXPECT_EQ(patience.left(), SourcePatience::kWhole);
+  patience.waited(SourcePatience::kWhole, false);
   pair.right.close();
   pair.job.run(20);
-  EXPECT_EQ(patience.left(1), SourcePatience::kWhole);
+  EXPECT_EQ(patience.left(), SourcePatience::kWhole);
 }
 
 TEST(ClosingChannel, looks_once_more_when_its_time_is_over) {

@@ -1,6 +1,4 @@
 // What another process may have written in a channel's record: it is refused, or all that stands in it may be used.
-#include "ops/channel/link_record.h"
-
 #include <array>
 #include <cstring>
 #include <functional>
@@ -9,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/channel/link_message.h"
 #include "ops/channel/reserved_ids.h"
 #include "support/mutation.h"
 
@@ -38,10 +37,10 @@ LinkMessage message_of(Kind kind, std::uint64_t bytes = 0, std::uint64_t offset 
   return message;
 }
 
-constexpr Kind kKinds[] = {Kind::eager,        Kind::landing,   Kind::ask,     Kind::taken,     Kind::declined,
-                           Kind::data,         Kind::landed,    Kind::failed,  Kind::abandoned, Kind::stored,
-                           Kind::elsewhere,    Kind::truncated, Kind::retract, Kind::retracted, Kind::slots,
-                           Kind::slot_emptied, Kind::control};
+constexpr Kind kKinds[] = {Kind::eager,     Kind::landing,   Kind::ask,       Kind::taken,
+                           Kind::declined,  Kind::data,      Kind::landed,    Kind::failed,
+                           Kind::abandoned, Kind::stored,    Kind::elsewhere, Kind::truncated,
+                           Kind::retract,   Kind::retracted, Kind::slots,     Kind::slot_emptied};
 
 bool has_payload(Kind kind) { return kind == Kind::eager || kind == Kind::data; }
 
@@ -53,7 +52,7 @@ TEST(LinkRecord, every_kind_that_an_end_posts_is_read_back) {
     message.place = Place::mapped;
     message.channel = reserved_id::kLast;
     message.number = 1234567890123;
-    message.flag = kind == Kind::control ? 2 : 64;
+    message.flag = 64;
     message.buffer_id = 99;
     const std::size_t payload = has_payload(kind) ? 100 : 0;
     LinkMessage read;
@@ -103,44 +102,45 @@ TEST(LinkRecord, a_failure_has_a_status_that_there_is) {
   EXPECT_FALSE(accepts(message_of(Kind::failed, 8, (std::uint64_t{1} << 32) + 302)));
 }
 
-TEST(LinkRecord, a_control_message_is_read_as_it_was_packed) {
-  const ChannelControl control{
-      ChannelControl::Kind::not_taken, 7, 1, 3, 5, 1234567890123, 1234567890124, Status::canceled};
-  const LinkMessage message = packed(control);
-  ASSERT_TRUE(accepts(message));
-  const ChannelControl read = unpacked(message, 3);
-  EXPECT_EQ(read.kind, control.kind);
-  EXPECT_EQ(read.channel, control.channel);
-  EXPECT_EQ(read.sender_side, control.sender_side);
-  EXPECT_EQ(read.sender_rank, control.sender_rank);
-  EXPECT_EQ(read.linked, control.linked);
-  EXPECT_EQ(read.prefix, control.prefix);
-  EXPECT_EQ(read.number, control.number);
-  EXPECT_EQ(read.status, control.status);
-  for (const auto kind : {ChannelControl::Kind::last, static_cast<ChannelControl::Kind>(8)}) {
-    ChannelControl refused = control;
-    refused.kind = kind;
-    EXPECT_FALSE(accepts(packed(refused)));
-  }
-  LinkMessage spoiled = message;
-  spoiled.offset = 2;
-  EXPECT_FALSE(accepts(spoiled)) << "no such status";
-  spoiled = message;
-  spoiled.buffer_id = std::uint64_t{1} << 32;
-  EXPECT_FALSE(accepts(spoiled));
+ChannelControl control_of(ChannelControl::Kind kind) {
+  return {kind, 1, 7, 3, 5, 1234567890123, 1234567890124, Status::canceled};
 }
 
-ChannelControl control_of(ChannelControl::Kind kind) { return {kind, 7, 1, 1, 0, 3, 4, Status::canceled}; }
+constexpr auto kFirst = static_cast<unsigned>(ChannelControl::Kind::opened);
+constexpr auto kLast = static_cast<unsigned>(ChannelControl::Kind::last);
+
+TEST(LinkRecord, says_in_its_first_byte_whether_it_is_a_control_message) {
+  for (const Kind kind : kKinds) EXPECT_FALSE(is_channel_control(header_of(message_of(kind)).data()));
+  for (unsigned kind = kFirst; kind <= kLast; ++kind) {
+    const ChannelControl control = control_of(static_cast<ChannelControl::Kind>(kind));
+    Header header{};
+    std::memcpy(header.data(), &control, sizeof(control));
+    EXPECT_TRUE(is_channel_control(header.data())) << kind;
+    LinkMessage read;
+    EXPECT_FALSE(read_link_record(header.data(), 0, read)) << kind;
+  }
+}
 
 TEST(ChannelControlRecord, every_kind_is_read_and_what_is_out_of_range_refused) {
   ChannelControl read;
   const auto accepts_control = [&](const ChannelControl& control) {
     return read_channel_control(std::as_bytes(std::span(&control, 1)), read);
   };
-  for (unsigned kind = 0; kind <= static_cast<unsigned>(ChannelControl::Kind::last); ++kind) {
-    EXPECT_TRUE(accepts_control(control_of(static_cast<ChannelControl::Kind>(kind)))) << kind;
+  for (unsigned kind = kFirst; kind <= kLast; ++kind) {
+    const ChannelControl control = control_of(static_cast<ChannelControl::Kind>(kind));
+    EXPECT_TRUE(accepts_control(control)) << kind;
+    EXPECT_EQ(read.kind, control.kind);
+    EXPECT_EQ(read.sender_side, control.sender_side);
+    EXPECT_EQ(read.channel, control.channel);
+    EXPECT_EQ(read.sender_rank, control.sender_rank);
+    EXPECT_EQ(read.linked, control.linked);
+    EXPECT_EQ(read.prefix, control.prefix);
+    EXPECT_EQ(read.number, control.number);
+    EXPECT_EQ(read.status, control.status);
   }
-  EXPECT_FALSE(accepts_control(control_of(static_cast<ChannelControl::Kind>(8))));
+  for (const unsigned kind : {0u, kFirst - 1, kLast + 1}) {
+    EXPECT_FALSE(accepts_control(control_of(static_cast<ChannelControl::Kind>(kind)))) << kind;
+  }
   ChannelControl control = control_of(ChannelControl::Kind::not_taken);
   control.channel = reserved_id::kLast + 1;
   EXPECT_FALSE(accepts_control(control));
@@ -155,7 +155,7 @@ TEST(ChannelControlRecord, every_kind_is_read_and_what_is_out_of_range_refused) 
 
 /// What the code behind the reader takes for granted.
 void expect_usable(const LinkMessage& message, std::size_t payload) {
-  ASSERT_LE(message.kind, Kind::control);
+  ASSERT_LE(message.kind, Kind::slot_emptied);
   ASSERT_LE(message.place, Place::other);
   ASSERT_LE(message.from_side, 1);
   ASSERT_LE(message.channel, reserved_id::kLast);

@@ -1,6 +1,6 @@
-#include "ops/channel/lost_messages.h"
-
 #include <gtest/gtest.h>
+
+#include "ops/channel/receive_turns.h"
 
 namespace brant {
 namespace {

@@ -47,7 +47,7 @@ struct Window {
 TEST(WindowChannel, more_receives_than_may_be_told_of_at_once_are_all_served) {
   MappedPair pair;
   for (const bool receives_first : {true, false, true}) {
-    Window window(pair, 3 * kAnnouncedMax);
+    Window window(pair, 3 * tuned::kAnnouncedMax);
     receives_first ? window.post_receives() : window.post_sends();
     pair.job.run(20);
     receives_first ? window.post_sends() : window.post_receives();

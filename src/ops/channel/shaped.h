@@ -7,6 +7,8 @@
 
 namespace brant {
 
+// What sends and receives have of shapes besides their records. See docs/decisions/0039.
+
 /// The shape as one run, if it is that.
 [[nodiscard]] std::optional<ByteRun> single_run(const Shape& shape) noexcept;
 
@@ -16,9 +18,7 @@ namespace brant {
 // By the CPU, between memory of ours and that of a transfer's user, whatever shape it has: the bytes of the message
 // from `position` on. Nothing but what lies there is read or written.
 
-void copy_out(const Transfer& send, std::size_t position, std::span<std::byte> to) noexcept;
-void copy_in(const Transfer& receive, std::size_t position, std::span<const std::byte> from) noexcept;
-/// What has come of a message so far.
-void copy_back(const Transfer& receive, std::span<std::byte> to) noexcept;
+void copy_out(const Transfer& transfer, std::size_t position, std::span<std::byte> to) noexcept;
+void copy_in(const Transfer& transfer, std::size_t position, std::span<const std::byte> from) noexcept;
 
 }  // namespace brant
