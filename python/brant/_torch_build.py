@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from types import ModuleType
 
 import torch
@@ -108,7 +109,8 @@ def load() -> ModuleType:
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not result.exists():
-            _compile(folder, result, library)
+            with tempfile.TemporaryDirectory(dir=folder) as work:
+                _compile(pathlib.Path(work), result, library)
     loader = importlib.machinery.ExtensionFileLoader(NAME, str(result))
     specification = importlib.util.spec_from_file_location(NAME, result, loader=loader)
     module = importlib.util.module_from_spec(specification)
