@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from types import ModuleType
 
 import torch
@@ -23,6 +24,8 @@ PACKAGE = pathlib.Path(__file__).parent
 SOURCES = PACKAGE / "sources"  # of C++, as in the source tree
 UNIT = SOURCES / "bindings" / "torch"
 HEADERS = PACKAGE / "include"
+# Compiled together: PyTorch's headers take most of the time. The others do without them.
+TOGETHER = (("backend", "module", "tensors", "work"), ("group", "job"))
 
 
 def _library() -> pathlib.Path:
@@ -71,8 +74,10 @@ def _key(library: pathlib.Path) -> str:
 
 def _compile(folder: pathlib.Path, result: pathlib.Path, library: pathlib.Path) -> None:
     commands = []
-    for source in sorted(UNIT.glob("*.cc")):
-        commands.append([*_compiler(), *_flags(), "-c", str(source), "-o", str(folder / f"{source.stem}.o")])
+    for names in TOGETHER:
+        source = folder / f"{names[0]}.cc"
+        source.write_text("".join(f'#include "bindings/torch/{name}.cc"\n' for name in names))
+        commands.append([*_compiler(), *_flags(), "-c", str(source), "-o", str(source.with_suffix(".o"))])
     running = [subprocess.Popen(command, text=True, stderr=subprocess.PIPE) for command in commands]
     errors = [one.communicate()[1] for one in running]
     libraries = pathlib.Path(torch.__file__).parent / "lib"
@@ -104,7 +109,8 @@ def load() -> ModuleType:
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not result.exists():
-            _compile(folder, result, library)
+            with tempfile.TemporaryDirectory(dir=folder) as work:
+                _compile(pathlib.Path(work), result, library)
     loader = importlib.machinery.ExtensionFileLoader(NAME, str(result))
     specification = importlib.util.spec_from_file_location(NAME, result, loader=loader)
     module = importlib.util.module_from_spec(specification)

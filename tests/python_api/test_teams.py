@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import signal
@@ -240,20 +239,3 @@ async def one_is_late() -> None:
 
 def test_a_member_that_does_not_come_is_named() -> None:
     run_job(one_is_late)
-
-
-async def tensors() -> None:
-    import torch
-
-    team = brant.world()
-    for dtype in (torch.float32, torch.bfloat16, torch.int64):
-        mine = torch.full((4, 3), team.rank + 1).to(dtype)
-        await team.allreduce(mine, out=mine)
-        assert (mine == 3).all(), mine
-    with pytest.raises(brant.NotSupported, match="pass out=tensor"):
-        team.allreduce(torch.ones(3, dtype=torch.bfloat16))
-
-
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="there is no torch")
-def test_tensors() -> None:
-    run_job(tensors)

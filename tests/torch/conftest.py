@@ -40,6 +40,14 @@ def environment(**more: str) -> dict[str, str]:
     }
 
 
+@pytest.fixture(scope="session", autouse=True)
+def compiled() -> None:
+    """Before the clock of the first test runs."""
+    command = [sys.executable, "-m", "brant.torch"]
+    done = subprocess.run(command, env=environment(), text=True, capture_output=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -207,3 +207,28 @@ def work_objects() -> None:
 
 def test_work_objects_messages_and_refusals() -> None:
     run(work_objects, 3)
+
+
+def teams_of_python() -> None:
+    """`brant` itself starts through the process group, beside it; its teams take tensors."""
+    import brant
+
+    brant.init(gpu="none", via=dist)
+    team = brant.world()
+    assert (team.rank, team.size) == (dist.get_rank(), dist.get_world_size())
+    for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int64):
+        mine = torch.full((4, 3), team.rank + 1).to(dtype)
+        assert team.allreduce(mine, out=mine).wait() is mine
+        assert (mine == 3).all(), mine
+        apart = torch.zeros(4, 6, dtype=dtype)[:, ::2]
+        team.allreduce(torch.ones(4, 3, dtype=dtype), out=apart).wait()
+        assert (apart == 2).all(), apart
+    with pytest.raises(brant.NotSupported, match="pass out=tensor"):
+        team.allreduce(torch.ones(3, dtype=torch.bfloat16))
+    tensor = torch.ones(2)
+    dist.all_reduce(tensor)
+    assert tensor.tolist() == [2, 2]
+
+
+def test_teams_of_python_take_tensors_beside_a_process_group() -> None:
+    run(teams_of_python, 2)

@@ -38,6 +38,7 @@ TeamOptions options_of(const nb::object& patience, const std::string& way) {
 Team make_team(const std::vector<int>& ranks, const TeamOptions& options) {
   Runtime& runtime = Process::get().runtime();
   std::vector<Rank> members;
+  members.reserve(ranks.size());
   for (const int rank : ranks) members.push_back(Rank{rank});
   const nb::gil_scoped_release others_run;
   return Team(runtime, members, options);

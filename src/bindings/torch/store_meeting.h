@@ -16,13 +16,13 @@ namespace brant::distributed {
 class StoreMeeting final : public Meeting {
  public:
   StoreMeeting(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout)
-      : store_(own(store)), rank_(rank), size_(size), timeout_(timeout) {}
+      : store_(own(store)), rank_(rank), size_(size), timeout_(timeout), prefix_("brant/" + round() + "/") {}
 
   int rank() override { return rank_; }
   int size() override { return size_; }
 
   std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine) override {
-    const std::string round = "brant/gather/" + std::to_string(gathers_++) + "/";
+    const std::string round = prefix_ + "gather/" + std::to_string(gathers_++) + "/";
     const auto* first = reinterpret_cast<const std::uint8_t*>(mine.data());
     store_->set(round + std::to_string(rank_), std::vector<std::uint8_t>(first, first + mine.size()));
     std::vector<std::string> keys;
@@ -38,7 +38,7 @@ class StoreMeeting final : public Meeting {
   }
 
   void start_barrier() override {
-    barrier_ = "brant/barrier/" + std::to_string(barriers_++);
+    barrier_ = prefix_ + "barrier/" + std::to_string(barriers_++);
     came_ = count(1) >= size_;
   }
 
@@ -56,6 +56,10 @@ class StoreMeeting final : public Meeting {
     }(store);
   }
 
+  /// The same at all members, and another one each time: a store may outlive a group of the same name, and what stands
+  /// in it then is of processes' former addresses.
+  std::string round() { return std::to_string((store_->add("brant/members", 1) - 1) / size_); }
+
   int count(int more) {
     try {
       return static_cast<int>(store_->add(barrier_, more));
@@ -70,6 +74,7 @@ class StoreMeeting final : public Meeting {
   int rank_;
   int size_;
   std::chrono::milliseconds timeout_;
+  std::string prefix_;
   std::uint64_t gathers_ = 0;
   std::uint64_t barriers_ = 0;
   std::string barrier_;
