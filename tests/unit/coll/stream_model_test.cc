@@ -80,7 +80,7 @@ class World {
   std::string wrong;
 
  private:
-  static constexpr unsigned kWords = 4;
+  static constexpr std::size_t kWords = 4;
 
   [[nodiscard]] StreamBoard& board(unsigned member) {
     const auto place = (reinterpret_cast<std::uintptr_t>(boards_[member].get()) + 127) / 128 * 128;
@@ -103,7 +103,7 @@ class World {
     }
   }
   [[nodiscard]] static Word given(unsigned member, std::size_t call, unsigned word) {
-    return 1000 * (member + 1) + 10 * call + word;
+    return Word{1000} * (member + 1) + Word{10} * call + word;
   }
   void play(unsigned self) {
     ModelBlock machine(scheduler_, clock_ns_, faults_, &board(self).blocks[0].turn);

@@ -91,6 +91,7 @@ class Team {
 template <typename Play>
 void as_threads(unsigned members, Play&& play) {
   std::vector<std::thread> threads;
+  threads.reserve(members);
   for (unsigned self = 0; self < members; ++self) threads.emplace_back([&play, self] { play(self); });
   for (std::thread& thread : threads) thread.join();
 }
@@ -152,10 +153,12 @@ std::vector<Part> parts_of(const Case& what, unsigned members, unsigned salt) {
   const std::size_t in_bytes = what.bytes * (is_blocks_in(what.kind) ? members : 1);
   const std::size_t out_bytes = what.bytes * (is_blocks_out(what.kind) ? members : 1);
   std::vector<std::vector<std::byte>> gifts;
+  gifts.reserve(members);
   for (unsigned m = 0; m < members; ++m) gifts.push_back(gift(m, in_bytes, what.type, salt));
   const Folding how{what.type, what.op, nullptr};
   const auto folded = [&](unsigned count, std::size_t from) {
     std::vector<const void*> inputs;
+    inputs.reserve(count);
     for (unsigned m = 0; m < count; ++m) inputs.push_back(gifts[m].data() + from);
     std::vector<std::byte> total(what.bytes);
     fold(how, inputs, total.data(), what.bytes / data_type_bytes(what.type));
