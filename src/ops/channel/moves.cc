@@ -53,8 +53,9 @@ Status ChannelMoves::start(Transfer& transfer, TransferState as, Copy copy) noex
 Status ChannelMoves::lease_stage(Transfer& transfer, std::size_t bytes) noexcept {
   if (const Status taken = take(transfer); taken != Status::ok) return taken;
   const Result<StagePool::Lease> lease = end_.table().stages().take(bytes);
-  if (lease) transfer.move->lease = *lease;
-  return lease.status();
+  if (!lease) return lease.status();
+  transfer.move->lease = *lease;
+  return Status::ok;
 }
 
 void ChannelMoves::give_back(Transfer& transfer) noexcept {

@@ -58,6 +58,12 @@ coll::Members members_in(Runtime& runtime, std::span<const Rank> ranks) {
   return {static_cast<unsigned>(ranks.size()), static_cast<unsigned>(own - ranks.begin())};
 }
 
+std::optional<unsigned> member_of(std::span<const Rank> ranks, Rank rank) noexcept {
+  const auto found = std::find(ranks.begin(), ranks.end(), rank);
+  if (found == ranks.end()) return std::nullopt;
+  return static_cast<unsigned>(found - ranks.begin());
+}
+
 /// From the list, and how many teams of that list there were: all members count alike.
 std::uint64_t make_key(std::span<const Rank> ranks, TeamTable& table) {
   std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
@@ -179,9 +185,11 @@ OpResult TeamState::carry_out(const Call& call) noexcept {
   calls_.push_back(record);
   // Messages and copies of devices come by progress.
   const unsigned first = coll::is_of_board(record.plan) && record.staging == nullptr ? 0 : spins_;
+  unsigned moves = 0;
   for (unsigned look = first; !record.ended && look < spins_ + kYields; ++look) {
     if (drive() != 0) {
       look = first;  // the others are at work: the next turn is as near as the first one was
+      if (++moves % kRunsWithoutProgress == 0) static_cast<void>(engine_.progress().step());
       continue;
     }
     if (look < spins_) {
@@ -230,16 +238,18 @@ void TeamState::begin(CallRecord& record) noexcept {
   record.waits_since_ns = now;
   if (told_.happened() && record.number >= told_.call) return fail(told_, true);
   ways_.begin(record);
-  if (coll::is_of_board(record.plan)) return;
-  for (unsigned m = 0; m < members_.count; ++m) {
+  if (!coll::is_of_board(record.plan)) compare_all_words();
+}
+
+void TeamState::compare_all_words() noexcept {
+  for (unsigned m = 0; m < members_.count && !fault_.happened(); ++m) {
     if (const am::Message* message = mail_.front(m)) compare_words(m, message->header<coll::MailHeader>());
-    if (fault_.happened()) return;
   }
 }
 
 void TeamState::compare_words(unsigned member, const coll::MailHeader& header) noexcept {
   const CallRecord* record = calls_.front();
-  if (record == nullptr || record->number == 0 || coll::is_of_board(record->plan)) return;
+  if (record == nullptr || record->number == 0) return;
   const auto ahead = static_cast<std::int32_t>(header.call - static_cast<std::uint32_t>(record->number));
   if (ahead > 0 || (ahead == 0 && header.words() == record->work.words)) return;
   Fault fault;
@@ -337,14 +347,8 @@ bool TeamState::lets_sleep() const noexcept {
   return record->number != 0 && ways_.lets_sleep(*record);
 }
 
-std::optional<unsigned> TeamState::member_of(Rank rank) const noexcept {
-  const auto found = std::find(ranks_.begin(), ranks_.end(), rank);
-  if (found == ranks_.end()) return std::nullopt;
-  return static_cast<unsigned>(found - ranks_.begin());
-}
-
 void TeamState::on_mail(am::Message& message) noexcept {
-  const std::optional<unsigned> from = member_of(Rank{message.peer});
+  const std::optional<unsigned> from = member_of(ranks_, Rank{message.peer});
   const auto header = message.header<coll::MailHeader>();
   const auto kind = static_cast<coll::MailKind>(message.wire.session);
   const auto refuse = [&](const char* what) {
@@ -388,7 +392,7 @@ void TeamState::on_lost(PeerOp& op) noexcept {
 }
 
 void TeamState::on_left(Rank rank) noexcept {
-  const std::optional<unsigned> member = member_of(rank);
+  const std::optional<unsigned> member = member_of(ranks_, rank);
   if (member && watches_[*member].left_ns == 0) watches_[*member].left_ns = coarse_now();
 }
 
@@ -401,6 +405,8 @@ void TeamState::look_around() noexcept {
       before != record->moved_before) {
     record->waits_since_ns = now;
   }
+  compare_all_words();  // a call of the board does not look there
+  if (fault_.happened()) return;
   const unsigned member = ways_.awaited(*record);
   const Watch& watch = watches_[member];
   if (member == members_.self) return;

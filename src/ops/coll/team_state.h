@@ -85,6 +85,8 @@ class TeamState final : private Poller {
   /// A message of a call that is under way here, or was, must be of that very call, also where nobody awaits it: a
   /// member that waits for somebody who never sends would not hear of it.
   void compare_words(unsigned member, const coll::MailHeader& header) noexcept;
+  /// The same of all that wait here.
+  void compare_all_words() noexcept;
   /// Does what can be done now. Returns how much it was.
   unsigned drive() noexcept;
   void end(coll::CallRecord& record, Status status) noexcept;
@@ -92,7 +94,6 @@ class TeamState final : private Poller {
   void fail(coll::Fault fault, bool told = false) noexcept;
   void fail_by(coll::Fault::Why why, unsigned member) noexcept;
   void say_fault() noexcept;
-  [[nodiscard]] std::optional<unsigned> member_of(Rank rank) const noexcept;
   void connect();
   void make_memory(FormRecord& own);
   void map_memory(const std::vector<FormRecord>& all);

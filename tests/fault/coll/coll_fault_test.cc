@@ -130,8 +130,7 @@ int play_silence(Runtime& runtime, Team& team, bool stopped) {
   std::vector<float> data(4);
   if (self == 1) {
     if (stopped) ::raise(SIGSTOP);
-    static_cast<void>(
-        runtime.worker().wait_until([] { return false; }, std::chrono::milliseconds(stopped ? 100 : 1500)));
+    static_cast<void>(runtime.worker().wait_until([&] { return !team.fault().empty(); }, std::chrono::seconds(20)));
     const OpResult late = team.run(sum_of(data));
     if (late.status != Status::timed_out) say(self, team, "the late one is not told");
     if (team.fault().find("found by member") == std::string::npos) say(self, team, "it is not said who gave up");
@@ -156,6 +155,12 @@ int play_other_call(Runtime& runtime, Team& team, const std::string& what) {
   if (self == 1 && what == "size") call = sum_of(more);
   if (self == 1 && what == "type") call = allreduce(bytes, DataType::i32, ReduceOp::sum);
   if (self == 1 && what == "order") call = barrier();
+  const std::int32_t beside[] = {0};
+  std::vector<std::byte> theirs(64);
+  if (self == 1 && what == "edges") {
+    call = neighbour_allgather(ConstBuffer(data.data(), 64, MemoryKind::host),
+                               Buffer(theirs.data(), 64, MemoryKind::host), {beside, beside});
+  }
   // By messages the root of a broadcast has ended before it can hear: the next call tells it.
   OpResult result;
   for (int i = 0; i < 3 && result.ok(); ++i) result = team.run(i == 0 ? call : barrier());
@@ -268,7 +273,7 @@ int play(const std::string& scene) {
   if (what == "death_small") code = play_death(runtime, team, 4);
   if (what == "death_large") code = play_death(runtime, team, 1'000'000);
   if (silence) code = play_silence(runtime, team, what == "stopped");
-  if (what == "root" || what == "size" || what == "type" || what == "order")
+  if (what == "root" || what == "size" || what == "type" || what == "order" || what == "edges")
     code = play_other_call(runtime, team, what);
   if (code == 0) std::printf("survived\n");
   return code;
@@ -296,7 +301,7 @@ TEST_P(CollFault, the_death_of_a_member_is_told_and_the_others_go_on) {
 TEST_P(CollFault, a_member_that_does_not_come_is_named) { expect_all(scene("silent")); }
 TEST_P(CollFault, a_stopped_member_is_named) { expect_all(scene("stopped")); }
 TEST_P(CollFault, another_call_is_an_error_at_all) {
-  for (const char* what : {"size", "type", "order", "root"}) expect_all(scene(what));
+  for (const char* what : {"size", "type", "order", "root", "edges"}) expect_all(scene(what));
 }
 
 TEST(CollFaultOnStreams, the_death_of_a_member_ends_the_kernels_that_wait_for_it) {
