@@ -9,7 +9,7 @@ import brant.torch  # noqa: F401, registers the backend
 import torch
 import torch.distributed
 
-file, name, backend, timeout = [*sys.argv[1:], *("brant", "60")[len(sys.argv) - 3 :]]
+file, name, backend, timeout = [*sys.argv[1:], *("brant", "200")[len(sys.argv) - 3 :]]
 sys.path.insert(0, str(pathlib.Path(file).parent))
 specification = importlib.util.spec_from_file_location("body", file)
 module = importlib.util.module_from_spec(specification)
