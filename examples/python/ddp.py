@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 
+import brant.torch  # noqa: F401 (it makes the backend known)
 import torch
 import torch.distributed as dist
 from torch import nn
+
 
 
 def rows(count: int) -> tuple[torch.Tensor, torch.Tensor]:
