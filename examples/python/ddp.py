@@ -13,7 +13,6 @@ import torch.distributed as dist
 from torch import nn
 
 
-
 def rows(count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Points, and whether they lie within a ring."""
     generator = torch.Generator().manual_seed(3)
