@@ -73,5 +73,6 @@ def test_wrong_arguments_end_it_with_a_word(program: str, option: str, value: st
 
 
 def test_the_page_names_every_example_and_how_it_is_started() -> None:
-    named = re.findall(r"^    brant run -n \d -- python3 (\w+)\.py", (EXAMPLES / "README.md").read_text(), re.MULTILINE)
+    started = r"^    (?:brant run -n \d -- python3|python3 -m torch\.distributed\.run --nproc-per-node \d) (\w+)\.py"
+    named = re.findall(started, (EXAMPLES / "README.md").read_text(), re.MULTILINE)
     assert sorted(named) == sorted(file.stem for file in EXAMPLES.glob("*.py"))
