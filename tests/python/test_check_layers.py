@@ -29,7 +29,7 @@ GOOD = {
     "src/port/wire/select.cc": '#include "port/wire/ucx/worker.h"\n',
     "src/core/worker.cc": '#include "brant/core/op.h"\n#include "port/wire/ucx/worker.h"\n',
     "src/ops/rma/rma.h": '#include "brant/rma/put.h"\n',
-    "src/ops/coll/coll.cc": '#include "ops/rma/rma.h"\n',
+    "src/ops/channel/sends.cc": '#include "ops/rma/rma.h"\n',
     "src/ops/channel/channel.h": '#include "brant/channel/channel.h"\n',
     "src/ops/channel/records/channel.h": "",
     "src/models/pgas/pgas.cc": '#include "ops/coll/../rma/rma.h"\n',
