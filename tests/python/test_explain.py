@@ -118,7 +118,7 @@ def test_a_file_that_is_not_used_is_said(lines: list[str], said: str, tmp_path: 
         (["--from", "cuda:-1", "--to", "host", "--bytes", "8"], "'cuda:-1' is no place"),
         (["--from", "detect", "--to", "host", "--bytes", "8"], "'detect' is no place"),
         (["--from", "host", "--to", "host", "--bytes", "8x"], "'8x' is not a size"),
-        (["--from", "host", "--to", "host"], "--bytes is required"),
+        (["--from", "host", "--to", "host"], "--from, --to and --bytes say which transfer"),
         (["--from", "host", "--to", "host", "--bytes", "8", "--path", "rdma"], "--path"),
     ],
 )

@@ -117,7 +117,8 @@ def test_the_commands_of_a_page_work(page: pathlib.Path, tmp_path: pathlib.Path,
     monkeypatch.chdir(tmp_path)
     for command in commands_of(page):
         _, *words = shlex.split(command)
-        few = ["--cycles" if words[1] == "halo" else "--iterations", "10"] if words[0] == "bench" else []
+        option = "--cycles" if words[1] == "halo" else "--iterations"
+        few = [option, "10"] if words[0] == "bench" and option not in words else []
         done = brant(*words, *few, limit_s=LIMIT_S, XDG_CACHE_HOME=str(tmp_path))
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
 
@@ -126,9 +127,10 @@ def test_the_commands_of_a_page_work(page: pathlib.Path, tmp_path: pathlib.Path,
 def test_every_block_is_tested_or_is_no_code(page: pathlib.Path) -> None:
     """A program without a `main` or a block of an unknown language would escape the tests above."""
     for language, text in blocks_of(page):
-        assert language in {"cpp", "text", "sh", "cmake", "python"}, language  # tests/python_api runs those of Python
+        assert language in {"cpp", "text", "sh", "cmake", "python"}, language
         assert language != "cpp" or "int main(" in text, text
-        assert (language == "python") <= (page.stem == "python"), text
+        # tests/python_api runs those of Python, and tests/torch those of PyTorch.
+        assert (language == "python") <= (page.stem in {"python", "pytorch"}), text
 
 
 def test_the_readme_shows_the_project_of_the_guide() -> None:
