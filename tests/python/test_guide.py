@@ -117,7 +117,7 @@ def test_the_commands_of_a_page_work(page: pathlib.Path, tmp_path: pathlib.Path,
     monkeypatch.chdir(tmp_path)
     for command in commands_of(page):
         _, *words = shlex.split(command)
-        option = "--cycles" if words[1] == "halo" else "--iterations"
+        option = "--cycles" if "halo" in words else "--iterations"
         few = [option, "10"] if words[0] == "bench" and option not in words else []
         done = brant(*words, *few, limit_s=LIMIT_S, XDG_CACHE_HOME=str(tmp_path))
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
