@@ -23,7 +23,7 @@ class BrantCaller final : public CollCaller {
       : alloc_(bench.alloc),
         kind_(bench.device ? runtime_.device_kind() : MemoryKind::host),
         team_(Team::world(runtime_, {.way = bench.way})) {
-    if (bench.trigger != CollTrigger::host) streams_.emplace(runtime_, team_, bench.trigger == CollTrigger::graph);
+    if (bench.trigger != Trigger::host) streams_.emplace(runtime_, team_, bench.trigger == Trigger::graph);
   }
 
   [[nodiscard]] int rank() const override { return team_.rank(); }

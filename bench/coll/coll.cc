@@ -106,7 +106,7 @@ std::size_t check(CollCaller& caller, Calls& calls, std::size_t bytes) {
 
 /// Of each sample the time of the process that took longest. Calls follow each other without a barrier between them.
 std::vector<double> measure(CollCaller& caller, const CollBench& bench, const CollCall& call, std::size_t samples) {
-  const bool several = call.bytes <= kSmall || bench.trigger != CollTrigger::host;
+  const bool several = call.bytes <= kSmall || bench.trigger != Trigger::host;
   const std::size_t per_sample = several ? kCallsOfSample : 1;
   for (std::size_t i = 0; i < samples / 10 + 1; ++i) caller.call(call, per_sample);
   std::vector<double> us(samples);
@@ -185,11 +185,6 @@ void run_by(CollCaller& caller, const CollBench& bench) {
 }
 
 }  // namespace
-
-std::string_view trigger_name(CollTrigger trigger) noexcept {
-  constexpr std::string_view kNames[] = {"host", "stream", "graph"};
-  return kNames[static_cast<std::size_t>(trigger)];
-}
 
 double bus_factor(CollectiveKind kind, int ranks) noexcept {
   const double others = static_cast<double>(ranks - 1) / static_cast<double>(ranks);

@@ -1,19 +1,13 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "bench/runner/options.h"
 #include "brant/coll/team.h"
 
 namespace brant::bench {
-
-/// Who starts a call: the CPU, a stream that it is queued on, or one in which it was captured.
-enum class CollTrigger : std::uint8_t { host, stream, graph };
-std::string_view trigger_name(CollTrigger trigger) noexcept;
 
 /// What the user asked for.
 struct CollBench {
@@ -24,7 +18,7 @@ struct CollBench {
   TeamWay way = TeamWay::automatic;
   Alloc alloc = Alloc::library;
   bool device = false;  ///< The buffers lie in memory of the device. Streams and graphs need that.
-  CollTrigger trigger = CollTrigger::host;
+  Trigger trigger = Trigger::host;
   bool check = false;  ///< Every element, in calls that are not timed, before and after those that are.
   std::string json;
 };

@@ -17,7 +17,9 @@ enum class Model { channel, message, put, get };
 [[nodiscard]] constexpr bool is_one_sided(Model model) noexcept { return model == Model::put || model == Model::get; }
 
 /// Who starts a transfer.
-enum class Trigger { host, stream };
+/// Who starts a transfer or a call: the CPU, a stream that it is queued on, or one in which it was captured. (Transfers
+/// that streams trigger are always measured in graphs, and called `stream`.)
+enum class Trigger { host, stream, graph };
 
 /// Who made the memory that is exchanged. `library`: Runtime::allocate. `malloc`: plain host memory. `cuda`: plain
 /// `cuMemAlloc`. `torch_like`: one large block of malloc or `cuMemAlloc`, of which messages are slices that begin at
@@ -62,7 +64,7 @@ struct Options {
 }
 
 [[nodiscard]] constexpr const char* trigger_name(Trigger trigger) noexcept {
-  return trigger == Trigger::host ? "host" : "stream";
+  return trigger == Trigger::host ? "host" : trigger == Trigger::stream ? "stream" : "graph";
 }
 
 [[nodiscard]] constexpr const char* alloc_name(Alloc alloc) noexcept {

@@ -43,10 +43,10 @@ int run_coll(const CollArguments& arguments) {
     asked.way = arguments.way == "messages" ? TeamWay::messages : TeamWay::automatic;
     asked.alloc = arguments.alloc == "malloc" ? bench::Alloc::malloc : bench::Alloc::library;
     asked.device = arguments.memory == "device";
-    asked.trigger = arguments.trigger == "graph"    ? bench::CollTrigger::graph
-                    : arguments.trigger == "stream" ? bench::CollTrigger::stream
-                                                    : bench::CollTrigger::host;
-    if (asked.trigger != bench::CollTrigger::host && !asked.device)
+    asked.trigger = arguments.trigger == "graph"    ? bench::Trigger::graph
+                    : arguments.trigger == "stream" ? bench::Trigger::stream
+                                                    : bench::Trigger::host;
+    if (asked.trigger != bench::Trigger::host && !asked.device)
       throw Error(Status::invalid_argument,
                   "streams and graphs carry out what lies on the device: add --memory device");
     if (asked.device && !arguments.peers.empty())

@@ -250,7 +250,7 @@ class Hosts:
         unshare = "unshare --net --uts --ipc --mount --pid --fork --kill-child --mount-proc --propagation private"
         self.keeper = self._keep([*unshare.split(), "sh", "-c", setup], "the building")
         (self.pid,) = children(self.keeper.pid)
-        self.run = pathlib.Path(f"/proc/{self.pid}/root/run")
+        self.run = pathlib.Path("/proc", str(self.pid), "root", "run")
         addresses = {f"n{i + 1}": f"10.77.0.{i + 1}" for i in range(count)}
         self._write_names({"ctl": SWITCH_ADDRESS, **addresses})
         self.run_inside(["ip", "link", "add", "switch", "type", "bridge"])

@@ -60,7 +60,7 @@ struct Collective {
   /// Where blocks differ: bytes of each block in `out`, by the member that gives it, and of each in `in`, by the member
   /// that gets it (of a neighbourhood: by edge); they lie one behind the other. They stay the caller's until the call
   /// has ended. Empty: all are equal.
-  std::span<const std::uint64_t> block_bytes;
+  std::span<const std::uint64_t> block_bytes = {};
   std::span<const std::uint64_t> in_block_bytes = {};
   /// Blocks differ and not all members know all sizes. The same at all members.
   bool uneven = false;
@@ -70,19 +70,17 @@ struct Collective {
 static_assert(std::is_trivially_copyable_v<Collective>);
 
 /// Nobody goes on before all have come.
-inline Collective barrier() noexcept {
-  return {.kind = CollectiveKind::barrier, .in = {}, .out = {}, .block_bytes = {}};
-}
+inline Collective barrier() noexcept { return {.kind = CollectiveKind::barrier, .in = {}, .out = {}}; }
 
 /// `data` of the root, for all.
 inline Collective broadcast(Buffer data, int root) noexcept {
-  return {.kind = CollectiveKind::broadcast, .root = root, .in = {}, .out = data, .block_bytes = {}};
+  return {.kind = CollectiveKind::broadcast, .root = root, .in = {}, .out = data};
 }
 
 /// Element by element the combination of what all give, for all. `in` and `out` have the same size and may be the same
 /// memory.
 inline Collective allreduce(ConstBuffer in, Buffer out, DataType type, ReduceOp op) noexcept {
-  return {.kind = CollectiveKind::allreduce, .type = type, .op = op, .in = in, .out = out, .block_bytes = {}};
+  return {.kind = CollectiveKind::allreduce, .type = type, .op = op, .in = in, .out = out};
 }
 /// The same in place.
 inline Collective allreduce(Buffer data, DataType type, ReduceOp op) noexcept {
@@ -104,14 +102,13 @@ inline Collective allreduce(ConstBuffer in, Buffer out, const UserReduce& functi
 
 /// The same for the root alone. `out` counts at the root only. (`brant::reduce` are the reductions of chares.)
 inline Collective reduce_to(ConstBuffer in, Buffer out, DataType type, ReduceOp op, int root) noexcept {
-  return {
-      .kind = CollectiveKind::reduce, .type = type, .op = op, .root = root, .in = in, .out = out, .block_bytes = {}};
+  return {.kind = CollectiveKind::reduce, .type = type, .op = op, .root = root, .in = in, .out = out};
 }
 
 /// The blocks of all, by rank, for all: `out` has as many times the size of `in` as the team has members. In place:
 /// `in` is this member's block of `out`, or null.
 inline Collective allgather(ConstBuffer in, Buffer out) noexcept {
-  return {.kind = CollectiveKind::allgather, .in = in, .out = out, .block_bytes = {}};
+  return {.kind = CollectiveKind::allgather, .in = in, .out = out};
 }
 /// With blocks of different sizes, which all know.
 inline Collective allgather(ConstBuffer in, Buffer out, std::span<const std::uint64_t> block_bytes) noexcept {
@@ -122,7 +119,7 @@ inline Collective allgather(ConstBuffer in, Buffer out, std::span<const std::uin
 /// as many times the size of `out`. In place: `in` null, and `out` as long as all blocks, the first of which is the
 /// result.
 inline Collective reduce_scatter(ConstBuffer in, Buffer out, DataType type, ReduceOp op) noexcept {
-  return {.kind = CollectiveKind::reduce_scatter, .type = type, .op = op, .in = in, .out = out, .block_bytes = {}};
+  return {.kind = CollectiveKind::reduce_scatter, .type = type, .op = op, .in = in, .out = out};
 }
 
 /// The same with blocks of different sizes, which all know: the sum of `block_bytes` goes in.
@@ -136,7 +133,7 @@ inline Collective reduce_scatter(ConstBuffer in, Buffer out, std::span<const std
 /// Block j of member i becomes block i of member j. `in` and `out` have the same size, a multiple of the number of
 /// members. In place: `in` null.
 inline Collective alltoall(ConstBuffer in, Buffer out) noexcept {
-  return {.kind = CollectiveKind::alltoall, .in = in, .out = out, .block_bytes = {}};
+  return {.kind = CollectiveKind::alltoall, .in = in, .out = out};
 }
 
 /// The same with blocks of different sizes: `in_block_bytes[j]` go to member j, and `block_bytes[i]` come from member
@@ -152,7 +149,7 @@ inline Collective alltoallv(ConstBuffer in, std::span<const std::uint64_t> in_bl
 
 /// The blocks of all, by rank, for the root alone. `out` counts at the root only.
 inline Collective gather(ConstBuffer in, Buffer out, int root) noexcept {
-  return {.kind = CollectiveKind::gather, .root = root, .in = in, .out = out, .block_bytes = {}};
+  return {.kind = CollectiveKind::gather, .root = root, .in = in, .out = out};
 }
 
 /// The same with blocks of different sizes, of which the root knows all: `block_bytes` counts there only. All members
@@ -166,7 +163,7 @@ inline Collective gatherv(ConstBuffer in, Buffer out, std::span<const std::uint6
 
 /// Block i of the root's `in` for member i. `in` counts at the root only.
 inline Collective scatter(ConstBuffer in, Buffer out, int root) noexcept {
-  return {.kind = CollectiveKind::scatter, .root = root, .in = in, .out = out, .block_bytes = {}};
+  return {.kind = CollectiveKind::scatter, .root = root, .in = in, .out = out};
 }
 
 /// The same with blocks of different sizes, of which the root knows all: `in_block_bytes` counts there only. All
@@ -181,19 +178,18 @@ inline Collective scatterv(ConstBuffer in, std::span<const std::uint64_t> in_blo
 
 /// The combination of what this member and those of lower ranks give.
 inline Collective scan(ConstBuffer in, Buffer out, DataType type, ReduceOp op) noexcept {
-  return {.kind = CollectiveKind::scan, .type = type, .op = op, .in = in, .out = out, .block_bytes = {}};
+  return {.kind = CollectiveKind::scan, .type = type, .op = op, .in = in, .out = out};
 }
 /// The same without this member. At rank 0 `out` is left as it is.
 inline Collective exscan(ConstBuffer in, Buffer out, DataType type, ReduceOp op) noexcept {
-  return {.kind = CollectiveKind::exscan, .type = type, .op = op, .in = in, .out = out, .block_bytes = {}};
+  return {.kind = CollectiveKind::exscan, .type = type, .op = op, .in = in, .out = out};
 }
 
 /// What each neighbour gives, for those whom it gives to: `in` goes to every destination, and `out` has a block of that
 /// size for each source, in the order of the list. Waits for neighbours alone. As many bytes along each edge at both
 /// ends.
 inline Collective neighbour_allgather(ConstBuffer in, Buffer out, Neighbours neighbours) noexcept {
-  return {
-      .kind = CollectiveKind::neighbour_allgather, .in = in, .out = out, .block_bytes = {}, .neighbours = neighbours};
+  return {.kind = CollectiveKind::neighbour_allgather, .in = in, .out = out, .neighbours = neighbours};
 }
 /// The same with blocks of different sizes: `block_bytes`, by source.
 inline Collective neighbour_allgatherv(ConstBuffer in, Buffer out, std::span<const std::uint64_t> block_bytes,
@@ -207,8 +203,7 @@ inline Collective neighbour_allgatherv(ConstBuffer in, Buffer out, std::span<con
 /// Block i of `in` goes to the i-th destination, and block j of `out` comes from the j-th source. All blocks have one
 /// size. Waits for neighbours alone.
 inline Collective neighbour_alltoall(ConstBuffer in, Buffer out, Neighbours neighbours) noexcept {
-  return {
-      .kind = CollectiveKind::neighbour_alltoall, .in = in, .out = out, .block_bytes = {}, .neighbours = neighbours};
+  return {.kind = CollectiveKind::neighbour_alltoall, .in = in, .out = out, .neighbours = neighbours};
 }
 /// The same with blocks of different sizes: `in_block_bytes` by destination, `block_bytes` by source.
 inline Collective neighbour_alltoallv(ConstBuffer in, std::span<const std::uint64_t> in_block_bytes, Buffer out,

@@ -145,7 +145,7 @@ void Collecting::take_result(nb::handle out, int root) {
 
 void Collecting::start(nb::handle array, nb::handle op, int root, nb::handle out, const nb::object& timeout) {
   const double seconds = seconds_of(timeout);
-  Collective call{.kind = kind_, .root = root, .in = {}, .out = {}, .block_bytes = {}};
+  Collective call{.kind = kind_, .root = root, .in = {}, .out = {}};
   if (kind_ == CollectiveKind::broadcast) {
     in_place_ = true;
     const bool is_root = root == team_.rank();
@@ -166,22 +166,7 @@ void Collecting::start(nb::handle array, nb::handle op, int root, nb::handle out
   call.in = in_place_ && kind_ != CollectiveKind::broadcast ? ConstBuffer(out_.memory) : ConstBuffer(in_.memory);
   call.out = out_.memory;
   if (combines(kind_)) choose_operation(op, call);
-  op_.delivered = {[](void* self, const OpResult& result) noexcept {
-                     auto& collecting = *static_cast<Collecting*>(self);
-                     collecting.outcome_ = result;
-                     collecting.pending_ = false;
-                     Process::get().ended(collecting);
-                   },
-                   this};
-  const Status posted = team_.team().post(call, op_);
-  if (posted == Status::in_progress) {
-    pending_ = true;
-    hold();
-    if (seconds >= 0) set_deadline(seconds);
-    return;
-  }
-  outcome_ = {posted, op_.result.bytes};
-  finish();
+  start_by([&](Op& operation) { return team_.team().post(call, operation); }, seconds);
 }
 
 /// `accumulated` and `next` as arrays, and what the function makes of them into the first. On the worker's thread, with
@@ -209,43 +194,26 @@ void Collecting::combine(void* self, void* accumulated, const void* next, std::u
 }
 
 void Collecting::finish() {
-  if (outcome_.ok() && out_.packed != nullptr && result_.is_valid() &&
-      (kind_ != CollectiveKind::exscan || team_.rank() != 0))
+  const bool nothing = kind_ == CollectiveKind::exscan && team_.rank() == 0;
+  if (!outcome().ok() || nothing) result_ = nb::none();
+  if (outcome().ok() && !nothing && out_.packed != nullptr && result_.is_valid())
     out_.view.unpack(out_.packed.get(), Order::c);
-  if (!outcome_.ok() || (kind_ == CollectiveKind::exscan && team_.rank() == 0)) result_ = nb::none();
   in_.view.clear();
   out_.view.clear();
   in_.packed.reset();
   out_.packed.reset();
-  answer();
-}
-
-void Collecting::advance() {
-  if (pending_) {
-    if (is_overdue() && !has_answer()) give_up(Status::timed_out);
-    return;
-  }
-  finish();
-  release();
-}
-
-/// It cannot be withdrawn: the arrays stay held until it has ended.
-void Collecting::give_up(Status status) {
-  given_up_ = status;
-  answer();
 }
 
 PyObject* Collecting::take() {
-  const Status status = given_up_ != Status::ok ? given_up_ : outcome_.status;
   if (raised_.is_valid()) {
     raise_to_awaiter(raised_.ptr());
     return nullptr;
   }
-  if (status == Status::ok) return Py_NewRef(result_.is_valid() ? result_.ptr() : Py_None);
+  if (status() == Status::ok) return Py_NewRef(result_.is_valid() ? result_.ptr() : Py_None);
   const std::string what = std::string(collective_name(kind_)) + " failed";
-  Failure error = failure(status, team_.name(), -1, what);
-  const std::string fault = given_up_ == Status::ok ? team_.fault() : std::string();
-  set_python_error(fault.empty() ? error : Failure(status, std::string(error.what()) + ". " + fault, team_.name()));
+  Failure error = failure(status(), team_.name(), -1, what);
+  const std::string fault = was_given_up() ? std::string() : team_.fault();
+  set_python_error(fault.empty() ? error : Failure(status(), std::string(error.what()) + ". " + fault, team_.name()));
   return nullptr;
 }
 

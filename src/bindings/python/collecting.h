@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/python/awaitable.h"
+#include "bindings/python/one_operation.h"
 #include "bindings/python/view.h"
 #include "brant/brant.h"
 #include "brant/coll/team.h"
@@ -17,7 +17,7 @@ namespace brant::python {
 class PythonTeam;
 
 /// A collective under way: holds its arrays, and what was packed of them, until it has ended.
-class Collecting final : public Awaitable {
+class Collecting final : public OneOperation {
  public:
   Collecting(PythonTeam& team, nanobind::object team_object, CollectiveKind kind) noexcept
       : team_(team), team_object_(std::move(team_object)), kind_(kind) {}
@@ -25,8 +25,6 @@ class Collecting final : public Awaitable {
   void start(nanobind::handle array, nanobind::handle op, int root, nanobind::handle out,
              const nanobind::object& timeout);
   PyObject* take() override;
-  void advance() override;
-  void give_up(Status status) override;
 
  private:
   /// An array that is given or filled: where its bytes lie together, in C order.
@@ -43,7 +41,7 @@ class Collecting final : public Awaitable {
   [[nodiscard]] std::vector<Py_ssize_t> shape_of_result(int root) const;
   [[nodiscard]] bool gives(int root) const noexcept;
   [[nodiscard]] bool gets(int root) const noexcept;
-  void finish();
+  void finish() override;
   [[noreturn]] void refuse(Status status, const std::string& what) const;
   static void combine(void* self, void* accumulated, const void* next, std::uint64_t count) noexcept;
 
@@ -57,10 +55,6 @@ class Collecting final : public Awaitable {
   nanobind::object raised_;  ///< By the function.
   UserReduce user_;
   nanobind::object result_;
-  Op op_;
-  OpResult outcome_;
-  bool pending_ = false;
-  Status given_up_ = Status::ok;
 };
 
 }  // namespace brant::python

@@ -115,52 +115,21 @@ void Transferring::start(nb::handle array, std::uint64_t offset, const nb::objec
     memory = {packed_.get(), view_.bytes(), MemoryKind::host};
     if (puts) view_.pack(packed_.get());
   }
-  op_.delivered = {[](void* self, const OpResult& result) noexcept {
-                     auto& transferring = *static_cast<Transferring*>(self);
-                     transferring.outcome_ = result;
-                     transferring.pending_ = false;
-                     Process::get().ended(transferring);
-                   },
-                   this};
   RemoteSegment& segment = target_.segment();
-  const Status posted = puts ? segment.post_put(offset, memory, op_) : segment.post_get(offset, memory, op_);
-  if (posted == Status::in_progress) {
-    pending_ = true;
-    hold();
-    if (seconds >= 0) set_deadline(seconds);
-    return;
-  }
-  outcome_ = {posted, op_.result.bytes};
-  finish();
+  start_by([&](Op& op) { return puts ? segment.post_put(offset, memory, op) : segment.post_get(offset, memory, op); },
+           seconds);
 }
 
 void Transferring::finish() {
-  if (direction_ == RmaDirection::get && outcome_.ok() && packed_ != nullptr) view_.unpack(packed_.get(), Order::c);
+  if (direction_ == RmaDirection::get && outcome().ok() && packed_ != nullptr) view_.unpack(packed_.get(), Order::c);
   view_.clear();
   packed_.reset();
-  answer();
-}
-
-void Transferring::advance() {
-  if (pending_) {
-    if (is_overdue() && !has_answer()) give_up(Status::timed_out);
-    return;
-  }
-  finish();
-  release();
-}
-
-/// It cannot be withdrawn: the array stays held until it has ended.
-void Transferring::give_up(Status status) {
-  given_up_ = status;
-  answer();
 }
 
 PyObject* Transferring::take() {
-  const Status status = given_up_ != Status::ok ? given_up_ : outcome_.status;
-  if (status == Status::ok) return Py_NewRef(direction_ == RmaDirection::get ? array_.ptr() : Py_None);
+  if (status() == Status::ok) return Py_NewRef(direction_ == RmaDirection::get ? array_.ptr() : Py_None);
   const char* what = direction_ == RmaDirection::put ? "a put failed" : "a get failed";
-  set_python_error(failure(status, target_.name(), target_.peer(), what));
+  set_python_error(failure(status(), target_.name(), target_.peer(), what));
   return nullptr;
 }
 

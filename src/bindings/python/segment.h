@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "bindings/python/awaitable.h"
+#include "bindings/python/one_operation.h"
 #include "bindings/python/view.h"
 #include "brant/brant.h"
 
@@ -58,18 +58,16 @@ class RemoteArray {
 };
 
 /// A put or get under way: holds its array until it has ended.
-class Transferring final : public Awaitable {
+class Transferring final : public OneOperation {
  public:
   Transferring(RemoteArray& target, nanobind::object target_object, RmaDirection direction) noexcept
       : target_(target), target_object_(std::move(target_object)), direction_(direction) {}
 
   void start(nanobind::handle array, std::uint64_t offset, const nanobind::object& timeout);
   PyObject* take() override;
-  void advance() override;
-  void give_up(Status status) override;
 
  private:
-  void finish();
+  void finish() override;
 
   RemoteArray& target_;
   nanobind::object target_object_;
@@ -77,10 +75,6 @@ class Transferring final : public Awaitable {
   nanobind::object array_;
   View view_;
   std::unique_ptr<std::byte[]> packed_;
-  Op op_;
-  OpResult outcome_;
-  bool pending_ = false;
-  Status given_up_ = Status::ok;
 };
 
 void bind_segments(nanobind::module_& module);

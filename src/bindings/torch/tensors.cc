@@ -101,12 +101,15 @@ Buffer Tensors::out(const at::Tensor& tensor, bool keeps) {
   return keep(together);
 }
 
-Buffer Tensors::in(const std::vector<at::Tensor>& blocks) {
+std::optional<Buffer> Tensors::in_one_run(const std::vector<at::Tensor>& blocks) {
   for (const at::Tensor& block : blocks) require_host(block, what_);
-  if (is_one_run(blocks)) {
-    kept_.insert(kept_.end(), blocks.begin(), blocks.end());
-    return {blocks.front().data_ptr(), blocks.size() * blocks.front().nbytes(), MemoryKind::host};
-  }
+  if (!is_one_run(blocks)) return std::nullopt;
+  kept_.insert(kept_.end(), blocks.begin(), blocks.end());
+  return Buffer(blocks.front().data_ptr(), blocks.size() * blocks.front().nbytes(), MemoryKind::host);
+}
+
+Buffer Tensors::in(const std::vector<at::Tensor>& blocks) {
+  if (const std::optional<Buffer> run = in_one_run(blocks)) return *run;
   at::Tensor room = room_for(blocks);
   const std::int64_t length = blocks.front().numel();
   for (std::size_t i = 0; i < blocks.size(); ++i)
@@ -115,11 +118,7 @@ Buffer Tensors::in(const std::vector<at::Tensor>& blocks) {
 }
 
 Buffer Tensors::out(const std::vector<at::Tensor>& blocks) {
-  for (const at::Tensor& block : blocks) require_host(block, what_);
-  if (is_one_run(blocks)) {
-    kept_.insert(kept_.end(), blocks.begin(), blocks.end());
-    return {blocks.front().data_ptr(), blocks.size() * blocks.front().nbytes(), MemoryKind::host};
-  }
+  if (const std::optional<Buffer> run = in_one_run(blocks)) return *run;
   const at::Tensor room = room_for(blocks);
   copies_.emplace_back([blocks, room] {
     const std::int64_t length = blocks.front().numel();

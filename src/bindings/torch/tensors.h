@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <utility>
 #include <vector>
@@ -47,6 +48,8 @@ class Tensors {
 
  private:
   Buffer keep(at::Tensor tensor);
+  /// Blocks that lie one behind the other already.
+  std::optional<Buffer> in_one_run(const std::vector<at::Tensor>& blocks);
 
   const char* what_;
   std::vector<at::Tensor> kept_;

@@ -6,14 +6,6 @@
 #include "ops/coll/board_rounds.h"
 
 namespace brant::coll {
-namespace {
-
-bool comes_from_root(CollectiveKind kind) noexcept {
-  return kind == CollectiveKind::broadcast || kind == CollectiveKind::scatter;
-}
-
-}  // namespace
-
 Houses::Houses(std::span<const unsigned> leaders, unsigned self) {
   for (unsigned leader = 0; leader < leaders.size(); ++leader) {
     if (leaders[leader] != leader) continue;
@@ -136,17 +128,9 @@ Status HouseRounds::step(const Work& work, const Plan& plan, Fault& fault) noexc
       }
       publish(work);
     }
-    unsigned other = 0;
-    const unsigned seen = board_.look([&](unsigned place) {
-      other = place;
-      return board_.line(place).words() == work.words;
-    });
-    if (seen < houses_.own().size()) return Status::in_progress;
-    if (seen > houses_.own().size()) {
-      fault.why = Fault::Why::other_call;
-      fault.member = houses_.own()[other];
-      fault.theirs = board_.line(other).words();
-      return fault.status();
+    if (const Status status = board_.meet(work.words, fault); status != Status::ok) {
+      if (status != Status::in_progress) fault.member = houses_.own()[fault.member];
+      return status;
     }
     published_ = false;
     if (stage_ == Stage::show) {
@@ -168,18 +152,12 @@ unsigned HouseRounds::awaited() const noexcept {
     const std::size_t next = sent_ + 1 < houses ? sent_ : received_;
     return houses_.all()[(own + next + 1) % houses].front();
   }
-  unsigned place = 0;
-  while (place + 1 < houses_.own().size() && board_.is_here(place)) ++place;
-  return houses_.own()[place];
+  return houses_.own()[board_.awaited()];
 }
 
 bool HouseRounds::lets_sleep() const noexcept {
   if (exchanges_) return !blocked_ && mail_.front(awaited()) == nullptr;
-  if (!published_) return false;
-  for (unsigned place = 0; place < houses_.own().size(); ++place) {
-    if (!board_.is_here(place)) return true;
-  }
-  return false;
+  return published_ && !board_.is_here(board_.awaited());
 }
 
 }  // namespace brant::coll

@@ -7,7 +7,6 @@ namespace {
 
 using Kind = CollectiveKind;
 
-bool comes_from_root(Kind kind) noexcept { return kind == Kind::broadcast || kind == Kind::scatter; }
 bool goes_to_root(Kind kind) noexcept { return kind == Kind::reduce || kind == Kind::gather; }
 
 /// Whether one member reads what another one gives.

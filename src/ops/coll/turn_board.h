@@ -7,6 +7,7 @@
 #include <span>
 
 #include "ops/coll/call_words.h"
+#include "ops/coll/fault.h"
 
 /// Turns in memory that all members of a team have mapped. In each turn every member says what it calls and shows some
 /// bytes, and sees what all others say and show. Nobody writes where another writes, and nothing is reset: what is
@@ -59,14 +60,24 @@ class TurnBoard {
     line.turn.store(turn_, std::memory_order_release);
   }
 
-  /// The first member that has not been seen in this turn; as many as there are members: all were. Cheap to repeat.
-  template <typename Seen>
-  unsigned look(Seen&& seen) noexcept {
-    while (seen_ < members_ && is_here(seen_)) {
-      if (!seen(seen_)) return members_ + 1;
-      ++seen_;
+  /// ok: all members are in this turn, and call this. in_progress: not all have come. Else `fault` says who calls
+  /// something else, by its place on this board. Cheap to repeat.
+  Status meet(const CallWords& words, Fault& fault) noexcept {
+    for (; seen_ < members_ && is_here(seen_); ++seen_) {
+      const CallWords theirs = line_of(seen_).words();
+      if (theirs == words) continue;
+      fault.why = Fault::Why::other_call;
+      fault.member = seen_;
+      fault.theirs = theirs;
+      return fault.status();
     }
-    return seen_;
+    return seen_ < members_ ? Status::in_progress : Status::ok;
+  }
+  /// The first member that is not in this turn; where all are, the last one.
+  [[nodiscard]] unsigned awaited() const noexcept {
+    unsigned member = 0;
+    while (member + 1 < members_ && is_here(member)) ++member;
+    return member;
   }
   [[nodiscard]] bool is_here(unsigned member) const noexcept {
     return line_of(member).turn.load(std::memory_order_acquire) == turn_;

@@ -97,18 +97,7 @@ Status Ways::step_on_board(CallRecord& call, Fault& fault) noexcept {
       call.published = true;
       for (const Peer* peer : others_) peer->link->wake();
     }
-    unsigned other = 0;
-    const unsigned seen = board.look([&](unsigned member) {
-      other = member;
-      return board.line(member).words() == call.work.words;
-    });
-    if (seen < members_.count) return Status::in_progress;
-    if (seen > members_.count) {
-      fault.why = Fault::Why::other_call;
-      fault.member = other;
-      fault.theirs = board.line(other).words();
-      return fault.status();
-    }
+    if (const Status status = board.meet(call.work.words, fault); status != Status::ok) return status;
     if (!take(call)) return Status::in_progress;
     board.end_turn();
     call.published = false;
@@ -124,10 +113,7 @@ std::uint64_t Ways::moved(const CallRecord& call) const noexcept {
 
 unsigned Ways::awaited(const CallRecord& call) const noexcept {
   if (call.plan.algorithm == Algorithm::hosts) return houses_->awaited();
-  if (!is_of_board(call.plan)) return messages_.awaited();
-  unsigned member = 0;
-  while (member + 1 < members_.count && board_->is_here(member)) ++member;
-  return member;
+  return is_of_board(call.plan) ? board_->awaited() : messages_.awaited();
 }
 
 bool Ways::lets_sleep(const CallRecord& call) const noexcept {

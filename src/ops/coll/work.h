@@ -18,6 +18,11 @@ struct Members {
   unsigned self = 0;
 };
 
+/// The root alone gives something.
+constexpr bool comes_from_root(CollectiveKind kind) noexcept {
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::scatter;
+}
+
 /// A call whose arguments were found to fit together, as the algorithms take it: plain pointers, and `in` is where this
 /// member's data is also where it works in place.
 struct Work {

@@ -46,11 +46,12 @@ void as_threads(unsigned members, Play&& play) {
 }
 
 /// All are there in time, and say the same.
-bool wait_for_all(TurnBoard& board, unsigned members, const CallWords& words) {
+bool wait_for_all(TurnBoard& board, const CallWords& words) {
   for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);;) {
-    const unsigned seen = board.look([&](unsigned member) { return board.line(member).words() == words; });
-    if (seen == members) return true;
-    if (seen > members || std::chrono::steady_clock::now() > until) return false;
+    Fault fault;
+    const Status status = board.meet(words, fault);
+    if (status == Status::ok) return true;
+    if (status != Status::in_progress || std::chrono::steady_clock::now() > until) return false;
     std::this_thread::yield();
   }
 }
@@ -71,7 +72,7 @@ TEST(TurnBoard, nobody_overwrites_what_a_slow_member_still_reads) {
       std::memcpy(board.own_payload(), &value, sizeof(value));
       for (const std::size_t at : {std::size_t{0}, kSlotBytes - 8}) std::memcpy(board.own_slot() + at, &value, 8);
       board.publish(words);
-      if (!wait_for_all(board, kMembers, words)) {
+      if (!wait_for_all(board, words)) {
         faults[self] = "turn " + std::to_string(turn) + " never came";
         return;
       }
@@ -97,7 +98,7 @@ TEST(TurnBoard, other_words_are_seen_by_all) {
     TurnBoard board(space.data(), kMembers, self);
     const CallWords words = words_of(CollectiveKind::broadcast, DataType::bytes, ReduceOp::none, 8, self == 2 ? 1 : 0);
     board.publish(words);
-    same[self] = wait_for_all(board, kMembers, words) ? 1 : 0;
+    same[self] = wait_for_all(board, words) ? 1 : 0;
   });
   EXPECT_EQ(same, std::vector<int>(kMembers, 0));
 }
@@ -136,7 +137,7 @@ void carry_out(TurnBoard& board, const Members& members, const Collective& call,
   for (std::uint64_t round = 0; round < plan.rounds; ++round) {
     rounds.put(round);
     board.publish(work.words);
-    ASSERT_TRUE(wait_for_all(board, members.count, work.words));
+    ASSERT_TRUE(wait_for_all(board, work.words));
     rounds.take(round);
     board.end_turn();
   }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "base/log.h"
@@ -31,8 +32,6 @@ struct ReplyHeader {
   std::uint64_t value = 0;
 };
 
-void free_request(const UcxLibrary& library, void* request) noexcept { library.request_free(request); }
-
 }  // namespace
 
 std::uint64_t perform_atomic(std::uint64_t* word, AtomicOp operation, std::uint64_t operand,
@@ -46,23 +45,9 @@ std::uint64_t perform_atomic(std::uint64_t* word, AtomicOp operation, std::uint6
 }
 
 UcxAtomics::UcxAtomics(UcxWorker& worker, UcxOperations& operations, UcxRemoteMemory& memory)
-    : worker_(worker), library_(worker.library()), operations_(operations), memory_(memory) {
+    : worker_(worker), operations_(operations), memory_(memory) {
   worker_.set_handler(kCallId, &UcxAtomics::on_call, this);
   worker_.set_handler(kReplyId, &UcxAtomics::on_reply, this);
-}
-
-/// The header is everything, and UCX keeps its own record of the send: ours ends with the reply.
-ucs_status_ptr_t UcxAtomics::post(ucp_ep_h to, unsigned id, const void* header, std::size_t bytes,
-                                  bool with_reply) const noexcept {
-  ucp_request_param_t params{};
-  params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  params.flags = UCP_AM_SEND_FLAG_COPY_HEADER | UCP_AM_SEND_FLAG_EAGER;
-  if (with_reply) params.flags |= UCP_AM_SEND_FLAG_REPLY;
-  params.user_data = const_cast<UcxLibrary*>(&library_);
-  params.cb.send = [](void* request, ucs_status_t, void* library) {
-    free_request(*static_cast<const UcxLibrary*>(library), request);
-  };
-  return library_.am_send_nbx(to, id, header, bytes, nullptr, 0, &params);
 }
 
 Status UcxAtomics::send(UcxRequest& request, const AtomicCall& call) noexcept {
@@ -76,12 +61,13 @@ Status UcxAtomics::send(UcxRequest& request, const AtomicCall& call) noexcept {
   request.sequence = ++request.endpoint->sequence;
   // Pending before the send: towards ourselves the reply comes inside of it.
   const Status waiting = operations_.wait_without_ucx(request);
-  const ucs_status_ptr_t answer = post(request.endpoint->handle, kCallId, &header, sizeof header, true);
-  if (!UCS_PTR_IS_ERR(answer)) return waiting;
+  const Status sent = worker_.send_header(request.endpoint->handle, kCallId, std::as_bytes(std::span(&header, 1)),
+                                          UCP_AM_SEND_FLAG_REPLY);
+  if (sent == Status::ok) return waiting;
   UcxRequestList::remove(request);
   request.op->request = nullptr;
   operations_.give(request);
-  return status_of(UCS_PTR_STATUS(answer));
+  return sent;
 }
 
 void UcxAtomics::serve(const void* header, std::size_t bytes, ucp_ep_h reply_to) noexcept {
@@ -98,10 +84,8 @@ void UcxAtomics::serve(const void* header, std::size_t bytes, ucp_ep_h reply_to)
   } else {
     reply.status = static_cast<std::int32_t>(Status::peer_rejected);  // the segment was released meanwhile
   }
-  const ucs_status_ptr_t answer = post(reply_to, kReplyId, &reply, sizeof reply, false);
-  if (UCS_PTR_IS_ERR(answer))
-    log::debug("wire ucx: an atomic operation could not be answered: {}",
-               library_.status_string(UCS_PTR_STATUS(answer)));
+  const Status sent = worker_.send_header(reply_to, kReplyId, std::as_bytes(std::span(&reply, 1)), 0);
+  if (sent != Status::ok) log::debug("wire ucx: an atomic operation could not be answered: {}", status_text(sent));
 }
 
 void UcxAtomics::answered(const void* header, std::size_t bytes) noexcept {

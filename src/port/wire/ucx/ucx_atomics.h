@@ -41,8 +41,6 @@ class UcxAtomics {
  private:
   void serve(const void* header, std::size_t bytes, ucp_ep_h reply_to) noexcept;
   void answered(const void* header, std::size_t bytes) noexcept;
-  [[nodiscard]] ucs_status_ptr_t post(ucp_ep_h to, unsigned id, const void* header, std::size_t bytes,
-                                      bool with_reply) const noexcept;
 
   static ucs_status_t on_call(void* self, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
                               const ucp_am_recv_param_t* param) noexcept;
@@ -50,7 +48,6 @@ class UcxAtomics {
                                const ucp_am_recv_param_t* param) noexcept;
 
   UcxWorker& worker_;
-  const UcxLibrary& library_;
   UcxOperations& operations_;
   UcxRemoteMemory& memory_;
   bool stranger_told_ = false;  ///< Of answers to operations that there never were.

@@ -21,16 +21,6 @@ constexpr unsigned kPiecePutId = 68;
 /// Of one operation, asked for at a time: as much as is under way on a connection that is never idle.
 constexpr unsigned kPiecesOfOneMost = 16;
 
-/// What UCX is told of a send, whose record of it is UCX's own. `sent` is given `context`, unless it is sent at once.
-ucp_request_param_t params_of(unsigned flags, ucp_send_nbx_callback_t sent, void* context) noexcept {
-  ucp_request_param_t params{};
-  params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  params.flags = UCP_AM_SEND_FLAG_COPY_HEADER | UCP_AM_SEND_FLAG_EAGER | flags;
-  params.cb.send = sent;
-  params.user_data = context;
-  return params;
-}
-
 template <typename Header>
 std::span<const std::byte> bytes_of(const Header& header) noexcept {
   return std::as_bytes(std::span(&header, 1));
@@ -84,16 +74,6 @@ UcxPieces::UcxPieces(UcxWorker& worker, UcxOperations& operations, const UcxRemo
   worker_.set_handler(kPieceSaidId, &UcxPieces::on_reply, this, UCP_AM_FLAG_WHOLE_MSG);
 }
 
-/// A header alone.
-ucs_status_ptr_t UcxPieces::send(ucp_ep_h to, unsigned id, std::span<const std::byte> header,
-                                 unsigned flags) const noexcept {
-  constexpr auto kFree = [](void* request, ucs_status_t, void* of) {
-    static_cast<const UcxLibrary*>(of)->request_free(request);
-  };
-  const ucp_request_param_t params = params_of(flags, kFree, const_cast<UcxLibrary*>(&library_));
-  return library_.am_send_nbx(to, id, header.data(), header.size(), nullptr, 0, &params);
-}
-
 /// `data` is free on return. Not ok: nothing was sent.
 Status UcxPieces::send_copy(ucp_ep_h to, unsigned id, std::span<const std::byte> header,
                             std::span<const std::byte> data, unsigned flags) const noexcept {
@@ -103,7 +83,11 @@ Status UcxPieces::send_copy(ucp_ep_h to, unsigned id, std::span<const std::byte>
     const Piece::Owner done(static_cast<Piece*>(sent));
     done->library.request_free(request);
   };
-  const ucp_request_param_t params = params_of(flags, kSent, piece.get());
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.flags = UCP_AM_SEND_FLAG_COPY_HEADER | UCP_AM_SEND_FLAG_EAGER | flags;
+  params.cb.send = kSent;
+  params.user_data = piece.get();
   const ucs_status_ptr_t answer =
       library_.am_send_nbx(to, id, header.data(), header.size(), piece->bytes(), data.size(), &params);
   if (UCS_PTR_IS_ERR(answer)) return status_of(UCS_PTR_STATUS(answer));
@@ -167,8 +151,7 @@ Status UcxPieces::ask_for_one(UcxRequest& request) noexcept {
   ++endpoint.pieces_under_way;
   if (request.kind == RequestKind::put)
     return send_copy(endpoint.handle, kPiecePutId, bytes_of(call), {here, call.bytes}, UCP_AM_SEND_FLAG_REPLY);
-  const ucs_status_ptr_t answer = send(endpoint.handle, kPieceGetId, bytes_of(call), UCP_AM_SEND_FLAG_REPLY);
-  return UCS_PTR_IS_ERR(answer) ? status_of(UCS_PTR_STATUS(answer)) : Status::ok;
+  return worker_.send_header(endpoint.handle, kPieceGetId, bytes_of(call), UCP_AM_SEND_FLAG_REPLY);
 }
 
 void UcxPieces::take(const Reply& reply, std::span<const std::byte> data) noexcept {
@@ -238,14 +221,12 @@ void UcxPieces::serve_put(const Call& call, std::span<const std::byte> data, ucp
   std::byte* const to = call.bytes == data.size() ? memory_.local_bytes(call.address, call.bytes) : nullptr;
   if (to == nullptr) return refuse(reply, Status::peer_rejected, reply_to);
   std::memcpy(to, data.data(), data.size());
-  const ucs_status_ptr_t answer = send(reply_to, kPieceSaidId, bytes_of(reply), 0);
-  if (UCS_PTR_IS_ERR(answer)) say_if_refused(status_of(UCS_PTR_STATUS(answer)));
+  say_if_refused(worker_.send_header(reply_to, kPieceSaidId, bytes_of(reply), 0));
 }
 
 void UcxPieces::refuse(Reply reply, Status why, ucp_ep_h reply_to) const noexcept {
   reply.status = static_cast<std::int32_t>(why);
-  const ucs_status_ptr_t answer = send(reply_to, kPieceSaidId, bytes_of(reply), 0);
-  if (UCS_PTR_IS_ERR(answer)) say_if_refused(status_of(UCS_PTR_STATUS(answer)));
+  say_if_refused(worker_.send_header(reply_to, kPieceSaidId, bytes_of(reply), 0));
 }
 
 void UcxPieces::say_if_refused(Status sent) const noexcept {

@@ -48,7 +48,6 @@ class UcxPieces {
   void ask(UcxEndpoint& endpoint) noexcept;
   Status ask_for_one(UcxRequest& request) noexcept;
   void end(UcxRequest& request, Status status) noexcept;
-  ucs_status_ptr_t send(ucp_ep_h to, unsigned id, std::span<const std::byte> header, unsigned flags) const noexcept;
   Status send_copy(ucp_ep_h to, unsigned id, std::span<const std::byte> header, std::span<const std::byte> data,
                    unsigned flags) const noexcept;
   void serve_get(const Call& call, ucp_ep_h reply_to) noexcept;

@@ -91,4 +91,17 @@ void UcxWorker::set_handler(unsigned id, ucp_am_recv_callback_t callback, void* 
               fmt::format("wire ucx: UCX refuses active message id {}: {}", id, library_.status_string(status)));
 }
 
+Status UcxWorker::send_header(ucp_ep_h to, unsigned id, std::span<const std::byte> header,
+                              unsigned flags) const noexcept {
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.flags = UCP_AM_SEND_FLAG_COPY_HEADER | UCP_AM_SEND_FLAG_EAGER | flags;
+  params.user_data = const_cast<UcxLibrary*>(&library_);
+  params.cb.send = [](void* request, ucs_status_t, void* library) {
+    static_cast<const UcxLibrary*>(library)->request_free(request);
+  };
+  ucs_status_ptr_t answer = library_.am_send_nbx(to, id, header.data(), header.size(), nullptr, 0, &params);
+  return UCS_PTR_IS_ERR(answer) ? status_of(UCS_PTR_STATUS(answer)) : Status::ok;
+}
+
 }  // namespace brant::port::ucx

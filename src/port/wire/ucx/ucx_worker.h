@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <ucp/api/ucp.h>
 
@@ -35,6 +36,11 @@ class UcxWorker {
   /// UCX calls `callback(self, ...)` for each active message of this id from now on. `flags`: UCP_AM_FLAG_*. Throws
   /// Error.
   void set_handler(unsigned id, ucp_am_recv_callback_t callback, void* self, std::uint32_t flags = 0) const;
+
+  /// Sends an active message that is a header alone; UCX has its own record of the send. `flags`: UCP_AM_SEND_FLAG_*.
+  /// Not ok: nothing was sent.
+  [[nodiscard]] Status send_header(ucp_ep_h to, unsigned id, std::span<const std::byte> header,
+                                   unsigned flags) const noexcept;
 
   unsigned progress() noexcept { return library_.worker_progress(worker_); }
   /// True: nothing is pending in UCX, and event_fd will say when something is.
