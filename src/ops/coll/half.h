@@ -4,7 +4,8 @@
 
 #include "brant/base/simt.h"
 
-/// The 16-bit floats as words, and back, rounded to the nearest and of two to the even one.
+/// The 16-bit floats as words, and back, rounded to the nearest and of two to the even one. GPUs have instructions for
+/// that, which differ in the bits of a NaN alone.
 namespace brant::coll {
 
 /// std::bit_cast, which is no function of kernels.
@@ -15,6 +16,26 @@ BRANT_DEVICE_CODE To bits_as(From value) {
 }
 
 BRANT_DEVICE_CODE float from_bf16(std::uint16_t word) { return bits_as<float>(std::uint32_t{word} << 16); }
+
+#ifdef __CUDACC__
+
+BRANT_DEVICE_CODE std::uint16_t to_bf16(float value) {
+  std::uint16_t word;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(word) : "f"(value));
+  return word;
+}
+BRANT_DEVICE_CODE float from_f16(std::uint16_t word) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(word));
+  return value;
+}
+BRANT_DEVICE_CODE std::uint16_t to_f16(float value) {
+  std::uint16_t word;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(word) : "f"(value));
+  return word;
+}
+
+#else
 
 BRANT_DEVICE_CODE std::uint16_t to_bf16(float value) {
   const auto bits = bits_as<std::uint32_t>(value);
@@ -45,5 +66,7 @@ BRANT_DEVICE_CODE std::uint16_t to_f16(float value) {
   const std::uint32_t rounded = magnitude + 0xfffu + (magnitude >> 13 & 1u);
   return static_cast<std::uint16_t>(sign | (rounded - (112u << 23)) >> 13);
 }
+
+#endif
 
 }  // namespace brant::coll

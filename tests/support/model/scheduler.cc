@@ -206,11 +206,15 @@ void Scheduler::step() {
 
 void Scheduler::store(std::uint64_t* to, std::uint64_t value) {
   step();
+  threads_[running_]->looking = false;
   threads_[running_]->buffer.emplace_back(to, value);
 }
 
 std::uint64_t Scheduler::load(const std::uint64_t* from) {
   step();
+  Thread& self = *threads_[running_];
+  if (!self.looking) self.seen = changes_;  // a look may be many loads, and a change after the first one counts
+  self.looking = true;
   return peek(from);
 }
 
@@ -249,7 +253,9 @@ void Scheduler::fence_near() {
 
 void Scheduler::pause() {
   Thread& self = *threads_[running_];
-  self.seen = changes_;
+  if (!self.looking) self.seen = changes_;
+  self.looking = false;
+  if (self.seen != changes_) return;
   self.waiting = true;
   do {
     std::vector<unsigned> options;

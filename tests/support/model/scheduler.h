@@ -72,6 +72,7 @@ class Scheduler {
     std::vector<std::pair<std::uint64_t*, std::uint64_t>> buffer;
     bool ended = false;
     bool waiting = false;  ///< In `pause`, until `changes_` moves on.
+    bool looking = false;  ///< It has loaded since it last paused or wrote.
     std::uint64_t seen = 0;
     std::size_t fenced = 0;  ///< What crosses the bus behind all that is older than this.
   };

@@ -56,13 +56,13 @@ class ModelBlock : public model::SteppedThread {
   const Word* const turn_;
 };
 
-/// Some members that make these calls, each an allreduce of 32 bytes.
+/// Some members that make these calls, each an allreduce of 32 bytes, or of 64 by slots.
 class World {
  public:
   World(Scheduler& scheduler, unsigned members, std::vector<StreamAlgorithm> calls, Faults faults)
       : scheduler_(scheduler), members_(members), calls_(std::move(calls)), faults_(faults), talks_(members) {
     for (unsigned m = 0; m < members; ++m)
-      boards_.push_back(std::make_unique<std::uint64_t[]>(StreamBoard::bytes_for(members) / 8 + 16));
+      boards_.push_back(std::make_unique<std::uint64_t[]>(StreamBoard::bytes() / 8 + 16));
   }
 
   std::vector<std::function<void()>> make() {
@@ -80,7 +80,7 @@ class World {
   std::string wrong;
 
  private:
-  static constexpr std::size_t kWords = 4;
+  static constexpr std::size_t kWords = 8;
 
   [[nodiscard]] StreamBoard& board(unsigned member) {
     const auto place = (reinterpret_cast<std::uintptr_t>(boards_[member].get()) + 127) / 128 * 128;
@@ -93,7 +93,7 @@ class World {
     auto* const memory = reinterpret_cast<std::byte*>(&board(member));
     std::memset(static_cast<void*>(memory), 0, sizeof(StreamBoard));
     for (Word turn = 0; turn < 6; ++turn) {
-      std::byte* const room = memory + StreamBoard::room_at(members_, turn, 0);
+      std::byte* const room = memory + StreamBoard::room_at(turn, 0);
       for (unsigned from = 0; from < members_; ++from) {
         std::memset(memory + StreamBoard::lines_at(members_, turn, 0, from), 0, kWords * 16);
         std::memset(room + from * StreamRoom::slot_bytes(members_), 0, kWords * 8);
@@ -108,21 +108,22 @@ class World {
   void play(unsigned self) {
     ModelBlock machine(scheduler_, clock_ns_, faults_, &board(self).blocks[0].turn);
     for (std::size_t i = 0; i < calls_.size(); ++i) {
+      const bool slots = calls_[i] == StreamAlgorithm::slots;
+      const std::size_t count = slots ? kWords : kWords / 2;
       Word in[kWords], out[kWords] = {};
-      for (unsigned k = 0; k < kWords; ++k) in[k] = given(self, i, k);
+      for (unsigned k = 0; k < count; ++k) in[k] = given(self, i, k);
       const coll::CallWords words =
-          coll::words_of(CollectiveKind::allreduce, DataType::u64, ReduceOp::sum, sizeof(in), 0);
+          coll::words_of(CollectiveKind::allreduce, DataType::u64, ReduceOp::sum, count * 8, 0);
       StreamCall call{};
       call.kind = static_cast<std::uint8_t>(CollectiveKind::allreduce);
       call.type = static_cast<std::uint8_t>(DataType::u64);
       call.op = static_cast<std::uint8_t>(ReduceOp::sum);
       call.algorithm = calls_[i];
       call.members = static_cast<std::uint8_t>(members_);
-      call.bytes = call.share = sizeof(in);
-      // Two words at a time of slots, so that the next turn's go while heads are on their way.
-      const bool slots = call.algorithm == StreamAlgorithm::slots;
-      call.piece = call.algorithm == StreamAlgorithm::lines ? sizeof(in) : 16;
-      call.rounds = slots ? 2 : 1;
+      call.bytes = call.share = count * 8;
+      // Two words at a time of slots: more turns than a block is ahead.
+      call.piece = call.algorithm == StreamAlgorithm::lines ? call.bytes : 16;
+      call.rounds = slots ? 4 : 1;
       call.low = words.low;
       call.high = words.high;
       call.self = static_cast<std::uint8_t>(self);
@@ -130,8 +131,8 @@ class World {
       call.out = reinterpret_cast<std::byte*>(out);
       call.talk = &talks_[self];
       for (unsigned m = 0; m < members_; ++m) call.boards[m] = &board(m);
-      coll::StreamRounds<ModelBlock>(machine, call).run();
-      for (unsigned k = 0; k < kWords; ++k) {
+      coll::run_stream_call(machine, call);
+      for (unsigned k = 0; k < count; ++k) {
         Word sum = 0;
         for (unsigned m = 0; m < members_; ++m) sum += given(m, i, k);
         scheduler_.expect(out[k] == sum, "a sum is wrong");

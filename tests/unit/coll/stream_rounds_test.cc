@@ -41,7 +41,7 @@ class Team {
   explicit Team(unsigned members, std::uint64_t patience_ms = 60'000) : members_(members), talks_(members) {
     for (StreamTalk& talk : talks_) talk.patience_ns = patience_ms * 1'000'000;
     for (unsigned m = 0; m < members; ++m)
-      boards_.push_back(std::make_unique<Memory>(static_cast<std::size_t>(StreamBoard::bytes_for(members))));
+      boards_.push_back(std::make_unique<Memory>(static_cast<std::size_t>(StreamBoard::bytes())));
   }
 
   [[nodiscard]] unsigned size() const { return members_; }
@@ -78,7 +78,7 @@ class Team {
   static void launch(const StreamCall& call, unsigned blocks) {
     for (unsigned block = 0; block < blocks; ++block) {
       simt::CpuThread machine([](void* pointer) noexcept { return pointer; }, block, blocks);
-      StreamRounds<simt::CpuThread>(machine, call).run();
+      run_stream_call(machine, call);
     }
   }
 
@@ -415,8 +415,7 @@ TEST(StreamPlan, is_there_for_every_call_and_fits_the_board) {
         ASSERT_GE(plan.piece * parts * plan.rounds, plan.share) << bytes;
         switch (plan.algorithm) {
           case StreamAlgorithm::lines:
-            ASSERT_LE(plan.blocks, kLineBlocksMax);
-            ASSERT_LE(plan.share, kLinesOfBlock * 8);
+            ASSERT_LE(plan.share, StreamBoard::lines_from_each(members) * 8);
             break;
           case StreamAlgorithm::slots: ASSERT_LE(plan.piece, StreamRoom::slot_bytes(members)); break;
           case StreamAlgorithm::slices: ASSERT_LE(plan.piece, StreamRoom::slice_bytes(members)); break;

@@ -12,20 +12,22 @@
 ///
 /// Block b of a member deals with the blocks b of the others alone, and counts turns of its own, in device memory, so
 /// that nothing changes where a graph is launched again. In each turn it writes a head for every other member, and sees
-/// those of all. Two sets of heads and lines serve in turns, as on the host's board: who writes those of turn t has
-/// seen all in turn t - 1, so their blocks have ended turn t - 2. Of rooms there are three: those of turn t are written
-/// once all were seen in turn t - 2, while the heads of turn t - 1 are on their way. Where a block's parts lie depends
-/// on its number alone, and not on how many blocks a call has: the blocks of a call before may still be at work.
+/// those of all. Two sets of lines serve in turns, as on the host's board: who writes those of turn t has seen all in
+/// turn t - 1, so their blocks have ended turn t - 2. Of heads and rooms there are four: a block is two turns ahead of
+/// what it takes. It writes those of turn t once all were seen in turn t - 2, which they told of once they had ended
+/// turn t - 4. Where a block's parts lie depends on its number alone, and not on how many blocks a call has: the blocks
+/// of a call before may still be at work.
 namespace brant::coll {
 
 using simt::Word;
 
 inline constexpr unsigned kStreamMembersMax = 8;
-inline constexpr unsigned kStreamBlocksMax = 32;
-inline constexpr unsigned kLineBlocksMax = 16;  ///< Of calls that go in lines.
-inline constexpr Word kLinesOfBlock = 1024;     ///< Of 8 bytes of a member each.
-inline constexpr Word kRoomOfBlock = Word{256} << 10;
-inline constexpr unsigned kRoomSets = 3;
+inline constexpr unsigned kStreamBlocksMax = 64;
+inline constexpr Word kLinesOfBlock = 4096;  ///< Of 8 bytes each, for all members together.
+inline constexpr Word kRoomOfBlock = Word{64} << 10;
+inline constexpr unsigned kTurnsAhead = 2;  ///< So many turns a block puts before it takes.
+inline constexpr unsigned kLineSets = 2;
+inline constexpr unsigned kRoomSets = 2 + kTurnsAhead;  ///< Of rooms and heads.
 
 /// A word, and what says by itself that it is there: written by one store of 16 bytes.
 struct alignas(16) BoardLine {
@@ -45,21 +47,23 @@ struct StreamBoard {
   Word claim;  ///< Whoever counts it up first tells of the fault.
   /// Written by the others: what each of them calls in a turn. The upper half of `turn` is its number, the rest is of
   /// CallWords.
-  alignas(128) BoardLine heads[2][kStreamBlocksMax][kStreamMembersMax];
+  alignas(128) BoardLine heads[kRoomSets][kStreamBlocksMax][kStreamMembersMax];
   // Behind it: lines and rooms.
 
+  /// How many lines a block has from each member.
+  BRANT_DEVICE_CODE static constexpr Word lines_from_each(unsigned members) { return kLinesOfBlock / members; }
   BRANT_DEVICE_CODE static Word lines_at(unsigned members, Word turn, unsigned block, unsigned from) {
-    return sizeof(StreamBoard) + (((turn & 1) * kLineBlocksMax + block) * members + from) * kLinesOfBlock * 16;
+    const Word first = (turn % kLineSets * kStreamBlocksMax + block) * kLinesOfBlock;
+    return sizeof(StreamBoard) + (first + from * lines_from_each(members)) * sizeof(BoardLine);
   }
   /// A block's room is for parts of all members. Their places are multiples of 128 bytes.
-  BRANT_DEVICE_CODE static Word room_at(unsigned members, Word turn, unsigned block) {
-    return lines_at(members, 2, 0, 0) + Word{2} * kLineBlocksMax * members * kLinesOfBlock * 16 +
-           (turn % kRoomSets * kStreamBlocksMax + block) * kRoomOfBlock;
+  BRANT_DEVICE_CODE static Word room_at(Word turn, unsigned block) {
+    return rooms_at() + (turn % kRoomSets * kStreamBlocksMax + block) * kRoomOfBlock;
   }
-  static constexpr Word bytes_for(unsigned members) noexcept {
-    return sizeof(StreamBoard) + Word{2} * kLineBlocksMax * members * kLinesOfBlock * 16 +
-           Word{kRoomSets} * kStreamBlocksMax * kRoomOfBlock;
+  BRANT_DEVICE_CODE static constexpr Word rooms_at() {
+    return sizeof(StreamBoard) + Word{kLineSets} * kStreamBlocksMax * kLinesOfBlock * sizeof(BoardLine);
   }
+  static constexpr Word bytes() noexcept { return rooms_at() + Word{kRoomSets} * kStreamBlocksMax * kRoomOfBlock; }
 };
 static_assert(sizeof(StreamBoard) % 128 == 0);
 

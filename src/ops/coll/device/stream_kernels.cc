@@ -13,6 +13,11 @@ namespace {
 
 constexpr unsigned kThreads = 512;
 constexpr std::array<std::size_t, 1> kArgumentBytes{sizeof(StreamCall)};
+constexpr std::array<const char*, 4> kNames = {"brant_coll_rooms", "brant_coll_rooms_light", "brant_coll_lines",
+                                               "brant_coll_lines_light"};
+std::size_t kernel_for(const StreamCall& call) noexcept {
+  return (call.algorithm == StreamAlgorithm::lines ? 2 : 0) + (is_light(call) ? 1 : 0);
+}
 
 /// Blocks do not wait for each other: one after the other, as at all members.
 void on_host(const port::HostLaunch& launch) noexcept {
@@ -20,7 +25,7 @@ void on_host(const port::HostLaunch& launch) noexcept {
   for (std::uint64_t block = 0; block < launch.blocks; ++block) {
     simt::CpuThread machine(launch.engine_address, static_cast<unsigned>(launch.first_block + block),
                             launch.shape.grid[0]);
-    StreamRounds<simt::CpuThread>(machine, call).run();
+    run_stream_call(machine, call);
   }
 }
 
@@ -30,9 +35,14 @@ Status StreamKernels::load(port::Device& device) noexcept {
   kernels_ = device.kernels();
   if (kernels_ == nullptr) return Status::not_supported;
   const auto image = std::as_bytes(std::span(coll_kernels_fatbin, coll_kernels_fatbin_bytes));
-  const Result<port::Kernel*> loaded = kernels_->load({image, "brant_coll_stream", &on_host, kArgumentBytes});
-  if (loaded) kernel_ = *loaded;
-  return loaded.status();
+  std::array<port::Kernel*, kNames.size()> all{};
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    const Result<port::Kernel*> loaded = kernels_->load({image, kNames[i], &on_host, kArgumentBytes});
+    if (!loaded) return loaded.status();
+    all[i] = *loaded;
+  }
+  loaded_ = all;
+  return Status::ok;
 }
 
 Status StreamKernels::launch(const StreamCall& call, unsigned blocks, port::Stream* stream) const noexcept {
@@ -41,7 +51,7 @@ Status StreamKernels::launch(const StreamCall& call, unsigned blocks, port::Stre
   shape.block[0] = kThreads;
   StreamCall value = call;
   std::array<void*, 1> arguments{&value};
-  return kernels_->launch(kernel_, shape, arguments.data(), stream);
+  return kernels_->launch(loaded_[kernel_for(call)], shape, arguments.data(), stream);
 }
 
 }  // namespace brant::coll

@@ -39,9 +39,11 @@ const char* why_not_by_kernels(const Work& work) noexcept {
 StreamPlan stream_plan_for(Kind kind, unsigned members, std::uint64_t bytes, const StreamBands& bands) noexcept {
   StreamPlan plan;
   const bool has_slices = (kind == Kind::allreduce || kind == Kind::reduce) && members > 2;
-  if (members > 1 && kind != Kind::barrier && bytes <= bands.lines_to[members]) {
+  const std::uint64_t line_bytes_max = StreamBoard::lines_from_each(members) * 8;
+  const std::uint64_t lines_to = std::min(bands.lines_to[members], line_bytes_max * kStreamBlocksMax);
+  if (members > 1 && kind != Kind::barrier && bytes <= lines_to) {
     plan.algorithm = StreamAlgorithm::lines;
-    share_out(plan, bytes, std::min(bands.line_bytes_of_block, kLinesOfBlock * 8), kLineBlocksMax);
+    share_out(plan, bytes, std::min(bands.line_bytes_of_block, line_bytes_max), kStreamBlocksMax);
     plan.piece = plan.share;
     return plan;
   }

@@ -58,7 +58,7 @@ const char* StreamTeam::obstacle() const noexcept {
 /// Blocks of its own: see StreamMemory::mailbox_bytes.
 std::size_t StreamTeam::board_bytes() const noexcept {
   const std::size_t block = engine_.device().capabilities().export_block_bytes;
-  return (static_cast<std::size_t>(StreamBoard::bytes_for(members_.count)) + block - 1) / block * block;
+  return (static_cast<std::size_t>(StreamBoard::bytes()) + block - 1) / block * block;
 }
 
 Status StreamTeam::allocate() noexcept {
@@ -103,8 +103,8 @@ Status StreamTeam::map(std::span<const StreamOffer> offers, std::string& why) no
     for (unsigned m = 0; m < members_.count; ++m) {
       if (m == members_.self) continue;
       Imports& imports = mappings_->with(*peers_[m]).imports;
-      MappedMemory mapped = open_or_wait(engine_, imports, offers[m].record, StreamBoard::bytes_for(members_.count),
-                                         offers[m].address, fmt::format("the board of member {}", m));
+      MappedMemory mapped = open_or_wait(engine_, imports, offers[m].record, StreamBoard::bytes(), offers[m].address,
+                                         fmt::format("the board of member {}", m));
       if (!mapped.lease.reach_by_device()) {
         why = fmt::format("this device does not reach the board of member {}", m);
         return Status::not_supported;

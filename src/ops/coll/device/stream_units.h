@@ -18,13 +18,16 @@ BRANT_DEVICE_CODE bool is_aligned(const void* place) {
   return reinterpret_cast<Word>(place) % Unit<N>::kBytes == 0;
 }
 
+/// Where a unit of the program's memory lies: any place, or one that is known to be aligned and within its part.
+enum class Place : std::uint8_t { any, whole };
+
 /// The unit `i` of `bytes` of the program's memory; what lies behind them is 0. Nothing need be aligned.
-template <unsigned N>
+template <unsigned N, Place kPlace>
 BRANT_DEVICE_CODE Unit<N> read_unit(const std::byte* from, Word i, Word bytes) {
-  const Word left = bytes - i * Unit<N>::kBytes;
   const std::byte* const at = from + i * Unit<N>::kBytes;
+  const Word left = bytes - i * Unit<N>::kBytes;
   Unit<N> unit{};
-  if (left >= Unit<N>::kBytes && is_aligned<N>(at)) {
+  if (kPlace == Place::whole || (left >= Unit<N>::kBytes && is_aligned<N>(at))) {
 #ifdef __CUDACC__
     unit = *reinterpret_cast<const Unit<N>*>(at);
 #else
@@ -32,15 +35,17 @@ BRANT_DEVICE_CODE Unit<N> read_unit(const std::byte* from, Word i, Word bytes) {
 #endif
     return unit;
   }
-  for (unsigned k = 0; k < Unit<N>::kBytes && k < left; ++k)
-    unit.word[k / 8] |= static_cast<Word>(static_cast<std::uint8_t>(at[k])) << (8 * (k % 8));
+  if constexpr (kPlace == Place::any) {
+    for (unsigned k = 0; k < Unit<N>::kBytes && k < left; ++k)
+      unit.word[k / 8] |= static_cast<Word>(static_cast<std::uint8_t>(at[k])) << (8 * (k % 8));
+  }
   return unit;
 }
-template <unsigned N>
+template <unsigned N, Place kPlace>
 BRANT_DEVICE_CODE void write_unit(std::byte* to, Word i, Word bytes, const Unit<N>& unit) {
-  const Word left = bytes - i * Unit<N>::kBytes;
   std::byte* const at = to + i * Unit<N>::kBytes;
-  if (left >= Unit<N>::kBytes && is_aligned<N>(at)) {
+  const Word left = bytes - i * Unit<N>::kBytes;
+  if (kPlace == Place::whole || (left >= Unit<N>::kBytes && is_aligned<N>(at))) {
 #ifdef __CUDACC__
     *reinterpret_cast<Unit<N>*>(at) = unit;
 #else
@@ -48,8 +53,10 @@ BRANT_DEVICE_CODE void write_unit(std::byte* to, Word i, Word bytes, const Unit<
 #endif
     return;
   }
-  for (unsigned k = 0; k < Unit<N>::kBytes && k < left; ++k)
-    at[k] = static_cast<std::byte>(unit.word[k / 8] >> (8 * (k % 8)));
+  if constexpr (kPlace == Place::any) {
+    for (unsigned k = 0; k < Unit<N>::kBytes && k < left; ++k)
+      at[k] = static_cast<std::byte>(unit.word[k / 8] >> (8 * (k % 8)));
+  }
 }
 
 /// The same of rooms, which are aligned, and which members write for each other: a head says that it is there. The CPU
@@ -75,49 +82,58 @@ BRANT_DEVICE_CODE void write_room([[maybe_unused]] Machine& machine, std::byte* 
 #endif
 }
 
-/// The elements of a unit, combined member by member. Type and op are looked at for each unit: a loop for each of them
-/// would be a kernel of many times the size, which compilers take minutes for, and the memory is slower than the look.
-template <unsigned N>
-class Total {
- public:
-  BRANT_DEVICE_CODE Total(DataType type, ReduceOp op) : type_(type), op_(op) {}
+/// Sums and averages of floats: most of what programs combine.
+BRANT_DEVICE_CODE bool is_float_sum(DataType type, ReduceOp op) {
+  const bool floats = type == DataType::f32 || type == DataType::f64 || type == DataType::f16 || type == DataType::bf16;
+  return floats && (op == ReduceOp::sum || op == ReduceOp::average);
+}
 
-  BRANT_DEVICE_CODE void begin(const Unit<N>& unit) { is_short() ? widen(unit, wide_) : void(total_ = unit); }
-  BRANT_DEVICE_CODE void add(const Unit<N>& unit) {
+/// The elements of some units, combined member by member. Type and op are looked at for each addition: a loop for each
+/// of them would be a kernel of many times the size, which compilers take minutes for, and the memory is slower than
+/// the look. kFloatSums: nothing else is there, so that many units at once make no large kernel either.
+template <unsigned N, unsigned kUnits, bool kFloatSums>
+class Totals {
+ public:
+  BRANT_DEVICE_CODE Totals(DataType type, ReduceOp op) : type_(type), op_(op) {}
+
+  BRANT_DEVICE_CODE void begin(const Unit<N> (&units)[kUnits]) {
+    for (unsigned u = 0; u < kUnits; ++u) is_short() ? widen(units[u], wide_[u]) : void(total_[u] = units[u]);
+  }
+  BRANT_DEVICE_CODE void add(const Unit<N> (&units)[kUnits]) {
     if (is_short()) {
-      float next[kShort];
-      widen(unit, next);
-      visit_op<Plain<float>>(op_, [&](auto combine) {
-        for (unsigned k = 0; k < kShort; ++k) wide_[k] = combine(wide_[k], next[k]);
+      visit_op<Plain<float>>([&](auto combine) {
+        for (unsigned u = 0; u < kUnits; ++u) {
+          float next[kShort];
+          widen(units[u], next);
+          for (unsigned k = 0; k < kShort; ++k) wide_[u][k] = combine(wide_[u][k], next[k]);
+        }
       });
       return;
     }
-    visit_sort(type_, [&](auto sort) {
+    visit_sort([&](auto sort) {
       using T = typename decltype(sort)::Stored;
-      visit_op<decltype(sort)>(op_, [&](auto combine) {
-        if constexpr (std::is_same_v<T, typename decltype(sort)::Acc>) {
-          auto all = bits_as<Elements<T>>(total_);
-          const auto next = bits_as<Elements<T>>(unit);
+      visit_op<decltype(sort)>([&](auto combine) {
+        for (unsigned u = 0; u < kUnits; ++u) {
+          auto all = bits_as<Elements<T>>(total_[u]);
+          const auto next = bits_as<Elements<T>>(units[u]);
           for (unsigned k = 0; k < Elements<T>::kCount; ++k) all.of[k] = combine(all.of[k], next.of[k]);
-          total_ = bits_as<Unit<N>>(all);
+          total_[u] = bits_as<Unit<N>>(all);
         }
       });
     });
   }
   /// `divisor`: for an average; 0: none.
-  BRANT_DEVICE_CODE Unit<N> end(unsigned divisor) const {
-    if (is_short()) return narrowed(divisor);
-    if (divisor == 0) return total_;
-    Unit<N> result = total_;
-    visit_sort(type_, [&](auto sort) {
+  BRANT_DEVICE_CODE void end(unsigned divisor, Unit<N> (&results)[kUnits]) const {
+    for (unsigned u = 0; u < kUnits; ++u) results[u] = is_short() ? narrowed(wide_[u], divisor) : total_[u];
+    if (divisor == 0 || is_short()) return;
+    visit_sort([&](auto sort) {
       using T = typename decltype(sort)::Stored;
-      if constexpr (std::is_same_v<T, typename decltype(sort)::Acc>) {
-        auto all = bits_as<Elements<T>>(total_);
+      for (unsigned u = 0; u < kUnits; ++u) {
+        auto all = bits_as<Elements<T>>(total_[u]);
         for (unsigned k = 0; k < Elements<T>::kCount; ++k) all.of[k] = divided(all.of[k], divisor);
-        result = bits_as<Unit<N>>(all);
+        results[u] = bits_as<Unit<N>>(all);
       }
     });
-    return result;
   }
 
  private:
@@ -128,15 +144,34 @@ class Total {
     T of[kCount];
   };
 
+  template <typename Visit>
+  BRANT_DEVICE_CODE void visit_sort(Visit&& visit) const {
+    if constexpr (kFloatSums) {
+      type_ == DataType::f64 ? visit(Plain<double>{}) : visit(Plain<float>{});
+    } else {
+      coll::visit_sort(type_, [&](auto sort) {
+        using Sort = decltype(sort);
+        if constexpr (std::is_same_v<typename Sort::Stored, typename Sort::Acc>) visit(sort);
+      });
+    }
+  }
+  template <typename Sort, typename Visit>
+  BRANT_DEVICE_CODE void visit_op(Visit&& visit) const {
+    if constexpr (kFloatSums) {
+      visit(Sum{});
+    } else {
+      coll::visit_op<Sort>(op_, visit);
+    }
+  }
   BRANT_DEVICE_CODE bool is_short() const { return type_ == DataType::f16 || type_ == DataType::bf16; }
   BRANT_DEVICE_CODE void widen(const Unit<N>& unit, float* wide) const {
     const auto all = bits_as<Elements<std::uint16_t>>(unit);
     for (unsigned k = 0; k < kShort; ++k) wide[k] = type_ == DataType::f16 ? from_f16(all.of[k]) : from_bf16(all.of[k]);
   }
-  BRANT_DEVICE_CODE Unit<N> narrowed(unsigned divisor) const {
+  BRANT_DEVICE_CODE Unit<N> narrowed(const float* wide, unsigned divisor) const {
     Elements<std::uint16_t> all;
     for (unsigned k = 0; k < kShort; ++k) {
-      const float value = divisor == 0 ? wide_[k] : divided(wide_[k], divisor);
+      const float value = divisor == 0 ? wide[k] : divided(wide[k], divisor);
       all.of[k] = type_ == DataType::f16 ? to_f16(value) : to_bf16(value);
     }
     return bits_as<Unit<N>>(all);
@@ -144,8 +179,8 @@ class Total {
 
   const DataType type_;
   const ReduceOp op_;
-  Unit<N> total_{};
-  float wide_[kShort] = {};
+  Unit<N> total_[kUnits]{};
+  float wide_[kUnits][kShort] = {};
 };
 
 }  // namespace brant::coll
