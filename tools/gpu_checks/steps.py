@@ -187,6 +187,8 @@ def python_steps(check: Check) -> list[Step]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     environment = {"BRANT_BIN": check.program("brant"), "PYTHONPATH": os.environ["BRANT_PYTHONPATH"]}
     steps = [Step("python on GPUs", "python", command, 300, 2, environment, figure=last_of_pytest)]
+    bells = [*command[: -len(tests)], "-rs", str(ROOT / "tests" / "python_api" / "test_gpu_bells.py")]
+    steps.append(Step("python kernels and bells", "python", bells, 240, 1, environment, figure=last_of_pytest))
     run = [check.program("brant"), "run", "-n", "2", "--no-prefix", "--", sys.executable, "-m", "brant.bench"]
     for what in ("raw", "channel", "chare"):
         for memory in ("cuda", "cupy"):
