@@ -16,6 +16,7 @@ from device_compilers import by_kernel, by_nvrtc, find_nvrtc, find_tool, instruc
 
 GUIDE = (ROOT / "docs" / "guide" / "notify.md").read_text()
 SIMT = (ROOT / "include" / "brant" / "base" / "simt.h").read_text()
+OF_CUPY = ROOT / "tests" / "python_api" / "kernels_of_cupy.py"
 TEXTS = """
 import json
 from brant import _device_code as code, include_dir
@@ -141,6 +142,16 @@ def test_the_kernel_of_the_guide_compiles_as_cupy_compiles_it(texts, nvrtc) -> N
     assert 'options=("-std=c++17", "-I" + brant.include_dir())' in program
     (kernel,) = by_kernel(by_nvrtc(nvrtc, code, "-std=c++17", "-I" + texts["folder"])).values()
     assert kernel.index("ld.acquire.sys.u64") < kernel.index("st.release.sys.u64") == len(kernel) - 1, kernel
+
+
+def test_the_kernels_that_a_gpu_runs_compile_as_cupy_compiles_them(texts, nvrtc) -> None:
+    code = re.search(r'CODE = r"""\n(.*?)"""', OF_CUPY.read_text(), re.DOTALL)[1]
+    kernels = by_kernel(by_nvrtc(nvrtc, code, "-std=c++17", "-I" + texts["folder"]))
+    barriers = {"steps_thread": None, "steps_warp": "bar.warp.sync", "steps_block": "bar.sync", "together": "bar.sync"}
+    assert kernels.keys() == barriers.keys()
+    for name, barrier in barriers.items():
+        ring = kernels[name].index("st.release.sys.u64")
+        assert {each for each in kernels[name][:ring] if each.startswith("bar.")} == ({barrier} - {None}), name
 
 
 def test_the_functions_for_numba_are_those_of_the_header(texts, nvrtc) -> None:
