@@ -75,7 +75,8 @@ function(_brant_declare_python_module)
     get_filename_component(name ${source} NAME)
     file(CREATE_LINK ${source} ${package}/${name} SYMBOLIC)
   endforeach()
-  # What brant.torch compiles against the PyTorch that it finds; cmake/install.cmake puts the same into the wheel.
+  # What brant.torch compiles against the PyTorch that it finds, and brant.include_dir; cmake/install.cmake puts the same
+  # into the wheel.
   file(MAKE_DIRECTORY ${package}/sources/bindings)
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/src/bindings/torch ${package}/sources/bindings/torch SYMBOLIC)
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/include ${package}/include SYMBOLIC)

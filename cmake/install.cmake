@@ -98,7 +98,7 @@ if(brant_python_module)
   install(FILES $<TARGET_FILE:brant_shared> DESTINATION brant/lib RENAME ${brant_soname} COMPONENT python EXCLUDE_FROM_ALL)
   install(CODE "execute_process(COMMAND ${CMAKE_STRIP} --strip-debug \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/brant/lib/${brant_soname})"
           COMPONENT python EXCLUDE_FROM_ALL)
-  # What brant.torch compiles against the PyTorch that it finds.
+  # What brant.torch compiles against the PyTorch that it finds; kernels include the headers too (brant.include_dir).
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION brant/include COMPONENT python EXCLUDE_FROM_ALL)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/bindings/torch/ DESTINATION brant/sources/bindings/torch COMPONENT python EXCLUDE_FROM_ALL)
 endif()

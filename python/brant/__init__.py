@@ -72,6 +72,7 @@ from brant._errors import (
 )
 from brant._futures import Future
 from brant._halo import HaloExchange, HaloPhases
+from brant._kernels import DeviceBell, FanIn, include_dir
 from brant._launch import launch
 from brant._pool import pool
 from brant._runtime import Runtime, address, channel, gather, world
@@ -86,8 +87,10 @@ __all__ = [
     "Chare",
     "Coming",
     "CppClass",
+    "DeviceBell",
     "DeviceFailed",
     "Error",
+    "FanIn",
     "Future",
     "HaloExchange",
     "HaloPhases",
@@ -122,6 +125,7 @@ __all__ = [
     "empty",
     "entry",
     "gather",
+    "include_dir",
     "init",
     "is_running",
     "join",

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from collections.abc import Awaitable as _Awaitable
 from typing import Any, TypeVar
 
+from brant._kernels import DeviceBell, FanIn
+
 _T = TypeVar("_T")
 
 class Awaitable:
@@ -136,6 +138,12 @@ class Notifier:
     """
 
     def __init__(self, bells: int = 1024) -> None: ...
+    def fan_in(self, arrivals: int) -> FanIn:
+        """For kernels, to make one ring of so many arrivals. Its memory goes with the notifier.
+
+        Raises:
+            InvalidArgument: 0, or more than 65535. LimitReached.
+        """
 
 class Bell:
     """A counter in one direction between the device and Python. Its value, the epoch, begins at 0 and only grows; what
@@ -165,14 +173,19 @@ class Bell:
         """The stream rings when it comes there. It may be captured into a graph."""
     def enqueue_wait(self, stream: Any, epoch: int) -> None:
         """The stream waits there until the bell has reached the epoch."""
+    def device(self) -> DeviceBell:
+        """For kernels, to ring it or to wait for it: an address and a number, by value. They are good until the bell is
+        closed, which letting it go does too: keep it until the kernels that have them have ended, since its word is
+        another bell's later. They mean nothing to other processes.
+
+        Raises:
+            InvalidArgument: the bell is closed.
+        """
     def close(self) -> None:
-        """Nobody must be ringing it any more. Who waits gets Canceled."""
+        """Nobody must be ringing it any more, no kernel either. Who waits gets Canceled."""
     @property
     def epoch(self) -> int:
         """As Python sees it, or has rung it last."""
-    @property
-    def word(self) -> int:
-        """Where kernels find it: the address of 64 bits, to be stored with the order of a release of system scope."""
     @property
     def is_open(self) -> bool: ...
 

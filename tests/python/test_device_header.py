@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from device_compilers import SYNC, by_kernel, by_nvrtc, find_nvrtc, find_tool
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = [Path(entry) / "nvidia" for entry in sys.path if (Path(entry) / "nvidia").is_dir()]
 
 KERNELS = """
 #include "brant/device/put.cuh"
@@ -44,39 +41,10 @@ KERNEL live(KernelControl control) {
 }
 """
 
-SYNC = r"bar\.(?:warp\.)?sync"
-
-
-def find_nvcc() -> str | None:
-    for package in PACKAGES:
-        found = next(package.glob("cu*/bin/nvcc"), None)
-        if found is not None:
-            return str(found)
-    return shutil.which("nvcc")
-
-
-def find_nvrtc() -> Path | None:
-    for package in PACKAGES:
-        found = next(package.rglob("libnvrtc.so.*"), None)
-        if found is not None:
-            return found
-    return None
-
-
-def by_kernel(ptx: str) -> dict[str, list[str]]:
-    """The instructions that touch memory or order it, of each kernel; not those of parameters and local memory."""
-    kernels: dict[str, list[str]] = {}
-    for part in ptx.split(".entry ")[1:]:
-        name = part[: part.index("(")].strip()
-        body = part[part.index("{") :]
-        found = re.findall(rf"\b((?:ld|st|atom|red|fence|membar)\.[\w.:]+|{SYNC})", body)
-        kernels[name] = [each for each in found if ".param" not in each and ".local" not in each]
-    return kernels
-
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    nvcc = find_nvcc()
+    nvcc = find_tool("nvcc")
     if nvcc is None:
         pytest.skip("no nvcc here")
     folder = tmp_path_factory.mktemp("ptx")
@@ -136,19 +104,5 @@ def test_the_header_compiles_under_nvrtc() -> None:
     library = find_nvrtc()
     if library is None:
         pytest.skip("no NVRTC here: install nvidia-cuda-nvrtc to run this")
-    for builtins in library.parent.glob("libnvrtc-builtins.so.*"):
-        ctypes.CDLL(str(builtins))  # which the library would not find there by itself
-    nvrtc = ctypes.CDLL(str(library))
-    program = ctypes.c_void_p()
-    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), KERNELS.encode(), b"kernels.cu", 0, None, None) == 0
-    options = [b"--std=c++20", b"--gpu-architecture=compute_90", f"-I{ROOT / 'include'}".encode()]
-    outcome = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
-    size = ctypes.c_size_t()
-    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-    log = ctypes.create_string_buffer(size.value)
-    nvrtc.nvrtcGetProgramLog(program, log)
-    assert outcome == 0, log.value.decode()
-    nvrtc.nvrtcGetPTXSize(program, ctypes.byref(size))
-    ptx = ctypes.create_string_buffer(size.value)
-    nvrtc.nvrtcGetPTX(program, ptx)
-    assert by_kernel(ptx.value.decode())["ring_thread"] == ["st.release.sys.u64"]
+    ptx = by_nvrtc(library, KERNELS, "--std=c++20", f"-I{ROOT / 'include'}")
+    assert by_kernel(ptx)["ring_thread"] == ["st.release.sys.u64"]

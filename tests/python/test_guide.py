@@ -129,8 +129,8 @@ def test_every_block_is_tested_or_is_no_code(page: pathlib.Path) -> None:
     for language, text in blocks_of(page):
         assert language in {"cpp", "text", "sh", "cmake", "python"}, language
         assert language != "cpp" or "int main(" in text, text
-        # tests/python_api runs those of Python, and tests/torch those of PyTorch.
-        assert (language == "python") <= (page.stem in {"python", "pytorch"}), text
+        # tests/python_api runs those of Python and, on a GPU, those of bells; tests/torch those of PyTorch.
+        assert (language == "python") <= (page.stem in {"python", "notify", "pytorch"}), text
 
 
 def test_the_readme_shows_the_project_of_the_guide() -> None:

@@ -11,7 +11,7 @@ async def rings_and_waits() -> None:
     stream = brant.Stream()
     packed = brant.Bell(notifier)
     go = brant.Bell(notifier, rung_by="host", seen_by="device")
-    assert packed.epoch == 0 and packed.word != 0
+    assert packed.epoch == 0 and packed.is_open
     for epoch in (1, 2, 3):
         go.enqueue_wait(stream, epoch)
         packed.enqueue_ring(stream.handle, epoch)

@@ -83,6 +83,15 @@ def test_the_wheel_is_small(wheel) -> None:
     assert wheel.stat().st_size < 5e6
 
 
+def test_kernels_find_their_headers(prefix) -> None:
+    program = "import brant; from brant._device_code import numba_source; numba_source(); print(brant.include_dir())"
+    done = subprocess.run([prefix / "bin" / "python", "-c", program], env=bare(), text=True, capture_output=True)
+    folder = pathlib.Path(done.stdout.strip())
+    assert done.returncode == 0 and folder.is_relative_to(prefix), done.stdout + done.stderr
+    for header in [*(ROOT / "include").rglob("*.cuh"), ROOT / "include" / "brant" / "base" / "simt.h"]:
+        assert (folder / header.relative_to(ROOT / "include")).read_bytes() == header.read_bytes()
+
+
 def test_the_command_is_there(prefix) -> None:
     done = subprocess.run([prefix / "bin" / "brant", "--version"], env=bare(), text=True, capture_output=True)
     assert done.returncode == 0, done.stderr

@@ -180,13 +180,17 @@ def test_steps(check: Check) -> list[Step]:
 
 
 def python_steps(check: Check) -> list[Step]:
-    """Arrays of CuPy, PyTorch and JAX, by the package that BRANT_PYTHONPATH names."""
+    """Arrays of CuPy, PyTorch and JAX, and bells in kernels, by the package that BRANT_PYTHONPATH names."""
     if "BRANT_PYTHONPATH" not in os.environ:
         return []
     tests = [str(ROOT / "tests" / "python_api" / f"test_{name}.py") for name in ("gpu_arrays", "frameworks")]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     environment = {"BRANT_BIN": check.program("brant"), "PYTHONPATH": os.environ["BRANT_PYTHONPATH"]}
     steps = [Step("python on GPUs", "python", command, 300, 2, environment, figure=last_of_pytest)]
+    folder = ROOT / "tests" / "python_api"
+    bells = [str(folder / "test_gpu_bells.py"), f"{folder / 'test_kernels.py'}::test_triton_keeps_the_order"]
+    command = [*command[: -len(tests)], "-rs", *bells]
+    steps.append(Step("python kernels and bells", "python", command, 240, 1, environment, figure=last_of_pytest))
     run = [check.program("brant"), "run", "-n", "2", "--no-prefix", "--", sys.executable, "-m", "brant.bench"]
     for what in ("raw", "channel", "chare"):
         for memory in ("cuda", "cupy"):

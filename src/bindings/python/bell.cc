@@ -53,6 +53,11 @@ StreamHandle stream_of(nb::handle stream) {
   return reinterpret_cast<StreamHandle>(nb::cast<std::uintptr_t>(number));
 }
 
+/// A structure of brant/device/notify.cuh, as the tuple of brant._kernels that stands for it.
+nb::object for_kernels(const char* name, const notify::Word* place, notify::Word number) {
+  return nb::module_::import_("brant._kernels").attr(name)(reinterpret_cast<std::uintptr_t>(place), number);
+}
+
 }  // namespace
 
 OwnStream::OwnStream() : stream_(std::make_shared<Stream>(Process::get().runtime().device().create_stream())) {}
@@ -78,6 +83,12 @@ NotifierOfPython::NotifierOfPython(std::uint32_t bells) {
   notifier_ = std::make_shared<Notifier>(Process::get().runtime(), options);
 }
 NotifierOfPython::~NotifierOfPython() { lay_aside(std::move(notifier_)); }
+
+nb::object NotifierOfPython::fan_in(std::uint32_t arrivals) {
+  static_cast<void>(Process::get().runtime());
+  const notify::FanIn made = notifier_->fan_in(arrivals);
+  return for_kernels("FanIn", made.counts, made.of);
+}
 
 BellOfPython::BellOfPython(Notifier& notifier, const std::string& rung_by, const std::string& seen_by) {
   static_cast<void>(Process::get().runtime());
@@ -128,9 +139,10 @@ std::uint64_t BellOfPython::epoch() const {
   return bell_->epoch();
 }
 
-std::uintptr_t BellOfPython::word() const {
+nb::object BellOfPython::device() const {
   check_usable();
-  return reinterpret_cast<std::uintptr_t>(bell_->device().word);
+  const notify::DeviceBell bell = bell_->device();
+  return for_kernels("DeviceBell", bell.word, bell.number);
 }
 
 void Ringing::start(std::uint64_t epoch, const nb::object& timeout) {
@@ -181,7 +193,8 @@ void bind_bells(nb::module_& module) {
       .def("__cuda_stream__", [](const OwnStream& self) { return nb::make_tuple(0, self.handle()); })
       .def_prop_ro("handle", &OwnStream::handle);
   nb::class_<NotifierOfPython>(module, "Notifier", nb::is_weak_referenceable())
-      .def(nb::init<std::uint32_t>(), nb::arg("bells") = 1024);
+      .def(nb::init<std::uint32_t>(), nb::arg("bells") = 1024)
+      .def("fan_in", &NotifierOfPython::fan_in, nb::arg("arrivals"));
   nb::class_<BellOfPython>(module, "Bell", nb::is_weak_referenceable())
       .def(
           "__init__",
@@ -193,9 +206,9 @@ void bind_bells(nb::module_& module) {
       .def("when", &BellOfPython::when, nb::arg("epoch"), nb::arg("timeout") = nb::none())
       .def("enqueue_ring", &BellOfPython::enqueue_ring, nb::arg("stream"), nb::arg("epoch"))
       .def("enqueue_wait", &BellOfPython::enqueue_wait, nb::arg("stream"), nb::arg("epoch"))
+      .def("device", &BellOfPython::device)
       .def("close", &BellOfPython::close)
       .def_prop_ro("epoch", &BellOfPython::epoch)
-      .def_prop_ro("word", &BellOfPython::word)
       .def_prop_ro("is_open", &BellOfPython::is_open);
   const nb::class_<Ringing, Awaitable> ringing(module, "Ringing");
 }

@@ -45,8 +45,8 @@ class BellOfPython {
 
   [[nodiscard]] Bell& bell() noexcept { return *bell_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] nanobind::object device() const;
   [[nodiscard]] std::uint64_t epoch() const;
-  [[nodiscard]] std::uintptr_t word() const;
   [[nodiscard]] bool is_open() const noexcept { return bell_->is_open(); }
 
  private:
@@ -65,6 +65,7 @@ class NotifierOfPython {
   NotifierOfPython& operator=(const NotifierOfPython&) = delete;
   ~NotifierOfPython();
 
+  [[nodiscard]] nanobind::object fan_in(std::uint32_t arrivals);
   [[nodiscard]] Notifier& notifier() noexcept { return *notifier_; }
 
  private:
