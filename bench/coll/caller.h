@@ -8,6 +8,7 @@
 #include "bench/coll/coll.h"
 #include "bench/runner/machine.h"
 #include "brant/coll/team.h"
+#include "brant/core/runtime.h"
 
 namespace brant::bench {
 
@@ -17,6 +18,8 @@ struct CollCall {
   const float* in = nullptr;  ///< CollMemory::there.
   float* out = nullptr;
   std::size_t bytes = 0;
+
+  bool operator==(const CollCall&) const = default;
 };
 
 /// Memory of floats.
@@ -50,13 +53,18 @@ class CollCaller {
   /// How the last call was carried out.
   [[nodiscard]] virtual std::string path() const = 0;
   [[nodiscard]] virtual MemoryKind memory() const { return MemoryKind::host; }
-  /// "mpi"; empty: brant.
+  [[nodiscard]] virtual Alloc alloc() const { return Alloc::malloc; }
+  /// For the headline: "brant", "MPICH 5.0.2".
+  [[nodiscard]] virtual std::string title() const = 0;
+  /// "mpi", "nccl"; empty: brant.
   [[nodiscard]] virtual std::string peer() const = 0;
   [[nodiscard]] virtual std::string peer_version() const = 0;
   [[nodiscard]] virtual Machine machine() = 0;
 };
 
-std::unique_ptr<CollCaller> make_brant_caller(const CollBench& bench);
+std::unique_ptr<CollCaller> make_brant_caller(Runtime& runtime, Team& team, const CollBench& bench);
+/// In the same processes as brant. Throws Error: no NCCL, no GPU, the processes do not meet.
+std::unique_ptr<CollCaller> make_nccl_caller(Runtime& runtime, Team& team, const CollBench& bench);
 /// In a process that `mpi::run_as_job` has started. One in a process.
 std::unique_ptr<CollCaller> make_mpi_caller(const std::string& library);
 

@@ -138,7 +138,7 @@ void report(CollCaller& caller, const CollBench& bench, const Outcome& outcome) 
   row["bench"] = collective_name(bench.kind);
   row["trigger"] = trigger_name(bench.trigger);
   row["memory"] = memory_kind_name(caller.memory());
-  row["alloc"] = alloc_name(caller.peer().empty() ? bench.alloc : Alloc::malloc);
+  row["alloc"] = alloc_name(caller.alloc());
   row["path"] = outcome.path;
   row["bytes"] = outcome.bytes;
   row["ranks"] = caller.size();
@@ -155,8 +155,7 @@ void report(CollCaller& caller, const CollBench& bench, const Outcome& outcome) 
 void run_by(CollCaller& caller, const CollBench& bench) {
   const bool reports = caller.rank() == 0;
   if (reports) {
-    const std::string who = caller.peer().empty() ? "brant" : caller.peer_version();
-    fmt::print("# {} by {}, {} processes, {} memory, called by the {}{}\n", collective_name(bench.kind), who,
+    fmt::print("# {} by {}, {} processes, {} memory, called by the {}{}\n", collective_name(bench.kind), caller.title(),
                caller.size(), memory_kind_name(caller.memory()), trigger_name(bench.trigger),
                bench.check ? ", checked" : "");
     fmt::print("{:>8} {:<16} {:>10} {:>10} {:>10} {:>10} {:>10} {:>7}\n", "bytes", "path", "min us", "p50 us", "p99 us",
@@ -192,7 +191,12 @@ double bus_factor(CollectiveKind kind, int ranks) noexcept {
   return kind == CollectiveKind::broadcast || kind == CollectiveKind::barrier ? 1 : others;
 }
 
-void run_collectives(const CollBench& bench) { run_by(*make_brant_caller(bench), bench); }
+void run_collectives(const CollBench& bench) {
+  Runtime runtime;
+  Team team = Team::world(runtime, {.way = bench.way});
+  if (bench.nccl) run_by(*make_nccl_caller(runtime, team, bench), bench);
+  run_by(*make_brant_caller(runtime, team, bench), bench);
+}
 
 void run_collectives_of_mpi(const CollBench& bench, const std::string& library) {
   run_by(*make_mpi_caller(library), bench);

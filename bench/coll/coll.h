@@ -20,6 +20,7 @@ struct CollBench {
   bool device = false;  ///< The buffers lie in memory of the device. Streams and graphs need that.
   Trigger trigger = Trigger::host;
   bool check = false;  ///< Every element, in calls that are not timed, before and after those that are.
+  bool nccl = false;   ///< NCCL is measured first, in the same processes. The buffers lie on the device then.
   std::string json;
 };
 
@@ -27,7 +28,7 @@ struct CollBench {
 /// 2 (n - 1) / n for an allreduce, 1 for a broadcast, (n - 1) / n for the others.
 double bus_factor(CollectiveKind kind, int ranks) noexcept;
 
-/// Runs it in this job; rank 0 prints. Throws Error.
+/// Runs it in this job, behind NCCL where that is asked for; rank 0 prints. Throws Error.
 void run_collectives(const CollBench& bench);
 /// The same by the MPI whose processes these are.
 void run_collectives_of_mpi(const CollBench& bench, const std::string& library);

@@ -42,6 +42,7 @@ class MpiCaller final : public CollCaller {
   }
 
   [[nodiscard]] std::string path() const override { return mpi_.version; }
+  [[nodiscard]] std::string title() const override { return mpi_.version; }
   [[nodiscard]] std::string peer() const override { return "mpi"; }
   [[nodiscard]] std::string peer_version() const override { return mpi_.version; }
   [[nodiscard]] Machine machine() override { return describe_machine(); }

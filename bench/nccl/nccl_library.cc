@@ -1,6 +1,7 @@
 #include "bench/nccl/nccl_library.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -16,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kNvls = "NCCL_NVLS_ENABLE";
 constexpr const char* kSoname = "libnccl.so.2";
 constexpr std::string_view kCure =
     "Cure: install the package nvidia-nccl-cu13 with pip, or a system libnccl2, or name one with "
@@ -77,6 +79,10 @@ Library load() {
   functions.need(lib.comm_abort, "ncclCommAbort");
   functions.need(lib.send, "ncclSend");
   functions.need(lib.recv, "ncclRecv");
+  functions.need(lib.all_reduce, "ncclAllReduce");
+  functions.need(lib.broadcast, "ncclBroadcast");
+  functions.need(lib.all_gather, "ncclAllGather");
+  functions.need(lib.reduce_scatter, "ncclReduceScatter");
   functions.need(lib.group_start, "ncclGroupStart");
   functions.need(lib.group_end, "ncclGroupEnd");
   functions.need(lib.get_error_string, "ncclGetErrorString");
@@ -87,6 +93,10 @@ Library load() {
                             lib.path.empty() ? std::string(env("BRANT_NCCL")) : lib.path, functions.missing(), kCure));
   }
   nccl.find(lib.get_last_error, "ncclGetLastError");
+  nccl.find(lib.all_to_all, "ncclAlltoAll");
+  int (*stand_in)() = nullptr;
+  nccl.find(stand_in, "brantNcclStandIn");
+  lib.stands_in = stand_in != nullptr;
   int code = 0;
   if (lib.get_version(&code) == Outcome::success) lib.version = version_text(code);
   return lib;
@@ -124,6 +134,10 @@ std::string version_text(int code) {
   const int unit = code >= 10'000 ? 10'000 : 1'000;  // as of 2.9
   return fmt::format("{}.{}.{}", code / unit, code % unit / 100, code % 100);
 }
+
+void leave_nvls_out() { static_cast<void>(::setenv(kNvls, "0", 0)); }
+
+std::string nvls_setting() { return fmt::format("{}={}", kNvls, env(kNvls)); }
 
 const Library& library() {
   static const LoadedOnce<Library> loaded(load);

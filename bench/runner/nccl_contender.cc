@@ -45,8 +45,9 @@ void time_each(std::span<double> samples, OneSample&& one) {
 NcclContender::NcclContender(Session& session, const Options& options)
     : session_(session),
       trigger_(options.trigger),
+      other_(session.leads() ? 1 : 0),
       graphs_(session),
-      nccl_(graphs_.streams(), graphs_.stream(), {.side = session.leads() ? 0 : 1, .id = meet(session)}) {}
+      nccl_(graphs_.streams(), graphs_.stream(), {.rank = 1 - other_, .size = 2, .id = meet(session)}) {}
 
 void NcclContender::ping_pong(std::size_t bytes, std::span<double> round_trip_us) {
   const auto one = [&] {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "bench/nccl/nccl_pair.h"
+#include "bench/nccl/nccl_member.h"
 #include "bench/runner/contender.h"
 #include "bench/runner/graph_samples.h"
 
@@ -21,13 +21,14 @@ class NcclContender final : public Contender {
 
  private:
   void window_of(std::size_t bytes, std::size_t window);
-  void send(std::size_t bytes) { nccl_.send(session_.source(bytes).data, bytes); }
-  void recv(std::size_t bytes) { nccl_.recv(session_.landing(bytes).data, bytes); }
+  void send(std::size_t bytes) { nccl_.send(session_.source(bytes).data, bytes, other_); }
+  void recv(std::size_t bytes) { nccl_.recv(session_.landing(bytes).data, bytes, other_); }
 
   Session& session_;
   const Trigger trigger_;
+  const int other_;
   GraphSamples graphs_;
-  nccl::Pair nccl_;  ///< Gone before the stream.
+  nccl::Member nccl_;  ///< Gone before the stream.
 };
 
 }  // namespace brant::bench

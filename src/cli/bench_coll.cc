@@ -7,9 +7,12 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/env.h"
 #include "bench/coll/coll.h"
 #include "bench/mpi/mpi_start.h"
+#include "bench/nccl/nccl_library.h"
 #include "bench/runner/options.h"
 #include "bench/runner/row.h"
 #include "bench/runner/self_start.h"
@@ -20,6 +23,9 @@ namespace {
 
 /// In the environment of the processes that start when the rivals have played.
 constexpr const char* kPeersPlayed = "BRANT_BENCH_PEERS_PLAYED";
+
+/// The rival that plays in our own processes.
+constexpr const char* kNccl = "nccl";
 
 struct CollArguments {
   bench::CollBench bench;
@@ -34,33 +40,63 @@ struct CollArguments {
   int ranks = 2;
 };
 
+/// Of the rivals those that have processes of their own.
+std::vector<std::string> mpis(const CollArguments& arguments) {
+  std::vector<std::string> peers = arguments.peers;
+  std::erase(peers, kNccl);
+  return peers;
+}
+
+void require_sense(const bench::CollBench& asked, const std::vector<std::string>& mpis) {
+  if (asked.trigger != bench::Trigger::host && !asked.device)
+    throw Error(Status::invalid_argument, "streams and graphs carry out what lies on the device: add --memory device");
+  if (asked.device && !mpis.empty())
+    throw Error(Status::invalid_argument,
+                fmt::format("--peer {} measures an MPI in host memory: leave --memory device out, or take --peer nccl",
+                            mpis.front()));
+  if (asked.nccl && asked.kind == CollectiveKind::barrier)
+    throw Error(Status::invalid_argument,
+                "--peer nccl: NCCL has no barrier; leave --peer out, or measure `brant bench allreduce --sizes 8`");
+  if (asked.nccl && !asked.device)
+    throw Error(Status::invalid_argument,
+                "--peer nccl: NCCL moves memory of GPUs only, not host memory; add --memory device");
+}
+
+bench::CollBench checked(const CollArguments& arguments) {
+  bench::CollBench asked = arguments.bench;
+  asked.sizes = arguments.sizes
+                    ? bench::parse_sizes(*arguments.sizes)
+                    : bench::sizes_between(bench::parse_size(arguments.min), bench::parse_size(arguments.max));
+  asked.way = arguments.way == "messages" ? TeamWay::messages : TeamWay::automatic;
+  asked.alloc = arguments.alloc == "malloc" ? bench::Alloc::malloc : bench::Alloc::library;
+  asked.device = arguments.memory == "device";
+  asked.trigger = arguments.trigger == "graph"    ? bench::Trigger::graph
+                  : arguments.trigger == "stream" ? bench::Trigger::stream
+                                                  : bench::Trigger::host;
+  asked.nccl = std::find(arguments.peers.begin(), arguments.peers.end(), kNccl) != arguments.peers.end();
+  require_sense(asked, mpis(arguments));
+  return asked;
+}
+
 int run_coll(const CollArguments& arguments) {
   return run_benchmark("brant bench", [&] {
-    bench::CollBench asked = arguments.bench;
-    asked.sizes = arguments.sizes
-                      ? bench::parse_sizes(*arguments.sizes)
-                      : bench::sizes_between(bench::parse_size(arguments.min), bench::parse_size(arguments.max));
-    asked.way = arguments.way == "messages" ? TeamWay::messages : TeamWay::automatic;
-    asked.alloc = arguments.alloc == "malloc" ? bench::Alloc::malloc : bench::Alloc::library;
-    asked.device = arguments.memory == "device";
-    asked.trigger = arguments.trigger == "graph"    ? bench::Trigger::graph
-                    : arguments.trigger == "stream" ? bench::Trigger::stream
-                                                    : bench::Trigger::host;
-    if (asked.trigger != bench::Trigger::host && !asked.device)
-      throw Error(Status::invalid_argument,
-                  "streams and graphs carry out what lies on the device: add --memory device");
-    if (asked.device && !arguments.peers.empty())
-      throw Error(Status::invalid_argument, "--peer measures an MPI in host memory: leave --memory device out");
+    const bench::CollBench asked = checked(arguments);
+    const std::vector<std::string> rivals = mpis(arguments);
     const bench::RowFile probe(asked.json);  // a file that cannot be written is found before anything starts
+    if (asked.nccl) {
+      bench::nccl::leave_nvls_out();
+      static_cast<void>(bench::nccl::library());  // nor a library that is not there
+    }
     if (const std::string library(env(bench::mpi::kLibraryVariable)); !library.empty())
       return bench::run_collectives_of_mpi(asked, library);
     if (bench::started_alone()) {
-      for (const std::string& peer : arguments.peers) bench::mpi::run_as_job(bench::mpi::find(peer), arguments.ranks);
+      for (const std::string& peer : rivals) bench::mpi::run_as_job(bench::mpi::find(peer), arguments.ranks);
       static_cast<void>(::setenv(kPeersPlayed, "1", 1));
       bench::restart_as_job(arguments.ranks);
     }
-    if (!arguments.peers.empty() && env(kPeersPlayed).empty())
-      throw Error(Status::invalid_argument, "--peer starts processes by itself: call `brant bench` without a launcher");
+    if (!rivals.empty() && env(kPeersPlayed).empty())
+      throw Error(Status::invalid_argument,
+                  "--peer of an MPI starts processes by itself: call `brant bench` without a launcher");
     static_cast<void>(::unsetenv(kPeersPlayed));
     bench::run_collectives(asked);
   });
@@ -89,9 +125,10 @@ void add_one(CLI::App& bench, CollectiveKind kind, const char* text, int& exit_c
   command->add_option("--alloc", arguments->alloc, "Memory of Runtime::allocate, or of malloc")
       ->check(CLI::IsMember({"library", "malloc"}))
       ->capture_default_str();
-  command->add_option("--peer", arguments->peers,
-                      "Measure an MPI before brant: 'mpi' for the mpiexec on PATH, or the path of an mpiexec. May be "
-                      "given several times");
+  command->add_option(
+      "--peer", arguments->peers,
+      "Measure a rival before brant: 'nccl' (with --memory device), 'mpi' for the mpiexec on PATH, or the "
+      "path of an mpiexec. May be given several times");
   command->add_option("--memory", arguments->memory, "Where the buffers lie")
       ->check(CLI::IsMember({"host", "device"}))
       ->capture_default_str();

@@ -1,5 +1,5 @@
 // With the stand-in for NCCL (fake_nccl.cc) and an emulated device.
-#include "bench/nccl/nccl_pair.h"
+#include "bench/nccl/nccl_member.h"
 
 #include <atomic>
 #include <cstdio>
@@ -24,7 +24,7 @@ using brant::test::ScopedVariable;
 using brant::test::TemporaryFolder;
 using Lines = std::vector<std::string>;
 
-class NcclPair : public testing::Test {
+class NcclMember : public testing::Test {
  protected:
   void SetUp() override {
     if (std::getenv("BRANT_NCCL") == nullptr) GTEST_SKIP() << "ctest names the stand-in for NCCL in BRANT_NCCL";
@@ -37,9 +37,10 @@ class NcclPair : public testing::Test {
   }
   [[nodiscard]] std::string file() const { return folder_.path() + "/calls"; }
 
-  std::unique_ptr<Pair> connect(int side, std::chrono::milliseconds patience = std::chrono::seconds(20)) {
-    return std::make_unique<Pair>(*device_->streams(), stream_,
-                                  Pair::Ends{.side = side, .id = make_unique_id(), .patience = patience});
+  std::unique_ptr<Member> connect(int rank, std::chrono::milliseconds patience = std::chrono::seconds(20)) {
+    return std::make_unique<Member>(
+        *device_->streams(), stream_,
+        Member::Place{.rank = rank, .size = 2, .id = make_unique_id(), .patience = patience});
   }
   /// What was called since the last question.
   Lines calls() {
@@ -73,39 +74,73 @@ class NcclPair : public testing::Test {
   port::Stream* stream_ = nullptr;
 };
 
-TEST_F(NcclPair, both_sides_open_with_the_same_id_and_send_to_each_other) {
-  for (const int side : {0, 1}) {
-    const std::string other = std::to_string(1 - side);
+TEST_F(NcclMember, both_ranks_open_with_the_same_id_and_send_to_each_other) {
+  for (const int rank : {0, 1}) {
+    const int peer = 1 - rank;
+    const std::string other = std::to_string(peer);
     std::byte data[64];
     {
-      const auto pair = connect(side);
-      pair->send(data, 64);
-      pair->recv(data, 0);  // NCCL has no empty messages
-      pair->together([&] { pair->send(data, 8); });
-      pair->wait();
+      const auto member = connect(rank);
+      member->send(data, 64, peer);
+      member->recv(data, 0, peer);  // NCCL has no empty messages
+      member->together([&] { member->send(data, 8, peer); });
+      member->wait();
     }
     EXPECT_EQ(calls(),
-              (Lines{"ncclGetUniqueId", "ncclCommInitRank " + std::to_string(side) + " of 2 id 7 9",
+              (Lines{"ncclGetUniqueId", "ncclCommInitRank " + std::to_string(rank) + " of 2 id 7 9",
                      "ncclSend 64 of type 1 peer " + other + " on a stream",
                      "ncclRecv 1 of type 1 peer " + other + " on a stream", "ncclGroupStart",
                      "ncclSend 8 of type 1 peer " + other + " on a stream", "ncclGroupEnd", "ncclCommDestroy"}));
   }
 }
 
-TEST_F(NcclPair, an_opening_that_fails_says_what_nccl_says) {
+/// One process is all of them.
+TEST_F(NcclMember, collectives_are_of_floats_and_of_blocks) {
+  const std::unique_ptr<Member> member = std::make_unique<Member>(
+      *device_->streams(), stream_, Member::Place{.rank = 0, .size = 1, .id = make_unique_id()});
+  const std::vector<float> in{1, 2, 3, 4};
+  std::vector<float> out(4);
+  const auto expect = [&](const char* line) {
+    member->wait();
+    EXPECT_EQ(calls().back(), std::string(line) + " 3 of type 7 on a stream");
+    EXPECT_EQ(out, (std::vector<float>{1, 2, 3, 0})) << line;
+    out.assign(4, 0);
+  };
+  member->allreduce(in.data(), out.data(), 3);
+  expect("ncclAllReduce");
+  member->allgather(in.data(), out.data(), 3);
+  expect("ncclAllGather");
+  member->reduce_scatter(in.data(), out.data(), 3);
+  expect("ncclReduceScatter");
+  member->alltoall(in.data(), out.data(), 3);
+  expect("ncclAlltoAll");
+  out = {1, 2, 3, 0};
+  member->broadcast(out.data(), 3);
+  expect("ncclBroadcast");
+}
+
+TEST_F(NcclMember, a_collective_that_fails_names_itself_and_its_size) {
+  const ScopedVariable fails("FAKE_NCCL", "ncclAllReduce");
+  const auto member = connect(1);
+  float data[4] = {};
+  expect_words(refusal(Status::io_error, [&] { member->allreduce(data, data, 4); }),
+               {"ncclAllReduce of 16 bytes on rank 1 of 2 failed", "unhandled cuda error"});
+}
+
+TEST_F(NcclMember, an_opening_that_fails_says_what_nccl_says) {
   const ScopedVariable fails("FAKE_NCCL", "ncclCommInitRank");
-  expect_words(refusal(Status::io_error, [&] { connect(1); }), {"NCCL 2.28.3", "ncclCommInitRank of side 1 of 2 failed",
+  expect_words(refusal(Status::io_error, [&] { connect(1); }), {"NCCL 2.28.3", "ncclCommInitRank of rank 1 of 2 failed",
                                                                 "unhandled cuda error", "the fake was told to fail"});
   EXPECT_EQ(calls().size(), 2u) << "there is nothing to close";
 }
 
-TEST_F(NcclPair, an_id_that_cannot_be_made_says_why) {
+TEST_F(NcclMember, an_id_that_cannot_be_made_says_why) {
   const ScopedVariable fails("FAKE_NCCL", "ncclGetUniqueId");
   expect_words(refusal(Status::io_error, [] { make_unique_id(); }), {"ncclGetUniqueId failed", "unhandled cuda error"});
 }
 
-TEST_F(NcclPair, a_side_that_never_comes_is_waited_for_no_longer_than_patience) {
-  // In a process of its own: the thread that waits for the other side cannot be called back.
+TEST_F(NcclMember, a_rank_that_never_comes_is_waited_for_no_longer_than_patience) {
+  // In a process of its own: the thread that waits for the other rank cannot be called back.
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const ScopedVariable hangs("FAKE_NCCL", "hang");
   EXPECT_EXIT(
@@ -114,22 +149,22 @@ TEST_F(NcclPair, a_side_that_never_comes_is_waited_for_no_longer_than_patience) 
         std::fprintf(stderr, "%s\n", text.c_str());
         std::_Exit(text.empty() ? 1 : 0);
       },
-      testing::ExitedWithCode(0), "ncclCommInitRank of side 0 of 2 did not end within 50 ms");
+      testing::ExitedWithCode(0), "ncclCommInitRank of rank 0 of 2 did not end within 50 ms");
 }
 
-TEST_F(NcclPair, a_transfer_that_fails_names_itself_and_the_end_waits_for_nobody) {
+TEST_F(NcclMember, a_transfer_that_fails_names_itself_and_the_end_waits_for_nobody) {
   std::byte data[64];
   for (const std::string call : {"ncclSend", "ncclRecv", "ncclGroupStart", "ncclGroupEnd"}) {
     const ScopedVariable fails("FAKE_NCCL", call.c_str());
     {
-      const auto pair = connect(0);
+      const auto member = connect(0);
       const std::string text = refusal(Status::io_error, [&] {
-        pair->together([&] {
-          pair->send(data, 64);
-          pair->recv(data, 64);
+        member->together([&] {
+          member->send(data, 64, 1);
+          member->recv(data, 64, 1);
         });
       });
-      expect_words(text, {call, "on side 0 of 2 failed", "unhandled cuda error: the fake was told to fail"});
+      expect_words(text, {call, "on rank 0 of 2 failed", "unhandled cuda error: the fake was told to fail"});
       if (call == "ncclSend" || call == "ncclRecv") expect_words(text, {"of 64 bytes"});
     }
     const Lines lines = calls();
@@ -140,17 +175,17 @@ TEST_F(NcclPair, a_transfer_that_fails_names_itself_and_the_end_waits_for_nobody
   }
 }
 
-TEST_F(NcclPair, a_stream_that_does_not_move_is_given_up) {
+TEST_F(NcclMember, a_stream_that_does_not_move_is_given_up) {
   // The same patience is for the opening, which takes its time on a busy machine.
-  const auto pair = connect(0, std::chrono::milliseconds(1000));
+  const auto member = connect(0, std::chrono::milliseconds(1000));
   port::Streams& streams = *device_->streams();
   const Result<void*> memory = device_->allocate(MemoryKind::pinned, sizeof(std::uint64_t));
   ASSERT_TRUE(memory.ok());
   auto& word = *static_cast<std::uint64_t*>(*memory);
   word = 0;
   ASSERT_EQ(streams.wait_value(port::StreamWord::Act::wait_equal, &word, 1, stream_), Status::ok);
-  expect_words(refusal(Status::timed_out, [&] { pair->wait(); }),
-               {"side 0 of 2 has waited 1000 ms", "is the other process alive?"});
+  expect_words(refusal(Status::timed_out, [&] { member->wait(); }),
+               {"rank 0 of 2 has waited 1000 ms", "are the other processes alive?"});
   std::atomic_ref(word).store(1, std::memory_order_release);
   ASSERT_EQ(streams.synchronize(stream_), Status::ok);
   EXPECT_EQ(device_->free(*memory), Status::ok);
