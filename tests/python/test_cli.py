@@ -11,7 +11,7 @@ import sys
 
 import brant_command
 import pytest
-from brant_command import BRANT, ROOT
+from brant_command import BIN, BRANT, ROOT
 
 FEW = ["--iterations", "5", "--warmup", "1"]
 FIELDS = [
@@ -79,6 +79,67 @@ def test_bench_of_collectives_plays_an_mpi_beside(kind: str, tmp_path: pathlib.P
     assert (theirs["peer"], ours["peer"], theirs["bench"]) == ("mpi", None, ours["bench"])
     assert theirs["peer_version"].startswith("MPICH")
     assert (theirs["wrong"], ours["wrong"], theirs["ranks"]) == (0, 0, 2)
+
+
+def stand_in_for_nccl() -> str:
+    """A library that does with the memory of emulated devices what NCCL does with that of GPUs."""
+    for tree in (BIN.parent, ROOT / "build" / "release"):
+        if (tree / "fake_nccl" / "libnccl.so.2").exists():
+            return str(tree / "fake_nccl")
+    pytest.skip("the stand-in for NCCL is not built")
+
+
+@pytest.mark.parametrize("trigger", ["host", "stream", "graph"])
+@pytest.mark.parametrize("kind", ["allreduce", "broadcast", "allgather", "reduce-scatter", "alltoall"])
+def test_bench_of_collectives_plays_nccl_beside(kind: str, trigger: str, tmp_path: pathlib.Path) -> None:
+    file, calls = tmp_path / "rows.jsonl", tmp_path / "calls"
+    gpu = {"BRANT_GPU": "emulated", "BRANT_NCCL": stand_in_for_nccl(), "FAKE_NCCL_LOG": str(calls)}
+    said = bench(kind, "--sizes", "8,64K", "--memory", "device", "--trigger", trigger, "--peer", "nccl", "--check",
+                 "--iterations", "5", "--json", str(file), **gpu)  # fmt: skip
+    rows = rows_of(file)
+    assert [(row["peer"], row["bytes"]) for row in rows] == [("nccl", 8), ("nccl", 65536), (None, 8), (None, 65536)]
+    for row in rows:
+        assert (row["trigger"], row["memory"], row["ranks"], row["wrong"], row["n"]) == (trigger, "emulated", 2, 0, 5)
+    assert (rows[0]["path"], rows[0]["peer_version"]) == ("nccl", "2.28.3")
+    assert re.search(r"by NCCL 2\.28\.3 \(\S+libnccl\.so\.2; NCCL_NVLS_ENABLE=0\), 2 processes, emulated memory", said)
+    names = {line.split()[0].lower() for line in calls.read_text().splitlines()}
+    assert names == {"ncclgetuniqueid", "ncclcomminitrank", f"nccl{kind.replace('-', '')}", "ncclcommdestroy"}
+
+
+def test_bench_of_collectives_leaves_nvls_to_the_user() -> None:
+    gpu = {"BRANT_GPU": "emulated", "BRANT_NCCL": stand_in_for_nccl(), "NCCL_NVLS_ENABLE": "1"}
+    said = bench("allreduce", "--sizes", "8", "--memory", "device", "--peer", "nccl", "--iterations", "1", **gpu)
+    assert "NCCL_NVLS_ENABLE=1)" in said
+
+
+def test_bench_of_collectives_ends_when_nccl_fails() -> None:
+    gpu = {"BRANT_GPU": "emulated", "BRANT_NCCL": stand_in_for_nccl(), "FAKE_NCCL": "ncclAllReduce"}
+    done = brant("bench", "allreduce", "--sizes", "64K", "--memory", "device", "--trigger", "graph", "--peer", "nccl",
+                 **gpu)  # fmt: skip
+    assert done.returncode == 1
+    assert "ncclAllReduce of 65536 bytes on rank 0 of 2 failed: unhandled cuda error" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (["allreduce"], 2, "NCCL moves memory of GPUs only, not host memory; add --memory device"),
+        (["barrier", "--memory", "device"], 2, "NCCL has no barrier; leave --peer out"),
+        (["allgather", "--memory", "device", "--peer", "mpi"], 2, "--peer mpi measures an MPI in host memory"),
+        (["allreduce", "--trigger", "graph"], 2, "add --memory device"),
+    ],
+)
+def test_where_nccl_is_no_rival_of_collectives_is_said(arguments: list[str], status: int, text: str) -> None:
+    done = brant("bench", *arguments, "--peer", "nccl")
+    assert done.returncode == status and text in done.stderr
+    assert done.stderr.count("brant bench:") == 1
+
+
+def test_nccl_is_no_rival_of_collectives_without_a_gpu() -> None:
+    gpu = {"BRANT_GPU": "none", "BRANT_NCCL": stand_in_for_nccl()}
+    done = brant("bench", "allreduce", "--memory", "device", "--peer", "nccl", **gpu)
+    assert done.returncode == 1
+    assert "rank 0 has host memory. Cure: measure on a machine with a GPU for each process" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -360,8 +421,9 @@ def test_memory_of_a_gpu_that_is_not_there_is_refused() -> None:
     assert "a GPU was asked for, but there is none" in done.stderr
 
 
-def test_without_nccl_the_rival_is_refused_before_anything_starts() -> None:
-    done = brant("bench", "latency", "--memory", "cuda", "--peer", "nccl", BRANT_NCCL="/nowhere/libnccl.so.2")
+@pytest.mark.parametrize("what", [["latency", "--memory", "cuda"], ["allreduce", "--memory", "device"]])
+def test_without_nccl_the_rival_is_refused_before_anything_starts(what: list[str]) -> None:
+    done = brant("bench", *what, "--peer", "nccl", BRANT_NCCL="/nowhere/libnccl.so.2")
     assert done.returncode == 1
     assert "/nowhere/libnccl.so.2" in done.stderr and "Cure:" in done.stderr
     assert done.stderr.count("brant bench:") == 1

@@ -266,6 +266,20 @@ def test_interference_is_told_by_its_worst_size() -> None:
     assert {"check interference pinned", "check interference cuda", "interference pinned", "interference cuda"} == names
 
 
+def test_collectives_stand_beside_nccl_where_it_was_measured() -> None:
+    def row(size: int, peer: str | None, us: float) -> dict:
+        return {"bytes": size, "peer": peer, "us": {"p50": us}, "bus_gb_s": 2.5}
+
+    ours = [row(8, None, 3.0), row(65536, None, 9.0)]
+    assert figures.coll_figure("", ours) == "8 3 us 2.5 GB/s, 64K 9 us 2.5 GB/s"
+    beside = figures.coll_figure("", [row(8, "nccl", 6.0), row(65536, "nccl", 8.0), *ours])
+    assert beside == "8 3 us 2.5 GB/s (0.50x nccl), 64K 9 us 2.5 GB/s (1.12x nccl)"
+    rivals = {step.name: step.command for step in steps.coll_steps(CheckStub()) if "--peer" in step.command}
+    assert set(rivals) == {"allreduce cuda nccl stream", "allreduce cuda nccl graph"}
+    for command in rivals.values():
+        assert command[command.index("--peer") + 1] == "nccl" and {"device", "--check"} <= set(command)
+
+
 class CheckStub:
     """What steps ask of a check to name their commands."""
 

@@ -46,8 +46,16 @@ def bandwidth_figure(_: str, rows: list[dict]) -> str:
 
 
 def coll_figure(_: str, rows: list[dict]) -> str:
-    """A collective by size: its time, and what a link sees of it."""
-    return ", ".join(f"{short(row['bytes'])} {row['us']['p50']:.4g} us {row['bus_gb_s']:.3g} GB/s" for row in rows)
+    """A collective by size: its time, what a link sees of it, and how its time stands to NCCL's where that was measured
+    in the same run."""
+    nccl = {row["bytes"]: row["us"]["p50"] for row in rows if row["peer"] == "nccl"}
+    parts = []
+    for row in rows:
+        if row["peer"] is None:
+            size, us = row["bytes"], row["us"]["p50"]
+            against = f" ({us / nccl[size]:.2f}x nccl)" if size in nccl else ""
+            parts.append(f"{short(size)} {us:.4g} us {row['bus_gb_s']:.3g} GB/s{against}")
+    return ", ".join(parts)
 
 
 def notify_figure(_: str, rows: list[dict]) -> str:

@@ -457,8 +457,10 @@ def coll_steps(check: Check) -> list[Step]:
             command = [check.program("brant"), "run", "-n", "2", "--no-prefix", "--"]
             command += [check.program("brant"), "bench", kind, "--memory", "device", "--trigger", trigger, "--check"]
             command += [] if kind == "barrier" else sizes
-            name = f"{kind} cuda {trigger}"
-            steps.append(Step(name, "coll", command, 80, 2, rows=True, figure=coll_figure))
+            steps.append(Step(f"{kind} cuda {trigger}", "coll", command, 80, 2, rows=True, figure=coll_figure))
+            if kind == "allreduce" and trigger != "host":
+                beside = [*command, "--peer", "nccl"]
+                steps.append(Step(f"{kind} cuda nccl {trigger}", "coll", beside, 120, 2, rows=True, figure=coll_figure))
     return steps
 
 
