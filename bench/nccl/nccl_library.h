@@ -52,7 +52,7 @@ struct Library {
 
   std::string path;     ///< The file it was loaded from.
   std::string version;  ///< "2.28.3"
-  /// It is no NCCL but the stand-in of the tests, which takes memory of emulated devices.
+  /// It is no NCCL but the stand-in of the tests, which may be given memory of emulated devices.
   bool stands_in = false;
 };
 

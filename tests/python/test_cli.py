@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import json
 import pathlib
@@ -82,7 +83,7 @@ def test_bench_of_collectives_plays_an_mpi_beside(kind: str, tmp_path: pathlib.P
 
 
 def stand_in_for_nccl() -> str:
-    """A library that does with the memory of emulated devices what NCCL does with that of GPUs."""
+    """A library that takes NCCL's calls on an emulated device, and moves nothing."""
     for tree in (BIN.parent, ROOT / "build" / "release"):
         if (tree / "fake_nccl" / "libnccl.so.2").exists():
             return str(tree / "fake_nccl")
@@ -92,18 +93,33 @@ def stand_in_for_nccl() -> str:
 @pytest.mark.parametrize("trigger", ["host", "stream", "graph"])
 @pytest.mark.parametrize("kind", ["allreduce", "broadcast", "allgather", "reduce-scatter", "alltoall"])
 def test_bench_of_collectives_plays_nccl_beside(kind: str, trigger: str, tmp_path: pathlib.Path) -> None:
-    file, calls = tmp_path / "rows.jsonl", tmp_path / "calls"
-    gpu = {"BRANT_GPU": "emulated", "BRANT_NCCL": stand_in_for_nccl(), "FAKE_NCCL_LOG": str(calls)}
-    said = bench(kind, "--sizes", "8,64K", "--memory", "device", "--trigger", trigger, "--peer", "nccl", "--check",
+    file, log = tmp_path / "rows.jsonl", tmp_path / "calls"
+    gpu = {"BRANT_GPU": "emulated", "BRANT_NCCL": stand_in_for_nccl(), "FAKE_NCCL_LOG": str(log)}
+    said = bench(kind, "--sizes", "8,64K", "--memory", "device", "--trigger", trigger, "--peer", "nccl",
                  "--iterations", "5", "--json", str(file), **gpu)  # fmt: skip
     rows = rows_of(file)
     assert [(row["peer"], row["bytes"]) for row in rows] == [("nccl", 8), ("nccl", 65536), (None, 8), (None, 65536)]
     for row in rows:
-        assert (row["trigger"], row["memory"], row["ranks"], row["wrong"], row["n"]) == (trigger, "emulated", 2, 0, 5)
+        assert (row["trigger"], row["memory"], row["ranks"], row["n"]) == (trigger, "emulated", 2, 5)
+        assert row["alloc"] == "library" and row["us"]["min"] > 0
     assert (rows[0]["path"], rows[0]["peer_version"]) == ("nccl", "2.28.3")
-    assert re.search(r"by NCCL 2\.28\.3 \(\S+libnccl\.so\.2; NCCL_NVLS_ENABLE=0\), 2 processes, emulated memory", said)
-    names = {line.split()[0].lower() for line in calls.read_text().splitlines()}
-    assert names == {"ncclgetuniqueid", "ncclcomminitrank", f"nccl{kind.replace('-', '')}", "ncclcommdestroy"}
+    headline = r"by NCCL 2\.28\.3 \(\S+libnccl\.so\.2; NCCL_NVLS_ENABLE=0\), 2 processes, emulated memory"
+    assert re.search(headline, said) and " by brant, 2 processes" in said
+    calls = collections.Counter(line for line in log.read_text().lower().splitlines() if "on a stream" in line)
+    floats = [2, 16384] if kind in ("allreduce", "broadcast") else [1, 8192]  # or of one block
+    # Of two processes; 20 calls in each sample, of which one warms up. A graph has 20, and one call comes before it.
+    each = {"host": (240, 12), "stream": (240, 240), "graph": (42, 42)}[trigger]
+    name = f"nccl{kind.replace('-', '')}"
+    assert calls == {f"{name} {n} of type 7 on a stream": k for n, k in zip(floats, each, strict=True)}
+
+
+def test_bench_of_collectives_looks_at_what_nccl_brings(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    gpu = {"BRANT_GPU": "emulated", "BRANT_NCCL": stand_in_for_nccl()}
+    done = brant("bench", "allreduce", "--sizes", "64", "--memory", "device", "--trigger", "stream", "--peer", "nccl",
+                 "--check", "--iterations", "2", "--json", str(file), **gpu)  # fmt: skip
+    assert done.returncode == 1 and "64 elements are wrong" in done.stderr
+    assert [(row["peer"], row["wrong"]) for row in rows_of(file)] == [("nccl", 64)]  # 16 at both, before and behind
 
 
 def test_bench_of_collectives_leaves_nvls_to_the_user() -> None:

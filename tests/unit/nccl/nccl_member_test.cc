@@ -94,29 +94,19 @@ TEST_F(NcclMember, both_ranks_open_with_the_same_id_and_send_to_each_other) {
   }
 }
 
-/// One process is all of them.
-TEST_F(NcclMember, collectives_are_of_floats_and_of_blocks) {
-  const std::unique_ptr<Member> member = std::make_unique<Member>(
-      *device_->streams(), stream_, Member::Place{.rank = 0, .size = 1, .id = make_unique_id()});
-  const std::vector<float> in{1, 2, 3, 4};
-  std::vector<float> out(4);
-  const auto expect = [&](const char* line) {
-    member->wait();
-    EXPECT_EQ(calls().back(), std::string(line) + " 3 of type 7 on a stream");
-    EXPECT_EQ(out, (std::vector<float>{1, 2, 3, 0})) << line;
-    out.assign(4, 0);
-  };
-  member->allreduce(in.data(), out.data(), 3);
-  expect("ncclAllReduce");
-  member->allgather(in.data(), out.data(), 3);
-  expect("ncclAllGather");
-  member->reduce_scatter(in.data(), out.data(), 3);
-  expect("ncclReduceScatter");
-  member->alltoall(in.data(), out.data(), 3);
-  expect("ncclAlltoAll");
-  out = {1, 2, 3, 0};
-  member->broadcast(out.data(), 3);
-  expect("ncclBroadcast");
+TEST_F(NcclMember, collectives_are_of_floats_and_count_one_block) {
+  const auto member = connect(1);
+  float in[6] = {}, out[6] = {};
+  calls();
+  member->allreduce(in, out, 6);
+  member->broadcast(out, 6);
+  member->allgather(in, out, 3);
+  member->reduce_scatter(in, out, 3);
+  member->alltoall(in, out, 3);
+  member->wait();
+  EXPECT_EQ(calls(), (Lines{"ncclAllReduce 6 of type 7 on a stream", "ncclBroadcast 6 of type 7 on a stream",
+                            "ncclAllGather 3 of type 7 on a stream", "ncclReduceScatter 3 of type 7 on a stream",
+                            "ncclAlltoAll 3 of type 7 on a stream"}));
 }
 
 TEST_F(NcclMember, a_collective_that_fails_names_itself_and_its_size) {
