@@ -90,9 +90,11 @@ FAKE int ncclBroadcast(const void*, void*, std::size_t count, int type, int, voi
 FAKE int ncclAllGather(const void*, void*, std::size_t count, int type, void*, void* stream) {
   return collective("ncclAllGather", count, type, stream);
 }
+#ifndef FAKE_NCCL_BEFORE_2_28
 FAKE int ncclAlltoAll(const void*, void*, std::size_t count, int type, void*, void* stream) {
   return collective("ncclAlltoAll", count, type, stream);
 }
+#endif
 FAKE int ncclGroupStart() { return answer("ncclGroupStart"); }
 FAKE int ncclGroupEnd() { return answer("ncclGroupEnd"); }
 FAKE const char* ncclGetErrorString(int outcome) { return outcome == 0 ? "no error" : "unhandled cuda error"; }

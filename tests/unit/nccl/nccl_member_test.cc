@@ -109,6 +109,23 @@ TEST_F(NcclMember, collectives_are_of_floats_and_count_one_block) {
                             "ncclAlltoAll 3 of type 7 on a stream"}));
 }
 
+TEST_F(NcclMember, an_older_nccl_sends_the_blocks_of_an_alltoall) {
+  // In a process of its own, which loads that one.
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        const ScopedVariable old("BRANT_NCCL", (std::string(std::getenv("BRANT_NCCL")) + "/old").c_str());
+        const std::vector<float> in(6);
+        std::vector<float> out(6);
+        connect(1)->alltoall(in.data(), out.data(), 3);
+        for (const std::string& line : calls()) std::fprintf(stderr, "%s;", line.c_str());
+        std::_Exit(0);
+      },
+      testing::ExitedWithCode(0),
+      "ncclGroupStart;ncclSend 12 of type 1 peer 0 on a stream;ncclRecv 12 of type 1 peer 0 on a stream;"
+      "ncclSend 12 of type 1 peer 1 on a stream;ncclRecv 12 of type 1 peer 1 on a stream;ncclGroupEnd;");
+}
+
 TEST_F(NcclMember, a_collective_that_fails_names_itself_and_its_size) {
   const ScopedVariable fails("FAKE_NCCL", "ncclAllReduce");
   const auto member = connect(1);
