@@ -101,7 +101,7 @@ def test_bench_of_collectives_plays_nccl_beside(kind: str, trigger: str, tmp_pat
     assert [(row["peer"], row["bytes"]) for row in rows] == [("nccl", 8), ("nccl", 65536), (None, 8), (None, 65536)]
     for row in rows:
         assert (row["trigger"], row["memory"], row["ranks"], row["n"]) == (trigger, "emulated", 2, 5)
-        assert row["alloc"] == "library" and row["us"]["min"] > 0
+        assert row["alloc"] == "library"
     assert (rows[0]["path"], rows[0]["peer_version"]) == ("nccl", "2.28.3")
     headline = r"by NCCL 2\.28\.3 \(\S+libnccl\.so\.2; NCCL_NVLS_ENABLE=0\), 2 processes, emulated memory"
     assert re.search(headline, said) and " by brant, 2 processes" in said
