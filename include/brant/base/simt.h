@@ -22,8 +22,7 @@
 /// `CpuThread` on the CPU, and a thread of the model checker in tests (support/model/stepped_thread.h). Code that needs
 /// more of its own (how it copies, say) derives from them. All of them offer, for words of 64 bits:
 ///
-/// place      thread, threads, lane, block, blocks (one dimension each), sync_block, sync_block_any, sync_some_any,
-///            last_block
+/// place      thread, threads, lane, block, blocks (one dimension each), sync_block, sync_block_any, last_block
 /// warp       each, leading, any, sync_warp, uniform: `each` and the like give a lane an item of its own, everything
 ///            else is the same in all lanes
 /// memory     load_relaxed, load_acquire, load_pair_acquire, store_relaxed, store_release: of system scope, for words
@@ -69,17 +68,6 @@ class GpuThread {
   __device__ __forceinline__ void sync_block() { __syncthreads(); }
   /// The same, and whether any thread of the block says so.
   __device__ __forceinline__ bool sync_block_any(bool said) { return __syncthreads_or(said ? 1 : 0) != 0; }
-  /// The same of some warps, with so many threads together. Barrier 0 is that of the block.
-  __device__ __forceinline__ bool sync_some_any(unsigned barrier, unsigned threads, bool said) {
-    unsigned any;
-    asm volatile(
-        "{ .reg .pred ours, all; setp.ne.u32 ours, %1, 0; barrier.cta.red.or.pred all, %2, %3, ours; "
-        "selp.u32 %0, 1, 0, all; }"
-        : "=r"(any)
-        : "r"(said ? 1u : 0u), "r"(barrier), "r"(threads)
-        : "memory");
-    return any != 0;
-  }
   /// Of the thread that speaks for its block, once each. The last of them gets true, and has seen what all have done.
   __device__ __forceinline__ bool last_block(Word* done) {
     if (gridDim.x == 1) return true;
@@ -239,7 +227,6 @@ class BlockOfOne {
   [[nodiscard]] unsigned threads() const noexcept { return 1; }
   void sync_block() noexcept {}
   [[nodiscard]] bool sync_block_any(bool said) const noexcept { return said; }
-  [[nodiscard]] bool sync_some_any(unsigned, unsigned, bool said) const noexcept { return said; }
   [[nodiscard]] unsigned lane() const noexcept { return 0; }
 
   template <typename Each>

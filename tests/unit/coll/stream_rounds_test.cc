@@ -414,9 +414,7 @@ TEST(StreamPlan, is_there_for_every_call_and_fits_the_board) {
         const std::uint64_t parts = plan.algorithm == StreamAlgorithm::slices ? members : 1;
         ASSERT_GE(plan.piece * parts * plan.rounds, plan.share) << bytes;
         switch (plan.algorithm) {
-          case StreamAlgorithm::lines:
-            ASSERT_LE(plan.share, StreamBoard::lines_from_each(members) * 8);
-            break;
+          case StreamAlgorithm::lines: ASSERT_LE(plan.share, StreamBoard::lines_from_each(members) * 8); break;
           case StreamAlgorithm::slots: ASSERT_LE(plan.piece, StreamRoom::slot_bytes(members)); break;
           case StreamAlgorithm::slices: ASSERT_LE(plan.piece, StreamRoom::slice_bytes(members)); break;
           case StreamAlgorithm::alone: ASSERT_EQ(members, 1u);
