@@ -135,7 +135,7 @@ void Receiving::on_description(std::span<const std::byte> description, std::span
     try {
       make_landings();
     } catch (nb::python_error& error) {
-      unfit = error.what();
+      unfit = nb::cast<std::string>(nb::str(error.value()));
     } catch (const std::exception& error) {
       unfit = error.what();
     }
