@@ -36,6 +36,10 @@ class Runtime:
 
     def __exit__(self, kind: type | None, *_: object) -> None:
         _brant.end(kind is not None)
+        if "brant._asyncio" in sys.modules and not _brant.is_running():
+            from brant import _asyncio
+
+            _asyncio.forget_loops()
 
     @property
     def rank(self) -> int:

@@ -70,6 +70,10 @@ Runtime& Process::runtime() {
 
 void Process::start(std::optional<GpuChoice> gpu, std::optional<Joining> joining, std::unique_ptr<Exchange> exchange) {
   if (ended_) throw Error(Status::shutting_down, "brant has ended in this process, and starts once in a process");
+  if (starting_)
+    throw Error(Status::not_supported,
+                "another thread starts brant at this moment, and brant belongs to the thread that starts it: call "
+                "brant.init there before other threads run");
   if (runtime_ != nullptr) {
     if (gpu || joining || exchange)
       throw Error(Status::invalid_argument, "brant is running already: call brant.init before anything else of it");
@@ -79,6 +83,14 @@ void Process::start(std::optional<GpuChoice> gpu, std::optional<Joining> joining
   if (gpu) options.gpu = *gpu;
   if (joining) options.joining = *joining;
   {
+    struct Starting {
+      bool& flag;
+      explicit Starting(bool& of) noexcept : flag(of) { flag = true; }
+      Starting(const Starting&) = delete;
+      Starting& operator=(const Starting&) = delete;
+      ~Starting() { flag = false; }
+    };
+    const Starting starting(starting_);  // read and written with the GIL
     const nb::gil_scoped_release others_run;
     runtime_ = exchange != nullptr ? start_via(*exchange, options) : std::make_unique<Runtime>(options);
   }

@@ -103,6 +103,7 @@ class Process {
   [[nodiscard]] unsigned progress();
 
   std::thread::id owner_{};
+  bool starting_ = false;
   bool ended_ = false;
   std::unique_ptr<Exchange> exchange_;  ///< Outlives the runtime.
   std::unique_ptr<Runtime> runtime_;
