@@ -15,8 +15,8 @@ class Awaitable:
     def done(self) -> bool:
         """There is an answer, and awaiting it does not wait."""
     def cancel(self) -> None:
-        """Whoever waits gets `Canceled`. A receive is withdrawn, so that the next one gets its message; a send goes on,
-        and holds its arrays until it has ended."""
+        """Whoever waits gets `Canceled`. A receive is withdrawn, so that the next one gets its message, even if it was
+        on its way; a send goes on, and holds its arrays until it has ended. An answer that is there stays."""
     def wait(self) -> Any:
         """Waits in plain code, outside coroutines, without the GIL. Returns and raises what awaiting would."""
 

@@ -113,7 +113,7 @@ void Awaitable::set_waiter(PyObject* waiter) noexcept {
 
 void Awaitable::interrupt() noexcept {
   Py_XDECREF(std::exchange(waiter_, nullptr));
-  if (!answered_) give_up(Status::canceled);
+  answered_ ? pass_by() : give_up(Status::canceled);
 }
 
 void Awaitable::hold() noexcept {

@@ -312,9 +312,10 @@ std::string View::describe() const {
   return text + ")";
 }
 
-void View::pack(std::byte* packed) const {
+void View::pack(std::byte* packed, Order order) const {
   auto* const view = const_cast<Py_buffer*>(&buffer_);  // as below; const in Python 3.11 and later
-  if (PyBuffer_ToContiguous(packed, view, static_cast<Py_ssize_t>(bytes_), 'C') != 0) throw nb::python_error();
+  if (PyBuffer_ToContiguous(packed, view, static_cast<Py_ssize_t>(bytes_), order == Order::fortran ? 'F' : 'C') != 0)
+    throw nb::python_error();
 }
 
 void View::unpack(const std::byte* packed, Order order) const {
