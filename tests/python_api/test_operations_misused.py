@@ -105,6 +105,31 @@ def wrong_arguments() -> None:
         brant.empty(3, "M8[s]")
 
 
+async def more_sends_than_there_can_be() -> None:
+    """Nobody awaits them, so it is told at once. What was sent before arrives, and the channel goes on."""
+    channel = brant.channel(1 - brant.rank(), 1)
+    if brant.rank() == 1:
+        flag = brant.empty(1)
+        flag[0] = 0
+        segment = brant.Segment(flag)
+        await channel.send(segment.ticket())
+        while flag[0] == 0:
+            await brant.sleep(0.01)
+        numbers = []
+        while (number := await channel.recv()) != "the end":
+            numbers.append(number)
+        assert numbers == list(range(len(numbers))) and len(numbers) > 65_000
+        return
+    flag_there = brant.RemoteSegment(1, await channel.recv())
+    sends: list = []
+    with pytest.raises(brant.LimitReached, match="channel 1 with rank 1: a message was not sent"):
+        while len(sends) < 200_000:
+            sends.append(channel.send(len(sends)))
+    await flag_there.put(numpy.ones(1))
+    await sends[-1]
+    await channel.send("the end", delivered=True)
+
+
 async def tasks_that_are_their_own() -> None:
     tasks = []
 
@@ -177,6 +202,10 @@ def test_an_answer_stays_when_its_operation_is_cancelled() -> None:
 
 def test_wrong_arguments_are_python_exceptions() -> None:
     run_job(wrong_arguments, ranks=1, loop="none")
+
+
+def test_a_send_beyond_the_limit_is_refused_at_once() -> None:
+    run_job(more_sends_than_there_can_be)
 
 
 def test_a_task_that_cancels_or_awaits_itself_ends() -> None:
