@@ -46,10 +46,14 @@ class _Bridge:
         self._next = None
         self._turn()
 
-    def _turn(self) -> None:
+    def _after_sleep(self) -> None:
+        self._next = None
+        self._turn(0.0)
+
+    def _turn(self, spin_s: float = SPIN_S) -> None:
         if not _brant.is_running():
             return None  # it has ended inside the loop: nothing waits any more
-        if _brant.turn(SPIN_S):
+        if _brant.turn(spin_s):
             self._last_event = time.perf_counter()
             return self._soon()
         if time.perf_counter() - self._last_event < PATIENCE_S:
@@ -59,7 +63,7 @@ class _Bridge:
             return self._soon()
         if self._next is not None:
             self._next.cancel()
-        self._next = self._loop().call_later(seconds, self._scheduled)
+        self._next = self._loop().call_later(seconds, self._after_sleep)
         return None
 
 

@@ -22,6 +22,8 @@ namespace {
 
 /// How long a signal may wait for its handler while this process sleeps.
 constexpr auto kPiece = std::chrono::milliseconds(100);
+/// How long a condition may hold before it is looked at, under another loop that sleeps.
+constexpr auto kBetweenConditions = std::chrono::milliseconds(3);
 /// How many calls of progress that see nothing lie between two looks at the clock.
 constexpr unsigned kLooksBetweenTimes = 16;
 
@@ -200,7 +202,7 @@ double Process::arm() {
   std::chrono::nanoseconds longest = runtime().worker().arm();
   if (chares_ != nullptr) longest = std::min(longest, chares_->longest_sleep());
   // A coroutine of asyncio may make a condition hold, and nobody tells.
-  if (Member::any_waits()) longest = std::min(longest, std::chrono::nanoseconds(std::chrono::milliseconds(1)));
+  if (Member::any_waits()) longest = std::min(longest, std::chrono::nanoseconds(kBetweenConditions));
   return std::chrono::duration<double>(longest).count();
 }
 
