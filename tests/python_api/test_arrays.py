@@ -404,6 +404,11 @@ async def memory_of_a_device_arrives() -> None:
                 got.copy_to(seen)
             assert (seen == numpy.arange(count) + 1 - brant.rank()).all()
             seen[...] = 0
+    table = brant.empty((2, 3), "i8", memory="emulated")
+    table.copy_from(numpy.arange(6))
+    for other in (table.copy_from, table.copy_to):
+        with pytest.raises(brant.InvalidArgument, match="order of elements"):
+            other(numpy.zeros((2, 3), "i8", order="F"))
 
 
 @pytest.mark.parametrize("loop", ["brant", "asyncio"])
