@@ -77,10 +77,17 @@ class Job {
 
   [[nodiscard]] Runtime& runtime() noexcept { return *runtime_; }
 
+  /// This process is a child that was forked: it has neither the thread nor a part in the job, and its locks may be
+  /// held by threads that it has not. The job must not be destroyed here.
+  [[nodiscard]] bool is_parents() const noexcept;
+  /// Throws shutting_down in such a child.
+  void require_own() const;
+
   /// Runs `body`, which may post, while nobody else moves the runtime. Throws shutting_down after the end. Then the
   /// thread of the job goes on with what was posted, unless the caller `waits` for it himself.
   template <typename Body>
   void with(bool waits, Body&& body) {
+    require_own();
     {
       const Claim claim(*this);
       require_running();
@@ -123,6 +130,7 @@ class Job {
   void settle();
   void wake() noexcept;
 
+  const unsigned forks_;  ///< Before it was made.
   std::unique_ptr<Meeting> meeting_;
   std::unique_ptr<Runtime> runtime_;
   std::vector<std::unique_ptr<Group>> groups_;
