@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import pathlib
 import signal
 import sys
 import time
@@ -54,6 +55,36 @@ def one_is_late() -> None:
 
 def test_a_rank_that_does_not_come_is_named_after_the_timeout() -> None:
     assert "named" in run(one_is_late, 2, "brant", "3")[0]
+
+
+def messages_are_late() -> None:
+    """Of a member that lives: a receive from it, one from anybody, and a send that it does not take."""
+    others = [dist.new_group(timeout=datetime.timedelta(seconds=3)) for _ in range(2)]
+    if dist.get_rank() == 0:
+        calls = [
+            lambda: dist.recv(torch.ones(3), 1),
+            lambda: dist.recv(torch.ones(3), group=others[0]),
+            lambda: dist.send(torch.ones(10_000_000), 1, group=others[1]),
+        ]
+        works = []
+        for call in calls:
+            begin = time.monotonic()
+            with pytest.raises(dist.DistBackendError, match="was not done within 3000 ms, and the group has ended"):
+                call()
+            works.append(time.monotonic() - begin)
+        assert all(2.5 < seconds < 30 for seconds in works), works
+        with pytest.raises(dist.DistBackendError, match="the group has ended"):
+            dist.all_reduce(torch.ones(3))
+        print("told", flush=True)
+        pathlib.Path(os.environ["TOLD"]).touch()
+    while not pathlib.Path(os.environ["TOLD"]).exists():
+        time.sleep(0.1)
+    os._exit(0)
+
+
+def test_messages_that_do_not_come_end_after_the_timeout(tmp_path: pathlib.Path, monkeypatch) -> None:
+    monkeypatch.setenv("TOLD", str(tmp_path / "told"))
+    assert "told" in run(messages_are_late, 2, "brant", "3")[0]
 
 
 def children_are_forked() -> None:

@@ -164,6 +164,14 @@ void Job::settle() {
   if (!finished.empty()) wake();  // who sleeps may have waited for it
 }
 
+unsigned Job::progress() {
+  const unsigned events = runtime_->worker().progress();
+  if (!late_.empty()) {
+    for (Group* group : std::exchange(late_, {})) group->end_late();
+  }
+  return events;
+}
+
 /// The thread of the job.
 void Job::move() {
   std::unique_lock lock(mutex_);
@@ -174,7 +182,7 @@ void Job::move() {
       idle = 0;
       continue;
     }
-    idle = runtime_->worker().progress() != 0 ? 0 : idle + 1;
+    idle = progress() != 0 ? 0 : idle + 1;
     const bool wanted = looks % kPatience == 0 && claims_.load(std::memory_order_relaxed) != 0;
     if (finished_.empty() && idle < kLooks && !wanted) continue;
     if (finished_.empty() && idle >= kLooks + kYields) {
@@ -203,7 +211,7 @@ bool Job::wait(const std::function<bool()>& done, SteadyClock::time_point deadli
       if (in_time = SteadyClock::now() < deadline; !in_time) break;
       continue;
     }
-    idle = runtime_->worker().progress() != 0 ? 0 : idle + 1;
+    idle = progress() != 0 ? 0 : idle + 1;
     const bool wanted = looks % kPatience == 0 && claims_.load(std::memory_order_relaxed) != 0;
     if (finished_.empty() && idle < kLooks && !wanted) continue;
     if (finished_.empty() && idle >= kLooks) {

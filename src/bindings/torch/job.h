@@ -15,6 +15,7 @@
 
 #include "brant/base/exchange.h"
 #include "brant/brant.h"
+#include "brant/core/timer.h"
 
 namespace brant::distributed {
 
@@ -37,6 +38,11 @@ struct Call {
   Group& group;
   Done done;
   std::deque<Op> ops;
+  struct Limit : Timer {
+    Call* call = nullptr;
+  };
+  Limit limit;  ///< Of messages: when the other member is late.
+  bool late = false;
   std::size_t pending = 1;  ///< The one who posts counts as one.
   OpResult result;
   int peer = -1;  ///< Of the group, for reports; -1: all.
@@ -102,6 +108,8 @@ class Job {
 
   /// With the job claimed: nothing of it is pending any more. It is told later, by `settle`.
   void finish(std::unique_ptr<Call> call) { finished_.push_back(std::move(call)); }
+  /// From a timer: a call of this group was not done in time, and the group ends.
+  void note_late(Group& group) { late_.push_back(&group); }
   /// Kept until the end, since calls may refer to it.
   Group& adopt(std::unique_ptr<Group> group);
 
@@ -123,6 +131,7 @@ class Job {
   };
 
   void require_running() const;
+  [[nodiscard]] unsigned progress();
   void move();
   /// Until something happened or was called for; with the mutex, which it lets go of while it sleeps.
   void sleep(std::chrono::nanoseconds longest);
@@ -137,6 +146,7 @@ class Job {
   std::mutex mutex_;  ///< Of the runtime, and what follows.
   std::condition_variable turn_;
   std::vector<std::unique_ptr<Call>> finished_;
+  std::vector<Group*> late_;
   unsigned waiters_ = 0;
   bool ended_ = false;
   std::atomic<unsigned> claims_ = 0;
