@@ -45,6 +45,34 @@ async def large_messages_survive_time_outs() -> None:
     return None
 
 
+async def messages_of_a_device_survive_time_outs() -> None:
+    """They are where the receive that was given up would have had them, in whichever memory."""
+    channel = brant.channel(1 - brant.rank(), 1)
+    shape, count = (1000, 3000), 12
+    host, device = numpy.zeros(shape), brant.empty(shape, memory="emulated")
+    if brant.rank() == 0:
+        for number in range(count):
+            host[...] = number
+            host[0, 1] += 0.5
+            device.copy_from(host)
+            await channel.send(device)
+        return await channel.recv()
+    places = itertools.cycle([None, device, host, numpy.zeros(shape, order="F")])
+    for number in range(count):
+        for out in places:
+            try:
+                got = await channel.recv(out, timeout=0.0004)
+                break
+            except brant.TimedOut:
+                continue
+        if isinstance(got, brant.Array):
+            got.copy_to(host)
+            got = host
+        assert (got[0, 1], got[1, 0], got[-1, -1]) == (number + 0.5, number, number)
+    await channel.send("done")
+    return None
+
+
 async def what_asyncio_cancels_loses_nothing() -> None:
     """Small messages, that came while their task was cancelled, and larger ones that were on their way."""
     channel = brant.channel(1 - brant.rank(), 1)
@@ -111,6 +139,10 @@ def one_program_after_another() -> None:
 @BOTH
 def test_a_large_message_survives_the_time_out_of_its_receive(loop: str) -> None:
     run_job(large_messages_survive_time_outs, loop=loop)
+
+
+def test_a_message_of_a_device_survives_the_time_out_of_its_receive() -> None:
+    run_job(messages_of_a_device_survive_time_outs, BRANT_GPU="emulated")
 
 
 def test_what_asyncio_cancels_loses_no_message() -> None:

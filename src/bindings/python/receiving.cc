@@ -409,20 +409,20 @@ Status Receiving::copy_left(const std::vector<nb::object>& sources) {
     const auto lies_so = [&](const View& view) {
       return view.order() == order || (view.order() != Order::strided && view.shape().size() <= 1);
     };
+    Runtime& runtime = Process::get().runtime();
     if (lies_so(from) && lies_so(to)) {
-      Process::get().runtime().copy(to.memory(), from.memory());
-    } else if (from.is_host() && to.is_host()) {
-      auto packed = std::make_unique_for_overwrite<std::byte[]>(from.bytes());
-      if (lies_so(from)) {
-        std::memcpy(packed.get(), from.memory().data, from.bytes());
-      } else {
-        from.pack(packed.get(), order);
-      }
-      to.unpack(packed.get(), order);
-    } else {
-      why_ = "a message whose receive was given up lies on a device, in another order of elements than `out`";
+      runtime.copy(to.memory(), from.memory());
+      continue;
+    }
+    if ((!lies_so(from) && !from.is_host()) || (!lies_so(to) && !to.is_host())) {
+      why_ =
+          "a message whose receive was given up is or goes where elements on a device lie apart: it cannot be copied";
       return Status::not_supported;
     }
+    const auto bytes = std::make_unique_for_overwrite<std::byte[]>(from.bytes());
+    const Buffer packed(bytes.get(), from.bytes(), MemoryKind::host);
+    lies_so(from) ? runtime.copy(packed, from.memory()) : from.pack(bytes.get(), order);
+    lies_so(to) ? runtime.copy(to.memory(), packed) : to.unpack(bytes.get(), order);
   }
   return Status::ok;
 }
