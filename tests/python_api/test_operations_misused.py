@@ -95,6 +95,13 @@ def wrong_arguments() -> None:
     for call in (lambda: brant.sleep(float("nan")), lambda: channel.recv(timeout=float("nan"))):
         with pytest.raises(brant.InvalidArgument, match="number of seconds"):
             call()
+    for peer, number in ((0, -1), (0, 2**40), (2**40, 1), (-1, 1)):
+        with pytest.raises(brant.InvalidArgument, match=r"channel id .* use 0 to|there is no rank"):
+            brant.channel(peer, number)
+    for peer, number in (("0", 1), (0, "1"), (0.5, 1), (None, 1)):
+        with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+            brant.channel(peer, number)
+    assert brant.channel(numpy.int64(0), numpy.uint8(7)).id == 7
     operation = channel.recv()
     for thrown in ((), (5,), (None,)):
         with pytest.raises(TypeError, match="throw takes an exception"):
