@@ -22,8 +22,9 @@ namespace {
 
 /// How long a signal may wait for its handler while this process sleeps.
 constexpr auto kPiece = std::chrono::milliseconds(100);
-/// How long a condition may hold before it is looked at, under another loop that sleeps.
-constexpr auto kBetweenConditions = std::chrono::milliseconds(3);
+/// How long a condition may hold before it is looked at, under another loop that sleeps: the longer nothing has
+/// happened, the longer.
+constexpr auto kShortestPause = std::chrono::milliseconds(1), kLongestPause = std::chrono::milliseconds(10);
 /// How many calls of progress that see nothing lie between two looks at the clock.
 constexpr unsigned kLooksBetweenTimes = 16;
 
@@ -177,6 +178,7 @@ bool Process::turn(std::chrono::nanoseconds spin) {
   if (!happened && !looked && Member::any_waits()) happened = Member::look_at_all();  // before it sleeps
   if (Meeting::any_waits()) happened = Meeting::look_at_all() || happened;
   happened = happened || !finished_.empty();
+  if (happened) condition_pause_ = kShortestPause;
   drain();
   return happened;
 }
@@ -202,7 +204,10 @@ double Process::arm() {
   std::chrono::nanoseconds longest = runtime().worker().arm();
   if (chares_ != nullptr) longest = std::min(longest, chares_->longest_sleep());
   // A coroutine of asyncio may make a condition hold, and nobody tells.
-  if (Member::any_waits()) longest = std::min(longest, std::chrono::nanoseconds(kBetweenConditions));
+  if (Member::any_waits()) {
+    longest = std::min(longest, std::chrono::nanoseconds(condition_pause_));
+    condition_pause_ = std::min(2 * condition_pause_, kLongestPause);
+  }
   return std::chrono::duration<double>(longest).count();
 }
 

@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -112,6 +113,7 @@ class Process {
   Awaitable* program_end_ = nullptr;
   unsigned entries_ = 0;
   unsigned programs_ = 0;
+  std::chrono::milliseconds condition_pause_{1};  ///< Of another loop, while chares wait for conditions.
   FinishedList finished_;
   std::mutex graves_mutex_;
   std::vector<std::shared_ptr<void>> graves_;
