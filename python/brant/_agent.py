@@ -225,16 +225,17 @@ class _Part:
         return Transfer([segment.put(piece, offset, timeout=timeout) for piece, offset in parts], None, None)
 
     def _staging(self, array: Any) -> memoryview | None:
-        """Checks the array; for a part of several runs the bytes in between."""
-        shape, format, _, _, is_host = _brant.layout_of(array)
+        """Checks the array; for a part of several runs, or an array that is not in C order, the bytes in between."""
+        shape, format, _, c_order, is_host = _brant.layout_of(array)
         if shape != self.shape or format != self._format:
             theirs, ours = f"{self._format} of shape {self.shape}", f"{format} of shape {shape}"
             raise InvalidArgument(f"a part of {theirs} of a remote array, and an array of {ours}")
-        if len(self._runs) == 1:
+        if len(self._runs) == 1 and c_order:
             return None
         if not is_host:
             raise NotSupported(
-                "a part of a remote array that does not lie together is read into, or written from, the host"
+                "a part of a remote array that does not lie together is read into, or written from, the host; on a "
+                "device an array is in C order"
             )
         return memoryview(bytearray(math.prod(self.shape) * self._item))
 

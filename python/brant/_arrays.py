@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from brant import _brant
+from brant._errors import InvalidArgument
 
 
 @functools.lru_cache(maxsize=1)
@@ -25,7 +26,13 @@ def elements_of(dtype: Any) -> tuple[str, int]:
     numpy = _numpy()
     if numpy is None:
         raise ImportError("this needs NumPy, for its element types: pip install numpy")
-    return memoryview(numpy.empty(1, dtype)).format, numpy.dtype(dtype).itemsize
+    kind = numpy.dtype(dtype)
+    if kind.hasobject:
+        raise InvalidArgument(f"elements of {kind} are references to objects of this process: use a numeric type")
+    try:
+        return memoryview(numpy.empty(1, kind)).format, kind.itemsize
+    except ValueError as error:
+        raise InvalidArgument(f"elements of {kind} have no name in the language of the module struct") from error
 
 
 def empty(shape: int | tuple[int, ...], dtype: Any = float, memory: str = "host") -> Any:
@@ -42,6 +49,7 @@ def empty(shape: int | tuple[int, ...], dtype: Any = float, memory: str = "host"
         `__cuda_array_interface__` and DLPack without a copy.
 
     Raises:
+        InvalidArgument: a negative extent; elements that are objects, times or dates.
         NotSupported: this process has no such device.
         OutOfMemory: there is not so much memory.
     """
@@ -58,8 +66,18 @@ def show(array: _brant.Array) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def _dtype_of(format: str, itemsize: int) -> Any:
-    """NumPy reads the struct module's language itself; structured types in particular."""
-    return _numpy().asarray(_brant.new_array([1], format, itemsize, "host")).dtype
+    """NumPy reads the struct module's language itself; structured types in particular. Where it has written it, unused
+    bytes behind the last field are missing; others, who say "<", may have left out those between fields too."""
+    if format == f"{itemsize}x":
+        return _numpy().dtype(f"V{itemsize}")
+    by_numpy = format.startswith("T{") and "<" not in format
+    for unused in range(max(1, itemsize) if by_numpy else 1):
+        padded = f"{format[:-1]}{unused}x}}" if unused != 0 else format
+        try:
+            return _numpy().asarray(_brant.new_array([1], padded, itemsize, "host")).dtype
+        except RuntimeError as error:  # it finds elements of another size
+            failure = error
+    raise InvalidArgument(f"NumPy does not understand elements of {itemsize} bytes that are {format}") from failure
 
 
 def empty_like(format: str, shape: tuple[int, ...], fortran: bool, itemsize: int) -> Any:

@@ -23,7 +23,12 @@ class _Bridge:
         self._loop = weakref.ref(loop)
         self._next: asyncio.Handle | None = None
         self._last_event = 0.0
-        loop.add_reader(_brant.fd(), self._turn)
+        self._descriptor = _brant.fd()
+        loop.add_reader(self._descriptor, self._turn)
+
+    def close(self) -> None:
+        """brant has ended: its descriptor may be somebody else's from now on."""
+        self._loop().remove_reader(self._descriptor)
 
     def kick(self) -> None:
         """Something waits: look at the network soon."""
@@ -41,10 +46,14 @@ class _Bridge:
         self._next = None
         self._turn()
 
-    def _turn(self) -> None:
+    def _after_sleep(self) -> None:
+        self._next = None
+        self._turn(0.0)
+
+    def _turn(self, spin_s: float = SPIN_S) -> None:
         if not _brant.is_running():
             return None  # it has ended inside the loop: nothing waits any more
-        if _brant.turn(SPIN_S):
+        if _brant.turn(spin_s):
             self._last_event = time.perf_counter()
             return self._soon()
         if time.perf_counter() - self._last_event < PATIENCE_S:
@@ -54,7 +63,7 @@ class _Bridge:
             return self._soon()
         if self._next is not None:
             self._next.cancel()
-        self._next = self._loop().call_later(seconds, self._scheduled)
+        self._next = self._loop().call_later(seconds, self._after_sleep)
         return None
 
 
@@ -64,8 +73,18 @@ _bridges: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Bridge] = weakre
 def _bridge_of(loop: asyncio.AbstractEventLoop) -> _Bridge:
     bridge = _bridges.get(loop)
     if bridge is None:
+        for old in [one for one in _bridges if one.is_closed()]:
+            del _bridges[old]  # what it had scheduled refers to its loop
         bridge = _bridges[loop] = _Bridge(loop)
     return bridge
+
+
+def forget_loops() -> None:
+    """brant has ended while loops of asyncio go on: they sleep on its descriptor no more."""
+    for loop, bridge in list(_bridges.items()):
+        if not loop.is_closed():
+            bridge.close()
+    _bridges.clear()
 
 
 def watch() -> None:

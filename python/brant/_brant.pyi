@@ -17,8 +17,8 @@ class Awaitable:
     def done(self) -> bool:
         """There is an answer, and awaiting it does not wait."""
     def cancel(self) -> None:
-        """Whoever waits gets `Canceled`. A receive is withdrawn, so that the next one gets its message; a send goes on,
-        and holds its arrays until it has ended."""
+        """Whoever waits gets `Canceled`. A receive is withdrawn, so that the next one gets its message, even if it was
+        on its way; a send goes on, and holds its arrays until it has ended. An answer that is there stays."""
     def wait(self) -> Any:
         """Waits in plain code, outside coroutines, without the GIL. Returns and raises what awaiting would."""
 
@@ -56,13 +56,13 @@ class Array:
         """Copies a contiguous array of as many bytes, and waits for it.
 
         Raises:
-            InvalidArgument: another number of bytes, or strides.
+            InvalidArgument: another number of bytes or order of elements, or strides.
         """
     def copy_to(self, target: Any) -> None:
         """Copies into a contiguous array of as many bytes, and waits for it.
 
         Raises:
-            InvalidArgument: another number of bytes, or strides.
+            InvalidArgument: another number of bytes or order of elements, or strides.
         """
 
 class ChannelEnd:
@@ -319,8 +319,9 @@ class RemoteSegment:
 
     def __init__(self, peer: int, ticket: bytes) -> None: ...
     def put(self, array: Any, offset: int = 0, *, timeout: float | None = None) -> Awaitable:
-        """Writes an array, in C order if it has strides, at `offset` bytes. When it has ended the owner sees it.
-        `timeout`: seconds after which the waiter gets `TimedOut`; the put goes on, and its array stays held.
+        """Writes the bytes of an array as they lie, in C order if they do not lie together, at `offset` bytes. When it
+        has ended the owner sees it. `timeout`: seconds after which the waiter gets `TimedOut`; the put goes on, and its
+        array stays held.
 
         Raises (here, or when awaited):
             InvalidArgument: it does not fit into the segment.

@@ -106,7 +106,8 @@ class Chare:
         is an array of NumPy.
 
         Args:
-            value: numbers, arrays of one shape (combined element by element), or whatever the operation takes.
+            value: numbers, arrays of one shape (combined element by element), or whatever the operation takes. Arrays
+                of PyTorch, JAX and of a device are copied to the host, and combined there as NumPy's.
             operation: "sum", "product", "min", "max", "and", "or", "xor", "gather" (a list in the order of indices), or
                 a function of two values that can be pickled. It is associative and commutative.
 

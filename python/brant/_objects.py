@@ -17,7 +17,7 @@ def flatten(thing: Any, subject: str, peer: int) -> tuple[bytes, list[memoryview
     buffers: list[pickle.PickleBuffer] = []
     try:
         data = pickle.dumps(thing, protocol=5, buffer_callback=buffers.append)
-    except (pickle.PicklingError, TypeError, AttributeError) as error:
+    except (pickle.PicklingError, TypeError, ValueError, AttributeError) as error:
         text = f"{subject}: an object of type {type(thing).__name__} cannot be pickled: {error}"
         raise InvalidArgument(text, subject=subject, peer=peer) from error
     return data, [buffer.raw() for buffer in buffers]

@@ -7,7 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from brant._arrays import _numpy
+from brant import _brant
+from brant._arrays import _numpy, empty_like
 from brant._errors import InvalidArgument
 from brant._futures import may_travel, text_of
 
@@ -46,10 +47,27 @@ def check(operation: str | Callable[[Any, Any], Any]) -> None:
         raise InvalidArgument(f"operation {operation!r}: use {known}, or a function of two values")
 
 
+def _on_host(value: Any) -> Any:
+    """Arrays of PyTorch, JAX, CuPy and brant as NumPy's, which is what comes from other processes."""
+    of_others = hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__")
+    if _numpy() is None or isinstance(value, _numpy().ndarray) or not of_others:
+        return value
+    shape, format, itemsize, _, is_host = _brant.layout_of(value)
+    if is_host:
+        return _numpy().from_dlpack(value)
+    host = empty_like(format, shape, False, itemsize)
+    if not isinstance(value, _brant.Array):
+        theirs, value = value, _brant.new_array(list(shape), format, itemsize, _brant.device())
+        value.copy_from(theirs)
+    value.copy_to(host)
+    return host
+
+
 def begin(operation: str | Callable[[Any, Any], Any], value: Any, index: Any) -> Any:
     """The contribution of one element, which may go on with what it gave."""
     if operation == "gather":
         return [(index, value.copy() if _is_array(value) else value)]
+    value = _on_host(value)
     return value.copy() if _is_array(value) else value
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import sys
 from collections.abc import Awaitable
 from typing import Any
 
 from brant import _brant
+from brant._errors import InvalidArgument
 
 
 class Runtime:
@@ -36,6 +38,10 @@ class Runtime:
 
     def __exit__(self, kind: type | None, *_: object) -> None:
         _brant.end(kind is not None)
+        if "brant._asyncio" in sys.modules and not _brant.is_running():
+            from brant import _asyncio
+
+            _asyncio.forget_loops()
 
     @property
     def rank(self) -> int:
@@ -66,6 +72,11 @@ def channel(peer: int, id: int, *, raw: bool = False, path: str | None = None) -
         InvalidArgument: there is no such rank or path, or the id is in use.
         PeerLost: that process has ended.
     """
+    peer, id = operator.index(peer), operator.index(id)
+    if not -(2**31) <= peer < 2**31:
+        raise InvalidArgument(f"there is no rank {peer}: the job has ranks 0 to {_brant.size() - 1}")
+    if not 0 <= id < 2**32:
+        raise InvalidArgument(f"channel id {id} with rank {peer}: use 0 to 251658239")
     return _brant.ChannelEnd(peer, id, path or "", raw)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import ctypes
 import gc
 import pathlib
 import subprocess
@@ -16,11 +17,22 @@ BASE = numpy.arange(24.0).reshape(4, 6)
 RECORD = numpy.dtype([("place", "<i4", (3,)), ("mass", "<f8"), ("name", "S5")])
 
 
+GAPS = numpy.dtype({"names": ["first", "second"], "formats": ["i4", "f8"], "offsets": [4, 16], "itemsize": 40})
+
+
+class Pair(ctypes.Structure):
+    """With a gap that ctypes does not tell of."""
+
+    _fields_ = (("letter", ctypes.c_int), ("number", ctypes.c_double))
+
+
 def layouts() -> dict[str, numpy.ndarray]:
     """The first six are those that charm4py 1.1 corrupts or is said to."""
     records = numpy.zeros(3, RECORD)
     records["mass"] = [1.5, 2.5, 3.5]
     records["name"] = [b"a", b"bc", b"def"]
+    gaps = numpy.zeros(3, GAPS)
+    gaps["first"], gaps["second"] = 1, 2.5
     large = numpy.arange(300_000.0).reshape(300, 1000)
     read_only = numpy.arange(5)
     read_only.setflags(write=False)
@@ -44,6 +56,8 @@ def layouts() -> dict[str, numpy.ndarray]:
         "records": records,
         "every second record": records[::2],
         "a field of records": records["mass"],
+        "records with gaps": gaps,
+        "no type": numpy.array([b"one", b"two"], "V5"),
         "text": numpy.array(["one", "three"]),
         "bytes": numpy.array([b"one", b"three"]),
         "dates": numpy.array(["2026-11-24", "1999-01-01"], "datetime64[D]"),
@@ -127,6 +141,9 @@ async def objects_arrive() -> None:
         await channel.send(bytearray(b"abc"))
         await channel.send(array.array("i", [1, 2, 3]))
         await channel.send(memoryview(b"abcdef")[::2])
+        await channel.send(Pair(1, 2.5))
+        with pytest.raises(brant.InvalidArgument, match="c_void_p cannot be pickled"):
+            channel.send(ctypes.c_void_p(5))
         return
     for thing in things:
         got = await channel.recv()
@@ -141,6 +158,8 @@ async def objects_arrive() -> None:
     assert bytes(await channel.recv()) == b"abc"
     assert (await channel.recv()).tolist() == [1, 2, 3]
     assert bytes(await channel.recv()) == b"ace"
+    pair = await channel.recv()
+    assert (pair.letter, pair.number) == (1, 2.5)
 
 
 async def an_array_that_nobody_holds_arrives() -> None:
@@ -385,6 +404,11 @@ async def memory_of_a_device_arrives() -> None:
                 got.copy_to(seen)
             assert (seen == numpy.arange(count) + 1 - brant.rank()).all()
             seen[...] = 0
+    table = brant.empty((2, 3), "i8", memory="emulated")
+    table.copy_from(numpy.arange(6))
+    for other in (table.copy_from, table.copy_to):
+        with pytest.raises(brant.InvalidArgument, match="order of elements"):
+            other(numpy.zeros((2, 3), "i8", order="F"))
 
 
 @pytest.mark.parametrize("loop", ["brant", "asyncio"])

@@ -417,6 +417,43 @@ def test_arrays_of_a_device_are_arguments(ranks: int, loop: str) -> None:
     run_job(memory_of_a_device, ranks=ranks, loop=loop, BRANT_GPU="emulated")
 
 
+class Foreign:
+    """An array of another library, which knows DLPack alone."""
+
+    def __init__(self, values):
+        self.__dlpack__, self.__dlpack_device__ = values.__dlpack__, values.__dlpack_device__
+
+
+class Giver(Chare):
+    @entry
+    async def give(self):
+        mine = numpy.full((2, 3), self.index + 1.0)
+        on_a_device = await self.all_reduce(on_device(mine), "sum")
+        of_others = await self.all_reduce(Foreign(mine), "max")
+        together = await self.all_reduce(on_device(mine) if self.index % 2 else mine, lasting)
+        return on_a_device, of_others, together
+
+
+def lasting(left, right):
+    return numpy.minimum(left, right)
+
+
+async def reductions_of_other_arrays() -> None:
+    await brant.program(main_of_reductions_of_other_arrays)
+
+
+async def main_of_reductions_of_other_arrays() -> None:
+    for results in await Giver.array(4).give.reply():
+        for result, value in zip(results, (10.0, 4.0, 1.0), strict=True):
+            assert same(result, numpy.full((2, 3), value))
+
+
+@BOTH
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_arrays_of_devices_and_other_libraries_are_reduced(ranks: int, loop: str) -> None:
+    run_job(reductions_of_other_arrays, ranks=ranks, loop=loop, BRANT_GPU="emulated")
+
+
 def square(value):
     return value * value, brant.rank()
 

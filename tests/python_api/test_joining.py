@@ -189,6 +189,7 @@ async def owns_arrays() -> None:
             expected[10:20, 3] = -1
             expected[30] = 7
             expected[50:60:3, 10:20] = numpy.arange(40).reshape(4, 10)
+            expected[60:70] *= -1
             assert (array == expected).all()
 
 
@@ -213,6 +214,10 @@ async def reads_and_writes() -> None:
         columns = numpy.zeros((10, 20)).T
         await there[10:30, 5:15].read(columns)
         assert (columns == table).all()
+        fortran = numpy.zeros((10, 50), order="F")
+        for out in (fortran, numpy.zeros((10, 100))[:, ::2]):
+            assert (await there[10:20].read(out)) is out and (out == whole[10:20]).all()
+        await there[60:70].write(numpy.asfortranarray(-whole[60:70]))
         await all_of(there[10:20, 3].write(numpy.full(10, -1.0)), there[30].write(numpy.full(50, 7.0)))
         await there[50:60:3, 10:20].write(numpy.arange(40.0).reshape(4, 10), timeout=10)
         for wrong in (numpy.zeros(7), numpy.zeros(50, "int64"), numpy.zeros((50, 1))):

@@ -106,6 +106,10 @@ async def element_types() -> None:
         team.reduce_scatter(numpy.zeros((3, 2)))
     with pytest.raises(brant.InvalidArgument, match="out has the element type"):
         team.allreduce(numpy.zeros(3), out=numpy.zeros(3, "float32"))
+    with pytest.raises(brant.InvalidArgument, match=r"come 24 bytes, and out is an array of d of shape \(4\)"):
+        team.allreduce(numpy.zeros(3), out=numpy.zeros(4))
+    with pytest.raises(brant.InvalidArgument, match="broadcast: root=9 is no rank of the team, which has 2"):
+        team.broadcast(numpy.zeros(3), root=9)
     with pytest.raises(brant.WrongKind, match="is no array"):
         team.allreduce([1, 2])
     with pytest.raises(brant.InvalidArgument, match="says by out=array"):

@@ -257,10 +257,26 @@ class Clock(Chare):
     def cpu_s(self):
         return time.process_time()
 
+    @brant.when("False") if brant else entry
+    def never(self): ...
+
 
 async def serving_chares_costs_little() -> None:
     async def main():
         clock = Clock.group()[1]
+        before, began = await clock.cpu_s.reply(), time.monotonic()
+        time.sleep(1.5)
+        used, passed = await clock.cpu_s.reply() - before, time.monotonic() - began
+        assert used < 0.05 * passed, f"{used:.3f} s of a core in {passed:.3f} s"
+
+    await brant.program(main)
+
+
+async def conditions_cost_little() -> None:
+    async def main():
+        clock = Clock.group()[1]
+        for _ in range(20):
+            clock.never()
         before, began = await clock.cpu_s.reply(), time.monotonic()
         time.sleep(1.5)
         used, passed = await clock.cpu_s.reply() - before, time.monotonic() - began
@@ -346,6 +362,11 @@ def test_an_idle_process_uses_little_of_a_core(loop: str) -> None:
 @BOTH
 def test_a_process_whose_chares_have_nothing_to_do_uses_little_of_a_core(loop: str) -> None:
     run_job(serving_chares_costs_little, loop=loop)
+
+
+@BOTH
+def test_a_process_whose_chares_wait_for_conditions_uses_little_of_a_core(loop: str) -> None:
+    run_job(conditions_cost_little, loop=loop)
 
 
 def test_one_coroutine_at_a_time_awaits_an_operation() -> None:

@@ -117,6 +117,18 @@ nb::object to_dlpack(nb::handle self) {
   return nb::steal(capsule);
 }
 
+/// The other side of a copy: its bytes lie together, in the order of the array.
+void take_other(View& view, nb::handle other, View::Access access, const Array& array, const char* what) {
+  const bool taken = view.take(other.ptr(), access);
+  const bool fits = taken && view.order() != Order::strided && view.bytes() == array.bytes();
+  if (!fits) throw Error(Status::invalid_argument, std::string(what) + " takes a contiguous array of as many bytes");
+  const bool flat = view.shape().size() <= 1 || array.shape().size() <= 1;
+  if (!flat && (view.order() == Order::fortran) != array.is_fortran())
+    throw Error(Status::invalid_argument, std::string(what) +
+                                              " takes an array in the order of elements of this one: "
+                                              "numpy.ascontiguousarray, or numpy.asfortranarray");
+}
+
 nb::dict cuda_interface(const Array& array) {
   if (array.memory().kind != MemoryKind::cuda && array.memory().kind != MemoryKind::cuda_managed)
     throw nb::attribute_error("this array does not lie in the memory of a CUDA device");
@@ -193,16 +205,12 @@ void bind_array(nb::module_& module) {
       .def("copy_from",
            [](Array& self, nb::handle source) {
              View view;
-             if (!view.take(source.ptr(), View::Access::read) || view.order() == Order::strided ||
-                 view.bytes() != self.bytes())
-               throw Error(Status::invalid_argument, "copy_from takes a contiguous array of as many bytes");
+             take_other(view, source, View::Access::read, self, "copy_from");
              Process::get().runtime().copy(self.memory(), view.memory());
            })
       .def("copy_to", [](const Array& self, nb::handle target) {
         View view;
-        if (!view.take(target.ptr(), View::Access::write) || view.order() == Order::strided ||
-            view.bytes() != self.bytes())
-          throw Error(Status::invalid_argument, "copy_to takes a contiguous array of as many bytes");
+        take_other(view, target, View::Access::write, self, "copy_to");
         Process::get().runtime().copy(view.memory(), self.memory());
       });
   module.def("new_array",

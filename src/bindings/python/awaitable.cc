@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -58,7 +59,8 @@ PyType_Slot awaitable_slots[] = {
 
 double seconds_of(const nb::object& timeout) {
   if (timeout.is_none()) return kNoLimit;
-  const auto seconds = nb::cast<double>(timeout);
+  const double seconds = PyFloat_AsDouble(timeout.ptr());
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
   if (!(seconds >= 0)) throw Error(Status::invalid_argument, "a time-out is a number of seconds, 0 or more, or None");
   return seconds;
 }
@@ -83,6 +85,7 @@ PySendResult Awaitable::send(PyObject** result) noexcept {
           *result = take();
           return *result != nullptr ? PYGEN_RETURN : PYGEN_ERROR;
         }
+        if (static_cast<Awaitable*>(process.current) == this) throw std::runtime_error("a task cannot await itself");
         if (waiter_ != nullptr)
           throw std::runtime_error("this operation is awaited already: one coroutine at a time can wait for it");
         if (process.current != nullptr) {
@@ -110,7 +113,7 @@ void Awaitable::set_waiter(PyObject* waiter) noexcept {
 
 void Awaitable::interrupt() noexcept {
   Py_XDECREF(std::exchange(waiter_, nullptr));
-  if (!answered_) give_up(Status::canceled);
+  answered_ ? pass_by() : give_up(Status::canceled);
 }
 
 void Awaitable::hold() noexcept {
@@ -139,7 +142,7 @@ void Awaitable::set_deadline(double seconds) {
     owner.overdue_ = true;
     Process::get().ended(owner);
   };
-  const auto limit = std::chrono::duration<double>(std::min(seconds, 1e9));
+  const auto limit = std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e9));
   Process::get().runtime().worker().set_timer(
       *deadline_, deadline_after(std::chrono::duration_cast<std::chrono::nanoseconds>(limit)));
 }

@@ -39,6 +39,8 @@ class Awaitable {
   /// Ends it with this outcome as far as possible: for a time-out, a cancel, a coroutine that was ended while it
   /// waited.
   virtual void give_up(Status status) = 0;
+  /// The coroutine that waited was ended before it took the answer that had come.
+  virtual void pass_by() {}
 
   // The protocol of awaiting.
   PySendResult send(PyObject** result) noexcept;

@@ -214,8 +214,7 @@ Address::Address() noexcept : program(Process::get().program_number()) {}
 
 Reply::~Reply() {
   if (unheard_) {
-    PyObject *type = nullptr, *error = nullptr, *trace = nullptr;
-    PyErr_Fetch(&type, &error, &trace);  // of whoever lets go of it
+    const KeptException of_others;  // of whoever lets go of it
     guarded(
         [&] {
           static const nb::handle warn = python_function("brant._chares", "warn_of_unheard");
@@ -223,7 +222,6 @@ Reply::~Reply() {
         },
         false);
     if (PyErr_Occurred() != nullptr) PyErr_WriteUnraisable(nullptr);
-    PyErr_Restore(type, error, trace);
   }
   Py_XDECREF(value_);
   Py_XDECREF(error_);

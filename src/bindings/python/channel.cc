@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -38,6 +39,15 @@ std::set<ChannelEnd*>& open_ends() {
   return *ends;
 }
 
+/// How often this process has opened a channel, and which opening this is: the n-th of one end belongs to the n-th of
+/// the other. With itself a process opens both ends.
+std::uint32_t count_opening(int peer, std::uint32_t id, bool self) {
+  static auto* const opened =
+      new std::map<std::pair<int, std::uint32_t>, std::uint32_t>;  // never destroyed, as Process
+  const std::uint32_t before = (*opened)[{peer, id}]++;
+  return self ? before / 2 : before;
+}
+
 nb::handle self_of(const ChannelEnd& end) { return nb::find(end); }
 
 }  // namespace
@@ -51,6 +61,7 @@ ChannelEnd::ChannelEnd(int peer, std::uint32_t id, const std::string& path, bool
     throw Failure(error.status(), error.what(), name_, peer_);
   }
   joined_ = peer >= runtime.size();
+  opening_ = count_opening(peer, id, peer == runtime.rank().value);
   open_ends().insert(this);
 }
 
@@ -123,6 +134,7 @@ void ChannelEnd::close() {
     turns_.pop_back();
     (*receiving)->abandon(Status::canceled);
   }
+  left_.clear();
   say_end();
   channel_.close();
 }
@@ -132,6 +144,7 @@ void ChannelEnd::close() {
 void ChannelEnd::say_end() noexcept {
   FrameHeader end;
   end.flags = FrameHeader::kEnd;
+  end.items = opening_;
   Op unobserved;
   if (!broken_ && !raw_) static_cast<void>(channel_.post_send({&end, sizeof end, MemoryKind::host}, unobserved));
 }
@@ -142,6 +155,12 @@ void close_channels() {
 }
 
 void ChannelEnd::line_up(Receiving& receiving) {
+  if (!left_.empty()) {
+    std::shared_ptr<LeftMessage> message = std::move(left_.front());
+    left_.pop_front();
+    return receiving.inherit(std::move(message));
+  }
+  if (!channel_.is_open() || broken_) return receiving.abandon(broken_ ? Status::peer_rejected : Status::canceled);
   turns_.push_back(&receiving);
   if (turns_.size() == 1) receiving.post_frame();
 }
@@ -158,6 +177,19 @@ void ChannelEnd::next_turn() {
   if (channel_.is_open() && !broken_) return turns_.front()->post_frame();
   const std::deque<Receiving*> left = std::exchange(turns_, {});
   for (Receiving* receiving : left) receiving->abandon(broken_ ? Status::peer_rejected : Status::canceled);
+}
+
+void ChannelEnd::pass_on(std::shared_ptr<LeftMessage> message, const Receiving& by) {
+  if (!channel_.is_open()) return;
+  const auto heir = std::ranges::find_if(
+      turns_, [&](const Receiving* receiving) { return receiving != &by && receiving->is_withdrawable(); });
+  if (heir != turns_.end()) {
+    Receiving& found = **heir;
+    found.withdraw();
+    return found.inherit(std::move(message));
+  }
+  const auto later = std::ranges::find_if(left_, [&](const auto& other) { return other->number > message->number; });
+  left_.insert(later, std::move(message));
 }
 
 void bind_channel(nb::module_& module) {

@@ -2,7 +2,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 
 #include "brant/brant.h"
@@ -10,6 +12,7 @@
 namespace brant::python {
 
 class Receiving;
+struct LeftMessage;
 
 /// One end of a channel of Python. Its receives have an order: only the first that has not got its frame has a receive
 /// posted, since how many transfers a message has is in the frame.
@@ -36,6 +39,8 @@ class ChannelEnd {
   [[nodiscard]] int peer() const noexcept { return peer_; }
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// Which opening of the channel this is: what is told of the end of an earlier one does not concern it.
+  [[nodiscard]] std::uint32_t opening() const noexcept { return opening_; }
   [[nodiscard]] Channel& channel() noexcept { return channel_; }
   /// Transfers of a message were posted, and not all of them: what follows would be taken for the rest.
   void give_up_order() noexcept { broken_ = true; }
@@ -45,6 +50,10 @@ class ChannelEnd {
   void step_out(Receiving& receiving);
   /// The first one has posted all its transfers: the next may post its frame.
   void next_turn();
+  /// Messages are numbered in the order in which their frames are waited for.
+  [[nodiscard]] std::uint64_t next_number() noexcept { return ++frames_; }
+  /// `by` was given up, and its message goes to the first receive that still waits for one, or else to the next one.
+  void pass_on(std::shared_ptr<LeftMessage> message, const Receiving& by);
 
  private:
   void check_usable() const;
@@ -54,10 +63,13 @@ class ChannelEnd {
   std::uint32_t id_;
   std::string name_;
   Channel channel_;
+  std::uint32_t opening_ = 0;
   bool raw_;
   bool joined_ = false;
   bool broken_ = false;
   std::deque<Receiving*> turns_;
+  std::uint64_t frames_ = 0;
+  std::deque<std::shared_ptr<LeftMessage>> left_;  ///< Before all that comes.
 };
 
 /// Closes all that are open: at the end of the program.

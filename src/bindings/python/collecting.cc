@@ -141,10 +141,19 @@ void Collecting::take_result(nb::handle out, int root) {
   if (gives(root) && out_.view.format() != in_.view.format())
     refuse(Status::invalid_argument, "from " + in_.view.describe() + " into " + out_.view.describe() +
                                          ": out has the element type of what is given");
+  if (!gives(root)) return;
+  std::size_t bytes = in_.view.item_bytes();
+  for (const Py_ssize_t extent : shape_of_result(root)) bytes *= static_cast<std::size_t>(extent);
+  if (out_.view.bytes() != bytes)
+    refuse(Status::invalid_argument, "from " + in_.view.describe() + " come " + std::to_string(bytes) +
+                                         " bytes, and out is " + out_.view.describe());
 }
 
 void Collecting::start(nb::handle array, nb::handle op, int root, nb::handle out, const nb::object& timeout) {
   const double seconds = seconds_of(timeout);
+  if (root < 0 || root >= team_.size())
+    refuse(Status::invalid_argument,
+           "root=" + std::to_string(root) + " is no rank of the team, which has " + std::to_string(team_.size()));
   Collective call{.kind = kind_, .root = root, .in = {}, .out = {}};
   if (kind_ == CollectiveKind::broadcast) {
     in_place_ = true;

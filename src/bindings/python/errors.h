@@ -33,6 +33,21 @@ PyObject* take_exception() noexcept;
 /// Raises it where an awaitable ends. To a coroutine StopIteration would be a result (PEP 479).
 void raise_to_awaiter(PyObject* error) noexcept;
 
+/// Puts the exception that is set aside while something else is called, and sets it again at the end: in destructors,
+/// which run while somebody else's exception is on its way.
+class KeptException {
+ public:
+  KeptException() noexcept { PyErr_Fetch(&type_, &error_, &trace_); }
+  KeptException(const KeptException&) = delete;
+  KeptException& operator=(const KeptException&) = delete;
+  ~KeptException() { PyErr_Restore(type_, error_, trace_); }
+
+ private:
+  PyObject* type_ = nullptr;
+  PyObject* error_ = nullptr;
+  PyObject* trace_ = nullptr;
+};
+
 /// Tells nanobind how to translate brant::Error.
 void register_errors();
 

@@ -37,7 +37,7 @@ struct FrameHeader {
   std::uint32_t magic = kMagic;
   std::uint16_t flags = 0;
   std::uint16_t version = 1;
-  std::uint32_t items = 0;
+  std::uint32_t items = 0;  ///< With kEnd: which opening of the channel has ended.
   std::uint32_t description_bytes = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "bindings/python/loop.h"
 
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "bindings/python/errors.h"
@@ -81,6 +82,26 @@ void run_until_answer(Loop& loop, Task& main) {
   }
 }
 
+/// What is under way is withdrawn by the thread that moves it: throws not_supported in another, and in a forked child.
+/// After the end nothing moves any more.
+void check_thread() {
+  Process& process = Process::get();
+  if (!process.has_ended()) static_cast<void>(process.runtime());
+}
+
+/// What a coroutine is given instead of an answer, as `throw` of generators takes it.
+[[noreturn]] void raise_thrown(const nb::args& thrown) {
+  const nb::handle first = thrown.size() != 0 ? thrown[0] : nb::handle(Py_None);
+  if (PyExceptionInstance_Check(first.ptr())) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(first.ptr())), first.ptr());
+  } else if (PyExceptionClass_Check(first.ptr())) {
+    PyErr_SetObject(first.ptr(), thrown.size() > 1 ? thrown[1].ptr() : Py_None);
+  } else {
+    PyErr_Format(PyExc_TypeError, "throw takes an exception, not %R", first.ptr());
+  }
+  throw nb::python_error();
+}
+
 void close_all(Loop& loop) {
   while (Task* task = loop.all.front()) {
     const nb::object keeps = nb::borrow(task->self());
@@ -96,6 +117,7 @@ Task::~Task() {
   if (ready_hook.linked()) loop().ready.remove(*this);
   if (all_hook.linked()) loop().all.remove(*this);
   if (error_ != nullptr && !retrieved_) {
+    const KeptException of_others;  // of whoever lets go of it
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error_)), error_);
     PyErr_WriteUnraisable(coroutine_);  // nobody will ever ask for it
   }
@@ -116,6 +138,8 @@ void Task::finish(PyObject* result) noexcept {
   result_ = result;
   if (result == nullptr) error_ = take_exception();
   if (all_hook.linked()) loop().all.remove(*this);
+  if (ready_hook.linked()) loop().ready.remove(*this);  // it was cancelled by itself
+  Py_XDECREF(std::exchange(thrown_, nullptr));
   answer();
   if (TaskObserver* observer = std::exchange(observer_, nullptr)) observer->task_ended();
   release();
@@ -263,6 +287,7 @@ nb::object wait(Awaitable& awaitable) {
 
 nb::object pause(double seconds) {
   Process::get().runtime();
+  if (std::isnan(seconds)) throw Error(Status::invalid_argument, "a pause is a number of seconds, and nan is none");
   auto [object, started] = make<Pause>(seconds);
   started->start();
   return object;
@@ -271,20 +296,22 @@ nb::object pause(double seconds) {
 void bind_loop(nb::module_& module) {
   nb::class_<Awaitable>(module, "Awaitable", nb::type_slots(awaitable_slots), nb::is_weak_referenceable())
       .def("done", &Awaitable::has_answer, "There is an answer: awaiting it does not wait.")
-      .def("cancel", [](Awaitable& self) { self.give_up(Status::canceled); })
+      .def("cancel",
+           [](Awaitable& self) {
+             check_thread();
+             if (!self.has_answer()) self.give_up(Status::canceled);
+           })
       .def("wait", &wait, "Waits in plain code, without the GIL.")
       .def("throw",
            [](Awaitable& self, const nb::args& thrown) {
+             check_thread();
              self.interrupt();
-             nb::handle first = thrown[0];
-             if (PyExceptionInstance_Check(first.ptr())) {
-               PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(first.ptr())), first.ptr());
-             } else {
-               PyErr_SetObject(first.ptr(), thrown.size() > 1 ? thrown[1].ptr() : Py_None);
-             }
-             throw nb::python_error();
+             raise_thrown(thrown);
            })
-      .def("close", [](Awaitable& self) { self.interrupt(); });
+      .def("close", [](Awaitable& self) {
+        check_thread();
+        self.interrupt();
+      });
   const nb::class_<Task, Awaitable> task(module, "Task");
   const nb::class_<Pause, Awaitable> pause_type(module, "Pause");
   module.def("run", &run, "Runs a coroutine in brant's own loop, to its end.");

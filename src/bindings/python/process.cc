@@ -22,6 +22,9 @@ namespace {
 
 /// How long a signal may wait for its handler while this process sleeps.
 constexpr auto kPiece = std::chrono::milliseconds(100);
+/// How long a condition may hold before it is looked at, under another loop that sleeps: the longer nothing has
+/// happened, the longer.
+constexpr auto kShortestPause = std::chrono::milliseconds(1), kLongestPause = std::chrono::milliseconds(10);
 /// How many calls of progress that see nothing lie between two looks at the clock.
 constexpr unsigned kLooksBetweenTimes = 16;
 
@@ -70,6 +73,10 @@ Runtime& Process::runtime() {
 
 void Process::start(std::optional<GpuChoice> gpu, std::optional<Joining> joining, std::unique_ptr<Exchange> exchange) {
   if (ended_) throw Error(Status::shutting_down, "brant has ended in this process, and starts once in a process");
+  if (starting_)
+    throw Error(Status::not_supported,
+                "another thread starts brant at this moment, and brant belongs to the thread that starts it: call "
+                "brant.init there before other threads run");
   if (runtime_ != nullptr) {
     if (gpu || joining || exchange)
       throw Error(Status::invalid_argument, "brant is running already: call brant.init before anything else of it");
@@ -79,6 +86,14 @@ void Process::start(std::optional<GpuChoice> gpu, std::optional<Joining> joining
   if (gpu) options.gpu = *gpu;
   if (joining) options.joining = *joining;
   {
+    struct Starting {
+      bool& flag;
+      explicit Starting(bool& of) noexcept : flag(of) { flag = true; }
+      Starting(const Starting&) = delete;
+      Starting& operator=(const Starting&) = delete;
+      ~Starting() { flag = false; }
+    };
+    const Starting starting(starting_);  // read and written with the GIL
     const nb::gil_scoped_release others_run;
     runtime_ = exchange != nullptr ? start_via(*exchange, options) : std::make_unique<Runtime>(options);
   }
@@ -163,6 +178,7 @@ bool Process::turn(std::chrono::nanoseconds spin) {
   if (!happened && !looked && Member::any_waits()) happened = Member::look_at_all();  // before it sleeps
   if (Meeting::any_waits()) happened = Meeting::look_at_all() || happened;
   happened = happened || !finished_.empty();
+  if (happened) condition_pause_ = kShortestPause;
   drain();
   return happened;
 }
@@ -188,7 +204,10 @@ double Process::arm() {
   std::chrono::nanoseconds longest = runtime().worker().arm();
   if (chares_ != nullptr) longest = std::min(longest, chares_->longest_sleep());
   // A coroutine of asyncio may make a condition hold, and nobody tells.
-  if (Member::any_waits()) longest = std::min(longest, std::chrono::nanoseconds(std::chrono::milliseconds(1)));
+  if (Member::any_waits()) {
+    longest = std::min(longest, std::chrono::nanoseconds(condition_pause_));
+    condition_pause_ = std::min(2 * condition_pause_, kLongestPause);
+  }
   return std::chrono::duration<double>(longest).count();
 }
 

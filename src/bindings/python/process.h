@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -103,6 +104,7 @@ class Process {
   [[nodiscard]] unsigned progress();
 
   std::thread::id owner_{};
+  bool starting_ = false;
   bool ended_ = false;
   std::unique_ptr<Exchange> exchange_;  ///< Outlives the runtime.
   std::unique_ptr<Runtime> runtime_;
@@ -111,6 +113,7 @@ class Process {
   Awaitable* program_end_ = nullptr;
   unsigned entries_ = 0;
   unsigned programs_ = 0;
+  std::chrono::milliseconds condition_pause_{1};  ///< Of another loop, while chares wait for conditions.
   FinishedList finished_;
   std::mutex graves_mutex_;
   std::vector<std::shared_ptr<void>> graves_;

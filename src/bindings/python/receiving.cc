@@ -69,6 +69,7 @@ void Receiving::post_raw() {
 
 void Receiving::post_frame() {
   stage_ = Stage::frame;
+  number_ = end_.next_number();
   frame_ = FramePool::get().take();
   post_part({frame_.get(), kFrameBytes, MemoryKind::host});
   if (pending_ == 0) Process::get().ended(*this);  // not at once: a hundred thousand that fail must not nest
@@ -81,7 +82,7 @@ void Receiving::advance() {
     if (is_overdue() && !has_answer()) give_up(Status::timed_out);
     return;
   }
-  if (stage_ == Stage::in_line) return give_up(Status::timed_out);
+  if (stage_ == Stage::in_line || stage_ == Stage::inheriting) return give_up(Status::timed_out);
   if (!outcome_.ok() && status_ == Status::ok) {
     const bool first = stage_ != Stage::content;
     if (stage_ == Stage::description) end_.give_up_order();
@@ -104,7 +105,12 @@ void Receiving::on_frame() {
     end_.give_up_order();
     return refuse(Status::invalid_argument, "what came was not sent by a channel of Python of this version");
   }
-  if ((header_.flags & FrameHeader::kEnd) != 0) return refuse(Status::canceled, "the other end was closed");
+  if ((header_.flags & FrameHeader::kEnd) != 0) {
+    if (header_.items >= end_.opening()) return refuse(Status::canceled, "the other end was closed");
+    outcome_ = {};
+    FramePool::get().give_back(std::move(frame_));
+    return post_frame();
+  }
   if (apart) {
     stage_ = Stage::description;
     apart_.resize(header_.description_bytes);
@@ -135,7 +141,7 @@ void Receiving::on_description(std::span<const std::byte> description, std::span
     try {
       make_landings();
     } catch (nb::python_error& error) {
-      unfit = error.what();
+      unfit = nb::cast<std::string>(nb::str(error.value()));
     } catch (const std::exception& error) {
       unfit = error.what();
     }
@@ -285,6 +291,7 @@ void Receiving::end(Status status, std::string why) {
   FramePool::get().give_back(std::move(frame_));
   ops_.clear();
   answer();
+  if (left_ != nullptr) fill_left();
   release();
 }
 
@@ -292,19 +299,132 @@ void Receiving::abandon(Status status) {
   if (stage_ == Stage::in_line) end(status, {});
 }
 
+// Receives that are given up
+// -------------------------------------------------------------------------------------------------------------------
+
+bool Receiving::is_withdrawable() const noexcept {
+  if (stage_ == Stage::in_line) return true;
+  return (stage_ == Stage::frame || end_.is_raw()) && !ops_.back().due() && ops_.back().pending();
+}
+
+void Receiving::withdraw() {
+  if (stage_ != Stage::in_line) ops_.back().detach();
+  pending_ = 0;
+  if (!end_.is_raw()) end_.step_out(*this);
+}
+
 void Receiving::give_up(Status status) {
   if (has_answer()) return;
-  if (stage_ == Stage::in_line || stage_ == Stage::frame || end_.is_raw()) {
-    if (stage_ != Stage::in_line && (ops_.back().due() || !ops_.back().pending())) return;  // its message has come
-    const nb::object keeps = nb::borrow(self());
-    if (stage_ != Stage::in_line) ops_.back().detach();
-    pending_ = 0;
-    if (!end_.is_raw()) end_.step_out(*this);
+  const nb::object keeps = nb::borrow(self());
+  if (stage_ == Stage::inheriting) {
+    inherits_->heir = nullptr;
+    end_.pass_on(std::exchange(inherits_, nullptr), *this);
     return end(status, {});
   }
-  // The rest of the message is on its way into the arrays: they stay held until it is there, and it is lost.
-  status_ = status;
+  if (is_withdrawable()) {
+    withdraw();
+    return end(status, {});
+  }
+  if (end_.is_raw()) return;  // its message has come
+  given_up_ = status;
   answer();
+  leave_message();
+}
+
+void Receiving::pass_by() {
+  if (taken_ || left_ != nullptr || status_ != Status::ok || given_up_ != Status::ok || end_.is_raw()) return;
+  given_up_ = Status::canceled;
+  leave_message();
+}
+
+/// What comes, or has come, is for another receive. Its arrays stay held here until it is there.
+void Receiving::leave_message() {
+  left_ = std::make_shared<LeftMessage>();
+  left_->number = number_;
+  if (stage_ == Stage::ended) fill_left();
+  end_.pass_on(left_, *this);
+}
+
+void Receiving::fill_left() {
+  LeftMessage& left = *left_;
+  left.here = true;
+  left.status = status_;
+  left.why = why_;
+  left.items = std::move(items_);
+  for (Item& item : left.items) item.format = {};  // it was in the frame
+  left.landings = std::move(landings_);
+  left.given = std::move(given_objects_);
+  if (left.heir != nullptr) left.heir->take_over();
+}
+
+void Receiving::inherit(std::shared_ptr<LeftMessage> message) {
+  stage_ = Stage::inheriting;
+  number_ = message->number;
+  message->heir = this;
+  inherits_ = std::move(message);
+  if (inherits_->here) take_over();
+}
+
+/// The message that it inherits has come, or failed. One that did not fit is gone, and the next is waited for.
+void Receiving::take_over() {
+  const nb::object keeps = nb::borrow(self());
+  const std::shared_ptr<LeftMessage> message = std::exchange(inherits_, nullptr);
+  if (message->status == Status::invalid_argument) {
+    stage_ = Stage::in_line;
+    return end_.line_up(*this);
+  }
+  if (message->status != Status::ok) return end(message->status, message->why);
+  items_ = std::move(message->items);
+  if (given_.empty()) {
+    landings_ = std::move(message->landings);
+    given_objects_ = std::move(message->given);
+    return end(Status::ok, {});
+  }
+  std::vector<nb::object> sources = std::move(message->given);
+  if (sources.empty()) {
+    for (const Landing& landing : message->landings) sources.push_back(landing.made);
+  }
+  Status copied = Status::ok;
+  const bool went_well = guarded([&] { return copied = copy_left(sources), true; }, false);
+  if (!went_well) why_ = nb::cast<std::string>(nb::str(nb::steal(take_exception())));
+  end(went_well ? copied : Status::internal, std::move(why_));
+}
+
+/// From where a message lies into the arrays that this receive was given.
+Status Receiving::copy_left(const std::vector<nb::object>& sources) {
+  std::deque<View> views(sources.size());
+  const auto is_raw = [&](std::size_t at) { return !std::ranges::equal(views[at].shape(), items_[at].shape); };
+  for (std::size_t at = 0; at < sources.size(); ++at) {
+    views[at].take(sources[at].ptr(), View::Access::read, View::OnDevice::apart);
+    // As bytes it has lost the name of its type.
+    items_[at].format = is_raw(at) && at < given_.size() ? given_[at].format() : views[at].format();
+  }
+  why_ = why_unfit();
+  if (!why_.empty()) return Status::invalid_argument;
+  for (std::size_t at = 0; at < sources.size(); ++at) {
+    const View& from = views[at];
+    const View& to = given_[at];
+    if (sources[at].is(given_objects_[at]) || from.bytes() == 0) continue;
+    const Order order = items_[at].header.order;
+    const auto lies_so = [&](const View& view) {
+      return view.order() == order || (view.order() != Order::strided && view.shape().size() <= 1);
+    };
+    Runtime& runtime = Process::get().runtime();
+    if (lies_so(from) && lies_so(to)) {
+      runtime.copy(to.memory(), from.memory());
+      continue;
+    }
+    if ((!lies_so(from) && !from.is_host()) || (!lies_so(to) && !to.is_host())) {
+      why_ =
+          "a message whose receive was given up is or goes where elements on a device lie apart: it cannot be copied";
+      return Status::not_supported;
+    }
+    const auto bytes = std::make_unique_for_overwrite<std::byte[]>(from.bytes());
+    const Buffer packed(bytes.get(), from.bytes(), MemoryKind::host);
+    lies_so(from) ? runtime.copy(packed, from.memory()) : from.pack(bytes.get(), order);
+    lies_so(to) ? runtime.copy(to.memory(), packed) : to.unpack(bytes.get(), order);
+  }
+  return Status::ok;
 }
 
 nb::object Receiving::result() {
@@ -320,11 +440,13 @@ nb::object Receiving::result() {
 }
 
 PyObject* Receiving::take() {
-  if (status_ == Status::ok) return result().release().ptr();
-  if (iterates_ && status_ == Status::canceled) {
+  const Status status = given_up_ != Status::ok ? given_up_ : status_;
+  taken_ = true;
+  if (status == Status::ok) return result().release().ptr();
+  if (iterates_ && status == Status::canceled) {
     PyErr_SetNone(PyExc_StopAsyncIteration);
-  } else if (why_.empty()) {
-    set_python_error(failure(status_, end_.name(), end_.peer(), "no message was received"));
+  } else if (why_.empty() || given_up_ != Status::ok) {
+    set_python_error(failure(status, end_.name(), end_.peer(), "no message was received"));
   } else {
     set_python_error(Failure(status_, end_.name() + ": " + why_, end_.name(), end_.peer()));
   }

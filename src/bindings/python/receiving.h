@@ -16,6 +16,21 @@ namespace brant::python {
 
 class ChannelEnd;
 
+class Receiving;
+
+/// A message whose receive was given up when it was on its way, or had come and was not looked at: the next receive of
+/// the channel gets it.
+struct LeftMessage {
+  std::uint64_t number = 0;   ///< Of the messages of the channel: they stay in order.
+  Receiving* heir = nullptr;  ///< The receive that gets it, once there is one.
+  bool here = false;          ///< It has come, or failed: what follows is filled in.
+  Status status = Status::ok;
+  std::string why;
+  std::vector<Item> items;
+  std::vector<Landing> landings;
+  std::vector<nanobind::object> given;  ///< Where it lies, if the receive that was given up had named arrays.
+};
+
 /// A message that is waited for: its frame first, then what the frame says comes.
 class Receiving final : public Awaitable {
  public:
@@ -31,13 +46,19 @@ class Receiving final : public Awaitable {
   void post_frame();
   /// The channel was closed before its turn came.
   void abandon(Status status);
+  /// Its message has not come yet, and it can be withdrawn.
+  [[nodiscard]] bool is_withdrawable() const noexcept;
+  void withdraw();
+  /// It gets this message instead of the next one: withdrawn, or not in line yet.
+  void inherit(std::shared_ptr<LeftMessage> message);
 
   PyObject* take() override;
   void advance() override;
   void give_up(Status status) override;
+  void pass_by() override;
 
  private:
-  enum class Stage : std::uint8_t { in_line, frame, description, content, ended };
+  enum class Stage : std::uint8_t { in_line, inheriting, frame, description, content, ended };
 
   void post_raw();
   void post_part(Buffer landing, const std::optional<Shape>& shape = {});
@@ -52,11 +73,16 @@ class Receiving final : public Awaitable {
   void refuse(Status status, std::string why);
   void finish();
   void end(Status status, std::string why);
+  void leave_message();
+  void fill_left();
+  void take_over();
+  [[nodiscard]] Status copy_left(const std::vector<nanobind::object>& sources);
   [[nodiscard]] nanobind::object result();
 
   ChannelEnd& end_;
   nanobind::object end_object_;
   Stage stage_ = Stage::in_line;
+  std::uint64_t number_ = 0;
   bool iterates_ = false;
   FrameHeader header_;
   std::unique_ptr<std::byte[]> frame_;
@@ -69,7 +95,11 @@ class Receiving final : public Awaitable {
   std::size_t pending_ = 0;
   OpResult outcome_;
   Status status_ = Status::ok;
+  Status given_up_ = Status::ok;  ///< What the answer is instead.
   std::string why_;
+  bool taken_ = false;
+  std::shared_ptr<LeftMessage> left_;      ///< What its message has become.
+  std::shared_ptr<LeftMessage> inherits_;  ///< What it waits for instead of the next message.
 };
 
 }  // namespace brant::python

@@ -108,6 +108,13 @@ void Transferring::start(nb::handle array, std::uint64_t offset, const nb::objec
     throw Failure(Status::wrong_kind,
                   target_.name() + ": an object of type " + nb::type_name(array.type()).c_str() + " is no array",
                   target_.name(), target_.peer());
+  RemoteSegment& segment = target_.segment();
+  const std::size_t bytes = view_.bytes();
+  if (offset > segment.size() || bytes > segment.size() - offset)
+    throw Failure(Status::invalid_argument,
+                  target_.name() + " has " + std::to_string(segment.size()) + " bytes, and " + std::to_string(bytes) +
+                      " at offset " + std::to_string(offset) + " do not lie inside it",
+                  target_.name(), target_.peer());
   array_ = nb::borrow(array);
   Buffer memory = view_.memory();
   if (view_.order() == Order::strided) {
@@ -115,7 +122,6 @@ void Transferring::start(nb::handle array, std::uint64_t offset, const nb::objec
     memory = {packed_.get(), view_.bytes(), MemoryKind::host};
     if (puts) view_.pack(packed_.get());
   }
-  RemoteSegment& segment = target_.segment();
   start_by([&](Op& op) { return puts ? segment.post_put(offset, memory, op) : segment.post_get(offset, memory, op); },
            seconds);
 }

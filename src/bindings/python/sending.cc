@@ -79,6 +79,9 @@ void Sending::post(double timeout) {
   } else {
     post_part({frame_.get(), frame_bytes_, MemoryKind::host});
   }
+  // Whoever sends so much waits for none of it, and would not hear of it there.
+  if (outcome_.status == Status::limit_reached && pending_ == 0)
+    throw failure(outcome_.status, end_.name(), end_.peer(), "a message was not sent, so many are under way");
   if (!apart_.empty()) post_part({apart_.data(), apart_.size(), MemoryKind::host});
   for (const Parcel::Content& item : parcel_.contents()) {
     if (within || end_.is_raw()) break;

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
 #include <set>
 #include <utility>
@@ -26,7 +27,7 @@ std::set<PythonTeam*>& open_teams() {
 TeamOptions options_of(const nb::object& patience, const std::string& way) {
   TeamOptions options;
   if (!patience.is_none())
-    options.patience = std::chrono::milliseconds(static_cast<std::int64_t>(seconds_of(patience) * 1000));
+    options.patience = std::chrono::milliseconds(static_cast<std::int64_t>(std::min(seconds_of(patience), 1e9) * 1000));
   if (way == "messages") {
     options.way = TeamWay::messages;
   } else if (way != "automatic") {

@@ -81,6 +81,12 @@ PyTypeObject* numpy_array_type() {
   return type;
 }
 
+/// ctypes names the fields of a structure, and not the gaps between them.
+bool hides_gaps(PyObject* array, std::string_view format) noexcept {
+  const std::string_view kind = Py_TYPE(Py_TYPE(array))->tp_name;
+  return format.starts_with("T{") && kind.starts_with("_ctypes.");
+}
+
 /// Made anew by each question, which takes CuPy some microseconds. Null: it has none. Arrays of CuPy have the buffer
 /// protocol too, and refuse it: where they lie comes before what protocols they know.
 nb::object cuda_interface_of(PyObject* object) noexcept {
@@ -179,7 +185,7 @@ bool View::take_buffer(PyObject* array, Access access) {
     return false;
   }
   format_ = plain_format(buffer_.format != nullptr ? buffer_.format : "B");
-  if (has_objects(format_)) {
+  if (has_objects(format_) || hides_gaps(array, format_)) {
     clear();
     return false;
   }
@@ -306,9 +312,10 @@ std::string View::describe() const {
   return text + ")";
 }
 
-void View::pack(std::byte* packed) const {
+void View::pack(std::byte* packed, Order order) const {
   auto* const view = const_cast<Py_buffer*>(&buffer_);  // as below; const in Python 3.11 and later
-  if (PyBuffer_ToContiguous(packed, view, static_cast<Py_ssize_t>(bytes_), 'C') != 0) throw nb::python_error();
+  if (PyBuffer_ToContiguous(packed, view, static_cast<Py_ssize_t>(bytes_), order == Order::fortran ? 'F' : 'C') != 0)
+    throw nb::python_error();
 }
 
 void View::unpack(const std::byte* packed, Order order) const {

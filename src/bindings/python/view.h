@@ -51,9 +51,9 @@ class View {
   [[nodiscard]] Buffer extent() const noexcept { return {lowest_, extent_bytes_, kind_}; }
   [[nodiscard]] Shape shape_in(Order order) const;
 
-  /// The one place that deals with strides of host memory: all its bytes in C order into `packed`, and back from bytes
-  /// in that order (c or fortran). Host memory only.
-  void pack(std::byte* packed) const;
+  /// The one place that deals with strides of host memory: all its bytes in an order (c or fortran) into `packed`,
+  /// and back. Host memory only.
+  void pack(std::byte* packed, Order order = Order::c) const;
   void unpack(const std::byte* packed, Order order) const;
 
  private:

@@ -93,6 +93,10 @@ c10::intrusive_ptr<BrantBackend> BrantBackend::create(const c10d::DistributedBac
 }
 
 BrantBackend::~BrantBackend() {
+  if (job_->is_parents()) {
+    static_cast<void>(new std::shared_ptr<Job>(std::move(job_)));  // never destroyed here
+    return;
+  }
   shutdown();
   const WithoutGil others_run;
   job_.reset();

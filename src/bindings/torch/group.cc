@@ -72,7 +72,10 @@ struct Group::AnyReceive {
 };
 
 Group::Group(Job& job, const std::vector<Rank>& members, std::string name, std::chrono::milliseconds timeout)
-    : job_(job), name_(std::move(name)), team_(job.runtime(), members, TeamOptions{.patience = timeout}) {}
+    : job_(job),
+      name_(std::move(name)),
+      timeout_(timeout),
+      team_(job.runtime(), members, TeamOptions{.patience = timeout}) {}
 
 Group::Lane& Group::lane(int peer, std::int64_t tag) {
   const auto [place, made] = lanes_.try_emplace({peer, tag});
@@ -104,6 +107,37 @@ Completion Group::sink_of(Call& call) noexcept {
           &call};
 }
 
+/// Messages have no patience of their own, as collectives have.
+void Group::limit(Call& call) {
+  constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365);
+  call.limit.call = &call;
+  call.limit.fire = [](Timer& self) noexcept {
+    Call& late = *static_cast<Call::Limit&>(self).call;
+    late.late = true;
+    late.group.job_.note_late(late.group);
+  };
+  job_.runtime().worker().set_timer(call.limit, deadline_after(std::min(timeout_, longest)));
+}
+
+void Group::end_late() {
+  if (!open_) return;
+  std::vector<Call*> withdrawn;  // a call for each send: its source is not read any more once the channel is closed
+  for (const auto& [call, owned] : calls_) {
+    if (call->late) {
+      call->result.join({Status::timed_out, 0});
+      fault_ = "A message" + (call->peer < 0 ? std::string() : " with rank " + std::to_string(call->peer)) +
+               " was not done within " + std::to_string(timeout_.count()) + " ms, and the group has ended";
+    }
+    for (Op& op : call->ops) {
+      if (op.source_free.fire == nullptr || !op.pending()) continue;
+      op.detach();
+      withdrawn.push_back(call);
+    }
+  }
+  close();
+  for (Call* call : withdrawn) one_less(*call);
+}
+
 /// What a post returned: it is one more that is under way, or it has ended.
 void Group::post(Call& call, Status posted) noexcept {
   if (posted == Status::in_progress) {
@@ -115,6 +149,7 @@ void Group::post(Call& call, Status posted) noexcept {
 
 void Group::one_less(Call& call) noexcept {
   if (--call.pending != 0) return;
+  if (call.limit.place != Timer::kIdle) job_.runtime().worker().clear_timer(call.limit);
   const auto place = calls_.find(&call);
   std::unique_ptr<Call> ended = std::move(place->second);
   calls_.erase(place);
@@ -126,6 +161,7 @@ std::string Group::explain(const Call& call) const {
   const std::string who = call.peer < 0 ? "" : " with rank " + std::to_string(call.peer);
   std::string text = "process group " + name_ + who + ": " + std::string(status_text(call.result.status));
   if (open_ && call.peer < 0 && !team_.fault().empty()) text += ". " + team_.fault();
+  if (!fault_.empty()) text += ". " + fault_;
   return text;
 }
 
@@ -176,6 +212,7 @@ void Group::exchange(const std::vector<Transfer>& sends, const std::vector<Trans
   } catch (const Error& error) {
     call.result.join({error.status(), 0});
   }
+  if (call.pending > 1) limit(call);
   one_less(call);
 }
 
@@ -217,6 +254,7 @@ void Group::receive_any(Buffer landing, std::int64_t tag, Done done) {
     const Status posted = post_place(place, tag);
     if (posted != Status::in_progress) any->came(place, {posted, place.op.result.bytes});  // it was there already
   }
+  limit(call);
   any->one_less();
 }
 
@@ -232,6 +270,7 @@ void Group::abandon() noexcept {
     Call& call = *calls_.begin()->second;
     call.result.join({Status::canceled, 0});
     call.pending = 1;
+    call.limit.place = Timer::kIdle;
     one_less(call);
   }
 }

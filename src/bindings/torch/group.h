@@ -38,6 +38,8 @@ class Group {
 
   /// From here on all calls under way end.
   void close() noexcept;
+  /// The same, since messages were not there within the group's time-out.
+  void end_late();
   /// The runtime has gone, and tells of nothing any more: neither do its operations.
   void abandon() noexcept;
 
@@ -54,6 +56,7 @@ class Group {
   Call& begin(Done done);
   void post(Call& call, Status posted) noexcept;
   void one_less(Call& call) noexcept;
+  void limit(Call& call);
   void receive(Call& call, Lane& from, Buffer landing);
   Status post_place(Place& place, std::int64_t tag) noexcept;
   [[nodiscard]] std::string explain(const Call& call) const;
@@ -61,10 +64,12 @@ class Group {
 
   Job& job_;
   const std::string name_;
+  const std::chrono::milliseconds timeout_;
   Team team_;
   std::map<std::pair<int, std::int64_t>, Lane> lanes_;
   std::map<Call*, std::unique_ptr<Call>> calls_;  ///< Under way.
   bool open_ = true;
+  std::string fault_;  ///< Why it has ended before its time.
 };
 
 }  // namespace brant::distributed

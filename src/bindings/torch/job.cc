@@ -1,6 +1,7 @@
 #include "bindings/torch/job.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -25,6 +26,14 @@ constexpr auto kLongestSleep = std::chrono::milliseconds(100);
 std::mutex g_mutex;
 std::set<Job*> g_jobs;  // those that have not ended
 
+std::atomic<unsigned> g_forks = 0;  // between the first process that made a job and this one
+
+unsigned count_forks() {
+  static const int registered = ::pthread_atfork(nullptr, nullptr, [] { ++g_forks; });
+  static_cast<void>(registered);
+  return g_forks;
+}
+
 std::unique_ptr<Runtime> start(Exchange& exchange, std::chrono::milliseconds timeout) {
   RuntimeOptions options = RuntimeOptions::from_environment();
   options.gpu = GpuChoice::none;
@@ -44,7 +53,8 @@ void leave_without_waiting(std::unique_ptr<Runtime> runtime) {
 }  // namespace
 
 Job::Job(std::unique_ptr<Meeting> meeting, std::chrono::milliseconds timeout)
-    : meeting_(std::move(meeting)),
+    : forks_(count_forks()),
+      meeting_(std::move(meeting)),
       runtime_(start(*meeting_, timeout)),
       bell_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (bell_ < 0) throw Error(Status::limit_reached, "no descriptor is left for a process group: raise `ulimit -n`");
@@ -56,6 +66,15 @@ Job::Job(std::unique_ptr<Meeting> meeting, std::chrono::milliseconds timeout)
 Job::~Job() {
   end(false);
   ::close(bell_);
+}
+
+bool Job::is_parents() const noexcept { return forks_ != g_forks; }
+
+void Job::require_own() const {
+  if (is_parents())
+    throw Error(Status::shutting_down,
+                "this process was forked, and has no part in the process group of its parent: start it anew "
+                "(multiprocessing's spawn), or call the collectives there");
 }
 
 void Job::require_running() const {
@@ -72,6 +91,7 @@ void Job::end_all(bool failed) {
 }
 
 void Job::end(bool failed) {
+  if (is_parents()) return;
   {
     const std::scoped_lock lock(g_mutex);
     if (g_jobs.erase(this) == 0) return;
@@ -144,6 +164,14 @@ void Job::settle() {
   if (!finished.empty()) wake();  // who sleeps may have waited for it
 }
 
+unsigned Job::progress() {
+  const unsigned events = runtime_->worker().progress();
+  if (!late_.empty()) {
+    for (Group* group : std::exchange(late_, {})) group->end_late();
+  }
+  return events;
+}
+
 /// The thread of the job.
 void Job::move() {
   std::unique_lock lock(mutex_);
@@ -154,7 +182,7 @@ void Job::move() {
       idle = 0;
       continue;
     }
-    idle = runtime_->worker().progress() != 0 ? 0 : idle + 1;
+    idle = progress() != 0 ? 0 : idle + 1;
     const bool wanted = looks % kPatience == 0 && claims_.load(std::memory_order_relaxed) != 0;
     if (finished_.empty() && idle < kLooks && !wanted) continue;
     if (finished_.empty() && idle >= kLooks + kYields) {
@@ -170,6 +198,7 @@ void Job::move() {
 
 bool Job::wait(const std::function<bool()>& done, SteadyClock::time_point deadline) {
   if (done()) return true;
+  require_own();
   std::unique_lock lock(mutex_);
   ++waiters_;
   unsigned idle = 0;
@@ -182,7 +211,7 @@ bool Job::wait(const std::function<bool()>& done, SteadyClock::time_point deadli
       if (in_time = SteadyClock::now() < deadline; !in_time) break;
       continue;
     }
-    idle = runtime_->worker().progress() != 0 ? 0 : idle + 1;
+    idle = progress() != 0 ? 0 : idle + 1;
     const bool wanted = looks % kPatience == 0 && claims_.load(std::memory_order_relaxed) != 0;
     if (finished_.empty() && idle < kLooks && !wanted) continue;
     if (finished_.empty() && idle >= kLooks) {

@@ -15,6 +15,7 @@
 
 #include "brant/base/exchange.h"
 #include "brant/brant.h"
+#include "brant/core/timer.h"
 
 namespace brant::distributed {
 
@@ -37,6 +38,11 @@ struct Call {
   Group& group;
   Done done;
   std::deque<Op> ops;
+  struct Limit : Timer {
+    Call* call = nullptr;
+  };
+  Limit limit;  ///< Of messages: when the other member is late.
+  bool late = false;
   std::size_t pending = 1;  ///< The one who posts counts as one.
   OpResult result;
   int peer = -1;  ///< Of the group, for reports; -1: all.
@@ -77,10 +83,17 @@ class Job {
 
   [[nodiscard]] Runtime& runtime() noexcept { return *runtime_; }
 
+  /// This process is a child that was forked: it has neither the thread nor a part in the job, and its locks may be
+  /// held by threads that it has not. The job must not be destroyed here.
+  [[nodiscard]] bool is_parents() const noexcept;
+  /// Throws shutting_down in such a child.
+  void require_own() const;
+
   /// Runs `body`, which may post, while nobody else moves the runtime. Throws shutting_down after the end. Then the
   /// thread of the job goes on with what was posted, unless the caller `waits` for it himself.
   template <typename Body>
   void with(bool waits, Body&& body) {
+    require_own();
     {
       const Claim claim(*this);
       require_running();
@@ -95,6 +108,8 @@ class Job {
 
   /// With the job claimed: nothing of it is pending any more. It is told later, by `settle`.
   void finish(std::unique_ptr<Call> call) { finished_.push_back(std::move(call)); }
+  /// From a timer: a call of this group was not done in time, and the group ends.
+  void note_late(Group& group) { late_.push_back(&group); }
   /// Kept until the end, since calls may refer to it.
   Group& adopt(std::unique_ptr<Group> group);
 
@@ -116,6 +131,7 @@ class Job {
   };
 
   void require_running() const;
+  [[nodiscard]] unsigned progress();
   void move();
   /// Until something happened or was called for; with the mutex, which it lets go of while it sleeps.
   void sleep(std::chrono::nanoseconds longest);
@@ -123,12 +139,14 @@ class Job {
   void settle();
   void wake() noexcept;
 
+  const unsigned forks_;  ///< Before it was made.
   std::unique_ptr<Meeting> meeting_;
   std::unique_ptr<Runtime> runtime_;
   std::vector<std::unique_ptr<Group>> groups_;
   std::mutex mutex_;  ///< Of the runtime, and what follows.
   std::condition_variable turn_;
   std::vector<std::unique_ptr<Call>> finished_;
+  std::vector<Group*> late_;
   unsigned waiters_ = 0;
   bool ended_ = false;
   std::atomic<unsigned> claims_ = 0;
