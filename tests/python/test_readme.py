@@ -89,6 +89,20 @@ def stream_lines() -> list[str]:
     return lines
 
 
+def collective_lines() -> list[str]:
+    """Sums of floats in captured graphs, beside NCCL's of the same run."""
+    rows = [row for row in rows_of("collectives-h200x2-2026-11-26.jsonl") if row["bench"] == "allreduce"]
+    rows = [row for row in rows if row["trigger"] == "graph"]
+    nccl = {row["bytes"]: row["us"]["p50"] for row in rows if row["peer"] == "nccl"}
+    # The run beside NCCL comes last.
+    ours = {row["bytes"]: row["us"]["p50"] for row in rows if row["peer"] is None}
+    lines = []
+    for size in (8, KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB):
+        faster = times(ours[size], against=[nccl[size]], bench="latency")
+        lines.append(f"| {size_name(size)} | {figure(ours[size])} | {figure(nccl[size])} | {faster} |")
+    return lines
+
+
 def first_run(name: str) -> dict[tuple[str, str, int], tuple[dict, dict]]:
     """Each row with raw UCX's of the same run, which stands behind it. The first run chose its paths by itself."""
     rows, first = rows_of(name), {}
@@ -152,6 +166,7 @@ def test_the_tables_are_what_the_rows_say() -> None:
         *two_gpu_lines("latency", [8, 8 * KIB, 64 * KIB, MIB, 16 * MIB]),
         *two_gpu_lines("bandwidth", [8 * KIB, 64 * KIB, MIB, 16 * MIB]),
         *stream_lines(),
+        *collective_lines(),
         *host_lines(),
         *slower_lines(),
     ]

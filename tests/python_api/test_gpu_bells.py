@@ -102,6 +102,8 @@ def programs_of_the_guide() -> dict[str, str]:
 
 def run_here(library: str, what: list[str]) -> str:
     done = run_command(what, LIMIT_S, BRANT_GPU="cuda", BRANT_TEST_KERNELS=library)
+    if done.returncode != 0 and "AttributeError: module 'numpy' has no attribute" in done.stderr:
+        pytest.skip(f"{library} does not go with NumPy {numpy.__version__}")
     assert done.returncode == 0, f"{library}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
