@@ -152,7 +152,7 @@ class BRANT_API Team {
   /// log says which member it was and why. Else errors as of `run`, and no_memory. Cost: 25 to 28 MB of device memory
   /// for each member, until the team is closed and the device has done its work; messages among the members.
   OpResult prepare_streams() noexcept;
-  /// Has a stream of the runtime's device carry it out: one kernel of at most 32 blocks, behind what was queued there
+  /// Has a stream of the runtime's device carry it out: one kernel of at most 64 blocks, behind what was queued there
   /// before, which agrees with those of the other members by itself. No CPU takes part, so the stream may be captured,
   /// and graphs be launched as often as wanted, mixed with calls that are queued one by one. Calls of streams have an
   /// order of their own, apart from those of `run` and `post`: the same at all members, and on the device one after the

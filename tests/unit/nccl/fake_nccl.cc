@@ -50,6 +50,8 @@ int the_communicator = 0;
 
 }  // namespace
 
+// The names are those that NCCL exports.
+// NOLINTBEGIN(readability-identifier-naming)
 #define FAKE extern "C" __attribute__((visibility("default")))
 
 FAKE int ncclGetVersion(int* version) {
@@ -101,3 +103,4 @@ FAKE const char* ncclGetErrorString(int outcome) { return outcome == 0 ? "no err
 FAKE const char* ncclGetLastError(void*) { return "the fake was told to fail"; }
 /// Says to brant that it may be given memory of emulated devices.
 FAKE int brantNcclStandIn() { return 1; }
+// NOLINTEND(readability-identifier-naming)
