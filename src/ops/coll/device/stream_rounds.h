@@ -9,9 +9,9 @@
 
 /// What the kernels of a team do, once for GPUs and CPU threads. `Machine` (port/simt.h) is one thread of one block.
 ///
-/// Lines need no order: each word says that it is there. What goes through rooms is written by all threads of a block,
-/// which meet; then a thread for each other member fences, and writes the head. Who has seen the head, fenced and met
-/// its block sees the bytes.
+/// Lines need no order: each word says that it is there. What goes through rooms is written by many threads of a block.
+/// They meet a thread for each other member, which fences and writes the head. The thread that has seen the head fences
+/// and meets those who take, and they see the bytes.
 namespace brant::coll {
 
 /// Calls that a kernel of few registers carries out, with many accesses under way: they move bytes, or sum up floats.
@@ -109,6 +109,8 @@ class StreamRounds {
   }
 
   // What is put where others look
+  // -----------------------------------------------------------------------------------------------------------------
+
   /// `here` is called for batches of whole units, and for all others one by one. What the program has of the part is
   /// `aligned`, or none of its units is whole.
   template <unsigned N, typename Here>
