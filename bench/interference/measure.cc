@@ -63,6 +63,7 @@ class Interfering {
         file_(session_.reports() ? options.json : std::string()),
         machine_(describe_machine(session_.runtime())) {
     if (!session_.runtime().device().info().kernels) {
+      session_.barrier();  // whoever ends first would look dead to one that still connects
       throw Error(Status::not_supported,
                   fmt::format("no device here runs kernels beside {} memory: --memory emulated measures on threads of "
                               "the CPU, and so does BRANT_GPU=emulated with --memory pinned",
