@@ -421,7 +421,13 @@ class Foreign:
     """An array of another library, which knows DLPack alone."""
 
     def __init__(self, values):
-        self.__dlpack__, self.__dlpack_device__ = values.__dlpack__, values.__dlpack_device__
+        self.values = values
+
+    def __dlpack__(self, **how):
+        return self.values.__dlpack__(**how)
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
 
 
 class Giver(Chare):
