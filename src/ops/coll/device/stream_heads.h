@@ -59,30 +59,24 @@ class StreamHeads {
 
   /// What this member has put into the rooms of a turn is there. By threads that have met those who put it.
   BRANT_DEVICE_CODE void tell(const Crew& crew, Word of_turn) {
-    for (Word m = crew.rank; m < call_.members; m += crew.count) {
-      if (m == call_.self) continue;
+    each_other(crew, [&](unsigned m) {
       machine_.fence_system();
-      write_head(static_cast<unsigned>(m), of_turn);
-    }
+      write_head(m, of_turn);
+    });
   }
   /// All members have told of this turn. Before those meet them who take it.
   BRANT_DEVICE_CODE void await(const Crew& crew) {
-    for (Word m = crew.rank; m < call_.members; m += crew.count) {
-      if (m == call_.self) continue;
-      await_head(static_cast<unsigned>(m));
+    each_other(crew, [&](unsigned m) {
+      await_head(m);
       machine_.fence_system();
-    }
+    });
   }
   /// By lines, which need no order: by the last threads, which have no line to wait for where a call is small.
   BRANT_DEVICE_CODE void tell_by_lines() {
-    for (unsigned m = from_last(); m < call_.members; m += machine_.threads()) {
-      if (m != call_.self) write_head(m, turn);
-    }
+    each_other(from_last(), [&](unsigned m) { write_head(m, turn); });
   }
   BRANT_DEVICE_CODE void await_by_lines() {
-    for (unsigned m = from_last(); m < call_.members; m += machine_.threads()) {
-      if (m != call_.self) await_head(m);
-    }
+    each_other(from_last(), [&](unsigned m) { await_head(m); });
   }
 
  private:
@@ -119,7 +113,13 @@ class StreamHeads {
     if (came && (low != call_.low || seen.second != call_.high))
       report(StreamWhy::other_call, member, low, seen.second);
   }
-  BRANT_DEVICE_CODE unsigned from_last() const { return machine_.threads() - 1 - machine_.thread(); }
+  BRANT_DEVICE_CODE Crew from_last() const { return {machine_.threads() - 1 - machine_.thread(), machine_.threads()}; }
+  template <typename Each>
+  BRANT_DEVICE_CODE void each_other(const Crew& crew, Each&& each) {
+    for (Word m = crew.rank; m < call_.members; m += crew.count) {
+      if (m != call_.self) each(static_cast<unsigned>(m));
+    }
+  }
 
   Machine& machine_;
   const StreamCall& call_;
