@@ -14,12 +14,6 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "docs" / "numbers").glob("*.jsonl"))
 
-# Rows of commits that were rewritten before they landed: the README of the folder says which commit is nearest. They
-# stay until such a machine is measured again. Nothing is added here.
-NOT_IN_THE_HISTORY = {
-    "epyc-2-cores-2026-11-22.jsonl": {"ae7e333"},
-}
-
 
 def versions(file: pathlib.Path) -> collections.Counter[str]:
     return collections.Counter(json.loads(line)["brant"] for line in file.read_text().splitlines() if line)
@@ -41,7 +35,6 @@ def in_the_history(commit: str) -> bool:
 
 def test_there_are_rows() -> None:
     assert FILES
-    assert set(NOT_IN_THE_HISTORY) <= {file.name for file in FILES}, "remove what is gone"
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -64,7 +57,7 @@ def test_the_commits_are_in_the_history(file: pathlib.Path) -> None:
         pytest.skip("this copy of the repository has no history (git fetch --unshallow)")
     commits = {commit_of(version) for version in versions(file)}
     lost = {commit for commit in commits if not in_the_history(commit)}
-    assert lost == NOT_IN_THE_HISTORY.get(file.name, set())
+    assert lost == set()
 
 
 @pytest.mark.parametrize("version", ["0.1.0", "0.1.0+gabcdef0.dirty", "0.1.0+dirty"])

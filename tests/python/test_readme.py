@@ -143,7 +143,7 @@ def runs_of(sizes: list[int], among: list[int]) -> str:
 def slower_lines() -> list[str]:
     """Where raw UCX is faster: the losses are told as well, all of them."""
     lines = []
-    for machine, name in (("16 cores", HOST_ROWS), ("2 cores", "epyc-2-cores-2026-11-22.jsonl")):
+    for machine, name in (("16 cores", HOST_ROWS), ("2 cores", "epyc-2-cores-2026-11-26.jsonl")):
         first = first_run(name)
         for bench in ("latency", "bandwidth"):
             for model, (one, many) in NAMES.items():
