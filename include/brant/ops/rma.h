@@ -138,6 +138,9 @@ class BRANT_API RemoteSegment {
   [[nodiscard]] MemoryKind kind() const noexcept;
   /// Operations that have not ended, of this segment.
   [[nodiscard]] std::size_t pending() const noexcept;
+  /// Where the CPU of this process reaches the segment: memory of the host, its own or mapped. Until `close`, and null
+  /// elsewhere.
+  [[nodiscard]] void* host_pointer() const noexcept;
   /// Where kernels of this process's device reach the segment, for them to write there by themselves (see
   /// brant/device/put.cuh); until `close`. Null: they do not, or not yet (its memory is on its way), or it is closed.
   /// The first time, for host memory, it costs what registering that takes: about 100 us a MB.
@@ -170,5 +173,15 @@ class BRANT_API RemoteSegment {
  private:
   RmaTarget* target_ = nullptr;
 };
+
+/// `op.delivered`: all puts that this process has posted to segments of a process, whatever became of their records,
+/// are visible there, and ordered before what is posted from then on. ok: they are. Puts that fail do not make it fail.
+/// Errors: invalid_argument (no such rank, or `op` is pending), peer_lost, limit_reached (4096 are under way),
+/// no_memory. Costs a look at each operation that is under way with the process, and a flush where the network took
+/// puts.
+BRANT_API Status post_fence(Runtime& runtime, Rank rank, Op& op) noexcept;
+inline Operation fence(Runtime& runtime, Rank rank) noexcept {
+  return Operation(Moment::delivered, [&](Op& op) noexcept { return post_fence(runtime, rank, op); });
+}
 
 }  // namespace brant

@@ -255,6 +255,12 @@ Status Mover::all_moved(Move& move) noexcept {
   return flushers_.at(move.way->peer.rank.value)->flush(move);
 }
 
+Status Mover::flush(Move& move) noexcept {
+  const auto flusher = flushers_.find(move.way->peer.rank.value);
+  const bool is_used = flusher != flushers_.end() && move.way->peer.endpoint != nullptr;
+  return is_used ? flusher->second->flush(move) : Status::ok;
+}
+
 void Mover::step_ended(Move& move, Status status) noexcept {
   move.step = {};
   if (status == Status::ok && move.way != nullptr && move.way->peer.lost) status = Status::peer_lost;

@@ -42,6 +42,9 @@ class Mover final : public Service, private Poller {
   /// What is being copied by the CPU goes to another place from where it stands: all of it will be in `to`, if the
   /// caller has put there what was copied so far (the return value); null: nowhere. Bytes copied by others go on.
   std::size_t redirect(Move& move, void* to) noexcept;
+  /// Moves nothing: ends when the puts over the network that were started before to `way->peer` are visible there. As
+  /// `start`.
+  Status flush(Move& move) noexcept;
   /// Made before the first put to a peer over the network that tells when it is visible. Throws bad_alloc.
   void prepare(Peer& peer);
   bool forget(Peer& peer) noexcept override;

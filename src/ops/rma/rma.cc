@@ -1,5 +1,7 @@
 #include "brant/ops/rma.h"
 
+#include <new>
+
 #include "brant/core/runtime.h"
 #include "ops/rma/table.h"
 
@@ -41,6 +43,7 @@ void RemoteSegment::close() noexcept {
 Rank RemoteSegment::rank() const noexcept { return target_ == nullptr ? Rank{} : target_->peer().rank; }
 std::size_t RemoteSegment::size() const noexcept { return target_ == nullptr ? 0 : target_->bytes(); }
 MemoryKind RemoteSegment::kind() const noexcept { return target_ == nullptr ? MemoryKind::detect : target_->kind(); }
+void* RemoteSegment::host_pointer() const noexcept { return target_ == nullptr ? nullptr : target_->host_pointer(); }
 void* RemoteSegment::device_pointer() const noexcept {
   return target_ == nullptr ? nullptr : target_->device_pointer();
 }
@@ -62,6 +65,16 @@ Status RemoteSegment::post_put(std::uint64_t offset, ConstBuffer source, Op& op,
   return told_at_once(
       target_,
       target_ == nullptr ? Status::invalid_argument : target_->post(RmaDirection::put, offset, local, op, options), op);
+}
+
+Status post_fence(Runtime& runtime, Rank rank, Op& op) noexcept {
+  if (op.pending()) [[unlikely]]
+    return refuse_pending_op();
+  try {
+    return told_at_once(nullptr, runtime.worker().engine().service<RmaTable>().fences().post(rank, op), op);
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
 }
 
 Status RemoteSegment::post_get(std::uint64_t offset, Buffer landing, Op& op, const RmaOptions& options) noexcept {

@@ -34,11 +34,16 @@ class RmaTarget final : private Poller {
   [[nodiscard]] MemoryKind kind() const noexcept { return kind_; }
   [[nodiscard]] std::size_t live() const noexcept { return live_; }
   /// See RemoteSegment.
+  [[nodiscard]] void* host_pointer() const noexcept { return host_accessible(kind_) ? mapped_ : nullptr; }
   [[nodiscard]] void* device_pointer() noexcept;
 
   [[nodiscard]] PathChoice choose(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept;
   Status post(RmaDirection direction, std::uint64_t offset, Buffer local, Op& op, const RmaOptions& options) noexcept;
   void count_outcome(Status status) noexcept;
+  /// Of what is under way with a peer: it is a put of a segment.
+  [[nodiscard]] static bool is_put(const PeerOp& op) noexcept {
+    return op.lost == &RmaTarget::on_lost && static_cast<const RmaTransfer&>(op).is_put;
+  }
   /// No more posts; the target goes when its last transfer has ended.
   void close() noexcept;
 

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "brant/base/intrusive_list.h"
+#include "brant/pgas/copy_options.h"
+#include "core/completions.h"
+
+namespace brant {
+
+class SpaceState;
+struct KnownSegment;
+
+/// A copy of the global space that takes more than one post: its segment is not reached yet, the target is told, its
+/// bytes are kept, or somebody else makes it. Lent from post to completion.
+struct CopyRecord final : OpOwner {
+  enum class Task : std::uint8_t { put, get, copy, reach };
+
+  explicit CopyRecord(SpaceState& space_in) noexcept : space(space_in) {}
+
+  SpaceState& space;
+  ListHook<CopyRecord> hook;  ///< In the list of a segment that is not reached yet.
+  KnownSegment* waits_for = nullptr;
+  Op inner;  ///< Of what this process moves, or of a call that waits for progress.
+  Task task = Task::put;
+  bool posting = true;      ///< Inside the post: an outcome is returned and not reported.
+  bool telling = false;     ///< The bytes are visible; a word behind them is on its way.
+  bool tells_free = false;  ///< The user asked when the source is free.
+  std::uint8_t kept = 0;    ///< So many bytes of `value` are what is copied.
+  Path path = Path::automatic;
+  Status outcome = Status::in_progress;
+  GlobalPtr<std::byte> there;
+  GlobalPtr<const std::byte> source;  ///< Of a `copy`.
+  Buffer local;
+  std::size_t bytes = 0;  ///< Of a `copy`.
+  std::uint64_t moved_bytes = 0;
+  const TransferShapes* shapes = nullptr;
+  AtTarget at_target;
+  std::uint64_t id = 0;           ///< While another process copies.
+  std::byte* value_to = nullptr;  ///< Of a get: where the value goes in the end.
+  alignas(16) std::byte value[16] = {};
+};
+
+}  // namespace brant

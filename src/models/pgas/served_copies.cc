@@ -1,0 +1,36 @@
+#include "models/pgas/served_copies.h"
+
+#include "models/pgas/space_state.h"
+
+namespace brant {
+
+ServedCopies::~ServedCopies() {
+  while (Served* served = under_way_.pop_front()) records_.give_back(served);  // which detaches it
+}
+
+void ServedCopies::answer(std::int32_t asker, std::uint64_t id, Status status) noexcept {
+  // One that cannot be told has gone.
+  static_cast<void>(
+      space_.say(Rank{asker}, {.word = pgas::Word::copied, .status = static_cast<std::int32_t>(status), .id = id}, {}));
+}
+
+void ServedCopies::serve(std::int32_t asker, std::uint64_t id, const pgas::CopyRequest& request) noexcept {
+  if (request.from.rank() != space_.rank()) return answer(asker, id, Status::invalid_argument);
+  Served* served = records_.take(space_, asker, id);
+  if (served == nullptr) return answer(asker, id, records_.refusal());
+  served->op.delivered = {&ServedCopies::on_done, served};
+  under_way_.push_back(*served);
+  const Status status =
+      space_.post_copy(request.from, request.to, static_cast<std::size_t>(request.bytes), served->op, {});
+  if (status != Status::in_progress) on_done(served, {status, 0});
+}
+
+void ServedCopies::on_done(void* record, const OpResult& result) noexcept {
+  auto& served = *static_cast<Served*>(record);
+  ServedCopies& self = served.space.served();
+  self.answer(served.asker, served.id, result.status);
+  self.under_way_.remove(served);
+  self.records_.give_back(&served);
+}
+
+}  // namespace brant

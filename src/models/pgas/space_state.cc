@@ -1,0 +1,209 @@
+#include "models/pgas/space_state.h"
+
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+
+namespace brant {
+
+using pgas::Word;
+using pgas::WordHeader;
+
+std::string describe(GlobalPtr<const std::byte> at) {
+  if (at.is_null()) return "a null pointer";
+  return fmt::format("rank {}, segment {} ({}), offset {}", at.rank(), at.segment(), memory_kind_name(at.kind()),
+                     at.offset());
+}
+
+SpaceState::SpaceState(GlobalSpace& space, SpaceService& service) noexcept
+    : space_(space), service_(service), engine_(service.engine()) {
+  service_.set_state(this);
+}
+
+SpaceState::~SpaceState() {
+  constexpr auto kPatience = std::chrono::seconds(20);
+  directory_.close();
+  copies_.close();
+  owned_.retire_all();
+  const auto idle = [](void* state) noexcept {
+    auto& self = *static_cast<SpaceState*>(state);
+    self.look_around();
+    return self.copies_.live() == 0 && self.directory_.empty() && !self.owned_.any_retiring();
+  };
+  if (engine_.waiting().wait(idle, this, kPatience) != Status::ok) {
+    log::warn(
+        "the global space of rank {} ends while {} of its copies are under way, or others have not let go of its "
+        "segments: they make no progress",
+        rank(), copies_.live());
+  }
+  service_.set_state(nullptr);
+}
+
+Status SpaceState::say(Rank to, const WordHeader& header, std::span<const std::byte> payload) noexcept {
+  return service_.say(to, header, payload);
+}
+
+bool SpaceState::has_gone(std::int32_t rank) noexcept {
+  const Peer* peer = engine_.peers().find(rank);
+  return peer == nullptr || peer->lost || peer->ended;
+}
+
+void SpaceState::look_around() noexcept {
+  directory_.look_around();
+  owned_.look_around();
+  copies_.look_around();
+}
+
+CopyRecord* SpaceState::take(CopyRecord::Task task, GlobalPtr<const std::byte> there, Op& op,
+                             CopyOptions& options) noexcept {
+  CopyRecord* copy = copies_.take(op);
+  if (copy == nullptr) return nullptr;
+  copy->task = task;
+  // Whether it is written is the task's.
+  copy->there = {there.rank(), there.segment(), there.offset(), there.kind_number(), there.device()};
+  copy->path = options.path;
+  copy->shapes = options.shapes;
+  copy->at_target = std::move(options.at_target);
+  return copy;
+}
+
+Status SpaceState::post_move(CopyRecord::Task task, GlobalPtr<const std::byte> there, Buffer local, Op& op,
+                             CopyOptions& options) noexcept {
+  KnownSegment* known = directory_.find_open(there.rank(), there.segment());
+  if (known != nullptr && !options.at_target.is_wanted()) [[likely]] {
+    const RmaOptions how{.path = options.path, .shapes = options.shapes};
+    return task == CopyRecord::Task::put ? known->remote.post_put(there.offset(), local, op, how)
+                                         : known->remote.post_get(there.offset(), local, op, how);
+  }
+  if (op.pending()) return refuse_pending_op();
+  CopyRecord* copy = take(task, there, op, options);
+  if (copy == nullptr) return copies_.refusal();
+  copy->local = local;
+  return copies_.start(*copy, op);
+}
+
+Status SpaceState::post_value(CopyRecord::Task task, GlobalPtr<const std::byte> there, Buffer value, Op& op,
+                              CopyOptions& options) noexcept {
+  if (value.bytes > sizeof(CopyRecord::value) || value.data == nullptr || options.shapes != nullptr)
+    return Status::invalid_argument;
+  // Where the CPU copies at once, nothing need be kept.
+  const KnownSegment* known = directory_.find_open(there.rank(), there.segment());
+  if (known != nullptr && known->remote.host_pointer() != nullptr) return post_move(task, there, value, op, options);
+  if (op.pending()) return refuse_pending_op();
+  CopyRecord* copy = take(task, there, op, options);
+  if (copy == nullptr) return copies_.refusal();
+  copy->kept = static_cast<std::uint8_t>(value.bytes);
+  if (task == CopyRecord::Task::put) {
+    std::memcpy(copy->value, value.data, value.bytes);
+  } else {
+    copy->value_to = static_cast<std::byte*>(value.data);
+  }
+  return copies_.start(*copy, op);
+}
+
+Status SpaceState::post_copy(GlobalPtr<const std::byte> from, GlobalPtr<std::byte> to, std::size_t bytes, Op& op,
+                             CopyOptions&& options) noexcept {
+  if (op.pending()) return refuse_pending_op();
+  CopyRecord* copy = take(CopyRecord::Task::copy, to, op, options);
+  if (copy == nullptr) return copies_.refusal();
+  copy->source = from;
+  copy->bytes = bytes;
+  return copies_.start(*copy, op);
+}
+
+Status SpaceState::post_reach(GlobalPtr<const std::byte> at, Op& op) noexcept {
+  if (op.pending()) return refuse_pending_op();
+  CopyOptions none;
+  CopyRecord* copy = take(CopyRecord::Task::reach, at, op, none);
+  if (copy == nullptr) return copies_.refusal();
+  return copies_.start(*copy, op);
+}
+
+KnownSegment* SpaceState::find_mapped(GlobalPtr<const std::byte> at, std::size_t bytes) noexcept {
+  KnownSegment* known = directory_.find_open(at.rank(), at.segment());
+  if (known == nullptr) {
+    // This process's own are reached without a question.
+    if (at.rank() != rank() || directory_.reach(at, known) != Status::ok) return nullptr;
+  }
+  const std::size_t size = known->remote.size();
+  return at.offset() <= size && bytes <= size - at.offset() ? known : nullptr;
+}
+
+void* SpaceState::host_address(GlobalPtr<const std::byte> at, std::size_t bytes) noexcept {
+  const KnownSegment* known = find_mapped(at, bytes);
+  auto* const base = known == nullptr ? nullptr : static_cast<std::byte*>(known->remote.host_pointer());
+  return base == nullptr ? nullptr : base + at.offset();
+}
+
+void* SpaceState::device_address(GlobalPtr<const std::byte> at, std::size_t bytes) noexcept {
+  const KnownSegment* known = find_mapped(at, bytes);
+  auto* const base = known == nullptr ? nullptr : static_cast<std::byte*>(known->remote.device_pointer());
+  return base == nullptr ? nullptr : base + at.offset();
+}
+
+void SpaceState::hear(std::int32_t from, const WordHeader& header, std::span<const std::byte> payload) noexcept {
+  switch (header.word) {
+    case Word::ask: static_cast<void>(owned_.tell(Rank{from}, header.segment)); return;
+    case Word::ticket: return directory_.note_ticket(from, header.segment, static_cast<Status>(header.status), payload);
+    case Word::retired:
+      if (!directory_.note_retired(from, header.segment))
+        static_cast<void>(say(Rank{from}, {.word = Word::let_go, .segment = header.segment}, {}));
+      return;
+    case Word::let_go: return owned_.note_let_go(from, header.segment);
+    case Word::copied: return copies_.note_copied(from, header.id, static_cast<Status>(header.status));
+    case Word::copy: {
+      pgas::CopyRequest request;
+      if (payload.size() != sizeof(request)) break;
+      std::memcpy(&request, payload.data(), sizeof(request));
+      return served_.serve(from, header.id, request);
+    }
+  }
+  engine_.peers().distrust(from, "a word of the global space that nobody of this job says");
+}
+
+SpaceService::SpaceService(Engine& engine) : engine_(engine), messenger_(engine.service<am::Messenger>()) {
+  messenger_.claim(am::ServiceId::pgas, &SpaceService::on_message, nullptr, this);
+}
+
+Status SpaceService::say(Rank to, const WordHeader& header, std::span<const std::byte> payload) noexcept {
+  am::Message* message = messenger_.make(payload.size());
+  if (message == nullptr) return Status::no_memory;
+  message->set_header(header);
+  if (!payload.empty()) std::memcpy(message->data, payload.data(), payload.size());
+  const Status status = messenger_.send(to, am::ServiceId::pgas, *message, am::Flow::urgent);
+  if (status != Status::ok) messenger_.release(*message);
+  return status;
+}
+
+void SpaceService::on_message(void* service, am::Message& message) noexcept {
+  auto& self = *static_cast<SpaceService*>(service);
+  if (message.wire.header_bytes == sizeof(WordHeader)) {
+    self.hear(message.peer, message.header<WordHeader>(), message.payload());
+  } else {
+    self.engine_.peers().distrust(message.peer, "a message of the global space without its header");
+  }
+  self.messenger_.release(message);
+}
+
+/// Without a space there are no segments, and nothing is reached.
+void SpaceService::hear(std::int32_t from, const WordHeader& header, std::span<const std::byte> payload) noexcept {
+  if (state_ != nullptr) return state_->hear(from, header, payload);
+  WordHeader answer = header;
+  answer.status = static_cast<std::int32_t>(Status::not_found);
+  switch (header.word) {
+    case Word::ask: answer.word = Word::ticket; break;
+    case Word::copy: answer.word = Word::copied; break;
+    case Word::ticket:
+      if (static_cast<Status>(header.status) != Status::ok) return;
+      [[fallthrough]];
+    case Word::retired: answer.word = Word::let_go; break;
+    default: return;
+  }
+  static_cast<void>(say(Rank{from}, answer, {}));
+}
+
+}  // namespace brant

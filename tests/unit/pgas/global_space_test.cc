@@ -1,0 +1,397 @@
+// The global space between ranks of one process over the loopback network: every kind of memory, near and far.
+
+#include "brant/pgas/global_space.h"
+
+#include <array>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "brant/brant.h"
+#include "brant/device.h"
+#include "brant/notify/notifier.h"
+#include "brant/pgas.h"
+#include "support/grounds.h"
+#include "support/in_process_job.h"
+
+namespace brant {
+namespace {
+
+using test::Ground;
+using test::InProcessJob;
+using test::JobOptions;
+using test::kGrounds;
+using test::pattern;
+using test::Space;
+
+JobOptions with(int ranks, GpuChoice gpu = GpuChoice::emulated) {
+  JobOptions options = test::ranks(ranks, gpu);
+  return options;
+}
+
+/// A job with a space for each of its ranks.
+class Spaces {
+ public:
+  explicit Spaces(const JobOptions& options) : job_(options) {
+    for (int rank = 0; rank < options.ranks; ++rank) spaces_.push_back(std::make_unique<GlobalSpace>(job_.rank(rank)));
+  }
+  /// They end together, as those of processes do: each lets go of the others' segments first.
+  ~Spaces() {
+    for (std::size_t i = 0; i < segments_.size(); ++i) segments_[i] = {};
+    job_.run(200);
+  }
+  GlobalSpace& operator[](int rank) { return *spaces_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] InProcessJob& job() { return job_; }
+
+  /// A segment that lives as long as the spaces.
+  GlobalSegment& keep(GlobalSegment segment) {
+    segments_.push_back(std::move(segment));
+    return segments_.back();
+  }
+  OpResult outcome(const Operation& operation) { return job_.outcome(operation); }
+
+ private:
+  InProcessJob job_;
+  std::vector<std::unique_ptr<GlobalSpace>> spaces_;
+  std::deque<GlobalSegment> segments_;
+};
+
+/// Every kind at either end of a copy, and where the ends are: of the process that copies, or of others.
+struct Case {
+  Ground from, to;
+  int from_rank, to_rank;  ///< Rank 1 copies.
+};
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  const std::pair<int, int> places[] = {{1, 0}, {0, 1}, {1, 1}, {0, 2}, {0, 0}};
+  for (const auto& [from_rank, to_rank] : places) {
+    for (const Ground& from : kGrounds) {
+      for (const Ground& to : kGrounds) cases.push_back({from, to, from_rank, to_rank});
+    }
+  }
+  return cases;
+}
+
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  return std::string(info.param.from.name) + "_of_" + std::to_string(info.param.from_rank) + "_to_" +
+         info.param.to.name + "_of_" + std::to_string(info.param.to_rank);
+}
+
+class SpaceCopies : public testing::TestWithParam<Case> {
+ protected:
+  static constexpr std::size_t kWhole = 300'007;
+  static constexpr std::size_t kFront = 16;
+
+  Spaces spaces_{with(3)};
+  Space from_memory_{spaces_.job().rank(GetParam().from_rank), GetParam().from.kind, kWhole, GetParam().from.of_heap};
+  Space to_memory_{spaces_.job().rank(GetParam().to_rank), GetParam().to.kind, kWhole, GetParam().to.of_heap};
+  GlobalSegment& from_ = spaces_.keep(spaces_[GetParam().from_rank].adopt(from_memory_.whole()));
+  GlobalSegment& to_ = spaces_.keep(spaces_[GetParam().to_rank].adopt(to_memory_.whole()));
+};
+
+TEST_P(SpaceCopies, arrive_whole_wherever_the_ends_are) {
+  const std::vector<std::byte> here = pattern(kWhole, 1), there = pattern(kWhole, 2);
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{4099}, kWhole - 2 * kFront}) {
+    SCOPED_TRACE(bytes);
+    from_memory_.fill(here);
+    to_memory_.fill(there);
+    const Operation copy = spaces_[1].copy<std::byte>(from_.begin() + 3, to_.begin() + kFront, bytes);
+    const OpResult result = spaces_.outcome(copy);
+    ASSERT_EQ(result.status, Status::ok) << status_name(result.status);
+    EXPECT_EQ(result.bytes, bytes);
+    const std::vector<std::byte> image = to_memory_.image();
+    EXPECT_EQ(std::memcmp(image.data() + kFront, here.data() + 3, bytes), 0) << "wrong bytes";
+    EXPECT_EQ(std::memcmp(image.data(), there.data(), kFront), 0) << "before it";
+    EXPECT_EQ(std::memcmp(image.data() + kFront + bytes, there.data() + kFront + bytes, kWhole - kFront - bytes), 0)
+        << "behind it";
+  }
+}
+
+TEST_P(SpaceCopies, tell_the_target_behind_the_bytes) {
+  constexpr std::size_t kBytes = 70'000;
+  const std::vector<std::byte> here = pattern(kWhole, 3);
+  from_memory_.fill(here);
+  to_memory_.fill(std::vector<std::byte>(kWhole));
+  GlobalSegment& flags = spaces_.keep(spaces_[GetParam().to_rank].create(MemoryKind::host, 64));
+  const GlobalPtr<std::uint64_t> flag = flags.allocate<std::uint64_t>();
+  std::uint64_t* const word = flags.local(flag);
+  *word = 0;
+  const Operation copy =
+      spaces_[1].copy<std::byte>(from_.begin(), to_.begin(), kBytes, {.at_target = AtTarget::set(flag, 7)});
+  ASSERT_TRUE(spaces_.job().run_until([&] { return *static_cast<volatile std::uint64_t*>(word) == 7; }));
+  const std::vector<std::byte> image = to_memory_.image(kBytes);
+  EXPECT_EQ(std::memcmp(image.data(), here.data(), kBytes), 0) << "the flag is there, and the bytes are not";
+  const OpResult result = spaces_.outcome(copy);
+  EXPECT_EQ(result.status, Status::ok);
+  EXPECT_EQ(result.bytes, kBytes) << "not those of the flag";
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SpaceCopies, testing::ValuesIn(all_cases()), name_of);
+
+TEST(GlobalSpace, puts_and_gets_objects) {
+  Spaces spaces(with(2, GpuChoice::none));
+  GlobalSegment& heap = spaces.keep(spaces[0].create(MemoryKind::host, 1 << 20));
+  const GlobalPtr<double> row = heap.allocate<double>(100);
+  std::vector<double> mine(100, 1.5), got(100);
+  EXPECT_TRUE(spaces.outcome(spaces[1].put(row, mine)).ok());
+  EXPECT_TRUE(spaces.outcome(spaces[1].get(row, got)).ok());
+  EXPECT_EQ(got, mine);
+  EXPECT_EQ(heap.local(row)[99], 1.5);
+  EXPECT_TRUE(spaces.outcome(spaces[1].put_value(row + 3, 2.5)).ok());
+  ValueGet<double> value = spaces[1].get_value(row + 3);
+  EXPECT_TRUE(spaces.outcome(value.operation()).ok());
+  EXPECT_EQ(value.value(), 2.5);
+}
+
+TEST(GlobalSpace, coroutines_await_values) {
+  Spaces spaces(with(2, GpuChoice::none));
+  GlobalSegment& heap = spaces.keep(spaces[0].create(MemoryKind::host, 4096));
+  const GlobalPtr<int> number = heap.allocate<int>();
+  *heap.local(number) = 41;
+  int seen = 0;
+  const auto add_one = [](GlobalSpace& space, GlobalPtr<int> at, int& to) -> Task<void> {
+    const int value = co_await space.get_value(at);
+    (co_await space.put_value(at, value + 1)).or_throw("the number did not leave");
+    to = co_await space.get_value(at);
+  };
+  Task<void> task = add_one(spaces[1], number, seen);
+  task.start();
+  ASSERT_TRUE(spaces.job().run_until([&] { return task.finished(); }));
+  task.take();
+  EXPECT_EQ(seen, 42);
+}
+
+TEST(GlobalSpace, values_need_no_memory_of_the_caller) {
+  Spaces spaces(with(2));
+  GlobalSegment& heap = spaces.keep(spaces[0].create(MemoryKind::emulated, 4096));
+  const GlobalPtr<std::uint64_t> word = heap.allocate<std::uint64_t>();
+  Op op;
+  {
+    const std::uint64_t value = 77;
+    ASSERT_EQ(spaces[1].post_put_value(word, ConstBuffer(&value, 8, MemoryKind::host), op), Status::in_progress);
+  }
+  ASSERT_TRUE(spaces.job().run_until([&] { return !op.pending(); }));
+  {
+    // Nobody waits for it any more, and nothing is written to where it was.
+    const ValueGet<std::uint64_t> gone = spaces[1].get_value(word);
+  }
+  ValueGet<std::uint64_t> value = spaces[1].get_value(word);
+  EXPECT_TRUE(spaces.outcome(value.operation()).ok());
+  EXPECT_EQ(value.value(), 77u);
+}
+
+TEST(GlobalSpace, a_published_segment_is_used_without_its_owner) {
+  Spaces spaces(with(2, GpuChoice::none));
+  GlobalSegment& heap = spaces.keep(spaces[0].create(MemoryKind::host, 1 << 16));
+  ASSERT_EQ(heap.publish(Rank{1}), Status::ok);
+  EXPECT_EQ(heap.publish(Rank{2}), Status::invalid_argument);
+  const GlobalPtr<int> at = heap.allocate<int>();
+  Runtime& other = spaces.job().rank(1);
+  const Operation put = spaces[1].put_value(at, 9);
+  for (int turn = 0; turn < 100000 && !put.done(); ++turn) static_cast<void>(other.worker().progress());
+  ASSERT_TRUE(put.done()) << "rank 0 has made no progress since";
+  EXPECT_EQ(put.result().status, Status::ok);
+}
+
+TEST(GlobalSpace, local_pointers_exist_where_memory_is_mapped) {
+  Spaces spaces(with(2));
+  GlobalSegment& host = spaces.keep(spaces[0].create(MemoryKind::host, 1 << 16));
+  GlobalSegment& device = spaces.keep(spaces[0].create(MemoryKind::emulated, 1 << 16));
+  const GlobalPtr<int> at = host.allocate<int>(4);
+  EXPECT_EQ(spaces[0].local(at + 1), host.local(at) + 1) << "its own, unasked";
+  EXPECT_EQ(spaces[1].local(at), nullptr) << "not reached yet";
+  EXPECT_TRUE(spaces.outcome(spaces[1].reach(at)).ok());
+  EXPECT_TRUE(spaces.outcome(spaces[1].reach(device.begin())).ok());
+  int* const mapped = spaces[1].local(at);
+  ASSERT_NE(mapped, nullptr);
+  host.local(at)[2] = 5;
+  EXPECT_EQ(mapped[2], 5);
+  EXPECT_EQ(spaces[1].local(device.begin()), nullptr) << "the CPU does not follow pointers of a device";
+  EXPECT_NE(spaces[1].device_pointer(device.begin()), nullptr);
+  EXPECT_EQ(spaces[1].local(at + (1 << 20)), nullptr) << "outside";
+}
+
+TEST(GlobalSpace, segments_allocate_and_take_back) {
+  Spaces spaces(with(1, GpuChoice::none));
+  GlobalSegment& heap = spaces.keep(spaces[0].create(MemoryKind::host, 1 << 16));
+  const GlobalPtr<double> a = heap.allocate<double>(10);
+  const GlobalPtr<char> b = heap.allocate<char>(1, 256);
+  EXPECT_EQ(b.offset() % 256, 0u);
+  EXPECT_EQ(heap.bytes_used(), 81u);
+  EXPECT_EQ(heap.global(heap.local(a)), a);
+  EXPECT_TRUE(heap.global(&heap).is_null());
+  heap.deallocate(a);
+  EXPECT_THROW(heap.deallocate(a), Error);
+  EXPECT_THROW(heap.deallocate(b + 1), Error);
+  heap.deallocate(GlobalPtr<char>{});
+  try {
+    static_cast<void>(heap.allocate<double>(1 << 20));
+    FAIL() << "there is no room";
+  } catch (const Error& fault) {
+    EXPECT_EQ(fault.status(), Status::no_memory);
+    EXPECT_NE(std::string(fault.what()).find("largest free piece"), std::string::npos) << fault.what();
+  }
+  EXPECT_THROW(static_cast<void>(heap.allocate<double>(~std::size_t{0} / 4)), Error);
+}
+
+TEST(GlobalSpace, bad_pointers_are_refused) {
+  Spaces spaces(with(2, GpuChoice::none));
+  GlobalSegment& heap = spaces.keep(spaces[0].create(MemoryKind::host, 1 << 16));
+  const GlobalPtr<int> at = heap.begin().as<int>();
+  std::vector<int> items(8);
+  EXPECT_EQ(spaces.outcome(spaces[1].put(GlobalPtr<int>{}, items)).status, Status::invalid_argument) << "null";
+  EXPECT_EQ(spaces.outcome(spaces[1].put(GlobalPtr<int>(9, 1, 0, 1, 0), items)).status, Status::invalid_argument);
+  EXPECT_EQ(spaces.outcome(spaces[1].put(GlobalPtr<int>(0, 99, 0, 1, 0), items)).status, Status::not_found);
+  EXPECT_EQ(spaces.outcome(spaces[1].put(GlobalPtr<int>(1, 99, 0, 1, 0), items)).status, Status::not_found) << "own";
+  EXPECT_EQ(spaces.outcome(spaces[1].put(at + (1 << 14) - 7, items)).status, Status::invalid_argument)
+      << "past the end";
+  EXPECT_EQ(spaces.outcome(spaces[1].put(at - 1, items)).status, Status::invalid_argument) << "before the beginning";
+  EXPECT_EQ(spaces.outcome(spaces[0].copy<int>(at, at + (1 << 14), 1)).status, Status::invalid_argument);
+  EXPECT_TRUE(spaces.outcome(spaces[1].put(at + (1 << 14) - 8, items)).ok());
+}
+
+TEST(GlobalSpace, a_retired_segment_is_freed_when_nobody_uses_it) {
+  Spaces spaces(with(3, GpuChoice::none));
+  GlobalSegment heap = spaces[0].create(MemoryKind::host, 1 << 16);
+  const GlobalPtr<int> at = heap.allocate<int>();
+  EXPECT_TRUE(spaces.outcome(spaces[1].put_value(at, 1)).ok());
+  EXPECT_TRUE(spaces.outcome(spaces[2].put_value(at, 2)).ok());
+  Future<void> gone = heap.retire();
+  EXPECT_FALSE(heap.is_open());
+  EXPECT_EQ(spaces.outcome(spaces[0].put_value(at, 3)).status, Status::not_found);
+  for (int turn = 0; turn < 100; ++turn) static_cast<void>(spaces.job().rank(0).worker().progress());
+  EXPECT_FALSE(gone.ready()) << "the others have not let go of it";
+  ASSERT_TRUE(spaces.job().run_until([&] {
+    spaces.job().rank(0).tidy();
+    return gone.ready();
+  }));
+  EXPECT_EQ(spaces.outcome(spaces[1].put_value(at, 3)).status, Status::not_found);
+  EXPECT_THROW(static_cast<void>(heap.retire()), Error);
+  EXPECT_THROW(static_cast<void>(heap.allocate<int>()), Error);
+}
+
+TEST(GlobalSpace, a_space_that_has_gone_answers_that_it_has_no_segments) {
+  InProcessJob job(with(2, GpuChoice::none));
+  GlobalPtr<int> at;
+  GlobalSpace here(job.rank(1));
+  {
+    GlobalSpace there(job.rank(0));
+    EXPECT_THROW(GlobalSpace{job.rank(0)}, Error) << "one at a time";
+    EXPECT_EQ(&GlobalSpace::of(job.rank(0)), &there);
+    const GlobalSegment heap = there.create(MemoryKind::host, 4096);
+    at = heap.begin().as<int>();
+  }
+  EXPECT_THROW(GlobalSpace::of(job.rank(0)), Error);
+  EXPECT_EQ(job.outcome(here.put_value(at, 1)).status, Status::not_found);
+}
+
+TEST(GlobalSpace, bells_are_rung_behind_the_bytes) {
+  Spaces spaces(with(2));
+  Runtime &owner = spaces.job().rank(0), &other = spaces.job().rank(1);
+  Notifier notifier(owner);
+  Bell bell = notifier.make({.rung_by = RungBy::peer, .seen_by = SeenBy::host, .peer = Rank{1}});
+  std::optional<PeerBell> ring;
+  try {
+    ring.emplace(other, Rank{0}, bell.ticket());
+  } catch (const Error& fault) {
+    GTEST_SKIP() << "ranks without links share no bells: " << fault.what();
+  }
+  GlobalSegment& heap = spaces.keep(spaces[0].create(MemoryKind::emulated, 1 << 20));
+  const GlobalPtr<int> row = heap.allocate<int>(1 << 16);
+  const std::vector<int> items(1 << 16, 3);
+  const Operation rung = bell.when(1);
+  const Operation put = spaces[1].put(row, items, {.at_target = AtTarget::ring(*ring, 1)});
+  EXPECT_TRUE(spaces.outcome(rung).ok());
+  std::vector<int> seen(1 << 16);
+  owner.copy(Buffer(std::span(seen)), ConstBuffer(heap.local(row), seen.size() * sizeof(int), MemoryKind::emulated));
+  EXPECT_EQ(seen, items);
+  EXPECT_TRUE(spaces.outcome(put).ok());
+}
+
+TEST(GlobalSpace, a_function_tells_the_target_from_progress) {
+  Spaces spaces(with(2, GpuChoice::none));
+  GlobalSegment& heap = spaces.keep(spaces[0].create(MemoryKind::host, 4096));
+  const GlobalPtr<int> at = heap.allocate<int>();
+  EXPECT_TRUE(spaces.outcome(spaces[1].reach(at)).ok());
+  int told = 0;
+  const Operation put = spaces[1].put_value(at, 5, {.at_target = AtTarget::by([&] {
+                                                      EXPECT_EQ(*heap.local(at), 5) << "visible by now";
+                                                      ++told;
+                                                    })});
+  EXPECT_EQ(told, 0) << "never inside the post";
+  EXPECT_TRUE(spaces.outcome(put).ok());
+  EXPECT_EQ(told, 1);
+  const Operation failed =
+      spaces[1].put_value(at, 5, {.at_target = AtTarget::by([] { throw Error(Status::limit_reached, "no room"); })});
+  EXPECT_EQ(spaces.outcome(failed).status, Status::limit_reached);
+}
+
+TEST(GlobalSpace, what_waits_for_an_answer_can_be_withdrawn_and_ends_with_the_space) {
+  InProcessJob job(with(2, GpuChoice::none));
+  auto here = std::make_unique<GlobalSpace>(job.rank(1));
+  GlobalSpace there(job.rank(0));
+  const GlobalSegment heap = there.create(MemoryKind::host, 4096);
+  Operation given_up = here->put_value(heap.begin().as<int>(), 1);
+  given_up.op().cancel();
+  EXPECT_EQ(job.outcome(given_up).status, Status::canceled);
+  auto abandoned = std::make_unique<Operation>(Moment::delivered,
+                                               [&](Op& op) noexcept { return here->post_reach(heap.begin(), op); });
+  abandoned.reset();
+  const GlobalSegment unknown = there.create(MemoryKind::host, 4096);
+  const Operation waits = here->reach(unknown.begin());
+  EXPECT_FALSE(waits.done());
+  here.reset();
+  EXPECT_EQ(job.outcome(waits).status, Status::canceled);
+}
+
+TEST(GlobalSpace, fences_come_behind_all_that_was_put) {
+  Spaces spaces(with(2));
+  GlobalSegment& device = spaces.keep(spaces[0].create(MemoryKind::emulated, 8 << 20));
+  const GlobalPtr<std::byte> row = device.begin();
+  EXPECT_TRUE(spaces.outcome(spaces[1].reach(row)).ok());
+  const std::vector<std::byte> image = pattern(4 << 20, 5);
+  Op first, second;  // of which nobody asks whether they are visible
+  ASSERT_LE(spaces[1].post_put(row, std::span(image), first), Status::in_progress);
+  ASSERT_LE(spaces[1].post_put(row + (4 << 20), std::span(image), second), Status::in_progress);
+  const Operation fence = spaces[1].fence(Rank{0});
+  EXPECT_TRUE(spaces.outcome(fence).ok());
+  std::vector<std::byte> seen(8 << 20);
+  spaces.job().rank(0).copy(Buffer(std::span(seen)), device.memory());
+  EXPECT_EQ(std::memcmp(seen.data(), image.data(), image.size()), 0);
+  EXPECT_EQ(std::memcmp(seen.data() + image.size(), image.data(), image.size()), 0);
+  EXPECT_EQ(spaces.outcome(spaces[1].fence(Rank{7})).status, Status::invalid_argument);
+  EXPECT_TRUE(spaces.outcome(spaces[1].fence(Rank{1})).ok()) << "nothing is under way";
+}
+
+TEST(GlobalSpace, streams_copy_and_tell) {
+  Spaces spaces(with(2));
+  GlobalSegment& device = spaces.keep(spaces[0].create(MemoryKind::emulated, 1 << 20));
+  const GlobalPtr<std::byte> row = device.allocate<std::byte>(1 << 16);
+  const GlobalPtr<std::uint64_t> flag = device.allocate<std::uint64_t>();
+  Stream stream = spaces.job().rank(1).device().create_stream();
+  Memory source = spaces.job().rank(1).allocate(MemoryKind::emulated, 1 << 16);
+  const std::vector<std::byte> image = pattern(1 << 16, 6);
+  spaces.job().rank(1).copy(source, std::span(image));
+  EXPECT_EQ(spaces[1].enqueue_put(stream, row, source), Status::not_supported) << "not reached yet";
+  EXPECT_TRUE(spaces.outcome(spaces[1].reach(row)).ok());
+  ASSERT_EQ(spaces[1].enqueue_put(stream, row, source), Status::ok);
+  ASSERT_EQ(spaces[1].enqueue_set(stream, flag, 4), Status::ok);
+  Stream waits = spaces.job().rank(0).device().create_stream();
+  Memory seen = spaces.job().rank(0).allocate(MemoryKind::emulated, 1 << 16);
+  ASSERT_EQ(spaces[0].enqueue_wait(waits, flag, 4), Status::ok) << "a stream of the target";
+  ASSERT_EQ(spaces[0].enqueue_get(waits, row, seen), Status::ok);
+  ASSERT_EQ(waits.synchronize(), Status::ok);
+  std::vector<std::byte> copy(1 << 16);
+  spaces.job().rank(0).copy(Buffer(std::span(copy)), seen);
+  EXPECT_EQ(copy, image);
+  EXPECT_EQ(spaces[0].enqueue_set(stream, (row + 4).as<std::uint64_t>(), 1), Status::invalid_argument) << "misaligned";
+}
+
+}  // namespace
+}  // namespace brant
