@@ -1,8 +1,8 @@
 #pragma once
 
 /// Everything a program of message-driven objects needs.
+#include "brant/base/archive.h"
 #include "brant/brant.h"
-#include "brant/chare/archive.h"
 #include "brant/chare/array.h"
 #include "brant/chare/bell_calls.h"
 #include "brant/chare/callback.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "brant/chare/archive.h"
+#include "brant/base/archive.h"
 #include "brant/chare/index.h"
 #include "ops/am/message.h"
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "brant/base/status.h"
-#include "brant/chare/archive.h"
 #include "brant/chare/index.h"
 #include "models/chare/error_text.h"
 
@@ -19,17 +18,6 @@ std::string index_text(const ElementKey& key, int dimensions, std::size_t bytes)
     text += fmt::format("{:02x}", reinterpret_cast<const unsigned char*>(key.word.data())[i]);
   }
   return text + "]";
-}
-
-void throw_short_message(std::size_t wanted, std::size_t left) {
-  throw Error(Status::invalid_argument,
-              fmt::format("a message ends too early: {} more bytes wanted, {} left. Does a serialize member read other "
-                          "values than it writes?",
-                          wanted, left));
-}
-
-void throw_damaged_message(const char* what) {
-  throw Error(Status::invalid_argument, fmt::format("a message holds {}: it was written by another program", what));
 }
 
 std::string text_of(const std::exception_ptr& error, Status& status) {

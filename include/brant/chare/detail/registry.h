@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "brant/base/api.h"
-#include "brant/chare/archive.h"
-#include "brant/chare/detail/names.h"
+#include "brant/base/archive.h"
+#include "brant/base/type_names.h"
 #include "brant/chare/index.h"
 
 /// What a program can be asked to do by a message. Every template below that a program instantiates enters itself in a

@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "brant/chare/archive.h"
+#include "brant/base/archive.h"
 #include "brant/chare/array.h"
 #include "brant/chare/device.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "brant/base/api.h"
-#include "brant/chare/archive.h"
+#include "brant/base/archive.h"
 #include "brant/chare/detail/core.h"
 #include "brant/chare/detail/registry.h"
 #include "brant/chare/index.h"

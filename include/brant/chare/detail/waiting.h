@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "brant/chare/archive.h"
+#include "brant/base/archive.h"
 #include "brant/chare/detail/core.h"
 #include "brant/core/future.h"
 

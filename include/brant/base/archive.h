@@ -32,7 +32,8 @@ class Chares;
 /// Without one: trivially copyable types (not pointers), std::string, vector, array, deque, list, map, set and their
 /// unordered forms, optional, variant, pair, tuple; `std::span<const T>` of trivially copyable T and
 /// `std::string_view` are packed in place, and read in place: they look into the message and live as long as the entry
-/// method runs (until its end, if it is a coroutine). Bytes go between processes of one binary: no conversion.
+/// method or the called function runs (until its end, if it is a coroutine). Bytes go between processes of one binary:
+/// no conversion.
 ///
 /// `Archive::reading` tells the directions apart where that is needed.
 class SizeArchive;
@@ -322,6 +323,7 @@ class ReadArchive {
  public:
   static constexpr bool reading = true;
 
+  ReadArchive(const std::byte* from, std::size_t bytes) noexcept : ReadArchive(nullptr, from, bytes) {}
   ReadArchive(Chares* chares, const std::byte* from, std::size_t bytes) noexcept
       : chares_(chares), begin_(from), at_(from), end_(from + bytes) {}
   template <typename... Ts>
@@ -343,7 +345,7 @@ class ReadArchive {
       detail::throw_short_message(static_cast<std::size_t>(count), left);
     return take(static_cast<std::size_t>(count) * item_bytes);
   }
-  /// Where proxies come to life again.
+  /// Where proxies of chares come to life again; null in messages that are not of chares.
   [[nodiscard]] Chares* chares() const noexcept { return chares_; }
 
  private:

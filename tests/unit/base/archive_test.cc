@@ -1,4 +1,4 @@
-#include "brant/chare/archive.h"
+#include "brant/base/archive.h"
 
 #include <deque>
 #include <list>
