@@ -29,6 +29,9 @@
 namespace brant {
 
 class SpaceState;
+namespace pgas {
+struct DeviceWindow;
+}
 template <typename T>
 class ValueGet;
 
@@ -80,6 +83,12 @@ class BRANT_API GlobalSpace {
   [[nodiscard]] T* device_pointer(GlobalPtr<T> at) const noexcept {
     return static_cast<T*>(device_address(at, sizeof(T)));
   }
+
+  /// For kernels of this process's device that copy and tell by themselves (brant/pgas/device_window.cuh): `bytes` at
+  /// each of these places, in the order of the members, one of them of this process. Valid until one of the segments is
+  /// retired. Throws Error: invalid_argument (no members, more than 16, none of this process, not aligned to 16 bytes),
+  /// not_supported (the device does not reach one, or not yet: await `reach`).
+  [[nodiscard]] pgas::DeviceWindow window(std::span<const GlobalPtr<std::byte>> places, std::size_t bytes) const;
 
   /// Copies into the global space. `op.source_free`: the source may be reused. `op.delivered`: the bytes are visible at
   /// the destination, and what `at_target` tells has been sent behind them. ok: both have happened. Costs what

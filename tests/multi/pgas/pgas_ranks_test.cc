@@ -1,0 +1,187 @@
+// Runs as every rank of a job (`brant run -n N`): the global space between processes, over the real network. The same
+// program serves host memory, the emulated device and CUDA: BRANT_GPU decides.
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "brant/brant.h"
+#include "brant/coll/collectives.h"
+#include "brant/coll/team.h"
+#include "brant/pgas.h"
+#include "support/job_runtime.h"
+
+namespace brant {
+namespace {
+
+using test::job;
+
+std::byte expected(std::size_t index, int from, int to) {
+  const auto seed = static_cast<std::size_t>(from * 29 + to * 101);
+  return static_cast<std::byte>((index * 131 + (index >> 9) * 7 + seed) & 0xff);
+}
+
+std::vector<std::byte> image(std::size_t bytes, int from, int to) {
+  std::vector<std::byte> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = expected(i, from, to);
+  return data;
+}
+
+OpResult outcome(const Operation& operation) {
+  const OpResult result = job().wait_for(std::chrono::seconds(60), operation);
+  EXPECT_NE(result.status, Status::timed_out);
+  return result;
+}
+
+class GlobalSpaceOfRanks : public testing::Test {
+ protected:
+  void barrier() { ASSERT_TRUE(team_.run(coll::barrier()).ok()); }
+  template <typename T>
+  std::vector<T> gather(const T& mine) {
+    std::vector<T> all(static_cast<std::size_t>(job().size()));
+    EXPECT_TRUE(
+        team_.run(coll::allgather(ConstBuffer(&mine, sizeof(T), MemoryKind::host), Buffer(std::span(all)))).ok());
+    return all;
+  }
+  [[nodiscard]] static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
+
+  const int self_ = job().rank().value, size_ = job().size();
+  Team team_ = Team::world(job());
+  GlobalSpace space_{job()};
+};
+
+std::vector<MemoryKind> kinds() {
+  std::vector<MemoryKind> all = {MemoryKind::host, MemoryKind::pinned};
+  if (job().device_kind() != MemoryKind::host) all.push_back(job().device_kind());
+  return all;
+}
+
+TEST_F(GlobalSpaceOfRanks, copies_between_all_kinds_arrive_whole) {
+  constexpr std::size_t kBytes = 300'001;
+  const int right = (self_ + 1) % size_, left = (self_ + size_ - 1) % size_;
+  for (const MemoryKind there : kinds()) {
+    GlobalSegment segment = space_.create(there, kBytes + 512);
+    const auto places = gather(segment.allocate<std::byte>(kBytes));
+    for (const MemoryKind here : kinds()) {
+      SCOPED_TRACE(std::string(memory_kind_name(here)) + " to " + std::string(memory_kind_name(there)));
+      const Memory local = job().allocate(here, kBytes);
+      const std::vector<std::byte> mine = image(kBytes, self_, right);
+      job().copy(local, std::span(mine));
+      ASSERT_TRUE(outcome(space_.put(places[at(right)], ConstBuffer(local))).ok());
+      barrier();
+      std::vector<std::byte> seen(kBytes);
+      const std::vector<std::byte> theirs = image(kBytes, left, self_);
+      job().copy(Buffer(std::span(seen)), ConstBuffer(segment.local(places[at(self_)]), kBytes, there));
+      EXPECT_EQ(seen, theirs);
+      ASSERT_TRUE(outcome(space_.get(places[at(right)], Buffer(local))).ok());
+      job().copy(Buffer(std::span(seen)), local);
+      EXPECT_EQ(seen, mine);
+      barrier();
+    }
+    static_cast<void>(job().worker().progress());
+    barrier();
+  }
+}
+
+TEST_F(GlobalSpaceOfRanks, a_third_party_copies_between_two_others) {
+  if (size_ < 3) GTEST_SKIP() << "for three ranks";
+  constexpr std::size_t kBytes = 100'000;
+  for (const MemoryKind kind : kinds()) {
+    SCOPED_TRACE(memory_kind_name(kind));
+    GlobalSegment segment = space_.create(kind, 2 * kBytes + 512);
+    const auto from = gather(segment.allocate<std::byte>(kBytes)), to = gather(segment.allocate<std::byte>(kBytes));
+    const std::vector<std::byte> mine = image(kBytes, self_, 50);
+    job().copy(Buffer(segment.local(from[at(self_)]), kBytes, kind), std::span(mine));
+    barrier();
+    // Rank r copies from r + 1 to r + 2.
+    const int source = (self_ + 1) % size_, target = (self_ + 2) % size_;
+    const OpResult copied = outcome(space_.copy<std::byte>(from[at(source)], to[at(target)], kBytes));
+    EXPECT_TRUE(copied.ok()) << status_name(copied.status);
+    EXPECT_EQ(copied.bytes, kBytes);
+    barrier();
+    std::vector<std::byte> seen(kBytes);
+    job().copy(Buffer(std::span(seen)), ConstBuffer(segment.local(to[at(self_)]), kBytes, kind));
+    EXPECT_EQ(seen, image(kBytes, (self_ + size_ - 1) % size_, 50));
+    barrier();
+  }
+}
+
+/// Litmus: who sees the flag sees the bytes, however they travelled, without a look at the runtime in between.
+TEST_F(GlobalSpaceOfRanks, flags_come_behind_their_bytes) {
+  constexpr int kTurns = 200;
+  constexpr std::size_t kWords = 2000;
+  for (const MemoryKind kind : kinds()) {
+    SCOPED_TRACE(memory_kind_name(kind));
+    GlobalSegment data = space_.create(kind, kWords * 8 + 512), flags = space_.create(MemoryKind::host, 4096);
+    const auto rows = gather(data.allocate<std::uint64_t>(kWords));
+    const auto words = gather(flags.allocate<std::uint64_t>());
+    volatile std::uint64_t* const flag = flags.local(words[at(self_)]);
+    *flag = 0;
+    barrier();
+    const int right = (self_ + 1) % size_;
+    for (std::uint64_t turn = 1; turn <= kTurns; ++turn) {
+      const std::vector<std::uint64_t> row(kWords, turn * 1000 + static_cast<std::uint64_t>(self_));
+      const Operation put = space_.put(rows[at(right)], row, {.at_target = AtTarget::set(words[at(right)], turn)});
+      ASSERT_EQ(job().worker().wait_until([&] { return *flag >= turn; }, std::chrono::seconds(60)), Status::ok);
+      std::vector<std::uint64_t> seen(kWords);
+      job().copy(Buffer(std::span(seen)), ConstBuffer(data.local(rows[at(self_)]), kWords * 8, kind));
+      const auto left = static_cast<std::uint64_t>((self_ + size_ - 1) % size_);
+      ASSERT_EQ(seen.front(), turn * 1000 + left);
+      ASSERT_EQ(seen.back(), turn * 1000 + left);
+      ASSERT_EQ(seen, std::vector<std::uint64_t>(kWords, turn * 1000 + left));
+      ASSERT_TRUE(outcome(put).ok());
+      barrier();
+    }
+  }
+}
+
+TEST_F(GlobalSpaceOfRanks, a_fence_orders_what_comes_behind_it) {
+  constexpr std::size_t kBytes = 64 << 10;
+  constexpr int kPuts = 16;
+  GlobalSegment data = space_.create(MemoryKind::host, kBytes * kPuts + 4096);
+  const auto rows = gather(data.allocate<std::byte>(kBytes * kPuts));
+  const auto words = gather(data.allocate<std::uint64_t>());
+  *data.local(words[at(self_)]) = 0;
+  barrier();
+  const int right = (self_ + 1) % size_, left = (self_ + size_ - 1) % size_;
+  const std::vector<std::byte> mine = image(kBytes, self_, right);
+  ASSERT_TRUE(outcome(space_.reach(rows[at(right)])).ok());
+  std::vector<std::unique_ptr<Op>> ops;
+  for (int i = 0; i < kPuts; ++i) {
+    ops.push_back(std::make_unique<Op>());
+    ASSERT_LE(space_.post_put(rows[at(right)] + i * static_cast<std::ptrdiff_t>(kBytes), std::span(mine), *ops.back()),
+              Status::in_progress);
+  }
+  ASSERT_TRUE(outcome(space_.fence(Rank{right})).ok());
+  const Operation tell = space_.put_value(words[at(right)], 1);
+  const volatile std::uint64_t* const flag = data.local(words[at(self_)]);
+  ASSERT_EQ(job().worker().wait_until([&] { return *flag == 1; }, std::chrono::seconds(60)), Status::ok);
+  const std::vector<std::byte> theirs = image(kBytes, left, self_);
+  for (int i = 0; i < kPuts; ++i)
+    EXPECT_EQ(std::memcmp(data.local(rows[at(self_)]) + at(i) * kBytes, theirs.data(), kBytes), 0) << "put " << i;
+  ASSERT_TRUE(outcome(tell).ok());
+  barrier();
+}
+
+TEST_F(GlobalSpaceOfRanks, retired_segments_are_given_back_while_others_put) {
+  GlobalSegment heap = space_.create(MemoryKind::host, 1 << 20);
+  const auto places = gather(heap.allocate<std::uint64_t>());
+  const int right = (self_ + 1) % size_;
+  std::size_t arrived = 0;
+  // Everybody puts until the owner says that there is nothing any more.
+  for (std::uint64_t turn = 0;; ++turn) {
+    const OpResult put = outcome(space_.put_value(places[at(right)], turn));
+    if (put.ok()) ++arrived;
+    if (put.status == Status::not_found) break;
+    ASSERT_TRUE(put.ok()) << status_name(put.status);
+    if (arrived == 100) heap = {};
+    ASSERT_LT(turn, 10'000'000u);
+  }
+  EXPECT_GE(arrived, 100u);
+  barrier();
+}
+
+}  // namespace
+}  // namespace brant

@@ -1,0 +1,169 @@
+// What kernels do in the global space, on threads of the CPU: each of them is a kernel of one member.
+#include "brant/pgas/device_window.cuh"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "brant/brant.h"
+#include "brant/pgas.h"
+#include "support/effort.h"
+#include "support/in_process_job.h"
+
+namespace brant::test {
+namespace {
+
+using notify::KernelControl;
+using notify::Waited;
+using pgas::DeviceWindow;
+using simt::CpuThread;
+using simt::Word;
+
+CpuThread thread_of_kernel() {
+  return CpuThread([](void* pointer) noexcept { return pointer; });
+}
+
+/// Memory of so many members.
+class Members {
+ public:
+  explicit Members(unsigned members, std::size_t bytes = 4096) : parts_(members, std::vector<Word>(bytes / 8)) {}
+
+  [[nodiscard]] DeviceWindow window(unsigned member) {
+    DeviceWindow window;
+    for (std::size_t i = 0; i < parts_.size(); ++i) window.bases[i] = parts_[i].data();
+    window.bytes = parts_[0].size() * 8;
+    window.member = member;
+    window.members = static_cast<unsigned>(parts_.size());
+    return window;
+  }
+  [[nodiscard]] Word& word(unsigned member, Word offset) { return parts_[member][offset / 8]; }
+
+  /// One thread for each member.
+  void run(const std::function<void(CpuThread&, const DeviceWindow&)>& kernel) {
+    std::vector<std::thread> threads;
+    for (unsigned member = 0; member < parts_.size(); ++member) {
+      threads.emplace_back([&, member] {
+        CpuThread machine = thread_of_kernel();
+        kernel(machine, window(member));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+ private:
+  std::vector<std::vector<Word>> parts_;
+};
+
+constexpr Word kFlag = 0, kBack = 8, kData = 256, kBarrier = 1024;
+
+TEST(DeviceWindow, a_notified_member_has_the_bytes) {
+  const Word rounds = static_cast<Word>(effort(2000, 100));
+  Members members(2);
+  members.run([&](CpuThread& machine, const DeviceWindow& window) {
+    const unsigned other = 1 - window.member;
+    std::array<Word, 9> mine{};
+    for (Word epoch = 1; epoch <= rounds; ++epoch) {
+      mine.fill(epoch * 10 + window.member);
+      pgas::put_notify(machine, window, other, kData, mine.data(), sizeof(mine), kFlag, epoch);
+      ASSERT_EQ(pgas::wait(machine, KernelControl{}, window, kFlag, epoch), Waited::rung);
+      for (Word i = 0; i < 9; ++i) ASSERT_EQ(members.word(window.member, kData + i * 8), epoch * 10 + other);
+      pgas::notify_member(machine, window, other, kBack, epoch);  // it may be written over
+      ASSERT_EQ(pgas::wait(machine, KernelControl{}, window, kBack, epoch), Waited::rung);
+    }
+  });
+}
+
+TEST(DeviceWindow, a_ring_tells_of_all_that_was_put_before_it) {
+  const Word rounds = static_cast<Word>(effort(1000, 50));
+  Members members(2);
+  members.run([&](CpuThread& machine, const DeviceWindow& window) {
+    for (Word epoch = 1; epoch <= rounds; ++epoch) {
+      if (window.member == 0) {
+        pgas::put(machine, window, 1, kData, &epoch, sizeof(epoch));
+        pgas::put(machine, window, 1, kData + 512, &epoch, sizeof(epoch));
+        pgas::notify_member(machine, window, 1, kFlag, epoch);
+        ASSERT_EQ(pgas::wait(machine, KernelControl{}, window, kBack, epoch), Waited::rung);
+      } else {
+        ASSERT_EQ(pgas::wait(machine, KernelControl{}, window, kFlag, epoch), Waited::rung);
+        Word first = 0, second = 0;
+        pgas::get(machine, window, 1, kData, &first, sizeof(first));
+        pgas::get(machine, window, 1, kData + 512, &second, sizeof(second));
+        ASSERT_EQ(first, epoch);
+        ASSERT_EQ(second, epoch);
+        pgas::notify_member(machine, window, 0, kBack, epoch);
+      }
+    }
+  });
+}
+
+TEST(DeviceWindow, nobody_leaves_a_barrier_before_all_have_come) {
+  const Word rounds = static_cast<Word>(effort(300, 30));
+  for (const unsigned count : {1u, 2u, 4u}) {
+    Members members(count);
+    members.run([&](CpuThread& machine, const DeviceWindow& window) {
+      for (Word epoch = 1; epoch <= rounds; ++epoch) {
+        members.word(window.member, kData) = epoch;  // plain: the barrier orders it
+        ASSERT_EQ(pgas::barrier(machine, KernelControl{}, window, kBarrier, 2 * epoch - 1), Waited::rung);
+        for (unsigned member = 0; member < count; ++member) ASSERT_EQ(members.word(member, kData), epoch);
+        ASSERT_EQ(pgas::barrier(machine, KernelControl{}, window, kBarrier, 2 * epoch), Waited::rung);
+      }
+    });
+  }
+}
+
+TEST(DeviceWindow, atomics_of_all_members_add_up) {
+  const Word rounds = static_cast<Word>(effort(2000, 200));
+  Members members(4);
+  std::array<std::atomic<Word>, 4> swapped{};
+  members.run([&](CpuThread& machine, const DeviceWindow& window) {
+    for (Word i = 0; i < rounds; ++i) {
+      pgas::fetch_add(machine, window, 2, kData, 3);
+      for (Word seen = 0;;) {  // one more, by compare and swap
+        const Word before = pgas::compare_swap(machine, window, 1, kData, seen, seen + 1);
+        if (before == seen) break;
+        seen = before;
+      }
+      ++swapped[window.member];
+    }
+  });
+  EXPECT_EQ(members.word(2, kData), 4 * 3 * rounds);
+  EXPECT_EQ(members.word(1, kData), 4 * rounds);
+}
+
+TEST(DeviceWindow, a_wait_ends_when_its_patience_is_over) {
+  Members members(2);
+  CpuThread machine = thread_of_kernel();
+  KernelControl control;
+  control.patience_ns = 1'000'000;
+  EXPECT_EQ(pgas::wait(machine, control, members.window(0), kFlag, 1), Waited::timed_out);
+  EXPECT_EQ(pgas::barrier(machine, control, members.window(0), kBarrier, 1), Waited::timed_out);
+  EXPECT_FALSE(pgas::test(machine, members.window(0), kFlag, 1));
+}
+
+TEST(DeviceWindow, is_made_of_places_that_the_device_reaches) {
+  InProcessJob job(ranks(2, GpuChoice::emulated));
+  GlobalSpace here(job.rank(1)), there(job.rank(0));
+  const GlobalSegment mine = here.create(MemoryKind::emulated, 1 << 16);
+  const GlobalSegment theirs = there.create(MemoryKind::emulated, 1 << 16);
+  const std::array places = {theirs.begin(), mine.begin()};
+  EXPECT_THROW(static_cast<void>(here.window(places, 4096)), Error) << "not reached yet";
+  ASSERT_TRUE(job.outcome(here.reach(theirs.begin())).ok());
+  const DeviceWindow window = here.window(places, 4096);
+  EXPECT_EQ(window.member, 1u);
+  EXPECT_EQ(window.members, 2u);
+  EXPECT_EQ(window.bases[1], mine.memory().data);
+  EXPECT_NE(window.bases[0], nullptr);
+  EXPECT_THROW(static_cast<void>(here.window(places, 1 << 17)), Error) << "larger than the segments";
+  EXPECT_THROW(static_cast<void>(here.window(std::span(places).first(1), 4096)), Error) << "without this process";
+  EXPECT_THROW(static_cast<void>(here.window({}, 4096)), Error);
+  const std::array odd = {theirs.begin(), mine.begin() + 8};
+  EXPECT_THROW(static_cast<void>(here.window(odd, 4096)), Error) << "not aligned";
+  job.run(50);
+}
+
+}  // namespace
+}  // namespace brant::test
