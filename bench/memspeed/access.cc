@@ -16,14 +16,14 @@ std::uint64_t read_in_order(std::span<const std::uint64_t> words, std::uint64_t 
   return seed;
 }
 
-std::uint64_t write_scattered(std::span<std::uint64_t> words, std::size_t count, std::uint64_t seed) noexcept {
-  QuadraticSteps steps(power_of_two_within(words.size()));
-  for (std::size_t i = 0; i < count; ++i) words[steps.next()] = seed + i;
-  return words.front();
+std::uint64_t write_scattered(std::span<std::uint64_t> words, QuadraticSteps& steps, std::size_t count,
+                              std::uint64_t seed) noexcept {
+  for (std::size_t i = 0; i < count; ++i) words[steps.next()] = ++seed;
+  return seed;
 }
 
-std::uint64_t read_scattered(std::span<const std::uint64_t> words, std::size_t count, std::uint64_t seed) noexcept {
-  QuadraticSteps steps(power_of_two_within(words.size()));
+std::uint64_t read_scattered(std::span<const std::uint64_t> words, QuadraticSteps& steps, std::size_t count,
+                             std::uint64_t seed) noexcept {
   for (std::size_t i = 0; i < count; ++i) seed += words[steps.next()];
   return seed;
 }

@@ -35,9 +35,11 @@ std::size_t power_of_two_within(std::size_t number) noexcept;
 /// `seed` is what is written, or added.
 std::uint64_t write_in_order(std::span<std::uint64_t> words, std::uint64_t seed) noexcept;
 std::uint64_t read_in_order(std::span<const std::uint64_t> words, std::uint64_t seed) noexcept;
-/// So many accesses by QuadraticSteps among the first power of two of words.
-std::uint64_t write_scattered(std::span<std::uint64_t> words, std::size_t count, std::uint64_t seed) noexcept;
-std::uint64_t read_scattered(std::span<const std::uint64_t> words, std::size_t count, std::uint64_t seed) noexcept;
+/// So many accesses, at the next places of `steps`, which has no more of them than there are words.
+std::uint64_t write_scattered(std::span<std::uint64_t> words, QuadraticSteps& steps, std::size_t count,
+                              std::uint64_t seed) noexcept;
+std::uint64_t read_scattered(std::span<const std::uint64_t> words, QuadraticSteps& steps, std::size_t count,
+                             std::uint64_t seed) noexcept;
 
 inline constexpr std::size_t kWordsOfLine = 8;  ///< A line of the cache has 64 bytes.
 

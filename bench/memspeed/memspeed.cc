@@ -68,10 +68,10 @@ class MemspeedRun {
 
   void run() {
     print_title();
-    if (session_.leads()) copies_within();
+    copies_within();
     const std::size_t others = session_.leads() ? there_.size() : mine_.all.size();
     for (std::size_t other = 0; other < others; ++other) copies_between(other);
-    if (session_.leads()) accesses();
+    accesses();
     session_.barrier();
   }
 
@@ -128,20 +128,29 @@ class MemspeedRun {
 
   // --- Copies -------------------------------------------------------------------------------------------------------
 
+  /// How many memories the first process has.
+  [[nodiscard]] std::size_t locals() const { return session_.leads() ? mine_.all.size() : mine_of_leader_; }
+
+  /// The second process waits after each pair, so that nobody waits for long.
   void copies_within() {
-    for (const OwnMemory& from : mine_.all) {
-      for (const OwnMemory& to : mine_.all) {
-        const Buffer source = from.space.part(0, asked_.bytes);
-        const Buffer target = (&from == &to ? to.other : to.space).part(0, asked_.bytes);
-        CopyRow row = row_of("copy", memory_kind_name(from.kind), memory_kind_name(to.kind), from.kind, to.kind);
-        if (asked_.check) check_within(row, source, target);
-        measure(row, [&](std::size_t bytes, std::span<double> us) { copy_within(source, target, bytes, us); });
-        // What Runtime::copy does.
-        const bool by_cpu = host_accessible(from.kind) && host_accessible(to.kind);
-        row.path = row.short_path = by_cpu ? "memcpy" : "copy_engine";
-        report(row);
+    for (std::size_t from = 0; from < locals(); ++from) {
+      for (std::size_t to = 0; to < locals(); ++to) {
+        if (session_.leads()) copies_within(mine_.all[from], mine_.all[to]);
+        session_.barrier();
       }
     }
+  }
+
+  void copies_within(const OwnMemory& from, const OwnMemory& to) {
+    const Buffer source = from.space.part(0, asked_.bytes);
+    const Buffer target = (&from == &to ? to.other : to.space).part(0, asked_.bytes);
+    CopyRow row = row_of("copy", memory_kind_name(from.kind), memory_kind_name(to.kind), from.kind, to.kind);
+    if (asked_.check) check_within(row, source, target);
+    measure(row, [&](std::size_t bytes, std::span<double> us) { copy_within(source, target, bytes, us); });
+    // What Runtime::copy does.
+    const bool by_cpu = host_accessible(from.kind) && host_accessible(to.kind);
+    row.path = row.short_path = by_cpu ? "memcpy" : "copy_engine";
+    report(row);
   }
 
   void copy_within(Buffer source, Buffer target, std::size_t bytes, std::span<double> us) {
@@ -165,10 +174,9 @@ class MemspeedRun {
   void copies_between(std::size_t other) {
     const bool leads = session_.leads();
     UcxBaseline* const ucx = open_rival(other);
-    const std::size_t locals = leads ? mine_.all.size() : mine_of_leader_;
     std::optional<RmaBatch> batch;
     if (leads) batch.emplace(runtime_, there_[other].segment, 1);
-    for (std::size_t i = 0; i < locals; ++i) {
+    for (std::size_t i = 0; i < locals(); ++i) {
       for (const RmaDirection direction : {RmaDirection::put, RmaDirection::get}) {
         if (!leads) {
           if (asked_.check) check_at_target(mine_.all[other].space.part(0, asked_.bytes), direction);
@@ -263,11 +271,11 @@ class MemspeedRun {
   // --- Accesses -----------------------------------------------------------------------------------------------------
 
   void accesses() {
-    fmt::print("{}\n", access_header());
-    for (const OwnMemory& memory : mine_.all) {
-      if (host_accessible(memory.kind)) accesses_of(memory);
+    if (session_.leads()) fmt::print("{}\n", access_header());
+    for (std::size_t i = 0; i < locals(); ++i) {
+      if (session_.leads() && host_accessible(mine_.all[i].kind)) accesses_of(mine_.all[i]);
+      session_.barrier();
     }
-    std::fflush(stdout);
   }
 
   void accesses_of(const OwnMemory& memory) {
@@ -275,10 +283,12 @@ class MemspeedRun {
                           asked_.bytes / sizeof(std::uint64_t));
     const std::size_t few = std::max<std::size_t>(words.size() >> 8, 1);
     std::uint64_t kept = 1;
+    // Each pass goes on where the last one ended, so that it does not find in the cache what that has left there.
+    QuadraticSteps writes(power_of_two_within(words.size())), reads(power_of_two_within(words.size()));
     access(memory, "sequential write", words.size(), [&] { kept = write_in_order(words, kept); });
     access(memory, "sequential read", words.size(), [&] { kept = read_in_order(words, kept); });
-    access(memory, "scattered write", few, [&] { kept = write_scattered(words, few, kept); });
-    access(memory, "scattered read", few, [&] { kept = read_scattered(words, few, kept); });
+    access(memory, "scattered write", few, [&] { kept = write_scattered(words, writes, few, kept); });
+    access(memory, "scattered read", few, [&] { kept = read_scattered(words, reads, few, kept); });
     link_lines(words);
     kept = 0;
     access(memory, "pointer chase", few, [&] { kept = chase(words, few, kept); });

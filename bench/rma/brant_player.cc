@@ -50,10 +50,9 @@ class BrantPlayer final : public RmaPlayer {
       }
       return;
     }
-    const PathCounts& counts = which.puts() ? puts_ : gets_;
-    const PathCounts::Sends before = counts.now();
+    const PathCounts::Sends before = counts(which).now();
     for (double& sample : us) sample = which.sync == RmaSync::inject ? inject(which) : complete(which);
-    path_ = counts.since(before);
+    path_ = which.sync == RmaSync::notify ? path_of_one(which) : counts(which).since(before);
   }
 
   /// Each transfer of a window has a place and a pattern of its own, as far as the memory goes.
@@ -88,6 +87,16 @@ class BrantPlayer final : public RmaPlayer {
     RemoteSegment there;
     std::optional<RmaBatch> batch;
   };
+
+  [[nodiscard]] const PathCounts& counts(const RmaCase& which) const noexcept { return which.puts() ? puts_ : gets_; }
+
+  /// Of one more: what tells of puts is counted as they are.
+  std::string path_of_one(const RmaCase& which) {
+    const PathCounts::Sends before = counts(which).now();
+    end_->batch->add(which.direction, 0, slice(0, which.bytes));
+    end_->batch->finish();
+    return counts(which).since(before);
+  }
 
   [[nodiscard]] End& end_of(RmaMemory memory) noexcept { return ends_[memory == RmaMemory::device ? 0 : 1]; }
 

@@ -39,11 +39,10 @@ std::vector<RmaCase> cases_of(const RmaBench& bench, RmaPattern pattern) {
   return cases;
 }
 
-bool waited_for_target(double sample_us, double end_us, double idle_us, std::chrono::milliseconds busy_span) noexcept {
-  constexpr double kNearlyAll = 0.95;  // the target began a little earlier
-  constexpr double kLonger = 10;       // a large transfer may begin late and end late
+std::optional<bool> waited_for_target(double busy_us, double idle_us, std::chrono::milliseconds busy_span) noexcept {
   const double span_us = std::chrono::duration<double, std::micro>(busy_span).count();
-  return end_us >= kNearlyAll * span_us && sample_us > kLonger * idle_us;
+  if (idle_us > span_us / 4) return std::nullopt;
+  return busy_us > span_us / 2;
 }
 
 }  // namespace brant::bench

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,10 +65,9 @@ struct RmaBench {
 void require_sense(const RmaBench& bench);
 /// The lines of one pattern, in the order of the table. Puts alone are notified.
 std::vector<RmaCase> cases_of(const RmaBench& bench, RmaPattern pattern);
-/// A transfer was not one-sided: one that began while the target computed lasted until the target was free again. Its
-/// end is counted from the moment in which the target began to compute; `idle_us` is what one takes with an idle
-/// target.
-bool waited_for_target(double sample_us, double end_us, double idle_us, std::chrono::milliseconds busy_span) noexcept;
+/// Whether transfers lasted until their target was free again, and so were not one-sided: by their median, and by what
+/// they take with an idle target. Nothing where the target does not compute for long enough to tell.
+std::optional<bool> waited_for_target(double busy_us, double idle_us, std::chrono::milliseconds busy_span) noexcept;
 
 /// Runs it in this job of two processes, of which rank 0 puts and gets, and prints. Throws Error.
 void run_rma(const RmaBench& bench);

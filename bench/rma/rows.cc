@@ -11,7 +11,8 @@ namespace {
 
 std::string target_of(const RmaRow& row) {
   if (!row.busy_target) return "idle";
-  return row.waited ? "busy: waited" : "busy";
+  if (!row.waited) return "busy: ?";
+  return *row.waited ? "busy: waited" : "busy";
 }
 
 }  // namespace
@@ -54,7 +55,8 @@ std::string to_json(const RmaRow& row, const Machine& machine) {
   json["window"] = row.which.window;
   json["ranks"] = 2;
   json["target"] = row.busy_target ? "busy" : "idle";
-  if (row.busy_target) json["waited"] = row.waited;
+  if (row.busy_target)
+    json["waited"] = row.waited ? nlohmann::ordered_json(*row.waited) : nlohmann::ordered_json(nullptr);
   json["n"] = row.us.n;
   json["us"] = to_json(row.us);
   const std::optional<double> gb_s = row.gb_s();

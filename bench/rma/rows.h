@@ -18,7 +18,7 @@ struct RmaRow {
   std::string peer;          ///< Empty for brant.
   std::string peer_version;  ///< Where no other field has it.
   bool busy_target = false;
-  bool waited = false;  ///< Of a busy target: until it was free again.
+  std::optional<bool> waited;  ///< Of a busy target: until it was free again. Nothing: it cannot be told.
   bool check = false;
   Summary us;  ///< Of a transfer, a window, or one post (`inject`).
 

@@ -60,8 +60,10 @@ void RmaRunner::print_title(const std::string& title, const std::vector<RmaPatte
       "each; GB = 1e9 bytes\n",
       bench_.window);
   if (bench_.busy_target)
-    fmt::print("# the target computes for {} ms at a time; 'waited': a transfer lasted until it was free again\n",
-               bench_.busy_span.count());
+    fmt::print(
+        "# the target computes for {} ms at a time; 'waited': transfers last until it is free again; '?': too "
+        "short a time to tell (--busy-ms)\n",
+        bench_.busy_span.count());
   fmt::print("# brant {}, UCX {}, {}{}{}\n", machine_.brant, machine_.ucx.empty() ? "none" : machine_.ucx, machine_.cpu,
              machine_.gpu.empty() ? "" : ", ", machine_.gpu);
   fmt::print("{}\n", rma_header());
@@ -120,9 +122,7 @@ void RmaRunner::play_beside_busy_target(Turn& turn, const RmaCase& which, std::s
     double sample = 0;
     turn.player->measure(which, std::span(&sample, 1));
     turn.samples.push_back(sample);
-    const double end_us = us_since(begin);
-    turn.waited = turn.waited || waited_for_target(sample, end_us, turn.idle_us, bench_.busy_span);
-    if (end_us > last_us) return;
+    if (us_since(begin) > last_us) return;
   }
 }
 
@@ -136,9 +136,9 @@ void RmaRunner::report(Turn& turn, const RmaCase& which) {
   row.peer = turn.player->peer();
   row.peer_version = turn.player->peer_version();
   row.busy_target = bench_.busy_target;
-  row.waited = turn.waited;
   row.check = bench_.check && row.peer.empty();
   row.us = summarize(turn.samples);
+  if (bench_.busy_target) row.waited = waited_for_target(row.us.p50, turn.idle_us, bench_.busy_span);
   rows_.append(to_json(row, machine_));
   fmt::print("{}\n", rma_line(row));
   std::fflush(stdout);

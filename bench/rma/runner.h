@@ -24,7 +24,6 @@ class RmaRunner {
   struct Turn {
     RmaPlayer* player = nullptr;
     double idle_us = 0;  ///< The median of those that warmed up.
-    bool waited = false;
     std::vector<double> samples;
   };
 
