@@ -29,9 +29,8 @@ struct Library {
 
   int (*send)(const void* data, int count, Handle type, int rank, int tag, Handle comm) = nullptr;
   int (*recv)(void* data, int count, Handle type, int rank, int tag, Handle comm, void* status) = nullptr;
-  /// `window` is the address of a Handle, `base` that of a pointer.
-  int (*win_allocate)(std::ptrdiff_t bytes, int unit, Handle info, Handle comm, void* base, void* window) = nullptr;
-  int (*win_free)(void* window) = nullptr;
+  int (*win_allocate)(std::ptrdiff_t bytes, int unit, Handle info, Handle comm, void** base, Handle* window) = nullptr;
+  int (*win_free)(Handle* window) = nullptr;
   int (*win_lock_all)(int hint, Handle window) = nullptr;
   int (*win_unlock_all)(Handle window) = nullptr;
   int (*win_flush)(int rank, Handle window) = nullptr;

@@ -22,7 +22,7 @@ char letter(RmaMemory memory) noexcept {
 
 std::vector<RmaPattern> all_patterns() {
   constexpr RmaMemory g = RmaMemory::device, s = RmaMemory::shared, p = RmaMemory::private_;
-  return {{g, g}, {s, g}, {g, s}, {s, s}, {p, s}, {p, g}};
+  return {{g, g}, {s, g}, {p, g}, {g, s}, {s, s}, {p, s}};
 }
 
 std::string pattern_name(RmaPattern pattern) { return {letter(pattern.local), letter(pattern.remote)}; }
@@ -37,7 +37,7 @@ std::vector<RmaPattern> parse_patterns(const std::string& list) {
         std::find_if(known.begin(), known.end(), [&](const RmaPattern& each) { return pattern_name(each) == name; });
     if (found == known.end()) {
       throw Error(Status::invalid_argument,
-                  fmt::format("'{}' is no pattern: use gg, sg, gs, ss, ps or pg (first the memory of who puts or gets, "
+                  fmt::format("'{}' is no pattern: use gg, sg, pg, gs, ss or ps (first the memory of who puts or gets, "
                               "then the other process's; g: device, s: shared host memory, p: private host memory, "
                               "which nobody else reaches), several with commas, or all",
                               name));

@@ -21,7 +21,7 @@ struct RmaPattern {
   bool operator==(const RmaPattern&) const = default;
 };
 
-/// All six, in that program's order: gg, sg, gs, ss, ps, pg.
+/// All six, those with one remote memory together: gg, sg, pg, gs, ss, ps.
 std::vector<RmaPattern> all_patterns();
 /// "sg": from or to shared host memory here, to or from the device over there.
 std::string pattern_name(RmaPattern pattern);

@@ -55,8 +55,10 @@ class MpiJob final : public RmaMeeting {
 class MpiPlayer final : public RmaPlayer {
  public:
   MpiPlayer(const MpiJob& job, std::size_t bytes) : job_(job), mpi_(job.mpi()), private_(bytes) {
-    require(mpi_.win_allocate(static_cast<std::ptrdiff_t>(bytes), 1, mpi_.no_info, mpi_.world, &shared_, &window_),
+    void* base = nullptr;
+    require(mpi_.win_allocate(static_cast<std::ptrdiff_t>(bytes), 1, mpi_.no_info, mpi_.world, &base, &window_),
             "MPI_Win_allocate");
+    shared_ = static_cast<std::byte*>(base);
     std::fill_n(shared_, bytes, std::byte{});
     require(mpi_.win_lock_all(0, window_), "MPI_Win_lock_all");
   }

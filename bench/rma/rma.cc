@@ -90,6 +90,7 @@ void run_rma(const RmaBench& bench) {
   owned.push_back(make_brant_player(session, places, bench));
   if (bench.ucx) owned.push_back(make_ucx_player(session, places));
   std::vector<RmaPlayer*> players;
+  players.reserve(owned.size());
   for (const std::unique_ptr<RmaPlayer>& each : owned) players.push_back(each.get());
 
   SessionMeeting meeting(session);

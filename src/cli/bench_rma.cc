@@ -110,7 +110,7 @@ void add_what(CLI::App& command, RmaArguments& arguments) {
   command
       .add_option(
           "--pattern", arguments.pattern,
-          "Memory of who puts or gets, then the other process's: gg, sg, gs, ss, ps, pg, several with commas; g: "
+          "Memory of who puts or gets, then the other process's: gg, sg, pg, gs, ss, ps, several with commas; g: "
           "device, s: shared host memory, p: host memory of malloc. all: those that this machine has")
       ->capture_default_str();
   command

@@ -340,7 +340,7 @@ def memory_kind_steps(check: Check) -> list[Step]:
     rma, memspeed = ([check.program("brant"), "bench", verb, "--device", "cuda"] for verb in ("rma", "memspeed"))
     few = ["--check", "--iterations", "5", "--warmup", "1", "--window", "8"]
     all_syncs = [*rma, *few, "--sizes", "1,4097,64K,1M", "--sync", "block,flood,notify,inject"]
-    busy = [*rma, "--busy-target", "--iterations", "20", "--sizes", "8,64K", "--pattern", "gg,sg,gs,pg"]
+    busy = [*rma, "--busy-target", "--iterations", "20", "--sizes", "8,64K", "--pattern", "gg,sg,pg,gs"]
     sizes = ["--sizes", "8,64K,1M" if check.quick else "8,1K,8K,64K,256K,1M,4M", "--sync", "block,flood,inject"]
     small = [*memspeed, "--check", "--bytes", "4M", "--iterations", "3"]
     large = [*memspeed, "--peer", "ucx", "--bytes", "16M" if check.quick else "64M"]
