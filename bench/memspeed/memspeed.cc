@@ -78,7 +78,8 @@ class MemspeedRun {
  private:
   // --- Who has what -------------------------------------------------------------------------------------------------
 
-  /// The second process exposes its memories; each learns how many the other one has.
+  /// The second process exposes its memories; each learns how many the other one has. Those that the first one reaches
+  /// by no means are left out.
   void meet() {
     Link& partner = session_.partner();
     const auto count = static_cast<std::byte>(mine_.all.size());
@@ -86,26 +87,45 @@ class MemspeedRun {
       partner.send_block(std::span(&count, 1));
       const std::size_t theirs = std::to_integer<std::size_t>(partner.receive_block().at(0));
       for (std::size_t i = 0; i < theirs; ++i) reach();
-      there_missing_ = text_of(partner.receive_block());
+      if (const std::string missing = text_of(partner.receive_block()); !missing.empty())
+        missing_there_.push_back(missing);
       return;
     }
     mine_of_leader_ = std::to_integer<std::size_t>(partner.receive_block().at(0));
     partner.send_block(std::span(&count, 1));
-    for (const OwnMemory& memory : mine_.all) {
-      segments_.push_back(expose(runtime_, memory.space.part(0, asked_.bytes)));
-      const SegmentTicket ticket = segments_.back().ticket();
-      partner.send_block(std::as_bytes(std::span(&memory.kind, 1)));
-      partner.send_block(ticket.bytes());
+    std::vector<OwnMemory> reached;
+    for (OwnMemory& memory : mine_.all) {
+      if (show(memory)) reached.push_back(std::move(memory));
     }
+    mine_.all = std::move(reached);
     const std::string missing = fmt::format("{}", fmt::join(mine_.missing, "; "));
     partner.send_block(std::as_bytes(std::span(missing)));
   }
 
+  /// False: the other process does not reach it.
+  bool show(const OwnMemory& memory) {
+    Link& partner = session_.partner();
+    Segment segment = expose(runtime_, memory.space.part(0, asked_.bytes));
+    const SegmentTicket ticket = segment.ticket();
+    partner.send_block(std::as_bytes(std::span(&memory.kind, 1)));
+    partner.send_block(ticket.bytes());
+    const bool reached = partner.receive_block().at(0) != std::byte{};
+    if (reached) segments_.push_back(std::move(segment));
+    return reached;
+  }
   void reach() {
-    There& there = there_.emplace_back();
+    There there;
     there.kind = static_cast<MemoryKind>(session_.partner().receive_block().at(0));
     const std::vector<std::byte> ticket = session_.partner().receive_block();
-    there.segment = RemoteSegment(runtime_, session_.channel_partner(), SegmentTicket(ticket));
+    try {
+      there.segment = RemoteSegment(runtime_, session_.channel_partner(), SegmentTicket(ticket));
+    } catch (const Error& fault) {
+      if (fault.status() != Status::not_supported) throw;
+      missing_there_.push_back(fmt::format("{} memory: {}", memory_kind_name(there.kind), fault.what()));
+    }
+    const auto reached = static_cast<std::byte>(there.segment.is_open());
+    session_.partner().send_block(std::span(&reached, 1));
+    if (there.segment.is_open()) there_.push_back(std::move(there));
   }
 
   static std::string text_of(const std::vector<std::byte>& block) {
@@ -119,7 +139,7 @@ class MemspeedRun {
         session_.ranks(), session_.ranks() == 1 ? "" : "s", format_size(asked_.bytes), kElementBytes);
     fmt::print("# 1: is the other process; by copy: Runtime::copy, by put and get: of this process\n");
     for (const std::string& missing : mine_.missing) fmt::print("# not measured here: {}\n", missing);
-    if (!there_missing_.empty()) fmt::print("# not measured at the other process: {}\n", there_missing_);
+    for (const std::string& missing : missing_there_) fmt::print("# not measured at the other process: {}\n", missing);
     fmt::print("# brant {}, UCX {}, {}{}{}\n", machine_.brant, machine_.ucx.empty() ? "none" : machine_.ucx,
                machine_.cpu, machine_.gpu.empty() ? "" : ", ", machine_.gpu);
     fmt::print("{}\n", copy_header());
@@ -351,7 +371,7 @@ class MemspeedRun {
   std::vector<Segment> segments_;  ///< Of the second process, in the order of its memories.
   std::vector<There> there_;       ///< The same as the first one reaches them.
   std::size_t mine_of_leader_ = 0;
-  std::string there_missing_;
+  std::vector<std::string> missing_there_;
   const PathCounts puts_;
   const PathCounts gets_;
   RowFile rows_;
