@@ -25,13 +25,16 @@ void name_handles(const DynamicLibrary& mpi, Library& lib) {
   const auto is_there = [&](Handle& handle, const char* name) { return mpi.find(handle, name); };
   if (is_there(lib.world, "ompi_mpi_comm_world")) {
     const bool all = is_there(lib.float_type, "ompi_mpi_float") && is_there(lib.double_type, "ompi_mpi_double") &&
-                     is_there(lib.sum, "ompi_mpi_op_sum") && is_there(lib.max, "ompi_mpi_op_max");
+                     is_there(lib.sum, "ompi_mpi_op_sum") && is_there(lib.max, "ompi_mpi_op_max") &&
+                     is_there(lib.byte_type, "ompi_mpi_byte") && is_there(lib.no_info, "ompi_mpi_info_null");
     if (!all) throw Error(Status::version_mismatch, "this Open MPI lacks names that every other one has");
     return;
   }
   lib.world = number(0x4400'0000);
   lib.float_type = number(0x4c00'040a);
   lib.double_type = number(0x4c00'080b);
+  lib.byte_type = number(0x4c00'010d);
+  lib.no_info = number(0x1c00'0000);
   lib.max = number(0x5800'0001);
   lib.sum = number(0x5800'0003);
 }
@@ -67,6 +70,15 @@ Library load(const std::string& file) {
   functions.need(lib.allgather, "MPI_Allgather");
   functions.need(lib.reduce_scatter_block, "MPI_Reduce_scatter_block");
   functions.need(lib.alltoall, "MPI_Alltoall");
+  functions.need(lib.send, "MPI_Send");
+  functions.need(lib.recv, "MPI_Recv");
+  functions.need(lib.win_allocate, "MPI_Win_allocate");
+  functions.need(lib.win_free, "MPI_Win_free");
+  functions.need(lib.win_lock_all, "MPI_Win_lock_all");
+  functions.need(lib.win_unlock_all, "MPI_Win_unlock_all");
+  functions.need(lib.win_flush, "MPI_Win_flush");
+  functions.need(lib.put, "MPI_Put");
+  functions.need(lib.get, "MPI_Get");
   if (functions.missing() != nullptr)
     throw Error(Status::version_mismatch, fmt::format("{} has no {}", file, functions.missing()));
   name_handles(mpi, lib);

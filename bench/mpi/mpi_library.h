@@ -1,8 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
-/// An MPI library as a rival in benchmarks of collectives: found and loaded at run time, never linked. This folder is
+/// An MPI library as a rival in benchmarks: found and loaded at run time, never linked. This folder is
 /// the only one that knows it.
 namespace brant::bench::mpi {
 
@@ -26,7 +27,21 @@ struct Library {
   int (*alltoall)(const void* in, int in_count, Handle in_type, void* out, int out_count, Handle out_type,
                   Handle comm) = nullptr;
 
+  int (*send)(const void* data, int count, Handle type, int rank, int tag, Handle comm) = nullptr;
+  int (*recv)(void* data, int count, Handle type, int rank, int tag, Handle comm, void* status) = nullptr;
+  int (*win_allocate)(std::ptrdiff_t bytes, int unit, Handle info, Handle comm, void** base, Handle* window) = nullptr;
+  int (*win_free)(Handle* window) = nullptr;
+  int (*win_lock_all)(int hint, Handle window) = nullptr;
+  int (*win_unlock_all)(Handle window) = nullptr;
+  int (*win_flush)(int rank, Handle window) = nullptr;
+  int (*put)(const void* local, int count, Handle type, int rank, std::ptrdiff_t offset, int there, Handle there_type,
+             Handle window) = nullptr;
+  int (*get)(void* local, int count, Handle type, int rank, std::ptrdiff_t offset, int there, Handle there_type,
+             Handle window) = nullptr;
+
   Handle world = nullptr;
+  Handle byte_type = nullptr;
+  Handle no_info = nullptr;
   Handle float_type = nullptr;
   Handle double_type = nullptr;
   Handle sum = nullptr;

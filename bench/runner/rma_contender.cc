@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "bench/runner/pattern.h"
-
 namespace brant::bench {
 namespace {
 
@@ -28,45 +26,18 @@ RmaContender::RmaContender(Session& session, const Options& options)
     : session_(session),
       options_(options),
       counts_(session.runtime(), options.model == Model::put ? &PathTally::sends : &PathTally::receives),
-      window_(options.window),
-      segment_(expose(session.runtime(), session.landing(segment_bytes(options)))) {
+      images_(session.runtime()),
+      segment_(expose(session.runtime(), session.landing(segment_bytes(options)))),
+      batch_(session.runtime(), there_, options.window, options.path, options.spin) {
   const SegmentTicket ticket = segment_.ticket();
   session.partner().send_block(ticket.bytes());
   there_ =
       RemoteSegment(session.runtime(), session.channel_partner(), SegmentTicket(session.partner().receive_block()));
 }
 
-Status RmaContender::post(Buffer local, Op& op) noexcept {
-  const RmaOptions options{.path = options_.path};
-  return puts() ? there_.post_put(0, local, op, options) : there_.post_get(0, local, op, options);
-}
-
-template <typename Predicate>
-void RmaContender::wait(Predicate&& done) noexcept {
-  Worker& worker = session_.runtime().worker();
-  if (!options_.spin) {
-    static_cast<void>(worker.wait_until(done));
-    return;
-  }
-  while (!done()) static_cast<void>(worker.progress());
-}
-
-void RmaContender::fail(const OpResult& result, std::size_t bytes) const {
-  throw Error(result.status,
-              fmt::format("rank {} could not {} {} bytes of {} memory {} rank {}: {}", session_.runtime().rank().value,
-                          model_name(options_.model), bytes, memory_kind_name(options_.memory),
-                          puts() ? "into" : "from", there_.rank().value, status_text(result.status)));
-}
-
 void RmaContender::transfer(Buffer local, std::size_t window) {
-  for (std::size_t i = 0; i < window && window_.result().ok(); ++i) {
-    window_.add(Moment::delivered, [&](Op& op) noexcept { return post(local, op); });
-  }
-  wait([&]() noexcept { return window_.pending() == 0 || !window_.result().ok(); });
-  const OpResult result = window_.result().ok() ? session_.runtime().wait(window_.drain()) : window_.result();
-  if (result.ok() && result.bytes == local.bytes * window) return;
-  window_.withdraw();
-  fail({result.ok() ? Status::internal : result.status, result.bytes}, local.bytes);
+  for (std::size_t i = 0; i < window; ++i) batch_.add(direction(), 0, local);
+  batch_.finish();
 }
 
 Task<void> RmaContender::await_each(Buffer local, std::span<double> us) {
@@ -74,7 +45,7 @@ Task<void> RmaContender::await_each(Buffer local, std::span<double> us) {
   Clock::time_point last = Clock::now();
   for (double& sample : us) {
     const OpResult result = puts() ? co_await there_.put(0, local, options) : co_await there_.get(0, local, options);
-    if (!result.ok()) fail(result, local.bytes);
+    if (!result.ok()) batch_.fail(result.status, direction(), local);
     sample = lap_us(last);
   }
 }
@@ -83,8 +54,7 @@ Task<void> RmaContender::await_each(Buffer local, std::span<double> us) {
 void RmaContender::note_path(const PathCounts::Sends& before, std::size_t bytes) {
   path_ = counts_.since(before);
   if (bytes != 0) return;
-  const auto direction = puts() ? RmaDirection::put : RmaDirection::get;
-  const Result<Path> path = there_.path_of(options_.memory, bytes, direction, {.path = options_.path});
+  const Result<Path> path = there_.path_of(options_.memory, bytes, direction(), {.path = options_.path});
   if (path) path_ = path_name(*path);
 }
 
@@ -108,30 +78,23 @@ void RmaContender::windows(std::size_t bytes, std::size_t window, std::span<doub
   note_path(before, bytes);
 }
 
-void RmaContender::set_image(Buffer memory, std::uint64_t number, bool poison) {
-  poison ? fill_poison(image_, number) : fill_pattern(image_, number);
-  session_.runtime().copy(memory, ConstBuffer(image_.data(), image_.size(), MemoryKind::host));
-}
-
 void RmaContender::expect_image(Buffer memory, std::uint64_t number) {
-  session_.runtime().copy(Buffer(image_.data(), image_.size(), MemoryKind::host), memory);
-  const std::optional<std::size_t> wrong = first_wrong_byte(image_, number);
+  const std::optional<std::size_t> wrong = images_.first_wrong(memory, number);
   if (!wrong) return;
   throw Error(
       Status::internal,
       fmt::format("check: {} {} of {} bytes of {} memory is wrong at rank {}: byte {}", model_name(options_.model),
-                  number, image_.size(), memory_kind_name(options_.memory), session_.runtime().rank().value, *wrong));
+                  number, memory.bytes, memory_kind_name(options_.memory), session_.runtime().rank().value, *wrong));
 }
 
 /// The owner of the memory makes it ready and looks at it; in between the leader has its turn.
 void RmaContender::check(std::size_t bytes, std::size_t times) {
   std::array<std::byte, 1> turn{};
   Link& partner = session_.partner();
-  image_.assign(bytes, std::byte{});
   const Buffer here = session_.leads() ? session_.source(bytes) : session_.landing(bytes);
   for (std::uint64_t number = 0; number < times; ++number) {
     // Whose bytes are moved has a pattern of this number, the other one poison.
-    set_image(here, number, session_.leads() != puts());
+    session_.leads() == puts() ? images_.fill(here, number) : images_.poison(here, number);
     if (session_.leads()) {
       partner.receive(turn);
       transfer(here, 1);

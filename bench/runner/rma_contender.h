@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "bench/runner/contender.h"
+#include "bench/runner/images.h"
 #include "bench/runner/path_counts.h"
+#include "bench/runner/rma_batch.h"
 #include "bench/runner/session.h"
 #include "brant/brant.h"
 
@@ -25,24 +26,19 @@ class RmaContender final : public Contender {
 
  private:
   [[nodiscard]] bool puts() const noexcept { return options_.model == Model::put; }
-  Status post(Buffer local, Op& op) noexcept;
-  /// Waits as the options ask, asleep in between or not.
-  template <typename Predicate>
-  void wait(Predicate&& done) noexcept;
+  [[nodiscard]] RmaDirection direction() const noexcept { return puts() ? RmaDirection::put : RmaDirection::get; }
   void transfer(Buffer local, std::size_t window);
   Task<void> await_each(Buffer local, std::span<double> us);
   void note_path(const PathCounts::Sends& before, std::size_t bytes);
-  void set_image(Buffer memory, std::uint64_t number, bool poison);
   void expect_image(Buffer memory, std::uint64_t number);
-  [[noreturn]] void fail(const OpResult& result, std::size_t bytes) const;
 
   Session& session_;
   const Options& options_;
   const PathCounts counts_;
-  Window window_;
+  Images images_;
   Segment segment_;
   RemoteSegment there_;
-  std::vector<std::byte> image_;
+  RmaBatch batch_;
   std::string path_ = "auto";
 };
 

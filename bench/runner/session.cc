@@ -78,10 +78,13 @@ Session::Session(const Options& options) : runtime_(runtime_options(options)) {
   use(options.memory, options.path, std::max(options.sizes.back(), least), options.alloc);
 }
 
-Session::Session(const RuntimeOptions& options, const char* name, int ranks_max) : runtime_(options) {
+Session::Session(const RuntimeOptions& options, const char* name, int ranks_max, int ranks_min) : runtime_(options) {
+  leads_ = ranks() == 1;
+  if (leads_ && ranks_min == 1) return;
   require_pairs(name, ranks());
   if (ranks() > ranks_max)
-    throw Error(Status::invalid_argument, fmt::format("{} takes 2 processes, not {}", name, ranks()));
+    throw Error(Status::invalid_argument,
+                fmt::format("{} takes {}2 processes, not {}", name, ranks_min == 1 ? "1 or " : "", ranks()));
   connect();
 }
 
@@ -113,12 +116,19 @@ const Space& Session::scratch(std::size_t bytes) {
 }
 
 UcxBaseline& Session::open_rival(UcxBaselineUse use) {
+  close_rival();
   rival_ = open_ucx_baseline(use);
   partner_->send_block(rival_->address());
   rival_->connect(partner_->receive_block());
   partner_->keep_moving(rival_.get());
   for (Link& link : star_) link.keep_moving(rival_.get());
   return *rival_;
+}
+
+void Session::close_rival() noexcept {
+  if (partner_) partner_->keep_moving(nullptr);
+  for (Link& link : star_) link.keep_moving(nullptr);
+  rival_.reset();
 }
 
 void Session::barrier() {

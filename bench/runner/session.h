@@ -19,8 +19,8 @@ class Session {
   /// Throws Error: a number of processes that does not fit, memory this machine does not have, no network.
   explicit Session(const Options& options);
   /// Of two processes, or up to `ranks_max`, without memory and channel yet: `use` gives them. `name` is the command's,
-  /// for the same errors.
-  Session(const RuntimeOptions& options, const char* name, int ranks_max = 2);
+  /// for the same errors. With `ranks_min` 1 a single process will do, which leads and has no partner.
+  Session(const RuntimeOptions& options, const char* name, int ranks_max = 2, int ranks_min = 2);
 
   /// Exchanges in memory of this kind over a new channel from now on, in messages up to `largest` bytes. Collective.
   /// Throws Error: memory this process does not have.
@@ -45,8 +45,10 @@ class Session {
   const Space& scratch(std::size_t bytes);
   [[nodiscard]] Link& partner() noexcept { return *partner_; }
 
-  /// Opens the rival and connects it to the partner's. Collective.
+  /// Opens the rival and connects it to the partner's, in place of one that was open. Collective.
   UcxBaseline& open_rival(UcxBaselineUse use = UcxBaselineUse::messages);
+  /// What it has registered may be freed then. The partner must have ended with it.
+  void close_rival() noexcept;
 
   /// Returns when all processes have called it.
   void barrier();

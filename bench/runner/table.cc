@@ -3,17 +3,13 @@
 #include <fmt/format.h>
 
 namespace brant::bench {
-namespace {
 
-/// Three to four digits that mean something at any size.
 std::string figure(double value) {
   if (value >= 1000) return fmt::format("{:.0f}", value);
   if (value >= 100) return fmt::format("{:.1f}", value);
   if (value >= 10) return fmt::format("{:.2f}", value);
   return fmt::format("{:.3f}", value);
 }
-
-}  // namespace
 
 std::string Table::header() const {
   const bool latency = kind_ == Kind::latency;

@@ -8,6 +8,9 @@
 
 namespace brant::bench {
 
+/// Three to four digits that mean something at any size.
+std::string figure(double value);
+
 /// The lines people read: columns of fixed width, so that each size can be printed when it is done.
 class Table {
  public:

@@ -100,7 +100,8 @@ class RawUcx final : public UcxBaseline {
     check(ucx_.ep_rkey_unpack(endpoint_, exposed.data() + sizeof(there_), &key_), "ucp_ep_rkey_unpack");
   }
 
-  void one_sided(OneSided what, void* local, std::size_t bytes, std::size_t window, std::span<double> us) override {
+  void one_sided(OneSided what, void* local, std::size_t bytes, std::size_t window, std::span<double> us,
+                 Timed timed) override {
     const ucp_request_param_t param{};
     std::vector<void*> requests(window);
     Clock::time_point last = Clock::now();
@@ -109,11 +110,12 @@ class RawUcx final : public UcxBaseline {
         request = what == OneSided::put ? ucx_.put_nbx(endpoint_, local, bytes, there_, key_, &param)
                                         : ucx_.get_nbx(endpoint_, local, bytes, there_, key_, &param);
       }
+      if (timed == Timed::posts) sample = microseconds(Clock::now() - last);
       void* const flushed = what == OneSided::put ? ucx_.ep_flush_nbx(endpoint_, &param) : nullptr;
       for (void* request : requests) wait(request);
       wait(flushed);
       const Clock::time_point now = Clock::now();
-      sample = microseconds(now - last);
+      if (timed == Timed::completion) sample = microseconds(now - last);
       last = now;
     }
   }

@@ -39,9 +39,12 @@ class UcxBaseline {
   virtual void reach(std::span<const std::byte> exposed) = 0;
 
   enum class OneSided { put, get };
+  /// What a sample of `one_sided` is: until all have ended, or their posts alone.
+  enum class Timed { completion, posts };
   /// For each entry of `us`: `window` puts of `bytes` to the start of the reached memory and one flush, or as many gets
   /// from there. The other side only has to let UCX progress. Blocks like ping_pong.
-  virtual void one_sided(OneSided what, void* local, std::size_t bytes, std::size_t window, std::span<double> us) = 0;
+  virtual void one_sided(OneSided what, void* local, std::size_t bytes, std::size_t window, std::span<double> us,
+                         Timed timed = Timed::completion) = 0;
 
   /// Lets UCX finish what the other side may still need. For waits on something else meanwhile.
   virtual void progress() noexcept = 0;

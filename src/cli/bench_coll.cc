@@ -1,7 +1,6 @@
 #include "cli/bench_coll.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,14 +14,11 @@
 #include "bench/nccl/nccl_library.h"
 #include "bench/runner/options.h"
 #include "bench/runner/row.h"
-#include "bench/runner/self_start.h"
+#include "cli/bench_mpis.h"
 #include "cli/bench_run.h"
 
 namespace brant::cli {
 namespace {
-
-/// In the environment of the processes that start when the rivals have played.
-constexpr const char* kPeersPlayed = "BRANT_BENCH_PEERS_PLAYED";
 
 /// The rival that plays in our own processes.
 constexpr const char* kNccl = "nccl";
@@ -89,15 +85,7 @@ int run_coll(const CollArguments& arguments) {
     }
     if (const std::string library(env(bench::mpi::kLibraryVariable)); !library.empty())
       return bench::run_collectives_of_mpi(asked, library);
-    if (bench::started_alone()) {
-      for (const std::string& peer : rivals) bench::mpi::run_as_job(bench::mpi::find(peer), arguments.ranks);
-      static_cast<void>(::setenv(kPeersPlayed, "1", 1));
-      bench::restart_as_job(arguments.ranks);
-    }
-    if (!rivals.empty() && env(kPeersPlayed).empty())
-      throw Error(Status::invalid_argument,
-                  "--peer of an MPI starts processes by itself: call `brant bench` without a launcher");
-    static_cast<void>(::unsetenv(kPeersPlayed));
+    start_behind_mpis(rivals, arguments.ranks);
     bench::run_collectives(asked);
   });
 }

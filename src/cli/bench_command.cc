@@ -10,7 +10,9 @@
 #include "cli/bench_coll.h"
 #include "cli/bench_halo.h"
 #include "cli/bench_interference.h"
+#include "cli/bench_memspeed.h"
 #include "cli/bench_notify.h"
+#include "cli/bench_rma.h"
 #include "cli/bench_run.h"
 #include "cli/commands.h"
 
@@ -134,21 +136,24 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
 }  // namespace
 
 void add_bench(CLI::App& app, int& exit_code) {
-  CLI::App* bench =
-      app.add_subcommand("bench",
-                         "Measure: brant bench latency|bandwidth|allreduce|broadcast|allgather|barrier|halo|"
-                         "notify|interference [OPTIONS]. Starts itself on 2 processes when nobody else did");
+  CLI::App* bench = app.add_subcommand(
+      "bench",
+      "Measure: brant bench latency|bandwidth|allreduce|broadcast|allgather|barrier|rma|"
+      "memspeed|halo|notify|interference [OPTIONS]. Starts itself on 2 processes when nobody else did");
   bench->require_subcommand(0, 1);  // so that an unknown name is reported by name
   bench->callback([bench] {
     if (bench->get_subcommands().empty())
       throw CLI::RequiredError(
-          "A subcommand (latency, bandwidth, allreduce, broadcast, allgather, barrier, halo, notify or interference)");
+          "A subcommand (latency, bandwidth, allreduce, broadcast, allgather, barrier, rma, memspeed, halo, notify or "
+          "interference)");
   });
   add_one(*bench, bench::Kind::latency,
           "Ping-pong of one message over a channel; one way = round trip / 2. Puts and gets: until they are done",
           exit_code);
   add_one(*bench, bench::Kind::bandwidth, "Windows of messages back to back, each answered by 4 bytes", exit_code);
   add_bench_coll(*bench, exit_code);
+  add_bench_rma(*bench, exit_code);
+  add_bench_memspeed(*bench, exit_code);
   add_bench_halo(*bench, exit_code);
   add_bench_notify(*bench, exit_code);
   add_bench_interference(*bench, exit_code);

@@ -266,6 +266,38 @@ def test_interference_is_told_by_its_worst_size() -> None:
     assert {"check interference pinned", "check interference cuda", "interference pinned", "interference cuda"} == names
 
 
+def test_puts_between_kinds_of_memory_are_told_by_pattern() -> None:
+    def row(pattern: str, model: str, sync: str, us: float, gb_s: float | None, **more) -> dict:
+        common = {"pattern": pattern, "model": model, "sync": sync, "peer": None, "target": "idle"}
+        return common | {"us": {"p50": us}, "gb_s": gb_s} | more
+
+    rows = [
+        row("gg", "put", "block", 4.5, 0.001),
+        row("gg", "put", "block", 9.0, 7.0),
+        row("gg", "put", "flood", 100, 50.0),
+        row("gg", "put", "flood", 900, 350.0),
+        row("gg", "put", "flood", 100, 990.0, peer="ucx"),
+        row("gg", "put", "inject", 0.1, None),
+        row("sg", "get", "block", 6.0, 0.001),
+    ]
+    assert figures.rma_figure("", rows) == "gg put 4.5 us 350 GB/s, sg get 6 us"
+    busy = [row("gg", "put", "block", 4.5, 1.0, target="busy", waited=False)]
+    assert figures.rma_figure("", busy) == "waited for the target: none"
+    busy.append(row("pg", "get", "flood", 1e5, 0.0, target="busy", waited=True))
+    assert figures.rma_figure("", busy) == "waited for the target: pg get"
+
+
+def test_every_pair_of_memories_has_its_rate() -> None:
+    copy = {"bench": "memspeed_copy", "peer": None, "from": "host", "to": "1:cuda", "gb_s": 25.0}
+    rows = [copy, copy | {"peer": "ucx"}, copy | {"to": "cuda", "gb_s": None}, {"bench": "memspeed_access"}]
+    assert figures.memspeed_figure("", rows) == "host to 1:cuda 25 GB/s"
+    commands = {step.name: step.command for step in steps.memory_kind_steps(CheckStub())}
+    assert set(commands) == {"check rma kinds", "check rma busy target", "check memspeed", "rma kinds", "memspeed"}
+    for name, command in commands.items():
+        assert command[:2] == ["brant", "bench"] and command[command.index("--device") + 1] == "cuda", name
+    assert {"--check"} <= set(commands["check rma kinds"]) & set(commands["check memspeed"])
+
+
 def test_collectives_stand_beside_nccl_where_it_was_measured() -> None:
     def row(size: int, peer: str | None, us: float) -> dict:
         return {"bytes": size, "peer": peer, "us": {"p50": us}, "bus_gb_s": 2.5}

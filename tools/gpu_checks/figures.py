@@ -76,6 +76,30 @@ def notify_figure(_: str, rows: list[dict]) -> str:
     return ", ".join(figures)
 
 
+def rma_figure(_: str, rows: list[dict]) -> str:
+    """By pattern and direction: the smallest transfer, and the most that a window brings; with a busy target instead,
+    those that waited for it."""
+    waited = sorted({f"{row['pattern']} {row['model']}" for row in rows if row["peer"] is None and row.get("waited")})
+    if any(row["target"] == "busy" for row in rows):
+        return f"waited for the target: {', '.join(waited) or 'none'}"
+    figures: dict[str, list[str]] = {}
+    ours = [row for row in rows if row["peer"] is None]
+    for row in ours:
+        figures.setdefault(f"{row['pattern']} {row['model']}", [])
+    for key, figure in figures.items():
+        same = [row for row in ours if f"{row['pattern']} {row['model']}" == key]
+        figure += [f"{row['us']['p50']:.3g} us" for row in same if row["sync"] == "block"][:1]
+        rates = [row["gb_s"] for row in same if row["sync"] == "flood"]
+        figure += [f"{max(rates):.3g} GB/s"] if rates else []
+    return ", ".join(" ".join([key, *figure]) for key, figure in figures.items())
+
+
+def memspeed_figure(_: str, rows: list[dict]) -> str:
+    """Each pair of memories, by who copies."""
+    copies = [row for row in rows if row["bench"] == "memspeed_copy" and row["peer"] is None and row["gb_s"]]
+    return ", ".join(f"{row['from']} to {row['to']} {row['gb_s']:.3g} GB/s" for row in copies)
+
+
 def interference_figure(_: str, rows: list[dict]) -> str:
     """Of the kernel of all blocks, the largest slowdown over the sizes."""
     largest = {}

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 from gpu_checks.check import Check, Step, end, last_line
 from gpu_checks.figures import (
@@ -30,8 +31,10 @@ from gpu_checks.figures import (
     last_of_pytest,
     latency_figure,
     litmus_figure,
+    memspeed_figure,
     notify_figure,
     perftest_figure,
+    rma_figure,
     sanitizer_excuse,
     sanitizer_figure,
     test_figure,
@@ -328,7 +331,30 @@ def rma_steps(check: Check) -> list[Step]:
         for kind in ("latency", "bandwidth"):
             options = ["--model", "put", "--memory", memory, "--peer", "ucx", *sizes]
             steps.append(bench(check, f"{kind} {memory} put", "rma", kind, *options, gpus=gpus))
-    return steps
+    return steps + memory_kind_steps(check)
+
+
+def memory_kind_steps(check: Check) -> list[Step]:
+    """Puts and gets between all kinds of memory, each way of waiting for them, whether any needs the target's CPU, and
+    every pair of memories: all bytes looked at, and what they cost beside raw UCX."""
+    rma, memspeed = ([check.program("brant"), "bench", verb, "--device", "cuda"] for verb in ("rma", "memspeed"))
+    few = ["--check", "--iterations", "5", "--warmup", "1", "--window", "8"]
+    all_syncs = [*rma, *few, "--sizes", "1,4097,64K,1M", "--sync", "block,flood,notify,inject"]
+    busy = [*rma, "--busy-target", "--iterations", "20", "--sizes", "8,64K", "--pattern", "gg,sg,pg,gs"]
+    sizes = ["--sizes", "8,64K,1M" if check.quick else "8,1K,8K,64K,256K,1M,4M", "--sync", "block,flood,inject"]
+    small = [*memspeed, "--check", "--bytes", "4M", "--iterations", "3"]
+    large = [*memspeed, "--peer", "ucx", "--bytes", "16M" if check.quick else "64M"]
+
+    def step(name: str, command: list[str], figure: Callable[[str, list[dict]], str]) -> Step:
+        return Step(name, "rma", command, 90, 2, rows=True, figure=figure)
+
+    return [
+        step("check rma kinds", all_syncs, rma_figure),
+        step("check rma busy target", busy, rma_figure),
+        step("check memspeed", small, memspeed_figure),
+        step("rma kinds", [*rma, "--peer", "ucx", *sizes], rma_figure),
+        step("memspeed", large, memspeed_figure),
+    ]
 
 
 def host_steps(check: Check) -> list[Step]:
