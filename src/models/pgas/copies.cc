@@ -132,7 +132,7 @@ void Copies::ask_owner(CopyRecord& copy) noexcept {
     return end(copy, Status::no_memory);
   }
   const Status status =
-      space_.say(copy.source.where(), {.word = pgas::Word::copy, .id = copy.id}, std::as_bytes(std::span(&request, 1)));
+      space_.say(copy.source.where(), {.word = pgas::SpaceWord::copy, .id = copy.id}, std::as_bytes(std::span(&request, 1)));
   if (status == Status::ok) return;
   elsewhere_.erase(copy.id);
   end(copy, status);

@@ -60,7 +60,7 @@ Status Directory::reach(GlobalPtr<const std::byte> at, KnownSegment*& known) noe
   known = add(at.rank(), at.segment(), status);
   if (known == nullptr) return status;
   const bool is_own = at.rank() == space_.rank();
-  status = is_own ? open_own(*known) : space_.say(at.where(), {.word = pgas::Word::ask, .segment = at.segment()}, {});
+  status = is_own ? open_own(*known) : space_.say(at.where(), {.word = pgas::SpaceWord::ask, .segment = at.segment()}, {});
   if (status != Status::ok) {
     log::error("a copy of the global space at {}: {}", describe(at), status_text(status));
     remove(*known);
@@ -117,7 +117,7 @@ void Directory::note_ticket(std::int32_t owner, std::uint32_t segment, Status st
       fail(*known, Status::no_memory);
     }
   }
-  static_cast<void>(space_.say(Rank{owner}, {.word = pgas::Word::let_go, .segment = segment}, {}));
+  static_cast<void>(space_.say(Rank{owner}, {.word = pgas::SpaceWord::let_go, .segment = segment}, {}));
 }
 
 void Directory::open_soon() noexcept {
@@ -143,7 +143,7 @@ void Directory::open(KnownSegment& known) noexcept {
   const std::unique_ptr<SegmentTicket> ticket = std::move(known.ticket);
   const Status status = take_ticket(known, *ticket);
   if (status != Status::ok) {
-    static_cast<void>(space_.say(Rank{known.rank}, {.word = pgas::Word::let_go, .segment = known.segment}, {}));
+    static_cast<void>(space_.say(Rank{known.rank}, {.word = pgas::SpaceWord::let_go, .segment = known.segment}, {}));
     return fail(known, status);
   }
   while (CopyRecord* copy = known.waiting.pop_front()) space_.copies().go_on(*copy, Status::ok);
@@ -189,7 +189,7 @@ void Directory::look_at_leaving(KnownSegment& known) noexcept {
   const Rank owner{known.rank};
   const std::uint32_t segment = known.segment;
   remove(known);
-  static_cast<void>(space_.say(owner, {.word = pgas::Word::let_go, .segment = segment}, {}));
+  static_cast<void>(space_.say(owner, {.word = pgas::SpaceWord::let_go, .segment = segment}, {}));
 }
 
 void Directory::look_around() noexcept {
@@ -217,7 +217,7 @@ void Directory::close() noexcept {
       case State::open: leave(*known); break;
       case State::asked: fail(*known, Status::canceled); break;
       case State::told:
-        static_cast<void>(space_.say(Rank{known->rank}, {.word = pgas::Word::let_go, .segment = known->segment}, {}));
+        static_cast<void>(space_.say(Rank{known->rank}, {.word = pgas::SpaceWord::let_go, .segment = known->segment}, {}));
         fail(*known, Status::canceled);
         break;
       case State::opening:

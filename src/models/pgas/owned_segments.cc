@@ -43,7 +43,7 @@ Status OwnedSegments::tell(Rank to, std::uint32_t id) noexcept {
   }
   const SegmentTicket ticket = known == Status::ok ? owned->segment.ticket() : SegmentTicket{};
   const Status said = space_.say(
-      to, {.word = pgas::Word::ticket, .status = static_cast<std::int32_t>(known), .segment = id}, ticket.bytes());
+      to, {.word = pgas::SpaceWord::ticket, .status = static_cast<std::int32_t>(known), .segment = id}, ticket.bytes());
   return known != Status::ok ? known : said;
 }
 
@@ -54,7 +54,7 @@ void OwnedSegments::retire(const std::shared_ptr<OwnedSegment>& owned) noexcept 
   // Of the holders, this process answers within the call.
   const std::vector<std::int32_t> holders = owned->holders;
   for (const std::int32_t holder : holders) {
-    static_cast<void>(space_.say(Rank{holder}, {.word = pgas::Word::retired, .segment = owned->id}, {}));
+    static_cast<void>(space_.say(Rank{holder}, {.word = pgas::SpaceWord::retired, .segment = owned->id}, {}));
   }
   look_at_retiring();
 }

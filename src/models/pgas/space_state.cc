@@ -10,7 +10,7 @@
 
 namespace brant {
 
-using pgas::Word;
+using pgas::SpaceWord;
 using pgas::WordHeader;
 
 std::string describe(GlobalPtr<const std::byte> at) {
@@ -147,15 +147,15 @@ void* SpaceState::device_address(GlobalPtr<const std::byte> at, std::size_t byte
 
 void SpaceState::hear(std::int32_t from, const WordHeader& header, std::span<const std::byte> payload) noexcept {
   switch (header.word) {
-    case Word::ask: static_cast<void>(owned_.tell(Rank{from}, header.segment)); return;
-    case Word::ticket: return directory_.note_ticket(from, header.segment, static_cast<Status>(header.status), payload);
-    case Word::retired:
+    case SpaceWord::ask: static_cast<void>(owned_.tell(Rank{from}, header.segment)); return;
+    case SpaceWord::ticket: return directory_.note_ticket(from, header.segment, static_cast<Status>(header.status), payload);
+    case SpaceWord::retired:
       if (!directory_.note_retired(from, header.segment))
-        static_cast<void>(say(Rank{from}, {.word = Word::let_go, .segment = header.segment}, {}));
+        static_cast<void>(say(Rank{from}, {.word = SpaceWord::let_go, .segment = header.segment}, {}));
       return;
-    case Word::let_go: return owned_.note_let_go(from, header.segment);
-    case Word::copied: return copies_.note_copied(from, header.id, static_cast<Status>(header.status));
-    case Word::copy: {
+    case SpaceWord::let_go: return owned_.note_let_go(from, header.segment);
+    case SpaceWord::copied: return copies_.note_copied(from, header.id, static_cast<Status>(header.status));
+    case SpaceWord::copy: {
       pgas::CopyRequest request;
       if (payload.size() != sizeof(request)) break;
       std::memcpy(&request, payload.data(), sizeof(request));
@@ -195,12 +195,12 @@ void SpaceService::hear(std::int32_t from, const WordHeader& header, std::span<c
   WordHeader answer = header;
   answer.status = static_cast<std::int32_t>(Status::not_found);
   switch (header.word) {
-    case Word::ask: answer.word = Word::ticket; break;
-    case Word::copy: answer.word = Word::copied; break;
-    case Word::ticket:
+    case SpaceWord::ask: answer.word = SpaceWord::ticket; break;
+    case SpaceWord::copy: answer.word = SpaceWord::copied; break;
+    case SpaceWord::ticket:
       if (static_cast<Status>(header.status) != Status::ok) return;
       [[fallthrough]];
-    case Word::retired: answer.word = Word::let_go; break;
+    case SpaceWord::retired: answer.word = SpaceWord::let_go; break;
     default: return;
   }
   static_cast<void>(say(Rank{from}, answer, {}));

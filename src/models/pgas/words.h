@@ -8,7 +8,7 @@
 /// What the spaces of two processes say to each other, in messages of `am::ServiceId::pgas`.
 namespace brant::pgas {
 
-enum class Word : std::uint8_t {
+enum class SpaceWord : std::uint8_t {
   ask = 1,  ///< To an owner: how is the segment reached?
   ticket,   ///< From an owner, asked or not. `status` ok: the payload is a ticket, and who has it is remembered.
   retired,  ///< From an owner to whom it told: let go of the segment.
@@ -19,7 +19,7 @@ enum class Word : std::uint8_t {
 
 /// The header of each message.
 struct WordHeader {
-  Word word{};
+  SpaceWord word{};
   std::uint8_t unused[3] = {};
   std::int32_t status = 0;
   std::uint32_t segment = 0;
