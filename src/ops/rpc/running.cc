@@ -1,0 +1,147 @@
+// What comes is run here: functions, and those that wait for answers.
+#include <cstring>
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "base/error_text.h"
+#include "base/log.h"
+#include "ops/rpc/service.h"
+
+namespace brant::remote {
+
+void RpcService::run(am::Message& message) noexcept {
+  const auto header = message.header<CallHeader>();
+  if (header.kind == CallKind::call) return run_call(message, header);
+  take_answer(message, header);
+  release(message);
+}
+
+void RpcService::run_call(am::Message& message, const CallHeader& header) noexcept {
+  const Rank from{message.peer};
+  if (from == rank_) own_.remove(Outbox::cost(message));
+  if (parted_) {
+    if (header.number != 0) {
+      send_failure(from, header.number, Status::shutting_down,
+                   fmt::format("rank {} has ended its program before the call was run", rank_.value));
+    }
+    return release(message);
+  }
+  try {
+    const Function* function = functions_.find(header.word);
+    if (function != nullptr) return call_function(*function, message, header);
+    say_unknown(message, header);
+  } catch (const std::exception& error) {
+    if (header.number == 0) end_program(Status::invalid_argument, error.what());
+    send_failure(from, header.number, Status::invalid_argument, error.what());
+  }
+  release(message);
+}
+
+void RpcService::call_function(const Function& function, am::Message& message, const CallHeader& header) noexcept {
+  bool begun = false;
+  bool retained = false;
+  const Invocation invocation{this, &function, &message, Rank{message.peer}, header.number, &begun, &retained};
+  ReadArchive arguments(message.data, message.bytes);
+  try {
+    function.run(arguments, invocation);
+  } catch (...) {
+    begun ? fail(invocation, std::current_exception()) : blame_message(function, message, header.number);
+  }
+  if (!retained) release(message);
+}
+
+/// Of the exception that is being handled: the arguments could not be read.
+void RpcService::blame_message(const Function& function, am::Message& message, std::uint32_t number) noexcept {
+  Status status = Status::internal;
+  const std::string text = fmt::format("rank {} could not read the arguments of {} from rank {}: {}", rank_.value,
+                                       function.name, message.peer, detail::text_of(std::current_exception(), status));
+  if (number != 0) return send_failure(Rank{message.peer}, number, status, text);
+  if (message.peer == rank_.value) end_program(status, text);
+  log::error("{}", text);
+  engine_.peers().distrust(message.peer, "arguments of a remote call that cannot be read");
+}
+
+void RpcService::fail(const Invocation& invocation, const std::exception_ptr& error) noexcept {
+  Status status = Status::internal;
+  const std::string thrown = detail::text_of(error, status);
+  if (invocation.number == 0) {
+    end_program(status, fmt::format("{}, which rank {} told rank {} to run, threw: {}", invocation.function->name,
+                                    invocation.source.value, rank_.value, thrown));
+  }
+  send_failure(invocation.source, invocation.number, status,
+               fmt::format("{} on rank {} threw: {}", invocation.function->name, rank_.value, thrown));
+}
+
+void RpcService::send_failure(Rank to, std::uint32_t number, Status status, const std::string& text) noexcept {
+  const CallHeader header{static_cast<std::uint64_t>(status), number, CallKind::failure};
+  am::Message* message = open(header, text.size());
+  if (message == nullptr) end_program(Status::no_memory, "no memory to say why a remote call has failed: " + text);
+  std::memcpy(message->data, text.data(), text.size());
+  send_answer(to, *message);
+}
+
+void RpcService::say_unknown(am::Message& message, const CallHeader& header) noexcept {
+  am::Message* answer = open({header.word, header.number, CallKind::unknown}, 0);
+  if (answer == nullptr) end_program(Status::no_memory, "no memory to say that a remote call names no function here");
+  send_answer(Rank{message.peer}, *answer);
+}
+
+void RpcService::send_answer(Rank to, am::Message& message) noexcept {
+  const Status status = closed_ ? Status::shutting_down : Outbox::send_answer(to, messenger_, message);
+  if (status == Status::ok) return;
+  Outbox* outbox = status == Status::limit_reached ? outbox_of(to) : nullptr;
+  if (outbox == nullptr) return release(message);  // nobody is there any more to get it
+  outbox->keep_answer(message);
+  engine_.pollers().attach(*this);
+}
+
+void RpcService::take_answer(am::Message& message, const CallHeader& header) noexcept {
+  if (header.number == 0) {  // nobody waits: it was told
+    const Function* function = nullptr;
+    try {
+      function = functions_.find(header.word);
+    } catch (const std::exception&) {
+    }
+    if (function == nullptr) return engine_.peers().distrust(message.peer, "an answer to a call that never was");
+    end_program(Status::not_found, unknown_text(*function, message.peer));
+  }
+  WaitingCalls::Entry* line = waiting_.find(header.number);
+  if (line == nullptr || line->rank != message.peer) return;  // its time was over
+  if (header.kind == CallKind::unknown) {
+    return fail_waiting(*line, Status::not_found, unknown_text(*line->function, message.peer));
+  }
+  if (header.kind == CallKind::failure) {
+    const auto status = static_cast<Status>(header.word);
+    const bool known = status != Status::ok && status_name(status) != status_name(Status{-1});
+    return fail_waiting(*line, known ? status : Status::internal,
+                        std::string(reinterpret_cast<const char*>(message.data), message.bytes));
+  }
+  ReadArchive result(message.data, message.bytes);
+  detail::Waiting waiting = take(*line);
+  waiting.deliver(waiting.storage, &result, nullptr);
+}
+
+std::string RpcService::unknown_text(const Function& function, std::int32_t rank) const {
+  return fmt::format(
+      "rank {} does not know {}, which rank {} called there: all processes run the same binary with the same "
+      "libraries, and a library that is opened later is opened at both ends before its functions are called",
+      rank, described(function), rank_.value);
+}
+
+void RpcService::end_program(Status status, const std::string& text) const noexcept {
+  try {
+    throw Error(status, text);
+  } catch (...) {
+    std::terminate();  // inside the handler: what ends the program says what was thrown
+  }
+}
+
+RunningCall::RunningCall(const Invocation& of, std::coroutine_handle<> in) noexcept : invocation(of), frame(in) {
+  *of.retained = true;
+  of.service->enter(*this);
+}
+
+RunningCall::~RunningCall() { invocation.service->leave(*this); }
+
+}  // namespace brant::remote
