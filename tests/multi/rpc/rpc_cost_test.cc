@@ -13,7 +13,7 @@ namespace brant {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(30);
-constexpr int kRounds = 2000;
+constexpr int kRounds = 1000;
 
 std::uint64_t g_sum = 0;
 bool g_over = false;
@@ -24,10 +24,10 @@ double in_us(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double, std::micro>(time).count();
 }
 
-/// Rank 0 alone counts: so its progress sees what comes back, and runs nothing.
-void tell_and_wait(Runtime& runtime, const Rpc& rpc, int calls) {
+/// Nothing is kept here when the target is late: how many messages there are at a time is no matter of chance.
+void tell(Runtime& runtime, const Rpc& rpc, int calls) {
   for (int i = 0; i < calls; ++i) {
-    while (rpc.tell<&sum_up>(Rank{1}, std::uint64_t{1}) == Status::limit_reached) runtime.worker().progress();
+    while (rpc.try_tell<&sum_up>(Rank{1}, std::uint64_t{1}) == Status::limit_reached) runtime.worker().progress();
     if (i % 16 == 0) runtime.worker().progress();
   }
 }
@@ -49,9 +49,9 @@ TEST(RpcCost, no_allocation_and_no_lock_in_steady_state) {
     ASSERT_EQ(runtime.worker().wait_until([] { return g_over; }, kPatience), Status::ok);
     return;
   }
-  tell_and_wait(runtime, rpc, kRounds);
+  tell(runtime, rpc, kRounds);
   test::start_counting();
-  tell_and_wait(runtime, rpc, kRounds);
+  tell(runtime, rpc, kRounds);
   const test::CallCounts told = test::stop_counting();
   EXPECT_EQ(told.allocations, 0u);
   EXPECT_EQ(told.locks, 0u);
@@ -70,14 +70,14 @@ TEST(RpcCost, no_allocation_and_no_lock_in_steady_state) {
   EXPECT_EQ(asked.locks, 0u);
 
   double best = 1e9, best_tell = 1e9;
-  for (int turn = 0; turn < 20; ++turn) {
+  for (int turn = 0; turn < 5; ++turn) {
     const auto begin = std::chrono::steady_clock::now();
     ask(kRounds);
     const auto middle = std::chrono::steady_clock::now();
     best = std::min(best, in_us(middle - begin) / kRounds);
-    tell_and_wait(runtime, rpc, 20 * kRounds);
+    tell(runtime, rpc, 10 * kRounds);
     ask(1);  // behind all that was told
-    best_tell = std::min(best_tell, in_us(std::chrono::steady_clock::now() - middle) / (20 * kRounds));
+    best_tell = std::min(best_tell, in_us(std::chrono::steady_clock::now() - middle) / (10 * kRounds));
   }
   std::printf("round trip of 8 bytes: %.2f us; told: %.2f million calls a second\n", best, 1 / best_tell);
   Future<void> over = rpc.call<[] { g_over = true; }>(Rank{1});
