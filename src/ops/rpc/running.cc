@@ -12,14 +12,16 @@ namespace brant::remote {
 
 void RpcService::run(am::Message& message) noexcept {
   const auto header = message.header<CallHeader>();
-  if (header.kind == CallKind::call) return run_call(message, header);
+  if (header.kind == CallKind::call) {
+    if (message.peer == rank_.value) own_.remove(Outbox::cost(message));
+    return run_call(message, header);
+  }
   take_answer(message, header);
   release(message);
 }
 
 void RpcService::run_call(am::Message& message, const CallHeader& header) noexcept {
   const Rank from{message.peer};
-  if (from == rank_) own_.remove(Outbox::cost(message));
   if (parted_) {
     if (header.number != 0) {
       send_failure(from, header.number, Status::shutting_down,
@@ -45,6 +47,9 @@ void RpcService::call_function(const Function& function, am::Message& message, c
   ReadArchive arguments(message.data, message.bytes);
   try {
     function.run(arguments, invocation);
+  } catch (const PartNotMade& part) {
+    if (parts_.keep(message, part.id)) return;
+    fail(invocation, std::make_exception_ptr(Error(Status::no_memory, "no memory to let a call wait")));
   } catch (...) {
     begun ? fail(invocation, std::current_exception()) : blame_message(function, message, header.number);
   }

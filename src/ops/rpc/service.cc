@@ -169,6 +169,21 @@ void RpcService::take_turn() noexcept {
   run(*message);
 }
 
+void RpcService::add_part(DistributedPart& part) { run_first(parts_.add(part)); }
+
+/// Calls that have waited go before all else, in their order.
+void RpcService::run_first(am::MessageList calls) noexcept {
+  if (calls.empty()) return;
+  am::MessageList behind = std::exchange(due_, {});
+  while (am::Message* call = calls.pop_front()) {
+    if (call->peer == rank_.value) own_.add(Outbox::cost(*call));
+    due_.push_back(*call);
+    ++due_count_;
+  }
+  while (am::Message* message = behind.pop_front()) due_.push_back(*message);
+  wake();
+}
+
 void RpcService::enter(RunningCall& call) noexcept {
   call.next = running_;
   if (running_ != nullptr) running_->previous = &call;
@@ -204,6 +219,7 @@ void RpcService::fail_all_of(std::int32_t rank, bool any, Status status) noexcep
 
 unsigned RpcService::part_from(Peer&) noexcept {
   parted_ = true;
+  run_first(parts_.take_all());  // to be refused
   return 0;
 }
 
@@ -235,6 +251,7 @@ void RpcService::let_go() noexcept {
   while (running_ != nullptr) running_->frame.destroy();
   fail_all_of(0, true, Status::canceled);
   while (am::Message* message = due_.pop_front()) release(*message);
+  for (am::MessageList calls = parts_.take_all(); am::Message* message = calls.pop_front();) release(*message);
   outboxes_.for_each([&](PeerOutbox& each) { each.box.drop_all(messenger_); });
 }
 

@@ -21,6 +21,7 @@
 #include "ops/rpc/call_header.h"
 #include "ops/rpc/functions.h"
 #include "ops/rpc/outbox.h"
+#include "ops/rpc/parts.h"
 
 namespace brant::remote {
 
@@ -60,6 +61,10 @@ class RpcService final : public Service, private Poller {
   void enter(RunningCall& call) noexcept;
   void leave(RunningCall& call) noexcept;
 
+  // --- distributed objects
+  void add_part(DistributedPart& part);
+  [[nodiscard]] Parts& parts() noexcept { return parts_; }
+
   // --- Service
   unsigned part_from(Peer& peer) noexcept override;
   bool stalled(std::chrono::nanoseconds idle, bool for_ever) noexcept override;
@@ -85,6 +90,7 @@ class RpcService final : public Service, private Poller {
   Status keep(Rank to, am::Message& message) noexcept;
   Outbox* outbox_of(Rank peer) noexcept;
   void wake() noexcept;
+  void run_first(am::MessageList calls) noexcept;
   void take_turn() noexcept;
   void run(am::Message& message) noexcept;
   void run_call(am::Message& message, const CallHeader& header) noexcept;
@@ -107,6 +113,7 @@ class RpcService final : public Service, private Poller {
   const Rank rank_;
   Runtime* runtime_ = nullptr;
   Functions functions_;
+  Parts parts_;
   WaitingCalls waiting_;
   std::size_t waiting_count_ = 0;
   PerPeer<PeerOutbox> outboxes_;

@@ -130,6 +130,20 @@ CallDriver drive(Invocation invocation, Task<T> task) {
   }
 }
 
+/// A parameter that needs to know where it arrives (DistributedRef).
+template <typename T>
+concept Arrives =
+    requires(T& value, ReadArchive& archive, const Invocation& invocation) { value.arrive(archive, invocation); };
+
+template <typename T>
+void read_argument(ReadArchive& archive, T& value, const Invocation& invocation) {
+  if constexpr (Arrives<T>) {
+    value.arrive(archive, invocation);
+  } else {
+    archive(value);
+  }
+}
+
 template <typename T>
 inline constexpr bool kIsView = detail::kIsSpan<T> || std::is_same_v<T, std::string_view>;
 
@@ -254,7 +268,7 @@ struct FunctionOf {
   static void run(ReadArchive& archive, const Invocation& invocation) {
     if constexpr (kTravels) {
       typename Shape::Arguments arguments{};
-      std::apply([&](auto&... values) { archive(values...); }, arguments);
+      std::apply([&](auto&... values) { (read_argument(archive, values, invocation), ...); }, arguments);
       *invocation.begun = true;
       if constexpr (Shape::kIsTask) {
         drive(invocation, Shape::call(F, invocation, arguments));
