@@ -58,7 +58,7 @@ Status PackedCall::try_send() noexcept { return post(true); }
 
 Status PackedCall::ask(const detail::Waiting& waiting, bool at_once) noexcept {
   if (message_ == nullptr) {
-    service_->refuse(waiting, *function_, to_, Status::no_memory);
+    service_->answers().refuse(waiting, *function_, to_, Status::no_memory);
     return Status::no_memory;
   }
   const Status status = service_->ask(to_, *function_, remote::message_of(message_), waiting, at_once);

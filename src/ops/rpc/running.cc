@@ -6,6 +6,7 @@
 
 #include "base/error_text.h"
 #include "base/log.h"
+#include "ops/rpc/end_program.h"
 #include "ops/rpc/service.h"
 
 namespace brant::remote {
@@ -13,10 +14,11 @@ namespace brant::remote {
 void RpcService::run(am::Message& message) noexcept {
   const auto header = message.header<CallHeader>();
   if (header.kind == CallKind::call) {
-    if (message.peer == rank_.value) own_.remove(Outbox::cost(message));
+    outboxes_.leave_queue(message);
     return run_call(message, header);
   }
-  take_answer(message, header);
+  // A result or failure is of a call that somebody waits for, or has waited for.
+  header.number == 0 ? hear_unknown(message, header) : answers_.deliver(message, header);
   release(message);
 }
 
@@ -92,49 +94,19 @@ void RpcService::say_unknown(am::Message& message, const CallHeader& header) noe
   send_answer(Rank{message.peer}, *answer);
 }
 
-void RpcService::send_answer(Rank to, am::Message& message) noexcept {
-  const Status status = closed_ ? Status::shutting_down : Outbox::send_answer(to, messenger_, message);
-  if (status == Status::ok) return;
-  Outbox* outbox = status == Status::limit_reached ? outbox_of(to) : nullptr;
-  if (outbox == nullptr) return release(message);  // nobody is there any more to get it
-  outbox->keep_answer(message);
-  engine_.pollers().attach(*this);
+/// The target of a call that was told does not know its function.
+void RpcService::hear_unknown(const am::Message& message, const CallHeader& header) noexcept {
+  const Function* function = nullptr;
+  try {
+    function = functions_.find(header.word);
+  } catch (const std::exception&) {
+    // Two have that hash, and neither is told.
+  }
+  if (function == nullptr) return engine_.peers().distrust(message.peer, "an answer to a call that never was");
+  end_program(Status::not_found, answers_.unknown_text(*function, message.peer));
 }
 
-void RpcService::take_answer(am::Message& message, const CallHeader& header) noexcept {
-  if (header.number == 0) {  // nobody waits: it was told
-    const Function* function = nullptr;
-    try {
-      function = functions_.find(header.word);
-    } catch (const std::exception&) {
-    }
-    if (function == nullptr) return engine_.peers().distrust(message.peer, "an answer to a call that never was");
-    end_program(Status::not_found, unknown_text(*function, message.peer));
-  }
-  WaitingCalls::Entry* line = waiting_.find(header.number);
-  if (line == nullptr || line->rank != message.peer) return;  // its time was over
-  if (header.kind == CallKind::unknown) {
-    return fail_waiting(*line, Status::not_found, unknown_text(*line->function, message.peer));
-  }
-  if (header.kind == CallKind::failure) {
-    const auto status = static_cast<Status>(header.word);
-    const bool known = status != Status::ok && status_name(status) != status_name(Status{-1});
-    return fail_waiting(*line, known ? status : Status::internal,
-                        std::string(reinterpret_cast<const char*>(message.data), message.bytes));
-  }
-  ReadArchive result(message.data, message.bytes);
-  detail::Waiting waiting = take(*line);
-  waiting.deliver(waiting.storage, &result, nullptr);
-}
-
-std::string RpcService::unknown_text(const Function& function, std::int32_t rank) const {
-  return fmt::format(
-      "rank {} does not know {}, which rank {} called there: all processes run the same binary with the same "
-      "libraries, and a library that is opened later is opened at both ends before its functions are called",
-      rank, described(function), rank_.value);
-}
-
-void RpcService::end_program(Status status, const std::string& text) const noexcept {
+void end_program(Status status, const std::string& text) noexcept {
   try {
     throw Error(status, text);
   } catch (...) {

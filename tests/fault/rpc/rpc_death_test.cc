@@ -87,7 +87,7 @@ int play(const std::string& name) {
   if (rpc.tell<&hear>(Rank{1}, std::uint64_t{1}) != Status::peer_lost) fail(self, "a later tell was accepted");
   Future<int> late = rpc.call<&add>(Rank{1}, 1, 2);
   expect_lost(runtime, late);
-  if (rpc.service().waiting() != 0) fail(self, "calls are waited for after the death");
+  if (rpc.service().answers().count() != 0) fail(self, "calls are waited for after the death");
   // Life goes on with the other survivor.
   Future<int> sum = rpc.call<&add>(Rank{2 - self}, 40, 2);
   if (runtime.wait(sum) != 42) fail(self, "the survivors lost each other");

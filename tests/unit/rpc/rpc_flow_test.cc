@@ -52,7 +52,7 @@ TEST(RpcFlow, a_flood_to_a_target_that_sleeps_is_bounded_and_arrives_in_order) {
   EXPECT_GE(told, Outbox::kCallsMax / 2);
   EXPECT_LE(told, am::Messenger::kWindowUnits + Outbox::kCallsMax);
   EXPECT_THROW(static_cast<void>(flow.left.call<&give_back>(Rank{1}, 1u)), Error);
-  EXPECT_EQ(flow.left.service().waiting(), 0u);
+  EXPECT_EQ(flow.left.service().answers().count(), 0u);
   ASSERT_TRUE(flow.job.run_until([&] { return g_came.size() == told; }));
   EXPECT_EQ(expect_in_order(), told);
   EXPECT_EQ(flow.left.tell<&take>(Rank{1}, told), Status::ok);
@@ -69,7 +69,7 @@ TEST(RpcFlow, the_immediate_forms_refuse_at_once) {
   EXPECT_LE(told, am::Messenger::kWindowUnits);
   EXPECT_EQ(flow.left.try_tell<&take>(Rank{1}, told), Status::limit_reached);
   EXPECT_EQ(flow.left.try_call<&give_back>(Rank{1}, 1u).status(), Status::limit_reached);
-  EXPECT_EQ(flow.left.service().waiting(), 0u);
+  EXPECT_EQ(flow.left.service().answers().count(), 0u);
   // What was kept goes first, so nothing may pass it.
   EXPECT_EQ(flow.left.tell<&take>(Rank{1}, told), Status::ok);
   EXPECT_EQ(flow.left.try_tell<&take>(Rank{1}, told + 1), Status::limit_reached);
