@@ -47,6 +47,9 @@ class Layers:
             parts = parts[1:]
         if not parts or parts[0] not in self.storey:
             return None
+        stem = pathlib.PurePosixPath(path).stem
+        if path.startswith("include/") and (self.root / "include" / "brant" / "/".join([*parts, stem])).is_dir():
+            parts = [*parts, stem]  # a public header beside the folder of its unit's others: ops/rpc.h, ops/rpc/
         depth = self.split.get(parts[0], 1)
         return "/".join(parts[:depth]) if len(parts) >= depth else parts[0]
 

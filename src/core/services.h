@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -31,6 +32,9 @@ class Service {
   /// A joined peer is gone (`Peer::lost`), and its record is to go: drops what was kept of it, and is asked again as
   /// long as it says false, which is while the program has something open with that peer.
   virtual bool forget(Peer&) noexcept { return true; }
+  /// The runtime ends, and all services are still there: gives back what it holds of others, and lets go of whoever
+  /// waits.
+  virtual void let_go() noexcept {}
 };
 
 /// The services of an engine: each call of theirs goes to all.
@@ -78,6 +82,9 @@ class Services {
 
   /// Not left to the container, which may take either end first.
   void end() noexcept {
+    for (std::size_t i = 0; i < services_.size(); ++i) {  // whoever is told may ask for one that was not there
+      if (services_[i].second != nullptr) services_[i].second->let_go();
+    }
     for (auto& [key, service] : services_) service.reset();
   }
 

@@ -18,6 +18,8 @@ GOOD = {
     "include/brant/channel/channel.h": '#include "brant/core/op.h"\n',
     "include/brant/pgas/pointer.h": '#include "brant/rma/put.h"\n',
     "include/brant/rma/put.h": "#include <cstddef>\n",
+    "include/brant/ops/notify.h": '#include "brant/ops/notify/bell.h"\n',
+    "include/brant/ops/notify/bell.h": "",
     "include/brant/brant.h": '#include "brant/channel/channel.h"\n#include "brant/pgas/pointer.h"\n',
     "src/base/log.h": "#include <fmt/format.h>\n#include <unistd.h>\n#include <sys/mman.h>\n",
     "src/port/wire.h": '#include "base/log.h"\n',

@@ -7,8 +7,8 @@
 #include "brant/base/status.h"
 #include "brant/chare/chares.h"
 #include "brant/chare/detail/entry.h"
-#include "brant/chare/detail/waiting.h"
 #include "brant/core/future.h"
+#include "brant/core/reply.h"
 
 namespace brant {
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/error_text.h"
 #include "models/chare/collection.h"
-#include "models/chare/error_text.h"
 
 namespace brant::detail {
 
@@ -43,7 +43,7 @@ void Answers::fail(const Invocation& invocation, std::exception_ptr error) noexc
 }
 
 void Answers::run(am::Message& message, const Envelope& envelope) {
-  ReplyTable::Entry* line = waiting_.find(envelope.reply);
+  WaitingCalls::Entry* line = waiting_.find(envelope.reply);
   if (line == nullptr) return messages_.drop(message);
   Waiting waiting = waiting_.take(*line);
   Status status = Status::ok;
@@ -61,7 +61,7 @@ void Answers::run(am::Message& message, const Envelope& envelope) {
 }
 
 void Answers::fail_waiting(std::uint32_t number, const std::exception_ptr& error) {
-  ReplyTable::Entry* line = waiting_.find(number);
+  WaitingCalls::Entry* line = waiting_.find(number);
   if (line == nullptr) return;
   Waiting waiting = waiting_.take(*line);
   waiting.deliver(waiting.storage, nullptr, error);

@@ -4,13 +4,20 @@
 #include <exception>
 
 #include "brant/chare/callback.h"
+#include "core/reply_table.h"
 #include "models/chare/ending.h"
 #include "models/chare/messages.h"
 #include "models/chare/program_context.h"
-#include "models/chare/replies.h"
 #include "models/chare/sending.h"
 
 namespace brant::detail {
+
+/// What was asked of whom.
+struct AskedCall {
+  Target target;
+  const EntryInfo* entry = nullptr;
+};
+using WaitingCalls = ReplyTable<AskedCall>;
 
 /// The answers to calls: who waits here for which, and how those are told who wait elsewhere.
 class Answers {
@@ -18,8 +25,8 @@ class Answers {
   Answers(const ProgramContext& context, Messages& messages, Sending& sending, Ending& ending) noexcept
       : context_(context), messages_(messages), sending_(sending), ending_(ending) {}
 
-  [[nodiscard]] ReplyTable& waiting() noexcept { return waiting_; }
-  [[nodiscard]] const ReplyTable& waiting() const noexcept { return waiting_; }
+  [[nodiscard]] WaitingCalls& waiting() noexcept { return waiting_; }
+  [[nodiscard]] const WaitingCalls& waiting() const noexcept { return waiting_; }
 
   /// A message for whoever waits for an invocation; its result goes behind `kReplyPrefix`. Throws no_memory.
   am::Message& open(const Invocation& invocation, std::size_t bytes);
@@ -41,7 +48,7 @@ class Answers {
   Messages& messages_;
   Sending& sending_;
   Ending& ending_;
-  ReplyTable waiting_;
+  WaitingCalls waiting_;
 };
 
 }  // namespace brant::detail

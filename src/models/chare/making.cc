@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "models/chare/error_text.h"
+#include "base/error_text.h"
 #include "models/chare/teams.h"
 
 namespace brant::detail {

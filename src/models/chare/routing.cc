@@ -50,7 +50,7 @@ void Routing::route(am::Message& message) {
     }
   }
   if (envelope.reply != 0 && envelope.kind == MessageKind::call && message.wire.source < 0) {
-    if (ReplyTable::Entry* waiting = answers_.waiting().find(envelope.reply)) waiting->rank = destination;
+    if (WaitingCalls::Entry* waiting = answers_.waiting().find(envelope.reply)) waiting->rank = destination;
   }
   if (collection != nullptr && collection->places() != nullptr) [[unlikely]]
     return following_.send(*collection, message, envelope, key_of(message, envelope));

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "base/error_text.h"
 #include "core/batch_time.h"
 #include "models/chare/busy_mark.h"
-#include "models/chare/error_text.h"
 
 namespace brant::detail {
 

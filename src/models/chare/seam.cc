@@ -252,7 +252,7 @@ std::uint32_t expect_reply(Core& core, const Waiting& waiting, const Target& tar
     refuse(std::current_exception());
     throw;
   }
-  const std::uint32_t number = core.answers().waiting().add(waiting, target, entry);
+  const std::uint32_t number = core.answers().waiting().add(waiting, {target, &entry});
   if (number == 0) {
     refuse(std::make_exception_ptr(Error(Status::limit_reached, "a million replies are waited for already")));
     throw Error(Status::limit_reached,

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
-#include "brant/base/status.h"
 #include "brant/chare/index.h"
-#include "models/chare/error_text.h"
 
 namespace brant::detail {
 
@@ -18,20 +16,6 @@ std::string index_text(const ElementKey& key, int dimensions, std::size_t bytes)
     text += fmt::format("{:02x}", reinterpret_cast<const unsigned char*>(key.word.data())[i]);
   }
   return text + "]";
-}
-
-std::string text_of(const std::exception_ptr& error, Status& status) {
-  status = Status::internal;
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& thrown) {
-    status = thrown.status();
-    return thrown.what();
-  } catch (const std::exception& thrown) {
-    return thrown.what();
-  } catch (...) {
-    return "an exception that is no std::exception";
-  }
 }
 
 }  // namespace brant::detail

@@ -168,7 +168,7 @@ std::vector<std::string> WaitReport::lines() {
   }
   for (const std::string& other : others) put({other});
   std::size_t shown = 0;
-  answers_.waiting().for_each([&](const ReplyTable::Entry& waiting) {
+  answers_.waiting().for_each([&](const WaitingCalls::Entry& waiting) {
     if (++shown > 4) {
       ++more;
     } else if (waiting.entry->owner == kCallbackOwner) {

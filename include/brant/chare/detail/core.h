@@ -11,7 +11,7 @@
 #include "brant/base/archive.h"
 #include "brant/chare/detail/registry.h"
 #include "brant/chare/index.h"
-#include "brant/core/future.h"
+#include "brant/core/reply.h"
 
 /// The seam between the typed surface (templates) and the untyped engine of chares (src/models/chare): plain functions.
 namespace brant {
@@ -88,11 +88,6 @@ BRANT_API [[noreturn]] void throw_outside(Core& core, const ClassInfo& chare_cla
                                           const ElementKey& extent);
 
 // --- answering
-/// Whoever waits for a reply: exactly one of the two is called, from the scheduler.
-struct Waiting {
-  void (*deliver)(void* storage, ReadArchive* result, std::exception_ptr error) noexcept = nullptr;
-  alignas(std::max_align_t) std::byte storage[16];
-};
 /// A number for the reply; 0 never.
 BRANT_API std::uint32_t expect_reply(Core& core, const Waiting& waiting, const Target& target, const EntryInfo& entry);
 BRANT_API Outgoing open_reply(const Invocation& invocation, std::size_t bytes);

@@ -4,29 +4,27 @@
 #include <vector>
 
 #include "brant/base/clock.h"
-#include "brant/chare/detail/core.h"
+#include "brant/core/reply.h"
 
 namespace brant::detail {
 
 /// Who waits for which reply. A number is 20 bits of place and 12 bits of turn, so that a late second answer meets
-/// nobody.
+/// nobody. `Asked` says what was asked of whom, for errors.
+template <typename Asked>
 class ReplyTable {
  public:
   static constexpr std::size_t kRepliesMax = (1u << 20) - 1;
 
-  /// Who was asked, for errors; `rank` is -1 while unknown.
-  struct Entry {
+  struct Entry : Asked {
     Waiting waiting;
-    Target target;
-    const EntryInfo* entry = nullptr;
-    std::int32_t rank = -1;
+    std::int32_t rank = -1;  ///< Who is to answer; -1 while unknown.
     std::int64_t since = 0;  ///< `coarse_now`.
     std::uint32_t turn = 1;
     bool used = false;
   };
 
   /// 0 when a million replies are waited for already.
-  std::uint32_t add(const Waiting& waiting, const Target& target, const EntryInfo& entry) {
+  std::uint32_t add(const Waiting& waiting, const Asked& asked) {
     std::uint32_t place = 0;
     if (!free_.empty()) {
       place = free_.back();
@@ -38,8 +36,7 @@ class ReplyTable {
     }
     Entry& line = entries_[place];
     line.waiting = waiting;
-    line.target = target;
-    line.entry = &entry;
+    static_cast<Asked&>(line) = asked;
     line.rank = -1;
     line.since = coarse_now();
     line.used = true;

@@ -1,15 +1,21 @@
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <new>
 #include <type_traits>
 #include <utility>
 
 #include "brant/base/archive.h"
-#include "brant/chare/detail/core.h"
 #include "brant/core/future.h"
 
 namespace brant::detail {
+
+/// Whoever waits for an answer by message: `deliver` is called once, from progress, with the result or with the error.
+struct Waiting {
+  void (*deliver)(void* storage, ReadArchive* result, std::exception_ptr error) noexcept = nullptr;
+  alignas(std::max_align_t) std::byte storage[16];
+};
 
 /// Delivers a promise with the value that a message holds. A void promise reads nothing.
 template <typename R>
