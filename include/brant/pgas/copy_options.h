@@ -8,6 +8,7 @@
 #include "brant/base/shape.h"
 #include "brant/core/path.h"
 #include "brant/notify/bell.h"
+#include "brant/ops/rpc/packed_call.h"
 #include "brant/pgas/global_ptr.h"
 
 namespace brant {
@@ -28,7 +29,7 @@ class AtTarget {
   struct Tell {
     std::function<void()> tell;
   };
-  using What = std::variant<std::monostate, Ring, Set, Tell>;
+  using What = std::variant<std::monostate, Ring, Set, PackedCall, Tell>;
 
   /// Nothing.
   AtTarget() noexcept = default;
@@ -39,8 +40,10 @@ class AtTarget {
   static AtTarget set(GlobalPtr<std::uint64_t> flag, std::uint64_t value) noexcept {
     return AtTarget(Set{flag, value});
   }
+  /// Runs a function at a process, the target or any other: `AtTarget::call(rpc.pack<&arrived>(rank, step))`.
+  static AtTarget call(PackedCall call) noexcept { return AtTarget(What(std::move(call))); }
   /// Calls a function in *this* process, from progress, which tells the target by any means that overtake nothing:
-  /// an invocation of a chare, a message of a channel, a remote call.
+  /// an invocation of a chare, a message of a channel.
   ///
   ///     space.put(ghost, face, {.at_target = AtTarget::by([=] { blocks[i].call<&Block::ghost_is_there>(step); })});
   ///

@@ -130,7 +130,7 @@ BRANT_DEVICE_CODE Word compare_swap(Machine& machine, const DeviceWindow& window
 /// member, and the look of a wait.
 template <typename Machine, typename Scope = notify::Block>
 BRANT_DEVICE_CODE Waited barrier(Machine& machine, const notify::KernelControl& control, const DeviceWindow& window,
-                                 Word flags, Word epoch, Scope scope = {}) {
+                                 Word flags, Word epoch, Scope = {}) {
   Scope::gather(machine);
   const Word stride = Scope::stride(machine);
   // The threads that tell were met by the others just now, so their release tells of all.

@@ -131,8 +131,8 @@ void Copies::ask_owner(CopyRecord& copy) noexcept {
   } catch (const std::bad_alloc&) {
     return end(copy, Status::no_memory);
   }
-  const Status status =
-      space_.say(copy.source.where(), {.word = pgas::SpaceWord::copy, .id = copy.id}, std::as_bytes(std::span(&request, 1)));
+  const Status status = space_.say(copy.source.where(), {.word = pgas::SpaceWord::copy, .id = copy.id},
+                                   std::as_bytes(std::span(&request, 1)));
   if (status == Status::ok) return;
   elsewhere_.erase(copy.id);
   end(copy, status);
@@ -160,6 +160,7 @@ void Copies::tell(CopyRecord& copy) noexcept {
   copy.telling = true;
   AtTarget::What& what = copy.at_target.what();
   if (const auto* ring = std::get_if<AtTarget::Ring>(&what)) return end(copy, ring->bell->ring(ring->epoch));
+  if (auto* call = std::get_if<PackedCall>(&what)) return end(copy, call->send());
   if (std::holds_alternative<AtTarget::Tell>(what)) {
     copy.inner.delivered = {&Copies::on_tell, &copy};
     return space_.engine().completions().complete(copy.inner, {Status::ok, 0});

@@ -60,7 +60,8 @@ Status Directory::reach(GlobalPtr<const std::byte> at, KnownSegment*& known) noe
   known = add(at.rank(), at.segment(), status);
   if (known == nullptr) return status;
   const bool is_own = at.rank() == space_.rank();
-  status = is_own ? open_own(*known) : space_.say(at.where(), {.word = pgas::SpaceWord::ask, .segment = at.segment()}, {});
+  status =
+      is_own ? open_own(*known) : space_.say(at.where(), {.word = pgas::SpaceWord::ask, .segment = at.segment()}, {});
   if (status != Status::ok) {
     log::error("a copy of the global space at {}: {}", describe(at), status_text(status));
     remove(*known);
@@ -217,7 +218,8 @@ void Directory::close() noexcept {
       case State::open: leave(*known); break;
       case State::asked: fail(*known, Status::canceled); break;
       case State::told:
-        static_cast<void>(space_.say(Rank{known->rank}, {.word = pgas::SpaceWord::let_go, .segment = known->segment}, {}));
+        static_cast<void>(
+            space_.say(Rank{known->rank}, {.word = pgas::SpaceWord::let_go, .segment = known->segment}, {}));
         fail(*known, Status::canceled);
         break;
       case State::opening:

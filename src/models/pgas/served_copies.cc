@@ -10,8 +10,8 @@ ServedCopies::~ServedCopies() {
 
 void ServedCopies::answer(std::int32_t asker, std::uint64_t id, Status status) noexcept {
   // One that cannot be told has gone.
-  static_cast<void>(
-      space_.say(Rank{asker}, {.word = pgas::SpaceWord::copied, .status = static_cast<std::int32_t>(status), .id = id}, {}));
+  static_cast<void>(space_.say(
+      Rank{asker}, {.word = pgas::SpaceWord::copied, .status = static_cast<std::int32_t>(status), .id = id}, {}));
 }
 
 void ServedCopies::serve(std::int32_t asker, std::uint64_t id, const pgas::CopyRequest& request) noexcept {

@@ -148,7 +148,8 @@ void* SpaceState::device_address(GlobalPtr<const std::byte> at, std::size_t byte
 void SpaceState::hear(std::int32_t from, const WordHeader& header, std::span<const std::byte> payload) noexcept {
   switch (header.word) {
     case SpaceWord::ask: static_cast<void>(owned_.tell(Rank{from}, header.segment)); return;
-    case SpaceWord::ticket: return directory_.note_ticket(from, header.segment, static_cast<Status>(header.status), payload);
+    case SpaceWord::ticket:
+      return directory_.note_ticket(from, header.segment, static_cast<Status>(header.status), payload);
     case SpaceWord::retired:
       if (!directory_.note_retired(from, header.segment))
         static_cast<void>(say(Rank{from}, {.word = SpaceWord::let_go, .segment = header.segment}, {}));

@@ -101,7 +101,7 @@ TEST(DeviceWindow, a_ring_tells_of_all_that_was_put_before_it) {
 }
 
 TEST(DeviceWindow, nobody_leaves_a_barrier_before_all_have_come) {
-  const Word rounds = static_cast<Word>(effort(300, 30));
+  const Word rounds = static_cast<Word>(effort(50, 10));
   for (const unsigned count : {1u, 2u, 4u}) {
     Members members(count);
     members.run([&](CpuThread& machine, const DeviceWindow& window) {

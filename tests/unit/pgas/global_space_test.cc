@@ -15,6 +15,7 @@
 #include "brant/brant.h"
 #include "brant/device.h"
 #include "brant/notify/notifier.h"
+#include "brant/ops/rpc.h"
 #include "brant/pgas.h"
 #include "support/grounds.h"
 #include "support/in_process_job.h"
@@ -312,6 +313,34 @@ TEST(GlobalSpace, bells_are_rung_behind_the_bytes) {
   owner.copy(Buffer(std::span(seen)), ConstBuffer(heap.local(row), seen.size() * sizeof(int), MemoryKind::emulated));
   EXPECT_EQ(seen, items);
   EXPECT_TRUE(spaces.outcome(put).ok());
+}
+
+/// What a call behind a copy has seen at the target.
+int seen_by_call = 0;
+void look_at(GlobalPtr<int> at, int factor) { seen_by_call += factor * at.rank(); }
+void look_in(Caller caller, GlobalPtr<int> at) { seen_by_call = *GlobalSpace::of(caller.runtime).local(at); }
+
+TEST(GlobalSpace, a_function_runs_at_the_target_behind_the_bytes) {
+  Spaces spaces(with(2));
+  for (const MemoryKind kind : {MemoryKind::host, MemoryKind::pinned}) {
+    const Rpc here(spaces.job().rank(1)), there(spaces.job().rank(0));
+    GlobalSegment& heap = spaces.keep(spaces[0].create(kind, 1 << 20));
+    const GlobalPtr<int> row = heap.allocate<int>(100'000);
+    const std::vector<int> items(100'000, 7);
+    seen_by_call = 0;
+    const Operation put =
+        spaces[1].put(row, items, {.at_target = AtTarget::call(here.pack<&look_in>(Rank{0}, row + 99'999))});
+    ASSERT_TRUE(spaces.job().run_until([] { return seen_by_call != 0; }));
+    EXPECT_EQ(seen_by_call, 7);
+    EXPECT_TRUE(spaces.outcome(put).ok());
+  }
+  const Rpc here(spaces.job().rank(1));
+  const Operation refused =
+      spaces[1].put_value(GlobalPtr<int>(0, 999, 0, 1, 0), 1,
+                          {.at_target = AtTarget::call(here.pack<&look_at>(Rank{0}, GlobalPtr<int>{}, 3))});
+  EXPECT_EQ(spaces.outcome(refused).status, Status::not_found);
+  spaces.job().run(50);
+  EXPECT_EQ(seen_by_call, 7) << "nothing runs behind what did not arrive";
 }
 
 TEST(GlobalSpace, a_function_tells_the_target_from_progress) {
