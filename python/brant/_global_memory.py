@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import re
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from brant import _brant
-from brant._arrays import elements_of, empty
+from brant._arrays import dtype_of, elements_of, empty
 from brant._errors import InvalidArgument
 from brant._remote_calls import watch
 
@@ -106,7 +107,7 @@ class GlobalPtr:
         return self.rank, self.segment, self.offset, self.kind, self.device
 
     def _target(self) -> tuple[tuple[int, int, int, str, int], int, str, int]:
-        return self._place(), self.count, *elements_of(self.dtype)
+        return self._place(), self.count, *_elements_of(self.dtype)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GlobalPtr) and self._parts() == other._parts()
@@ -122,6 +123,9 @@ class GlobalPtr:
             return "GlobalPtr()"
         where = f"rank {self.rank}, segment {self.segment}, offset {self.offset}, {self.kind}"
         return f"<GlobalPtr: {self.dtype}{list(self.shape)} at {where}>"
+
+
+_elements_of = functools.lru_cache(maxsize=256)(elements_of)
 
 
 def _dtype(of: Any) -> Any:
@@ -173,10 +177,8 @@ class GlobalSegment:
         if self._array is None:
             return GlobalPtr(*self._segment.begin(), "uint8", (self.nbytes,))
         shape, format, itemsize, in_c_order, _ = _brant.layout_of(self._array)
-        from brant._arrays import _dtype_of
-
         extents = shape if in_c_order else (math.prod(shape),)
-        return GlobalPtr(*self._segment.begin(), _dtype_of(format, itemsize), extents)
+        return GlobalPtr(*self._segment.begin(), dtype_of(format, itemsize), extents)
 
     def publish(self, ranks: Iterable[int] | None = None) -> None:
         """Tells these processes, or all, how the segment is reached, before they ask: their first use then takes no

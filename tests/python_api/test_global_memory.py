@@ -16,7 +16,11 @@ BOTH = pytest.mark.parametrize("loop", ["brant", "asyncio"])
 
 async def others(team, pointer) -> list:
     """The pointers of all members, which travel through channels."""
-    channels = {rank: brant.channel(rank, 9) for rank in range(team.size) if rank != team.rank}
+    channels = {
+        rank: brant.channel(rank, 100 + min(rank, team.rank) * team.size + max(rank, team.rank))
+        for rank in range(team.size)
+        if rank != team.rank
+    }
     sends = [channel.send(pointer) for channel in channels.values()]
     found = [pointer if rank == team.rank else await channels[rank].recv() for rank in range(team.size)]
     for send in sends:
@@ -120,6 +124,7 @@ async def behind_the_bytes() -> None:
     await space.put(rows[right], numpy.full(1000, 1.5), at_target=brant.set_flag(flags[right], 2**63 + 1))
     await team.barrier()
     assert heap.array(flag)[0] == 2**63 + 1 and (heap.array(row) == 1.5).all()
+    await team.barrier()
 
     seen = []
     await space.put(rows[right], numpy.full(1000, 2.5), at_target=lambda: seen.append(right))
