@@ -17,10 +17,10 @@ def rpc(rank: int, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -
     """Calls a function in the process of `rank`. It is under way from here on, whether it is awaited or not; awaited it
     gives the result.
 
-    The function runs when that process makes progress: while it awaits or waits for something of brant. Those that one
-    process calls run in the order in which it called them; answers come in any order. A plain function holds up its
-    process until it ends, and must not wait; an async one runs beside the others, and the answer goes when it has
-    ended.
+    The function runs when that process makes progress: while it awaits or waits for something of brant, except that
+    none runs while a team is made or a space closed. Those that one process calls run in the order in which it called
+    them; answers come in any order. A plain function holds up its process until it ends, and must not wait; an async
+    one runs beside the others, and the answer goes when it has ended.
 
     Args:
         function: found over there by its module and qualified name: one at the top of a module, or of the program.

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -27,11 +26,8 @@ namespace {
 void run_here(ReadArchive& arguments, const remote::Invocation& invocation);
 
 struct CallOfPython {};
-remote::Function& the_function() {
-  static remote::Function function{"a function of Python", "bytes(bytes)", &typeid(CallOfPython), &run_here};
-  return function;
-}
-[[maybe_unused]] const bool enrolled = remote::enroll(the_function());
+constinit remote::Function the_function{"a function of Python", "bytes(bytes)", &typeid(CallOfPython), &run_here};
+[[maybe_unused]] const bool enrolled = remote::enroll(the_function);
 
 /// A call of another process, from the moment it comes until it is answered. It lies in the frame of `serve`.
 class ServedCall {
@@ -66,15 +62,27 @@ class ServedCall {
   bool in_function_ = false;
 };
 
-/// Calls come in progress, which may run without the GIL, and inside of what other parts of the bindings do. They are
-/// run in the process's turns, as everything of Python is.
-class Server final : public Awaitable {
+/// The calls of this process. They come in progress, which may run without the GIL, and inside of what other parts of
+/// the bindings do; they are run in the process's turns, as everything of Python is.
+class Calls {
  public:
-  PyObject* take() override { return Py_NewRef(Py_None); }
-  void advance() override {
-    while (ServedCall* call = due_.pop_front()) call->frame.resume();
+  /// Never destroyed, as Process.
+  static Calls& get() noexcept {
+    static auto* const only = new Calls;
+    return *only;
   }
-  void give_up(Status) override {}
+
+  /// `turn` is what the process is told to go on with.
+  void begin(Runtime& runtime, Awaitable& turn) {
+    turn_ = &turn;
+    service_ = &Rpc(runtime).service();
+  }
+  void close() noexcept {
+    closed_ = true;
+    while (ServedCall* call = first_to_drop()) call->drop();
+  }
+  [[nodiscard]] bool is_closed() const noexcept { return closed_; }
+  [[nodiscard]] remote::RpcService& service() const noexcept { return *service_; }
 
   void enter(ServedCall& call) noexcept { open_.push_back(call); }
   void leave(ServedCall& call) noexcept {
@@ -83,13 +91,11 @@ class Server final : public Awaitable {
   }
   void let_wait(ServedCall& call) noexcept {
     due_.push_back(call);
-    Process::get().ended(*this);
+    if (turn_ != nullptr) Process::get().ended(*turn_);
   }
-  void close() noexcept {
-    closed_ = true;
-    while (ServedCall* call = first_to_drop()) call->drop();
+  void run_due() {
+    while (ServedCall* call = due_.pop_front()) call->frame.resume();
   }
-  [[nodiscard]] bool is_closed() const noexcept { return closed_; }
 
  private:
   using DueList = IntrusiveList<ServedCall, &ServedCall::due_hook>;
@@ -103,18 +109,18 @@ class Server final : public Awaitable {
 
   DueList due_;
   OpenList open_;
+  Awaitable* turn_ = nullptr;
+  remote::RpcService* service_ = nullptr;
   bool closed_ = false;
 };
 
-struct Part {
-  std::optional<Rpc> rpc;
-  Server* server = nullptr;  ///< Its object is never given back.
+/// What the process goes on with while calls are due.
+class Server final : public Awaitable {
+ public:
+  PyObject* take() override { return Py_NewRef(Py_None); }
+  void advance() override { Calls::get().run_due(); }
+  void give_up(Status) override {}
 };
-
-Part& part() {
-  static auto* const only = new Part;  // never destroyed, as Process
-  return *only;
-}
 
 std::string rank_here() { return "rank " + std::to_string(Process::get().runtime().rank().value); }
 
@@ -123,7 +129,7 @@ struct Turn {
   [[nodiscard]] bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> frame) const noexcept {
     call.frame = frame;
-    part().server->let_wait(call);
+    Calls::get().let_wait(call);
   }
   void await_resume() const noexcept {}
 };
@@ -143,16 +149,16 @@ void run_here(ReadArchive& arguments, const remote::Invocation& invocation) {
   if (invocation.source.value >= remote::runtime_of(*invocation.service).size())
     throw Error(Status::not_supported, "functions of Python are called by processes of the job");
   *invocation.begun = true;
-  if (!part().server->is_closed()) return static_cast<void>(serve(invocation, arguments));
+  if (!Calls::get().is_closed()) return static_cast<void>(serve(invocation, arguments));
   if (invocation.number != 0) throw Error(Status::shutting_down, "the program of that process has ended");
 }
 
 ServedCall::ServedCall(const remote::Invocation& invocation, ReadArchive arguments) noexcept
     : invocation_(invocation), arguments_(arguments) {
-  part().server->enter(*this);
+  Calls::get().enter(*this);
 }
 
-ServedCall::~ServedCall() { part().server->leave(*this); }
+ServedCall::~ServedCall() { Calls::get().leave(*this); }
 
 PyObject* ServedCall::call() {
   static const nb::handle find = python_function("brant._remote_calls", "find");
@@ -299,7 +305,7 @@ PackedCall pack(int rank, const nb::tuple& args, const nb::object& kwargs, const
   CallPacker packer(0);
   packer.add_arguments(args, kwargs);
   const std::size_t bytes = packer.finish();
-  PackedCall call(part().rpc->service(), the_function(), Rank{rank}, bytes);
+  PackedCall call(Calls::get().service(), the_function, Rank{rank}, bytes);
   if (!call.packed()) throw Failure(Status::no_memory, subject + ": no memory for its message", subject, rank);
   packer.write(call.arguments());
   return call;
@@ -321,14 +327,11 @@ void tell_function(int rank, const nb::tuple& args, const nb::object& kwargs, co
 
 void begin_remote_calls(Runtime& runtime) {
   auto [object, server] = make<Server>();
-  static_cast<void>(object.release());
-  part().server = server;
-  part().rpc.emplace(runtime);
+  static_cast<void>(object.release());  // as long as the process
+  Calls::get().begin(runtime, *server);
 }
 
-void end_remote_calls() noexcept {
-  if (part().server != nullptr) part().server->close();
-}
+void end_remote_calls() noexcept { Calls::get().close(); }
 
 void bind_remote_calls(nb::module_& module) {
   const nb::class_<Server, Awaitable> server(module, "Server");
