@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "ops/am/messenger.h"
+#include "ops/rpc/carrier.h"
 
 namespace brant::remote {
 
@@ -47,14 +48,12 @@ class Outbox {
   void keep_answer(am::Message& message) noexcept { answers_.push_back(message); }
 
   /// Sends what finds room. limit_reached: not all did; anything else but ok is for good, and nothing waits any more.
-  Status send_to(Rank peer, am::Messenger& messenger, unsigned& sent) noexcept;
-  void drop_all(am::Messenger& messenger) noexcept;
+  Status send_to(Rank peer, Carrier& carrier, unsigned& sent) noexcept;
+  void drop_all(Carrier& carrier) noexcept;
 
   [[nodiscard]] static std::size_t cost(const am::Message& message) noexcept {
     return message.bytes + sizeof(am::Message);
   }
-  /// An answer must not wait until its receiver has released what it may only release once it has the answer.
-  static Status send_answer(Rank peer, am::Messenger& messenger, am::Message& message) noexcept;
 
  private:
   am::MessageList calls_;
