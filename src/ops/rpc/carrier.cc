@@ -38,11 +38,6 @@ Status Carrier::send_with_data(Rank to, am::Message& message) noexcept {
   return status;
 }
 
-Status Carrier::send_answer(Rank to, am::Message& message) noexcept {
-  const Status status = messenger_.send(to, am::ServiceId::rpc, message);
-  return status == Status::limit_reached ? messenger_.send(to, am::ServiceId::rpc, message, am::Flow::urgent) : status;
-}
-
 void Carrier::drop(am::Message& message) noexcept {
   if (message.header<CallHeader>().data != 0)
     lanes_.release(place_as<lane::DataOrigin>(data_header(message)), Status::canceled);

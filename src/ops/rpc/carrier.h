@@ -18,8 +18,9 @@ class Carrier {
 
   /// A call; outcomes are the messenger's, and not_supported: data does not go to a process that has joined.
   Status send(Rank to, am::Message& message) noexcept;
-  /// An answer must not wait until its receiver has released what it may only release once it has the answer.
-  Status send_answer(Rank to, am::Message& message) noexcept;
+  Status send_answer(Rank to, am::Message& message, am::Flow flow) noexcept {
+    return messenger_.send(to, am::ServiceId::rpc, message, flow);
+  }
   /// Of one that was not sent.
   void drop(am::Message& message) noexcept;
 

@@ -6,7 +6,8 @@ Status Outbox::send_to(Rank peer, Carrier& carrier, unsigned& sent) noexcept {
   Status status = Status::ok;
   while (am::Message* message = status == Status::ok ? answers_.front() : nullptr) {
     answers_.pop_front();
-    status = carrier.send_answer(peer, *message);
+    status = carrier.send_answer(peer, *message, refusals_ < kPatience ? am::Flow::credit : am::Flow::urgent);
+    refusals_ = status == Status::limit_reached ? refusals_ + 1 : 0;
     if (status != Status::ok) answers_.push_front(*message);
     if (status == Status::ok) ++sent;
   }

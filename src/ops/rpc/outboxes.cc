@@ -29,7 +29,10 @@ Status Outboxes::post(Rank to, am::Message& message, bool at_once) noexcept {
 }
 
 void Outboxes::post_answer(Rank to, am::Message& message) noexcept {
-  const Status status = closed_ ? Status::shutting_down : carrier_.send_answer(to, message);
+  const PeerOutbox* known = outboxes_.find(to.value);
+  const bool others_wait = known != nullptr && known->box.has_answers();
+  Status status = closed_ ? Status::shutting_down : Status::limit_reached;
+  if (!closed_ && !others_wait) status = carrier_.send_answer(to, message, am::Flow::credit);
   if (status == Status::ok) return;
   Outbox* outbox = status == Status::limit_reached ? of(to) : nullptr;
   if (outbox == nullptr) return carrier_.messenger().release(message);  // nobody is there any more to get it
