@@ -114,8 +114,8 @@ void RpcService::hear_unknown(const am::Message& message, const CallHeader& head
   const Function* function = nullptr;
   try {
     function = functions_.find(header.word);
-  } catch (const std::exception&) {
-    // Two have that hash, and neither is told.
+  } catch (const std::exception& error) {  // two have that hash
+    log::warn("{}", error.what());
   }
   if (function == nullptr) return engine_.peers().distrust(message.peer, "an answer to a call that never was");
   end_program(Status::not_found, answers_.unknown_text(*function, message.peer));
