@@ -64,6 +64,15 @@ Status RemoteSegment::post_put(std::uint64_t offset, ConstBuffer source, Op& op,
       target_ == nullptr ? Status::invalid_argument : target_->post(RmaDirection::put, offset, local, op, options), op);
 }
 
+Status RemoteSegment::post_atomic(std::uint64_t offset, const Atomic& what, Op& op, void* before, Path path) noexcept {
+  if (op.pending()) [[unlikely]]
+    return refuse_pending_op();
+  return told_at_once(target_,
+                      target_ == nullptr ? Status::invalid_argument
+                                         : target_->atomics().post(*target_, {offset, what, before, path}, op),
+                      op);
+}
+
 Status RemoteSegment::post_get(std::uint64_t offset, Buffer landing, Op& op, const RmaOptions& options) noexcept {
   if (op.pending()) [[unlikely]]
     return refuse_pending_op();

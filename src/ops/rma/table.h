@@ -7,6 +7,7 @@
 #include "base/object_pool.h"
 #include "ops/mapping/table.h"
 #include "ops/mover/mover.h"
+#include "ops/rma/atomics.h"
 #include "ops/rma/target.h"
 #include "ops/rma/transfer.h"
 
@@ -23,6 +24,7 @@ class RmaTable final : public Service {
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
   [[nodiscard]] MappingTable& mappings() noexcept { return *mappings_; }
   [[nodiscard]] Mover& mover() noexcept { return mover_; }
+  [[nodiscard]] RmaAtomics& atomics() noexcept { return atomics_; }
   [[nodiscard]] ObjectPool<RmaTransfer>& transfers() noexcept { return transfers_; }
 
   /// Throws as `brant::expose` does.
@@ -43,6 +45,7 @@ class RmaTable final : public Service {
   const std::shared_ptr<MappingTable> mappings_;
   Mover& mover_;
   ObjectPool<RmaTransfer> transfers_{kTransfersMax};
+  RmaAtomics atomics_{engine_, mover_};
   std::uint64_t last_id_ = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<ExposedSegment>> exposed_;
   std::vector<std::unique_ptr<RmaTarget>> targets_;
