@@ -224,25 +224,20 @@ TEST(RmaAtomics, forced_paths_are_taken_or_refused) {
   EXPECT_EQ(puts(all.job, 1, Path::ucx), 1u);
 }
 
-/// The network takes it for puts, but no CPU may touch it.
-TEST(RmaAtomics, device_memory_that_is_not_mapped_is_refused) {
-  JobOptions options = on_emulated_devices();
-  options.network_takes_device = true;
-  options.mappable = [](const port::ExportRecord&) { return false; };
-  AtomicsPair pair(options, MemoryKind::emulated, 4096);
-  EXPECT_EQ(pair.once(0, kCount), Status::not_supported);
-  EXPECT_EQ(pair.there.pending(), 0u);
-}
-
 TEST(RmaAtomics, those_on_memory_whose_file_has_not_come_wait_for_it) {
   JobOptions options = on_emulated_devices();
   options.files_only = true;
+  options.links = true;  // by which it is handed over
   AtomicsPair pair(options, MemoryKind::emulated, 4096);
-  std::uint64_t first = 9, second = 9;
-  EXPECT_EQ(pair.once(8, kCount, &first), Status::ok);
-  EXPECT_EQ(pair.once(8, kCount, &second), Status::ok);
-  EXPECT_EQ(first, 0u);
-  EXPECT_EQ(second, 1u);
+  ASSERT_EQ(pair.there.device_pointer(), nullptr) << "it is on its way";
+  const FetchOperation<std::uint64_t> one = pair.there.fetch_add<std::uint64_t>(8, 1),
+                                      other = pair.there.fetch_add<std::uint64_t>(16, 1);
+  EXPECT_FALSE(one.done() || other.done());
+  EXPECT_EQ(pair.there.pending(), 2u);
+  EXPECT_TRUE(pair.job.outcome(one).ok() && pair.job.outcome(other).ok());
+  EXPECT_NE(pair.there.device_pointer(), nullptr);
+  EXPECT_EQ(pair.word(1), 1u);
+  EXPECT_EQ(pair.word(2), 1u);
 }
 
 TEST(RmaAtomics, more_than_a_device_takes_at_once_are_refused_until_some_have_ended) {
