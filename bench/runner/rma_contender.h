@@ -10,7 +10,7 @@
 
 namespace brant::bench {
 
-/// brant's puts or gets: the side that leads makes them in memory that its partner has exposed, and times them from the
+/// brant's puts, gets or fetch-and-adds: the side that leads makes them in memory that its partner has exposed, and times them from the
 /// post until `delivered`; the partner takes no part. So nothing is halved.
 class RmaContender final : public Contender {
  public:
@@ -25,6 +25,7 @@ class RmaContender final : public Contender {
 
  private:
   [[nodiscard]] bool puts() const noexcept { return options_.model == Model::put; }
+  [[nodiscard]] bool counts() const noexcept { return options_.model == Model::fetch_add; }
   Status post(Buffer local, Op& op) noexcept;
   /// Waits as the options ask, asleep in between or not.
   template <typename Predicate>
@@ -32,6 +33,7 @@ class RmaContender final : public Contender {
   void transfer(Buffer local, std::size_t window);
   Task<void> await_each(Buffer local, std::span<double> us);
   void note_path(const PathCounts::Sends& before, std::size_t bytes);
+  void check_counts(std::size_t bytes, std::size_t times);
   void set_image(Buffer memory, std::uint64_t number, bool poison);
   void expect_image(Buffer memory, std::uint64_t number);
   [[noreturn]] void fail(const OpResult& result, std::size_t bytes) const;
@@ -44,9 +46,10 @@ class RmaContender final : public Contender {
   RemoteSegment there_;
   std::vector<std::byte> image_;
   std::string path_ = "auto";
+  std::uint64_t before_ = 0;  ///< What the latest fetch-and-add was told.
 };
 
-/// The same by UCX without brant: `ucp_put_nbx` and a flush, or `ucp_get_nbx`.
+/// The same by UCX without brant: `ucp_put_nbx` and a flush, `ucp_get_nbx`, or `ucp_atomic_op_nbx`.
 class RawRmaContender final : public Contender {
  public:
   RawRmaContender(Session& session, const Options& options);
@@ -59,7 +62,7 @@ class RawRmaContender final : public Contender {
  private:
   Session& session_;
   UcxBaseline& ucx_;
-  const UcxBaseline::OneSided what_;
+  UcxBaseline::OneSided what_ = UcxBaseline::OneSided::put;
 };
 
 }  // namespace brant::bench
