@@ -34,6 +34,7 @@ RmaContender::RmaContender(Session& session, const Options& options)
       counts_(session.runtime(), options.model == Model::get ? &PathTally::receives : &PathTally::sends),
       window_(options.window),
       segment_(expose(session.runtime(), session.landing(segment_bytes(options)))) {
+  if (counts()) session.stay_awake();  // over the network the owner's CPU counts, with us as with raw UCX
   const SegmentTicket ticket = segment_.ticket();
   session.partner().send_block(ticket.bytes());
   there_ =
@@ -77,8 +78,7 @@ void RmaContender::transfer(Buffer local, std::size_t window) {
 Task<void> RmaContender::await_each(Buffer local, std::span<double> us) {
   Clock::time_point last = Clock::now();
   for (double& sample : us) {
-    const OpResult result =
-        co_await Operation(Moment::delivered, [&](Op& op) noexcept { return post(local, op); });
+    const OpResult result = co_await Operation(Moment::delivered, [&](Op& op) noexcept { return post(local, op); });
     if (!result.ok()) fail(result, local.bytes);
     sample = lap_us(last);
   }
@@ -139,7 +139,8 @@ void RmaContender::check_counts(std::size_t bytes, std::size_t times) {
     transfer(local, 1);
     const std::uint64_t next = bytes == 4 ? static_cast<std::uint32_t>(last + 1) : last + 1;
     if (before_ == next) continue;
-    throw Error(Status::internal, fmt::format("check: a fetch-add of {} bytes was told {} behind {}", bytes, before_, last));
+    throw Error(Status::internal,
+                fmt::format("check: a fetch-add of {} bytes was told {} behind {}", bytes, before_, last));
   }
 }
 
@@ -169,8 +170,7 @@ void RmaContender::check(std::size_t bytes, std::size_t times) {
 }
 
 RawRmaContender::RawRmaContender(Session& session, const Options& options)
-    : session_(session),
-      ucx_(session.open_rival(UcxBaselineUse::one_sided)) {
+    : session_(session), ucx_(session.open_rival(UcxBaselineUse::one_sided)) {
   if (options.model == Model::get) what_ = UcxBaseline::OneSided::get;
   if (options.model == Model::fetch_add) what_ = UcxBaseline::OneSided::fetch_add;
   const std::size_t bytes = segment_bytes(options);

@@ -10,8 +10,8 @@
 
 namespace brant::bench {
 
-/// brant's puts, gets or fetch-and-adds: the side that leads makes them in memory that its partner has exposed, and times them from the
-/// post until `delivered`; the partner takes no part. So nothing is halved.
+/// brant's puts, gets or fetch-and-adds: the side that leads makes them in memory that its partner has exposed, and
+/// times them from the post until `delivered`; the partner takes no part. So nothing is halved.
 class RmaContender final : public Contender {
  public:
   /// Collective. Throws Error.

@@ -121,6 +121,11 @@ UcxBaseline& Session::open_rival(UcxBaselineUse use) {
   return *rival_;
 }
 
+void Session::stay_awake() noexcept {
+  partner_->stay_awake();
+  for (Link& link : star_) link.stay_awake();
+}
+
 void Session::barrier() {
   std::array<std::byte, 1> token{};
   if (reports()) {

@@ -48,6 +48,9 @@ class Session {
   /// Opens the rival and connects it to the partner's. Collective.
   UcxBaseline& open_rival(UcxBaselineUse use = UcxBaselineUse::messages);
 
+  /// From now on its waits do not sleep, see Link.
+  void stay_awake() noexcept;
+
   /// Returns when all processes have called it.
   void barrier();
   /// The samples of all leading processes at rank 0, nothing elsewhere. Collective.

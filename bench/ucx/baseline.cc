@@ -17,6 +17,7 @@ using Clock = std::chrono::steady_clock;
 constexpr ucp_tag_t kTag = 1;
 constexpr ucp_tag_t kWholeTag = ~ucp_tag_t{0};
 constexpr std::size_t kReplyBytes = 4;
+constexpr std::uint64_t kMessages = UCP_FEATURE_TAG;
 constexpr std::uint64_t kOneSided = UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64;
 constexpr unsigned kSpinsPerLook = 1u << 20;  // rare enough not to be measured
 constexpr auto kPatience = std::chrono::seconds(30);
@@ -29,7 +30,7 @@ class RawUcx final : public UcxBaseline {
  public:
   explicit RawUcx(UcxBaselineUse use) : ucx_(port::ucx::ucx_library()) {
     try {
-      open(use == UcxBaselineUse::one_sided ? kOneSided : UCP_FEATURE_TAG);
+      open(use == UcxBaselineUse::one_sided ? kOneSided : kMessages);
     } catch (...) {
       close();
       throw;

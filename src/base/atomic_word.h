@@ -10,8 +10,8 @@
 namespace brant {
 
 // One implementation for CPUs and GPUs: what differs is how a word is accessed. An Access offers, of words of 32 and 64
-// bits, load, store, exchange, compare_exchange, add, bit_and, bit_or and bit_xor; and add, min and max of numbers. Each
-// but store returns the value before. Each is an acquire and a release.
+// bits, load, store, exchange, compare_exchange, add, bit_and, bit_or and bit_xor; and add, min and max of numbers.
+// Each but store returns the value before. Each is an acquire and a release.
 
 /// The value of low bits, and back. (Kernels cannot call std::bit_cast.)
 template <typename To>

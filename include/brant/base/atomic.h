@@ -22,10 +22,10 @@ concept AtomicValue =
     std::is_same_v<T, float> || std::is_same_v<T, double>;
 
 template <AtomicValue T>
-inline constexpr AtomicType kAtomicTypeOf = std::is_floating_point_v<T>
-                                                ? (sizeof(T) == 4 ? AtomicType::f32 : AtomicType::f64)
-                                            : sizeof(T) == 4 ? (std::is_signed_v<T> ? AtomicType::i32 : AtomicType::u32)
-                                                             : (std::is_signed_v<T> ? AtomicType::i64 : AtomicType::u64);
+inline constexpr AtomicType kAtomicTypeOf =
+    std::is_floating_point_v<T> ? (sizeof(T) == 4 ? AtomicType::f32 : AtomicType::f64)
+    : sizeof(T) == 4            ? (std::is_signed_v<T> ? AtomicType::i32 : AtomicType::u32)
+                                : (std::is_signed_v<T> ? AtomicType::i64 : AtomicType::u64);
 
 constexpr bool is_floating(AtomicType type) noexcept { return type == AtomicType::f32 || type == AtomicType::f64; }
 

@@ -168,20 +168,20 @@ class BRANT_API RemoteSegment {
   /// call, if the memory is mapped here, else the owner's, when its progress comes to it), of device memory the device
   /// of this process, by a kernel with atomics of system scope. So all who use these calls on one word agree, whichever
   /// way they have to it. Their own threads may join in with std::atomic_ref on host memory, kernels with
-  /// `cuda::thread_scope_system` on device memory. Kernels that touch a word of *host* memory agree with CPUs only where
-  /// the bus carries atomics (NVLink-C2C, or PCIe with them): brant never does that.
+  /// `cuda::thread_scope_system` on device memory. Kernels that touch a word of *host* memory agree with CPUs only
+  /// where the bus carries atomics (NVLink-C2C, or PCIe with them): brant never does that.
   ///
   /// Each is an acquire and a release (a load the one, a store the other): who sees its value sees what its caller had
   /// written by its CPU, and every put and atomic whose end its caller had awaited. So a ticket or a lock made of these
   /// protects puts and gets, if each is awaited before the next. Without that, atomics have no order among themselves.
   ///
-  /// `path` (or BRANT_PATH) `shm` and `ucx` force the mapped memory and the network, of host memory; other names concern
-  /// copies alone. Errors: invalid_argument (outside the segment, not aligned, no such operation on such a type, `before`
-  /// of a store), not_supported (the forced path; device memory that is not mapped here), limit_reached (under way: 65536,
-  /// of device memory 4096; try again after progress), peer_lost, peer_rejected or not_found (closed). A CPU of a peer
-  /// may have performed one that ends with peer_lost. Allocates nothing in steady state. Costs tens of nanoseconds on
-  /// mapped host memory, a round trip over the network, a launch of a kernel on device memory: those that are posted
-  /// together go in one.
+  /// `path` (or BRANT_PATH) `shm` and `ucx` force the mapped memory and the network, of host memory; other names
+  /// concern copies alone. Errors: invalid_argument (outside the segment, not aligned, no such operation on such a
+  /// type, `before` of a store), not_supported (the forced path; device memory that is not mapped here), limit_reached
+  /// (under way: 65536, of device memory 4096; try again after progress), peer_lost, peer_rejected or not_found
+  /// (closed). A CPU of a peer may have performed one that ends with peer_lost. Allocates nothing in steady state.
+  /// Costs tens of nanoseconds on mapped host memory, a round trip over the network, a launch of a kernel on device
+  /// memory: those that are posted together go in one.
   Status post_atomic(std::uint64_t offset, const Atomic& what, Op& op, void* before = nullptr,
                      Path path = Path::automatic) noexcept;
 

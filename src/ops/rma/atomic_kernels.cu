@@ -19,10 +19,10 @@ struct GpuAccess {
 
   /// What CUDA calls a word of so many bits.
   template <typename T>
-  using Cuda = std::conditional_t<
-      std::is_floating_point_v<T>, T,
-      std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, int, unsigned>,
-                         std::conditional_t<std::is_signed_v<T>, long long, unsigned long long>>>;
+  using Cuda =
+      std::conditional_t<std::is_floating_point_v<T>, T,
+                         std::conditional_t<sizeof(T) == 4, std::conditional_t<std::is_signed_v<T>, int, unsigned>,
+                                            std::conditional_t<std::is_signed_v<T>, long long, unsigned long long>>>;
   template <typename T>
   static __device__ __forceinline__ Cuda<T>* at(T* word) {
     return reinterpret_cast<Cuda<T>*>(word);
@@ -42,9 +42,8 @@ struct GpuAccess {
   }
   template <typename T>
   static __device__ __forceinline__ T compare_exchange(T* word, T expected, T desired) {
-    return fenced<T>([&] {
-      return atomicCAS_system(at(word), static_cast<Cuda<T>>(expected), static_cast<Cuda<T>>(desired));
-    });
+    return fenced<T>(
+        [&] { return atomicCAS_system(at(word), static_cast<Cuda<T>>(expected), static_cast<Cuda<T>>(desired)); });
   }
   template <typename T>
   static __device__ __forceinline__ T add(T* word, T value) {

@@ -64,9 +64,10 @@ Result<Path> RmaAtomics::choose(RmaTarget& target, Path forced) noexcept {
     if (target.file_ && !named) return Path::automatic;
     reason = named ? "a device performs them, and no CPU" : "its device memory is not mapped here";
   }
-  log::error("atomics on a segment of {} memory of rank {}, path {}: {}. Use BRANT_PATH=auto, and memory that can be "
-             "mapped (docs/guide/one-sided.md)",
-             memory_kind_name(target.kind_), target.peer_.rank.value, path_name(forced), reason);
+  log::error(
+      "atomics on a segment of {} memory of rank {}, path {}: {}. Use BRANT_PATH=auto, and memory that can be "
+      "mapped (docs/guide/one-sided.md)",
+      memory_kind_name(target.kind_), target.peer_.rank.value, path_name(forced), reason);
   return Status::not_supported;
 }
 

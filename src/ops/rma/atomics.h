@@ -8,8 +8,8 @@ namespace brant {
 class Mover;
 class RmaTarget;
 
-/// Atomics on segments, see RemoteSegment::post_atomic: by this CPU at once where it has mapped host memory, else by the
-/// owner's, which the wire asks, or by the device.
+/// Atomics on segments, see RemoteSegment::post_atomic: by this CPU at once where it has mapped host memory, else by
+/// the owner's, which the wire asks, or by the device.
 class RmaAtomics {
  public:
   struct Call {

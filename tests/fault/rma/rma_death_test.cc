@@ -1,5 +1,5 @@
-// The owner of a segment dies by SIGKILL while others put into it, get from it, and count in it. They must learn of it within a
-// second, and go on using each other's segments.
+// The owner of a segment dies by SIGKILL while others put into it, get from it, and count in it. They must learn of it
+// within a second, and go on using each other's segments.
 #include <chrono>
 #include <cstdio>
 #include <cstring>

@@ -1,5 +1,5 @@
-// What puts, gets and atomics cost in steady state, counted and not timed: allocations and locks of the one who makes them, the
-// network library included.
+// What puts, gets and atomics cost in steady state, counted and not timed: allocations and locks of the one who makes
+// them, the network library included.
 #include <cstdint>
 #include <vector>
 

@@ -46,8 +46,8 @@ struct AtomicsPair {
     return value;
   }
   Status once(std::uint64_t offset, const Atomic& what, void* before = nullptr, Path path = Path::automatic) {
-    const Operation operation(
-        Moment::delivered, [&](Op& op) noexcept { return there.post_atomic(offset, what, op, before, path); });
+    const Operation operation(Moment::delivered,
+                              [&](Op& op) noexcept { return there.post_atomic(offset, what, op, before, path); });
     const OpResult result = job.outcome(operation);
     EXPECT_EQ(result.bytes, result.ok() ? what.bytes() : 0u);
     return result.status;
@@ -317,10 +317,8 @@ TEST(RmaAtomics, a_failure_of_the_network_ends_them) {
   JobOptions options;
   options.wrap = [&](int, std::unique_ptr<port::Wire> wire) -> std::unique_ptr<port::Wire> {
     port::FaultPolicy policy;
-    policy.rules = {{.point = port::FaultPoint::atomic,
-                     .effect = port::FaultEffect::fail,
-                     .nth = 2,
-                     .status = Status::io_error}};
+    policy.rules = {
+        {.point = port::FaultPoint::atomic, .effect = port::FaultEffect::fail, .nth = 2, .status = Status::io_error}};
     return std::make_unique<port::FaultyWire>(std::move(wire), policy);
   };
   AtomicsPair pair(options, MemoryKind::host, 4096, true);
