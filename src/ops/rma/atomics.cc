@@ -5,7 +5,7 @@
 #include "base/atomic_word.h"
 #include "base/log.h"
 #include "ops/mover/mover.h"
-#include "ops/rma/target.h"
+#include "ops/rma/table.h"
 
 namespace brant {
 namespace {
@@ -29,6 +29,8 @@ RmaAtomics::RmaAtomics(Engine& engine, Mover& mover) noexcept
                  static_cast<RmaAtomics*>(self)->ended(*done.record, status);
                },
                this}) {}
+
+RmaAtomics& RmaAtomics::of(RmaTarget& target) noexcept { return target.table_.atomics(); }
 
 Status RmaAtomics::check(const RmaTarget& target, const Call& call) const noexcept {
   const Atomic& what = call.what;

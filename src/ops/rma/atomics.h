@@ -21,6 +21,8 @@ class RmaAtomics {
 
   RmaAtomics(Engine& engine, Mover& mover) noexcept;
 
+  static RmaAtomics& of(RmaTarget& target) noexcept;
+
   Status post(RmaTarget& target, const Call& call, Op& op) noexcept;
   /// Those that waited for the file by means of which the segment is mapped: it has come, or cannot be had. Returns how
   /// many. The target may be gone afterwards.

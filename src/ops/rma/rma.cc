@@ -69,7 +69,7 @@ Status RemoteSegment::post_atomic(std::uint64_t offset, const Atomic& what, Op& 
     return refuse_pending_op();
   return told_at_once(target_,
                       target_ == nullptr ? Status::invalid_argument
-                                         : target_->atomics().post(*target_, {offset, what, before, path}, op),
+                                         : RmaAtomics::of(*target_).post(*target_, {offset, what, before, path}, op),
                       op);
 }
 

@@ -76,7 +76,6 @@ RmaTarget::~RmaTarget() {
 }
 
 Mover& RmaTarget::mover() noexcept { return table_.mover(); }
-RmaAtomics& RmaTarget::atomics() noexcept { return table_.atomics(); }
 
 void RmaTarget::map(const TicketContent& content) {
   Imports& imports = table_.mappings().with(peer_).imports;
@@ -344,7 +343,7 @@ unsigned RmaTarget::poll() noexcept {
   // With the last one the target may go, so nothing here is touched behind it.
   IntrusiveList<Move, &Move::hook> due;
   while (Move* move = awaiting_.pop_front()) due.push_back(*move);
-  unsigned begun = atomics().begin_late(*this);
+  unsigned begun = table_.atomics().begin_late(*this);
   for (; Move* move = due.pop_front(); ++begun) begin_late(static_cast<RmaTransfer&>(*move));
   return begun;
 }

@@ -32,7 +32,6 @@ class RmaTarget final : private Poller {
   [[nodiscard]] Peer& peer() noexcept { return peer_; }
   [[nodiscard]] const Peer& peer() const noexcept { return peer_; }
   [[nodiscard]] Mover& mover() noexcept;
-  [[nodiscard]] RmaAtomics& atomics() noexcept;
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] MemoryKind kind() const noexcept { return kind_; }
   [[nodiscard]] std::size_t live() const noexcept { return live_; }
