@@ -2,6 +2,7 @@
 
 #include <coroutine>
 #include <string_view>
+#include <utility>
 
 #include "brant/base/atomic.h"
 #include "brant/core/operation.h"
@@ -14,8 +15,8 @@ struct [[nodiscard]] Fetched : OpResult {
   T before{};
 
   /// The value, if it is ok; else throws an Error, whose text begins with `what` was attempted.
-  T or_throw(std::string_view what = "an atomic failed") const {
-    static_cast<void>(OpResult::or_throw(what));
+  T value(std::string_view what = "an atomic failed") const {
+    static_cast<void>(or_throw(what));
     return before;
   }
 };
@@ -39,12 +40,14 @@ class [[nodiscard]] FetchOperation : private detail::FetchPlace<T>, public Opera
  public:
   /// `post(Op&, T* before)` starts it.
   template <typename Post>
-  explicit FetchOperation(Post&& post) noexcept
+  explicit FetchOperation(const Post& post) noexcept
       : Operation(Moment::delivered, [&](Op& op) noexcept { return post(op, &this->before); }) {}
 
   /// Valid once done.
   [[nodiscard]] Fetched<T> fetched() const noexcept { return {result(), this->before}; }
 
+  /// Stands before that of an Operation, which lets one await it without the value.
+  // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method)
   auto operator co_await() noexcept { return Awaiter{Operation::operator co_await(), *this}; }
 
  private:

@@ -178,7 +178,7 @@ TEST(RmaAtomics, on_mapped_host_memory_they_are_done_within_the_call) {
   ASSERT_TRUE(first.done());
   EXPECT_EQ(first.fetched().before, 0u);
   const FetchOperation<std::uint64_t> second = pair.there.compare_swap<std::uint64_t>(8, 5, 9);
-  EXPECT_EQ(second.fetched().or_throw(), 5u);
+  EXPECT_EQ(second.fetched().value(), 5u);
   EXPECT_EQ(pair.word(1), 9u);
   EXPECT_EQ(pair.there.pending(), 0u);
 }
@@ -193,7 +193,7 @@ TEST(RmaAtomics, a_coroutine_is_told_the_value_before) {
       EXPECT_TRUE(sum.ok());
       EXPECT_EQ(sum.bytes, 8u);
       EXPECT_EQ(sum.before, 2.5);
-      co_return (co_await pair.there.fetch<double>(16, AtomicOp::load)).or_throw();
+      co_return (co_await pair.there.fetch<double>(16, AtomicOp::load)).value();
     };
     EXPECT_EQ(pair.job.rank(1).run(program()), 2.75) << ground.name;
     const auto wrong = [&]() -> Task<void> {
