@@ -13,10 +13,12 @@ constexpr std::uint64_t kBlockBytesMax = std::uint64_t{1} << 30;
 
 void Link::finish(Status posted, Op& op, Flag& flag, std::size_t bytes, const char* what) {
   if (posted == Status::in_progress) {
-    static_cast<void>(runtime_.worker().wait_until([&] {
+    auto done = [&] {
       if (rival_ != nullptr) rival_->progress();
       return flag.done;
-    }));
+    };
+    while (awake_ && !done()) static_cast<void>(runtime_.worker().progress());
+    static_cast<void>(runtime_.worker().wait_until(done));
     posted = flag.result.status;
   }
   if (posted != Status::ok || op.result.bytes != bytes) {

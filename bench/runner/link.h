@@ -17,6 +17,8 @@ class Link {
 
   /// The rival is kept moving while a link waits: the other process may still need it to finish. Null for none.
   void keep_moving(UcxBaseline* rival) noexcept { rival_ = rival; }
+  /// It does not sleep while it waits: what is measured needs this process's CPU, and times no waking up.
+  void stay_awake() noexcept { awake_ = true; }
 
   void send(std::span<const std::byte> bytes);
   void receive(std::span<std::byte> bytes);
@@ -30,6 +32,7 @@ class Link {
   Runtime& runtime_;
   Channel channel_;
   UcxBaseline* rival_ = nullptr;
+  bool awake_ = false;
 };
 
 }  // namespace brant::bench

@@ -51,7 +51,10 @@ class Benchmark {
 
  private:
   /// What the loaded UCX takes; the emulated device is ours alone.
-  [[nodiscard]] bool raw_ucx_takes_memory() { return options_.memory != MemoryKind::emulated; }
+  [[nodiscard]] bool raw_ucx_takes_memory() {
+    if (options_.model == Model::fetch_add) return host_accessible(options_.memory);  // its CPUs would touch a device's
+    return options_.memory != MemoryKind::emulated;
+  }
 
   std::unique_ptr<Contender> open_raw_ucx() {
     if (is_one_sided(options_.model)) return std::make_unique<RawRmaContender>(session_, options_);
@@ -68,6 +71,9 @@ class Benchmark {
       case Model::get:
         return latency ? "from the post until the bytes have landed"
                        : fmt::format("{} gets a window, until all have landed; GB = 1e9 bytes", options_.window);
+      case Model::fetch_add:
+        return latency ? "from the post until the value before is here"
+                       : fmt::format("{} a window, until all have told theirs; GB = 1e9 bytes", options_.window);
       default:
         return latency ? "one way = round trip / 2"
                        : fmt::format("{} messages a window, then a reply of 4 bytes; GB = 1e9 bytes", options_.window);

@@ -54,6 +54,10 @@ void require_alloc(const Options& options) {
 
 void require_sense(const Options& options) {
   require_alloc(options);
+  const auto is_word = [](std::size_t bytes) { return bytes == 4 || bytes == 8; };
+  if (options.model == Model::fetch_add && !std::all_of(options.sizes.begin(), options.sizes.end(), is_word)) {
+    throw Error(Status::invalid_argument, "--model fetch-add: words have 4 or 8 bytes; use --sizes 4,8");
+  }
   if (options.trigger == Trigger::stream && options.model != Model::channel) {
     throw Error(Status::invalid_argument,
                 "--trigger stream: only channels are triggered by streams, the rest by the host; use --model channel");

@@ -11,10 +11,12 @@ namespace brant::bench {
 
 enum class Kind { latency, bandwidth };
 
-/// What the messages are: of a channel, or invocations of chares; or puts and gets, which only one side makes.
-enum class Model { channel, message, put, get };
+/// What the messages are: of a channel, or invocations of chares; or puts, gets and atomics, which only one side makes.
+enum class Model { channel, message, put, get, fetch_add };
 
-[[nodiscard]] constexpr bool is_one_sided(Model model) noexcept { return model == Model::put || model == Model::get; }
+[[nodiscard]] constexpr bool is_one_sided(Model model) noexcept {
+  return model == Model::put || model == Model::get || model == Model::fetch_add;
+}
 
 /// Who starts a transfer.
 /// Who starts a transfer or a call: the CPU, a stream that it is queued on, or one in which it was captured. (Transfers
@@ -59,6 +61,7 @@ struct Options {
     case Model::message: return "message";
     case Model::put: return "put";
     case Model::get: return "get";
+    case Model::fetch_add: return "fetch-add";
   }
   return "";
 }

@@ -16,14 +16,12 @@ void RmaBatch::finish() {
   const OpResult result = window_.result().ok() ? runtime_.wait(window_.drain()) : window_.result();
   if (result.ok() && result.bytes == std::exchange(expected_, 0)) return;
   window_.withdraw();
-  fail(result.ok() ? Status::internal : result.status, direction_, local_);
+  fail(result.ok() ? Status::internal : result.status, what_, local_);
 }
 
-void RmaBatch::fail(Status status, RmaDirection direction, Buffer local) const {
-  const bool puts = direction == RmaDirection::put;
-  throw Error(status, fmt::format("rank {} could not {} {} bytes of {} memory {} rank {}: {}", runtime_.rank().value,
-                                  puts ? "put" : "get", local.bytes, memory_kind_name(local.kind),
-                                  puts ? "into" : "from", there_.rank().value, status_text(status)));
+void RmaBatch::fail(Status status, const char* what, Buffer local) const {
+  throw Error(status, fmt::format("rank {} could not {} {} bytes of {} memory at rank {}: {}", runtime_.rank().value, what,
+                              local.bytes, memory_kind_name(local.kind), there_.rank().value, status_text(status)));
 }
 
 }  // namespace brant::bench

@@ -15,6 +15,10 @@ using Clock = std::chrono::steady_clock;
 /// A segment of nothing is none.
 std::size_t segment_bytes(const Options& options) noexcept { return std::max<std::size_t>(options.sizes.back(), 1); }
 
+Atomic counting(std::size_t bytes) noexcept {
+  return bytes == 4 ? Atomic::of<std::uint32_t>(AtomicOp::add, 1) : Atomic::of<std::uint64_t>(AtomicOp::add, 1);
+}
+
 double lap_us(Clock::time_point& last) noexcept {
   const Clock::time_point now = Clock::now();
   return std::chrono::duration<double, std::micro>(now - std::exchange(last, now)).count();
@@ -25,10 +29,11 @@ double lap_us(Clock::time_point& last) noexcept {
 RmaContender::RmaContender(Session& session, const Options& options)
     : session_(session),
       options_(options),
-      counts_(session.runtime(), options.model == Model::put ? &PathTally::sends : &PathTally::receives),
+      counts_(session.runtime(), options.model == Model::get ? &PathTally::receives : &PathTally::sends),
       images_(session.runtime()),
       segment_(expose(session.runtime(), session.landing(segment_bytes(options)))),
       batch_(session.runtime(), there_, options.window, options.path, options.spin) {
+  if (counts()) session.stay_awake();  // over the network the owner's CPU counts, with us as with raw UCX
   const SegmentTicket ticket = segment_.ticket();
   session.partner().send_block(ticket.bytes());
   there_ =
@@ -36,7 +41,13 @@ RmaContender::RmaContender(Session& session, const Options& options)
 }
 
 void RmaContender::transfer(Buffer local, std::size_t window) {
-  for (std::size_t i = 0; i < window; ++i) batch_.add(direction(), 0, local);
+  for (std::size_t i = 0; i < window; ++i) {
+    if (counts()) {
+      batch_.add_atomic(0, counting(local.bytes), before_);
+    } else {
+      batch_.add(direction(), 0, local);
+    }
+  }
   batch_.finish();
 }
 
@@ -44,8 +55,11 @@ Task<void> RmaContender::await_each(Buffer local, std::span<double> us) {
   const RmaOptions options{.path = options_.path};
   Clock::time_point last = Clock::now();
   for (double& sample : us) {
-    const OpResult result = puts() ? co_await there_.put(0, local, options) : co_await there_.get(0, local, options);
-    if (!result.ok()) batch_.fail(result.status, direction(), local);
+    const OpResult result = co_await Operation(Moment::delivered, [&](Op& op) noexcept {
+      if (counts()) return there_.post_atomic(0, counting(local.bytes), op, &before_, options_.path);
+      return puts() ? there_.post_put(0, local, op, options) : there_.post_get(0, local, op, options);
+    });
+    if (!result.ok()) batch_.fail(result.status, model_name(options_.model), local);
     sample = lap_us(last);
   }
 }
@@ -87,8 +101,25 @@ void RmaContender::expect_image(Buffer memory, std::uint64_t number) {
                   number, memory.bytes, memory_kind_name(options_.memory), session_.runtime().rank().value, *wrong));
 }
 
+/// Nobody else counts there.
+void RmaContender::check_counts(std::size_t bytes, std::size_t times) {
+  if (!session_.leads()) return;
+  const Buffer local(&before_, bytes, MemoryKind::host);
+  before_ = 0;
+  transfer(local, 1);
+  for (std::size_t i = 0; i < times; ++i) {
+    const std::uint64_t last = before_;
+    transfer(local, 1);
+    const std::uint64_t next = bytes == 4 ? static_cast<std::uint32_t>(last + 1) : last + 1;
+    if (before_ == next) continue;
+    throw Error(Status::internal,
+                fmt::format("check: a fetch-add of {} bytes was told {} behind {}", bytes, before_, last));
+  }
+}
+
 /// The owner of the memory makes it ready and looks at it; in between the leader has its turn.
 void RmaContender::check(std::size_t bytes, std::size_t times) {
+  if (counts()) return check_counts(bytes, times);
   std::array<std::byte, 1> turn{};
   Link& partner = session_.partner();
   const Buffer here = session_.leads() ? session_.source(bytes) : session_.landing(bytes);
@@ -111,9 +142,9 @@ void RmaContender::check(std::size_t bytes, std::size_t times) {
 }
 
 RawRmaContender::RawRmaContender(Session& session, const Options& options)
-    : session_(session),
-      ucx_(session.open_rival(UcxBaselineUse::one_sided)),
-      what_(options.model == Model::put ? UcxBaseline::OneSided::put : UcxBaseline::OneSided::get) {
+    : session_(session), ucx_(session.open_rival(UcxBaselineUse::one_sided)) {
+  if (options.model == Model::get) what_ = UcxBaseline::OneSided::get;
+  if (options.model == Model::fetch_add) what_ = UcxBaseline::OneSided::fetch_add;
   const std::size_t bytes = segment_bytes(options);
   session.partner().send_block(ucx_.expose(session.landing(bytes).data, bytes));
   ucx_.reach(session.partner().receive_block());

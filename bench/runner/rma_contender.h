@@ -11,8 +11,8 @@
 
 namespace brant::bench {
 
-/// brant's puts or gets: the side that leads makes them in memory that its partner has exposed, and times them from the
-/// post until `delivered`; the partner takes no part. So nothing is halved.
+/// brant's puts, gets or fetch-and-adds: the side that leads makes them in memory that its partner has exposed, and
+/// times them from the post until `delivered`; the partner takes no part. So nothing is halved.
 class RmaContender final : public Contender {
  public:
   /// Collective. Throws Error.
@@ -26,10 +26,12 @@ class RmaContender final : public Contender {
 
  private:
   [[nodiscard]] bool puts() const noexcept { return options_.model == Model::put; }
+  [[nodiscard]] bool counts() const noexcept { return options_.model == Model::fetch_add; }
   [[nodiscard]] RmaDirection direction() const noexcept { return puts() ? RmaDirection::put : RmaDirection::get; }
   void transfer(Buffer local, std::size_t window);
   Task<void> await_each(Buffer local, std::span<double> us);
   void note_path(const PathCounts::Sends& before, std::size_t bytes);
+  void check_counts(std::size_t bytes, std::size_t times);
   void expect_image(Buffer memory, std::uint64_t number);
 
   Session& session_;
@@ -40,9 +42,10 @@ class RmaContender final : public Contender {
   RemoteSegment there_;
   RmaBatch batch_;
   std::string path_ = "auto";
+  std::uint64_t before_ = 0;  ///< What the latest fetch-and-add was told.
 };
 
-/// The same by UCX without brant: `ucp_put_nbx` and a flush, or `ucp_get_nbx`.
+/// The same by UCX without brant: `ucp_put_nbx` and a flush, `ucp_get_nbx`, or `ucp_atomic_op_nbx`.
 class RawRmaContender final : public Contender {
  public:
   RawRmaContender(Session& session, const Options& options);
@@ -55,7 +58,7 @@ class RawRmaContender final : public Contender {
  private:
   Session& session_;
   UcxBaseline& ucx_;
-  const UcxBaseline::OneSided what_;
+  UcxBaseline::OneSided what_ = UcxBaseline::OneSided::put;
 };
 
 }  // namespace brant::bench

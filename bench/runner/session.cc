@@ -131,6 +131,11 @@ void Session::close_rival() noexcept {
   rival_.reset();
 }
 
+void Session::stay_awake() noexcept {
+  partner_->stay_awake();
+  for (Link& link : star_) link.stay_awake();
+}
+
 void Session::barrier() {
   std::array<std::byte, 1> token{};
   if (reports()) {

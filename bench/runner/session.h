@@ -50,6 +50,9 @@ class Session {
   /// What it has registered may be freed then. The partner must have ended with it.
   void close_rival() noexcept;
 
+  /// From now on its waits do not sleep, see Link.
+  void stay_awake() noexcept;
+
   /// Returns when all processes have called it.
   void barrier();
   /// The samples of all leading processes at rank 0, nothing elsewhere. Collective.

@@ -17,6 +17,8 @@ using Clock = std::chrono::steady_clock;
 constexpr ucp_tag_t kTag = 1;
 constexpr ucp_tag_t kWholeTag = ~ucp_tag_t{0};
 constexpr std::size_t kReplyBytes = 4;
+constexpr std::uint64_t kMessages = UCP_FEATURE_TAG;
+constexpr std::uint64_t kOneSided = UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64;
 constexpr unsigned kSpinsPerLook = 1u << 20;  // rare enough not to be measured
 constexpr auto kPatience = std::chrono::seconds(30);
 
@@ -28,7 +30,7 @@ class RawUcx final : public UcxBaseline {
  public:
   explicit RawUcx(UcxBaselineUse use) : ucx_(port::ucx::ucx_library()) {
     try {
-      open(use == UcxBaselineUse::one_sided ? UCP_FEATURE_RMA : UCP_FEATURE_TAG);
+      open(use == UcxBaselineUse::one_sided ? kOneSided : kMessages);
     } catch (...) {
       close();
       throw;
@@ -106,10 +108,7 @@ class RawUcx final : public UcxBaseline {
     std::vector<void*> requests(window);
     Clock::time_point last = Clock::now();
     for (double& sample : us) {
-      for (void*& request : requests) {
-        request = what == OneSided::put ? ucx_.put_nbx(endpoint_, local, bytes, there_, key_, &param)
-                                        : ucx_.get_nbx(endpoint_, local, bytes, there_, key_, &param);
-      }
+      for (void*& request : requests) request = begin(what, local, bytes);
       if (timed == Timed::posts) sample = microseconds(Clock::now() - last);
       void* const flushed = what == OneSided::put ? ucx_.ep_flush_nbx(endpoint_, &param) : nullptr;
       for (void* request : requests) wait(request);
@@ -162,6 +161,20 @@ class RawUcx final : public UcxBaseline {
     if (address_ != nullptr) ucx_.worker_release_address(worker_, address_);
     if (worker_ != nullptr) ucx_.worker_destroy(worker_);
     if (context_ != nullptr) ucx_.cleanup(context_);
+  }
+
+  void* begin(OneSided what, void* local, std::size_t bytes) {
+    static constexpr std::uint64_t kStep = 1;
+    ucp_request_param_t param{};
+    switch (what) {
+      case OneSided::put: return ucx_.put_nbx(endpoint_, local, bytes, there_, key_, &param);
+      case OneSided::get: return ucx_.get_nbx(endpoint_, local, bytes, there_, key_, &param);
+      case OneSided::fetch_add: break;
+    }
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
+    param.datatype = ucp_dt_make_contig(bytes);
+    param.reply_buffer = local;
+    return ucx_.atomic_op_nbx(endpoint_, UCP_ATOMIC_OP_ADD, &kStep, 1, there_, key_, &param);
   }
 
   void* send(const void* data, std::size_t bytes) {

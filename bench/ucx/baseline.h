@@ -7,8 +7,8 @@
 #include <vector>
 
 /// Raw UCX as a program without brant would use it: the rival named "ucx" in benchmark rows. A context and a worker of
-/// its own with UCX's stock settings, blocking tag send and receive (or puts and gets), and a loop that spins on
-/// progress. Nothing here is shared with brant's wire except the loaded library, so that a comparison in one process
+/// its own with UCX's stock settings, blocking tag send and receive (or puts, gets and atomics), and a loop that spins
+/// on progress. Nothing here is shared with brant's wire except the loaded library, so that a comparison in one process
 /// pair is fair to both.
 namespace brant::bench {
 
@@ -38,11 +38,12 @@ class UcxBaseline {
   virtual std::vector<std::byte> expose(void* data, std::size_t bytes) = 0;
   virtual void reach(std::span<const std::byte> exposed) = 0;
 
-  enum class OneSided { put, get };
+  enum class OneSided { put, get, fetch_add };
   /// What a sample of `one_sided` is: until all have ended, or their posts alone.
   enum class Timed { completion, posts };
-  /// For each entry of `us`: `window` puts of `bytes` to the start of the reached memory and one flush, or as many gets
-  /// from there. The other side only has to let UCX progress. Blocks like ping_pong.
+  /// For each entry of `us`: `window` puts of `bytes` to the start of the reached memory and one flush, as many gets
+  /// from there, or so many times 1 added to the word of `bytes` there, whose value before comes to `local`. The other
+  /// side only has to let UCX progress. Blocks like ping_pong.
   virtual void one_sided(OneSided what, void* local, std::size_t bytes, std::size_t window, std::span<double> us,
                          Timed timed = Timed::completion) = 0;
 

@@ -5,6 +5,7 @@
 #endif
 
 /// Everything a program with channels and one-sided transfers needs.
+#include "brant/base/atomic.h"
 #include "brant/base/buffer.h"
 #include "brant/base/ids.h"
 #include "brant/base/result.h"
@@ -18,6 +19,7 @@
 #include "brant/core/task.h"
 #include "brant/core/timer.h"
 #include "brant/core/window.h"
+#include "brant/ops/atomics.h"
 #include "brant/ops/channel.h"
 #include "brant/ops/rma.h"
 #include "brant/ops/stream_channel.h"

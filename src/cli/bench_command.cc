@@ -1,6 +1,8 @@
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bench/nccl/nccl_library.h"
 #include "bench/runner/measure.h"
@@ -20,7 +22,8 @@ namespace brant::cli {
 namespace {
 
 constexpr std::size_t kWindowMax = 1024;
-constexpr bench::Model kModels[] = {bench::Model::channel, bench::Model::message, bench::Model::put, bench::Model::get};
+constexpr bench::Model kModels[] = {bench::Model::channel, bench::Model::message, bench::Model::put, bench::Model::get,
+                                    bench::Model::fetch_add};
 constexpr bench::Alloc kAllocs[] = {bench::Alloc::library, bench::Alloc::malloc, bench::Alloc::cuda,
                                     bench::Alloc::torch_like};
 
@@ -38,11 +41,15 @@ struct BenchArguments {
   std::string trigger = "host";
 };
 
+std::vector<std::size_t> sizes_of(const BenchArguments& arguments) {
+  if (arguments.sizes) return bench::parse_sizes(*arguments.sizes);
+  if (arguments.model == bench::model_name(bench::Model::fetch_add)) return {sizeof(std::uint64_t)};
+  return bench::sizes_between(bench::parse_size(arguments.min), bench::parse_size(arguments.max));
+}
+
 bench::Options checked_options(const BenchArguments& arguments) {
   bench::Options options = arguments.options;
-  options.sizes = !arguments.sizes
-                      ? bench::sizes_between(bench::parse_size(arguments.min), bench::parse_size(arguments.max))
-                      : bench::parse_sizes(*arguments.sizes);
+  options.sizes = sizes_of(arguments);
   // CLI11 has checked that these are among the known names.
   static_cast<void>(memory_kind_from_name(arguments.memory, options.memory));
   static_cast<void>(path_from_name(arguments.path, options.path));
@@ -95,9 +102,9 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
       ->capture_default_str();
   command
       ->add_option("--model", arguments->model,
-                   "channel: sends and receives; message: entry methods of chares that invoke each other; put, get: "
-                   "one side writes into memory of the other, or reads it")
-      ->check(CLI::IsMember({"channel", "message", "put", "get"}))
+                   "channel: sends and receives; message: entry methods of chares that invoke each other; put, get, "
+                   "fetch-add: one side writes into memory of the other, reads it, or counts in it")
+      ->check(CLI::IsMember({"channel", "message", "put", "get", "fetch-add"}))
       ->capture_default_str();
   command
       ->add_option("--trigger", arguments->trigger,
@@ -148,7 +155,7 @@ void add_bench(CLI::App& app, int& exit_code) {
           "interference)");
   });
   add_one(*bench, bench::Kind::latency,
-          "Ping-pong of one message over a channel; one way = round trip / 2. Puts and gets: until they are done",
+          "Ping-pong of one message over a channel; one way = round trip / 2. Puts, gets, atomics: until they are done",
           exit_code);
   add_one(*bench, bench::Kind::bandwidth, "Windows of messages back to back, each answered by 4 bytes", exit_code);
   add_bench_coll(*bench, exit_code);

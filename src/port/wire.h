@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "brant/base/atomic.h"
 #include "brant/base/buffer.h"
 #include "brant/base/result.h"
 #include "brant/base/status.h"
@@ -174,8 +175,6 @@ struct WireSegment;
 /// A peer's segment as seen from here.
 struct WireKey;
 
-enum class AtomicOp : std::uint8_t { fetch_add, swap, compare_swap };
-
 class RemoteMemory {
  public:
   RemoteMemory() = default;
@@ -205,10 +204,12 @@ class RemoteMemory {
   /// Completion means: the bytes are in `landing`.
   virtual Status get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing,
                      WireOp& op) noexcept = 0;
-  /// 64-bit, naturally aligned. `result` (may not be null) receives the previous value. compare_swap: stores `operand`
-  /// if the value is `compare`.
-  virtual Status atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation,
-                        std::uint64_t operand, std::uint64_t compare, std::uint64_t* result, WireOp& op) noexcept = 0;
+  /// Host memory, which is aligned to the word's size (invalid_argument; not_supported: other memory, which CPUs do not
+  /// reach). All that exist (`Atomic::exists`); each is visible at the target when it has completed. `before` (may not
+  /// be null) receives the bits of the value that was there, of a store 0. CPUs perform it, so that those of processes
+  /// that map the memory agree with it.
+  virtual Status atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, const Atomic& what,
+                        std::uint64_t* before, WireOp& op) noexcept = 0;
   /// Completes when all earlier puts and atomics on the endpoint are visible at the target.
   virtual Status flush(WireEndpoint* endpoint, WireOp& op) noexcept = 0;
 };

@@ -340,6 +340,22 @@ def test_every_byte_of_puts_and_gets_is_right(model: str, memory: str, path: str
         assert len(rows_of(file)) == (4 if memory == "emulated" else 8), "raw UCX does not take emulated memory"
 
 
+@pytest.mark.parametrize(
+    ("memory", "path", "taken"),
+    [("host", "auto", "shm|ucx"), ("host", "ucx", "ucx"), ("emulated", "auto", "kernel")],
+)
+def test_counts_are_told_one_after_the_other(memory: str, path: str, taken: str, tmp_path: pathlib.Path) -> None:
+    for kind in ("latency", "bandwidth"):
+        file = tmp_path / f"{kind}.jsonl"
+        more = ["--window", "8"] if kind == "bandwidth" else ["--api", "await"]
+        options = ["--model", "fetch-add", "--memory", memory, "--path", path, "--sizes", "4,8", "--check"]
+        bench(kind, *options, *more, "--peer", "ucx", "--json", str(file), *FEW)
+        ours = [row for row in rows_of(file) if row["peer"] is None]
+        assert [(row["bytes"], row["model"]) for row in ours] == [(4, "fetch-add"), (8, "fetch-add")]
+        assert all(re.fullmatch(taken, row["path"]) for row in ours)
+        assert len(rows_of(file)) == (2 if memory == "emulated" else 4), "raw UCX counts in host memory alone"
+
+
 def test_small_puts_alone_go_the_way_they_go_beside_large_ones(tmp_path: pathlib.Path) -> None:
     for name, sizes in (("alone", "8"), ("beside", "8,1M")):
         bench("latency", "--model", "put", "--sizes", sizes, "--json", str(tmp_path / name), *FEW)

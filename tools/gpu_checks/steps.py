@@ -318,7 +318,8 @@ def stream_steps(check: Check) -> list[Step]:
 
 
 def rma_steps(check: Check) -> list[Step]:
-    """Puts and gets: every path of GPU memory with all bytes looked at, and what puts cost beside raw UCX."""
+    """Puts and gets: every path of GPU memory with all bytes looked at, and what puts cost beside raw UCX. Atomics too,
+    which raw UCX has on host memory alone."""
     some = ["--check", "--iterations", "10", "--warmup", "1", "--sizes", "0,1,8,4097,64K,1M,16M"]
     steps = []
     for model in ("put", "get"):
@@ -331,6 +332,8 @@ def rma_steps(check: Check) -> list[Step]:
         for kind in ("latency", "bandwidth"):
             options = ["--model", "put", "--memory", memory, "--peer", "ucx", *sizes]
             steps.append(bench(check, f"{kind} {memory} put", "rma", kind, *options, gpus=gpus))
+            options = ["--model", "fetch-add", "--memory", memory, "--peer", "ucx", "--sizes", "4,8", "--check"]
+            steps.append(bench(check, f"{kind} {memory} fetch-add", "rma", kind, *options, gpus=gpus))
     return steps + memory_kind_steps(check)
 
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "brant/base/api.h"
@@ -14,6 +15,7 @@
 #include "brant/base/shape.h"
 #include "brant/core/operation.h"
 #include "brant/core/path.h"
+#include "brant/ops/atomics.h"
 
 /// One-sided transfers: a process exposes memory, others put bytes into it and get bytes out of it, and its program
 /// takes no part.
@@ -161,6 +163,31 @@ class BRANT_API RemoteSegment {
   /// Reads bytes at `offset` into `landing`; only `op.delivered` applies. It has the outcomes of `post_put`.
   Status post_get(std::uint64_t offset, Buffer landing, Op& op, const RmaOptions& options = {}) noexcept;
 
+  /// Performs an atomic on the word at `offset`, which is a multiple of its size. `before`, if it is not null, gets the
+  /// value that was there, in as many bytes as the word has, and is the caller's until the operation has ended; a store
+  /// tells none (`swap` does). Only `op.delivered` applies: it is done, and visible to all who may see the word.
+  ///
+  /// Who performs it follows from what the segment is, and nothing else: of host memory a CPU (this one, within the
+  /// call, if the memory is mapped here, else the owner's, when its progress comes to it), of device memory the device
+  /// of this process, by a kernel with atomics of system scope. So all who use these calls on one word agree, whichever
+  /// way they have to it. Their own threads may join in with std::atomic_ref on host memory, kernels with
+  /// `cuda::thread_scope_system` on device memory. Kernels that touch a word of *host* memory agree with CPUs only
+  /// where the bus carries atomics (NVLink-C2C, or PCIe with them): brant never does that.
+  ///
+  /// Each is an acquire and a release (a load the one, a store the other): who sees its value sees what its caller had
+  /// written by its CPU, and every put and atomic whose end its caller had awaited. So a ticket or a lock made of these
+  /// protects puts and gets, if each is awaited before the next. Without that, atomics have no order among themselves.
+  ///
+  /// `path` (or BRANT_PATH) `shm` and `ucx` force the mapped memory and the network, of host memory; other names
+  /// concern copies alone. Errors: invalid_argument (outside the segment, not aligned, no such operation on such a
+  /// type, `before` of a store), not_supported (the forced path; device memory that is not mapped here), limit_reached
+  /// (under way: 65536, of device memory 4096; try again after progress), peer_lost, peer_rejected or not_found
+  /// (closed). A CPU of a peer may have performed one that ends with peer_lost. Allocates nothing in steady state.
+  /// Costs tens of nanoseconds on mapped host memory, a round trip over the network, a launch of a kernel on device
+  /// memory: those that are posted together go in one.
+  Status post_atomic(std::uint64_t offset, const Atomic& what, Op& op, void* before = nullptr,
+                     Path path = Path::automatic) noexcept;
+
   /// The same as objects to await.
   Operation put(std::uint64_t offset, ConstBuffer source, const RmaOptions& options = {},
                 Moment until = Moment::delivered) noexcept {
@@ -168,6 +195,28 @@ class BRANT_API RemoteSegment {
   }
   Operation get(std::uint64_t offset, Buffer landing, const RmaOptions& options = {}) noexcept {
     return Operation(Moment::delivered, [&](Op& op) noexcept { return post_get(offset, landing, op, options); });
+  }
+  /// An atomic whose value before nobody asks for.
+  Operation atomic(std::uint64_t offset, const Atomic& what, Path path = Path::automatic) noexcept {
+    return Operation(Moment::delivered, [&](Op& op) noexcept { return post_atomic(offset, what, op, nullptr, path); });
+  }
+  /// One that tells it. The word is of the type that is named: `fetch<double>(offset, AtomicOp::min, 1.5)`.
+  template <AtomicValue T>
+  FetchOperation<T> fetch(std::uint64_t offset, AtomicOp operation, std::type_identity_t<T> operand = {},
+                          std::type_identity_t<T> expected = {}, Path path = Path::automatic) noexcept {
+    return FetchOperation<T>([&](Op& op, T* before) noexcept {
+      return post_atomic(offset, Atomic::of<T>(operation, operand, expected), op, before, path);
+    });
+  }
+  template <AtomicValue T>
+  FetchOperation<T> fetch_add(std::uint64_t offset, std::type_identity_t<T> value) noexcept {
+    return fetch<T>(offset, AtomicOp::add, value);
+  }
+  /// Stores `desired` if the word is `expected`: it was if that is the value before.
+  template <AtomicValue T>
+  FetchOperation<T> compare_swap(std::uint64_t offset, std::type_identity_t<T> expected,
+                                 std::type_identity_t<T> desired) noexcept {
+    return fetch<T>(offset, AtomicOp::compare_swap, desired, expected);
   }
 
  private:

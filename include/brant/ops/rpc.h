@@ -26,7 +26,9 @@ namespace brant {
 /// A function is `R(Args...)` or `R(Caller, Args...)`. R is void, a value that travels, or a Task of one: then the
 /// answer goes when the task has ended. Arguments and results travel as `brant/base/archive.h` says. A `std::span<const
 /// T>` or `std::string_view` is packed by the caller, whose memory is free at the return, and looks into the message at
-/// the target: it is valid while the function runs, of a Task until its end.
+/// the target: it is valid while the function runs, of a Task until its end. GPU memory and large host buffers go as
+/// data beside the message: `device(buffer)` for a parameter DeviceData, `no_copy(span)` for HostData (see
+/// brant/ops/lane/data_arguments.h); their call runs when all is there, and others may pass it. Not to joined peers.
 ///
 /// Functions run in `Worker::progress` of the target, where completions are fired, one at a time, also those that a
 /// process calls in itself: never inside `call`, `tell` or a post. Those that one process sends to another run in the
@@ -54,7 +56,8 @@ class BRANT_API Rpc {
   /// The future gets the result, or an Error: what the function threw, in words that name the function and the rank,
   /// with its status if it was an Error, else `internal`; not_found (no such function there), shutting_down (the
   /// program at the target has ended), peer_lost. Throws invalid_argument (no such rank), limit_reached (too much
-  /// waits for this target; or a million calls wait for answers), no_memory, shutting_down (the runtime ends here).
+  /// waits for this target; or a million calls wait for answers), no_memory, shutting_down (the runtime ends here),
+  /// and for data arguments wrong_kind, invalid_argument (not in one allocation), not_supported (a joined peer).
   template <auto F, typename... Args>
   Future<Reply<F>> call(Rank to, Args&&... args) const {
     Promise<Reply<F>> promise;
@@ -67,8 +70,9 @@ class BRANT_API Rpc {
 
   /// Fire and forget. ok: it was taken over, and runs at the target unless one of the two processes ends first.
   /// limit_reached: too much waits for this target, try again after progress. peer_lost, invalid_argument (no such
-  /// rank), no_memory, shutting_down. What the function throws ends the program at the target, as an uncaught exception
-  /// does, with a text that names function and caller; a function that the target does not know ends this program so.
+  /// rank), no_memory, shutting_down; it throws as `call` where a data argument is no buffer. What the function throws
+  /// ends the program at the target, as an uncaught exception does, with a text that names function and caller; a
+  /// function that the target does not know ends this program so.
   template <auto F, typename... Args>
   Status tell(Rank to, Args&&... args) const {
     return remote::pack<F>(*service_, to, std::forward<Args>(args)...).send();

@@ -88,8 +88,13 @@ class MessageList {
     if (message != nullptr && (head_ = message->following) == nullptr) tail_ = nullptr;
     return message;
   }
-  /// Keeps the list sorted by sequence number; nearly always at the end. False if that number stands there already.
+  /// Keeps the list sorted by sequence number; nearly always at the end, however many wait for one that is late. False
+  /// if that number stands there already.
   bool insert_by_sequence(Message& message) noexcept {
+    if (tail_ != nullptr && static_cast<std::int32_t>(message.wire.sequence - tail_->wire.sequence) > 0) {
+      push_back(message);
+      return true;
+    }
     Message** place = &head_;
     while (*place != nullptr) {
       const auto ahead = static_cast<std::int32_t>(message.wire.sequence - (*place)->wire.sequence);

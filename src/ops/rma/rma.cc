@@ -77,6 +77,15 @@ Status post_fence(Runtime& runtime, Rank rank, Op& op) noexcept {
   }
 }
 
+Status RemoteSegment::post_atomic(std::uint64_t offset, const Atomic& what, Op& op, void* before, Path path) noexcept {
+  if (op.pending()) [[unlikely]]
+    return refuse_pending_op();
+  return told_at_once(target_,
+                      target_ == nullptr ? Status::invalid_argument
+                                         : RmaAtomics::of(*target_).post(*target_, {offset, what, before, path}, op),
+                      op);
+}
+
 Status RemoteSegment::post_get(std::uint64_t offset, Buffer landing, Op& op, const RmaOptions& options) noexcept {
   if (op.pending()) [[unlikely]]
     return refuse_pending_op();

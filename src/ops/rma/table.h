@@ -8,6 +8,7 @@
 #include "ops/mapping/table.h"
 #include "ops/mover/mover.h"
 #include "ops/rma/fences.h"
+#include "ops/rma/atomics.h"
 #include "ops/rma/target.h"
 #include "ops/rma/transfer.h"
 
@@ -25,6 +26,7 @@ class RmaTable final : public Service {
   [[nodiscard]] MappingTable& mappings() noexcept { return *mappings_; }
   [[nodiscard]] Mover& mover() noexcept { return mover_; }
   [[nodiscard]] RmaFences& fences() noexcept { return fences_; }
+  [[nodiscard]] RmaAtomics& atomics() noexcept { return atomics_; }
   [[nodiscard]] ObjectPool<RmaTransfer>& transfers() noexcept { return transfers_; }
 
   /// Throws as `brant::expose` does.
@@ -46,6 +48,7 @@ class RmaTable final : public Service {
   Mover& mover_;
   ObjectPool<RmaTransfer> transfers_{kTransfersMax};
   RmaFences fences_{engine_, mover_};
+  RmaAtomics atomics_{engine_, mover_};
   std::uint64_t last_id_ = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<ExposedSegment>> exposed_;
   std::vector<std::unique_ptr<RmaTarget>> targets_;

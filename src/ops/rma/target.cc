@@ -220,12 +220,16 @@ Status RmaTarget::check(RmaDirection direction, std::uint64_t offset, Buffer loc
       return Status::invalid_argument;
     }
   }
-  if (offset > bytes_ || there > bytes_ - offset) {
-    log::error("{} {} bytes at offset {} of a segment of {} bytes of rank {}: they must lie inside it",
-               is_put ? "put of" : "get of", there, offset, bytes_, peer_.rank.value);
+  if (local.data == nullptr && local.bytes != 0) return Status::invalid_argument;
+  return check_place(is_put ? "put" : "get", offset, there);
+}
+
+Status RmaTarget::check_place(const char* what, std::uint64_t offset, std::uint64_t bytes) const noexcept {
+  if (offset > bytes_ || bytes > bytes_ - offset) {
+    log::error("{} of {} bytes at offset {} of a segment of {} bytes of rank {}: they must lie inside it", what, bytes,
+               offset, bytes_, peer_.rank.value);
     return Status::invalid_argument;
   }
-  if (local.data == nullptr && local.bytes != 0) return Status::invalid_argument;
   if (own_ != nullptr && !own_->open) return Status::not_found;
   return peer_.lost ? Status::peer_lost : Status::ok;
 }
@@ -339,7 +343,7 @@ unsigned RmaTarget::poll() noexcept {
   // With the last one the target may go, so nothing here is touched behind it.
   IntrusiveList<Move, &Move::hook> due;
   while (Move* move = awaiting_.pop_front()) due.push_back(*move);
-  unsigned begun = 0;
+  unsigned begun = table_.atomics().begin_late(*this);
   for (; Move* move = due.pop_front(); ++begun) begin_late(static_cast<RmaTransfer&>(*move));
   return begun;
 }
@@ -407,6 +411,10 @@ void RmaTarget::release(RmaTransfer& transfer) noexcept {
   if (engine_.trace() != nullptr) trace(transfer);
   peer_.remove_outstanding(transfer);
   table_.transfers().give_back(&transfer);
+  let_go();
+}
+
+void RmaTarget::let_go() noexcept {
   if (--live_ == 0 && closed_) table_.drop(*this);
 }
 

@@ -16,9 +16,11 @@
 
 namespace brant {
 
+class RmaAtomics;
 class RmaTable;
 
-/// What a RemoteSegment stands for: the way into a segment. See there for the rules.
+/// What a RemoteSegment stands for: the way into a segment. See there for the rules. Puts and gets are its own,
+/// atomics those of RmaAtomics.
 class RmaTarget final : private Poller {
  public:
   /// Throws as RemoteSegment does.
@@ -48,6 +50,8 @@ class RmaTarget final : private Poller {
   void close() noexcept;
 
  private:
+  friend class RmaAtomics;
+
   void map(const TicketContent& content);
   bool hear_of_freed(Imports& imports, std::uint64_t buffer_id) noexcept;
   bool reach_over_network() noexcept;
@@ -67,6 +71,8 @@ class RmaTarget final : private Poller {
   /// Logs why a forced path is refused.
   Status choose_for_post(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced, Path& path) noexcept;
   [[nodiscard]] PathQuery query(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept;
+  /// The bytes lie inside, and their owner is there. `what` is wanted of them.
+  Status check_place(const char* what, std::uint64_t offset, std::uint64_t bytes) const noexcept;
   Status check(RmaDirection direction, std::uint64_t offset, Buffer local, const TransferShapes* shapes) const noexcept;
   Status choose_for_shapes(RmaDirection direction, Buffer local, const RmaOptions& options, Path& path) noexcept;
   [[nodiscard]] bool is_reached_by_device() noexcept;
@@ -78,6 +84,8 @@ class RmaTarget final : private Poller {
   void trace(const RmaTransfer& transfer) noexcept;
   /// The target may be gone afterwards.
   void release(RmaTransfer& transfer) noexcept;
+  /// One operation less is under way. The target may be gone afterwards.
+  void let_go() noexcept;
   Status final_status(Status status) noexcept;
   /// A transfer that took time has ended.
   void ended(RmaTransfer& transfer, Status status) noexcept;

@@ -2,34 +2,30 @@
 
 namespace brant::remote {
 
-Status Outbox::send_answer(Rank peer, am::Messenger& messenger, am::Message& message) noexcept {
-  const Status status = messenger.send(peer, am::ServiceId::rpc, message);
-  return status == Status::limit_reached ? messenger.send(peer, am::ServiceId::rpc, message, am::Flow::urgent) : status;
-}
-
-Status Outbox::send_to(Rank peer, am::Messenger& messenger, unsigned& sent) noexcept {
+Status Outbox::send_to(Rank peer, Carrier& carrier, unsigned& sent) noexcept {
   Status status = Status::ok;
   while (am::Message* message = status == Status::ok ? answers_.front() : nullptr) {
     answers_.pop_front();
-    status = send_answer(peer, messenger, *message);
+    status = carrier.send_answer(peer, *message, refusals_ < kPatience ? am::Flow::credit : am::Flow::urgent);
+    refusals_ = status == Status::limit_reached ? refusals_ + 1 : 0;
     if (status != Status::ok) answers_.push_front(*message);
     if (status == Status::ok) ++sent;
   }
   while (am::Message* message = status == Status::ok ? calls_.front() : nullptr) {
     calls_.pop_front();
     const std::size_t bytes = cost(*message);  // it is gone once it was sent
-    status = messenger.send(peer, am::ServiceId::rpc, *message);
+    status = carrier.send(peer, *message);
     if (status != Status::ok) calls_.push_front(*message);
     if (status == Status::ok) waiting_.remove(bytes);
     if (status == Status::ok) ++sent;
   }
-  if (status != Status::ok && status != Status::limit_reached) drop_all(messenger);
+  if (status != Status::ok && status != Status::limit_reached) drop_all(carrier);
   return status;
 }
 
-void Outbox::drop_all(am::Messenger& messenger) noexcept {
-  while (am::Message* message = answers_.pop_front()) messenger.release(*message);
-  while (am::Message* message = calls_.pop_front()) messenger.release(*message);
+void Outbox::drop_all(Carrier& carrier) noexcept {
+  while (am::Message* message = answers_.pop_front()) carrier.messenger().release(*message);
+  while (am::Message* message = calls_.pop_front()) carrier.drop(*message);
   waiting_ = {};
 }
 

@@ -3,16 +3,20 @@
 #include <cstddef>
 
 #include "ops/am/messenger.h"
+#include "ops/rpc/carrier.h"
 
 namespace brant::remote {
 
-/// What waits here for one peer: calls, in order and bounded, until the peer's window has room; and answers, which wait
-/// for no window, until the network takes more. There are no more of those than calls that the peer waits for.
+/// What waits here for one peer: calls, in order and bounded, until the peer's window has room; and answers, of which
+/// there are no more than calls that the peer waits for. They wait for room too, but not for ever: their receiver may
+/// only release what fills the window once it has the answer. Who is urgent at once overtakes the ring of a peer of
+/// this host, which is full for a moment now and then, and all behind it waits for what comes by the network.
 class Outbox {
  public:
   /// As much as a window holds.
   static constexpr std::size_t kBytesMax = std::size_t{am::Messenger::kWindowUnits} * am::Messenger::kUnitBytes;
   static constexpr std::size_t kCallsMax = am::Messenger::kWindowUnits;
+  static constexpr unsigned kPatience = 256;  ///< Looks for room until an answer is urgent.
 
   /// Of the messages of one target that wait.
   struct Tally {
@@ -35,6 +39,7 @@ class Outbox {
 
   [[nodiscard]] bool empty() const noexcept { return calls_.empty() && answers_.empty(); }
   [[nodiscard]] bool has_calls() const noexcept { return !calls_.empty(); }
+  [[nodiscard]] bool has_answers() const noexcept { return !answers_.empty(); }
   [[nodiscard]] const Tally& waiting() const noexcept { return waiting_; }
 
   /// False: there is no room.
@@ -47,19 +52,18 @@ class Outbox {
   void keep_answer(am::Message& message) noexcept { answers_.push_back(message); }
 
   /// Sends what finds room. limit_reached: not all did; anything else but ok is for good, and nothing waits any more.
-  Status send_to(Rank peer, am::Messenger& messenger, unsigned& sent) noexcept;
-  void drop_all(am::Messenger& messenger) noexcept;
+  Status send_to(Rank peer, Carrier& carrier, unsigned& sent) noexcept;
+  void drop_all(Carrier& carrier) noexcept;
 
   [[nodiscard]] static std::size_t cost(const am::Message& message) noexcept {
     return message.bytes + sizeof(am::Message);
   }
-  /// An answer must not wait until its receiver has released what it may only release once it has the answer.
-  static Status send_answer(Rank peer, am::Messenger& messenger, am::Message& message) noexcept;
 
  private:
   am::MessageList calls_;
   am::MessageList answers_;
-  Tally waiting_;  ///< Of calls.
+  unsigned refusals_ = 0;  ///< In a row, of the first answer.
+  Tally waiting_;          ///< Of calls.
 };
 
 }  // namespace brant::remote

@@ -5,35 +5,37 @@
 
 namespace brant::remote {
 
-Outboxes::Outboxes(Engine& engine, am::Messenger& messenger, am::TroubleHandler trouble, void* context)
+Outboxes::Outboxes(Engine& engine, Carrier& carrier, am::TroubleHandler trouble, void* context)
     : engine_(engine),
-      messenger_(messenger),
+      carrier_(carrier),
       trouble_(trouble),
       context_(context),
-      self_{engine.job().rank},
       outboxes_(static_cast<std::size_t>(engine.job().size)) {}
 
 Status Outboxes::post(Rank to, am::Message& message, bool at_once) noexcept {
   if (closed_) [[unlikely]]
     return Status::shutting_down;
-  if (to == self_) {
+  if (to == carrier_.self()) {
     if (!own_.takes(Outbox::cost(message))) return Status::limit_reached;
     own_.add(Outbox::cost(message));
-    return messenger_.send(to, am::ServiceId::rpc, message);
+    return carrier_.send(to, message);
   }
   const PeerOutbox* outbox = outboxes_.find(to.value);
   if (outbox == nullptr || !outbox->box.has_calls()) {
-    const Status status = messenger_.send(to, am::ServiceId::rpc, message);
+    const Status status = carrier_.send(to, message);
     if (status != Status::limit_reached) return status;
   }
   return at_once ? Status::limit_reached : keep(to, message);
 }
 
 void Outboxes::post_answer(Rank to, am::Message& message) noexcept {
-  const Status status = closed_ ? Status::shutting_down : Outbox::send_answer(to, messenger_, message);
+  const PeerOutbox* known = outboxes_.find(to.value);
+  const bool others_wait = known != nullptr && known->box.has_answers();
+  Status status = closed_ ? Status::shutting_down : Status::limit_reached;
+  if (!closed_ && !others_wait) status = carrier_.send_answer(to, message, am::Flow::credit);
   if (status == Status::ok) return;
   Outbox* outbox = status == Status::limit_reached ? of(to) : nullptr;
-  if (outbox == nullptr) return messenger_.release(message);  // nobody is there any more to get it
+  if (outbox == nullptr) return carrier_.messenger().release(message);  // nobody is there any more to get it
   outbox->keep_answer(message);
   engine_.pollers().attach(*this);
 }
@@ -59,15 +61,15 @@ Status Outboxes::keep(Rank to, am::Message& message) noexcept {
 }
 
 void Outboxes::leave_queue(const am::Message& message) noexcept {
-  if (message.peer == self_.value) own_.remove(Outbox::cost(message));
+  if (message.peer == carrier_.self().value) own_.remove(Outbox::cost(message));
 }
 
 void Outboxes::join_queue(const am::Message& message) noexcept {
-  if (message.peer == self_.value) own_.add(Outbox::cost(message));
+  if (message.peer == carrier_.self().value) own_.add(Outbox::cost(message));
 }
 
 void Outboxes::drop_all_for(Rank peer) noexcept {
-  if (PeerOutbox* outbox = outboxes_.find(peer.value)) outbox->box.drop_all(messenger_);
+  if (PeerOutbox* outbox = outboxes_.find(peer.value)) outbox->box.drop_all(carrier_);
 }
 
 void Outboxes::forget(Rank peer) noexcept {
@@ -78,7 +80,7 @@ void Outboxes::forget(Rank peer) noexcept {
 void Outboxes::close() noexcept {
   closed_ = true;
   engine_.pollers().detach(*this);
-  outboxes_.for_each([&](PeerOutbox& each) { each.box.drop_all(messenger_); });
+  outboxes_.for_each([&](PeerOutbox& each) { each.box.drop_all(carrier_); });
 }
 
 unsigned Outboxes::poll() noexcept {
@@ -86,7 +88,7 @@ unsigned Outboxes::poll() noexcept {
   bool more = false;
   outboxes_.for_each([&](PeerOutbox& each) {
     if (each.box.empty()) return;
-    const Status status = each.box.send_to(each.rank, messenger_, sent);
+    const Status status = each.box.send_to(each.rank, carrier_, sent);
     if (status != Status::ok && status != Status::limit_reached) trouble_(context_, each.rank, status);
     more = more || !each.box.empty();
   });

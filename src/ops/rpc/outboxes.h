@@ -5,6 +5,7 @@
 #include "core/per_peer.h"
 #include "core/pollers.h"
 #include "ops/am/messenger.h"
+#include "ops/rpc/carrier.h"
 #include "ops/rpc/outbox.h"
 
 namespace brant::remote {
@@ -13,7 +14,7 @@ namespace brant::remote {
 class Outboxes final : private Poller {
  public:
   /// Told, from progress, of a peer to which nothing leaves any more.
-  Outboxes(Engine& engine, am::Messenger& messenger, am::TroubleHandler trouble, void* context);
+  Outboxes(Engine& engine, Carrier& carrier, am::TroubleHandler trouble, void* context);
   Outboxes(const Outboxes&) = delete;
   Outboxes& operator=(const Outboxes&) = delete;
 
@@ -43,10 +44,9 @@ class Outboxes final : private Poller {
   unsigned poll() noexcept override;
 
   Engine& engine_;
-  am::Messenger& messenger_;
+  Carrier& carrier_;
   const am::TroubleHandler trouble_;
   void* const context_;
-  const Rank self_;
   PerPeer<PeerOutbox> outboxes_;
   Outbox::Tally own_;  ///< Calls of this process to itself that were not run yet.
   bool closed_ = false;

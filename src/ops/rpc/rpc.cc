@@ -1,6 +1,10 @@
 // The seam between the typed surface (templates) and the service: plain functions.
 #include "brant/ops/rpc.h"
 
+#include <algorithm>
+
+#include "ops/lane/data_sources.h"
+#include "ops/rpc/data_block.h"
 #include "ops/rpc/service.h"
 
 namespace brant {
@@ -19,11 +23,20 @@ Packing open_answer(const Invocation& invocation, std::size_t bytes) noexcept {
 }
 
 void drop_answer(const Invocation& invocation, const Packing& packing) noexcept {
-  invocation.service->release(message_of(packing.message));
+  invocation.service->release(message_of(packing.message));  // of a result, which has no data
 }
 
 void send_answer(const Invocation& invocation, const Packing& packing) noexcept {
   invocation.service->send_answer(invocation.source, message_of(packing.message));
+}
+
+lane::DataOrigin* take_sources(RpcService& service, const Function& function, detail::DataSource* sources,
+                               lane::DataMeta* metas) {
+  return lane::take_sources(service.carrier().lanes(), {}, function.name, sources, metas, function.data);
+}
+
+Buffer landed_data(const Invocation& invocation, std::size_t index, lane::LandingBlock** block) noexcept {
+  return Landings::landed(message_of(invocation.message), index, block);
 }
 
 void fail(const Invocation& invocation, std::exception_ptr error) noexcept {
@@ -32,17 +45,24 @@ void fail(const Invocation& invocation, std::exception_ptr error) noexcept {
 
 }  // namespace remote
 
-PackedCall::PackedCall(remote::RpcService& service, const remote::Function& function, Rank to,
-                       std::size_t bytes) noexcept
+PackedCall::PackedCall(remote::RpcService& service, const remote::Function& function, Rank to, std::size_t bytes,
+                       const remote::PackedData& data) noexcept
     : service_(&service), function_(&function), to_(to) {
-  am::Message* message = service.open({function.hash, 0, remote::CallKind::call}, bytes);
-  if (message == nullptr) return;
+  const std::size_t in_front = remote::data_block_bytes(function.data);
+  am::Message* message = service.open({function.hash, 0, remote::CallKind::call, function.data}, in_front + bytes);
+  if (message == nullptr) {
+    service.carrier().lanes().release(data.first, Status::no_memory);
+    return;
+  }
   message_ = message;
-  arguments_ = message->data;
+  arguments_ = message->data + in_front;
+  if (function.data == 0) return;
+  remote::set_data_header(*message, {remote::place_of(data.first), detail::DataState::origins, function.data});
+  std::copy_n(data.metas, function.data, remote::data_metas(*message));
 }
 
 PackedCall::~PackedCall() {
-  if (message_ != nullptr) service_->release(remote::message_of(message_));
+  if (message_ != nullptr) service_->drop(remote::message_of(message_));
 }
 
 Status PackedCall::post(bool at_once) noexcept {

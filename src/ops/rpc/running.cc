@@ -6,6 +6,7 @@
 
 #include "base/error_text.h"
 #include "base/log.h"
+#include "ops/rpc/data_block.h"
 #include "ops/rpc/end_program.h"
 #include "ops/rpc/service.h"
 
@@ -42,12 +43,25 @@ void RpcService::run_call(am::Message& message, const CallHeader& header) noexce
   release(message);
 }
 
+/// Its data has come, and is as much as the function takes.
+void RpcService::require_data(const Function& function, const am::Message& message, const CallHeader& header) const {
+  if (header.data != function.data) {
+    throw Error(Status::invalid_argument,
+                fmt::format("{} arguments came as data, and it takes {}", header.data, function.data));
+  }
+  const Status status = Landings::outcome(message);
+  if (status == Status::ok) return;
+  throw Error(status, fmt::format("its data did not come: {} ({})", status_text(status), status_name(status)));
+}
+
 void RpcService::call_function(const Function& function, am::Message& message, const CallHeader& header) noexcept {
   bool begun = false;
   bool retained = false;
   const Invocation invocation{this, &function, &message, Rank{message.peer}, header.number, &begun, &retained};
-  ReadArchive arguments(message.data, message.bytes);
+  const std::size_t behind_data = data_block_bytes(header.data);
+  ReadArchive arguments(message.data + behind_data, message.bytes - behind_data);
   try {
+    if (header.data != 0 || function.data != 0) require_data(function, message, header);
     function.run(arguments, invocation);
   } catch (const PartNotMade& part) {
     if (parts_.keep(message, part.id)) return;
@@ -64,7 +78,8 @@ void RpcService::blame_message(const Function& function, am::Message& message, s
   const std::string text = fmt::format("rank {} could not read the arguments of {} from rank {}: {}", rank_.value,
                                        function.name, message.peer, detail::text_of(std::current_exception(), status));
   if (number != 0) return send_failure(Rank{message.peer}, number, status, text);
-  if (message.peer == rank_.value) end_program(status, text);
+  if (message.peer == rank_.value || status == Status::no_memory) end_program(status, text);
+  if (status == Status::peer_lost) return log::info("{}", text);
   log::error("{}", text);
   engine_.peers().distrust(message.peer, "arguments of a remote call that cannot be read");
 }
@@ -99,8 +114,8 @@ void RpcService::hear_unknown(const am::Message& message, const CallHeader& head
   const Function* function = nullptr;
   try {
     function = functions_.find(header.word);
-  } catch (const std::exception&) {
-    // Two have that hash, and neither is told.
+  } catch (const std::exception& error) {  // two have that hash
+    log::warn("{}", error.what());
   }
   if (function == nullptr) return engine_.peers().distrust(message.peer, "an answer to a call that never was");
   end_program(Status::not_found, answers_.unknown_text(*function, message.peer));

@@ -7,10 +7,12 @@ namespace brant::remote {
 
 RpcService::RpcService(Engine& engine)
     : engine_(engine),
-      messenger_(engine.service<am::Messenger>()),
+      carrier_(engine),
+      messenger_(carrier_.messenger()),
       rank_{engine.job().rank},
       answers_(rank_),
-      outboxes_(engine, messenger_, &RpcService::on_trouble, this) {
+      outboxes_(engine, carrier_, &RpcService::on_trouble, this),
+      landings_(carrier_, &RpcService::on_data, this) {
   troubles_.reserve(static_cast<std::size_t>(engine.job().size));
   messenger_.claim(am::ServiceId::rpc, &RpcService::on_message, &RpcService::on_trouble, this);
 }
@@ -41,10 +43,27 @@ void RpcService::on_message(void* context, am::Message& message) noexcept {
   const bool fits = message.wire.header_bytes == sizeof(CallHeader);
   if (!fits || !message.header<CallHeader>().is_sound()) [[unlikely]] {
     self.engine_.peers().distrust(message.peer, "a remote call with a damaged header");
-    return self.release(message);
+    return self.messenger_.release(message);
   }
-  self.due_.push_back(message);
-  self.wake();
+  const bool has_data = message.header<CallHeader>().data != 0;
+  if (!has_data) return self.enqueue(message);
+  if (self.landings_.take(message)) return;
+  self.engine_.peers().distrust(message.peer, "a remote call whose data cannot be");
+  self.messenger_.release(message);
+}
+
+void RpcService::on_data(void* context, am::Message& message) noexcept {
+  static_cast<RpcService*>(context)->enqueue(message);
+}
+
+void RpcService::enqueue(am::Message& message) noexcept {
+  due_.push_back(message);
+  wake();
+}
+
+void RpcService::release(am::Message& message) noexcept {
+  if (message.header<CallHeader>().data != 0) landings_.close(message);
+  messenger_.release(message);
 }
 
 void RpcService::on_trouble(void* context, Rank peer, Status status) noexcept {
@@ -126,6 +145,7 @@ void RpcService::let_go() noexcept {
   answers_.fail_all(Status::canceled);
   for (am::MessageList calls = parts_.take_all(); am::Message* message = calls.pop_front();) release(*message);
   while (am::Message* message = due_.pop_front()) release(*message);
+  landings_.abandon();
 }
 
 }  // namespace brant::remote

@@ -15,7 +15,9 @@
 #include "core/engine.h"
 #include "ops/am/messenger.h"
 #include "ops/rpc/call_header.h"
+#include "ops/rpc/carrier.h"
 #include "ops/rpc/functions.h"
+#include "ops/rpc/landings.h"
 #include "ops/rpc/outboxes.h"
 #include "ops/rpc/parts.h"
 #include "ops/rpc/waiting_answers.h"
@@ -42,7 +44,9 @@ class RpcService final : public Service {
   // --- calling
   /// Null: no memory.
   am::Message* open(const CallHeader& header, std::size_t bytes) noexcept;
-  void release(am::Message& message) noexcept { messenger_.release(message); }
+  /// Of one that was not sent.
+  void drop(am::Message& message) noexcept { carrier_.drop(message); }
+  [[nodiscard]] Carrier& carrier() noexcept { return carrier_; }
   /// See Outboxes::post.
   Status post(Rank to, am::Message& message, bool at_once) noexcept { return outboxes_.post(to, message, at_once); }
   /// The same of a call that is answered: `waiting` is delivered once, before the return unless that is ok.
@@ -52,6 +56,8 @@ class RpcService final : public Service {
 
   // --- answering
   void send_answer(Rank to, am::Message& message) noexcept { outboxes_.post_answer(to, message); }
+  /// Of one that came.
+  void release(am::Message& message) noexcept;
   void fail(const Invocation& invocation, const std::exception_ptr& error) noexcept;
   void enter(RunningCall& call) noexcept;
   void leave(RunningCall& call) noexcept;
@@ -68,19 +74,23 @@ class RpcService final : public Service {
 
  private:
   static void on_message(void* self, am::Message& message) noexcept;
+  static void on_data(void* self, am::Message& message) noexcept;
   static void on_trouble(void* self, Rank peer, Status status) noexcept;
+  void enqueue(am::Message& message) noexcept;
   void wake() noexcept;
   void run_first(am::MessageList calls) noexcept;
   void take_turn() noexcept;
   void run(am::Message& message) noexcept;
   void run_call(am::Message& message, const CallHeader& header) noexcept;
   void call_function(const Function& function, am::Message& message, const CallHeader& header) noexcept;
+  void require_data(const Function& function, const am::Message& message, const CallHeader& header) const;
   void blame_message(const Function& function, am::Message& message, std::uint32_t number) noexcept;
   void send_failure(Rank to, std::uint32_t number, Status status, const std::string& text) noexcept;
   void say_unknown(am::Message& message, const CallHeader& header) noexcept;
   void hear_unknown(const am::Message& message, const CallHeader& header) noexcept;
 
   Engine& engine_;
+  Carrier carrier_;
   am::Messenger& messenger_;
   const Rank rank_;
   Runtime* runtime_ = nullptr;
@@ -88,6 +98,7 @@ class RpcService final : public Service {
   Parts parts_;
   WaitingAnswers answers_;
   Outboxes outboxes_;
+  Landings landings_;
   am::MessageList due_;                            ///< What came and was not run yet.
   Op turn_;                                        ///< Pending while something is to be run.
   std::vector<std::pair<Rank, Status>> troubles_;  ///< Who waits for these peers was not told yet.

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <cstring>
 #include <deque>
 
 #include "conformance/wire/fixture.h"
+#include "support/atomic_cases.h"
 
 namespace brant::port::test {
 namespace {
@@ -43,12 +45,13 @@ class OneSided : public WireTest {
     op.posted = remote->flush(pair.to_right, op);
     return wait(op);
   }
-  Status atomic(WireKey* key, std::uint64_t address, AtomicOp operation, std::uint64_t operand, std::uint64_t compare,
-                std::uint64_t& result) {
+  Status atomic(WireKey* key, std::uint64_t address, const Atomic& what, std::uint64_t& before) {
     Tracked op;
-    op.posted = remote->atomic(pair.to_right, key, address, operation, operand, compare, &result, op);
+    op.posted = remote->atomic(pair.to_right, key, address, what, &before, op);
     return wait(op);
   }
+  static constexpr Atomic kSwap = Atomic::of<std::uint64_t>(AtomicOp::swap, 1);
+  static constexpr Atomic counting(std::uint64_t steps) { return Atomic::of<std::uint64_t>(AtomicOp::add, steps); }
   static std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
   RemoteMemory* owner = nullptr;
@@ -124,18 +127,44 @@ TEST_P(OneSided, atomics_return_the_previous_value) {
     auto* word = static_cast<std::uint64_t*>(owner->memory_of(segment).data);
     *word = 10;
     std::uint64_t before = 0;
-    ASSERT_EQ(atomic(key, address_of(word), AtomicOp::fetch_add, 5, 0, before), Status::ok);
+    ASSERT_EQ(atomic(key, address_of(word), counting(5), before), Status::ok);
     EXPECT_EQ(before, 10u);
     ASSERT_EQ(flush(), Status::ok);
     EXPECT_EQ(*word, 15u);
-    ASSERT_EQ(atomic(key, address_of(word), AtomicOp::swap, 100, 0, before), Status::ok);
+    ASSERT_EQ(atomic(key, address_of(word), kSwap, before), Status::ok);
     EXPECT_EQ(before, 15u);
-    ASSERT_EQ(atomic(key, address_of(word), AtomicOp::compare_swap, 7, 99, before), Status::ok);
-    EXPECT_EQ(before, 100u) << "no match: unchanged";
-    ASSERT_EQ(atomic(key, address_of(word), AtomicOp::compare_swap, 7, 100, before), Status::ok);
-    EXPECT_EQ(before, 100u);
+    ASSERT_EQ(atomic(key, address_of(word), Atomic::of<std::uint64_t>(AtomicOp::compare_swap, 7, 99), before),
+              Status::ok);
+    EXPECT_EQ(before, 1u) << "no match: unchanged";
+    ASSERT_EQ(atomic(key, address_of(word), Atomic::of<std::uint64_t>(AtomicOp::compare_swap, 7, 1), before),
+              Status::ok);
+    EXPECT_EQ(before, 1u);
     ASSERT_EQ(flush(), Status::ok);
     EXPECT_EQ(*word, 7u);
+  }
+}
+
+TEST_P(OneSided, every_atomic_does_what_the_model_says) {
+  Result<WireSegment*> shared = owner->allocate_shared(64);
+  std::vector<std::uint64_t> memory(8);
+  Result<WireSegment*> existing = owner->register_memory(Buffer{memory.data(), 64, MemoryKind::host});
+  ASSERT_TRUE(shared && existing);
+  for (WireSegment* segment : {*shared, *existing}) {
+    WireKey* key = import(segment);
+    ASSERT_NE(key, nullptr);
+    auto* const base = static_cast<std::byte*>(owner->memory_of(segment).data);
+    for (const brant::test::AtomicCase& each : brant::test::atomic_cases()) {
+      const std::size_t bytes = each.what.bytes();
+      std::byte* const word = base + 5 * bytes;  // of 4 bytes, at an odd one of them
+      std::fill_n(base, 64, std::byte{0x5a});
+      std::memcpy(word, &each.before, bytes);
+      std::uint64_t before = 99, after = 0;
+      ASSERT_EQ(atomic(key, address_of(word), each.what, before), Status::ok) << each.name;
+      std::memcpy(&after, word, bytes);  // without a flush: its end says that it is done
+      ASSERT_EQ(before, brant::test::told_by(each)) << each.name;
+      ASSERT_EQ(after, each.after) << each.name;
+      ASSERT_TRUE(word[-1] == std::byte{0x5a} && word[bytes] == std::byte{0x5a}) << each.name;
+    }
   }
 }
 
@@ -149,8 +178,7 @@ TEST_P(OneSided, many_fetch_adds_lose_none) {
   std::deque<Tracked> ops(kCount);
   std::vector<std::uint64_t> results(kCount);
   for (std::size_t i = 0; i < kCount; ++i) {
-    ops[i].posted =
-        remote->atomic(pair.to_right, key, address_of(word), AtomicOp::fetch_add, 1, 0, &results[i], ops[i]);
+    ops[i].posted = remote->atomic(pair.to_right, key, address_of(word), counting(1), &results[i], ops[i]);
   }
   ASSERT_TRUE(
       pump(pair, [&] { return std::all_of(ops.begin(), ops.end(), [](const Tracked& op) { return op.done(); }); }));
@@ -201,10 +229,15 @@ TEST_P(OneSided, accesses_outside_the_segment_are_refused) {
             Status::invalid_argument);
   EXPECT_EQ(remote->get(pair.to_right, key, base + 64, Buffer{bytes.data(), 1, MemoryKind::host}, op),
             Status::invalid_argument);
-  EXPECT_EQ(remote->atomic(pair.to_right, key, base + 4, AtomicOp::swap, 1, 0, &word, op), Status::invalid_argument)
-      << "not aligned";
-  EXPECT_EQ(remote->atomic(pair.to_right, key, base + 64, AtomicOp::swap, 1, 0, &word, op), Status::invalid_argument);
-  EXPECT_EQ(remote->atomic(pair.to_right, key, base, AtomicOp::swap, 1, 0, nullptr, op), Status::invalid_argument);
+  EXPECT_EQ(remote->atomic(pair.to_right, key, base + 4, kSwap, &word, op), Status::invalid_argument) << "not aligned";
+  EXPECT_EQ(remote->atomic(pair.to_right, key, base + 2, Atomic::of<float>(AtomicOp::swap), &word, op),
+            Status::invalid_argument);
+  EXPECT_EQ(remote->atomic(pair.to_right, key, base + 64, kSwap, &word, op), Status::invalid_argument);
+  EXPECT_EQ(remote->atomic(pair.to_right, key, base + 64, Atomic::of<int>(AtomicOp::add), &word, op),
+            Status::invalid_argument);
+  EXPECT_EQ(remote->atomic(pair.to_right, key, base, kSwap, nullptr, op), Status::invalid_argument);
+  for (const Atomic& none : brant::test::atomics_that_do_not_exist())
+    EXPECT_EQ(remote->atomic(pair.to_right, key, base, none, &word, op), Status::invalid_argument);
   EXPECT_EQ(remote->map_remote(key, base + 64).status(), Status::invalid_argument);
   EXPECT_EQ(op.request, nullptr);
 }

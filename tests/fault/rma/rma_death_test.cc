@@ -1,5 +1,5 @@
-// The owner of a segment dies by SIGKILL while others put into it and get from it. They must learn of it within a
-// second, and go on using each other's segments.
+// The owner of a segment dies by SIGKILL while others put into it, get from it, and count in it. They must learn of it
+// within a second, and go on using each other's segments.
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -24,12 +24,15 @@ struct Scene {
   Path path;
   bool of_heap;
   std::size_t bytes;
+  bool counts = false;  ///< By atomics, instead of puts and gets.
 };
 constexpr Scene kScenes[] = {{"shm_small", Path::shm, false, 64},
                              {"shm_large", Path::shm, false, 8'000'000},
                              {"ucx_small", Path::ucx, true, 64},
                              {"ucx_large", Path::ucx, true, 8'000'000},
-                             {"staged_large", Path::staged, true, 8'000'000}};
+                             {"staged_large", Path::staged, true, 8'000'000},
+                             {"atomics_shm", Path::shm, false, 8, true},
+                             {"atomics_ucx", Path::ucx, true, 8, true}};
 constexpr std::size_t kSegmentBytes = 16'000'000;
 
 using test::fail;
@@ -66,6 +69,17 @@ struct Space {
   Buffer whole;
 };
 
+/// Stays where it is, so it is made where it lies.
+std::unique_ptr<Operation> begin(const Scene& scene, RemoteSegment& there, std::uint64_t offset, Buffer local,
+                                 bool puts) {
+  if (scene.counts) {
+    const auto count = Atomic::of<std::uint64_t>(AtomicOp::add, 1);
+    return std::unique_ptr<Operation>(new Operation(there.atomic(offset, count, scene.path)));
+  }
+  return std::unique_ptr<Operation>(puts ? new Operation(there.put(offset, local, {.path = scene.path}))
+                                         : new Operation(there.get(offset, local, {.path = scene.path})));
+}
+
 /// Puts and gets until one of them ends with peer_lost; none may end otherwise but with ok.
 void use_until_lost(const Scene& scene, Runtime& runtime, RemoteSegment& there) {
   const int self = runtime.rank().value;
@@ -77,8 +91,7 @@ void use_until_lost(const Scene& scene, Runtime& runtime, RemoteSegment& there) 
     std::vector<std::unique_ptr<Operation>> operations;
     for (std::size_t i = 0; i < kWindow; ++i) {
       const std::uint64_t offset = static_cast<std::uint64_t>(self / 2) * scene.bytes;
-      operations.emplace_back(i % 2 == 0 ? new Operation(there.put(offset, local, {.path = scene.path}))
-                                         : new Operation(there.get(offset, local, {.path = scene.path})));
+      operations.push_back(begin(scene, there, offset, local, i % 2 == 0));
     }
     for (const auto& operation : operations) {
       if (runtime.worker().wait_until([&] { return operation->done(); }, std::chrono::seconds(10)) != Status::ok)
@@ -95,8 +108,7 @@ void use_until_lost(const Scene& scene, Runtime& runtime, RemoteSegment& there) 
   }
   test::say_if_late();
   if (there.pending() != 0) fail(self, "operations are pending after the death");
-  Op op;
-  if (there.post_put(0, local, op, {.path = scene.path}) != Status::peer_lost) fail(self, "a later put was accepted");
+  if (begin(scene, there, 0, local, true)->result().status != Status::peer_lost) fail(self, "a later one was accepted");
 }
 
 int play(const std::string& name) {

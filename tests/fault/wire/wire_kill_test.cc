@@ -266,7 +266,8 @@ TEST_P(WireKill, with_one_sided_operations_pending) {
   std::deque<Tracked> ops(4);
   ops[0].posted = memory.put(victim->endpoint(), *key, segment->address, host(out), ops[0]);
   ops[1].posted = memory.get(victim->endpoint(), *key, segment->address, host(in), ops[1]);
-  ops[2].posted = memory.atomic(victim->endpoint(), *key, segment->address, AtomicOp::fetch_add, 1, 0, &before, ops[2]);
+  ops[2].posted = memory.atomic(victim->endpoint(), *key, segment->address, Atomic::of<std::uint64_t>(AtomicOp::add, 1),
+                                &before, ops[2]);
   ops[3].posted = memory.flush(victim->endpoint(), ops[3]);
   pump_for(pair, std::chrono::milliseconds(30));
   EXPECT_FALSE(ops[2].done());

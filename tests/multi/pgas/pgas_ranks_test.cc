@@ -37,12 +37,12 @@ OpResult outcome(const Operation& operation) {
 
 class GlobalSpaceOfRanks : public testing::Test {
  protected:
-  void barrier() { ASSERT_TRUE(team_.run(coll::barrier()).ok()); }
+  void barrier() { ASSERT_TRUE(team_.run(brant::barrier()).ok()); }
   template <typename T>
   std::vector<T> gather(const T& mine) {
     std::vector<T> all(static_cast<std::size_t>(job().size()));
     EXPECT_TRUE(
-        team_.run(coll::allgather(ConstBuffer(&mine, sizeof(T), MemoryKind::host), Buffer(std::span(all)))).ok());
+        team_.run(brant::allgather(ConstBuffer(&mine, sizeof(T), MemoryKind::host), Buffer(std::span(all)))).ok());
     return all;
   }
   [[nodiscard]] static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }

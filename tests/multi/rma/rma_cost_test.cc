@@ -1,5 +1,5 @@
-// What puts and gets cost in steady state, counted and not timed: allocations and locks of the one who makes them, the
-// network library included.
+// What puts, gets and atomics cost in steady state, counted and not timed: allocations and locks of the one who makes
+// them, the network library included.
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +26,20 @@ void put_and_get(Runtime& runtime, RemoteSegment& there, Buffer local, Path path
                 Status::ok);
       ASSERT_TRUE(counter.result().ok());
     }
+  }
+}
+
+void count(Runtime& runtime, RemoteSegment& there, Path path, int rounds, std::vector<Op>& ops) {
+  std::vector<std::uint64_t> told(ops.size());
+  for (int round = 0; round < rounds; ++round) {
+    Counter counter;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      ops[i].delivered = counter.sink();
+      counter.track(there.post_atomic(0, Atomic::of<std::uint64_t>(AtomicOp::add, 1), ops[i], &told[i], path), ops[i]);
+    }
+    ASSERT_EQ(runtime.worker().wait_until([&] { return counter.pending() == 0; }, std::chrono::seconds(20)),
+              Status::ok);
+    ASSERT_TRUE(counter.result().ok());
   }
 }
 
@@ -59,6 +73,15 @@ TEST(RmaCost, no_allocation_and_no_lock_in_steady_state) {
         EXPECT_EQ(cost.allocations, 0u) << path_name(path) << " " << bytes;
         EXPECT_EQ(cost.locks, 0u) << path_name(path) << " " << bytes;
       }
+      count(runtime, there, path, 500, ops);
+      test::start_counting();
+      count(runtime, there, path, 1, ops);
+      const test::CallCounts one = test::stop_counting();
+      test::start_counting();
+      count(runtime, there, path, 500, ops);
+      const test::CallCounts many = test::stop_counting();
+      EXPECT_EQ(many.allocations, one.allocations) << "atomics by " << path_name(path);
+      EXPECT_EQ(many.locks, 0u) << "atomics by " << path_name(path);
     }
   }
   swap(Buffer(&ticket, sizeof(ticket)), ConstBuffer(&own, sizeof(own)));

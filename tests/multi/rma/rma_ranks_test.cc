@@ -11,6 +11,7 @@
 
 #include "brant/brant.h"
 #include "core/engine.h"
+#include "multi/rma/ring.h"
 #include "port/memory.h"
 #include "support/effort.h"
 #include "support/job_runtime.h"
@@ -19,7 +20,13 @@
 namespace brant {
 namespace {
 
+using test::fill;
+using test::image_of;
 using test::job;
+using test::kinds;
+using test::partner;
+using test::Ring;
+using test::wait_for;
 
 std::byte expected(std::size_t index, int from, int to) {
   const auto seed = static_cast<std::size_t>(from * 29 + to * 101);
@@ -30,62 +37,6 @@ std::vector<std::byte> image(std::size_t bytes, int from, int to) {
   std::vector<std::byte> data(bytes);
   for (std::size_t i = 0; i < bytes; ++i) data[i] = expected(i, from, to);
   return data;
-}
-
-void wait_for(const Operation& operation) {
-  ASSERT_EQ(job().worker().wait_until([&] { return operation.done(); }, std::chrono::seconds(60)), Status::ok);
-  ASSERT_TRUE(operation.result().ok()) << status_name(operation.result().status);
-}
-
-/// Channels to all others, for tickets and barriers.
-class Ring {
- public:
-  Ring() {
-    static std::uint32_t rounds = 0;
-    ++rounds;
-    const int self = job().rank().value;
-    for (int rank = 0; rank < job().size(); ++rank) {
-      const auto low = static_cast<std::uint32_t>(std::min(rank, self)),
-                 high = static_cast<std::uint32_t>(std::max(rank, self));
-      channels_.push_back(rank == self ? Channel{}
-                                       : Channel::open(job(), Rank{rank}, ChannelId{rounds * 1000 + low * 30 + high}));
-    }
-  }
-  /// Everybody's ticket, by rank.
-  std::vector<SegmentTicket> exchange(const SegmentTicket& own) {
-    std::vector<SegmentTicket> tickets(channels_.size());
-    tickets[static_cast<std::size_t>(job().rank().value)] = own;
-    std::vector<std::unique_ptr<Operation>> operations;
-    for (std::size_t rank = 0; rank < channels_.size(); ++rank) {
-      if (!channels_[rank].is_open()) continue;
-      operations.emplace_back(
-          new Operation(channels_[rank].recv(Buffer(&tickets[rank], sizeof(SegmentTicket), MemoryKind::host))));
-      operations.emplace_back(new Operation(channels_[rank].send(ConstBuffer(&own, sizeof(own), MemoryKind::host))));
-    }
-    for (const auto& operation : operations) wait_for(*operation);
-    return tickets;
-  }
-  void barrier() { static_cast<void>(exchange({})); }
-
- private:
-  std::vector<Channel> channels_;
-};
-
-int partner() { return (job().rank().value + 1) % job().size(); }
-
-std::vector<MemoryKind> kinds() {
-  std::vector<MemoryKind> all = {MemoryKind::host, MemoryKind::pinned};
-  if (job().device_kind() != MemoryKind::host) all.push_back(job().device_kind());
-  return all;
-}
-
-void fill(Buffer memory, const std::vector<std::byte>& bytes) {
-  job().copy(memory, ConstBuffer(bytes.data(), bytes.size(), MemoryKind::host));
-}
-std::vector<std::byte> image_of(Buffer memory) {
-  std::vector<std::byte> bytes(memory.bytes);
-  job().copy(Buffer(bytes.data(), bytes.size(), MemoryKind::host), memory);
-  return bytes;
 }
 
 /// What a GPU's driver pinned cannot be mapped by other processes, and the network takes one run there.

@@ -148,6 +148,36 @@ TEST(RpcRanks, ranks_flood_each_other_with_calls_that_call_back) {
   meet();
 }
 
+double sum_of(Caller caller, DeviceData data, HostData<double> more) {
+  std::vector<double> values(data.bytes() / sizeof(double));
+  if (!values.empty()) caller.runtime.copy(Buffer(values.data(), data.bytes()), data);
+  const std::span<const double> items = more.items();
+  return std::accumulate(values.begin(), values.end(), 0.0) - std::accumulate(items.begin(), items.end(), 0.0);
+}
+/// Of device memory, where this process has a device, and of host memory.
+TEST(RpcRanks, data_goes_beside_the_message) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{5000}, std::size_t{1'000'000}}) {
+    std::vector<double> values(count);
+    std::iota(values.begin(), values.end(), 1.0);
+    const Memory field = job().allocate(job().device_kind(), count * sizeof(double));
+    job().copy(field, ConstBuffer(values.data(), count * sizeof(double)));
+    values.back() -= 2;
+    std::vector<Future<ConstBuffer>> free;
+    for (int rank = 0; rank < job().size(); ++rank) {
+      for (int i = 0; i < 5; ++i) {
+        Promise<ConstBuffer> first, second;
+        free.push_back(first.future());
+        free.push_back(second.future());
+        EXPECT_EQ(result(rpc().call<&sum_of>(Rank{rank}, device(field, std::move(first)),
+                                             no_copy(std::span<const double>(values), std::move(second)))),
+                  2.0);
+      }
+    }
+    for (Future<ConstBuffer>& each : free) static_cast<void>(job().wait(each));
+  }
+  meet();
+}
+
 TEST(RpcRanks, a_function_counts_on_every_rank) {
   static int count;
   count = 0;

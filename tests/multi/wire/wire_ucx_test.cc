@@ -139,7 +139,8 @@ TEST_F(WireBetweenProcesses, memory_of_the_peer_is_written_read_and_counted) {
     ASSERT_TRUE(pump(pair, [&] { return clear.done() && flush.done(); }));
     for (std::uint64_t i = 0; i < 20; ++i) {
       Tracked add;
-      add.posted = memory.atomic(peer->endpoint(), *key, segment->address, AtomicOp::fetch_add, 2, 0, &before, add);
+      add.posted = memory.atomic(peer->endpoint(), *key, segment->address, Atomic::of<std::uint64_t>(AtomicOp::add, 2),
+                                 &before, add);
       ASSERT_TRUE(pump(pair, [&] { return add.done(); }));
       EXPECT_EQ(add.outcome(), Status::ok);
       EXPECT_EQ(before, 2 * i);
@@ -156,8 +157,8 @@ TEST_F(WireBetweenProcesses, a_flush_waits_for_atomics_on_memory_that_is_not_map
   std::deque<Tracked> adds(100);
   std::vector<std::uint64_t> before(adds.size());
   for (std::size_t i = 0; i < adds.size(); ++i) {
-    adds[i].posted =
-        memory.atomic(peer->endpoint(), *key, segment->address, AtomicOp::fetch_add, 1, 0, &before[i], adds[i]);
+    adds[i].posted = memory.atomic(peer->endpoint(), *key, segment->address,
+                                   Atomic::of<std::uint64_t>(AtomicOp::add, 1), &before[i], adds[i]);
     ASSERT_EQ(adds[i].posted, Status::in_progress);
   }
   Tracked flush;

@@ -113,6 +113,15 @@ TEST(BenchOptions, what_does_not_go_together_is_refused_by_name) {
   EXPECT_NE(refusal().find("--model channel"), std::string::npos) << refusal();
 }
 
+TEST(BenchOptions, words_that_are_counted_in_have_4_or_8_bytes) {
+  Options options;
+  options.model = Model::fetch_add;
+  options.sizes = {4, 8};
+  EXPECT_NO_THROW(require_sense(options));
+  options.sizes = {8, 64};
+  EXPECT_THROW(require_sense(options), Error);
+}
+
 TEST(BenchOptions, memory_made_elsewhere_is_refused_where_nobody_makes_it) {
   const auto accepts = [](Alloc alloc, MemoryKind memory, Model model = Model::channel) {
     Options options;

@@ -1,58 +1,20 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <tuple>
-#include <type_traits>
-#include <utility>
 
 #include "brant/base/api.h"
 #include "brant/base/buffer.h"
-#include "brant/base/shape.h"
 #include "brant/chare/detail/core.h"
-#include "brant/core/future.h"
 #include "brant/ops/lane/data.h"
+#include "brant/ops/lane/data_arguments.h"
 
 /// The seam for arguments that travel as data apart from the message (include/brant/chare/device.h). In the message
 /// stands a `DataBlock` in front of the other arguments: how many there are, how large, and where they come from.
 namespace brant::detail {
 
-/// Data arguments that one call may have.
-inline constexpr std::size_t kDataMax = 8;
-
-using lane::DataMeta;
 using lane::DataOrigin;
 using lane::LandingBlock;
-
-/// One data argument as the caller gave it.
-struct DataSource {
-  ConstBuffer buffer;
-  Completion free;
-  std::optional<Promise<ConstBuffer>> promise;
-  std::optional<Shape> shape;  ///< How it lies in the buffer, if not in one run.
-};
-
-/// What `DataHeader::place` means.
-enum class DataState : std::uint32_t {
-  numbers,  ///< The number of the first in the hidden channel from the sender: as it travels.
-  origins,  ///< DataOrigin*: the sources lie in this process.
-  staging,  ///< DataCall*: they are coming into memory of the runtime, since their landing is not known yet.
-  landing,  ///< DataCall*: they are coming where they belong.
-  landed,   ///< DataCall*: all is here.
-  none,     ///< Handed over.
-};
-struct DataHeader {
-  std::uint64_t place = 0;
-  DataState state = DataState::origins;
-  std::uint32_t count = 0;
-};
-template <std::size_t N>
-struct DataBlock {
-  DataHeader header;
-  DataMeta meta[N];
-};
 
 /// Sources that were taken over and are not part of a message yet.
 class BRANT_API DataSources {

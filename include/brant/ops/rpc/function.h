@@ -17,6 +17,7 @@
 #include "brant/base/type_names.h"
 #include "brant/core/reply.h"
 #include "brant/core/task.h"
+#include "brant/ops/lane/data_arguments.h"
 
 /// The functions that other processes may call. Every function that a program names in a call is enrolled by a static
 /// before `main`, or when its library is opened, under a hash of its name and signature.
@@ -53,6 +54,7 @@ struct Function {
   std::string_view signature;
   const std::type_info* tag = nullptr;  ///< Tells lambdas of one place apart.
   void (*run)(ReadArchive& arguments, const Invocation& invocation) = nullptr;
+  std::uint8_t data = 0;   ///< How many of its arguments travel beside the message.
   std::uint64_t hash = 0;  ///< Of all the above; set by `enroll`.
   Function* following = nullptr;
 };
@@ -70,6 +72,9 @@ BRANT_API void drop_answer(const Invocation& invocation, const Packing& packing)
 BRANT_API void send_answer(const Invocation& invocation, const Packing& packing) noexcept;
 /// Tells the caller that its call has failed; if nobody waits, the program ends as by an uncaught exception.
 BRANT_API void fail(const Invocation& invocation, std::exception_ptr error) noexcept;
+/// Where data argument `index` landed. `block`, unless it is null, gets the memory of the runtime, for the caller to
+/// drop.
+BRANT_API Buffer landed_data(const Invocation& invocation, std::size_t index, lane::LandingBlock** block) noexcept;
 BRANT_API Runtime& runtime_of(RpcService& service) noexcept;
 
 template <typename... Result>
@@ -136,8 +141,10 @@ concept Arrives =
     requires(T& value, ReadArchive& archive, const Invocation& invocation) { value.arrive(archive, invocation); };
 
 template <typename T>
-void read_argument(ReadArchive& archive, T& value, const Invocation& invocation) {
-  if constexpr (Arrives<T>) {
+void read_argument(ReadArchive& archive, T& value, const Invocation& invocation, std::size_t& data_index) {
+  if constexpr (detail::DataParameter<T>::is_data) {
+    value.land(invocation, data_index++);
+  } else if constexpr (Arrives<T>) {
     value.arrive(archive, invocation);
   } else {
     archive(value);
@@ -159,24 +166,37 @@ struct ResultOf<Task<T>> {
   static constexpr bool kIsTask = true;
 };
 
+template <typename P>
+constexpr bool argument_travels() noexcept {
+  if constexpr (detail::DataParameter<P>::is_data) {
+    return true;
+  } else {
+    return detail::require_travels<P>();
+  }
+}
+
 template <bool Asks, typename R, typename... Ps>
 struct CallShapeOf {
   using Reply = typename ResultOf<R>::type;
   static constexpr bool kIsTask = ResultOf<R>::kIsTask;
   static constexpr bool kAsksWhoCalled = Asks;
   using Arguments = std::tuple<std::remove_cvref_t<Ps>...>;
+  using Sent = std::tuple<typename detail::DataParameter<std::remove_cvref_t<Ps>>::Sent...>;
+  static constexpr std::size_t kData =
+      (std::size_t{0} + ... + (detail::DataParameter<std::remove_cvref_t<Ps>>::is_data ? 1 : 0));
+  static_assert(kData <= detail::kDataMax, "brant: a remote function has at most 8 parameters DeviceData and HostData");
 
   static constexpr bool kNoMutableReference =
       ((!std::is_lvalue_reference_v<Ps> || std::is_const_v<std::remove_reference_t<Ps>>) && ...);
   static constexpr bool kByValue = (!std::is_reference_v<Ps> && ...);
   static constexpr bool kNoPointer = (!std::is_pointer_v<std::remove_cvref_t<Ps>> && ...);
   static constexpr bool require_travels() noexcept {
-    return (detail::require_travels<std::remove_cvref_t<Ps>>() && ...) && detail::require_travels<Reply>();
+    return (argument_travels<std::remove_cvref_t<Ps>>() && ...) && detail::require_travels<Reply>();
   }
   template <typename... As>
   static constexpr bool kTakes = [] {
     if constexpr (sizeof...(As) == sizeof...(Ps)) {
-      return (std::is_convertible_v<As, std::remove_cvref_t<Ps>> && ...);
+      return (std::is_convertible_v<As, typename detail::DataParameter<std::remove_cvref_t<Ps>>::Sent> && ...);
     } else {
       return false;
     }
@@ -268,7 +288,8 @@ struct FunctionOf {
   static void run(ReadArchive& archive, const Invocation& invocation) {
     if constexpr (kTravels) {
       typename Shape::Arguments arguments{};
-      std::apply([&](auto&... values) { (read_argument(archive, values, invocation), ...); }, arguments);
+      [[maybe_unused]] std::size_t data_index = 0;
+      std::apply([&](auto&... values) { (read_argument(archive, values, invocation, data_index), ...); }, arguments);
       *invocation.begun = true;
       if constexpr (Shape::kIsTask) {
         drive(invocation, Shape::call(F, invocation, arguments));
@@ -289,7 +310,8 @@ struct FunctionOf {
     const std::string_view whole = detail::value_name<F>();
     return whole.starts_with(kClosure) ? whole.substr(kClosure.size()) : whole;
   }
-  static inline constinit Function function{name(), detail::type_name<Signature>(), &typeid(FunctionTag<F>), &run};
+  static inline constinit Function function{name(), detail::type_name<Signature>(), &typeid(FunctionTag<F>), &run,
+                                            static_cast<std::uint8_t>(Shape::kData)};
   static inline const bool enrolled = enroll(function);
   static const Function& get() noexcept {
     [[maybe_unused]] const bool* keep = &enrolled;  // the address is what makes the compiler run `enroll`

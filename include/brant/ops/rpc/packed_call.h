@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "brant/base/api.h"
@@ -13,13 +14,24 @@
 
 namespace brant {
 
+namespace remote {
+
+/// The arguments of a call that travel beside its message.
+struct PackedData {
+  lane::DataOrigin* first = nullptr;
+  const lane::DataMeta* metas = nullptr;
+};
+
+}  // namespace remote
+
 /// A call whose message is made and not sent yet: for what is to run at a rank once something else is done, such as the
 /// remote completion of a put. Made by `Rpc::pack`. The worker's thread; it goes before its Runtime.
 class BRANT_API PackedCall {
  public:
   PackedCall() noexcept = default;  ///< Nothing, to be assigned to: `send` answers no_memory.
-  /// Of `Rpc::pack`. Nothing without memory.
-  PackedCall(remote::RpcService& service, const remote::Function& function, Rank to, std::size_t bytes) noexcept;
+  /// Of `Rpc::pack`. Nothing without memory. Takes over the data.
+  PackedCall(remote::RpcService& service, const remote::Function& function, Rank to, std::size_t bytes,
+             const remote::PackedData& data) noexcept;
   PackedCall(PackedCall&& other) noexcept
       : service_(other.service_),
         function_(other.function_),
@@ -75,7 +87,7 @@ struct PackAs<std::tuple<Ts...>> {
   static PackedCall pack(RpcService& service, const Function& function, Rank to, const Ts&... values) {
     SizeArchive size;
     size(values...);
-    PackedCall call(service, function, to, size.size());
+    PackedCall call(service, function, to, size.size(), {});
     if (std::byte* place = call.arguments()) {
       WriteArchive write(place);
       write(values...);
@@ -84,11 +96,56 @@ struct PackAs<std::tuple<Ts...>> {
   }
 };
 
+/// Throws wrong_kind, invalid_argument, limit_reached, no_memory.
+BRANT_API lane::DataOrigin* take_sources(RpcService& service, const Function& function, detail::DataSource* sources,
+                                         lane::DataMeta* metas);
+
+/// The same where some of the arguments travel as data beside the message.
+template <typename Parameters, typename Sent>
+struct PackWithData;
+template <typename... Ps, typename... Ts>
+struct PackWithData<std::tuple<Ps...>, std::tuple<Ts...>> {
+  template <typename P, typename T>
+  using Given = std::conditional_t<detail::DataParameter<P>::is_data, T, const T&>;
+  static constexpr std::size_t kData = (std::size_t{0} + ... + (detail::DataParameter<Ps>::is_data ? 1 : 0));
+
+  static PackedCall pack(RpcService& service, const Function& function, Rank to, Given<Ps, Ts>... values) {
+    SizeArchive size;
+    (write_unless_data<Ps>(size, values), ...);
+    detail::DataSource sources[kData];
+    lane::DataMeta metas[kData];
+    std::size_t index = 0;
+    (collect<Ps>(values, sources, metas, index), ...);
+    PackedCall call(service, function, to, size.size(), {take_sources(service, function, sources, metas), metas});
+    if (std::byte* place = call.arguments()) {
+      WriteArchive write(place);
+      (write_unless_data<Ps>(write, values), ...);
+    }
+    return call;
+  }
+
+ private:
+  template <typename P, typename T>
+  static void collect(T& value, detail::DataSource* sources, lane::DataMeta* metas, std::size_t& index) {
+    if constexpr (detail::DataParameter<P>::is_data) {
+      metas[index].host_only = detail::DataParameter<P>::host_only;
+      sources[index++] = std::move(value.source());
+    }
+  }
+  template <typename P, typename Archive, typename T>
+  static void write_unless_data(Archive& archive, const T& value) {
+    if constexpr (!detail::DataParameter<P>::is_data) archive(value);
+  }
+};
+
 template <auto F, typename... Args>
 PackedCall pack(RpcService& service, Rank to, Args&&... args) {
   using Called = FunctionOf<F>;
   if constexpr (Called::template require_fitting<Args...>()) {
-    return PackAs<typename Called::Shape::Arguments>::pack(service, Called::get(), to, std::forward<Args>(args)...);
+    using Shape = typename Called::Shape;
+    using Packer = std::conditional_t<Shape::kData == 0, PackAs<typename Shape::Arguments>,
+                                      PackWithData<typename Shape::Arguments, typename Shape::Sent>>;
+    return Packer::pack(service, Called::get(), to, std::forward<Args>(args)...);
   } else {
     return {};
   }

@@ -24,10 +24,10 @@ Status FaultyMemory::get(WireEndpoint* endpoint, WireKey* key, std::uint64_t rem
                     [&](WireOp& shadow) { return inside_.get(endpoint, key, remote_address, landing, shadow); });
 }
 
-Status FaultyMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation,
-                            std::uint64_t operand, std::uint64_t compare, std::uint64_t* result, WireOp& op) noexcept {
+Status FaultyMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, const Atomic& what,
+                            std::uint64_t* before, WireOp& op) noexcept {
   return wire_.post(FaultPoint::atomic, endpoint, op, [&](WireOp& shadow) {
-    return inside_.atomic(endpoint, key, remote_address, operation, operand, compare, result, shadow);
+    return inside_.atomic(endpoint, key, remote_address, what, before, shadow);
   });
 }
 

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "base/atomic_word.h"
 #include "port/wire/loopback/loopback_wire.h"
 
 namespace brant::port::loopback {
@@ -144,18 +145,10 @@ Result<Buffer> LoopbackMemory::resolve(WireEndpoint* endpoint, const WireKey* ke
 Status LoopbackMemory::perform(const OneSided& what) noexcept {
   const Fabric& fabric = wire_.fabric();
   if (what.segment != nullptr && !what.segment->alive) return Status::peer_rejected;
-  auto* word = static_cast<std::uint64_t*>(what.remote.data);
   switch (what.type) {
     case OneSidedKind::put: return fabric.copy(what.remote, what.local) ? Status::ok : Status::device_failed;
     case OneSidedKind::get: return fabric.copy(what.local, what.remote) ? Status::ok : Status::device_failed;
-    case OneSidedKind::fetch_add: *what.result = __atomic_fetch_add(word, what.operand, __ATOMIC_SEQ_CST); break;
-    case OneSidedKind::swap: *what.result = __atomic_exchange_n(word, what.operand, __ATOMIC_SEQ_CST); break;
-    case OneSidedKind::compare_swap: {
-      std::uint64_t expected = what.compare;
-      __atomic_compare_exchange_n(word, &expected, what.operand, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-      *what.result = expected;
-      break;
-    }
+    case OneSidedKind::atomic: *what.before = perform_atomic_by_cpu(what.remote.data, what.atomic); break;
     case OneSidedKind::flush: break;
   }
   return Status::ok;
@@ -210,25 +203,21 @@ Status LoopbackMemory::get(WireEndpoint* endpoint, WireKey* key, std::uint64_t r
   return post(what, op);
 }
 
-Status LoopbackMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation,
-                              std::uint64_t operand, std::uint64_t compare, std::uint64_t* result,
-                              WireOp& op) noexcept {
-  if (result == nullptr || remote_address % sizeof(std::uint64_t) != 0) return Status::invalid_argument;
+Status LoopbackMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, const Atomic& atomic,
+                              std::uint64_t* before, WireOp& op) noexcept {
+  if (!atomic.exists() || before == nullptr || remote_address % atomic.bytes() != 0) return Status::invalid_argument;
   if (const Status why = wire_.operations().check(nullptr, 0, MemoryKind::host, op); why != Status::ok) return why;
-  const Result<Buffer> remote = resolve(endpoint, key, remote_address, sizeof(std::uint64_t));
+  const Result<Buffer> remote = resolve(endpoint, key, remote_address, atomic.bytes());
   if (!remote) return remote.status();
   if (!host_accessible((*remote).kind)) return Status::not_supported;
   OneSided what;
-  what.type = operation == AtomicOp::fetch_add ? OneSidedKind::fetch_add
-              : operation == AtomicOp::swap    ? OneSidedKind::swap
-                                               : OneSidedKind::compare_swap;
+  what.type = OneSidedKind::atomic;
   what.endpoint = key_cast(key)->endpoint;
   what.segment = segment_of(*key_cast(key));
   what.remote = *remote;
-  what.local = {nullptr, sizeof(std::uint64_t), MemoryKind::host};
-  what.operand = operand;
-  what.compare = compare;
-  what.result = result;
+  what.local = {nullptr, atomic.bytes(), MemoryKind::host};
+  what.atomic = atomic;
+  what.before = before;
   return post(what, op);
 }
 

@@ -47,8 +47,8 @@ class LoopbackMemory final : public RemoteMemory {
              WireOp& op) noexcept override;
   Status get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing,
              WireOp& op) noexcept override;
-  Status atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation,
-                std::uint64_t operand, std::uint64_t compare, std::uint64_t* result, WireOp& op) noexcept override;
+  Status atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, const Atomic& what,
+                std::uint64_t* before, WireOp& op) noexcept override;
   Status flush(WireEndpoint* endpoint, WireOp& op) noexcept override;
 
   /// Performs what is due. Returns how many.

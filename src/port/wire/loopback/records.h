@@ -58,7 +58,7 @@ struct Receive : Record {
 };
 using Receives = IntrusiveList<Receive, &Receive::place>;
 
-enum class OneSidedKind : std::uint8_t { put, get, fetch_add, swap, compare_swap, flush };
+enum class OneSidedKind : std::uint8_t { put, get, atomic, flush };
 
 struct Segment;
 
@@ -71,9 +71,8 @@ struct OneSided : Record {
   Segment* segment = nullptr;  ///< Of the remote bytes; checked again when a delayed operation is performed.
   Buffer remote;
   Buffer local;
-  std::uint64_t operand = 0;
-  std::uint64_t compare = 0;
-  std::uint64_t* result = nullptr;
+  Atomic atomic;
+  std::uint64_t* before = nullptr;
 };
 using OneSideds = IntrusiveList<OneSided, &OneSided::place>;
 

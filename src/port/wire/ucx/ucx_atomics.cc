@@ -1,10 +1,10 @@
 #include "port/wire/ucx/ucx_atomics.h"
 
-#include <atomic>
 #include <cstring>
 #include <span>
 #include <utility>
 
+#include "base/atomic_word.h"
 #include "base/log.h"
 #include "brant/base/status.h"
 #include "port/wire/ucx/ucx_remote_memory.h"
@@ -19,11 +19,14 @@ constexpr unsigned kReplyId = 65;
 struct CallHeader {
   std::uint64_t request = 0;  ///< The asker's record; comes back in the reply.
   std::uint32_t generation = 0;
-  std::uint32_t operation = 0;
+  AtomicOp operation{};
+  AtomicType type{};
+  std::uint16_t unused = 0;
   std::uint64_t address = 0;
   std::uint64_t operand = 0;
-  std::uint64_t compare = 0;
+  std::uint64_t expected = 0;
 };
+static_assert(sizeof(CallHeader) == 40, "nothing in it is left to chance");
 
 struct ReplyHeader {
   std::uint64_t request = 0;
@@ -34,30 +37,21 @@ struct ReplyHeader {
 
 }  // namespace
 
-std::uint64_t perform_atomic(std::uint64_t* word, AtomicOp operation, std::uint64_t operand,
-                             std::uint64_t compare) noexcept {
-  const std::atomic_ref<std::uint64_t> value(*word);
-  switch (operation) {
-    case AtomicOp::fetch_add: return value.fetch_add(operand);
-    case AtomicOp::swap: return value.exchange(operand);
-    default: value.compare_exchange_strong(compare, operand); return compare;
-  }
-}
-
 UcxAtomics::UcxAtomics(UcxWorker& worker, UcxOperations& operations, UcxRemoteMemory& memory)
     : worker_(worker), operations_(operations), memory_(memory) {
   worker_.set_handler(kCallId, &UcxAtomics::on_call, this);
   worker_.set_handler(kReplyId, &UcxAtomics::on_reply, this);
 }
 
-Status UcxAtomics::send(UcxRequest& request, const AtomicCall& call) noexcept {
+Status UcxAtomics::send(UcxRequest& request, std::uint64_t address, const Atomic& what) noexcept {
   CallHeader header;
   header.request = reinterpret_cast<std::uintptr_t>(&request);
   header.generation = request.generation;
-  header.operation = static_cast<std::uint32_t>(call.operation);
-  header.address = call.address;
-  header.operand = call.operand;
-  header.compare = call.compare;
+  header.address = address;
+  header.operation = what.operation;
+  header.type = what.type;
+  header.operand = what.operand;
+  header.expected = what.expected;
   request.sequence = ++request.endpoint->sequence;
   // Pending before the send: towards ourselves the reply comes inside of it.
   const Status waiting = operations_.wait_without_ucx(request);
@@ -77,10 +71,10 @@ void UcxAtomics::serve(const void* header, std::size_t bytes, ucp_ep_h reply_to)
   ReplyHeader reply;
   reply.request = call.request;
   reply.generation = call.generation;
-  std::uint64_t* word =
-      call.operation <= static_cast<std::uint32_t>(AtomicOp::compare_swap) ? memory_.local_word(call.address) : nullptr;
+  const Atomic what{call.operation, call.type, call.operand, call.expected};
+  void* const word = what.exists() ? memory_.local_word(call.address, what.bytes()) : nullptr;
   if (word != nullptr) {
-    reply.value = perform_atomic(word, static_cast<AtomicOp>(call.operation), call.operand, call.compare);
+    reply.value = perform_atomic_by_cpu(word, what);
   } else {
     reply.status = static_cast<std::int32_t>(Status::peer_rejected);  // the segment was released meanwhile
   }

@@ -12,18 +12,6 @@ namespace brant::port::ucx {
 
 class UcxRemoteMemory;
 
-/// One 64-bit operation on memory of a peer.
-struct AtomicCall {
-  std::uint64_t address = 0;
-  std::uint64_t operand = 0;
-  std::uint64_t compare = 0;
-  AtomicOp operation = AtomicOp::fetch_add;
-};
-
-/// Performs it on memory of this process. Returns the previous value.
-std::uint64_t perform_atomic(std::uint64_t* word, AtomicOp operation, std::uint64_t operand,
-                             std::uint64_t compare) noexcept;
-
 /// Atomics on memory this process cannot map: a small active message to the owner, whose CPU performs them in its
 /// progress and answers. UCX's own ones are not used: its software form refuses endpoints that report failures, and
 /// hardware forms are not atomic towards the CPU, while mapped segments are worked on by CPUs. So all parties use the
@@ -36,7 +24,7 @@ class UcxAtomics {
   UcxAtomics& operator=(const UcxAtomics&) = delete;
 
   /// Sends the call; `request` ends with the reply, or when the peer is lost.
-  Status send(UcxRequest& request, const AtomicCall& call) noexcept;
+  Status send(UcxRequest& request, std::uint64_t address, const Atomic& what) noexcept;
 
  private:
   void serve(const void* header, std::size_t bytes, ucp_ep_h reply_to) noexcept;

@@ -163,6 +163,7 @@ void bind_all(const DynamicLibrary& ucp, UcxLibrary& lib) {
   functions.need(lib.rkey_ptr, "ucp_rkey_ptr");
   functions.need(lib.put_nbx, "ucp_put_nbx");
   functions.need(lib.get_nbx, "ucp_get_nbx");
+  functions.need(lib.atomic_op_nbx, "ucp_atomic_op_nbx");
   functions.need(lib.status_string, "ucs_status_string");
   check_all_found(functions, lib);
 }

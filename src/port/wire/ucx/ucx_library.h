@@ -53,6 +53,7 @@ struct UcxLibrary {
   decltype(&ucp_rkey_ptr) rkey_ptr = nullptr;
   decltype(&ucp_put_nbx) put_nbx = nullptr;
   decltype(&ucp_get_nbx) get_nbx = nullptr;
+  decltype(&ucp_atomic_op_nbx) atomic_op_nbx = nullptr;  ///< Of benchmarks: see UcxAtomics.
   decltype(&ucs_status_string) status_string = nullptr;
 
   std::string path;           ///< The file libucp was loaded from.

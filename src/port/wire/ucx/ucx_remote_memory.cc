@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/atomic_word.h"
 #include "base/log.h"
 #include "port/wire/ucx/ucx_envelope.h"
 #include "port/wire/ucx/ucx_status.h"
@@ -233,26 +234,24 @@ Status UcxRemoteMemory::get(WireEndpoint* endpoint, WireKey* key, std::uint64_t 
                             *request, op);
 }
 
-Status UcxRemoteMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation,
-                               std::uint64_t operand, std::uint64_t compare, std::uint64_t* result,
-                               WireOp& op) noexcept {
-  constexpr std::size_t kBytes = sizeof(std::uint64_t);
-  if (result == nullptr || remote_address % kBytes != 0 || op.request != nullptr) return Status::invalid_argument;
+Status UcxRemoteMemory::atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, const Atomic& what,
+                               std::uint64_t* before, WireOp& op) noexcept {
+  if (!what.exists() || before == nullptr || op.request != nullptr) return Status::invalid_argument;
+  const std::size_t bytes = what.bytes();
+  if (remote_address % bytes != 0) return Status::invalid_argument;
   Status why = Status::ok;
-  UcxEndpoint* to = checked(endpoint, key, remote_address, kBytes, why);
+  UcxEndpoint* to = checked(endpoint, key, remote_address, bytes, why);
   if (to == nullptr) return why;
   if (!host_accessible(key_of(key)->kind)) return Status::not_supported;
-  op.bytes = kBytes;
+  op.bytes = bytes;
   if (key_of(key)->mapped != nullptr) {
-    *result =
-        perform_atomic(reinterpret_cast<std::uint64_t*>(key_of(key)->mapped + (remote_address - key_of(key)->base)),
-                       operation, operand, compare);
+    *before = perform_atomic_by_cpu(key_of(key)->mapped + (remote_address - key_of(key)->base), what);
     return op.status = Status::ok;
   }
   UcxRequest* request = operations_.start(RequestKind::atomic, to, op);
   if (request == nullptr) return Status::limit_reached;
-  request->result = result;
-  return atomics_.send(*request, {remote_address, operand, compare, operation});
+  request->result = before;
+  return atomics_.send(*request, remote_address, what);
 }
 
 Status UcxRemoteMemory::flush(WireEndpoint* endpoint, WireOp& op) noexcept {
@@ -282,10 +281,8 @@ std::byte* UcxRemoteMemory::local_bytes(std::uint64_t address, std::size_t bytes
   return nullptr;
 }
 
-std::uint64_t* UcxRemoteMemory::local_word(std::uint64_t address) const noexcept {
-  constexpr std::size_t kBytes = sizeof(std::uint64_t);
-  if (address % kBytes != 0) return nullptr;
-  return reinterpret_cast<std::uint64_t*>(local_bytes(address, kBytes));
+void* UcxRemoteMemory::local_word(std::uint64_t address, std::size_t bytes) const noexcept {
+  return address % bytes == 0 ? local_bytes(address, bytes) : nullptr;
 }
 
 }  // namespace brant::port::ucx

@@ -48,8 +48,8 @@ class UcxRemoteMemory final : public RemoteMemory {
              WireOp& op) noexcept override;
   Status get(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, Buffer landing,
              WireOp& op) noexcept override;
-  Status atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, AtomicOp operation,
-                std::uint64_t operand, std::uint64_t compare, std::uint64_t* result, WireOp& op) noexcept override;
+  Status atomic(WireEndpoint* endpoint, WireKey* key, std::uint64_t remote_address, const Atomic& what,
+                std::uint64_t* before, WireOp& op) noexcept override;
   Status flush(WireEndpoint* endpoint, WireOp& op) noexcept override;
 
   /// Lets go of all segments and keys.
@@ -58,7 +58,7 @@ class UcxRemoteMemory final : public RemoteMemory {
   /// Bytes at an address a peer names, or null unless all lie in host memory of one of our segments.
   [[nodiscard]] std::byte* local_bytes(std::uint64_t address, std::size_t bytes) const noexcept;
   /// A word likewise, which is aligned.
-  [[nodiscard]] std::uint64_t* local_word(std::uint64_t address) const noexcept;
+  [[nodiscard]] void* local_word(std::uint64_t address, std::size_t bytes) const noexcept;
 
  private:
   Result<WireSegment*> map(const ucp_mem_map_params_t& params, MemoryKind kind) noexcept;
