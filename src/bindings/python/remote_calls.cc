@@ -305,7 +305,7 @@ PackedCall pack(int rank, const nb::tuple& args, const nb::object& kwargs, const
   CallPacker packer(0);
   packer.add_arguments(args, kwargs);
   const std::size_t bytes = packer.finish();
-  PackedCall call(Calls::get().service(), the_function, Rank{rank}, bytes);
+  PackedCall call(Calls::get().service(), the_function, Rank{rank}, bytes, {});
   if (!call.packed()) throw Failure(Status::no_memory, subject + ": no memory for its message", subject, rank);
   packer.write(call.arguments());
   return call;
