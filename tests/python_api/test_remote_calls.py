@@ -58,6 +58,13 @@ async def slow(seconds: float, value):
     return value, brant.rank()
 
 
+async def told_of(value):
+    """When somebody has noted it here."""
+    while value not in told:
+        await brant.sleep(0.001)
+    return value, brant.rank()
+
+
 async def forwarded(ranks: list[int], value):
     """Itself again, in the next of these processes."""
     if not ranks:
@@ -93,11 +100,12 @@ async def calls() -> None:
         assert await brant.rpc(other, note, None) >= 1
     # In the order of the calls, and answers in any.
     right = (rank + 1) % size
-    late = brant.rpc(right, slow, 0.02, "late")
+    late = brant.rpc(right, told_of, ("go", rank))
     answers = [brant.rpc(right, note, (rank, step)) for step in range(200)]
     numbers = [await answer for answer in answers]
     assert numbers == sorted(numbers) and not late.done()
-    assert await late == ("late", right)
+    await brant.rpc(right, note, ("go", rank))
+    assert await late == (("go", rank), right)
     assert [step for who, step in filter(None, await brant.rpc(right, taken)) if who == rank] == list(range(200))
     for step in range(200, 300):
         brant.tell(right, note, (rank, step))
