@@ -67,7 +67,7 @@ class ServedCall {
 class Calls {
  public:
   /// Never destroyed, as Process.
-  static Calls& get() noexcept {
+  static Calls& get() {
     static auto* const only = new Calls;
     return *only;
   }
@@ -75,14 +75,13 @@ class Calls {
   /// `turn` is what the process is told to go on with.
   void begin(Runtime& runtime, Awaitable& turn) {
     turn_ = &turn;
-    service_ = &Rpc(runtime).service();
+    const Rpc takes_calls(runtime);
   }
   void close() noexcept {
     closed_ = true;
     while (ServedCall* call = first_to_drop()) call->drop();
   }
   [[nodiscard]] bool is_closed() const noexcept { return closed_; }
-  [[nodiscard]] remote::RpcService& service() const noexcept { return *service_; }
 
   void enter(ServedCall& call) noexcept { open_.push_back(call); }
   void leave(ServedCall& call) noexcept {
@@ -110,7 +109,6 @@ class Calls {
   DueList due_;
   OpenList open_;
   Awaitable* turn_ = nullptr;
-  remote::RpcService* service_ = nullptr;
   bool closed_ = false;
 };
 
@@ -296,7 +294,7 @@ class CallReply final : public Reply {
 
 /// A call that is packed. `args`: the name of the function, then its arguments.
 PackedCall pack(int rank, const nb::tuple& args, const nb::object& kwargs, const std::string& subject) {
-  const Runtime& runtime = Process::get().runtime();
+  Runtime& runtime = Process::get().runtime();
   if (rank < 0 || rank >= runtime.size())
     throw Failure(Status::invalid_argument,
                   subject + ": there is no rank " + std::to_string(rank) + ": the job has ranks 0 to " +
@@ -305,7 +303,7 @@ PackedCall pack(int rank, const nb::tuple& args, const nb::object& kwargs, const
   CallPacker packer(0);
   packer.add_arguments(args, kwargs);
   const std::size_t bytes = packer.finish();
-  PackedCall call(Calls::get().service(), the_function, Rank{rank}, bytes, {});
+  PackedCall call(Rpc(runtime).service(), the_function, Rank{rank}, bytes, {});
   if (!call.packed()) throw Failure(Status::no_memory, subject + ": no memory for its message", subject, rank);
   packer.write(call.arguments());
   return call;
