@@ -75,13 +75,11 @@ Block::Block(brant::GlobalSpace& space, brant::Team& team, const Decomposition& 
 }
 
 brant::ConstBuffer Block::face(int side, std::int64_t step) const {
-  return {faces(step) + body_.faces.offset[side],
-          static_cast<std::size_t>(face_cells(body_.cells, side)) * sizeof(double), kind_};
+  return {faces(step) + body_.faces.offset[side], face_bytes(side), kind_};
 }
 
 brant::Buffer Block::landing(int side, std::int64_t step) const {
-  return {ghosts(step) + body_.faces.offset[side],
-          static_cast<std::size_t>(face_cells(body_.cells, side)) * sizeof(double), kind_};
+  return {ghosts(step) + body_.faces.offset[side], face_bytes(side), kind_};
 }
 
 brant::GlobalPtr<double> Block::landing_there(int side, std::int64_t step) const {
@@ -101,7 +99,7 @@ brant::GlobalPtr<std::uint64_t> Block::arrived_there(int side, std::int64_t step
 std::size_t Block::sent_bytes() const {
   std::size_t bytes = 0;
   for (int side = 0; side < kFaces; ++side) {
-    if (neighbour(side)) bytes += face(side, 0).bytes;
+    if (neighbour(side)) bytes += face_bytes(side);
   }
   return bytes;
 }

@@ -58,6 +58,10 @@ class Block {
   [[nodiscard]] std::size_t sent_bytes() const;
 
  private:
+  [[nodiscard]] std::size_t face_bytes(int side) const noexcept {
+    return static_cast<std::size_t>(face_cells(body_.cells, side)) * sizeof(double);
+  }
+
   Decomposition cut_;
   int rank_;
   brant::MemoryKind kind_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -9,6 +10,9 @@ namespace heat {
 
 enum class Mode { one_sided, two_sided };
 const char* name_of(Mode mode) noexcept;
+
+/// Nobody waits longer for a neighbour.
+inline constexpr std::chrono::seconds kPatience{60};
 
 /// How the faces of a block come to its neighbours. Of each step, in this order: `begin`, the faces are packed, `send`,
 /// `wait`, and then what needs the ghosts. All throw what failed, naming the neighbour.
@@ -23,14 +27,15 @@ class Exchange {
   virtual void begin(std::int64_t step) = 0;
   /// They are packed, and all that read the ghosts of the step before has ended.
   virtual void send(std::int64_t step) = 0;
-  /// Returns when the ghosts of the step have landed. A minute without one is timed_out.
+  /// Returns when the ghosts of the step have landed. Late ones are timed_out.
   virtual void wait(std::int64_t step) = 0;
   /// Behind the last step: nothing is on its way from here any more.
   virtual void end() = 0;
 };
 
-/// `steps`: how many there will be. Block and space outlive it.
+/// Block and space, or runtime, outlive it.
 std::unique_ptr<Exchange> make_puts(brant::GlobalSpace& space, const Block& block);
+/// `steps`: how many there will be.
 std::unique_ptr<Exchange> make_messages(brant::Runtime& runtime, const Block& block, std::int64_t steps);
 
 }  // namespace heat

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <deque>
 #include <optional>
 
@@ -10,8 +9,6 @@
 
 namespace heat {
 namespace {
-
-constexpr std::chrono::seconds kPatience{60};
 
 /// Faces over channels, one to each neighbour. Receives are posted a step ahead, into the ghosts of the other parity:
 /// what a quicker neighbour sends finds its place.

@@ -1,5 +1,4 @@
 #include <array>
-#include <chrono>
 #include <optional>
 
 #include <fmt/format.h>
@@ -8,8 +7,6 @@
 
 namespace heat {
 namespace {
-
-constexpr std::chrono::seconds kPatience{60};
 
 /// Faces by put, each into the neighbour's ghosts of the step's parity, with a word set there behind it. The word says
 /// the number of the step, plus one.
@@ -26,8 +23,7 @@ class Puts final : public Exchange {
     for (int side = 0; side < kFaces; ++side) {
       std::optional<brant::Operation>& put = leaving(side, step);
       if (!put) continue;
-      const brant::OpResult result = space_.runtime().wait_for(kPatience, *put);
-      if (!result.ok()) refuse(side, result);
+      require(side, space_.runtime().wait_for(kPatience, *put));
       put.reset();
     }
   }
@@ -41,7 +37,7 @@ class Puts final : public Exchange {
         return space_.post_put(block_.landing_there(side, step), block_.face(side, step), op,
                                {.at_target = brant::AtTarget::set(block_.arrived_there(side, step), number)});
       });
-      if (put->done() && !put->result().ok()) refuse(side, put->result());
+      if (put->done()) require(side, put->result());
     }
   }
 
@@ -66,10 +62,10 @@ class Puts final : public Exchange {
     return leaving_[static_cast<std::size_t>(side)][parity_of(step)];
   }
 
-  [[noreturn]] void refuse(int side, const brant::OpResult& result) const {
+  void require(int side, const brant::OpResult& result) const {
+    if (result.ok()) return;
     result.or_throw(fmt::format("could not put a face of {} bytes of {} memory to rank {}", block_.face(side, 0).bytes,
                                 brant::memory_kind_name(block_.kind()), *block_.neighbour(side)));
-    std::abort();  // it throws
   }
 
   brant::GlobalSpace& space_;
