@@ -39,6 +39,7 @@ class Puts final : public Exchange {
       });
       if (put->done()) require(side, put->result());
     }
+    space_.runtime().worker().progress();  // the words leave now, and not when the inner cells are done
   }
 
   void wait(std::int64_t step) override {
