@@ -8,7 +8,7 @@
 namespace heat {
 namespace {
 
-constexpr std::int64_t kSliceCells = 64 * 1024;  // about 100 us of work between two looks at the network
+constexpr std::int64_t kSliceCells = std::int64_t{64} * 1024;  // about 100 us of work between two looks at the network
 
 class HostComputer final : public Computer {
  public:

@@ -54,6 +54,7 @@ std::string summary(const Outcome& outcome, const Options& options) {
 
 void append_rows(const std::vector<Outcome>& outcomes, const Options& options, brant::Runtime& runtime) {
   std::vector<std::string> lines;
+  lines.reserve(outcomes.size());
   for (const Outcome& outcome : outcomes) lines.push_back(apps::line_of(row_of(outcome, options, runtime)));
   apps::append_lines(options.json, lines);
 }

@@ -112,6 +112,7 @@ void check(const Share& share, Team& team, const Options& options, const std::st
 void append_rows(const std::string& name, const std::vector<Report>& runs, const Report* staged,
                  brant::Runtime& runtime) {
   std::vector<std::string> lines;
+  lines.reserve(runs.size());
   for (const Report& run : runs) lines.push_back(json_row(run, staged, runtime));
   apps::append_lines(name, lines);
 }
