@@ -71,10 +71,12 @@ from brant._errors import (
     WrongKind,
 )
 from brant._futures import Future
+from brant._global_memory import GlobalPtr, GlobalSegment, GlobalSpace, set_flag
 from brant._halo import HaloExchange, HaloPhases
 from brant._kernels import DeviceBell, FanIn, include_dir
 from brant._launch import launch
 from brant._pool import pool
+from brant._remote_calls import rpc, tell
 from brant._runtime import Runtime, address, channel, gather, world
 
 __all__ = [
@@ -92,6 +94,9 @@ __all__ = [
     "Error",
     "FanIn",
     "Future",
+    "GlobalPtr",
+    "GlobalSegment",
+    "GlobalSpace",
     "HaloExchange",
     "HaloPhases",
     "InvalidArgument",
@@ -140,11 +145,14 @@ __all__ = [
     "program",
     "quiescence",
     "rank",
+    "rpc",
     "run",
+    "set_flag",
     "size",
     "sleep",
     "spawn",
     "stop_accepting",
+    "tell",
     "when",
     "world",
 ]

@@ -65,7 +65,7 @@ def show(array: _brant.Array) -> Any:
 
 
 @functools.lru_cache(maxsize=1024)
-def _dtype_of(format: str, itemsize: int) -> Any:
+def dtype_of(format: str, itemsize: int) -> Any:
     """NumPy reads the struct module's language itself; structured types in particular. Where it has written it, unused
     bytes behind the last field are missing; others, who say "<", may have left out those between fields too."""
     if format == f"{itemsize}x":
@@ -84,7 +84,7 @@ def empty_like(format: str, shape: tuple[int, ...], fortran: bool, itemsize: int
     """Where an array lands that the program gave no place for."""
     numpy = _numpy()
     if numpy is not None:
-        return numpy.empty(shape, _dtype_of(format, itemsize), "F" if fortran else "C")
+        return numpy.empty(shape, dtype_of(format, itemsize), "F" if fortran else "C")
     if fortran:
         return show(_brant.new_array(list(shape), format, itemsize, "host"))
     flat = memoryview(bytearray(math.prod(shape) * itemsize))
@@ -96,7 +96,7 @@ def combine(function: Any, format: str, itemsize: int, accumulated: memoryview, 
     numpy = _numpy()
     if numpy is None:
         raise ImportError("a function that combines arrays needs NumPy: pip install numpy")
-    dtype = _dtype_of(format, itemsize)
+    dtype = dtype_of(format, itemsize)
     first = numpy.frombuffer(accumulated, dtype)
     first[...] = function(first, numpy.frombuffer(following, dtype))
 

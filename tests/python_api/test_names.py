@@ -27,8 +27,10 @@ print(json.dumps({
 """
 # All are Awaitable.
 INNER = {
+    "CallReply",
     "Collecting",
     "ConditionWait",
+    "Copying",
     "HaloRun",
     "Lending",
     "Meeting",
@@ -36,8 +38,10 @@ INNER = {
     "ProgramEnd",
     "Receiving",
     "Reply",
+    "Retiring",
     "Ringing",
     "Sending",
+    "Server",
     "Transferring",
 }
 OF_ITERATORS = {"throw", "close"}  # what `await` calls of an Awaitable

@@ -26,7 +26,9 @@ struct CallHeader {
 /// A call that is being packed.
 class CallPacker {
  public:
-  CallPacker(std::uint16_t method, std::uint16_t flags = 0) noexcept { header_.method = method, header_.flags = flags; }
+  explicit CallPacker(std::uint16_t method, std::uint16_t flags = 0) noexcept {
+    header_.method = method, header_.flags = flags;
+  }
 
   void add_arguments(nanobind::handle args, nanobind::handle kwargs);
   void add(nanobind::handle object);

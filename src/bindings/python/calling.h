@@ -30,7 +30,7 @@ detail::Core& core_of(const Address& address);
 Placement placement_of(nanobind::handle placement);
 
 /// What comes back: the answer of a call, the result of a reduction, the value of a future.
-class Reply final : public Awaitable {
+class Reply : public Awaitable {
  public:
   /// Without a value it only comes.
   explicit Reply(bool has_value = true) noexcept : has_value_(has_value) {}
@@ -45,9 +45,11 @@ class Reply final : public Awaitable {
   void advance() override {}
   void give_up(Status status) override;
 
- private:
-  void deliver(ReadArchive* answer, const std::exception_ptr& failure) noexcept;
+ protected:
+  /// With the GIL. May destroy it.
+  virtual void deliver(ReadArchive* answer, const std::exception_ptr& failure) noexcept;
 
+ private:
   bool has_value_;
   std::string_view type_;
   bool unheard_ = false;  ///< It has an exception of a chare, for which nobody has asked.

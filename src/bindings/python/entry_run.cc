@@ -3,100 +3,21 @@
 #include <nanobind/stl/string.h>
 #include <unistd.h>
 
-#include <coroutine>
 #include <exception>
 #include <string>
 #include <utility>
 
 #include "bindings/python/call.h"
 #include "bindings/python/errors.h"
-#include "bindings/python/loop.h"
 #include "bindings/python/make.h"
 #include "bindings/python/process.h"
+#include "bindings/python/running.h"
 #include "bindings/python/typed_call.h"
 
 namespace nb = nanobind;
 
 namespace brant::python {
 namespace {
-
-/// An async entry that is under way: awaited by a coroutine of C++, so that it ends with its chare and is named in
-/// reports as others are. A task of brant's own loop, or of asyncio.
-class Running final : public TaskObserver {
- public:
-  /// `unbegun` counts those of its chare that asyncio has not begun.
-  Running(nb::handle coroutine, const std::shared_ptr<unsigned>& unbegun) {
-    if (loop_runs()) {
-      auto [object, task] = spawn_now(coroutine);
-      task_ = std::move(object);
-      ours_ = task;
-      ended_ = task->has_answer();
-      if (!ended_) task->set_observer(this);
-    } else {
-      static const nb::handle start = python_function("brant._asyncio", "start_entry");
-      link_ = std::make_shared<Running*>(this);
-      const auto on_end = [link = link_](const nb::object& result, const nb::object& error) {
-        if (*link != nullptr) (*link)->end_with(result, error);
-      };
-      ++*unbegun;
-      const auto on_begin = [unbegun] { --*unbegun; };
-      task_ = start(coroutine, nb::cpp_function(on_begin),
-                    nb::cpp_function(on_end, nb::arg("result").none(), nb::arg("error").none()));
-    }
-  }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-  ~Running() {
-    if (link_ != nullptr) *link_ = nullptr;
-    if (ended_ || !task_.is_valid()) return;
-    if (ours_ != nullptr) {
-      ours_->set_observer(nullptr);
-      ours_->close();
-    } else {
-      PyObject* done = PyObject_CallMethod(task_.ptr(), "cancel", nullptr);
-      if (done == nullptr) PyErr_WriteUnraisable(task_.ptr());
-      Py_XDECREF(done);
-    }
-  }
-
-  void task_ended() noexcept override {
-    ended_ = true;
-    if (waiter_) waiter_.resume();
-  }
-  [[nodiscard]] bool has_ended() const noexcept { return ended_; }
-  void set_waiter(std::coroutine_handle<> waiter) noexcept { waiter_ = waiter; }
-
-  /// A new reference, or null and the exception is set.
-  [[nodiscard]] PyObject* result() const noexcept {
-    if (ours_ != nullptr) return ours_->take();
-    if (error_.is_none()) return Py_NewRef(result_.ptr());
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error_.ptr())), error_.ptr());
-    return nullptr;
-  }
-
- private:
-  void end_with(const nb::object& result, const nb::object& error) noexcept {
-    result_ = result;
-    error_ = error;
-    task_ended();
-  }
-
-  nb::object task_;
-  Task* ours_ = nullptr;
-  std::shared_ptr<Running*> link_;  ///< From the task of asyncio, which may outlive this.
-  nb::object result_;
-  nb::object error_;
-  std::coroutine_handle<> waiter_;
-  bool ended_ = false;
-};
-
-/// What is awaited of it.
-struct EndOf {
-  Running& running;
-  [[nodiscard]] bool await_ready() const noexcept { return running.has_ended(); }
-  void await_suspend(std::coroutine_handle<> waiter) const noexcept { running.set_waiter(waiter); }
-  void await_resume() const noexcept {}
-};
 
 void conclude(const Invoked& invocation, nb::handle object, unsigned method, PyObject* result) noexcept {
   const bool answered = result != nullptr && guarded(

@@ -12,6 +12,7 @@
 #include "bindings/python/errors.h"
 #include "bindings/python/exchange.h"
 #include "bindings/python/foreign.h"
+#include "bindings/python/global_memory.h"
 #include "bindings/python/halo.h"
 #include "bindings/python/loop.h"
 #include "bindings/python/meeting.h"
@@ -19,6 +20,7 @@
 #include "bindings/python/process.h"
 #include "bindings/python/program.h"
 #include "bindings/python/reducing.h"
+#include "bindings/python/remote_calls.h"
 #include "bindings/python/segment.h"
 #include "bindings/python/team.h"
 
@@ -87,6 +89,7 @@ NB_MODULE(_brant, module) {
   brant::python::bind_bells(module);
   brant::python::bind_channel(module);
   brant::python::bind_segments(module);
+  brant::python::bind_global_memory(module);
   brant::python::bind_halo(module);
   brant::python::bind_teams(module);
   brant::python::bind_meetings(module);
@@ -94,5 +97,6 @@ NB_MODULE(_brant, module) {
   brant::python::bind_calling(module);
   brant::python::bind_program(module);
   brant::python::bind_reducing(module);
+  brant::python::bind_remote_calls(module);
   brant::python::bind_foreign(module);
 }

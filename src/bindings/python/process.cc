@@ -8,9 +8,11 @@
 
 #include "bindings/python/channel.h"
 #include "bindings/python/errors.h"
+#include "bindings/python/global_memory.h"
 #include "bindings/python/halo.h"
 #include "bindings/python/meeting.h"
 #include "bindings/python/member.h"
+#include "bindings/python/remote_calls.h"
 #include "bindings/python/team.h"
 #include "brant/core/start_via.h"
 #include "brant/device.h"
@@ -99,6 +101,7 @@ void Process::start(std::optional<GpuChoice> gpu, std::optional<Joining> joining
   }
   exchange_ = std::move(exchange);
   owner_ = std::this_thread::get_id();
+  begin_remote_calls(*runtime_);
   // In a child nobody owns it: what it does at its end would reach into what its parent uses.
   static_cast<void>(::pthread_atfork(nullptr, nullptr, [] { Process::get().owner_ = {}; }));
 }
@@ -114,6 +117,8 @@ void Process::end(bool failed) {
   close_halos();
   close_teams();
   if (!failed) close_channels();
+  end_remote_calls();
+  close_space();
   end_program();
   drain();
   clear_graves();
