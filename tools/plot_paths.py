@@ -39,6 +39,16 @@ LOOKS = {
 }
 
 
+# The same figures give the same file.
+STYLE = {
+    "svg.hashsalt": "brant",
+    "svg.fonttype": "none",
+    "path.simplify": False,
+    "font.size": 10,
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
+}
+
+
 class RowError(Exception):
     """A row that cannot be read; the text names file and line."""
 
@@ -154,9 +164,7 @@ def draw(series: Series, bench: str, file: pathlib.Path) -> None:
     from matplotlib import ticker
     from matplotlib.figure import Figure
 
-    settings = {"svg.hashsalt": "brant", "svg.fonttype": "none", "path.simplify": False}
-    fonts = {"font.size": 10, "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"]}
-    with matplotlib.rc_context({**settings, **fonts}):
+    with matplotlib.rc_context(STYLE):
         picture = Figure(figsize=(7.2, 4.8), layout="constrained")
         axes = picture.add_subplot()
         for name, points in series.items():
@@ -177,8 +185,12 @@ def draw(series: Series, bench: str, file: pathlib.Path) -> None:
         axes.set_ylabel("microseconds, one way" if bench == "latency" else "1e9 bytes a second, 64 messages in flight")
         axes.legend(frameon=False)
         axes.set_title(title_of(series, bench), fontsize=10, loc="left")
-        drawn = io.StringIO()
-        picture.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
+        write_svg(picture, file)
+
+
+def write_svg(picture, file: pathlib.Path) -> None:
+    drawn = io.StringIO()
+    picture.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(line.rstrip() + "\n" for line in drawn.getvalue().splitlines()))
 

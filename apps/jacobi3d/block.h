@@ -5,6 +5,7 @@
 
 #include "brant/brant.h"
 #include "decomposition.h"
+#include "grid.h"
 
 namespace jacobi {
 

@@ -2,42 +2,14 @@
 
 #include <cstdint>
 
+#include "../common/cells.h"
+
 /// The geometry and the arithmetic that host code and GPU kernels share: compiled by g++ and by nvcc, so everything is
 /// plain and trivially copyable. Coordinates are cells; x is contiguous in memory.
 
-#if defined(__CUDACC__)
-#define JACOBI_SHARED __host__ __device__ inline
-#else
-#define JACOBI_SHARED inline
-#endif
-
 namespace jacobi {
 
-/// Something along each axis: a number of cells, or the coordinates of one.
-struct Extent {
-  std::int64_t x = 0;
-  std::int64_t y = 0;
-  std::int64_t z = 0;
-
-  constexpr bool operator==(const Extent&) const noexcept = default;
-};
-using Cell = Extent;
-
-/// The cells from `low` up to, not including, `high`.
-struct Box {
-  Cell low;
-  Cell high;
-
-  constexpr bool operator==(const Box&) const noexcept = default;
-};
-
-JACOBI_SHARED bool is_empty(const Box& box) noexcept {
-  return box.low.x >= box.high.x || box.low.y >= box.high.y || box.low.z >= box.high.z;
-}
-
-JACOBI_SHARED Extent extent_of(const Box& box) noexcept {
-  return {box.high.x - box.low.x, box.high.y - box.low.y, box.high.z - box.low.z};
-}
+using namespace apps;
 
 /// How a block with one layer of ghost cells lies in memory, in units of doubles. Cell (0,0,0) and the start of each
 /// row are aligned to 128 bytes (a GPU's cache line); the ghost cells left and right of a row lie in the padding
@@ -50,16 +22,16 @@ struct Layout {
   std::int64_t doubles = 0;  ///< Size of the whole.
 
   /// Ghost cells have the coordinates -1 and `cells`.
-  JACOBI_SHARED std::int64_t at(std::int64_t x, std::int64_t y, std::int64_t z) const noexcept {
+  APPS_SHARED std::int64_t at(std::int64_t x, std::int64_t y, std::int64_t z) const noexcept {
     return origin + z * plane + y * row + x;
   }
   /// Doubles from the first to the last cell of one z plane, the padding in between included: one contiguous piece.
-  JACOBI_SHARED std::int64_t plane_span() const noexcept { return (cells.y - 1) * row + cells.x; }
+  APPS_SHARED std::int64_t plane_span() const noexcept { return (cells.y - 1) * row + cells.x; }
 };
 
 inline constexpr std::int64_t kRowAlignment = 16;
 
-JACOBI_SHARED Layout make_layout(const Extent& cells) noexcept {
+APPS_SHARED Layout make_layout(const Extent& cells) noexcept {
   Layout layout;
   layout.cells = cells;
   layout.row = (cells.x + 2 + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
@@ -86,18 +58,6 @@ struct PackedFaces {
   PackedFace face[4];
 };
 
-/// The cells that need ghost cells of a neighbour: disjoint boxes, one for each neighbour at most.
-struct Shell {
-  int count = 0;
-  Box box[6];
-};
-
-/// A block cut in two: `interior` needs no ghost cells of neighbours; `shell` does.
-struct Split {
-  Box interior;  ///< May be empty.
-  Shell shell;
-};
-
 /// How many planes one block of a GPU's sweep walks along: short pieces keep neighbouring blocks, and so the caches,
 /// together.
 inline constexpr std::int64_t kPlanesPerPiece = 16;
@@ -105,29 +65,15 @@ inline constexpr std::int64_t kPlanesPerPiece = 16;
 inline constexpr std::int64_t kCellsPerTile = 64;
 inline constexpr std::int64_t kRowsPerTile = 8;
 
-/// Of so many, each with so many at most.
-constexpr unsigned pieces(std::int64_t count, std::int64_t each) noexcept {
-  return static_cast<unsigned>((count + each - 1) / each);
-}
-
 /// The seven-point Jacobi step: the mean of a cell and its six neighbours. The additions are in one fixed order and
 /// nothing is of the form a*b+c, so no compiler can fuse or reorder anything: host and GPU agree to the last bit.
-JACOBI_SHARED double average(double centre, double x_low, double x_high, double y_low, double y_high, double z_low,
-                             double z_high) noexcept {
+APPS_SHARED double average(double centre, double x_low, double x_high, double y_low, double y_high, double z_low,
+                           double z_high) noexcept {
   return (centre + x_low + x_high + y_low + y_high + z_low + z_high) * (1.0 / 7.0);
 }
 
 /// Fixed values around the domain: 1 below (z = -1), 0 on the five other sides.
-JACOBI_SHARED double boundary_value(std::int64_t z) noexcept { return z < 0 ? 1.0 : 0.0; }
-
-/// The initial field: noise in [0, 1) from the global position, so that a cell that went to a wrong place is noticed.
-JACOBI_SHARED double initial_value(std::int64_t x, std::int64_t y, std::int64_t z) noexcept {
-  std::uint64_t mixed = static_cast<std::uint64_t>(x) * 0x9e3779b97f4a7c15ull;
-  mixed ^= static_cast<std::uint64_t>(y) * 0xc2b2ae3d27d4eb4full + (mixed >> 29);
-  mixed ^= static_cast<std::uint64_t>(z) * 0x165667b19e3779f9ull + (mixed >> 31);
-  mixed = (mixed ^ (mixed >> 33)) * 0xff51afd7ed558ccdull;
-  return static_cast<double>((mixed ^ (mixed >> 33)) >> 11) * 0x1.0p-53;
-}
+APPS_SHARED double boundary_value(std::int64_t z) noexcept { return z < 0 ? 1.0 : 0.0; }
 
 /// Where a block stands in the whole.
 struct Place {
@@ -137,8 +83,8 @@ struct Place {
 
 /// What a cell of the block (ghost cells included) holds before the first iteration. Ghost cells that belong to a
 /// neighbour start as NaN: an exchange that does not happen cannot go unnoticed.
-JACOBI_SHARED double start_value(const Place& place, const Layout& layout, std::int64_t x, std::int64_t y,
-                                 std::int64_t z) noexcept {
+APPS_SHARED double start_value(const Place& place, const Layout& layout, std::int64_t x, std::int64_t y,
+                               std::int64_t z) noexcept {
   const std::int64_t gx = place.first.x + x;
   const std::int64_t gy = place.first.y + y;
   const std::int64_t gz = place.first.z + z;

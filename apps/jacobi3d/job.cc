@@ -1,18 +1,17 @@
 #include "job.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 
 #include <fmt/format.h>
 
 #include "brant/device.h"
 #include "field.h"
 #include "models.h"
+#include "program.h"
 #include "report.h"
+#include "row.h"
 
 namespace jacobi {
 namespace {
@@ -21,13 +20,6 @@ using brant::MemoryKind;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kCopies = 5;
-
-/// Bytes this process may allocate of a kind; host memory is shared by the processes of the host.
-double memory_of(brant::Runtime& runtime, MemoryKind kind) {
-  if (!brant::host_accessible(kind)) return static_cast<double>(runtime.device().info().memory_bytes);
-  const double host = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
-  return host / runtime.local_size();
-}
 
 void require_mode(const Options& options, MemoryKind kind) {
   if (options.model != Model::halo || !needs_device(options.halo) || !brant::host_accessible(kind)) return;
@@ -46,13 +38,7 @@ Share make_share(brant::Runtime& runtime, const Options& options, MemoryKind kin
   share.first = runtime.rank().value * each;
   const Extent block = extent_of(share.cut.block(0));  // no other is larger
   const double needed = 2.0 * sizeof(double) * static_cast<double>(make_layout(block).doubles) * each;
-  if (const double available = memory_of(runtime, kind); available > 0 && needed > available) {
-    throw brant::Error(brant::Status::no_memory,
-                       fmt::format("{} cells on {} processes need {:.1f} GB of {} memory per process, and there are "
-                                   "{:.1f}: use a smaller --size or more processes",
-                                   to_text(options.size), runtime.size(), needed / 1e9, brant::memory_kind_name(kind),
-                                   available / 1e9));
-  }
+  require_memory(runtime, kind, needed, to_text(options.size) + " cells");
   if (options.check)
     require_checkable(options.size, options.computes ? options.plan.warmup + options.plan.iterations : 0);
   for (int number = share.first; number < share.first + each; ++number) {
@@ -125,9 +111,10 @@ void check(const Share& share, Team& team, const Options& options, const std::st
 
 void append_rows(const std::string& name, const std::vector<Report>& runs, const Report* staged,
                  brant::Runtime& runtime) {
-  std::ofstream file(name, std::ios::app);
-  for (const Report& run : runs) file << json_row(run, staged, runtime) + '\n';
-  if (!file.flush()) throw brant::Error(brant::Status::io_error, fmt::format("--json {}: could not write it", name));
+  std::vector<std::string> lines;
+  lines.reserve(runs.size());
+  for (const Report& run : runs) lines.push_back(json_row(run, staged, runtime));
+  apps::append_lines(name, lines);
 }
 
 }  // namespace

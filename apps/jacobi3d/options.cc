@@ -9,6 +9,7 @@
 
 #include "decomposition.h"
 #include "models.h"
+#include "program.h"
 
 namespace jacobi {
 namespace {
@@ -91,13 +92,6 @@ void take(Options& options, const Raw& raw) {
 
 }  // namespace
 
-bool is_first_process() {
-  for (const char* name : {"BRANT_RANK", "PMIX_RANK"}) {
-    if (const char* rank = std::getenv(name)) return std::string_view(rank) == "0";
-  }
-  return true;
-}
-
 std::optional<Options> parse_options(int argc, char** argv, int& exit_code) {
   CLI::App app(
       "Seven-point Jacobi iteration on a 3-D grid of doubles, cut into one block per process.\n"
@@ -106,16 +100,9 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code) {
   Options options;
   Raw raw;
   declare(app, options, raw);
-  try {
-    app.parse(argc, argv);
-    take(options, raw);
-    return options;
-  } catch (const CLI::Success& asked) {
-    exit_code = is_first_process() ? app.exit(asked) : 0;
-  } catch (const CLI::ParseError& error) {
-    exit_code = 2;
-    if (is_first_process()) fmt::print(stderr, "error: {}. See jacobi3d --help\n", error.what());
-  }
+  const std::optional<int> ended = parse(app, argc, argv, [&] { take(options, raw); });
+  if (!ended) return options;
+  exit_code = *ended;
   return std::nullopt;
 }
 

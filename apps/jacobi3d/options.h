@@ -35,7 +35,4 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code);
 /// The device that these options need. Follows BRANT_GPU where they leave it open.
 brant::RuntimeOptions runtime_options(const Options& options);
 
-/// Whether this is the first process of its job, as its launcher says; for messages of before there is a Runtime.
-bool is_first_process();
-
 }  // namespace jacobi

@@ -1,22 +1,13 @@
 #include "report.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cmath>
-#include <fstream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "brant/device.h"
+#include "row.h"
 
 namespace jacobi {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string name_of(std::size_t path) { return std::string(brant::path_name(static_cast<brant::Path>(path))); }
 
 const char* name_of(Model model) {
   switch (model) {
@@ -31,24 +22,6 @@ bool comparable(const Report& run, const Report* staged) {
   return staged != nullptr && run.figures.halo_bytes > 0 && !brant::host_accessible(run.memory);
 }
 
-/// Versions and machine, as in every row of a benchmark.
-void describe_machine(Json& json, brant::Runtime& runtime) {
-  const auto text_or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
-  const brant::DeviceInfo device = runtime.device().info();
-  const std::string& network = runtime.network();  // "UCX 1.22.0 (path)"
-  std::string cpu;
-  std::ifstream cpus("/proc/cpuinfo");
-  while (!cpu.starts_with("model name") && std::getline(cpus, cpu)) continue;
-  char host[256] = {};
-  static_cast<void>(::gethostname(host, sizeof host - 1));
-  json.update({{"brant", BRANT_BUILD_VERSION},
-               {"ucx", text_or_null(network.starts_with("UCX ") ? network.substr(4, network.find(" (") - 4) : "")},
-               {"cuda", text_or_null(device.kind == brant::MemoryKind::cuda ? device.driver : "")},
-               {"gpu", text_or_null(device.kind == brant::MemoryKind::host ? "" : device.name)},
-               {"cpu", cpus ? cpu.substr(cpu.find(": ") + 2) : "unknown"},
-               {"host", host}});
-}
-
 }  // namespace
 
 void Figures::join(const Figures& other) noexcept {
@@ -60,10 +33,7 @@ void Figures::join(const Figures& other) noexcept {
   for (std::size_t path = 0; path < path_bytes.size(); ++path) path_bytes[path] += other.path_bytes[path];
 }
 
-std::string Figures::path() const {
-  const auto most = std::max_element(path_bytes.begin(), path_bytes.end());
-  return *most == 0 ? "none" : name_of(static_cast<std::size_t>(most - path_bytes.begin()));
-}
+std::string Figures::path() const { return path_of_most(path_bytes); }
 
 double Report::bandwidth_fraction() const noexcept {
   if (options.plan.overlap || options.chares_per_process > 1 || !options.computes) return 0;
@@ -95,11 +65,6 @@ std::string table(const std::vector<Report>& runs, const Report* staged) {
 }
 
 std::string json_row(const Report& run, const Report* staged, brant::Runtime& runtime) {
-  std::vector<double> samples = run.samples;
-  std::sort(samples.begin(), samples.end());
-  const auto at_share = [&](double share) {  // by nearest rank
-    return samples[static_cast<std::size_t>(std::ceil(share * static_cast<double>(samples.size()))) - 1];
-  };
   const Figures& mean = run.figures;
   const double share = run.bandwidth_fraction();
   Json json = {{"bench", "jacobi3d"},
@@ -112,11 +77,11 @@ std::string json_row(const Report& run, const Report* staged, brant::Runtime& ru
                {"window", 1},
                {"ranks", runtime.size()},
                {"n", run.options.plan.iterations},
-               {"us", {{"min", samples.front()}, {"p50", at_share(0.5)}, {"p99", at_share(0.99)}}},
+               {"us", quantiles(run.samples)},
                {"gb_s", mean.halo_bytes / mean.communication / 1e3},
                {"peer", nullptr}};
   for (std::size_t path = 0; path < mean.path_bytes.size(); ++path) {
-    if (mean.path_bytes[path] > 0) json["path_bytes"][name_of(path)] = mean.path_bytes[path];
+    if (mean.path_bytes[path] > 0) json["path_bytes"][name_of_path(path)] = mean.path_bytes[path];
   }
   describe_machine(json, runtime);
   json.update(
@@ -135,7 +100,7 @@ std::string json_row(const Report& run, const Report* staged, brant::Runtime& ru
     json["speedup_vs_staged"] = {{"communication", staged->figures.communication / mean.communication},
                                  {"iteration", staged->figures.iteration / mean.iteration}};
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return line_of(json);
 }
 
 }  // namespace jacobi

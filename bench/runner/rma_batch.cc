@@ -20,8 +20,9 @@ void RmaBatch::finish() {
 }
 
 void RmaBatch::fail(Status status, const char* what, Buffer local) const {
-  throw Error(status, fmt::format("rank {} could not {} {} bytes of {} memory at rank {}: {}", runtime_.rank().value, what,
-                              local.bytes, memory_kind_name(local.kind), there_.rank().value, status_text(status)));
+  throw Error(status,
+              fmt::format("rank {} could not {} {} bytes of {} memory at rank {}: {}", runtime_.rank().value, what,
+                          local.bytes, memory_kind_name(local.kind), there_.rank().value, status_text(status)));
 }
 
 }  // namespace brant::bench

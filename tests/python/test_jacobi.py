@@ -27,7 +27,7 @@ def jacobi(*arguments, ranks=1, gpu="none") -> subprocess.CompletedProcess[str]:
 
 
 def initial_field(shape: tuple[int, int, int]) -> np.ndarray:
-    """The noise of `initial_value` in grid.h."""
+    """The noise of `initial_value` in cells.h."""
     x, y, z = (axis.astype(np.uint64) for axis in np.indices(shape))
     with np.errstate(over="ignore"):
         mixed = x * np.uint64(0x9E3779B97F4A7C15)

@@ -12,6 +12,7 @@
 #include "brant/core/operation.h"
 #include "brant/core/runtime.h"
 #include "brant/core/stream.h"
+#include "brant/ops/atomics.h"
 #include "brant/pgas/copy_options.h"
 #include "brant/pgas/global_ptr.h"
 #include "brant/pgas/global_segment.h"
@@ -105,6 +106,9 @@ class BRANT_API GlobalSpace {
   Status post_put_value(GlobalPtr<std::byte> to, ConstBuffer value, Op& op, CopyOptions options = {}) noexcept;
   /// The other way. `to` is written when the operation ends, and not at all once nobody observes it any more.
   Status post_get_value(GlobalPtr<const std::byte> from, Buffer to, Op& op, CopyOptions options = {}) noexcept;
+  /// An atomic on a word: see RemoteSegment::post_atomic, who performs it, and what it is ordered with. Not a store
+  /// where `before` is not null.
+  Status post_atomic(GlobalPtr<std::byte> at, const Atomic& what, Op& op, void* before = nullptr) noexcept;
   /// Done when all puts that this process has posted to segments of a process are visible there: those that come behind
   /// it come behind them. Errors: invalid_argument, peer_lost.
   Status post_fence(Rank rank, Op& op) noexcept;
@@ -151,6 +155,30 @@ class BRANT_API GlobalSpace {
   template <typename T>
   ValueGet<T> get_value(GlobalPtr<T> from) noexcept {
     return ValueGet<T>(*this, from);
+  }
+  /// An atomic whose value before nobody asks for.
+  template <AtomicValue T>
+  Operation atomic(GlobalPtr<T> at, AtomicOp operation, std::type_identity_t<T> operand) noexcept {
+    return Operation(Moment::delivered,
+                     [&](Op& op) noexcept { return post_atomic(at, Atomic::of<T>(operation, operand), op); });
+  }
+  /// `Fetched<int> ticket = co_await space.fetch(next, AtomicOp::add, 1)` tells it.
+  template <AtomicValue T>
+  FetchOperation<T> fetch(GlobalPtr<T> at, AtomicOp operation, std::type_identity_t<T> operand = {},
+                          std::type_identity_t<T> expected = {}) noexcept {
+    return FetchOperation<T>([&](Op& op, T* before) noexcept {
+      return post_atomic(at, Atomic::of<T>(operation, operand, expected), op, before);
+    });
+  }
+  template <AtomicValue T>
+  FetchOperation<T> fetch_add(GlobalPtr<T> at, std::type_identity_t<T> value) noexcept {
+    return fetch(at, AtomicOp::add, value);
+  }
+  /// Stores `desired` if the word is `expected`: it was if that is the value before.
+  template <AtomicValue T>
+  FetchOperation<T> compare_swap(GlobalPtr<T> at, std::type_identity_t<T> expected,
+                                 std::type_identity_t<T> desired) noexcept {
+    return fetch(at, AtomicOp::compare_swap, desired, expected);
   }
   Operation fence(Rank rank) noexcept {
     return Operation(Moment::delivered, [&](Op& op) noexcept { return post_fence(rank, op); });

@@ -72,6 +72,7 @@ void Copies::proceed(CopyRecord& copy) noexcept {
   switch (copy.task) {
     case CopyRecord::Task::reach: return end(copy, Status::ok);
     case CopyRecord::Task::copy: return move_between(copy, *from, *to);
+    case CopyRecord::Task::atomic: return perform(copy, *to);
     case CopyRecord::Task::put:
     case CopyRecord::Task::get: break;
   }
@@ -120,6 +121,13 @@ void Copies::post(CopyRecord& copy, KnownSegment& known, Buffer local, bool is_p
   const std::uint64_t offset = by_source ? copy.source.offset() : copy.there.offset();
   const Status status = is_put ? known.remote.post_put(offset, local, copy.inner, options)
                                : known.remote.post_get(offset, local, copy.inner, options);
+  if (status != Status::in_progress) moved(copy, {status, copy.inner.result.bytes});
+}
+
+void Copies::perform(CopyRecord& copy, KnownSegment& known) noexcept {
+  copy.inner.delivered = {&Copies::on_moved, &copy};
+  void* const before = copy.value_to == nullptr ? nullptr : copy.value;
+  const Status status = known.remote.post_atomic(copy.there.offset(), copy.atomic, copy.inner, before);
   if (status != Status::in_progress) moved(copy, {status, copy.inner.result.bytes});
 }
 

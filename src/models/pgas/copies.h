@@ -42,6 +42,7 @@ class Copies {
   void move(CopyRecord& copy) noexcept;
   void move_between(CopyRecord& copy, KnownSegment& from, KnownSegment& to) noexcept;
   void post(CopyRecord& copy, KnownSegment& known, Buffer local, bool is_put) noexcept;
+  void perform(CopyRecord& copy, KnownSegment& known) noexcept;
   void ask_owner(CopyRecord& copy) noexcept;
   void moved(CopyRecord& copy, const OpResult& result) noexcept;
   void tell(CopyRecord& copy) noexcept;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "brant/base/atomic.h"
 #include "brant/base/intrusive_list.h"
 #include "brant/pgas/copy_options.h"
 #include "core/completions.h"
@@ -15,7 +16,7 @@ struct KnownSegment;
 /// A copy of the global space that takes more than one post: its segment is not reached yet, the target is told, its
 /// bytes are kept, or somebody else makes it. Lent from post to completion.
 struct CopyRecord final : OpOwner {
-  enum class Task : std::uint8_t { put, get, copy, reach };
+  enum class Task : std::uint8_t { put, get, copy, atomic, reach };
 
   explicit CopyRecord(SpaceState& space_in) noexcept : space(space_in) {}
 
@@ -36,9 +37,10 @@ struct CopyRecord final : OpOwner {
   std::size_t bytes = 0;  ///< Of a `copy`.
   std::uint64_t moved_bytes = 0;
   const TransferShapes* shapes = nullptr;
+  Atomic atomic;
   AtTarget at_target;
   std::uint64_t id = 0;           ///< While another process copies.
-  std::byte* value_to = nullptr;  ///< Of a get: where the value goes in the end.
+  std::byte* value_to = nullptr;  ///< Of a get or an atomic: where the value goes in the end.
   alignas(16) std::byte value[16] = {};
 };
 

@@ -54,6 +54,10 @@ Status GlobalSpace::post_get_value(GlobalPtr<const std::byte> from, Buffer to, O
   return state_->post_value(CopyRecord::Task::get, from, to, op, options);
 }
 
+Status GlobalSpace::post_atomic(GlobalPtr<std::byte> at, const Atomic& what, Op& op, void* before) noexcept {
+  return state_->post_atomic(at, what, op, before);
+}
+
 Status GlobalSpace::post_fence(Rank rank, Op& op) noexcept { return brant::post_fence(runtime_, rank, op); }
 
 void* GlobalSpace::host_address(GlobalPtr<const std::byte> at, std::size_t bytes) const noexcept {

@@ -115,6 +115,20 @@ Status SpaceState::post_copy(GlobalPtr<const std::byte> from, GlobalPtr<std::byt
   return copies_.start(*copy, op);
 }
 
+Status SpaceState::post_atomic(GlobalPtr<std::byte> at, const Atomic& what, Op& op, void* before) noexcept {
+  KnownSegment* known = directory_.find_open(at.rank(), at.segment());
+  if (known != nullptr) [[likely]]
+    return known->remote.post_atomic(at.offset(), what, op, before);
+  if (op.pending()) return refuse_pending_op();
+  CopyOptions none;
+  CopyRecord* copy = take(CopyRecord::Task::atomic, at, op, none);
+  if (copy == nullptr) return copies_.refusal();
+  copy->atomic = what;
+  copy->kept = before == nullptr ? std::uint8_t{0} : static_cast<std::uint8_t>(what.bytes());
+  copy->value_to = static_cast<std::byte*>(before);
+  return copies_.start(*copy, op);
+}
+
 Status SpaceState::post_reach(GlobalPtr<const std::byte> at, Op& op) noexcept {
   if (op.pending()) return refuse_pending_op();
   CopyOptions none;

@@ -44,6 +44,7 @@ class SpaceState {
                    CopyOptions&& options) noexcept;
   Status post_value(CopyRecord::Task task, GlobalPtr<const std::byte> there, Buffer value, Op& op,
                     CopyOptions& options) noexcept;
+  Status post_atomic(GlobalPtr<std::byte> at, const Atomic& what, Op& op, void* before) noexcept;
   Status post_reach(GlobalPtr<const std::byte> at, Op& op) noexcept;
   Status enqueue_copy(StreamHandle stream, GlobalPtr<const std::byte> there, void* local, std::size_t bytes,
                       bool is_put) noexcept;

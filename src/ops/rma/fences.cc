@@ -39,7 +39,8 @@ bool RmaFences::puts_come_before(const Fence& fence) noexcept {
   const PeerOp* op = &fence;
   while (op->peer_hook.previous != op) {
     op = op->peer_hook.previous;
-    if (RmaTarget::is_put(*op)) return true;
+    const bool is_transfer = op->lost == &RmaTarget::on_lost;
+    if (is_transfer && static_cast<const RmaTransfer*>(op)->is_put) return true;
   }
   return false;
 }

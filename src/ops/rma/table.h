@@ -7,8 +7,8 @@
 #include "base/object_pool.h"
 #include "ops/mapping/table.h"
 #include "ops/mover/mover.h"
-#include "ops/rma/fences.h"
 #include "ops/rma/atomics.h"
+#include "ops/rma/fences.h"
 #include "ops/rma/target.h"
 #include "ops/rma/transfer.h"
 

@@ -30,7 +30,6 @@ class RmaTarget final : private Poller {
   ~RmaTarget();
 
   [[nodiscard]] Peer& peer() noexcept { return peer_; }
-  [[nodiscard]] const Peer& peer() const noexcept { return peer_; }
   [[nodiscard]] Mover& mover() noexcept;
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] MemoryKind kind() const noexcept { return kind_; }
@@ -42,15 +41,12 @@ class RmaTarget final : private Poller {
   [[nodiscard]] PathChoice choose(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept;
   Status post(RmaDirection direction, std::uint64_t offset, Buffer local, Op& op, const RmaOptions& options) noexcept;
   void count_outcome(Status status) noexcept;
-  /// Of what is under way with a peer: it is a put of a segment.
-  [[nodiscard]] static bool is_put(const PeerOp& op) noexcept {
-    return op.lost == &RmaTarget::on_lost && static_cast<const RmaTransfer&>(op).is_put;
-  }
   /// No more posts; the target goes when its last transfer has ended.
   void close() noexcept;
 
  private:
   friend class RmaAtomics;
+  friend class RmaFences;
 
   void map(const TicketContent& content);
   bool hear_of_freed(Imports& imports, std::uint64_t buffer_id) noexcept;

@@ -7,7 +7,7 @@
 
 #include "brant/base/status.h"
 
-namespace jacobi {
+namespace apps {
 namespace {
 
 Extent blocks_of(const Extent& global, int processes) { return decompose(global, processes).blocks; }
@@ -149,4 +149,4 @@ TEST(Split, interior_touches_no_ghost_cell_of_a_neighbour) {
 }
 
 }  // namespace
-}  // namespace jacobi
+}  // namespace apps

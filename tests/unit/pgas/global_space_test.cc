@@ -187,6 +187,30 @@ TEST(GlobalSpace, values_need_no_memory_of_the_caller) {
   EXPECT_EQ(value.value(), 77u);
 }
 
+TEST(GlobalSpace, words_are_counted_in) {
+  for (const MemoryKind kind : {MemoryKind::host, MemoryKind::emulated}) {
+    Spaces spaces(with(2));
+    GlobalSegment& heap = spaces.keep(spaces[0].create(kind, 4096));
+    const GlobalPtr<std::int64_t> word = heap.allocate<std::int64_t>();
+    EXPECT_TRUE(spaces.outcome(spaces[0].put_value(word, 40)).ok());
+    for (const std::int64_t before : {40, 41}) {  // before the segment is reached, and then
+      const FetchOperation<std::int64_t> count = spaces[1].fetch_add(word, 1);
+      EXPECT_TRUE(spaces.outcome(count).ok());
+      EXPECT_EQ(count.fetched().before, before);
+    }
+    EXPECT_TRUE(spaces.outcome(spaces[1].atomic(word, AtomicOp::max, 50)).ok());
+    const FetchOperation<std::int64_t> swap = spaces[0].compare_swap(word, 50, 7);
+    EXPECT_TRUE(spaces.outcome(swap).ok());
+    EXPECT_EQ(swap.fetched().before, 50);
+    ValueGet<std::int64_t> seen = spaces[1].get_value(word);
+    EXPECT_TRUE(spaces.outcome(seen.operation()).ok());
+    EXPECT_EQ(seen.value(), 7);
+    EXPECT_EQ(spaces.outcome(spaces[1].fetch_add((word.as<std::byte>() + 4).as<std::int64_t>(), 1)).status,
+              Status::invalid_argument)
+        << "misaligned";
+  }
+}
+
 TEST(GlobalSpace, a_published_segment_is_used_without_its_owner) {
   Spaces spaces(with(2, GpuChoice::none));
   GlobalSegment& heap = spaces.keep(spaces[0].create(MemoryKind::host, 1 << 16));

@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
-#include "grid.h"
+#include "cells.h"
 
 /// How a global grid is cut into one block per process. Pure functions.
-namespace jacobi {
+namespace apps {
 
 /// The sides of a block. The axis is side / 2; odd sides look towards higher coordinates.
 enum Side : int { x_low, x_high, y_low, y_high, z_low, z_high };
@@ -44,4 +44,4 @@ Decomposition decompose(const Extent& global, int processes);
 /// `has_neighbour[side]` says where ghost cells come from another process.
 Split split_block(const Extent& cells, const std::array<bool, kSides>& has_neighbour) noexcept;
 
-}  // namespace jacobi
+}  // namespace apps

@@ -7,7 +7,7 @@
 
 #include "brant/base/status.h"
 
-namespace jacobi {
+namespace apps {
 namespace {
 
 /// First cell of part `index` of `parts`: the first (cells % parts) parts have one cell more.
@@ -85,4 +85,4 @@ Split split_block(const Extent& cells, const std::array<bool, kSides>& has_neigh
   return split;
 }
 
-}  // namespace jacobi
+}  // namespace apps
