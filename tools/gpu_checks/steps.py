@@ -346,7 +346,7 @@ def memory_kind_steps(check: Check) -> list[Step]:
     busy = [*rma, "--busy-target", "--iterations", "20", "--sizes", "8,64K", "--pattern", "gg,sg,pg,gs"]
     sizes = ["--sizes", "8,64K,1M" if check.quick else "8,1K,8K,64K,256K,1M,4M", "--sync", "block,flood,inject"]
     small = [*memspeed, "--check", "--bytes", "4M", "--iterations", "3"]
-    large = [*memspeed, "--peer", "ucx", "--bytes", "16M" if check.quick else "64M"]
+    large = [*memspeed, "--peer", "ucx", "--iterations", "4", "--bytes", "16M" if check.quick else "64M"]
 
     def step(name: str, command: list[str], figure: Callable[[str, list[dict]], str]) -> Step:
         return Step(name, "rma", command, 90, 2, rows=True, figure=figure)
@@ -355,7 +355,7 @@ def memory_kind_steps(check: Check) -> list[Step]:
         step("check rma kinds", all_syncs, rma_figure),
         step("check rma busy target", busy, rma_figure),
         step("check memspeed", small, memspeed_figure),
-        step("rma kinds", [*rma, "--peer", "ucx", *sizes], rma_figure),
+        step("rma kinds", [*rma, "--peer", "ucx", "--iterations", "100", "--warmup", "5", *sizes], rma_figure),
         step("memspeed", large, memspeed_figure),
     ]
 
