@@ -9,7 +9,7 @@
 namespace brant::remote {
 
 void* Parts::find(std::uint64_t id, std::uint64_t type) const {
-  if (id > made_) throw PartNotMade{id};
+  if (id > made_) throw PartNotMade(id);
   const auto found = parts_.find(id);
   if (found == parts_.end()) {
     throw Error(Status::not_found,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <unordered_map>
 
 #include "brant/ops/rpc/distributed.h"
@@ -9,7 +10,8 @@
 namespace brant::remote {
 
 /// Thrown where a call names a part that is yet to be made: the call waits for it.
-struct PartNotMade {
+struct PartNotMade final : std::exception {
+  explicit PartNotMade(std::uint64_t id_in) noexcept : id(id_in) {}
   std::uint64_t id;
 };
 

@@ -49,6 +49,7 @@ void wait_for_answers(Runtime& runtime, const Rpc& rpc) {
     test::die();
   }
   std::vector<Future<int>> answers;
+  answers.reserve(100);
   for (int i = 0; i < 100; ++i) answers.push_back(rpc.call<&think>(Rank{1}));
   for (Future<int>& answer : answers) expect_lost(runtime, answer);
 }
@@ -102,6 +103,7 @@ TEST(RpcDeath, whoever_waits_for_an_answer_is_told) { test::expect_survivors("an
 TEST(RpcDeath, whoever_floods_it_is_told) { test::expect_survivors("flood"); }
 
 /// The child processes of the test play their scene before any test runs.
+// NOLINTNEXTLINE(bugprone-throwing-static-initialization): without it there is no test
 const testing::Environment* const g_environment = testing::AddGlobalTestEnvironment(new test::SceneEnvironment(play));
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace {
 using test::job;
 
 std::byte expected(std::size_t index, int from, int to) {
-  const auto seed = static_cast<std::size_t>(from * 29 + to * 101);
+  const auto seed = static_cast<std::size_t>(from) * 29 + static_cast<std::size_t>(to) * 101;
   return static_cast<std::byte>((index * 131 + (index >> 9) * 7 + seed) & 0xff);
 }
 

@@ -38,7 +38,7 @@ TEST(RpcCost, no_allocation_and_no_lock_in_steady_state) {
   const Rpc rpc(runtime);
   if (runtime.rank().value == 1) {
     // Here it is counted what running them costs.
-    const std::uint64_t begin = kRounds, end = 2 * kRounds;
+    const std::uint64_t begin = kRounds, end = std::uint64_t{2} * kRounds;
     ASSERT_EQ(runtime.worker().wait_until([&] { return g_sum >= begin; }, kPatience), Status::ok);
     test::start_counting();
     const Status status = runtime.worker().wait_until([&] { return g_sum >= end; }, kPatience);

@@ -55,6 +55,7 @@ TEST(AtomicWord, threads_lose_none) {
   std::uint32_t count = 0;
   {
     std::vector<std::jthread> threads;
+    threads.reserve(kThreads);
     for (int thread = 0; thread < kThreads; ++thread) {
       threads.emplace_back([&, thread] {
         for (int i = 0; i < kTimes; ++i) {

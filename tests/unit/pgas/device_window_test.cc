@@ -45,6 +45,7 @@ class Members {
   /// One thread for each member.
   void run(const std::function<void(CpuThread&, const DeviceWindow&)>& kernel) {
     std::vector<std::thread> threads;
+    threads.reserve(parts_.size());
     for (unsigned member = 0; member < parts_.size(); ++member) {
       threads.emplace_back([&, member] {
         CpuThread machine = thread_of_kernel();
@@ -130,7 +131,7 @@ TEST(DeviceWindow, atomics_of_all_members_add_up) {
       ++swapped[window.member];
     }
   });
-  EXPECT_EQ(members.word(2, kData), 4 * 3 * rounds);
+  EXPECT_EQ(members.word(2, kData), Word{12} * rounds);
   EXPECT_EQ(members.word(1, kData), 4 * rounds);
 }
 

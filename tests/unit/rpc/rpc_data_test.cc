@@ -166,9 +166,9 @@ TEST(RpcData, many_calls_with_data_among_others) {
     ASSERT_EQ(ranks.left.tell<kTake>(Rank{1}, no_copy(std::span(values)), number), Status::ok);
     ASSERT_EQ(ranks.left.tell<[](int plain) { came.push_back(plain); }>(Rank{1}, kCalls + number), Status::ok);
   }
-  ASSERT_TRUE(ranks.job.run_until([&] { return came.size() == 2 * kCalls; }));
+  ASSERT_TRUE(ranks.job.run_until([&] { return came.size() == std::size_t{2} * kCalls; }));
   std::ranges::sort(came);
-  EXPECT_EQ(came, ramp(2 * kCalls));
+  EXPECT_EQ(came, ramp(std::size_t{2} * kCalls));
   ranks.expect_idle();
 }
 

@@ -97,6 +97,7 @@ TEST(RpcFlow, a_call_larger_than_all_bounds_passes) {
   const std::vector<std::byte> large(std::size_t{40} << 20, std::byte{7});
   constexpr auto kSize = [](std::span<const std::byte> bytes) { return bytes.size(); };
   std::vector<Future<std::size_t>> sizes;
+  sizes.reserve(2);
   for (int i = 0; i < 2; ++i) sizes.push_back(flow.left.call<kSize>(Rank{1}, std::span(large)));
   EXPECT_THROW(static_cast<void>(flow.left.call<kSize>(Rank{1}, std::span(large))), Error);
   for (Future<std::size_t>& size : sizes) {

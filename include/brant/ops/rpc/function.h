@@ -71,7 +71,7 @@ BRANT_API Packing open_answer(const Invocation& invocation, std::size_t bytes) n
 BRANT_API void drop_answer(const Invocation& invocation, const Packing& packing) noexcept;
 BRANT_API void send_answer(const Invocation& invocation, const Packing& packing) noexcept;
 /// Tells the caller that its call has failed; if nobody waits, the program ends as by an uncaught exception.
-BRANT_API void fail(const Invocation& invocation, std::exception_ptr error) noexcept;
+BRANT_API void fail(const Invocation& invocation, const std::exception_ptr& error) noexcept;
 /// Where data argument `index` landed. `block`, unless it is null, gets the memory of the runtime, for the caller to
 /// drop.
 BRANT_API Buffer landed_data(const Invocation& invocation, std::size_t index, lane::LandingBlock** block) noexcept;
@@ -108,7 +108,7 @@ struct BRANT_API RunningCall {
 
 /// The coroutine type of `drive`: runs at once, and frees its frame when it ends.
 struct CallDriver {
-  struct promise_type : RunningCall {
+  struct promise_type : RunningCall {  // NOLINT(readability-identifier-naming): the language's
     template <typename... Rest>
     explicit promise_type(const Invocation& of, Rest&...) noexcept
         : RunningCall(of, std::coroutine_handle<promise_type>::from_promise(*this)) {}
@@ -312,9 +312,9 @@ struct FunctionOf {
   }
   static inline constinit Function function{name(), detail::type_name<Signature>(), &typeid(FunctionTag<F>), &run,
                                             static_cast<std::uint8_t>(Shape::kData)};
-  static inline const bool enrolled = enroll(function);
+  static inline const bool kEnrolled = enroll(function);
   static const Function& get() noexcept {
-    [[maybe_unused]] const bool* keep = &enrolled;  // the address is what makes the compiler run `enroll`
+    [[maybe_unused]] const bool* keep = &kEnrolled;  // the address is what makes the compiler run `enroll`
     return function;
   }
 };
