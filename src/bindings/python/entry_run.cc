@@ -51,7 +51,8 @@ class Dropped {
   bool ended_ = false;
 };
 
-detail::Driver drive(Invoked invocation, nb::object object, unsigned method, std::unique_ptr<Running> running) {
+detail::TaskDriver<detail::RunningTask> drive(Invoked invocation, nb::object object, unsigned method,
+                                              std::unique_ptr<Running> running) {
   Dropped dropped(object, method);
   co_await EndOf{*running};
   dropped.has_ended();

@@ -133,7 +133,7 @@ struct Turn {
 };
 
 /// Holds the message, and with it the room in the window of who sent it, until the call is answered.
-remote::CallDriver serve(remote::Invocation invocation, ReadArchive arguments) {
+detail::TaskDriver<remote::RunningCall> serve(remote::Invocation invocation, ReadArchive arguments) {
   ServedCall call(invocation, arguments);
   co_await Turn{call};
   if (Running* running = call.begin()) {
@@ -148,7 +148,7 @@ void run_here(ReadArchive& arguments, const remote::Invocation& invocation) {
     throw Error(Status::not_supported, "functions of Python are called by processes of the job");
   *invocation.begun = true;
   if (!Calls::get().is_closed()) return static_cast<void>(serve(invocation, arguments));
-  if (invocation.number != 0) throw Error(Status::shutting_down, "the program of that process has ended");
+  if (invocation.is_asked()) throw Error(Status::shutting_down, "the program of that process has ended");
 }
 
 ServedCall::ServedCall(const remote::Invocation& invocation, ReadArchive arguments) noexcept
@@ -230,17 +230,18 @@ void ServedCall::tell_failure() noexcept {
       packer.add(described);
       return send(packer);
     }
-    remote::fail(invocation_, std::make_exception_ptr(Error(Status::internal, nb::cast<std::string>(described[1]))));
+    remote::fail_invocation(invocation_,
+                            std::make_exception_ptr(Error(Status::internal, nb::cast<std::string>(described[1]))));
   } catch (const std::exception& trouble) {
     const std::string text = std::string("what it raised could not be told: ") + trouble.what();
-    remote::fail(invocation_, std::make_exception_ptr(Error(Status::internal, text)));
+    remote::fail_invocation(invocation_, std::make_exception_ptr(Error(Status::internal, text)));
   }
 }
 
 void ServedCall::drop() noexcept {
   if (invocation_.number != 0) {
     const Error error(Status::shutting_down, rank_here() + " ends its program before the function has ended");
-    remote::fail(invocation_, std::make_exception_ptr(error));
+    remote::fail_invocation(invocation_, std::make_exception_ptr(error));
   }
   frame.destroy();
 }

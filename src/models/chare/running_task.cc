@@ -34,7 +34,8 @@ void fail_unanswered(const Invocation& invocation) noexcept {
   }
 }
 
-RunningTask::RunningTask(const Invocation& of) noexcept : invocation(of), next(of.chare->tasks_), since(coarse_now()) {
+RunningTask::RunningTask(const Invocation& of, std::coroutine_handle<> in) noexcept
+    : invocation(of), frame(in), next(of.chare->tasks_), since(coarse_now()) {
   if (next != nullptr) next->previous = this;
   of.chare->tasks_ = this;
   retain_message(of);

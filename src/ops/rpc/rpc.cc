@@ -39,7 +39,7 @@ Buffer landed_data(const Invocation& invocation, std::size_t index, lane::Landin
   return Landings::landed(message_of(invocation.message), index, block);
 }
 
-void fail(const Invocation& invocation, const std::exception_ptr& error) noexcept {
+void fail_invocation(const Invocation& invocation, const std::exception_ptr& error) noexcept {
   invocation.service->fail(invocation, error);
 }
 

@@ -50,6 +50,8 @@ struct Invocation {
   void* message = nullptr;  ///< Holds the arguments that are read in place.
   std::int32_t source = -1;
   std::uint32_t reply = 0;  ///< 0: nobody waits.
+
+  [[nodiscard]] bool is_asked() const noexcept { return reply != 0; }
 };
 
 BRANT_API Core& core_of(Chares& chares) noexcept;

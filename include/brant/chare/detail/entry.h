@@ -12,61 +12,19 @@
 #include "brant/chare/detail/running.h"
 #include "brant/chare/device.h"
 #include "brant/core/task.h"
+#include "brant/core/task_driver.h"
+#include "brant/ops/lane/parameters.h"
 
 namespace brant::detail {
 
-template <typename T>
-inline constexpr bool kIsTask = false;
-template <typename T>
-inline constexpr bool kIsTask<Task<T>> = true;
-
-/// What a caller's Future holds: the result of the method, or of the coroutine it is.
-template <typename R>
-struct ReplyOf {
-  using type = std::remove_cvref_t<R>;
-};
-template <typename T>
-struct ReplyOf<Task<T>> {
-  using type = T;
-};
-
-template <typename P>
-constexpr bool require_argument_travels() noexcept {
-  if constexpr (DataParameter<P>::is_data) {
-    return true;
-  } else {
-    return require_travels<P>();
-  }
-}
-
 template <typename R, typename... Ps>
-struct MethodShape {
-  using Result = R;
-  using Reply = typename ReplyOf<R>::type;
-  using Arguments = std::tuple<std::remove_cvref_t<Ps>...>;
-  using Sent = std::tuple<typename DataParameter<std::remove_cvref_t<Ps>>::Sent...>;
+struct MethodShape : ParameterShape<R, Ps...> {
+  using typename ParameterShape<R, Ps...>::Arguments;
   using PostArguments = std::tuple<typename DataParameter<std::remove_cvref_t<Ps>>::Meta...>;
-  static constexpr std::size_t kCount = sizeof...(Ps);
-  static constexpr std::size_t kData =
-      (std::size_t{0} + ... + (DataParameter<std::remove_cvref_t<Ps>>::is_data ? 1 : 0));
-  static_assert(kData <= kDataMax, "brant: an entry method has at most 8 parameters DeviceData and HostData");
-  static constexpr bool kNoMutableReference =
-      ((!std::is_lvalue_reference_v<Ps> || std::is_const_v<std::remove_reference_t<Ps>>) && ...);
+  static_assert(ParameterShape<R, Ps...>::kData <= kDataMax,
+                "brant: an entry method has at most 8 parameters DeviceData and HostData");
   static constexpr bool kDataByReference =
       ((!DataParameter<std::remove_cvref_t<Ps>>::is_data || std::is_lvalue_reference_v<Ps>) && ...);
-  static constexpr bool kByValue = (!std::is_reference_v<Ps> && ...);
-  static constexpr bool kNoPointer = (!std::is_pointer_v<std::remove_cvref_t<Ps>> && ...);
-  static constexpr bool require_travels() noexcept {
-    return (require_argument_travels<std::remove_cvref_t<Ps>>() && ...) && detail::require_travels<Reply>();
-  }
-  template <typename... As>
-  static constexpr bool kTakes = [] {
-    if constexpr (sizeof...(As) == sizeof...(Ps)) {
-      return (std::is_convertible_v<As, typename DataParameter<std::remove_cvref_t<Ps>>::Sent> && ...);
-    } else {
-      return false;
-    }
-  }();
 
   template <typename Object, typename Method>
   static R call(Object& object, Method method, Arguments& arguments) {
@@ -293,11 +251,11 @@ struct EntryOf {
     }
     auto& object = static_cast<C&>(target);
     if constexpr (kIsTask<typename Traits::Result>) {
-      drive(invocation, Traits::call(object, Method, arguments));
+      drive<RunningTask>(invocation, Traits::call(object, Method, arguments));
     } else if constexpr (std::is_void_v<Reply>) {
       Traits::call(object, Method, arguments);
-      if (invocation.reply != 0) answer(invocation);
-    } else if (invocation.reply != 0) {
+      if (invocation.is_asked()) answer(invocation);
+    } else if (invocation.is_asked()) {
       answer(invocation, Traits::call(object, Method, arguments));
     } else {
       static_cast<void>(Traits::call(object, Method, arguments));

@@ -16,8 +16,8 @@
 #include "brant/base/status.h"
 #include "brant/base/type_names.h"
 #include "brant/core/reply.h"
-#include "brant/core/task.h"
-#include "brant/ops/lane/data_arguments.h"
+#include "brant/core/task_driver.h"
+#include "brant/ops/lane/parameters.h"
 
 /// The functions that other processes may call. Every function that a program names in a call is enrolled by a static
 /// before `main`, or when its library is opened, under a hash of its name and signature.
@@ -46,6 +46,8 @@ struct Invocation {
   std::uint32_t number = 0;  ///< Under which the caller waits; 0: it does not.
   bool* begun = nullptr;     ///< Set once the arguments were read: until then an exception blames the message.
   bool* retained = nullptr;  ///< Set by a coroutine that goes on: it gives the message back.
+
+  [[nodiscard]] bool is_asked() const noexcept { return number != 0; }
 };
 
 /// One function that can be called.
@@ -71,7 +73,7 @@ BRANT_API Packing open_answer(const Invocation& invocation, std::size_t bytes) n
 BRANT_API void drop_answer(const Invocation& invocation, const Packing& packing) noexcept;
 BRANT_API void send_answer(const Invocation& invocation, const Packing& packing) noexcept;
 /// Tells the caller that its call has failed; if nobody waits, the program ends as by an uncaught exception.
-BRANT_API void fail(const Invocation& invocation, const std::exception_ptr& error) noexcept;
+BRANT_API void fail_invocation(const Invocation& invocation, const std::exception_ptr& error) noexcept;
 /// Where data argument `index` landed. `block`, unless it is null, gets the memory of the runtime, for the caller to
 /// drop.
 BRANT_API Buffer landed_data(const Invocation& invocation, std::size_t index, lane::LandingBlock** block) noexcept;
@@ -106,35 +108,6 @@ struct BRANT_API RunningCall {
   RunningCall* previous = nullptr;
 };
 
-/// The coroutine type of `drive`: runs at once, and frees its frame when it ends.
-struct CallDriver {
-  struct promise_type : RunningCall {  // NOLINT(readability-identifier-naming): the language's
-    template <typename... Rest>
-    explicit promise_type(const Invocation& of, Rest&...) noexcept
-        : RunningCall(of, std::coroutine_handle<promise_type>::from_promise(*this)) {}
-    CallDriver get_return_object() const noexcept { return {}; }
-    std::suspend_never initial_suspend() const noexcept { return {}; }
-    std::suspend_never final_suspend() const noexcept { return {}; }
-    void return_void() const noexcept {}
-    void unhandled_exception() const noexcept { std::terminate(); }  // `drive` lets none out
-  };
-};
-
-template <typename T>
-CallDriver drive(Invocation invocation, Task<T> task) {
-  try {
-    if constexpr (std::is_void_v<T>) {
-      co_await std::move(task);
-      if (invocation.number != 0) answer(invocation);
-    } else {
-      T result = co_await std::move(task);
-      if (invocation.number != 0) answer(invocation, result);
-    }
-  } catch (...) {
-    fail(invocation, std::current_exception());
-  }
-}
-
 /// A parameter that needs to know where it arrives (DistributedRef).
 template <typename T>
 concept Arrives =
@@ -154,54 +127,11 @@ void read_argument(ReadArchive& archive, T& value, const Invocation& invocation,
 template <typename T>
 inline constexpr bool kIsView = detail::kIsSpan<T> || std::is_same_v<T, std::string_view>;
 
-/// What a caller's Future holds: the result of the function, or of the coroutine it is.
-template <typename R>
-struct ResultOf {
-  using type = std::remove_cvref_t<R>;
-  static constexpr bool kIsTask = false;
-};
-template <typename T>
-struct ResultOf<Task<T>> {
-  using type = T;
-  static constexpr bool kIsTask = true;
-};
-
-template <typename P>
-constexpr bool argument_travels() noexcept {
-  if constexpr (detail::DataParameter<P>::is_data) {
-    return true;
-  } else {
-    return detail::require_travels<P>();
-  }
-}
-
 template <bool Asks, typename R, typename... Ps>
-struct CallShapeOf {
-  using Reply = typename ResultOf<R>::type;
-  static constexpr bool kIsTask = ResultOf<R>::kIsTask;
-  static constexpr bool kAsksWhoCalled = Asks;
-  using Arguments = std::tuple<std::remove_cvref_t<Ps>...>;
-  using Sent = std::tuple<typename detail::DataParameter<std::remove_cvref_t<Ps>>::Sent...>;
-  static constexpr std::size_t kData =
-      (std::size_t{0} + ... + (detail::DataParameter<std::remove_cvref_t<Ps>>::is_data ? 1 : 0));
-  static_assert(kData <= detail::kDataMax, "brant: a remote function has at most 8 parameters DeviceData and HostData");
-
-  static constexpr bool kNoMutableReference =
-      ((!std::is_lvalue_reference_v<Ps> || std::is_const_v<std::remove_reference_t<Ps>>) && ...);
-  static constexpr bool kByValue = (!std::is_reference_v<Ps> && ...);
-  static constexpr bool kNoPointer = (!std::is_pointer_v<std::remove_cvref_t<Ps>> && ...);
-  static constexpr bool require_travels() noexcept {
-    return (argument_travels<std::remove_cvref_t<Ps>>() && ...) && detail::require_travels<Reply>();
-  }
-  template <typename... As>
-  static constexpr bool kTakes = [] {
-    if constexpr (sizeof...(As) == sizeof...(Ps)) {
-      return (std::is_convertible_v<As, typename detail::DataParameter<std::remove_cvref_t<Ps>>::Sent> && ...);
-    } else {
-      return false;
-    }
-  }();
-
+struct CallShapeOf : detail::ParameterShape<R, Ps...> {
+  using typename detail::ParameterShape<R, Ps...>::Arguments;
+  static_assert(detail::ParameterShape<R, Ps...>::kData <= detail::kDataMax,
+                "brant: a remote function has at most 8 parameters DeviceData and HostData");
   template <typename F>
   static R call(const F& function, const Invocation& invocation, Arguments& arguments) {
     return std::apply(
@@ -265,7 +195,7 @@ struct FunctionOf {
   static_assert(Shape::kNoPointer,
                 "brant: a remote function takes no pointers: they mean nothing in another process. Use std::span<const "
                 "T>, std::vector or std::string");
-  static_assert(!Shape::kIsTask || Shape::kByValue,
+  static_assert(!detail::kIsTask<typename Shape::Result> || Shape::kByValue,
                 "brant: a remote function that is a coroutine takes its arguments by value: references would dangle "
                 "when it waits (std::span<const T> is fine)");
   static_assert(!kIsView<Reply>,
@@ -291,12 +221,12 @@ struct FunctionOf {
       [[maybe_unused]] std::size_t data_index = 0;
       std::apply([&](auto&... values) { (read_argument(archive, values, invocation, data_index), ...); }, arguments);
       *invocation.begun = true;
-      if constexpr (Shape::kIsTask) {
-        drive(invocation, Shape::call(F, invocation, arguments));
+      if constexpr (detail::kIsTask<typename Shape::Result>) {
+        detail::drive<RunningCall>(invocation, Shape::call(F, invocation, arguments));
       } else if constexpr (std::is_void_v<Reply>) {
         Shape::call(F, invocation, arguments);
-        if (invocation.number != 0) answer(invocation);
-      } else if (invocation.number != 0) {
+        if (invocation.is_asked()) answer(invocation);
+      } else if (invocation.is_asked()) {
         answer(invocation, Shape::call(F, invocation, arguments));
       } else {
         static_cast<void>(Shape::call(F, invocation, arguments));
