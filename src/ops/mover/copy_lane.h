@@ -45,6 +45,27 @@ struct CopyEnd {
 };
 using DeviceCopies = IntrusiveList<DeviceCopy, &DeviceCopy::hook>;
 
+/// Copies that the device refused, until progress tells of them.
+class FailedCopies {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return copies_.empty(); }
+  /// Takes over what is left in a batch that was to be closed.
+  void take(DeviceCopies& batch, Status status) noexcept {
+    if (status != Status::ok) failure_ = status;
+    while (DeviceCopy* copy = batch.pop_front()) copies_.push_back(*copy);
+  }
+  /// Returns how many.
+  unsigned tell(const CopyEnd& done) noexcept {
+    unsigned ended = 0;
+    for (; DeviceCopy* copy = copies_.pop_front(); ++ended) done(*copy, failure_);
+    return ended;
+  }
+
+ private:
+  DeviceCopies copies_;
+  Status failure_ = Status::ok;  ///< The latest.
+};
+
 /// A stream and the copies on it, in order, in batches with one event behind each. They pass the kernels of users,
 /// which may fill the device for long. When it goes it waits for them, and tells nobody. `device` and `events` outlive
 /// it.

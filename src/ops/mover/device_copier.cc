@@ -209,14 +209,7 @@ void DeviceCopier::issue_together(DeviceCopies& batch) noexcept {
 
 void DeviceCopier::close(CopyLane& lane, DeviceCopies& batch, Status issued) noexcept {
   const Status status = issued == Status::ok ? lane.close(batch) : issued;
-  if (status != Status::ok) failure_ = status;
-  while (DeviceCopy* copy = batch.pop_front()) failed_.push_back(*copy);
-}
-
-unsigned DeviceCopier::end_failed() noexcept {
-  unsigned ended = 0;
-  for (; DeviceCopy* copy = failed_.pop_front(); ++ended) done_(*copy, failure_);
-  return ended;
+  failed_.take(batch, status);
 }
 
 bool DeviceCopier::idle() const noexcept {
@@ -226,7 +219,7 @@ bool DeviceCopier::idle() const noexcept {
 
 unsigned DeviceCopier::poll() noexcept {
   polling_ = true;
-  unsigned ended = end_failed();
+  unsigned ended = failed_.tell(done_);
   ended += poll_lanes();
   ended += poll_courier();
   hand_over();

@@ -75,7 +75,6 @@ class DeviceCopier final : private Poller {
   DeviceCopy* next_carried() noexcept;
   unsigned end_carried(std::uint64_t up_to, Status status) noexcept;
   unsigned take_back() noexcept;
-  unsigned end_failed() noexcept;
   void issue() noexcept;
   void issue_alone(DeviceCopy& copy) noexcept;
   Status queue_alone(DeviceCopy& copy, port::Stream* stream) noexcept;
@@ -94,8 +93,7 @@ class DeviceCopier final : private Poller {
   unsigned polled_lane_ = 0;
   DeviceCopies asked_;
   std::size_t asked_bytes_ = 0;
-  DeviceCopies failed_;  ///< To be ended with `failure_`.
-  Status failure_ = Status::ok;
+  FailedCopies failed_;
   bool polling_ = false;
   std::optional<Courier> courier_;  ///< From `open` on.
   bool sets_words_ = false;

@@ -93,19 +93,12 @@ void DeviceAtomics::issue() noexcept {
       batch.push_back(*asked_.pop_front());
     Status status = launch(batch);
     if (status == Status::ok) status = lane_->close(batch);
-    if (status != Status::ok) failure_ = status;
-    while (DeviceCopy* copy = batch.pop_front()) failed_.push_back(*copy);
+    failed_.take(batch, status);
   }
 }
 
-unsigned DeviceAtomics::end_failed() noexcept {
-  unsigned ended = 0;
-  for (; DeviceCopy* copy = failed_.pop_front(); ++ended) done_(*copy, failure_);
-  return ended;
-}
-
 unsigned DeviceAtomics::poll() noexcept {
-  const unsigned ended = end_failed() + lane_->poll();
+  const unsigned ended = failed_.tell(done_) + lane_->poll();
   issue();
   if (asked_.empty() && failed_.empty() && lane_->empty()) engine_.pollers().detach(*this);
   return ended;

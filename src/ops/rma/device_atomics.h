@@ -43,7 +43,6 @@ class DeviceAtomics final : private Poller {
   Status open() noexcept;
   void issue() noexcept;
   Status launch(const DeviceCopies& batch) noexcept;
-  unsigned end_failed() noexcept;
   unsigned poll() noexcept override;
 
   Engine& engine_;
@@ -55,8 +54,7 @@ class DeviceAtomics final : private Poller {
   std::vector<std::uint64_t*> free_;  ///< Places of results.
   std::optional<CopyLane> lane_;      ///< From `open` on.
   DeviceCopies asked_;
-  DeviceCopies failed_;  ///< To be ended with `failure_`.
-  Status failure_ = Status::ok;
+  FailedCopies failed_;
 };
 
 }  // namespace brant
