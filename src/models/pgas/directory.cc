@@ -118,7 +118,7 @@ void Directory::note_ticket(std::int32_t owner, std::uint32_t segment, Status st
       fail(*known, Status::no_memory);
     }
   }
-  static_cast<void>(space_.say(Rank{owner}, {.word = pgas::SpaceWord::let_go, .segment = segment}, {}));
+  space_.let_go(owner, segment);
 }
 
 void Directory::open_soon() noexcept {
@@ -144,7 +144,7 @@ void Directory::open(KnownSegment& known) noexcept {
   const std::unique_ptr<SegmentTicket> ticket = std::move(known.ticket);
   const Status status = take_ticket(known, *ticket);
   if (status != Status::ok) {
-    static_cast<void>(space_.say(Rank{known.rank}, {.word = pgas::SpaceWord::let_go, .segment = known.segment}, {}));
+    space_.let_go(known.rank, known.segment);
     return fail(known, status);
   }
   while (CopyRecord* copy = known.waiting.pop_front()) space_.copies().go_on(*copy, Status::ok);
@@ -187,10 +187,10 @@ void Directory::leave(KnownSegment& known) noexcept {
 void Directory::look_at_leaving(KnownSegment& known) noexcept {
   if (known.remote.pending() != 0) return;
   known.remote.close();
-  const Rank owner{known.rank};
+  const std::int32_t owner = known.rank;
   const std::uint32_t segment = known.segment;
   remove(known);
-  static_cast<void>(space_.say(owner, {.word = pgas::SpaceWord::let_go, .segment = segment}, {}));
+  space_.let_go(owner, segment);
 }
 
 void Directory::look_around() noexcept {
@@ -218,8 +218,7 @@ void Directory::close() noexcept {
       case State::open: leave(*known); break;
       case State::asked: fail(*known, Status::canceled); break;
       case State::told:
-        static_cast<void>(
-            space_.say(Rank{known->rank}, {.word = pgas::SpaceWord::let_go, .segment = known->segment}, {}));
+        space_.let_go(known->rank, known->segment);
         fail(*known, Status::canceled);
         break;
       case State::opening:

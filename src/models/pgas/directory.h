@@ -45,10 +45,10 @@ class Directory {
 
   /// Null unless it can be used at once.
   [[nodiscard]] KnownSegment* find_open(std::int32_t rank, std::uint32_t segment) noexcept {
-    const KnownSegment* recent = recent_[place_of(rank, segment)];
+    KnownSegment* const recent = recent_[place_of(rank, segment)];
     if (recent != nullptr && recent->rank == rank && recent->segment == segment &&
         recent->state == KnownSegment::State::open) [[likely]]
-      return recent_[place_of(rank, segment)];
+      return recent;
     return look_up(rank, segment);
   }
   /// ok: `known` is open. in_progress: it was asked for, and `known` is where copies wait. Else why it is not reached.

@@ -47,6 +47,11 @@ Status SpaceState::say(Rank to, const WordHeader& header, std::span<const std::b
   return service_.say(to, header, payload);
 }
 
+void SpaceState::let_go(std::int32_t owner, std::uint32_t segment) noexcept {
+  // One that cannot be told has gone.
+  static_cast<void>(say(Rank{owner}, {.word = SpaceWord::let_go, .segment = segment}, {}));
+}
+
 bool SpaceState::has_gone(std::int32_t rank) noexcept {
   const Peer* peer = engine_.peers().find(rank);
   return peer == nullptr || peer->lost || peer->ended;
@@ -165,8 +170,7 @@ void SpaceState::hear(std::int32_t from, const WordHeader& header, std::span<con
     case SpaceWord::ticket:
       return directory_.note_ticket(from, header.segment, static_cast<Status>(header.status), payload);
     case SpaceWord::retired:
-      if (!directory_.note_retired(from, header.segment))
-        static_cast<void>(say(Rank{from}, {.word = SpaceWord::let_go, .segment = header.segment}, {}));
+      if (!directory_.note_retired(from, header.segment)) let_go(from, header.segment);
       return;
     case SpaceWord::let_go: return owned_.note_let_go(from, header.segment);
     case SpaceWord::copied: return copies_.note_copied(from, header.id, static_cast<Status>(header.status));

@@ -53,6 +53,8 @@ class SpaceState {
   [[nodiscard]] void* device_address(GlobalPtr<const std::byte> at, std::size_t bytes) noexcept;
 
   Status say(Rank to, const pgas::WordHeader& header, std::span<const std::byte> payload) noexcept;
+  /// Tells an owner that its segment is not reached from here any more.
+  void let_go(std::int32_t owner, std::uint32_t segment) noexcept;
   void hear(std::int32_t from, const pgas::WordHeader& header, std::span<const std::byte> payload) noexcept;
   /// It answers nothing any more.
   [[nodiscard]] bool has_gone(std::int32_t rank) noexcept;
