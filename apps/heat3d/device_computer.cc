@@ -6,6 +6,7 @@
 
 #include "brant/device.h"
 #include "computer.h"
+#include "devices.h"
 #include "host_kernels.h"
 
 // Made by brant_fatbin from kernels.cu.
@@ -26,11 +27,6 @@ constexpr std::int64_t kTileX = 32, kTileY = 8;
 
 std::span<const std::byte> image() noexcept {
   return std::as_bytes(std::span(heat_kernels_fatbin, heat_kernels_fatbin_bytes));
-}
-
-void require(Status status, const char* what) {
-  if (status == Status::ok) return;
-  throw brant::Error(status, fmt::format("the device failed to {}: {}", what, brant::status_text(status)));
 }
 
 /// For so many items at most in each of so many groups.
@@ -87,7 +83,7 @@ class DeviceComputer final : public Computer {
       launched = conduct_shell_.launch(strides(largest_face_, split.shell.count), sequence_, next, field, ghosts, body,
                                        split.shell);
     }
-    require(launched, "launch a kernel");
+    apps::require_device(launched, "launch a kernel");
   }
 
   void finish(Part part) override { wait(part == Part::inner ? beside_ : sequence_); }
@@ -96,9 +92,9 @@ class DeviceComputer final : public Computer {
 
   double sum(std::int64_t step) override {
     std::array<double, kSums> sums{};
-    require(add_.launch({{static_cast<unsigned>(kSums), 1, 1}, {kThreads, 1, 1}}, sequence_, sums_.as<double>(),
-                        block_.field(step), volume(block_.body().cells)),
-            "add temperatures");
+    apps::require_device(add_.launch({{static_cast<unsigned>(kSums), 1, 1}, {kThreads, 1, 1}}, sequence_,
+                                     sums_.as<double>(), block_.field(step), volume(block_.body().cells)),
+                         "add temperatures");
     wait(sequence_);
     runtime_.copy(brant::Buffer(sums.data(), sizeof sums, brant::MemoryKind::host), sums_.part(0, sizeof sums));
     return std::accumulate(sums.begin(), sums.end(), 0.0);
@@ -112,7 +108,7 @@ class DeviceComputer final : public Computer {
       return status != Status::in_progress;
     };
     static_cast<void>(runtime_.worker().wait_until(ended));
-    require(status, "run a kernel");
+    apps::require_device(status, "run a kernel");
   }
 
   brant::Runtime& runtime_;

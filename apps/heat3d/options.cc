@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "devices.h"
 #include "program.h"
 
 namespace heat {
@@ -84,10 +85,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code) {
 }
 
 brant::RuntimeOptions runtime_options(const Options& options) {
-  brant::RuntimeOptions runtime = brant::RuntimeOptions::from_environment();
-  if (options.memory == MemoryKind::host) runtime.gpu = brant::GpuChoice::none;
-  if (options.memory == MemoryKind::cuda) runtime.gpu = brant::GpuChoice::cuda;
-  if (options.memory == MemoryKind::emulated) runtime.gpu = brant::GpuChoice::emulated;
+  brant::RuntimeOptions runtime = apps::runtime_options_for(options.memory);
   // A word that another process sets wakes nobody: who sleeps would see it late. And steps are too short to sleep in.
   runtime.sleep = false;
   return runtime;

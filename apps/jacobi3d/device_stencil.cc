@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "brant/device.h"
+#include "devices.h"
 #include "host_kernels.h"
 #include "stencil.h"
 
@@ -30,11 +31,6 @@ std::span<const std::byte> image() noexcept {
 
 unsigned at_most_grid(std::int64_t count) noexcept {
   return static_cast<unsigned>(std::clamp<std::int64_t>(count, 1, kGridMax));
-}
-
-void require(Status status, const char* what) {
-  if (status != Status::ok)
-    throw brant::Error(status, fmt::format("the device failed to {}: {}", what, brant::status_text(status)));
 }
 
 LaunchShape sweep_shape(const Box& box) noexcept {
@@ -82,9 +78,9 @@ class DeviceStencil final : public Stencil {
     const LaunchShape shape{{pieces(cells.x + 2, kThreads), at_most_grid(cells.y + 2), at_most_grid(cells.z + 2)},
                             {kThreads, 1, 1}};
     for (double* field : {block_.current(), block_.next()}) {
-      require(fill_.launch(shape, sequence_, field, block_.layout(), block_.place()), "fill the field");
+      apps::require_device(fill_.launch(shape, sequence_, field, block_.layout(), block_.place()), "fill the field");
     }
-    require(sequence_.synchronize(), "fill the field");
+    apps::require_device(sequence_.synchronize(), "fill the field");
   }
 
   void start(Step step) override {
@@ -115,7 +111,7 @@ class DeviceStencil final : public Stencil {
         break;
     }
     if (launched == Status::in_progress) return;
-    require(launched, "launch a kernel");
+    apps::require_device(launched, "launch a kernel");
     ended_[static_cast<std::size_t>(step)].emplace(runtime_, step == Step::interior ? beside_ : sequence_);
   }
 

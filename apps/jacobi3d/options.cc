@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "decomposition.h"
+#include "devices.h"
 #include "models.h"
 #include "program.h"
 
@@ -107,10 +108,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code) {
 }
 
 brant::RuntimeOptions runtime_options(const Options& options) {
-  brant::RuntimeOptions runtime = brant::RuntimeOptions::from_environment();
-  if (options.memory == MemoryKind::host) runtime.gpu = brant::GpuChoice::none;
-  if (options.memory == MemoryKind::cuda) runtime.gpu = brant::GpuChoice::cuda;
-  if (options.memory == MemoryKind::emulated) runtime.gpu = brant::GpuChoice::emulated;
+  brant::RuntimeOptions runtime = apps::runtime_options_for(options.memory);
   if (options.model == Model::message)
     runtime.path = options.path;  // arguments travel in channels of the runtime's own
   return runtime;
