@@ -6,7 +6,9 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -34,6 +36,22 @@ def ranks_of(launcher: int) -> list[int]:
                 if b"BRANT_RANK=" in pathlib.Path("/proc", child, "environ").read_bytes():
                     found.append(int(child))
     return found
+
+
+def expect_a_killed_process_to_end_the_job(command: list, banner: bytes, gpu: str) -> None:
+    """Kills the last process of a job once that has said its first line: the others end within seconds."""
+    job = subprocess.Popen(
+        command, env={**os.environ, "BRANT_GPU": gpu}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        assert banner in job.stdout.readline()
+        os.kill(ranks_of(job.pid)[-1], signal.SIGKILL)
+        begin = time.monotonic()
+        assert job.wait(timeout=20) != 0
+        assert time.monotonic() - begin < 20
+    finally:
+        job.kill()
+        job.stdout.close()
 
 
 def brant(*arguments: str | os.PathLike, limit_s: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:

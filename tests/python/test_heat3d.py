@@ -5,14 +5,12 @@ import json
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
-from brant_command import BIN, BRANT, ROOT, ranks_of
+from brant_command import BIN, BRANT, ROOT, expect_a_killed_process_to_end_the_job
 
 pytestmark = pytest.mark.skipif(
     not (BRANT.exists() and (BIN / "heat3d").exists()), reason="needs the release build: run 'make build'"
@@ -199,18 +197,5 @@ def test_bad_input_gets_one_error_that_names_it(arguments, named):
 @pytest.mark.parametrize("mode", ["one-sided", "two-sided"])
 @pytest.mark.parametrize("gpu", ["none", "emulated"])
 def test_a_killed_process_ends_the_job(gpu, mode):
-    job = subprocess.Popen(
-        command("--size", 32, "--steps", 10_000_000, "--print", 0, "--mode", mode, ranks=3),
-        env={**os.environ, "BRANT_GPU": gpu},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    try:
-        assert b"heat3d" in job.stdout.readline()
-        os.kill(ranks_of(job.pid)[-1], signal.SIGKILL)
-        begin = time.monotonic()
-        assert job.wait(timeout=20) != 0
-        assert time.monotonic() - begin < 20
-    finally:
-        job.kill()
-        job.stdout.close()
+    killed = command("--size", 32, "--steps", 10_000_000, "--print", 0, "--mode", mode, ranks=3)
+    expect_a_killed_process_to_end_the_job(killed, b"heat3d", gpu)

@@ -4,13 +4,11 @@ import json
 import os
 import pathlib
 import re
-import signal
 import subprocess
-import time
 
 import numpy as np
 import pytest
-from brant_command import BIN, BRANT, ranks_of
+from brant_command import BIN, BRANT, expect_a_killed_process_to_end_the_job
 
 pytestmark = pytest.mark.skipif(
     not (BRANT.exists() and (BIN / "jacobi3d").exists()), reason="needs the release build: run 'make build'"
@@ -276,21 +274,8 @@ def test_device_memory_without_a_device_is_refused():
 )
 def test_a_killed_process_ends_the_job(gpu, more):
     """Whatever the others are at, they end within seconds."""
-    job = subprocess.Popen(
-        command("--size", 48, "--iterations", 1_000_000_000, *more, ranks=3),
-        env={**os.environ, "BRANT_GPU": gpu},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    try:
-        assert b"Jacobi3D" in job.stdout.readline()
-        os.kill(ranks_of(job.pid)[-1], signal.SIGKILL)
-        begin = time.monotonic()
-        assert job.wait(timeout=20) != 0
-        assert time.monotonic() - begin < 20
-    finally:
-        job.kill()
-        job.stdout.close()
+    killed = command("--size", 48, "--iterations", 1_000_000_000, *more, ranks=3)
+    expect_a_killed_process_to_end_the_job(killed, b"Jacobi3D", gpu)
 
 
 def test_a_path_that_cannot_carry_the_memory_is_refused():

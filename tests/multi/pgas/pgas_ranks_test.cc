@@ -11,6 +11,7 @@
 #include "brant/coll/collectives.h"
 #include "brant/coll/team.h"
 #include "brant/pgas.h"
+#include "support/grounds.h"
 #include "support/job_runtime.h"
 
 namespace brant {
@@ -18,15 +19,8 @@ namespace {
 
 using test::job;
 
-std::byte expected(std::size_t index, int from, int to) {
-  const auto seed = static_cast<std::size_t>(from) * 29 + static_cast<std::size_t>(to) * 101;
-  return static_cast<std::byte>((index * 131 + (index >> 9) * 7 + seed) & 0xff);
-}
-
 std::vector<std::byte> image(std::size_t bytes, int from, int to) {
-  std::vector<std::byte> data(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) data[i] = expected(i, from, to);
-  return data;
+  return test::pattern(bytes, static_cast<unsigned>(from * 8 + to));
 }
 
 OpResult outcome(const Operation& operation) {
