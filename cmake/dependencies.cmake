@@ -21,6 +21,14 @@ if(BRANT_BUILD_TESTS)
   FetchContent_MakeAvailable(googletest)
 endif()
 
+# What switches between the user-level threads of virtual ranks. Without it they are left out.
+set(Boost_USE_STATIC_LIBS ON)
+find_package(Boost 1.74 QUIET CONFIG COMPONENTS context)
+if(NOT TARGET Boost::context)
+  message(STATUS "brant: Boost.Context was not found: `brant run --ranks` and its virtual ranks of MPI are left out. Cure: run 'make setup', "
+                 "or install libboost-context-dev.")
+endif()
+
 # brant_fmt stands for fmt in every DEPS list. Fetched sources are compiled anyway; with an installed fmt 9 its compiled
 # half is built from the headers (see fmt_9.cc); with any other installed version the header-only form serves.
 get_target_property(brant_fmt_is_installed fmt::fmt-header-only IMPORTED)

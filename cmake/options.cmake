@@ -17,6 +17,7 @@ set(BRANT_SANITIZE "" CACHE STRING "Sanitizers to compile with, for example addr
 # tests: every other file must include what it uses.
 set(BRANT_QUICK_COMPILE "" CACHE STRING "What compiles with common headers precompiled and less optimised: tests, all (libraries too, some sources at a time)")
 set_property(CACHE BRANT_QUICK_COMPILE PROPERTY STRINGS "" tests all)
+set(BRANT_LEFT_OUT_TESTS "" CACHE STRING "Tests that will not run: programs of these alone are not built")
 option(BRANT_STATIC_RUNTIME "Link libstdc++ and libgcc into the executables, so that they run on older systems" OFF)
 
 set(BRANT_VENV ${PROJECT_SOURCE_DIR}/.venv CACHE PATH "Python environment with the UCX and CUDA packages (make setup)")

@@ -39,6 +39,10 @@ bool MemoryKinds::goes_on(const void* data, std::size_t bytes, port::PointerInfo
 Status MemoryKinds::check_host(const void* data, std::size_t bytes) noexcept {
   if (host_allocations_ == nullptr) return Status::ok;
   host_range_ = host_allocations_->around(data);
+  if (host_range_.begin == 0 && host_range_.bytes != 0) {  // null is no memory, and must be found to be none again
+    host_range_.begin = 1;
+    --host_range_.bytes;
+  }
   if (!host_range_.known || host_range_.covers(data, bytes)) return Status::ok;
   const Result<port::PointerInfo> info = host_allocations_->find(data);
   return !info || lies_within(data, bytes, *info) ? Status::ok : past_the_end(data, bytes, *info);

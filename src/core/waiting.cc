@@ -103,14 +103,18 @@ Status Waiting::wait_until(TimePoint deadline, Done done, void* context) noexcep
     const std::uint64_t timers_before = timers_.fired();
     const bool moved = progress_.step() != 0;
     const bool timers_only = !moved && timers_.fired() != timers_before;
-    idle = moved || timers_only ? 0 : idle + 1;
+    // Timers are no reason to spin: one that fires again and again would keep a slow process awake for good.
+    idle = moved ? 0 : idle + 1;
     if (trace_ != nullptr && idle <= 1) note_idle(idle);
+    if (timers_only) {
+      silence_.begin();
+      silence_.report(for_ever);
+    }
     if (idle == 0) {  // progress looks at the clock often enough
       if (clock_.recently() >= deadline && !done(context)) return Status::timed_out;
-      if (timers_only) silence_.begin();
-      if (timers_only) silence_.report(for_ever);
       continue;
     }
+    if (timers_only && done(context)) break;
     if (yield_ != nullptr) {
       if (let_others_run()) idle = 0;
       if (done(context)) break;  // they made progress too
@@ -126,6 +130,7 @@ Status Waiting::wait_until(TimePoint deadline, Done done, void* context) noexcep
     }
     deferrals_.run_if_safe();
     if (sleeping_.arm()) {
+      if (done(context)) break;  // whoever sets a word looks at the alarm afterwards, so this looks behind the alarm
       sleep(deadline);
       progress_.look_around();
       silence_.report(for_ever);

@@ -140,7 +140,7 @@ class Device {
   [[nodiscard]] virtual const memory::AllocationMap* host_allocations() const noexcept { return nullptr; }
 
   /// For another process of this host. Device memory where `exports` says so, and host memory of this device that it
-  /// made to be shared (large allocations; not a GPU driver's pinned memory). wrong_kind: other memory; not_found.
+  /// made to be shared (kinds host and pinned, large allocations). wrong_kind: other memory; not_found.
   virtual Result<ExportRecord> export_allocation(const void* pointer) noexcept = 0;
   /// As a file. GPU memory that `export_allocation` cannot name: of cuMemCreate and of pools (cudaMallocAsync), where
   /// it was made with a POSIX file descriptor as a handle type. Memory of a pool must be closed by importers before its

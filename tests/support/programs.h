@@ -1,10 +1,10 @@
 #pragma once
 
-#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <climits>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -22,11 +22,16 @@ namespace brant::test {
 
 inline constexpr int kLimitSeconds = 60;  // nobody waits for ever for a program that hangs
 
-/// Texts from one program to another.
+/// Texts from one program to another. Each is a packet of its own: where two programs take letters of one kind, neither
+/// reads a part of the other's.
 class Letters {
  public:
   Letters() {
-    if (::pipe(ends_) != 0) throw std::runtime_error("pipe");
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends_) != 0) throw std::runtime_error("socketpair");
+    // Nobody waits for ever: the program that should write a letter may have failed.
+    const timeval limit{kLimitSeconds, 0};
+    if (::setsockopt(ends_[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) != 0)
+      throw std::runtime_error("setsockopt");
   }
   Letters(const Letters&) = delete;
   Letters& operator=(const Letters&) = delete;
@@ -36,33 +41,20 @@ class Letters {
   }
 
   void put(const std::string& text) const {
-    const auto size = static_cast<std::uint32_t>(text.size());
-    std::string whole(reinterpret_cast<const char*>(&size), sizeof(size));
-    whole += text;
-    // In one piece, as a pipe takes up to PIPE_BUF bytes: others may write too.
-    if (whole.size() > PIPE_BUF || ::write(ends_[1], whole.data(), whole.size()) != static_cast<ssize_t>(whole.size()))
+    if (text.empty() || text.size() > kLongest ||
+        ::send(ends_[1], text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
       throw std::runtime_error("a letter could not be written");
   }
-  /// Waits; not for ever, since a program that should write it may have failed.
   [[nodiscard]] std::string take() const {
-    std::uint32_t size = 0;
-    take(&size, sizeof(size));
-    std::string text(size, '\0');
-    take(text.data(), text.size());
+    std::string text(kLongest, '\0');
+    const ssize_t got = ::recv(ends_[0], text.data(), text.size(), 0);
+    if (got <= 0) throw std::runtime_error("no letter came");
+    text.resize(static_cast<std::size_t>(got));
     return text;
   }
 
  private:
-  void take(void* bytes, std::size_t size) const {
-    for (auto* at = static_cast<char*>(bytes); size != 0;) {
-      pollfd readable{ends_[0], POLLIN, 0};
-      if (::poll(&readable, 1, kLimitSeconds * 1000) != 1) throw std::runtime_error("no letter came");
-      const ssize_t got = ::read(ends_[0], at, size);
-      if (got <= 0) throw std::runtime_error("a letter could not be read");
-      at += got;
-      size -= static_cast<std::size_t>(got);
-    }
-  }
+  static constexpr std::size_t kLongest = 4096;
 
   int ends_[2];
 };

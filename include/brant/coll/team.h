@@ -35,6 +35,11 @@ struct TeamOptions {
   /// who did not come. The team is of no use afterwards.
   std::chrono::milliseconds patience{600'000};
   TeamWay way = TeamWay::automatic;
+  /// The same patience while the team is made; of both, the shorter one counts.
+  std::chrono::milliseconds forming_patience{60'000};
+  /// Which team it is of those with the same list of members; 0: the next one. For members that make several at a time,
+  /// in an order that is not the same at all of them. A label is used once for a list.
+  std::uint64_t label = 0;
 };
 
 /// One of the last calls of a member, for reports.
@@ -91,7 +96,7 @@ class BRANT_API Team {
   /// Of these ranks, in this order, this process among them. All of them call it, with the same list and options, and
   /// those that are in several teams make them in an order that leads to no circle. Waits for all. Throws Error:
   /// invalid_argument (a list without this process, or with a rank twice or outside the job), peer_lost, timed_out (a
-  /// member did not come within the patience, a minute at most). Cost: some messages among the members, and memory that
+  /// member did not come within the patience of forming). Cost: some messages among the members, and memory that
   /// they share: 128 KiB a member.
   Team(Runtime& runtime, std::span<const Rank> members, const TeamOptions& options = {});
   /// Of all processes of the job.
@@ -100,12 +105,16 @@ class BRANT_API Team {
   /// gets none: a closed Team. All members call it. Throws as the constructor, and the status of the calls it makes.
   [[nodiscard]] Team split(int color, int key) const;
   /// A team of the members that live, in their order here. For teams that a death or a silence ended, or for any. All
-  /// that live call it; a member that does not come within the patience (a minute at most) is left out like the dead.
+  /// that live call it; a member that does not come within the patience of forming is left out like the dead.
   /// Throws peer_lost where another member dies meanwhile: call it again.
   [[nodiscard]] Team shrink() const;
 
   /// What is under way ends as canceled, for all members.
   void close() noexcept;
+  /// Ends the team where this member cannot go on: what is under way ends as canceled, and so does the next call of
+  /// each other member, where `fault` names this one. Does nothing to a team that has ended. Cost: a message to each
+  /// member.
+  void abandon() noexcept;
   [[nodiscard]] bool is_open() const noexcept { return state_ != nullptr; }
 
   /// Of this process in the team.
@@ -128,8 +137,8 @@ class BRANT_API Team {
   /// got, and pinned memory of their size, which is kept for later calls.
   OpResult run(const Collective& call) noexcept;
   /// Posts it. Only `op.delivered` applies: `in` is free, `out` is filled. Buffers stay in place until then, also where
-  /// the operation is no longer observed: a collective cannot be withdrawn. Errors as of `run`, and limit_reached (4096
-  /// calls of this process's teams are under way).
+  /// the operation is no longer observed: a collective cannot be withdrawn. Errors as of `run`, and limit_reached
+  /// (262,144 calls of this process's teams are under way).
   Status post(const Collective& call, Op& op) noexcept;
   /// The same as an object to await.
   Operation start(const Collective& call) noexcept {

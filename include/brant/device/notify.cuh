@@ -247,15 +247,21 @@ BRANT_DEVICE_CODE void arrive(Machine& machine, DeviceBell bell, FanIn fan_in, W
 /// the cache that their words are in: a sweep beside them took ten times as long on an H100.
 inline constexpr unsigned kEagerLooks = 16;
 
+/// Nothing else ends a wait.
+struct NothingElse {
+  BRANT_DEVICE_CODE Waited operator()() const { return Waited::rung; }
+};
+
 /// Looks until `look()` gives the epoch, or a later one; for one thread. Ends early where the program aborts the
-/// kernel, or when `control.patience_ns` is over: that is told to the CPU, by the number of what was waited for.
-template <typename Machine, typename Look>
+/// kernel, when `control.patience_ns` is over, or when `also()` says so: that is told to the CPU, by the number of what
+/// was waited for.
+template <typename Machine, typename Look, typename Also = NothingElse>
 BRANT_DEVICE_CODE Waited look_until(Machine& machine, const KernelControl& control, Word number, Word epoch,
-                                    Look&& look) {
+                                    Look&& look, Also also = {}) {
   const Word* const abort = control.asked == nullptr ? nullptr : &machine.reach(control.asked)->abort;
   Word begun = 0;
   for (unsigned looks = 1;; ++looks) {
-    const Word seen = look();
+    Word seen = look();
     if (reached(seen, epoch)) return Waited::rung;
     if (looks % Machine::kLooksPerCheck != 0) {
       looks < kEagerLooks ? machine.pause() : machine.rest();
@@ -263,7 +269,11 @@ BRANT_DEVICE_CODE Waited look_until(Machine& machine, const KernelControl& contr
     }
     const Word now = machine.now_ns();
     if (begun == 0) begun = now;
-    Waited waited = Waited::rung;
+    Waited waited = also();
+    if (waited != Waited::rung) {  // what came before that end has come
+      seen = look();
+      if (reached(seen, epoch)) return Waited::rung;
+    }
     if (abort != nullptr && machine.load_relaxed(abort) != 0) waited = Waited::aborted;
     if (control.patience_ns != 0 && now - begun > control.patience_ns) waited = Waited::timed_out;
     if (waited == Waited::rung) {

@@ -3,7 +3,7 @@
 #include "brant/device/notify.cuh"
 
 /// Bytes that a kernel writes into memory of another device, of the host, or of its own device, and how whoever waits
-/// for them hears of it. In two ways:
+/// for them hears of it; and bytes that it gets from there. What is written, in two ways:
 ///
 /// - `put_and_ring` copies, and rings a bell behind the bytes. For any size. The ring waits until the bytes have
 ///   arrived, which takes about a microsecond over NVLink.
@@ -30,7 +30,15 @@ template <typename Machine>
 __device__ __forceinline__ void store(Machine&, Word* to, Word value) {
   *to = value;
 }
+__device__ __forceinline__ unsigned char load_byte(const unsigned char* from) {
+  unsigned value;
+  asm volatile("ld.relaxed.sys.u8 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return static_cast<unsigned char>(value);
+}
 #else
+inline unsigned char load_byte(const unsigned char* from) {
+  return std::atomic_ref(*const_cast<unsigned char*>(from)).load(std::memory_order_acquire);
+}
 struct Wide {
   Word x, y;
 };
@@ -49,19 +57,71 @@ BRANT_DEVICE_CODE void store(Machine&, unsigned char* to, unsigned char value) {
   *to = value;
 }
 
-/// Four loads are under way before the first store, since a store might change what the next load finds.
-template <typename Scope, typename Unit, typename Machine>
-BRANT_DEVICE_CODE void put_units(Machine& machine, unsigned char* to, const unsigned char* from, Word begin, Word end) {
+/// How a copy loads. What the scope has seen already may come from a cache of the SM.
+struct SeenAlready {
+  template <typename Machine, typename Unit>
+  BRANT_DEVICE_CODE static Unit load(Machine&, const Unit* from) {
+    return *from;
+  }
+};
+/// What others may have written since comes from where it lies: the cache of the SM does not hear of them.
+struct WrittenByOthers {
+  template <typename Machine>
+  BRANT_DEVICE_CODE static Wide load(Machine& machine, const Wide* from) {
+    const simt::Pair pair = machine.load_line(reinterpret_cast<const Word*>(from));
+    return Wide{pair.first, pair.second};
+  }
+  template <typename Machine>
+  BRANT_DEVICE_CODE static Word load(Machine& machine, const Word* from) {
+    return machine.load_relaxed(from);
+  }
+  template <typename Machine>
+  BRANT_DEVICE_CODE static unsigned char load(Machine&, const unsigned char* from) {
+    return load_byte(from);
+  }
+};
+
+/// All loads of a round are under way before its first store, since a store might change what the next load finds. From
+/// unit `i` on, as long as there are whole rounds; returns where the next one begins.
+template <typename Scope, typename How, unsigned kAtOnce, typename Unit, typename Machine>
+BRANT_DEVICE_CODE Word copy_rounds(Machine& machine, Unit* there, const Unit* here, Word i, Word stop) {
+  const Word stride = Scope::stride(machine);
+  for (; i + (kAtOnce - 1) * stride < stop; i += kAtOnce * stride) {
+    Unit units[kAtOnce];
+    for (unsigned k = 0; k < kAtOnce; ++k) units[k] = How::load(machine, &here[i + k * stride]);
+    for (unsigned k = 0; k < kAtOnce; ++k) store(machine, &there[i + k * stride], units[k]);
+  }
+  return i;
+}
+
+template <typename Scope, typename How, typename Unit, typename Machine>
+BRANT_DEVICE_CODE void copy_units(Machine& machine, unsigned char* to, const unsigned char* from, Word begin,
+                                  Word end) {
   Unit* const there = reinterpret_cast<Unit*>(to);
   const Unit* const here = reinterpret_cast<const Unit*>(from);
-  const Word stride = Scope::stride(machine);
+  if (begin == end) return;
   Word i = begin / sizeof(Unit) + Scope::first(machine);
   const Word stop = end / sizeof(Unit);
-  for (; i + 3 * stride < stop; i += 4 * stride) {
-    const Unit units[4] = {here[i], here[i + stride], here[i + 2 * stride], here[i + 3 * stride]};
-    for (unsigned k = 0; k < 4; ++k) store(machine, &there[i + k * stride], units[k]);
+  if (stop - begin / sizeof(Unit) <= Scope::stride(machine)) {  // at most one each
+    if (i < stop) store(machine, &there[i], How::load(machine, &here[i]));
+    return;
   }
-  for (; i < stop; i += stride) store(machine, &there[i], here[i]);
+  i = copy_rounds<Scope, How, 8>(machine, there, here, i, stop);
+  i = copy_rounds<Scope, How, 2>(machine, there, here, i, stop);
+  copy_rounds<Scope, How, 1>(machine, there, here, i, stop);
+}
+
+/// 16 bytes at a time where both ends are aligned to that, 8 likewise, else one by one.
+template <typename Scope, typename How, typename Machine>
+BRANT_DEVICE_CODE void copy(Machine& machine, void* to, const void* from, Word bytes) {
+  auto* const there = static_cast<unsigned char*>(machine.reach(to));
+  const auto* const here = static_cast<const unsigned char*>(machine.reach(from));
+  const Word misaligned = reinterpret_cast<Word>(there) | reinterpret_cast<Word>(here);
+  const Word wide = misaligned % sizeof(Wide) == 0 ? bytes / sizeof(Wide) * sizeof(Wide) : 0;
+  const Word words = misaligned % sizeof(Word) == 0 ? bytes / sizeof(Word) * sizeof(Word) : wide;
+  copy_units<Scope, How, Wide>(machine, there, here, 0, wide);
+  copy_units<Scope, How, Word>(machine, there, here, wide, words);
+  copy_units<Scope, How, unsigned char>(machine, there, here, words, bytes);
 }
 
 }  // namespace detail
@@ -71,14 +131,15 @@ BRANT_DEVICE_CODE void put_units(Machine& machine, unsigned char* to, const unsi
 /// what the scope has seen already (its own writes, or behind a wait).
 template <typename Machine, typename Scope = Block>
 BRANT_DEVICE_CODE void put(Machine& machine, void* to, const void* from, Word bytes, Scope = {}) {
-  auto* const there = static_cast<unsigned char*>(machine.reach(to));
-  const auto* const here = static_cast<const unsigned char*>(machine.reach(from));
-  const Word misaligned = reinterpret_cast<Word>(there) | reinterpret_cast<Word>(here);
-  const Word wide = misaligned % sizeof(detail::Wide) == 0 ? bytes / sizeof(detail::Wide) * sizeof(detail::Wide) : 0;
-  const Word words = misaligned % sizeof(Word) == 0 ? bytes / sizeof(Word) * sizeof(Word) : wide;
-  detail::put_units<Scope, detail::Wide>(machine, there, here, 0, wide);
-  detail::put_units<Scope, Word>(machine, there, here, wide, words);
-  detail::put_units<Scope, unsigned char>(machine, there, here, words, bytes);
+  detail::copy<Scope, detail::SeenAlready>(machine, to, from, bytes);
+}
+
+/// The same the other way: the source is memory that others write, and each call loads what lies there by then, past
+/// the cache of the SM, which does not hear of what others write. A thread of the scope has its own part of the bytes
+/// at the return; all of them see all behind a meeting of the scope.
+template <typename Machine, typename Scope = Block>
+BRANT_DEVICE_CODE void get(Machine& machine, void* to, const void* from, Word bytes, Scope = {}) {
+  detail::copy<Scope, detail::WrittenByOthers>(machine, to, from, bytes);
 }
 
 /// The same, and a ring behind the bytes, of all threads of the scope. Cost: see `ring`.

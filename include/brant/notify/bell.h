@@ -149,7 +149,8 @@ class BRANT_API PeerBell {
 
   /// For kernels, to ring it.
   [[nodiscard]] notify::DeviceBell device() const noexcept;
-  /// By this process, where the owner's host sees it. not_supported: it lies in device memory.
+  /// By this process, where the owner's host sees it. An epoch that the bell has reached by now changes nothing, and
+  /// is ok. not_supported: it lies in device memory. Costs an atomic on the word.
   Status ring(std::uint64_t epoch) noexcept;
   /// See Bell::enqueue_ring.
   Status enqueue_ring(StreamHandle stream, std::uint64_t epoch) noexcept;

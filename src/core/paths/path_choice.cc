@@ -31,7 +31,6 @@ const char* one_sided_refusal(Path path, const PathQuery& query, EndPair ends) n
       if (ends.from_device != ends.to_device && !query.pinned_here)
         return "the device takes host memory only if it is pinned and of this process, or mapped and registered here";
       if (path == Path::copy_engine) return nullptr;
-      if (ends.from_device != ends.to_device) return kCourierBetweenDevices;
       return query.courier_bytes != 0 ? nullptr : kNoCourier;
     case Path::kernel: return "only transfers that a stream triggers take it";
     case Path::automatic: break;

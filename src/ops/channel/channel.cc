@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "brant/core/runtime.h"
+#include "core/told_at_once.h"
 #include "ops/channel/reserved_ids.h"
 #include "ops/channel/table.h"
 
@@ -45,18 +46,13 @@ Result<Path> path_by(ChannelEndpoint* end, Choose&& choose) noexcept {
   return path;
 }
 
-/// An outcome that is known at once is not reported again: a record that is posted next must not fire the sinks of this
-/// post.
 template <typename Post>
 Status post_to(ChannelEndpoint* end, Op& op, Post&& post) noexcept {
   if (op.pending()) [[unlikely]]
     return refuse_pending_op();
   const Status status = end == nullptr ? Status::invalid_argument : post(*end);
-  if (status == Status::in_progress) return status;
-  if (end != nullptr) end->engine().counters().count_outcome(status);
-  op.source_free = {};
-  op.delivered = {};
-  return status;
+  if (end != nullptr && status != Status::in_progress) end->engine().counters().count_outcome(status);
+  return told_at_once(status, op);
 }
 
 }  // namespace

@@ -63,7 +63,9 @@ std::string describe(const Fault& fault, const std::string& team, std::span<cons
     case Fault::Why::network:
       text += fmt::format("{} could not be reached; the log of who found it says why", who);
       break;
-    case Fault::Why::closed: text += fmt::format("{} has closed the team while calls were under way", who); break;
+    case Fault::Why::closed:
+      text += fmt::format("{} has closed the team while calls were under way, or given it up: its log says why", who);
+      break;
     case Fault::Why::device: text += fmt::format("the device of {} has failed; its log says how", who); break;
   }
   if (fault.teller != self) text += fmt::format(" (found by {})", name(fault.teller));

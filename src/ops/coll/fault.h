@@ -21,7 +21,7 @@ struct Fault {
     other_call,  ///< It called something else.
     no_memory,   ///< `member` has none for a message.
     network,     ///< `member` could not be reached.
-    closed,      ///< `member` closed the team while calls were under way.
+    closed,      ///< `member` closed the team while calls were under way, or gave it up.
     device,      ///< The device of `member` has failed.
   };
 

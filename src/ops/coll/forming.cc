@@ -11,7 +11,6 @@
 namespace brant {
 namespace {
 
-constexpr auto kFormingPatience = std::chrono::milliseconds(60'000);
 constexpr std::uint32_t kVersion = 2;
 
 /// This process and `peer`, which is null for this one itself, can have a board in common.
@@ -113,7 +112,7 @@ void TeamState::form() {
   connect();
   entered_ = table_.enter(key_, *this);
   if (!entered_) throw Error(Status::internal, "two teams of one process have one key");
-  patience_ = std::min(options_.patience, kFormingPatience);
+  patience_ = std::min(options_.patience, options_.forming_patience);
   make_memory(own);
 
   std::vector<FormRecord> all(members_.count);
@@ -142,7 +141,7 @@ std::vector<Rank> TeamState::agree_on_survivors() {
     return gone;
   };
   engine_.progress().look_around();
-  const auto patience = std::min(options_.patience, kFormingPatience);
+  const auto patience = std::min(options_.patience, options_.forming_patience);
   std::vector<std::byte> said = say();
   TimePoint until = deadline_after(patience);
   struct Waited {

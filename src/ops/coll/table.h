@@ -19,7 +19,7 @@ class TeamState;
 /// The teams of one runtime.
 class TeamTable final : public Service {
  public:
-  static constexpr std::size_t kCallsMax = 4096;
+  static constexpr std::size_t kCallsMax = 1 << 18;
 
   /// The messenger and the mover are made first, so they go first, and take along what is kept here of theirs.
   explicit TeamTable(Engine& engine);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "brant/core/runtime.h"
+#include "core/told_at_once.h"
 #include "ops/coll/team_state.h"
 
 namespace brant {
@@ -18,12 +19,10 @@ std::vector<Rank> all_of_job(const Runtime& runtime) {
   return ranks;
 }
 
-/// An outcome that is known at once is not reported again.
-Status told_at_once(Status status, Op& op) noexcept {
-  if (status == Status::in_progress || op.pending()) return status;
-  op.source_free = {};
-  op.delivered = {};
-  return status;
+/// For what is made of a team: it may have the same list of members.
+TeamOptions without_label(TeamOptions options) noexcept {
+  options.label = 0;
+  return options;
 }
 
 }  // namespace
@@ -62,12 +61,15 @@ Team Team::split(int color, int key) const {
   std::stable_sort(places.begin(), places.end(), [&](auto a, auto b) { return all[a].key < all[b].key; });
   std::vector<Rank> members;
   for (const std::size_t place : places) members.push_back(state_->ranks()[place]);
-  return {state_->runtime(), members, state_->options()};
+  return {state_->runtime(), members, without_label(state_->options())};
 }
 
-Team Team::shrink() const { return {state_->runtime(), state_->agree_on_survivors(), state_->options()}; }
+Team Team::shrink() const {
+  return {state_->runtime(), state_->agree_on_survivors(), without_label(state_->options())};
+}
 
 void Team::close() noexcept { state_.reset(); }
+void Team::abandon() noexcept { state_->fail_by(coll::Fault::Why::closed, state_->members().self); }
 
 int Team::rank() const noexcept { return static_cast<int>(state_->members().self); }
 int Team::size() const noexcept { return static_cast<int>(state_->members().count); }

@@ -64,8 +64,8 @@ std::optional<unsigned> member_of(std::span<const Rank> ranks, Rank rank) noexce
   return static_cast<unsigned>(found - ranks.begin());
 }
 
-/// From the list, and how many teams of that list there were: all members count alike.
-std::uint64_t make_key(std::span<const Rank> ranks, TeamTable& table) {
+/// From the list, and the label or how many teams of that list there were: all members count alike.
+std::uint64_t make_key(std::span<const Rank> ranks, std::uint64_t label, TeamTable& table) {
   std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
   const auto mix = [&hash](std::uint64_t value) {
     hash = (hash ^ value) * 0x0000'0100'0000'01b3;
@@ -73,7 +73,12 @@ std::uint64_t make_key(std::span<const Rank> ranks, TeamTable& table) {
   };
   for (const Rank rank : ranks) mix(static_cast<std::uint64_t>(rank.value) + 1);
   mix(ranks.size() << 32);
-  mix(table.count_of(hash));
+  if (label == 0) {
+    mix(table.count_of(hash));
+  } else {
+    mix(0);
+    mix(label);
+  }
   return hash;
 }
 
@@ -87,7 +92,7 @@ TeamState::TeamState(Runtime& runtime, std::span<const Rank> members, const Team
       members_(members_in(runtime, members)),
       options_(options),
       patience_(options.patience),
-      key_(make_key(ranks_, table_)),
+      key_(make_key(ranks_, options.label, table_)),
       watches_(members.size()),
       mail_(table_.messenger(), key_, members),
       ways_(mail_, members_),
@@ -310,6 +315,8 @@ void TeamState::fail(Fault fault, bool told) noexcept {
     fault.last_call = std::max(watches_[fault.member].last_call, met_);
     const CallRecord* record = calls_.front();
     if (record != nullptr) fault.ours = record->work.words;
+    // What the others have not ended yet they can end without this member, which has.
+    if (record == nullptr && fault.why == Fault::Why::closed) ++fault.call;
     if (fault.why == Fault::Why::other_call) fault.last_call = fault.call;
   }
   fault_ = fault;

@@ -54,6 +54,8 @@ class TeamState final : private Poller {
   bool plan(const Collective& call, coll::Plan& plan) const noexcept;
   /// Who lives, by member, as all that live agree. Throws as Team::shrink.
   std::vector<Rank> agree_on_survivors();
+  /// Ends the team here, and says so to the others.
+  void fail_by(coll::Fault::Why why, unsigned member) noexcept;
 
   // For the table.
   /// Takes the message over.
@@ -92,7 +94,6 @@ class TeamState final : private Poller {
   void end(coll::CallRecord& record, Status status) noexcept;
   /// Ends the team here, and at the others unless it was they who told of it.
   void fail(coll::Fault fault, bool told = false) noexcept;
-  void fail_by(coll::Fault::Why why, unsigned member) noexcept;
   void say_fault() noexcept;
   void connect();
   void make_memory(FormRecord& own);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/memory_fence.h"
 #include "ops/coll/call_words.h"
 #include "ops/coll/fault.h"
 
@@ -90,11 +91,11 @@ class TurnBoard {
   /// to that memory afterwards is not seen before this is.
   void desert() noexcept {
     desertion_of(self_).store(1, std::memory_order_relaxed);
-    fence(std::memory_order_seq_cst);
+    memory_fence(std::memory_order_seq_cst);
   }
   /// Some member did. Asked after reading: if not, what was read is what the members gave.
   [[nodiscard]] bool is_deserted() const noexcept {
-    fence(std::memory_order_acquire);
+    memory_fence(std::memory_order_acquire);
     for (unsigned m = 0; m < members_; ++m) {
       if (desertion_of(m).load(std::memory_order_relaxed) != 0) return true;
     }
@@ -109,12 +110,6 @@ class TurnBoard {
 
  private:
   static constexpr std::size_t kLineStride = 2 * kLineBytes;  // lines are fetched in pairs
-
-  static void fence([[maybe_unused]] std::memory_order order) noexcept {
-#ifndef __SANITIZE_THREAD__  // which does not know fences
-    std::atomic_thread_fence(order);
-#endif
-  }
 
   static constexpr std::size_t lines_bytes(unsigned members) noexcept {
     constexpr std::size_t kPage = 4096;

@@ -59,6 +59,11 @@ class MappingLease {
   [[nodiscard]] explicit operator bool() const noexcept { return mapping_ != nullptr; }
   /// Of what is mapped, which must be something.
   [[nodiscard]] MemoryKind kind() const noexcept { return mapping_->record.kind; }
+  /// What `reach_by_device` would lock of the host's memory: nothing if it is registered, or of a device.
+  [[nodiscard]] std::uint64_t bytes_to_lock() const noexcept {
+    const bool is_reached = mapping_ == nullptr || mapping_->registered || !host_accessible(mapping_->record.kind);
+    return is_reached ? 0 : mapping_->record.bytes;
+  }
   /// The device reaches it too, as long as it is mapped. See Imports::reach_by_device.
   [[nodiscard]] bool reach_by_device() const noexcept { return mapping_ != nullptr && reach_by_device(*mapping_); }
 

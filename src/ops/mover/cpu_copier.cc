@@ -1,20 +1,16 @@
 #include "ops/mover/cpu_copier.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
+#include "base/memory_fence.h"
 #include "ops/mover/common_runs.h"
 
 namespace brant {
 namespace {
 
 /// What this process writes next, to tell of the bytes, is not seen before them. Free on x86.
-void publish() noexcept {
-#ifndef __SANITIZE_THREAD__  // which does not know fences
-  std::atomic_thread_fence(std::memory_order_release);
-#endif
-}
+void publish() noexcept { memory_fence(std::memory_order_release); }
 
 /// True: that was all.
 bool copy_some(const Move& move, Move::ByCpu& step) noexcept {

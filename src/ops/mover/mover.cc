@@ -200,18 +200,22 @@ DeviceCopy& Mover::device_step(Move& move) noexcept {
 void Mover::copied(void* mover, DeviceCopy& copy, Status status) noexcept {
   Move& move = *static_cast<Move::ByDevice&>(copy).move;
   move.signaled = copy.flag != nullptr;
-  if (copy.path != Path::automatic) move.path = copy.path;
+  if (copy.path != Path::automatic && !is_staged(move)) move.path = copy.path;
   static_cast<Mover*>(mover)->step_ended(move, status);
 }
 
 Status Mover::by_device(Move& move, const StepEnd& to, const StepEnd& from, std::size_t bytes) noexcept {
   if (is_staged(move)) {
-    return stage(move, move.leaving ? Stager::Direction::in : Stager::Direction::out, to, from, bytes);
+    const bool by_courier =
+        bytes <= std::min(device_copier_.courier_bytes(), move.leaving ? kCourierFromHost : kCourierToHost);
+    if (!by_courier) return stage(move, move.leaving ? Stager::Direction::in : Stager::Direction::out, to, from, bytes);
   }
   DeviceCopy& step = device_step(move);
   step.alone = on_host(to) || on_host(from);
-  step.want(move.signal);
-  move.path = device_copier_.start(to.place.memory(), from.place.memory(), bytes, step, move.path);
+  if (!is_staged(move) || move.leaving) step.want(move.signal);
+  const Path wanted = is_staged(move) ? Path::courier : move.path;
+  const Path taken = device_copier_.start(to.place.memory(), from.place.memory(), bytes, step, wanted);
+  if (!is_staged(move)) move.path = taken;
   return Status::in_progress;
 }
 

@@ -21,6 +21,10 @@ namespace brant {
 /// theirs that its last copies lie in: it waits for those. The worker's thread.
 class Mover final : public Service, private Poller {
  public:
+  /// Between a device and host memory a copy engine is faster for more: the courier waits for its reads of the bus.
+  static constexpr std::size_t kCourierFromHost = std::size_t{4} << 10;
+  static constexpr std::size_t kCourierToHost = std::size_t{16} << 10;
+
   /// Of the path staged: so much is in the pinned buffer at a time.
   static constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 

@@ -5,23 +5,19 @@
 #include "brant/core/runtime.h"
 #include "brant/notify/notifier.h"
 #include "brant/notify/persistent_kernel.h"
+#include "core/told_at_once.h"
 #include "ops/notify/table.h"
 #include "ops/notify/ticket.h"
 
 namespace brant {
 namespace {
 
-/// An outcome that is known at once is not reported again.
 template <typename Post>
 Status post_to(Op& op, Post&& post) noexcept {
   if (op.pending()) [[unlikely]]
     return refuse_pending_op();
   op.result = {Status::ok, 0};
-  const Status status = post();
-  if (status == Status::in_progress) return status;
-  op.source_free = {};
-  op.delivered = {};
-  return status;
+  return told_at_once(post(), op);
 }
 
 }  // namespace

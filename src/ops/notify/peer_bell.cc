@@ -5,6 +5,7 @@
 #include "brant/core/runtime.h"
 #include "brant/notify/bell.h"
 #include "ops/mapping/opening.h"
+#include "ops/notify/armed_lines.h"
 #include "ops/notify/table.h"
 #include "ops/notify/ticket.h"
 
@@ -75,7 +76,12 @@ Status PeerBell::ring(std::uint64_t epoch) noexcept {
   if (open_ == nullptr) return Status::invalid_argument;
   if (open_->peer.lost) return Status::peer_lost;
   if (!open_->in_host) return Status::not_supported;
-  std::atomic_ref(*open_->word()).store(epoch, std::memory_order_release);
+  // Of several that ring it, or of copies that end in another order than they were posted, the last may not be the
+  // furthest: who waits for that would miss it.
+  std::atomic_ref word(*open_->word());
+  std::uint64_t seen = word.load(std::memory_order_relaxed);
+  while (!ArmedLines::reached(seen, epoch) && !word.compare_exchange_weak(seen, epoch, std::memory_order_release)) {
+  }
   return Status::ok;
 }
 

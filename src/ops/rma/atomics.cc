@@ -17,6 +17,11 @@ void tell_before(void* before, std::uint64_t bits, std::size_t bytes) noexcept {
   std::memcpy(before, bytes == sizeof(half) ? static_cast<const void*>(&half) : &bits, bytes);
 }
 
+/// Looks at the alarm of an owner that may sleep in a wait for the word.
+void wake_for(const Atomic& what, const Peer& owner) noexcept {
+  if (what.operation != AtomicOp::load && owner.link != nullptr) owner.link->wake();
+}
+
 }  // namespace
 
 RmaAtomics::RmaAtomics(Engine& engine, Mover& mover) noexcept
@@ -107,6 +112,7 @@ Status RmaAtomics::by_cpu(RmaTarget& target, const Call& call, Op& op) noexcept 
   const TimePoint posted_at = engine_.trace() != nullptr ? Clock::now() : TimePoint{};
   const std::size_t bytes = call.what.bytes();
   tell_before(call.before, perform_atomic_by_cpu(target.mapped_ + call.offset, call.what), bytes);
+  wake_for(call.what, target.peer_);
   op.result.bytes = bytes;
   count(Path::shm, bytes);
   trace(target, Path::shm, posted_at, bytes);
@@ -119,6 +125,7 @@ Status RmaAtomics::start(Record& record) noexcept {
     case Path::kernel: return by_device(record);
     case Path::shm:
       record.bits = perform_atomic_by_cpu(record.target.mapped_ + record.call.offset, record.call.what);
+      wake_for(record.call.what, record.target.peer_);
       return Status::ok;
     default: return await_file(record);
   }
@@ -163,7 +170,12 @@ unsigned RmaAtomics::begin_late(RmaTarget& target) noexcept {
     const Result<Path> path = choose(target, record.call.forced);
     if (path) record.path = *path;
     const Status status = path ? start(record) : path.status();
-    if (status != Status::in_progress) ended(record, status);
+    if (status == Status::limit_reached) {
+      record.path = Path::automatic;
+      static_cast<void>(await_file(record));
+    } else if (status != Status::in_progress) {
+      ended(record, status);
+    }
   }
   return begun;
 }

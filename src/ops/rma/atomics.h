@@ -24,11 +24,14 @@ class RmaAtomics {
   static RmaAtomics& of(RmaTarget& target) noexcept;
 
   Status post(RmaTarget& target, const Call& call, Op& op) noexcept;
-  /// Those that waited for the file by means of which the segment is mapped: it has come, or cannot be had. Returns how
-  /// many. The target may be gone afterwards.
+  /// Those that waited for the file by means of which the segment is mapped: it has come, or cannot be had. Where there
+  /// is no room for one yet, it waits for the next call, and the target is a poller until then. Returns how many were
+  /// tried. The target may be gone afterwards.
   unsigned begin_late(RmaTarget& target) noexcept;
 
  private:
+  friend class RmaFences;
+
   /// One that takes time.
   struct Record final : OpOwner, PeerOp {
     struct ByWire : port::WireOp {
@@ -71,7 +74,7 @@ class RmaAtomics {
 
   Engine& engine_;
   ObjectPool<Record> records_{kMost};
-  DeviceCopies awaiting_;  ///< A file: see RmaTarget.
+  DeviceCopies awaiting_;  ///< A file, or room behind it: see RmaTarget.
   DeviceAtomics device_;
 };
 

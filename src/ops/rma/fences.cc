@@ -1,5 +1,6 @@
 #include "ops/rma/fences.h"
 
+#include "ops/rma/atomics.h"
 #include "ops/rma/target.h"
 
 namespace brant {
@@ -18,9 +19,10 @@ Status RmaFences::post(Rank rank, Op& op) noexcept {
   Fence* fence = records_.take(*this, *peer);
   if (fence == nullptr) return records_.refusal();
   fence->lost = &RmaFences::on_lost;
+  fence->cancel = [](OpOwner&) noexcept {};  // it goes on, and tells nobody
   peer->add_outstanding(*fence);
   Status status = Status::in_progress;
-  if (puts_come_before(*fence)) {
+  if (writes_come_before(*fence)) {
     waiting_.push_back(*fence);
     engine_.pollers().attach(*this);
   } else {
@@ -35,10 +37,11 @@ Status RmaFences::post(Rank rank, Op& op) noexcept {
   return status;
 }
 
-bool RmaFences::puts_come_before(const Fence& fence) noexcept {
+bool RmaFences::writes_come_before(const Fence& fence) noexcept {
   const PeerOp* op = &fence;
   while (op->peer_hook.previous != op) {
     op = op->peer_hook.previous;
+    if (op->lost == &RmaAtomics::on_lost) return true;
     const bool is_transfer = op->lost == &RmaTarget::on_lost;
     if (is_transfer && static_cast<const RmaTransfer*>(op)->is_put) return true;
   }
@@ -71,7 +74,7 @@ unsigned RmaFences::poll() noexcept {
   while (next != nullptr) {
     auto& fence = static_cast<Fence&>(*next);
     next = IntrusiveList<Move, &Move::hook>::next(fence);
-    if (puts_come_before(fence)) continue;
+    if (writes_come_before(fence)) continue;
     waiting_.remove(fence);
     const Status status = flush(fence);
     if (status != Status::in_progress) end(fence, status);

@@ -7,8 +7,9 @@
 
 namespace brant {
 
-/// Learns when all puts that were posted to a process before are visible there: those that CPUs and devices copy, by
-/// their places in the list of what is under way with it; then those that the network has taken, by a flush.
+/// Learns when all puts and atomics that were posted to a process before are visible there: atomics, and the puts that
+/// CPUs and devices copy, by their places in the list of what is under way with it; then the puts that the network has
+/// taken, by a flush.
 class RmaFences final : private Poller {
  public:
   static constexpr std::size_t kFencesMax = 4096;
@@ -32,7 +33,7 @@ class RmaFences final : private Poller {
   };
   static const MoveEvents kEvents;
 
-  [[nodiscard]] static bool puts_come_before(const Fence& fence) noexcept;
+  [[nodiscard]] static bool writes_come_before(const Fence& fence) noexcept;
   Status flush(Fence& fence) noexcept;
   void end(Fence& fence, Status status) noexcept;
   static void on_lost(PeerOp& op) noexcept;
@@ -41,7 +42,7 @@ class RmaFences final : private Poller {
   Engine& engine_;
   Mover& mover_;
   ObjectPool<Fence> records_{kFencesMax};
-  IntrusiveList<Move, &Move::hook> waiting_;  ///< For earlier puts.
+  IntrusiveList<Move, &Move::hook> waiting_;  ///< For earlier puts and atomics.
 };
 
 }  // namespace brant

@@ -3,19 +3,15 @@
 #include <new>
 
 #include "brant/core/runtime.h"
+#include "core/told_at_once.h"
 #include "ops/rma/table.h"
 
 namespace brant {
 namespace {
 
-/// An outcome that is known at once is not reported again: a record that is posted next must not fire the sinks of this
-/// post.
-Status told_at_once(RmaTarget* target, Status status, Op& op) noexcept {
-  if (status == Status::in_progress) return status;
-  if (target != nullptr) target->count_outcome(status);
-  op.source_free = {};
-  op.delivered = {};
-  return status;
+Status counted(RmaTarget* target, Status status, Op& op) noexcept {
+  if (target != nullptr && status != Status::in_progress) target->count_outcome(status);
+  return told_at_once(status, op);
 }
 
 }  // namespace
@@ -43,9 +39,10 @@ void RemoteSegment::close() noexcept {
 Rank RemoteSegment::rank() const noexcept { return target_ == nullptr ? Rank{} : target_->peer().rank; }
 std::size_t RemoteSegment::size() const noexcept { return target_ == nullptr ? 0 : target_->bytes(); }
 MemoryKind RemoteSegment::kind() const noexcept { return target_ == nullptr ? MemoryKind::detect : target_->kind(); }
+std::uint64_t RemoteSegment::owners_address() const noexcept { return target_ == nullptr ? 0 : target_->address_; }
 void* RemoteSegment::host_pointer() const noexcept { return target_ == nullptr ? nullptr : target_->host_pointer(); }
-void* RemoteSegment::device_pointer() const noexcept {
-  return target_ == nullptr ? nullptr : target_->device_pointer();
+void* RemoteSegment::device_pointer(std::size_t lock_at_most) const noexcept {
+  return target_ == nullptr ? nullptr : target_->device_pointer(lock_at_most);
 }
 std::size_t RemoteSegment::pending() const noexcept { return target_ == nullptr ? 0 : target_->live(); }
 
@@ -62,7 +59,7 @@ Status RemoteSegment::post_put(std::uint64_t offset, ConstBuffer source, Op& op,
     return refuse_pending_op();
   // A put only reads it.
   const Buffer local(const_cast<void*>(source.data), source.bytes, source.kind);
-  return told_at_once(
+  return counted(
       target_,
       target_ == nullptr ? Status::invalid_argument : target_->post(RmaDirection::put, offset, local, op, options), op);
 }
@@ -71,7 +68,7 @@ Status post_fence(Runtime& runtime, Rank rank, Op& op) noexcept {
   if (op.pending()) [[unlikely]]
     return refuse_pending_op();
   try {
-    return told_at_once(nullptr, runtime.worker().engine().service<RmaTable>().fences().post(rank, op), op);
+    return told_at_once(runtime.worker().engine().service<RmaTable>().fences().post(rank, op), op);
   } catch (const std::bad_alloc&) {
     return Status::no_memory;
   }
@@ -80,16 +77,16 @@ Status post_fence(Runtime& runtime, Rank rank, Op& op) noexcept {
 Status RemoteSegment::post_atomic(std::uint64_t offset, const Atomic& what, Op& op, void* before, Path path) noexcept {
   if (op.pending()) [[unlikely]]
     return refuse_pending_op();
-  return told_at_once(target_,
-                      target_ == nullptr ? Status::invalid_argument
-                                         : RmaAtomics::of(*target_).post(*target_, {offset, what, before, path}, op),
-                      op);
+  return counted(target_,
+                 target_ == nullptr ? Status::invalid_argument
+                                    : RmaAtomics::of(*target_).post(*target_, {offset, what, before, path}, op),
+                 op);
 }
 
 Status RemoteSegment::post_get(std::uint64_t offset, Buffer landing, Op& op, const RmaOptions& options) noexcept {
   if (op.pending()) [[unlikely]]
     return refuse_pending_op();
-  return told_at_once(
+  return counted(
       target_,
       target_ == nullptr ? Status::invalid_argument : target_->post(RmaDirection::get, offset, landing, op, options),
       op);

@@ -1,5 +1,6 @@
 #include "ops/rma/target.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -155,7 +156,13 @@ PathQuery RmaTarget::query(MemoryKind local, std::size_t bytes, RmaDirection dir
   const bool reached = device_there || (device_here && is_reached_by_device());
   query.peer_maps = mapped && (reached || peer_.same_process);
   query.pinned_here = device_there ? local == MemoryKind::pinned : reached;
-  if (device_here && device_there && query.peer_maps) query.courier_bytes = mover().courier_bytes();
+  const bool by_courier =
+      query.peer_maps && (device_here || device_there) && (device_here == device_there || query.pinned_here);
+  if (by_courier) query.courier_bytes = mover().courier_bytes();
+  if (device_here != device_there) {
+    const bool reads_host = (direction == RmaDirection::put) == device_there;
+    query.courier_bytes = std::min(query.courier_bytes, reads_host ? Mover::kCourierFromHost : Mover::kCourierToHost);
+  }
   query.wire_takes_kind = (way_.key != nullptr || !packed_key_.empty()) && engine_.wire().capabilities().takes(local);
   query.forced = forced != Path::automatic ? forced : engine_.options().path;
   return query;
@@ -169,35 +176,21 @@ PathChoice RmaTarget::choose(MemoryKind local, std::size_t bytes, RmaDirection d
   return choose_path(asked, engine_.path_order());
 }
 
-Status RmaTarget::choose_for_post(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced,
-                                  Path& path) noexcept {
-  const PathChoice choice = choose(local, bytes, direction, forced);
-  path = choice.path;
-  if (choice.status != Status::ok) {
-    const bool put = direction == RmaDirection::put;
-    log::error(
-        "{} a segment of rank {}: path {} cannot carry {} bytes from {} to {} memory: {}. Use BRANT_PATH=auto or "
-        "another path",
-        put ? "put into" : "get from", peer_.rank.value, path_name(choice.path), bytes,
-        memory_kind_name(put ? local : kind_), memory_kind_name(put ? kind_ : local), choice.reason);
-  }
-  return choice.status;
-}
-
 /// Host memory over there. What another process pinned is not pinned here: its mapping is, once it is registered.
 bool RmaTarget::is_reached_by_device() noexcept {
   return peer_.same_process ? kind_ == MemoryKind::pinned : lease_.reach_by_device();
 }
 
-void* RmaTarget::device_pointer() noexcept {
-  if (mapped_ == nullptr) return nullptr;
+void* RmaTarget::device_pointer(std::size_t lock_at_most) noexcept {
+  if (mapped_ == nullptr || lease_.bytes_to_lock() > lock_at_most) return nullptr;
   return !host_accessible(kind_) || is_reached_by_device() ? mapped_ : nullptr;
 }
 
 MoveEnd RmaTarget::place(std::uint64_t offset, Path path) const noexcept {
   const bool over_network = path == Path::ucx || mapped_ == nullptr;
   if (over_network) return MoveEnd::over_network(address_ + offset, kind_);
-  const bool by_device = host_accessible(kind_) && path == Path::copy_engine;  // which reaches what it is pinned for
+  // Which reaches what it is pinned for.
+  const bool by_device = host_accessible(kind_) && (path == Path::copy_engine || path == Path::courier);
   return {mapped_ + offset, by_device ? MemoryKind::pinned : kind_};
 }
 
@@ -269,6 +262,7 @@ Status RmaTarget::choose_for_shapes(RmaDirection direction, Buffer local, const 
 Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer local, Op& op,
                        const RmaOptions& options) noexcept {
   op.result = {Status::ok, 0};
+  if (options.word_behind.was_set != nullptr) *options.word_behind.was_set = false;
   const TransferShapes* const shapes = options.shapes;
   const std::size_t bytes = shapes == nullptr ? local.bytes : shapes->from.bytes();
   Path path = Path::automatic;
@@ -291,6 +285,10 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   transfer->path = path;
   transfer->bytes = bytes;
   transfer->shapes = shapes;
+  if (options.word_behind.word != nullptr && transfer->is_put) {
+    transfer->signal = {options.word_behind.word, options.word_behind.value};
+    transfer->word_was_set = options.word_behind.was_set;
+  }
   status = mover().start(*transfer);
   if (status == Status::in_progress) {
     transfer->own(engine_.completions(), op);
@@ -306,13 +304,24 @@ Status RmaTarget::post(RmaDirection direction, std::uint64_t offset, Buffer loca
   return status == Status::ok || status == Status::limit_reached ? status : final_status(status);
 }
 
+/// Logs why a forced path is refused.
 Status RmaTarget::choose_for(RmaDirection direction, Buffer local, std::size_t bytes, const RmaOptions& options,
                              Path& path) noexcept {
   const TransferShapes* const shapes = options.shapes;
   const bool in_runs = shapes == nullptr ||
                        (shapes->from.form() == Shape::Form::contiguous && shapes->to.form() == Shape::Form::contiguous);
-  return in_runs ? choose_for_post(local.kind, bytes, direction, options.path, path)
-                 : choose_for_shapes(direction, local, options, path);
+  if (!in_runs) return choose_for_shapes(direction, local, options, path);
+  const PathChoice choice = choose(local.kind, bytes, direction, options.path);
+  path = choice.path;
+  if (choice.status != Status::ok) {
+    const bool put = direction == RmaDirection::put;
+    log::error(
+        "{} a segment of rank {}: path {} cannot carry {} bytes from {} to {} memory: {}. Use BRANT_PATH=auto or "
+        "another path",
+        put ? "put into" : "get from", peer_.rank.value, path_name(choice.path), bytes,
+        memory_kind_name(put ? local.kind : kind_), memory_kind_name(put ? kind_ : local.kind), choice.reason);
+  }
+  return choice.status;
 }
 
 Status RmaTarget::await_file(RmaDirection direction, std::uint64_t offset, Buffer local, std::size_t bytes, Op& op,
@@ -324,14 +333,14 @@ Status RmaTarget::await_file(RmaDirection direction, std::uint64_t offset, Buffe
   transfer->shapes = options.shapes;
   transfer->own(engine_.completions(), op);
   peer_.add_outstanding(*transfer);
-  transfer->awaits_file = true;
+  transfer->waits_to_begin = true;
   awaiting_.push_back(*transfer);
   engine_.pollers().attach(*this);
   return Status::in_progress;
 }
 
 bool RmaTarget::stop_awaiting(RmaTransfer& transfer) noexcept {
-  if (!std::exchange(transfer.awaits_file, false)) return false;
+  if (!std::exchange(transfer.waits_to_begin, false)) return false;
   awaiting_.remove(transfer);
   return true;
 }
@@ -349,10 +358,11 @@ unsigned RmaTarget::poll() noexcept {
 }
 
 void RmaTarget::begin_late(RmaTransfer& transfer) noexcept {
-  transfer.awaits_file = false;
+  transfer.waits_to_begin = false;
   const RmaDirection direction = transfer.is_put ? RmaDirection::put : RmaDirection::get;
   MoveEnd& there = transfer.is_put ? transfer.to : transfer.from;
   const MoveEnd& here = transfer.is_put ? transfer.from : transfer.to;
+  const MoveEnd unreached = there;
   RmaOptions options;
   options.path = transfer.path;
   options.shapes = transfer.shapes;
@@ -363,6 +373,13 @@ void RmaTarget::begin_late(RmaTransfer& transfer) noexcept {
   if (status == Status::ok) {
     there = place(there.address - address_, transfer.path);
     status = mover().start(transfer);
+  }
+  if (status == Status::limit_reached) {
+    there = unreached;
+    transfer.path = options.path;
+    transfer.waits_to_begin = true;
+    awaiting_.push_back(transfer);
+    return engine_.pollers().attach(*this);
   }
   if (status != Status::in_progress) return ended(transfer, status);
   if (transfer.source_is_free)
@@ -433,6 +450,7 @@ void RmaTarget::ended(RmaTransfer& transfer, Status status) noexcept {
   if (status == Status::ok) {
     count(transfer.is_put ? RmaDirection::put : RmaDirection::get, transfer.path, transfer.bytes);
   }
+  if (transfer.word_was_set != nullptr) *transfer.word_was_set = transfer.signaled && status == Status::ok;
   engine_.completions().finish(transfer, {status, status == Status::ok ? transfer.bytes : 0});
   release(transfer);
 }

@@ -36,7 +36,7 @@ class RmaTarget final : private Poller {
   [[nodiscard]] std::size_t live() const noexcept { return live_; }
   /// See RemoteSegment.
   [[nodiscard]] void* host_pointer() const noexcept { return host_accessible(kind_) ? mapped_ : nullptr; }
-  [[nodiscard]] void* device_pointer() noexcept;
+  [[nodiscard]] void* device_pointer(std::size_t lock_at_most) noexcept;
 
   [[nodiscard]] PathChoice choose(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept;
   Status post(RmaDirection direction, std::uint64_t offset, Buffer local, Op& op, const RmaOptions& options) noexcept;
@@ -45,6 +45,7 @@ class RmaTarget final : private Poller {
   void close() noexcept;
 
  private:
+  friend class RemoteSegment;
   friend class RmaAtomics;
   friend class RmaFences;
 
@@ -54,18 +55,17 @@ class RmaTarget final : private Poller {
   void note_mapped(Result<MappedMemory> memory) noexcept;
   /// Maps the segment once the file has come by means of which that is done.
   void look_for_file() noexcept;
-  /// A put or get begins when the file has come, or ends if it does not.
+  /// A put or get begins when the file has come and there is room for it, or ends if the file does not come.
   Status await_file(RmaDirection direction, std::uint64_t offset, Buffer local, std::size_t bytes, Op& op,
                     const RmaOptions& options) noexcept;
   void begin_late(RmaTransfer& transfer) noexcept;
   /// False: it has begun.
   bool stop_awaiting(RmaTransfer& transfer) noexcept;
   unsigned poll() noexcept override;
-  [[nodiscard]] bool lets_sleep() const noexcept override { return true; }  // word of the file wakes the process
+  /// Word of the file wakes the process; nothing does when there is room.
+  [[nodiscard]] bool lets_sleep() const noexcept override { return file_.has_value(); }
   Status choose_for(RmaDirection direction, Buffer local, std::size_t bytes, const RmaOptions& options,
                     Path& path) noexcept;
-  /// Logs why a forced path is refused.
-  Status choose_for_post(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced, Path& path) noexcept;
   [[nodiscard]] PathQuery query(MemoryKind local, std::size_t bytes, RmaDirection direction, Path forced) noexcept;
   /// The bytes lie inside, and their owner is there. `what` is wanted of them.
   Status check_place(const char* what, std::uint64_t offset, std::uint64_t bytes) const noexcept;

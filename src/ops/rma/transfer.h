@@ -11,10 +11,11 @@ class RmaTarget;
 struct RmaTransfer final : OpOwner, PeerOp, Move {
   RmaTransfer(RmaTarget& target_in, const MoveEvents& events_in) noexcept : Move(events_in), target(target_in) {}
 
-  bool is_put = false;       // in what Move leaves of its last word
-  bool awaits_file = false;  ///< It has not begun: see RmaTarget::await_file.
+  bool is_put = false;          // in what Move leaves of its last word
+  bool waits_to_begin = false;  ///< It is in RmaTarget::awaiting_.
   RmaTarget& target;
-  TimePoint posted_at{};  ///< Exact only with a trace.
+  TimePoint posted_at{};         ///< Exact only with a trace.
+  bool* word_was_set = nullptr;  ///< Of a WordBehind.
 };
 
 }  // namespace brant

@@ -1,5 +1,7 @@
 #include "ops/rpc/service.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/seconds.h"
 
@@ -12,8 +14,10 @@ RpcService::RpcService(Engine& engine)
       rank_{engine.job().rank},
       answers_(rank_),
       outboxes_(engine, carrier_, &RpcService::on_trouble, this),
-      landings_(carrier_, &RpcService::on_data, this) {
-  troubles_.reserve(static_cast<std::size_t>(engine.job().size));
+      landings_(carrier_, &RpcService::on_data, this),
+      heard_(static_cast<std::size_t>(engine.job().size)) {
+  troubles_.reserve(2 * heard_.size());  // its end and its loss
+  silent_.reserve(heard_.size());
   messenger_.claim(am::ServiceId::rpc, &RpcService::on_message, &RpcService::on_trouble, this);
 }
 
@@ -25,6 +29,11 @@ am::Message* RpcService::open(const CallHeader& header, std::size_t bytes) noexc
 
 Status RpcService::ask(Rank to, const Function& function, am::Message& message, const detail::Waiting& waiting,
                        bool at_once) noexcept {
+  const Peer* const peer = engine_.peers().find(to.value);
+  if (peer != nullptr && peer->ended && !peer->joined) {
+    answers_.refuse(waiting, function, to, Status::shutting_down);
+    return Status::shutting_down;
+  }
   auto header = message.header<CallHeader>();
   header.number = answers_.expect(waiting, function, to);
   Status status = Status::limit_reached;
@@ -45,6 +54,8 @@ void RpcService::on_message(void* context, am::Message& message) noexcept {
     self.engine_.peers().distrust(message.peer, "a remote call with a damaged header");
     return self.messenger_.release(message);
   }
+  const auto from = static_cast<std::size_t>(message.peer);
+  if (from < self.heard_.size()) self.heard_[from] = true;
   const bool has_data = message.header<CallHeader>().data != 0;
   if (!has_data) return self.enqueue(message);
   if (self.landings_.take(message)) return;
@@ -120,6 +131,22 @@ unsigned RpcService::part_from(Peer&) noexcept {
   parted_ = true;
   run_first(parts_.take_all());  // to be refused
   return 0;
+}
+
+void RpcService::peer_ended(Peer& peer) noexcept {
+  if (!peer.joined && !has_heard(peer.rank)) silent_.push_back({peer.rank, Clock::now() + kLateAnswers});
+}
+
+void RpcService::look_around() noexcept {
+  if (silent_.empty()) return;
+  const TimePoint now = Clock::now();
+  std::erase_if(silent_, [&](const Silent& each) {
+    if (has_heard(each.rank)) return true;  // it answers by itself
+    if (now < each.until) return false;
+    troubles_.emplace_back(each.rank, Status::shutting_down);
+    wake();
+    return true;
+  });
 }
 
 bool RpcService::stalled(std::chrono::nanoseconds idle, bool) noexcept {

@@ -68,11 +68,23 @@ class RpcService final : public Service {
 
   // --- Service
   unsigned part_from(Peer& peer) noexcept override;
+  void peer_ended(Peer& peer) noexcept override;
+  void look_around() noexcept override;
   bool stalled(std::chrono::nanoseconds idle, bool for_ever) noexcept override;
   bool forget(Peer& peer) noexcept override;
   void let_go() noexcept override;
 
  private:
+  /// For answers that the farewell of a program has overtaken.
+  static constexpr auto kLateAnswers = std::chrono::seconds(1);
+  /// A program that has ended before anything of remote calls came from it: it may have made no Rpc, and then nobody
+  /// there answers.
+  struct Silent {
+    Rank rank;
+    TimePoint until{};
+  };
+
+  [[nodiscard]] bool has_heard(Rank peer) const noexcept { return heard_[static_cast<std::size_t>(peer.value)]; }
   static void on_message(void* self, am::Message& message) noexcept;
   static void on_data(void* self, am::Message& message) noexcept;
   static void on_trouble(void* self, Rank peer, Status status) noexcept;
@@ -102,6 +114,8 @@ class RpcService final : public Service {
   am::MessageList due_;                            ///< What came and was not run yet.
   Op turn_;                                        ///< Pending while something is to be run.
   std::vector<std::pair<Rank, Status>> troubles_;  ///< Who waits for these peers was not told yet.
+  std::vector<bool> heard_;                        ///< By rank of the job: something of remote calls came from it.
+  std::vector<Silent> silent_;
   RunningCall* running_ = nullptr;
   bool parted_ = false;  ///< The program here has ended: calls of others are refused.
 };

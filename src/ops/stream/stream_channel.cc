@@ -1,19 +1,15 @@
 #include "brant/ops/stream_channel.h"
 
 #include "brant/core/runtime.h"
+#include "core/told_at_once.h"
 #include "ops/stream/table.h"
 
 namespace brant {
 namespace {
 
-/// An outcome that is known at once is not reported again: a record that is posted next must not fire the sinks of this
-/// post.
-Status told_at_once(StreamEnd* end, Status status, Op& op) noexcept {
-  if (status == Status::in_progress) return status;
-  if (end != nullptr) end->engine().counters().count_outcome(status);
-  op.source_free = {};
-  op.delivered = {};
-  return status;
+Status counted(StreamEnd* end, Status status, Op& op) noexcept {
+  if (end != nullptr && status != Status::in_progress) end->engine().counters().count_outcome(status);
+  return told_at_once(status, op);
 }
 
 template <typename Queue>
@@ -25,7 +21,7 @@ Status queue(StreamEnd* end, const OnStream& on, Queue&& transfer) noexcept {
   }
   Status status = end == nullptr || on.stream == nullptr ? Status::invalid_argument : end->ready();
   if (status == Status::ok) status = transfer(*end);
-  return on.op == nullptr ? status : told_at_once(end, status, *on.op);
+  return on.op == nullptr ? status : counted(end, status, *on.op);
 }
 
 }  // namespace
@@ -48,7 +44,7 @@ Status StreamChannel::post_prepare(Op& op) noexcept {
   if (op.pending()) [[unlikely]]
     return refuse_pending_op();
   op.result = {Status::ok, 0};
-  return told_at_once(end_, end_ == nullptr ? Status::invalid_argument : end_->prepare(op), op);
+  return counted(end_, end_ == nullptr ? Status::invalid_argument : end_->prepare(op), op);
 }
 
 Status StreamChannel::send(ConstBuffer source, const OnStream& on) noexcept {

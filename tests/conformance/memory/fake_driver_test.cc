@@ -312,6 +312,23 @@ TEST_F(FakeDriver, whatever_is_broken_is_told_in_words) {
   expect_reason("FAKE_CUDA_WITHOUT", "cuStreamBatchMemOp", "lacks cuStreamBatchMemOp.*525");
 }
 
+TEST_F(FakeDriver, large_pinned_memory_is_a_file_that_the_driver_locks) {
+  const auto device = open(0);
+  const std::uint64_t locked = calls("cuMemHostRegister"), unlocked = calls("cuMemHostUnregister");
+  {
+    const Piece small(*device, MemoryKind::pinned, 64), large(*device, MemoryKind::pinned, 65536);
+    EXPECT_EQ(calls("cuMemHostRegister"), locked + 1);
+    EXPECT_EQ(device->export_allocation(small.at()).status(), Status::wrong_kind);
+    EXPECT_EQ(device->export_allocation(large.at(100)).status(), Status::ok);
+    const Result<port::PointerInfo> info = device->query(large.at(100));
+    ASSERT_TRUE(info.ok());
+    EXPECT_EQ(info->kind, MemoryKind::pinned);
+    EXPECT_EQ(device->free(large.at(100)), Status::invalid_argument);
+    EXPECT_EQ(calls("cuMemHostUnregister"), unlocked);
+  }
+  EXPECT_EQ(calls("cuMemHostUnregister"), unlocked + 1);
+}
+
 TEST_F(FakeDriver, words_of_a_stream_are_one_call_of_the_driver) {
   using port::StreamWord;
   const ScopedVariable words("FAKE_CUDA_WORDS", "1");

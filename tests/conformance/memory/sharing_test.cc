@@ -107,6 +107,26 @@ TEST_P(SharingConformance, a_record_that_comes_home_works_too) {
   EXPECT_EQ(read(piece.at(), 4096), all);
 }
 
+TEST_P(SharingConformance, a_peer_imports_and_writes_our_pinned_memory) {
+  MemoryPeer peer(GetParam());
+  const Piece piece(device(), MemoryKind::pinned, 65536);
+  const Result<port::PointerInfo> info = device().query(piece.at());
+  ASSERT_TRUE(info.ok()) << status_name(info.status());
+  EXPECT_EQ(info->kind, MemoryKind::pinned);
+  EXPECT_EQ(info->device, -1);
+  write(piece.at(), Bytes(piece.bytes(), std::byte{0}));
+  const Result<ExportRecord> record = device().export_allocation(piece.at(1000));
+  ASSERT_TRUE(record.ok()) << status_name(record.status());
+  ASSERT_EQ(peer.import_and_write(*record, 4), Status::ok);
+  EXPECT_EQ(read(piece.at(1000), piece.bytes() - 1000), pattern(piece.bytes() - 1000, 4));
+  // The device reaches it as any other pinned memory.
+  const Piece there(device(), device_kind(), piece.bytes());
+  const StreamScope stream(device());
+  ASSERT_EQ(streams().copy(there.at(), piece.at(), piece.bytes(), stream), Status::ok);
+  ASSERT_EQ(streams().synchronize(stream), Status::ok);
+  EXPECT_EQ(read(there.at(1000), piece.bytes() - 1000), pattern(piece.bytes() - 1000, 4));
+}
+
 TEST_P(SharingConformance, small_host_memory_is_not_exported) {
   int on_stack = 0;
   const Piece pinned(device(), MemoryKind::pinned, 4096);

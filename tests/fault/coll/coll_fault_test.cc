@@ -98,7 +98,10 @@ void expect_end(Runtime& runtime, Team& team, std::size_t count, Status expected
   if (team.fault().find("member 1 (rank 1 of the job)") == std::string::npos) say(self, team, "the text names nobody");
   if (team.run(barrier()).status != expected) say(self, team, "a later call is not refused alike");
   const bool between_calls = team.fault().find("between calls") != std::string::npos;
-  if (!between_calls && team.journal().back().status != expected) say(self, team, "the journal does not have it");
+  const Status last = team.journal().back().status;
+  // The call that the text names may have ended well here before the member that was in it found the loss.
+  const bool was_done_here = last == Status::ok && team.fault().find("found by member") != std::string::npos;
+  if (!between_calls && !was_done_here && last != expected) say(self, team, "the journal does not have it");
 }
 
 int play_death(Runtime& runtime, Team& team, std::size_t count) {

@@ -489,6 +489,18 @@ TEST_P(Collectives, closing_ends_what_is_under_way_at_all) {
   ASSERT_EQ(job().wait_for(std::chrono::seconds(60), waits).status, Status::canceled);
 }
 
+/// Although nothing is under way at it; what the others can end without it, they do.
+TEST_P(Collectives, who_gives_a_team_up_ends_the_next_call_of_the_others) {
+  if (size() == 1) GTEST_SKIP() << "nobody is awaited";
+  Team team = Team::world(job(), {.patience = std::chrono::seconds(60), .way = GetParam().way});
+  Operation first = team.start(barrier());
+  ASSERT_TRUE(job().wait_for(std::chrono::seconds(60), first).ok()) << team.fault();
+  if (self() == 0) team.abandon();
+  Operation second = team.start(barrier());
+  ASSERT_EQ(job().wait_for(std::chrono::seconds(60), second).status, Status::canceled);
+  EXPECT_NE(team.fault().find("member 0"), std::string::npos) << team.fault();
+}
+
 /// Where some members share a host and not all do, small calls cost one message for each other host, from one member
 /// of each.
 TEST_P(Collectives, members_of_one_host_exchange_no_messages_for_small_calls) {

@@ -35,6 +35,16 @@ TEST(MemoryKinds, refuse_what_is_no_memory) {
   EXPECT_EQ(kinds.resolve(&value, SIZE_MAX, kind), Status::invalid_argument) << "it goes around";
 }
 
+TEST(MemoryKinds, refuse_null_behind_other_memory_of_the_host) {
+  const auto device = device_without_gpu();
+  MemoryKinds kinds(*device);
+  int value = 0;
+  MemoryKind kind = MemoryKind::host;
+  EXPECT_EQ(kinds.resolve(&value, sizeof(value), kind), Status::ok);
+  EXPECT_EQ(kinds.resolve(nullptr, 8, kind), Status::invalid_argument) << "what is around `value` begins behind null";
+  EXPECT_EQ(kinds.resolve(&value, SIZE_MAX, kind), Status::invalid_argument) << "it goes around";
+}
+
 TEST(MemoryKinds, know_the_end_of_what_the_device_allocated) {
   const auto device = device_without_gpu();
   MemoryKinds kinds(*device);

@@ -167,6 +167,8 @@ TEST(BellsOfPeers, a_kernel_of_another_rank_rings) {
       EXPECT_EQ(job.outcome(bell.when(1)).status, Status::ok);
       EXPECT_EQ(there.ring(2), Status::ok);
       EXPECT_EQ(job.outcome(bell.when(2)).status, Status::ok);
+      EXPECT_EQ(there.ring(1), Status::ok) << "has been told";
+      EXPECT_EQ(bell.epoch(), 2u) << "epochs only grow";
     } else {
       Stream waiting = job.rank(0).device().create_stream();
       ASSERT_EQ(bell.enqueue_wait(waiting, 1), Status::ok);

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "support/effort.h"
+#include "support/kernel_thread.h"
 
 namespace brant::test {
 namespace {
@@ -20,16 +21,12 @@ using notify::Line;
 using notify::Waited;
 using simt::Word;
 
-simt::CpuThread thread_of_kernel() {
-  return simt::CpuThread([](void* pointer) noexcept { return pointer; });
-}
-
 struct alignas(16) Bytes {
   std::array<unsigned char, 600> at{};
 };
 
 TEST(Put, every_byte_arrives_and_no_other_is_written) {
-  simt::CpuThread machine = thread_of_kernel();
+  simt::CpuThread machine = thread_of_host();
   Bytes from;
   for (std::size_t i = 0; i < from.at.size(); ++i) from.at[i] = static_cast<unsigned char>(i * 7 + 1);
   for (const std::size_t to_offset : {0, 8, 3}) {
@@ -51,10 +48,10 @@ TEST(Put, every_byte_arrives_and_no_other_is_written) {
 template <typename One, typename Other>
 void together(One one, Other other) {
   std::thread second([&] {
-    simt::CpuThread machine = thread_of_kernel();
+    simt::CpuThread machine = thread_of_host();
     other(machine);
   });
-  simt::CpuThread machine = thread_of_kernel();
+  simt::CpuThread machine = thread_of_host();
   one(machine);
   second.join();
 }
@@ -108,7 +105,7 @@ TEST(Put, lines_bring_their_words_without_a_bell) {
 }
 
 TEST(Put, lines_that_do_not_come_end_the_wait_and_are_named) {
-  simt::CpuThread machine = thread_of_kernel();
+  simt::CpuThread machine = thread_of_host();
   std::array<Line, 2> lines{};
   lines[0] = {3, 77};
   std::array<Word, 2> words{};

@@ -240,6 +240,24 @@ TEST(RmaAtomics, those_on_memory_whose_file_has_not_come_wait_for_it) {
   EXPECT_EQ(pair.word(2), 1u);
 }
 
+TEST(RmaAtomics, those_that_waited_for_a_file_wait_for_room_as_well) {
+  JobOptions options = on_emulated_devices();
+  options.files_only = true;
+  options.links = true;  // by which it is handed over
+  AtomicsPair pair(options, MemoryKind::emulated, 4096);
+  std::deque<Op> ops(5000);
+  Counter counter;
+  for (Op& op : ops) {
+    op.delivered = counter.sink();
+    const Status posted = pair.there.post_atomic(0, kCount, op);
+    ASSERT_EQ(posted, Status::in_progress);
+    counter.track(posted, op);
+  }
+  ASSERT_TRUE(pair.job.run_until([&] { return counter.pending() == 0; }));
+  EXPECT_TRUE(counter.result().ok()) << status_name(counter.result().status);
+  EXPECT_EQ(pair.word(0), ops.size());
+}
+
 TEST(RmaAtomics, more_than_a_device_takes_at_once_are_refused_until_some_have_ended) {
   AtomicsPair pair(on_emulated_devices(), MemoryKind::emulated, 4096);
   std::deque<Op> ops(5000);

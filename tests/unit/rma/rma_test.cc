@@ -3,6 +3,7 @@
 #include "brant/ops/rma.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -144,11 +145,49 @@ TEST(Rma, the_path_follows_from_what_is_mapped) {
   Pair device(with(GpuChoice::emulated), MemoryKind::emulated, 65536);
   EXPECT_EQ(*device.there.path_of(MemoryKind::emulated, 8, RmaDirection::put), test::small_mapped_path());
   EXPECT_EQ(*device.there.path_of(MemoryKind::emulated, 8 << 20, RmaDirection::get), Path::copy_engine);
-  EXPECT_EQ(*device.there.path_of(MemoryKind::pinned, 8, RmaDirection::put), Path::copy_engine);
+  EXPECT_EQ(*device.there.path_of(MemoryKind::pinned, 8, RmaDirection::put), test::small_mapped_path());
+  EXPECT_EQ(*device.there.path_of(MemoryKind::pinned, 65536, RmaDirection::put), Path::copy_engine);
   EXPECT_EQ(*device.there.path_of(MemoryKind::host, 8, RmaDirection::put), Path::staged);
   Pair shared(with(GpuChoice::emulated), MemoryKind::host, 65536);
-  EXPECT_EQ(*shared.there.path_of(MemoryKind::emulated, 8, RmaDirection::put), Path::copy_engine);
-  EXPECT_EQ(*shared.there.path_of(MemoryKind::emulated, 8, RmaDirection::get), Path::copy_engine);
+  EXPECT_EQ(*shared.there.path_of(MemoryKind::emulated, 8, RmaDirection::put), test::small_mapped_path());
+  EXPECT_EQ(*shared.there.path_of(MemoryKind::emulated, 8, RmaDirection::get), test::small_mapped_path());
+  EXPECT_EQ(*shared.there.path_of(MemoryKind::emulated, 8192, RmaDirection::get), Path::copy_engine);
+}
+
+TEST(Rma, a_word_behind_a_put_is_set_by_the_courier_or_left_alone) {
+  Pair device(with(GpuChoice::emulated), MemoryKind::emulated, 65536);
+  const Space flags(device.job.rank(0), MemoryKind::host, 65536), source(device.job.rank(1), MemoryKind::emulated, 64);
+  auto* const word = static_cast<std::uint64_t*>(flags.whole().data);
+  const Segment exposed = expose(device.job.rank(0), flags.whole());
+  RemoteSegment flags_there(device.job.rank(1), Rank{0}, exposed.ticket());
+  auto* const by_device = static_cast<std::uint64_t*>(flags_there.device_pointer());
+  ASSERT_NE(by_device, nullptr);
+  *word = 0;
+  unsigned set = 0;
+  // It may come late where others keep the cores.
+  const auto late = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto may_come = [&] {
+    return test::small_mapped_path() == Path::courier && set == 0 && std::chrono::steady_clock::now() < late;
+  };
+  for (std::uint32_t turn = 1; turn <= 200 || may_come(); ++turn) {
+    bool was_set = true;
+    const RmaOptions options{.path = Path::automatic, .shapes = nullptr, .word_behind = {by_device, turn, &was_set}};
+    const std::uint64_t before = *word;
+    ASSERT_EQ(device.job.outcome(device.there.put(0, source.part(0, 8), options)).status, Status::ok);
+    ASSERT_EQ(std::atomic_ref(*word).load(), was_set ? turn : before);
+    set += was_set ? 1 : 0;
+  }
+  if (test::small_mapped_path() == Path::courier) {
+    EXPECT_GT(set, 0u) << "the courier has come";
+  } else {
+    EXPECT_EQ(set, 0u);
+  }
+  bool was_set = true;
+  const Space here(device.job.rank(1), MemoryKind::host, 65536);
+  const RmaOptions options{.path = Path::automatic, .shapes = nullptr, .word_behind = {by_device, 777, &was_set}};
+  EXPECT_EQ(device.job.outcome(flags_there.put(64, here.part(0, 8), options)).status, Status::ok);
+  EXPECT_FALSE(was_set) << "the CPU copied";
+  EXPECT_NE(*word, 777u);
 }
 
 TEST(Rma, kernels_reach_a_segment_that_is_mapped) {

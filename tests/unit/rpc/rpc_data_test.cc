@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "brant/ops/rpc.h"
+#include "brant/ops/rpc/distributed.h"
 #include "ops/rpc/service.h"
 #include "support/in_process_job.h"
 
@@ -170,6 +171,44 @@ TEST(RpcData, many_calls_with_data_among_others) {
   std::ranges::sort(came);
   EXPECT_EQ(came, ramp(std::size_t{2} * kCalls));
   ranks.expect_idle();
+}
+
+std::vector<int> g_seen;
+void look(const HostData<int>& data) {
+  EXPECT_TRUE(data.owned());
+  g_seen.assign(data.items().begin(), data.items().end());
+}
+void look_in_front(HostData<int> data, DistributedRef<int> part) {
+  EXPECT_EQ(*part, 2);
+  look(data);
+}
+void look_behind(DistributedRef<int> part, HostData<int> first, HostData<int> data) {
+  EXPECT_EQ(*part, 2);
+  EXPECT_EQ(first.items().size(), 1u);
+  look(data);
+}
+
+/// Its data stays where it has landed, whatever lands meanwhile, and wherever the part stands among the parameters.
+TEST(RpcData, a_call_that_waits_for_a_part_keeps_its_data) {
+  for (const bool in_front : {true, false}) {
+    DataCallers ranks(GpuChoice::none);
+    const std::vector<int> values = ramp(kMany), others(kMany, -1), one{1};
+    Distributed<int> mine(ranks.left, 1);
+    const Status told =
+        in_front ? ranks.left.tell<&look_in_front>(Rank{1}, no_copy(std::span(values)), mine)
+                 : ranks.left.tell<&look_behind>(Rank{1}, mine, no_copy(std::span(one)), no_copy(std::span(values)));
+    ASSERT_EQ(told, Status::ok);
+    g_seen.clear();
+    ranks.job.run(200);
+    ASSERT_TRUE(g_seen.empty()) << "the part is yet to be made";
+    ASSERT_EQ(ranks.left.tell<&look>(Rank{1}, no_copy(std::span(others))), Status::ok);
+    ASSERT_TRUE(ranks.job.run_until([] { return !g_seen.empty(); }));
+    g_seen.clear();
+    Distributed<int> theirs(ranks.right, 2);
+    ASSERT_TRUE(ranks.job.run_until([] { return !g_seen.empty(); }));
+    EXPECT_EQ(g_seen, values);
+    ranks.expect_idle();
+  }
 }
 
 TEST(RpcData, the_runtime_ends_while_data_is_coming) {

@@ -133,6 +133,30 @@ TEST(RpcFlow, two_ranks_that_flood_each_other_with_calls_go_on) {
   EXPECT_EQ(answered[1], kCalls);
 }
 
+/// It has made no Rpc, so nobody there refuses.
+TEST(RpcFlow, a_target_that_ends_without_remote_calls_is_waited_for_no_longer) {
+  InProcessJob job;
+  const Rpc here(job.rank(0));
+  Future<std::uint32_t> before = here.call<&give_back>(Rank{1}, 1u);
+  job.run(50);
+  EXPECT_FALSE(before.ready());
+  Peer& target = job.rank(0).worker().engine().peers()[1];
+  target.ended = true;  // as its farewell says
+  here.service().peer_ended(target);
+  Future<std::uint32_t> after = here.call<&give_back>(Rank{1}, 2u);
+  EXPECT_TRUE(after.ready()) << "it is not even sent";
+  for (Future<std::uint32_t>* each : {&before, &after}) {
+    ASSERT_TRUE(job.run_until([&] { return each->ready(); }));
+    try {
+      static_cast<void>(each->get());
+      ADD_FAILURE() << "nobody can have answered";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::shutting_down) << error.what();
+    }
+  }
+  EXPECT_EQ(here.service().answers().count(), 0u);
+}
+
 TEST(RpcFlow, a_target_whose_program_has_ended_refuses) {
   Flow flow;
   Future<std::uint32_t> before = flow.left.call<&give_back>(Rank{1}, 1u);

@@ -114,14 +114,16 @@ concept Arrives =
     requires(T& value, ReadArchive& archive, const Invocation& invocation) { value.arrive(archive, invocation); };
 
 template <typename T>
-void read_argument(ReadArchive& archive, T& value, const Invocation& invocation, std::size_t& data_index) {
-  if constexpr (detail::DataParameter<T>::is_data) {
-    value.land(invocation, data_index++);
-  } else if constexpr (Arrives<T>) {
+void read_argument(ReadArchive& archive, T& value, const Invocation& invocation) {
+  if constexpr (Arrives<T>) {
     value.arrive(archive, invocation);
-  } else {
+  } else if constexpr (!detail::DataParameter<T>::is_data) {
     archive(value);
   }
+}
+template <typename T>
+void land_argument(T& value, const Invocation& invocation, std::size_t& data_index) noexcept {
+  if constexpr (detail::DataParameter<T>::is_data) value.land(invocation, data_index++);
 }
 
 template <typename T>
@@ -219,7 +221,9 @@ struct FunctionOf {
     if constexpr (kTravels) {
       typename Shape::Arguments arguments{};
       [[maybe_unused]] std::size_t data_index = 0;
-      std::apply([&](auto&... values) { (read_argument(archive, values, invocation, data_index), ...); }, arguments);
+      std::apply([&](auto&... values) { (read_argument(archive, values, invocation), ...); }, arguments);
+      // Data is taken over last, since a call that is kept back while its arguments are read needs it once more.
+      std::apply([&](auto&... values) { (land_argument(values, invocation, data_index), ...); }, arguments);
       *invocation.begun = true;
       if constexpr (detail::kIsTask<typename Shape::Result>) {
         detail::drive<RunningCall>(invocation, Shape::call(F, invocation, arguments));

@@ -50,6 +50,13 @@ class Inbox {
   void ring_if_asleep() noexcept {
     if (head().asleep.load(std::memory_order_seq_cst) != 0) ring_bell();
   }
+  /// The same after this thread wrote words elsewhere, which the look must not overtake. `fenced`: see RingProducer.
+  void ring_if_asleep_behind_words(bool fenced) noexcept {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const bool asleep = fenced ? head().asleep.fetch_or(0, std::memory_order_seq_cst) != 0
+                               : head().asleep.load(std::memory_order_seq_cst) != 0;
+    if (asleep) ring_bell();
+  }
 
  private:
   Inbox(MappedFile memory, std::uint32_t places) noexcept : memory_(std::move(memory)), places_(places) {}

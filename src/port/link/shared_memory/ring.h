@@ -80,6 +80,7 @@ class RingProducer {
   /// The next record is not one of a row: it pays to have the slots of those in one's own cache before they are
   /// written, and costs a lone one 30 ns, since the consumer then looks at a line that it has not.
   void end_row() noexcept { in_a_row_ = 0; }
+  [[nodiscard]] bool fenced() const noexcept { return fenced_; }
 
  private:
   bool slot_free() noexcept;

@@ -50,7 +50,7 @@ class SharedMemoryLink final : public Link {
   bool post_control(unsigned service, std::span<const std::byte> header) noexcept override;
 
   unsigned poll(unsigned service) noexcept override;
-  void wake() noexcept override { inbox_.ring_if_asleep(); }
+  void wake() noexcept override { inbox_.ring_if_asleep_behind_words(outgoing_.fenced()); }
 
   [[nodiscard]] std::span<std::uint64_t> flags_there() noexcept override { return outgoing_memory_.flags; }
   [[nodiscard]] std::span<std::uint64_t> flags_here() noexcept override { return incoming_memory_.flags; }

@@ -83,10 +83,23 @@ CUresult CudaDevice::give_back(const PointerInfo& allocation) noexcept {
                                                : driver.mem_free(address(allocation.base));
 }
 
+/// Other processes cannot map what cuMemHostAlloc gives: so this is a file that both map, and that the driver locks.
+Result<void*> CudaDevice::allocate_shared_pinned(std::size_t bytes) noexcept {
+  const Result<void*> pointer = host_memory_.allocate(MemoryKind::pinned, bytes);
+  if (!pointer) return pointer;
+  const Status locked = streams_.register_host(*pointer, bytes);
+  if (locked == Status::ok) return pointer;
+  static_cast<void>(host_memory_.free(*pointer));
+  return locked;
+}
+
 Result<void*> CudaDevice::allocate(MemoryKind kind, std::size_t bytes) noexcept {
   if (!capabilities_.offers(kind)) return Status::not_supported;
   if (kind == MemoryKind::host) return host_memory_.allocate(kind, bytes);
   if (bytes == 0) return Status::invalid_argument;
+  if (kind == MemoryKind::pinned && bytes >= HostMemory::kSharedBytes) {
+    if (const Result<void*> shared = allocate_shared_pinned(bytes); shared) return shared;
+  }
   // Managed memory beyond the GPU's own can be had, and then thrashes or hangs the machine: refused.
   if (kind != MemoryKind::pinned && bytes > capabilities_.memory_bytes) return Status::no_memory;
   void* pointer = nullptr;
@@ -106,9 +119,18 @@ Result<void*> CudaDevice::allocate(MemoryKind kind, std::size_t bytes) noexcept 
   return known;
 }
 
+Status CudaDevice::free_host(void* pointer) noexcept {
+  const Result<PointerInfo> allocation = host_memory_.query(pointer);
+  const bool locked = allocation.ok() && allocation->kind == MemoryKind::pinned && allocation->base == pointer;
+  // Not locked any more, or the device has failed: the memory goes in either case.
+  if (locked) static_cast<void>(streams_.unregister_host(pointer));
+  return host_memory_.free(pointer);
+}
+
 Status CudaDevice::free(void* pointer) noexcept {
   const Result<PointerInfo> allocation = allocations_.remove(pointer);
-  if (!allocation) return allocation.status() == Status::not_found ? host_memory_.free(pointer) : allocation.status();
+  if (allocation.status() == Status::not_found) return free_host(pointer);
+  if (!allocation) return allocation.status();
   context_.staying_kernels().expect_none("cuMemFree");
   return in_context(context_, "cuMemFree", [&] { return give_back(*allocation); });
 }
@@ -182,7 +204,8 @@ void CudaDevice::narrow(PointerInfo& info, const void* pointer) const noexcept {
 Result<ExportRecord> CudaDevice::export_allocation(const void* pointer) noexcept {
   const Result<PointerInfo> info = query(pointer);
   if (!info) return info.status();
-  if (info->kind == MemoryKind::host) return host_memory_.export_allocation(pointer);
+  const Result<ExportRecord> host = host_memory_.export_allocation(pointer);
+  if (host.status() != Status::not_found) return host;
   if (info->kind != MemoryKind::cuda) return Status::wrong_kind;
   if (!capabilities_.exports) return Status::not_supported;
   const Result<ExportRecord> record = imports_.export_allocation(*info, pointer);

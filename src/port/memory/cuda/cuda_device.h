@@ -46,6 +46,8 @@ class CudaDevice final : public Device {
   Kernels* kernels() noexcept override { return &kernels_; }
 
  private:
+  Result<void*> allocate_shared_pinned(std::size_t bytes) noexcept;
+  Status free_host(void* pointer) noexcept;
   CUresult acquire(MemoryKind kind, std::size_t bytes, void*& pointer) noexcept;
   CUresult give_back(const PointerInfo& allocation) noexcept;
   [[nodiscard]] std::uint64_t buffer_id_at(const void* pointer) const noexcept;
@@ -54,8 +56,8 @@ class CudaDevice final : public Device {
 
   CudaContext context_;              ///< First made and last released.
   DeviceCapabilities capabilities_;  ///< Constant after construction.
-  HostMemory host_memory_;           ///< Kind host.
-  AllocationMap allocations_;        ///< Kinds cuda, cuda_managed, pinned.
+  HostMemory host_memory_;           ///< Kind host, and pinned memory that others can map.
+  AllocationMap allocations_;        ///< Kinds cuda and cuda_managed, and the other pinned memory.
   PointerCache foreign_;
   CudaImports imports_;
   CudaFiles files_;
