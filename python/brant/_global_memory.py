@@ -6,6 +6,7 @@ import functools
 import math
 import operator
 import re
+import struct
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -325,6 +326,47 @@ class GlobalSpace:
             raise InvalidArgument(f"{from_!r} cannot be copied to {to!r}: another type or number of elements")
         return _brant.copy(from_._target(), to._target(), *_parts_of(at_target), timeout)
 
+    def atomic(
+        self,
+        at: GlobalPtr,
+        operation: str,
+        operand: int | float = 0,
+        *,
+        expected: int | float | None = None,
+        timeout: float | None = None,
+    ) -> _brant.Awaitable:
+        """Changes one word so that nobody sees a half: of host or device memory, of any process. Awaited, it gives the
+        value that was there before; None of a store.
+
+        Args:
+            at: one element of int32, uint32, int64, uint64, float32 or float64, aligned to its size.
+            operation: "load", "store", "swap", "compare_swap", "add", "min", "max"; of integers, which wrap around,
+                also "and", "or", "xor".
+            expected: of a compare_swap alone: `operand` is stored if this is there, by its bits.
+
+        Raises:
+            InvalidArgument: no such operation, another type, an operand that the type cannot hold, more than one
+                element. NotSupported: device memory that is not mapped here. Others: as copies.
+        """
+        self._require_open()
+        letter = _ATOMIC_LETTERS.get((at.dtype.kind, at.dtype.itemsize))
+        if letter is None or at.count != 1:
+            raise InvalidArgument(f"an atomic works on one number of 4 or 8 bytes, and not on {at!r}")
+        if (operation == "compare_swap") != (expected is not None):
+            raise InvalidArgument("a compare_swap, and nothing else, is told what it expects")
+        bits = [_bits_of(letter, value, at) for value in (operand, expected or 0)]
+        return _brant.atomic(at._target(), operation, letter, *bits, timeout)
+
+    def fetch_add(self, at: GlobalPtr, value: int | float, *, timeout: float | None = None) -> _brant.Awaitable:
+        """`atomic(at, "add", value)`."""
+        return self.atomic(at, "add", value, timeout=timeout)
+
+    def compare_swap(
+        self, at: GlobalPtr, expected: int | float, desired: int | float, *, timeout: float | None = None
+    ) -> _brant.Awaitable:
+        """Stores `desired` if `expected` is there. Awaited, it gives what was there before."""
+        return self.atomic(at, "compare_swap", desired, expected=expected, timeout=timeout)
+
     def local(self, pointer: GlobalPtr) -> Any:
         """NumPy's view of memory of the host, of this process or another one of this host which is mapped here; None
         elsewhere, and before the segment was reached. It must not be used once the segment is retired, nor after this
@@ -346,6 +388,17 @@ class GlobalSpace:
     def _require_open(self) -> None:
         if not self._open:
             raise InvalidArgument("this global space is closed: make another one")
+
+
+# By kind and size of a dtype: what `struct` and the bindings call it.
+_ATOMIC_LETTERS = {("i", 4): "i", ("u", 4): "I", ("i", 8): "q", ("u", 8): "Q", ("f", 4): "f", ("f", 8): "d"}
+
+
+def _bits_of(letter: str, value: int | float, at: GlobalPtr) -> int:
+    try:
+        return int.from_bytes(struct.pack(f"<{letter}", value), "little")
+    except (struct.error, OverflowError, TypeError) as fault:
+        raise InvalidArgument(f"{value!r} is no value of {at.dtype}, which lies at {at!r}: {fault}") from None
 
 
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)I?B?", re.IGNORECASE)

@@ -152,6 +152,69 @@ async def behind_the_bytes() -> None:
     await team.barrier()
 
 
+async def atomics() -> None:
+    """All ranks on words of rank 0: of each type; a lock; and what is refused."""
+    team = brant.world()
+    space = brant.GlobalSpace()
+    memory = "host" if brant.device() == "host" else brant.device()
+    heap = space.create("64 KB", memory)
+    for dtype, large in (
+        ("int32", 2**31 - 1), ("uint32", 2**32 - 1), ("int64", 2**63 - 1), ("uint64", 2**64 - 1),
+        ("float32", 2.0**100), ("float64", 2.0**1000),
+    ):  # fmt: skip
+        word = (await others(team, heap.allocate((), dtype)))[0]
+        if team.rank == 0:
+            assert await space.atomic(word, "store", 0) is None
+        await team.barrier()
+        befores = [await space.fetch_add(word, 1) for _ in range(5)]
+        assert befores == sorted(befores) and type(befores[0]) is (float if dtype[0] == "f" else int)
+        await team.barrier()
+        assert await space.atomic(word, "load") == 5 * team.size
+        await team.barrier()
+        if team.rank == 0:
+            assert await space.atomic(word, "max", large) == 5 * team.size
+            assert await space.atomic(word, "swap", 3) == large
+            assert await space.compare_swap(word, 4, 5) == 3 and await space.compare_swap(word, 3, 5) == 3
+            assert await space.atomic(word, "min", 2) == 5 and await space.atomic(word, "load") == 2
+            if dtype[0] != "f":
+                assert await space.atomic(word, "or", 12) == 2 and await space.atomic(word, "and", 6) == 14
+                assert await space.atomic(word, "xor", 5) == 6 and await space.atomic(word, "load") == 3
+        await team.barrier()
+
+    lock, count = (await others(team, heap.allocate(2, "uint64")))[0]._part(0, (2,)), 20
+    if team.rank == 0:
+        await space.atomic(lock[0], "store", 0)
+        await space.atomic(lock[1], "store", 0)
+    await team.barrier()
+    for _ in range(count):
+        while await space.compare_swap(lock[0], 0, 1) != 0:
+            pass
+        seen = await space.atomic(lock[1], "load")
+        await space.atomic(lock[1], "store", seen + 1)
+        await space.atomic(lock[0], "store", 0)
+    await team.barrier()
+    assert await space.atomic(lock[1], "load") == count * team.size
+
+    own = heap.allocate(3, "int32")
+    for wrong, match in (
+        (lambda: space.fetch_add(own, 1), "one number"),
+        (lambda: space.fetch_add(heap.allocate((), "int16"), 1), "one number"),
+        (lambda: space.fetch_add(heap.allocate((), "complex64"), 1), "one number"),
+        (lambda: space.fetch_add(own[0], 2**31), "no value of int32"),
+        (lambda: space.fetch_add(own[0], 1.5), "no value of int32"),
+        (lambda: space.atomic(own[0], "multiply", 2), "no atomic"),
+        (lambda: space.atomic(own[0], "swap", 2, expected=1), "compare_swap"),
+        (lambda: space.atomic(own[0], "compare_swap", 2), "compare_swap"),
+        (lambda: space.atomic(heap.allocate((), "float32"), "xor", 1), "floating"),
+        (lambda: space.atomic(brant.GlobalPtr(0, 0, 0, "host", 0, "int32", ()), "load"), "null"),
+    ):
+        with pytest.raises(brant.InvalidArgument, match=match):
+            await wrong()
+    with pytest.raises(brant.InvalidArgument):
+        await space.atomic(brant.GlobalPtr(own.rank, own.segment, own.offset + 2, own.kind, 0, "int32", ()), "load")
+    await team.barrier()
+
+
 async def emulated_memory() -> None:
     team = brant.world()
     right = (team.rank + 1) % team.size
@@ -245,6 +308,11 @@ async def misuse() -> None:
     heap.deallocate(brant.GlobalPtr())
 
     heap.array(p)[...] = 0
+    beyond = brant.GlobalPtr(p.rank, p.segment, p.offset + 2**48, p.kind, p.device, p.dtype, p.shape)
+    for call in (lambda: space.put(beyond, numpy.ones(10)), lambda: space.get(beyond), lambda: space.reach(beyond)):
+        with pytest.raises(brant.InvalidArgument, match=r"2\^48"):
+            await call()
+    assert not heap.array(p).any()
     wrong = (numpy.ones(10, "float32"), numpy.ones(9), numpy.ones(10, "int64"))
     for array in wrong:
         with pytest.raises(brant.InvalidArgument, match="nothing was copied") as caught:
@@ -356,7 +424,7 @@ def waits_in_plain_code() -> None:
 @BOTH
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize(
-    "body", [puts_and_gets, arrays_that_were_there, behind_the_bytes], ids=lambda body: body.__name__
+    "body", [puts_and_gets, arrays_that_were_there, behind_the_bytes, atomics], ids=lambda body: body.__name__
 )
 def test_copies_reach_memory_of_others(body, ranks: int, loop: str) -> None:
     run_job(body, ranks=ranks, loop=loop)
@@ -366,6 +434,10 @@ def test_copies_reach_memory_of_others(body, ranks: int, loop: str) -> None:
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_memory_of_a_device(ranks: int, loop: str) -> None:
     run_job(emulated_memory, ranks=ranks, loop=loop, BRANT_GPU="emulated")
+
+
+def test_atomics_on_memory_of_a_device() -> None:
+    run_job(atomics, ranks=2, BRANT_GPU="emulated")
 
 
 def test_pointers_are_plain_values() -> None:

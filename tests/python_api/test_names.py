@@ -31,6 +31,7 @@ INNER = {
     "Collecting",
     "ConditionWait",
     "Copying",
+    "Fetching",
     "HaloRun",
     "Lending",
     "Meeting",

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -33,20 +34,39 @@ class AtTarget {
 
   /// Nothing.
   AtTarget() noexcept = default;
-  /// Rings a bell that the target's CPU sees. The bell stays the caller's until the copy has ended.
+  /// Rings a bell that the target's CPU sees. The bell stays the caller's until the copy has ended. Copies end in any
+  /// order, and a bell only grows: the epoch of a copy tells of that copy, and of those that had ended when it was
+  /// posted. So await one copy (or `fence`) before the next rings the same bell, or give each that is under way a bell
+  /// of its own.
   static AtTarget ring(PeerBell& bell, std::uint64_t epoch) noexcept { return AtTarget(Ring{&bell, epoch}); }
   /// Writes a word: a flag that the target's CPU or a kernel of its device looks at, or a stream waits for
-  /// (`GlobalSpace::enqueue_wait`). It may be of any kind of memory, and of any process.
+  /// (`GlobalSpace::enqueue_wait`). It may be of any kind of memory, and of any process. A process that sleeps in
+  /// `Worker::wait_until` wakes up when the word is in memory of the host: on this host that costs a look at its alarm,
+  /// elsewhere a message.
   static AtTarget set(GlobalPtr<std::uint64_t> flag, std::uint64_t value) noexcept {
     return AtTarget(Set{flag, value});
   }
-  /// Runs a function at a process, the target or any other: `AtTarget::call(rpc.pack<&arrived>(rank, step))`.
+  /// Runs a function at a process, the target or any other: `AtTarget::call(rpc.pack<&arrived>(rank, step))`. Where too
+  /// much waits for that process, the copy ends when the call has found room.
   static AtTarget call(PackedCall call) noexcept { return AtTarget(What(std::move(call))); }
-  /// Calls a function in *this* process, from progress, which tells the target by any means that overtake nothing:
-  /// an invocation of a chare, a message of a channel.
+  /// Invokes an entry of a chare, wherever it lives by then, or of all members of an array or a section: the bytes are
+  /// visible there when it runs.
   ///
-  ///     space.put(ghost, face, {.at_target = AtTarget::by([=] { blocks[i].call<&Block::ghost_is_there>(step); })});
+  ///     space.put(ghost, face, {.at_target = AtTarget::entry<&Block::landed>(blocks[right], step)});
   ///
+  /// It is an ordinary call by this process behind the bytes, with the order and the errors of calls. The arguments are
+  /// kept as they are given until then: what a view looks at stays until the copy has ended. Arguments that travel
+  /// beside a call (`device`, `no_copy`) cannot be kept: use `by`.
+  template <auto Method, typename Callee, typename... Arguments>
+  static AtTarget entry(Callee callee, Arguments... arguments) {
+    static_assert((std::is_copy_constructible_v<Arguments> && ...),
+                  "brant: arguments of an entry at the target are kept");
+    return by([callee = std::move(callee), ... arguments = std::move(arguments)] {
+      callee.template call<Method>(arguments...);
+    });
+  }
+  /// Calls a function in *this* process, from progress, which tells the target by any means that overtake nothing: a
+  /// message of a channel, a call with data arguments.
   /// What it throws becomes the outcome of the copy: the status of an Error, else `internal`.
   static AtTarget by(std::function<void()> tell) { return AtTarget(Tell{std::move(tell)}); }
 

@@ -30,6 +30,11 @@ template <typename T>
 class GlobalPtr {
  public:
   using element_type = T;
+#ifdef __CUDACC_RTC__
+  using difference_type = long;  ///< What std::ptrdiff_t is with the compilers of the host; NVRTC has no headers.
+#else
+  using difference_type = std::ptrdiff_t;
+#endif
   static constexpr simt::Word kOffsetBits = 48;
 
   constexpr GlobalPtr() noexcept = default;
@@ -76,27 +81,27 @@ class GlobalPtr {
     return {rank_, segment_, offset(), kind_number(), device()};
   }
 
-  constexpr BRANT_ANY_CODE GlobalPtr& operator+=(std::ptrdiff_t items) noexcept {
+  constexpr BRANT_ANY_CODE GlobalPtr& operator+=(difference_type items) noexcept {
     const simt::Word moved = offset() + static_cast<simt::Word>(items) * sizeof(T);
     place_ = (place_ & ~kOffsetMask) | (moved & kOffsetMask);
     return *this;
   }
-  constexpr BRANT_ANY_CODE GlobalPtr& operator-=(std::ptrdiff_t items) noexcept { return *this += -items; }
+  constexpr BRANT_ANY_CODE GlobalPtr& operator-=(difference_type items) noexcept { return *this += -items; }
   constexpr BRANT_ANY_CODE GlobalPtr& operator++() noexcept { return *this += 1; }
   constexpr BRANT_ANY_CODE GlobalPtr& operator--() noexcept { return *this -= 1; }
-  [[nodiscard]] friend constexpr BRANT_ANY_CODE GlobalPtr operator+(GlobalPtr at, std::ptrdiff_t items) noexcept {
+  [[nodiscard]] friend constexpr BRANT_ANY_CODE GlobalPtr operator+(GlobalPtr at, difference_type items) noexcept {
     return at += items;
   }
-  [[nodiscard]] friend constexpr BRANT_ANY_CODE GlobalPtr operator+(std::ptrdiff_t items, GlobalPtr at) noexcept {
+  [[nodiscard]] friend constexpr BRANT_ANY_CODE GlobalPtr operator+(difference_type items, GlobalPtr at) noexcept {
     return at += items;
   }
-  [[nodiscard]] friend constexpr BRANT_ANY_CODE GlobalPtr operator-(GlobalPtr at, std::ptrdiff_t items) noexcept {
+  [[nodiscard]] friend constexpr BRANT_ANY_CODE GlobalPtr operator-(GlobalPtr at, difference_type items) noexcept {
     return at += -items;
   }
   /// Of two places in one segment, in objects.
-  [[nodiscard]] friend constexpr BRANT_ANY_CODE std::ptrdiff_t operator-(GlobalPtr a, GlobalPtr b) noexcept {
-    return (static_cast<std::ptrdiff_t>(a.offset()) - static_cast<std::ptrdiff_t>(b.offset())) /
-           static_cast<std::ptrdiff_t>(sizeof(T));
+  [[nodiscard]] friend constexpr BRANT_ANY_CODE difference_type operator-(GlobalPtr a, GlobalPtr b) noexcept {
+    return (static_cast<difference_type>(a.offset()) - static_cast<difference_type>(b.offset())) /
+           static_cast<difference_type>(sizeof(T));
   }
   [[nodiscard]] friend constexpr BRANT_ANY_CODE bool operator==(GlobalPtr a, GlobalPtr b) noexcept {
     return a.rank_ == b.rank_ && a.segment_ == b.segment_ && a.place_ == b.place_;

@@ -64,8 +64,11 @@ class BRANT_API GlobalSegment {
   Status publish_to_all() noexcept;
 
   /// No use that begins from now on finds it. The future is ready when those under way have ended and nobody reaches
-  /// the memory any more, which takes progress of those that used it; memory of the space is freed then, and the object
-  /// is closed at once. Throws invalid_argument if it is closed.
+  /// the memory any more, which takes progress of those that used it; memory of the space is freed then, which may wait
+  /// for the device: so this process must come to a wait, to `Worker::arm` or to `Runtime::tidy`. The object is closed
+  /// at once. Throws invalid_argument if it is closed. Nobody counts what streams have still to do
+  /// (`GlobalSpace::enqueue_put` and its like, also in graphs) and what kernels do in windows: all who queued or
+  /// launched such work await its end before the segment is retired.
   Future<void> retire();
 
  private:

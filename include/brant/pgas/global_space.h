@@ -45,7 +45,8 @@ class ValueGet;
 /// owner, once. From then on copies are one-sided. They are not ordered with one another, nor with messages, but by
 /// their completions; `fence` orders later ones behind earlier ones.
 ///
-/// Errors of all copies: invalid_argument (a null pointer, outside the segment, memory past its allocation), not_found
+/// Errors of all copies: invalid_argument (a null pointer, outside the segment, memory past its allocation, a flag that
+/// is not aligned), not_found
 /// (the segment is retired, or its space is gone), wrong_kind, not_supported (path or shapes), limit_reached (65,536
 /// under way: try again after progress), no_memory, peer_lost. The log names the pointer.
 class BRANT_API GlobalSpace {
@@ -87,13 +88,28 @@ class BRANT_API GlobalSpace {
 
   /// For kernels of this process's device that copy and tell by themselves (brant/pgas/device_window.cuh): `bytes` at
   /// each of these places, in the order of the members, one of them of this process. Valid until one of the segments is
-  /// retired. Throws Error: invalid_argument (no members, more than 16, none of this process, not aligned to 16 bytes),
-  /// not_supported (the device does not reach one, or not yet: await `reach`).
+  /// retired, or the space ends. Where the device does not reach a member (another host, memory that cannot be mapped),
+  /// the worker of this process performs what kernels order there: it must make progress while they run. While it
+  /// waits it does not sleep until half a second after the last order, and then looks for the next one every 10 ms.
+  /// That takes 17 KB of pinned memory and 1 KB of the device's, so make such windows before kernels that stay. Throws
+  /// Error: invalid_argument (no members, more than 16, none of this process, two of one process, not aligned to 16
+  /// bytes), not_supported (the own device does not reach this process's part; a member is not reached yet: await
+  /// `reach`), and what Runtime::allocate throws.
+  ///
+  /// `retire` and the end of a space do not wait for kernels that use a window: end them before.
   [[nodiscard]] pgas::DeviceWindow window(std::span<const GlobalPtr<std::byte>> places, std::size_t bytes) const;
+  /// Ends a window before its segments are retired, and frees what it takes as soon as nothing of it is under way and a
+  /// device may be waited for (a wait, `Runtime::tidy`). Kernels that use it have ended. Nothing if all members are
+  /// mapped, or it is closed.
+  void close_window(const pgas::DeviceWindow& window) noexcept;
+  /// Why waits of kernels in a window end as aborted: peer_lost (`lost`, if it is not null, gets who), not_found (a
+  /// segment of it was retired, or it was closed), or what became of something that a kernel had ordered. ok: nothing,
+  /// and always where all members are mapped.
+  [[nodiscard]] Status status_of(const pgas::DeviceWindow& window, Rank* lost = nullptr) const noexcept;
 
   /// Copies into the global space. `op.source_free`: the source may be reused. `op.delivered`: the bytes are visible at
   /// the destination, and what `at_target` tells has been sent behind them. ok: both have happened. Costs what
-  /// RemoteSegment::post_put does, and some nanoseconds to find the segment; with `at_target` a record of 256 bytes
+  /// RemoteSegment::post_put does, and some nanoseconds to find the segment; with `at_target` a record of 368 bytes
   /// from a pool.
   Status post_put(GlobalPtr<std::byte> to, ConstBuffer from, Op& op, CopyOptions options = {}) noexcept;
   /// Copies out of it. `at_target` is about this process then.
@@ -109,8 +125,9 @@ class BRANT_API GlobalSpace {
   /// An atomic on a word: see RemoteSegment::post_atomic, who performs it, and what it is ordered with. Not a store
   /// where `before` is not null.
   Status post_atomic(GlobalPtr<std::byte> at, const Atomic& what, Op& op, void* before = nullptr) noexcept;
-  /// Done when all puts that this process has posted to segments of a process are visible there: those that come behind
-  /// it come behind them. Errors: invalid_argument, peer_lost.
+  /// Done when all puts, copies and atomics that this process has posted to segments of a process are visible there:
+  /// those that come behind it come behind them. Errors: invalid_argument, peer_lost.
+  /// What streams do (`enqueue_put`) and kernels in windows is none of them: those order it by themselves.
   Status post_fence(Rank rank, Op& op) noexcept;
 
   /// The same as objects to await.
@@ -140,8 +157,11 @@ class BRANT_API GlobalSpace {
   Operation copy(std::type_identity_t<GlobalPtr<const T>> from, GlobalPtr<T> to, std::size_t count,
                  CopyOptions options = {}) noexcept {
     static_assert(std::is_trivially_copyable_v<T>, "brant: copies move bytes");
+    // What no memory has is refused as what lies outside a segment.
+    constexpr std::size_t kMost = ~std::size_t{0};
+    const std::size_t bytes = count > kMost / sizeof(T) ? kMost : count * sizeof(T);
     return Operation(Moment::delivered,
-                     [&](Op& op) noexcept { return post_copy(from, to, count * sizeof(T), op, std::move(options)); });
+                     [&](Op& op) noexcept { return post_copy(from, to, bytes, op, std::move(options)); });
   }
   /// One value. The object that is awaited need not outlive the call.
   template <typename T>
@@ -188,6 +208,12 @@ class BRANT_API GlobalSpace {
   /// that is written behind all that the stream did before, or waited for until it is at least so large. No CPU takes
   /// part. Segments must have been reached, and be mapped for this process's device (`device_pointer`), else
   /// not_supported. `from` and `to` are memory of the device, or pinned.
+  ///
+  /// Only the stream knows of them: the space counts no copy, no process is told, and a graph may run again. So `fence`
+  /// does not come behind them, and neither `retire` nor the end of a space waits for them, be the segment this
+  /// process's or another's: it may be freed, or not be mapped here any more, and the stream then fails or writes into
+  /// what lies there by then. Whoever retires a segment first awaits what comes behind the last use of it: the stream
+  /// itself (`Stream::synchronize`, `stream_done`), or a flag that it sets behind its copies.
   Status enqueue_put(StreamHandle stream, GlobalPtr<std::byte> to, ConstBuffer from) noexcept;
   Status enqueue_get(StreamHandle stream, GlobalPtr<const std::byte> from, Buffer to) noexcept;
   Status enqueue_set(StreamHandle stream, GlobalPtr<std::uint64_t> flag, std::uint64_t value) noexcept;

@@ -4,6 +4,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
+#include <cstring>
 #include <utility>
 
 #include "bindings/python/array.h"
@@ -46,20 +48,25 @@ MemoryKind kind_of(const std::string& name) {
   return kind;
 }
 
-GlobalPtr<std::byte> pointer_of(const GlobalPlace& place) {
-  const auto& [rank, segment, offset, kind, device] = place;
-  return {rank, segment, offset, static_cast<unsigned>(kind_of(kind)), device};
-}
-
-GlobalPlace place_of(GlobalPtr<std::byte> at) {
-  return {at.rank(), at.segment(), at.offset(), std::string(memory_kind_name(at.kind())), at.device()};
-}
-
 std::string name_of(const GlobalPlace& place) {
   const auto& [rank, segment, offset, kind, device] = place;
   if (segment == 0) return "a null pointer";
   return "rank " + std::to_string(rank) + ", segment " + std::to_string(segment) + ", offset " +
          std::to_string(offset) + " (" + kind + ")";
+}
+
+GlobalPtr<std::byte> pointer_of(const GlobalPlace& place) {
+  const auto& [rank, segment, offset, kind, device] = place;
+  // A global pointer has no more bits for them.
+  if (offset >> GlobalPtr<std::byte>::kOffsetBits != 0 || device > 0xff) {
+    throw Error(Status::invalid_argument, name_of(place) + ", device " + std::to_string(device) +
+                                              ": offsets of global pointers are below 2^48, devices below 256");
+  }
+  return {rank, segment, offset, static_cast<unsigned>(kind_of(kind)), device};
+}
+
+GlobalPlace place_of(GlobalPtr<std::byte> at) {
+  return {at.rank(), at.segment(), at.offset(), std::string(memory_kind_name(at.kind())), at.device()};
 }
 
 /// Memory as an array; `owner` keeps it.
@@ -313,6 +320,73 @@ PyObject* Copying::take() {
   return nullptr;
 }
 
+namespace {
+
+constexpr std::pair<const char*, AtomicOp> kAtomicNames[] = {
+    {"load", AtomicOp::load}, {"store", AtomicOp::store},
+    {"swap", AtomicOp::swap}, {"compare_swap", AtomicOp::compare_swap},
+    {"add", AtomicOp::add},   {"min", AtomicOp::min},
+    {"max", AtomicOp::max},   {"and", AtomicOp::bit_and},
+    {"or", AtomicOp::bit_or}, {"xor", AtomicOp::bit_xor}};
+
+/// By the letter that the module `struct` gives it.
+AtomicType atomic_type(char letter) {
+  switch (letter) {
+    case 'i': return AtomicType::i32;
+    case 'I': return AtomicType::u32;
+    case 'q': return AtomicType::i64;
+    case 'Q': return AtomicType::u64;
+    case 'f': return AtomicType::f32;
+    default: return AtomicType::f64;
+  }
+}
+
+Atomic atomic_of(const std::string& name, char letter, std::uint64_t operand, std::uint64_t expected) {
+  for (const auto& [known, operation] : kAtomicNames) {
+    if (known != name) continue;
+    const Atomic atomic{operation, atomic_type(letter), operand, expected};
+    if (atomic.exists()) return atomic;
+    throw Error(Status::invalid_argument, "there is no '" + name + "' of floating numbers");
+  }
+  throw Error(Status::invalid_argument, "'" + name +
+                                            "' is no atomic: use load, store, swap, compare_swap, add, min, max, and, "
+                                            "or, xor");
+}
+
+template <typename T>
+T value_of(const std::array<std::byte, 8>& bytes) noexcept {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(value));
+  return value;
+}
+
+PyObject* number_of(AtomicType type, const std::array<std::byte, 8>& bytes) {
+  switch (type) {
+    case AtomicType::i32: return PyLong_FromLong(value_of<std::int32_t>(bytes));
+    case AtomicType::u32: return PyLong_FromUnsignedLong(value_of<std::uint32_t>(bytes));
+    case AtomicType::i64: return PyLong_FromLongLong(value_of<std::int64_t>(bytes));
+    case AtomicType::u64: return PyLong_FromUnsignedLongLong(value_of<std::uint64_t>(bytes));
+    case AtomicType::f32: return PyFloat_FromDouble(value_of<float>(bytes));
+    case AtomicType::f64: break;
+  }
+  return PyFloat_FromDouble(value_of<double>(bytes));
+}
+
+}  // namespace
+
+void Fetching::start(const Target& at, double seconds) {
+  void* const before = atomic_.operation == AtomicOp::store ? nullptr : before_.data();
+  start_by([&](Op& op) { return space().post_atomic(at.at(), atomic_, op, before); }, seconds);
+}
+
+PyObject* Fetching::take() {
+  if (status() != Status::ok) {
+    set_python_error(failure(status(), subject_, peer_, "an atomic failed"));
+    return nullptr;
+  }
+  return atomic_.operation == AtomicOp::store ? Py_NewRef(Py_None) : number_of(atomic_.type, before_);
+}
+
 void close_space() noexcept {
   if (the_space() == nullptr) return;
   const nb::gil_scoped_release others_run;
@@ -335,6 +409,7 @@ void bind_global_memory(nb::module_& module) {
       .def_prop_ro("is_open", &OwnSegment::is_open);
   const nb::class_<Retiring, Awaitable> retiring_type(module, "Retiring");
   const nb::class_<Copying, Awaitable> copying_type(module, "Copying");
+  const nb::class_<Fetching, Awaitable> fetching_type(module, "Fetching");
   module.def("open_space", &open_space);
   module.def("close_space", [] {
     if (Process::get().has_ended()) return;
@@ -372,6 +447,20 @@ void bind_global_memory(nb::module_& module) {
                           [&](Copying& copying) { copying.copy(source, target, flag, then, seconds); });
       },
       nb::arg("from_"), nb::arg("to"), nb::arg("flag").none(), nb::arg("then").none(), nb::arg("timeout").none());
+  module.def(
+      "atomic",
+      [](const nb::tuple& at, const std::string& name, char letter, std::uint64_t operand, std::uint64_t expected,
+         const nb::object& timeout) {
+        const double seconds = seconds_of(timeout);
+        const Target target = target_of(at);
+        static_cast<void>(space());
+        auto [result, fetching] =
+            make<Fetching>(target.name(), target.rank(), atomic_of(name, letter, operand, expected));
+        fetching->start(target, seconds);
+        return nb::object(std::move(result));
+      },
+      nb::arg("at"), nb::arg("name"), nb::arg("letter"), nb::arg("operand"), nb::arg("expected"),
+      nb::arg("timeout").none());
   module.def(
       "fence",
       [](int rank, const nb::object& timeout) {

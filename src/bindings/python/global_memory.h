@@ -121,6 +121,24 @@ class Copying final : public OneOperation {
   bool heard_ = false;         ///< By who awaited it.
 };
 
+/// An atomic on one word; gives the value that was there before, and None of a store.
+class Fetching final : public OneOperation {
+ public:
+  Fetching(std::string subject, int peer, const Atomic& atomic) noexcept
+      : subject_(std::move(subject)), peer_(peer), atomic_(atomic) {}
+
+  void start(const Target& at, double seconds);
+  PyObject* take() override;
+
+ private:
+  void finish() override {}
+
+  std::string subject_;
+  int peer_;
+  Atomic atomic_;
+  alignas(8) std::array<std::byte, 8> before_{};
+};
+
 /// Before the runtime ends.
 void close_space() noexcept;
 

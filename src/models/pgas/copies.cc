@@ -1,6 +1,7 @@
 #include "models/pgas/copies.h"
 
 #include <cstring>
+#include <limits>
 #include <new>
 #include <utility>
 #include <vector>
@@ -10,6 +11,10 @@
 
 namespace brant {
 namespace {
+
+/// For the device to reach a flag in memory of the host, all pages of its allocation are locked, some 100 us a MB,
+/// once: a second put costs less than locking more than this.
+constexpr std::size_t kLockedForFlagMost = std::size_t{16} << 20;
 
 /// Where this process, or its device, reaches bytes of a segment; no memory where neither does.
 Buffer mapped_part(const KnownSegment& known, std::uint64_t offset, std::size_t bytes, MemoryKind other) noexcept {
@@ -28,27 +33,76 @@ Buffer mapped_part(const KnownSegment& known, std::uint64_t offset, std::size_t 
 
 }  // namespace
 
+Copies::~Copies() { space_.engine().pollers().detach(*this); }
+
 CopyRecord* Copies::take(Op& op) noexcept {
   CopyRecord* copy = records_.take(space_);
   if (copy == nullptr) return nullptr;
   copy->tells_free = op.source_free.fire != nullptr;
   copy->cancel = &Copies::on_cancel;
+  posted_.push_back(*copy);
   return copy;
+}
+
+void Copies::give_back(CopyRecord& copy) noexcept {
+  let_go(copy);
+  posted_.remove(copy);
+  records_.give_back(&copy);
+}
+
+/// Its bytes have moved, or never will: nothing keeps the segments any more but what is posted to them.
+void Copies::let_go(CopyRecord& copy) noexcept {
+  if (copy.other_end != nullptr) space_.directory().release(*std::exchange(copy.other_end, nullptr));
+  if (copy.flags != nullptr) space_.directory().release(*std::exchange(copy.flags, nullptr));
+}
+
+bool Copies::any_before(const CopyRecord* fence, std::int32_t rank) noexcept {
+  using Task = CopyRecord::Task;
+  for (const CopyRecord* copy = posted_.front(); copy != fence; copy = decltype(posted_)::next(*copy)) {
+    const bool writes = copy->task == Task::put || copy->task == Task::copy || copy->task == Task::atomic;
+    if (copy->there.rank() == rank && writes) return true;
+  }
+  return false;
+}
+
+void Copies::begin_fence(CopyRecord& fence) noexcept {
+  fence.inner.delivered = {&Copies::on_moved, &fence};
+  const Status status = brant::post_fence(space_.runtime(), fence.there.where(), fence.inner);
+  if (status != Status::in_progress) moved(fence, {status, 0});
+}
+
+/// One after the other, since each may end others.
+void Copies::look_at_fences() noexcept {
+  for (CopyRecord* fence = fences_.front(); fence != nullptr;) {
+    if (any_before(fence, fence->there.rank())) {
+      fence = decltype(fences_)::next(*fence);
+      continue;
+    }
+    fences_.remove(*fence);
+    begin_fence(*fence);
+    fence = fences_.front();
+  }
 }
 
 Status Copies::start(CopyRecord& copy, Op& op) noexcept {
   op.result = {Status::ok, 0};
-  proceed(copy);
+  if (copy.task == CopyRecord::Task::fence) {
+    fences_.push_back(copy);
+  } else {
+    proceed(copy);
+  }
   copy.posting = false;
   if (copy.outcome == Status::in_progress) {
     copy.own(space_.engine().completions(), op);
-    if (copy.tells_free && copy.kept != 0)  // the record has the value
-      space_.engine().completions().report(copy, Moment::source_free, {Status::ok, copy.kept});
+    if (copy.tells_free && (copy.kept != 0 || copy.telling))  // the record has the value, or it is there
+      space_.engine().completions().report(copy, Moment::source_free,
+                                           {Status::ok, copy.telling ? copy.moved_bytes : copy.kept});
     return Status::in_progress;
   }
   const Status outcome = copy.outcome;
   if (outcome == Status::ok) op.result.bytes = copy.moved_bytes;
-  records_.give_back(&copy);
+  give_back(copy);
+  if (!fences_.empty()) look_at_fences();
   return outcome;
 }
 
@@ -61,12 +115,30 @@ Status Copies::reach(CopyRecord& copy, GlobalPtr<const std::byte> at, KnownSegme
   return status;
 }
 
+/// The segment of the flag, before any byte moves: one that cannot be set refuses the copy.
+Status Copies::reach_flag(CopyRecord& copy) noexcept {
+  const auto* set = std::get_if<AtTarget::Set>(&copy.at_target.what());
+  if (set == nullptr) return Status::ok;
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  KnownSegment* known = nullptr;
+  const Status status = reach(copy, set->flag, known);
+  if (status != Status::ok) return status;
+  const std::uint64_t offset = set->flag.offset();
+  const std::size_t size = known->remote.size();
+  const bool inside = offset <= size && kWord <= size - offset;
+  if (inside && (known->remote.owners_address() + offset) % kWord == 0) return Status::ok;
+  log::error("a copy to {} sets a flag at {}: its 8 bytes must lie inside the segment, aligned to 8",
+             describe(copy.there), describe(set->flag));
+  return Status::invalid_argument;
+}
+
 /// Begins, or goes on once a segment was reached.
 void Copies::proceed(CopyRecord& copy) noexcept {
   KnownSegment* to = nullptr;
   KnownSegment* from = nullptr;
   Status status = reach(copy, copy.there, to);
   if (status == Status::ok && copy.task == CopyRecord::Task::copy) status = reach(copy, copy.source, from);
+  if (status == Status::ok) status = reach_flag(copy);
   if (status == Status::in_progress) return;
   if (status != Status::ok) return end(copy, status);
   switch (copy.task) {
@@ -74,7 +146,8 @@ void Copies::proceed(CopyRecord& copy) noexcept {
     case CopyRecord::Task::copy: return move_between(copy, *from, *to);
     case CopyRecord::Task::atomic: return perform(copy, *to);
     case CopyRecord::Task::put:
-    case CopyRecord::Task::get: break;
+    case CopyRecord::Task::get:
+    case CopyRecord::Task::fence: break;
   }
   if (copy.kept != 0) copy.local = Buffer(copy.value, copy.kept, MemoryKind::host);
   post(copy, *to, copy.local, copy.task == CopyRecord::Task::put);
@@ -100,12 +173,18 @@ void Copies::move_between(CopyRecord& copy, KnownSegment& from, KnownSegment& to
       return end(copy, owned == nullptr ? Status::not_found : Status::invalid_argument);
     }
     const Buffer local(static_cast<std::byte*>(owned->view.data) + offset, copy.bytes, owned->view.kind);
+    copy.other_end = &own;
+    space_.directory().hold(own);
     return post(copy, is_put ? to : from, local, is_put);
   }
   const Buffer source = mapped_part(from, copy.source.offset(), copy.bytes, to.remote.kind());
   const Buffer landing = mapped_part(to, copy.there.offset(), copy.bytes, from.remote.kind());
   const bool both = source.data != nullptr && landing.data != nullptr;
-  if (both) return post(copy, to, source, true);
+  if (both) {
+    copy.other_end = &from;
+    space_.directory().hold(from);
+    return post(copy, to, source, true);
+  }
   if (copy.shapes == nullptr) return ask_owner(copy);
   log::error("copy from {} to {}: shapes need both segments mapped in the process that copies", describe(copy.source),
              describe(copy.there));
@@ -116,12 +195,31 @@ void Copies::post(CopyRecord& copy, KnownSegment& known, Buffer local, bool is_p
   copy.inner.delivered = {&Copies::on_moved, &copy};
   if (copy.tells_free && is_put && copy.kept == 0 && !copy.telling)
     copy.inner.source_free = {&Copies::on_source_free, &copy};
-  const RmaOptions options{.path = copy.path, .shapes = copy.shapes};
+  RmaOptions options{.path = copy.path, .shapes = copy.shapes};
+  if (is_put) options.word_behind = word_behind(copy, known, local);
   const bool by_source = copy.task == CopyRecord::Task::copy && !is_put;
   const std::uint64_t offset = by_source ? copy.source.offset() : copy.there.offset();
   const Status status = is_put ? known.remote.post_put(offset, local, copy.inner, options)
                                : known.remote.post_get(offset, local, copy.inner, options);
   if (status != Status::in_progress) moved(copy, {status, copy.inner.result.bytes});
+}
+
+/// The flag of the target, where the device that copies can set it as well: the target sees it before this CPU hears of
+/// the copy.
+WordBehind Copies::word_behind(CopyRecord& copy, const KnownSegment& known, Buffer local) noexcept {
+  const auto* set = std::get_if<AtTarget::Set>(&copy.at_target.what());
+  if (set == nullptr || set->value > std::numeric_limits<std::uint32_t>::max()) return {};
+  // What is not to be found is refused by the put.
+  if (space_.engine().memory_kinds().resolve(local.data, local.bytes, local.kind) != Status::ok) return {};
+  if (host_accessible(local.kind) && host_accessible(known.remote.kind())) return {};
+  KnownSegment* flags = space_.find_reached(set->flag, sizeof(std::uint64_t));
+  if (flags == nullptr) return {};
+  auto* const base = static_cast<std::byte*>(flags->remote.device_pointer(kLockedForFlagMost));
+  if (base == nullptr) return {};
+  copy.flags = flags;
+  space_.directory().hold(*flags);
+  return {reinterpret_cast<std::uint64_t*>(base + set->flag.offset()), static_cast<std::uint32_t>(set->value),
+          &copy.told};
 }
 
 void Copies::perform(CopyRecord& copy, KnownSegment& known) noexcept {
@@ -132,7 +230,7 @@ void Copies::perform(CopyRecord& copy, KnownSegment& known) noexcept {
 }
 
 void Copies::ask_owner(CopyRecord& copy) noexcept {
-  const pgas::CopyRequest request{copy.source, copy.there, copy.bytes};
+  const pgas::CopyRequest request{copy.source, copy.there, copy.bytes, copy.path};
   copy.id = ++last_id_;
   try {
     elsewhere_.emplace(copy.id, &copy);
@@ -155,20 +253,32 @@ void Copies::note_copied(std::int32_t from, std::uint64_t id, Status status) noe
 }
 
 void Copies::moved(CopyRecord& copy, const OpResult& result) noexcept {
+  let_go(copy);
+  // Whoever posts is told of it, unless the bytes have moved.
+  if (result.status == Status::limit_reached && (!copy.posting || copy.telling)) return wait_for_room(copy);
   if (!result.ok()) return end(copy, result.status);
-  if (!copy.telling) copy.moved_bytes = result.bytes;
+  if (!copy.telling) {
+    copy.moved_bytes = result.bytes;
+  } else {
+    space_.wake_for(copy.there);
+  }
   // Of one that nobody observes any more the place may be gone.
   if (copy.value_to != nullptr && (copy.posting || copy.observed())) std::memcpy(copy.value_to, copy.value, copy.kept);
   copy.value_to = nullptr;
   if (!copy.at_target.is_wanted()) return end(copy, Status::ok);
-  tell(copy);
+  if (!copy.told) return tell(copy);
+  space_.wake_for(std::get<AtTarget::Set>(copy.at_target.what()).flag);
+  end(copy, Status::ok);
 }
 
 void Copies::tell(CopyRecord& copy) noexcept {
   copy.telling = true;
   AtTarget::What& what = copy.at_target.what();
   if (const auto* ring = std::get_if<AtTarget::Ring>(&what)) return end(copy, ring->bell->ring(ring->epoch));
-  if (auto* call = std::get_if<PackedCall>(&what)) return end(copy, call->send());
+  if (auto* call = std::get_if<PackedCall>(&what)) {
+    const Status status = call->send();
+    return status == Status::limit_reached ? wait_for_room(copy) : end(copy, status);
+  }
   if (std::holds_alternative<AtTarget::Tell>(what)) {
     copy.inner.delivered = {&Copies::on_tell, &copy};
     return space_.engine().completions().complete(copy.inner, {Status::ok, 0});
@@ -183,6 +293,29 @@ void Copies::tell(CopyRecord& copy) noexcept {
   copy.shapes = nullptr;
   copy.path = Path::automatic;
   proceed(copy);
+}
+
+void Copies::wait_for_room(CopyRecord& copy) noexcept {
+  copy.refused = true;
+  refused_.push_back(copy);
+  space_.engine().pollers().attach(*this);
+}
+
+void Copies::try_again(CopyRecord& copy) noexcept {
+  copy.refused = false;
+  if (copy.task == CopyRecord::Task::fence) return begin_fence(copy);
+  if (copy.telling && copy.at_target.is_wanted()) return tell(copy);
+  proceed(copy);
+}
+
+/// All of them, since what one target has no room for another one takes.
+unsigned Copies::poll() noexcept {
+  space_.engine().pollers().detach(*this);
+  IntrusiveList<CopyRecord, &CopyRecord::hook> these;
+  while (CopyRecord* copy = refused_.pop_front()) these.push_back(*copy);
+  unsigned tried = 0;
+  for (; CopyRecord* copy = these.pop_front(); ++tried) try_again(*copy);
+  return tried;
 }
 
 void Copies::on_tell(void* record, const OpResult&) noexcept {
@@ -208,7 +341,8 @@ void Copies::end(CopyRecord& copy, Status status) noexcept {
     return;
   }
   space_.engine().completions().finish(copy, {status, status == Status::ok ? copy.moved_bytes : 0});
-  records_.give_back(&copy);
+  give_back(copy);
+  if (!fences_.empty()) look_at_fences();
 }
 
 void Copies::on_moved(void* record, const OpResult& result) noexcept {
@@ -222,12 +356,18 @@ void Copies::on_source_free(void* record, const OpResult& result) noexcept {
   copy.space.engine().completions().report(copy, Moment::source_free, result);
 }
 
-/// What has not begun is withdrawn; what moves goes on.
+/// What has not begun is withdrawn; what moves goes on. Fences go on too.
 void Copies::on_cancel(OpOwner& owner) noexcept {
   auto& copy = static_cast<CopyRecord&>(owner);
-  if (copy.waits_for == nullptr) return;
-  std::exchange(copy.waits_for, nullptr)->waiting.remove(copy);
-  copy.space.copies().end(copy, Status::canceled);
+  Copies& self = copy.space.copies();
+  if (copy.waits_for != nullptr) {
+    std::exchange(copy.waits_for, nullptr)->waiting.remove(copy);
+  } else if (copy.refused && !copy.telling && copy.task != CopyRecord::Task::fence) {
+    self.refused_.remove(copy);
+  } else {
+    return;
+  }
+  self.end(copy, Status::canceled);
 }
 
 void Copies::look_around() noexcept {
@@ -252,6 +392,7 @@ void Copies::close() noexcept {
     elsewhere_.erase(elsewhere_.begin());
     end(copy, Status::canceled);
   }
+  while (CopyRecord* copy = refused_.pop_front()) end(*copy, Status::canceled);
 }
 
 }  // namespace brant

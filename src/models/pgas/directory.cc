@@ -173,6 +173,7 @@ bool Directory::note_retired(std::int32_t owner, std::uint32_t segment) noexcept
 
 void Directory::leave(KnownSegment& known) noexcept {
   known.state = State::leaving;
+  space_.windows().close_those_of(known.rank, known.segment);
   KnownSegment*& recent = recent_[place_of(known.rank, known.segment)];
   if (recent == &known) recent = nullptr;
   try {
@@ -185,7 +186,7 @@ void Directory::leave(KnownSegment& known) noexcept {
 }
 
 void Directory::look_at_leaving(KnownSegment& known) noexcept {
-  if (known.remote.pending() != 0) return;
+  if (known.remote.pending() != 0 || known.uses != 0) return;
   known.remote.close();
   const std::int32_t owner = known.rank;
   const std::uint32_t segment = known.segment;

@@ -32,6 +32,7 @@ struct KnownSegment {
   State state = State::asked;
   bool is_retired = false;  ///< Its owner has said so.
   RemoteSegment remote;
+  std::size_t uses = 0;                   ///< By copies that are posted to other segments.
   std::unique_ptr<SegmentTicket> ticket;  ///< While `told`.
   IntrusiveList<CopyRecord, &CopyRecord::hook> waiting;
 };
@@ -56,6 +57,11 @@ class Directory {
 
   void note_ticket(std::int32_t owner, std::uint32_t segment, Status status,
                    std::span<const std::byte> ticket) noexcept;
+  /// A copy that is posted elsewhere uses the segment's memory as well, until it says that it does not.
+  void hold(KnownSegment& known) noexcept { ++known.uses; }
+  void release(KnownSegment& known) noexcept {
+    if (--known.uses == 0 && known.state == KnownSegment::State::leaving) look_at_leaving(known);
+  }
   /// False: it is not known here.
   bool note_retired(std::int32_t owner, std::uint32_t segment) noexcept;
   /// Those whose owners have died or ended answer nothing more; those that leave may be idle by now.

@@ -58,7 +58,7 @@ Status GlobalSpace::post_atomic(GlobalPtr<std::byte> at, const Atomic& what, Op&
   return state_->post_atomic(at, what, op, before);
 }
 
-Status GlobalSpace::post_fence(Rank rank, Op& op) noexcept { return brant::post_fence(runtime_, rank, op); }
+Status GlobalSpace::post_fence(Rank rank, Op& op) noexcept { return state_->post_fence(rank, op); }
 
 void* GlobalSpace::host_address(GlobalPtr<const std::byte> at, std::size_t bytes) const noexcept {
   return state_->host_address(at, bytes);

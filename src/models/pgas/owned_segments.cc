@@ -14,15 +14,16 @@ OwnedSegments::~OwnedSegments() {
 }
 
 std::shared_ptr<OwnedSegment> OwnedSegments::add(Memory memory, Buffer view) {
-  if (last_id_ == ~std::uint32_t{0})
+  std::uint32_t& last = space_.last_segment();
+  if (last == ~std::uint32_t{0})
     throw Error(Status::limit_reached, "this process has made 2^32 - 1 segments, and numbers are not given twice");
   const auto info = space_.engine().device().query(view.data);
   const bool on_device = info.ok() && !host_accessible(info->kind) && info->device > 0;
-  auto owned = std::make_shared<OwnedSegment>(space_, space_.rank(), last_id_ + 1, std::move(memory),
-                                              expose(space_.runtime(), view),
-                                              on_device ? static_cast<unsigned>(info->device) : 0u);
+  auto owned =
+      std::make_shared<OwnedSegment>(space_, space_.rank(), last + 1, std::move(memory), expose(space_.runtime(), view),
+                                     on_device ? static_cast<unsigned>(info->device) : 0u);
   open_.emplace(owned->id, owned);
-  ++last_id_;
+  ++last;
   return owned;
 }
 

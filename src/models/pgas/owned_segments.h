@@ -30,7 +30,7 @@ class OwnedSegment {
         memory(std::move(memory_in)),
         segment(std::move(segment_in)),
         view(segment.memory()),
-        allocator(view.bytes) {}
+        allocator(view.bytes, reinterpret_cast<std::uintptr_t>(view.data)) {}
 
   [[nodiscard]] GlobalPtr<std::byte> at(std::uint64_t offset) const noexcept {
     return {rank, id, offset, static_cast<unsigned>(view.kind), device};
@@ -83,7 +83,6 @@ class OwnedSegments final : private DeferredWork {
   void run_deferred() noexcept override;
 
   SpaceState& space_;
-  std::uint32_t last_id_ = 0;
   std::unordered_map<std::uint32_t, std::shared_ptr<OwnedSegment>> open_;
   std::vector<std::shared_ptr<OwnedSegment>> retiring_;
   std::vector<std::shared_ptr<OwnedSegment>> unreached_;  ///< Nobody reaches them: to be closed.

@@ -2,7 +2,7 @@
 
 namespace brant {
 
-SegmentAllocator::SegmentAllocator(std::uint64_t bytes) {
+SegmentAllocator::SegmentAllocator(std::uint64_t bytes, std::uint64_t base) : base_(base) {
   if (bytes != 0) add_free(0, bytes);
 }
 
@@ -25,7 +25,7 @@ std::optional<std::uint64_t> SegmentAllocator::take(std::uint64_t bytes, std::ui
   if (bytes == 0) bytes = 1;  // so that two of them have different places
   for (auto fit = by_size_.lower_bound({bytes, 0}); fit != by_size_.end(); ++fit) {
     const auto [size, begin] = *fit;
-    const std::uint64_t at = (begin + alignment - 1) & ~(alignment - 1);
+    const std::uint64_t at = ((base_ + begin + alignment - 1) & ~(alignment - 1)) - base_;
     if (at < begin || at - begin > size - bytes) continue;  // its aligned part is too small
     taken_.emplace(at, bytes);
     // What can throw comes before what changes: the part behind is new, the part before keeps its place.

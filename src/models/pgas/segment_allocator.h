@@ -9,11 +9,12 @@
 
 namespace brant {
 
-/// Which bytes of a segment are in use: offsets, and no memory. Best fit; what is given back grows together with what
-/// is free beside it. Throws bad_alloc, and nothing has changed then.
+/// Which bytes of a segment are in use: offsets, and no memory. What is aligned are their addresses. Best fit; what is
+/// given back grows together with what is free beside it. Throws bad_alloc, and nothing has changed then.
 class SegmentAllocator {
  public:
-  explicit SegmentAllocator(std::uint64_t bytes);
+  /// `base`: the address of the first byte.
+  explicit SegmentAllocator(std::uint64_t bytes, std::uint64_t base = 0);
 
   /// `alignment`: a power of two. Nothing: no piece is large enough.
   std::optional<std::uint64_t> take(std::uint64_t bytes, std::uint64_t alignment);
@@ -27,6 +28,7 @@ class SegmentAllocator {
   void add_free(std::uint64_t offset, std::uint64_t bytes);
   void remove_free(std::map<std::uint64_t, std::uint64_t>::iterator piece);
 
+  const std::uint64_t base_;
   std::map<std::uint64_t, std::uint64_t> free_;                ///< Bytes by offset; no two of them touch.
   std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  ///< The same as (bytes, offset).
   std::unordered_map<std::uint64_t, std::uint64_t> taken_;     ///< Bytes by offset.

@@ -1,5 +1,7 @@
 #include "models/pgas/served_copies.h"
 
+#include <utility>
+
 #include "models/pgas/space_state.h"
 
 namespace brant {
@@ -15,20 +17,24 @@ void ServedCopies::answer(std::int32_t asker, std::uint64_t id, Status status) n
 }
 
 void ServedCopies::serve(std::int32_t asker, std::uint64_t id, const pgas::CopyRequest& request) noexcept {
-  if (request.from.rank() != space_.rank()) return answer(asker, id, Status::invalid_argument);
+  const bool is_sound = request.from.rank() == space_.rank() && static_cast<int>(request.path) < kPathCount;
+  if (!is_sound) return answer(asker, id, Status::invalid_argument);
   Served* served = records_.take(space_, asker, id);
   if (served == nullptr) return answer(asker, id, records_.refusal());
   served->op.delivered = {&ServedCopies::on_done, served};
   under_way_.push_back(*served);
-  const Status status =
-      space_.post_copy(request.from, request.to, static_cast<std::size_t>(request.bytes), served->op, {});
+  CopyOptions options;
+  options.path = request.path;
+  const Status status = space_.post_copy(request.from, request.to, static_cast<std::size_t>(request.bytes), served->op,
+                                         std::move(options));
   if (status != Status::in_progress) on_done(served, {status, 0});
 }
 
 void ServedCopies::on_done(void* record, const OpResult& result) noexcept {
   auto& served = *static_cast<Served*>(record);
   ServedCopies& self = served.space.served();
-  self.answer(served.asker, served.id, result.status);
+  // The asker has withdrawn nothing: this space ends, and its segments with it.
+  self.answer(served.asker, served.id, result.status == Status::canceled ? Status::not_found : result.status);
   self.under_way_.remove(served);
   self.records_.give_back(&served);
 }

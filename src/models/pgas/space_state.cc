@@ -32,7 +32,8 @@ SpaceState::~SpaceState() {
   const auto idle = [](void* state) noexcept {
     auto& self = *static_cast<SpaceState*>(state);
     self.look_around();
-    return self.copies_.live() == 0 && self.directory_.empty() && !self.owned_.any_retiring();
+    return self.copies_.live() == 0 && self.directory_.empty() && !self.owned_.any_retiring() &&
+           self.windows_.all_over();
   };
   if (engine_.waiting().wait(idle, this, kPatience) != Status::ok) {
     log::warn(
@@ -43,6 +44,8 @@ SpaceState::~SpaceState() {
   service_.set_state(nullptr);
 }
 
+std::uint32_t& SpaceState::last_segment() noexcept { return service_.last_segment(); }
+
 Status SpaceState::say(Rank to, const WordHeader& header, std::span<const std::byte> payload) noexcept {
   return service_.say(to, header, payload);
 }
@@ -52,15 +55,22 @@ void SpaceState::let_go(std::int32_t owner, std::uint32_t segment) noexcept {
   static_cast<void>(say(Rank{owner}, {.word = SpaceWord::let_go, .segment = segment}, {}));
 }
 
-bool SpaceState::has_gone(std::int32_t rank) noexcept {
-  const Peer* peer = engine_.peers().find(rank);
-  return peer == nullptr || peer->lost || peer->ended;
+void SpaceState::wake_for(GlobalPtr<const std::byte> word) noexcept {
+  if (!host_accessible(word.kind())) return;
+  Peer* const peer = engine_.peers().find(word.rank());
+  if (peer == nullptr || peer->same_process || peer->lost) return;
+  if (peer->link != nullptr) return peer->link->wake();
+  // One that cannot be told has gone.
+  static_cast<void>(say(peer->rank, {.word = SpaceWord::wake}, {}));
 }
+
+bool SpaceState::has_gone(std::int32_t rank) const noexcept { return service_.has_gone(rank); }
 
 void SpaceState::look_around() noexcept {
   directory_.look_around();
   owned_.look_around();
   copies_.look_around();
+  windows_.look_around();
 }
 
 CopyRecord* SpaceState::take(CopyRecord::Task task, GlobalPtr<const std::byte> there, Op& op,
@@ -97,7 +107,10 @@ Status SpaceState::post_value(CopyRecord::Task task, GlobalPtr<const std::byte> 
     return Status::invalid_argument;
   // Where the CPU copies at once, nothing need be kept.
   const KnownSegment* known = directory_.find_open(there.rank(), there.segment());
-  if (known != nullptr && known->remote.host_pointer() != nullptr) return post_move(task, there, value, op, options);
+  const auto by_cpu = [](Path path) { return path == Path::automatic || path == Path::shm; };
+  if (known != nullptr && known->remote.host_pointer() != nullptr && by_cpu(options.path) &&
+      by_cpu(engine_.options().path))
+    return post_move(task, there, value, op, options);
   if (op.pending()) return refuse_pending_op();
   CopyRecord* copy = take(task, there, op, options);
   if (copy == nullptr) return copies_.refusal();
@@ -134,6 +147,14 @@ Status SpaceState::post_atomic(GlobalPtr<std::byte> at, const Atomic& what, Op& 
   return copies_.start(*copy, op);
 }
 
+Status SpaceState::post_fence(Rank rank, Op& op) noexcept {
+  if (!copies_.any_to(rank.value)) return brant::post_fence(runtime(), rank, op);
+  if (op.pending()) return refuse_pending_op();
+  CopyOptions none;
+  CopyRecord* copy = take(CopyRecord::Task::fence, GlobalPtr<const std::byte>(rank.value, 1, 0, 0, 0), op, none);
+  return copy == nullptr ? copies_.refusal() : copies_.start(*copy, op);
+}
+
 Status SpaceState::post_reach(GlobalPtr<const std::byte> at, Op& op) noexcept {
   if (op.pending()) return refuse_pending_op();
   CopyOptions none;
@@ -142,7 +163,7 @@ Status SpaceState::post_reach(GlobalPtr<const std::byte> at, Op& op) noexcept {
   return copies_.start(*copy, op);
 }
 
-KnownSegment* SpaceState::find_mapped(GlobalPtr<const std::byte> at, std::size_t bytes) noexcept {
+KnownSegment* SpaceState::find_reached(GlobalPtr<const std::byte> at, std::size_t bytes) noexcept {
   KnownSegment* known = directory_.find_open(at.rank(), at.segment());
   if (known == nullptr) {
     // This process's own are reached without a question.
@@ -153,13 +174,13 @@ KnownSegment* SpaceState::find_mapped(GlobalPtr<const std::byte> at, std::size_t
 }
 
 void* SpaceState::host_address(GlobalPtr<const std::byte> at, std::size_t bytes) noexcept {
-  const KnownSegment* known = find_mapped(at, bytes);
+  const KnownSegment* known = find_reached(at, bytes);
   auto* const base = known == nullptr ? nullptr : static_cast<std::byte*>(known->remote.host_pointer());
   return base == nullptr ? nullptr : base + at.offset();
 }
 
 void* SpaceState::device_address(GlobalPtr<const std::byte> at, std::size_t bytes) noexcept {
-  const KnownSegment* known = find_mapped(at, bytes);
+  const KnownSegment* known = find_reached(at, bytes);
   auto* const base = known == nullptr ? nullptr : static_cast<std::byte*>(known->remote.device_pointer());
   return base == nullptr ? nullptr : base + at.offset();
 }
@@ -173,6 +194,7 @@ void SpaceState::hear(std::int32_t from, const WordHeader& header, std::span<con
       if (!directory_.note_retired(from, header.segment)) let_go(from, header.segment);
       return;
     case SpaceWord::let_go: return owned_.note_let_go(from, header.segment);
+    case SpaceWord::wake: return;  // that it came has woken this process
     case SpaceWord::copied: return copies_.note_copied(from, header.id, static_cast<Status>(header.status));
     case SpaceWord::copy: {
       pgas::CopyRequest request;
@@ -186,6 +208,24 @@ void SpaceState::hear(std::int32_t from, const WordHeader& header, std::span<con
 
 SpaceService::SpaceService(Engine& engine) : engine_(engine), messenger_(engine.service<am::Messenger>()) {
   messenger_.claim(am::ServiceId::pgas, &SpaceService::on_message, nullptr, this);
+}
+
+bool SpaceService::has_gone(std::int32_t rank) const noexcept {
+  const Peer* peer = engine_.peers().find(rank);
+  return peer == nullptr || peer->lost || peer->ended;
+}
+
+void SpaceService::set_state(SpaceState* state) noexcept {
+  state_ = state;
+  if (state == nullptr) return;
+  early_.hand_over([&](std::int32_t owner, std::uint32_t segment, std::span<const std::byte> ticket) {
+    if (!has_gone(owner)) state->directory().note_ticket(owner, segment, Status::ok, ticket);
+  });
+}
+
+void SpaceService::look_around() noexcept {
+  if (state_ != nullptr) return state_->look_around();
+  early_.drop_those_of([&](std::int32_t owner) { return has_gone(owner); });
 }
 
 Status SpaceService::say(Rank to, const WordHeader& header, std::span<const std::byte> payload) noexcept {
@@ -208,7 +248,7 @@ void SpaceService::on_message(void* service, am::Message& message) noexcept {
   self.messenger_.release(message);
 }
 
-/// Without a space there are no segments, and nothing is reached.
+/// Without a space there are no segments, and nothing is reached yet.
 void SpaceService::hear(std::int32_t from, const WordHeader& header, std::span<const std::byte> payload) noexcept {
   if (state_ != nullptr) return state_->hear(from, header, payload);
   WordHeader answer = header;
@@ -217,9 +257,13 @@ void SpaceService::hear(std::int32_t from, const WordHeader& header, std::span<c
     case SpaceWord::ask: answer.word = SpaceWord::ticket; break;
     case SpaceWord::copy: answer.word = SpaceWord::copied; break;
     case SpaceWord::ticket:
-      if (static_cast<Status>(header.status) != Status::ok) return;
-      [[fallthrough]];
-    case SpaceWord::retired: answer.word = SpaceWord::let_go; break;
+      if (static_cast<Status>(header.status) != Status::ok || early_.keep(from, header.segment, payload)) return;
+      answer.word = SpaceWord::let_go;
+      break;
+    case SpaceWord::retired:
+      early_.drop(from, header.segment);
+      answer.word = SpaceWord::let_go;
+      break;
     default: return;
   }
   static_cast<void>(say(Rank{from}, answer, {}));

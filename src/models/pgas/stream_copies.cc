@@ -32,11 +32,12 @@ Status SpaceState::enqueue_copy(StreamHandle stream, GlobalPtr<const std::byte> 
 Status SpaceState::enqueue_word(StreamHandle stream, GlobalPtr<std::uint64_t> flag, std::uint64_t value,
                                 bool is_wait) noexcept {
   port::Streams* const streams = engine_.device().streams();
-  if (stream == nullptr || flag.offset() % sizeof(value) != 0) return Status::invalid_argument;
+  if (stream == nullptr) return Status::invalid_argument;
   if (streams == nullptr || !engine_.device().capabilities().stream_words)
     return refuse("a word", flag, "this process's device has no stream memory operations");
   void* const address = device_address(flag, sizeof(value));
   if (address == nullptr) return refuse("a word", flag, kNotReached);
+  if (reinterpret_cast<std::uintptr_t>(address) % sizeof(value) != 0) return Status::invalid_argument;
   auto* const word = static_cast<std::uint64_t*>(address);
   const port::StreamWord act = is_wait ? port::StreamWord::wait(port::StreamWord::Act::wait_at_least, word, value)
                                        : port::StreamWord::write(word, value);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "brant/core/path.h"
 #include "brant/pgas/global_ptr.h"
 
 /// What the spaces of two processes say to each other, in messages of `am::ServiceId::pgas`.
@@ -15,6 +16,7 @@ enum class SpaceWord : std::uint8_t {
   let_go,   ///< To an owner: this process does not reach it any more.
   copy,     ///< To the owner of the source: a CopyRequest as payload.
   copied,   ///< What became of it.
+  wake,     ///< A word was set there, which a program may wait for that sleeps.
 };
 
 /// The header of each message.
@@ -32,7 +34,9 @@ struct CopyRequest {
   GlobalPtr<const std::byte> from;
   GlobalPtr<std::byte> to;
   std::uint64_t bytes = 0;
+  Path path = Path::automatic;  ///< Forced.
+  std::uint8_t unused[7] = {};
 };
-static_assert(sizeof(CopyRequest) == 40 && std::is_trivially_copyable_v<CopyRequest>);
+static_assert(sizeof(CopyRequest) == 48 && std::is_trivially_copyable_v<CopyRequest>);
 
 }  // namespace brant::pgas

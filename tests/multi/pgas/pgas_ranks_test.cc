@@ -1,6 +1,10 @@
 // Runs as every rank of a job (`brant run -n N`): the global space between processes, over the real network. The same
 // program serves host memory, the emulated device and CUDA: BRANT_GPU decides.
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -13,11 +17,15 @@
 #include "brant/pgas.h"
 #include "support/grounds.h"
 #include "support/job_runtime.h"
+#include "support/own_host.h"
 
 namespace brant {
 namespace {
 
 using test::job;
+
+/// Before the runtime is opened: no memory is shared, everything goes over UCX.
+[[maybe_unused]] const bool g_own_host = std::getenv("BRANT_TEST_OWN_HOSTS") != nullptr && test::become_own_host();
 
 std::vector<std::byte> image(std::size_t bytes, int from, int to) {
   return test::pattern(bytes, static_cast<unsigned>(from * 8 + to));
@@ -128,6 +136,52 @@ TEST_F(GlobalSpaceOfRanks, flags_come_behind_their_bytes) {
       ASSERT_TRUE(outcome(put).ok());
       barrier();
     }
+  }
+}
+
+std::uint64_t nanoseconds_now() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(now).count());
+}
+
+/// The word is the time at which it was set, by the clock that all processes of a machine have in common. Nothing else
+/// is said to who sleeps, so that nothing else wakes it.
+TEST_F(GlobalSpaceOfRanks, a_word_wakes_a_target_that_sleeps) {
+  constexpr std::uint64_t kTurns = 9;
+  constexpr auto kUntilAsleep = std::chrono::milliseconds(20);  // a sleep that nothing ends lasts 100
+  GlobalSegment flags = space_.create(MemoryKind::host, 4096);
+  const auto words = gather(flags.allocate<std::uint64_t>(static_cast<std::size_t>(size_)));
+  std::uint64_t* const mine = flags.local(words[at(self_)]);  // rank 0: an answer of each
+  std::ranges::fill(std::span(mine, at(size_)), 0);
+  const auto has_come = [&](int place, std::uint64_t value) {
+    return job().worker().wait_until([&] { return std::atomic_ref(mine[place]).load() >= value; },
+                                     std::chrono::seconds(60));
+  };
+  bool by_atomic = false;
+  const auto set = [&](int rank, int place, std::uint64_t value) {
+    if (by_atomic) return outcome(space_.atomic(words[at(rank)] + place, AtomicOp::store, value));
+    return outcome(space_.put(words[at(rank)], ConstBuffer(&value, 0),
+                              {.at_target = AtTarget::set(words[at(rank)] + place, value)}));
+  };
+  barrier();
+  std::array<std::vector<std::uint64_t>, 2> late;
+  for (std::uint64_t turn = 1; turn <= 2 * kTurns; ++turn) {
+    by_atomic = turn > kTurns;
+    if (self_ == 0) {
+      static_cast<void>(job().worker().wait_until([] { return false; }, kUntilAsleep));
+      for (int rank = 1; rank < size_; ++rank) ASSERT_TRUE(set(rank, 0, nanoseconds_now()).ok());
+      for (int rank = 1; rank < size_; ++rank) ASSERT_EQ(has_come(rank, turn), Status::ok);
+    } else {
+      ASSERT_EQ(has_come(0, mine[0] + 1), Status::ok);
+      late[by_atomic ? 1 : 0].push_back(nanoseconds_now() - mine[0]);
+      ASSERT_TRUE(set(0, self_, turn).ok());
+    }
+  }
+  barrier();
+  if (self_ == 0) return;
+  for (std::vector<std::uint64_t>& each : late) {
+    std::ranges::sort(each);
+    EXPECT_LT(each[kTurns / 2], 10'000'000u) << "ns from the set word to who slept, at the median";
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "brant/pgas.h"
 #include "support/effort.h"
 #include "support/in_process_job.h"
+#include "support/kernel_thread.h"
 
 namespace brant::test {
 namespace {
@@ -22,10 +24,6 @@ using notify::Waited;
 using pgas::DeviceWindow;
 using simt::CpuThread;
 using simt::Word;
-
-CpuThread thread_of_kernel() {
-  return CpuThread([](void* pointer) noexcept { return pointer; });
-}
 
 /// Memory of so many members.
 class Members {
@@ -48,7 +46,7 @@ class Members {
     threads.reserve(parts_.size());
     for (unsigned member = 0; member < parts_.size(); ++member) {
       threads.emplace_back([&, member] {
-        CpuThread machine = thread_of_kernel();
+        CpuThread machine = thread_of_host();
         kernel(machine, window(member));
       });
     }
@@ -69,10 +67,10 @@ TEST(DeviceWindow, a_notified_member_has_the_bytes) {
     std::array<Word, 9> mine{};
     for (Word epoch = 1; epoch <= rounds; ++epoch) {
       mine.fill(epoch * 10 + window.member);
-      pgas::put_notify(machine, window, other, kData, mine.data(), sizeof(mine), kFlag, epoch);
+      pgas::put_notify(machine, KernelControl{}, window, other, kData, mine.data(), sizeof(mine), kFlag, epoch);
       ASSERT_EQ(pgas::wait(machine, KernelControl{}, window, kFlag, epoch), Waited::rung);
       for (Word i = 0; i < 9; ++i) ASSERT_EQ(members.word(window.member, kData + i * 8), epoch * 10 + other);
-      pgas::notify_member(machine, window, other, kBack, epoch);  // it may be written over
+      pgas::notify_member(machine, KernelControl{}, window, other, kBack, epoch);  // it may be written over
       ASSERT_EQ(pgas::wait(machine, KernelControl{}, window, kBack, epoch), Waited::rung);
     }
   });
@@ -84,18 +82,18 @@ TEST(DeviceWindow, a_ring_tells_of_all_that_was_put_before_it) {
   members.run([&](CpuThread& machine, const DeviceWindow& window) {
     for (Word epoch = 1; epoch <= rounds; ++epoch) {
       if (window.member == 0) {
-        pgas::put(machine, window, 1, kData, &epoch, sizeof(epoch));
-        pgas::put(machine, window, 1, kData + 512, &epoch, sizeof(epoch));
-        pgas::notify_member(machine, window, 1, kFlag, epoch);
+        pgas::put(machine, KernelControl{}, window, 1, kData, &epoch, sizeof(epoch));
+        pgas::put(machine, KernelControl{}, window, 1, kData + 512, &epoch, sizeof(epoch));
+        pgas::notify_member(machine, KernelControl{}, window, 1, kFlag, epoch);
         ASSERT_EQ(pgas::wait(machine, KernelControl{}, window, kBack, epoch), Waited::rung);
       } else {
         ASSERT_EQ(pgas::wait(machine, KernelControl{}, window, kFlag, epoch), Waited::rung);
         Word first = 0, second = 0;
-        pgas::get(machine, window, 1, kData, &first, sizeof(first));
-        pgas::get(machine, window, 1, kData + 512, &second, sizeof(second));
+        pgas::get(machine, KernelControl{}, window, 1, kData, &first, sizeof(first));
+        pgas::get(machine, KernelControl{}, window, 1, kData + 512, &second, sizeof(second));
         ASSERT_EQ(first, epoch);
         ASSERT_EQ(second, epoch);
-        pgas::notify_member(machine, window, 0, kBack, epoch);
+        pgas::notify_member(machine, KernelControl{}, window, 0, kBack, epoch);
       }
     }
   });
@@ -122,9 +120,11 @@ TEST(DeviceWindow, atomics_of_all_members_add_up) {
   std::array<std::atomic<Word>, 4> swapped{};
   members.run([&](CpuThread& machine, const DeviceWindow& window) {
     for (Word i = 0; i < rounds; ++i) {
-      pgas::fetch_add(machine, window, 2, kData, 3);
+      Word sum = 0;
+      ASSERT_EQ(pgas::fetch_add(machine, KernelControl{}, window, 2, kData, 3, sum), Waited::rung);
       for (Word seen = 0;;) {  // one more, by compare and swap
-        const Word before = pgas::compare_swap(machine, window, 1, kData, seen, seen + 1);
+        Word before = 0;
+        ASSERT_EQ(pgas::compare_swap(machine, KernelControl{}, window, 1, kData, seen, seen + 1, before), Waited::rung);
         if (before == seen) break;
         seen = before;
       }
@@ -135,9 +135,46 @@ TEST(DeviceWindow, atomics_of_all_members_add_up) {
   EXPECT_EQ(members.word(1, kData), 4 * rounds);
 }
 
+/// Counts the bytes of words that are loaded as what others may write meanwhile.
+class Observed : public CpuThread {
+ public:
+  using CpuThread::CpuThread;
+
+  Word load_relaxed(const Word* from) {
+    loaded += sizeof(Word);
+    return CpuThread::load_relaxed(from);
+  }
+  simt::Pair load_line(const Word* from) {
+    loaded += 2 * sizeof(Word);
+    return CpuThread::load_line(from);
+  }
+
+  Word loaded = 0;
+};
+
+/// A kernel that gets the same bytes again and again sees what others write: no load of it may come from a cache of its
+/// own, whatever the alignment.
+TEST(DeviceWindow, a_get_loads_what_others_may_write_meanwhile) {
+  Members members(2);
+  const DeviceWindow window = members.window(0);
+  alignas(16) std::array<unsigned char, 1024> landing{};
+  for (Word i = 0; i < 128; ++i) members.word(1, kData + i * 8) = i;
+  for (const Word from : {Word{0}, Word{8}, Word{1}}) {
+    for (const Word bytes : {Word{1}, Word{8}, Word{16}, Word{47}, Word{800}}) {
+      SCOPED_TRACE(testing::Message() << bytes << " bytes from " << from);
+      Observed machine([](void* pointer) noexcept { return pointer; });
+      landing.fill(0xff);
+      ASSERT_EQ(pgas::get(machine, KernelControl{}, window, 1, kData + from, landing.data(), bytes), Waited::rung);
+      EXPECT_EQ(machine.loaded, from % 8 == 0 ? bytes / 8 * 8 : 0) << "single bytes are another test's: the PTX's";
+      EXPECT_EQ(std::memcmp(landing.data(), pgas::peer_pointer<unsigned char>(window, 1, kData + from), bytes), 0);
+      EXPECT_EQ(landing[bytes], 0xff) << "behind them";
+    }
+  }
+}
+
 TEST(DeviceWindow, a_wait_ends_when_its_patience_is_over) {
   Members members(2);
-  CpuThread machine = thread_of_kernel();
+  CpuThread machine = thread_of_host();
   KernelControl control;
   control.patience_ns = 1'000'000;
   EXPECT_EQ(pgas::wait(machine, control, members.window(0), kFlag, 1), Waited::timed_out);
@@ -161,6 +198,8 @@ TEST(DeviceWindow, is_made_of_places_that_the_device_reaches) {
   EXPECT_THROW(static_cast<void>(here.window(places, 1 << 17)), Error) << "larger than the segments";
   EXPECT_THROW(static_cast<void>(here.window(std::span(places).first(1), 4096)), Error) << "without this process";
   EXPECT_THROW(static_cast<void>(here.window({}, 4096)), Error);
+  const std::array twice = {mine.begin(), theirs.begin(), theirs.begin() + 4096};
+  EXPECT_THROW(static_cast<void>(here.window(twice, 4096)), Error) << "a process is one member";
   const std::array odd = {theirs.begin(), mine.begin() + 8};
   EXPECT_THROW(static_cast<void>(here.window(odd, 4096)), Error) << "not aligned";
   theirs = {};  // before the spaces go one after the other, in one thread

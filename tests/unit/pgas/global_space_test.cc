@@ -2,7 +2,9 @@
 
 #include "brant/pgas/global_space.h"
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -17,6 +19,7 @@
 #include "brant/notify/notifier.h"
 #include "brant/ops/rpc.h"
 #include "brant/pgas.h"
+#include "core/engine.h"
 #include "support/grounds.h"
 #include "support/in_process_job.h"
 
@@ -45,6 +48,8 @@ class Spaces {
   ~Spaces() {
     for (std::size_t i = 0; i < segments_.size(); ++i) segments_[i] = {};
     job_.run(200);
+    // Ranks above 0 copy; what is still under way ends by their progress, which they make in their ends alone.
+    while (!spaces_.empty()) spaces_.pop_back();
   }
   GlobalSpace& operator[](int rank) { return *spaces_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] InProcessJob& job() { return job_; }
@@ -134,6 +139,119 @@ TEST_P(SpaceCopies, tell_the_target_behind_the_bytes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SpaceCopies, testing::ValuesIn(all_cases()), name_of);
+
+TEST(GlobalSpace, a_courier_that_puts_sets_the_flag_too) {
+  Spaces spaces(with(2));
+  GlobalSegment& heap = spaces.keep(spaces[0].create(MemoryKind::emulated, 1 << 16));
+  GlobalSegment& flags = spaces.keep(spaces[0].create(MemoryKind::host, 1 << 16));
+  const GlobalPtr<std::uint64_t> flag = flags.allocate<std::uint64_t>();
+  const std::uint64_t* const word = flags.local(flag);
+  Memory source = spaces.job().rank(1).allocate(MemoryKind::emulated, 64);
+  const auto& by_cpu = spaces.job().rank(1).worker().engine().counters().path(Path::shm);
+  unsigned without_cpu = 0;
+  for (std::uint64_t turn = 1; turn <= 200; ++turn) {
+    const std::uint64_t before = by_cpu.sends.read();
+    const Operation put = spaces[1].put(heap.begin(), ConstBuffer(source), {.at_target = AtTarget::set(flag, turn)});
+    ASSERT_EQ(spaces.outcome(put).status, Status::ok);
+    ASSERT_EQ(std::atomic_ref(*const_cast<std::uint64_t*>(word)).load(), turn);
+    without_cpu += by_cpu.sends.read() == before ? 1 : 0;
+  }
+  if (test::small_mapped_path() == Path::courier) {
+    EXPECT_GT(without_cpu, 0u) << "the courier has come, and tells";
+  } else {
+    EXPECT_EQ(without_cpu, 0u);
+  }
+  // A value that the courier's word has no room for.
+  const Operation put =
+      spaces[1].put(heap.begin(), ConstBuffer(source), {.at_target = AtTarget::set(flag, 5ull << 40)});
+  EXPECT_EQ(spaces.outcome(put).status, Status::ok);
+  EXPECT_EQ(*word, 5ull << 40);
+}
+
+TEST(GlobalSpace, a_segment_that_a_copy_reads_or_tells_in_outlives_its_retirement) {
+  Spaces spaces(with(2));
+  GlobalSegment& there = spaces.keep(spaces[0].create(MemoryKind::emulated, 8 << 20));
+  for (const MemoryKind kind : {MemoryKind::emulated, MemoryKind::pinned}) {
+    GlobalSegment own = spaces[1].create(kind, 8 << 20);
+    const GlobalPtr<std::byte> from = own.begin(), to = there.begin();
+    EXPECT_TRUE(spaces.outcome(spaces[1].reach(to)).ok());
+    const Operation copy = spaces[1].copy<std::byte>(from, to, 8 << 20);
+    ASSERT_FALSE(copy.done());
+    Future<void> retired = own.retire();
+    while (!copy.done()) {
+      EXPECT_FALSE(retired.ready()) << "the memory is being read";
+      spaces.job().run(1);
+    }
+    EXPECT_TRUE(copy.result().ok());
+    EXPECT_TRUE(spaces.job().run_until([&] { return retired.ready(); }));
+  }
+}
+
+TEST(GlobalSpace, a_fence_comes_behind_puts_to_segments_that_are_not_reached_yet) {
+  Spaces spaces(with(2));
+  GlobalSegment& heap = spaces.keep(spaces[0].create(MemoryKind::host, 1 << 16));
+  const GlobalPtr<int> at = heap.allocate<int>();
+  *heap.local(at) = 0;
+  const Operation put = spaces[1].put_value(at, 7);
+  ASSERT_FALSE(put.done()) << "its owner is asked first";
+  {
+    const Operation dropped = spaces[1].fence(Rank{0});
+    ASSERT_FALSE(dropped.done());
+  }
+  const Operation fence = spaces[1].fence(Rank{0});
+  ASSERT_TRUE(spaces.job().run_until([&] { return fence.done(); }));
+  EXPECT_TRUE(fence.result().ok());
+  EXPECT_EQ(*heap.local(at), 7);
+  EXPECT_TRUE(spaces.outcome(put).ok());
+}
+
+TEST(GlobalSpace, a_fence_that_nobody_waits_for_goes_on) {
+  Spaces spaces(with(2));
+  GlobalSegment& heap = spaces.keep(spaces[0].create(MemoryKind::emulated, 8 << 20));
+  Memory source = spaces.job().rank(1).allocate(MemoryKind::emulated, 8 << 20);
+  EXPECT_TRUE(spaces.outcome(spaces[1].reach(heap.begin())).ok());
+  const Operation put = spaces[1].put(heap.begin(), ConstBuffer(source));
+  ASSERT_FALSE(put.done());
+  {
+    Operation fence = spaces[1].fence(Rank{0});
+    ASSERT_FALSE(fence.done());
+    fence.op().cancel();
+  }
+  EXPECT_TRUE(spaces.outcome(put).ok());
+}
+
+TEST(GlobalSpace, a_value_is_kept_where_the_network_is_forced) {
+  Spaces spaces(with(2, GpuChoice::none));
+  GlobalSegment& heap = spaces.keep(spaces[0].create(MemoryKind::host, 1 << 16));
+  const GlobalPtr<std::uint64_t> at = heap.allocate<std::uint64_t>(64);
+  EXPECT_TRUE(spaces.outcome(spaces[1].reach(at)).ok());
+  std::deque<Op> ops(64);
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    std::uint64_t value = 1000 + i;
+    CopyOptions options;
+    options.path = Path::ucx;
+    const Status posted =
+        spaces[1].post_put_value((at + static_cast<std::ptrdiff_t>(i)).as<std::byte>(),
+                                 ConstBuffer(&value, 8, MemoryKind::host), ops[i], std::move(options));
+    if (posted == Status::not_supported) GTEST_SKIP() << "this network takes no puts";
+    value = 0;
+  }
+  ASSERT_TRUE(spaces.job().run_until([&] { return std::ranges::none_of(ops, &Op::pending); }));
+  for (std::uint64_t i = 0; i < 64; ++i) EXPECT_EQ(heap.local(at)[i], 1000 + i);
+}
+
+TEST(GlobalSpace, flags_are_aligned_and_counts_do_not_wrap_around) {
+  Spaces spaces(with(2, GpuChoice::none));
+  GlobalSegment& heap = spaces.keep(spaces[0].create(MemoryKind::host, 1 << 16));
+  const GlobalPtr<std::uint64_t> at = heap.allocate<std::uint64_t>(4);
+  const GlobalPtr<std::uint64_t> between = (at.as<std::byte>() + 4).as<std::uint64_t>();
+  const Operation put = spaces[1].put_value(at, std::uint64_t{1}, {.at_target = AtTarget::set(between, 1)});
+  EXPECT_EQ(spaces.outcome(put).status, Status::invalid_argument);
+  for (const std::size_t count : {std::size_t{1} << 61, (std::size_t{1} << 61) + 1}) {
+    const Operation copy = spaces[1].copy<std::uint64_t>(at, at + 2, count);
+    EXPECT_EQ(spaces.outcome(copy).status, Status::invalid_argument) << count;
+  }
+}
 
 TEST(GlobalSpace, puts_and_gets_objects) {
   Spaces spaces(with(2, GpuChoice::none));

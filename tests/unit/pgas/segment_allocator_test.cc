@@ -29,6 +29,13 @@ TEST(SegmentAllocator, aligns_and_uses_what_lies_before) {
   EXPECT_EQ(allocator.used(), 512u);
 }
 
+TEST(SegmentAllocator, aligns_addresses_and_not_offsets) {
+  SegmentAllocator allocator(1024, 0x1004);
+  EXPECT_EQ(allocator.take(8, 8), 4u);
+  EXPECT_EQ(allocator.take(16, 64), 0x3cu);
+  EXPECT_EQ(allocator.take(4, 4), 0u);
+}
+
 TEST(SegmentAllocator, refuses_what_was_not_taken) {
   SegmentAllocator allocator(1024);
   const auto at = allocator.take(100, 16);
