@@ -22,6 +22,8 @@ namespace {
 
 /// The rival that plays in our own processes.
 constexpr const char* kNccl = "nccl";
+/// The model that is brant's MPI.
+constexpr const char* kMpi = "mpi";
 
 struct CollArguments {
   bench::CollBench bench;
@@ -29,9 +31,10 @@ struct CollArguments {
   std::string min = "8";
   std::string max = "16M";
   std::string way = "auto";
-  std::string alloc = "library";
+  std::string alloc;
   std::vector<std::string> peers;
   std::string memory = "host";
+  std::string model = "team";
   std::string trigger = "host";
   int ranks = 2;
 };
@@ -41,6 +44,15 @@ std::vector<std::string> mpis(const CollArguments& arguments) {
   std::vector<std::string> peers = arguments.peers;
   std::erase(peers, kNccl);
   return peers;
+}
+
+/// brant's own MPI is called as programs of MPI call it.
+void require_of_mpi(const bench::CollBench& asked) {
+  if (asked.device)
+    throw Error(Status::invalid_argument, "--model mpi is measured in host memory: leave --memory device out");
+  if (asked.way != TeamWay::automatic || asked.alloc != bench::Alloc::malloc)
+    throw Error(Status::invalid_argument,
+                "--model mpi: programs of MPI have memory of malloc and no option --way; leave --alloc and --way out");
 }
 
 void require_sense(const bench::CollBench& asked, const std::vector<std::string>& mpis) {
@@ -64,13 +76,15 @@ bench::CollBench checked(const CollArguments& arguments) {
                     ? bench::parse_sizes(*arguments.sizes)
                     : bench::sizes_between(bench::parse_size(arguments.min), bench::parse_size(arguments.max));
   asked.way = arguments.way == "messages" ? TeamWay::messages : TeamWay::automatic;
-  asked.alloc = arguments.alloc == "malloc" ? bench::Alloc::malloc : bench::Alloc::library;
+  const bool of_malloc = arguments.alloc == "malloc" || (arguments.alloc.empty() && arguments.model == kMpi);
+  asked.alloc = of_malloc ? bench::Alloc::malloc : bench::Alloc::library;
   asked.device = arguments.memory == "device";
   asked.trigger = arguments.trigger == "graph"    ? bench::Trigger::graph
                   : arguments.trigger == "stream" ? bench::Trigger::stream
                                                   : bench::Trigger::host;
   asked.nccl = std::find(arguments.peers.begin(), arguments.peers.end(), kNccl) != arguments.peers.end();
   require_sense(asked, mpis(arguments));
+  if (arguments.model == kMpi) require_of_mpi(asked);
   return asked;
 }
 
@@ -84,9 +98,10 @@ int run_coll(const CollArguments& arguments) {
       static_cast<void>(bench::nccl::library());  // nor a library that is not there
     }
     if (const std::string library(env(bench::mpi::kLibraryVariable)); !library.empty())
-      return bench::run_collectives_of_mpi(asked, library);
+      return bench::run_collectives_of_mpi(asked, {library, "mpi"});
+    const std::string own = arguments.model == kMpi ? bench::mpi::own_library() : "";
     start_behind_mpis(rivals, arguments.ranks);
-    bench::run_collectives(asked);
+    own.empty() ? bench::run_collectives(asked) : bench::run_collectives_of_mpi(asked, {own, ""});
   });
 }
 
@@ -110,9 +125,15 @@ void add_one(CLI::App& bench, CollectiveKind kind, const char* text, int& exit_c
   command->add_option("--way", arguments->way, "Force messages, or leave it to brant")
       ->check(CLI::IsMember({"auto", "messages"}))
       ->capture_default_str();
-  command->add_option("--alloc", arguments->alloc, "Memory of Runtime::allocate, or of malloc")
-      ->check(CLI::IsMember({"library", "malloc"}))
+  command
+      ->add_option("--model", arguments->model,
+                   "team: collectives of brant; mpi: those of its MPI, called as programs of MPI do")
+      ->check(CLI::IsMember({"team", "mpi"}))
       ->capture_default_str();
+  command
+      ->add_option("--alloc", arguments->alloc,
+                   "Memory of Runtime::allocate (library, the default), or of malloc (that of --model mpi)")
+      ->check(CLI::IsMember({"library", "malloc"}));
   command->add_option(
       "--peer", arguments->peers,
       "Measure a rival before brant: 'nccl' (with --memory device), 'mpi' for the mpiexec on PATH, or the "

@@ -1,9 +1,15 @@
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "base/env.h"
+#include "bench/mpi/mpi_benchmark.h"
+#include "bench/mpi/mpi_start.h"
 #include "bench/nccl/nccl_library.h"
 #include "bench/runner/measure.h"
 #include "bench/runner/options.h"
@@ -12,7 +18,9 @@
 #include "cli/bench_coll.h"
 #include "cli/bench_halo.h"
 #include "cli/bench_interference.h"
+#include "cli/bench_kernel_puts.h"
 #include "cli/bench_memspeed.h"
+#include "cli/bench_mpis.h"
 #include "cli/bench_notify.h"
 #include "cli/bench_rma.h"
 #include "cli/bench_run.h"
@@ -22,8 +30,11 @@ namespace brant::cli {
 namespace {
 
 constexpr std::size_t kWindowMax = 1024;
-constexpr bench::Model kModels[] = {bench::Model::channel, bench::Model::message, bench::Model::put, bench::Model::get,
-                                    bench::Model::fetch_add};
+constexpr bench::Model kModels[] = {bench::Model::channel, bench::Model::message,   bench::Model::put,
+                                    bench::Model::get,     bench::Model::fetch_add, bench::Model::told_put,
+                                    bench::Model::mpi};
+/// The rivals that play in our own processes.
+constexpr const char* kRivals[] = {"ucx", "nccl"};
 constexpr bench::Alloc kAllocs[] = {bench::Alloc::library, bench::Alloc::malloc, bench::Alloc::cuda,
                                     bench::Alloc::torch_like};
 
@@ -33,9 +44,9 @@ struct BenchArguments {
   std::string min = "1";
   std::string max = "16M";
   std::string memory = "host";
-  std::string alloc = "library";
+  std::string alloc;
   std::string path = "auto";
-  std::string peer;
+  std::vector<std::string> peers;
   std::string api = "post";
   std::string model = "channel";
   std::string trigger = "host";
@@ -47,6 +58,35 @@ std::vector<std::size_t> sizes_of(const BenchArguments& arguments) {
   return bench::sizes_between(bench::parse_size(arguments.min), bench::parse_size(arguments.max));
 }
 
+/// The rivals that have processes of their own.
+std::vector<std::string> mpis(const BenchArguments& arguments) {
+  std::vector<std::string> peers = arguments.peers;
+  std::erase_if(peers, [](const std::string& peer) {
+    return std::find(std::begin(kRivals), std::end(kRivals), peer) != std::end(kRivals);
+  });
+  return peers;
+}
+
+/// Throws Error for rivals that do not play in this benchmark.
+void require_peers(const BenchArguments& arguments, const bench::Options& options) {
+  const std::vector<std::string> others = mpis(arguments);
+  if (options.model != bench::Model::mpi && !others.empty())
+    throw Error(Status::invalid_argument,
+                fmt::format("--peer {0} is an MPI: add --model mpi, or use --peer ucx or nccl", others.front()));
+  if (options.model != bench::Model::mpi && arguments.peers.size() > 1)
+    throw Error(Status::invalid_argument, "--peer: one rival at a time plays in the same processes; name it once");
+  if (!others.empty() && options.memory != MemoryKind::host)
+    throw Error(Status::invalid_argument,
+                fmt::format("--peer {} measures an MPI in host memory, not {} memory: leave --peer or --memory out",
+                            others.front(), memory_kind_name(options.memory)));
+}
+
+/// Who makes the memory where nobody has said so: what programs of MPI have, or the library.
+bench::Alloc usual_alloc(const bench::Options& options) {
+  const bool of_malloc = options.model == bench::Model::mpi && options.memory == MemoryKind::host;
+  return of_malloc ? bench::Alloc::malloc : bench::Alloc::library;
+}
+
 bench::Options checked_options(const BenchArguments& arguments) {
   bench::Options options = arguments.options;
   options.sizes = sizes_of(arguments);
@@ -54,33 +94,54 @@ bench::Options checked_options(const BenchArguments& arguments) {
   static_cast<void>(memory_kind_from_name(arguments.memory, options.memory));
   static_cast<void>(path_from_name(arguments.path, options.path));
   for (const bench::Rival rival : {bench::Rival::ucx, bench::Rival::nccl}) {
-    if (arguments.peer == bench::rival_name(rival)) options.rival = rival;
+    if (std::find(arguments.peers.begin(), arguments.peers.end(), bench::rival_name(rival)) != arguments.peers.end())
+      options.rival = rival;
   }
   for (const bench::Model model : kModels) {
     if (arguments.model == bench::model_name(model)) options.model = model;
   }
+  options.alloc = usual_alloc(options);
   for (const bench::Alloc alloc : kAllocs) {
     if (arguments.alloc == bench::alloc_name(alloc)) options.alloc = alloc;
   }
   options.trigger = arguments.trigger == "stream" ? bench::Trigger::stream : bench::Trigger::host;
   options.coroutines = arguments.api == "await";
+  require_peers(arguments, options);
   bench::require_sense(options);
   return options;
+}
+
+/// In processes of the rivals, then in those of brant's own MPI.
+void run_mpi(const bench::Options& options, const std::vector<std::string>& rivals) {
+  if (const std::string library(env(bench::mpi::kLibraryVariable)); !library.empty())
+    return bench::mpi::run_benchmark(options, {library, "mpi"});
+  const std::string own = bench::mpi::own_library();
+  start_behind_mpis(rivals, 2);
+  bench::mpi::run_benchmark(options, {own, ""});
 }
 
 int run_bench(const BenchArguments& arguments) {
   return run_benchmark("brant bench", [&] {
     const bench::Options options = checked_options(arguments);
     const bench::RowFile probe(options.json);  // a file that cannot be written is found before anything starts
+    if (options.model == bench::Model::mpi) return run_mpi(options, mpis(arguments));
     if (options.rival == bench::Rival::nccl) static_cast<void>(bench::nccl::library());  // nor a library
     if (bench::started_alone()) bench::restart_as_job(2);
     bench::run_benchmark(options);
   });
 }
 
+std::vector<std::string> names_of_models(bench::Kind kind) {
+  if (kind == bench::Kind::bidirectional) return {bench::model_name(bench::Model::mpi)};
+  std::vector<std::string> names;
+  for (const bench::Model model : kModels) names.emplace_back(bench::model_name(model));
+  return names;
+}
+
 CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit_code) {
   auto arguments = std::make_shared<BenchArguments>();
   arguments->options.kind = kind;
+  if (kind == bench::Kind::bidirectional) arguments->model = bench::model_name(bench::Model::mpi);
   bench::Options& options = arguments->options;
   CLI::App* command = bench.add_subcommand(bench::kind_name(kind), text);
   CLI::Option* sizes = command->add_option("--sizes", arguments->sizes, "Message sizes, for example 8,64K,1M");
@@ -93,18 +154,20 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
       ->capture_default_str();
   command
       ->add_option("--alloc", arguments->alloc,
-                   "Who makes the buffers: library: Runtime::allocate; malloc; cuda: plain cuMemAlloc; torch-like: one "
+                   "Who makes the buffers: library (the default): Runtime::allocate, or MPI_Win_allocate with --model "
+                   "mpi; malloc (the default of --model mpi in host memory); cuda: plain cuMemAlloc; torch-like: one "
                    "large block of either, messages are slices of it at odd addresses")
-      ->check(CLI::IsMember({"library", "malloc", "cuda", "torch-like"}))
-      ->capture_default_str();
+      ->check(CLI::IsMember({"library", "malloc", "cuda", "torch-like"}));
   command->add_option("--path", arguments->path, "Force the way the bytes go")
       ->check(CLI::IsMember(requestable_paths()))
       ->capture_default_str();
   command
-      ->add_option("--model", arguments->model,
-                   "channel: sends and receives; message: entry methods of chares that invoke each other; put, get, "
-                   "fetch-add: one side writes into memory of the other, reads it, or counts in it")
-      ->check(CLI::IsMember({"channel", "message", "put", "get", "fetch-add"}))
+      ->add_option(
+          "--model", arguments->model,
+          "channel: sends and receives; message: entry methods of chares that invoke each other; put, get, "
+          "fetch-add: one side writes into memory of the other, reads it, or counts in it; told-put: both put in "
+          "turns, with a word behind the bytes; mpi: sends and receives of brant's MPI, as OSU's programs measure them")
+      ->check(CLI::IsMember(names_of_models(kind)))
       ->capture_default_str();
   command
       ->add_option("--trigger", arguments->trigger,
@@ -118,10 +181,11 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
       ->check(CLI::Range(std::size_t{1}, std::size_t{10'000'000}));
   command->add_option("--warmup", options.warmup, "Not timed ones before them (default: a tenth)")
       ->check(CLI::Range(0L, 10'000'000L));
-  command
-      ->add_option("--peer", arguments->peer,
-                   "Also measure a rival in the same processes, in turns: ucx, or nccl (with --memory cuda)")
-      ->check(CLI::IsMember({"ucx", "nccl"}));
+  command->add_option(
+      "--peer", arguments->peers,
+      "Also measure a rival in the same processes, in turns: ucx, or nccl (with --memory cuda). With "
+      "--model mpi, before brant: 'mpi' for the mpiexec on PATH, or the path of an mpiexec, several times "
+      "if you like");
   command->add_flag("--check", options.check, "Look at every byte of every message, in a pass that is not timed");
   command->add_option("--json", options.json, "Append one JSON object per row to this file");
   command->add_flag("--pairs", options.pairs,
@@ -145,24 +209,26 @@ CLI::App* add_one(CLI::App& bench, bench::Kind kind, const char* text, int& exit
 void add_bench(CLI::App& app, int& exit_code) {
   CLI::App* bench = app.add_subcommand(
       "bench",
-      "Measure: brant bench latency|bandwidth|allreduce|broadcast|allgather|barrier|rma|"
-      "memspeed|halo|notify|interference [OPTIONS]. Starts itself on 2 processes when nobody else did");
+      "Measure: brant bench latency|bandwidth|bidirectional|allreduce|broadcast|allgather|barrier|rma|"
+      "memspeed|halo|notify|kernel-puts|interference [OPTIONS]. Starts itself on 2 processes when nobody else did");
   bench->require_subcommand(0, 1);  // so that an unknown name is reported by name
   bench->callback([bench] {
     if (bench->get_subcommands().empty())
       throw CLI::RequiredError(
-          "A subcommand (latency, bandwidth, allreduce, broadcast, allgather, barrier, rma, memspeed, halo, notify or "
-          "interference)");
+          "A subcommand (latency, bandwidth, bidirectional, allreduce, broadcast, allgather, barrier, rma, memspeed, "
+          "halo, notify, kernel-puts or interference)");
   });
   add_one(*bench, bench::Kind::latency,
           "Ping-pong of one message over a channel; one way = round trip / 2. Puts, gets, atomics: until they are done",
           exit_code);
   add_one(*bench, bench::Kind::bandwidth, "Windows of messages back to back, each answered by 4 bytes", exit_code);
+  add_one(*bench, bench::Kind::bidirectional, "Windows of messages both ways at once, with --model mpi", exit_code);
   add_bench_coll(*bench, exit_code);
   add_bench_rma(*bench, exit_code);
   add_bench_memspeed(*bench, exit_code);
   add_bench_halo(*bench, exit_code);
   add_bench_notify(*bench, exit_code);
+  add_bench_kernel_puts(*bench, exit_code);
   add_bench_interference(*bench, exit_code);
 }
 

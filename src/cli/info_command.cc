@@ -10,6 +10,7 @@
 #include "brant/base/clock.h"
 #include "brant/base/status.h"
 #include "cli/commands.h"
+#include "cli/info/mpi_text.h"
 #include "cli/info/report.h"
 #include "cli/jobs/job_report.h"
 #include "core/observe/statistics_folder.h"
@@ -20,6 +21,7 @@ namespace {
 struct InfoOptions {
   bool json = false;
   bool jobs = false;
+  bool mpi = false;
   std::string job;
   double watch_s = 0;  ///< 0: one look.
 };
@@ -94,6 +96,7 @@ void add_info(CLI::App& app, int& exit_code) {
   command->add_flag("--json", options->json, "As one JSON object");
   CLI::Option* jobs =
       command->add_flag("--jobs", options->jobs, "The running processes of this user, and what they have sent");
+  command->add_flag("--mpi", options->mpi, "Which functions of MPI are implemented, by chapter")->excludes(jobs);
   CLI::Option* job =
       command
           ->add_option("--job", options->job,
@@ -104,7 +107,9 @@ void add_info(CLI::App& app, int& exit_code) {
       ->needs(job)
       ->check(CLI::Range(0.05, 86400.0));
   command->callback([options, job, &exit_code] {
-    if (options->jobs) {
+    if (options->mpi) {
+      print(info::mpi_text());
+    } else if (options->jobs) {
       show_jobs(*options);
     } else if (job->count() > 0) {
       show_job(*options);

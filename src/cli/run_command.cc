@@ -12,11 +12,14 @@
 namespace brant::cli {
 namespace {
 
+constexpr int kMpiRanksMax = 1 << 20;
+
 struct RunArguments {
   run::JobOptions job;
   std::string bind = "none";
   std::vector<std::string> env;
   std::string path;
+  int mpi_ranks = 0;
   bool no_prefix = false;
   bool share_gpu = false;
   double patience_s = 1;
@@ -29,11 +32,22 @@ void add_variable(run::JobOptions& job, const std::string& pair) {
     throw CLI::ValidationError("--env", fmt::format("'{}' is not of the form NAME=VALUE", pair));
   }
   const std::string name = pair.substr(0, equals);
-  for (const char* ours :
-       {"BRANT_BOOT_FD", "BRANT_RANK", "BRANT_SIZE", "BRANT_LOCAL_RANK", "BRANT_LOCAL_SIZE", "BRANT_JOB_ID"}) {
+  for (const char* ours : {"BRANT_BOOT_FD", "BRANT_RANK", "BRANT_SIZE", "BRANT_LOCAL_RANK", "BRANT_LOCAL_SIZE",
+                           "BRANT_JOB_ID", "BRANT_MPI_RANKS"}) {
     if (name == ours) throw CLI::ValidationError("--env", fmt::format("{} is set by `brant run` itself", name));
   }
   job.env[name] = pair.substr(equals + 1);
+}
+
+/// Several ranks of MPI in each process: the program that loads the other one for each of them comes first.
+void share_processes(run::JobOptions& job, int mpi_ranks) {
+  if (mpi_ranks == 0) return;
+  if (mpi_ranks < job.ranks) {
+    throw CLI::ValidationError(
+        "--ranks", fmt::format("{} ranks cannot live in {} processes: each has one at least", mpi_ranks, job.ranks));
+  }
+  job.env["BRANT_MPI_RANKS"] = std::to_string(mpi_ranks);
+  job.command.insert(job.command.begin(), {"brant-ranks", "--"});
 }
 
 std::chrono::milliseconds milliseconds(double seconds) {
@@ -49,6 +63,7 @@ int run(const RunArguments& arguments) {
   for (const std::string& pair : arguments.env) add_variable(job, pair);
   if (!arguments.path.empty()) job.env["BRANT_PATH"] = arguments.path;
   if (arguments.share_gpu) job.env["BRANT_SHARE_GPU"] = "1";
+  share_processes(job, arguments.mpi_ranks);
   try {
     return run::run_job(job);
   } catch (const run::StartError& fault) {
@@ -64,9 +79,15 @@ void add_run(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("run",
                                          "Start a program as N ranks on this host and stay until all have ended: brant "
                                          "run -n N [OPTIONS] [--] PROGRAM [ARGUMENTS]");
-  command->add_option("-n,--ranks", arguments->job.ranks, "How many processes")
+  command->add_option("-n,--processes", arguments->job.ranks, "How many processes")
       ->check(CLI::Range(1, port::launcher::kMaxRanks))
       ->capture_default_str();
+  command
+      ->add_option(
+          "--ranks", arguments->mpi_ranks,
+          "How many ranks of an MPI program: as many as fall to a process live in it, as user-level threads, each "
+          "with its own copy of the program's variables (docs/mpi.md)")
+      ->check(CLI::Range(1, kMpiRanksMax));
   command->add_option("--bind", arguments->bind, "none, or core: rank i on the i-th core this process may use")
       ->check(CLI::IsMember({"none", "core"}))
       ->capture_default_str();

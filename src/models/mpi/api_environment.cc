@@ -1,0 +1,201 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "brant/mpi/runtime.h"
+#include "models/mpi/calls.h"
+#include "models/mpi/export_forms.h"
+#include "mpi_generated/api.h"
+
+namespace brant::mpi {
+
+namespace {
+
+/// Errors before there is a handler.
+[[noreturn]] void end_start(const char* function, const char* why) noexcept {
+  try {
+    end_job(1, fmt::format("brant MPI: {} failed: {}", function, why));
+  } catch (const std::exception&) {
+    end_job(1, "brant MPI: no memory to start");
+  }
+}
+
+int start_mpi(const char* function, int required, int* provided) noexcept {
+  if (life() != Life::before) end_start(function, "MPI was initialised before, which happens once in a process");
+  // One thread at a time moves the runtime, so calls of several threads must not overlap.
+  const int level = required < MPI_THREAD_SERIALIZED ? required : MPI_THREAD_SERIALIZED;
+  try {
+    start_rank(level);
+  } catch (const std::exception& error) {
+    end_start(function, error.what());
+  }
+  if (provided != nullptr) *provided = level;
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+Runtime& runtime() {
+  require_process("brant::mpi::runtime");
+  return process()->runtime();
+}
+
+namespace api {
+
+int init(int*, char***) noexcept { return start_mpi("MPI_Init", MPI_THREAD_SINGLE, nullptr); }
+
+int init_thread(int*, char***, int required, int* provided) noexcept {
+  return start_mpi("MPI_Init_thread", required, provided);
+}
+
+int initialized(int* flag) noexcept {
+  *flag = life() != Life::before ? 1 : 0;
+  return MPI_SUCCESS;
+}
+
+int finalized(int* flag) noexcept {
+  *flag = life() == Life::over ? 1 : 0;
+  return MPI_SUCCESS;
+}
+
+int finalize() noexcept {
+  const int outcome = call("MPI_Finalize", [] {
+    RankState& rank = current_rank();
+    KeyValues& keys = process()->key_values();
+    rank.self->attributes.remove_all(keys, MPI_COMM_SELF);
+    rank.world->attributes.remove_all(keys, MPI_COMM_WORLD);
+    rank.wait([&] { return rank.buffered.empty(); });
+    // Whoever leaves has got what was sent to it.
+    static_cast<void>(rank.world->team().run(brant::barrier()));
+  });
+  end_rank();
+  return outcome;
+}
+
+int query_thread(int* provided) noexcept {
+  return call("MPI_Query_thread", [&] {
+    require_place(provided, "provided");
+    *provided = process()->thread_level();
+  });
+}
+
+int is_thread_main(int* flag) noexcept {
+  return call("MPI_Is_thread_main", [&] {
+    require_place(flag, "flag");
+    *flag = process()->is_main_thread() ? 1 : 0;
+  });
+}
+
+int abort(MPI_Comm, int errorcode) noexcept {
+  const Process* running = process();
+  const int rank = running != nullptr ? current_rank().id.value : -1;
+  const int code = (errorcode & 0xff) != 0 ? errorcode & 0xff : 1;
+  try {
+    end_job(code, fmt::format("brant MPI: rank {} called MPI_Abort with code {}", rank, errorcode));
+  } catch (const std::exception&) {
+    end_job(code, "brant MPI: MPI_Abort was called");
+  }
+}
+
+int get_version(int* version, int* subversion) noexcept {
+  *version = MPI_VERSION;
+  *subversion = MPI_SUBVERSION;
+  return MPI_SUCCESS;
+}
+
+int get_library_version(char* version, int* resultlen) noexcept {
+  store_text("brant, MPI 5.0 by its standard ABI", version, MPI_MAX_LIBRARY_VERSION_STRING, resultlen);
+  return MPI_SUCCESS;
+}
+
+int get_processor_name(char* name, int* resultlen) noexcept {
+  char host[MPI_MAX_PROCESSOR_NAME] = {};
+  if (::gethostname(host, sizeof host - 1) != 0) std::strcpy(host, "unknown");
+  store_text(host, name, MPI_MAX_PROCESSOR_NAME, resultlen);
+  return MPI_SUCCESS;
+}
+
+double wtime() noexcept {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double wtick() noexcept { return 1e-9; }
+
+/// Of the hardware brant tells nothing this way.
+int get_hw_resource_info(MPI_Info* hw_info) noexcept { return info_create(hw_info); }
+
+/// Nobody spawned this process.
+int comm_get_parent(MPI_Comm* parent) noexcept {
+  return call("MPI_Comm_get_parent", [&] {
+    require_place(static_cast<const void*>(parent), "parent");
+    *parent = MPI_COMM_NULL;
+  });
+}
+
+int pcontrol(const int) noexcept { return MPI_SUCCESS; }
+
+int alloc_mem(MPI_Aint size, MPI_Info, void* baseptr) noexcept {
+  return call("MPI_Alloc_mem", [&] {
+    require(size >= 0, MPI_ERR_ARG, "the size {} is negative", size);
+    require_place(baseptr, "baseptr");
+    const std::size_t room = (static_cast<std::size_t>(size) + 63) / 64 * 64;
+    void* memory = std::aligned_alloc(64, room != 0 ? room : 64);
+    require(memory != nullptr, MPI_ERR_NO_MEM, "there are no {} bytes of memory", size);
+    std::memcpy(baseptr, static_cast<const void*>(&memory), sizeof memory);
+  });
+}
+
+int free_mem(void* base) noexcept {
+  std::free(base);
+  return MPI_SUCCESS;
+}
+
+// What the exported functions need
+// -------------------------------------------------------------------------------------------------------------------
+
+std::int64_t member_count(MPI_Comm comm) noexcept {
+  const Communicator* found = process() != nullptr ? find_communicator(comm) : nullptr;
+  return found != nullptr ? found->peers().size() : 0;
+}
+
+std::int64_t group_count(MPI_Comm comm) noexcept {
+  const Communicator* found = process() != nullptr ? find_communicator(comm) : nullptr;
+  return found != nullptr ? found->size() : 0;
+}
+
+std::int64_t member_count_at_root(MPI_Comm comm, int root) noexcept {
+  const Communicator* found = process() != nullptr ? find_communicator(comm) : nullptr;
+  return found != nullptr && found->is_root(root) ? found->peers().size() : 0;
+}
+
+std::int64_t source_count(MPI_Comm comm) noexcept {
+  const Communicator* found = process() != nullptr ? find_communicator(comm) : nullptr;
+  return found != nullptr ? source_count_of(*found) : 0;
+}
+
+std::int64_t destination_count(MPI_Comm comm) noexcept {
+  const Communicator* found = process() != nullptr ? find_communicator(comm) : nullptr;
+  return found != nullptr ? destination_count_of(*found) : 0;
+}
+
+int refuse(const char* function) noexcept { return refuse(function, MPI_COMM_SELF); }
+
+int refuse(const char* function, MPI_Comm comm) noexcept {
+  require_process(function);
+  return call(function, find_communicator(comm), [&] {
+    fail(MPI_ERR_UNSUPPORTED_OPERATION, "brant does not implement {} yet: `brant info --mpi` lists what it does",
+         function);
+  });
+}
+
+void end_without_memory() noexcept { end_job(1, "brant MPI: no memory for the counts of a call"); }
+
+}  // namespace api
+}  // namespace brant::mpi

@@ -1,0 +1,200 @@
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "models/mpi/calls.h"
+#include "models/mpi/communicators.h"
+#include "models/mpi/posting.h"
+#include "mpi_generated/api.h"
+
+/// Communicators between two groups: how they are made, and what they know of their other group.
+namespace brant::mpi::api {
+
+namespace {
+
+/// Sends values to a rank and gets as many from it, by messages that the program's receives do not match.
+void swap_values(Communicator& peer, int other, int tag, std::span<const std::int32_t> given,
+                 std::span<std::int32_t> got) {
+  const auto typed = [](std::span<const std::int32_t> values) {
+    return TypedBuffer(values.data(), static_cast<MPI_Count>(values.size()), MPI_INT32_T);
+  };
+  RankState& rank = current_rank();
+  ReceiveRequest receive(rank, peer, typed(got), other, tag);
+  receive.wanted.context = peer.own_context();
+  receive.start();
+  SendRequest send(rank, peer, typed(given), other, tag, SendMode::standard);
+  send.context = peer.own_context();
+  send.start();
+  rank.wait_for_end([&] { return send.ended() && receive.ended(); });
+  complete(send);
+  complete(receive);
+}
+
+std::vector<std::int32_t> numbers_of(const Members& members) {
+  std::vector<std::int32_t> numbers;
+  numbers.reserve(members.ids().size());
+  for (const RankId id : members.ids()) numbers.push_back(id.value);
+  return numbers;
+}
+
+/// What the leaders of two groups tell each other: the ranks of their groups.
+std::vector<std::int32_t> swap_groups(MPI_Comm peer_comm, int remote_leader, int tag, const Members& own) {
+  Communicator& peer = communicator_of(peer_comm);
+  require_destination(peer, remote_leader, tag);
+  require(remote_leader != MPI_PROC_NULL, MPI_ERR_RANK, "the leader of the other group is MPI_PROC_NULL");
+  const std::vector<std::int32_t> given = numbers_of(own);
+  const auto count = static_cast<std::int32_t>(given.size());
+  std::int32_t others = 0;
+  swap_values(peer, remote_leader, tag, {&count, 1}, {&others, 1});
+  std::vector<std::int32_t> got(static_cast<std::size_t>(others));
+  swap_values(peer, remote_leader, tag, given, got);
+  return got;
+}
+
+/// The ranks of the other group, which the leader knows; none where it got none.
+std::vector<std::int32_t> tell_group(Communicator& local, int leader, std::vector<std::int32_t> numbers) {
+  const auto from_leader = [&](std::span<std::int32_t> values) {
+    local.team().run(broadcast(Buffer(values), leader)).or_throw("the leader of this group told nothing of the other");
+  };
+  auto count = static_cast<std::int32_t>(numbers.size());
+  from_leader({&count, 1});
+  numbers.resize(static_cast<std::size_t>(count));
+  if (count != 0) from_leader(numbers);
+  return numbers;
+}
+
+SharedMembers members_from(const std::vector<std::int32_t>& numbers) {
+  std::vector<RankId> ids;
+  ids.reserve(numbers.size());
+  for (const std::int32_t number : numbers) ids.push_back({number});
+  return std::make_shared<Members>(std::move(ids));
+}
+
+void require_disjoint(const Members& members, const Members& remote) {
+  for (const RankId id : members.ids()) {
+    require(remote.find(id) == MPI_UNDEFINED, MPI_ERR_GROUP, "rank {} of MPI_COMM_WORLD is in both groups", id.value);
+  }
+}
+
+/// All members of a group say whether theirs comes behind the other.
+bool agreed(const std::vector<int>& high) {
+  require(std::ranges::all_of(high, [&](int one) { return one == high.front(); }), MPI_ERR_ARG,
+          "the members of one group say different things of which group is the high one");
+  return high.front() != 0;
+}
+
+void require_leader(const Members& group, int leader) {
+  require(group.has(leader), MPI_ERR_RANK, "the leader {} is outside a group of {} ranks", leader, group.size());
+}
+
+/// What goes wrong is handed to the handler that the new communicator is to have.
+template <typename Body>
+int from_groups(const char* function, MPI_Errhandler errhandler, MPI_Comm* place, Body&& body) noexcept {
+  return call(function, [&] {
+    require_place(static_cast<const void*>(place), "the new communicator");
+    ErrorHandler& handler = error_handler_of(errhandler);
+    *place = MPI_COMM_NULL;
+    try {
+      if (std::unique_ptr<Communicator> made = body()) *place = publish(std::move(made), handler);
+      return kSuccess;
+    } catch (const CallError& error) {
+      return hand_over(*current_rank().self, handler, function, error);
+    }
+  });
+}
+
+}  // namespace
+
+int comm_remote_size(MPI_Comm comm, int* size) noexcept {
+  return on_communicator("MPI_Comm_remote_size", comm, [&](const Communicator& c) {
+    require_place(size, "size");
+    require_two_groups(c);
+    *size = c.remote->size();
+  });
+}
+
+int comm_remote_group(MPI_Comm comm, MPI_Group* group) noexcept {
+  return on_communicator("MPI_Comm_remote_group", comm, [&](const Communicator& c) {
+    require_place(static_cast<const void*>(group), "group");
+    require_two_groups(c);
+    *group = publish_group(c.remote);
+  });
+}
+
+int intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
+                     MPI_Comm* newintercomm) noexcept {
+  return on_communicator("MPI_Intercomm_create", local_comm, [&](Communicator& local) {
+    require_place(static_cast<const void*>(newintercomm), "newintercomm");
+    require_one_group(local);
+    require_rank(local, local_leader, "the leader");
+    *newintercomm = MPI_COMM_NULL;
+    std::vector<std::int32_t> numbers;
+    std::exception_ptr fault;
+    if (local.rank == local_leader) {
+      try {
+        numbers = swap_groups(peer_comm, remote_leader, tag, *local.members);
+      } catch (const CallError&) {
+        fault = std::current_exception();  // the others must hear of it first
+      }
+    }
+    numbers = tell_group(local, local_leader, std::move(numbers));
+    if (fault != nullptr) std::rethrow_exception(fault);
+    require(!numbers.empty(), MPI_ERR_OTHER, "the leader of this group, rank {}, did not reach that of the other",
+            local_leader);
+    SharedMembers remote = members_from(numbers);
+    require_disjoint(*local.members, *remote);
+    *newintercomm = publish(make_communicator(current_rank(), local.members, std::move(remote)), *local.handler);
+  });
+}
+
+int intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newintracomm) noexcept {
+  return on_communicator("MPI_Intercomm_merge", intercomm, [&](Communicator& c) {
+    require_place(static_cast<const void*>(newintracomm), "newintracomm");
+    require_two_groups(c);
+    *newintracomm = MPI_COMM_NULL;
+    const Told<int> told = tell_all(c, high != 0 ? 1 : 0);
+    const bool own = agreed(told.members);
+    const bool other = agreed(told.remote);
+    std::vector<RankId> ids = in_team_order(*c.members, *c.remote);
+    if (own != other) {
+      const Members& first = own ? *c.remote : *c.members;
+      const Members& second = own ? *c.members : *c.remote;
+      ids.assign(first.ids().begin(), first.ids().end());
+      ids.insert(ids.end(), second.ids().begin(), second.ids().end());
+    }
+    *newintracomm = publish(make_communicator(current_rank(), std::make_shared<Members>(std::move(ids))), *c.handler);
+  });
+}
+
+/// The tag is of no use: this call waits for all members, so that two of them are never under way at once.
+int comm_create_from_group(MPI_Group group, const char*, MPI_Info info, MPI_Errhandler errhandler,
+                           MPI_Comm* newcomm) noexcept {
+  return from_groups("MPI_Comm_create_from_group", errhandler, newcomm, [&]() -> std::unique_ptr<Communicator> {
+    SharedMembers members = shared_members_of(group);
+    if (members->size() == 0) return nullptr;
+    require(members->find(current_rank().id) != MPI_UNDEFINED, MPI_ERR_GROUP, "this rank is not in the group");
+    auto made = make_communicator(current_rank(), std::move(members));
+    if (info != MPI_INFO_NULL) made->info.entries = info_of(info).entries;
+    return made;
+  });
+}
+
+int intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group, int remote_leader,
+                                 const char*, MPI_Info info, MPI_Errhandler errhandler,
+                                 MPI_Comm* newintercomm) noexcept {
+  return from_groups("MPI_Intercomm_create_from_groups", errhandler, newintercomm, [&] {
+    SharedMembers members = shared_members_of(local_group);
+    SharedMembers remote = shared_members_of(remote_group);
+    require(members->find(current_rank().id) != MPI_UNDEFINED, MPI_ERR_GROUP, "this rank is not in the local group");
+    require_leader(*members, local_leader);
+    require_leader(*remote, remote_leader);
+    require_disjoint(*members, *remote);
+    auto made = make_communicator(current_rank(), std::move(members), std::move(remote));
+    if (info != MPI_INFO_NULL) made->info.entries = info_of(info).entries;
+    return made;
+  });
+}
+
+}  // namespace brant::mpi::api

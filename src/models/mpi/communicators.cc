@@ -1,0 +1,176 @@
+#include "models/mpi/communicators.h"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <vector>
+
+#include "models/mpi/call_error.h"
+#include "models/mpi/posting.h"
+#include "models/mpi/process.h"
+
+namespace brant::mpi {
+
+namespace {
+
+/// A context is new to each member if it is not below what any of them has used. Communicators without a common member
+/// may have the same one.
+std::uint32_t agree_on_context(RankState& rank, RankTeam& team) {
+  std::uint32_t context = rank.next_context;
+  const std::span<std::uint32_t> value(&context, 1);
+  team.run(allreduce(value, value, ReduceOp::max)).or_throw("the members of a new communicator did not agree");
+  return context;
+}
+
+/// Carries one number from rank to rank while communicators are made. Its context is one in which ranks say nothing
+/// else to each other: that of MPI_COMM_SELF.
+class ContextMessages {
+ public:
+  explicit ContextMessages(RankState& rank) noexcept : rank_(rank) {}
+
+  void send(RankId to, std::uint32_t context) {
+    SendRequest request(rank_, *rank_.world, typed(context), to.value, kTagMax, SendMode::standard);
+    request.context = rank_.self->own_context();
+    request.start();
+    complete(request);
+  }
+  std::uint32_t receive(RankId from) {
+    std::uint32_t context = 0;
+    ReceiveRequest request(rank_, *rank_.world, typed(context), from.value, kTagMax);
+    request.wanted.context = rank_.self->own_context();
+    request.start();
+    complete(request);
+    return context;
+  }
+
+ private:
+  static TypedBuffer typed(std::uint32_t& context) { return {&context, 1, MPI_UINT32_T}; }
+
+  RankState& rank_;
+};
+
+/// The same by messages of the ranks, up to the first and back along a tree: which team they share depends on the
+/// context.
+std::uint32_t agree_by_messages(RankState& rank, std::span<const RankId> ids) {
+  ContextMessages messages(rank);
+  const auto own = static_cast<std::size_t>(std::ranges::find(ids, rank.id) - ids.begin());
+  std::uint32_t context = rank.next_context;
+  std::size_t bit = 1;
+  for (; bit < ids.size() && (own & bit) == 0; bit *= 2) {
+    if (own + bit < ids.size()) context = std::max(context, messages.receive(ids[own + bit]));
+  }
+  if (own != 0) {
+    messages.send(ids[own - bit], context);
+    context = messages.receive(ids[own - bit]);
+  }
+  for (bit /= 2; bit != 0; bit /= 2) {
+    if (own + bit < ids.size()) messages.send(ids[own + bit], context);
+  }
+  return context;
+}
+
+/// The context of a new communicator, and what its members do together.
+struct Agreed {
+  std::uint32_t context;
+  RankTeam team;
+};
+
+Agreed agree(RankState& rank, std::span<const RankId> ids) {
+  Agreed agreed{0, {}};
+  if (rank.process.threads() == nullptr) {
+    agreed.team = RankTeam(rank, ids, 0);
+    agreed.context = agree_on_context(rank, agreed.team);
+  } else {
+    agreed.context = agree_by_messages(rank, ids);
+  }
+  require(agreed.context < Communicator::kHandedOut, MPI_ERR_OTHER,
+          "{} communicators were made: there is no number for one more", agreed.context);
+  rank.next_context = agreed.context + 1;
+  if (!agreed.team.is_open()) agreed.team = RankTeam(rank, ids, agreed.context);
+  return agreed;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members, std::uint32_t context) {
+  RankTeam team(rank, members->ids(), context);
+  const int own = members->find(rank.id);
+  return std::make_unique<Communicator>(context, std::move(members), nullptr, own, std::move(team));
+}
+
+std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members) {
+  auto [context, team] = agree(rank, members->ids());
+  const int own = members->find(rank.id);
+  return std::make_unique<Communicator>(context, std::move(members), nullptr, own, std::move(team));
+}
+
+std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members, SharedMembers remote) {
+  auto [context, team] = agree(rank, in_team_order(*members, *remote));
+  const int own = members->find(rank.id);
+  return std::make_unique<Communicator>(context, std::move(members), std::move(remote), own, std::move(team));
+}
+
+std::unique_ptr<Communicator> make_alike(RankState& rank, const Communicator& communicator) {
+  return communicator.between_groups() ? make_communicator(rank, communicator.members, communicator.remote)
+                                       : make_communicator(rank, communicator.members);
+}
+
+std::unique_ptr<Communicator> make_alike_later(const Communicator& communicator) {
+  return std::make_unique<Communicator>(0, communicator.members, communicator.remote, communicator.rank, RankTeam());
+}
+
+/// Numbers of different ranks differ by who they are.
+std::uint32_t hand_out_context(RankState& rank) {
+  const auto ranks = static_cast<std::uint64_t>(Process::placement().ranks);
+  const std::uint64_t context =
+      Communicator::kHandedOut + rank.handed_out * ranks + static_cast<std::uint64_t>(rank.id.value);
+  require(context < Communicator::kContexts, MPI_ERR_OTHER,
+          "{} communicators were copied by MPI_Comm_idup: there is no number for one more", rank.handed_out);
+  ++rank.handed_out;
+  return static_cast<std::uint32_t>(context);
+}
+
+void Communicator::form_team() {
+  team_ = between_groups() ? RankTeam(current_rank(), in_team_order(*members, *remote), context)
+                           : RankTeam(current_rank(), members->ids(), context);
+}
+
+std::uint64_t communicator_label(std::span<const RankId> ids, std::uint32_t context) noexcept {
+  const RankId lowest = *std::ranges::min_element(ids);
+  return (std::uint64_t{context} << 32 | static_cast<std::uint32_t>(lowest.value)) + 1;
+}
+
+MPI_Comm publish(std::unique_ptr<Communicator> made, ErrorHandler& handler) noexcept {
+  made->set_handler(handler);
+  return handle_of<MPI_Comm>(*made.release());
+}
+
+MPI_Comm publish_part(const Communicator& parent, const std::vector<int>& ranks, Topology topology) {
+  if (std::ranges::find(ranks, parent.rank) == ranks.end()) return MPI_COMM_NULL;
+  std::vector<RankId> ids;
+  ids.reserve(ranks.size());
+  for (const int rank : ranks) ids.push_back(parent.id_of(rank));
+  auto made = make_communicator(current_rank(), std::make_shared<Members>(std::move(ids)));
+  made->topology = std::move(topology);
+  return publish(std::move(made), *parent.handler);
+}
+
+bool comes_first(const Members& members, const Members& remote) noexcept { return members[0] < remote[0]; }
+
+std::vector<RankId> in_team_order(const Members& members, const Members& remote) {
+  const bool first = comes_first(members, remote);
+  const std::span<const RankId> before = (first ? members : remote).ids();
+  const std::span<const RankId> behind = (first ? remote : members).ids();
+  std::vector<RankId> ids(before.begin(), before.end());
+  ids.insert(ids.end(), behind.begin(), behind.end());
+  return ids;
+}
+
+void gather_from_all(Communicator& communicator, const void* own, void* values, std::size_t bytes) {
+  RankTeam& team = communicator.team();
+  const auto count = static_cast<std::size_t>(team.size());
+  team.run(allgather(ConstBuffer(own, bytes, MemoryKind::host), Buffer(values, bytes * count, MemoryKind::host)))
+      .or_throw("the members of a communicator did not tell each other what they want");
+}
+
+}  // namespace brant::mpi

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+
+#include "models/mpi/match_key.h"
+#include "ops/am/message.h"
+
+namespace brant::mpi {
+
+/// What a message between ranks says.
+enum class Word : std::uint8_t {
+  eager = 1,          ///< The data is in it.
+  eager_synchronous,  ///< The same; the sender waits for `matched`.
+  request,            ///< Data that waits at its sender for `clear`.
+  clear,              ///< To the sender: there is a receive for it.
+  data,               ///< To the receiver: by which number of the lane it comes.
+  matched,            ///< To the sender: a receive has taken it.
+};
+
+/// The header of every message. `target` and, in `Announcement`, `from` number the ranks of one process.
+struct Envelope {
+  Word word{};
+  std::uint8_t unused = 0;
+  std::uint16_t target = 0;
+  std::uint32_t context = 0;
+  std::int32_t source = 0;
+  std::int32_t tag = 0;
+  std::uint64_t ticket = 0;  ///< Of the sender's request; in `data` of the receiver's.
+
+  [[nodiscard]] MatchKey key() const noexcept { return {context, source, tag}; }
+};
+static_assert(sizeof(Envelope) <= am::kHeaderBytesMax);
+
+/// The payload of `request`.
+struct Announcement {
+  std::uint64_t bytes = 0;
+  std::uint64_t from = 0;
+};
+
+/// The payload of `clear`.
+struct Clearance {
+  std::uint64_t ticket = 0;  ///< Of the receiver's request.
+};
+
+/// The payload of `data`.
+struct Consignment {
+  std::uint64_t number = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// How many bytes of data a message that can be received is about.
+[[nodiscard]] inline std::size_t data_bytes(const am::Message& message) noexcept {
+  if (message.header<Envelope>().word != Word::request) return message.bytes;
+  Announcement announcement;
+  std::memcpy(&announcement, message.data, sizeof announcement);
+  return static_cast<std::size_t>(announcement.bytes);
+}
+
+}  // namespace brant::mpi

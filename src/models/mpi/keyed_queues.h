@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <vector>
+
+#include "base/object_pool.h"
+#include "brant/base/intrusive_list.h"
+#include "models/mpi/match_key.h"
+
+namespace brant::mpi {
+
+/// First in, first out, for each key apart. A queue exists as long as something stands in it. The links lie in the
+/// items.
+template <typename Item, ListHook<Item> Item::* Hook>
+class KeyedQueues {
+ public:
+  KeyedQueues() = default;
+  KeyedQueues(const KeyedQueues&) = delete;
+  KeyedQueues& operator=(const KeyedQueues&) = delete;
+
+  /// The first one with this key; null: there is none.
+  [[nodiscard]] Item* front(const MatchKey& key) const noexcept {
+    const Queue* queue = buckets_.empty() ? nullptr : *place_of(key);
+    return queue != nullptr ? queue->items.front() : nullptr;
+  }
+
+  /// False: no memory.
+  [[nodiscard]] bool push_back(const MatchKey& key, Item& item) noexcept {
+    if (queues_.lent() >= buckets_.size()) grow();
+    if (buckets_.empty()) return false;
+    Queue** place = place_of(key);
+    if (*place == nullptr) {
+      *place = queues_.take();
+      if (*place == nullptr) return false;
+      (*place)->key = key;
+    }
+    (*place)->items.push_back(item);
+    return true;
+  }
+
+  /// Of an item that stands in the queue of this key.
+  void remove(const MatchKey& key, Item& item) noexcept {
+    Queue** place = place_of(key);
+    Queue* queue = *place;
+    queue->items.remove(item);
+    if (!queue->items.empty()) return;
+    *place = queue->next;
+    queues_.give_back(queue);
+  }
+
+ private:
+  struct Queue {
+    MatchKey key;
+    IntrusiveList<Item, Hook> items;
+    Queue* next = nullptr;  ///< In its bucket.
+  };
+
+  /// Where the queue of a key hangs, or would hang: the end of its bucket.
+  [[nodiscard]] Queue** place_of(const MatchKey& key) const noexcept {
+    Queue** place = &buckets_[key.hash() & (buckets_.size() - 1)];
+    while (*place != nullptr && !((*place)->key == key)) place = &(*place)->next;
+    return place;
+  }
+
+  /// Where there is no memory for more buckets, they get longer.
+  void grow() noexcept {
+    try {
+      std::vector<Queue*> more(buckets_.empty() ? 16 : 2 * buckets_.size());
+      for (Queue* queue : buckets_) {
+        while (queue != nullptr) {
+          Queue* const following = queue->next;
+          Queue*& bucket = more[queue->key.hash() & (more.size() - 1)];
+          queue->next = bucket;
+          bucket = queue;
+          queue = following;
+        }
+      }
+      buckets_.swap(more);
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
+  ObjectPool<Queue, 64> queues_{std::size_t{1} << 30};
+  mutable std::vector<Queue*> buckets_;  ///< A power of two of them.
+};
+
+}  // namespace brant::mpi

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "brant/base/intrusive_list.h"
+#include "models/mpi/buffered_sends.h"
+#include "models/mpi/communicator.h"
+#include "models/mpi/fortran_layer.h"
+#include "models/mpi/matching.h"
+#include "models/mpi/request.h"
+#include "models/mpi/tickets.h"
+
+namespace brant::mpi {
+
+class Process;
+class RankTeam;
+class RankThreads;
+
+/// All that one rank of the job has and others have not, whatever process it lives in. Code of MPI reaches it by
+/// `current_rank` alone, so that a process may hold several.
+class RankState {
+ public:
+  RankState(Process& process_in, RankId id_in) noexcept;
+  ~RankState();
+  RankState(const RankState&) = delete;
+  RankState& operator=(const RankState&) = delete;
+
+  /// The communicators that are there from the start. All ranks do so together.
+  void open_communicators();
+
+  /// The one place where a rank waits: moves the network, and lets others run, until `done()` holds.
+  template <typename Done>
+  void wait(Done&& done) noexcept {
+    if (done()) return;
+    wait_until(
+        [](void* held) noexcept { return static_cast<bool>((*static_cast<std::remove_reference_t<Done>*>(held))()); },
+        std::addressof(done));
+  }
+  /// The same where only the end of a request or of a collective of this rank can make `done()` hold: it is asked then,
+  /// so that a thousand ranks may wait beside each other.
+  template <typename Done>
+  void wait_for_end(Done&& done) noexcept {
+    if (done()) return;
+    wait_until_end(
+        [](void* held) noexcept { return static_cast<bool>((*static_cast<std::remove_reference_t<Done>*>(held))()); },
+        std::addressof(done));
+  }
+  /// A request or a collective has ended.
+  void note_end() noexcept;
+  /// The first of so many tags for partitions, which no other message of this rank has taken lately.
+  std::int32_t take_partition_tags(int count) noexcept {
+    if (next_partition_tag > kTagMax - count) next_partition_tag = 0;
+    return std::exchange(next_partition_tag, next_partition_tag + count);
+  }
+  /// Moves the network once.
+  void progress() noexcept;
+
+  Process& process;
+  const RankId id;
+  Matching matching;
+  Tickets tickets;
+  BufferedSends buffered;
+  FortranLayer fortran;
+  std::unique_ptr<Communicator> world;
+  std::unique_ptr<Communicator> self;
+  std::uint32_t next_context = 2;  ///< Above all contexts that this rank has used.
+  std::uint64_t handed_out = 0;    ///< Contexts that it gave to copies of communicators.
+  std::int32_t next_partition_tag = 0;
+  std::uint64_t ended = 0;  ///< Requests that have ended so far: who looks at many looks when it changes.
+  IntrusiveList<Request, &Request::hook> under_way;
+  const RankTeam* waits_in = nullptr;  ///< In a collective with other ranks of this process.
+
+ private:
+  void wait_until(bool (*done)(void*) noexcept, void* context) noexcept;
+  void wait_until_end(bool (*done)(void*) noexcept, void* context) noexcept;
+
+  RankThreads* const threads_;  ///< Null where one rank lives in the process.
+  const int slot_;
+};
+
+/// The rank that calls. Only between MPI_Init and MPI_Finalize.
+[[nodiscard]] RankState& current_rank() noexcept;
+
+}  // namespace brant::mpi

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "brant/coll/team.h"
+#include "models/mpi/members.h"
+
+namespace brant::mpi {
+
+class RankState;
+class SharedTeam;
+
+/// What the ranks of a communicator do together. Where each lives in a process of its own that is a team of processes;
+/// else those of a process share a member of it.
+class RankTeam {
+ public:
+  /// Closed.
+  RankTeam() noexcept;
+  /// Of these ranks, in this order, the calling one among them: all of them call it, and it waits for all. `context`:
+  /// of their communicator. Throws Error.
+  RankTeam(RankState& rank, std::span<const RankId> ids, std::uint32_t context);
+  RankTeam(RankTeam&&) noexcept;
+  RankTeam& operator=(RankTeam&&) noexcept;
+  ~RankTeam();
+
+  [[nodiscard]] bool is_open() const noexcept { return rank_ != nullptr; }
+  [[nodiscard]] int size() const noexcept { return size_; }
+  /// Of the calling one, in the order of the list.
+  [[nodiscard]] int rank() const noexcept { return static_cast<int>(place_); }
+  /// As those of Team.
+  OpResult run(const Collective& call) noexcept;
+  Status post(const Collective& call, brant::Op& op) noexcept;
+  [[nodiscard]] std::string fault() const;
+  /// For people: which call the ranks of this process are in, and who of them has not come. Empty where none share it.
+  [[nodiscard]] std::string awaited() const;
+  [[nodiscard]] bool shares(const RankTeam& other) const noexcept { return shared_ == other.shared_; }
+
+ private:
+  RankState* rank_ = nullptr;
+  int size_ = 0;
+  unsigned place_ = 0;  ///< Of this rank.
+  Team team_;
+  std::shared_ptr<SharedTeam> shared_;
+};
+
+}  // namespace brant::mpi

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "brant/base/api.h"
+
+namespace brant {
+class Worker;
+}
+
+namespace brant::mpi {
+
+/// The user-level threads of the ranks of this process, where several live in it. They all run on the thread that
+/// called `RankScheduler::run`, one at a time, and none is ever interrupted: another one runs when this one waits or
+/// yields.
+class RankThreads {
+ public:
+  using Done = bool (*)(void* context) noexcept;
+
+  RankThreads() noexcept = default;
+  RankThreads(const RankThreads&) = delete;
+  RankThreads& operator=(const RankThreads&) = delete;
+  virtual ~RankThreads() = default;
+
+  /// How many ranks live here.
+  [[nodiscard]] virtual int count() const noexcept = 0;
+  /// The number among them of the one that runs.
+  [[nodiscard]] virtual int current() const noexcept = 0;
+  /// The calling rank stands still until `done(context)` holds, which is asked, on any stack, whenever something has
+  /// moved. Others run meanwhile, and the network moves.
+  virtual void wait(Done done, void* context) noexcept = 0;
+  /// The same where `done` can hold only after a notice for this rank: it is asked then, and not in between.
+  virtual void wait_for_notice(Done done, void* context) noexcept = 0;
+  /// Something has ended that the rank with this number may wait for.
+  virtual void notice(int slot) noexcept = 0;
+  /// Memory on the stack of the calling rank.
+  [[nodiscard]] virtual bool on_stack(const void* address) const noexcept = 0;
+  /// Memory whose bytes are elsewhere while another rank runs.
+  [[nodiscard]] virtual bool moves(const void* address) const noexcept = 0;
+  /// Lets the others run for a turn.
+  virtual void yield() noexcept = 0;
+  /// What moves the network from now on; null: nothing does.
+  virtual void attach(Worker* worker) noexcept = 0;
+};
+
+/// Before MPI_Init, in a process with several ranks. `threads` outlives MPI.
+BRANT_API void use_rank_threads(RankThreads& threads) noexcept;
+
+/// Of a rank whose program has ended with this exit code, on its stack: that code, or 1 and a line on standard error if
+/// it is still between MPI_Init and MPI_Finalize. Others would wait for it without end.
+[[nodiscard]] BRANT_API int checked_exit_code(int code) noexcept;
+
+}  // namespace brant::mpi

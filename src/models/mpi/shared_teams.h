@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "models/mpi/members.h"
+#include "models/mpi/rank_placement.h"
+
+namespace brant::mpi {
+
+class RankState;
+class SharedTeam;
+
+/// Where the ranks of this process that make a communicator together find the team that they share.
+class SharedTeams {
+ public:
+  /// By each of the members, which wait for all. `context`: of the communicator. Throws Error, at all members here.
+  [[nodiscard]] std::shared_ptr<SharedTeam> join(RankState& rank, std::span<const RankId> ids, std::uint32_t context);
+
+ private:
+  /// No other communicator of a member has its context, so with its lowest member it names the communicator.
+  struct Key {
+    std::uint32_t context = 0;
+    RankId lowest;
+    auto operator<=>(const Key&) const noexcept = default;
+  };
+  struct Meeting {
+    int coming = 0;  ///< Members here that have not come.
+    int inside = 0;
+    bool ended = false;
+    std::exception_ptr error;
+    std::shared_ptr<SharedTeam> team;
+  };
+  static void make(Meeting& meeting, RankState& rank, std::span<const RankId> ids, const Key& key);
+
+  std::map<Key, Meeting> meetings_;
+};
+
+}  // namespace brant::mpi

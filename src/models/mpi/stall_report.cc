@@ -1,0 +1,52 @@
+#include "models/mpi/stall_report.h"
+
+#include "base/log.h"
+#include "base/seconds.h"
+#include "models/mpi/process.h"
+
+namespace brant::mpi {
+
+namespace {
+
+using RequestList = IntrusiveList<Request, &Request::hook>;
+
+void report(const RankState& rank, std::chrono::nanoseconds idle) noexcept {
+  std::size_t count = 0;
+  const Request* oldest = rank.under_way.front();
+  for (const Request* request = oldest; request != nullptr; request = RequestList::next(*request)) ++count;
+  try {
+    log::warn(
+        "rank {} waits for {} operations of MPI, the oldest of which is {}; nothing has moved for {:.1f} s. {} "
+        "receives have no message here, and {} messages no receive",
+        rank.id.value, count, oldest->text(), in_seconds(idle), rank.matching.posted(), rank.matching.kept());
+  } catch (const std::exception&) {
+    log::warn("rank {} waits for a message, and has no memory to say which", rank.id.value);
+  }
+}
+
+void report(const RankTeam& team) noexcept {
+  try {
+    if (const std::string what = team.awaited(); !what.empty()) log::warn("{}", what);
+  } catch (const std::exception&) {
+    log::warn("ranks wait in a collective, and there is no memory to say in which");
+  }
+}
+
+}  // namespace
+
+bool StallReport::stalled(std::chrono::nanoseconds idle, bool) noexcept {
+  constexpr int kNamed = 8;  // of the ranks of a process, which may be a thousand
+  if (process() == nullptr) return false;
+  int waiting = 0;
+  const RankTeam* last = nullptr;
+  for (const auto& rank : process()->ranks()) {
+    if (!rank->under_way.empty() && ++waiting <= kNamed) report(*rank, idle);
+    if (rank->waits_in == nullptr || (last != nullptr && last->shares(*rank->waits_in))) continue;
+    last = rank->waits_in;
+    report(*last);
+  }
+  if (waiting > kNamed) log::warn("{} more ranks of this process wait, too", waiting - kNamed);
+  return waiting != 0 || last != nullptr;
+}
+
+}  // namespace brant::mpi

@@ -1,0 +1,509 @@
+#include "models/mpi/transport.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "models/mpi/process.h"
+
+namespace brant::mpi {
+
+Transport::Transport(Engine& engine, Process& process)
+    : engine_(engine),
+      process_(process),
+      messenger_(engine.service<am::Messenger>()),
+      lanes_(engine.service<lane::DataLanes>()),
+      early_units_(static_cast<std::size_t>(engine.job().size)),
+      waiting_(static_cast<std::size_t>(engine.job().size)),
+      lost_(static_cast<std::size_t>(engine.job().size)) {
+  messenger_.claim(am::ServiceId::mpi, &Transport::on_message, &Transport::on_trouble, this);
+}
+
+Transport::~Transport() {
+  messenger_.claim(am::ServiceId::mpi, nullptr, nullptr, nullptr);
+  engine_.pollers().detach(*this);
+  for (am::MessageList& list : waiting_) {
+    while (am::Message* message = list.pop_front()) messenger_.release(*message);
+  }
+}
+
+bool Transport::is_lost(RankId id) const noexcept {
+  return lost_[static_cast<std::size_t>(Process::process_of(id).value)];
+}
+
+// Sending
+// -------------------------------------------------------------------------------------------------------------------
+
+void Transport::send(SendRequest& request) noexcept {
+  const Communicator& communicator = *request.communicator;
+  const RankId to = communicator.id_of(request.destination);
+  if (is_lost(to)) return request.end(MPI_ERR_PROC_ABORTED);
+  const std::size_t bytes = request.source.bytes();
+  const bool eager = bytes == 0 || (bytes <= kEagerMax && host_accessible(request.source.kind()));
+  const bool synchronous = request.mode == SendMode::synchronous;
+  if (eager && copy_to_posted(request, to)) return;
+  am::Message* message = messenger_.make(eager ? bytes : sizeof(Announcement));
+  if (message == nullptr) return request.end(MPI_ERR_NO_MEM);
+  Envelope envelope{.word = Word::request,
+                    .target = Process::slot_of(to),
+                    .context = request.context,
+                    .source = communicator.rank,
+                    .tag = request.tag};
+  if (!eager || synchronous) {
+    try {
+      request.ticket = request.rank.tickets.give(request);
+    } catch (const std::bad_alloc&) {
+      messenger_.release(*message);
+      return request.end(MPI_ERR_NO_MEM);
+    }
+    envelope.ticket = request.ticket;
+  }
+  if (eager) {
+    envelope.word = synchronous ? Word::eager_synchronous : Word::eager;
+    request.source.pack(message->data);
+  } else {
+    const Announcement announcement{bytes, Process::slot_of(request.rank.id)};
+    std::memcpy(message->data, &announcement, sizeof announcement);
+  }
+  message->set_header(envelope);
+  post(Process::process_of(to), *message, request, eager && !synchronous);
+}
+
+namespace {
+
+/// Whom a message belongs to that waits for room. Who tries to send it may use these words meanwhile.
+void mark(am::Message& message, SendRequest& request, bool ends_when_sent) noexcept {
+  message.scratch[0] = reinterpret_cast<std::uintptr_t>(&request);
+  message.scratch[1] = ends_when_sent ? 1 : 0;
+}
+
+/// The status of what may throw.
+template <typename Attempt>
+Status status_of(const Attempt& attempt) noexcept {
+  try {
+    return attempt();
+  } catch (const Error& error) {
+    return error.status();
+  } catch (const CallError&) {
+    return Status::not_supported;
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory;
+  }
+}
+
+}  // namespace
+
+/// Within this process, host memory goes from one buffer to the other where the receive is posted. False: it is not, or
+/// its memory is of another kind.
+bool Transport::copy_to_posted(SendRequest& request, RankId to) noexcept {
+  if (Process::process_of(to).value != engine_.job().rank || !request.source.contiguous()) return false;
+  const int source = request.communicator->rank;
+  Matching& matching = process_.rank_at(Process::slot_of(to))->matching;
+  const MatchKey key{request.context, source, request.tag};
+  PostedReceive* const taken = matching.find_receive(key);
+  if (taken == nullptr) return false;
+  auto& receive = static_cast<ReceiveRequest&>(*taken);
+  if (!host_accessible(receive.landing.kind())) return false;
+  matching.withdraw(receive);
+  receive.posted = false;
+  const std::size_t bytes = request.source.bytes();
+  const std::size_t room = receive.landing.bytes();
+  receive.outcome = {.source = source, .tag = request.tag, .error = MPI_SUCCESS, .bytes = std::min(bytes, room)};
+  receive.landing.unpack(request.source.data(), receive.outcome.bytes);
+  request.end(MPI_SUCCESS);
+  receive.end(bytes > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+  return true;
+}
+
+void Transport::post(Rank to, am::Message& message, SendRequest& request, bool ends_when_sent) noexcept {
+  if (to.value == engine_.job().rank) {
+    message.peer = to.value;
+    message.units = 0;
+    if (ends_when_sent) request.end(MPI_SUCCESS);
+    return arrive(*process_.rank_at(message.header<Envelope>().target), message);
+  }
+  am::MessageList& waiting = waiting_[static_cast<std::size_t>(to.value)];
+  if (waiting.empty()) {
+    const Status status = messenger_.send(to, am::ServiceId::mpi, message);
+    if (status == Status::ok) {
+      if (ends_when_sent) request.end(MPI_SUCCESS);
+      return;
+    }
+    if (status != Status::limit_reached) {
+      messenger_.release(message);
+      return request.end(error_class_of(status));
+    }
+  }
+  mark(message, request, ends_when_sent);
+  waiting.push_back(message);
+  ++waiting_count_;
+  engine_.pollers().attach(*this);
+}
+
+unsigned Transport::poll() noexcept {
+  unsigned events = 0;
+  for (std::size_t to = 0; to != waiting_.size() && waiting_count_ != 0; ++to) {
+    while (am::Message* message = waiting_[to].front()) {
+      auto& request = *reinterpret_cast<SendRequest*>(message->scratch[0]);
+      const bool ends_when_sent = message->scratch[1] != 0;
+      waiting_[to].pop_front();
+      const Status status = messenger_.send(Rank{static_cast<std::int32_t>(to)}, am::ServiceId::mpi, *message);
+      if (status == Status::limit_reached) {
+        mark(*message, request, ends_when_sent);
+        waiting_[to].push_front(*message);
+        break;
+      }
+      --waiting_count_;
+      ++events;
+      if (status != Status::ok) messenger_.release(*message);
+      if (status != Status::ok || ends_when_sent) request.end(error_class_of(status));
+    }
+  }
+  if (waiting_count_ == 0) engine_.pollers().detach(*this);
+  return events;
+}
+
+/// A few words of the protocol, which wait for nothing.
+template <typename Body>
+Status Transport::say(Rank to, const Envelope& envelope, const Body& body) noexcept {
+  am::Message* message = messenger_.make(sizeof body);
+  if (message == nullptr) return Status::no_memory;
+  std::memcpy(message->data, &body, sizeof body);
+  message->set_header(envelope);
+  const Status status = messenger_.send(to, am::ServiceId::mpi, *message, am::Flow::urgent);
+  if (status != Status::ok) messenger_.release(*message);
+  return status;
+}
+
+/// Where the data lies that is to travel. With gaps, the CPU packs what it reaches; a device packs as it copies.
+void Transport::lend_source(SendRequest& request, lane::DataOrigin& origin) {
+  const TypedBuffer& source = request.source;
+  if (source.contiguous()) {
+    origin.buffer = source.run();
+  } else if (host_accessible(source.kind())) {
+    request.packed = std::make_unique<std::byte[]>(source.bytes());
+    source.pack(request.packed.get());
+    origin.buffer = {request.packed.get(), source.bytes(), MemoryKind::host};
+  } else {
+    request.shape.emplace(source.shape(source.bytes()));
+    origin.shape = lanes_.keep(request.shape->shape());
+    if (origin.shape == nullptr) throw Error(lanes_.shape_refusal(), "no record for the shape of a message");
+    origin.buffer = source.ground(*request.shape);
+  }
+}
+
+/// There is a receive for it: the data leaves.
+void Transport::start_data(SendRequest& request, Rank to, std::uint64_t receiver) noexcept {
+  lane::DataOrigin* origin = lanes_.take_origin();
+  if (origin == nullptr) return request.end(MPI_ERR_NO_MEM);
+  const Status status = status_of([&] {
+    lend_source(request, *origin);
+    origin->free = {&Transport::on_source_free, &request};
+    const Consignment consignment{lanes_.next_number(to.value), request.source.bytes()};
+    const RankId target = request.communicator->id_of(request.destination);
+    const Envelope envelope{.word = Word::data, .target = Process::slot_of(target), .ticket = receiver};
+    return say(to, envelope, consignment);
+  });
+  if (status != Status::ok) {
+    origin->free = {};
+    lanes_.release_one(*origin, status);
+    return request.end(error_class_of(status));
+  }
+  request.origin = origin;
+  lanes_.send(to.value, origin);
+}
+
+void Transport::on_source_free(void* self, const OpResult& result) noexcept {
+  auto& request = *static_cast<SendRequest*>(self);
+  request.origin = nullptr;
+  // That it was longer than its landing is the receiver's fault, and its to report.
+  request.end(result.status == Status::truncated ? MPI_SUCCESS : error_class_of(result.status));
+}
+
+void Transport::forget(SendRequest& request) noexcept {
+  if (request.ticket != 0) request.rank.tickets.take_back(std::exchange(request.ticket, 0));
+}
+
+// Messages that come
+// -------------------------------------------------------------------------------------------------------------------
+
+bool Transport::is_sound(const am::Message& message) const noexcept {
+  if (message.wire.header_bytes != sizeof(Envelope)) return false;
+  const auto envelope = message.header<Envelope>();
+  if (process_.rank_at(envelope.target) == nullptr) return false;
+  switch (envelope.word) {
+    case Word::eager:
+    case Word::eager_synchronous: return envelope.source >= 0 && envelope.tag >= 0;
+    case Word::request:
+      return envelope.source >= 0 && envelope.tag >= 0 && message.bytes == sizeof(Announcement) &&
+             (message.peer != engine_.job().rank || envelope.ticket != 0);
+    case Word::clear: return message.bytes == sizeof(Clearance);
+    case Word::data: return message.bytes == sizeof(Consignment);
+    case Word::matched: return true;
+  }
+  return false;
+}
+
+void Transport::on_message(void* context, am::Message& message) noexcept {
+  auto& self = *static_cast<Transport*>(context);
+  if (!self.is_sound(message)) [[unlikely]] {
+    self.engine_.peers().distrust(message.peer, "a message of MPI with a damaged header");
+    return self.messenger_.release(message);
+  }
+  const auto envelope = message.header<Envelope>();
+  RankState& rank = *self.process_.rank_at(envelope.target);
+  if (envelope.word <= Word::request) return self.arrive(rank, message);
+  const Rank from{message.peer};
+  if (envelope.word == Word::data) {
+    Consignment consignment;
+    std::memcpy(&consignment, message.data, sizeof consignment);
+    auto* receive = dynamic_cast<ReceiveRequest*>(rank.tickets.find(envelope.ticket));
+    self.messenger_.release(message);
+    if (receive != nullptr) return self.land_data(*receive, from, consignment);
+    const lane::DataMeta meta{.bytes = consignment.bytes, .kind = MemoryKind::host};
+    return self.lanes_.swallow(from.value, consignment.number, &meta, 1);
+  }
+  Clearance clearance;
+  if (envelope.word == Word::clear) std::memcpy(&clearance, message.data, sizeof clearance);
+  self.messenger_.release(message);
+  auto* send = dynamic_cast<SendRequest*>(rank.tickets.find(envelope.ticket));
+  if (send == nullptr) return;  // it has failed meanwhile
+  self.forget(*send);
+  if (envelope.word == Word::matched) return send->end(MPI_SUCCESS);
+  self.start_data(*send, from, clearance.ticket);
+}
+
+void Transport::arrive(RankState& rank, am::Message& message) noexcept {
+  PostedReceive* const taken = rank.matching.take_receive(message.header<Envelope>().key());
+  if (taken == nullptr) return keep(rank, message);
+  auto& request = static_cast<ReceiveRequest&>(*taken);
+  request.posted = false;
+  receive(request, message);
+}
+
+/// Of a sender that sends much before it is received, messages move to memory of this process, so that its window has
+/// room for those that are waited for.
+void Transport::keep(RankState& rank, am::Message& arrived) noexcept {
+  am::Message* message = &arrived;
+  std::size_t& units = early_units_[static_cast<std::size_t>(message->peer)];
+  if (message->units != 0 && units + message->units > kEarlyUnitsMax) {
+    if (am::Message* copy = messenger_.make(message->bytes); copy != nullptr) {
+      if (message->bytes != 0) std::memcpy(copy->data, message->data, message->bytes);
+      copy->set_header(message->header<Envelope>());
+      copy->peer = message->peer;
+      copy->units = 0;
+      messenger_.release(*message);
+      message = copy;
+    }
+  }
+  units += message->units;
+  EarlyMessage* early = early_.take();
+  if (early != nullptr) {
+    early->key = message->header<Envelope>().key();
+    early->message = message;
+    if (rank.matching.keep(*early)) return;
+  }
+  end_job(1, fmt::format("brant MPI: rank {} has no memory for another message without a receive ({} wait already)",
+                         rank.id.value, rank.matching.kept()));
+}
+
+void Transport::release(am::Message& message) noexcept { messenger_.release(message); }
+
+const am::Message* Transport::look_for(RankState& rank, const MatchKey& wanted) noexcept {
+  const EarlyMessage* early = rank.matching.find_message(wanted);
+  return early != nullptr ? early->message : nullptr;
+}
+
+am::Message* Transport::take_out(RankState& rank, const MatchKey& wanted) noexcept {
+  EarlyMessage* early = rank.matching.find_message(wanted);
+  if (early == nullptr) return nullptr;
+  am::Message* message = early->message;
+  rank.matching.remove(*early);
+  early_.give_back(early);
+  early_units_[static_cast<std::size_t>(message->peer)] -= message->units;
+  return message;
+}
+
+// Receiving
+// -------------------------------------------------------------------------------------------------------------------
+
+void Transport::receive(ReceiveRequest& request) noexcept {
+  if (am::Message* message = take_out(request.rank, request.wanted); message != nullptr)
+    return receive(request, *message);
+  if (request.source != MPI_ANY_SOURCE && is_lost(request.communicator->id_of(request.source)))
+    return request.end(MPI_ERR_PROC_ABORTED);
+  if (!request.rank.matching.post(request)) return request.end(MPI_ERR_NO_MEM);
+  request.posted = true;
+}
+
+void Transport::receive(ReceiveRequest& request, am::Message& message) noexcept {
+  const auto envelope = message.header<Envelope>();
+  const std::size_t bytes = data_bytes(message);
+  request.outcome.source = envelope.source;
+  request.outcome.tag = envelope.tag;
+  request.outcome.bytes = std::min(bytes, request.landing.bytes());
+  request.outcome.error = bytes > request.landing.bytes() ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+  if (envelope.word == Word::request) return land_announced(request, message);
+  if (envelope.word == Word::eager_synchronous) {
+    const RankId sender = request.communicator->id_of(envelope.source);
+    const Envelope answer{.word = Word::matched, .target = Process::slot_of(sender), .ticket = envelope.ticket};
+    const Status status = say(Rank{message.peer}, answer, std::uint64_t{0});
+    if (status == Status::no_memory) request.outcome.error = MPI_ERR_NO_MEM;
+  }
+  land_eager(request, message);
+}
+
+void Transport::land_eager(ReceiveRequest& request, am::Message& message) noexcept {
+  const std::size_t bytes = request.outcome.bytes;
+  if (bytes == 0 || host_accessible(request.landing.kind())) {
+    request.landing.unpack(message.data, bytes);
+    release(message);
+    return request.end(request.outcome.error);
+  }
+  lane::DataPart* part = lanes_.take_part();
+  lane::DataOrigin* origin = part != nullptr ? lanes_.take_origin() : nullptr;
+  if (origin == nullptr) {
+    if (part != nullptr) lanes_.give_back(*part);
+    release(message);
+    return request.end(MPI_ERR_NO_MEM);
+  }
+  origin->buffer = {message.data, bytes, MemoryKind::host};
+  part->origin = origin;
+  request.message = &message;
+  take_part(request, *part, bytes);
+  origin->buffer.bytes = part->bytes();
+  const Status status = lanes_.copy(*part);
+  if (status != Status::in_progress) settle(request, status);
+}
+
+void Transport::land_announced(ReceiveRequest& request, am::Message& message) noexcept {
+  const auto envelope = message.header<Envelope>();
+  Announcement announcement;
+  std::memcpy(&announcement, message.data, sizeof announcement);
+  const Rank from{message.peer};
+  release(message);
+  if (from.value == engine_.job().rank) {
+    auto* sender = dynamic_cast<SendRequest*>(process_.rank_at(announcement.from)->tickets.find(envelope.ticket));
+    if (sender == nullptr) return request.end(MPI_ERR_INTERN);
+    forget(*sender);
+    return copy_within(request, *sender);
+  }
+  try {
+    request.ticket = request.rank.tickets.give(request);
+  } catch (const std::bad_alloc&) {
+    return request.end(MPI_ERR_NO_MEM);
+  }
+  const Envelope answer{
+      .word = Word::clear, .target = static_cast<std::uint16_t>(announcement.from), .ticket = envelope.ticket};
+  const Status status = say(from, answer, Clearance{request.ticket});
+  if (status == Status::ok) return;
+  forget(request);
+  request.end(error_class_of(status));
+}
+
+/// Both ends are in this process.
+void Transport::copy_within(ReceiveRequest& request, SendRequest& sender) noexcept {
+  lane::DataPart* part = lanes_.take_part();
+  lane::DataOrigin* origin = part != nullptr ? lanes_.take_origin() : nullptr;
+  const std::size_t bytes = request.outcome.bytes;
+  Status status = status_of([&] {
+    if (origin == nullptr) return Status::no_memory;
+    lend_source(sender, *origin);
+    take_part(request, *part, bytes);
+    return Status::ok;
+  });
+  if (status != Status::ok) {
+    if (origin != nullptr) lanes_.release_one(*origin, status);
+    if (part != nullptr) lanes_.give_back(*part);
+    request.part = nullptr;
+    sender.end(error_class_of(status));
+    return request.end(error_class_of(status));
+  }
+  if (origin->shape == nullptr) origin->buffer.bytes = part->bytes();
+  origin->free = {&Transport::on_source_free, &sender};
+  sender.origin = origin;
+  part->origin = origin;
+  status = lanes_.copy(*part);
+  if (status != Status::in_progress) settle(request, status);
+}
+
+void Transport::land_data(ReceiveRequest& request, Rank from, const Consignment& consignment) noexcept {
+  forget(request);
+  const auto bytes = static_cast<std::size_t>(consignment.bytes);
+  lane::DataPart* part = lanes_.take_part();
+  if (part == nullptr) {
+    const lane::DataMeta meta{.bytes = bytes, .kind = MemoryKind::host};
+    lanes_.swallow(from.value, consignment.number, &meta, 1);
+    return request.end(MPI_ERR_NO_MEM);
+  }
+  part->from = from.value;
+  part->number = consignment.number;
+  take_part(request, *part, std::min(bytes, request.landing.bytes()));
+  const Status status = lanes_.receive(*part, from.value, consignment.number);
+  if (status != Status::in_progress) settle(request, status);
+}
+
+/// Where the data lands, and who is told. Without a landing of its own size, it ends as truncated.
+void Transport::take_part(ReceiveRequest& request, lane::DataPart& part, std::size_t bytes) noexcept {
+  const TypedBuffer& landing = request.landing;
+  part.owner = &request;
+  part.ended = &Transport::on_part_ended;
+  request.part = &part;
+  if (landing.contiguous()) {
+    part.landing = {landing.data(), bytes, landing.kind()};
+    return;
+  }
+  try {
+    if (!host_accessible(landing.kind())) {
+      request.shape.emplace(landing.shape(bytes));
+      part.shape = lanes_.keep(request.shape->shape());
+      part.landing = landing.ground(*request.shape);
+      if (part.shape != nullptr) return;
+    } else {
+      request.unpacked = std::make_unique<std::byte[]>(bytes + 1);
+      part.landing = {request.unpacked.get(), bytes, MemoryKind::host};
+      return;
+    }
+  } catch (const std::exception&) {
+    request.outcome.error = MPI_ERR_NO_MEM;
+  }
+  part.landing = {landing.data(), 0, MemoryKind::host};
+}
+
+void Transport::on_part_ended(lane::DataPart& part, Status status) noexcept {
+  auto& request = *static_cast<ReceiveRequest*>(part.owner);
+  request.rank.process.transport().settle(request, status);
+}
+
+void Transport::settle(ReceiveRequest& request, Status status) noexcept {
+  if (status == Status::ok && request.unpacked != nullptr)
+    request.landing.unpack(request.unpacked.get(), request.outcome.bytes);
+  request.unpacked.reset();
+  lanes_.give_back(*std::exchange(request.part, nullptr));
+  request.shape.reset();
+  if (request.message != nullptr) release(*std::exchange(request.message, nullptr));
+  request.end(request.outcome.error != MPI_SUCCESS ? request.outcome.error : error_class_of(status));
+}
+
+void Transport::forget(ReceiveRequest& request) noexcept {
+  if (request.posted) request.rank.matching.withdraw(request);
+  request.posted = false;
+  if (request.ticket != 0) request.rank.tickets.take_back(std::exchange(request.ticket, 0));
+}
+
+// Losses
+// -------------------------------------------------------------------------------------------------------------------
+
+void Transport::on_trouble(void* context, Rank peer, Status) noexcept {
+  auto& self = *static_cast<Transport*>(context);
+  self.lost_[static_cast<std::size_t>(peer.value)] = true;
+  for (const auto& rank : self.process_.ranks()) {
+    Request* following = nullptr;
+    for (Request* request = rank->under_way.front(); request != nullptr; request = following) {
+      following = IntrusiveList<Request, &Request::hook>::next(*request);
+      request->lose(peer);
+    }
+  }
+}
+
+}  // namespace brant::mpi

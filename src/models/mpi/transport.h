@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/object_pool.h"
+#include "brant/base/ids.h"
+#include "models/mpi/envelope.h"
+#include "models/mpi/matching.h"
+#include "models/mpi/request.h"
+#include "ops/am/messenger.h"
+#include "ops/lane/data_lanes.h"
+
+namespace brant::mpi {
+
+class Process;
+class RankState;
+
+/// How messages of the ranks of this process travel. Small data of host memory goes in the message itself. All other
+/// data stays where it is until a receive has taken its announcement; then it goes by the lane of the two processes, so
+/// that nothing unmatched ever stands in the window of that lane (docs/decisions/0080).
+///
+/// The worker's thread. Nothing here waits or calls the program.
+class Transport final : private Poller {
+ public:
+  /// From this size on data waits for its receive.
+  static constexpr std::size_t kEagerMax = std::size_t{16} * 1024;
+  /// Messages without a receive move out of their sender's window beyond this much of one sender.
+  static constexpr std::size_t kEarlyUnitsMax = am::Messenger::kWindowUnits / 4;
+
+  Transport(Engine& engine, Process& process);
+  ~Transport();
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  void send(SendRequest& request) noexcept;
+  void receive(ReceiveRequest& request) noexcept;
+  /// The message was taken out of the matching for this request.
+  void receive(ReceiveRequest& request, am::Message& message) noexcept;
+  /// The first message that suits, which stays; null: none has come.
+  [[nodiscard]] const am::Message* look_for(RankState& rank, const MatchKey& wanted) noexcept;
+  /// The same, taken out.
+  [[nodiscard]] am::Message* take_out(RankState& rank, const MatchKey& wanted) noexcept;
+  [[nodiscard]] bool is_lost(RankId id) const noexcept;
+  /// Of a request that goes.
+  void forget(SendRequest& request) noexcept;
+  void forget(ReceiveRequest& request) noexcept;
+
+  [[nodiscard]] lane::DataLanes& lanes() noexcept { return lanes_; }
+
+ private:
+  static void on_message(void* self, am::Message& message) noexcept;
+  static void on_trouble(void* self, Rank peer, Status status) noexcept;
+  static void on_part_ended(lane::DataPart& part, Status status) noexcept;
+  static void on_source_free(void* self, const OpResult& result) noexcept;
+  [[nodiscard]] bool is_sound(const am::Message& message) const noexcept;
+  void arrive(RankState& rank, am::Message& message) noexcept;
+  void keep(RankState& rank, am::Message& message) noexcept;
+  void release(am::Message& message) noexcept;
+  void land_eager(ReceiveRequest& request, am::Message& message) noexcept;
+  void land_announced(ReceiveRequest& request, am::Message& message) noexcept;
+  void copy_within(ReceiveRequest& request, SendRequest& sender) noexcept;
+  void lend_source(SendRequest& request, lane::DataOrigin& origin);
+  void start_data(SendRequest& request, Rank to, std::uint64_t receiver) noexcept;
+  void land_data(ReceiveRequest& request, Rank from, const Consignment& consignment) noexcept;
+  void take_part(ReceiveRequest& request, lane::DataPart& part, std::size_t bytes) noexcept;
+  void settle(ReceiveRequest& request, Status status) noexcept;
+  void post(Rank to, am::Message& message, SendRequest& request, bool ends_when_sent) noexcept;
+  [[nodiscard]] bool copy_to_posted(SendRequest& request, RankId to) noexcept;
+  template <typename Body>
+  Status say(Rank to, const Envelope& envelope, const Body& body) noexcept;
+  unsigned poll() noexcept override;
+
+  Engine& engine_;
+  Process& process_;
+  am::Messenger& messenger_;
+  lane::DataLanes& lanes_;
+  ObjectPool<EarlyMessage> early_{std::size_t{1} << 30};
+  std::vector<std::size_t> early_units_;  ///< By sender: of its window, in messages without a receive.
+  std::vector<am::MessageList> waiting_;  ///< By receiver: messages for which there was no room.
+  std::size_t waiting_count_ = 0;
+  std::vector<bool> lost_;
+};
+
+}  // namespace brant::mpi

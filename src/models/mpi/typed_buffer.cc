@@ -1,0 +1,122 @@
+#include "models/mpi/typed_buffer.h"
+
+#include <cstring>
+
+#include "base/own_memory.h"
+#include "models/mpi/call_error.h"
+#include "models/mpi/process.h"
+#include "models/mpi/types/pack.h"
+
+namespace brant::mpi {
+
+Datatype& datatype_of(MPI_Datatype handle) {
+  Datatype* type = find_datatype(handle);
+  require(type != nullptr, MPI_ERR_TYPE, "the datatype is MPI_DATATYPE_NULL, or none that exists");
+  return *type;
+}
+
+namespace {
+
+/// Up to here it makes no difference whether memory of the heap or of a stack has been made known to a device.
+constexpr std::size_t kAsIsBytes = Transport::kEagerMax;
+
+void require_that_stays(const RankThreads& threads, const void* address) {
+  require(
+      !threads.moves(address), MPI_ERR_BUFFER,
+      "the buffer at {} is a thread-local variable, whose bytes are put aside while other ranks of this process run: "
+      "pass memory of another sort, or run with one rank a process",
+      address);
+}
+
+/// Without asking the driver, which takes most of a microsecond. What is emulated may lie in the heap.
+bool is_known_as_host(Process& process, const void* address) noexcept {
+  if (process.runtime().device_kind() != MemoryKind::cuda) return false;
+  const RankThreads* threads = process.threads();
+  return is_own_memory(address) || (threads != nullptr && threads->on_stack(address));
+}
+
+}  // namespace
+
+TypedBuffer::TypedBuffer(const void* address, MPI_Count count, MPI_Datatype type)
+    : data_(static_cast<std::byte*>(const_cast<void*>(address))), count_(count) {
+  require(count >= 0, MPI_ERR_COUNT, "the count {} is negative", count);
+  Datatype& found = datatype_of(type);
+  require(found.committed(), MPI_ERR_TYPE, "the datatype {} is not committed: call MPI_Type_commit first",
+          found.name());
+  const Count bytes = found.bytes_of(count);
+  require(bytes >= 0, MPI_ERR_COUNT, "{} elements of {} bytes are more than memory has", count, found.size());
+  type_ = DatatypeRef(&found);
+  bytes_ = static_cast<std::size_t>(bytes);
+  contiguous_ = found.contiguous();
+  if (bytes_ == 0) return;
+  // Data with gaps may lie in several allocations, so only its first byte is looked at.
+  const std::byte* first = contiguous_ ? data_ : data_ + found.true_lb();
+  Process& process = current_rank().process;
+  if (process.threads() != nullptr) require_that_stays(*process.threads(), first);
+  Engine& engine = process.engine();
+  // Where no device is, all memory is the host's, and what was found last is found again without a search.
+  kind_ = engine.device().capabilities().streams ? MemoryKind::detect : MemoryKind::host;
+  if (bytes_ <= kAsIsBytes && kind_ == MemoryKind::detect && is_known_as_host(process, first)) kind_ = MemoryKind::host;
+  const Status status = engine.memory_kinds().resolve(first, contiguous_ ? bytes_ : 1, kind_);
+  require(status == Status::ok, MPI_ERR_BUFFER, "the buffer at {} has no {} bytes of memory: {}", address, bytes_,
+          status_text(status));
+}
+
+TypedBuffer TypedBuffer::partition(const void* address, int number, MPI_Count count, MPI_Datatype type) {
+  const MPI_Count before = number * count * datatype_of(type).extent();
+  return {static_cast<const std::byte*>(address) + before, count, type};
+}
+
+void TypedBuffer::pack(std::byte* to) const noexcept {
+  if (bytes_ == 0) return;
+  if (contiguous_) {
+    std::memcpy(to, data_, bytes_);
+  } else {
+    mpi::pack(data_, count_, *type_, 0, {to, bytes_});
+  }
+}
+
+void TypedBuffer::unpack(const std::byte* from, std::size_t bytes) const noexcept {
+  if (bytes == 0) return;
+  if (contiguous_) {
+    std::memcpy(data_, from, bytes);
+  } else {
+    mpi::unpack({from, bytes}, 0, data_, count_, *type_);
+  }
+}
+
+TypeShape TypedBuffer::shape(std::size_t bytes) const {
+  std::optional<TypeShape> shape = TypeShape::of(*type_, count_, 0, static_cast<Count>(bytes));
+  require(shape && shape->shape().bytes() == bytes, MPI_ERR_UNSUPPORTED_OPERATION,
+          "the data of {} elements of the datatype {} lies in more than {} runs of device memory: send it in parts",
+          count_, type_->name(), TypeShape::kRunsMost);
+  return *std::move(shape);
+}
+
+/// A device that packs does so into memory of its own kind; what comes by way of that is copied whole.
+void TypedBuffer::pack_any(std::byte* to) const {
+  if (host_accessible(kind_)) return pack(to);
+  if (bytes_ == 0) return;
+  Runtime& runtime = process()->runtime();
+  if (contiguous_) return runtime.copy({to, bytes_, MemoryKind::host}, run());
+  const TypeShape how = shape(bytes_);
+  const Buffer on = ground(how);
+  const auto image = std::make_unique<std::byte[]>(on.bytes);
+  runtime.copy({image.get(), on.bytes, MemoryKind::host}, on);
+  mpi::pack(image.get() - how.first(), count_, *type_, 0, {to, bytes_});
+}
+
+void TypedBuffer::unpack_any(const std::byte* from, std::size_t bytes) const {
+  if (host_accessible(kind_)) return unpack(from, bytes);
+  if (bytes == 0) return;
+  Runtime& runtime = process()->runtime();
+  if (contiguous_) return runtime.copy({data_, bytes, kind_}, {from, bytes, MemoryKind::host});
+  const TypeShape how = shape(bytes_);
+  const Buffer on = ground(how);
+  const auto image = std::make_unique<std::byte[]>(on.bytes);
+  runtime.copy({image.get(), on.bytes, MemoryKind::host}, on);
+  mpi::unpack({from, bytes}, 0, image.get() - how.first(), count_, *type_);
+  runtime.copy(on, {image.get(), on.bytes, MemoryKind::host});
+}
+
+}  // namespace brant::mpi

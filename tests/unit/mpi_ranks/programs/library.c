@@ -1,0 +1,5 @@
+/* A library with a variable. */
+int count_calls(void) {
+  static int calls;
+  return ++calls;
+}
