@@ -26,6 +26,7 @@ import changes
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JOBS = str(os.cpu_count() or 2)
+PASSED: set[str] = set()  # The stages that did, so far.
 CXX_FOLDERS = ["include", "src", "apps", "bench", "examples", "tests"]
 CXX_SUFFIXES = (".h", ".cc", ".cu", ".cuh")
 
@@ -80,8 +81,9 @@ OF_OTHERS = "src/bindings/torch/"
 
 
 def compiled_sources() -> set[str]:
-    """The sources of the debug tree, which is configured for that and not built."""
+    """The sources of the debug tree, which is configured for that, and of which nothing but made headers is built."""
     run("cmake", "--preset", "dev", quiet=True)
+    run("cmake", "--build", "--preset", "dev", "--target", "brant_mpi_generated", quiet=True)
     commands = json.loads((ROOT / "build" / "dev" / "compile_commands.json").read_text())
     return {os.path.relpath(entry["file"], ROOT) for entry in commands}
 
@@ -155,8 +157,8 @@ def stage_classes() -> None:
     run(sys.executable, "tools/check_classes.py")
 
 
-def build_tree(preset: str, build_preset: str | None = None) -> None:
-    run("cmake", "--preset", preset, quiet=True)
+def build_tree(preset: str, build_preset: str | None = None, *, left_out: list[str] | None = None) -> None:
+    run("cmake", "--preset", preset, f"-DBRANT_LEFT_OUT_TESTS={';'.join(left_out or [])}", quiet=True)
     for old in (ROOT / "build" / preset / "test-results").glob("*.json"):
         old.unlink()  # results of tests that no longer exist must not be listed
     run("cmake", "--build", "--preset", build_preset or preset, "-j", JOBS, quiet=True)
@@ -168,11 +170,11 @@ def shared_memory_mb() -> float:
     return usage.used / 1e6
 
 
-def run_ctest(preset: str) -> None:
+def run_ctest(preset: str, *options: str) -> None:
     """Runs a tree's tests; says so when they left shared memory behind, which would starve the stages after it."""
     before = shared_memory_mb()
     try:
-        run("ctest", "--preset", preset, "-j", JOBS)
+        run("ctest", "--preset", preset, "-j", JOBS, *options)
     finally:
         left = shared_memory_mb() - before
         if left > 64:
@@ -194,9 +196,33 @@ def stage_pytest() -> None:
     run(sys.executable, "-m", "pytest", "-q", "-ra", "tests/python")
 
 
+# What the optimised tree neither builds nor runs again behind the tree of the address sanitizer, which is optimised too
+# (-O1). Jobs of several processes (multi) run in both, but for those with an emulated device.
+ONCE = "^(unit|conformance|fault|emulated)$"
+
+
+def run_by_asan() -> list[str]:
+    """Those tests, if that tree's have run in this call."""
+    if "asan" not in PASSED:
+        return []
+    listing = subprocess.run(
+        ["ctest", "--preset", "asan", "-L", ONCE, "--show-only=json-v1"],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    return [test["name"] for test in json.loads(listing.stdout)["tests"]]
+
+
 def stage_release() -> None:
-    build_tree("release")
-    run_ctest("release")
+    once = run_by_asan()
+    build_tree("release", left_out=once)
+    named = ROOT / "build" / "release" / "run-by-asan.txt"
+    named.write_text("".join(f"{name}\n" for name in once))
+    print(f"release: {len(once)} tests have run with the address sanitizer, and do not run again", flush=True)
+    run_ctest("release", *(["--exclude-from-file", str(named)] if once else []))
 
 
 def stage_python_api() -> None:
@@ -215,6 +241,18 @@ def stage_torch() -> None:
     run(sys.executable, "-m", "pytest", "-q", "-ra", "tests/torch")
 
 
+# Of mpi4py's modules, those that call much in forms of their own and take seconds: test_datatype takes 50, in Python.
+MPI4PY_MODULES = [
+    *["test_comm", "test_comm_inter", "test_comm_topo", "test_grequest", "test_p2p_buf", "test_p2p_buf_part"],
+    *["test_request", "test_rma", "test_status", "test_win"],
+]
+
+
+def stage_mpi4py() -> None:
+    """Some of mpi4py's own tests on two processes; tools/mpi4py_tests.py without arguments runs all on 1, 2 and 4."""
+    run(sys.executable, "tools/mpi4py_tests.py", "-n", "2", *MPI4PY_MODULES)
+
+
 def stage_hosts() -> None:
     """Jobs over hosts in namespaces, with the programs of the release tree; skipped by name where there can be none."""
     run(sys.executable, "-m", "pytest", "-q", "-ra", "tests/hosts")
@@ -231,6 +269,7 @@ STAGES = {
     "python-api": stage_python_api,
     "python-numpy1": stage_python_numpy1,
     "torch": stage_torch,
+    "mpi4py": stage_mpi4py,
     "hosts": stage_hosts,
     "pytest": stage_pytest,
 }
@@ -300,6 +339,7 @@ def main() -> int:
         except StageFailed as failure:
             print(f"=== {name} FAILED after {time.monotonic() - begin:.0f} s: {failure}", file=sys.stderr, flush=True)
             return 1
+        PASSED.add(name)
         if name != chosen[-1]:  # the last stage's own closing lines stay the last
             now = time.monotonic()
             print(f"=== {name} passed in {now - begin:.0f} s ({now - start:.0f} s so far)", flush=True)

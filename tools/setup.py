@@ -30,11 +30,18 @@ LAUNCHERS = ROOT / ".launchers"
 CACHE = ROOT / ".cache"
 
 # Development files of the C++ libraries; CMake falls back to FetchContent where these packages do not exist.
-DEB_PACKAGES = ["libcli11-dev", "libfmt-dev", "nlohmann-json3-dev", "libgtest-dev", "libgmock-dev"]
+DEB_PACKAGES = [
+    "libcli11-dev",
+    "libfmt-dev",
+    "nlohmann-json3-dev",
+    "libgtest-dev",
+    "libgmock-dev",
+    "libboost-context-dev",
+]
 # Beside them, where the system's Python has come without its own headers: what extension modules are compiled with.
 PYTHON_PACKAGE = f"libpython3.{sys.version_info.minor}-dev"
 # Their dependencies that must be unpacked beside them; the rest (libc, libstdc++) is the system's.
-DEB_FOLLOW = re.compile(r"^(googletest|libfmt[0-9].*)$")
+DEB_FOLLOW = re.compile(r"^(googletest|libfmt[0-9].*|libboost(-context)?[0-9.]+-dev)$")
 
 # What starts jobs in tests, and what makes the hosts they run on: together 10 MB to download.
 LAUNCHER_PACKAGES = ["slurmctld", "slurmd", "slurm-client", "munge", "openmpi-bin", "iproute2", "nftables"]

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "bench/coll/coll.h"
+#include "bench/mpi/mpi_library.h"
 #include "bench/runner/machine.h"
 #include "brant/coll/team.h"
 #include "brant/core/runtime.h"
@@ -65,7 +66,7 @@ class CollCaller {
 std::unique_ptr<CollCaller> make_brant_caller(Runtime& runtime, Team& team, const CollBench& bench);
 /// In the same processes as brant. Throws Error: no NCCL, no GPU, the processes do not meet.
 std::unique_ptr<CollCaller> make_nccl_caller(Runtime& runtime, Team& team, const CollBench& bench);
-/// In a process that `mpi::run_as_job` has started. One in a process.
-std::unique_ptr<CollCaller> make_mpi_caller(const std::string& library);
+/// In a process of a job of that MPI. One in a process.
+std::unique_ptr<CollCaller> make_mpi_caller(const mpi::Choice& choice);
 
 }  // namespace brant::bench

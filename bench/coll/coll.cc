@@ -198,8 +198,8 @@ void run_collectives(const CollBench& bench) {
   run_by(*make_brant_caller(runtime, team, bench), bench);
 }
 
-void run_collectives_of_mpi(const CollBench& bench, const std::string& library) {
-  run_by(*make_mpi_caller(library), bench);
+void run_collectives_of_mpi(const CollBench& bench, const mpi::Choice& choice) {
+  run_by(*make_mpi_caller(choice), bench);
 }
 
 }  // namespace brant::bench

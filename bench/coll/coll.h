@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/mpi/mpi_library.h"
 #include "bench/runner/options.h"
 #include "brant/coll/team.h"
 
@@ -31,6 +32,6 @@ double bus_factor(CollectiveKind kind, int ranks) noexcept;
 /// Runs it in this job, behind NCCL where that is asked for; rank 0 prints. Throws Error.
 void run_collectives(const CollBench& bench);
 /// The same by the MPI whose processes these are.
-void run_collectives_of_mpi(const CollBench& bench, const std::string& library);
+void run_collectives_of_mpi(const CollBench& bench, const mpi::Choice& choice);
 
 }  // namespace brant::bench

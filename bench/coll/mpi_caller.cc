@@ -1,6 +1,5 @@
+#include <string>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "bench/coll/caller.h"
 #include "bench/mpi/mpi_library.h"
@@ -10,10 +9,10 @@ namespace {
 
 class MpiCaller final : public CollCaller {
  public:
-  explicit MpiCaller(const std::string& library) : mpi_(mpi::load(library)) {
-    require(mpi_.init(nullptr, nullptr), "MPI_Init");
-    require(mpi_.comm_rank(mpi_.world, &rank_), "MPI_Comm_rank");
-    require(mpi_.comm_size(mpi_.world, &size_), "MPI_Comm_size");
+  explicit MpiCaller(const mpi::Choice& choice) : mpi_(mpi::load(choice.library)), peer_(choice.peer) {
+    mpi::require(mpi_.init(nullptr, nullptr), "MPI_Init");
+    mpi::require(mpi_.comm_rank(mpi_.world, &rank_), "MPI_Comm_rank");
+    mpi::require(mpi_.comm_size(mpi_.world, &size_), "MPI_Comm_size");
   }
   ~MpiCaller() override { static_cast<void>(mpi_.finalize()); }
 
@@ -31,19 +30,19 @@ class MpiCaller final : public CollCaller {
 
   void greatest(std::span<double> values) override {
     const std::vector<double> own(values.begin(), values.end());
-    require(
+    mpi::require(
         mpi_.allreduce(own.data(), values.data(), static_cast<int>(own.size()), mpi_.double_type, mpi_.max, mpi_.world),
         "MPI_Allreduce");
   }
   double sum(double value) override {
     double all = 0;
-    require(mpi_.allreduce(&value, &all, 1, mpi_.double_type, mpi_.sum, mpi_.world), "MPI_Allreduce");
+    mpi::require(mpi_.allreduce(&value, &all, 1, mpi_.double_type, mpi_.sum, mpi_.world), "MPI_Allreduce");
     return all;
   }
 
-  [[nodiscard]] std::string path() const override { return mpi_.version; }
-  [[nodiscard]] std::string title() const override { return mpi_.version; }
-  [[nodiscard]] std::string peer() const override { return "mpi"; }
+  [[nodiscard]] std::string path() const override { return peer_.empty() ? "mpi" : mpi_.version; }
+  [[nodiscard]] std::string title() const override { return peer_.empty() ? "brant's MPI" : mpi_.version; }
+  [[nodiscard]] std::string peer() const override { return peer_; }
   [[nodiscard]] std::string peer_version() const override { return mpi_.version; }
   [[nodiscard]] Machine machine() override { return describe_machine(); }
 
@@ -53,29 +52,27 @@ class MpiCaller final : public CollCaller {
     const int block = all / size_;
     const mpi::Handle type = mpi_.float_type, sum = mpi_.sum, world = mpi_.world;
     switch (call.kind) {
-      case CollectiveKind::barrier: return require(mpi_.barrier(world), "MPI_Barrier");
-      case CollectiveKind::broadcast: return require(mpi_.bcast(call.out, all, type, 0, world), "MPI_Bcast");
+      case CollectiveKind::barrier: return mpi::require(mpi_.barrier(world), "MPI_Barrier");
+      case CollectiveKind::broadcast: return mpi::require(mpi_.bcast(call.out, all, type, 0, world), "MPI_Bcast");
       case CollectiveKind::allgather:
-        return require(mpi_.allgather(call.in, block, type, call.out, block, type, world), "MPI_Allgather");
+        return mpi::require(mpi_.allgather(call.in, block, type, call.out, block, type, world), "MPI_Allgather");
       case CollectiveKind::alltoall:
-        return require(mpi_.alltoall(call.in, block, type, call.out, block, type, world), "MPI_Alltoall");
+        return mpi::require(mpi_.alltoall(call.in, block, type, call.out, block, type, world), "MPI_Alltoall");
       case CollectiveKind::reduce_scatter:
-        return require(mpi_.reduce_scatter_block(call.in, call.out, block, type, sum, world),
-                       "MPI_Reduce_scatter_block");
-      default: return require(mpi_.allreduce(call.in, call.out, all, type, sum, world), "MPI_Allreduce");
+        return mpi::require(mpi_.reduce_scatter_block(call.in, call.out, block, type, sum, world),
+                            "MPI_Reduce_scatter_block");
+      default: return mpi::require(mpi_.allreduce(call.in, call.out, all, type, sum, world), "MPI_Allreduce");
     }
-  }
-  static void require(int outcome, const char* what) {
-    if (outcome != 0) throw Error(Status::internal, fmt::format("{} returned {}", what, outcome));
   }
 
   const mpi::Library mpi_;
+  const std::string peer_;
   int rank_ = 0;
   int size_ = 1;
 };
 
 }  // namespace
 
-std::unique_ptr<CollCaller> make_mpi_caller(const std::string& library) { return std::make_unique<MpiCaller>(library); }
+std::unique_ptr<CollCaller> make_mpi_caller(const mpi::Choice& choice) { return std::make_unique<MpiCaller>(choice); }
 
 }  // namespace brant::bench

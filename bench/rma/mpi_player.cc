@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <vector>
 
@@ -16,9 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void require(int outcome, const char* what) {
-  if (outcome != 0) throw Error(Status::internal, fmt::format("{} returned {}", what, outcome));
-}
+using mpi::require;
 
 /// Two processes of an MPI, from its init to its finalize.
 class MpiJob final : public RmaMeeting {
@@ -38,9 +35,9 @@ class MpiJob final : public RmaMeeting {
   void barrier() override { require(mpi_.barrier(mpi_.world), "MPI_Barrier"); }
   void target_turns_away() override {
     char token = 0;
-    std::array<std::max_align_t, 8> status{};  // larger than that of any MPI
+    mpi::StatusRoom status;
     if (leads()) {
-      require(mpi_.recv(&token, 1, mpi_.byte_type, 1, 0, mpi_.world, status.data()), "MPI_Recv");
+      require(mpi_.recv(&token, 1, mpi_.byte_type, 1, 0, mpi_.world, &status), "MPI_Recv");
     } else {
       require(mpi_.send(&token, 1, mpi_.byte_type, 0, 0, mpi_.world), "MPI_Send");
     }

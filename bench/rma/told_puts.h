@@ -9,9 +9,8 @@
 
 namespace brant::bench {
 
-/// Puts whose target is told of each arrival, and answers a window of them. brant has no such put yet: the record of a
-/// channel follows each one as soon as its bytes are visible. This is the only place that knows; a put that tells its
-/// target by itself takes the place of `put`, and what counts its arrivals that of `take`.
+/// Puts whose target is told of each arrival, and answers a window of them: the record of a channel follows each one as
+/// soon as its bytes are visible. Words behind the bytes are measured by `--model told-put` (ToldPutContender).
 class ToldPuts {
  public:
   /// Collective with `partner`. At most `window` puts before a `finish`. Throws Error.

@@ -14,21 +14,6 @@ namespace {
 
 constexpr std::size_t kWindowBytesMax = std::size_t{64} << 20;  // every message of a window needs a place of its own
 
-/// Messages of a window that are looked at.
-std::size_t places_for(const Options& options, std::size_t bytes) noexcept {
-  if (options.kind == Kind::latency) return 1;
-  return std::clamp<std::size_t>(kWindowBytesMax / std::max<std::size_t>(bytes, 1), 1, options.window);
-}
-
-/// What the largest window of all sizes takes: memory that is freed between sizes would have to be mapped anew.
-std::size_t scratch_bytes(const Options& options) noexcept {
-  std::size_t most = 1;
-  for (const std::size_t bytes : options.sizes) {
-    most = std::max(most, std::max(bytes, kReplyBytes) * places_for(options, bytes));
-  }
-  return most;
-}
-
 /// One side of the pass: memory with room for a window, and the messages by number.
 class Checker {
  public:
@@ -81,12 +66,7 @@ class Checker {
     session_.runtime().copy(Buffer(image.data(), image.size(), MemoryKind::host), place(index, image.size()));
     const std::optional<std::size_t> wrong = first_wrong_byte(image, message(index));
     if (!wrong) return;
-    throw Error(
-        Status::internal,
-        fmt::format(
-            "check: message {} of {} bytes of {} memory is wrong at rank {}: byte {} is {:#04x}, expected {:#04x}",
-            message(index), image.size(), memory_kind_name(kind_), session_.runtime().rank().value, *wrong,
-            std::to_integer<unsigned>(image[*wrong]), std::to_integer<unsigned>(pattern_byte(message(index), *wrong))));
+    throw wrong_byte({message(index), *wrong, image[*wrong]}, image.size(), kind_, session_.runtime().rank().value);
   }
 
   Session& session_;
@@ -99,6 +79,28 @@ class Checker {
 };
 
 }  // namespace
+
+std::size_t places_for(const Options& options, std::size_t bytes) noexcept {
+  if (options.kind == Kind::latency) return 1;
+  return std::clamp<std::size_t>(kWindowBytesMax / std::max<std::size_t>(bytes, 1), 1, options.window);
+}
+
+std::size_t scratch_bytes(const Options& options) noexcept {
+  std::size_t most = 1;
+  for (const std::size_t bytes : options.sizes) {
+    most = std::max(most, std::max(bytes, kReplyBytes) * places_for(options, bytes));
+  }
+  return most;
+}
+
+Error wrong_byte(const WrongByte& wrong, std::size_t bytes, MemoryKind kind, int rank) {
+  return {Status::internal,
+          fmt::format("check: message {} of {} bytes of {} memory is wrong at rank {}: byte {} is {:#04x}, expected "
+                      "{:#04x}",
+                      wrong.message, bytes, memory_kind_name(kind), rank, wrong.index,
+                      std::to_integer<unsigned>(wrong.found),
+                      std::to_integer<unsigned>(pattern_byte(wrong.message, wrong.index)))};
+}
 
 void check_transfers(Session& session, const Options& options, std::size_t bytes, std::size_t times,
                      const CheckedPosts& posts) {

@@ -21,6 +21,8 @@ class Contender {
 
   /// Name of a rival as it stands in the field `peer` of rows; empty for brant.
   [[nodiscard]] virtual std::string peer() const = 0;
+  /// Of a rival, where no other field of rows has it.
+  [[nodiscard]] virtual std::string peer_version() const { return {}; }
   /// The path that the latest batch took.
   [[nodiscard]] virtual std::string path() const = 0;
 
@@ -35,7 +37,8 @@ class Contender {
   }
   /// One round trip per entry. The entries are meaningful at the side that leads. Throws Error.
   virtual void ping_pong(std::size_t bytes, std::span<double> round_trip_us) = 0;
-  /// One window per entry: `window` messages, then a reply of 4 bytes. Throws Error.
+  /// One window per entry: `window` messages, then a reply of 4 bytes; or of Kind::bidirectional `window` messages each
+  /// way. Throws Error.
   virtual void windows(std::size_t bytes, std::size_t window, std::span<double> window_us) = 0;
 };
 

@@ -18,49 +18,28 @@
 #include "bench/runner/statistics.h"
 #include "bench/runner/stream_contender.h"
 #include "bench/runner/table.h"
+#include "bench/runner/told_put_contender.h"
 
 namespace brant::bench {
 namespace {
 
 class Benchmark {
  public:
-  explicit Benchmark(const Options& options)
+  Benchmark(const Options& options, Meeting& meeting, const Machine& machine, const Contenders& contenders)
       : options_(options),
-        session_(options),
-        machine_(describe_machine(session_.runtime())),
-        rows_(session_.reports() ? options.json : std::string()),
-        table_(options.kind, rival_name(options.rival)) {
-    if (options.trigger == Trigger::stream) {
-      contenders_.push_back(std::make_unique<StreamContender>(session_, options));
-    } else if (is_one_sided(options.model)) {
-      contenders_.push_back(std::make_unique<RmaContender>(session_, options));
-    } else if (options.model == Model::message) {
-      contenders_.push_back(std::make_unique<MessageContender>(session_, options));
-    } else {
-      contenders_.push_back(std::make_unique<ChannelContender>(session_, options));
-    }
-    if (options.rival == Rival::ucx && raw_ucx_takes_memory()) contenders_.push_back(open_raw_ucx());
-    if (options.rival == Rival::nccl) contenders_.push_back(std::make_unique<NcclContender>(session_, options));
-  }
+        meeting_(meeting),
+        machine_(machine),
+        rows_(meeting.reports() ? options.json : std::string()),
+        table_(options.kind, rival_name(options.rival)),
+        contenders_(contenders) {}
 
   void run() {
     print_title();
     for (const std::size_t bytes : options_.sizes) run_size(bytes);
-    session_.barrier();
+    meeting_.barrier();
   }
 
  private:
-  /// What the loaded UCX takes; the emulated device is ours alone.
-  [[nodiscard]] bool raw_ucx_takes_memory() {
-    if (options_.model == Model::fetch_add) return host_accessible(options_.memory);  // its CPUs would touch a device's
-    return options_.memory != MemoryKind::emulated;
-  }
-
-  std::unique_ptr<Contender> open_raw_ucx() {
-    if (is_one_sided(options_.model)) return std::make_unique<RawRmaContender>(session_, options_);
-    return std::make_unique<RawContender>(session_);
-  }
-
   /// What a time is, in words.
   [[nodiscard]] std::string timed() const {
     const bool latency = options_.kind == Kind::latency;
@@ -74,19 +53,32 @@ class Benchmark {
       case Model::fetch_add:
         return latency ? "from the post until the value before is here"
                        : fmt::format("{} a window, until all have told theirs; GB = 1e9 bytes", options_.window);
+      case Model::told_put:
+        return latency ? "from the post until the target's CPU sees the word behind the bytes = round trip / 2"
+                       : fmt::format("{} puts a window, each told by a word, then one back; GB = 1e9 bytes",
+                                     options_.window);
       default:
+        if (options_.kind == Kind::bidirectional)
+          return fmt::format("{} messages a window each way at once, both counted; GB = 1e9 bytes", options_.window);
         return latency ? "one way = round trip / 2"
                        : fmt::format("{} messages a window, then a reply of 4 bytes; GB = 1e9 bytes", options_.window);
     }
   }
 
+  /// By whom, where it is a rival in processes of its own.
+  [[nodiscard]] std::string by() const {
+    const Contender& first = *contenders_.front();
+    return first.peer().empty() ? "" : " of " + first.peer_version();
+  }
+
   void print_title() {
-    if (!session_.reports()) return;
-    fmt::print("# brant bench {}: {} ranks, {} memory of {}, path {}, model {}, trigger {}; {}\n",
-               kind_name(options_.kind), session_.ranks(), memory_kind_name(options_.memory),
-               alloc_name(options_.alloc), path_name(options_.path), model_name(options_.model),
+    if (!meeting_.reports()) return;
+    fmt::print("# brant {}: {} ranks, {} memory of {}, path {}, model {}{}, trigger {}; {}\n",
+               command_name(options_.kind), meeting_.ranks(), memory_kind_name(options_.memory),
+               alloc_name(options_.alloc), path_name(options_.path), model_name(options_.model), by(),
                trigger_name(options_.trigger), timed());
-    fmt::print("# brant {}, UCX {}, {}{}{}\n", machine_.brant, machine_.ucx.empty() ? "none" : machine_.ucx,
+    const std::string ucx = machine_.ucx.empty() ? "none" : machine_.ucx;
+    fmt::print("# brant {}{}, {}{}{}\n", machine_.brant, options_.model == Model::mpi ? "" : ", UCX " + ucx,
                machine_.cpu, machine_.gpu.empty() ? "" : ", ", machine_.gpu);
     if (options_.rival == Rival::nccl) fmt::print("# NCCL {} ({})\n", nccl::library().version, nccl::library().path);
     if (options_.rival == Rival::ucx && contenders_.size() < 2)
@@ -97,13 +89,13 @@ class Benchmark {
 
   void run_size(std::size_t bytes) {
     const Plan plan = plan_for(options_, bytes);
-    session_.barrier();
+    meeting_.barrier();
     for (const std::unique_ptr<Contender>& contender : contenders_) {
       if (options_.check) contender->check(bytes, plan.checked);
     }
     std::vector<std::vector<double>> samples(contenders_.size());
     for (const std::unique_ptr<Contender>& contender : contenders_) {
-      session_.barrier();
+      meeting_.barrier();
       std::vector<double> ignored(plan.warmup);
       measure(*contender, bytes, ignored);
     }
@@ -111,7 +103,7 @@ class Benchmark {
       const std::size_t part = plan.iterations * (round + 1) / plan.rounds - plan.iterations * round / plan.rounds;
       for (std::size_t i = 0; i < contenders_.size(); ++i) {
         std::vector<double> batch(part);
-        session_.barrier();
+        meeting_.barrier();
         measure(*contenders_[i], bytes, batch);
         samples[i].insert(samples[i].end(), batch.begin(), batch.end());
       }
@@ -120,7 +112,7 @@ class Benchmark {
   }
 
   void measure(Contender& contender, std::size_t bytes, std::vector<double>& samples) {
-    if (options_.kind == Kind::bandwidth) {
+    if (options_.kind != Kind::latency) {
       contender.windows(bytes, options_.window, samples);
       return;
     }
@@ -130,41 +122,75 @@ class Benchmark {
   }
 
   void report(std::size_t bytes, const std::vector<std::vector<double>>& samples) {
-    std::optional<Row> ours, rival;
+    std::vector<Row> rows;
     for (std::size_t i = 0; i < contenders_.size(); ++i) {
-      std::vector<double> all = session_.gather(samples[i]);
-      if (!session_.reports()) continue;
-      Row row;
-      row.kind = options_.kind;
-      row.peer = contenders_[i]->peer();
-      row.model = options_.model;
-      if (row.peer == rival_name(Rival::nccl)) row.peer_version = nccl::library().version;
-      row.trigger = contenders_[i]->trigger();
-      row.memory = options_.memory;
-      row.alloc = options_.alloc;
-      row.path = contenders_[i]->path();
-      row.bytes = bytes;
-      row.window = options_.kind == Kind::latency ? 1 : options_.window;
-      row.ranks = session_.ranks();
-      row.us = summarize(all);
-      rows_.append(to_json(row, machine_));
-      (row.peer.empty() ? ours : rival) = row;
+      std::vector<double> all = meeting_.gather(samples[i]);
+      if (meeting_.reports()) rows.push_back(row_of(*contenders_[i], bytes, all));
     }
-    if (!ours) return;
-    fmt::print("{}\n", table_.line(*ours, rival));
+    if (rows.empty()) return;
+    for (const Row& row : rows) rows_.append(to_json(row, machine_));
+    fmt::print("{}\n", table_.line(rows.front(), rows.size() > 1 ? std::optional(rows.back()) : std::nullopt));
     std::fflush(stdout);
   }
 
+  [[nodiscard]] Row row_of(const Contender& contender, std::size_t bytes, std::vector<double>& samples) const {
+    Row row;
+    row.kind = options_.kind;
+    row.peer = contender.peer();
+    row.peer_version = contender.peer_version();
+    row.model = options_.model;
+    row.trigger = contender.trigger();
+    row.memory = options_.memory;
+    row.alloc = options_.alloc;
+    row.path = contender.path();
+    row.bytes = bytes;
+    row.window = options_.kind == Kind::latency ? 1 : options_.window;
+    row.ranks = meeting_.ranks();
+    row.us = summarize(samples);
+    return row;
+  }
+
   const Options& options_;
-  Session session_;
+  Meeting& meeting_;
   const Machine machine_;
   RowFile rows_;
   const Table table_;
-  std::vector<std::unique_ptr<Contender>> contenders_;
+  const Contenders& contenders_;
 };
+
+/// What the loaded UCX takes; the emulated device is ours alone.
+bool raw_ucx_takes_memory(const Options& options) {
+  if (options.model == Model::fetch_add) return host_accessible(options.memory);  // its CPUs would touch a device's
+  return options.memory != MemoryKind::emulated;
+}
+
+std::unique_ptr<Contender> open_raw_ucx(Session& session, const Options& options) {
+  if (is_one_sided(options.model)) return std::make_unique<RawRmaContender>(session, options);
+  return std::make_unique<RawContender>(session);
+}
+
+std::unique_ptr<Contender> make_brant(Session& session, const Options& options) {
+  if (options.trigger == Trigger::stream) return std::make_unique<StreamContender>(session, options);
+  if (is_one_sided(options.model)) return std::make_unique<RmaContender>(session, options);
+  if (options.model == Model::told_put) return std::make_unique<ToldPutContender>(session, options);
+  if (options.model == Model::message) return std::make_unique<MessageContender>(session, options);
+  return std::make_unique<ChannelContender>(session, options);
+}
 
 }  // namespace
 
-void run_benchmark(const Options& options) { Benchmark(options).run(); }
+void run_contenders(const Options& options, Meeting& meeting, const Machine& machine, const Contenders& contenders) {
+  Benchmark(options, meeting, machine, contenders).run();
+}
+
+void run_benchmark(const Options& options) {
+  Session session(options);
+  Contenders contenders;
+  contenders.push_back(make_brant(session, options));
+  if (options.rival == Rival::ucx && raw_ucx_takes_memory(options))
+    contenders.push_back(open_raw_ucx(session, options));
+  if (options.rival == Rival::nccl) contenders.push_back(std::make_unique<NcclContender>(session, options));
+  run_contenders(options, session, describe_machine(session.runtime()), contenders);
+}
 
 }  // namespace brant::bench

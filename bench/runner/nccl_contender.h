@@ -14,6 +14,7 @@ class NcclContender final : public Contender {
   NcclContender(Session& session, const Options& options);
 
   [[nodiscard]] std::string peer() const override { return "nccl"; }
+  [[nodiscard]] std::string peer_version() const override { return nccl::library().version; }
   [[nodiscard]] std::string path() const override { return "nccl"; }
   [[nodiscard]] Trigger trigger() const override { return trigger_; }
   void ping_pong(std::size_t bytes, std::span<double> round_trip_us) override;

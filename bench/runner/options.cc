@@ -50,10 +50,27 @@ void require_alloc(const Options& options) {
   }
 }
 
+void require_of_mpi(const Options& options) {
+  const auto refuse = [](const std::string& text) { throw Error(Status::invalid_argument, text); };
+  if (options.alloc == Alloc::cuda)
+    refuse("--alloc cuda with --model mpi: its memory of a device is that of MPI_Win_allocate; drop --alloc");
+  if (options.path != Path::automatic)
+    refuse(fmt::format("--path {0} with --model mpi: programs of MPI have no such option; set BRANT_PATH={0} instead",
+                       path_name(options.path)));
+  if (options.spin) refuse("--spin with --model mpi: the library decides how it waits; drop --spin");
+  if (options.coroutines) refuse("--api await with --model mpi: MPI has no coroutines; drop --api");
+  if (options.rival != Rival::none)
+    refuse(fmt::format("--peer {} with --model mpi: its rivals are MPIs; use --peer mpi, or the path of an mpiexec",
+                       rival_name(options.rival)));
+  if (options.sizes.back() > std::size_t{std::numeric_limits<int>::max()})
+    refuse("--model mpi counts bytes up to 2147483647; use smaller sizes");
+}
+
 }  // namespace
 
 void require_sense(const Options& options) {
   require_alloc(options);
+  if (options.model == Model::mpi) require_of_mpi(options);
   const auto is_word = [](std::size_t bytes) { return bytes == 4 || bytes == 8; };
   if (options.model == Model::fetch_add && !std::all_of(options.sizes.begin(), options.sizes.end(), is_word)) {
     throw Error(Status::invalid_argument, "--model fetch-add: words have 4 or 8 bytes; use --sizes 4,8");
@@ -66,6 +83,13 @@ void require_sense(const Options& options) {
     throw Error(Status::invalid_argument,
                 fmt::format("--trigger stream: kernels move the bytes there, path `kernel`; drop --path {}",
                             path_name(options.path)));
+  }
+  if (options.rival != Rival::none && options.model == Model::told_put) {
+    throw Error(Status::invalid_argument,
+                "--model told-put: rivals tell no target of puts; drop --peer, or use --model put");
+  }
+  if (options.model == Model::told_put && options.sizes.front() == 0) {
+    throw Error(Status::invalid_argument, "--model told-put: a put of no bytes tells nothing; use --sizes from 1 on");
   }
   if (options.rival == Rival::nccl && is_one_sided(options.model)) {
     throw Error(Status::invalid_argument,

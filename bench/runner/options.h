@@ -9,16 +9,17 @@
 
 namespace brant::bench {
 
-enum class Kind { latency, bandwidth };
+/// `bidirectional`: bandwidth of windows that go both ways at once.
+enum class Kind { latency, bandwidth, bidirectional };
 
-/// What the messages are: of a channel, or invocations of chares; or puts, gets and atomics, which only one side makes.
-enum class Model { channel, message, put, get, fetch_add };
+/// What the messages are: of a channel, or invocations of chares; or puts, gets and atomics, which only one side
+/// makes; or puts that tell their target, which both sides make in turns; or sends and receives of MPI.
+enum class Model { channel, message, put, get, fetch_add, told_put, mpi };
 
 [[nodiscard]] constexpr bool is_one_sided(Model model) noexcept {
   return model == Model::put || model == Model::get || model == Model::fetch_add;
 }
 
-/// Who starts a transfer.
 /// Who starts a transfer or a call: the CPU, a stream that it is queued on, or one in which it was captured. (Transfers
 /// that streams trigger are always measured in graphs, and called `stream`.)
 enum class Trigger { host, stream, graph };
@@ -52,7 +53,11 @@ struct Options {
 };
 
 [[nodiscard]] constexpr const char* kind_name(Kind kind) noexcept {
-  return kind == Kind::latency ? "latency" : "bandwidth";
+  return kind == Kind::latency ? "latency" : kind == Kind::bandwidth ? "bandwidth" : "bidirectional";
+}
+/// The command that measures it, without its options.
+[[nodiscard]] constexpr const char* command_name(Kind kind) noexcept {
+  return kind == Kind::latency ? "bench latency" : kind == Kind::bandwidth ? "bench bandwidth" : "bench bidirectional";
 }
 
 [[nodiscard]] constexpr const char* model_name(Model model) noexcept {
@@ -62,6 +67,8 @@ struct Options {
     case Model::put: return "put";
     case Model::get: return "get";
     case Model::fetch_add: return "fetch-add";
+    case Model::told_put: return "told-put";
+    case Model::mpi: return "mpi";
   }
   return "";
 }

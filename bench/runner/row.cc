@@ -21,9 +21,11 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr)
 
 }  // namespace
 
-double Row::gb_s() const noexcept {
-  return us.p50 > 0 ? static_cast<double>(bytes) * static_cast<double>(window) / us.p50 / 1e3 : 0;
-}
+double Row::messages() const noexcept { return static_cast<double>(window) * (kind == Kind::bidirectional ? 2 : 1); }
+
+double Row::gb_s() const noexcept { return rate() * static_cast<double>(bytes) / 1e3; }
+
+double Row::rate() const noexcept { return us.p50 > 0 ? messages() / us.p50 : 0; }
 
 double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 
@@ -55,6 +57,7 @@ std::string to_json(const Row& row, const Machine& machine) {
   json["n"] = row.us.n;
   json["us"] = to_json(row.us);
   json["gb_s"] = rounded(row.gb_s());
+  if (row.kind != Kind::latency) json["m_s"] = rounded(row.rate());
   add_machine(json, row.peer, machine);
   if (!row.peer_version.empty()) json["peer_version"] = row.peer_version;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

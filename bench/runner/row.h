@@ -25,8 +25,12 @@ struct Row {
   int ranks = 2;
   Summary us;  ///< Latency: one way. Bandwidth: per window.
 
+  /// Messages of a sample, in both directions.
+  [[nodiscard]] double messages() const noexcept;
   /// 1e9 bytes a second, from the median.
   [[nodiscard]] double gb_s() const noexcept;
+  /// Messages a microsecond, which is a million a second, from the median.
+  [[nodiscard]] double rate() const noexcept;
 };
 
 /// Rows are read by people too: a tenth of a nanosecond is enough.

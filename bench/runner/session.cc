@@ -39,18 +39,6 @@ RuntimeOptions runtime_options(const Options& options) {
   return wanted;
 }
 
-void require_pairs(const char* name, int ranks) {
-  if (ranks < 2) {
-    throw Error(Status::invalid_argument,
-                fmt::format("{}: this is a job of {} process, but messages need two: brant run -n 2 -- brant {}", name,
-                            ranks, name));
-  }
-  if (ranks % 2 != 0) {
-    throw Error(Status::invalid_argument,
-                fmt::format("{}: {} processes do not make pairs: use an even number", name, ranks));
-  }
-}
-
 /// A forced path that cannot carry this memory at all; whether two processes share memory is seen when they try.
 void require_path(const Options& options, Runtime& runtime) {
   PathQuery query;
@@ -70,7 +58,7 @@ void require_path(const Options& options, Runtime& runtime) {
 }  // namespace
 
 Session::Session(const Options& options) : runtime_(runtime_options(options)) {
-  require_pairs(options.kind == Kind::latency ? "bench latency" : "bench bandwidth", ranks());
+  require_pairs(command_name(options.kind), ranks());
   require_path(options, runtime_);
   connect();
   // Small host memory is not shared with other processes, whatever is put into it.

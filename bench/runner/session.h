@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/runner/link.h"
+#include "bench/runner/meeting.h"
 #include "bench/runner/options.h"
 #include "bench/runner/space.h"
 #include "brant/brant.h"
@@ -14,7 +15,7 @@ namespace brant::bench {
 
 /// The processes of one benchmark: who exchanges with whom, in what memory, and how they meet. Making one is
 /// collective.
-class Session {
+class Session final : public Meeting {
  public:
   /// Throws Error: a number of processes that does not fit, memory this machine does not have, no network.
   explicit Session(const Options& options);
@@ -28,7 +29,7 @@ class Session {
 
   [[nodiscard]] Runtime& runtime() noexcept { return runtime_; }
   [[nodiscard]] Channel& channel() noexcept { return channel_; }
-  [[nodiscard]] int ranks() const noexcept { return runtime_.size(); }
+  [[nodiscard]] int ranks() const noexcept override { return runtime_.size(); }
   [[nodiscard]] int pair() const noexcept { return pair_; }
   /// The process at the other end.
   [[nodiscard]] Rank channel_partner() const noexcept {
@@ -37,8 +38,7 @@ class Session {
   }
   /// This process begins round trips and sends the windows; its partner answers.
   [[nodiscard]] bool leads() const noexcept { return leads_; }
-  /// This process prints.
-  [[nodiscard]] bool reports() const noexcept { return runtime_.rank().value == 0; }
+  [[nodiscard]] bool reports() const noexcept override { return runtime_.rank().value == 0; }
   [[nodiscard]] Buffer source(std::size_t bytes) const { return source_.part(0, bytes); }
   [[nodiscard]] Buffer landing(std::size_t bytes) const { return landing_.part(0, bytes); }
   /// Memory of the same kind and origin for passes that are not timed, of at least `bytes`; made once if `bytes` stays.
@@ -53,10 +53,8 @@ class Session {
   /// From now on its waits do not sleep, see Link.
   void stay_awake() noexcept;
 
-  /// Returns when all processes have called it.
-  void barrier();
-  /// The samples of all leading processes at rank 0, nothing elsewhere. Collective.
-  std::vector<double> gather(const std::vector<double>& samples);
+  void barrier() override;
+  std::vector<double> gather(const std::vector<double>& samples) override;
 
  private:
   /// Meets the others. What cannot be is refused before: whoever ends first would look dead to those who still connect.

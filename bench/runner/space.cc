@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,18 +18,21 @@ namespace {
 constexpr std::size_t kBlockBytesMin = std::size_t{32} << 20;
 constexpr std::size_t kSliceOffset = (std::size_t{1} << 20) + 8'001;
 
-std::shared_ptr<void> from_heap(std::size_t bytes) {
+}  // namespace
+
+std::shared_ptr<void> heap_memory(std::size_t bytes) {
   std::shared_ptr<void> block(std::malloc(bytes), std::free);
   if (block == nullptr) throw Error(Status::no_memory, fmt::format("malloc gave no {} bytes", bytes));
   return block;
 }
 
-std::shared_ptr<void> from_elsewhere(Runtime& runtime, MemoryKind kind, std::size_t bytes) {
-  if (kind == MemoryKind::host) return from_heap(bytes);
-  return driver_memory(runtime.worker().engine().device().capabilities().ordinal, bytes);
+std::shared_ptr<void> foreign_memory(Alloc alloc, std::size_t bytes,
+                                     const std::function<std::shared_ptr<void>(std::size_t)>& elsewhere) {
+  if (alloc != Alloc::torch_like) return elsewhere(bytes);
+  std::shared_ptr<void> block = elsewhere(std::max(kBlockBytesMin, kSliceOffset + bytes));
+  void* const slice = static_cast<std::byte*>(block.get()) + kSliceOffset;
+  return {std::move(block), slice};
 }
-
-}  // namespace
 
 Space Space::make(Runtime& runtime, MemoryKind kind, std::size_t bytes, Alloc alloc) {
   Space space;
@@ -36,10 +40,11 @@ Space Space::make(Runtime& runtime, MemoryKind kind, std::size_t bytes, Alloc al
     space.own_ = runtime.allocate(kind, bytes);
     space.whole_ = space.own_;
   } else {
-    const std::size_t offset = alloc == Alloc::torch_like ? kSliceOffset : 0;
-    const std::size_t block = alloc == Alloc::torch_like ? std::max(kBlockBytesMin, offset + bytes) : bytes;
-    space.foreign_ = from_elsewhere(runtime, kind, block);
-    space.whole_ = Buffer(static_cast<std::byte*>(space.foreign_.get()) + offset, bytes, kind);
+    space.foreign_ = foreign_memory(alloc, bytes, [&](std::size_t block) {
+      if (kind == MemoryKind::host) return heap_memory(block);
+      return driver_memory(runtime.worker().engine().device().capabilities().ordinal, block);
+    });
+    space.whole_ = Buffer(space.foreign_.get(), bytes, kind);
   }
   const std::vector<std::byte> zeros(bytes);
   runtime.copy(space.whole_, ConstBuffer(zeros.data(), bytes, MemoryKind::host));

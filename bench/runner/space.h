@@ -1,12 +1,19 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "bench/runner/options.h"
 #include "brant/brant.h"
 
 namespace brant::bench {
+
+/// What `elsewhere(bytes)` gives, or of torch-like a slice of a larger block of it, of `bytes`.
+std::shared_ptr<void> foreign_memory(Alloc alloc, std::size_t bytes,
+                                     const std::function<std::shared_ptr<void>(std::size_t)>& elsewhere);
+/// By malloc. Throws Error no_memory.
+std::shared_ptr<void> heap_memory(std::size_t bytes);
 
 /// Memory to exchange: brant's own, or made elsewhere as programs and frameworks make theirs. It must go before the
 /// runtime.

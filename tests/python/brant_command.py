@@ -4,6 +4,7 @@ also name the program `brant` in that folder."""
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -65,3 +66,15 @@ def brant(*arguments: str | os.PathLike, limit_s: float = 60, **environment: str
         timeout=limit_s,
         env={**plain_environment(), **environment},
     )
+
+
+def bench(*arguments: str, **environment: str) -> str:
+    """What `brant bench` prints, whatever somebody measured on this machine."""
+    done = brant("bench", *arguments, **{"BRANT_CALIBRATION": "off", **environment})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def rows_of(path: pathlib.Path) -> list[dict]:
+    """The rows of a file of --json."""
+    return [json.loads(line) for line in path.read_text().splitlines()]

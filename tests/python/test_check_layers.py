@@ -102,7 +102,8 @@ def test_accepts_a_tree_that_keeps_the_rules(tmp_path):
         ("src/port/boot/launcher/x.cc", '#include "pmix.h"', "port/boot/launcher", "only port/boot/pmix may"),
         ("src/core/x.cc", "#include <nlohmann/json.hpp>", "core", "only cli"),
         ("src/base/x.cc", "#include <gtest/gtest.h>", "base", "only tests may"),
-        ("src/core/x.cc", "#include <boost/context/fiber.hpp>", "core", "knows no such outside library"),
+        ("src/core/x.cc", "#include <boost/context/fiber.hpp>", "core", "only models/mpi/ranks may"),
+        ("src/core/x.cc", "#include <absl/strings/str_cat.h>", "core", "knows no such outside library"),
         ("src/core/x.cc", '#include "core/missing.hpp"', "core", "no file of this tree"),
     ],
 )

@@ -263,7 +263,8 @@ def test_rows_are_complete_and_in_order(kind: str, tmp_path: pathlib.Path) -> No
     assert [row["bytes"] for row in rows] == [0, 0, 8, 8, 65536, 65536, 1048576, 1048576]
     assert [row["peer"] for row in rows] == [None, "ucx"] * 4
     for row in rows:
-        assert list(row) == FIELDS
+        assert [name for name in row if name != "m_s"] == FIELDS
+        assert ("m_s" in row) == (kind == "bandwidth")
         assert (row["bench"], row["model"], row["memory"], row["trigger"]) == (kind, "channel", "host", "host")
         assert (row["ranks"], row["n"], row["window"]) == (2, 5, 1 if kind == "latency" else 64)
         assert row["path"] in ("ucx", "shm")
@@ -354,6 +355,18 @@ def test_counts_are_told_one_after_the_other(memory: str, path: str, taken: str,
         assert [(row["bytes"], row["model"]) for row in ours] == [(4, "fetch-add"), (8, "fetch-add")]
         assert all(re.fullmatch(taken, row["path"]) for row in ours)
         assert len(rows_of(file)) == (2 if memory == "emulated" else 4), "raw UCX counts in host memory alone"
+
+
+@pytest.mark.parametrize("memory", ["host", "emulated"])
+def test_puts_tell_their_target(memory: str, tmp_path: pathlib.Path) -> None:
+    for kind in ("latency", "bandwidth"):
+        file = tmp_path / f"{kind}.jsonl"
+        options = ["--model", "told-put", "--memory", memory, "--sizes", "8,64K", "--check", "--json", str(file)]
+        bench(kind, *options, *(["--window", "8"] if kind == "bandwidth" else []), *FEW)
+        assert [(row["bytes"], row["model"], row["peer"]) for row in rows_of(file)] == [
+            (8, "told-put", None),
+            (65536, "told-put", None),
+        ]
 
 
 def test_small_puts_alone_go_the_way_they_go_beside_large_ones(tmp_path: pathlib.Path) -> None:

@@ -12,7 +12,8 @@ from device_compilers import SYNC, by_kernel, by_nvrtc, find_nvrtc, find_tool
 ROOT = Path(__file__).parents[2]
 
 KERNELS = """
-#include "brant/device/put.cuh"
+#include "brant/pgas/device_window.cuh"
+#include "brant/pgas/global_ptr.h"
 using namespace brant::notify;
 using brant::simt::GpuThread;
 using brant::simt::Word;
@@ -38,6 +39,22 @@ KERNEL live(KernelControl control) {
   Item item;
   while (life.next(item)) life.done();
   life.leave();
+}
+KERNEL put_in_window(KernelControl control, brant::pgas::DeviceWindow window, unsigned member, const void* from) {
+  GpuThread machine;
+  brant::pgas::put_notify(machine, control, window, member, 0, from, 4096, 8192, 1);
+  brant::pgas::barrier(machine, control, window, 16384, 1);
+}
+KERNEL get_in_window(KernelControl control, brant::pgas::DeviceWindow window, unsigned member, void* to) {
+  GpuThread machine;
+  brant::pgas::get(machine, control, window, member, 0, to, 4096);
+}
+KERNEL count_in_pointers(brant::GlobalPtr<int> at, brant::GlobalPtr<int> from, Word* found) {
+  at += 3;
+  --at;
+  const brant::GlobalPtr<int> next = 1 + at - 2;
+  found[0] = next.offset() + static_cast<Word>(next - from);
+  found[1] = static_cast<Word>(next.rank()) + (next == from ? 1 : 0);
 }
 """
 
@@ -70,6 +87,22 @@ def test_a_wait_looks_by_acquire_loads(kernels: dict[str, list[str]]) -> None:
     assert [each for each in kernels["look"] if each.startswith("ld.")] == ["ld.acquire.sys.u64"]
 
 
+def test_orders_cross_the_bus_by_stores_and_loads_alone(kernels: dict[str, list[str]]) -> None:
+    """What is read, changed and written is the ticket, in device memory."""
+    for kernel in ("put_in_window", "get_in_window"):
+        atomics = {each for each in kernels[kernel] if each.startswith(("atom", "red"))}
+        assert atomics == {"atom.acq_rel.gpu.cas.b64"}
+        assert "st.release.sys.u64" in kernels[kernel]
+        assert "ld.acquire.sys.u64" in kernels[kernel]
+
+
+def test_a_get_loads_past_the_cache_of_the_sm(kernels: dict[str, list[str]]) -> None:
+    """Which does not hear of what others write there: a kernel that looks again would see what it saw before."""
+    loads = [each for each in kernels["get_in_window"] if each.startswith("ld.") and ".shared" not in each]
+    assert {"ld.relaxed.sys.b128", "ld.relaxed.sys.u64", "ld.relaxed.sys.u8"} <= set(loads)
+    assert not [each for each in loads if ".relaxed" not in each and ".acquire" not in each]
+
+
 def test_arrivals_are_counted_in_device_memory(kernels: dict[str, list[str]]) -> None:
     atomics = {each for each in kernels["fan_in"] if each.startswith(("atom", "red"))}
     assert atomics == {"atom.acq_rel.gpu.add.u64"}
@@ -93,7 +126,7 @@ def test_a_line_is_one_access_without_a_fence(kernels: dict[str, list[str]]) -> 
 
 
 def test_nothing_is_changed_across_a_bus_or_read_from_a_stale_cache(kernels: dict[str, list[str]]) -> None:
-    assert len(kernels) == 10
+    assert len(kernels) == 13
     for name, instructions in kernels.items():
         for each in instructions:
             assert not (each.startswith(("atom", "red")) and ".sys" in each), (name, each)

@@ -16,7 +16,7 @@ SCRIPT = ROOT / "tools" / "gpu_check.py"
 
 sys.path.insert(0, str(SCRIPT.parent))
 
-from gpu_checks import figures, steps  # noqa: E402
+from gpu_checks import figures, nvshmem, steps  # noqa: E402
 from gpu_checks.check import Check, Step  # noqa: E402
 
 ROW = {"bytes": 8, "peer": None, "us": {"p50": 2.0}, "gb_s": 1.0, "path": "ucx", "bench": "latency", "memory": "cuda"}
@@ -287,12 +287,25 @@ def test_puts_between_kinds_of_memory_are_told_by_pattern() -> None:
     assert figures.rma_figure("", busy) == "waited for the target: pg get"
 
 
+def test_nvshmem_stands_beside_kernels_that_put(tmp_path: pathlib.Path) -> None:
+    check = CheckStub()
+    check.scratch = tmp_path
+    check.rows = [{"bench": "kernel_puts", "brant": "0.1.0+gabc", "gpu": "H100"}]
+    said = "a line of its own\nkernel_put_notify 8 1 2000 2.5\nkernel_puts 1048576 32 2000 3.0\n"
+    nvshmem.write_rows(check, said)
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert [(row["peer"], row["brant"], row["gpu"]) for row in rows] == [("nvshmem", "0.1.0+gabc", "H100")] * 2
+    assert rows[0]["gb_s"] is None and rows[1]["gb_s"] == 349.5253
+    assert figures.kernel_figure("", rows) == "put notify 8 2.5 us, puts 1M 350 GB/s"
+
+
 def test_every_pair_of_memories_has_its_rate() -> None:
     copy = {"bench": "memspeed_copy", "peer": None, "from": "host", "to": "1:cuda", "gb_s": 25.0}
     rows = [copy, copy | {"peer": "ucx"}, copy | {"to": "cuda", "gb_s": None}, {"bench": "memspeed_access"}]
     assert figures.memspeed_figure("", rows) == "host to 1:cuda 25 GB/s"
     commands = {step.name: step.command for step in steps.memory_kind_steps(CheckStub())}
-    assert set(commands) == {"check rma kinds", "check rma busy target", "check memspeed", "rma kinds", "memspeed"}
+    checks = {"check rma kinds", "check rma busy target", "check memspeed"}
+    assert set(commands) == {*checks, "rma between GPUs", "rma of other kinds", "memspeed"}
     for name, command in commands.items():
         assert command[:2] == ["brant", "bench"] and command[command.index("--device") + 1] == "cuda", name
     assert {"--check"} <= set(commands["check rma kinds"]) & set(commands["check memspeed"])

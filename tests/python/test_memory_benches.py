@@ -10,7 +10,7 @@ import sys
 
 import brant_command
 import pytest
-from brant_command import BRANT
+from brant_command import BRANT, bench, rows_of
 
 brant = functools.partial(brant_command.brant, BRANT_CALIBRATION="off")
 pytestmark = brant_command.needs_brant
@@ -27,16 +27,6 @@ COPY_FIELDS = [
     "bench", "model", "from", "to", "memory", "to_memory", "trigger", "path", "short_path", "bytes", "short_bytes",
     "window", "ranks", "n", "us", "short_us", "gb_s", "check", *MACHINE,
 ]  # fmt: skip
-
-
-def bench(*arguments: str, **environment: str) -> str:
-    done = brant("bench", *arguments, **environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def rows_of(path: pathlib.Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def table_of(text: str) -> list[str]:

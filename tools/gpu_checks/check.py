@@ -48,6 +48,11 @@ class Verdict:
     figure: str = ""
 
 
+def machine_of(row: dict) -> dict:
+    """The fields of a row that name versions and machine, for rows of rivals measured beside it."""
+    return {name: row.get(name) for name in ("brant", "ucx", "cuda", "gpu", "cpu", "host")}
+
+
 class Check:
     """The programs, where the results go, and the time that is left. With `share`, what needs several GPUs and measures
     nothing runs on fewer: its processes take turns on them."""

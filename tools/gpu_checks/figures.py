@@ -76,6 +76,20 @@ def notify_figure(_: str, rows: list[dict]) -> str:
     return ", ".join(figures)
 
 
+def kernel_figure(_: str, rows: list[dict]) -> str:
+    """Times of one block, bandwidths of several."""
+    figures = []
+    for row in rows:
+        name = row["bench"].removeprefix("kernel_").replace("_", " ")
+        figure = f"{row['us']['p50']:.3g} us" if row["blocks"] == 1 else f"{row['gb_s']:.3g} GB/s"
+        figures.append(f"{name} {short(row['bytes'])} {figure}")
+    return ", ".join(figures)
+
+
+def heat_figure(_: str, rows: list[dict]) -> str:
+    return ", ".join(f"{row['mode']} {row['us']['p50']:.1f} us, p99/p50 {row['p99_over_p50']:.2f}" for row in rows)
+
+
 def rma_figure(_: str, rows: list[dict]) -> str:
     """By pattern and direction: the smallest transfer, and the most that a window brings; with a busy target instead,
     those that waited for it."""

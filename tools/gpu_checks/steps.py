@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from gpu_checks.check import Check, Step, end, last_line
+from gpu_checks.check import Check, Step, end, last_line, machine_of
 from gpu_checks.figures import (
     MIB,
     PERFTEST_SIZES,
@@ -25,9 +25,11 @@ from gpu_checks.figures import (
     courier_figure,
     doctor_figure,
     halo_figure,
+    heat_figure,
     info_figure,
     interference_figure,
     jacobi_figure,
+    kernel_figure,
     last_of_pytest,
     latency_figure,
     litmus_figure,
@@ -39,6 +41,7 @@ from gpu_checks.figures import (
     sanitizer_figure,
     test_figure,
 )
+from gpu_checks.nvshmem import run_nvshmem
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGETS = "8,64K,1M,16M"
@@ -48,6 +51,7 @@ GROUPS += [
     "alloc",
     "nccl",
     "notify",
+    "kernels",
     "interference",
     "coll",
     "halo",
@@ -125,7 +129,7 @@ def write_perftest_row(check: Check, kind: str, memory: str, size: int, count: i
         "peer": "ucx_perftest",
     }
     known = next((known for known in check.rows if known.get("peer") is None and known.get("memory") == memory), {})
-    row.update({name: known.get(name) for name in ("brant", "ucx", "cuda", "gpu", "cpu", "host")})
+    row.update(machine_of(known))
     with open(check.scratch / "rows.jsonl", "a") as file:
         file.write(json.dumps(row) + "\n")
 
@@ -334,6 +338,8 @@ def rma_steps(check: Check) -> list[Step]:
             steps.append(bench(check, f"{kind} {memory} put", "rma", kind, *options, gpus=gpus))
             options = ["--model", "fetch-add", "--memory", memory, "--peer", "ucx", "--sizes", "4,8", "--check"]
             steps.append(bench(check, f"{kind} {memory} fetch-add", "rma", kind, *options, gpus=gpus))
+        options = ["--model", "told-put", "--memory", memory, "--sizes", "8,1K,64K,1M", "--check"]
+        steps.append(bench(check, f"latency {memory} told-put", "rma", "latency", *options, gpus=gpus))
     return steps + memory_kind_steps(check)
 
 
@@ -344,9 +350,10 @@ def memory_kind_steps(check: Check) -> list[Step]:
     few = ["--check", "--iterations", "5", "--warmup", "1", "--window", "8"]
     all_syncs = [*rma, *few, "--sizes", "1,4097,64K,1M", "--sync", "block,flood,notify,inject"]
     busy = [*rma, "--busy-target", "--iterations", "20", "--sizes", "8,64K", "--pattern", "gg,sg,pg,gs"]
-    sizes = ["--sizes", "8,64K,1M" if check.quick else "8,1K,8K,64K,256K,1M,4M", "--sync", "block,flood,inject"]
+    sizes = ["--sizes", "8,64K,1M" if check.quick else "8,8K,64K,1M", "--sync", "block,flood,inject"]
+    some = ["--iterations", "50", "--warmup", "5"]
     small = [*memspeed, "--check", "--bytes", "4M", "--iterations", "3"]
-    large = [*memspeed, "--peer", "ucx", "--iterations", "4", "--bytes", "16M" if check.quick else "64M"]
+    large = [*memspeed, "--iterations", "4", "--bytes", "16M" if check.quick else "64M"]
 
     def step(name: str, command: list[str], figure: Callable[[str, list[dict]], str]) -> Step:
         return Step(name, "rma", command, 90, 2, rows=True, figure=figure)
@@ -355,7 +362,8 @@ def memory_kind_steps(check: Check) -> list[Step]:
         step("check rma kinds", all_syncs, rma_figure),
         step("check rma busy target", busy, rma_figure),
         step("check memspeed", small, memspeed_figure),
-        step("rma kinds", [*rma, "--peer", "ucx", "--iterations", "100", "--warmup", "5", *sizes], rma_figure),
+        step("rma between GPUs", [*rma, "--peer", "ucx", "--pattern", "gg", *some, *sizes], rma_figure),
+        step("rma of other kinds", [*rma, "--pattern", "sg,pg,gs,ss,ps", *some, *sizes], rma_figure),
         step("memspeed", large, memspeed_figure),
     ]
 
@@ -468,6 +476,29 @@ def courier_steps(check: Check) -> list[Step]:
         Step("courier", "courier", command, 70, 2, rows=True, figure=courier_figure),
         Step("courier litmus", "courier", litmus, 70, 2, rows=True, figure=litmus_figure),
         Step("courier litmus, fences measured", "courier", litmus, 70, 2, few, rows=True, figure=litmus_figure),
+    ]
+
+
+def kernel_steps(check: Check) -> list[Step]:
+    """What kernels move by themselves, beside NVSHMEM."""
+    command = [check.program("brant"), "bench", "kernel-puts"]
+    small = [*command, "--check", "--iterations", "500", "--sizes", "8,1K,64K,1M"]
+    return [
+        Step("check kernel-puts", "kernels", small, 60, 2, rows=True, figure=kernel_figure),
+        Step("kernel-puts", "kernels", command, 60, 2, rows=True, figure=kernel_figure),
+        Step("nvshmem kernel-puts", "kernels", [], 60, 2, figure=kernel_figure, act=run_nvshmem),
+    ]
+
+
+def heat_steps(check: Check) -> list[Step]:
+    """How evenly steps of Heat3D take their time, one-sided and two-sided."""
+    run = [check.program("brant"), "run", "-n", "2", "--no-prefix", "--", check.program("heat3d"), "--memory", "cuda"]
+    steps = "2000" if check.quick else "10000"
+    timed = [*run, "--mode", "both", "--size", "200", "--steps", steps, "--print", "0", "--histogram"]
+    right = [*run, "--mode", "both", "--check", "--steps", "200"]
+    return [
+        Step("check heat3d", "kernels", right, 60, 2),
+        Step("heat3d", "kernels", timed, 90, 2, rows=True, figure=heat_figure),
     ]
 
 
@@ -617,6 +648,8 @@ def all_steps(check: Check) -> list[Step]:
         *chare_steps(check),
         *stream_steps(check),
         *notify_steps(check),
+        *kernel_steps(check),
+        *heat_steps(check),
         *interference_steps(check),
         *coll_steps(check),
         *halo_steps(check),

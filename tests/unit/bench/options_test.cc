@@ -122,6 +122,18 @@ TEST(BenchOptions, words_that_are_counted_in_have_4_or_8_bytes) {
   EXPECT_THROW(require_sense(options), Error);
 }
 
+TEST(BenchOptions, puts_that_tell_have_bytes_and_no_rival) {
+  Options options;
+  options.model = Model::told_put;
+  options.sizes = {1, 8};
+  EXPECT_NO_THROW(require_sense(options));
+  options.sizes = {0, 8};
+  EXPECT_THROW(require_sense(options), Error);
+  options.sizes = {8};
+  options.rival = Rival::ucx;
+  EXPECT_THROW(require_sense(options), Error);
+}
+
 TEST(BenchOptions, memory_made_elsewhere_is_refused_where_nobody_makes_it) {
   const auto accepts = [](Alloc alloc, MemoryKind memory, Model model = Model::channel) {
     Options options;
@@ -148,6 +160,32 @@ TEST(BenchOptions, memory_made_elsewhere_is_refused_where_nobody_makes_it) {
     EXPECT_FALSE(accepts(Alloc::torch_like, kind));
   }
   EXPECT_FALSE(accepts(Alloc::malloc, MemoryKind::host, Model::message));
+}
+
+std::string refusal_of(const Options& options) {
+  try {
+    require_sense(options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::invalid_argument);
+    return error.what();
+  }
+  return {};
+}
+
+TEST(BenchOptions, of_mpi_are_those_that_its_programs_have) {
+  Options options;
+  options.model = Model::mpi;
+  options.alloc = Alloc::malloc;
+  options.sizes = {8};
+  EXPECT_EQ(refusal_of(options), "");
+  options.sizes = {8, std::size_t{1} << 31};
+  EXPECT_NE(refusal_of(options).find("use smaller sizes"), std::string::npos);
+  options.sizes = {8};
+  options.path = Path::shm;
+  EXPECT_NE(refusal_of(options).find("BRANT_PATH=shm"), std::string::npos);
+  options.path = Path::automatic;
+  options.rival = Rival::ucx;
+  EXPECT_NE(refusal_of(options).find("--peer ucx with --model mpi"), std::string::npos);
 }
 
 }  // namespace

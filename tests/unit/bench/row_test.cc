@@ -58,6 +58,17 @@ TEST(BenchRow, bandwidth_counts_the_whole_window) {
   EXPECT_EQ(row.gb_s(), 0);
 }
 
+TEST(BenchRow, counts_messages_of_both_directions) {
+  Row row = example();
+  row.kind = Kind::bidirectional;
+  row.window = 64;
+  EXPECT_DOUBLE_EQ(row.rate(), 2 * 64 / 2.0);
+  EXPECT_DOUBLE_EQ(row.gb_s(), 2 * 64 * 1000 / 2.0 / 1e3);
+  const auto json = nlohmann::ordered_json::parse(to_json(row, {}));
+  EXPECT_EQ(json["bench"], "bidirectional");
+  EXPECT_DOUBLE_EQ(json["m_s"].get<double>(), 64);
+}
+
 TEST(BenchRowFile, appends_whole_lines) {
   const std::string path = testing::TempDir() + "bench_rows.jsonl";
   std::remove(path.c_str());
@@ -86,7 +97,7 @@ TEST(BenchRowFile, a_file_that_cannot_be_opened_is_named) {
 TEST(BenchRowFile, without_a_file_nothing_happens) { RowFile().append("lost"); }
 
 TEST(BenchTable, header_and_lines_have_one_width) {
-  for (const Kind kind : {Kind::latency, Kind::bandwidth}) {
+  for (const Kind kind : {Kind::latency, Kind::bandwidth, Kind::bidirectional}) {
     const Table table(kind, "nccl");
     Row ours = example();
     ours.kind = kind;
