@@ -86,7 +86,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_code) {
 
 brant::RuntimeOptions runtime_options(const Options& options) {
   brant::RuntimeOptions runtime = apps::runtime_options_for(options.memory);
-  // A word that another process sets wakes nobody: who sleeps would see it late. And steps are too short to sleep in.
+  // Steps are too short to sleep in, and kernels that end wake nobody: who sleeps would see it late.
   runtime.sleep = false;
   return runtime;
 }
