@@ -11,10 +11,12 @@ namespace brant::mpi {
 enum class Word : std::uint8_t {
   eager = 1,          ///< The data is in it.
   eager_synchronous,  ///< The same; the sender waits for `matched`.
+  accompanied,        ///< Its data leaves with it, by the lane: small data of a device.
   request,            ///< Data that waits at its sender for `clear`.
   clear,              ///< To the sender: there is a receive for it.
   data,               ///< To the receiver: by which number of the lane it comes.
   matched,            ///< To the sender: a receive has taken it.
+  credits,            ///< To the sender: receives have taken so many that were accompanied.
 };
 
 /// The header of every message. `target` and, in `Announcement`, `from` number the ranks of one process.
@@ -42,18 +44,29 @@ struct Clearance {
   std::uint64_t ticket = 0;  ///< Of the receiver's request.
 };
 
-/// The payload of `data`.
+/// The payload of `data` and `accompanied`.
 struct Consignment {
   std::uint64_t number = 0;
   std::uint64_t bytes = 0;
+  MemoryKind kind = MemoryKind::host;  ///< Of the source.
+  std::uint8_t unused[7] = {};
 };
+
+/// The payload of a word of the protocol, which has its size.
+template <typename Body>
+[[nodiscard]] Body body_of(const am::Message& message) noexcept {
+  Body body;
+  std::memcpy(&body, message.data, sizeof body);
+  return body;
+}
 
 /// How many bytes of data a message that can be received is about.
 [[nodiscard]] inline std::size_t data_bytes(const am::Message& message) noexcept {
-  if (message.header<Envelope>().word != Word::request) return message.bytes;
-  Announcement announcement;
-  std::memcpy(&announcement, message.data, sizeof announcement);
-  return static_cast<std::size_t>(announcement.bytes);
+  switch (message.header<Envelope>().word) {
+    case Word::request: return static_cast<std::size_t>(body_of<Announcement>(message).bytes);
+    case Word::accompanied: return static_cast<std::size_t>(body_of<Consignment>(message).bytes);
+    default: return message.bytes;
+  }
 }
 
 }  // namespace brant::mpi

@@ -31,8 +31,6 @@ class RankThreads {
   virtual void wait_for_notice(Done done, void* context) noexcept = 0;
   /// Something has ended that the rank with this number may wait for.
   virtual void notice(int slot) noexcept = 0;
-  /// Memory on the stack of the calling rank.
-  [[nodiscard]] virtual bool on_stack(const void* address) const noexcept = 0;
   /// Memory whose bytes are elsewhere while another rank runs.
   [[nodiscard]] virtual bool moves(const void* address) const noexcept = 0;
   /// Lets the others run for a turn.

@@ -13,6 +13,7 @@ Transport::Transport(Engine& engine, Process& process)
       process_(process),
       messenger_(engine.service<am::Messenger>()),
       lanes_(engine.service<lane::DataLanes>()),
+      early_data_(lanes_, engine.job().size),
       early_units_(static_cast<std::size_t>(engine.job().size)),
       waiting_(static_cast<std::size_t>(engine.job().size)),
       lost_(static_cast<std::size_t>(engine.job().size)) {
@@ -42,6 +43,7 @@ void Transport::send(SendRequest& request) noexcept {
   const bool eager = bytes == 0 || (bytes <= kEagerMax && host_accessible(request.source.kind()));
   const bool synchronous = request.mode == SendMode::synchronous;
   if (eager && copy_to_posted(request, to)) return;
+  if (!synchronous && (eager ? send_at_once(request, to) : send_accompanied(request, to))) return;
   am::Message* message = messenger_.make(eager ? bytes : sizeof(Announcement));
   if (message == nullptr) return request.end(MPI_ERR_NO_MEM);
   Envelope envelope{.word = Word::request,
@@ -112,6 +114,24 @@ bool Transport::copy_to_posted(SendRequest& request, RankId to) noexcept {
   receive.landing.unpack(request.source.data(), receive.outcome.bytes);
   request.end(MPI_SUCCESS);
   receive.end(bytes > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+  return true;
+}
+
+/// To another process of this host, data that lies in one run goes straight into the memory of that process. False: it
+/// takes a message of its own.
+bool Transport::send_at_once(SendRequest& request, RankId to) noexcept {
+  const Rank process = Process::process_of(to);
+  if (!request.source.contiguous() || !waiting_[static_cast<std::size_t>(process.value)].empty()) return false;
+  const Envelope envelope{.word = Word::eager,
+                          .target = Process::slot_of(to),
+                          .context = request.context,
+                          .source = request.communicator->rank,
+                          .tag = request.tag};
+  const Status status = messenger_.send_at_once(process, am::ServiceId::mpi,
+                                                {reinterpret_cast<const std::byte*>(&envelope), sizeof envelope},
+                                                {request.source.data(), request.source.bytes()});
+  if (status != Status::ok) return false;
+  request.end(MPI_SUCCESS);
   return true;
 }
 
@@ -192,17 +212,32 @@ void Transport::lend_source(SendRequest& request, lane::DataOrigin& origin) {
   }
 }
 
-/// There is a receive for it: the data leaves.
-void Transport::start_data(SendRequest& request, Rank to, std::uint64_t receiver) noexcept {
+/// Small data of a device need not wait for its receive. False: it has to.
+bool Transport::send_accompanied(SendRequest& request, RankId to) noexcept {
+  const Rank process = Process::process_of(to);
+  if (process.value == engine_.job().rank || host_accessible(request.source.kind())) return false;
+  if (request.source.bytes() > EarlyData::kBytesMax) return false;
+  if (!waiting_[static_cast<std::size_t>(process.value)].empty() || !early_data_.take_credit(process)) return false;
+  start_data(request, {.word = Word::accompanied,
+                       .target = Process::slot_of(to),
+                       .context = request.context,
+                       .source = request.communicator->rank,
+                       .tag = request.tag});
+  return true;
+}
+
+/// The data leaves, with the message that tells its number.
+void Transport::start_data(SendRequest& request, Envelope envelope) noexcept {
+  const Rank to = Process::process_of(request.communicator->id_of(request.destination));
   lane::DataOrigin* origin = lanes_.take_origin();
   if (origin == nullptr) return request.end(MPI_ERR_NO_MEM);
   const Status status = status_of([&] {
     lend_source(request, *origin);
     origin->free = {&Transport::on_source_free, &request};
-    const Consignment consignment{lanes_.next_number(to.value), request.source.bytes()};
-    const RankId target = request.communicator->id_of(request.destination);
-    const Envelope envelope{.word = Word::data, .target = Process::slot_of(target), .ticket = receiver};
-    return say(to, envelope, consignment);
+    return say(
+        to, envelope,
+        Consignment{
+            .number = lanes_.next_number(to.value), .bytes = request.source.bytes(), .kind = request.source.kind()});
   });
   if (status != Status::ok) {
     origin->free = {};
@@ -238,8 +273,12 @@ bool Transport::is_sound(const am::Message& message) const noexcept {
       return envelope.source >= 0 && envelope.tag >= 0 && message.bytes == sizeof(Announcement) &&
              (message.peer != engine_.job().rank || envelope.ticket != 0);
     case Word::clear: return message.bytes == sizeof(Clearance);
+    case Word::accompanied:
+      return envelope.source >= 0 && envelope.tag >= 0 && message.bytes == sizeof(Consignment) &&
+             body_of<Consignment>(message).bytes <= EarlyData::kBytesMax;
     case Word::data: return message.bytes == sizeof(Consignment);
-    case Word::matched: return true;
+    case Word::matched:
+    case Word::credits: return true;
   }
   return false;
 }
@@ -252,25 +291,26 @@ void Transport::on_message(void* context, am::Message& message) noexcept {
   }
   const auto envelope = message.header<Envelope>();
   RankState& rank = *self.process_.rank_at(envelope.target);
+  message.scratch[0] = 0;  // no data of it was fetched
   if (envelope.word <= Word::request) return self.arrive(rank, message);
   const Rank from{message.peer};
   if (envelope.word == Word::data) {
-    Consignment consignment;
-    std::memcpy(&consignment, message.data, sizeof consignment);
+    const auto consignment = body_of<Consignment>(message);
     auto* receive = dynamic_cast<ReceiveRequest*>(rank.tickets.find(envelope.ticket));
     self.messenger_.release(message);
     if (receive != nullptr) return self.land_data(*receive, from, consignment);
-    const lane::DataMeta meta{.bytes = consignment.bytes, .kind = MemoryKind::host};
+    const lane::DataMeta meta{.bytes = consignment.bytes, .kind = consignment.kind};
     return self.lanes_.swallow(from.value, consignment.number, &meta, 1);
   }
-  Clearance clearance;
-  if (envelope.word == Word::clear) std::memcpy(&clearance, message.data, sizeof clearance);
+  const Clearance clearance = envelope.word == Word::clear ? body_of<Clearance>(message) : Clearance{};
   self.messenger_.release(message);
+  if (envelope.word == Word::credits) return self.early_data_.give_back_credits(from, EarlyData::kCreditsBack);
   auto* send = dynamic_cast<SendRequest*>(rank.tickets.find(envelope.ticket));
   if (send == nullptr) return;  // it has failed meanwhile
   self.forget(*send);
   if (envelope.word == Word::matched) return send->end(MPI_SUCCESS);
-  self.start_data(*send, from, clearance.ticket);
+  const RankId target = send->communicator->id_of(send->destination);
+  self.start_data(*send, {.word = Word::data, .target = Process::slot_of(target), .ticket = clearance.ticket});
 }
 
 void Transport::arrive(RankState& rank, am::Message& message) noexcept {
@@ -297,7 +337,9 @@ void Transport::keep(RankState& rank, am::Message& arrived) noexcept {
     }
   }
   units += message->units;
-  EarlyMessage* early = early_.take();
+  const bool accompanied = message->header<Envelope>().word == Word::accompanied;
+  const bool has_room = !accompanied || early_data_.fetch(*message, body_of<Consignment>(*message)) == Status::ok;
+  EarlyMessage* early = has_room ? early_.take() : nullptr;
   if (early != nullptr) {
     early->key = message->header<Envelope>().key();
     early->message = message;
@@ -344,6 +386,7 @@ void Transport::receive(ReceiveRequest& request, am::Message& message) noexcept 
   request.outcome.bytes = std::min(bytes, request.landing.bytes());
   request.outcome.error = bytes > request.landing.bytes() ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
   if (envelope.word == Word::request) return land_announced(request, message);
+  if (envelope.word == Word::accompanied) return land_accompanied(request, message);
   if (envelope.word == Word::eager_synchronous) {
     const RankId sender = request.communicator->id_of(envelope.source);
     const Envelope answer{.word = Word::matched, .target = Process::slot_of(sender), .ticket = envelope.ticket};
@@ -360,17 +403,22 @@ void Transport::land_eager(ReceiveRequest& request, am::Message& message) noexce
     release(message);
     return request.end(request.outcome.error);
   }
-  lane::DataPart* part = lanes_.take_part();
-  lane::DataOrigin* origin = part != nullptr ? lanes_.take_origin() : nullptr;
-  if (origin == nullptr) {
-    if (part != nullptr) lanes_.give_back(*part);
-    release(message);
+  request.message = &message;
+  lane::DataOrigin* origin = lanes_.take_origin();
+  if (origin != nullptr) origin->buffer = {message.data, bytes, MemoryKind::host};
+  land_copy(request, origin);
+}
+
+/// From memory of the runtime to where it belongs. Null: there was no record for it.
+void Transport::land_copy(ReceiveRequest& request, lane::DataOrigin* origin) noexcept {
+  lane::DataPart* part = origin != nullptr ? lanes_.take_part() : nullptr;
+  if (part == nullptr) {
+    if (origin != nullptr) lanes_.release_one(*origin, Status::no_memory);
+    if (request.message != nullptr) release(*std::exchange(request.message, nullptr));
     return request.end(MPI_ERR_NO_MEM);
   }
-  origin->buffer = {message.data, bytes, MemoryKind::host};
   part->origin = origin;
-  request.message = &message;
-  take_part(request, *part, bytes);
+  take_part(request, *part, request.outcome.bytes);
   origin->buffer.bytes = part->bytes();
   const Status status = lanes_.copy(*part);
   if (status != Status::in_progress) settle(request, status);
@@ -378,8 +426,7 @@ void Transport::land_eager(ReceiveRequest& request, am::Message& message) noexce
 
 void Transport::land_announced(ReceiveRequest& request, am::Message& message) noexcept {
   const auto envelope = message.header<Envelope>();
-  Announcement announcement;
-  std::memcpy(&announcement, message.data, sizeof announcement);
+  const auto announcement = body_of<Announcement>(message);
   const Rank from{message.peer};
   release(message);
   if (from.value == engine_.job().rank) {
@@ -399,6 +446,40 @@ void Transport::land_announced(ReceiveRequest& request, am::Message& message) no
   if (status == Status::ok) return;
   forget(request);
   request.end(error_class_of(status));
+}
+
+/// Its data is on its way, or was fetched before there was a receive.
+void Transport::land_accompanied(ReceiveRequest& request, am::Message& message) noexcept {
+  const auto consignment = body_of<Consignment>(message);
+  const Rank from{message.peer};
+  lane::DataPart* fetched = EarlyData::part_of(message);
+  release(message);
+  if (early_data_.count_taken(from)) {
+    const Status status = say(from, {.word = Word::credits}, std::uint64_t{0});
+    // A sender that has no credits announces its data: that is slower, and no fault.
+    if (status == Status::no_memory) request.outcome.error = MPI_ERR_NO_MEM;
+  }
+  if (fetched == nullptr) return land_data(request, from, consignment);
+  if (!fetched->under_way) return land_fetched(request, *fetched);
+  fetched->owner = &request;
+  fetched->ended = &Transport::on_fetched;
+  request.part = fetched;
+}
+
+void Transport::on_fetched(lane::DataPart& part, Status status) noexcept {
+  auto& request = *static_cast<ReceiveRequest*>(part.owner);
+  part.status = status;
+  request.part = nullptr;
+  request.rank.process.transport().land_fetched(request, part);
+}
+
+void Transport::land_fetched(ReceiveRequest& request, lane::DataPart& fetched) noexcept {
+  if (fetched.status != Status::ok) {
+    const int error = error_class_of(fetched.status);
+    lanes_.give_back(fetched);
+    return request.end(error);
+  }
+  land_copy(request, early_data_.as_source(fetched));
 }
 
 /// Both ends are in this process.
@@ -432,7 +513,7 @@ void Transport::land_data(ReceiveRequest& request, Rank from, const Consignment&
   const auto bytes = static_cast<std::size_t>(consignment.bytes);
   lane::DataPart* part = lanes_.take_part();
   if (part == nullptr) {
-    const lane::DataMeta meta{.bytes = bytes, .kind = MemoryKind::host};
+    const lane::DataMeta meta{.bytes = bytes, .kind = consignment.kind};
     lanes_.swallow(from.value, consignment.number, &meta, 1);
     return request.end(MPI_ERR_NO_MEM);
   }

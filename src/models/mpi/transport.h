@@ -6,6 +6,7 @@
 
 #include "base/object_pool.h"
 #include "brant/base/ids.h"
+#include "models/mpi/early_data.h"
 #include "models/mpi/envelope.h"
 #include "models/mpi/matching.h"
 #include "models/mpi/request.h"
@@ -17,9 +18,10 @@ namespace brant::mpi {
 class Process;
 class RankState;
 
-/// How messages of the ranks of this process travel. Small data of host memory goes in the message itself. All other
-/// data stays where it is until a receive has taken its announcement; then it goes by the lane of the two processes, so
-/// that nothing unmatched ever stands in the window of that lane (docs/decisions/0080).
+/// How messages of the ranks of this process travel. Small data of host memory goes in the message itself, small data
+/// of a device beside it by the lane of the two processes. All other data stays where it is until a receive has taken
+/// its announcement, and goes by the lane then. Nothing unmatched ever stands in the window of a lane
+/// (docs/decisions/0080).
 ///
 /// The worker's thread. Nothing here waits or calls the program.
 class Transport final : private Poller {
@@ -62,12 +64,18 @@ class Transport final : private Poller {
   void land_announced(ReceiveRequest& request, am::Message& message) noexcept;
   void copy_within(ReceiveRequest& request, SendRequest& sender) noexcept;
   void lend_source(SendRequest& request, lane::DataOrigin& origin);
-  void start_data(SendRequest& request, Rank to, std::uint64_t receiver) noexcept;
+  void start_data(SendRequest& request, Envelope envelope) noexcept;
+  [[nodiscard]] bool send_accompanied(SendRequest& request, RankId to) noexcept;
+  void land_accompanied(ReceiveRequest& request, am::Message& message) noexcept;
+  void land_fetched(ReceiveRequest& request, lane::DataPart& fetched) noexcept;
+  void land_copy(ReceiveRequest& request, lane::DataOrigin* origin) noexcept;
+  static void on_fetched(lane::DataPart& part, Status status) noexcept;
   void land_data(ReceiveRequest& request, Rank from, const Consignment& consignment) noexcept;
   void take_part(ReceiveRequest& request, lane::DataPart& part, std::size_t bytes) noexcept;
   void settle(ReceiveRequest& request, Status status) noexcept;
   void post(Rank to, am::Message& message, SendRequest& request, bool ends_when_sent) noexcept;
   [[nodiscard]] bool copy_to_posted(SendRequest& request, RankId to) noexcept;
+  [[nodiscard]] bool send_at_once(SendRequest& request, RankId to) noexcept;
   template <typename Body>
   Status say(Rank to, const Envelope& envelope, const Body& body) noexcept;
   unsigned poll() noexcept override;
@@ -76,6 +84,7 @@ class Transport final : private Poller {
   Process& process_;
   am::Messenger& messenger_;
   lane::DataLanes& lanes_;
+  EarlyData early_data_;
   ObjectPool<EarlyMessage> early_{std::size_t{1} << 30};
   std::vector<std::size_t> early_units_;  ///< By sender: of its window, in messages without a receive.
   std::vector<am::MessageList> waiting_;  ///< By receiver: messages for which there was no room.

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "base/own_memory.h"
 #include "models/mpi/call_error.h"
 #include "models/mpi/process.h"
 #include "models/mpi/types/pack.h"
@@ -17,22 +16,12 @@ Datatype& datatype_of(MPI_Datatype handle) {
 
 namespace {
 
-/// Up to here it makes no difference whether memory of the heap or of a stack has been made known to a device.
-constexpr std::size_t kAsIsBytes = Transport::kEagerMax;
-
 void require_that_stays(const RankThreads& threads, const void* address) {
   require(
       !threads.moves(address), MPI_ERR_BUFFER,
       "the buffer at {} is a thread-local variable, whose bytes are put aside while other ranks of this process run: "
       "pass memory of another sort, or run with one rank a process",
       address);
-}
-
-/// Without asking the driver, which takes most of a microsecond. What is emulated may lie in the heap.
-bool is_known_as_host(Process& process, const void* address) noexcept {
-  if (process.runtime().device_kind() != MemoryKind::cuda) return false;
-  const RankThreads* threads = process.threads();
-  return is_own_memory(address) || (threads != nullptr && threads->on_stack(address));
 }
 
 }  // namespace
@@ -56,7 +45,6 @@ TypedBuffer::TypedBuffer(const void* address, MPI_Count count, MPI_Datatype type
   Engine& engine = process.engine();
   // Where no device is, all memory is the host's, and what was found last is found again without a search.
   kind_ = engine.device().capabilities().streams ? MemoryKind::detect : MemoryKind::host;
-  if (bytes_ <= kAsIsBytes && kind_ == MemoryKind::detect && is_known_as_host(process, first)) kind_ = MemoryKind::host;
   const Status status = engine.memory_kinds().resolve(first, contiguous_ ? bytes_ : 1, kind_);
   require(status == Status::ok, MPI_ERR_BUFFER, "the buffer at {} has no {} bytes of memory: {}", address, bytes_,
           status_text(status));

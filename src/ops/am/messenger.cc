@@ -104,7 +104,7 @@ Status Messenger::send(Rank to, ServiceId service, Message& message, Flow flow) 
     message.units = 0;
     if (engine_.trace() != nullptr) {
       message.wire.sequence = traced_locally_++;
-      trace(Path::automatic, message, Clock::now());
+      trace(Path::automatic, to.value, message.wire.sequence, message.bytes, Clock::now());
     }
     hand_over(message);
     return Status::ok;
@@ -112,10 +112,7 @@ Status Messenger::send(Rank to, ServiceId service, Message& message, Flow flow) 
   Status why = Status::ok;
   Link* link = link_to(to, why);
   if (why != Status::ok) return why;
-  if (flow == Flow::credit && link->sent_units - link->acknowledged >= kWindowUnits) {
-    ++counts_.refused;
-    return Status::limit_reached;
-  }
+  if (!has_room(*link, flow)) return Status::limit_reached;
   message.wire.source = link->peer->rank_there;
   message.wire.sequence = link->next_sequence;
   message.wire.consumed = link->consumed;
@@ -135,6 +132,42 @@ Status Messenger::send(Rank to, ServiceId service, Message& message, Flow flow) 
   return status;
 }
 
+bool Messenger::has_room(const Link& link, Flow flow) noexcept {
+  if (flow == Flow::urgent || link.sent_units - link.acknowledged < kWindowUnits) return true;
+  ++counts_.refused;
+  return false;
+}
+
+/// A ring answers nothing inside its post, so all is entered behind that.
+Status Messenger::send_at_once(Rank to, ServiceId service, std::span<const std::byte> header,
+                               std::span<const std::byte> payload) noexcept {
+  if (to.value == engine_.job().rank || payload.size() > kShmSmallBytes) return Status::not_supported;
+  Status why = Status::ok;
+  Link* link = link_to(to, why);
+  if (why != Status::ok) return why;
+  port::Link* shared = link->peer->link;
+  if (shared == nullptr) return Status::not_supported;
+  if (!has_room(*link, Flow::credit)) return Status::limit_reached;
+  WireHeader wire{.sequence = link->next_sequence,
+                  .consumed = link->consumed,
+                  .source = link->peer->rank_there,
+                  .service = service,
+                  .header_bytes = static_cast<std::uint8_t>(header.size())};
+  std::memcpy(wire.user, header.data(), header.size());
+  const TimePoint left = now_if_traced();
+  if (!shared->post(link_service::kMessage, {reinterpret_cast<const std::byte*>(&wire), sizeof wire}, payload)) {
+    ++counts_.refused;
+    return Status::limit_reached;
+  }
+  link->sent_units += units_of(payload.size());
+  link->reported = link->consumed;
+  ++link->next_sequence;
+  ++counts_.sent;
+  engine_.counters().count_outcome(Status::ok);
+  count(Path::shm, to.value, wire.sequence, payload.size(), left);
+  return Status::ok;
+}
+
 /// The one place that picks who carries a message to another process. ok: the carrier has it (and gives it back to the
 /// pool when the source is free). The two carriers may overtake each other: the receiver sorts.
 Status Messenger::carry(Link& link, Message& message, Flow flow) noexcept {
@@ -142,11 +175,12 @@ Status Messenger::carry(Link& link, Message& message, Flow flow) noexcept {
   message.scratch[1] = reinterpret_cast<std::uintptr_t>(this);
   port::Link* shared = link.peer->link;
   // Before the post: the receiver may handle the message while this process is still in it.
-  const TimePoint left = engine_.trace() != nullptr ? Clock::now() : TimePoint{};
+  const TimePoint left = now_if_traced();
+  const auto note = [&](Path path) { count(path, message.peer, message.wire.sequence, message.bytes, left); };
   if (shared != nullptr && message.bytes <= kShmSmallBytes) {
     if (shared->post(link_service::kMessage, message.wire_header(), message.payload())) {
       message.status = Status::ok;
-      count(Path::shm, message, left);
+      note(Path::shm);
       on_sent(message);
       return Status::ok;
     }
@@ -154,36 +188,40 @@ Status Messenger::carry(Link& link, Message& message, Flow flow) noexcept {
     if (flow == Flow::credit) return Status::limit_reached;
   }
   if (shared != nullptr && message.bytes > kShmSmallBytes && loans_.lend(link, message)) {
-    count(Path::shm, message, left);
+    note(Path::shm);
     return Status::ok;
   }
   const ConstBuffer payload(message.data, message.bytes, MemoryKind::host);
   const Status status =
       engine_.wire().am_send(link.peer->endpoint, am_id::kMessage, message.wire_header(), payload, message);
-  if (status == Status::ok || status == Status::in_progress) count(Path::ucx, message, left);
+  if (status == Status::ok || status == Status::in_progress) note(Path::ucx);
   if (status == Status::ok) on_sent(message);
   if (status == Status::in_progress) return Status::ok;
   engine_.counters().count_outcome(status);
   return status;
 }
 
-void Messenger::count(Path path, const Message& message, TimePoint left) noexcept {
+TimePoint Messenger::now_if_traced() const noexcept { return engine_.trace() != nullptr ? Clock::now() : TimePoint{}; }
+
+void Messenger::count(Path path, std::int32_t peer, std::uint32_t sequence, std::size_t bytes,
+                      TimePoint left) noexcept {
   PathTally& tally = engine_.counters().path(path);
   tally.sends.add();
-  tally.bytes_sent.add(message.bytes);
-  if (engine_.trace() != nullptr) trace(path, message, left);
+  tally.bytes_sent.add(bytes);
+  if (engine_.trace() != nullptr) trace(path, peer, sequence, bytes, left);
 }
 
-void Messenger::trace(Path path, const Message& message, TimePoint left) noexcept {
+void Messenger::trace(Path path, std::int32_t peer, std::uint32_t sequence, std::size_t bytes,
+                      TimePoint left) noexcept {
   Trace::Event event;
   event.kind = Trace::Kind::send;
   event.path = path;
-  event.peer = message.peer;
+  event.peer = peer;
   event.begin = left;
   event.end = Clock::now();
   event.name = "send";
-  event.flow = Trace::flow_of(engine_.job().rank, message.peer, message.wire.sequence);
-  event.bytes = message.bytes;
+  event.flow = Trace::flow_of(engine_.job().rank, peer, sequence);
+  event.bytes = bytes;
   engine_.trace()->add(event);
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "core/engine.h"
 #include "core/per_peer.h"
@@ -62,6 +63,11 @@ class Messenger final : public Service, private Poller {
   /// invalid_argument (no such rank), or what the wire says.
   Status send(Rank to, ServiceId service, Message& message, Flow flow = Flow::credit) noexcept;
 
+  /// The same as `send`, of a few bytes to another process of this host, without a record: the payload goes from where
+  /// it lies into the memory of that process, and is the caller's again. not_supported: it must go by `send`.
+  Status send_at_once(Rank to, ServiceId service, std::span<const std::byte> header,
+                      std::span<const std::byte> payload) noexcept;
+
   /// Gives a message back, and its room to the sender.
   void release(Message& message) noexcept;
 
@@ -83,9 +89,12 @@ class Messenger final : public Service, private Poller {
 
   static std::uint32_t units_of(std::size_t payload_bytes) noexcept;
   Link* link_to(Rank rank, Status& why) noexcept;
+  /// Whether the window of the peer has room; counts a refusal.
+  [[nodiscard]] bool has_room(const Link& link, Flow flow) noexcept;
   Status carry(Link& link, Message& message, Flow flow) noexcept;
-  void count(Path path, const Message& message, TimePoint left) noexcept;
-  void trace(Path path, const Message& message, TimePoint left) noexcept;
+  [[nodiscard]] TimePoint now_if_traced() const noexcept;
+  void count(Path path, std::int32_t peer, std::uint32_t sequence, std::size_t bytes, TimePoint left) noexcept;
+  void trace(Path path, std::int32_t peer, std::uint32_t sequence, std::size_t bytes, TimePoint left) noexcept;
   static void on_sent(port::WireOp& op) noexcept;
   static void on_message(void* self, port::AmMessage& incoming) noexcept;
   static void on_record(void* self, const port::LinkRecord& record) noexcept;

@@ -22,7 +22,6 @@ class RankFiber {
   void enter() noexcept;
   /// On its own stack.
   void leave() noexcept;
-  [[nodiscard]] const RankStack& stack() const noexcept { return stack_; }
 
   const int slot;
   RankThreads::Done done = nullptr;  ///< What it waits for.

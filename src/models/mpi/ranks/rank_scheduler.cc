@@ -130,10 +130,6 @@ void RankScheduler::notice(int slot) noexcept {
   make_ready(fiber);
 }
 
-bool RankScheduler::on_stack(const void* address) const noexcept {
-  return running_ != nullptr && running_->stack().holds(address);
-}
-
 void RankScheduler::yield() noexcept {
   make_ready(*running_);
   leave();

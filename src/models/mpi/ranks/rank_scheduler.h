@@ -29,7 +29,6 @@ class RankScheduler final : public RankThreads {
   void wait(Done done, void* context) noexcept override;
   void wait_for_notice(Done done, void* context) noexcept override;
   void notice(int slot) noexcept override;
-  [[nodiscard]] bool on_stack(const void* address) const noexcept override;
   [[nodiscard]] bool moves(const void* address) const noexcept override { return program_.moves(address); }
   void yield() noexcept override;
   void attach(Worker* worker) noexcept override;

@@ -18,7 +18,6 @@ class RankStack {
   [[nodiscard]] std::byte* top() const noexcept { return memory_ + bytes_; }
   [[nodiscard]] std::byte* bottom() const noexcept { return memory_ + kGuardBytes; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_ - kGuardBytes; }
-  [[nodiscard]] bool holds(const void* address) const noexcept { return address >= bottom() && address < top(); }
 
  private:
   static constexpr std::size_t kGuardBytes = std::size_t{64} * 1024;

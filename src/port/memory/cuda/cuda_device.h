@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "port/memory.h"
 #include "port/memory/adapters.h"
 #include "port/memory/allocation_map.h"
@@ -50,7 +52,8 @@ class CudaDevice final : public Device {
   Status free_host(void* pointer) noexcept;
   CUresult acquire(MemoryKind kind, std::size_t bytes, void*& pointer) noexcept;
   CUresult give_back(const PointerInfo& allocation) noexcept;
-  [[nodiscard]] std::uint64_t buffer_id_at(const void* pointer) const noexcept;
+  /// 0: it has none that can be told. Nothing: the driver does not know the memory.
+  [[nodiscard]] std::optional<std::uint64_t> buffer_id_at(const void* pointer) const noexcept;
   Result<PointerInfo> ask_driver(const void* pointer) noexcept;
   void narrow(PointerInfo& info, const void* pointer) const noexcept;
 

@@ -1,0 +1,68 @@
+#include "models/mpi/early_data.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace brant::mpi {
+
+bool EarlyData::take_credit(Rank to) noexcept {
+  std::uint32_t& in_use = in_use_[static_cast<std::size_t>(to.value)];
+  if (in_use == kCredits) return false;
+  ++in_use;
+  return true;
+}
+
+void EarlyData::give_back_credits(Rank to, std::uint32_t count) noexcept {
+  std::uint32_t& in_use = in_use_[static_cast<std::size_t>(to.value)];
+  in_use -= std::min(in_use, count);
+}
+
+bool EarlyData::count_taken(Rank from) noexcept {
+  std::uint32_t& taken = taken_[static_cast<std::size_t>(from.value)];
+  if (++taken != kCreditsBack) return false;
+  taken = 0;
+  return true;
+}
+
+namespace {
+
+/// Its message, or the transport, may be gone by then: only the part is touched.
+void note_arrival(lane::DataPart& part, Status status) noexcept {
+  part.status = status;
+  part.under_way = false;
+}
+
+}  // namespace
+
+Status EarlyData::fetch(am::Message& message, const Consignment& consignment) noexcept {
+  message.scratch[0] = 0;
+  const auto bytes = static_cast<std::size_t>(consignment.bytes);
+  lane::LandingPool& landings = lanes_.landings();
+  const Result<lane::LandingBlock*> block = landings.take(landings.landing_kind(consignment.kind, false), bytes);
+  if (!block) return block.status();
+  lane::DataPart* part = lanes_.take_part();
+  if (part == nullptr) {
+    lane::LandingPool::drop(**block);
+    return lanes_.part_refusal();
+  }
+  part->block = *block;
+  part->landing = part->block->view(bytes);
+  part->ended = &note_arrival;
+  part->under_way = true;
+  const Status status = lanes_.receive(*part, message.peer, consignment.number);
+  if (status != Status::in_progress) note_arrival(*part, status);
+  message.scratch[0] = reinterpret_cast<std::uintptr_t>(part);
+  return Status::ok;
+}
+
+lane::DataOrigin* EarlyData::as_source(lane::DataPart& part) noexcept {
+  lane::DataOrigin* origin = lanes_.take_origin();
+  if (origin != nullptr) {
+    origin->buffer = part.landing;
+    origin->block = std::exchange(part.block, nullptr);
+  }
+  lanes_.give_back(part);
+  return origin;
+}
+
+}  // namespace brant::mpi
