@@ -14,16 +14,28 @@ namespace brant::mpi {
 /// items.
 template <typename Item, ListHook<Item> Item::* Hook>
 class KeyedQueues {
+  struct Queue {
+    MatchKey key;
+    IntrusiveList<Item, Hook> items;
+    Queue* next = nullptr;  ///< In its bucket.
+  };
+
  public:
   KeyedQueues() = default;
   KeyedQueues(const KeyedQueues&) = delete;
   KeyedQueues& operator=(const KeyedQueues&) = delete;
 
-  /// The first one with this key; null: there is none.
-  [[nodiscard]] Item* front(const MatchKey& key) const noexcept {
-    const Queue* queue = buckets_.empty() ? nullptr : *place_of(key);
-    return queue != nullptr ? queue->items.front() : nullptr;
+  /// The first one with a key, and where it stands.
+  struct Found {
+    Item* item = nullptr;  ///< Null: there is none.
+    Queue** place = nullptr;
+  };
+  [[nodiscard]] Found find(const MatchKey& key) const noexcept {
+    if (buckets_.empty()) return {};
+    Queue** place = place_of(key);
+    return {*place != nullptr ? (*place)->items.front() : nullptr, place};
   }
+  [[nodiscard]] Item* front(const MatchKey& key) const noexcept { return find(key).item; }
 
   /// False: no memory.
   [[nodiscard]] bool push_back(const MatchKey& key, Item& item) noexcept {
@@ -40,22 +52,17 @@ class KeyedQueues {
   }
 
   /// Of an item that stands in the queue of this key.
-  void remove(const MatchKey& key, Item& item) noexcept {
-    Queue** place = place_of(key);
-    Queue* queue = *place;
-    queue->items.remove(item);
+  void remove(const MatchKey& key, Item& item) noexcept { remove({&item, place_of(key)}); }
+  /// Nothing was put in or removed since it was found.
+  void remove(const Found& found) noexcept {
+    Queue* queue = *found.place;
+    queue->items.remove(*found.item);
     if (!queue->items.empty()) return;
-    *place = queue->next;
+    *found.place = queue->next;
     queues_.give_back(queue);
   }
 
  private:
-  struct Queue {
-    MatchKey key;
-    IntrusiveList<Item, Hook> items;
-    Queue* next = nullptr;  ///< In its bucket.
-  };
-
   /// Where the queue of a key hangs, or would hang: the end of its bucket.
   [[nodiscard]] Queue** place_of(const MatchKey& key) const noexcept {
     Queue** place = &buckets_[key.hash() & (buckets_.size() - 1)];

@@ -2,7 +2,7 @@
 
 namespace brant::mpi {
 
-unsigned Matching::wildcards_of(const MatchKey& key) const noexcept {
+unsigned Matching::wildcards_of(const MatchKey& key) noexcept {
   return (key.source == MPI_ANY_SOURCE ? 1u : 0u) | (key.tag == MPI_ANY_TAG ? 2u : 0u);
 }
 
@@ -14,12 +14,12 @@ bool Matching::post(PostedReceive& receive) noexcept {
   return true;
 }
 
-PostedReceive* Matching::find_receive(const MatchKey& key) const noexcept {
-  PostedReceive* first = nullptr;
+Matching::Receives::Found Matching::find(const MatchKey& key) const noexcept {
+  Receives::Found first;
   const auto consider = [&](unsigned wildcards, const MatchKey& wanted) noexcept {
     if (with_wildcards_[wildcards] == 0) return;
-    PostedReceive* const found = receives_.front(wanted);
-    if (found != nullptr && (first == nullptr || found->order < first->order)) first = found;
+    const Receives::Found found = receives_.find(wanted);
+    if (found.item != nullptr && (first.item == nullptr || found.item->order < first.item->order)) first = found;
   };
   consider(0, key);
   consider(1, key.any_source());
@@ -28,14 +28,23 @@ PostedReceive* Matching::find_receive(const MatchKey& key) const noexcept {
   return first;
 }
 
+PostedReceive* Matching::find_receive(const MatchKey& key) const noexcept { return find(key).item; }
+
 PostedReceive* Matching::take_receive(const MatchKey& key) noexcept {
-  PostedReceive* const first = find_receive(key);
-  if (first != nullptr) withdraw(*first);
-  return first;
+  const Receives::Found found = find(key);
+  if (found.item != nullptr) {
+    receives_.remove(found);
+    count_out(*found.item);
+  }
+  return found.item;
 }
 
 void Matching::withdraw(PostedReceive& receive) noexcept {
   receives_.remove(receive.wanted, receive);
+  count_out(receive);
+}
+
+void Matching::count_out(const PostedReceive& receive) noexcept {
   --with_wildcards_[wildcards_of(receive.wanted)];
   --posted_;
 }
@@ -56,6 +65,7 @@ bool Matching::keep(EarlyMessage& message) noexcept {
 }
 
 EarlyMessage* Matching::find_message(const MatchKey& wanted) const noexcept {
+  if (kept_ == 0) return nullptr;
   switch (wildcards_of(wanted)) {
     case 0: return exact_.front(wanted);
     case 1: return of_tag_.front(wanted);

@@ -58,9 +58,13 @@ class Matching {
   [[nodiscard]] std::size_t kept() const noexcept { return kept_; }
 
  private:
-  [[nodiscard]] unsigned wildcards_of(const MatchKey& key) const noexcept;
+  using Receives = KeyedQueues<PostedReceive, &PostedReceive::queue_hook>;
 
-  KeyedQueues<PostedReceive, &PostedReceive::queue_hook> receives_;
+  [[nodiscard]] static unsigned wildcards_of(const MatchKey& key) noexcept;
+  [[nodiscard]] Receives::Found find(const MatchKey& key) const noexcept;
+  void count_out(const PostedReceive& receive) noexcept;
+
+  Receives receives_;
   std::size_t with_wildcards_[4] = {};  ///< Receives posted: bit 0 of the index for any source, bit 1 for any tag.
   std::uint64_t next_order_ = 0;
   std::size_t posted_ = 0;

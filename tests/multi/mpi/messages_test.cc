@@ -337,5 +337,61 @@ TEST_F(Messages, from_and_to_memory_of_devices_arrive_whole) {
   }
 }
 
+/// Small data of a device leaves before its receive. More of it than that is done for stands at its sender.
+TEST_F(Messages, from_devices_that_came_before_their_receive_arrive_whole) {
+  constexpr int kCount = 100;
+  constexpr std::size_t kBytes = 3000;
+  Runtime& owner = runtime();
+  Memory source = owner.allocate(owner.device_kind(), kCount * kBytes);
+  Memory landing = owner.allocate(owner.device_kind(), kBytes);
+  auto image = pattern(kCount * kBytes, self_);
+  owner.copy(source, Buffer(std::span(image)));
+  std::vector<MPI_Request> requests(kCount);
+  const auto at = [&](int i) { return static_cast<std::byte*>(source.data()) + static_cast<std::size_t>(i) * kBytes; };
+  for (int i = 0; i < kCount; ++i)
+    ASSERT_EQ(MPI_Isend(at(i), kBytes, MPI_BYTE, right_, i, MPI_COMM_WORLD, &requests[static_cast<std::size_t>(i)]), 0);
+  const auto sent = pattern(kCount * kBytes, left_);
+  for (int i = kCount - 1; i >= 0; --i) {
+    MPI_Status status;
+    ASSERT_EQ(MPI_Probe(left_, i, MPI_COMM_WORLD, &status), 0);
+    int count = 0;
+    MPI_Get_count(&status, MPI_BYTE, &count);
+    ASSERT_EQ(count, static_cast<int>(kBytes));
+    std::vector<std::uint8_t> got(kBytes);
+    if (i % 2 == 0) {
+      ASSERT_EQ(MPI_Recv(got.data(), kBytes, MPI_BYTE, left_, i, MPI_COMM_WORLD, &status), 0);
+    } else {
+      ASSERT_EQ(MPI_Recv(landing.data(), kBytes, MPI_BYTE, left_, i, MPI_COMM_WORLD, &status), 0);
+      owner.copy(Buffer(std::span(got)), landing);
+    }
+    EXPECT_TRUE(std::equal(got.begin(), got.end(), sent.begin() + static_cast<std::ptrdiff_t>(i * kBytes))) << i;
+  }
+  EXPECT_EQ(MPI_Waitall(kCount, requests.data(), MPI_STATUSES_IGNORE), 0);
+}
+
+TEST_F(Messages, from_devices_that_are_too_long_are_errors_of_the_receive_alone) {
+  const test::ErrorsReturned returned(MPI_COMM_WORLD);
+  Runtime& owner = runtime();
+  Memory source = owner.allocate(owner.device_kind(), 64);
+  Memory landing = owner.allocate(owner.device_kind(), 64);
+  auto image = pattern(64, self_);
+  owner.copy(source, Buffer(std::span(image)));
+  for (const bool posted_first : {true, false}) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const auto receive = [&] { MPI_Irecv(landing.data(), 16, MPI_BYTE, left_, 8, MPI_COMM_WORLD, &request); };
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (posted_first) receive();
+    MPI_Request sent = MPI_REQUEST_NULL;
+    MPI_Isend(source.data(), 64, MPI_BYTE, right_, 8, MPI_COMM_WORLD, &sent);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!posted_first) receive();
+    EXPECT_EQ(MPI_Wait(&sent, MPI_STATUS_IGNORE), 0);
+    MPI_Status status;
+    int error_class = 0;
+    MPI_Error_class(MPI_Wait(&request, &status), &error_class);
+    EXPECT_EQ(error_class, MPI_ERR_TRUNCATE);
+  }
+}
+
 }  // namespace
 }  // namespace brant::mpi

@@ -1,0 +1,188 @@
+// A rank of an MPI job dies by SIGKILL. Whatever waits for it ends with MPI_ERR_PROC_ABORTED within a second, through
+// the error handler; the survivors go on with each other.
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "brant/mpi/mpi.h"
+#include "brant/mpi/runtime.h"
+#include "support/killed_process.h"
+
+namespace brant {
+namespace {
+
+using test::fail;
+
+constexpr int kDying = 1;
+
+int rank_here() {
+  int rank = -1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+/// In the dying rank: lets the others come to where they wait.
+void move_on(std::chrono::milliseconds time) {
+  static_cast<void>(mpi::runtime().worker().wait_until([] { return false; }, time));
+}
+
+void expect_aborted(int code, const char* what) {
+  int error_class = MPI_SUCCESS;
+  if (code != MPI_SUCCESS) MPI_Error_class(code, &error_class);
+  if (error_class == MPI_ERR_PROC_ABORTED) return;
+  std::fprintf(stderr, "the error class is %d\n", error_class);
+  fail(rank_here(), what);
+}
+
+void receives(int self) {
+  if (self == kDying) {
+    move_on(std::chrono::milliseconds(50));
+    test::die();
+  }
+  std::array<MPI_Request, 4> requests;
+  std::array<int, 4> values{};
+  MPI_Irecv(&values[0], 1, MPI_INT, kDying, 1, MPI_COMM_WORLD, &requests[0]);
+  MPI_Irecv(&values[1], 1, MPI_INT, kDying, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[1]);
+  MPI_Irecv(&values[2], 1, MPI_INT, MPI_ANY_SOURCE, 2, MPI_COMM_WORLD, &requests[2]);
+  MPI_Issend(&values[3], 1, MPI_INT, kDying, 3, MPI_COMM_WORLD, &requests[3]);
+  for (MPI_Request& request : requests) expect_aborted(MPI_Wait(&request, MPI_STATUS_IGNORE), "a wait did not fail");
+}
+
+void large_messages(int self) {
+  std::vector<char> data(std::size_t{8} << 20);
+  const auto count = static_cast<int>(data.size());
+  if (self == kDying) {
+    MPI_Request request;
+    MPI_Irecv(data.data(), count, MPI_CHAR, 0, 1, MPI_COMM_WORLD, &request);  // may be on its way
+    int flag = 0;
+    MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    test::die();
+  }
+  std::vector<char> landing(data.size());
+  std::array<MPI_Request, 2> requests;
+  MPI_Irecv(landing.data(), count, MPI_CHAR, kDying, 1, MPI_COMM_WORLD, &requests[0]);
+  MPI_Isend(data.data(), count, MPI_CHAR, kDying, 1, MPI_COMM_WORLD, &requests[1]);
+  for (MPI_Request& request : requests) {
+    const int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (&request != &requests[1] || code != MPI_SUCCESS) expect_aborted(code, "a large message did not fail");
+  }
+}
+
+/// Small messages leave at once, until the window is full; none of the sends may hang.
+void flood(int self) {
+  if (self == kDying) {
+    move_on(std::chrono::milliseconds(100));
+    test::die();
+  }
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  std::vector<char> data(1000);
+  int code = MPI_SUCCESS;
+  while (code == MPI_SUCCESS) {
+    code = MPI_Send(data.data(), static_cast<int>(data.size()), MPI_CHAR, kDying, 1, MPI_COMM_WORLD);
+    if (std::chrono::steady_clock::now() > give_up) fail(self, "the death was never told");
+  }
+  expect_aborted(code, "a send of the flood failed for another reason");
+}
+
+void collectives(int self) {
+  int value = self;
+  int sum = 0;
+  MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (sum != 3) fail(self, "the sum is wrong");
+  if (self == kDying) {
+    move_on(std::chrono::milliseconds(50));
+    test::die();
+  }
+  expect_aborted(MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), "a reduction did not fail");
+  MPI_Request request;
+  const int code = MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  expect_aborted(code != MPI_SUCCESS ? code : MPI_Wait(&request, MPI_STATUS_IGNORE), "a barrier did not fail");
+}
+
+/// The dying rank has locked the others' memory.
+void locks(int self) {
+  int* memory = nullptr;
+  MPI_Win window = MPI_WIN_NULL;
+  MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, static_cast<void*>(&memory), &window);
+  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+  *memory = 7;
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (self == kDying) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, window);
+    MPI_Win_flush_all(window);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (self == kDying) test::die();
+  const int other = 2 - self;
+  int value = 0;
+  if (MPI_Win_lock(MPI_LOCK_EXCLUSIVE, other, 0, window) != MPI_SUCCESS) fail(self, "the lock of a dead rank stays");
+  MPI_Get(&value, 1, MPI_INT, other, 0, 1, MPI_INT, window);
+  if (MPI_Win_unlock(other, window) != MPI_SUCCESS || value != 7) fail(self, "the survivors' memory is gone");
+  const int code = MPI_Win_lock(MPI_LOCK_SHARED, kDying, 0, window);
+  expect_aborted(code != MPI_SUCCESS ? code : MPI_Win_unlock(kDying, window), "a dead rank gave a lock");
+}
+
+const std::map<std::string, std::function<void(int)>> kScenes = {{"receives", receives},
+                                                                 {"large_messages", large_messages},
+                                                                 {"flood", flood},
+                                                                 {"collectives", collectives},
+                                                                 {"locks", locks}};
+
+/// A communicator of the survivors works as any other.
+void go_on(int self) {
+  const int other = 2 - self;
+  int got = -1;
+  MPI_Sendrecv(&self, 1, MPI_INT, other, 9, &got, 1, MPI_INT, other, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (got != other) fail(self, "the survivors lost each other");
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Group survivors = MPI_GROUP_NULL;
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  MPI_Group_excl(all, 1, &kDying, &survivors);
+  MPI_Comm rest = MPI_COMM_NULL;
+  if (MPI_Comm_create_group(MPI_COMM_WORLD, survivors, 1, &rest) != MPI_SUCCESS) fail(self, "no communicator is made");
+  int sum = 0;
+  if (MPI_Allreduce(&self, &sum, 1, MPI_INT, MPI_SUM, rest) != MPI_SUCCESS || sum != 2) fail(self, "the sum is wrong");
+  MPI_Comm_free(&rest);
+  MPI_Group_free(&survivors);
+  MPI_Group_free(&all);
+}
+
+int play(const std::string& name) {
+  MPI_Init(nullptr, nullptr);
+  const int self = rank_here();
+  if (name != "fatal") MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  kScenes.at(name == "fatal" ? "receives" : name)(self);
+  test::say_if_late();
+  go_on(self);
+  MPI_Finalize();
+  std::printf("survived\n");
+  return 0;
+}
+
+TEST(MpiDeath, what_waits_for_its_messages_ends) { test::expect_survivors("receives"); }
+TEST(MpiDeath, large_messages_end) { test::expect_survivors("large_messages"); }
+TEST(MpiDeath, whoever_floods_it_is_told) { test::expect_survivors("flood"); }
+TEST(MpiDeath, collectives_end) { test::expect_survivors("collectives"); }
+TEST(MpiDeath, its_locks_are_let_go) { test::expect_survivors("locks"); }
+
+TEST(MpiDeath, is_the_end_of_a_job_that_handles_no_errors) {
+  test::expect_of_plays("fatal", 3, [](const std::string& text, int code) {
+    EXPECT_EQ(text.find("survived"), std::string::npos) << text;
+    EXPECT_NE(text.find("MPI_ERR_PROC_ABORTED"), std::string::npos) << text;
+    EXPECT_NE(code, 0) << text;
+  });
+}
+
+/// The child processes of the test play their scene before any test runs.
+// NOLINTNEXTLINE(bugprone-throwing-static-initialization): without it there is no test
+const testing::Environment* const g_environment = testing::AddGlobalTestEnvironment(new test::SceneEnvironment(play));
+
+}  // namespace
+}  // namespace brant
