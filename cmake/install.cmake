@@ -84,6 +84,12 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/include)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endif()
 
+# What programs of MPI need beside what models/mpi installs.
+if(brant_installed_shared)
+  install(TARGETS brant_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi NAMELINK_SKIP EXCLUDE_FROM_ALL)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT mpi EXCLUDE_FROM_ALL)
+endif()
+
 set(brant_package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/brant)
 # The wheel (pyproject.toml) takes the component `python`: the module with libbrant.so beside it, under the one name that
 # is looked for, two folders below the libucx wheel; and the command.

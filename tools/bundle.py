@@ -4,11 +4,13 @@
     tools/bundle.py [--with-tests]
 
     build/dist/brant-VERSION-linux-x86_64/
-        bin/                      programs (with --with-tests also the test programs and run_tests)
+        bin/                      programs (with --with-tests also the test programs and run_tests), mpicc, brant-ranks
+        include/, lib/            brant's headers and libraries, for programs of MPI
         lib/libucx/               UCX: libraries and modules, one copy each, and its own programs
         lib/libucx_cu13.libs/     what UCX's CUDA modules need, where their run path looks for it
 
-Host needed to run it: x86-64 Linux with glibc at least as new as the one of the build; for GPUs, NVIDIA's driver.
+Host needed to run it: x86-64 Linux with glibc at least as new as the one of the build; for GPUs, NVIDIA's driver; for
+programs of MPI, libstdc++ too.
 """
 
 from __future__ import annotations
@@ -105,6 +107,13 @@ def pack_programs(names: list[str], into: pathlib.Path) -> None:
             subprocess.run([strip, "--strip-debug", str(into / name)], check=True)
 
 
+def pack_mpi(root: pathlib.Path) -> None:
+    command = ["cmake", "--install", TREE, "--prefix", root, "--component", "mpi", "--strip"]
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode != 0:
+        raise BundleError(f"MPI cannot be packed: run 'make build' first\n{done.stdout}")
+
+
 def pack_ucx(root: pathlib.Path) -> None:
     link = ROOT / "build" / "lib" / "libucx"
     if not link.exists():
@@ -153,6 +162,7 @@ def bundle(with_tests: bool) -> pathlib.Path:
         pack_programs([*dict.fromkeys(line.split("\t")[1] for line in lines if line), *TEST_HELPERS], folder / "bin")
         copy(TREE / "tests.tsv", folder / "bin" / "tests.tsv")
         write_script(folder / "bin" / "run_tests", RUN_TESTS)
+    pack_mpi(folder)
     pack_ucx(folder)
     copy(ROOT / "LICENSE", folder / "LICENSE")
     return pack_tar(folder)

@@ -60,14 +60,48 @@ def test_ucx_finds_its_modules(moved):
 
 def test_programs_need_only_what_every_host_has(moved):
     for program in sorted((moved / "bin").iterdir()):
-        if program.read_bytes()[:4] == b"\x7fELF":
+        if program.read_bytes()[:4] == b"\x7fELF" and program.name != "brant-ranks":
             assert [name for name in bundle.needed(program) if not bundle.HOST_LIBRARIES.match(name)] == []
 
 
+HELLO = """
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char** argv) {
+  int sum = 0, rank = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (rank == 0) printf("sum %d\\n", sum);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_programs_of_mpi_are_compiled_and_run(moved, tmp_path):
+    source, program = tmp_path / "hello.c", tmp_path / "hello"
+    source.write_text(HELLO)
+    done = run_bare(moved / "bin" / "mpicc", source, "-o", program)
+    assert done.returncode == 0, done.stderr
+    for options, expected in ((["-n", "2"], "sum 1"), (["-n", "2", "--ranks", "5"], "sum 10")):
+        if "--ranks" in options and not (moved / "bin" / "brant-ranks").exists():
+            continue
+        done = run_bare(moved / "bin" / "brant", "run", *options, "--", program)
+        assert done.returncode == 0, done.stderr
+        assert expected in done.stdout
+
+
 def test_holds_one_copy_of_each_library(moved):
-    stems = [path.name.split(".so")[0] for path in (moved / "lib").rglob("*.so*")]
-    assert len(stems) == len(set(stems)) == len(list((moved / "lib").rglob("*.so*")))
-    assert not [path for path in moved.rglob("*") if path.is_symlink()]
+    libraries = [path for path in (moved / "lib").rglob("*.so*") if not path.is_symlink()]
+    stems = [path.name.split(".so")[0] for path in libraries]
+    assert len(stems) == len(set(stems))
+
+
+def test_links_are_names_of_libraries_beside_them(moved):
+    links = [path for path in moved.rglob("*") if path.is_symlink()]
+    assert [path for path in links if "/" in str(path.readlink()) or not path.exists()] == []
+    assert all(path.parent == moved / "lib" for path in links)
 
 
 def test_names_no_folder_of_the_build_machine(moved):
@@ -87,7 +121,13 @@ def test_tests_come_with_the_programs_that_they_start(tmp_path, monkeypatch):
     (tree / "tests.tsv").write_text("\n".join(tests) + "\n")
     for name in ("brant", "wire_ucx_test", "wire_peer", "boot_probe"):
         shutil.copy("/bin/true", programs / name)
-    for name, value in (("ROOT", tmp_path), ("TREE", tree), ("BIN", programs), ("pack_ucx", lambda root: None)):
+    for name, value in (
+        ("ROOT", tmp_path),
+        ("TREE", tree),
+        ("BIN", programs),
+        ("pack_ucx", lambda root: None),
+        ("pack_mpi", lambda root: None),
+    ):
         monkeypatch.setattr(bundle, name, value)
     with tarfile.open(bundle.bundle(with_tests=True)) as tar:
         packed = {pathlib.Path(name).name for name in tar.getnames() if "/bin/" in name}
