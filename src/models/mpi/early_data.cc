@@ -5,23 +5,29 @@
 
 namespace brant::mpi {
 
-bool EarlyData::take_credit(Rank to) noexcept {
-  std::uint32_t& in_use = in_use_[static_cast<std::size_t>(to.value)];
-  if (in_use == kCredits) return false;
-  ++in_use;
+bool EarlyData::take_credit(Rank to, std::size_t bytes) noexcept {
+  EarlyCredit& in_use = in_use_[static_cast<std::size_t>(to.value)];
+  if (in_use.messages == kCredit.messages || in_use.bytes + bytes > kCredit.bytes) return false;
+  ++in_use.messages;
+  in_use.bytes += bytes;
   return true;
 }
 
-void EarlyData::give_back_credits(Rank to, std::uint32_t count) noexcept {
-  std::uint32_t& in_use = in_use_[static_cast<std::size_t>(to.value)];
-  in_use -= std::min(in_use, count);
+void EarlyData::give_back(Rank to, const EarlyCredit& credit) noexcept {
+  EarlyCredit& in_use = in_use_[static_cast<std::size_t>(to.value)];
+  in_use.messages -= std::min(in_use.messages, credit.messages);
+  in_use.bytes -= std::min(in_use.bytes, credit.bytes);
 }
 
-bool EarlyData::count_taken(Rank from) noexcept {
-  std::uint32_t& taken = taken_[static_cast<std::size_t>(from.value)];
-  if (++taken != kCreditsBack) return false;
-  taken = 0;
-  return true;
+bool EarlyData::count_taken(Rank from, std::uint64_t bytes) noexcept {
+  EarlyCredit& taken = taken_[static_cast<std::size_t>(from.value)];
+  ++taken.messages;
+  taken.bytes += bytes;
+  return taken.messages >= kTold.messages || taken.bytes >= kTold.bytes;
+}
+
+EarlyCredit EarlyData::take_out_taken(Rank from) noexcept {
+  return std::exchange(taken_[static_cast<std::size_t>(from.value)], {});
 }
 
 namespace {

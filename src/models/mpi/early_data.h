@@ -11,16 +11,22 @@
 
 namespace brant::mpi {
 
-/// Small data of devices, which travels beside its message without waiting for a receive. What finds none moves into
-/// memory of the runtime, so that nothing unmatched stands in the window of a lane. Credits bound how much that is: a
-/// sender has so many for each process, and gets one back when a receive has taken its message; without one it
-/// announces its data (docs/decisions/0080).
+/// Messages and their bytes: what a sender may have under way, and the payload of the word that gives it back.
+struct EarlyCredit {
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Data of devices that travels beside its message without waiting for a receive. What finds none moves into memory of
+/// the runtime, so that nothing unmatched stands in the window of a lane. Credits bound how much that is: a sender has
+/// so many for each process, and gets them back when receives have taken its messages; without them it announces its
+/// data (docs/decisions/0080).
 class EarlyData {
  public:
-  static constexpr std::size_t kBytesMax = std::size_t{64} * 1024;
-  static constexpr std::uint32_t kCredits = 32;
-  /// So many come back at a time.
-  static constexpr std::uint32_t kCreditsBack = kCredits / 4;
+  static constexpr std::size_t kBytesMax = std::size_t{1} << 20;
+  static constexpr EarlyCredit kCredit{.messages = 128, .bytes = std::uint64_t{16} << 20};
+  /// As soon as so much has been taken, the sender is told.
+  static constexpr EarlyCredit kTold{.messages = kCredit.messages / 4, .bytes = kCredit.bytes / 4};
 
   EarlyData(lane::DataLanes& lanes, int processes)
       : lanes_(lanes), in_use_(static_cast<std::size_t>(processes)), taken_(static_cast<std::size_t>(processes)) {}
@@ -28,13 +34,15 @@ class EarlyData {
   EarlyData& operator=(const EarlyData&) = delete;
 
   // The sender's side.
-  /// False: all are in use.
-  [[nodiscard]] bool take_credit(Rank to) noexcept;
-  void give_back_credits(Rank to, std::uint32_t count) noexcept;
+  /// False: it is in use.
+  [[nodiscard]] bool take_credit(Rank to, std::size_t bytes) noexcept;
+  void give_back(Rank to, const EarlyCredit& credit) noexcept;
 
   // The receiver's side.
-  /// A receive has taken one: true where its sender is to be told of `kCreditsBack` credits.
-  [[nodiscard]] bool count_taken(Rank from) noexcept;
+  /// A receive has taken one: true where its sender is to be told.
+  [[nodiscard]] bool count_taken(Rank from, std::uint64_t bytes) noexcept;
+  /// What it is to be told, which counts as told.
+  [[nodiscard]] EarlyCredit take_out_taken(Rank from) noexcept;
   /// Moves the data of a message that no receive suits into memory of the runtime. The message keeps where that is.
   Status fetch(am::Message& message, const Consignment& consignment) noexcept;
   /// Where the data is that `fetch` moved; null: it was not called.
@@ -46,8 +54,8 @@ class EarlyData {
 
  private:
   lane::DataLanes& lanes_;
-  std::vector<std::uint32_t> in_use_;  ///< Credits, by receiver.
-  std::vector<std::uint32_t> taken_;   ///< By sender: what it has not been told of.
+  std::vector<EarlyCredit> in_use_;  ///< By receiver.
+  std::vector<EarlyCredit> taken_;   ///< By sender: what it has not been told of.
 };
 
 }  // namespace brant::mpi

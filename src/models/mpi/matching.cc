@@ -30,15 +30,6 @@ Matching::Receives::Found Matching::find(const MatchKey& key) const noexcept {
 
 PostedReceive* Matching::find_receive(const MatchKey& key) const noexcept { return find(key).item; }
 
-PostedReceive* Matching::take_receive(const MatchKey& key) noexcept {
-  const Receives::Found found = find(key);
-  if (found.item != nullptr) {
-    receives_.remove(found);
-    count_out(*found.item);
-  }
-  return found.item;
-}
-
 void Matching::withdraw(PostedReceive& receive) noexcept {
   receives_.remove(receive.wanted, receive);
   count_out(receive);

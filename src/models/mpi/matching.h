@@ -33,6 +33,8 @@ struct EarlyMessage {
 /// suits a receive. Every step takes a bounded number of look-ups in hash tables, however many receives and messages
 /// wait (docs/decisions/0080).
 class Matching {
+  using Receives = KeyedQueues<PostedReceive, &PostedReceive::queue_hook>;
+
  public:
   Matching() = default;
   Matching(const Matching&) = delete;
@@ -42,8 +44,18 @@ class Matching {
   [[nodiscard]] bool post(PostedReceive& receive) noexcept;
   /// The receive that a message with this key goes to; null: none suits. It stays.
   [[nodiscard]] PostedReceive* find_receive(const MatchKey& key) const noexcept;
-  /// The same, taken.
-  [[nodiscard]] PostedReceive* take_receive(const MatchKey& key) noexcept;
+  /// The same, taken if `fits` says so.
+  template <typename Fits>
+  [[nodiscard]] PostedReceive* take_receive(const MatchKey& key, const Fits& fits) noexcept {
+    const Receives::Found found = find(key);
+    if (found.item == nullptr || !fits(*found.item)) return nullptr;
+    receives_.remove(found);
+    count_out(*found.item);
+    return found.item;
+  }
+  [[nodiscard]] PostedReceive* take_receive(const MatchKey& key) noexcept {
+    return take_receive(key, [](const PostedReceive&) { return true; });
+  }
   /// Of one that was posted and not taken.
   void withdraw(PostedReceive& receive) noexcept;
 
@@ -58,8 +70,6 @@ class Matching {
   [[nodiscard]] std::size_t kept() const noexcept { return kept_; }
 
  private:
-  using Receives = KeyedQueues<PostedReceive, &PostedReceive::queue_hook>;
-
   [[nodiscard]] static unsigned wildcards_of(const MatchKey& key) noexcept;
   [[nodiscard]] Receives::Found find(const MatchKey& key) const noexcept;
   void count_out(const PostedReceive& receive) noexcept;

@@ -17,7 +17,7 @@ Transport::Transport(Engine& engine, Process& process)
       early_units_(static_cast<std::size_t>(engine.job().size)),
       waiting_(static_cast<std::size_t>(engine.job().size)),
       lost_(static_cast<std::size_t>(engine.job().size)) {
-  messenger_.claim(am::ServiceId::mpi, &Transport::on_message, &Transport::on_trouble, this);
+  messenger_.claim(am::ServiceId::mpi, &Transport::on_message, &Transport::on_trouble, this, &Transport::take_in_place);
 }
 
 Transport::~Transport() {
@@ -40,7 +40,7 @@ void Transport::send(SendRequest& request) noexcept {
   const RankId to = communicator.id_of(request.destination);
   if (is_lost(to)) return request.end(MPI_ERR_PROC_ABORTED);
   const std::size_t bytes = request.source.bytes();
-  const bool eager = bytes == 0 || (bytes <= kEagerMax && host_accessible(request.source.kind()));
+  const bool eager = is_eager(request, to);
   const bool synchronous = request.mode == SendMode::synchronous;
   if (eager && copy_to_posted(request, to)) return;
   if (!synchronous && (eager ? send_at_once(request, to) : send_accompanied(request, to))) return;
@@ -71,6 +71,13 @@ void Transport::send(SendRequest& request) noexcept {
   post(Process::process_of(to), *message, request, eager && !synchronous);
 }
 
+bool Transport::is_eager(const SendRequest& request, RankId to) noexcept {
+  const std::size_t bytes = request.source.bytes();
+  if (bytes <= kEagerMax) return bytes == 0 || host_accessible(request.source.kind());
+  return bytes <= kEagerMaxWithinHost && host_accessible(request.source.kind()) &&
+         messenger_.shares_memory(Process::process_of(to));
+}
+
 namespace {
 
 /// Whom a message belongs to that waits for room. Who tries to send it may use these words meanwhile.
@@ -99,21 +106,25 @@ Status status_of(const Attempt& attempt) noexcept {
 /// its memory is of another kind.
 bool Transport::copy_to_posted(SendRequest& request, RankId to) noexcept {
   if (Process::process_of(to).value != engine_.job().rank || !request.source.contiguous()) return false;
-  const int source = request.communicator->rank;
-  Matching& matching = process_.rank_at(Process::slot_of(to))->matching;
-  const MatchKey key{request.context, source, request.tag};
-  PostedReceive* const taken = matching.find_receive(key);
+  const MatchKey key{request.context, request.communicator->rank, request.tag};
+  RankState& rank = *process_.rank_at(Process::slot_of(to));
+  if (!land_in_place(rank, key, {request.source.data(), request.source.bytes()})) return false;
+  request.end(MPI_SUCCESS);
+  return true;
+}
+
+/// Data for a receive that is posted. False: none is, or its memory is of another kind.
+bool Transport::land_in_place(RankState& rank, const MatchKey& key, std::span<const std::byte> data) noexcept {
+  PostedReceive* const taken = rank.matching.take_receive(key, [&](const PostedReceive& found) {
+    return data.empty() || host_accessible(static_cast<const ReceiveRequest&>(found).landing.kind());
+  });
   if (taken == nullptr) return false;
   auto& receive = static_cast<ReceiveRequest&>(*taken);
-  if (!host_accessible(receive.landing.kind())) return false;
-  matching.withdraw(receive);
   receive.posted = false;
-  const std::size_t bytes = request.source.bytes();
   const std::size_t room = receive.landing.bytes();
-  receive.outcome = {.source = source, .tag = request.tag, .error = MPI_SUCCESS, .bytes = std::min(bytes, room)};
-  receive.landing.unpack(request.source.data(), receive.outcome.bytes);
-  request.end(MPI_SUCCESS);
-  receive.end(bytes > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+  receive.outcome = {.source = key.source, .tag = key.tag, .error = MPI_SUCCESS, .bytes = std::min(data.size(), room)};
+  receive.landing.unpack(data.data(), receive.outcome.bytes);
+  receive.end(data.size() > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
   return true;
 }
 
@@ -217,7 +228,9 @@ bool Transport::send_accompanied(SendRequest& request, RankId to) noexcept {
   const Rank process = Process::process_of(to);
   if (process.value == engine_.job().rank || host_accessible(request.source.kind())) return false;
   if (request.source.bytes() > EarlyData::kBytesMax) return false;
-  if (!waiting_[static_cast<std::size_t>(process.value)].empty() || !early_data_.take_credit(process)) return false;
+  if (!waiting_[static_cast<std::size_t>(process.value)].empty() ||
+      !early_data_.take_credit(process, request.source.bytes()))
+    return false;
   start_data(request, {.word = Word::accompanied,
                        .target = Process::slot_of(to),
                        .context = request.context,
@@ -277,8 +290,8 @@ bool Transport::is_sound(const am::Message& message) const noexcept {
       return envelope.source >= 0 && envelope.tag >= 0 && message.bytes == sizeof(Consignment) &&
              body_of<Consignment>(message).bytes <= EarlyData::kBytesMax;
     case Word::data: return message.bytes == sizeof(Consignment);
-    case Word::matched:
-    case Word::credits: return true;
+    case Word::credits: return message.bytes == sizeof(EarlyCredit);
+    case Word::matched: return true;
   }
   return false;
 }
@@ -302,15 +315,29 @@ void Transport::on_message(void* context, am::Message& message) noexcept {
     const lane::DataMeta meta{.bytes = consignment.bytes, .kind = consignment.kind};
     return self.lanes_.swallow(from.value, consignment.number, &meta, 1);
   }
+  if (envelope.word == Word::credits) {
+    self.early_data_.give_back(from, body_of<EarlyCredit>(message));
+    return self.messenger_.release(message);
+  }
   const Clearance clearance = envelope.word == Word::clear ? body_of<Clearance>(message) : Clearance{};
   self.messenger_.release(message);
-  if (envelope.word == Word::credits) return self.early_data_.give_back_credits(from, EarlyData::kCreditsBack);
   auto* send = dynamic_cast<SendRequest*>(rank.tickets.find(envelope.ticket));
   if (send == nullptr) return;  // it has failed meanwhile
   self.forget(*send);
   if (envelope.word == Word::matched) return send->end(MPI_SUCCESS);
   const RankId target = send->communicator->id_of(send->destination);
   self.start_data(*send, {.word = Word::data, .target = Process::slot_of(target), .ticket = clearance.ticket});
+}
+
+/// Eager data that is waited for, and sound as `is_sound` has it.
+bool Transport::take_in_place(void* context, const am::WireHeader& header, std::span<const std::byte> data) noexcept {
+  const auto& self = *static_cast<Transport*>(context);
+  if (header.header_bytes != sizeof(Envelope)) return false;
+  Envelope envelope;
+  std::memcpy(&envelope, header.user, sizeof envelope);
+  if (envelope.word != Word::eager || envelope.source < 0 || envelope.tag < 0) return false;
+  RankState* const rank = self.process_.rank_at(envelope.target);
+  return rank != nullptr && land_in_place(*rank, envelope.key(), data);
 }
 
 void Transport::arrive(RankState& rank, am::Message& message) noexcept {
@@ -454,8 +481,8 @@ void Transport::land_accompanied(ReceiveRequest& request, am::Message& message) 
   const Rank from{message.peer};
   lane::DataPart* fetched = EarlyData::part_of(message);
   release(message);
-  if (early_data_.count_taken(from)) {
-    const Status status = say(from, {.word = Word::credits}, std::uint64_t{0});
+  if (early_data_.count_taken(from, consignment.bytes)) {
+    const Status status = say(from, {.word = Word::credits}, early_data_.take_out_taken(from));
     // A sender that has no credits announces its data: that is slower, and no fault.
     if (status == Status::no_memory) request.outcome.error = MPI_ERR_NO_MEM;
   }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/object_pool.h"
@@ -26,8 +27,10 @@ class RankState;
 /// The worker's thread. Nothing here waits or calls the program.
 class Transport final : private Poller {
  public:
-  /// From this size on data waits for its receive.
+  /// Beyond these sizes data of host memory waits for its receive. Within a host, copying small data twice takes less
+  /// than asking the kernel to copy it once.
   static constexpr std::size_t kEagerMax = std::size_t{16} * 1024;
+  static constexpr std::size_t kEagerMaxWithinHost = std::size_t{64} * 1024;
   /// Messages without a receive move out of their sender's window beyond this much of one sender.
   static constexpr std::size_t kEarlyUnitsMax = am::Messenger::kWindowUnits / 4;
 
@@ -53,6 +56,10 @@ class Transport final : private Poller {
 
  private:
   static void on_message(void* self, am::Message& message) noexcept;
+  static bool take_in_place(void* self, const am::WireHeader& header, std::span<const std::byte> data) noexcept;
+  [[nodiscard]] bool is_eager(const SendRequest& request, RankId to) noexcept;
+  [[nodiscard]] static bool land_in_place(RankState& rank, const MatchKey& key,
+                                          std::span<const std::byte> data) noexcept;
   static void on_trouble(void* self, Rank peer, Status status) noexcept;
   static void on_part_ended(lane::DataPart& part, Status status) noexcept;
   static void on_source_free(void* self, const OpResult& result) noexcept;

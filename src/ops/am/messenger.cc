@@ -59,9 +59,11 @@ bool Messenger::forget(Peer& peer) noexcept {
   return true;
 }
 
-void Messenger::claim(ServiceId service, Handler handler, TroubleHandler trouble, void* context) noexcept {
+void Messenger::claim(ServiceId service, Handler handler, TroubleHandler trouble, void* context,
+                      InPlace in_place) noexcept {
   Claim& claim = claims_[static_cast<std::size_t>(service)];
   claim.handler = handler;
+  claim.in_place = in_place;
   claim.trouble = trouble;
   claim.context = context;
   claim.made = true;
@@ -237,6 +239,12 @@ void Messenger::on_sent(port::WireOp& op) noexcept {
   self.pool_.give(message);
 }
 
+bool Messenger::shares_memory(Rank peer) noexcept {
+  Status why = Status::ok;
+  const Link* link = link_to(peer, why);
+  return link != nullptr && why == Status::ok && link->peer->link != nullptr;
+}
+
 void Messenger::release(Message& message) noexcept {
   const std::uint32_t units = message.units;
   const std::int32_t source = message.peer;  // the service may have said in the header who wrote it
@@ -245,9 +253,12 @@ void Messenger::release(Message& message) noexcept {
   if (units == 0) return;
   Link* from = links_.find(source);
   if (from == nullptr) return;  // it had joined, and has left
-  Link& link = *from;
+  if (borrowed != Message::kOwn) loans_.hand_back(*from, borrowed);
+  consume(*from, units);
+}
+
+void Messenger::consume(Link& link, std::uint32_t units) noexcept {
   link.consumed += units;
-  if (borrowed != Message::kOwn) loans_.hand_back(link, borrowed);
   if (link.consumed - link.reported >= kWindowUnits / 4) report_consumption(link);
 }
 
@@ -390,6 +401,7 @@ bool Messenger::may_arrive(Link& link, const WireHeader& header) noexcept {
 
 void Messenger::arrive(Link& link, Path path, const WireHeader& header, port::AmMessage& incoming) noexcept {
   if (!may_arrive(link, header)) return engine_.wire().am_discard(incoming);
+  if (take_in_place(link, path, header, incoming)) return;
   Message* message = pool_.take(incoming.bytes);
   if (message == nullptr) {
     log::error("rank {}: no memory for a message of {} bytes from rank {}", engine_.job().rank, incoming.bytes,
@@ -410,6 +422,22 @@ void Messenger::arrive(Link& link, Path path, const WireHeader& header, port::Am
   } else if (!here && land(link, *message, incoming)) {
     hand_over_in_order(link);
   }
+}
+
+/// What is here whole, and the next in order.
+bool Messenger::take_in_place(Link& link, Path path, const WireHeader& header,
+                              const port::AmMessage& incoming) noexcept {
+  const auto service = static_cast<std::size_t>(header.service);
+  if (service >= claims_.size() || claims_[service].in_place == nullptr) return false;
+  if (header.sequence != link.expected_sequence || (incoming.data == nullptr && incoming.bytes != 0)) return false;
+  const std::span payload(static_cast<const std::byte*>(incoming.data), incoming.bytes);
+  if (!claims_[service].in_place(claims_[service].context, header, payload)) return false;
+  ++link.expected_sequence;
+  ++counts_.received;
+  count_arrival(path, incoming.bytes);
+  consume(link, units_of(incoming.bytes));
+  if (!link.arrivals.empty()) hand_over_in_order(link);
+  return true;
 }
 
 bool Messenger::admit(Link& link, Path path, Message& message) noexcept {

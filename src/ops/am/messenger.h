@@ -18,6 +18,10 @@ namespace brant::am {
 /// a message to this process): no user code, no waiting; it may send.
 using Handler = void (*)(void* context, Message& message) noexcept;
 
+/// Takes a message where it arrived, without a record of its own, during the call. False: it wants the record. Else as
+/// a Handler.
+using InPlace = bool (*)(void* context, const WireHeader& header, std::span<const std::byte> payload) noexcept;
+
 /// Something went wrong with a peer for good: it died (`peer_lost`), or a message of its was lost here (`no_memory`).
 using TroubleHandler = void (*)(void* context, Rank peer, Status status) noexcept;
 
@@ -54,7 +58,8 @@ class Messenger final : public Service, private Poller {
 
   /// Takes over the messages of a service, those that came before the first claim among them. Null handler: they are
   /// dropped from now on.
-  void claim(ServiceId service, Handler handler, TroubleHandler trouble, void* context) noexcept;
+  void claim(ServiceId service, Handler handler, TroubleHandler trouble, void* context,
+             InPlace in_place = nullptr) noexcept;
 
   /// A message with room for a payload; null when memory is exhausted. Who makes it and does not send it releases it.
   Message* make(std::size_t payload_bytes) noexcept { return pool_.take(payload_bytes); }
@@ -67,6 +72,9 @@ class Messenger final : public Service, private Poller {
   /// it lies into the memory of that process, and is the caller's again. not_supported: it must go by `send`.
   Status send_at_once(Rank to, ServiceId service, std::span<const std::byte> header,
                       std::span<const std::byte> payload) noexcept;
+
+  /// Messages to a process of this host go through memory that both map.
+  [[nodiscard]] bool shares_memory(Rank peer) noexcept;
 
   /// Gives a message back, and its room to the sender.
   void release(Message& message) noexcept;
@@ -82,6 +90,7 @@ class Messenger final : public Service, private Poller {
   struct Claim {
     Handler handler = nullptr;
     TroubleHandler trouble = nullptr;
+    InPlace in_place = nullptr;
     void* context = nullptr;
     bool made = false;  ///< Once at least: until then messages wait, as far as their senders' windows let them.
     MessageList early;
@@ -108,12 +117,15 @@ class Messenger final : public Service, private Poller {
   void drop_damaged(std::int32_t source, port::AmMessage& incoming) noexcept;
   bool note_credit(Link& link, const WireHeader& header) noexcept;
   bool may_arrive(Link& link, const WireHeader& header) noexcept;
+  [[nodiscard]] bool take_in_place(Link& link, Path path, const WireHeader& header,
+                                   const port::AmMessage& incoming) noexcept;
   /// False: it came before, and is the caller's to drop.
   bool admit(Link& link, Path path, Message& message) noexcept;
   void count_arrival(Path path, std::size_t bytes) noexcept;
   bool land(Link& link, Message& message, port::AmMessage& incoming) noexcept;
   void hand_over_in_order(Link& link) noexcept;
   void hand_over(Message& message) noexcept;
+  void consume(Link& link, std::uint32_t units) noexcept;
   void report_consumption(Link& link) noexcept;
   void give_up(Link& link, Status status) noexcept;
   unsigned poll() noexcept override;
