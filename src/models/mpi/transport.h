@@ -30,7 +30,7 @@ class Transport final : private Poller {
   /// Beyond these sizes data of host memory waits for its receive. Within a host, copying small data twice takes less
   /// than asking the kernel to copy it once.
   static constexpr std::size_t kEagerMax = std::size_t{16} * 1024;
-  static constexpr std::size_t kEagerMaxWithinHost = std::size_t{64} * 1024;
+  static constexpr std::size_t kEagerMaxWithinHost = std::size_t{256} * 1024;
   /// Messages without a receive move out of their sender's window beyond this much of one sender.
   static constexpr std::size_t kEarlyUnitsMax = am::Messenger::kWindowUnits / 4;
 
