@@ -47,6 +47,7 @@ void share_processes(run::JobOptions& job, int mpi_ranks) {
         "--ranks", fmt::format("{} ranks cannot live in {} processes: each has one at least", mpi_ranks, job.ranks));
   }
   job.env["BRANT_MPI_RANKS"] = std::to_string(mpi_ranks);
+  job.command.front() = run::find_program(job.command.front());  // brant-ranks looks in PATH alone
   job.command.insert(job.command.begin(), {"brant-ranks", "--"});
 }
 
@@ -63,8 +64,8 @@ int run(const RunArguments& arguments) {
   for (const std::string& pair : arguments.env) add_variable(job, pair);
   if (!arguments.path.empty()) job.env["BRANT_PATH"] = arguments.path;
   if (arguments.share_gpu) job.env["BRANT_SHARE_GPU"] = "1";
-  share_processes(job, arguments.mpi_ranks);
   try {
+    share_processes(job, arguments.mpi_ranks);
     return run::run_job(job);
   } catch (const run::StartError& fault) {
     fmt::print(stderr, "brant run: {}\n", fault.what());

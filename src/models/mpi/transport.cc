@@ -14,6 +14,7 @@ Transport::Transport(Engine& engine, Process& process)
       messenger_(engine.service<am::Messenger>()),
       lanes_(engine.service<lane::DataLanes>()),
       early_data_(lanes_, engine.job().size),
+      landings_(lanes_, messenger_, early_data_),
       early_units_(static_cast<std::size_t>(engine.job().size)),
       waiting_(static_cast<std::size_t>(engine.job().size)),
       lost_(static_cast<std::size_t>(engine.job().size)) {
@@ -40,9 +41,9 @@ void Transport::send(SendRequest& request) noexcept {
   const RankId to = communicator.id_of(request.destination);
   if (is_lost(to)) return request.end(MPI_ERR_PROC_ABORTED);
   const std::size_t bytes = request.source.bytes();
+  if (copy_to_posted(request, to)) return;
   const bool eager = is_eager(request, to);
   const bool synchronous = request.mode == SendMode::synchronous;
-  if (eager && copy_to_posted(request, to)) return;
   if (!synchronous && (eager ? send_at_once(request, to) : send_accompanied(request, to))) return;
   am::Message* message = messenger_.make(eager ? bytes : sizeof(Announcement));
   if (message == nullptr) return request.end(MPI_ERR_NO_MEM);
@@ -71,11 +72,14 @@ void Transport::send(SendRequest& request) noexcept {
   post(Process::process_of(to), *message, request, eager && !synchronous);
 }
 
+/// Takes the credit that it needs.
 bool Transport::is_eager(const SendRequest& request, RankId to) noexcept {
   const std::size_t bytes = request.source.bytes();
   if (bytes <= kEagerMax) return bytes == 0 || host_accessible(request.source.kind());
+  const Rank process = Process::process_of(to);
   return bytes <= kEagerMaxWithinHost && host_accessible(request.source.kind()) &&
-         messenger_.shares_memory(Process::process_of(to));
+         process.value != engine_.job().rank && messenger_.shares_memory(process) &&
+         early_data_.take_credit(process, bytes);
 }
 
 namespace {
@@ -106,6 +110,7 @@ Status status_of(const Attempt& attempt) noexcept {
 /// its memory is of another kind.
 bool Transport::copy_to_posted(SendRequest& request, RankId to) noexcept {
   if (Process::process_of(to).value != engine_.job().rank || !request.source.contiguous()) return false;
+  if (request.source.bytes() != 0 && !host_accessible(request.source.kind())) return false;
   const MatchKey key{request.context, request.communicator->rank, request.tag};
   RankState& rank = *process_.rank_at(Process::slot_of(to));
   if (!land_in_place(rank, key, {request.source.data(), request.source.bytes()})) return false;
@@ -311,7 +316,10 @@ void Transport::on_message(void* context, am::Message& message) noexcept {
     const auto consignment = body_of<Consignment>(message);
     auto* receive = dynamic_cast<ReceiveRequest*>(rank.tickets.find(envelope.ticket));
     self.messenger_.release(message);
-    if (receive != nullptr) return self.land_data(*receive, from, consignment);
+    if (receive != nullptr) {
+      self.forget(*receive);
+      return self.landings_.land(*receive, from, consignment);
+    }
     const lane::DataMeta meta{.bytes = consignment.bytes, .kind = consignment.kind};
     return self.lanes_.swallow(from.value, consignment.number, &meta, 1);
   }
@@ -331,13 +339,22 @@ void Transport::on_message(void* context, am::Message& message) noexcept {
 
 /// Eager data that is waited for, and sound as `is_sound` has it.
 bool Transport::take_in_place(void* context, const am::WireHeader& header, std::span<const std::byte> data) noexcept {
-  const auto& self = *static_cast<Transport*>(context);
+  auto& self = *static_cast<Transport*>(context);
   if (header.header_bytes != sizeof(Envelope)) return false;
   Envelope envelope;
   std::memcpy(&envelope, header.user, sizeof envelope);
   if (envelope.word != Word::eager || envelope.source < 0 || envelope.tag < 0) return false;
   RankState* const rank = self.process_.rank_at(envelope.target);
-  return rank != nullptr && land_in_place(*rank, envelope.key(), data);
+  if (rank == nullptr || !land_in_place(*rank, envelope.key(), data)) return false;
+  if (data.size() > kEagerMax) self.count_taken(Rank{header.source}, data.size());
+  return true;
+}
+
+/// A receive has taken data that a credit was needed for.
+void Transport::count_taken(Rank from, std::size_t bytes) noexcept {
+  if (!early_data_.count_taken(from, bytes)) return;
+  // A sender that is not told announces its data: that is slower, and no fault.
+  static_cast<void>(say(from, {.word = Word::credits}, early_data_.take_out_taken(from)));
 }
 
 void Transport::arrive(RankState& rank, am::Message& message) noexcept {
@@ -375,8 +392,6 @@ void Transport::keep(RankState& rank, am::Message& arrived) noexcept {
   end_job(1, fmt::format("brant MPI: rank {} has no memory for another message without a receive ({} wait already)",
                          rank.id.value, rank.matching.kept()));
 }
-
-void Transport::release(am::Message& message) noexcept { messenger_.release(message); }
 
 const am::Message* Transport::look_for(RankState& rank, const MatchKey& wanted) noexcept {
   const EarlyMessage* early = rank.matching.find_message(wanted);
@@ -420,42 +435,15 @@ void Transport::receive(ReceiveRequest& request, am::Message& message) noexcept 
     const Status status = say(Rank{message.peer}, answer, std::uint64_t{0});
     if (status == Status::no_memory) request.outcome.error = MPI_ERR_NO_MEM;
   }
-  land_eager(request, message);
-}
-
-void Transport::land_eager(ReceiveRequest& request, am::Message& message) noexcept {
-  const std::size_t bytes = request.outcome.bytes;
-  if (bytes == 0 || host_accessible(request.landing.kind())) {
-    request.landing.unpack(message.data, bytes);
-    release(message);
-    return request.end(request.outcome.error);
-  }
-  request.message = &message;
-  lane::DataOrigin* origin = lanes_.take_origin();
-  if (origin != nullptr) origin->buffer = {message.data, bytes, MemoryKind::host};
-  land_copy(request, origin);
-}
-
-/// From memory of the runtime to where it belongs. Null: there was no record for it.
-void Transport::land_copy(ReceiveRequest& request, lane::DataOrigin* origin) noexcept {
-  lane::DataPart* part = origin != nullptr ? lanes_.take_part() : nullptr;
-  if (part == nullptr) {
-    if (origin != nullptr) lanes_.release_one(*origin, Status::no_memory);
-    if (request.message != nullptr) release(*std::exchange(request.message, nullptr));
-    return request.end(MPI_ERR_NO_MEM);
-  }
-  part->origin = origin;
-  take_part(request, *part, request.outcome.bytes);
-  origin->buffer.bytes = part->bytes();
-  const Status status = lanes_.copy(*part);
-  if (status != Status::in_progress) settle(request, status);
+  if (bytes > kEagerMax) count_taken(Rank{message.peer}, bytes);
+  landings_.land(request, message);
 }
 
 void Transport::land_announced(ReceiveRequest& request, am::Message& message) noexcept {
   const auto envelope = message.header<Envelope>();
   const auto announcement = body_of<Announcement>(message);
   const Rank from{message.peer};
-  release(message);
+  messenger_.release(message);
   if (from.value == engine_.job().rank) {
     auto* sender = dynamic_cast<SendRequest*>(process_.rank_at(announcement.from)->tickets.find(envelope.ticket));
     if (sender == nullptr) return request.end(MPI_ERR_INTERN);
@@ -480,117 +468,27 @@ void Transport::land_accompanied(ReceiveRequest& request, am::Message& message) 
   const auto consignment = body_of<Consignment>(message);
   const Rank from{message.peer};
   lane::DataPart* fetched = EarlyData::part_of(message);
-  release(message);
-  if (early_data_.count_taken(from, consignment.bytes)) {
-    const Status status = say(from, {.word = Word::credits}, early_data_.take_out_taken(from));
-    // A sender that has no credits announces its data: that is slower, and no fault.
-    if (status == Status::no_memory) request.outcome.error = MPI_ERR_NO_MEM;
-  }
-  if (fetched == nullptr) return land_data(request, from, consignment);
-  if (!fetched->under_way) return land_fetched(request, *fetched);
-  fetched->owner = &request;
-  fetched->ended = &Transport::on_fetched;
-  request.part = fetched;
-}
-
-void Transport::on_fetched(lane::DataPart& part, Status status) noexcept {
-  auto& request = *static_cast<ReceiveRequest*>(part.owner);
-  part.status = status;
-  request.part = nullptr;
-  request.rank.process.transport().land_fetched(request, part);
-}
-
-void Transport::land_fetched(ReceiveRequest& request, lane::DataPart& fetched) noexcept {
-  if (fetched.status != Status::ok) {
-    const int error = error_class_of(fetched.status);
-    lanes_.give_back(fetched);
-    return request.end(error);
-  }
-  land_copy(request, early_data_.as_source(fetched));
+  messenger_.release(message);
+  count_taken(from, static_cast<std::size_t>(consignment.bytes));
+  fetched != nullptr ? landings_.land(request, *fetched) : landings_.land(request, from, consignment);
 }
 
 /// Both ends are in this process.
 void Transport::copy_within(ReceiveRequest& request, SendRequest& sender) noexcept {
-  lane::DataPart* part = lanes_.take_part();
-  lane::DataOrigin* origin = part != nullptr ? lanes_.take_origin() : nullptr;
-  const std::size_t bytes = request.outcome.bytes;
-  Status status = status_of([&] {
+  lane::DataOrigin* origin = lanes_.take_origin();
+  const Status status = status_of([&] {
     if (origin == nullptr) return Status::no_memory;
     lend_source(sender, *origin);
-    take_part(request, *part, bytes);
     return Status::ok;
   });
   if (status != Status::ok) {
     if (origin != nullptr) lanes_.release_one(*origin, status);
-    if (part != nullptr) lanes_.give_back(*part);
-    request.part = nullptr;
     sender.end(error_class_of(status));
     return request.end(error_class_of(status));
   }
-  if (origin->shape == nullptr) origin->buffer.bytes = part->bytes();
   origin->free = {&Transport::on_source_free, &sender};
   sender.origin = origin;
-  part->origin = origin;
-  status = lanes_.copy(*part);
-  if (status != Status::in_progress) settle(request, status);
-}
-
-void Transport::land_data(ReceiveRequest& request, Rank from, const Consignment& consignment) noexcept {
-  forget(request);
-  const auto bytes = static_cast<std::size_t>(consignment.bytes);
-  lane::DataPart* part = lanes_.take_part();
-  if (part == nullptr) {
-    const lane::DataMeta meta{.bytes = bytes, .kind = consignment.kind};
-    lanes_.swallow(from.value, consignment.number, &meta, 1);
-    return request.end(MPI_ERR_NO_MEM);
-  }
-  part->from = from.value;
-  part->number = consignment.number;
-  take_part(request, *part, std::min(bytes, request.landing.bytes()));
-  const Status status = lanes_.receive(*part, from.value, consignment.number);
-  if (status != Status::in_progress) settle(request, status);
-}
-
-/// Where the data lands, and who is told. Without a landing of its own size, it ends as truncated.
-void Transport::take_part(ReceiveRequest& request, lane::DataPart& part, std::size_t bytes) noexcept {
-  const TypedBuffer& landing = request.landing;
-  part.owner = &request;
-  part.ended = &Transport::on_part_ended;
-  request.part = &part;
-  if (landing.contiguous()) {
-    part.landing = {landing.data(), bytes, landing.kind()};
-    return;
-  }
-  try {
-    if (!host_accessible(landing.kind())) {
-      request.shape.emplace(landing.shape(bytes));
-      part.shape = lanes_.keep(request.shape->shape());
-      part.landing = landing.ground(*request.shape);
-      if (part.shape != nullptr) return;
-    } else {
-      request.unpacked = std::make_unique<std::byte[]>(bytes + 1);
-      part.landing = {request.unpacked.get(), bytes, MemoryKind::host};
-      return;
-    }
-  } catch (const std::exception&) {
-    request.outcome.error = MPI_ERR_NO_MEM;
-  }
-  part.landing = {landing.data(), 0, MemoryKind::host};
-}
-
-void Transport::on_part_ended(lane::DataPart& part, Status status) noexcept {
-  auto& request = *static_cast<ReceiveRequest*>(part.owner);
-  request.rank.process.transport().settle(request, status);
-}
-
-void Transport::settle(ReceiveRequest& request, Status status) noexcept {
-  if (status == Status::ok && request.unpacked != nullptr)
-    request.landing.unpack(request.unpacked.get(), request.outcome.bytes);
-  request.unpacked.reset();
-  lanes_.give_back(*std::exchange(request.part, nullptr));
-  request.shape.reset();
-  if (request.message != nullptr) release(*std::exchange(request.message, nullptr));
-  request.end(request.outcome.error != MPI_SUCCESS ? request.outcome.error : error_class_of(status));
+  landings_.copy(request, origin);
 }
 
 void Transport::forget(ReceiveRequest& request) noexcept {

@@ -9,6 +9,7 @@
 #include "brant/base/ids.h"
 #include "models/mpi/early_data.h"
 #include "models/mpi/envelope.h"
+#include "models/mpi/landings.h"
 #include "models/mpi/matching.h"
 #include "models/mpi/request.h"
 #include "ops/am/messenger.h"
@@ -27,8 +28,8 @@ class RankState;
 /// The worker's thread. Nothing here waits or calls the program.
 class Transport final : private Poller {
  public:
-  /// Beyond these sizes data of host memory waits for its receive. Within a host, copying small data twice takes less
-  /// than asking the kernel to copy it once.
+  /// Beyond these sizes data of host memory waits for its receive. Within a host, copying such data twice takes less
+  /// than asking the kernel to copy it once; beyond the first size it needs a credit.
   static constexpr std::size_t kEagerMax = std::size_t{16} * 1024;
   static constexpr std::size_t kEagerMaxWithinHost = std::size_t{256} * 1024;
   /// Messages without a receive move out of their sender's window beyond this much of one sender.
@@ -52,7 +53,7 @@ class Transport final : private Poller {
   void forget(SendRequest& request) noexcept;
   void forget(ReceiveRequest& request) noexcept;
 
-  [[nodiscard]] lane::DataLanes& lanes() noexcept { return lanes_; }
+  [[nodiscard]] Landings& landings() noexcept { return landings_; }
 
  private:
   static void on_message(void* self, am::Message& message) noexcept;
@@ -61,25 +62,17 @@ class Transport final : private Poller {
   [[nodiscard]] static bool land_in_place(RankState& rank, const MatchKey& key,
                                           std::span<const std::byte> data) noexcept;
   static void on_trouble(void* self, Rank peer, Status status) noexcept;
-  static void on_part_ended(lane::DataPart& part, Status status) noexcept;
   static void on_source_free(void* self, const OpResult& result) noexcept;
   [[nodiscard]] bool is_sound(const am::Message& message) const noexcept;
   void arrive(RankState& rank, am::Message& message) noexcept;
   void keep(RankState& rank, am::Message& message) noexcept;
-  void release(am::Message& message) noexcept;
-  void land_eager(ReceiveRequest& request, am::Message& message) noexcept;
   void land_announced(ReceiveRequest& request, am::Message& message) noexcept;
   void copy_within(ReceiveRequest& request, SendRequest& sender) noexcept;
   void lend_source(SendRequest& request, lane::DataOrigin& origin);
   void start_data(SendRequest& request, Envelope envelope) noexcept;
   [[nodiscard]] bool send_accompanied(SendRequest& request, RankId to) noexcept;
+  void count_taken(Rank from, std::size_t bytes) noexcept;
   void land_accompanied(ReceiveRequest& request, am::Message& message) noexcept;
-  void land_fetched(ReceiveRequest& request, lane::DataPart& fetched) noexcept;
-  void land_copy(ReceiveRequest& request, lane::DataOrigin* origin) noexcept;
-  static void on_fetched(lane::DataPart& part, Status status) noexcept;
-  void land_data(ReceiveRequest& request, Rank from, const Consignment& consignment) noexcept;
-  void take_part(ReceiveRequest& request, lane::DataPart& part, std::size_t bytes) noexcept;
-  void settle(ReceiveRequest& request, Status status) noexcept;
   void post(Rank to, am::Message& message, SendRequest& request, bool ends_when_sent) noexcept;
   [[nodiscard]] bool copy_to_posted(SendRequest& request, RankId to) noexcept;
   [[nodiscard]] bool send_at_once(SendRequest& request, RankId to) noexcept;
@@ -92,6 +85,7 @@ class Transport final : private Poller {
   am::Messenger& messenger_;
   lane::DataLanes& lanes_;
   EarlyData early_data_;
+  Landings landings_;
   ObjectPool<EarlyMessage> early_{std::size_t{1} << 30};
   std::vector<std::size_t> early_units_;  ///< By sender: of its window, in messages without a receive.
   std::vector<am::MessageList> waiting_;  ///< By receiver: messages for which there was no room.

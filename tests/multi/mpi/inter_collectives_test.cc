@@ -55,7 +55,7 @@ TEST_F(InterCollectives, barriers_hold_both_groups) {
 
 TEST_F(InterCollectives, broadcasts_reach_the_other_group) {
   with_every_root([&](int root, bool is_root, bool gets) {
-    for (const int bytes : {0, 5, 100'000}) {
+    for (const int bytes : {0, 5, 400'000}) {
       const std::vector<std::uint8_t> whole = test::pattern(static_cast<std::size_t>(bytes), bytes);
       std::vector<std::uint8_t> data(whole.size());
       if (is_root) data = whole;

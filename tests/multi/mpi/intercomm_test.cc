@@ -85,17 +85,17 @@ TEST_F(Intercommunicators, match_by_the_rank_in_the_other_group) {
     ASSERT_EQ(MPI_Ssend(&self_, 1, MPI_INT, 0, test::rank_in(both), both), 0);
   }
   MPI_Barrier(both);  // no receive of those before gets what follows
-  const std::vector<std::uint8_t> large = test::pattern(200'000, 4);
+  const std::vector<std::uint8_t> large = test::pattern(500'000, 4);
   if (groups_->alone) {
     MPI_Status status;
     MPI_Message message = MPI_MESSAGE_NULL;
     ASSERT_EQ(MPI_Mprobe(MPI_ANY_SOURCE, 9, both, &message, &status), 0);
     EXPECT_EQ(status.MPI_SOURCE, size_ - 2);
     std::vector<std::uint8_t> got(large.size());
-    ASSERT_EQ(MPI_Mrecv(got.data(), 200'000, MPI_BYTE, &message, &status), 0);
+    ASSERT_EQ(MPI_Mrecv(got.data(), 500'000, MPI_BYTE, &message, &status), 0);
     EXPECT_EQ(got, large);
   } else if (self_ == 1) {
-    ASSERT_EQ(MPI_Send(large.data(), 200'000, MPI_BYTE, 0, 9, both), 0);
+    ASSERT_EQ(MPI_Send(large.data(), 500'000, MPI_BYTE, 0, 9, both), 0);
   }
 }
 

@@ -17,7 +17,7 @@ class Messages : public testing::Test {
   const int right_ = (self_ + 1) % size_, left_ = (self_ + size_ - 1) % size_;
 };
 
-constexpr std::size_t kSizes[] = {0, 1, 8, 1000, 16'384, 16'385, 300'001, 5'000'000};
+constexpr std::size_t kSizes[] = {0, 1, 8, 1000, 16'384, 16'385, 262'144, 262'145, 5'000'000};
 
 TEST_F(Messages, of_all_sizes_arrive_whole) {
   for (const std::size_t bytes : kSizes) {
@@ -97,15 +97,15 @@ TEST_F(Messages, ten_thousand_without_a_receive_do_not_block_what_is_waited_for)
 
 TEST_F(Messages, many_large_ones_without_a_receive_do_not_block_what_is_waited_for) {
   constexpr int kMany = 600;  // more than the window of a lane takes
-  const auto sent = pattern(200'000, self_);
+  const auto sent = pattern(500'000, self_);
   std::vector<MPI_Request> requests(kMany + 1);
   for (int i = 0; i < kMany; ++i)
-    MPI_Isend(sent.data(), 200'000, MPI_BYTE, right_, 1, MPI_COMM_WORLD, &requests[static_cast<std::size_t>(i)]);
-  MPI_Isend(sent.data(), 100'000, MPI_BYTE, right_, 2, MPI_COMM_WORLD, &requests.back());
-  std::vector<std::uint8_t> got(200'000);
-  MPI_Recv(got.data(), 100'000, MPI_BYTE, left_, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  for (int i = 0; i < kMany; ++i) MPI_Recv(got.data(), 200'000, MPI_BYTE, left_, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  EXPECT_EQ(got, pattern(200'000, left_));
+    MPI_Isend(sent.data(), 500'000, MPI_BYTE, right_, 1, MPI_COMM_WORLD, &requests[static_cast<std::size_t>(i)]);
+  MPI_Isend(sent.data(), 400'000, MPI_BYTE, right_, 2, MPI_COMM_WORLD, &requests.back());
+  std::vector<std::uint8_t> got(500'000);
+  MPI_Recv(got.data(), 400'000, MPI_BYTE, left_, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (int i = 0; i < kMany; ++i) MPI_Recv(got.data(), 500'000, MPI_BYTE, left_, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  EXPECT_EQ(got, pattern(500'000, left_));
   EXPECT_EQ(MPI_Waitall(kMany + 1, requests.data(), MPI_STATUSES_IGNORE), 0);
 }
 
@@ -126,7 +126,7 @@ TEST_F(Messages, more_than_a_window_takes_wait_their_turn) {
 
 TEST_F(Messages, that_are_too_long_are_errors_of_the_receive_alone) {
   const test::ErrorsReturned returned(MPI_COMM_WORLD);
-  for (const int bytes : {100, 16'000, 100'000}) {
+  for (const int bytes : {100, 16'000, 400'000}) {
     const auto sent = pattern(static_cast<std::size_t>(bytes), self_);
     std::vector<std::uint8_t> got(static_cast<std::size_t>(bytes));
     for (const int room : {0, bytes / 2}) {
@@ -143,7 +143,7 @@ TEST_F(Messages, that_are_too_long_are_errors_of_the_receive_alone) {
 }
 
 TEST_F(Messages, synchronous_ones_end_when_they_are_received) {
-  for (const int bytes : {4, 100'000}) {
+  for (const int bytes : {4, 400'000}) {
     const auto sent = pattern(static_cast<std::size_t>(bytes), self_);
     std::vector<std::uint8_t> got(static_cast<std::size_t>(bytes));
     MPI_Request request;
@@ -162,16 +162,16 @@ TEST_F(Messages, synchronous_ones_end_when_they_are_received) {
 
 TEST_F(Messages, buffered_ones_end_at_once_and_are_bounded_by_the_buffer) {
   const test::ErrorsReturned returned(MPI_COMM_WORLD);
-  std::vector<std::uint8_t> room(100'000 + MPI_BSEND_OVERHEAD);
+  std::vector<std::uint8_t> room(400'000 + MPI_BSEND_OVERHEAD);
   MPI_Buffer_attach(room.data(), static_cast<int>(room.size()));
-  auto sent = pattern(100'000, self_);
-  EXPECT_EQ(MPI_Bsend(sent.data(), 100'000, MPI_BYTE, right_, 1, MPI_COMM_WORLD), 0);
+  auto sent = pattern(400'000, self_);
+  EXPECT_EQ(MPI_Bsend(sent.data(), 400'000, MPI_BYTE, right_, 1, MPI_COMM_WORLD), 0);
   std::fill(sent.begin(), sent.end(), std::uint8_t{0});
   EXPECT_EQ(MPI_Bsend(sent.data(), 1, MPI_BYTE, right_, 1, MPI_COMM_WORLD), MPI_ERR_BUFFER);
   MPI_Barrier(MPI_COMM_WORLD);  // a receive would make room
-  std::vector<std::uint8_t> got(100'000);
-  MPI_Recv(got.data(), 100'000, MPI_BYTE, left_, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  EXPECT_EQ(got, pattern(100'000, left_));
+  std::vector<std::uint8_t> got(400'000);
+  MPI_Recv(got.data(), 400'000, MPI_BYTE, left_, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  EXPECT_EQ(got, pattern(400'000, left_));
   void* buffer = nullptr;
   int bytes = 0;
   MPI_Buffer_detach(static_cast<void*>(&buffer), &bytes);
@@ -220,7 +220,7 @@ TEST_F(Messages, from_nobody_are_there_at_once) {
 }
 
 TEST_F(Messages, that_a_matched_probe_took_belong_to_its_receive) {
-  for (const int bytes : {100, 100'000}) {
+  for (const int bytes : {100, 400'000}) {
     const auto sent = pattern(static_cast<std::size_t>(bytes), self_);
     MPI_Request request;
     MPI_Isend(sent.data(), bytes, MPI_BYTE, right_, bytes, MPI_COMM_WORLD, &request);
@@ -292,10 +292,10 @@ TEST_F(Messages, any_and_some_of_many_are_taken_as_they_end) {
 }
 
 TEST_F(Messages, exchanges_in_place_replace_the_buffer) {
-  auto data = pattern(70'000, self_);
+  auto data = pattern(470'000, self_);
   MPI_Status status;
-  MPI_Sendrecv_replace(data.data(), 70'000, MPI_BYTE, right_, 6, left_, 6, MPI_COMM_WORLD, &status);
-  EXPECT_EQ(data, pattern(70'000, left_));
+  MPI_Sendrecv_replace(data.data(), 470'000, MPI_BYTE, right_, 6, left_, 6, MPI_COMM_WORLD, &status);
+  EXPECT_EQ(data, pattern(470'000, left_));
 }
 
 TEST_F(Messages, with_bad_arguments_are_refused_by_the_class_of_the_fault) {
@@ -321,7 +321,7 @@ TEST_F(Messages, from_and_to_memory_of_devices_arrive_whole) {
   if (owner.device_kind() != MemoryKind::host) kinds.push_back(owner.device_kind());
   for (const MemoryKind from : kinds) {
     for (const MemoryKind to : kinds) {
-      for (const std::size_t bytes : {std::size_t{64}, std::size_t{200'000}}) {
+      for (const std::size_t bytes : {std::size_t{64}, std::size_t{100'000}, std::size_t{1'200'000}}) {
         auto image = pattern(bytes, self_);
         Memory source = owner.allocate(from, bytes);
         Memory landing = owner.allocate(to, bytes + 8);
