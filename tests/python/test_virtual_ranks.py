@@ -123,6 +123,9 @@ def compiled(folder, text, suffix=".c", *flags):
     return program
 
 
+GRIDS = {1: (1, 1, 1), 2: (2, 1, 1), 12: (3, 2, 2), 27: (3, 3, 3)}
+
+
 def run(processes, ranks, *command, **environment):
     arguments = ["run", "-n", str(processes), "--ranks", str(ranks), "--no-prefix", "--timeout", "60"]
     return brant(*arguments, "--", *command, **environment)
@@ -145,6 +148,18 @@ def test_ranks_in_processes_of_their_own_agree_with_those_that_share_one(tmp_pat
     apart = brant("run", "-n", "4", "--no-prefix", "--", program, LD_LIBRARY_PATH=str(LIBRARIES))
     assert apart.returncode == 0, apart.stderr
     assert {run(processes, 4, program).stdout for processes in (1, 2, 4)} == {apart.stdout}
+
+
+def test_the_jacobi_example_gives_the_same_bits_wherever_its_ranks_live(tmp_path):
+    program = compiled(tmp_path, (ROOT / "examples" / "mpi" / "jacobi3d.c").read_text())
+    answers = set()
+    for processes, ranks in ((1, 1), (2, 2), (1, 27), (3, 12)):
+        done = run(processes, ranks, program, "31", "20", "15", "20")
+        assert done.returncode == 0, done.stderr
+        assert f"on {' x '.join(map(str, GRIDS[ranks]))} ranks" in done.stdout
+        answers.add(done.stdout.splitlines()[-1])
+    assert len(answers) == 1, answers
+    assert re.fullmatch(r"after 20 steps the largest change is 0\.\d+, the sum of bits [0-9a-f]{16}", answers.pop())
 
 
 def test_a_thousand_ranks_live_in_one_process(tmp_path):
