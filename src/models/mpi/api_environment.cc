@@ -2,9 +2,7 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <string>
 
 #include <fmt/format.h>
@@ -140,22 +138,6 @@ int comm_get_parent(MPI_Comm* parent) noexcept {
 }
 
 int pcontrol(const int) noexcept { return MPI_SUCCESS; }
-
-int alloc_mem(MPI_Aint size, MPI_Info, void* baseptr) noexcept {
-  return call("MPI_Alloc_mem", [&] {
-    require(size >= 0, MPI_ERR_ARG, "the size {} is negative", size);
-    require_place(baseptr, "baseptr");
-    const std::size_t room = (static_cast<std::size_t>(size) + 63) / 64 * 64;
-    void* memory = std::aligned_alloc(64, room != 0 ? room : 64);
-    require(memory != nullptr, MPI_ERR_NO_MEM, "there are no {} bytes of memory", size);
-    std::memcpy(baseptr, static_cast<const void*>(&memory), sizeof memory);
-  });
-}
-
-int free_mem(void* base) noexcept {
-  std::free(base);
-  return MPI_SUCCESS;
-}
 
 // What the exported functions need
 // -------------------------------------------------------------------------------------------------------------------

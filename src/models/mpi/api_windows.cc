@@ -24,12 +24,6 @@ int make(const char* function, MPI_Comm comm, MPI_Info info, MPI_Win* win, const
   });
 }
 
-/// Where a window is to be allocated: the value of brant's own hint.
-std::string memory_of(MPI_Info info) {
-  const Info::Entry* const entry = info != MPI_INFO_NULL ? info_of(info).find("brant_memory") : nullptr;
-  return entry != nullptr ? entry->second : "host";
-}
-
 void store_base(void* place, void* base) noexcept { std::memcpy(place, static_cast<const void*>(&base), sizeof base); }
 
 /// The functions of keys get the handle of their object in this place, whatever class it is of.
@@ -64,7 +58,7 @@ int win_allocate(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm
                  MPI_Win* win) noexcept {
   return make("MPI_Win_allocate", comm, info, win, [&](Communicator& c) -> Window& {
     require_place(baseptr, "baseptr");
-    Window& made = make_allocated_window(c, {size, disp_unit, memory_of(info)});
+    Window& made = make_allocated_window(c, {size, disp_unit, memory_hint(info)});
     store_base(baseptr, made.base);
     return made;
   });

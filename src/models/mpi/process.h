@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "brant/core/runtime.h"
+#include "models/mpi/allocated_memory.h"
 #include "models/mpi/attributes.h"
 #include "models/mpi/rank_placement.h"
 #include "models/mpi/rank_state.h"
@@ -35,6 +36,7 @@ class Process {
   /// Made by the first window.
   [[nodiscard]] WindowMessenger& windows();
   [[nodiscard]] KeyValues& key_values() noexcept { return key_values_; }
+  [[nodiscard]] AllocatedMemory& allocated() noexcept { return allocated_; }
   /// The rank that runs.
   [[nodiscard]] RankState& rank() noexcept {
     return *ranks_[threads_ == nullptr ? 0 : static_cast<std::size_t>(threads_->current())];
@@ -68,6 +70,7 @@ class Process {
   const int thread_level_;
   const std::thread::id main_thread_ = std::this_thread::get_id();
   KeyValues key_values_;
+  AllocatedMemory allocated_{runtime_};
   Transport transport_;
   SharedTeams shared_teams_;
   std::vector<std::unique_ptr<RankState>> ranks_;

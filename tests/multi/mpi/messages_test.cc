@@ -337,6 +337,49 @@ TEST_F(Messages, from_and_to_memory_of_devices_arrive_whole) {
   }
 }
 
+/// A block of MPI_Alloc_mem, of the kind that brant's hint names; null where there is none.
+std::byte* allocate(const char* kind, MPI_Aint bytes, int& error) {
+  MPI_Info info = MPI_INFO_NULL;
+  void* base = nullptr;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "brant_memory", kind);
+  error = MPI_Alloc_mem(bytes, info, static_cast<void*>(&base));
+  MPI_Info_free(&info);
+  return static_cast<std::byte*>(base);
+}
+
+TEST_F(Messages, from_and_to_memory_of_mpi_arrive_whole) {
+  Runtime& owner = runtime();
+  const std::string device(memory_kind_name(owner.device_kind()));
+  for (const std::string& kind : {std::string("host"), std::string("pinned"), device}) {
+    for (const int bytes : {1, 100, 16'384, 1'000'000}) {
+      int error = -1;
+      std::byte* source = allocate(kind.c_str(), bytes, error);
+      ASSERT_EQ(error, MPI_SUCCESS) << kind;
+      std::byte* landing = allocate(kind.c_str(), bytes, error);
+      ASSERT_EQ(error, MPI_SUCCESS) << kind;
+      const auto size = static_cast<std::size_t>(bytes);
+      auto image = pattern(size, self_);
+      owner.copy({source, size, MemoryKind::detect}, Buffer(std::span(image)));
+      MPI_Sendrecv(source, bytes, MPI_BYTE, right_, 1, landing, bytes, MPI_BYTE, left_, 1, MPI_COMM_WORLD,
+                   MPI_STATUS_IGNORE);
+      owner.copy(Buffer(std::span(image)), {landing, size, MemoryKind::detect});
+      EXPECT_EQ(image, pattern(size, left_)) << kind;
+      MPI_Barrier(MPI_COMM_WORLD);
+      EXPECT_EQ(MPI_Free_mem(source), MPI_SUCCESS);
+      EXPECT_EQ(MPI_Free_mem(landing), MPI_SUCCESS);
+    }
+  }
+  const test::ErrorsReturned returned(MPI_COMM_SELF);
+  int error = -1;
+  EXPECT_EQ(MPI_Free_mem(allocate("host", 0, error)), MPI_SUCCESS);
+  EXPECT_EQ(error, MPI_SUCCESS);
+  EXPECT_EQ(allocate("wood", 8, error), nullptr);
+  EXPECT_EQ(error, MPI_ERR_INFO_VALUE);
+  EXPECT_EQ(allocate("host", -1, error), nullptr);
+  EXPECT_EQ(error, MPI_ERR_ARG);
+}
+
 /// Small data of a device leaves before its receive. More of it than that is done for stands at its sender.
 TEST_F(Messages, from_devices_that_came_before_their_receive_arrive_whole) {
   constexpr int kCount = 100;

@@ -49,7 +49,8 @@ class TestWindow {
         EXPECT_EQ(MPI_Win_allocate_shared(size_of_it, 1, MPI_INFO_NULL, MPI_COMM_WORLD, place, &win), 0);
         break;
       case WindowSort::of_the_heap:
-        EXPECT_EQ(MPI_Alloc_mem(size_of_it, MPI_INFO_NULL, place), 0);
+        heap_.resize(bytes);
+        base_ = heap_.data();
         EXPECT_EQ(MPI_Win_create(base_, size_of_it, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win), 0);
         break;
       case WindowSort::dynamic:
@@ -76,7 +77,7 @@ class TestWindow {
     }
     EXPECT_EQ(MPI_Win_free(&win), 0);
     EXPECT_EQ(win, MPI_WIN_NULL);
-    if (sort_ == WindowSort::of_the_heap || sort_ == WindowSort::dynamic) MPI_Free_mem(base_);
+    if (sort_ == WindowSort::dynamic) MPI_Free_mem(base_);
   }
   TestWindow(const TestWindow&) = delete;
   TestWindow& operator=(const TestWindow&) = delete;
@@ -108,6 +109,7 @@ class TestWindow {
   const std::size_t bytes_;
   std::vector<MPI_Aint> addresses_;
   void* base_ = nullptr;
+  std::vector<std::byte> heap_;
   Memory memory_;
 };
 

@@ -124,9 +124,7 @@ Window& make_allocated_window(Communicator& communicator, const WindowSpec& spec
   return made_window(communicator, MPI_WIN_FLAVOR_ALLOCATE, spec, [&](Window& window) {
     exchange(window, error_of([&] {
                if (window.bytes == 0) return;
-               MemoryKind kind = MemoryKind::host;
-               require(memory_kind_from_name(spec.memory, kind), MPI_ERR_INFO_VALUE, "'{}' is no kind of memory",
-                       spec.memory);
+               const MemoryKind kind = kind_of_hint(spec.memory);
                const std::size_t room = std::max(static_cast<std::size_t>(window.bytes), kMappedMin);
                window.memory = window.rank.process.runtime().allocate(kind, room);
                window.base = window.memory.data();
