@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/env.h"
+#include "models/mpi/parting.h"
 #include "models/mpi/rank_life.h"
 #include "models/mpi/stall_report.h"
 #include "models/mpi/windows/window.h"
@@ -40,9 +41,11 @@ RankPlacement placement_of(const Runtime& runtime, const RankThreads* threads) {
                   threads->count(), here, placement.ranks, placement.processes, placement.processes, placement.ranks));
 }
 
-/// One that ends while it may still call MPI goes without a word, so that the others hear of its end.
+/// The end of a session waits for nobody who receives, so the process does. One that may still call MPI goes without a
+/// word, so that the others hear of its end.
 void end_unused_process() noexcept {
   if (g_process == nullptr || g_process->is_open() || !g_process->is_own()) return;
+  g_process->part();
   delete g_process;
   g_process = nullptr;
 }
@@ -88,6 +91,12 @@ Process::~Process() {
 
 bool Process::is_open() const noexcept {
   return std::ranges::any_of(ranks_, [](const auto& rank) { return rank->is_open(); });
+}
+
+void Process::part() noexcept {
+  if (!had_sessions_) return;
+  parts_ = true;
+  part_from_others(*this);
 }
 
 bool Process::is_own() const noexcept { return ::getpid() == number_; }
@@ -136,7 +145,9 @@ void start_world(int thread_level) {
 }
 
 Session& start_session(ErrorHandler& handler, int thread_level) {
-  return made_rank().open_session(handler, thread_level);
+  RankState& rank = made_rank();
+  rank.process.note_session();
+  return rank.open_session(handler, thread_level);
 }
 
 void end_world() noexcept {

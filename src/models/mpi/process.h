@@ -48,6 +48,10 @@ class Process {
   [[nodiscard]] bool is_open() const noexcept;
   /// False in a child that was forked.
   [[nodiscard]] bool is_own() const noexcept;
+  void note_session() noexcept { had_sessions_ = true; }
+  /// Before it goes, when no rank calls MPI any more. Waits for the others if there were sessions.
+  void part() noexcept;
+  [[nodiscard]] bool parts() const noexcept { return parts_; }
 
   /// The same in all processes of this host, and different on others.
   [[nodiscard]] static std::uint64_t host_number();
@@ -66,7 +70,9 @@ class Process {
 
   Runtime runtime_;
   RankThreads* const threads_;
-  const int number_;  ///< By which the system knows this process.
+  bool had_sessions_ = false;
+  bool parts_ = false;  ///< It waits in `part`.
+  const int number_;    ///< By which the system knows this process.
   KeyValues key_values_;
   Transport transport_;
   SharedTeams shared_teams_;

@@ -49,7 +49,7 @@ BRANT_API void use_rank_threads(RankThreads& threads) noexcept;
 /// without end.
 [[nodiscard]] BRANT_API int checked_exit_code(int code) noexcept;
 
-/// All ranks of this process have ended: so does what MPI has in it.
+/// All ranks of this process have ended: what MPI has in it ends as well.
 BRANT_API void end_ranks() noexcept;
 
 }  // namespace brant::mpi
