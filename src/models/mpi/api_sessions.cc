@@ -74,13 +74,13 @@ bool has_work(const RankState& rank, const Session& session) noexcept {
 
 constexpr std::array<std::string_view, 2> kProcessSets = {"mpi://WORLD", "mpi://SELF"};
 
-/// Null: there is no such set.
+/// Throws MPI_ERR_ARG where there is no such set.
 SharedMembers members_of_set(const char* name) {
   require_place(name, "pset_name");
   const RankState& rank = current_rank();
   if (name == kProcessSets[0]) return rank.world->members;
   if (name == kProcessSets[1]) return rank.self->members;
-  return nullptr;
+  fail(MPI_ERR_ARG, "there is no process set '{}': MPI_Session_get_nth_pset names them all", name);
 }
 
 }  // namespace
@@ -140,21 +140,19 @@ int session_get_nth_pset(MPI_Session session, MPI_Info, int n, int* pset_len, ch
 int session_get_pset_info(MPI_Session session, const char* pset_name, MPI_Info* info) noexcept {
   return on_session("MPI_Session_get_pset_info", session, [&](const Session&) {
     require_place(static_cast<const void*>(info), "info");
-    const SharedMembers members = members_of_set(pset_name);
-    require(members != nullptr, MPI_ERR_ARG, "there is no process set '{}': MPI_Session_get_nth_pset names them all",
-            pset_name);
+    const int size = members_of_set(pset_name)->size();
     Info made;
-    made.set("mpi_size", std::to_string(members->size()));
+    made.set("mpi_size", std::to_string(size));
     *info = publish_copy(made);
   });
 }
 
-/// A name that no process set has gives no group, which is no error.
+/// A name that no process set has gives MPI_GROUP_NULL, and is an error, as it is in other libraries.
 int group_from_session_pset(MPI_Session session, const char* pset_name, MPI_Group* newgroup) noexcept {
   return on_session("MPI_Group_from_session_pset", session, [&](const Session& s) {
     require_place(static_cast<const void*>(newgroup), "newgroup");
-    SharedMembers members = members_of_set(pset_name);
-    *newgroup = members != nullptr ? publish_group(std::move(members), s.number) : MPI_GROUP_NULL;
+    *newgroup = MPI_GROUP_NULL;
+    *newgroup = publish_group(members_of_set(pset_name), s.number);
   });
 }
 
