@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,9 +9,15 @@
 #include <gtest/gtest.h>
 
 #include "brant/mpi/mpi.h"
+#include "support/own_host.h"
 
 /// For tests that run as every rank of a job and open sessions themselves: nobody calls MPI_Init for them.
 namespace brant::mpi::test {
+
+/// Each rank on a host of its own, as far as the machine allows it: everything goes over the network.
+// NOLINTNEXTLINE(bugprone-throwing-static-initialization): before main, or not at all
+[[maybe_unused]] inline const bool kOwnHost =
+    std::getenv("BRANT_TEST_OWN_HOSTS") != nullptr && brant::test::become_own_host();
 
 inline MPI_Session open_session(MPI_Errhandler errhandler = MPI_ERRORS_RETURN, MPI_Info info = MPI_INFO_NULL) {
   MPI_Session session = MPI_SESSION_NULL;
