@@ -61,6 +61,8 @@ class Engine {
   void exchange();
   /// Waits (bounded) for the peers to end too, so that nobody leaves while others still read its memory.
   void shut_down() noexcept;
+  /// The first part of it: tells the peers that the program here has ended. May be repeated, for what found no room.
+  void say_farewell() noexcept { farewell_.say(); }
 
   [[nodiscard]] port::Wire& wire() noexcept { return *adapters_.wire; }
   [[nodiscard]] port::Device& device() noexcept { return *adapters_.device; }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "models/mpi/calls.h"
+#include "models/mpi/rank_life.h"
 #include "mpi_generated/api.h"
 
 /// What the ABI leaves to the library or to Fortran. brant has no bindings for Fortran: what a layer above says of its
@@ -11,7 +12,7 @@ namespace brant::mpi::api {
 
 namespace {
 
-FortranLayer& fortran() noexcept { return current_rank().fortran; }
+FortranLayer& fortran() noexcept { return rank_life().fortran; }
 
 struct Size {
   const char* key;
@@ -40,7 +41,7 @@ int abi_get_version(int* abi_major, int* abi_minor) noexcept {
 }
 
 int abi_get_info(MPI_Info* info) noexcept {
-  return call("MPI_Abi_get_info", [&] {
+  return call_at_any_time("MPI_Abi_get_info", [&] {
     require_place(static_cast<const void*>(info), "info");
     Info made;
     made.set("mpi_aint_size", std::to_string(sizeof(MPI_Aint)));
@@ -51,7 +52,7 @@ int abi_get_info(MPI_Info* info) noexcept {
 }
 
 int abi_set_fortran_info(MPI_Info info) noexcept {
-  return call("MPI_Abi_set_fortran_info", [&] {
+  return call_at_any_time("MPI_Abi_set_fortran_info", [&] {
     Info& given = info_of(info);
     require(!fortran().info, MPI_ERR_ABI, "somebody has said already how Fortran is compiled");
     for (const Size& size : kFortranSizes) {
@@ -64,14 +65,14 @@ int abi_set_fortran_info(MPI_Info info) noexcept {
 }
 
 int abi_get_fortran_info(MPI_Info* info) noexcept {
-  return call("MPI_Abi_get_fortran_info", [&] {
+  return call_at_any_time("MPI_Abi_get_fortran_info", [&] {
     require_place(static_cast<const void*>(info), "info");
     *info = fortran().info ? publish_copy(*fortran().info) : MPI_INFO_NULL;
   });
 }
 
 int abi_set_fortran_booleans(int logical_size, void* logical_true, void* logical_false) noexcept {
-  return call("MPI_Abi_set_fortran_booleans", [&] {
+  return call_at_any_time("MPI_Abi_set_fortran_booleans", [&] {
     require(!fortran().has_booleans, MPI_ERR_ABI, "somebody has said already what the logicals of Fortran are");
     require(logical_size > 0 && logical_true != nullptr && logical_false != nullptr, MPI_ERR_ARG,
             "a logical of {} bytes, or one that is null, is none", logical_size);
@@ -82,7 +83,7 @@ int abi_set_fortran_booleans(int logical_size, void* logical_true, void* logical
 }
 
 int abi_get_fortran_booleans(int logical_size, void* logical_true, void* logical_false, int* is_set) noexcept {
-  return call("MPI_Abi_get_fortran_booleans", [&] {
+  return call_at_any_time("MPI_Abi_get_fortran_booleans", [&] {
     require_place(is_set, "is_set");
     *is_set = fortran().has_booleans ? 1 : 0;
     if (*is_set == 0) return;

@@ -1,7 +1,7 @@
 #include <cstring>
 
 #include "models/mpi/calls.h"
-#include "models/mpi/user_errors.h"
+#include "models/mpi/rank_life.h"
 #include "mpi_generated/api.h"
 
 namespace brant::mpi::api {
@@ -16,7 +16,6 @@ void* predefined_attribute(int number) {
   static int clock_is_global = 0;
   static int universe = 0;
   static int application = 0;
-  static int last_code = 0;
   switch (number) {
     case MPI_TAG_UB: return &tag_bound;
     case MPI_HOST: return &host;
@@ -24,7 +23,7 @@ void* predefined_attribute(int number) {
     case MPI_WTIME_IS_GLOBAL: return &clock_is_global;
     case MPI_APPNUM: return &application;
     case MPI_UNIVERSE_SIZE: universe = current_rank().world->size(); return &universe;
-    case MPI_LASTUSEDCODE: last_code = user_errors().last_code(); return &last_code;
+    case MPI_LASTUSEDCODE: return rank_life().errors.last_code();
     default: return nullptr;
   }
 }

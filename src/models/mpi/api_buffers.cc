@@ -82,4 +82,18 @@ int comm_iflush_buffer(MPI_Comm comm, MPI_Request* request) noexcept {
                          [&](Communicator& c) { begin_flush(&c, c.buffered, request); });
 }
 
+int session_attach_buffer(MPI_Session session, void* buffer, MPI_Count size) noexcept {
+  return on_session("MPI_Session_attach_buffer", session, [&](Session& s) { attach(s.buffered, buffer, size); });
+}
+int session_detach_buffer(MPI_Session session, void* buffer_addr, MPI_Count* size) noexcept {
+  return on_session("MPI_Session_detach_buffer", session, [&](Session& s) { detach(s.buffered, buffer_addr, size); });
+}
+int session_flush_buffer(MPI_Session session) noexcept {
+  return on_session("MPI_Session_flush_buffer", session, [](Session& s) { flush(s.buffered); });
+}
+int session_iflush_buffer(MPI_Session session, MPI_Request* request) noexcept {
+  return on_session("MPI_Session_iflush_buffer", session,
+                    [&](Session& s) { begin_flush(nullptr, s.buffered, request); });
+}
+
 }  // namespace brant::mpi::api

@@ -37,12 +37,12 @@ void split(Communicator& parent, int color, int key, MPI_Comm* newcomm) {
   if (color == MPI_UNDEFINED) return;
   SharedMembers members = of_color(*parent.members, std::move(wishes.members), color);
   if (!parent.between_groups()) {
-    *newcomm = publish(make_communicator(current_rank(), std::move(members)), *parent.handler);
+    *newcomm = publish(make_communicator(current_rank(), std::move(members)), parent);
     return;
   }
   SharedMembers remote = of_color(*parent.remote, std::move(wishes.remote), color);
   if (remote->size() == 0) return;
-  *newcomm = publish(make_communicator(current_rank(), std::move(members), std::move(remote)), *parent.handler);
+  *newcomm = publish(make_communicator(current_rank(), std::move(members), std::move(remote)), parent);
 }
 
 /// The same number at the ranks of one host: the lowest of them.
@@ -97,7 +97,7 @@ void create_between(Communicator& parent, const Members& group, MPI_Comm* newcom
   SharedMembers remote = chosen_of(*parent.remote, ranks.remote);
   *newcomm = MPI_COMM_NULL;
   if (own == kNotChosen || members->size() == 0 || remote->size() == 0) return;
-  *newcomm = publish(make_communicator(current_rank(), std::move(members), std::move(remote)), *parent.handler);
+  *newcomm = publish(make_communicator(current_rank(), std::move(members), std::move(remote)), parent);
 }
 
 /// What a copy of a communicator has besides its members.
@@ -118,7 +118,7 @@ void begin_copy(Communicator& parent, MPI_Comm handle, const decltype(Info::entr
   copy_contents(parent, handle, *made);
   made->info.entries = entries;
   auto copying = std::make_unique<DuplicateRequest>(current_rank(), parent, *made);
-  *newcomm = publish(std::move(made), *parent.handler);
+  *newcomm = publish(std::move(made), parent);
   hand_out(std::move(copying), false, request);
 }
 
@@ -148,7 +148,7 @@ int comm_test_inter(MPI_Comm comm, int* flag) noexcept {
 int comm_group(MPI_Comm comm, MPI_Group* group) noexcept {
   return on_communicator("MPI_Comm_group", comm, [&](const Communicator& c) {
     require_place(static_cast<const void*>(group), "group");
-    *group = publish_group(c.members);
+    *group = publish_group(c.members, c.session);
   });
 }
 
@@ -171,7 +171,7 @@ int comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) noexcept
     std::unique_ptr<Communicator> made = make_alike(current_rank(), c);
     copy_contents(c, comm, *made);
     if (info != MPI_INFO_NULL) made->info.entries = info_of(info).entries;
-    *newcomm = publish(std::move(made), *c.handler);
+    *newcomm = publish(std::move(made), c);
   });
 }
 
@@ -226,7 +226,7 @@ int comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm
     }
     *newcomm = MPI_COMM_NULL;
     if (members->find(current_rank().id) == MPI_UNDEFINED) return;
-    *newcomm = publish(make_communicator(current_rank(), std::move(members)), *c.handler);
+    *newcomm = publish(make_communicator(current_rank(), std::move(members)), c);
   });
 }
 

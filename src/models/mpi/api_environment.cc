@@ -10,6 +10,7 @@
 #include "brant/mpi/runtime.h"
 #include "models/mpi/calls.h"
 #include "models/mpi/export_forms.h"
+#include "models/mpi/rank_life.h"
 #include "mpi_generated/api.h"
 
 namespace brant::mpi {
@@ -26,11 +27,12 @@ namespace {
 }
 
 int start_mpi(const char* function, int required, int* provided) noexcept {
-  if (life() != Life::before) end_start(function, "MPI was initialised before, which happens once in a process");
+  if (rank_life().world != RankLife::World::before)
+    end_start(function, "MPI was initialised before, which happens once in a process");
   // One thread at a time moves the runtime, so calls of several threads must not overlap.
   const int level = required < MPI_THREAD_SERIALIZED ? required : MPI_THREAD_SERIALIZED;
   try {
-    start_rank(level);
+    start_world(level);
   } catch (const std::exception& error) {
     end_start(function, error.what());
   }
@@ -38,10 +40,20 @@ int start_mpi(const char* function, int required, int* provided) noexcept {
   return MPI_SUCCESS;
 }
 
+/// Sessions do not count.
+void require_world(const char* function) noexcept {
+  if (rank_life().world == RankLife::World::running) return;
+  try {
+    end_job(1, fmt::format("brant MPI: {} was called before MPI_Init or after MPI_Finalize", function));
+  } catch (const std::exception&) {
+    end_job(1, "brant MPI: MPI_Finalize was called before MPI_Init or after MPI_Finalize");
+  }
+}
+
 }  // namespace
 
 Runtime& runtime() {
-  require_process("brant::mpi::runtime");
+  require_open("brant::mpi::runtime");
   return process()->runtime();
 }
 
@@ -54,16 +66,17 @@ int init_thread(int*, char***, int required, int* provided) noexcept {
 }
 
 int initialized(int* flag) noexcept {
-  *flag = life() != Life::before ? 1 : 0;
+  *flag = rank_life().world != RankLife::World::before ? 1 : 0;
   return MPI_SUCCESS;
 }
 
 int finalized(int* flag) noexcept {
-  *flag = life() == Life::over ? 1 : 0;
+  *flag = rank_life().world == RankLife::World::over ? 1 : 0;
   return MPI_SUCCESS;
 }
 
 int finalize() noexcept {
+  require_world("MPI_Finalize");
   const int outcome = call("MPI_Finalize", [] {
     RankState& rank = current_rank();
     KeyValues& keys = process()->key_values();
@@ -73,21 +86,21 @@ int finalize() noexcept {
     // Whoever leaves has got what was sent to it.
     static_cast<void>(rank.world->team().run(brant::barrier()));
   });
-  end_rank();
+  end_world();
   return outcome;
 }
 
 int query_thread(int* provided) noexcept {
   return call("MPI_Query_thread", [&] {
     require_place(provided, "provided");
-    *provided = process()->thread_level();
+    *provided = current_rank().thread_level();
   });
 }
 
 int is_thread_main(int* flag) noexcept {
   return call("MPI_Is_thread_main", [&] {
     require_place(flag, "flag");
-    *flag = process()->is_main_thread() ? 1 : 0;
+    *flag = current_rank().is_main_thread() ? 1 : 0;
   });
 }
 
@@ -170,7 +183,7 @@ std::int64_t destination_count(MPI_Comm comm) noexcept {
 int refuse(const char* function) noexcept { return refuse(function, MPI_COMM_SELF); }
 
 int refuse(const char* function, MPI_Comm comm) noexcept {
-  require_process(function);
+  require_open(function);
   return call(function, find_communicator(comm), [&] {
     fail(MPI_ERR_UNSUPPORTED_OPERATION, "brant does not implement {} yet: `brant info --mpi` lists what it does",
          function);

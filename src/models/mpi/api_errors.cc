@@ -1,24 +1,21 @@
 #include <memory>
 
 #include "models/mpi/calls.h"
-#include "models/mpi/user_errors.h"
+#include "models/mpi/rank_life.h"
 #include "mpi_generated/api.h"
 
 namespace brant::mpi {
-
-UserErrors& user_errors() noexcept {
-  static UserErrors errors;
-  return errors;
-}
 
 namespace api {
 
 namespace {
 
+UserErrors& user_errors() noexcept { return rank_life().errors; }
+
 /// Handlers of all classes of handles have one form, but for the type of the handle that they get.
 template <typename Function>
 int create_handler(const char* function, Function* handler, MPI_Errhandler* errhandler) noexcept {
-  return call(function, [&] {
+  return call_at_any_time(function, [&] {
     require_place(reinterpret_cast<const void*>(handler), "the function");
     require_place(static_cast<const void*>(errhandler), "errhandler");
     *errhandler = handle_of<MPI_Errhandler>(
@@ -73,7 +70,7 @@ int comm_call_errhandler(MPI_Comm comm, int errorcode) noexcept {
 }
 
 int errhandler_free(MPI_Errhandler* errhandler) noexcept {
-  return call("MPI_Errhandler_free", [&] {
+  return call_at_any_time("MPI_Errhandler_free", [&] {
     require_place(static_cast<const void*>(errhandler), "errhandler");
     drop_handler(error_handler_of(*errhandler));
     *errhandler = MPI_ERRHANDLER_NULL;
@@ -94,18 +91,18 @@ int error_string(int errorcode, char* string, int* resultlen) noexcept {
   }
   const char* text = error_class_text(errorcode);
   const char* name = error_class_name(errorcode);
-  return call("MPI_Error_string", [&] {
+  return call_at_any_time("MPI_Error_string", [&] {
     require(text != nullptr, MPI_ERR_ARG, "{} is no error code", errorcode);
     store_text(fmt::format("{}: {}", name, text), string, MPI_MAX_ERROR_STRING, resultlen);
   });
 }
 
 int add_error_class(int* errorclass) noexcept {
-  return call("MPI_Add_error_class", [&] { *errorclass = user_errors().add_class(); });
+  return call_at_any_time("MPI_Add_error_class", [&] { *errorclass = user_errors().add_class(); });
 }
 
 int add_error_code(int errorclass, int* errorcode) noexcept {
-  return call("MPI_Add_error_code", [&] {
+  return call_at_any_time("MPI_Add_error_code", [&] {
     require(user_errors().is_class(errorclass) || error_class_text(errorclass) != nullptr, MPI_ERR_ARG,
             "{} is no error class", errorclass);
     *errorcode = user_errors().add_code(errorclass);
@@ -113,14 +110,14 @@ int add_error_code(int errorclass, int* errorcode) noexcept {
 }
 
 int add_error_string(int errorcode, const char* string) noexcept {
-  return call("MPI_Add_error_string", [&] {
+  return call_at_any_time("MPI_Add_error_string", [&] {
     require(user_errors().has(errorcode), MPI_ERR_ARG, "{} is no error code that the program has added", errorcode);
     user_errors().text(errorcode) = string;
   });
 }
 
 int remove_error_class(int errorclass) noexcept {
-  return call("MPI_Remove_error_class", [&] {
+  return call_at_any_time("MPI_Remove_error_class", [&] {
     require(user_errors().is_class(errorclass), MPI_ERR_ARG, "{} is no error class that the program has added",
             errorclass);
     remove_unused(errorclass);
@@ -128,7 +125,7 @@ int remove_error_class(int errorclass) noexcept {
 }
 
 int remove_error_code(int errorcode) noexcept {
-  return call("MPI_Remove_error_code", [&] {
+  return call_at_any_time("MPI_Remove_error_code", [&] {
     const bool is_code = user_errors().has(errorcode) && !user_errors().is_class(errorcode);
     require(is_code, MPI_ERR_ARG, "{} is no error code that the program has added", errorcode);
     remove_unused(errorcode);
@@ -136,7 +133,7 @@ int remove_error_code(int errorcode) noexcept {
 }
 
 int remove_error_string(int errorcode) noexcept {
-  return call("MPI_Remove_error_string", [&] {
+  return call_at_any_time("MPI_Remove_error_string", [&] {
     require(user_errors().has(errorcode), MPI_ERR_ARG, "{} is no error code that the program has added", errorcode);
     user_errors().text(errorcode).clear();
   });

@@ -71,7 +71,7 @@ std::vector<int> weights_from(const int* weights, std::size_t count) {
 void give_distributed(const Communicator& parent, DistributedGraph graph, MPI_Comm* place) {
   std::unique_ptr<Communicator> made = make_communicator(current_rank(), parent.members);
   made->topology = std::move(graph);
-  *place = publish(std::move(made), *parent.handler);
+  *place = publish(std::move(made), parent);
 }
 
 /// Of each edge that ends here the other end must know too: else collectives along it would wait for ever, so that

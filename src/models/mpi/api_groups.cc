@@ -11,9 +11,10 @@ namespace brant::mpi::api {
 
 namespace {
 
-MPI_Group make_group(std::vector<RankId> ids) {
+/// `of`: the group that it is made of, whose session it belongs to.
+MPI_Group make_group(std::vector<RankId> ids, MPI_Group of) {
   if (ids.empty()) return MPI_GROUP_EMPTY;
-  return publish_group(std::make_shared<Members>(std::move(ids)));
+  return publish_group(std::make_shared<Members>(std::move(ids)), session_number_of(of));
 }
 
 void require_member(const Members& members, int rank) {
@@ -31,21 +32,21 @@ std::vector<bool> chosen(const Members& members, const std::vector<int>& ranks) 
   return is_chosen;
 }
 
-MPI_Group included(const Members& members, const std::vector<int>& ranks) {
+MPI_Group included(MPI_Group of, const Members& members, const std::vector<int>& ranks) {
   static_cast<void>(chosen(members, ranks));
   std::vector<RankId> ids;
   ids.reserve(ranks.size());
   for (const int rank : ranks) ids.push_back(members[rank]);
-  return make_group(std::move(ids));
+  return make_group(std::move(ids), of);
 }
 
-MPI_Group excluded(const Members& members, const std::vector<int>& ranks) {
+MPI_Group excluded(MPI_Group of, const Members& members, const std::vector<int>& ranks) {
   const std::vector<bool> is_chosen = chosen(members, ranks);
   std::vector<RankId> ids;
   for (int rank = 0; rank < members.size(); ++rank) {
     if (!is_chosen[static_cast<std::size_t>(rank)]) ids.push_back(members[rank]);
   }
-  return make_group(std::move(ids));
+  return make_group(std::move(ids), of);
 }
 
 std::vector<int> list_of(int n, const int* ranks) {
@@ -70,9 +71,12 @@ std::vector<int> list_of(const Members& members, int n, int (*ranges)[3]) {
   return ranks;
 }
 
+/// Errors go to the handler of the session that the group derives from, if it does and that is open.
 template <typename Body>
 int on_group(const char* function, MPI_Group handle, Body&& body) noexcept {
-  return call(function, [&] { return body(members_of(handle)); });
+  require_open(function);
+  Session* const session = current_rank().sessions().find(session_number_of(handle));
+  return call(function, session, [&] { return body(members_of(handle)); });
 }
 
 }  // namespace
@@ -123,7 +127,7 @@ int group_union(MPI_Group group1, MPI_Group group2, MPI_Group* newgroup) noexcep
     for (const RankId id : members_of(group2).ids()) {
       if (members.find(id) == MPI_UNDEFINED) ids.push_back(id);
     }
-    *newgroup = make_group(std::move(ids));
+    *newgroup = make_group(std::move(ids), group1);
   });
 }
 
@@ -132,7 +136,7 @@ int group_intersection(MPI_Group group1, MPI_Group group2, MPI_Group* newgroup) 
     std::vector<RankId> ids(members.ids().begin(), members.ids().end());
     const Members& others = members_of(group2);
     std::erase_if(ids, [&](RankId id) { return others.find(id) == MPI_UNDEFINED; });
-    *newgroup = make_group(std::move(ids));
+    *newgroup = make_group(std::move(ids), group1);
   });
 }
 
@@ -141,34 +145,32 @@ int group_difference(MPI_Group group1, MPI_Group group2, MPI_Group* newgroup) no
     std::vector<RankId> ids(members.ids().begin(), members.ids().end());
     const Members& others = members_of(group2);
     std::erase_if(ids, [&](RankId id) { return others.find(id) != MPI_UNDEFINED; });
-    *newgroup = make_group(std::move(ids));
+    *newgroup = make_group(std::move(ids), group1);
   });
 }
 
 int group_incl(MPI_Group group, int n, const int ranks[], MPI_Group* newgroup) noexcept {
   return on_group("MPI_Group_incl", group,
-                  [&](const Members& members) { *newgroup = included(members, list_of(n, ranks)); });
+                  [&](const Members& members) { *newgroup = included(group, members, list_of(n, ranks)); });
 }
 
 int group_excl(MPI_Group group, int n, const int ranks[], MPI_Group* newgroup) noexcept {
   return on_group("MPI_Group_excl", group,
-                  [&](const Members& members) { *newgroup = excluded(members, list_of(n, ranks)); });
+                  [&](const Members& members) { *newgroup = excluded(group, members, list_of(n, ranks)); });
 }
 
 int group_range_incl(MPI_Group group, int n, int ranges[][3], MPI_Group* newgroup) noexcept {
   return on_group("MPI_Group_range_incl", group,
-                  [&](const Members& members) { *newgroup = included(members, list_of(members, n, ranges)); });
+                  [&](const Members& members) { *newgroup = included(group, members, list_of(members, n, ranges)); });
 }
 
 int group_range_excl(MPI_Group group, int n, int ranges[][3], MPI_Group* newgroup) noexcept {
   return on_group("MPI_Group_range_excl", group,
-                  [&](const Members& members) { *newgroup = excluded(members, list_of(members, n, ranges)); });
+                  [&](const Members& members) { *newgroup = excluded(group, members, list_of(members, n, ranges)); });
 }
 
 int group_free(MPI_Group* group) noexcept {
-  return call("MPI_Group_free", [&] {
-    require_place(static_cast<const void*>(group), "group");
-    static_cast<void>(members_of(*group));
+  return on_group("MPI_Group_free", group != nullptr ? *group : MPI_GROUP_NULL, [&](const Members&) {
     if (*group != MPI_GROUP_EMPTY) delete object_of<Group>(*group);
     *group = MPI_GROUP_NULL;
   });

@@ -25,7 +25,7 @@ std::string_view key_of(const char* key) {
 }  // namespace
 
 int info_create(MPI_Info* info) noexcept {
-  return call("MPI_Info_create", [&] {
+  return call_at_any_time("MPI_Info_create", [&] {
     require_place(static_cast<const void*>(info), "info");
     *info = handle_of<MPI_Info>(*std::make_unique<Info>().release());
   });
@@ -34,11 +34,11 @@ int info_create(MPI_Info* info) noexcept {
 int info_create_env(int, char*[], MPI_Info* info) noexcept { return info_create(info); }
 
 int info_dup(MPI_Info info, MPI_Info* newinfo) noexcept {
-  return call("MPI_Info_dup", [&] { *newinfo = publish_copy(readable(info)); });
+  return call_at_any_time("MPI_Info_dup", [&] { *newinfo = publish_copy(readable(info)); });
 }
 
 int info_free(MPI_Info* info) noexcept {
-  return call("MPI_Info_free", [&] {
+  return call_at_any_time("MPI_Info_free", [&] {
     require_place(static_cast<const void*>(info), "info");
     delete &info_of(*info);
     *info = MPI_INFO_NULL;
@@ -46,7 +46,7 @@ int info_free(MPI_Info* info) noexcept {
 }
 
 int info_set(MPI_Info info, const char* key, const char* value) noexcept {
-  return call("MPI_Info_set", [&] {
+  return call_at_any_time("MPI_Info_set", [&] {
     Info& owner = info_of(info);
     const std::string_view name = key_of(key);
     require(value != nullptr && std::strlen(value) < MPI_MAX_INFO_VAL, MPI_ERR_INFO_VALUE,
@@ -56,7 +56,7 @@ int info_set(MPI_Info info, const char* key, const char* value) noexcept {
 }
 
 int info_delete(MPI_Info info, const char* key) noexcept {
-  return call("MPI_Info_delete", [&] {
+  return call_at_any_time("MPI_Info_delete", [&] {
     Info& owner = info_of(info);
     const std::string_view name = key_of(key);
     const auto gone = std::erase_if(owner.entries, [name](const Info::Entry& entry) { return entry.first == name; });
@@ -65,11 +65,11 @@ int info_delete(MPI_Info info, const char* key) noexcept {
 }
 
 int info_get_nkeys(MPI_Info info, int* nkeys) noexcept {
-  return call("MPI_Info_get_nkeys", [&] { *nkeys = static_cast<int>(readable(info).entries.size()); });
+  return call_at_any_time("MPI_Info_get_nkeys", [&] { *nkeys = static_cast<int>(readable(info).entries.size()); });
 }
 
 int info_get_nthkey(MPI_Info info, int n, char* key) noexcept {
-  return call("MPI_Info_get_nthkey", [&] {
+  return call_at_any_time("MPI_Info_get_nthkey", [&] {
     const Info& owner = readable(info);
     require(n >= 0 && static_cast<std::size_t>(n) < owner.entries.size(), MPI_ERR_ARG,
             "the info object has {} keys, and no {}th counted from 0", owner.entries.size(), n);
@@ -78,7 +78,7 @@ int info_get_nthkey(MPI_Info info, int n, char* key) noexcept {
 }
 
 int info_get_string(MPI_Info info, const char* key, int* buflen, char* value, int* flag) noexcept {
-  return call("MPI_Info_get_string", [&] {
+  return call_at_any_time("MPI_Info_get_string", [&] {
     const Info::Entry* entry = readable(info).find(key_of(key));
     *flag = entry != nullptr ? 1 : 0;
     if (entry == nullptr) return;
@@ -88,7 +88,7 @@ int info_get_string(MPI_Info info, const char* key, int* buflen, char* value, in
 }
 
 int info_get(MPI_Info info, const char* key, int valuelen, char* value, int* flag) noexcept {
-  return call("MPI_Info_get", [&] {
+  return call_at_any_time("MPI_Info_get", [&] {
     const Info::Entry* entry = readable(info).find(key_of(key));
     *flag = entry != nullptr ? 1 : 0;
     if (entry != nullptr) store_text(entry->second, value, valuelen + 1, nullptr);
@@ -96,7 +96,7 @@ int info_get(MPI_Info info, const char* key, int valuelen, char* value, int* fla
 }
 
 int info_get_valuelen(MPI_Info info, const char* key, int* valuelen, int* flag) noexcept {
-  return call("MPI_Info_get_valuelen", [&] {
+  return call_at_any_time("MPI_Info_get_valuelen", [&] {
     const Info::Entry* entry = readable(info).find(key_of(key));
     *flag = entry != nullptr ? 1 : 0;
     if (entry != nullptr) *valuelen = static_cast<int>(entry->second.size());

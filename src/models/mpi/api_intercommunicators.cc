@@ -89,19 +89,19 @@ void require_leader(const Members& group, int leader) {
   require(group.has(leader), MPI_ERR_RANK, "the leader {} is outside a group of {} ranks", leader, group.size());
 }
 
-/// What goes wrong is handed to the handler that the new communicator is to have.
+/// What goes wrong is handed to the handler that the new communicator is to have. `group`: its own.
 template <typename Body>
-int from_groups(const char* function, MPI_Errhandler errhandler, MPI_Comm* place, Body&& body) noexcept {
+int from_groups(const char* function, MPI_Group group, MPI_Errhandler errhandler, MPI_Comm* place,
+                Body&& body) noexcept {
   return call(function, [&] {
     require_place(static_cast<const void*>(place), "the new communicator");
     ErrorHandler& handler = error_handler_of(errhandler);
     *place = MPI_COMM_NULL;
-    try {
-      if (std::unique_ptr<Communicator> made = body()) *place = publish(std::move(made), handler);
-      return kSuccess;
-    } catch (const CallError& error) {
-      return hand_over(*current_rank().self, handler, function, error);
-    }
+    const Unmade unmade{handler, current_rank().has_world() ? MPI_COMM_SELF : MPI_COMM_NULL};
+    return call(function, &unmade, [&] {
+      if (std::unique_ptr<Communicator> made = body())
+        *place = publish(std::move(made), handler, session_number_of(group));
+    });
   });
 }
 
@@ -119,7 +119,7 @@ int comm_remote_group(MPI_Comm comm, MPI_Group* group) noexcept {
   return on_communicator("MPI_Comm_remote_group", comm, [&](const Communicator& c) {
     require_place(static_cast<const void*>(group), "group");
     require_two_groups(c);
-    *group = publish_group(c.remote);
+    *group = publish_group(c.remote, c.session);
   });
 }
 
@@ -145,7 +145,7 @@ int intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
             local_leader);
     SharedMembers remote = members_from(numbers);
     require_disjoint(*local.members, *remote);
-    *newintercomm = publish(make_communicator(current_rank(), local.members, std::move(remote)), *local.handler);
+    *newintercomm = publish(make_communicator(current_rank(), local.members, std::move(remote)), local);
   });
 }
 
@@ -164,14 +164,14 @@ int intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newintracomm) noexce
       ids.assign(first.ids().begin(), first.ids().end());
       ids.insert(ids.end(), second.ids().begin(), second.ids().end());
     }
-    *newintracomm = publish(make_communicator(current_rank(), std::make_shared<Members>(std::move(ids))), *c.handler);
+    *newintracomm = publish(make_communicator(current_rank(), std::make_shared<Members>(std::move(ids))), c);
   });
 }
 
 /// The tag is of no use: this call waits for all members, so that two of them are never under way at once.
 int comm_create_from_group(MPI_Group group, const char*, MPI_Info info, MPI_Errhandler errhandler,
                            MPI_Comm* newcomm) noexcept {
-  return from_groups("MPI_Comm_create_from_group", errhandler, newcomm, [&]() -> std::unique_ptr<Communicator> {
+  return from_groups("MPI_Comm_create_from_group", group, errhandler, newcomm, [&]() -> std::unique_ptr<Communicator> {
     SharedMembers members = shared_members_of(group);
     if (members->size() == 0) return nullptr;
     require(members->find(current_rank().id) != MPI_UNDEFINED, MPI_ERR_GROUP, "this rank is not in the group");
@@ -184,7 +184,7 @@ int comm_create_from_group(MPI_Group group, const char*, MPI_Info info, MPI_Errh
 int intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group, int remote_leader,
                                  const char*, MPI_Info info, MPI_Errhandler errhandler,
                                  MPI_Comm* newintercomm) noexcept {
-  return from_groups("MPI_Intercomm_create_from_groups", errhandler, newintercomm, [&] {
+  return from_groups("MPI_Intercomm_create_from_groups", local_group, errhandler, newintercomm, [&] {
     SharedMembers members = shared_members_of(local_group);
     SharedMembers remote = shared_members_of(remote_group);
     require(members->find(current_rank().id) != MPI_UNDEFINED, MPI_ERR_GROUP, "this rank is not in the local group");

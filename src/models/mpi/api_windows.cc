@@ -130,7 +130,7 @@ int win_shared_query(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit,
 int win_get_group(MPI_Win win, MPI_Group* group) noexcept {
   return on_window("MPI_Win_get_group", win, [&](const Window& w) {
     require_place(static_cast<const void*>(group), "group");
-    *group = publish_group(w.communicator.members);
+    *group = publish_group(w.communicator.members, w.communicator.session);
   });
 }
 

@@ -25,72 +25,106 @@ std::string name_of(const Window& window) {
   return window.name.empty() ? fmt::format("a window of {} ranks", window.size()) : window.name;
 }
 
-/// `owner`: a communicator or a window, in which this rank has a number.
-template <typename Owner>
-[[noreturn]] void end_with(const Owner& owner, int rank, const char* function, const CallError& error) noexcept {
+constexpr const char* kNoHandlerSet =
+    "no error handler was set: a program that sets MPI_ERRORS_RETURN for it gets the error instead";
+constexpr const char* kNoHandlerExists =
+    "errors that belong to no communicator, window or session go to the handler of MPI_COMM_SELF, which is there "
+    "between MPI_Init and MPI_Finalize";
+
+/// `where()`: "" or " on rank 3 of what was called".
+template <typename Where>
+[[noreturn]] void end_with(const char* function, const Where& where, const CallError& error, const char* why) noexcept {
   std::string text;
   try {
     const char* class_name = error_class_name(error.error_class());
-    text = fmt::format(
-        "brant MPI: {} failed on rank {} of {}: {}{}({}). The job ends, since no error handler was set: a program that "
-        "sets MPI_ERRORS_RETURN for it gets the error instead.",
-        function, rank, name_of(owner), error.what(), *error.what() != 0 ? " " : "",
-        class_name != nullptr ? class_name : std::to_string(error.error_class()));
+    text = fmt::format("brant MPI: {} failed{}: {}{}({}). The job ends, since {}.", function, where(), error.what(),
+                       *error.what() != 0 ? " " : "",
+                       class_name != nullptr ? class_name : std::to_string(error.error_class()), why);
   } catch (const std::exception&) {
     text = "brant MPI: a call failed, and there is no memory to say which";
   }
   end_job(1, text);
 }
 
+/// Which rank of the job it is; nothing before that is known.
+std::string text_of_rank() {
+  return process() != nullptr ? fmt::format(" on rank {}", current_rank().id.value) : std::string();
+}
+
 /// `handle`: what a function of the program gets.
-template <typename Owner, typename Handle>
-int hand_over_to(const ErrorHandler& handler, const Owner& owner, int rank, Handle handle, const char* function,
+template <typename Where, typename Handle>
+int hand_over_to(const ErrorHandler& handler, const Where& where, Handle handle, const char* function,
                  const CallError& error) noexcept {
   int code = error.error_class();
   switch (handler.action) {
     case ErrorHandler::Action::give_back: return code;
     case ErrorHandler::Action::call: handler.function(static_cast<void*>(&handle), &code); return code;
-    default: end_with(owner, rank, function, error);
+    default: end_with(function, where, error, kNoHandlerSet);
   }
+}
+
+/// `owner`: a communicator or a window, in which this rank has a number.
+template <typename Owner>
+auto text_of(const Owner& owner, int rank) {
+  return [&owner, rank] { return fmt::format(" on rank {} of {}", rank, name_of(owner)); };
 }
 
 }  // namespace
 
 int hand_over(Communicator* communicator, const char* function, const CallError& error) noexcept {
-  Communicator& owner = communicator != nullptr ? *communicator : *current_rank().self;
-  return hand_over(owner, *owner.handler, function, error);
-}
-
-int hand_over(Communicator& owner, const ErrorHandler& handler, const char* function, const CallError& error) noexcept {
-  return hand_over_to(handler, owner, owner.rank, handle_of_communicator(owner), function, error);
+  Communicator* owner = communicator;
+  if (owner == nullptr && is_open() && current_rank().has_world()) owner = current_rank().self.get();
+  if (owner == nullptr) end_with(function, text_of_rank, error, kNoHandlerExists);
+  return hand_over_to(*owner->handler, text_of(*owner, owner->rank), handle_of_communicator(*owner), function, error);
 }
 
 int hand_over(Window* window, const char* function, const CallError& error) noexcept {
   if (window == nullptr) return hand_over(static_cast<Communicator*>(nullptr), function, error);
-  return hand_over_to(*window->handler, *window, window->communicator.rank, handle_of<MPI_Win>(*window), function,
-                      error);
+  return hand_over_to(*window->handler, text_of(*window, window->communicator.rank), handle_of<MPI_Win>(*window),
+                      function, error);
 }
 
-void require_process(const char* function) noexcept {
-  if (process() != nullptr) [[likely]]
+int hand_over(Session* session, const char* function, const CallError& error) noexcept {
+  if (session == nullptr) return hand_over(static_cast<Communicator*>(nullptr), function, error);
+  const auto where = [] { return text_of_rank() + " in a session"; };
+  return hand_over_to(*session->handler, where, handle_of<MPI_Session>(*session), function, error);
+}
+
+int hand_over(const Unmade* unmade, const char* function, const CallError& error) noexcept {
+  return hand_over_to(unmade->handler, text_of_rank, unmade->handle, function, error);
+}
+
+void require_open(const char* function) noexcept {
+  if (is_open()) [[likely]]
     return;
   try {
-    end_job(1, fmt::format("brant MPI: {} was called before MPI_Init or after MPI_Finalize", function));
+    end_job(1, fmt::format("brant MPI: {} was called before MPI_Init or after MPI_Finalize, and without a session",
+                           function));
   } catch (const std::exception&) {
-    end_job(1, "brant MPI: a function was called before MPI_Init or after MPI_Finalize");
+    end_job(1, "brant MPI: a function was called before MPI_Init or after MPI_Finalize, and without a session");
   }
 }
 
 Communicator* find_communicator(MPI_Comm handle) noexcept {
-  if (handle == MPI_COMM_WORLD) return current_rank().world.get();
-  if (handle == MPI_COMM_SELF) return current_rank().self.get();
+  if (handle == MPI_COMM_WORLD) return current_rank().has_world() ? current_rank().world.get() : nullptr;
+  if (handle == MPI_COMM_SELF) return current_rank().has_world() ? current_rank().self.get() : nullptr;
   return object_of<Communicator>(handle);
 }
 
 Communicator& communicator_of(MPI_Comm handle) {
   Communicator* found = find_communicator(handle);
-  require(found != nullptr, MPI_ERR_COMM, "the communicator is MPI_COMM_NULL, or none that exists");
+  if (found == nullptr) fail_without_communicator(handle);
   return *found;
+}
+
+void fail_without_communicator(MPI_Comm handle) {
+  const bool is_of_world = handle == MPI_COMM_WORLD || handle == MPI_COMM_SELF;
+  require(!is_of_world, MPI_ERR_COMM,
+          "{} is there between MPI_Init and MPI_Finalize alone: with sessions, MPI_Comm_create_from_group makes one of "
+          "the group of {}",
+          handle == MPI_COMM_WORLD ? "MPI_COMM_WORLD" : "MPI_COMM_SELF",
+          handle == MPI_COMM_WORLD ? "mpi://WORLD" : "mpi://SELF");
+  fail(MPI_ERR_COMM, "the communicator is MPI_COMM_NULL, or none that exists");
 }
 
 MPI_Comm handle_of_communicator(Communicator& communicator) noexcept {
@@ -105,6 +139,11 @@ SharedMembers shared_members_of(MPI_Group handle) {
   const auto* group = object_of<Group>(handle);
   require(group != nullptr, MPI_ERR_GROUP, "the group is MPI_GROUP_NULL, or none that exists");
   return group->members;
+}
+
+std::uint64_t session_number_of(MPI_Group handle) noexcept {
+  const auto* group = object_of<Group>(handle);
+  return group != nullptr ? group->session : Sessions::kNone;
 }
 
 Request* find_request(MPI_Request handle) {
@@ -133,8 +172,8 @@ MPI_Info publish_copy(const Info& info) {
   return handle_of<MPI_Info>(*copy.release());
 }
 
-MPI_Group publish_group(SharedMembers members) {
-  return handle_of<MPI_Group>(*std::make_unique<Group>(std::move(members)).release());
+MPI_Group publish_group(SharedMembers members, std::uint64_t session) {
+  return handle_of<MPI_Group>(*std::make_unique<Group>(std::move(members), session).release());
 }
 
 std::string_view object_name(const char* name) noexcept {

@@ -16,19 +16,24 @@ namespace brant::mpi {
 
 class Window;
 
-/// Calls the error handler of a communicator, or for null that of MPI_COMM_SELF: what the standard does with errors
-/// that belong to none. Returns what the function of MPI is to return.
-int hand_over(Communicator* communicator, const char* function, const CallError& error) noexcept;
-/// The same by a handler that the owner does not have, or not yet.
-int hand_over(Communicator& owner, const ErrorHandler& handler, const char* function, const CallError& error) noexcept;
-int hand_over(Window* window, const char* function, const CallError& error) noexcept;
-/// Ends the job where MPI is not initialised.
-void require_process(const char* function) noexcept;
+/// An object that a call is to make, and whose error handler is known already.
+struct Unmade {
+  const ErrorHandler& handler;
+  void* handle;  ///< That the handler gets: one of the null handles.
+};
 
-/// Runs the body of a function of MPI: its result, or MPI_SUCCESS. `owner`: a communicator or a window.
+/// Calls the error handler of a communicator, or for null that of MPI_COMM_SELF: what the standard does with errors
+/// that belong to none. Where the world is not there, those end the job. Returns what the function of MPI is to return.
+int hand_over(Communicator* communicator, const char* function, const CallError& error) noexcept;
+int hand_over(Window* window, const char* function, const CallError& error) noexcept;
+int hand_over(Session* session, const char* function, const CallError& error) noexcept;
+int hand_over(const Unmade* unmade, const char* function, const CallError& error) noexcept;
+/// Ends the job where the rank may not call MPI: its world is not there, and no session is open.
+void require_open(const char* function) noexcept;
+
+/// As `call`, for what the standard allows before MPI is initialised and after it has ended, too.
 template <typename Owner, typename Body>
-int call(const char* function, Owner* owner, Body&& body) noexcept {
-  require_process(function);
+int call_at_any_time(const char* function, Owner* owner, Body&& body) noexcept {
   try {
     if constexpr (std::is_void_v<decltype(body())>) {
       body();
@@ -45,25 +50,51 @@ int call(const char* function, Owner* owner, Body&& body) noexcept {
   }
 }
 
-/// The same for a function that belongs to no communicator.
+/// Runs the body of a function of MPI: its result, or MPI_SUCCESS. `owner`: a communicator, a window, a session, or an
+/// object that is to be made.
+template <typename Owner, typename Body>
+int call(const char* function, Owner* owner, Body&& body) noexcept {
+  require_open(function);
+  return call_at_any_time(function, owner, std::forward<Body>(body));
+}
+
+/// The same for functions that belong to no object with an error handler.
 template <typename Body>
 int call(const char* function, Body&& body) noexcept {
   return call(function, static_cast<Communicator*>(nullptr), std::forward<Body>(body));
+}
+template <typename Body>
+int call_at_any_time(const char* function, Body&& body) noexcept {
+  return call_at_any_time(function, static_cast<Communicator*>(nullptr), std::forward<Body>(body));
 }
 
 /// Null: it is null, or none that exists.
 [[nodiscard]] Communicator* find_communicator(MPI_Comm handle) noexcept;
 [[nodiscard]] Communicator& communicator_of(MPI_Comm handle);
+/// Throws MPI_ERR_COMM, with what there is to say of a handle without a communicator.
+[[noreturn]] void fail_without_communicator(MPI_Comm handle);
 [[nodiscard]] MPI_Comm handle_of_communicator(Communicator& communicator) noexcept;
 
 /// The body gets the communicator of a handle.
 template <typename Body>
 int on_communicator(const char* function, MPI_Comm handle, Body&& body) noexcept {
-  require_process(function);
+  require_open(function);
   Communicator* communicator = find_communicator(handle);
   return call(function, communicator, [&] {
-    require(communicator != nullptr, MPI_ERR_COMM, "the communicator is MPI_COMM_NULL, or none that exists");
+    if (communicator == nullptr) [[unlikely]]
+      fail_without_communicator(handle);
     return body(*communicator);
+  });
+}
+
+/// The body gets the session of a handle.
+template <typename Body>
+int on_session(const char* function, MPI_Session handle, Body&& body) noexcept {
+  require_open(function);
+  Session* const session = object_of<Session>(handle);
+  return call(function, session, [&] {
+    require(session != nullptr, MPI_ERR_SESSION, "the session is MPI_SESSION_NULL, or none that is open");
+    return body(*session);
   });
 }
 
@@ -73,11 +104,13 @@ int on_communicator(const char* function, MPI_Comm handle, Body&& body) noexcept
 void require_key(int number);
 [[nodiscard]] const Members& members_of(MPI_Group handle);
 [[nodiscard]] SharedMembers shared_members_of(MPI_Group handle);
+/// The number of the session that a group derives from; 0: of none, or it is no group.
+[[nodiscard]] std::uint64_t session_number_of(MPI_Group handle) noexcept;
 [[nodiscard]] Info& info_of(MPI_Info handle);
 /// A copy that the program gets, to free it.
 [[nodiscard]] MPI_Info publish_copy(const Info& info);
-/// A group that the program gets, to free it.
-[[nodiscard]] MPI_Group publish_group(SharedMembers members);
+/// A group that the program gets, to free it. `session`: the number of the one that it derives from.
+[[nodiscard]] MPI_Group publish_group(SharedMembers members, std::uint64_t session);
 /// As much of a name as objects keep.
 [[nodiscard]] std::string_view object_name(const char* name) noexcept;
 

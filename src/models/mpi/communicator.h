@@ -68,7 +68,8 @@ struct Communicator final : Object {
   Info info;
   Topology topology;
   BufferedSends buffered;
-  std::size_t users = 1;  ///< The program's handle, and what is under way.
+  std::uint64_t session = 0;  ///< The number of the session that it derives from; 0: of none.
+  std::size_t users = 1;      ///< The program's handle, and what is under way.
 
  private:
   void form_team();

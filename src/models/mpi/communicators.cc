@@ -92,10 +92,9 @@ Agreed agree(RankState& rank, std::span<const RankId> ids) {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members, std::uint32_t context) {
-  RankTeam team(rank, members->ids(), context);
-  const int own = members->find(rank.id);
-  return std::make_unique<Communicator>(context, std::move(members), nullptr, own, std::move(team));
+std::unique_ptr<Communicator> make_communicator_later(RankId id, SharedMembers members, std::uint32_t context) {
+  const int own = members->find(id);
+  return std::make_unique<Communicator>(context, std::move(members), nullptr, own, RankTeam());
 }
 
 std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members) {
@@ -140,9 +139,14 @@ std::uint64_t communicator_label(std::span<const RankId> ids, std::uint32_t cont
   return (std::uint64_t{context} << 32 | static_cast<std::uint32_t>(lowest.value)) + 1;
 }
 
-MPI_Comm publish(std::unique_ptr<Communicator> made, ErrorHandler& handler) noexcept {
+MPI_Comm publish(std::unique_ptr<Communicator> made, ErrorHandler& handler, std::uint64_t session) noexcept {
   made->set_handler(handler);
+  made->session = session;
   return handle_of<MPI_Comm>(*made.release());
+}
+
+MPI_Comm publish(std::unique_ptr<Communicator> made, const Communicator& parent) noexcept {
+  return publish(std::move(made), *parent.handler, parent.session);
 }
 
 MPI_Comm publish_part(const Communicator& parent, const std::vector<int>& ranks, Topology topology) {
@@ -152,7 +156,7 @@ MPI_Comm publish_part(const Communicator& parent, const std::vector<int>& ranks,
   for (const int rank : ranks) ids.push_back(parent.id_of(rank));
   auto made = make_communicator(current_rank(), std::make_shared<Members>(std::move(ids)));
   made->topology = std::move(topology);
-  return publish(std::move(made), *parent.handler);
+  return publish(std::move(made), parent);
 }
 
 bool comes_first(const Members& members, const Members& remote) noexcept { return members[0] < remote[0]; }

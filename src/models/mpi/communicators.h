@@ -18,10 +18,11 @@ inline constexpr TeamOptions kTeamOptions{.patience = std::chrono::hours(24 * 36
 /// Names a communicator among all that have the same members: a context is used once among them.
 [[nodiscard]] std::uint64_t communicator_label(std::span<const RankId> ids, std::uint32_t context) noexcept;
 
-/// A communicator with a context that is known already.
-[[nodiscard]] std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members,
-                                                              std::uint32_t context);
-/// The same with a new context, upon which the members agree. All of them call it, and nobody else; it waits for all.
+/// A communicator of the rank `id` with a context that is known already. It waits for nobody: its team is made when it
+/// is first asked for.
+[[nodiscard]] std::unique_ptr<Communicator> make_communicator_later(RankId id, SharedMembers members,
+                                                                    std::uint32_t context);
+/// One with a new context, upon which the members agree. All of them call it, and nobody else; it waits for all.
 [[nodiscard]] std::unique_ptr<Communicator> make_communicator(RankState& rank, SharedMembers members);
 /// The same between the group of this rank and another, which have no rank in common. The other group calls it with the
 /// two exchanged.
@@ -35,8 +36,12 @@ inline constexpr TeamOptions kTeamOptions{.patience = std::chrono::hours(24 * 36
 /// A context that no communicator of this rank's, or of any other's, has.
 [[nodiscard]] std::uint32_t hand_out_context(RankState& rank);
 
-/// The handle that the program gets of a new communicator, whose errors go to this handler.
-[[nodiscard]] MPI_Comm publish(std::unique_ptr<Communicator> made, ErrorHandler& handler) noexcept;
+/// The handle that the program gets of a new communicator, whose errors go to this handler. `session`: the number of
+/// the one that it derives from.
+[[nodiscard]] MPI_Comm publish(std::unique_ptr<Communicator> made, ErrorHandler& handler,
+                               std::uint64_t session) noexcept;
+/// The same with the handler and the session of the communicator that it was made of.
+[[nodiscard]] MPI_Comm publish(std::unique_ptr<Communicator> made, const Communicator& parent) noexcept;
 /// Makes one of the ranks that a list names, which share a topology: the handle, and MPI_COMM_NULL for other ranks.
 [[nodiscard]] MPI_Comm publish_part(const Communicator& parent, const std::vector<int>& ranks, Topology topology);
 

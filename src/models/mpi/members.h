@@ -44,9 +44,11 @@ using SharedMembers = std::shared_ptr<const Members>;
 /// What a handle of a group points to.
 struct Group final : Object {
   static constexpr ObjectKind kKind = ObjectKind::group;
-  explicit Group(SharedMembers members_in) noexcept : Object(kKind), members(std::move(members_in)) {}
+  Group(SharedMembers members_in, std::uint64_t session_in) noexcept
+      : Object(kKind), members(std::move(members_in)), session(session_in) {}
 
   const SharedMembers members;
+  const std::uint64_t session;  ///< The number of the session that it derives from; 0: of none.
 };
 
 }  // namespace brant::mpi

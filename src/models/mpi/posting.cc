@@ -15,10 +15,21 @@ void require_source(const Communicator& communicator, int source, int tag) {
           kTagMax);
 }
 
+namespace {
+
+/// The buffer that messages on a communicator take: its own, that of its session, or that of the process.
+BufferedSends& buffer_of(RankState& rank, Communicator& communicator) noexcept {
+  if (communicator.buffered.attached()) return communicator.buffered;
+  Session* const session = rank.sessions().find(communicator.session);
+  return session != nullptr && session->buffered.attached() ? session->buffered : rank.buffered;
+}
+
+}  // namespace
+
 void start_buffered(Communicator& communicator, const TypedBuffer& source, int destination, int tag) {
   RankState& rank = current_rank();
   const std::size_t bytes = source.bytes();
-  BufferedSends& sends = communicator.buffered.attached() ? communicator.buffered : rank.buffered;
+  BufferedSends& sends = buffer_of(rank, communicator);
   if (!sends.takes(bytes)) rank.progress();  // what has left meanwhile makes room
   require(sends.takes(bytes), MPI_ERR_BUFFER,
           "the buffer that is attached has no room for {} bytes and MPI_BSEND_OVERHEAD: {} of {} bytes are in use",

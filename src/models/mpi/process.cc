@@ -2,13 +2,17 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "base/env.h"
+#include "models/mpi/parting.h"
+#include "models/mpi/rank_life.h"
 #include "models/mpi/stall_report.h"
 #include "models/mpi/windows/window.h"
 #include "models/mpi/windows/window_messenger.h"
@@ -19,8 +23,8 @@ namespace {
 
 Process* g_process = nullptr;
 RankThreads* g_threads = nullptr;
+bool g_exits = false;  ///< The functions given to atexit run.
 constexpr std::int64_t kRanksMax = 1 << 20;
-std::size_t g_running = 0;  ///< Ranks between MPI_Init and MPI_Finalize.
 
 /// How many ranks the job has, which `brant run --ranks` says where there are several in a process.
 RankPlacement placement_of(const Runtime& runtime, const RankThreads* threads) {
@@ -37,12 +41,40 @@ RankPlacement placement_of(const Runtime& runtime, const RankThreads* threads) {
                   threads->count(), here, placement.ranks, placement.processes, placement.processes, placement.ranks));
 }
 
+/// The end of a session waits for nobody who receives, so the process does. One that may still call MPI goes without a
+/// word, so that the others hear of its end.
+void end_unused_process() noexcept {
+  if (g_process == nullptr || g_process->is_open() || !g_process->is_own()) return;
+  g_process->part();
+  delete g_process;
+  g_process = nullptr;
+}
+
+void end_at_exit() noexcept {
+  g_exits = true;
+  end_unused_process();
+}
+
+/// Destructors of the program that run behind `end_at_exit` may end what it found open.
+void end_if_late() noexcept {
+  if (g_exits) end_unused_process();
+}
+
+RankState& made_rank() {
+  if (g_process == nullptr) {
+    g_process = new Process(g_threads);
+    // After the runtime is there, so that it ends before what its libraries have given to atexit.
+    static const int kRegistered = std::atexit(end_at_exit);
+    static_cast<void>(kRegistered);
+  }
+  return g_process->rank();
+}
+
 }  // namespace
 
 RankPlacement Process::g_placement;
 
-Process::Process(int thread_level, RankThreads* threads)
-    : threads_(threads), thread_level_(thread_level), transport_(engine(), *this) {
+Process::Process(RankThreads* threads) : threads_(threads), number_(::getpid()), transport_(engine(), *this) {
   g_placement = placement_of(runtime_, threads);
   const int own = runtime_.rank().value;
   for (int slot = 0; slot < g_placement.count_in(own); ++slot)
@@ -56,6 +88,18 @@ Process::~Process() {
   ranks_.clear();
   if (threads_ != nullptr) threads_->attach(nullptr);
 }
+
+bool Process::is_open() const noexcept {
+  return std::ranges::any_of(ranks_, [](const auto& rank) { return rank->is_open(); });
+}
+
+void Process::part() noexcept {
+  if (!had_sessions_) return;
+  parts_ = true;
+  part_from_others(*this);
+}
+
+bool Process::is_own() const noexcept { return ::getpid() == number_; }
 
 WindowMessenger& Process::windows() {
   if (windows_ == nullptr) windows_ = std::make_unique<WindowMessenger>(engine(), *this);
@@ -76,31 +120,45 @@ Process* process() noexcept { return g_process; }
 
 RankState& current_rank() noexcept { return g_process->rank(); }
 
-Life& life() noexcept {
-  static std::vector<Life> lives(g_threads != nullptr ? static_cast<std::size_t>(g_threads->count()) : 1);
-  return lives[g_threads != nullptr ? static_cast<std::size_t>(g_threads->current()) : 0];
+RankLife& rank_life() noexcept {
+  static auto* const lives =
+      new std::vector<RankLife>(g_threads != nullptr ? static_cast<std::size_t>(g_threads->count()) : 1);
+  return (*lives)[g_threads != nullptr ? static_cast<std::size_t>(g_threads->current()) : 0];
 }
+
+bool is_open() noexcept { return g_process != nullptr && g_process->rank().is_open(); }
 
 void use_rank_threads(RankThreads& threads) noexcept { g_threads = &threads; }
 
 int checked_exit_code(int code) noexcept {
-  if (code != 0 || g_process == nullptr || life() != Life::running) return code;
-  std::fprintf(stderr, "brant MPI: rank %d has ended its program without MPI_Finalize\n", current_rank().id.value);
+  if (code != 0 || !is_open()) return code;
+  const char* end = rank_life().world == RankLife::World::running ? "MPI_Finalize" : "MPI_Session_finalize";
+  std::fprintf(stderr, "brant MPI: rank %d has ended its program without %s\n", current_rank().id.value, end);
   return 1;
 }
 
-void start_rank(int thread_level) {
-  if (g_process == nullptr) g_process = new Process(thread_level, g_threads);
-  ++g_running;
-  g_process->rank().open_communicators();
-  life() = Life::running;
+void end_ranks() noexcept { end_unused_process(); }
+
+void start_world(int thread_level) {
+  made_rank().start_world(thread_level);
+  rank_life().world = RankLife::World::running;
 }
 
-void end_rank() noexcept {
-  life() = Life::over;
-  if (--g_running != 0) return;
-  delete g_process;
-  g_process = nullptr;
+Session& start_session(ErrorHandler& handler, int thread_level) {
+  RankState& rank = made_rank();
+  rank.process.note_session();
+  return rank.open_session(handler, thread_level);
+}
+
+void end_world() noexcept {
+  rank_life().world = RankLife::World::over;
+  current_rank().end_world();
+  end_if_late();
+}
+
+void end_session(const Session& session) noexcept {
+  current_rank().close_session(session);
+  end_if_late();
 }
 
 /// Without destructors and functions of `atexit`: those of the program may use what has failed.

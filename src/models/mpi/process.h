@@ -4,7 +4,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "brant/core/runtime.h"
@@ -20,12 +19,13 @@ namespace brant::mpi {
 
 class WindowMessenger;
 
-/// What MPI has in this process between MPI_Init and MPI_Finalize: the runtime, and the ranks that live here. All that
-/// asks which process a rank lives in asks here.
+/// What MPI has in this process: the runtime, and the ranks that live here. The first MPI_Init or MPI_Session_init
+/// makes it, together with those of all other processes, and it stays until the process exits, since a session may be
+/// opened again at any time. All that asks which process a rank lives in asks here.
 class Process {
  public:
-  /// `threads`: of the ranks; null where there is one.
-  Process(int thread_level, RankThreads* threads);
+  /// `threads`: of the ranks; null where there is one. Throws Error.
+  explicit Process(RankThreads* threads);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -46,9 +46,14 @@ class Process {
   [[nodiscard]] RankThreads* threads() const noexcept { return threads_; }
   /// The teams of communicators some of whose ranks share a process.
   [[nodiscard]] SharedTeams& shared_teams() noexcept { return shared_teams_; }
-  [[nodiscard]] int thread_level() const noexcept { return thread_level_; }
-  /// The calling thread is the one that called MPI_Init.
-  [[nodiscard]] bool is_main_thread() const noexcept { return std::this_thread::get_id() == main_thread_; }
+  /// A rank that lives here may call MPI.
+  [[nodiscard]] bool is_open() const noexcept;
+  /// False in a child that was forked.
+  [[nodiscard]] bool is_own() const noexcept;
+  void note_session() noexcept { had_sessions_ = true; }
+  /// Before it goes, when no rank calls MPI any more. Waits for the others if there were sessions.
+  void part() noexcept;
+  [[nodiscard]] bool parts() const noexcept { return parts_; }
 
   /// The same in all processes of this host, and different on others.
   [[nodiscard]] static std::uint64_t host_number();
@@ -67,8 +72,9 @@ class Process {
 
   Runtime runtime_;
   RankThreads* const threads_;
-  const int thread_level_;
-  const std::thread::id main_thread_ = std::this_thread::get_id();
+  bool had_sessions_ = false;
+  bool parts_ = false;  ///< It waits in `part`.
+  const int number_;    ///< By which the system knows this process.
   KeyValues key_values_;
   AllocatedMemory allocated_{runtime_};
   Transport transport_;
@@ -77,15 +83,17 @@ class Process {
   std::unique_ptr<WindowMessenger> windows_;
 };
 
-/// Null before MPI_Init and after MPI_Finalize.
+/// Null before a rank of this process has first used MPI.
 [[nodiscard]] Process* process() noexcept;
-/// Of the rank that calls: the first of a process starts the process. Throws Error.
-void start_rank(int thread_level);
-/// The last of a process ends it.
-void end_rank() noexcept;
-/// Where the rank that calls stands between MPI_Init and MPI_Finalize.
-enum class Life : std::uint8_t { before, running, over };
-[[nodiscard]] Life& life() noexcept;
+/// The rank that calls may call MPI: its world is there, or a session is.
+[[nodiscard]] bool is_open() noexcept;
+/// Of the rank that calls, as MPI_Init and MPI_Session_init do. The first of a process makes the process, which waits
+/// for all others of the job. Throw Error.
+void start_world(int thread_level);
+[[nodiscard]] Session& start_session(ErrorHandler& handler, int thread_level);
+/// As MPI_Finalize and MPI_Session_finalize do, when nothing is under way any more.
+void end_world() noexcept;
+void end_session(const Session& session) noexcept;
 
 /// Ends the job from here, with a line on standard error.
 [[noreturn]] void end_job(int code, const std::string& text) noexcept;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -10,9 +11,9 @@
 #include "brant/base/intrusive_list.h"
 #include "models/mpi/buffered_sends.h"
 #include "models/mpi/communicator.h"
-#include "models/mpi/fortran_layer.h"
 #include "models/mpi/matching.h"
 #include "models/mpi/request.h"
+#include "models/mpi/sessions.h"
 #include "models/mpi/tickets.h"
 
 namespace brant::mpi {
@@ -25,13 +26,25 @@ class RankThreads;
 /// `current_rank` alone, so that a process may hold several.
 class RankState {
  public:
-  RankState(Process& process_in, RankId id_in) noexcept;
+  RankState(Process& process_in, RankId id_in);
   ~RankState();
   RankState(const RankState&) = delete;
   RankState& operator=(const RankState&) = delete;
 
-  /// The communicators that are there from the start. All ranks do so together.
-  void open_communicators();
+  /// What MPI_Init does, together at all ranks. Throws Error.
+  void start_world(int level);
+  void end_world() noexcept;
+  /// Throws std::bad_alloc.
+  [[nodiscard]] Session& open_session(ErrorHandler& handler, int level);
+  void close_session(const Session& session) noexcept;
+  /// The program may call MPI: its world is there, or a session is.
+  [[nodiscard]] bool is_open() const noexcept { return uses_ != 0; }
+  [[nodiscard]] bool has_world() const noexcept { return has_world_; }
+  [[nodiscard]] const Sessions& sessions() const noexcept { return sessions_; }
+  /// What MPI_Init granted, or the latest session where there is no world.
+  [[nodiscard]] int thread_level() const noexcept { return thread_level_; }
+  /// The calling thread is the one that called MPI_Init, or that opened the first session where there is no world.
+  [[nodiscard]] bool is_main_thread() const noexcept { return std::this_thread::get_id() == main_thread_; }
 
   /// The one place where a rank waits: moves the network, and lets others run, until `done()` holds.
   template <typename Done>
@@ -65,9 +78,9 @@ class RankState {
   Matching matching;
   Tickets tickets;
   BufferedSends buffered;
-  FortranLayer fortran;
-  std::unique_ptr<Communicator> world;
-  std::unique_ptr<Communicator> self;
+  /// All ranks, and this one alone. The program has handles of them while `has_world`; brant uses them at any time.
+  const std::unique_ptr<Communicator> world;
+  const std::unique_ptr<Communicator> self;
   std::uint32_t next_context = 2;  ///< Above all contexts that this rank has used.
   std::uint64_t handed_out = 0;    ///< Contexts that it gave to copies of communicators.
   std::int32_t next_partition_tag = 0;
@@ -81,9 +94,14 @@ class RankState {
 
   RankThreads* const threads_;  ///< Null where one rank lives in the process.
   const int slot_;
+  Sessions sessions_;
+  std::size_t uses_ = 0;  ///< Open sessions, and the world.
+  bool has_world_ = false;
+  int thread_level_ = MPI_THREAD_SINGLE;
+  std::thread::id main_thread_;
 };
 
-/// The rank that calls. Only between MPI_Init and MPI_Finalize.
+/// The rank that calls. Only where the process exists.
 [[nodiscard]] RankState& current_rank() noexcept;
 
 }  // namespace brant::mpi

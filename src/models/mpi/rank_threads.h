@@ -43,7 +43,11 @@ class RankThreads {
 BRANT_API void use_rank_threads(RankThreads& threads) noexcept;
 
 /// Of a rank whose program has ended with this exit code, on its stack: that code, or 1 and a line on standard error if
-/// it is still between MPI_Init and MPI_Finalize. Others would wait for it without end.
+/// it may still call MPI, since it has not called MPI_Finalize, or MPI_Session_finalize. Others would wait for it
+/// without end.
 [[nodiscard]] BRANT_API int checked_exit_code(int code) noexcept;
+
+/// All ranks of this process have ended: what MPI has in it ends as well.
+BRANT_API void end_ranks() noexcept;
 
 }  // namespace brant::mpi

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/seconds.h"
+#include "models/mpi/parting.h"
 #include "models/mpi/process.h"
 
 namespace brant::mpi {
@@ -37,6 +38,11 @@ void report(const RankTeam& team) noexcept {
 bool StallReport::stalled(std::chrono::nanoseconds idle, bool) noexcept {
   constexpr int kNamed = 8;  // of the ranks of a process, which may be a thousand
   if (process() == nullptr) return false;
+  if (process()->parts()) {
+    log::warn("the program has ended, and its process waits until {} others have: they may still want its messages",
+              count_others(*process()));
+    return true;
+  }
   int waiting = 0;
   const RankTeam* last = nullptr;
   for (const auto& rank : process()->ranks()) {

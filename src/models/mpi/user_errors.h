@@ -9,7 +9,7 @@
 
 namespace brant::mpi {
 
-/// Error classes and codes that a program adds, with its texts. They may be added before MPI_Init.
+/// Error classes and codes that a program adds, with its texts. They may be added at any time.
 class UserErrors {
  public:
   int add_class() { return add(std::nullopt); }
@@ -32,7 +32,8 @@ class UserErrors {
   [[nodiscard]] int class_of(int code) const noexcept { return entries_[index(code)].of_class.value_or(code); }
   [[nodiscard]] bool is_class(int code) const noexcept { return has(code) && !entries_[index(code)].of_class; }
   std::string& text(int code) noexcept { return entries_[index(code)].text; }
-  [[nodiscard]] int last_code() const noexcept { return MPI_ERR_LASTCODE + static_cast<int>(entries_.size()); }
+  /// What the attribute MPI_LASTUSEDCODE points to.
+  [[nodiscard]] int* last_code() noexcept { return &last_code_; }
 
  private:
   struct Entry {
@@ -43,12 +44,11 @@ class UserErrors {
   static std::size_t index(int code) noexcept { return static_cast<std::size_t>(code - MPI_ERR_LASTCODE - 1); }
   int add(std::optional<int> of_class) {
     entries_.push_back({of_class, {}});
-    return last_code();
+    return ++last_code_;
   }
 
   std::vector<Entry> entries_;
+  int last_code_ = MPI_ERR_LASTCODE;
 };
-
-[[nodiscard]] UserErrors& user_errors() noexcept;
 
 }  // namespace brant::mpi

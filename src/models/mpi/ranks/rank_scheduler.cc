@@ -53,6 +53,7 @@ int RankScheduler::run() noexcept {
       static_cast<void>(worker_->wait_until([this] { return wake(); }));
     }
   }
+  if (exit_code_ == 0) end_ranks();
   return exit_code_;
 }
 

@@ -24,6 +24,7 @@ void require_spec(const WindowSpec& spec) {
 Window& open_window(Communicator& parent, int flavor) {
   RankState& rank = current_rank();
   auto window = std::make_unique<Window>(rank, make_communicator(rank, parent.members), flavor);
+  window->communicator.session = parent.session;
   return rank.process.windows().add(std::move(window));
 }
 
