@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "models/mpi/files/file.h"
 #include "models/mpi/windows/window.h"
 
 namespace brant::mpi {
@@ -25,7 +26,11 @@ std::string name_of(const Window& window) {
   return window.name.empty() ? fmt::format("a window of {} ranks", window.size()) : window.name;
 }
 
-/// `owner`: a communicator or a window, in which this rank has a number.
+std::string name_of(const File& file) {
+  return fmt::format("the file '{}', which {} ranks have opened", file.name(), file.communicator.size());
+}
+
+/// `owner`: a communicator, a window or a file, in which this rank has a number.
 template <typename Owner>
 [[noreturn]] void end_with(const Owner& owner, int rank, const char* function, const CallError& error) noexcept {
   std::string text;
@@ -69,6 +74,13 @@ int hand_over(Window* window, const char* function, const CallError& error) noex
   if (window == nullptr) return hand_over(static_cast<Communicator*>(nullptr), function, error);
   return hand_over_to(*window->handler, *window, window->communicator.rank, handle_of<MPI_Win>(*window), function,
                       error);
+}
+
+int hand_over(File* file, const char* function, const CallError& error) noexcept {
+  if (file != nullptr)
+    return hand_over_to(*file->handler, *file, file->communicator.rank, handle_of<MPI_File>(*file), function, error);
+  RankState& rank = current_rank();
+  return hand_over_to(rank.files.handler(), *rank.world, rank.world->rank, MPI_FILE_NULL, function, error);
 }
 
 void require_process(const char* function) noexcept {

@@ -14,6 +14,7 @@
 /// goes wrong to an error handler.
 namespace brant::mpi {
 
+class File;
 class Window;
 
 /// Calls the error handler of a communicator, or for null that of MPI_COMM_SELF: what the standard does with errors
@@ -22,10 +23,12 @@ int hand_over(Communicator* communicator, const char* function, const CallError&
 /// The same by a handler that the owner does not have, or not yet.
 int hand_over(Communicator& owner, const ErrorHandler& handler, const char* function, const CallError& error) noexcept;
 int hand_over(Window* window, const char* function, const CallError& error) noexcept;
+/// Null: of errors that belong to no file. That handler is MPI_FILE_NULL's.
+int hand_over(File* file, const char* function, const CallError& error) noexcept;
 /// Ends the job where MPI is not initialised.
 void require_process(const char* function) noexcept;
 
-/// Runs the body of a function of MPI: its result, or MPI_SUCCESS. `owner`: a communicator or a window.
+/// Runs the body of a function of MPI: its result, or MPI_SUCCESS. `owner`: a communicator, a window or a file.
 template <typename Owner, typename Body>
 int call(const char* function, Owner* owner, Body&& body) noexcept {
   require_process(function);

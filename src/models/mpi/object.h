@@ -17,6 +17,7 @@ enum class ObjectKind : std::uint32_t {
   error_handler,
   operation,
   window,
+  file,
 };
 
 /// The head of every object that a program has a handle of. Handles up to 4095 are the predefined ones of the ABI, all

@@ -10,6 +10,7 @@
 #include "brant/base/intrusive_list.h"
 #include "models/mpi/buffered_sends.h"
 #include "models/mpi/communicator.h"
+#include "models/mpi/files/rank_files.h"
 #include "models/mpi/fortran_layer.h"
 #include "models/mpi/matching.h"
 #include "models/mpi/request.h"
@@ -66,6 +67,7 @@ class RankState {
   Tickets tickets;
   BufferedSends buffered;
   FortranLayer fortran;
+  RankFiles files;
   std::unique_ptr<Communicator> world;
   std::unique_ptr<Communicator> self;
   std::uint32_t next_context = 2;  ///< Above all contexts that this rank has used.

@@ -1,0 +1,126 @@
+#include "models/mpi/files/opening.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "base/random_bytes.h"
+#include "models/mpi/communicators.h"
+#include "models/mpi/files/agreement.h"
+#include "models/mpi/process.h"
+
+namespace brant::mpi {
+
+namespace {
+
+constexpr int kKnownModes = MPI_MODE_RDONLY | MPI_MODE_RDWR | MPI_MODE_WRONLY | MPI_MODE_CREATE | MPI_MODE_EXCL |
+                            MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL | MPI_MODE_APPEND;
+constexpr int kAccessModes = MPI_MODE_RDONLY | MPI_MODE_RDWR | MPI_MODE_WRONLY;
+constexpr unsigned kFileMode = 0666;  // less what the umask takes away
+
+void require_mode(int amode) {
+  require((amode & ~kKnownModes) == 0, MPI_ERR_AMODE, "the access mode {} has bits that no mode has", amode);
+  require(std::has_single_bit(static_cast<unsigned>(amode & kAccessModes)), MPI_ERR_AMODE,
+          "the access mode {} must have one of MPI_MODE_RDONLY, MPI_MODE_WRONLY and MPI_MODE_RDWR", amode);
+  require((amode & MPI_MODE_RDONLY) == 0 || (amode & (MPI_MODE_CREATE | MPI_MODE_EXCL)) == 0, MPI_ERR_AMODE,
+          "MPI_MODE_CREATE and MPI_MODE_EXCL do not go with MPI_MODE_RDONLY");
+  require((amode & MPI_MODE_RDWR) == 0 || (amode & MPI_MODE_SEQUENTIAL) == 0, MPI_ERR_AMODE,
+          "MPI_MODE_SEQUENTIAL does not go with MPI_MODE_RDWR");
+}
+
+int access_flags(int amode) noexcept {
+  if ((amode & MPI_MODE_RDONLY) != 0) return O_RDONLY;
+  return (amode & MPI_MODE_WRONLY) != 0 ? O_WRONLY : O_RDWR;
+}
+
+/// The first member makes the file, so that it is made once.
+int flags_of_first(int amode) noexcept {
+  const int create = (amode & MPI_MODE_CREATE) != 0 ? O_CREAT : 0;
+  const int exclusive = create != 0 && (amode & MPI_MODE_EXCL) != 0 ? O_EXCL : 0;
+  return access_flags(amode) | create | exclusive;
+}
+
+/// What members tell each other first.
+struct OpenOffer {
+  std::int32_t error = MPI_SUCCESS;
+  std::int32_t amode = 0;
+  std::uint64_t host = 0;
+  std::uint64_t token = 0;  ///< Of the first member, by which the file's own small file is named.
+};
+
+std::vector<OpenOffer> tell_offers(Communicator& communicator, int amode, const std::optional<CallError>& error) {
+  OpenOffer own{.error = error ? error->error_class() : kSuccess, .amode = amode, .host = Process::host_number()};
+  fill_with_random_bytes(std::as_writable_bytes(std::span(&own.token, 1)), "the name of a shared file pointer");
+  std::vector<OpenOffer> offers(static_cast<std::size_t>(communicator.size()));
+  gather_from_all(communicator, &own, offers.data(), sizeof own);
+  if (error) throw CallError(*error);
+  for (std::size_t i = 0; i < offers.size(); ++i) {
+    require(offers[i].error == MPI_SUCCESS, offers[i].error, "rank {} cannot open the file, so no rank has opened it",
+            i);
+    require(offers[i].amode == offers[0].amode, MPI_ERR_NOT_SAME,
+            "the access mode must be the same on all ranks: {} on rank {}, {} on rank 0", offers[i].amode, i,
+            offers[0].amode);
+  }
+  return offers;
+}
+
+/// On one host in its memory, where everyone may write; else beside the file, which all hosts see.
+std::string pointer_path(const std::string& name, const std::vector<OpenOffer>& offers) {
+  const bool one_host = std::ranges::all_of(offers, [&](const OpenOffer& each) { return each.host == offers[0].host; });
+  const std::size_t slash = name.rfind('/');
+  const std::string folder = slash != std::string::npos ? name.substr(0, slash + 1) : "";
+  const std::string base = slash != std::string::npos ? name.substr(slash + 1) : name;
+  if (!one_host) return fmt::format("{}.{}.brant-pointer-{:016x}", folder, base.substr(0, 128), offers[0].token);
+  const bool has_memory = ::access("/dev/shm", W_OK) == 0;
+  return fmt::format("{}/brant-file-pointer-{:016x}", has_memory ? "/dev/shm" : "/tmp", offers[0].token);
+}
+
+}  // namespace
+
+File& open_file(Communicator& parent, const char* name, int amode) {
+  RankState& rank = current_rank();
+  auto file = std::make_unique<File>(make_communicator(rank, parent.members), amode, rank.files.handler());
+  Communicator& members = file->communicator;
+  const std::optional<CallError> error = error_in([&] {
+    require(name != nullptr && *name != 0, MPI_ERR_BAD_FILE, "the name of the file is {}",
+            name == nullptr ? "null" : "empty");
+    require_mode(amode);
+    if (members.rank == 0) file->disk = DiskFile(name, flags_of_first(amode), kFileMode);
+  });
+  const std::vector<OpenOffer> offers = tell_offers(members, amode, error);
+  do_together(members, [&] {
+    if (members.rank != 0) file->disk = DiskFile(name, access_flags(amode), 0);
+    if (file->has_mode(MPI_MODE_APPEND)) file->pointer = file->disk.size();
+  });
+  file->shared_pointer = SharedPointer(pointer_path(name, offers), file->pointer);
+  return *file.release();
+}
+
+void require_closable(const File& file) {
+  require(!file.split.has_value(), MPI_ERR_OTHER,
+          "a split collective on the file '{}' was begun and not ended: call its second function first", file.name());
+}
+
+/// The last word of a member is that it has closed its own: then the first one may delete.
+void close_file(File& file) {
+  const std::optional<CallError> error = error_in([&] {
+    if (file.written && !file.has_mode(MPI_MODE_DELETE_ON_CLOSE)) file.disk.sync();
+    file.disk.close();
+  });
+  const std::string& name = file.name();
+  const bool is_first = file.communicator.rank == 0;
+  const bool deletes = file.has_mode(MPI_MODE_DELETE_ON_CLOSE);
+  const auto outcome = error_in([&] { agree(file.communicator, error); });
+  if (is_first) file.shared_pointer.remove();
+  if (outcome) throw CallError(*outcome);
+  if (!deletes) return;
+  do_together(file.communicator, [&] {
+    if (is_first) delete_disk_file(name);
+  });
+}
+
+}  // namespace brant::mpi
