@@ -1,10 +1,11 @@
 #include "models/mpi/files/opening.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -44,16 +45,27 @@ int flags_of_first(int amode) noexcept {
   return access_flags(amode) | create | exclusive;
 }
 
+constexpr const char* kHostFolder = "/dev/shm";
+
+/// The same for members that see the same files in `kHostFolder`, which is in the memory of a host. Containers of a
+/// host may have one each.
+std::uint64_t host_folder_number() {
+  struct stat folder{};
+  const bool is_there = ::stat(kHostFolder, &folder) == 0 && ::access(kHostFolder, W_OK) == 0;
+  const std::uint64_t device = is_there ? folder.st_dev + 1 : 0;
+  return is_there ? Process::host_number() ^ device * 0x9e3779b97f4a7c15u : 0;
+}
+
 /// What members tell each other first.
 struct OpenOffer {
   std::int32_t error = MPI_SUCCESS;
   std::int32_t amode = 0;
-  std::uint64_t host = 0;
-  std::uint64_t token = 0;  ///< Of the first member, by which the file's own small file is named.
+  std::uint64_t host_folder = 0;  ///< 0: it has none.
+  std::uint64_t token = 0;        ///< Of the first member, by which the file's own small file is named.
 };
 
 std::vector<OpenOffer> tell_offers(Communicator& communicator, int amode, const std::optional<CallError>& error) {
-  OpenOffer own{.error = error ? error->error_class() : kSuccess, .amode = amode, .host = Process::host_number()};
+  OpenOffer own{.error = error ? error->error_class() : kSuccess, .amode = amode, .host_folder = host_folder_number()};
   fill_with_random_bytes(std::as_writable_bytes(std::span(&own.token, 1)), "the name of a shared file pointer");
   std::vector<OpenOffer> offers(static_cast<std::size_t>(communicator.size()));
   gather_from_all(communicator, &own, offers.data(), sizeof own);
@@ -70,13 +82,12 @@ std::vector<OpenOffer> tell_offers(Communicator& communicator, int amode, const 
 
 /// On one host in its memory, where everyone may write; else beside the file, which all hosts see.
 std::string pointer_path(const std::string& name, const std::vector<OpenOffer>& offers) {
-  const bool one_host = std::ranges::all_of(offers, [&](const OpenOffer& each) { return each.host == offers[0].host; });
-  const std::size_t slash = name.rfind('/');
-  const std::string folder = slash != std::string::npos ? name.substr(0, slash + 1) : "";
-  const std::string base = slash != std::string::npos ? name.substr(slash + 1) : name;
-  if (!one_host) return fmt::format("{}.{}.brant-pointer-{:016x}", folder, base.substr(0, 128), offers[0].token);
-  const bool has_memory = ::access("/dev/shm", W_OK) == 0;
-  return fmt::format("{}/brant-file-pointer-{:016x}", has_memory ? "/dev/shm" : "/tmp", offers[0].token);
+  const std::uint64_t first = offers[0].host_folder;
+  const bool one_host =
+      first != 0 && std::ranges::all_of(offers, [&](const OpenOffer& each) { return each.host_folder == first; });
+  if (one_host) return fmt::format("{}/brant-file-pointer-{:016x}", kHostFolder, offers[0].token);
+  const std::size_t base = name.rfind('/') + 1;  // 0 where there is no folder
+  return fmt::format("{}.{}.brant-pointer-{:016x}", name.substr(0, base), name.substr(base, 128), offers[0].token);
 }
 
 }  // namespace
