@@ -56,7 +56,9 @@ TEST_F(Files, have_what_they_were_opened_with) {
   EXPECT_EQ(fh, MPI_FILE_NULL);
   EXPECT_EQ(error_of_opening(path, kMode), MPI_ERR_FILE_EXISTS);
   MPI_Barrier(MPI_COMM_WORLD);
-  if (self_ == 0) EXPECT_EQ(MPI_File_delete(path.c_str(), MPI_INFO_NULL), 0);
+  if (self_ == 0) {
+    EXPECT_EQ(MPI_File_delete(path.c_str(), MPI_INFO_NULL), 0);
+  }
   MPI_Barrier(MPI_COMM_WORLD);
   EXPECT_EQ(MPI_File_delete(path.c_str(), MPI_INFO_NULL), MPI_ERR_NO_SUCH_FILE);
 }
@@ -112,7 +114,9 @@ TEST_F(Files, have_a_size_that_all_set_together) {
   EXPECT_EQ(MPI_File_set_size(file.fh, 0), 0);
   EXPECT_EQ(file.size(), 0);
   EXPECT_EQ(MPI_File_set_size(file.fh, -1), MPI_ERR_ARG);
-  if (size_ > 1) EXPECT_EQ(MPI_File_set_size(file.fh, self_), MPI_ERR_NOT_SAME);
+  if (size_ > 1) {
+    EXPECT_EQ(MPI_File_set_size(file.fh, self_), MPI_ERR_NOT_SAME);
+  }
   EXPECT_EQ(MPI_File_sync(file.fh), 0);
 }
 
@@ -165,7 +169,9 @@ TEST_F(Files, that_are_appended_to_begin_at_their_end) {
 TEST_F(Files, that_are_refused_by_their_system_name_the_class) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may open everything";
   const TestFile file;
-  if (self_ == 0) EXPECT_EQ(::chmod(file.path().c_str(), 0400), 0);
+  if (self_ == 0) {
+    EXPECT_EQ(::chmod(file.path().c_str(), 0400), 0);
+  }
   file.meet();
   EXPECT_EQ(error_of_opening(file.path(), MPI_MODE_RDWR), MPI_ERR_ACCESS);
 }

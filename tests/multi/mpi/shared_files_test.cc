@@ -96,7 +96,9 @@ TEST_F(SharedFiles, have_a_pointer_that_all_move_together) {
   EXPECT_EQ(MPI_File_seek_shared(file.fh, 0, MPI_SEEK_END), 0);
   EXPECT_EQ(shared_position(file.fh), 400);
   EXPECT_EQ(MPI_File_seek_shared(file.fh, -401, MPI_SEEK_END), MPI_ERR_ARG);
-  if (size_ > 1) EXPECT_EQ(MPI_File_seek_shared(file.fh, self_, MPI_SEEK_SET), MPI_ERR_NOT_SAME);
+  if (size_ > 1) {
+    EXPECT_EQ(MPI_File_seek_shared(file.fh, self_, MPI_SEEK_SET), MPI_ERR_NOT_SAME);
+  }
   EXPECT_EQ(shared_position(file.fh), 400);
   MPI_Offset own = -1;
   EXPECT_EQ(MPI_File_get_position(file.fh, &own), 0);
@@ -169,7 +171,9 @@ TEST_F(SharedFiles, that_are_atomic_are_changed_as_a_whole) {
     ASSERT_TRUE(std::ranges::all_of(found, [&](int value) { return value == found[0]; })) << turn;
   }
   file.meet();
-  if (size_ > 1) EXPECT_EQ(MPI_File_set_atomicity(file.fh, self_ == 0 ? 1 : 0), MPI_ERR_NOT_SAME);
+  if (size_ > 1) {
+    EXPECT_EQ(MPI_File_set_atomicity(file.fh, self_ == 0 ? 1 : 0), MPI_ERR_NOT_SAME);
+  }
 }
 
 }  // namespace
