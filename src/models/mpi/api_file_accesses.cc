@@ -13,21 +13,13 @@ namespace brant::mpi::api {
 
 namespace {
 
-/// Memory of the program, as calls name it.
-struct ProgramMemory {
-  const void* address;
-  MPI_Count count;
-  MPI_Datatype type;
-  [[nodiscard]] TypedBuffer buffer() const { return {address, count, type}; }
-};
-
 constexpr AccessPlace kIndividual{.by = AccessPlace::By::individual};
 constexpr AccessPlace kShared{.by = AccessPlace::By::shared};
 constexpr AccessPlace kOrdered{.by = AccessPlace::By::ordered};
 AccessPlace at_offset(MPI_Offset offset) noexcept { return {AccessPlace::By::offset, offset}; }
 
-/// read_file or write_file.
-using Access = std::size_t (*)(File&, const AccessPlace&, const TypedBuffer&);
+/// One of those of file_access.h.
+using Access = std::size_t (*)(File&, const AccessPlace&, const ProgramMemory&);
 
 void store_bytes(MPI_Status* status, std::size_t bytes) noexcept {
   store_status(status, {.source = MPI_UNDEFINED, .tag = MPI_UNDEFINED, .bytes = bytes});
@@ -50,7 +42,7 @@ class FileRequest final : public Request {
 
 int access_now(const char* function, MPI_File fh, Access access, const AccessPlace& place, const ProgramMemory& memory,
                MPI_Status* status) noexcept {
-  return on_file(function, fh, [&](File& file) { store_bytes(status, access(file, place, memory.buffer())); });
+  return on_file(function, fh, [&](File& file) { store_bytes(status, access(file, place, memory)); });
 }
 
 int access_later(const char* function, MPI_File fh, Access access, const AccessPlace& place,
@@ -58,7 +50,7 @@ int access_later(const char* function, MPI_File fh, Access access, const AccessP
   return on_file(function, fh, [&](File& file) {
     require_place(static_cast<const void*>(request), "request");
     *request = MPI_REQUEST_NULL;
-    const std::size_t bytes = access(file, place, memory.buffer());
+    const std::size_t bytes = access(file, place, memory);
     hand_out(std::make_unique<FileRequest>(current_rank(), bytes), false, request);
   });
 }
@@ -67,7 +59,7 @@ int begin_split(const char* function, MPI_File fh, Access access, SplitKind kind
                 const ProgramMemory& memory) noexcept {
   return on_file(function, fh, [&](File& file) {
     require_closable(file);
-    file.split = File::Split{kind, memory.address, access(file, place, memory.buffer())};
+    file.split = File::Split{kind, memory.address, access(file, place, memory)};
   });
 }
 
@@ -95,7 +87,7 @@ int file_read_at(MPI_File fh, MPI_Offset offset, void* buf, MPI_Count count, MPI
 
 int file_read_at_all(MPI_File fh, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype,
                      MPI_Status* status) noexcept {
-  return access_now("MPI_File_read_at_all", fh, read_file, at_offset(offset), {buf, count, datatype}, status);
+  return access_now("MPI_File_read_at_all", fh, read_file_together, at_offset(offset), {buf, count, datatype}, status);
 }
 
 int file_read(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status) noexcept {
@@ -103,7 +95,7 @@ int file_read(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype datatype, MP
 }
 
 int file_read_all(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status) noexcept {
-  return access_now("MPI_File_read_all", fh, read_file, kIndividual, {buf, count, datatype}, status);
+  return access_now("MPI_File_read_all", fh, read_file_together, kIndividual, {buf, count, datatype}, status);
 }
 
 int file_read_shared(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status) noexcept {
@@ -121,7 +113,8 @@ int file_write_at(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count cou
 
 int file_write_at_all(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype datatype,
                       MPI_Status* status) noexcept {
-  return access_now("MPI_File_write_at_all", fh, write_file, at_offset(offset), {buf, count, datatype}, status);
+  return access_now("MPI_File_write_at_all", fh, write_file_together, at_offset(offset), {buf, count, datatype},
+                    status);
 }
 
 int file_write(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status) noexcept {
@@ -129,7 +122,7 @@ int file_write(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype datat
 }
 
 int file_write_all(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Status* status) noexcept {
-  return access_now("MPI_File_write_all", fh, write_file, kIndividual, {buf, count, datatype}, status);
+  return access_now("MPI_File_write_all", fh, write_file_together, kIndividual, {buf, count, datatype}, status);
 }
 
 int file_write_shared(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype datatype,
@@ -195,7 +188,7 @@ int file_iwrite_shared(MPI_File fh, const void* buf, MPI_Count count, MPI_Dataty
 // -------------------------------------------------------------------------------------------------------------------
 
 int file_read_at_all_begin(MPI_File fh, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype datatype) noexcept {
-  return begin_split("MPI_File_read_at_all_begin", fh, read_file, SplitKind::read_at_all, at_offset(offset),
+  return begin_split("MPI_File_read_at_all_begin", fh, read_file_together, SplitKind::read_at_all, at_offset(offset),
                      {buf, count, datatype});
 }
 
@@ -204,7 +197,7 @@ int file_read_at_all_end(MPI_File fh, void* buf, MPI_Status* status) noexcept {
 }
 
 int file_read_all_begin(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype datatype) noexcept {
-  return begin_split("MPI_File_read_all_begin", fh, read_file, SplitKind::read_all, kIndividual,
+  return begin_split("MPI_File_read_all_begin", fh, read_file_together, SplitKind::read_all, kIndividual,
                      {buf, count, datatype});
 }
 
@@ -223,7 +216,7 @@ int file_read_ordered_end(MPI_File fh, void* buf, MPI_Status* status) noexcept {
 
 int file_write_at_all_begin(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count count,
                             MPI_Datatype datatype) noexcept {
-  return begin_split("MPI_File_write_at_all_begin", fh, write_file, SplitKind::write_at_all, at_offset(offset),
+  return begin_split("MPI_File_write_at_all_begin", fh, write_file_together, SplitKind::write_at_all, at_offset(offset),
                      {buf, count, datatype});
 }
 
@@ -232,7 +225,7 @@ int file_write_at_all_end(MPI_File fh, const void* buf, MPI_Status* status) noex
 }
 
 int file_write_all_begin(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype datatype) noexcept {
-  return begin_split("MPI_File_write_all_begin", fh, write_file, SplitKind::write_all, kIndividual,
+  return begin_split("MPI_File_write_all_begin", fh, write_file_together, SplitKind::write_all, kIndividual,
                      {buf, count, datatype});
 }
 

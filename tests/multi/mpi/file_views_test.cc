@@ -229,7 +229,7 @@ TEST_F(FileViews, take_and_give_memory_of_a_device) {
   if (kind == MemoryKind::host) GTEST_SKIP() << "there is no device";
   const TestFile file;
   set_interleaved_view(file);
-  constexpr std::size_t kNumbers = 3'000'000;
+  constexpr std::size_t kNumbers = 1'200'000;
   std::vector<int> numbers(kNumbers), found(kNumbers);
   std::iota(numbers.begin(), numbers.end(), self_);
   const std::size_t bytes = kNumbers * sizeof(int);

@@ -28,6 +28,7 @@ TEST(FileLayout, has_the_runs_of_its_type_from_any_place_on) {
   for (unsigned i = 0; i < kTypes; ++i) {
     const Twin twin = types.make();
     ASSERT_EQ(FileLayout::unfit(*twin.type), nullptr);
+    ASSERT_TRUE(FileLayout(0, *twin.type).ascends());
     const Count displacement = types.number(0, 1000);
     const FileLayout layout(displacement, *twin.type);
     std::vector<Count> all = twin.model.bytes(kItems);
@@ -79,6 +80,19 @@ TEST(FileLayout, of_no_bytes_has_no_runs) {
   EXPECT_TRUE(places_of(layout, 0, 100).empty());
   EXPECT_EQ(layout.position_at(1000), 0u);
   EXPECT_EQ(layout.offset_of(5), 10);
+}
+
+TEST(FileLayout, tells_whether_bytes_are_there_twice) {
+  Datatype& number = predefined_type(0x208);
+  const Count bytes = number.size();
+  const Made row = contiguous_type(8, &number);
+  const Made narrow = resized_type(row.type.get(), 0, 2 * bytes);
+  const Made twice = hindexed_type(std::vector<Count>{2, 2}, std::vector<Count>{0, bytes}, &number);
+  const Made of_rows = hvector_type(3, 1, 2 * bytes, row.type.get());
+  for (const Made* made : {&narrow, &twice, &of_rows}) {
+    ASSERT_EQ(FileLayout::unfit(*made->type), nullptr);
+    EXPECT_FALSE(FileLayout(0, *made->type).ascends());
+  }
 }
 
 /// A column of a matrix that nobody could expand.

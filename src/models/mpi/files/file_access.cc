@@ -12,6 +12,8 @@
 #include "models/mpi/files/agreement.h"
 #include "models/mpi/files/atomic_range.h"
 #include "models/mpi/files/converted_access.h"
+#include "models/mpi/files/exchange_plan.h"
+#include "models/mpi/files/exchanged_access.h"
 #include "models/mpi/files/memory_pieces.h"
 #include "models/mpi/files/run_access.h"
 
@@ -113,52 +115,122 @@ MPI_Offset begin_of(File& file, const AccessPlace& place, MPI_Offset etypes) {
   return take_turn(file, etypes);
 }
 
-/// What an ordered access wants, if this rank may make it: the others are told of nothing, and go on.
-MPI_Offset wanted_etypes(File& file, const AccessPlace& place, const TypedBuffer& buffer, bool writes) {
-  const auto error = error_in([&] {
-    require(writes || !file.has_mode(MPI_MODE_WRONLY), MPI_ERR_ACCESS, "the file '{}' is open for writing alone",
-            file.name());
-    require(!writes || !file.has_mode(MPI_MODE_RDONLY), MPI_ERR_READ_ONLY, "the file '{}' is open for reading alone",
-            file.name());
-    static_cast<void>(file.view.etypes_in(buffer.count(), buffer.type()));
-  });
-  if (!error) return file.view.etypes_in(buffer.count(), buffer.type());
-  if (place.by == AccessPlace::By::ordered) static_cast<void>(take_turn(file, 0));
-  throw CallError(*error);
+enum class Direction : std::uint8_t { read, write };
+
+/// How many etypes an access moves, if the file's mode allows it.
+MPI_Offset etypes_of(const File& file, const TypedBuffer& buffer, Direction direction) {
+  const bool writes = direction == Direction::write;
+  require(writes || !file.has_mode(MPI_MODE_WRONLY), MPI_ERR_ACCESS, "the file '{}' is open for writing alone",
+          file.name());
+  require(!writes || !file.has_mode(MPI_MODE_RDONLY), MPI_ERR_READ_ONLY, "the file '{}' is open for reading alone",
+          file.name());
+  require(!writes || buffer.bytes() == 0 || !file.view.layout().empty(), MPI_ERR_ARG,
+          "the view of the file '{}' has no bytes: {} cannot be written", file.name(), buffer.bytes());
+  return file.view.etypes_in(buffer.count(), buffer.type());
 }
 
-/// The position in the view's stream at which an access begins.
-std::uint64_t begin_access(File& file, const AccessPlace& place, const TypedBuffer& buffer, bool writes) {
-  const MPI_Offset etypes = wanted_etypes(file, place, buffer, writes);
+/// What is to be moved, and where it begins in the stream of the view.
+struct Accessed {
+  TypedBuffer buffer;
+  std::uint64_t position = 0;
+};
+
+/// Moves the pointer. In an access by turns, those behind this rank wait for it also where it fails.
+Accessed begin_access(File& file, const AccessPlace& place, const ProgramMemory& memory, Direction direction) {
+  Accessed accessed;
+  MPI_Offset etypes = 0;
+  const auto error = error_in([&] {
+    accessed.buffer = memory.buffer();
+    etypes = etypes_of(file, accessed.buffer, direction);
+  });
+  if (error && place.by == AccessPlace::By::ordered) static_cast<void>(take_turn(file, 0));
+  if (error) throw CallError(*error);
   const MPI_Offset begin = begin_of(file, place, etypes);
   MPI_Offset end = 0;
   require(!__builtin_add_overflow(begin, etypes, &end), MPI_ERR_ARG, "{} etypes at offset {} are more than files have",
           etypes, begin);
   static_cast<void>(file.view.position_of(end));
-  return file.view.position_of(begin);
+  accessed.position = file.view.position_of(begin);
+  return accessed;
+}
+
+std::size_t read_by_itself(File& file, const Accessed& accessed) {
+  if (accessed.buffer.bytes() == 0 || file.view.layout().empty()) return 0;
+  if (file.view.representation().converts()) return read_converted(file, accessed.position, accessed.buffer);
+  return read_native(file, accessed.position, MemoryPieces(accessed.buffer));
+}
+
+std::size_t write_by_itself(File& file, const Accessed& accessed) {
+  if (accessed.buffer.bytes() == 0) return 0;
+  file.written = true;
+  if (file.view.representation().converts()) {
+    write_converted(file, accessed.position, accessed.buffer);
+  } else {
+    write_native(file, accessed.position, MemoryPieces(accessed.buffer));
+  }
+  return accessed.buffer.bytes();
+}
+
+/// What this rank tells the others. An atomic access is one piece, and a conversion is a rank's own affair.
+AccessPart part_of(const File& file, const Accessed& accessed, Direction direction) {
+  const FileLayout& layout = file.view.layout();
+  AccessPart part;
+  part.can_exchange = !file.atomic && !file.view.representation().converts() && layout.ascends() ? 1 : 0;
+  if (direction == Direction::read) part.file_bytes = file.disk.size();
+  if (accessed.buffer.bytes() == 0 || layout.empty()) return part;
+  part.bytes = accessed.buffer.bytes();
+  part.run_bytes = std::min(layout.run_bytes(), part.bytes);
+  part.begin = layout.offset_of(accessed.position);
+  part.end = layout.offset_of(accessed.position + part.bytes - 1) + 1;
+  return part;
+}
+
+/// Calls `exchanged(access)` where members are to exchange their data, else `by_itself(accessed)`. A member whose call
+/// is wrong says so before the others wait for its data.
+template <typename Exchanged, typename ByItself>
+std::size_t access_together(File& file, const AccessPlace& place, const ProgramMemory& memory, Direction direction,
+                            const Exchanged& exchanged, const ByItself& by_itself) {
+  if (file.communicator.size() == 1) return by_itself(begin_access(file, place, memory, direction));
+  Accessed accessed;
+  AccessPart own;
+  const auto error = error_in([&] {
+    accessed = begin_access(file, place, memory, direction);
+    own = part_of(file, accessed, direction);
+  });
+  std::vector<AccessPart> parts(static_cast<std::size_t>(file.communicator.size()));
+  gather_from_all(file.communicator, &own, parts.data(), sizeof own);
+  if (error) throw CallError(*error);
+  if (!exchange_pays(parts)) return by_itself(accessed);
+  const MemoryPieces pieces(accessed.buffer);
+  ExchangedAccess access(file, accessed.position, pieces, parts);
+  return exchanged(access);
 }
 
 }  // namespace
 
-std::size_t read_file(File& file, const AccessPlace& place, const TypedBuffer& buffer) {
-  const std::uint64_t position = begin_access(file, place, buffer, false);
-  if (buffer.bytes() == 0 || file.view.layout().empty()) return 0;
-  if (file.view.representation().converts()) return read_converted(file, position, buffer);
-  return read_native(file, position, MemoryPieces(buffer));
+std::size_t read_file(File& file, const AccessPlace& place, const ProgramMemory& memory) {
+  return read_by_itself(file, begin_access(file, place, memory, Direction::read));
 }
 
-std::size_t write_file(File& file, const AccessPlace& place, const TypedBuffer& buffer) {
-  const std::uint64_t position = begin_access(file, place, buffer, true);
-  if (buffer.bytes() == 0) return 0;
-  require(!file.view.layout().empty(), MPI_ERR_ARG, "the view of the file '{}' has no bytes: {} cannot be written",
-          file.name(), buffer.bytes());
-  file.written = true;
-  if (file.view.representation().converts()) {
-    write_converted(file, position, buffer);
-  } else {
-    write_native(file, position, MemoryPieces(buffer));
-  }
-  return buffer.bytes();
+std::size_t write_file(File& file, const AccessPlace& place, const ProgramMemory& memory) {
+  return write_by_itself(file, begin_access(file, place, memory, Direction::write));
+}
+
+std::size_t read_file_together(File& file, const AccessPlace& place, const ProgramMemory& memory) {
+  return access_together(
+      file, place, memory, Direction::read, [](ExchangedAccess& access) { return access.read(); },
+      [&](const Accessed& accessed) { return read_by_itself(file, accessed); });
+}
+
+/// Any member may write what others gave.
+std::size_t write_file_together(File& file, const AccessPlace& place, const ProgramMemory& memory) {
+  return access_together(
+      file, place, memory, Direction::write,
+      [&](ExchangedAccess& access) {
+        file.written = true;
+        return access.write();
+      },
+      [&](const Accessed& accessed) { return write_by_itself(file, accessed); });
 }
 
 MPI_Offset place_of(const File& file, MPI_Offset offset, int whence, MPI_Offset current) {

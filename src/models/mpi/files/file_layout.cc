@@ -29,6 +29,28 @@ std::optional<std::int64_t> last_start(const Layout& layout) noexcept {
   return last;
 }
 
+/// The runs of a layout, whose starts ascend, do not overlap.
+bool lies_apart(const Layout& layout) noexcept {
+  switch (layout.form) {
+    case Layout::Form::run: return true;
+    case Layout::Form::loop: return layout.stride >= layout.item->high && lies_apart(*layout.item);
+    case Layout::Form::runs:
+      for (std::size_t i = 1; i < layout.runs.size(); ++i) {
+        const std::uint64_t start = i == 1 ? 0 : layout.runs[i - 2].end;
+        const auto bytes = static_cast<std::int64_t>(layout.runs[i - 1].end - start);
+        if (layout.runs[i].offset - layout.runs[i - 1].offset < bytes) return false;
+      }
+      return true;
+    case Layout::Form::items: break;
+  }
+  std::int64_t end = 0;
+  return std::ranges::all_of(layout.items, [&](const Layout::Item& item) {
+    const bool apart = item.offset >= end && lies_apart(*item.layout);
+    end = item.offset + item.layout->high;
+    return apart;
+  });
+}
+
 /// The last entry of a list that begins before an offset above 0.
 template <typename Entry>
 std::size_t last_before(const std::vector<Entry>& list, std::int64_t offset) noexcept {
@@ -86,6 +108,15 @@ const char* FileLayout::unfit(const Datatype& filetype) noexcept {
   if (filetype.extent() <= 0) return "its extent is not positive, so that one does not follow another";
   if (filetype.extent() < *last) return "its extent is so small that the next one would begin before its last bytes";
   return nullptr;
+}
+
+bool FileLayout::ascends() const noexcept {
+  return empty() || (extent_ >= placed_.layout->high && lies_apart(*placed_.layout));
+}
+
+std::uint64_t FileLayout::run_bytes() const noexcept {
+  if (empty()) return 0;
+  return in_one_run_ ? std::uint64_t{INT64_MAX} : placed_.layout->bytes / placed_.layout->pieces;
 }
 
 bool FileLayout::reaches(std::uint64_t position) const noexcept {

@@ -25,6 +25,10 @@ class FileLayout {
   [[nodiscard]] bool empty() const noexcept { return placed_.empty(); }
   /// All bytes lie together.
   [[nodiscard]] bool in_one_run() const noexcept { return in_one_run_; }
+  /// Each byte lies behind the one before, so that none is there twice.
+  [[nodiscard]] bool ascends() const noexcept;
+  /// How many bytes lie together, on average; 0: there are none.
+  [[nodiscard]] std::uint64_t run_bytes() const noexcept;
   /// 63 bits hold the offsets of all bytes up to a position.
   [[nodiscard]] bool reaches(std::uint64_t position) const noexcept;
 
