@@ -79,8 +79,9 @@ int hand_over(Window* window, const char* function, const CallError& error) noex
 int hand_over(File* file, const char* function, const CallError& error) noexcept {
   if (file != nullptr)
     return hand_over_to(*file->handler, *file, file->communicator.rank, handle_of<MPI_File>(*file), function, error);
-  RankState& rank = current_rank();
-  return hand_over_to(rank.files.handler(), *rank.world, rank.world->rank, MPI_FILE_NULL, function, error);
+  const RankState& rank = current_rank();
+  const Communicator& owner = rank.world != nullptr ? *rank.world : *rank.self;
+  return hand_over_to(rank.files.handler(), owner, owner.rank, MPI_FILE_NULL, function, error);
 }
 
 void require_process(const char* function) noexcept {

@@ -82,9 +82,9 @@ TEST_F(RunAccess, reads_thousands_of_runs_with_small_and_large_gaps) {
     const Made row = hvector_type(1, 3, 4, &predefined_type(0x247));
     const Made wide = resized_type(row.type.get(), 0, stride);
     const FileLayout layout(0, *wide.type);
-    constexpr std::size_t kRuns = 5000;
+    const std::size_t runs = stride < 100 ? 5000 : 500;
     const auto run = static_cast<std::size_t>(row.type->size());
-    const Bytes data = some_bytes(kRuns * run, 6);
+    const Bytes data = some_bytes(runs * run, 6);
     disk_.resize(0);
     write_runs(disk_, layout, 0, data);
     Bytes found(data.size());
