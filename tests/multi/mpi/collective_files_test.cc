@@ -15,12 +15,27 @@ using test::count_of;
 using test::TestFile;
 using test::TestType;
 
+/// The ranks of one host read by themselves, unless the program says that it wants them to exchange.
+class Exchanging {
+ public:
+  Exchanging() {
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "collective_buffering", "true");
+  }
+  ~Exchanging() { MPI_Info_free(&info); }
+  Exchanging(const Exchanging&) = delete;
+  Exchanging& operator=(const Exchanging&) = delete;
+
+  MPI_Info info = MPI_INFO_NULL;
+};
+
 class CollectiveFiles : public testing::Test {
  protected:
   /// Blocks of `block` numbers that go round the ranks, of which `slots` make a row; there may be more than ranks.
   void set_view(const TestFile& file, int block, int slots) const {
     const TestType row(TestType::resized(TestType::vector(1, block, block, MPI_INT), MPI_Aint{4} * block * slots));
-    ASSERT_EQ(MPI_File_set_view(file.fh, MPI_Offset{4} * block * self_, MPI_INT, row.type, "native", MPI_INFO_NULL), 0);
+    ASSERT_EQ(MPI_File_set_view(file.fh, MPI_Offset{4} * block * self_, MPI_INT, row.type, "native", exchanging_.info),
+              0);
   }
   /// What a rank writes at a place of its view.
   static int value(int rank, std::size_t place) { return rank * 100'000'000 + static_cast<int>(place); }
@@ -33,6 +48,7 @@ class CollectiveFiles : public testing::Test {
     return MPI_File_write_at_all(file.fh, 0, sent.data(), static_cast<int>(sent.size()), MPI_INT, MPI_STATUS_IGNORE);
   }
   const int self_ = test::rank(), size_ = test::size();
+  const Exchanging exchanging_;
 };
 
 TEST_F(CollectiveFiles, have_the_blocks_of_all_ranks_where_their_views_are) {
@@ -140,10 +156,24 @@ TEST_F(CollectiveFiles, that_are_full_say_so_to_all) {
   MPI_File full = MPI_FILE_NULL;
   ASSERT_EQ(MPI_File_open(MPI_COMM_WORLD, "/dev/full", MPI_MODE_WRONLY, MPI_INFO_NULL, &full), 0);
   const TestType row(TestType::resized(MPI_INT, 4 * size_));
-  ASSERT_EQ(MPI_File_set_view(full, 4 * self_, MPI_INT, row.type, "native", MPI_INFO_NULL), 0);
+  ASSERT_EQ(MPI_File_set_view(full, 4 * self_, MPI_INT, row.type, "native", exchanging_.info), 0);
   const std::vector<int> sent(1000);
   EXPECT_EQ(MPI_File_write_all(full, sent.data(), 1000, MPI_INT, MPI_STATUS_IGNORE), MPI_ERR_NO_SPACE);
   EXPECT_EQ(MPI_File_close(&full), 0);
+}
+
+TEST_F(CollectiveFiles, are_not_exchanged_where_a_hint_says_so) {
+  const TestFile file;
+  set_view(file, 1, size_);
+  MPI_Info info = MPI_INFO_NULL;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "collective_buffering", "false");
+  EXPECT_EQ(MPI_File_set_info(file.fh, info), 0);
+  MPI_Info_free(&info);
+  EXPECT_EQ(write_all(file, values(self_, 1000)), 0);
+  std::vector<int> found(1000);
+  EXPECT_EQ(MPI_File_read_all(file.fh, found.data(), 1000, MPI_INT, MPI_STATUS_IGNORE), 0);
+  EXPECT_EQ(found, values(self_, 1000));
 }
 
 /// Rows that ranks share by chance, against what each reads by itself.
@@ -163,7 +193,7 @@ TEST_F(CollectiveFiles, are_the_same_with_and_without_others) {
     MPI_Type_create_indexed_block(static_cast<int>(places.size()), 1, places.data(), MPI_SHORT, &own);
     const TestType row(TestType::resized(own, static_cast<MPI_Aint>(2 * owner.size())));
     MPI_Type_free(&own);
-    ASSERT_EQ(MPI_File_set_view(file.fh, 0, MPI_SHORT, row.type, "native", MPI_INFO_NULL), 0);
+    ASSERT_EQ(MPI_File_set_view(file.fh, 0, MPI_SHORT, row.type, "native", exchanging_.info), 0);
     const std::size_t count = places.size() * 200;
     const std::vector<std::uint8_t> sent = test::pattern(2 * count, turn * size_ + self_);
     std::vector<std::uint8_t> found(2 * count);

@@ -58,7 +58,8 @@ class File final : public Object {
   SharedPointer shared_pointer;
   std::optional<Split> split;
   bool atomic = false;
-  bool written = false;  ///< Since what was written was last brought to the disk.
+  bool on_one_host = false;  ///< All members are, and have the same memory of files.
+  bool written = false;      ///< Since what was written was last brought to the disk.
   ErrorHandler* handler;
   Info info;
 };

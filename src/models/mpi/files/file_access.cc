@@ -171,11 +171,21 @@ std::size_t write_by_itself(File& file, const Accessed& accessed) {
   return accessed.buffer.bytes();
 }
 
-/// What this rank tells the others. An atomic access is one piece, and a conversion is a rank's own affair.
-AccessPart part_of(const File& file, const Accessed& accessed, Direction direction) {
+/// Whether this rank would exchange data, as far as the file is concerned. An atomic access is one piece, and a
+/// conversion is a rank's own affair. The ranks of a host read the same bytes from its memory, and that is quicker than
+/// to hand them on. The program may say otherwise by a hint of the standard.
+bool may_exchange(File& file, Direction direction) {
+  if (file.atomic || file.view.representation().converts() || !file.view.layout().ascends()) return false;
+  const Info::Entry* const hint = file.info.find("collective_buffering");
+  if (hint != nullptr && (hint->second == "true" || hint->second == "false")) return hint->second == "true";
+  return direction == Direction::write || !file.on_one_host;
+}
+
+/// What this rank tells the others.
+AccessPart part_of(File& file, const Accessed& accessed, Direction direction) {
   const FileLayout& layout = file.view.layout();
   AccessPart part;
-  part.can_exchange = !file.atomic && !file.view.representation().converts() && layout.ascends() ? 1 : 0;
+  part.can_exchange = may_exchange(file, direction) ? 1 : 0;
   if (direction == Direction::read) part.file_bytes = file.disk.size();
   if (accessed.buffer.bytes() == 0 || layout.empty()) return part;
   part.bytes = accessed.buffer.bytes();

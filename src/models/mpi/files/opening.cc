@@ -80,14 +80,16 @@ std::vector<OpenOffer> tell_offers(Communicator& communicator, int amode, const 
   return offers;
 }
 
-/// On one host in its memory, where everyone may write; else beside the file, which all hosts see.
-std::string pointer_path(const std::string& name, const std::vector<OpenOffer>& offers) {
+bool are_on_one_host(const std::vector<OpenOffer>& offers) noexcept {
   const std::uint64_t first = offers[0].host_folder;
-  const bool one_host =
-      first != 0 && std::ranges::all_of(offers, [&](const OpenOffer& each) { return each.host_folder == first; });
-  if (one_host) return fmt::format("{}/brant-file-pointer-{:016x}", kHostFolder, offers[0].token);
+  return first != 0 && std::ranges::all_of(offers, [&](const OpenOffer& each) { return each.host_folder == first; });
+}
+
+/// On one host in its memory, where everyone may write; else beside the file, which all hosts see.
+std::string pointer_path(const std::string& name, std::uint64_t token, bool on_one_host) {
+  if (on_one_host) return fmt::format("{}/brant-file-pointer-{:016x}", kHostFolder, token);
   const std::size_t base = name.rfind('/') + 1;  // 0 where there is no folder
-  return fmt::format("{}.{}.brant-pointer-{:016x}", name.substr(0, base), name.substr(base, 128), offers[0].token);
+  return fmt::format("{}.{}.brant-pointer-{:016x}", name.substr(0, base), name.substr(base, 128), token);
 }
 
 }  // namespace
@@ -107,7 +109,8 @@ File& open_file(Communicator& parent, const char* name, int amode) {
     if (members.rank != 0) file->disk = DiskFile(name, access_flags(amode), 0);
     if (file->has_mode(MPI_MODE_APPEND)) file->pointer = file->disk.size();
   });
-  file->shared_pointer = SharedPointer(pointer_path(name, offers), file->pointer);
+  file->on_one_host = are_on_one_host(offers);
+  file->shared_pointer = SharedPointer(pointer_path(name, offers[0].token, file->on_one_host), file->pointer);
   return *file.release();
 }
 
