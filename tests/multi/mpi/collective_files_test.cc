@@ -192,7 +192,6 @@ TEST_F(CollectiveFiles, are_the_same_with_and_without_others) {
     MPI_Datatype own = MPI_DATATYPE_NULL;
     MPI_Type_create_indexed_block(static_cast<int>(places.size()), 1, places.data(), MPI_SHORT, &own);
     const TestType row(TestType::resized(own, static_cast<MPI_Aint>(2 * owner.size())));
-    MPI_Type_free(&own);
     ASSERT_EQ(MPI_File_set_view(file.fh, 0, MPI_SHORT, row.type, "native", exchanging_.info), 0);
     const std::size_t count = places.size() * 200;
     const std::vector<std::uint8_t> sent = test::pattern(2 * count, turn * size_ + self_);

@@ -92,9 +92,13 @@ class TestType {
     EXPECT_EQ(MPI_Type_vector(count, length, stride, old, &made), 0);
     return made;
   }
+  /// Frees the old one, if it is not predefined.
   static MPI_Datatype resized(MPI_Datatype old, MPI_Aint extent) {
     MPI_Datatype made = MPI_DATATYPE_NULL;
     EXPECT_EQ(MPI_Type_create_resized(old, 0, extent, &made), 0);
+    int integers = 0, addresses = 0, types = 0, combiner = 0;
+    MPI_Type_get_envelope(old, &integers, &addresses, &types, &combiner);
+    if (combiner != MPI_COMBINER_NAMED) MPI_Type_free(&old);
     return made;
   }
 
