@@ -259,7 +259,6 @@ TEST_F(FileViews, take_and_give_memory_of_a_device) {
 
 TEST_F(FileViews, convert_to_external32_and_back) {
   const TestFile file;
-
   MPI_Datatype portable = MPI_DATATYPE_NULL;
   const int place = self_, sizes = size_, one = 1;
   MPI_Type_create_subarray(1, &sizes, &one, &place, MPI_ORDER_C, MPI_LONG, &portable);
@@ -267,7 +266,7 @@ TEST_F(FileViews, convert_to_external32_and_back) {
   ASSERT_EQ(MPI_File_set_view(file.fh, 0, MPI_LONG, row.type, "external32", MPI_INFO_NULL), 0);
   MPI_Aint extent = 0;
   EXPECT_EQ(MPI_File_get_type_extent(file.fh, MPI_LONG, &extent), 0);
-  EXPECT_EQ(extent, 4);
+  EXPECT_EQ(extent, 4) << "a long has four bytes there";
   const long sent[3] = {self_ + 1, -2, 3};
   MPI_Status status;
   EXPECT_EQ(MPI_File_write(file.fh, sent, 3, MPI_LONG, &status), 0);
@@ -280,6 +279,18 @@ TEST_F(FileViews, convert_to_external32_and_back) {
   EXPECT_EQ(MPI_File_read_at(file.fh, 0, found, 5, MPI_LONG, &status), 0);
   EXPECT_EQ(count_of(status, MPI_LONG), 3);
   EXPECT_EQ(std::memcmp(found, sent, sizeof sent), 0);
+  // Of an item that the file ends in, there is what the file has of it.
+  MPI_Datatype two = MPI_DATATYPE_NULL;
+  MPI_Type_vector(2, 1, 2, MPI_LONG, &two);
+  const TestType pair(two);
+  long spread[6] = {-1, -1, -1, -1, -1, -1};
+  EXPECT_EQ(MPI_File_read_at(file.fh, 0, spread, 2, pair.type, &status), 0);
+  int elements = 0;
+  MPI_Get_elements(&status, pair.type, &elements);
+  EXPECT_EQ(elements, 3);
+  EXPECT_EQ(spread[2], sent[1]);
+  EXPECT_EQ(spread[3], sent[2]);
+  EXPECT_EQ(spread[5], -1);
   const long large = std::numeric_limits<long>::max();
   EXPECT_EQ(MPI_File_write_at(file.fh, 0, &large, 1, MPI_LONG, &status), MPI_ERR_CONVERSION);
 }

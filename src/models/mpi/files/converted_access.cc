@@ -69,6 +69,24 @@ struct Pieces {
   const std::unique_ptr<std::byte[]> staging;
 };
 
+/// Of an item of which the file has the first `there` bytes alone: brings the elements that are whole to memory. How
+/// many bytes of memory they are. Types of several sorts of elements have none.
+std::size_t read_part_of_item(const File& file, const Pieces& pieces, std::size_t there, std::byte* item) {
+  const Datatype* const element = pieces.type.element();
+  if (element == nullptr || there == 0) return 0;
+  const DataRepresentation& how = file.view.representation();
+  const auto stored = static_cast<std::size_t>(how.in_file(*find_datatype(element->handle()))->size());
+  const std::size_t bytes = there / std::max<std::size_t>(stored, 1) * static_cast<std::size_t>(element->size());
+  std::ranges::fill(pieces.room(1).subspan(there), std::byte{0});
+  const auto whole = std::make_unique<std::byte[]>(static_cast<std::size_t>(pieces.type.true_extent()));
+  std::byte* const ground = whole.get() - pieces.type.true_lb();
+  how.from_file(pieces.room(1), ground, 1, pieces.type);
+  const auto packed = std::make_unique<std::byte[]>(bytes);
+  pack(ground, 1, pieces.type, 0, {packed.get(), bytes});
+  unpack({packed.get(), bytes}, 0, item, 1, pieces.type);
+  return bytes;
+}
+
 }  // namespace
 
 std::size_t read_converted(File& file, std::uint64_t position, const TypedBuffer& buffer) {
@@ -78,6 +96,7 @@ std::size_t read_converted(File& file, std::uint64_t position, const TypedBuffer
   memory.fetch();  // what lies behind the end of the file stays as it is
   const FileLayout& layout = file.view.layout();
   Count done = 0;
+  std::size_t part = 0;  // of an item
   {
     const AtomicRange range(file, DiskFile::Lock::shared, position, pieces.offset(buffer.count()));
     while (done < buffer.count()) {
@@ -86,10 +105,14 @@ std::size_t read_converted(File& file, std::uint64_t position, const TypedBuffer
       const Count whole = static_cast<Count>(got) / pieces.item_bytes;
       if (whole != 0) file.view.representation().from_file(pieces.room(whole), memory.item(done), whole, pieces.type);
       done += whole;
-      if (whole < some) break;
+      if (whole == some) continue;
+      const std::size_t there = got - pieces.offset(whole);
+      std::ranges::copy(pieces.room(some).subspan(pieces.offset(whole), there), pieces.room(1).begin());
+      part = read_part_of_item(file, pieces, there, memory.item(done));
+      break;
     }
   }
-  const auto bytes = static_cast<std::size_t>(buffer.type().bytes_of(done));
+  const auto bytes = static_cast<std::size_t>(buffer.type().bytes_of(done)) + part;
   memory.bring_back(bytes);
   return bytes;
 }
