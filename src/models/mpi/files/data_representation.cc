@@ -112,12 +112,12 @@ DataRepresentationRef make_program_representation(std::string name, const Progra
 }
 
 DataRepresentationRef standard_representation(const std::string& name) {
-  static const auto kNative = std::make_shared<const DataRepresentation>("native");
-  static const auto kInternal = std::make_shared<const DataRepresentation>("internal");
-  static const auto kExternal = std::make_shared<const External32>();
-  if (name == "native") return kNative;
-  if (name == "internal") return kInternal;
-  if (name == "external32") return kExternal;
+  static const auto native = std::make_shared<const DataRepresentation>("native");
+  static const auto internal = std::make_shared<const DataRepresentation>("internal");
+  static const auto external = std::make_shared<const External32>();
+  if (name == "native") return native;
+  if (name == "internal") return internal;
+  if (name == "external32") return external;
   return nullptr;
 }
 

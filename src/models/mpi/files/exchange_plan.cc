@@ -8,7 +8,7 @@ namespace brant::mpi {
 namespace {
 
 /// Runs of that size are written as quickly as they would be sent.
-constexpr std::uint64_t kLargeRun = 64 * 1024;
+constexpr std::uint64_t kLargeRun = std::uint64_t{64} << 10;
 /// Fewer of them are not worth an exchange.
 constexpr std::uint64_t kRunsLeast = 64;
 /// What members hold of a round together, and of a stretch alone.
