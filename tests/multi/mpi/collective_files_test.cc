@@ -60,7 +60,7 @@ TEST_F(CollectiveFiles, have_the_blocks_of_all_ranks_where_their_views_are) {
     file.meet();
     const std::vector<int> all = file.numbers();
     ASSERT_EQ(all.size(), kCount * static_cast<std::size_t>(size_));
-    const auto row = static_cast<std::size_t>(block * size_);
+    const auto row = static_cast<std::size_t>(block) * static_cast<std::size_t>(size_);
     for (std::size_t i = 0; i < all.size(); ++i) {
       const std::size_t within = i % row, width = static_cast<std::size_t>(block);
       ASSERT_EQ(all[i], value(static_cast<int>(within / width), i / row * width + within % width)) << i;
@@ -102,7 +102,7 @@ TEST_F(CollectiveFiles, leave_what_lies_between_as_it_is) {
   EXPECT_EQ(write_all(file, values(self_, 2000)), 0);
   file.meet();
   const std::vector<int> all = file.numbers();
-  const auto row = static_cast<std::size_t>(2 * (size_ + 1));
+  const auto row = 2 * (static_cast<std::size_t>(size_) + 1);
   for (std::size_t i = 0; i < std::min(1000 * row - 2, all.size()); ++i) {
     const std::size_t slot = i % row / 2;
     const int expected = slot == row / 2 - 1 ? -7 : value(static_cast<int>(slot), i / row * 2 + i % 2);
@@ -141,7 +141,7 @@ TEST_F(CollectiveFiles, go_on_where_the_call_of_one_rank_is_wrong) {
   const TestFile file;
   set_view(file, 1, size_);
   const std::vector<int> sent = values(self_, 1000);
-  const MPI_Datatype type = self_ == 1 ? MPI_DATATYPE_NULL : MPI_INT;
+  MPI_Datatype type = self_ == 1 ? MPI_DATATYPE_NULL : MPI_INT;
   const int error = MPI_File_write_all(file.fh, sent.data(), 1000, type, MPI_STATUS_IGNORE);
   EXPECT_EQ(error, self_ == 1 ? int{MPI_ERR_TYPE} : int{MPI_SUCCESS});
   std::vector<int> found(1000);
@@ -155,8 +155,8 @@ TEST_F(CollectiveFiles, go_on_where_the_call_of_one_rank_is_wrong) {
 TEST_F(CollectiveFiles, that_are_full_say_so_to_all) {
   MPI_File full = MPI_FILE_NULL;
   ASSERT_EQ(MPI_File_open(MPI_COMM_WORLD, "/dev/full", MPI_MODE_WRONLY, MPI_INFO_NULL, &full), 0);
-  const TestType row(TestType::resized(MPI_INT, 4 * size_));
-  ASSERT_EQ(MPI_File_set_view(full, 4 * self_, MPI_INT, row.type, "native", exchanging_.info), 0);
+  const TestType row(TestType::resized(MPI_INT, MPI_Aint{4} * size_));
+  ASSERT_EQ(MPI_File_set_view(full, MPI_Offset{4} * self_, MPI_INT, row.type, "native", exchanging_.info), 0);
   const std::vector<int> sent(1000);
   EXPECT_EQ(MPI_File_write_all(full, sent.data(), 1000, MPI_INT, MPI_STATUS_IGNORE), MPI_ERR_NO_SPACE);
   EXPECT_EQ(MPI_File_close(&full), 0);

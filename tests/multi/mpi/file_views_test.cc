@@ -23,8 +23,8 @@ class FileViews : public testing::Test {
   }
   /// Every `size`th number of a file, from this rank's on.
   void set_interleaved_view(const TestFile& file) const {
-    const TestType row(TestType::resized(MPI_INT, size_ * 4));
-    ASSERT_EQ(MPI_File_set_view(file.fh, 4 * self_, MPI_INT, row.type, "native", MPI_INFO_NULL), 0);
+    const TestType row(TestType::resized(MPI_INT, MPI_Aint{4} * size_));
+    ASSERT_EQ(MPI_File_set_view(file.fh, MPI_Offset{4} * self_, MPI_INT, row.type, "native", MPI_INFO_NULL), 0);
   }
   const int self_ = test::rank(), size_ = test::size();
 };
@@ -33,11 +33,12 @@ TEST_F(FileViews, of_all_bytes_have_them_at_explicit_offsets) {
   const TestFile file;
   const std::vector<int> sent = own_numbers(10);
   MPI_Status status;
-  EXPECT_EQ(MPI_File_write_at(file.fh, 40 * self_, sent.data(), 10, MPI_INT, &status), 0);
+  EXPECT_EQ(MPI_File_write_at(file.fh, MPI_Offset{40} * self_, sent.data(), 10, MPI_INT, &status), 0);
   EXPECT_EQ(count_of(status, MPI_INT), 10);
   file.meet();
   std::vector<int> found(10);
-  EXPECT_EQ(MPI_File_read_at_all(file.fh, 40 * ((self_ + 1) % size_), found.data(), 10, MPI_INT, &status), 0);
+  EXPECT_EQ(MPI_File_read_at_all(file.fh, MPI_Offset{40} * ((self_ + 1) % size_), found.data(), 10, MPI_INT, &status),
+            0);
   EXPECT_EQ(found[3], 1000 * ((self_ + 1) % size_) + 3);
   EXPECT_EQ(count_of(status, MPI_INT), 10);
   // Past the end there is nothing, and across it less.
@@ -135,28 +136,36 @@ TEST_F(FileViews, of_every_nth_number_make_one_file_of_all_ranks) {
       << "three characters are no whole number";
 }
 
-/// Memory with gaps at one end, a file with gaps at the other, in several pieces.
+/// Memory with gaps at one end, and a file with gaps at the other, or one that takes several pieces.
 TEST_F(FileViews, take_data_with_gaps) {
   const TestFile file;
-  set_interleaved_view(file);
-  constexpr int kCount = 400'000;
   const TestType pairs(TestType::resized(TestType::vector(2, 1, 2, MPI_INT), 16));
-  std::vector<int> memory(4 * kCount);
+  constexpr std::size_t kMost = 700'000;
+  std::vector<int> memory(4 * kMost);
   std::iota(memory.begin(), memory.end(), self_);
-  MPI_Status status;
-  EXPECT_EQ(MPI_File_write(file.fh, memory.data(), kCount, pairs.type, &status), 0);
-  EXPECT_EQ(count_of(status, pairs.type), kCount);
-  std::vector<int> found(memory.size(), -1);
-  EXPECT_EQ(MPI_File_read_at(file.fh, 0, found.data(), kCount, pairs.type, &status), 0);
-  EXPECT_EQ(count_of(status, pairs.type), kCount);
-  for (std::size_t i = 0; i < memory.size(); ++i) ASSERT_EQ(found[i], i % 2 == 0 ? memory[i] : -1) << i;
+  for (const std::size_t count : {std::size_t{3000}, kMost}) {
+    if (count == kMost) {
+      const auto own = static_cast<MPI_Offset>(8 * kMost) * self_;
+      ASSERT_EQ(MPI_File_set_view(file.fh, own, MPI_INT, MPI_INT, "native", MPI_INFO_NULL), 0);
+    } else {
+      set_interleaved_view(file);
+    }
+    const int items = static_cast<int>(count);
+    MPI_Status status;
+    EXPECT_EQ(MPI_File_write(file.fh, memory.data(), items, pairs.type, &status), 0);
+    EXPECT_EQ(count_of(status, pairs.type), items);
+    std::vector<int> found(4 * count, -1);
+    EXPECT_EQ(MPI_File_read_at(file.fh, 0, found.data(), items, pairs.type, &status), 0);
+    EXPECT_EQ(count_of(status, pairs.type), items);
+    for (std::size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], i % 2 == 0 ? memory[i] : -1) << i;
+  }
   MPI_Aint address = 0;
   MPI_Get_address(memory.data() + 4, &address);
   MPI_Datatype absolute = MPI_DATATYPE_NULL;
   const int length = 1;
   MPI_Type_create_hindexed(1, &length, &address, MPI_INT, &absolute);
   const TestType there(absolute);
-  EXPECT_EQ(MPI_File_read_at(file.fh, 0, MPI_BOTTOM, 1, there.type, &status), 0);
+  EXPECT_EQ(MPI_File_read_at(file.fh, 0, MPI_BOTTOM, 1, there.type, MPI_STATUS_IGNORE), 0);
   EXPECT_EQ(memory[4], self_);
 }
 
@@ -228,8 +237,9 @@ TEST_F(FileViews, take_and_give_memory_of_a_device) {
   const MemoryKind kind = runtime().device_kind();
   if (kind == MemoryKind::host) GTEST_SKIP() << "there is no device";
   const TestFile file;
-  set_interleaved_view(file);
-  constexpr std::size_t kNumbers = 1'200'000;
+  constexpr std::size_t kNumbers = 2'400'000;  // more than two pieces
+  const auto own = static_cast<MPI_Offset>(4 * kNumbers) * self_;
+  ASSERT_EQ(MPI_File_set_view(file.fh, own, MPI_INT, MPI_INT, "native", MPI_INFO_NULL), 0);
   std::vector<int> numbers(kNumbers), found(kNumbers);
   std::iota(numbers.begin(), numbers.end(), self_);
   const std::size_t bytes = kNumbers * sizeof(int);
@@ -299,7 +309,7 @@ TEST_F(FileViews, convert_to_external32_and_back) {
 int extent_of_twice(MPI_Datatype type, MPI_Aint* extent, void*) {
   int bytes = 0;
   MPI_Type_size(type, &bytes);
-  *extent = 2 * bytes;
+  *extent = MPI_Aint{2} * bytes;
   return MPI_SUCCESS;
 }
 int write_twice(void* user, MPI_Datatype type, int count, void* file, MPI_Offset position, void* state) {
@@ -307,7 +317,7 @@ int write_twice(void* user, MPI_Datatype type, int count, void* file, MPI_Offset
   for (int i = 0; i < count; ++i) {
     const int value = ~static_cast<int*>(user)[position + i];
     const int both[2] = {value, value};
-    std::memcpy(static_cast<int*>(file) + 2 * i, both, sizeof both);
+    std::memcpy(static_cast<int*>(file) + std::ptrdiff_t{2} * i, both, sizeof both);
   }
   ++*static_cast<int*>(state);
   return MPI_SUCCESS;
@@ -325,7 +335,7 @@ TEST_F(FileViews, convert_by_functions_of_the_program) {
   EXPECT_EQ(MPI_Register_datarep(std::string(200, 'x').c_str(), nullptr, nullptr, &extent_of_twice, nullptr),
             MPI_ERR_ARG);
   const TestFile file;
-  ASSERT_EQ(MPI_File_set_view(file.fh, 80 * self_, MPI_INT, MPI_INT, "twice", MPI_INFO_NULL), 0);
+  ASSERT_EQ(MPI_File_set_view(file.fh, MPI_Offset{80} * self_, MPI_INT, MPI_INT, "twice", MPI_INFO_NULL), 0);
   const std::vector<int> sent = own_numbers(10);
   EXPECT_EQ(MPI_File_write(file.fh, sent.data(), 10, MPI_INT, MPI_STATUS_IGNORE), 0);
   EXPECT_GE(conversions, 1);
@@ -347,7 +357,7 @@ TEST_F(FileViews, reach_beyond_what_an_int_counts) {
   EXPECT_EQ(MPI_File_read_at_c(file.fh, kFar + self_, &found, 1, MPI_INT, MPI_STATUS_IGNORE), 0);
   EXPECT_EQ(found, self_);
   file.meet();
-  EXPECT_EQ(file.size(), 5 * kFar + 4 * size_);
+  EXPECT_EQ(file.size(), 5 * kFar + MPI_Offset{4} * size_);
 }
 
 }  // namespace

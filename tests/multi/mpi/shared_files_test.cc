@@ -66,12 +66,12 @@ TEST_F(SharedFiles, are_accessed_in_the_order_of_ranks) {
   EXPECT_EQ(count_of(status, MPI_INT), self_ + 1);
   file.meet();
   std::vector<int> row;
-  for (int i = 0; i < size_; ++i) row.insert(row.end(), static_cast<std::size_t>(i + 1), i);
+  for (int i = 0; i < size_; ++i) row.insert(row.end(), static_cast<std::size_t>(i) + 1, i);
   const std::vector<int> found = file.numbers();
   ASSERT_EQ(found.size(), static_cast<std::size_t>(4 * all));
   for (std::size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], row[i % row.size()]) << i;
   file.meet();
-  EXPECT_EQ(MPI_File_seek_shared(file.fh, -2 * all, MPI_SEEK_END), 0);
+  EXPECT_EQ(MPI_File_seek_shared(file.fh, MPI_Offset{-2} * all, MPI_SEEK_END), 0);
   std::vector<int> taken(sent.size(), -1);
   EXPECT_EQ(MPI_File_read_ordered(file.fh, taken.data(), self_ + 1, MPI_INT, &status), 0);
   EXPECT_EQ(taken, sent);

@@ -80,7 +80,7 @@ TEST_F(DiskFiles, that_are_locked_keep_others_out) {
   std::thread other([&] { advance(second); });
   advance(first);
   other.join();
-  EXPECT_EQ(first.value(), 7 + 2 * 3 * kTurns);
+  EXPECT_EQ(first.value(), 7 + kTurns * 6);
   second.set(1);
   EXPECT_EQ(first.advance(1), 1);
   EXPECT_THROW(static_cast<void>(first.advance(INT64_MAX)), CallError);

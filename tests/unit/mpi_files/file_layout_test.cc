@@ -12,7 +12,7 @@ namespace brant::mpi::test {
 namespace {
 
 constexpr Count kItems = 4;
-const unsigned kTypes = brant::test::effort(600u, 60u);
+constexpr unsigned kTypes = brant::test::effort(600u, 60u);
 
 /// Where each byte of a part of a view lies.
 std::vector<Count> places_of(const FileLayout& layout, std::size_t begin, std::size_t end) {

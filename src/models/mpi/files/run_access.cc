@@ -15,9 +15,9 @@ struct FileRun {
 };
 
 /// Reading so many bytes that nobody wants takes no longer than another call of the system.
-constexpr std::int64_t kGapMost = 16 * 1024;
+constexpr std::int64_t kGapMost = std::int64_t{16} << 10;
 /// Read at once, with gaps.
-constexpr std::int64_t kSpanMost = 1024 * 1024;
+constexpr std::int64_t kSpanMost = std::int64_t{1} << 20;
 constexpr std::size_t kRunsMost = 4096;
 
 /// Gets runs in their order, and reads several at once.
