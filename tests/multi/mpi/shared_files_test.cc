@@ -1,4 +1,7 @@
 // Runs as every rank of a job: file pointers that ranks share, accesses in the order of ranks, and atomic files.
+#include <glob.h>
+#include <sys/mount.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -10,6 +13,23 @@ namespace {
 using test::count_of;
 using test::TestFile;
 using test::TestType;
+
+/// A host of its own also has memory of files of its own. Nothing that is mounted here is seen outside.
+// NOLINTNEXTLINE(bugprone-throwing-static-initialization): before main, or not at all
+const bool kOwnFileMemory = test::kOwnHost && ::unshare(CLONE_NEWNS) == 0 &&
+                            ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                            ::mount("none", "/dev/shm", "tmpfs", 0, nullptr) == 0;
+
+/// How many small files with shared pointers lie beside a file.
+std::size_t pointers_beside(const std::string& path) {
+  const std::size_t base = path.rfind('/') + 1;
+  const std::string pattern = path.substr(0, base) + "." + path.substr(base) + ".brant-pointer-*";
+  glob_t found{};
+  static_cast<void>(::glob(pattern.c_str(), GLOB_PERIOD, nullptr, &found));
+  const std::size_t count = found.gl_pathc;
+  ::globfree(&found);
+  return count;
+}
 
 class SharedFiles : public testing::Test {
  protected:
@@ -105,6 +125,21 @@ TEST_F(SharedFiles, have_a_pointer_that_all_move_together) {
   EXPECT_EQ(own, 0) << "the rank's own is another one";
   ASSERT_EQ(MPI_File_set_view(file.fh, 16, MPI_INT, MPI_INT, "native", MPI_INFO_NULL), 0);
   EXPECT_EQ(shared_position(file.fh), 0) << "of the new view";
+}
+
+TEST_F(SharedFiles, keep_their_pointer_where_all_ranks_see_it) {
+  std::string path;
+  {
+    const TestFile file;
+    path = file.path();
+    EXPECT_EQ(pointers_beside(path), 0u) << "nobody has used it";
+    file.meet();
+    EXPECT_EQ(MPI_File_seek_shared(file.fh, 5, MPI_SEEK_SET), 0);
+    EXPECT_EQ(shared_position(file.fh), 5);
+    EXPECT_EQ(pointers_beside(path), kOwnFileMemory && size_ > 1 ? 1u : 0u);
+    file.meet();
+  }
+  EXPECT_EQ(pointers_beside(path), 0u) << "it goes with the file";
 }
 
 TEST_F(SharedFiles, that_were_opened_twice_have_two_pointers) {
