@@ -348,6 +348,30 @@ TEST_F(FileViews, convert_by_functions_of_the_program) {
   EXPECT_EQ(MPI_File_write(file.fh, sent.data(), 10, MPI_UNSIGNED, MPI_STATUS_IGNORE), MPI_ERR_CONVERSION);
 }
 
+int extent_in_memory(MPI_Datatype type, MPI_Aint* extent, void*) {
+  MPI_Aint low = 0;
+  return MPI_Type_get_extent(type, &low, extent);
+}
+int refuse_extent(MPI_Datatype, MPI_Aint*, void*) { return MPI_ERR_OTHER; }
+
+TEST_F(FileViews, need_no_functions_that_convert) {
+  EXPECT_EQ(MPI_Register_datarep_c("as it is", MPI_CONVERSION_FN_NULL_C, MPI_CONVERSION_FN_NULL_C, &extent_in_memory,
+                                   nullptr),
+            0);
+  EXPECT_EQ(MPI_Register_datarep_c("none", MPI_CONVERSION_FN_NULL_C, MPI_CONVERSION_FN_NULL_C, &refuse_extent, nullptr),
+            0);
+  EXPECT_EQ(MPI_Register_datarep_c("no extent", nullptr, nullptr, nullptr, nullptr), MPI_ERR_ARG);
+  const TestFile file;
+  ASSERT_EQ(MPI_File_set_view(file.fh, 0, MPI_INT, MPI_INT, "as it is", MPI_INFO_NULL), 0);
+  const TestType pairs(TestType::resized(TestType::vector(2, 1, 2, MPI_INT), 16));
+  const std::vector<int> sent = own_numbers(40);
+  EXPECT_EQ(MPI_File_write_at(file.fh, MPI_Offset{20} * self_, sent.data(), 10, pairs.type, MPI_STATUS_IGNORE), 0);
+  std::vector<int> found(20);
+  EXPECT_EQ(MPI_File_read_at(file.fh, MPI_Offset{20} * self_, found.data(), 20, MPI_INT, MPI_STATUS_IGNORE), 0);
+  for (std::size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], sent[2 * i]) << i;
+  EXPECT_EQ(MPI_File_set_view(file.fh, 0, MPI_INT, MPI_INT, "none", MPI_INFO_NULL), MPI_ERR_CONVERSION);
+}
+
 TEST_F(FileViews, reach_beyond_what_an_int_counts) {
   const TestFile file;
   constexpr MPI_Offset kFar = MPI_Offset{5} << 30;
