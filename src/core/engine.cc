@@ -111,7 +111,8 @@ void Engine::shut_down() noexcept {
   // Whoever is ahead keeps the network moving: a peer may still be reading from this process.
   if (job().size > 1) {
     farewell_.say();
-    for (int round = 0; !peers_.any_lost() && round < 1000; ++round) {
+    const int rounds = waits_at_end_ ? 1000 : 1;
+    for (int round = 0; !peers_.any_lost() && round < rounds; ++round) {
       const auto patience = std::chrono::milliseconds(round < 10 ? 1 : 20);
       const Status status = boot().fence(patience);
       if (status != Status::timed_out) break;

@@ -59,6 +59,8 @@ class Engine {
 
   /// Exchanges addresses with all other processes. Collective. Throws.
   void exchange();
+  /// The peers want nothing of this process any more: `shut_down` does not wait for those that are late.
+  void end_without_waiting() noexcept { waits_at_end_ = false; }
   /// Waits (bounded) for the peers to end too, so that nobody leaves while others still read its memory.
   void shut_down() noexcept;
   /// The first part of it: tells the peers that the program here has ended. May be repeated, for what found no room.
@@ -115,6 +117,7 @@ class Engine {
   port::Adapters adapters_;
   const port::JobInfo& job_ = adapters_.boot->job();  ///< For every message, without a virtual call.
   const Options options_;
+  bool waits_at_end_ = true;
   PathOrder path_order_;
   std::unique_ptr<Trace> trace_;
   MemoryKinds memory_kinds_;

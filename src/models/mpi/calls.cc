@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "models/mpi/files/file.h"
 #include "models/mpi/windows/window.h"
 
 namespace brant::mpi {
@@ -23,6 +24,10 @@ std::string name_of_peers(const Communicator& communicator) {
 
 std::string name_of(const Window& window) {
   return window.name.empty() ? fmt::format("a window of {} ranks", window.size()) : window.name;
+}
+
+std::string name_of(const File& file) {
+  return fmt::format("the file '{}', which {} ranks have opened", file.name(), file.communicator.size());
 }
 
 constexpr const char* kNoHandlerSet =
@@ -63,7 +68,7 @@ int hand_over_to(const ErrorHandler& handler, const Where& where, Handle handle,
   }
 }
 
-/// `owner`: a communicator or a window, in which this rank has a number.
+/// `owner`: a communicator, a window or a file, in which this rank has a number.
 template <typename Owner>
 auto text_of(const Owner& owner, int rank) {
   return [&owner, rank] { return fmt::format(" on rank {} of {}", rank, name_of(owner)); };
@@ -92,6 +97,14 @@ int hand_over(Session* session, const char* function, const CallError& error) no
 
 int hand_over(const Unmade* unmade, const char* function, const CallError& error) noexcept {
   return hand_over_to(unmade->handler, text_of_rank, unmade->handle, function, error);
+}
+
+/// What belongs to no file has the handler of MPI_FILE_NULL.
+int hand_over(File* file, const char* function, const CallError& error) noexcept {
+  if (file == nullptr)
+    return hand_over_to(current_rank().files.handler(), text_of_rank, MPI_FILE_NULL, function, error);
+  return hand_over_to(*file->handler, text_of(*file, file->communicator.rank), handle_of<MPI_File>(*file), function,
+                      error);
 }
 
 void require_open(const char* function) noexcept {

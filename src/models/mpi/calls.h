@@ -14,6 +14,7 @@
 /// goes wrong to an error handler.
 namespace brant::mpi {
 
+class File;
 class Window;
 
 /// An object that a call is to make, and whose error handler is known already.
@@ -27,6 +28,8 @@ struct Unmade {
 int hand_over(Communicator* communicator, const char* function, const CallError& error) noexcept;
 int hand_over(Window* window, const char* function, const CallError& error) noexcept;
 int hand_over(Session* session, const char* function, const CallError& error) noexcept;
+/// Null: of errors that belong to no file. That handler is MPI_FILE_NULL's.
+int hand_over(File* file, const char* function, const CallError& error) noexcept;
 int hand_over(const Unmade* unmade, const char* function, const CallError& error) noexcept;
 /// Ends the job where the rank may not call MPI: its world is not there, and no session is open.
 void require_open(const char* function) noexcept;
@@ -50,8 +53,8 @@ int call_at_any_time(const char* function, Owner* owner, Body&& body) noexcept {
   }
 }
 
-/// Runs the body of a function of MPI: its result, or MPI_SUCCESS. `owner`: a communicator, a window, a session, or an
-/// object that is to be made.
+/// Runs the body of a function of MPI: its result, or MPI_SUCCESS. `owner`: a communicator, a window, a file, a session, or
+/// an object that is to be made.
 template <typename Owner, typename Body>
 int call(const char* function, Owner* owner, Body&& body) noexcept {
   require_open(function);

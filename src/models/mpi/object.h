@@ -18,6 +18,7 @@ enum class ObjectKind : std::uint32_t {
   operation,
   window,
   session,
+  file,
 };
 
 /// The head of every object that a program has a handle of. Handles up to 4095 are the predefined ones of the ABI, all

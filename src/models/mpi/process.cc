@@ -94,7 +94,8 @@ bool Process::is_open() const noexcept {
 }
 
 void Process::part() noexcept {
-  if (!had_sessions_) return;
+  // All have called MPI_Finalize by then, where they met.
+  if (!had_sessions_) return engine().end_without_waiting();
   parts_ = true;
   part_from_others(*this);
 }

@@ -51,7 +51,7 @@ class Process {
   /// False in a child that was forked.
   [[nodiscard]] bool is_own() const noexcept;
   void note_session() noexcept { had_sessions_ = true; }
-  /// Before it goes, when no rank calls MPI any more. Waits for the others if there were sessions.
+  /// Before it goes, when no rank calls MPI any more. Only where there were sessions it waits for the others.
   void part() noexcept;
   [[nodiscard]] bool parts() const noexcept { return parts_; }
 

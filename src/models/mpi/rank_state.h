@@ -11,6 +11,7 @@
 #include "brant/base/intrusive_list.h"
 #include "models/mpi/buffered_sends.h"
 #include "models/mpi/communicator.h"
+#include "models/mpi/files/rank_files.h"
 #include "models/mpi/matching.h"
 #include "models/mpi/request.h"
 #include "models/mpi/sessions.h"
@@ -78,6 +79,7 @@ class RankState {
   Matching matching;
   Tickets tickets;
   BufferedSends buffered;
+  RankFiles files;
   /// All ranks, and this one alone. The program has handles of them while `has_world`; brant uses them at any time.
   const std::unique_ptr<Communicator> world;
   const std::unique_ptr<Communicator> self;
