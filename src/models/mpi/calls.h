@@ -53,8 +53,8 @@ int call_at_any_time(const char* function, Owner* owner, Body&& body) noexcept {
   }
 }
 
-/// Runs the body of a function of MPI: its result, or MPI_SUCCESS. `owner`: a communicator, a window, a file, a session, or
-/// an object that is to be made.
+/// Runs the body of a function of MPI: its result, or MPI_SUCCESS. `owner`: a communicator, a window, a file, a
+/// session, or an object that is to be made.
 template <typename Owner, typename Body>
 int call(const char* function, Owner* owner, Body&& body) noexcept {
   require_open(function);
