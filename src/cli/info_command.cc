@@ -93,10 +93,12 @@ void add_info(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "info", "What was found on this machine: UCX, GPUs, memory kinds, paths, versions; and what runs on it");
   auto options = std::make_shared<InfoOptions>();
-  command->add_flag("--json", options->json, "As one JSON object");
+  CLI::Option* json = command->add_flag("--json", options->json, "As one JSON object");
   CLI::Option* jobs =
       command->add_flag("--jobs", options->jobs, "The running processes of this user, and what they have sent");
-  command->add_flag("--mpi", options->mpi, "Which functions of MPI are implemented, by chapter")->excludes(jobs);
+  command->add_flag("--mpi", options->mpi, "Which functions of MPI are implemented, by chapter, as text")
+      ->excludes(jobs)
+      ->excludes(json);
   CLI::Option* job =
       command
           ->add_option("--job", options->job,

@@ -21,6 +21,12 @@ int after_output(int exit_code) {
   return exit_code != 0 ? exit_code : 1;
 }
 
+/// The launchers of other MPIs are called with -np.
+void take_np_as_n(int argc, char** argv) {
+  static char n[] = "-n";
+  if (argc > 2 && std::strcmp(argv[1], "run") == 0 && std::strcmp(argv[2], "-np") == 0) argv[2] = n;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -38,12 +44,17 @@ int main(int argc, char** argv) {
     brant::cli::add_info(app, exit_code);
     brant::cli::add_run(app, exit_code);
     brant::cli::add_trace(app, exit_code);
+    take_np_as_n(argc, argv);
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) {
       fmt::print(stderr, "{}", app.help());
       return kUsageError;
     }
     return after_output(exit_code);
+  } catch (const CLI::ExtrasError& fault) {
+    if (!app.get_subcommands().empty()) return app.exit(fault) == 0 ? 0 : kUsageError;
+    fmt::print(stderr, "brant: there is no command '{}': `brant --help` lists them\n", argv[1]);
+    return kUsageError;
   } catch (const CLI::ParseError& fault) {
     // --help and --version arrive here too, with code 0.
     return after_output(app.exit(fault) == 0 ? 0 : kUsageError);

@@ -474,6 +474,18 @@ def test_without_nccl_the_rival_is_refused_before_anything_starts(what: list[str
     assert done.stderr.count("brant bench:") == 1
 
 
+def test_an_unknown_command_is_named() -> None:
+    done = brant("rum", "-n", "2", "./ring")
+    assert done.returncode == 2
+    assert done.stderr == "brant: there is no command 'rum': `brant --help` lists them\n"
+
+
+def test_the_option_of_other_launchers_is_understood() -> None:
+    done = brant("run", "-np", "2", "--", "/bin/echo", "-np", "3")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["[0] -np 3", "[1] -np 3"]
+
+
 def test_info_tells_versions_kinds_and_paths() -> None:
     info = json.loads(brant("info", "--json").stdout)
     assert list(info) == ["brant", "host", "cpu", "cores", "launcher", "ucx", "cuda", "device", "kinds", "paths"]

@@ -459,5 +459,24 @@ def test_an_owner_that_dies_is_named() -> None:
     assert "rank 0 has heard" in said.stdout, said.stderr
 
 
+async def an_owner_is_late() -> None:
+    import time
+
+    team = brant.world()
+    with brant.GlobalSpace() as space:
+        heap = space.create("64 KB")
+        places = await others(team, heap.allocate(4, "int32"))
+        if team.rank == 0:
+            await space.put(places[1], numpy.arange(4, dtype="int32"))
+        else:
+            time.sleep(1.5)  # it answers nobody
+        await team.barrier()
+
+
+def test_who_waits_for_an_owner_says_so() -> None:
+    said = run_job(an_owner_is_late, BRANT_STALL_REPORT_MS="400")
+    assert "rank 0 waits for rank 1 to say how its segment 1 is reached" in said.stderr
+
+
 def test_without_a_loop() -> None:
     run_job(waits_in_plain_code, ranks=1, loop="none")

@@ -85,7 +85,7 @@ struct CopyOptions {
   /// How the bytes lie, if not in one run at either end: see RmaOptions. Of a copy between two places of others, not
   /// supported unless both are mapped here.
   const TransferShapes* shapes = nullptr;
-  AtTarget at_target;
+  AtTarget at_target{};
 };
 
 }  // namespace brant

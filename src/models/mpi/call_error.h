@@ -1,6 +1,8 @@
 #pragma once
 
 #include <exception>
+#include <new>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -41,6 +43,21 @@ void require(bool holds, int error_class, fmt::format_string<Values...> text, Va
 
 /// The class that says the same as a status of brant; MPI_SUCCESS for ok.
 [[nodiscard]] int error_class_of(Status status) noexcept;
+
+/// What fails within a call; nothing if all went well.
+template <typename Body>
+[[nodiscard]] std::optional<CallError> error_in(const Body& body) {
+  try {
+    body();
+  } catch (const CallError& error) {
+    return error;
+  } catch (const Error& error) {
+    return CallError(error_class_of(error.status()), error.what());
+  } catch (const std::bad_alloc&) {
+    return CallError(MPI_ERR_NO_MEM, {});
+  }
+  return std::nullopt;
+}
 
 /// What a class means, in a line; null if there is no such class.
 [[nodiscard]] const char* error_class_text(int error_class) noexcept;

@@ -17,9 +17,10 @@ void report(const RankState& rank, std::chrono::nanoseconds idle) noexcept {
   for (const Request* request = oldest; request != nullptr; request = RequestList::next(*request)) ++count;
   try {
     log::warn(
-        "rank {} waits for {} operations of MPI, the oldest of which is {}; nothing has moved for {:.1f} s. {} "
-        "receives have no message here, and {} messages no receive",
-        rank.id.value, count, oldest->text(), in_seconds(idle), rank.matching.posted(), rank.matching.kept());
+        "rank {} waits for MPI: nothing has moved for {:.1f} s. Under way: {}, of which the oldest is {}. Receives "
+        "that "
+        "have no message here: {}; messages that have no receive: {}",
+        rank.id.value, in_seconds(idle), count, oldest->text(), rank.matching.posted(), rank.matching.kept());
   } catch (const std::exception&) {
     log::warn("rank {} waits for a message, and has no memory to say which", rank.id.value);
   }

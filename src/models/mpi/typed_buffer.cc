@@ -30,8 +30,8 @@ TypedBuffer::TypedBuffer(const void* address, MPI_Count count, MPI_Datatype type
     : data_(static_cast<std::byte*>(const_cast<void*>(address))), count_(count) {
   require(count >= 0, MPI_ERR_COUNT, "the count {} is negative", count);
   Datatype& found = datatype_of(type);
-  require(found.committed(), MPI_ERR_TYPE, "the datatype {} is not committed: call MPI_Type_commit first",
-          found.name());
+  require(found.committed(), MPI_ERR_TYPE, "the datatype{}{} is not committed: call MPI_Type_commit first",
+          found.name().empty() ? "" : " ", found.name());
   const Count bytes = found.bytes_of(count);
   require(bytes >= 0, MPI_ERR_COUNT, "{} elements of {} bytes are more than memory has", count, found.size());
   type_ = DatatypeRef(&found);

@@ -228,4 +228,9 @@ void Directory::close() noexcept {
   }
 }
 
+const KnownSegment* Directory::awaited() const noexcept {
+  const auto found = std::ranges::find(unsettled_, KnownSegment::State::asked, &KnownSegment::state);
+  return found != unsettled_.end() ? *found : nullptr;
+}
+
 }  // namespace brant

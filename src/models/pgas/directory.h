@@ -69,6 +69,8 @@ class Directory {
   /// Ends all that waits, and lets go of all segments as soon as nothing moves.
   void close() noexcept;
   [[nodiscard]] bool empty() const noexcept { return known_.empty(); }
+  /// One whose owner was asked and has not answered; null: there is none.
+  [[nodiscard]] const KnownSegment* awaited() const noexcept;
 
  private:
   static constexpr std::size_t kRecent = 64;

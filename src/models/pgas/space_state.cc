@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "base/seconds.h"
 
 namespace brant {
 
@@ -221,6 +222,21 @@ void SpaceService::set_state(SpaceState* state) noexcept {
   early_.hand_over([&](std::int32_t owner, std::uint32_t segment, std::span<const std::byte> ticket) {
     if (!has_gone(owner)) state->directory().note_ticket(owner, segment, Status::ok, ticket);
   });
+}
+
+bool SpaceState::stalled(std::chrono::nanoseconds idle) noexcept {
+  if (copies_.live() == 0) return false;
+  const KnownSegment* const awaited = directory_.awaited();
+  if (awaited != nullptr) {
+    log::warn(
+        "rank {} waits for rank {} to say how its segment {} is reached; nothing has moved for {:.1f} s. The owner "
+        "answers while it has a GlobalSpace and waits in brant or makes progress",
+        rank(), awaited->rank, awaited->segment, in_seconds(idle));
+  } else {
+    log::warn("rank {} waits for {} copies of global memory; nothing has moved for {:.1f} s", rank(), copies_.live(),
+              in_seconds(idle));
+  }
+  return true;
 }
 
 void SpaceService::look_around() noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -75,6 +76,8 @@ class SpaceState {
   void hear(std::int32_t from, const pgas::WordHeader& header, std::span<const std::byte> payload) noexcept;
   [[nodiscard]] bool has_gone(std::int32_t rank) const noexcept;
   void look_around() noexcept;
+  /// See Service::stalled.
+  [[nodiscard]] bool stalled(std::chrono::nanoseconds idle) noexcept;
 
  private:
   /// Null, and the status is the outcome.
@@ -106,6 +109,9 @@ class SpaceService final : public Service {
   Status say(Rank to, const pgas::WordHeader& header, std::span<const std::byte> payload) noexcept;
 
   void look_around() noexcept override;
+  bool stalled(std::chrono::nanoseconds idle, bool) noexcept override {
+    return state_ != nullptr && state_->stalled(idle);
+  }
 
  private:
   static void on_message(void* service, am::Message& message) noexcept;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <new>
 #include <optional>
 
 #include "models/mpi/call_error.h"
@@ -16,20 +15,6 @@ namespace brant::mpi {
 void agree(Communicator& communicator, const std::optional<CallError>& own);
 /// Throws MPI_ERR_NOT_SAME where members have different values.
 void require_same(Communicator& communicator, std::int64_t value, const char* what);
-
-template <typename Body>
-[[nodiscard]] std::optional<CallError> error_in(const Body& body) {
-  try {
-    body();
-  } catch (const CallError& error) {
-    return error;
-  } catch (const Error& error) {
-    return CallError(error_class_of(error.status()), error.what());
-  } catch (const std::bad_alloc&) {
-    return CallError(MPI_ERR_NO_MEM, {});
-  }
-  return std::nullopt;
-}
 
 template <typename Body>
 void do_together(Communicator& communicator, const Body& body) {

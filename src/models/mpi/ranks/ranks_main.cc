@@ -93,13 +93,13 @@ int run(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   int first = 1;
   if (argc > first && std::string_view(argv[first]) == "--") ++first;
-  if (argc <= first) {
+  const bool asks_for_help = argc > 1 && std::string_view(argv[1]) == "--help";
+  if (argc <= first || asks_for_help) {
     std::fputs(
-        "brant-ranks PROGRAM [ARGUMENTS...] runs an MPI program as several ranks in this process, as many as fall to "
-        "it "
-        "of BRANT_MPI_RANKS. `brant run -n PROCESSES --ranks RANKS -- PROGRAM` starts it.\n",
-        stderr);
-    return kCannotRun;
+        "brant-ranks PROGRAM [ARGUMENTS...] runs an MPI program as several ranks in this process: as many of "
+        "BRANT_MPI_RANKS as fall to it. `brant run -n PROCESSES --ranks RANKS -- PROGRAM` starts it.\n",
+        asks_for_help ? stdout : stderr);
+    return asks_for_help ? 0 : kCannotRun;
   }
   const std::vector<std::string> arguments(argv + first, argv + argc);
   ::program_invocation_name = argv[first];  // in messages of the C library

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "models/mpi/communicators.h"
 #include "models/mpi/process.h"
@@ -28,31 +29,22 @@ Window& open_window(Communicator& parent, int flavor) {
   return rank.process.windows().add(std::move(window));
 }
 
-/// What is run where all members wait for each other: its failure is told to all.
-template <typename Body>
-std::int32_t error_of(const Body& body) {
-  try {
-    body();
-    return MPI_SUCCESS;
-  } catch (const CallError& error) {
-    return error.error_class();
-  } catch (const Error& error) {
-    return error_class_of(error.status());
-  } catch (const std::bad_alloc&) {
-    return MPI_ERR_NO_MEM;
-  }
-}
-
 /// Throws if any member has failed.
 void require_all(std::span<const WindowOffer> offers, const char* what) {
   for (std::size_t i = 0; i < offers.size(); ++i)
     require(offers[i].error == MPI_SUCCESS, offers[i].error, "{} of rank {} cannot be used", what, i);
 }
 
-void require_all(Window& window, int own_error, const char* what) {
+using MaybeError = std::optional<CallError>;
+
+std::int32_t class_of(const MaybeError& error) noexcept { return error ? error->error_class() : kSuccess; }
+
+/// All tell each other. This member's own error has more to say than what the others hear of it.
+void require_all(Window& window, const MaybeError& error, const char* what) {
   std::vector<WindowOffer> offers(static_cast<std::size_t>(window.size()));
-  const WindowOffer own{.error = own_error};
+  const WindowOffer own{.error = class_of(error)};
   gather_from_all(window.communicator, &own, offers.data(), sizeof own);
+  if (error) throw CallError(*error);
   require_all(offers, what);
 }
 
@@ -68,11 +60,12 @@ WindowOffer offer_of(const Window& window) {
 }
 
 /// Tells the others of this rank's memory, and hears of theirs.
-void exchange(Window& window, int own_error) {
+void exchange(Window& window, const MaybeError& error) {
   std::vector<WindowOffer> offers(static_cast<std::size_t>(window.size()));
   WindowOffer own = offer_of(window);
-  own.error = own_error;
+  own.error = class_of(error);
   gather_from_all(window.communicator, &own, offers.data(), sizeof own);
+  if (error) throw CallError(*error);
   require_all(offers, "the memory");
   for (int member = 0; member < window.size(); ++member) {
     const WindowOffer& offer = offers[static_cast<std::size_t>(member)];
@@ -114,7 +107,7 @@ void expose_own(Window& window) {
 Window& make_window(Communicator& communicator, void* base, const WindowSpec& spec) {
   return made_window(communicator, MPI_WIN_FLAVOR_CREATE, spec, [&](Window& window) {
     window.base = base;
-    exchange(window, error_of([&] {
+    exchange(window, error_in([&] {
                require(base != nullptr || spec.bytes == 0, MPI_ERR_BASE, "the memory of {} bytes is null", spec.bytes);
                expose_own(window);
              }));
@@ -123,7 +116,7 @@ Window& make_window(Communicator& communicator, void* base, const WindowSpec& sp
 
 Window& make_allocated_window(Communicator& communicator, const WindowSpec& spec) {
   return made_window(communicator, MPI_WIN_FLAVOR_ALLOCATE, spec, [&](Window& window) {
-    exchange(window, error_of([&] {
+    exchange(window, error_in([&] {
                if (window.bytes == 0) return;
                const MemoryKind kind = kind_of_hint(spec.memory);
                const std::size_t room = std::max(static_cast<std::size_t>(window.bytes), kMappedMin);
@@ -139,12 +132,12 @@ namespace {
 /// All members' memory is the first one's, which the others map.
 void share_memory(Window& window, std::size_t all_bytes) {
   Runtime& runtime = window.rank.process.runtime();
-  exchange(window, error_of([&] {
+  exchange(window, error_in([&] {
              if (window.communicator.rank != 0) return;
              window.memory = runtime.allocate(MemoryKind::host, std::max(all_bytes, kMappedMin));
              window.segment = expose(runtime, window.memory);
            }));
-  const int error = error_of([&] {
+  const MaybeError error = error_in([&] {
     window.shared = RemoteSegment(runtime, window.process_of(0), window.part(0).ticket);
     // What takes a while to be mapped is so when the first get of it has ended.
     std::byte first{};
@@ -165,7 +158,7 @@ Window& make_shared_window(Communicator& communicator, const WindowSpec& spec) {
     gather_from_all(window.communicator, &own, sizes.data(), sizeof own);
     std::int64_t all = 0;
     for (const std::int64_t each : sizes) all += each;
-    if (all == 0) return exchange(window, MPI_SUCCESS);
+    if (all == 0) return exchange(window, {});
     share_memory(window, static_cast<std::size_t>(all));
     std::uint64_t offset = 0;
     for (int member = 0; member < window.size(); ++member) {
@@ -179,7 +172,7 @@ Window& make_shared_window(Communicator& communicator, const WindowSpec& spec) {
 }
 
 Window& make_dynamic_window(Communicator& communicator) {
-  return made_window(communicator, MPI_WIN_FLAVOR_DYNAMIC, {}, [](Window& window) { exchange(window, MPI_SUCCESS); });
+  return made_window(communicator, MPI_WIN_FLAVOR_DYNAMIC, {}, [](Window& window) { exchange(window, {}); });
 }
 
 void attach(Window& window, void* base, MPI_Aint bytes) {
@@ -216,10 +209,10 @@ void detach(Window& window, const void* base) {
 
 /// A member frees its memory when all others have let go of it.
 void close_window(Window& window) {
-  const int error = error_of([&] { flush_words(window); });
+  const MaybeError error = error_in([&] { flush_words(window); });
   window.let_go_of_others();
   const Status status = window.communicator.team().run(barrier()).status;
-  require(error == MPI_SUCCESS, error, "an access to the window ended with an error");
+  if (error) throw CallError(*error);
   require(status == Status::ok, error_class_of(status), "a member of the window did not free it: {}",
           status_text(status));
 }
