@@ -3,6 +3,7 @@ there is one, give the same answers wherever their ranks live; those that end ba
 
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
@@ -183,6 +184,39 @@ def test_a_thousand_ranks_live_in_one_process(tmp_path):
 def test_an_early_end_ends_the_job(tmp_path, processes, end, code, text):
     done = run(processes, 5, compiled(tmp_path, ENDS), end)
     assert done.returncode == code, done.stderr
+    assert text in done.stderr
+
+
+FAULTS = r"""
+#include <mpi.h>
+#include <string.h>
+int deep(int depth) {
+  volatile char frame[1000];
+  memset((char*)frame, depth, sizeof frame);
+  return deep(depth + 1) + frame[7];
+}
+int main(int argc, char** argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 4 && !strcmp(argv[1], "stack")) return deep(0);
+  if (rank == 4) *(volatile int*)16 = 1;
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Finalize();
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("stack", "rank 4 has used up its stack of 131072 bytes: set BRANT_MPI_STACK to more"),
+        ("memory", "rank 4 has touched memory that is not there, at 0x10"),
+    ],
+)
+def test_a_fault_of_memory_names_the_rank(tmp_path, what, text):
+    done = run(2, 6, compiled(tmp_path, FAULTS), what, BRANT_MPI_STACK="131072")
+    assert done.returncode == 128 + signal.SIGSEGV
     assert text in done.stderr
 
 

@@ -23,6 +23,8 @@ class RankFiber {
   /// On its own stack.
   void leave() noexcept;
 
+  [[nodiscard]] const RankStack& stack() const noexcept { return stack_; }
+
   const int slot;
   RankThreads::Done done = nullptr;  ///< What it waits for.
   void* context = nullptr;

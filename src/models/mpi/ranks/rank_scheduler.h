@@ -23,6 +23,8 @@ class RankScheduler final : public RankThreads {
   int run() noexcept;
   /// False: the calling code runs on no rank's stack.
   [[nodiscard]] bool in_rank() const noexcept { return running_ != nullptr; }
+  /// Of the rank that the calling code runs on.
+  [[nodiscard]] const RankStack& running_stack() const noexcept { return running_->stack(); }
 
   [[nodiscard]] int count() const noexcept override { return static_cast<int>(fibers_.size()); }
   [[nodiscard]] int current() const noexcept override;

@@ -18,6 +18,8 @@ class RankStack {
   [[nodiscard]] std::byte* top() const noexcept { return memory_ + bytes_; }
   [[nodiscard]] std::byte* bottom() const noexcept { return memory_ + kGuardBytes; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_ - kGuardBytes; }
+  /// The address is of the pages that nobody may touch.
+  [[nodiscard]] bool guards(const void* address) const noexcept { return address >= memory_ && address < bottom(); }
 
  private:
   static constexpr std::size_t kGuardBytes = std::size_t{64} * 1024;

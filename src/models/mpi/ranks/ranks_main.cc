@@ -19,6 +19,7 @@
 #include "brant/base/status.h"
 #include "models/mpi/rank_placement.h"
 #include "models/mpi/rank_threads.h"
+#include "models/mpi/ranks/fault_report.h"
 #include "models/mpi/ranks/image_program.h"
 #include "models/mpi/ranks/rank_scheduler.h"
 
@@ -70,11 +71,10 @@ Share share_of_process() {
   return {};
 }
 
-int ranks_here() {
-  const Share share = share_of_process();
+RankPlacement placement_in(const Share& share) {
   const auto ranks =
       static_cast<int>(number("BRANT_MPI_RANKS", share.processes, share.processes, std::numeric_limits<int>::max()));
-  return RankPlacement{.ranks = ranks, .processes = share.processes}.count_in(share.process);
+  return {.ranks = ranks, .processes = share.processes};
 }
 
 int run(const std::vector<std::string>& arguments) {
@@ -82,11 +82,14 @@ int run(const std::vector<std::string>& arguments) {
   const bool share_libraries = number("BRANT_MPI_SHARE_LIBRARIES", 0, 0, 1) != 0;
   const std::int64_t stack_bytes =
       number("BRANT_MPI_STACK", kStackBytes, kLeastStackBytes, std::numeric_limits<std::int64_t>::max() / 2);
-  const int count = ranks_here();
+  const Share share = share_of_process();
+  const RankPlacement placement = placement_in(share);
+  const int count = placement.count_in(share.process);
   // Neither ends: threads of the program may run on, and functions of it be called, until the process has ended.
   auto* program = new ImageProgram(std::move(file), arguments, count, share_libraries);
   auto* scheduler = new RankScheduler(*program, count, static_cast<std::size_t>(stack_bytes));
   use_rank_threads(*scheduler);
+  report_faults(*scheduler, placement.first_in(share.process));
   return scheduler->run();
 }
 
