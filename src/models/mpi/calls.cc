@@ -107,9 +107,7 @@ int hand_over(File* file, const char* function, const CallError& error) noexcept
                       error);
 }
 
-void require_open(const char* function) noexcept {
-  if (is_open()) [[likely]]
-    return;
+void end_outside(const char* function) noexcept {
   try {
     end_job(1, fmt::format("brant MPI: {} was called before MPI_Init or after MPI_Finalize, and without a session",
                            function));

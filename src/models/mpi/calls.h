@@ -31,8 +31,12 @@ int hand_over(Session* session, const char* function, const CallError& error) no
 /// Null: of errors that belong to no file. That handler is MPI_FILE_NULL's.
 int hand_over(File* file, const char* function, const CallError& error) noexcept;
 int hand_over(const Unmade* unmade, const char* function, const CallError& error) noexcept;
+[[noreturn]] void end_outside(const char* function) noexcept;
 /// Ends the job where the rank may not call MPI: its world is not there, and no session is open.
-void require_open(const char* function) noexcept;
+inline void require_open(const char* function) noexcept {
+  if (!is_open()) [[unlikely]]
+    end_outside(function);
+}
 
 /// As `call`, for what the standard allows before MPI is initialised and after it has ended, too.
 template <typename Owner, typename Body>
@@ -83,7 +87,7 @@ template <typename Body>
 int on_communicator(const char* function, MPI_Comm handle, Body&& body) noexcept {
   require_open(function);
   Communicator* communicator = find_communicator(handle);
-  return call(function, communicator, [&] {
+  return call_at_any_time(function, communicator, [&] {
     if (communicator == nullptr) [[unlikely]]
       fail_without_communicator(handle);
     return body(*communicator);
@@ -95,7 +99,7 @@ template <typename Body>
 int on_session(const char* function, MPI_Session handle, Body&& body) noexcept {
   require_open(function);
   Session* const session = object_of<Session>(handle);
-  return call(function, session, [&] {
+  return call_at_any_time(function, session, [&] {
     require(session != nullptr, MPI_ERR_SESSION, "the session is MPI_SESSION_NULL, or none that is open");
     return body(*session);
   });

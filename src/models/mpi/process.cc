@@ -21,7 +21,6 @@ namespace brant::mpi {
 
 namespace {
 
-Process* g_process = nullptr;
 RankThreads* g_threads = nullptr;
 bool g_exits = false;  ///< The functions given to atexit run.
 constexpr std::int64_t kRanksMax = 1 << 20;
@@ -44,10 +43,10 @@ RankPlacement placement_of(const Runtime& runtime, const RankThreads* threads) {
 /// The end of a session waits for nobody who receives, so the process does. One that may still call MPI goes without a
 /// word, so that the others hear of its end.
 void end_unused_process() noexcept {
-  if (g_process == nullptr || g_process->is_open() || !g_process->is_own()) return;
-  g_process->part();
-  delete g_process;
-  g_process = nullptr;
+  if (detail::the_process == nullptr || detail::the_process->is_open() || !detail::the_process->is_own()) return;
+  detail::the_process->part();
+  delete detail::the_process;
+  detail::the_process = nullptr;
 }
 
 void end_at_exit() noexcept {
@@ -61,13 +60,13 @@ void end_if_late() noexcept {
 }
 
 RankState& made_rank() {
-  if (g_process == nullptr) {
-    g_process = new Process(g_threads);
+  if (detail::the_process == nullptr) {
+    detail::the_process = new Process(g_threads);
     // After the runtime is there, so that it ends before what its libraries have given to atexit.
     static const int kRegistered = std::atexit(end_at_exit);
     static_cast<void>(kRegistered);
   }
-  return g_process->rank();
+  return detail::the_process->rank();
 }
 
 }  // namespace
@@ -117,17 +116,11 @@ std::uint64_t Process::host_number() {
   return number;
 }
 
-Process* process() noexcept { return g_process; }
-
-RankState& current_rank() noexcept { return g_process->rank(); }
-
 RankLife& rank_life() noexcept {
   static auto* const lives =
       new std::vector<RankLife>(g_threads != nullptr ? static_cast<std::size_t>(g_threads->count()) : 1);
   return (*lives)[g_threads != nullptr ? static_cast<std::size_t>(g_threads->current()) : 0];
 }
-
-bool is_open() noexcept { return g_process != nullptr && g_process->rank().is_open(); }
 
 void use_rank_threads(RankThreads& threads) noexcept { g_threads = &threads; }
 

@@ -83,10 +83,17 @@ class Process {
   std::unique_ptr<WindowMessenger> windows_;
 };
 
+namespace detail {
+inline constinit Process* the_process = nullptr;
+}
+
+// Each call of MPI asks these.
 /// Null before a rank of this process has first used MPI.
-[[nodiscard]] Process* process() noexcept;
+[[nodiscard]] inline Process* process() noexcept { return detail::the_process; }
+/// The rank that calls. Only where the process exists.
+[[nodiscard]] inline RankState& current_rank() noexcept { return process()->rank(); }
 /// The rank that calls may call MPI: its world is there, or a session is.
-[[nodiscard]] bool is_open() noexcept;
+[[nodiscard]] inline bool is_open() noexcept { return process() != nullptr && current_rank().is_open(); }
 /// Of the rank that calls, as MPI_Init and MPI_Session_init do. The first of a process makes the process, which waits
 /// for all others of the job. Throw Error.
 void start_world(int thread_level);

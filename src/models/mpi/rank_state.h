@@ -103,7 +103,4 @@ class RankState {
   std::thread::id main_thread_;
 };
 
-/// The rank that calls. Only where the process exists.
-[[nodiscard]] RankState& current_rank() noexcept;
-
 }  // namespace brant::mpi

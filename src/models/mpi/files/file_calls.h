@@ -10,7 +10,7 @@ template <typename Body>
 int on_file(const char* function, MPI_File handle, Body&& body) noexcept {
   require_open(function);
   File* const file = object_of<File>(handle);
-  return call(function, file, [&] {
+  return call_at_any_time(function, file, [&] {
     require(file != nullptr, MPI_ERR_FILE, "the file is MPI_FILE_NULL, or none that exists");
     return body(*file);
   });
