@@ -60,12 +60,19 @@ void end_if_late() noexcept {
   if (g_exits) end_unused_process();
 }
 
+/// By the ranks of this process.
+std::vector<RankLife>& rank_lives() {
+  static auto* const lives =
+      new std::vector<RankLife>(g_threads != nullptr ? static_cast<std::size_t>(g_threads->count()) : 1);
+  return *lives;
+}
+
 RankState& made_rank() {
   if (g_process == nullptr) {
     g_process = new Process(g_threads);
     // After the runtime is there, so that it ends before what its libraries have given to atexit.
-    static const int kRegistered = std::atexit(end_at_exit);
-    static_cast<void>(kRegistered);
+    static const int outcome = std::atexit(end_at_exit);
+    static_cast<void>(outcome);
   }
   return g_process->rank();
 }
@@ -121,9 +128,7 @@ Process* process() noexcept { return g_process; }
 RankState& current_rank() noexcept { return g_process->rank(); }
 
 RankLife& rank_life() noexcept {
-  static auto* const lives =
-      new std::vector<RankLife>(g_threads != nullptr ? static_cast<std::size_t>(g_threads->count()) : 1);
-  return (*lives)[g_threads != nullptr ? static_cast<std::size_t>(g_threads->current()) : 0];
+  return rank_lives()[g_threads != nullptr ? static_cast<std::size_t>(g_threads->current()) : 0];
 }
 
 bool is_open() noexcept { return g_process != nullptr && g_process->rank().is_open(); }
