@@ -170,7 +170,7 @@ int group_range_excl(MPI_Group group, int n, int ranges[][3], MPI_Group* newgrou
 }
 
 int group_free(MPI_Group* group) noexcept {
-  const MPI_Group handle = group != nullptr ? *group : MPI_GROUP_NULL;
+  MPI_Group handle = group != nullptr ? *group : MPI_GROUP_NULL;
   const int outcome = on_group("MPI_Group_free", handle, [&](const Members&) {
     if (handle != MPI_GROUP_EMPTY) delete object_of<Group>(handle);
   });
