@@ -170,10 +170,12 @@ int group_range_excl(MPI_Group group, int n, int ranges[][3], MPI_Group* newgrou
 }
 
 int group_free(MPI_Group* group) noexcept {
-  return on_group("MPI_Group_free", group != nullptr ? *group : MPI_GROUP_NULL, [&](const Members&) {
-    if (*group != MPI_GROUP_EMPTY) delete object_of<Group>(*group);
-    *group = MPI_GROUP_NULL;
+  MPI_Group handle = group != nullptr ? *group : MPI_GROUP_NULL;
+  const int outcome = on_group("MPI_Group_free", handle, [&](const Members&) {
+    if (handle != MPI_GROUP_EMPTY) delete object_of<Group>(handle);
   });
+  if (group != nullptr && outcome == MPI_SUCCESS) *group = MPI_GROUP_NULL;
+  return outcome;
 }
 
 }  // namespace brant::mpi::api

@@ -59,12 +59,19 @@ void end_if_late() noexcept {
   if (g_exits) end_unused_process();
 }
 
+/// By the ranks of this process.
+std::vector<RankLife>& rank_lives() {
+  static auto* const lives =
+      new std::vector<RankLife>(g_threads != nullptr ? static_cast<std::size_t>(g_threads->count()) : 1);
+  return *lives;
+}
+
 RankState& made_rank() {
   if (detail::the_process == nullptr) {
     detail::the_process = new Process(g_threads);
     // After the runtime is there, so that it ends before what its libraries have given to atexit.
-    static const int kRegistered = std::atexit(end_at_exit);
-    static_cast<void>(kRegistered);
+    static const int outcome = std::atexit(end_at_exit);
+    static_cast<void>(outcome);
   }
   return detail::the_process->rank();
 }
@@ -117,9 +124,7 @@ std::uint64_t Process::host_number() {
 }
 
 RankLife& rank_life() noexcept {
-  static auto* const lives =
-      new std::vector<RankLife>(g_threads != nullptr ? static_cast<std::size_t>(g_threads->count()) : 1);
-  return (*lives)[g_threads != nullptr ? static_cast<std::size_t>(g_threads->current()) : 0];
+  return rank_lives()[g_threads != nullptr ? static_cast<std::size_t>(g_threads->current()) : 0];
 }
 
 void use_rank_threads(RankThreads& threads) noexcept { g_threads = &threads; }
