@@ -10,6 +10,7 @@
 
 #include "base/env.h"
 #include "models/mpi/stall_report.h"
+#include "models/mpi/tools/performance_variables.h"
 #include "models/mpi/windows/window.h"
 #include "models/mpi/windows/window_messenger.h"
 
@@ -53,6 +54,7 @@ Process::Process(int thread_level, RankThreads* threads)
 
 /// Ranks go first, since what they have uses all else.
 Process::~Process() {
+  tools::keep_counters(engine().counters());
   ranks_.clear();
   if (threads_ != nullptr) threads_->attach(nullptr);
 }
@@ -73,6 +75,10 @@ std::uint64_t Process::host_number() {
 }
 
 Process* process() noexcept { return g_process; }
+
+std::size_t calling_slot() noexcept {
+  return g_threads != nullptr ? static_cast<std::size_t>(g_threads->current()) : 0;
+}
 
 RankState& current_rank() noexcept { return g_process->rank(); }
 

@@ -76,6 +76,8 @@ class Process {
 
 /// Null before MPI_Init and after MPI_Finalize.
 [[nodiscard]] Process* process() noexcept;
+/// The number of the rank that calls among those of its process, before MPI_Init and after MPI_Finalize too.
+[[nodiscard]] std::size_t calling_slot() noexcept;
 /// Of the rank that calls: the first of a process starts the process. Throws Error.
 void start_rank(int thread_level);
 /// The last of a process ends it.
