@@ -11,9 +11,6 @@ namespace {
 
 using Number = unsigned long long;
 
-/// MPI_T_PVAR_ALL_HANDLES has the value of a pointer that no object has.
-const MPI_T_pvar_handle kAll = MPI_T_PVAR_ALL_HANDLES;
-
 int performance_index(const std::string& name, int variable_class = MPI_T_PVAR_CLASS_COUNTER) {
   int index = -1;
   EXPECT_EQ(MPI_T_pvar_get_index(name.c_str(), variable_class, &index), MPI_SUCCESS) << name;
@@ -41,8 +38,12 @@ class Watch {
     EXPECT_EQ(MPI_T_pvar_read(session_, handle, &value), MPI_SUCCESS);
     return value;
   }
-  void start(MPI_T_pvar_handle handle = kAll) { EXPECT_EQ(MPI_T_pvar_start(session_, handle), MPI_SUCCESS); }
-  void stop(MPI_T_pvar_handle handle = kAll) { EXPECT_EQ(MPI_T_pvar_stop(session_, handle), MPI_SUCCESS); }
+  void start(MPI_T_pvar_handle handle = MPI_T_PVAR_ALL_HANDLES) {
+    EXPECT_EQ(MPI_T_pvar_start(session_, handle), MPI_SUCCESS);
+  }
+  void stop(MPI_T_pvar_handle handle = MPI_T_PVAR_ALL_HANDLES) {
+    EXPECT_EQ(MPI_T_pvar_stop(session_, handle), MPI_SUCCESS);
+  }
 
  private:
   MPI_T_pvar_session session_ = MPI_T_PVAR_SESSION_NULL;
@@ -109,9 +110,9 @@ void test::AroundTheJob::before() {
                                     nullptr),
             MPI_SUCCESS);
   EXPECT_EQ(MPI_T_pvar_handle_alloc(g_session, requests, nullptr, &g_requests, nullptr), MPI_SUCCESS);
-  EXPECT_EQ(MPI_T_pvar_start(g_session, kAll), MPI_SUCCESS);
+  EXPECT_EQ(MPI_T_pvar_start(g_session, MPI_T_PVAR_ALL_HANDLES), MPI_SUCCESS);
   EXPECT_EQ(read_around(g_requests), 0u);
-  EXPECT_EQ(MPI_T_pvar_stop(g_session, kAll), MPI_SUCCESS);
+  EXPECT_EQ(MPI_T_pvar_stop(g_session, MPI_T_PVAR_ALL_HANDLES), MPI_SUCCESS);
   EXPECT_EQ(MPI_T_pvar_start(g_session, g_progress_calls), MPI_SUCCESS);
 }
 
@@ -122,7 +123,7 @@ void test::AroundTheJob::after() {
   const Number calls = read_around(g_progress_calls);
   EXPECT_GT(calls, 0u) << "counters go on counting from where they were";
   EXPECT_EQ(read_around(g_requests), 0u);
-  EXPECT_EQ(MPI_T_pvar_reset(g_session, kAll), MPI_SUCCESS);
+  EXPECT_EQ(MPI_T_pvar_reset(g_session, MPI_T_PVAR_ALL_HANDLES), MPI_SUCCESS);
   EXPECT_LE(read_around(g_progress_calls), calls);
   EXPECT_EQ(MPI_T_finalize(), MPI_SUCCESS);
   refuse_all_outside();
@@ -161,7 +162,7 @@ TEST(ToolCounters, describe_all_performance_variables) {
     EXPECT_EQ(bind, MPI_T_BIND_NO_OBJECT);
     EXPECT_EQ(datatype, MPI_UNSIGNED_LONG_LONG);
 
-    const MPI_T_pvar_handle handle = watch.add(i);
+    MPI_T_pvar_handle handle = watch.add(i);
     const bool fixed = variable_class != MPI_T_PVAR_CLASS_COUNTER;
     EXPECT_EQ(readonly, fixed);
     EXPECT_EQ(continuous, fixed);
@@ -184,7 +185,7 @@ TEST(ToolCounters, describe_all_performance_variables) {
 TEST(ToolCounters, count_while_they_are_started) {
   Watch watch, other;
   const int index = performance_index("brant_progress_calls");
-  const MPI_T_pvar_handle handle = watch.add(index), second = watch.add(index), apart = other.add(index);
+  MPI_T_pvar_handle handle = watch.add(index), second = watch.add(index), apart = other.add(index);
   const auto move = [] {
     int flag = 0;
     for (int i = 0; i < 10; ++i)
@@ -221,7 +222,7 @@ TEST(ToolCounters, count_while_they_are_started) {
   EXPECT_GE(read, value + 10);
   EXPECT_LT(watch.read(handle), value);
   watch.stop();
-  EXPECT_EQ(MPI_T_pvar_reset(watch.session(), kAll), MPI_SUCCESS);
+  EXPECT_EQ(MPI_T_pvar_reset(watch.session(), MPI_T_PVAR_ALL_HANDLES), MPI_SUCCESS);
   EXPECT_EQ(watch.read(handle), 0u);
   EXPECT_EQ(watch.read(second), 0u);
 }
@@ -235,12 +236,12 @@ TEST(ToolCounters, find_sessions_and_handles_that_are_none) {
   EXPECT_EQ(MPI_T_pvar_handle_free(other.session(), &handle), MPI_T_ERR_INVALID_HANDLE);
   EXPECT_EQ(MPI_T_pvar_read(MPI_T_PVAR_SESSION_NULL, handle, &value), MPI_T_ERR_INVALID_SESSION);
   EXPECT_EQ(MPI_T_pvar_read(watch.session(), MPI_T_PVAR_HANDLE_NULL, &value), MPI_T_ERR_INVALID_HANDLE);
-  EXPECT_EQ(MPI_T_pvar_read(watch.session(), kAll, &value), MPI_T_ERR_INVALID_HANDLE);
-  EXPECT_EQ(MPI_T_pvar_readreset(watch.session(), kAll, &value), MPI_T_ERR_INVALID_HANDLE);
-  EXPECT_EQ(MPI_T_pvar_write(watch.session(), kAll, &value), MPI_T_ERR_INVALID_HANDLE);
+  EXPECT_EQ(MPI_T_pvar_read(watch.session(), MPI_T_PVAR_ALL_HANDLES, &value), MPI_T_ERR_INVALID_HANDLE);
+  EXPECT_EQ(MPI_T_pvar_readreset(watch.session(), MPI_T_PVAR_ALL_HANDLES, &value), MPI_T_ERR_INVALID_HANDLE);
+  EXPECT_EQ(MPI_T_pvar_write(watch.session(), MPI_T_PVAR_ALL_HANDLES, &value), MPI_T_ERR_INVALID_HANDLE);
   EXPECT_EQ(MPI_T_pvar_read(watch.session(), handle, nullptr), MPI_T_ERR_INVALID);
   EXPECT_EQ(MPI_T_pvar_write(watch.session(), handle, nullptr), MPI_T_ERR_INVALID);
-  EXPECT_EQ(MPI_T_pvar_start(MPI_T_PVAR_SESSION_NULL, kAll), MPI_T_ERR_INVALID_SESSION);
+  EXPECT_EQ(MPI_T_pvar_start(MPI_T_PVAR_SESSION_NULL, MPI_T_PVAR_ALL_HANDLES), MPI_T_ERR_INVALID_SESSION);
 
   MPI_T_pvar_handle freed = handle;
   EXPECT_EQ(MPI_T_pvar_handle_free(watch.session(), &handle), MPI_SUCCESS);
@@ -254,7 +255,7 @@ TEST(ToolCounters, find_sessions_and_handles_that_are_none) {
   EXPECT_EQ(MPI_T_pvar_session_free(nullptr), MPI_T_ERR_INVALID);
   EXPECT_EQ(MPI_T_pvar_session_create(nullptr), MPI_T_ERR_INVALID);
   ASSERT_EQ(MPI_T_pvar_session_create(&session), MPI_SUCCESS);
-  EXPECT_EQ(MPI_T_pvar_start(session, kAll), MPI_SUCCESS) << "a session without handles";
+  EXPECT_EQ(MPI_T_pvar_start(session, MPI_T_PVAR_ALL_HANDLES), MPI_SUCCESS) << "a session without handles";
   MPI_T_pvar_session gone = session;
   EXPECT_EQ(MPI_T_pvar_handle_alloc(session, -1, nullptr, &handle, nullptr), MPI_T_ERR_INVALID_INDEX);
   EXPECT_EQ(MPI_T_pvar_handle_alloc(session, index, nullptr, nullptr, nullptr), MPI_T_ERR_INVALID);
@@ -303,14 +304,14 @@ class Traffic : public testing::Test {
 };
 
 TEST_F(Traffic, that_has_no_receive_is_seen) {
-  const MPI_T_pvar_handle messages = level("brant_early_messages"), bytes = level("brant_early_bytes");
+  MPI_T_pvar_handle messages = level("brant_early_messages"), bytes = level("brant_early_bytes");
   EXPECT_EQ(watch_.read(messages), 0u);
   EXPECT_EQ(watch_.read(bytes), 0u);
   MPI_Barrier(MPI_COMM_WORLD);
   send_all();
   wait_for_the_last();
-  EXPECT_EQ(watch_.read(messages), static_cast<Number>(kMessages));
-  EXPECT_EQ(watch_.read(bytes), static_cast<Number>(kMessages * kBytes));
+  EXPECT_EQ(watch_.read(messages), Number{kMessages});
+  EXPECT_EQ(watch_.read(bytes), Number{kMessages} * kBytes);
   receive_all();
   EXPECT_EQ(watch_.read(messages), 0u);
   EXPECT_EQ(watch_.read(bytes), 0u);
@@ -318,7 +319,7 @@ TEST_F(Traffic, that_has_no_receive_is_seen) {
 }
 
 TEST_F(Traffic, that_is_awaited_is_seen) {
-  const MPI_T_pvar_handle posted = level("brant_receives_posted"), requests = level("brant_requests_under_way");
+  MPI_T_pvar_handle posted = level("brant_receives_posted"), requests = level("brant_requests_under_way");
   const Number posted_before = watch_.read(posted), requests_before = watch_.read(requests);
   std::vector<MPI_Request> receives(7);
   for (MPI_Request& one : receives)
@@ -347,19 +348,19 @@ TEST_F(Traffic, between_processes_is_counted_with_its_bytes) {
   receive_all();
   MPI_Barrier(MPI_COMM_WORLD);
   // A send over a network is counted when the network says that it has gone, which may be later than it has come.
-  const auto sent = [&] { return sends.sum() >= static_cast<Number>(kMessages + 1); };
+  const auto sent = [&] { return sends.sum() >= Number{kMessages + 1}; };
   for (int looks = 0; alone && !sent() && looks < 100'000; ++looks) {
     int flag = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, 77, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
   }
   watch_.stop();
   if (!alone) GTEST_SKIP() << "several ranks live in this process, or there is one process";
-  EXPECT_GE(sends.sum(), static_cast<Number>(kMessages + 1));
-  EXPECT_LT(sends.sum(), static_cast<Number>(3 * kMessages));
-  EXPECT_GE(bytes_sent.sum(), static_cast<Number>(kMessages * kBytes));
-  EXPECT_LT(bytes_sent.sum(), static_cast<Number>(2 * kMessages * kBytes));
-  EXPECT_GE(receives.sum(), static_cast<Number>(kMessages + 1));
-  EXPECT_GE(bytes_received.sum(), static_cast<Number>(kMessages * kBytes));
+  EXPECT_GE(sends.sum(), Number{kMessages + 1});
+  EXPECT_LT(sends.sum(), 3 * Number{kMessages});
+  EXPECT_GE(bytes_sent.sum(), Number{kMessages} * kBytes);
+  EXPECT_LT(bytes_sent.sum(), 2 * Number{kMessages} * kBytes);
+  EXPECT_GE(receives.sum(), Number{kMessages + 1});
+  EXPECT_GE(bytes_received.sum(), Number{kMessages} * kBytes);
 }
 
 }  // namespace

@@ -207,7 +207,7 @@ TEST(Tools, find_handles_of_control_variables_that_are_none) {
 }
 
 TEST(Tools, name_the_values_of_variables) {
-  const MPI_T_enum names = control(control_index("BRANT_PATH")).names;
+  MPI_T_enum names = control(control_index("BRANT_PATH")).names;
   ASSERT_NE(names, MPI_T_ENUM_NULL);
   int count = 0, length = 64;
   char text[64];
