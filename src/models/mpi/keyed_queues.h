@@ -62,6 +62,15 @@ class KeyedQueues {
     queues_.give_back(queue);
   }
 
+  /// In no particular order.
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    for (const Queue* queue : buckets_)
+      for (; queue != nullptr; queue = queue->next)
+        for (const Item* item = queue->items.front(); item != nullptr; item = IntrusiveList<Item, Hook>::next(*item))
+          visit(*item);
+  }
+
  private:
   /// Where the queue of a key hangs, or would hang: the end of its bucket.
   [[nodiscard]] Queue** place_of(const MatchKey& key) const noexcept {

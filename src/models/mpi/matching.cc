@@ -65,6 +65,12 @@ EarlyMessage* Matching::find_message(const MatchKey& wanted) const noexcept {
   }
 }
 
+std::size_t Matching::kept_bytes() const noexcept {
+  std::size_t bytes = 0;
+  exact_.for_each([&bytes](const EarlyMessage& message) noexcept { bytes += message.message->bytes; });
+  return bytes;
+}
+
 void Matching::remove(EarlyMessage& message) noexcept {
   const MatchKey& key = message.key;
   exact_.remove(key, message);

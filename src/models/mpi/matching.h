@@ -68,6 +68,8 @@ class Matching {
 
   [[nodiscard]] std::size_t posted() const noexcept { return posted_; }
   [[nodiscard]] std::size_t kept() const noexcept { return kept_; }
+  /// Of the payloads of messages that are kept. Looks at each of them.
+  [[nodiscard]] std::size_t kept_bytes() const noexcept;
 
  private:
   [[nodiscard]] static unsigned wildcards_of(const MatchKey& key) noexcept;

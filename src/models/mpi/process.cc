@@ -14,6 +14,7 @@
 #include "models/mpi/parting.h"
 #include "models/mpi/rank_life.h"
 #include "models/mpi/stall_report.h"
+#include "models/mpi/tools/performance_variables.h"
 #include "models/mpi/windows/window.h"
 #include "models/mpi/windows/window_messenger.h"
 
@@ -91,6 +92,7 @@ Process::Process(RankThreads* threads) : threads_(threads), number_(::getpid()),
 
 /// Ranks go first, since what they have uses all else.
 Process::~Process() {
+  tools::keep_counters(engine().counters());
   ranks_.clear();
   if (threads_ != nullptr) threads_->attach(nullptr);
 }
@@ -123,8 +125,12 @@ std::uint64_t Process::host_number() {
   return number;
 }
 
+std::size_t calling_slot() noexcept {
+  return g_threads != nullptr ? static_cast<std::size_t>(g_threads->current()) : 0;
+}
+
 RankLife& rank_life() noexcept {
-  return rank_lives()[g_threads != nullptr ? static_cast<std::size_t>(g_threads->current()) : 0];
+  return rank_lives()[calling_slot()];
 }
 
 void use_rank_threads(RankThreads& threads) noexcept { g_threads = &threads; }

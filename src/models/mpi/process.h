@@ -87,6 +87,9 @@ namespace detail {
 inline constinit Process* the_process = nullptr;
 }
 
+/// The number of the rank that calls among those of its process, before MPI_Init and after MPI_Finalize too.
+[[nodiscard]] std::size_t calling_slot() noexcept;
+
 // Each call of MPI asks these.
 /// Null before a rank of this process has first used MPI.
 [[nodiscard]] inline Process* process() noexcept { return detail::the_process; }
