@@ -4,6 +4,7 @@
 #include <deque>
 #include <list>
 #include <random>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -154,6 +155,27 @@ TEST(Matching, does_not_slow_down_with_ten_thousand_receives_that_wait) {
 TEST(Matching, does_not_slow_down_with_ten_thousand_messages_that_wait) {
   const double few = cost_with_kept(10);
   EXPECT_LT(cost_with_kept(10'000), 20 * few + 500) << "with ten: " << few << " ns";
+}
+
+TEST(Matching, adds_up_the_bytes_of_messages_of_all_keys) {
+  constexpr int kMessages = 100;
+  Matching matching;
+  EXPECT_EQ(matching.kept_bytes(), 0u);
+  std::vector<am::Message> data(kMessages);
+  std::deque<EarlyMessage> early(kMessages);
+  for (int i = 0; i < kMessages; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    data[at].bytes = at;
+    early[at].key = {0, i % 3, i % 40};
+    early[at].message = &data[at];
+    ASSERT_TRUE(matching.keep(early[at]));
+  }
+  EXPECT_EQ(matching.kept_bytes(), 4950u);
+  for (EarlyMessage& message : early) {
+    const std::size_t before = matching.kept_bytes();
+    matching.remove(message);
+    EXPECT_EQ(matching.kept_bytes(), before - message.message->bytes);
+  }
 }
 
 }  // namespace
