@@ -60,7 +60,7 @@ WindowOffer offer_of(const Window& window) {
 }
 
 /// Tells the others of this rank's memory, and hears of theirs.
-void exchange(Window& window, const MaybeError& error) {
+void tell_of_memory(Window& window, const MaybeError& error) {
   std::vector<WindowOffer> offers(static_cast<std::size_t>(window.size()));
   WindowOffer own = offer_of(window);
   own.error = class_of(error);
@@ -107,23 +107,24 @@ void expose_own(Window& window) {
 Window& make_window(Communicator& communicator, void* base, const WindowSpec& spec) {
   return made_window(communicator, MPI_WIN_FLAVOR_CREATE, spec, [&](Window& window) {
     window.base = base;
-    exchange(window, error_in([&] {
-               require(base != nullptr || spec.bytes == 0, MPI_ERR_BASE, "the memory of {} bytes is null", spec.bytes);
-               expose_own(window);
-             }));
+    tell_of_memory(window, error_in([&] {
+                     require(base != nullptr || spec.bytes == 0, MPI_ERR_BASE, "the memory of {} bytes is null",
+                             spec.bytes);
+                     expose_own(window);
+                   }));
   });
 }
 
 Window& make_allocated_window(Communicator& communicator, const WindowSpec& spec) {
   return made_window(communicator, MPI_WIN_FLAVOR_ALLOCATE, spec, [&](Window& window) {
-    exchange(window, error_in([&] {
-               if (window.bytes == 0) return;
-               const MemoryKind kind = kind_of_hint(spec.memory);
-               const std::size_t room = std::max(static_cast<std::size_t>(window.bytes), kMappedMin);
-               window.memory = window.rank.process.runtime().allocate(kind, room);
-               window.base = window.memory.data();
-               expose_own(window);
-             }));
+    tell_of_memory(window, error_in([&] {
+                     if (window.bytes == 0) return;
+                     const MemoryKind kind = kind_of_hint(spec.memory);
+                     const std::size_t room = std::max(static_cast<std::size_t>(window.bytes), kMappedMin);
+                     window.memory = window.rank.process.runtime().allocate(kind, room);
+                     window.base = window.memory.data();
+                     expose_own(window);
+                   }));
   });
 }
 
@@ -132,11 +133,11 @@ namespace {
 /// All members' memory is the first one's, which the others map.
 void share_memory(Window& window, std::size_t all_bytes) {
   Runtime& runtime = window.rank.process.runtime();
-  exchange(window, error_in([&] {
-             if (window.communicator.rank != 0) return;
-             window.memory = runtime.allocate(MemoryKind::host, std::max(all_bytes, kMappedMin));
-             window.segment = expose(runtime, window.memory);
-           }));
+  tell_of_memory(window, error_in([&] {
+                   if (window.communicator.rank != 0) return;
+                   window.memory = runtime.allocate(MemoryKind::host, std::max(all_bytes, kMappedMin));
+                   window.segment = expose(runtime, window.memory);
+                 }));
   const MaybeError error = error_in([&] {
     window.shared = RemoteSegment(runtime, window.process_of(0), window.part(0).ticket);
     // What takes a while to be mapped is so when the first get of it has ended.
@@ -158,7 +159,7 @@ Window& make_shared_window(Communicator& communicator, const WindowSpec& spec) {
     gather_from_all(window.communicator, &own, sizes.data(), sizeof own);
     std::int64_t all = 0;
     for (const std::int64_t each : sizes) all += each;
-    if (all == 0) return exchange(window, {});
+    if (all == 0) return tell_of_memory(window, std::nullopt);
     share_memory(window, static_cast<std::size_t>(all));
     std::uint64_t offset = 0;
     for (int member = 0; member < window.size(); ++member) {
@@ -172,7 +173,8 @@ Window& make_shared_window(Communicator& communicator, const WindowSpec& spec) {
 }
 
 Window& make_dynamic_window(Communicator& communicator) {
-  return made_window(communicator, MPI_WIN_FLAVOR_DYNAMIC, {}, [](Window& window) { exchange(window, {}); });
+  return made_window(communicator, MPI_WIN_FLAVOR_DYNAMIC, {},
+                     [](Window& window) { tell_of_memory(window, std::nullopt); });
 }
 
 void attach(Window& window, void* base, MPI_Aint bytes) {
