@@ -28,10 +28,10 @@ class RankState;
 /// The worker's thread. Nothing here waits or calls the program.
 class Transport final : private Poller {
  public:
-  /// Beyond these sizes data of host memory waits for its receive. Within a host, copying such data twice takes less
-  /// than asking the kernel to copy it once; beyond the first size it needs a credit.
+  /// Beyond these sizes data of host memory waits for its receive. Within a host, two copies of such data keep up with
+  /// one by the kernel, or outdo it by far; beyond the first size it needs a credit.
   static constexpr std::size_t kEagerMax = std::size_t{16} * 1024;
-  static constexpr std::size_t kEagerMaxWithinHost = std::size_t{256} * 1024;
+  static constexpr std::size_t kEagerMaxWithinHost = std::size_t{64} * 1024;
   /// Messages without a receive move out of their sender's window beyond this much of one sender.
   static constexpr std::size_t kEarlyUnitsMax = am::Messenger::kWindowUnits / 4;
 
