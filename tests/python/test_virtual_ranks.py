@@ -187,6 +187,64 @@ def test_an_early_end_ends_the_job(tmp_path, processes, end, code, text):
     assert text in done.stderr
 
 
+STATE = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(int argc, char** argv) {
+  int rank;
+  long sum = 0;
+  double numbers = 0;
+  char text[] = "one,two,three", *token, words[40] = "";
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  srand(5);
+  srand48(rank);
+  token = strtok(text, ",");
+  for (int i = 0; i < 3; ++i) {
+    sum = sum * 7 + rand() % 1000;
+    numbers += drand48();
+    strcat(strcat(words, token), " ");
+    MPI_Barrier(MPI_COMM_WORLD);
+    token = strtok(NULL, ",");
+  }
+  printf("rank %d: %ld %.6f %s\n", rank, sum, numbers, words);
+  MPI_Finalize();
+}
+"""
+
+
+def test_ranks_have_numbers_and_tokens_of_their_own(tmp_path):
+    program = compiled(tmp_path, STATE)
+    alone, shared = (sorted(run(n, 3, program).stdout.splitlines()) for n in (3, 1))
+    assert len(alone) == 3 and all(line.endswith("one two three ") for line in alone), alone
+    assert shared == alone
+
+
+def test_threads_of_ranks_that_share_a_process_may_not_call_mpi(tmp_path):
+    source = r"""
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+void* call(void* unused) { int size; MPI_Comm_size(MPI_COMM_WORLD, &size); return unused; }
+int main(int argc, char** argv) {
+  int level;
+  pthread_t thread;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  printf("level %d\n", level == MPI_THREAD_FUNNELED);
+  fflush(stdout);
+  pthread_create(&thread, NULL, call, NULL);
+  pthread_join(thread, NULL);
+  MPI_Finalize();
+}
+"""
+    done = run(1, 2, compiled(tmp_path, source, ".c", "-pthread"))
+    assert done.returncode == 1
+    assert "level 1" in done.stdout
+    assert "a thread that a rank has started calls MPI" in done.stderr
+
+
 FAULTS = r"""
 #include <mpi.h>
 #include <string.h>

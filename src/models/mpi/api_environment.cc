@@ -29,8 +29,7 @@ namespace {
 int start_mpi(const char* function, int required, int* provided) noexcept {
   if (rank_life().world != RankLife::World::before)
     end_start(function, "MPI was initialised before, which happens once in a process");
-  // One thread at a time moves the runtime, so calls of several threads must not overlap.
-  const int level = required < MPI_THREAD_SERIALIZED ? required : MPI_THREAD_SERIALIZED;
+  const int level = granted_thread_level(required);
   try {
     start_world(level);
   } catch (const std::exception& error) {

@@ -89,14 +89,22 @@ std::unique_ptr<ReceiveRequest> receive_matched(MPI_Message* handle, void* buf, 
 
 /// Looks once, or until there is a message.
 template <typename Look>
-auto look(bool waits, Look&& find) {
+auto look(const Communicator& communicator, int source, bool waits, Look&& find) {
   RankState& rank = current_rank();
+  const Transport& transport = rank.process.transport();
   auto* found = find();
   if (found == nullptr && !waits) {
     rank.progress();
     found = find();
   }
-  if (found == nullptr && waits) rank.wait([&] { return (found = find()) != nullptr; });
+  const std::size_t losses = transport.losses();
+  // Who waits for anybody is told of each loss, as by a receive.
+  const auto is_over = [&] {
+    return transport.is_hopeless(communicator, source) || (source == MPI_ANY_SOURCE && transport.losses() != losses);
+  };
+  if (found == nullptr && waits) rank.wait([&] { return (found = find()) != nullptr || is_over(); });
+  if (found == nullptr && is_over()) [[unlikely]]
+    fail(MPI_ERR_PROC_ABORTED, "a rank that is probed for, or its process, has died");
   return found;
 }
 
@@ -107,7 +115,8 @@ int probe(const char* function, bool waits, int source, int tag, MPI_Comm comm, 
     if (flag != nullptr) *flag = 1;
     if (source == MPI_PROC_NULL) return store_nobody(status);
     const MatchKey wanted{c.context, source, tag};
-    const am::Message* message = look(waits, [&] { return process()->transport().look_for(current_rank(), wanted); });
+    const am::Message* message =
+        look(c, source, waits, [&] { return process()->transport().look_for(current_rank(), wanted); });
     if (flag != nullptr) *flag = message != nullptr ? 1 : 0;
     if (message != nullptr) store_status(status, outcome_of(*message));
   });
@@ -122,7 +131,8 @@ int probe_matched(const char* function, bool waits, int source, int tag, MPI_Com
     *place = MPI_MESSAGE_NO_PROC;
     if (source == MPI_PROC_NULL) return store_nobody(status);
     const MatchKey wanted{c.context, source, tag};
-    am::Message* message = look(waits, [&] { return process()->transport().take_out(current_rank(), wanted); });
+    am::Message* message =
+        look(c, source, waits, [&] { return process()->transport().take_out(current_rank(), wanted); });
     *place = MPI_MESSAGE_NULL;
     if (flag != nullptr) *flag = message != nullptr ? 1 : 0;
     if (message == nullptr) return;

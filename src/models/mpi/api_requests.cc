@@ -182,6 +182,7 @@ int test(MPI_Request* request, int* flag, MPI_Status* status) noexcept {
   return call("MPI_Test", [&] {
     require_place(static_cast<const void*>(request), "request");
     Request* found = find_request(*request);
+    require_place(flag, "flag");
     *flag = 1;
     if (is_idle(found)) {
       store_empty_status(status);
@@ -209,6 +210,7 @@ int testall(int count, MPI_Request array_of_requests[], int* flag, MPI_Status ar
   return call("MPI_Testall", owner.get(), [&] {
     const std::vector<Request*> requests = find_all(count, array_of_requests);
     if (!all_ready(requests)) current_rank().progress();
+    require_place(flag, "flag");
     *flag = all_ready(requests) ? 1 : 0;
     return *flag != 0 ? take_all(requests, array_of_requests, array_of_statuses) : kSuccess;
   });
@@ -234,6 +236,7 @@ int testany(int count, MPI_Request array_of_requests[], int* indx, int* flag, MP
   return call("MPI_Testany", [&] {
     const std::vector<Request*> requests = find_all(count, array_of_requests);
     *indx = MPI_UNDEFINED;
+    require_place(flag, "flag");
     *flag = 1;
     if (all_idle(requests)) {
       store_empty_status(status);
@@ -279,6 +282,7 @@ int testsome(int incount, MPI_Request array_of_requests[], int* outcount, int ar
 int request_get_status(MPI_Request request, int* flag, MPI_Status* status) noexcept {
   return call("MPI_Request_get_status", [&] {
     Request* found = find_request(request);
+    require_place(flag, "flag");
     *flag = 1;
     if (is_idle(found)) return store_empty_status(status);
     if (!found->ended()) current_rank().progress();
@@ -292,6 +296,7 @@ int request_get_status_all(int count, const MPI_Request array_of_requests[], int
   return call("MPI_Request_get_status_all", [&] {
     const std::vector<Request*> requests = find_all(count, const_cast<MPI_Request*>(array_of_requests));
     if (!all_ready(requests)) current_rank().progress();
+    require_place(flag, "flag");
     *flag = all_ready(requests) ? 1 : 0;
     if (*flag == 0 || array_of_statuses == MPI_STATUSES_IGNORE) return;
     for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -308,6 +313,7 @@ int request_get_status_any(int count, const MPI_Request array_of_requests[], int
   return call("MPI_Request_get_status_any", [&] {
     const std::vector<Request*> requests = find_all(count, const_cast<MPI_Request*>(array_of_requests));
     *indx = MPI_UNDEFINED;
+    require_place(flag, "flag");
     *flag = 1;
     if (all_idle(requests)) return store_empty_status(status);
     *indx = find_ended(requests);
@@ -411,7 +417,10 @@ int status_set_cancelled(MPI_Status* status, int flag) noexcept {
 }
 
 int get_count(const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count) noexcept {
-  return call("MPI_Get_count", [&] { *count = items_in(datatype_of(datatype), words_of(*status).bytes); });
+  return call("MPI_Get_count", [&] {
+    require_place(status, "status");
+    *count = items_in(datatype_of(datatype), words_of(*status).bytes);
+  });
 }
 
 int status_set_source(MPI_Status* status, int source) noexcept {

@@ -35,7 +35,7 @@ ThreadLevel granted_level(const Info& hints) {
   const auto* const known = std::ranges::find(kThreadLevels, wish, &ThreadLevel::name);
   require(known != kThreadLevels.end(), MPI_ERR_INFO_VALUE,
           "the value of thread_level is '{}': it must be the name of a level, such as MPI_THREAD_SINGLE", wish);
-  return known->level < MPI_THREAD_SERIALIZED ? *known : kThreadLevels[2];
+  return *std::ranges::find(kThreadLevels, granted_thread_level(known->level), &ThreadLevel::level);
 }
 
 Session& open_session(MPI_Info info, ErrorHandler& handler) {

@@ -20,7 +20,7 @@ int t_init_thread(int required, int* provided) noexcept {
     return MPI_T_ERR_MEMORY;
   }
   // As in MPI_Init_thread: calls of several threads must not overlap.
-  give(provided, std::min<int>(required, MPI_THREAD_SERIALIZED));
+  give(provided, granted_thread_level(required));
   return MPI_SUCCESS;
 }
 

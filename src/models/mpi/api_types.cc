@@ -366,7 +366,10 @@ MPI_Aint aint_add(MPI_Aint base, MPI_Aint disp) noexcept { return base + disp; }
 MPI_Aint aint_diff(MPI_Aint addr1, MPI_Aint addr2) noexcept { return addr1 - addr2; }
 
 int get_elements(const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count) noexcept {
-  return call("MPI_Get_elements", [&] { *count = elements_in(datatype_of(datatype), words_of(*status).bytes); });
+  return call("MPI_Get_elements", [&] {
+    require_place(status, "status");
+    *count = elements_in(datatype_of(datatype), words_of(*status).bytes);
+  });
 }
 int get_elements_x(const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count) noexcept {
   return get_elements(status, datatype, count);

@@ -99,7 +99,9 @@ bool PartitionedReceive::arrived(int partition) {
   require(partition >= 0 && partition < partitions_, MPI_ERR_ARG, "the message has partitions 0 to {}, and not {}",
           partitions_ - 1, partition);
   if (!active()) return true;
-  if (!ended()) {
+  if (ended()) {
+    require(outcome.error == MPI_SUCCESS, outcome.error, "{} has ended with an error", text());
+  } else {
     const std::size_t bytes = whole_.bytes() / static_cast<std::size_t>(partitions_);
     const std::size_t begin = static_cast<std::size_t>(partition) * bytes;
     // One without bytes is there when all is.

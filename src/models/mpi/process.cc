@@ -52,6 +52,8 @@ void end_unused_process() noexcept {
 
 void end_at_exit() noexcept {
   g_exits = true;
+  if (g_threads == nullptr && detail::the_process != nullptr && detail::the_process->is_own())
+    static_cast<void>(checked_exit_code(0));
   end_unused_process();
 }
 
@@ -129,9 +131,7 @@ std::size_t calling_slot() noexcept {
   return g_threads != nullptr ? static_cast<std::size_t>(g_threads->current()) : 0;
 }
 
-RankLife& rank_life() noexcept {
-  return rank_lives()[calling_slot()];
-}
+RankLife& rank_life() noexcept { return rank_lives()[calling_slot()]; }
 
 void use_rank_threads(RankThreads& threads) noexcept { g_threads = &threads; }
 
@@ -143,6 +143,12 @@ int checked_exit_code(int code) noexcept {
 }
 
 void end_ranks() noexcept { end_unused_process(); }
+
+/// One thread at a time moves the runtime, so calls of several threads must not overlap; where ranks are user-level
+/// threads, none of them waits on another one's stack.
+int granted_thread_level(int wish) noexcept {
+  return std::min<int>(wish, g_threads != nullptr ? MPI_THREAD_FUNNELED : MPI_THREAD_SERIALIZED);
+}
 
 void start_world(int thread_level) {
   made_rank().start_world(thread_level);

@@ -39,7 +39,7 @@ class Process {
   [[nodiscard]] AllocatedMemory& allocated() noexcept { return allocated_; }
   /// The rank that runs.
   [[nodiscard]] RankState& rank() noexcept {
-    return *ranks_[threads_ == nullptr ? 0 : static_cast<std::size_t>(threads_->current())];
+    return *ranks_[threads_ == nullptr ? 0 : static_cast<std::size_t>(threads_->caller())];
   }
   [[nodiscard]] std::span<const std::unique_ptr<RankState>> ranks() const noexcept { return ranks_; }
   /// Null where one rank lives here.
@@ -97,6 +97,8 @@ inline constinit Process* the_process = nullptr;
 [[nodiscard]] inline RankState& current_rank() noexcept { return process()->rank(); }
 /// The rank that calls may call MPI: its world is there, or a session is.
 [[nodiscard]] inline bool is_open() noexcept { return process() != nullptr && current_rank().is_open(); }
+/// Which level of threads a program gets that wishes for this one.
+[[nodiscard]] int granted_thread_level(int wish) noexcept;
 /// Of the rank that calls, as MPI_Init and MPI_Session_init do. The first of a process makes the process, which waits
 /// for all others of the job. Throw Error.
 void start_world(int thread_level);

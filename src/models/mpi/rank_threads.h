@@ -29,6 +29,8 @@ class RankThreads {
   virtual void wait(Done done, void* context) noexcept = 0;
   /// The same where `done` can hold only after a notice for this rank: it is asked then, and not in between.
   virtual void wait_for_notice(Done done, void* context) noexcept = 0;
+  /// As `current`, for calls of MPI: ends the process where they come from another thread than the ranks'.
+  [[nodiscard]] virtual int caller() const noexcept { return current(); }
   /// Something has ended that the rank with this number may wait for.
   virtual void notice(int slot) noexcept = 0;
   /// Memory whose bytes are elsewhere while another rank runs.

@@ -33,6 +33,18 @@ bool Transport::is_lost(RankId id) const noexcept {
   return lost_[static_cast<std::size_t>(Process::process_of(id).value)];
 }
 
+bool Transport::is_hopeless(const Communicator& communicator, int source) const noexcept {
+  if (losses_ == 0) [[likely]]
+    return false;
+  if (source != MPI_ANY_SOURCE) return is_lost(communicator.id_of(source));
+  const Members& peers = communicator.peers();
+  const auto cannot_send = [&](RankId id) {
+    return is_lost(id) || Process::process_of(id).value == engine_.job().rank;
+  };
+  const bool anybody_lost = std::ranges::any_of(peers.ids(), [this](RankId id) { return is_lost(id); });
+  return anybody_lost && process_.ranks().size() == 1 && std::ranges::all_of(peers.ids(), cannot_send);
+}
+
 // Sending
 // -------------------------------------------------------------------------------------------------------------------
 
@@ -414,8 +426,7 @@ am::Message* Transport::take_out(RankState& rank, const MatchKey& wanted) noexce
 void Transport::receive(ReceiveRequest& request) noexcept {
   if (am::Message* message = take_out(request.rank, request.wanted); message != nullptr)
     return receive(request, *message);
-  if (request.source != MPI_ANY_SOURCE && is_lost(request.communicator->id_of(request.source)))
-    return request.end(MPI_ERR_PROC_ABORTED);
+  if (is_hopeless(*request.communicator, request.source)) return request.end(MPI_ERR_PROC_ABORTED);
   if (!request.rank.matching.post(request)) return request.end(MPI_ERR_NO_MEM);
   request.posted = true;
 }
@@ -503,6 +514,7 @@ void Transport::forget(ReceiveRequest& request) noexcept {
 void Transport::on_trouble(void* context, Rank peer, Status) noexcept {
   auto& self = *static_cast<Transport*>(context);
   self.lost_[static_cast<std::size_t>(peer.value)] = true;
+  ++self.losses_;
   for (const auto& rank : self.process_.ranks()) {
     Request* following = nullptr;
     for (Request* request = rank->under_way.front(); request != nullptr; request = following) {

@@ -49,6 +49,10 @@ class Transport final : private Poller {
   /// The same, taken out.
   [[nodiscard]] am::Message* take_out(RankState& rank, const MatchKey& wanted) noexcept;
   [[nodiscard]] bool is_lost(RankId id) const noexcept;
+  /// Nobody is left who could send what a receive from this source waits for.
+  [[nodiscard]] bool is_hopeless(const Communicator& communicator, int source) const noexcept;
+  /// Processes lost so far.
+  [[nodiscard]] std::size_t losses() const noexcept { return losses_; }
   /// Of a request that goes.
   void forget(SendRequest& request) noexcept;
   void forget(ReceiveRequest& request) noexcept;
@@ -91,6 +95,7 @@ class Transport final : private Poller {
   std::vector<am::MessageList> waiting_;  ///< By receiver: messages for which there was no room.
   std::size_t waiting_count_ = 0;
   std::vector<bool> lost_;
+  std::size_t losses_ = 0;
 };
 
 }  // namespace brant::mpi

@@ -38,6 +38,7 @@ TypedBuffer::TypedBuffer(const void* address, MPI_Count count, MPI_Datatype type
   bytes_ = static_cast<std::size_t>(bytes);
   contiguous_ = found.contiguous();
   if (bytes_ == 0) return;
+  require(address != MPI_IN_PLACE, MPI_ERR_BUFFER, "MPI_IN_PLACE stands for no buffer here");
   // Data with gaps may lie in several allocations, so only its first byte is looked at.
   const std::byte* first = contiguous_ ? data_ : data_ + found.true_lb();
   Process& process = current_rank().process;

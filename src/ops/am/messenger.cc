@@ -253,12 +253,12 @@ void Messenger::release(Message& message) noexcept {
   if (units == 0) return;
   Link* from = links_.find(source);
   if (from == nullptr) return;  // it had joined, and has left
-  if (borrowed != Message::kOwn) loans_.hand_back(*from, borrowed);
-  consume(*from, units);
+  from->consumed += units;
+  if (borrowed != Message::kOwn) loans_.hand_back(*from, borrowed);  // which tells of it, too
+  report_if_due(*from);
 }
 
-void Messenger::consume(Link& link, std::uint32_t units) noexcept {
-  link.consumed += units;
+void Messenger::report_if_due(Link& link) noexcept {
   if (link.consumed - link.reported >= kWindowUnits / 4) report_consumption(link);
 }
 
@@ -435,7 +435,8 @@ bool Messenger::take_in_place(Link& link, Path path, const WireHeader& header,
   ++link.expected_sequence;
   ++counts_.received;
   count_arrival(path, incoming.bytes);
-  consume(link, units_of(incoming.bytes));
+  link.consumed += units_of(incoming.bytes);
+  report_if_due(link);
   if (!link.arrivals.empty()) hand_over_in_order(link);
   return true;
 }

@@ -125,7 +125,7 @@ class Messenger final : public Service, private Poller {
   bool land(Link& link, Message& message, port::AmMessage& incoming) noexcept;
   void hand_over_in_order(Link& link) noexcept;
   void hand_over(Message& message) noexcept;
-  void consume(Link& link, std::uint32_t units) noexcept;
+  void report_if_due(Link& link) noexcept;
   void report_consumption(Link& link) noexcept;
   void give_up(Link& link, Status status) noexcept;
   unsigned poll() noexcept override;

@@ -54,6 +54,39 @@ void receives(int self) {
   for (MPI_Request& request : requests) expect_aborted(MPI_Wait(&request, MPI_STATUS_IGNORE), "a wait did not fail");
 }
 
+void probes(int self) {
+  if (self == kDying) {
+    move_on(std::chrono::milliseconds(50));
+    test::die();
+  }
+  MPI_Message message = MPI_MESSAGE_NULL;
+  MPI_Status status;
+  int flag = 0;
+  expect_aborted(MPI_Probe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &status), "a probe for anybody was not told");
+  expect_aborted(MPI_Probe(kDying, 1, MPI_COMM_WORLD, &status), "a probe did not fail");
+  expect_aborted(MPI_Mprobe(kDying, 1, MPI_COMM_WORLD, &message, &status), "a matched probe did not fail");
+  expect_aborted(MPI_Iprobe(kDying, 1, MPI_COMM_WORLD, &flag, &status), "a look did not fail");
+}
+
+void partitions(int self) {
+  std::array<int, 4> values{};
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (self == kDying) {
+    MPI_Psend_init(values.data(), 4, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    MPI_Start(&request);
+    move_on(std::chrono::milliseconds(50));
+    test::die();
+  }
+  MPI_Precv_init(values.data(), 4, 1, MPI_INT, kDying, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  MPI_Start(&request);
+  int flag = 0;
+  int code = MPI_SUCCESS;
+  while (code == MPI_SUCCESS && flag == 0) code = MPI_Parrived(request, 2, &flag);
+  expect_aborted(code, "a partition that nobody sent has come");
+  expect_aborted(MPI_Wait(&request, MPI_STATUS_IGNORE), "a receive of partitions did not fail");
+  MPI_Request_free(&request);
+}
+
 void large_messages(int self) {
   std::vector<char> data(std::size_t{8} << 20);
   const auto count = static_cast<int>(data.size());
@@ -130,6 +163,8 @@ void locks(int self) {
 }
 
 const std::map<std::string, std::function<void(int)>> kScenes = {{"receives", receives},
+                                                                 {"probes", probes},
+                                                                 {"partitions", partitions},
                                                                  {"large_messages", large_messages},
                                                                  {"flood", flood},
                                                                  {"collectives", collectives},
@@ -167,6 +202,8 @@ int play(const std::string& name) {
 }
 
 TEST(MpiDeath, what_waits_for_its_messages_ends) { test::expect_survivors("receives"); }
+TEST(MpiDeath, what_looks_for_its_messages_ends) { test::expect_survivors("probes"); }
+TEST(MpiDeath, partitions_that_it_has_not_sent_do_not_come) { test::expect_survivors("partitions"); }
 TEST(MpiDeath, large_messages_end) { test::expect_survivors("large_messages"); }
 TEST(MpiDeath, whoever_floods_it_is_told) { test::expect_survivors("flood"); }
 TEST(MpiDeath, collectives_end) { test::expect_survivors("collectives"); }

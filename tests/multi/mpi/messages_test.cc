@@ -17,7 +17,7 @@ class Messages : public testing::Test {
   const int right_ = (self_ + 1) % size_, left_ = (self_ + size_ - 1) % size_;
 };
 
-constexpr std::size_t kSizes[] = {0, 1, 8, 1000, 16'384, 16'385, 262'144, 262'145, 5'000'000};
+constexpr std::size_t kSizes[] = {0, 1, 8, 1000, 16'384, 16'385, 65'536, 65'537, 300'001, 5'000'000};
 
 TEST_F(Messages, of_all_sizes_arrive_whole) {
   for (const std::size_t bytes : kSizes) {

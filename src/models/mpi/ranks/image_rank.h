@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "models/mpi/ranks/c_library_state.h"
 #include "models/mpi/ranks/exit_functions.h"
 #include "models/mpi/ranks/option_parsing.h"
 #include "models/mpi/ranks/program_image.h"
@@ -37,6 +38,7 @@ class ImageRank {
   [[nodiscard]] const ProgramImage& image() const noexcept { return image_; }
   [[nodiscard]] ExitFunctions& exit_functions() noexcept { return exit_functions_; }
   [[nodiscard]] OptionParsing& options() noexcept { return options_; }
+  [[nodiscard]] CLibraryState& c_library() noexcept { return c_library_; }
   /// What a thread that the rank starts begins with.
   [[nodiscard]] const ThreadLocalWindow& first_thread_locals() const noexcept { return first_thread_locals_; }
 
@@ -53,6 +55,7 @@ class ImageRank {
   StartBlock block_;
   ExitFunctions exit_functions_;
   OptionParsing options_;
+  CLibraryState c_library_;
   const ThreadLocalWindow first_thread_locals_;
   ThreadLocalWindow thread_locals_;
   Exceptions exceptions_;

@@ -163,6 +163,51 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   return result;
 }
 
+int rand() noexcept {
+  if (ImageRank* rank = brant::mpi::running_rank()) return static_cast<int>(rank->c_library().random());
+  return next<int()>("rand")();
+}
+
+void srand(unsigned seed) noexcept {
+  if (ImageRank* rank = brant::mpi::running_rank()) return rank->c_library().seed_random(seed);
+  next<void(unsigned)>("srand")(seed);
+}
+
+long random() noexcept {
+  if (ImageRank* rank = brant::mpi::running_rank()) return rank->c_library().random();
+  return next<long()>("random")();
+}
+
+void srandom(unsigned seed) noexcept {
+  if (ImageRank* rank = brant::mpi::running_rank()) return rank->c_library().seed_random(seed);
+  next<void(unsigned)>("srandom")(seed);
+}
+
+double drand48() noexcept {
+  if (ImageRank* rank = brant::mpi::running_rank()) return rank->c_library().uniform();
+  return next<double()>("drand48")();
+}
+
+long lrand48() noexcept {
+  if (ImageRank* rank = brant::mpi::running_rank()) return rank->c_library().non_negative();
+  return next<long()>("lrand48")();
+}
+
+long mrand48() noexcept {
+  if (ImageRank* rank = brant::mpi::running_rank()) return rank->c_library().with_sign();
+  return next<long()>("mrand48")();
+}
+
+void srand48(long seed) noexcept {
+  if (ImageRank* rank = brant::mpi::running_rank()) return rank->c_library().seed_uniform(seed);
+  next<void(long)>("srand48")(seed);
+}
+
+char* strtok(char* text, const char* separators) noexcept {
+  if (ImageRank* rank = brant::mpi::running_rank()) return rank->c_library().token(text, separators);
+  return next<char*(char*, const char*)>("strtok")(text, separators);
+}
+
 int getopt(int argc, char* const* argv, const char* options) noexcept {
   return parse_short([](auto... given) { return next<ShortOptions>("getopt")(given...); }, argc, argv, options);
 }

@@ -1,5 +1,7 @@
 #include "models/mpi/ranks/rank_scheduler.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -30,6 +32,16 @@ RankScheduler::~RankScheduler() = default;
 int RankScheduler::current() const noexcept {
   const RankFiber* rank = running_ != nullptr ? running_ : asked_;
   return rank != nullptr ? rank->slot : 0;
+}
+
+int RankScheduler::caller() const noexcept {
+  if (std::this_thread::get_id() == thread_) [[likely]]
+    return current();
+  std::fputs(
+      "brant MPI: a thread that a rank has started calls MPI. Where several ranks share a process, the main thread of "
+      "a rank alone may (MPI_THREAD_FUNNELED): run with one rank a process\n",
+      stderr);
+  ::_exit(1);
 }
 
 void RankScheduler::body(RankFiber& fiber, void* self) noexcept {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "models/mpi/rank_threads.h"
@@ -28,6 +29,7 @@ class RankScheduler final : public RankThreads {
 
   [[nodiscard]] int count() const noexcept override { return static_cast<int>(fibers_.size()); }
   [[nodiscard]] int current() const noexcept override;
+  [[nodiscard]] int caller() const noexcept override;
   void wait(Done done, void* context) noexcept override;
   void wait_for_notice(Done done, void* context) noexcept override;
   void notice(int slot) noexcept override;
@@ -47,6 +49,7 @@ class RankScheduler final : public RankThreads {
   static void body(RankFiber& fiber, void* self) noexcept;
   static std::size_t let_others_run(void* self) noexcept;
 
+  const std::thread::id thread_ = std::this_thread::get_id();
   RankProgram& program_;
   std::vector<std::unique_ptr<RankFiber>> fibers_;
   IntrusiveList<RankFiber, &RankFiber::hook> ready_;
