@@ -17,10 +17,10 @@ struct EarlyCredit {
   std::uint64_t bytes = 0;
 };
 
-/// Data that leaves before there is a receive for it, and is not small. Credits bound how much that is: a sender has so
-/// many for each process, and gets them back when receives have taken its messages; without them it announces its data.
-/// That of devices travels beside its message, by the lane; what finds no receive moves into memory of the runtime, so
-/// that nothing unmatched stands in the window of a lane (docs/decisions/0080).
+/// Data of devices that travels beside its message without waiting for a receive. What finds none moves into memory of
+/// the runtime, so that nothing unmatched stands in the window of a lane. Credits bound how much that is: a sender has
+/// so many for each process, and gets them back when receives have taken its messages; without them it announces its
+/// data (docs/decisions/0080).
 class EarlyData {
  public:
   static constexpr std::size_t kBytesMax = std::size_t{1} << 20;

@@ -54,7 +54,7 @@ void Transport::send(SendRequest& request) noexcept {
   if (is_lost(to)) return request.end(MPI_ERR_PROC_ABORTED);
   const std::size_t bytes = request.source.bytes();
   if (copy_to_posted(request, to)) return;
-  const bool eager = is_eager(request, to);
+  const bool eager = bytes == 0 || (bytes <= kEagerMax && host_accessible(request.source.kind()));
   const bool synchronous = request.mode == SendMode::synchronous;
   if (!synchronous && (eager ? send_at_once(request, to) : send_accompanied(request, to))) return;
   am::Message* message = messenger_.make(eager ? bytes : sizeof(Announcement));
@@ -82,16 +82,6 @@ void Transport::send(SendRequest& request) noexcept {
   }
   message->set_header(envelope);
   post(Process::process_of(to), *message, request, eager && !synchronous);
-}
-
-/// Takes the credit that it needs.
-bool Transport::is_eager(const SendRequest& request, RankId to) noexcept {
-  const std::size_t bytes = request.source.bytes();
-  if (bytes <= kEagerMax) return bytes == 0 || host_accessible(request.source.kind());
-  const Rank process = Process::process_of(to);
-  return bytes <= kEagerMaxWithinHost && host_accessible(request.source.kind()) &&
-         process.value != engine_.job().rank && messenger_.shares_memory(process) &&
-         early_data_.take_credit(process, bytes);
 }
 
 namespace {
@@ -351,22 +341,13 @@ void Transport::on_message(void* context, am::Message& message) noexcept {
 
 /// Eager data that is waited for, and sound as `is_sound` has it.
 bool Transport::take_in_place(void* context, const am::WireHeader& header, std::span<const std::byte> data) noexcept {
-  auto& self = *static_cast<Transport*>(context);
+  const auto& self = *static_cast<Transport*>(context);
   if (header.header_bytes != sizeof(Envelope)) return false;
   Envelope envelope;
   std::memcpy(&envelope, header.user, sizeof envelope);
   if (envelope.word != Word::eager || envelope.source < 0 || envelope.tag < 0) return false;
   RankState* const rank = self.process_.rank_at(envelope.target);
-  if (rank == nullptr || !land_in_place(*rank, envelope.key(), data)) return false;
-  if (data.size() > kEagerMax) self.count_taken(Rank{header.source}, data.size());
-  return true;
-}
-
-/// A receive has taken data that a credit was needed for.
-void Transport::count_taken(Rank from, std::size_t bytes) noexcept {
-  if (!early_data_.count_taken(from, bytes)) return;
-  // A sender that is not told announces its data: that is slower, and no fault.
-  static_cast<void>(say(from, {.word = Word::credits}, early_data_.take_out_taken(from)));
+  return rank != nullptr && land_in_place(*rank, envelope.key(), data);
 }
 
 void Transport::arrive(RankState& rank, am::Message& message) noexcept {
@@ -446,7 +427,6 @@ void Transport::receive(ReceiveRequest& request, am::Message& message) noexcept 
     const Status status = say(Rank{message.peer}, answer, std::uint64_t{0});
     if (status == Status::no_memory) request.outcome.error = MPI_ERR_NO_MEM;
   }
-  if (bytes > kEagerMax) count_taken(Rank{message.peer}, bytes);
   landings_.land(request, message);
 }
 
@@ -480,7 +460,9 @@ void Transport::land_accompanied(ReceiveRequest& request, am::Message& message) 
   const Rank from{message.peer};
   lane::DataPart* fetched = EarlyData::part_of(message);
   messenger_.release(message);
-  count_taken(from, static_cast<std::size_t>(consignment.bytes));
+  // A sender that is not told announces its data: that is slower, and no fault.
+  if (early_data_.count_taken(from, consignment.bytes))
+    static_cast<void>(say(from, {.word = Word::credits}, early_data_.take_out_taken(from)));
   fetched != nullptr ? landings_.land(request, *fetched) : landings_.land(request, from, consignment);
 }
 

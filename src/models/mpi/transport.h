@@ -28,10 +28,8 @@ class RankState;
 /// The worker's thread. Nothing here waits or calls the program.
 class Transport final : private Poller {
  public:
-  /// Beyond these sizes data of host memory waits for its receive. Within a host, two copies of such data keep up with
-  /// one by the kernel, or outdo it by far; beyond the first size it needs a credit.
+  /// Beyond this size data of host memory waits for its receive.
   static constexpr std::size_t kEagerMax = std::size_t{16} * 1024;
-  static constexpr std::size_t kEagerMaxWithinHost = std::size_t{64} * 1024;
   /// Messages without a receive move out of their sender's window beyond this much of one sender.
   static constexpr std::size_t kEarlyUnitsMax = am::Messenger::kWindowUnits / 4;
 
@@ -62,7 +60,6 @@ class Transport final : private Poller {
  private:
   static void on_message(void* self, am::Message& message) noexcept;
   static bool take_in_place(void* self, const am::WireHeader& header, std::span<const std::byte> data) noexcept;
-  [[nodiscard]] bool is_eager(const SendRequest& request, RankId to) noexcept;
   [[nodiscard]] static bool land_in_place(RankState& rank, const MatchKey& key,
                                           std::span<const std::byte> data) noexcept;
   static void on_trouble(void* self, Rank peer, Status status) noexcept;
@@ -75,7 +72,6 @@ class Transport final : private Poller {
   void lend_source(SendRequest& request, lane::DataOrigin& origin);
   void start_data(SendRequest& request, Envelope envelope) noexcept;
   [[nodiscard]] bool send_accompanied(SendRequest& request, RankId to) noexcept;
-  void count_taken(Rank from, std::size_t bytes) noexcept;
   void land_accompanied(ReceiveRequest& request, am::Message& message) noexcept;
   void post(Rank to, am::Message& message, SendRequest& request, bool ends_when_sent) noexcept;
   [[nodiscard]] bool copy_to_posted(SendRequest& request, RankId to) noexcept;

@@ -239,12 +239,6 @@ void Messenger::on_sent(port::WireOp& op) noexcept {
   self.pool_.give(message);
 }
 
-bool Messenger::shares_memory(Rank peer) noexcept {
-  Status why = Status::ok;
-  const Link* link = link_to(peer, why);
-  return link != nullptr && why == Status::ok && link->peer->link != nullptr;
-}
-
 void Messenger::release(Message& message) noexcept {
   const std::uint32_t units = message.units;
   const std::int32_t source = message.peer;  // the service may have said in the header who wrote it

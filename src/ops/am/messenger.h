@@ -73,9 +73,6 @@ class Messenger final : public Service, private Poller {
   Status send_at_once(Rank to, ServiceId service, std::span<const std::byte> header,
                       std::span<const std::byte> payload) noexcept;
 
-  /// Messages to a process of this host go through memory that both map.
-  [[nodiscard]] bool shares_memory(Rank peer) noexcept;
-
   /// Gives a message back, and its room to the sender.
   void release(Message& message) noexcept;
 

@@ -85,11 +85,10 @@ void add_settings_of_tuners(std::vector<ControlVariable>& all, const RuntimeOpti
 void add_built_in(std::vector<ControlVariable>& all) {
   all.push_back(built_in("brant_eager_bytes", "Data of host memory up to so many bytes leaves before its receive.",
                          Transport::kEagerMax));
-  all.push_back(built_in("brant_eager_bytes_within_host", "The same where the receiver is on this host.",
-                         Transport::kEagerMaxWithinHost));
-  all.push_back(built_in("brant_eager_bytes_of_devices", "The same of memory of a device.", EarlyData::kBytesMax));
+  all.push_back(built_in("brant_eager_bytes_of_devices", "The same of memory of a device, to another process.",
+                         EarlyData::kBytesMax));
   all.push_back(built_in("brant_early_bytes_per_receiver",
-                         "So many bytes beyond brant_eager_bytes each may wait at a process for their receives.",
+                         "So many bytes of devices may wait at a process for their receives.",
                          EarlyData::kCredit.bytes));
   all.push_back(built_in("brant_early_messages_per_receiver", "So many messages of that kind may wait there.",
                          EarlyData::kCredit.messages));
