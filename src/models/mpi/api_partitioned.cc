@@ -65,7 +65,8 @@ int pready_list(int length, const int array_of_partitions[], MPI_Request request
 }
 
 int parrived(MPI_Request request, int partition, int* flag) noexcept {
-  return call("MPI_Parrived", [&] {
+  const Request* const known = object_of<Request>(request);
+  return call("MPI_Parrived", known != nullptr ? known->communicator : nullptr, [&] {
     require_place(flag, "flag");
     *flag = 1;
     if (request == MPI_REQUEST_NULL) return;

@@ -100,7 +100,9 @@ bool PartitionedReceive::arrived(int partition) {
           partitions_ - 1, partition);
   if (!active()) return true;
   if (ended()) {
-    require(outcome.error == MPI_SUCCESS, outcome.error, "{} has ended with an error", text());
+    require(outcome.error == MPI_SUCCESS, outcome.error,
+            "the receive of partitions from rank {} has ended with an error: that rank, or its process, may have died",
+            source_);
   } else {
     const std::size_t bytes = whole_.bytes() / static_cast<std::size_t>(partitions_);
     const std::size_t begin = static_cast<std::size_t>(partition) * bytes;
