@@ -243,8 +243,8 @@ def stage_torch() -> None:
 
 # Of mpi4py's modules, those that call much in forms of their own and take seconds: test_datatype takes 50, in Python.
 MPI4PY_MODULES = [
-    *["test_comm", "test_comm_inter", "test_comm_topo", "test_grequest", "test_p2p_buf", "test_p2p_buf_part"],
-    *["test_request", "test_rma", "test_status", "test_win"],
+    *["test_comm", "test_comm_inter", "test_comm_topo", "test_file", "test_grequest", "test_io", "test_p2p_buf"],
+    *["test_p2p_buf_part", "test_request", "test_rma", "test_status", "test_win"],
 ]
 
 
