@@ -80,7 +80,7 @@ def test_what_is_shipped_needs_no_cuda_no_mpi_and_is_there_once(prefix) -> None:
 
 
 def test_the_wheel_is_small(wheel) -> None:
-    assert wheel.stat().st_size < 5e6
+    assert wheel.stat().st_size < 6e6  # libbrant.so is the one that MPI uses, too
 
 
 def test_kernels_find_their_headers(prefix) -> None:
