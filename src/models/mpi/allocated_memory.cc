@@ -10,8 +10,6 @@ namespace brant::mpi {
 
 namespace {
 
-/// Smaller allocations of the runtime cannot be mapped by others.
-constexpr std::size_t kMappedMin = std::size_t{16} * 1024;
 constexpr std::size_t kAlignment = 64;
 
 }  // namespace

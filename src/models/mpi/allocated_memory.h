@@ -9,6 +9,9 @@
 
 namespace brant::mpi {
 
+/// Smaller allocations of the runtime cannot be mapped by others.
+inline constexpr std::size_t kMappedMin = std::size_t{16} * 1024;
+
 /// brant's own hint, which names a kind of memory; "host" where there is none. Throws MPI_ERR_INFO.
 [[nodiscard]] std::string memory_hint(MPI_Info info);
 /// Throws MPI_ERR_INFO_VALUE.

@@ -48,9 +48,21 @@ bool Transport::is_hopeless(const Communicator& communicator, int source) const 
 // Sending
 // -------------------------------------------------------------------------------------------------------------------
 
+namespace {
+
+/// Of a message that a receive is looked up for.
+Envelope envelope_of(const SendRequest& request, RankId to, Word word) noexcept {
+  return {.word = word,
+          .target = Process::slot_of(to),
+          .context = request.context,
+          .source = request.communicator->rank,
+          .tag = request.tag};
+}
+
+}  // namespace
+
 void Transport::send(SendRequest& request) noexcept {
-  const Communicator& communicator = *request.communicator;
-  const RankId to = communicator.id_of(request.destination);
+  const RankId to = request.communicator->id_of(request.destination);
   if (is_lost(to)) return request.end(MPI_ERR_PROC_ABORTED);
   const std::size_t bytes = request.source.bytes();
   if (copy_to_posted(request, to)) return;
@@ -59,11 +71,7 @@ void Transport::send(SendRequest& request) noexcept {
   if (!synchronous && (eager ? send_at_once(request, to) : send_accompanied(request, to))) return;
   am::Message* message = messenger_.make(eager ? bytes : sizeof(Announcement));
   if (message == nullptr) return request.end(MPI_ERR_NO_MEM);
-  Envelope envelope{.word = Word::request,
-                    .target = Process::slot_of(to),
-                    .context = request.context,
-                    .source = communicator.rank,
-                    .tag = request.tag};
+  Envelope envelope = envelope_of(request, to, Word::request);
   if (!eager || synchronous) {
     try {
       request.ticket = request.rank.tickets.give(request);
@@ -140,11 +148,7 @@ bool Transport::land_in_place(RankState& rank, const MatchKey& key, std::span<co
 bool Transport::send_at_once(SendRequest& request, RankId to) noexcept {
   const Rank process = Process::process_of(to);
   if (!request.source.contiguous() || !waiting_[static_cast<std::size_t>(process.value)].empty()) return false;
-  const Envelope envelope{.word = Word::eager,
-                          .target = Process::slot_of(to),
-                          .context = request.context,
-                          .source = request.communicator->rank,
-                          .tag = request.tag};
+  const Envelope envelope = envelope_of(request, to, Word::eager);
   const Status status = messenger_.send_at_once(process, am::ServiceId::mpi,
                                                 {reinterpret_cast<const std::byte*>(&envelope), sizeof envelope},
                                                 {request.source.data(), request.source.bytes()});
@@ -238,11 +242,7 @@ bool Transport::send_accompanied(SendRequest& request, RankId to) noexcept {
   if (!waiting_[static_cast<std::size_t>(process.value)].empty() ||
       !early_data_.take_credit(process, request.source.bytes()))
     return false;
-  start_data(request, {.word = Word::accompanied,
-                       .target = Process::slot_of(to),
-                       .context = request.context,
-                       .source = request.communicator->rank,
-                       .tag = request.tag});
+  start_data(request, envelope_of(request, to, Word::accompanied));
   return true;
 }
 

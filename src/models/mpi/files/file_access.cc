@@ -31,41 +31,42 @@ std::size_t piece_bytes(const File& file, const MemoryPieces& memory) noexcept {
   return at_once ? memory.bytes() : std::min(memory.bytes(), kPieceBytes);
 }
 
-std::size_t read_native(File& file, std::uint64_t position, const MemoryPieces& memory) {
-  const FileLayout& layout = file.view.layout();
+/// Calls `move(done, piece)` for one piece after the other, of the program's own memory where that lies in one run,
+/// else of a copy. Ends behind one of which less than all was moved. How many bytes were moved.
+template <typename Move>
+std::size_t move_in_pieces(const File& file, const MemoryPieces& memory, const Move& move) {
   const std::size_t all = memory.bytes();
   std::byte* const direct = memory.direct();
   const std::size_t most = piece_bytes(file, memory);
   const auto copy = direct == nullptr ? std::make_unique<std::byte[]>(most) : nullptr;
   for (std::size_t done = 0; done < all;) {
     const std::size_t some = std::min(all - done, most);
-    const std::span<std::byte> piece(direct != nullptr ? direct + done : copy.get(), some);
-    std::size_t got = 0;
-    {
-      const AtomicRange range(file, DiskFile::Lock::shared, position + done, some);
-      got = read_runs(file.disk, layout, position + done, piece);
-    }
-    if (direct == nullptr) memory.store(done, piece.first(got));
-    done += got;
-    if (got < some) return done;
+    const std::size_t moved = move(done, std::span(direct != nullptr ? direct + done : copy.get(), some));
+    done += moved;
+    if (moved < some) return done;
   }
   return all;
 }
 
+std::size_t read_native(File& file, std::uint64_t position, const MemoryPieces& memory) {
+  return move_in_pieces(file, memory, [&](std::size_t done, std::span<std::byte> piece) {
+    std::size_t got = 0;
+    {
+      const AtomicRange range(file, DiskFile::Lock::shared, position + done, piece.size());
+      got = read_runs(file.disk, file.view.layout(), position + done, piece);
+    }
+    if (memory.direct() == nullptr) memory.store(done, piece.first(got));
+    return got;
+  });
+}
+
 void write_native(File& file, std::uint64_t position, const MemoryPieces& memory) {
-  const FileLayout& layout = file.view.layout();
-  const std::size_t all = memory.bytes();
-  std::byte* const direct = memory.direct();
-  const std::size_t most = piece_bytes(file, memory);
-  const auto copy = direct == nullptr ? std::make_unique<std::byte[]>(most) : nullptr;
-  for (std::size_t done = 0; done < all;) {
-    const std::size_t some = std::min(all - done, most);
-    const std::span<std::byte> piece(direct != nullptr ? direct + done : copy.get(), some);
-    if (direct == nullptr) memory.load(done, piece);
-    const AtomicRange range(file, DiskFile::Lock::exclusive, position + done, some);
-    write_runs(file.disk, layout, position + done, piece);
-    done += some;
-  }
+  move_in_pieces(file, memory, [&](std::size_t done, std::span<std::byte> piece) {
+    if (memory.direct() == nullptr) memory.load(done, piece);
+    const AtomicRange range(file, DiskFile::Lock::exclusive, position + done, piece.size());
+    write_runs(file.disk, file.view.layout(), position + done, piece);
+    return piece.size();
+  });
 }
 
 /// The pointer that all share goes on by what all want: this rank's part of it.

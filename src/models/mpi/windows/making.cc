@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "models/mpi/allocated_memory.h"
 #include "models/mpi/communicators.h"
 #include "models/mpi/process.h"
 #include "models/mpi/windows/synchronisation.h"
@@ -12,9 +13,6 @@
 namespace brant::mpi {
 
 namespace {
-
-/// Smaller allocations cannot be mapped by others.
-constexpr std::size_t kMappedMin = std::size_t{16} * 1024;
 
 void require_spec(const WindowSpec& spec) {
   require(spec.bytes >= 0, MPI_ERR_SIZE, "the size {} is negative", spec.bytes);
